@@ -1,0 +1,114 @@
+/* copy.cl -- copies with conversion and any strides, fills, sequences. */
+
+/* y = x converted from another type: one kernel for each source. Floats go to integers by truncation;
+ * NaN, infinities and what does not fit become the smallest value (of int64 for int64, else of int32,
+ * then cut), as x86 does. */
+#define TERN_TO_INT_(v, T, SMALLEST, LIMIT) ((v) > -(LIMIT) && (v) < (LIMIT) ? (T)(v) : (SMALLEST))
+#define TO_f32(v)        ((f32)(v))
+#define TO_f64(v)        ((f64)(v))
+#define TO_f16(v)        ((f32)(v))
+#define TO_bf16(v)       ((f32)(v))
+#define FLOAT_TO_i32(v)  TERN_TO_INT_(v, i32, (-2147483647 - 1), 2147483648.0f)
+#define FLOAT_TO_i64(v)  TERN_TO_INT_(v, i64, (-9223372036854775807 - 1), 9223372036854775808.0f)
+#define FLOAT_TO_u8(v)   FLOAT_TO_i64(v)
+#define FLOAT_TO_bool(v) ((v) != 0)
+#define FLOAT_TO_f32     TO_f32
+#define FLOAT_TO_f64     TO_f64
+#define FLOAT_TO_f16     TO_f16
+#define FLOAT_TO_bf16    TO_bf16
+#define INT_TO_i32(v)    ((i32)(v))
+#define INT_TO_i64(v)    ((i64)(v))
+#define INT_TO_u8(v)     ((u8)(v))
+#define INT_TO_bool(v)   ((v) != 0)
+#define INT_TO_f32       TO_f32
+#define INT_TO_f64       TO_f64
+#define INT_TO_f16       TO_f16
+#define INT_TO_bf16      TO_bf16
+
+#define COPY_FROM(S, KIND)                                                                         \
+    KERNEL3(K(copy_##S), (OUT, STO, ys), (IN, TERN_CAT(STORED, S), xs), (ARG, tern_walk, w))          \
+    {                                                                                              \
+        BASE(ys);                                                                                  \
+        BASE(xs);                                                                                  \
+        FLAT(r, w.rows, w.inner)                                                                   \
+        {                                                                                          \
+            WALK2(w, r, yo, xo)                                                                    \
+            if (w.form == TERN_WALK_UNIT) {                                                        \
+                SIMD INNER(r, j)                                                                   \
+                {                                                                                  \
+                    TERN_CAT(MATH, S) v = TERN_CAT(LD, S)(xs, xo + j);                             \
+                    ST(ys, yo + j, TERN_CAT(KIND, TERN_T)(v));                                     \
+                }                                                                                  \
+            } else {                                                                               \
+                INNER(r, j)                                                                        \
+                {                                                                                  \
+                    TERN_CAT(MATH, S) v = TERN_CAT(LD, S)(xs, xo + j * (idx)w.step[1]);            \
+                    ST(ys, yo + j * (idx)w.step[0], TERN_CAT(KIND, TERN_T)(v));                    \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+COPY_FROM(f32, FLOAT_TO)
+#if TERN_F64
+COPY_FROM(f64, FLOAT_TO)
+#endif
+COPY_FROM(f16, FLOAT_TO)
+COPY_FROM(bf16, FLOAT_TO)
+COPY_FROM(i32, INT_TO)
+COPY_FROM(i64, INT_TO)
+COPY_FROM(u8, INT_TO)
+COPY_FROM(bool, INT_TO)
+
+KERNEL3(K(fill), (OUT, STO, ys), (ARG, tern_walk, w), (ARG, REAL, a))
+{
+    BASE(ys);
+    FLAT(r, w.rows, w.inner)
+    {
+        WALK1(w, r, yo)
+        if (w.form == TERN_WALK_UNIT) {
+            SIMD INNER(r, j)
+            {
+                ST(ys, yo + j, a);
+            }
+        } else {
+            INNER(r, j)
+            {
+                ST(ys, yo + j * (idx)w.step[0], a);
+            }
+        }
+    }
+}
+
+/* y[i] = a + i b, exactly in integers, in one rounding each in floats. */
+KERNEL4(K(sequence), (OUT, STO, ys), (ARG, i64, n), (ARG, REAL, a), (ARG, REAL, b))
+{
+    BASE(ys);
+    SIMD ITEMS(i, n)
+    {
+        ST(ys, i, a + (REAL)i * b);
+    }
+}
+
+/* steps values from a to b; the second half is counted from the end, so that both ends are exact. */
+KERNEL4(K(linspace), (OUT, STO, ys), (ARG, i64, n), (ARG, REAL, a), (ARG, REAL, b))
+{
+    BASE(ys);
+    REAL step = n > 1 ? (b - a) / (REAL)(n - 1) : 0;
+    ITEMS(i, n)
+    {
+        ST(ys, i, 2 * i < (idx)n ? a + step * (REAL)i : b - step * (REAL)((idx)n - i - 1));
+    }
+}
+
+KERNEL3(K(eye), (OUT, STO, ys), (ARG, i64, n), (ARG, i64, m))
+{
+    BASE(ys);
+    FLAT(r, n, m)
+    {
+        INNER(r, j)
+        {
+            ST(ys, r * (idx)m + j, r == j ? 1 : 0);
+        }
+    }
+}
+#undef COPY_FROM

@@ -1,0 +1,76 @@
+/* prelude_cuda.h -- the dialect for NVRTC; needs no header of CUDA's. */
+typedef signed char i8;
+typedef unsigned char u8;
+typedef short i16;
+typedef unsigned short u16;
+typedef int i32;
+typedef unsigned int u32;
+typedef long long i64;
+typedef unsigned long long u64;
+typedef float f32;
+typedef double f64;
+#define TERN_F64 1
+#if TERN_IDX32
+typedef int idx;
+#else
+typedef long long idx;
+#endif
+#define GLOBAL
+#define LOCAL
+#define INLINE static __device__ __forceinline__
+#define LOCAL_ARRAY(T, name, n) __shared__ T name[n]
+#define TERN_KERNEL extern "C" __global__ __launch_bounds__(TERN_WG)
+#define PARAM_OUT(T, a) T *a
+#define PARAM_IN(T, a)  const T *a
+#define PARAM_ARG(T, a) const T a
+#define BASE(x)
+#define LID       ((i32)threadIdx.x)
+#define LSIZE     TERN_WG
+#define BARRIER() __syncthreads()
+#define SIMD
+#define SIMD_SUM(v)
+#define SIMD_SUM2(v, w)
+#define SIMD_MAX(v)
+#define SIMD_MIN(v)
+#define TERN_THREAD  ((idx)blockIdx.x * TERN_WG + (idx)threadIdx.x)
+#define TERN_THREADS ((idx)gridDim.x * TERN_WG)
+#define ITEMS(i, n) for (idx i = TERN_THREAD, i##_n = (idx)(n), i##_s = TERN_THREADS; i < i##_n; i += i##_s)
+#define FLAT(r, rows, inner)                                                                       \
+    for (idx tern_k = TERN_THREAD, tern_in = (idx)(inner), tern_n = (idx)(rows)*tern_in,           \
+             tern_s = TERN_THREADS, r;                                                             \
+         tern_k < tern_n && (r = tern_k / tern_in, 1); tern_k += tern_s)
+#define INNER(r, j) for (idx j = tern_k % tern_in, tern_once = 1; tern_once; tern_once = 0)
+#define GROUPS(g, n)                                                                               \
+    for (idx g = (idx)blockIdx.x, g##_n = (idx)(n), g##_s = (idx)gridDim.x; g < g##_n; g += g##_s)
+#define LANES(j, n) for (idx j = (idx)LID, j##_n = (idx)(n); j < j##_n; j += LSIZE)
+
+#define f32_from_bits(u) __uint_as_float((u32)(u))
+#define f32_bits(f)      __float_as_uint((f32)(f))
+#define f64_from_bits(u) __longlong_as_double((i64)(u))
+#define f64_bits(f)      ((u64)__double_as_longlong((f64)(f)))
+#define tern_sqrt_f32(x) sqrtf((f32)(x))
+#define tern_sqrt_f64(x) sqrt((f64)(x))
+#define tern_fabs_f32(x) fabsf((f32)(x))
+#define tern_fabs_f64(x) fabs((f64)(x))
+INLINE f32 tern_f16_to_f32(u16 h)
+{
+    f32 f;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
+    return f;
+}
+INLINE u16 tern_f32_to_f16(f32 f)
+{
+    u16 h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
+    return h;
+}
+#define LD_f16(p, i)    tern_f16_to_f32((p)[i])
+#define ST_f16(p, i, v) ((p)[i] = tern_f32_to_f16(v))
+INLINE void tern_atomic_add_f32(f32 *p, f32 v)
+{
+    atomicAdd(p, v);
+}
+INLINE void tern_atomic_add_f64(f64 *p, f64 v)
+{
+    atomicAdd(p, v);
+}

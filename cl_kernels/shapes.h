@@ -1,0 +1,19 @@
+/* shapes.h -- structs that the host fills and kernels read; the same layout everywhere. */
+#ifndef TERN_SHAPES_H
+#define TERN_SHAPES_H
+
+/* A walk over up to four tensors of one broadcast shape: `rows` rows of `inner` elements. Row r is a
+ * position in dim[0..ndim), the row's first element in tensor k is at the sum of position times
+ * stride[k], its elements are step[k] apart. unit: every step is 1. flat_a, flat_b: likewise, but
+ * the step of tensor 1 (2) is 0. */
+enum { TERN_WALK_TENSORS = 4, TERN_WALK_DIMS = 11 };
+enum { TERN_WALK_STRIDED = 0, TERN_WALK_UNIT = 1, TERN_WALK_FLAT_A = 2, TERN_WALK_FLAT_B = 3 };
+typedef struct tern_walk {
+    i64 rows, inner;
+    i64 dim[TERN_WALK_DIMS];
+    i64 stride[TERN_WALK_TENSORS][TERN_WALK_DIMS];
+    i64 step[TERN_WALK_TENSORS];
+    i32 ndim, form;
+} tern_walk;
+
+#endif

@@ -1,0 +1,63 @@
+# library.cmake -- the library itself: objects once, then a shared and a static library of them.
+
+# What every target of the project is compiled with: tern_common; all but kernels: tern_flags.
+add_library(tern_common INTERFACE)
+target_compile_options(tern_common INTERFACE
+  -Wall -Wextra -ffp-contract=off $<$<BOOL:${TERN_WERROR}>:-Werror>)
+if(TERN_SANITIZE)
+  target_compile_options(tern_common INTERFACE -fsanitize=${TERN_SANITIZE} -fno-omit-frame-pointer -g
+                         -fno-sanitize-recover=all)
+  target_link_options(tern_common INTERFACE -fsanitize=${TERN_SANITIZE})
+endif()
+add_library(tern_flags INTERFACE)
+target_compile_options(tern_flags INTERFACE
+  -Wpedantic -Wshadow -Wconversion $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes -Wstrict-prototypes>)
+target_link_libraries(tern_flags INTERFACE tern_common)
+
+# The kernels for the host, once per instruction set; fewer of them build faster.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(TERN_CPU_ISAS v2 v3 v4 CACHE STRING "Levels of x86-64 that the cpu device is compiled for")
+else()
+  set(TERN_CPU_ISAS any CACHE STRING "Instruction sets that the cpu device is compiled for")
+endif()
+list(TRANSFORM TERN_CPU_ISAS PREPEND TERN_ISA_ OUTPUT_VARIABLE TERN_ISA_DEFINITIONS)
+set(TERN_HOST_OBJECTS)
+foreach(isa IN LISTS TERN_CPU_ISAS)
+  add_library(tern_host_${isa} OBJECT src/device/cpu/host_kernels.c)
+  target_include_directories(tern_host_${isa} PRIVATE cl_kernels)
+  target_compile_definitions(tern_host_${isa} PRIVATE TERN_ISA=${isa})
+  target_compile_options(tern_host_${isa} PRIVATE
+    -O3 -fwrapv -fopenmp-simd -fno-math-errno -fno-trapping-math -ftrack-macro-expansion=0
+    $<$<NOT:$<STREQUAL:${isa},any>>:-march=x86-64-${isa}>)
+  set_target_properties(tern_host_${isa} PROPERTIES POSITION_INDEPENDENT_CODE ON
+                        C_VISIBILITY_PRESET hidden)
+  target_link_libraries(tern_host_${isa} PRIVATE tern_common)
+  # Rows are written for every type at once: not each of them uses every parameter.
+  target_compile_options(tern_host_${isa} PRIVATE -Wno-unused-parameter -Wno-unused-variable
+    -Wno-unused-function -Wno-type-limits -Wno-bool-operation -Wno-int-in-bool-context
+    -Wno-tautological-compare)
+  list(APPEND TERN_HOST_OBJECTS $<TARGET_OBJECTS:tern_host_${isa}>)
+endforeach()
+
+add_library(tern_objects OBJECT ${TERN_SOURCES})
+target_include_directories(tern_objects PUBLIC
+  ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/cl_kernels)
+target_compile_definitions(tern_objects PRIVATE ${TERN_ISA_DEFINITIONS}
+  $<$<BOOL:${TERN_OPENCL}>:TERN_WITH_OPENCL> $<$<BOOL:${dnnl_FOUND}>:TERN_WITH_ONEDNN>)
+set_target_properties(tern_objects PROPERTIES POSITION_INDEPENDENT_CODE ON
+                      C_VISIBILITY_PRESET hidden)
+target_link_libraries(tern_objects PRIVATE tern_flags Threads::Threads
+  $<$<BOOL:${OpenMP_C_FOUND}>:OpenMP::OpenMP_C> $<$<BOOL:${dnnl_FOUND}>:DNNL::dnnl>)
+
+foreach(kind IN ITEMS SHARED STATIC)
+  string(TOLOWER ${kind} suffix)
+  add_library(tern_${suffix} ${kind} $<TARGET_OBJECTS:tern_objects> ${TERN_HOST_OBJECTS})
+  set_target_properties(tern_${suffix} PROPERTIES OUTPUT_NAME tern EXPORT_NAME
+    $<IF:$<STREQUAL:${kind},SHARED>,tern,tern_static> VERSION ${PROJECT_VERSION} SOVERSION 0)
+  target_include_directories(tern_${suffix} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(tern_${suffix} PRIVATE $<BUILD_INTERFACE:tern_flags> Threads::Threads m
+    ${CMAKE_DL_LIBS} $<$<BOOL:${OpenMP_C_FOUND}>:OpenMP::OpenMP_C>
+    $<$<BOOL:${dnnl_FOUND}>:DNNL::dnnl>)
+endforeach()
+add_library(tern::tern ALIAS tern_shared)

@@ -1,0 +1,76 @@
+/* autograd.h -- gradients: recording, walking back, hooks. */
+#ifndef TERN_AUTOGRAD_H
+#define TERN_AUTOGRAD_H
+#include <tern/tensor.h>
+
+TERN_BEGIN_DECLS
+
+/* Ask for (or stop asking for) the gradient of a leaf; returns x. Errors: TERN_ERR_DTYPE for integer
+ * tensors, TERN_ERR_STATE for results of recorded operations. */
+TERN_API tern_tensor *tern_requires_grad_(tern_tensor *x, bool requires_grad);
+TERN_API bool tern_requires_grad(const tern_tensor *x);
+TERN_API bool tern_is_leaf(const tern_tensor *x);
+/* The name of the operation that made x ("mul"); NULL for leaves. */
+TERN_API const char *tern_grad_fn(const tern_tensor *x);
+
+/* The gradient accumulated in a leaf, borrowed; NULL if there is none yet. Records no error. */
+TERN_API tern_tensor *tern_grad(const tern_tensor *x);
+/* Replace it (NULL removes it). Shape, dtype and device must be x's. */
+TERN_API tern_status tern_set_grad(tern_tensor *x, tern_tensor *grad);
+/* Let the result of an operation keep its gradient too. */
+TERN_API tern_status tern_retain_grad(tern_tensor *x);
+
+typedef struct tern_backward_options {
+    tern_tensor *gradient; /* of the root; NULL = 1, for a one-element root */
+    bool retain_graph;     /* keep saved tensors for another walk; create_graph implies it */
+    bool create_graph;     /* record the walk itself, for second derivatives */
+    uint64_t reserved[4];
+} tern_backward_options;
+
+/* Add the gradient of root to every leaf that asked for one. */
+TERN_API tern_status tern_backward(tern_tensor *root);
+TERN_API tern_status tern_backward_with(tern_tensor *root, const tern_backward_options *options);
+
+typedef struct tern_autograd_grad_options {
+    tern_tensor *const *gradients; /* of the outputs; NULL = ones, for one-element outputs */
+    bool retain_graph, create_graph;
+    bool allow_unused;             /* an input not in the graph gives NULL instead of an error */
+    uint64_t reserved[4];
+} tern_autograd_grad_options;
+
+/* Gradients of the sum of outputs with respect to inputs, into grads[n_inputs] (new, owned by the
+ * scope), without touching any leaf's own (torch.autograd.grad). */
+TERN_API tern_status tern_autograd_grad(tern_tensor *const *outputs, int n_outputs,
+                                        tern_tensor *const *inputs, int n_inputs,
+                                        tern_tensor **grads,
+                                        const tern_autograd_grad_options *options);
+
+/* x without its history, sharing its elements. */
+TERN_API tern_tensor *tern_detach(tern_tensor *x);
+TERN_API tern_tensor *tern_detach_(tern_tensor *x);
+
+/* Called with the gradient of x during backward; what it returns replaces the gradient, NULL keeps
+ * it. Returns an id (> 0) for tern_remove_hook; 0 after an error. */
+typedef tern_tensor *(*tern_grad_hook)(tern_tensor *grad, void *user);
+TERN_API int tern_register_hook(tern_tensor *x, tern_grad_hook hook, void *user);
+TERN_API tern_status tern_remove_hook(tern_tensor *x, int id);
+
+/* ---- TERN_NO_GRAD { ... }, TERN_ENABLE_GRAD { ... } ---------------------------------------------
+ * One-turn loops: `break` leaves only the block; leaving in any way restores the mode. */
+TERN_API bool tern_is_grad_enabled(void);
+TERN_API void tern_set_grad_enabled(bool enabled);
+
+typedef struct tern_grad_block {
+    int active;
+    int saved;
+} tern_grad_block;
+TERN_API tern_grad_block tern_grad_block_enter(bool enabled);
+TERN_API void tern_grad_block_leave(tern_grad_block *block);
+#define TERN_GRAD_MODE(enabled)                                                                    \
+    TERN_BLOCK_(tern_grad_block, TERN_BLOCK_NAME(tern_grad_block_, __LINE__),                      \
+                tern_grad_block_enter(enabled), tern_grad_block_leave)
+#define TERN_NO_GRAD     TERN_GRAD_MODE(false)
+#define TERN_ENABLE_GRAD TERN_GRAD_MODE(true)
+
+TERN_END_DECLS
+#endif

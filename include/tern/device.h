@@ -1,0 +1,116 @@
+/* device.h -- devices are strings: "cpu", "opencl:0", "cuda:1", "auto".
+ *
+ * A bare kind ("opencl") is that kind's current device. "auto" is the best one there: cuda, then an
+ * OpenCL GPU, then cpu. OpenCL devices are numbered over all platforms and can be named by a part of
+ * their name, vendor or platform ("opencl:pocl"; 3 characters or more, any case). NULL is the
+ * default device: cpu, or TERN_DEVICE of the environment. TERN_OPENCL_VISIBLE_DEVICES selects and
+ * orders OpenCL devices ("1,0"); its first invalid element ends the list, a repeat leaves none. */
+#ifndef TERN_DEVICE_H
+#define TERN_DEVICE_H
+#include <tern/error.h>
+
+TERN_BEGIN_DECLS
+
+typedef enum tern_device_type {
+    TERN_DEVICE_CPU = 1,        /* a processor */
+    TERN_DEVICE_GPU = 2,        /* a graphics processor */
+    TERN_DEVICE_ACCELERATOR = 3 /* anything else */
+} tern_device_type;
+
+/* What a device is and can do. Texts live as long as the process. */
+typedef struct tern_device_info {
+    const char *device;   /* canonical string, "opencl:0" */
+    const char *name;     /* as the driver gives it */
+    const char *vendor;
+    const char *platform; /* "PoCL", "CUDA", "tern" */
+    const char *driver;   /* driver version */
+    tern_device_type type;
+    int compute_units;
+    uint64_t memory_total;     /* bytes */
+    uint64_t memory_free;      /* bytes; memory_total where the driver can't tell */
+    uint64_t largest_allocation; /* bytes; 0 = no limit but the memory */
+    bool has_f64;
+    bool has_native_f16;       /* f16 arithmetic; f16 storage works on every device */
+    bool unified_memory;       /* shares its memory with the host */
+    bool exact;                /* elementwise results are bit-identical to the cpu's */
+    uint64_t reserved[8];
+} tern_device_info;
+
+/* Memory of a device as tern uses it, in bytes. */
+typedef struct tern_memory_stats {
+    uint64_t allocated;      /* in live tensors */
+    uint64_t allocated_peak;
+    uint64_t reserved;       /* taken from the driver: live and cached */
+    uint64_t reserved_peak;
+    uint64_t allocations;    /* requests served since the device was opened */
+    uint64_t driver_calls;   /* of these, how many asked the driver */
+    uint64_t launches;       /* kernels launched, matrix products included */
+    uint64_t programs_built; /* compiled from source */
+    uint64_t programs_loaded; /* taken from the cache on disk */
+    uint64_t to_host_bytes;  /* copied from the device to the host */
+    uint64_t to_device_bytes;
+    uint64_t reserved_fields[8];
+} tern_memory_stats;
+
+/* Whether the device can be used now. Records no error. */
+TERN_API bool tern_device_is_available(const char *device);
+
+/* How many devices a kind ("cpu", "opencl", "cuda") has; 0 for none or an unknown kind. */
+TERN_API int tern_device_count(const char *kind);
+
+/* Why a kind has no device, or what was passed over while looking (a broken installation, a mask);
+ * "" when there is nothing to say. Never NULL. */
+TERN_API const char *tern_device_notes(const char *kind);
+
+/* The driver's name of the device; NULL after an error. Lives as long as the process. */
+TERN_API const char *tern_device_name(const char *device);
+
+/* Fill *info. Errors: TERN_ERR_DEVICE. */
+TERN_API tern_status tern_device_get_info(const char *device, tern_device_info *info);
+
+/* The canonical form of any device string ("auto" -> "opencl:0"); NULL after an error. */
+TERN_API const char *tern_device_canonical(const char *device);
+
+/* The thread's default device, canonical; set it with NULL to go back to the process's own. */
+TERN_API const char *tern_default_device(void);
+TERN_API tern_status tern_set_default_device(const char *device);
+
+/* The thread's current device of a kind: what "opencl" alone means (torch.cuda.set_device). */
+TERN_API tern_status tern_set_device(const char *device);
+TERN_API const char *tern_current_device(const char *kind);
+
+/* Wait until everything launched on the device is done, and report what went wrong there. */
+TERN_API tern_status tern_synchronize(const char *device);
+
+TERN_API tern_status tern_memory_get_stats(const char *device, tern_memory_stats *stats);
+/* Make the peaks equal to the present values. */
+TERN_API tern_status tern_reset_peak_memory_stats(const char *device);
+/* Give cached blocks back to the driver. */
+TERN_API tern_status tern_empty_cache(const char *device);
+
+/* Threads the cpu device may use; at first all cores (OMP_NUM_THREADS). */
+TERN_API tern_status tern_set_num_threads(int n);
+TERN_API int tern_get_num_threads(void);
+
+/* ---- blocks: TERN_DEVICE("opencl:0") { ... } ------------------------------------------------
+ * The default device inside the block. A one-turn loop: `break` leaves only the block; leaving by
+ * `return` or `goto` restores the old device too. A refused device records the error and leaves the
+ * default as it was. */
+typedef struct tern_device_block {
+    int active;
+    int saved;
+} tern_device_block;
+TERN_API tern_device_block tern_device_block_enter(const char *device);
+TERN_API void tern_device_block_leave(tern_device_block *block);
+
+#define TERN_BLOCK_NAME_(prefix, line) prefix##line
+#define TERN_BLOCK_NAME(prefix, line)  TERN_BLOCK_NAME_(prefix, line)
+#define TERN_BLOCK_(type, name, enter, leave)                                                      \
+    for (type name __attribute__((cleanup(leave))) = enter; name.active; name.active = 0)
+
+#define TERN_DEVICE(device)                                                                        \
+    TERN_BLOCK_(tern_device_block, TERN_BLOCK_NAME(tern_device_block_, __LINE__),                  \
+                tern_device_block_enter(device), tern_device_block_leave)
+
+TERN_END_DECLS
+#endif

@@ -1,0 +1,89 @@
+/* kernel.h -- kernels of the user's own.
+ *
+ *   tern_kernel *k = tern_kernel_compile("opencl:0", source, "twice");
+ *   tern_kernel_launch(k, TERN_GRID(n), TERN_ARG_TENSOR(x), TERN_ARG_TENSOR(y), TERN_ARG_INT(n));
+ *   tern_kernel_free(k);
+ *
+ * The text is OpenCL C on OpenCL devices. */
+#ifndef TERN_KERNEL_H
+#define TERN_KERNEL_H
+#include <tern/tensor.h>
+
+TERN_BEGIN_DECLS
+
+typedef struct tern_kernel tern_kernel;
+
+/* Compile source for device and take the kernel called name. NULL after an error: the build log is
+ * in the message (TERN_ERR_ARGUMENT), TERN_ERR_UNSUPPORTED where the device compiles no text. */
+TERN_API tern_kernel *tern_kernel_compile(const char *device, const char *source, const char *name);
+TERN_API void tern_kernel_free(tern_kernel *kernel);
+
+typedef enum tern_kernel_arg_kind {
+    TERN_KERNEL_ARG_TENSOR = 1,
+    TERN_KERNEL_ARG_BYTES = 2,
+    TERN_KERNEL_ARG_LOCAL = 3
+} tern_kernel_arg_kind;
+
+typedef struct tern_kernel_arg {
+    tern_kernel_arg_kind kind;
+    uint32_t bytes;        /* size of the value; of local memory for ..._LOCAL */
+    tern_tensor *tensor;
+    union {
+        int32_t i32;
+        int64_t i64;
+        float f32;
+        double f64;
+    } value;
+} tern_kernel_arg;
+
+/* Arguments. A tensor is passed as the address of its first element; it must be on the kernel's
+ * device, contiguous and start its storage (tern_contiguous / tern_clone make it so). The kernel may
+ * write it: its version counter moves. */
+TERN_API tern_kernel_arg tern_kernel_arg_tensor(tern_tensor *x);
+TERN_API tern_kernel_arg tern_kernel_arg_int(int32_t value);
+TERN_API tern_kernel_arg tern_kernel_arg_long(int64_t value);
+TERN_API tern_kernel_arg tern_kernel_arg_float(float value);
+TERN_API tern_kernel_arg tern_kernel_arg_double(double value);
+TERN_API tern_kernel_arg tern_kernel_arg_local(size_t bytes);
+#define TERN_ARG_TENSOR(x) tern_kernel_arg_tensor(x)
+#define TERN_ARG_INT(v)    tern_kernel_arg_int(v)
+#define TERN_ARG_LONG(v)   tern_kernel_arg_long(v)
+#define TERN_ARG_FLOAT(v)  tern_kernel_arg_float(v)
+#define TERN_ARG_DOUBLE(v) tern_kernel_arg_double(v)
+#define TERN_ARG_LOCAL(n)  tern_kernel_arg_local(n)
+
+/* How many work-items, and how many of them make a group; group 0 = tern's choice. The number of
+ * items is rounded up to whole groups: kernels compare their id with n. */
+typedef struct tern_kernel_grid {
+    int64_t items[3];
+    int64_t group[3];
+} tern_kernel_grid;
+TERN_API tern_kernel_grid tern_kernel_grid_1d(int64_t items);
+TERN_API tern_kernel_grid tern_kernel_grid_1d_grouped(int64_t items, int64_t group);
+TERN_API tern_kernel_grid tern_kernel_grid_2d(int64_t x, int64_t y);
+#define TERN_GRID(n)          tern_kernel_grid_1d(n)
+#define TERN_GRID_GROUP(n, g) tern_kernel_grid_1d_grouped(n, g)
+#define TERN_GRID_2D(x, y)    tern_kernel_grid_2d(x, y)
+
+/* Launch with n arguments; does not wait. An empty grid launches nothing. */
+TERN_API tern_status tern_kernel_launch_args(tern_kernel *kernel, tern_kernel_grid grid,
+                                             const tern_kernel_arg *args, int n);
+
+#ifndef __cplusplus
+#define tern_kernel_launch(kernel, grid, ...)                                                      \
+    tern_kernel_launch_args(kernel, grid, (const tern_kernel_arg[]){__VA_ARGS__},                  \
+                            (int)(sizeof((const tern_kernel_arg[]){__VA_ARGS__}) /                 \
+                                  sizeof(tern_kernel_arg)))
+#endif
+
+TERN_END_DECLS
+
+#ifdef __cplusplus
+template <class... A>
+inline tern_status tern_kernel_launch(tern_kernel *kernel, tern_kernel_grid grid, A... args)
+{
+    const tern_kernel_arg list[] = {args...};
+    return tern_kernel_launch_args(kernel, grid, list, static_cast<int>(sizeof...(args)));
+}
+#endif
+#endif

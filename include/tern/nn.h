@@ -1,0 +1,86 @@
+/* nn.h -- modules: parameters, buffers and children under names, and a forward function.
+ *
+ * Names are those of PyTorch's state_dict ("0.weight", "encoder.bias"). A module is freed with
+ * tern_nn_free, which frees its children too; a child belongs to one parent. Constructors take NULL
+ * for PyTorch's defaults, give NULL after an error, and pass on NULL children. */
+#ifndef TERN_NN_H
+#define TERN_NN_H
+#include <tern/ops.h>
+
+TERN_BEGIN_DECLS
+
+typedef struct tern_module tern_module;
+
+/* One tensor in, one out: most modules. */
+typedef tern_tensor *(*tern_module_forward)(tern_module *self, tern_tensor *x);
+/* n tensors in, k out, for all others (attention, RNNs, losses). */
+typedef tern_status (*tern_module_call)(tern_module *self, tern_tensor *const *in, int n,
+                                        tern_tensor **out, int k);
+
+/* ---- modules of your own -------------------------------------------------------------------------
+ * data is yours; tern_nn_on_free says how it is freed. */
+TERN_API tern_module *tern_nn_module(const char *name, tern_module_forward forward, void *data);
+TERN_API tern_module *tern_nn_module_with_call(const char *name, tern_module_call call, void *data);
+TERN_API void *tern_nn_data(tern_module *self);
+TERN_API tern_status tern_nn_on_free(tern_module *self, void (*free_data)(void *data));
+/* What stands between the brackets when the module is printed. */
+TERN_API tern_status tern_nn_set_extra(tern_module *self, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Give self a child; self owns it from now on (also when this fails). Returns the child. */
+TERN_API tern_module *tern_nn_add(tern_module *self, const char *name, tern_module *child);
+/* Give self a parameter: requires_grad is set, self keeps it, in any scope. NULL is a parameter that
+ * is absent (as a bias that is not wanted). Returns it. */
+TERN_API tern_tensor *tern_nn_add_parameter(tern_module *self, const char *name, tern_tensor *x);
+/* A tensor that belongs to the state but is not trained. */
+TERN_API tern_tensor *tern_nn_add_buffer(tern_module *self, const char *name, tern_tensor *x);
+
+/* ---- running -------------------------------------------------------------------------------------- */
+TERN_API tern_tensor *tern_nn_forward(tern_module *m, tern_tensor *x);
+/* criterion(input, target). */
+TERN_API tern_tensor *tern_nn_loss(tern_module *criterion, tern_tensor *input, tern_tensor *target);
+TERN_API tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out,
+                                  int k);
+/* Training mode (the default) or evaluation, for m and all below; return m. */
+TERN_API tern_module *tern_nn_train(tern_module *m, bool training);
+TERN_API tern_module *tern_nn_eval(tern_module *m);
+TERN_API bool tern_nn_is_training(const tern_module *m);
+
+/* ---- looking ----------------------------------------------------------------------------------------
+ * Paths have dots: "layers.0.weight". What is not there gives NULL and records an error. */
+TERN_API tern_module *tern_nn_child(tern_module *m, const char *path);
+TERN_API tern_tensor *tern_nn_parameter(tern_module *m, const char *path);
+TERN_API tern_tensor *tern_nn_buffer(tern_module *m, const char *path);
+TERN_API const char *tern_nn_name(const tern_module *m);
+TERN_API int tern_nn_children_count(const tern_module *m);
+TERN_API tern_module *tern_nn_child_at(tern_module *m, int i);
+
+/* Visit m and all below it (children first, as torch's apply), or every parameter or buffer with its
+ * path; a visit that does not return TERN_OK ends the round. A tensor met under two names is visited
+ * once. */
+typedef tern_status (*tern_module_visit)(tern_module *m, void *user);
+typedef tern_status (*tern_tensor_visit)(const char *path, tern_tensor *x, void *user);
+TERN_API tern_status tern_nn_apply(tern_module *m, tern_module_visit visit, void *user);
+TERN_API tern_status tern_nn_each_parameter(tern_module *m, tern_tensor_visit visit, void *user);
+TERN_API tern_status tern_nn_each_buffer(tern_module *m, tern_tensor_visit visit, void *user);
+/* How many parameter tensors, and their elements in all. */
+TERN_API int64_t tern_nn_parameter_count(tern_module *m);
+TERN_API int64_t tern_nn_numel(tern_module *m);
+
+/* Move parameters and buffers in place; handles stay what they are. Returns m. */
+TERN_API tern_module *tern_nn_to(tern_module *m, const char *device);
+TERN_API tern_module *tern_nn_to_dtype(tern_module *m, tern_dtype dtype);
+TERN_API tern_module *tern_nn_requires_grad_(tern_module *m, bool requires_grad);
+TERN_API tern_status tern_nn_zero_grad(tern_module *m);
+/* As PyTorch prints a model; text to be freed with tern_free_text. */
+TERN_API tern_status tern_nn_print(const tern_module *m);
+TERN_API char *tern_nn_to_text(const tern_module *m);
+TERN_API void tern_nn_free(tern_module *m);
+
+TERN_END_DECLS
+
+#include <tern/nn/activation.h>
+#include <tern/nn/container.h>
+#include <tern/nn/init.h>
+#include <tern/nn/layers.h>
+#include <tern/nn/loss.h>
+#endif

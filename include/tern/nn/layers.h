@@ -1,0 +1,49 @@
+/* nn/layers.h -- layers with parameters, and dropout. Initial values have PyTorch's distributions. */
+#ifndef TERN_NN_LAYERS_H
+#define TERN_NN_LAYERS_H
+#include <tern/nn.h>
+
+TERN_BEGIN_DECLS
+
+typedef struct tern_linear_options {
+    bool no_bias;
+    tern_dtype dtype;
+    const char *device;
+    uint64_t reserved[4];
+} tern_linear_options;
+/* x W^T + b: (*, in) -> (*, out); weight (out, in), bias (out), uniform in +-1/sqrt(in). */
+TERN_API tern_module *tern_nn_linear(int64_t in_features, int64_t out_features,
+                                     const tern_linear_options *options);
+
+typedef struct tern_nn_embedding_options {
+    tern_optional_int padding_idx; /* its row starts as zeros and gets no gradient */
+    tern_dtype dtype;
+    const char *device;
+    uint64_t reserved[4];
+} tern_nn_embedding_options;
+/* (*) integers -> (*, embedding_dim); weight (num_embeddings, embedding_dim), standard normal. */
+TERN_API tern_module *tern_nn_embedding(int64_t num_embeddings, int64_t embedding_dim,
+                                        const tern_nn_embedding_options *options);
+
+typedef struct tern_layer_norm_options {
+    double eps; /* default 1e-5 */
+    bool no_elementwise_affine, no_bias;
+    tern_dtype dtype;
+    const char *device;
+    uint64_t reserved[4];
+} tern_layer_norm_options;
+TERN_API tern_module *tern_nn_layer_norm(tern_shape normalized_shape,
+                                         const tern_layer_norm_options *options);
+
+typedef struct tern_dropout_options {
+    double p; /* default 0.5; TERN_ZERO for 0 */
+    uint64_t reserved[4];
+} tern_dropout_options;
+TERN_API tern_module *tern_nn_dropout(const tern_dropout_options *options);
+
+/* (N, *) -> (N, product of *); gives x itself. */
+TERN_API tern_module *tern_nn_flatten(void);
+TERN_API tern_module *tern_nn_identity(void);
+
+TERN_END_DECLS
+#endif

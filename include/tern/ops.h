@@ -1,0 +1,10 @@
+/* ops.h -- all operations on tensors. */
+#ifndef TERN_OPS_H
+#define TERN_OPS_H
+#include <tern/ops/elementwise.h>
+#include <tern/ops/functional.h>
+#include <tern/ops/index.h>
+#include <tern/ops/matmul.h>
+#include <tern/ops/reduce.h>
+#include <tern/ops/shape.h>
+#endif

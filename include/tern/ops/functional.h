@@ -1,0 +1,58 @@
+/* ops/functional.h -- what torch.nn.functional has: softmax, norms, embedding, dropout, losses. */
+#ifndef TERN_OPS_FUNCTIONAL_H
+#define TERN_OPS_FUNCTIONAL_H
+#include <tern/tensor.h>
+
+TERN_BEGIN_DECLS
+
+/* Over dim; all -inf gives NaN, as in PyTorch. Floating point types only. */
+TERN_API tern_tensor *tern_softmax(tern_tensor *x, int dim);
+TERN_API tern_tensor *tern_log_softmax(tern_tensor *x, int dim);
+
+/* Over the last dims, normalized_shape: (x - mean) / sqrt(var + eps) weight + bias; weight and bias of
+ * that shape, or NULL. eps: PyTorch's default is 1e-5. (Ba, Kiros, Hinton 2016.) */
+TERN_API tern_tensor *tern_layer_norm(tern_tensor *x, tern_shape normalized_shape,
+                                      tern_tensor *weight, tern_tensor *bias, double eps);
+
+typedef struct tern_embedding_options {
+    tern_optional_int padding_idx; /* this row gets no gradient; negative counts from the end */
+    uint64_t reserved[4];
+} tern_embedding_options;
+
+/* Rows of weight (rows, width) by indices (*), int64 or int32 -> (*, width). */
+TERN_API tern_tensor *tern_embedding(tern_tensor *indices, tern_tensor *weight,
+                                     const tern_embedding_options *options);
+
+/* Zero with probability p and scaled by 1 / (1 - p), when training; else x itself. */
+TERN_API tern_tensor *tern_dropout(tern_tensor *x, double p, bool training);
+
+typedef enum tern_reduction {
+    TERN_REDUCTION_MEAN = 0,
+    TERN_REDUCTION_SUM,
+    TERN_REDUCTION_NONE
+} tern_reduction;
+
+typedef struct tern_cross_entropy_options {
+    tern_tensor *weight;            /* (C): of each class */
+    tern_optional_int ignore_index; /* default -100 */
+    tern_reduction reduction;
+    double label_smoothing;         /* 0..1 */
+    uint64_t reserved[4];
+} tern_cross_entropy_options;
+
+/* Of logits (N, C), (C) or (N, C, d1, ...) against class indices (N), () or (N, d1, ...) of int64, or
+ * probabilities of the shape of the logits. */
+TERN_API tern_tensor *tern_cross_entropy(tern_tensor *input, tern_tensor *target,
+                                         const tern_cross_entropy_options *options);
+
+typedef struct tern_loss_options {
+    tern_reduction reduction;
+    uint64_t reserved[4];
+} tern_loss_options;
+
+/* (input - target) squared; shapes broadcast. */
+TERN_API tern_tensor *tern_mse_loss(tern_tensor *input, tern_tensor *target,
+                                    const tern_loss_options *options);
+
+TERN_END_DECLS
+#endif

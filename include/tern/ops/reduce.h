@@ -1,0 +1,47 @@
+/* ops/reduce.h -- many numbers in, one out: over all elements, or over dims (TERN_DIMS(0, -1)).
+ *
+ * An empty list of dims means all. keepdim leaves reduced dims with size 1. NaN passes on. Integers and
+ * bools sum to int64. https://pytorch.org/docs/stable/torch.html#reduction-ops */
+#ifndef TERN_OPS_REDUCE_H
+#define TERN_OPS_REDUCE_H
+#include <tern/tensor.h>
+
+TERN_BEGIN_DECLS
+
+TERN_API tern_tensor *tern_sum(tern_tensor *x);
+TERN_API tern_tensor *tern_sum_dim(tern_tensor *x, tern_shape dims, bool keepdim);
+TERN_API tern_tensor *tern_mean(tern_tensor *x);
+TERN_API tern_tensor *tern_mean_dim(tern_tensor *x, tern_shape dims, bool keepdim);
+/* correction 1 divides by n - 1 (PyTorch's default), 0 by n. */
+TERN_API tern_tensor *tern_var(tern_tensor *x, int64_t correction);
+TERN_API tern_tensor *tern_var_dim(tern_tensor *x, tern_shape dims, int64_t correction, bool keepdim);
+TERN_API tern_tensor *tern_std(tern_tensor *x, int64_t correction);
+TERN_API tern_tensor *tern_std_dim(tern_tensor *x, tern_shape dims, int64_t correction, bool keepdim);
+/* The largest (smallest) of all; ties share the gradient evenly. Empty x is an error. */
+TERN_API tern_tensor *tern_max(tern_tensor *x);
+TERN_API tern_tensor *tern_min(tern_tensor *x);
+/* Over dims, ties sharing the gradient. */
+TERN_API tern_tensor *tern_amax(tern_tensor *x, tern_shape dims, bool keepdim);
+TERN_API tern_tensor *tern_amin(tern_tensor *x, tern_shape dims, bool keepdim);
+/* Values and where they stand (int64; the first of equals; the first NaN). The gradient goes to that
+ * element. */
+typedef struct tern_values_indices {
+    tern_tensor *values, *indices;
+} tern_values_indices;
+TERN_API tern_status tern_max_dim(tern_tensor *x, int dim, bool keepdim, tern_values_indices *out);
+TERN_API tern_status tern_min_dim(tern_tensor *x, int dim, bool keepdim, tern_values_indices *out);
+/* Index in the flattened x; along dim. int64. */
+TERN_API tern_tensor *tern_argmax(tern_tensor *x);
+TERN_API tern_tensor *tern_argmax_dim(tern_tensor *x, int dim, bool keepdim);
+TERN_API tern_tensor *tern_argmin(tern_tensor *x);
+TERN_API tern_tensor *tern_argmin_dim(tern_tensor *x, int dim, bool keepdim);
+/* bool results. */
+TERN_API tern_tensor *tern_all(tern_tensor *x);
+TERN_API tern_tensor *tern_any(tern_tensor *x);
+TERN_API tern_tensor *tern_all_dim(tern_tensor *x, int dim, bool keepdim);
+TERN_API tern_tensor *tern_any_dim(tern_tensor *x, int dim, bool keepdim);
+/* x summed to shape, from which it could have been broadcast. */
+TERN_API tern_tensor *tern_sum_to_size(tern_tensor *x, tern_shape shape);
+
+TERN_END_DECLS
+#endif

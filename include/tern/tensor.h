@@ -1,0 +1,232 @@
+/* tensor.h -- tensors: making, looking at, moving and owning them. */
+#ifndef TERN_TENSOR_H
+#define TERN_TENSOR_H
+#include <tern/device.h>
+
+TERN_BEGIN_DECLS
+
+typedef struct tern_tensor tern_tensor;
+
+enum { TERN_MAX_DIMS = 12 };
+
+/* Element types: X(ENUM, value, text, bytes, letter). Values never change. */
+#define TERN_DTYPES(X)                                                                             \
+    X(F32, 1, "float32", 4)                                                                        \
+    X(F64, 2, "float64", 8)                                                                        \
+    X(F16, 3, "float16", 2)                                                                        \
+    X(BF16, 4, "bfloat16", 2)                                                                      \
+    X(I32, 5, "int32", 4)                                                                          \
+    X(I64, 6, "int64", 8)                                                                          \
+    X(U8, 7, "uint8", 1)                                                                           \
+    X(BOOL, 8, "bool", 1)
+
+typedef enum tern_dtype {
+    TERN_DTYPE_DEFAULT = 0, /* what PyTorch would choose: float32, or by the value given */
+#define X(NAME, VALUE, TEXT, BYTES) TERN_##NAME = VALUE,
+    TERN_DTYPES(X)
+#undef X
+} tern_dtype;
+
+/* "float32" and so on; "?" for an unknown value. */
+TERN_API const char *tern_dtype_name(tern_dtype dtype);
+/* Bytes of one element; 0 for an unknown value. */
+TERN_API size_t tern_dtype_size(tern_dtype dtype);
+TERN_API bool tern_dtype_is_floating_point(tern_dtype dtype);
+/* The type two tensors of these types are computed in (torch.promote_types). */
+TERN_API tern_dtype tern_promote_types(tern_dtype a, tern_dtype b);
+
+/* ---- shapes and lists of dims: TERN_SHAPE(2, 3), TERN_DIMS(-1) -------------------------------- */
+typedef struct tern_shape {
+    int ndim;
+    int64_t dims[TERN_MAX_DIMS];
+} tern_shape;
+
+/* A shape from an array; ndim outside 0..TERN_MAX_DIMS makes a shape that every function refuses. */
+TERN_API tern_shape tern_shape_from(int ndim, const int64_t *dims);
+
+/* The shape () of a scalar, or "no dims". */
+#define TERN_SHAPE_SCALAR tern_shape_from(0, NULL)
+#define TERN_DIMS(...)    TERN_SHAPE(__VA_ARGS__)
+
+#ifndef __cplusplus
+#define TERN_SHAPE(...)                                                                            \
+    tern_shape_from((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                     \
+                    (const int64_t[]){__VA_ARGS__})
+#endif
+
+/* ---- scalars: a tagged integer, real or bool, so that int64 stays exact ------------------------ */
+typedef enum tern_scalar_kind { TERN_SCALAR_REAL, TERN_SCALAR_INT, TERN_SCALAR_BOOL } tern_scalar_kind;
+typedef struct tern_scalar {
+    tern_scalar_kind kind;
+    union {
+        double real;
+        int64_t integer; /* also the bool */
+    } value;
+} tern_scalar;
+TERN_API tern_scalar tern_scalar_real(double value);
+TERN_API tern_scalar tern_scalar_int(int64_t value);
+TERN_API tern_scalar tern_scalar_bool(bool value);
+TERN_API double tern_scalar_to_real(tern_scalar scalar);
+TERN_API int64_t tern_scalar_to_int(tern_scalar scalar);
+
+#ifndef __cplusplus
+/* TERN_SCALAR(2) is an integer, TERN_SCALAR(0.5) a real, TERN_SCALAR((bool)1) a bool. */
+#define TERN_SCALAR(x)                                                                             \
+    _Generic((x), float: tern_scalar_real, double: tern_scalar_real, bool: tern_scalar_bool,       \
+             default: tern_scalar_int)(x)
+#endif
+
+/* In an options struct a zero field means the default; this means the number zero. */
+#define TERN_ZERO 4.9406564584124654e-324
+
+/* An integer that may be absent, where zero is a meaningful value. */
+typedef struct tern_optional_int {
+    bool set;
+    int64_t value;
+} tern_optional_int;
+TERN_API tern_optional_int tern_some(int64_t value);
+#define TERN_SOME(x) tern_some(x)
+
+/* ---- making tensors -----------------------------------------------------------------------------
+ * The result belongs to the innermost open scope. dtype TERN_DTYPE_DEFAULT and device NULL are the
+ * defaults. Errors: NULL, with TERN_ERR_SHAPE for a negative or too large shape, TERN_ERR_DTYPE,
+ * TERN_ERR_DEVICE or TERN_ERR_MEMORY recorded. */
+TERN_API tern_tensor *tern_empty(tern_shape shape, tern_dtype dtype, const char *device);
+TERN_API tern_tensor *tern_zeros(tern_shape shape, tern_dtype dtype, const char *device);
+TERN_API tern_tensor *tern_ones(tern_shape shape, tern_dtype dtype, const char *device);
+/* The default dtype follows the scalar: real float32, integer int64, bool bool. */
+TERN_API tern_tensor *tern_full(tern_shape shape, tern_scalar value, tern_dtype dtype,
+                                const char *device);
+/* start, start + step, ... below end (above, for a negative step); the default dtype is int64 when
+ * all three are whole numbers, else float32. (ceil((end - start) / step),) */
+TERN_API tern_tensor *tern_arange(double start, double end, double step, tern_dtype dtype,
+                                  const char *device);
+/* steps values from start to end, both included. */
+TERN_API tern_tensor *tern_linspace(double start, double end, int64_t steps, tern_dtype dtype,
+                                    const char *device);
+/* (n, m) with ones on the diagonal. */
+TERN_API tern_tensor *tern_eye(int64_t n, int64_t m, tern_dtype dtype, const char *device);
+/* Uniform in [0, 1); standard normal. Floating point types only. Philox 4x32-10: the same seed gives
+ * the same numbers on every device. */
+TERN_API tern_tensor *tern_rand(tern_shape shape, tern_dtype dtype, const char *device);
+TERN_API tern_tensor *tern_randn(tern_shape shape, tern_dtype dtype, const char *device);
+/* Uniform integers in [low, high); the default dtype is int64. */
+TERN_API tern_tensor *tern_randint(int64_t low, int64_t high, tern_shape shape, tern_dtype dtype,
+                                   const char *device);
+/* A random order of 0..n-1, int64. */
+TERN_API tern_tensor *tern_randperm(int64_t n, tern_dtype dtype, const char *device);
+/* A copy of the host's elements, which must be of type dtype (default float32), densely in row-major
+ * order. */
+TERN_API tern_tensor *tern_from_data(const void *data, tern_shape shape, tern_dtype dtype,
+                                     const char *device);
+/* A tensor of one value, shape (); dtype as in tern_full. */
+TERN_API tern_tensor *tern_tensor_scalar(tern_scalar value, tern_dtype dtype, const char *device);
+
+/* With shape, dtype and device of x ... */
+TERN_API tern_tensor *tern_empty_like(const tern_tensor *x);
+TERN_API tern_tensor *tern_zeros_like(const tern_tensor *x);
+TERN_API tern_tensor *tern_ones_like(const tern_tensor *x);
+TERN_API tern_tensor *tern_full_like(const tern_tensor *x, tern_scalar value);
+TERN_API tern_tensor *tern_rand_like(const tern_tensor *x);
+TERN_API tern_tensor *tern_randn_like(const tern_tensor *x);
+/* ... with dtype and device of x and a shape of its own. */
+TERN_API tern_tensor *tern_new_empty(const tern_tensor *x, tern_shape shape);
+TERN_API tern_tensor *tern_new_zeros(const tern_tensor *x, tern_shape shape);
+TERN_API tern_tensor *tern_new_ones(const tern_tensor *x, tern_shape shape);
+TERN_API tern_tensor *tern_new_full(const tern_tensor *x, tern_shape shape, tern_scalar value);
+
+/* ---- looking at tensors ------------------------------------------------------------------------ */
+/* Number of dims, size and stride (in elements) of a dim (negative counts from the end), number of
+ * elements. -1 after an error. */
+TERN_API int tern_dim(const tern_tensor *x);
+TERN_API int64_t tern_size(const tern_tensor *x, int dim);
+TERN_API int64_t tern_stride(const tern_tensor *x, int dim);
+TERN_API int64_t tern_numel(const tern_tensor *x);
+TERN_API tern_shape tern_shape_of(const tern_tensor *x);
+TERN_API tern_dtype tern_dtype_of(const tern_tensor *x);
+/* The canonical device string; NULL for NULL. Lives as long as the process. */
+TERN_API const char *tern_device(const tern_tensor *x);
+TERN_API bool tern_is_contiguous(const tern_tensor *x);
+TERN_API bool tern_same_shape(const tern_tensor *a, const tern_tensor *b);
+/* How often the storage was written in place. */
+TERN_API int64_t tern_version(const tern_tensor *x);
+/* Where the first element lies in host memory; cpu only (others: NULL and TERN_ERR_DEVICE). Writing
+ * through it is not seen by version counters. */
+TERN_API void *tern_data(tern_tensor *x);
+/* The value of a one-element tensor; waits for its device. NaN (0) after an error. */
+TERN_API double tern_item(const tern_tensor *x);
+TERN_API int64_t tern_item_int(const tern_tensor *x);
+/* Copy all elements, densely in row-major order; bytes must be numel times the element size. */
+TERN_API tern_status tern_copy_to_host(const tern_tensor *x, void *data, size_t bytes);
+/* As PyTorch prints: "tensor([[1., 2.],\n        [3., 4.]])". tern_print writes to stdout and a
+ * newline; tern_to_text returns text to be freed with tern_free_text. */
+TERN_API tern_status tern_print(const tern_tensor *x);
+TERN_API char *tern_to_text(const tern_tensor *x);
+TERN_API void tern_free_text(char *text);
+
+/* ---- moving and converting ---------------------------------------------------------------------- */
+/* x on device: x itself when it is there already, else a copy. Differentiable. */
+TERN_API tern_tensor *tern_to(tern_tensor *x, const char *device);
+/* x as dtype: x itself when it is of that type. float -> integer truncates; NaN, infinities and what
+ * does not fit become the smallest value of int32/int64, uint8 wraps. Differentiable. */
+TERN_API tern_tensor *tern_to_dtype(tern_tensor *x, tern_dtype dtype);
+/* Copy src (broadcast, converted, from any device) into x, in place; returns x. */
+TERN_API tern_tensor *tern_copy_(tern_tensor *x, const tern_tensor *src);
+TERN_API tern_tensor *tern_fill_(tern_tensor *x, tern_scalar value);
+TERN_API tern_tensor *tern_zero_(tern_tensor *x);
+
+/* ---- ownership ------------------------------------------------------------------------------------
+ * A new tensor belongs to the innermost open scope and is released when that closes; outside of all
+ * scopes to the thread's root scope, drained by tern_scope_clear() and when the thread ends. */
+TERN_API tern_tensor *tern_keep(tern_tensor *x);  /* take a reference that outlives every scope */
+TERN_API void tern_release(tern_tensor *x);       /* give it back; NULL is allowed */
+/* Hand x, owned by the innermost scope, to the one around it, and return it. */
+TERN_API tern_tensor *tern_escape(tern_tensor *x);
+TERN_API void tern_scope_clear(void);
+/* Tensors alive in the process. */
+TERN_API int64_t tern_live_tensors(void);
+
+typedef struct tern_scope_block {
+    int active;
+    int depth;
+    size_t mark;
+} tern_scope_block;
+TERN_API tern_scope_block tern_scope_enter(void);
+TERN_API void tern_scope_leave(tern_scope_block *block);
+
+/* TERN_SCOPE { ... } releases what was made inside. A one-turn loop: `break` leaves only the block. */
+#define TERN_SCOPE                                                                                 \
+    TERN_BLOCK_(tern_scope_block, TERN_BLOCK_NAME(tern_scope_block_, __LINE__), tern_scope_enter(), \
+                tern_scope_leave)
+
+/* ---- random numbers --------------------------------------------------------------------------------
+ * One generator a device. */
+/* Seed every device's generator, also those opened later. */
+TERN_API void tern_manual_seed(uint64_t seed);
+TERN_API uint64_t tern_initial_seed(void);
+typedef struct tern_rng_state {
+    uint64_t seed;
+    uint64_t offset; /* in groups of four 32-bit numbers */
+} tern_rng_state;
+TERN_API tern_status tern_get_rng_state(const char *device, tern_rng_state *state);
+TERN_API tern_status tern_set_rng_state(const char *device, const tern_rng_state *state);
+
+TERN_END_DECLS
+
+#ifdef __cplusplus
+template <class... D> inline tern_shape tern_make_shape(D... d)
+{
+    tern_shape shape = {static_cast<int>(sizeof...(d)), {static_cast<int64_t>(d)...}};
+    return shape;
+}
+#define TERN_SHAPE(...) tern_make_shape(__VA_ARGS__)
+inline tern_scalar tern_make_scalar(bool value) { return tern_scalar_bool(value); }
+inline tern_scalar tern_make_scalar(float value) { return tern_scalar_real(value); }
+inline tern_scalar tern_make_scalar(double value) { return tern_scalar_real(value); }
+template <class I> inline tern_scalar tern_make_scalar(I value)
+{
+    return tern_scalar_int(static_cast<int64_t>(value));
+}
+#define TERN_SCALAR(x) tern_make_scalar(x)
+#endif
+#endif

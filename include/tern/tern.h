@@ -1,0 +1,12 @@
+/* tern.h -- all of tern. */
+#ifndef TERN_H
+#define TERN_H
+#include <tern/error.h>
+#include <tern/device.h>
+#include <tern/tensor.h>
+#include <tern/autograd.h>
+#include <tern/ops.h>
+#include <tern/kernel.h>
+#include <tern/nn.h>
+#include <tern/optim.h>
+#endif

@@ -1,0 +1,27 @@
+/* error.h -- recording errors inside the library. */
+#ifndef TERN_BASE_ERROR_H
+#define TERN_BASE_ERROR_H
+#include <tern/error.h>
+
+/* Record an error on this thread, unless one is recorded already, and return status.
+ * The message starts with the public function's name: "tern_matmul: ...". */
+tern_status tern_fail(tern_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The same for a function that returns a pointer: records and gives NULL. */
+void *tern_fail_null(tern_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Pass a failed status on to the caller. */
+#define TERN_TRY(call)                                                                             \
+    do {                                                                                           \
+        tern_status try_status_ = (call);                                                          \
+        if (try_status_ != TERN_OK)                                                                \
+            return try_status_;                                                                    \
+    } while (0)
+
+/* The status to return for a NULL handle: the recorded error if there is one (NULL in, NULL out),
+ * else a new TERN_ERR_ARGUMENT that names the function and the argument. */
+tern_status tern_fail_argument_null(const char *function, const char *argument);
+
+#endif

@@ -1,0 +1,56 @@
+/* memory.c -- host memory with a hook that fails the n-th call. */
+#include "base/memory.h"
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static atomic_ullong calls, fail_at;
+
+static bool must_fail(void)
+{
+    unsigned long long call = atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) + 1;
+    return call == atomic_load_explicit(&fail_at, memory_order_relaxed);
+}
+
+uint64_t tern_memory_fail_at(uint64_t n)
+{
+    atomic_store(&fail_at, n);
+    return atomic_exchange(&calls, 0);
+}
+
+void *tern_alloc(size_t bytes)
+{
+    void *block = must_fail() ? NULL : calloc(1, bytes ? bytes : 1);
+    if (!block)
+        tern_fail(TERN_ERR_MEMORY, "out of host memory: tried to allocate %zu bytes", bytes);
+    return block;
+}
+
+void *tern_grow(void *block, size_t bytes)
+{
+    void *grown = must_fail() ? NULL : realloc(block, bytes ? bytes : 1);
+    if (!grown)
+        tern_fail(TERN_ERR_MEMORY, "out of host memory: tried to allocate %zu bytes", bytes);
+    return grown;
+}
+
+void *tern_alloc_aligned(size_t bytes)
+{
+    if (must_fail() || bytes > SIZE_MAX - 63)
+        return NULL;
+    return aligned_alloc(64, (bytes + 63) / 64 * 64);
+}
+
+void tern_free(void *block)
+{
+    free(block);
+}
+
+char *tern_copy_text(const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    char *copy = tern_alloc(bytes);
+    if (copy)
+        memcpy(copy, text, bytes);
+    return copy;
+}

@@ -1,0 +1,20 @@
+/* memory.h -- every host allocation of the library, so that tests can fail the n-th one. */
+#ifndef TERN_BASE_MEMORY_H
+#define TERN_BASE_MEMORY_H
+#include "base/error.h"
+
+/* Zeroed memory, or NULL after recording TERN_ERR_MEMORY. Free with tern_free. */
+void *tern_alloc(size_t bytes);
+/* realloc; on failure the old block stays valid. */
+void *tern_grow(void *block, size_t bytes);
+/* Memory aligned to 64 bytes, not zeroed, for element data; NULL without recording an error (the
+ * device layer retries and words the message). Free with tern_free. */
+void *tern_alloc_aligned(size_t bytes);
+void tern_free(void *block);
+char *tern_copy_text(const char *text);
+
+/* Test hook: the n-th call from now (1 = the next) fails, later ones succeed again; 0 disarms.
+ * Returns how many calls were made since the last arming. */
+uint64_t tern_memory_fail_at(uint64_t n);
+
+#endif

@@ -1,0 +1,18 @@
+/* parallel.h -- the one thread pool of the process. */
+#ifndef TERN_BASE_PARALLEL_H
+#define TERN_BASE_PARALLEL_H
+#include "base/error.h"
+
+/* Run body(user, part, parts) for part 0..parts-1, each on a thread of the OpenMP pool, and wait.
+ * Without OpenMP, nested in another call, or in a forked child (its parent's pool does not survive
+ * the fork) the parts run one after the other on the caller's thread. */
+void tern_parallel(int parts, void (*body)(void *user, int part, int parts), void *user);
+
+/* How many parts are worth using for `work` element-operations; at least 1. Small work stays on the
+ * caller: starting the pool costs about as much as 20,000 additions. */
+int tern_parallel_parts(int64_t work);
+
+/* True in a child of the process that loaded the library: device drivers do not survive a fork. */
+bool tern_is_forked_child(void);
+
+#endif

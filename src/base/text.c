@@ -1,0 +1,86 @@
+/* text.c -- growing text and small formatters for messages. */
+#include "base/text.h"
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool reserve(tern_text *text, size_t more)
+{
+    if (text->failed)
+        return false;
+    size_t need = text->length + more + 1;
+    if (need <= text->capacity)
+        return true;
+    size_t capacity = need < 64 ? 64 : 2 * need;
+    char *data = tern_grow(text->data, capacity);
+    if (!data) {
+        text->failed = true;
+        return false;
+    }
+    text->data = data;
+    text->capacity = capacity;
+    return true;
+}
+
+void tern_text_add_bytes(tern_text *text, const char *bytes, size_t n)
+{
+    if (!reserve(text, n))
+        return;
+    memcpy(text->data + text->length, bytes, n);
+    text->length += n;
+    text->data[text->length] = '\0';
+}
+
+void tern_text_add(tern_text *text, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (n >= 0 && reserve(text, (size_t)n)) {
+        vsnprintf(text->data + text->length, (size_t)n + 1, format, again);
+        text->length += (size_t)n;
+    }
+    va_end(again);
+}
+
+void tern_text_free(tern_text *text)
+{
+    tern_free(text->data);
+    *text = (tern_text){0};
+}
+
+static char *join(char *buffer, size_t bytes, const int64_t *values, int n, const char *between)
+{
+    size_t used = strlen(buffer);
+    for (int i = 0; i < n && used < bytes; i++)
+        used += (size_t)snprintf(buffer + used, bytes - used, "%s%" PRId64, i ? between : "",
+                                 values[i]);
+    return buffer;
+}
+
+char *tern_format_list(char *buffer, size_t bytes, const int64_t *values, int n)
+{
+    snprintf(buffer, bytes, "[");
+    join(buffer, bytes, values, n, ", ");
+    size_t used = strlen(buffer);
+    if (used + 1 < bytes)
+        memcpy(buffer + used, "]", 2);
+    return buffer;
+}
+
+char *tern_format_product(char *buffer, size_t bytes, const int64_t *values, int n)
+{
+    snprintf(buffer, bytes, "%s", n ? "" : "scalar");
+    return join(buffer, bytes, values, n, "x");
+}
+
+uint64_t tern_hash(uint64_t seed, const void *data, size_t bytes)
+{
+    const unsigned char *p = data;
+    for (size_t i = 0; i < bytes; i++)
+        seed = (seed ^ p[i]) * UINT64_C(0x100000001b3);
+    return seed;
+}

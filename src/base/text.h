@@ -1,0 +1,27 @@
+/* text.h -- growing text and small formatters for messages. */
+#ifndef TERN_BASE_TEXT_H
+#define TERN_BASE_TEXT_H
+#include "base/memory.h"
+
+/* A text that grows; zero-initialise it. After a failed allocation `failed` is set, the text stays
+ * as it was and later calls do nothing, so that a builder checks once at the end. */
+typedef struct tern_text {
+    char *data;
+    size_t length, capacity;
+    bool failed;
+} tern_text;
+
+void tern_text_add(tern_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void tern_text_add_bytes(tern_text *text, const char *bytes, size_t n);
+void tern_text_free(tern_text *text);
+
+/* "[2, 3]" for n numbers, into buffer; returns buffer. */
+char *tern_format_list(char *buffer, size_t bytes, const int64_t *values, int n);
+/* "2x3", as messages about matrices write shapes; "scalar" for n = 0. */
+char *tern_format_product(char *buffer, size_t bytes, const int64_t *values, int n);
+
+/* FNV-1a, 64 bits: for cache keys, not for security. Chain by passing the last result as seed. */
+uint64_t tern_hash(uint64_t seed, const void *data, size_t bytes);
+#define TERN_HASH_SEED UINT64_C(0xcbf29ce484222325)
+
+#endif

@@ -1,0 +1,142 @@
+/* backend.h -- what a backend is: one struct, every slot a contract.
+ *
+ * Unless a slot says otherwise it may be called from any thread at the same time, holds no lock of
+ * the device layer, and after a failure has recorded an error with tern_fail and changed nothing.
+ * Offsets and sizes are bytes unless they say elements. Empty requests never arrive. */
+#ifndef TERN_DEVICE_BACKEND_H
+#define TERN_DEVICE_BACKEND_H
+#include "base/text.h"
+#include <tern/kernel.h>
+#include <tern/tensor.h>
+
+typedef struct tern_backend tern_backend;
+
+/* A device as the library sees it: a place where data lives and kernels run. */
+typedef struct tern_place tern_place;
+
+/* A piece of a device's memory, as the backend made it. */
+typedef struct tern_buffer {
+    void *handle;     /* the backend's own (pointer, cl_mem, ...) */
+    uint64_t address; /* what a kernel may follow as a pointer in a table; 0 where there is none */
+    void *host;       /* where the host sees the same bytes after sync; NULL where it does not */
+    size_t bytes;
+} tern_buffer;
+
+/* One argument of a kernel: elements of a buffer, or a value. */
+typedef struct tern_arg {
+    const tern_buffer *buffer; /* NULL: a value */
+    int64_t at;                /* first element */
+    uint32_t bytes;            /* of one element, or of the value */
+    bool by_reference;         /* the value is *data (a struct), valid until launch returns */
+    union {
+        const void *data;
+        int64_t i64;
+        int32_t i32;
+        float f32;
+        double f64;
+    } value;
+} tern_arg;
+
+/* How much there is to do: count items, or count work-groups of the dialect's GROUPS form; `work`
+ * is the number of element-operations in all, by which a backend chooses how far to spread. */
+typedef struct tern_grid {
+    int64_t count;
+    int64_t work;
+    bool groups;
+} tern_grid;
+
+/* A batch of matrices: element (i, k) of matrix (b0, b1) is at
+ * buffer[at + b0 * batch[0] + b1 * batch[1] + i * row + k * col], all in elements. */
+typedef struct tern_matrix {
+    const tern_buffer *buffer;
+    int64_t at, row, col, batch[2];
+} tern_matrix;
+
+/* C = alpha A B + beta C (+ bias, one number a column), A (m, k), B (k, n), C (m, n) with col 1.
+ * Nothing is empty; beta 0 does not read C. Sums are in f32 for f16 and bf16. */
+typedef struct tern_gemm {
+    tern_dtype dtype; /* f32 f64 f16 bf16 */
+    int64_t m, n, k, count[2];
+    double alpha, beta;
+    tern_matrix a, b, c;
+    const tern_buffer *bias; /* NULL = none */
+    int64_t bias_at;
+} tern_gemm;
+
+/* What enumerate found: the device layer fills places from it. */
+typedef struct tern_found {
+    tern_device_info info; /* device and memory_free are filled in later */
+    void *state;           /* the backend's own, given back in tern_place.state */
+    bool synchronous;      /* launches are done when they return */
+} tern_found;
+
+struct tern_backend {
+    const char *kind; /* "cpu": the word before the colon */
+
+    /* Find the devices, masks applied, best order first; called once, under the registry's lock.
+     * *found is allocated with tern_alloc, *n may be 0. What was passed over and why goes to notes.
+     * Fails only when memory is out. */
+    tern_status (*enumerate)(tern_found **found, int *n, tern_text *notes);
+    /* Make a device ready; called once before any other slot, under the place's lock. A failure is
+     * recorded and open is tried again at the next use. */
+    tern_status (*open)(tern_place *place);
+    /* Release everything; called when the process ends, after the last use. */
+    void (*close)(tern_place *place);
+
+    /* Fill *buffer with new memory of buffer->bytes. Out of memory is TERN_ERR_MEMORY *without* a
+     * recorded error (the caller empties its cache, retries and words the message). */
+    tern_status (*alloc)(tern_place *place, tern_buffer *buffer);
+    /* Never fails; earlier launches that use the buffer still finish. */
+    void (*free)(tern_place *place, tern_buffer *buffer);
+
+    /* Host to device, in launch order; the host bytes may be reused when it returns. */
+    tern_status (*write)(tern_place *place, const tern_buffer *to, size_t at, const void *from,
+                         size_t bytes);
+    /* Device to host, after everything launched before; waits. */
+    tern_status (*read)(tern_place *place, const tern_buffer *from, size_t at, void *to,
+                        size_t bytes);
+    /* Within the device, in launch order; ranges do not overlap. */
+    tern_status (*copy)(tern_place *place, const tern_buffer *from, size_t from_at,
+                        const tern_buffer *to, size_t to_at, size_t bytes);
+    /* To another device of the same backend, in launch order of both; TERN_ERR_UNSUPPORTED without a
+     * recorded error sends the caller through the host. */
+    tern_status (*peer)(tern_place *from_place, const tern_buffer *from, size_t from_at,
+                        tern_place *to_place, const tern_buffer *to, size_t to_at, size_t bytes);
+    /* Set bytes to zero, in launch order. */
+    tern_status (*zero)(tern_place *place, const tern_buffer *to, size_t at, size_t bytes);
+
+    /* Find the library's kernel `name` of cl_kernels/`file` for elements of dtype, building its
+     * program if need be. Called once per kernel and dtype, under the place's lock; *kernel stays
+     * valid until close. */
+    tern_status (*resolve)(tern_place *place, const char *file, const char *name, tern_dtype dtype,
+                           void **kernel);
+    /* Run a resolved kernel, in launch order; does not wait. */
+    tern_status (*launch)(tern_place *place, void *kernel, const tern_grid *grid,
+                          const tern_arg *args, int n);
+    /* Matrix product, in launch order. */
+    tern_status (*gemm)(tern_place *place, const tern_gemm *gemm);
+
+    /* Wait for everything launched; report what failed since the last sync. */
+    tern_status (*sync)(tern_place *place);
+    /* A point in launch order, and the nanoseconds between two points (waits for both). */
+    tern_status (*event)(tern_place *place, void **event);
+    tern_status (*elapsed)(tern_place *place, void *from, void *to, double *nanoseconds);
+    void (*event_free)(tern_place *place, void *event);
+    /* Bytes free and in all, as the driver says; free = total where it can't tell. */
+    tern_status (*memory)(tern_place *place, uint64_t *free_bytes, uint64_t *total);
+
+    /* The user's own kernels. */
+    tern_status (*user_compile)(tern_place *place, const char *source, const char *name,
+                                void **kernel);
+    tern_status (*user_launch)(tern_place *place, void *kernel, const tern_kernel_grid *grid,
+                               const tern_arg *args, int n);
+    void (*user_free)(tern_place *place, void *kernel);
+};
+
+/* What the backend may know of its place. */
+void *tern_place_state(const tern_place *place);
+const tern_device_info *tern_place_info(const tern_place *place);
+/* Count a program that was built from source, or loaded from the cache on disk. */
+void tern_place_count_program(tern_place *place, bool built);
+
+#endif

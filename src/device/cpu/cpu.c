@@ -1,0 +1,307 @@
+/* cpu.c -- the host as a device: memory from the heap, kernels compiled with the library, launches
+ * that are done when they return. */
+#include "base/parallel.h"
+#include "device/backend.h"
+#include "device/cpu/cpu.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct host_grid {
+    int32_t part, parts;
+} host_grid;
+
+typedef struct host_entry {
+    const char *name;
+    void (*run)(const host_grid *grid, void *const *args);
+} host_entry;
+
+typedef const host_entry *const *(*table)(size_t *n);
+#define X(ISA, TEXT, SUPPORTED) const host_entry *const *tern_host_kernels_##ISA(size_t *n);
+#include "device/cpu/isa.def"
+#undef X
+
+/* The best instruction set that this processor has; TERN_CPU_ISA=x86-64-v3 takes a lesser one. NULL
+ * where it has none of those that were compiled. */
+static table best_table(const char **isa)
+{
+    const char *forced = getenv("TERN_CPU_ISA");
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+#endif
+#define X(ISA, TEXT, SUPPORTED)                                                                    \
+    if ((SUPPORTED) && (!forced || strcmp(forced, TEXT) == 0)) {                                   \
+        *isa = TEXT;                                                                               \
+        return tern_host_kernels_##ISA;                                                            \
+    }
+#include "device/cpu/isa.def"
+#undef X
+    return NULL;
+}
+
+static void read_cpu_name(char *name, size_t bytes)
+{
+    char line[256];
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    snprintf(name, bytes, "cpu");
+    while (f && fgets(line, sizeof line, f))
+        if (strncmp(line, "model name", 10) == 0 && strchr(line, ':')) {
+            snprintf(name, bytes, "%s", strchr(line, ':') + 2);
+            name[strcspn(name, "\n")] = '\0';
+            break;
+        }
+    if (f)
+        fclose(f);
+}
+
+static tern_status cpu_memory(tern_place *place, uint64_t *free_bytes, uint64_t *total)
+{
+    (void)place;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    *free_bytes = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * page;
+    *total = (uint64_t)sysconf(_SC_PHYS_PAGES) * page;
+    return TERN_OK;
+}
+
+static tern_status cpu_enumerate(tern_found **found, int *n, tern_text *notes)
+{
+    static char name[128];
+    const char *isa;
+    if (!best_table(&isa)) {
+        tern_text_add(notes, "this processor has none of the instruction sets that tern was built "
+                             "for (or TERN_CPU_ISA names another)");
+        return notes->failed ? TERN_ERR_MEMORY : TERN_OK;
+    }
+    read_cpu_name(name, sizeof name);
+    tern_found *one = tern_alloc(sizeof *one);
+    if (!one)
+        return TERN_ERR_MEMORY;
+    one->info = (tern_device_info){
+        .name = name,
+        .vendor = "host",
+        .platform = "tern",
+        .driver = isa,
+        .type = TERN_DEVICE_CPU,
+        .compute_units = (int)sysconf(_SC_NPROCESSORS_ONLN),
+        .has_f64 = true,
+        .unified_memory = true,
+        .exact = true,
+    };
+    one->synchronous = true;
+    cpu_memory(NULL, &one->info.memory_free, &one->info.memory_total);
+    *found = one;
+    *n = 1;
+    return TERN_OK;
+}
+
+static tern_status cpu_open(tern_place *place)
+{
+    (void)place;
+    return TERN_OK;
+}
+
+static void cpu_close(tern_place *place)
+{
+    (void)place;
+}
+
+static tern_status cpu_alloc(tern_place *place, tern_buffer *buffer)
+{
+    (void)place;
+    void *block = tern_alloc_aligned(buffer->bytes);
+    if (!block)
+        return TERN_ERR_MEMORY;
+    buffer->handle = buffer->host = block;
+    buffer->address = (uint64_t)(uintptr_t)block;
+    return TERN_OK;
+}
+
+static void cpu_free(tern_place *place, tern_buffer *buffer)
+{
+    (void)place;
+    tern_free(buffer->handle);
+}
+
+static tern_status cpu_write(tern_place *place, const tern_buffer *to, size_t at, const void *from,
+                             size_t bytes)
+{
+    (void)place;
+    memcpy((char *)to->host + at, from, bytes);
+    return TERN_OK;
+}
+
+static tern_status cpu_read(tern_place *place, const tern_buffer *from, size_t at, void *to,
+                            size_t bytes)
+{
+    (void)place;
+    memcpy(to, (const char *)from->host + at, bytes);
+    return TERN_OK;
+}
+
+static tern_status cpu_copy(tern_place *place, const tern_buffer *from, size_t from_at,
+                            const tern_buffer *to, size_t to_at, size_t bytes)
+{
+    (void)place;
+    memcpy((char *)to->host + to_at, (const char *)from->host + from_at, bytes);
+    return TERN_OK;
+}
+
+static tern_status cpu_peer(tern_place *from_place, const tern_buffer *from, size_t from_at,
+                            tern_place *to_place, const tern_buffer *to, size_t to_at, size_t bytes)
+{
+    (void)to_place;
+    return cpu_copy(from_place, from, from_at, to, to_at, bytes);
+}
+
+static tern_status cpu_zero(tern_place *place, const tern_buffer *to, size_t at, size_t bytes)
+{
+    (void)place;
+    memset((char *)to->host + at, 0, bytes);
+    return TERN_OK;
+}
+
+/* ---- kernels ---------------------------------------------------------------------------------------- */
+
+static tern_status cpu_resolve(tern_place *place, const char *file, const char *name,
+                               tern_dtype dtype, void **kernel)
+{
+    static const char *const suffix[] = {[TERN_F32] = "f32", [TERN_F64] = "f64",
+                                         [TERN_F16] = "f16", [TERN_BF16] = "bf16",
+                                         [TERN_I32] = "i32", [TERN_I64] = "i64",
+                                         [TERN_U8] = "u8",   [TERN_BOOL] = "bool"};
+    const char *isa;
+    char full[128];
+    size_t n;
+    (void)place;
+    const host_entry *const *entries = best_table(&isa)(&n);
+    snprintf(full, sizeof full, "%s_%s", name, suffix[dtype]);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(entries[i]->name, full) == 0) {
+            memcpy(kernel, &entries[i], sizeof *kernel);
+            return TERN_OK;
+        }
+    return tern_fail(TERN_ERR_UNSUPPORTED, "cpu: there is no kernel %s for %s (%s.cl)", name,
+                     tern_dtype_name(dtype), file);
+}
+
+typedef struct launch {
+    const host_entry *entry;
+    void *const *args;
+} launch;
+
+static void run_part(void *user, int part, int parts)
+{
+    const launch *l = user;
+    l->entry->run(&(host_grid){part, parts}, l->args);
+}
+
+static tern_status cpu_launch(tern_place *place, void *kernel, const tern_grid *grid,
+                              const tern_arg *args, int n)
+{
+    void *pointers[n];
+    (void)place;
+    for (int i = 0; i < n; i++) {
+        const tern_arg *a = &args[i];
+        const void *p = a->buffer ? (char *)a->buffer->host + (size_t)a->at * a->bytes
+                        : a->by_reference ? a->value.data
+                                          : (const void *)&a->value;
+        memcpy(&pointers[i], &p, sizeof p);
+    }
+    launch l = {kernel, pointers};
+    int parts = tern_parallel_parts(grid->work);
+    if (parts > grid->count)
+        parts = (int)grid->count;
+    if (parts == 1)
+        run_part(&l, 0, 1);
+    else
+        tern_parallel(parts, run_part, &l);
+    return TERN_OK;
+}
+
+static tern_status cpu_sync(tern_place *place)
+{
+    (void)place;
+    return TERN_OK;
+}
+
+static tern_status cpu_event(tern_place *place, void **event)
+{
+    struct timespec now, *copy = tern_alloc(sizeof *copy);
+    (void)place;
+    if (!copy)
+        return TERN_ERR_MEMORY;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    *copy = now;
+    *event = copy;
+    return TERN_OK;
+}
+
+static tern_status cpu_elapsed(tern_place *place, void *from, void *to, double *nanoseconds)
+{
+    const struct timespec *a = from, *b = to;
+    (void)place;
+    *nanoseconds = (double)(b->tv_sec - a->tv_sec) * 1e9 + (double)(b->tv_nsec - a->tv_nsec);
+    return TERN_OK;
+}
+
+static void cpu_event_free(tern_place *place, void *event)
+{
+    (void)place;
+    tern_free(event);
+}
+
+static tern_status cpu_user_compile(tern_place *place, const char *source, const char *name,
+                                    void **kernel)
+{
+    (void)place;
+    (void)source;
+    (void)kernel;
+    return tern_fail(TERN_ERR_UNSUPPORTED,
+                     "tern_kernel_compile: cpu compiles no kernels (%s); OpenCL devices do, PoCL is "
+                     "one on this processor",
+                     name);
+}
+
+static tern_status cpu_user_launch(tern_place *place, void *kernel, const tern_kernel_grid *grid,
+                                   const tern_arg *args, int n)
+{
+    (void)place;
+    (void)kernel;
+    (void)grid;
+    (void)args;
+    (void)n;
+    return tern_fail(TERN_ERR_UNSUPPORTED, "tern_kernel_launch: cpu runs no kernels of the user's");
+}
+
+static void cpu_user_free(tern_place *place, void *kernel)
+{
+    (void)place;
+    (void)kernel;
+}
+
+const tern_backend tern_cpu_backend = {
+    .kind = "cpu",
+    .enumerate = cpu_enumerate,
+    .open = cpu_open,
+    .close = cpu_close,
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .write = cpu_write,
+    .read = cpu_read,
+    .copy = cpu_copy,
+    .peer = cpu_peer,
+    .zero = cpu_zero,
+    .resolve = cpu_resolve,
+    .launch = cpu_launch,
+    .gemm = tern_cpu_gemm,
+    .sync = cpu_sync,
+    .event = cpu_event,
+    .elapsed = cpu_elapsed,
+    .event_free = cpu_event_free,
+    .memory = cpu_memory,
+    .user_compile = cpu_user_compile,
+    .user_launch = cpu_user_launch,
+    .user_free = cpu_user_free,
+};

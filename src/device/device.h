@@ -1,0 +1,100 @@
+/* device.h -- devices for the layers above: places, blocks of memory, launches. Names no backend. */
+#ifndef TERN_DEVICE_DEVICE_H
+#define TERN_DEVICE_DEVICE_H
+#include "device/backend.h"
+
+/* ---- places --------------------------------------------------------------------------------- */
+/* The place a device string means (NULL: the default device), opened; NULL after an error whose
+ * message starts with function. */
+tern_place *tern_place_find(const char *device, const char *function);
+/* The same without opening it. */
+tern_place *tern_place_name(const char *device, const char *function);
+const char *tern_place_text(const tern_place *place);
+const char *tern_place_kind(const tern_place *place);
+bool tern_place_has_f64(const tern_place *place);
+
+/* ---- memory ----------------------------------------------------------------------------------- */
+/* A block of device memory from the caching allocator. */
+typedef struct tern_block {
+    tern_buffer buffer;
+    size_t used; /* bytes asked for */
+    tern_place *place;
+    struct tern_block *next; /* in a free list */
+    int size_class;
+} tern_block;
+
+/* A block of at least bytes (> 0); NULL after TERN_ERR_MEMORY that names function and says what was
+ * asked, free, and tern's own. */
+tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *function);
+void tern_block_free(tern_block *block);
+
+tern_status tern_block_write(tern_block *to, size_t at, const void *from, size_t bytes);
+/* Waits, and reports faults found on the device. */
+tern_status tern_block_read(tern_block *from, size_t at, void *to, size_t bytes);
+/* Between any two devices. */
+tern_status tern_block_copy(tern_block *from, size_t from_at, tern_block *to, size_t to_at,
+                            size_t bytes);
+tern_status tern_block_zero(tern_block *to, size_t at, size_t bytes);
+
+/* ---- launches ---------------------------------------------------------------------------------- */
+/* A kernel of cl_kernels/; its address is its identity, so keep it static. */
+typedef struct tern_kernel_ref {
+    const char *file; /* "reduce" */
+    const char *name; /* "sum_rows" */
+} tern_kernel_ref;
+
+tern_status tern_launch(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype,
+                        tern_grid grid, const tern_arg *args, int n);
+tern_status tern_launch_gemm(tern_place *place, const tern_gemm *gemm);
+tern_status tern_place_sync(tern_place *place);
+
+tern_arg tern_arg_block(const tern_block *block, int64_t at, size_t element_bytes);
+tern_arg tern_arg_i64(int64_t value);
+tern_arg tern_arg_i32(int32_t value);
+tern_arg tern_arg_f32(float value);
+tern_arg tern_arg_struct(const void *data, size_t bytes);
+/* A number in the type that kernels of dtype compute in (REAL in the dialect). */
+tern_arg tern_arg_real(tern_dtype dtype, double value);
+tern_arg tern_arg_scalar(tern_dtype dtype, tern_scalar value);
+static inline tern_grid tern_items(int64_t n)
+{
+    return (tern_grid){n, n, false};
+}
+static inline tern_grid tern_items_of(int64_t n, int64_t work_each)
+{
+    return (tern_grid){n, n * work_each, false};
+}
+static inline tern_grid tern_groups(int64_t n, int64_t work_each)
+{
+    return (tern_grid){n, n * work_each, true};
+}
+
+/* ---- faults: mistakes that only a kernel can see ------------------------------------------------
+ * X(NAME, code, format): code is written by the kernel with two numbers for the format. */
+#define TERN_FAULTS(X)                                                                             \
+    X(EMBEDDING, 1, "tern_embedding: index out of range in self (index %lld, %lld rows)")          \
+    X(TARGET, 2, "tern_cross_entropy: Target %lld is out of bounds (%lld classes)")                \
+    X(INDEX, 3, "index %lld is out of bounds for dimension with size %lld")                        \
+    X(INDEX_SELECT, 4, "tern_index_select: index out of range in self (index %lld, size %lld)")    \
+    X(GATHER, 5, "tern_gather: index %lld is out of bounds for dimension with size %lld")          \
+    X(SCATTER, 6, "tern_scatter: index %lld is out of bounds for dimension with size %lld")        \
+    X(DIVISION, 7, "ZeroDivisionError: integer division by zero (element %lld of %lld)")           \
+    X(POWER, 8, "Integers to negative integer powers are not allowed (%lld to the power %lld)")
+enum {
+#define X(NAME, CODE, FORMAT) TERN_FAULT_##NAME = CODE,
+    TERN_FAULTS(X)
+#undef X
+};
+/* The device's fault words {code, first number, second number} (three i64) as a kernel argument;
+ * marks them as in use, so that the next synchronisation looks. */
+tern_status tern_fault_arg(tern_place *place, tern_arg *arg);
+/* Look now where that costs nothing (the host sees the memory and launches are synchronous);
+ * elsewhere a later synchronisation does. */
+tern_status tern_fault_check(tern_place *place);
+
+/* ---- random numbers ------------------------------------------------------------------------------ */
+/* Take n groups of four numbers from the device's generator: *state is the device's {seed, base}
+ * (two u64), *at the first group relative to base. */
+tern_status tern_rng_take(tern_place *place, int64_t n, tern_arg *state, int64_t *at);
+
+#endif

@@ -1,0 +1,271 @@
+/* launch.c -- from a kernel's name to a launch; faults and random state, which kernels share. */
+#include "device/registry.h"
+#include <stdio.h>
+#include <string.h>
+
+/* ---- arguments --------------------------------------------------------------------------------- */
+
+tern_arg tern_arg_block(const tern_block *block, int64_t at, size_t element_bytes)
+{
+    return (tern_arg){.buffer = &block->buffer, .at = at, .bytes = (uint32_t)element_bytes};
+}
+
+tern_arg tern_arg_i64(int64_t value)
+{
+    return (tern_arg){.bytes = 8, .value.i64 = value};
+}
+
+tern_arg tern_arg_i32(int32_t value)
+{
+    return (tern_arg){.bytes = 4, .value.i32 = value};
+}
+
+tern_arg tern_arg_f32(float value)
+{
+    return (tern_arg){.bytes = 4, .value.f32 = value};
+}
+
+tern_arg tern_arg_struct(const void *data, size_t bytes)
+{
+    return (tern_arg){.bytes = (uint32_t)bytes, .by_reference = true, .value.data = data};
+}
+
+tern_arg tern_arg_scalar(tern_dtype dtype, tern_scalar scalar)
+{
+    switch (dtype) {
+    case TERN_F64:
+        return (tern_arg){.bytes = 8, .value.f64 = tern_scalar_to_real(scalar)};
+    case TERN_I64:
+        return tern_arg_i64(tern_scalar_to_int(scalar));
+    case TERN_I32:
+    case TERN_U8:
+        return tern_arg_i32((int32_t)tern_scalar_to_int(scalar));
+    case TERN_BOOL:
+        return tern_arg_i32(scalar.kind == TERN_SCALAR_REAL ? scalar.value.real != 0
+                                                            : scalar.value.integer != 0);
+    default:
+        return tern_arg_f32((float)tern_scalar_to_real(scalar));
+    }
+}
+
+tern_arg tern_arg_real(tern_dtype dtype, double value)
+{
+    return tern_arg_scalar(dtype, tern_scalar_real(value));
+}
+
+/* ---- kernels -------------------------------------------------------------------------------------- */
+
+static size_t slot_of(const tern_kernel_ref *ref, tern_dtype dtype)
+{
+    uint64_t key = (uint64_t)(uintptr_t)ref / 8 * 16 + (uint64_t)dtype;
+    return (size_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 32) % KERNEL_SLOTS;
+}
+
+static tern_resolved *look_up(tern_place *place, const tern_kernel_ref *ref, tern_dtype dtype,
+                              size_t *slot)
+{
+    for (size_t i = slot_of(ref, dtype);; i = (i + 1) % KERNEL_SLOTS) {
+        tern_resolved *r = atomic_load_explicit(&place->kernels[i], memory_order_acquire);
+        *slot = i;
+        if (!r || (r->ref == ref && r->dtype == dtype))
+            return r;
+    }
+}
+
+static tern_resolved *resolve(tern_place *place, const tern_kernel_ref *ref, tern_dtype dtype)
+{
+    size_t slot;
+    pthread_mutex_lock(&place->lock);
+    tern_resolved *r = look_up(place, ref, dtype, &slot);
+    if (!r && (r = tern_alloc(sizeof *r))) {
+        *r = (tern_resolved){ref, dtype, NULL};
+        if (place->backend->resolve(place, ref->file, ref->name, dtype, &r->kernel) == TERN_OK) {
+            atomic_store_explicit(&place->kernels[slot], r, memory_order_release);
+        } else {
+            tern_free(r);
+            r = NULL;
+        }
+    }
+    pthread_mutex_unlock(&place->lock);
+    return r;
+}
+
+tern_status tern_launch(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype,
+                        tern_grid grid, const tern_arg *args, int n)
+{
+    if (grid.count == 0)
+        return TERN_OK;
+    TERN_TRY(tern_registry_open(place));
+    size_t slot;
+    tern_resolved *r = look_up(place, kernel, dtype, &slot);
+    if (!r && !(r = resolve(place, kernel, dtype)))
+        return tern_last_status();
+    atomic_fetch_add_explicit(&place->launches, 1, memory_order_relaxed);
+    return place->backend->launch(place, r->kernel, &grid, args, n);
+}
+
+tern_status tern_launch_gemm(tern_place *place, const tern_gemm *gemm)
+{
+    TERN_TRY(tern_registry_open(place));
+    atomic_fetch_add_explicit(&place->launches, 1, memory_order_relaxed);
+    return place->backend->gemm(place, gemm);
+}
+
+tern_status tern_place_sync(tern_place *place)
+{
+    TERN_TRY(tern_registry_open(place));
+    TERN_TRY(place->backend->sync(place));
+    return tern_fault_report(place);
+}
+
+/* ---- faults ---------------------------------------------------------------------------------------- */
+
+static tern_status three_words(tern_place *place, tern_block **block, const uint64_t *words)
+{
+    if (!*block)
+        *block = tern_block_alloc(place, 3 * sizeof *words, "tern");
+    if (!*block)
+        return tern_last_status();
+    return place->backend->write(place, &(*block)->buffer, 0, words, 3 * sizeof *words);
+}
+
+tern_status tern_fault_arg(tern_place *place, tern_arg *arg)
+{
+    TERN_TRY(tern_registry_open(place));
+    if (!place->fault.block) {
+        const uint64_t none[3] = {0};
+        pthread_mutex_lock(&place->lock);
+        tern_status status =
+            place->fault.block ? TERN_OK : three_words(place, &place->fault.block, none);
+        pthread_mutex_unlock(&place->lock);
+        TERN_TRY(status);
+    }
+    *arg = tern_arg_block(place->fault.block, 0, sizeof(int64_t));
+    atomic_store_explicit(&place->fault.used, true, memory_order_relaxed);
+    return TERN_OK;
+}
+
+tern_status tern_fault_report(tern_place *place)
+{
+    if (!atomic_load_explicit(&place->fault.used, memory_order_relaxed) ||
+        !atomic_exchange(&place->fault.used, false))
+        return TERN_OK;
+    int64_t words[3] = {0};
+    const uint64_t none[3] = {0};
+    TERN_TRY(place->backend->read(place, &place->fault.block->buffer, 0, words, sizeof words));
+    if (words[0] == 0)
+        return TERN_OK;
+    TERN_TRY(three_words(place, &place->fault.block, none));
+    switch (words[0]) {
+#define X(NAME, CODE, FORMAT)                                                                      \
+    case CODE:                                                                                     \
+        return tern_fail(TERN_ERR_ARGUMENT, FORMAT, (long long)words[1], (long long)words[2]);
+        TERN_FAULTS(X)
+#undef X
+    }
+    return tern_fail(TERN_ERR_DEVICE, "%s: a kernel reported the unknown fault %lld", place->text,
+                     (long long)words[0]);
+}
+
+tern_status tern_fault_check(tern_place *place)
+{
+    return place->synchronous ? tern_fault_report(place) : TERN_OK;
+}
+
+/* ---- random numbers ---------------------------------------------------------------------------------- */
+
+static struct {
+    pthread_mutex_t lock;
+    uint64_t seed, generation;
+} seeds = {.lock = PTHREAD_MUTEX_INITIALIZER, .seed = 5489};
+
+static void seed_once(tern_place *place)
+{
+    if (place->rng.seeded)
+        return;
+    pthread_mutex_lock(&seeds.lock);
+    place->rng.seed = seeds.seed;
+    pthread_mutex_unlock(&seeds.lock);
+    place->rng.base = place->rng.taken = 0;
+    place->rng.written = false;
+    place->rng.seeded = true;
+}
+
+static tern_status write_state(tern_place *place)
+{
+    if (place->rng.written)
+        return TERN_OK;
+    place->rng.base += place->rng.taken;
+    place->rng.taken = 0;
+    uint64_t words[3] = {place->rng.seed, place->rng.base, 0};
+    TERN_TRY(three_words(place, &place->rng.block, words));
+    place->rng.written = true;
+    return TERN_OK;
+}
+
+tern_status tern_rng_take(tern_place *place, int64_t n, tern_arg *state, int64_t *at)
+{
+    TERN_TRY(tern_registry_open(place));
+    pthread_mutex_lock(&place->lock);
+    seed_once(place);
+    tern_status status = write_state(place);
+    if (status == TERN_OK) {
+        *state = tern_arg_block(place->rng.block, 0, sizeof(uint64_t));
+        *at = (int64_t)place->rng.taken;
+        place->rng.taken += (uint64_t)n;
+    }
+    pthread_mutex_unlock(&place->lock);
+    return status;
+}
+
+uint64_t tern_initial_seed(void)
+{
+    pthread_mutex_lock(&seeds.lock);
+    uint64_t seed = seeds.seed;
+    pthread_mutex_unlock(&seeds.lock);
+    return seed;
+}
+
+void tern_manual_seed(uint64_t seed)
+{
+    pthread_mutex_lock(&seeds.lock);
+    seeds.seed = seed;
+    pthread_mutex_unlock(&seeds.lock);
+    tern_place *place;
+    for (int i = 0; (place = tern_place_at(i)); i++) {
+        pthread_mutex_lock(&place->lock);
+        place->rng.seeded = false;
+        pthread_mutex_unlock(&place->lock);
+    }
+}
+
+tern_status tern_get_rng_state(const char *device, tern_rng_state *state)
+{
+    if (!state)
+        return tern_fail_argument_null("tern_get_rng_state", "state");
+    tern_place *place = tern_place_find(device, "tern_get_rng_state");
+    if (!place)
+        return tern_last_status();
+    pthread_mutex_lock(&place->lock);
+    seed_once(place);
+    *state = (tern_rng_state){place->rng.seed, place->rng.base + place->rng.taken};
+    pthread_mutex_unlock(&place->lock);
+    return TERN_OK;
+}
+
+tern_status tern_set_rng_state(const char *device, const tern_rng_state *state)
+{
+    if (!state)
+        return tern_fail_argument_null("tern_set_rng_state", "state");
+    tern_place *place = tern_place_find(device, "tern_set_rng_state");
+    if (!place)
+        return tern_last_status();
+    pthread_mutex_lock(&place->lock);
+    place->rng.seed = state->seed;
+    place->rng.base = state->offset;
+    place->rng.taken = 0;
+    place->rng.seeded = true;
+    place->rng.written = false;
+    pthread_mutex_unlock(&place->lock);
+    return TERN_OK;
+}

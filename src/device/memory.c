@@ -1,0 +1,236 @@
+/* memory.c -- the caching allocator: blocks by size class, kept for the next request. */
+#include "device/registry.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* Eight classes a doubling from 64 bytes up: at most 1/8 of a block is unused. */
+static int size_class(size_t bytes, size_t *rounded)
+{
+    if (bytes <= 64) {
+        *rounded = 64;
+        return 0;
+    }
+    int log2 = 63 - __builtin_clzll(bytes - 1); /* 2^log2 < bytes <= 2^(log2 + 1) */
+    size_t step = (size_t)1 << (log2 - 3);
+    size_t parts = (bytes + step - 1) / step; /* 9..16 */
+    *rounded = parts * step;
+    return (log2 - 6) * 8 + (int)parts - 8;
+}
+
+static void drop(tern_place *place, tern_block *block)
+{
+    place->stats.reserved -= block->buffer.bytes;
+    place->backend->free(place, &block->buffer);
+    tern_free(block);
+}
+
+/* With memory_lock held. */
+static void empty_cache(tern_place *place)
+{
+    for (int c = 0; c < SIZE_CLASSES; c++)
+        while (place->cache[c]) {
+            tern_block *block = place->cache[c];
+            place->cache[c] = block->next;
+            drop(place, block);
+        }
+}
+
+void tern_cache_empty(tern_place *place)
+{
+    pthread_mutex_lock(&place->memory_lock);
+    empty_cache(place);
+    pthread_mutex_unlock(&place->memory_lock);
+}
+
+static tern_block *fail(tern_place *place, size_t bytes, const char *function)
+{
+    uint64_t free_bytes = 0, total = 0;
+    uint64_t largest = place->info.largest_allocation;
+    if (largest && bytes > largest)
+        return tern_fail_null(TERN_ERR_MEMORY,
+                              "%s: %s out of memory: tried to allocate %zu bytes, but its largest "
+                              "allocation is %" PRIu64 " bytes",
+                              function, place->text, bytes, largest);
+    place->backend->memory(place, &free_bytes, &total);
+    return tern_fail_null(TERN_ERR_MEMORY,
+                          "%s: %s out of memory: tried to allocate %zu bytes; %" PRIu64
+                          " of %" PRIu64 " bytes are free, tern's tensors hold %" PRIu64,
+                          function, place->text, bytes, free_bytes, total, place->stats.allocated);
+}
+
+static void count(tern_place *place, size_t bytes)
+{
+    tern_memory_stats *s = &place->stats;
+    s->allocations++;
+    s->allocated += bytes;
+    if (s->allocated > s->allocated_peak)
+        s->allocated_peak = s->allocated;
+}
+
+/* With memory_lock held. */
+static tern_block *from_driver(tern_place *place, size_t bytes, int class)
+{
+    tern_block *block = tern_alloc(sizeof *block);
+    if (!block)
+        return NULL;
+    block->place = place;
+    block->size_class = class;
+    block->buffer.bytes = bytes;
+    place->stats.driver_calls++;
+    tern_status status = place->backend->alloc(place, &block->buffer);
+    if (status == TERN_ERR_MEMORY) {
+        empty_cache(place);
+        place->stats.driver_calls++;
+        status = place->backend->alloc(place, &block->buffer);
+    }
+    if (status != TERN_OK) {
+        tern_free(block);
+        return NULL;
+    }
+    place->stats.reserved += bytes;
+    if (place->stats.reserved > place->stats.reserved_peak)
+        place->stats.reserved_peak = place->stats.reserved;
+    return block;
+}
+
+tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *function)
+{
+    uint64_t largest = place->info.largest_allocation;
+    if (bytes > (size_t)1 << 56 || (largest && bytes > largest))
+        return fail(place, bytes, function);
+    size_t rounded;
+    int class = size_class(bytes, &rounded);
+    if (largest && rounded > largest)
+        rounded = bytes;
+    pthread_mutex_lock(&place->memory_lock);
+    tern_block *block = place->cache[class];
+    if (block && block->buffer.bytes >= bytes)
+        place->cache[class] = block->next;
+    else
+        block = from_driver(place, rounded, class);
+    if (block) {
+        block->used = bytes;
+        count(place, bytes);
+    } else {
+        fail(place, bytes, function);
+    }
+    pthread_mutex_unlock(&place->memory_lock);
+    return block;
+}
+
+void tern_block_free(tern_block *block)
+{
+    if (!block)
+        return;
+    tern_place *place = block->place;
+    pthread_mutex_lock(&place->memory_lock);
+    place->stats.allocated -= block->used;
+    block->next = place->cache[block->size_class];
+    place->cache[block->size_class] = block;
+    pthread_mutex_unlock(&place->memory_lock);
+}
+
+/* ---- moving bytes -------------------------------------------------------------------------------- */
+
+tern_status tern_block_write(tern_block *to, size_t at, const void *from, size_t bytes)
+{
+    tern_place *place = to->place;
+    TERN_TRY(tern_registry_open(place));
+    atomic_fetch_add_explicit(&place->to_device, bytes, memory_order_relaxed);
+    return place->backend->write(place, &to->buffer, at, from, bytes);
+}
+
+tern_status tern_block_read(tern_block *from, size_t at, void *to, size_t bytes)
+{
+    tern_place *place = from->place;
+    TERN_TRY(tern_registry_open(place));
+    atomic_fetch_add_explicit(&place->to_host, bytes, memory_order_relaxed);
+    TERN_TRY(place->backend->read(place, &from->buffer, at, to, bytes));
+    return tern_fault_report(place);
+}
+
+tern_status tern_block_zero(tern_block *to, size_t at, size_t bytes)
+{
+    TERN_TRY(tern_registry_open(to->place));
+    return to->place->backend->zero(to->place, &to->buffer, at, bytes);
+}
+
+/* Through host memory, in pieces. */
+static tern_status copy_staged(tern_block *from, size_t from_at, tern_block *to, size_t to_at,
+                               size_t bytes)
+{
+    size_t piece = bytes < ((size_t)16 << 20) ? bytes : (size_t)16 << 20;
+    void *stage = tern_alloc(piece);
+    tern_status status = stage ? TERN_OK : TERN_ERR_MEMORY;
+    for (size_t done = 0; status == TERN_OK && done < bytes; done += piece) {
+        size_t n = bytes - done < piece ? bytes - done : piece;
+        status = tern_block_read(from, from_at + done, stage, n);
+        if (status == TERN_OK)
+            status = tern_block_write(to, to_at + done, stage, n);
+    }
+    tern_free(stage);
+    return status;
+}
+
+tern_status tern_block_copy(tern_block *from, size_t from_at, tern_block *to, size_t to_at,
+                            size_t bytes)
+{
+    tern_place *a = from->place, *b = to->place;
+    TERN_TRY(tern_registry_open(a));
+    TERN_TRY(tern_registry_open(b));
+    if (a == b)
+        return a->backend->copy(a, &from->buffer, from_at, &to->buffer, to_at, bytes);
+    if (a->backend == b->backend) {
+        tern_status status =
+            a->backend->peer(a, &from->buffer, from_at, b, &to->buffer, to_at, bytes);
+        if (status != TERN_ERR_UNSUPPORTED)
+            return status;
+    }
+    if (a->synchronous && from->buffer.host)
+        return tern_block_write(to, to_at, (const char *)from->buffer.host + from_at, bytes);
+    if (b->synchronous && to->buffer.host)
+        return tern_block_read(from, from_at, (char *)to->buffer.host + to_at, bytes);
+    return copy_staged(from, from_at, to, to_at, bytes);
+}
+
+/* ---- the public face ------------------------------------------------------------------------------- */
+
+tern_status tern_memory_get_stats(const char *device, tern_memory_stats *stats)
+{
+    if (!stats)
+        return tern_fail_argument_null("tern_memory_get_stats", "stats");
+    tern_place *place = tern_place_name(device, "tern_memory_get_stats");
+    if (!place)
+        return tern_last_status();
+    pthread_mutex_lock(&place->memory_lock);
+    *stats = place->stats;
+    pthread_mutex_unlock(&place->memory_lock);
+    stats->launches = atomic_load(&place->launches);
+    stats->to_host_bytes = atomic_load(&place->to_host);
+    stats->to_device_bytes = atomic_load(&place->to_device);
+    stats->programs_built = atomic_load(&place->built);
+    stats->programs_loaded = atomic_load(&place->loaded);
+    return TERN_OK;
+}
+
+tern_status tern_reset_peak_memory_stats(const char *device)
+{
+    tern_place *place = tern_place_name(device, "tern_reset_peak_memory_stats");
+    if (!place)
+        return tern_last_status();
+    pthread_mutex_lock(&place->memory_lock);
+    place->stats.allocated_peak = place->stats.allocated;
+    place->stats.reserved_peak = place->stats.reserved;
+    pthread_mutex_unlock(&place->memory_lock);
+    return TERN_OK;
+}
+
+tern_status tern_empty_cache(const char *device)
+{
+    tern_place *place = tern_place_find(device, "tern_empty_cache");
+    if (!place)
+        return tern_last_status();
+    TERN_TRY(tern_place_sync(place));
+    tern_cache_empty(place);
+    return TERN_OK;
+}

@@ -1,0 +1,50 @@
+/* place.h -- what the files of this folder share: the inside of a place. */
+#ifndef TERN_DEVICE_PLACE_H
+#define TERN_DEVICE_PLACE_H
+#include "device/device.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { SIZE_CLASSES = 512, KERNEL_SLOTS = 8192 };
+
+/* A kernel that was resolved for one dtype. */
+typedef struct tern_resolved {
+    const tern_kernel_ref *ref;
+    tern_dtype dtype;
+    void *kernel;
+} tern_resolved;
+
+struct tern_place {
+    const tern_backend *backend;
+    int index;
+    char text[24]; /* canonical string */
+    tern_device_info info;
+    void *state;
+    bool synchronous; /* launches are done when they return */
+
+    pthread_mutex_t lock; /* guards open, resolve, rng and fault */
+    atomic_bool is_open;
+
+    pthread_mutex_t memory_lock; /* guards cache and the memory part of stats */
+    tern_block *cache[SIZE_CLASSES];
+    tern_memory_stats stats;
+    atomic_ullong launches, to_host, to_device, built, loaded;
+
+    _Atomic(tern_resolved *) kernels[KERNEL_SLOTS]; /* open addressing, never removed */
+
+    struct {
+        tern_block *block; /* {seed, base} on the device */
+        uint64_t seed, base, taken;
+        bool seeded, written;
+    } rng;
+    struct {
+        tern_block *block; /* {code, a, b} on the device */
+        atomic_bool used;
+    } fault;
+};
+
+/* Every place found so far, in order of kind and index; NULL beyond the end. */
+tern_place *tern_place_at(int i);
+void tern_cache_empty(tern_place *place);
+
+#endif

@@ -1,0 +1,166 @@
+/* registry.c -- the list of places: found once per backend, opened at first use. */
+#include "device/registry.h"
+#include "base/parallel.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define X(NAME) extern const tern_backend tern_##NAME##_backend;
+#include "device/backends.def"
+#undef X
+
+static const tern_backend *const backends[] = {
+#define X(NAME) &tern_##NAME##_backend,
+#include "device/backends.def"
+#undef X
+};
+enum { BACKENDS = sizeof backends / sizeof *backends };
+
+static struct {
+    pthread_mutex_t lock;
+    bool found[BACKENDS];
+    tern_place **places[BACKENDS];
+    int count[BACKENDS];
+    char *notes[BACKENDS];
+} registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void check_slots(const tern_backend *backend)
+{
+    /* Every slot after kind is a function: none may be missing. */
+    typedef void (*slot)(void);
+    slot slots[(sizeof *backend - sizeof backend->kind) / sizeof(slot)];
+    memcpy(slots, (const char *)backend + sizeof backend->kind, sizeof slots);
+    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
+        if (!slots[i])
+            abort(); /* a bug of the backend's author, seen by its first test */
+}
+
+static tern_place *make_place(const tern_backend *backend, int index, const tern_found *found)
+{
+    tern_place *place = tern_alloc(sizeof *place);
+    if (!place)
+        return NULL;
+    place->backend = backend;
+    place->index = index;
+    place->state = found->state;
+    place->synchronous = found->synchronous;
+    place->info = found->info;
+    if (strcmp(backend->kind, "cpu") == 0)
+        snprintf(place->text, sizeof place->text, "cpu");
+    else
+        snprintf(place->text, sizeof place->text, "%s:%d", backend->kind, index);
+    place->info.device = place->text;
+    pthread_mutex_init(&place->lock, NULL);
+    pthread_mutex_init(&place->memory_lock, NULL);
+    return place;
+}
+
+static void close_all(void)
+{
+    if (tern_is_forked_child())
+        return;
+    for (int b = 0; b < BACKENDS; b++)
+        for (int i = 0; i < registry.count[b]; i++) {
+            tern_place *place = registry.places[b][i];
+            if (atomic_load(&place->is_open))
+                place->backend->close(place);
+        }
+}
+
+/* Look for a backend's devices, once. */
+static tern_status find(int b)
+{
+    if (registry.found[b])
+        return TERN_OK;
+    static bool registered;
+    tern_found *found = NULL;
+    int n = 0;
+    tern_text notes = {0};
+    check_slots(backends[b]);
+    tern_status status = backends[b]->enumerate(&found, &n, &notes);
+    tern_place **places = status == TERN_OK ? tern_alloc(sizeof *places * (size_t)(n + 1)) : NULL;
+    int made = 0;
+    while (places && made < n && (places[made] = make_place(backends[b], made, &found[made])))
+        made++;
+    tern_free(found);
+    if (!places || made < n) {
+        while (places && made > 0)
+            tern_free(places[--made]);
+        tern_free(places);
+        tern_text_free(&notes);
+        return status == TERN_OK ? TERN_ERR_MEMORY : status;
+    }
+    registry.places[b] = places;
+    registry.count[b] = n;
+    registry.notes[b] = notes.data;
+    registry.found[b] = true;
+    if (!registered)
+        registered = atexit(close_all) == 0;
+    return TERN_OK;
+}
+
+int tern_registry_kind(const char *kind, size_t length)
+{
+    for (int b = 0; b < BACKENDS; b++)
+        if (strlen(backends[b]->kind) == length && memcmp(backends[b]->kind, kind, length) == 0)
+            return b;
+    return -1;
+}
+
+int tern_registry_kinds(void)
+{
+    return BACKENDS;
+}
+
+const char *tern_registry_kind_name(int kind)
+{
+    return backends[kind]->kind;
+}
+
+int tern_registry_count(int kind)
+{
+    pthread_mutex_lock(&registry.lock);
+    int n = find(kind) == TERN_OK ? registry.count[kind] : 0;
+    pthread_mutex_unlock(&registry.lock);
+    return n;
+}
+
+int tern_registry_found(int kind)
+{
+    pthread_mutex_lock(&registry.lock);
+    int n = registry.found[kind] ? registry.count[kind] : 0;
+    pthread_mutex_unlock(&registry.lock);
+    return n;
+}
+
+const char *tern_registry_notes(int kind)
+{
+    tern_registry_count(kind);
+    return registry.notes[kind] ? registry.notes[kind] : "";
+}
+
+tern_place *tern_registry_place(int kind, int64_t index)
+{
+    return index >= 0 && index < tern_registry_count(kind) ? registry.places[kind][index] : NULL;
+}
+
+tern_status tern_registry_open(tern_place *place)
+{
+    if (tern_is_forked_child() && strcmp(place->backend->kind, "cpu") != 0)
+        return tern_fail(TERN_ERR_DEVICE,
+                         "%s cannot be used in a forked child process: its driver does not survive "
+                         "fork(). Open devices after forking, or start workers with posix_spawn() "
+                         "or exec(); cpu keeps working",
+                         place->text);
+    if (atomic_load_explicit(&place->is_open, memory_order_acquire))
+        return TERN_OK;
+    pthread_mutex_lock(&place->lock);
+    tern_status status = TERN_OK;
+    if (!atomic_load(&place->is_open)) {
+        status = place->backend->open(place);
+        if (status == TERN_OK)
+            atomic_store_explicit(&place->is_open, true, memory_order_release);
+    }
+    pthread_mutex_unlock(&place->lock);
+    return status;
+}

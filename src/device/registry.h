@@ -1,0 +1,20 @@
+/* registry.h -- the list of places, for the files of this folder. */
+#ifndef TERN_DEVICE_REGISTRY_H
+#define TERN_DEVICE_REGISTRY_H
+#include "device/place.h"
+
+int tern_registry_kinds(void);
+const char *tern_registry_kind_name(int kind);
+/* The number of a kind's name, -1 for an unknown one. */
+int tern_registry_kind(const char *kind, size_t length);
+int tern_registry_count(int kind);
+/* The same without looking for devices that nobody asked for yet. */
+int tern_registry_found(int kind);
+const char *tern_registry_notes(int kind);
+/* NULL beyond the end. */
+tern_place *tern_registry_place(int kind, int64_t index);
+tern_status tern_registry_open(tern_place *place);
+/* Raise what a kernel wrote into the fault words, if a launch since the last look used them. */
+tern_status tern_fault_report(tern_place *place);
+
+#endif

@@ -1,0 +1,295 @@
+/* select.c -- device strings: parsing, "auto", name parts, the thread's defaults. */
+#include "device/registry.h"
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_KINDS = 8 };
+
+/* Per thread: the default place and each kind's current index. */
+static _Thread_local struct {
+    tern_place *standard;
+    int current[MAX_KINDS];
+} mine;
+
+static bool contains(const char *text, const char *part, size_t length)
+{
+    for (; text && *text; text++) {
+        size_t i = 0;
+        while (i < length && text[i] &&
+               tolower((unsigned char)text[i]) == tolower((unsigned char)part[i]))
+            i++;
+        if (i == length)
+            return true;
+    }
+    return false;
+}
+
+static const char *kind_list(char *buffer, size_t bytes)
+{
+    buffer[0] = '\0';
+    for (int k = 0; k < tern_registry_kinds(); k++) {
+        size_t used = strlen(buffer);
+        snprintf(buffer + used, bytes - used, "%s%s", k ? ", " : "", tern_registry_kind_name(k));
+    }
+    return buffer;
+}
+
+static tern_place *no_device(int kind, const char *device, const char *function)
+{
+    const char *notes = tern_registry_notes(kind);
+    return tern_fail_null(TERN_ERR_DEVICE, "%s: no %s device for \"%s\"%s%s", function,
+                          tern_registry_kind_name(kind), device, *notes ? ": " : "", notes);
+}
+
+static tern_place *by_index(int kind, const char *digits, const char *device, const char *function)
+{
+    if (digits[0] == '0' && digits[1] != '\0')
+        return tern_fail_null(TERN_ERR_DEVICE, "%s: Invalid device string: '%s'", function, device);
+    errno = 0;
+    long long index = strtoll(digits, NULL, 10);
+    if (errno == ERANGE || index > 32767)
+        return tern_fail_null(TERN_ERR_DEVICE,
+                              "%s: Could not parse device index '%s' in device string '%s'",
+                              function, digits, device);
+    int n = tern_registry_count(kind);
+    if (strcmp(tern_registry_kind_name(kind), "cpu") == 0 && index > 0)
+        return tern_fail_null(TERN_ERR_DEVICE,
+                              "%s: Invalid device string: '%s': there is one cpu device, \"cpu\"",
+                              function, device);
+    if (n == 0)
+        return no_device(kind, device, function);
+    if (index >= n) {
+        const char *notes = tern_registry_notes(kind);
+        return tern_fail_null(TERN_ERR_DEVICE,
+                              "%s: device \"%s\" does not exist: there %s %d %s device%s%s%s%s",
+                              function, device, n == 1 ? "is" : "are", n,
+                              tern_registry_kind_name(kind), n == 1 ? "" : "s",
+                              *notes ? " (" : "", notes, *notes ? ")" : "");
+    }
+    return tern_registry_place(kind, index);
+}
+
+static tern_place *by_name_part(int kind, const char *part, const char *device,
+                                const char *function)
+{
+    size_t length = strlen(part);
+    tern_place *match = NULL;
+    tern_text list = {0};
+    int matches = 0;
+    for (int i = 0; i < tern_registry_count(kind); i++) {
+        tern_place *place = tern_registry_place(kind, i);
+        if (!contains(place->info.name, part, length) &&
+            !contains(place->info.vendor, part, length) &&
+            !contains(place->info.platform, part, length))
+            continue;
+        match = place;
+        matches++;
+        tern_text_add(&list, "%s%s (%s)", matches > 1 ? ", " : "", place->text, place->info.name);
+    }
+    if (matches > 1)
+        tern_fail(TERN_ERR_DEVICE, "%s: \"%s\" matches %d devices: %s", function, device, matches,
+                  list.data ? list.data : "");
+    tern_text_free(&list);
+    if (matches == 0)
+        return tern_registry_count(kind) == 0
+                   ? no_device(kind, device, function)
+                   : tern_fail_null(TERN_ERR_DEVICE,
+                                    "%s: no %s device has \"%s\" in its name, vendor or platform",
+                                    function, tern_registry_kind_name(kind), part);
+    return matches == 1 ? match : NULL;
+}
+
+/* cuda, then an OpenCL GPU, then cpu: backends from the best down, each asked for its first device
+ * that is no processor. */
+static tern_place *best(void)
+{
+    for (int k = tern_registry_kinds() - 1; k > 0; k--)
+        for (int i = 0; i < tern_registry_count(k); i++) {
+            tern_place *place = tern_registry_place(k, i);
+            if (place->info.type != TERN_DEVICE_CPU)
+                return place;
+        }
+    return tern_registry_place(0, 0);
+}
+
+static bool all_digits(const char *text)
+{
+    return *text && text[strspn(text, "0123456789")] == '\0';
+}
+
+static bool name_part(const char *text)
+{
+    size_t n = strlen(text);
+    if (n < 3 || isspace((unsigned char)text[0]) || isspace((unsigned char)text[n - 1]))
+        return false;
+    for (; *text; text++)
+        if (isalpha((unsigned char)*text))
+            return true;
+    return false;
+}
+
+static tern_place *parse(const char *device, const char *function)
+{
+    if (*device == '\0')
+        return tern_fail_null(TERN_ERR_DEVICE, "%s: Device string must not be empty", function);
+    if (strcmp(device, "auto") == 0)
+        return best();
+    size_t length = strcspn(device, ":");
+    int kind = tern_registry_kind(device, length);
+    if (kind < 0) {
+        char kinds[64];
+        bool blank = isspace((unsigned char)device[0]) || strpbrk(device, " \t\n") != NULL;
+        if (blank)
+            return tern_fail_null(TERN_ERR_DEVICE, "%s: Invalid device string: '%s'", function,
+                                  device);
+        return tern_fail_null(
+            TERN_ERR_DEVICE,
+            "%s: Expected one of %s, auto device type at start of device string: %.*s", function,
+            kind_list(kinds, sizeof kinds), (int)length, device);
+    }
+    const char *rest = device + length;
+    if (*rest == '\0') {
+        tern_place *place = tern_registry_place(kind, mine.current[kind]);
+        return place ? place : no_device(kind, device, function);
+    }
+    rest++;
+    if (all_digits(rest))
+        return by_index(kind, rest, device, function);
+    if (kind > 0 && name_part(rest) && !strchr(rest, ':'))
+        return by_name_part(kind, rest, device, function);
+    return tern_fail_null(TERN_ERR_DEVICE, "%s: Invalid device string: '%s'", function, device);
+}
+
+static tern_place *process_default(const char *function)
+{
+    const char *chosen = getenv("TERN_DEVICE");
+    return chosen && *chosen ? parse(chosen, function) : tern_registry_place(0, 0);
+}
+
+tern_place *tern_place_name(const char *device, const char *function)
+{
+    if (device)
+        return parse(device, function);
+    if (!mine.standard)
+        mine.standard = process_default(function);
+    return mine.standard;
+}
+
+tern_place *tern_place_find(const char *device, const char *function)
+{
+    tern_place *place = tern_place_name(device, function);
+    return place && tern_registry_open(place) == TERN_OK ? place : NULL;
+}
+
+/* ---- the public face ---------------------------------------------------------------------------- */
+
+/* Run a question that must leave no error behind. */
+static tern_place *ask(const char *device)
+{
+    if (!device || tern_last_status() != TERN_OK)
+        return device ? parse(device, "tern_device_is_available") : NULL;
+    tern_place *place = parse(device, "tern_device_is_available");
+    tern_clear_error();
+    return place;
+}
+
+bool tern_device_is_available(const char *device)
+{
+    bool clean = tern_last_status() == TERN_OK;
+    tern_place *place = ask(device);
+    bool available = place && tern_registry_open(place) == TERN_OK;
+    if (clean)
+        tern_clear_error();
+    return available;
+}
+
+int tern_device_count(const char *kind)
+{
+    int k = kind ? tern_registry_kind(kind, strlen(kind)) : -1;
+    return k < 0 ? 0 : tern_registry_count(k);
+}
+
+const char *tern_device_notes(const char *kind)
+{
+    int k = kind ? tern_registry_kind(kind, strlen(kind)) : -1;
+    if (k >= 0)
+        return tern_registry_notes(k);
+    return "this build of tern has no such kind of device";
+}
+
+const char *tern_device_name(const char *device)
+{
+    tern_place *place = tern_place_name(device, "tern_device_name");
+    return place ? place->info.name : NULL;
+}
+
+const char *tern_device_canonical(const char *device)
+{
+    tern_place *place = tern_place_name(device, "tern_device_canonical");
+    return place ? place->text : NULL;
+}
+
+const char *tern_default_device(void)
+{
+    tern_place *place = tern_place_name(NULL, "tern_default_device");
+    return place ? place->text : NULL;
+}
+
+tern_status tern_set_default_device(const char *device)
+{
+    if (!device) {
+        mine.standard = NULL;
+        return TERN_OK;
+    }
+    tern_place *place = tern_place_find(device, "tern_set_default_device");
+    if (!place)
+        return tern_last_status();
+    mine.standard = place;
+    return TERN_OK;
+}
+
+tern_status tern_set_device(const char *device)
+{
+    if (!device)
+        return tern_fail_argument_null("tern_set_device", "device");
+    tern_place *place = tern_place_find(device, "tern_set_device");
+    if (!place)
+        return tern_last_status();
+    mine.current[tern_registry_kind(place->backend->kind, strlen(place->backend->kind))] =
+        place->index;
+    return TERN_OK;
+}
+
+const char *tern_current_device(const char *kind)
+{
+    int k = kind ? tern_registry_kind(kind, strlen(kind)) : -1;
+    tern_place *place = k < 0 ? NULL : tern_registry_place(k, mine.current[k]);
+    if (!place)
+        tern_fail(TERN_ERR_DEVICE, "tern_current_device: there is no device of kind \"%s\"",
+                  kind ? kind : "NULL");
+    return place ? place->text : NULL;
+}
+
+tern_device_block tern_device_block_enter(const char *device)
+{
+    tern_device_block block = {.active = 1, .saved = -1};
+    tern_place *old = mine.standard;
+    tern_place *place = tern_place_find(device, "TERN_DEVICE");
+    /* The old place is kept as kind * 65536 + index; -1 is "the process's default". */
+    if (old)
+        block.saved = tern_registry_kind(old->backend->kind, strlen(old->backend->kind)) * 65536 +
+                      old->index;
+    if (place)
+        mine.standard = place;
+    return block;
+}
+
+void tern_device_block_leave(tern_device_block *block)
+{
+    mine.standard = block->saved < 0
+                        ? NULL
+                        : tern_registry_place(block->saved / 65536, block->saved % 65536);
+}

@@ -1,0 +1,72 @@
+/* walk.c -- from tensors to the tern_walk that elementwise kernels follow. */
+#include "ops/walk.h"
+
+/* Stride of t along dim d of the broadcast shape. */
+static i64 stride_along(const tern_tensor *t, int ndim, int d)
+{
+    int own = d - (ndim - t->ndim);
+    return own < 0 || t->shape[own] == 1 ? 0 : t->stride[own];
+}
+
+static i32 form_of(const tern_walk *w, int n)
+{
+    bool unit[TERN_WALK_TENSORS] = {true, true, true, true};
+    for (int k = 0; k < n; k++)
+        unit[k] = w->inner == 1 || w->step[k] == 1;
+    bool all = unit[0] && unit[1] && unit[2] && unit[3];
+    if (all)
+        return TERN_WALK_UNIT;
+    if (n == 3 && unit[0] && unit[1] && w->step[2] == 0)
+        return TERN_WALK_FLAT_B;
+    if (n == 3 && unit[0] && unit[2] && w->step[1] == 0)
+        return TERN_WALK_FLAT_A;
+    return TERN_WALK_STRIDED;
+}
+
+void tern_walk_make(tern_walk *w, const tern_shape *shape, tern_tensor *const *t, int n)
+{
+    bool dense = true;
+    for (int k = 0; k < n && dense; k++)
+        dense = t[k]->contiguous && t[k]->ndim == shape->ndim && t[k]->numel == t[0]->numel;
+    w->rows = 1;
+    w->ndim = 0;
+    if (dense) { /* the common case: one row */
+        w->inner = t[0]->numel;
+        for (int k = 0; k < n; k++)
+            w->step[k] = 1;
+        w->form = TERN_WALK_UNIT;
+        return;
+    }
+    /* From the last dim: the first one that is not 1 is the row, later ones join it or the dim before
+     * where every tensor goes on without a gap. */
+    int64_t size[TERN_MAX_DIMS];
+    int64_t step[TERN_MAX_DIMS][TERN_WALK_TENSORS];
+    int dims = 0;
+    for (int d = shape->ndim - 1; d >= 0; d--) {
+        if (shape->dims[d] == 1)
+            continue;
+        bool joins = dims > 0;
+        for (int k = 0; k < n && joins; k++)
+            joins = stride_along(t[k], shape->ndim, d) == step[dims - 1][k] * size[dims - 1];
+        if (joins) {
+            size[dims - 1] *= shape->dims[d];
+            continue;
+        }
+        size[dims] = shape->dims[d];
+        for (int k = 0; k < n; k++)
+            step[dims][k] = stride_along(t[k], shape->ndim, d);
+        dims++;
+    }
+    w->inner = dims ? size[0] : 1;
+    for (int k = 0; k < n; k++)
+        w->step[k] = dims ? step[0][k] : 1;
+    w->ndim = dims > 1 ? dims - 1 : 0;
+    for (int i = 0; i < w->ndim; i++) { /* outermost first */
+        int from = dims - 1 - i;
+        w->dim[i] = size[from];
+        w->rows *= size[from];
+        for (int k = 0; k < n; k++)
+            w->stride[k][i] = step[from][k];
+    }
+    w->form = form_of(w, n);
+}

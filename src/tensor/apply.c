@@ -1,0 +1,233 @@
+/* apply.c -- the one door: every operation is checked, promoted, run and recorded here. */
+#include "tensor/op.h"
+#include <stdio.h>
+#include <string.h>
+
+tern_autocast_hook tern_autocast;
+
+static tern_status check_inputs(tern_call *call)
+{
+    call->place = NULL;
+    for (int i = 0; i < call->n_in; i++) {
+        tern_tensor *x = call->in[i];
+        if (!x && (call->op->optional >> i & 1))
+            continue;
+        if (!x) {
+            char name[24];
+            snprintf(name, sizeof name, "input %d", i);
+            char function[64];
+            snprintf(function, sizeof function, "tern_%s", call->op->name);
+            return tern_fail_argument_null(function, name);
+        }
+        tern_place *place = x->storage->place;
+        if (call->place && place != call->place)
+            return tern_fail(TERN_ERR_DEVICE,
+                             "tern_%s: Expected all tensors to be on the same device, but found at "
+                             "least two devices, %s and %s!",
+                             call->op->name, tern_place_text(call->place), tern_place_text(place));
+        call->place = place;
+    }
+    return TERN_OK;
+}
+
+/* The common type of the inputs (torch.result_type): tensors with dims outweigh scalars of the same
+ * category. */
+static tern_dtype common_type(const tern_call *call)
+{
+    tern_dtype dims = TERN_DTYPE_DEFAULT, scalars = TERN_DTYPE_DEFAULT;
+    for (int i = 0; i < call->n_in; i++) {
+        if (!call->in[i])
+            continue;
+        tern_dtype *kind = call->in[i]->ndim ? &dims : &scalars;
+        tern_dtype t = call->in[i]->dtype;
+        *kind = *kind == TERN_DTYPE_DEFAULT ? t : tern_promote_types(*kind, t);
+    }
+    if (dims == TERN_DTYPE_DEFAULT)
+        return scalars;
+    if (scalars == TERN_DTYPE_DEFAULT || tern_dtype_is_floating_point(dims))
+        return dims;
+    if (dims == TERN_BOOL || tern_dtype_is_floating_point(scalars))
+        return tern_promote_types(dims, scalars);
+    return dims;
+}
+
+static bool all_of(const tern_call *call, tern_dtype dtype)
+{
+    for (int i = 0; i < call->n_in; i++)
+        if (call->in[i] && call->in[i]->dtype != dtype)
+            return false;
+    return true;
+}
+
+/* Bring the inputs to their common type; cast points to room for them. */
+static tern_status promote(tern_call *call, tern_tensor **cast)
+{
+    const tern_op *op = call->op;
+    if (op->promotion == TERN_PROMOTE_NONE)
+        return TERN_OK;
+    tern_dtype common = common_type(call);
+    if (op->promote)
+        common = op->promote(call, common);
+    if (op->promotion == TERN_PROMOTE_FLOAT && !tern_dtype_is_floating_point(common))
+        common = TERN_F32;
+    if (all_of(call, common))
+        return TERN_OK;
+    for (int i = 0; i < call->n_in; i++) {
+        cast[i] = call->in[i] ? tern_to_dtype(call->in[i], common) : NULL;
+        if (call->in[i] && !cast[i])
+            return tern_last_status();
+    }
+    call->in = cast;
+    return TERN_OK;
+}
+
+static void release_outputs(tern_call *call)
+{
+    for (int i = 0; i < call->n_out; i++) {
+        tern_release(call->out[i]);
+        call->out[i] = NULL;
+    }
+}
+
+static tern_status make_outputs(tern_call *call)
+{
+    char function[64];
+    if (!call->op->view)
+        snprintf(function, sizeof function, "tern_%s", call->op->name);
+    for (int i = 0; i < call->n_out; i++) {
+        const tern_result *r = &call->result[i];
+        call->out[i] = call->op->view
+                           ? tern_tensor_alias(call->in[0], &r->shape, r->stride, r->offset)
+                           : tern_tensor_new(&r->shape, r->dtype, call->place, function);
+        if (!call->out[i]) {
+            release_outputs(call);
+            return tern_last_status();
+        }
+    }
+    return TERN_OK;
+}
+
+static tern_status record(tern_call *call, size_t attribute_bytes)
+{
+    if (call->op->view)
+        for (int i = 0; i < call->n_out; i++)
+            TERN_TRY(tern_note_view(call->out[i], call->in[0], call->n_out > 1));
+    if (!tern_must_record(call->op, call->in, call->n_in))
+        return TERN_OK;
+    return tern_record(call, call->in, attribute_bytes);
+}
+
+static tern_status run(tern_call *call, tern_tensor **cast, size_t attribute_bytes)
+{
+    TERN_TRY(check_inputs(call));
+    if (tern_autocast && call->n_in > 0) {
+        memcpy(cast, call->in, sizeof *cast * (size_t)call->n_in);
+        TERN_TRY(tern_autocast(call->op, cast, call->n_in));
+        call->in = cast;
+    }
+    TERN_TRY(promote(call, cast));
+    TERN_TRY(call->op->infer(call));
+    TERN_TRY(make_outputs(call));
+    tern_status status = call->op->forward ? call->op->forward(call) : TERN_OK;
+    if (status == TERN_OK)
+        status = record(call, attribute_bytes);
+    if (status != TERN_OK)
+        release_outputs(call);
+    return status;
+}
+
+tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, const void *attributes,
+                           size_t attribute_bytes, tern_tensor **out, int n_out)
+{
+    tern_tensor *cast[n > 0 ? n : 1];
+    tern_call call;
+    call.op = op;
+    call.in = in;
+    call.n_in = n;
+    call.attributes = attributes;
+    call.n_out = 0;
+    TERN_TRY(run(&call, cast, attribute_bytes));
+    for (int i = 0; i < call.n_out; i++) {
+        tern_tensor *x = tern_scoped(call.out[i]);
+        if (i < n_out)
+            out[i] = x;
+        if (!x) { /* no room in the scope: x is gone, the earlier ones are the scope's */
+            while (++i < call.n_out)
+                tern_release(call.out[i]);
+            return tern_last_status();
+        }
+    }
+    return TERN_OK;
+}
+
+tern_tensor *tern_apply(const tern_op *op, tern_tensor *const *in, int n, const void *attributes,
+                        size_t attribute_bytes)
+{
+    tern_tensor *out = NULL;
+    if (tern_apply_all(op, in, n, attributes, attribute_bytes, &out, 1) != TERN_OK)
+        return NULL;
+    return out;
+}
+
+/* ---- in place ------------------------------------------------------------------------------------------ */
+
+static tern_status fits_target(const tern_call *call, const tern_tensor *target)
+{
+    const tern_result *r = &call->result[0];
+    tern_shape shape = tern_shape_of(target);
+    if (!tern_shape_equal(&r->shape, &shape))
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_%s_: output with shape %s doesn't match the broadcast shape %s",
+                         call->op->name, TERN_SHAPE_TEXT(&shape), TERN_SHAPE_TEXT(&r->shape));
+    bool loses = tern_dtype_is_floating_point(r->dtype) && !tern_dtype_is_floating_point(target->dtype);
+    loses = loses || (target->dtype == TERN_BOOL && r->dtype != TERN_BOOL);
+    if (loses)
+        return tern_fail(TERN_ERR_DTYPE,
+                         "tern_%s_: result type %s can't be cast to the desired output type %s",
+                         call->op->name, tern_dtype_name(r->dtype), tern_dtype_name(target->dtype));
+    return TERN_OK;
+}
+
+/* Write into target, through a temporary where the types differ. */
+static tern_status write_target(tern_call *call, tern_tensor *target)
+{
+    if (call->result[0].dtype == target->dtype) {
+        call->out[0] = target;
+        return call->op->forward(call);
+    }
+    TERN_TRY(make_outputs(call));
+    tern_status status = call->op->forward(call);
+    if (status == TERN_OK)
+        status = tern_hook_copy(target, call->out[0]);
+    tern_release(call->out[0]);
+    call->out[0] = target;
+    return status;
+}
+
+static tern_status run_in_place(tern_call *call, tern_tensor **cast, size_t attribute_bytes)
+{
+    tern_tensor *target = call->in[0];
+    TERN_TRY(check_inputs(call));
+    TERN_TRY(tern_refresh_view(target));
+    TERN_TRY(promote(call, cast));
+    TERN_TRY(call->op->infer(call));
+    TERN_TRY(fits_target(call, target));
+    TERN_TRY(tern_check_in_place(call->op, target, call->in, call->n_in));
+    TERN_TRY(write_target(call, target));
+    tern_bump_version(target);
+    return tern_record_in_place(call, call->in, attribute_bytes);
+}
+
+tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int n,
+                                 const void *attributes, size_t attribute_bytes)
+{
+    tern_tensor *cast[n > 0 ? n : 1];
+    tern_call call;
+    call.op = op;
+    call.in = in;
+    call.n_in = n;
+    call.attributes = attributes;
+    call.n_out = 1;
+    call.out[0] = NULL;
+    return run_in_place(&call, cast, attribute_bytes) == TERN_OK ? in[0] : NULL;
+}

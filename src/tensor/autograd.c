@@ -1,0 +1,155 @@
+/* autograd.c -- what a user asks and tells a tensor about its gradient. */
+#include "tensor/node.h"
+
+tern_tensor *tern_requires_grad_(tern_tensor *x, bool requires_grad)
+{
+    if (!x) {
+        tern_fail_argument_null("tern_requires_grad_", "x");
+        return NULL;
+    }
+    if (requires_grad && !tern_dtype_is_floating_point(x->dtype))
+        return tern_fail_null(TERN_ERR_DTYPE,
+                              "tern_requires_grad_: Only Tensors of floating point dtype can "
+                              "require gradients (this one is %s)",
+                              tern_dtype_name(x->dtype));
+    if (!requires_grad && x->history && x->history->node)
+        return tern_fail_null(TERN_ERR_STATE,
+                              "tern_requires_grad_: you can only change requires_grad flags of leaf "
+                              "variables. If you want to use a computed variable in a subgraph that "
+                              "doesn't require differentiation use tern_detach");
+    x->requires_grad = requires_grad || (x->history && x->history->node);
+    return x;
+}
+
+bool tern_requires_grad(const tern_tensor *x)
+{
+    return x && x->requires_grad;
+}
+
+bool tern_is_leaf(const tern_tensor *x)
+{
+    return x && !(x->history && x->history->node);
+}
+
+const char *tern_grad_fn(const tern_tensor *x)
+{
+    return tern_is_leaf(x) || !x ? NULL : tern_node_name(x->history->node);
+}
+
+tern_tensor *tern_grad(const tern_tensor *x)
+{
+    return x && x->history ? x->history->grad : NULL;
+}
+
+tern_status tern_set_grad(tern_tensor *x, tern_tensor *grad)
+{
+    if (!x)
+        return tern_fail_argument_null("tern_set_grad", "x");
+    if (!grad && !x->history)
+        return TERN_OK;
+    if (grad && !tern_same_shape(x, grad))
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_set_grad: assigned grad has data of a different size (%s for %s)",
+                         TERN_TENSOR_TEXT(grad), TERN_TENSOR_TEXT(x));
+    if (grad && grad->dtype != x->dtype)
+        return tern_fail(TERN_ERR_DTYPE,
+                         "tern_set_grad: assigned grad has data of a different type (%s for %s)",
+                         tern_dtype_name(grad->dtype), tern_dtype_name(x->dtype));
+    if (grad && grad->storage->place != x->storage->place)
+        return tern_fail(TERN_ERR_DEVICE,
+                         "tern_set_grad: assigned grad is on %s, the tensor on %s",
+                         tern_device(grad), tern_device(x));
+    tern_history *history = tern_history_of(x);
+    if (!history)
+        return TERN_ERR_MEMORY;
+    tern_keep(grad);
+    tern_release(history->grad);
+    history->grad = grad;
+    return TERN_OK;
+}
+
+tern_status tern_retain_grad(tern_tensor *x)
+{
+    if (!x)
+        return tern_fail_argument_null("tern_retain_grad", "x");
+    if (!x->requires_grad)
+        return tern_fail(TERN_ERR_STATE, "tern_retain_grad: can't retain_grad on Tensor that has "
+                                         "requires_grad=False");
+    if (tern_is_leaf(x))
+        return TERN_OK;
+    x->history->retains_grad = true;
+    x->history->node->output[x->history->output].retainer = x;
+    return TERN_OK;
+}
+
+tern_tensor *tern_detach(tern_tensor *x)
+{
+    if (!x) {
+        tern_fail_argument_null("tern_detach", "x");
+        return NULL;
+    }
+    return tern_scoped(tern_tensor_detached(x));
+}
+
+tern_tensor *tern_detach_(tern_tensor *x)
+{
+    if (!x) {
+        tern_fail_argument_null("tern_detach_", "x");
+        return NULL;
+    }
+    if (x->history && x->history->base)
+        return tern_fail_null(TERN_ERR_STATE, "tern_detach_: Can't detach views in-place. Use "
+                                              "tern_detach instead");
+    if (x->history) {
+        tern_node_release(x->history->node);
+        x->history->node = NULL;
+    }
+    x->requires_grad = false;
+    return x;
+}
+
+/* The list a hook of x belongs to: the node's, for results; the tensor's own, for leaves. */
+static tern_hook **hooks_of(tern_tensor *x)
+{
+    tern_history *h = x->history;
+    return h->node ? &h->node->output[h->output].hooks : &h->hooks;
+}
+
+int tern_register_hook(tern_tensor *x, tern_grad_hook call, void *user)
+{
+    if (!x || !call) {
+        tern_fail_argument_null("tern_register_hook", x ? "hook" : "x");
+        return 0;
+    }
+    if (!x->requires_grad) {
+        tern_fail(TERN_ERR_STATE, "tern_register_hook: cannot register a hook on a tensor that "
+                                  "doesn't require gradient");
+        return 0;
+    }
+    tern_history *history = tern_history_of(x);
+    tern_hook *hook = history ? tern_alloc(sizeof *hook) : NULL;
+    if (!hook)
+        return 0;
+    hook->id = ++history->last_hook;
+    hook->call = call;
+    hook->user = user;
+    tern_hook **end = hooks_of(x);
+    while (*end)
+        end = &(*end)->next;
+    *end = hook;
+    return hook->id;
+}
+
+tern_status tern_remove_hook(tern_tensor *x, int id)
+{
+    if (!x)
+        return tern_fail_argument_null("tern_remove_hook", "x");
+    for (tern_hook **h = x->history ? hooks_of(x) : NULL; h && *h; h = &(*h)->next)
+        if ((*h)->id == id) {
+            tern_hook *gone = *h;
+            *h = gone->next;
+            tern_free(gone);
+            return TERN_OK;
+        }
+    return tern_fail(TERN_ERR_ARGUMENT, "tern_remove_hook: the tensor has no hook %d", id);
+}

@@ -1,0 +1,435 @@
+/* backward.c -- the walk back: nodes by falling serial number, from a heap, without recursion. */
+#include "tensor/node.h"
+
+/* One gradient that arrived at a leaf. */
+typedef struct arrival {
+    tern_tensor *leaf, *grad;
+} arrival;
+
+typedef struct walk {
+    tern_node **heap;
+    size_t count, capacity;
+    arrival *leaves; /* in order of first arrival */
+    size_t n_leaves, leaf_capacity;
+    bool retain, create;
+    /* tern_autograd_grad: where to catch gradients instead of leaving them in leaves. */
+    tern_tensor *const *wanted;
+    tern_tensor **caught; /* owned */
+    int n_wanted;
+} walk;
+
+/* ---- the heap: largest serial on top -------------------------------------------------------------- */
+
+static tern_status push(walk *w, tern_node *node)
+{
+    if (node->queued)
+        return TERN_OK;
+    if (w->count == w->capacity) {
+        size_t capacity = w->capacity ? 2 * w->capacity : 64;
+        tern_node **heap = tern_grow(w->heap, capacity * sizeof *heap);
+        if (!heap)
+            return TERN_ERR_MEMORY;
+        w->heap = heap;
+        w->capacity = capacity;
+    }
+    tern_node_retain(node);
+    node->queued = true;
+    size_t i = w->count++;
+    while (i > 0 && w->heap[(i - 1) / 2]->serial < node->serial) {
+        w->heap[i] = w->heap[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    w->heap[i] = node;
+    return TERN_OK;
+}
+
+static tern_node *pop(walk *w)
+{
+    tern_node *top = w->heap[0], *last = w->heap[--w->count];
+    size_t i = 0, child;
+    while ((child = 2 * i + 1) < w->count) {
+        if (child + 1 < w->count && w->heap[child + 1]->serial > w->heap[child]->serial)
+            child++;
+        if (w->heap[child]->serial <= last->serial)
+            break;
+        w->heap[i] = w->heap[child];
+        i = child;
+    }
+    w->heap[i] = last;
+    top->queued = false;
+    return top;
+}
+
+/* ---- gradients arriving ------------------------------------------------------------------------------ */
+
+/* *sum += grad, where *sum is owned and grad borrowed. */
+static tern_status gather(tern_tensor **sum, tern_tensor *grad)
+{
+    tern_tensor *total = *sum ? tern_hook_add(*sum, grad) : grad;
+    if (!total)
+        return tern_last_status();
+    tern_keep(total);
+    tern_release(*sum);
+    *sum = total;
+    return TERN_OK;
+}
+
+static tern_status arrive_at_leaf(walk *w, tern_tensor *leaf, tern_tensor *grad)
+{
+    tern_history *history = tern_history_of(leaf);
+    if (!history)
+        return TERN_ERR_MEMORY;
+    if (history->arrival < w->n_leaves && w->leaves[history->arrival].leaf == leaf)
+        return gather(&w->leaves[history->arrival].grad, grad);
+    if (w->n_leaves == w->leaf_capacity) {
+        size_t capacity = w->leaf_capacity ? 2 * w->leaf_capacity : 32;
+        arrival *leaves = tern_grow(w->leaves, capacity * sizeof *leaves);
+        if (!leaves)
+            return TERN_ERR_MEMORY;
+        w->leaves = leaves;
+        w->leaf_capacity = capacity;
+    }
+    history->arrival = w->n_leaves;
+    w->leaves[w->n_leaves++] = (arrival){tern_keep(leaf), tern_keep(grad)};
+    return TERN_OK;
+}
+
+static tern_status arrive(walk *w, const tern_edge *edge, tern_tensor *grad)
+{
+    if (edge->leaf)
+        return arrive_at_leaf(w, edge->leaf, grad);
+    if (!edge->node)
+        return TERN_OK;
+    TERN_TRY(gather(&edge->node->output[edge->output].dout, grad));
+    return push(w, edge->node);
+}
+
+/* ---- running one node ----------------------------------------------------------------------------------- */
+
+static tern_status check_saved(const tern_node *node)
+{
+    if (node->freed)
+        return tern_fail(
+            TERN_ERR_STATE,
+            "tern_backward: Trying to backward through the graph a second time (or directly access "
+            "saved tensors after they have already been freed). Saved intermediate values of the "
+            "graph are freed when you call tern_backward or tern_autograd_grad. Specify "
+            "retain_graph = true if you need to backward through the graph a second time");
+    for (int i = 0; i < node->n_in + node->n_out; i++) {
+        const tern_saved *s = &node->saved[i];
+        if (!s->tensor || tern_tensor_version(s->tensor) == s->version)
+            continue;
+        return tern_fail(
+            TERN_ERR_STATE,
+            "tern_backward: one of the variables needed for gradient computation has been modified "
+            "by an inplace operation: [%s %s], which is %s %d of %s, is at version %lld; expected "
+            "version %lld instead",
+            tern_dtype_name(s->tensor->dtype), TERN_TENSOR_TEXT(s->tensor),
+            i < node->n_in ? "input" : "output", i < node->n_in ? i : i - node->n_in,
+            node->op->name, (long long)tern_tensor_version(s->tensor), (long long)s->version);
+    }
+    return TERN_OK;
+}
+
+/* Hooks of a tensor on its gradient; *grad is owned. */
+static tern_status run_hooks(tern_hook *hook, tern_tensor **grad)
+{
+    for (; hook; hook = hook->next) {
+        tern_tensor *other = hook->call(*grad, hook->user);
+        if (tern_last_status() != TERN_OK)
+            return tern_last_status();
+        if (!other)
+            continue;
+        if (!tern_same_shape(other, *grad))
+            return tern_fail(TERN_ERR_SHAPE,
+                             "tern_backward: a hook returned a gradient of shape %s for one of %s",
+                             TERN_TENSOR_TEXT(other), TERN_TENSOR_TEXT(*grad));
+        tern_keep(other);
+        tern_release(*grad);
+        *grad = other;
+    }
+    return TERN_OK;
+}
+
+static tern_status set_grad(tern_tensor *x, tern_tensor *grad)
+{
+    tern_history *history = tern_history_of(x);
+    if (!history)
+        return TERN_ERR_MEMORY;
+    tern_keep(grad);
+    tern_release(history->grad);
+    history->grad = grad;
+    return TERN_OK;
+}
+
+/* Hooks, retained gradients and captures of the node's outputs, whose gradients are complete now. */
+static tern_status finish_outputs(walk *w, tern_node *node)
+{
+    for (int i = 0; i < node->n_out; i++) {
+        tern_node_output *out = &node->output[i];
+        if (!out->dout)
+            continue;
+        TERN_TRY(run_hooks(out->hooks, &out->dout));
+        if (out->retainer && !w->wanted)
+            TERN_TRY(set_grad(out->retainer, out->dout));
+        for (int k = 0; k < w->n_wanted; k++) {
+            const tern_history *h = w->wanted[k]->history;
+            if (h && h->node == node && h->output == i)
+                TERN_TRY(gather(&w->caught[k], out->dout));
+        }
+    }
+    return TERN_OK;
+}
+
+static tern_status backward_of(walk *w, tern_node *node)
+{
+    int n_in = node->n_in, n_out = node->n_out;
+    tern_tensor *in[n_in + 1], *out[n_out + 1], *dout[n_out + 1], *din[n_in + 1];
+    bool needs[n_in + 1];
+    for (int i = 0; i < n_in; i++) {
+        in[i] = node->saved[i].tensor;
+        din[i] = NULL;
+        needs[i] = node->edge[i].node || node->edge[i].leaf;
+    }
+    for (int i = 0; i < n_out; i++) {
+        dout[i] = node->output[i].dout;
+        out[i] = node->saved[n_in + i].tensor;
+        if (!out[i] || !w->create)
+            continue;
+        /* For second derivatives the output needs its history again. */
+        out[i] = tern_scoped(tern_tensor_detached(out[i]));
+        if (!out[i])
+            return tern_last_status();
+        if (node->output[i].differentiable)
+            TERN_TRY(tern_node_attach(node, i, out[i]));
+    }
+    tern_gradient g = {.op = node->op,
+                       .attributes = node->attributes,
+                       .n_in = n_in,
+                       .n_out = n_out,
+                       .in = in,
+                       .out = out,
+                       .dout = dout,
+                       .needs = needs,
+                       .in_shape = node->in_shape,
+                       .din = din,
+                       .inner = node->inner,
+                       .recorded = w->create};
+    TERN_TRY(node->op->backward(&g));
+    if (tern_last_status() != TERN_OK)
+        return tern_last_status();
+    for (int i = 0; i < n_in; i++) {
+        if (!needs[i] || !din[i])
+            continue;
+        tern_shape shape = tern_shape_of(din[i]);
+        if (!tern_shape_equal(&shape, &node->in_shape[i]))
+            din[i] = tern_hook_sum_to(din[i], &node->in_shape[i]);
+        if (!din[i])
+            return tern_last_status();
+        TERN_TRY(arrive(w, &node->edge[i], din[i]));
+    }
+    return TERN_OK;
+}
+
+static tern_status run_node(walk *w, tern_node *node)
+{
+    tern_status status = TERN_OK;
+    TERN_SCOPE {
+        status = check_saved(node);
+        if (status == TERN_OK && node->inner)
+            status = check_saved(node->inner);
+        if (status == TERN_OK)
+            status = finish_outputs(w, node);
+        if (status == TERN_OK)
+            status = backward_of(w, node);
+    }
+    return status;
+}
+
+static void clear_douts(tern_node *node)
+{
+    for (int i = 0; i < node->n_out; i++) {
+        tern_release(node->output[i].dout);
+        node->output[i].dout = NULL;
+    }
+}
+
+/* ---- leaves ------------------------------------------------------------------------------------------------ */
+
+/* Take grad as the leaf's own: as it is when nothing else uses it, else a copy. */
+static tern_tensor *own(tern_tensor *grad, bool create)
+{
+    bool alone = atomic_load(&grad->refs) == 1 && atomic_load(&grad->storage->refs) == 1 &&
+                 grad->contiguous && grad->offset == 0;
+    if (alone || create)
+        return grad;
+    tern_shape shape = tern_shape_of(grad);
+    tern_tensor *copy = tern_tensor_new(&shape, grad->dtype, grad->storage->place, "tern_backward");
+    if (copy && copy->numel && tern_hook_copy(copy, grad) != TERN_OK) {
+        tern_release(copy);
+        copy = NULL;
+    }
+    return tern_scoped(copy);
+}
+
+static tern_status leave_in_leaf(walk *w, arrival *a)
+{
+    TERN_TRY(run_hooks(a->leaf->history->hooks, &a->grad));
+    if (w->wanted) {
+        for (int k = 0; k < w->n_wanted; k++)
+            if (w->wanted[k] == a->leaf)
+                TERN_TRY(gather(&w->caught[k], a->grad));
+        return TERN_OK;
+    }
+    tern_tensor *old = a->leaf->history->grad;
+    tern_tensor *grad;
+    if (!old)
+        grad = own(a->grad, w->create);
+    else if (w->create || atomic_load(&old->refs) > 1)
+        grad = tern_hook_add(old, a->grad); /* somebody looks at the old one: leave it as it is */
+    else
+        grad = tern_hook_add_in_place(old, a->grad);
+    return grad ? set_grad(a->leaf, grad) : tern_last_status();
+}
+
+static tern_status finish_leaves(walk *w)
+{
+    tern_status status = TERN_OK;
+    for (size_t i = 0; i < w->n_leaves && status == TERN_OK; i++)
+        TERN_SCOPE {
+            status = leave_in_leaf(w, &w->leaves[i]);
+        }
+    return status;
+}
+
+static void walk_free(walk *w)
+{
+    while (w->count > 0) { /* after an error */
+        tern_node *node = pop(w);
+        clear_douts(node);
+        tern_node_release(node);
+    }
+    for (size_t i = 0; i < w->n_leaves; i++) {
+        tern_release(w->leaves[i].leaf);
+        tern_release(w->leaves[i].grad);
+    }
+    tern_free(w->heap);
+    tern_free(w->leaves);
+}
+
+static tern_status go(walk *w)
+{
+    tern_grad_block mode __attribute__((cleanup(tern_grad_block_leave))) =
+        tern_grad_block_enter(w->create);
+    while (w->count > 0) {
+        tern_node *node = pop(w);
+        tern_status status = run_node(w, node);
+        clear_douts(node);
+        if (!w->retain && status == TERN_OK)
+            tern_node_free_saved(node);
+        tern_node_release(node);
+        TERN_TRY(status);
+    }
+    return finish_leaves(w);
+}
+
+/* Start the walk at root with gradient (NULL: one). */
+static tern_status start(walk *w, tern_tensor *root, tern_tensor *gradient, const char *function)
+{
+    if (!root)
+        return tern_fail_argument_null(function, "root");
+    TERN_TRY(tern_refresh_view(root));
+    if (!root->requires_grad)
+        return tern_fail(TERN_ERR_STATE,
+                         "%s: element 0 of tensors does not require grad and does not have a "
+                         "grad_fn",
+                         function);
+    if (!gradient && root->numel != 1)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "%s: grad can be implicitly created only for scalar outputs (shape %s)",
+                         function, TERN_TENSOR_TEXT(root));
+    if (gradient && !tern_same_shape(gradient, root))
+        return tern_fail(TERN_ERR_SHAPE,
+                         "%s: Mismatch in shape: grad_output[0] has a shape of %s and output[0] has "
+                         "a shape of %s",
+                         function, TERN_TENSOR_TEXT(gradient), TERN_TENSOR_TEXT(root));
+    if (!gradient)
+        gradient = tern_ones_like(root);
+    if (!gradient)
+        return tern_last_status();
+    tern_edge edge = tern_edge_to(root);
+    tern_status status = arrive(w, &edge, gradient);
+    tern_node_release(edge.node);
+    tern_release(edge.leaf);
+    return status;
+}
+
+tern_status tern_backward_with(tern_tensor *root, const tern_backward_options *options)
+{
+    tern_backward_options o = options ? *options : (tern_backward_options){0};
+    walk w = {.retain = o.retain_graph || o.create_graph, .create = o.create_graph};
+    tern_status status = TERN_OK;
+    if (tern_last_status() != TERN_OK)
+        return tern_last_status();
+    TERN_SCOPE {
+        status = start(&w, root, o.gradient, "tern_backward");
+    }
+    if (status == TERN_OK)
+        status = go(&w);
+    walk_free(&w);
+    return status;
+}
+
+tern_status tern_backward(tern_tensor *root)
+{
+    return tern_backward_with(root, NULL);
+}
+
+static tern_status grad_of_all(walk *w, tern_tensor *const *outputs, int n_outputs,
+                               tern_tensor *const *gradients)
+{
+    for (int i = 0; i < w->n_wanted; i++) {
+        if (!w->wanted[i])
+            return tern_fail_argument_null("tern_autograd_grad", "an input");
+        TERN_TRY(tern_refresh_view(w->wanted[i]));
+        if (!w->wanted[i]->requires_grad)
+            return tern_fail(TERN_ERR_STATE, "tern_autograd_grad: One of the differentiated Tensors "
+                                             "does not require grad");
+    }
+    tern_status status = TERN_OK;
+    TERN_SCOPE {
+        for (int i = 0; i < n_outputs && status == TERN_OK; i++)
+            status = start(w, outputs[i], gradients ? gradients[i] : NULL, "tern_autograd_grad");
+    }
+    return status == TERN_OK ? go(w) : status;
+}
+
+tern_status tern_autograd_grad(tern_tensor *const *outputs, int n_outputs,
+                               tern_tensor *const *inputs, int n_inputs, tern_tensor **grads,
+                               const tern_autograd_grad_options *options)
+{
+    if (!outputs || !inputs || !grads || n_outputs < 1 || n_inputs < 1)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_autograd_grad: expected outputs, inputs and room for grads");
+    tern_autograd_grad_options o = options ? *options : (tern_autograd_grad_options){0};
+    for (int i = 0; i < n_inputs; i++)
+        grads[i] = NULL;
+    walk w = {.retain = o.retain_graph || o.create_graph, .create = o.create_graph,
+              .wanted = inputs, .caught = grads, .n_wanted = n_inputs};
+    tern_status status = grad_of_all(&w, outputs, n_outputs, o.gradients);
+    walk_free(&w);
+    for (int i = 0; i < n_inputs; i++) {
+        if (!grads[i] && !o.allow_unused && status == TERN_OK)
+            status = tern_fail(TERN_ERR_STATE,
+                               "tern_autograd_grad: One of the differentiated Tensors appears to "
+                               "not have been used in the graph. Set allow_unused = true if this is "
+                               "the desired behavior.");
+        if (status != TERN_OK) {
+            tern_release(grads[i]);
+            grads[i] = NULL;
+        } else if (grads[i] && !(grads[i] = tern_scoped(grads[i]))) {
+            status = tern_last_status();
+        }
+    }
+    return status;
+}

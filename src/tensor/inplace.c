@@ -1,0 +1,314 @@
+/* inplace.c -- writes in place, and what they do to the graph, through views too.
+ *
+ * A view knows the tensor it looks into, its base. Writing through a view changes the base: the
+ * base's history becomes a copy_slices node, which on the way back cuts the written part out of the
+ * gradient, sends it through the operation that wrote, and puts its answer back. Other views of the
+ * base see by its count of writes that their own history is old, and make a new one from the base
+ * (as_strided) when they are next used. */
+#include "tensor/node.h"
+#include <string.h>
+
+typedef struct geometry {
+    tern_shape shape;               /* of the view */
+    int64_t stride[TERN_MAX_DIMS];
+    int64_t offset;                 /* relative to the base's first element */
+} geometry;
+
+static geometry geometry_in(const tern_tensor *view, const tern_tensor *base)
+{
+    geometry g = {.shape = tern_shape_of(view), .offset = view->offset - base->offset};
+    memcpy(g.stride, view->stride, sizeof g.stride);
+    return g;
+}
+
+static bool repeats(const tern_tensor *x)
+{
+    for (int i = 0; i < x->ndim; i++)
+        if (x->shape[i] > 1 && x->stride[i] == 0)
+            return true;
+    return false;
+}
+
+/* First and last element that x can touch. */
+static void extent(const tern_tensor *x, int64_t *first, int64_t *last)
+{
+    *first = *last = x->offset;
+    for (int i = 0; i < x->ndim; i++)
+        *last += (x->shape[i] - 1) * x->stride[i];
+}
+
+static bool same_elements(const tern_tensor *a, const tern_tensor *b)
+{
+    if (a->offset != b->offset || !tern_same_shape(a, b) || a->dtype != b->dtype)
+        return false;
+    for (int i = 0; i < a->ndim; i++)
+        if (a->shape[i] > 1 && a->stride[i] != b->stride[i])
+            return false;
+    return true;
+}
+
+static bool overlap(const tern_tensor *a, const tern_tensor *b)
+{
+    int64_t a0, a1, b0, b1;
+    if (a->storage != b->storage || a->numel == 0 || b->numel == 0)
+        return false;
+    extent(a, &a0, &a1);
+    extent(b, &b0, &b1);
+    return a0 <= b1 && b0 <= a1;
+}
+
+static tern_status check_memory(const tern_op *op, tern_tensor *x, tern_tensor *const *in, int n)
+{
+    if (repeats(x))
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_%s_: unsupported operation: more than one element of the written-to "
+                         "tensor refers to a single memory location. Please clone() the tensor "
+                         "before performing the operation.",
+                         op->name);
+    for (int i = 0; i < n; i++)
+        if (in[i] && in[i] != x && overlap(x, in[i]) && !same_elements(x, in[i]))
+            return tern_fail(TERN_ERR_ARGUMENT,
+                             "tern_%s_: unsupported operation: some elements of the input tensor "
+                             "and the written-to tensor refer to a single memory location. Please "
+                             "clone() the tensor before performing the operation.",
+                             op->name);
+    return TERN_OK;
+}
+
+static bool leaf_with_grad(const tern_tensor *x)
+{
+    return x->requires_grad && !(x->history && x->history->node);
+}
+
+tern_status tern_check_in_place(const tern_op *op, tern_tensor *x, tern_tensor *const *in, int n)
+{
+    TERN_TRY(check_memory(op, x, in, n));
+    if (!tern_is_grad_enabled())
+        return TERN_OK;
+    tern_tensor *base = x->history ? x->history->base : NULL;
+    if (base && leaf_with_grad(base))
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_%s_: a view of a leaf Variable that requires grad is being used in "
+                         "an in-place operation.",
+                         op->name);
+    if (leaf_with_grad(x))
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_%s_: a leaf Variable that requires grad is being used in an in-place "
+                         "operation.",
+                         op->name);
+    if (!base || !tern_must_record(op, in, n))
+        return TERN_OK;
+    if (x->history->multi_view)
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_%s_: the tensor is a view and is being modified inplace. This view "
+                         "is the output of a function that returns multiple views. Such functions "
+                         "do not allow the output views to be modified inplace. You should replace "
+                         "the inplace operation by an out-of-place one.",
+                         op->name);
+    if (!base->contiguous)
+        return tern_fail(TERN_ERR_UNSUPPORTED,
+                         "tern_%s_: recording a write through a view needs a contiguous base; "
+                         "tern_contiguous makes one",
+                         op->name);
+    return TERN_OK;
+}
+
+/* ---- views ---------------------------------------------------------------------------------------- */
+
+tern_status tern_note_view(tern_tensor *x, tern_tensor *of, bool one_of_several)
+{
+    if (!tern_is_grad_enabled() && !of->requires_grad)
+        return TERN_OK;
+    tern_tensor *base = of->history && of->history->base ? of->history->base : of;
+    tern_history *mine = tern_history_of(x), *its = tern_history_of(base);
+    if (!mine || !its)
+        return TERN_ERR_MEMORY;
+    mine->base = tern_keep(base);
+    mine->base_writes = its->writes;
+    mine->multi_view = one_of_several;
+    return TERN_OK;
+}
+
+/* The gradient of a look at g into a base: zeros around dout. Steps of zero repeat elements: their
+ * gradients add up first. */
+static tern_tensor *spread(const geometry *g, tern_tensor *dout, const tern_shape *base)
+{
+    tern_shape kept = g->shape;
+    for (int i = 0; i < kept.ndim; i++)
+        if (g->stride[i] == 0 && kept.dims[i] > 1)
+            kept.dims[i] = 1;
+    dout = tern_hook_sum_to(dout, &kept);
+    tern_tensor *dbase = dout ? tern_new_zeros(dout, *base) : NULL;
+    tern_tensor *slice =
+        dbase ? tern_scoped(tern_tensor_alias(dbase, &kept, g->stride, g->offset)) : NULL;
+    if (!slice)
+        return NULL;
+    return slice->numel == 0 || tern_hook_copy(slice, dout) == TERN_OK ? dbase : NULL;
+}
+
+static tern_status as_strided_infer(tern_call *call)
+{
+    const geometry *g = call->attributes;
+    call->n_out = 1;
+    call->result[0].dtype = call->in[0]->dtype;
+    call->result[0].shape = g->shape;
+    memcpy(call->result[0].stride, g->stride, sizeof g->stride);
+    call->result[0].offset = call->in[0]->offset + g->offset;
+    return TERN_OK;
+}
+
+static tern_status as_strided_backward(tern_gradient *g)
+{
+    if (g->recorded)
+        return tern_fail(TERN_ERR_UNSUPPORTED, "tern_as_strided: no second derivative");
+    g->din[0] = spread(g->attributes, g->dout[0], &g->in_shape[0]);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op as_strided_op = {
+    .name = "as_strided",
+    .view = true,
+    .infer = as_strided_infer,
+    .backward = as_strided_backward,
+};
+
+tern_status tern_refresh_view(tern_tensor *x)
+{
+    tern_history *mine = x->history;
+    if (!mine || !mine->base || mine->base_writes == mine->base->history->writes)
+        return TERN_OK;
+    tern_tensor *base = mine->base;
+    mine->base_writes = base->history->writes;
+    if (!base->requires_grad)
+        return TERN_OK;
+    geometry g = geometry_in(x, base);
+    tern_tensor *in[1] = {base};
+    tern_call call = {.op = &as_strided_op, .in = in, .n_in = 1, .attributes = &g,
+                      .place = x->storage->place, .n_out = 1, .out = {x}};
+    return tern_record(&call, in, sizeof g);
+}
+
+/* ---- writing through a view ------------------------------------------------------------------------- */
+
+static tern_status copy_slices_backward(tern_gradient *g)
+{
+    const geometry *view = g->attributes;
+    tern_node *inner = g->inner;
+    int n = g->n_in;
+    if (g->recorded)
+        return tern_fail(TERN_ERR_UNSUPPORTED,
+                         "tern_backward: no second derivative of a write through a view (%s_)",
+                         inner->op->name);
+    tern_tensor *dbase = tern_new_empty(g->dout[0], g->in_shape[0]);
+    if (!dbase)
+        return tern_last_status();
+    TERN_TRY(tern_hook_copy(dbase, g->dout[0]));
+    tern_tensor *slice =
+        tern_scoped(tern_tensor_alias(dbase, &view->shape, view->stride, view->offset));
+    tern_tensor *dview = slice ? tern_new_empty(slice, view->shape) : NULL;
+    if (!dview)
+        return tern_last_status();
+    TERN_TRY(tern_hook_copy(dview, slice));
+
+    tern_tensor *in[n], *out[1] = {inner->saved[n].tensor}, *dout[1] = {dview}, *din[n];
+    bool needs[n];
+    for (int i = 0; i < n; i++) {
+        in[i] = inner->saved[i].tensor;
+        din[i] = NULL;
+        needs[i] = i == 0 ? g->needs[0] : g->needs[i];
+    }
+    tern_gradient part = {.op = inner->op, .attributes = inner->attributes, .n_in = n, .n_out = 1,
+                          .in = in, .out = out, .dout = dout, .needs = needs,
+                          .in_shape = inner->in_shape, .din = din};
+    TERN_TRY(inner->op->backward(&part));
+    TERN_TRY(din[0] ? tern_hook_copy(slice, din[0])
+                    : (tern_fill_(slice, tern_scalar_real(0)) ? TERN_OK : tern_last_status()));
+    g->din[0] = dbase;
+    for (int i = 1; i < n; i++)
+        g->din[i] = din[i];
+    return TERN_OK;
+}
+
+static tern_status nothing(tern_call *call)
+{
+    (void)call;
+    return TERN_OK;
+}
+
+static const tern_op copy_slices_op = {
+    .name = "copy_slices",
+    .infer = nothing,
+    .backward = copy_slices_backward,
+};
+
+static tern_node *call_node(const tern_call *call, tern_tensor *const *in, size_t attribute_bytes)
+{
+    tern_node *node = tern_node_new(call->op, call->place, call->n_in, 1, call->attributes,
+                                    attribute_bytes);
+    if (node && tern_node_fill(node, call, in) != TERN_OK) {
+        tern_node_release(node);
+        node = NULL;
+    }
+    return node;
+}
+
+static tern_status write_through(const tern_call *call, tern_tensor *const *in,
+                                 size_t attribute_bytes)
+{
+    tern_tensor *x = call->out[0], *base = x->history->base;
+    geometry g = geometry_in(x, base);
+    tern_node *inner = call_node(call, in, attribute_bytes);
+    tern_node *node = inner ? tern_node_new(&copy_slices_op, call->place, call->n_in, 1, &g,
+                                            sizeof g)
+                            : NULL;
+    if (!node) {
+        tern_node_release(inner);
+        return TERN_ERR_MEMORY;
+    }
+    node->inner = inner;
+    for (int i = 0; i < call->n_in; i++) {
+        tern_tensor *input = i == 0 ? base : in[i];
+        node->edge[i] = tern_edge_to(input);
+        node->in_shape[i] = tern_shape_of(input);
+        /* The outer node has the edges; the inner one would only hold its neighbours alive. */
+        tern_node_release(inner->edge[i].node);
+        tern_release(inner->edge[i].leaf);
+        inner->edge[i] = (tern_edge){0};
+    }
+    node->output[0] = (tern_node_output){
+        .shape = tern_shape_of(base), .dtype = base->dtype, .differentiable = true};
+    tern_status status = tern_node_attach(node, 0, base);
+    tern_node_release(node);
+    base->history->writes++;
+    x->requires_grad = true;
+    return status == TERN_OK ? tern_refresh_view(x) : status;
+}
+
+tern_status tern_record_in_place(const tern_call *call, tern_tensor *const *in,
+                                 size_t attribute_bytes)
+{
+    tern_tensor *x = call->out[0];
+    if (!tern_must_record(call->op, in, call->n_in))
+        return TERN_OK;
+    /* Input 0 as it was: with x itself the node would hold its own output. */
+    tern_tensor *old = tern_tensor_detached(x);
+    if (!old)
+        return TERN_ERR_MEMORY;
+    tern_status status = TERN_OK;
+    if (x->history && x->history->node)
+        status = tern_node_attach(x->history->node, x->history->output, old);
+    tern_tensor *inputs[call->n_in];
+    for (int i = 0; i < call->n_in; i++)
+        inputs[i] = in[i] == x ? old : in[i];
+    if (status == TERN_OK && x->history && x->history->base) {
+        status = write_through(call, inputs, attribute_bytes);
+    } else if (status == TERN_OK) {
+        tern_node *node = call_node(call, inputs, attribute_bytes);
+        status = node ? tern_node_attach(node, 0, x) : TERN_ERR_MEMORY;
+        tern_node_release(node);
+        if (x->history)
+            x->history->writes++; /* views of x must look again */
+    }
+    tern_release(old);
+    return status;
+}

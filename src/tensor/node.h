@@ -1,0 +1,60 @@
+/* node.h -- the inside of the graph: nodes, edges, saved tensors. */
+#ifndef TERN_TENSOR_NODE_H
+#define TERN_TENSOR_NODE_H
+#include "tensor/op.h"
+
+/* Where a gradient goes: output `output` of a node, or a leaf. Neither: nowhere. */
+typedef struct tern_edge {
+    tern_node *node;
+    tern_tensor *leaf;
+    int output;
+} tern_edge;
+
+/* A tensor kept for backward, and the version its storage had then. Saved outputs are detached: with
+ * their history they would hold their own node. */
+typedef struct tern_saved {
+    tern_tensor *tensor;
+    int64_t version;
+} tern_saved;
+
+/* What a node knows of one of its outputs, which may be gone by the time of backward. */
+typedef struct tern_node_output {
+    tern_shape shape;
+    tern_dtype dtype;
+    bool differentiable;
+    tern_tensor *dout;     /* gathered during a walk */
+    tern_hook *hooks;      /* of the output tensor */
+    tern_tensor *retainer; /* the output tensor while it lives and retains its grad; not owned */
+} tern_node_output;
+
+struct tern_node {
+    atomic_int refs;
+    const tern_op *op;
+    tern_place *place;
+    uint64_t serial; /* inputs have smaller ones: the order of the walk back */
+    int n_in, n_out;
+    bool freed;  /* saved tensors are gone */
+    bool queued; /* in the heap of a walk */
+    tern_edge *edge;
+    tern_saved *saved; /* n_in inputs, then n_out outputs */
+    tern_shape *in_shape;
+    tern_node_output *output;
+    void *attributes;
+    tern_node *inner;     /* copy_slices: the operation whose result was written into a view */
+    tern_node *next_free; /* in the list of nodes to free */
+};
+
+/* A node with room for everything; nothing retained yet. NULL after TERN_ERR_MEMORY. */
+tern_node *tern_node_new(const tern_op *op, tern_place *place, int n_in, int n_out,
+                         const void *attributes, size_t attribute_bytes);
+/* Where gradients of x go. */
+tern_edge tern_edge_to(tern_tensor *x);
+void tern_node_save(tern_node *node, int slot, tern_tensor *x);
+/* Edges, shapes and saved tensors of a call that was run, its inputs being `in`. */
+tern_status tern_node_fill(tern_node *node, const tern_call *call, tern_tensor *const *in);
+/* Let go of the saved tensors. */
+void tern_node_free_saved(tern_node *node);
+/* Make x output i of node (retains node). */
+tern_status tern_node_attach(tern_node *node, int i, tern_tensor *x);
+
+#endif

@@ -1,0 +1,111 @@
+/* op.h -- what an operation is, and the one door that runs it. */
+#ifndef TERN_TENSOR_OP_H
+#define TERN_TENSOR_OP_H
+#include "tensor/tensor.h"
+
+enum { TERN_MAX_OUTPUTS = 4, TERN_MAX_ATTRIBUTES = 256 };
+
+typedef struct tern_op tern_op;
+
+/* What infer says of one output. */
+typedef struct tern_result {
+    tern_dtype dtype;
+    tern_shape shape;
+    /* Views only: how it lies in the storage of input 0. */
+    int64_t stride[TERN_MAX_DIMS];
+    int64_t offset;
+} tern_result;
+
+/* One run of an operation, as its functions see it. */
+typedef struct tern_call {
+    const tern_op *op;
+    tern_tensor *const *in; /* promoted and cast where the op asks for it; an optional one is NULL */
+    int n_in;
+    const void *attributes;
+    tern_place *place;
+    int n_out;
+    tern_result result[TERN_MAX_OUTPUTS]; /* infer fills these ... */
+    tern_tensor *out[TERN_MAX_OUTPUTS];   /* ... and forward these, allocated by then */
+} tern_call;
+
+/* One node on the way back. Tensors are borrowed; din are new ones, owned by the open scope. */
+typedef struct tern_gradient {
+    const tern_op *op;
+    const void *attributes;
+    int n_in, n_out;
+    tern_tensor *const *in;   /* saved inputs; NULL where the op does not save them */
+    tern_tensor *const *out;  /* saved outputs, likewise */
+    tern_tensor *const *dout; /* NULL where nothing came in */
+    const bool *needs;        /* which inputs want a gradient */
+    const tern_shape *in_shape;
+    tern_tensor **din;        /* to fill; NULL means zero */
+    tern_node *inner;         /* of a write through a view: the operation that wrote */
+    bool recorded;            /* create_graph: use differentiable operations only */
+} tern_gradient;
+
+/* Which types the inputs are brought to before infer. */
+typedef enum tern_promotion {
+    TERN_PROMOTE_NONE = 0, /* infer checks them itself */
+    TERN_PROMOTE_SAME,     /* the common type of all (tern_promote_types) */
+    TERN_PROMOTE_FLOAT     /* the same, and integers become float32 */
+} tern_promotion;
+
+#define TERN_SAVE_IN(i)  (1u << (i))
+#define TERN_SAVE_OUT(i) (1u << (16 + (i)))
+
+/* An operation is one static const literal; its address is its identity. */
+struct tern_op {
+    const char *name; /* "mul": tern_mul in messages, MulBackward in graphs */
+    tern_promotion promotion;
+    uint32_t optional; /* bit i: input i may be NULL */
+    uint32_t saves;    /* TERN_SAVE_...: what backward needs */
+    bool view;         /* outputs look into input 0; forward is NULL */
+    bool not_differentiable;
+    uint32_t no_grad_out;      /* bit i: output i never has a gradient (indices, masks) */
+    const void *data;          /* the op's own constants */
+    uint32_t (*choose_saves)(const tern_call *call); /* instead of saves, where it depends */
+    tern_dtype (*promote)(const tern_call *call, tern_dtype common); /* adjusts the common type */
+    /* Check inputs and attributes; set n_out and result. Fails without side effects. */
+    tern_status (*infer)(tern_call *call);
+    /* Compute out from in. Elementwise ops must stand out[0] being any of in, or strided. */
+    tern_status (*forward)(tern_call *call);
+    tern_status (*backward)(tern_gradient *g);
+};
+
+/* Run op on n inputs and return its single output, owned by the innermost scope; NULL after an
+ * error. attributes (at most TERN_MAX_ATTRIBUTES bytes, plain data) are copied into the graph. */
+tern_tensor *tern_apply(const tern_op *op, tern_tensor *const *in, int n, const void *attributes,
+                        size_t attribute_bytes);
+/* The same for several outputs. */
+tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, const void *attributes,
+                           size_t attribute_bytes, tern_tensor **out, int n_out);
+/* The same into in[0], for elementwise ops; returns in[0]. */
+tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int n,
+                                 const void *attributes, size_t attribute_bytes);
+
+/* ---- the tape (tape.c) --------------------------------------------------------------------------- */
+/* Whether a call with these inputs is recorded now. */
+bool tern_must_record(const tern_op *op, tern_tensor *const *in, int n);
+/* Hang a node on the outputs of a call that was run. */
+tern_status tern_record(const tern_call *call, tern_tensor *const *recorded_in,
+                        size_t attribute_bytes);
+void tern_node_release(tern_node *node);
+void tern_node_retain(tern_node *node);
+const char *tern_node_name(const tern_node *node);
+
+/* ---- in place through views (inplace.c) ------------------------------------------------------------ */
+/* Refuse what autograd or memory overlap forbids, before anything is written. */
+tern_status tern_check_in_place(const tern_op *op, tern_tensor *x, tern_tensor *const *in, int n);
+/* After a recorded write into x with op: give x (and its base) the new history. */
+tern_status tern_record_in_place(const tern_call *call, tern_tensor *const *recorded_in,
+                                 size_t attribute_bytes);
+/* x became a differentiable view of `of`, by a recorded or recordable view op. */
+tern_status tern_note_view(tern_tensor *x, tern_tensor *of, bool one_of_several);
+/* Bring x's node up to date when its base was written in place. */
+tern_status tern_refresh_view(tern_tensor *x);
+
+/* For autocast, set by amp: casts the inputs of op (NULL: nothing registered). */
+typedef tern_status (*tern_autocast_hook)(const tern_op *op, tern_tensor **in, int n);
+extern tern_autocast_hook tern_autocast;
+
+#endif

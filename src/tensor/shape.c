@@ -1,0 +1,189 @@
+/* shape.c -- dtypes, promotion and shapes: everything that needs no tensor. */
+#include "tensor/tensor.h"
+#include <string.h>
+
+static const struct {
+    const char *name;
+    size_t size;
+    bool floating;
+    int category; /* bool 0, integer 1, floating 2 */
+} dtypes[] = {
+    [TERN_F32] = {"float32", 4, true, 2},   [TERN_F64] = {"float64", 8, true, 2},
+    [TERN_F16] = {"float16", 2, true, 2},   [TERN_BF16] = {"bfloat16", 2, true, 2},
+    [TERN_I32] = {"int32", 4, false, 1},    [TERN_I64] = {"int64", 8, false, 1},
+    [TERN_U8] = {"uint8", 1, false, 1},     [TERN_BOOL] = {"bool", 1, false, 0},
+};
+
+static bool known(tern_dtype dtype)
+{
+    return (unsigned)dtype - 1u < sizeof dtypes / sizeof *dtypes - 1u;
+}
+
+const char *tern_dtype_name(tern_dtype dtype)
+{
+    return known(dtype) ? dtypes[dtype].name : "?";
+}
+
+size_t tern_dtype_size(tern_dtype dtype)
+{
+    return known(dtype) ? dtypes[dtype].size : 0;
+}
+
+bool tern_dtype_is_floating_point(tern_dtype dtype)
+{
+    return known(dtype) && dtypes[dtype].floating;
+}
+
+/* torch.promote_types: the higher category wins; within one, the wider; f16 with bf16 gives f32. */
+tern_dtype tern_promote_types(tern_dtype a, tern_dtype b)
+{
+    if (!known(a) || !known(b))
+        return TERN_DTYPE_DEFAULT;
+    if (dtypes[a].category != dtypes[b].category)
+        return dtypes[a].category > dtypes[b].category ? a : b;
+    if (a == b)
+        return a;
+    if (dtypes[a].size == dtypes[b].size)
+        return TERN_F32; /* f16 and bf16: the only two of one size in one category */
+    return dtypes[a].size > dtypes[b].size ? a : b;
+}
+
+tern_scalar tern_scalar_real(double value)
+{
+    tern_scalar s = {.kind = TERN_SCALAR_REAL};
+    s.value.real = value;
+    return s;
+}
+
+tern_scalar tern_scalar_int(int64_t value)
+{
+    tern_scalar s = {.kind = TERN_SCALAR_INT};
+    s.value.integer = value;
+    return s;
+}
+
+tern_scalar tern_scalar_bool(bool value)
+{
+    tern_scalar s = {.kind = TERN_SCALAR_BOOL};
+    s.value.integer = value;
+    return s;
+}
+
+double tern_scalar_to_real(tern_scalar s)
+{
+    return s.kind == TERN_SCALAR_REAL ? s.value.real : (double)s.value.integer;
+}
+
+int64_t tern_scalar_to_int(tern_scalar s)
+{
+    if (s.kind != TERN_SCALAR_REAL)
+        return s.value.integer;
+    double v = s.value.real;
+    return v > -9.2233720368547758e18 && v < 9.2233720368547758e18 ? (int64_t)v : INT64_MIN;
+}
+
+tern_optional_int tern_some(int64_t value)
+{
+    tern_optional_int some = {true, value};
+    return some;
+}
+
+/* ---- shapes ---------------------------------------------------------------------------------------- */
+
+tern_shape tern_shape_from(int ndim, const int64_t *dims)
+{
+    tern_shape shape;
+    shape.ndim = ndim;
+    for (int i = 0; i < ndim && i < TERN_MAX_DIMS; i++)
+        shape.dims[i] = dims[i];
+    return shape;
+}
+
+tern_shape_text tern_shape_to_text(const tern_shape *shape)
+{
+    tern_shape_text t;
+    int ndim = shape->ndim < 0 ? 0 : shape->ndim > TERN_MAX_DIMS ? TERN_MAX_DIMS : shape->ndim;
+    tern_format_list(t.text, sizeof t.text, shape->dims, ndim);
+    return t;
+}
+
+int64_t tern_shape_numel(const tern_shape *shape, const char *function)
+{
+    if (shape->ndim < 0 || shape->ndim > TERN_MAX_DIMS) {
+        tern_fail(TERN_ERR_SHAPE, "%s: a tensor has at most %d dims, not %d", function,
+                  TERN_MAX_DIMS, shape->ndim);
+        return -1;
+    }
+    int64_t numel = 1, nonzero = 1; /* overflow counts also where another dim is 0 */
+    for (int i = 0; i < shape->ndim; i++) {
+        int64_t d = shape->dims[i];
+        if (d < 0) {
+            tern_fail(TERN_ERR_SHAPE,
+                      "%s: Trying to create tensor with negative dimension %lld: %s", function,
+                      (long long)d, TERN_SHAPE_TEXT(shape));
+            return -1;
+        }
+        if (d && __builtin_mul_overflow(nonzero, d, &nonzero)) {
+            tern_fail(TERN_ERR_SHAPE, "%s: Storage size calculation overflowed with sizes=%s",
+                      function, TERN_SHAPE_TEXT(shape));
+            return -1;
+        }
+        numel = d ? numel : 0;
+    }
+    if (nonzero > INT64_MAX / 16) {
+        tern_fail(TERN_ERR_SHAPE, "%s: Storage size calculation overflowed with sizes=%s", function,
+                  TERN_SHAPE_TEXT(shape));
+        return -1;
+    }
+    return numel ? nonzero : 0;
+}
+
+bool tern_shape_equal(const tern_shape *a, const tern_shape *b)
+{
+    if (a->ndim != b->ndim)
+        return false;
+    for (int i = 0; i < a->ndim; i++)
+        if (a->dims[i] != b->dims[i])
+            return false;
+    return true;
+}
+
+tern_status tern_shape_broadcast(const tern_shape *a, const tern_shape *b, tern_shape *out,
+                                 const char *function)
+{
+    tern_shape result;
+    result.ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
+    for (int i = 0; i < result.ndim; i++) {
+        int ia = i - (result.ndim - a->ndim), ib = i - (result.ndim - b->ndim);
+        int64_t da = ia < 0 ? 1 : a->dims[ia], db = ib < 0 ? 1 : b->dims[ib];
+        if (da != db && da != 1 && db != 1)
+            return tern_fail(TERN_ERR_SHAPE,
+                             "%s: The size of tensor a (%lld) must match the size of tensor b "
+                             "(%lld) at non-singleton dimension %d",
+                             function, (long long)da, (long long)db, i);
+        result.dims[i] = da == 1 ? db : da;
+    }
+    *out = result;
+    return TERN_OK;
+}
+
+tern_status tern_wrap_dim(int64_t dim, int ndim, int *wrapped, const char *function)
+{
+    int n = ndim ? ndim : 1;
+    if (dim < -n || dim >= n)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "%s: Dimension out of range (expected to be in range of [%d, %d], but got "
+                         "%lld)",
+                         function, -n, n - 1, (long long)dim);
+    *wrapped = (int)(dim < 0 ? dim + n : dim);
+    return TERN_OK;
+}
+
+void tern_dense_strides(const tern_shape *shape, int64_t *stride)
+{
+    int64_t step = 1;
+    for (int i = shape->ndim - 1; i >= 0; i--) {
+        stride[i] = step;
+        step *= shape->dims[i] > 1 ? shape->dims[i] : 1;
+    }
+}

@@ -1,0 +1,241 @@
+/* storage.c -- tensors and their storage: making, sharing, releasing, asking. */
+#include "tensor/node.h"
+#include <string.h>
+
+static atomic_llong live;
+
+int64_t tern_live_tensors(void)
+{
+    return atomic_load(&live);
+}
+
+static void storage_release(tern_storage *storage)
+{
+    if (!storage || atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel) > 1)
+        return;
+    tern_block_free(storage->block);
+    tern_free(storage);
+}
+
+static bool dense(const tern_tensor *x)
+{
+    int64_t step = 1;
+    for (int i = x->ndim - 1; i >= 0; i--) {
+        if (x->shape[i] != 1 && x->stride[i] != step)
+            return false;
+        step *= x->shape[i];
+    }
+    return true;
+}
+
+static tern_tensor *blank(const tern_shape *shape, tern_dtype dtype)
+{
+    tern_tensor *x = tern_alloc(sizeof *x);
+    if (!x)
+        return NULL;
+    atomic_init(&x->refs, 1);
+    x->dtype = dtype;
+    x->ndim = shape->ndim;
+    x->numel = 1;
+    for (int i = 0; i < shape->ndim; i++) {
+        x->shape[i] = shape->dims[i];
+        x->numel *= shape->dims[i];
+    }
+    atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
+    return x;
+}
+
+tern_tensor *tern_tensor_new(const tern_shape *shape, tern_dtype dtype, tern_place *place,
+                             const char *function)
+{
+    if (dtype == TERN_F64 && !tern_place_has_f64(place))
+        return tern_fail_null(TERN_ERR_UNSUPPORTED, "%s: %s has no float64", function,
+                              tern_place_text(place));
+    tern_tensor *x = blank(shape, dtype);
+    if (!x)
+        return NULL;
+    tern_dense_strides(shape, x->stride);
+    x->contiguous = true;
+    tern_storage *storage = x->storage = tern_alloc(sizeof *storage);
+    if (storage) {
+        atomic_init(&storage->refs, 1);
+        storage->place = place;
+        if (x->numel > 0)
+            storage->block = tern_block_alloc(place, (size_t)x->numel * tern_dtype_size(dtype),
+                                              function);
+    }
+    if (!storage || (x->numel > 0 && !storage->block)) {
+        tern_release(x);
+        return NULL;
+    }
+    return x;
+}
+
+tern_tensor *tern_tensor_alias(const tern_tensor *of, const tern_shape *shape,
+                               const int64_t *stride, int64_t offset)
+{
+    tern_tensor *x = blank(shape, of->dtype);
+    if (!x)
+        return NULL;
+    for (int i = 0; i < shape->ndim; i++)
+        x->stride[i] = stride[i];
+    x->offset = offset;
+    x->contiguous = x->numel == 0 || dense(x);
+    x->storage = of->storage;
+    atomic_fetch_add_explicit(&x->storage->refs, 1, memory_order_relaxed);
+    return x;
+}
+
+tern_tensor *tern_tensor_detached(const tern_tensor *x)
+{
+    tern_shape shape = tern_shape_of(x);
+    return tern_tensor_alias(x, &shape, x->stride, x->offset);
+}
+
+tern_history *tern_history_of(tern_tensor *x)
+{
+    if (!x->history)
+        x->history = tern_alloc(sizeof *x->history);
+    return x->history;
+}
+
+tern_place *tern_tensor_place(const tern_tensor *x)
+{
+    return x->storage->place;
+}
+
+tern_arg tern_arg_tensor(const tern_tensor *x)
+{
+    return tern_arg_block(x->storage->block, x->offset, tern_dtype_size(x->dtype));
+}
+
+void tern_bump_version(tern_tensor *x)
+{
+    atomic_fetch_add_explicit(&x->storage->version, 1, memory_order_relaxed);
+}
+
+int64_t tern_tensor_version(const tern_tensor *x)
+{
+    return atomic_load_explicit(&x->storage->version, memory_order_relaxed);
+}
+
+/* ---- references ------------------------------------------------------------------------------------ */
+
+tern_tensor *tern_keep(tern_tensor *x)
+{
+    if (x)
+        atomic_fetch_add_explicit(&x->refs, 1, memory_order_relaxed);
+    return x;
+}
+
+static void history_free(tern_history *history)
+{
+    if (!history)
+        return;
+    while (history->hooks) {
+        tern_hook *next = history->hooks->next;
+        tern_free(history->hooks);
+        history->hooks = next;
+    }
+    if (history->retains_grad && history->node)
+        history->node->output[history->output].retainer = NULL;
+    tern_release(history->grad);
+    tern_release(history->base);
+    tern_node_release(history->node);
+    tern_free(history);
+}
+
+void tern_release(tern_tensor *x)
+{
+    if (!x || atomic_fetch_sub_explicit(&x->refs, 1, memory_order_acq_rel) > 1)
+        return;
+    history_free(x->history);
+    storage_release(x->storage);
+    tern_free(x);
+    atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
+}
+
+/* ---- questions ---------------------------------------------------------------------------------------- */
+
+int tern_dim(const tern_tensor *x)
+{
+    if (!x)
+        tern_fail_argument_null("tern_dim", "x");
+    return x ? x->ndim : -1;
+}
+
+int64_t tern_numel(const tern_tensor *x)
+{
+    if (!x)
+        tern_fail_argument_null("tern_numel", "x");
+    return x ? x->numel : -1;
+}
+
+int64_t tern_size(const tern_tensor *x, int dim)
+{
+    int d = 0;
+    if (!x)
+        tern_fail_argument_null("tern_size", "x");
+    if (!x || tern_wrap_dim(dim, x->ndim, &d, "tern_size") != TERN_OK)
+        return -1;
+    return x->ndim ? x->shape[d] : 1;
+}
+
+int64_t tern_stride(const tern_tensor *x, int dim)
+{
+    int d = 0;
+    if (!x)
+        tern_fail_argument_null("tern_stride", "x");
+    if (!x || tern_wrap_dim(dim, x->ndim, &d, "tern_stride") != TERN_OK)
+        return -1;
+    return x->ndim ? x->stride[d] : 1;
+}
+
+tern_shape tern_shape_of(const tern_tensor *x)
+{
+    return x ? tern_shape_from(x->ndim, x->shape) : tern_shape_from(-1, NULL);
+}
+
+tern_dtype tern_dtype_of(const tern_tensor *x)
+{
+    return x ? x->dtype : TERN_DTYPE_DEFAULT;
+}
+
+const char *tern_device(const tern_tensor *x)
+{
+    return x ? tern_place_text(x->storage->place) : NULL;
+}
+
+bool tern_is_contiguous(const tern_tensor *x)
+{
+    return x && x->contiguous;
+}
+
+bool tern_same_shape(const tern_tensor *a, const tern_tensor *b)
+{
+    if (!a || !b || a->ndim != b->ndim)
+        return false;
+    return memcmp(a->shape, b->shape, sizeof *a->shape * (size_t)a->ndim) == 0;
+}
+
+int64_t tern_version(const tern_tensor *x)
+{
+    return x ? tern_tensor_version(x) : 0;
+}
+
+void *tern_data(tern_tensor *x)
+{
+    if (!x) {
+        tern_fail_argument_null("tern_data", "x");
+        return NULL;
+    }
+    if (x->numel == 0)
+        return NULL;
+    char *host = x->storage->block->buffer.host;
+    if (!host || strcmp(tern_place_kind(x->storage->place), "cpu") != 0)
+        return tern_fail_null(TERN_ERR_DEVICE,
+                              "tern_data: the tensor is on %s; only cpu tensors have a host address "
+                              "(tern_copy_to_host or tern_to(x, \"cpu\") copies)",
+                              tern_device(x));
+    return host + (size_t)x->offset * tern_dtype_size(x->dtype);
+}

@@ -1,0 +1,216 @@
+/* tape.c -- recording: nodes, their edges, what they save, and letting them go. */
+#include "tensor/node.h"
+#include <string.h>
+
+static atomic_ullong serials;
+
+static _Thread_local bool grad_disabled;
+
+bool tern_is_grad_enabled(void)
+{
+    return !grad_disabled;
+}
+
+void tern_set_grad_enabled(bool enabled)
+{
+    grad_disabled = !enabled;
+}
+
+tern_grad_block tern_grad_block_enter(bool enabled)
+{
+    tern_grad_block block = {.active = 1, .saved = !grad_disabled};
+    grad_disabled = !enabled;
+    return block;
+}
+
+void tern_grad_block_leave(tern_grad_block *block)
+{
+    grad_disabled = !block->saved;
+}
+
+/* ---- nodes ---------------------------------------------------------------------------------------- */
+
+tern_node *tern_node_new(const tern_op *op, tern_place *place, int n_in, int n_out,
+                         const void *attributes, size_t attribute_bytes)
+{
+    size_t in = (size_t)n_in, out = (size_t)n_out;
+    size_t bytes = sizeof(tern_node) + in * (sizeof(tern_edge) + sizeof(tern_shape)) +
+                   (in + out) * sizeof(tern_saved) + out * sizeof(tern_node_output) +
+                   (attribute_bytes + 15) / 16 * 16;
+    tern_node *node = tern_alloc(bytes);
+    if (!node)
+        return NULL;
+    atomic_init(&node->refs, 1);
+    node->op = op;
+    node->place = place;
+    node->serial = atomic_fetch_add_explicit(&serials, 1, memory_order_relaxed) + 1;
+    node->n_in = n_in;
+    node->n_out = n_out;
+    node->edge = (tern_edge *)(node + 1);
+    node->saved = (tern_saved *)(node->edge + in);
+    node->in_shape = (tern_shape *)(node->saved + in + out);
+    node->output = (tern_node_output *)(node->in_shape + in);
+    node->attributes = node->output + out;
+    if (attribute_bytes)
+        memcpy(node->attributes, attributes, attribute_bytes);
+    return node;
+}
+
+const char *tern_node_name(const tern_node *node)
+{
+    return node->op->name;
+}
+
+void tern_node_retain(tern_node *node)
+{
+    if (node)
+        atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);
+}
+
+void tern_node_free_saved(tern_node *node)
+{
+    for (int i = 0; i < node->n_in + node->n_out; i++) {
+        tern_tensor *x = node->saved[i].tensor;
+        node->saved[i].tensor = NULL;
+        tern_release(x);
+    }
+    node->freed = true;
+    if (node->inner)
+        tern_node_free_saved(node->inner);
+}
+
+static void free_node(tern_node *node)
+{
+    tern_node_free_saved(node);
+    tern_node_release(node->inner);
+    for (int i = 0; i < node->n_in; i++) {
+        tern_node_release(node->edge[i].node);
+        tern_release(node->edge[i].leaf);
+    }
+    for (int i = 0; i < node->n_out; i++) {
+        tern_release(node->output[i].dout);
+        while (node->output[i].hooks) {
+            tern_hook *next = node->output[i].hooks->next;
+            tern_free(node->output[i].hooks);
+            node->output[i].hooks = next;
+        }
+    }
+    tern_free(node);
+}
+
+/* Freeing a node may free those before it: a list instead of recursion, so that the length of a
+ * chain does not matter. */
+void tern_node_release(tern_node *node)
+{
+    static _Thread_local tern_node *waiting;
+    static _Thread_local bool draining;
+    if (!node || atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) > 1)
+        return;
+    node->next_free = waiting;
+    waiting = node;
+    if (draining)
+        return;
+    draining = true;
+    while (waiting) {
+        tern_node *next = waiting;
+        waiting = next->next_free;
+        free_node(next);
+    }
+    draining = false;
+}
+
+/* ---- recording --------------------------------------------------------------------------------------- */
+
+bool tern_must_record(const tern_op *op, tern_tensor *const *in, int n)
+{
+    if (grad_disabled || op->not_differentiable)
+        return false;
+    for (int i = 0; i < n; i++)
+        if (in[i] && in[i]->requires_grad)
+            return true;
+    return false;
+}
+
+tern_edge tern_edge_to(tern_tensor *x)
+{
+    tern_edge edge = {0};
+    if (!x || !x->requires_grad)
+        return edge;
+    if (x->history && x->history->node) {
+        edge.node = x->history->node;
+        edge.output = x->history->output;
+        tern_node_retain(edge.node);
+    } else {
+        edge.leaf = tern_keep(x);
+    }
+    return edge;
+}
+
+void tern_node_save(tern_node *node, int slot, tern_tensor *x)
+{
+    node->saved[slot].tensor = x;
+    node->saved[slot].version = x ? tern_tensor_version(x) : 0;
+}
+
+tern_status tern_node_attach(tern_node *node, int i, tern_tensor *x)
+{
+    tern_history *history = tern_history_of(x);
+    if (!history)
+        return TERN_ERR_MEMORY;
+    tern_node_retain(node);
+    tern_node_release(history->node);
+    history->node = node;
+    history->output = i;
+    x->requires_grad = true;
+    return TERN_OK;
+}
+
+static tern_status save(tern_node *node, const tern_call *call, tern_tensor *const *in)
+{
+    const tern_op *op = call->op;
+    uint32_t saves = op->choose_saves ? op->choose_saves(call) : op->saves;
+    for (int i = 0; i < call->n_in; i++)
+        if (in[i] && saves & TERN_SAVE_IN(i))
+            tern_node_save(node, i, tern_keep(in[i]));
+    for (int i = 0; i < call->n_out; i++)
+        if (saves & TERN_SAVE_OUT(i)) {
+            tern_tensor *detached = tern_tensor_detached(call->out[i]);
+            if (!detached)
+                return TERN_ERR_MEMORY;
+            tern_node_save(node, call->n_in + i, detached);
+        }
+    return TERN_OK;
+}
+
+tern_status tern_node_fill(tern_node *node, const tern_call *call, tern_tensor *const *in)
+{
+    for (int i = 0; i < call->n_in; i++) {
+        if (!in[i])
+            continue;
+        TERN_TRY(tern_refresh_view(in[i]));
+        node->edge[i] = tern_edge_to(in[i]);
+        node->in_shape[i] = tern_shape_of(in[i]);
+    }
+    for (int i = 0; i < call->n_out; i++) {
+        tern_node_output *out = &node->output[i];
+        out->shape = tern_shape_of(call->out[i]);
+        out->dtype = call->out[i]->dtype;
+        out->differentiable = tern_dtype_is_floating_point(out->dtype) &&
+                              !(call->op->no_grad_out >> i & 1);
+    }
+    return save(node, call, in);
+}
+
+tern_status tern_record(const tern_call *call, tern_tensor *const *in, size_t attribute_bytes)
+{
+    tern_node *node = tern_node_new(call->op, call->place, call->n_in, call->n_out,
+                                    call->attributes, attribute_bytes);
+    if (!node)
+        return TERN_ERR_MEMORY;
+    tern_status status = tern_node_fill(node, call, in);
+    for (int i = 0; i < call->n_out && status == TERN_OK; i++)
+        if (node->output[i].differentiable)
+            status = tern_node_attach(node, i, call->out[i]);
+    tern_node_release(node);
+    return status;
+}

@@ -1,0 +1,105 @@
+/* tensor.h -- the inside of a tensor, and what the layers above may do with it. */
+#ifndef TERN_SRC_TENSOR_H
+#define TERN_SRC_TENSOR_H
+#include "device/device.h"
+#include <stdatomic.h>
+#include <tern/autograd.h>
+
+typedef struct tern_node tern_node;
+
+/* Elements in a device's memory, shared by a tensor and its views. */
+typedef struct tern_storage {
+    atomic_int refs;
+    atomic_llong version; /* counts writes in place */
+    tern_place *place;
+    tern_block *block; /* NULL for no elements */
+} tern_storage;
+
+typedef struct tern_hook {
+    struct tern_hook *next;
+    int id;
+    tern_grad_hook call;
+    void *user;
+} tern_hook;
+
+/* What only tensors in the autograd graph have. */
+typedef struct tern_history {
+    tern_node *node; /* what made it; NULL for leaves */
+    int output;      /* which of the node's outputs */
+    tern_tensor *grad;
+    tern_hook *hooks;
+    int last_hook;
+    bool retains_grad;
+    size_t arrival; /* of a leaf: its place in the list of the walk that is running */
+    /* A differentiable view: the tensor it looks into, and the base's count of in-place writes for
+     * which `node` is right. */
+    tern_tensor *base;
+    int64_t base_writes;
+    bool multi_view; /* one of several views that one call made: no in-place writes */
+    int64_t writes;  /* of a base: in-place writes recorded through it or its views */
+} tern_history;
+
+struct tern_tensor {
+    atomic_int refs;
+    tern_dtype dtype;
+    int ndim;
+    bool requires_grad; /* asked for, or inherited from inputs */
+    bool contiguous;
+    int64_t numel;
+    int64_t offset; /* first element in the storage */
+    tern_storage *storage;
+    tern_history *history; /* NULL for most */
+    int64_t shape[TERN_MAX_DIMS];
+    int64_t stride[TERN_MAX_DIMS];
+};
+
+/* ---- shapes (shape.c) ------------------------------------------------------------------------- */
+/* Elements of a shape; -1 after an error that names function (negative, too many dims, overflow). */
+int64_t tern_shape_numel(const tern_shape *shape, const char *function);
+bool tern_shape_equal(const tern_shape *a, const tern_shape *b);
+/* *out = the broadcast of both, or TERN_ERR_SHAPE in PyTorch's words. */
+tern_status tern_shape_broadcast(const tern_shape *a, const tern_shape *b, tern_shape *out,
+                                 const char *function);
+/* 0 <= *dim < ndim from a dim that may count from the end (a scalar counts as one dim). */
+tern_status tern_wrap_dim(int64_t dim, int ndim, int *wrapped, const char *function);
+void tern_dense_strides(const tern_shape *shape, int64_t *stride);
+/* "[2, 3]" in a buffer of the caller's. */
+typedef struct tern_shape_text {
+    char text[256];
+} tern_shape_text;
+tern_shape_text tern_shape_to_text(const tern_shape *shape);
+#define TERN_SHAPE_TEXT(shape)  (tern_shape_to_text(shape).text)
+#define TERN_TENSOR_TEXT(x)     (tern_shape_to_text(&(tern_shape[1]){tern_shape_of(x)}[0]).text)
+
+/* ---- making (storage.c) -------------------------------------------------------------------------- */
+/* A dense tensor of new memory, not in any scope, with one reference; NULL after an error. */
+tern_tensor *tern_tensor_new(const tern_shape *shape, tern_dtype dtype, tern_place *place,
+                             const char *function);
+/* Another look at x's storage; the same. Knows nothing of autograd. */
+tern_tensor *tern_tensor_alias(const tern_tensor *x, const tern_shape *shape, const int64_t *stride,
+                               int64_t offset);
+/* The same elements, same geometry, no history. */
+tern_tensor *tern_tensor_detached(const tern_tensor *x);
+/* Give a new tensor to the innermost scope and return it; NULL passes. On failure it is released. */
+tern_tensor *tern_scoped(tern_tensor *x);
+/* Its history, made if need be; NULL after TERN_ERR_MEMORY. */
+tern_history *tern_history_of(tern_tensor *x);
+tern_place *tern_tensor_place(const tern_tensor *x);
+/* x as a kernel's argument. */
+tern_arg tern_arg_tensor(const tern_tensor *x);
+void tern_bump_version(tern_tensor *x);
+int64_t tern_tensor_version(const tern_tensor *x);
+
+/* ---- hooks that the layers to the right fill in ----------------------------------------------------- */
+/* For gradients: a + b, a += b, x summed to a shape it was broadcast from. Defined in ops/. */
+tern_tensor *tern_hook_add(tern_tensor *a, tern_tensor *b);
+tern_tensor *tern_hook_add_in_place(tern_tensor *a, tern_tensor *b);
+tern_tensor *tern_hook_sum_to(tern_tensor *x, const tern_shape *shape);
+/* y = x, elementwise, for any strides and dtypes on one device. */
+tern_status tern_hook_copy(tern_tensor *y, const tern_tensor *x);
+
+
+/* Element i of dense host data. */
+tern_scalar tern_element(const void *data, tern_dtype dtype, int64_t i);
+
+#endif
