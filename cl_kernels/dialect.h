@@ -55,7 +55,8 @@
 #define C_i32(x) ((i32)(x))
 #define C_i64(x) ((i64)(x))
 
-/* Sets of types, for rows of elementwise.def. */
+/* Sets of types, for rows of elementwise.def; in a family: #if IS_FLOAT. */
+#define IS_FLOAT TERN_CAT(FLOATS, TERN_T)
 #define FLOATS_f32  1
 #define FLOATS_f64  1
 #define FLOATS_f16  1

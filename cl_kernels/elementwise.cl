@@ -1,30 +1,26 @@
-/* elementwise.cl -- the kernels of every row of elementwise.def: one loop over a tern_walk each.
+/* elementwise.cl -- the kernels of every row of elementwise.def: one vector loop over a tern_walk each.
  *
- * Tensors that are dense in their rows, as nearly all are, take a vector loop; others a plain one. */
+ * In its rows every tensor is dense, or (BINARY) one of the two inputs stays the same; the host makes
+ * dense copies of others first (ops/walk.c). */
 
-#define UNARY_0(NAME, Y, DX)
-#define UNARY_1(NAME, Y, DX)                                                                       \
+#define UNARY_0(NAME, Y)
+#define UNARY_1(NAME, Y)                                                                           \
     KERNEL5(K(NAME), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_walk, w), (ARG, REAL, a),           \
             (ARG, REAL, b))                                                                        \
     {                                                                                              \
         BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \
-        FLAT(r, w.rows, w.inner)                                                                   \
+        UNARY_LOOP_(ST, Y)                                                                         \
+    }
+/* ys = f(xs). */
+#define UNARY_LOOP_(STORE, Y)                                                                      \
+    FLAT(r, w.rows, w.inner)                                                                       \
+    {                                                                                              \
+        WALK2(w, r, yo, xo)                                                                        \
+        SIMD INNER(r, j)                                                                           \
         {                                                                                          \
-            WALK2(w, r, yo, xo)                                                                    \
-            if (w.form == TERN_WALK_UNIT) {                                                        \
-                SIMD INNER(r, j)                                                                   \
-                {                                                                                  \
-                    REAL x = LD(xs, xo + j);                                                       \
-                    ST(ys, yo + j, (Y));                                                           \
-                }                                                                                  \
-            } else {                                                                               \
-                INNER(r, j)                                                                        \
-                {                                                                                  \
-                    REAL x = LD(xs, xo + j * (idx)w.step[1]);                                      \
-                    ST(ys, yo + j * (idx)w.step[0], (Y));                                          \
-                }                                                                                  \
-            }                                                                                      \
+            REAL x = LD(xs, xo + j);                                                               \
+            STORE(ys, yo + j, (Y));                                                                \
         }                                                                                          \
     }
 
@@ -40,26 +36,16 @@
         FLAT(r, w.rows, w.inner)                                                                   \
         {                                                                                          \
             WALK4(w, r, dxo, xo, yo, dyo)                                                          \
-            if (w.form == TERN_WALK_UNIT) {                                                        \
-                SIMD INNER(r, j)                                                                   \
-                {                                                                                  \
-                    REAL x = LD(xs, xo + j), y = LD(ys, yo + j), dy = LD(dys, dyo + j);            \
-                    ST(dxs, dxo + j, (DX));                                                        \
-                }                                                                                  \
-            } else {                                                                               \
-                INNER(r, j)                                                                        \
-                {                                                                                  \
-                    REAL x = LD(xs, xo + j * (idx)w.step[1]);                                      \
-                    REAL y = LD(ys, yo + j * (idx)w.step[2]);                                      \
-                    REAL dy = LD(dys, dyo + j * (idx)w.step[3]);                                   \
-                    ST(dxs, dxo + j * (idx)w.step[0], (DX));                                       \
-                }                                                                                  \
+            SIMD INNER(r, j)                                                                       \
+            {                                                                                      \
+                REAL x = LD(xs, xo + j), y = LD(ys, yo + j), dy = LD(dys, dyo + j);                \
+                ST(dxs, dxo + j, (DX));                                                            \
             }                                                                                      \
         }                                                                                          \
     }
 
-/* zs = f(xs, ys) into elements of type T; a row whose x (y) stays the same keeps it in a register. */
-#define BINARY_LOOPS_(T, STORE, Z)                                                                 \
+/* zs = f(xs, ys); a row whose x (y) stays the same keeps it in a register. */
+#define BINARY_LOOPS_(STORE, Z)                                                                    \
     FLAT(r, w.rows, w.inner)                                                                       \
     {                                                                                              \
         WALK3(w, r, zo, xo, yo)                                                                    \
@@ -76,37 +62,12 @@
                 REAL x = LD(xs, xo + j);                                                           \
                 STORE(zs, zo + j, (Z));                                                            \
             }                                                                                      \
-        } else if (w.form == TERN_WALK_FLAT_A) {                                                   \
+        } else {                                                                                   \
             REAL x = LD(xs, xo);                                                                   \
             SIMD INNER(r, j)                                                                       \
             {                                                                                      \
                 REAL y = LD(ys, yo + j);                                                           \
                 STORE(zs, zo + j, (Z));                                                            \
-            }                                                                                      \
-        } else {                                                                                   \
-            INNER(r, j)                                                                            \
-            {                                                                                      \
-                REAL x = LD(xs, xo + j * (idx)w.step[1]), y = LD(ys, yo + j * (idx)w.step[2]);     \
-                STORE(zs, zo + j * (idx)w.step[0], (Z));                                           \
-            }                                                                                      \
-        }                                                                                          \
-    }
-/* zs = f(xs, y). */
-#define SCALAR_LOOPS_(T, STORE, Z)                                                                 \
-    FLAT(r, w.rows, w.inner)                                                                       \
-    {                                                                                              \
-        WALK2(w, r, zo, xo)                                                                        \
-        if (w.form == TERN_WALK_UNIT) {                                                            \
-            SIMD INNER(r, j)                                                                       \
-            {                                                                                      \
-                REAL x = LD(xs, xo + j);                                                           \
-                STORE(zs, zo + j, (Z));                                                            \
-            }                                                                                      \
-        } else {                                                                                   \
-            INNER(r, j)                                                                            \
-            {                                                                                      \
-                REAL x = LD(xs, xo + j * (idx)w.step[1]);                                          \
-                STORE(zs, zo + j * (idx)w.step[0], (Z));                                           \
             }                                                                                      \
         }                                                                                          \
     }
@@ -118,13 +79,13 @@
         BASE(zs);                                                                                  \
         BASE(xs);                                                                                  \
         BASE(ys);                                                                                  \
-        BINARY_LOOPS_(STO, ST, Z)                                                                  \
+        BINARY_LOOPS_(ST, Z)                                                                  \
     }                                                                                              \
-    KERNEL4(K(NAME##_scalar), (OUT, STO, zs), (IN, STO, xs), (ARG, tern_walk, w), (ARG, REAL, y))  \
+    KERNEL4(K(NAME##_scalar), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_walk, w), (ARG, REAL, y))  \
     {                                                                                              \
-        BASE(zs);                                                                                  \
+        BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \
-        SCALAR_LOOPS_(STO, ST, Z)                                                                  \
+        UNARY_LOOP_(ST, Z)                                                                  \
     }
 
 #define COMPARE_0(NAME, Z)
@@ -134,26 +95,26 @@
         BASE(zs);                                                                                  \
         BASE(xs);                                                                                  \
         BASE(ys);                                                                                  \
-        BINARY_LOOPS_(u8, ST_bool, Z)                                                              \
+        BINARY_LOOPS_(ST_bool, Z)                                                              \
     }                                                                                              \
-    KERNEL4(K(NAME##_scalar), (OUT, u8, zs), (IN, STO, xs), (ARG, tern_walk, w), (ARG, REAL, y))   \
+    KERNEL4(K(NAME##_scalar), (OUT, u8, ys), (IN, STO, xs), (ARG, tern_walk, w), (ARG, REAL, y))   \
     {                                                                                              \
-        BASE(zs);                                                                                  \
+        BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \
-        SCALAR_LOOPS_(u8, ST_bool, Z)                                                              \
+        UNARY_LOOP_(ST_bool, Z)                                                              \
     }
 
 #define PREDICATE_0(NAME, Z)
 #define PREDICATE_1(NAME, Z)                                                                       \
-    KERNEL3(K(NAME), (OUT, u8, zs), (IN, STO, xs), (ARG, tern_walk, w))                            \
+    KERNEL3(K(NAME), (OUT, u8, ys), (IN, STO, xs), (ARG, tern_walk, w))                            \
     {                                                                                              \
-        BASE(zs);                                                                                  \
+        BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \
-        SCALAR_LOOPS_(u8, ST_bool, Z)                                                              \
+        UNARY_LOOP_(ST_bool, Z)                                                              \
     }
 
 #define UNARY(NAME, TYPES, LOW, HIGH, Y, DX)                                                       \
-    TERN_CAT(UNARY, TERN_CAT(TYPES, TERN_T))(NAME, Y, DX)                                          \
+    TERN_CAT(UNARY, TERN_CAT(TYPES, TERN_T))(NAME, Y)                                          \
     TERN_CAT(GRADIENT, TERN_CAT(FLOATS, TERN_T))(NAME, DX)
 #define UNARY_REAL1  UNARY
 #define UNARY_REAL2  UNARY
@@ -168,7 +129,7 @@
 /* zs = cs ? xs : ys, with cs of bool. */
 KERNEL5(K(where), (OUT, STO, zs), (IN, u8, cs), (IN, STO, xs), (IN, STO, ys), (ARG, tern_walk, w))
 {
-    BASE(zs);
+    BASE(ys);
     BASE(cs);
     BASE(xs);
     BASE(ys);

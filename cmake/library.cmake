@@ -22,21 +22,28 @@ else()
 endif()
 list(TRANSFORM TERN_CPU_ISAS PREPEND TERN_ISA_ OUTPUT_VARIABLE TERN_ISA_DEFINITIONS)
 set(TERN_HOST_OBJECTS)
-foreach(isa IN LISTS TERN_CPU_ISAS)
-  add_library(tern_host_${isa} OBJECT src/device/cpu/host_kernels.c)
-  target_include_directories(tern_host_${isa} PRIVATE cl_kernels)
-  target_compile_definitions(tern_host_${isa} PRIVATE TERN_ISA=${isa})
-  target_compile_options(tern_host_${isa} PRIVATE
-    -O3 -fwrapv -fopenmp-simd -fno-math-errno -fno-trapping-math -ftrack-macro-expansion=0
+function(tern_host_object name isa source)
+  add_library(${name} OBJECT ${source})
+  target_include_directories(${name} PRIVATE cl_kernels)
+  target_compile_definitions(${name} PRIVATE TERN_ISA=${isa})
+  target_compile_options(${name} PRIVATE
     $<$<NOT:$<STREQUAL:${isa},any>>:-march=x86-64-${isa}>)
-  set_target_properties(tern_host_${isa} PROPERTIES POSITION_INDEPENDENT_CODE ON
-                        C_VISIBILITY_PRESET hidden)
-  target_link_libraries(tern_host_${isa} PRIVATE tern_common)
-  # Rows are written for every type at once: not each of them uses every parameter.
-  target_compile_options(tern_host_${isa} PRIVATE -Wno-unused-parameter -Wno-unused-variable
-    -Wno-unused-function -Wno-type-limits -Wno-bool-operation -Wno-int-in-bool-context
-    -Wno-tautological-compare)
-  list(APPEND TERN_HOST_OBJECTS $<TARGET_OBJECTS:tern_host_${isa}>)
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
+  target_link_libraries(${name} PRIVATE tern_common)
+  set(TERN_HOST_OBJECTS ${TERN_HOST_OBJECTS} $<TARGET_OBJECTS:${name}> PARENT_SCOPE)
+endfunction()
+foreach(isa IN LISTS TERN_CPU_ISAS)
+  tern_host_object(tern_host_table_${isa} ${isa} src/device/cpu/host_table.c)
+  foreach(family IN LISTS TERN_KERNEL_FAMILIES)
+    set(object tern_host_${family}_${isa})
+    tern_host_object(${object} ${isa} src/device/cpu/host_kernels.c)
+    target_compile_definitions(${object} PRIVATE TERN_FAMILY="${family}.cl")
+    # Rows are written for every type at once: not each of them uses every parameter.
+    target_compile_options(${object} PRIVATE
+      -O3 -fwrapv -fopenmp-simd -fno-math-errno -fno-trapping-math -ftrack-macro-expansion=0
+      -Wno-unused-parameter -Wno-unused-variable -Wno-unused-function -Wno-type-limits
+      -Wno-bool-operation -Wno-int-in-bool-context -Wno-tautological-compare)
+  endforeach()
 endforeach()
 
 add_library(tern_objects OBJECT ${TERN_SOURCES})

@@ -29,3 +29,9 @@ set(TERN_SOURCES
   src/ops/walk.c
   src/ops/where.c
 )
+
+# Kernels: cl_kernels/<family>.cl each, compiled for the host and embedded for other devices.
+set(TERN_KERNEL_FAMILIES
+  copy
+  elementwise
+)

@@ -70,7 +70,8 @@ static tern_status row_forward(tern_call *call)
     if (call->out[0]->numel == 0)
         return TERN_OK;
     tern_shape shape = tern_shape_of(call->out[0]);
-    tern_walk_make(&w, &shape, t, call->n_in + 1);
+    tern_tensor *strided;
+    TERN_TRY(tern_walk_rows(&w, &shape, t, call->n_in + 1, &strided));
     tern_arg args[5];
     int n = 0;
     for (int i = 0; i <= call->n_in; i++)
@@ -81,8 +82,9 @@ static tern_status row_forward(tern_call *call)
         args[n++] = tern_arg_scalar(dtype, at->a);
     if (row->kind == TERN_ROW_UNARY)
         args[n++] = tern_arg_scalar(dtype, at->b);
-    return tern_launch(call->place, scalar ? &row->scalar_kernel : &row->kernel, dtype,
-                       tern_walk_grid(&w), args, n);
+    TERN_TRY(tern_launch(call->place, scalar ? &row->scalar_kernel : &row->kernel, dtype,
+                         tern_walk_grid(&w), args, n));
+    return tern_walk_finish(t[0], strided);
 }
 
 /* A scalar takes part in promotion by its kind only: a real with integers gives float32, an integer
@@ -130,7 +132,8 @@ static tern_status unary_kernel(tern_gradient *g, const tern_row *row)
         return TERN_OK;
     tern_walk w;
     tern_shape shape = tern_shape_of(dx);
-    tern_walk_make(&w, &shape, t, 4);
+    tern_tensor *strided;
+    TERN_TRY(tern_walk_rows(&w, &shape, t, 4, &strided));
     tern_arg args[] = {tern_arg_tensor(t[0]), tern_arg_tensor(t[1]), tern_arg_tensor(t[2]),
                        tern_arg_tensor(t[3]), tern_arg_struct(&w, sizeof w),
                        tern_arg_scalar(dy->dtype, at->a), tern_arg_scalar(dy->dtype, at->b)};
