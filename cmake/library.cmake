@@ -22,6 +22,8 @@ else()
 endif()
 list(TRANSFORM TERN_CPU_ISAS PREPEND TERN_ISA_ OUTPUT_VARIABLE TERN_ISA_DEFINITIONS)
 set(TERN_HOST_OBJECTS)
+list(TRANSFORM TERN_KERNEL_FAMILIES REPLACE "(.+)" "X(\\1)" OUTPUT_VARIABLE TERN_FAMILY_ROWS)
+list(JOIN TERN_FAMILY_ROWS " " TERN_FAMILY_ROWS)
 function(tern_host_object name isa source)
   add_library(${name} OBJECT ${source})
   target_include_directories(${name} PRIVATE cl_kernels)
@@ -34,10 +36,12 @@ function(tern_host_object name isa source)
 endfunction()
 foreach(isa IN LISTS TERN_CPU_ISAS)
   tern_host_object(tern_host_table_${isa} ${isa} src/device/cpu/host_table.c)
+  target_compile_definitions(tern_host_table_${isa} PRIVATE "TERN_FAMILIES=${TERN_FAMILY_ROWS}")
   foreach(family IN LISTS TERN_KERNEL_FAMILIES)
     set(object tern_host_${family}_${isa})
     tern_host_object(${object} ${isa} src/device/cpu/host_kernels.c)
-    target_compile_definitions(${object} PRIVATE TERN_FAMILY="${family}.cl")
+    target_compile_definitions(${object} PRIVATE
+      TERN_FAMILY="${family}.cl" TERN_FAMILY_NAME=${family})
     # Rows are written for every type at once: not each of them uses every parameter.
     target_compile_options(${object} PRIVATE
       -O3 -fwrapv -fopenmp-simd -fno-math-errno -fno-trapping-math -ftrack-macro-expansion=0

@@ -1,5 +1,5 @@
 /* host_kernels.c -- one family of kernels for the host, compiled once per family and instruction set:
- * TERN_FAMILY is "reduce.cl" and so on, TERN_ISA is v2, v3, v4 or any. */
+ * TERN_FAMILY is "reduce.cl" and so on, TERN_FAMILY_NAME reduce, TERN_ISA is v2, v3, v4 or any. */
 #include "prelude_host.h"
 #define TERN_GLUE_(a, b) a##b
 #define TERN_GLUE(a, b)  TERN_GLUE_(a, b)
@@ -13,6 +13,12 @@
 #include "math64.cl"
 #include "math64_special.cl"
 #include "math_names.h"
+
+/* What host_table.c refers to, so that a static library brings this object. */
+#define FAMILY_(name, isa) tern_family_##name##_##isa
+#define FAMILY(name, isa)  FAMILY_(name, isa)
+extern const char FAMILY(TERN_FAMILY_NAME, TERN_ISA);
+const char FAMILY(TERN_FAMILY_NAME, TERN_ISA) = 0;
 
 #define TERN_T f32
 #include TERN_FAMILY
