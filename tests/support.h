@@ -1,0 +1,112 @@
+/* support.h -- what tests share: devices, comparisons, gradient checks, golden files, children. */
+#ifndef TERN_TESTS_SUPPORT_H
+#define TERN_TESTS_SUPPORT_H
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+#include <tern/tern.h>
+
+/* ---- running ------------------------------------------------------------------------------------
+ * main of a test: returns 77 (skipped) when a device of TERN_TEST_DEVICES is not there. Before each
+ * test the recorded error is cleared; after it, it must be clear again. */
+int test_main(const struct CMUnitTest *tests, size_t n);
+#define TEST_MAIN(tests)                                                                           \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        return test_main(tests, sizeof(tests) / sizeof *(tests));                                  \
+    }
+#define TEST(function) cmocka_unit_test_setup_teardown(function, test_setup, test_teardown)
+int test_setup(void **state);
+int test_teardown(void **state);
+
+/* The devices to run on: TERN_TEST_DEVICES, separated by commas; "cpu" if not set. NULL-ended. */
+const char *test_device(int i);
+#define FOR_EACH_DEVICE(device)                                                                    \
+    for (int device##_i = 0; device##_i >= 0; device##_i = -1)                                     \
+        for (const char *device; (device = test_device(device##_i)); device##_i++)
+
+/* ---- errors --------------------------------------------------------------------------------------- */
+/* An error of this status is recorded and its message contains part; it is cleared. */
+#define assert_error(status, part) test_error(status, part, __FILE__, __LINE__)
+#define assert_no_error()          test_error(TERN_OK, "", __FILE__, __LINE__)
+#define assert_ok(call)            test_ok(call, #call, __FILE__, __LINE__)
+void test_error(tern_status status, const char *part, const char *file, int line);
+void test_ok(tern_status status, const char *call, const char *file, int line);
+
+/* ---- tensors ----------------------------------------------------------------------------------------- */
+/* Element-wise |a - b| <= abs + rel |b|, or at most ulp steps of the dtype apart. NaN equals NaN. */
+typedef struct test_tolerance {
+    double abs, rel;
+    int64_t ulp;
+} test_tolerance;
+
+/* Same shape, dtype and elements; the first differing element is printed. Devices may differ. */
+#define assert_close(a, b, ...)                                                                    \
+    test_close(a, b, (test_tolerance){__VA_ARGS__}, #a " and " #b, __FILE__, __LINE__)
+/* Bit for bit, except that every NaN equals every NaN. */
+#define assert_same(a, b) test_same(a, b, #a " and " #b, __FILE__, __LINE__)
+/* x has exactly these elements: assert_values(x, 1, 2, 3); converted to its dtype. */
+#define assert_values(x, ...)                                                                      \
+    test_values(x, (const double[]){__VA_ARGS__}, sizeof((const double[]){__VA_ARGS__}) / 8,       \
+                (test_tolerance){.abs = 0}, #x, __FILE__, __LINE__)
+#define assert_values_close(x, tolerance, ...)                                                     \
+    test_values(x, (const double[]){__VA_ARGS__}, sizeof((const double[]){__VA_ARGS__}) / 8,       \
+                (test_tolerance){.abs = tolerance, .rel = tolerance}, #x, __FILE__, __LINE__)
+#define assert_shape(x, ...) test_shape(x, TERN_SHAPE(__VA_ARGS__), #x, __FILE__, __LINE__)
+void test_close(const tern_tensor *a, const tern_tensor *b, test_tolerance tolerance,
+                const char *what, const char *file, int line);
+void test_same(const tern_tensor *a, const tern_tensor *b, const char *what, const char *file,
+               int line);
+void test_values(const tern_tensor *x, const double *values, size_t n, test_tolerance tolerance,
+                 const char *what, const char *file, int line);
+void test_shape(const tern_tensor *x, tern_shape shape, const char *what, const char *file, int line);
+
+/* All elements as double, to be freed with free(); fails the test instead of returning NULL. */
+double *test_read(const tern_tensor *x);
+/* A tensor of doubles converted to dtype: TENSOR(device, TERN_F32, TERN_SHAPE(2), 1, 2). */
+tern_tensor *test_tensor(const char *device, tern_dtype dtype, tern_shape shape,
+                         const double *values);
+#define TENSOR(device, dtype, shape, ...)                                                          \
+    test_tensor(device, dtype, shape, (const double[]){__VA_ARGS__})
+/* Repeatable numbers in [low, high), on every device the same. */
+tern_tensor *test_uniform(const char *device, tern_dtype dtype, tern_shape shape, double low,
+                          double high, uint64_t seed);
+
+/* Kernels launched on the device so far. */
+uint64_t launches(const char *device);
+
+/* ---- gradients ----------------------------------------------------------------------------------------- */
+typedef tern_tensor *(*test_function)(tern_tensor *const *in, void *user);
+typedef struct test_gradcheck_options {
+    void *user;
+    double step; /* default 1e-6 for f64, 1e-2 for f32 */
+    double abs;  /* default 1e-6, 2e-2; rel the same */
+    bool second; /* also gradients of gradients */
+} test_gradcheck_options;
+/* The gradients of function with respect to every in[i] that requires one, against central
+ * differences; in[] are leaves, best of f64. */
+#define gradcheck(function, in, n, ...)                                                            \
+    test_gradcheck(function, in, n, (test_gradcheck_options){__VA_ARGS__}, #function, __FILE__,    \
+                   __LINE__)
+void test_gradcheck(test_function function, tern_tensor *const *in, int n,
+                    test_gradcheck_options options, const char *what, const char *file, int line);
+
+/* ---- golden files: tests/golden/<name>.txt ---------------------------------------------------------------
+ * Lines "name dtype ndim size ...", then the elements, separated by blanks; # begins a comment. */
+typedef struct test_golden test_golden;
+test_golden *test_golden_open(const char *name);
+tern_tensor *test_golden_tensor(test_golden *golden, const char *name, const char *device);
+void test_golden_close(test_golden *golden);
+
+/* ---- a block in a child process: IN_CHILD { ... } ---------------------------------------------------------
+ * The test fails when the child does not reach the block's end within a minute. Forks: on a device
+ * with a driver nothing works in there. */
+#define IN_CHILD for (int child_ = test_child_begin(); child_; child_ = test_child_end())
+int test_child_begin(void);
+int test_child_end(void);
+
+#endif
