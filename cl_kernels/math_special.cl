@@ -231,10 +231,12 @@ INLINE f32 tern_asinh_f32(f32 x)
     return tern_copysign_f32(y, x);
 }
 
-/* log1p(t + sqrt(2t + t^2)), t = x - 1 */
+/* log1p(t + sqrt(2t + t^2)), t = x - 1; the root is corrected for both roundings */
 INLINE f32 tern_acosh_f32(f32 x)
 {
-    f32 t = x - 1.0f, u = t + tern_sqrt_f32(2.0f * t + t * t);
+    f32 t = x - 1.0f, v = 2.0f * t + t * t, root = tern_sqrt_f32(v);
+    f32 lost = tern_pair_residual_f32(v, root, root) + (t * t - (v - 2.0f * t));
+    f32 u = root + (t + (root > 0.0f ? 0.5f * lost / root : 0.0f));
     f32 y = tern_log1p_f32(x > 16777216.0f ? x : u) + (x > 16777216.0f ? 0.693147182f : 0.0f);
     return x >= 1.0f ? y : TERN_NAN_F32;
 }

@@ -9,6 +9,7 @@
 enum { WORK_PER_PART = 16384 };
 
 static atomic_bool forked;
+static atomic_int limit; /* 0: the pool's own size */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void in_child(void)
@@ -31,13 +32,28 @@ bool tern_is_forked_child(void)
     return atomic_load_explicit(&forked, memory_order_relaxed);
 }
 
+void tern_parallel_limit(int n)
+{
+    atomic_store(&limit, n);
+}
+
+int tern_parallel_limit_get(void)
+{
+    int n = atomic_load_explicit(&limit, memory_order_relaxed);
+#ifdef _OPENMP
+    return n ? n : omp_get_max_threads();
+#else
+    return n ? n : 1;
+#endif
+}
+
 int tern_parallel_parts(int64_t work)
 {
 #ifdef _OPENMP
     if (work < 2 * WORK_PER_PART || tern_is_forked_child() || omp_in_parallel())
         return 1;
     int64_t parts = work / WORK_PER_PART;
-    int threads = omp_get_max_threads();
+    int threads = tern_parallel_limit_get();
     return parts < threads ? (int)parts : threads;
 #else
     (void)work;

@@ -12,6 +12,10 @@ void tern_parallel(int parts, void (*body)(void *user, int part, int parts), voi
  * caller: starting the pool costs about as much as 20,000 additions. */
 int tern_parallel_parts(int64_t work);
 
+/* The most parts that tern_parallel_parts gives: at first the pool's size. n > 0. */
+void tern_parallel_limit(int n);
+int tern_parallel_limit_get(void);
+
 /* True in a child of the process that loaded the library: device drivers do not survive a fork. */
 bool tern_is_forked_child(void);
 

@@ -1,6 +1,6 @@
 /* device.c -- questions about a place, and the kernels of the user's own. */
+#include "base/parallel.h"
 #include "device/registry.h"
-#include <string.h>
 
 const char *tern_place_text(const tern_place *place)
 {
@@ -62,4 +62,18 @@ tern_status tern_device_get_info(const char *device, tern_device_info *info)
     info->memory_free = free_bytes;
     info->memory_total = total;
     return TERN_OK;
+}
+
+tern_status tern_set_num_threads(int n)
+{
+    if (n < 1)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_set_num_threads: expects a positive integer, not %d", n);
+    tern_parallel_limit(n);
+    return TERN_OK;
+}
+
+int tern_get_num_threads(void)
+{
+    return tern_parallel_limit_get();
 }
