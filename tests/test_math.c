@@ -60,8 +60,14 @@ typedef struct function {
 } function;
 
 #define X(NAME, REF, B32, B64, LOW, HIGH)                                                          \
-    static f32 NAME##32(f32 x) { return tern_##NAME##_f32(x); }                                    \
-    static f64 NAME##64(f64 x) { return tern_##NAME##_f64(x); }
+    static f32 NAME##32(f32 x)                                                                     \
+    {                                                                                              \
+        return tern_##NAME##_f32(x);                                                               \
+    }                                                                                              \
+    static f64 NAME##64(f64 x)                                                                     \
+    {                                                                                              \
+        return tern_##NAME##_f64(x);                                                               \
+    }
 FUNCTIONS(X)
 #undef X
 static const function functions[] = {
@@ -100,8 +106,8 @@ static void f32_functions_stay_within_their_bounds(void **state)
             float x = f32_from_bits((u32)u);
             if ((double)x < f->low || (double)x > f->high)
                 continue;
-            double e = ulps((long double)f->f(x), f->reference((long double)x), 24, -125,
-                            0x1.ffffffp127L);
+            double e =
+                ulps((long double)f->f(x), f->reference((long double)x), 24, -125, 0x1.ffffffp127L);
             if (e > worst) {
                 worst = e;
                 at = x;
@@ -140,8 +146,8 @@ static void f64_functions_stay_within_their_bounds(void **state)
 
 static void powers_keep_every_special_case(void **state)
 {
-    static const float values[] = {0,     -0.0f, 1,     -1,   2,        -2,      0.5f,      -0.5f,
-                                   3,     -3,    1e-40f, 1e38f, INFINITY, -INFINITY, NAN, 16777217};
+    static const float values[] = {0, -0.0f, 1,      -1,    2,        -2,        0.5f, -0.5f,
+                                   3, -3,    1e-40f, 1e38f, INFINITY, -INFINITY, NAN,  16777216};
     (void)state;
     int n = sizeof values / sizeof *values;
     for (int i = 0; i < n; i++)
