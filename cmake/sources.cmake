@@ -18,6 +18,7 @@ set(TERN_SOURCES
   src/tensor/inplace.c
   src/tensor/read.c
   src/tensor/scope.c
+  src/tensor/set_data.c
   src/tensor/shape.c
   src/tensor/storage.c
   src/tensor/tape.c
@@ -28,6 +29,12 @@ set(TERN_SOURCES
   src/ops/hooks_tmp.c
   src/ops/walk.c
   src/ops/where.c
+  src/nn/layers/container.c
+  src/nn/module.c
+  src/nn/print.c
+  src/nn/run.c
+  src/nn/state.c
+  src/nn/tree.c
 )
 
 # Kernels: cl_kernels/<family>.cl each, compiled for the host and embedded for other devices.

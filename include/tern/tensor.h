@@ -175,6 +175,13 @@ TERN_API tern_tensor *tern_copy_(tern_tensor *x, const tern_tensor *src);
 TERN_API tern_tensor *tern_fill_(tern_tensor *x, tern_scalar value);
 TERN_API tern_tensor *tern_zero_(tern_tensor *x);
 
+/* Give the leaf x the elements of data, which both share from then on: x becomes of data's shape,
+ * dtype and device, its handle and requires_grad stay (PyTorch's x.data = y). A gradient that no
+ * longer fits is removed. Backward through what was computed from the old elements is an error.
+ * Returns x. Errors: TERN_ERR_STATE for results of recorded operations, TERN_ERR_DTYPE for integers
+ * where x requires a gradient. */
+TERN_API tern_tensor *tern_set_data_(tern_tensor *x, tern_tensor *data);
+
 /* ---- ownership ------------------------------------------------------------------------------------
  * A new tensor belongs to the innermost open scope and is released when that closes; outside of all
  * scopes to the thread's root scope, drained by tern_scope_clear() and when the thread ends. */

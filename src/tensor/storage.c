@@ -9,7 +9,7 @@ int64_t tern_live_tensors(void)
     return atomic_load(&live);
 }
 
-static void storage_release(tern_storage *storage)
+void tern_storage_release(tern_storage *storage)
 {
     if (!storage || atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel) > 1)
         return;
@@ -150,7 +150,7 @@ void tern_release(tern_tensor *x)
     if (!x || atomic_fetch_sub_explicit(&x->refs, 1, memory_order_acq_rel) > 1)
         return;
     history_free(x->history);
-    storage_release(x->storage);
+    tern_storage_release(x->storage);
     tern_free(x);
     atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
 }

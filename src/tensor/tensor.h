@@ -78,6 +78,8 @@ tern_tensor *tern_tensor_new(const tern_shape *shape, tern_dtype dtype, tern_pla
 /* Another look at x's storage; the same. Knows nothing of autograd. */
 tern_tensor *tern_tensor_alias(const tern_tensor *x, const tern_shape *shape, const int64_t *stride,
                                int64_t offset);
+/* Give back a reference to a storage; NULL is allowed. */
+void tern_storage_release(tern_storage *storage);
 /* The same elements, same geometry, no history. */
 tern_tensor *tern_tensor_detached(const tern_tensor *x);
 /* Give a new tensor to the innermost scope and return it; NULL passes. On failure it is released. */

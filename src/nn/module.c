@@ -1,0 +1,220 @@
+/* module.c -- modules: making them, giving them children, parameters and buffers, freeing them. */
+#include "nn/module.h"
+#include "base/memory.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static tern_module *new_module(const char *name, const char *function)
+{
+    if (!name) {
+        tern_fail_argument_null(function, "name");
+        return NULL;
+    }
+    tern_module *m = tern_alloc(sizeof *m);
+    if (!m)
+        return NULL;
+    m->training = true;
+    m->name = tern_copy_text(name);
+    if (!m->name) {
+        tern_free(m);
+        return NULL;
+    }
+    return m;
+}
+
+tern_module *tern_nn_module(const char *name, tern_module_forward forward, void *data)
+{
+    tern_module *m = new_module(name, "tern_nn_module");
+    if (m) {
+        m->forward = forward;
+        m->data = data;
+    }
+    return m;
+}
+
+tern_module *tern_nn_module_with_call(const char *name, tern_module_call call, void *data)
+{
+    tern_module *m = new_module(name, "tern_nn_module_with_call");
+    if (m) {
+        m->call = call;
+        m->data = data;
+    }
+    return m;
+}
+
+void *tern_nn_data(tern_module *self)
+{
+    return self ? self->data : NULL;
+}
+
+tern_status tern_nn_on_free(tern_module *self, void (*free_data)(void *data))
+{
+    if (!self)
+        return tern_fail_argument_null("tern_nn_on_free", "self");
+    self->free_data = free_data;
+    return TERN_OK;
+}
+
+tern_status tern_nn_set_extra(tern_module *self, const char *format, ...)
+{
+    va_list args, again;
+    if (!self || !format)
+        return tern_fail_argument_null("tern_nn_set_extra", self ? "format" : "self");
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *text = tern_alloc((size_t)(n > 0 ? n : 0) + 1);
+    if (text) {
+        vsnprintf(text, (size_t)(n > 0 ? n : 0) + 1, format, again);
+        tern_free(self->extra);
+        self->extra = text;
+    }
+    va_end(again);
+    return text ? TERN_OK : tern_last_status();
+}
+
+/* ---- members ------------------------------------------------------------------------------------- */
+
+static tern_status check_name(const tern_module *self, const char *name, const char *kind,
+                              const char *function)
+{
+    if (!self || !name)
+        return tern_fail_argument_null(function, self ? "name" : "self");
+    if (strchr(name, '.'))
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: %s name can't contain \".\", got: %s", function,
+                         kind, name);
+    if (!*name)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: %s name can't be empty string \"\"", function,
+                         kind);
+    for (int i = 0; i < self->count; i++)
+        if (strcmp(self->members[i].name, name) == 0)
+            return tern_fail(TERN_ERR_ARGUMENT, "%s: attribute '%s' already exists (in %s)",
+                             function, name, self->name);
+    return TERN_OK;
+}
+
+/* Room for one more; the new member is all zeros but for its name and kind. */
+static tern_member *add_member(tern_module *self, const char *name, tern_member_kind kind)
+{
+    if (self->count == self->capacity) {
+        int capacity = self->capacity ? 2 * self->capacity : 4;
+        tern_member *members = tern_grow(self->members, sizeof *members * (size_t)capacity);
+        if (!members)
+            return NULL;
+        self->members = members;
+        self->capacity = capacity;
+    }
+    char *copy = tern_copy_text(name);
+    if (!copy)
+        return NULL;
+    tern_member *member = &self->members[self->count++];
+    *member = (tern_member){.name = copy, .kind = kind};
+    return member;
+}
+
+static tern_status check_child(const tern_module *self, const tern_module *child)
+{
+    for (const tern_module *up = self; up; up = up->parent)
+        if (up == child)
+            return tern_fail(TERN_ERR_STATE, "tern_nn_add: %s can't be its own child", child->name);
+    if (child->parent)
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_nn_add: %s is a child of %s already; a module has one parent",
+                         child->name, child->parent->name);
+    return TERN_OK;
+}
+
+tern_module *tern_nn_add(tern_module *self, const char *name, tern_module *child)
+{
+    if (!child) {
+        tern_fail_argument_null("tern_nn_add", "child");
+        return NULL;
+    }
+    /* One that belongs to another, or is above self, is not self's to free. */
+    if (check_child(self, child) != TERN_OK)
+        return NULL;
+    tern_member *member = check_name(self, name, "module", "tern_nn_add") == TERN_OK
+                              ? add_member(self, name, MEMBER_CHILD)
+                              : NULL;
+    if (!member) {
+        tern_nn_free(child);
+        return NULL;
+    }
+    member->child = child;
+    child->parent = self;
+    return child;
+}
+
+tern_tensor *tern_nn_add_parameter(tern_module *self, const char *name, tern_tensor *x)
+{
+    const char *function = "tern_nn_add_parameter";
+    if (check_name(self, name, "parameter", function) != TERN_OK)
+        return NULL;
+    if (x && !tern_is_leaf(x))
+        return tern_fail_null(TERN_ERR_STATE,
+                              "%s: Cannot assign non-leaf Tensor to parameter '%s'. Model parameters "
+                              "must be created explicitly. To express '%s' as a function of another "
+                              "Tensor, compute the value in the forward() method.",
+                              function, name, name);
+    if (x && !tern_dtype_is_floating_point(tern_dtype_of(x)))
+        return tern_fail_null(TERN_ERR_DTYPE,
+                              "%s: Only Tensors of floating point dtype can require gradients ('%s' "
+                              "is %s)",
+                              function, name, tern_dtype_name(tern_dtype_of(x)));
+    tern_member *member = add_member(self, name, MEMBER_PARAMETER);
+    if (!member)
+        return NULL;
+    if (x)
+        tern_requires_grad_(x, true);
+    member->tensor = tern_keep(x);
+    return x;
+}
+
+tern_tensor *tern_nn_add_buffer(tern_module *self, const char *name, tern_tensor *x)
+{
+    if (check_name(self, name, "buffer", "tern_nn_add_buffer") != TERN_OK)
+        return NULL;
+    tern_member *member = add_member(self, name, MEMBER_BUFFER);
+    if (!member)
+        return NULL;
+    member->tensor = tern_keep(x);
+    return x;
+}
+
+/* ---- the end ---------------------------------------------------------------------------------------- */
+
+static void leave_parent(tern_module *m)
+{
+    tern_module *parent = m->parent;
+    for (int i = 0; parent && i < parent->count; i++)
+        if (parent->members[i].child == m) {
+            tern_free(parent->members[i].name);
+            parent->count--;
+            memmove(&parent->members[i], &parent->members[i + 1],
+                    sizeof *parent->members * (size_t)(parent->count - i));
+            return;
+        }
+}
+
+void tern_nn_free(tern_module *m)
+{
+    if (!m)
+        return;
+    leave_parent(m);
+    for (int i = 0; i < m->count; i++) {
+        tern_member *member = &m->members[i];
+        if (member->child)
+            member->child->parent = NULL; /* so that it does not look for itself here */
+        tern_nn_free(member->child);
+        tern_release(member->tensor);
+        tern_free(member->name);
+    }
+    if (m->free_data)
+        m->free_data(m->data);
+    tern_free(m->members);
+    tern_free(m->extra);
+    tern_free(m->name);
+    tern_free(m);
+}

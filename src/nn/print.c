@@ -1,0 +1,64 @@
+/* print.c -- a module as text, as PyTorch prints it. */
+#include "base/text.h"
+#include "nn/module.h"
+#include <stdio.h>
+#include <string.h>
+
+/* text, each of its lines but the first behind `indent` spaces. */
+static void add_lines(tern_text *out, const char *text, int indent)
+{
+    for (size_t n; *text; text += n) {
+        n = strcspn(text, "\n");
+        n += text[n] == '\n';
+        tern_text_add_bytes(out, text, n);
+        if (text[n - 1] == '\n')
+            tern_text_add(out, "%*s", indent, "");
+    }
+}
+
+/* Name(extra) on one line, or Name( and below it, two deeper, the extra and "(child): ...". */
+static void add_module(tern_text *out, const tern_module *m, int indent)
+{
+    bool has_extra = m->extra && *m->extra;
+    bool short_extra = has_extra && !strchr(m->extra, '\n');
+    int children = tern_nn_children_count(m);
+    tern_text_add(out, "%s(", m->name);
+    if (children == 0 && (short_extra || !has_extra)) {
+        tern_text_add(out, "%s)", has_extra ? m->extra : "");
+        return;
+    }
+    if (has_extra) {
+        tern_text_add(out, "\n%*s", indent + 2, "");
+        add_lines(out, m->extra, indent + 2);
+    }
+    for (int i = 0; i < m->count; i++) {
+        if (!m->members[i].child)
+            continue;
+        tern_text_add(out, "\n%*s(%s): ", indent + 2, "", m->members[i].name);
+        add_module(out, m->members[i].child, indent + 2);
+    }
+    tern_text_add(out, "\n%*s)", indent, "");
+}
+
+char *tern_nn_to_text(const tern_module *m)
+{
+    tern_text text = {0};
+    if (!m) {
+        tern_fail_argument_null("tern_nn_to_text", "m");
+        return NULL;
+    }
+    add_module(&text, m, 0);
+    if (text.failed)
+        tern_text_free(&text);
+    return text.data;
+}
+
+tern_status tern_nn_print(const tern_module *m)
+{
+    char *text = tern_nn_to_text(m);
+    if (!text)
+        return tern_last_status();
+    printf("%s\n", text);
+    tern_free(text);
+    return TERN_OK;
+}

@@ -1,0 +1,81 @@
+/* run.c -- running modules, and the mode they run in. */
+#include "nn/module.h"
+
+/* A module that failed without saying so (its own code is the user's). */
+static tern_status settle(const tern_module *m, tern_status status, tern_tensor *const *out, int k)
+{
+    if (status != TERN_OK)
+        return tern_fail(status, "tern_nn_call: %s failed", m->name);
+    for (int i = 0; i < k; i++)
+        if (!out[i])
+            return tern_last_status() != TERN_OK
+                       ? tern_last_status()
+                       : tern_fail(TERN_ERR_ARGUMENT,
+                                   "tern_nn_call: %s gave no tensor (output %d of %d is NULL)",
+                                   m->name, i, k);
+    return TERN_OK;
+}
+
+tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out, int k)
+{
+    if (!m || (!in && n > 0) || (!out && k > 0))
+        return tern_fail_argument_null("tern_nn_call", !m ? "m" : !in && n > 0 ? "in" : "out");
+    for (int i = 0; i < k; i++)
+        out[i] = NULL;
+    if (m->call)
+        return settle(m, m->call(m, in, n, out, k), out, k);
+    if (!m->forward)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_nn_call: Module [%s] is missing the required \"forward\" function",
+                         m->name);
+    if (n != 1 || k != 1)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_nn_call: %s takes one tensor and gives one, not %d and %d", m->name, n,
+                         k);
+    if (!in[0])
+        return tern_fail_argument_null("tern_nn_forward", "x");
+    out[0] = m->forward(m, in[0]);
+    return settle(m, TERN_OK, out, 1);
+}
+
+tern_tensor *tern_nn_forward(tern_module *m, tern_tensor *x)
+{
+    tern_tensor *y = NULL;
+    if (!m || !x) {
+        tern_fail_argument_null("tern_nn_forward", m ? "x" : "m");
+        return NULL;
+    }
+    return tern_nn_call(m, &x, 1, &y, 1) == TERN_OK ? y : NULL;
+}
+
+tern_tensor *tern_nn_loss(tern_module *criterion, tern_tensor *input, tern_tensor *target)
+{
+    tern_tensor *loss = NULL, *in[2] = {input, target};
+    if (!criterion || !input || !target) {
+        tern_fail_argument_null("tern_nn_loss",
+                                !criterion ? "criterion" : !input ? "input" : "target");
+        return NULL;
+    }
+    return tern_nn_call(criterion, in, 2, &loss, 1) == TERN_OK ? loss : NULL;
+}
+
+static tern_status set_training(tern_module *m, void *user)
+{
+    m->training = *(const bool *)user;
+    return TERN_OK;
+}
+
+tern_module *tern_nn_train(tern_module *m, bool training)
+{
+    return tern_nn_apply(m, set_training, &training) == TERN_OK ? m : NULL;
+}
+
+tern_module *tern_nn_eval(tern_module *m)
+{
+    return tern_nn_train(m, false);
+}
+
+bool tern_nn_is_training(const tern_module *m)
+{
+    return m && m->training;
+}
