@@ -1,0 +1,217 @@
+/* main.c -- trains a small GPT to write text like the one it was given, character by character.
+ *
+ *   char_gpt --data ~/tern --device opencl:0 --steps 500
+ *
+ * Its validation loss is compared with that of a table of pairs of characters. */
+#include "report.h"
+#include "settings.h"
+#include "text.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- training
+ * ---------------------------------------------------------------------------------------- */
+
+typedef struct trainer {
+    const settings *s;
+    const text *t;
+    tern_module *gpt, *criterion;
+    tern_optimizer *optimizer;
+    int64_t *x, *y; /* a batch on the host */
+    uint64_t random;
+} trainer;
+
+static tern_tensor *loss_of_batch(trainer *r, int n)
+{
+    int64_t length = r->s->model.context;
+    tern_tensor *x = tern_from_data(r->x, TERN_SHAPE(n, length), TERN_I64, NULL);
+    tern_tensor *y = tern_from_data(r->y, TERN_SHAPE(n * length), TERN_I64, NULL);
+    return tern_nn_loss(r->criterion, tern_nn_forward(r->gpt, x), y);
+}
+
+/* Linear warmup over a twentieth of the steps, then half a cosine down to a tenth. */
+static double learning_rate(const settings *s, int step)
+{
+    double warmup = fmax(1, 0.05 * s->steps);
+    if (step < warmup)
+        return s->lr * (step + 1) / warmup;
+    double done = (step - warmup) / fmax(1, s->steps - warmup);
+    return s->lr * (0.55 + 0.45 * cos(3.14159265358979 * done));
+}
+
+static double train_step(trainer *r, int step)
+{
+    const settings *s = r->s;
+    double value = NAN;
+    text_random_windows(&r->t->train, s->batch, s->model.context, &r->random, r->x, r->y);
+    TERN_SCOPE {
+        tern_optim_set_lr(r->optimizer, learning_rate(s, step));
+        tern_optim_zero_grad(r->optimizer);
+        tern_tensor *loss = loss_of_batch(r, s->batch);
+        tern_backward(loss);
+        tern_nn_clip_grad_norm_(r->gpt, 1.0);
+        tern_optim_step(r->optimizer);
+        value = tern_item(loss);
+    }
+    return value;
+}
+
+static double validation_loss(trainer *r, text_windows w)
+{
+    double sum = 0;
+    tern_nn_eval(r->gpt);
+    for (int first = 0, n; first < w.count; first += n) {
+        n = w.count - first < r->s->batch ? w.count - first : r->s->batch;
+        text_windows_read(r->t, w, first, n, r->x, r->y);
+        TERN_NO_GRAD
+            TERN_SCOPE
+                sum += n * tern_item(loss_of_batch(r, n));
+    }
+    tern_nn_train(r->gpt, true);
+    return sum / w.count;
+}
+
+/* Validates before, five times on the way and at the end. */
+static bool train(trainer *r, text_windows w, report *log)
+{
+    const settings *s = r->s;
+    report_validation(log, validation_loss(r, w));
+    for (int step = 0; step < s->steps && tern_last_status() == TERN_OK; step++) {
+        double loss = train_step(r, step);
+        if (tern_last_status() != TERN_OK)
+            break;
+        report_step(log, loss);
+        if (step + 1 == s->steps ||
+            (s->steps >= 60 && (step + 1) % (s->steps / 6) == 0 && s->steps - step > s->steps / 12))
+            report_validation(log, validation_loss(r, w));
+    }
+    return tern_last_status() == TERN_OK;
+}
+
+/* ---- writing
+ * ------------------------------------------------------------------------------------------- */
+
+/* Draw an id with the probabilities softmax(logits / temperature). */
+static int draw(const float *logits, int n, uint64_t *random)
+{
+    const double temperature = 0.8;
+    double largest = logits[0], sum = 0;
+    for (int i = 1; i < n; i++)
+        largest = fmax(largest, logits[i]);
+    for (int i = 0; i < n; i++)
+        sum += exp((logits[i] - largest) / temperature);
+    double left = sum * text_random(random);
+    for (int i = 0; i < n; i++) {
+        left -= exp((logits[i] - largest) / temperature);
+        if (left < 0)
+            return i;
+    }
+    return n - 1;
+}
+
+static void write_sample(trainer *r)
+{
+    int context = r->s->model.context, vocabulary = r->t->vocabulary, length = 1;
+    float logits[256];
+    int64_t *ids = r->x;
+    ids[0] = r->t->id_of['\n'] >= 0 ? r->t->id_of['\n'] : 0;
+    printf("\na sample of %d characters:\n", r->s->sample);
+    for (int i = 0; i < r->s->sample && tern_last_status() == TERN_OK; i++) {
+        TERN_NO_GRAD
+            TERN_SCOPE {
+                tern_tensor *x = tern_from_data(ids, TERN_SHAPE(1, length), TERN_I64, NULL);
+                tern_tensor *last = tern_select(tern_nn_forward(r->gpt, x), 0, -1);
+                tern_copy_to_host(last, logits, sizeof *logits * (size_t)vocabulary);
+            }
+        int id = draw(logits, vocabulary, &r->random);
+        putchar(r->t->byte_of[id]);
+        if (length == context)
+            memmove(ids, ids + 1, sizeof *ids * (size_t)--length);
+        ids[length++] = id;
+    }
+    puts("\n");
+}
+
+/* ---- all together
+ * ---------------------------------------------------------------------------------------- */
+
+static void print_devices(void)
+{
+    static const char *const kinds[] = {"cpu", "opencl", "cuda"};
+    const char *used = tern_default_device();
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < tern_device_count(kinds[k]); i++) {
+            char device[32];
+            snprintf(device, sizeof device, k ? "%s:%d" : "%s", kinds[k], i);
+            printf("device %-9s %s%s\n", device, tern_device_name(device),
+                   strcmp(device, used) == 0 ? "  <- used" : "");
+        }
+}
+
+static bool run(trainer *r)
+{
+    const settings *s = r->s;
+    const text *t = r->t;
+    text_windows w = text_validation_windows(t, s->model.context, s->batch, 512);
+    if (w.count == 0 || t->train.n <= (size_t)s->model.context + 1) {
+        fprintf(stderr, "char_gpt: the text is too short for --context %d\n", s->model.context);
+        return false;
+    }
+    report log;
+    if (!report_begin(&log, s->steps, s->batch * s->model.context, text_bigram_loss(t, w)))
+        return false;
+    bool fine = train(r, w, &log);
+    if (fine) {
+        double seconds = report_clock() - log.start,
+               best = log.validation[log.n_validation - 1].loss;
+        printf("%d steps in %.1f s; %.1f %% below the bigram table\n", s->steps, seconds,
+               100 * (1 - best / log.bigram));
+        fine = report_write(&log);
+        write_sample(r);
+        puts("wrote loss.csv and loss.svg");
+    }
+    report_end(&log);
+    return fine;
+}
+
+int main(int argc, char **argv)
+{
+    settings s;
+    int status = settings_read(&s, argc, argv);
+    if (status)
+        return status - 1;
+    text t;
+    if (!text_load(&t, s.data))
+        return 1;
+    s.model.vocabulary = t.vocabulary;
+    printf("text: %zu characters in %d files to train, %zu in %d to validate; %d different\n",
+           t.train.n, t.train.files, t.valid.n, t.valid.files, t.vocabulary);
+
+    trainer r = {.s = &s, .t = &t, .random = s.seed};
+    bool fine = tern_set_default_device(s.device) == TERN_OK;
+    if (fine) {
+        print_devices();
+        tern_manual_seed(s.seed);
+        r.gpt = gpt_new(&s.model);
+        r.criterion = tern_nn_cross_entropy_loss(NULL);
+        fine = r.gpt && gpt_init(r.gpt) == TERN_OK;
+    }
+    if (fine) {
+        r.optimizer = tern_optim_adamw(r.gpt, s.lr, NULL);
+        r.x = calloc((size_t)s.batch * (size_t)s.model.context, sizeof *r.x);
+        r.y = calloc((size_t)s.batch * (size_t)s.model.context, sizeof *r.y);
+        printf("model: %lld parameters\n", (long long)tern_nn_numel(r.gpt));
+        fine = r.x && r.y && run(&r);
+    }
+    if (tern_last_status() != TERN_OK)
+        fprintf(stderr, "char_gpt: %s\n", tern_last_error());
+    free(r.x);
+    free(r.y);
+    tern_optim_free(r.optimizer);
+    tern_nn_free(r.criterion);
+    tern_nn_free(r.gpt);
+    text_free(&t);
+    return fine ? 0 : 1;
+}
