@@ -26,7 +26,9 @@ set(TERN_SOURCES
   src/ops/create.c
   src/ops/elementwise.c
   src/ops/expression.c
-  src/ops/hooks_tmp.c
+  src/ops/fold.c
+  src/ops/peak.c
+  src/ops/reduce.c
   src/ops/walk.c
   src/ops/where.c
   src/nn/layers/container.c
@@ -41,4 +43,5 @@ set(TERN_SOURCES
 set(TERN_KERNEL_FAMILIES
   copy
   elementwise
+  reduce
 )

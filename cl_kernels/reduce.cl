@@ -1,0 +1,261 @@
+/* reduce.cl -- sums, squared deviations and extremes over the middle of (outer, n, inner).
+ *
+ * Each of the outer stretches of n is cut into `parts` of `len`, a group for each; where there are
+ * several, a second launch reduces their results. A group of the rows form (inner = 1) reads one
+ * stretch; a group of the columns form takes a tile of TERN_TILE columns down its rows, `fold` rows
+ * at a time where inner is small, and adds up the folded ones at the end. */
+
+#ifndef TERN_REDUCE_ONCE
+#define TERN_REDUCE_ONCE
+enum { TERN_TILE = 256, TERN_RUN = 1024 };
+
+INLINE idx tern_least(idx a, idx b)
+{
+    return a < b ? a : b;
+}
+
+/* Integers in the order of the numbers: flip -1 turns the order round, NaN is the largest either way.
+ * tern_unorder is the way back. */
+INLINE i32 tern_order_f32(f32 v, i32 flip)
+{
+    u32 u = f32_bits(v);
+    i32 key = (i32)(u ^ ((0u - (u >> 31)) >> 1)) ^ flip;
+    return v != v ? 0x7fffffff : key;
+}
+INLINE f32 tern_unorder_f32(i32 key, i32 flip)
+{
+    u32 u = (u32)(key ^ flip);
+    return f32_from_bits(u ^ ((0u - (u >> 31)) >> 1));
+}
+#if TERN_F64
+INLINE i64 tern_order_f64(f64 v, i32 flip)
+{
+    u64 u = f64_bits(v);
+    i64 key = (i64)(u ^ (((u64)0 - (u >> 63)) >> 1)) ^ (i64)flip;
+    return v != v ? 0x7fffffffffffffff : key;
+}
+INLINE f64 tern_unorder_f64(i64 key, i32 flip)
+{
+    u64 u = (u64)(key ^ (i64)flip);
+    return f64_from_bits(u ^ (((u64)0 - (u >> 63)) >> 1));
+}
+#endif
+#define tern_order_i32(v, flip)   ((v) ^ (flip))
+#define tern_unorder_i32(v, flip) ((v) ^ (flip))
+#define tern_order_i64(v, flip)   ((v) ^ (i64)(flip))
+#define tern_unorder_i64(v, flip) ((v) ^ (i64)(flip))
+#define KEY_f32   i32
+#define KEY_f64   i64
+#define KEY_i32   i32
+#define KEY_i64   i64
+#define LEAST_i32 (-2147483647 - 1)
+#define LEAST_i64 (-9223372036854775807 - 1)
+#define KEY       TERN_CAT(KEY, REAL)
+#define LEAST     TERN_CAT(LEAST, KEY)
+
+#define ST_f32_(p, i, v) ((p)[i] = (v))
+#define ST_i64_(p, i, v) ((p)[i] = (i64)(v))
+
+/* Sum of TERM, an expression in the element x and the row's (column's) shift. */
+#define SUM_ROWS(NAME, OUT_T, STORE, IN_T, LOAD, SHIFT, TERM)                                      \
+    KERNEL8(K(NAME), (OUT, OUT_T, ys), (IN, IN_T, xs), (IN, ACC, shifts), (ARG, i64, outer),       \
+            (ARG, i64, n), (ARG, i64, parts), (ARG, i64, len), (ARG, REAL, divisor))               \
+    {                                                                                              \
+        BASE(ys);                                                                                  \
+        BASE(xs);                                                                                  \
+        BASE(shifts);                                                                              \
+        LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                        \
+        GROUPS(g, outer *parts)                                                                    \
+        {                                                                                          \
+            idx o = g / (idx)parts, first = (g - o * (idx)parts) * (idx)len;                       \
+            idx count = tern_least((idx)len, (idx)n - first), at = o * (idx)n + first;             \
+            ACC s = 0, shift = SHIFT(shifts, o);                                                   \
+            for (idx b = 0; b < count; b += TERN_RUN) {                                            \
+                idx run = tern_least(TERN_RUN, count - b);                                         \
+                ACC t = 0;                                                                         \
+                SIMD_SUM(t) LANES(j, run)                                                          \
+                {                                                                                  \
+                    ACC x = LOAD(xs, at + b + j);                                                  \
+                    t += (TERM);                                                                   \
+                }                                                                                  \
+                s += t;                                                                            \
+            }                                                                                      \
+            s = GROUP_SUM(s, scratch);                                                             \
+            if (LID == 0)                                                                          \
+                STORE(ys, g, DIVIDE(s, divisor));                                                  \
+        }                                                                                          \
+    }
+
+#define SUM_COLUMNS(NAME, OUT_T, STORE, IN_T, LOAD, SHIFT, TERM)                                   \
+    KERNEL10(K(NAME), (OUT, OUT_T, ys), (IN, IN_T, xs), (IN, ACC, shifts), (ARG, i64, outer),      \
+             (ARG, i64, n), (ARG, i64, parts), (ARG, i64, len), (ARG, REAL, divisor),              \
+             (ARG, i64, inner), (ARG, i64, fold))                                                  \
+    {                                                                                              \
+        BASE(ys);                                                                                  \
+        BASE(xs);                                                                                  \
+        BASE(shifts);                                                                              \
+        LOCAL_ARRAY(ACC, sums, TERN_TILE);                                                         \
+        LOCAL_ARRAY(ACC, moved, TERN_TILE);                                                        \
+        idx wide = (idx)(inner * fold), tiles = (wide + TERN_TILE - 1) / TERN_TILE;                \
+        GROUPS(g, (idx)(outer * parts) * tiles)                                                    \
+        {                                                                                          \
+            idx part = g / tiles, left = (g - part * tiles) * TERN_TILE;                           \
+            idx o = part / (idx)parts, first = (part - o * (idx)parts) * (idx)len;                 \
+            idx count = tern_least((idx)len, (idx)n - first);                                      \
+            idx width = tern_least(TERN_TILE, wide - left), columns = tern_least(width, (idx)inner); \
+            idx at = (o * (idx)n + first) * (idx)inner + left, over = o * (idx)inner + left;       \
+            SIMD LANES(j, width)                                                                   \
+            {                                                                                      \
+                sums[j] = 0;                                                                       \
+                moved[j] = SHIFT(shifts, over + j % columns);                                      \
+            }                                                                                      \
+            for (idx k = 0; k < count; k += (idx)fold) {                                           \
+                idx now = fold == 1 ? width : tern_least(width, (count - k) * (idx)inner);         \
+                SIMD LANES(j, now)                                                                 \
+                {                                                                                  \
+                    ACC x = LOAD(xs, at + j), shift = moved[j];                                        \
+                    sums[j] += (TERM);                                                             \
+                }                                                                                  \
+                at += wide;                                                                        \
+            }                                                                                      \
+            BARRIER();                                                                             \
+            LANES(c, columns)                                                                      \
+            {                                                                                      \
+                ACC s = 0;                                                                         \
+                for (idx j = c; j < width; j += (idx)inner)                                        \
+                    s += sums[j];                                                                  \
+                STORE(ys, part * (idx)inner + left + c, DIVIDE(s, divisor));                       \
+            }                                                                                      \
+            BARRIER();                                                                             \
+        }                                                                                          \
+    }
+#define NO_SHIFT_(p, i) 0
+#define SHIFT_(p, i)    ((p)[i])
+#endif
+
+#undef DIVIDE
+#if IS_FLOAT
+#define DIVIDE(s, by) ((s) / (by))
+#else
+#define DIVIDE(s, by) (s)
+#endif
+
+#if IS_HALF /* parts are kept in f32 */
+SUM_ROWS(sum_rows, STO, ST, STO, LD, NO_SHIFT_, x)
+SUM_ROWS(sum_rows_part, f32, ST_f32_, STO, LD, NO_SHIFT_, x)
+SUM_ROWS(sum_rows_merge, STO, ST, f32, LD_f32, NO_SHIFT_, x)
+SUM_COLUMNS(sum_columns, STO, ST, STO, LD, NO_SHIFT_, x)
+SUM_COLUMNS(sum_columns_part, f32, ST_f32_, STO, LD, NO_SHIFT_, x)
+SUM_COLUMNS(sum_columns_merge, STO, ST, f32, LD_f32, NO_SHIFT_, x)
+#elif IS_FLOAT
+SUM_ROWS(sum_rows, STO, ST, STO, LD, NO_SHIFT_, x)
+SUM_COLUMNS(sum_columns, STO, ST, STO, LD, NO_SHIFT_, x)
+SUM_ROWS(deviation_rows, STO, ST, STO, LD, SHIFT_, (x - shift) * (x - shift))
+SUM_COLUMNS(deviation_columns, STO, ST, STO, LD, SHIFT_, (x - shift) * (x - shift))
+#else
+SUM_ROWS(sum_rows, i64, ST_i64_, STO, LD, NO_SHIFT_, x)
+SUM_COLUMNS(sum_columns, i64, ST_i64_, STO, LD, NO_SHIFT_, x)
+#endif
+
+/* The largest (flip 0) or smallest (flip -1) and the first place of it. what: 1 wants the values, 2
+ * the places, 4 says that xs are values found before, whose places are in from. */
+KERNEL10(K(peak_rows), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (IN, i64, from),
+         (ARG, i64, outer), (ARG, i64, n), (ARG, i64, parts), (ARG, i64, len), (ARG, i32, flip),
+         (ARG, i32, what))
+{
+    BASE(ys);
+    BASE(places);
+    BASE(xs);
+    BASE(from);
+    LOCAL_ARRAY(KEY, keys, TERN_WG);
+    LOCAL_ARRAY(i64, found, TERN_WG);
+    GROUPS(g, outer *parts)
+    {
+        idx o = g / (idx)parts, first = (g - o * (idx)parts) * (idx)len;
+        idx count = tern_least((idx)len, (idx)n - first), at = o * (idx)n + first, block = 0;
+        KEY mine = LEAST;
+        for (idx b = 0; b < count; b += TERN_RUN) {
+            idx run = tern_least(TERN_RUN, count - b);
+            KEY best = LEAST;
+            SIMD_MAX(best) LANES(j, run)
+            {
+                KEY key = FN(tern_order)(LD(xs, at + b + j), flip);
+                best = best > key ? best : key;
+            }
+            block = best > mine ? b : block;
+            mine = best > mine ? best : mine;
+        }
+        KEY best = TERN_CAT(group_max, KEY)(mine, keys);
+        i64 place = count;
+        if (mine == best && (what & 2) != 0) {
+            LANES(j, tern_least(TERN_RUN, count - block))
+            {
+                if (FN(tern_order)(LD(xs, at + block + j), flip) == best) {
+                    place = block + j;
+                    break;
+                }
+            }
+        }
+        place = group_min_i64(place, found);
+        if (LID == 0 && (what & 1) != 0)
+            ST(ys, g, FN(tern_unorder)(best, flip));
+        if (LID == 0 && (what & 2) != 0)
+            places[g] = (what & 4) != 0 ? from[at + (idx)place] : (i64)first + place;
+    }
+}
+
+KERNEL12(K(peak_columns), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (IN, i64, from),
+         (ARG, i64, outer), (ARG, i64, n), (ARG, i64, parts), (ARG, i64, len), (ARG, i32, flip),
+         (ARG, i32, what), (ARG, i64, inner), (ARG, i64, fold))
+{
+    BASE(ys);
+    BASE(places);
+    BASE(xs);
+    BASE(from);
+    LOCAL_ARRAY(KEY, best, TERN_TILE);
+    LOCAL_ARRAY(i32, row, TERN_TILE);
+    idx wide = (idx)(inner * fold), tiles = (wide + TERN_TILE - 1) / TERN_TILE;
+    GROUPS(g, (idx)(outer * parts) * tiles)
+    {
+        idx part = g / tiles, left = (g - part * tiles) * TERN_TILE;
+        idx o = part / (idx)parts, first = (part - o * (idx)parts) * (idx)len;
+        idx count = tern_least((idx)len, (idx)n - first);
+        idx width = tern_least(TERN_TILE, wide - left), columns = tern_least(width, (idx)inner);
+        idx at = (o * (idx)n + first) * (idx)inner + left;
+        SIMD LANES(j, width)
+        {
+            best[j] = LEAST;
+            row[j] = 0;
+        }
+        for (idx k = 0; k < count; k += (idx)fold) {
+            idx now = fold == 1 ? width : tern_least(width, (count - k) * (idx)inner);
+            SIMD LANES(j, now)
+            {
+                KEY key = FN(tern_order)(LD(xs, at + j), flip), old = best[j];
+                row[j] = key > old ? (i32)k : row[j];
+                best[j] = key > old ? key : old;
+            }
+            at += wide;
+        }
+        BARRIER();
+        LANES(c, columns)
+        {
+            KEY top = best[c];
+            i32 place = row[c], below = 1;
+            for (idx j = c + (idx)inner; j < width; j += (idx)inner) {
+                i32 here = row[j] + below;
+                place = best[j] > top || (best[j] == top && here < place) ? here : place;
+                top = best[j] > top ? best[j] : top;
+                below++;
+            }
+            idx to = part * (idx)inner + left + c;
+            if ((what & 1) != 0)
+                ST(ys, to, FN(tern_unorder)(top, flip));
+            if ((what & 2) != 0)
+                places[to] = (what & 4) == 0
+                                 ? (i64)first + place
+                                 : from[(o * (idx)n + first + place) * (idx)inner + left + c];
+        }
+        BARRIER();
+    }
+}
