@@ -15,10 +15,10 @@ INLINE idx tern_least(idx a, idx b)
 }
 
 /* Integers in the order of the numbers: flip -1 turns the order round, NaN is the largest either way.
- * tern_unorder is the way back. */
+ * zeros are equal. tern_unorder is the way back. */
 INLINE i32 tern_order_f32(f32 v, i32 flip)
 {
-    u32 u = f32_bits(v);
+    u32 u = f32_bits(v + 0.0f);
     i32 key = (i32)(u ^ ((0u - (u >> 31)) >> 1)) ^ flip;
     return v != v ? 0x7fffffff : key;
 }
@@ -30,7 +30,7 @@ INLINE f32 tern_unorder_f32(i32 key, i32 flip)
 #if TERN_F64
 INLINE i64 tern_order_f64(f64 v, i32 flip)
 {
-    u64 u = f64_bits(v);
+    u64 u = f64_bits(v + 0.0);
     i64 key = (i64)(u ^ (((u64)0 - (u >> 63)) >> 1)) ^ (i64)flip;
     return v != v ? 0x7fffffffffffffff : key;
 }

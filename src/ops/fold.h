@@ -19,7 +19,8 @@ typedef struct tern_fold {
     tern_tensor *copy;  /* x, where it had to be copied; released by tern_fold_end */
 } tern_fold;
 
-/* The masked dims of x as the middle. In the results outer and inner are the other dims in order. */
+/* The masked dims of x as the middle. In the results outer and inner are the other dims in order.
+ */
 tern_status tern_fold_begin(tern_fold *fold, tern_tensor *x, uint32_t mask);
 void tern_fold_end(tern_fold *fold);
 /* What is left to reduce after a launch over fold, whose results are in partial. */

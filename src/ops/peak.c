@@ -18,7 +18,8 @@ typedef struct peak_attributes {
     bool whole; /* no dim was named */
 } peak_attributes;
 
-/* ---- forward ---------------------------------------------------------------------------------------------- */
+/* ---- forward
+ * ---------------------------------------------------------------------------------------------- */
 
 static tern_status refuse_empty(const tern_call *call, const peak_attributes *at)
 {
@@ -45,7 +46,8 @@ static tern_status peak_infer(tern_call *call)
     TERN_TRY(refuse_empty(call, at));
     call->n_out = 0;
     if (kind->values)
-        call->result[call->n_out++] = (tern_result){.dtype = call->in[0]->dtype, .shape = at->shape};
+        call->result[call->n_out++] =
+            (tern_result){.dtype = call->in[0]->dtype, .shape = at->shape};
     if (kind->places)
         call->result[call->n_out++] = (tern_result){.dtype = TERN_I64, .shape = at->shape};
     return TERN_OK;
@@ -54,21 +56,17 @@ static tern_status peak_infer(tern_call *call)
 static tern_status launch_peak(const peak_kind *kind, const tern_fold *f, const tern_tensor *values,
                                const tern_tensor *places, const tern_tensor *from)
 {
-    static const tern_kernel_ref rows = {"reduce", "peak_rows"}, columns = {"reduce", "peak_columns"};
-    int32_t what = (values ? WANT_VALUES : 0) | (places ? WANT_PLACES : 0) | (from ? FROM_PLACES : 0);
+    static const tern_kernel_ref rows = {"reduce", "peak_rows"},
+                                 columns = {"reduce", "peak_columns"};
+    int32_t what =
+        (values ? WANT_VALUES : 0) | (places ? WANT_PLACES : 0) | (from ? FROM_PLACES : 0);
     const tern_tensor *any = values ? values : places; /* stands in for what is not there */
-    tern_arg args[] = {tern_arg_tensor(any),
-                       tern_arg_tensor(places ? places : any),
-                       tern_arg_tensor(f->x),
-                       tern_arg_tensor(from ? from : any),
-                       tern_arg_i64(f->outer),
-                       tern_arg_i64(f->n),
-                       tern_arg_i64(f->parts),
-                       tern_arg_i64(f->len),
-                       tern_arg_i32(kind->flip),
-                       tern_arg_i32(what),
-                       tern_arg_i64(f->inner),
-                       tern_arg_i64(f->folded)};
+    tern_arg args[] = {tern_arg_tensor(any),     tern_arg_tensor(places ? places : any),
+                       tern_arg_tensor(f->x),    tern_arg_tensor(from ? from : any),
+                       tern_arg_i64(f->outer),   tern_arg_i64(f->n),
+                       tern_arg_i64(f->parts),   tern_arg_i64(f->len),
+                       tern_arg_i32(kind->flip), tern_arg_i32(what),
+                       tern_arg_i64(f->inner),   tern_arg_i64(f->folded)};
     int64_t work = f->outer * f->n * f->inner / f->groups + 64;
     return tern_launch(any->storage->place, f->inner == 1 ? &rows : &columns, f->x->dtype,
                        tern_groups(f->groups, work), args, f->inner == 1 ? 10 : 12);
@@ -84,8 +82,8 @@ static tern_status peak_fold(const peak_kind *kind, tern_fold *f, tern_tensor *v
     tern_tensor *part = tern_tensor_new(&shape, f->x->dtype, place, "tern_max"), *from = NULL;
     if (places)
         from = tern_tensor_new(&shape, TERN_I64, place, "tern_max");
-    tern_status status = part && (from || !places) ? launch_peak(kind, f, part, from, NULL)
-                                                   : tern_last_status();
+    tern_status status =
+        part && (from || !places) ? launch_peak(kind, f, part, from, NULL) : tern_last_status();
     if (status == TERN_OK) {
         tern_fold rest = tern_fold_rest(f, part);
         status = launch_peak(kind, &rest, values, places, from);
@@ -109,7 +107,8 @@ static tern_status peak_forward(tern_call *call)
     return status;
 }
 
-/* ---- backward ---------------------------------------------------------------------------------------------- */
+/* ---- backward
+ * ---------------------------------------------------------------------------------------------- */
 
 /* Evenly to all that equal the result, NaN being equal to NaN. */
 static tern_status ties_backward(tern_gradient *g)
@@ -117,7 +116,8 @@ static tern_status ties_backward(tern_gradient *g)
     const peak_attributes *at = g->attributes;
     tern_tensor *x = g->in[0];
     tern_tensor *y = tern_spread(g->out[0], &g->in_shape[0], at->mask);
-    tern_tensor *tie = tern_logical_or(tern_eq(x, y), tern_logical_and(tern_isnan(x), tern_isnan(y)));
+    tern_tensor *tie =
+        tern_logical_or(tern_eq(x, y), tern_logical_and(tern_isnan(x), tern_isnan(y)));
     tern_tensor *count = tie ? tern_sum_masked(tie, at->mask, &at->shape) : NULL;
     tern_tensor *share = tern_div(g->dout[0], tern_to_dtype(count, g->dout[0]->dtype));
     share = share ? tern_spread(share, &g->in_shape[0], at->mask) : NULL;
@@ -145,7 +145,8 @@ static tern_status place_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-/* ---- public functions ---------------------------------------------------------------------------------------- */
+/* ---- public functions
+ * ---------------------------------------------------------------------------------------- */
 
 #define TIES_OP(NAME, KIND)                                                                        \
     static const tern_op NAME##_op = {.name = #NAME,                                               \
@@ -241,7 +242,8 @@ ALONG_DIM(argmin)
 VALUES_INDICES(max)
 VALUES_INDICES(min)
 
-/* ---- all and any: the smallest and the largest of x != 0 ------------------------------------------------------- */
+/* ---- all and any: the smallest and the largest of x != 0
+ * ------------------------------------------------------- */
 
 static tern_tensor *truth(const tern_op *op, tern_tensor *x, tern_shape dims, bool keepdim,
                           const char *function)

@@ -3,25 +3,29 @@
 #include <math.h>
 #include <tern/ops.h>
 
-/* ---- launches -------------------------------------------------------------------------------------------- */
+/* ---- launches
+ * -------------------------------------------------------------------------------------------- */
 
-/* One sum: rows and columns kernels for elements in, for parts of them, and for results of parts. */
+/* One sum: rows and columns kernels for elements in, for parts of them, and for results of parts.
+ */
 typedef struct sum_kernels {
     tern_kernel_ref rows, columns;
 } sum_kernels;
 static const sum_kernels sum_whole = {{"reduce", "sum_rows"}, {"reduce", "sum_columns"}};
 static const sum_kernels sum_part = {{"reduce", "sum_rows_part"}, {"reduce", "sum_columns_part"}};
-static const sum_kernels sum_merge = {{"reduce", "sum_rows_merge"}, {"reduce", "sum_columns_merge"}};
-static const sum_kernels deviations = {{"reduce", "deviation_rows"}, {"reduce", "deviation_columns"}};
+static const sum_kernels sum_merge = {{"reduce", "sum_rows_merge"},
+                                      {"reduce", "sum_columns_merge"}};
+static const sum_kernels deviations = {{"reduce", "deviation_rows"},
+                                       {"reduce", "deviation_columns"}};
 
 static tern_status launch_sum(const sum_kernels *kernels, tern_dtype dtype, const tern_fold *f,
                               const tern_tensor *out, const tern_tensor *shift, double divisor)
 {
-    tern_arg args[] = {tern_arg_tensor(out),         tern_arg_tensor(f->x),
-                       tern_arg_tensor(shift),       tern_arg_i64(f->outer),
-                       tern_arg_i64(f->n),           tern_arg_i64(f->parts),
-                       tern_arg_i64(f->len),         tern_arg_real(dtype, divisor),
-                       tern_arg_i64(f->inner),       tern_arg_i64(f->folded)};
+    tern_arg args[] = {tern_arg_tensor(out),   tern_arg_tensor(f->x),
+                       tern_arg_tensor(shift), tern_arg_i64(f->outer),
+                       tern_arg_i64(f->n),     tern_arg_i64(f->parts),
+                       tern_arg_i64(f->len),   tern_arg_real(dtype, divisor),
+                       tern_arg_i64(f->inner), tern_arg_i64(f->folded)};
     bool rows = f->inner == 1;
     int64_t work = f->outer * f->n * f->inner / f->groups + 64;
     return tern_launch(out->storage->place, rows ? &kernels->rows : &kernels->columns, dtype,
@@ -56,7 +60,8 @@ static tern_status sum_fold(const sum_kernels *first, tern_fold *f, tern_tensor 
     return status;
 }
 
-/* ---- sum and mean -------------------------------------------------------------------------------------- */
+/* ---- sum and mean
+ * -------------------------------------------------------------------------------------- */
 
 typedef struct sum_attributes {
     tern_shape shape; /* of the result */
@@ -174,7 +179,8 @@ tern_tensor *tern_mean_dim(tern_tensor *x, tern_shape dims, bool keepdim)
     return reduce(&mean_op, x, &dims, keepdim, "tern_mean_dim");
 }
 
-/* ---- sum to a shape -------------------------------------------------------------------------------------- */
+/* ---- sum to a shape
+ * -------------------------------------------------------------------------------------- */
 
 /* The dims of from that were added or widened when to was broadcast to it; false if it was not. */
 static bool broadcast_mask(const tern_shape *from, const tern_shape *to, uint32_t *mask)
@@ -197,7 +203,8 @@ tern_tensor *tern_hook_sum_to(tern_tensor *x, const tern_shape *shape)
     if (tern_shape_equal(&own, shape))
         return x;
     if (!broadcast_mask(&own, shape, &mask))
-        return tern_fail_null(TERN_ERR_SHAPE, "tern_sum_to_size: size {%s} is not expandable to size {%s}.",
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_sum_to_size: size {%s} is not expandable to size {%s}.",
                               TERN_SHAPE_TEXT(shape), TERN_SHAPE_TEXT(&own));
     return tern_sum_masked(x, mask, shape);
 }
@@ -213,7 +220,8 @@ tern_tensor *tern_sum_to_size(tern_tensor *x, tern_shape shape)
     return tern_hook_sum_to(x, &shape);
 }
 
-/* ---- variance and standard deviation: the mean first, then the squared deviations from it ----------------- */
+/* ---- variance and standard deviation: the mean first, then the squared deviations from it
+ * ----------------- */
 
 typedef struct var_attributes {
     tern_shape shape;
@@ -322,7 +330,7 @@ static const tern_op std_op = {.name = "std",
                                .backward = var_backward};
 
 static tern_tensor *variance(const tern_op *op, tern_tensor *x, const tern_shape *dims,
-                              int64_t correction, bool keepdim, const char *function)
+                             int64_t correction, bool keepdim, const char *function)
 {
     var_attributes at = {.correction = correction};
     if (!x) {
