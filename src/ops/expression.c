@@ -136,7 +136,9 @@ static value call(reader *r, const char *name, size_t length)
         return args[0];
     const tern_row *row = tern_row_find(name, length);
     tern_tensor *other = args[0].tensor ? args[0].tensor : args[1].tensor;
-    if (args[0].failed || args[1].failed || !row || !other) {
+    if (!other) /* two numbers: in the type of what comes in */
+        other = r->variables[0].tensor;
+    if (args[0].failed || args[1].failed || !row) {
         tern_fail(TERN_ERR_UNSUPPORTED, "tern_backward: cannot differentiate %.*s", (int)length, name);
         return tensor(NULL);
     }

@@ -223,9 +223,14 @@ static tern_status run_in_place(tern_call *call, tern_tensor **cast, size_t attr
     TERN_TRY(call->op->infer(call));
     TERN_TRY(fits_target(call, target));
     TERN_TRY(tern_check_in_place(call->op, target, call->in, call->n_in));
-    TERN_TRY(write_target(call, target));
-    tern_bump_version(target);
-    return tern_record_in_place(call, call->in, attribute_bytes);
+    tern_write write;
+    call->out[0] = target;
+    TERN_TRY(tern_prepare_write(&write, call, call->in, attribute_bytes));
+    tern_status status = write_target(call, target);
+    if (status == TERN_OK)
+        tern_bump_version(target);
+    tern_status finished = tern_finish_write(&write, target, status == TERN_OK);
+    return status == TERN_OK ? finished : status;
 }
 
 tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int n,

@@ -252,19 +252,15 @@ static tern_node *call_node(const tern_call *call, tern_tensor *const *in, size_
     return node;
 }
 
-static tern_status write_through(const tern_call *call, tern_tensor *const *in,
-                                 size_t attribute_bytes)
+/* The node of a write through a view of base: it has the edges, inner the operation. */
+static tern_node *slices_node(const tern_call *call, tern_tensor *const *in, tern_node *inner,
+                              tern_tensor *base)
 {
-    tern_tensor *x = call->out[0], *base = x->history->base;
-    geometry g = geometry_in(x, base);
-    tern_node *inner = call_node(call, in, attribute_bytes);
-    tern_node *node = inner ? tern_node_new(&copy_slices_op, call->place, call->n_in, 1, &g,
-                                            sizeof g)
-                            : NULL;
-    if (!node) {
-        tern_node_release(inner);
-        return TERN_ERR_MEMORY;
-    }
+    geometry g = geometry_in(call->out[0], base);
+    tern_node *node =
+        tern_node_new(&copy_slices_op, call->place, call->n_in, 1, &g, sizeof g);
+    if (!node)
+        return NULL;
     node->inner = inner;
     for (int i = 0; i < call->n_in; i++) {
         tern_tensor *input = i == 0 ? base : in[i];
@@ -277,38 +273,93 @@ static tern_status write_through(const tern_call *call, tern_tensor *const *in,
     }
     node->output[0] = (tern_node_output){
         .shape = tern_shape_of(base), .dtype = base->dtype, .differentiable = true};
-    tern_status status = tern_node_attach(node, 0, base);
-    tern_node_release(node);
-    base->history->writes++;
-    x->requires_grad = true;
-    return status == TERN_OK ? tern_refresh_view(x) : status;
+    return node;
 }
 
-tern_status tern_record_in_place(const tern_call *call, tern_tensor *const *in,
-                                 size_t attribute_bytes)
+static bool saves_input(const tern_call *call, const tern_tensor *x)
+{
+    uint32_t saves = call->op->choose_saves ? call->op->choose_saves(call) : call->op->saves;
+    for (int i = 0; i < call->n_in; i++)
+        if (call->in[i] == x && saves & TERN_SAVE_IN(i))
+            return true;
+    return false;
+}
+
+/* x as it is before the write: with x itself the node would hold its own output. Its elements are
+ * copied where backward needs them. */
+static tern_tensor *value_before(const tern_call *call, tern_tensor *x)
+{
+    tern_tensor *old;
+    if (saves_input(call, x)) {
+        tern_shape shape = tern_shape_of(x);
+        old = tern_tensor_new(&shape, x->dtype, x->storage->place, call->op->name);
+        if (old && x->numel && tern_hook_copy(old, x) != TERN_OK) {
+            tern_release(old);
+            return NULL;
+        }
+    } else {
+        old = tern_tensor_detached(x);
+    }
+    if (!old)
+        return NULL;
+    old->requires_grad = x->requires_grad;
+    if (x->history && x->history->node &&
+        tern_node_attach(x->history->node, x->history->output, old) != TERN_OK) {
+        tern_release(old);
+        return NULL;
+    }
+    return old;
+}
+
+tern_status tern_prepare_write(tern_write *write, const tern_call *call, tern_tensor *const *in,
+                               size_t attribute_bytes)
 {
     tern_tensor *x = call->out[0];
+    *write = (tern_write){.slot = -1};
     if (!tern_must_record(call->op, in, call->n_in))
         return TERN_OK;
-    /* Input 0 as it was: with x itself the node would hold its own output. */
-    tern_tensor *old = tern_tensor_detached(x);
+    tern_history *history = tern_history_of(x);
+    tern_tensor *old = history ? value_before(call, x) : NULL;
     if (!old)
-        return TERN_ERR_MEMORY;
-    tern_status status = TERN_OK;
-    if (x->history && x->history->node)
-        status = tern_node_attach(x->history->node, x->history->output, old);
+        return tern_last_status();
     tern_tensor *inputs[call->n_in];
     for (int i = 0; i < call->n_in; i++)
         inputs[i] = in[i] == x ? old : in[i];
-    if (status == TERN_OK && x->history && x->history->base) {
-        status = write_through(call, inputs, attribute_bytes);
-    } else if (status == TERN_OK) {
-        tern_node *node = call_node(call, inputs, attribute_bytes);
-        status = node ? tern_node_attach(node, 0, x) : TERN_ERR_MEMORY;
-        tern_node_release(node);
-        if (x->history)
-            x->history->writes++; /* views of x must look again */
-    }
+    tern_node *node = call_node(call, inputs, attribute_bytes);
     tern_release(old);
+    if (!node)
+        return TERN_ERR_MEMORY;
+    write->head = history->base ? history->base : x;
+    write->slot = node->saved[call->n_in].tensor ? call->n_in : -1;
+    if (history->base) {
+        write->inner = node;
+        node = slices_node(call, inputs, node, history->base);
+    }
+    write->node = node;
+    if (node && tern_history_of(write->head))
+        return TERN_OK;
+    if (!node)
+        tern_node_release(write->inner);
+    else
+        tern_node_release(node);
+    return TERN_ERR_MEMORY;
+}
+
+tern_status tern_finish_write(tern_write *write, tern_tensor *x, bool written)
+{
+    if (!write->node)
+        return TERN_OK;
+    tern_status status = TERN_OK;
+    if (written) {
+        tern_node *op = write->inner ? write->inner : write->node;
+        if (write->slot >= 0) /* the result is saved as it is now */
+            op->saved[write->slot].version = tern_tensor_version(x);
+        status = tern_node_attach(write->node, 0, write->head);
+        write->head->history->writes++; /* views of it must look again */
+        x->requires_grad = true;
+    }
+    tern_node_release(write->node);
+    if (written && status == TERN_OK && write->inner)
+        status = tern_refresh_view(x);
     return status;
 }

@@ -96,9 +96,19 @@ const char *tern_node_name(const tern_node *node);
 /* ---- in place through views (inplace.c) ------------------------------------------------------------ */
 /* Refuse what autograd or memory overlap forbids, before anything is written. */
 tern_status tern_check_in_place(const tern_op *op, tern_tensor *x, tern_tensor *const *in, int n);
-/* After a recorded write into x with op: give x (and its base) the new history. */
-tern_status tern_record_in_place(const tern_call *call, tern_tensor *const *recorded_in,
-                                 size_t attribute_bytes);
+/* What a write in place will leave in the graph, made before the write so that it cannot fail after. */
+typedef struct tern_write {
+    tern_node *node;   /* NULL: nothing is recorded */
+    tern_node *inner;  /* the operation itself, where node is a write through a view */
+    tern_tensor *head; /* what node will have made: x, or the tensor x is a view of */
+    int slot;          /* of the saved result, -1 for none */
+} tern_write;
+/* Before writing into call->out[0], which is one of in. An input that backward needs and the write
+ * destroys is copied. */
+tern_status tern_prepare_write(tern_write *write, const tern_call *call, tern_tensor *const *in,
+                               size_t attribute_bytes);
+/* After the write (written: give x, and its base, the new history), or instead of it. */
+tern_status tern_finish_write(tern_write *write, tern_tensor *x, bool written);
 /* x became a differentiable view of `of`, by a recorded or recordable view op. */
 tern_status tern_note_view(tern_tensor *x, tern_tensor *of, bool one_of_several);
 /* Bring x's node up to date when its base was written in place. */
