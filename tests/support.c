@@ -339,6 +339,22 @@ tern_tensor *test_uniform(const char *device, tern_dtype dtype, tern_shape shape
     return x;
 }
 
+tern_tensor *test_view(tern_tensor *x, tern_shape shape, tern_shape stride, int64_t offset)
+{
+    assert_non_null(x);
+    return tern_scoped(tern_tensor_alias(x, &shape, stride.dims, x->offset + offset));
+}
+
+tern_tensor *test_expand(tern_tensor *x, tern_shape shape)
+{
+    tern_shape stride = shape;
+    int skip = shape.ndim - tern_dim(x);
+    assert_true(skip >= 0);
+    for (int d = 0; d < shape.ndim; d++)
+        stride.dims[d] = d < skip || x->shape[d - skip] == 1 ? 0 : x->stride[d - skip];
+    return test_view(x, shape, stride, 0);
+}
+
 /* ---- golden files --------------------------------------------------------------------------------------- */
 
 struct test_golden {

@@ -76,6 +76,10 @@ tern_tensor *test_tensor(const char *device, tern_dtype dtype, tern_shape shape,
 tern_tensor *test_uniform(const char *device, tern_dtype dtype, tern_shape shape, double low,
                           double high, uint64_t seed);
 
+/* Other looks at x's storage, outside of autograd: any geometry (offset relative to x); x broadcast. */
+tern_tensor *test_view(tern_tensor *x, tern_shape shape, tern_shape stride, int64_t offset);
+tern_tensor *test_expand(tern_tensor *x, tern_shape shape);
+
 /* Kernels launched on the device so far. */
 uint64_t launches(const char *device);
 
