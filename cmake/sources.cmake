@@ -27,7 +27,9 @@ set(TERN_SOURCES
   src/ops/elementwise.c
   src/ops/expression.c
   src/ops/fold.c
+  src/ops/matmul.c
   src/ops/peak.c
+  src/ops/product.c
   src/ops/reduce.c
   src/ops/walk.c
   src/ops/where.c

@@ -1,0 +1,32 @@
+/* product.h -- one matrix product of two tensors, from which matmul, linear and attention are made.
+ */
+#ifndef TERN_OPS_PRODUCT_H
+#define TERN_OPS_PRODUCT_H
+#include "tensor/op.h"
+
+/* Dims of size 1 that a tensor is thought to have, and a result is thought not to have. */
+enum { TERN_ROW = 1, TERN_COLUMN = 2 };
+
+/* result = alpha op(x) op(y): x and y as stacks of matrices, first with the dims in `insert`, then
+ * transposed where asked. */
+typedef struct tern_product {
+    double alpha;
+    uint8_t insert[2];
+    bool transpose[2];
+    uint8_t drop; /* dims that the result has not */
+    bool sum;     /* add up all of the stack: the result is one matrix */
+} tern_product;
+
+/* Shape of the result; TERN_ERR_SHAPE and TERN_ERR_DTYPE in PyTorch's words. */
+tern_status tern_product_infer(const tern_product *p, tern_tensor *x, tern_tensor *y,
+                               tern_result *result, const char *name);
+/* result = alpha op(x) op(y) + bias, bias (columns) or NULL. */
+tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor *y,
+                             tern_tensor *bias, tern_tensor *result);
+/* The operation on its own, differentiable. */
+tern_tensor *tern_product_of(const tern_product *p, tern_tensor *x, tern_tensor *y);
+/* Gradients of result = p(x, y). */
+tern_tensor *tern_product_dx(const tern_product *p, tern_tensor *dout, tern_tensor *y);
+tern_tensor *tern_product_dy(const tern_product *p, tern_tensor *dout, tern_tensor *x, int y_ndim);
+
+#endif
