@@ -129,7 +129,7 @@
 /* zs = cs ? xs : ys, with cs of bool. */
 KERNEL5(K(where), (OUT, STO, zs), (IN, u8, cs), (IN, STO, xs), (IN, STO, ys), (ARG, tern_walk, w))
 {
-    BASE(ys);
+    BASE(zs);
     BASE(cs);
     BASE(xs);
     BASE(ys);

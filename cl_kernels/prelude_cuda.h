@@ -19,7 +19,7 @@ typedef long long idx;
 #define LOCAL
 #define INLINE static __device__ __forceinline__
 #define LOCAL_ARRAY(T, name, n) __shared__ T name[n]
-#define TERN_KERNEL extern "C" __global__ __launch_bounds__(TERN_WG)
+#define TERN_KERNEL(n) extern "C" __global__ __launch_bounds__(TERN_WG) void n
 #define PARAM_OUT(T, a) T *a
 #define PARAM_IN(T, a)  const T *a
 #define PARAM_ARG(T, a) const T a

@@ -19,9 +19,6 @@ typedef long idx;
 #endif
 #pragma OPENCL FP_CONTRACT OFF
 #define GLOBAL __global
-#define LOCAL  __local
-#define LOCAL_ARRAY(T, name, n) __local T name[n]
-#define TERN_KERNEL __kernel __attribute__((reqd_work_group_size(TERN_WG, 1, 1)))
 #define PARAM_OUT(T, a) __global T *a, const i64 a##_at
 #define PARAM_IN(T, a)  const __global T *a, const i64 a##_at
 #define PARAM_ARG(T, a) const T a
@@ -31,10 +28,25 @@ typedef long idx;
 #define f32_bits(f)      as_uint((f32)(f))
 #define f64_from_bits(u) as_double((u64)(u))
 #define f64_bits(f)      as_ulong((f64)(f))
-#define tern_sqrt_f32(x) sqrt((f32)(x))
-#define tern_sqrt_f64(x) sqrt((f64)(x))
-#define tern_fabs_f32(x) fabs((f32)(x))
-#define tern_fabs_f64(x) fabs((f64)(x))
+/* Functions, as sqrt may be a macro of the device's that math_names.h undefines. */
+static inline f32 tern_sqrt_f32(f32 x)
+{
+    return sqrt(x);
+}
+static inline f32 tern_fabs_f32(f32 x)
+{
+    return fabs(x);
+}
+#if TERN_F64
+static inline f64 tern_sqrt_f64(f64 x)
+{
+    return sqrt(x);
+}
+static inline f64 tern_fabs_f64(f64 x)
+{
+    return fabs(x);
+}
+#endif
 
 /* f16 in memory needs no cl_khr_fp16. */
 #define LD_f16(p, i)    vload_half((size_t)(i), (const __global half *)(p))

@@ -3,6 +3,10 @@
 #define INLINE static inline __attribute__((always_inline))
 #undef TERN_WG
 #define TERN_WG 1
+#define LOCAL   __private
+#define LOCAL_ARRAY(T, name, n) T name[n]
+#define TERN_ONE_ITEM __attribute__((reqd_work_group_size(1, 1, 1)))
+#define TERN_KERNEL(n) static void TERN_CAT(TERN_PICK, n)
 #define LID     0
 #define LSIZE   1
 #define BARRIER()

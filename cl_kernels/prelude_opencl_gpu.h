@@ -1,5 +1,8 @@
 /* prelude_opencl_gpu.h -- loop forms for OpenCL GPUs: grid-stride loops, work-groups of TERN_WG. */
 #define INLINE static inline
+#define LOCAL  __local
+#define LOCAL_ARRAY(T, name, n) __local T name[n]
+#define TERN_KERNEL(n) __kernel __attribute__((reqd_work_group_size(TERN_WG, 1, 1))) void n
 #define LID    ((i32)get_local_id(0))
 #define LSIZE  TERN_WG
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)

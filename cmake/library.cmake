@@ -55,11 +55,23 @@ foreach(isa IN LISTS TERN_CPU_ISAS)
   endforeach()
 endforeach()
 
-add_library(tern_objects OBJECT ${TERN_SOURCES})
+# Their text, for devices that compile it at run time.
+file(GLOB TERN_EMBEDDED CONFIGURE_DEPENDS cl_kernels/*.cl cl_kernels/*.h cl_kernels/*.def)
+list(FILTER TERN_EMBEDDED EXCLUDE REGEX "_host\\.h$")
+list(JOIN TERN_EMBEDDED "," TERN_EMBEDDED_INPUTS)
+add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/embedded.c
+  COMMAND ${CMAKE_COMMAND} -DINPUTS=${TERN_EMBEDDED_INPUTS} -DOUTPUT=${PROJECT_BINARY_DIR}/embedded.c
+          -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+  DEPENDS ${TERN_EMBEDDED} cmake/embed.cmake VERBATIM)
+
+add_library(tern_objects OBJECT ${TERN_SOURCES} ${PROJECT_BINARY_DIR}/embedded.c)
 target_include_directories(tern_objects PUBLIC
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/cl_kernels)
 target_compile_definitions(tern_objects PRIVATE ${TERN_ISA_DEFINITIONS}
   $<$<BOOL:${TERN_OPENCL}>:TERN_WITH_OPENCL> $<$<BOOL:${dnnl_FOUND}>:TERN_WITH_ONEDNN>)
+if(TERN_OPENCL)
+  target_include_directories(tern_objects PRIVATE ${TERN_OPENCL_INCLUDE})
+endif()
 set_target_properties(tern_objects PROPERTIES POSITION_INDEPENDENT_CODE ON
                       C_VISIBILITY_PRESET hidden)
 target_link_libraries(tern_objects PRIVATE tern_flags Threads::Threads

@@ -5,11 +5,13 @@ set(TERN_SOURCES
   src/base/memory.c
   src/base/parallel.c
   src/base/text.c
+  src/device/cache.c
   src/device/device.c
   src/device/launch.c
   src/device/memory.c
   src/device/registry.c
   src/device/select.c
+  src/device/sources.c
   src/device/cpu/cpu.c
   src/device/cpu/gemm.c
   src/tensor/apply.c
@@ -22,6 +24,7 @@ set(TERN_SOURCES
   src/tensor/shape.c
   src/tensor/storage.c
   src/tensor/tape.c
+  src/tensor/user_kernel.c
   src/ops/copy.c
   src/ops/create.c
   src/ops/elementwise.c
@@ -40,6 +43,21 @@ set(TERN_SOURCES
   src/nn/state.c
   src/nn/tree.c
 )
+
+if(TERN_OPENCL)
+  list(APPEND TERN_SOURCES
+    src/device/opencl/api.c
+    src/device/opencl/backend.c
+    src/device/opencl/enumerate.c
+    src/device/opencl/gemm.c
+    src/device/opencl/launch.c
+    src/device/opencl/mask.c
+    src/device/opencl/memory.c
+    src/device/opencl/programs.c
+    src/device/opencl/user.c
+    src/device/opencl/vendors.c
+  )
+endif()
 
 # Kernels: cl_kernels/<family>.cl each, compiled for the host and embedded for other devices.
 set(TERN_KERNEL_FAMILIES

@@ -22,7 +22,8 @@ typedef struct tern_buffer {
     size_t bytes;
 } tern_buffer;
 
-/* One argument of a kernel: elements of a buffer, or a value. */
+/* One argument of a kernel: elements of a buffer, or a value. In user_launch by_reference without
+ * data is local memory of `bytes`. */
 typedef struct tern_arg {
     const tern_buffer *buffer; /* NULL: a value */
     int64_t at;                /* first element */

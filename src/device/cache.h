@@ -1,0 +1,21 @@
+/* cache.h -- compiled programs on disk, for every backend that compiles at run time. */
+#ifndef TERN_DEVICE_CACHE_H
+#define TERN_DEVICE_CACHE_H
+#include "base/text.h"
+
+/* What a program was made from: text, options, device, driver version, ... */
+typedef struct tern_cache_key {
+    uint64_t hash[2];
+} tern_cache_key;
+
+tern_cache_key tern_cache_key_start(const char *kind);
+void tern_cache_key_add(tern_cache_key *key, const char *text);
+
+/* The stored bytes (free with tern_free), or NULL when there are none that can be trusted. Neither
+ * function records an error: whatever goes wrong, the program is built from source. */
+void *tern_cache_load(const tern_cache_key *key, size_t *bytes);
+void tern_cache_store(const tern_cache_key *key, const void *data, size_t bytes);
+/* Remove an entry that the driver refused. */
+void tern_cache_remove(const tern_cache_key *key);
+
+#endif

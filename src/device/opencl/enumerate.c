@@ -1,0 +1,266 @@
+/* enumerate.c -- every device of every platform, in one list; nothing found is an ordinary state
+ * that the notes explain. */
+#include "device/opencl/opencl.h"
+#include <CL/cl_ext.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_PLATFORMS = 32, MAX_DEVICES = 256 };
+
+typedef struct entry {
+    cl_platform_id platform;
+    cl_device_id device;
+} entry;
+
+typedef struct list {
+    entry of[MAX_DEVICES];
+    int n;
+} list;
+
+static void note(tern_text *notes, const char *text)
+{
+    tern_text_add(notes, "%s%s", notes->length ? "; " : "", text);
+}
+
+/* ---- questions ------------------------------------------------------------------------------------ */
+
+/* A text that lives as long as the process; "" where the driver gives none, NULL without memory. */
+static const char *device_text(cl_device_id device, cl_device_info what)
+{
+    char buffer[512] = "";
+    if (CL(GetDeviceInfo(device, what, sizeof buffer - 1, buffer, NULL)) != CL_SUCCESS)
+        buffer[0] = '\0';
+    size_t n = strlen(buffer);
+    while (n > 0 && buffer[n - 1] == ' ')
+        buffer[--n] = '\0';
+    return tern_copy_text(buffer + strspn(buffer, " "));
+}
+
+static const char *platform_text(cl_platform_id platform, cl_platform_info what)
+{
+    char buffer[512] = "";
+    if (CL(GetPlatformInfo(platform, what, sizeof buffer - 1, buffer, NULL)) != CL_SUCCESS)
+        buffer[0] = '\0';
+    return tern_copy_text(buffer);
+}
+
+static uint64_t device_number(cl_device_id device, cl_device_info what, size_t bytes)
+{
+    union {
+        uint64_t large;
+        uint32_t small;
+    } value = {0};
+    if (CL(GetDeviceInfo(device, what, bytes, &value, NULL)) != CL_SUCCESS)
+        return 0;
+    return bytes == sizeof value.small ? value.small : value.large;
+}
+
+static bool has_extension(cl_device_id device, const char *name)
+{
+    char all[8192] = "";
+    if (CL(GetDeviceInfo(device, CL_DEVICE_EXTENSIONS, sizeof all - 1, all, NULL)) != CL_SUCCESS)
+        return false;
+    size_t n = strlen(name);
+    for (const char *p = all; (p = strstr(p, name)); p += n)
+        if ((p == all || p[-1] == ' ') && (p[n] == ' ' || p[n] == '\0'))
+            return true;
+    return false;
+}
+
+/* Whether two entries are one piece of hardware seen through two platforms: equal UUID or PCI id.
+ * Devices of one platform never are (two PoCL devices look alike). */
+static bool same_hardware(const entry *a, const entry *b)
+{
+    if (a->platform == b->platform)
+        return false;
+    static const struct {
+        const char *extension;
+        cl_device_info what;
+        size_t bytes;
+    } ids[] = {{"cl_khr_device_uuid", CL_DEVICE_UUID_KHR, CL_UUID_SIZE_KHR},
+               {"cl_khr_pci_bus_info", CL_DEVICE_PCI_BUS_INFO_KHR,
+                sizeof(cl_device_pci_bus_info_khr)}};
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        unsigned char x[CL_UUID_SIZE_KHR], y[CL_UUID_SIZE_KHR];
+        if (has_extension(a->device, ids[i].extension) &&
+            has_extension(b->device, ids[i].extension) &&
+            CL(GetDeviceInfo(a->device, ids[i].what, ids[i].bytes, x, NULL)) == CL_SUCCESS &&
+            CL(GetDeviceInfo(b->device, ids[i].what, ids[i].bytes, y, NULL)) == CL_SUCCESS)
+            if (memcmp(x, y, ids[i].bytes) == 0)
+                return true;
+    }
+    return false;
+}
+
+/* ---- the list ----------------------------------------------------------------------------------------- */
+
+static void add_device(list *devices, entry e, tern_text *notes)
+{
+    for (int i = 0; i < devices->n; i++)
+        if (same_hardware(&devices->of[i], &e)) {
+            char name[256] = "";
+            CL(GetDeviceInfo(e.device, CL_DEVICE_NAME, sizeof name - 1, name, NULL));
+            tern_text_add(notes, "%s%s is there through two platforms and listed once",
+                          notes->length ? "; " : "", name);
+            return;
+        }
+    if (devices->n < MAX_DEVICES)
+        devices->of[devices->n++] = e;
+}
+
+static void add_platform(list *devices, cl_platform_id platform, tern_text *notes)
+{
+    cl_device_id ids[MAX_DEVICES];
+    cl_uint n = 0;
+    cl_int code = CL(GetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, ids, &n));
+    if (code != CL_SUCCESS || n == 0) {
+        char name[256] = "";
+        const char *pocl = getenv("POCL_DEVICES");
+        CL(GetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name - 1, name, NULL));
+        tern_text_add(notes, "%splatform \"%s\" has no device", notes->length ? "; " : "", name);
+        if (code != CL_SUCCESS && code != CL_DEVICE_NOT_FOUND)
+            tern_text_add(notes, " (%s)", tern_cl_code_name(code));
+        if (pocl && strstr(name, "Portable"))
+            tern_text_add(notes, " (POCL_DEVICES=%s)", pocl);
+        else if (strstr(name, "Portable"))
+            tern_text_add(notes, " (it needs a folder it can write to: POCL_CACHE_DIR)");
+        return;
+    }
+    for (cl_uint i = 0; i < n && i < MAX_DEVICES; i++)
+        add_device(devices, (entry){platform, ids[i]}, notes);
+}
+
+static void find_all(list *devices, tern_text *notes)
+{
+    static const char advice[] = "install a driver: pocl-opencl-icd runs OpenCL on the processor, "
+                                 "GPUs need their vendor's or mesa-opencl-icd";
+    char reason[512];
+    if (!tern_cl_load(reason, sizeof reason)) {
+        tern_text_add(notes, "the OpenCL loader is missing (%s); install ocl-icd-libopencl1 and %s",
+                      reason, advice);
+        return;
+    }
+    cl_platform_id platforms[MAX_PLATFORMS];
+    cl_uint n = 0;
+    cl_int code = CL(GetPlatformIDs(MAX_PLATFORMS, platforms, &n));
+    if (code == CL_PLATFORM_NOT_FOUND_KHR || (code == CL_SUCCESS && n == 0))
+        note(notes, "OpenCL's loader found no platform");
+    else if (code != CL_SUCCESS)
+        tern_text_add(notes, "clGetPlatformIDs gave %s (%d)", tern_cl_code_name(code), code);
+    for (cl_uint i = 0; code == CL_SUCCESS && i < n && i < MAX_PLATFORMS; i++)
+        add_platform(devices, platforms[i], notes);
+    tern_cl_note_vendors(notes);
+    if (devices->n == 0)
+        note(notes, advice);
+}
+
+static void apply_mask(list *devices, tern_text *notes)
+{
+    const char *mask = getenv("TERN_OPENCL_VISIBLE_DEVICES");
+    if (!mask)
+        return;
+    list chosen;
+    int order[MAX_DEVICES];
+    chosen.n = tern_cl_mask(mask, devices->n, order);
+    for (int i = 0; i < chosen.n; i++)
+        chosen.of[i] = devices->of[order[i]];
+    if (chosen.n < devices->n)
+        tern_text_add(notes, "%sTERN_OPENCL_VISIBLE_DEVICES=\"%s\" leaves %d of %d devices",
+                      notes->length ? "; " : "", mask, chosen.n, devices->n);
+    *devices = chosen;
+}
+
+/* ---- what a device is ------------------------------------------------------------------------------- */
+
+static bool use_cpu_form(tern_device_type type)
+{
+    const char *form = getenv("TERN_OPENCL_FORM");
+    if (form && strcmp(form, "gpu") == 0)
+        return false;
+    return (form && strcmp(form, "cpu") == 0) || type == TERN_DEVICE_CPU;
+}
+
+static tern_device_type type_of(cl_device_id device)
+{
+    uint64_t type = device_number(device, CL_DEVICE_TYPE, 8);
+    return type & CL_DEVICE_TYPE_GPU   ? TERN_DEVICE_GPU
+           : type & CL_DEVICE_TYPE_CPU ? TERN_DEVICE_CPU
+                                       : TERN_DEVICE_ACCELERATOR;
+}
+
+static void describe(const entry *e, tern_found *found)
+{
+    cl_device_id d = e->device;
+    uint64_t floats = device_number(d, CL_DEVICE_SINGLE_FP_CONFIG, 8);
+    uint64_t rounded = CL_FP_DENORM | CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
+    uint64_t total = device_number(d, CL_DEVICE_GLOBAL_MEM_SIZE, 8);
+    found->info = (tern_device_info){
+        .name = device_text(d, CL_DEVICE_NAME),
+        .vendor = device_text(d, CL_DEVICE_VENDOR),
+        .platform = platform_text(e->platform, CL_PLATFORM_NAME),
+        .driver = device_text(d, CL_DRIVER_VERSION),
+        .type = type_of(d),
+        .compute_units = (int)device_number(d, CL_DEVICE_MAX_COMPUTE_UNITS, 4),
+        .memory_total = total,
+        .memory_free = total,
+        .largest_allocation = device_number(d, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8),
+        .has_f64 = device_number(d, CL_DEVICE_DOUBLE_FP_CONFIG, 8) != 0,
+        .has_native_f16 = has_extension(d, "cl_khr_fp16"),
+        .unified_memory = device_number(d, CL_DEVICE_HOST_UNIFIED_MEMORY, 4) != 0,
+        .exact = (floats & rounded) == rounded,
+    };
+}
+
+static tern_cl_state *make_state(const entry *e, const tern_device_info *info)
+{
+    tern_cl_state *s = tern_alloc(sizeof *s);
+    if (!s)
+        return NULL;
+    uint64_t floats = device_number(e->device, CL_DEVICE_SINGLE_FP_CONFIG, 8);
+    uint64_t svm = device_number(e->device, CL_DEVICE_SVM_CAPABILITIES, 8);
+    bool can_svm = tern_cl.SVMAlloc && tern_cl.SVMFree;
+    s->platform = e->platform;
+    s->device = e->device;
+    s->platform_version = platform_text(e->platform, CL_PLATFORM_VERSION);
+    s->cpu_form = use_cpu_form(info->type);
+    s->svm_fine = can_svm && svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER;
+    s->svm = can_svm && (s->svm_fine || svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER);
+    /* Asking PoCL for a binary compiles every kernel of the program, 0.1 s each: that pays only where
+     * a program is one kernel. */
+    s->keeps_programs = s->cpu_form || info->type != TERN_DEVICE_CPU;
+    s->atomics64 = has_extension(e->device, "cl_khr_int64_base_atomics");
+    s->options = floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
+                     ? "-cl-std=CL1.2 -w -cl-fp32-correctly-rounded-divide-sqrt"
+                     : "-cl-std=CL1.2 -w";
+    s->local_memory = device_number(e->device, CL_DEVICE_LOCAL_MEM_SIZE, 8);
+    s->group_limit = (size_t)device_number(e->device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->staged_lock, NULL);
+    return s;
+}
+
+tern_status tern_cl_enumerate(tern_found **found, int *n, tern_text *notes)
+{
+    list devices = {.n = 0};
+    find_all(&devices, notes);
+    apply_mask(&devices, notes);
+    if (notes->failed)
+        return TERN_ERR_MEMORY;
+    tern_found *all = tern_alloc(sizeof *all * (size_t)(devices.n + 1));
+    if (!all)
+        return TERN_ERR_MEMORY;
+    for (int i = 0; i < devices.n; i++) {
+        describe(&devices.of[i], &all[i]);
+        const tern_device_info *info = &all[i].info;
+        tern_cl_state *s = make_state(&devices.of[i], info);
+        all[i].state = s;
+        if (!s || !info->name || !info->vendor || !info->platform || !info->driver ||
+            !s->platform_version) {
+            tern_free(all); /* the texts stay: memory is out, and only once a process */
+            return TERN_ERR_MEMORY;
+        }
+    }
+    *found = all;
+    *n = devices.n;
+    return TERN_OK;
+}

@@ -1,0 +1,83 @@
+/* launch.c -- arguments and geometry of a launch. */
+#include "device/opencl/opencl.h"
+#include <stdio.h>
+
+/* Element-operations worth a work-group of their own in the cpu form, and work-groups in flight that
+ * fill a compute unit of a GPU. */
+enum { WORK_PER_GROUP = 8192, GROUPS_PER_UNIT = 64, MOST_GROUPS = 65535 };
+
+static cl_int set_argument(cl_kernel kernel, cl_uint *index, const tern_arg *a, bool with_offsets)
+{
+    if (a->buffer) {
+        cl_mem memory = a->buffer->handle;
+        cl_int code = CL(SetKernelArg(kernel, (*index)++, sizeof memory, &memory));
+        if (code == CL_SUCCESS && with_offsets)
+            code = CL(SetKernelArg(kernel, (*index)++, sizeof a->at, &a->at));
+        return code;
+    }
+    const void *value = a->by_reference ? a->value.data : &a->value;
+    return CL(SetKernelArg(kernel, (*index)++, a->bytes, value));
+}
+
+tern_status tern_cl_enqueue(tern_place *place, tern_cl_kernel *kernel, cl_uint dims,
+                            const size_t *global, const size_t *local, const tern_arg *args, int n,
+                            bool with_offsets)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    TERN_TRY(tern_cl_alive(place));
+    cl_int code = CL_SUCCESS;
+    cl_uint index = 0;
+    const char *call = "SetKernelArg";
+    pthread_mutex_lock(&s->lock);
+    for (int i = 0; i < n && code == CL_SUCCESS; i++)
+        code = set_argument(kernel->kernel, &index, &args[i], with_offsets);
+    if (code == CL_SUCCESS) {
+        call = "EnqueueNDRangeKernel";
+        code = CL(EnqueueNDRangeKernel(s->queue, kernel->kernel, dims, NULL, global, local, 0, NULL,
+                                       NULL));
+        tern_cl_note_enqueued(s);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (code == CL_SUCCESS)
+        return TERN_OK;
+    if (!with_offsets && (code == CL_INVALID_ARG_SIZE || code == CL_INVALID_ARG_VALUE ||
+                          code == CL_INVALID_MEM_OBJECT))
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_kernel_launch: argument %u of kernel %s is of another type or size "
+                         "than the one given (%s)",
+                         index - 1, kernel->name, tern_cl_code_name(code));
+    char where[192];
+    snprintf(where, sizeof where, "%s(kernel %s", call, kernel->name);
+    return tern_cl_check(place, code, where);
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* How many work-groups, at least one. */
+static int64_t groups_for(tern_place *place, const tern_cl_kernel *kernel, const tern_grid *grid)
+{
+    int units = tern_place_info(place)->compute_units;
+    int64_t groups;
+    if (tern_cl_state_of(place)->cpu_form) {
+        groups = smaller((grid->work + WORK_PER_GROUP - 1) / WORK_PER_GROUP, 2 * (int64_t)units);
+        groups = smaller(groups, grid->count);
+    } else if (grid->groups) {
+        groups = smaller(grid->count, MOST_GROUPS);
+    } else {
+        int64_t size = (int64_t)kernel->group;
+        groups = smaller((grid->count + size - 1) / size, (int64_t)units * GROUPS_PER_UNIT);
+    }
+    return groups > 1 ? groups : 1;
+}
+
+tern_status tern_cl_launch(tern_place *place, void *kernel, const tern_grid *grid,
+                           const tern_arg *args, int n)
+{
+    tern_cl_kernel *k = kernel;
+    size_t local = k->group;
+    size_t global = (size_t)groups_for(place, k, grid) * local;
+    return tern_cl_enqueue(place, k, 1, &global, &local, args, n, true);
+}

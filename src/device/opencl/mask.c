@@ -1,0 +1,32 @@
+/* mask.c -- TERN_OPENCL_VISIBLE_DEVICES, read as the CUDA driver reads CUDA_VISIBLE_DEVICES. */
+#include "device/opencl/opencl.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The number an element starts with (strtoul's rules: leading blanks, rest ignored), -1 for none. */
+static long index_of(const char *element)
+{
+    char *end;
+    errno = 0;
+    long index = strtol(element, &end, 10);
+    return end == element || errno || index < 0 ? -1 : index;
+}
+
+int tern_cl_mask(const char *mask, int n, int *order)
+{
+    int count = 0;
+    for (const char *element = mask; element;) {
+        long index = index_of(element);
+        if (index < 0 || index >= n)
+            break; /* an invalid element ends the list */
+        for (int i = 0; i < count; i++)
+            if (order[i] == index)
+                return 0; /* a repeat leaves none */
+        order[count++] = (int)index;
+        element = strchr(element, ',');
+        if (element)
+            element++;
+    }
+    return count;
+}

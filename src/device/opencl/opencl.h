@@ -1,0 +1,137 @@
+/* opencl.h -- what the files of the opencl backend share. */
+#ifndef TERN_DEVICE_OPENCL_OPENCL_H
+#define TERN_DEVICE_OPENCL_OPENCL_H
+#define CL_TARGET_OPENCL_VERSION 300
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include "device/backend.h"
+#include <CL/cl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* ---- the loader (api.c) ------------------------------------------------------------------------- */
+typedef struct tern_cl_api {
+#define X(NAME)        __typeof__(&cl##NAME) NAME;
+#define OPTIONAL(NAME) X(NAME)
+#include "device/opencl/opencl.def"
+#undef OPTIONAL
+#undef X
+} tern_cl_api;
+extern tern_cl_api tern_cl;
+/* Open libOpenCL; false with the reason where there is none. */
+bool tern_cl_load(char *reason, size_t bytes);
+
+/* Every call goes through CL(...), so that tests can make the n-th one fail: it then answers
+ * CL_OUT_OF_RESOURCES without being made. CL_NEW is for those that return an object. */
+bool tern_cl_gate(void);
+#define CL(CALL)           (tern_cl_gate() ? CL_OUT_OF_RESOURCES : tern_cl.CALL)
+#define CL_NEW(CODE, CALL) (tern_cl_gate() ? ((CODE) = CL_OUT_OF_RESOURCES, NULL) : tern_cl.CALL)
+/* Test hook: the n-th call from now fails, later ones succeed again; 0 disarms. Returns how many
+ * calls were made since the last arming. */
+uint64_t tern_opencl_fail_at(uint64_t n);
+
+const char *tern_cl_code_name(cl_int code);
+/* The status of a call's result; what is wrong is recorded. A dead device is remembered. */
+tern_status tern_cl_check(tern_place *place, cl_int code, const char *call);
+#define CL_TRY(PLACE, CALL) TERN_TRY(tern_cl_check(PLACE, CL(CALL), #CALL))
+
+/* ---- a device -------------------------------------------------------------------------------------- */
+typedef struct tern_cl_kernel tern_cl_kernel;
+
+typedef struct tern_cl_state {
+    cl_platform_id platform;
+    cl_device_id device;
+    const char *platform_version;
+    bool cpu_form;     /* kernels in the host's expansion: a work-item takes a chunk */
+    bool svm, svm_fine; /* buffers have an address; the host sees it without mapping */
+    bool keeps_programs; /* compiled programs go to the cache on disk */
+    bool atomics64;
+    const char *options; /* for building the library's kernels */
+    uint64_t local_memory;
+    size_t group_limit;
+
+    cl_context context;
+    cl_command_queue queue;
+    /* clSetKernelArg is not safe on a kernel that two threads share. One lock around setting the
+     * arguments and enqueueing costs 20 ns, keeps the queue's order the order of calls, and needs no
+     * copies of kernels per thread; the driver's own queue has a lock there anyway. */
+    pthread_mutex_t lock;
+    atomic_bool lost;
+    atomic_ullong enqueued, finished; /* equal: the device has nothing to do */
+    atomic_ullong live;               /* bytes in buffers */
+
+    pthread_mutex_t staged_lock;
+    void *staged; /* copies of host bytes that queued writes still read */
+    size_t staged_bytes;
+
+    tern_cl_kernel *kernels; /* resolved, newest first */
+    void *gemm;              /* gemm.c's own */
+} tern_cl_state;
+
+/* A kernel of the library or of the user. */
+struct tern_cl_kernel {
+    tern_cl_kernel *next;
+    cl_program program; /* owned */
+    cl_kernel kernel;
+    cl_uint arguments;
+    cl_ulong own_local; /* bytes of local memory in its text */
+    size_t group;       /* work-group size of the library's kernels */
+    char name[128];
+};
+
+static inline tern_cl_state *tern_cl_state_of(const tern_place *place)
+{
+    return tern_place_state(place);
+}
+
+/* ---- enumerate.c, mask.c, vendors.c ------------------------------------------------------------------ */
+tern_status tern_cl_enumerate(tern_found **found, int *n, tern_text *notes);
+/* Which of n devices TERN_OPENCL_VISIBLE_DEVICES names: fills order, returns how many. */
+int tern_cl_mask(const char *mask, int n, int *order);
+/* Note drivers that the loader passed over in silence. */
+void tern_cl_note_vendors(tern_text *notes);
+
+/* ---- memory.c ------------------------------------------------------------------------------------------ */
+tern_status tern_cl_alloc(tern_place *place, tern_buffer *buffer);
+void tern_cl_free(tern_place *place, tern_buffer *buffer);
+tern_status tern_cl_write(tern_place *place, const tern_buffer *to, size_t at, const void *from,
+                          size_t bytes);
+tern_status tern_cl_read(tern_place *place, const tern_buffer *from, size_t at, void *to,
+                         size_t bytes);
+tern_status tern_cl_copy(tern_place *place, const tern_buffer *from, size_t from_at,
+                         const tern_buffer *to, size_t to_at, size_t bytes);
+tern_status tern_cl_zero(tern_place *place, const tern_buffer *to, size_t at, size_t bytes);
+tern_status tern_cl_memory(tern_place *place, uint64_t *free_bytes, uint64_t *total);
+/* TERN_ERR_DEVICE_LOST once the device is dead. */
+tern_status tern_cl_alive(tern_place *place);
+/* Say that a command was enqueued. */
+void tern_cl_note_enqueued(tern_cl_state *state);
+/* Wait for the queue, unless it is known to be empty. */
+tern_status tern_cl_settle(tern_place *place);
+
+/* ---- programs.c, launch.c, gemm.c, user.c ------------------------------------------------------------- */
+typedef struct tern_cl_source {
+    const char *text, *options;
+    const char *title; /* for messages: "gelu of elementwise.cl for float32" */
+    bool keep;         /* in the cache on disk */
+} tern_cl_source;
+tern_status tern_cl_build(tern_place *place, const tern_cl_source *source, cl_program *program);
+tern_status tern_cl_kernel_make(tern_place *place, cl_program program, const char *name,
+                                tern_cl_kernel **kernel);
+void tern_cl_kernel_free(tern_cl_kernel *kernel);
+tern_status tern_cl_resolve(tern_place *place, const char *file, const char *name, tern_dtype dtype,
+                            void **kernel);
+tern_status tern_cl_launch(tern_place *place, void *kernel, const tern_grid *grid,
+                           const tern_arg *args, int n);
+/* Set n arguments and enqueue, as one step of the queue. */
+tern_status tern_cl_enqueue(tern_place *place, tern_cl_kernel *kernel, cl_uint dims,
+                            const size_t *global, const size_t *local, const tern_arg *args, int n,
+                            bool with_offsets);
+tern_status tern_cl_gemm(tern_place *place, const tern_gemm *gemm);
+void tern_cl_gemm_close(tern_place *place);
+tern_status tern_cl_user_compile(tern_place *place, const char *source, const char *name,
+                                 void **kernel);
+tern_status tern_cl_user_launch(tern_place *place, void *kernel, const tern_kernel_grid *grid,
+                                const tern_arg *args, int n);
+void tern_cl_user_free(tern_place *place, void *kernel);
+
+#endif

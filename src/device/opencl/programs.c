@@ -1,0 +1,278 @@
+/* programs.c -- from kernel files to kernels: text, build, cache on disk.
+ *
+ * In the cpu form one program is one kernel: PoCL needs 0.6 s for a process's first build, 0.1 s for
+ * each later one and 0.1 s to compile each kernel that is used (or, for a binary, each that is there),
+ * so a family of eighty is no cheaper than the dozen kernels a model needs, and its binary, which lets
+ * the next process start at once, would cost 10 s. Other devices get a family and dtype in one
+ * program, as their compilers are quick at kernels and slow at starting. */
+#include "device/cache.h"
+#include "device/opencl/opencl.h"
+#include "device/sources.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GROUP = 64 };
+
+/* ---- text ------------------------------------------------------------------------------------------- */
+
+static const char *const suffixes[] = {
+    [TERN_F32] = "f32", [TERN_F64] = "f64", [TERN_F16] = "f16", [TERN_BF16] = "bf16",
+    [TERN_I32] = "i32", [TERN_I64] = "i64", [TERN_U8] = "u8",   [TERN_BOOL] = "bool"};
+
+static void library_text(tern_place *place, tern_text *text, const char *file, const char *kernel,
+                         tern_dtype dtype, size_t group)
+{
+    static const char *const common[] = {"params_device.h", "dialect.h", "shapes.h",
+                                         "walk.h",          "math.cl",   "math_special.cl"};
+    const tern_cl_state *s = tern_cl_state_of(place);
+    tern_sources_seen seen = {0};
+    char family[64];
+    tern_text_add(text, "#define TERN_WG %zu\n#define TERN_F64 %d\n#define TERN_ATOMIC64 %d\n", group,
+                  tern_place_info(place)->has_f64, s->atomics64);
+    if (s->cpu_form) /* see TERN_KERNEL in prelude_opencl_cpu.h */
+        tern_text_add(text, "#define TERN_PICK_%s tern_none(void); __kernel TERN_ONE_ITEM void %s\n", kernel,
+                      kernel);
+    tern_source_add(text, &seen, "prelude_opencl.h");
+    tern_source_add(text, &seen, s->cpu_form ? "prelude_opencl_cpu.h" : "prelude_opencl_gpu.h");
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+        tern_source_add(text, &seen, common[i]);
+    if (dtype == TERN_F64) {
+        tern_source_add(text, &seen, "math64.cl");
+        tern_source_add(text, &seen, "math64_special.cl");
+    }
+    tern_source_add(text, &seen, "math_names.h");
+    tern_text_add(text, "#define TERN_T %s\n", suffixes[dtype]);
+    snprintf(family, sizeof family, "%s.cl", file);
+    tern_source_add(text, &seen, family);
+}
+
+/* ---- building ---------------------------------------------------------------------------------------- */
+
+/* The lines of a build log that say what is wrong. */
+static void add_errors(tern_text *message, const char *log)
+{
+    int lines = 0;
+    for (const char *line = log; line && *line && lines < 4;) {
+        size_t length = strcspn(line, "\n");
+        const char *error = strstr(line, "error");
+        if (error && error < line + length) {
+            tern_text_add(message, "%s%.*s", lines ? "\n" : "", (int)(length < 400 ? length : 400),
+                          line);
+            lines++;
+        }
+        line += length + (line[length] == '\n');
+    }
+    if (lines == 0)
+        tern_text_add(message, "%.800s", log);
+}
+
+static tern_status build_failed(tern_place *place, const tern_cl_source *source, cl_program program,
+                                cl_int code)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    size_t bytes = 0;
+    tern_text message = {0};
+    tern_cl.GetProgramBuildInfo(program, s->device, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
+    char *log = tern_alloc_aligned(bytes + 1);
+    if (log) {
+        log[0] = log[bytes] = '\0';
+        tern_cl.GetProgramBuildInfo(program, s->device, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
+        add_errors(&message, log);
+    }
+    tern_free(log);
+    tern_status status = tern_fail(
+        TERN_ERR_ARGUMENT, "%s: %s does not build: %s (%d), options \"%s\"\n%s",
+        tern_place_info(place)->device, source->title, tern_cl_code_name(code), code,
+        source->options, message.data ? message.data : "");
+    tern_text_free(&message);
+    return status;
+}
+
+static tern_cache_key key_of(tern_place *place, const tern_cl_source *source)
+{
+    const tern_device_info *info = tern_place_info(place);
+    const char *parts[] = {source->text,   source->options, info->name,
+                           info->platform, info->driver,    tern_cl_state_of(place)->platform_version};
+    tern_cache_key key = tern_cache_key_start("opencl 1");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        tern_cache_key_add(&key, parts[i]);
+    return key;
+}
+
+static cl_program from_binary(tern_cl_state *s, const tern_cl_source *source, const void *data,
+                              size_t bytes)
+{
+    cl_int code = CL_SUCCESS, accepted = CL_SUCCESS;
+    const unsigned char *binary = data;
+    cl_program program = CL_NEW(code, CreateProgramWithBinary(s->context, 1, &s->device, &bytes,
+                                                              &binary, &accepted, &code));
+    if (code == CL_SUCCESS && accepted == CL_SUCCESS &&
+        CL(BuildProgram(program, 1, &s->device, source->options, NULL, NULL)) == CL_SUCCESS)
+        return program;
+    if (program)
+        tern_cl.ReleaseProgram(program);
+    return NULL;
+}
+
+static cl_program load(tern_place *place, const tern_cl_source *source, const tern_cache_key *key)
+{
+    size_t bytes;
+    void *data = tern_cache_load(key, &bytes);
+    cl_program program = data ? from_binary(tern_cl_state_of(place), source, data, bytes) : NULL;
+    if (data && !program)
+        tern_cache_remove(key);
+    tern_free(data);
+    return program;
+}
+
+/* Write a program to the disk. Gives it back, or what a driver made of its binary: PoCL compiled its
+ * kernels for the binary, and would compile them once more for the program built from source. */
+static cl_program store(tern_place *place, const tern_cl_source *source, const tern_cache_key *key,
+                        cl_program program)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    size_t bytes = 0;
+    if (tern_cl.GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) !=
+            CL_SUCCESS ||
+        bytes == 0)
+        return program;
+    unsigned char *data = tern_alloc_aligned(bytes);
+    if (!data)
+        return program;
+    if (tern_cl.GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL) == CL_SUCCESS) {
+        tern_cache_store(key, data, bytes);
+        cl_program again = s->cpu_form ? from_binary(s, source, data, bytes) : NULL;
+        if (again) {
+            tern_cl.ReleaseProgram(program);
+            program = again;
+        }
+    }
+    tern_free(data);
+    return program;
+}
+
+tern_status tern_cl_build(tern_place *place, const tern_cl_source *source, cl_program *program)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    tern_cache_key key = {{0}};
+    cl_int code = CL_SUCCESS;
+    if (source->keep) {
+        key = key_of(place, source);
+        *program = load(place, source, &key);
+        if (*program) {
+            tern_place_count_program(place, false);
+            return TERN_OK;
+        }
+    }
+    cl_program made =
+        CL_NEW(code, CreateProgramWithSource(s->context, 1, (const char *[]){source->text}, NULL, &code));
+    TERN_TRY(tern_cl_check(place, code, "CreateProgramWithSource"));
+    code = CL(BuildProgram(made, 1, &s->device, source->options, NULL, NULL));
+    if (code != CL_SUCCESS) {
+        tern_status status = code == CL_OUT_OF_RESOURCES || code == CL_OUT_OF_HOST_MEMORY
+                                 ? tern_cl_check(place, code, "BuildProgram")
+                                 : build_failed(place, source, made, code);
+        tern_cl.ReleaseProgram(made);
+        return status;
+    }
+    tern_place_count_program(place, true);
+    *program = source->keep ? store(place, source, &key, made) : made;
+    return TERN_OK;
+}
+
+/* ---- kernels --------------------------------------------------------------------------------------------- */
+
+tern_status tern_cl_kernel_make(tern_place *place, cl_program program, const char *name,
+                                tern_cl_kernel **kernel)
+{
+    cl_int code = CL_SUCCESS;
+    tern_cl_kernel *k = tern_alloc(sizeof *k);
+    if (!k) {
+        tern_cl.ReleaseProgram(program);
+        return TERN_ERR_MEMORY;
+    }
+    k->program = program;
+    snprintf(k->name, sizeof k->name, "%s", name);
+    k->kernel = CL_NEW(code, CreateKernel(program, name, &code));
+    tern_status status = TERN_OK;
+    if (code == CL_INVALID_KERNEL_NAME)
+        status = tern_fail(TERN_ERR_ARGUMENT, "%s: the program has no kernel called \"%s\"",
+                           tern_place_info(place)->device, name);
+    else
+        status = tern_cl_check(place, code, "CreateKernel");
+    if (status == TERN_OK) {
+        code = CL(GetKernelInfo(k->kernel, CL_KERNEL_NUM_ARGS, sizeof k->arguments, &k->arguments,
+                                NULL));
+        status = tern_cl_check(place, code, "GetKernelInfo");
+    }
+    if (status == TERN_OK) {
+        code = CL(GetKernelWorkGroupInfo(k->kernel, tern_cl_state_of(place)->device,
+                                         CL_KERNEL_LOCAL_MEM_SIZE, sizeof k->own_local,
+                                         &k->own_local, NULL));
+        status = tern_cl_check(place, code, "GetKernelWorkGroupInfo");
+    }
+    if (status != TERN_OK) {
+        tern_cl_kernel_free(k);
+        return status;
+    }
+    *kernel = k;
+    return TERN_OK;
+}
+
+void tern_cl_kernel_free(tern_cl_kernel *kernel)
+{
+    if (!kernel)
+        return;
+    if (kernel->kernel)
+        tern_cl.ReleaseKernel(kernel->kernel);
+    tern_cl.ReleaseProgram(kernel->program);
+    tern_free(kernel);
+}
+
+/* A program for this kernel (cpu form) or its family, for work-groups of `group`. */
+static tern_status build_library(tern_place *place, const char *file, const char *kernel,
+                                 tern_dtype dtype, size_t group, cl_program *program)
+{
+    const tern_cl_state *s = tern_cl_state_of(place);
+    char title[256];
+    tern_text text = {0};
+    library_text(place, &text, file, kernel, dtype, group);
+    snprintf(title, sizeof title, "kernel %s of %s.cl", kernel, file);
+    tern_cl_source source = {text.data, s->options, title, s->keeps_programs};
+    tern_status status =
+        text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, program);
+    tern_text_free(&text);
+    return status;
+}
+
+tern_status tern_cl_resolve(tern_place *place, const char *file, const char *name, tern_dtype dtype,
+                            void **kernel)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    char full[128];
+    TERN_TRY(tern_cl_alive(place));
+    if (dtype == TERN_F64 && !tern_place_info(place)->has_f64)
+        return tern_fail(TERN_ERR_UNSUPPORTED, "%s: the device has no float64 (%s)",
+                         tern_place_info(place)->device, name);
+    snprintf(full, sizeof full, "%s_%s", name, suffixes[dtype]);
+    for (size_t group = s->cpu_form ? 1 : s->group_limit < GROUP ? s->group_limit : GROUP;;) {
+        cl_program program;
+        tern_cl_kernel *k;
+        size_t limit = group;
+        TERN_TRY(build_library(place, file, full, dtype, group, &program));
+        TERN_TRY(tern_cl_kernel_make(place, program, full, &k));
+        CL(GetKernelWorkGroupInfo(k->kernel, s->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit,
+                                  &limit, NULL));
+        if (limit >= group || limit == 0) {
+            k->group = group;
+            k->next = s->kernels;
+            s->kernels = k;
+            *kernel = k;
+            return TERN_OK;
+        }
+        tern_cl_kernel_free(k); /* too big for the device: smaller groups */
+        while (group > limit)
+            group /= 2;
+    }
+}

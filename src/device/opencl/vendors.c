@@ -1,0 +1,79 @@
+/* vendors.c -- looks into the loader's folder of drivers: ocl-icd passes over broken ones in
+ * silence, and a user then wonders where the device went. */
+#include "device/opencl/opencl.h"
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { PATH_BYTES = 1024 };
+
+/* The library that an .icd file names: its first line. */
+static bool library_of(const char *path, char *library, size_t bytes)
+{
+    struct stat status;
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
+        return false;
+    FILE *f = fopen(path, "re");
+    bool read = f && fgets(library, (int)bytes, f);
+    if (f)
+        fclose(f);
+    if (read)
+        library[strcspn(library, "\r\n")] = '\0';
+    return read && *library;
+}
+
+static void note_file(tern_text *notes, const char *path)
+{
+    char name[PATH_BYTES];
+    if (!library_of(path, name, sizeof name)) {
+        tern_text_add(notes, "%s%s names no driver", notes->length ? "; " : "", path);
+        return;
+    }
+    void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+    if (!library) {
+        const char *why = dlerror();
+        tern_text_add(notes, "%s%s: its driver cannot be loaded (%s)", notes->length ? "; " : "",
+                      path, why ? why : name);
+        return;
+    }
+    if (!dlsym(library, "clGetExtensionFunctionAddress") &&
+        !dlsym(library, "clIcdGetPlatformIDsKHR"))
+        tern_text_add(notes, "%s%s: %s is not an OpenCL driver", notes->length ? "; " : "", path,
+                      name);
+    dlclose(library);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n > m && strcmp(text + n - m, end) == 0;
+}
+
+void tern_cl_note_vendors(tern_text *notes)
+{
+    const char *chosen = getenv("OCL_ICD_VENDORS");
+    const char *folder = chosen && *chosen ? chosen : "/etc/OpenCL/vendors";
+    if (ends_with(folder, ".icd")) {
+        note_file(notes, folder);
+        return;
+    }
+    DIR *d = opendir(folder);
+    int drivers = 0;
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        char path[PATH_BYTES];
+        if (!ends_with(entry->d_name, ".icd") ||
+            snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) >= PATH_BYTES)
+            continue;
+        drivers++;
+        note_file(notes, path);
+    }
+    if (d)
+        closedir(d);
+    if (drivers == 0)
+        tern_text_add(notes, "%s%s lists no driver%s%s%s", notes->length ? "; " : "", folder,
+                      chosen && *chosen ? " (OCL_ICD_VENDORS=" : "",
+                      chosen && *chosen ? chosen : "", chosen && *chosen ? ")" : "");
+}

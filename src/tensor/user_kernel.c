@@ -1,0 +1,189 @@
+/* user_kernel.c -- kernels of the user's own: compiling, and launching on tensors. */
+#include "device/registry.h"
+#include "tensor/tensor.h"
+#include <string.h>
+#include <tern/kernel.h>
+
+enum { MAX_ARGUMENTS = 128 };
+
+struct tern_kernel {
+    tern_place *place;
+    void *compiled; /* the backend's own */
+};
+
+tern_kernel *tern_kernel_compile(const char *device, const char *source, const char *name)
+{
+    static const char function[] = "tern_kernel_compile";
+    if (!source || !name) {
+        tern_fail_argument_null(function, source ? "name" : "source");
+        return NULL;
+    }
+    tern_place *place = tern_place_find(device, function);
+    tern_kernel *kernel = place ? tern_alloc(sizeof *kernel) : NULL;
+    if (!kernel)
+        return NULL;
+    kernel->place = place;
+    if (place->backend->user_compile(place, source, name, &kernel->compiled) == TERN_OK)
+        return kernel;
+    tern_free(kernel);
+    return NULL;
+}
+
+void tern_kernel_free(tern_kernel *kernel)
+{
+    if (!kernel)
+        return;
+    kernel->place->backend->user_free(kernel->place, kernel->compiled);
+    tern_free(kernel);
+}
+
+/* ---- arguments ------------------------------------------------------------------------------------ */
+
+tern_kernel_arg tern_kernel_arg_tensor(tern_tensor *x)
+{
+    return (tern_kernel_arg){.kind = TERN_KERNEL_ARG_TENSOR, .tensor = x};
+}
+
+tern_kernel_arg tern_kernel_arg_int(int32_t value)
+{
+    return (tern_kernel_arg){.kind = TERN_KERNEL_ARG_BYTES, .bytes = 4, .value.i32 = value};
+}
+
+tern_kernel_arg tern_kernel_arg_long(int64_t value)
+{
+    return (tern_kernel_arg){.kind = TERN_KERNEL_ARG_BYTES, .bytes = 8, .value.i64 = value};
+}
+
+tern_kernel_arg tern_kernel_arg_float(float value)
+{
+    return (tern_kernel_arg){.kind = TERN_KERNEL_ARG_BYTES, .bytes = 4, .value.f32 = value};
+}
+
+tern_kernel_arg tern_kernel_arg_double(double value)
+{
+    return (tern_kernel_arg){.kind = TERN_KERNEL_ARG_BYTES, .bytes = 8, .value.f64 = value};
+}
+
+tern_kernel_arg tern_kernel_arg_local(size_t bytes)
+{
+    uint32_t most = UINT32_MAX; /* no device has so much: the launch refuses it */
+    return (tern_kernel_arg){.kind = TERN_KERNEL_ARG_LOCAL,
+                             .bytes = bytes < most ? (uint32_t)bytes : most};
+}
+
+static tern_status tensor_argument(const tern_kernel *kernel, const tern_kernel_arg *from, int i,
+                                   tern_arg *arg)
+{
+    const tern_tensor *x = from->tensor;
+    if (!x) {
+        if (tern_last_status() != TERN_OK)
+            return tern_last_status();
+        return tern_fail(TERN_ERR_ARGUMENT, "tern_kernel_launch: argument %d is a NULL tensor", i);
+    }
+    if (x->storage->place != kernel->place)
+        return tern_fail(TERN_ERR_DEVICE,
+                         "tern_kernel_launch: argument %d is on %s, the kernel was compiled for %s", i,
+                         x->storage->place->text, kernel->place->text);
+    if (!x->contiguous)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_kernel_launch: argument %d is not contiguous; tern_contiguous makes a "
+                         "copy that is",
+                         i);
+    if (x->offset != 0)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_kernel_launch: argument %d is a view that starts at element %lld of its "
+                         "storage; tern_clone makes a copy that starts at 0",
+                         i, (long long)x->offset);
+    if (x->numel == 0)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_kernel_launch: argument %d has no elements, so there is no memory to "
+                         "pass",
+                         i);
+    *arg = tern_arg_tensor(x);
+    return TERN_OK;
+}
+
+static tern_status argument(const tern_kernel *kernel, const tern_kernel_arg *from, int i,
+                            tern_arg *arg)
+{
+    switch (from->kind) {
+    case TERN_KERNEL_ARG_TENSOR:
+        return tensor_argument(kernel, from, i, arg);
+    case TERN_KERNEL_ARG_BYTES:
+        *arg = (tern_arg){.bytes = from->bytes};
+        if (from->bytes == 4 || from->bytes == 8) {
+            memcpy(&arg->value, &from->value, from->bytes);
+            return TERN_OK;
+        }
+        break;
+    case TERN_KERNEL_ARG_LOCAL:
+        *arg = (tern_arg){.bytes = from->bytes, .by_reference = true};
+        if (from->bytes > 0)
+            return TERN_OK;
+        break;
+    }
+    return tern_fail(TERN_ERR_ARGUMENT,
+                     "tern_kernel_launch: argument %d is malformed (kind %d, %u bytes)", i,
+                     (int)from->kind, from->bytes);
+}
+
+/* ---- grids ------------------------------------------------------------------------------------------- */
+
+tern_kernel_grid tern_kernel_grid_1d(int64_t items)
+{
+    return (tern_kernel_grid){.items = {items, 1, 1}};
+}
+
+tern_kernel_grid tern_kernel_grid_1d_grouped(int64_t items, int64_t group)
+{
+    return (tern_kernel_grid){.items = {items, 1, 1}, .group = {group, 1, 1}};
+}
+
+tern_kernel_grid tern_kernel_grid_2d(int64_t x, int64_t y)
+{
+    return (tern_kernel_grid){.items = {x, y, 1}};
+}
+
+/* *empty: there is nothing to launch. */
+static tern_status check_grid(const tern_kernel_grid *grid, bool *empty)
+{
+    const int64_t most = INT64_C(1) << 40;
+    *empty = false;
+    for (int i = 0; i < 3; i++) {
+        if (grid->items[i] < 0 || grid->items[i] > most || grid->group[i] < 0 ||
+            grid->group[i] > most)
+            return tern_fail(TERN_ERR_ARGUMENT,
+                             "tern_kernel_launch: dimension %d of the grid is %lld work-items in "
+                             "groups of %lld",
+                             i, (long long)grid->items[i], (long long)grid->group[i]);
+        *empty = *empty || grid->items[i] == 0;
+    }
+    return TERN_OK;
+}
+
+tern_status tern_kernel_launch_args(tern_kernel *kernel, tern_kernel_grid grid,
+                                    const tern_kernel_arg *args, int n)
+{
+    tern_arg list[MAX_ARGUMENTS];
+    bool empty;
+    if (!kernel)
+        return tern_fail_argument_null("tern_kernel_launch", "kernel");
+    if (n > 0 && !args)
+        return tern_fail_argument_null("tern_kernel_launch", "args");
+    if (n < 0 || n > MAX_ARGUMENTS)
+        return tern_fail(TERN_ERR_ARGUMENT, "tern_kernel_launch: %d arguments (0 to %d)", n,
+                         MAX_ARGUMENTS);
+    TERN_TRY(tern_registry_open(kernel->place));
+    TERN_TRY(check_grid(&grid, &empty));
+    if (empty)
+        return TERN_OK;
+    for (int i = 0; i < n; i++)
+        TERN_TRY(argument(kernel, &args[i], i, &list[i]));
+    tern_place *place = kernel->place;
+    TERN_TRY(place->backend->user_launch(place, kernel->compiled, &grid, list, n));
+    atomic_fetch_add_explicit(&place->launches, 1, memory_order_relaxed);
+    for (int i = 0; i < n; i++)
+        if (args[i].kind == TERN_KERNEL_ARG_TENSOR)
+            tern_bump_version(args[i].tensor);
+    return TERN_OK;
+}
