@@ -25,6 +25,7 @@ set(TERN_SOURCES
   src/tensor/storage.c
   src/tensor/tape.c
   src/tensor/user_kernel.c
+  src/ops/cat.c
   src/ops/copy.c
   src/ops/create.c
   src/ops/elementwise.c
@@ -34,6 +35,8 @@ set(TERN_SOURCES
   src/ops/peak.c
   src/ops/product.c
   src/ops/reduce.c
+  src/ops/slice.c
+  src/ops/view.c
   src/ops/walk.c
   src/ops/where.c
   src/nn/layers/container.c

@@ -7,11 +7,12 @@
  * (as_strided) when they are next used. */
 #include "tensor/node.h"
 #include <string.h>
+#include <tern/ops/shape.h>
 
 typedef struct geometry {
-    tern_shape shape;               /* of the view */
+    tern_shape shape; /* of the view */
     int64_t stride[TERN_MAX_DIMS];
-    int64_t offset;                 /* relative to the base's first element */
+    int64_t offset; /* relative to the base's first element */
 } geometry;
 
 static geometry geometry_in(const tern_tensor *view, const tern_tensor *base)
@@ -92,10 +93,11 @@ tern_status tern_check_in_place(const tern_op *op, tern_tensor *x, tern_tensor *
                          "an in-place operation.",
                          op->name);
     if (leaf_with_grad(x))
-        return tern_fail(TERN_ERR_STATE,
-                         "tern_%s_: a leaf Variable that requires grad is being used in an in-place "
-                         "operation.",
-                         op->name);
+        return tern_fail(
+            TERN_ERR_STATE,
+            "tern_%s_: a leaf Variable that requires grad is being used in an in-place "
+            "operation.",
+            op->name);
     if (!base || !tern_must_record(op, in, n))
         return TERN_OK;
     if (x->history->multi_view)
@@ -113,7 +115,8 @@ tern_status tern_check_in_place(const tern_op *op, tern_tensor *x, tern_tensor *
     return TERN_OK;
 }
 
-/* ---- views ---------------------------------------------------------------------------------------- */
+/* ---- views
+ * ---------------------------------------------------------------------------------------- */
 
 tern_status tern_note_view(tern_tensor *x, tern_tensor *of, bool one_of_several)
 {
@@ -183,12 +186,18 @@ tern_status tern_refresh_view(tern_tensor *x)
         return TERN_OK;
     geometry g = geometry_in(x, base);
     tern_tensor *in[1] = {base};
-    tern_call call = {.op = &as_strided_op, .in = in, .n_in = 1, .attributes = &g,
-                      .place = x->storage->place, .n_out = 1, .out = {x}};
+    tern_call call = {.op = &as_strided_op,
+                      .in = in,
+                      .n_in = 1,
+                      .attributes = &g,
+                      .place = x->storage->place,
+                      .n_out = 1,
+                      .out = {x}};
     return tern_record(&call, in, sizeof g);
 }
 
-/* ---- writing through a view ------------------------------------------------------------------------- */
+/* ---- writing through a view
+ * ------------------------------------------------------------------------- */
 
 static tern_status copy_slices_backward(tern_gradient *g)
 {
@@ -217,9 +226,16 @@ static tern_status copy_slices_backward(tern_gradient *g)
         din[i] = NULL;
         needs[i] = i == 0 ? g->needs[0] : g->needs[i];
     }
-    tern_gradient part = {.op = inner->op, .attributes = inner->attributes, .n_in = n, .n_out = 1,
-                          .in = in, .out = out, .dout = dout, .needs = needs,
-                          .in_shape = inner->in_shape, .din = din};
+    tern_gradient part = {.op = inner->op,
+                          .attributes = inner->attributes,
+                          .n_in = n,
+                          .n_out = 1,
+                          .in = in,
+                          .out = out,
+                          .dout = dout,
+                          .needs = needs,
+                          .in_shape = inner->in_shape,
+                          .din = din};
     TERN_TRY(inner->op->backward(&part));
     TERN_TRY(din[0] ? tern_hook_copy(slice, din[0])
                     : (tern_fill_(slice, tern_scalar_real(0)) ? TERN_OK : tern_last_status()));
@@ -243,8 +259,8 @@ static const tern_op copy_slices_op = {
 
 static tern_node *call_node(const tern_call *call, tern_tensor *const *in, size_t attribute_bytes)
 {
-    tern_node *node = tern_node_new(call->op, call->place, call->n_in, 1, call->attributes,
-                                    attribute_bytes);
+    tern_node *node =
+        tern_node_new(call->op, call->place, call->n_in, 1, call->attributes, attribute_bytes);
     if (node && tern_node_fill(node, call, in) != TERN_OK) {
         tern_node_release(node);
         node = NULL;
@@ -257,8 +273,7 @@ static tern_node *slices_node(const tern_call *call, tern_tensor *const *in, ter
                               tern_tensor *base)
 {
     geometry g = geometry_in(call->out[0], base);
-    tern_node *node =
-        tern_node_new(&copy_slices_op, call->place, call->n_in, 1, &g, sizeof g);
+    tern_node *node = tern_node_new(&copy_slices_op, call->place, call->n_in, 1, &g, sizeof g);
     if (!node)
         return NULL;
     node->inner = inner;
@@ -362,4 +377,40 @@ tern_status tern_finish_write(tern_write *write, tern_tensor *x, bool written)
     if (written && status == TERN_OK && write->inner)
         status = tern_refresh_view(x);
     return status;
+}
+
+/* ---- any look
+ * ------------------------------------------------------------------------------------------ */
+
+tern_tensor *tern_as_strided(tern_tensor *x, tern_shape shape, tern_shape stride, int64_t offset)
+{
+    if (!x) {
+        tern_fail_argument_null("tern_as_strided", "x");
+        return NULL;
+    }
+    if (shape.ndim != stride.ndim || tern_shape_numel(&shape, "tern_as_strided") < 0)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_as_strided: mismatch in length of strides and shape (%d, %d)",
+                              stride.ndim, shape.ndim);
+    int64_t numel = 1, last = x->offset + offset;
+    for (int i = 0; i < shape.ndim; i++) {
+        if (stride.dims[i] < 0)
+            return tern_fail_null(TERN_ERR_ARGUMENT,
+                                  "tern_as_strided: Negative strides are not supported at the "
+                                  "moment, got strides: %s",
+                                  TERN_SHAPE_TEXT(&stride));
+        numel *= shape.dims[i];
+        last += (shape.dims[i] - 1) * stride.dims[i];
+    }
+    int64_t room =
+        x->storage->block ? (int64_t)(x->storage->block->used / tern_dtype_size(x->dtype)) : 0;
+    if (numel && (x->offset + offset < 0 || last >= room))
+        return tern_fail_null(
+            TERN_ERR_ARGUMENT,
+            "tern_as_strided: shape %s with strides %s and offset %lld leaves the "
+            "storage of %lld elements",
+            TERN_SHAPE_TEXT(&shape), TERN_SHAPE_TEXT(&stride), (long long)offset, (long long)room);
+    geometry g = {.shape = shape, .offset = offset};
+    memcpy(g.stride, stride.dims, sizeof g.stride);
+    return tern_apply(&as_strided_op, &x, 1, &g, sizeof g);
 }

@@ -3,7 +3,7 @@
 #define TERN_TENSOR_OP_H
 #include "tensor/tensor.h"
 
-enum { TERN_MAX_OUTPUTS = 4, TERN_MAX_ATTRIBUTES = 256 };
+enum { TERN_MAX_OUTPUTS = 4 };
 
 typedef struct tern_op tern_op;
 
@@ -73,7 +73,7 @@ struct tern_op {
 };
 
 /* Run op on n inputs and return its single output, owned by the innermost scope; NULL after an
- * error. attributes (at most TERN_MAX_ATTRIBUTES bytes, plain data) are copied into the graph. */
+ * error. attributes (plain data, no pointers that may die) are copied into the graph. */
 tern_tensor *tern_apply(const tern_op *op, tern_tensor *const *in, int n, const void *attributes,
                         size_t attribute_bytes);
 /* The same for several outputs. */

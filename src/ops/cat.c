@@ -1,0 +1,141 @@
+/* cat.c -- tensors one after the other. */
+#include "tensor/op.h"
+#include <tern/ops.h>
+
+static bool legacy_empty(const tern_tensor *x)
+{
+    return x->ndim == 1 && x->shape[0] == 0; /* PyTorch lets it stand beside any shape */
+}
+
+static const tern_tensor *pattern(tern_tensor *const *x, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!legacy_empty(x[i]))
+            return x[i];
+    return x[0];
+}
+
+static tern_status cat_infer(tern_call *call)
+{
+    const int *dim = call->attributes;
+    const tern_tensor *first = pattern(call->in, call->n_in);
+    tern_shape shape = tern_shape_of(first);
+    shape.dims[*dim] = 0;
+    for (int i = 0; i < call->n_in; i++) {
+        const tern_tensor *x = call->in[i];
+        if (legacy_empty(x))
+            continue;
+        if (x->ndim != first->ndim)
+            return tern_fail(TERN_ERR_SHAPE,
+                             "tern_cat: Tensors must have same number of dimensions: got %d and %d",
+                             first->ndim, x->ndim);
+        for (int d = 0; d < x->ndim; d++)
+            if (d != *dim && x->shape[d] != first->shape[d])
+                return tern_fail(TERN_ERR_SHAPE,
+                                 "tern_cat: Sizes of tensors must match except in dimension %d. "
+                                 "Expected size %lld but got size %lld for tensor number %d in the "
+                                 "list.",
+                                 *dim, (long long)first->shape[d], (long long)x->shape[d], i);
+        shape.dims[*dim] += x->shape[*dim];
+    }
+    call->n_out = 1;
+    call->result[0].dtype = first->dtype;
+    call->result[0].shape = shape;
+    return tern_shape_numel(&shape, "tern_cat") < 0 ? tern_last_status() : TERN_OK;
+}
+
+static tern_status cat_forward(tern_call *call)
+{
+    const int *dim = call->attributes;
+    tern_tensor *y = call->out[0];
+    int64_t at = 0;
+    for (int i = 0; i < call->n_in; i++) {
+        tern_tensor *x = call->in[i];
+        if (legacy_empty(x) || x->numel == 0)
+            continue;
+        tern_shape shape = tern_shape_of(x);
+        tern_tensor *part = tern_tensor_alias(y, &shape, y->stride, at * y->stride[*dim]);
+        tern_status status = part ? tern_hook_copy(part, x) : TERN_ERR_MEMORY;
+        tern_release(part);
+        TERN_TRY(status);
+        at += x->shape[*dim];
+    }
+    return TERN_OK;
+}
+
+static tern_status cat_backward(tern_gradient *g)
+{
+    const int *dim = g->attributes;
+    int64_t at = 0;
+    for (int i = 0; i < g->n_in; i++) {
+        bool empty = g->in_shape[i].ndim == 1 && g->in_shape[i].dims[0] == 0;
+        int64_t n = empty ? 0 : g->in_shape[i].dims[*dim];
+        if (g->needs[i] && !empty && !(g->din[i] = tern_narrow(g->dout[0], *dim, at, n)))
+            return tern_last_status();
+        at += n;
+    }
+    return TERN_OK;
+}
+
+static const tern_op cat_op = {.name = "cat",
+                               .promotion = TERN_PROMOTE_SAME,
+                               .infer = cat_infer,
+                               .forward = cat_forward,
+                               .backward = cat_backward};
+
+/* The list itself, before the door looks at its members. */
+static bool list(tern_tensor *const *tensors, int n, const char *function)
+{
+    if (!tensors || n < 1) {
+        tern_fail(TERN_ERR_ARGUMENT, "%s: expected a non-empty list of Tensors", function);
+        return false;
+    }
+    for (int i = 0; i < n; i++)
+        if (!tensors[i]) {
+            tern_fail_argument_null(function, "a tensor of the list");
+            return false;
+        }
+    return true;
+}
+
+tern_tensor *tern_cat(tern_tensor *const *tensors, int n, int dim)
+{
+    int d;
+    if (!list(tensors, n, "tern_cat"))
+        return NULL;
+    const tern_tensor *first = pattern(tensors, n);
+    if (first->ndim == 0)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_cat: zero-dimensional tensor (at position 0) cannot be "
+                              "concatenated");
+    if (tern_wrap_dim(dim, first->ndim, &d, "tern_cat") != TERN_OK)
+        return NULL;
+    return tern_apply(&cat_op, tensors, n, &d, sizeof d);
+}
+
+static tern_tensor *stack_all(tern_tensor *const *tensors, int n, int dim, tern_tensor **rows)
+{
+    for (int i = 0; i < n; i++) {
+        if (!tern_same_shape(tensors[0], tensors[i]))
+            return tern_fail_null(TERN_ERR_SHAPE,
+                                  "tern_stack: stack expects each tensor to be equal size, but got "
+                                  "%s at entry 0 and %s at entry %d",
+                                  TERN_TENSOR_TEXT(tensors[0]), TERN_TENSOR_TEXT(tensors[i]), i);
+        if (!(rows[i] = tern_unsqueeze(tensors[i], dim)))
+            return NULL;
+    }
+    int d;
+    if (tern_wrap_dim(dim, tensors[0]->ndim + 1, &d, "tern_stack") != TERN_OK)
+        return NULL;
+    return tern_cat(rows, n, d);
+}
+
+tern_tensor *tern_stack(tern_tensor *const *tensors, int n, int dim)
+{
+    if (!list(tensors, n, "tern_stack"))
+        return NULL;
+    tern_tensor **rows = tern_alloc(sizeof *rows * (size_t)n);
+    tern_tensor *stacked = rows ? stack_all(tensors, n, dim, rows) : NULL;
+    tern_free(rows);
+    return stacked;
+}
