@@ -1,0 +1,143 @@
+#!/usr/bin/python3
+"""peer.py -- PyTorch's side of the comparison: the same models, weights and data as steps.c.
+
+  peer.py write MODEL STEM     write weights and data for both sides
+  peer.py serve MODEL STEM THREADS
+"""
+import resource
+import sys
+import time
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+FIRST_STEPS = 5
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads, context):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        mask = torch.ones(context, context).triu(1).bool()
+        self.register_buffer("mask", mask, persistent=False)
+
+    def forward(self, x):
+        n, length, width = x.shape
+        parts = self.qkv(x).split(width, 2)
+        each = width // self.heads
+        q, k, v = [p.view(n, length, self.heads, each).transpose(1, 2) for p in parts]
+        scores = (q @ k.transpose(-2, -1)) * each**-0.5
+        scores = scores.masked_fill(self.mask[:length, :length], float("-inf"))
+        y = (scores.softmax(-1) @ v).transpose(1, 2).reshape(n, length, width)
+        return self.out(y)
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads, context):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(width)
+        self.attention = Attention(width, heads, context)
+        self.norm2 = nn.LayerNorm(width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
+
+
+class GPT(nn.Module):
+    def __init__(self, vocabulary=65, layers=4, width=128, heads=4, context=64):
+        super().__init__()
+        self.token = nn.Embedding(vocabulary, width)
+        self.position = nn.Embedding(context, width)
+        self.blocks = nn.Sequential(*[Block(width, heads, context) for _ in range(layers)])
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+
+    def forward(self, ids):
+        x = self.token(ids) + self.position(torch.arange(ids.shape[1]))
+        return self.head(self.norm(self.blocks(x))).flatten(0, 1)
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(),
+                         nn.Linear(64, 10))
+
+
+def make(name):
+    """The model (None for add), x and y; the same each time."""
+    torch.manual_seed(0)
+    if name == "add":
+        return None, torch.randn(1), torch.randn(1)
+    if name == "a":
+        return nn.Linear(10, 1), torch.randn(100, 10), torch.randn(100, 1)
+    if name == "b":
+        return mlp(), torch.randn(64, 784), torch.randint(0, 10, (64,))
+    return GPT(), torch.randint(0, 65, (16, 64)), torch.randint(0, 65, (16 * 64,))
+
+
+def write(name, stem):
+    model, x, y = make(name)
+    tensors = dict(model.named_parameters()) if model else {}
+    tensors.update(x=x, y=y)
+    with open(stem + ".raw", "wb") as raw, open(stem + ".txt", "w") as index:
+        for key, t in tensors.items():
+            kind = "i64" if t.dtype == torch.int64 else "f32"
+            print(key, kind, raw.tell(), *t.shape, file=index)
+            raw.write(t.detach().contiguous().numpy().tobytes())
+
+
+def stepper(name):
+    """A function that does one step and returns its loss."""
+    model, x, y = make(name)
+    if model is None:
+        return lambda: torch.add(x, y)
+    loss_of = F.mse_loss if name == "a" else F.cross_entropy
+    if name == "e":
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    else:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+    def step():
+        optimizer.zero_grad()
+        loss = loss_of(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def turn(step, seconds):
+    """Seconds for one step; as many of them as take half of `seconds` at least."""
+    n = 1
+    while True:
+        start = time.perf_counter()
+        for _ in range(n):
+            step()
+        spent = time.perf_counter() - start
+        if spent >= 0.5 * seconds:
+            return spent / n
+        n = min(int(seconds / max(spent, 1e-9) * n) + 1, 32 * n)
+
+
+def serve(name, threads):
+    torch.set_num_threads(threads)
+    torch.set_grad_enabled(name != "add")
+    step = stepper(name)
+    print("losses", *["%.7g" % step().item() for _ in range(FIRST_STEPS)], flush=True)
+    for line in sys.stdin:
+        if line.startswith("time "):
+            print("%.9g" % turn(step, float(line[5:])), flush=True)
+        else:
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            print("%.1f" % peak, flush=True)
+
+
+if sys.argv[1] == "write":
+    write(sys.argv[2], sys.argv[3])
+else:
+    serve(sys.argv[2], int(sys.argv[4]))

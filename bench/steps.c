@@ -1,0 +1,134 @@
+/* steps.c -- tern's side of the comparison: training steps of a model that the other side wrote.
+ *
+ *   steps MODEL STEM DEVICE      MODEL: add, a, b or e; STEM of the bundle with weights and data
+ *
+ * Prints "losses ..." of the first steps, then answers lines on stdin: "time SECONDS" with seconds
+ * for one step, "memory" with the peak in MiB. bench/run speaks this with both sides. */
+#include "../examples/char_gpt/gpt.h"
+#include "bundle.h"
+#include "clock.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_STEPS = 5 };
+
+typedef struct task {
+    const char *device;
+    tern_module *model, *criterion;
+    tern_optimizer *optimizer;
+    tern_tensor *x, *y;
+} task;
+
+static tern_module *mlp(void)
+{
+    return tern_nn_sequential(tern_nn_linear(784, 128, NULL), tern_nn_relu(),
+                              tern_nn_linear(128, 64, NULL), tern_nn_relu(),
+                              tern_nn_linear(64, 10, NULL));
+}
+
+/* The model and its optimizer, weights and data. "add" has data only. */
+static bool task_open(task *t, const char *name, const bundle *b)
+{
+    t->x = tern_keep(bundle_tensor(b, "x"));
+    t->y = tern_keep(bundle_tensor(b, "y"));
+    if (strcmp(name, "add") == 0)
+        return t->x && t->y;
+    if (strcmp(name, "a") == 0)
+        t->model = tern_nn_linear(10, 1, NULL);
+    else if (strcmp(name, "b") == 0)
+        t->model = mlp();
+    else
+        t->model = gpt_new(
+            &(gpt_options){.vocabulary = 65, .layers = 4, .width = 128, .heads = 4, .context = 64});
+    if (!t->model || !bundle_load(b, t->model))
+        return false;
+    bool regression = strcmp(name, "a") == 0;
+    t->criterion = regression ? tern_nn_mse_loss(NULL) : tern_nn_cross_entropy_loss(NULL);
+    t->optimizer = strcmp(name, "e") == 0 ? tern_optim_adamw(t->model, 1e-3, NULL)
+                                          : tern_optim_sgd(t->model, 0.01, NULL);
+    return t->criterion && t->optimizer && t->x && t->y;
+}
+
+static void task_close(task *t)
+{
+    tern_optim_free(t->optimizer);
+    tern_nn_free(t->criterion);
+    tern_nn_free(t->model);
+    tern_release(t->x);
+    tern_release(t->y);
+}
+
+static tern_tensor *train_step(task *t)
+{
+    tern_optim_zero_grad(t->optimizer);
+    tern_tensor *loss = tern_nn_loss(t->criterion, tern_nn_forward(t->model, t->x), t->y);
+    tern_backward(loss);
+    tern_optim_step(t->optimizer);
+    return loss;
+}
+
+static void repeat_steps(void *user, long n)
+{
+    task *t = user;
+    for (long i = 0; i < n; i++)
+        TERN_SCOPE
+            train_step(t);
+    tern_synchronize(t->device);
+}
+
+static void repeat_add(void *user, long n)
+{
+    task *t = user;
+    TERN_NO_GRAD
+        for (long i = 0; i < n; i++)
+            TERN_SCOPE
+                tern_add(t->x, t->y);
+    tern_synchronize(t->device);
+}
+
+static void print_losses(task *t)
+{
+    fputs("losses", stdout);
+    for (int i = 0; i < FIRST_STEPS; i++)
+        TERN_SCOPE
+            printf(" %.7g", tern_item(t->model ? train_step(t) : tern_add(t->x, t->y)));
+    putchar('\n');
+    fflush(stdout);
+}
+
+static void serve(task *t)
+{
+    void (*repeat)(void *, long) = t->model ? repeat_steps : repeat_add;
+    char line[64];
+    while (tern_last_status() == TERN_OK && fgets(line, sizeof line, stdin)) {
+        if (strncmp(line, "time ", 5) == 0)
+            printf("%.9g\n", clock_turn(repeat, t, strtod(line + 5, NULL)));
+        else
+            printf("%.1f\n", clock_peak_memory());
+        fflush(stdout);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 4) {
+        fputs("Usage: steps MODEL STEM DEVICE\n", stderr);
+        return 2;
+    }
+    task t = {.device = argv[3]};
+    bundle *b = bundle_read(argv[2]);
+    if (b && tern_set_default_device(t.device) == TERN_OK && task_open(&t, argv[1], b)) {
+        bundle_free(b);
+        b = NULL;
+        tern_scope_clear();
+        print_losses(&t);
+        serve(&t);
+    }
+    bundle_free(b);
+    task_close(&t);
+    if (tern_last_status() != TERN_OK) {
+        fprintf(stderr, "steps: %s\n", tern_last_error());
+        return 1;
+    }
+    return 0;
+}
