@@ -261,6 +261,8 @@ static uint16_t to_f16(double value)
         return 0x7e00;
     if (v >= 65520)
         return (uint16_t)(sign | 0x7c00);
+    if (v == 0)
+        return sign;
     int exponent = 0;
     frexp(v, &exponent); /* v = m 2^exponent, m in [0.5, 1) */
     int step = exponent - 11 < -24 ? -24 : exponent - 11; /* exponent of the last place */
@@ -406,38 +408,61 @@ static tern_dtype dtype_named(const char *text)
     return TERN_DTYPE_DEFAULT;
 }
 
+/* Read the next entry's header: false at the end. */
+static bool golden_header(test_golden *golden, char name[64], tern_dtype *dtype, tern_shape *shape)
+{
+    char type[64];
+    if (!word(golden->file, name))
+        return false;
+    if (!word(golden->file, type))
+        fail_msg("golden/%s.txt ends early in %s", golden->name, name);
+    *dtype = dtype_named(type);
+    shape->ndim = (int)number(golden);
+    assert_in_range(shape->ndim, 0, TERN_MAX_DIMS);
+    for (int d = 0; d < shape->ndim; d++)
+        shape->dims[d] = number(golden);
+    return true;
+}
+
+/* Go to the entry called name, its header read. */
+static bool golden_find(test_golden *golden, const char *name, tern_dtype *dtype, tern_shape *shape)
+{
+    char text[64];
+    rewind(golden->file);
+    while (golden_header(golden, text, dtype, shape)) {
+        if (strcmp(text, name) == 0)
+            return true;
+        for (int64_t n = tern_shape_numel(shape, "test_golden"); n > 0; n--)
+            word(golden->file, text);
+    }
+    return false;
+}
+
+bool test_golden_has(test_golden *golden, const char *name)
+{
+    tern_dtype dtype;
+    tern_shape shape = {0};
+    return golden_find(golden, name, &dtype, &shape);
+}
+
 tern_tensor *test_golden_tensor(test_golden *golden, const char *name, const char *device)
 {
-    char text[64], type[64], value[64];
-    rewind(golden->file);
-    while (word(golden->file, text)) {
-        if (!word(golden->file, type))
-            break;
-        int64_t dims[TERN_MAX_DIMS];
-        int ndim = (int)number(golden);
-        assert_in_range(ndim, 0, TERN_MAX_DIMS);
-        for (int d = 0; d < ndim; d++)
-            dims[d] = number(golden);
-        tern_shape shape = tern_shape_from(ndim, dims);
-        int64_t n = tern_shape_numel(&shape, "test_golden_tensor");
-        assert_true(n >= 0);
-        double *values = malloc(((size_t)n + 1) * sizeof *values);
-        assert_non_null(values);
-        for (int64_t i = 0; i < n; i++) {
-            if (!word(golden->file, value))
-                fail_msg("golden/%s.txt ends early in %s", golden->name, text);
-            values[i] = strtod(value, NULL);
-        }
-        tern_tensor *x = NULL;
-        bool found = strcmp(text, name) == 0;
-        if (found)
-            x = test_tensor(device, dtype_named(type), shape, values);
-        free(values);
-        if (found)
-            return x;
+    tern_dtype dtype = TERN_DTYPE_DEFAULT;
+    tern_shape shape = {0};
+    char text[64];
+    if (!golden_find(golden, name, &dtype, &shape))
+        fail_msg("golden/%s.txt has no %s", golden->name, name);
+    int64_t n = tern_shape_numel(&shape, "test_golden");
+    double *values = malloc(((size_t)n + 1) * sizeof *values);
+    assert_non_null(values);
+    for (int64_t i = 0; i < n; i++) {
+        if (!word(golden->file, text))
+            fail_msg("golden/%s.txt ends early in %s", golden->name, name);
+        values[i] = strtod(text, NULL);
     }
-    fail_msg("golden/%s.txt has no %s", golden->name, name);
-    return NULL;
+    tern_tensor *x = test_tensor(device, dtype, shape, values);
+    free(values);
+    return x;
 }
 
 void test_golden_close(test_golden *golden)

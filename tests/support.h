@@ -103,6 +103,7 @@ void test_gradcheck(test_function function, tern_tensor *const *in, int n,
  * Lines "name dtype ndim size ...", then the elements, separated by blanks; # begins a comment. */
 typedef struct test_golden test_golden;
 test_golden *test_golden_open(const char *name);
+bool test_golden_has(test_golden *golden, const char *name);
 tern_tensor *test_golden_tensor(test_golden *golden, const char *name, const char *device);
 void test_golden_close(test_golden *golden);
 

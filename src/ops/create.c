@@ -23,12 +23,21 @@ static tern_dtype dtype_of(tern_scalar value)
                                            : TERN_BOOL;
 }
 
+/* The elements that a new tensor begins with: not a change of it. */
+static tern_tensor *first_fill(tern_tensor *x, tern_scalar value)
+{
+    if (!x || !tern_fill_(x, value))
+        return NULL;
+    atomic_store(&x->storage->version, 0);
+    return x;
+}
+
 static tern_tensor *filled(const tern_shape *shape, tern_scalar value, tern_dtype dtype,
                            const char *device, const char *function)
 {
     tern_tensor *x = make(shape, dtype == TERN_DTYPE_DEFAULT ? dtype_of(value) : dtype, device,
                           function);
-    return x ? tern_fill_(x, value) : NULL;
+    return first_fill(x, value);
 }
 
 tern_tensor *tern_empty(tern_shape shape, tern_dtype dtype, const char *device)
@@ -153,11 +162,6 @@ static tern_tensor *like(const tern_tensor *x, const tern_shape *shape, const ch
     return tern_scoped(tern_tensor_new(shape ? shape : &own, x->dtype, x->storage->place, function));
 }
 
-static tern_tensor *fill(tern_tensor *x, tern_scalar value)
-{
-    return x ? tern_fill_(x, value) : NULL;
-}
-
 tern_tensor *tern_empty_like(const tern_tensor *x)
 {
     return like(x, NULL, "tern_empty_like");
@@ -165,17 +169,17 @@ tern_tensor *tern_empty_like(const tern_tensor *x)
 
 tern_tensor *tern_zeros_like(const tern_tensor *x)
 {
-    return fill(like(x, NULL, "tern_zeros_like"), tern_scalar_int(0));
+    return first_fill(like(x, NULL, "tern_zeros_like"), tern_scalar_int(0));
 }
 
 tern_tensor *tern_ones_like(const tern_tensor *x)
 {
-    return fill(like(x, NULL, "tern_ones_like"), tern_scalar_int(1));
+    return first_fill(like(x, NULL, "tern_ones_like"), tern_scalar_int(1));
 }
 
 tern_tensor *tern_full_like(const tern_tensor *x, tern_scalar value)
 {
-    return fill(like(x, NULL, "tern_full_like"), value);
+    return first_fill(like(x, NULL, "tern_full_like"), value);
 }
 
 tern_tensor *tern_new_empty(const tern_tensor *x, tern_shape shape)
@@ -185,15 +189,15 @@ tern_tensor *tern_new_empty(const tern_tensor *x, tern_shape shape)
 
 tern_tensor *tern_new_zeros(const tern_tensor *x, tern_shape shape)
 {
-    return fill(like(x, &shape, "tern_new_zeros"), tern_scalar_int(0));
+    return first_fill(like(x, &shape, "tern_new_zeros"), tern_scalar_int(0));
 }
 
 tern_tensor *tern_new_ones(const tern_tensor *x, tern_shape shape)
 {
-    return fill(like(x, &shape, "tern_new_ones"), tern_scalar_int(1));
+    return first_fill(like(x, &shape, "tern_new_ones"), tern_scalar_int(1));
 }
 
 tern_tensor *tern_new_full(const tern_tensor *x, tern_shape shape, tern_scalar value)
 {
-    return fill(like(x, &shape, "tern_new_full"), value);
+    return first_fill(like(x, &shape, "tern_new_full"), value);
 }
