@@ -16,4 +16,16 @@ typedef struct tern_walk {
     i32 ndim, form;
 } tern_walk;
 
+/* A batch of matrix products, as in gemm.cl: element (i, j) of matrix (b0, b1) is at
+ * b0 * batch[0] + b1 * batch[1] + i * row + j * col. */
+enum { TERN_GEMM_TILE = 32, TERN_GEMM_DEPTH = 16 };
+typedef struct tern_gemm_matrix {
+    i64 row, col, batch[2];
+} tern_gemm_matrix;
+typedef struct tern_gemm_shape {
+    i64 m, n, k, count[2];
+    tern_gemm_matrix a, b, c;
+    i64 has_bias;
+} tern_gemm_shape;
+
 #endif

@@ -66,5 +66,6 @@ endif()
 set(TERN_KERNEL_FAMILIES
   copy
   elementwise
+  gemm
   reduce
 )

@@ -41,8 +41,7 @@ tern_tensor *tern_bmm(tern_tensor *a, tern_tensor *b)
     return tern_product_of(&(tern_product){.alpha = 1}, a, b);
 }
 
-/* ---- linear: x weight^T + bias as one product
- * ---------------------------------------------------------- */
+/* ---- linear: x weight^T + bias as one product ------------------------------------------------ */
 
 static tern_product linear_product(int x_ndim, int weight_ndim)
 {
@@ -51,6 +50,16 @@ static tern_product linear_product(int x_ndim, int weight_ndim)
     p.insert[1] = weight_ndim == 1 ? TERN_ROW : 0;
     p.drop = p.insert[0] | (weight_ndim == 1 ? TERN_COLUMN : 0);
     return p;
+}
+
+static tern_status refuse_bias(const tern_tensor *bias, int64_t columns, const tern_shape *shape)
+{
+    return tern_fail(TERN_ERR_SHAPE,
+                     "tern_linear: The expanded size of the tensor (%lld) must match the existing "
+                     "size (%lld) at non-singleton dimension 1.  Target sizes: %s.  Tensor sizes: "
+                     "%s (bias)",
+                     (long long)columns, (long long)bias->numel, TERN_SHAPE_TEXT(shape),
+                     TERN_TENSOR_TEXT(bias));
 }
 
 static tern_status linear_infer(tern_call *call)
@@ -77,11 +86,7 @@ static tern_status linear_infer(tern_call *call)
                          tern_dtype_name(x->dtype), tern_dtype_name(bias->dtype));
     int64_t columns = weight->ndim == 1 ? 1 : weight->shape[0];
     if (bias->ndim > 1 || (bias->numel != columns && bias->numel != 1))
-        return tern_fail(TERN_ERR_SHAPE,
-                         "tern_linear: The expanded size of the tensor (%lld) must match the "
-                         "existing size of bias %s (target sizes: %s)",
-                         (long long)columns, TERN_TENSOR_TEXT(bias),
-                         TERN_SHAPE_TEXT(&call->result[0].shape));
+        return refuse_bias(bias, columns, &call->result[0].shape);
     return TERN_OK;
 }
 

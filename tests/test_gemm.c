@@ -1,0 +1,153 @@
+/* test_gemm.c -- a device's matrix product and the portable kernel, against sums in double precision. */
+#include "support.h"
+#include "types_host.h"
+#include "shapes.h"
+#include "tensor/tensor.h"
+#include <math.h>
+#include <stdlib.h>
+
+static const tern_dtype dtypes[] = {TERN_F32, TERN_F64, TERN_F16, TERN_BF16};
+
+static double tolerance_of(tern_dtype dtype)
+{
+    return dtype == TERN_F64 ? 1e-13 : dtype == TERN_F32 ? 2e-5 : dtype == TERN_F16 ? 4e-3 : 3e-2;
+}
+
+static tern_tensor *uniform(const char *device, tern_dtype dtype, tern_shape shape)
+{
+    static uint64_t seed;
+    return test_uniform(device, dtype, shape, -1, 1, ++seed);
+}
+
+static const struct {
+    int64_t m, n, k, count[2];
+    double alpha, beta;
+    bool bias, a_across, b_across, gaps;
+} products[] = {
+    {5, 4, 3, {1, 1}, 1, 0, false, false, false, false},
+    {5, 4, 3, {1, 1}, 1, 0, true, true, false, false},
+    {40, 35, 50, {1, 1}, 0.5, 1, true, false, true, false},
+    {40, 35, 50, {2, 3}, -2, 0.25, false, true, true, false},
+    {9, 70, 300, {1, 2}, 1, 0, true, false, false, true},
+    {33, 1, 17, {2, 2}, 1, 1, true, false, false, true},
+    {1, 33, 17, {2, 2}, 1, 0, true, true, false, false},
+    {1, 33, 270, {1, 1}, 1, 0.5, false, false, true, true},
+    {33, 1, 270, {1, 1}, 2, 0, true, true, false, false},
+    {64, 96, 80, {2, 1}, 1, 0.5, true, false, false, false},
+    {130, 120, 70, {1, 1}, 2, 0, true, false, true, false},
+};
+
+static tern_matrix random_matrix(const char *device, tern_dtype dtype, int64_t m, int64_t n,
+                                 const int64_t *count, bool across, bool gaps, tern_tensor **room)
+{
+    int64_t unit = gaps ? 2 : 1, line = (across ? m : n) * unit + gaps;
+    tern_matrix x = {.at = 1, .row = across ? unit : line, .col = across ? line : unit};
+    x.batch[1] = line * (across ? n : m);
+    x.batch[0] = x.batch[1] * count[1];
+    *room = uniform(device, dtype, TERN_SHAPE(x.batch[0] * count[0] + 1));
+    x.buffer = &(*room)->storage->block->buffer;
+    return x;
+}
+
+static size_t place_in(const tern_matrix *x, int64_t b0, int64_t b1, int64_t i, int64_t j)
+{
+    return (size_t)(x->at + b0 * x->batch[0] + b1 * x->batch[1] + i * x->row + j * x->col);
+}
+
+/* What C should hold, in all of its room. */
+static void multiply_by_hand(const tern_gemm *g, const double *a, const double *b, double *c,
+                             const double *bias)
+{
+    for (int64_t b0 = 0; b0 < g->count[0]; b0++)
+        for (int64_t b1 = 0; b1 < g->count[1]; b1++)
+            for (int64_t i = 0; i < g->m; i++)
+                for (int64_t j = 0; j < g->n; j++) {
+                    double sum = 0, *to = &c[place_in(&g->c, b0, b1, i, j)];
+                    for (int64_t p = 0; p < g->k; p++)
+                        sum += a[place_in(&g->a, b0, b1, i, p)] * b[place_in(&g->b, b0, b1, p, j)];
+                    *to = g->alpha * sum + (g->beta == 0 ? 0 : g->beta * *to) +
+                          (bias ? bias[g->bias_at + j] : 0);
+                }
+}
+
+static tern_status launch_portable(tern_place *place, const tern_gemm *g)
+{
+    static const tern_kernel_ref gemm = {"gemm", "gemm"};
+    tern_gemm_shape s = {.m = g->m,
+                         .n = g->n,
+                         .k = g->k,
+                         .count = {g->count[0], g->count[1]},
+                         .has_bias = g->bias != NULL};
+    const tern_matrix *from[] = {&g->a, &g->b, &g->c};
+    tern_gemm_matrix *to[] = {&s.a, &s.b, &s.c};
+    tern_arg args[7];
+    static const int slot[] = {1, 2, 0};
+    uint32_t bytes = (uint32_t)tern_dtype_size(g->dtype);
+    for (int i = 0; i < 3; i++) {
+        *to[i] =
+            (tern_gemm_matrix){from[i]->row, from[i]->col, {from[i]->batch[0], from[i]->batch[1]}};
+        args[slot[i]] = (tern_arg){.buffer = from[i]->buffer, .at = from[i]->at, .bytes = bytes};
+    }
+    args[3] = g->bias ? (tern_arg){.buffer = g->bias, .at = g->bias_at, .bytes = bytes} : args[0];
+    args[4] = tern_arg_struct(&s, sizeof s);
+    args[5] = tern_arg_real(g->dtype, g->alpha);
+    args[6] = tern_arg_real(g->dtype, g->beta);
+    int64_t tiles = (g->m + TERN_GEMM_TILE - 1) / TERN_GEMM_TILE *
+                    ((g->n + TERN_GEMM_TILE - 1) / TERN_GEMM_TILE);
+    return tern_launch(place, &gemm, g->dtype,
+                       tern_groups(g->count[0] * g->count[1] * tiles, 4096 * g->k), args, 7);
+}
+
+static void check_gemm(const char *device, tern_dtype dtype, size_t i, bool portable)
+{
+    const int64_t *count = products[i].count;
+    tern_tensor *a, *b, *c, *bias = uniform(device, dtype, TERN_SHAPE(products[i].n + 2));
+    tern_gemm g = {.dtype = dtype,
+                   .m = products[i].m,
+                   .n = products[i].n,
+                   .k = products[i].k,
+                   .count = {count[0], count[1]},
+                   .alpha = products[i].alpha,
+                   .beta = products[i].beta};
+    bool gaps = products[i].gaps;
+    g.a = random_matrix(device, dtype, g.m, g.k, count, products[i].a_across, gaps, &a);
+    g.b = random_matrix(device, dtype, g.k, g.n, count, products[i].b_across, gaps, &b);
+    g.c = random_matrix(device, dtype, g.m, g.n, count, false, false, &c);
+    if (g.beta == 0) /* must not be read */
+        tern_fill_(c, TERN_SCALAR((double)NAN));
+    if (products[i].bias) {
+        g.bias = &bias->storage->block->buffer;
+        g.bias_at = 2;
+    }
+    double *va = test_read(a), *vb = test_read(b), *vc = test_read(c), *vd = test_read(bias);
+    multiply_by_hand(&g, va, vb, vc, g.bias ? vd : NULL);
+    tern_place *place = tern_tensor_place(c);
+    assert_ok(portable ? launch_portable(place, &g) : tern_launch_gemm(place, &g));
+    double tolerance = tolerance_of(dtype) * 2;
+    assert_close(c, test_tensor(device, dtype, tern_shape_of(c), vc), .abs = tolerance,
+                 .rel = tolerance);
+    free(va);
+    free(vb);
+    free(vc);
+    free(vd);
+}
+
+static void every_way_of_a_device_computes_alpha_beta_bias_and_strides(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+        for (size_t i = 0; i < sizeof products / sizeof *products; i++)
+            for (int portable = 0; portable < 2; portable++)
+                TERN_SCOPE {
+                    check_gemm(device, dtypes[d], i, portable);
+                }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(every_way_of_a_device_computes_alpha_beta_bias_and_strides),
+    };
+    return test_main(tests, sizeof tests / sizeof *tests);
+}
