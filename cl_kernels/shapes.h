@@ -28,4 +28,23 @@ typedef struct tern_gemm_shape {
     i64 has_bias;
 } tern_gemm_shape;
 
+/* A table for kernels over many tensors: a row for each tensor and what goes with it (a parameter,
+ * its gradient, its states), 0 where there is none; and the chunks that all rows are cut into. */
+enum { TERN_MULTI_COLUMNS = 5, TERN_MULTI_CHUNK = 4096 };
+typedef struct tern_multi_row {
+    u64 address[TERN_MULTI_COLUMNS];
+} tern_multi_row;
+typedef struct tern_multi_chunk {
+    i64 row, first, count; /* elements first .. first + count of that row */
+} tern_multi_chunk;
+
+/* Flags of the optimizers' kernels. */
+enum {
+    TERN_OPTIM_MAXIMIZE = 1,
+    TERN_OPTIM_MOMENTUM = 2,
+    TERN_OPTIM_NESTEROV = 4,
+    TERN_OPTIM_AMSGRAD = 8,
+    TERN_OPTIM_DECOUPLED = 16 /* AdamW's weight decay */
+};
+
 #endif

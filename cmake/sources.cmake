@@ -32,6 +32,7 @@ set(TERN_SOURCES
   src/ops/expression.c
   src/ops/fold.c
   src/ops/matmul.c
+  src/ops/multi_tensor.c
   src/ops/peak.c
   src/ops/product.c
   src/ops/reduce.c
@@ -45,6 +46,10 @@ set(TERN_SOURCES
   src/nn/run.c
   src/nn/state.c
   src/nn/tree.c
+  src/optim/adam.c
+  src/optim/groups.c
+  src/optim/optimizer.c
+  src/optim/sgd.c
 )
 
 if(TERN_OPENCL)
@@ -67,5 +72,6 @@ set(TERN_KERNEL_FAMILIES
   copy
   elementwise
   gemm
+  optimizer
   reduce
 )

@@ -22,8 +22,7 @@ static tern_module *scale(int64_t n, bool bias)
     tern_module *m = tern_nn_module("Scale", scale_forward, NULL);
     TERN_SCOPE {
         tern_nn_add_parameter(m, "weight", tern_ones(TERN_SHAPE(n), TERN_F32, NULL));
-        tern_nn_add_parameter(m, "bias",
-                              bias ? tern_zeros(TERN_SHAPE(n), TERN_F32, NULL) : NULL);
+        tern_nn_add_parameter(m, "bias", bias ? tern_zeros(TERN_SHAPE(n), TERN_F32, NULL) : NULL);
         tern_nn_add_buffer(m, "seen", tern_zeros(TERN_SHAPE(1), TERN_I64, NULL));
         tern_nn_set_extra(m, "%d, bias=%s", (int)n, bias ? "True" : "False");
     }
@@ -34,11 +33,13 @@ static tern_module *model(void)
 {
     tern_module *m = tern_nn_module("Model", NULL, NULL);
     tern_nn_add(m, "first", scale(3, true));
-    tern_nn_add(m, "block", tern_nn_sequential(scale(3, false), tern_nn_module("Twice", twice, NULL)));
+    tern_nn_add(m, "block",
+                tern_nn_sequential(scale(3, false), tern_nn_module("Twice", twice, NULL)));
     return m;
 }
 
-/* ---- names -------------------------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------------
+ */
 
 static void paths_lead_to_members(void **state)
 {
@@ -82,7 +83,8 @@ static void a_missing_name_lists_those_there_are(void **state)
         assert_error(TERN_ERR_ARGUMENT, cases[i].message);
     }
     assert_null(tern_nn_parameter(m, "first.wieght"));
-    assert_error(TERN_ERR_ARGUMENT, "Scale has no attribute `wieght` (its parameters: weight, bias)");
+    assert_error(TERN_ERR_ARGUMENT,
+                 "Scale has no attribute `wieght` (its parameters: weight, bias)");
     assert_null(tern_nn_buffer(m, "first.weight"));
     assert_error(TERN_ERR_ARGUMENT, "(its buffers: seen)");
     tern_nn_free(m);
@@ -125,7 +127,7 @@ static void only_floating_leaves_become_parameters(void **state)
     tern_nn_free(m);
 }
 
-/* ---- ownership ------------------------------------------------------------------------------------- */
+/* ---- ownership ------------------------------------------------------------------------------ */
 
 static void a_child_has_one_parent(void **state)
 {
@@ -214,7 +216,7 @@ static void every_failed_allocation_gives_null_and_leaks_nothing(void **state)
     assert_true(failures > 10);
 }
 
-/* ---- visits ------------------------------------------------------------------------------------------ */
+/* ---- visits --------------------------------------------------------------------------------- */
 
 static tern_status append(const char *path, tern_tensor *x, void *user)
 {
@@ -275,7 +277,7 @@ static void modes_reach_every_module(void **state)
     tern_nn_free(m);
 }
 
-/* ---- running -------------------------------------------------------------------------------------- */
+/* ---- running -------------------------------------------------------------------------------- */
 
 static tern_tensor *no_result(tern_module *self, tern_tensor *x)
 {
@@ -302,7 +304,8 @@ static void running_what_cannot_run_is_an_error(void **state)
     TERN_SCOPE {
         tern_tensor *x = tern_ones(TERN_SHAPE(3), TERN_F32, NULL), *out[2];
         assert_null(tern_nn_forward(m, x));
-        assert_error(TERN_ERR_ARGUMENT, "Module [Model] is missing the required \"forward\" function");
+        assert_error(TERN_ERR_ARGUMENT,
+                     "Module [Model] is missing the required \"forward\" function");
         assert_null(tern_nn_forward(none, x));
         assert_error(TERN_ERR_ARGUMENT, "Lazy gave no tensor");
         assert_null(tern_nn_forward(NULL, x));
@@ -318,7 +321,7 @@ static void running_what_cannot_run_is_an_error(void **state)
     tern_nn_free(m);
 }
 
-/* ---- moves ------------------------------------------------------------------------------------------- */
+/* ---- moves ---------------------------------------------------------------------------------- */
 
 static void a_move_keeps_handles_and_takes_gradients_along(void **state)
 {
@@ -389,7 +392,7 @@ static void set_data_replaces_elements_under_the_handle(void **state)
     }
 }
 
-/* ---- printing ----------------------------------------------------------------------------------------- */
+/* ---- printing ------------------------------------------------------------------------------- */
 
 static void a_model_prints_as_in_pytorch(void **state)
 {

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool reserve(tern_text *text, size_t more)
@@ -75,6 +76,22 @@ char *tern_format_product(char *buffer, size_t bytes, const int64_t *values, int
 {
     snprintf(buffer, bytes, "%s", n ? "" : "scalar");
     return join(buffer, bytes, values, n, "x");
+}
+
+tern_number_text tern_number_to_text(double value)
+{
+    tern_number_text out;
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(out.text, sizeof out.text - 2, "%.*g", digits, value);
+        if (strtod(out.text, NULL) == value)
+            break;
+    }
+    /* %g writes 1e+02 where Python writes 100.0. */
+    if (strchr(out.text, '+') && value < 1e16 && value > -1e16)
+        snprintf(out.text, sizeof out.text, "%.1f", value);
+    else if (strspn(out.text, "-0123456789") == strlen(out.text))
+        strcat(out.text, ".0");
+    return out;
 }
 
 uint64_t tern_hash(uint64_t seed, const void *data, size_t bytes)

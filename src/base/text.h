@@ -20,6 +20,13 @@ char *tern_format_list(char *buffer, size_t bytes, const int64_t *values, int n)
 /* "2x3", as messages about matrices write shapes; "scalar" for n = 0. */
 char *tern_format_product(char *buffer, size_t bytes, const int64_t *values, int n);
 
+/* A number as Python writes it: 1e-05, 0.5, 1.0. */
+typedef struct tern_number_text {
+    char text[32];
+} tern_number_text;
+tern_number_text tern_number_to_text(double value);
+#define TERN_NUMBER_TEXT(value) (tern_number_to_text(value).text)
+
 /* FNV-1a, 64 bits: for cache keys, not for security. Chain by passing the last result as seed. */
 uint64_t tern_hash(uint64_t seed, const void *data, size_t bytes);
 #define TERN_HASH_SEED UINT64_C(0xcbf29ce484222325)

@@ -75,7 +75,7 @@ tern_status tern_nn_set_extra(tern_module *self, const char *format, ...)
     return text ? TERN_OK : tern_last_status();
 }
 
-/* ---- members ------------------------------------------------------------------------------------- */
+/* ---- members -------------------------------------------------------------------------------- */
 
 static tern_status check_name(const tern_module *self, const char *name, const char *kind,
                               const char *function)
@@ -153,16 +153,18 @@ tern_tensor *tern_nn_add_parameter(tern_module *self, const char *name, tern_ten
     if (check_name(self, name, "parameter", function) != TERN_OK)
         return NULL;
     if (x && !tern_is_leaf(x))
-        return tern_fail_null(TERN_ERR_STATE,
-                              "%s: Cannot assign non-leaf Tensor to parameter '%s'. Model parameters "
-                              "must be created explicitly. To express '%s' as a function of another "
-                              "Tensor, compute the value in the forward() method.",
-                              function, name, name);
+        return tern_fail_null(
+            TERN_ERR_STATE,
+            "%s: Cannot assign non-leaf Tensor to parameter '%s'. Model parameters "
+            "must be created explicitly. To express '%s' as a function of another "
+            "Tensor, compute the value in the forward() method.",
+            function, name, name);
     if (x && !tern_dtype_is_floating_point(tern_dtype_of(x)))
-        return tern_fail_null(TERN_ERR_DTYPE,
-                              "%s: Only Tensors of floating point dtype can require gradients ('%s' "
-                              "is %s)",
-                              function, name, tern_dtype_name(tern_dtype_of(x)));
+        return tern_fail_null(
+            TERN_ERR_DTYPE,
+            "%s: Only Tensors of floating point dtype can require gradients ('%s' "
+            "is %s)",
+            function, name, tern_dtype_name(tern_dtype_of(x)));
     tern_member *member = add_member(self, name, MEMBER_PARAMETER);
     if (!member)
         return NULL;
@@ -183,7 +185,7 @@ tern_tensor *tern_nn_add_buffer(tern_module *self, const char *name, tern_tensor
     return x;
 }
 
-/* ---- the end ---------------------------------------------------------------------------------------- */
+/* ---- the end -------------------------------------------------------------------------------- */
 
 static void leave_parent(tern_module *m)
 {

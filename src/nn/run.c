@@ -30,8 +30,8 @@ tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_ten
                          m->name);
     if (n != 1 || k != 1)
         return tern_fail(TERN_ERR_ARGUMENT,
-                         "tern_nn_call: %s takes one tensor and gives one, not %d and %d", m->name, n,
-                         k);
+                         "tern_nn_call: %s takes one tensor and gives one, not %d and %d", m->name,
+                         n, k);
     if (!in[0])
         return tern_fail_argument_null("tern_nn_forward", "x");
     out[0] = m->forward(m, in[0]);
@@ -52,8 +52,9 @@ tern_tensor *tern_nn_loss(tern_module *criterion, tern_tensor *input, tern_tenso
 {
     tern_tensor *loss = NULL, *in[2] = {input, target};
     if (!criterion || !input || !target) {
-        tern_fail_argument_null("tern_nn_loss",
-                                !criterion ? "criterion" : !input ? "input" : "target");
+        tern_fail_argument_null("tern_nn_loss", !criterion ? "criterion"
+                                                : !input   ? "input"
+                                                           : "target");
         return NULL;
     }
     return tern_nn_call(criterion, in, 2, &loss, 1) == TERN_OK ? loss : NULL;

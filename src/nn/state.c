@@ -1,6 +1,7 @@
 /* state.c -- moving and converting a module's tensors in place, and asking for their gradients.
  *
- * All copies are made before the first tensor changes: a move that fails leaves the module as it was. */
+ * All copies are made before the first tensor changes: a move that fails leaves the module as it
+ * was. */
 #include "base/memory.h"
 #include "nn/module.h"
 
@@ -49,17 +50,18 @@ static tern_status plan(const char *path, tern_tensor *x, void *user)
 static tern_module *run_move(tern_module *m, move *mv)
 {
     tern_status status = TERN_OK;
-    TERN_SCOPE TERN_NO_GRAD {
-        status = tern_nn_each_parameter(m, plan, mv);
-        if (status == TERN_OK)
-            status = tern_nn_each_buffer(m, plan, mv);
-        for (size_t i = 0; status == TERN_OK && i < mv->count; i++) {
-            change *c = &mv->changes[i];
-            status = tern_set_data_(c->x, c->data) ? TERN_OK : tern_last_status();
-            if (status == TERN_OK && c->grad)
-                status = tern_set_grad(c->x, c->grad);
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            status = tern_nn_each_parameter(m, plan, mv);
+            if (status == TERN_OK)
+                status = tern_nn_each_buffer(m, plan, mv);
+            for (size_t i = 0; status == TERN_OK && i < mv->count; i++) {
+                change *c = &mv->changes[i];
+                status = tern_set_data_(c->x, c->data) ? TERN_OK : tern_last_status();
+                if (status == TERN_OK && c->grad)
+                    status = tern_set_grad(c->x, c->grad);
+            }
         }
-    }
     tern_free(mv->changes);
     return status == TERN_OK ? m : NULL;
 }
@@ -82,10 +84,11 @@ tern_module *tern_nn_to_dtype(tern_module *m, tern_dtype dtype)
         return NULL;
     }
     if (!tern_dtype_is_floating_point(dtype))
-        return tern_fail_null(TERN_ERR_DTYPE,
-                              "tern_nn_to_dtype: nn.Module.to only accepts floating point or complex "
-                              "dtypes, but got desired dtype=%s",
-                              tern_dtype_name(dtype));
+        return tern_fail_null(
+            TERN_ERR_DTYPE,
+            "tern_nn_to_dtype: nn.Module.to only accepts floating point or complex "
+            "dtypes, but got desired dtype=%s",
+            tern_dtype_name(dtype));
     return run_move(m, &(move){.dtype = dtype});
 }
 

@@ -42,10 +42,11 @@ tern_tensor *tern_set_data_(tern_tensor *x, tern_tensor *data)
         return tern_fail_null(TERN_ERR_STATE, "tern_set_data_: x is the result of a recorded "
                                               "operation; only leaf tensors take other elements");
     if (x->requires_grad && !tern_dtype_is_floating_point(data->dtype))
-        return tern_fail_null(TERN_ERR_DTYPE,
-                              "tern_set_data_: data set to a tensor that requires gradients must be "
-                              "floating point or complex dtype (this one is %s)",
-                              tern_dtype_name(data->dtype));
+        return tern_fail_null(
+            TERN_ERR_DTYPE,
+            "tern_set_data_: data set to a tensor that requires gradients must be "
+            "floating point or complex dtype (this one is %s)",
+            tern_dtype_name(data->dtype));
     if (x == data)
         return x;
     take_elements(x, data);

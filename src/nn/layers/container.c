@@ -24,10 +24,11 @@ static tern_status check(tern_module *const *layers, int n)
         if (!layers[i])
             return tern_fail_argument_null("tern_nn_sequential", "a layer");
         if (layers[i]->parent || met_before(layers, i))
-            return tern_fail(TERN_ERR_STATE,
-                             "tern_nn_sequential: layer %d (%s) is part of a module already; a module "
-                             "has one parent",
-                             i, layers[i]->name);
+            return tern_fail(
+                TERN_ERR_STATE,
+                "tern_nn_sequential: layer %d (%s) is part of a module already; a module "
+                "has one parent",
+                i, layers[i]->name);
     }
     return TERN_OK;
 }

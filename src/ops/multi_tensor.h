@@ -1,0 +1,37 @@
+/* multi_tensor.h -- kernels over many tensors at once: one launch for all of a device and dtype.
+ *
+ * The one header of ops/ that layers to the right include: what it does is no operation on tensors
+ * that a user could want, and the public headers have no kernels of the library's own. */
+#ifndef TERN_OPS_MULTI_TENSOR_H
+#define TERN_OPS_MULTI_TENSOR_H
+#include "device/device.h"
+#include "types_host.h"
+#include "shapes.h"
+
+/* The layout of n tensors, cut into chunks, and the table of addresses on their device. */
+typedef struct tern_multi tern_multi;
+
+/* For tensors of these sizes on the device of the first; n > 0. NULL after an error. */
+tern_multi *tern_multi_new(tern_tensor *const *tensors, int n);
+void tern_multi_free(tern_multi *table);
+/* How many chunks there are in all, and the first one of tensor i. */
+int64_t tern_multi_chunks(const tern_multi *table);
+int64_t tern_multi_first_chunk(const tern_multi *table, int i);
+
+/* A run of a kernel over columns of tensors: column[k][i] goes with tensor i. Columns 0 and 1 are
+ * of one dtype; tensor i is left out where column[1][i] is NULL. All are dense. many(rows, chunks,
+ * each, shared ..., faults, number of chunks, flags) one(columns 0..4, each, shared ..., faults,
+ * number of elements, flags), a launch for every tensor of which `one` runs where the device's
+ * memory has no addresses; it gets column 0 for those that are not there. */
+typedef struct tern_multi_call {
+    const tern_kernel_ref *many, *one;
+    tern_tensor *const *column[5]; /* NULL: not there */
+    tern_tensor *each;             /* an element for each chunk */
+    tern_tensor *shared[4];
+    int n_shared;
+    int32_t flags;
+    bool writes; /* column 0 is written: versions rise */
+} tern_multi_call;
+tern_status tern_multi_launch(tern_multi *table, const tern_multi_call *call);
+
+#endif
