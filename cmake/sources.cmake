@@ -25,6 +25,7 @@ set(TERN_SOURCES
   src/tensor/storage.c
   src/tensor/tape.c
   src/tensor/user_kernel.c
+  src/ops/as_strided.c
   src/ops/cat.c
   src/ops/copy.c
   src/ops/create.c
@@ -37,6 +38,7 @@ set(TERN_SOURCES
   src/ops/product.c
   src/ops/reduce.c
   src/ops/slice.c
+  src/ops/split.c
   src/ops/view.c
   src/ops/walk.c
   src/ops/where.c

@@ -1,107 +1,115 @@
-/* slice.c -- looks at a part of the elements: narrow, slice, select, split. */
-#include "ops/look.h"
-#include <string.h>
+/* slice.c -- parts of a tensor along one dim: narrow, slice, select. */
+#include "tensor/op.h"
 #include <tern/ops.h>
 
-/* One dim cut to count elements from start by step, or (count -1) to one element, the dim going. */
+/* length elements of dim, step apart, from start. */
 typedef struct part {
-    tern_look look;
     int dim;
-    int64_t start, step, count;
+    int64_t start, length, step;
 } part;
 
-static tern_tensor *cut(tern_tensor *x, int dim, int64_t start, int64_t step, int64_t count);
-
-/* zeros of the input's shape around dout: the adjoint of a cut, whose own adjoint is the cut. */
-typedef struct around {
-    part part;
-    tern_shape shape;
-} around;
-
-static tern_status around_infer(tern_call *call)
+static void look_at_part(tern_result *r, const tern_tensor *x, const part *p)
 {
-    const around *a = call->attributes;
+    r->dtype = x->dtype;
+    r->shape = tern_shape_of(x);
+    for (int d = 0; d < x->ndim; d++)
+        r->stride[d] = x->stride[d];
+    r->shape.dims[p->dim] = p->length;
+    r->stride[p->dim] = x->stride[p->dim] * p->step;
+    r->offset = x->offset + (p->length ? p->start * x->stride[p->dim] : 0);
+}
+
+/* ---- the gradient of a part: zeros around it -------------------------------------------------------- */
+
+typedef struct embed_attributes {
+    tern_shape whole;
+    part part;
+} embed_attributes;
+
+static tern_status embed_infer(tern_call *call)
+{
+    const embed_attributes *at = call->attributes;
     call->n_out = 1;
     call->result[0].dtype = call->in[0]->dtype;
-    call->result[0].shape = a->shape;
+    call->result[0].shape = at->whole;
     return TERN_OK;
 }
 
-static tern_status around_forward(tern_call *call)
+static tern_status embed_forward(tern_call *call)
 {
-    const around *a = call->attributes;
-    tern_tensor *y = call->out[0], *x = call->in[0];
-    size_t size = tern_dtype_size(y->dtype);
-    int64_t stride[TERN_MAX_DIMS];
-    int n = 0;
-    if (y->numel == 0)
+    const embed_attributes *at = call->attributes;
+    tern_tensor *out = call->out[0];
+    tern_result r;
+    if (out->numel == 0)
         return TERN_OK;
-    TERN_TRY(tern_block_zero(y->storage->block, 0, (size_t)y->numel * size));
-    for (int i = 0; i < y->ndim; i++)
-        if (i != a->part.dim || a->part.count >= 0)
-            stride[n++] = i == a->part.dim ? y->stride[i] * a->part.step : y->stride[i];
-    tern_shape shape = tern_shape_of(x);
-    tern_tensor *inside =
-        tern_tensor_alias(y, &shape, stride, a->part.start * y->stride[a->part.dim]);
-    tern_status status = inside ? tern_hook_copy(inside, x) : TERN_ERR_MEMORY;
-    tern_release(inside);
+    TERN_TRY(tern_block_zero(out->storage->block, 0,
+                             (size_t)out->numel * tern_dtype_size(out->dtype)));
+    look_at_part(&r, out, &at->part);
+    tern_tensor *hole = tern_tensor_alias(out, &r.shape, r.stride, r.offset);
+    if (!hole)
+        return tern_last_status();
+    tern_status status = tern_hook_copy(hole, call->in[0]);
+    tern_release(hole);
     return status;
 }
 
-static tern_status around_backward(tern_gradient *g)
+static tern_status embed_backward(tern_gradient *g);
+
+static const tern_op embed_op = {.name = "slice_backward",
+                                 .infer = embed_infer,
+                                 .forward = embed_forward,
+                                 .backward = embed_backward};
+
+static tern_tensor *embed(tern_tensor *x, const tern_shape *whole, const part *p)
 {
-    const part *p = &((const around *)g->attributes)->part;
-    g->din[0] = cut(g->dout[0], p->dim, p->start, p->step, p->count);
+    embed_attributes at = {*whole, *p};
+    return tern_apply(&embed_op, &x, 1, &at, sizeof at);
+}
+
+/* ---- narrow, slice -------------------------------------------------------------------------------------- */
+
+static tern_status part_infer(tern_call *call)
+{
+    call->n_out = 1;
+    look_at_part(&call->result[0], call->in[0], call->attributes);
+    return TERN_OK;
+}
+
+static tern_status part_backward(tern_gradient *g)
+{
+    g->din[0] = embed(g->dout[0], &g->in_shape[0], g->attributes);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-static const tern_op around_op = {.name = "slice_backward",
-                                  .infer = around_infer,
-                                  .forward = around_forward,
-                                  .backward = around_backward};
+static const tern_op narrow_op = {
+    .name = "narrow", .view = true, .infer = part_infer, .backward = part_backward};
+static const tern_op slice_op = {
+    .name = "slice", .view = true, .infer = part_infer, .backward = part_backward};
 
-static tern_status cut_backward(tern_gradient *g)
+static tern_tensor *take(const tern_op *op, tern_tensor *x, const part *p)
 {
-    around a = {.part = *(const part *)g->attributes, .shape = g->in_shape[0]};
-    memset(&a.part.look, 0, sizeof a.part.look);
-    tern_tensor *dy = g->dout[0];
-    g->din[0] = tern_apply(&around_op, &dy, 1, &a, sizeof a);
+    return tern_apply(op, &x, 1, p, sizeof *p);
+}
+
+static tern_status embed_backward(tern_gradient *g)
+{
+    const embed_attributes *at = g->attributes;
+    g->din[0] = take(&slice_op, g->dout[0], &at->part);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-static const tern_op cut_op = {
-    .name = "slice", .view = true, .infer = tern_look_infer, .backward = cut_backward};
-
-static tern_tensor *cut(tern_tensor *x, int dim, int64_t start, int64_t step, int64_t count)
-{
-    part p = {
-        .look.shape = tern_shape_of(x), .dim = dim, .start = start, .step = step, .count = count};
-    memcpy(p.look.stride, x->stride, sizeof p.look.stride);
-    p.look.offset = start * x->stride[dim];
-    if (count >= 0) {
-        p.look.shape.dims[dim] = count;
-        p.look.stride[dim] *= step;
-    } else {
-        size_t after = sizeof(int64_t) * (size_t)(x->ndim - dim - 1);
-        memmove(p.look.shape.dims + dim, p.look.shape.dims + dim + 1, after);
-        memmove(p.look.stride + dim, p.look.stride + dim + 1, after);
-        p.look.shape.ndim--;
-    }
-    return tern_apply(&cut_op, &x, 1, &p, sizeof p);
-}
-
-/* The checks that narrow, slice and select share. */
-static bool has_dim(tern_tensor *x, int dim, int *d, const char *function)
+/* x is there and has dims, of which *wrapped is one. */
+static bool has_dim(const tern_tensor *x, int dim, int *wrapped, const char *function)
 {
     if (!x) {
         tern_fail_argument_null(function, "x");
         return false;
     }
     if (x->ndim == 0) {
-        tern_fail(TERN_ERR_ARGUMENT, "%s: cannot be applied to a 0-dim tensor.", function);
+        tern_fail(TERN_ERR_SHAPE, "%s: cannot be applied to a 0-dim tensor", function);
         return false;
     }
-    return tern_wrap_dim(dim, x->ndim, d, function) == TERN_OK;
+    return tern_wrap_dim(dim, x->ndim, wrapped, function) == TERN_OK;
 }
 
 tern_tensor *tern_narrow(tern_tensor *x, int dim, int64_t start, int64_t length)
@@ -109,17 +117,28 @@ tern_tensor *tern_narrow(tern_tensor *x, int dim, int64_t start, int64_t length)
     int d;
     if (!has_dim(x, dim, &d, "tern_narrow"))
         return NULL;
-    int64_t size = x->shape[d], from = start < 0 ? start + size : start;
-    if (length < 0)
+    int64_t n = x->shape[d];
+    if (start < -n || start > n)
         return tern_fail_null(TERN_ERR_ARGUMENT,
-                              "tern_narrow: narrow(): length must be non-negative (%lld)",
-                              (long long)length);
-    if (from < 0 || from > size || length > size - from)
+                              "tern_narrow: Dimension out of range (expected start to be in range "
+                              "of [%lld, %lld], but got %lld)",
+                              (long long)-n, (long long)n, (long long)start);
+    if (start < 0)
+        start += n;
+    if (length < 0 || length > n - start)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_narrow: start (%lld) + length (%lld) exceeds dimension size "
                               "(%lld).",
-                              (long long)start, (long long)length, (long long)size);
-    return cut(x, d, from, 1, length);
+                              (long long)start, (long long)length, (long long)n);
+    return take(&narrow_op, x, &(part){d, start, length, 1});
+}
+
+/* A bound of a Python slice: from the end when negative, then clamped. */
+static int64_t clamp_bound(int64_t bound, int64_t n)
+{
+    if (bound < 0)
+        bound += n;
+    return bound < 0 ? 0 : bound > n ? n : bound;
 }
 
 tern_tensor *tern_slice(tern_tensor *x, int dim, int64_t start, int64_t end, int64_t step)
@@ -130,70 +149,48 @@ tern_tensor *tern_slice(tern_tensor *x, int dim, int64_t start, int64_t end, int
     if (step <= 0)
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_slice: slice step must be positive (%lld)",
                               (long long)step);
-    int64_t size = x->shape[d];
-    start = start < 0 ? start + size : start;
-    end = end < 0 ? end + size : end;
-    start = start < 0 ? 0 : start > size ? size : start;
-    end = end < start ? start : end > size ? size : end;
-    return cut(x, d, start, step, (end - start) / step + ((end - start) % step != 0));
+    start = clamp_bound(start, x->shape[d]);
+    end = clamp_bound(end, x->shape[d]);
+    int64_t length = end > start ? (end - start - 1) / step + 1 : 0;
+    return take(&slice_op, x, &(part){d, start, length, length > 1 ? step : 1});
 }
+
+/* ---- select ------------------------------------------------------------------------------------------------ */
+
+static tern_status select_infer(tern_call *call)
+{
+    const part *p = call->attributes;
+    tern_result *r = &call->result[0];
+    call->n_out = 1;
+    look_at_part(r, call->in[0], p);
+    r->shape.ndim--;
+    for (int d = p->dim; d < r->shape.ndim; d++) {
+        r->shape.dims[d] = r->shape.dims[d + 1];
+        r->stride[d] = r->stride[d + 1];
+    }
+    return TERN_OK;
+}
+
+static tern_status select_backward(tern_gradient *g)
+{
+    const part *p = g->attributes;
+    g->din[0] = embed(tern_unsqueeze(g->dout[0], p->dim), &g->in_shape[0], p);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op select_op = {
+    .name = "select", .view = true, .infer = select_infer, .backward = select_backward};
 
 tern_tensor *tern_select(tern_tensor *x, int dim, int64_t index)
 {
     int d;
     if (!has_dim(x, dim, &d, "tern_select"))
         return NULL;
-    int64_t size = x->shape[d];
-    if (index < -size || index >= size)
+    int64_t n = x->shape[d];
+    if (index < -n || index >= n)
         return tern_fail_null(TERN_ERR_ARGUMENT,
-                              "tern_select: index %lld is out of bounds for dimension %d with size "
-                              "%lld",
-                              (long long)index, d, (long long)size);
-    return cut(x, d, index < 0 ? index + size : index, 1, -1);
-}
-
-/* ---- several parts at once
- * --------------------------------------------------------------------------- */
-
-int tern_split(tern_tensor *x, int64_t size, int dim, tern_tensor **pieces, int capacity)
-{
-    int d;
-    if (!has_dim(x, dim, &d, "tern_split"))
-        return -1;
-    if (size <= 0) {
-        tern_fail(TERN_ERR_ARGUMENT,
-                  "tern_split: split expects split_size be positive, but got "
-                  "split_size=%lld",
-                  (long long)size);
-        return -1;
-    }
-    int64_t n = x->shape[d] ? (x->shape[d] + size - 1) / size : 1;
-    if (n > capacity || !pieces) {
-        tern_fail(TERN_ERR_ARGUMENT, "tern_split: %lld pieces do not fit into %d places",
-                  (long long)n, pieces ? capacity : 0);
-        return -1;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        int64_t left = x->shape[d] - i * size;
-        pieces[i] = cut(x, d, i * size, 1, left < size ? left : size);
-        if (!pieces[i])
-            return -1;
-        if (pieces[i]->history)
-            pieces[i]->history->multi_view = true;
-    }
-    return (int)n;
-}
-
-int tern_chunk(tern_tensor *x, int chunks, int dim, tern_tensor **pieces, int capacity)
-{
-    int d;
-    if (!has_dim(x, dim, &d, "tern_chunk"))
-        return -1;
-    if (chunks <= 0) {
-        tern_fail(TERN_ERR_ARGUMENT,
-                  "tern_chunk: chunk expects `chunks` to be greater than 0, got: %d", chunks);
-        return -1;
-    }
-    int64_t size = (x->shape[d] + chunks - 1) / chunks;
-    return tern_split(x, size ? size : 1, dim, pieces, capacity);
+                              "tern_select: index %lld out of range for tensor of size %s at "
+                              "dimension %d",
+                              (long long)index, TERN_TENSOR_TEXT(x), d);
+    return take(&select_op, x, &(part){d, index < 0 ? index + n : index, 1, 1});
 }

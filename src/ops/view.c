@@ -1,21 +1,106 @@
-/* view.c -- other looks at the same elements: shapes, orders of dims, repeated dims. */
-#include "ops/look.h"
+/* view.c -- other looks at the same elements: other shapes, dims in another order, repeated dims. */
+#include "tensor/op.h"
 #include <string.h>
 #include <tern/ops.h>
 
-tern_status tern_look_infer(tern_call *call)
+static tern_status valid_ndim(const tern_shape *shape, const char *function)
 {
-    const tern_look *l = call->attributes;
-    call->n_out = 1;
-    call->result[0].dtype = call->in[0]->dtype;
-    call->result[0].shape = l->shape;
-    memcpy(call->result[0].stride, l->stride, sizeof l->stride);
-    call->result[0].offset = call->in[0]->offset + l->offset;
-    return TERN_OK;
+    if (shape->ndim >= 0 && shape->ndim <= TERN_MAX_DIMS)
+        return TERN_OK;
+    return tern_fail(TERN_ERR_SHAPE, "%s: a tensor has at most %d dims, not %d", function,
+                     TERN_MAX_DIMS, shape->ndim);
 }
 
-/* ---- the same elements in another shape --------------------------------------------------------
- */
+/* The one result of a view: of x's type, beginning where x does. */
+static tern_result *look_at(tern_call *call)
+{
+    tern_result *r = &call->result[0];
+    call->n_out = 1;
+    r->dtype = call->in[0]->dtype;
+    r->offset = call->in[0]->offset;
+    return r;
+}
+
+/* ---- another shape -------------------------------------------------------------------------------- */
+
+/* wanted with its -1 worked out, for numel elements. */
+static tern_status complete(const tern_shape *wanted, int64_t numel, tern_shape *shape,
+                            const char *op)
+{
+    int missing = -1;
+    int64_t product = 1;
+    bool fits = true;
+    *shape = *wanted;
+    for (int d = 0; d < wanted->ndim; d++) {
+        int64_t n = wanted->dims[d];
+        if (n < -1)
+            return tern_fail(TERN_ERR_SHAPE, "tern_%s: invalid shape dimension %lld", op,
+                             (long long)n);
+        if (n == -1 && missing >= 0)
+            return tern_fail(TERN_ERR_SHAPE, "tern_%s: only one dimension can be inferred", op);
+        if (n == -1)
+            missing = d;
+        else
+            fits = !__builtin_mul_overflow(product, n, &product) && fits;
+    }
+    if (fits && missing >= 0 && product == 0 && numel == 0)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_%s: cannot reshape tensor of 0 elements into shape %s because the "
+                         "unspecified dimension size -1 can be any value and is ambiguous",
+                         op, TERN_SHAPE_TEXT(wanted));
+    if (missing >= 0 && fits && product > 0 && numel % product == 0) {
+        shape->dims[missing] = numel / product;
+        return TERN_OK;
+    }
+    if (missing < 0 && fits && product == numel)
+        return TERN_OK;
+    return tern_fail(TERN_ERR_SHAPE, "tern_%s: shape '%s' is invalid for input of size %lld", op,
+                     TERN_SHAPE_TEXT(wanted), (long long)numel);
+}
+
+/* Strides that show x's elements in their order as shape. Dims of x that go on without a gap form a
+ * run; each must be used up by whole dims of shape. */
+static bool view_strides(const tern_tensor *x, const tern_shape *shape, int64_t *stride)
+{
+    if (x->numel == 0) {
+        tern_dense_strides(shape, stride);
+        return true;
+    }
+    int v = shape->ndim - 1;
+    int64_t run = 1, step = x->ndim ? x->stride[x->ndim - 1] : 1;
+    for (int d = x->ndim - 1; d >= 0; d--) {
+        run *= x->shape[d];
+        if (d > 0 && (x->shape[d - 1] == 1 || x->stride[d - 1] == run * step))
+            continue;
+        int64_t used = 1;
+        for (; v >= 0 && (used < run || shape->dims[v] == 1); v--) {
+            stride[v] = used * step;
+            used *= shape->dims[v];
+        }
+        if (used != run)
+            return false;
+        run = 1;
+        step = d > 0 ? x->stride[d - 1] : step;
+    }
+    for (; v >= 0; v--)
+        stride[v] = step;
+    return true;
+}
+
+static tern_status view_infer(tern_call *call)
+{
+    const tern_shape *wanted = call->attributes;
+    const tern_tensor *x = call->in[0];
+    tern_result *r = look_at(call);
+    TERN_TRY(complete(wanted, x->numel, &r->shape, call->op->name));
+    if (!view_strides(x, &r->shape, r->stride))
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_%s: view size is not compatible with input tensor's size and stride "
+                         "(at least one dimension spans across two contiguous subspaces). Use "
+                         "tern_reshape instead (%s as %s)",
+                         call->op->name, TERN_TENSOR_TEXT(x), TERN_SHAPE_TEXT(wanted));
+    return TERN_OK;
+}
 
 static tern_status view_backward(tern_gradient *g)
 {
@@ -23,318 +108,299 @@ static tern_status view_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-static const tern_op view_op = {
-    .name = "view", .view = true, .infer = tern_look_infer, .backward = view_backward};
+#define VIEW_OP(NAME)                                                                              \
+    static const tern_op NAME##_op = {                                                             \
+        .name = #NAME, .view = true, .infer = view_infer, .backward = view_backward}
+VIEW_OP(view);
+VIEW_OP(reshape);
+VIEW_OP(flatten);
+VIEW_OP(unflatten);
+VIEW_OP(squeeze);
+VIEW_OP(unsqueeze);
 
-/* Work out a -1 in shape. */
-static tern_status complete(const tern_tensor *x, tern_shape *shape, const char *function)
+/* x as shape, through a dense copy where a look is not enough. */
+static tern_tensor *reshaped(const tern_op *op, tern_tensor *x, const tern_shape *wanted)
 {
-    int unknown = -1;
-    int64_t known = 1;
-    if (shape->ndim < 0 || shape->ndim > TERN_MAX_DIMS)
-        return tern_shape_numel(shape, function) < 0 ? tern_last_status() : TERN_OK;
-    for (int i = 0; i < shape->ndim; i++) {
-        if (shape->dims[i] == -1 && unknown >= 0)
-            return tern_fail(TERN_ERR_SHAPE, "%s: only one dimension can be inferred", function);
-        if (shape->dims[i] < -1)
-            return tern_fail(TERN_ERR_SHAPE, "%s: invalid shape dimension %lld", function,
-                             (long long)shape->dims[i]);
-        if (shape->dims[i] == -1)
-            unknown = i;
-        else if (__builtin_mul_overflow(known, shape->dims[i], &known))
-            known = -1; /* fits nothing */
-    }
-    if (unknown >= 0 && known == 0 && x->numel == 0)
-        return tern_fail(TERN_ERR_SHAPE,
-                         "%s: cannot reshape tensor of 0 elements into shape %s because the "
-                         "unspecified dimension size -1 can be any value and is ambiguous",
-                         function, TERN_SHAPE_TEXT(shape));
-    bool fits = unknown >= 0 ? known > 0 && x->numel % known == 0 : known == x->numel;
-    if (!fits)
-        return tern_fail(TERN_ERR_SHAPE, "%s: shape '%s' is invalid for input of size %lld",
-                         function, TERN_SHAPE_TEXT(shape), (long long)x->numel);
-    if (unknown >= 0)
-        shape->dims[unknown] = x->numel / known;
-    return TERN_OK;
-}
-
-/* Strides for shape over x's elements without a copy: each run of x's dims that lies without gaps
- * is cut anew. False where a dim of shape would span two runs. */
-static bool restride(const tern_tensor *x, const tern_shape *shape, int64_t *stride)
-{
-    if (x->contiguous || x->numel == 0) {
-        tern_dense_strides(shape, stride);
-        return true;
-    }
-    int d = shape->ndim - 1;
-    int64_t run = 1, step = x->ndim ? x->stride[x->ndim - 1] : 1;
-    for (int i = x->ndim - 1; i >= 0; i--) {
-        run *= x->shape[i];
-        bool ends = i == 0 || (x->shape[i - 1] != 1 && x->stride[i - 1] != run * step);
-        if (!ends)
-            continue;
-        int64_t cut = 1;
-        while (d >= 0 && (cut < run || shape->dims[d] == 1)) {
-            stride[d] = cut * step;
-            cut *= shape->dims[d--];
-        }
-        if (cut != run)
-            return false;
-        if (i > 0)
-            step = x->stride[i - 1];
-        run = 1;
-    }
-    return d < 0;
-}
-
-static tern_tensor *viewed(tern_tensor *x, tern_shape shape, bool may_copy, const char *function)
-{
-    if (!x) {
-        tern_fail_argument_null(function, "x");
+    tern_shape shape;
+    int64_t stride[TERN_MAX_DIMS];
+    if (complete(wanted, x->numel, &shape, op->name) != TERN_OK)
         return NULL;
-    }
-    if (complete(x, &shape, function) != TERN_OK)
-        return NULL;
-    tern_look l = {.shape = shape};
-    if (restride(x, &shape, l.stride))
-        return tern_apply(&view_op, &x, 1, &l, sizeof l);
-    if (!may_copy)
-        return tern_fail_null(TERN_ERR_SHAPE,
-                              "%s: view size is not compatible with input tensor's size and stride "
-                              "(at least one dimension spans across two contiguous subspaces). Use "
-                              "tern_reshape instead.",
-                              function);
-    tern_dense_strides(&shape, l.stride);
-    x = tern_clone(x);
-    return tern_apply(&view_op, &x, 1, &l, sizeof l);
+    if (!view_strides(x, &shape, stride))
+        x = tern_clone(x);
+    return tern_apply(op, &x, 1, wanted, sizeof *wanted);
 }
 
 tern_tensor *tern_view(tern_tensor *x, tern_shape shape)
 {
-    return viewed(x, shape, false, "tern_view");
+    if (valid_ndim(&shape, "tern_view") != TERN_OK)
+        return NULL;
+    return tern_apply(&view_op, &x, 1, &shape, sizeof shape);
 }
 
 tern_tensor *tern_reshape(tern_tensor *x, tern_shape shape)
 {
-    return viewed(x, shape, true, "tern_reshape");
+    if (!x)
+        tern_fail_argument_null("tern_reshape", "x");
+    if (!x || valid_ndim(&shape, "tern_reshape") != TERN_OK)
+        return NULL;
+    return reshaped(&reshape_op, x, &shape);
 }
 
 tern_tensor *tern_flatten(tern_tensor *x, int start_dim, int end_dim)
 {
     int first, last;
-    if (!x) {
+    if (!x)
         tern_fail_argument_null("tern_flatten", "x");
-        return NULL;
-    }
-    if (tern_wrap_dim(start_dim, x->ndim, &first, "tern_flatten") != TERN_OK ||
+    if (!x || tern_wrap_dim(start_dim, x->ndim, &first, "tern_flatten") != TERN_OK ||
         tern_wrap_dim(end_dim, x->ndim, &last, "tern_flatten") != TERN_OK)
         return NULL;
     if (first > last)
         return tern_fail_null(TERN_ERR_ARGUMENT,
-                              "tern_flatten: flatten() has invalid args: start_dim cannot come "
-                              "after end_dim (%d, %d)",
+                              "tern_flatten: start_dim cannot come after end_dim (%d, %d)",
                               start_dim, end_dim);
-    if (x->ndim == 0)
-        return tern_reshape(x, (tern_shape){1, {1}});
-    tern_shape shape = {0};
+    tern_shape shape = {.ndim = 0};
+    for (int d = 0; d < first; d++)
+        shape.dims[shape.ndim++] = x->shape[d];
+    int64_t n = 1;
+    for (int d = first; d <= last && d < x->ndim; d++)
+        n *= x->shape[d];
+    shape.dims[shape.ndim++] = n;
+    for (int d = last + 1; d < x->ndim; d++)
+        shape.dims[shape.ndim++] = x->shape[d];
+    return reshaped(&flatten_op, x, &shape);
+}
+
+/* The sizes that dim of n elements is cut into, their -1 worked out. */
+static tern_status unflattened(const tern_shape *sizes, int64_t n, int dim, tern_shape *complete)
+{
+    int missing = -1;
     int64_t product = 1;
-    for (int i = 0; i < x->ndim; i++) {
-        product = i > first && i <= last ? product * x->shape[i] : x->shape[i];
-        if (i < first || i >= last)
-            shape.dims[shape.ndim++] = product;
+    bool fits = true;
+    *complete = *sizes;
+    for (int d = 0; d < sizes->ndim; d++) {
+        if (sizes->dims[d] == -1 && missing >= 0)
+            return tern_fail(TERN_ERR_SHAPE, "tern_unflatten: only one dimension can be inferred");
+        if (sizes->dims[d] == -1)
+            missing = d;
+        else
+            fits = fits && sizes->dims[d] >= 0 &&
+                   !__builtin_mul_overflow(product, sizes->dims[d], &product);
     }
-    return tern_reshape(x, shape);
+    if (missing >= 0 && fits && product > 0) {
+        complete->dims[missing] = n / product;
+        product *= n / product;
+    }
+    if (!fits || product != n)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_unflatten: Provided sizes %s don't multiply up to the size of dim %d "
+                         "(%lld) in the input tensor",
+                         TERN_SHAPE_TEXT(sizes), dim, (long long)n);
+    return TERN_OK;
 }
 
 tern_tensor *tern_unflatten(tern_tensor *x, int dim, tern_shape sizes)
 {
-    int d;
-    if (!x) {
+    int d = 0;
+    tern_shape shape = {.ndim = 0};
+    if (!x)
         tern_fail_argument_null("tern_unflatten", "x");
+    if (!x || valid_ndim(&sizes, "tern_unflatten") != TERN_OK ||
+        tern_wrap_dim(dim, x->ndim, &d, "tern_unflatten") != TERN_OK)
         return NULL;
-    }
-    if (tern_wrap_dim(dim, x->ndim, &d, "tern_unflatten") != TERN_OK)
+    if (sizes.ndim == 0)
+        return tern_fail_null(TERN_ERR_SHAPE, "tern_unflatten: sizes must be non-empty");
+    shape.ndim = x->ndim + sizes.ndim - (x->ndim > 0);
+    tern_shape part;
+    if (unflattened(&sizes, x->ndim ? x->shape[d] : 1, d, &part) != TERN_OK ||
+        valid_ndim(&shape, "tern_unflatten") != TERN_OK)
         return NULL;
-    tern_shape part = {1, {x->ndim ? x->shape[d] : 1}};
-    tern_tensor counted = {.numel = part.dims[0]};
-    if (complete(&counted, &sizes, "tern_unflatten") != TERN_OK)
-        return NULL;
-    if (x->ndim - 1 + sizes.ndim > TERN_MAX_DIMS)
-        return tern_fail_null(TERN_ERR_SHAPE, "tern_unflatten: a tensor has at most %d dims",
-                              TERN_MAX_DIMS);
-    tern_shape shape = {0};
-    for (int i = 0; i < d; i++)
-        shape.dims[shape.ndim++] = x->shape[i];
-    for (int i = 0; i < sizes.ndim; i++)
-        shape.dims[shape.ndim++] = sizes.dims[i];
-    for (int i = d + 1; i < x->ndim; i++)
-        shape.dims[shape.ndim++] = x->shape[i];
-    return tern_view(x, shape);
+    size_t after = x->ndim ? (size_t)(x->ndim - d - 1) : 0;
+    memcpy(shape.dims, x->shape, sizeof *x->shape * (size_t)d);
+    memcpy(shape.dims + d, part.dims, sizeof *part.dims * (size_t)part.ndim);
+    memcpy(shape.dims + d + part.ndim, x->shape + d + 1, sizeof *x->shape * after);
+    return tern_apply(&unflatten_op, &x, 1, &shape, sizeof shape);
+}
+
+/* x without the dims of size 1 among first..last. */
+static tern_tensor *squeezed(tern_tensor *x, int first, int last)
+{
+    tern_shape shape = {.ndim = 0};
+    for (int d = 0; d < x->ndim; d++)
+        if (x->shape[d] != 1 || d < first || d > last)
+            shape.dims[shape.ndim++] = x->shape[d];
+    return tern_apply(&squeeze_op, &x, 1, &shape, sizeof shape);
 }
 
 tern_tensor *tern_squeeze(tern_tensor *x)
 {
-    tern_shape shape = {0};
     if (!x) {
         tern_fail_argument_null("tern_squeeze", "x");
         return NULL;
     }
-    for (int i = 0; i < x->ndim; i++)
-        if (x->shape[i] != 1)
-            shape.dims[shape.ndim++] = x->shape[i];
-    return tern_view(x, shape);
+    return squeezed(x, 0, x->ndim - 1);
 }
 
 tern_tensor *tern_squeeze_dim(tern_tensor *x, int dim)
 {
     int d;
-    if (!x) {
+    if (!x)
         tern_fail_argument_null("tern_squeeze_dim", "x");
+    if (!x || tern_wrap_dim(dim, x->ndim, &d, "tern_squeeze_dim") != TERN_OK)
         return NULL;
-    }
-    if (tern_wrap_dim(dim, x->ndim, &d, "tern_squeeze_dim") != TERN_OK)
-        return NULL;
-    tern_shape shape = {0};
-    for (int i = 0; i < x->ndim; i++)
-        if (i != d || x->shape[i] != 1)
-            shape.dims[shape.ndim++] = x->shape[i];
-    return tern_view(x, shape);
+    return squeezed(x, d, d);
 }
 
 tern_tensor *tern_unsqueeze(tern_tensor *x, int dim)
 {
     int d;
-    if (!x) {
+    if (!x)
         tern_fail_argument_null("tern_unsqueeze", "x");
+    if (!x || tern_wrap_dim(dim, x->ndim + 1, &d, "tern_unsqueeze") != TERN_OK)
         return NULL;
-    }
-    if (x->ndim == TERN_MAX_DIMS)
-        return tern_fail_null(TERN_ERR_SHAPE, "tern_unsqueeze: a tensor has at most %d dims",
-                              TERN_MAX_DIMS);
-    if (tern_wrap_dim(dim, x->ndim + 1, &d, "tern_unsqueeze") != TERN_OK)
+    tern_shape shape = {.ndim = x->ndim + 1};
+    if (valid_ndim(&shape, "tern_unsqueeze") != TERN_OK)
         return NULL;
-    tern_shape shape = tern_shape_of(x);
-    memmove(shape.dims + d + 1, shape.dims + d, sizeof *shape.dims * (size_t)(x->ndim - d));
-    shape.dims[d] = 1;
-    shape.ndim++;
-    return tern_view(x, shape);
+    for (int i = 0; i < shape.ndim; i++)
+        shape.dims[i] = i == d ? 1 : x->shape[i - (i > d)];
+    return tern_apply(&unsqueeze_op, &x, 1, &shape, sizeof shape);
 }
 
-/* ---- dims in another order
- * ------------------------------------------------------------------------ */
+/* ---- dims in another order ---------------------------------------------------------------------------- */
 
-typedef struct order {
-    tern_look look;
-    tern_shape dims;
-} order;
+static tern_status permute_infer(tern_call *call)
+{
+    const tern_shape *dims = call->attributes;
+    const tern_tensor *x = call->in[0];
+    tern_result *r = look_at(call);
+    uint32_t seen = 0;
+    if (dims->ndim != x->ndim)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_%s: number of dimensions in the tensor input does not match the "
+                         "length of the desired ordering of dimensions i.e. input.dim() = %d is not "
+                         "equal to len(dims) = %d",
+                         call->op->name, x->ndim, dims->ndim);
+    r->shape.ndim = x->ndim;
+    for (int i = 0; i < x->ndim; i++) {
+        int d;
+        TERN_TRY(tern_wrap_dim(dims->dims[i], x->ndim, &d, "tern_permute"));
+        if (seen >> d & 1)
+            return tern_fail(TERN_ERR_ARGUMENT, "tern_%s: duplicate dims are not allowed (%s)",
+                             call->op->name, TERN_SHAPE_TEXT(dims));
+        seen |= 1u << d;
+        r->shape.dims[i] = x->shape[d];
+        r->stride[i] = x->stride[d];
+    }
+    return TERN_OK;
+}
 
 static tern_status permute_backward(tern_gradient *g)
 {
-    const order *o = g->attributes;
-    tern_shape back = {.ndim = o->dims.ndim};
-    for (int i = 0; i < back.ndim; i++)
-        back.dims[o->dims.dims[i]] = i;
-    g->din[0] = tern_permute(g->dout[0], back);
+    const tern_shape *dims = g->attributes;
+    tern_shape inverse = {.ndim = dims->ndim};
+    for (int i = 0; i < dims->ndim; i++)
+        inverse.dims[dims->dims[i] + (dims->dims[i] < 0 ? dims->ndim : 0)] = i;
+    g->din[0] = tern_permute(g->dout[0], inverse);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-static const tern_op permute_op = {
-    .name = "permute", .view = true, .infer = tern_look_infer, .backward = permute_backward};
+#define PERMUTE_OP(NAME)                                                                           \
+    static const tern_op NAME##_op = {                                                             \
+        .name = #NAME, .view = true, .infer = permute_infer, .backward = permute_backward}
+PERMUTE_OP(permute);
+PERMUTE_OP(transpose);
+PERMUTE_OP(t);
+
+static tern_tensor *swapped(const tern_op *op, tern_tensor *x, int a, int b)
+{
+    tern_shape dims = {.ndim = x->ndim};
+    for (int d = 0; d < x->ndim; d++)
+        dims.dims[d] = d == a ? b : d == b ? a : d;
+    return tern_apply(op, &x, 1, &dims, sizeof dims);
+}
 
 tern_tensor *tern_permute(tern_tensor *x, tern_shape dims)
 {
-    if (!x) {
-        tern_fail_argument_null("tern_permute", "x");
+    if (valid_ndim(&dims, "tern_permute") != TERN_OK)
         return NULL;
-    }
-    if (dims.ndim != x->ndim)
-        return tern_fail_null(TERN_ERR_ARGUMENT,
-                              "tern_permute: permute(sparse_coo): number of dimensions in the "
-                              "tensor input does not match the length of the desired ordering of "
-                              "dimensions i.e. input.dim() = %d is not equal to len(dims) = %d",
-                              x->ndim, dims.ndim);
-    order o = {.look = {.shape = {.ndim = x->ndim}}, .dims = dims};
-    bool seen[TERN_MAX_DIMS] = {false};
-    for (int i = 0; i < x->ndim; i++) {
-        int d;
-        if (tern_wrap_dim(dims.dims[i], x->ndim, &d, "tern_permute") != TERN_OK)
-            return NULL;
-        if (seen[d])
-            return tern_fail_null(TERN_ERR_ARGUMENT,
-                                  "tern_permute: permute(): duplicate dims are not allowed.");
-        seen[d] = true;
-        o.dims.dims[i] = d;
-        o.look.shape.dims[i] = x->shape[d];
-        o.look.stride[i] = x->stride[d];
-    }
-    return tern_apply(&permute_op, &x, 1, &o, sizeof o);
+    return tern_apply(&permute_op, &x, 1, &dims, sizeof dims);
 }
 
 tern_tensor *tern_transpose(tern_tensor *x, int dim0, int dim1)
 {
     int a, b;
-    if (!x) {
+    if (!x)
         tern_fail_argument_null("tern_transpose", "x");
-        return NULL;
-    }
-    if (tern_wrap_dim(dim0, x->ndim, &a, "tern_transpose") != TERN_OK ||
+    if (!x || tern_wrap_dim(dim0, x->ndim, &a, "tern_transpose") != TERN_OK ||
         tern_wrap_dim(dim1, x->ndim, &b, "tern_transpose") != TERN_OK)
         return NULL;
-    tern_shape dims = {.ndim = x->ndim};
-    for (int i = 0; i < x->ndim; i++)
-        dims.dims[i] = i == a ? b : i == b ? a : i;
-    return tern_permute(x, dims);
+    return swapped(&transpose_op, x, a, b);
 }
 
 tern_tensor *tern_t(tern_tensor *x)
 {
-    if (x && x->ndim > 2)
+    if (!x) {
+        tern_fail_argument_null("tern_t", "x");
+        return NULL;
+    }
+    if (x->ndim > 2)
         return tern_fail_null(TERN_ERR_SHAPE,
-                              "tern_t: t() expects a tensor with <= 2 dimensions, but self is %dD",
+                              "tern_t: expects a tensor with <= 2 dimensions, but self is %dD",
                               x->ndim);
-    return x && x->ndim < 2 ? tern_view(x, tern_shape_of(x)) : tern_transpose(x, 0, 1);
+    return x->ndim < 2 ? x : swapped(&t_op, x, 0, 1);
 }
 
-/* ---- repeated dims
- * ----------------------------------------------------------------------------------- */
+/* ---- repeated dims ---------------------------------------------------------------------------------------- */
 
+static tern_status expand_infer(tern_call *call)
+{
+    const tern_shape *wanted = call->attributes;
+    const tern_tensor *x = call->in[0];
+    tern_result *r = look_at(call);
+    int front = wanted->ndim - x->ndim;
+    if (front < 0)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_%s: the number of sizes provided (%d) must be greater or equal to "
+                         "the number of dimensions in the tensor (%d) (%s as %s)",
+                         call->op->name, wanted->ndim, x->ndim, TERN_TENSOR_TEXT(x),
+                         TERN_SHAPE_TEXT(wanted));
+    r->shape.ndim = wanted->ndim;
+    for (int i = 0; i < wanted->ndim; i++) {
+        int64_t n = wanted->dims[i], own = i < front ? 1 : x->shape[i - front];
+        if (i < front && n == -1)
+            return tern_fail(TERN_ERR_SHAPE,
+                             "tern_%s: The expanded size of the tensor (-1) isn't allowed in a "
+                             "leading, non-existing dimension %d",
+                             call->op->name, i);
+        if (n == -1)
+            n = own;
+        if (n < 0 || (own != 1 && n != own))
+            return tern_fail(TERN_ERR_SHAPE,
+                             "tern_%s: The expanded size of the tensor (%lld) must match the "
+                             "existing size (%lld) at non-singleton dimension %d.  Target sizes: "
+                             "%s.  Tensor sizes: %s",
+                             call->op->name, (long long)n, (long long)own, i,
+                             TERN_SHAPE_TEXT(wanted), TERN_TENSOR_TEXT(x));
+        r->shape.dims[i] = n;
+        r->stride[i] = i < front || (own == 1 && n != 1) ? 0 : x->stride[i - front];
+    }
+    return tern_shape_numel(&r->shape, "tern_expand") < 0 ? TERN_ERR_SHAPE : TERN_OK;
+}
+
+/* The door sums gradients of repeated elements. */
 static tern_status expand_backward(tern_gradient *g)
 {
-    g->din[0] = tern_sum_to_size(g->dout[0], g->in_shape[0]);
-    return g->din[0] ? TERN_OK : tern_last_status();
+    g->din[0] = g->dout[0];
+    return TERN_OK;
 }
 
 static const tern_op expand_op = {
-    .name = "expand", .view = true, .infer = tern_look_infer, .backward = expand_backward};
+    .name = "expand", .view = true, .infer = expand_infer, .backward = expand_backward};
 
 tern_tensor *tern_expand(tern_tensor *x, tern_shape shape)
 {
-    if (!x) {
-        tern_fail_argument_null("tern_expand", "x");
+    if (valid_ndim(&shape, "tern_expand") != TERN_OK)
         return NULL;
-    }
-    int extra = shape.ndim - x->ndim;
-    if (extra < 0 || shape.ndim > TERN_MAX_DIMS)
-        return tern_fail_null(TERN_ERR_SHAPE,
-                              "tern_expand: expand(%s): the number of sizes provided (%d) must be "
-                              "greater or equal to the number of dimensions in the tensor (%d)",
-                              TERN_TENSOR_TEXT(x), shape.ndim, x->ndim);
-    tern_look l = {.shape = shape};
-    for (int i = 0; i < shape.ndim; i++) {
-        int64_t own = i < extra ? 1 : x->shape[i - extra];
-        int64_t want = shape.dims[i] == -1 && i >= extra ? own : shape.dims[i];
-        if (want < 0 || (own != want && own != 1))
-            return tern_fail_null(
-                TERN_ERR_SHAPE,
-                "tern_expand: The expanded size of the tensor (%lld) must match the existing size "
-                "(%lld) at non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s",
-                (long long)want, (long long)own, i, TERN_SHAPE_TEXT(&shape), TERN_TENSOR_TEXT(x));
-        l.shape.dims[i] = want;
-        l.stride[i] = i < extra || (own == 1 && want != 1) ? 0 : x->stride[i - extra];
-    }
-    if (tern_shape_numel(&l.shape, "tern_expand") < 0)
-        return NULL;
-    return tern_apply(&expand_op, &x, 1, &l, sizeof l);
+    return tern_apply(&expand_op, &x, 1, &shape, sizeof shape);
 }
 
 tern_tensor *tern_expand_as(tern_tensor *x, const tern_tensor *other)

@@ -121,7 +121,7 @@ static tern_status record(tern_call *call, size_t attribute_bytes)
 {
     if (call->op->view)
         for (int i = 0; i < call->n_out; i++)
-            TERN_TRY(tern_note_view(call->out[i], call->in[0], call->n_out > 1));
+            TERN_TRY(tern_note_view(call->out[i], call->in[0], call->op->multi_view));
     if (!tern_must_record(call->op, call->in, call->n_in))
         return TERN_OK;
     return tern_record(call, call->in, attribute_bytes);

@@ -7,7 +7,6 @@
  * (as_strided) when they are next used. */
 #include "tensor/node.h"
 #include <string.h>
-#include <tern/ops/shape.h>
 
 typedef struct geometry {
     tern_shape shape; /* of the view */
@@ -132,49 +131,6 @@ tern_status tern_note_view(tern_tensor *x, tern_tensor *of, bool one_of_several)
     return TERN_OK;
 }
 
-/* The gradient of a look at g into a base: zeros around dout. Steps of zero repeat elements: their
- * gradients add up first. */
-static tern_tensor *spread(const geometry *g, tern_tensor *dout, const tern_shape *base)
-{
-    tern_shape kept = g->shape;
-    for (int i = 0; i < kept.ndim; i++)
-        if (g->stride[i] == 0 && kept.dims[i] > 1)
-            kept.dims[i] = 1;
-    dout = tern_hook_sum_to(dout, &kept);
-    tern_tensor *dbase = dout ? tern_new_zeros(dout, *base) : NULL;
-    tern_tensor *slice =
-        dbase ? tern_scoped(tern_tensor_alias(dbase, &kept, g->stride, g->offset)) : NULL;
-    if (!slice)
-        return NULL;
-    return slice->numel == 0 || tern_hook_copy(slice, dout) == TERN_OK ? dbase : NULL;
-}
-
-static tern_status as_strided_infer(tern_call *call)
-{
-    const geometry *g = call->attributes;
-    call->n_out = 1;
-    call->result[0].dtype = call->in[0]->dtype;
-    call->result[0].shape = g->shape;
-    memcpy(call->result[0].stride, g->stride, sizeof g->stride);
-    call->result[0].offset = call->in[0]->offset + g->offset;
-    return TERN_OK;
-}
-
-static tern_status as_strided_backward(tern_gradient *g)
-{
-    if (g->recorded)
-        return tern_fail(TERN_ERR_UNSUPPORTED, "tern_as_strided: no second derivative");
-    g->din[0] = spread(g->attributes, g->dout[0], &g->in_shape[0]);
-    return g->din[0] ? TERN_OK : tern_last_status();
-}
-
-static const tern_op as_strided_op = {
-    .name = "as_strided",
-    .view = true,
-    .infer = as_strided_infer,
-    .backward = as_strided_backward,
-};
-
 tern_status tern_refresh_view(tern_tensor *x)
 {
     tern_history *mine = x->history;
@@ -184,16 +140,18 @@ tern_status tern_refresh_view(tern_tensor *x)
     mine->base_writes = base->history->writes;
     if (!base->requires_grad)
         return TERN_OK;
-    geometry g = geometry_in(x, base);
+    tern_strided at = {.shape = tern_shape_of(x), .offset = x->offset - base->offset};
+    memcpy(at.stride, x->stride, sizeof at.stride);
+    memcpy(at.in_stride, base->stride, sizeof at.in_stride);
     tern_tensor *in[1] = {base};
-    tern_call call = {.op = &as_strided_op,
+    tern_call call = {.op = &tern_hook_as_strided,
                       .in = in,
                       .n_in = 1,
-                      .attributes = &g,
+                      .attributes = &at,
                       .place = x->storage->place,
                       .n_out = 1,
                       .out = {x}};
-    return tern_record(&call, in, sizeof g);
+    return tern_record(&call, in, sizeof at);
 }
 
 /* ---- writing through a view
@@ -377,40 +335,4 @@ tern_status tern_finish_write(tern_write *write, tern_tensor *x, bool written)
     if (written && status == TERN_OK && write->inner)
         status = tern_refresh_view(x);
     return status;
-}
-
-/* ---- any look
- * ------------------------------------------------------------------------------------------ */
-
-tern_tensor *tern_as_strided(tern_tensor *x, tern_shape shape, tern_shape stride, int64_t offset)
-{
-    if (!x) {
-        tern_fail_argument_null("tern_as_strided", "x");
-        return NULL;
-    }
-    if (shape.ndim != stride.ndim || tern_shape_numel(&shape, "tern_as_strided") < 0)
-        return tern_fail_null(TERN_ERR_SHAPE,
-                              "tern_as_strided: mismatch in length of strides and shape (%d, %d)",
-                              stride.ndim, shape.ndim);
-    int64_t numel = 1, last = x->offset + offset;
-    for (int i = 0; i < shape.ndim; i++) {
-        if (stride.dims[i] < 0)
-            return tern_fail_null(TERN_ERR_ARGUMENT,
-                                  "tern_as_strided: Negative strides are not supported at the "
-                                  "moment, got strides: %s",
-                                  TERN_SHAPE_TEXT(&stride));
-        numel *= shape.dims[i];
-        last += (shape.dims[i] - 1) * stride.dims[i];
-    }
-    int64_t room =
-        x->storage->block ? (int64_t)(x->storage->block->used / tern_dtype_size(x->dtype)) : 0;
-    if (numel && (x->offset + offset < 0 || last >= room))
-        return tern_fail_null(
-            TERN_ERR_ARGUMENT,
-            "tern_as_strided: shape %s with strides %s and offset %lld leaves the "
-            "storage of %lld elements",
-            TERN_SHAPE_TEXT(&shape), TERN_SHAPE_TEXT(&stride), (long long)offset, (long long)room);
-    geometry g = {.shape = shape, .offset = offset};
-    memcpy(g.stride, stride.dims, sizeof g.stride);
-    return tern_apply(&as_strided_op, &x, 1, &g, sizeof g);
 }

@@ -60,6 +60,7 @@ struct tern_op {
     uint32_t optional; /* bit i: input i may be NULL */
     uint32_t saves;    /* TERN_SAVE_...: what backward needs */
     bool view;         /* outputs look into input 0; forward is NULL */
+    bool multi_view;   /* several looks by one call, which are not written in place */
     bool not_differentiable;
     uint32_t no_grad_out;      /* bit i: output i never has a gradient (indices, masks) */
     const void *data;          /* the op's own constants */
@@ -111,6 +112,15 @@ tern_status tern_prepare_write(tern_write *write, const tern_call *call, tern_te
 tern_status tern_finish_write(tern_write *write, tern_tensor *x, bool written);
 /* x became a differentiable view of `of`, by a recorded or recordable view op. */
 tern_status tern_note_view(tern_tensor *x, tern_tensor *of, bool one_of_several);
+/* Any look at x's storage. Its backward needs to know how x itself lies there. */
+typedef struct tern_strided {
+    tern_shape shape;
+    int64_t stride[TERN_MAX_DIMS];
+    int64_t offset; /* relative to x */
+    int64_t in_stride[TERN_MAX_DIMS];
+} tern_strided;
+/* Its attributes are a tern_strided. Defined in ops/, used where a view's history is made anew. */
+extern const tern_op tern_hook_as_strided;
 /* Bring x's node up to date when its base was written in place. */
 tern_status tern_refresh_view(tern_tensor *x);
 

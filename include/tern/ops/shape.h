@@ -39,7 +39,8 @@ TERN_API tern_tensor *tern_select(tern_tensor *x, int dim, int64_t index);
 TERN_API tern_tensor *tern_as_strided(tern_tensor *x, tern_shape shape, tern_shape stride,
                                       int64_t offset);
 /* Pieces of size elements along dim (the last may be smaller), into pieces[capacity]; returns how
- * many there are, -1 after an error. */
+ * many there are, -1 after an error (too many for capacity, too). pieces NULL only counts. As in
+ * PyTorch the pieces are not to be written in place while that is recorded. */
 TERN_API int tern_split(tern_tensor *x, int64_t size, int dim, tern_tensor **pieces, int capacity);
 /* At most `chunks` pieces of equal size, the last may be smaller. */
 TERN_API int tern_chunk(tern_tensor *x, int chunks, int dim, tern_tensor **pieces, int capacity);

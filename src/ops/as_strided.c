@@ -1,0 +1,223 @@
+/* as_strided.c -- a look of any geometry at a tensor's storage, and its way back. */
+#include "tensor/op.h"
+#include <string.h>
+#include <tern/ops.h>
+
+static tern_status as_strided_infer(tern_call *call)
+{
+    const tern_strided *at = call->attributes;
+    tern_result *r = &call->result[0];
+    call->n_out = 1;
+    r->dtype = call->in[0]->dtype;
+    r->shape = at->shape;
+    memcpy(r->stride, at->stride, sizeof r->stride);
+    r->offset = call->in[0]->offset + at->offset;
+    return TERN_OK;
+}
+
+/* ---- scatter: add a look's gradients up in a row of n elements, where the look's elements are ------- */
+
+typedef struct scatter_attributes {
+    tern_strided look; /* relative to the row */
+    int64_t n;
+} scatter_attributes;
+
+static tern_status scatter_infer(tern_call *call)
+{
+    const scatter_attributes *at = call->attributes;
+    call->n_out = 1;
+    call->result[0].dtype = call->in[0]->dtype;
+    call->result[0].shape = (tern_shape){1, {at->n}};
+    return TERN_OK;
+}
+
+/* Dims that can be copied at once, as bits: by rising stride, as long as each steps over all that the
+ * ones before it reach. The others may come back to the same elements. */
+static uint32_t distinct_dims(const tern_strided *look)
+{
+    uint32_t kept = 0, seen = 0;
+    int64_t reach = 0;
+    for (int i = 0; i < look->shape.ndim; i++) {
+        int least = -1;
+        for (int d = 0; d < look->shape.ndim; d++) {
+            if (seen >> d & 1)
+                continue;
+            bool better = least < 0 || look->stride[d] < look->stride[least] ||
+                          (look->stride[d] == look->stride[least] &&
+                           look->shape.dims[d] > look->shape.dims[least]);
+            least = better ? d : least;
+        }
+        seen |= 1u << least;
+        if (look->stride[least] <= reach && look->shape.dims[least] > 1)
+            continue;
+        kept |= 1u << least;
+        reach += (look->shape.dims[least] - 1) * look->stride[least];
+    }
+    return kept;
+}
+
+/* Add x into out for all positions of the dims from d on that are not kept. */
+static tern_status add_parts(tern_tensor *out, const tern_tensor *x, const tern_strided *look,
+                             uint32_t kept, int d, int64_t out_at, int64_t x_at)
+{
+    while (d < x->ndim && (kept >> d & 1))
+        d++;
+    if (d < x->ndim) {
+        for (int64_t i = 0; i < x->shape[d]; i++)
+            TERN_TRY(add_parts(out, x, look, kept, d + 1, out_at + i * look->stride[d],
+                               x_at + i * x->stride[d]));
+        return TERN_OK;
+    }
+    tern_shape shape = {.ndim = 0};
+    int64_t to[TERN_MAX_DIMS], from[TERN_MAX_DIMS];
+    for (int k = 0; k < x->ndim; k++)
+        if (kept >> k & 1) {
+            to[shape.ndim] = look->stride[k];
+            from[shape.ndim] = x->stride[k];
+            shape.dims[shape.ndim++] = x->shape[k];
+        }
+    tern_tensor *sum = tern_tensor_alias(out, &shape, to, out_at);
+    tern_tensor *part = sum ? tern_tensor_alias(x, &shape, from, x_at) : NULL;
+    tern_status status = part ? TERN_OK : tern_last_status();
+    bool all = kept == (1u << x->ndim) - 1;
+    if (status == TERN_OK && all)
+        status = tern_hook_copy(sum, part);
+    else if (status == TERN_OK && !tern_hook_add_in_place(sum, part))
+        status = tern_last_status();
+    tern_release(part);
+    tern_release(sum);
+    return status;
+}
+
+static tern_status scatter_forward(tern_call *call)
+{
+    const scatter_attributes *at = call->attributes;
+    tern_tensor *out = call->out[0], *x = call->in[0];
+    if (out->numel == 0)
+        return TERN_OK;
+    TERN_TRY(tern_block_zero(out->storage->block, 0,
+                             (size_t)out->numel * tern_dtype_size(out->dtype)));
+    if (x->numel == 0)
+        return TERN_OK;
+    return add_parts(out, x, &at->look, distinct_dims(&at->look), 0, at->look.offset, x->offset);
+}
+
+static tern_tensor *gather(tern_tensor *row, const tern_strided *look)
+{
+    tern_shape stride = {.ndim = look->shape.ndim};
+    memcpy(stride.dims, look->stride, sizeof stride.dims);
+    return tern_as_strided(row, look->shape, stride, look->offset);
+}
+
+static tern_status scatter_backward(tern_gradient *g)
+{
+    const scatter_attributes *at = g->attributes;
+    g->din[0] = gather(tern_contiguous(g->dout[0]), &at->look);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op scatter_op = {.name = "as_strided_backward",
+                                   .infer = scatter_infer,
+                                   .forward = scatter_forward,
+                                   .backward = scatter_backward};
+
+static tern_tensor *scatter(tern_tensor *x, const tern_strided *look, int64_t n)
+{
+    scatter_attributes at = {*look, n};
+    return tern_apply(&scatter_op, &x, 1, &at, sizeof at);
+}
+
+/* ---- the gradient: the look's elements in the stretch of memory, then x's in the same ---------------- */
+
+static int64_t reach_of(const tern_shape *shape, const int64_t *stride)
+{
+    int64_t last = 0;
+    for (int d = 0; d < shape->ndim; d++) {
+        if (shape->dims[d] == 0)
+            return -1;
+        last += (shape->dims[d] - 1) * stride[d];
+    }
+    return last;
+}
+
+static tern_status as_strided_backward(tern_gradient *g)
+{
+    tern_strided look = *(const tern_strided *)g->attributes;
+    tern_strided own = {.shape = g->in_shape[0]};
+    memcpy(own.stride, look.in_stride, sizeof own.stride);
+    for (int d = 0; d < look.shape.ndim; d++) /* repeated elements add up first */
+        if (look.stride[d] == 0 && look.shape.dims[d] > 1)
+            look.shape.dims[d] = 1;
+    tern_tensor *dlook = tern_hook_sum_to(g->dout[0], &look.shape);
+
+    int64_t own_last = reach_of(&own.shape, own.stride);
+    int64_t look_last = look.offset + reach_of(&look.shape, look.stride);
+    int64_t first = look.offset < 0 ? look.offset : 0;
+    int64_t n = (own_last > look_last ? own_last : look_last) - first + 1;
+    look.offset -= first;
+    own.offset = -first;
+    tern_tensor *row = dlook ? scatter(dlook, &look, n) : NULL;
+    g->din[0] = gather(row, &own);
+    if (own_last >= 0 && distinct_dims(&own) != (1u << own.shape.ndim) - 1) {
+        /* Elements of x that are one in memory share what came in. */
+        tern_tensor *counts = scatter(tern_new_ones(row, own.shape), &own, n);
+        g->din[0] = tern_div(g->din[0], gather(counts, &own));
+    }
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+const tern_op tern_hook_as_strided = {.name = "as_strided",
+                                      .view = true,
+                                      .infer = as_strided_infer,
+                                      .backward = as_strided_backward};
+
+/* ---- the public function ------------------------------------------------------------------------------- */
+
+/* Elements of the storage that the look needs; INT64_MAX where that overflows. */
+static int64_t needed(const tern_strided *look, int64_t offset)
+{
+    int64_t last = offset;
+    for (int d = 0; d < look->shape.ndim; d++) {
+        int64_t step;
+        if (look->shape.dims[d] == 0)
+            return 0;
+        if (__builtin_mul_overflow(look->shape.dims[d] - 1, look->stride[d], &step) ||
+            __builtin_add_overflow(last, step, &last))
+            return INT64_MAX;
+    }
+    return last == INT64_MAX ? last : last + 1;
+}
+
+tern_tensor *tern_as_strided(tern_tensor *x, tern_shape shape, tern_shape stride, int64_t offset)
+{
+    if (!x)
+        tern_fail_argument_null("tern_as_strided", "x");
+    if (!x || tern_shape_numel(&shape, "tern_as_strided") < 0)
+        return NULL;
+    if (shape.ndim != stride.ndim)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_as_strided: mismatch in length of strides and shape (%d and %d)",
+                              stride.ndim, shape.ndim);
+    for (int d = 0; d < stride.ndim; d++)
+        if (stride.dims[d] < 0)
+            return tern_fail_null(TERN_ERR_ARGUMENT,
+                                  "tern_as_strided: Negative strides are not supported at the "
+                                  "moment, got strides: %s",
+                                  TERN_SHAPE_TEXT(&stride));
+    tern_strided look = {.shape = shape, .offset = offset};
+    memcpy(look.stride, stride.dims, sizeof look.stride);
+    memcpy(look.in_stride, x->stride, sizeof look.in_stride);
+    int64_t start;
+    if (__builtin_add_overflow(x->offset, offset, &start) || start < 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "tern_as_strided: invalid storage offset %lld",
+                              (long long)offset);
+    const tern_block *block = x->storage->block;
+    int64_t room = block ? (int64_t)(block->used / tern_dtype_size(x->dtype)) : 0;
+    if (needed(&look, start) > room)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_as_strided: sizes %s, strides %s, storage offset %lld are out "
+                              "of bounds for storage of %lld elements",
+                              TERN_SHAPE_TEXT(&shape), TERN_SHAPE_TEXT(&stride), (long long)start,
+                              (long long)room);
+    return tern_apply(&tern_hook_as_strided, &x, 1, &look, sizeof look);
+}

@@ -1,0 +1,148 @@
+/* split.c -- a tensor cut into pieces along one dim, all of them views. */
+#include "tensor/op.h"
+#include <tern/ops.h>
+
+/* Pieces of size elements, TERN_MAX_OUTPUTS at most. */
+typedef struct split_attributes {
+    int dim;
+    int64_t size;
+} split_attributes;
+
+static int64_t count_of(int64_t n, int64_t size)
+{
+    return n ? (n - 1) / size + 1 : 1;
+}
+
+static int64_t length_of(int64_t n, int64_t size, int64_t i)
+{
+    int64_t left = n - i * size;
+    return left < size ? left : size;
+}
+
+static tern_status split_infer(tern_call *call)
+{
+    const split_attributes *at = call->attributes;
+    const tern_tensor *x = call->in[0];
+    int64_t n = x->shape[at->dim];
+    call->n_out = (int)count_of(n, at->size);
+    for (int i = 0; i < call->n_out; i++) {
+        tern_result *r = &call->result[i];
+        r->dtype = x->dtype;
+        r->shape = tern_shape_of(x);
+        r->shape.dims[at->dim] = length_of(n, at->size, i);
+        for (int d = 0; d < x->ndim; d++)
+            r->stride[d] = x->stride[d];
+        r->offset = x->offset + i * at->size * x->stride[at->dim];
+    }
+    return TERN_OK;
+}
+
+/* The pieces' gradients side by side; zeros where none came in. */
+static tern_status split_backward(tern_gradient *g)
+{
+    const split_attributes *at = g->attributes;
+    tern_tensor *pieces[TERN_MAX_OUTPUTS], *some = NULL;
+    for (int i = 0; i < g->n_out && !some; i++)
+        some = g->dout[i];
+    for (int i = 0; i < g->n_out; i++) {
+        tern_shape shape = g->in_shape[0];
+        shape.dims[at->dim] = length_of(shape.dims[at->dim], at->size, i);
+        pieces[i] = g->dout[i] ? g->dout[i] : tern_new_zeros(some, shape);
+    }
+    g->din[0] = g->n_out == 1 ? pieces[0] : tern_cat(pieces, g->n_out, at->dim);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op split_op = {.name = "split",
+                                 .view = true,
+                                 .multi_view = true,
+                                 .infer = split_infer,
+                                 .backward = split_backward};
+
+/* Fill pieces. More than a node has outputs are cut from larger ones, so that the
+ * way back copies each element log(pieces) times, not once a piece. */
+static tern_status cut(tern_tensor *x, const split_attributes *at, tern_tensor **pieces)
+{
+    tern_tensor *part[TERN_MAX_OUTPUTS] = {NULL};
+    split_attributes coarse = *at;
+    int64_t n = x->shape[at->dim], each = 1;
+    while (count_of(n, coarse.size) > TERN_MAX_OUTPUTS) {
+        each *= TERN_MAX_OUTPUTS;
+        coarse.size = at->size * each;
+    }
+    TERN_TRY(tern_apply_all(&split_op, &x, 1, &coarse, sizeof coarse, part, TERN_MAX_OUTPUTS));
+    for (int64_t i = 0; i < TERN_MAX_OUTPUTS && part[i]; i++) {
+        if (each == 1)
+            pieces[i] = part[i];
+        else
+            TERN_TRY(cut(part[i], at, pieces + i * each));
+    }
+    return TERN_OK;
+}
+
+static int split(tern_tensor *x, int64_t size, int dim, tern_tensor **pieces, int capacity,
+                 const char *function)
+{
+    split_attributes at = {.dim = dim, .size = size ? size : 1};
+    int64_t n = count_of(x->shape[dim], at.size);
+    if (n > INT32_MAX || (pieces && n > capacity)) {
+        tern_fail(TERN_ERR_ARGUMENT, "%s: %lld pieces do not fit into %d places", function,
+                  (long long)n, capacity);
+        return -1;
+    }
+    if (pieces && cut(x, &at, pieces) != TERN_OK)
+        return -1;
+    return (int)n;
+}
+
+static bool has_dim(const tern_tensor *x, int dim, int *wrapped, const char *function)
+{
+    if (!x) {
+        tern_fail_argument_null(function, "x");
+        return false;
+    }
+    if (x->ndim == 0) {
+        tern_fail(TERN_ERR_SHAPE, "%s: expects at least a 1-dimensional tensor", function);
+        return false;
+    }
+    return tern_wrap_dim(dim, x->ndim, wrapped, function) == TERN_OK;
+}
+
+int tern_split(tern_tensor *x, int64_t size, int dim, tern_tensor **pieces, int capacity)
+{
+    int d;
+    if (!has_dim(x, dim, &d, "tern_split"))
+        return -1;
+    if (size < 0) {
+        tern_fail(TERN_ERR_ARGUMENT,
+                  "tern_split: split expects split_size be non-negative, but got split_size=%lld",
+                  (long long)size);
+        return -1;
+    }
+    if (size == 0 && x->shape[d] > 0) {
+        tern_fail(TERN_ERR_ARGUMENT,
+                  "tern_split: split_size can only be 0 if dimension size is 0, but got dimension "
+                  "size of %lld",
+                  (long long)x->shape[d]);
+        return -1;
+    }
+    return split(x, size, d, pieces, capacity, "tern_split");
+}
+
+int tern_chunk(tern_tensor *x, int chunks, int dim, tern_tensor **pieces, int capacity)
+{
+    int d;
+    if (!has_dim(x, dim, &d, "tern_chunk"))
+        return -1;
+    if (chunks <= 0) {
+        tern_fail(TERN_ERR_ARGUMENT,
+                  "tern_chunk: chunk expects `chunks` to be greater than 0, got: %d", chunks);
+        return -1;
+    }
+    if (x->shape[d] > 0)
+        return split(x, (x->shape[d] - 1) / chunks + 1, d, pieces, capacity, "tern_chunk");
+    for (int i = 0; i < chunks && pieces; i++) /* PyTorch: as many empty pieces as asked for */
+        if (split(x, 0, d, pieces + i, capacity - i, "tern_chunk") < 0)
+            return -1;
+    return chunks;
+}
