@@ -36,6 +36,7 @@ set(TERN_SOURCES
   src/ops/multi_tensor.c
   src/ops/peak.c
   src/ops/product.c
+  src/ops/random.c
   src/ops/reduce.c
   src/ops/slice.c
   src/ops/split.c
@@ -75,5 +76,6 @@ set(TERN_KERNEL_FAMILIES
   elementwise
   gemm
   optimizer
+  random
   reduce
 )

@@ -106,14 +106,13 @@ TERN_API tern_tensor *tern_linspace(double start, double end, int64_t steps, ter
                                     const char *device);
 /* (n, m) with ones on the diagonal. */
 TERN_API tern_tensor *tern_eye(int64_t n, int64_t m, tern_dtype dtype, const char *device);
-/* Uniform in [0, 1); standard normal. Floating point types only. Philox 4x32-10: the same seed gives
- * the same numbers on every device. */
+/* Uniform in [0, 1); standard normal. Floating point types only. The numbers: see below. */
 TERN_API tern_tensor *tern_rand(tern_shape shape, tern_dtype dtype, const char *device);
 TERN_API tern_tensor *tern_randn(tern_shape shape, tern_dtype dtype, const char *device);
 /* Uniform integers in [low, high); the default dtype is int64. */
 TERN_API tern_tensor *tern_randint(int64_t low, int64_t high, tern_shape shape, tern_dtype dtype,
                                    const char *device);
-/* A random order of 0..n-1, int64. */
+/* A random order of 0..n-1; the default dtype is int64. Waits for the device. */
 TERN_API tern_tensor *tern_randperm(int64_t n, tern_dtype dtype, const char *device);
 /* A copy of the host's elements, which must be of type dtype (default float32), densely in row-major
  * order. */
@@ -207,7 +206,10 @@ TERN_API void tern_scope_leave(tern_scope_block *block);
                 tern_scope_leave)
 
 /* ---- random numbers --------------------------------------------------------------------------------
- * One generator a device. */
+ * One generator a device, Philox 4x32-10 (https://doi.org/10.1145/2063384.2063405): the same seed
+ * gives the same numbers on every device. A call takes whole groups of four 32-bit words from it: a
+ * word for each element; two for a float64, an integer out of more than 2^32, and an element of
+ * randperm. dropout takes a word for each element of any type. */
 /* Seed every device's generator, also those opened later. */
 TERN_API void tern_manual_seed(uint64_t seed);
 TERN_API uint64_t tern_initial_seed(void);
@@ -215,6 +217,11 @@ typedef struct tern_rng_state {
     uint64_t seed;
     uint64_t offset; /* in groups of four 32-bit numbers */
 } tern_rng_state;
+/* Fill x in place with uniform numbers of [low, high), or with normal ones; return x. Floating point
+ * types only; not recorded. */
+TERN_API tern_tensor *tern_uniform_(tern_tensor *x, double low, double high);
+TERN_API tern_tensor *tern_normal_(tern_tensor *x, double mean, double std);
+/* Where a device's generator stands. */
 TERN_API tern_status tern_get_rng_state(const char *device, tern_rng_state *state);
 TERN_API tern_status tern_set_rng_state(const char *device, const tern_rng_state *state);
 

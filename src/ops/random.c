@@ -1,0 +1,384 @@
+/* random.c -- random tensors and dropout, all from the device's Philox generator. */
+#include "base/memory.h"
+#include "tensor/op.h"
+#include <math.h>
+#include <tern/ops.h>
+
+/* ---- filling
+ * ------------------------------------------------------------------------------------------- */
+
+static const tern_kernel_ref uniform_kernel = {"random", "uniform"};
+static const tern_kernel_ref normal_kernel = {"random", "normal"};
+static const tern_kernel_ref integers_kernel = {"random", "integers"};
+
+/* How many groups of four words n elements take. */
+static int64_t groups_of(int64_t n, bool wide)
+{
+    return wide ? n / 2 + n % 2 : n / 4 + (n % 4 != 0);
+}
+
+/* Dense x = shift + scale v. */
+static tern_status fill(tern_tensor *x, const tern_kernel_ref *kernel, double shift, double scale)
+{
+    tern_place *place = x->storage->place;
+    tern_arg state;
+    int64_t at;
+    if (x->numel == 0)
+        return TERN_OK;
+    TERN_TRY(tern_rng_take(place, groups_of(x->numel, x->dtype == TERN_F64), &state, &at));
+    tern_arg args[] = {tern_arg_tensor(x),
+                       state,
+                       tern_arg_i64(at),
+                       tern_arg_i64(x->numel),
+                       tern_arg_real(x->dtype, shift),
+                       tern_arg_real(x->dtype, scale)};
+    return tern_launch(place, kernel, x->dtype, tern_items_of((x->numel + 3) / 4, 16), args, 6);
+}
+
+static tern_status fill_integers(tern_tensor *x, int64_t low, uint64_t span)
+{
+    tern_place *place = x->storage->place;
+    tern_arg state;
+    int64_t at;
+    bool wide = span == 0 || span > UINT64_C(1) << 32;
+    if (x->numel == 0)
+        return TERN_OK;
+    TERN_TRY(tern_rng_take(place, groups_of(x->numel, wide), &state, &at));
+    tern_arg args[] = {tern_arg_tensor(x), state,
+                       tern_arg_i64(at),   tern_arg_i64(x->numel),
+                       tern_arg_i64(low),  tern_arg_i64((int64_t)span)};
+    return tern_launch(place, &integers_kernel, x->dtype, tern_items_of(x->numel, 8), args, 6);
+}
+
+/* A new tensor in the open scope; a given dtype must be floating point if that is wanted. */
+static tern_tensor *make(const tern_shape *shape, tern_dtype dtype, tern_place *place,
+                         bool floating, const char *function)
+{
+    if (tern_dtype_size(dtype) == 0)
+        return tern_fail_null(TERN_ERR_DTYPE, "%s: %d is not a dtype", function, (int)dtype);
+    if (floating && !tern_dtype_is_floating_point(dtype))
+        return tern_fail_null(TERN_ERR_DTYPE, "%s: not implemented for %s", function,
+                              tern_dtype_name(dtype));
+    if (!place || tern_shape_numel(shape, function) < 0)
+        return NULL;
+    return tern_scoped(tern_tensor_new(shape, dtype, place, function));
+}
+
+static tern_tensor *filled(tern_tensor *x, const tern_kernel_ref *kernel)
+{
+    return x && fill(x, kernel, 0, 1) == TERN_OK ? x : NULL;
+}
+
+tern_tensor *tern_rand(tern_shape shape, tern_dtype dtype, const char *device)
+{
+    dtype = dtype == TERN_DTYPE_DEFAULT ? TERN_F32 : dtype;
+    tern_place *place = tern_place_find(device, "tern_rand");
+    return filled(make(&shape, dtype, place, true, "tern_rand"), &uniform_kernel);
+}
+
+tern_tensor *tern_randn(tern_shape shape, tern_dtype dtype, const char *device)
+{
+    dtype = dtype == TERN_DTYPE_DEFAULT ? TERN_F32 : dtype;
+    tern_place *place = tern_place_find(device, "tern_randn");
+    return filled(make(&shape, dtype, place, true, "tern_randn"), &normal_kernel);
+}
+
+static tern_tensor *like(const tern_tensor *x, const tern_kernel_ref *kernel, const char *function)
+{
+    if (!x) {
+        tern_fail_argument_null(function, "x");
+        return NULL;
+    }
+    tern_shape shape = tern_shape_of(x);
+    return filled(make(&shape, x->dtype, x->storage->place, true, function), kernel);
+}
+
+tern_tensor *tern_rand_like(const tern_tensor *x)
+{
+    return like(x, &uniform_kernel, "tern_rand_like");
+}
+
+tern_tensor *tern_randn_like(const tern_tensor *x)
+{
+    return like(x, &normal_kernel, "tern_randn_like");
+}
+
+/* ---- in place
+ * ---------------------------------------------------------------------------------------------- */
+
+typedef struct fill_attributes {
+    double shift, scale;
+} fill_attributes;
+
+static tern_status fill_infer(tern_call *call)
+{
+    const tern_tensor *x = call->in[0];
+    if (!tern_dtype_is_floating_point(x->dtype))
+        return tern_fail(TERN_ERR_DTYPE, "tern_%s_: not implemented for %s", call->op->name,
+                         tern_dtype_name(x->dtype));
+    call->n_out = 1;
+    call->result[0] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
+    return TERN_OK;
+}
+
+static tern_status fill_forward(tern_call *call)
+{
+    const fill_attributes *at = call->attributes;
+    tern_tensor *x = call->out[0];
+    if (x->contiguous)
+        return fill(x, call->op->data, at->shift, at->scale);
+    tern_tensor *dense = tern_tensor_new(&call->result[0].shape, x->dtype, call->place, "tern");
+    tern_status status =
+        dense ? fill(dense, call->op->data, at->shift, at->scale) : tern_last_status();
+    if (status == TERN_OK)
+        status = tern_hook_copy(x, dense);
+    tern_release(dense);
+    return status;
+}
+
+static const tern_op uniform_op = {.name = "uniform",
+                                   .not_differentiable = true,
+                                   .data = &uniform_kernel,
+                                   .infer = fill_infer,
+                                   .forward = fill_forward};
+static const tern_op normal_op = {.name = "normal",
+                                  .not_differentiable = true,
+                                  .data = &normal_kernel,
+                                  .infer = fill_infer,
+                                  .forward = fill_forward};
+
+static tern_tensor *fill_in_place(const tern_op *op, tern_tensor *x, double shift, double scale)
+{
+    fill_attributes at = {shift, scale};
+    tern_tensor *done = NULL;
+    TERN_NO_GRAD {
+        done = tern_apply_in_place(op, &x, 1, &at, sizeof at);
+    }
+    return done;
+}
+
+tern_tensor *tern_uniform_(tern_tensor *x, double low, double high)
+{
+    if (!(low <= high) || isinf(low) || isinf(high))
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_uniform_: uniform_ expects to return a [from, to) range, but "
+                              "found from=%g > to=%g",
+                              low, high);
+    return fill_in_place(&uniform_op, x, low, high - low);
+}
+
+tern_tensor *tern_normal_(tern_tensor *x, double mean, double std)
+{
+    if (!(std >= 0))
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_normal_: normal expects std >= 0.0, but found std %g", std);
+    return fill_in_place(&normal_op, x, mean, std);
+}
+
+/* ---- integers
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* The integers that a dtype holds without gaps. */
+static void whole_range(tern_dtype dtype, int64_t *least, int64_t *most)
+{
+    static const struct {
+        int64_t least, most;
+    } ranges[] = {
+        [TERN_F32] = {-(1 << 24), 1 << 24},  [TERN_F64] = {-(INT64_C(1) << 53), INT64_C(1) << 53},
+        [TERN_F16] = {-(1 << 11), 1 << 11},  [TERN_BF16] = {-(1 << 8), 1 << 8},
+        [TERN_I32] = {INT32_MIN, INT32_MAX}, [TERN_I64] = {INT64_MIN, INT64_MAX},
+        [TERN_U8] = {0, UINT8_MAX},          [TERN_BOOL] = {0, 1},
+    };
+    *least = ranges[dtype].least;
+    *most = ranges[dtype].most;
+}
+
+tern_tensor *tern_randint(int64_t low, int64_t high, tern_shape shape, tern_dtype dtype,
+                          const char *device)
+{
+    dtype = dtype == TERN_DTYPE_DEFAULT ? TERN_I64 : dtype;
+    if (low >= high)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_randint: random_ expects 'from' to be less than 'to', but got "
+                              "from=%lld >= to=%lld",
+                              (long long)low, (long long)high);
+    tern_place *place = tern_place_find(device, "tern_randint");
+    tern_tensor *x = make(&shape, dtype, place, false, "tern_randint");
+    if (!x)
+        return NULL;
+    int64_t least, most;
+    whole_range(dtype, &least, &most);
+    if (low < least || low > most)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_randint: from (%lld) is out of bounds for %s", (long long)low,
+                              tern_dtype_name(dtype));
+    if (high - 1 < least || high - 1 > most)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_randint: to - 1 (%lld) is out of bounds for %s",
+                              (long long)(high - 1), tern_dtype_name(dtype));
+    return fill_integers(x, low, (uint64_t)high - (uint64_t)low) == TERN_OK ? x : NULL;
+}
+
+/* Fisher and Yates's shuffle on the host with 64 bits a step from the device's generator: the order
+ * depends on the seed alone. */
+static void shuffle(int64_t *keys, int64_t *order, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        order[i] = i;
+    for (int64_t i = 0; i + 1 < n; i++) {
+        int64_t j = i + (int64_t)((uint64_t)keys[i] % (uint64_t)(n - i));
+        int64_t other = order[j];
+        order[j] = order[i];
+        order[i] = other;
+    }
+}
+
+tern_tensor *tern_randperm(int64_t n, tern_dtype dtype, const char *device)
+{
+    tern_shape shape = {1, {n}};
+    dtype = dtype == TERN_DTYPE_DEFAULT ? TERN_I64 : dtype;
+    tern_place *place = tern_place_find(device, "tern_randperm");
+    tern_tensor *x = make(&shape, dtype, place, false, "tern_randperm");
+    if (!x || n == 0)
+        return x;
+    int64_t least, most;
+    whole_range(dtype, &least, &most);
+    if (n - 1 > most)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_randperm: %s does not tell %lld elements apart",
+                              tern_dtype_name(dtype), (long long)n);
+    size_t bytes = (size_t)n * sizeof(int64_t);
+    tern_tensor *whole =
+        dtype == TERN_I64 ? x : make(&shape, TERN_I64, place, false, "tern_randperm");
+    int64_t *keys = tern_alloc(2 * bytes);
+    tern_status status = whole && keys ? fill_integers(whole, 0, 0) : tern_last_status();
+    if (status == TERN_OK)
+        status = tern_copy_to_host(whole, keys, bytes);
+    if (status == TERN_OK) {
+        shuffle(keys, keys + n, n);
+        status = tern_block_write(whole->storage->block, 0, keys + n, bytes);
+    }
+    tern_free(keys);
+    if (status == TERN_OK && whole != x)
+        status = tern_hook_copy(x, whole);
+    return status == TERN_OK ? x : NULL;
+}
+
+/* ---- dropout
+ * ----------------------------------------------------------------------------------------------------
+ */
+
+/* y = x scale where kept: dropout's gradient, which is its own gradient. Inputs x, kept (bool),
+ * both dense. */
+static tern_status kept_only_infer(tern_call *call)
+{
+    call->n_out = 1;
+    call->result[0] =
+        (tern_result){.dtype = call->in[0]->dtype, .shape = tern_shape_of(call->in[0])};
+    return TERN_OK;
+}
+
+static tern_status kept_only_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"random", "kept_only"};
+    const double *scale = call->attributes;
+    tern_tensor *x = call->in[0];
+    tern_arg args[] = {tern_arg_tensor(call->out[0]), tern_arg_tensor(x),
+                       tern_arg_tensor(call->in[1]), tern_arg_i64(x->numel),
+                       tern_arg_real(x->dtype, *scale)};
+    return tern_launch(call->place, &kernel, x->dtype, tern_items(x->numel), args, 5);
+}
+
+static tern_status kept_only_backward(tern_gradient *g);
+
+static const tern_op kept_only_op = {.name = "dropout_gradient",
+                                     .saves = TERN_SAVE_IN(1),
+                                     .infer = kept_only_infer,
+                                     .forward = kept_only_forward,
+                                     .backward = kept_only_backward};
+
+static tern_tensor *kept_only(tern_tensor *x, tern_tensor *kept, double scale)
+{
+    x = tern_contiguous(x);
+    return tern_apply(&kept_only_op, (tern_tensor *[]){x, kept}, 2, &scale, sizeof scale);
+}
+
+static tern_status kept_only_backward(tern_gradient *g)
+{
+    const double *scale = g->attributes;
+    g->din[0] = kept_only(g->dout[0], g->in[1], *scale);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+typedef struct dropout_attributes {
+    double scale; /* first: kept_only's attributes */
+    double p;
+} dropout_attributes;
+
+static tern_status dropout_infer(tern_call *call)
+{
+    const tern_tensor *x = call->in[0];
+    if (!tern_dtype_is_floating_point(x->dtype))
+        return tern_fail(TERN_ERR_DTYPE,
+                         "tern_dropout: result type float32 can't be cast to the desired output "
+                         "type %s",
+                         tern_dtype_name(x->dtype));
+    call->n_out = 2;
+    call->result[0] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
+    call->result[1] = (tern_result){.dtype = TERN_BOOL, .shape = tern_shape_of(x)};
+    return TERN_OK;
+}
+
+static tern_status dropout_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"random", "dropout"};
+    const dropout_attributes *at = call->attributes;
+    tern_tensor *x = call->in[0];
+    tern_arg state;
+    int64_t first;
+    if (x->numel == 0)
+        return TERN_OK;
+    TERN_TRY(tern_rng_take(call->place, groups_of(x->numel, false), &state, &first));
+    tern_arg args[] = {tern_arg_tensor(call->out[0]),
+                       tern_arg_tensor(call->out[1]),
+                       tern_arg_tensor(x),
+                       state,
+                       tern_arg_i64(first),
+                       tern_arg_i64(x->numel),
+                       tern_arg_i32((int32_t)ceil(at->p * (1 << 24))),
+                       tern_arg_real(x->dtype, at->scale)};
+    return tern_launch(call->place, &kernel, x->dtype, tern_items_of((x->numel + 3) / 4, 16), args,
+                       8);
+}
+
+static tern_status dropout_backward(tern_gradient *g)
+{
+    const dropout_attributes *at = g->attributes;
+    g->din[0] = kept_only(g->dout[0], g->out[1], at->scale);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op dropout_op = {.name = "dropout",
+                                   .saves = TERN_SAVE_OUT(1),
+                                   .no_grad_out = 1u << 1,
+                                   .infer = dropout_infer,
+                                   .forward = dropout_forward,
+                                   .backward = dropout_backward};
+
+tern_tensor *tern_dropout(tern_tensor *x, double p, bool training)
+{
+    if (!(p >= 0 && p <= 1))
+        return tern_fail_null(
+            TERN_ERR_ARGUMENT,
+            "tern_dropout: dropout probability has to be between 0 and 1, but got %g", p);
+    if (!x) {
+        tern_fail_argument_null("tern_dropout", "x");
+        return NULL;
+    }
+    if (!training || p == 0)
+        return x;
+    dropout_attributes at = {p == 1 ? 0 : 1 / (1 - p), p};
+    x = tern_contiguous(x);
+    return tern_apply(&dropout_op, &x, 1, &at, sizeof at);
+}
