@@ -66,7 +66,17 @@
 #define FLOATS_u8   0
 #define FLOATS_bool 0
 
-/* 16 bits in memory, f32 in registers. */
+/* f64; 16 bits in memory and f32 in registers. */
+#define IS_WIDE TERN_CAT(WIDE, TERN_T)
+#define WIDE_f32  0
+#define WIDE_f64  1
+#define WIDE_f16  0
+#define WIDE_bf16 0
+#define WIDE_i32  0
+#define WIDE_i64  0
+#define WIDE_u8   0
+#define WIDE_bool 0
+
 #define IS_HALF TERN_CAT(HALVES, TERN_T)
 #define HALVES_f32  0
 #define HALVES_f64  0

@@ -82,28 +82,6 @@ TERN_FOUR_(tern_normal_f32, RADIUS_(w.a) * tern_cos2pi_f32(UNIT_(w.b, 24)),
         ST(ys, 4 * fours + k, shift + scale * x);                                                  \
     }
 
-#if TERN_F64
-typedef struct tern_two {
-    f64 a, b;
-} tern_two;
-#define UNIT64_(high, low)                                                                         \
-    ((f64)(i64)(((u64)(high) << 21) | ((low) >> 11)) * (1.0 / 9007199254740992.0))
-INLINE tern_two tern_uniform_f64(tern_words w)
-{
-    tern_two v;
-    v.a = UNIT64_(w.a, w.b);
-    v.b = UNIT64_(w.c, w.d);
-    return v;
-}
-INLINE tern_two tern_normal_f64(tern_words w)
-{
-    tern_two v = tern_uniform_f64(w);
-    f64 radius = tern_sqrt_f64(-2.0 * tern_log_f64(1.0 - v.a)), angle = v.b;
-    v.a = radius * tern_cos2pi_f64(angle);
-    v.b = radius * tern_sin2pi_f64(angle);
-    return v;
-}
-#endif
 #define FILL_TWOS_(MAKE)                                                                           \
     idx twos = (idx)n >> 1;                                                                        \
     SIMD ITEMS(g, twos)                                                                            \
@@ -131,6 +109,29 @@ INLINE tern_two tern_normal_f64(tern_words w)
         u64 seed = state[0], from = state[1] + (u64)at;                                            \
         TERN_CAT(FILL, TERN_T)(TERN_CAT(tern_##NAME, TERN_T))                                      \
     }
+#endif
+
+#if IS_WIDE /* read once: no other type needs it */
+typedef struct tern_two {
+    f64 a, b;
+} tern_two;
+#define UNIT64_(high, low)                                                                         \
+    ((f64)(i64)(((u64)(high) << 21) | ((low) >> 11)) * (1.0 / 9007199254740992.0))
+INLINE tern_two tern_uniform_f64(tern_words w)
+{
+    tern_two v;
+    v.a = UNIT64_(w.a, w.b);
+    v.b = UNIT64_(w.c, w.d);
+    return v;
+}
+INLINE tern_two tern_normal_f64(tern_words w)
+{
+    tern_two v = tern_uniform_f64(w);
+    f64 radius = tern_sqrt_f64(-2.0 * tern_log_f64(1.0 - v.a)), angle = v.b;
+    v.a = radius * tern_cos2pi_f64(angle);
+    v.b = radius * tern_sin2pi_f64(angle);
+    return v;
+}
 #endif
 
 #if IS_FLOAT

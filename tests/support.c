@@ -259,6 +259,8 @@ static uint16_t to_f16(double value)
     double v = fabs(value);
     if (isnan(value))
         return 0x7e00;
+    if (v == 0)
+        return sign;
     if (v >= 65520)
         return (uint16_t)(sign | 0x7c00);
     if (v == 0)
