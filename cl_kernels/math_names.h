@@ -8,6 +8,40 @@
 #undef tanh
 #undef erf
 #undef pow
+/* Rows of other functions, whose kernels are named for them. */
+#undef abs
+#undef acos
+#undef acosh
+#undef asin
+#undef asinh
+#undef atan
+#undef atan2
+#undef atanh
+#undef ceil
+#undef clamp
+#undef copysign
+#undef cosh
+#undef erfc
+#undef exp2
+#undef expm1
+#undef floor
+#undef fmax
+#undef fmin
+#undef fmod
+#undef isfinite
+#undef isinf
+#undef isnan
+#undef log10
+#undef log1p
+#undef log2
+#undef max
+#undef min
+#undef round
+#undef rsqrt
+#undef sign
+#undef sinh
+#undef tan
+#undef trunc
 #define exp(x)     FN(tern_exp)(x)
 #define log(x)     FN(tern_log)(x)
 #define sqrt(x)    FN(tern_sqrt)(x)
