@@ -57,6 +57,7 @@
 
 /* Sets of types, for rows of elementwise.def; in a family: #if IS_FLOAT. */
 #define IS_FLOAT TERN_CAT(FLOATS, TERN_T)
+#define IS_HALF  TERN_CAT(HALVES, TERN_T)
 #define FLOATS_f32  1
 #define FLOATS_f64  1
 #define FLOATS_f16  1
@@ -86,6 +87,24 @@
 #define HALVES_i64  0
 #define HALVES_u8   0
 #define HALVES_bool 0
+
+#define HALVES_f32  0
+#define HALVES_f64  0
+#define HALVES_f16  1
+#define HALVES_bf16 1
+#define HALVES_i32  0
+#define HALVES_i64  0
+#define HALVES_u8   0
+#define HALVES_bool 0
+
+#define BOOLS_f32  0
+#define BOOLS_f64  0
+#define BOOLS_f16  0
+#define BOOLS_bf16 0
+#define BOOLS_i32  0
+#define BOOLS_i64  0
+#define BOOLS_u8   0
+#define BOOLS_bool 1
 
 #define NUMBERS_f32  1
 #define NUMBERS_f64  1

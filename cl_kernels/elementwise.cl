@@ -3,6 +3,9 @@
  * In its rows every tensor is dense, or (BINARY) one of the two inputs stays the same; the host makes
  * dense copies of others first (ops/walk.c). */
 
+#if TERN_HOST && IS_HALF
+#include TERN_HALVES
+#else
 #define UNARY_0(NAME, Y)
 #define UNARY_1(NAME, Y)                                                                           \
     KERNEL5(K(NAME), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_walk, w), (ARG, REAL, a),           \
@@ -112,6 +115,7 @@
         BASE(xs);                                                                                  \
         UNARY_LOOP_(ST_bool, Z)                                                              \
     }
+#endif
 
 #define UNARY(NAME, TYPES, LOW, HIGH, Y, DX)                                                       \
     TERN_CAT(UNARY, TERN_CAT(TYPES, TERN_T))(NAME, Y)                                          \
@@ -159,3 +163,13 @@ KERNEL5(K(where), (OUT, STO, zs), (IN, u8, cs), (IN, STO, xs), (IN, STO, ys), (A
 #undef BINARY
 #undef COMPARE
 #undef PREDICATE
+#undef UNARY_0
+#undef UNARY_1
+#undef GRADIENT_0
+#undef GRADIENT_1
+#undef BINARY_0
+#undef BINARY_1
+#undef COMPARE_0
+#undef COMPARE_1
+#undef PREDICATE_0
+#undef PREDICATE_1

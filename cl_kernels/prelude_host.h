@@ -3,6 +3,7 @@
 #include "types_host.h"
 #define TERN_HOST 1
 #define TERN_F64  1
+#define TERN_HALVES "halves_host.h" /* f16 and bf16 rows of elementwise.def go through f32 */
 #define GLOBAL
 #define LOCAL
 #define INLINE static inline __attribute__((always_inline))

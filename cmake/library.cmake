@@ -35,29 +35,40 @@ function(tern_host_object name isa source)
   target_link_libraries(${name} PRIVATE tern_common)
   set(TERN_HOST_OBJECTS ${TERN_HOST_OBJECTS} $<TARGET_OBJECTS:${name}> PARENT_SCOPE)
 endfunction()
+# The lowest one has every element type, the highest of several only f32 and the halves.
+list(LENGTH TERN_CPU_ISAS TERN_LEVELS)
+set(TERN_LEVEL 0)
 foreach(isa IN LISTS TERN_CPU_ISAS)
+  math(EXPR TERN_LEVEL "${TERN_LEVEL} + 1")
+  if(TERN_LEVEL EQUAL 1)
+    set(TERN_TYPES 3)
+  elseif(TERN_LEVEL LESS TERN_LEVELS OR TERN_LEVELS EQUAL 2)
+    set(TERN_TYPES 2)
+  else()
+    set(TERN_TYPES 1)
+  endif()
   tern_host_object(tern_host_table_${isa} ${isa} src/device/cpu/host_table.c)
   target_compile_definitions(tern_host_table_${isa} PRIVATE "TERN_FAMILIES=${TERN_FAMILY_ROWS}")
   # Sums of products round once a step: no other device has to agree with them to the bit.
   tern_host_object(tern_host_product_${isa} ${isa} src/device/cpu/product_kernels.c)
   target_compile_options(tern_host_product_${isa} PRIVATE
-    -O3 -fno-math-errno -fno-trapping-math -ffp-contract=fast -Wno-maybe-uninitialized)
+    -O2 -ftree-vectorize -fno-math-errno -fno-trapping-math -ffp-contract=fast -Wno-maybe-uninitialized)
   foreach(family IN LISTS TERN_KERNEL_FAMILIES)
     set(object tern_host_${family}_${isa})
     tern_host_object(${object} ${isa} src/device/cpu/host_kernels.c)
     target_compile_definitions(${object} PRIVATE
-      TERN_FAMILY="${family}.cl" TERN_FAMILY_NAME=${family})
+      TERN_FAMILY="${family}.cl" TERN_FAMILY_NAME=${family} TERN_TYPES=${TERN_TYPES})
     # Rows are written for every type at once: not each of them uses every parameter.
     target_compile_options(${object} PRIVATE
-      -O3 -fwrapv -fopenmp-simd -fno-math-errno -fno-trapping-math -ftrack-macro-expansion=0
+      -O2 --param=vect-epilogues-nomask=0 # half the size of -O3, as fast
+      -fwrapv -fopenmp-simd -fno-math-errno -fno-trapping-math -ftrack-macro-expansion=0
       -Wno-unused-parameter -Wno-unused-variable -Wno-unused-function -Wno-type-limits
       -Wno-bool-operation -Wno-int-in-bool-context -Wno-tautological-compare)
   endforeach()
 endforeach()
 
 # Their text, for devices that compile it at run time.
-file(GLOB TERN_EMBEDDED CONFIGURE_DEPENDS cl_kernels/*.cl cl_kernels/*.h cl_kernels/*.def)
-list(FILTER TERN_EMBEDDED EXCLUDE REGEX "_host\\.h$")
+list(TRANSFORM TERN_EMBEDDED_FILES PREPEND ${PROJECT_SOURCE_DIR}/cl_kernels/ OUTPUT_VARIABLE TERN_EMBEDDED)
 list(JOIN TERN_EMBEDDED "," TERN_EMBEDDED_INPUTS)
 add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/embedded.c
   COMMAND ${CMAKE_COMMAND} -DINPUTS=${TERN_EMBEDDED_INPUTS} -DOUTPUT=${PROJECT_BINARY_DIR}/embedded.c

@@ -79,3 +79,25 @@ set(TERN_KERNEL_FAMILIES
   random
   reduce
 )
+
+# What devices that compile kernels at run time get: everything but the host's own headers.
+set(TERN_EMBEDDED_FILES
+  copy.cl
+  dialect.h
+  elementwise.cl
+  elementwise.def
+  gemm.cl
+  math.cl
+  math64.cl
+  math64_special.cl
+  math_names.h
+  math_special.cl
+  params_device.h
+  prelude_cuda.h
+  prelude_opencl.h
+  prelude_opencl_cpu.h
+  prelude_opencl_gpu.h
+  reduce.cl
+  shapes.h
+  walk.h
+)

@@ -15,7 +15,7 @@ static inline double sigmoid(double x)
 #define C(x) x
 
 typedef enum row_kind { UNARY_ROW, BINARY_ROW, COMPARE_ROW, PREDICATE_ROW } row_kind;
-typedef enum row_types { FLOATS, NUMBERS, INTS, ALL } row_types;
+typedef enum row_types { FLOATS, NUMBERS, INTS, ALL, BOOLS = ALL } row_types;
 
 /* Parameters of a call: y of BINARY and COMPARE; a, b of the others. */
 typedef struct row_arguments {
@@ -59,6 +59,7 @@ typedef struct row {
 #define REFERENCE_NUMBERS(NAME, Y) REAL_(NAME, Y) INTEGER_(NAME, Y)
 #define REFERENCE_INTS(NAME, Y)    NO_REAL_(NAME) INTEGER_(NAME, Y)
 #define REFERENCE_ALL(NAME, Y)     REAL_(NAME, Y) INTEGER_(NAME, Y)
+#define REFERENCE_BOOLS            REFERENCE_ALL
 
 #define CALL_(NAME, function, ...)                                                                 \
     static tern_tensor *NAME(tern_tensor *x, row_arguments p)                                      \

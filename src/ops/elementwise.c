@@ -18,6 +18,7 @@ static bool row_has(const tern_row *row, tern_dtype dtype)
         return dtype != TERN_BOOL;
     case TERN_ROW_INTS:
         return !tern_dtype_is_floating_point(dtype);
+    case TERN_ROW_BOOLS:
     case TERN_ROW_ALL:
         break;
     }
@@ -97,6 +98,13 @@ static tern_dtype with_scalar(const tern_call *call, tern_dtype common)
     if (kind == TERN_SCALAR_INT && common == TERN_BOOL)
         return TERN_I64;
     return common;
+}
+
+static tern_dtype to_bool(const tern_call *call, tern_dtype common)
+{
+    (void)call;
+    (void)common;
+    return TERN_BOOL;
 }
 
 /* ---- gradients ------------------------------------------------------------------------------------- */
@@ -230,7 +238,7 @@ static tern_status binary_backward(tern_gradient *g)
     static const tern_op OP = {                                                                    \
         .name = #NAME,                                                                             \
         .promotion = TERN_ROW_##TYPES == TERN_ROW_FLOATS ? TERN_PROMOTE_FLOAT : TERN_PROMOTE_SAME, \
-        .promote = PROMOTE,                                                                        \
+        .promote = TERN_ROW_##TYPES == TERN_ROW_BOOLS ? to_bool : (PROMOTE),                                                                        \
         .not_differentiable = NOGRAD,                                                              \
         .data = &NAME##_row,                                                                       \
         .choose_saves = row_saves,                                                                 \

@@ -9,7 +9,13 @@ typedef enum tern_row_kind {
     TERN_ROW_COMPARE,
     TERN_ROW_PREDICATE
 } tern_row_kind;
-typedef enum tern_row_types { TERN_ROW_FLOATS, TERN_ROW_NUMBERS, TERN_ROW_INTS, TERN_ROW_ALL } tern_row_types;
+typedef enum tern_row_types {
+    TERN_ROW_FLOATS,
+    TERN_ROW_NUMBERS,
+    TERN_ROW_INTS,
+    TERN_ROW_BOOLS,
+    TERN_ROW_ALL
+} tern_row_types;
 
 typedef struct tern_row {
     const char *name;

@@ -23,22 +23,30 @@ typedef const host_entry *const *(*table)(size_t *n);
 #include "device/cpu/isa.def"
 #undef X
 
-/* The best instruction set that this processor has; TERN_CPU_ISA=x86-64-v3 takes a lesser one. NULL
- * where it has none of those that were compiled. */
-static table best_table(const char **isa)
+enum { MAX_LEVELS = 4 };
+
+typedef struct level {
+    const char *name;
+    table kernels;
+} level;
+
+/* The instruction sets that this processor has, the best first; how many. TERN_CPU_ISA=x86-64-v3
+ * leaves out those above it. */
+static int supported_levels(level levels[MAX_LEVELS])
 {
-    const char *forced = getenv("TERN_CPU_ISA");
+    const char *highest = getenv("TERN_CPU_ISA");
+    int n = 0;
 #if defined(__x86_64__)
     __builtin_cpu_init();
 #endif
 #define X(ISA, TEXT, SUPPORTED)                                                                    \
-    if ((SUPPORTED) && (!forced || strcmp(forced, TEXT) == 0)) {                                   \
-        *isa = TEXT;                                                                               \
-        return tern_host_kernels_##ISA;                                                            \
-    }
+    if (highest && strcmp(highest, TEXT) == 0)                                                     \
+        highest = NULL;                                                                            \
+    if (!highest && (SUPPORTED))                                                                   \
+        levels[n++] = (level){TEXT, tern_host_kernels_##ISA};
 #include "device/cpu/isa.def"
 #undef X
-    return NULL;
+    return n;
 }
 
 static void read_cpu_name(char *name, size_t bytes)
@@ -68,8 +76,8 @@ static tern_status cpu_memory(tern_place *place, uint64_t *free_bytes, uint64_t 
 static tern_status cpu_enumerate(tern_found **found, int *n, tern_text *notes)
 {
     static char name[128];
-    const char *isa;
-    if (!best_table(&isa)) {
+    level levels[MAX_LEVELS];
+    if (supported_levels(levels) == 0) {
         tern_text_add(notes, "this processor has none of the instruction sets that tern was built "
                              "for (or TERN_CPU_ISA names another)");
         return notes->failed ? TERN_ERR_MEMORY : TERN_OK;
@@ -82,7 +90,7 @@ static tern_status cpu_enumerate(tern_found **found, int *n, tern_text *notes)
         .name = name,
         .vendor = "host",
         .platform = "tern",
-        .driver = isa,
+        .driver = levels[0].name,
         .type = TERN_DEVICE_CPU,
         .compute_units = (int)sysconf(_SC_NPROCESSORS_ONLN),
         .has_f64 = true,
@@ -162,26 +170,29 @@ static tern_status cpu_zero(tern_place *place, const tern_buffer *to, size_t at,
     return TERN_OK;
 }
 
-/* ---- kernels ---------------------------------------------------------------------------------------- */
+/* ---- kernels
+ * ---------------------------------------------------------------------------------------- */
 
 static tern_status cpu_resolve(tern_place *place, const char *file, const char *name,
                                tern_dtype dtype, void **kernel)
 {
-    static const char *const suffix[] = {[TERN_F32] = "f32", [TERN_F64] = "f64",
-                                         [TERN_F16] = "f16", [TERN_BF16] = "bf16",
-                                         [TERN_I32] = "i32", [TERN_I64] = "i64",
-                                         [TERN_U8] = "u8",   [TERN_BOOL] = "bool"};
-    const char *isa;
+    static const char *const suffix[] = {
+        [TERN_F32] = "f32", [TERN_F64] = "f64", [TERN_F16] = "f16", [TERN_BF16] = "bf16",
+        [TERN_I32] = "i32", [TERN_I64] = "i64", [TERN_U8] = "u8",   [TERN_BOOL] = "bool"};
+    level levels[MAX_LEVELS];
     char full[128];
-    size_t n;
     (void)place;
-    const host_entry *const *entries = best_table(&isa)(&n);
     snprintf(full, sizeof full, "%s_%s", name, suffix[dtype]);
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(entries[i]->name, full) == 0) {
-            memcpy(kernel, &entries[i], sizeof *kernel);
-            return TERN_OK;
-        }
+    int n_levels = supported_levels(levels);
+    for (int l = 0; l < n_levels; l++) {
+        size_t n;
+        const host_entry *const *entries = levels[l].kernels(&n);
+        for (size_t i = 0; i < n; i++)
+            if (strcmp(entries[i]->name, full) == 0) {
+                memcpy(kernel, &entries[i], sizeof *kernel);
+                return TERN_OK;
+            }
+    }
     return tern_fail(TERN_ERR_UNSUPPORTED, "cpu: there is no kernel %s for %s (%s.cl)", name,
                      tern_dtype_name(dtype), file);
 }
@@ -204,7 +215,7 @@ static tern_status cpu_launch(tern_place *place, void *kernel, const tern_grid *
     (void)place;
     for (int i = 0; i < n; i++) {
         const tern_arg *a = &args[i];
-        const void *p = a->buffer ? (char *)a->buffer->host + (size_t)a->at * a->bytes
+        const void *p = a->buffer         ? (char *)a->buffer->host + (size_t)a->at * a->bytes
                         : a->by_reference ? a->value.data
                                           : (const void *)&a->value;
         memcpy(&pointers[i], &p, sizeof p);
@@ -258,10 +269,11 @@ static tern_status cpu_user_compile(tern_place *place, const char *source, const
     (void)place;
     (void)source;
     (void)kernel;
-    return tern_fail(TERN_ERR_UNSUPPORTED,
-                     "tern_kernel_compile: cpu compiles no kernels (%s); OpenCL devices do, PoCL is "
-                     "one on this processor",
-                     name);
+    return tern_fail(
+        TERN_ERR_UNSUPPORTED,
+        "tern_kernel_compile: cpu compiles no kernels (%s); OpenCL devices do, PoCL is "
+        "one on this processor",
+        name);
 }
 
 static tern_status cpu_user_launch(tern_place *place, void *kernel, const tern_kernel_grid *grid,

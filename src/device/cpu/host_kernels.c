@@ -20,10 +20,9 @@
 extern const char FAMILY(TERN_FAMILY_NAME, TERN_ISA);
 const char FAMILY(TERN_FAMILY_NAME, TERN_ISA) = 0;
 
+/* TERN_TYPES: what is worth the space. 1: f32 and the halves; 2: f64 too; 3: integers too. The
+ * lowest instruction set has them all, and the better ones fall back on it. */
 #define TERN_T f32
-#include TERN_FAMILY
-#undef TERN_T
-#define TERN_T f64
 #include TERN_FAMILY
 #undef TERN_T
 #define TERN_T f16
@@ -32,6 +31,12 @@ const char FAMILY(TERN_FAMILY_NAME, TERN_ISA) = 0;
 #define TERN_T bf16
 #include TERN_FAMILY
 #undef TERN_T
+#if TERN_TYPES >= 2
+#define TERN_T f64
+#include TERN_FAMILY
+#undef TERN_T
+#endif
+#if TERN_TYPES >= 3
 #define TERN_T i32
 #include TERN_FAMILY
 #undef TERN_T
@@ -44,3 +49,4 @@ const char FAMILY(TERN_FAMILY_NAME, TERN_ISA) = 0;
 #define TERN_T bool
 #include TERN_FAMILY
 #undef TERN_T
+#endif
