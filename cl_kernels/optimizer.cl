@@ -129,4 +129,84 @@ INLINE void K(adam_chunk)(GLOBAL STO *ps, const GLOBAL STO *gs, GLOBAL REAL *ms,
 OPTIMIZER(sgd)
 OPTIMIZER(adam)
 #undef OPTIMIZER
+
+/* ---- clipping: the sum of squares of each chunk; all chunks times one number ----------------- */
+
+INLINE ACC K(chunk_squares)(const GLOBAL STO *gs, idx n)
+{
+    ACC sum = 0;
+    SIMD_SUM(sum) LANES(j, n)
+    {
+        ACC g = LD(gs, j);
+        sum += g * g;
+    }
+    return sum;
+}
+
+INLINE void K(chunk_times)(GLOBAL STO *gs, idx n, REAL factor)
+{
+    SIMD LANES(j, n)
+    {
+        ST(gs, j, LD(gs, j) * factor);
+    }
+}
+
+#define PIECES_(n)   (((idx)(n) + TERN_MULTI_CHUNK - 1) / TERN_MULTI_CHUNK)
+#define LEFT_(n, at) ((idx)(n) - (at) < TERN_MULTI_CHUNK ? (idx)(n) - (at) : TERN_MULTI_CHUNK)
+
+KERNEL6(K(squares), (IN, tern_multi_row, rows), (IN, tern_multi_chunk, chunks), (OUT, ACC, sums),
+        (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))
+{
+    BASE(rows);
+    BASE(chunks);
+    BASE(sums);
+    BASE(faults);
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    GROUPS(c, n)
+    {
+        const GLOBAL STO *gs = (const GLOBAL STO *)rows[chunks[c].row].address[0];
+        ACC sum = K(chunk_squares)(gs + (idx)chunks[c].first, (idx)chunks[c].count);
+        sum = GROUP_SUM(sum, scratch);
+        LANES(j, 1) sums[c] = sum;
+    }
+}
+KERNEL9(K(squares_one), (OUT, STO, gs), (IN, STO, b), (IN, STO, d), (IN, STO, e), (IN, STO, f),
+        (OUT, ACC, sums), (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))
+{
+    BASE(gs);
+    BASE(sums);
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    GROUPS(c, PIECES_(n))
+    {
+        idx at = c * TERN_MULTI_CHUNK;
+        ACC sum = K(chunk_squares)(gs + at, LEFT_(n, at));
+        sum = GROUP_SUM(sum, scratch);
+        LANES(j, 1) sums[c] = sum;
+    }
+}
+KERNEL6(K(times), (IN, tern_multi_row, rows), (IN, tern_multi_chunk, chunks), (IN, REAL, factor),
+        (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))
+{
+    BASE(rows);
+    BASE(chunks);
+    BASE(factor);
+    GROUPS(c, n)
+    {
+        GLOBAL STO *gs = (GLOBAL STO *)rows[chunks[c].row].address[0];
+        K(chunk_times)(gs + (idx)chunks[c].first, (idx)chunks[c].count, factor[0]);
+    }
+}
+KERNEL9(K(times_one), (OUT, STO, gs), (IN, STO, b), (IN, STO, d), (IN, STO, e), (IN, STO, f),
+        (IN, REAL, factor), (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))
+{
+    BASE(gs);
+    BASE(factor);
+    GROUPS(c, PIECES_(n))
+    {
+        idx at = c * TERN_MULTI_CHUNK;
+        K(chunk_times)(gs + at, LEFT_(n, at), factor[0]);
+    }
+}
+#undef PIECES_
+#undef LEFT_
 #endif

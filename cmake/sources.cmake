@@ -50,6 +50,7 @@ set(TERN_SOURCES
   src/nn/state.c
   src/nn/tree.c
   src/optim/adam.c
+  src/optim/clip.c
   src/optim/groups.c
   src/optim/optimizer.c
   src/optim/sgd.c

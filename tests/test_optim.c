@@ -269,6 +269,23 @@ static void half_parameters_keep_their_state_in_float32(void **state)
         }
 }
 
+static void a_strided_parameter_is_updated_where_it_lies(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+        TERN_SCOPE {
+            tern_tensor *all = tern_zeros(TERN_SHAPE(2, 3), TERN_F32, device), *x = NULL;
+            TERN_NO_GRAD
+                x = tern_requires_grad_(tern_transpose(all, 0, 1), true);
+            tern_optimizer *o = tern_optim_sgd_of(&x, 1, 1, NULL);
+            assert_ok(
+                tern_set_grad(x, TENSOR(device, TERN_F32, TERN_SHAPE(3, 2), 1, 2, 3, 4, 5, 6)));
+            assert_ok(tern_optim_step(o));
+            assert_values(all, -1, -3, -5, -2, -4, -6);
+            tern_optim_free(o);
+        }
+}
+
 /* ---- steps that do nothing ------------------------------------------------------------------ */
 
 static void a_step_while_an_error_is_recorded_changes_nothing(void **state)
@@ -468,6 +485,7 @@ static const struct CMUnitTest tests[] = {
     TEST(a_step_of_twenty_parameters_is_one_launch),
     TEST(many_together_are_as_each_alone),
     TEST(without_addresses_every_tensor_has_its_own_launch),
+    TEST(a_strided_parameter_is_updated_where_it_lies),
     TEST(half_parameters_keep_their_state_in_float32),
     TEST(a_step_while_an_error_is_recorded_changes_nothing),
     TEST(parameters_without_gradients_are_left_alone),

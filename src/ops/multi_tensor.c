@@ -131,8 +131,10 @@ static bool update_rows(tern_multi *t, const tern_multi_call *call, bool *any)
 static int add_common(tern_arg *args, int n, const tern_multi_call *call, int64_t chunk,
                       int64_t count, const tern_arg *faults)
 {
-    args[n] = tern_arg_tensor(call->each);
-    args[n++].at += chunk;
+    if (call->each) {
+        args[n] = tern_arg_tensor(call->each);
+        args[n++].at += chunk;
+    }
     for (int i = 0; i < call->n_shared; i++)
         args[n++] = tern_arg_tensor(call->shared[i]);
     args[n++] = *faults;

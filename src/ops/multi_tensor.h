@@ -26,7 +26,7 @@ int64_t tern_multi_first_chunk(const tern_multi *table, int i);
 typedef struct tern_multi_call {
     const tern_kernel_ref *many, *one;
     tern_tensor *const *column[5]; /* NULL: not there */
-    tern_tensor *each;             /* an element for each chunk */
+    tern_tensor *each;             /* an element for each chunk; NULL: left out */
     tern_tensor *shared[4];
     int n_shared;
     int32_t flags;

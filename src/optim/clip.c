@@ -1,0 +1,138 @@
+/* clip.c -- the norm of all gradients, and scaling them to it (torch.nn.utils.clip_grad_norm_). */
+#include "base/memory.h"
+#include "ops/multi_tensor.h"
+#include <math.h>
+#include <tern/autograd.h>
+#include <tern/optim.h>
+
+static const tern_kernel_ref squares = {"optimizer", "squares"};
+static const tern_kernel_ref squares_one = {"optimizer", "squares_one"};
+static const tern_kernel_ref times = {"optimizer", "times"};
+static const tern_kernel_ref times_one = {"optimizer", "times_one"};
+
+/* The gradients of one device and dtype, and dense copies of those that are not. */
+typedef struct bundle {
+    tern_tensor **grad, **dense;
+    int count;
+    tern_multi *table;
+} bundle;
+
+typedef struct gathering {
+    bundle *bundles;
+    int n, parameters;
+} gathering;
+
+static tern_status gather(const char *path, tern_tensor *x, void *user)
+{
+    gathering *all = user;
+    tern_tensor *grad = tern_grad(x);
+    int k = 0;
+    (void)path;
+    if (!grad || tern_numel(grad) == 0)
+        return TERN_OK;
+    while (k < all->n && (tern_device(all->bundles[k].grad[0]) != tern_device(grad) ||
+                          tern_dtype_of(all->bundles[k].grad[0]) != tern_dtype_of(grad)))
+        k++;
+    bundle *b = &all->bundles[k];
+    if (k == all->n) {
+        b->grad = tern_alloc(sizeof *b->grad * 2 * (size_t)all->parameters);
+        if (!b->grad)
+            return TERN_ERR_MEMORY;
+        b->dense = b->grad + all->parameters;
+        all->n++;
+    }
+    b->grad[b->count] = grad;
+    b->dense[b->count] = tern_contiguous(grad);
+    return b->dense[b->count++] ? TERN_OK : tern_last_status();
+}
+
+static tern_dtype sum_type(const bundle *b)
+{
+    return tern_dtype_of(b->grad[0]) == TERN_F64 ? TERN_F64 : TERN_F32;
+}
+
+/* Add the squares of all elements: sums of a chunk on the device, the rest here. */
+static tern_status add_squares(bundle *b, double *total)
+{
+    b->table = tern_multi_new(b->dense, b->count);
+    int64_t n = b->table ? tern_multi_chunks(b->table) : 0;
+    tern_tensor *sums =
+        b->table ? tern_empty(TERN_SHAPE(n), sum_type(b), tern_device(b->grad[0])) : NULL;
+    tern_multi_call call = {
+        .many = &squares, .one = &squares_one, .column = {b->dense, b->dense}, .each = sums};
+    if (!sums)
+        return tern_last_status();
+    TERN_TRY(tern_multi_launch(b->table, &call));
+    sums = tern_to(sums, "cpu");
+    sums = sums ? tern_to_dtype(sums, TERN_F64) : NULL;
+    const double *values = sums ? tern_data(sums) : NULL;
+    if (!values)
+        return tern_last_status();
+    for (int64_t i = 0; i < n; i++)
+        *total += values[i];
+    return TERN_OK;
+}
+
+static tern_status scale(bundle *b, double factor)
+{
+    tern_tensor *number =
+        tern_full(TERN_SHAPE(1), tern_scalar_real(factor), sum_type(b), tern_device(b->grad[0]));
+    tern_multi_call call = {.many = &times,
+                            .one = &times_one,
+                            .column = {b->dense, b->dense},
+                            .shared = {number},
+                            .n_shared = 1,
+                            .writes = true};
+    if (!number)
+        return tern_last_status();
+    TERN_TRY(tern_multi_launch(b->table, &call));
+    for (int i = 0; i < b->count; i++)
+        if (b->dense[i] != b->grad[i] && !tern_copy_(b->grad[i], b->dense[i]))
+            return tern_last_status();
+    return TERN_OK;
+}
+
+static tern_status clip(tern_module *module, gathering *all, double max_norm, double *norm)
+{
+    double total = 0;
+    TERN_TRY(tern_nn_each_parameter(module, gather, all));
+    for (int k = 0; k < all->n; k++)
+        TERN_TRY(add_squares(&all->bundles[k], &total));
+    *norm = sqrt(total);
+    double factor = max_norm / (*norm + 1e-6);
+    if (factor >= 1)
+        return TERN_OK;
+    for (int k = 0; k < all->n; k++)
+        TERN_TRY(scale(&all->bundles[k], factor));
+    return TERN_OK;
+}
+
+static void free_all(gathering *all)
+{
+    for (int k = 0; k < all->n; k++) {
+        tern_multi_free(all->bundles[k].table);
+        tern_free(all->bundles[k].grad);
+    }
+    tern_free(all->bundles);
+}
+
+double tern_nn_clip_grad_norm_(tern_module *module, double max_norm)
+{
+    double norm = NAN;
+    if (!module) {
+        tern_fail_argument_null("tern_nn_clip_grad_norm_", "module");
+        return NAN;
+    }
+    int64_t n = tern_nn_parameter_count(module);
+    if (tern_last_status() != TERN_OK)
+        return NAN;
+    gathering all = {.parameters = (int)n + 1};
+    all.bundles = tern_alloc(sizeof *all.bundles * (size_t)all.parameters);
+    tern_status status = all.bundles ? TERN_OK : TERN_ERR_MEMORY;
+    if (status == TERN_OK)
+        TERN_SCOPE
+            TERN_NO_GRAD
+                status = clip(module, &all, max_norm, &norm);
+    free_all(&all);
+    return status == TERN_OK ? norm : NAN;
+}

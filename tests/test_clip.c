@@ -1,0 +1,114 @@
+/* test_clip.c -- clipping gradients to a norm. */
+#include "support.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MANY = 20 };
+
+static void make_many(const char *device, tern_dtype dtype, tern_tensor **x)
+{
+    for (int i = 0; i < MANY; i++) {
+        int64_t n = i == 3 ? 0 : i == 7 ? 10001 : 1 + 37 * i;
+        x[i] = test_uniform(device, dtype, TERN_SHAPE(n), -1, 1, (uint64_t)i);
+        tern_requires_grad_(x[i], true);
+    }
+}
+
+static void give_gradients(tern_tensor *const *x, uint64_t seed)
+{
+    for (int i = 0; i < MANY; i++)
+        assert_ok(tern_set_grad(x[i], test_uniform(tern_device(x[i]), tern_dtype_of(x[i]),
+                                                   tern_shape_of(x[i]), -1, 1,
+                                                   seed * 100 + (uint64_t)i)));
+}
+
+static tern_module *module_of(tern_tensor *const *x, int n)
+{
+    tern_module *m = tern_nn_module("M", NULL, NULL);
+    for (int i = 0; i < n; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "p%d", i);
+        tern_nn_add_parameter(m, name, x[i]);
+    }
+    return m;
+}
+
+static double norm_of(tern_tensor *const *x, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++) {
+        tern_tensor *grad = tern_grad(x[i]);
+        double *values = grad ? test_read(grad) : NULL;
+        for (int64_t k = 0; grad && k < tern_numel(grad); k++)
+            sum += values[k] * values[k];
+        free(values);
+    }
+    return sqrt(sum);
+}
+
+static void gradients_are_clipped_to_the_norm_asked_for(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+        TERN_SCOPE {
+            tern_tensor *x[MANY];
+            make_many(device, TERN_F32, x);
+            tern_module *m = module_of(x, MANY);
+            give_gradients(x, 3);
+            assert_ok(tern_set_grad(x[5], NULL));
+            double norm = norm_of(x, MANY);
+            uint64_t before = launches(device);
+            double large = tern_nn_clip_grad_norm_(m, 2 * norm);
+            assert_true(launches(device) - before <= 2); /* on cpu one converts the sums */
+            assert_true(fabs(large - norm) < 1e-6 * norm);
+            assert_true(norm_of(x, MANY) == norm);
+            double clipped = tern_nn_clip_grad_norm_(m, 0.5);
+            assert_true(fabs(clipped - norm) < 1e-6 * norm);
+            assert_true(fabs(norm_of(x, MANY) - 0.5) < 1e-6);
+            tern_nn_free(m);
+        }
+}
+
+static void clipping_takes_every_dtype_and_strided_gradients(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+        TERN_SCOPE {
+            tern_tensor *x[3] = {tern_ones(TERN_SHAPE(2, 2), TERN_F32, device),
+                                 tern_ones(TERN_SHAPE(1), TERN_F16, device),
+                                 tern_ones(TERN_SHAPE(5000), TERN_BF16, device)};
+            tern_module *m = module_of(x, 3);
+            tern_tensor *grad = TENSOR(device, TERN_F32, TERN_SHAPE(2, 2), 1, 2, 2, 4);
+            assert_ok(tern_set_grad(x[0], tern_transpose(grad, 0, 1)));
+            assert_ok(tern_set_grad(x[1], TENSOR(device, TERN_F16, TERN_SHAPE(1), 12)));
+            double norm = tern_nn_clip_grad_norm_(m, 6.5);
+            assert_true(fabs(norm - 13) < 1e-6);
+            assert_values_close(grad, 1e-6, 0.5, 1, 1, 2);
+            assert_values_close(tern_grad(x[1]), 1e-3, 6);
+            tern_nn_free(m);
+        }
+}
+
+static void clipping_without_gradients_or_module(void **state)
+{
+    (void)state;
+    TERN_SCOPE {
+        tern_tensor *x = tern_ones(TERN_SHAPE(2), TERN_F32, NULL);
+        tern_module *m = module_of(&x, 1);
+        assert_true(tern_nn_clip_grad_norm_(m, 1) == 0);
+        assert_true(isnan(tern_nn_clip_grad_norm_(NULL, 1)));
+        assert_error(TERN_ERR_ARGUMENT, "tern_nn_clip_grad_norm_");
+        assert_ok(tern_set_grad(x, TENSOR("cpu", TERN_F32, TERN_SHAPE(2), NAN, 1)));
+        assert_true(isnan(tern_nn_clip_grad_norm_(m, 1)));
+        assert_values(tern_grad(x), NAN, NAN);
+        tern_nn_free(m);
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    TEST(gradients_are_clipped_to_the_norm_asked_for),
+    TEST(clipping_takes_every_dtype_and_strided_gradients),
+    TEST(clipping_without_gradients_or_module),
+};
+TEST_MAIN(tests)
