@@ -4,10 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SMALL = 1024 };
+
 static atomic_ullong calls, fail_at;
 
+/* Calls are counted only while the hook is armed: an atomic addition costs as much as a small malloc. */
 static bool must_fail(void)
 {
+    if (atomic_load_explicit(&fail_at, memory_order_relaxed) == 0)
+        return false;
     unsigned long long call = atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) + 1;
     return call == atomic_load_explicit(&fail_at, memory_order_relaxed);
 }
@@ -18,9 +23,18 @@ uint64_t tern_memory_fail_at(uint64_t n)
     return atomic_exchange(&calls, 0);
 }
 
+/* glibc's calloc passes by the thread's cache of small blocks, its malloc does not. */
+static void *zeroed(size_t bytes)
+{
+    if (bytes > SMALL)
+        return calloc(1, bytes);
+    void *block = malloc(bytes ? bytes : 1);
+    return block ? memset(block, 0, bytes) : NULL;
+}
+
 void *tern_alloc(size_t bytes)
 {
-    void *block = must_fail() ? NULL : calloc(1, bytes ? bytes : 1);
+    void *block = must_fail() ? NULL : zeroed(bytes);
     if (!block)
         tern_fail(TERN_ERR_MEMORY, "out of host memory: tried to allocate %zu bytes", bytes);
     return block;

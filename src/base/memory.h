@@ -14,7 +14,7 @@ void tern_free(void *block);
 char *tern_copy_text(const char *text);
 
 /* Test hook: the n-th call from now (1 = the next) fails, later ones succeed again; 0 disarms.
- * Returns how many calls were made since the last arming. */
+ * Returns how many calls were made while it was armed. */
 uint64_t tern_memory_fail_at(uint64_t n);
 
 #endif

@@ -1,7 +1,7 @@
 /* device.h -- devices for the layers above: places, blocks of memory, launches. Names no backend. */
 #ifndef TERN_DEVICE_DEVICE_H
 #define TERN_DEVICE_DEVICE_H
-#include "device/backend.h"
+#include "device/args.h"
 
 /* ---- places --------------------------------------------------------------------------------- */
 /* The place a device string means (NULL: the default device), opened; NULL after an error whose
@@ -43,19 +43,20 @@ typedef struct tern_kernel_ref {
     const char *name; /* "sum_rows" */
 } tern_kernel_ref;
 
-tern_status tern_launch(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype,
-                        tern_grid grid, const tern_arg *args, int n);
+tern_status tern_launch_grid(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype,
+                             const tern_grid *grid, const tern_arg *args, int n);
+static inline tern_status tern_launch(tern_place *place, const tern_kernel_ref *kernel,
+                                      tern_dtype dtype, tern_grid grid, const tern_arg *args, int n)
+{
+    return tern_launch_grid(place, kernel, dtype, &grid, args, n);
+}
 tern_status tern_launch_gemm(tern_place *place, const tern_gemm *gemm);
 tern_status tern_place_sync(tern_place *place);
 
-tern_arg tern_arg_block(const tern_block *block, int64_t at, size_t element_bytes);
-tern_arg tern_arg_i64(int64_t value);
-tern_arg tern_arg_i32(int32_t value);
-tern_arg tern_arg_f32(float value);
-tern_arg tern_arg_struct(const void *data, size_t bytes);
-/* A number in the type that kernels of dtype compute in (REAL in the dialect). */
-tern_arg tern_arg_real(tern_dtype dtype, double value);
-tern_arg tern_arg_scalar(tern_dtype dtype, tern_scalar value);
+static inline tern_arg tern_arg_block(const tern_block *block, int64_t at, size_t element_bytes)
+{
+    return tern_arg_buffer(&block->buffer, at, element_bytes);
+}
 static inline tern_grid tern_items(int64_t n)
 {
     return (tern_grid){n, n, false};

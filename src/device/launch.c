@@ -3,56 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- arguments --------------------------------------------------------------------------------- */
-
-tern_arg tern_arg_block(const tern_block *block, int64_t at, size_t element_bytes)
-{
-    return (tern_arg){.buffer = &block->buffer, .at = at, .bytes = (uint32_t)element_bytes};
-}
-
-tern_arg tern_arg_i64(int64_t value)
-{
-    return (tern_arg){.bytes = 8, .value.i64 = value};
-}
-
-tern_arg tern_arg_i32(int32_t value)
-{
-    return (tern_arg){.bytes = 4, .value.i32 = value};
-}
-
-tern_arg tern_arg_f32(float value)
-{
-    return (tern_arg){.bytes = 4, .value.f32 = value};
-}
-
-tern_arg tern_arg_struct(const void *data, size_t bytes)
-{
-    return (tern_arg){.bytes = (uint32_t)bytes, .by_reference = true, .value.data = data};
-}
-
-tern_arg tern_arg_scalar(tern_dtype dtype, tern_scalar scalar)
-{
-    switch (dtype) {
-    case TERN_F64:
-        return (tern_arg){.bytes = 8, .value.f64 = tern_scalar_to_real(scalar)};
-    case TERN_I64:
-        return tern_arg_i64(tern_scalar_to_int(scalar));
-    case TERN_I32:
-    case TERN_U8:
-        return tern_arg_i32((int32_t)tern_scalar_to_int(scalar));
-    case TERN_BOOL:
-        return tern_arg_i32(scalar.kind == TERN_SCALAR_REAL ? scalar.value.real != 0
-                                                            : scalar.value.integer != 0);
-    default:
-        return tern_arg_f32((float)tern_scalar_to_real(scalar));
-    }
-}
-
-tern_arg tern_arg_real(tern_dtype dtype, double value)
-{
-    return tern_arg_scalar(dtype, tern_scalar_real(value));
-}
-
 /* ---- kernels -------------------------------------------------------------------------------------- */
 
 static size_t slot_of(const tern_kernel_ref *ref, tern_dtype dtype)
@@ -90,10 +40,10 @@ static tern_resolved *resolve(tern_place *place, const tern_kernel_ref *ref, ter
     return r;
 }
 
-tern_status tern_launch(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype,
-                        tern_grid grid, const tern_arg *args, int n)
+tern_status tern_launch_grid(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype,
+                             const tern_grid *grid, const tern_arg *args, int n)
 {
-    if (grid.count == 0)
+    if (grid->count == 0)
         return TERN_OK;
     TERN_TRY(tern_registry_open(place));
     size_t slot;
@@ -101,7 +51,7 @@ tern_status tern_launch(tern_place *place, const tern_kernel_ref *kernel, tern_d
     if (!r && !(r = resolve(place, kernel, dtype)))
         return tern_last_status();
     atomic_fetch_add_explicit(&place->launches, 1, memory_order_relaxed);
-    return place->backend->launch(place, r->kernel, &grid, args, n);
+    return place->backend->launch(place, r->kernel, grid, args, n);
 }
 
 tern_status tern_launch_gemm(tern_place *place, const tern_gemm *gemm)

@@ -49,13 +49,11 @@ static tern_status row_infer(tern_call *call)
         return refuse_dtype(row, x->dtype);
     bool logical = row->kind == TERN_ROW_COMPARE || row->kind == TERN_ROW_PREDICATE;
     r->dtype = logical ? TERN_BOOL : x->dtype;
-    r->shape = tern_shape_of(x);
-    if (call->n_in == 1)
+    tern_read_shape(x, &r->shape);
+    if (call->n_in == 1 || tern_same_shape(x, call->in[1]))
         return TERN_OK;
     tern_shape other = tern_shape_of(call->in[1]);
     char function[64];
-    if (tern_shape_equal(&r->shape, &other))
-        return TERN_OK;
     snprintf(function, sizeof function, "tern_%s", row->name);
     tern_shape mine = r->shape;
     return tern_shape_broadcast(&mine, &other, &r->shape, function);
@@ -70,21 +68,25 @@ static tern_status row_forward(tern_call *call)
     tern_walk w;
     if (call->out[0]->numel == 0)
         return TERN_OK;
-    tern_shape shape = tern_shape_of(call->out[0]);
+    tern_shape shape;
     tern_tensor *strided;
+    tern_read_shape(call->out[0], &shape);
     TERN_TRY(tern_walk_rows(&w, &shape, t, call->n_in + 1, &strided));
-    tern_arg args[5];
-    int n = 0;
-    for (int i = 0; i <= call->n_in; i++)
-        args[n++] = tern_arg_tensor(t[i]);
-    args[n++] = tern_arg_struct(&w, sizeof w);
-    bool scalar = call->op == row->scalar_op;
-    if (row->kind == TERN_ROW_UNARY || scalar)
-        args[n++] = tern_arg_scalar(dtype, at->a);
-    if (row->kind == TERN_ROW_UNARY)
-        args[n++] = tern_arg_scalar(dtype, at->b);
-    TERN_TRY(tern_launch(call->place, scalar ? &row->scalar_kernel : &row->kernel, dtype,
-                         tern_walk_grid(&w), args, n));
+    tern_status status;
+    if (call->n_in == 2) {
+        const tern_arg args[] = {tern_arg_tensor(t[0]), tern_arg_tensor(t[1]),
+                                 tern_arg_tensor(t[2]), tern_arg_struct(&w, sizeof w)};
+        status = tern_launch(call->place, &row->kernel, dtype, tern_walk_grid(&w), args, 4);
+    } else {
+        bool scalar = call->op == row->scalar_op;
+        const tern_arg args[] = {tern_arg_tensor(t[0]), tern_arg_tensor(t[1]),
+                                 tern_arg_struct(&w, sizeof w), tern_arg_scalar(dtype, at->a),
+                                 tern_arg_scalar(dtype, at->b)};
+        int n = row->kind == TERN_ROW_UNARY ? 5 : scalar ? 4 : 3;
+        status = tern_launch(call->place, scalar ? &row->scalar_kernel : &row->kernel, dtype,
+                             tern_walk_grid(&w), args, n);
+    }
+    TERN_TRY(status);
     return tern_walk_finish(t[0], strided);
 }
 

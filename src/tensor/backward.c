@@ -221,7 +221,8 @@ static tern_status backward_of(walk *w, tern_node *node)
     for (int i = 0; i < n_in; i++) {
         if (!needs[i] || !din[i])
             continue;
-        tern_shape shape = tern_shape_of(din[i]);
+        tern_shape shape;
+        tern_read_shape(din[i], &shape);
         if (!tern_shape_equal(&shape, &node->in_shape[i]))
             din[i] = tern_hook_sum_to(din[i], &node->in_shape[i]);
         if (!din[i])

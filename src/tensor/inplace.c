@@ -245,7 +245,7 @@ static tern_node *slices_node(const tern_call *call, tern_tensor *const *in, ter
         inner->edge[i] = (tern_edge){0};
     }
     node->output[0] = (tern_node_output){
-        .shape = tern_shape_of(base), .dtype = base->dtype, .differentiable = true};
+        .dtype = base->dtype, .differentiable = true};
     return node;
 }
 

@@ -19,7 +19,6 @@ typedef struct tern_saved {
 
 /* What a node knows of one of its outputs, which may be gone by the time of backward. */
 typedef struct tern_node_output {
-    tern_shape shape;
     tern_dtype dtype;
     bool differentiable;
     tern_tensor *dout;     /* gathered during a walk */

@@ -9,9 +9,17 @@ int64_t tern_live_tensors(void)
     return atomic_load(&live);
 }
 
+/* Give up one reference; true if it was the last. Who holds the only one needs no locked
+ * instruction to say so. */
+static bool last_reference(atomic_int *refs)
+{
+    return atomic_load_explicit(refs, memory_order_acquire) == 1 ||
+           atomic_fetch_sub_explicit(refs, 1, memory_order_acq_rel) == 1;
+}
+
 void tern_storage_release(tern_storage *storage)
 {
-    if (!storage || atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel) > 1)
+    if (!storage || !last_reference(&storage->refs))
         return;
     tern_block_free(storage->block);
     tern_free(storage);
@@ -104,11 +112,6 @@ tern_place *tern_tensor_place(const tern_tensor *x)
     return x->storage->place;
 }
 
-tern_arg tern_arg_tensor(const tern_tensor *x)
-{
-    return tern_arg_block(x->storage->block, x->offset, tern_dtype_size(x->dtype));
-}
-
 void tern_bump_version(tern_tensor *x)
 {
     atomic_fetch_add_explicit(&x->storage->version, 1, memory_order_relaxed);
@@ -147,7 +150,7 @@ static void history_free(tern_history *history)
 
 void tern_release(tern_tensor *x)
 {
-    if (!x || atomic_fetch_sub_explicit(&x->refs, 1, memory_order_acq_rel) > 1)
+    if (!x || !last_reference(&x->refs))
         return;
     history_free(x->history);
     tern_storage_release(x->storage);

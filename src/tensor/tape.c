@@ -189,11 +189,10 @@ tern_status tern_node_fill(tern_node *node, const tern_call *call, tern_tensor *
             continue;
         TERN_TRY(tern_refresh_view(in[i]));
         node->edge[i] = tern_edge_to(in[i]);
-        node->in_shape[i] = tern_shape_of(in[i]);
+        tern_read_shape(in[i], &node->in_shape[i]);
     }
     for (int i = 0; i < call->n_out; i++) {
         tern_node_output *out = &node->output[i];
-        out->shape = tern_shape_of(call->out[i]);
         out->dtype = call->out[i]->dtype;
         out->differentiable = tern_dtype_is_floating_point(out->dtype) &&
                               !(call->op->no_grad_out >> i & 1);

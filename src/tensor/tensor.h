@@ -75,6 +75,13 @@ tern_shape_text tern_shape_to_text(const tern_shape *shape);
 /* A dense tensor of new memory, not in any scope, with one reference; NULL after an error. */
 tern_tensor *tern_tensor_new(const tern_shape *shape, tern_dtype dtype, tern_place *place,
                              const char *function);
+/* *shape = x's shape: tern_shape_of for where every nanosecond counts. */
+static inline void tern_read_shape(const tern_tensor *x, tern_shape *shape)
+{
+    shape->ndim = x->ndim;
+    for (int i = 0; i < x->ndim; i++)
+        shape->dims[i] = x->shape[i];
+}
 /* Another look at x's storage; the same. Knows nothing of autograd. */
 tern_tensor *tern_tensor_alias(const tern_tensor *x, const tern_shape *shape, const int64_t *stride,
                                int64_t offset);
@@ -88,7 +95,10 @@ tern_tensor *tern_scoped(tern_tensor *x);
 tern_history *tern_history_of(tern_tensor *x);
 tern_place *tern_tensor_place(const tern_tensor *x);
 /* x as a kernel's argument. */
-tern_arg tern_arg_tensor(const tern_tensor *x);
+static inline tern_arg tern_arg_tensor(const tern_tensor *x)
+{
+    return tern_arg_block(x->storage->block, x->offset, tern_dtype_size(x->dtype));
+}
 void tern_bump_version(tern_tensor *x);
 int64_t tern_tensor_version(const tern_tensor *x);
 
