@@ -1,0 +1,30 @@
+# install.cmake -- headers, both libraries, tern.pc, and a CMake package: find_package(tern) gives
+# tern::tern, find_package(tern COMPONENTS static) tern::tern_static too.
+set(TERN_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/tern)
+
+install(DIRECTORY include/tern DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(TARGETS tern_shared EXPORT tern-targets)
+install(TARGETS tern_static EXPORT tern-static-targets)
+foreach(set IN ITEMS tern-targets tern-static-targets)
+  install(EXPORT ${set} NAMESPACE tern:: DESTINATION ${TERN_PACKAGE_DIR})
+endforeach()
+
+configure_package_config_file(cmake/tern-config.cmake.in ${PROJECT_BINARY_DIR}/tern-config.cmake
+  INSTALL_DESTINATION ${TERN_PACKAGE_DIR} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/tern-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/tern-config.cmake ${PROJECT_BINARY_DIR}/tern-config-version.cmake
+  DESTINATION ${TERN_PACKAGE_DIR})
+
+# The file finds its prefix from where it lies, so that the tree can be moved.
+set(TERN_PC_LIBS "-lpthread -lm -ldl")
+if(OpenMP_C_FOUND)
+  string(APPEND TERN_PC_LIBS " -lgomp")
+endif()
+if(dnnl_FOUND)
+  string(APPEND TERN_PC_LIBS " -ldnnl")
+endif()
+file(RELATIVE_PATH TERN_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" TERN_PC_PREFIX "${TERN_PC_PREFIX}")
+configure_file(cmake/tern.pc.in ${PROJECT_BINARY_DIR}/tern.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/tern.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

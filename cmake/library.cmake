@@ -90,9 +90,10 @@ target_link_libraries(tern_objects PRIVATE tern_flags Threads::Threads
 
 foreach(kind IN ITEMS SHARED STATIC)
   string(TOLOWER ${kind} suffix)
+  string(REPLACE tern_shared tern name_of_export tern_${suffix})
   add_library(tern_${suffix} ${kind} $<TARGET_OBJECTS:tern_objects> ${TERN_HOST_OBJECTS})
-  set_target_properties(tern_${suffix} PROPERTIES OUTPUT_NAME tern EXPORT_NAME
-    $<IF:$<STREQUAL:${kind},SHARED>,tern,tern_static> VERSION ${PROJECT_VERSION} SOVERSION 0)
+  set_target_properties(tern_${suffix} PROPERTIES OUTPUT_NAME tern EXPORT_NAME ${name_of_export}
+    VERSION ${PROJECT_VERSION} SOVERSION 0)
   target_include_directories(tern_${suffix} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(tern_${suffix} PRIVATE $<BUILD_INTERFACE:tern_flags> Threads::Threads m
