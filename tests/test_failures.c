@@ -1,0 +1,126 @@
+/* test_failures.c -- the n-th host allocation and the n-th OpenCL call fail, for every n, under a
+ * program that goes forward, back and steps: an error, no crash, no leak, inputs as they were. */
+#include "support.h"
+#include "base/memory.h"
+#ifdef TERN_WITH_OPENCL
+#include "device/opencl/opencl.h"
+#endif
+#include <stdlib.h>
+
+enum { N = 12 };
+
+/* One training step on w, and a few operations that are not needed for it: views, a write in place, a
+ * second derivative. Only the step changes w. */
+static tern_status program(tern_tensor *w, tern_tensor *x, tern_optimizer *optimizer)
+{
+    TERN_SCOPE {
+        tern_tensor *y = tern_tanh(tern_mul(tern_view(x, TERN_SHAPE(3, 4)), w));
+        tern_tensor *z = tern_sum_dim(tern_exp(y), TERN_DIMS(1), false);
+        tern_tensor *part = tern_mul_scalar(z, TERN_SCALAR(1));
+        tern_mul_(part, tern_select(y, 1, 0));
+        tern_tensor *loss = tern_sum(part), *dw = NULL;
+        tern_autograd_grad(&loss, 1, &w, 1, &dw,
+                           &(tern_autograd_grad_options){.create_graph = true});
+        loss = tern_add(loss, tern_sum(tern_square(dw)));
+        tern_backward(loss);
+        tern_item(loss);
+        tern_optim_step(optimizer);
+    }
+    return tern_last_status();
+}
+
+typedef uint64_t (*fail_at)(uint64_t n);
+
+typedef struct setting {
+    tern_tensor *w, *x;
+    tern_optimizer *optimizer;
+    double *before_w, *before_x;
+} setting;
+
+static void same_numbers(const tern_tensor *x, const double *values, const char *what, uint64_t n)
+{
+    double *now = test_read(x);
+    bool same = memcmp(now, values, (size_t)tern_numel(x) * sizeof *now) == 0;
+    free(now);
+    if (!same)
+        fail_msg("failure %llu changed %s", (unsigned long long)n, what);
+}
+
+static setting set_up(const char *device)
+{
+    setting s = {.w = test_uniform(device, TERN_F32, TERN_SHAPE(4), -1, 1, 1),
+                 .x = test_uniform(device, TERN_F32, TERN_SHAPE(N), -1, 1, 2)};
+    tern_requires_grad_(s.w, true);
+    s.optimizer = tern_optim_sgd_of(&s.w, 1, 0.1, &(tern_sgd_options){.momentum = 0.5});
+    assert_non_null(s.optimizer);
+    s.before_w = test_read(s.w);
+    s.before_x = test_read(s.x);
+    return s;
+}
+
+static void tear_down(setting *s)
+{
+    tern_optim_free(s->optimizer);
+    free(s->before_w);
+    free(s->before_x);
+}
+
+static void sweep(const char *device, fail_at arm)
+{
+    int64_t baseline = tern_live_tensors();
+    uint64_t n = 1, calls = 0;
+    bool done = false;
+    TERN_SCOPE { /* kernels are built and first blocks taken */
+        setting s = set_up(device);
+        assert_ok(program(s.w, s.x, s.optimizer));
+        tear_down(&s);
+    }
+    for (; !done; n++) {
+        assert_in_range(n, 1, 20000);
+        TERN_SCOPE {
+            setting s = set_up(device);
+            arm(n);
+            tern_status status = program(s.w, s.x, s.optimizer);
+            calls = arm(0);
+            done = status == TERN_OK && calls < n;
+            if (status != TERN_OK) {
+                assert_true(*tern_last_error() != '\0');
+                tern_clear_error();
+                same_numbers(s.w, s.before_w, "w", n);
+            }
+            same_numbers(s.x, s.before_x, "x", n);
+            tern_set_grad(s.w, NULL);
+            if (status != TERN_OK) /* and everything works again */
+                assert_ok(program(s.w, s.x, s.optimizer));
+            tear_down(&s);
+        }
+        if (tern_live_tensors() != baseline)
+            fail_msg("failure %llu leaves %lld tensors behind", (unsigned long long)n,
+                     (long long)(tern_live_tensors() - baseline));
+    }
+    print_message("%llu calls failed in turn on %s\n", (unsigned long long)(n - 2), device);
+    assert_in_range(n, 20, 20000);
+}
+
+static void any_host_allocation_may_fail(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+        sweep(device, tern_memory_fail_at);
+}
+
+static void any_driver_call_may_fail(void **state)
+{
+    (void)state;
+#ifdef TERN_WITH_OPENCL
+    FOR_EACH_DEVICE(device)
+        if (strncmp(device, "opencl", 6) == 0)
+            sweep(device, tern_opencl_fail_at);
+#endif
+}
+
+static const struct CMUnitTest tests[] = {
+    TEST(any_host_allocation_may_fail),
+    TEST(any_driver_call_may_fail),
+};
+TEST_MAIN(tests)
