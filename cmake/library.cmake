@@ -68,6 +68,9 @@ foreach(isa IN LISTS TERN_CPU_ISAS)
 endforeach()
 
 # Their text, for devices that compile it at run time.
+foreach(family IN LISTS TERN_KERNEL_FAMILIES)
+  list(APPEND TERN_EMBEDDED_FILES ${family}.cl)
+endforeach()
 list(TRANSFORM TERN_EMBEDDED_FILES PREPEND ${PROJECT_SOURCE_DIR}/cl_kernels/ OUTPUT_VARIABLE TERN_EMBEDDED)
 list(JOIN TERN_EMBEDDED "," TERN_EMBEDDED_INPUTS)
 add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/embedded.c

@@ -81,13 +81,11 @@ set(TERN_KERNEL_FAMILIES
   reduce
 )
 
-# What devices that compile kernels at run time get: everything but the host's own headers.
+# What devices that compile kernels at run time get beside the families: everything but the host's
+# own headers.
 set(TERN_EMBEDDED_FILES
-  copy.cl
   dialect.h
-  elementwise.cl
   elementwise.def
-  gemm.cl
   math.cl
   math64.cl
   math64_special.cl
@@ -98,7 +96,6 @@ set(TERN_EMBEDDED_FILES
   prelude_opencl.h
   prelude_opencl_cpu.h
   prelude_opencl_gpu.h
-  reduce.cl
   shapes.h
   walk.h
 )
