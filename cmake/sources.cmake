@@ -43,7 +43,12 @@ set(TERN_SOURCES
   src/ops/view.c
   src/ops/walk.c
   src/ops/where.c
+  src/nn/layers/activation.c
   src/nn/layers/container.c
+  src/nn/layers/dropout.c
+  src/nn/layers/init.c
+  src/nn/layers/layer.c
+  src/nn/layers/linear.c
   src/nn/module.c
   src/nn/print.c
   src/nn/run.c

@@ -1,0 +1,54 @@
+/* layer.c -- what constructors of layers share. */
+#include "nn/layers/layer.h"
+#include "nn/module.h"
+#include <string.h>
+
+/* Give m the copy that its data is to be; m is NULL when it could not be made. */
+static tern_module *finish(tern_module *m, void *copy, const void *data, size_t bytes)
+{
+    if (!m) {
+        tern_free(copy);
+        return NULL;
+    }
+    memcpy(copy, data, bytes);
+    tern_nn_on_free(m, tern_free);
+    return m;
+}
+
+tern_module *tern_layer(const char *name, tern_module_forward forward, const void *data,
+                        size_t bytes)
+{
+    void *copy = tern_alloc(bytes);
+    tern_module *m = copy ? tern_nn_module(name, forward, copy) : NULL;
+    return finish(m, copy, data, bytes);
+}
+
+tern_module *tern_layer_loss(const char *name, tern_module_call call, const void *data,
+                             size_t bytes)
+{
+    void *copy = tern_alloc(bytes);
+    tern_module *m = copy ? tern_nn_module_with_call(name, call, copy) : NULL;
+    return finish(m, copy, data, bytes);
+}
+
+tern_status tern_layer_parameter(tern_module *m, const char *name, tern_tensor *x)
+{
+    int before = m->count;
+    tern_nn_add_parameter(m, name, x);
+    return m->count > before ? TERN_OK : tern_last_status();
+}
+
+tern_status tern_layer_buffer(tern_module *m, const char *name, tern_tensor *x)
+{
+    int before = m->count;
+    tern_nn_add_buffer(m, name, x);
+    return m->count > before ? TERN_OK : tern_last_status();
+}
+
+tern_module *tern_layer_if(tern_module *m, tern_status status)
+{
+    if (m && status == TERN_OK)
+        return m;
+    tern_nn_free(m);
+    return NULL;
+}

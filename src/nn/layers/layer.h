@@ -1,0 +1,22 @@
+/* layer.h -- what constructors of layers share. */
+#ifndef TERN_NN_LAYER_H
+#define TERN_NN_LAYER_H
+#include "base/error.h"
+#include "base/text.h"
+#include "nn/option.h"
+#include <tern/autograd.h>
+#include <tern/nn.h>
+
+/* A module whose data is a copy of bytes of *data, freed with it. */
+tern_module *tern_layer(const char *name, tern_module_forward forward, const void *data,
+                        size_t bytes);
+/* The same for a loss: call takes input and target. */
+tern_module *tern_layer_loss(const char *name, tern_module_call call, const void *data,
+                             size_t bytes);
+/* tern_nn_add_parameter and _buffer where NULL may mean an absent one. */
+tern_status tern_layer_parameter(tern_module *m, const char *name, tern_tensor *x);
+tern_status tern_layer_buffer(tern_module *m, const char *name, tern_tensor *x);
+/* m when status is TERN_OK; else m is freed and the result is NULL. */
+tern_module *tern_layer_if(tern_module *m, tern_status status);
+
+#endif
