@@ -38,6 +38,8 @@ endfunction()
 # The lowest one has every element type, the highest of several only f32 and the halves.
 list(LENGTH TERN_CPU_ISAS TERN_LEVELS)
 set(TERN_LEVEL 0)
+set_source_files_properties(src/device/cpu/product_kernels.c # after the target's -ffp-contract=off
+                            PROPERTIES COMPILE_OPTIONS -ffp-contract=fast)
 foreach(isa IN LISTS TERN_CPU_ISAS)
   math(EXPR TERN_LEVEL "${TERN_LEVEL} + 1")
   if(TERN_LEVEL EQUAL 1)
@@ -52,7 +54,7 @@ foreach(isa IN LISTS TERN_CPU_ISAS)
   # Sums of products round once a step: no other device has to agree with them to the bit.
   tern_host_object(tern_host_product_${isa} ${isa} src/device/cpu/product_kernels.c)
   target_compile_options(tern_host_product_${isa} PRIVATE
-    -O2 -ftree-vectorize -fno-math-errno -fno-trapping-math -ffp-contract=fast -Wno-maybe-uninitialized)
+    -O3 -fopenmp-simd -fno-math-errno -fno-trapping-math -Wno-maybe-uninitialized)
   foreach(family IN LISTS TERN_KERNEL_FAMILIES)
     set(object tern_host_${family}_${isa})
     tern_host_object(${object} ${isa} src/device/cpu/host_kernels.c)

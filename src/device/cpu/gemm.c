@@ -112,7 +112,7 @@ static void drop(const tern_host_matrix *copy)
 
 #ifdef TERN_WITH_ONEDNN
 /* Below this many multiplications a product has not paid oneDNN's way in. */
-enum { ONEDNN_FROM = 48 * 48 * 48 };
+enum { ONEDNN_FROM = 96 * 96 * 96 };
 
 /* A matrix as oneDNN wants it: 'N' row-major or 'T' column-major, and the distance between rows
  * (columns); '\0' for any other. */

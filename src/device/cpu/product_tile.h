@@ -15,19 +15,20 @@ typedef struct NAME(finish_) {
 INLINE void NAME(store_)(REAL *c, VEC sum, idx from, const NAME(finish_) * f)
 {
     idx n = f->columns - from;
+    VEC v = sum * f->alpha;
     if (n >= LANE) {
-        VEC v = sum * f->alpha;
         if (f->bias)
             v += NAME(load_)(f->bias + from);
         if (f->beta != 0)
             v += NAME(load_)(c + from) * f->beta;
         *(VEC *)(c + from) = v;
-        return;
+    } else {
+        if (f->bias)
+            v += NAME(load_some_)(f->bias + from, n);
+        if (f->beta != 0)
+            v += NAME(load_some_)(c + from, n) * f->beta;
+        NAME(store_some_)(c + from, v, n);
     }
-    REAL s[LANE];
-    *(VEC *)s = sum;
-    for (idx j = 0; j < n; j++)
-        NAME(put_)(c + from + j, s[j], f->alpha, f->beta, f->bias ? f->bias + from + j : NULL);
 }
 
 INLINE void NAME(tile_)(idx k, const REAL *a, idx a_row, idx a_col, const REAL *b, idx b_row,
@@ -153,12 +154,9 @@ static void NAME(block_)(const tern_host_product *g, const REAL *a, const REAL *
             REAL *ci = c + i0 * (idx)g->c.row + j;
             if (width > LANE)
                 NAME(strip_)
-                (i1 - i0, depth, ai, (idx)g->a.row, (idx)g->a.col, at, step, ci, (idx)g->c.row, &f,
-                 2);
-            else
-                NAME(strip_)
-                (i1 - i0, depth, ai, (idx)g->a.row, (idx)g->a.col, at, step, ci, (idx)g->c.row, &f,
-                 1);
+            (i1 - i0, depth, ai, (idx)g->a.row, (idx)g->a.col, at, step, ci, (idx)g->c.row, &f, 2);
+            else NAME(strip_)(i1 - i0, depth, ai, (idx)g->a.row, (idx)g->a.col, at, step, ci,
+                              (idx)g->c.row, &f, 1);
         }
     }
 }
@@ -171,14 +169,12 @@ static void NAME(unit_)(const tern_host_product *g, const REAL *a, const REAL *b
     NAME(strided_) row = {a, (idx)g->a.col}, column = {b, (idx)g->b.row};
     if (g->n == 1 && (g->a.col == 1 || g->a.row == 1))
         NAME(matrix_vector_)
-        (a, (idx)g->a.row, (idx)g->a.col, k, column, c, (idx)g->c.row, (NAME(strided_)){bias, 0},
-         (REAL)g->alpha, (REAL)g->beta, i0, i1);
+    (a, (idx)g->a.row, (idx)g->a.col, k, column, c, (idx)g->c.row, (NAME(strided_)){bias, 0},
+     (REAL)g->alpha, (REAL)g->beta, i0, i1);
     else if (g->m == 1 && (g->b.col == 1 || g->b.row == 1))
-        NAME(matrix_vector_)
-        (b, (idx)g->b.col, (idx)g->b.row, k, row, c, 1, (NAME(strided_)){bias, 1}, (REAL)g->alpha,
-         (REAL)g->beta, j0, j1);
-    else
-        NAME(block_)(g, a, b, c, i0, i1, j0, j1);
+        NAME(matrix_vector_)(b, (idx)g->b.col, (idx)g->b.row, k, row, c, 1,
+                             (NAME(strided_)){bias, 1}, (REAL)g->alpha, (REAL)g->beta, j0, j1);
+    else NAME(block_)(g, a, b, c, i0, i1, j0, j1);
 }
 
 KERNEL1(NAME(product_), (IN, tern_host_product, g))

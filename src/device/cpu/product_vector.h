@@ -18,11 +18,32 @@ INLINE VEC NAME(load_)(const REAL *p)
 
 INLINE REAL NAME(sum_)(VEC v)
 {
-    REAL s[LANE], total = 0;
+    REAL s[LANE];
     *(VEC *)s = v;
-    for (idx i = 0; i < LANE; i++)
-        total += s[i];
-    return total;
+    UNROLL
+    for (idx half = LANE / 2; half > 0; half /= 2)
+        for (idx i = 0; i < half; i++)
+            s[i] += s[i + half];
+    return s[0];
+}
+
+/* The first n lanes only: conditions that the compiler makes into masks. */
+INLINE VEC NAME(load_some_)(const REAL *p, idx n)
+{
+    REAL s[LANE];
+    SIMD for (idx i = 0; i < LANE; i++) s[i] = i < n ? p[i] : 0;
+    return *(VEC *)s;
+}
+
+INLINE void NAME(store_some_)(REAL *p, VEC v, idx n)
+{
+    REAL s[LANE];
+    *(VEC *)s = v;
+    SIMD for (idx i = 0; i < LANE; i++)
+    {
+        if (i < n)
+            p[i] = s[i];
+    }
 }
 
 /* What becomes of a sum: alpha and beta, and bias where there is one. */
@@ -113,8 +134,8 @@ static void NAME(matrix_vector_)(const REAL *m, idx row, idx col, idx k, NAME(st
                 NAME(last_columns_)(mi, col, depth, xp, sums, n = left);
             for (idx r = 0; r < n; r++)
                 NAME(put_)
-                (y + (i + r) * y_step, sums[r], alpha, p0 ? 1 : beta,
-                 p0 || !bias.at ? NULL : bias.at + (i + r) * bias.step);
+            (y + (i + r) * y_step, sums[r], alpha, p0 ? 1 : beta,
+             p0 || !bias.at ? NULL : bias.at + (i + r) * bias.step);
         }
     }
 }
