@@ -31,31 +31,6 @@ static tern_status scatter_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* Dims that can be copied at once, as bits: by rising stride, as long as each steps over all that the
- * ones before it reach. The others may come back to the same elements. */
-static uint32_t distinct_dims(const tern_strided *look)
-{
-    uint32_t kept = 0, seen = 0;
-    int64_t reach = 0;
-    for (int i = 0; i < look->shape.ndim; i++) {
-        int least = -1;
-        for (int d = 0; d < look->shape.ndim; d++) {
-            if (seen >> d & 1)
-                continue;
-            bool better = least < 0 || look->stride[d] < look->stride[least] ||
-                          (look->stride[d] == look->stride[least] &&
-                           look->shape.dims[d] > look->shape.dims[least]);
-            least = better ? d : least;
-        }
-        seen |= 1u << least;
-        if (look->stride[least] <= reach && look->shape.dims[least] > 1)
-            continue;
-        kept |= 1u << least;
-        reach += (look->shape.dims[least] - 1) * look->stride[least];
-    }
-    return kept;
-}
-
 /* Add x into out for all positions of the dims from d on that are not kept. */
 static tern_status add_parts(tern_tensor *out, const tern_tensor *x, const tern_strided *look,
                              uint32_t kept, int d, int64_t out_at, int64_t x_at)
@@ -99,7 +74,7 @@ static tern_status scatter_forward(tern_call *call)
                              (size_t)out->numel * tern_dtype_size(out->dtype)));
     if (x->numel == 0)
         return TERN_OK;
-    return add_parts(out, x, &at->look, distinct_dims(&at->look), 0, at->look.offset, x->offset);
+    return add_parts(out, x, &at->look, tern_distinct_dims(&at->look.shape, at->look.stride), 0, at->look.offset, x->offset);
 }
 
 static tern_tensor *gather(tern_tensor *row, const tern_strided *look)
@@ -158,7 +133,7 @@ static tern_status as_strided_backward(tern_gradient *g)
     own.offset = -first;
     tern_tensor *row = dlook ? scatter(dlook, &look, n) : NULL;
     g->din[0] = gather(row, &own);
-    if (own_last >= 0 && distinct_dims(&own) != (1u << own.shape.ndim) - 1) {
+    if (own_last >= 0 && tern_distinct_dims(&own.shape, own.stride) != (1u << own.shape.ndim) - 1) {
         /* Elements of x that are one in memory share what came in. */
         tern_tensor *counts = scatter(tern_new_ones(row, own.shape), &own, n);
         g->din[0] = tern_div(g->din[0], gather(counts, &own));

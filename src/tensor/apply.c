@@ -40,6 +40,16 @@ static tern_status check_inputs(tern_call *call)
     return TERN_OK;
 }
 
+/* Views whose base was written have their history made anew, before this call's node: the walk back
+ * goes by age. */
+static tern_status refresh_inputs(const tern_call *call)
+{
+    for (int i = 0; i < call->n_in; i++)
+        if (call->in[i] && call->in[i]->history)
+            TERN_TRY(tern_refresh_view(call->in[i]));
+    return TERN_OK;
+}
+
 /* The common type of the inputs (torch.result_type): tensors with dims outweigh scalars of the same
  * category. */
 static tern_dtype common_type(const tern_call *call)
@@ -130,6 +140,7 @@ static tern_status record(tern_call *call, size_t attribute_bytes)
 static tern_status run(tern_call *call, tern_tensor **cast, size_t attribute_bytes)
 {
     TERN_TRY(check_inputs(call));
+    TERN_TRY(refresh_inputs(call));
     if (tern_autocast && call->n_in > 0) {
         memcpy(cast, call->in, sizeof *cast * (size_t)call->n_in);
         TERN_TRY(tern_autocast(call->op, cast, call->n_in));
@@ -218,11 +229,12 @@ static tern_status run_in_place(tern_call *call, tern_tensor **cast, size_t attr
 {
     tern_tensor *target = call->in[0];
     TERN_TRY(check_inputs(call));
-    TERN_TRY(tern_refresh_view(target));
+    TERN_TRY(refresh_inputs(call));
     TERN_TRY(promote(call, cast));
     TERN_TRY(call->op->infer(call));
     TERN_TRY(fits_target(call, target));
     TERN_TRY(tern_check_in_place(call->op, target, call->in, call->n_in));
+    TERN_TRY(tern_separate_inputs(call, target, cast));
     tern_write write;
     call->out[0] = target;
     TERN_TRY(tern_prepare_write(&write, call, call->in, attribute_bytes));

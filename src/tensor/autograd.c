@@ -1,5 +1,16 @@
 /* autograd.c -- what a user asks and tells a tensor about its gradient. */
 #include "tensor/node.h"
+#include <string.h>
+
+/* A view whose base was written in place since has another history now. */
+static void look_again(const tern_tensor *x)
+{
+    tern_tensor *view;
+    if (!x || !x->history || !x->history->base)
+        return;
+    memcpy(&view, &x, sizeof x); /* what x says of itself is the same, only up to date */
+    tern_refresh_view(view);
+}
 
 tern_tensor *tern_requires_grad_(tern_tensor *x, bool requires_grad)
 {
@@ -23,11 +34,13 @@ tern_tensor *tern_requires_grad_(tern_tensor *x, bool requires_grad)
 
 bool tern_requires_grad(const tern_tensor *x)
 {
+    look_again(x);
     return x && x->requires_grad;
 }
 
 bool tern_is_leaf(const tern_tensor *x)
 {
+    look_again(x);
     return x && !(x->history && x->history->node);
 }
 
@@ -72,6 +85,7 @@ tern_status tern_retain_grad(tern_tensor *x)
 {
     if (!x)
         return tern_fail_argument_null("tern_retain_grad", "x");
+    look_again(x);
     if (!x->requires_grad)
         return tern_fail(TERN_ERR_STATE, "tern_retain_grad: can't retain_grad on Tensor that has "
                                          "requires_grad=False");
@@ -100,7 +114,10 @@ tern_tensor *tern_detach_(tern_tensor *x)
     if (x->history && x->history->base)
         return tern_fail_null(TERN_ERR_STATE, "tern_detach_: Can't detach views in-place. Use "
                                               "tern_detach instead");
-    if (x->history) {
+    if (x->history && x->history->node) {
+        if (x->history->retains_grad)
+            x->history->node->output[x->history->output].retainer = NULL;
+        x->history->retains_grad = false;
         tern_node_release(x->history->node);
         x->history->node = NULL;
     }
@@ -121,6 +138,7 @@ int tern_register_hook(tern_tensor *x, tern_grad_hook call, void *user)
         tern_fail_argument_null("tern_register_hook", x ? "hook" : "x");
         return 0;
     }
+    look_again(x);
     if (!x->requires_grad) {
         tern_fail(TERN_ERR_STATE, "tern_register_hook: cannot register a hook on a tensor that "
                                   "doesn't require gradient");

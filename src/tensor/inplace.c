@@ -7,6 +7,7 @@
  * (as_strided) when they are next used. */
 #include "tensor/node.h"
 #include <string.h>
+#include <tern/ops/shape.h>
 
 typedef struct geometry {
     tern_shape shape; /* of the view */
@@ -23,10 +24,9 @@ static geometry geometry_in(const tern_tensor *view, const tern_tensor *base)
 
 static bool repeats(const tern_tensor *x)
 {
-    for (int i = 0; i < x->ndim; i++)
-        if (x->shape[i] > 1 && x->stride[i] == 0)
-            return true;
-    return false;
+    tern_shape shape = tern_shape_of(x);
+    return x->numel > 1 && !x->contiguous &&
+           tern_distinct_dims(&shape, x->stride) != (1u << x->ndim) - 1;
 }
 
 /* First and last element that x can touch. */
@@ -57,6 +57,14 @@ static bool overlap(const tern_tensor *a, const tern_tensor *b)
     return a0 <= b1 && b0 <= a1;
 }
 
+/* Its elements fill a stretch of memory, in any order. */
+static bool fills_stretch(const tern_tensor *x)
+{
+    int64_t first, last;
+    extent(x, &first, &last);
+    return last - first + 1 == x->numel && !repeats(x);
+}
+
 static tern_status check_memory(const tern_op *op, tern_tensor *x, tern_tensor *const *in, int n)
 {
     if (repeats(x))
@@ -66,12 +74,28 @@ static tern_status check_memory(const tern_op *op, tern_tensor *x, tern_tensor *
                          "before performing the operation.",
                          op->name);
     for (int i = 0; i < n; i++)
-        if (in[i] && in[i] != x && overlap(x, in[i]) && !same_elements(x, in[i]))
+        if (in[i] && in[i] != x && overlap(x, in[i]) && !same_elements(x, in[i]) &&
+            fills_stretch(x) && fills_stretch(in[i]))
             return tern_fail(TERN_ERR_ARGUMENT,
                              "tern_%s_: unsupported operation: some elements of the input tensor "
                              "and the written-to tensor refer to a single memory location. Please "
                              "clone() the tensor before performing the operation.",
                              op->name);
+    return TERN_OK;
+}
+
+tern_status tern_separate_inputs(tern_call *call, const tern_tensor *x, tern_tensor **separate)
+{
+    for (int i = 0; i < call->n_in; i++) {
+        tern_tensor *in = call->in[i];
+        if (!in || in == x || !overlap(x, in) || same_elements(x, in))
+            continue;
+        if (call->in != separate)
+            memcpy(separate, call->in, sizeof *separate * (size_t)call->n_in);
+        call->in = separate;
+        if (!(separate[i] = tern_clone(in)))
+            return tern_last_status();
+    }
     return TERN_OK;
 }
 

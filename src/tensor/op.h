@@ -97,6 +97,9 @@ const char *tern_node_name(const tern_node *node);
 /* ---- in place through views (inplace.c) ------------------------------------------------------------ */
 /* Refuse what autograd or memory overlap forbids, before anything is written. */
 tern_status tern_check_in_place(const tern_op *op, tern_tensor *x, tern_tensor *const *in, int n);
+/* Inputs that may share elements with x, of which check_in_place cannot tell whether they do, become
+ * copies; separate is room for the call's inputs. */
+tern_status tern_separate_inputs(tern_call *call, const tern_tensor *x, tern_tensor **separate);
 /* What a write in place will leave in the graph, made before the write so that it cannot fail after. */
 typedef struct tern_write {
     tern_node *node;   /* NULL: nothing is recorded */

@@ -187,3 +187,24 @@ void tern_dense_strides(const tern_shape *shape, int64_t *stride)
         step *= shape->dims[i] > 1 ? shape->dims[i] : 1;
     }
 }
+
+uint32_t tern_distinct_dims(const tern_shape *shape, const int64_t *stride)
+{
+    uint32_t distinct = 0, seen = 0;
+    int64_t reach = 0;
+    for (int i = 0; i < shape->ndim; i++) {
+        int next = -1; /* the least stride that is left; of equal ones the longest dim */
+        for (int d = 0; d < shape->ndim; d++)
+            if (!(seen >> d & 1) &&
+                (next < 0 || stride[d] < stride[next] ||
+                 (stride[d] == stride[next] && shape->dims[d] > shape->dims[next])))
+                next = d;
+        seen |= 1u << next;
+        if (shape->dims[next] > 1 && stride[next] <= reach)
+            continue;
+        distinct |= 1u << next;
+        if (shape->dims[next] > 1)
+            reach += (shape->dims[next] - 1) * stride[next];
+    }
+    return distinct;
+}

@@ -158,6 +158,11 @@ tern_status tern_node_attach(tern_node *node, int i, tern_tensor *x)
     if (!history)
         return TERN_ERR_MEMORY;
     tern_node_retain(node);
+    if (history->retains_grad) { /* a write in place: the gradient kept is the new value's */
+        if (history->node)
+            history->node->output[history->output].retainer = NULL;
+        node->output[i].retainer = x;
+    }
     tern_node_release(history->node);
     history->node = node;
     history->output = i;
@@ -187,7 +192,6 @@ tern_status tern_node_fill(tern_node *node, const tern_call *call, tern_tensor *
     for (int i = 0; i < call->n_in; i++) {
         if (!in[i])
             continue;
-        TERN_TRY(tern_refresh_view(in[i]));
         node->edge[i] = tern_edge_to(in[i]);
         tern_read_shape(in[i], &node->in_shape[i]);
     }

@@ -63,6 +63,9 @@ tern_status tern_shape_broadcast(const tern_shape *a, const tern_shape *b, tern_
 /* 0 <= *dim < ndim from a dim that may count from the end (a scalar counts as one dim). */
 tern_status tern_wrap_dim(int64_t dim, int ndim, int *wrapped, const char *function);
 void tern_dense_strides(const tern_shape *shape, int64_t *stride);
+/* Dims, as bits, whose elements are certain to differ: by rising stride, as long as each steps over
+ * all that the ones before it reach. The others may come back to the same elements. */
+uint32_t tern_distinct_dims(const tern_shape *shape, const int64_t *stride);
 /* "[2, 3]" in a buffer of the caller's. */
 typedef struct tern_shape_text {
     char text[256];
