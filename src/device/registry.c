@@ -62,7 +62,7 @@ static void close_all(void)
     for (int b = 0; b < BACKENDS; b++)
         for (int i = 0; i < registry.count[b]; i++) {
             tern_place *place = registry.places[b][i];
-            if (atomic_load(&place->is_open))
+            if (atomic_exchange(&place->is_open, false))
                 place->backend->close(place);
         }
 }
@@ -72,7 +72,6 @@ static tern_status find(int b)
 {
     if (registry.found[b])
         return TERN_OK;
-    static bool registered;
     tern_found *found = NULL;
     int n = 0;
     tern_text notes = {0};
@@ -94,8 +93,10 @@ static tern_status find(int b)
     registry.count[b] = n;
     registry.notes[b] = notes.data;
     registry.found[b] = true;
-    if (!registered)
-        registered = atexit(close_all) == 0;
+    /* Once more for each backend: handlers run last to first, and this one must come before those of
+     * the libraries that the backend opened just now. */
+    if (n > 0)
+        atexit(close_all);
     return TERN_OK;
 }
 
