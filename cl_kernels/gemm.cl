@@ -81,4 +81,24 @@ KERNEL7(K(gemm), (OUT, STO, cs), (IN, STO, as), (IN, STO, bs), (IN, STO, biases)
         BARRIER();
     }
 }
+
+/* C = beta C + bias, before a product that adds to C and knows no bias; beta 0 does not read C. */
+KERNEL4(K(gemm_bias), (OUT, STO, cs), (IN, STO, biases), (ARG, tern_gemm_shape, g), (ARG, REAL, beta))
+{
+    BASE(cs);
+    BASE(biases);
+    const idx m = (idx)g.m, n = (idx)g.n;
+    FLAT(r, g.count[0] * g.count[1] * m, n)
+    {
+        idx batch = r / m, b0 = batch / (idx)g.count[1], b1 = batch % (idx)g.count[1];
+        idx at = b0 * (idx)g.c.batch[0] + b1 * (idx)g.c.batch[1] + r % m * (idx)g.c.row;
+        INNER(r, j)
+        {
+            REAL v = LD(biases, j);
+            if (beta != 0)
+                v += beta * LD(cs, at + j);
+            ST(cs, at + j, v);
+        }
+    }
+}
 #endif

@@ -65,8 +65,11 @@ if(TERN_OPENCL)
   list(APPEND TERN_SOURCES
     src/device/opencl/api.c
     src/device/opencl/backend.c
+    src/device/opencl/clblast.c
     src/device/opencl/enumerate.c
     src/device/opencl/gemm.c
+    src/device/opencl/gemm_plan.c
+    src/device/opencl/gemm_vector.c
     src/device/opencl/launch.c
     src/device/opencl/mask.c
     src/device/opencl/memory.c
@@ -91,6 +94,7 @@ set(TERN_KERNEL_FAMILIES
 set(TERN_EMBEDDED_FILES
   dialect.h
   elementwise.def
+  gemm_vector.cl
   math.cl
   math64.cl
   math64_special.cl
@@ -104,3 +108,6 @@ set(TERN_EMBEDDED_FILES
   shapes.h
   walk.h
 )
+foreach(family IN LISTS TERN_KERNEL_FAMILIES)
+  list(APPEND TERN_EMBEDDED_FILES ${family}.cl)
+endforeach()

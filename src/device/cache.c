@@ -76,7 +76,8 @@ static void *read_body(FILE *f, const tern_cache_key *key, size_t *bytes)
     void *data = tern_alloc_aligned(h.bytes ? h.bytes : 1);
     if (!data)
         return NULL;
-    if (fread(data, 1, h.bytes, f) == h.bytes && tern_hash(TERN_HASH_SEED, data, h.bytes) == h.hash) {
+    if (fread(data, 1, h.bytes, f) == h.bytes &&
+        tern_hash(TERN_HASH_SEED, data, h.bytes) == h.hash) {
         *bytes = h.bytes;
         return data;
     }

@@ -37,7 +37,8 @@ void tern_kernel_free(tern_kernel *kernel)
     tern_free(kernel);
 }
 
-/* ---- arguments ------------------------------------------------------------------------------------ */
+/* ---- arguments
+ * ------------------------------------------------------------------------------------ */
 
 tern_kernel_arg tern_kernel_arg_tensor(tern_tensor *x)
 {
@@ -82,23 +83,26 @@ static tern_status tensor_argument(const tern_kernel *kernel, const tern_kernel_
     }
     if (x->storage->place != kernel->place)
         return tern_fail(TERN_ERR_DEVICE,
-                         "tern_kernel_launch: argument %d is on %s, the kernel was compiled for %s", i,
-                         x->storage->place->text, kernel->place->text);
+                         "tern_kernel_launch: argument %d is on %s, the kernel was compiled for %s",
+                         i, x->storage->place->text, kernel->place->text);
     if (!x->contiguous)
-        return tern_fail(TERN_ERR_ARGUMENT,
-                         "tern_kernel_launch: argument %d is not contiguous; tern_contiguous makes a "
-                         "copy that is",
-                         i);
+        return tern_fail(
+            TERN_ERR_ARGUMENT,
+            "tern_kernel_launch: argument %d is not contiguous; tern_contiguous makes a "
+            "copy that is",
+            i);
     if (x->offset != 0)
-        return tern_fail(TERN_ERR_ARGUMENT,
-                         "tern_kernel_launch: argument %d is a view that starts at element %lld of its "
-                         "storage; tern_clone makes a copy that starts at 0",
-                         i, (long long)x->offset);
+        return tern_fail(
+            TERN_ERR_ARGUMENT,
+            "tern_kernel_launch: argument %d is a view that starts at element %lld of its "
+            "storage; tern_clone makes a copy that starts at 0",
+            i, (long long)x->offset);
     if (x->numel == 0)
-        return tern_fail(TERN_ERR_ARGUMENT,
-                         "tern_kernel_launch: argument %d has no elements, so there is no memory to "
-                         "pass",
-                         i);
+        return tern_fail(
+            TERN_ERR_ARGUMENT,
+            "tern_kernel_launch: argument %d has no elements, so there is no memory to "
+            "pass",
+            i);
     *arg = tern_arg_tensor(x);
     return TERN_OK;
 }
@@ -127,7 +131,8 @@ static tern_status argument(const tern_kernel *kernel, const tern_kernel_arg *fr
                      (int)from->kind, from->bytes);
 }
 
-/* ---- grids ------------------------------------------------------------------------------------------- */
+/* ---- grids
+ * ------------------------------------------------------------------------------------------- */
 
 tern_kernel_grid tern_kernel_grid_1d(int64_t items)
 {

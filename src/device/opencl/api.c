@@ -77,6 +77,7 @@ tern_status tern_cl_check(tern_place *place, cl_int code, const char *call)
     /* Drivers allocate when memory is first used: any call may find that there is none. */
     bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
                   code == CL_OUT_OF_HOST_MEMORY;
-    return tern_fail(memory ? TERN_ERR_MEMORY : TERN_ERR_DEVICE, "%s: %scl%.*s gave %s (%d)", device,
-                     memory ? "out of memory: " : "", name, call, tern_cl_code_name(code), code);
+    return tern_fail(memory ? TERN_ERR_MEMORY : TERN_ERR_DEVICE, "%s: %scl%.*s gave %s (%d)",
+                     device, memory ? "out of memory: " : "", name, call, tern_cl_code_name(code),
+                     code);
 }

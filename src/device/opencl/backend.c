@@ -6,9 +6,9 @@ static tern_status open_device(tern_place *place)
 {
     tern_cl_state *s = tern_cl_state_of(place);
     cl_int code = CL_SUCCESS;
-    cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)s->platform, 0};
-    cl_context context =
-        CL_NEW(code, CreateContext(properties, 1, &s->device, NULL, NULL, &code));
+    cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)s->platform,
+                                          0};
+    cl_context context = CL_NEW(code, CreateContext(properties, 1, &s->device, NULL, NULL, &code));
     TERN_TRY(tern_cl_check(place, code, "CreateContext"));
     /* No profiling: it slows every enqueue down. */
     cl_command_queue queue = CL_NEW(code, CreateCommandQueue(context, s->device, 0, &code));
@@ -38,7 +38,7 @@ static void close_device(tern_place *place)
 }
 
 static tern_status peer(tern_place *from_place, const tern_buffer *from, size_t from_at,
-                           tern_place *to_place, const tern_buffer *to, size_t to_at, size_t bytes)
+                        tern_place *to_place, const tern_buffer *to, size_t to_at, size_t bytes)
 {
     /* Each device has a context of its own, and buffers do not cross contexts. */
     (void)from_place, (void)from, (void)from_at, (void)to_place, (void)to, (void)to_at, (void)bytes;

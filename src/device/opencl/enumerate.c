@@ -22,7 +22,8 @@ static void note(tern_text *notes, const char *text)
     tern_text_add(notes, "%s%s", notes->length ? "; " : "", text);
 }
 
-/* ---- questions ------------------------------------------------------------------------------------ */
+/* ---- questions
+ * ------------------------------------------------------------------------------------ */
 
 /* A text that lives as long as the process; "" where the driver gives none, NULL without memory. */
 static const char *device_text(cl_device_id device, cl_device_info what)
@@ -77,9 +78,9 @@ static bool same_hardware(const entry *a, const entry *b)
         const char *extension;
         cl_device_info what;
         size_t bytes;
-    } ids[] = {{"cl_khr_device_uuid", CL_DEVICE_UUID_KHR, CL_UUID_SIZE_KHR},
-               {"cl_khr_pci_bus_info", CL_DEVICE_PCI_BUS_INFO_KHR,
-                sizeof(cl_device_pci_bus_info_khr)}};
+    } ids[] = {
+        {"cl_khr_device_uuid", CL_DEVICE_UUID_KHR, CL_UUID_SIZE_KHR},
+        {"cl_khr_pci_bus_info", CL_DEVICE_PCI_BUS_INFO_KHR, sizeof(cl_device_pci_bus_info_khr)}};
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         unsigned char x[CL_UUID_SIZE_KHR], y[CL_UUID_SIZE_KHR];
         if (has_extension(a->device, ids[i].extension) &&
@@ -92,7 +93,8 @@ static bool same_hardware(const entry *a, const entry *b)
     return false;
 }
 
-/* ---- the list ----------------------------------------------------------------------------------------- */
+/* ---- the list
+ * ----------------------------------------------------------------------------------------- */
 
 static void add_device(list *devices, entry e, tern_text *notes)
 {
@@ -170,7 +172,8 @@ static void apply_mask(list *devices, tern_text *notes)
     *devices = chosen;
 }
 
-/* ---- what a device is ------------------------------------------------------------------------------- */
+/* ---- what a device is
+ * ------------------------------------------------------------------------------- */
 
 static bool use_cpu_form(tern_device_type type)
 {
@@ -225,15 +228,16 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info)
     s->cpu_form = use_cpu_form(info->type);
     s->svm_fine = can_svm && svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER;
     s->svm = can_svm && (s->svm_fine || svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER);
-    /* Asking PoCL for a binary compiles every kernel of the program, 0.1 s each: that pays only where
-     * a program is one kernel. */
+    /* Asking PoCL for a binary compiles every kernel of the program, 0.1 s each: that pays only
+     * where a program is one kernel. */
     s->keeps_programs = s->cpu_form || info->type != TERN_DEVICE_CPU;
     s->atomics64 = has_extension(e->device, "cl_khr_int64_base_atomics");
     s->options = floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
                      ? "-cl-std=CL1.2 -w -cl-fp32-correctly-rounded-divide-sqrt"
                      : "-cl-std=CL1.2 -w";
     s->local_memory = device_number(e->device, CL_DEVICE_LOCAL_MEM_SIZE, 8);
-    s->group_limit = (size_t)device_number(e->device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
+    s->group_limit =
+        (size_t)device_number(e->device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->staged_lock, NULL);
     return s;

@@ -1,13 +1,179 @@
-/* gemm.c -- matrix products on OpenCL devices. */
-#include "device/opencl/opencl.h"
+/* gemm.c -- which way a matrix product goes.
+ *
+ * CPU-type devices have gemm_vector.cl, on PoCL about as fast as OpenBLAS where CLBlast's defaults
+ * reach a tenth of it. GPUs have CLBlast, for f32 and f64 and what BLAS can express. Everything
+ * else, and every device without these, has the portable kernel. TERN_OPENCL_GEMM=own, clblast or
+ * portable takes that way wherever it can. */
+#include "device/opencl/gemm.h"
+#include "types_host.h"
+#include "shapes.h"
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum way { OWN, CLBLAST, PORTABLE } way;
+
+static way choose(tern_place *place, const tern_gemm *g)
+{
+    const char *forced = getenv("TERN_OPENCL_GEMM");
+    bool own = tern_cl_vector_fits(place) && tern_cl_state_of(place)->cpu_form;
+    bool clblast = tern_place_info(place)->type != TERN_DEVICE_CPU;
+    if (forced && *forced) {
+        own = strcmp(forced, "own") == 0 && tern_cl_vector_fits(place);
+        clblast = strcmp(forced, "clblast") == 0;
+    }
+    if (own)
+        return OWN;
+    return clblast && tern_cl_clblast_can(g) ? CLBLAST : PORTABLE;
+}
+
+static tern_cl_gemm_state *state_of(tern_place *place)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    pthread_mutex_lock(&s->lock);
+    if (!s->gemm) {
+        tern_cl_gemm_state *made = tern_alloc(sizeof *made);
+        if (made)
+            pthread_mutex_init(&made->lock, NULL);
+        s->gemm = made;
+    }
+    tern_cl_gemm_state *state = s->gemm;
+    pthread_mutex_unlock(&s->lock);
+    return state;
+}
+
+/* ---- kernels of gemm.cl
+ * ---------------------------------------------------------------------------- */
+
+static tern_gemm_shape shape_of(const tern_gemm *g)
+{
+    const tern_matrix *from[] = {&g->a, &g->b, &g->c};
+    tern_gemm_shape s = {.m = g->m,
+                         .n = g->n,
+                         .k = g->k,
+                         .count = {g->count[0], g->count[1]},
+                         .has_bias = g->bias != NULL};
+    tern_gemm_matrix *to[] = {&s.a, &s.b, &s.c};
+    for (int i = 0; i < 3; i++)
+        *to[i] =
+            (tern_gemm_matrix){from[i]->row, from[i]->col, {from[i]->batch[0], from[i]->batch[1]}};
+    return s;
+}
+
+static tern_arg elements(const tern_buffer *buffer, int64_t at)
+{
+    return (tern_arg){.buffer = buffer, .at = at};
+}
+
+static tern_arg real(tern_dtype dtype, double value)
+{
+    return dtype == TERN_F64 ? (tern_arg){.bytes = 8, .value.f64 = value}
+                             : (tern_arg){.bytes = 4, .value.f32 = (float)value};
+}
+
+/* With the state's lock held. */
+static tern_status launch_gemm_kernel(tern_place *place, const char *name, void **slots,
+                                      const tern_gemm *g, tern_grid grid, const tern_arg *args,
+                                      int n)
+{
+    void **kernel = &slots[g->dtype];
+    if (!*kernel)
+        TERN_TRY(tern_cl_resolve(place, "gemm", name, g->dtype, kernel));
+    return tern_cl_launch(place, *kernel, &grid, args, n);
+}
+
+static tern_status portable(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *g)
+{
+    const int64_t tile = TERN_GEMM_TILE;
+    int64_t tiles =
+        g->count[0] * g->count[1] * ((g->m + tile - 1) / tile) * ((g->n + tile - 1) / tile);
+    tern_gemm_shape shape = shape_of(g);
+    tern_arg args[] = {elements(g->c.buffer, g->c.at),
+                       elements(g->a.buffer, g->a.at),
+                       elements(g->b.buffer, g->b.at),
+                       g->bias ? elements(g->bias, g->bias_at) : elements(g->a.buffer, g->a.at),
+                       {.bytes = sizeof shape, .by_reference = true, .value.data = &shape},
+                       real(g->dtype, g->alpha),
+                       real(g->dtype, g->beta)};
+    tern_grid grid = {tiles, tiles * tile * tile * g->k, true};
+    return launch_gemm_kernel(place, "gemm", state->portable, g, grid, args, 7);
+}
+
+/* C = beta C + bias; the product is then added to it. */
+static tern_status put_bias(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *g)
+{
+    tern_gemm_shape shape = shape_of(g);
+    int64_t items = g->count[0] * g->count[1] * g->m * g->n;
+    tern_arg args[] = {elements(g->c.buffer, g->c.at),
+                       elements(g->bias, g->bias_at),
+                       {.bytes = sizeof shape, .by_reference = true, .value.data = &shape},
+                       real(g->dtype, g->beta)};
+    tern_grid grid = {items, items, false};
+    return launch_gemm_kernel(place, "gemm_bias", state->bias, g, grid, args, 4);
+}
+
+/* ---- two levels of batch as one
+ * --------------------------------------------------------------------- */
+
+static bool collapses(const tern_gemm *g)
+{
+    if (g->count[0] == 1 || g->count[1] == 1)
+        return true;
+    const tern_matrix *x[] = {&g->a, &g->b, &g->c};
+    for (int i = 0; i < 3; i++)
+        if (x[i]->batch[0] != x[i]->batch[1] * g->count[1])
+            return false;
+    return true;
+}
+
+static tern_status multiply(tern_place *place, tern_cl_gemm_state *state, way route,
+                            const tern_gemm *g)
+{
+    const tern_matrix *x[] = {&g->a, &g->b, &g->c};
+    bool whole = collapses(g);
+    int inner = g->count[1] == 1 && whole ? 0 : 1; /* the level whose strides count */
+    int64_t loops = whole ? 1 : g->count[0];
+    tern_cl_product p = {.of = g, .count = whole ? g->count[0] * g->count[1] : g->count[1]};
+    for (int64_t loop = 0; loop < loops; loop++) {
+        for (int i = 0; i < 3; i++) {
+            p.at[i] = x[i]->at + loop * x[i]->batch[0];
+            p.stride[i] = x[i]->batch[inner];
+        }
+        TERN_TRY(route == OWN ? tern_cl_vector_gemm(place, state, &p)
+                              : tern_cl_clblast_gemm(place, &p, g->bias ? 1 : g->beta));
+    }
+    return TERN_OK;
+}
 
 tern_status tern_cl_gemm(tern_place *place, const tern_gemm *g)
 {
-    (void)g;
-    return tern_fail(TERN_ERR_UNSUPPORTED, "%s: matrix products", tern_place_info(place)->device);
+    TERN_TRY(tern_cl_alive(place));
+    tern_cl_gemm_state *state = state_of(place);
+    if (!state)
+        return TERN_ERR_MEMORY;
+    way route = choose(place, g);
+    /* Held to the end: the scratch is used by two launches in a row. */
+    pthread_mutex_lock(&state->lock);
+    tern_status status = TERN_OK;
+    if (route == PORTABLE)
+        status = portable(place, state, g);
+    if (route == CLBLAST && g->bias)
+        status = put_bias(place, state, g);
+    if (route != PORTABLE && status == TERN_OK)
+        status = multiply(place, state, route, g);
+    pthread_mutex_unlock(&state->lock);
+    return status;
 }
 
 void tern_cl_gemm_close(tern_place *place)
 {
-    (void)place;
+    tern_cl_gemm_state *state = tern_cl_state_of(place)->gemm;
+    if (!state)
+        return;
+    for (int i = 0; i < 3; i++)
+        for (int d = 0; d <= TERN_BOOL; d++)
+            tern_cl_kernel_free(state->vector[i][d]);
+    if (state->scratch.bytes)
+        tern_cl_free(place, &state->scratch);
+    tern_free(state);
+    tern_cl_state_of(place)->gemm = NULL;
 }

@@ -2,8 +2,8 @@
 #include "device/opencl/opencl.h"
 #include <stdio.h>
 
-/* Element-operations worth a work-group of their own in the cpu form, and work-groups in flight that
- * fill a compute unit of a GPU. */
+/* Element-operations worth a work-group of their own in the cpu form, and work-groups in flight
+ * that fill a compute unit of a GPU. */
 enum { WORK_PER_GROUP = 8192, GROUPS_PER_UNIT = 64, MOST_GROUPS = 65535 };
 
 static cl_int set_argument(cl_kernel kernel, cl_uint *index, const tern_arg *a, bool with_offsets)

@@ -25,7 +25,8 @@ tern_status tern_cl_alive(tern_place *place)
                      tern_place_info(place)->device);
 }
 
-/* ---- staged writes: host bytes copied so that a small write need not wait ------------------------- */
+/* ---- staged writes: host bytes copied so that a small write need not wait
+ * ------------------------- */
 
 typedef struct staged {
     struct staged *next;
@@ -41,8 +42,8 @@ static void free_staged(staged *list)
     }
 }
 
-/* A copy of the bytes that lives until the queue is next known to be empty; NULL: wait instead. With
- * staged_lock held until its write is enqueued. */
+/* A copy of the bytes that lives until the queue is next known to be empty; NULL: wait instead.
+ * With staged_lock held until its write is enqueued. */
 static void *stage(tern_cl_state *s, const void *from, size_t bytes)
 {
     if (bytes > SMALL || s->staged_bytes + bytes > MOST_STAGED)
@@ -80,7 +81,8 @@ tern_status tern_cl_settle(tern_place *place)
     return tern_cl_check(place, code, "Finish");
 }
 
-/* ---- buffers ---------------------------------------------------------------------------------------------- */
+/* ---- buffers
+ * ---------------------------------------------------------------------------------------------- */
 
 static bool is_memory_code(cl_int code)
 {
@@ -142,7 +144,8 @@ tern_status tern_cl_memory(tern_place *place, uint64_t *free_bytes, uint64_t *to
     return TERN_OK;
 }
 
-/* ---- moving bytes ------------------------------------------------------------------------------------------ */
+/* ---- moving bytes
+ * ------------------------------------------------------------------------------------------ */
 
 tern_status tern_cl_write(tern_place *place, const tern_buffer *to, size_t at, const void *from,
                           size_t bytes)
@@ -157,10 +160,12 @@ tern_status tern_cl_write(tern_place *place, const tern_buffer *to, size_t at, c
     const void *copy = stage(s, from, bytes);
     cl_int code = CL_SUCCESS;
     if (copy)
-        code = CL(EnqueueWriteBuffer(s->queue, to->handle, CL_FALSE, at, bytes, copy, 0, NULL, NULL));
+        code =
+            CL(EnqueueWriteBuffer(s->queue, to->handle, CL_FALSE, at, bytes, copy, 0, NULL, NULL));
     pthread_mutex_unlock(&s->staged_lock);
     if (!copy)
-        code = CL(EnqueueWriteBuffer(s->queue, to->handle, CL_TRUE, at, bytes, from, 0, NULL, NULL));
+        code =
+            CL(EnqueueWriteBuffer(s->queue, to->handle, CL_TRUE, at, bytes, from, 0, NULL, NULL));
     tern_cl_note_enqueued(s);
     return tern_cl_check(place, code, "EnqueueWriteBuffer");
 }
@@ -203,7 +208,8 @@ tern_status tern_cl_zero(tern_place *place, const tern_buffer *to, size_t at, si
     size_t pattern = sizeof zero;
     while ((at | bytes) % pattern)
         pattern /= 2;
-    CL_TRY(place, EnqueueFillBuffer(s->queue, to->handle, &zero, pattern, at, bytes, 0, NULL, NULL));
+    CL_TRY(place,
+           EnqueueFillBuffer(s->queue, to->handle, &zero, pattern, at, bytes, 0, NULL, NULL));
     tern_cl_note_enqueued(s);
     return TERN_OK;
 }

@@ -1,10 +1,10 @@
 /* programs.c -- from kernel files to kernels: text, build, cache on disk.
  *
- * In the cpu form one program is one kernel: PoCL needs 0.6 s for a process's first build, 0.1 s for
- * each later one and 0.1 s to compile each kernel that is used (or, for a binary, each that is there),
- * so a family of eighty is no cheaper than the dozen kernels a model needs, and its binary, which lets
- * the next process start at once, would cost 10 s. Other devices get a family and dtype in one
- * program, as their compilers are quick at kernels and slow at starting. */
+ * In the cpu form one program is one kernel: PoCL needs 0.6 s for a process's first build, 0.1 s
+ * for each later one and 0.1 s to compile each kernel that is used (or, for a binary, each that is
+ * there), so a family of eighty is no cheaper than the dozen kernels a model needs, and its binary,
+ * which lets the next process start at once, would cost 10 s. Other devices get a family and dtype
+ * in one program, as their compilers are quick at kernels and slow at starting. */
 #include "device/cache.h"
 #include "device/opencl/opencl.h"
 #include "device/sources.h"
@@ -14,7 +14,8 @@
 
 enum { GROUP = 64 };
 
-/* ---- text ------------------------------------------------------------------------------------------- */
+/* ---- text
+ * ------------------------------------------------------------------------------------------- */
 
 static const char *const suffixes[] = {
     [TERN_F32] = "f32", [TERN_F64] = "f64", [TERN_F16] = "f16", [TERN_BF16] = "bf16",
@@ -28,11 +29,12 @@ static void library_text(tern_place *place, tern_text *text, const char *file, c
     const tern_cl_state *s = tern_cl_state_of(place);
     tern_sources_seen seen = {0};
     char family[64];
-    tern_text_add(text, "#define TERN_WG %zu\n#define TERN_F64 %d\n#define TERN_ATOMIC64 %d\n", group,
-                  tern_place_info(place)->has_f64, s->atomics64);
+    tern_text_add(text, "#define TERN_WG %zu\n#define TERN_F64 %d\n#define TERN_ATOMIC64 %d\n",
+                  group, tern_place_info(place)->has_f64, s->atomics64);
     if (s->cpu_form) /* see TERN_KERNEL in prelude_opencl_cpu.h */
-        tern_text_add(text, "#define TERN_PICK_%s tern_none(void); __kernel TERN_ONE_ITEM void %s\n", kernel,
-                      kernel);
+        tern_text_add(text,
+                      "#define TERN_PICK_%s tern_none(void); __kernel TERN_ONE_ITEM void %s\n",
+                      kernel, kernel);
     tern_source_add(text, &seen, "prelude_opencl.h");
     tern_source_add(text, &seen, s->cpu_form ? "prelude_opencl_cpu.h" : "prelude_opencl_gpu.h");
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
@@ -47,7 +49,8 @@ static void library_text(tern_place *place, tern_text *text, const char *file, c
     tern_source_add(text, &seen, family);
 }
 
-/* ---- building ---------------------------------------------------------------------------------------- */
+/* ---- building
+ * ---------------------------------------------------------------------------------------- */
 
 /* The lines of a build log that say what is wrong. */
 static void add_errors(tern_text *message, const char *log)
@@ -81,10 +84,10 @@ static tern_status build_failed(tern_place *place, const tern_cl_source *source,
         add_errors(&message, log);
     }
     tern_free(log);
-    tern_status status = tern_fail(
-        TERN_ERR_ARGUMENT, "%s: %s does not build: %s (%d), options \"%s\"\n%s",
-        tern_place_info(place)->device, source->title, tern_cl_code_name(code), code,
-        source->options, message.data ? message.data : "");
+    tern_status status =
+        tern_fail(TERN_ERR_ARGUMENT, "%s: %s does not build: %s (%d), options \"%s\"\n%s",
+                  tern_place_info(place)->device, source->title, tern_cl_code_name(code), code,
+                  source->options, message.data ? message.data : "");
     tern_text_free(&message);
     return status;
 }
@@ -92,8 +95,9 @@ static tern_status build_failed(tern_place *place, const tern_cl_source *source,
 static tern_cache_key key_of(tern_place *place, const tern_cl_source *source)
 {
     const tern_device_info *info = tern_place_info(place);
-    const char *parts[] = {source->text,   source->options, info->name,
-                           info->platform, info->driver,    tern_cl_state_of(place)->platform_version};
+    const char *parts[] = {source->text, source->options,
+                           info->name,   info->platform,
+                           info->driver, tern_cl_state_of(place)->platform_version};
     tern_cache_key key = tern_cache_key_start("opencl 1");
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         tern_cache_key_add(&key, parts[i]);
@@ -126,8 +130,9 @@ static cl_program load(tern_place *place, const tern_cl_source *source, const te
     return program;
 }
 
-/* Write a program to the disk. Gives it back, or what a driver made of its binary: PoCL compiled its
- * kernels for the binary, and would compile them once more for the program built from source. */
+/* Write a program to the disk. Gives it back, or what a driver made of its binary: PoCL compiled
+ * its kernels for the binary, and would compile them once more for the program built from source.
+ */
 static cl_program store(tern_place *place, const tern_cl_source *source, const tern_cache_key *key,
                         cl_program program)
 {
@@ -140,7 +145,8 @@ static cl_program store(tern_place *place, const tern_cl_source *source, const t
     unsigned char *data = tern_alloc_aligned(bytes);
     if (!data)
         return program;
-    if (tern_cl.GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL) == CL_SUCCESS) {
+    if (tern_cl.GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL) ==
+        CL_SUCCESS) {
         tern_cache_store(key, data, bytes);
         cl_program again = s->cpu_form ? from_binary(s, source, data, bytes) : NULL;
         if (again) {
@@ -165,8 +171,8 @@ tern_status tern_cl_build(tern_place *place, const tern_cl_source *source, cl_pr
             return TERN_OK;
         }
     }
-    cl_program made =
-        CL_NEW(code, CreateProgramWithSource(s->context, 1, (const char *[]){source->text}, NULL, &code));
+    cl_program made = CL_NEW(
+        code, CreateProgramWithSource(s->context, 1, (const char *[]){source->text}, NULL, &code));
     TERN_TRY(tern_cl_check(place, code, "CreateProgramWithSource"));
     code = CL(BuildProgram(made, 1, &s->device, source->options, NULL, NULL));
     if (code != CL_SUCCESS) {
@@ -181,7 +187,8 @@ tern_status tern_cl_build(tern_place *place, const tern_cl_source *source, cl_pr
     return TERN_OK;
 }
 
-/* ---- kernels --------------------------------------------------------------------------------------------- */
+/* ---- kernels
+ * --------------------------------------------------------------------------------------------- */
 
 tern_status tern_cl_kernel_make(tern_place *place, cl_program program, const char *name,
                                 tern_cl_kernel **kernel)
@@ -202,8 +209,8 @@ tern_status tern_cl_kernel_make(tern_place *place, cl_program program, const cha
     else
         status = tern_cl_check(place, code, "CreateKernel");
     if (status == TERN_OK) {
-        code = CL(GetKernelInfo(k->kernel, CL_KERNEL_NUM_ARGS, sizeof k->arguments, &k->arguments,
-                                NULL));
+        code = CL(
+            GetKernelInfo(k->kernel, CL_KERNEL_NUM_ARGS, sizeof k->arguments, &k->arguments, NULL));
         status = tern_cl_check(place, code, "GetKernelInfo");
     }
     if (status == TERN_OK) {
@@ -240,8 +247,7 @@ static tern_status build_library(tern_place *place, const char *file, const char
     library_text(place, &text, file, kernel, dtype, group);
     snprintf(title, sizeof title, "kernel %s of %s.cl", kernel, file);
     tern_cl_source source = {text.data, s->options, title, s->keeps_programs};
-    tern_status status =
-        text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, program);
+    tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, program);
     tern_text_free(&text);
     return status;
 }
@@ -266,8 +272,10 @@ tern_status tern_cl_resolve(tern_place *place, const char *file, const char *nam
                                   &limit, NULL));
         if (limit >= group || limit == 0) {
             k->group = group;
+            pthread_mutex_lock(&s->lock);
             k->next = s->kernels;
             s->kernels = k;
+            pthread_mutex_unlock(&s->lock);
             *kernel = k;
             return TERN_OK;
         }

@@ -22,7 +22,8 @@ tern_status tern_cl_user_compile(tern_place *place, const char *source, const ch
 }
 
 /* Local memory asked for in arguments: PoCL aborts the process when there is not that much. */
-static tern_status check_local(tern_place *place, const tern_cl_kernel *k, const tern_arg *args, int n)
+static tern_status check_local(tern_place *place, const tern_cl_kernel *k, const tern_arg *args,
+                               int n)
 {
     tern_cl_state *s = tern_cl_state_of(place);
     uint64_t asked = 0;
@@ -31,30 +32,33 @@ static tern_status check_local(tern_place *place, const tern_cl_kernel *k, const
             asked += args[i].bytes;
     if (asked + k->own_local <= s->local_memory)
         return TERN_OK;
-    return tern_fail(TERN_ERR_ARGUMENT,
-                     "tern_kernel_launch: kernel %s is given %llu bytes of local memory and has %llu "
-                     "of its own, but %s has only %llu",
-                     k->name, (unsigned long long)asked, (unsigned long long)k->own_local,
-                     tern_place_info(place)->device, (unsigned long long)s->local_memory);
+    return tern_fail(
+        TERN_ERR_ARGUMENT,
+        "tern_kernel_launch: kernel %s is given %llu bytes of local memory and has %llu "
+        "of its own, but %s has only %llu",
+        k->name, (unsigned long long)asked, (unsigned long long)k->own_local,
+        tern_place_info(place)->device, (unsigned long long)s->local_memory);
 }
 
 static tern_status check_group(tern_place *place, const tern_cl_kernel *k, const size_t *local)
 {
     size_t limit = 0, fixed[3] = {0}, n = local[0] * local[1] * local[2];
     tern_cl_state *s = tern_cl_state_of(place);
-    CL_TRY(place, GetKernelWorkGroupInfo(k->kernel, s->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit,
-                                         &limit, NULL));
+    CL_TRY(place, GetKernelWorkGroupInfo(k->kernel, s->device, CL_KERNEL_WORK_GROUP_SIZE,
+                                         sizeof limit, &limit, NULL));
     CL_TRY(place, GetKernelWorkGroupInfo(k->kernel, s->device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
                                          sizeof fixed, fixed, NULL));
     if (n > limit)
-        return tern_fail(TERN_ERR_ARGUMENT,
-                         "tern_kernel_launch: a group of %zu work-items is too large: kernel %s on %s "
-                         "takes %zu",
-                         n, k->name, tern_place_info(place)->device, limit);
+        return tern_fail(
+            TERN_ERR_ARGUMENT,
+            "tern_kernel_launch: a group of %zu work-items is too large: kernel %s on %s "
+            "takes %zu",
+            n, k->name, tern_place_info(place)->device, limit);
     if (fixed[0] && memcmp(fixed, local, sizeof fixed) != 0)
-        return tern_fail(TERN_ERR_ARGUMENT,
-                         "tern_kernel_launch: kernel %s requires groups of %zux%zux%zu, not %zux%zux%zu",
-                         k->name, fixed[0], fixed[1], fixed[2], local[0], local[1], local[2]);
+        return tern_fail(
+            TERN_ERR_ARGUMENT,
+            "tern_kernel_launch: kernel %s requires groups of %zux%zux%zu, not %zux%zux%zu",
+            k->name, fixed[0], fixed[1], fixed[2], local[0], local[1], local[2]);
     return TERN_OK;
 }
 
@@ -64,8 +68,8 @@ static tern_status choose_group(tern_place *place, const tern_cl_kernel *k,
 {
     tern_cl_state *s = tern_cl_state_of(place);
     size_t limit = 1, fixed[3] = {0};
-    CL_TRY(place, GetKernelWorkGroupInfo(k->kernel, s->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit,
-                                         &limit, NULL));
+    CL_TRY(place, GetKernelWorkGroupInfo(k->kernel, s->device, CL_KERNEL_WORK_GROUP_SIZE,
+                                         sizeof limit, &limit, NULL));
     CL_TRY(place, GetKernelWorkGroupInfo(k->kernel, s->device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
                                          sizeof fixed, fixed, NULL));
     for (int i = 0; i < 3; i++)

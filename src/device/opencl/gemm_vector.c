@@ -1,0 +1,160 @@
+/* gemm_vector.c -- matrix products on CPU-type devices: plans and launches of gemm_vector.cl. */
+#include "device/opencl/gemm.h"
+#include "device/opencl/gemm_plan.h"
+#include "device/sources.h"
+#include <stdio.h>
+
+enum { LOCAL_BYTES = 512 << 10 }; /* what gemm_vector.cl needs, with room */
+
+bool tern_cl_vector_fits(tern_place *place)
+{
+    const tern_cl_state *s = tern_cl_state_of(place);
+    return tern_place_info(place)->type == TERN_DEVICE_CPU && s->local_memory >= LOCAL_BYTES;
+}
+
+/* GEMM_KERNEL in gemm_vector.cl. */
+enum { PRODUCT, DOT, SUM };
+static const char *const names[] = {"gemm", "gemm_dot", "gemm_sum"};
+
+/* With the state's lock held. */
+static tern_status kernel_for(tern_place *place, tern_cl_gemm_state *state, int which,
+                              tern_dtype dtype, tern_cl_kernel **kernel)
+{
+    static const char *const types[] = {[TERN_F32] = "GEMM_F32",
+                                        [TERN_F64] = "GEMM_F64",
+                                        [TERN_F16] = "GEMM_F16",
+                                        [TERN_BF16] = "GEMM_BF16"};
+    tern_cl_kernel **slot = &state->vector[which][dtype];
+    if (!*slot) {
+        const tern_cl_state *s = tern_cl_state_of(place);
+        tern_text text = {0};
+        tern_sources_seen seen = {0};
+        char title[64];
+        snprintf(title, sizeof title, "kernel %s of gemm_vector.cl", names[which]);
+        tern_text_add(&text, "#define %s\n#define GEMM_KERNEL %d\n", types[dtype], which);
+        tern_source_add(&text, &seen, "gemm_vector.cl");
+        tern_cl_source source = {text.data, s->options, title, s->keeps_programs};
+        cl_program program;
+        tern_status status =
+            text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, &program);
+        tern_text_free(&text);
+        TERN_TRY(status);
+        TERN_TRY(tern_cl_kernel_make(place, program, names[which], slot));
+    }
+    *kernel = *slot;
+    return TERN_OK;
+}
+
+static tern_arg word(int64_t value)
+{
+    return (tern_arg){.bytes = 8, .value.i64 = value};
+}
+
+static tern_arg memory(const tern_buffer *buffer)
+{
+    /* Without a buffer: a null pointer, which is the size of a cl_mem and nothing. */
+    return buffer ? (tern_arg){.buffer = buffer}
+                  : (tern_arg){.bytes = sizeof(cl_mem), .by_reference = true};
+}
+
+static tern_arg real(tern_dtype dtype, double value)
+{
+    return dtype == TERN_F64 ? (tern_arg){.bytes = 8, .value.f64 = value}
+                             : (tern_arg){.bytes = 4, .value.f32 = (float)value};
+}
+
+static tern_status grow_scratch(tern_place *place, tern_cl_gemm_state *state, size_t bytes)
+{
+    if (state->scratch.bytes >= bytes)
+        return TERN_OK;
+    if (state->scratch.bytes)
+        tern_cl_free(place, &state->scratch);
+    state->scratch = (tern_buffer){.bytes = bytes};
+    if (tern_cl_alloc(place, &state->scratch) == TERN_OK)
+        return TERN_OK;
+    state->scratch = (tern_buffer){0};
+    return tern_fail(TERN_ERR_MEMORY, "%s: no %zu bytes for the parts of a matrix product",
+                     tern_place_info(place)->device, bytes);
+}
+
+/* The second launch of a product cut along k. */
+static tern_status sum_parts(tern_place *place, tern_cl_gemm_state *state, const tern_cl_product *p,
+                             const tern_cl_gemm_plan *plan)
+{
+    static const size_t one[3] = {1, 1, 1};
+    const tern_gemm *g = p->of;
+    tern_cl_kernel *kernel;
+    TERN_TRY(kernel_for(place, state, SUM, g->dtype, &kernel));
+    tern_arg args[] = {memory(&state->scratch),
+                       word(plan->parts),
+                       memory(g->c.buffer),
+                       word(p->at[2]),
+                       word(p->stride[2]),
+                       word(g->c.row),
+                       memory(g->bias),
+                       word(g->bias_at),
+                       word(g->m),
+                       word(g->n),
+                       real(g->dtype, g->alpha),
+                       real(g->dtype, g->beta),
+                       word(plan->sum_rows)};
+    size_t global[3] = {(size_t)p->count, (size_t)((g->m + plan->sum_rows - 1) / plan->sum_rows),
+                        1};
+    return tern_cl_enqueue(place, kernel, 3, global, one, args, sizeof args / sizeof *args, false);
+}
+
+tern_status tern_cl_vector_gemm(tern_place *place, tern_cl_gemm_state *state,
+                                const tern_cl_product *p)
+{
+    static const size_t one[3] = {1, 1, 1};
+    const tern_gemm *g = p->of;
+    bool f64 = g->dtype == TERN_F64, narrow = g->dtype == TERN_F16 || g->dtype == TERN_BF16;
+    const tern_cl_gemm_problem problem = {
+        .m = g->m,
+        .n = g->n,
+        .k = g->k,
+        .batch = p->count,
+        .a_row = g->a.row,
+        .a_col = g->a.col,
+        .b_row = g->b.row,
+        .b_col = g->b.col,
+        .width = f64 ? 8 : 16,
+        .narrow = narrow,
+        .compute_units = tern_place_info(place)->compute_units,
+    };
+    const tern_cl_gemm_plan plan = tern_cl_gemm_plan_make(&problem);
+    bool cut = plan.parts > 1;
+    tern_cl_kernel *kernel;
+    TERN_TRY(kernel_for(place, state, plan.dot ? DOT : PRODUCT, g->dtype, &kernel));
+    if (cut)
+        TERN_TRY(grow_scratch(place, state, plan.scratch * (f64 ? 8 : 4)));
+    const int64_t area = g->m * g->n;
+    tern_arg args[] = {memory(g->a.buffer),
+                       word(p->at[0]),
+                       word(p->stride[0]),
+                       word(g->a.row),
+                       word(g->a.col),
+                       memory(g->b.buffer),
+                       word(p->at[1]),
+                       word(p->stride[1]),
+                       word(g->b.row),
+                       word(g->b.col),
+                       memory(cut ? &state->scratch : g->c.buffer),
+                       word(cut ? 0 : p->at[2]),
+                       word(cut ? plan.parts * area : p->stride[2]),
+                       word(cut ? g->n : g->c.row),
+                       memory(cut ? NULL : g->bias),
+                       word(g->bias_at),
+                       word(g->m),
+                       word(g->n),
+                       word(g->k),
+                       real(g->dtype, cut ? 1 : g->alpha),
+                       real(g->dtype, cut ? 0 : g->beta),
+                       word(plan.group_rows),
+                       word(plan.group_cols),
+                       word(plan.k_part),
+                       word(cut ? area : 0)};
+    TERN_TRY(tern_cl_enqueue(place, kernel, 3, plan.global, one, args, sizeof args / sizeof *args,
+                             false));
+    return cut ? sum_parts(place, state, p, &plan) : TERN_OK;
+}
