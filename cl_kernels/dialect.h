@@ -133,6 +133,11 @@
 #define INTS_u8   1
 #define INTS_bool 1
 
+/* Minus infinity, for maxima to begin with. */
+#define MINUS_INF     TERN_CAT(MINUS_INF, ACC)
+#define MINUS_INF_f32 f32_from_bits(0xff800000u)
+#define MINUS_INF_f64 f64_from_bits((u64)0xfff00000u << 32)
+
 #define LD_f32(p, i)     ((p)[i])
 #define ST_f32(p, i, v)  ((p)[i] = (v))
 #define LD_f64(p, i)     ((p)[i])

@@ -2,6 +2,7 @@
  * chunk of the work for each thread. */
 #include "types_host.h"
 #define TERN_HOST 1
+#define TERN_CHUNKS 1 /* a thread does one contiguous chunk */
 #define TERN_F64  1
 #define TERN_HALVES "halves_host.h" /* f16 and bf16 rows of elementwise.def go through f32 */
 #define GLOBAL

@@ -1,5 +1,6 @@
 /* prelude_opencl_cpu.h -- loop forms for CPU-type OpenCL devices: work-groups of one, each with a
  * contiguous chunk, and loops that the device's compiler turns into vectors. */
+#define TERN_CHUNKS 1 /* a work-item does one contiguous chunk */
 #define INLINE static inline __attribute__((always_inline))
 #undef TERN_WG
 #define TERN_WG 1

@@ -32,13 +32,16 @@ set(TERN_SOURCES
   src/ops/elementwise.c
   src/ops/expression.c
   src/ops/fold.c
+  src/ops/index.c
   src/ops/matmul.c
   src/ops/multi_tensor.c
+  src/ops/norm.c
   src/ops/peak.c
   src/ops/product.c
   src/ops/random.c
   src/ops/reduce.c
   src/ops/slice.c
+  src/ops/softmax.c
   src/ops/split.c
   src/ops/view.c
   src/ops/walk.c
@@ -84,9 +87,11 @@ set(TERN_KERNEL_FAMILIES
   copy
   elementwise
   gemm
+  index
   optimizer
   random
   reduce
+  rows
 )
 
 # What devices that compile kernels at run time get beside the families: everything but the host's

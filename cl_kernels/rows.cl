@@ -1,0 +1,228 @@
+/* rows.cl -- softmax and layer norm: a group for each dense row of n elements. */
+#if IS_FLOAT
+
+/* y = e^(x - max) / sum, or (log_ != 0) x - max - log sum. An empty or all -inf row gives NaN. */
+KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, n), (ARG, i32, log_))
+{
+    BASE(ys);
+    BASE(xs);
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    GROUPS(r, rows)
+    {
+        idx at = r * (idx)n;
+        ACC m = MINUS_INF, z = 0;
+        SIMD_MAX(m) LANES(j, n)
+        {
+            ACC x = LD(xs, at + j);
+            m = m > x ? m : x;
+        }
+        m = GROUP_MAX(m, scratch);
+        if (log_ != 0 || IS_HALF) {
+            SIMD_SUM(z) LANES(j, n)
+            {
+                z += exp(LD(xs, at + j) - m);
+            }
+            z = GROUP_SUM(z, scratch);
+        }
+        if (log_ != 0) {
+            z = log(z);
+            SIMD LANES(j, n)
+            {
+                ST(ys, at + j, LD(xs, at + j) - m - z);
+            }
+        } else if (IS_HALF) { /* too short to keep e^x in */
+            z = 1 / z;
+            SIMD LANES(j, n)
+            {
+                ST(ys, at + j, exp(LD(xs, at + j) - m) * z);
+            }
+        } else {
+            SIMD_SUM(z) LANES(j, n)
+            {
+                ACC e = exp(LD(xs, at + j) - m);
+                ST(ys, at + j, e);
+                z += e;
+            }
+            z = 1 / GROUP_SUM(z, scratch);
+            SIMD LANES(j, n)
+            {
+                ST(ys, at + j, LD(ys, at + j) * z);
+            }
+        }
+    }
+}
+
+/* dx = y (dy - sum dy y), or dy - e^y sum dy */
+KERNEL6(K(softmax_gradient), (OUT, STO, dxs), (IN, STO, ys), (IN, STO, dys), (ARG, i64, rows),
+        (ARG, i64, n), (ARG, i32, log_))
+{
+    BASE(dxs);
+    BASE(ys);
+    BASE(dys);
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    GROUPS(r, rows)
+    {
+        idx at = r * (idx)n;
+        ACC s = 0;
+        if (log_ != 0) {
+            SIMD_SUM(s) LANES(j, n)
+            {
+                s += LD(dys, at + j);
+            }
+            s = GROUP_SUM(s, scratch);
+            SIMD LANES(j, n)
+            {
+                ST(dxs, at + j, LD(dys, at + j) - exp(LD(ys, at + j)) * s);
+            }
+        } else {
+            SIMD_SUM(s) LANES(j, n)
+            {
+                s += LD(dys, at + j) * LD(ys, at + j);
+            }
+            s = GROUP_SUM(s, scratch);
+            SIMD LANES(j, n)
+            {
+                ST(dxs, at + j, LD(ys, at + j) * (LD(dys, at + j) - s));
+            }
+        }
+    }
+}
+
+/* y = (x - mean) / sqrt(var + eps) w + b; mean and 1 / sqrt(...) are kept. what: 1 there is w, 2 b. */
+KERNEL10(K(layer_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (IN, STO, xs),
+         (IN, STO, ws), (IN, STO, bs), (ARG, i64, rows), (ARG, i64, n), (ARG, REAL, eps),
+         (ARG, i32, what))
+{
+    BASE(ys);
+    BASE(means);
+    BASE(rstds);
+    BASE(xs);
+    BASE(ws);
+    BASE(bs);
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    GROUPS(r, rows)
+    {
+        idx at = r * (idx)n;
+        ACC mean = 0, rstd = 0;
+        SIMD_SUM(mean) LANES(j, n)
+        {
+            mean += LD(xs, at + j);
+        }
+        mean = GROUP_SUM(mean, scratch) / (ACC)n;
+        SIMD_SUM(rstd) LANES(j, n)
+        {
+            ACC d = LD(xs, at + j) - mean;
+            rstd += d * d;
+        }
+        rstd = 1 / sqrt(GROUP_SUM(rstd, scratch) / (ACC)n + eps);
+        if (LID == 0) {
+            means[r] = mean;
+            rstds[r] = rstd;
+        }
+        if (what == 3) {
+            SIMD LANES(j, n)
+            {
+                ST(ys, at + j, (LD(xs, at + j) - mean) * rstd * LD(ws, j) + LD(bs, j));
+            }
+        } else if (what == 1) {
+            SIMD LANES(j, n)
+            {
+                ST(ys, at + j, (LD(xs, at + j) - mean) * rstd * LD(ws, j));
+            }
+        } else if (what == 2) {
+            SIMD LANES(j, n)
+            {
+                ST(ys, at + j, (LD(xs, at + j) - mean) * rstd + LD(bs, j));
+            }
+        } else {
+            SIMD LANES(j, n)
+            {
+                ST(ys, at + j, (LD(xs, at + j) - mean) * rstd);
+            }
+        }
+    }
+}
+
+/* With h = (x - mean) rstd and g = dy w: dx = rstd (g - mean(g) - h mean(g h)). */
+#define NORM_DX_(G)                                                                                \
+    {                                                                                              \
+        ACC s = 0, t = 0;                                                                          \
+        SIMD_SUM2(s, t) LANES(j, n)                                                                \
+        {                                                                                          \
+            ACC g = (G), h = (LD(xs, at + j) - mean) * rstd;                                       \
+            s += g;                                                                                \
+            t += g * h;                                                                            \
+        }                                                                                          \
+        s = GROUP_SUM(s, scratch) / (ACC)n;                                                        \
+        t = GROUP_SUM(t, scratch) / (ACC)n;                                                        \
+        SIMD LANES(j, n)                                                                           \
+        {                                                                                          \
+            ACC g = (G), h = (LD(xs, at + j) - mean) * rstd;                                       \
+            ST(dxs, at + j, rstd * (g - s - h * t));                                               \
+        }                                                                                          \
+    }
+KERNEL9(K(layer_norm_dx), (OUT, STO, dxs), (IN, STO, dys), (IN, STO, xs), (IN, STO, ws),
+        (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, rows), (ARG, i64, n), (ARG, i32, what))
+{
+    BASE(dxs);
+    BASE(dys);
+    BASE(xs);
+    BASE(ws);
+    BASE(means);
+    BASE(rstds);
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    GROUPS(r, rows)
+    {
+        idx at = r * (idx)n;
+        ACC mean = means[r], rstd = rstds[r];
+        if ((what & 1) != 0)
+            NORM_DX_(LD(dys, at + j) * LD(ws, j))
+        else
+            NORM_DX_(LD(dys, at + j))
+    }
+}
+#undef NORM_DX_
+
+/* Sums over `len` rows each: dw = sum dy h, db = sum dy, as (parts, n). A group takes a tile of the
+ * columns. */
+KERNEL9(K(layer_norm_dw), (OUT, ACC, dws), (OUT, ACC, dbs), (IN, STO, dys), (IN, STO, xs),
+        (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, rows), (ARG, i64, n), (ARG, i64, len))
+{
+    BASE(dws);
+    BASE(dbs);
+    BASE(dys);
+    BASE(xs);
+    BASE(means);
+    BASE(rstds);
+    LOCAL_ARRAY(ACC, dw, 256);
+    LOCAL_ARRAY(ACC, db, 256);
+    idx tiles = ((idx)n + 255) / 256, parts = (idx)((rows + len - 1) / len);
+    GROUPS(g, parts *tiles)
+    {
+        idx part = g / tiles, left = (g - part * tiles) * 256, width = (idx)n - left;
+        idx end = (part + 1) * (idx)len;
+        width = width < 256 ? width : 256;
+        end = end < (idx)rows ? end : (idx)rows;
+        SIMD LANES(j, width)
+        {
+            dw[j] = 0;
+            db[j] = 0;
+        }
+        for (idx r = part * (idx)len; r < end; r++) {
+            idx at = r * (idx)n + left;
+            ACC mean = means[r], rstd = rstds[r];
+            SIMD LANES(j, width)
+            {
+                ACC dy = LD(dys, at + j);
+                dw[j] += dy * ((LD(xs, at + j) - mean) * rstd);
+                db[j] += dy;
+            }
+        }
+        SIMD LANES(j, width)
+        {
+            dws[part * (idx)n + left + j] = dw[j];
+            dbs[part * (idx)n + left + j] = db[j];
+        }
+    }
+}
+#endif

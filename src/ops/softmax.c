@@ -1,0 +1,154 @@
+/* softmax.c -- softmax and log_softmax. */
+#include "tensor/op.h"
+#include <tern/ops.h>
+
+static const int32_t plain = 0, logarithm = 1;
+
+static tern_status launch(const tern_kernel_ref *kernel, tern_call *call)
+{
+    const int32_t *form = call->op->data;
+    const tern_tensor *x = call->in[0];
+    int64_t n = x->ndim ? x->shape[x->ndim - 1] : 1;
+    if (x->numel == 0)
+        return TERN_OK;
+    tern_arg args[6];
+    int count = 0;
+    args[count++] = tern_arg_tensor(call->out[0]);
+    for (int i = 0; i < call->n_in; i++)
+        args[count++] = tern_arg_tensor(call->in[i]);
+    args[count++] = tern_arg_i64(x->numel / n);
+    args[count++] = tern_arg_i64(n);
+    args[count++] = tern_arg_i32(*form);
+    return tern_launch(call->place, kernel, x->dtype, tern_groups(x->numel / n, 4 * n), args,
+                       count);
+}
+
+static tern_status infer(tern_call *call)
+{
+    const tern_tensor *x = call->in[0];
+    if (!tern_dtype_is_floating_point(x->dtype))
+        return tern_fail(TERN_ERR_DTYPE, "tern_%s: not implemented for %s", call->op->name,
+                         tern_dtype_name(x->dtype));
+    call->n_out = 1;
+    call->result[0] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
+    return TERN_OK;
+}
+
+/* ---- the gradient, an operation of its own: inputs y, dy
+ * --------------------------------------------- */
+
+static tern_status gradient_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"rows", "softmax_gradient"};
+    return launch(&kernel, call);
+}
+
+static tern_tensor *row_sum(tern_tensor *x)
+{
+    return tern_sum_dim(x, TERN_DIMS(-1), true);
+}
+
+/* dx = y (dy - sum dy y) with the gradient v of dx:
+ * ddy = y (v - sum v y), d/dy = v (dy - sum dy y) - dy sum v y. */
+static tern_status softmax_second(tern_gradient *g);
+/* dx = dy - e^y sum dy: ddy = v - sum v e^y, d/dy = -v e^y sum dy. */
+static tern_status log_softmax_second(tern_gradient *g);
+
+static const tern_op softmax_gradient_op = {.name = "softmax_gradient",
+                                            .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1),
+                                            .data = &plain,
+                                            .infer = infer,
+                                            .forward = gradient_forward,
+                                            .backward = softmax_second};
+static const tern_op log_softmax_gradient_op = {.name = "log_softmax_gradient",
+                                                .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1),
+                                                .data = &logarithm,
+                                                .infer = infer,
+                                                .forward = gradient_forward,
+                                                .backward = log_softmax_second};
+
+static tern_tensor *gradient(const tern_op *op, tern_tensor *y, tern_tensor *dy)
+{
+    dy = tern_contiguous(dy);
+    return tern_apply(op, (tern_tensor *[]){y, dy}, 2, NULL, 0);
+}
+
+static tern_status softmax_second(tern_gradient *g)
+{
+    tern_tensor *y = g->in[0], *dy = g->in[1], *v = g->dout[0];
+    if (g->needs[1] && !(g->din[1] = gradient(&softmax_gradient_op, y, v)))
+        return tern_last_status();
+    if (g->needs[0]) {
+        tern_tensor *centred = tern_sub(dy, row_sum(tern_mul(dy, y)));
+        g->din[0] = tern_sub(tern_mul(v, centred), tern_mul(dy, row_sum(tern_mul(v, y))));
+    }
+    return !g->needs[0] || g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static tern_status log_softmax_second(tern_gradient *g)
+{
+    tern_tensor *dy = g->in[1], *v = g->dout[0], *ve = tern_mul(v, tern_exp(g->in[0]));
+    if (g->needs[1] && !(g->din[1] = tern_sub(v, row_sum(ve))))
+        return tern_last_status();
+    if (g->needs[0])
+        g->din[0] = tern_neg(tern_mul(ve, row_sum(dy)));
+    return !g->needs[0] || g->din[0] ? TERN_OK : tern_last_status();
+}
+
+/* ---- forward
+ * ---------------------------------------------------------------------------------------------- */
+
+static tern_status forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"rows", "softmax"};
+    return launch(&kernel, call);
+}
+
+static tern_status backward(tern_gradient *g)
+{
+    const int32_t *form = g->op->data;
+    const tern_op *op = *form == logarithm ? &log_softmax_gradient_op : &softmax_gradient_op;
+    g->din[0] = gradient(op, g->out[0], g->dout[0]);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op softmax_op = {.name = "softmax",
+                                   .saves = TERN_SAVE_OUT(0),
+                                   .data = &plain,
+                                   .infer = infer,
+                                   .forward = forward,
+                                   .backward = backward};
+static const tern_op log_softmax_op = {.name = "log_softmax",
+                                       .saves = TERN_SAVE_OUT(0),
+                                       .data = &logarithm,
+                                       .infer = infer,
+                                       .forward = forward,
+                                       .backward = backward};
+
+/* The kernels take dense rows: another dim changes places with the last one and back. */
+static tern_tensor *over_dim(const tern_op *op, tern_tensor *x, int dim, const char *function)
+{
+    int d;
+    if (!x) {
+        tern_fail_argument_null(function, "x");
+        return NULL;
+    }
+    if (tern_wrap_dim(dim, x->ndim, &d, function) != TERN_OK)
+        return NULL;
+    if (d >= x->ndim - 1) {
+        x = tern_contiguous(x);
+        return tern_apply(op, &x, 1, NULL, 0);
+    }
+    x = tern_contiguous(tern_transpose(x, d, -1));
+    return tern_contiguous(tern_transpose(tern_apply(op, &x, 1, NULL, 0), d, -1));
+}
+
+tern_tensor *tern_softmax(tern_tensor *x, int dim)
+{
+    return over_dim(&softmax_op, x, dim, "tern_softmax");
+}
+
+tern_tensor *tern_log_softmax(tern_tensor *x, int dim)
+{
+    return over_dim(&log_softmax_op, x, dim, "tern_log_softmax");
+}
