@@ -26,6 +26,7 @@ set(TERN_SOURCES
   src/tensor/tape.c
   src/tensor/user_kernel.c
   src/ops/as_strided.c
+  src/ops/attention.c
   src/ops/cat.c
   src/ops/copy.c
   src/ops/create.c

@@ -1,0 +1,203 @@
+/* test_attention.c -- scaled dot product attention against its definition in double precision. */
+#include "support.h"
+#include "tensor/tensor.h"
+#include <math.h>
+#include <stdlib.h>
+
+enum { L = 3, S = 4, E = 5, EV = 2, STACK = 6 };
+
+typedef enum mask_kind { NO_MASK, CAUSAL, BOOLS, NUMBERS } mask_kind;
+
+/* Whether query i of matrix c may look at key j, and what is added to the score if it may. */
+static bool looks(mask_kind kind, int i, int j)
+{
+    return kind == CAUSAL ? j <= i : kind == BOOLS ? (i * 5 + j * 3) % 4 != 0 || j == i : true;
+}
+
+static double added(mask_kind kind, int i, int j)
+{
+    return kind == NUMBERS ? 0.25 * i - 0.5 * j : 0;
+}
+
+/* out (STACK, L, EV): softmax of the scores in the textbook's way. */
+static void attend(const double *q, const double *k, const double *v, double scale, mask_kind kind,
+                   double *out)
+{
+    for (int c = 0; c < STACK; c++, q += L * E, k += S * E, v += S * EV)
+        for (int i = 0; i < L; i++) {
+            double weight[S], total = 0;
+            for (int j = 0; j < S; j++) {
+                double score = 0;
+                for (int e = 0; e < E; e++)
+                    score += q[i * E + e] * k[j * E + e];
+                weight[j] = looks(kind, i, j) ? exp(score * scale + added(kind, i, j)) : 0;
+                total += weight[j];
+            }
+            for (int e = 0; e < EV; e++, out++) {
+                *out = 0;
+                for (int j = 0; j < S; j++)
+                    *out += weight[j] / total * v[j * EV + e];
+            }
+        }
+}
+
+static tern_tensor *mask_of(mask_kind kind, tern_dtype dtype, const char *device)
+{
+    double values[L * S];
+    for (int i = 0; i < L; i++)
+        for (int j = 0; j < S; j++)
+            values[i * S + j] = kind == BOOLS ? looks(kind, i, j) : added(kind, i, j);
+    return test_tensor(device, kind == BOOLS ? TERN_BOOL : dtype, TERN_SHAPE(L, S), values);
+}
+
+static tern_sdpa_options options_of(mask_kind kind, double scale, tern_dtype dtype,
+                                    const char *device)
+{
+    return (tern_sdpa_options){
+        .attn_mask = kind == BOOLS || kind == NUMBERS ? mask_of(kind, dtype, device) : NULL,
+        .is_causal = kind == CAUSAL,
+        .scale = scale};
+}
+
+typedef struct parts {
+    tern_tensor *q, *k, *v;
+} parts;
+
+static parts make(const char *device, tern_dtype dtype)
+{
+    return (parts){test_uniform(device, dtype, TERN_SHAPE(2, 3, L, E), -2, 2, 1),
+                   test_uniform(device, dtype, TERN_SHAPE(2, 3, S, E), -2, 2, 2),
+                   test_uniform(device, dtype, TERN_SHAPE(2, 3, S, EV), -2, 2, 3)};
+}
+
+static void check(const char *device, tern_dtype dtype, mask_kind kind, double scale)
+{
+    double expected[STACK * L * EV], tolerance = dtype == TERN_F32 ? 1e-5 : 2e-2;
+    parts p = make(device, dtype);
+    tern_sdpa_options options = options_of(kind, scale, dtype, device);
+    double *q = test_read(p.q), *k = test_read(p.k), *v = test_read(p.v);
+    double used = scale == 0 ? 1 / sqrt(E) : scale == TERN_ZERO ? 0 : scale;
+    attend(q, k, v, used, kind, expected);
+    tern_tensor *out = tern_scaled_dot_product_attention(p.q, p.k, p.v, &options);
+    assert_close(out, test_tensor(device, dtype, TERN_SHAPE(2, 3, L, EV), expected),
+                 .abs = tolerance, .rel = tolerance);
+    free(q);
+    free(k);
+    free(v);
+}
+
+static void every_mask_and_scale_is_the_textbooks(void **state)
+{
+    (void)state;
+    static const double scales[] = {0, 0.3, TERN_ZERO};
+    static const tern_dtype dtypes[] = {TERN_F32, TERN_F16, TERN_BF16};
+    FOR_EACH_DEVICE(device)
+    for (mask_kind kind = NO_MASK; kind <= NUMBERS; kind++)
+        for (int s = 0; s < 3; s++)
+            for (int d = 0; d < 3; d++)
+                TERN_SCOPE {
+                    check(device, dtypes[d], kind, scales[s]);
+                }
+}
+
+static tern_tensor *call(tern_tensor *const *in, void *user)
+{
+    return tern_scaled_dot_product_attention(in[0], in[1], in[2], user);
+}
+
+static void first_and_second_gradients(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (mask_kind kind = NO_MASK; kind <= NUMBERS; kind++)
+        TERN_SCOPE {
+            tern_device_info info = {0};
+            assert_ok(tern_device_get_info(device, &info));
+            tern_dtype dtype = info.has_f64 ? TERN_F64 : TERN_F32;
+            tern_sdpa_options options = options_of(kind, 0, dtype, device);
+            tern_shape shapes[] = {TERN_SHAPE(2, L, E), TERN_SHAPE(2, S, E), TERN_SHAPE(2, S, EV)};
+            tern_tensor *in[3];
+            for (int i = 0; i < 3; i++)
+                in[i] = tern_requires_grad_(
+                    test_uniform(device, dtype, shapes[i], -1, 1, (uint64_t)i + 5), true);
+            gradcheck(call, in, 3, .user = &options, .second = kind == CAUSAL);
+        }
+}
+
+static void a_query_that_may_look_nowhere_gets_nan(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        tern_tensor *mask = TENSOR(device, TERN_BOOL, TERN_SHAPE(2, 2), 1, 1, 0, 0);
+        tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(2, 1), 1, 1);
+        tern_tensor *out =
+            tern_scaled_dot_product_attention(x, x, x, &(tern_sdpa_options){.attn_mask = mask});
+        assert_values(out, 1, NAN);
+    }
+}
+
+static void dropout_keeps_the_mean_and_drops_whole_weights(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        tern_tensor *x = tern_ones(TERN_SHAPE(64, 64, 1), TERN_F32, device);
+        tern_manual_seed(1);
+        tern_tensor *out =
+            tern_scaled_dot_product_attention(x, x, x, &(tern_sdpa_options){.dropout_p = 0.5});
+        double *values = test_read(out), sum = 0;
+        bool differ = false;
+        for (int64_t i = 0; i < tern_numel(out); i++) {
+            sum += values[i];
+            differ |= values[i] != values[0];
+            double weights = values[i] * 32; /* each kept weight is 2 / 64 */
+            assert_true(fabs(weights - round(weights)) < 1e-3);
+        }
+        assert_true(differ && fabs(sum / 4096 - 1) < 0.02);
+        free(values);
+    }
+}
+
+static void mistakes_are_told_in_pytorchs_words(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        tern_tensor *x = tern_ones(TERN_SHAPE(2, 2), 0, device);
+        tern_tensor *f16 = tern_ones(TERN_SHAPE(2, 2), TERN_F16, device);
+        tern_tensor *i64 = tern_ones(TERN_SHAPE(2, 2), TERN_I64, device);
+        tern_tensor *row = tern_ones(TERN_SHAPE(2), 0, device);
+        tern_tensor *bools = tern_ones(TERN_SHAPE(2, 2), TERN_BOOL, device);
+        assert_null(tern_scaled_dot_product_attention(x, f16, x, NULL));
+        assert_error(TERN_ERR_DTYPE,
+                     "Expected query, key, and value to have the same dtype, but got "
+                     "query.dtype: float32 key.dtype: float16");
+        assert_null(tern_scaled_dot_product_attention(x, row, x, NULL));
+        assert_error(TERN_ERR_SHAPE, "to all be at least 2 dimensional");
+        assert_null(tern_scaled_dot_product_attention(
+            x, x, x, &(tern_sdpa_options){.attn_mask = bools, .is_causal = true}));
+        assert_error(TERN_ERR_ARGUMENT, "Explicit attn_mask should not be set when is_causal=True");
+        assert_null(
+            tern_scaled_dot_product_attention(x, x, x, &(tern_sdpa_options){.attn_mask = i64}));
+        assert_error(TERN_ERR_DTYPE, "Expected attn_mask dtype to be bool or to match query dtype");
+        assert_null(
+            tern_scaled_dot_product_attention(x, x, x, &(tern_sdpa_options){.dropout_p = 1.5}));
+        assert_error(TERN_ERR_ARGUMENT,
+                     "dropout probability has to be between 0 and 1, but got 1.5");
+        assert_null(tern_scaled_dot_product_attention(x, NULL, x, NULL));
+        assert_error(TERN_ERR_ARGUMENT, "key");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(every_mask_and_scale_is_the_textbooks),
+        TEST(first_and_second_gradients),
+        TEST(a_query_that_may_look_nowhere_gets_nan),
+        TEST(dropout_keeps_the_mean_and_drops_whole_weights),
+        TEST(mistakes_are_told_in_pytorchs_words),
+    };
+    return test_main(tests, sizeof tests / sizeof *tests);
+}
