@@ -286,43 +286,6 @@ static void a_strided_parameter_is_updated_where_it_lies(void **state)
         }
 }
 
-/* ---- steps that do nothing ------------------------------------------------------------------ */
-
-static void a_step_while_an_error_is_recorded_changes_nothing(void **state)
-{
-    (void)state;
-    FOR_EACH_DEVICE(device)
-        TERN_SCOPE {
-            tern_tensor *x = tern_requires_grad_(tern_ones(TERN_SHAPE(2), TERN_F32, device), true);
-            tern_optimizer *o = tern_optim_sgd_of(&x, 1, 0.5, NULL);
-            assert_ok(tern_set_grad(x, tern_ones(TERN_SHAPE(2), TERN_F32, device)));
-            assert_null(tern_relu(NULL));
-            assert_int_equal(tern_optim_step(o), TERN_ERR_ARGUMENT);
-            assert_error(TERN_ERR_ARGUMENT, "tern_relu");
-            assert_values(x, 1, 1);
-            assert_ok(tern_optim_step(o));
-            assert_values(x, 0.5, 0.5);
-            tern_optim_free(o);
-        }
-}
-
-static void parameters_without_gradients_are_left_alone(void **state)
-{
-    (void)state;
-    FOR_EACH_DEVICE(device)
-        TERN_SCOPE {
-            tern_tensor *x = tern_requires_grad_(tern_ones(TERN_SHAPE(2), TERN_F32, device), true);
-            tern_optimizer *o = tern_optim_adamw_of(&x, 1, 0.5, NULL);
-            uint64_t before = launches(device);
-            int64_t version = tern_version(x);
-            assert_ok(tern_optim_step(o));
-            assert_int_equal(launches(device), before);
-            assert_int_equal(tern_version(x), version);
-            assert_values(x, 1, 1);
-            tern_optim_free(o);
-        }
-}
-
 /* ---- moves ---------------------------------------------------------------------------------- */
 
 static void states_follow_a_module_that_moves(void **state)
@@ -487,8 +450,6 @@ static const struct CMUnitTest tests[] = {
     TEST(without_addresses_every_tensor_has_its_own_launch),
     TEST(a_strided_parameter_is_updated_where_it_lies),
     TEST(half_parameters_keep_their_state_in_float32),
-    TEST(a_step_while_an_error_is_recorded_changes_nothing),
-    TEST(parameters_without_gradients_are_left_alone),
     TEST(states_follow_a_module_that_moves),
     TEST(states_follow_a_change_of_dtype),
     TEST(bad_options_are_refused_in_pytorchs_words),
