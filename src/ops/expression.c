@@ -40,6 +40,8 @@ static bool take(reader *r, const char *token)
 {
     while (isspace((unsigned char)*r->at))
         r->at++;
+    if (*r->at != *token) /* how most questions end */
+        return false;
     size_t n = strlen(token);
     if (strncmp(r->at, token, n) != 0)
         return false;
