@@ -20,7 +20,7 @@ static tern_status check_inputs(tern_call *call)
     call->place = NULL;
     for (int i = 0; i < call->n_in; i++) {
         tern_tensor *x = call->in[i];
-        if (!x && (call->op->optional >> i & 1))
+        if (!x && i < 32 && (call->op->optional >> i & 1))
             continue;
         if (!x) {
             char name[24];

@@ -50,7 +50,7 @@ typedef enum tern_promotion {
     TERN_PROMOTE_FLOAT     /* the same, and integers become float32 */
 } tern_promotion;
 
-#define TERN_SAVE_IN(i)  (1u << (i))
+#define TERN_SAVE_IN(i)  ((i) < 16 ? 1u << ((i) & 15) : 0u)
 #define TERN_SAVE_OUT(i) (1u << (16 + (i)))
 
 /* An operation is one static const literal; its address is its identity. */
