@@ -111,4 +111,22 @@ KERNEL3(K(eye), (OUT, STO, ys), (ARG, i64, n), (ARG, i64, m))
         }
     }
 }
+
+/* Matrices of n rows and m columns: y = x where low <= column - row <= high, else 0. */
+KERNEL7(K(band), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, n), (ARG, i64, m),
+        (ARG, i64, low), (ARG, i64, high))
+{
+    BASE(ys);
+    BASE(xs);
+    FLAT(r, rows, m)
+    {
+        i64 i = (i64)(r % (idx)n);
+        INNER(r, j)
+        {
+            i64 diagonal = (i64)j - i;
+            idx at = r * (idx)m + j;
+            ST(ys, at, diagonal >= low && diagonal <= high ? LD(xs, at) : 0);
+        }
+    }
+}
 #undef COPY_FROM

@@ -18,6 +18,7 @@ set(TERN_SOURCES
   src/tensor/autograd.c
   src/tensor/backward.c
   src/tensor/inplace.c
+  src/tensor/print.c
   src/tensor/read.c
   src/tensor/scope.c
   src/tensor/set_data.c
@@ -44,6 +45,7 @@ set(TERN_SOURCES
   src/ops/slice.c
   src/ops/softmax.c
   src/ops/split.c
+  src/ops/triangle.c
   src/ops/view.c
   src/ops/walk.c
   src/ops/where.c

@@ -15,7 +15,8 @@ static tern_status as_strided_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* ---- scatter: add a look's gradients up in a row of n elements, where the look's elements are ------- */
+/* ---- scatter: add a look's gradients up in a row of n elements, where the look's elements are
+ * ------- */
 
 typedef struct scatter_attributes {
     tern_strided look; /* relative to the row */
@@ -70,11 +71,12 @@ static tern_status scatter_forward(tern_call *call)
     tern_tensor *out = call->out[0], *x = call->in[0];
     if (out->numel == 0)
         return TERN_OK;
-    TERN_TRY(tern_block_zero(out->storage->block, 0,
-                             (size_t)out->numel * tern_dtype_size(out->dtype)));
+    TERN_TRY(
+        tern_block_zero(out->storage->block, 0, (size_t)out->numel * tern_dtype_size(out->dtype)));
     if (x->numel == 0)
         return TERN_OK;
-    return add_parts(out, x, &at->look, tern_distinct_dims(&at->look.shape, at->look.stride), 0, at->look.offset, x->offset);
+    return add_parts(out, x, &at->look, tern_distinct_dims(&at->look.shape, at->look.stride), 0,
+                     at->look.offset, x->offset);
 }
 
 static tern_tensor *gather(tern_tensor *row, const tern_strided *look)
@@ -102,7 +104,8 @@ static tern_tensor *scatter(tern_tensor *x, const tern_strided *look, int64_t n)
     return tern_apply(&scatter_op, &x, 1, &at, sizeof at);
 }
 
-/* ---- the gradient: the look's elements in the stretch of memory, then x's in the same ---------------- */
+/* ---- the gradient: the look's elements in the stretch of memory, then x's in the same
+ * ---------------- */
 
 static int64_t reach_of(const tern_shape *shape, const int64_t *stride)
 {
@@ -141,12 +144,11 @@ static tern_status as_strided_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-const tern_op tern_hook_as_strided = {.name = "as_strided",
-                                      .view = true,
-                                      .infer = as_strided_infer,
-                                      .backward = as_strided_backward};
+const tern_op tern_hook_as_strided = {
+    .name = "as_strided", .view = true, .infer = as_strided_infer, .backward = as_strided_backward};
 
-/* ---- the public function ------------------------------------------------------------------------------- */
+/* ---- the public function
+ * ------------------------------------------------------------------------------- */
 
 /* Elements of the storage that the look needs; INT64_MAX where that overflows. */
 static int64_t needed(const tern_strided *look, int64_t offset)
@@ -170,9 +172,9 @@ tern_tensor *tern_as_strided(tern_tensor *x, tern_shape shape, tern_shape stride
     if (!x || tern_shape_numel(&shape, "tern_as_strided") < 0)
         return NULL;
     if (shape.ndim != stride.ndim)
-        return tern_fail_null(TERN_ERR_SHAPE,
-                              "tern_as_strided: mismatch in length of strides and shape (%d and %d)",
-                              stride.ndim, shape.ndim);
+        return tern_fail_null(
+            TERN_ERR_SHAPE, "tern_as_strided: mismatch in length of strides and shape (%d and %d)",
+            stride.ndim, shape.ndim);
     for (int d = 0; d < stride.ndim; d++)
         if (stride.dims[d] < 0)
             return tern_fail_null(TERN_ERR_ARGUMENT,

@@ -20,11 +20,16 @@ static tern_status cat_infer(tern_call *call)
     const int *dim = call->attributes;
     const tern_tensor *first = pattern(call->in, call->n_in);
     tern_shape shape = tern_shape_of(first);
-    shape.dims[*dim] = 0;
+    shape.dims[*dim] = 0; /* of a 0-dim tensor, too: it is refused below */
     for (int i = 0; i < call->n_in; i++) {
         const tern_tensor *x = call->in[i];
         if (legacy_empty(x))
             continue;
+        if (x->ndim == 0)
+            return tern_fail(TERN_ERR_SHAPE,
+                             "tern_cat: zero-dimensional tensor (at position %d) cannot be "
+                             "concatenated",
+                             i);
         if (x->ndim != first->ndim)
             return tern_fail(TERN_ERR_SHAPE,
                              "tern_cat: Tensors must have same number of dimensions: got %d and %d",
@@ -70,7 +75,10 @@ static tern_status cat_backward(tern_gradient *g)
     for (int i = 0; i < g->n_in; i++) {
         bool empty = g->in_shape[i].ndim == 1 && g->in_shape[i].dims[0] == 0;
         int64_t n = empty ? 0 : g->in_shape[i].dims[*dim];
-        if (g->needs[i] && !empty && !(g->din[i] = tern_narrow(g->dout[0], *dim, at, n)))
+        if (g->needs[i])
+            g->din[i] = empty ? tern_new_zeros(g->dout[0], g->in_shape[i])
+                              : tern_narrow(g->dout[0], *dim, at, n);
+        if (g->needs[i] && !g->din[i])
             return tern_last_status();
         at += n;
     }
@@ -104,11 +112,9 @@ tern_tensor *tern_cat(tern_tensor *const *tensors, int n, int dim)
     if (!list(tensors, n, "tern_cat"))
         return NULL;
     const tern_tensor *first = pattern(tensors, n);
-    if (first->ndim == 0)
-        return tern_fail_null(TERN_ERR_SHAPE,
-                              "tern_cat: zero-dimensional tensor (at position 0) cannot be "
-                              "concatenated");
-    if (tern_wrap_dim(dim, first->ndim, &d, "tern_cat") != TERN_OK)
+    if (legacy_empty(first))
+        d = 0;
+    else if (tern_wrap_dim(dim, first->ndim, &d, "tern_cat") != TERN_OK)
         return NULL;
     return tern_apply(&cat_op, tensors, n, &d, sizeof d);
 }

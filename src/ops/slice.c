@@ -19,7 +19,8 @@ static void look_at_part(tern_result *r, const tern_tensor *x, const part *p)
     r->offset = x->offset + (p->length ? p->start * x->stride[p->dim] : 0);
 }
 
-/* ---- the gradient of a part: zeros around it -------------------------------------------------------- */
+/* ---- the gradient of a part: zeros around it
+ * -------------------------------------------------------- */
 
 typedef struct embed_attributes {
     tern_shape whole;
@@ -42,8 +43,8 @@ static tern_status embed_forward(tern_call *call)
     tern_result r;
     if (out->numel == 0)
         return TERN_OK;
-    TERN_TRY(tern_block_zero(out->storage->block, 0,
-                             (size_t)out->numel * tern_dtype_size(out->dtype)));
+    TERN_TRY(
+        tern_block_zero(out->storage->block, 0, (size_t)out->numel * tern_dtype_size(out->dtype)));
     look_at_part(&r, out, &at->part);
     tern_tensor *hole = tern_tensor_alias(out, &r.shape, r.stride, r.offset);
     if (!hole)
@@ -66,7 +67,8 @@ static tern_tensor *embed(tern_tensor *x, const tern_shape *whole, const part *p
     return tern_apply(&embed_op, &x, 1, &at, sizeof at);
 }
 
-/* ---- narrow, slice -------------------------------------------------------------------------------------- */
+/* ---- narrow, slice
+ * -------------------------------------------------------------------------------------- */
 
 static tern_status part_infer(tern_call *call)
 {
@@ -155,7 +157,9 @@ tern_tensor *tern_slice(tern_tensor *x, int dim, int64_t start, int64_t end, int
     return take(&slice_op, x, &(part){d, start, length, length > 1 ? step : 1});
 }
 
-/* ---- select ------------------------------------------------------------------------------------------------ */
+/* ---- select
+ * ------------------------------------------------------------------------------------------------
+ */
 
 static tern_status select_infer(tern_call *call)
 {

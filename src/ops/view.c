@@ -1,4 +1,5 @@
-/* view.c -- other looks at the same elements: other shapes, dims in another order, repeated dims. */
+/* view.c -- other looks at the same elements: other shapes, dims in another order, repeated dims.
+ */
 #include "tensor/op.h"
 #include <string.h>
 #include <tern/ops.h>
@@ -21,7 +22,8 @@ static tern_result *look_at(tern_call *call)
     return r;
 }
 
-/* ---- another shape -------------------------------------------------------------------------------- */
+/* ---- another shape
+ * -------------------------------------------------------------------------------- */
 
 /* wanted with its -1 worked out, for numel elements. */
 static tern_status complete(const tern_shape *wanted, int64_t numel, tern_shape *shape,
@@ -191,10 +193,11 @@ static tern_status unflattened(const tern_shape *sizes, int64_t n, int dim, tern
         product *= n / product;
     }
     if (!fits || product != n)
-        return tern_fail(TERN_ERR_SHAPE,
-                         "tern_unflatten: Provided sizes %s don't multiply up to the size of dim %d "
-                         "(%lld) in the input tensor",
-                         TERN_SHAPE_TEXT(sizes), dim, (long long)n);
+        return tern_fail(
+            TERN_ERR_SHAPE,
+            "tern_unflatten: Provided sizes %s don't multiply up to the size of dim %d "
+            "(%lld) in the input tensor",
+            TERN_SHAPE_TEXT(sizes), dim, (long long)n);
     return TERN_OK;
 }
 
@@ -265,7 +268,8 @@ tern_tensor *tern_unsqueeze(tern_tensor *x, int dim)
     return tern_apply(&unsqueeze_op, &x, 1, &shape, sizeof shape);
 }
 
-/* ---- dims in another order ---------------------------------------------------------------------------- */
+/* ---- dims in another order
+ * ---------------------------------------------------------------------------- */
 
 static tern_status permute_infer(tern_call *call)
 {
@@ -274,11 +278,12 @@ static tern_status permute_infer(tern_call *call)
     tern_result *r = look_at(call);
     uint32_t seen = 0;
     if (dims->ndim != x->ndim)
-        return tern_fail(TERN_ERR_ARGUMENT,
-                         "tern_%s: number of dimensions in the tensor input does not match the "
-                         "length of the desired ordering of dimensions i.e. input.dim() = %d is not "
-                         "equal to len(dims) = %d",
-                         call->op->name, x->ndim, dims->ndim);
+        return tern_fail(
+            TERN_ERR_ARGUMENT,
+            "tern_%s: number of dimensions in the tensor input does not match the "
+            "length of the desired ordering of dimensions i.e. input.dim() = %d is not "
+            "equal to len(dims) = %d",
+            call->op->name, x->ndim, dims->ndim);
     r->shape.ndim = x->ndim;
     for (int i = 0; i < x->ndim; i++) {
         int d;
@@ -349,7 +354,8 @@ tern_tensor *tern_t(tern_tensor *x)
     return x->ndim < 2 ? x : swapped(&t_op, x, 0, 1);
 }
 
-/* ---- repeated dims ---------------------------------------------------------------------------------------- */
+/* ---- repeated dims
+ * ---------------------------------------------------------------------------------------- */
 
 static tern_status expand_infer(tern_call *call)
 {
