@@ -73,7 +73,6 @@ void tern_cl_note_vendors(tern_text *notes)
     if (d)
         closedir(d);
     if (drivers == 0)
-        tern_text_add(notes, "%s%s lists no driver%s%s%s", notes->length ? "; " : "", folder,
-                      chosen && *chosen ? " (OCL_ICD_VENDORS=" : "",
-                      chosen && *chosen ? chosen : "", chosen && *chosen ? ")" : "");
+        tern_text_add(notes, "%s%s lists no driver%s", notes->length ? "; " : "", folder,
+                      chosen && *chosen ? " (the folder is OCL_ICD_VENDORS)" : "");
 }

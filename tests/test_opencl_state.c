@@ -1,0 +1,426 @@
+/* test_opencl_state.c -- what the opencl backend makes of installations, masks, caches and forks:
+ * states of a process, so each is a child that runs this program again. */
+#include "device/opencl/opencl.h"
+#include "support.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MAX_OUTPUT = 8192, MAX_VARIABLES = 4 };
+
+/* ---- children
+ * ------------------------------------------------------------------------------------- */
+
+static char self[4096];
+static char folder[] = "/tmp/tern-test-XXXXXX";
+
+/* Run a scenario with these variables ("NAME=value"; "NAME" alone unsets); its output. */
+static const char *run(const char *scenario, const char *const *variables)
+{
+    static char output[MAX_OUTPUT];
+    int ends[2], status;
+    fflush(NULL);
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        for (int i = 0; i < MAX_VARIABLES && variables[i]; i++) {
+            char *equals = strchr(variables[i], '=');
+            if (equals)
+                setenv(strndup(variables[i], (size_t)(equals - variables[i])), equals + 1, 1);
+            else
+                unsetenv(variables[i]);
+        }
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        alarm(100);
+        execl(self, self, scenario, (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    size_t used = 0;
+    for (ssize_t n; (n = read(ends[0], output + used, sizeof output - 1 - used)) > 0;)
+        used += (size_t)n;
+    output[used] = '\0';
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        fail_msg("%s ended with %d: %s", scenario, status, output);
+    return output;
+}
+#define RUN(scenario, ...) run(scenario, (const char *const[MAX_VARIABLES]){__VA_ARGS__})
+
+static const char *file_with(const char *name, const char *text)
+{
+    static char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    char *slash = strrchr(path, '/');
+    *slash = '\0';
+    mkdir(path, 0700);
+    *slash = '/';
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+    return path;
+}
+
+/* ---- scenarios: what a child prints
+ * ------------------------------------------------------------------ */
+
+static int list(void)
+{
+    printf("%d|%s|", tern_device_count("opencl"), tern_device_notes("opencl"));
+    tern_status status = TERN_OK;
+    if (!tern_device_is_available("opencl:0"))
+        status = tern_set_default_device("opencl:0");
+    printf("%d %s", status, tern_last_error());
+    return 0;
+}
+
+/* x + x in float32 on opencl:0 against cpu, and how its programs came about. */
+static int add(void)
+{
+    int different = -1;
+    TERN_SCOPE {
+        tern_tensor *x = tern_linspace(-3, 5, 1000, TERN_F32, "cpu");
+        tern_tensor *there = tern_to(x, "opencl:0"), *sum = tern_add(there, there);
+        tern_tensor *expected = tern_add(x, x);
+        float a[1000], b[1000];
+        if (tern_copy_to_host(sum, a, sizeof a) == TERN_OK &&
+            tern_copy_to_host(expected, b, sizeof b) == TERN_OK)
+            different = memcmp(a, b, sizeof a) != 0;
+    }
+    tern_memory_stats stats = {0};
+    tern_memory_get_stats("opencl:0", &stats);
+    printf("different %d built %d loaded %d launches %d %s", different, (int)stats.programs_built,
+           (int)stats.programs_loaded, (int)stats.launches, tern_last_error());
+    return 0;
+}
+
+/* Two devices that look alike stay two; data goes from one to the other. */
+static int two(void)
+{
+    double sum = 0;
+    TERN_SCOPE {
+        tern_tensor *x = tern_full(TERN_SHAPE(7), TERN_SCALAR(3), TERN_F32, "opencl:0");
+        tern_tensor *y = tern_to(x, "opencl:1");
+        float values[7] = {0};
+        tern_copy_to_host(tern_add(y, y), values, sizeof values);
+        sum = values[6];
+    }
+    printf("%d|%g|%s", tern_device_count("opencl"), sum, tern_last_error());
+    return 0;
+}
+
+/* The device in a parent and its forked child. */
+static int forked(void)
+{
+    tern_tensor *x = tern_ones(TERN_SHAPE(4), TERN_F32, "opencl:0");
+    tern_tensor *y = tern_add(x, x);
+    tern_synchronize("opencl:0");
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(30);
+        tern_tensor *z = tern_add(x, y);
+        bool refused = !z && tern_last_status() == TERN_ERR_DEVICE;
+        printf("refused %d: %s", refused, tern_last_error());
+        tern_clear_error();
+        tern_tensor *one = tern_ones(TERN_SHAPE(1), TERN_F32, "cpu");
+        printf(" cpu %g", tern_item(tern_add(one, one)));
+        exit(0); /* its handlers must not wait for the driver */
+    }
+    int status = 1;
+    waitpid(child, &status, 0);
+    float values[4] = {0};
+    tern_copy_to_host(tern_add(x, y), values, sizeof values);
+    printf(" child %d parent %g", status, (double)values[3]);
+    return 0;
+}
+
+/* One small product with a bias and an odd shape, all of it. */
+static int product(void)
+{
+    TERN_SCOPE {
+        float a[6 * 5], b[7 * 5], c[6 * 7], bias[7];
+        for (int i = 0; i < 35; i++)
+            b[i] = (float)(i % 9) - 4;
+        for (int i = 0; i < 30; i++)
+            a[i] = (float)(i % 7) - 3;
+        for (int i = 0; i < 7; i++)
+            bias[i] = (float)i;
+        tern_tensor *x = tern_from_data(a, TERN_SHAPE(6, 5), TERN_F32, "opencl:0");
+        tern_tensor *w = tern_from_data(b, TERN_SHAPE(7, 5), TERN_F32, "opencl:0");
+        tern_tensor *v = tern_from_data(bias, TERN_SHAPE(7), TERN_F32, "opencl:0");
+        tern_copy_to_host(tern_linear(x, w, v), c, sizeof c);
+        for (int i = 0; i < 42; i++)
+            printf("%g ", (double)c[i]);
+        printf("%s", tern_last_error());
+    }
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(void);
+} scenarios[] = {
+    {"list", list}, {"add", add}, {"two", two}, {"forked", forked}, {"product", product}};
+
+/* ---- tests
+ * ------------------------------------------------------------------------------------------- */
+
+static bool no_device(void)
+{
+    static int devices = -1;
+    if (devices < 0)
+        devices = atoi(RUN("list", NULL));
+    return devices == 0;
+}
+
+static void an_absent_driver_is_explained(void **state)
+{
+    (void)state;
+    char empty[256], missing[256], broken[256], other[256];
+    snprintf(empty, sizeof empty, "OCL_ICD_VENDORS=%s", folder);
+    snprintf(missing, sizeof missing, "OCL_ICD_VENDORS=%s/nowhere", folder);
+    snprintf(broken, sizeof broken, "OCL_ICD_VENDORS=%s/broken", folder);
+    snprintf(other, sizeof other, "OCL_ICD_VENDORS=%s/other", folder);
+    file_with("broken/gone.icd", "libnowhere-to-be-found.so.7\n");
+    file_with("other/libc.icd", "libc.so.6\n");
+    file_with("other/void.icd", "");
+    const struct {
+        const char *variable, *part;
+    } rows[] = {{empty, "lists no driver"},
+                {empty, "pocl-opencl-icd"},
+                {missing, "/nowhere lists no driver"},
+                {broken, "gone.icd: its driver cannot be loaded"},
+                {broken, "libnowhere-to-be-found.so.7"},
+                {other, "libc.so.6 is not an OpenCL driver"},
+                {other, "void.icd names no driver"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *output = RUN("list", rows[i].variable, NULL);
+        assert_int_equal(atoi(output), 0);
+        if (!strstr(output, rows[i].part))
+            fail_msg("%s: \"%s\" is not in: %s", rows[i].variable, rows[i].part, output);
+        /* and using it says the same */
+        assert_non_null(strstr(output, "4 tern_set_default_device: no opencl device"));
+    }
+}
+
+static void a_broken_driver_beside_a_good_one_is_mentioned(void **state)
+{
+    (void)state;
+    if (no_device())
+        skip();
+    DIR *d = opendir("/etc/OpenCL/vendors");
+    char variable[256], to[600], from[600];
+    snprintf(variable, sizeof variable, "OCL_ICD_VENDORS=%s/both", folder);
+    file_with("both/broken.icd", "libnowhere-to-be-found.so.7\n");
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (strstr(e->d_name, ".icd")) {
+            snprintf(to, sizeof to, "%s/both/%s", folder, e->d_name);
+            snprintf(from, sizeof from, "/etc/OpenCL/vendors/%s", e->d_name);
+            assert_int_equal(symlink(from, to), 0);
+        }
+    if (d)
+        closedir(d);
+    const char *output = RUN("list", variable, NULL);
+    assert_true(atoi(output) > 0);
+    assert_non_null(strstr(output, "broken.icd: its driver cannot be loaded"));
+}
+
+static void a_platform_without_devices_is_passed_over(void **state)
+{
+    (void)state;
+    const char *output = RUN("list", "POCL_DEVICES=bogus", NULL);
+    if (!strstr(output, "has no device"))
+        skip(); /* no PoCL here */
+    assert_non_null(strstr(output, "POCL_DEVICES=bogus"));
+}
+
+static void masks_are_read_as_the_cuda_driver_reads_them(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *mask, *seen;
+    } rows[] = {{"", ""},
+                {"-1", ""},
+                {"abc", ""},
+                {",", ""},
+                {"0,,2", "0"},
+                {"2,1", "21"},
+                {"0,0", ""},
+                {"1,2,1", ""},
+                {"0,99", "0"},
+                {" 1 , 2 ", "12"},
+                {"7", "7"},
+                {"8", ""},
+                {"0,2,-1,1", "02"},
+                {"1gpu2,2ampere", "12"},
+                {"3,", "3"},
+                {"99999999999999999999", ""},
+                {"0,1,2,3,4,5,6,7", "01234567"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int order[8];
+        char seen[9] = "";
+        int n = tern_cl_mask(rows[i].mask, 8, order);
+        for (int j = 0; j < n; j++)
+            seen[j] = (char)('0' + order[j]);
+        if (strcmp(seen, rows[i].seen) != 0)
+            fail_msg("mask \"%s\" shows \"%s\", not \"%s\"", rows[i].mask, seen, rows[i].seen);
+    }
+    if (no_device())
+        return;
+    const char *output = RUN("list", "TERN_OPENCL_VISIBLE_DEVICES=", NULL);
+    assert_int_equal(atoi(output), 0);
+    assert_non_null(strstr(output, "TERN_OPENCL_VISIBLE_DEVICES=\"\" leaves 0 of"));
+}
+
+static void devices_of_one_platform_are_never_merged(void **state)
+{
+    (void)state;
+    const char *output = RUN("two", "POCL_DEVICES=pthread pthread", NULL);
+    if (atoi(output) != 2)
+        skip(); /* no PoCL, or others beside it */
+    assert_string_equal(output, "2|6|");
+    output = RUN("list", "POCL_DEVICES=pthread pthread", "TERN_OPENCL_VISIBLE_DEVICES=1,0", NULL);
+    assert_int_equal(atoi(output), 2);
+    output = RUN("list", "POCL_DEVICES=pthread pthread", "TERN_OPENCL_VISIBLE_DEVICES=1,5", NULL);
+    assert_int_equal(atoi(output), 1);
+}
+
+static void a_second_process_builds_nothing(void **state)
+{
+    (void)state;
+    if (no_device())
+        skip();
+    char cache[256];
+    snprintf(cache, sizeof cache, "TERN_CACHE_DIR=%s/deep/cache", folder);
+    const char *form = "TERN_OPENCL_FORM=cpu";
+    const char *first = RUN("add", cache, form, NULL);
+    assert_non_null(strstr(first, "different 0 built 1 loaded 0"));
+    const char *second = RUN("add", cache, form, NULL);
+    assert_non_null(strstr(second, "different 0 built 0 loaded 1"));
+}
+
+static void each_file(const char *path, void (*spoil)(const char *file))
+{
+    char file[1024];
+    DIR *d = opendir(path);
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d));)
+        if (e->d_name[0] != '.') {
+            snprintf(file, sizeof file, "%s/%s", path, e->d_name);
+            spoil(file);
+        }
+    closedir(d);
+}
+
+static void cut(const char *file)
+{
+    struct stat status;
+    assert_int_equal(stat(file, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0600);
+    assert_int_equal(truncate(file, status.st_size / 2), 0);
+}
+
+static void flip(const char *file)
+{
+    FILE *f = fopen(file, "r+");
+    assert_non_null(f);
+    fseek(f, 500, SEEK_SET);
+    int byte = fgetc(f);
+    fseek(f, 500, SEEK_SET);
+    fputc(byte ^ 1, f);
+    fclose(f);
+}
+
+static void a_spoiled_or_missing_cache_is_no_error(void **state)
+{
+    (void)state;
+    if (no_device())
+        skip();
+    char path[128], cache[256];
+    const char *form = "TERN_OPENCL_FORM=cpu";
+    snprintf(path, sizeof path, "%s/spoiled", folder);
+    snprintf(cache, sizeof cache, "TERN_CACHE_DIR=%s", path);
+    RUN("add", cache, form, NULL);
+    each_file(path, cut);
+    assert_non_null(strstr(RUN("add", cache, form, NULL), "different 0 built 1 loaded 0"));
+    each_file(path, flip);
+    assert_non_null(strstr(RUN("add", cache, form, NULL), "different 0 built 1 loaded 0"));
+    assert_non_null(strstr(RUN("add", "TERN_CACHE_DIR=/dev/null/no", form, NULL),
+                           "different 0 built 1 loaded 0"));
+}
+
+static void both_forms_compute_what_the_cpu_does(void **state)
+{
+    (void)state;
+    if (no_device())
+        skip();
+    const char *output = RUN("add", "TERN_OPENCL_FORM=gpu", NULL);
+    assert_non_null(strstr(output, "different 0"));
+    assert_non_null(strstr(output, "launches 1"));
+}
+
+static void every_way_to_a_product_gives_the_same(void **state)
+{
+    (void)state;
+    if (no_device())
+        skip();
+    char own[MAX_OUTPUT];
+    snprintf(own, sizeof own, "%s", RUN("product", "TERN_OPENCL_GEMM=own", NULL));
+    assert_int_equal(atoi(own), 20); /* (-3 -2 -1 0 1) . (-4 -3 -2 -1 0), and bias 0 */
+    assert_string_equal(RUN("product", "TERN_OPENCL_GEMM=portable", NULL), own);
+    assert_string_equal(RUN("product", "TERN_OPENCL_GEMM=clblast", NULL), own);
+}
+
+static void a_forked_child_gets_an_error_and_ends(void **state)
+{
+    (void)state;
+    if (no_device())
+        skip();
+    const char *output = RUN("forked", NULL);
+    assert_non_null(strstr(output, "refused 1"));
+    assert_non_null(strstr(output, "posix_spawn()"));
+    assert_non_null(strstr(output, "cpu 2"));
+    assert_non_null(strstr(output, "child 0 parent 3"));
+}
+
+static void remove_folder(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    if (system(command) != 0)
+        fprintf(stderr, "%s is left over\n", folder);
+}
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; argc > 1 && i < sizeof scenarios / sizeof *scenarios; i++)
+        if (strcmp(argv[1], scenarios[i].name) == 0)
+            return scenarios[i].run();
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n < 0 || !mkdtemp(folder))
+        return 1;
+    const struct CMUnitTest tests[] = {
+        TEST(an_absent_driver_is_explained),
+        TEST(a_broken_driver_beside_a_good_one_is_mentioned),
+        TEST(a_platform_without_devices_is_passed_over),
+        TEST(masks_are_read_as_the_cuda_driver_reads_them),
+        TEST(devices_of_one_platform_are_never_merged),
+        TEST(a_second_process_builds_nothing),
+        TEST(a_spoiled_or_missing_cache_is_no_error),
+        TEST(both_forms_compute_what_the_cpu_does),
+        TEST(every_way_to_a_product_gives_the_same),
+        TEST(a_forked_child_gets_an_error_and_ends),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    remove_folder();
+    return failed;
+}
