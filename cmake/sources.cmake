@@ -52,9 +52,12 @@ set(TERN_SOURCES
   src/nn/layers/activation.c
   src/nn/layers/container.c
   src/nn/layers/dropout.c
+  src/nn/layers/embedding.c
   src/nn/layers/init.c
   src/nn/layers/layer.c
   src/nn/layers/linear.c
+  src/nn/layers/norm.c
+  src/nn/layers/softmax.c
   src/nn/module.c
   src/nn/print.c
   src/nn/run.c

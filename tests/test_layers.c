@@ -46,6 +46,34 @@ static void layers_print_as_in_pytorch(void **state)
     tern_nn_free(m);
 }
 
+static tern_module *more_layers(void)
+{
+    return tern_nn_sequential(
+        tern_nn_embedding(10, 3, NULL),
+        tern_nn_embedding(10, 3, &(tern_nn_embedding_options){.padding_idx = TERN_SOME(-1)}),
+        tern_nn_layer_norm(TERN_SHAPE(8), NULL),
+        tern_nn_layer_norm(TERN_SHAPE(2, 8),
+                           &(tern_layer_norm_options){.eps = 1e-6, .no_elementwise_affine = true}),
+        tern_nn_softmax(-1), tern_nn_log_softmax(1));
+}
+
+static void tables_and_norms_print_as_in_pytorch(void **state)
+{
+    (void)state;
+    tern_module *m = more_layers();
+    char *text = tern_nn_to_text(m);
+    assert_string_equal(text, "Sequential(\n"
+                              "  (0): Embedding(10, 3)\n"
+                              "  (1): Embedding(10, 3, padding_idx=9)\n"
+                              "  (2): LayerNorm((8,), eps=1e-05, elementwise_affine=True)\n"
+                              "  (3): LayerNorm((2, 8), eps=1e-06, elementwise_affine=False)\n"
+                              "  (4): Softmax(dim=-1)\n"
+                              "  (5): LogSoftmax(dim=1)\n"
+                              ")");
+    tern_free(text);
+    tern_nn_free(m);
+}
+
 /* ---- linear --------------------------------------------------------------------------------- */
 
 static void linear_is_x_times_weight_transposed_plus_bias(void **state)
@@ -153,6 +181,8 @@ static void activations_are_their_operations(void **state)
                 {tern_nn_leaky_relu(&(tern_leaky_relu_options){.negative_slope = TERN_ZERO}),
                  tern_relu(x)},
                 {tern_nn_identity(), x},
+                {tern_nn_softmax(0), tern_softmax(x, 0)},
+                {tern_nn_log_softmax(-1), tern_log_softmax(x, -1)},
             };
             for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
                 assert_values_close(tern_sub(tern_nn_forward(cases[i].m, x), cases[i].y), 0, 0, 0,
@@ -160,6 +190,47 @@ static void activations_are_their_operations(void **state)
                 tern_nn_free(cases[i].m);
             }
         }
+}
+
+static void embedding_looks_up_rows_and_pads_with_zeros(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+        TERN_SCOPE {
+            tern_nn_embedding_options o = {.padding_idx = TERN_SOME(1), .device = device};
+            tern_module *m = tern_nn_embedding(3, 2, &o);
+            tern_tensor *weight = tern_nn_parameter(m, "weight");
+            tern_tensor *at = TENSOR(device, TERN_I64, TERN_SHAPE(2, 2), 1, 2, 1, 0);
+            tern_tensor *y = tern_nn_forward(m, at);
+            assert_shape(y, 2, 2, 2);
+            assert_values(tern_select(tern_detach(weight), 0, 1), 0, 0);
+            assert_values(tern_select(tern_select(tern_detach(y), 0, 0), 0, 0), 0, 0);
+            assert_same(tern_select(tern_select(tern_detach(y), 0, 0), 0, 1),
+                        tern_select(tern_detach(weight), 0, 2));
+            assert_ok(tern_backward(tern_sum(y)));
+            assert_values(tern_grad(weight), 1, 1, 0, 0, 1, 1);
+            tern_nn_free(m);
+        }
+}
+
+static void layer_norm_starts_as_the_plain_one(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+        TERN_SCOPE {
+            tern_module *m =
+                tern_nn_layer_norm(TERN_SHAPE(2), &(tern_layer_norm_options){.device = device});
+            tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(2, 2), 1, 3, -5, 5);
+            assert_values_close(tern_nn_forward(m, x), 1e-4, -1, 1, -1, 1);
+            tern_set_data_(tern_nn_parameter(m, "bias"),
+                           TENSOR(device, TERN_F32, TERN_SHAPE(2), 7, 8));
+            assert_values_close(tern_nn_forward(m, x), 1e-4, 6, 9, 6, 9);
+            tern_nn_free(m);
+        }
+    tern_module *m = tern_nn_layer_norm(TERN_SHAPE(2), &(tern_layer_norm_options){.no_bias = true});
+    assert_non_null(tern_nn_parameter(m, "weight"));
+    assert_null(tern_nn_parameter(m, "bias"));
+    tern_nn_free(m);
 }
 
 static void flatten_keeps_the_batch(void **state)
@@ -193,6 +264,10 @@ static void bad_options_are_refused_in_pytorchs_words(void **state)
     assert_error(TERN_ERR_ARGUMENT, "dropout probability has to be between 0 and 1, but got 1.5");
     assert_null(tern_nn_dropout(&(tern_dropout_options){.p = NAN}));
     assert_error(TERN_ERR_ARGUMENT, "but got nan");
+    assert_null(tern_nn_embedding(3, 2, &(tern_nn_embedding_options){.padding_idx = TERN_SOME(3)}));
+    assert_error(TERN_ERR_ARGUMENT, "Padding_idx must be within num_embeddings");
+    assert_null(tern_nn_layer_norm(TERN_SHAPE_SCALAR, NULL));
+    assert_error(TERN_ERR_SHAPE, "Expected normalized_shape to be at least 1-dimensional");
     assert_null(tern_nn_linear(-1, 2, NULL));
     assert_error(TERN_ERR_SHAPE, "-1");
     assert_null(tern_nn_linear(2, 2, &(tern_linear_options){.device = "nowhere"}));
@@ -223,7 +298,7 @@ static void every_failed_allocation_gives_null_and_leaks_nothing(void **state)
     for (uint64_t n = 1;; n++) {
         int64_t before = tern_live_tensors();
         tern_memory_fail_at(n);
-        tern_module *m = all_layers();
+        tern_module *m = tern_nn_sequential(all_layers(), more_layers());
         tern_memory_fail_at(0);
         bool failed = tern_last_status() != TERN_OK;
         tern_clear_error();
@@ -239,10 +314,13 @@ static void every_failed_allocation_gives_null_and_leaks_nothing(void **state)
 
 static const struct CMUnitTest tests[] = {
     TEST(layers_print_as_in_pytorch),
+    TEST(tables_and_norms_print_as_in_pytorch),
     TEST(linear_is_x_times_weight_transposed_plus_bias),
     TEST(linear_starts_uniform_in_one_over_root_of_inputs),
     TEST(initial_values_have_the_spread_of_their_formula),
     TEST(activations_are_their_operations),
+    TEST(embedding_looks_up_rows_and_pads_with_zeros),
+    TEST(layer_norm_starts_as_the_plain_one),
     TEST(flatten_keeps_the_batch),
     TEST(dropout_works_in_training_only),
     TEST(bad_options_are_refused_in_pytorchs_words),
