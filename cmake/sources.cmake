@@ -31,11 +31,13 @@ set(TERN_SOURCES
   src/ops/cat.c
   src/ops/copy.c
   src/ops/create.c
+  src/ops/cross_entropy.c
   src/ops/elementwise.c
   src/ops/expression.c
   src/ops/fold.c
   src/ops/index.c
   src/ops/matmul.c
+  src/ops/mse_loss.c
   src/ops/multi_tensor.c
   src/ops/norm.c
   src/ops/peak.c
@@ -94,6 +96,7 @@ set(TERN_KERNEL_FAMILIES
   elementwise
   gemm
   index
+  loss
   optimizer
   random
   reduce

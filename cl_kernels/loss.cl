@@ -1,0 +1,190 @@
+/* loss.cl -- cross entropy of rows of logits against classes, and squared differences. */
+#if IS_FLOAT
+
+/* For each row x of n classes with target t, weights w (1 without has_weight), smoothing s:
+ *   loss = (1 - s) w[t] (lse - x[t]) + s / n sum_c w[c] (lse - x[c]),   lse = log sum e^x
+ * lses keeps lse, pulls the factor of softmax in the gradient: (1 - s) w[t] + s / n sum_c w[c];
+ * weights gets w[t]. Rows whose target is `ignored` have all of it 0. A target that is no class is
+ * the fault `code`. */
+KERNEL14(K(cross_entropy), (OUT, ACC, losses), (OUT, ACC, lses), (OUT, ACC, pulls), (OUT, ACC, weights),
+         (IN, STO, xs), (IN, i64, targets), (IN, STO, ws), (OUT, i64, fault), (ARG, i64, rows),
+         (ARG, i64, n), (ARG, i64, ignored), (ARG, REAL, smoothing), (ARG, i32, has_weight),
+         (ARG, i32, code))
+{
+    BASE(losses);
+    BASE(lses);
+    BASE(pulls);
+    BASE(weights);
+    BASE(xs);
+    BASE(targets);
+    BASE(ws);
+    BASE(fault);
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    GROUPS(r, rows)
+    {
+        idx at = r * (idx)n;
+        i64 target = targets[r];
+        i32 known = target >= 0 && target < n, counts = known && target != ignored;
+        ACC m = MINUS_INF, z = 0, all = (ACC)n, even = 0;
+        SIMD_MAX(m) LANES(j, n)
+        {
+            ACC x = LD(xs, at + j);
+            m = m > x ? m : x;
+        }
+        m = GROUP_MAX(m, scratch);
+        SIMD_SUM(z) LANES(j, n)
+        {
+            z += exp(LD(xs, at + j) - m);
+        }
+        z = log(GROUP_SUM(z, scratch));
+        if (smoothing != 0) {
+            if (has_weight != 0) {
+                all = 0;
+                SIMD_SUM2(all, even) LANES(j, n)
+                {
+                    ACC w = LD(ws, j);
+                    all += w;
+                    even += w * (z - (LD(xs, at + j) - m));
+                }
+                all = GROUP_SUM(all, scratch);
+            } else {
+                SIMD_SUM(even) LANES(j, n)
+                {
+                    even += z - (LD(xs, at + j) - m);
+                }
+            }
+            even = GROUP_SUM(even, scratch);
+        }
+        if (LID == 0) {
+            ACC w = 1, share = smoothing / (ACC)n, loss = 0;
+            if (!known && target != ignored)
+                FAULT(fault, code, target, n);
+            if (counts != 0) {
+                w = has_weight != 0 ? LD(ws, (idx)target) : w;
+                loss = (1 - smoothing) * w * (z - (LD(xs, at + (idx)target) - m));
+                loss = smoothing != 0 ? loss + share * even : loss;
+            }
+            losses[r] = loss;
+            lses[r] = m + z;
+            pulls[r] = counts != 0 ? (1 - smoothing) * w + share * all : 0;
+            weights[r] = counts != 0 ? w : 0;
+        }
+    }
+}
+
+/* dx = dout (pull softmax(x) - (1 - s) w[t] [c = t] - s / n w[c]). dout is one for each row (each != 0) or
+ * one for all, divided by total where mean != 0. */
+KERNEL15(K(cross_entropy_gradient), (OUT, STO, dxs), (IN, STO, douts), (IN, STO, xs),
+         (IN, i64, targets), (IN, STO, ws), (IN, ACC, lses), (IN, ACC, pulls), (IN, ACC, totals),
+         (ARG, i64, rows), (ARG, i64, n), (ARG, i64, ignored), (ARG, REAL, smoothing),
+         (ARG, i32, has_weight), (ARG, i32, each), (ARG, i32, mean))
+{
+    BASE(dxs);
+    BASE(douts);
+    BASE(xs);
+    BASE(targets);
+    BASE(ws);
+    BASE(lses);
+    BASE(pulls);
+    BASE(totals);
+    GROUPS(r, rows)
+    {
+        idx at = r * (idx)n;
+        i64 target = targets[r];
+        if (target == ignored || target < 0 || target >= n) {
+            LANES(j, n)
+            {
+                ST(dxs, at + j, 0);
+            }
+        } else {
+            ACC scale = LD(douts, each != 0 ? r : 0), lse = lses[r], share = smoothing / (ACC)n;
+            scale = mean != 0 ? scale / totals[0] : scale;
+            ACC pull = scale * pulls[r], push = scale * (1 - smoothing);
+            ACC w = has_weight != 0 ? LD(ws, (idx)target) : 1, even = scale * share;
+            if (smoothing != 0 && has_weight != 0) {
+                SIMD LANES(j, n)
+                {
+                    ST(dxs, at + j, pull * exp(LD(xs, at + j) - lse) - even * LD(ws, j));
+                }
+            } else {
+                SIMD LANES(j, n)
+                {
+                    ST(dxs, at + j, pull * exp(LD(xs, at + j) - lse) - even);
+                }
+            }
+            if (LID == (i32)(target % LSIZE)) { /* the lane that wrote there */
+                idx j = (idx)target;
+                even = has_weight != 0 ? even * w : even;
+                ST(dxs, at + j, pull * exp(LD(xs, at + j) - lse) - push * w - even);
+            }
+        }
+    }
+}
+
+/* One group: y = sum losses, divided by sum weights where mean != 0, which total keeps. */
+KERNEL6(K(loss_total), (OUT, STO, ys), (OUT, ACC, totals), (IN, ACC, losses), (IN, ACC, weights),
+        (ARG, i64, n), (ARG, i32, mean))
+{
+    BASE(ys);
+    BASE(totals);
+    BASE(losses);
+    BASE(weights);
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    GROUPS(g, 1)
+    {
+        ACC s = 0, t = 0;
+        SIMD_SUM2(s, t) LANES(j, n)
+        {
+            s += losses[j];
+            t += weights[j];
+        }
+        s = GROUP_SUM(s, scratch);
+        t = GROUP_SUM(t, scratch);
+        if (LID == 0) {
+            totals[0] = t;
+            ST(ys, g, mean != 0 ? s / t : s);
+        }
+    }
+}
+
+/* Sums of (x - y)^2 over parts of len; weights gets how many. */
+KERNEL7(K(squared_difference), (OUT, ACC, losses), (OUT, ACC, weights), (IN, STO, xs), (IN, STO, ys),
+        (ARG, i64, n), (ARG, i64, parts), (ARG, i64, len))
+{
+    BASE(losses);
+    BASE(weights);
+    BASE(xs);
+    BASE(ys);
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    GROUPS(g, parts)
+    {
+        idx at = g * (idx)len, count = (idx)n - at < (idx)len ? (idx)n - at : (idx)len;
+        ACC s = 0;
+        SIMD_SUM(s) LANES(j, count)
+        {
+            ACC d = (ACC)LD(xs, at + j) - LD(ys, at + j);
+            s += d * d;
+        }
+        s = GROUP_SUM(s, scratch);
+        if (LID == 0) {
+            losses[g] = s;
+            weights[g] = (ACC)count;
+        }
+    }
+}
+
+/* dx = factor dout (x - y) */
+KERNEL6(K(difference_scaled), (OUT, STO, dxs), (IN, STO, douts), (IN, STO, xs), (IN, STO, ys),
+        (ARG, i64, n), (ARG, REAL, factor))
+{
+    BASE(dxs);
+    BASE(douts);
+    BASE(xs);
+    BASE(ys);
+    ACC scale = factor * LD(douts, 0);
+    SIMD ITEMS(i, n)
+    {
+        ST(dxs, i, scale * (LD(xs, i) - LD(ys, i)));
+    }
+}
+#endif

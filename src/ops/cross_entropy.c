@@ -1,0 +1,332 @@
+/* cross_entropy.c -- cross entropy of logits against classes or probabilities. */
+#include "tensor/op.h"
+#include <tern/ops.h>
+
+typedef struct entropy_attributes {
+    int64_t ignored;
+    double smoothing;
+    tern_reduction reduction;
+} entropy_attributes;
+
+static tern_dtype kept_in(tern_dtype dtype)
+{
+    return dtype == TERN_F64 ? TERN_F64 : TERN_F32;
+}
+
+/* ---- forward: inputs x (rows, C), target (rows), weight (C) or none; outputs loss, and for the
+ * way back log sum e^x and the pull of softmax for each row, and the sum of weights
+ * -------------------------------- */
+
+static tern_status entropy_infer(tern_call *call)
+{
+    const entropy_attributes *at = call->attributes;
+    tern_dtype dtype = call->in[0]->dtype;
+    tern_shape rows = {1, {call->in[0]->shape[0]}}, scalar = {0};
+    call->n_out = 4;
+    call->result[0].dtype = dtype;
+    call->result[0].shape = at->reduction == TERN_REDUCTION_NONE ? rows : scalar;
+    call->result[1] = (tern_result){.dtype = kept_in(dtype), .shape = rows};
+    call->result[2] = call->result[1];
+    call->result[3] = (tern_result){.dtype = kept_in(dtype), .shape = scalar};
+    return TERN_OK;
+}
+
+static tern_status launch_rows(const tern_call *call, const tern_tensor *losses,
+                               const tern_tensor *weights)
+{
+    static const tern_kernel_ref kernel = {"loss", "cross_entropy"};
+    const entropy_attributes *at = call->attributes;
+    const tern_tensor *x = call->in[0], *weight = call->in[2];
+    int64_t rows = x->shape[0], n = x->shape[1];
+    tern_arg fault;
+    if (rows == 0)
+        return TERN_OK;
+    TERN_TRY(tern_fault_arg(call->place, &fault));
+    tern_arg args[] = {tern_arg_tensor(losses),
+                       tern_arg_tensor(call->out[1]),
+                       tern_arg_tensor(call->out[2]),
+                       tern_arg_tensor(weights),
+                       tern_arg_tensor(x),
+                       tern_arg_tensor(call->in[1]),
+                       tern_arg_tensor(weight ? weight : x),
+                       fault,
+                       tern_arg_i64(rows),
+                       tern_arg_i64(n),
+                       tern_arg_i64(at->ignored),
+                       tern_arg_real(x->dtype, at->smoothing),
+                       tern_arg_i32(weight != NULL),
+                       tern_arg_i32(TERN_FAULT_TARGET)};
+    TERN_TRY(tern_launch(call->place, &kernel, x->dtype, tern_groups(rows, 4 * n), args, 14));
+    return tern_fault_check(call->place);
+}
+
+/* out = sum losses (/ sum weights), total = sum weights. */
+static tern_status launch_total(tern_tensor *out, const tern_tensor *total,
+                                const tern_tensor *losses, const tern_tensor *weights,
+                                tern_reduction reduction)
+{
+    static const tern_kernel_ref kernel = {"loss", "loss_total"};
+    tern_arg args[] = {tern_arg_tensor(out),        tern_arg_tensor(total),
+                       tern_arg_tensor(losses),     tern_arg_tensor(weights),
+                       tern_arg_i64(losses->numel), tern_arg_i32(reduction == TERN_REDUCTION_MEAN)};
+    return tern_launch(out->storage->place, &kernel, out->dtype, tern_groups(1, losses->numel + 1),
+                       args, 6);
+}
+
+static tern_status entropy_forward(tern_call *call)
+{
+    const entropy_attributes *at = call->attributes;
+    tern_tensor *out = call->out[0];
+    const tern_shape *rows = &call->result[1].shape;
+    tern_dtype kept = call->result[1].dtype;
+    bool each = at->reduction == TERN_REDUCTION_NONE;
+    tern_tensor *weights = tern_tensor_new(rows, kept, call->place, "tern_cross_entropy");
+    tern_tensor *losses = each && kept == out->dtype
+                              ? tern_keep(out)
+                              : tern_tensor_new(rows, kept, call->place, "tern_cross_entropy");
+    tern_status status =
+        weights && losses ? launch_rows(call, losses, weights) : tern_last_status();
+    if (status == TERN_OK && each && losses != out)
+        status = tern_hook_copy(out, losses);
+    if (status == TERN_OK && !each)
+        status = launch_total(out, call->out[3], losses, weights, at->reduction);
+    tern_release(weights);
+    tern_release(losses);
+    return status;
+}
+
+/* ---- backward: inputs dout, x, target, weight, lse, pull, total
+ * ---------------------------------------------- */
+
+static tern_status dx_infer(tern_call *call)
+{
+    call->n_out = 1;
+    call->result[0] =
+        (tern_result){.dtype = call->in[1]->dtype, .shape = tern_shape_of(call->in[1])};
+    return TERN_OK;
+}
+
+static tern_status dx_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"loss", "cross_entropy_gradient"};
+    const entropy_attributes *at = call->attributes;
+    const tern_tensor *x = call->in[1], *weight = call->in[3];
+    int64_t rows = x->shape[0], n = x->shape[1];
+    if (x->numel == 0)
+        return TERN_OK;
+    tern_arg args[] = {tern_arg_tensor(call->out[0]),
+                       tern_arg_tensor(call->in[0]),
+                       tern_arg_tensor(x),
+                       tern_arg_tensor(call->in[2]),
+                       tern_arg_tensor(weight ? weight : x),
+                       tern_arg_tensor(call->in[4]),
+                       tern_arg_tensor(call->in[5]),
+                       tern_arg_tensor(call->in[6]),
+                       tern_arg_i64(rows),
+                       tern_arg_i64(n),
+                       tern_arg_i64(at->ignored),
+                       tern_arg_real(x->dtype, at->smoothing),
+                       tern_arg_i32(weight != NULL),
+                       tern_arg_i32(at->reduction == TERN_REDUCTION_NONE),
+                       tern_arg_i32(at->reduction == TERN_REDUCTION_MEAN)};
+    return tern_launch(call->place, &kernel, x->dtype, tern_groups(rows, 2 * n), args, 15);
+}
+
+static const tern_op dx_op = {.name = "cross_entropy_gradient",
+                              .optional = 1u << 3,
+                              .not_differentiable = true,
+                              .infer = dx_infer,
+                              .forward = dx_forward};
+
+static tern_tensor *fused(tern_gradient *g, tern_tensor *dout, const entropy_attributes *at)
+{
+    tern_tensor *in[] = {
+        tern_contiguous(dout), g->in[0], g->in[1], g->in[2], g->out[1], g->out[2], g->out[3]};
+    return tern_apply(&dx_op, in, 7, at, sizeof *at);
+}
+
+/* dx = s (G + pull (softmax(x) - p)), s being dout (/ total): G is the fused gradient for s = 1 and
+ * p today's softmax(x), both without history, so that only softmax and s are differentiated. */
+static tern_tensor *differentiable(tern_gradient *g, const entropy_attributes *at)
+{
+    entropy_attributes alone = *at;
+    alone.reduction = TERN_REDUCTION_SUM;
+    tern_tensor *x = g->in[0], *s = g->dout[0], *constant = NULL, *now = NULL, *pull = NULL;
+    TERN_NO_GRAD {
+        tern_shape scalar = {0};
+        constant = fused(g, tern_new_ones(x, scalar), &alone);
+        now = tern_softmax(x, 1);
+        pull = tern_unsqueeze(tern_to_dtype(g->out[2], x->dtype), -1);
+    }
+    if (at->reduction == TERN_REDUCTION_MEAN)
+        s = tern_div(s, tern_to_dtype(g->out[3], x->dtype));
+    else if (at->reduction == TERN_REDUCTION_NONE)
+        s = tern_unsqueeze(s, -1);
+    tern_tensor *moved = tern_mul(pull, tern_sub(tern_softmax(x, 1), now));
+    return tern_mul(s, tern_add(constant, moved));
+}
+
+static tern_status entropy_backward(tern_gradient *g)
+{
+    const entropy_attributes *at = g->attributes;
+    if (g->needs[0]) {
+        g->din[0] = g->recorded ? differentiable(g, at) : fused(g, g->dout[0], at);
+        if (!g->din[0])
+            return tern_last_status();
+    }
+    return TERN_OK;
+}
+
+static const tern_op cross_entropy_op = {.name = "cross_entropy",
+                                         .optional = 1u << 2,
+                                         .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) |
+                                                  TERN_SAVE_IN(2) | TERN_SAVE_OUT(1) |
+                                                  TERN_SAVE_OUT(2) | TERN_SAVE_OUT(3),
+                                         .no_grad_out = 1u << 1 | 1u << 2 | 1u << 3,
+                                         .infer = entropy_infer,
+                                         .forward = entropy_forward,
+                                         .backward = entropy_backward};
+
+/* ---- what the public function checks and rearranges
+ * ------------------------------------------------------------- */
+
+/* Classes are dim 1, or the only one. */
+static int64_t classes_of(const tern_tensor *x)
+{
+    return x->shape[x->ndim > 1 ? 1 : 0];
+}
+
+/* C last: (N, C, d1, ...) -> (N, d1, ..., C). */
+static tern_tensor *classes_last(tern_tensor *x)
+{
+    tern_shape order = {.ndim = x ? x->ndim : 0};
+    if (order.ndim < 3)
+        return x;
+    for (int d = 1; d < order.ndim; d++)
+        order.dims[d] = d < order.ndim - 1 ? d + 1 : 1;
+    return tern_permute(x, order);
+}
+
+static tern_status check_weight(const tern_tensor *x, const tern_tensor *weight)
+{
+    int64_t classes = classes_of(x);
+    if (!weight)
+        return TERN_OK;
+    if (weight->ndim != 1 || weight->numel != classes)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_cross_entropy: weight tensor should be defined either for all %lld "
+                         "classes or no classes but got weight tensor of shape: %s",
+                         (long long)classes, TERN_TENSOR_TEXT(weight));
+    if (weight->dtype != x->dtype)
+        return tern_fail(TERN_ERR_DTYPE,
+                         "tern_cross_entropy: expected scalar type %s but found %s (weight)",
+                         tern_dtype_name(x->dtype), tern_dtype_name(weight->dtype));
+    return TERN_OK;
+}
+
+static tern_status check_classes(const tern_tensor *x, const tern_tensor *target)
+{
+    if (x->ndim > 1 && (target->ndim == 0 || target->shape[0] != x->shape[0]))
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_cross_entropy: Expected input batch_size (%lld) to match target "
+                         "batch_size (%lld).",
+                         (long long)x->shape[0], (long long)(target->ndim ? target->shape[0] : 1));
+    if (x->ndim < 3 && target->ndim > 1)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_cross_entropy: 0D or 1D target tensor expected, multi-target not "
+                         "supported (got %s)",
+                         TERN_TENSOR_TEXT(target));
+    if (x->ndim == 1 && target->ndim == 1)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_cross_entropy: size mismatch (got input: %s, target: %s)",
+                         TERN_TENSOR_TEXT(x), TERN_TENSOR_TEXT(target));
+    tern_shape expected = {1, {x->shape[0]}}, got = tern_shape_of(target);
+    for (int d = 2; d < x->ndim; d++)
+        expected.dims[expected.ndim++] = x->shape[d];
+    if (x->ndim > 2 && !tern_shape_equal(&expected, &got))
+        return tern_fail(TERN_ERR_SHAPE, "tern_cross_entropy: Expected target size %s, got %s",
+                         TERN_SHAPE_TEXT(&expected), TERN_SHAPE_TEXT(&got));
+    if (target->dtype != TERN_I64)
+        return tern_fail(TERN_ERR_DTYPE,
+                         "tern_cross_entropy: expected scalar type int64 but found %s (target)",
+                         tern_dtype_name(target->dtype));
+    return TERN_OK;
+}
+
+static tern_tensor *against_classes(tern_tensor *x, tern_tensor *target, tern_tensor *weight,
+                                    const entropy_attributes *at)
+{
+    if (check_classes(x, target) != TERN_OK || check_weight(x, weight) != TERN_OK)
+        return NULL;
+    tern_shape flat = {2, {target->numel, classes_of(x)}}, rows = {1, {target->numel}};
+    tern_shape shape = tern_shape_of(target);
+    tern_tensor *in[] = {tern_contiguous(tern_reshape(classes_last(x), flat)),
+                         tern_contiguous(tern_reshape(target, rows)),
+                         weight ? tern_contiguous(weight) : NULL};
+    tern_tensor *loss = tern_apply(&cross_entropy_op, in, 3, at, sizeof *at);
+    return at->reduction == TERN_REDUCTION_NONE ? tern_view(loss, shape) : loss;
+}
+
+/* - sum_c weight[c] target[c] log softmax(x)[c], the mean being over N and d1, ... */
+static tern_tensor *against_probabilities(tern_tensor *x, tern_tensor *target, tern_tensor *weight,
+                                          const entropy_attributes *at)
+{
+    if (!tern_dtype_is_floating_point(target->dtype))
+        return tern_fail_null(
+            TERN_ERR_DTYPE,
+            "tern_cross_entropy: Expected floating point type for target with class "
+            "probabilities, got %s",
+            tern_dtype_name(target->dtype));
+    if (at->ignored >= 0)
+        return tern_fail_null(
+            TERN_ERR_ARGUMENT,
+            "tern_cross_entropy: ignore_index is not supported for floating point "
+            "target");
+    if (x->ndim == 0)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_cross_entropy: Expected 1 or more dimensions (got 0)");
+    if (check_weight(x, weight) != TERN_OK)
+        return NULL;
+    int64_t classes = classes_of(x), rows = classes ? x->numel / classes : 0;
+    if (at->smoothing > 0)
+        target = tern_add_scalar(tern_mul_scalar(target, tern_scalar_real(1 - at->smoothing)),
+                                 tern_scalar_real(at->smoothing / (double)classes));
+    target = classes_last(target);
+    if (weight)
+        target = tern_mul(target, weight);
+    tern_tensor *terms = tern_neg(tern_mul(tern_log_softmax(classes_last(x), -1), target));
+    if (at->reduction == TERN_REDUCTION_NONE)
+        return tern_sum_dim(terms, TERN_DIMS(-1), false);
+    terms = tern_sum(terms);
+    if (at->reduction == TERN_REDUCTION_MEAN)
+        terms = tern_div_scalar(terms, tern_scalar_real((double)rows));
+    return terms;
+}
+
+tern_tensor *tern_cross_entropy(tern_tensor *input, tern_tensor *target,
+                                const tern_cross_entropy_options *options)
+{
+    static const tern_cross_entropy_options none;
+    options = options ? options : &none;
+    if (!input || !target) {
+        tern_fail_argument_null("tern_cross_entropy", input ? "target" : "input");
+        return NULL;
+    }
+    entropy_attributes at = {-100, options->label_smoothing, options->reduction};
+    if (options->ignore_index.set)
+        at.ignored = options->ignore_index.value;
+    if (!(at.smoothing >= 0 && at.smoothing <= 1))
+        return tern_fail_null(
+            TERN_ERR_ARGUMENT,
+            "tern_cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: %g",
+            at.smoothing);
+    if (at.reduction < TERN_REDUCTION_MEAN || at.reduction > TERN_REDUCTION_NONE)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "tern_cross_entropy: %d is not a reduction",
+                              (int)at.reduction);
+    if (!tern_dtype_is_floating_point(input->dtype))
+        return tern_fail_null(TERN_ERR_DTYPE, "tern_cross_entropy: not implemented for %s",
+                              tern_dtype_name(input->dtype));
+    return tern_same_shape(input, target)
+               ? against_probabilities(input, target, options->weight, &at)
+               : against_classes(input, target, options->weight, &at);
+}

@@ -1,0 +1,147 @@
+/* mse_loss.c -- the mean (sum) of squared differences. */
+#include "tensor/op.h"
+#include <tern/ops.h>
+
+enum { PART = 16384, MOST_PARTS = 512 };
+
+typedef struct mse_attributes {
+    tern_reduction reduction;
+} mse_attributes;
+
+/* The fused form takes two dense tensors of one shape and gives one number. */
+static tern_status mse_infer(tern_call *call)
+{
+    call->n_out = 1;
+    call->result[0] = (tern_result){.dtype = call->in[0]->dtype};
+    return TERN_OK;
+}
+
+static tern_status launch_parts(const tern_call *call, const tern_tensor *losses,
+                                const tern_tensor *weights, int64_t len)
+{
+    static const tern_kernel_ref kernel = {"loss", "squared_difference"};
+    const tern_tensor *x = call->in[0];
+    tern_arg args[] = {tern_arg_tensor(losses), tern_arg_tensor(weights),
+                       tern_arg_tensor(x),      tern_arg_tensor(call->in[1]),
+                       tern_arg_i64(x->numel),  tern_arg_i64(losses->numel),
+                       tern_arg_i64(len)};
+    return tern_launch(call->place, &kernel, x->dtype, tern_groups(losses->numel, len), args, 7);
+}
+
+static tern_status launch_total(const tern_call *call, const tern_tensor *losses,
+                                const tern_tensor *weights, const tern_tensor *total)
+{
+    static const tern_kernel_ref kernel = {"loss", "loss_total"};
+    const mse_attributes *at = call->attributes;
+    tern_arg args[] = {
+        tern_arg_tensor(call->out[0]), tern_arg_tensor(total),
+        tern_arg_tensor(losses),       tern_arg_tensor(weights),
+        tern_arg_i64(losses->numel),   tern_arg_i32(at->reduction == TERN_REDUCTION_MEAN)};
+    return tern_launch(call->place, &kernel, call->out[0]->dtype, tern_groups(1, losses->numel + 1),
+                       args, 6);
+}
+
+static tern_status mse_forward(tern_call *call)
+{
+    int64_t n = call->in[0]->numel, parts = n / PART;
+    parts = parts < 1 ? 1 : parts > MOST_PARTS ? MOST_PARTS : parts;
+    int64_t len = n ? (n + parts - 1) / parts : 1;
+    tern_dtype kept = call->in[0]->dtype == TERN_F64 ? TERN_F64 : TERN_F32;
+    tern_shape each = {1, {(n + len - 1) / len}}, one = {0};
+    tern_tensor *losses = tern_tensor_new(&each, kept, call->place, "tern_mse_loss");
+    tern_tensor *weights = tern_tensor_new(&each, kept, call->place, "tern_mse_loss");
+    tern_tensor *total = tern_tensor_new(&one, kept, call->place, "tern_mse_loss");
+    tern_status status = losses && weights && total ? TERN_OK : tern_last_status();
+    if (status == TERN_OK && n > 0)
+        status = launch_parts(call, losses, weights, len);
+    if (status == TERN_OK)
+        status = launch_total(call, losses, weights, total);
+    tern_release(losses);
+    tern_release(weights);
+    tern_release(total);
+    return status;
+}
+
+/* ---- backward: dx = 2 dout (x - y) (/ n), dy = -dx; inputs dout, x, y
+ * --------------------------------------- */
+
+static tern_status dx_infer(tern_call *call)
+{
+    call->n_out = 1;
+    call->result[0] =
+        (tern_result){.dtype = call->in[1]->dtype, .shape = tern_shape_of(call->in[1])};
+    return TERN_OK;
+}
+
+static tern_status dx_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"loss", "difference_scaled"};
+    const double *factor = call->attributes;
+    const tern_tensor *x = call->in[1];
+    if (x->numel == 0)
+        return TERN_OK;
+    tern_arg args[] = {tern_arg_tensor(call->out[0]),
+                       tern_arg_tensor(call->in[0]),
+                       tern_arg_tensor(x),
+                       tern_arg_tensor(call->in[2]),
+                       tern_arg_i64(x->numel),
+                       tern_arg_real(x->dtype, *factor)};
+    return tern_launch(call->place, &kernel, x->dtype, tern_items(x->numel), args, 6);
+}
+
+static const tern_op dx_op = {.name = "mse_loss_gradient",
+                              .not_differentiable = true,
+                              .infer = dx_infer,
+                              .forward = dx_forward};
+
+static tern_status mse_backward(tern_gradient *g)
+{
+    const mse_attributes *at = g->attributes;
+    tern_tensor *in[] = {g->dout[0], g->in[0], g->in[1]};
+    double factor = at->reduction == TERN_REDUCTION_MEAN ? 2 / (double)g->in[0]->numel : 2;
+    tern_tensor *dx;
+    if (g->recorded)
+        dx = tern_mul(tern_sub(in[1], in[2]), tern_mul_scalar(in[0], tern_scalar_real(factor)));
+    else
+        dx = tern_apply(&dx_op, in, 3, &factor, sizeof factor);
+    if (g->needs[0])
+        g->din[0] = dx;
+    if (g->needs[1])
+        g->din[1] = tern_neg(dx);
+    return dx && (!g->needs[1] || g->din[1]) ? TERN_OK : tern_last_status();
+}
+
+static const tern_op mse_op = {.name = "mse_loss",
+                               .promotion = TERN_PROMOTE_SAME,
+                               .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1),
+                               .infer = mse_infer,
+                               .forward = mse_forward,
+                               .backward = mse_backward};
+
+tern_tensor *tern_mse_loss(tern_tensor *input, tern_tensor *target,
+                           const tern_loss_options *options)
+{
+    mse_attributes at = {options ? options->reduction : TERN_REDUCTION_MEAN};
+    if (!input || !target) {
+        tern_fail_argument_null("tern_mse_loss", input ? "target" : "input");
+        return NULL;
+    }
+    if (at.reduction < TERN_REDUCTION_MEAN || at.reduction > TERN_REDUCTION_NONE)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "tern_mse_loss: %d is not a reduction",
+                              (int)at.reduction);
+    tern_dtype common = tern_promote_types(input->dtype, target->dtype);
+    if (!tern_dtype_is_floating_point(common))
+        return tern_fail_null(TERN_ERR_DTYPE, "tern_mse_loss: not implemented for %s",
+                              tern_dtype_name(common));
+    if (at.reduction != TERN_REDUCTION_NONE && tern_same_shape(input, target)) {
+        tern_tensor *in[] = {tern_contiguous(input), tern_contiguous(target)};
+        return tern_apply(&mse_op, in, 2, &at, sizeof at);
+    }
+    tern_shape a = tern_shape_of(input), b = tern_shape_of(target), both;
+    if (tern_shape_broadcast(&a, &b, &both, "tern_mse_loss") != TERN_OK)
+        return NULL;
+    tern_tensor *squares = tern_square(tern_sub(input, target));
+    return at.reduction == TERN_REDUCTION_NONE  ? squares
+           : at.reduction == TERN_REDUCTION_SUM ? tern_sum(squares)
+                                                : tern_mean(squares);
+}
