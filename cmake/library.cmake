@@ -105,4 +105,7 @@ foreach(kind IN ITEMS SHARED STATIC)
     ${CMAKE_DL_LIBS} $<$<BOOL:${OpenMP_C_FOUND}>:OpenMP::OpenMP_C>
     $<$<BOOL:${dnnl_FOUND}>:DNNL::dnnl>)
 endforeach()
+target_link_options(tern_shared PRIVATE
+  "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")
+set_property(TARGET tern_shared APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
 add_library(tern::tern ALIAS tern_shared)

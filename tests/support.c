@@ -23,6 +23,11 @@ const char *test_device(int i)
     return i < 8 ? devices[i] : NULL;
 }
 
+bool test_thorough(const char *device)
+{
+    return strcmp(device, "cpu") == 0 || getenv("TERN_TEST_ALL");
+}
+
 int test_setup(void **state)
 {
     (void)state;

@@ -25,6 +25,9 @@ int test_teardown(void **state);
 
 /* The devices to run on: TERN_TEST_DEVICES, separated by commas; "cpu" if not set. NULL-ended. */
 const char *test_device(int i);
+/* Whether everything is to be tried on the device: on the cpu, or where TERN_TEST_ALL is set. Elsewhere
+ * each kernel costs its compilation. */
+bool test_thorough(const char *device);
 #define FOR_EACH_DEVICE(device)                                                                    \
     for (int device##_i = 0; device##_i >= 0; device##_i = -1)                                     \
         for (const char *device; (device = test_device(device##_i)); device##_i++)

@@ -49,6 +49,8 @@ static void first_and_second_gradient_of_every_row(void **state)
             for (int in_place = 0; in_place < 2; in_place++)
                 TERN_SCOPE {
                     target t = {&rows[i], in_place};
+                    if (!test_thorough(device))
+                        continue;
                     if (!has_gradient(t.r))
                         continue;
                     tern_tensor *in[2] = {leaf(t.r, device, TERN_SHAPE(2, 3), 1),
@@ -68,7 +70,9 @@ static void gradients_of_broadcast_inputs_have_their_shape(void **state)
         for (int i = 0; i < ROWS; i++)
             TERN_SCOPE {
                 target t = {&rows[i], false};
-                if (!has_gradient(t.r) || t.r->kind != BINARY_ROW)
+                if (!test_thorough(device))
+                        continue;
+                    if (!has_gradient(t.r) || t.r->kind != BINARY_ROW)
                     continue;
                 tern_tensor *in[2] = {leaf(t.r, device, TERN_SHAPE(2, 1, 3), 1),
                                       leaf(t.r, device, TERN_SHAPE(4, 1), 2)};
@@ -84,7 +88,9 @@ static void gradients_with_a_number_for_y(void **state)
         for (int i = 0; i < ROWS; i++)
             TERN_SCOPE {
                 target t = {&rows[i], false};
-                if (!has_gradient(t.r) || !t.r->scalar)
+                if (!test_thorough(device))
+                        continue;
+                    if (!has_gradient(t.r) || !t.r->scalar)
                     continue;
                 tern_tensor *x = leaf(t.r, device, TERN_SHAPE(5), 1);
                 test_gradcheck(call_scalar, &x, 1,
@@ -101,7 +107,9 @@ static void recorded_gradients_are_the_kernels(void **state)
         for (int i = 0; i < ROWS; i++)
             TERN_SCOPE {
                 const row *r = &rows[i];
-                if (!has_gradient(r))
+                if (!test_thorough(device))
+                        continue;
+                    if (!has_gradient(r))
                     continue;
                 tern_tensor *grads[2];
                 tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(400), r->low, r->high, 3);
@@ -128,6 +136,8 @@ static void half_gradients_follow_float32(void **state)
             for (int k = 0; k < 2; k++)
                 TERN_SCOPE {
                     const row *r = &rows[i];
+                    if (!test_thorough(device))
+                        continue;
                     if (!has_gradient(r))
                         continue;
                     tern_shape n = TERN_SHAPE(50);
@@ -151,7 +161,40 @@ static void half_gradients_follow_float32(void **state)
                 }
 }
 
+static tern_tensor *gradient_on(const row *r, const char *device)
+{
+    tern_tensor *grad = NULL;
+    tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(300), r->low, r->high, 3);
+    tern_tensor *y = test_uniform(device, TERN_F32, TERN_SHAPE(300), r->low, r->high, 4);
+    tern_tensor *z = r->call(tern_requires_grad_(x, true), arguments(y));
+    tern_tensor *dz = test_uniform(device, TERN_F32, TERN_SHAPE(300), -1, 1, 5);
+    assert_ok(tern_autograd_grad(&z, 1, &x, 1, &grad,
+                                 &(tern_autograd_grad_options){.gradients = &dz}));
+    return grad;
+}
+
+static void gradients_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+        for (int i = 0; i < ROWS; i++)
+            TERN_SCOPE {
+                tern_device_info info = {0};
+                assert_ok(tern_device_get_info(device, &info));
+                if (!has_gradient(&rows[i]))
+                    continue;
+                tern_tensor *here = gradient_on(&rows[i], device);
+                tern_tensor *there = gradient_on(&rows[i], "cpu");
+                if (info.exact)
+                    test_same(here, there, rows[i].name, __FILE__, __LINE__);
+                else
+                    test_close(here, there, (test_tolerance){.rel = 1e-5, .abs = 1e-5},
+                               rows[i].name, __FILE__, __LINE__);
+            }
+}
+
 static const struct CMUnitTest tests[] = {
+    TEST(gradients_are_those_of_the_cpu),
     TEST(first_and_second_gradient_of_every_row),
     TEST(gradients_of_broadcast_inputs_have_their_shape),
     TEST(gradients_with_a_number_for_y),

@@ -1,0 +1,17 @@
+/* program.c -- a user's program against an installed tern; compiled as C and as C++. */
+#include <stdio.h>
+#include <tern/tern.h>
+
+int main(void)
+{
+    double sum = 0;
+    TERN_SCOPE {
+        tern_tensor *x = tern_ones(TERN_SHAPE(2, 3), TERN_F32, NULL);
+        tern_requires_grad_(x, true);
+        tern_tensor *y = tern_sum(tern_mul(x, x));
+        tern_backward(y);
+        sum = tern_item(tern_sum(tern_grad(x)));
+    }
+    printf("%g %s\n", sum, tern_last_error());
+    return sum == 12 && tern_last_status() == TERN_OK ? 0 : 1;
+}
