@@ -58,6 +58,7 @@ set(TERN_SOURCES
   src/nn/layers/init.c
   src/nn/layers/layer.c
   src/nn/layers/linear.c
+  src/nn/layers/loss.c
   src/nn/layers/norm.c
   src/nn/layers/softmax.c
   src/nn/module.c

@@ -54,10 +54,11 @@ static tern_module *more_layers(void)
         tern_nn_layer_norm(TERN_SHAPE(8), NULL),
         tern_nn_layer_norm(TERN_SHAPE(2, 8),
                            &(tern_layer_norm_options){.eps = 1e-6, .no_elementwise_affine = true}),
-        tern_nn_softmax(-1), tern_nn_log_softmax(1));
+        tern_nn_softmax(-1), tern_nn_log_softmax(1), tern_nn_mse_loss(NULL),
+        tern_nn_cross_entropy_loss(NULL));
 }
 
-static void tables_and_norms_print_as_in_pytorch(void **state)
+static void tables_norms_and_losses_print_as_in_pytorch(void **state)
 {
     (void)state;
     tern_module *m = more_layers();
@@ -69,6 +70,8 @@ static void tables_and_norms_print_as_in_pytorch(void **state)
                               "  (3): LayerNorm((2, 8), eps=1e-06, elementwise_affine=False)\n"
                               "  (4): Softmax(dim=-1)\n"
                               "  (5): LogSoftmax(dim=1)\n"
+                              "  (6): MSELoss()\n"
+                              "  (7): CrossEntropyLoss()\n"
                               ")");
     tern_free(text);
     tern_nn_free(m);
@@ -233,6 +236,36 @@ static void layer_norm_starts_as_the_plain_one(void **state)
     tern_nn_free(m);
 }
 
+static void losses_are_their_operations_and_move_with_their_weights(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+        TERN_SCOPE {
+            tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(2, 2), 1, 2, 3, 5);
+            tern_tensor *y = TENSOR(device, TERN_F32, TERN_SHAPE(2, 2), 1, 0, 3, 1);
+            tern_tensor *target = TENSOR(device, TERN_I64, TERN_SHAPE(2), 0, 1);
+            tern_module *mse = tern_nn_mse_loss(NULL);
+            tern_module *sum =
+                tern_nn_mse_loss(&(tern_loss_options){.reduction = TERN_REDUCTION_SUM});
+            assert_values(tern_nn_loss(mse, x, y), 5);
+            assert_values(tern_nn_loss(sum, x, y), 20);
+            assert_null(tern_nn_forward(mse, x));
+            assert_error(TERN_ERR_ARGUMENT, "MSELoss takes input and target");
+            tern_cross_entropy_options o = {.weight = TENSOR("cpu", TERN_F32, TERN_SHAPE(2), 1, 3),
+                                            .label_smoothing = 0.1};
+            tern_module *entropy = tern_nn_cross_entropy_loss(&o);
+            assert_ptr_equal(tern_nn_buffer(entropy, "weight"), o.weight);
+            tern_nn_to(entropy, device);
+            assert_string_equal(tern_device(tern_nn_buffer(entropy, "weight")), device);
+            assert_same(tern_nn_loss(entropy, x, target), tern_cross_entropy(x, target, &o));
+            tern_nn_free(entropy);
+            tern_nn_free(sum);
+            tern_nn_free(mse);
+        }
+    assert_null(tern_nn_cross_entropy_loss(&(tern_cross_entropy_options){.label_smoothing = 2}));
+    assert_error(TERN_ERR_ARGUMENT, "label_smoothing must be between 0.0 and 1.0. Got: 2.0");
+}
+
 static void flatten_keeps_the_batch(void **state)
 {
     (void)state;
@@ -314,13 +347,14 @@ static void every_failed_allocation_gives_null_and_leaks_nothing(void **state)
 
 static const struct CMUnitTest tests[] = {
     TEST(layers_print_as_in_pytorch),
-    TEST(tables_and_norms_print_as_in_pytorch),
+    TEST(tables_norms_and_losses_print_as_in_pytorch),
     TEST(linear_is_x_times_weight_transposed_plus_bias),
     TEST(linear_starts_uniform_in_one_over_root_of_inputs),
     TEST(initial_values_have_the_spread_of_their_formula),
     TEST(activations_are_their_operations),
     TEST(embedding_looks_up_rows_and_pads_with_zeros),
     TEST(layer_norm_starts_as_the_plain_one),
+    TEST(losses_are_their_operations_and_move_with_their_weights),
     TEST(flatten_keeps_the_batch),
     TEST(dropout_works_in_training_only),
     TEST(bad_options_are_refused_in_pytorchs_words),

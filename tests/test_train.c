@@ -22,6 +22,7 @@ static void train(const char *device, make_optimizer make, double *losses)
     tern_manual_seed(11);
     tern_module *model = tern_nn_sequential(tern_nn_linear(4, 1, NULL), tern_nn_identity());
     tern_nn_to(model, device);
+    tern_module *criterion = tern_nn_mse_loss(NULL);
     tern_optimizer *optimizer = make(model);
     TERN_SCOPE {
         tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(64, 4), -1, 1, 5);
@@ -30,8 +31,7 @@ static void train(const char *device, make_optimizer make, double *losses)
         for (int t = 0; t < STEPS; t++)
             TERN_SCOPE {
                 assert_ok(tern_optim_zero_grad(optimizer));
-                tern_tensor *error = tern_sub(tern_nn_forward(model, x), y);
-                tern_tensor *loss = tern_mean(tern_square(error));
+                tern_tensor *loss = tern_nn_loss(criterion, tern_nn_forward(model, x), y);
                 assert_ok(tern_backward(loss));
                 assert_ok(tern_optim_step(optimizer));
                 losses[t] = tern_item(loss);
@@ -40,6 +40,7 @@ static void train(const char *device, make_optimizer make, double *losses)
         assert_values_close(tern_nn_parameter(model, "0.bias"), 2e-2, 0.5);
     }
     tern_optim_free(optimizer);
+    tern_nn_free(criterion);
     tern_nn_free(model);
 }
 
