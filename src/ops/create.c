@@ -108,8 +108,17 @@ tern_tensor *tern_arange(double start, double end, double step, tern_dtype dtype
     if (!isfinite(start) || !isfinite(end) || isnan(step))
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_arange: unsupported range: %g -> %g", start,
                               end);
-    if (step == 0)
+    if (dtype == TERN_DTYPE_DEFAULT)
+        dtype = whole(start) && whole(end) && whole(step) ? TERN_I64 : TERN_F32;
+    bool integers = !tern_dtype_is_floating_point(dtype);
+    if (dtype == TERN_I64) { /* as in PyTorch the length counts whole steps here */
+        start = trunc(start);
+        end = trunc(end);
+    }
+    if (step == 0 || (integers && trunc(step) == 0))
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_arange: step must be nonzero");
+    if (dtype == TERN_I64)
+        step = trunc(step);
     if ((step > 0 && end < start) || (step < 0 && end > start))
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_arange: upper bound and larger bound inconsistent with step "
@@ -118,8 +127,10 @@ tern_tensor *tern_arange(double start, double end, double step, tern_dtype dtype
     double n = ceil((end - start) / step);
     if (n > 9e15)
         return tern_fail_null(TERN_ERR_SHAPE, "tern_arange: %g elements are too many", n);
-    if (dtype == TERN_DTYPE_DEFAULT)
-        dtype = whole(start) && whole(end) && whole(step) ? TERN_I64 : TERN_F32;
+    if (integers) {
+        start = trunc(start);
+        step = trunc(step);
+    }
     tern_shape shape = {1, {(int64_t)n}};
     return sequence(make(&shape, dtype, device, "tern_arange"), &sequence_kernel, start, step);
 }
