@@ -1,5 +1,6 @@
 /* copy.c -- copies: to another type, another device, dense; fills; writes in place. */
 #include "ops/walk.h"
+#include <float.h>
 #include <math.h>
 #include <string.h>
 #include <tern/ops.h>
@@ -220,6 +221,30 @@ static tern_status fill_forward(tern_call *call)
     return tern_launch(call->place, &fill_kernel, y->dtype, tern_walk_grid(&w), args, 3);
 }
 
+/* Values that each type can hold, as PyTorch sees it: for uint8 also what wraps once. */
+static const double least[] = {
+    [TERN_F32] = -(double)FLT_MAX, [TERN_F64] = -DBL_MAX,         [TERN_F16] = -65504,
+    [TERN_BF16] = -0x1.fep127,     [TERN_I32] = (double)INT32_MIN, [TERN_I64] = -0x1p63,
+    [TERN_U8] = -255,              [TERN_BOOL] = -INFINITY,
+};
+static const double greatest[] = {
+    [TERN_F32] = (double)FLT_MAX, [TERN_F64] = DBL_MAX,           [TERN_F16] = 65504,
+    [TERN_BF16] = 0x1.fep127,     [TERN_I32] = (double)INT32_MAX, [TERN_I64] = 0x1p63,
+    [TERN_U8] = 255,              [TERN_BOOL] = INFINITY,
+};
+
+static bool holds(tern_dtype dtype, tern_scalar value)
+{
+    double v = tern_scalar_to_real(value);
+    if (value.kind != TERN_SCALAR_REAL && dtype == TERN_I64)
+        return true;
+    if (!isfinite(v))
+        return tern_dtype_is_floating_point(dtype) || dtype == TERN_BOOL;
+    if (value.kind == TERN_SCALAR_REAL && dtype == TERN_U8 && v < 0)
+        return false;
+    return v >= least[dtype] && v <= greatest[dtype];
+}
+
 static tern_status no_gradient(tern_gradient *g)
 {
     (void)g;
@@ -231,6 +256,10 @@ static const tern_op fill_op = {
 
 tern_tensor *tern_fill_(tern_tensor *x, tern_scalar value)
 {
+    if (x && !holds(x->dtype, value))
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_fill_: value cannot be converted to type %s without overflow (%g)",
+                              tern_dtype_name(x->dtype), tern_scalar_to_real(value));
     return tern_apply_in_place(&fill_op, &x, 1, &value, sizeof value);
 }
 
