@@ -17,7 +17,7 @@
 typedef struct trainer {
     const settings *s;
     const text *t;
-    tern_module *gpt, *criterion;
+    tern_module *gpt;
     tern_optimizer *optimizer;
     int64_t *x, *y; /* a batch on the host */
     uint64_t random;
@@ -28,7 +28,7 @@ static tern_tensor *loss_of_batch(trainer *r, int n)
     int64_t length = r->s->model.context;
     tern_tensor *x = tern_from_data(r->x, TERN_SHAPE(n, length), TERN_I64, NULL);
     tern_tensor *y = tern_from_data(r->y, TERN_SHAPE(n * length), TERN_I64, NULL);
-    return tern_nn_loss(r->criterion, tern_nn_forward(r->gpt, x), y);
+    return tern_cross_entropy(tern_nn_forward(r->gpt, x), y, NULL);
 }
 
 /* Linear warmup over a twentieth of the steps, then half a cosine down to a tenth. */
@@ -195,7 +195,6 @@ int main(int argc, char **argv)
         print_devices();
         tern_manual_seed(s.seed);
         r.gpt = gpt_new(&s.model);
-        r.criterion = tern_nn_cross_entropy_loss(NULL);
         fine = r.gpt && gpt_init(r.gpt) == TERN_OK;
     }
     if (fine) {
@@ -210,7 +209,6 @@ int main(int argc, char **argv)
     free(r.x);
     free(r.y);
     tern_optim_free(r.optimizer);
-    tern_nn_free(r.criterion);
     tern_nn_free(r.gpt);
     text_free(&t);
     return fine ? 0 : 1;
