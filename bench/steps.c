@@ -14,7 +14,8 @@ enum { FIRST_STEPS = 5 };
 
 typedef struct task {
     const char *device;
-    tern_module *model, *criterion;
+    tern_module *model;
+    tern_tensor *(*loss)(tern_tensor *output, tern_tensor *y);
     tern_optimizer *optimizer;
     tern_tensor *x, *y;
 } task;
@@ -24,6 +25,16 @@ static tern_module *mlp(void)
     return tern_nn_sequential(tern_nn_linear(784, 128, NULL), tern_nn_relu(),
                               tern_nn_linear(128, 64, NULL), tern_nn_relu(),
                               tern_nn_linear(64, 10, NULL));
+}
+
+static tern_tensor *squared_error(tern_tensor *output, tern_tensor *y)
+{
+    return tern_mse_loss(output, y, NULL);
+}
+
+static tern_tensor *cross_entropy(tern_tensor *output, tern_tensor *y)
+{
+    return tern_cross_entropy(output, y, NULL);
 }
 
 /* The model and its optimizer, weights and data. "add" has data only. */
@@ -42,17 +53,15 @@ static bool task_open(task *t, const char *name, const bundle *b)
             &(gpt_options){.vocabulary = 65, .layers = 4, .width = 128, .heads = 4, .context = 64});
     if (!t->model || !bundle_load(b, t->model))
         return false;
-    bool regression = strcmp(name, "a") == 0;
-    t->criterion = regression ? tern_nn_mse_loss(NULL) : tern_nn_cross_entropy_loss(NULL);
+    t->loss = strcmp(name, "a") == 0 ? squared_error : cross_entropy;
     t->optimizer = strcmp(name, "e") == 0 ? tern_optim_adamw(t->model, 1e-3, NULL)
                                           : tern_optim_sgd(t->model, 0.01, NULL);
-    return t->criterion && t->optimizer && t->x && t->y;
+    return t->optimizer && t->x && t->y;
 }
 
 static void task_close(task *t)
 {
     tern_optim_free(t->optimizer);
-    tern_nn_free(t->criterion);
     tern_nn_free(t->model);
     tern_release(t->x);
     tern_release(t->y);
@@ -61,7 +70,7 @@ static void task_close(task *t)
 static tern_tensor *train_step(task *t)
 {
     tern_optim_zero_grad(t->optimizer);
-    tern_tensor *loss = tern_nn_loss(t->criterion, tern_nn_forward(t->model, t->x), t->y);
+    tern_tensor *loss = t->loss(tern_nn_forward(t->model, t->x), t->y);
     tern_backward(loss);
     tern_optim_step(t->optimizer);
     return loss;
