@@ -221,11 +221,14 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info)
         return NULL;
     uint64_t floats = device_number(e->device, CL_DEVICE_SINGLE_FP_CONFIG, 8);
     uint64_t svm = device_number(e->device, CL_DEVICE_SVM_CAPABILITIES, 8);
-    bool can_svm = tern_cl.SVMAlloc && tern_cl.SVMFree;
+    /* Shared virtual memory only where a pointer is a pointer: a GPU must be told beforehand of every
+     * block that a kernel reaches through a table. The GPU form does without, as GPUs do. */
+    bool can_svm = tern_cl.SVMAlloc && tern_cl.SVMFree && info->type == TERN_DEVICE_CPU;
     s->platform = e->platform;
     s->device = e->device;
     s->platform_version = platform_text(e->platform, CL_PLATFORM_VERSION);
     s->cpu_form = use_cpu_form(info->type);
+    can_svm = can_svm && s->cpu_form;
     s->svm_fine = can_svm && svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER;
     s->svm = can_svm && (s->svm_fine || svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER);
     /* Asking PoCL for a binary compiles every kernel of the program, 0.1 s each: that pays only
