@@ -37,24 +37,24 @@ KERNEL14(K(cross_entropy), (OUT, ACC, losses), (OUT, ACC, lses), (OUT, ACC, pull
             z += exp(LD(xs, at + j) - m);
         }
         z = log(GROUP_SUM(z, scratch));
-        if (smoothing != 0) {
-            if (has_weight != 0) {
-                all = 0;
-                SIMD_SUM2(all, even) LANES(j, n)
-                {
-                    ACC w = LD(ws, j);
-                    all += w;
-                    even += w * (z - (LD(xs, at + j) - m));
-                }
-                all = GROUP_SUM(all, scratch);
-            } else {
-                SIMD_SUM(even) LANES(j, n)
-                {
-                    even += z - (LD(xs, at + j) - m);
-                }
+        if (smoothing != 0 && has_weight != 0) {
+            all = 0;
+            SIMD_SUM2(all, even) LANES(j, n)
+            {
+                ACC w = LD(ws, j);
+                all += w;
+                even += w * (z - (LD(xs, at + j) - m));
             }
-            even = GROUP_SUM(even, scratch);
+        } else if (smoothing != 0) {
+            SIMD_SUM(even) LANES(j, n)
+            {
+                even += z - (LD(xs, at + j) - m);
+            }
         }
+        even = GROUP_SUM(even, scratch);
+        if (has_weight == 0)
+            all = LID == 0 ? (ACC)n : 0;
+        all = GROUP_SUM(all, scratch);
         if (LID == 0) {
             ACC w = 1, share = smoothing / (ACC)n, loss = 0;
             if (!known && target != ignored)

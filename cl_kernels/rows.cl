@@ -1,4 +1,5 @@
-/* rows.cl -- softmax and layer norm: a group for each dense row of n elements. */
+/* rows.cl -- softmax and layer norm: a group for each dense row of n elements. Collectives stand outside
+ * of branches: some compilers lose their way otherwise. */
 #if IS_FLOAT
 
 /* y = e^(x - max) / sum, or (log_ != 0) x - max - log sum. An empty or all -inf row gives NaN. */
@@ -17,33 +18,34 @@ KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, 
             m = m > x ? m : x;
         }
         m = GROUP_MAX(m, scratch);
-        if (log_ != 0 || IS_HALF) {
-            SIMD_SUM(z) LANES(j, n)
-            {
-                z += exp(LD(xs, at + j) - m);
-            }
-            z = GROUP_SUM(z, scratch);
-        }
-        if (log_ != 0) {
-            z = log(z);
-            SIMD LANES(j, n)
-            {
-                ST(ys, at + j, LD(xs, at + j) - m - z);
-            }
-        } else if (IS_HALF) { /* too short to keep e^x in */
-            z = 1 / z;
-            SIMD LANES(j, n)
-            {
-                ST(ys, at + j, exp(LD(xs, at + j) - m) * z);
-            }
-        } else {
+        if (log_ == 0 && !IS_HALF) { /* e^x is kept in y, which is wide enough */
             SIMD_SUM(z) LANES(j, n)
             {
                 ACC e = exp(LD(xs, at + j) - m);
                 ST(ys, at + j, e);
                 z += e;
             }
-            z = 1 / GROUP_SUM(z, scratch);
+        } else {
+            SIMD_SUM(z) LANES(j, n)
+            {
+                z += exp(LD(xs, at + j) - m);
+            }
+        }
+        z = GROUP_SUM(z, scratch);
+        if (log_ != 0) {
+            z = log(z);
+            SIMD LANES(j, n)
+            {
+                ST(ys, at + j, LD(xs, at + j) - m - z);
+            }
+        } else if (IS_HALF) {
+            z = 1 / z;
+            SIMD LANES(j, n)
+            {
+                ST(ys, at + j, exp(LD(xs, at + j) - m) * z);
+            }
+        } else {
+            z = 1 / z;
             SIMD LANES(j, n)
             {
                 ST(ys, at + j, LD(ys, at + j) * z);
@@ -69,17 +71,19 @@ KERNEL6(K(softmax_gradient), (OUT, STO, dxs), (IN, STO, ys), (IN, STO, dys), (AR
             {
                 s += LD(dys, at + j);
             }
-            s = GROUP_SUM(s, scratch);
-            SIMD LANES(j, n)
-            {
-                ST(dxs, at + j, LD(dys, at + j) - exp(LD(ys, at + j)) * s);
-            }
         } else {
             SIMD_SUM(s) LANES(j, n)
             {
                 s += LD(dys, at + j) * LD(ys, at + j);
             }
-            s = GROUP_SUM(s, scratch);
+        }
+        s = GROUP_SUM(s, scratch);
+        if (log_ != 0) {
+            SIMD LANES(j, n)
+            {
+                ST(dxs, at + j, LD(dys, at + j) - exp(LD(ys, at + j)) * s);
+            }
+        } else {
             SIMD LANES(j, n)
             {
                 ST(dxs, at + j, LD(ys, at + j) * (LD(dys, at + j) - s));
@@ -144,22 +148,18 @@ KERNEL10(K(layer_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (I
 }
 
 /* With h = (x - mean) rstd and g = dy w: dx = rstd (g - mean(g) - h mean(g h)). */
-#define NORM_DX_(G)                                                                                \
+#define NORM_SUMS_(G)                                                                              \
+    SIMD_SUM2(s, t) LANES(j, n)                                                                    \
     {                                                                                              \
-        ACC s = 0, t = 0;                                                                          \
-        SIMD_SUM2(s, t) LANES(j, n)                                                                \
-        {                                                                                          \
-            ACC g = (G), h = (LD(xs, at + j) - mean) * rstd;                                       \
-            s += g;                                                                                \
-            t += g * h;                                                                            \
-        }                                                                                          \
-        s = GROUP_SUM(s, scratch) / (ACC)n;                                                        \
-        t = GROUP_SUM(t, scratch) / (ACC)n;                                                        \
-        SIMD LANES(j, n)                                                                           \
-        {                                                                                          \
-            ACC g = (G), h = (LD(xs, at + j) - mean) * rstd;                                       \
-            ST(dxs, at + j, rstd * (g - s - h * t));                                               \
-        }                                                                                          \
+        ACC g = (G), h = (LD(xs, at + j) - mean) * rstd;                                           \
+        s += g;                                                                                    \
+        t += g * h;                                                                                \
+    }
+#define NORM_DX_(G)                                                                                \
+    SIMD LANES(j, n)                                                                               \
+    {                                                                                              \
+        ACC g = (G), h = (LD(xs, at + j) - mean) * rstd;                                           \
+        ST(dxs, at + j, rstd * (g - s - h * t));                                                   \
     }
 KERNEL9(K(layer_norm_dx), (OUT, STO, dxs), (IN, STO, dys), (IN, STO, xs), (IN, STO, ws),
         (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, rows), (ARG, i64, n), (ARG, i32, what))
@@ -174,13 +174,22 @@ KERNEL9(K(layer_norm_dx), (OUT, STO, dxs), (IN, STO, dys), (IN, STO, xs), (IN, S
     GROUPS(r, rows)
     {
         idx at = r * (idx)n;
-        ACC mean = means[r], rstd = rstds[r];
-        if ((what & 1) != 0)
+        ACC mean = means[r], rstd = rstds[r], s = 0, t = 0;
+        if ((what & 1) != 0) {
+            NORM_SUMS_(LD(dys, at + j) * LD(ws, j))
+        } else {
+            NORM_SUMS_(LD(dys, at + j))
+        }
+        s = GROUP_SUM(s, scratch) / (ACC)n;
+        t = GROUP_SUM(t, scratch) / (ACC)n;
+        if ((what & 1) != 0) {
             NORM_DX_(LD(dys, at + j) * LD(ws, j))
-        else
+        } else {
             NORM_DX_(LD(dys, at + j))
+        }
     }
 }
+#undef NORM_SUMS_
 #undef NORM_DX_
 
 /* Sums over `len` rows each: dw = sum dy h, db = sum dy, as (parts, n). A group takes a tile of the

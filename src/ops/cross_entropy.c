@@ -1,5 +1,6 @@
 /* cross_entropy.c -- cross entropy of logits against classes or probabilities. */
 #include "tensor/op.h"
+#include <math.h>
 #include <tern/ops.h>
 
 typedef struct entropy_attributes {
@@ -73,6 +74,14 @@ static tern_status launch_total(tern_tensor *out, const tern_tensor *total,
                        args, 6);
 }
 
+/* The same for no rows: 0 / 0 or 0. */
+static tern_status total_of_none(tern_tensor *out, tern_tensor *total, tern_reduction reduction)
+{
+    double value = reduction == TERN_REDUCTION_MEAN ? NAN : 0;
+    bool filled = tern_fill_(total, tern_scalar_int(0)) && tern_fill_(out, tern_scalar_real(value));
+    return filled ? TERN_OK : tern_last_status();
+}
+
 static tern_status entropy_forward(tern_call *call)
 {
     const entropy_attributes *at = call->attributes;
@@ -88,7 +97,9 @@ static tern_status entropy_forward(tern_call *call)
         weights && losses ? launch_rows(call, losses, weights) : tern_last_status();
     if (status == TERN_OK && each && losses != out)
         status = tern_hook_copy(out, losses);
-    if (status == TERN_OK && !each)
+    if (status == TERN_OK && !each && losses->numel == 0)
+        status = total_of_none(out, call->out[3], at->reduction);
+    else if (status == TERN_OK && !each)
         status = launch_total(out, call->out[3], losses, weights, at->reduction);
     tern_release(weights);
     tern_release(losses);

@@ -53,10 +53,11 @@ static tern_status pick_forward(tern_call *call)
     if (y->numel == 0)
         return TERN_OK;
     TERN_TRY(tern_fault_arg(call->place, &fault));
-    tern_arg args[] = {
-        tern_arg_tensor(y),     tern_arg_tensor(x),    tern_arg_tensor(index), fault,
-        tern_arg_i64(s.outer),  tern_arg_i64(count),   tern_arg_i64(s.inner),  tern_arg_i64(s.size),
-        tern_arg_i32(at->wrap), tern_arg_i32(at->code)};
+    tern_arg args[] = {tern_arg_tensor(y),     tern_arg_tensor(x->numel ? x : y),
+                       tern_arg_tensor(index), fault,
+                       tern_arg_i64(s.outer),  tern_arg_i64(count),
+                       tern_arg_i64(s.inner),  tern_arg_i64(s.size),
+                       tern_arg_i32(at->wrap), tern_arg_i32(at->code)};
     if (at->each)
         args[8] = args[9];
     TERN_TRY(tern_launch(call->place, at->each ? &gather : &take, x->dtype, tern_items(y->numel),

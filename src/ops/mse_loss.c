@@ -1,5 +1,6 @@
 /* mse_loss.c -- the mean (sum) of squared differences. */
 #include "tensor/op.h"
+#include <math.h>
 #include <tern/ops.h>
 
 enum { PART = 16384, MOST_PARTS = 512 };
@@ -43,16 +44,21 @@ static tern_status launch_total(const tern_call *call, const tern_tensor *losses
 
 static tern_status mse_forward(tern_call *call)
 {
+    const mse_attributes *at = call->attributes;
     int64_t n = call->in[0]->numel, parts = n / PART;
     parts = parts < 1 ? 1 : parts > MOST_PARTS ? MOST_PARTS : parts;
-    int64_t len = n ? (n + parts - 1) / parts : 1;
+    int64_t len = (n + parts - 1) / parts;
+    if (n == 0) {
+        tern_scalar none = tern_scalar_real(at->reduction == TERN_REDUCTION_MEAN ? NAN : 0);
+        return tern_fill_(call->out[0], none) ? TERN_OK : tern_last_status();
+    }
     tern_dtype kept = call->in[0]->dtype == TERN_F64 ? TERN_F64 : TERN_F32;
     tern_shape each = {1, {(n + len - 1) / len}}, one = {0};
     tern_tensor *losses = tern_tensor_new(&each, kept, call->place, "tern_mse_loss");
     tern_tensor *weights = tern_tensor_new(&each, kept, call->place, "tern_mse_loss");
     tern_tensor *total = tern_tensor_new(&one, kept, call->place, "tern_mse_loss");
     tern_status status = losses && weights && total ? TERN_OK : tern_last_status();
-    if (status == TERN_OK && n > 0)
+    if (status == TERN_OK)
         status = launch_parts(call, losses, weights, len);
     if (status == TERN_OK)
         status = launch_total(call, losses, weights, total);
