@@ -1,30 +1,55 @@
-/* parallel.c -- the one thread pool of the process: OpenMP, shared with oneDNN. */
+/* parallel.c -- the one thread pool of the process.
+ *
+ * Parts of a job are claimed one by one, by the caller too: a worker that the system has put aside
+ * holds up nothing but a part it has begun. Workers look for the next job for some 20 microseconds
+ * and then sleep, so that on a busy machine nobody burns the time that another needs. (libgomp
+ * spins for milliseconds: with other programs on the same cores a training step took up to 20 times
+ * as long.) */
+#define _GNU_SOURCE /* sched_getaffinity */
 #include "base/parallel.h"
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+#include <stdlib.h>
+#include <unistd.h>
 
-enum { WORK_PER_PART = 16384 };
+enum { WORK_PER_PART = 16384, MOST = 256, SPINS = 1000 };
+
+static struct {
+    pthread_mutex_t job; /* held by the caller whose job is run */
+    void (*body)(void *user, int part, int parts);
+    void *user;
+    /* turn << 32 | parts << 16 | next part: changes as one, so that nobody claims a part of a job
+     * that is over. */
+    atomic_ullong state;
+    atomic_int unfinished; /* parts */
+
+    pthread_mutex_t sleep;
+    pthread_cond_t wake;
+    atomic_int sleepers;
+    atomic_bool closing;
+    pthread_t worker[MOST];
+    int workers;
+} pool = {.job = PTHREAD_MUTEX_INITIALIZER,
+          .sleep = PTHREAD_MUTEX_INITIALIZER,
+          .wake = PTHREAD_COND_INITIALIZER};
 
 static atomic_bool forked;
-static atomic_int limit; /* 0: the pool's own size */
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static atomic_int limit; /* 0: as many as the machine has */
+static _Thread_local bool inside;
+
+/* ---- forks
+ * ------------------------------------------------------------------------------------------- */
 
 static void in_child(void)
 {
     atomic_store(&forked, true);
 }
 
-static void watch_forks(void)
-{
-    pthread_atfork(NULL, NULL, in_child);
-}
-
 __attribute__((constructor)) static void start(void)
 {
-    pthread_once(&once, watch_forks);
+    pthread_atfork(NULL, NULL, in_child);
 }
 
 bool tern_is_forked_child(void)
@@ -32,45 +57,165 @@ bool tern_is_forked_child(void)
     return atomic_load_explicit(&forked, memory_order_relaxed);
 }
 
+/* ---- how many
+ * ---------------------------------------------------------------------------------------- */
+
+static int machine_threads(void)
+{
+    const char *text = getenv("OMP_NUM_THREADS");
+    int n = text ? atoi(text) : 0;
+    cpu_set_t set;
+    if (n <= 0 && sched_getaffinity(0, sizeof set, &set) == 0)
+        n = CPU_COUNT(&set);
+    if (n <= 0)
+        n = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > MOST ? MOST : n;
+}
+
 void tern_parallel_limit(int n)
 {
-    atomic_store(&limit, n);
+    atomic_store(&limit, n < MOST ? n : MOST);
 }
 
 int tern_parallel_limit_get(void)
 {
     int n = atomic_load_explicit(&limit, memory_order_relaxed);
-#ifdef _OPENMP
-    return n ? n : omp_get_max_threads();
-#else
-    return n ? n : 1;
-#endif
+    if (n == 0)
+        tern_parallel_limit(n = machine_threads());
+    return n;
 }
 
 int tern_parallel_parts(int64_t work)
 {
-#ifdef _OPENMP
-    if (work < 2 * WORK_PER_PART || tern_is_forked_child() || omp_in_parallel())
+    if (work < 2 * WORK_PER_PART || inside || tern_is_forked_child())
         return 1;
     int64_t parts = work / WORK_PER_PART;
     int threads = tern_parallel_limit_get();
     return parts < threads ? (int)parts : threads;
-#else
-    (void)work;
-    return 1;
+}
+
+/* ---- workers
+ * ----------------------------------------------------------------------------------------- */
+
+static inline void pause_briefly(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
 #endif
+}
+
+static unsigned turn_of(unsigned long long state)
+{
+    return (unsigned)(state >> 32);
+}
+
+/* Do parts of the present job until all are claimed; returns the turn it was. */
+static unsigned work(void)
+{
+    unsigned long long state = atomic_load(&pool.state);
+    for (;;) {
+        int parts = (int)(state >> 16 & 0xffff), part = (int)(state & 0xffff);
+        if (part >= parts)
+            return turn_of(state);
+        if (!atomic_compare_exchange_weak(&pool.state, &state, state + 1))
+            continue;
+        pool.body(pool.user, part, parts);
+        atomic_fetch_sub(&pool.unfinished, 1);
+        state = atomic_load(&pool.state);
+    }
+}
+
+/* Until there is a job other than the one of that turn, or the pool closes. */
+static void wait_for_job(unsigned turn)
+{
+    for (int i = 0; i < SPINS; i++) {
+        if (turn_of(atomic_load_explicit(&pool.state, memory_order_relaxed)) != turn)
+            return;
+        pause_briefly();
+    }
+    pthread_mutex_lock(&pool.sleep);
+    atomic_fetch_add(&pool.sleepers, 1);
+    while (turn_of(atomic_load(&pool.state)) == turn && !atomic_load(&pool.closing))
+        pthread_cond_wait(&pool.wake, &pool.sleep);
+    atomic_fetch_sub(&pool.sleepers, 1);
+    pthread_mutex_unlock(&pool.sleep);
+}
+
+static void *run_worker(void *unused)
+{
+    inside = true;
+    while (!atomic_load(&pool.closing))
+        wait_for_job(work());
+    return unused;
+}
+
+/* With pool.job held: as many as wanted, or as the system gives. They take no signals. */
+static void hire(int wanted)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (pool.workers < wanted &&
+           pthread_create(&pool.worker[pool.workers], NULL, run_worker, NULL) == 0)
+        pool.workers++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void wake_all(void)
+{
+    if (atomic_load(&pool.sleepers) == 0)
+        return;
+    pthread_mutex_lock(&pool.sleep);
+    pthread_cond_broadcast(&pool.wake);
+    pthread_mutex_unlock(&pool.sleep);
+}
+
+/* The library may be unloaded: its threads must be gone by then. */
+__attribute__((destructor)) static void close_pool(void)
+{
+    atomic_store(&pool.closing, true);
+    if (tern_is_forked_child())
+        return;
+    wake_all();
+    for (int i = 0; i < pool.workers; i++)
+        pthread_join(pool.worker[i], NULL);
+    pool.workers = 0;
+}
+
+/* ---- jobs
+ * -------------------------------------------------------------------------------------------- */
+
+static void share(int parts, void (*body)(void *user, int part, int parts), void *user)
+{
+    unsigned long long turn = turn_of(atomic_load(&pool.state)) + 1ull;
+    if (pool.workers < parts - 1 && !atomic_load(&pool.closing))
+        hire(parts - 1);
+    pool.body = body;
+    pool.user = user;
+    atomic_store(&pool.unfinished, parts);
+    atomic_store(&pool.state, (turn & 0xffffffff) << 32 | (unsigned long long)parts << 16);
+    wake_all();
+    inside = true;
+    work();
+    inside = false;
+    for (int i = 0; atomic_load(&pool.unfinished) > 0; i++) {
+        if (i < SPINS)
+            pause_briefly();
+        else
+            sched_yield();
+    }
 }
 
 void tern_parallel(int parts, void (*body)(void *user, int part, int parts), void *user)
 {
-#ifdef _OPENMP
-    if (parts > 1 && !tern_is_forked_child() && !omp_in_parallel()) {
-#pragma omp parallel for schedule(static, 1) num_threads(parts)
-        for (int part = 0; part < parts; part++)
-            body(user, part, parts);
+    bool alone = parts <= 1 || inside || tern_is_forked_child();
+    if (!alone && pthread_mutex_trylock(&pool.job) == 0) {
+        share(parts < MOST ? parts : MOST, body, user);
+        pthread_mutex_unlock(&pool.job);
         return;
     }
-#endif
     for (int part = 0; part < parts; part++)
         body(user, part, parts);
 }

@@ -12,6 +12,9 @@
 #include <string.h>
 #ifdef TERN_WITH_ONEDNN
 #include <oneapi/dnnl/dnnl.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 #endif
 
 /* Multiplications that cost as much as one of an elementwise kernel's operations. */
@@ -131,30 +134,67 @@ typedef struct many {
     const tern_host_product *p;
     char a, b;
     int64_t a_distance, b_distance, c_distance;
+    bool by_product; /* each part does some products; else some of the rows or columns of each */
     atomic_bool failed;
 } many;
 
-/* Products first, first + step, ... of the batch. */
+typedef struct range {
+    int64_t from, to;
+} range;
+
+/* Of n things in blocks of 16, those of a part. */
+static range range_of(int64_t n, int part, int parts)
+{
+    int64_t blocks = (n + 15) / 16;
+    range r = {blocks * part / parts * 16, blocks * (part + 1) / parts * 16};
+    return (range){r.from < n ? r.from : n, r.to < n ? r.to : n};
+}
+
+/* Rows and columns of product i of the batch. */
+static void multiply(many *t, int64_t i, range rows, range columns)
+{
+    const tern_host_product *p = t->p;
+    int64_t m = rows.to - rows.from, n = columns.to - columns.from;
+    if (m <= 0 || n <= 0)
+        return;
+    int64_t b0 = i / p->count[1], b1 = i % p->count[1];
+    const float *a = (const float *)p->a.data + b0 * p->a.batch[0] + b1 * p->a.batch[1];
+    const float *b = (const float *)p->b.data + b0 * p->b.batch[0] + b1 * p->b.batch[1];
+    float *c;
+    memcpy(&c, &p->c.data, sizeof c);
+    c += b0 * p->c.batch[0] + b1 * p->c.batch[1] + rows.from * t->c_distance + columns.from;
+    if (p->bias)
+        for (int64_t row = 0; row < m; row++)
+            memcpy(c + row * t->c_distance, (const float *)p->bias + columns.from,
+                   (size_t)n * sizeof *c);
+    if (dnnl_sgemm(t->a, t->b, m, n, p->k, (float)p->alpha, a + rows.from * p->a.row, t->a_distance,
+                   b + columns.from * p->b.col, t->b_distance, p->bias ? 1 : (float)p->beta, c,
+                   t->c_distance) != dnnl_success)
+        atomic_store(&t->failed, true);
+}
+
+/* oneDNN stays on the thread that calls it: its own threads would be a second pool. */
 static void some(void *user, int part, int parts)
 {
     many *t = user;
     const tern_host_product *p = t->p;
     int64_t all = p->count[0] * p->count[1];
-    for (int64_t i = all * part / parts; i < all * (part + 1) / parts; i++) {
-        int64_t b0 = i / p->count[1], b1 = i % p->count[1];
-        const float *a = (const float *)p->a.data + b0 * p->a.batch[0] + b1 * p->a.batch[1];
-        const float *b = (const float *)p->b.data + b0 * p->b.batch[0] + b1 * p->b.batch[1];
-        float *c;
-        memcpy(&c, &p->c.data, sizeof c);
-        c += b0 * p->c.batch[0] + b1 * p->c.batch[1];
-        if (p->bias)
-            for (int64_t row = 0; row < p->m; row++)
-                memcpy(c + row * p->c.row, p->bias, (size_t)p->n * sizeof *c);
-        if (dnnl_sgemm(t->a, t->b, p->m, p->n, p->k, (float)p->alpha, a, t->a_distance, b,
-                       t->b_distance, p->bias ? 1 : (float)p->beta, c,
-                       t->c_distance) != dnnl_success)
-            atomic_store(&t->failed, true);
-    }
+    int64_t from = t->by_product ? all * part / parts : 0;
+    int64_t to = t->by_product ? all * (part + 1) / parts : all;
+    range rows = {0, p->m}, columns = {0, p->n};
+    if (!t->by_product && p->m >= p->n)
+        rows = range_of(p->m, part, parts);
+    else if (!t->by_product)
+        columns = range_of(p->n, part, parts);
+#ifdef _OPENMP
+    int threads = omp_get_max_threads();
+    omp_set_num_threads(1);
+#endif
+    for (int64_t i = from; i < to; i++)
+        multiply(t, i, rows, columns);
+#ifdef _OPENMP
+    omp_set_num_threads(threads);
+#endif
 }
 
 /* Sets *taken when oneDNN can do it. */
@@ -164,14 +204,12 @@ static tern_status onednn_product(const tern_host_product *p, bool *taken)
     t.a = form_of(&p->a, p->m, p->k, &t.a_distance);
     t.b = form_of(&p->b, p->k, p->n, &t.b_distance);
     bool bias_and_beta = p->bias && p->beta != 0;
-    bool pool_is_gone = tern_is_forked_child();
-    *taken = t.a && t.b && !bias_and_beta && !pool_is_gone;
+    *taken = t.a && t.b && !bias_and_beta && !tern_is_forked_child();
     if (!*taken)
         return TERN_OK;
     int64_t all = p->count[0] * p->count[1];
     int parts = tern_parallel_parts(multiplications(p) / PER_OPERATION);
-    if (parts > all || all < 4 * parts)
-        parts = 1; /* each product on all threads instead */
+    t.by_product = all >= 4 * parts;
     tern_parallel(parts, some, &t);
     return atomic_load(&t.failed)
                ? tern_fail(TERN_ERR_DEVICE,
