@@ -206,6 +206,24 @@ static void writes_that_pytorch_refuses_are_refused(void **state)
     }
 }
 
+static void a_view_made_without_recording_is_not_written_with_it(void **state)
+{
+    (void)state;
+    tern_tensor *a = tern_requires_grad_(tern_ones(SHAPE(2, 3), TERN_F32, "cpu"), true), *v = NULL;
+    tern_tensor *y = twice(a);
+    TERN_NO_GRAD {
+        v = tern_select(y, 0, 0);
+    }
+    REFUSED(tern_mul_scalar_(v, TERN_SCALAR(3)), TERN_ERR_STATE,
+            "A view was created in no_grad mode and is being modified inplace with grad mode "
+            "enabled.");
+    REFUSED(tern_zero_(tern_narrow(v, 0, 0, 1)), TERN_ERR_STATE, "A view was created in no_grad");
+    TERN_NO_GRAD {
+        assert_non_null(tern_mul_scalar_(v, TERN_SCALAR(3)));
+    }
+    assert_values(y, 6, 6, 6, 2, 2, 2);
+}
+
 static void interleaved_columns_do_not_overlap(void **state)
 {
     (void)state;
@@ -286,6 +304,7 @@ static void a_retained_gradient_follows_writes_in_place(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(programs_that_write_through_views_end_as_in_pytorch),
     TEST(writes_that_pytorch_refuses_are_refused),
+    TEST(a_view_made_without_recording_is_not_written_with_it),
     TEST(interleaved_columns_do_not_overlap),
     TEST(inputs_that_the_write_touches_are_read_as_they_were),
     TEST(a_retained_gradient_follows_writes_in_place),

@@ -121,6 +121,13 @@ tern_status tern_check_in_place(const tern_op *op, tern_tensor *x, tern_tensor *
             "tern_%s_: a leaf Variable that requires grad is being used in an in-place "
             "operation.",
             op->name);
+    if (base && base->requires_grad && x->history->untracked)
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_%s_: A view was created in no_grad mode and is being modified inplace "
+                         "with grad mode enabled. Given that this use case is ambiguous and "
+                         "error-prone, it is forbidden. Make the view and write to it either both "
+                         "inside TERN_NO_GRAD or both outside.",
+                         op->name);
     if (!base || !tern_must_record(op, in, n))
         return TERN_OK;
     if (x->history->multi_view)
@@ -152,6 +159,7 @@ tern_status tern_note_view(tern_tensor *x, tern_tensor *of, bool one_of_several)
     mine->base = tern_keep(base);
     mine->base_writes = its->writes;
     mine->multi_view = one_of_several;
+    mine->untracked = !tern_is_grad_enabled() || (of->history->base && of->history->untracked);
     return TERN_OK;
 }
 

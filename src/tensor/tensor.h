@@ -36,6 +36,7 @@ typedef struct tern_history {
     tern_tensor *base;
     int64_t base_writes;
     bool multi_view; /* one of several views that one call made: no in-place writes */
+    bool untracked;  /* a view made while nothing was recorded: none that are */
     int64_t writes;  /* of a base: in-place writes recorded through it or its views */
 } tern_history;
 
