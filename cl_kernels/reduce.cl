@@ -3,7 +3,8 @@
  * Each of the outer stretches of n is cut into `parts` of `len`, a group for each; where there are
  * several, a second launch reduces their results. A group of the rows form (inner = 1) reads one
  * stretch; a group of the columns form takes a tile of TERN_TILE columns down its rows, `fold` rows
- * at a time where inner is small, and adds up the folded ones at the end. */
+ * at a time where inner is small, and adds up the folded ones at the end. The short form (inner = 1, n
+ * small) gives each stretch to one lane. */
 
 #ifndef TERN_REDUCE_ONCE
 #define TERN_REDUCE_ONCE
@@ -86,6 +87,24 @@ INLINE f64 tern_unorder_f64(i64 key, i32 flip)
         }                                                                                          \
     }
 
+#define SUM_SHORT(NAME, OUT_T, STORE, SHIFT, TERM)                                                 \
+    KERNEL6(K(NAME), (OUT, OUT_T, ys), (IN, STO, xs), (IN, ACC, shifts), (ARG, i64, outer),        \
+            (ARG, i64, n), (ARG, REAL, divisor))                                                   \
+    {                                                                                              \
+        BASE(ys);                                                                                  \
+        BASE(xs);                                                                                  \
+        BASE(shifts);                                                                              \
+        ITEMS(o, outer)                                                                            \
+        {                                                                                          \
+            ACC s = 0, shift = SHIFT(shifts, o);                                                   \
+            for (idx j = 0; j < (idx)n; j++) {                                                     \
+                ACC x = LD(xs, o * (idx)n + j);                                                    \
+                s += (TERM);                                                                       \
+            }                                                                                      \
+            STORE(ys, o, DIVIDE(s, divisor));                                                      \
+        }                                                                                          \
+    }
+
 #define SUM_COLUMNS(NAME, OUT_T, STORE, IN_T, LOAD, SHIFT, TERM)                                   \
     KERNEL10(K(NAME), (OUT, OUT_T, ys), (IN, IN_T, xs), (IN, ACC, shifts), (ARG, i64, outer),      \
              (ARG, i64, n), (ARG, i64, parts), (ARG, i64, len), (ARG, REAL, divisor),              \
@@ -141,6 +160,7 @@ INLINE f64 tern_unorder_f64(i64 key, i32 flip)
 #endif
 
 #if IS_HALF /* parts are kept in f32 */
+SUM_SHORT(sum_short, STO, ST, NO_SHIFT_, x)
 SUM_ROWS(sum_rows, STO, ST, STO, LD, NO_SHIFT_, x)
 SUM_ROWS(sum_rows_part, f32, ST_f32_, STO, LD, NO_SHIFT_, x)
 SUM_ROWS(sum_rows_merge, STO, ST, f32, LD_f32, NO_SHIFT_, x)
@@ -148,11 +168,14 @@ SUM_COLUMNS(sum_columns, STO, ST, STO, LD, NO_SHIFT_, x)
 SUM_COLUMNS(sum_columns_part, f32, ST_f32_, STO, LD, NO_SHIFT_, x)
 SUM_COLUMNS(sum_columns_merge, STO, ST, f32, LD_f32, NO_SHIFT_, x)
 #elif IS_FLOAT
+SUM_SHORT(sum_short, STO, ST, NO_SHIFT_, x)
+SUM_SHORT(deviation_short, STO, ST, SHIFT_, (x - shift) * (x - shift))
 SUM_ROWS(sum_rows, STO, ST, STO, LD, NO_SHIFT_, x)
 SUM_COLUMNS(sum_columns, STO, ST, STO, LD, NO_SHIFT_, x)
 SUM_ROWS(deviation_rows, STO, ST, STO, LD, SHIFT_, (x - shift) * (x - shift))
 SUM_COLUMNS(deviation_columns, STO, ST, STO, LD, SHIFT_, (x - shift) * (x - shift))
 #else
+SUM_SHORT(sum_short, i64, ST_i64_, NO_SHIFT_, x)
 SUM_ROWS(sum_rows, i64, ST_i64_, STO, LD, NO_SHIFT_, x)
 SUM_COLUMNS(sum_columns, i64, ST_i64_, STO, LD, NO_SHIFT_, x)
 #endif
@@ -201,6 +224,28 @@ KERNEL10(K(peak_rows), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (IN, i
             ST(ys, g, FN(tern_unorder)(best, flip));
         if (LID == 0 && (what & 2) != 0)
             places[g] = (what & 4) != 0 ? from[at + (idx)place] : (i64)first + place;
+    }
+}
+
+KERNEL7(K(peak_short), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, i64, outer),
+        (ARG, i64, n), (ARG, i32, flip), (ARG, i32, what))
+{
+    BASE(ys);
+    BASE(places);
+    BASE(xs);
+    ITEMS(o, outer)
+    {
+        KEY best = FN(tern_order)(LD(xs, o * (idx)n), flip);
+        i32 place = 0;
+        for (i32 j = 1; j < (i32)n; j++) {
+            KEY key = FN(tern_order)(LD(xs, o * (idx)n + j), flip);
+            place = key > best ? j : place;
+            best = key > best ? key : best;
+        }
+        if ((what & 1) != 0)
+            ST(ys, o, FN(tern_unorder)(best, flip));
+        if ((what & 2) != 0)
+            places[o] = place;
     }
 }
 

@@ -32,6 +32,7 @@ set(TERN_SOURCES
   src/ops/copy.c
   src/ops/create.c
   src/ops/cross_entropy.c
+  src/ops/dropout.c
   src/ops/elementwise.c
   src/ops/expression.c
   src/ops/fold.c
@@ -48,6 +49,7 @@ set(TERN_SOURCES
   src/ops/softmax.c
   src/ops/split.c
   src/ops/triangle.c
+  src/ops/variance.c
   src/ops/view.c
   src/ops/walk.c
   src/ops/where.c

@@ -23,12 +23,22 @@ typedef struct tern_fold {
  */
 tern_status tern_fold_begin(tern_fold *fold, tern_tensor *x, uint32_t mask);
 void tern_fold_end(tern_fold *fold);
+/* Whether one lane a stretch is best. */
+static inline bool tern_fold_is_short(const tern_fold *fold)
+{
+    return fold->inner == 1 && fold->parts == 1 && fold->n <= 16;
+}
 /* What is left to reduce after a launch over fold, whose results are in partial. */
 tern_fold tern_fold_rest(const tern_fold *fold, tern_tensor *partial);
 
 /* x of the shape that reducing shape over mask gives (any keepdim), repeated along the masked dims;
  * a differentiable view. */
 tern_tensor *tern_spread(tern_tensor *x, const tern_shape *shape, uint32_t mask);
+/* out = the sum over the middle, divided; that of (x - mean) squared (float32 and float64 only). */
+tern_status tern_fold_sum(tern_fold *fold, tern_tensor *out, double divisor);
+tern_status tern_fold_deviations(tern_fold *fold, tern_tensor *out, const tern_tensor *mean,
+                                 double divisor);
+
 /* x summed over the masked dims, as shape, which differs from x's in dims of size 1 at most. */
 tern_tensor *tern_sum_masked(tern_tensor *x, uint32_t mask, const tern_shape *shape);
 

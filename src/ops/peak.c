@@ -18,8 +18,7 @@ typedef struct peak_attributes {
     bool whole; /* no dim was named */
 } peak_attributes;
 
-/* ---- forward
- * ---------------------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 static tern_status refuse_empty(const tern_call *call, const peak_attributes *at)
 {
@@ -58,6 +57,7 @@ static tern_status launch_peak(const peak_kind *kind, const tern_fold *f, const 
 {
     static const tern_kernel_ref rows = {"reduce", "peak_rows"},
                                  columns = {"reduce", "peak_columns"};
+    static const tern_kernel_ref short_rows = {"reduce", "peak_short"};
     int32_t what =
         (values ? WANT_VALUES : 0) | (places ? WANT_PLACES : 0) | (from ? FROM_PLACES : 0);
     const tern_tensor *any = values ? values : places; /* stands in for what is not there */
@@ -67,6 +67,11 @@ static tern_status launch_peak(const peak_kind *kind, const tern_fold *f, const 
                        tern_arg_i64(f->parts),   tern_arg_i64(f->len),
                        tern_arg_i32(kind->flip), tern_arg_i32(what),
                        tern_arg_i64(f->inner),   tern_arg_i64(f->folded)};
+    if (tern_fold_is_short(f) && !from) {
+        tern_arg few[] = {args[0], args[1], args[2], args[4], args[5], args[8], args[9]};
+        return tern_launch(any->storage->place, &short_rows, f->x->dtype,
+                           tern_items_of(f->outer, f->n), few, 7);
+    }
     int64_t work = f->outer * f->n * f->inner / f->groups + 64;
     return tern_launch(any->storage->place, f->inner == 1 ? &rows : &columns, f->x->dtype,
                        tern_groups(f->groups, work), args, f->inner == 1 ? 10 : 12);
@@ -107,8 +112,7 @@ static tern_status peak_forward(tern_call *call)
     return status;
 }
 
-/* ---- backward
- * ---------------------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 /* Evenly to all that equal the result, NaN being equal to NaN. */
 static tern_status ties_backward(tern_gradient *g)
@@ -145,8 +149,7 @@ static tern_status place_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-/* ---- public functions
- * ---------------------------------------------------------------------------------------- */
+/* ---- public functions ------------------------------------------------------------------------ */
 
 #define TIES_OP(NAME, KIND)                                                                        \
     static const tern_op NAME##_op = {.name = #NAME,                                               \
@@ -242,8 +245,7 @@ ALONG_DIM(argmin)
 VALUES_INDICES(max)
 VALUES_INDICES(min)
 
-/* ---- all and any: the smallest and the largest of x != 0
- * ------------------------------------------------------- */
+/* ---- all and any: the smallest and the largest of x != 0 ------------------------------------- */
 
 static tern_tensor *truth(const tern_op *op, tern_tensor *x, tern_shape dims, bool keepdim,
                           const char *function)

@@ -1,22 +1,21 @@
-/* reduce.c -- sum, mean, var, std, and gradients summed to the shape they were broadcast from. */
+/* reduce.c -- sums and means, also to a shape that was broadcast from. */
 #include "ops/fold.h"
-#include <math.h>
 #include <tern/ops.h>
 
-/* ---- launches
- * -------------------------------------------------------------------------------------------- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
-/* One sum: rows and columns kernels for elements in, for parts of them, and for results of parts.
- */
+/* The kernels of one sum, by form: for elements, for parts of them, for the results of parts. */
 typedef struct sum_kernels {
-    tern_kernel_ref rows, columns;
+    tern_kernel_ref rows, columns, short_rows;
 } sum_kernels;
-static const sum_kernels sum_whole = {{"reduce", "sum_rows"}, {"reduce", "sum_columns"}};
-static const sum_kernels sum_part = {{"reduce", "sum_rows_part"}, {"reduce", "sum_columns_part"}};
-static const sum_kernels sum_merge = {{"reduce", "sum_rows_merge"},
-                                      {"reduce", "sum_columns_merge"}};
-static const sum_kernels deviations = {{"reduce", "deviation_rows"},
-                                       {"reduce", "deviation_columns"}};
+static const sum_kernels sum_whole = {
+    {"reduce", "sum_rows"}, {"reduce", "sum_columns"}, {"reduce", "sum_short"}};
+static const sum_kernels sum_part = {.rows = {"reduce", "sum_rows_part"},
+                                     .columns = {"reduce", "sum_columns_part"}};
+static const sum_kernels sum_merge = {.rows = {"reduce", "sum_rows_merge"},
+                                      .columns = {"reduce", "sum_columns_merge"}};
+static const sum_kernels deviations = {
+    {"reduce", "deviation_rows"}, {"reduce", "deviation_columns"}, {"reduce", "deviation_short"}};
 
 static tern_status launch_sum(const sum_kernels *kernels, tern_dtype dtype, const tern_fold *f,
                               const tern_tensor *out, const tern_tensor *shift, double divisor)
@@ -26,9 +25,15 @@ static tern_status launch_sum(const sum_kernels *kernels, tern_dtype dtype, cons
                        tern_arg_i64(f->n),     tern_arg_i64(f->parts),
                        tern_arg_i64(f->len),   tern_arg_real(dtype, divisor),
                        tern_arg_i64(f->inner), tern_arg_i64(f->folded)};
+    tern_place *place = out->storage->place;
+    if (tern_fold_is_short(f) && kernels->short_rows.name) {
+        args[5] = args[7];
+        return tern_launch(place, &kernels->short_rows, dtype, tern_items_of(f->outer, f->n), args,
+                           6);
+    }
     bool rows = f->inner == 1;
     int64_t work = f->outer * f->n * f->inner / f->groups + 64;
-    return tern_launch(out->storage->place, rows ? &kernels->rows : &kernels->columns, dtype,
+    return tern_launch(place, rows ? &kernels->rows : &kernels->columns, dtype,
                        tern_groups(f->groups, work), args, rows ? 8 : 10);
 }
 
@@ -60,8 +65,18 @@ static tern_status sum_fold(const sum_kernels *first, tern_fold *f, tern_tensor 
     return status;
 }
 
-/* ---- sum and mean
- * -------------------------------------------------------------------------------------- */
+tern_status tern_fold_sum(tern_fold *f, tern_tensor *out, double divisor)
+{
+    return sum_fold(&sum_whole, f, out, NULL, divisor);
+}
+
+tern_status tern_fold_deviations(tern_fold *f, tern_tensor *out, const tern_tensor *mean,
+                                 double divisor)
+{
+    return sum_fold(&deviations, f, out, mean, divisor);
+}
+
+/* ---- sum and mean ---------------------------------------------------------------------------- */
 
 typedef struct sum_attributes {
     tern_shape shape; /* of the result */
@@ -99,7 +114,7 @@ static tern_status sum_into(tern_tensor *out, tern_tensor *x, uint32_t mask, dou
         return tern_fill_(out, tern_scalar_real(0 / divisor)) ? TERN_OK : tern_last_status();
     tern_fold f;
     TERN_TRY(tern_fold_begin(&f, x, mask));
-    tern_status status = sum_fold(&sum_whole, &f, out, NULL, divisor);
+    tern_status status = tern_fold_sum(&f, out, divisor);
     tern_fold_end(&f);
     return status;
 }
@@ -179,8 +194,7 @@ tern_tensor *tern_mean_dim(tern_tensor *x, tern_shape dims, bool keepdim)
     return reduce(&mean_op, x, &dims, keepdim, "tern_mean_dim");
 }
 
-/* ---- sum to a shape
- * -------------------------------------------------------------------------------------- */
+/* ---- sum to a shape -------------------------------------------------------------------------- */
 
 /* The dims of from that were added or widened when to was broadcast to it; false if it was not. */
 static bool broadcast_mask(const tern_shape *from, const tern_shape *to, uint32_t *mask)
@@ -218,148 +232,4 @@ tern_tensor *tern_sum_to_size(tern_tensor *x, tern_shape shape)
     if (tern_shape_numel(&shape, "tern_sum_to_size") < 0)
         return NULL;
     return tern_hook_sum_to(x, &shape);
-}
-
-/* ---- variance and standard deviation: the mean first, then the squared deviations from it
- * ----------------- */
-
-typedef struct var_attributes {
-    tern_shape shape;
-    int64_t correction;
-    uint32_t mask;
-} var_attributes;
-
-/* What tells var and std apart. */
-typedef struct var_kind {
-    bool root;
-} var_kind;
-static const var_kind var_is = {false}, std_is = {true};
-
-static tern_status var_infer(tern_call *call)
-{
-    const var_attributes *at = call->attributes;
-    if (!tern_dtype_is_floating_point(call->in[0]->dtype))
-        return tern_fail(TERN_ERR_DTYPE,
-                         "tern_%s: std and var only support floating point dtypes, not %s",
-                         call->op->name, tern_dtype_name(call->in[0]->dtype));
-    call->n_out = 1;
-    call->result[0].dtype = call->in[0]->dtype;
-    call->result[0].shape = at->shape;
-    return TERN_OK;
-}
-
-static tern_status var_into(tern_tensor *out, tern_tensor *x, const var_attributes *at)
-{
-    tern_fold f;
-    tern_tensor *mean = tern_tensor_new(&at->shape, x->dtype, x->storage->place, "tern_var");
-    if (!mean)
-        return tern_last_status();
-    tern_status status = tern_fold_begin(&f, x, at->mask);
-    if (status == TERN_OK) {
-        double freedom = (double)(f.n - at->correction);
-        status = sum_fold(&sum_whole, &f, mean, NULL, (double)f.n);
-        if (status == TERN_OK)
-            status = sum_fold(&deviations, &f, out, mean, freedom > 0 ? freedom : 0);
-        tern_fold_end(&f);
-    }
-    tern_release(mean);
-    return status;
-}
-
-static tern_status var_forward(tern_call *call)
-{
-    const var_attributes *at = call->attributes;
-    const var_kind *kind = call->op->data;
-    tern_tensor *x = call->in[0], *out = call->out[0];
-    tern_status status = TERN_OK;
-    if (out->numel == 0)
-        return TERN_OK;
-    if (x->numel == 0)
-        return tern_fill_(out, tern_scalar_real(NAN)) ? TERN_OK : tern_last_status();
-    if (x->dtype == TERN_F32 || x->dtype == TERN_F64) {
-        status = var_into(out, x, at);
-    } else { /* both passes in f32 */
-        tern_shape shape = tern_shape_of(x);
-        tern_tensor *wide = tern_tensor_new(&shape, TERN_F32, call->place, "tern_var");
-        tern_tensor *result = tern_tensor_new(&at->shape, TERN_F32, call->place, "tern_var");
-        status = wide && result ? tern_hook_copy(wide, x) : tern_last_status();
-        if (status == TERN_OK)
-            status = var_into(result, wide, at);
-        if (status == TERN_OK)
-            status = tern_hook_copy(out, result);
-        tern_release(wide);
-        tern_release(result);
-    }
-    if (status == TERN_OK && kind->root && !tern_sqrt_(out))
-        status = tern_last_status();
-    return status;
-}
-
-/* dx = 2 (x - mean) / (n - correction) dvar; dvar = dstd / (2 std), 0 where std is 0. */
-static tern_status var_backward(tern_gradient *g)
-{
-    const var_attributes *at = g->attributes;
-    const var_kind *kind = g->op->data;
-    const tern_shape *shape = &g->in_shape[0];
-    double freedom = (double)(tern_masked_count(shape, at->mask) - at->correction);
-    tern_tensor *x = g->in[0], *dvar = g->dout[0];
-    if (kind->root) {
-        tern_tensor *zero = tern_eq_scalar(g->out[0], tern_scalar_int(0));
-        dvar = tern_div(dvar, tern_mul_scalar(g->out[0], tern_scalar_int(2)));
-        dvar = tern_masked_fill(dvar, zero, tern_scalar_int(0));
-    }
-    sum_attributes as_mean = {at->shape, at->mask};
-    tern_tensor *mean = tern_apply(&mean_op, &x, 1, &as_mean, sizeof as_mean);
-    tern_tensor *deviation = tern_sub(x, mean ? tern_spread(mean, shape, at->mask) : NULL);
-    dvar = tern_mul_scalar(dvar, tern_scalar_real(2 / freedom));
-    g->din[0] = tern_mul(deviation, dvar ? tern_spread(dvar, shape, at->mask) : NULL);
-    return g->din[0] ? TERN_OK : tern_last_status();
-}
-
-static const tern_op var_op = {.name = "var",
-                               .saves = TERN_SAVE_IN(0),
-                               .data = &var_is,
-                               .infer = var_infer,
-                               .forward = var_forward,
-                               .backward = var_backward};
-static const tern_op std_op = {.name = "std",
-                               .saves = TERN_SAVE_IN(0) | TERN_SAVE_OUT(0),
-                               .data = &std_is,
-                               .infer = var_infer,
-                               .forward = var_forward,
-                               .backward = var_backward};
-
-static tern_tensor *variance(const tern_op *op, tern_tensor *x, const tern_shape *dims,
-                             int64_t correction, bool keepdim, const char *function)
-{
-    var_attributes at = {.correction = correction};
-    if (!x) {
-        tern_fail_argument_null(function, "x");
-        return NULL;
-    }
-    if (tern_dims_mask(dims, x->ndim, &at.mask, function) != TERN_OK)
-        return NULL;
-    tern_shape shape = tern_shape_of(x);
-    at.shape = tern_masked_shape(&shape, at.mask, keepdim);
-    return tern_apply(op, &x, 1, &at, sizeof at);
-}
-
-tern_tensor *tern_var(tern_tensor *x, int64_t correction)
-{
-    return variance(&var_op, x, &all, correction, false, "tern_var");
-}
-
-tern_tensor *tern_var_dim(tern_tensor *x, tern_shape dims, int64_t correction, bool keepdim)
-{
-    return variance(&var_op, x, &dims, correction, keepdim, "tern_var_dim");
-}
-
-tern_tensor *tern_std(tern_tensor *x, int64_t correction)
-{
-    return variance(&std_op, x, &all, correction, false, "tern_std");
-}
-
-tern_tensor *tern_std_dim(tern_tensor *x, tern_shape dims, int64_t correction, bool keepdim)
-{
-    return variance(&std_op, x, &dims, correction, keepdim, "tern_std_dim");
 }
