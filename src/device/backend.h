@@ -81,7 +81,8 @@ struct tern_backend {
     /* Make a device ready; called once before any other slot, under the place's lock. A failure is
      * recorded and open is tried again at the next use. */
     tern_status (*open)(tern_place *place);
-    /* Release everything; called when the process ends, after the last use. */
+    /* Called when the process ends, after the last use: wait for what is under way, and release what
+     * outlives a process. */
     void (*close)(tern_place *place);
 
     /* Fill *buffer with new memory of buffer->bytes. Out of memory is TERN_ERR_MEMORY *without* a

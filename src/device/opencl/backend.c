@@ -21,20 +21,15 @@ static tern_status open_device(tern_place *place)
     return TERN_OK;
 }
 
+/* The process ends, and the system takes back what it held. All that must be done is to wait: a
+ * driver's worker may be compiling when its libraries are torn down. Nothing else is called, as
+ * drivers may keep their state in thread-locals, which are gone by now. */
 static void close_device(tern_place *place)
 {
     tern_cl_state *s = tern_cl_state_of(place);
-    if (atomic_load(&s->lost))
-        return; /* waiting for a dead device may take for ever */
-    tern_cl.Finish(s->queue);
-    tern_cl_gemm_close(place);
-    while (s->kernels) {
-        tern_cl_kernel *next = s->kernels->next;
-        tern_cl_kernel_free(s->kernels);
-        s->kernels = next;
-    }
-    tern_cl.ReleaseCommandQueue(s->queue);
-    tern_cl.ReleaseContext(s->context);
+    bool idle = atomic_load(&s->enqueued) == atomic_load(&s->finished);
+    if (!idle && !atomic_load(&s->lost)) /* waiting for a dead device may take for ever */
+        tern_cl.Finish(s->queue);
 }
 
 static tern_status peer(tern_place *from_place, const tern_buffer *from, size_t from_at,

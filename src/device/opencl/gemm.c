@@ -163,17 +163,3 @@ tern_status tern_cl_gemm(tern_place *place, const tern_gemm *g)
     pthread_mutex_unlock(&state->lock);
     return status;
 }
-
-void tern_cl_gemm_close(tern_place *place)
-{
-    tern_cl_gemm_state *state = tern_cl_state_of(place)->gemm;
-    if (!state)
-        return;
-    for (int i = 0; i < 3; i++)
-        for (int d = 0; d <= TERN_BOOL; d++)
-            tern_cl_kernel_free(state->vector[i][d]);
-    if (state->scratch.bytes)
-        tern_cl_free(place, &state->scratch);
-    tern_free(state);
-    tern_cl_state_of(place)->gemm = NULL;
-}
