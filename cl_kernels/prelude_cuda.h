@@ -49,7 +49,11 @@ typedef long long idx;
 #define f64_from_bits(u) __longlong_as_double((i64)(u))
 #define f64_bits(f)      ((u64)__double_as_longlong((f64)(f)))
 #define tern_sqrt_f32(x) sqrtf((f32)(x))
-#define tern_sqrt_f64(x) sqrt((f64)(x))
+/* A function: math_names.h makes sqrt a macro. */
+INLINE f64 tern_sqrt_f64(f64 x)
+{
+    return sqrt(x);
+}
 #define tern_fabs_f32(x) fabsf((f32)(x))
 #define tern_fabs_f64(x) fabs((f64)(x))
 INLINE f32 tern_f16_to_f32(u16 h)

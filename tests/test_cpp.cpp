@@ -1,0 +1,163 @@
+// test_cpp.cpp -- a C++20 program that uses every macro and every option struct of the public headers.
+#include <cstdio>
+#include <cstring>
+#include <tern/tern.h>
+
+static int failures;
+
+static void check(bool holds, const char *what)
+{
+    std::printf("%-4s %s\n", holds ? "ok" : "FAIL", what);
+    failures += !holds;
+}
+
+static tern_tensor *twice(tern_module *, tern_tensor *x)
+{
+    return tern_mul_scalar(x, TERN_SCALAR(2));
+}
+
+static void makes_tensors()
+{
+    TERN_SCOPE {
+        const std::size_t rows = 2;
+        tern_tensor *x = tern_zeros(TERN_SHAPE(rows, 3), TERN_F32, nullptr);
+        check(tern_numel(x) == 6, "TERN_SHAPE takes any integers");
+        check(tern_dim(tern_ones(TERN_SHAPE_SCALAR, TERN_F32, nullptr)) == 0, "TERN_SHAPE_SCALAR");
+        check(tern_numel(tern_sum_dim(x, TERN_DIMS(-1), false)) == 2, "TERN_DIMS");
+        check(tern_dtype_of(tern_tensor_scalar(TERN_SCALAR(2), TERN_DTYPE_DEFAULT, nullptr)) ==
+                  TERN_I64,
+              "TERN_SCALAR of an integer");
+        check(tern_dtype_of(tern_tensor_scalar(TERN_SCALAR(2.0f), TERN_DTYPE_DEFAULT, nullptr)) ==
+                  TERN_F32,
+              "TERN_SCALAR of a real");
+        check(tern_dtype_of(tern_tensor_scalar(TERN_SCALAR(true), TERN_DTYPE_DEFAULT, nullptr)) ==
+                  TERN_BOOL,
+              "TERN_SCALAR of a bool");
+        check(tern_numel(tern_slice(x, 1, 0, TERN_SLICE_END, 1)) == 6, "TERN_SLICE_END");
+    }
+}
+
+// RAII: leaving by return restores everything.
+static void leaves_blocks()
+{
+    TERN_SCOPE
+        TERN_DEVICE("cpu")
+            TERN_NO_GRAD
+                TERN_ENABLE_GRAD
+                    TERN_GRAD_MODE(false)
+                        if (tern_zeros(TERN_SHAPE(1), TERN_F32, nullptr))
+                            return;
+}
+
+static void differentiates()
+{
+    TERN_SCOPE {
+        tern_tensor *x = tern_requires_grad_(tern_ones(TERN_SHAPE(2), TERN_F32, nullptr), true);
+        tern_tensor *y = tern_square(x), *ones = tern_ones_like(x), *grad = nullptr;
+        const tern_backward_options backward = {
+            .gradient = ones, .retain_graph = true, .create_graph = false, .reserved = {}};
+        check(tern_backward_with(y, &backward) == TERN_OK, "tern_backward_options");
+        tern_tensor *const gradients[] = {ones};
+        const tern_autograd_grad_options again = {.gradients = gradients,
+                                                  .retain_graph = false,
+                                                  .create_graph = false,
+                                                  .allow_unused = false,
+                                                  .reserved = {}};
+        check(tern_autograd_grad(&y, 1, &x, 1, &grad, &again) == TERN_OK,
+              "tern_autograd_grad_options");
+    }
+}
+
+static void has_modules()
+{
+    tern_linear_options linear = {};
+    linear.no_bias = true;
+    tern_gelu_options gelu = {};
+    tern_leaky_relu_options leaky_relu = {};
+    leaky_relu.negative_slope = TERN_ZERO;
+    tern_dropout_options dropout = {};
+    dropout.p = TERN_ZERO;
+    tern_layer_norm_options layer_norm = {};
+    tern_nn_embedding_options embedding = {};
+    embedding.padding_idx = TERN_SOME(0);
+    tern_module *model = tern_nn_sequential(
+        tern_nn_linear(4, 3, &linear), tern_nn_gelu(&gelu), tern_nn_leaky_relu(&leaky_relu),
+        tern_nn_dropout(&dropout), tern_nn_layer_norm(TERN_SHAPE(3), &layer_norm),
+        tern_nn_module("Twice", twice, nullptr));
+    tern_module *table = tern_nn_embedding(5, 4, &embedding);
+    tern_sgd_options sgd = {};
+    sgd.momentum = 0.9;
+    tern_adam_options adam = {};
+    adam.beta1 = TERN_ZERO;
+    tern_optimizer *optimizers[] = {tern_optim_sgd(model, 0.1, &sgd),
+                                    tern_optim_adamw(table, 0.1, &adam)};
+    tern_loss_options mse = {};
+    mse.reduction = TERN_REDUCTION_SUM;
+    tern_cross_entropy_options cross_entropy = {};
+    cross_entropy.ignore_index = TERN_SOME(-1);
+    tern_embedding_options lookup = {};
+    tern_sdpa_options attention = {};
+    attention.is_causal = true;
+    TERN_SCOPE {
+        tern_tensor *x = tern_randn(TERN_SHAPE(2, 4), TERN_F32, nullptr);
+        tern_tensor *target = tern_zeros(TERN_SHAPE(2), TERN_I64, nullptr);
+        tern_tensor *y = tern_nn_forward(model, tern_nn_forward(table, target));
+        tern_tensor *loss = tern_add(tern_cross_entropy(y, target, &cross_entropy),
+                                     tern_mse_loss(y, tern_zeros_like(y), &mse));
+        check(tern_backward(loss) == TERN_OK, "modules and losses with options");
+        for (tern_optimizer *optimizer : optimizers)
+            check(tern_optim_step(optimizer) == TERN_OK, "optimizers with options");
+        check(tern_embedding(target, x, &lookup) != nullptr, "tern_embedding_options");
+        tern_tensor *q = tern_unsqueeze(x, 0);
+        check(tern_scaled_dot_product_attention(q, q, q, &attention) != nullptr,
+              "tern_sdpa_options");
+    }
+    for (tern_optimizer *optimizer : optimizers)
+        tern_optim_free(optimizer);
+    tern_nn_free(table);
+    tern_nn_free(model);
+}
+
+static void launches_kernels()
+{
+    const char source[] = "__kernel void twice(__global float *x, int n, long m, float a, double b,"
+                          " __local float *l)"
+                          "{ int i = (int)get_global_id(0); if (i < n) x[i] = a * x[i]; }";
+    if (!tern_device_is_available("opencl:0"))
+        return;
+    tern_kernel *kernel = tern_kernel_compile("opencl:0", source, "twice");
+    TERN_SCOPE {
+        tern_tensor *x = tern_ones(TERN_SHAPE(10), TERN_F32, "opencl:0");
+        check(tern_kernel_launch(kernel, TERN_GRID(10), TERN_ARG_TENSOR(x), TERN_ARG_INT(10),
+                                 TERN_ARG_LONG(1), TERN_ARG_FLOAT(2), TERN_ARG_DOUBLE(1),
+                                 TERN_ARG_LOCAL(16)) == TERN_OK,
+              "tern_kernel_launch");
+        const tern_kernel_grid grids[] = {TERN_GRID_GROUP(10, 2), TERN_GRID_2D(5, 2)};
+        check(grids[0].group[0] == 2 && grids[1].items[1] == 2, "grids");
+        check(tern_item(tern_sum(x)) == 20, "the kernel ran");
+    }
+    tern_kernel_free(kernel);
+}
+
+int main()
+{
+    tern_device_info info = {};
+    tern_memory_stats stats = {};
+    tern_rng_state rng = {};
+    check(tern_device_get_info("cpu", &info) == TERN_OK && info.type == TERN_DEVICE_CPU, "info");
+    check(tern_memory_get_stats("cpu", &stats) == TERN_OK, "stats");
+    check(tern_get_rng_state("cpu", &rng) == TERN_OK, "rng");
+    makes_tensors();
+    const long long live = tern_live_tensors();
+    leaves_blocks();
+    check(tern_live_tensors() == live && tern_is_grad_enabled(), "blocks are left by return");
+    differentiates();
+    has_modules();
+    launches_kernels();
+    check(tern_zeros(TERN_SHAPE(-1), TERN_F32, nullptr) == nullptr &&
+              tern_last_status() == TERN_ERR_SHAPE,
+          "an error is an error");
+    tern_clear_error();
+    check(tern_live_tensors() == 0, "nothing is left over");
+    return failures;
+}
