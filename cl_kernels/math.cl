@@ -9,7 +9,7 @@
 #define TERN_INF_F32 f32_from_bits(0x7f800000u)
 #define TERN_NAN_F32 f32_from_bits(0x7fc00000u)
 
-/* ---- signs and pieces ---- */
+/* ---- signs and pieces -------------------------------------------------------------------- */
 
 /* |x| with the sign of s */
 INLINE f32 tern_copysign_f32(f32 x, f32 s)
@@ -51,7 +51,7 @@ INLINE tern_pair_f32 tern_pair_sum_f32(f32 a, f32 b)
     return y;
 }
 
-/* ---- rounding to integers ---- */
+/* ---- rounding to integers ---------------------------------------------------------------- */
 
 /* Adding 2^23 leaves no fraction bits, and the adder rounds half to even. */
 INLINE f32 tern_round_f32(f32 x)
@@ -78,7 +78,7 @@ INLINE f32 tern_trunc_f32(f32 x)
     return tern_copysign_f32(r - (r > a ? 1.0f : 0.0f), x);
 }
 
-/* ---- exponentials ---- */
+/* ---- exponentials ------------------------------------------------------------------------ */
 
 /* e^(x + x_low) = 2^k (hi + lo): x = k ln 2 + r, e^r = 1 + r + r^2 q(r) on |r| <= ln(2)/2. ln 2 is
    split so that k * (its upper part) is exact; lo gathers what the roundings of r and 1 + r lost.
@@ -171,7 +171,7 @@ INLINE f32 tern_expm1_f32(f32 x0)
     return tern_copysign_f32(y, x0); /* for -0 */
 }
 
-/* ---- logarithms ---- */
+/* ---- logarithms -------------------------------------------------------------------------- */
 
 /* x = 2^k m with m in [sqrt(1/2), sqrt 2), for positive x, subnormal or not: f = m - 1 */
 typedef struct {
@@ -262,7 +262,7 @@ INLINE f32 tern_log1p_f32(f32 x)
     return tern_log_edges_f32(u, y);
 }
 
-/* ---- sine, cosine, tangent ---- */
+/* ---- sine, cosine, tangent --------------------------------------------------------------- */
 
 /* |x| = k quarter turns and the remainder r + low, |r| <= pi/4; sign, 0 or 0x80000000, is to be
  * xored into r */
@@ -429,7 +429,7 @@ INLINE f32 tern_cos2pi_f32(f32 u)
     return tern_turned_f32(u, 1u);
 }
 
-/* ---- hyperbolic functions and the sigmoid ---- */
+/* ---- hyperbolic functions and the sigmoid ------------------------------------------------ */
 
 /* |x| < 0.82: x + x^3 P(x^2), fitted up to 1; else 1 - 2 / (e^2|x| + 1) */
 INLINE f32 tern_tanh_f32(f32 x)
@@ -460,7 +460,7 @@ INLINE f32 tern_sigmoid_f32(f32 x)
     return x < 0.0f ? q + fix : 1.0f - (q + fix);
 }
 
-/* ---- error function ---- */
+/* ---- error function ---------------------------------------------------------------------- */
 
 /* |x| < 0.9: x + x P(x^2); else 1 - e^(|x| L(|x|)), x L(x) = log erfc x fitted on [0.9, 3.95],
    beyond which erf is 1 in f32 */

@@ -9,7 +9,7 @@
 #define TERN_INF_F64 f64_from_bits((u64)0x7ff00000u << 32)
 #define TERN_NAN_F64 f64_from_bits((u64)0x7ff80000u << 32)
 
-/* ---- signs and pieces ---- */
+/* ---- signs and pieces -------------------------------------------------------------------- */
 
 INLINE u64 tern_sign_f64(f64 x)
 {
@@ -70,7 +70,7 @@ INLINE f64 tern_pair_residual_f64(f64 a, f64 b, f64 c)
     return (((a - b_head * c_head) - b_head * c_tail) - b_tail * c_head) - b_tail * c_tail;
 }
 
-/* ---- rounding to integers, by adding 2^52 ---- */
+/* ---- rounding to integers, by adding 2^52 ------------------------------------------------ */
 
 INLINE f64 tern_round_f64(f64 x)
 {
@@ -96,7 +96,7 @@ INLINE f64 tern_trunc_f64(f64 x)
     return tern_copysign_f64(r - (r > a ? 1.0 : 0.0), x);
 }
 
-/* ---- exponentials ---- */
+/* ---- exponentials ------------------------------------------------------------------------ */
 
 /* q in e^r = 1 + r + r^2 q(r), |r| <= ln(2)/2 */
 INLINE f64 tern_exp_poly_f64(f64 r)
@@ -193,7 +193,7 @@ INLINE f64 tern_expm1_f64(f64 x0)
     return tern_copysign_f64(sum, x0);
 }
 
-/* ---- logarithms ---- */
+/* ---- logarithms -------------------------------------------------------------------------- */
 
 /* x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt 2 */
 typedef struct {
@@ -274,7 +274,7 @@ INLINE f64 tern_log1p_f64(f64 x)
     return tern_log_edges_f64(u, x == 0.0 ? x : y);
 }
 
-/* ---- sine, cosine, tangent ---- */
+/* ---- sine, cosine, tangent --------------------------------------------------------------- */
 
 /* |x| = k quarter turns and r + low, 0 <= r <= pi/4, signed by sign */
 typedef struct {
@@ -421,7 +421,7 @@ INLINE f64 tern_cos2pi_f64(f64 u)
     return tern_turned_f64(u, 1u);
 }
 
-/* ---- hyperbolic functions and the sigmoid ---- */
+/* ---- hyperbolic functions and the sigmoid ------------------------------------------------ */
 
 INLINE f64 tern_tanh_f64(f64 x)
 {

@@ -2,7 +2,7 @@
  * remainders. */
 #if TERN_F64
 
-/* ---- error function ---- */
+/* ---- error function ---------------------------------------------------------------------- */
 
 /* erfc a for 0.44 <= a: e^(-a^2) N(t) / (1 + 2a), t = (a - 3) / (a + 3) */
 INLINE f64 tern_erfc_large_f64(f64 a)
@@ -73,7 +73,7 @@ INLINE f64 tern_erfc_f64(f64 x)
     return x > -0.9 && x < 0.45 ? 1.0 - tern_erf_f64(x) : x != x ? x : y;
 }
 
-/* ---- powers ---- */
+/* ---- powers ------------------------------------------------------------------------------ */
 
 /* log x = pair of 2 atanh s plus k ln 2: here atanh s, s = (m - 1) / (m + 1), as a pair */
 INLINE tern_pair_f64 tern_atanh_pair_f64(f64 f)
@@ -127,7 +127,7 @@ INLINE f64 tern_pow_f64(f64 x, f64 y)
     return x == 1.0 || y == 0.0 ? 1.0 : r;
 }
 
-/* ---- inverse trigonometric functions ---- */
+/* ---- inverse trigonometric functions ----------------------------------------------------- */
 
 INLINE f64 tern_asin_poly_f64(f64 z)
 {
@@ -219,7 +219,7 @@ INLINE f64 tern_atan2_f64(f64 y, f64 x)
     return x != x || y != y ? TERN_NAN_F64 : tern_copysign_f64(p, y);
 }
 
-/* ---- inverse hyperbolic functions ---- */
+/* ---- inverse hyperbolic functions -------------------------------------------------------- */
 
 /* beyond 2^28, log 2|x| */
 INLINE f64 tern_asinh_f64(f64 x)
@@ -242,7 +242,7 @@ INLINE f64 tern_atanh_f64(f64 x)
     return tern_copysign_f64(0.5 * tern_log1p_f64(a < 0.5 ? b + q : q), x);
 }
 
-/* ---- log of |gamma| ---- */
+/* ---- log of |gamma| ---------------------------------------------------------------------- */
 
 /* lgamma w for -0.31 < w < 8. Around 1 and 2 it is y times a polynomial in y = w - 1 or w - 2;
    around its minimum at c = 1.4616 between them, lgamma c + t^2 M(t), t = w - c. Arguments below
@@ -364,7 +364,7 @@ INLINE f64 tern_lgamma_f64(f64 x)
     return x != x ? x : a == TERN_INF_F64 ? a : g;
 }
 
-/* ---- remainders ---- */
+/* ---- remainders -------------------------------------------------------------------------- */
 
 INLINE f64 tern_fmod_f64(f64 x, f64 y)
 {

@@ -1,6 +1,6 @@
 /* math_special.cl -- f32 functions beyond math.cl's: erfc, pow, inverse, log-gamma, remainders. */
 
-/* ---- pairs ---- */
+/* ---- pairs ------------------------------------------------------------------------------- */
 
 INLINE tern_pair_f32 tern_pair_f32_of(f32 hi, f32 lo)
 {
@@ -27,7 +27,7 @@ INLINE f32 tern_pair_residual_f32(f32 a, f32 b, f32 c)
     return (((a - b_head * c_head) - b_head * c_tail) - b_tail * c_head) - b_tail * c_tail;
 }
 
-/* ---- hyperbolic sine and cosine ---- */
+/* ---- hyperbolic sine and cosine ---------------------------------------------------------- */
 
 /* e^x / 2, which overflows later than e^x */
 INLINE f32 tern_half_exp_f32(f32 x)
@@ -53,7 +53,7 @@ INLINE f32 tern_cosh_f32(f32 x)
     return e + 0.25f / e;
 }
 
-/* ---- complement of the error function ---- */
+/* ---- complement of the error function ---------------------------------------------------- */
 
 /* x > 0.45: e^(-x^2) N(t) / (1 + 2x), t = (x - 2) / (x + 2), all in pairs but for the polynomial's
    tail; nearer zero and below it, 1 - erf x. N = (1 + 2x) e^(x^2) erfc x, fitted on 0.45 <= x
@@ -90,7 +90,7 @@ INLINE f32 tern_erfc_f32(f32 x)
     return x > -0.9f && x < 0.45f ? 1.0f - tern_erf_f32(x) : x != x ? x : y;
 }
 
-/* ---- powers ---- */
+/* ---- powers ------------------------------------------------------------------------------ */
 
 /* atanh s for s = f / (2 + f), which is log(1 + f) / 2, to about 2^-38: with z = s^2,
    atanh s = s (1 + z/3 + z^2 Q(z)); s, z/3 and their product are pairs */
@@ -142,7 +142,7 @@ INLINE f32 tern_pow_f32(f32 x, f32 y)
     return x == 1.0f || y == 0.0f ? 1.0f : r;
 }
 
-/* ---- inverse trigonometric functions ---- */
+/* ---- inverse trigonometric functions ----------------------------------------------------- */
 
 /* P in asin s = s + s z P(z), z = s^2 <= 1/4 */
 INLINE f32 tern_asin_poly_f32(f32 z)
@@ -221,7 +221,7 @@ INLINE f32 tern_atan2_f32(f32 y, f32 x)
     return x != x || y != y ? TERN_NAN_F32 : tern_copysign_f32(p, y);
 }
 
-/* ---- inverse hyperbolic functions ---- */
+/* ---- inverse hyperbolic functions -------------------------------------------------------- */
 
 /* Above 2^24, log(2 |x|); else log1p(|x| + x^2 / (1 + sqrt(1 + x^2))) */
 INLINE f32 tern_asinh_f32(f32 x)
@@ -249,7 +249,7 @@ INLINE f32 tern_atanh_f32(f32 x)
     return tern_copysign_f32(0.5f * tern_log1p_f32(a < 0.5f ? b + q : q), x);
 }
 
-/* ---- log of |gamma| ---- */
+/* ---- log of |gamma| ---------------------------------------------------------------------- */
 
 /* lgamma w for -0.31 < w < 8. Around 1 and 2 it is y times a polynomial in y = w - 1 or w - 2;
    around its minimum at c = 1.4616 between them, lgamma c + t^2 M(t), t = w - c. Arguments below
@@ -330,7 +330,7 @@ INLINE f32 tern_lgamma_f32(f32 x)
     return x != x ? x : a == TERN_INF_F32 ? a : g;
 }
 
-/* ---- remainders ---- */
+/* ---- remainders -------------------------------------------------------------------------- */
 
 /* x - trunc(x / y) y, exact: the significands' remainder, the quotient's exponent worked off 40
  * bits at a time */

@@ -130,7 +130,7 @@ OPTIMIZER(sgd)
 OPTIMIZER(adam)
 #undef OPTIMIZER
 
-/* ---- clipping: the sum of squares of each chunk; all chunks times one number ----------------- */
+/* ---- clipping: the sum of squares of each chunk; all chunks times one number ------------- */
 
 INLINE ACC K(chunk_squares)(const GLOBAL STO *gs, idx n)
 {

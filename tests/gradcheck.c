@@ -117,7 +117,8 @@ static void compare(const check *c, int i, const tern_tensor *grad, bool second)
             continue;
         print_error("gradcheck of %s: %s gradient of input %d, element %lld (value %g): %.10g, but "
                     "differences give %.10g\n",
-                    c->what, second ? "second" : "first", i, (long long)k, values[k], got, expected);
+                    c->what, second ? "second" : "first", i, (long long)k, values[k], got,
+                    expected);
         _fail(c->file, c->line);
     }
     free(values);
@@ -143,8 +144,8 @@ static void check_second(const check *c)
     for (int i = 0; i < wants; i++)
         found[i] = NULL;
     if (outs && tern_autograd_grad(outputs, outs, wanted, wants, found,
-                                   &(tern_autograd_grad_options){
-                                       .gradients = weights, .allow_unused = true}) != TERN_OK)
+                                   &(tern_autograd_grad_options){.gradients = weights,
+                                                                 .allow_unused = true}) != TERN_OK)
         stop(c, "the second backward failed");
     for (int i = 0; i < wants; i++)
         compare(c, index[i], found[i], true);

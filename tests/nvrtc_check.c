@@ -16,7 +16,7 @@ typedef struct program program;
     X(CreateProgram, (program * *made, const char *text, const char *name, int headers,            \
                       const char *const *texts, const char *const *names))                         \
     X(CompileProgram, (program * p, int n, const char *const *options))                            \
-    X(GetProgramLogSize, (program * p, size_t *bytes))                                             \
+    X(GetProgramLogSize, (program * p, size_t * bytes))                                            \
     X(GetProgramLog, (program * p, char *log))                                                     \
     X(DestroyProgram, (program * *p))
 static struct {

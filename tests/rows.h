@@ -1,7 +1,8 @@
-/* rows.h -- elementwise.def for tests: every row with a reference in double or int64_t and its calls.
+/* rows.h -- elementwise.def for tests: every row with a reference in double or int64_t and its
+ * calls.
  *
- * The reference is the row's own expression, compiled by the host with libm; a function of the dialect
- * that libm lacks is defined here. */
+ * The reference is the row's own expression, compiled by the host with libm; a function of the
+ * dialect that libm lacks is defined here. */
 #ifndef TERN_TESTS_ROWS_H
 #define TERN_TESTS_ROWS_H
 #include "support.h"
@@ -28,11 +29,11 @@ typedef struct row {
     row_kind kind;
     row_types types;
     double low, high;
-    double (*real)(double x, double y, double a, double b);          /* NULL for INTS */
-    int64_t (*integer)(int64_t x, int64_t y, int64_t a, int64_t b);  /* NULL for FLOATS */
+    double (*real)(double x, double y, double a, double b);         /* NULL for INTS */
+    int64_t (*integer)(int64_t x, int64_t y, int64_t a, int64_t b); /* NULL for FLOATS */
     tern_tensor *(*call)(tern_tensor *x, row_arguments p);
-    tern_tensor *(*in_place)(tern_tensor *x, row_arguments p);       /* NULL: there is none */
-    tern_tensor *(*scalar)(tern_tensor *x, tern_scalar y);           /* BINARY and COMPARE */
+    tern_tensor *(*in_place)(tern_tensor *x, row_arguments p); /* NULL: there is none */
+    tern_tensor *(*scalar)(tern_tensor *x, tern_scalar y);     /* BINARY and COMPARE */
     tern_tensor *(*scalar_in_place)(tern_tensor *x, tern_scalar y);
 } row;
 
@@ -53,8 +54,8 @@ typedef struct row {
     {                                                                                              \
         return Y;                                                                                  \
     }
-#define NO_REAL_(NAME)    enum { NAME##_real = 0 };
-#define NO_INTEGER_(NAME) enum { NAME##_integer = 0 };
+#define NO_REAL_(NAME)             enum { NAME##_real = 0 };
+#define NO_INTEGER_(NAME)          enum { NAME##_integer = 0 };
 #define REFERENCE_FLOATS(NAME, Y)  REAL_(NAME, Y) NO_INTEGER_(NAME)
 #define REFERENCE_NUMBERS(NAME, Y) REAL_(NAME, Y) INTEGER_(NAME, Y)
 #define REFERENCE_INTS(NAME, Y)    NO_REAL_(NAME) INTEGER_(NAME, Y)
@@ -100,13 +101,23 @@ typedef struct row {
 #define UNARY_REAL2  UNARY
 #define UNARY_SCALAR UNARY
 #define BINARY(NAME, TYPES, LOW, HIGH, Z, DX, DY)                                                  \
-    {#NAME,          BINARY_ROW,  TYPES,           LOW,                  HIGH,                 NAME##_real, \
-     NAME##_integer, NAME##_call, NAME##_in_place, tern_##NAME##_scalar, tern_##NAME##_scalar_},
+    {#NAME,                                                                                        \
+     BINARY_ROW,                                                                                   \
+     TYPES,                                                                                        \
+     LOW,                                                                                          \
+     HIGH,                                                                                         \
+     NAME##_real,                                                                                  \
+     NAME##_integer,                                                                               \
+     NAME##_call,                                                                                  \
+     NAME##_in_place,                                                                              \
+     tern_##NAME##_scalar,                                                                         \
+     tern_##NAME##_scalar_},
 #define COMPARE(NAME, TYPES, Z)                                                                    \
-    {#NAME, COMPARE_ROW, TYPES, -3, 3, NAME##_real, NAME##_integer, NAME##_call, NULL,             \
-     tern_##NAME##_scalar, NULL},
+    {#NAME, COMPARE_ROW,          TYPES, -3, 3, NAME##_real, NAME##_integer, NAME##_call,          \
+     NULL,  tern_##NAME##_scalar, NULL},
 #define PREDICATE(NAME, TYPES, Z)                                                                  \
-    {#NAME, PREDICATE_ROW, TYPES, -3, 3, NAME##_real, NAME##_integer, NAME##_call, NULL, NULL, NULL},
+    {#NAME,          PREDICATE_ROW, TYPES, -3,   3,   NAME##_real,                                 \
+     NAME##_integer, NAME##_call,   NULL,  NULL, NULL},
 static const row rows[] = {
 #include "elementwise.def"
 };

@@ -1,4 +1,4 @@
-/* support.c -- devices, comparisons, golden files and children for tests. */
+/* support.c -- devices, comparisons and children for tests. */
 #include "support.h"
 #include "tensor/tensor.h"
 #include <math.h>
@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- running -------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------- */
 
 const char *test_device(int i)
 {
@@ -49,7 +49,8 @@ int test_main(const struct CMUnitTest *tests, size_t n)
 {
     for (int i = 0; test_device(i); i++)
         if (!tern_device_is_available(test_device(i))) {
-            printf("SKIP: there is no device %s: %s\n", test_device(i), tern_device_notes("opencl"));
+            printf("SKIP: there is no device %s: %s\n", test_device(i),
+                   tern_device_notes("opencl"));
             return 77;
         }
     int failed = _cmocka_run_group_tests("tests", tests, n, NULL, NULL);
@@ -76,7 +77,7 @@ bool has_addresses(const char *device)
     return has;
 }
 
-/* ---- errors ----------------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------ */
 
 static void stop(const char *file, int line)
 {
@@ -103,7 +104,7 @@ void test_ok(tern_status status, const char *call, const char *file, int line)
     stop(file, line);
 }
 
-/* ---- tensors ------------------------------------------------------------------------------------------ */
+/* ---- tensors ----------------------------------------------------------------------------- */
 
 static void *bytes_of(const tern_tensor *x)
 {
@@ -196,10 +197,10 @@ static void compare(const tern_tensor *a, const tern_tensor *b, const test_toler
     tern_dtype dtype = tern_dtype_of(a);
     size_t size = tern_dtype_size(dtype), n = (size_t)tern_numel(a), wrong = 0, first = 0;
     for (size_t i = n; i-- > 0;) {
-        bool equal = tolerance ? close_enough(left, right, dtype, i, tolerance, x[i], y[i])
-                               : (isnan(x[i]) && isnan(y[i])) ||
-                                     memcmp((char *)left + i * size, (char *)right + i * size,
-                                            size) == 0;
+        bool equal = tolerance
+                         ? close_enough(left, right, dtype, i, tolerance, x[i], y[i])
+                         : (isnan(x[i]) && isnan(y[i])) ||
+                               memcmp((char *)left + i * size, (char *)right + i * size, size) == 0;
         if (!equal) {
             wrong++;
             first = i;
@@ -243,11 +244,13 @@ void test_values(const tern_tensor *x, const double *values, size_t n, test_tole
     }
     TERN_SCOPE {
         tern_shape shape = tern_shape_of(x);
-        compare(x, test_tensor("cpu", tern_dtype_of(x), shape, values), &tolerance, what, file, line);
+        compare(x, test_tensor("cpu", tern_dtype_of(x), shape, values), &tolerance, what, file,
+                line);
     }
 }
 
-void test_shape(const tern_tensor *x, tern_shape shape, const char *what, const char *file, int line)
+void test_shape(const tern_tensor *x, tern_shape shape, const char *what, const char *file,
+                int line)
 {
     tern_shape own = tern_shape_of(x);
     if (x && tern_shape_equal(&own, &shape))
@@ -281,7 +284,7 @@ static uint16_t to_f16(double value)
     if (v == 0)
         return sign;
     int exponent = 0;
-    frexp(v, &exponent); /* v = m 2^exponent, m in [0.5, 1) */
+    frexp(v, &exponent);                                  /* v = m 2^exponent, m in [0.5, 1) */
     int step = exponent - 11 < -24 ? -24 : exponent - 11; /* exponent of the last place */
     uint16_t units = (uint16_t)lrint(ldexp(v, -step));
     return (uint16_t)(sign | (step == -24 ? units : (uint16_t)((step + 24) * 1024 + units)));
@@ -373,122 +376,6 @@ tern_tensor *test_expand(tern_tensor *x, tern_shape shape)
         stride.dims[d] = d < skip || x->shape[d - skip] == 1 ? 0 : x->stride[d - skip];
     return test_view(x, shape, stride, 0);
 }
-
-/* ---- golden files --------------------------------------------------------------------------------------- */
-
-struct test_golden {
-    FILE *file;
-    char name[64];
-};
-
-test_golden *test_golden_open(const char *name)
-{
-    char path[1024];
-    snprintf(path, sizeof path, "%s/golden/%s.txt", TEST_FOLDER, name);
-    test_golden *golden = calloc(1, sizeof *golden);
-    assert_non_null(golden);
-    golden->file = fopen(path, "r");
-    if (!golden->file) {
-        print_error("cannot open %s\n", path);
-        free(golden);
-        fail();
-    }
-    snprintf(golden->name, sizeof golden->name, "%s", name);
-    return golden;
-}
-
-/* The next word that is not in a comment. */
-static bool word(FILE *file, char text[64])
-{
-    while (fscanf(file, "%63s", text) == 1) {
-        if (text[0] != '#')
-            return true;
-        for (int c = 0; c != '\n' && c != EOF;)
-            c = fgetc(file);
-    }
-    return false;
-}
-
-static int64_t number(test_golden *golden)
-{
-    char text[64];
-    if (!word(golden->file, text))
-        fail_msg("golden/%s.txt ends early", golden->name);
-    return strtoll(text, NULL, 10);
-}
-
-static tern_dtype dtype_named(const char *text)
-{
-    for (int d = 1; tern_dtype_size((tern_dtype)d); d++)
-        if (strcmp(tern_dtype_name((tern_dtype)d), text) == 0)
-            return (tern_dtype)d;
-    return TERN_DTYPE_DEFAULT;
-}
-
-/* Read the next entry's header: false at the end. */
-static bool golden_header(test_golden *golden, char name[64], tern_dtype *dtype, tern_shape *shape)
-{
-    char type[64];
-    if (!word(golden->file, name))
-        return false;
-    if (!word(golden->file, type))
-        fail_msg("golden/%s.txt ends early in %s", golden->name, name);
-    *dtype = dtype_named(type);
-    shape->ndim = (int)number(golden);
-    assert_in_range(shape->ndim, 0, TERN_MAX_DIMS);
-    for (int d = 0; d < shape->ndim; d++)
-        shape->dims[d] = number(golden);
-    return true;
-}
-
-/* Go to the entry called name, its header read. */
-static bool golden_find(test_golden *golden, const char *name, tern_dtype *dtype, tern_shape *shape)
-{
-    char text[64];
-    rewind(golden->file);
-    while (golden_header(golden, text, dtype, shape)) {
-        if (strcmp(text, name) == 0)
-            return true;
-        for (int64_t n = tern_shape_numel(shape, "test_golden"); n > 0; n--)
-            word(golden->file, text);
-    }
-    return false;
-}
-
-bool test_golden_has(test_golden *golden, const char *name)
-{
-    tern_dtype dtype;
-    tern_shape shape = {0};
-    return golden_find(golden, name, &dtype, &shape);
-}
-
-tern_tensor *test_golden_tensor(test_golden *golden, const char *name, const char *device)
-{
-    tern_dtype dtype = TERN_DTYPE_DEFAULT;
-    tern_shape shape = {0};
-    char text[64];
-    if (!golden_find(golden, name, &dtype, &shape))
-        fail_msg("golden/%s.txt has no %s", golden->name, name);
-    int64_t n = tern_shape_numel(&shape, "test_golden");
-    double *values = malloc(((size_t)n + 1) * sizeof *values);
-    assert_non_null(values);
-    for (int64_t i = 0; i < n; i++) {
-        if (!word(golden->file, text))
-            fail_msg("golden/%s.txt ends early in %s", golden->name, name);
-        values[i] = strtod(text, NULL);
-    }
-    tern_tensor *x = test_tensor(device, dtype, shape, values);
-    free(values);
-    return x;
-}
-
-void test_golden_close(test_golden *golden)
-{
-    fclose(golden->file);
-    free(golden);
-}
-
-/* ---- children --------------------------------------------------------------------------------------------- */
 
 int test_child_begin(void)
 {

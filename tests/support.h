@@ -25,14 +25,14 @@ int test_teardown(void **state);
 
 /* The devices to run on: TERN_TEST_DEVICES, separated by commas; "cpu" if not set. NULL-ended. */
 const char *test_device(int i);
-/* Whether everything is to be tried on the device: on the cpu, or where TERN_TEST_ALL is set. Elsewhere
- * each kernel costs its compilation. */
+/* Whether everything is to be tried on the device: on the cpu, or where TERN_TEST_ALL is set.
+ * Elsewhere each kernel costs its compilation. */
 bool test_thorough(const char *device);
 #define FOR_EACH_DEVICE(device)                                                                    \
     for (int device##_i = 0; device##_i >= 0; device##_i = -1)                                     \
         for (const char *device; (device = test_device(device##_i)); device##_i++)
 
-/* ---- errors --------------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------ */
 /* An error of this status is recorded and its message contains part; it is cleared. */
 #define assert_error(status, part) test_error(status, part, __FILE__, __LINE__)
 #define assert_no_error()          test_error(TERN_OK, "", __FILE__, __LINE__)
@@ -40,8 +40,9 @@ bool test_thorough(const char *device);
 void test_error(tern_status status, const char *part, const char *file, int line);
 void test_ok(tern_status status, const char *call, const char *file, int line);
 
-/* ---- tensors ----------------------------------------------------------------------------------------- */
-/* Element-wise |a - b| <= abs + rel |b|, or at most ulp steps of the dtype apart. NaN equals NaN. */
+/* ---- tensors ----------------------------------------------------------------------------- */
+/* Element-wise |a - b| <= abs + rel |b|, or at most ulp steps of the dtype apart. NaN equals NaN.
+ */
 typedef struct test_tolerance {
     double abs, rel;
     int64_t ulp;
@@ -66,7 +67,8 @@ void test_same(const tern_tensor *a, const tern_tensor *b, const char *what, con
                int line);
 void test_values(const tern_tensor *x, const double *values, size_t n, test_tolerance tolerance,
                  const char *what, const char *file, int line);
-void test_shape(const tern_tensor *x, tern_shape shape, const char *what, const char *file, int line);
+void test_shape(const tern_tensor *x, tern_shape shape, const char *what, const char *file,
+                int line);
 
 /* All elements as double, to be freed with free(); fails the test instead of returning NULL. */
 double *test_read(const tern_tensor *x);
@@ -79,7 +81,8 @@ tern_tensor *test_tensor(const char *device, tern_dtype dtype, tern_shape shape,
 tern_tensor *test_uniform(const char *device, tern_dtype dtype, tern_shape shape, double low,
                           double high, uint64_t seed);
 
-/* Other looks at x's storage, outside of autograd: any geometry (offset relative to x); x broadcast. */
+/* Other looks at x's storage, outside of autograd: any geometry (offset relative to x); x
+ * broadcast. */
 tern_tensor *test_view(tern_tensor *x, tern_shape shape, tern_shape stride, int64_t offset);
 tern_tensor *test_expand(tern_tensor *x, tern_shape shape);
 
@@ -89,7 +92,7 @@ uint64_t launches(const char *device);
  * tensors one launch. */
 bool has_addresses(const char *device);
 
-/* ---- gradients ----------------------------------------------------------------------------------------- */
+/* ---- gradients --------------------------------------------------------------------------- */
 typedef tern_tensor *(*test_function)(tern_tensor *const *in, void *user);
 typedef struct test_gradcheck_options {
     void *user;
@@ -105,17 +108,19 @@ typedef struct test_gradcheck_options {
 void test_gradcheck(test_function function, tern_tensor *const *in, int n,
                     test_gradcheck_options options, const char *what, const char *file, int line);
 
-/* ---- golden files: tests/golden/<name>.txt ---------------------------------------------------------------
- * Lines "name dtype ndim size ...", then the elements, separated by blanks; # begins a comment. */
+/* ---- golden files: tests/golden/<name>.txt
+ * --------------------------------------------------------------- Lines "name dtype ndim size ...",
+ * then the elements, separated by blanks; # begins a comment. */
 typedef struct test_golden test_golden;
 test_golden *test_golden_open(const char *name);
 bool test_golden_has(test_golden *golden, const char *name);
 tern_tensor *test_golden_tensor(test_golden *golden, const char *name, const char *device);
 void test_golden_close(test_golden *golden);
 
-/* ---- a block in a child process: IN_CHILD { ... } ---------------------------------------------------------
- * The test fails when the child does not reach the block's end within a minute. Forks: on a device
- * with a driver nothing works in there. */
+/* ---- a block in a child process: IN_CHILD { ... }
+ * --------------------------------------------------------- The test fails when the child does not
+ * reach the block's end within a minute. Forks: on a device with a driver nothing works in there.
+ */
 #define IN_CHILD for (int child_ = test_child_begin(); child_; child_ = test_child_end())
 int test_child_begin(void);
 int test_child_end(void);

@@ -1,4 +1,5 @@
-/* test_autograd.c -- recording and walking back: what accumulates, what is freed, what is refused. */
+/* test_autograd.c -- recording and walking back: what accumulates, what is freed, what is refused.
+ */
 #include "support.h"
 #include <math.h>
 #include <pthread.h>
@@ -11,14 +12,15 @@ static tern_tensor *leaf(const char *device, double a, double b)
 static tern_status backward(tern_tensor *y, bool retain)
 {
     tern_tensor *ones = tern_ones_like(y);
-    return tern_backward_with(
-        y, &(tern_backward_options){.gradient = ones, .retain_graph = retain});
+    return tern_backward_with(y,
+                              &(tern_backward_options){.gradient = ones, .retain_graph = retain});
 }
 
 static void gradients_accumulate_over_calls_and_uses(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) TERN_SCOPE {
+    FOR_EACH_DEVICE(device) TERN_SCOPE
+    {
         tern_tensor *x = leaf(device, 2, 3);
         assert_null(tern_grad(x));
         assert_ok(backward(tern_mul(x, x), false));
@@ -33,7 +35,8 @@ static void gradients_accumulate_over_calls_and_uses(void **state)
 static void a_gradient_somebody_holds_is_not_changed(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) TERN_SCOPE {
+    FOR_EACH_DEVICE(device) TERN_SCOPE
+    {
         tern_tensor *x = leaf(device, 2, 3);
         assert_ok(backward(tern_square(x), false));
         tern_tensor *first = tern_keep(tern_grad(x));
@@ -65,7 +68,8 @@ static void leaves_answer_questions(void **state)
 static void a_graph_is_walked_once_unless_retained(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) TERN_SCOPE {
+    FOR_EACH_DEVICE(device) TERN_SCOPE
+    {
         tern_tensor *x = leaf(device, 1, 2), *y = tern_square(x);
         assert_ok(backward(y, true));
         assert_ok(backward(y, false));
@@ -85,7 +89,7 @@ static void no_grad_records_nothing(void **state)
             tern_tensor *y = tern_exp(x);
             assert_false(tern_requires_grad(y));
             TERN_ENABLE_GRAD
-                assert_true(tern_requires_grad(tern_exp(x)));
+            assert_true(tern_requires_grad(tern_exp(x)));
             assert_ptr_equal(tern_add_scalar_(x, TERN_SCALAR(1)), x); /* a leaf, but not recorded */
         }
         assert_values(x, 2, 3);
@@ -96,14 +100,16 @@ static void no_grad_records_nothing(void **state)
 static void a_changed_saved_tensor_is_an_error(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) TERN_SCOPE {
+    FOR_EACH_DEVICE(device) TERN_SCOPE
+    {
         tern_tensor *x = leaf(device, 1, 2);
         tern_tensor *y = tern_exp(x); /* saves its result */
         tern_mul_scalar_(tern_detach(y), TERN_SCALAR(2));
         assert_int_equal(backward(y, false), TERN_ERR_STATE);
-        assert_error(TERN_ERR_STATE, "one of the variables needed for gradient computation has been "
-                                     "modified by an inplace operation: [float32 [2]], which is "
-                                     "output 0 of exp, is at version 1; expected version 0");
+        assert_error(TERN_ERR_STATE,
+                     "one of the variables needed for gradient computation has been "
+                     "modified by an inplace operation: [float32 [2]], which is "
+                     "output 0 of exp, is at version 1; expected version 0");
         tern_tensor *w = tern_ones(TERN_SHAPE(2), TERN_F32, device), *z = tern_mul(x, w);
         tern_zero_(w);
         assert_int_equal(backward(z, false), TERN_ERR_STATE);
@@ -115,7 +121,8 @@ static void a_changed_saved_tensor_is_an_error(void **state)
 static void writes_in_place_are_differentiable(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) TERN_SCOPE {
+    FOR_EACH_DEVICE(device) TERN_SCOPE
+    {
         tern_tensor *x = leaf(device, 2, 3), *y = leaf(device, 5, 7);
         tern_tensor *a = tern_mul_scalar(x, TERN_SCALAR(1));
         tern_mul_(a, y); /* needs the old a for y's gradient */
@@ -142,7 +149,8 @@ static void writing_a_leaf_is_refused(void **state)
 static void roots_that_are_refused(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) TERN_SCOPE {
+    FOR_EACH_DEVICE(device) TERN_SCOPE
+    {
         tern_tensor *x = leaf(device, 1, 2), *y = tern_exp(x);
         tern_tensor *three = tern_ones(TERN_SHAPE(3), TERN_F32, device);
         assert_int_equal(tern_backward(y), TERN_ERR_SHAPE);
@@ -150,8 +158,8 @@ static void roots_that_are_refused(void **state)
         assert_int_equal(tern_backward(three), TERN_ERR_STATE);
         assert_error(TERN_ERR_STATE, "element 0 of tensors does not require grad and does not have "
                                      "a grad_fn");
-        assert_int_equal(
-            tern_backward_with(y, &(tern_backward_options){.gradient = three}), TERN_ERR_SHAPE);
+        assert_int_equal(tern_backward_with(y, &(tern_backward_options){.gradient = three}),
+                         TERN_ERR_SHAPE);
         assert_error(TERN_ERR_SHAPE, "Mismatch in shape: grad_output[0] has a shape of [3] and "
                                      "output[0] has a shape of [2]");
         assert_int_equal(tern_backward(NULL), TERN_ERR_ARGUMENT);
@@ -165,16 +173,18 @@ static void set_grad_checks_its_argument(void **state)
     (void)state;
     TERN_SCOPE {
         tern_tensor *x = leaf("cpu", 1, 2);
-        assert_int_equal(tern_set_grad(x, tern_ones(TERN_SHAPE(3), TERN_F32, NULL)), TERN_ERR_SHAPE);
+        assert_int_equal(tern_set_grad(x, tern_ones(TERN_SHAPE(3), TERN_F32, NULL)),
+                         TERN_ERR_SHAPE);
         assert_error(TERN_ERR_SHAPE, "assigned grad has data of a different size");
-        assert_int_equal(tern_set_grad(x, tern_ones(TERN_SHAPE(2), TERN_F64, NULL)), TERN_ERR_DTYPE);
+        assert_int_equal(tern_set_grad(x, tern_ones(TERN_SHAPE(2), TERN_F64, NULL)),
+                         TERN_ERR_DTYPE);
         assert_error(TERN_ERR_DTYPE, "assigned grad has data of a different type");
         assert_ok(tern_set_grad(x, tern_ones(TERN_SHAPE(2), TERN_F32, NULL)));
         assert_values(tern_grad(x), 1, 1);
     }
 }
 
-/* ---- hooks ------------------------------------------------------------------------------------------- */
+/* ---- hooks ------------------------------------------------------------------------------- */
 
 static int order[8], calls;
 
@@ -200,7 +210,8 @@ static tern_tensor *wrong_shape(tern_tensor *grad, void *user)
 static void hooks_replace_run_in_order_and_can_be_removed(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) TERN_SCOPE {
+    FOR_EACH_DEVICE(device) TERN_SCOPE
+    {
         int one = 1, two = 2, three = 3;
         tern_tensor *x = leaf(device, 1, 2), *y = tern_square(x);
         calls = 0;
@@ -226,7 +237,8 @@ static void bad_hooks_are_refused(void **state)
     TERN_SCOPE {
         tern_tensor *x = leaf("cpu", 1, 2), *y = tern_square(x);
         assert_int_equal(tern_register_hook(tern_detach(x), triple, NULL), 0);
-        assert_error(TERN_ERR_STATE, "cannot register a hook on a tensor that doesn't require grad");
+        assert_error(TERN_ERR_STATE,
+                     "cannot register a hook on a tensor that doesn't require grad");
         assert_int_equal(tern_register_hook(x, NULL, NULL), 0);
         assert_error(TERN_ERR_ARGUMENT, "hook is NULL");
         tern_register_hook(y, wrong_shape, NULL);
@@ -238,7 +250,8 @@ static void bad_hooks_are_refused(void **state)
 static void inner_gradients_are_kept_on_request(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) TERN_SCOPE {
+    FOR_EACH_DEVICE(device) TERN_SCOPE
+    {
         tern_tensor *x = leaf(device, 1, 2), *y = tern_square(x), *z = tern_square(y);
         assert_ok(tern_retain_grad(y));
         assert_ok(backward(z, false));
@@ -265,25 +278,26 @@ static void a_retained_grad_of_a_released_tensor_goes_nowhere(void **state)
     }
 }
 
-/* ---- autograd.grad --------------------------------------------------------------------------------------- */
+/* ---- autograd.grad ----------------------------------------------------------------------- */
 
 static void grad_leaves_the_leaves_alone(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) TERN_SCOPE {
+    FOR_EACH_DEVICE(device) TERN_SCOPE
+    {
         tern_tensor *x = leaf(device, 1, 2), *unused = leaf(device, 1, 1);
         tern_tensor *y = tern_square(x), *z = tern_mul(y, x), *ones = tern_ones_like(x);
         tern_tensor *in[3] = {x, y, unused}, *grads[3];
-        assert_ok(tern_autograd_grad(
-            &z, 1, in, 3, grads,
-            &(tern_autograd_grad_options){
-                .gradients = &ones, .allow_unused = true, .retain_graph = true}));
+        assert_ok(tern_autograd_grad(&z, 1, in, 3, grads,
+                                     &(tern_autograd_grad_options){.gradients = &ones,
+                                                                   .allow_unused = true,
+                                                                   .retain_graph = true}));
         assert_values(grads[0], 3, 12);
         assert_values(grads[1], 1, 2);
         assert_null(grads[2]);
         assert_null(tern_grad(x));
-        assert_int_equal(tern_autograd_grad(&z, 1, in, 3, grads, &(tern_autograd_grad_options){
-                                                                     .gradients = &ones}),
+        assert_int_equal(tern_autograd_grad(&z, 1, in, 3, grads,
+                                            &(tern_autograd_grad_options){.gradients = &ones}),
                          TERN_ERR_STATE);
         assert_error(TERN_ERR_STATE, "appears to not have been used in the graph");
     }
@@ -292,7 +306,8 @@ static void grad_leaves_the_leaves_alone(void **state)
 static void grad_of_several_outputs_is_of_their_sum(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) TERN_SCOPE {
+    FOR_EACH_DEVICE(device) TERN_SCOPE
+    {
         tern_tensor *x = leaf(device, 1, 2), *ones = tern_ones_like(x);
         tern_tensor *outputs[2] = {tern_square(x), tern_mul_scalar(x, TERN_SCALAR(5))};
         tern_tensor *gradients[2] = {ones, ones}, *grad;
@@ -314,10 +329,14 @@ static tern_tensor *fifth_power(tern_tensor *x)
     return tern_mul(tern_square(tern_square(x)), x);
 }
 static const derivative derivatives[] = {
-    {"exp", tern_exp, 0.5, {1.6487212707001282, 1.6487212707001282, 1.6487212707001282,
-                            1.6487212707001282}},
-    {"sin", tern_sin, 0.5, {0.479425538604203, 0.8775825618903728, -0.479425538604203,
-                            -0.8775825618903728}},
+    {"exp",
+     tern_exp,
+     0.5,
+     {1.6487212707001282, 1.6487212707001282, 1.6487212707001282, 1.6487212707001282}},
+    {"sin",
+     tern_sin,
+     0.5,
+     {0.479425538604203, 0.8775825618903728, -0.479425538604203, -0.8775825618903728}},
     {"log", tern_log, 2, {0.6931471805599453, 0.5, -0.25, 0.25}},
     {"tanh", tern_tanh, 0, {0, 1, 0, -2}},
     {"x^5", fifth_power, 2, {32, 80, 160, 240}},
@@ -329,43 +348,45 @@ static void create_graph_gives_third_derivatives(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        for (size_t i = 0; i < sizeof derivatives / sizeof *derivatives; i++)
-            TERN_SCOPE {
-                const derivative *d = &derivatives[i];
-                tern_tensor *x = test_tensor(device, TERN_F32, TERN_SHAPE_SCALAR, &d->x);
-                tern_tensor *y = d->function(tern_requires_grad_(x, true));
-                for (int n = 0; n < 4; n++) {
-                    if (fabs(tern_item(y) - d->values[n]) > 2e-5 * (1 + fabs(d->values[n])))
-                        fail_msg("derivative %d of %s: %.9g, expected %.9g", n, d->name,
-                                 tern_item(y), d->values[n]);
-                    tern_tensor *next;
-                    assert_ok(tern_autograd_grad(&y, 1, &x, 1, &next,
-                                                 &(tern_autograd_grad_options){
-                                                     .create_graph = true}));
-                    y = next;
-                }
+    for (size_t i = 0; i < sizeof derivatives / sizeof *derivatives; i++)
+        TERN_SCOPE {
+            const derivative *d = &derivatives[i];
+            tern_tensor *x = test_tensor(device, TERN_F32, TERN_SHAPE_SCALAR, &d->x);
+            tern_tensor *y = d->function(tern_requires_grad_(x, true));
+            for (int n = 0; n < 4; n++) {
+                if (fabs(tern_item(y) - d->values[n]) > 2e-5 * (1 + fabs(d->values[n])))
+                    fail_msg("derivative %d of %s: %.9g, expected %.9g", n, d->name, tern_item(y),
+                             d->values[n]);
+                tern_tensor *next;
+                assert_ok(tern_autograd_grad(&y, 1, &x, 1, &next,
+                                             &(tern_autograd_grad_options){.create_graph = true}));
+                y = next;
             }
+        }
 }
 
 static void graphs_do_not_keep_themselves_alive(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) {
+    FOR_EACH_DEVICE(device)
+    {
         int64_t before = tern_live_tensors();
         TERN_SCOPE {
             tern_tensor *x = leaf(device, 1, 2), *y = tern_exp(tern_tanh(tern_square(x)));
             assert_ok(backward(tern_mul(y, y), true));
             tern_tensor *grad, *ones = tern_ones_like(y);
-            assert_ok(tern_autograd_grad(&y, 1, &x, 1, &grad,
-                                         &(tern_autograd_grad_options){
-                                             .gradients = &ones, .create_graph = true}));
+            assert_ok(tern_autograd_grad(
+                &y, 1, &x, 1, &grad,
+                &(tern_autograd_grad_options){.gradients = &ones, .create_graph = true}));
             tern_add_(tern_mul_scalar(y, TERN_SCALAR(1)), y);
         }
         assert_int_equal(tern_live_tensors(), before);
     }
 }
 
-/* ---- depth ------------------------------------------------------------------------------------------------- */
+/* ---- depth
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static void *long_chain(void *ok)
 {
@@ -379,9 +400,10 @@ static void *long_chain(void *ok)
                 tern_release(y);
                 y = next;
             }
-        *(bool *)ok = tern_item(y) == 1000001 &&
-                      tern_backward_with(y, &(tern_backward_options){.retain_graph = true}) == TERN_OK &&
-                      tern_item(tern_grad(x)) == 1;
+        *(bool *)ok =
+            tern_item(y) == 1000001 &&
+            tern_backward_with(y, &(tern_backward_options){.retain_graph = true}) == TERN_OK &&
+            tern_item(tern_grad(x)) == 1;
         tern_release(y); /* and now a million nodes at once */
     }
     *(bool *)ok = *(bool *)ok && tern_live_tensors() == before;

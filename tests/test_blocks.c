@@ -1,4 +1,5 @@
-/* test_blocks.c -- leaving a block in any way restores what it set; scopes release what they own. */
+/* test_blocks.c -- leaving a block in any way restores what it set; scopes release what they own.
+ */
 #include "support.h"
 
 /* Each way out of a block is a case of one function, so that both are the same code for all. */
@@ -10,13 +11,14 @@ typedef enum way { FALL, RETURN, GOTO, BREAK, WAYS } way;
     if ((how) == GOTO)                                                                             \
         goto out;                                                                                  \
     if ((how) == BREAK)                                                                            \
-        break
+    break
 
 static void no_grad(way how)
 {
     TERN_NO_GRAD {
         assert_false(tern_is_grad_enabled());
-        TERN_ENABLE_GRAD {
+        TERN_ENABLE_GRAD
+        {
             assert_true(tern_is_grad_enabled());
             LEAVE(how);
         }
@@ -28,9 +30,9 @@ out:
 
 static void device(way how, const char *name)
 {
-    TERN_DEVICE(name) {
+    TERN_DEVICE (name) {
         assert_string_equal(tern_default_device(), name);
-        TERN_DEVICE("cpu") {
+        TERN_DEVICE ("cpu") {
             assert_string_equal(tern_default_device(), "cpu");
             LEAVE(how);
         }
@@ -65,27 +67,27 @@ static void every_way_out_restores_grad_mode(void **state)
         assert_true(tern_is_grad_enabled());
     }
     TERN_GRAD_MODE(false)
-        for (way how = FALL; how < WAYS; how++) {
-            no_grad(how);
-            assert_false(tern_is_grad_enabled());
-        }
+    for (way how = FALL; how < WAYS; how++) {
+        no_grad(how);
+        assert_false(tern_is_grad_enabled());
+    }
 }
 
 static void every_way_out_restores_the_device(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(name)
-        for (way how = FALL; how < WAYS; how++) {
-            device(how, name);
-            assert_string_equal(tern_default_device(), "cpu");
-        }
+    for (way how = FALL; how < WAYS; how++) {
+        device(how, name);
+        assert_string_equal(tern_default_device(), "cpu");
+    }
 }
 
 static void a_refused_device_changes_nothing(void **state)
 {
     (void)state;
     int turns = 0;
-    TERN_DEVICE("gpu") {
+    TERN_DEVICE ("gpu") {
         turns++;
         assert_string_equal(tern_default_device(), "cpu");
     }

@@ -51,44 +51,44 @@ static void gradients_are_clipped_to_the_norm_asked_for(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        TERN_SCOPE {
-            tern_tensor *x[MANY];
-            make_many(device, TERN_F32, x);
-            tern_module *m = module_of(x, MANY);
-            give_gradients(x, 3);
-            assert_ok(tern_set_grad(x[5], NULL));
-            double norm = norm_of(x, MANY);
-            uint64_t before = launches(device);
-            double large = tern_nn_clip_grad_norm_(m, 2 * norm);
-            assert_true(launches(device) - before <= 2 ||
-                        !has_addresses(device)); /* on cpu one converts the sums */
-            assert_true(fabs(large - norm) < 1e-6 * norm);
-            assert_true(norm_of(x, MANY) == norm);
-            double clipped = tern_nn_clip_grad_norm_(m, 0.5);
-            assert_true(fabs(clipped - norm) < 1e-6 * norm);
-            assert_true(fabs(norm_of(x, MANY) - 0.5) < 1e-6);
-            tern_nn_free(m);
-        }
+    TERN_SCOPE {
+        tern_tensor *x[MANY];
+        make_many(device, TERN_F32, x);
+        tern_module *m = module_of(x, MANY);
+        give_gradients(x, 3);
+        assert_ok(tern_set_grad(x[5], NULL));
+        double norm = norm_of(x, MANY);
+        uint64_t before = launches(device);
+        double large = tern_nn_clip_grad_norm_(m, 2 * norm);
+        assert_true(launches(device) - before <= 2 ||
+                    !has_addresses(device)); /* on cpu one converts the sums */
+        assert_true(fabs(large - norm) < 1e-6 * norm);
+        assert_true(norm_of(x, MANY) == norm);
+        double clipped = tern_nn_clip_grad_norm_(m, 0.5);
+        assert_true(fabs(clipped - norm) < 1e-6 * norm);
+        assert_true(fabs(norm_of(x, MANY) - 0.5) < 1e-6);
+        tern_nn_free(m);
+    }
 }
 
 static void clipping_takes_every_dtype_and_strided_gradients(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        TERN_SCOPE {
-            tern_tensor *x[3] = {tern_ones(TERN_SHAPE(2, 2), TERN_F32, device),
-                                 tern_ones(TERN_SHAPE(1), TERN_F16, device),
-                                 tern_ones(TERN_SHAPE(5000), TERN_BF16, device)};
-            tern_module *m = module_of(x, 3);
-            tern_tensor *grad = TENSOR(device, TERN_F32, TERN_SHAPE(2, 2), 1, 2, 2, 4);
-            assert_ok(tern_set_grad(x[0], tern_transpose(grad, 0, 1)));
-            assert_ok(tern_set_grad(x[1], TENSOR(device, TERN_F16, TERN_SHAPE(1), 12)));
-            double norm = tern_nn_clip_grad_norm_(m, 6.5);
-            assert_true(fabs(norm - 13) < 1e-6);
-            assert_values_close(grad, 1e-6, 0.5, 1, 1, 2);
-            assert_values_close(tern_grad(x[1]), 1e-3, 6);
-            tern_nn_free(m);
-        }
+    TERN_SCOPE {
+        tern_tensor *x[3] = {tern_ones(TERN_SHAPE(2, 2), TERN_F32, device),
+                             tern_ones(TERN_SHAPE(1), TERN_F16, device),
+                             tern_ones(TERN_SHAPE(5000), TERN_BF16, device)};
+        tern_module *m = module_of(x, 3);
+        tern_tensor *grad = TENSOR(device, TERN_F32, TERN_SHAPE(2, 2), 1, 2, 2, 4);
+        assert_ok(tern_set_grad(x[0], tern_transpose(grad, 0, 1)));
+        assert_ok(tern_set_grad(x[1], TENSOR(device, TERN_F16, TERN_SHAPE(1), 12)));
+        double norm = tern_nn_clip_grad_norm_(m, 6.5);
+        assert_true(fabs(norm - 13) < 1e-6);
+        assert_values_close(grad, 1e-6, 0.5, 1, 1, 2);
+        assert_values_close(tern_grad(x[1]), 1e-3, 6);
+        tern_nn_free(m);
+    }
 }
 
 static void clipping_without_gradients_or_module(void **state)

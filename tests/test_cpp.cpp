@@ -1,4 +1,5 @@
-// test_cpp.cpp -- a C++20 program that uses every macro and every option struct of the public headers.
+// test_cpp.cpp -- a C++20 program that uses every macro and every option struct of the public
+// headers.
 #include <cstdio>
 #include <cstring>
 #include <tern/tern.h>
@@ -41,12 +42,12 @@ static void makes_tensors()
 static void leaves_blocks()
 {
     TERN_SCOPE
-        TERN_DEVICE("cpu")
+        TERN_DEVICE ("cpu")
             TERN_NO_GRAD
                 TERN_ENABLE_GRAD
-                    TERN_GRAD_MODE(false)
-                        if (tern_zeros(TERN_SHAPE(1), TERN_F32, nullptr))
-                            return;
+    TERN_GRAD_MODE(false)
+    if (tern_zeros(TERN_SHAPE(1), TERN_F32, nullptr))
+        return;
 }
 
 static void differentiates()

@@ -82,7 +82,8 @@ static void availability_keeps_an_error_that_is_recorded(void **state)
 static void info_is_complete(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) {
+    FOR_EACH_DEVICE(device)
+    {
         tern_device_info info = {0};
         assert_ok(tern_device_get_info(device, &info));
         assert_string_equal(info.device, device);
@@ -103,7 +104,8 @@ static void info_is_complete(void **state)
 static void a_part_of_the_name_is_enough(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) {
+    FOR_EACH_DEVICE(device)
+    {
         if (strcmp(device, "cpu") == 0)
             continue;
         tern_device_info info;
@@ -125,7 +127,8 @@ static void a_part_of_the_name_is_enough(void **state)
 static void set_device_sets_what_the_bare_kind_means(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) {
+    FOR_EACH_DEVICE(device)
+    {
         char kind[16];
         snprintf(kind, sizeof kind, "%.*s", (int)strcspn(device, ":"), device);
         assert_ok(tern_set_device(device));
@@ -140,7 +143,8 @@ static void set_device_sets_what_the_bare_kind_means(void **state)
 static void default_device_is_where_null_puts_tensors(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) TERN_SCOPE {
+    FOR_EACH_DEVICE(device) TERN_SCOPE
+    {
         assert_ok(tern_set_default_device(device));
         assert_string_equal(tern_default_device(), device);
         assert_string_equal(tern_device(tern_zeros(TERN_SHAPE(2), TERN_F32, NULL)), device);
@@ -158,7 +162,8 @@ static void *look_at_default(void *out)
 static void default_device_is_per_thread(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) {
+    FOR_EACH_DEVICE(device)
+    {
         pthread_t thread;
         char seen[32];
         assert_ok(tern_set_default_device(device));
@@ -175,7 +180,8 @@ static void environment_sets_the_default(void **state)
     setenv("TERN_DEVICE", "cpu:0", 1);
     tern_set_default_device(NULL);
     assert_string_equal(tern_default_device(), "cpu");
-    FOR_EACH_DEVICE(device) {
+    FOR_EACH_DEVICE(device)
+    {
         setenv("TERN_DEVICE", device, 1);
         tern_set_default_device(NULL);
         assert_string_equal(tern_default_device(), device);
@@ -199,7 +205,7 @@ static void cpu_works_in_a_forked_child(void **state)
         tern_tensor *x = test_uniform("cpu", TERN_F32, TERN_SHAPE(300000), 0, 1, 1);
         tern_tensor *twice = tern_add(x, x); /* the thread pool exists before the fork */
         IN_CHILD
-            assert_same(tern_add(x, x), twice);
+        assert_same(tern_add(x, x), twice);
     }
 }
 

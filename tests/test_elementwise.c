@@ -1,5 +1,5 @@
-/* test_elementwise.c -- every row of elementwise.def: values in every dtype and form, on every device,
- * bit for bit the cpu's where the device says so. */
+/* test_elementwise.c -- every row of elementwise.def: values in every dtype and form, on every
+ * device, bit for bit the cpu's where the device says so. */
 #include "rows.h"
 #include "tensor/tensor.h"
 #include <stdio.h>
@@ -48,9 +48,8 @@ static void check(const row *r, const char *form, tern_tensor *z, tern_tensor *x
     double *ys = p.y ? test_read(test_expand(p.y, shape)) : NULL;
     for (int64_t i = 0; i < tern_numel(z); i++) {
         double y = ys ? ys[i] : number, expected = reference(r, dtype, xs[i], y, p);
-        double distance = logical || !tern_dtype_is_floating_point(dtype)
-                              ? 0
-                              : allowed(dtype, expected);
+        double distance =
+            logical || !tern_dtype_is_floating_point(dtype) ? 0 : allowed(dtype, expected);
         if (!(fabs(got[i] - expected) <= distance))
             fail_msg("%s %s %s on %s, element %lld: x = %.9g, y = %.9g gives %.17g, expected %.17g",
                      r->name, form, tern_dtype_name(dtype), tern_device(z), (long long)i, xs[i], y,
@@ -61,7 +60,7 @@ static void check(const row *r, const char *form, tern_tensor *z, tern_tensor *x
     free(ys);
 }
 
-/* ---- forms: how x and y lie in memory ------------------------------------------------------------- */
+/* ---- forms: how x and y lie in memory ---------------------------------------------------- */
 
 static tern_tensor *numbers(const row *r, const char *device, tern_dtype dtype, tern_shape shape,
                             uint64_t seed)
@@ -121,10 +120,16 @@ static const struct {
     const char *name;
     form make;
 } forms[] = {
-    {"dense", dense},     {"long row", long_row}, {"column and row", column_and_row},
-    {"row and column", row_and_column},           {"0-d x", one_x},
-    {"0-d y", one_y},     {"0-d", both_scalars},  {"empty", empty},
-    {"strided", strided}, {"stepped", stepped},
+    {"dense", dense},
+    {"long row", long_row},
+    {"column and row", column_and_row},
+    {"row and column", row_and_column},
+    {"0-d x", one_x},
+    {"0-d y", one_y},
+    {"0-d", both_scalars},
+    {"empty", empty},
+    {"strided", strided},
+    {"stepped", stepped},
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
@@ -170,15 +175,16 @@ static void every_row_in_every_form_and_dtype(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        for (int i = 0; i < ROWS; i++)
-            FOR_EACH_DTYPE(dtype) {
-                if (!row_has(&rows[i], dtype) || !has(device, dtype))
-                    continue;
-                for (int f = 0; f < FORMS; f++)
-                    TERN_SCOPE {
-                        row_in_form(&rows[i], f, device, dtype);
-                    }
-            }
+    for (int i = 0; i < ROWS; i++)
+        FOR_EACH_DTYPE(dtype)
+        {
+            if (!row_has(&rows[i], dtype) || !has(device, dtype))
+                continue;
+            for (int f = 0; f < FORMS; f++)
+                TERN_SCOPE {
+                    row_in_form(&rows[i], f, device, dtype);
+                }
+        }
 }
 
 /* 16-bit types are storage: the result is that of float32, rounded. */
@@ -187,45 +193,45 @@ static void halves_are_float32_rounded(void **state)
     (void)state;
     static const tern_dtype halves[] = {TERN_F16, TERN_BF16};
     FOR_EACH_DEVICE(device)
-        for (int i = 0; i < ROWS; i++)
-            for (int k = 0; k < 2 && row_has(&rows[i], halves[k]); k++)
-                TERN_SCOPE {
-                    if (!has(device, halves[k]))
-                        continue;
-                    const row *r = &rows[i];
-                    pair in = long_row(r, device, halves[k]);
-                    row_arguments p = arguments(halves[k], takes_two(r) ? in.y : NULL);
-                    tern_tensor *z = r->call(in.x, p);
-                    p.y = takes_two(r) ? tern_to_dtype(in.y, TERN_F32) : NULL;
-                    tern_tensor *wide = r->call(tern_to_dtype(in.x, TERN_F32), p);
-                    test_same(z, tern_to_dtype(wide, tern_dtype_of(z)), r->name, __FILE__, __LINE__);
-                }
+    for (int i = 0; i < ROWS; i++)
+        for (int k = 0; k < 2 && row_has(&rows[i], halves[k]); k++)
+            TERN_SCOPE {
+                if (!has(device, halves[k]))
+                    continue;
+                const row *r = &rows[i];
+                pair in = long_row(r, device, halves[k]);
+                row_arguments p = arguments(halves[k], takes_two(r) ? in.y : NULL);
+                tern_tensor *z = r->call(in.x, p);
+                p.y = takes_two(r) ? tern_to_dtype(in.y, TERN_F32) : NULL;
+                tern_tensor *wide = r->call(tern_to_dtype(in.x, TERN_F32), p);
+                test_same(z, tern_to_dtype(wide, tern_dtype_of(z)), r->name, __FILE__, __LINE__);
+            }
 }
 
 static void a_number_for_y_is_a_tensor_of_it(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        for (int i = 0; i < ROWS; i++)
-            FOR_EACH_DTYPE(dtype) {
-                const row *r = &rows[i];
-                if (!r->scalar || !row_has(r, dtype) || !has(device, dtype) || dtype == TERN_BOOL)
-                    continue;
-                bool real = tern_dtype_is_floating_point(dtype);
-                tern_scalar y = real ? tern_scalar_real(1.5) : tern_scalar_int(2);
-                for (int f = 0; f < FORMS; f++)
-                    TERN_SCOPE {
-                        pair in = forms[f].make(r, device, dtype);
-                        row_arguments none = arguments(dtype, NULL);
-                        check(r, forms[f].name, r->scalar(in.x, y), in.x, none,
-                              tern_scalar_to_real(y));
-                        if (!r->scalar_in_place)
-                            continue;
-                        tern_tensor *x = tern_add_scalar(in.x, TERN_SCALAR(0));
-                        assert_ptr_equal(r->scalar_in_place(x, y), x);
-                        test_same(x, r->scalar(in.x, y), r->name, __FILE__, __LINE__);
-                    }
-            }
+    for (int i = 0; i < ROWS; i++)
+        FOR_EACH_DTYPE(dtype)
+        {
+            const row *r = &rows[i];
+            if (!r->scalar || !row_has(r, dtype) || !has(device, dtype) || dtype == TERN_BOOL)
+                continue;
+            bool real = tern_dtype_is_floating_point(dtype);
+            tern_scalar y = real ? tern_scalar_real(1.5) : tern_scalar_int(2);
+            for (int f = 0; f < FORMS; f++)
+                TERN_SCOPE {
+                    pair in = forms[f].make(r, device, dtype);
+                    row_arguments none = arguments(dtype, NULL);
+                    check(r, forms[f].name, r->scalar(in.x, y), in.x, none, tern_scalar_to_real(y));
+                    if (!r->scalar_in_place)
+                        continue;
+                    tern_tensor *x = tern_add_scalar(in.x, TERN_SCALAR(0));
+                    assert_ptr_equal(r->scalar_in_place(x, y), x);
+                    test_same(x, r->scalar(in.x, y), r->name, __FILE__, __LINE__);
+                }
+        }
 }
 
 /* Forms in which the result has the shape of x. */
@@ -233,24 +239,25 @@ static void in_place_is_the_same_in_x(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        for (int i = 0; i < ROWS; i++)
-            FOR_EACH_DTYPE(dtype) {
-                const row *r = &rows[i];
-                if (!r->in_place || !row_has(r, dtype) || !has(device, dtype))
-                    continue;
-                for (int f = 0; f < FORMS; f++)
-                    TERN_SCOPE {
-                        pair in = forms[f].make(r, device, dtype);
-                        row_arguments p = arguments(dtype, takes_two(r) ? in.y : NULL);
-                        tern_tensor *z = r->call(in.x, p);
-                        if (!tern_same_shape(z, in.x))
-                            continue;
-                        int64_t version = tern_version(in.x);
-                        assert_ptr_equal(r->in_place(in.x, p), in.x);
-                        test_same(in.x, z, r->name, __FILE__, __LINE__);
-                        assert_int_equal(tern_version(in.x), version + 1);
-                    }
-            }
+    for (int i = 0; i < ROWS; i++)
+        FOR_EACH_DTYPE(dtype)
+        {
+            const row *r = &rows[i];
+            if (!r->in_place || !row_has(r, dtype) || !has(device, dtype))
+                continue;
+            for (int f = 0; f < FORMS; f++)
+                TERN_SCOPE {
+                    pair in = forms[f].make(r, device, dtype);
+                    row_arguments p = arguments(dtype, takes_two(r) ? in.y : NULL);
+                    tern_tensor *z = r->call(in.x, p);
+                    if (!tern_same_shape(z, in.x))
+                        continue;
+                    int64_t version = tern_version(in.x);
+                    assert_ptr_equal(r->in_place(in.x, p), in.x);
+                    test_same(in.x, z, r->name, __FILE__, __LINE__);
+                    assert_int_equal(tern_version(in.x), version + 1);
+                }
+        }
 }
 
 /* Enough elements that several threads, groups and vector tails take part. */
@@ -258,40 +265,37 @@ static void large_tensors_are_the_same_everywhere(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        for (int i = 0; i < ROWS; i++)
-            TERN_SCOPE {
-                const row *r = &rows[i];
-                if (!row_has(r, TERN_F32))
-                    continue;
-                tern_tensor *x = numbers(r, device, TERN_F32, TERN_SHAPE(61, 1021), 3);
-                tern_tensor *y = numbers(r, device, TERN_F32, TERN_SHAPE(1021), 4);
-                row_arguments p = arguments(TERN_F32, takes_two(r) ? y : NULL);
-                check(r, "large", r->call(x, p), x, p, 0);
-            }
+    for (int i = 0; i < ROWS; i++)
+        TERN_SCOPE {
+            const row *r = &rows[i];
+            if (!row_has(r, TERN_F32))
+                continue;
+            tern_tensor *x = numbers(r, device, TERN_F32, TERN_SHAPE(61, 1021), 3);
+            tern_tensor *y = numbers(r, device, TERN_F32, TERN_SHAPE(1021), 4);
+            row_arguments p = arguments(TERN_F32, takes_two(r) ? y : NULL);
+            check(r, "large", r->call(x, p), x, p, 0);
+        }
 }
 
 static void dtypes_a_row_does_not_have_are_refused(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        for (int i = 0; i < ROWS; i++) {
-            const row *r = &rows[i];
-            tern_dtype dtype = r->types == NUMBERS ? TERN_BOOL : TERN_F32;
-            if (row_has(r, dtype))
-                continue;
-            tern_tensor *x = tern_ones(TERN_SHAPE(2), dtype, device);
-            assert_null(r->call(x, arguments(dtype, takes_two(r) ? x : NULL)));
-            assert_error(TERN_ERR_DTYPE, r->name);
-        }
+    for (int i = 0; i < ROWS; i++) {
+        const row *r = &rows[i];
+        tern_dtype dtype = r->types == NUMBERS ? TERN_BOOL : TERN_F32;
+        if (row_has(r, dtype))
+            continue;
+        tern_tensor *x = tern_ones(TERN_SHAPE(2), dtype, device);
+        assert_null(r->call(x, arguments(dtype, takes_two(r) ? x : NULL)));
+        assert_error(TERN_ERR_DTYPE, r->name);
+    }
     tern_scope_clear();
 }
 
 static const struct CMUnitTest tests[] = {
-    TEST(every_row_in_every_form_and_dtype),
-    TEST(halves_are_float32_rounded),
-    TEST(a_number_for_y_is_a_tensor_of_it),
-    TEST(in_place_is_the_same_in_x),
-    TEST(large_tensors_are_the_same_everywhere),
-    TEST(dtypes_a_row_does_not_have_are_refused),
+    TEST(every_row_in_every_form_and_dtype),     TEST(halves_are_float32_rounded),
+    TEST(a_number_for_y_is_a_tensor_of_it),      TEST(in_place_is_the_same_in_x),
+    TEST(large_tensors_are_the_same_everywhere), TEST(dtypes_a_row_does_not_have_are_refused),
 };
 TEST_MAIN(tests)

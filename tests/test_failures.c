@@ -9,8 +9,8 @@
 
 enum { N = 12 };
 
-/* One training step on w, and a few operations that are not needed for it: views, a write in place, a
- * second derivative. Only the step changes w. */
+/* One training step on w, and a few operations that are not needed for it: views, a write in place,
+ * a second derivative. Only the step changes w. */
 static tern_status program(tern_tensor *w, tern_tensor *x, tern_optimizer *optimizer)
 {
     TERN_SCOPE {
@@ -106,7 +106,7 @@ static void any_host_allocation_may_fail(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        sweep(device, tern_memory_fail_at);
+    sweep(device, tern_memory_fail_at);
 }
 
 static void any_driver_call_may_fail(void **state)
@@ -114,8 +114,8 @@ static void any_driver_call_may_fail(void **state)
     (void)state;
 #ifdef TERN_WITH_OPENCL
     FOR_EACH_DEVICE(device)
-        if (strncmp(device, "opencl", 6) == 0)
-            sweep(device, tern_opencl_fail_at);
+    if (strncmp(device, "opencl", 6) == 0)
+        sweep(device, tern_opencl_fail_at);
 #endif
 }
 

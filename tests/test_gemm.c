@@ -1,4 +1,5 @@
-/* test_gemm.c -- a device's matrix product and the portable kernel, against sums in double precision. */
+/* test_gemm.c -- a device's matrix product and the portable kernel, against sums in double
+ * precision. */
 #include "support.h"
 #include "types_host.h"
 #include "shapes.h"

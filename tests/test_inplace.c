@@ -6,8 +6,7 @@ typedef tern_tensor *(*function)(tern_tensor *x);
 
 #define SHAPE TERN_SHAPE
 
-/* ---- programs: golden/view.txt has what they end with in PyTorch
- * --------------------------------------- */
+/* ---- programs: golden/view.txt has what they end with in PyTorch ------------------------- */
 
 static tern_tensor *twice(tern_tensor *a)
 {

@@ -126,8 +126,7 @@ static void a_hundred_tensors_can_be_joined(void **state)
     }
 }
 
-/* ---- triangles
- * ------------------------------------------------------------------------------------------ */
+/* ---- triangles --------------------------------------------------------------------------- */
 
 static void triangles_of_batches_of_every_diagonal(void **state)
 {
@@ -170,8 +169,7 @@ static void triangles_at_the_ends(void **state)
     REFUSED(tern_triu(NULL, 0), TERN_ERR_ARGUMENT, "tern_triu");
 }
 
-/* ---- gradients
- * -------------------------------------------------------------------------------------------- */
+/* ---- gradients --------------------------------------------------------------------------- */
 
 static tern_tensor *all(tern_tensor *const *in, void *user)
 {

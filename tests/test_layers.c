@@ -77,26 +77,26 @@ static void tables_norms_and_losses_print_as_in_pytorch(void **state)
     tern_nn_free(m);
 }
 
-/* ---- linear --------------------------------------------------------------------------------- */
+/* ---- linear ------------------------------------------------------------------------------ */
 
 static void linear_is_x_times_weight_transposed_plus_bias(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        TERN_SCOPE {
-            tern_module *m = tern_nn_linear(3, 2, &(tern_linear_options){.device = device});
-            tern_set_data_(tern_nn_parameter(m, "weight"),
-                           TENSOR(device, TERN_F32, TERN_SHAPE(2, 3), 1, 2, 3, 4, 5, 6));
-            tern_set_data_(tern_nn_parameter(m, "bias"),
-                           TENSOR(device, TERN_F32, TERN_SHAPE(2), 10, 20));
-            tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(2, 3), 1, 0, 0, 1, 1, 1);
-            tern_tensor *y = tern_nn_forward(m, x);
-            assert_values(y, 11, 24, 16, 35);
-            assert_ok(tern_backward(tern_sum(y)));
-            assert_values(tern_grad(tern_nn_parameter(m, "weight")), 2, 1, 1, 2, 1, 1);
-            assert_values(tern_grad(tern_nn_parameter(m, "bias")), 2, 2);
-            tern_nn_free(m);
-        }
+    TERN_SCOPE {
+        tern_module *m = tern_nn_linear(3, 2, &(tern_linear_options){.device = device});
+        tern_set_data_(tern_nn_parameter(m, "weight"),
+                       TENSOR(device, TERN_F32, TERN_SHAPE(2, 3), 1, 2, 3, 4, 5, 6));
+        tern_set_data_(tern_nn_parameter(m, "bias"),
+                       TENSOR(device, TERN_F32, TERN_SHAPE(2), 10, 20));
+        tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(2, 3), 1, 0, 0, 1, 1, 1);
+        tern_tensor *y = tern_nn_forward(m, x);
+        assert_values(y, 11, 24, 16, 35);
+        assert_ok(tern_backward(tern_sum(y)));
+        assert_values(tern_grad(tern_nn_parameter(m, "weight")), 2, 1, 1, 2, 1, 1);
+        assert_values(tern_grad(tern_nn_parameter(m, "bias")), 2, 2);
+        tern_nn_free(m);
+    }
 }
 
 /* Uniform in +-1/sqrt(in): 1000 numbers are all inside, and come near both ends and the middle. */
@@ -118,7 +118,8 @@ static void assert_uniform(tern_tensor *x, double bound)
 static void linear_starts_uniform_in_one_over_root_of_inputs(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) {
+    FOR_EACH_DEVICE(device)
+    {
         tern_manual_seed(3);
         tern_module *m = tern_nn_linear(16, 1000, &(tern_linear_options){.device = device});
         assert_uniform(tern_nn_parameter(m, "weight"), 0.25);
@@ -162,74 +163,73 @@ static void initial_values_have_the_spread_of_their_formula(void **state)
     }
 }
 
-/* ---- others --------------------------------------------------------------------------------- */
+/* ---- others ------------------------------------------------------------------------------ */
 
 static void activations_are_their_operations(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        TERN_SCOPE {
-            tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(2, 2), -1, 0, 0.5, 2);
-            const struct {
-                tern_module *m;
-                tern_tensor *y;
-            } cases[] = {
-                {tern_nn_relu(), tern_relu(x)},
-                {tern_nn_sigmoid(), tern_sigmoid(x)},
-                {tern_nn_tanh(), tern_tanh(x)},
-                {tern_nn_silu(), tern_silu(x)},
-                {tern_nn_gelu(NULL), tern_gelu(x)},
-                {tern_nn_gelu(&(tern_gelu_options){.approximate_tanh = true}), tern_gelu_tanh(x)},
-                {tern_nn_leaky_relu(NULL), tern_leaky_relu(x, 0.01)},
-                {tern_nn_leaky_relu(&(tern_leaky_relu_options){.negative_slope = TERN_ZERO}),
-                 tern_relu(x)},
-                {tern_nn_identity(), x},
-                {tern_nn_softmax(0), tern_softmax(x, 0)},
-                {tern_nn_log_softmax(-1), tern_log_softmax(x, -1)},
-            };
-            for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-                assert_values_close(tern_sub(tern_nn_forward(cases[i].m, x), cases[i].y), 0, 0, 0,
-                                    0, 0);
-                tern_nn_free(cases[i].m);
-            }
+    TERN_SCOPE {
+        tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(2, 2), -1, 0, 0.5, 2);
+        const struct {
+            tern_module *m;
+            tern_tensor *y;
+        } cases[] = {
+            {tern_nn_relu(), tern_relu(x)},
+            {tern_nn_sigmoid(), tern_sigmoid(x)},
+            {tern_nn_tanh(), tern_tanh(x)},
+            {tern_nn_silu(), tern_silu(x)},
+            {tern_nn_gelu(NULL), tern_gelu(x)},
+            {tern_nn_gelu(&(tern_gelu_options){.approximate_tanh = true}), tern_gelu_tanh(x)},
+            {tern_nn_leaky_relu(NULL), tern_leaky_relu(x, 0.01)},
+            {tern_nn_leaky_relu(&(tern_leaky_relu_options){.negative_slope = TERN_ZERO}),
+             tern_relu(x)},
+            {tern_nn_identity(), x},
+            {tern_nn_softmax(0), tern_softmax(x, 0)},
+            {tern_nn_log_softmax(-1), tern_log_softmax(x, -1)},
+        };
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            assert_values_close(tern_sub(tern_nn_forward(cases[i].m, x), cases[i].y), 0, 0, 0, 0,
+                                0);
+            tern_nn_free(cases[i].m);
         }
+    }
 }
 
 static void embedding_looks_up_rows_and_pads_with_zeros(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        TERN_SCOPE {
-            tern_nn_embedding_options o = {.padding_idx = TERN_SOME(1), .device = device};
-            tern_module *m = tern_nn_embedding(3, 2, &o);
-            tern_tensor *weight = tern_nn_parameter(m, "weight");
-            tern_tensor *at = TENSOR(device, TERN_I64, TERN_SHAPE(2, 2), 1, 2, 1, 0);
-            tern_tensor *y = tern_nn_forward(m, at);
-            assert_shape(y, 2, 2, 2);
-            assert_values(tern_select(tern_detach(weight), 0, 1), 0, 0);
-            assert_values(tern_select(tern_select(tern_detach(y), 0, 0), 0, 0), 0, 0);
-            assert_same(tern_select(tern_select(tern_detach(y), 0, 0), 0, 1),
-                        tern_select(tern_detach(weight), 0, 2));
-            assert_ok(tern_backward(tern_sum(y)));
-            assert_values(tern_grad(weight), 1, 1, 0, 0, 1, 1);
-            tern_nn_free(m);
-        }
+    TERN_SCOPE {
+        tern_nn_embedding_options o = {.padding_idx = TERN_SOME(1), .device = device};
+        tern_module *m = tern_nn_embedding(3, 2, &o);
+        tern_tensor *weight = tern_nn_parameter(m, "weight");
+        tern_tensor *at = TENSOR(device, TERN_I64, TERN_SHAPE(2, 2), 1, 2, 1, 0);
+        tern_tensor *y = tern_nn_forward(m, at);
+        assert_shape(y, 2, 2, 2);
+        assert_values(tern_select(tern_detach(weight), 0, 1), 0, 0);
+        assert_values(tern_select(tern_select(tern_detach(y), 0, 0), 0, 0), 0, 0);
+        assert_same(tern_select(tern_select(tern_detach(y), 0, 0), 0, 1),
+                    tern_select(tern_detach(weight), 0, 2));
+        assert_ok(tern_backward(tern_sum(y)));
+        assert_values(tern_grad(weight), 1, 1, 0, 0, 1, 1);
+        tern_nn_free(m);
+    }
 }
 
 static void layer_norm_starts_as_the_plain_one(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        TERN_SCOPE {
-            tern_module *m =
-                tern_nn_layer_norm(TERN_SHAPE(2), &(tern_layer_norm_options){.device = device});
-            tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(2, 2), 1, 3, -5, 5);
-            assert_values_close(tern_nn_forward(m, x), 1e-4, -1, 1, -1, 1);
-            tern_set_data_(tern_nn_parameter(m, "bias"),
-                           TENSOR(device, TERN_F32, TERN_SHAPE(2), 7, 8));
-            assert_values_close(tern_nn_forward(m, x), 1e-4, 6, 9, 6, 9);
-            tern_nn_free(m);
-        }
+    TERN_SCOPE {
+        tern_module *m =
+            tern_nn_layer_norm(TERN_SHAPE(2), &(tern_layer_norm_options){.device = device});
+        tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(2, 2), 1, 3, -5, 5);
+        assert_values_close(tern_nn_forward(m, x), 1e-4, -1, 1, -1, 1);
+        tern_set_data_(tern_nn_parameter(m, "bias"), TENSOR(device, TERN_F32, TERN_SHAPE(2), 7, 8));
+        assert_values_close(tern_nn_forward(m, x), 1e-4, 6, 9, 6, 9);
+        tern_nn_free(m);
+    }
     tern_module *m = tern_nn_layer_norm(TERN_SHAPE(2), &(tern_layer_norm_options){.no_bias = true});
     assert_non_null(tern_nn_parameter(m, "weight"));
     assert_null(tern_nn_parameter(m, "bias"));
@@ -240,28 +240,27 @@ static void losses_are_their_operations_and_move_with_their_weights(void **state
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        TERN_SCOPE {
-            tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(2, 2), 1, 2, 3, 5);
-            tern_tensor *y = TENSOR(device, TERN_F32, TERN_SHAPE(2, 2), 1, 0, 3, 1);
-            tern_tensor *target = TENSOR(device, TERN_I64, TERN_SHAPE(2), 0, 1);
-            tern_module *mse = tern_nn_mse_loss(NULL);
-            tern_module *sum =
-                tern_nn_mse_loss(&(tern_loss_options){.reduction = TERN_REDUCTION_SUM});
-            assert_values(tern_nn_loss(mse, x, y), 5);
-            assert_values(tern_nn_loss(sum, x, y), 20);
-            assert_null(tern_nn_forward(mse, x));
-            assert_error(TERN_ERR_ARGUMENT, "MSELoss takes input and target");
-            tern_cross_entropy_options o = {.weight = TENSOR("cpu", TERN_F32, TERN_SHAPE(2), 1, 3),
-                                            .label_smoothing = 0.1};
-            tern_module *entropy = tern_nn_cross_entropy_loss(&o);
-            assert_ptr_equal(tern_nn_buffer(entropy, "weight"), o.weight);
-            tern_nn_to(entropy, device);
-            assert_string_equal(tern_device(tern_nn_buffer(entropy, "weight")), device);
-            assert_same(tern_nn_loss(entropy, x, target), tern_cross_entropy(x, target, &o));
-            tern_nn_free(entropy);
-            tern_nn_free(sum);
-            tern_nn_free(mse);
-        }
+    TERN_SCOPE {
+        tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(2, 2), 1, 2, 3, 5);
+        tern_tensor *y = TENSOR(device, TERN_F32, TERN_SHAPE(2, 2), 1, 0, 3, 1);
+        tern_tensor *target = TENSOR(device, TERN_I64, TERN_SHAPE(2), 0, 1);
+        tern_module *mse = tern_nn_mse_loss(NULL);
+        tern_module *sum = tern_nn_mse_loss(&(tern_loss_options){.reduction = TERN_REDUCTION_SUM});
+        assert_values(tern_nn_loss(mse, x, y), 5);
+        assert_values(tern_nn_loss(sum, x, y), 20);
+        assert_null(tern_nn_forward(mse, x));
+        assert_error(TERN_ERR_ARGUMENT, "MSELoss takes input and target");
+        tern_cross_entropy_options o = {.weight = TENSOR("cpu", TERN_F32, TERN_SHAPE(2), 1, 3),
+                                        .label_smoothing = 0.1};
+        tern_module *entropy = tern_nn_cross_entropy_loss(&o);
+        assert_ptr_equal(tern_nn_buffer(entropy, "weight"), o.weight);
+        tern_nn_to(entropy, device);
+        assert_string_equal(tern_device(tern_nn_buffer(entropy, "weight")), device);
+        assert_same(tern_nn_loss(entropy, x, target), tern_cross_entropy(x, target, &o));
+        tern_nn_free(entropy);
+        tern_nn_free(sum);
+        tern_nn_free(mse);
+    }
     assert_null(tern_nn_cross_entropy_loss(&(tern_cross_entropy_options){.label_smoothing = 2}));
     assert_error(TERN_ERR_ARGUMENT, "label_smoothing must be between 0.0 and 1.0. Got: 2.0");
 }
@@ -279,15 +278,15 @@ static void dropout_works_in_training_only(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        TERN_SCOPE {
-            tern_module *m = tern_nn_dropout(NULL);
-            tern_tensor *x = tern_ones(TERN_SHAPE(1000), TERN_F32, device);
-            double sum = tern_item(tern_sum(tern_nn_forward(m, x)));
-            assert_true(sum > 800 && sum < 1200 && fmod(sum, 2) == 0);
-            tern_nn_eval(m);
-            assert_values(tern_sum(tern_nn_forward(m, x)), 1000);
-            tern_nn_free(m);
-        }
+    TERN_SCOPE {
+        tern_module *m = tern_nn_dropout(NULL);
+        tern_tensor *x = tern_ones(TERN_SHAPE(1000), TERN_F32, device);
+        double sum = tern_item(tern_sum(tern_nn_forward(m, x)));
+        assert_true(sum > 800 && sum < 1200 && fmod(sum, 2) == 0);
+        tern_nn_eval(m);
+        assert_values(tern_sum(tern_nn_forward(m, x)), 1000);
+        tern_nn_free(m);
+    }
 }
 
 static void bad_options_are_refused_in_pytorchs_words(void **state)

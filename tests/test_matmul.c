@@ -4,7 +4,7 @@
 #include "tensor/tensor.h"
 #include <stdlib.h>
 
-/* ---- a reference: torch.matmul by its definition --------------------------------------------- */
+/* ---- a reference: torch.matmul by its definition ----------------------------------------- */
 
 typedef struct reference {
     tern_shape shape;
@@ -89,7 +89,7 @@ static tern_tensor *uniform(const char *device, tern_dtype dtype, tern_shape sha
     return test_uniform(device, dtype, shape, -1, 1, ++seed);
 }
 
-/* ---- values ---------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------ */
 
 static const tern_dtype dtypes[] = {TERN_F32, TERN_F64, TERN_F16, TERN_BF16};
 
@@ -140,7 +140,7 @@ static void values_agree_for_every_combination_of_ranks_and_types(void **state)
             }
 }
 
-/* ---- layouts: a tensor of the same elements that lies otherwise ------------------------------ */
+/* ---- layouts: a tensor of the same elements that lies otherwise -------------------------- */
 
 /* x's elements with the dims in memory in another order, and gaps. */
 static tern_tensor *lie(tern_tensor *x, const int *order, int64_t gap)
@@ -240,7 +240,7 @@ static void sums_of_nothing_are_zero(void **state)
     }
 }
 
-/* ---- linear ---------------------------------------------------------------------------------- */
+/* ---- linear ------------------------------------------------------------------------------ */
 
 static void linear_is_matmul_with_the_transpose_plus_bias(void **state)
 {
@@ -286,7 +286,7 @@ static void linear_takes_what_pytorch_takes(void **state)
     }
 }
 
-/* ---- gradients ------------------------------------------------------------------------------- */
+/* ---- gradients --------------------------------------------------------------------------- */
 
 static tern_tensor *call_matmul(tern_tensor *const *in, void *user)
 {
@@ -355,7 +355,7 @@ static void a_stack_times_one_matrix_has_its_gradient_in_one_product(void **stat
     }
 }
 
-/* ---- mistakes -------------------------------------------------------------------------------- */
+/* ---- mistakes ---------------------------------------------------------------------------- */
 
 typedef tern_tensor *(*product)(tern_tensor *a, tern_tensor *b);
 

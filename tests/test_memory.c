@@ -13,7 +13,8 @@ static tern_memory_stats stats_of(const char *device)
 static void at_most_an_eighth_of_a_block_is_unused(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) {
+    FOR_EACH_DEVICE(device)
+    {
         tern_place *place = tern_place_find(device, "test");
         for (size_t bytes = 1; bytes < 3000000; bytes += bytes < 3000 ? 1 : bytes / 3) {
             tern_block *block = tern_block_alloc(place, bytes, "test");
@@ -29,7 +30,8 @@ static void at_most_an_eighth_of_a_block_is_unused(void **state)
 static void a_freed_block_is_used_again(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) {
+    FOR_EACH_DEVICE(device)
+    {
         assert_ok(tern_empty_cache(device));
         TERN_SCOPE {
             tern_zeros(TERN_SHAPE(1000), TERN_F32, device);
@@ -49,7 +51,8 @@ static void a_freed_block_is_used_again(void **state)
 static void the_numbers_add_up(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) {
+    FOR_EACH_DEVICE(device)
+    {
         assert_ok(tern_empty_cache(device));
         assert_ok(tern_reset_peak_memory_stats(device));
         tern_memory_stats start = stats_of(device);
@@ -72,7 +75,8 @@ static void the_numbers_add_up(void **state)
 static void copies_are_counted(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) {
+    FOR_EACH_DEVICE(device)
+    {
         float data[100] = {0};
         tern_memory_stats before = stats_of(device);
         TERN_SCOPE {
@@ -90,7 +94,8 @@ static void copies_are_counted(void **state)
 static void live_bytes_are_flat_over_a_training_loop(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) TERN_SCOPE {
+    FOR_EACH_DEVICE(device) TERN_SCOPE
+    {
         tern_tensor *w = test_uniform(device, TERN_F32, TERN_SHAPE(32, 64), -1, 1, 1);
         tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(32, 64), -1, 1, 2);
         tern_tensor *ones = tern_ones(TERN_SHAPE(32, 64), TERN_F32, device);
@@ -138,7 +143,8 @@ static void a_failed_driver_call_empties_the_cache_and_tries_again(void **state)
 static void too_much_is_refused_with_numbers(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) {
+    FOR_EACH_DEVICE(device)
+    {
         tern_memory_stats before = stats_of(device);
         assert_null(tern_empty(TERN_SHAPE(INT64_C(1) << 50), TERN_F32, device));
         assert_error(TERN_ERR_MEMORY, "tried to allocate 4503599627370496 bytes");
@@ -166,7 +172,8 @@ static void overflowing_shapes_are_refused_in_any_order(void **state)
 static void empty_tensors_own_no_memory_and_launch_nothing(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) TERN_SCOPE {
+    FOR_EACH_DEVICE(device) TERN_SCOPE
+    {
         tern_memory_stats before = stats_of(device);
         tern_tensor *x = tern_zeros(TERN_SHAPE(3, 0), TERN_F32, device);
         tern_tensor *y = tern_exp(tern_add(x, x));

@@ -127,7 +127,7 @@ static void only_floating_leaves_become_parameters(void **state)
     tern_nn_free(m);
 }
 
-/* ---- ownership ------------------------------------------------------------------------------ */
+/* ---- ownership --------------------------------------------------------------------------- */
 
 static void a_child_has_one_parent(void **state)
 {
@@ -216,7 +216,7 @@ static void every_failed_allocation_gives_null_and_leaks_nothing(void **state)
     assert_true(failures > 10);
 }
 
-/* ---- visits --------------------------------------------------------------------------------- */
+/* ---- visits ------------------------------------------------------------------------------ */
 
 static tern_status append(const char *path, tern_tensor *x, void *user)
 {
@@ -277,7 +277,7 @@ static void modes_reach_every_module(void **state)
     tern_nn_free(m);
 }
 
-/* ---- running -------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------- */
 
 static tern_tensor *no_result(tern_module *self, tern_tensor *x)
 {
@@ -321,12 +321,13 @@ static void running_what_cannot_run_is_an_error(void **state)
     tern_nn_free(m);
 }
 
-/* ---- moves ---------------------------------------------------------------------------------- */
+/* ---- moves ------------------------------------------------------------------------------- */
 
 static void a_move_keeps_handles_and_takes_gradients_along(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) {
+    FOR_EACH_DEVICE(device)
+    {
         tern_module *m = scale(2, true);
         tern_tensor *weight = tern_nn_parameter(m, "weight");
         assert_ptr_equal(tern_nn_to(m, "cpu"), m);
@@ -392,7 +393,7 @@ static void set_data_replaces_elements_under_the_handle(void **state)
     }
 }
 
-/* ---- printing ------------------------------------------------------------------------------- */
+/* ---- printing ---------------------------------------------------------------------------- */
 
 static void a_model_prints_as_in_pytorch(void **state)
 {

@@ -16,8 +16,7 @@ static const char twice[] =
     "    if (i < n) y[i] = 2.0f * x[i];\n"
     "}\n";
 
-/* ---- kernels of the user's own
- * ----------------------------------------------------------------------- */
+/* ---- kernels of the user's own ----------------------------------------------------------- */
 
 static void a_users_kernel_runs(void **state)
 {
@@ -159,8 +158,7 @@ static void bad_arguments_are_refused(void **state)
     tern_kernel_free(kernel);
 }
 
-/* ---- memory and order
- * ---------------------------------------------------------------------------------- */
+/* ---- memory and order -------------------------------------------------------------------- */
 
 static void too_large_an_allocation_says_both_numbers(void **state)
 {
@@ -230,8 +228,7 @@ static void threads_share_the_queue(void **state)
     }
 }
 
-/* ---- the n-th call of OpenCL fails
- * -------------------------------------------------------------------------- */
+/* ---- the n-th call of OpenCL fails ------------------------------------------------------- */
 
 static bool compute(void)
 {

@@ -12,8 +12,7 @@
 
 enum { MAX_OUTPUT = 8192, MAX_VARIABLES = 4 };
 
-/* ---- children
- * ------------------------------------------------------------------------------------- */
+/* ---- children ---------------------------------------------------------------------------- */
 
 static char self[4096];
 static char folder[] = "/tmp/tern-test-XXXXXX";
@@ -69,8 +68,7 @@ static const char *file_with(const char *name, const char *text)
     return path;
 }
 
-/* ---- scenarios: what a child prints
- * ------------------------------------------------------------------ */
+/* ---- scenarios: what a child prints ------------------------------------------------------ */
 
 static int list(void)
 {
@@ -171,8 +169,7 @@ static const struct {
 } scenarios[] = {
     {"list", list}, {"add", add}, {"two", two}, {"forked", forked}, {"product", product}};
 
-/* ---- tests
- * ------------------------------------------------------------------------------------------- */
+/* ---- tests ------------------------------------------------------------------------------- */
 
 static bool no_device(void)
 {

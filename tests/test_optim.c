@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- PyTorch's numbers ---------------------------------------------------------------------- */
+/* ---- PyTorch's numbers ------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -91,17 +91,17 @@ static void sgd_steps_as_pytorch_does(void **state)
     (void)state;
     test_golden *file = test_golden_open("optim");
     FOR_EACH_DEVICE(device)
-        for (size_t v = 0; v < sizeof sgd_variants / sizeof *sgd_variants; v++)
-            for (int e = 0; e < 2 && has(device, endings[e]); e++)
-                TERN_SCOPE {
-                    tern_tensor *x[2];
-                    read_start(file, endings[e], device, x);
-                    tern_optimizer *o =
-                        tern_optim_sgd_of(x, 2, sgd_variants[v].lr, &sgd_variants[v].options);
-                    five_steps(file, o, x, endings[e], device);
-                    compare(file, sgd_variants[v].name, endings[e], x);
-                    tern_optim_free(o);
-                }
+    for (size_t v = 0; v < sizeof sgd_variants / sizeof *sgd_variants; v++)
+        for (int e = 0; e < 2 && has(device, endings[e]); e++)
+            TERN_SCOPE {
+                tern_tensor *x[2];
+                read_start(file, endings[e], device, x);
+                tern_optimizer *o =
+                    tern_optim_sgd_of(x, 2, sgd_variants[v].lr, &sgd_variants[v].options);
+                five_steps(file, o, x, endings[e], device);
+                compare(file, sgd_variants[v].name, endings[e], x);
+                tern_optim_free(o);
+            }
     test_golden_close(file);
 }
 
@@ -110,45 +110,43 @@ static void adam_steps_as_pytorch_does(void **state)
     (void)state;
     test_golden *file = test_golden_open("optim");
     FOR_EACH_DEVICE(device)
-        for (size_t v = 0; v < sizeof adam_variants / sizeof *adam_variants; v++)
-            for (int e = 0; e < 2 && has(device, endings[e]); e++)
-                TERN_SCOPE {
-                    tern_tensor *x[2];
-                    read_start(file, endings[e], device, x);
-                    tern_optimizer *o =
-                        (adam_variants[v].decoupled ? tern_optim_adamw_of : tern_optim_adam_of)(
-                            x, 2, adam_variants[v].lr, &adam_variants[v].options);
-                    five_steps(file, o, x, endings[e], device);
-                    compare(file, adam_variants[v].name, endings[e], x);
-                    tern_optim_free(o);
-                }
+    for (size_t v = 0; v < sizeof adam_variants / sizeof *adam_variants; v++)
+        for (int e = 0; e < 2 && has(device, endings[e]); e++)
+            TERN_SCOPE {
+                tern_tensor *x[2];
+                read_start(file, endings[e], device, x);
+                tern_optimizer *o =
+                    (adam_variants[v].decoupled ? tern_optim_adamw_of : tern_optim_adam_of)(
+                        x, 2, adam_variants[v].lr, &adam_variants[v].options);
+                five_steps(file, o, x, endings[e], device);
+                compare(file, adam_variants[v].name, endings[e], x);
+                tern_optim_free(o);
+            }
     test_golden_close(file);
 }
 
-/* ---- bias correction ------------------------------------------------------------------------ */
+/* ---- bias correction --------------------------------------------------------------------- */
 
 /* With one constant gradient g, m and v corrected are g and g^2 in every step: x falls by lr. */
 static void bias_correction_is_right_to_rounding_in_every_step(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        TERN_SCOPE {
-            tern_tensor *x = tern_requires_grad_(tern_zeros(TERN_SHAPE(1), TERN_F32, device), true);
-            tern_optimizer *o =
-                tern_optim_adam_of(&x, 1, 1.0, &(tern_adam_options){.eps = TERN_ZERO});
-            assert_ok(
-                tern_set_grad(x, tern_full(TERN_SHAPE(1), TERN_SCALAR(0.3), TERN_F32, device)));
-            for (int t = 1; t <= 300; t++) {
-                double before = tern_item(x);
-                assert_ok(tern_optim_step(o));
-                if (fabs(before - tern_item(x) - 1) > 1e-6 * (1 + t))
-                    fail_msg("step %d moved x by %.9g", t, before - tern_item(x));
-            }
-            tern_optim_free(o);
+    TERN_SCOPE {
+        tern_tensor *x = tern_requires_grad_(tern_zeros(TERN_SHAPE(1), TERN_F32, device), true);
+        tern_optimizer *o = tern_optim_adam_of(&x, 1, 1.0, &(tern_adam_options){.eps = TERN_ZERO});
+        assert_ok(tern_set_grad(x, tern_full(TERN_SHAPE(1), TERN_SCALAR(0.3), TERN_F32, device)));
+        for (int t = 1; t <= 300; t++) {
+            double before = tern_item(x);
+            assert_ok(tern_optim_step(o));
+            if (fabs(before - tern_item(x) - 1) > 1e-6 * (1 + t))
+                fail_msg("step %d moved x by %.9g", t, before - tern_item(x));
         }
+        tern_optim_free(o);
+    }
 }
 
-/* ---- many tensors --------------------------------------------------------------------------- */
+/* ---- many tensors ------------------------------------------------------------------------ */
 
 enum { MANY = 20 };
 
@@ -173,22 +171,22 @@ static void a_step_of_twenty_parameters_is_one_launch(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        TERN_SCOPE {
-            tern_tensor *x[MANY];
-            make_many(device, TERN_F32, x);
-            tern_optimizer *o = tern_optim_adamw_of(x, MANY, 0.1, NULL);
-            for (uint64_t t = 0; t < 3; t++) {
-                give_gradients(x, t);
-                uint64_t before = launches(device);
-                int64_t version = tern_version(x[0]);
-                assert_ok(tern_optim_step(o));
-                if (has_addresses(device))
-                    assert_int_equal(launches(device), before + 1);
-                assert_int_equal(tern_version(x[0]), version + 1);
-                assert_ok(tern_optim_set_lr(o, 0.01 * (double)(t + 1)));
-            }
-            tern_optim_free(o);
+    TERN_SCOPE {
+        tern_tensor *x[MANY];
+        make_many(device, TERN_F32, x);
+        tern_optimizer *o = tern_optim_adamw_of(x, MANY, 0.1, NULL);
+        for (uint64_t t = 0; t < 3; t++) {
+            give_gradients(x, t);
+            uint64_t before = launches(device);
+            int64_t version = tern_version(x[0]);
+            assert_ok(tern_optim_step(o));
+            if (has_addresses(device))
+                assert_int_equal(launches(device), before + 1);
+            assert_int_equal(tern_version(x[0]), version + 1);
+            assert_ok(tern_optim_set_lr(o, 0.01 * (double)(t + 1)));
         }
+        tern_optim_free(o);
+    }
 }
 
 /* Each parameter by its own optimizer is the same, bit for bit. */
@@ -197,28 +195,28 @@ static void many_together_are_as_each_alone(void **state)
     (void)state;
     static const tern_dtype dtypes[] = {TERN_F32, TERN_F16, TERN_BF16};
     FOR_EACH_DEVICE(device)
-        for (int d = 0; d < 3; d++)
-            TERN_SCOPE {
-                tern_tensor *x[MANY], *y[MANY];
-                tern_optimizer *alone[MANY];
-                make_many(device, dtypes[d], x);
-                make_many(device, dtypes[d], y);
-                tern_optimizer *o = tern_optim_adam_of(x, MANY, 0.1, NULL);
+    for (int d = 0; d < 3; d++)
+        TERN_SCOPE {
+            tern_tensor *x[MANY], *y[MANY];
+            tern_optimizer *alone[MANY];
+            make_many(device, dtypes[d], x);
+            make_many(device, dtypes[d], y);
+            tern_optimizer *o = tern_optim_adam_of(x, MANY, 0.1, NULL);
+            for (int i = 0; i < MANY; i++)
+                alone[i] = tern_optim_adam_of(&y[i], 1, 0.1, NULL);
+            for (uint64_t t = 0; t < 3; t++) {
+                give_gradients(x, t);
+                give_gradients(y, t);
+                assert_ok(tern_optim_step(o));
                 for (int i = 0; i < MANY; i++)
-                    alone[i] = tern_optim_adam_of(&y[i], 1, 0.1, NULL);
-                for (uint64_t t = 0; t < 3; t++) {
-                    give_gradients(x, t);
-                    give_gradients(y, t);
-                    assert_ok(tern_optim_step(o));
-                    for (int i = 0; i < MANY; i++)
-                        assert_ok(tern_optim_step(alone[i]));
-                }
-                for (int i = 0; i < MANY; i++) {
-                    assert_same(x[i], y[i]);
-                    tern_optim_free(alone[i]);
-                }
-                tern_optim_free(o);
+                    assert_ok(tern_optim_step(alone[i]));
             }
+            for (int i = 0; i < MANY; i++) {
+                assert_same(x[i], y[i]);
+                tern_optim_free(alone[i]);
+            }
+            tern_optim_free(o);
+        }
 }
 
 /* As on devices whose memory has no addresses: a launch for each tensor. */
@@ -226,94 +224,92 @@ static void without_addresses_every_tensor_has_its_own_launch(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        TERN_SCOPE {
-            tern_tensor *x[MANY], *y[MANY];
-            make_many(device, TERN_F32, x);
-            make_many(device, TERN_F32, y);
-            tern_optimizer *o = tern_optim_adam_of(x, MANY, 0.1, NULL);
-            tern_optimizer *other = tern_optim_adam_of(y, MANY, 0.1, NULL);
-            for (uint64_t t = 0; t < 3; t++) {
-                give_gradients(x, t);
-                give_gradients(y, t);
-                assert_ok(tern_optim_step(o));
-                uint64_t before = launches(device);
-                uint64_t *address = &y[2]->storage->block->buffer.address, kept = *address;
-                *address = 0;
-                assert_ok(tern_optim_step(other));
-                *address = kept;
-                assert_int_equal(launches(device), before + MANY - 1); /* one has no elements */
-            }
-            for (int i = 0; i < MANY; i++)
-                assert_same(x[i], y[i]);
-            tern_optim_free(o);
-            tern_optim_free(other);
+    TERN_SCOPE {
+        tern_tensor *x[MANY], *y[MANY];
+        make_many(device, TERN_F32, x);
+        make_many(device, TERN_F32, y);
+        tern_optimizer *o = tern_optim_adam_of(x, MANY, 0.1, NULL);
+        tern_optimizer *other = tern_optim_adam_of(y, MANY, 0.1, NULL);
+        for (uint64_t t = 0; t < 3; t++) {
+            give_gradients(x, t);
+            give_gradients(y, t);
+            assert_ok(tern_optim_step(o));
+            uint64_t before = launches(device);
+            uint64_t *address = &y[2]->storage->block->buffer.address, kept = *address;
+            *address = 0;
+            assert_ok(tern_optim_step(other));
+            *address = kept;
+            assert_int_equal(launches(device), before + MANY - 1); /* one has no elements */
         }
+        for (int i = 0; i < MANY; i++)
+            assert_same(x[i], y[i]);
+        tern_optim_free(o);
+        tern_optim_free(other);
+    }
 }
 
 static void half_parameters_keep_their_state_in_float32(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        TERN_SCOPE {
-            /* In f16 the momentum 1 + 1e-4 would stay 1, and twenty steps would move x by 20 lr. */
-            tern_tensor *x = tern_requires_grad_(tern_zeros(TERN_SHAPE(1), TERN_F16, device), true);
-            tern_optimizer *o =
-                tern_optim_sgd_of(&x, 1, 1e-9, &(tern_sgd_options){.momentum = 1 - 1e-5});
-            assert_ok(
-                tern_set_grad(x, tern_full(TERN_SHAPE(1), TERN_SCALAR(1e-4), TERN_F16, device)));
-            for (int t = 0; t < 200; t++)
-                assert_ok(tern_optim_step(o));
-            assert_ok(tern_optim_set_lr(o, 1));
+    TERN_SCOPE {
+        /* In f16 the momentum 1 + 1e-4 would stay 1, and twenty steps would move x by 20 lr. */
+        tern_tensor *x = tern_requires_grad_(tern_zeros(TERN_SHAPE(1), TERN_F16, device), true);
+        tern_optimizer *o =
+            tern_optim_sgd_of(&x, 1, 1e-9, &(tern_sgd_options){.momentum = 1 - 1e-5});
+        assert_ok(tern_set_grad(x, tern_full(TERN_SHAPE(1), TERN_SCALAR(1e-4), TERN_F16, device)));
+        for (int t = 0; t < 200; t++)
             assert_ok(tern_optim_step(o));
-            assert_values_close(x, 1e-3, -201e-4);
-            tern_optim_free(o);
-        }
+        assert_ok(tern_optim_set_lr(o, 1));
+        assert_ok(tern_optim_step(o));
+        assert_values_close(x, 1e-3, -201e-4);
+        tern_optim_free(o);
+    }
 }
 
 static void a_strided_parameter_is_updated_where_it_lies(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        TERN_SCOPE {
-            tern_tensor *all = tern_zeros(TERN_SHAPE(2, 3), TERN_F32, device), *x = NULL;
-            TERN_NO_GRAD
-                x = tern_requires_grad_(tern_transpose(all, 0, 1), true);
-            tern_optimizer *o = tern_optim_sgd_of(&x, 1, 1, NULL);
-            assert_ok(
-                tern_set_grad(x, TENSOR(device, TERN_F32, TERN_SHAPE(3, 2), 1, 2, 3, 4, 5, 6)));
-            assert_ok(tern_optim_step(o));
-            assert_values(all, -1, -3, -5, -2, -4, -6);
-            tern_optim_free(o);
-        }
+    TERN_SCOPE {
+        tern_tensor *all = tern_zeros(TERN_SHAPE(2, 3), TERN_F32, device), *x = NULL;
+        TERN_NO_GRAD
+            x = tern_requires_grad_(tern_transpose(all, 0, 1), true);
+        tern_optimizer *o = tern_optim_sgd_of(&x, 1, 1, NULL);
+        assert_ok(tern_set_grad(x, TENSOR(device, TERN_F32, TERN_SHAPE(3, 2), 1, 2, 3, 4, 5, 6)));
+        assert_ok(tern_optim_step(o));
+        assert_values(all, -1, -3, -5, -2, -4, -6);
+        tern_optim_free(o);
+    }
 }
 
-/* ---- moves ---------------------------------------------------------------------------------- */
+/* ---- moves ------------------------------------------------------------------------------- */
 
 static void states_follow_a_module_that_moves(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        TERN_SCOPE {
-            tern_tensor *x[2];
+    TERN_SCOPE {
+        tern_tensor *x[2];
+        for (int i = 0; i < 2; i++)
+            x[i] = tern_requires_grad_(tern_ones(TERN_SHAPE(3), TERN_F32, "cpu"), true);
+        tern_optimizer *still = tern_optim_adam_of(&x[0], 1, 0.1, NULL);
+        tern_optimizer *moving = tern_optim_adam_of(&x[1], 1, 0.1, NULL);
+        for (int t = 0; t < 6; t++) {
+            if (t == 3)
+                tern_set_data_(x[1], tern_to(tern_detach(x[1]), device));
+            if (t == 4)
+                tern_set_data_(x[1], tern_to_dtype(tern_detach(x[1]), TERN_F32));
             for (int i = 0; i < 2; i++)
-                x[i] = tern_requires_grad_(tern_ones(TERN_SHAPE(3), TERN_F32, "cpu"), true);
-            tern_optimizer *still = tern_optim_adam_of(&x[0], 1, 0.1, NULL);
-            tern_optimizer *moving = tern_optim_adam_of(&x[1], 1, 0.1, NULL);
-            for (int t = 0; t < 6; t++) {
-                if (t == 3)
-                    tern_set_data_(x[1], tern_to(tern_detach(x[1]), device));
-                if (t == 4)
-                    tern_set_data_(x[1], tern_to_dtype(tern_detach(x[1]), TERN_F32));
-                for (int i = 0; i < 2; i++)
-                    assert_ok(tern_set_grad(x[i], test_uniform(tern_device(x[i]), TERN_F32,
-                                                               TERN_SHAPE(3), -1, 1, (uint64_t)t)));
-                assert_ok(tern_optim_step(still));
-                assert_ok(tern_optim_step(moving));
-            }
-            assert_close(x[1], x[0], .rel = 1e-6);
-            tern_optim_free(still);
-            tern_optim_free(moving);
+                assert_ok(tern_set_grad(x[i], test_uniform(tern_device(x[i]), TERN_F32,
+                                                           TERN_SHAPE(3), -1, 1, (uint64_t)t)));
+            assert_ok(tern_optim_step(still));
+            assert_ok(tern_optim_step(moving));
         }
+        assert_close(x[1], x[0], .rel = 1e-6);
+        tern_optim_free(still);
+        tern_optim_free(moving);
+    }
 }
 
 static void states_follow_a_change_of_dtype(void **state)
@@ -340,7 +336,7 @@ static void states_follow_a_change_of_dtype(void **state)
     }
 }
 
-/* ---- what is refused ------------------------------------------------------------------------ */
+/* ---- what is refused --------------------------------------------------------------------- */
 
 static void bad_options_are_refused_in_pytorchs_words(void **state)
 {
@@ -397,19 +393,19 @@ static void the_learning_rate_can_change(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-        TERN_SCOPE {
-            tern_tensor *x = tern_requires_grad_(tern_zeros(TERN_SHAPE(1), TERN_F32, device), true);
-            tern_optimizer *o = tern_optim_sgd_of(&x, 1, 1, NULL);
-            assert_ok(tern_set_grad(x, tern_ones(TERN_SHAPE(1), TERN_F32, device)));
-            assert_ok(tern_optim_step(o));
-            assert_ok(tern_optim_set_lr(o, 0.25));
-            assert_true(tern_optim_get_lr(o) == 0.25);
-            assert_ok(tern_optim_step(o));
-            assert_values(x, -1.25);
-            assert_int_equal(tern_optim_set_lr(o, -1), TERN_ERR_ARGUMENT);
-            assert_error(TERN_ERR_ARGUMENT, "Invalid learning rate: -1.0");
-            tern_optim_free(o);
-        }
+    TERN_SCOPE {
+        tern_tensor *x = tern_requires_grad_(tern_zeros(TERN_SHAPE(1), TERN_F32, device), true);
+        tern_optimizer *o = tern_optim_sgd_of(&x, 1, 1, NULL);
+        assert_ok(tern_set_grad(x, tern_ones(TERN_SHAPE(1), TERN_F32, device)));
+        assert_ok(tern_optim_step(o));
+        assert_ok(tern_optim_set_lr(o, 0.25));
+        assert_true(tern_optim_get_lr(o) == 0.25);
+        assert_ok(tern_optim_step(o));
+        assert_values(x, -1.25);
+        assert_int_equal(tern_optim_set_lr(o, -1), TERN_ERR_ARGUMENT);
+        assert_error(TERN_ERR_ARGUMENT, "Invalid learning rate: -1.0");
+        tern_optim_free(o);
+    }
 }
 
 static void every_failed_allocation_is_an_error_and_leaks_nothing(void **state)

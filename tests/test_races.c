@@ -2,12 +2,13 @@
 #include "support.h"
 #include <stdlib.h>
 
-/* Apart from the rest: its gradient begins in memory that the driver filled, which Oclgrind takes for
- * uninitialised. */
+/* Apart from the rest: its gradient begins in memory that the driver filled, which Oclgrind takes
+ * for uninitialised. */
 static void an_embedding_runs_once(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) TERN_SCOPE {
+    FOR_EACH_DEVICE(device) TERN_SCOPE
+    {
         tern_tensor *table = test_uniform(device, TERN_F32, TERN_SHAPE(5, 20), -1, 1, 2);
         tern_tensor *rows = TENSOR(device, TERN_I64, TERN_SHAPE(3), 4, 0, 4);
         tern_requires_grad_(table, true);
@@ -19,7 +20,8 @@ static void an_embedding_runs_once(void **state)
 static void every_family_runs_once(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) TERN_SCOPE {
+    FOR_EACH_DEVICE(device) TERN_SCOPE
+    {
         uint64_t before = launches(device);
         tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(3, 100), -1, 1, 1);
         tern_tensor *w = test_uniform(device, TERN_F32, TERN_SHAPE(5, 100), -1, 1, 2);
@@ -30,8 +32,10 @@ static void every_family_runs_once(void **state)
         tern_tensor *norm = tern_layer_norm(x, TERN_SHAPE(100), NULL, NULL, 1e-5);
         tern_values_indices top = {0};
         assert_ok(tern_max_dim(x, 1, false, &top));
-        tern_tensor *parts[2] = {tern_transpose(y, 0, 1), tern_rand(TERN_SHAPE(5, 3), TERN_F32, device)};
-        tern_tensor *loss = tern_add(tern_sum(tern_cat(parts, 2, 1)), tern_mean(tern_mul(rows, norm)));
+        tern_tensor *parts[2] = {tern_transpose(y, 0, 1),
+                                 tern_rand(TERN_SHAPE(5, 3), TERN_F32, device)};
+        tern_tensor *loss =
+            tern_add(tern_sum(tern_cat(parts, 2, 1)), tern_mean(tern_mul(rows, norm)));
         loss = tern_add(tern_add(loss, tern_sum(top.values)), tern_var(x, 1));
         tern_tensor *classes = TENSOR(device, TERN_I64, TERN_SHAPE(3), 4, 0, 4);
         loss = tern_add(loss, tern_cross_entropy(y, classes, NULL));

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- values ---------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------ */
 
 /* What a reduction gives: from the elements and how many there are. */
 typedef struct numbers {
@@ -141,7 +141,7 @@ static void integers_sum_to_int64(void **state)
     }
 }
 
-/* ---- corners: PyTorch 1.13 gives these ------------------------------------------------------- */
+/* ---- corners: PyTorch 1.13 gives these --------------------------------------------------- */
 
 static void nan_and_ties(void **state)
 {
@@ -260,7 +260,7 @@ static void what_can_not_be_reduced_is_refused(void **state)
     assert_error(TERN_ERR_ARGUMENT, "NULL");
 }
 
-/* ---- gradients ------------------------------------------------------------------------------- */
+/* ---- gradients --------------------------------------------------------------------------- */
 
 static tern_tensor *gradient_of(tern_tensor *(*f)(tern_tensor *), tern_tensor *x)
 {

@@ -18,8 +18,7 @@ static bool has_f64(const char *device)
     return info.has_f64;
 }
 
-/* ---- making
- * ----------------------------------------------------------------------------------------- */
+/* ---- making ------------------------------------------------------------------------------ */
 
 static void default_types_follow_the_values(void **state)
 {
@@ -202,8 +201,7 @@ static void zero_sizes_and_no_dims(void **state)
     }
 }
 
-/* ---- asking
- * ---------------------------------------------------------------------------------------------- */
+/* ---- asking ------------------------------------------------------------------------------ */
 
 static void one_element_tensors_have_a_value(void **state)
 {

@@ -1,5 +1,5 @@
-/* test_threads.c -- two threads train at once, each its own model on shared inputs, and get the numbers
- * that one alone gets. */
+/* test_threads.c -- two threads train at once, each its own model on shared inputs, and get the
+ * numbers that one alone gets. */
 #include "support.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -38,7 +38,8 @@ static void *train(void *user)
 static void two_threads_train_as_one_would(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE(device) TERN_SCOPE {
+    FOR_EACH_DEVICE(device) TERN_SCOPE
+    {
         tern_tensor *inputs = test_uniform(device, TERN_F32, TERN_SHAPE(30, 40), -1, 1, 9);
         job alone[THREADS], together[THREADS];
         pthread_t threads[THREADS];

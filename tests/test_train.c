@@ -49,7 +49,8 @@ static void compare(make_optimizer make)
     double cpu[STEPS], other[STEPS];
     train("cpu", make, cpu);
     assert_true(cpu[0] > 1 && cpu[STEPS - 1] < 1e-3 * cpu[0]);
-    FOR_EACH_DEVICE(device) {
+    FOR_EACH_DEVICE(device)
+    {
         train(device, make, other);
         for (int t = 0; t < STEPS; t++)
             if (fabs(other[t] - cpu[t]) > 1e-4 * cpu[t] + 1e-6)

@@ -11,8 +11,7 @@ static bool has_f64(const char *device)
     return info.has_f64;
 }
 
-/* ---- promotion
- * ---------------------------------------------------------------------------------------- */
+/* ---- promotion --------------------------------------------------------------------------- */
 
 /* In the order of the enum: f32 f64 f16 bf16 i32 i64 u8 bool, as torch.promote_types and, for a
  * tensor of the row's type with a 0-dim one of the column's, torch.result_type. */
@@ -86,8 +85,7 @@ static void unknown_types_have_no_name_and_no_size(void **state)
     assert_int_equal(tern_promote_types(TERN_F32, (tern_dtype)0), TERN_DTYPE_DEFAULT);
 }
 
-/* ---- converting
- * ----------------------------------------------------------------------------------------- */
+/* ---- converting -------------------------------------------------------------------------- */
 
 enum { CORNERS = 15 };
 static const double corners[CORNERS] = {NAN,   INFINITY, -INFINITY,    1e20,         -1e20,

@@ -5,8 +5,7 @@
 
 typedef tern_tensor *(*function)(tern_tensor *x);
 
-/* ---- where they look: x = arange(24).view(2, 3, 4), against golden/view.txt
- * ------------------------- */
+/* ---- where they look: x = arange(24).view(2, 3, 4), against golden/view.txt -------------- */
 
 #define SHAPE TERN_SHAPE
 #define FUNCTION(NAME, EXPRESSION)                                                                 \
@@ -179,8 +178,7 @@ static void empty_tensors_have_views_too(void **state)
     }
 }
 
-/* ---- what they refuse
- * ------------------------------------------------------------------------------------ */
+/* ---- what they refuse -------------------------------------------------------------------- */
 
 #define REFUSED(call, status, words)                                                               \
     do {                                                                                           \
@@ -300,8 +298,7 @@ static void null_is_refused_by_every_view(void **state)
     assert_error(TERN_ERR_ARGUMENT, "tern_chunk: x");
 }
 
-/* ---- gradients
- * ------------------------------------------------------------------------------------------ */
+/* ---- gradients --------------------------------------------------------------------------- */
 
 static tern_tensor *squared(tern_tensor *const *in, void *user)
 {
@@ -377,8 +374,7 @@ static void nodes_carry_pytorchs_names(void **state)
         assert_string_equal(tern_grad_fn(named[i].call(x)), named[i].name);
 }
 
-/* ---- split and chunk
- * ---------------------------------------------------------------------------------------- */
+/* ---- split and chunk --------------------------------------------------------------------- */
 
 static void pieces_are_views_of_every_count(void **state)
 {

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* ---- causal self-attention (Vaswani et al. 2017); data is the number of heads ---------------- */
+/* ---- causal self-attention (Vaswani et al. 2017); data is the number of heads ------------ */
 
 /* (N, T, D) -> (N, heads, T, D / heads) */
 static tern_tensor *to_heads(tern_tensor *x, int64_t heads)
@@ -36,7 +36,7 @@ static tern_module *attention(int width, int heads)
     return self;
 }
 
-/* ---- a block: x + attention(norm1(x)), then x + mlp(norm2(x)) -------------------------------- */
+/* ---- a block: x + attention(norm1(x)), then x + mlp(norm2(x)) ---------------------------- */
 
 static tern_tensor *block_forward(tern_module *self, tern_tensor *x)
 {

@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- training
- * ---------------------------------------------------------------------------------------- */
+/* ---- training ---------------------------------------------------------------------------- */
 
 typedef struct trainer {
     const settings *s;
@@ -90,8 +89,7 @@ static bool train(trainer *r, text_windows w, report *log)
     return tern_last_status() == TERN_OK;
 }
 
-/* ---- writing
- * ------------------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------- */
 
 /* Draw an id with the probabilities softmax(logits / temperature). */
 static int draw(const float *logits, int n, uint64_t *random)
@@ -134,8 +132,7 @@ static void write_sample(trainer *r)
     puts("\n");
 }
 
-/* ---- all together
- * ---------------------------------------------------------------------------------------- */
+/* ---- all together ------------------------------------------------------------------------ */
 
 static void print_devices(void)
 {

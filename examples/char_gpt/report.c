@@ -29,8 +29,7 @@ void report_end(report *r)
     r->loss = NULL;
 }
 
-/* ---- progress
- * ------------------------------------------------------------------------------------ */
+/* ---- progress ---------------------------------------------------------------------------- */
 
 static void clear_line(const report *r)
 {
@@ -88,8 +87,7 @@ void report_validation(report *r, double loss)
     fflush(stdout);
 }
 
-/* ---- loss.csv and loss.svg
- * ------------------------------------------------------------------------ */
+/* ---- loss.csv and loss.svg --------------------------------------------------------------- */
 
 static void write_table(const report *r, FILE *file)
 {

@@ -5,8 +5,8 @@
 
 TERN_BEGIN_DECLS
 
-/* Ask for (or stop asking for) the gradient of a leaf; returns x. Errors: TERN_ERR_DTYPE for integer
- * tensors, TERN_ERR_STATE for results of recorded operations. */
+/* Ask for (or stop asking for) the gradient of a leaf; returns x. Errors: TERN_ERR_DTYPE for
+ * integer tensors, TERN_ERR_STATE for results of recorded operations. */
 TERN_API tern_tensor *tern_requires_grad_(tern_tensor *x, bool requires_grad);
 TERN_API bool tern_requires_grad(const tern_tensor *x);
 TERN_API bool tern_is_leaf(const tern_tensor *x);
@@ -34,7 +34,7 @@ TERN_API tern_status tern_backward_with(tern_tensor *root, const tern_backward_o
 typedef struct tern_autograd_grad_options {
     tern_tensor *const *gradients; /* of the outputs; NULL = ones, for one-element outputs */
     bool retain_graph, create_graph;
-    bool allow_unused;             /* an input not in the graph gives NULL instead of an error */
+    bool allow_unused; /* an input not in the graph gives NULL instead of an error */
     uint64_t reserved[4];
 } tern_autograd_grad_options;
 

@@ -1,8 +1,8 @@
 /* device.h -- devices are strings: "cpu", "opencl:0", "cuda:1", "auto".
  *
  * A bare kind ("opencl") is that kind's current device. "auto" is the best one there: cuda, then an
- * OpenCL GPU, then cpu. OpenCL devices are numbered over all platforms and can be named by a part of
- * their name, vendor or platform ("opencl:pocl"; 3 characters or more, any case). NULL is the
+ * OpenCL GPU, then cpu. OpenCL devices are numbered over all platforms and can be named by a part
+ * of their name, vendor or platform ("opencl:pocl"; 3 characters or more, any case). NULL is the
  * default device: cpu, or TERN_DEVICE of the environment. TERN_OPENCL_VISIBLE_DEVICES selects and
  * orders OpenCL devices ("1,0"); its first invalid element ends the list, a repeat leaves none. */
 #ifndef TERN_DEVICE_H
@@ -19,35 +19,35 @@ typedef enum tern_device_type {
 
 /* What a device is and can do. Texts live as long as the process. */
 typedef struct tern_device_info {
-    const char *device;   /* canonical string, "opencl:0" */
-    const char *name;     /* as the driver gives it */
+    const char *device; /* canonical string, "opencl:0" */
+    const char *name;   /* as the driver gives it */
     const char *vendor;
     const char *platform; /* "PoCL", "CUDA", "tern" */
     const char *driver;   /* driver version */
     tern_device_type type;
     int compute_units;
-    uint64_t memory_total;     /* bytes */
-    uint64_t memory_free;      /* bytes; memory_total where the driver can't tell */
+    uint64_t memory_total;       /* bytes */
+    uint64_t memory_free;        /* bytes; memory_total where the driver can't tell */
     uint64_t largest_allocation; /* bytes; 0 = no limit but the memory */
     bool has_f64;
-    bool has_native_f16;       /* f16 arithmetic; f16 storage works on every device */
-    bool unified_memory;       /* shares its memory with the host */
-    bool exact;                /* elementwise results are bit-identical to the cpu's */
+    bool has_native_f16; /* f16 arithmetic; f16 storage works on every device */
+    bool unified_memory; /* shares its memory with the host */
+    bool exact;          /* elementwise results are bit-identical to the cpu's */
     uint64_t reserved[8];
 } tern_device_info;
 
 /* Memory of a device as tern uses it, in bytes. */
 typedef struct tern_memory_stats {
-    uint64_t allocated;      /* in live tensors */
+    uint64_t allocated; /* in live tensors */
     uint64_t allocated_peak;
-    uint64_t reserved;       /* taken from the driver: live and cached */
+    uint64_t reserved; /* taken from the driver: live and cached */
     uint64_t reserved_peak;
-    uint64_t allocations;    /* requests served since the device was opened */
-    uint64_t driver_calls;   /* of these, how many asked the driver */
-    uint64_t launches;       /* kernels launched, matrix products included */
-    uint64_t programs_built; /* compiled from source */
+    uint64_t allocations;     /* requests served since the device was opened */
+    uint64_t driver_calls;    /* of these, how many asked the driver */
+    uint64_t launches;        /* kernels launched, matrix products included */
+    uint64_t programs_built;  /* compiled from source */
     uint64_t programs_loaded; /* taken from the cache on disk */
-    uint64_t to_host_bytes;  /* copied from the device to the host */
+    uint64_t to_host_bytes;   /* copied from the device to the host */
     uint64_t to_device_bytes;
     uint64_t reserved_fields[8];
 } tern_memory_stats;

@@ -26,7 +26,7 @@ typedef enum tern_kernel_arg_kind {
 
 typedef struct tern_kernel_arg {
     tern_kernel_arg_kind kind;
-    uint32_t bytes;        /* size of the value; of local memory for ..._LOCAL */
+    uint32_t bytes; /* size of the value; of local memory for ..._LOCAL */
     tern_tensor *tensor;
     union {
         int32_t i32;
@@ -37,8 +37,8 @@ typedef struct tern_kernel_arg {
 } tern_kernel_arg;
 
 /* Arguments. A tensor is passed as the address of its first element; it must be on the kernel's
- * device, contiguous and start its storage (tern_contiguous / tern_clone make it so). The kernel may
- * write it: its version counter moves. */
+ * device, contiguous and start its storage (tern_contiguous / tern_clone make it so). The kernel
+ * may write it: its version counter moves. */
 TERN_API tern_kernel_arg tern_kernel_arg_tensor(tern_tensor *x);
 TERN_API tern_kernel_arg tern_kernel_arg_int(int32_t value);
 TERN_API tern_kernel_arg tern_kernel_arg_long(int64_t value);
@@ -71,9 +71,9 @@ TERN_API tern_status tern_kernel_launch_args(tern_kernel *kernel, tern_kernel_gr
 
 #ifndef __cplusplus
 #define tern_kernel_launch(kernel, grid, ...)                                                      \
-    tern_kernel_launch_args(kernel, grid, (const tern_kernel_arg[]){__VA_ARGS__},                  \
-                            (int)(sizeof((const tern_kernel_arg[]){__VA_ARGS__}) /                 \
-                                  sizeof(tern_kernel_arg)))
+    tern_kernel_launch_args(                                                                       \
+        kernel, grid, (const tern_kernel_arg[]){__VA_ARGS__},                                      \
+        (int)(sizeof((const tern_kernel_arg[]){__VA_ARGS__}) / sizeof(tern_kernel_arg)))
 #endif
 
 TERN_END_DECLS

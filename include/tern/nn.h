@@ -17,8 +17,9 @@ typedef tern_tensor *(*tern_module_forward)(tern_module *self, tern_tensor *x);
 typedef tern_status (*tern_module_call)(tern_module *self, tern_tensor *const *in, int n,
                                         tern_tensor **out, int k);
 
-/* ---- modules of your own -------------------------------------------------------------------------
- * data is yours; tern_nn_on_free says how it is freed. */
+/* ---- modules of your own
+ * ------------------------------------------------------------------------- data is yours;
+ * tern_nn_on_free says how it is freed. */
 TERN_API tern_module *tern_nn_module(const char *name, tern_module_forward forward, void *data);
 TERN_API tern_module *tern_nn_module_with_call(const char *name, tern_module_call call, void *data);
 TERN_API void *tern_nn_data(tern_module *self);
@@ -28,13 +29,13 @@ TERN_API tern_status tern_nn_set_extra(tern_module *self, const char *format, ..
     __attribute__((format(printf, 2, 3)));
 /* Give self a child; self owns it from now on (also when this fails). Returns the child. */
 TERN_API tern_module *tern_nn_add(tern_module *self, const char *name, tern_module *child);
-/* Give self a parameter: requires_grad is set, self keeps it, in any scope. NULL is a parameter that
- * is absent (as a bias that is not wanted). Returns it. */
+/* Give self a parameter: requires_grad is set, self keeps it, in any scope. NULL is a parameter
+ * that is absent (as a bias that is not wanted). Returns it. */
 TERN_API tern_tensor *tern_nn_add_parameter(tern_module *self, const char *name, tern_tensor *x);
 /* A tensor that belongs to the state but is not trained. */
 TERN_API tern_tensor *tern_nn_add_buffer(tern_module *self, const char *name, tern_tensor *x);
 
-/* ---- running -------------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------- */
 TERN_API tern_tensor *tern_nn_forward(tern_module *m, tern_tensor *x);
 /* criterion(input, target). */
 TERN_API tern_tensor *tern_nn_loss(tern_module *criterion, tern_tensor *input, tern_tensor *target);
@@ -45,8 +46,9 @@ TERN_API tern_module *tern_nn_train(tern_module *m, bool training);
 TERN_API tern_module *tern_nn_eval(tern_module *m);
 TERN_API bool tern_nn_is_training(const tern_module *m);
 
-/* ---- looking ----------------------------------------------------------------------------------------
- * Paths have dots: "layers.0.weight". What is not there gives NULL and records an error. */
+/* ---- looking
+ * ---------------------------------------------------------------------------------------- Paths
+ * have dots: "layers.0.weight". What is not there gives NULL and records an error. */
 TERN_API tern_module *tern_nn_child(tern_module *m, const char *path);
 TERN_API tern_tensor *tern_nn_parameter(tern_module *m, const char *path);
 TERN_API tern_tensor *tern_nn_buffer(tern_module *m, const char *path);
@@ -54,9 +56,9 @@ TERN_API const char *tern_nn_name(const tern_module *m);
 TERN_API int tern_nn_children_count(const tern_module *m);
 TERN_API tern_module *tern_nn_child_at(tern_module *m, int i);
 
-/* Visit m and all below it (children first, as torch's apply), or every parameter or buffer with its
- * path; a visit that does not return TERN_OK ends the round. A tensor met under two names is visited
- * once. */
+/* Visit m and all below it (children first, as torch's apply), or every parameter or buffer with
+ * its path; a visit that does not return TERN_OK ends the round. A tensor met under two names is
+ * visited once. */
 typedef tern_status (*tern_module_visit)(tern_module *m, void *user);
 typedef tern_status (*tern_tensor_visit)(const char *path, tern_tensor *x, void *user);
 TERN_API tern_status tern_nn_apply(tern_module *m, tern_module_visit visit, void *user);

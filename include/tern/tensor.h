@@ -35,13 +35,15 @@ TERN_API bool tern_dtype_is_floating_point(tern_dtype dtype);
 /* The type two tensors of these types are computed in (torch.promote_types). */
 TERN_API tern_dtype tern_promote_types(tern_dtype a, tern_dtype b);
 
-/* ---- shapes and lists of dims: TERN_SHAPE(2, 3), TERN_DIMS(-1) -------------------------------- */
+/* ---- shapes and lists of dims: TERN_SHAPE(2, 3), TERN_DIMS(-1) --------------------------------
+ */
 typedef struct tern_shape {
     int ndim;
     int64_t dims[TERN_MAX_DIMS];
 } tern_shape;
 
-/* A shape from an array; ndim outside 0..TERN_MAX_DIMS makes a shape that every function refuses. */
+/* A shape from an array; ndim outside 0..TERN_MAX_DIMS makes a shape that every function refuses.
+ */
 TERN_API tern_shape tern_shape_from(int ndim, const int64_t *dims);
 
 /* The shape () of a scalar, or "no dims". */
@@ -54,8 +56,13 @@ TERN_API tern_shape tern_shape_from(int ndim, const int64_t *dims);
                     (const int64_t[]){__VA_ARGS__})
 #endif
 
-/* ---- scalars: a tagged integer, real or bool, so that int64 stays exact ------------------------ */
-typedef enum tern_scalar_kind { TERN_SCALAR_REAL, TERN_SCALAR_INT, TERN_SCALAR_BOOL } tern_scalar_kind;
+/* ---- scalars: a tagged integer, real or bool, so that int64 stays exact ------------------------
+ */
+typedef enum tern_scalar_kind {
+    TERN_SCALAR_REAL,
+    TERN_SCALAR_INT,
+    TERN_SCALAR_BOOL
+} tern_scalar_kind;
 typedef struct tern_scalar {
     tern_scalar_kind kind;
     union {
@@ -72,8 +79,11 @@ TERN_API int64_t tern_scalar_to_int(tern_scalar scalar);
 #ifndef __cplusplus
 /* TERN_SCALAR(2) is an integer, TERN_SCALAR(0.5) a real, TERN_SCALAR((bool)1) a bool. */
 #define TERN_SCALAR(x)                                                                             \
-    _Generic((x), float: tern_scalar_real, double: tern_scalar_real, bool: tern_scalar_bool,       \
-             default: tern_scalar_int)(x)
+    _Generic((x), float                                                                            \
+             : tern_scalar_real, double                                                            \
+             : tern_scalar_real, bool                                                              \
+             : tern_scalar_bool, default                                                           \
+             : tern_scalar_int)(x)
 #endif
 
 /* In an options struct a zero field means the default; this means the number zero. */
@@ -114,8 +124,8 @@ TERN_API tern_tensor *tern_randint(int64_t low, int64_t high, tern_shape shape, 
                                    const char *device);
 /* A random order of 0..n-1; the default dtype is int64. Waits for the device. */
 TERN_API tern_tensor *tern_randperm(int64_t n, tern_dtype dtype, const char *device);
-/* A copy of the host's elements, which must be of type dtype (default float32), densely in row-major
- * order. */
+/* A copy of the host's elements, which must be of type dtype (default float32), densely in
+ * row-major order. */
 TERN_API tern_tensor *tern_from_data(const void *data, tern_shape shape, tern_dtype dtype,
                                      const char *device);
 /* A tensor of one value, shape (); dtype as in tern_full. */
@@ -134,7 +144,8 @@ TERN_API tern_tensor *tern_new_zeros(const tern_tensor *x, tern_shape shape);
 TERN_API tern_tensor *tern_new_ones(const tern_tensor *x, tern_shape shape);
 TERN_API tern_tensor *tern_new_full(const tern_tensor *x, tern_shape shape, tern_scalar value);
 
-/* ---- looking at tensors ------------------------------------------------------------------------ */
+/* ---- looking at tensors ------------------------------------------------------------------------
+ */
 /* Number of dims, size and stride (in elements) of a dim (negative counts from the end), number of
  * elements. -1 after an error. */
 TERN_API int tern_dim(const tern_tensor *x);
@@ -163,11 +174,12 @@ TERN_API tern_status tern_print(const tern_tensor *x);
 TERN_API char *tern_to_text(const tern_tensor *x);
 TERN_API void tern_free_text(char *text);
 
-/* ---- moving and converting ---------------------------------------------------------------------- */
+/* ---- moving and converting ----------------------------------------------------------------------
+ */
 /* x on device: x itself when it is there already, else a copy. Differentiable. */
 TERN_API tern_tensor *tern_to(tern_tensor *x, const char *device);
-/* x as dtype: x itself when it is of that type. float -> integer truncates; NaN, infinities and what
- * does not fit become the smallest value of int32/int64, uint8 wraps. Differentiable. */
+/* x as dtype: x itself when it is of that type. float -> integer truncates; NaN, infinities and
+ * what does not fit become the smallest value of int32/int64, uint8 wraps. Differentiable. */
 TERN_API tern_tensor *tern_to_dtype(tern_tensor *x, tern_dtype dtype);
 /* Copy src (broadcast, converted, from any device) into x, in place; returns x. */
 TERN_API tern_tensor *tern_copy_(tern_tensor *x, const tern_tensor *src);
@@ -181,11 +193,12 @@ TERN_API tern_tensor *tern_zero_(tern_tensor *x);
  * where x requires a gradient. */
 TERN_API tern_tensor *tern_set_data_(tern_tensor *x, tern_tensor *data);
 
-/* ---- ownership ------------------------------------------------------------------------------------
- * A new tensor belongs to the innermost open scope and is released when that closes; outside of all
- * scopes to the thread's root scope, drained by tern_scope_clear() and when the thread ends. */
-TERN_API tern_tensor *tern_keep(tern_tensor *x);  /* take a reference that outlives every scope */
-TERN_API void tern_release(tern_tensor *x);       /* give it back; NULL is allowed */
+/* ---- ownership
+ * ------------------------------------------------------------------------------------ A new tensor
+ * belongs to the innermost open scope and is released when that closes; outside of all scopes to
+ * the thread's root scope, drained by tern_scope_clear() and when the thread ends. */
+TERN_API tern_tensor *tern_keep(tern_tensor *x); /* take a reference that outlives every scope */
+TERN_API void tern_release(tern_tensor *x);      /* give it back; NULL is allowed */
 /* Hand x, owned by the innermost scope, to the one around it, and return it. */
 TERN_API tern_tensor *tern_escape(tern_tensor *x);
 TERN_API void tern_scope_clear(void);
@@ -200,16 +213,18 @@ typedef struct tern_scope_block {
 TERN_API tern_scope_block tern_scope_enter(void);
 TERN_API void tern_scope_leave(tern_scope_block *block);
 
-/* TERN_SCOPE { ... } releases what was made inside. A one-turn loop: `break` leaves only the block. */
+/* TERN_SCOPE { ... } releases what was made inside. A one-turn loop: `break` leaves only the block.
+ */
 #define TERN_SCOPE                                                                                 \
-    TERN_BLOCK_(tern_scope_block, TERN_BLOCK_NAME(tern_scope_block_, __LINE__), tern_scope_enter(), \
-                tern_scope_leave)
+    TERN_BLOCK_(tern_scope_block, TERN_BLOCK_NAME(tern_scope_block_, __LINE__),                    \
+                tern_scope_enter(), tern_scope_leave)
 
-/* ---- random numbers --------------------------------------------------------------------------------
- * One generator a device, Philox 4x32-10 (https://doi.org/10.1145/2063384.2063405): the same seed
- * gives the same numbers on every device. A call takes whole groups of four 32-bit words from it: a
- * word for each element; two for a float64, an integer out of more than 2^32, and an element of
- * randperm. dropout takes a word for each element of any type. */
+/* ---- random numbers
+ * -------------------------------------------------------------------------------- One generator a
+ * device, Philox 4x32-10 (https://doi.org/10.1145/2063384.2063405): the same seed gives the same
+ * numbers on every device. A call takes whole groups of four 32-bit words from it: a word for each
+ * element; two for a float64, an integer out of more than 2^32, and an element of randperm. dropout
+ * takes a word for each element of any type. */
 /* Seed every device's generator, also those opened later. */
 TERN_API void tern_manual_seed(uint64_t seed);
 TERN_API uint64_t tern_initial_seed(void);
@@ -217,8 +232,8 @@ typedef struct tern_rng_state {
     uint64_t seed;
     uint64_t offset; /* in groups of four 32-bit numbers */
 } tern_rng_state;
-/* Fill x in place with uniform numbers of [low, high), or with normal ones; return x. Floating point
- * types only; not recorded. */
+/* Fill x in place with uniform numbers of [low, high), or with normal ones; return x. Floating
+ * point types only; not recorded. */
 TERN_API tern_tensor *tern_uniform_(tern_tensor *x, double low, double high);
 TERN_API tern_tensor *tern_normal_(tern_tensor *x, double mean, double std);
 /* Where a device's generator stands. */
@@ -234,9 +249,18 @@ template <class... D> inline tern_shape tern_make_shape(D... d)
     return shape;
 }
 #define TERN_SHAPE(...) tern_make_shape(__VA_ARGS__)
-inline tern_scalar tern_make_scalar(bool value) { return tern_scalar_bool(value); }
-inline tern_scalar tern_make_scalar(float value) { return tern_scalar_real(value); }
-inline tern_scalar tern_make_scalar(double value) { return tern_scalar_real(value); }
+inline tern_scalar tern_make_scalar(bool value)
+{
+    return tern_scalar_bool(value);
+}
+inline tern_scalar tern_make_scalar(float value)
+{
+    return tern_scalar_real(value);
+}
+inline tern_scalar tern_make_scalar(double value)
+{
+    return tern_scalar_real(value);
+}
 template <class I> inline tern_scalar tern_make_scalar(I value)
 {
     return tern_scalar_int(static_cast<int64_t>(value));

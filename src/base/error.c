@@ -17,7 +17,7 @@ static struct {
     void *user;
 } hook;
 
-static const char *const names[] = {"OK",    "ARGUMENT", "SHAPE", "DTYPE",       "DEVICE",
+static const char *const names[] = {"OK",     "ARGUMENT", "SHAPE", "DTYPE",       "DEVICE",
                                     "MEMORY", "STATE",    "IO",    "UNSUPPORTED", "DEVICE_LOST"};
 
 const char *tern_status_name(tern_status status)

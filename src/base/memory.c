@@ -8,7 +8,8 @@ enum { SMALL = 1024 };
 
 static atomic_ullong calls, fail_at;
 
-/* Calls are counted only while the hook is armed: an atomic addition costs as much as a small malloc. */
+/* Calls are counted only while the hook is armed: an atomic addition costs as much as a small
+ * malloc. */
 static bool must_fail(void)
 {
     if (atomic_load_explicit(&fail_at, memory_order_relaxed) == 0)

@@ -39,8 +39,7 @@ static atomic_bool forked;
 static atomic_int limit; /* 0: as many as the machine has */
 static _Thread_local bool inside;
 
-/* ---- forks
- * ------------------------------------------------------------------------------------------- */
+/* ---- forks ------------------------------------------------------------------------------- */
 
 static void in_child(void)
 {
@@ -57,8 +56,7 @@ bool tern_is_forked_child(void)
     return atomic_load_explicit(&forked, memory_order_relaxed);
 }
 
-/* ---- how many
- * ---------------------------------------------------------------------------------------- */
+/* ---- how many ---------------------------------------------------------------------------- */
 
 static int machine_threads(void)
 {
@@ -94,8 +92,7 @@ int tern_parallel_parts(int64_t work)
     return parts < threads ? (int)parts : threads;
 }
 
-/* ---- workers
- * ----------------------------------------------------------------------------------------- */
+/* ---- workers ----------------------------------------------------------------------------- */
 
 static inline void pause_briefly(void)
 {
@@ -184,8 +181,7 @@ __attribute__((destructor)) static void close_pool(void)
     pool.workers = 0;
 }
 
-/* ---- jobs
- * -------------------------------------------------------------------------------------------- */
+/* ---- jobs -------------------------------------------------------------------------------- */
 
 static void share(int parts, void (*body)(void *user, int part, int parts), void *user)
 {

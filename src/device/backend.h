@@ -81,8 +81,8 @@ struct tern_backend {
     /* Make a device ready; called once before any other slot, under the place's lock. A failure is
      * recorded and open is tried again at the next use. */
     tern_status (*open)(tern_place *place);
-    /* Called when the process ends, after the last use: wait for what is under way, and release what
-     * outlives a process. */
+    /* Called when the process ends, after the last use: wait for what is under way, and release
+     * what outlives a process. */
     void (*close)(tern_place *place);
 
     /* Fill *buffer with new memory of buffer->bytes. Out of memory is TERN_ERR_MEMORY *without* a
@@ -100,8 +100,8 @@ struct tern_backend {
     /* Within the device, in launch order; ranges do not overlap. */
     tern_status (*copy)(tern_place *place, const tern_buffer *from, size_t from_at,
                         const tern_buffer *to, size_t to_at, size_t bytes);
-    /* To another device of the same backend, in launch order of both; TERN_ERR_UNSUPPORTED without a
-     * recorded error sends the caller through the host. */
+    /* To another device of the same backend, in launch order of both; TERN_ERR_UNSUPPORTED without
+     * a recorded error sends the caller through the host. */
     tern_status (*peer)(tern_place *from_place, const tern_buffer *from, size_t from_at,
                         tern_place *to_place, const tern_buffer *to, size_t to_at, size_t bytes);
     /* Set bytes to zero, in launch order. */

@@ -1,9 +1,10 @@
-/* device.h -- devices for the layers above: places, blocks of memory, launches. Names no backend. */
+/* device.h -- devices for the layers above: places, blocks of memory, launches. Names no backend.
+ */
 #ifndef TERN_DEVICE_DEVICE_H
 #define TERN_DEVICE_DEVICE_H
 #include "device/args.h"
 
-/* ---- places --------------------------------------------------------------------------------- */
+/* ---- places ------------------------------------------------------------------------------ */
 /* The place a device string means (NULL: the default device), opened; NULL after an error whose
  * message starts with function. */
 tern_place *tern_place_find(const char *device, const char *function);
@@ -13,7 +14,8 @@ const char *tern_place_text(const tern_place *place);
 const char *tern_place_kind(const tern_place *place);
 bool tern_place_has_f64(const tern_place *place);
 
-/* ---- memory ----------------------------------------------------------------------------------- */
+/* ---- memory -----------------------------------------------------------------------------------
+ */
 /* A block of device memory from the caching allocator. */
 typedef struct tern_block {
     tern_buffer buffer;
@@ -36,7 +38,8 @@ tern_status tern_block_copy(tern_block *from, size_t from_at, tern_block *to, si
                             size_t bytes);
 tern_status tern_block_zero(tern_block *to, size_t at, size_t bytes);
 
-/* ---- launches ---------------------------------------------------------------------------------- */
+/* ---- launches ----------------------------------------------------------------------------------
+ */
 /* A kernel of cl_kernels/; its address is its identity, so keep it static. */
 typedef struct tern_kernel_ref {
     const char *file; /* "reduce" */
@@ -93,7 +96,7 @@ tern_status tern_fault_arg(tern_place *place, tern_arg *arg);
  * elsewhere a later synchronisation does. */
 tern_status tern_fault_check(tern_place *place);
 
-/* ---- random numbers ------------------------------------------------------------------------------ */
+/* ---- random numbers ---------------------------------------------------------------------- */
 /* Take n groups of four numbers from the device's generator: *state is the device's {seed, base}
  * (two u64), *at the first group relative to base. */
 tern_status tern_rng_take(tern_place *place, int64_t n, tern_arg *state, int64_t *at);

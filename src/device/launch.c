@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- kernels -------------------------------------------------------------------------------------- */
+/* ---- kernels ----------------------------------------------------------------------------- */
 
 static size_t slot_of(const tern_kernel_ref *ref, tern_dtype dtype)
 {
@@ -68,7 +68,7 @@ tern_status tern_place_sync(tern_place *place)
     return tern_fault_report(place);
 }
 
-/* ---- faults ---------------------------------------------------------------------------------------- */
+/* ---- faults ------------------------------------------------------------------------------ */
 
 static tern_status three_words(tern_place *place, tern_block **block, const uint64_t *words)
 {
@@ -122,7 +122,7 @@ tern_status tern_fault_check(tern_place *place)
     return place->synchronous ? tern_fault_report(place) : TERN_OK;
 }
 
-/* ---- random numbers ---------------------------------------------------------------------------------- */
+/* ---- random numbers ---------------------------------------------------------------------- */
 
 static struct {
     pthread_mutex_t lock;

@@ -130,7 +130,7 @@ void tern_block_free(tern_block *block)
     pthread_mutex_unlock(&place->memory_lock);
 }
 
-/* ---- moving bytes -------------------------------------------------------------------------------- */
+/* ---- moving bytes ------------------------------------------------------------------------ */
 
 tern_status tern_block_write(tern_block *to, size_t at, const void *from, size_t bytes)
 {
@@ -193,7 +193,7 @@ tern_status tern_block_copy(tern_block *from, size_t from_at, tern_block *to, si
     return copy_staged(from, from_at, to, to_at, bytes);
 }
 
-/* ---- the public face ------------------------------------------------------------------------------- */
+/* ---- the public face --------------------------------------------------------------------- */
 
 tern_status tern_memory_get_stats(const char *device, tern_memory_stats *stats)
 {

@@ -93,8 +93,8 @@ static tern_status find(int b)
     registry.count[b] = n;
     registry.notes[b] = notes.data;
     registry.found[b] = true;
-    /* Once more for each backend: handlers run last to first, and this one must come before those of
-     * the libraries that the backend opened just now. */
+    /* Once more for each backend: handlers run last to first, and this one must come before those
+     * of the libraries that the backend opened just now. */
     if (n > 0)
         atexit(close_all);
     return TERN_OK;

@@ -63,11 +63,10 @@ static tern_place *by_index(int kind, const char *digits, const char *device, co
         return no_device(kind, device, function);
     if (index >= n) {
         const char *notes = tern_registry_notes(kind);
-        return tern_fail_null(TERN_ERR_DEVICE,
-                              "%s: device \"%s\" does not exist: there %s %d %s device%s%s%s%s",
-                              function, device, n == 1 ? "is" : "are", n,
-                              tern_registry_kind_name(kind), n == 1 ? "" : "s",
-                              *notes ? " (" : "", notes, *notes ? ")" : "");
+        return tern_fail_null(
+            TERN_ERR_DEVICE, "%s: device \"%s\" does not exist: there %s %d %s device%s%s%s%s",
+            function, device, n == 1 ? "is" : "are", n, tern_registry_kind_name(kind),
+            n == 1 ? "" : "s", *notes ? " (" : "", notes, *notes ? ")" : "");
     }
     return tern_registry_place(kind, index);
 }
@@ -184,7 +183,8 @@ tern_place *tern_place_find(const char *device, const char *function)
     return place && tern_registry_open(place) == TERN_OK ? place : NULL;
 }
 
-/* ---- the public face ---------------------------------------------------------------------------- */
+/* ---- the public face ----------------------------------------------------------------------------
+ */
 
 /* Run a question that must leave no error behind. */
 static tern_place *ask(const char *device)
@@ -280,8 +280,8 @@ tern_device_block tern_device_block_enter(const char *device)
     tern_place *place = tern_place_find(device, "TERN_DEVICE");
     /* The old place is kept as kind * 65536 + index; -1 is "the process's default". */
     if (old)
-        block.saved = tern_registry_kind(old->backend->kind, strlen(old->backend->kind)) * 65536 +
-                      old->index;
+        block.saved =
+            tern_registry_kind(old->backend->kind, strlen(old->backend->kind)) * 65536 + old->index;
     if (place)
         mine.standard = place;
     return block;
@@ -289,7 +289,6 @@ tern_device_block tern_device_block_enter(const char *device)
 
 void tern_device_block_leave(tern_device_block *block)
 {
-    mine.standard = block->saved < 0
-                        ? NULL
-                        : tern_registry_place(block->saved / 65536, block->saved % 65536);
+    mine.standard =
+        block->saved < 0 ? NULL : tern_registry_place(block->saved / 65536, block->saved % 65536);
 }

@@ -75,7 +75,7 @@ tern_status tern_nn_set_extra(tern_module *self, const char *format, ...)
     return text ? TERN_OK : tern_last_status();
 }
 
-/* ---- members -------------------------------------------------------------------------------- */
+/* ---- members ----------------------------------------------------------------------------- */
 
 static tern_status check_name(const tern_module *self, const char *name, const char *kind,
                               const char *function)
@@ -185,7 +185,7 @@ tern_tensor *tern_nn_add_buffer(tern_module *self, const char *name, tern_tensor
     return x;
 }
 
-/* ---- the end -------------------------------------------------------------------------------- */
+/* ---- the end ----------------------------------------------------------------------------- */
 
 static void leave_parent(tern_module *m)
 {

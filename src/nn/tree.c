@@ -4,7 +4,7 @@
 #include "nn/module.h"
 #include <string.h>
 
-/* ---- paths ---------------------------------------------------------------------------------- */
+/* ---- paths ------------------------------------------------------------------------------- */
 
 static const char *const kind_names[] = {
     [MEMBER_CHILD] = "children", [MEMBER_PARAMETER] = "parameters", [MEMBER_BUFFER] = "buffers"};
@@ -100,7 +100,7 @@ tern_module *tern_nn_child_at(tern_module *m, int i)
                           m->name, at);
 }
 
-/* ---- visits --------------------------------------------------------------------------------- */
+/* ---- visits ------------------------------------------------------------------------------ */
 
 static tern_status apply(tern_module *m, tern_module_visit visit, void *user)
 {

@@ -15,8 +15,7 @@ static tern_status as_strided_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* ---- scatter: add a look's gradients up in a row of n elements, where the look's elements are
- * ------- */
+/* ---- scatter: add a look's gradients up in a row of n elements, where the look's elements are  */
 
 typedef struct scatter_attributes {
     tern_strided look; /* relative to the row */
@@ -104,8 +103,7 @@ static tern_tensor *scatter(tern_tensor *x, const tern_strided *look, int64_t n)
     return tern_apply(&scatter_op, &x, 1, &at, sizeof at);
 }
 
-/* ---- the gradient: the look's elements in the stretch of memory, then x's in the same
- * ---------------- */
+/* ---- the gradient: the look's elements in the stretch of memory, then x's in the same ---- */
 
 static int64_t reach_of(const tern_shape *shape, const int64_t *stride)
 {
@@ -147,8 +145,7 @@ static tern_status as_strided_backward(tern_gradient *g)
 const tern_op tern_hook_as_strided = {
     .name = "as_strided", .view = true, .infer = as_strided_infer, .backward = as_strided_backward};
 
-/* ---- the public function
- * ------------------------------------------------------------------------------- */
+/* ---- the public function ----------------------------------------------------------------- */
 
 /* Elements of the storage that the look needs; INT64_MAX where that overflows. */
 static int64_t needed(const tern_strided *look, int64_t offset)

@@ -5,13 +5,13 @@
 #include <string.h>
 #include <tern/ops.h>
 
-/* ---- the kernel: y = x for any strides and types of one device -------------------------------------- */
+/* ---- the kernel: y = x for any strides and types of one device --------------------------- */
 
 static const tern_kernel_ref copy_from[] = {
-    [TERN_F32] = {"copy", "copy_f32"},   [TERN_F64] = {"copy", "copy_f64"},
-    [TERN_F16] = {"copy", "copy_f16"},   [TERN_BF16] = {"copy", "copy_bf16"},
-    [TERN_I32] = {"copy", "copy_i32"},   [TERN_I64] = {"copy", "copy_i64"},
-    [TERN_U8] = {"copy", "copy_u8"},     [TERN_BOOL] = {"copy", "copy_bool"},
+    [TERN_F32] = {"copy", "copy_f32"}, [TERN_F64] = {"copy", "copy_f64"},
+    [TERN_F16] = {"copy", "copy_f16"}, [TERN_BF16] = {"copy", "copy_bf16"},
+    [TERN_I32] = {"copy", "copy_i32"}, [TERN_I64] = {"copy", "copy_i64"},
+    [TERN_U8] = {"copy", "copy_u8"},   [TERN_BOOL] = {"copy", "copy_bool"},
 };
 
 tern_status tern_hook_copy(tern_tensor *y, const tern_tensor *x)
@@ -34,7 +34,7 @@ tern_status tern_hook_copy(tern_tensor *y, const tern_tensor *x)
                        3);
 }
 
-/* ---- to another type, dense, elsewhere ------------------------------------------------------------------ */
+/* ---- to another type, dense, elsewhere --------------------------------------------------- */
 
 static tern_status cast_infer(tern_call *call)
 {
@@ -158,7 +158,7 @@ tern_tensor *tern_to(tern_tensor *x, const char *device)
     return x ? tern_apply(&move_op, &x, 1, &at, sizeof at) : NULL;
 }
 
-/* ---- in place ---------------------------------------------------------------------------------------------- */
+/* ---- in place ---------------------------------------------------------------------------- */
 
 static tern_status copy_in_infer(tern_call *call)
 {
@@ -183,8 +183,10 @@ static tern_status copy_in_backward(tern_gradient *g)
     return !g->needs[1] || g->din[1] ? TERN_OK : tern_last_status();
 }
 
-static const tern_op copy_in_op = {.name = "copy", .infer = copy_in_infer,
-                                   .forward = copy_in_forward, .backward = copy_in_backward};
+static const tern_op copy_in_op = {.name = "copy",
+                                   .infer = copy_in_infer,
+                                   .forward = copy_in_forward,
+                                   .backward = copy_in_backward};
 
 tern_tensor *tern_copy_(tern_tensor *x, const tern_tensor *src)
 {
@@ -209,9 +211,11 @@ static tern_status fill_forward(tern_call *call)
     const tern_scalar *value = call->attributes;
     if (y->numel == 0)
         return TERN_OK;
-    if (y->contiguous && tern_scalar_to_real(*value) == 0 && !signbit(tern_scalar_to_real(*value))) {
+    if (y->contiguous && tern_scalar_to_real(*value) == 0 &&
+        !signbit(tern_scalar_to_real(*value))) {
         size_t size = tern_dtype_size(y->dtype);
-        return tern_block_zero(y->storage->block, (size_t)y->offset * size, (size_t)y->numel * size);
+        return tern_block_zero(y->storage->block, (size_t)y->offset * size,
+                               (size_t)y->numel * size);
     }
     tern_walk w;
     tern_shape shape = tern_shape_of(y);
@@ -223,14 +227,24 @@ static tern_status fill_forward(tern_call *call)
 
 /* Values that each type can hold, as PyTorch sees it: for uint8 also what wraps once. */
 static const double least[] = {
-    [TERN_F32] = -(double)FLT_MAX, [TERN_F64] = -DBL_MAX,         [TERN_F16] = -65504,
-    [TERN_BF16] = -0x1.fep127,     [TERN_I32] = (double)INT32_MIN, [TERN_I64] = -0x1p63,
-    [TERN_U8] = -255,              [TERN_BOOL] = -INFINITY,
+    [TERN_F32] = -(double)FLT_MAX,
+    [TERN_F64] = -DBL_MAX,
+    [TERN_F16] = -65504,
+    [TERN_BF16] = -0x1.fep127,
+    [TERN_I32] = (double)INT32_MIN,
+    [TERN_I64] = -0x1p63,
+    [TERN_U8] = -255,
+    [TERN_BOOL] = -INFINITY,
 };
 static const double greatest[] = {
-    [TERN_F32] = (double)FLT_MAX, [TERN_F64] = DBL_MAX,           [TERN_F16] = 65504,
-    [TERN_BF16] = 0x1.fep127,     [TERN_I32] = (double)INT32_MAX, [TERN_I64] = 0x1p63,
-    [TERN_U8] = 255,              [TERN_BOOL] = INFINITY,
+    [TERN_F32] = (double)FLT_MAX,
+    [TERN_F64] = DBL_MAX,
+    [TERN_F16] = 65504,
+    [TERN_BF16] = 0x1.fep127,
+    [TERN_I32] = (double)INT32_MAX,
+    [TERN_I64] = 0x1p63,
+    [TERN_U8] = 255,
+    [TERN_BOOL] = INFINITY,
 };
 
 static bool holds(tern_dtype dtype, tern_scalar value)
@@ -257,9 +271,10 @@ static const tern_op fill_op = {
 tern_tensor *tern_fill_(tern_tensor *x, tern_scalar value)
 {
     if (x && !holds(x->dtype, value))
-        return tern_fail_null(TERN_ERR_ARGUMENT,
-                              "tern_fill_: value cannot be converted to type %s without overflow (%g)",
-                              tern_dtype_name(x->dtype), tern_scalar_to_real(value));
+        return tern_fail_null(
+            TERN_ERR_ARGUMENT,
+            "tern_fill_: value cannot be converted to type %s without overflow (%g)",
+            tern_dtype_name(x->dtype), tern_scalar_to_real(value));
     return tern_apply_in_place(&fill_op, &x, 1, &value, sizeof value);
 }
 

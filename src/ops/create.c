@@ -18,7 +18,7 @@ static tern_tensor *make(const tern_shape *shape, tern_dtype dtype, const char *
 
 static tern_dtype dtype_of(tern_scalar value)
 {
-    return value.kind == TERN_SCALAR_REAL ? TERN_F32
+    return value.kind == TERN_SCALAR_REAL  ? TERN_F32
            : value.kind == TERN_SCALAR_INT ? TERN_I64
                                            : TERN_BOOL;
 }
@@ -35,8 +35,8 @@ static tern_tensor *first_fill(tern_tensor *x, tern_scalar value)
 static tern_tensor *filled(const tern_shape *shape, tern_scalar value, tern_dtype dtype,
                            const char *device, const char *function)
 {
-    tern_tensor *x = make(shape, dtype == TERN_DTYPE_DEFAULT ? dtype_of(value) : dtype, device,
-                          function);
+    tern_tensor *x =
+        make(shape, dtype == TERN_DTYPE_DEFAULT ? dtype_of(value) : dtype, device, function);
     return first_fill(x, value);
 }
 
@@ -80,7 +80,7 @@ tern_tensor *tern_from_data(const void *data, tern_shape shape, tern_dtype dtype
     return tern_block_write(x->storage->block, 0, data, bytes) == TERN_OK ? x : NULL;
 }
 
-/* ---- sequences ---------------------------------------------------------------------------------------- */
+/* ---- sequences --------------------------------------------------------------------------- */
 
 static const tern_kernel_ref sequence_kernel = {"copy", "sequence"};
 static const tern_kernel_ref linspace_kernel = {"copy", "linspace"};
@@ -92,7 +92,8 @@ static tern_tensor *sequence(tern_tensor *x, const tern_kernel_ref *kernel, doub
         return x;
     tern_arg args[] = {tern_arg_tensor(x), tern_arg_i64(x->numel), tern_arg_real(x->dtype, a),
                        tern_arg_real(x->dtype, b)};
-    return tern_launch(x->storage->place, kernel, x->dtype, tern_items(x->numel), args, 4) == TERN_OK
+    return tern_launch(x->storage->place, kernel, x->dtype, tern_items(x->numel), args, 4) ==
+                   TERN_OK
                ? x
                : NULL;
 }
@@ -159,7 +160,7 @@ tern_tensor *tern_eye(int64_t n, int64_t m, tern_dtype dtype, const char *device
                : NULL;
 }
 
-/* ---- like another ---------------------------------------------------------------------------------------- */
+/* ---- like another ------------------------------------------------------------------------ */
 
 static tern_tensor *like(const tern_tensor *x, const tern_shape *shape, const char *function)
 {
@@ -170,7 +171,8 @@ static tern_tensor *like(const tern_tensor *x, const tern_shape *shape, const ch
     tern_shape own = tern_shape_of(x);
     if (shape && tern_shape_numel(shape, function) < 0)
         return NULL;
-    return tern_scoped(tern_tensor_new(shape ? shape : &own, x->dtype, x->storage->place, function));
+    return tern_scoped(
+        tern_tensor_new(shape ? shape : &own, x->dtype, x->storage->place, function));
 }
 
 tern_tensor *tern_empty_like(const tern_tensor *x)

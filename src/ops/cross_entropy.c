@@ -106,7 +106,7 @@ static tern_status entropy_forward(tern_call *call)
     return status;
 }
 
-/* ---- backward: inputs dout, x, target, weight, lse, pull, total ------------------------------ */
+/* ---- backward: inputs dout, x, target, weight, lse, pull, total -------------------------- */
 
 static tern_status dx_infer(tern_call *call)
 {
@@ -197,7 +197,7 @@ static const tern_op cross_entropy_op = {.name = "cross_entropy",
                                          .forward = entropy_forward,
                                          .backward = entropy_backward};
 
-/* ---- what the public function checks and rearranges ------------------------------------------ */
+/* ---- what the public function checks and rearranges -------------------------------------- */
 
 /* Classes are dim 1, or the only one. */
 static int64_t classes_of(const tern_tensor *x)

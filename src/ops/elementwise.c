@@ -109,21 +109,24 @@ static tern_dtype to_bool(const tern_call *call, tern_dtype common)
     return TERN_BOOL;
 }
 
-/* ---- gradients ------------------------------------------------------------------------------------- */
+/* ---- gradients --------------------------------------------------------------------------- */
 
 static uint32_t row_saves(const tern_call *call)
 {
     const tern_row *row = call->op->data;
     const char *dy = call->n_in > 1 ? row->dy : "";
     const char *out = row->kind == TERN_ROW_UNARY ? "y" : "z";
-    bool wants_dx = call->in[0]->requires_grad, wants_dy = call->n_in > 1 && call->in[1]->requires_grad;
+    bool wants_dx = call->in[0]->requires_grad,
+         wants_dy = call->n_in > 1 && call->in[1]->requires_grad;
     uint32_t saves = 0;
-    if ((wants_dx && tern_expression_uses(row->dx, "x")) || (wants_dy && tern_expression_uses(dy, "x")))
+    if ((wants_dx && tern_expression_uses(row->dx, "x")) ||
+        (wants_dy && tern_expression_uses(dy, "x")))
         saves |= TERN_SAVE_IN(0);
     if (call->n_in > 1 && ((wants_dx && tern_expression_uses(row->dx, "y")) ||
                            (wants_dy && tern_expression_uses(dy, "y"))))
         saves |= TERN_SAVE_IN(1);
-    if ((wants_dx && tern_expression_uses(row->dx, out)) || (wants_dy && tern_expression_uses(dy, out)))
+    if ((wants_dx && tern_expression_uses(row->dx, out)) ||
+        (wants_dy && tern_expression_uses(dy, out)))
         saves |= TERN_SAVE_OUT(0);
     return saves;
 }
@@ -144,9 +147,13 @@ static tern_status unary_kernel(tern_gradient *g, const tern_row *row)
     tern_shape shape = tern_shape_of(dx);
     tern_tensor *strided;
     TERN_TRY(tern_walk_rows(&w, &shape, t, 4, &strided));
-    tern_arg args[] = {tern_arg_tensor(t[0]), tern_arg_tensor(t[1]), tern_arg_tensor(t[2]),
-                       tern_arg_tensor(t[3]), tern_arg_struct(&w, sizeof w),
-                       tern_arg_scalar(dy->dtype, at->a), tern_arg_scalar(dy->dtype, at->b)};
+    tern_arg args[] = {tern_arg_tensor(t[0]),
+                       tern_arg_tensor(t[1]),
+                       tern_arg_tensor(t[2]),
+                       tern_arg_tensor(t[3]),
+                       tern_arg_struct(&w, sizeof w),
+                       tern_arg_scalar(dy->dtype, at->a),
+                       tern_arg_scalar(dy->dtype, at->b)};
     return tern_launch(dy->storage->place, &row->gradient_kernel, dy->dtype, tern_walk_grid(&w),
                        args, 7);
 }
@@ -182,7 +189,7 @@ static tern_status binary_backward(tern_gradient *g)
     return TERN_OK;
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------- */
 
 #define NONE_ATTRIBUTES ((tern_row_attributes){0})
 
@@ -240,7 +247,7 @@ static tern_status binary_backward(tern_gradient *g)
     static const tern_op OP = {                                                                    \
         .name = #NAME,                                                                             \
         .promotion = TERN_ROW_##TYPES == TERN_ROW_FLOATS ? TERN_PROMOTE_FLOAT : TERN_PROMOTE_SAME, \
-        .promote = TERN_ROW_##TYPES == TERN_ROW_BOOLS ? to_bool : (PROMOTE),                                                                        \
+        .promote = TERN_ROW_##TYPES == TERN_ROW_BOOLS ? to_bool : (PROMOTE),                       \
         .not_differentiable = NOGRAD,                                                              \
         .data = &NAME##_row,                                                                       \
         .choose_saves = row_saves,                                                                 \

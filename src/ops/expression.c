@@ -1,5 +1,5 @@
-/* expression.c -- reads the gradient column of elementwise.def and runs it with public operations, so
- * that a gradient has gradients of its own, to any order.
+/* expression.c -- reads the gradient column of elementwise.def and runs it with public operations,
+ * so that a gradient has gradients of its own, to any order.
  *
  * Grammar, as in C:  choice := or ['?' choice ':' choice]     or := and {'||' and}
  *   and := compare {'&&' compare}   compare := sum [op sum]   sum := product {('+'|'-') product}
@@ -59,29 +59,69 @@ typedef struct binary {
     double (*numbers)(double, double);
 } binary;
 
-static double add(double a, double b) { return a + b; }
-static double sub(double a, double b) { return a - b; }
-static double mul(double a, double b) { return a * b; }
-static double divide(double a, double b) { return a / b; }
-static double lt(double a, double b) { return a < b; }
-static double le(double a, double b) { return a <= b; }
-static double gt(double a, double b) { return a > b; }
-static double ge(double a, double b) { return a >= b; }
-static double eq(double a, double b) { return a == b; }
-static double ne(double a, double b) { return a != b; }
-static double and(double a, double b) { return a != 0 && b != 0; }
-static double or(double a, double b) { return a != 0 || b != 0; }
+static double add(double a, double b)
+{
+    return a + b;
+}
+static double sub(double a, double b)
+{
+    return a - b;
+}
+static double mul(double a, double b)
+{
+    return a * b;
+}
+static double divide(double a, double b)
+{
+    return a / b;
+}
+static double lt(double a, double b)
+{
+    return a < b;
+}
+static double le(double a, double b)
+{
+    return a <= b;
+}
+static double gt(double a, double b)
+{
+    return a > b;
+}
+static double ge(double a, double b)
+{
+    return a >= b;
+}
+static double eq(double a, double b)
+{
+    return a == b;
+}
+static double ne(double a, double b)
+{
+    return a != b;
+}
+static double and (double a, double b)
+{
+    return a != 0 && b != 0;
+}
+static double or (double a, double b)
+{
+    return a != 0 || b != 0;
+}
 
 static const binary sums[] = {{"+", tern_add, tern_add_scalar, tern_add_scalar, add},
                               {"-", tern_sub, tern_sub_scalar, tern_rsub_scalar, sub}};
 static const binary products[] = {{"*", tern_mul, tern_mul_scalar, tern_mul_scalar, mul},
                                   {"/", tern_div, tern_div_scalar, tern_rdiv_scalar, divide}};
-static const binary compares[] = {
-    {"<=", tern_le, tern_le_scalar, tern_ge_scalar, le}, {">=", tern_ge, tern_ge_scalar, tern_le_scalar, ge},
-    {"==", tern_eq, tern_eq_scalar, tern_eq_scalar, eq}, {"!=", tern_ne, tern_ne_scalar, tern_ne_scalar, ne},
-    {"<", tern_lt, tern_lt_scalar, tern_gt_scalar, lt},  {">", tern_gt, tern_gt_scalar, tern_lt_scalar, gt}};
-static const binary ands[] = {{"&&", tern_logical_and, tern_logical_and_scalar, tern_logical_and_scalar, and}};
-static const binary ors[] = {{"||", tern_logical_or, tern_logical_or_scalar, tern_logical_or_scalar, or}};
+static const binary compares[] = {{"<=", tern_le, tern_le_scalar, tern_ge_scalar, le},
+                                  {">=", tern_ge, tern_ge_scalar, tern_le_scalar, ge},
+                                  {"==", tern_eq, tern_eq_scalar, tern_eq_scalar, eq},
+                                  {"!=", tern_ne, tern_ne_scalar, tern_ne_scalar, ne},
+                                  {"<", tern_lt, tern_lt_scalar, tern_gt_scalar, lt},
+                                  {">", tern_gt, tern_gt_scalar, tern_lt_scalar, gt}};
+static const binary ands[] = {
+    {"&&", tern_logical_and, tern_logical_and_scalar, tern_logical_and_scalar, and}};
+static const binary ors[] = {
+    {"||", tern_logical_or, tern_logical_or_scalar, tern_logical_or_scalar, or }};
 
 static value combine(const binary *op, value a, value b)
 {
@@ -141,7 +181,8 @@ static value call(reader *r, const char *name, size_t length)
     if (!other) /* two numbers: in the type of what comes in */
         other = r->variables[0].tensor;
     if (args[0].failed || args[1].failed || !row) {
-        tern_fail(TERN_ERR_UNSUPPORTED, "tern_backward: cannot differentiate %.*s", (int)length, name);
+        tern_fail(TERN_ERR_UNSUPPORTED, "tern_backward: cannot differentiate %.*s", (int)length,
+                  name);
         return tensor(NULL);
     }
     tern_tensor *in[2] = {beside(args[0], other), n > 1 ? beside(args[1], other) : NULL};
@@ -175,11 +216,26 @@ static value factor(reader *r)
     return take(r, "(") ? call(r, start, length) : variable(r, start, length);
 }
 
-static value product(reader *r) { return chain(r, products, 2, factor); }
-static value sum(reader *r) { return chain(r, sums, 2, product); }
-static value compare(reader *r) { return chain(r, compares, 6, sum); }
-static value conjunction(reader *r) { return chain(r, ands, 1, compare); }
-static value disjunction(reader *r) { return chain(r, ors, 1, conjunction); }
+static value product(reader *r)
+{
+    return chain(r, products, 2, factor);
+}
+static value sum(reader *r)
+{
+    return chain(r, sums, 2, product);
+}
+static value compare(reader *r)
+{
+    return chain(r, compares, 6, sum);
+}
+static value conjunction(reader *r)
+{
+    return chain(r, ands, 1, compare);
+}
+static value disjunction(reader *r)
+{
+    return chain(r, ors, 1, conjunction);
+}
 
 static value choice(reader *r)
 {

@@ -43,7 +43,7 @@ int64_t tern_masked_count(const tern_shape *shape, uint32_t mask)
     return n;
 }
 
-/* ---- the order of the elements --------------------------------------------------------------- */
+/* ---- the order of the elements ----------------------------------------------------------- */
 
 /* The dims of x that are not 1, by falling stride: the order of its elements in memory. */
 static int order_in_memory(const tern_tensor *x, int *order)
@@ -160,7 +160,7 @@ tern_fold tern_fold_rest(const tern_fold *fold, tern_tensor *partial)
     return rest;
 }
 
-/* ---- the way back: a result spread over what it came from ------------------------------------ */
+/* ---- the way back: a result spread over what it came from -------------------------------- */
 
 typedef struct spread_attributes {
     tern_shape shape;

@@ -31,7 +31,7 @@ static int64_t count_of(const tern_tensor *index, const pick_attributes *at)
     return at->each ? index->shape[at->dim] : index->numel;
 }
 
-/* ---- forward: inputs x, index ---------------------------------------------------------------- */
+/* ---- forward: inputs x, index ------------------------------------------------------------ */
 
 static tern_status pick_infer(tern_call *call)
 {
@@ -64,7 +64,7 @@ static tern_status pick_forward(tern_call *call)
     return tern_fault_check(call->place);
 }
 
-/* ---- gradient: inputs dy, index; adds up where index points ---------------------------------- */
+/* ---- gradient: inputs dy, index; adds up where index points ------------------------------ */
 
 static tern_status scatter_infer(tern_call *call)
 {
@@ -162,7 +162,7 @@ static tern_status scatter_backward(tern_gradient *g)
     return dy ? TERN_OK : tern_last_status();
 }
 
-/* ---- public functions ------------------------------------------------------------------------ */
+/* ---- public functions -------------------------------------------------------------------- */
 
 static tern_status both_there(const tern_tensor *x, const char *name, const tern_tensor *index,
                               const char *function)

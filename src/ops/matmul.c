@@ -41,7 +41,7 @@ tern_tensor *tern_bmm(tern_tensor *a, tern_tensor *b)
     return tern_product_of(&(tern_product){.alpha = 1}, a, b);
 }
 
-/* ---- linear: x weight^T + bias as one product ------------------------------------------------ */
+/* ---- linear: x weight^T + bias as one product -------------------------------------------- */
 
 static tern_product linear_product(int x_ndim, int weight_ndim)
 {

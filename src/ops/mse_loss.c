@@ -68,7 +68,7 @@ static tern_status mse_forward(tern_call *call)
     return status;
 }
 
-/* ---- backward: dx = 2 dout (x - y) (/ n), dy = -dx; inputs dout, x, y ------------------------ */
+/* ---- backward: dx = 2 dout (x - y) (/ n), dy = -dx; inputs dout, x, y -------------------- */
 
 static tern_status dx_infer(tern_call *call)
 {

@@ -93,7 +93,7 @@ int64_t tern_multi_first_chunk(const tern_multi *t, int i)
     return t->first[i];
 }
 
-/* ---- launches ------------------------------------------------------------------------------- */
+/* ---- launches ---------------------------------------------------------------------------- */
 
 static bool takes_part(const tern_multi_call *call, int i)
 {

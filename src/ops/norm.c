@@ -28,7 +28,7 @@ static tern_dtype kept_in(tern_dtype dtype)
     return dtype == TERN_F64 ? TERN_F64 : TERN_F32;
 }
 
-/* ---- forward: outputs y, and mean and 1 / sqrt(var + eps) of each row ------------------------ */
+/* ---- forward: outputs y, and mean and 1 / sqrt(var + eps) of each row -------------------- */
 
 static tern_status check_parameter(const tern_tensor *p, const char *name, const tern_tensor *x,
                                    const tern_shape *normalized)
@@ -106,7 +106,7 @@ static tern_status norm_forward(tern_call *call)
     return tern_launch(call->place, &kernel, x->dtype, tern_groups(r.count, r.n), args, 10);
 }
 
-/* ---- fused gradients: inputs dy, x, weight, mean, rstd --------------------------------------- */
+/* ---- fused gradients: inputs dy, x, weight, mean, rstd ----------------------------------- */
 
 static tern_status dx_infer(tern_call *call)
 {
@@ -209,7 +209,7 @@ static tern_status fused_backward(tern_gradient *g)
     return TERN_OK;
 }
 
-/* ---- the same in differentiable operations --------------------------------------------------- */
+/* ---- the same in differentiable operations ----------------------------------------------- */
 
 /* With h = (x - mean) / sqrt(var + eps) and u = dy weight:
  * dx = (u - mean u - h mean(u h)) / sqrt(var + eps), dweight = sum dy h, dbias = sum dy. */

@@ -18,7 +18,7 @@ typedef struct peak_attributes {
     bool whole; /* no dim was named */
 } peak_attributes;
 
-/* ---- forward --------------------------------------------------------------------------------- */
+/* ---- forward ----------------------------------------------------------------------------- */
 
 static tern_status refuse_empty(const tern_call *call, const peak_attributes *at)
 {
@@ -112,7 +112,7 @@ static tern_status peak_forward(tern_call *call)
     return status;
 }
 
-/* ---- backward -------------------------------------------------------------------------------- */
+/* ---- backward ---------------------------------------------------------------------------- */
 
 /* Evenly to all that equal the result, NaN being equal to NaN. */
 static tern_status ties_backward(tern_gradient *g)
@@ -149,7 +149,7 @@ static tern_status place_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-/* ---- public functions ------------------------------------------------------------------------ */
+/* ---- public functions -------------------------------------------------------------------- */
 
 #define TIES_OP(NAME, KIND)                                                                        \
     static const tern_op NAME##_op = {.name = #NAME,                                               \
@@ -245,7 +245,7 @@ ALONG_DIM(argmin)
 VALUES_INDICES(max)
 VALUES_INDICES(min)
 
-/* ---- all and any: the smallest and the largest of x != 0 ------------------------------------- */
+/* ---- all and any: the smallest and the largest of x != 0 --------------------------------- */
 
 static tern_tensor *truth(const tern_op *op, tern_tensor *x, tern_shape dims, bool keepdim,
                           const char *function)

@@ -52,7 +52,7 @@ static int64_t count_of(const stack *s)
     return n;
 }
 
-/* ---- shapes ---------------------------------------------------------------------------------- */
+/* ---- shapes ------------------------------------------------------------------------------ */
 
 /* The stack of what both broadcast to. */
 static tern_status common_stack(const stack *a, const stack *b, tern_shape *shape, const char *name)
@@ -126,7 +126,7 @@ tern_status tern_product_infer(const tern_product *p, tern_tensor *x, tern_tenso
     return TERN_OK;
 }
 
-/* ---- layouts --------------------------------------------------------------------------------- */
+/* ---- layouts ----------------------------------------------------------------------------- */
 
 /* The dims that two stacks have in common, broadcast and joined where both go on without a gap. */
 typedef struct joint {
@@ -255,7 +255,7 @@ static tern_status fit(const tern_product *p, operand *o, joint *j)
     return j->ndim <= 2 ? TERN_OK : spread(o, j);
 }
 
-/* ---- running --------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------- */
 
 /* The stride along a dim of size 1 is anything: make it one that suits. */
 static tern_matrix matrix_of(const stack *s, const joint *j, int side)
@@ -322,7 +322,7 @@ tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor 
     return status;
 }
 
-/* ---- the operation --------------------------------------------------------------------------- */
+/* ---- the operation ----------------------------------------------------------------------- */
 
 /* With C = A B: dA = dC B^T and dB = A^T dC; where A is a transposed x, dx = dA^T = B dC^T. */
 tern_tensor *tern_product_dx(const tern_product *p, tern_tensor *dout, tern_tensor *y)

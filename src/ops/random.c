@@ -4,7 +4,7 @@
 #include <math.h>
 #include <tern/ops.h>
 
-/* ---- filling --------------------------------------------------------------------------------- */
+/* ---- filling ----------------------------------------------------------------------------- */
 
 static const tern_kernel_ref uniform_kernel = {"random", "uniform"};
 static const tern_kernel_ref normal_kernel = {"random", "normal"};
@@ -102,7 +102,7 @@ tern_tensor *tern_randn_like(const tern_tensor *x)
     return like(x, &normal_kernel, "tern_randn_like");
 }
 
-/* ---- in place -------------------------------------------------------------------------------- */
+/* ---- in place ---------------------------------------------------------------------------- */
 
 typedef struct fill_attributes {
     double shift, scale;
@@ -173,7 +173,7 @@ tern_tensor *tern_normal_(tern_tensor *x, double mean, double std)
     return fill_in_place(&normal_op, x, mean, std);
 }
 
-/* ---- integers -------------------------------------------------------------------------------- */
+/* ---- integers ---------------------------------------------------------------------------- */
 
 /* The integers that a dtype holds without gaps. */
 static void whole_range(tern_dtype dtype, int64_t *least, int64_t *most)

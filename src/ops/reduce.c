@@ -2,7 +2,7 @@
 #include "ops/fold.h"
 #include <tern/ops.h>
 
-/* ---- launches -------------------------------------------------------------------------------- */
+/* ---- launches ---------------------------------------------------------------------------- */
 
 /* The kernels of one sum, by form: for elements, for parts of them, for the results of parts. */
 typedef struct sum_kernels {
@@ -76,7 +76,7 @@ tern_status tern_fold_deviations(tern_fold *f, tern_tensor *out, const tern_tens
     return sum_fold(&deviations, f, out, mean, divisor);
 }
 
-/* ---- sum and mean ---------------------------------------------------------------------------- */
+/* ---- sum and mean ------------------------------------------------------------------------ */
 
 typedef struct sum_attributes {
     tern_shape shape; /* of the result */
@@ -194,7 +194,7 @@ tern_tensor *tern_mean_dim(tern_tensor *x, tern_shape dims, bool keepdim)
     return reduce(&mean_op, x, &dims, keepdim, "tern_mean_dim");
 }
 
-/* ---- sum to a shape -------------------------------------------------------------------------- */
+/* ---- sum to a shape ---------------------------------------------------------------------- */
 
 /* The dims of from that were added or widened when to was broadcast to it; false if it was not. */
 static bool broadcast_mask(const tern_shape *from, const tern_shape *to, uint32_t *mask)

@@ -19,8 +19,7 @@ static void look_at_part(tern_result *r, const tern_tensor *x, const part *p)
     r->offset = x->offset + (p->length ? p->start * x->stride[p->dim] : 0);
 }
 
-/* ---- the gradient of a part: zeros around it
- * -------------------------------------------------------- */
+/* ---- the gradient of a part: zeros around it --------------------------------------------- */
 
 typedef struct embed_attributes {
     tern_shape whole;
@@ -67,8 +66,7 @@ static tern_tensor *embed(tern_tensor *x, const tern_shape *whole, const part *p
     return tern_apply(&embed_op, &x, 1, &at, sizeof at);
 }
 
-/* ---- narrow, slice
- * -------------------------------------------------------------------------------------- */
+/* ---- narrow, slice ----------------------------------------------------------------------- */
 
 static tern_status part_infer(tern_call *call)
 {

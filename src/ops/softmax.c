@@ -34,7 +34,7 @@ static tern_status infer(tern_call *call)
     return TERN_OK;
 }
 
-/* ---- the gradient, an operation of its own: inputs y, dy ------------------------------------- */
+/* ---- the gradient, an operation of its own: inputs y, dy --------------------------------- */
 
 static tern_status gradient_forward(tern_call *call)
 {
@@ -94,7 +94,7 @@ static tern_status log_softmax_second(tern_gradient *g)
     return !g->needs[0] || g->din[0] ? TERN_OK : tern_last_status();
 }
 
-/* ---- forward --------------------------------------------------------------------------------- */
+/* ---- forward ----------------------------------------------------------------------------- */
 
 static tern_status forward(tern_call *call)
 {

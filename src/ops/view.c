@@ -22,8 +22,7 @@ static tern_result *look_at(tern_call *call)
     return r;
 }
 
-/* ---- another shape
- * -------------------------------------------------------------------------------- */
+/* ---- another shape ----------------------------------------------------------------------- */
 
 /* wanted with its -1 worked out, for numel elements. */
 static tern_status complete(const tern_shape *wanted, int64_t numel, tern_shape *shape,
@@ -268,8 +267,7 @@ tern_tensor *tern_unsqueeze(tern_tensor *x, int dim)
     return tern_apply(&unsqueeze_op, &x, 1, &shape, sizeof shape);
 }
 
-/* ---- dims in another order
- * ---------------------------------------------------------------------------- */
+/* ---- dims in another order --------------------------------------------------------------- */
 
 static tern_status permute_infer(tern_call *call)
 {
@@ -354,8 +352,7 @@ tern_tensor *tern_t(tern_tensor *x)
     return x->ndim < 2 ? x : swapped(&t_op, x, 0, 1);
 }
 
-/* ---- repeated dims
- * ---------------------------------------------------------------------------------------- */
+/* ---- repeated dims ----------------------------------------------------------------------- */
 
 static tern_status expand_infer(tern_call *call)
 {

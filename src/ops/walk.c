@@ -37,8 +37,8 @@ void tern_walk_make(tern_walk *w, const tern_shape *shape, tern_tensor *const *t
         w->form = TERN_WALK_UNIT;
         return;
     }
-    /* From the last dim: the first one that is not 1 is the row, later ones join it or the dim before
-     * where every tensor goes on without a gap. */
+    /* From the last dim: the first one that is not 1 is the row, later ones join it or the dim
+     * before where every tensor goes on without a gap. */
     int64_t size[TERN_MAX_DIMS];
     int64_t step[TERN_MAX_DIMS][TERN_WALK_TENSORS];
     int dims = 0;

@@ -119,5 +119,6 @@ tern_tensor *tern_masked_fill(tern_tensor *x, tern_tensor *mask, tern_scalar val
 
 tern_tensor *tern_masked_fill_(tern_tensor *x, tern_tensor *mask, tern_scalar value)
 {
-    return tern_apply_in_place(&masked_fill_op, (tern_tensor *[]){x, mask}, 2, &value, sizeof value);
+    return tern_apply_in_place(&masked_fill_op, (tern_tensor *[]){x, mask}, 2, &value,
+                               sizeof value);
 }

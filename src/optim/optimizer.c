@@ -2,7 +2,7 @@
 #include "optim/optimizer.h"
 #include <math.h>
 
-/* ---- making --------------------------------------------------------------------------------- */
+/* ---- making ------------------------------------------------------------------------------ */
 
 static tern_status check_parameter(tern_tensor *const *x, int i, const char *name)
 {
@@ -101,7 +101,7 @@ void tern_optim_free(tern_optimizer *o)
     tern_free(o);
 }
 
-/* ---- stepping ------------------------------------------------------------------------------- */
+/* ---- stepping ---------------------------------------------------------------------------- */
 
 /* What a kernel gets of its group, column by column. */
 typedef struct columns {

@@ -190,7 +190,7 @@ tern_tensor *tern_apply(const tern_op *op, tern_tensor *const *in, int n, const 
     return out;
 }
 
-/* ---- in place ------------------------------------------------------------------------------------------ */
+/* ---- in place ---------------------------------------------------------------------------- */
 
 static tern_status fits_target(const tern_call *call, const tern_tensor *target)
 {
@@ -200,7 +200,8 @@ static tern_status fits_target(const tern_call *call, const tern_tensor *target)
         return tern_fail(TERN_ERR_SHAPE,
                          "tern_%s_: output with shape %s doesn't match the broadcast shape %s",
                          call->op->name, TERN_SHAPE_TEXT(&shape), TERN_SHAPE_TEXT(&r->shape));
-    bool loses = tern_dtype_is_floating_point(r->dtype) && !tern_dtype_is_floating_point(target->dtype);
+    bool loses =
+        tern_dtype_is_floating_point(r->dtype) && !tern_dtype_is_floating_point(target->dtype);
     loses = loses || (target->dtype == TERN_BOOL && r->dtype != TERN_BOOL);
     if (loses)
         return tern_fail(TERN_ERR_DTYPE,

@@ -24,10 +24,10 @@ tern_tensor *tern_requires_grad_(tern_tensor *x, bool requires_grad)
                               "require gradients (this one is %s)",
                               tern_dtype_name(x->dtype));
     if (!requires_grad && x->history && x->history->node)
-        return tern_fail_null(TERN_ERR_STATE,
-                              "tern_requires_grad_: you can only change requires_grad flags of leaf "
-                              "variables. If you want to use a computed variable in a subgraph that "
-                              "doesn't require differentiation use tern_detach");
+        return tern_fail_null(
+            TERN_ERR_STATE, "tern_requires_grad_: you can only change requires_grad flags of leaf "
+                            "variables. If you want to use a computed variable in a subgraph that "
+                            "doesn't require differentiation use tern_detach");
     x->requires_grad = requires_grad || (x->history && x->history->node);
     return x;
 }
@@ -69,8 +69,7 @@ tern_status tern_set_grad(tern_tensor *x, tern_tensor *grad)
                          "tern_set_grad: assigned grad has data of a different type (%s for %s)",
                          tern_dtype_name(grad->dtype), tern_dtype_name(x->dtype));
     if (grad && grad->storage->place != x->storage->place)
-        return tern_fail(TERN_ERR_DEVICE,
-                         "tern_set_grad: assigned grad is on %s, the tensor on %s",
+        return tern_fail(TERN_ERR_DEVICE, "tern_set_grad: assigned grad is on %s, the tensor on %s",
                          tern_device(grad), tern_device(x));
     tern_history *history = tern_history_of(x);
     if (!history)

@@ -18,7 +18,7 @@ typedef struct walk {
     int n_wanted;
 } walk;
 
-/* ---- the heap: largest serial on top -------------------------------------------------------------- */
+/* ---- the heap: largest serial on top ----------------------------------------------------- */
 
 static tern_status push(walk *w, tern_node *node)
 {
@@ -60,7 +60,7 @@ static tern_node *pop(walk *w)
     return top;
 }
 
-/* ---- gradients arriving ------------------------------------------------------------------------------ */
+/* ---- gradients arriving ------------------------------------------------------------------ */
 
 /* *sum += grad, where *sum is owned and grad borrowed. */
 static tern_status gather(tern_tensor **sum, tern_tensor *grad)
@@ -104,7 +104,7 @@ static tern_status arrive(walk *w, const tern_edge *edge, tern_tensor *grad)
     return push(w, edge->node);
 }
 
-/* ---- running one node ----------------------------------------------------------------------------------- */
+/* ---- running one node -------------------------------------------------------------------- */
 
 static tern_status check_saved(const tern_node *node)
 {
@@ -162,7 +162,8 @@ static tern_status set_grad(tern_tensor *x, tern_tensor *grad)
     return TERN_OK;
 }
 
-/* Hooks, retained gradients and captures of the node's outputs, whose gradients are complete now. */
+/* Hooks, retained gradients and captures of the node's outputs, whose gradients are complete now.
+ */
 static tern_status finish_outputs(walk *w, tern_node *node)
 {
     for (int i = 0; i < node->n_out; i++) {
@@ -255,7 +256,9 @@ static void clear_douts(tern_node *node)
     }
 }
 
-/* ---- leaves ------------------------------------------------------------------------------------------------ */
+/* ---- leaves
+ * ------------------------------------------------------------------------------------------------
+ */
 
 /* Take grad as the leaf's own: as it is when nothing else uses it, else a copy. */
 static tern_tensor *own(tern_tensor *grad, bool create)
@@ -350,10 +353,11 @@ static tern_status start(walk *w, tern_tensor *root, tern_tensor *gradient, cons
                          "%s: grad can be implicitly created only for scalar outputs (shape %s)",
                          function, TERN_TENSOR_TEXT(root));
     if (gradient && !tern_same_shape(gradient, root))
-        return tern_fail(TERN_ERR_SHAPE,
-                         "%s: Mismatch in shape: grad_output[0] has a shape of %s and output[0] has "
-                         "a shape of %s",
-                         function, TERN_TENSOR_TEXT(gradient), TERN_TENSOR_TEXT(root));
+        return tern_fail(
+            TERN_ERR_SHAPE,
+            "%s: Mismatch in shape: grad_output[0] has a shape of %s and output[0] has "
+            "a shape of %s",
+            function, TERN_TENSOR_TEXT(gradient), TERN_TENSOR_TEXT(root));
     if (!gradient)
         gradient = tern_ones_like(root);
     if (!gradient)
@@ -394,8 +398,9 @@ static tern_status grad_of_all(walk *w, tern_tensor *const *outputs, int n_outpu
             return tern_fail_argument_null("tern_autograd_grad", "an input");
         TERN_TRY(tern_refresh_view(w->wanted[i]));
         if (!w->wanted[i]->requires_grad)
-            return tern_fail(TERN_ERR_STATE, "tern_autograd_grad: One of the differentiated Tensors "
-                                             "does not require grad");
+            return tern_fail(TERN_ERR_STATE,
+                             "tern_autograd_grad: One of the differentiated Tensors "
+                             "does not require grad");
     }
     tern_status status = TERN_OK;
     TERN_SCOPE {
@@ -415,16 +420,20 @@ tern_status tern_autograd_grad(tern_tensor *const *outputs, int n_outputs,
     tern_autograd_grad_options o = options ? *options : (tern_autograd_grad_options){0};
     for (int i = 0; i < n_inputs; i++)
         grads[i] = NULL;
-    walk w = {.retain = o.retain_graph || o.create_graph, .create = o.create_graph,
-              .wanted = inputs, .caught = grads, .n_wanted = n_inputs};
+    walk w = {.retain = o.retain_graph || o.create_graph,
+              .create = o.create_graph,
+              .wanted = inputs,
+              .caught = grads,
+              .n_wanted = n_inputs};
     tern_status status = grad_of_all(&w, outputs, n_outputs, o.gradients);
     walk_free(&w);
     for (int i = 0; i < n_inputs; i++) {
         if (!grads[i] && !o.allow_unused && status == TERN_OK)
-            status = tern_fail(TERN_ERR_STATE,
-                               "tern_autograd_grad: One of the differentiated Tensors appears to "
-                               "not have been used in the graph. Set allow_unused = true if this is "
-                               "the desired behavior.");
+            status =
+                tern_fail(TERN_ERR_STATE,
+                          "tern_autograd_grad: One of the differentiated Tensors appears to "
+                          "not have been used in the graph. Set allow_unused = true if this is "
+                          "the desired behavior.");
         if (status != TERN_OK) {
             tern_release(grads[i]);
             grads[i] = NULL;

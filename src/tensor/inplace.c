@@ -122,12 +122,13 @@ tern_status tern_check_in_place(const tern_op *op, tern_tensor *x, tern_tensor *
             "operation.",
             op->name);
     if (base && base->requires_grad && x->history->untracked)
-        return tern_fail(TERN_ERR_STATE,
-                         "tern_%s_: A view was created in no_grad mode and is being modified inplace "
-                         "with grad mode enabled. Given that this use case is ambiguous and "
-                         "error-prone, it is forbidden. Make the view and write to it either both "
-                         "inside TERN_NO_GRAD or both outside.",
-                         op->name);
+        return tern_fail(
+            TERN_ERR_STATE,
+            "tern_%s_: A view was created in no_grad mode and is being modified inplace "
+            "with grad mode enabled. Given that this use case is ambiguous and "
+            "error-prone, it is forbidden. Make the view and write to it either both "
+            "inside TERN_NO_GRAD or both outside.",
+            op->name);
     if (!base || !tern_must_record(op, in, n))
         return TERN_OK;
     if (x->history->multi_view)
@@ -145,8 +146,7 @@ tern_status tern_check_in_place(const tern_op *op, tern_tensor *x, tern_tensor *
     return TERN_OK;
 }
 
-/* ---- views
- * ---------------------------------------------------------------------------------------- */
+/* ---- views ------------------------------------------------------------------------------- */
 
 tern_status tern_note_view(tern_tensor *x, tern_tensor *of, bool one_of_several)
 {
@@ -186,8 +186,7 @@ tern_status tern_refresh_view(tern_tensor *x)
     return tern_record(&call, in, sizeof at);
 }
 
-/* ---- writing through a view
- * ------------------------------------------------------------------------- */
+/* ---- writing through a view -------------------------------------------------------------- */
 
 static tern_status copy_slices_backward(tern_gradient *g)
 {
@@ -276,8 +275,7 @@ static tern_node *slices_node(const tern_call *call, tern_tensor *const *in, ter
         tern_release(inner->edge[i].leaf);
         inner->edge[i] = (tern_edge){0};
     }
-    node->output[0] = (tern_node_output){
-        .dtype = base->dtype, .differentiable = true};
+    node->output[0] = (tern_node_output){.dtype = base->dtype, .differentiable = true};
     return node;
 }
 

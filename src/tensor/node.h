@@ -10,8 +10,8 @@ typedef struct tern_edge {
     int output;
 } tern_edge;
 
-/* A tensor kept for backward, and the version its storage had then. Saved outputs are detached: with
- * their history they would hold their own node. */
+/* A tensor kept for backward, and the version its storage had then. Saved outputs are detached:
+ * with their history they would hold their own node. */
 typedef struct tern_saved {
     tern_tensor *tensor;
     int64_t version;

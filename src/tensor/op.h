@@ -19,7 +19,8 @@ typedef struct tern_result {
 /* One run of an operation, as its functions see it. */
 typedef struct tern_call {
     const tern_op *op;
-    tern_tensor *const *in; /* promoted and cast where the op asks for it; an optional one is NULL */
+    tern_tensor *const
+        *in; /* promoted and cast where the op asks for it; an optional one is NULL */
     int n_in;
     const void *attributes;
     tern_place *place;
@@ -38,9 +39,9 @@ typedef struct tern_gradient {
     tern_tensor *const *dout; /* NULL where nothing came in */
     const bool *needs;        /* which inputs want a gradient */
     const tern_shape *in_shape;
-    tern_tensor **din;        /* to fill; NULL means zero */
-    tern_node *inner;         /* of a write through a view: the operation that wrote */
-    bool recorded;            /* create_graph: use differentiable operations only */
+    tern_tensor **din; /* to fill; NULL means zero */
+    tern_node *inner;  /* of a write through a view: the operation that wrote */
+    bool recorded;     /* create_graph: use differentiable operations only */
 } tern_gradient;
 
 /* Which types the inputs are brought to before infer. */
@@ -50,7 +51,7 @@ typedef enum tern_promotion {
     TERN_PROMOTE_FLOAT     /* the same, and integers become float32 */
 } tern_promotion;
 
-#define TERN_SAVE_IN(i)  ((i) < 16 ? 1u << ((i) & 15) : 0u)
+#define TERN_SAVE_IN(i)  ((i) < 16 ? 1u << ((i)&15) : 0u)
 #define TERN_SAVE_OUT(i) (1u << (16 + (i)))
 
 /* An operation is one static const literal; its address is its identity. */
@@ -62,8 +63,8 @@ struct tern_op {
     bool view;         /* outputs look into input 0; forward is NULL */
     bool multi_view;   /* several looks by one call, which are not written in place */
     bool not_differentiable;
-    uint32_t no_grad_out;      /* bit i: output i never has a gradient (indices, masks) */
-    const void *data;          /* the op's own constants */
+    uint32_t no_grad_out; /* bit i: output i never has a gradient (indices, masks) */
+    const void *data;     /* the op's own constants */
     uint32_t (*choose_saves)(const tern_call *call); /* instead of saves, where it depends */
     tern_dtype (*promote)(const tern_call *call, tern_dtype common); /* adjusts the common type */
     /* Check inputs and attributes; set n_out and result. Fails without side effects. */
@@ -84,7 +85,7 @@ tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, con
 tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int n,
                                  const void *attributes, size_t attribute_bytes);
 
-/* ---- the tape (tape.c) --------------------------------------------------------------------------- */
+/* ---- the tape (tape.c) ------------------------------------------------------------------- */
 /* Whether a call with these inputs is recorded now. */
 bool tern_must_record(const tern_op *op, tern_tensor *const *in, int n);
 /* Hang a node on the outputs of a call that was run. */
@@ -94,13 +95,14 @@ void tern_node_release(tern_node *node);
 void tern_node_retain(tern_node *node);
 const char *tern_node_name(const tern_node *node);
 
-/* ---- in place through views (inplace.c) ------------------------------------------------------------ */
+/* ---- in place through views (inplace.c) -------------------------------------------------- */
 /* Refuse what autograd or memory overlap forbids, before anything is written. */
 tern_status tern_check_in_place(const tern_op *op, tern_tensor *x, tern_tensor *const *in, int n);
-/* Inputs that may share elements with x, of which check_in_place cannot tell whether they do, become
- * copies; separate is room for the call's inputs. */
+/* Inputs that may share elements with x, of which check_in_place cannot tell whether they do,
+ * become copies; separate is room for the call's inputs. */
 tern_status tern_separate_inputs(tern_call *call, const tern_tensor *x, tern_tensor **separate);
-/* What a write in place will leave in the graph, made before the write so that it cannot fail after. */
+/* What a write in place will leave in the graph, made before the write so that it cannot fail
+ * after. */
 typedef struct tern_write {
     tern_node *node;   /* NULL: nothing is recorded */
     tern_node *inner;  /* the operation itself, where node is a write through a view */

@@ -23,8 +23,7 @@ typedef struct printer {
     size_t width; /* of the widest number */
 } printer;
 
-/* ---- the elements to show
- * --------------------------------------------------------------------------- */
+/* ---- the elements to show ---------------------------------------------------------------- */
 
 static bool is_cut(const printer *p, int d)
 {
@@ -79,8 +78,7 @@ static tern_status read_shown(printer *p)
     return status;
 }
 
-/* ---- numbers
- * -------------------------------------------------------------------------------------------- */
+/* ---- numbers ----------------------------------------------------------------------------- */
 
 static size_t write_number(const printer *p, tern_scalar value, char number[NUMBER_ROOM])
 {
@@ -129,8 +127,7 @@ static void choose_style(printer *p)
     }
 }
 
-/* ---- brackets and lines
- * ---------------------------------------------------------------------------------- */
+/* ---- brackets and lines ------------------------------------------------------------------ */
 
 static void add_number(printer *p)
 {
@@ -183,8 +180,7 @@ static void add_dim(printer *p, int d, int indent)
     tern_text_add(&p->text, "]");
 }
 
-/* ---- what stands after the elements
- * ---------------------------------------------------------------------- */
+/* ---- what stands after the elements ------------------------------------------------------ */
 
 enum { INDENT = 7 }; /* of "tensor(" */
 
@@ -248,8 +244,7 @@ static void add_suffixes(printer *p)
     tern_text_add(&p->text, ")");
 }
 
-/* ---- the public functions
- * --------------------------------------------------------------------------------- */
+/* ---- the public functions ---------------------------------------------------------------- */
 
 char *tern_to_text(const tern_tensor *x)
 {

@@ -8,10 +8,10 @@ static const struct {
     bool floating;
     int category; /* bool 0, integer 1, floating 2 */
 } dtypes[] = {
-    [TERN_F32] = {"float32", 4, true, 2},   [TERN_F64] = {"float64", 8, true, 2},
-    [TERN_F16] = {"float16", 2, true, 2},   [TERN_BF16] = {"bfloat16", 2, true, 2},
-    [TERN_I32] = {"int32", 4, false, 1},    [TERN_I64] = {"int64", 8, false, 1},
-    [TERN_U8] = {"uint8", 1, false, 1},     [TERN_BOOL] = {"bool", 1, false, 0},
+    [TERN_F32] = {"float32", 4, true, 2}, [TERN_F64] = {"float64", 8, true, 2},
+    [TERN_F16] = {"float16", 2, true, 2}, [TERN_BF16] = {"bfloat16", 2, true, 2},
+    [TERN_I32] = {"int32", 4, false, 1},  [TERN_I64] = {"int64", 8, false, 1},
+    [TERN_U8] = {"uint8", 1, false, 1},   [TERN_BOOL] = {"bool", 1, false, 0},
 };
 
 static bool known(tern_dtype dtype)
@@ -88,7 +88,7 @@ tern_optional_int tern_some(int64_t value)
     return some;
 }
 
-/* ---- shapes ---------------------------------------------------------------------------------------- */
+/* ---- shapes ------------------------------------------------------------------------------ */
 
 tern_shape tern_shape_from(int ndim, const int64_t *dims)
 {

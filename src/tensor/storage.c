@@ -69,8 +69,8 @@ tern_tensor *tern_tensor_new(const tern_shape *shape, tern_dtype dtype, tern_pla
         atomic_init(&storage->refs, 1);
         storage->place = place;
         if (x->numel > 0)
-            storage->block = tern_block_alloc(place, (size_t)x->numel * tern_dtype_size(dtype),
-                                              function);
+            storage->block =
+                tern_block_alloc(place, (size_t)x->numel * tern_dtype_size(dtype), function);
     }
     if (!storage || (x->numel > 0 && !storage->block)) {
         tern_release(x);
@@ -122,7 +122,7 @@ int64_t tern_tensor_version(const tern_tensor *x)
     return atomic_load_explicit(&x->storage->version, memory_order_relaxed);
 }
 
-/* ---- references ------------------------------------------------------------------------------------ */
+/* ---- references -------------------------------------------------------------------------- */
 
 tern_tensor *tern_keep(tern_tensor *x)
 {
@@ -158,7 +158,7 @@ void tern_release(tern_tensor *x)
     atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
 }
 
-/* ---- questions ---------------------------------------------------------------------------------------- */
+/* ---- questions --------------------------------------------------------------------------- */
 
 int tern_dim(const tern_tensor *x)
 {
@@ -236,9 +236,10 @@ void *tern_data(tern_tensor *x)
         return NULL;
     char *host = x->storage->block->buffer.host;
     if (!host || strcmp(tern_place_kind(x->storage->place), "cpu") != 0)
-        return tern_fail_null(TERN_ERR_DEVICE,
-                              "tern_data: the tensor is on %s; only cpu tensors have a host address "
-                              "(tern_copy_to_host or tern_to(x, \"cpu\") copies)",
-                              tern_device(x));
+        return tern_fail_null(
+            TERN_ERR_DEVICE,
+            "tern_data: the tensor is on %s; only cpu tensors have a host address "
+            "(tern_copy_to_host or tern_to(x, \"cpu\") copies)",
+            tern_device(x));
     return host + (size_t)x->offset * tern_dtype_size(x->dtype);
 }

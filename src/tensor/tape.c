@@ -28,7 +28,7 @@ void tern_grad_block_leave(tern_grad_block *block)
     grad_disabled = !block->saved;
 }
 
-/* ---- nodes ---------------------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------------- */
 
 tern_node *tern_node_new(const tern_op *op, tern_place *place, int n_in, int n_out,
                          const void *attributes, size_t attribute_bytes)
@@ -119,7 +119,7 @@ void tern_node_release(tern_node *node)
     draining = false;
 }
 
-/* ---- recording --------------------------------------------------------------------------------------- */
+/* ---- recording --------------------------------------------------------------------------- */
 
 bool tern_must_record(const tern_op *op, tern_tensor *const *in, int n)
 {
@@ -198,8 +198,8 @@ tern_status tern_node_fill(tern_node *node, const tern_call *call, tern_tensor *
     for (int i = 0; i < call->n_out; i++) {
         tern_node_output *out = &node->output[i];
         out->dtype = call->out[i]->dtype;
-        out->differentiable = tern_dtype_is_floating_point(out->dtype) &&
-                              !(call->op->no_grad_out >> i & 1);
+        out->differentiable =
+            tern_dtype_is_floating_point(out->dtype) && !(call->op->no_grad_out >> i & 1);
     }
     return save(node, call, in);
 }

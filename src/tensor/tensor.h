@@ -54,8 +54,10 @@ struct tern_tensor {
     int64_t stride[TERN_MAX_DIMS];
 };
 
-/* ---- shapes (shape.c) ------------------------------------------------------------------------- */
-/* Elements of a shape; -1 after an error that names function (negative, too many dims, overflow). */
+/* ---- shapes (shape.c) -------------------------------------------------------------------------
+ */
+/* Elements of a shape; -1 after an error that names function (negative, too many dims, overflow).
+ */
 int64_t tern_shape_numel(const tern_shape *shape, const char *function);
 bool tern_shape_equal(const tern_shape *a, const tern_shape *b);
 /* *out = the broadcast of both, or TERN_ERR_SHAPE in PyTorch's words. */
@@ -72,10 +74,10 @@ typedef struct tern_shape_text {
     char text[256];
 } tern_shape_text;
 tern_shape_text tern_shape_to_text(const tern_shape *shape);
-#define TERN_SHAPE_TEXT(shape)  (tern_shape_to_text(shape).text)
-#define TERN_TENSOR_TEXT(x)     (tern_shape_to_text(&(tern_shape[1]){tern_shape_of(x)}[0]).text)
+#define TERN_SHAPE_TEXT(shape) (tern_shape_to_text(shape).text)
+#define TERN_TENSOR_TEXT(x)    (tern_shape_to_text(&(tern_shape[1]){tern_shape_of(x)}[0]).text)
 
-/* ---- making (storage.c) -------------------------------------------------------------------------- */
+/* ---- making (storage.c) ------------------------------------------------------------------ */
 /* A dense tensor of new memory, not in any scope, with one reference; NULL after an error. */
 tern_tensor *tern_tensor_new(const tern_shape *shape, tern_dtype dtype, tern_place *place,
                              const char *function);
@@ -93,7 +95,8 @@ tern_tensor *tern_tensor_alias(const tern_tensor *x, const tern_shape *shape, co
 void tern_storage_release(tern_storage *storage);
 /* The same elements, same geometry, no history. */
 tern_tensor *tern_tensor_detached(const tern_tensor *x);
-/* Give a new tensor to the innermost scope and return it; NULL passes. On failure it is released. */
+/* Give a new tensor to the innermost scope and return it; NULL passes. On failure it is released.
+ */
 tern_tensor *tern_scoped(tern_tensor *x);
 /* Its history, made if need be; NULL after TERN_ERR_MEMORY. */
 tern_history *tern_history_of(tern_tensor *x);
@@ -106,14 +109,13 @@ static inline tern_arg tern_arg_tensor(const tern_tensor *x)
 void tern_bump_version(tern_tensor *x);
 int64_t tern_tensor_version(const tern_tensor *x);
 
-/* ---- hooks that the layers to the right fill in ----------------------------------------------------- */
+/* ---- hooks that the layers to the right fill in ------------------------------------------ */
 /* For gradients: a + b, a += b, x summed to a shape it was broadcast from. Defined in ops/. */
 tern_tensor *tern_hook_add(tern_tensor *a, tern_tensor *b);
 tern_tensor *tern_hook_add_in_place(tern_tensor *a, tern_tensor *b);
 tern_tensor *tern_hook_sum_to(tern_tensor *x, const tern_shape *shape);
 /* y = x, elementwise, for any strides and dtypes on one device. */
 tern_status tern_hook_copy(tern_tensor *y, const tern_tensor *x);
-
 
 /* Element i of dense host data. */
 tern_scalar tern_element(const void *data, tern_dtype dtype, int64_t i);

@@ -37,8 +37,7 @@ void tern_kernel_free(tern_kernel *kernel)
     tern_free(kernel);
 }
 
-/* ---- arguments
- * ------------------------------------------------------------------------------------ */
+/* ---- arguments --------------------------------------------------------------------------- */
 
 tern_kernel_arg tern_kernel_arg_tensor(tern_tensor *x)
 {
@@ -131,8 +130,7 @@ static tern_status argument(const tern_kernel *kernel, const tern_kernel_arg *fr
                      (int)from->kind, from->bytes);
 }
 
-/* ---- grids
- * ------------------------------------------------------------------------------------------- */
+/* ---- grids ------------------------------------------------------------------------------- */
 
 tern_kernel_grid tern_kernel_grid_1d(int64_t items)
 {

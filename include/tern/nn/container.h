@@ -10,8 +10,9 @@ TERN_BEGIN_DECLS
 TERN_API tern_module *tern_nn_sequential_of(tern_module *const *layers, int n);
 #ifndef __cplusplus
 #define tern_nn_sequential(...)                                                                    \
-    tern_nn_sequential_of((tern_module *const[]){__VA_ARGS__},                                     \
-                          (int)(sizeof((tern_module *const[]){__VA_ARGS__}) / sizeof(tern_module *)))
+    tern_nn_sequential_of(                                                                         \
+        (tern_module *const[]){__VA_ARGS__},                                                       \
+        (int)(sizeof((tern_module *const[]){__VA_ARGS__}) / sizeof(tern_module *)))
 #endif
 
 TERN_END_DECLS

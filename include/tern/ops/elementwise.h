@@ -1,5 +1,5 @@
-/* ops/elementwise.h -- one number in, one number out. Shapes broadcast, types promote, NaN passes on,
- * as in PyTorch (https://pytorch.org/docs/stable/torch.html#pointwise-ops).
+/* ops/elementwise.h -- one number in, one number out. Shapes broadcast, types promote, NaN passes
+ * on, as in PyTorch (https://pytorch.org/docs/stable/torch.html#pointwise-ops).
  *
  * Results are new tensors owned by the innermost scope, NULL after an error. A trailing _ works in
  * place and returns x. _scalar takes a number for y: TERN_SCALAR(2). Functions marked [float] give
@@ -33,24 +33,24 @@ TERN_BEGIN_DECLS
     TERN_API tern_tensor *tern_##name##_(tern_tensor *x, tern_scalar a)
 
 /* arithmetic */
-TERN_BINARY_(add);             /* x + y; bool: or */
-TERN_BINARY_(sub);             /* x - y; refuses bool */
-TERN_BINARY_(mul);             /* x y; bool: and */
-TERN_BINARY_(div);             /* x / y [float] */
-TERN_BINARY_(pow);             /* x to the y [float] */
-TERN_BINARY_(maximum);         /* the larger; NaN if either is; at ties each gets half the gradient */
-TERN_BINARY_(minimum);         /* the smaller, likewise */
-TERN_BINARY_(bitwise_and);     /* integers and bool only */
+TERN_BINARY_(add);         /* x + y; bool: or */
+TERN_BINARY_(sub);         /* x - y; refuses bool */
+TERN_BINARY_(mul);         /* x y; bool: and */
+TERN_BINARY_(div);         /* x / y [float] */
+TERN_BINARY_(pow);         /* x to the y [float] */
+TERN_BINARY_(maximum);     /* the larger; NaN if either is; at ties each gets half the gradient */
+TERN_BINARY_(minimum);     /* the smaller, likewise */
+TERN_BINARY_(bitwise_and); /* integers and bool only */
 TERN_BINARY_(bitwise_or);
 TERN_BINARY_(bitwise_xor);
 TERN_UNARY_SCALAR_(rsub_scalar); /* a - x */
 TERN_UNARY_SCALAR_(rdiv_scalar); /* a / x [float] */
 TERN_UNARY_SCALAR_(rpow_scalar); /* a to the x [float] */
-TERN_UNARY_(neg);              /* -x; refuses bool */
+TERN_UNARY_(neg);                /* -x; refuses bool */
 TERN_UNARY_(abs);
-TERN_UNARY_(sign);             /* -1, 0 or 1; 0 for NaN */
+TERN_UNARY_(sign); /* -1, 0 or 1; 0 for NaN */
 TERN_UNARY_(square);
-TERN_UNARY_(reciprocal);       /* 1 / x [float] */
+TERN_UNARY_(reciprocal);             /* 1 / x [float] */
 TERN_UNARY_REAL2_(clamp, low, high); /* low where smaller, high where larger; +-INFINITY for none */
 
 /* exponentials and powers */

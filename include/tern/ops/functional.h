@@ -9,8 +9,8 @@ TERN_BEGIN_DECLS
 TERN_API tern_tensor *tern_softmax(tern_tensor *x, int dim);
 TERN_API tern_tensor *tern_log_softmax(tern_tensor *x, int dim);
 
-/* Over the last dims, normalized_shape: (x - mean) / sqrt(var + eps) weight + bias; weight and bias of
- * that shape, or NULL. eps: PyTorch's default is 1e-5. (Ba, Kiros, Hinton 2016.) */
+/* Over the last dims, normalized_shape: (x - mean) / sqrt(var + eps) weight + bias; weight and bias
+ * of that shape, or NULL. eps: PyTorch's default is 1e-5. (Ba, Kiros, Hinton 2016.) */
 TERN_API tern_tensor *tern_layer_norm(tern_tensor *x, tern_shape normalized_shape,
                                       tern_tensor *weight, tern_tensor *bias, double eps);
 
@@ -36,12 +36,12 @@ typedef struct tern_cross_entropy_options {
     tern_tensor *weight;            /* (C): of each class */
     tern_optional_int ignore_index; /* default -100 */
     tern_reduction reduction;
-    double label_smoothing;         /* 0..1 */
+    double label_smoothing; /* 0..1 */
     uint64_t reserved[4];
 } tern_cross_entropy_options;
 
-/* Of logits (N, C), (C) or (N, C, d1, ...) against class indices (N), () or (N, d1, ...) of int64, or
- * probabilities of the shape of the logits. */
+/* Of logits (N, C), (C) or (N, C, d1, ...) against class indices (N), () or (N, d1, ...) of int64,
+ * or probabilities of the shape of the logits. */
 TERN_API tern_tensor *tern_cross_entropy(tern_tensor *input, tern_tensor *target,
                                          const tern_cross_entropy_options *options);
 

@@ -1,5 +1,5 @@
-/* ops/index.h -- picking elements by index tensors (int64 or int32). An index out of range is an error:
- * at once on cpu, at the next synchronisation elsewhere. */
+/* ops/index.h -- picking elements by index tensors (int64 or int32). An index out of range is an
+ * error: at once on cpu, at the next synchronisation elsewhere. */
 #ifndef TERN_OPS_INDEX_H
 #define TERN_OPS_INDEX_H
 #include <tern/tensor.h>

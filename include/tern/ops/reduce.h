@@ -1,7 +1,7 @@
 /* ops/reduce.h -- many numbers in, one out: over all elements, or over dims (TERN_DIMS(0, -1)).
  *
- * An empty list of dims means all. keepdim leaves reduced dims with size 1. NaN passes on. Integers and
- * bools sum to int64. https://pytorch.org/docs/stable/torch.html#reduction-ops */
+ * An empty list of dims means all. keepdim leaves reduced dims with size 1. NaN passes on. Integers
+ * and bools sum to int64. https://pytorch.org/docs/stable/torch.html#reduction-ops */
 #ifndef TERN_OPS_REDUCE_H
 #define TERN_OPS_REDUCE_H
 #include <tern/tensor.h>
@@ -14,17 +14,19 @@ TERN_API tern_tensor *tern_mean(tern_tensor *x);
 TERN_API tern_tensor *tern_mean_dim(tern_tensor *x, tern_shape dims, bool keepdim);
 /* correction 1 divides by n - 1 (PyTorch's default), 0 by n. */
 TERN_API tern_tensor *tern_var(tern_tensor *x, int64_t correction);
-TERN_API tern_tensor *tern_var_dim(tern_tensor *x, tern_shape dims, int64_t correction, bool keepdim);
+TERN_API tern_tensor *tern_var_dim(tern_tensor *x, tern_shape dims, int64_t correction,
+                                   bool keepdim);
 TERN_API tern_tensor *tern_std(tern_tensor *x, int64_t correction);
-TERN_API tern_tensor *tern_std_dim(tern_tensor *x, tern_shape dims, int64_t correction, bool keepdim);
+TERN_API tern_tensor *tern_std_dim(tern_tensor *x, tern_shape dims, int64_t correction,
+                                   bool keepdim);
 /* The largest (smallest) of all; ties share the gradient evenly. Empty x is an error. */
 TERN_API tern_tensor *tern_max(tern_tensor *x);
 TERN_API tern_tensor *tern_min(tern_tensor *x);
 /* Over dims, ties sharing the gradient. */
 TERN_API tern_tensor *tern_amax(tern_tensor *x, tern_shape dims, bool keepdim);
 TERN_API tern_tensor *tern_amin(tern_tensor *x, tern_shape dims, bool keepdim);
-/* Values and where they stand (int64; the first of equals; the first NaN). The gradient goes to that
- * element. */
+/* Values and where they stand (int64; the first of equals; the first NaN). The gradient goes to
+ * that element. */
 typedef struct tern_values_indices {
     tern_tensor *values, *indices;
 } tern_values_indices;

@@ -170,8 +170,7 @@ static tern_status cpu_zero(tern_place *place, const tern_buffer *to, size_t at,
     return TERN_OK;
 }
 
-/* ---- kernels
- * ---------------------------------------------------------------------------------------- */
+/* ---- kernels ----------------------------------------------------------------------------- */
 
 static tern_status cpu_resolve(tern_place *place, const char *file, const char *name,
                                tern_dtype dtype, void **kernel)

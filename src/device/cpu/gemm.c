@@ -20,7 +20,7 @@
 /* Multiplications that cost as much as one of an elementwise kernel's operations. */
 enum { PER_OPERATION = 16 };
 
-/* ---- kernels of the host --------------------------------------------------------------------- */
+/* ---- kernels of the host ----------------------------------------------------------------- */
 
 /* Run kernel name for dtype; *slot keeps what was found for the next call. */
 static tern_status run(tern_place *place, _Atomic(void *) *slot, const char *name, tern_dtype dtype,
@@ -50,7 +50,7 @@ static tern_status own_product(tern_place *place, tern_dtype dtype, const tern_h
     return run(place, &found[dtype == TERN_F64], "product", dtype, grid, &arg, 1);
 }
 
-/* ---- copies that make a matrix dense, wide or narrow ----------------------------------------- */
+/* ---- copies that make a matrix dense, wide or narrow ------------------------------------- */
 
 static int64_t extent(int64_t n, int64_t stride)
 {
@@ -111,7 +111,7 @@ static void drop(const tern_host_matrix *copy)
     tern_free(data);
 }
 
-/* ---- oneDNN ---------------------------------------------------------------------------------- */
+/* ---- oneDNN ------------------------------------------------------------------------------ */
 
 #ifdef TERN_WITH_ONEDNN
 /* Below this many multiplications a product has not paid oneDNN's way in. */
@@ -219,7 +219,7 @@ static tern_status onednn_product(const tern_host_product *p, bool *taken)
 }
 #endif
 
-/* ---- one type -------------------------------------------------------------------------------- */
+/* ---- one type ---------------------------------------------------------------------------- */
 
 static tern_status f32_product(tern_place *place, const tern_host_product *p)
 {

@@ -1,5 +1,6 @@
-/* host_kernels.c -- one family of kernels for the host, compiled once per family and instruction set:
- * TERN_FAMILY is "reduce.cl" and so on, TERN_FAMILY_NAME reduce, TERN_ISA is v2, v3, v4 or any. */
+/* host_kernels.c -- one family of kernels for the host, compiled once per family and instruction
+ * set: TERN_FAMILY is "reduce.cl" and so on, TERN_FAMILY_NAME reduce, TERN_ISA is v2, v3, v4 or
+ * any. */
 #include "prelude_host.h"
 #define TERN_GLUE_(a, b) a##b
 #define TERN_GLUE(a, b)  TERN_GLUE_(a, b)

@@ -71,7 +71,7 @@ INLINE void NAME(strip_)(idx rows, idx k, const REAL *a, idx a_row, idx a_col, c
         NAME(tile_)(k, a + i * a_row, a_row, a_col, b, b_row, c + i * c_row, c_row, f, 1, wide);
 }
 
-/* ---- packing --------------------------------------------------------------------------------- */
+/* ---- packing ----------------------------------------------------------------------------- */
 
 /* Rows that lie dense: whole registers as long as they end before `end`. */
 INLINE void NAME(pack_rows_)(REAL *panel, const REAL *b, idx row, idx depth, idx columns, idx width,
@@ -123,7 +123,7 @@ INLINE void NAME(pack_any_)(REAL *panel, const REAL *b, idx row, idx col, idx de
             panel[p * width + j] = j < columns ? b[p * row + j * col] : 0;
 }
 
-/* ---- one unit of work ------------------------------------------------------------------------ */
+/* ---- one unit of work -------------------------------------------------------------------- */
 
 /* Rows i0..i1 and columns j0..j1 of one product. */
 static void NAME(block_)(const tern_host_product *g, const REAL *a, const REAL *b, REAL *c, idx i0,

@@ -22,8 +22,7 @@ static void note(tern_text *notes, const char *text)
     tern_text_add(notes, "%s%s", notes->length ? "; " : "", text);
 }
 
-/* ---- questions
- * ------------------------------------------------------------------------------------ */
+/* ---- questions --------------------------------------------------------------------------- */
 
 /* A text that lives as long as the process; "" where the driver gives none, NULL without memory. */
 static const char *device_text(cl_device_id device, cl_device_info what)
@@ -93,8 +92,7 @@ static bool same_hardware(const entry *a, const entry *b)
     return false;
 }
 
-/* ---- the list
- * ----------------------------------------------------------------------------------------- */
+/* ---- the list ---------------------------------------------------------------------------- */
 
 static void add_device(list *devices, entry e, tern_text *notes)
 {
@@ -172,8 +170,7 @@ static void apply_mask(list *devices, tern_text *notes)
     *devices = chosen;
 }
 
-/* ---- what a device is
- * ------------------------------------------------------------------------------- */
+/* ---- what a device is -------------------------------------------------------------------- */
 
 static bool use_cpu_form(tern_device_type type)
 {
@@ -221,8 +218,8 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info)
         return NULL;
     uint64_t floats = device_number(e->device, CL_DEVICE_SINGLE_FP_CONFIG, 8);
     uint64_t svm = device_number(e->device, CL_DEVICE_SVM_CAPABILITIES, 8);
-    /* Shared virtual memory only where a pointer is a pointer: a GPU must be told beforehand of every
-     * block that a kernel reaches through a table. The GPU form does without, as GPUs do. */
+    /* Shared virtual memory only where a pointer is a pointer: a GPU must be told beforehand of
+     * every block that a kernel reaches through a table. The GPU form does without, as GPUs do. */
     bool can_svm = tern_cl.SVMAlloc && tern_cl.SVMFree && info->type == TERN_DEVICE_CPU;
     s->platform = e->platform;
     s->device = e->device;

@@ -41,8 +41,7 @@ static tern_cl_gemm_state *state_of(tern_place *place)
     return state;
 }
 
-/* ---- kernels of gemm.cl
- * ---------------------------------------------------------------------------- */
+/* ---- kernels of gemm.cl ------------------------------------------------------------------ */
 
 static tern_gemm_shape shape_of(const tern_gemm *g)
 {
@@ -111,8 +110,7 @@ static tern_status put_bias(tern_place *place, tern_cl_gemm_state *state, const 
     return launch_gemm_kernel(place, "gemm_bias", state->bias, g, grid, args, 4);
 }
 
-/* ---- two levels of batch as one
- * --------------------------------------------------------------------- */
+/* ---- two levels of batch as one ---------------------------------------------------------- */
 
 static bool collapses(const tern_gemm *g)
 {

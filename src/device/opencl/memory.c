@@ -25,8 +25,7 @@ tern_status tern_cl_alive(tern_place *place)
                      tern_place_info(place)->device);
 }
 
-/* ---- staged writes: host bytes copied so that a small write need not wait
- * ------------------------- */
+/* ---- staged writes: host bytes copied so that a small write need not wait ---------------- */
 
 typedef struct staged {
     struct staged *next;
@@ -81,8 +80,7 @@ tern_status tern_cl_settle(tern_place *place)
     return tern_cl_check(place, code, "Finish");
 }
 
-/* ---- buffers
- * ---------------------------------------------------------------------------------------------- */
+/* ---- buffers ----------------------------------------------------------------------------- */
 
 static bool is_memory_code(cl_int code)
 {
@@ -144,8 +142,7 @@ tern_status tern_cl_memory(tern_place *place, uint64_t *free_bytes, uint64_t *to
     return TERN_OK;
 }
 
-/* ---- moving bytes
- * ------------------------------------------------------------------------------------------ */
+/* ---- moving bytes ------------------------------------------------------------------------ */
 
 tern_status tern_cl_write(tern_place *place, const tern_buffer *to, size_t at, const void *from,
                           size_t bytes)

@@ -35,8 +35,7 @@ const char *tern_cl_code_name(cl_int code);
 tern_status tern_cl_check(tern_place *place, cl_int code, const char *call);
 #define CL_TRY(PLACE, CALL) TERN_TRY(tern_cl_check(PLACE, CL(CALL), #CALL))
 
-/* ---- a device
- * -------------------------------------------------------------------------------------- */
+/* ---- a device ---------------------------------------------------------------------------- */
 typedef struct tern_cl_kernel tern_cl_kernel;
 
 typedef struct tern_cl_state {
@@ -85,16 +84,14 @@ static inline tern_cl_state *tern_cl_state_of(const tern_place *place)
     return tern_place_state(place);
 }
 
-/* ---- enumerate.c, mask.c, vendors.c
- * ------------------------------------------------------------------ */
+/* ---- enumerate.c, mask.c, vendors.c ------------------------------------------------------ */
 tern_status tern_cl_enumerate(tern_found **found, int *n, tern_text *notes);
 /* Which of n devices TERN_OPENCL_VISIBLE_DEVICES names: fills order, returns how many. */
 int tern_cl_mask(const char *mask, int n, int *order);
 /* Note drivers that the loader passed over in silence. */
 void tern_cl_note_vendors(tern_text *notes);
 
-/* ---- memory.c
- * ------------------------------------------------------------------------------------------ */
+/* ---- memory.c ---------------------------------------------------------------------------- */
 tern_status tern_cl_alloc(tern_place *place, tern_buffer *buffer);
 void tern_cl_free(tern_place *place, tern_buffer *buffer);
 tern_status tern_cl_write(tern_place *place, const tern_buffer *to, size_t at, const void *from,
@@ -112,8 +109,7 @@ void tern_cl_note_enqueued(tern_cl_state *state);
 /* Wait for the queue, unless it is known to be empty. */
 tern_status tern_cl_settle(tern_place *place);
 
-/* ---- programs.c, launch.c, gemm.c, user.c
- * ------------------------------------------------------------- */
+/* ---- programs.c, launch.c, gemm.c, user.c ------------------------------------------------ */
 typedef struct tern_cl_source {
     const char *text, *options;
     const char *title; /* for messages: "gelu of elementwise.cl for float32" */

@@ -14,8 +14,7 @@
 
 enum { GROUP = 64 };
 
-/* ---- text
- * ------------------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------- */
 
 static const char *const suffixes[] = {
     [TERN_F32] = "f32", [TERN_F64] = "f64", [TERN_F16] = "f16", [TERN_BF16] = "bf16",
@@ -49,8 +48,7 @@ static void library_text(tern_place *place, tern_text *text, const char *file, c
     tern_source_add(text, &seen, family);
 }
 
-/* ---- building
- * ---------------------------------------------------------------------------------------- */
+/* ---- building ---------------------------------------------------------------------------- */
 
 /* The lines of a build log that say what is wrong. */
 static void add_errors(tern_text *message, const char *log)
@@ -187,8 +185,7 @@ tern_status tern_cl_build(tern_place *place, const tern_cl_source *source, cl_pr
     return TERN_OK;
 }
 
-/* ---- kernels
- * --------------------------------------------------------------------------------------------- */
+/* ---- kernels ----------------------------------------------------------------------------- */
 
 tern_status tern_cl_kernel_make(tern_place *place, cl_program program, const char *name,
                                 tern_cl_kernel **kernel)
