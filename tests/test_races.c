@@ -2,9 +2,9 @@
 #include "support.h"
 #include <stdlib.h>
 
-/* Apart from the rest: its gradient begins in memory that the driver filled, which Oclgrind takes
- * for uninitialised. */
-static void an_embedding_runs_once(void **state)
+/* Apart from the rest, and small: gradient and moments begin in memory that the driver filled,
+ * which Oclgrind takes for uninitialised. */
+static void an_embedding_trains_once(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device) TERN_SCOPE
@@ -14,6 +14,9 @@ static void an_embedding_runs_once(void **state)
         tern_requires_grad_(table, true);
         assert_ok(tern_backward(tern_sum(tern_embedding(rows, table, NULL))));
         assert_shape(tern_grad(table), 5, 20);
+        tern_optimizer *optimizer = tern_optim_adamw_of(&table, 1, 0.1, NULL);
+        assert_ok(tern_optim_step(optimizer));
+        tern_optim_free(optimizer);
     }
 }
 
@@ -40,11 +43,7 @@ static void every_family_runs_once(void **state)
         tern_tensor *classes = TENSOR(device, TERN_I64, TERN_SHAPE(3), 4, 0, 4);
         loss = tern_add(loss, tern_cross_entropy(y, classes, NULL));
         assert_ok(tern_backward(loss));
-        tern_tensor *both[2] = {x, w};
-        tern_optimizer *optimizer = tern_optim_adamw_of(both, 2, 0.1, NULL);
-        assert_ok(tern_optim_step(optimizer));
-        tern_optim_free(optimizer);
-        double *values = test_read(w);
+        double *values = test_read(tern_grad(w));
         assert_true(values[0] == values[0]);
         free(values);
         assert_true(launches(device) > before + 20);
@@ -53,6 +52,6 @@ static void every_family_runs_once(void **state)
 
 static const struct CMUnitTest tests[] = {
     TEST(every_family_runs_once),
-    TEST(an_embedding_runs_once),
+    TEST(an_embedding_trains_once),
 };
 TEST_MAIN(tests)
