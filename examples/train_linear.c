@@ -6,7 +6,10 @@
 
 int main(int argc, char **argv)
 {
-    tern_set_default_device(argc > 1 ? argv[1] : "auto");
+    if (tern_set_default_device(argc > 1 ? argv[1] : "auto") != TERN_OK) {
+        fprintf(stderr, "train_linear: %s\n", tern_last_error());
+        return 1;
+    }
     tern_manual_seed(0);
 
     tern_module *model = tern_nn_linear(1, 1, NULL);

@@ -165,6 +165,10 @@ static bool run(trainer *r)
                best = log.validation[log.n_validation - 1].loss;
         printf("%d steps in %.1f s; %.1f %% below the bigram table\n", s->steps, seconds,
                100 * (1 - best / log.bigram));
+        tern_memory_stats memory;
+        if (tern_memory_get_stats(s->device, &memory) == TERN_OK)
+            printf("tensors: %.1f MiB now, %.1f MiB at most\n", (double)memory.allocated / 0x1p20,
+                   (double)memory.allocated_peak / 0x1p20);
         fine = report_write(&log);
         write_sample(r);
         puts("wrote loss.csv and loss.svg");

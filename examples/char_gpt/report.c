@@ -152,7 +152,7 @@ static double tick_distance(double length, int most)
 static void draw_axes(const axes *a, FILE *file)
 {
     fprintf(file, "<path d='M%d %dV%dH%d' fill='none' stroke='#333'/>\n", LEFT, TOP, BOTTOM, RIGHT);
-    double dx = fmax(tick_distance(a->x_end, 10), 1), dy = tick_distance(a->y_end - a->y_start, 8);
+    double dx = fmax(tick_distance(a->x_end, 10), 1), dy = tick_distance(a->y_end - a->y_start, 10);
     for (double x = 0; x <= a->x_end * 1.0001; x += dx) {
         fprintf(file, "<path d='M%.1f %dv5' stroke='#333'/>", px(a, x), BOTTOM);
         fprintf(file, "<text x='%.1f' y='%d' text-anchor='middle'>%g</text>\n", px(a, x),
