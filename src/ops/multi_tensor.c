@@ -1,20 +1,29 @@
 /* multi_tensor.c -- kernels over many tensors at once: the table of their addresses, and launches.
  *
- * The chunks are fixed with the sizes; the addresses are compared at each launch and uploaded only
- * when one of them moved (gradients are made anew in each step, but the allocator often gives them
- * the place they had). */
+ * The chunks are fixed with the sizes. Gradients are made anew in each step, in places that the
+ * allocator repeats after a few steps: the last tables stay on the device, and one is uploaded,
+ * which may wait for the device, only when none of them fits. */
 #include "ops/multi_tensor.h"
 #include "base/memory.h"
 #include "tensor/tensor.h"
 #include <string.h>
 
+enum { TABLES = 8 };
+
+/* Addresses of all tensors, here and on the device. */
+typedef struct table {
+    tern_multi_row *rows;
+    tern_block *block;
+} table;
+
 struct tern_multi {
     tern_place *place;
     int n;
-    int64_t *first; /* of n + 1: the first chunk of each tensor, and how many there are */
-    tern_multi_row *rows;
-    bool uploaded; /* the device has rows as they are here */
-    tern_block *device_rows, *device_chunks;
+    int64_t *first;       /* of n + 1: the first chunk of each tensor, and how many there are */
+    tern_multi_row *rows; /* of the launch at hand */
+    table tables[TABLES];
+    int tables_made, next; /* next: to be replaced */
+    tern_block *device_chunks;
 };
 
 static int64_t chunks_of(const tern_tensor *x)
@@ -52,8 +61,7 @@ static tern_status lay_out(tern_multi *t, tern_tensor *const *tensors)
         return TERN_ERR_MEMORY;
     for (int i = 0; i < t->n; i++)
         t->first[i + 1] = t->first[i] + chunks_of(tensors[i]);
-    t->device_rows = tern_block_alloc(t->place, sizeof *t->rows * (size_t)t->n, "tern_optim_step");
-    return t->device_rows ? upload_chunks(t, tensors) : tern_last_status();
+    return upload_chunks(t, tensors);
 }
 
 tern_multi *tern_multi_new(tern_tensor *const *tensors, int n)
@@ -74,10 +82,11 @@ void tern_multi_free(tern_multi *t)
 {
     if (!t)
         return;
-    if (t->device_rows)
-        tern_block_free(t->device_rows);
-    if (t->device_chunks)
-        tern_block_free(t->device_chunks);
+    for (int i = 0; i < t->tables_made; i++) {
+        tern_block_free(t->tables[i].block);
+        tern_free(t->tables[i].rows);
+    }
+    tern_block_free(t->device_chunks);
     tern_free(t->rows);
     tern_free(t->first);
     tern_free(t);
@@ -110,8 +119,8 @@ static uint64_t address(const tern_tensor *x, bool *missing)
     return base + (uint64_t)x->offset * tern_dtype_size(x->dtype);
 }
 
-/* Bring the host's rows up to date; false where the device's memory has no addresses. */
-static bool update_rows(tern_multi *t, const tern_multi_call *call, bool *any)
+/* Fill the rows of this launch; false where the device's memory has no addresses. */
+static bool fill_rows(tern_multi *t, const tern_multi_call *call, bool *any)
 {
     bool missing = false;
     for (int i = 0; i < t->n; i++) {
@@ -119,12 +128,42 @@ static bool update_rows(tern_multi *t, const tern_multi_call *call, bool *any)
         for (int k = 0; takes_part(call, i) && k < TERN_MULTI_COLUMNS; k++)
             row.address[k] = address(call->column[k] ? call->column[k][i] : NULL, &missing);
         *any = *any || takes_part(call, i);
-        if (memcmp(&row, &t->rows[i], sizeof row) != 0) {
-            t->rows[i] = row;
-            t->uploaded = false;
-        }
+        t->rows[i] = row;
     }
     return !missing;
+}
+
+static tern_status make_table(tern_multi *t, size_t bytes)
+{
+    table *made = &t->tables[t->tables_made];
+    made->rows = tern_alloc(bytes);
+    made->block = made->rows ? tern_block_alloc(t->place, bytes, "tern_optim_step") : NULL;
+    if (!made->block) {
+        tern_free(made->rows);
+        return tern_last_status();
+    }
+    t->next = t->tables_made++;
+    return TERN_OK;
+}
+
+/* A table on the device with the rows of this launch. */
+static tern_status find_table(tern_multi *t, tern_block **block)
+{
+    size_t bytes = sizeof *t->rows * (size_t)t->n;
+    for (int i = 0; i < t->tables_made; i++)
+        if (memcmp(t->tables[i].rows, t->rows, bytes) == 0) {
+            *block = t->tables[i].block;
+            return TERN_OK;
+        }
+    if (t->tables_made < TABLES)
+        TERN_TRY(make_table(t, bytes));
+    table *slot = &t->tables[t->next];
+    slot->rows[0].address[0] = 0; /* matches nothing, should the upload fail */
+    TERN_TRY(tern_block_write(slot->block, 0, t->rows, bytes));
+    memcpy(slot->rows, t->rows, bytes);
+    t->next = (t->next + 1) % TABLES;
+    *block = slot->block;
+    return TERN_OK;
 }
 
 /* Arguments that both forms end with; returns how many there are now. */
@@ -147,10 +186,9 @@ static tern_status launch_table(tern_multi *t, const tern_multi_call *call, cons
 {
     tern_arg args[16];
     int64_t chunks = tern_multi_chunks(t);
-    if (!t->uploaded)
-        TERN_TRY(tern_block_write(t->device_rows, 0, t->rows, sizeof *t->rows * (size_t)t->n));
-    t->uploaded = true;
-    args[0] = tern_arg_block(t->device_rows, 0, sizeof *t->rows);
+    tern_block *rows;
+    TERN_TRY(find_table(t, &rows));
+    args[0] = tern_arg_block(rows, 0, sizeof *t->rows);
     args[1] = tern_arg_block(t->device_chunks, 0, sizeof(tern_multi_chunk));
     int n = add_common(args, 2, call, 0, chunks, faults);
     return tern_launch(t->place, call->many, call->column[0][0]->dtype,
@@ -175,7 +213,7 @@ static tern_status launch_each(tern_multi *t, const tern_multi_call *call, const
 
 tern_status tern_multi_launch(tern_multi *t, const tern_multi_call *call)
 {
-    bool any = false, addressed = update_rows(t, call, &any);
+    bool any = false, addressed = fill_rows(t, call, &any);
     tern_arg faults;
     if (!any)
         return TERN_OK;
