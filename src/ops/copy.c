@@ -42,10 +42,7 @@ static tern_status cast_infer(tern_call *call)
     call->n_out = 1;
     call->result[0].dtype = *dtype;
     call->result[0].shape = tern_shape_of(call->in[0]);
-    if (*dtype == TERN_F64 && !tern_place_has_f64(call->place))
-        return tern_fail(TERN_ERR_UNSUPPORTED, "tern_to_dtype: %s has no float64",
-                         tern_place_text(call->place));
-    return TERN_OK;
+    return TERN_OK; /* the door refuses float64 where the device has none */
 }
 
 static tern_status copy_forward(tern_call *call)
