@@ -13,7 +13,8 @@ configure_package_config_file(cmake/tern-config.cmake.in ${PROJECT_BINARY_DIR}/t
   INSTALL_DESTINATION ${TERN_PACKAGE_DIR} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tern-config-version.cmake
   COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/tern-config.cmake ${PROJECT_BINARY_DIR}/tern-config-version.cmake
+install(FILES cmake/Findonednn.cmake
+  ${PROJECT_BINARY_DIR}/tern-config.cmake ${PROJECT_BINARY_DIR}/tern-config-version.cmake
   DESTINATION ${TERN_PACKAGE_DIR})
 
 # The file finds its prefix from where it lies, so that the tree can be moved.
@@ -21,7 +22,7 @@ set(TERN_PC_LIBS "-lpthread -lm -ldl")
 if(OpenMP_C_FOUND)
   string(APPEND TERN_PC_LIBS " -lgomp")
 endif()
-if(dnnl_FOUND)
+if(onednn_FOUND)
   string(APPEND TERN_PC_LIBS " -ldnnl")
 endif()
 file(RELATIVE_PATH TERN_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)

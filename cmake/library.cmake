@@ -22,9 +22,6 @@ else()
 endif()
 list(TRANSFORM TERN_CPU_ISAS PREPEND TERN_ISA_ OUTPUT_VARIABLE TERN_ISA_DEFINITIONS)
 set(TERN_HOST_OBJECTS)
-list(TRANSFORM TERN_KERNEL_FAMILIES REPLACE "(.+)" "X(\\1)" OUTPUT_VARIABLE TERN_FAMILY_ROWS)
-list(APPEND TERN_FAMILY_ROWS "X(product)")
-list(JOIN TERN_FAMILY_ROWS " " TERN_FAMILY_ROWS)
 function(tern_host_object name isa source)
   add_library(${name} OBJECT ${source})
   target_include_directories(${name} PRIVATE cl_kernels)
@@ -49,13 +46,20 @@ foreach(isa IN LISTS TERN_CPU_ISAS)
   else()
     set(TERN_TYPES 1)
   endif()
+  set(families ${TERN_KERNEL_FAMILIES})
+  if(TERN_LEVEL GREATER 1)
+    list(REMOVE_ITEM families ${TERN_KERNEL_FAMILIES_ONCE})
+  endif()
+  list(TRANSFORM families REPLACE "(.+)" "X(\\1)" OUTPUT_VARIABLE TERN_FAMILY_ROWS)
+  list(JOIN TERN_FAMILY_ROWS " " TERN_FAMILY_ROWS)
+  string(APPEND TERN_FAMILY_ROWS " X(product)")
   tern_host_object(tern_host_table_${isa} ${isa} src/device/cpu/host_table.c)
   target_compile_definitions(tern_host_table_${isa} PRIVATE "TERN_FAMILIES=${TERN_FAMILY_ROWS}")
   # Sums of products round once a step: no other device has to agree with them to the bit.
   tern_host_object(tern_host_product_${isa} ${isa} src/device/cpu/product_kernels.c)
   target_compile_options(tern_host_product_${isa} PRIVATE
     -O3 -fopenmp-simd -fno-math-errno -fno-trapping-math -Wno-maybe-uninitialized)
-  foreach(family IN LISTS TERN_KERNEL_FAMILIES)
+  foreach(family IN LISTS families)
     set(object tern_host_${family}_${isa})
     tern_host_object(${object} ${isa} src/device/cpu/host_kernels.c)
     target_compile_definitions(${object} PRIVATE
@@ -84,14 +88,14 @@ add_library(tern_objects OBJECT ${TERN_SOURCES} ${PROJECT_BINARY_DIR}/embedded.c
 target_include_directories(tern_objects PUBLIC
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/cl_kernels)
 target_compile_definitions(tern_objects PRIVATE ${TERN_ISA_DEFINITIONS}
-  $<$<BOOL:${TERN_OPENCL}>:TERN_WITH_OPENCL> $<$<BOOL:${dnnl_FOUND}>:TERN_WITH_ONEDNN>)
+  $<$<BOOL:${TERN_OPENCL}>:TERN_WITH_OPENCL> $<$<BOOL:${onednn_FOUND}>:TERN_WITH_ONEDNN>)
 if(TERN_OPENCL)
   target_include_directories(tern_objects PRIVATE ${TERN_OPENCL_INCLUDE})
 endif()
 set_target_properties(tern_objects PROPERTIES POSITION_INDEPENDENT_CODE ON
                       C_VISIBILITY_PRESET hidden)
 target_link_libraries(tern_objects PRIVATE tern_flags Threads::Threads
-  $<$<BOOL:${OpenMP_C_FOUND}>:OpenMP::OpenMP_C> $<$<BOOL:${dnnl_FOUND}>:DNNL::dnnl>)
+  $<$<BOOL:${OpenMP_C_FOUND}>:OpenMP::OpenMP_C> $<$<BOOL:${onednn_FOUND}>:onednn::onednn>)
 
 foreach(kind IN ITEMS SHARED STATIC)
   string(TOLOWER ${kind} suffix)
@@ -103,7 +107,7 @@ foreach(kind IN ITEMS SHARED STATIC)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(tern_${suffix} PRIVATE $<BUILD_INTERFACE:tern_flags> Threads::Threads m
     ${CMAKE_DL_LIBS} $<$<BOOL:${OpenMP_C_FOUND}>:OpenMP::OpenMP_C>
-    $<$<BOOL:${dnnl_FOUND}>:DNNL::dnnl>)
+    $<$<BOOL:${onednn_FOUND}>:onednn::onednn>)
 endforeach()
 target_link_options(tern_shared PRIVATE
   "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")

@@ -105,6 +105,11 @@ set(TERN_KERNEL_FAMILIES
   reduce
   rows
 )
+# Those of them that no training step waits for: compiled for the lowest instruction set alone, which
+# every processor has, so that the library stays small.
+set(TERN_KERNEL_FAMILIES_ONCE
+  random
+)
 
 # What devices that compile kernels at run time get beside the families: everything but the host's
 # own headers.
