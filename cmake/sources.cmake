@@ -28,6 +28,7 @@ set(TERN_SOURCES
   src/tensor/user_kernel.c
   src/ops/as_strided.c
   src/ops/attention.c
+  src/ops/batch_norm.c
   src/ops/cat.c
   src/ops/copy.c
   src/ops/create.c
@@ -54,6 +55,7 @@ set(TERN_SOURCES
   src/ops/walk.c
   src/ops/where.c
   src/nn/layers/activation.c
+  src/nn/layers/batch_norm.c
   src/nn/layers/container.c
   src/nn/layers/dropout.c
   src/nn/layers/embedding.c
@@ -100,6 +102,7 @@ set(TERN_KERNEL_FAMILIES
   gemm
   index
   loss
+  norm
   optimizer
   random
   reduce

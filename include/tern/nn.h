@@ -85,4 +85,5 @@ TERN_END_DECLS
 #include <tern/nn/init.h>
 #include <tern/nn/layers.h>
 #include <tern/nn/loss.h>
+#include <tern/nn/norm.h>
 #endif

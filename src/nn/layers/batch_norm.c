@@ -1,0 +1,101 @@
+/* batch_norm.c -- batch norm of one, two and three spatial dims, with its running statistics. */
+#include "nn/layers/layer.h"
+
+/* What tells the three apart. */
+typedef struct batch_kind {
+    const char *name, *dims;
+    int least, most; /* dims of an input */
+} batch_kind;
+
+typedef struct batch_norm {
+    const batch_kind *kind;
+    double eps, momentum;
+    bool cumulative, tracks;
+} batch_norm;
+
+/* The share of a new batch: one more is counted when training. */
+static tern_status count_batch(tern_module *self, const batch_norm *b, double *momentum)
+{
+    tern_tensor *count = tern_nn_buffer(self, "num_batches_tracked");
+    *momentum = b->momentum;
+    if (!tern_add_scalar_(count, tern_scalar_int(1)))
+        return tern_last_status();
+    if (b->cumulative)
+        *momentum = 1 / (double)tern_item_int(count);
+    return tern_last_status();
+}
+
+static tern_tensor *forward(tern_module *self, tern_tensor *x)
+{
+    const batch_norm *b = tern_nn_data(self);
+    bool training = tern_nn_is_training(self);
+    double momentum = 0;
+    if (tern_dim(x) < b->kind->least || tern_dim(x) > b->kind->most)
+        return tern_fail_null(TERN_ERR_SHAPE, "tern_nn_%s: expected %s input (got %dD input)",
+                              b->kind->name, b->kind->dims, tern_dim(x));
+    if (training && b->tracks && count_batch(self, b, &momentum) != TERN_OK)
+        return NULL;
+    return tern_batch_norm(x, tern_nn_buffer(self, "running_mean"),
+                           tern_nn_buffer(self, "running_var"), tern_nn_parameter(self, "weight"),
+                           tern_nn_parameter(self, "bias"), training || !b->tracks, momentum,
+                           b->eps);
+}
+
+/* The parameters and buffers that the options ask for; absent ones are NULL. */
+static tern_status add_tensors(tern_module *m, int64_t features, const tern_batch_norm_options *o)
+{
+    tern_shape each = TERN_SHAPE(features);
+    bool affine = !o->no_affine, tracks = !o->no_track_running_stats;
+    tern_tensor *weight = affine ? tern_ones(each, o->dtype, o->device) : NULL;
+    tern_tensor *bias = affine ? tern_zeros(each, o->dtype, o->device) : NULL;
+    tern_tensor *mean = tracks ? tern_zeros(each, o->dtype, o->device) : NULL;
+    tern_tensor *var = tracks ? tern_ones(each, o->dtype, o->device) : NULL;
+    tern_tensor *count = tracks ? tern_zeros(TERN_SHAPE_SCALAR, TERN_I64, o->device) : NULL;
+    if ((affine && (!weight || !bias)) || (tracks && (!mean || !var || !count)))
+        return tern_last_status();
+    TERN_TRY(tern_layer_parameter(m, "weight", weight));
+    TERN_TRY(tern_layer_parameter(m, "bias", bias));
+    TERN_TRY(tern_layer_buffer(m, "running_mean", mean));
+    TERN_TRY(tern_layer_buffer(m, "running_var", var));
+    return tern_layer_buffer(m, "num_batches_tracked", count);
+}
+
+static tern_module *make(const batch_kind *kind, const char *name, int64_t features,
+                         const tern_batch_norm_options *options)
+{
+    tern_batch_norm_options o = options ? *options : (tern_batch_norm_options){0};
+    batch_norm b = {.kind = kind,
+                    .eps = tern_option(o.eps, 1e-5),
+                    .momentum = tern_option(o.momentum, 0.1),
+                    .cumulative = o.cumulative,
+                    .tracks = !o.no_track_running_stats};
+    tern_module *m = tern_layer(name, forward, &b, sizeof b);
+    tern_status status = m ? TERN_OK : tern_last_status();
+    if (status == TERN_OK)
+        TERN_SCOPE
+            status = add_tensors(m, features, &o);
+    if (status == TERN_OK)
+        status = tern_nn_set_extra(
+            m, "%lld, eps=%s, momentum=%s, affine=%s, track_running_stats=%s", (long long)features,
+            TERN_NUMBER_TEXT(b.eps), b.cumulative ? "None" : TERN_NUMBER_TEXT(b.momentum),
+            o.no_affine ? "False" : "True", b.tracks ? "True" : "False");
+    return tern_layer_if(m, status);
+}
+
+tern_module *tern_nn_batch_norm1d(int64_t num_features, const tern_batch_norm_options *options)
+{
+    static const batch_kind kind = {"batch_norm1d", "2D or 3D", 2, 3};
+    return make(&kind, "BatchNorm1d", num_features, options);
+}
+
+tern_module *tern_nn_batch_norm2d(int64_t num_features, const tern_batch_norm_options *options)
+{
+    static const batch_kind kind = {"batch_norm2d", "4D", 4, 4};
+    return make(&kind, "BatchNorm2d", num_features, options);
+}
+
+tern_module *tern_nn_batch_norm3d(int64_t num_features, const tern_batch_norm_options *options)
+{
+    static const batch_kind kind = {"batch_norm3d", "5D", 5, 5};
+    return make(&kind, "BatchNorm3d", num_features, options);
+}

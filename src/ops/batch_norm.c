@@ -1,0 +1,288 @@
+/* batch_norm.c -- batch norm of (N, C, *), and its running statistics. */
+#include "tensor/op.h"
+#include <math.h>
+#include <string.h>
+#include <tern/ops.h>
+
+/* As in norm.cl. */
+enum { HAS_WEIGHT = 1, HAS_BIAS = 2, RUNNING_MEAN = 4, RUNNING_VAR = 8, FIXED = 16, TILE = 64 };
+/* Inputs of the operation. */
+enum { X, WEIGHT, BIAS, MEAN, VAR, INPUTS };
+
+typedef struct batch_attributes {
+    double momentum, eps;
+    bool training;
+} batch_attributes;
+
+/* x as (n, channels, size). */
+typedef struct batch {
+    int64_t n, channels, size;
+} batch;
+
+static batch batch_of(const tern_tensor *x)
+{
+    batch b = {.n = x->shape[0], .channels = x->ndim > 1 ? x->shape[1] : 0, .size = 1};
+    for (int d = 2; d < x->ndim; d++)
+        b.size *= x->shape[d];
+    return b;
+}
+
+static tern_dtype kept_in(tern_dtype dtype)
+{
+    return dtype == TERN_F64 ? TERN_F64 : TERN_F32;
+}
+
+/* ---- forward: outputs y, and mean and 1 / sqrt(var + eps) of each channel ---------------- */
+
+static tern_status check_channels(tern_tensor *const *in, batch b)
+{
+    static const char *const names[INPUTS] = {"input", "weight", "bias", "running_mean",
+                                              "running_var"};
+    static const int order[] = {MEAN, VAR, WEIGHT, BIAS};
+    for (int i = 0; i < 4; i++) {
+        const tern_tensor *p = in[order[i]];
+        if (p && p->numel != b.channels)
+            return tern_fail(TERN_ERR_SHAPE,
+                             "tern_batch_norm: %s should contain %lld elements not %lld",
+                             names[order[i]], (long long)b.channels, (long long)p->numel);
+    }
+    return TERN_OK;
+}
+
+static tern_status batch_infer(tern_call *call)
+{
+    const batch_attributes *at = call->attributes;
+    const tern_tensor *x = call->in[X];
+    batch b = batch_of(x);
+    if (at->training && b.n * b.size == 1)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_batch_norm: Expected more than 1 value per channel when training, "
+                         "got input size %s",
+                         TERN_TENSOR_TEXT(x));
+    if (!at->training && (!call->in[MEAN] || !call->in[VAR]))
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_batch_norm: %s must be defined in evaluation mode",
+                         call->in[MEAN] ? "running_var" : "running_mean");
+    TERN_TRY(check_channels(call->in, b));
+    tern_shape each = {1, {b.channels}};
+    call->n_out = 3;
+    call->result[0] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
+    call->result[1] = (tern_result){.dtype = kept_in(x->dtype), .shape = each};
+    call->result[2] = call->result[1];
+    return TERN_OK;
+}
+
+static tern_status launch_fixed(tern_call *call, batch b, int what)
+{
+    static const tern_kernel_ref kernel = {"norm", "batch_norm_fixed"};
+    const batch_attributes *at = call->attributes;
+    tern_tensor *x = call->in[X], *kept = call->out[1];
+    tern_arg args[] = {tern_arg_tensor(call->out[0]),
+                       tern_arg_tensor(kept),
+                       tern_arg_tensor(call->out[2]),
+                       tern_arg_tensor(call->in[MEAN]),
+                       tern_arg_tensor(call->in[VAR]),
+                       tern_arg_tensor(x),
+                       tern_arg_tensor(what & HAS_WEIGHT ? call->in[WEIGHT] : kept),
+                       tern_arg_tensor(what & HAS_BIAS ? call->in[BIAS] : kept),
+                       tern_arg_i64(b.n),
+                       tern_arg_i64(b.channels),
+                       tern_arg_i64(b.size),
+                       tern_arg_real(x->dtype, at->eps),
+                       tern_arg_i32(what)};
+    return tern_launch(call->place, &kernel, x->dtype, tern_items(x->numel), args, 13);
+}
+
+static tern_status batch_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"norm", "batch_norm"},
+                                 flat = {"norm", "batch_norm_flat"};
+    const batch_attributes *at = call->attributes;
+    tern_tensor *x = call->in[X], *weight = call->in[WEIGHT], *bias = call->in[BIAS];
+    tern_tensor *mean = call->in[MEAN], *var = call->in[VAR], *kept = call->out[1];
+    batch b = batch_of(x);
+    int what = (weight ? HAS_WEIGHT : 0) | (bias ? HAS_BIAS : 0);
+    if (x->numel == 0)
+        return TERN_OK;
+    if (!at->training)
+        return launch_fixed(call, b, what);
+    what |= (mean ? RUNNING_MEAN : 0) | (var ? RUNNING_VAR : 0);
+    tern_arg args[14] = {tern_arg_tensor(call->out[0]),
+                         tern_arg_tensor(kept),
+                         tern_arg_tensor(call->out[2]),
+                         tern_arg_tensor(mean ? mean : kept),
+                         tern_arg_tensor(var ? var : kept),
+                         tern_arg_tensor(x),
+                         tern_arg_tensor(weight ? weight : kept),
+                         tern_arg_tensor(bias ? bias : kept),
+                         tern_arg_i64(b.n),
+                         tern_arg_i64(b.channels)};
+    int n = 10;
+    if (b.size > 1)
+        args[n++] = tern_arg_i64(b.size);
+    args[n++] = tern_arg_real(x->dtype, at->eps);
+    args[n++] = tern_arg_real(x->dtype, at->momentum);
+    args[n++] = tern_arg_i32(what);
+    int64_t groups = b.size > 1 ? b.channels : (b.channels + TILE - 1) / TILE;
+    TERN_TRY(tern_launch(call->place, b.size > 1 ? &kernel : &flat, x->dtype,
+                         tern_groups(groups, 3 * x->numel / groups), args, n));
+    if (mean)
+        tern_bump_version(mean);
+    if (var)
+        tern_bump_version(var);
+    return TERN_OK;
+}
+
+/* ---- fused gradients: inputs dy, x, weight, mean, rstd ----------------------------------- */
+
+static tern_status gradient_infer(tern_call *call)
+{
+    const tern_tensor *x = call->in[1];
+    call->n_out = 3;
+    call->result[0] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
+    call->result[1] = (tern_result){.dtype = kept_in(x->dtype), .shape = {1, {x->shape[1]}}};
+    call->result[2] = call->result[1];
+    return TERN_OK;
+}
+
+static tern_status gradient_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"norm", "batch_norm_gradient"},
+                                 flat = {"norm", "batch_norm_flat_gradient"};
+    const batch_attributes *at = call->attributes;
+    tern_tensor *x = call->in[1], *weight = call->in[2];
+    batch b = batch_of(x);
+    int what = (weight ? HAS_WEIGHT : 0) | (at->training ? 0 : FIXED);
+    tern_arg args[12] = {tern_arg_tensor(call->out[0]),
+                         tern_arg_tensor(call->out[1]),
+                         tern_arg_tensor(call->out[2]),
+                         tern_arg_tensor(call->in[0]),
+                         tern_arg_tensor(x),
+                         tern_arg_tensor(weight ? weight : call->in[3]),
+                         tern_arg_tensor(call->in[3]),
+                         tern_arg_tensor(call->in[4]),
+                         tern_arg_i64(b.n),
+                         tern_arg_i64(b.channels)};
+    int n = 10;
+    if (b.size > 1)
+        args[n++] = tern_arg_i64(b.size);
+    args[n++] = tern_arg_i32(what);
+    int64_t groups = b.size > 1 ? b.channels : (b.channels + TILE - 1) / TILE;
+    return tern_launch(call->place, b.size > 1 ? &kernel : &flat, x->dtype,
+                       tern_groups(groups, 4 * x->numel / groups), args, n);
+}
+
+static const tern_op gradient_op = {.name = "batch_norm_gradient",
+                                    .optional = 1u << 2,
+                                    .not_differentiable = true,
+                                    .infer = gradient_infer,
+                                    .forward = gradient_forward};
+
+static tern_status fused_backward(tern_gradient *g)
+{
+    tern_tensor *in[] = {tern_contiguous(g->dout[0]), g->in[X], g->in[WEIGHT], g->out[1],
+                         g->out[2]};
+    tern_tensor *out[3];
+    TERN_TRY(tern_apply_all(&gradient_op, in, 5, g->attributes, sizeof(batch_attributes), out, 3));
+    for (int i = X; i <= BIAS; i++)
+        if (g->needs[i])
+            g->din[i] = tern_view(out[i], g->in_shape[i]);
+    return tern_last_status();
+}
+
+/* ---- the same in differentiable operations ----------------------------------------------- */
+
+/* With h = (x - mean) rstd, u = dy weight and means over a channel:
+ * dx = rstd (u - mean u - h mean(u h)), or rstd u by fixed statistics. */
+static tern_status differentiable_backward(tern_gradient *g)
+{
+    const batch_attributes *at = g->attributes;
+    tern_dtype dtype = g->in[X]->dtype, wide = kept_in(dtype);
+    tern_tensor *x = tern_to_dtype(g->in[X], wide), *dy = tern_to_dtype(g->dout[0], wide);
+    tern_shape each = {.ndim = x->ndim - 1, .dims = {x->shape[1]}}, dims = {.ndim = x->ndim - 1};
+    for (int d = 1; d < each.ndim; d++) {
+        each.dims[d] = 1;
+        dims.dims[d] = d + 1;
+    }
+    tern_tensor *mean = tern_view(g->out[1], each), *rstd = tern_view(g->out[2], each);
+    if (at->training) {
+        mean = tern_mean_dim(x, dims, true);
+        tern_tensor *var = tern_mean_dim(tern_square(tern_sub(x, mean)), dims, true);
+        rstd = tern_rsqrt(tern_add_scalar(var, tern_scalar_real(at->eps)));
+    }
+    tern_tensor *h = tern_mul(tern_sub(x, mean), rstd);
+    tern_tensor *u = g->in[WEIGHT] ? tern_mul(dy, tern_view(g->in[WEIGHT], each)) : dy, *dx = u;
+    if (at->training) {
+        tern_tensor *inner = tern_mul(h, tern_mean_dim(tern_mul(u, h), dims, true));
+        dx = tern_sub(tern_sub(u, tern_mean_dim(u, dims, true)), inner);
+    }
+    g->din[X] = tern_to_dtype(tern_mul(dx, rstd), dtype);
+    if (g->needs[WEIGHT])
+        g->din[WEIGHT] = tern_view(tern_sum_dim(tern_mul(dy, h), dims, false), g->in_shape[WEIGHT]);
+    if (g->needs[BIAS])
+        g->din[BIAS] = tern_view(tern_sum_dim(dy, dims, false), g->in_shape[BIAS]);
+    return tern_last_status();
+}
+
+static tern_status batch_backward(tern_gradient *g)
+{
+    if (g->in[X]->numel == 0) { /* sums over nothing */
+        for (int i = WEIGHT; i <= BIAS; i++)
+            if (g->needs[i] && !(g->din[i] = tern_new_zeros(g->out[1], g->in_shape[i])))
+                return tern_last_status();
+        g->din[X] = g->dout[0];
+        return TERN_OK;
+    }
+    return g->recorded ? differentiable_backward(g) : fused_backward(g);
+}
+
+static const tern_op batch_norm_op = {
+    .name = "batch_norm",
+    .optional = 1u << WEIGHT | 1u << BIAS | 1u << MEAN | 1u << VAR,
+    .saves = TERN_SAVE_IN(X) | TERN_SAVE_IN(WEIGHT) | TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2),
+    .no_grad_out = 1u << 1 | 1u << 2,
+    .infer = batch_infer,
+    .forward = batch_forward,
+    .backward = batch_backward};
+
+/* ---- tern_batch_norm --------------------------------------------------------------------- */
+
+/* p, dense and of the type that statistics are kept in; NULL for NULL. */
+static tern_tensor *parameter(tern_tensor *p, const tern_tensor *x)
+{
+    if (!p)
+        return NULL;
+    if (p->dtype != x->dtype && p->dtype != kept_in(x->dtype))
+        return tern_fail_null(TERN_ERR_DTYPE,
+                              "tern_batch_norm: expected scalar type %s but found %s",
+                              tern_dtype_name(x->dtype), tern_dtype_name(p->dtype));
+    return tern_to_dtype(tern_contiguous(p), kept_in(x->dtype));
+}
+
+tern_tensor *tern_batch_norm(tern_tensor *x, tern_tensor *running_mean, tern_tensor *running_var,
+                             tern_tensor *weight, tern_tensor *bias, bool training, double momentum,
+                             double eps)
+{
+    batch_attributes at = {.momentum = momentum, .eps = eps, .training = training};
+    tern_tensor *given[INPUTS] = {x, weight, bias, running_mean, running_var}, *in[INPUTS];
+    if (!x) {
+        tern_fail_argument_null("tern_batch_norm", "x");
+        return NULL;
+    }
+    if (!tern_dtype_is_floating_point(x->dtype))
+        return tern_fail_null(TERN_ERR_DTYPE, "tern_batch_norm: not implemented for %s",
+                              tern_dtype_name(x->dtype));
+    if (x->ndim < 1 || (x->ndim < 2 && x->numel > 0))
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_batch_norm: expected at least 2 dims (N, C), but got %s",
+                              TERN_TENSOR_TEXT(x));
+    in[X] = tern_contiguous(x);
+    for (int i = WEIGHT; i < INPUTS; i++)
+        if (!(in[i] = parameter(given[i], x)) && given[i])
+            return NULL;
+    tern_tensor *y = tern_apply(&batch_norm_op, in, INPUTS, &at, sizeof at);
+    for (int i = MEAN; y && training && i < INPUTS; i++)
+        if (in[i] != given[i] && !tern_copy_(given[i], in[i]))
+            return NULL;
+    return y;
+}

@@ -1,0 +1,265 @@
+/* test_norm.c -- normalisation over a batch: PyTorch's numbers, running statistics, gradients,
+ * modules. */
+#include "support.h"
+#include <math.h>
+#include <stdio.h>
+
+/* weight_of in golden/norm.py */
+static tern_tensor *weight_of(const tern_tensor *y)
+{
+    tern_tensor *w = tern_arange(1, (double)tern_numel(y) + 1, 1, TERN_F64, tern_device(y));
+    return tern_view(tern_div_scalar(w, TERN_SCALAR(8)), tern_shape_of(y));
+}
+
+/* The golden tensor "<name><suffix>" is x. */
+static void golden(test_golden *file, const char *name, const char *suffix, const tern_tensor *x)
+{
+    char full[64];
+    snprintf(full, sizeof full, "%s%s", name, suffix);
+    test_close(x, test_golden_tensor(file, full, "cpu"),
+               (test_tolerance){.abs = 1e-11, .rel = 1e-11}, full, __FILE__, __LINE__);
+}
+
+static tern_tensor *leaf(test_golden *file, const char *name, const char *device)
+{
+    return tern_requires_grad_(test_golden_tensor(file, name, device), true);
+}
+
+/* y and its gradients with respect to x, w and b (NULL: there are none). */
+static void golden_all(test_golden *file, const char *name, tern_tensor *y, tern_tensor *const *in)
+{
+    static const char *const suffixes[] = {".dx", ".dw", ".db"};
+    golden(file, name, "", y);
+    assert_ok(tern_backward(tern_sum(tern_mul(y, weight_of(y)))));
+    for (int i = 0; i < 3; i++)
+        if (in[i])
+            golden(file, name, suffixes[i], tern_grad(in[i]));
+}
+
+static void batch_norm_is_pytorch_s(void **state)
+{
+    (void)state;
+    test_golden *file = test_golden_open("norm");
+    FOR_EACH_DEVICE(device)
+    for (int ndim = 2; ndim <= 5; ndim++)
+        TERN_SCOPE {
+            char name[32], x_name[32];
+            snprintf(name, sizeof name, "batch%d", ndim);
+            snprintf(x_name, sizeof x_name, "batch%d.x", ndim);
+            tern_tensor *in[] = {leaf(file, x_name, device), leaf(file, "w", device),
+                                 leaf(file, "b", device)};
+            tern_tensor *mean = test_golden_tensor(file, "mean", device);
+            tern_tensor *var = test_golden_tensor(file, "var", device);
+            int64_t version = tern_version(mean);
+            golden_all(file, name, tern_batch_norm(in[0], mean, var, in[1], in[2], true, 0.3, 1e-3),
+                       in);
+            golden(file, name, ".mean", mean);
+            golden(file, name, ".var", var);
+            assert_true(tern_version(mean) > version && tern_version(var) > version);
+
+            strcat(name, ".plain");
+            tern_tensor *plain[] = {leaf(file, x_name, device), NULL, NULL};
+            golden_all(file, name,
+                       tern_batch_norm(plain[0], NULL, NULL, NULL, NULL, true, 0.1, 1e-5), plain);
+
+            snprintf(name, sizeof name, "batch%d.eval", ndim);
+            tern_tensor *again[] = {leaf(file, x_name, device), leaf(file, "w", device),
+                                    leaf(file, "b", device)};
+            mean = test_golden_tensor(file, "mean", device);
+            var = test_golden_tensor(file, "var", device);
+            golden_all(file, name,
+                       tern_batch_norm(again[0], mean, var, again[1], again[2], false, 0.1, 1e-5),
+                       again);
+            golden(file, "mean", "", mean);
+        }
+    test_golden_close(file);
+}
+
+/* Sizes beyond a tile and a vector, in every type, against f64. */
+static void batch_norm_in_every_type_is_that_of_float64(void **state)
+{
+    (void)state;
+    static const tern_dtype dtypes[] = {TERN_F32, TERN_F16, TERN_BF16};
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 3; i++)
+        for (int flat = 0; flat < 2; flat++)
+            TERN_SCOPE {
+                tern_shape shape = flat ? TERN_SHAPE(37, 150) : TERN_SHAPE(5, 7, 3, 11);
+                tern_tensor *narrow = test_uniform(device, dtypes[i], shape, 1, 4, 1), *result[2];
+                for (int wide = 0; wide < 2; wide++) {
+                    tern_dtype kept = wide ? TERN_F64 : TERN_F32;
+                    tern_shape each = TERN_SHAPE(shape.dims[1]);
+                    tern_tensor *x = tern_clone(wide ? tern_to_dtype(narrow, TERN_F64) : narrow);
+                    tern_tensor *w = test_uniform(device, TERN_F32, each, 0.5, 2, 2);
+                    tern_tensor *mean = tern_zeros(each, kept, device);
+                    tern_tensor *var = tern_ones(each, kept, device);
+                    w = tern_requires_grad_(tern_to_dtype(w, kept), true);
+                    tern_requires_grad_(x, true);
+                    tern_tensor *y = tern_batch_norm(x, mean, var, w, NULL, true, 0.1, 1e-5);
+                    assert_int_equal(tern_dtype_of(y), tern_dtype_of(x));
+                    assert_ok(tern_backward(tern_sum(tern_mul(tern_to_dtype(y, kept), y))));
+                    tern_tensor *all[] = {y, tern_grad(x), tern_grad(w), mean, var};
+                    for (int k = 0; k < 5; k++)
+                        all[k] = tern_flatten(tern_to_dtype(all[k], TERN_F64), 0, -1);
+                    result[wide] = tern_cat(all, 5, 0);
+                }
+                double bound = i == 0 ? 2e-5 : i == 1 ? 1e-2 : 5e-2;
+                assert_close(result[0], result[1], .abs = bound, .rel = bound);
+            }
+}
+
+static tern_tensor *trained(tern_tensor *const *in, void *user)
+{
+    (void)user;
+    return tern_batch_norm(in[0], NULL, NULL, in[1], in[2], true, 0.1, 1e-2);
+}
+static tern_tensor *fixed(tern_tensor *const *in, void *user)
+{
+    tern_tensor *const *running = user;
+    return tern_batch_norm(in[0], running[0], running[1], in[1], in[2], false, 0.1, 1e-2);
+}
+
+static void gradients_are_the_differences(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int flat = 0; flat < 2; flat++)
+        TERN_SCOPE {
+            tern_shape shape = flat ? TERN_SHAPE(5, 3) : TERN_SHAPE(2, 3, 2, 2);
+            tern_tensor *in[] = {test_uniform(device, TERN_F64, shape, -2, 2, 5),
+                                 test_uniform(device, TERN_F64, TERN_SHAPE(3), 0.5, 2, 6),
+                                 test_uniform(device, TERN_F64, TERN_SHAPE(3), -1, 1, 7)};
+            tern_tensor *running[] = {test_uniform(device, TERN_F64, TERN_SHAPE(3), -1, 1, 8),
+                                      test_uniform(device, TERN_F64, TERN_SHAPE(3), 0.5, 2, 9)};
+            for (int i = 0; i < 3; i++)
+                tern_requires_grad_(in[i], true);
+            gradcheck(trained, in, 3, .second = true);
+            gradcheck(fixed, in, 3, .user = running, .second = true);
+        }
+}
+
+static void nothing_in_is_nothing_out(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        tern_tensor *x = tern_zeros(TERN_SHAPE(0, 3, 2), TERN_F32, device);
+        tern_tensor *w = tern_ones(TERN_SHAPE(3), TERN_F32, device);
+        tern_tensor *mean = tern_ones(TERN_SHAPE(3), TERN_F32, device);
+        tern_requires_grad_(x, true);
+        tern_requires_grad_(w, true);
+        tern_tensor *y = tern_batch_norm(x, mean, mean, w, NULL, true, 0.1, 1e-5);
+        assert_shape(y, 0, 3, 2);
+        assert_ok(tern_backward(tern_sum(y)));
+        assert_values(tern_grad(w), 0, 0, 0);
+        assert_shape(tern_grad(x), 0, 3, 2);
+        assert_values(mean, 1, 1, 1);
+    }
+}
+
+/* ---- modules ----------------------------------------------------------------------------- */
+
+static void batch_norm_modules_keep_running_statistics(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_batch_norm_options o = {.device = device};
+        tern_module *m = tern_nn_batch_norm1d(2, &o);
+        o.cumulative = true;
+        tern_module *average = tern_nn_batch_norm1d(2, &o);
+        tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(2, 2), 1, 10, 3, 30);
+        tern_tensor *z = TENSOR(device, TERN_F32, TERN_SHAPE(2, 2), 5, 0, 7, 0);
+        assert_values_close(tern_nn_forward(m, x), 1e-4, -1, -1, 1, 1);
+        assert_values_close(tern_nn_buffer(m, "running_mean"), 1e-6, 0.2, 2);
+        assert_values_close(tern_nn_buffer(m, "running_var"), 1e-6, 1.1, 20.9);
+        tern_nn_forward(average, x);
+        tern_nn_forward(average, z);
+        assert_values_close(tern_nn_buffer(average, "running_mean"), 1e-6, 4, 10);
+        assert_values_close(tern_nn_buffer(average, "running_var"), 1e-6, 2, 100);
+        assert_int_equal(tern_item_int(tern_nn_buffer(average, "num_batches_tracked")), 2);
+        tern_nn_eval(average);
+        assert_values_close(tern_nn_forward(average, z), 1e-4, sqrt(0.5), -1, 3 * sqrt(0.5), -1);
+        assert_int_equal(tern_item_int(tern_nn_buffer(average, "num_batches_tracked")), 2);
+        tern_nn_free(m);
+        tern_nn_free(average);
+    }
+}
+
+static void batch_norm_without_statistics_or_weights(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_module *m = tern_nn_batch_norm2d(
+            1, &(tern_batch_norm_options){
+                   .no_affine = true, .no_track_running_stats = true, .device = device});
+        tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(1, 1, 1, 2), 1, 3);
+        assert_null(tern_nn_parameter(m, "weight"));
+        assert_null(tern_nn_buffer(m, "running_mean"));
+        assert_int_equal(tern_nn_numel(m), 0);
+        assert_values_close(tern_nn_forward(tern_nn_eval(m), x), 1e-4, -1, 1);
+        tern_nn_free(m);
+    }
+}
+
+static void modules_print_as_in_pytorch(void **state)
+{
+    (void)state;
+    tern_module *m = tern_nn_sequential(
+        tern_nn_batch_norm1d(3, NULL),
+        tern_nn_batch_norm2d(4, &(tern_batch_norm_options){.cumulative = true, .no_affine = true}),
+        tern_nn_batch_norm3d(5, &(tern_batch_norm_options){.momentum = TERN_ZERO, .eps = 0.5}));
+    char *text = tern_nn_to_text(m);
+    assert_string_equal(
+        text,
+        "Sequential(\n"
+        "  (0): BatchNorm1d(3, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)\n"
+        "  (1): BatchNorm2d(4, eps=1e-05, momentum=None, affine=False, track_running_stats=True)\n"
+        "  (2): BatchNorm3d(5, eps=0.5, momentum=0.0, affine=True, track_running_stats=True)\n"
+        ")");
+    tern_free_text(text);
+    tern_nn_free(m);
+}
+
+static void what_does_not_fit_is_refused(void **state)
+{
+    (void)state;
+    tern_tensor *x = tern_zeros(TERN_SHAPE(1, 3), TERN_F32, "cpu");
+    tern_tensor *three = tern_zeros(TERN_SHAPE(3), TERN_F32, "cpu");
+    tern_tensor *four = tern_zeros(TERN_SHAPE(4), TERN_F32, "cpu");
+    tern_tensor *wide = tern_zeros(TERN_SHAPE(3), TERN_F64, "cpu");
+    tern_tensor *whole = tern_zeros(TERN_SHAPE(2, 3), TERN_I64, "cpu");
+    tern_module *m = tern_nn_batch_norm2d(3, NULL);
+    assert_null(tern_batch_norm(x, three, three, NULL, NULL, true, 0.1, 1e-5));
+    assert_error(TERN_ERR_SHAPE,
+                 "Expected more than 1 value per channel when training, got input size [1, 3]");
+    assert_null(tern_batch_norm(x, four, three, NULL, NULL, false, 0.1, 1e-5));
+    assert_error(TERN_ERR_SHAPE, "running_mean should contain 3 elements not 4");
+    assert_null(tern_batch_norm(x, three, three, four, NULL, false, 0.1, 1e-5));
+    assert_error(TERN_ERR_SHAPE, "weight should contain 3 elements not 4");
+    assert_null(tern_batch_norm(x, NULL, three, NULL, NULL, false, 0.1, 1e-5));
+    assert_error(TERN_ERR_ARGUMENT, "running_mean must be defined in evaluation mode");
+    assert_null(tern_batch_norm(x, three, three, wide, NULL, false, 0.1, 1e-5));
+    assert_error(TERN_ERR_DTYPE, "expected scalar type float32 but found float64");
+    assert_null(tern_batch_norm(whole, NULL, NULL, NULL, NULL, true, 0.1, 1e-5));
+    assert_error(TERN_ERR_DTYPE, "not implemented for int64");
+    assert_null(tern_batch_norm(NULL, NULL, NULL, NULL, NULL, true, 0.1, 1e-5));
+    assert_error(TERN_ERR_ARGUMENT, "NULL");
+    assert_null(tern_nn_forward(m, x));
+    assert_error(TERN_ERR_SHAPE, "expected 4D input (got 2D input)");
+    assert_int_equal(tern_item_int(tern_nn_buffer(m, "num_batches_tracked")), 0);
+    tern_nn_free(m);
+}
+
+static const struct CMUnitTest tests[] = {
+    TEST(batch_norm_is_pytorch_s),
+    TEST(batch_norm_in_every_type_is_that_of_float64),
+    TEST(gradients_are_the_differences),
+    TEST(nothing_in_is_nothing_out),
+    TEST(batch_norm_modules_keep_running_statistics),
+    TEST(batch_norm_without_statistics_or_weights),
+    TEST(modules_print_as_in_pytorch),
+    TEST(what_does_not_fit_is_refused),
+};
+TEST_MAIN(tests)
