@@ -28,6 +28,16 @@ typedef struct tern_gemm_shape {
     i64 has_bias;
 } tern_gemm_shape;
 
+/* The windows of images as columns: x (batch, channels, size[0], size[1], size[2]), its images and
+ * channels x_batch and x_channel apart; y (batch, channels * window[0] * window[1] * window[2],
+ * count[0] * count[1] * count[2]), its images and rows y_batch and y_row apart. Window o has at k the
+ * element o * stride - padding + k * dilation along each dim. */
+typedef struct tern_columns {
+    i64 batch, channels;
+    i64 size[3], window[3], count[3], stride[3], padding[3], dilation[3];
+    i64 x_batch, x_channel, y_batch, y_row;
+} tern_columns;
+
 /* A table for kernels over many tensors: a row for each tensor and what goes with it (a parameter,
  * its gradient, its states), 0 where there is none; and the chunks that all rows are cut into. */
 enum { TERN_MULTI_COLUMNS = 5, TERN_MULTI_CHUNK = 4096 };

@@ -30,6 +30,7 @@ set(TERN_SOURCES
   src/ops/attention.c
   src/ops/batch_norm.c
   src/ops/cat.c
+  src/ops/columns.c
   src/ops/copy.c
   src/ops/create.c
   src/ops/cross_entropy.c
@@ -97,6 +98,7 @@ endif()
 
 # Kernels: cl_kernels/<family>.cl each, compiled for the host and embedded for other devices.
 set(TERN_KERNEL_FAMILIES
+  columns
   copy
   elementwise
   gemm

@@ -6,6 +6,7 @@
 #include <tern/ops/index.h>
 #include <tern/ops/matmul.h>
 #include <tern/ops/norm.h>
+#include <tern/ops/pad.h>
 #include <tern/ops/reduce.h>
 #include <tern/ops/shape.h>
 #endif

@@ -62,8 +62,8 @@ static int order_in_memory(const tern_tensor *x, int *order)
 
 /* Whether x fills its memory in this order without gaps, the dims that stay are in their own order,
  * and the masked ones side by side: then fold gets the sizes. */
-static bool folds_as_it_is(tern_fold *fold, const tern_tensor *x, uint32_t mask, const int *order,
-                           int count)
+static bool folds_as_it_is(tern_fold_view *fold, const tern_tensor *x, uint32_t mask,
+                           const int *order, int count)
 {
     int64_t step = 1;
     int last_kept = x->ndim, seen = 0; /* 0: right of the masked dims, 1: in them, 2: left */
@@ -104,7 +104,7 @@ static tern_tensor *masked_last(const tern_tensor *x, uint32_t mask)
 }
 
 /* Parts of at least PART_WORK elements, so that there are groups enough for every device. */
-static void cut(tern_fold *fold)
+static void cut(tern_fold_view *fold)
 {
     int64_t tiles = 1, width = 1;
     fold->folded = 1;
@@ -125,7 +125,7 @@ static void cut(tern_fold *fold)
     fold->groups = fold->outer * fold->parts * tiles;
 }
 
-tern_status tern_fold_begin(tern_fold *fold, tern_tensor *x, uint32_t mask)
+tern_status tern_fold_begin(tern_fold_view *fold, tern_tensor *x, uint32_t mask)
 {
     int order[TERN_MAX_DIMS];
     fold->x = x;
@@ -143,15 +143,16 @@ tern_status tern_fold_begin(tern_fold *fold, tern_tensor *x, uint32_t mask)
     return TERN_OK;
 }
 
-void tern_fold_end(tern_fold *fold)
+void tern_fold_end(tern_fold_view *fold)
 {
     tern_release(fold->copy);
     fold->copy = NULL;
 }
 
-tern_fold tern_fold_rest(const tern_fold *fold, tern_tensor *partial)
+tern_fold_view tern_fold_rest(const tern_fold_view *fold, tern_tensor *partial)
 {
-    tern_fold rest = {.outer = fold->outer, .n = fold->parts, .inner = fold->inner, .x = partial};
+    tern_fold_view rest = {
+        .outer = fold->outer, .n = fold->parts, .inner = fold->inner, .x = partial};
     cut(&rest);
     rest.parts = 1; /* few enough by now */
     rest.len = rest.n;

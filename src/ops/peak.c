@@ -52,8 +52,9 @@ static tern_status peak_infer(tern_call *call)
     return TERN_OK;
 }
 
-static tern_status launch_peak(const peak_kind *kind, const tern_fold *f, const tern_tensor *values,
-                               const tern_tensor *places, const tern_tensor *from)
+static tern_status launch_peak(const peak_kind *kind, const tern_fold_view *f,
+                               const tern_tensor *values, const tern_tensor *places,
+                               const tern_tensor *from)
 {
     static const tern_kernel_ref rows = {"reduce", "peak_rows"},
                                  columns = {"reduce", "peak_columns"};
@@ -77,7 +78,7 @@ static tern_status launch_peak(const peak_kind *kind, const tern_fold *f, const 
                        tern_groups(f->groups, work), args, f->inner == 1 ? 10 : 12);
 }
 
-static tern_status peak_fold(const peak_kind *kind, tern_fold *f, tern_tensor *values,
+static tern_status peak_fold(const peak_kind *kind, tern_fold_view *f, tern_tensor *values,
                              tern_tensor *places)
 {
     if (f->parts == 1)
@@ -90,7 +91,7 @@ static tern_status peak_fold(const peak_kind *kind, tern_fold *f, tern_tensor *v
     tern_status status =
         part && (from || !places) ? launch_peak(kind, f, part, from, NULL) : tern_last_status();
     if (status == TERN_OK) {
-        tern_fold rest = tern_fold_rest(f, part);
+        tern_fold_view rest = tern_fold_rest(f, part);
         status = launch_peak(kind, &rest, values, places, from);
     }
     tern_release(part);
@@ -104,7 +105,7 @@ static tern_status peak_forward(tern_call *call)
     const peak_kind *kind = call->op->data;
     if (call->in[0]->numel == 0)
         return TERN_OK;
-    tern_fold f;
+    tern_fold_view f;
     TERN_TRY(tern_fold_begin(&f, call->in[0], at->mask));
     tern_status status = peak_fold(kind, &f, kind->values ? call->out[0] : NULL,
                                    kind->places ? call->out[kind->values] : NULL);

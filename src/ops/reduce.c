@@ -17,7 +17,7 @@ static const sum_kernels sum_merge = {.rows = {"reduce", "sum_rows_merge"},
 static const sum_kernels deviations = {
     {"reduce", "deviation_rows"}, {"reduce", "deviation_columns"}, {"reduce", "deviation_short"}};
 
-static tern_status launch_sum(const sum_kernels *kernels, tern_dtype dtype, const tern_fold *f,
+static tern_status launch_sum(const sum_kernels *kernels, tern_dtype dtype, const tern_fold_view *f,
                               const tern_tensor *out, const tern_tensor *shift, double divisor)
 {
     tern_arg args[] = {tern_arg_tensor(out),   tern_arg_tensor(f->x),
@@ -44,7 +44,7 @@ static tern_dtype kept_in(tern_dtype dtype)
 }
 
 /* out = the sum over f's middle, divided. first is sum_whole, or deviations from shift. */
-static tern_status sum_fold(const sum_kernels *first, tern_fold *f, tern_tensor *out,
+static tern_status sum_fold(const sum_kernels *first, tern_fold_view *f, tern_tensor *out,
                             const tern_tensor *shift, double divisor)
 {
     tern_dtype dtype = f->x->dtype, kept = kept_in(dtype);
@@ -57,7 +57,7 @@ static tern_status sum_fold(const sum_kernels *first, tern_fold *f, tern_tensor 
         return tern_last_status();
     tern_status status =
         launch_sum(half ? &sum_part : first, dtype, f, partial, shift ? shift : partial, 1);
-    tern_fold rest = tern_fold_rest(f, partial);
+    tern_fold_view rest = tern_fold_rest(f, partial);
     if (status == TERN_OK)
         status = launch_sum(half ? &sum_merge : &sum_whole, half ? dtype : kept, &rest, out, out,
                             divisor);
@@ -65,12 +65,12 @@ static tern_status sum_fold(const sum_kernels *first, tern_fold *f, tern_tensor 
     return status;
 }
 
-tern_status tern_fold_sum(tern_fold *f, tern_tensor *out, double divisor)
+tern_status tern_fold_sum(tern_fold_view *f, tern_tensor *out, double divisor)
 {
     return sum_fold(&sum_whole, f, out, NULL, divisor);
 }
 
-tern_status tern_fold_deviations(tern_fold *f, tern_tensor *out, const tern_tensor *mean,
+tern_status tern_fold_deviations(tern_fold_view *f, tern_tensor *out, const tern_tensor *mean,
                                  double divisor)
 {
     return sum_fold(&deviations, f, out, mean, divisor);
@@ -112,7 +112,7 @@ static tern_status sum_into(tern_tensor *out, tern_tensor *x, uint32_t mask, dou
         return TERN_OK;
     if (x->numel == 0)
         return tern_fill_(out, tern_scalar_real(0 / divisor)) ? TERN_OK : tern_last_status();
-    tern_fold f;
+    tern_fold_view f;
     TERN_TRY(tern_fold_begin(&f, x, mask));
     tern_status status = tern_fold_sum(&f, out, divisor);
     tern_fold_end(&f);

@@ -30,7 +30,7 @@ static tern_status var_infer(tern_call *call)
 
 static tern_status var_into(tern_tensor *out, tern_tensor *x, const var_attributes *at)
 {
-    tern_fold f;
+    tern_fold_view f;
     tern_tensor *mean = tern_tensor_new(&at->shape, x->dtype, x->storage->place, "tern_var");
     if (!mean)
         return tern_last_status();
