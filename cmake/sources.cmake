@@ -18,6 +18,7 @@ set(TERN_SOURCES
   src/tensor/autograd.c
   src/tensor/backward.c
   src/tensor/inplace.c
+  src/tensor/one.c
   src/tensor/print.c
   src/tensor/read.c
   src/tensor/scope.c

@@ -29,6 +29,10 @@ typedef struct tern_block {
  * asked, free, and tern's own. */
 tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *function);
 void tern_block_free(tern_block *block);
+/* One block a dtype may wait in the cache with the number one in it: give it in, unchanged, instead
+ * of freeing it; take it out, NULL where there is none. */
+void tern_block_keep_one(tern_block *block, tern_dtype dtype);
+tern_block *tern_block_take_one(tern_place *place, tern_dtype dtype);
 
 tern_status tern_block_write(tern_block *to, size_t at, const void *from, size_t bytes);
 /* Waits, and reports faults found on the device. */

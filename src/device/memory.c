@@ -33,6 +33,11 @@ static void empty_cache(tern_place *place)
             place->cache[c] = block->next;
             drop(place, block);
         }
+    for (int dtype = 0; dtype <= TERN_BOOL; dtype++) {
+        if (place->one[dtype])
+            drop(place, place->one[dtype]);
+        place->one[dtype] = NULL;
+    }
 }
 
 void tern_cache_empty(tern_place *place)
@@ -128,6 +133,31 @@ void tern_block_free(tern_block *block)
     block->next = place->cache[block->size_class];
     place->cache[block->size_class] = block;
     pthread_mutex_unlock(&place->memory_lock);
+}
+
+void tern_block_keep_one(tern_block *block, tern_dtype dtype)
+{
+    tern_place *place = block->place;
+    pthread_mutex_lock(&place->memory_lock);
+    tern_block *spare = block;
+    if (!place->one[dtype]) {
+        place->stats.allocated -= block->used;
+        place->one[dtype] = block;
+        spare = NULL;
+    }
+    pthread_mutex_unlock(&place->memory_lock);
+    tern_block_free(spare);
+}
+
+tern_block *tern_block_take_one(tern_place *place, tern_dtype dtype)
+{
+    pthread_mutex_lock(&place->memory_lock);
+    tern_block *block = place->one[dtype];
+    place->one[dtype] = NULL;
+    if (block)
+        count(place, block->used);
+    pthread_mutex_unlock(&place->memory_lock);
+    return block;
 }
 
 /* ---- moving bytes ------------------------------------------------------------------------ */

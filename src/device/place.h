@@ -27,6 +27,7 @@ struct tern_place {
 
     pthread_mutex_t memory_lock; /* guards cache and the memory part of stats */
     tern_block *cache[SIZE_CLASSES];
+    tern_block *one[TERN_BOOL + 1]; /* likewise, but with a number in it */
     tern_memory_stats stats;
     atomic_ullong launches, to_host, to_device, built, loaded;
 

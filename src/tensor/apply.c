@@ -168,11 +168,11 @@ tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, con
     call.attributes = attributes;
     call.n_out = 0;
     TERN_TRY(run(&call, cast, attribute_bytes));
+    while (call.n_out > n_out) /* nobody asked for these, but backward may keep them */
+        tern_release(call.out[--call.n_out]);
     for (int i = 0; i < call.n_out; i++) {
-        tern_tensor *x = tern_scoped(call.out[i]);
-        if (i < n_out)
-            out[i] = x;
-        if (!x) { /* no room in the scope: x is gone, the earlier ones are the scope's */
+        out[i] = tern_scoped(call.out[i]);
+        if (!out[i]) { /* no room in the scope: out[i] is gone, the earlier ones are the scope's */
             while (++i < call.n_out)
                 tern_release(call.out[i]);
             return tern_last_status();

@@ -12,6 +12,7 @@ typedef struct walk {
     arrival *leaves; /* in order of first arrival */
     size_t n_leaves, leaf_capacity;
     bool retain, create;
+    tern_tensor *one; /* what it began with, unless that was given; nobody outside has seen it */
     /* tern_autograd_grad: where to catch gradients instead of leaving them in leaves. */
     tern_tensor *const *wanted;
     tern_tensor **caught; /* owned */
@@ -131,9 +132,20 @@ static tern_status check_saved(const tern_node *node)
     return TERN_OK;
 }
 
-/* Hooks of a tensor on its gradient; *grad is owned. */
-static tern_status run_hooks(tern_hook *hook, tern_tensor **grad)
+/* The user gets to see a gradient: if it is the one, it is no longer known to stay that. */
+static void show(walk *w, const tern_tensor *grad)
 {
+    if (!w->one || grad->storage != w->one->storage)
+        return;
+    tern_release(w->one);
+    w->one = NULL;
+}
+
+/* Hooks of a tensor on its gradient; *grad is owned. */
+static tern_status run_hooks(walk *w, tern_hook *hook, tern_tensor **grad)
+{
+    if (hook)
+        show(w, *grad);
     for (; hook; hook = hook->next) {
         tern_tensor *other = hook->call(*grad, hook->user);
         if (tern_last_status() != TERN_OK)
@@ -151,8 +163,9 @@ static tern_status run_hooks(tern_hook *hook, tern_tensor **grad)
     return TERN_OK;
 }
 
-static tern_status set_grad(tern_tensor *x, tern_tensor *grad)
+static tern_status set_grad(walk *w, tern_tensor *x, tern_tensor *grad)
 {
+    show(w, grad);
     tern_history *history = tern_history_of(x);
     if (!history)
         return TERN_ERR_MEMORY;
@@ -170,9 +183,9 @@ static tern_status finish_outputs(walk *w, tern_node *node)
         tern_node_output *out = &node->output[i];
         if (!out->dout)
             continue;
-        TERN_TRY(run_hooks(out->hooks, &out->dout));
+        TERN_TRY(run_hooks(w, out->hooks, &out->dout));
         if (out->retainer && !w->wanted)
-            TERN_TRY(set_grad(out->retainer, out->dout));
+            TERN_TRY(set_grad(w, out->retainer, out->dout));
         for (int k = 0; k < w->n_wanted; k++) {
             const tern_history *h = w->wanted[k]->history;
             if (h && h->node == node && h->output == i)
@@ -215,7 +228,9 @@ static tern_status backward_of(walk *w, tern_node *node)
                        .in_shape = node->in_shape,
                        .din = din,
                        .inner = node->inner,
-                       .recorded = w->create};
+                       .recorded = w->create,
+                       .unit = dout[0] && dout[0] == w->one,
+                       .last = !w->retain};
     TERN_TRY(node->op->backward(&g));
     if (tern_last_status() != TERN_OK)
         return tern_last_status();
@@ -278,7 +293,7 @@ static tern_tensor *own(tern_tensor *grad, bool create)
 
 static tern_status leave_in_leaf(walk *w, arrival *a)
 {
-    TERN_TRY(run_hooks(a->leaf->history->hooks, &a->grad));
+    TERN_TRY(run_hooks(w, a->leaf->history->hooks, &a->grad));
     if (w->wanted) {
         for (int k = 0; k < w->n_wanted; k++)
             if (w->wanted[k] == a->leaf)
@@ -293,7 +308,7 @@ static tern_status leave_in_leaf(walk *w, arrival *a)
         grad = tern_hook_add(old, a->grad); /* somebody looks at the old one: leave it as it is */
     else
         grad = tern_hook_add_in_place(old, a->grad);
-    return grad ? set_grad(a->leaf, grad) : tern_last_status();
+    return grad ? set_grad(w, a->leaf, grad) : tern_last_status();
 }
 
 static tern_status finish_leaves(walk *w)
@@ -317,6 +332,7 @@ static void walk_free(walk *w)
         tern_release(w->leaves[i].leaf);
         tern_release(w->leaves[i].grad);
     }
+    tern_one_return(w->one);
     tern_free(w->heap);
     tern_free(w->leaves);
 }
@@ -358,7 +374,9 @@ static tern_status start(walk *w, tern_tensor *root, tern_tensor *gradient, cons
             "%s: Mismatch in shape: grad_output[0] has a shape of %s and output[0] has "
             "a shape of %s",
             function, TERN_TENSOR_TEXT(gradient), TERN_TENSOR_TEXT(root));
-    if (!gradient)
+    if (!gradient && root->ndim == 0 && !w->create && !w->one)
+        gradient = w->one = tern_one_like(root);
+    else if (!gradient)
         gradient = tern_ones_like(root);
     if (!gradient)
         return tern_last_status();

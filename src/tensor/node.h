@@ -56,4 +56,10 @@ void tern_node_free_saved(tern_node *node);
 /* Make x output i of node (retains node). */
 tern_status tern_node_attach(tern_node *node, int i, tern_tensor *x);
 
+/* ---- the number one (one.c) -------------------------------------------------------------- */
+/* The gradient that a walk back from a scalar begins with; one reference. NULL after an error. */
+tern_tensor *tern_one_like(tern_tensor *root);
+/* Give up that reference: the next walk gets the same memory, if this was the last one. */
+void tern_one_return(tern_tensor *one);
+
 #endif

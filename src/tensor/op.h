@@ -42,6 +42,8 @@ typedef struct tern_gradient {
     tern_tensor **din; /* to fill; NULL means zero */
     tern_node *inner;  /* of a write through a view: the operation that wrote */
     bool recorded;     /* create_graph: use differentiable operations only */
+    bool unit;         /* dout[0] is the number one that the walk began with */
+    bool last;         /* nobody will ask this node again: what it saved may be given away */
 } tern_gradient;
 
 /* Which types the inputs are brought to before infer. */

@@ -53,29 +53,46 @@ static tern_tensor *blank(const tern_shape *shape, tern_dtype dtype)
     return x;
 }
 
+/* A dense tensor whose storage has no memory yet. */
+static tern_tensor *without_memory(const tern_shape *shape, tern_dtype dtype, tern_place *place)
+{
+    tern_tensor *x = blank(shape, dtype);
+    if (!x)
+        return NULL;
+    tern_dense_strides(shape, x->stride);
+    x->contiguous = true;
+    x->storage = tern_alloc(sizeof *x->storage);
+    if (!x->storage) {
+        tern_release(x);
+        return NULL;
+    }
+    atomic_init(&x->storage->refs, 1);
+    x->storage->place = place;
+    return x;
+}
+
 tern_tensor *tern_tensor_new(const tern_shape *shape, tern_dtype dtype, tern_place *place,
                              const char *function)
 {
     if (dtype == TERN_F64 && !tern_place_has_f64(place))
         return tern_fail_null(TERN_ERR_UNSUPPORTED, "%s: %s has no float64", function,
                               tern_place_text(place));
-    tern_tensor *x = blank(shape, dtype);
-    if (!x)
-        return NULL;
-    tern_dense_strides(shape, x->stride);
-    x->contiguous = true;
-    tern_storage *storage = x->storage = tern_alloc(sizeof *storage);
-    if (storage) {
-        atomic_init(&storage->refs, 1);
-        storage->place = place;
-        if (x->numel > 0)
-            storage->block =
-                tern_block_alloc(place, (size_t)x->numel * tern_dtype_size(dtype), function);
-    }
-    if (!storage || (x->numel > 0 && !storage->block)) {
-        tern_release(x);
-        return NULL;
-    }
+    tern_tensor *x = without_memory(shape, dtype, place);
+    if (!x || x->numel == 0)
+        return x;
+    x->storage->block =
+        tern_block_alloc(place, (size_t)x->numel * tern_dtype_size(dtype), function);
+    if (x->storage->block)
+        return x;
+    tern_release(x);
+    return NULL;
+}
+
+tern_tensor *tern_tensor_of_block(const tern_shape *shape, tern_dtype dtype, tern_block *block)
+{
+    tern_tensor *x = without_memory(shape, dtype, block->place);
+    if (x)
+        x->storage->block = block;
     return x;
 }
 

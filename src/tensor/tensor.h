@@ -81,6 +81,8 @@ tern_shape_text tern_shape_to_text(const tern_shape *shape);
 /* A dense tensor of new memory, not in any scope, with one reference; NULL after an error. */
 tern_tensor *tern_tensor_new(const tern_shape *shape, tern_dtype dtype, tern_place *place,
                              const char *function);
+/* The same of memory that is there, and is the tensor's from then on unless this fails. */
+tern_tensor *tern_tensor_of_block(const tern_shape *shape, tern_dtype dtype, tern_block *block);
 /* *shape = x's shape: tern_shape_of for where every nanosecond counts. */
 static inline void tern_read_shape(const tern_tensor *x, tern_shape *shape)
 {
