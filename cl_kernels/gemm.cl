@@ -101,4 +101,39 @@ KERNEL4(K(gemm_bias), (OUT, STO, cs), (IN, STO, biases), (ARG, tern_gemm_shape, 
         }
     }
 }
+
+/* Both gradients of a small y = x W^T + b: dW = dy^T x (outs, ins), db = the sum of dy's rows. */
+KERNEL7(K(linear_gradient), (OUT, STO, dws), (OUT, STO, dbs), (IN, STO, dys), (IN, STO, xs),
+        (ARG, i64, rows), (ARG, i64, outs), (ARG, i64, ins))
+{
+    BASE(dws);
+    BASE(dbs);
+    BASE(dys);
+    BASE(xs);
+    LOCAL_ARRAY(REAL, sums, TERN_LINEAR_TILE);
+    const idx tile = TERN_LINEAR_TILE, m = (idx)outs, n = (idx)ins, across = (n + tile - 1) / tile;
+    GROUPS(u, m * across)
+    {
+        idx i = u / across, j0 = u % across * tile, cols = n - j0 < tile ? n - j0 : tile;
+        REAL sum = 0;
+        LANES(j, cols)
+        {
+            sums[j] = 0; /* each lane has its own */
+        }
+        for (idx r = 0; r < (idx)rows; r++) {
+            REAL dy = LD(dys, r * m + i);
+            sum += dy;
+            SIMD LANES(j, cols)
+            {
+                sums[j] += dy * LD(xs, r * n + j0 + j);
+            }
+        }
+        LANES(j, cols)
+        {
+            ST(dws, i * n + j0 + j, sums[j]);
+        }
+        if (j0 == 0 && LID == 0)
+            ST(dbs, i, sum);
+    }
+}
 #endif

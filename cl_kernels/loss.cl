@@ -173,6 +173,36 @@ KERNEL7(K(squared_difference), (OUT, ACC, losses), (OUT, ACC, weights), (IN, STO
     }
 }
 
+/* Few elements, in one group: y = (sum of (x - z)^2) / divisor, and where has_dx != 0 also
+ * dx = factor (x - z) for the way back. */
+KERNEL8(K(squared_error), (OUT, STO, ys), (OUT, STO, dxs), (IN, STO, xs), (IN, STO, zs), (ARG, i64, n),
+        (ARG, REAL, divisor), (ARG, REAL, factor), (ARG, i32, has_dx))
+{
+    BASE(ys);
+    BASE(dxs);
+    BASE(xs);
+    BASE(zs);
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    GROUPS(g, 1)
+    {
+        ACC s = 0;
+        SIMD_SUM(s) LANES(j, n)
+        {
+            ACC d = (ACC)LD(xs, j) - LD(zs, j);
+            s += d * d;
+        }
+        s = GROUP_SUM(s, scratch);
+        if (LID == 0)
+            ST(ys, g, s / divisor);
+        if (has_dx != 0) {
+            SIMD LANES(j, n)
+            {
+                ST(dxs, j, factor * (LD(xs, j) - LD(zs, j)));
+            }
+        }
+    }
+}
+
 /* dx = factor dout (x - y) */
 KERNEL6(K(difference_scaled), (OUT, STO, dxs), (IN, STO, douts), (IN, STO, xs), (IN, STO, ys),
         (ARG, i64, n), (ARG, REAL, factor))

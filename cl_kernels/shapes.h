@@ -38,6 +38,9 @@ typedef struct tern_columns {
     i64 x_batch, x_channel, y_batch, y_row;
 } tern_columns;
 
+/* Columns of a weight's gradient that one work-group of linear_gradient sums. */
+enum { TERN_LINEAR_TILE = 256 };
+
 /* A table for kernels over many tensors: a row for each tensor and what goes with it (a parameter,
  * its gradient, its states), 0 where there is none; and the chunks that all rows are cut into. */
 enum { TERN_MULTI_COLUMNS = 5, TERN_MULTI_CHUNK = 4096 };

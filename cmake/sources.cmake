@@ -40,6 +40,7 @@ set(TERN_SOURCES
   src/ops/expression.c
   src/ops/fold.c
   src/ops/index.c
+  src/ops/linear.c
   src/ops/matmul.c
   src/ops/mse_loss.c
   src/ops/multi_tensor.c

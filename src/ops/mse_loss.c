@@ -9,12 +9,48 @@ typedef struct mse_attributes {
     tern_reduction reduction;
 } mse_attributes;
 
-/* The fused form takes two dense tensors of one shape and gives one number. */
+/* dx = factor dout (x - y). */
+static double factor_of(const mse_attributes *at, int64_t n)
+{
+    return at->reduction == TERN_REDUCTION_MEAN ? 2 / (double)n : 2;
+}
+
+/* How many groups sum up n differences. One group also writes the gradient for dout = 1, where
+ * there will be a way back: it is one more write, but for so few elements a launch costs more. */
+static int64_t parts_of(int64_t n)
+{
+    int64_t parts = n / PART;
+    return parts < 1 ? 1 : parts > MOST_PARTS ? MOST_PARTS : parts;
+}
+
+/* The fused form takes two dense tensors of one shape and gives one number, and perhaps dx. */
 static tern_status mse_infer(tern_call *call)
 {
-    call->n_out = 1;
-    call->result[0] = (tern_result){.dtype = call->in[0]->dtype};
+    const tern_tensor *x = call->in[0];
+    bool with_dx =
+        x->numel > 0 && parts_of(x->numel) == 1 && tern_must_record(call->op, call->in, call->n_in);
+    call->n_out = with_dx ? 2 : 1;
+    call->result[0] = (tern_result){.dtype = x->dtype};
+    call->result[1] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
     return TERN_OK;
+}
+
+static tern_status launch_whole(const tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"loss", "squared_error"};
+    const mse_attributes *at = call->attributes;
+    const tern_tensor *x = call->in[0];
+    bool with_dx = call->n_out > 1;
+    double divisor = at->reduction == TERN_REDUCTION_MEAN ? (double)x->numel : 1;
+    tern_arg args[] = {tern_arg_tensor(call->out[0]),
+                       tern_arg_tensor(call->out[with_dx]),
+                       tern_arg_tensor(x),
+                       tern_arg_tensor(call->in[1]),
+                       tern_arg_i64(x->numel),
+                       tern_arg_real(x->dtype, divisor),
+                       tern_arg_real(x->dtype, factor_of(at, x->numel)),
+                       tern_arg_i32(with_dx)};
+    return tern_launch(call->place, &kernel, x->dtype, tern_groups(1, 2 * x->numel), args, 8);
 }
 
 static tern_status launch_parts(const tern_call *call, const tern_tensor *losses,
@@ -45,13 +81,13 @@ static tern_status launch_total(const tern_call *call, const tern_tensor *losses
 static tern_status mse_forward(tern_call *call)
 {
     const mse_attributes *at = call->attributes;
-    int64_t n = call->in[0]->numel, parts = n / PART;
-    parts = parts < 1 ? 1 : parts > MOST_PARTS ? MOST_PARTS : parts;
-    int64_t len = (n + parts - 1) / parts;
+    int64_t n = call->in[0]->numel, parts = parts_of(n), len = (n + parts - 1) / parts;
     if (n == 0) {
         tern_scalar none = tern_scalar_real(at->reduction == TERN_REDUCTION_MEAN ? NAN : 0);
         return tern_fill_(call->out[0], none) ? TERN_OK : tern_last_status();
     }
+    if (parts == 1)
+        return launch_whole(call);
     tern_dtype kept = call->in[0]->dtype == TERN_F64 ? TERN_F64 : TERN_F32;
     tern_shape each = {1, {(n + len - 1) / len}}, one = {0};
     tern_tensor *losses = tern_tensor_new(&each, kept, call->place, "tern_mse_loss");
@@ -103,9 +139,11 @@ static tern_status mse_backward(tern_gradient *g)
 {
     const mse_attributes *at = g->attributes;
     tern_tensor *in[] = {g->dout[0], g->in[0], g->in[1]};
-    double factor = at->reduction == TERN_REDUCTION_MEAN ? 2 / (double)g->in[0]->numel : 2;
+    double factor = factor_of(at, g->in[0]->numel);
     tern_tensor *dx;
-    if (g->recorded)
+    if (g->n_out > 1 && g->unit && g->last)
+        dx = g->out[1];
+    else if (g->recorded)
         dx = tern_mul(tern_sub(in[1], in[2]), tern_mul_scalar(in[0], tern_scalar_real(factor)));
     else
         dx = tern_apply(&dx_op, in, 3, &factor, sizeof factor);
@@ -118,7 +156,8 @@ static tern_status mse_backward(tern_gradient *g)
 
 static const tern_op mse_op = {.name = "mse_loss",
                                .promotion = TERN_PROMOTE_SAME,
-                               .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1),
+                               .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) | TERN_SAVE_OUT(1),
+                               .no_grad_out = 1u << 1,
                                .infer = mse_infer,
                                .forward = mse_forward,
                                .backward = mse_backward};
