@@ -142,4 +142,32 @@ KERNEL7(K(band), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, n),
         }
     }
 }
+
+#if IS_MOVER
+/* zs = cs ? xs : ys, with cs of bool. */
+KERNEL5(K(where), (OUT, STO, zs), (IN, u8, cs), (IN, STO, xs), (IN, STO, ys), (ARG, tern_walk, w))
+{
+    BASE(zs);
+    BASE(cs);
+    BASE(xs);
+    BASE(ys);
+    FLAT(r, w.rows, w.inner)
+    {
+        WALK4(w, r, zo, co, xo, yo)
+        if (w.form == TERN_WALK_UNIT) {
+            SIMD INNER(r, j)
+            {
+                STO x = xs[xo + j], y = ys[yo + j];
+                zs[zo + j] = cs[co + j] ? x : y;
+            }
+        } else {
+            INNER(r, j)
+            {
+                STO x = xs[xo + j * (idx)w.step[2]], y = ys[yo + j * (idx)w.step[3]];
+                zs[zo + j * (idx)w.step[0]] = cs[co + j * (idx)w.step[1]] ? x : y;
+            }
+        }
+    }
+}
+#endif
 #undef COPY_FROM

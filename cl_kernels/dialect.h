@@ -57,7 +57,6 @@
 
 /* Sets of types, for rows of elementwise.def; in a family: #if IS_FLOAT. */
 #define IS_FLOAT TERN_CAT(FLOATS, TERN_T)
-#define IS_HALF  TERN_CAT(HALVES, TERN_T)
 #define FLOATS_f32  1
 #define FLOATS_f64  1
 #define FLOATS_f16  1
@@ -88,14 +87,16 @@
 #define HALVES_u8   0
 #define HALVES_bool 0
 
-#define HALVES_f32  0
-#define HALVES_f64  0
-#define HALVES_f16  1
-#define HALVES_bf16 1
-#define HALVES_i32  0
-#define HALVES_i64  0
-#define HALVES_u8   0
-#define HALVES_bool 0
+/* One type of each width, for kernels that only move elements. */
+#define IS_MOVER TERN_CAT(MOVERS, TERN_T)
+#define MOVERS_f32  1
+#define MOVERS_f64  0
+#define MOVERS_f16  1
+#define MOVERS_bf16 0
+#define MOVERS_i32  0
+#define MOVERS_i64  1
+#define MOVERS_u8   1
+#define MOVERS_bool 0
 
 #define BOOLS_f32  0
 #define BOOLS_f64  0

@@ -5,31 +5,34 @@
  * target. See math.cl for the arguments; a comment here says only what differs.
  */
 #if TERN_F64
+#ifndef INLINE64
+#define INLINE64 INLINE
+#endif
 
 #define TERN_INF_F64 f64_from_bits((u64)0x7ff00000u << 32)
 #define TERN_NAN_F64 f64_from_bits((u64)0x7ff80000u << 32)
 
 /* ---- signs and pieces -------------------------------------------------------------------- */
 
-INLINE u64 tern_sign_f64(f64 x)
+INLINE64 u64 tern_sign_f64(f64 x)
 {
     return f64_bits(x) & ((u64)1 << 63);
 }
 
 /* |x| with the sign of s */
-INLINE f64 tern_copysign_f64(f64 x, f64 s)
+INLINE64 f64 tern_copysign_f64(f64 x, f64 s)
 {
     return f64_from_bits((f64_bits(x) & ~((u64)1 << 63)) | tern_sign_f64(s));
 }
 
 /* The upper 26 bits of the significand: a product of two such heads is exact. */
-INLINE f64 tern_head_f64(f64 x)
+INLINE64 f64 tern_head_f64(f64 x)
 {
     return f64_from_bits(f64_bits(x) & ~(u64)0x07ffffffu);
 }
 
 /* v * 2^k for |k| <= 2044 */
-INLINE f64 tern_scale_f64(f64 v, u64 k)
+INLINE64 f64 tern_scale_f64(f64 v, u64 k)
 {
     u64 half_k = ((k + 8192u) >> 1) - 4096u;
     return v * f64_from_bits((half_k + 1023u) << 52) * f64_from_bits((k - half_k + 1023u) << 52);
@@ -39,7 +42,7 @@ typedef struct {
     f64 hi, lo;
 } tern_pair_f64;
 
-INLINE tern_pair_f64 tern_pair_f64_of(f64 hi, f64 lo)
+INLINE64 tern_pair_f64 tern_pair_f64_of(f64 hi, f64 lo)
 {
     tern_pair_f64 y;
     y.hi = hi;
@@ -48,13 +51,13 @@ INLINE tern_pair_f64 tern_pair_f64_of(f64 hi, f64 lo)
 }
 
 /* exact for |a| >= |b| */
-INLINE tern_pair_f64 tern_pair_sum_f64(f64 a, f64 b)
+INLINE64 tern_pair_f64 tern_pair_sum_f64(f64 a, f64 b)
 {
     f64 sum = a + b;
     return tern_pair_f64_of(sum, b - (sum - a));
 }
 
-INLINE tern_pair_f64 tern_pair_product_f64(tern_pair_f64 a, tern_pair_f64 b)
+INLINE64 tern_pair_f64 tern_pair_product_f64(tern_pair_f64 a, tern_pair_f64 b)
 {
     f64 a_head = tern_head_f64(a.hi), b_head = tern_head_f64(b.hi);
     f64 a_tail = (a.hi - a_head) + a.lo, b_tail = (b.hi - b_head) + b.lo;
@@ -63,7 +66,7 @@ INLINE tern_pair_f64 tern_pair_product_f64(tern_pair_f64 a, tern_pair_f64 b)
 }
 
 /* a - b c, exact where b is a/c rounded, but for 2^-106 of a */
-INLINE f64 tern_pair_residual_f64(f64 a, f64 b, f64 c)
+INLINE64 f64 tern_pair_residual_f64(f64 a, f64 b, f64 c)
 {
     f64 b_head = tern_head_f64(b), c_head = tern_head_f64(c), b_tail = b - b_head,
         c_tail = c - c_head;
@@ -72,25 +75,25 @@ INLINE f64 tern_pair_residual_f64(f64 a, f64 b, f64 c)
 
 /* ---- rounding to integers, by adding 2^52 ------------------------------------------------ */
 
-INLINE f64 tern_round_f64(f64 x)
+INLINE64 f64 tern_round_f64(f64 x)
 {
     f64 a = tern_fabs_f64(x), r = (a + 4503599627370496.0) - 4503599627370496.0;
     return a < 4503599627370496.0 ? tern_copysign_f64(r, x) : x;
 }
 
-INLINE f64 tern_floor_f64(f64 x)
+INLINE64 f64 tern_floor_f64(f64 x)
 {
     f64 r = tern_round_f64(x);
     return r - (r > x ? 1.0 : 0.0);
 }
 
-INLINE f64 tern_ceil_f64(f64 x)
+INLINE64 f64 tern_ceil_f64(f64 x)
 {
     f64 r = tern_round_f64(x);
     return tern_copysign_f64(r + (r < x ? 1.0 : 0.0), x);
 }
 
-INLINE f64 tern_trunc_f64(f64 x)
+INLINE64 f64 tern_trunc_f64(f64 x)
 {
     f64 a = tern_fabs_f64(x), r = tern_round_f64(a);
     return tern_copysign_f64(r - (r > a ? 1.0 : 0.0), x);
@@ -99,7 +102,7 @@ INLINE f64 tern_trunc_f64(f64 x)
 /* ---- exponentials ------------------------------------------------------------------------ */
 
 /* q in e^r = 1 + r + r^2 q(r), |r| <= ln(2)/2 */
-INLINE f64 tern_exp_poly_f64(f64 r)
+INLINE64 f64 tern_exp_poly_f64(f64 r)
 {
     f64 q;
     q = 2.4978392449280443e-8;
@@ -120,7 +123,7 @@ typedef struct {
     u64 k;
 } tern_exp_parts_f64;
 
-INLINE tern_exp_parts_f64 tern_exp_split_f64(f64 x, f64 x_low)
+INLINE64 tern_exp_parts_f64 tern_exp_split_f64(f64 x, f64 x_low)
 {
     tern_exp_parts_f64 y;
     f64 t, n, head, tail, r;
@@ -137,21 +140,21 @@ INLINE tern_exp_parts_f64 tern_exp_split_f64(f64 x, f64 x_low)
     return y;
 }
 
-INLINE f64 tern_exp_f64(f64 x)
+INLINE64 f64 tern_exp_f64(f64 x)
 {
     tern_exp_parts_f64 e = tern_exp_split_f64(x, 0.0);
     return tern_scale_f64(e.hi + e.lo, e.k);
 }
 
 /* e^x / 2, which overflows later than e^x */
-INLINE f64 tern_half_exp_f64(f64 x)
+INLINE64 f64 tern_half_exp_f64(f64 x)
 {
     tern_exp_parts_f64 e = tern_exp_split_f64(x, 0.0);
     return tern_scale_f64(e.hi + e.lo, e.k - 1u);
 }
 
 /* 2^(x + low) = 2^k e^(r ln 2), the product r ln 2 as a pair */
-INLINE f64 tern_exp2_pair_f64(f64 x, f64 low)
+INLINE64 f64 tern_exp2_pair_f64(f64 x, f64 low)
 {
     f64 t, r, q, sum;
     tern_pair_f64 p;
@@ -167,13 +170,13 @@ INLINE f64 tern_exp2_pair_f64(f64 x, f64 low)
     return tern_scale_f64(sum, f64_bits(t) - ((u64)0x43380000u << 32));
 }
 
-INLINE f64 tern_exp2_f64(f64 x)
+INLINE64 f64 tern_exp2_f64(f64 x)
 {
     return tern_exp2_pair_f64(x, 0.0);
 }
 
 /* e^x - 1 = 2^k (r + r^2 q + low) + (2^k - 1), all halved, since 2^1024 is no f64 */
-INLINE f64 tern_expm1_f64(f64 x0)
+INLINE64 f64 tern_expm1_f64(f64 x0)
 {
     f64 x = x0, t, n, head, tail, r, low, scale, a, b, sum;
     x = x > 709.9 ? 709.9 : x;
@@ -200,7 +203,7 @@ typedef struct {
     f64 k, f;
 } tern_log_parts_f64;
 
-INLINE tern_log_parts_f64 tern_log_split_f64(f64 x)
+INLINE64 tern_log_parts_f64 tern_log_split_f64(f64 x)
 {
     tern_log_parts_f64 y;
     u64 root = ((u64)0x3fe6a09eu << 32) | 0x667f3bcdu; /* of 1/2 */
@@ -214,7 +217,7 @@ INLINE tern_log_parts_f64 tern_log_split_f64(f64 x)
 
 /* log(1 + f) - f + f^2/2 = s (f^2/2 + R(s^2)), s = f / (2 + f), R = z (2/3 + 2/5 z + ...) (fdlibm's
  * form) */
-INLINE f64 tern_log_tail_f64(f64 f)
+INLINE64 f64 tern_log_tail_f64(f64 f)
 {
     f64 s = f / (2.0 + f), z = s * s, p;
     p = 1.4795845320697304e-1;
@@ -228,14 +231,14 @@ INLINE f64 tern_log_tail_f64(f64 f)
 }
 
 /* y where 0 < x < inf, else what C99 asks of a logarithm */
-INLINE f64 tern_log_edges_f64(f64 x, f64 y)
+INLINE64 f64 tern_log_edges_f64(f64 x, f64 y)
 {
     f64 edge = x == 0.0 ? -TERN_INF_F64 : TERN_NAN_F64;
     y = x < TERN_INF_F64 ? y : x;
     return x > 0.0 ? y : edge;
 }
 
-INLINE f64 tern_log_f64(f64 x)
+INLINE64 f64 tern_log_f64(f64 x)
 {
     tern_log_parts_f64 s = tern_log_split_f64(x);
     f64 y = tern_log_tail_f64(s.f) + s.k * 7.4406171100123968e-11 - 0.5 * s.f * s.f;
@@ -243,7 +246,7 @@ INLINE f64 tern_log_f64(f64 x)
 }
 
 /* k two + scale log(1 + f), the leading terms exact or with their rounding error kept */
-INLINE f64 tern_log_scaled_f64(f64 x, f64 scale_head, f64 scale_tail, f64 two_head, f64 two_tail)
+INLINE64 f64 tern_log_scaled_f64(f64 x, f64 scale_head, f64 scale_tail, f64 two_head, f64 two_tail)
 {
     tern_log_parts_f64 s = tern_log_split_f64(x);
     f64 half_z = 0.5 * s.f * s.f, head = tern_head_f64(s.f - half_z);
@@ -253,18 +256,18 @@ INLINE f64 tern_log_scaled_f64(f64 x, f64 scale_head, f64 scale_tail, f64 two_he
     return tern_log_edges_f64(x, sum.hi + y);
 }
 
-INLINE f64 tern_log2_f64(f64 x)
+INLINE64 f64 tern_log2_f64(f64 x)
 {
     return tern_log_scaled_f64(x, 1.4426950216293335, 1.9259629911266175e-8, 1.0, 0.0);
 }
 
-INLINE f64 tern_log10_f64(f64 x)
+INLINE64 f64 tern_log10_f64(f64 x)
 {
     return tern_log_scaled_f64(x, 0.43429447710514069, 4.7981111416159728e-9, 0.30102999566383914,
                                1.4205023227266099e-13);
 }
 
-INLINE f64 tern_log1p_f64(f64 x)
+INLINE64 f64 tern_log1p_f64(f64 x)
 {
     f64 u = 1.0 + x, lost = x > 1.0 ? 1.0 - (u - x) : x - (u - 1.0);
     tern_log_parts_f64 s = tern_log_split_f64(u);
@@ -286,7 +289,7 @@ typedef struct {
 /* Payne and Hanek: |x| = M 2^(L - 53), L >= 0. 192 bits of 2/pi from 55 places above the binary
    point of 2^L 2/pi, times M, mod 2^192, are |x| 2/pi mod 4 in units of 2^-190; the upper 128 bits
    are used. */
-INLINE tern_turn_f64 tern_turns_f64(f64 x)
+INLINE64 tern_turn_f64 tern_turns_f64(f64 x)
 {
     /* clang-format off */
     const u32 two_over_pi[40] = { /* behind 55 zero bits */
@@ -345,7 +348,7 @@ INLINE tern_turn_f64 tern_turns_f64(f64 x)
     return y;
 }
 
-INLINE f64 tern_sin_poly_f64(f64 r, f64 low)
+INLINE64 f64 tern_sin_poly_f64(f64 r, f64 low)
 {
     f64 z = r * r, s;
     s = -7.5784755825499457e-13;
@@ -358,7 +361,7 @@ INLINE f64 tern_sin_poly_f64(f64 r, f64 low)
     return r + (low * (1.0 - 0.5 * z) + r * (z * s));
 }
 
-INLINE f64 tern_cos_poly_f64(f64 r, f64 low)
+INLINE64 f64 tern_cos_poly_f64(f64 r, f64 low)
 {
     f64 z = r * r, w = 1.0 - 0.5 * z, c;
     c = -1.1358424020724448e-11;
@@ -370,7 +373,7 @@ INLINE f64 tern_cos_poly_f64(f64 r, f64 low)
     return w + (((1.0 - w) - 0.5 * z) + (z * z * c - r * low));
 }
 
-INLINE f64 tern_sin_turn_f64(tern_turn_f64 t, u32 quarter)
+INLINE64 f64 tern_sin_turn_f64(tern_turn_f64 t, u32 quarter)
 {
     u32 k = t.k + quarter;
     u64 s = f64_bits(tern_sin_poly_f64(t.r, t.low)) ^ t.sign;
@@ -378,20 +381,20 @@ INLINE f64 tern_sin_turn_f64(tern_turn_f64 t, u32 quarter)
     return f64_from_bits(((k & 1u) != 0u ? c : s) ^ ((u64)(k & 2u) << 62));
 }
 
-INLINE f64 tern_sin_f64(f64 x)
+INLINE64 f64 tern_sin_f64(f64 x)
 {
     f64 y = tern_sin_turn_f64(tern_turns_f64(x), 0u);
     return tern_fabs_f64(x) < TERN_INF_F64 ? f64_from_bits(f64_bits(y) ^ tern_sign_f64(x)) : x - x;
 }
 
-INLINE f64 tern_cos_f64(f64 x)
+INLINE64 f64 tern_cos_f64(f64 x)
 {
     f64 y = tern_sin_turn_f64(tern_turns_f64(x), 1u);
     return tern_fabs_f64(x) < TERN_INF_F64 ? y : x - x;
 }
 
 /* sine over cosine */
-INLINE f64 tern_tan_f64(f64 x)
+INLINE64 f64 tern_tan_f64(f64 x)
 {
     tern_turn_f64 t = tern_turns_f64(x);
     f64 y = tern_sin_turn_f64(t, 0u) / tern_sin_turn_f64(t, 1u);
@@ -399,7 +402,7 @@ INLINE f64 tern_tan_f64(f64 x)
 }
 
 /* sin and cos of 2 pi u for u in [0, 1] */
-INLINE f64 tern_turned_f64(f64 u, u32 quarter)
+INLINE64 f64 tern_turned_f64(f64 u, u32 quarter)
 {
     f64 t = u * 4.0 + 6755399441055744.0, f = u * 4.0 - (t - 6755399441055744.0);
     tern_pair_f64 r = tern_pair_product_f64(
@@ -412,18 +415,18 @@ INLINE f64 tern_turned_f64(f64 u, u32 quarter)
     return tern_sin_turn_f64(y, quarter);
 }
 
-INLINE f64 tern_sin2pi_f64(f64 u)
+INLINE64 f64 tern_sin2pi_f64(f64 u)
 {
     return tern_turned_f64(u, 0u);
 }
-INLINE f64 tern_cos2pi_f64(f64 u)
+INLINE64 f64 tern_cos2pi_f64(f64 u)
 {
     return tern_turned_f64(u, 1u);
 }
 
 /* ---- hyperbolic functions and the sigmoid ------------------------------------------------ */
 
-INLINE f64 tern_tanh_f64(f64 x)
+INLINE64 f64 tern_tanh_f64(f64 x)
 {
     f64 a = tern_fabs_f64(x), z = a * a, p, large = 1.0 - 2.0 / (tern_exp_f64(2.0 * a) + 1.0);
     p = 2.1271448762732377e-8;
@@ -445,7 +448,7 @@ INLINE f64 tern_tanh_f64(f64 x)
     return tern_copysign_f64(a < 1.0 ? a + a * (z * p) : large, x);
 }
 
-INLINE f64 tern_sigmoid_f64(f64 x)
+INLINE64 f64 tern_sigmoid_f64(f64 x)
 {
     tern_exp_parts_f64 parts = tern_exp_split_f64(-tern_fabs_f64(x), 0.0);
     tern_pair_f64 sum = tern_pair_sum_f64(parts.hi, parts.lo);
@@ -455,7 +458,7 @@ INLINE f64 tern_sigmoid_f64(f64 x)
     return x < 0.0 ? q : 1.0 - q;
 }
 
-INLINE f64 tern_sinh_f64(f64 x)
+INLINE64 f64 tern_sinh_f64(f64 x)
 {
     f64 a = tern_fabs_f64(x), z = a * a, e = tern_half_exp_f64(a), p;
     p = 7.7587441804500738e-13;
@@ -468,7 +471,7 @@ INLINE f64 tern_sinh_f64(f64 x)
     return tern_copysign_f64(a < 1.0 ? a + a * (z * p) : e - 0.25 / e, x);
 }
 
-INLINE f64 tern_cosh_f64(f64 x)
+INLINE64 f64 tern_cosh_f64(f64 x)
 {
     f64 e = tern_half_exp_f64(tern_fabs_f64(x));
     return e + 0.25 / e;

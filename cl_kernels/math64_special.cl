@@ -5,7 +5,7 @@
 /* ---- error function ---------------------------------------------------------------------- */
 
 /* erfc a for 0.44 <= a: e^(-a^2) N(t) / (1 + 2a), t = (a - 3) / (a + 3) */
-INLINE f64 tern_erfc_large_f64(f64 a)
+INLINE64 f64 tern_erfc_large_f64(f64 a)
 {
     f64 t, p, d, square, square_low, low, q;
     tern_pair_f64 n, e, head;
@@ -47,7 +47,7 @@ INLINE f64 tern_erfc_large_f64(f64 a)
     return tern_scale_f64(e.hi * q + (e.hi * low + e.lo * q), parts.k);
 }
 
-INLINE f64 tern_erf_f64(f64 x)
+INLINE64 f64 tern_erf_f64(f64 x)
 {
     f64 a = tern_fabs_f64(x), z = a * a, p;
     p = 6.4862126456525086e-11;
@@ -66,7 +66,7 @@ INLINE f64 tern_erf_f64(f64 x)
     return x != x ? x : tern_copysign_f64(a < 0.9 ? a + a * p : 1.0 - tern_erfc_large_f64(a), x);
 }
 
-INLINE f64 tern_erfc_f64(f64 x)
+INLINE64 f64 tern_erfc_f64(f64 x)
 {
     f64 y = tern_erfc_large_f64(tern_fabs_f64(x));
     y = x < 0.0 ? 2.0 - y : y;
@@ -76,7 +76,7 @@ INLINE f64 tern_erfc_f64(f64 x)
 /* ---- powers ------------------------------------------------------------------------------ */
 
 /* log x = pair of 2 atanh s plus k ln 2: here atanh s, s = (m - 1) / (m + 1), as a pair */
-INLINE tern_pair_f64 tern_atanh_pair_f64(f64 f)
+INLINE64 tern_pair_f64 tern_atanh_pair_f64(f64 f)
 {
     f64 d = f + 2.0, d_low = f - (d - 2.0), q;
     tern_pair_f64 s, z, c, l;
@@ -98,7 +98,7 @@ INLINE tern_pair_f64 tern_atanh_pair_f64(f64 f)
 }
 
 /* k two + scale atanh s: the logarithm of x in the base that two and scale stand for */
-INLINE tern_pair_f64 tern_log_pair_f64(f64 x, tern_pair_f64 two, tern_pair_f64 scale)
+INLINE64 tern_pair_f64 tern_log_pair_f64(f64 x, tern_pair_f64 two, tern_pair_f64 scale)
 {
     tern_log_parts_f64 parts = tern_log_split_f64(x);
     tern_pair_f64 l = tern_pair_product_f64(tern_atanh_pair_f64(parts.f), scale), y;
@@ -107,7 +107,7 @@ INLINE tern_pair_f64 tern_log_pair_f64(f64 x, tern_pair_f64 two, tern_pair_f64 s
     return tern_pair_sum_f64(y.hi, y.lo + (k.lo + l.lo));
 }
 
-INLINE f64 tern_pow_f64(f64 x, f64 y)
+INLINE64 f64 tern_pow_f64(f64 x, f64 y)
 {
     f64 a = tern_fabs_f64(x), y_abs = tern_fabs_f64(y), r, edge;
     u32 whole = tern_round_f64(y) == y;
@@ -129,7 +129,7 @@ INLINE f64 tern_pow_f64(f64 x, f64 y)
 
 /* ---- inverse trigonometric functions ----------------------------------------------------- */
 
-INLINE f64 tern_asin_poly_f64(f64 z)
+INLINE64 f64 tern_asin_poly_f64(f64 z)
 {
     f64 p;
     p = 3.2653502649845026e-2;
@@ -149,14 +149,14 @@ INLINE f64 tern_asin_poly_f64(f64 z)
 }
 
 /* acos a for a >= 1/2: 2 asin sqrt((1 - a) / 2) */
-INLINE tern_pair_f64 tern_acos_pair_f64(f64 a)
+INLINE64 tern_pair_f64 tern_acos_pair_f64(f64 a)
 {
     f64 z = 0.5 * (1.0 - a), s = tern_sqrt_f64(z), head = tern_head_f64(s);
     f64 low = z > 0.0 ? (z - head * head) / (s + head) : 0.0;
     return tern_pair_f64_of(2.0 * head, 2.0 * (low + s * z * tern_asin_poly_f64(z)));
 }
 
-INLINE f64 tern_asin_f64(f64 x)
+INLINE64 f64 tern_asin_f64(f64 x)
 {
     f64 a = tern_fabs_f64(x), z = x * x, small = a + a * (z * tern_asin_poly_f64(z));
     tern_pair_f64 c = tern_acos_pair_f64(a);
@@ -164,7 +164,7 @@ INLINE f64 tern_asin_f64(f64 x)
     return x != x || a > 1.0 ? TERN_NAN_F64 : tern_copysign_f64(a < 0.5 ? small : large, x);
 }
 
-INLINE f64 tern_acos_f64(f64 x)
+INLINE64 f64 tern_acos_f64(f64 x)
 {
     f64 a = tern_fabs_f64(x), z = x * x, p = x * (z * tern_asin_poly_f64(z));
     tern_pair_f64 c = tern_acos_pair_f64(a);
@@ -175,7 +175,7 @@ INLINE f64 tern_acos_f64(f64 x)
 }
 
 /* atan of t in [0, 1] */
-INLINE f64 tern_atan_poly_f64(f64 t)
+INLINE64 f64 tern_atan_poly_f64(f64 t)
 {
     f64 z = t * t, p;
     p = -8.6544081570981672e-6;
@@ -202,13 +202,13 @@ INLINE f64 tern_atan_poly_f64(f64 t)
     return t + t * (z * p);
 }
 
-INLINE f64 tern_atan_f64(f64 x)
+INLINE64 f64 tern_atan_f64(f64 x)
 {
     f64 a = tern_fabs_f64(x), p = tern_atan_poly_f64(a > 1.0 ? 1.0 / a : a);
     return tern_copysign_f64(a > 1.0 ? 1.5707963267948966 - (p - 6.123233995736766e-17) : p, x);
 }
 
-INLINE f64 tern_atan2_f64(f64 y, f64 x)
+INLINE64 f64 tern_atan2_f64(f64 y, f64 x)
 {
     f64 ax = tern_fabs_f64(x), ay = tern_fabs_f64(y);
     f64 large = ax > ay ? ax : ay, small = ax > ay ? ay : ax;
@@ -222,21 +222,21 @@ INLINE f64 tern_atan2_f64(f64 y, f64 x)
 /* ---- inverse hyperbolic functions -------------------------------------------------------- */
 
 /* beyond 2^28, log 2|x| */
-INLINE f64 tern_asinh_f64(f64 x)
+INLINE64 f64 tern_asinh_f64(f64 x)
 {
     f64 a = tern_fabs_f64(x), z = a * a, u = a + z / (1.0 + tern_sqrt_f64(1.0 + z));
     f64 y = a > 268435456.0 ? tern_log_f64(a) + 0.69314718055994529 : tern_log1p_f64(u);
     return tern_copysign_f64(y, x);
 }
 
-INLINE f64 tern_acosh_f64(f64 x)
+INLINE64 f64 tern_acosh_f64(f64 x)
 {
     f64 t = x - 1.0, u = t + tern_sqrt_f64(2.0 * t + t * t);
     f64 y = x > 268435456.0 ? tern_log_f64(x) + 0.69314718055994529 : tern_log1p_f64(u);
     return x >= 1.0 ? y : TERN_NAN_F64;
 }
 
-INLINE f64 tern_atanh_f64(f64 x)
+INLINE64 f64 tern_atanh_f64(f64 x)
 {
     f64 a = tern_fabs_f64(x), b = 2.0 * a, q = (a < 0.5 ? b * a : b) / (1.0 - a);
     return tern_copysign_f64(0.5 * tern_log1p_f64(a < 0.5 ? b + q : q), x);
@@ -247,7 +247,7 @@ INLINE f64 tern_atanh_f64(f64 x)
 /* lgamma w for -0.31 < w < 8. Around 1 and 2 it is y times a polynomial in y = w - 1 or w - 2;
    around its minimum at c = 1.4616 between them, lgamma c + t^2 M(t), t = w - c. Arguments below
    0.69 are raised by 1 (lgamma w = lgamma(w + 1) - log w), those from 3 on lowered to [2, 3). */
-INLINE f64 tern_lgamma_small_f64(f64 w)
+INLINE64 f64 tern_lgamma_small_f64(f64 w)
 {
     f64 b = w, product = 1.0, g, h, m, y, t, l;
     u32 i, near_one = w < 0.23 || (w >= 0.69 && w < 1.23);
@@ -326,7 +326,7 @@ INLINE f64 tern_lgamma_small_f64(f64 w)
 
 /* Stirling's series, w >= 8: (w - 1/2)(log w - 1) + log(2 pi)/2 - 1/2 + 1/(12 w) - 1/(360 w^3) +
    ..., the product in pairs */
-INLINE f64 tern_lgamma_large_f64(f64 w)
+INLINE64 f64 tern_lgamma_large_f64(f64 w)
 {
     f64 v = 1.0 / w, z = v * v, half_less = w - 0.5, s;
     tern_pair_f64 t =
@@ -352,7 +352,7 @@ INLINE f64 tern_lgamma_large_f64(f64 w)
 
 /* Up to -0.31 by reflection: log(pi / (|x| sin(pi |x|))) - lgamma |x|. Close to its zeros left of
    -2 the two cancel, and only the absolute error stays small. */
-INLINE f64 tern_lgamma_f64(f64 x)
+INLINE64 f64 tern_lgamma_f64(f64 x)
 {
     f64 a = tern_fabs_f64(x), w = x > -0.31 ? x : a, part = a - tern_floor_f64(a), s, g;
     g = w >= 8.0 ? tern_lgamma_large_f64(w) : tern_lgamma_small_f64(w);
@@ -366,7 +366,7 @@ INLINE f64 tern_lgamma_f64(f64 x)
 
 /* ---- remainders -------------------------------------------------------------------------- */
 
-INLINE f64 tern_fmod_f64(f64 x, f64 y)
+INLINE64 f64 tern_fmod_f64(f64 x, f64 y)
 {
     u64 most = ~((u64)1 << 63), implied = (u64)1 << 52, inf = (u64)0x7ff00000u << 32;
     u64 ux = f64_bits(x) & most, uy = f64_bits(y) & most, mx = ux & (implied - 1u),
@@ -394,7 +394,7 @@ INLINE f64 tern_fmod_f64(f64 x, f64 y)
     return f64_from_bits(f64_bits(r) | tern_sign_f64(x));
 }
 
-INLINE f64 tern_remainder_f64(f64 x, f64 y)
+INLINE64 f64 tern_remainder_f64(f64 x, f64 y)
 {
     f64 r = tern_fmod_f64(x, y);
     return r != 0.0 && (r < 0.0) != (y < 0.0) ? r + y : r;

@@ -30,11 +30,6 @@
 #define FETCH_18(kind, T, a) FETCH_(18, kind, T)
 #define FETCH_19(kind, T, a) FETCH_(19, kind, T)
 
-typedef struct tern_host_entry {
-    const char *name;
-    void (*run)(const tern_host_grid *grid, void *const *args);
-} tern_host_entry;
-
 #define TERN_TEXT_(x) #x
 #define TERN_TEXT(x)  TERN_TEXT_(x)
 #define KERNEL_(n, parameters, fetched)                                                            \

@@ -4,20 +4,15 @@
 #define TERN_HOST 1
 #define TERN_CHUNKS 1 /* a thread does one contiguous chunk */
 #define TERN_F64  1
-#define TERN_HALVES "halves_host.h" /* f16 and bf16 rows of elementwise.def go through f32 */
 #define GLOBAL
 #define LOCAL
 #define INLINE static inline __attribute__((always_inline))
+#define INLINE64 static __attribute__((unused)) /* math of f64: the compiler weighs size */
 #define TERN_WG 1
 #define LID     0
 #define LSIZE   1
 #define BARRIER() ((void)0)
 #define LOCAL_ARRAY(T, name, n) T name[n]
-
-/* Which part of how many this call does. */
-typedef struct tern_host_grid {
-    i32 part, parts;
-} tern_host_grid;
 
 #define TERN_PRAGMA(x)  _Pragma(#x)
 #define SIMD            TERN_PRAGMA(omp simd)

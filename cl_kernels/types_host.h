@@ -14,4 +14,9 @@ typedef uint64_t u64;
 typedef float f32;
 typedef double f64;
 typedef ptrdiff_t idx;
+
+/* Which part of how many this call does. */
+typedef struct tern_host_grid {
+    i32 part, parts;
+} tern_host_grid;
 #endif

@@ -1,12 +1,38 @@
 # embed.cmake -- run as a script: writes OUTPUT, a C file that holds the text of every file in INPUTS
-# (separated by commas). Pure CMake, so that cross-compiling needs no host tool.
+# (separated by commas) without comments and indentation. Lines keep their numbers, so that compilers'
+# messages stay right. Pure CMake, so that cross-compiling needs no host tool.
 string(REPLACE "," ";" INPUTS "${INPUTS}")
+
+# What is left of a comment: its line ends.
+function(remove_comments variable)
+  set(text "${${variable}}")
+  set(kept "")
+  string(FIND "${text}" "/*" start)
+  while(NOT start EQUAL -1)
+    string(SUBSTRING "${text}" 0 ${start} before)
+    string(SUBSTRING "${text}" ${start} -1 text)
+    string(FIND "${text}" "*/" end)
+    math(EXPR end "${end} + 2")
+    string(SUBSTRING "${text}" 0 ${end} comment)
+    string(SUBSTRING "${text}" ${end} -1 text)
+    string(REGEX REPLACE "[^\n]" "" comment "${comment}")
+    string(APPEND kept "${before}${comment}")
+    string(FIND "${text}" "/*" start)
+  endwhile()
+  set(${variable} "${kept}${text}" PARENT_SCOPE)
+endfunction()
+
 set(arrays "")
 set(rows "")
 set(number 0)
 foreach(input IN LISTS INPUTS)
   get_filename_component(name ${input} NAME)
-  file(READ ${input} hex HEX)
+  file(READ ${input} text)
+  remove_comments(text)
+  string(REGEX REPLACE "[ \t]+(\\\\?\n)" " \\1" text "${text}")
+  string(REGEX REPLACE " \n" "\n" text "${text}")
+  string(REGEX REPLACE "\n[ \t]+" "\n" text "${text}")
+  string(HEX "${text}" hex)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
   string(APPEND arrays "static const char file${number}[] = {${bytes}0};\n")
   string(APPEND rows "    {\"${name}\", file${number}, sizeof file${number} - 1},\n")

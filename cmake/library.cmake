@@ -24,7 +24,7 @@ list(TRANSFORM TERN_CPU_ISAS PREPEND TERN_ISA_ OUTPUT_VARIABLE TERN_ISA_DEFINITI
 set(TERN_HOST_OBJECTS)
 function(tern_host_object name isa source)
   add_library(${name} OBJECT ${source})
-  target_include_directories(${name} PRIVATE cl_kernels)
+  target_include_directories(${name} PRIVATE cl_kernels src)
   target_compile_definitions(${name} PRIVATE TERN_ISA=${isa})
   target_compile_options(${name} PRIVATE
     $<$<NOT:$<STREQUAL:${isa},any>>:-march=x86-64-${isa}>)
@@ -32,51 +32,68 @@ function(tern_host_object name isa source)
   target_link_libraries(${name} PRIVATE tern_common)
   set(TERN_HOST_OBJECTS ${TERN_HOST_OBJECTS} $<TARGET_OBJECTS:${name}> PARENT_SCOPE)
 endfunction()
-# The lowest one has every element type, the highest of several only f32 and the halves.
-list(LENGTH TERN_CPU_ISAS TERN_LEVELS)
-set(TERN_LEVEL 0)
+# Rows and kernels are written for every type at once: not each of them uses every parameter.
+set(TERN_HOST_OPTIONS
+  -fwrapv -fno-math-errno -fno-trapping-math -ftrack-macro-expansion=0
+  -Wno-unused-parameter -Wno-unused-variable -Wno-unused-function -Wno-type-limits
+  -Wno-bool-operation -Wno-int-in-bool-context -Wno-tautological-compare
+  -fno-asynchronous-unwind-tables -fno-unwind-tables)
+set(TERN_HOST_FAST -O2 -fopenmp-simd --param=vect-epilogues-nomask=0) # half of -O3, as fast
+set(TERN_HOST_SMALL -Os -Wno-unknown-pragmas)
+# The lowest instruction set has every element type, the others f32 and the halves. Only where it is the
+# only one are its halves worth speed.
+list(GET TERN_CPU_ISAS 0 lowest)
+list(LENGTH TERN_CPU_ISAS n_isas)
 set_source_files_properties(src/device/cpu/product_kernels.c # after the target's -ffp-contract=off
                             PROPERTIES COMPILE_OPTIONS -ffp-contract=fast)
 foreach(isa IN LISTS TERN_CPU_ISAS)
-  math(EXPR TERN_LEVEL "${TERN_LEVEL} + 1")
-  if(TERN_LEVEL EQUAL 1)
-    set(TERN_TYPES 3)
-  elseif(TERN_LEVEL LESS TERN_LEVELS OR TERN_LEVELS EQUAL 2)
-    set(TERN_TYPES 2)
-  else()
-    set(TERN_TYPES 1)
-  endif()
   set(families ${TERN_KERNEL_FAMILIES})
-  if(TERN_LEVEL GREATER 1)
+  set(row_families ${TERN_ROW_FAMILIES})
+  if(NOT isa STREQUAL lowest)
     list(REMOVE_ITEM families ${TERN_KERNEL_FAMILIES_ONCE})
+    list(REMOVE_ITEM row_families ${TERN_KERNEL_FAMILIES_ONCE})
   endif()
-  list(TRANSFORM families REPLACE "(.+)" "X(\\1)" OUTPUT_VARIABLE TERN_FAMILY_ROWS)
-  list(JOIN TERN_FAMILY_ROWS " " TERN_FAMILY_ROWS)
-  string(APPEND TERN_FAMILY_ROWS " X(product)")
-  tern_host_object(tern_host_table_${isa} ${isa} src/device/cpu/host_table.c)
-  target_compile_definitions(tern_host_table_${isa} PRIVATE "TERN_FAMILIES=${TERN_FAMILY_ROWS}")
+  set(objects product)
   # Sums of products round once a step: no other device has to agree with them to the bit.
   tern_host_object(tern_host_product_${isa} ${isa} src/device/cpu/product_kernels.c)
   target_compile_options(tern_host_product_${isa} PRIVATE
     -O3 -fopenmp-simd -fno-math-errno -fno-trapping-math -Wno-maybe-uninitialized)
-  foreach(family IN LISTS families)
-    set(object tern_host_${family}_${isa})
-    tern_host_object(${object} ${isa} src/device/cpu/host_kernels.c)
-    target_compile_definitions(${object} PRIVATE
-      TERN_FAMILY="${family}.cl" TERN_FAMILY_NAME=${family} TERN_TYPES=${TERN_TYPES})
-    # Rows are written for every type at once: not each of them uses every parameter.
-    target_compile_options(${object} PRIVATE
-      -O2 --param=vect-epilogues-nomask=0 # half the size of -O3, as fast
-      -fwrapv -fopenmp-simd -fno-math-errno -fno-trapping-math -ftrack-macro-expansion=0
-      -Wno-unused-parameter -Wno-unused-variable -Wno-unused-function -Wno-type-limits
-      -Wno-bool-operation -Wno-int-in-bool-context -Wno-tautological-compare)
+  set(halves_wide 0)
+  if(isa STREQUAL lowest AND n_isas GREATER 1)
+    set(halves_wide 1)
+  endif()
+  # Each family for f32 and the halves for speed; for doubles and integers once, for size.
+  foreach(family IN LISTS families row_families)
+    foreach(wide IN ITEMS 0 1)
+      if(wide AND NOT isa STREQUAL lowest)
+        continue()
+      endif()
+      list(APPEND objects ${family}_${wide})
+      set(object tern_host_${family}_${wide}_${isa})
+      if(family IN_LIST row_families)
+        tern_host_object(${object} ${isa} src/device/cpu/row_kernels.c)
+        target_compile_definitions(${object} PRIVATE TERN_ROWS="${family}.def")
+      else()
+        tern_host_object(${object} ${isa} src/device/cpu/host_kernels.c)
+        target_compile_definitions(${object} PRIVATE TERN_FAMILY="${family}.cl")
+      endif()
+      target_compile_definitions(${object} PRIVATE TERN_OBJECT=${family}_${wide} TERN_WIDE=${wide}
+        TERN_HALVES_WIDE=${halves_wide})
+      target_compile_options(${object} PRIVATE
+        ${TERN_HOST_OPTIONS} $<IF:${wide},${TERN_HOST_SMALL},${TERN_HOST_FAST}>)
+    endforeach()
   endforeach()
+  tern_host_object(tern_host_row_run_${isa} ${isa} src/device/cpu/row_run.c)
+  target_compile_definitions(tern_host_row_run_${isa} PRIVATE
+    TERN_WIDE=$<STREQUAL:${isa},${lowest}>)
+  target_compile_options(tern_host_row_run_${isa} PRIVATE ${TERN_HOST_FAST} ${TERN_HOST_OPTIONS})
+  list(TRANSFORM objects REPLACE "(.+)" "X(\\1)")
+  list(JOIN objects " " objects)
+  tern_host_object(tern_host_table_${isa} ${isa} src/device/cpu/host_table.c)
+  target_compile_definitions(tern_host_table_${isa} PRIVATE "TERN_FAMILIES=${objects}")
 endforeach()
 
 # Their text, for devices that compile it at run time.
-foreach(family IN LISTS TERN_KERNEL_FAMILIES)
-  list(APPEND TERN_EMBEDDED_FILES ${family}.cl)
-endforeach()
 list(TRANSFORM TERN_EMBEDDED_FILES PREPEND ${PROJECT_SOURCE_DIR}/cl_kernels/ OUTPUT_VARIABLE TERN_EMBEDDED)
 list(JOIN TERN_EMBEDDED "," TERN_EMBEDDED_INPUTS)
 add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/embedded.c
@@ -109,7 +126,11 @@ foreach(kind IN ITEMS SHARED STATIC)
     ${CMAKE_DL_LIBS} $<$<BOOL:${OpenMP_C_FOUND}>:OpenMP::OpenMP_C>
     $<$<BOOL:${onednn_FOUND}>:onednn::onednn>)
 endforeach()
+# Tables of names and functions are a tenth of the library's addresses; packed, they take no room.
+include(CheckLinkerFlag)
+check_linker_flag(C "LINKER:-z,pack-relative-relocs" TERN_PACKS_RELOCATIONS)
 target_link_options(tern_shared PRIVATE
+  $<$<BOOL:${TERN_PACKS_RELOCATIONS}>:LINKER:-z,pack-relative-relocs>
   "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")
 set_property(TARGET tern_shared APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
 add_library(tern::tern ALIAS tern_shared)

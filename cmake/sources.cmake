@@ -14,6 +14,7 @@ set(TERN_SOURCES
   src/device/sources.c
   src/device/cpu/cpu.c
   src/device/cpu/gemm.c
+  src/device/cpu/kernels.c
   src/tensor/apply.c
   src/tensor/autograd.c
   src/tensor/backward.c
@@ -102,7 +103,6 @@ endif()
 set(TERN_KERNEL_FAMILIES
   columns
   copy
-  elementwise
   gemm
   index
   loss
@@ -112,7 +112,11 @@ set(TERN_KERNEL_FAMILIES
   reduce
   rows
 )
-# Those of them that no training step waits for: compiled for the lowest instruction set alone, which
+# Those that are made of rows: cl_kernels/<family>.def is compiled for the host instead.
+set(TERN_ROW_FAMILIES
+  elementwise
+)
+# Those of both that no training step waits for: compiled for the lowest instruction set alone, which
 # every processor has, so that the library stays small.
 set(TERN_KERNEL_FAMILIES_ONCE
   random
@@ -122,7 +126,6 @@ set(TERN_KERNEL_FAMILIES_ONCE
 # own headers.
 set(TERN_EMBEDDED_FILES
   dialect.h
-  elementwise.def
   gemm_vector.cl
   math.cl
   math64.cl
@@ -134,9 +137,13 @@ set(TERN_EMBEDDED_FILES
   prelude_opencl.h
   prelude_opencl_cpu.h
   prelude_opencl_gpu.h
+  row_kernels.h
   shapes.h
   walk.h
 )
-foreach(family IN LISTS TERN_KERNEL_FAMILIES)
+foreach(family IN LISTS TERN_KERNEL_FAMILIES TERN_ROW_FAMILIES)
   list(APPEND TERN_EMBEDDED_FILES ${family}.cl)
+endforeach()
+foreach(family IN LISTS TERN_ROW_FAMILIES)
+  list(APPEND TERN_EMBEDDED_FILES ${family}.def)
 endforeach()

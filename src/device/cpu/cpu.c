@@ -4,50 +4,9 @@
 #include "device/backend.h"
 #include "device/cpu/cpu.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-typedef struct host_grid {
-    int32_t part, parts;
-} host_grid;
-
-typedef struct host_entry {
-    const char *name;
-    void (*run)(const host_grid *grid, void *const *args);
-} host_entry;
-
-typedef const host_entry *const *(*table)(size_t *n);
-#define X(ISA, TEXT, SUPPORTED) const host_entry *const *tern_host_kernels_##ISA(size_t *n);
-#include "device/cpu/isa.def"
-#undef X
-
-enum { MAX_LEVELS = 4 };
-
-typedef struct level {
-    const char *name;
-    table kernels;
-} level;
-
-/* The instruction sets that this processor has, the best first; how many. TERN_CPU_ISA=x86-64-v3
- * leaves out those above it. */
-static int supported_levels(level levels[MAX_LEVELS])
-{
-    const char *highest = getenv("TERN_CPU_ISA");
-    int n = 0;
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-#endif
-#define X(ISA, TEXT, SUPPORTED)                                                                    \
-    if (highest && strcmp(highest, TEXT) == 0)                                                     \
-        highest = NULL;                                                                            \
-    if (!highest && (SUPPORTED))                                                                   \
-        levels[n++] = (level){TEXT, tern_host_kernels_##ISA};
-#include "device/cpu/isa.def"
-#undef X
-    return n;
-}
 
 static void read_cpu_name(char *name, size_t bytes)
 {
@@ -76,8 +35,7 @@ static tern_status cpu_memory(tern_place *place, uint64_t *free_bytes, uint64_t 
 static tern_status cpu_enumerate(tern_found **found, int *n, tern_text *notes)
 {
     static char name[128];
-    level levels[MAX_LEVELS];
-    if (supported_levels(levels) == 0) {
+    if (!tern_cpu_level()) {
         tern_text_add(notes, "this processor has none of the instruction sets that tern was built "
                              "for (or TERN_CPU_ISA names another)");
         return notes->failed ? TERN_ERR_MEMORY : TERN_OK;
@@ -90,7 +48,7 @@ static tern_status cpu_enumerate(tern_found **found, int *n, tern_text *notes)
         .name = name,
         .vendor = "host",
         .platform = "tern",
-        .driver = levels[0].name,
+        .driver = tern_cpu_level(),
         .type = TERN_DEVICE_CPU,
         .compute_units = (int)sysconf(_SC_NPROCESSORS_ONLN),
         .has_f64 = true,
@@ -113,6 +71,7 @@ static tern_status cpu_open(tern_place *place)
 static void cpu_close(tern_place *place)
 {
     (void)place;
+    tern_cpu_free_kernels();
 }
 
 static tern_status cpu_alloc(tern_place *place, tern_buffer *buffer)
@@ -172,39 +131,15 @@ static tern_status cpu_zero(tern_place *place, const tern_buffer *to, size_t at,
 
 /* ---- kernels ----------------------------------------------------------------------------- */
 
-static tern_status cpu_resolve(tern_place *place, const char *file, const char *name,
-                               tern_dtype dtype, void **kernel)
-{
-    static const char *const suffix[] = {
-        [TERN_F32] = "f32", [TERN_F64] = "f64", [TERN_F16] = "f16", [TERN_BF16] = "bf16",
-        [TERN_I32] = "i32", [TERN_I64] = "i64", [TERN_U8] = "u8",   [TERN_BOOL] = "bool"};
-    level levels[MAX_LEVELS];
-    char full[128];
-    (void)place;
-    snprintf(full, sizeof full, "%s_%s", name, suffix[dtype]);
-    int n_levels = supported_levels(levels);
-    for (int l = 0; l < n_levels; l++) {
-        size_t n;
-        const host_entry *const *entries = levels[l].kernels(&n);
-        for (size_t i = 0; i < n; i++)
-            if (strcmp(entries[i]->name, full) == 0) {
-                memcpy(kernel, &entries[i], sizeof *kernel);
-                return TERN_OK;
-            }
-    }
-    return tern_fail(TERN_ERR_UNSUPPORTED, "cpu: there is no kernel %s for %s (%s.cl)", name,
-                     tern_dtype_name(dtype), file);
-}
-
 typedef struct launch {
-    const host_entry *entry;
+    const tern_cpu_kernel *kernel;
     void *const *args;
 } launch;
 
 static void run_part(void *user, int part, int parts)
 {
     const launch *l = user;
-    l->entry->run(&(host_grid){part, parts}, l->args);
+    l->kernel->run(l->kernel, part, parts, l->args);
 }
 
 static tern_status cpu_launch(tern_place *place, void *kernel, const tern_grid *grid,
@@ -304,7 +239,7 @@ const tern_backend tern_cpu_backend = {
     .copy = cpu_copy,
     .peer = cpu_peer,
     .zero = cpu_zero,
-    .resolve = cpu_resolve,
+    .resolve = tern_cpu_resolve,
     .launch = cpu_launch,
     .gemm = tern_cpu_gemm,
     .sync = cpu_sync,

@@ -1,6 +1,8 @@
 /* host_kernels.c -- one family of kernels for the host, compiled once per family and instruction
- * set: TERN_FAMILY is "reduce.cl" and so on, TERN_FAMILY_NAME reduce, TERN_ISA is v2, v3, v4 or
- * any. */
+ * set: TERN_FAMILY is "reduce.cl" and so on, TERN_ISA v2, v3, v4 or any, TERN_OBJECT the object's
+ * name. TERN_WIDE 0: for f32, and the halves unless TERN_HALVES_WIDE; 1: for doubles and integers,
+ * and the halves if TERN_HALVES_WIDE. */
+#include "device/cpu/host_tables.h"
 #include "prelude_host.h"
 #define TERN_GLUE_(a, b) a##b
 #define TERN_GLUE(a, b)  TERN_GLUE_(a, b)
@@ -11,33 +13,31 @@
 #include "walk.h"
 #include "math.cl"
 #include "math_special.cl"
+#if TERN_WIDE
 #include "math64.cl"
 #include "math64_special.cl"
+#endif
 #include "math_names.h"
 
 /* What host_table.c refers to, so that a static library brings this object. */
-#define FAMILY_(name, isa) tern_family_##name##_##isa
-#define FAMILY(name, isa)  FAMILY_(name, isa)
-extern const char FAMILY(TERN_FAMILY_NAME, TERN_ISA);
-const char FAMILY(TERN_FAMILY_NAME, TERN_ISA) = 0;
+#define OBJECT__(name, isa) tern_family_##name##_##isa
+#define OBJECT_(name, isa)  OBJECT__(name, isa)
+#define OBJECT              OBJECT_(TERN_OBJECT, TERN_ISA)
+extern const char OBJECT;
+const char OBJECT = 0;
 
-/* TERN_TYPES: what is worth the space. 1: f32 and the halves; 2: f64 too; 3: integers too. The
- * lowest instruction set has them all, and the better ones fall back on it. */
-#define TERN_T f32
-#include TERN_FAMILY
-#undef TERN_T
+#if TERN_WIDE == TERN_HALVES_WIDE
 #define TERN_T f16
 #include TERN_FAMILY
 #undef TERN_T
 #define TERN_T bf16
 #include TERN_FAMILY
 #undef TERN_T
-#if TERN_TYPES >= 2
+#endif
+#if TERN_WIDE
 #define TERN_T f64
 #include TERN_FAMILY
 #undef TERN_T
-#endif
-#if TERN_TYPES >= 3
 #define TERN_T i32
 #include TERN_FAMILY
 #undef TERN_T
@@ -48,6 +48,10 @@ const char FAMILY(TERN_FAMILY_NAME, TERN_ISA) = 0;
 #include TERN_FAMILY
 #undef TERN_T
 #define TERN_T bool
+#include TERN_FAMILY
+#undef TERN_T
+#else
+#define TERN_T f32
 #include TERN_FAMILY
 #undef TERN_T
 #endif

@@ -1,5 +1,6 @@
 /* product_kernels.c -- the host's own matrix products, compiled once per instruction set: small
  * shapes, matrix times vector, and everything where oneDNN is absent. */
+#include "device/cpu/host_tables.h"
 #include "prelude_host.h"
 #define TERN_GLUE_(a, b) a##b
 #define TERN_GLUE(a, b)  TERN_GLUE_(a, b)

@@ -1,0 +1,58 @@
+/* host_tables.h -- the kernels that were compiled with the library, as one instruction set's
+ * objects list them. It includes nothing of the library's: the kernels are compiled beside the
+ * dialect.
+ *
+ * Whole kernels are functions by name and dtype. Rows of elementwise operations are loops over
+ * dense elements of float, double or int64_t (cl_kernels/row_tiles.h); row_run.c brings other
+ * types, strides and forms to them. */
+#ifndef TERN_DEVICE_CPU_HOST_TABLES_H
+#define TERN_DEVICE_CPU_HOST_TABLES_H
+#include "types_host.h"
+
+/* What lies in memory. The order is tern_dtype's, from TERN_F32 on. */
+typedef enum tern_stored {
+    STORED_AS_F32,
+    STORED_AS_F64,
+    STORED_AS_F16,
+    STORED_AS_BF16,
+    STORED_AS_I32,
+    STORED_AS_I64,
+    STORED_AS_U8,
+    STORED_AS_BOOL
+} tern_stored;
+
+typedef struct tern_host_entry {
+    const char *name; /* with its dtype: "fill_f32" */
+    void (*run)(const tern_host_grid *grid, void *const *args);
+} tern_host_entry;
+
+/* out[0..n) from up to three inputs and two numbers, all of the tile's type; bytes 0 or 1 come out
+ * of a logical row. out may be one of in. */
+typedef void tern_tile(void *out, const void *const *in, ptrdiff_t n, const void *numbers);
+typedef struct tern_host_row {
+    const char *name;            /* "add" */
+    tern_tile *value, *gradient; /* gradient: of (x, y, dy), NULL for none */
+    uint8_t inputs, numbers, logical;
+} tern_host_row;
+
+/* The rows of one family and tile type: STORED_AS_F32, F64 or I64. A row without a name ends them.
+ */
+typedef struct tern_host_rows {
+    tern_stored type;
+    const tern_host_row *rows;
+} tern_host_rows;
+
+/* A kernel for one dtype, ready to run. The arguments of a row's: out, the inputs, a tern_walk, the
+ * numbers; where `constant`, the last input is the first number instead of a tensor. */
+typedef struct tern_cpu_kernel tern_cpu_kernel;
+typedef void tern_cpu_run(const tern_cpu_kernel *k, int part, int parts, void *const *args);
+struct tern_cpu_kernel {
+    tern_cpu_run *run;
+    const tern_host_entry *entry; /* NULL for a row's */
+    tern_tile *tile;
+    tern_stored stored;
+    uint8_t inputs, numbers, logical, constant;
+    tern_cpu_kernel *next;
+};
+
+#endif

@@ -1,0 +1,142 @@
+/* kernels.c -- from a kernel's name to the code of the best instruction set that has it. */
+#include "device/cpu/cpu.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct level {
+    const char *name;
+    const tern_host_entry *const *(*kernels)(size_t *n);
+    const tern_host_rows *const *(*rows)(size_t *n);
+    tern_cpu_run *row_run;
+} level;
+
+#define X(ISA, TEXT, SUPPORTED)                                                                    \
+    const tern_host_entry *const *tern_host_kernels_##ISA(size_t *n);                              \
+    const tern_host_rows *const *tern_host_rows_##ISA(size_t *n);                                  \
+    extern tern_cpu_run tern_row_run_##ISA;
+#include "device/cpu/isa.def"
+#undef X
+
+enum { MAX_LEVELS = 4 };
+
+/* The instruction sets that this processor has, the best first; how many. TERN_CPU_ISA=x86-64-v3
+ * leaves out those above it. */
+static int supported_levels(level levels[MAX_LEVELS])
+{
+    const char *highest = getenv("TERN_CPU_ISA");
+    int n = 0;
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+#endif
+#define X(ISA, TEXT, SUPPORTED)                                                                    \
+    if (highest && strcmp(highest, TEXT) == 0)                                                     \
+        highest = NULL;                                                                            \
+    if (!highest && (SUPPORTED))                                                                   \
+        levels[n++] =                                                                              \
+            (level){TEXT, tern_host_kernels_##ISA, tern_host_rows_##ISA, tern_row_run_##ISA};
+#include "device/cpu/isa.def"
+#undef X
+    return n;
+}
+
+const char *tern_cpu_level(void)
+{
+    level levels[MAX_LEVELS];
+    return supported_levels(levels) > 0 ? levels[0].name : NULL;
+}
+
+static void run_entry(const tern_cpu_kernel *k, int part, int parts, void *const *args)
+{
+    k->entry->run(&(tern_host_grid){part, parts}, args);
+}
+
+static bool find_entry(const level *l, const char *name, tern_stored stored, tern_cpu_kernel *k)
+{
+    static const char *const suffix[] = {"f32", "f64", "f16", "bf16", "i32", "i64", "u8", "bool"};
+    char full[128];
+    size_t n;
+    const tern_host_entry *const *entries = l->kernels(&n);
+    snprintf(full, sizeof full, "%s_%s", name, suffix[stored]);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(entries[i]->name, full) == 0) {
+            *k = (tern_cpu_kernel){.run = run_entry, .entry = entries[i]};
+            return true;
+        }
+    return false;
+}
+
+/* The kernels of a row: itself, its gradient, and itself with a number for its last input. */
+static bool is_form(const tern_host_row *row, const char *name, const char *form)
+{
+    size_t n = strlen(row->name);
+    return strncmp(name, row->name, n) == 0 && strcmp(name + n, form) == 0;
+}
+
+static bool find_row(const level *l, const char *name, tern_stored stored, tern_cpu_kernel *k)
+{
+    static const tern_stored tile_type[] = {STORED_AS_F32, STORED_AS_F64, STORED_AS_F32,
+                                            STORED_AS_F32, STORED_AS_I64, STORED_AS_I64,
+                                            STORED_AS_I64, STORED_AS_I64};
+    size_t n;
+    const tern_host_rows *const *tables = l->rows(&n);
+    for (size_t t = 0; t < n; t++) {
+        if (tables[t]->type != tile_type[stored])
+            continue;
+        for (const tern_host_row *row = tables[t]->rows; row->name; row++) {
+            *k = (tern_cpu_kernel){.run = l->row_run,
+                                   .tile = row->value,
+                                   .stored = stored,
+                                   .inputs = row->inputs,
+                                   .numbers = row->numbers,
+                                   .logical = row->logical};
+            if (is_form(row, name, ""))
+                return true;
+            if (row->inputs == 2 && is_form(row, name, "_scalar")) {
+                k->constant = 1;
+                return true;
+            }
+            if (row->gradient && is_form(row, name, "_gradient")) {
+                k->tile = row->gradient;
+                k->inputs = 3;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static tern_cpu_kernel *kernels;
+
+tern_status tern_cpu_resolve(tern_place *place, const char *file, const char *name,
+                             tern_dtype dtype, void **kernel)
+{
+    level levels[MAX_LEVELS];
+    tern_cpu_kernel found;
+    tern_stored stored = (tern_stored)((int)dtype - TERN_F32);
+    int n = supported_levels(levels);
+    (void)place;
+    for (int i = 0; i < n; i++)
+        if (find_entry(&levels[i], name, stored, &found) ||
+            find_row(&levels[i], name, stored, &found)) {
+            tern_cpu_kernel *k = tern_alloc(sizeof *k);
+            if (!k)
+                return TERN_ERR_MEMORY;
+            *k = found;
+            k->next = kernels;
+            kernels = k;
+            *kernel = k;
+            return TERN_OK;
+        }
+    return tern_fail(TERN_ERR_UNSUPPORTED, "cpu: there is no kernel %s for %s (%s.cl)", name,
+                     tern_dtype_name(dtype), file);
+}
+
+void tern_cpu_free_kernels(void)
+{
+    while (kernels) {
+        tern_cpu_kernel *next = kernels->next;
+        tern_free(kernels);
+        kernels = next;
+    }
+}

@@ -1,0 +1,69 @@
+/* row_kernels.c -- the rows of one .def file for the host: TERN_ROWS is "elementwise.def" and so
+ * on, TERN_ISA v2, v3, v4 or any, TERN_OBJECT the object's name. TERN_WIDE 0: of float; 1: of
+ * double and int64_t. */
+#include "device/cpu/host_tables.h"
+#include "prelude_host.h"
+#define TERN_GLUE_(a, b)  a##b
+#define TERN_GLUE(a, b)   TERN_GLUE_(a, b)
+#define TERN_QUOTE_(text) #text
+#define TERN_QUOTE(text)  TERN_QUOTE_(text)
+#include "dialect.h"
+#include "math.cl"
+#include "math_special.cl"
+#if TERN_WIDE
+#include "math64.cl"
+#include "math64_special.cl"
+#endif
+#include "math_names.h"
+
+/* What host_table.c refers to, so that a static library brings this object. */
+#define OBJECT__(name, isa) tern_family_##name##_##isa
+#define OBJECT_(name, isa)  OBJECT__(name, isa)
+#define OBJECT              OBJECT_(TERN_OBJECT, TERN_ISA)
+extern const char OBJECT;
+const char OBJECT = 0;
+
+#define TABLE_(T, TYPE)                                                                            \
+    static const tern_host_rows table_##T = {TYPE, rows_##T};                                      \
+    static const tern_host_rows *const listed_##T                                                  \
+        __attribute__((section(TERN_QUOTE(TERN_GLUE(tern_rows_, TERN_ISA))), used)) = &table_##T;
+
+#if TERN_WIDE
+#define TERN_T         f64
+#define TERN_ROW_TABLE 0
+#include "row_tiles.h"
+#include TERN_ROWS
+#undef TERN_ROW_TABLE
+#define TERN_ROW_TABLE 1
+#include "row_tiles.h"
+static const tern_host_row rows_f64[] = {
+#include TERN_ROWS
+    {0}};
+TABLE_(f64, STORED_AS_F64)
+#undef TERN_T
+#undef TERN_ROW_TABLE
+
+#define TERN_T         i64
+#define TERN_ROW_TABLE 0
+#include "row_tiles.h"
+#include TERN_ROWS
+#undef TERN_ROW_TABLE
+#define TERN_ROW_TABLE 1
+#include "row_tiles.h"
+static const tern_host_row rows_i64[] = {
+#include TERN_ROWS
+    {0}};
+TABLE_(i64, STORED_AS_I64)
+#else
+#define TERN_T         f32
+#define TERN_ROW_TABLE 0
+#include "row_tiles.h"
+#include TERN_ROWS
+#undef TERN_ROW_TABLE
+#define TERN_ROW_TABLE 1
+#include "row_tiles.h"
+static const tern_host_row rows_f32[] = {
+#include TERN_ROWS
+    {0}};
+TABLE_(f32, STORED_AS_F32)
+#endif

@@ -1,0 +1,171 @@
+/* row_run.c -- runs the tiles of host_tables.h over tensors of every type, stride and form,
+ * compiled once per instruction set like the tiles: what is not dense or not of the tile's type
+ * goes through buffers of a few kilobytes, which stay in the first cache. */
+#include "device/cpu/host_tables.h"
+#include "prelude_host.h"
+#define TERN_GLUE_(a, b) a##b
+#define TERN_GLUE(a, b)  TERN_GLUE_(a, b)
+#define TERN_T           f32
+#include "dialect.h"
+#include "shapes.h"
+
+enum { TILE = 512, INPUTS = 3 };
+
+/* ---- to the tile's type and back ---------------------------------------------------------------
+ */
+
+/* Elements `step` apart; a step of 1 is a vector loop. */
+#define CONVERT_(D, TILE_TYPE)                                                                     \
+    static void load_##D(void *to, const void *from, idx step, idx n)                              \
+    {                                                                                              \
+        TILE_TYPE *y = to;                                                                         \
+        const STORED_##D *x = from;                                                                \
+        if (step == 1)                                                                             \
+            SIMD for (idx i = 0; i < n; i++) y[i] = (TILE_TYPE)LD_##D(x, i);                       \
+        else                                                                                       \
+            for (idx i = 0; i < n; i++)                                                            \
+                y[i] = (TILE_TYPE)LD_##D(x, i * step);                                             \
+    }                                                                                              \
+    static void store_##D(void *to, const void *from, idx step, idx n)                             \
+    {                                                                                              \
+        STORED_##D *y = to;                                                                        \
+        const TILE_TYPE *x = from;                                                                 \
+        if (step == 1)                                                                             \
+            SIMD for (idx i = 0; i < n; i++) ST_##D(y, i, x[i]);                                   \
+        else                                                                                       \
+            for (idx i = 0; i < n; i++)                                                            \
+                ST_##D(y, i *step, x[i]);                                                          \
+    }
+CONVERT_(f32, f32)
+CONVERT_(f16, f32)
+CONVERT_(bf16, f32)
+#if TERN_WIDE
+CONVERT_(f64, f64)
+CONVERT_(i32, i64)
+CONVERT_(i64, i64)
+CONVERT_(u8, i64)
+CONVERT_(bool, i64)
+#endif
+
+typedef struct converter {
+    uint8_t bytes, tile_bytes; /* of an element */
+    void (*load)(void *to, const void *from, idx step, idx n);
+    void (*store)(void *to, const void *from, idx step, idx n);
+} converter;
+
+static const converter converters[] = {
+    [STORED_AS_F32] = {4, 4, load_f32, store_f32},    [STORED_AS_F16] = {2, 4, load_f16, store_f16},
+    [STORED_AS_BF16] = {2, 4, load_bf16, store_bf16},
+#if TERN_WIDE
+    [STORED_AS_F64] = {8, 8, load_f64, store_f64},    [STORED_AS_I32] = {4, 8, load_i32, store_i32},
+    [STORED_AS_I64] = {8, 8, load_i64, store_i64},    [STORED_AS_U8] = {1, 8, load_u8, store_u8},
+    [STORED_AS_BOOL] = {1, 8, load_bool, store_bool},
+#endif
+};
+
+/* Is what lies in memory what tiles compute in? */
+static int is_direct(tern_stored stored)
+{
+    return stored == STORED_AS_F32 || stored == STORED_AS_F64 || stored == STORED_AS_I64;
+}
+
+typedef union numbers {
+    f32 f[2];
+    f64 d[2];
+    i64 i[2];
+} numbers;
+
+static numbers read_numbers(const tern_cpu_kernel *k, void *const *args)
+{
+    numbers v = {{0}};
+    int n = k->constant ? 1 : k->numbers;
+    for (int i = 0; i < n; i++) {
+        if (k->stored == STORED_AS_F64)
+            v.d[i] = *(const f64 *)args[i];
+        else if (k->stored == STORED_AS_I64)
+            v.i[i] = *(const i64 *)args[i];
+        else if (converters[k->stored].tile_bytes == 8)
+            v.i[i] = *(const i32 *)args[i];
+        else
+            v.f[i] = *(const f32 *)args[i];
+    }
+    return v;
+}
+
+/* ---- running -----------------------------------------------------------------------------------
+ */
+
+/* One dense stretch of tensors and what repeats beside them. */
+typedef struct stretch {
+    u8 *at[INPUTS + 1]; /* out and the inputs */
+    idx step[INPUTS + 1];
+    idx n;
+} stretch;
+
+static void run_stretch(const tern_cpu_kernel *k, const stretch *s, const numbers *v)
+{
+    _Alignas(64) u8 tile[INPUTS + 1][TILE * 8];
+    const converter *c = &converters[k->stored];
+    const void *in[INPUTS] = {0};
+    int direct = is_direct(k->stored), tensors = k->inputs - k->constant;
+    idx room = s->n;
+    for (int i = 0; i <= tensors; i++) /* a logical result is bytes whatever the type */
+        if (!(i == 0 && k->logical) && (!direct || s->step[i] != 1))
+            room = TILE;
+    if (k->constant) {
+        room = TILE;
+        idx n = tern_smaller(TILE, s->n);
+        if (c->tile_bytes == 4)
+            for (idx i = 0; i < n; i++)
+                ((f32 *)(void *)tile[k->inputs])[i] = v->f[0];
+        else
+            for (idx i = 0; i < n; i++)
+                ((i64 *)(void *)tile[k->inputs])[i] = v->i[0];
+        in[tensors] = tile[k->inputs];
+    }
+    for (idx from = 0; from < s->n; from += room) {
+        idx n = tern_smaller(s->n - from, room);
+        for (int i = 1; i <= tensors; i++) {
+            const u8 *x = s->at[i] + from * s->step[i] * c->bytes;
+            in[i - 1] = direct && s->step[i] == 1 ? (const void *)x : tile[i];
+            if (in[i - 1] != x &&
+                (from == 0 || s->step[i] != 0)) /* what repeats is there already */
+                c->load(tile[i], x, s->step[i], n);
+        }
+        u8 *out = s->at[0] + from * s->step[0] * (k->logical ? 1 : c->bytes);
+        if (k->logical || (direct && s->step[0] == 1)) {
+            k->tile(out, in, n, v);
+        } else {
+            k->tile(tile[0], in, n, v);
+            c->store(out, tile[0], s->step[0], n);
+        }
+    }
+}
+
+extern tern_cpu_run TERN_GLUE(tern_row_run_, TERN_ISA);
+void TERN_GLUE(tern_row_run_, TERN_ISA)(const tern_cpu_kernel *k, int part, int parts,
+                                        void *const *args)
+{
+    const tern_host_grid tern_g = {part, parts};
+    const int tensors = k->inputs - k->constant;
+    const tern_walk *w = args[tensors + 1];
+    const numbers v = read_numbers(k, args + tensors + 2);
+    const idx bytes = converters[k->stored].bytes;
+    FLAT (r, w->rows, w->inner) {
+        idx at[INPUTS + 1] = {0}, q = r;
+        for (i32 d = w->ndim - 1; d >= 0; d--) {
+            idx position = q % (idx)w->dim[d];
+            q /= (idx)w->dim[d];
+            for (int i = 0; i <= tensors; i++)
+                at[i] += position * (idx)w->stride[i][d];
+        }
+        idx from = tern_larger(tern_b - r * tern_in, 0);
+        stretch s = {.n = tern_smaller(tern_e - r * tern_in, tern_in) - from};
+        for (int i = 0; i <= tensors; i++) {
+            idx width = i == 0 && k->logical ? 1 : bytes;
+            s.step[i] = w->form == TERN_WALK_UNIT ? 1 : (idx)w->step[i];
+            s.at[i] = (u8 *)args[i] + (at[i] + from * s.step[i]) * width;
+        }
+        run_stretch(k, &s, &v);
+    }
+}
