@@ -207,6 +207,70 @@ KERNEL9(K(times_one), (OUT, STO, gs), (IN, STO, b), (IN, STO, d), (IN, STO, e), 
         K(chunk_times)(gs + at, LEFT_(n, at), factor[0]);
     }
 }
+
+/* ---- gradients over the scale of mixed precision; *found is 1 where one is not finite ------ */
+
+INLINE void K(chunk_unscale)(GLOBAL STO *gs, idx n, f32 scale, GLOBAL f32 *found)
+{
+    REAL factor = C(1.0) / (REAL)scale;
+    REAL bad = 0; /* x - x is 0, but NaN for infinities and NaN */
+    SIMD_SUM(bad) LANES(j, n)
+    {
+        REAL g = LD(gs, j);
+        bad += g - g;
+        ST(gs, j, g * factor);
+    }
+    if (bad != 0)
+        found[0] = 1.0f;
+}
+KERNEL7(K(unscale), (IN, tern_multi_row, rows), (IN, tern_multi_chunk, chunks), (IN, f32, scale),
+        (OUT, f32, found), (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))
+{
+    BASE(rows);
+    BASE(chunks);
+    BASE(scale);
+    BASE(found);
+    GROUPS(c, n)
+    {
+        GLOBAL STO *gs = (GLOBAL STO *)rows[chunks[c].row].address[0];
+        if (gs != 0)
+            K(chunk_unscale)(gs + (idx)chunks[c].first, (idx)chunks[c].count, scale[0], found);
+    }
+}
+KERNEL10(K(unscale_one), (OUT, STO, gs), (IN, STO, b), (IN, STO, d), (IN, STO, e), (IN, STO, f),
+         (IN, f32, scale), (OUT, f32, found), (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))
+{
+    BASE(gs);
+    BASE(scale);
+    BASE(found);
+    GROUPS(c, PIECES_(n))
+    {
+        idx at = c * TERN_MULTI_CHUNK;
+        K(chunk_unscale)(gs + at, LEFT_(n, at), scale[0], found);
+    }
+}
 #undef PIECES_
 #undef LEFT_
+#endif
+
+/* The scale after a step: it backs off after one that found something, and grows after `interval`
+ * others in a row, as far as f32 reaches. */
+#if IS_FLOAT && !IS_HALF && !IS_WIDE
+KERNEL6(K(update_scale), (OUT, f32, scale), (OUT, i64, tracker), (IN, f32, found),
+        (ARG, f32, growth), (ARG, f32, backoff), (ARG, i64, interval))
+{
+    BASE(scale);
+    BASE(tracker);
+    BASE(found);
+    ITEMS(i, 1)
+    {
+        f32 grown = scale[0] * growth;
+        i64 good = found[0] != 0 ? 0 : tracker[0] + 1;
+        if (found[0] != 0)
+            scale[0] *= backoff;
+        else if (good == interval && grown - grown == 0)
+            scale[0] = grown;
+        tracker[0] = good == interval ? 0 : good;
+    }
+}
 #endif

@@ -44,6 +44,7 @@ set(TERN_SOURCES
   src/ops/linear.c
   src/ops/matmul.c
   src/ops/mse_loss.c
+  src/ops/loss_scale.c
   src/ops/multi_tensor.c
   src/ops/norm.c
   src/ops/peak.c
@@ -74,11 +75,14 @@ set(TERN_SOURCES
   src/nn/run.c
   src/nn/state.c
   src/nn/tree.c
+  src/amp/autocast.c
+  src/amp/grad_scaler.c
   src/optim/adam.c
   src/optim/clip.c
   src/optim/groups.c
   src/optim/optimizer.c
   src/optim/sgd.c
+  src/optim/unscale.c
 )
 
 if(TERN_OPENCL)

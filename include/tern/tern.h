@@ -9,4 +9,5 @@
 #include <tern/kernel.h>
 #include <tern/nn.h>
 #include <tern/optim.h>
+#include <tern/amp.h>
 #endif

@@ -34,4 +34,9 @@ typedef struct tern_multi_call {
 } tern_multi_call;
 tern_status tern_multi_launch(tern_multi *table, const tern_multi_call *call);
 
+/* Beside them, torch._amp_update_scale_: the scale of mixed precision (float32, one element) after
+ * a step; tracker (int64) counts those in a row for which *found (float32) was 0 (loss_scale.c). */
+tern_status tern_loss_scale_update(tern_tensor *scale, tern_tensor *tracker, tern_tensor *found,
+                                   double growth, double backoff, int64_t interval);
+
 #endif

@@ -55,5 +55,8 @@ void tern_optim_groups_free(tern_optim_group *groups, int n);
 /* tern_optim_step, but the kernels change nothing where *skip (float32, one element) is not zero.
  */
 tern_status tern_optim_step_unless(tern_optimizer *o, tern_tensor *skip);
+/* Divide all gradients by *scale, and set *found to 1 where one is infinite or NaN (both float32,
+ * one element); *n counts the gradients (unscale.c). */
+tern_status tern_optim_unscale(tern_optimizer *o, tern_tensor *scale, tern_tensor *found, int *n);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-tern_autocast_hook tern_autocast;
+_Thread_local tern_autocast_state tern_autocast;
 
 enum { FUNCTION_ROOM = 64 };
 
@@ -137,19 +137,31 @@ static tern_status record(tern_call *call, size_t attribute_bytes)
     return tern_record(call, call->in, attribute_bytes);
 }
 
+/* What forward calls in turn is not cast again: the operation's types are settled. */
+static tern_status forward(tern_call *call)
+{
+    tern_autocast_hook hook = tern_autocast.hook;
+    if (!call->op->forward)
+        return TERN_OK;
+    tern_autocast.hook = NULL;
+    tern_status status = call->op->forward(call);
+    tern_autocast.hook = hook;
+    return status;
+}
+
 static tern_status run(tern_call *call, tern_tensor **cast, size_t attribute_bytes)
 {
     TERN_TRY(check_inputs(call));
     TERN_TRY(refresh_inputs(call));
-    if (tern_autocast && call->n_in > 0) {
+    if (tern_autocast.hook && call->n_in > 0) {
         memcpy(cast, call->in, sizeof *cast * (size_t)call->n_in);
-        TERN_TRY(tern_autocast(call->op, cast, call->n_in));
+        TERN_TRY(tern_autocast.hook(call->op->name, cast, call->n_in));
         call->in = cast;
     }
     TERN_TRY(promote(call, cast));
     TERN_TRY(call->op->infer(call));
     TERN_TRY(make_outputs(call));
-    tern_status status = call->op->forward ? call->op->forward(call) : TERN_OK;
+    tern_status status = forward(call);
     if (status == TERN_OK)
         status = record(call, attribute_bytes);
     if (status != TERN_OK)
@@ -215,10 +227,10 @@ static tern_status write_target(tern_call *call, tern_tensor *target)
 {
     if (call->result[0].dtype == target->dtype) {
         call->out[0] = target;
-        return call->op->forward(call);
+        return forward(call);
     }
     TERN_TRY(make_outputs(call));
-    tern_status status = call->op->forward(call);
+    tern_status status = forward(call);
     if (status == TERN_OK)
         status = tern_hook_copy(target, call->out[0]);
     tern_release(call->out[0]);

@@ -337,7 +337,7 @@ static void walk_free(walk *w)
     tern_free(w->leaves);
 }
 
-static tern_status go(walk *w)
+static tern_status go_back(walk *w)
 {
     tern_grad_block mode __attribute__((cleanup(tern_grad_block_leave))) =
         tern_grad_block_enter(w->create);
@@ -351,6 +351,16 @@ static tern_status go(walk *w)
         TERN_TRY(status);
     }
     return finish_leaves(w);
+}
+
+/* Gradients have the types of what they are gradients of: nothing is cast on the way. */
+static tern_status go(walk *w)
+{
+    tern_autocast_hook hook = tern_autocast.hook;
+    tern_autocast.hook = NULL;
+    tern_status status = go_back(w);
+    tern_autocast.hook = hook;
+    return status;
 }
 
 /* Start the walk at root with gradient (NULL: one). */

@@ -1,6 +1,7 @@
 /* op.h -- what an operation is, and the one door that runs it. */
 #ifndef TERN_TENSOR_OP_H
 #define TERN_TENSOR_OP_H
+#include "tensor/autocast.h"
 #include "tensor/tensor.h"
 
 enum { TERN_MAX_OUTPUTS = 4 };
@@ -130,9 +131,5 @@ typedef struct tern_strided {
 extern const tern_op tern_hook_as_strided;
 /* Bring x's node up to date when its base was written in place. */
 tern_status tern_refresh_view(tern_tensor *x);
-
-/* For autocast, set by amp: casts the inputs of op (NULL: nothing registered). */
-typedef tern_status (*tern_autocast_hook)(const tern_op *op, tern_tensor **in, int n);
-extern tern_autocast_hook tern_autocast;
 
 #endif

@@ -1,0 +1,297 @@
+/* grad_scaler.c -- gradients scaled up where halves would lose them, and steps skipped where the
+ * scale was too large (https://pytorch.org/docs/stable/amp.html#gradient-scaling).
+ *
+ * The scale, its count to growth and what was found are on the device; nothing here waits for it
+ * but the getters. */
+#include "base/memory.h"
+#include "base/text.h"
+#include "nn/option.h"
+#include "optim/optimizer.h"
+#include "ops/multi_tensor.h"
+#include <math.h>
+#include <tern/amp.h>
+
+/* An optimizer's part in the step at hand. */
+typedef struct part {
+    tern_optimizer *optimizer;
+    tern_tensor *found; /* not zero: an infinity or NaN */
+    bool stepped;
+} part;
+
+struct tern_scaler {
+    tern_scaler_options options;
+    tern_tensor *scale, *tracker; /* made by the first tensor that is scaled */
+    int64_t first_tracker;        /* the tracker's value until then */
+    part *parts;
+    int n, capacity;
+};
+
+static tern_status check(const tern_scaler_options *o)
+{
+    if (!(o->growth_factor > 1))
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_amp_grad_scaler: The growth factor must be > 1.0. (%s)",
+                         TERN_NUMBER_TEXT(o->growth_factor));
+    if (!(o->backoff_factor < 1))
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_amp_grad_scaler: The backoff factor must be < 1.0. (%s)",
+                         TERN_NUMBER_TEXT(o->backoff_factor));
+    return TERN_OK;
+}
+
+tern_scaler *tern_amp_grad_scaler(const tern_scaler_options *options)
+{
+    tern_scaler_options o = options ? *options : (tern_scaler_options){0};
+    o.init_scale = tern_option(o.init_scale, 65536);
+    o.growth_factor = tern_option(o.growth_factor, 2);
+    o.backoff_factor = tern_option(o.backoff_factor, 0.5);
+    o.growth_interval = o.growth_interval ? o.growth_interval : 2000;
+    if (!o.disabled && check(&o) != TERN_OK)
+        return NULL;
+    tern_scaler *self = tern_alloc(sizeof *self);
+    if (self)
+        self->options = o;
+    return self;
+}
+
+static void forget_parts(tern_scaler *self)
+{
+    while (self->n > 0)
+        tern_release(self->parts[--self->n].found);
+}
+
+void tern_amp_free(tern_scaler *self)
+{
+    if (!self)
+        return;
+    forget_parts(self);
+    tern_free(self->parts);
+    tern_release(self->scale);
+    tern_release(self->tracker);
+    tern_free(self);
+}
+
+/* ---- scaling ----------------------------------------------------------------------------- */
+
+static tern_status start_on(tern_scaler *self, const char *device)
+{
+    tern_tensor *scale =
+        tern_full(TERN_SHAPE_SCALAR, tern_scalar_real(self->options.init_scale), TERN_F32, device);
+    tern_tensor *tracker =
+        tern_full(TERN_SHAPE_SCALAR, tern_scalar_int(self->first_tracker), TERN_I64, device);
+    if (!scale || !tracker)
+        return tern_last_status();
+    self->scale = tern_keep(scale);
+    self->tracker = tern_keep(tracker);
+    return TERN_OK;
+}
+
+tern_tensor *tern_amp_scale(tern_scaler *self, tern_tensor *x)
+{
+    if (!self || !x) {
+        tern_fail_argument_null("tern_amp_scale", self ? "x" : "scaler");
+        return NULL;
+    }
+    if (self->options.disabled)
+        return x;
+    if (!self->scale && start_on(self, tern_device(x)) != TERN_OK)
+        return NULL;
+    return tern_mul(x, tern_to(self->scale, tern_device(x)));
+}
+
+static tern_status check_started(const tern_scaler *self, const char *function)
+{
+    if (self->scale)
+        return TERN_OK;
+    return tern_fail(TERN_ERR_STATE,
+                     "%s: the scale is not there yet. This may indicate your program did not use "
+                     "tern_amp_scale(scaler, loss) earlier in the iteration",
+                     function);
+}
+
+/* ---- stepping ---------------------------------------------------------------------------- */
+
+static part *part_of(tern_scaler *self, tern_optimizer *optimizer)
+{
+    for (int i = 0; i < self->n; i++)
+        if (self->parts[i].optimizer == optimizer)
+            return &self->parts[i];
+    if (self->n == self->capacity) {
+        int capacity = self->capacity ? 2 * self->capacity : 2;
+        part *parts = tern_grow(self->parts, sizeof *parts * (size_t)capacity);
+        if (!parts)
+            return NULL;
+        self->parts = parts;
+        self->capacity = capacity;
+    }
+    self->parts[self->n] = (part){.optimizer = optimizer};
+    return &self->parts[self->n++];
+}
+
+static tern_status unscale(tern_scaler *self, part *p, const char *function)
+{
+    int n = 0;
+    tern_status status = TERN_OK;
+    TERN_SCOPE {
+        tern_tensor *found = tern_zeros(TERN_SHAPE_SCALAR, TERN_F32, tern_device(self->scale));
+        status =
+            found ? tern_optim_unscale(p->optimizer, self->scale, found, &n) : tern_last_status();
+        if (status == TERN_OK && n > 0)
+            p->found = tern_keep(found);
+    }
+    if (status == TERN_OK && n == 0)
+        status = tern_fail(TERN_ERR_STATE,
+                           "%s: No inf checks were recorded for this optimizer (none of its "
+                           "parameters has a gradient)",
+                           function);
+    return status;
+}
+
+/* An earlier error is the caller's news, not this one's. */
+static tern_status check_call(tern_scaler *self, tern_optimizer *optimizer, const char *function)
+{
+    if (!self || !optimizer)
+        return tern_fail_argument_null(function, self ? "optimizer" : "scaler");
+    return tern_last_status();
+}
+
+tern_status tern_amp_unscale_(tern_scaler *self, tern_optimizer *optimizer)
+{
+    TERN_TRY(check_call(self, optimizer, "tern_amp_unscale_"));
+    if (self->options.disabled)
+        return TERN_OK;
+    TERN_TRY(check_started(self, "tern_amp_unscale_"));
+    part *p = part_of(self, optimizer);
+    if (!p)
+        return TERN_ERR_MEMORY;
+    if (p->stepped)
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_amp_unscale_: unscale_() is being called after step().");
+    if (p->found)
+        return tern_fail(TERN_ERR_STATE, "tern_amp_unscale_: unscale_() has already been called on "
+                                         "this optimizer since the last update().");
+    return unscale(self, p, "tern_amp_unscale_");
+}
+
+tern_status tern_amp_step(tern_scaler *self, tern_optimizer *optimizer)
+{
+    TERN_TRY(check_call(self, optimizer, "tern_amp_step"));
+    if (self->options.disabled)
+        return tern_optim_step(optimizer);
+    TERN_TRY(check_started(self, "tern_amp_step"));
+    part *p = part_of(self, optimizer);
+    if (!p)
+        return TERN_ERR_MEMORY;
+    if (p->stepped)
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_amp_step: step() has already been called since the last update().");
+    if (!p->found)
+        TERN_TRY(unscale(self, p, "tern_amp_step"));
+    TERN_TRY(tern_optim_step_unless(optimizer, p->found));
+    p->stepped = true;
+    return TERN_OK;
+}
+
+/* What any optimizer found, in the first one's tensor. */
+static tern_tensor *found_by_all(const tern_scaler *self)
+{
+    tern_tensor *all = NULL;
+    for (int i = 0; i < self->n; i++) {
+        tern_tensor *found = self->parts[i].found;
+        if (found && all && !tern_maximum_(all, found))
+            return NULL;
+        all = all ? all : found;
+    }
+    if (!all)
+        tern_fail(TERN_ERR_STATE, "tern_amp_update: No inf checks were recorded prior to update.");
+    return all;
+}
+
+tern_status tern_amp_update(tern_scaler *self)
+{
+    if (!self)
+        return tern_fail_argument_null("tern_amp_update", "scaler");
+    if (tern_last_status() != TERN_OK || self->options.disabled)
+        return tern_last_status();
+    TERN_TRY(check_started(self, "tern_amp_update"));
+    const tern_scaler_options *o = &self->options;
+    tern_tensor *found = found_by_all(self);
+    if (!found)
+        return tern_last_status();
+    TERN_TRY(tern_loss_scale_update(self->scale, self->tracker, found, o->growth_factor,
+                                    o->backoff_factor, o->growth_interval));
+    forget_parts(self);
+    return TERN_OK;
+}
+
+/* ---- the state --------------------------------------------------------------------------- */
+
+static tern_status write_scale(tern_scaler *self, double scale)
+{
+    if (!(scale > 0) || !isfinite(scale))
+        return tern_fail(TERN_ERR_ARGUMENT, "tern_amp_set_scale: Invalid scale: %s",
+                         TERN_NUMBER_TEXT(scale));
+    self->options.init_scale = scale;
+    if (self->scale && !tern_fill_(self->scale, tern_scalar_real(scale)))
+        return tern_last_status();
+    return TERN_OK;
+}
+
+tern_status tern_amp_set_scale(tern_scaler *self, double scale)
+{
+    if (!self)
+        return tern_fail_argument_null("tern_amp_set_scale", "scaler");
+    if (self->options.disabled)
+        return TERN_OK;
+    TERN_TRY(write_scale(self, scale));
+    forget_parts(self);
+    return TERN_OK;
+}
+
+double tern_amp_get_scale(tern_scaler *self)
+{
+    if (!self) {
+        tern_fail_argument_null("tern_amp_get_scale", "scaler");
+        return NAN;
+    }
+    if (self->options.disabled)
+        return 1;
+    return self->scale ? tern_item(self->scale) : self->options.init_scale;
+}
+
+bool tern_amp_is_enabled(const tern_scaler *self)
+{
+    return self && !self->options.disabled;
+}
+
+tern_status tern_amp_get_state(tern_scaler *self, tern_scaler_state *state)
+{
+    if (!self || !state)
+        return tern_fail_argument_null("tern_amp_get_state", self ? "state" : "scaler");
+    *state = (tern_scaler_state){.scale = tern_amp_get_scale(self),
+                                 .growth_factor = self->options.growth_factor,
+                                 .backoff_factor = self->options.backoff_factor,
+                                 .growth_interval = self->options.growth_interval,
+                                 .growth_tracker = self->tracker ? tern_item_int(self->tracker)
+                                                                 : self->first_tracker};
+    return tern_last_status();
+}
+
+tern_status tern_amp_set_state(tern_scaler *self, const tern_scaler_state *state)
+{
+    if (!self || !state)
+        return tern_fail_argument_null("tern_amp_set_state", self ? "state" : "scaler");
+    if (self->options.disabled)
+        return TERN_OK;
+    tern_scaler_options o = {.growth_factor = state->growth_factor,
+                             .backoff_factor = state->backoff_factor};
+    TERN_TRY(check(&o));
+    TERN_TRY(write_scale(self, state->scale));
+    self->options.growth_factor = state->growth_factor;
+    self->options.backoff_factor = state->backoff_factor;
+    self->options.growth_interval = state->growth_interval;
+    self->first_tracker = state->growth_tracker;
+    if (self->tracker && !tern_fill_(self->tracker, tern_scalar_int(state->growth_tracker)))
+        return tern_last_status();
+    return TERN_OK;
+}

@@ -1,0 +1,78 @@
+/* unscale.c -- an optimizer's gradients over the scale of mixed precision, looking for infinities
+ * and NaN: one launch for each of its groups. */
+#include "optim/optimizer.h"
+
+static const tern_kernel_ref many = {"optimizer", "unscale"};
+static const tern_kernel_ref one = {"optimizer", "unscale_one"};
+
+static tern_status check(const tern_optimizer *o, int *n)
+{
+    for (int i = 0; i < o->n; i++) {
+        const tern_tensor *grad = tern_grad(o->slots[i].x);
+        *n += grad != NULL;
+        if (grad && tern_dtype_of(grad) == TERN_F16)
+            return tern_fail(TERN_ERR_DTYPE,
+                             "tern_amp_unscale_: Attempting to unscale FP16 gradients.");
+    }
+    return TERN_OK;
+}
+
+/* grads is room for twice the group's tensors: the gradients, dense, and where there are none NULL;
+ * and the same with the parameter in NULL's place. */
+static tern_status unscale_group(const tern_optimizer *o, const tern_optim_group *g,
+                                 tern_tensor **grads, tern_tensor *scale, tern_tensor *found)
+{
+    tern_tensor **column = grads + g->count;
+    for (int i = 0; i < g->count; i++) {
+        tern_tensor *x = o->slots[g->slot[i]].x, *grad = tern_grad(x);
+        grads[i] = grad ? tern_contiguous(grad) : NULL;
+        if (grad && !grads[i])
+            return tern_last_status();
+        column[i] = grad ? grads[i] : x;
+    }
+    tern_multi_call call = {.many = &many,
+                            .one = &one,
+                            .column = {column, grads},
+                            .shared = {scale, found},
+                            .n_shared = 2,
+                            .writes = true};
+    TERN_TRY(tern_multi_launch(g->table, &call));
+    for (int i = 0; i < g->count; i++) {
+        tern_tensor *grad = tern_grad(o->slots[g->slot[i]].x);
+        if (grad && grads[i] != grad && !tern_copy_(grad, grads[i]))
+            return tern_last_status();
+    }
+    return TERN_OK;
+}
+
+/* On another device than the scale's it is found there first. */
+static tern_status unscale(const tern_optimizer *o, const tern_optim_group *g, tern_tensor **grads,
+                           tern_tensor *scale, tern_tensor *found)
+{
+    const char *device = tern_device(o->slots[g->slot[0]].x);
+    if (device == tern_device(scale))
+        return unscale_group(o, g, grads, scale, found);
+    tern_tensor *there = tern_zeros(TERN_SHAPE_SCALAR, TERN_F32, device);
+    scale = tern_to(scale, device);
+    if (!there || !scale)
+        return tern_last_status();
+    TERN_TRY(unscale_group(o, g, grads, scale, there));
+    return tern_maximum_(found, tern_to(there, tern_device(found))) ? TERN_OK : tern_last_status();
+}
+
+tern_status tern_optim_unscale(tern_optimizer *o, tern_tensor *scale, tern_tensor *found, int *n)
+{
+    *n = 0;
+    TERN_TRY(check(o, n));
+    tern_tensor **grads = tern_alloc(sizeof *grads * 2 * (size_t)o->n);
+    tern_status status = grads ? TERN_OK : TERN_ERR_MEMORY;
+    if (status == TERN_OK)
+        TERN_SCOPE
+            TERN_NO_GRAD {
+                status = tern_optim_regroup(o);
+                for (int i = 0; status == TERN_OK && i < o->n_groups; i++)
+                    status = unscale(o, &o->groups[i], grads, scale, found);
+            }
+    tern_free(grads);
+    return status;
+}
