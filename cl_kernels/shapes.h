@@ -51,6 +51,14 @@ typedef struct tern_multi_chunk {
     i64 row, first, count; /* elements first .. first + count of that row */
 } tern_multi_chunk;
 
+/* A convolution of x (n, c, in) with weight (o, c / groups, window) into y (n, o, out): spatial dims
+ * are three, the leading ones 1 where there are fewer. y at q sees x at q * stride - padding +
+ * k * dilation; what lies outside of x is 0. */
+typedef struct tern_conv_shape {
+    i64 n, c, o, groups;
+    i64 in[3], out[3], window[3], stride[3], padding[3], dilation[3];
+} tern_conv_shape;
+
 /* Flags of the optimizers' kernels. */
 enum {
     TERN_OPTIM_MAXIMIZE = 1,

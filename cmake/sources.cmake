@@ -12,6 +12,7 @@ set(TERN_SOURCES
   src/device/registry.c
   src/device/select.c
   src/device/sources.c
+  src/device/cpu/convolution.c
   src/device/cpu/cpu.c
   src/device/cpu/gemm.c
   src/device/cpu/kernels.c
@@ -33,6 +34,9 @@ set(TERN_SOURCES
   src/ops/batch_norm.c
   src/ops/cat.c
   src/ops/columns.c
+  src/ops/conv_geometry.c
+  src/ops/conv_run.c
+  src/ops/convolution.c
   src/ops/copy.c
   src/ops/create.c
   src/ops/cross_entropy.c
@@ -106,6 +110,7 @@ endif()
 # Kernels: cl_kernels/<family>.cl each, compiled for the host and embedded for other devices.
 set(TERN_KERNEL_FAMILIES
   columns
+  convolution
   copy
   gemm
   index

@@ -64,6 +64,22 @@ typedef struct tern_gemm {
     int64_t bias_at;
 } tern_gemm;
 
+/* A convolution, or a gradient of one: y from x and weight (and bias, one number a channel of y), x
+ * from y and weight, weight from x and y. All are dense; nothing is empty. */
+typedef enum tern_conv_pass { TERN_CONV_Y, TERN_CONV_X, TERN_CONV_WEIGHT } tern_conv_pass;
+typedef struct tern_convolution {
+    tern_dtype dtype;
+    tern_conv_pass pass;
+    const struct tern_conv_shape *shape; /* of shapes.h */
+    tern_arg x, weight, y, bias;         /* bias without a buffer: none */
+} tern_convolution;
+
+/* Routines of the hardware's vendor, all optional: one that is NULL, or sets *taken to false,
+ * leaves the work to the portable kernels. */
+typedef struct tern_vendor {
+    tern_status (*convolution)(tern_place *place, const tern_convolution *c, bool *taken);
+} tern_vendor;
+
 /* What enumerate found: the device layer fills places from it. */
 typedef struct tern_found {
     tern_device_info info; /* device and memory_free are filled in later */
@@ -133,6 +149,8 @@ struct tern_backend {
     tern_status (*user_launch)(tern_place *place, void *kernel, const tern_kernel_grid *grid,
                                const tern_arg *args, int n);
     void (*user_free)(tern_place *place, void *kernel);
+
+    const tern_vendor *vendor; /* NULL: none; the only slot that may be */
 };
 
 /* What the backend may know of its place. */

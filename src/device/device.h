@@ -58,6 +58,8 @@ static inline tern_status tern_launch(tern_place *place, const tern_kernel_ref *
     return tern_launch_grid(place, kernel, dtype, &grid, args, n);
 }
 tern_status tern_launch_gemm(tern_place *place, const tern_gemm *gemm);
+/* Ask the place's vendor; *taken is false when it has no answer. */
+tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c, bool *taken);
 tern_status tern_place_sync(tern_place *place);
 
 static inline tern_arg tern_arg_block(const tern_block *block, int64_t at, size_t element_bytes)

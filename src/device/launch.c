@@ -61,6 +61,20 @@ tern_status tern_launch_gemm(tern_place *place, const tern_gemm *gemm)
     return place->backend->gemm(place, gemm);
 }
 
+tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c, bool *taken)
+{
+    const tern_vendor *vendor = place->backend->vendor;
+    *taken = false;
+    if (!vendor || !vendor->convolution)
+        return TERN_OK;
+    TERN_TRY(tern_registry_open(place));
+    *taken = true;
+    tern_status status = vendor->convolution(place, c, taken);
+    if (*taken)
+        atomic_fetch_add_explicit(&place->launches, 1, memory_order_relaxed);
+    return status;
+}
+
 tern_status tern_place_sync(tern_place *place)
 {
     TERN_TRY(tern_registry_open(place));

@@ -28,7 +28,7 @@ static void check_slots(const tern_backend *backend)
 {
     /* Every slot after kind is a function: none may be missing. */
     typedef void (*slot)(void);
-    slot slots[(sizeof *backend - sizeof backend->kind) / sizeof(slot)];
+    slot slots[(offsetof(tern_backend, vendor) - sizeof backend->kind) / sizeof(slot)];
     memcpy(slots, (const char *)backend + sizeof backend->kind, sizeof slots);
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
         if (!slots[i])

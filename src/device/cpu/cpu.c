@@ -250,4 +250,5 @@ const tern_backend tern_cpu_backend = {
     .user_compile = cpu_user_compile,
     .user_launch = cpu_user_launch,
     .user_free = cpu_user_free,
+    .vendor = &tern_cpu_vendor,
 };

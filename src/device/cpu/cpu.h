@@ -12,6 +12,7 @@ const char *tern_cpu_level(void);
 tern_status tern_cpu_resolve(tern_place *place, const char *file, const char *name,
                              tern_dtype dtype, void **kernel);
 void tern_cpu_free_kernels(void);
+extern const tern_vendor tern_cpu_vendor; /* oneDNN's convolutions, where it is linked */
 
 tern_status tern_cpu_gemm(tern_place *place, const tern_gemm *gemm);
 

@@ -1,0 +1,296 @@
+/* convolution.cl -- what convolutions are made of where no vendor's routine does them: columns for matrix
+ * products, and sums without them for groups of few channels.
+ *
+ * A tap is one position k of the kernel. Along one dim it reads x at q * stride + at, at = k * dilation -
+ * padding, which lies in x for first <= q < end. Two forms: whole rows, one tap after the other, where a
+ * thread does a chunk of the work; elsewhere a lane for each result. */
+#ifndef TERN_CONVOLUTION_TAPS
+#define TERN_CONVOLUTION_TAPS
+INLINE idx tap_at(const tern_conv_shape *s, i32 d, idx k)
+{
+    return k * (idx)s->dilation[d] - (idx)s->padding[d];
+}
+INLINE idx tap_first(idx at, idx stride)
+{
+    return at >= 0 ? 0 : (stride - 1 - at) / stride;
+}
+INLINE idx tap_end(idx at, idx stride, idx in, idx out)
+{
+    idx end = at >= in ? 0 : (in - 1 - at) / stride + 1;
+    return end < out ? end : out;
+}
+/* Where position k of an array of three dims is along the middle one, and so on. */
+#define ALONG_0(k, dims) ((k) / ((idx)(dims)[1] * (idx)(dims)[2]))
+#define ALONG_1(k, dims) ((k) / (idx)(dims)[2] % (idx)(dims)[1])
+#define ALONG_2(k, dims) ((k) % (idx)(dims)[2])
+#define VOLUME(dims)     ((idx)(dims)[0] * (idx)(dims)[1] * (idx)(dims)[2])
+
+/* The element of x that tap k of output q reads; -1 outside. */
+INLINE idx tap_of_output(const tern_conv_shape *s, idx q, idx k)
+{
+    idx z = ALONG_0(q, s->out) * (idx)s->stride[0] + tap_at(s, 0, ALONG_0(k, s->window));
+    idx y = ALONG_1(q, s->out) * (idx)s->stride[1] + tap_at(s, 1, ALONG_1(k, s->window));
+    idx x = ALONG_2(q, s->out) * (idx)s->stride[2] + tap_at(s, 2, ALONG_2(k, s->window));
+    i32 inside = z >= 0 && z < (idx)s->in[0] && y >= 0 && y < (idx)s->in[1] && x >= 0 &&
+                 x < (idx)s->in[2];
+    return inside ? (z * (idx)s->in[1] + y) * (idx)s->in[2] + x : -1;
+}
+
+/* Along dim d, the output whose tap k reads input i; -1 for none. */
+INLINE idx tap_source(const tern_conv_shape *s, i32 d, idx i, idx k)
+{
+    idx from = i - tap_at(s, d, k), q = from / (idx)s->stride[d];
+    return from >= 0 && q * (idx)s->stride[d] == from && q < (idx)s->out[d] ? q : -1;
+}
+/* The output whose tap k reads element i of x; -1 for none. */
+INLINE idx tap_of_input(const tern_conv_shape *s, idx i, idx k)
+{
+    idx z = tap_source(s, 0, ALONG_0(i, s->in), ALONG_0(k, s->window));
+    idx y = tap_source(s, 1, ALONG_1(i, s->in), ALONG_1(k, s->window));
+    idx x = tap_source(s, 2, ALONG_2(i, s->in), ALONG_2(k, s->window));
+    return z < 0 || y < 0 || x < 0 ? -1 : (z * (idx)s->out[1] + y) * (idx)s->out[2] + x;
+}
+
+/* The rows (z, y) of outputs, and the part of them, that tap k of x reaches:
+ * TAP_ROWS(s, k, row, from) { outputs row + q and elements from + q * stride, first <= q < end } */
+#define TAP_ROWS(s, k, row, from)                                                                  \
+    idx at0 = tap_at(s, 0, ALONG_0(k, (s)->window)), at1 = tap_at(s, 1, ALONG_1(k, (s)->window));  \
+    idx at2 = tap_at(s, 2, ALONG_2(k, (s)->window)), step = (idx)(s)->stride[2];                   \
+    idx first = tap_first(at2, step), end = tap_end(at2, step, (idx)(s)->in[2], (idx)(s)->out[2]); \
+    idx z_end = tap_end(at0, (idx)(s)->stride[0], (idx)(s)->in[0], (idx)(s)->out[0]);              \
+    idx y_first = tap_first(at1, (idx)(s)->stride[1]);                                             \
+    idx y_end = tap_end(at1, (idx)(s)->stride[1], (idx)(s)->in[1], (idx)(s)->out[1]);              \
+    for (idx z = tap_first(at0, (idx)(s)->stride[0]); z < z_end; ++z)                              \
+        for (idx y = y_first,                                                                      \
+                 row = (z * (idx)(s)->out[1] + y) * (idx)(s)->out[2],                              \
+                 from = ((z * (idx)(s)->stride[0] + at0) * (idx)(s)->in[1] +                       \
+                         y * (idx)(s)->stride[1] + at1) * (idx)(s)->in[2] + at2;                   \
+             y < y_end;                                                                            \
+             ++y, row += (idx)(s)->out[2], from += (idx)(s)->stride[1] * (idx)(s)->in[2])
+#endif
+
+#if IS_FLOAT && !IS_HALF
+
+#if TERN_CHUNKS
+/* ys += w x, for the outputs that tap k reaches. */
+INLINE void K(add_tap)(GLOBAL STO *ys, const GLOBAL STO *xs, REAL w, const tern_conv_shape *s, idx k)
+{
+    TAP_ROWS(s, k, row, from)
+    {
+        if (step == 1) {
+            SIMD for (idx q = first; q < end; ++q) ys[row + q] += w * xs[from + q];
+        } else {
+            for (idx q = first; q < end; ++q)
+                ys[row + q] += w * xs[from + q * step];
+        }
+    }
+}
+/* xs += w y, for the elements that tap k reads. */
+INLINE void K(add_tap_back)(GLOBAL STO *xs, const GLOBAL STO *ys, REAL w, const tern_conv_shape *s,
+                            idx k)
+{
+    TAP_ROWS(s, k, row, from)
+    {
+        if (step == 1) {
+            SIMD for (idx q = first; q < end; ++q) xs[from + q] += w * ys[row + q];
+        } else {
+            for (idx q = first; q < end; ++q)
+                xs[from + q * step] += w * ys[row + q];
+        }
+    }
+}
+#endif
+
+/* cols[channel and tap][image][output] = the x that it reads; images of x from the first on. */
+KERNEL4(K(conv_columns), (OUT, STO, cols), (IN, STO, xs), (ARG, tern_conv_shape, shape),
+        (ARG, i64, images))
+{
+    BASE(cols);
+    BASE(xs);
+    tern_conv_shape s = shape;
+    idx taps = VOLUME(s.window), outs = VOLUME(s.out), ins = VOLUME(s.in);
+    GROUPS(g, (idx)s.c * taps * (idx)images)
+    {
+        idx n = g % (idx)images, ck = g / (idx)images, k = ck % taps;
+        const GLOBAL STO *x = xs + (n * (idx)s.c + ck / taps) * ins;
+        GLOBAL STO *col = cols + g * outs;
+#if TERN_CHUNKS
+        idx at2 = tap_at(&s, 2, ALONG_2(k, s.window)), step = (idx)s.stride[2], out2 = (idx)s.out[2];
+        idx first = tap_first(at2, step), end = tap_end(at2, step, (idx)s.in[2], out2);
+        first = first < out2 ? first : out2;
+        end = end > first ? end : first;
+        for (idx z = 0; z < (idx)s.out[0]; ++z) {
+            idx iz = z * (idx)s.stride[0] + tap_at(&s, 0, ALONG_0(k, s.window));
+            for (idx y = 0; y < (idx)s.out[1]; ++y, col += out2) {
+                idx iy = y * (idx)s.stride[1] + tap_at(&s, 1, ALONG_1(k, s.window));
+                i32 inside = iz >= 0 && iz < (idx)s.in[0] && iy >= 0 && iy < (idx)s.in[1];
+                const GLOBAL STO *from = x + (iz * (idx)s.in[1] + iy) * (idx)s.in[2] + at2;
+                idx a = inside ? first : out2, b = inside ? end : out2;
+                SIMD for (idx q = 0; q < a; ++q) col[q] = 0;
+                if (step == 1) {
+                    SIMD for (idx q = a; q < b; ++q) col[q] = from[q];
+                } else {
+                    for (idx q = a; q < b; ++q)
+                        col[q] = from[q * step];
+                }
+                SIMD for (idx q = b; q < out2; ++q) col[q] = 0;
+            }
+        }
+#else
+        LANES(q, outs)
+        {
+            idx i = tap_of_output(&s, q, k);
+            col[q] = i < 0 ? 0 : x[i];
+        }
+#endif
+    }
+}
+
+/* The gradient of that: every element of x takes the sum of the places it was copied to. */
+KERNEL4(K(conv_gather), (OUT, STO, xs), (IN, STO, cols), (ARG, tern_conv_shape, shape),
+        (ARG, i64, images))
+{
+    BASE(xs);
+    BASE(cols);
+    tern_conv_shape s = shape;
+    idx taps = VOLUME(s.window), outs = VOLUME(s.out), ins = VOLUME(s.in);
+    GROUPS(g, (idx)s.c * (idx)images)
+    {
+        idx n = g / (idx)s.c, c = g % (idx)s.c;
+        GLOBAL STO *x = xs + g * ins;
+        const GLOBAL STO *col = cols + (c * taps * (idx)images + n) * outs;
+#if TERN_CHUNKS
+        SIMD LANES(i, ins)
+        {
+            x[i] = 0;
+        }
+        for (idx k = 0; k < taps; ++k)
+            K(add_tap_back)(x, col + k * (idx)images * outs, 1, &s, k);
+#else
+        LANES(i, ins)
+        {
+            REAL sum = 0;
+            for (idx k = 0; k < taps; ++k) {
+                idx q = tap_of_input(&s, i, k);
+                sum += q < 0 ? 0 : col[k * (idx)images * outs + q];
+            }
+            x[i] = sum;
+        }
+#endif
+    }
+}
+
+/* y = x * weight (+ bias), a plane of y at a time. */
+KERNEL6(K(conv_direct), (OUT, STO, ys), (IN, STO, xs), (IN, STO, ws), (IN, STO, bs),
+        (ARG, tern_conv_shape, shape), (ARG, i32, has_bias))
+{
+    BASE(ys);
+    BASE(xs);
+    BASE(ws);
+    BASE(bs);
+    tern_conv_shape s = shape;
+    idx taps = VOLUME(s.window), outs = VOLUME(s.out), ins = VOLUME(s.in);
+    idx each = (idx)s.c / (idx)s.groups, of_group = (idx)s.o / (idx)s.groups;
+    GROUPS(g, (idx)s.n * (idx)s.o)
+    {
+        idx n = g / (idx)s.o, o = g % (idx)s.o;
+        GLOBAL STO *y = ys + g * outs;
+        const GLOBAL STO *x = xs + (n * (idx)s.c + o / of_group * each) * ins;
+        const GLOBAL STO *w = ws + o * each * taps;
+        REAL bias = has_bias != 0 ? bs[o] : 0;
+#if TERN_CHUNKS
+        SIMD LANES(q, outs)
+        {
+            y[q] = bias;
+        }
+        for (idx ck = 0; ck < each * taps; ++ck)
+            K(add_tap)(y, x + ck / taps * ins, w[ck], &s, ck % taps);
+#else
+        LANES(q, outs)
+        {
+            REAL sum = bias;
+            for (idx ck = 0; ck < each * taps; ++ck) {
+                idx i = tap_of_output(&s, q, ck % taps);
+                sum += i < 0 ? 0 : w[ck] * x[ck / taps * ins + i];
+            }
+            y[q] = sum;
+        }
+#endif
+    }
+}
+
+/* dx from dy and weight, a plane of x at a time. */
+KERNEL4(K(conv_direct_dx), (OUT, STO, xs), (IN, STO, ys), (IN, STO, ws), (ARG, tern_conv_shape, shape))
+{
+    BASE(xs);
+    BASE(ys);
+    BASE(ws);
+    tern_conv_shape s = shape;
+    idx taps = VOLUME(s.window), outs = VOLUME(s.out), ins = VOLUME(s.in);
+    idx each = (idx)s.c / (idx)s.groups, of_group = (idx)s.o / (idx)s.groups;
+    GROUPS(g, (idx)s.n * (idx)s.c)
+    {
+        idx n = g / (idx)s.c, c = g % (idx)s.c, o0 = c / each * of_group;
+        GLOBAL STO *x = xs + g * ins;
+        const GLOBAL STO *y = ys + (n * (idx)s.o + o0) * outs;
+        const GLOBAL STO *w = ws + (o0 * each + c % each) * taps;
+#if TERN_CHUNKS
+        SIMD LANES(i, ins)
+        {
+            x[i] = 0;
+        }
+        for (idx o = 0; o < of_group; ++o)
+            for (idx k = 0; k < taps; ++k)
+                K(add_tap_back)(x, y + o * outs, w[o * each * taps + k], &s, k);
+#else
+        LANES(i, ins)
+        {
+            REAL sum = 0;
+            for (idx k = 0; k < taps; ++k) {
+                idx q = tap_of_input(&s, i, k);
+                for (idx o = 0; o < of_group; ++o)
+                    sum += q < 0 ? 0 : w[o * each * taps + k] * y[o * outs + q];
+            }
+            x[i] = sum;
+        }
+#endif
+    }
+}
+
+/* dweight from x and dy, a group for each number of it. */
+KERNEL4(K(conv_direct_dw), (OUT, STO, ws), (IN, STO, xs), (IN, STO, ys), (ARG, tern_conv_shape, shape))
+{
+    BASE(ws);
+    BASE(xs);
+    BASE(ys);
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    tern_conv_shape s = shape;
+    idx taps = VOLUME(s.window), outs = VOLUME(s.out), ins = VOLUME(s.in);
+    idx each = (idx)s.c / (idx)s.groups, of_group = (idx)s.o / (idx)s.groups;
+    GROUPS(g, (idx)s.o * each * taps)
+    {
+        idx k = g % taps, o = g / taps / each, c = o / of_group * each + g / taps % each;
+        ACC sum = 0;
+#if TERN_CHUNKS
+        for (idx n = 0; n < (idx)s.n; ++n) {
+            const GLOBAL STO *x = xs + (n * (idx)s.c + c) * ins;
+            const GLOBAL STO *dy = ys + (n * (idx)s.o + o) * outs;
+            TAP_ROWS(&s, k, row, from)
+            {
+                SIMD_SUM(sum) for (idx q = first; q < end; ++q) sum +=
+                    dy[row + q] * x[from + q * step];
+            }
+        }
+#else
+        LANES(j, (idx)s.n * outs)
+        {
+            idx n = j / outs, q = j % outs, i = tap_of_output(&s, q, k);
+            sum += i < 0 ? 0 : xs[(n * (idx)s.c + c) * ins + i] * ys[(n * (idx)s.o + o) * outs + q];
+        }
+#endif
+        sum = GROUP_SUM(sum, scratch);
+        if (LID == 0)
+            ws[g] = sum;
+    }
+}
+#endif

@@ -1,0 +1,479 @@
+/* convolution.c -- float32 convolutions through oneDNN.
+ *
+ * oneDNN stays on the thread that calls it, as in gemm.c: the images are shared out over tern's
+ * threads, and each goes over its own in chunks that stay in its cache: bring x and y into the
+ * layout that oneDNN likes, convolve, bring the result back. Weights are brought into their layout
+ * once a call. A gradient of weights is summed over the threads' parts at the end. */
+#include "base/parallel.h"
+#include "device/cpu/cpu.h"
+#include "device/device.h"
+#include "types_host.h"
+#include "shapes.h"
+#ifdef TERN_WITH_ONEDNN
+#include <oneapi/dnnl/dnnl.h>
+#endif
+#if defined(TERN_WITH_ONEDNN) && DNNL_VERSION_MAJOR == 2
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+/* Multiplications that cost as much as one of an elementwise kernel's operations; bytes of x and y
+ * in a chunk. */
+enum { PER_OPERATION = 16, CHUNK_BYTES = 384 << 10, MOST_PARTS = 64, ALIGN = 64 };
+
+/* ---- plans: a primitive for a shape, a pass and a number of images ------------------------- */
+
+/* What a tensor is given as and what the primitive works on; from and to may be one layout. */
+typedef struct layout {
+    dnnl_memory_desc_t given, worked;
+    dnnl_primitive_t change; /* given to worked, or back for the result; NULL: the same */
+    size_t bytes;            /* worked */
+} layout;
+
+enum { X, WEIGHT, Y, TENSORS };
+typedef struct plan {
+    tern_conv_shape shape; /* n: images of one run */
+    tern_conv_pass pass;
+    bool has_bias, refused;
+    dnnl_primitive_t run;
+    layout t[TENSORS];
+    dnnl_memory_desc_t bias, scratch;
+    size_t scratch_bytes;
+    struct plan *next;
+} plan;
+
+enum { BUCKETS = 256 };
+static struct {
+    pthread_mutex_t lock;
+    dnnl_engine_t engine;
+    plan *bucket[BUCKETS];
+} cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* From here to the end of the scope oneDNN has one thread. */
+typedef struct alone {
+    int threads;
+} alone;
+static alone go_alone(void)
+{
+    alone a = {1};
+#ifdef _OPENMP
+    a.threads = omp_get_max_threads();
+    omp_set_num_threads(1);
+#endif
+    return a;
+}
+static void end_alone(alone a)
+{
+#ifdef _OPENMP
+    omp_set_num_threads(a.threads);
+#else
+    (void)a;
+#endif
+}
+
+/* Leading spatial dims of size 1 are left out: two remain at least of the five. */
+static int dims_left_out(const tern_conv_shape *s)
+{
+    int d = 0;
+    while (d < 2 && s->in[d] == 1 && s->out[d] == 1 && s->window[d] == 1 && s->padding[d] == 0)
+        d++;
+    return d;
+}
+
+static bool describe(dnnl_memory_desc_t *desc, const int64_t *lead, int n_lead,
+                     const int64_t *spatial, int left_out, bool any)
+{
+    static const dnnl_format_tag_t dense[] = {
+        [3] = dnnl_abc, [4] = dnnl_abcd, [5] = dnnl_abcde, [6] = dnnl_abcdef};
+    dnnl_dims_t dims;
+    int n = 0;
+    for (int i = 0; i < n_lead; i++)
+        dims[n++] = lead[i];
+    for (int i = left_out; i < 3; i++)
+        dims[n++] = spatial[i];
+    return dnnl_memory_desc_init_by_tag(desc, n, dims, dnnl_f32,
+                                        any ? dnnl_format_tag_any : dense[n]) == dnnl_success;
+}
+
+static bool describe_tensors(plan *p, int left_out)
+{
+    const tern_conv_shape *s = &p->shape;
+    int64_t x[] = {s->n, s->c}, y[] = {s->n, s->o};
+    int64_t w[] = {s->groups, s->o / s->groups, s->c / s->groups};
+    int first = s->groups == 1 ? 1 : 0;
+    bool ok = true;
+    for (int any = 0; any < 2; any++) {
+        dnnl_memory_desc_t *d[TENSORS];
+        for (int i = 0; i < TENSORS; i++)
+            d[i] = any ? &p->t[i].worked : &p->t[i].given;
+        ok = ok && describe(d[X], x, 2, s->in, left_out, any);
+        ok = ok && describe(d[WEIGHT], w + first, 3 - first, s->window, left_out, any);
+        ok = ok && describe(d[Y], y, 2, s->out, left_out, any);
+    }
+    dnnl_dims_t channels = {s->o};
+    return ok &&
+           dnnl_memory_desc_init_by_tag(&p->bias, 1, channels, dnnl_f32, dnnl_a) == dnnl_success;
+}
+
+static dnnl_primitive_desc_t describe_run(const plan *p, int left_out)
+{
+    const tern_conv_shape *s = &p->shape;
+    const dnnl_memory_desc_t *x = &p->t[X].worked, *w = &p->t[WEIGHT].worked, *y = &p->t[Y].worked;
+    dnnl_dims_t stride, dilation, left, right;
+    for (int i = 0, d = left_out; d < 3; i++, d++) {
+        stride[i] = s->stride[d];
+        dilation[i] = s->dilation[d] - 1;
+        left[i] = s->padding[d];
+        right[i] = (s->out[d] - 1) * s->stride[d] + (s->window[d] - 1) * s->dilation[d] + 1 -
+                   s->in[d] - s->padding[d];
+    }
+    dnnl_primitive_attr_t attributes;
+    dnnl_convolution_desc_t forward, back;
+    dnnl_primitive_desc_t hint = NULL, result = NULL;
+    if (dnnl_primitive_attr_create(&attributes) != dnnl_success)
+        return NULL;
+    dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user);
+    dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
+        &forward, dnnl_forward_training, dnnl_convolution_direct, x, w,
+        p->has_bias ? &p->bias : NULL, y, stride, dilation, left, right);
+    if (status == dnnl_success)
+        status = dnnl_primitive_desc_create(&hint, &forward, attributes, cache.engine, NULL);
+    if (status == dnnl_success && p->pass != TERN_CONV_Y) {
+        status =
+            p->pass == TERN_CONV_X
+                ? dnnl_dilated_convolution_backward_data_desc_init(
+                      &back, dnnl_convolution_direct, x, w, y, stride, dilation, left, right)
+                : dnnl_dilated_convolution_backward_weights_desc_init(
+                      &back, dnnl_convolution_direct, x, w, NULL, y, stride, dilation, left, right);
+        if (status == dnnl_success)
+            status = dnnl_primitive_desc_create(&result, &back, attributes, cache.engine, hint);
+        dnnl_primitive_desc_destroy(hint);
+    } else if (status == dnnl_success) {
+        result = hint;
+    }
+    dnnl_primitive_attr_destroy(attributes);
+    return status == dnnl_success ? result : NULL;
+}
+
+static bool plan_layout(layout *t, dnnl_primitive_desc_t run, dnnl_query_t query, bool result)
+{
+    t->worked = *dnnl_primitive_desc_query_md(run, query, 0);
+    t->bytes = dnnl_memory_desc_get_size(&t->worked);
+    if (dnnl_memory_desc_equal(&t->worked, &t->given))
+        return true;
+    const dnnl_memory_desc_t *from = result ? &t->worked : &t->given;
+    const dnnl_memory_desc_t *to = result ? &t->given : &t->worked;
+    dnnl_primitive_desc_t change;
+    if (dnnl_reorder_primitive_desc_create(&change, from, cache.engine, to, cache.engine, NULL) !=
+        dnnl_success)
+        return false;
+    dnnl_status_t status = dnnl_primitive_create(&t->change, change);
+    dnnl_primitive_desc_destroy(change);
+    return status == dnnl_success;
+}
+
+/* False where oneDNN does not have it: the portable kernels do. */
+static bool plan_make(plan *p)
+{
+    static const dnnl_query_t query[3][TENSORS] = {
+        [TERN_CONV_Y] = {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md},
+        [TERN_CONV_X] = {dnnl_query_diff_src_md, dnnl_query_weights_md, dnnl_query_diff_dst_md},
+        [TERN_CONV_WEIGHT] = {dnnl_query_src_md, dnnl_query_diff_weights_md,
+                              dnnl_query_diff_dst_md}};
+    static const int result[3] = {
+        [TERN_CONV_Y] = Y, [TERN_CONV_X] = X, [TERN_CONV_WEIGHT] = WEIGHT};
+    int left_out = dims_left_out(&p->shape);
+    if (!cache.engine && dnnl_engine_create(&cache.engine, dnnl_cpu, 0) != dnnl_success)
+        return false;
+    if (!describe_tensors(p, left_out))
+        return false;
+    dnnl_primitive_desc_t run = describe_run(p, left_out);
+    if (!run)
+        return false;
+    bool ok = dnnl_primitive_create(&p->run, run) == dnnl_success;
+    for (int i = 0; i < TENSORS; i++)
+        ok = ok && plan_layout(&p->t[i], run, query[p->pass][i], i == result[p->pass]);
+    p->scratch = *dnnl_primitive_desc_query_md(run, dnnl_query_scratchpad_md, 0);
+    p->scratch_bytes = dnnl_memory_desc_get_size(&p->scratch);
+    dnnl_primitive_desc_destroy(run);
+    return ok;
+}
+
+static size_t hash(const tern_conv_shape *s)
+{
+    uint64_t h = 0;
+    int64_t word[sizeof *s / sizeof(int64_t)];
+    memcpy(word, s, sizeof word);
+    for (size_t i = 0; i < sizeof word / sizeof *word; i++)
+        h = (h ^ (uint64_t)word[i]) * UINT64_C(0x9E3779B97F4A7C15);
+    return (size_t)(h >> 40) % BUCKETS;
+}
+
+/* The plan for `images` images of c; NULL where there is none. Plans live as long as the process.
+ */
+static const plan *plan_for(const tern_convolution *c, int64_t images)
+{
+    tern_conv_shape shape = *c->shape;
+    shape.n = images;
+    bool has_bias = c->bias.buffer;
+    plan **bucket = &cache.bucket[hash(&shape)], *p;
+    pthread_mutex_lock(&cache.lock);
+    for (p = *bucket; p; p = p->next)
+        if (memcmp(&p->shape, &shape, sizeof shape) == 0 && p->pass == c->pass &&
+            p->has_bias == has_bias)
+            break;
+    if (!p && (p = tern_alloc(sizeof *p))) {
+        memset(p, 0, sizeof *p);
+        p->shape = shape;
+        p->pass = c->pass;
+        p->has_bias = has_bias;
+        alone a = go_alone();
+        p->refused = !plan_make(p);
+        end_alone(a);
+        p->next = *bucket;
+        *bucket = p;
+    }
+    pthread_mutex_unlock(&cache.lock);
+    return p && !p->refused ? p : NULL;
+}
+
+/* ---- runs -------------------------------------------------------------------------------- */
+
+typedef struct argument {
+    int name;
+    const dnnl_memory_desc_t *desc;
+    void *data;
+} argument;
+
+static bool execute(dnnl_primitive_t primitive, dnnl_stream_t stream, const argument *a, int n)
+{
+    dnnl_exec_arg_t args[5];
+    int made = 0;
+    bool ok = true;
+    for (; ok && made < n; made++) {
+        args[made].arg = a[made].name;
+        ok = dnnl_memory_create(&args[made].memory, a[made].desc, cache.engine, a[made].data) ==
+             dnnl_success;
+    }
+    ok = ok && dnnl_primitive_execute(primitive, stream, n, args) == dnnl_success;
+    for (int i = 0; i < made; i++)
+        dnnl_memory_destroy(args[i].memory);
+    return ok;
+}
+
+static bool change(const layout *t, dnnl_stream_t stream, bool result, void *given, void *worked)
+{
+    const argument a[] = {
+        {result ? DNNL_ARG_TO : DNNL_ARG_FROM, &t->given, given},
+        {result ? DNNL_ARG_FROM : DNNL_ARG_TO, &t->worked, worked},
+    };
+    return execute(t->change, stream, a, 2);
+}
+
+/* One call, its images cut into parts, and those into chunks. */
+typedef struct job {
+    const tern_convolution *c;
+    const plan *chunk, *rest; /* of `images` images, and of what is left of the last part */
+    int64_t images, chunks;
+    float *given[TENSORS], *bias;
+    char *weight; /* as worked on */
+    char *room;   /* of each part */
+    size_t part_room, x_room, y_room, weight_room;
+    atomic_bool failed;
+} job;
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static float *image(const job *j, int tensor, int64_t i)
+{
+    const tern_conv_shape *s = j->c->shape;
+    const int64_t *dims = tensor == X ? s->in : s->out;
+    return j->given[tensor] + i * (tensor == X ? s->c : s->o) * dims[0] * dims[1] * dims[2];
+}
+
+/* The chunk that begins with image i; weight is that which this part works on. */
+static bool run_chunk(const job *j, dnnl_stream_t stream, int64_t i, char *room, char *weight)
+{
+    static const int names[3][TENSORS] = {
+        [TERN_CONV_Y] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
+        [TERN_CONV_X] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
+        [TERN_CONV_WEIGHT] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST}};
+    tern_conv_pass pass = j->c->pass;
+    const plan *p = i + j->images <= j->c->shape->n ? j->chunk : j->rest;
+    float *x = image(j, X, i), *y = image(j, Y, i);
+    void *x_worked = p->t[X].change ? (void *)room : x;
+    void *y_worked = p->t[Y].change ? (void *)(room + j->x_room) : y;
+    bool ok = true;
+    if (p->t[X].change && pass != TERN_CONV_X)
+        ok = change(&p->t[X], stream, false, x, x_worked);
+    if (p->t[Y].change && pass != TERN_CONV_Y)
+        ok = ok && change(&p->t[Y], stream, false, y, y_worked);
+    const argument a[] = {
+        {names[pass][X], &p->t[X].worked, x_worked},
+        {names[pass][WEIGHT], &p->t[WEIGHT].worked, weight},
+        {names[pass][Y], &p->t[Y].worked, y_worked},
+        {DNNL_ARG_SCRATCHPAD, &p->scratch, room + j->x_room + j->y_room + j->weight_room},
+        {DNNL_ARG_BIAS, &p->bias, j->bias},
+    };
+    ok = ok && execute(p->run, stream, a, p->has_bias ? 5 : 4);
+    if (p->t[X].change && pass == TERN_CONV_X)
+        ok = ok && change(&p->t[X], stream, true, x, x_worked);
+    if (p->t[Y].change && pass == TERN_CONV_Y)
+        ok = ok && change(&p->t[Y], stream, true, y, y_worked);
+    return ok;
+}
+
+/* Where part p's gradient of the weight is, as given. */
+static float *partial(const job *j, int part)
+{
+    return part == 0 ? j->given[WEIGHT]
+                     : (void *)(j->room + (size_t)part * j->part_room - j->weight_room);
+}
+
+static void run_part(void *user, int part, int parts)
+{
+    job *j = user;
+    char *room = j->room + (size_t)part * j->part_room;
+    int64_t from = j->chunks * part / parts, to = j->chunks * (part + 1) / parts;
+    dnnl_stream_t stream;
+    alone a = go_alone();
+    bool ok = dnnl_stream_create(&stream, cache.engine, dnnl_stream_default_flags) == dnnl_success;
+    if (ok) {
+        bool sums = j->c->pass == TERN_CONV_WEIGHT;
+        const layout *w = &j->chunk->t[WEIGHT];
+        char *weight = j->weight;
+        if (sums)
+            weight = w->change ? room + j->x_room + j->y_room : (void *)partial(j, part);
+        for (int64_t i = from; ok && i < to; i++)
+            ok = run_chunk(j, stream, i * j->images, room, weight);
+        if (sums && w->change)
+            ok = ok && change(w, stream, true, partial(j, part), weight);
+        dnnl_stream_destroy(stream);
+    }
+    end_alone(a);
+    if (!ok)
+        atomic_store(&j->failed, true);
+}
+
+typedef struct sum_job {
+    const job *j;
+    int64_t numbers;
+    int partials;
+} sum_job;
+
+static void sum_part(void *user, int part, int parts)
+{
+    const sum_job *s = user;
+    int64_t from = s->numbers * part / parts, to = s->numbers * (part + 1) / parts;
+    float *out = s->j->given[WEIGHT];
+    for (int p = 1; p < s->partials; p++) {
+        const float *more = partial(s->j, p);
+        for (int64_t i = from; i < to; i++)
+            out[i] += more[i];
+    }
+}
+
+static bool prepare_weight(job *j)
+{
+    dnnl_stream_t stream;
+    alone a = go_alone();
+    bool ok = dnnl_stream_create(&stream, cache.engine, dnnl_stream_default_flags) == dnnl_success;
+    if (ok) {
+        ok = change(&j->chunk->t[WEIGHT], stream, false, j->given[WEIGHT], j->weight);
+        dnnl_stream_destroy(stream);
+    }
+    end_alone(a);
+    return ok;
+}
+
+static int64_t numbers_of(const int64_t *dims)
+{
+    return dims[0] * dims[1] * dims[2];
+}
+
+/* Images in a chunk and parts of the whole. */
+static int cut(const tern_conv_shape *s, tern_conv_pass pass, int64_t *images)
+{
+    int64_t each = s->c * numbers_of(s->in) + s->o * numbers_of(s->out);
+    int64_t work = s->n * s->o * numbers_of(s->out) * (s->c / s->groups) * numbers_of(s->window);
+    int parts = tern_parallel_parts(work / PER_OPERATION);
+    parts = parts < MOST_PARTS ? parts : MOST_PARTS;
+    parts = parts < s->n ? parts : (int)s->n;
+    int64_t share = (s->n + parts - 1) / parts, fit = CHUNK_BYTES / (4 * each);
+    *images = pass == TERN_CONV_WEIGHT || fit > share ? share : fit < 1 ? 1 : fit;
+    return parts;
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static tern_status run(tern_place *place, job *j, int parts)
+{
+    const layout *w = &j->chunk->t[WEIGHT];
+    bool sums = j->c->pass == TERN_CONV_WEIGHT;
+    const plan *p = j->chunk;
+    size_t scratch = larger(p->scratch_bytes, j->rest->scratch_bytes);
+    const tern_conv_shape *s = j->c->shape;
+    size_t numbers = (size_t)(s->o * (s->c / s->groups) * numbers_of(s->window));
+    j->x_room = aligned(larger(p->t[X].bytes, j->rest->t[X].bytes));
+    j->y_room = aligned(larger(p->t[Y].bytes, j->rest->t[Y].bytes));
+    j->weight_room = aligned(larger(w->bytes, numbers * sizeof(float)));
+    /* x, y, the gradient as worked on, scratch, the gradient as given */
+    j->part_room = j->x_room + j->y_room + 2 * j->weight_room + aligned(scratch);
+    tern_block *room = tern_block_alloc(
+        place, j->part_room * (size_t)parts + j->weight_room + ALIGN, "tern_convolution");
+    if (!room)
+        return tern_last_status();
+    j->room = room->buffer.host;
+    j->weight = w->change ? j->room + j->part_room * (size_t)parts : (void *)j->given[WEIGHT];
+    if (!sums && w->change && !prepare_weight(j))
+        atomic_store(&j->failed, true);
+    if (!atomic_load(&j->failed))
+        tern_parallel(parts, run_part, j);
+    if (sums && parts > 1) {
+        sum_job sum = {j, (int64_t)numbers, parts};
+        tern_parallel(tern_parallel_parts((int64_t)numbers * parts), sum_part, &sum);
+    }
+    tern_block_free(room);
+    return atomic_load(&j->failed)
+               ? tern_fail(TERN_ERR_DEVICE, "cpu: oneDNN failed in a convolution")
+               : TERN_OK;
+}
+
+static void *at(const tern_arg *a)
+{
+    return a->buffer ? (char *)a->buffer->host + (size_t)a->at * a->bytes : NULL;
+}
+
+static tern_status convolution(tern_place *place, const tern_convolution *c, bool *taken)
+{
+    job j = {.c = c, .given = {at(&c->x), at(&c->weight), at(&c->y)}, .bias = at(&c->bias)};
+    *taken = false;
+    if (c->dtype != TERN_F32 || tern_is_forked_child())
+        return TERN_OK;
+    int parts = cut(c->shape, c->pass, &j.images);
+    j.chunks = (c->shape->n + j.images - 1) / j.images;
+    parts = parts < j.chunks ? parts : (int)j.chunks;
+    int64_t rest = c->shape->n % j.images;
+    j.chunk = plan_for(c, j.images);
+    j.rest = rest && j.chunk ? plan_for(c, rest) : j.chunk;
+    if (!j.chunk || !j.rest ||
+        !dnnl_memory_desc_equal(&j.chunk->t[WEIGHT].worked, &j.rest->t[WEIGHT].worked))
+        return TERN_OK;
+    *taken = true;
+    return run(place, &j, parts);
+}
+
+const tern_vendor tern_cpu_vendor = {.convolution = convolution};
+
+#else
+const tern_vendor tern_cpu_vendor = {.convolution = NULL};
+#endif

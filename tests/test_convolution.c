@@ -1,0 +1,322 @@
+/* test_convolution.c -- convolutions: PyTorch's numbers, gradients of any order, types, refusals.
+ */
+#include "support.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef tern_tensor *(*conv)(tern_tensor *x, tern_tensor *w, tern_tensor *b,
+                             const tern_conv_options *o);
+typedef tern_tensor *(*transposed)(tern_tensor *x, tern_tensor *w, tern_tensor *b,
+                                   const tern_conv_transpose_options *o);
+
+/* The table of golden/convolution.py. */
+typedef struct row {
+    const char *name;
+    conv conv;
+    transposed transposed;
+    tern_shape x, w;
+    tern_conv_options o;
+    tern_shape output_padding;
+} row;
+#define S(...)                                                                                     \
+    {                                                                                              \
+        sizeof((int64_t[]){__VA_ARGS__}) / 8,                                                      \
+        {                                                                                          \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+static const row rows[] = {
+    {"plain1", tern_conv1d, NULL, S(2, 3, 9), S(4, 3, 3), {.groups = 0}, {0}},
+    {"strided1", tern_conv1d, NULL, S(1, 4, 12), S(6, 2, 3), {S(2), S(2), S(2), .groups = 2}, {0}},
+    {"plain2", tern_conv2d, NULL, S(2, 3, 6, 5), S(4, 3, 3, 2), {.padding = S(1)}, {0}},
+    {"point2", tern_conv2d, NULL, S(3, 5, 3, 4), S(2, 5, 1, 1), {.padding_name = "valid"}, {0}},
+    {"strided2",
+     tern_conv2d,
+     NULL,
+     S(2, 4, 9, 8),
+     S(6, 2, 3, 3),
+     {S(2, 3), S(1, 2), S(2, 1), .groups = 2},
+     {0}},
+    {"same2",
+     tern_conv2d,
+     NULL,
+     S(1, 2, 5, 6),
+     S(3, 2, 4, 3),
+     {.padding_name = "same", .dilation = S(1, 2)},
+     {0}},
+    {"depth2",
+     tern_conv2d,
+     NULL,
+     S(2, 4, 6, 7),
+     S(8, 1, 3, 3),
+     {.stride = S(2), .padding = S(1), .groups = 4},
+     {0}},
+    {"leftover2", tern_conv2d, NULL, S(1, 2, 8, 8), S(3, 2, 3, 3), {.stride = S(4)}, {0}},
+    {"plain3",
+     tern_conv3d,
+     NULL,
+     S(1, 2, 4, 5, 4),
+     S(3, 2, 2, 3, 2),
+     {.stride = S(1, 2, 1), .padding = S(0, 1, 1)},
+     {0}},
+    {"transpose1",
+     NULL,
+     tern_conv_transpose1d,
+     S(2, 3, 5),
+     S(3, 2, 4),
+     {.stride = S(3), .padding = S(1)},
+     S(2)},
+    {"transpose2",
+     NULL,
+     tern_conv_transpose2d,
+     S(2, 4, 3, 4),
+     S(4, 3, 3, 2),
+     {S(2), S(1, 0), S(1, 2), .groups = 2},
+     S(1, 0)},
+    {"depth_transpose2",
+     NULL,
+     tern_conv_transpose2d,
+     S(1, 4, 4, 3),
+     S(4, 1, 3, 3),
+     {.stride = S(2), .groups = 4},
+     {0}},
+    {"transpose3",
+     NULL,
+     tern_conv_transpose3d,
+     S(1, 2, 2, 3, 2),
+     S(2, 3, 2, 2, 3),
+     {.padding = S(1)},
+     {0}},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static tern_tensor *call(const row *r, tern_tensor *x, tern_tensor *w, tern_tensor *b)
+{
+    const tern_conv_options *o = &r->o;
+    tern_conv_transpose_options t = {o->stride,         o->padding, o->dilation,
+                                     r->output_padding, o->groups,  {0}};
+    return r->conv ? r->conv(x, w, b, o) : r->transposed(x, w, b, &t);
+}
+
+static int64_t channels(const row *r)
+{
+    return r->conv ? r->w.dims[0] : r->w.dims[1] * (r->o.groups ? r->o.groups : 1);
+}
+
+/* pattern() in golden/convolution.py: quarters, whose sums of products are exact. */
+static tern_tensor *pattern(const char *device, tern_dtype dtype, tern_shape shape, int64_t step,
+                            int64_t period)
+{
+    int64_t n = 1;
+    for (int i = 0; i < shape.ndim; i++)
+        n *= shape.dims[i];
+    double *values = calloc((size_t)n, sizeof *values);
+    assert_non_null(values);
+    for (int64_t i = 0; i < n; i++)
+        values[i] = (double)(i * step % period - period / 2) / 4;
+    tern_tensor *x = test_tensor(device, dtype, shape, values);
+    free(values);
+    return x;
+}
+
+static void assert_golden(test_golden *file, const row *r, const char *part, tern_tensor *x,
+                          test_tolerance tolerance)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s%s", r->name, part);
+    tern_tensor *wanted = tern_to_dtype(test_golden_tensor(file, name, "cpu"), tern_dtype_of(x));
+    test_close(x, wanted, tolerance, name, __FILE__, __LINE__);
+}
+
+static void check_row(test_golden *file, const row *r, const char *device, tern_dtype dtype)
+{
+    test_tolerance exact = {.abs = dtype == TERN_BF16  ? 0.04
+                                   : dtype == TERN_F16 ? 4e-3
+                                                       : 1e-6,
+                            .rel = dtype == TERN_BF16  ? 8e-3
+                                   : dtype == TERN_F16 ? 1e-3
+                                                       : 1e-6};
+    tern_tensor *in[] = {pattern(device, dtype, r->x, 7, 11), pattern(device, dtype, r->w, 5, 9),
+                         pattern(device, dtype, TERN_SHAPE(channels(r)), 3, 7)};
+    for (int i = 0; i < 3; i++)
+        tern_requires_grad_(in[i], true);
+    tern_tensor *y = call(r, in[0], in[1], in[2]);
+    assert_golden(file, r, "", y, exact);
+    tern_tensor *weights = pattern(device, dtype, tern_shape_of(y), 3, 5);
+    assert_ok(tern_backward(tern_sum(tern_mul(y, weights))));
+    static const char *const parts[] = {".dx", ".dw", ".db"};
+    for (int i = 0; i < 3; i++)
+        assert_golden(file, r, parts[i], tern_grad(in[i]), exact);
+}
+
+static void convolutions_are_pytorch_s(void **state)
+{
+    (void)state;
+    static const tern_dtype dtypes[] = {TERN_F32, TERN_F64, TERN_F16, TERN_BF16};
+    test_golden *file = test_golden_open("convolution");
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < ROWS; i++)
+        for (int d = 0; d < 4; d++)
+            TERN_SCOPE
+                if (d < 1 || i % 3 == 1 || test_thorough(device))
+                    check_row(file, &rows[i], device, dtypes[d]);
+    test_golden_close(file);
+}
+
+static tern_tensor *call_row(tern_tensor *const *in, void *user)
+{
+    return call(user, in[0], in[1], in[2]);
+}
+
+static void gradients_of_any_order_are_the_differences(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"strided1", "same2", "depth2", "transpose2"};
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < ROWS; i++) {
+        row small = rows[i];
+        bool wanted = false;
+        for (int k = 0; k < 4; k++)
+            wanted = wanted || strcmp(names[k], small.name) == 0;
+        if (!wanted || (strcmp(small.name, "depth2") != 0 && !test_thorough(device)))
+            continue;
+        TERN_SCOPE {
+            tern_tensor *in[] = {
+                test_uniform(device, TERN_F64, small.x, -1, 1, 1),
+                test_uniform(device, TERN_F64, small.w, -1, 1, 2),
+                test_uniform(device, TERN_F64, TERN_SHAPE(channels(&small)), -1, 1, 3)};
+            for (int k = 0; k < 3; k++)
+                tern_requires_grad_(in[k], true);
+            gradcheck(call_row, in, 3, .user = &small, .second = true);
+        }
+    }
+}
+
+/* Several chunks of images and of threads: against the same in float64, in which other ways are
+ * taken. */
+static void large_convolutions_agree_with_float64(void **state)
+{
+    (void)state;
+    static const struct {
+        tern_shape x, w;
+        tern_conv_options o;
+    } cases[] = {
+        {S(7, 16, 33, 30), S(24, 16, 3, 3), {.padding = S(1)}},
+        {S(9, 12, 32, 32), S(20, 6, 5, 3), {.stride = S(2), .padding = S(2, 1), .groups = 2}},
+        {S(5, 40, 20, 21), S(32, 40, 1, 1), {.groups = 1}},
+        {S(3, 32, 40, 40), S(32, 1, 3, 3), {.padding = S(1), .groups = 32}},
+    };
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        TERN_SCOPE {
+            tern_tensor *result[2][3];
+            for (int d = 0; d < 2; d++) {
+                tern_dtype dtype = d ? TERN_F64 : TERN_F32;
+                tern_tensor *x = test_uniform(device, dtype, cases[i].x, -1, 1, 4);
+                tern_tensor *w = test_uniform(device, dtype, cases[i].w, -1, 1, 5);
+                tern_requires_grad_(x, true);
+                tern_requires_grad_(w, true);
+                tern_tensor *y = tern_conv2d(x, w, NULL, &cases[i].o);
+                assert_ok(tern_backward(
+                    tern_sum(tern_mul(y, pattern(device, dtype, tern_shape_of(y), 3, 5)))));
+                tern_tensor *const all[] = {tern_detach(y), tern_grad(x), tern_grad(w)};
+                for (int k = 0; k < 3; k++)
+                    result[d][k] = tern_to_dtype(all[k], TERN_F32);
+            }
+            for (int k = 0; k < 3; k++)
+                assert_close(result[0][k], result[1][k], .abs = 2e-3, .rel = 1e-4);
+        }
+}
+
+static void inputs_may_lack_a_batch_be_empty_or_strided(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *x = pattern(device, TERN_F32, TERN_SHAPE(3, 6, 5), 7, 11);
+        tern_tensor *w = pattern(device, TERN_F32, TERN_SHAPE(4, 3, 3, 3), 5, 9);
+        tern_tensor *b = pattern(device, TERN_F32, TERN_SHAPE(4), 3, 7);
+        tern_tensor *batch = tern_conv2d(tern_unsqueeze(x, 0), w, b, NULL);
+        tern_tensor *alone = tern_conv2d(x, w, b, NULL);
+        assert_shape(alone, 4, 4, 3);
+        assert_same(alone, tern_squeeze_dim(batch, 0));
+        tern_tensor *turned = tern_transpose(tern_contiguous(tern_transpose(x, 1, 2)), 1, 2);
+        assert_false(tern_is_contiguous(turned));
+        assert_same(tern_conv2d(turned, w, b, NULL), alone);
+        tern_tensor *none = tern_zeros(TERN_SHAPE(0, 3, 6, 5), TERN_F32, device);
+        tern_requires_grad_(w, true);
+        tern_requires_grad_(b, true);
+        tern_tensor *y = tern_conv2d(none, w, b, NULL);
+        assert_shape(y, 0, 4, 4, 3);
+        assert_ok(tern_backward(tern_sum(y)));
+        assert_true(tern_item(tern_sum(tern_abs(tern_grad(w)))) == 0);
+        assert_values(tern_grad(b), 0, 0, 0, 0);
+        assert_shape(tern_conv_transpose2d(alone, w, NULL, NULL), 3, 6, 5);
+    }
+}
+
+static void misfits_are_refused_in_pytorch_s_words(void **state)
+{
+    (void)state;
+    tern_tensor *x = tern_zeros(TERN_SHAPE(1, 3, 8, 8), TERN_F32, "cpu");
+    tern_tensor *w = tern_zeros(TERN_SHAPE(6, 3, 3, 3), TERN_F32, "cpu");
+    tern_tensor *other = tern_zeros(TERN_SHAPE(16, 8, 3, 3), TERN_F32, "cpu");
+    tern_tensor *huge = tern_zeros(TERN_SHAPE(6, 3, 9, 9), TERN_F32, "cpu");
+    tern_tensor *five = tern_zeros(TERN_SHAPE(5), TERN_F32, "cpu");
+    tern_tensor *whole = tern_zeros(TERN_SHAPE(1, 3, 8, 8), TERN_I64, "cpu");
+    tern_tensor *fine = tern_zeros(TERN_SHAPE(6, 3, 3, 3), TERN_F64, "cpu");
+    assert_null(tern_conv2d(x, other, NULL, NULL));
+    assert_error(TERN_ERR_SHAPE,
+                 "Given groups=1, weight of size [16, 8, 3, 3], expected "
+                 "input[1, 3, 8, 8] to have 8 channels, but got 3 channels instead");
+    assert_null(tern_conv2d(x, huge, NULL, NULL));
+    assert_error(TERN_ERR_SHAPE, "Calculated padded input size per channel: (8 x 8). Kernel size: "
+                                 "(9 x 9). Kernel size can't be greater than actual input size");
+    assert_null(tern_conv2d(x, w, five, NULL));
+    assert_error(TERN_ERR_SHAPE, "Given groups=1, weight of size [6, 3, 3, 3], expected bias to be "
+                                 "1-dimensional with 6 elements, but got bias of size [5] instead");
+    assert_null(tern_conv2d(x, w, NULL, &(tern_conv_options){.padding = TERN_DIMS(-1)}));
+    assert_error(TERN_ERR_ARGUMENT, "negative padding is not supported");
+    assert_null(tern_conv2d(x, w, NULL, &(tern_conv_options){.stride = TERN_DIMS(0)}));
+    assert_error(TERN_ERR_ARGUMENT, "non-positive stride is not supported");
+    assert_null(tern_conv2d(x, w, NULL, &(tern_conv_options){.dilation = TERN_DIMS(1, 0)}));
+    assert_error(TERN_ERR_ARGUMENT, "dilation should be greater than zero");
+    assert_null(tern_conv2d(x, w, NULL, &(tern_conv_options){.stride = TERN_DIMS(1, 2, 3)}));
+    assert_error(TERN_ERR_ARGUMENT, "expected stride to be a single integer value or a list of 2");
+    assert_null(tern_conv2d(x, w, NULL, &(tern_conv_options){.groups = 4}));
+    assert_error(TERN_ERR_SHAPE, "expected weight to be divisible by 4 at dimension 0");
+    assert_null(tern_conv2d(x, w, NULL,
+                            &(tern_conv_options){.padding_name = "same", .stride = TERN_DIMS(2)}));
+    assert_error(TERN_ERR_ARGUMENT, "padding='same' is not supported for strided convolutions");
+    assert_null(tern_conv2d(x, w, NULL, &(tern_conv_options){.padding_name = "all"}));
+    assert_error(TERN_ERR_ARGUMENT, "Invalid padding string all, should be one of");
+    assert_null(tern_conv1d(x, w, NULL, NULL));
+    assert_error(TERN_ERR_SHAPE, "expected 3-dimensional weight");
+    assert_null(tern_conv2d(five, w, NULL, NULL));
+    assert_error(TERN_ERR_SHAPE, "Expected 3D (unbatched) or 4D (batched) input to conv2d, but got "
+                                 "input of size: [5]");
+    assert_null(tern_conv2d(whole, w, NULL, NULL));
+    assert_error(TERN_ERR_DTYPE, "Input type (int64) and weight type (float32) should be the same");
+    assert_null(tern_conv2d(x, fine, NULL, NULL));
+    assert_error(TERN_ERR_DTYPE, "Input type (float32) and weight type (float64)");
+    assert_null(tern_conv2d(NULL, w, NULL, NULL));
+    assert_error(TERN_ERR_ARGUMENT, "input");
+    assert_null(tern_conv_transpose2d(x, w, NULL, NULL));
+    assert_error(TERN_ERR_SHAPE,
+                 "Given transposed=1, weight of size [6, 3, 3, 3], expected "
+                 "input[1, 3, 8, 8] to have 6 channels, but got 3 channels instead");
+    assert_null(
+        tern_conv_transpose2d(tern_zeros(TERN_SHAPE(1, 6, 4, 4), TERN_F32, "cpu"), w, NULL,
+                              &(tern_conv_transpose_options){.output_padding = TERN_DIMS(1)}));
+    assert_error(TERN_ERR_ARGUMENT,
+                 "output padding must be smaller than either stride or dilation");
+}
+
+static const struct CMUnitTest tests[] = {
+    TEST(convolutions_are_pytorch_s),
+    TEST(gradients_of_any_order_are_the_differences),
+    TEST(large_convolutions_agree_with_float64),
+    TEST(inputs_may_lack_a_batch_be_empty_or_strided),
+    TEST(misfits_are_refused_in_pytorch_s_words),
+};
+TEST_MAIN(tests)
