@@ -81,6 +81,18 @@ set(TERN_SOURCES
   src/nn/tree.c
   src/amp/autocast.c
   src/amp/grad_scaler.c
+  src/names/bind.c
+  src/names/call.c
+  src/names/create.c
+  src/names/elementwise.c
+  src/names/functional.c
+  src/names/index.c
+  src/names/linear.c
+  src/names/pointwise.c
+  src/names/reduce.c
+  src/names/shape.c
+  src/names/signature.c
+  src/names/value.c
   src/optim/adam.c
   src/optim/clip.c
   src/optim/groups.c

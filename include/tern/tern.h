@@ -6,6 +6,7 @@
 #include <tern/tensor.h>
 #include <tern/autograd.h>
 #include <tern/ops.h>
+#include <tern/names.h>
 #include <tern/kernel.h>
 #include <tern/nn.h>
 #include <tern/optim.h>

@@ -231,5 +231,7 @@ tern_tensor *tern_sum_to_size(tern_tensor *x, tern_shape shape)
     }
     if (tern_shape_numel(&shape, "tern_sum_to_size") < 0)
         return NULL;
+    if (shape.ndim == 0) /* all of it: integers become int64, as by sum alone */
+        return tern_sum(x);
     return tern_hook_sum_to(x, &shape);
 }

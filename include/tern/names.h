@@ -1,0 +1,113 @@
+/* names.h -- every operation by PyTorch's name: looked up, listed, described and called while the
+ * program runs, as bindings of other languages and interpreters need it.
+ *
+ *     tern_tensor *out[2];
+ *     tern_value values[] = {tern_value_tensor("input", x), tern_value_int("dim", 1)};
+ *     int n = tern_call_by_name("nn.functional.softmax", values, 2, out, 2); */
+#ifndef TERN_NAMES_H
+#define TERN_NAMES_H
+#include <tern/tensor.h>
+
+TERN_BEGIN_DECLS
+
+/* ---- values ------------------------------------------------------------------------------------
+ */
+typedef enum tern_value_kind {
+    TERN_VALUE_NONE = 0, /* Python's None: as if not given */
+    TERN_VALUE_TENSOR,
+    TERN_VALUE_TENSORS,
+    TERN_VALUE_SCALAR, /* an integer, a real or a bool */
+    TERN_VALUE_INTS,
+    TERN_VALUE_REALS,
+    TERN_VALUE_TEXT,
+    TERN_VALUE_DTYPE
+} tern_value_kind;
+
+/* One argument. name NULL: the next one by position, after which names may follow. What it points
+ * to is only read, and only during the call. */
+typedef struct tern_value {
+    const char *name;
+    tern_value_kind kind;
+    int count; /* of a list */
+    union {
+        tern_tensor *tensor;
+        tern_tensor *const *tensors;
+        tern_scalar scalar;
+        const int64_t *ints;
+        const double *reals;
+        const char *text;
+        tern_dtype dtype;
+    } as;
+} tern_value;
+
+TERN_API tern_value tern_value_none(const char *name);
+TERN_API tern_value tern_value_tensor(const char *name, tern_tensor *x);
+TERN_API tern_value tern_value_tensors(const char *name, tern_tensor *const *tensors, int count);
+TERN_API tern_value tern_value_scalar(const char *name, tern_scalar scalar);
+TERN_API tern_value tern_value_int(const char *name, int64_t integer);
+TERN_API tern_value tern_value_real(const char *name, double real);
+TERN_API tern_value tern_value_bool(const char *name, bool value);
+TERN_API tern_value tern_value_ints(const char *name, const int64_t *ints, int count);
+TERN_API tern_value tern_value_reals(const char *name, const double *reals, int count);
+TERN_API tern_value tern_value_text(const char *name, const char *text);
+TERN_API tern_value tern_value_dtype(const char *name, tern_dtype dtype);
+
+/* ---- operations --------------------------------------------------------------------------------
+ */
+typedef struct tern_named_op tern_named_op;
+
+/* The first operation of that name ("add", "nn.functional.conv2d"); NULL, without an error, if
+ * there is none. Several may share a name and differ in what they take: the next one. */
+TERN_API const tern_named_op *tern_op_by_name(const char *name);
+TERN_API const tern_named_op *tern_named_op_next(const tern_named_op *op);
+/* All of them: i from 0 on, until NULL. */
+TERN_API const tern_named_op *tern_named_op_at(int i);
+
+/* "gather", and "gather(Tensor input, int dim, Tensor index) -> Tensor" in the style of PyTorch's
+ * own schemas: T? may be None, T[] is a list, int[2] a list of two or one number for both; after *
+ * by name only. They live as long as the process. */
+TERN_API const char *tern_named_op_name(const tern_named_op *op);
+TERN_API const char *tern_named_op_signature(const tern_named_op *op);
+
+typedef enum tern_parameter_kind {
+    TERN_PARAMETER_TENSOR = 1,
+    TERN_PARAMETER_TENSORS,
+    TERN_PARAMETER_INT,
+    TERN_PARAMETER_INTS,
+    TERN_PARAMETER_REAL,
+    TERN_PARAMETER_REALS,
+    TERN_PARAMETER_BOOL,
+    TERN_PARAMETER_SCALAR, /* an integer, a real or a bool, which promotes as in PyTorch */
+    TERN_PARAMETER_TEXT,
+    TERN_PARAMETER_DTYPE
+} tern_parameter_kind;
+
+enum { TERN_MAX_PARAMETERS = 20 };
+
+typedef struct tern_parameter {
+    char name[32];
+    tern_parameter_kind kind;
+    int length;     /* int[2]: 2; 0 for lists of any length */
+    bool optional;  /* may be None */
+    bool by_name;   /* not by position */
+    bool required;  /* has no default */
+    char value[24]; /* the default as it is written: "None", "-1", "True", "mean"; "" if required */
+} tern_parameter;
+
+/* What op takes, in order, into parameters[capacity]; returns how many there are (at most
+ * TERN_MAX_PARAMETERS), -1 after an error. */
+TERN_API int tern_named_op_parameters(const tern_named_op *op, tern_parameter *parameters,
+                                      int capacity);
+
+/* Call the first operation of that name whose parameters fit the values; its results, owned by the
+ * innermost scope, go into out[capacity]. Returns their number, -1 after an error:
+ * TERN_ERR_ARGUMENT where no operation of the name takes these values, or what the operation itself
+ * refuses. */
+TERN_API int tern_call_by_name(const char *name, const tern_value *values, int n, tern_tensor **out,
+                               int capacity);
+/* The same for this very operation. */
+TERN_API int tern_named_op_call(const tern_named_op *op, const tern_value *values, int n,
+                                tern_tensor **out, int capacity);
+
+TERN_END_DECLS
+#endif

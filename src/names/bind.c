@@ -1,0 +1,176 @@
+/* bind.c -- brings the values of a call to what its operation takes. */
+#include "names/rows.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a value is called in messages. */
+static const char *kind_of(const tern_value *value)
+{
+    static const char *const names[] = {"None",  "Tensor",  "Tensor[]", "",
+                                        "int[]", "float[]", "str",      "ScalarType"};
+    static const char *const scalars[] = {"float", "int", "bool"};
+    if (value->kind == TERN_VALUE_SCALAR)
+        return scalars[value->as.scalar.kind];
+    return (unsigned)value->kind < sizeof names / sizeof *names ? names[value->kind] : "?";
+}
+
+static bool has_scalar(const tern_value *value, tern_scalar_kind kind)
+{
+    return value->kind == TERN_VALUE_SCALAR && value->as.scalar.kind == kind;
+}
+
+/* A list of integers; one number stands for a list, and fills a list of fixed length. */
+static bool take_ints(const tern_parameter *p, const tern_value *value, names_argument *a)
+{
+    if (value->kind == TERN_VALUE_INTS) {
+        a->ints = value->as.ints;
+        a->count = value->count;
+    } else if (has_scalar(value, TERN_SCALAR_INT)) {
+        a->own_ints[0] = value->as.scalar.value.integer;
+        a->ints = a->own_ints;
+        a->count = 1;
+    } else {
+        return false;
+    }
+    if (p->length > 1 && a->count == 1) {
+        int64_t each = a->ints[0];
+        a->count = p->length;
+        for (int i = 0; i < p->length && i < 4; i++)
+            a->own_ints[i] = each;
+        a->ints = a->own_ints;
+    }
+    return true;
+}
+
+static bool take_reals(const tern_value *value, names_argument *a)
+{
+    if (value->kind == TERN_VALUE_REALS) {
+        a->reals = value->as.reals;
+        a->count = value->count;
+        return true;
+    }
+    if (value->kind != TERN_VALUE_SCALAR || has_scalar(value, TERN_SCALAR_BOOL))
+        return false;
+    a->own_real = tern_scalar_to_real(value->as.scalar);
+    a->reals = &a->own_real;
+    a->count = 1;
+    return true;
+}
+
+static bool take_tensors(const tern_value *value, names_argument *a)
+{
+    a->tensors = value->as.tensors;
+    a->count = value->count;
+    /* An empty list of any kind is an empty list. */
+    return value->kind == TERN_VALUE_TENSORS || (value->kind == TERN_VALUE_INTS && a->count == 0);
+}
+
+/* Whether the value fits the parameter; a is filled. */
+static bool take(const tern_parameter *p, const tern_value *value, names_argument *a)
+{
+    memset(a, 0, sizeof *a);
+    a->given = value->kind != TERN_VALUE_NONE;
+    if (!a->given)
+        return p->optional;
+    switch (p->kind) {
+    case TERN_PARAMETER_TENSOR:
+        a->tensor = value->as.tensor;
+        return value->kind == TERN_VALUE_TENSOR;
+    case TERN_PARAMETER_TENSORS:
+        return take_tensors(value, a);
+    case TERN_PARAMETER_INTS:
+        return take_ints(p, value, a);
+    case TERN_PARAMETER_REALS:
+        return take_reals(value, a);
+    case TERN_PARAMETER_INT:
+        a->scalar = value->as.scalar;
+        return has_scalar(value, TERN_SCALAR_INT);
+    case TERN_PARAMETER_REAL:
+        a->scalar = value->as.scalar;
+        return value->kind == TERN_VALUE_SCALAR && !has_scalar(value, TERN_SCALAR_BOOL);
+    case TERN_PARAMETER_BOOL:
+        a->scalar = value->as.scalar;
+        return has_scalar(value, TERN_SCALAR_BOOL);
+    case TERN_PARAMETER_SCALAR:
+        a->scalar = value->as.scalar;
+        return value->kind == TERN_VALUE_SCALAR;
+    case TERN_PARAMETER_TEXT:
+        a->text = value->as.text;
+        return value->kind == TERN_VALUE_TEXT;
+    case TERN_PARAMETER_DTYPE:
+        a->dtype = value->as.dtype;
+        return value->kind == TERN_VALUE_DTYPE;
+    }
+    return false;
+}
+
+/* The default of p: None, True, a number, a list of one or no numbers, or a text. */
+static void take_default(const tern_parameter *p, names_argument *a)
+{
+    const char *text = p->value;
+    memset(a, 0, sizeof *a);
+    if (strcmp(text, "None") == 0)
+        return;
+    char *end;
+    long long integer = strtoll(text + (*text == '['), &end, 10);
+    tern_value value = tern_value_int(NULL, integer);
+    if (strcmp(text, "[]") == 0)
+        value = tern_value_ints(NULL, a->own_ints, 0);
+    else if (strcmp(text, "True") == 0 || strcmp(text, "False") == 0)
+        value = tern_value_bool(NULL, *text == 'T');
+    else if (*end != '\0' && *end != ']')
+        value = tern_value_real(NULL, strtod(text, NULL));
+    if (p->kind == TERN_PARAMETER_TEXT)
+        value = tern_value_text(NULL, "");
+    take(p, &value, a);
+    if (p->kind == TERN_PARAMETER_TEXT) {
+        memcpy(a->own_text, p->value, sizeof a->own_text);
+        a->text = a->own_text;
+    }
+}
+
+/* Where the value goes: by its name, or by its position among those without one. */
+static int place_of(const tern_parameter *parameters, int count, const tern_value *value,
+                    int position)
+{
+    for (int i = 0; i < count; i++)
+        if (value->name ? strcmp(parameters[i].name, value->name) == 0
+                        : i == position && !parameters[i].by_name)
+            return i;
+    return -1;
+}
+
+int names_bind(const tern_named_op *op, const tern_value *values, int n, names_argument *arguments,
+               char *why, size_t size)
+{
+    tern_parameter parameters[TERN_MAX_PARAMETERS];
+    bool seen[TERN_MAX_PARAMETERS] = {false};
+    int count = tern_named_op_parameters(op, parameters, TERN_MAX_PARAMETERS);
+    for (int i = 0; i < n; i++) {
+        int place = place_of(parameters, count, &values[i], i);
+        if (place < 0 && values[i].name)
+            snprintf(why, size, "unexpected argument '%s'", values[i].name);
+        else if (place < 0)
+            snprintf(why, size, "takes %d arguments, but %d were given", count, n);
+        else if (seen[place])
+            snprintf(why, size, "argument '%s' is given twice", parameters[place].name);
+        if (place < 0 || seen[place])
+            return -1;
+        seen[place] = true;
+        if (!take(&parameters[place], &values[i], &arguments[place])) {
+            snprintf(why, size, "argument '%s' must not be %s", parameters[place].name,
+                     kind_of(&values[i]));
+            return -1;
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        if (!seen[i] && parameters[i].required) {
+            snprintf(why, size, "missing argument '%s'", parameters[i].name);
+            return -1;
+        }
+        if (!seen[i])
+            take_default(&parameters[i], &arguments[i]);
+    }
+    return count;
+}

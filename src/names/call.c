@@ -1,0 +1,145 @@
+/* call.c -- finding operations by name, and calling them. */
+#include "base/error.h"
+#include "names/rows.h"
+#include <stdio.h>
+#include <string.h>
+
+#define FAMILIES(X)                                                                                \
+    X(elementwise) X(pointwise) X(reduce) X(shape) X(index) X(linear) X(functional) X(create)
+#define X(NAME) extern const names_family names_##NAME;
+FAMILIES(X)
+#undef X
+#define X(NAME) &names_##NAME,
+static const names_family *const families[] = {FAMILIES(X)};
+#undef X
+enum { FAMILY_COUNT = sizeof families / sizeof *families };
+
+const tern_named_op *tern_named_op_at(int i)
+{
+    for (int f = 0; i >= 0 && f < FAMILY_COUNT; i -= families[f++]->count)
+        if (i < families[f]->count)
+            return &families[f]->rows[i];
+    return NULL;
+}
+
+/* The first row of that name from the i-th on. */
+static const tern_named_op *find(int i, const char *name)
+{
+    const tern_named_op *op;
+    while ((op = tern_named_op_at(i)) && strcmp(op->name, name) != 0)
+        i++;
+    return op;
+}
+
+const tern_named_op *tern_op_by_name(const char *name)
+{
+    return name ? find(0, name) : NULL;
+}
+
+const tern_named_op *tern_named_op_next(const tern_named_op *op)
+{
+    int before = 0;
+    for (int f = 0; op && f < FAMILY_COUNT; before += families[f++]->count)
+        if (op >= families[f]->rows && op < families[f]->rows + families[f]->count)
+            return find(before + (int)(op - families[f]->rows) + 1, op->name);
+    return NULL;
+}
+
+const char *tern_named_op_name(const tern_named_op *op)
+{
+    return op ? op->name : NULL;
+}
+
+const char *tern_named_op_signature(const tern_named_op *op)
+{
+    return op ? op->signature : NULL;
+}
+
+/* ---- calls ------------------------------------------------------------------------------- */
+
+static int check_values(const char *function, const void *what, const tern_value *values, int n,
+                        tern_tensor **out, int capacity)
+{
+    bool missing = !what || (n > 0 && !values) || (capacity > 0 && !out);
+    if (missing)
+        tern_fail_argument_null(function, !what ? "name or operation" : out ? "values" : "out");
+    for (int i = 0; !missing && i < n; i++) {
+        /* NULL in, NULL out: a tensor that an earlier call did not make is not None. */
+        if (values[i].kind == TERN_VALUE_TENSOR && !values[i].as.tensor) {
+            tern_fail_argument_null(function, values[i].name ? values[i].name : "a tensor");
+            missing = true;
+        }
+    }
+    return missing ? -1 : 0;
+}
+
+int tern_named_op_call(const tern_named_op *op, const tern_value *values, int n, tern_tensor **out,
+                       int capacity)
+{
+    names_argument arguments[TERN_MAX_PARAMETERS];
+    char why[128];
+    if (check_values("tern_named_op_call", op, values, n, out, capacity) < 0)
+        return -1;
+    if (names_bind(op, values, n, arguments, why, sizeof why) < 0) {
+        tern_fail(TERN_ERR_ARGUMENT, "tern_named_op_call: %s(): %s, in %s", op->name, why,
+                  op->signature);
+        return -1;
+    }
+    return op->call(arguments, out, capacity);
+}
+
+int tern_call_by_name(const char *name, const tern_value *values, int n, tern_tensor **out,
+                      int capacity)
+{
+    names_argument arguments[TERN_MAX_PARAMETERS];
+    char why[128], all[512] = "";
+    if (check_values("tern_call_by_name", name, values, n, out, capacity) < 0)
+        return -1;
+    const tern_named_op *first = tern_op_by_name(name);
+    for (const tern_named_op *op = first; op; op = tern_named_op_next(op)) {
+        if (names_bind(op, values, n, arguments, why, sizeof why) >= 0)
+            return op->call(arguments, out, capacity);
+        size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, "%s%s for %s", used ? "; " : "", why,
+                 op->signature);
+    }
+    if (first)
+        tern_fail(TERN_ERR_ARGUMENT,
+                  "tern_call_by_name: %s() received an invalid combination of arguments: %s", name,
+                  all);
+    else
+        tern_fail(TERN_ERR_ARGUMENT, "tern_call_by_name: there is no operation '%s'", name);
+    return -1;
+}
+
+/* ---- results ----------------------------------------------------------------------------- */
+
+int names_several(tern_status status, tern_tensor *const *results, int n, tern_tensor **out,
+                  int capacity)
+{
+    if (status != TERN_OK)
+        return -1;
+    if (n > capacity) {
+        tern_fail(TERN_ERR_ARGUMENT, "tern_call_by_name: %d results do not fit into %d", n,
+                  capacity);
+        return -1;
+    }
+    for (int i = 0; i < n; i++)
+        out[i] = results[i];
+    return n;
+}
+
+int names_one(tern_tensor *x, tern_tensor **out, int capacity)
+{
+    return names_several(x ? TERN_OK : tern_last_status(), &x, 1, out, capacity);
+}
+
+int names_choice(const names_argument *a, const char *what, const char *const *choices, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(a->text, choices[i]) == 0)
+            return i;
+    tern_fail(TERN_ERR_ARGUMENT, "tern_call_by_name: %s is not a valid value for %s", a->text,
+              what);
+    return -1;
+}

@@ -1,0 +1,30 @@
+/* expand.h -- makes functions and a table of a family's rows; see rows.h. Included once a file. */
+
+#define OP(ID, NAME, PARAMETERS, ...)                                                              \
+    static int call_##ID(const names_argument *a, tern_tensor **out, int capacity)                 \
+    {                                                                                              \
+        (void)a;                                                                                   \
+        return names_one(__VA_ARGS__, out, capacity);                                              \
+    }
+#define OPS(ID, NAME, PARAMETERS, RESULTS, ...)                                                    \
+    static int call_##ID(const names_argument *a, tern_tensor **out, int capacity)                 \
+    {                                                                                              \
+        tern_values_indices pair = {NULL, NULL};                                                   \
+        (void)pair;                                                                                \
+        return __VA_ARGS__;                                                                        \
+    }
+#include FAMILY
+#undef OP
+#undef OPS
+
+#define OP(ID, NAME, PARAMETERS, ...) {NAME, NAME "(" PARAMETERS ") -> Tensor", call_##ID},
+#define OPS(ID, NAME, PARAMETERS, RESULTS, ...)                                                    \
+    {NAME, NAME "(" PARAMETERS ") -> " RESULTS, call_##ID},
+static const tern_named_op family_rows[] = {
+#include FAMILY
+};
+#undef OP
+#undef OPS
+
+extern const names_family TABLE;
+const names_family TABLE = {family_rows, (int)(sizeof family_rows / sizeof *family_rows)};

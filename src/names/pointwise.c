@@ -1,0 +1,33 @@
+/* pointwise.c -- names of pointwise.def, and what its rows need beside the public functions. */
+#include "base/error.h"
+#include "names/rows.h"
+#include <math.h>
+#include <tern/ops.h>
+
+static tern_tensor *clamp(tern_tensor *x, const names_argument *low, const names_argument *high)
+{
+    return tern_clamp(x, low->given ? tern_scalar_to_real(low->scalar) : -INFINITY,
+                      high->given ? tern_scalar_to_real(high->scalar) : INFINITY);
+}
+
+/* A value that is a tensor of its own is one that has a gradient. */
+static tern_tensor *masked_fill(tern_tensor *x, tern_tensor *mask, tern_tensor *value)
+{
+    if (tern_dim(value) != 0)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_masked_fill: masked_fill only supports a 0-dimensional value "
+                              "tensor, but got tensor with %d dimension(s).",
+                              tern_dim(value));
+    return tern_where(mask, tern_to_dtype(value, tern_dtype_of(x)), x);
+}
+
+static tern_tensor *gelu(tern_tensor *x, const names_argument *approximate)
+{
+    static const char *const forms[] = {"none", "tanh"};
+    int form = names_choice(approximate, "approximate", forms, 2);
+    return form < 0 ? NULL : form ? tern_gelu_tanh(x) : tern_gelu(x);
+}
+
+#define TABLE  names_pointwise
+#define FAMILY "names/pointwise.def"
+#include "names/expand.h"

@@ -1,0 +1,27 @@
+/* reduce.c -- names of reduce.def, and what its rows need beside the public functions. */
+#include "names/rows.h"
+#include <tern/ops.h>
+
+/* The results of a call that fills pair. */
+static int pair_of(tern_status status, const tern_values_indices *pair, tern_tensor **out,
+                   int capacity)
+{
+    tern_tensor *results[] = {pair->values, pair->indices};
+    return names_several(status, results, 2, out, capacity);
+}
+
+/* Without a dim, keepdim leaves every dim with size 1. */
+static tern_tensor *kept(tern_tensor *result, const tern_tensor *x, bool keepdim)
+{
+    tern_shape ones = tern_shape_of(x);
+    for (int i = 0; i < ones.ndim; i++)
+        ones.dims[i] = 1;
+    return keepdim ? tern_view(result, ones) : result;
+}
+
+#define PAIR(call)           pair_of(call, &pair, out, capacity)
+#define ARG_OF_ALL(function) kept(function(T(0)), T(0), B(2))
+
+#define TABLE  names_reduce
+#define FAMILY "names/reduce.def"
+#include "names/expand.h"

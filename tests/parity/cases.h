@@ -1,0 +1,83 @@
+/* cases.h -- the cases of one operation, as codec.py writes them, and what the runner does with
+ * them. */
+#ifndef TERN_TESTS_PARITY_CASES_H
+#define TERN_TESTS_PARITY_CASES_H
+#include <stdio.h>
+#include <tern/tern.h>
+
+typedef struct stored_tensor {
+    tern_dtype dtype;
+    tern_shape shape, stride;
+    int64_t offset, count;     /* of its elements in storage */
+    const unsigned char *data; /* the first bytes of all of them, then the second ones, ... */
+} stored_tensor;
+
+/* One argument: a value whose tensors are numbers yet. */
+typedef struct case_argument {
+    tern_value value;
+    const char *text;      /* as it was written: "ints 2,3" */
+    const int64_t *number; /* of its tensor or tensors */
+    int numbers;
+} case_argument;
+
+/* A result: of which argument (after, grad), of which item of a list (-1: no list). */
+typedef struct case_result {
+    int argument, item;
+    int64_t tensor;
+} case_result;
+
+enum { CASE_ARGUMENTS = 20, CASE_RESULTS = 64 };
+
+typedef struct parity_case {
+    tern_dtype dtype;
+    int number; /* in its file */
+    int n_arguments, n_outs, n_afters, n_grads;
+    case_argument argument[CASE_ARGUMENTS];
+    case_result out[CASE_RESULTS], after[8], grad[CASE_RESULTS];
+    const char *error; /* PyTorch's refusal; NULL for a case with results */
+} parity_case;
+
+typedef struct parity_file {
+    char *text; /* everything; pointers point into it */
+    const char *op;
+    stored_tensor *tensor;
+    int64_t n_tensors;
+    parity_case *cases;
+    int n_cases;
+    struct {
+        double absolute, relative;
+    } tolerance[16]; /* by dtype */
+    void *blocks;    /* memory of the lists */
+} parity_file;
+
+/* Reads folder/<op>.gz; false if there is none. A file that is damaged ends the program. */
+bool parity_open(parity_file *file, const char *folder, const char *op);
+void parity_close(parity_file *file);
+
+/* The tensor on the device, lying in memory as PyTorch's did; f32 may become another floating point
+ * type. Owned by the scope. */
+tern_tensor *parity_tensor(const stored_tensor *stored, tern_dtype dtype, const char *device);
+/* The arguments of a case as values; tensors of f32 become wide (TERN_F64) if wide is. list is room
+ * for the tensors of lists. */
+int parity_values(const parity_file *file, const parity_case *c, tern_dtype wide,
+                  const char *device, tern_value *values, tern_tensor **list);
+
+/* Compares x with what is expected: dtype, shape, and each element within tolerance. Where they
+ * differ, says so in text and returns false. */
+bool parity_close_to(const tern_tensor *x, const parity_file *file, const stored_tensor *expected,
+                     char *text, size_t size);
+
+/* ---- unsupported.txt: lines "operation | what | reason" --------------------------------------
+ * operation: a pattern as of the shell. what: `dtype float16`, `arg max_norm` (given), or
+ * `arg mode text bicubic` (of that value). */
+bool parity_read_unsupported(const char *path);
+/* The index of the line that a case falls under, -1 for none. */
+int parity_unsupported(const parity_file *file, const parity_case *c);
+/* Its text; NULL past the end. */
+const char *parity_unsupported_line(int i);
+
+/* ---- refusals: whether the numbers of PyTorch's message are in tern's. Those that lack into
+ * lacking. */
+bool parity_same_facts(const char *theirs, const char *ours, char *lacking, size_t size);
+
+#endif

@@ -1,0 +1,273 @@
+/* runner.c -- runs every case of every operation that tern has by name against PyTorch's results.
+ *
+ *   runner [--errors] [--all | --forward] [--op NAME] [--verbose] FOLDER DEVICE
+ *
+ * FOLDER has cases/ and unsupported.txt. By default the cpu runs everything, other devices the
+ * forward cases of float32. --errors runs what PyTorch refuses instead. */
+#include "cases.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { OUTS = 1024, SHOWN = 4 };
+
+static struct {
+    const char *folder, *device, *only;
+    bool errors, all, verbose;
+    int ops, cases, passed, failed, unsupported;
+    int float32, gradients; /* of those that ran */
+    int hits[128];          /* of each unsupported line */
+    int op_failed;          /* of this operation, so far */
+} run;
+
+static void fail(const parity_file *file, const parity_case *c, const char *form, const char *text)
+{
+    run.failed++;
+    if (run.op_failed++ >= SHOWN && !run.verbose)
+        return;
+    printf("FAIL %s case %d, %s %s: %s\n    ", file->op, c->number, form, tern_dtype_name(c->dtype),
+           text);
+    for (int i = 0; i < c->n_arguments; i++) {
+        const case_argument *a = &c->argument[i];
+        printf("%s%s=", i ? ", " : "", a->value.name);
+        for (int k = 0; k < a->numbers && k < 4; k++) {
+            const stored_tensor *t = &file->tensor[a->number[k]];
+            printf("%s%s(", k ? " " : "", tern_dtype_name(t->dtype));
+            for (int d = 0; d < t->shape.ndim; d++)
+                printf("%s%lld", d ? "," : "", (long long)t->shape.dims[d]);
+            printf(")");
+        }
+        if (!a->numbers)
+            printf("%s", a->text);
+    }
+    printf("\n");
+}
+
+/* Calls the operation; false after an error, with its text. */
+static bool call(const parity_file *file, const tern_value *values, int n, tern_tensor **out,
+                 int *n_out, char *text, size_t size)
+{
+    tern_clear_error();
+    *n_out = tern_call_by_name(file->op, values, n, out, OUTS);
+    if (*n_out < 0)
+        snprintf(text, size, "refused: %s", tern_last_error());
+    return *n_out >= 0;
+}
+
+static bool check(const parity_file *file, const char *what, int i, const tern_tensor *x,
+                  int64_t tensor, char *text, size_t size)
+{
+    char why[256];
+    if (parity_close_to(x, file, &file->tensor[tensor], why, sizeof why))
+        return true;
+    snprintf(text, size, "%s %d: %s", what, i, why);
+    return false;
+}
+
+static bool forward(const parity_file *file, const parity_case *c, char *text, size_t size)
+{
+    tern_value values[CASE_ARGUMENTS];
+    tern_tensor *list[OUTS], *out[OUTS];
+    int n = parity_values(file, c, c->dtype, run.device, values, list), n_out;
+    if (!call(file, values, n, out, &n_out, text, size))
+        return false;
+    if (n_out != c->n_outs) {
+        snprintf(text, size, "%d results, expected %d", n_out, c->n_outs);
+        return false;
+    }
+    for (int i = 0; i < n_out; i++)
+        if (!check(file, "result", i, out[i], c->out[i].tensor, text, size))
+            return false;
+    for (int i = 0; i < c->n_afters; i++)
+        if (!check(file, "afterwards argument", c->after[i].argument,
+                   values[c->after[i].argument].as.tensor, c->after[i].tensor, text, size))
+            return false;
+    return true;
+}
+
+/* What result k is multiplied with before it is summed up; generate.py has the same. */
+static tern_tensor *weights_for(tern_tensor *x, int k)
+{
+    int64_t n = tern_numel(x);
+    double *data = malloc(sizeof *data * (size_t)n + 1);
+    for (int64_t i = 0; data && i < n; i++)
+        data[i] = (double)((i * 7 + k * 3) % 11 - 5) / 4 + 0.125;
+    tern_tensor *w = tern_from_data(data, tern_shape_of(x), TERN_F64, run.device);
+    free(data);
+    return w;
+}
+
+static bool gradient(const parity_file *file, const parity_case *c, char *text, size_t size)
+{
+    tern_value values[CASE_ARGUMENTS];
+    tern_tensor *list[OUTS], *out[OUTS], *root[OUTS], *weight[OUTS], *wanted[CASE_RESULTS],
+        *grad[CASE_RESULTS];
+    int n = parity_values(file, c, TERN_F64, run.device, values, list), n_out, roots = 0;
+    for (int i = 0; i < c->n_grads; i++) {
+        const case_result *g = &c->grad[i];
+        wanted[i] =
+            g->item < 0 ? values[g->argument].as.tensor : values[g->argument].as.tensors[g->item];
+        tern_requires_grad_(wanted[i], true);
+    }
+    if (!call(file, values, n, out, &n_out, text, size))
+        return false;
+    for (int k = 0; k < n_out; k++) {
+        if (tern_dtype_of(out[k]) != TERN_F64 || !tern_requires_grad(out[k]))
+            continue;
+        weight[roots] = weights_for(out[k], k);
+        root[roots++] = out[k];
+    }
+    tern_autograd_grad_options options = {.gradients = weight, .allow_unused = true};
+    if (roots == 0 ||
+        tern_autograd_grad(root, roots, wanted, c->n_grads, grad, &options) != TERN_OK) {
+        snprintf(text, size, "no gradient: %s", roots ? tern_last_error() : "nothing is recorded");
+        return false;
+    }
+    for (int i = 0; i < c->n_grads; i++) {
+        if (!grad[i])
+            grad[i] = tern_zeros_like(wanted[i]);
+        if (!check(file, "gradient of argument", c->grad[i].argument, grad[i], c->grad[i].tensor,
+                   text, size))
+            return false;
+    }
+    return true;
+}
+
+static void run_form(const parity_file *file, const parity_case *c, const char *form,
+                     bool (*function)(const parity_file *, const parity_case *, char *, size_t))
+{
+    char text[512] = "";
+    bool passed = false;
+    TERN_SCOPE {
+        passed = function(file, c, text, sizeof text);
+    }
+    run.cases++;
+    run.passed += passed;
+    run.float32 += function == forward && c->dtype == TERN_F32;
+    run.gradients += function == gradient;
+    if (!passed)
+        fail(file, c, form, text);
+    tern_clear_error();
+}
+
+/* A case that PyTorch refuses: tern must, and say why in the same numbers. */
+static bool refusal(const parity_file *file, const parity_case *c, char *text, size_t size)
+{
+    tern_value values[CASE_ARGUMENTS];
+    tern_tensor *list[OUTS], *out[OUTS];
+    char lacking[128];
+    int n = parity_values(file, c, c->dtype, run.device, values, list), n_out;
+    bool called = call(file, values, n, out, &n_out, text, size);
+    for (int i = 0; called && i < n_out; i++) { /* a device finds a bad index when it gets there */
+        size_t bytes = (size_t)tern_numel(out[i]) * tern_dtype_size(tern_dtype_of(out[i]));
+        void *data = malloc(bytes + 1);
+        tern_copy_to_host(out[i], data, bytes);
+        free(data);
+    }
+    if (tern_last_status() == TERN_OK) {
+        snprintf(text, size, "not refused; PyTorch: %s", c->error);
+        return false;
+    }
+    if (run.verbose)
+        printf("%s\n    PyTorch: %s\n    tern:    %s\n", file->op, c->error, tern_last_error());
+    if (parity_same_facts(c->error, tern_last_error(), lacking, sizeof lacking))
+        return true;
+    snprintf(text, size, "refused without %s: %s; PyTorch: %s", lacking, tern_last_error(),
+             c->error);
+    return false;
+}
+
+static void run_case(const parity_file *file, const parity_case *c)
+{
+    int line = parity_unsupported(file, c);
+    bool checks_gradient = c->n_grads > 0 && run.all;
+    if (run.errors != (c->error != NULL) || (c->dtype != TERN_F32 && !run.all && !run.errors))
+        return;
+    if (line >= 0) {
+        int forms = 1 + checks_gradient;
+        run.hits[line] += forms;
+        run.cases += forms;
+        run.unsupported += forms;
+        return;
+    }
+    run_form(file, c, run.errors ? "refusal" : "forward", run.errors ? refusal : forward);
+    if (checks_gradient)
+        run_form(file, c, "gradient", gradient);
+}
+
+static void run_op(const char *name)
+{
+    char folder[1024];
+    parity_file file;
+    int before = run.cases;
+    snprintf(folder, sizeof folder, "%s/cases", run.folder);
+    if (!parity_open(&file, folder, name))
+        return;
+    run.op_failed = 0;
+    for (int i = 0; i < file.n_cases; i++)
+        run_case(&file, &file.cases[i]);
+    if (run.op_failed > SHOWN && !run.verbose)
+        printf("     %s: %d more\n", name, run.op_failed - SHOWN);
+    run.ops += run.cases > before;
+    parity_close(&file);
+}
+
+static bool read_arguments(int argc, char **argv)
+{
+    int forms = 0;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--errors") == 0)
+            run.errors = true;
+        else if (strcmp(argv[i], "--all") == 0)
+            forms = 2;
+        else if (strcmp(argv[i], "--forward") == 0)
+            forms = 1;
+        else if (strcmp(argv[i], "--verbose") == 0)
+            run.verbose = true;
+        else if (strcmp(argv[i], "--op") == 0 && i + 1 < argc)
+            run.only = argv[++i];
+        else if (!run.folder)
+            run.folder = argv[i];
+        else
+            run.device = argv[i];
+    }
+    run.all = forms == 2 || (forms == 0 && run.device && strcmp(run.device, "cpu") == 0);
+    return run.folder && run.device;
+}
+
+int main(int argc, char **argv)
+{
+    char path[1024];
+    if (!read_arguments(argc, argv)) {
+        fprintf(stderr, "usage: runner [--errors] [--all | --forward] [--op NAME] [--verbose] "
+                        "FOLDER DEVICE\n");
+        return 2;
+    }
+    if (!tern_device_is_available(run.device)) {
+        printf("parity: SKIP: there is no %s\n", run.device);
+        return 77;
+    }
+    snprintf(path, sizeof path, "%s/unsupported.txt", run.folder);
+    if (!parity_read_unsupported(path)) {
+        fprintf(stderr, "parity: %s cannot be read\n", path);
+        return 2;
+    }
+    const tern_named_op *op;
+    for (int i = 0; (op = tern_named_op_at(i)); i++) {
+        const char *name = tern_named_op_name(op);
+        if (tern_op_by_name(name) == op && (!run.only || strcmp(run.only, name) == 0))
+            run_op(name);
+    }
+    const char *text;
+    for (int i = 0; (text = parity_unsupported_line(i)); i++)
+        if (run.hits[i])
+            printf("unsupported, listed: %s (%d cases)\n", text, run.hits[i]);
+    if (run.errors)
+        printf("on %s: refusals with PyTorch's facts\n", run.device);
+    else
+        printf("on %s: %d forward float32, %d gradient float64, %d forward of other types\n",
+               run.device, run.float32, run.gradients,
+               run.cases - run.unsupported - run.float32 - run.gradients);
+    printf("ops %d, cases %d: %d passed, %d failed, %d unsupported\n", run.ops, run.cases,
+           run.passed, run.failed, run.unsupported);
+    return run.failed > 0;
+}

@@ -1,0 +1,66 @@
+/* unsupported.c -- the documented dtypes and arguments that tern does without: unsupported.txt. */
+#include "cases.h"
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct line {
+    char whole[256];
+    char op[64], what[96];
+} line;
+static line lines[128];
+static int n_lines;
+
+bool parity_read_unsupported(const char *path)
+{
+    FILE *in = fopen(path, "r");
+    char text[256];
+    while (in && fgets(text, sizeof text, in) && n_lines < 128) {
+        line *l = &lines[n_lines];
+        text[strcspn(text, "\n")] = '\0';
+        strcpy(l->whole, text);
+        if (text[0] != '#' && sscanf(text, "%63s | %95[^|]", l->op, l->what) == 2) {
+            for (size_t n = strlen(l->what); n > 0 && l->what[n - 1] == ' '; n--)
+                l->what[n - 1] = '\0';
+            n_lines++;
+        }
+    }
+    if (in)
+        fclose(in);
+    return in != NULL;
+}
+
+/* "name" (given), or "name kind value" (of that value). */
+static bool has_argument(const parity_case *c, const char *what)
+{
+    for (int i = 0; i < c->n_arguments; i++) {
+        const case_argument *a = &c->argument[i];
+        size_t length = strlen(a->value.name);
+        if (strncmp(what, a->value.name, length) != 0)
+            continue;
+        if (what[length] == '\0' && a->value.kind != TERN_VALUE_NONE)
+            return true;
+        if (what[length] == ' ' && fnmatch(what + length + 1, a->text, 0) == 0)
+            return true;
+    }
+    return false;
+}
+
+int parity_unsupported(const parity_file *file, const parity_case *c)
+{
+    for (int i = 0; i < n_lines; i++) {
+        const char *what = lines[i].what;
+        if (fnmatch(lines[i].op, file->op, 0) != 0)
+            continue;
+        if (strncmp(what, "dtype ", 6) == 0 && fnmatch(what + 6, tern_dtype_name(c->dtype), 0) == 0)
+            return i;
+        if (strncmp(what, "arg ", 4) == 0 && has_argument(c, what + 4))
+            return i;
+    }
+    return -1;
+}
+
+const char *parity_unsupported_line(int i)
+{
+    return i < n_lines ? lines[i].whole : NULL;
+}
