@@ -38,6 +38,7 @@ set(TERN_SOURCES
   src/ops/conv_run.c
   src/ops/convolution.c
   src/ops/copy.c
+  src/ops/count.c
   src/ops/create.c
   src/ops/cross_entropy.c
   src/ops/dropout.c
@@ -47,15 +48,19 @@ set(TERN_SOURCES
   src/ops/index.c
   src/ops/linear.c
   src/ops/matmul.c
+  src/ops/middle.c
   src/ops/mse_loss.c
   src/ops/loss_scale.c
   src/ops/multi_tensor.c
   src/ops/norm.c
   src/ops/peak.c
+  src/ops/prod.c
   src/ops/product.c
   src/ops/random.c
   src/ops/reduce.c
+  src/ops/scan.c
   src/ops/slice.c
+  src/ops/sort.c
   src/ops/softmax.c
   src/ops/split.c
   src/ops/triangle.c
@@ -132,6 +137,8 @@ set(TERN_KERNEL_FAMILIES
   random
   reduce
   rows
+  scan
+  sort
 )
 # Those that are made of rows: cl_kernels/<family>.def is compiled for the host instead.
 set(TERN_ROW_FAMILIES
@@ -141,6 +148,8 @@ set(TERN_ROW_FAMILIES
 # every processor has, so that the library stays small.
 set(TERN_KERNEL_FAMILIES_ONCE
   random
+  scan
+  sort
 )
 
 # What devices that compile kernels at run time get beside the families: everything but the host's
@@ -153,6 +162,7 @@ set(TERN_EMBEDDED_FILES
   math64_special.cl
   math_names.h
   math_special.cl
+  order.h
   params_device.h
   prelude_cuda.h
   prelude_opencl.h

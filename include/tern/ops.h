@@ -10,4 +10,5 @@
 #include <tern/ops/pad.h>
 #include <tern/ops/reduce.h>
 #include <tern/ops/shape.h>
+#include <tern/ops/sort.h>
 #endif

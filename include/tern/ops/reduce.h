@@ -42,8 +42,22 @@ TERN_API tern_tensor *tern_all(tern_tensor *x);
 TERN_API tern_tensor *tern_any(tern_tensor *x);
 TERN_API tern_tensor *tern_all_dim(tern_tensor *x, int dim, bool keepdim);
 TERN_API tern_tensor *tern_any_dim(tern_tensor *x, int dim, bool keepdim);
+/* The product of all, or along one dim. Integers and bools multiply as int64. The gradient is right
+ * where elements are zero, too. */
+TERN_API tern_tensor *tern_prod(tern_tensor *x);
+TERN_API tern_tensor *tern_prod_dim(tern_tensor *x, int dim, bool keepdim);
 /* x summed to shape, from which it could have been broadcast. */
 TERN_API tern_tensor *tern_sum_to_size(tern_tensor *x, tern_shape shape);
+
+/* ---- running results along dim: element k is made of elements 0 to k ------------------------- */
+/* Integers and bools sum and multiply as int64. */
+TERN_API tern_tensor *tern_cumsum(tern_tensor *x, int dim);
+TERN_API tern_tensor *tern_cumprod(tern_tensor *x, int dim);
+/* log of the running sum of e^x; floating point types only. */
+TERN_API tern_tensor *tern_logcumsumexp(tern_tensor *x, int dim);
+/* The largest (smallest) so far and where it stands, the last of equals; NaN stays. */
+TERN_API tern_status tern_cummax(tern_tensor *x, int dim, tern_values_indices *out);
+TERN_API tern_status tern_cummin(tern_tensor *x, int dim, tern_values_indices *out);
 
 TERN_END_DECLS
 #endif

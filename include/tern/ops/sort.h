@@ -1,0 +1,62 @@
+/* ops/sort.h -- order: sorting along a dim, places in the order, counts of equals.
+ *
+ * Sorting is stable, NaN counts as the largest. Results with indices fill a tern_values_indices:
+ * the gradient of the values goes to where the int64 indices point. A scalar counts as one dim of
+ * size 1. https://pytorch.org/docs/stable/torch.html#comparison-ops */
+#ifndef TERN_OPS_SORT_H
+#define TERN_OPS_SORT_H
+#include <tern/ops/reduce.h>
+
+TERN_BEGIN_DECLS
+
+/* x along dim from the smallest to the largest, or the other way. */
+TERN_API tern_status tern_sort(tern_tensor *x, int dim, bool descending, tern_values_indices *out);
+/* Its indices alone. */
+TERN_API tern_tensor *tern_argsort(tern_tensor *x, int dim, bool descending);
+/* Its values along the first dim. */
+TERN_API tern_tensor *tern_msort(tern_tensor *x);
+/* The k largest (smallest) along dim; they come sorted also where sorted is false. Not for bool.
+ * PyTorch's defaults: dim -1, largest, sorted. */
+TERN_API tern_status tern_topk(tern_tensor *x, int64_t k, int dim, bool largest, bool sorted,
+                               tern_values_indices *out);
+/* The k-th smallest along dim, counting from 1. Not for bool. */
+TERN_API tern_status tern_kthvalue(tern_tensor *x, int64_t k, int dim, bool keepdim,
+                                   tern_values_indices *out);
+/* The lower of the middle elements; NaN where there is one. Of nothing: NaN. Not for bool. */
+TERN_API tern_tensor *tern_median(tern_tensor *x);
+TERN_API tern_status tern_median_dim(tern_tensor *x, int dim, bool keepdim,
+                                     tern_values_indices *out);
+/* The same without the NaN. */
+TERN_API tern_tensor *tern_nanmedian(tern_tensor *x);
+TERN_API tern_status tern_nanmedian_dim(tern_tensor *x, int dim, bool keepdim,
+                                        tern_values_indices *out);
+/* The most frequent value along dim, the smallest of several, and where it stands last. */
+TERN_API tern_status tern_mode(tern_tensor *x, int dim, bool keepdim, tern_values_indices *out);
+
+/* ---- equals ------------------------------------------------------------------------------ */
+typedef struct tern_unique_result {
+    tern_tensor *output;  /* (m): each value once */
+    tern_tensor *inverse; /* of x's shape, int64: where in output each element went */
+    tern_tensor *counts;  /* (m), int64: how many there were */
+} tern_unique_result;
+/* The different values of x, sorted; every NaN is one of its own. No gradient. Waits for the
+ * device, which must say how many there are. */
+TERN_API tern_status tern_unique(tern_tensor *x, tern_unique_result *out);
+/* The same of neighbours in the flattened x alone, in their order. */
+TERN_API tern_status tern_unique_consecutive(tern_tensor *x, tern_unique_result *out);
+
+/* Where each of values would go into the sorted boundaries (n), or (*, n) with values (*, m):
+ * before its equals, or (right) after them. int64, of the shape of values. No gradient. */
+TERN_API tern_tensor *tern_searchsorted(tern_tensor *boundaries, tern_tensor *values, bool right);
+TERN_API tern_tensor *tern_bucketize(tern_tensor *values, tern_tensor *boundaries, bool right);
+
+/* How often each of 0, 1, ... is among x (n), integers that are not negative: int64 (minlength, or
+ * the largest + 1 where that is more). With weights (n) their sums instead: float32 weights in
+ * float32, the others in float64. Waits for the device, which must say how large the largest is. */
+TERN_API tern_tensor *tern_bincount(tern_tensor *x, tern_tensor *weights, int64_t minlength);
+/* How many elements are in each of `bins` parts of [min, max], in x's (floating) type. min == max:
+ * the range of x, for which the device is waited for. */
+TERN_API tern_tensor *tern_histc(tern_tensor *x, int64_t bins, double min, double max);
+
+TERN_END_DECLS
+#endif
