@@ -19,7 +19,13 @@ typedef long long idx;
 #define LOCAL
 #define INLINE static __device__ __forceinline__
 #define LOCAL_ARRAY(T, name, n) __shared__ T name[n]
-#define TERN_KERNEL(n) extern "C" __global__ __launch_bounds__(TERN_WG) void n
+#define TERN_ENTRY extern "C" __global__ __launch_bounds__(TERN_WG)
+/* One kernel of many: TERN_PICK_<name> is defined for it, and the others are unused functions. */
+#if TERN_PICKED
+#define TERN_KERNEL(n) static __device__ void TERN_CAT(TERN_PICK, n)
+#else
+#define TERN_KERNEL(n) TERN_ENTRY void n
+#endif
 #define PARAM_OUT(T, a) T *a
 #define PARAM_IN(T, a)  const T *a
 #define PARAM_ARG(T, a) const T a

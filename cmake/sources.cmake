@@ -124,6 +124,20 @@ if(TERN_OPENCL)
   )
 endif()
 
+if(TERN_CUDA)
+  list(APPEND TERN_SOURCES
+    src/device/cuda/backend.c
+    src/device/cuda/enumerate.c
+    src/device/cuda/gemm.c
+    src/device/cuda/launch.c
+    src/device/cuda/libraries.c
+    src/device/cuda/memory.c
+    src/device/cuda/programs.c
+    src/device/cuda/translate.c
+    src/device/cuda/user.c
+  )
+endif()
+
 # Kernels: cl_kernels/<family>.cl each, compiled for the host and embedded for other devices.
 set(TERN_KERNEL_FAMILIES
   columns

@@ -1,0 +1,116 @@
+/* cuda.h -- what the files of the cuda backend share. */
+#ifndef TERN_DEVICE_CUDA_CUDA_H
+#define TERN_DEVICE_CUDA_CUDA_H
+#include "device/backend.h"
+#include "device/cuda/types.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* ---- the libraries (libraries.c) --------------------------------------------------------------
+ */
+typedef struct tern_cuda_api {
+#define X(RESULT, NAME, PARAMETERS) RESULT(*NAME) PARAMETERS;
+#include "device/cuda/driver.def"
+#include "device/cuda/cudart.def"
+#include "device/cuda/nvrtc.def"
+#include "device/cuda/cublaslt.def"
+#undef X
+    int major;      /* of the runtime, the compiler and cuBLASLt, which are of one version */
+    bool has_lt;    /* cuBLASLt is optional */
+    int nvrtc_major, nvrtc_minor;
+} tern_cuda_api;
+extern tern_cuda_api tern_cuda;
+/* Open what there is; false where tern can't use CUDA, with the reason in notes. */
+bool tern_cuda_load(tern_text *notes);
+
+/* ---- a device ---------------------------------------------------------------------------- */
+typedef struct tern_cuda_kernel tern_cuda_kernel;
+typedef struct tern_cuda_gemm_state tern_cuda_gemm_state;
+
+typedef struct tern_cuda_state {
+    int index; /* CUDA's number of the device */
+    int compute; /* 90 for compute capability 9.0 */
+    int shared_memory, threads; /* most of a block */
+    cudaStream_t stream;
+    atomic_bool lost;
+    atomic_ullong live;   /* bytes of buffers */
+
+    pthread_mutex_t staging_lock;
+    char *staging; /* pinned; writes that are small go through it and need not wait */
+    size_t staged;
+
+    pthread_mutex_t gemm_lock;
+    tern_cuda_gemm_state *gemm;
+    uint64_t peers[4]; /* bit i: access to device i was tried */
+} tern_cuda_state;
+
+/* A kernel of the library or of the user. */
+struct tern_cuda_kernel {
+    CUmodule module; /* owned */
+    CUfunction function;
+    int block; /* threads of a block, for the library's kernels */
+    int shared, most_threads;
+    int arguments; /* of a user's kernel; bit i of locals: argument i is local memory */
+    uint64_t locals;
+    char name[128];
+};
+
+static inline tern_cuda_state *tern_cuda_state_of(const tern_place *place)
+{
+    return tern_place_state(place);
+}
+
+/* Make the device the calling thread's; TERN_ERR_DEVICE_LOST once it is dead. */
+tern_status tern_cuda_enter(tern_place *place);
+/* The status of a call's result; what is wrong is recorded. A dead device is remembered. */
+tern_status tern_cuda_check(tern_place *place, cudaError_t code, const char *call);
+tern_status tern_cuda_check_driver(tern_place *place, CUresult code, const char *call);
+#define CUDA_TRY(PLACE, CALL)   TERN_TRY(tern_cuda_check(PLACE, tern_cuda.CALL, #CALL))
+#define DRIVER_TRY(PLACE, CALL) TERN_TRY(tern_cuda_check_driver(PLACE, tern_cuda.CALL, #CALL))
+
+/* ---- enumerate.c, memory.c, programs.c, launch.c, gemm.c, user.c ------------------------- */
+tern_status tern_cuda_enumerate(tern_found **found, int *n, tern_text *notes);
+
+tern_status tern_cuda_alloc(tern_place *place, tern_buffer *buffer);
+void tern_cuda_free(tern_place *place, tern_buffer *buffer);
+tern_status tern_cuda_write(tern_place *place, const tern_buffer *to, size_t at, const void *from,
+                            size_t bytes);
+tern_status tern_cuda_read(tern_place *place, const tern_buffer *from, size_t at, void *to,
+                           size_t bytes);
+tern_status tern_cuda_copy(tern_place *place, const tern_buffer *from, size_t from_at,
+                           const tern_buffer *to, size_t to_at, size_t bytes);
+tern_status tern_cuda_peer(tern_place *from_place, const tern_buffer *from, size_t from_at,
+                           tern_place *to_place, const tern_buffer *to, size_t to_at, size_t bytes);
+tern_status tern_cuda_zero(tern_place *place, const tern_buffer *to, size_t at, size_t bytes);
+tern_status tern_cuda_memory(tern_place *place, uint64_t *free_bytes, uint64_t *total);
+
+typedef struct tern_cuda_source {
+    const char *text;
+    const char *title; /* for messages: "kernel gelu_f32 of elementwise.cl" */
+    const char *kernel;
+    bool exact; /* no contraction: the library's kernels agree with other devices to the bit */
+} tern_cuda_source;
+/* Compile, or load from the cache on disk. */
+tern_status tern_cuda_build(tern_place *place, const tern_cuda_source *source,
+                            tern_cuda_kernel **kernel);
+void tern_cuda_kernel_free(tern_cuda_kernel *kernel);
+tern_status tern_cuda_resolve(tern_place *place, const char *file, const char *name,
+                              tern_dtype dtype, void **kernel);
+
+tern_status tern_cuda_launch(tern_place *place, void *kernel, const tern_grid *grid,
+                             const tern_arg *args, int n);
+/* The pointers to values that cuLaunchKernel takes; addresses is room for n. */
+void tern_cuda_parameters(const tern_arg *args, int n, uint64_t *addresses, void **parameters);
+tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *gemm);
+
+tern_status tern_cuda_user_compile(tern_place *place, const char *source, const char *name,
+                                   void **kernel);
+tern_status tern_cuda_user_launch(tern_place *place, void *kernel, const tern_kernel_grid *grid,
+                                  const tern_arg *args, int n);
+void tern_cuda_user_free(tern_place *place, void *kernel);
+/* OpenCL C text as NVRTC takes it, with a kernel around `name` whose local memory is an offset into
+ * one block; *arguments and *locals describe its parameters. */
+tern_status tern_cuda_translate(tern_text *text, const char *source, const char *name,
+                                int *arguments, uint64_t *locals);
+
+#endif

@@ -1,0 +1,96 @@
+/* enumerate.c -- the devices that the driver shows; CUDA_VISIBLE_DEVICES is the driver's to read. */
+#include "device/cuda/cuda.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int attribute(enum cudaDeviceAttr what, int device)
+{
+    int value = 0;
+    if (tern_cuda.cudaDeviceGetAttribute(&value, what, device) != 0)
+        tern_cuda.cudaGetLastError();
+    return value;
+}
+
+static bool describe(int index, tern_found *found, tern_text *notes)
+{
+    CUdevice device;
+    char name[256] = "", platform[32];
+    size_t total = 0;
+    int version = 0;
+    tern_cuda.cuDriverGetVersion(&version);
+    CUresult code = tern_cuda.cuDeviceGet(&device, index);
+    if (code == 0)
+        code = tern_cuda.cuDeviceGetName(name, sizeof name - 1, device);
+    if (code == 0)
+        code = tern_cuda.cuDeviceTotalMem_v2(&total, device);
+    if (code != 0) {
+        const char *text = NULL;
+        tern_cuda.cuGetErrorName(code, &text);
+        tern_text_add(notes, "%sdevice %d does not answer (%s)", notes->length ? "; " : "", index,
+                      text ? text : "unknown error");
+        return false;
+    }
+    tern_cuda_state *s = tern_alloc(sizeof *s);
+    if (!s)
+        return false;
+    s->index = index;
+    s->compute = attribute(cudaDevAttrComputeCapabilityMajor, index) * 10 +
+                 attribute(cudaDevAttrComputeCapabilityMinor, index);
+    s->shared_memory = attribute(cudaDevAttrMaxSharedMemoryPerBlock, index);
+    s->threads = attribute(cudaDevAttrMaxThreadsPerBlock, index);
+    pthread_mutex_init(&s->staging_lock, NULL);
+    pthread_mutex_init(&s->gemm_lock, NULL);
+    snprintf(platform, sizeof platform, "CUDA %d.%d", version / 1000, version % 1000 / 10);
+    found->state = s;
+    found->info = (tern_device_info){
+        .name = tern_copy_text(name),
+        .vendor = "NVIDIA",
+        .platform = "CUDA",
+        .driver = tern_copy_text(platform),
+        .type = TERN_DEVICE_GPU,
+        .compute_units = attribute(cudaDevAttrMultiProcessorCount, index),
+        .memory_total = total,
+        .memory_free = total,
+        .has_f64 = true,
+        .has_native_f16 = true,
+        .unified_memory = attribute(cudaDevAttrIntegrated, index) != 0,
+        .exact = true,
+    };
+    return found->info.name && found->info.driver;
+}
+
+static void note_none(cudaError_t code, tern_text *notes)
+{
+    const char *mask = getenv("CUDA_VISIBLE_DEVICES");
+    const char *text = code ? tern_cuda.cudaGetErrorString(code) : "no CUDA device";
+    tern_text_add(notes, "%s%s", notes->length ? "; " : "", text);
+    if (mask)
+        tern_text_add(notes, " (CUDA_VISIBLE_DEVICES=\"%s\")", mask);
+}
+
+tern_status tern_cuda_enumerate(tern_found **found, int *n, tern_text *notes)
+{
+    int count = 0, made = 0;
+    bool loaded = tern_cuda_load(notes);
+    if (notes->failed)
+        return TERN_ERR_MEMORY;
+    if (loaded) {
+        cudaError_t code = tern_cuda.cuInit(0) ? cudaErrorNoDevice
+                                               : tern_cuda.cudaGetDeviceCount(&count);
+        if (code != 0 || count == 0) {
+            tern_cuda.cudaGetLastError();
+            note_none(code, notes);
+            count = 0;
+        }
+    }
+    tern_found *all = tern_alloc(sizeof *all * (size_t)(count + 1));
+    if (!all)
+        return TERN_ERR_MEMORY;
+    /* Numbers are CUDA's: the list ends at the first device that does not answer. */
+    while (made < count && describe(made, &all[made], notes))
+        made++;
+    *found = all;
+    *n = made;
+    return notes->failed ? TERN_ERR_MEMORY : TERN_OK;
+}

@@ -1,0 +1,344 @@
+/* gemm.c -- matrix products through cuBLASLt, and through gemm.cl where it is not there or can't.
+ *
+ * cuBLASLt's matrices are column by column, so C = A B is asked for as C' = B' A'. What it answers
+ * for a shape is kept: its heuristics cost more than a small product. */
+#include "device/cuda/cuda.h"
+#include "types_host.h"
+#include "shapes.h"
+#include <string.h>
+
+enum { PLANS = 1024, WORKSPACE = 32 << 20 };
+
+/* A product, as far as cuBLASLt's choice depends on it; compared byte by byte. */
+typedef struct shape {
+    int64_t m, n, k, count, ld[3], stride[3];
+    uint32_t alignment[3];
+    int32_t dtype, transposed[2], bias;
+} shape;
+
+typedef struct plan {
+    shape of;
+    cublasLtMatmulDesc_t desc;
+    cublasLtMatrixLayout_t layout[3];
+    cublasLtMatmulAlgo_t algo;
+    bool used, usable;
+} plan;
+
+struct tern_cuda_gemm_state {
+    cublasLtHandle_t handle;
+    void *workspace;
+    plan plans[PLANS]; /* by hash; a newer shape takes the older one's place */
+    void *portable[16];
+};
+
+static tern_status check_lt(tern_place *place, cublasStatus_t code, const char *call)
+{
+    if (code == 0)
+        return TERN_OK;
+    return tern_fail(TERN_ERR_DEVICE, "%s: %s gave %s (%u)", tern_place_info(place)->device, call,
+                     tern_cuda.cublasLtGetStatusName(code), code);
+}
+#define LT_TRY(PLACE, CALL) TERN_TRY(check_lt(PLACE, tern_cuda.CALL, #CALL))
+
+/* ---- gemm.cl ----------------------------------------------------------------------------- */
+
+static tern_gemm_matrix strides_of(const tern_matrix *m)
+{
+    return (tern_gemm_matrix){m->row, m->col, {m->batch[0], m->batch[1]}};
+}
+
+static tern_arg number(tern_dtype dtype, double value)
+{
+    return dtype == TERN_F64 ? (tern_arg){.bytes = 8, .value.f64 = value}
+                             : (tern_arg){.bytes = 4, .value.f32 = (float)value};
+}
+
+static tern_status portable(tern_place *place, tern_cuda_gemm_state *state, const tern_gemm *g)
+{
+    const int64_t tile = TERN_GEMM_TILE;
+    int64_t tiles =
+        g->count[0] * g->count[1] * ((g->m + tile - 1) / tile) * ((g->n + tile - 1) / tile);
+    uint32_t bytes = (uint32_t)tern_dtype_size(g->dtype);
+    tern_gemm_shape s = {.m = g->m,
+                         .n = g->n,
+                         .k = g->k,
+                         .count = {g->count[0], g->count[1]},
+                         .a = strides_of(&g->a),
+                         .b = strides_of(&g->b),
+                         .c = strides_of(&g->c),
+                         .has_bias = g->bias != NULL};
+    tern_arg args[] = {
+        {.buffer = g->c.buffer, .at = g->c.at, .bytes = bytes},
+        {.buffer = g->a.buffer, .at = g->a.at, .bytes = bytes},
+        {.buffer = g->b.buffer, .at = g->b.at, .bytes = bytes},
+        {.buffer = g->bias ? g->bias : g->a.buffer, .at = g->bias ? g->bias_at : 0, .bytes = bytes},
+        {.bytes = sizeof s, .by_reference = true, .value.data = &s},
+        number(g->dtype, g->alpha),
+        number(g->dtype, g->beta)};
+    tern_grid grid = {tiles, tiles * tile * tile * g->k, true};
+    if (!state->portable[g->dtype])
+        TERN_TRY(tern_cuda_resolve(place, "gemm", "gemm", g->dtype, &state->portable[g->dtype]));
+    return tern_cuda_launch(place, state->portable[g->dtype], &grid, args, 7);
+}
+
+/* ---- cuBLASLt ---------------------------------------------------------------------------- */
+
+/* How a rows x columns matrix (of ours) lies for cuBLASLt: read as its transpose when rows follow
+ * each other in memory, as itself when columns do. False: neither. */
+static bool lie(const tern_matrix *m, int64_t rows, int64_t columns, int64_t *ld, int32_t *transposed)
+{
+    if (m->col == 1 && (m->row >= columns || rows == 1)) {
+        *transposed = 0;
+        *ld = rows == 1 || m->row < columns ? columns : m->row;
+        return true;
+    }
+    *transposed = 1;
+    *ld = columns == 1 || m->col < rows ? rows : m->col;
+    return m->row == 1 && (m->col >= rows || columns == 1);
+}
+
+static uint32_t alignment_of(uint64_t address)
+{
+    uint32_t alignment = 256;
+    while (address % alignment)
+        alignment /= 2;
+    return alignment;
+}
+
+static uint64_t address_of(const tern_matrix *m, tern_dtype dtype, int64_t more)
+{
+    return m->buffer->address + (uint64_t)(m->at + more) * tern_dtype_size(dtype);
+}
+
+/* The product with one level of batch; false where cuBLASLt has no words for it. */
+static bool describe(const tern_gemm *g, int64_t count, int level, shape *s)
+{
+    memset(s, 0, sizeof *s); /* padding too: it is compared */
+    s->m = g->m, s->n = g->n, s->k = g->k, s->count = count;
+    s->dtype = (int32_t)g->dtype;
+    s->bias = g->bias != NULL;
+    const tern_matrix *of[] = {&g->a, &g->b, &g->c};
+    for (int i = 0; i < 3; i++)
+        s->stride[i] = count > 1 ? of[i]->batch[level] : 0;
+    int32_t straight;
+    bool fits = lie(&g->a, g->m, g->k, &s->ld[0], &s->transposed[0]) &&
+                lie(&g->b, g->k, g->n, &s->ld[1], &s->transposed[1]) &&
+                lie(&g->c, g->m, g->n, &s->ld[2], &straight);
+    return fits && !straight;
+}
+
+static const struct {
+    cudaDataType type;
+    cublasComputeType_t compute;
+    cudaDataType_t scale;
+} types[] = {[TERN_F32] = {CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F},
+             [TERN_F64] = {CUDA_R_64F, CUBLAS_COMPUTE_64F, CUDA_R_64F},
+             [TERN_F16] = {CUDA_R_16F, CUBLAS_COMPUTE_32F, CUDA_R_32F},
+             [TERN_BF16] = {CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUDA_R_32F}};
+
+static void drop(plan *p)
+{
+    for (int i = 0; i < 3; i++)
+        if (p->layout[i])
+            tern_cuda.cublasLtMatrixLayoutDestroy(p->layout[i]);
+    if (p->desc)
+        tern_cuda.cublasLtMatmulDescDestroy(p->desc);
+    *p = (plan){.used = false};
+}
+
+static tern_status set_layout(tern_place *place, const shape *s, int i, uint64_t rows,
+                              uint64_t columns, cublasLtMatrixLayout_t *layout)
+{
+    int32_t count = (int32_t)s->count;
+    LT_TRY(place, cublasLtMatrixLayoutCreate(layout, types[s->dtype].type, rows, columns, s->ld[i]));
+    if (count == 1)
+        return TERN_OK;
+    LT_TRY(place, cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                                   &count, sizeof count));
+    LT_TRY(place,
+           cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                            &s->stride[i], sizeof s->stride[i]));
+    return TERN_OK;
+}
+
+static tern_status set_desc(tern_place *place, const shape *s, plan *p)
+{
+    int32_t op[2];
+    uint32_t epilogue = s->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    for (int i = 0; i < 2; i++)
+        op[i] = s->transposed[i] ? CUBLAS_OP_T : CUBLAS_OP_N;
+    LT_TRY(place,
+           cublasLtMatmulDescCreate(&p->desc, types[s->dtype].compute, types[s->dtype].scale));
+    /* cuBLASLt's A is our B. */
+    LT_TRY(place, cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &op[1],
+                                                 sizeof op[1]));
+    LT_TRY(place, cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &op[0],
+                                                 sizeof op[0]));
+    LT_TRY(place, cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
+                                                 sizeof epilogue));
+    return TERN_OK;
+}
+
+/* The algorithm; p->usable stays false where cuBLASLt knows none. */
+static tern_status ask(tern_place *place, tern_cuda_gemm_state *state, const shape *s, plan *p,
+                       cublasLtMatmulPreference_t preference)
+{
+    static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES};
+    uint64_t room = state->workspace ? WORKSPACE : 0;
+    cublasLtMatmulHeuristicResult_t result = {.workspaceSize = 0};
+    int n = 0;
+    LT_TRY(place, cublasLtMatmulPreferenceSetAttribute(
+                      preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, sizeof room));
+    for (int i = 0; i < 3; i++)
+        LT_TRY(place, cublasLtMatmulPreferenceSetAttribute(preference, alignments[i],
+                                                           &s->alignment[i],
+                                                           sizeof s->alignment[i]));
+    LT_TRY(place, cublasLtMatmulPreferenceSetAttribute(
+                      preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &s->alignment[2],
+                      sizeof s->alignment[2]));
+    cublasStatus_t code = tern_cuda.cublasLtMatmulAlgoGetHeuristic(
+        state->handle, p->desc, p->layout[1], p->layout[0], p->layout[2], p->layout[2], preference,
+        1, &result, &n);
+    p->usable = code == 0 && n == 1 && result.state == 0;
+    p->algo = result.algo;
+    return TERN_OK;
+}
+
+static tern_status make_plan(tern_place *place, tern_cuda_gemm_state *state, const shape *s,
+                             plan *p)
+{
+    cublasLtMatmulPreference_t preference = NULL;
+    uint64_t m = (uint64_t)s->m, n = (uint64_t)s->n, k = (uint64_t)s->k;
+    bool ta = s->transposed[0], tb = s->transposed[1];
+    drop(p);
+    TERN_TRY(set_desc(place, s, p));
+    TERN_TRY(set_layout(place, s, 0, ta ? m : k, ta ? k : m, &p->layout[0]));
+    TERN_TRY(set_layout(place, s, 1, tb ? k : n, tb ? n : k, &p->layout[1]));
+    TERN_TRY(set_layout(place, s, 2, n, m, &p->layout[2]));
+    LT_TRY(place, cublasLtMatmulPreferenceCreate(&preference));
+    tern_status status = ask(place, state, s, p, preference);
+    tern_cuda.cublasLtMatmulPreferenceDestroy(preference);
+    if (status == TERN_OK) {
+        p->of = *s;
+        p->used = true;
+    }
+    return status;
+}
+
+static tern_status find_plan(tern_place *place, tern_cuda_gemm_state *state, const shape *s,
+                             plan **found)
+{
+    plan *p = &state->plans[tern_hash(TERN_HASH_SEED, s, sizeof *s) % PLANS];
+    *found = p;
+    if (p->used && memcmp(&p->of, s, sizeof *s) == 0)
+        return TERN_OK;
+    tern_status status = make_plan(place, state, s, p);
+    if (status != TERN_OK)
+        drop(p);
+    return status;
+}
+
+/* One strided batch; *done stays false where cuBLASLt has no algorithm. */
+static tern_status multiply(tern_place *place, tern_cuda_gemm_state *state, const tern_gemm *g,
+                            shape *s, const int64_t more[3], bool *done)
+{
+    plan *p;
+    const tern_matrix *of[] = {&g->a, &g->b, &g->c};
+    void *at[3];
+    for (int i = 0; i < 3; i++) {
+        uint64_t address = address_of(of[i], g->dtype, more[i]);
+        s->alignment[i] = alignment_of(address);
+        at[i] = (void *)(uintptr_t)address;
+    }
+    TERN_TRY(find_plan(place, state, s, &p));
+    if (!p->usable)
+        return TERN_OK;
+    if (g->bias) {
+        uint64_t bias = g->bias->address + (uint64_t)g->bias_at * tern_dtype_size(g->dtype);
+        LT_TRY(place, cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                     &bias, sizeof bias));
+    }
+    float narrow[] = {(float)g->alpha, (float)g->beta};
+    double wide[] = {g->alpha, g->beta};
+    const void *alpha = g->dtype == TERN_F64 ? (void *)&wide[0] : (void *)&narrow[0];
+    const void *beta = g->dtype == TERN_F64 ? (void *)&wide[1] : (void *)&narrow[1];
+    LT_TRY(place, cublasLtMatmul(state->handle, p->desc, alpha, at[1], p->layout[1], at[0],
+                                 p->layout[0], beta, at[2], p->layout[2], at[2], p->layout[2],
+                                 &p->algo, state->workspace, state->workspace ? WORKSPACE : 0,
+                                 tern_cuda_state_of(place)->stream));
+    *done = true;
+    return TERN_OK;
+}
+
+static bool collapses(const tern_gemm *g)
+{
+    const tern_matrix *of[] = {&g->a, &g->b, &g->c};
+    if (g->count[0] == 1 || g->count[1] == 1)
+        return true;
+    for (int i = 0; i < 3; i++)
+        if (of[i]->batch[0] != of[i]->batch[1] * g->count[1])
+            return false;
+    return true;
+}
+
+/* *done stays false where this is not for cuBLASLt. */
+static tern_status through_lt(tern_place *place, tern_cuda_gemm_state *state, const tern_gemm *g,
+                              bool *done)
+{
+    shape s;
+    bool whole = collapses(g);
+    int level = whole && g->count[1] == 1 ? 0 : 1;
+    if (!describe(g, whole ? g->count[0] * g->count[1] : g->count[1], level, &s))
+        return TERN_OK;
+    for (int64_t i = 0; i < (whole ? 1 : g->count[0]); i++) {
+        const int64_t more[3] = {i * g->a.batch[0], i * g->b.batch[0], i * g->c.batch[0]};
+        TERN_TRY(multiply(place, state, g, &s, more, done));
+        if (!*done) /* the first one: the others are alike but for their alignment */
+            return i == 0 ? TERN_OK
+                          : tern_fail(TERN_ERR_DEVICE,
+                                      "%s: cuBLASLt has no algorithm for part of a batch",
+                                      tern_place_info(place)->device);
+    }
+    return TERN_OK;
+}
+
+static tern_status open_state(tern_place *place, tern_cuda_state *device)
+{
+    if (device->gemm)
+        return TERN_OK;
+    tern_cuda_gemm_state *state = tern_alloc(sizeof *state);
+    if (!state)
+        return TERN_ERR_MEMORY;
+    if (tern_cuda.has_lt) {
+        tern_status status =
+            check_lt(place, tern_cuda.cublasLtCreate(&state->handle), "cublasLtCreate");
+        if (status != TERN_OK) {
+            tern_free(state);
+            return status;
+        }
+        /* Without it only some algorithms are out. */
+        if (tern_cuda.cudaMalloc(&state->workspace, WORKSPACE) != 0) {
+            tern_cuda.cudaGetLastError();
+            state->workspace = NULL;
+        }
+    }
+    device->gemm = state;
+    return TERN_OK;
+}
+
+tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
+{
+    tern_cuda_state *device = tern_cuda_state_of(place);
+    bool done = false;
+    TERN_TRY(tern_cuda_enter(place));
+    pthread_mutex_lock(&device->gemm_lock);
+    tern_status status = open_state(place, device);
+    if (status == TERN_OK && device->gemm->handle)
+        status = through_lt(place, device->gemm, g, &done);
+    if (status == TERN_OK && !done)
+        status = portable(place, device->gemm, g);
+    pthread_mutex_unlock(&device->gemm_lock);
+    return status;
+}

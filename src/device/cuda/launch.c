@@ -1,0 +1,48 @@
+/* launch.c -- arguments and geometry of a launch. */
+#include "device/cuda/cuda.h"
+
+/* Blocks in flight that fill a multiprocessor, for kernels that walk the grid. */
+enum { BLOCKS_PER_UNIT = 16, MOST_BLOCKS = 1 << 20 };
+
+void tern_cuda_parameters(const tern_arg *args, int n, uint64_t *addresses, void **parameters)
+{
+    for (int i = 0; i < n; i++) {
+        const tern_arg *a = &args[i];
+        if (a->buffer) {
+            addresses[i] = a->buffer->address + (uint64_t)a->at * a->bytes;
+            parameters[i] = &addresses[i];
+        } else {
+            union {
+                const void *in;
+                void *out;
+            } value = {a->by_reference ? a->value.data : &a->value};
+            parameters[i] = value.out;
+        }
+    }
+}
+
+static int64_t blocks_for(tern_place *place, const tern_cuda_kernel *kernel, const tern_grid *grid)
+{
+    int64_t most = (int64_t)tern_place_info(place)->compute_units * BLOCKS_PER_UNIT, blocks;
+    if (grid->groups) {
+        blocks = grid->count;
+        most = MOST_BLOCKS;
+    } else {
+        blocks = (grid->count + kernel->block - 1) / kernel->block;
+    }
+    return blocks < most ? blocks : most;
+}
+
+tern_status tern_cuda_launch(tern_place *place, void *kernel, const tern_grid *grid,
+                             const tern_arg *args, int n)
+{
+    tern_cuda_kernel *k = kernel;
+    uint64_t addresses[n + 1];
+    void *parameters[n + 1];
+    TERN_TRY(tern_cuda_enter(place));
+    tern_cuda_parameters(args, n, addresses, parameters);
+    CUresult code = tern_cuda.cuLaunchKernel(
+        k->function, (unsigned)blocks_for(place, k, grid), 1, 1, (unsigned)k->block, 1, 1, 0,
+        tern_cuda_state_of(place)->stream, parameters, NULL);
+    return code == 0 ? TERN_OK : tern_cuda_check_driver(place, code, k->name);
+}

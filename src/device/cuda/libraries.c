@@ -1,0 +1,193 @@
+/* libraries.c -- CUDA's libraries, found and opened at run time: all from one major version.
+ *
+ * Looked through in this order: TERN_CUDA_PATH, the loader's own path, CUDA_HOME and CUDA_PATH,
+ * /usr/local/cuda, and the folders of NVIDIA's Python wheels. */
+#include "base/dynlib.h"
+#include "device/cuda/cuda.h"
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_FOLDERS = 64, PATH_BYTES = 1024 };
+
+tern_cuda_api tern_cuda;
+
+typedef struct folders {
+    char of[MAX_FOLDERS][PATH_BYTES];
+    int n;
+} folders;
+
+static void add_folder(folders *list, const char *root, const char *below)
+{
+    if (list->n < MAX_FOLDERS && root &&
+        snprintf(list->of[list->n], PATH_BYTES, "%s%s", root, below) < PATH_BYTES)
+        list->n++;
+}
+
+static void add_wheels(folders *list, const char *root, const char *python)
+{
+    char pattern[PATH_BYTES];
+    glob_t found;
+    if (!root || snprintf(pattern, sizeof pattern, "%s/%s/nvidia/*/lib", root, python) >= PATH_BYTES)
+        return;
+    if (glob(pattern, 0, NULL, &found) == 0)
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            add_folder(list, found.gl_pathv[i], "");
+    globfree(&found);
+}
+
+static void list_folders(folders *list)
+{
+    const char *own = getenv("TERN_CUDA_PATH"), *home = getenv("HOME");
+    const char *const installed[] = {getenv("CUDA_HOME"), getenv("CUDA_PATH"), "/usr/local/cuda"};
+    const char *const environments[] = {getenv("VIRTUAL_ENV"), getenv("CONDA_PREFIX"), "/usr/local",
+                                        "/usr", "/opt/conda"};
+    if (own && *own) {
+        add_folder(list, own, "");
+        add_folder(list, own, "/lib64");
+        add_folder(list, own, "/lib");
+    }
+    add_folder(list, "", ""); /* the loader's own path */
+    for (size_t i = 0; i < sizeof installed / sizeof *installed; i++)
+        add_folder(list, installed[i], "/lib64");
+    for (size_t i = 0; i < sizeof environments / sizeof *environments; i++) {
+        add_wheels(list, environments[i], "lib/python3*/site-packages");
+        add_wheels(list, environments[i], "lib/python3*/dist-packages");
+    }
+    add_wheels(list, home, ".local/lib/python3*/site-packages");
+}
+
+/* The library from the first folder that has one that loads; reason keeps the first one's words for
+ * a file that is there but broken, else the loader's. */
+static void *open_library(const folders *list, const char *name, char *reason, size_t bytes)
+{
+    char path[2 * PATH_BYTES], why[512] = "";
+    for (int i = 0; i < list->n; i++) {
+        const char *folder = list->of[i];
+        snprintf(path, sizeof path, "%s%s%s", folder, *folder ? "/" : "", name);
+        const char *const names[] = {path, NULL};
+        void *library = tern_dynlib_open(names, why, sizeof why);
+        if (library)
+            return library;
+        if (!*folder || !strstr(why, "No such file"))
+            snprintf(reason, bytes, "%s", why);
+    }
+    return NULL;
+}
+
+static bool take(void *library, const char *file, const char *name, void *to, tern_text *notes)
+{
+    void *address = tern_dynlib_symbol(library, name);
+    memcpy(to, &address, sizeof address);
+    if (!address)
+        tern_text_add(notes, "%s%s has no %s", notes->length ? "; " : "", file, name);
+    return address != NULL;
+}
+
+static bool take_driver(void *library, tern_text *notes)
+{
+#define X(RESULT, NAME, PARAMETERS)                                                                \
+    if (!take(library, "libcuda.so.1", #NAME, &tern_cuda.NAME, notes))                             \
+        return false;
+#include "device/cuda/driver.def"
+#undef X
+    return true;
+}
+
+static bool take_runtime(void *library, const char *file, tern_text *notes)
+{
+#define X(RESULT, NAME, PARAMETERS)                                                                \
+    if (!take(library, file, #NAME, &tern_cuda.NAME, notes))                                       \
+        return false;
+#include "device/cuda/cudart.def"
+#undef X
+    return true;
+}
+
+static bool take_compiler(void *library, const char *file, tern_text *notes)
+{
+#define X(RESULT, NAME, PARAMETERS)                                                                \
+    if (!take(library, file, #NAME, &tern_cuda.NAME, notes))                                       \
+        return false;
+#include "device/cuda/nvrtc.def"
+#undef X
+    return true;
+}
+
+static bool take_products(void *library, const char *file, tern_text *notes)
+{
+#define X(RESULT, NAME, PARAMETERS)                                                                \
+    if (!take(library, file, #NAME, &tern_cuda.NAME, notes))                                       \
+        return false;
+#include "device/cuda/cublaslt.def"
+#undef X
+    return true;
+}
+
+/* The runtime and the compiler of one major version, and cuBLASLt if it is there. */
+static bool load_major(const folders *list, int major, tern_text *missing, tern_text *notes)
+{
+    char runtime[32], compiler[32], products[32], why[512] = "";
+    snprintf(runtime, sizeof runtime, "libcudart.so.%d", major);
+    snprintf(compiler, sizeof compiler, "libnvrtc.so.%d", major);
+    snprintf(products, sizeof products, "libcublasLt.so.%d", major);
+    void *cudart = open_library(list, runtime, why, sizeof why);
+    void *nvrtc = open_library(list, compiler, why, sizeof why);
+    if (!cudart || !nvrtc) {
+        tern_text_add(missing, "%sCUDA %d: %s%s%s not found", missing->length ? "; " : "", major,
+                      cudart ? "" : runtime, !cudart && !nvrtc ? " and " : "",
+                      nvrtc ? "" : compiler);
+        if (cudart || nvrtc)
+            tern_text_add(missing, " (%s is there)", cudart ? runtime : compiler);
+        return false;
+    }
+    if (!take_runtime(cudart, runtime, notes) || !take_compiler(nvrtc, compiler, notes))
+        return false;
+    void *lt = open_library(list, products, why, sizeof why);
+    tern_cuda.has_lt = lt && take_products(lt, products, notes);
+    if (!tern_cuda.has_lt)
+        tern_text_add(notes,
+                      "%s%s not found: matrix products take tern's own, slower kernel (%s)",
+                      notes->length ? "; " : "", products, why);
+    tern_cuda.major = major;
+    return tern_cuda.nvrtcVersion(&tern_cuda.nvrtc_major, &tern_cuda.nvrtc_minor) == 0;
+}
+
+bool tern_cuda_load(tern_text *notes)
+{
+    static const int majors[] = {13, 12};
+    char why[512] = "";
+    int driver = 0;
+    folders *list = tern_alloc(sizeof *list);
+    if (!list) {
+        notes->failed = true;
+        return false;
+    }
+    list_folders(list);
+    bool loaded = false;
+    tern_text missing = {0};
+    void *libcuda = open_library(list, "libcuda.so.1", why, sizeof why);
+    if (!libcuda) {
+        tern_text_add(notes, "libcuda.so.1: no NVIDIA driver (%s)", why);
+    } else if (take_driver(libcuda, notes)) {
+        CUresult code = tern_cuda.cuDriverGetVersion(&driver);
+        for (size_t i = 0; code == 0 && i < sizeof majors / sizeof *majors && !loaded; i++) {
+            if (driver >= majors[i] * 1000)
+                loaded = load_major(list, majors[i], &missing, notes);
+            else
+                tern_text_add(&missing, "%sCUDA %d: the driver is for CUDA %d.%d",
+                              missing.length ? "; " : "", majors[i], driver / 1000,
+                              driver % 1000 / 10);
+        }
+        if (!loaded)
+            tern_text_add(notes,
+                          "%sthe NVIDIA driver (CUDA %d.%d) is there, but not CUDA's libraries: %s. "
+                          "Install them, or name their folder in TERN_CUDA_PATH",
+                          notes->length ? "; " : "", driver / 1000, driver % 1000 / 10,
+                          missing.data ? missing.data : "");
+    }
+    tern_text_free(&missing);
+    tern_free(list);
+    return loaded;
+}

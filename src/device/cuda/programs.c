@@ -1,0 +1,224 @@
+/* programs.c -- from kernel files to kernels: text, NVRTC, cubins in the cache on disk.
+ *
+ * One program is one kernel: NVRTC needs a tenth of a second for one and seconds for a family, of
+ * which a model uses a dozen. The others are still in the text, as functions that nobody calls. */
+#include "device/cache.h"
+#include "device/cuda/cuda.h"
+#include "device/sources.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { BLOCK = 256, MAX_ARCHITECTURES = 64 };
+
+/* ---- text -------------------------------------------------------------------------------- */
+
+static const char *const suffixes[] = {
+    [TERN_F32] = "f32", [TERN_F64] = "f64", [TERN_F16] = "f16", [TERN_BF16] = "bf16",
+    [TERN_I32] = "i32", [TERN_I64] = "i64", [TERN_U8] = "u8",   [TERN_BOOL] = "bool"};
+
+static void library_text(tern_text *text, const char *file, const char *kernel, tern_dtype dtype)
+{
+    static const char *const common[] = {"prelude_cuda.h", "params_device.h", "dialect.h",
+                                         "shapes.h",       "walk.h",          "math.cl",
+                                         "math_special.cl"};
+    tern_sources_seen seen = {0};
+    char family[64];
+    tern_text_add(text, "#define TERN_WG %d\n#define TERN_ATOMIC64 1\n", BLOCK);
+    /* See TERN_KERNEL in prelude_cuda.h. */
+    tern_text_add(text,
+                  "#define TERN_PICKED 1\n#define TERN_PICK_%s tern_none(void); "
+                  "TERN_ENTRY void %s\n",
+                  kernel, kernel);
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+        tern_source_add(text, &seen, common[i]);
+    if (dtype == TERN_F64) {
+        tern_source_add(text, &seen, "math64.cl");
+        tern_source_add(text, &seen, "math64_special.cl");
+    }
+    tern_source_add(text, &seen, "math_names.h");
+    tern_text_add(text, "#define TERN_T %s\n", suffixes[dtype]);
+    snprintf(family, sizeof family, "%s.cl", file);
+    tern_source_add(text, &seen, family);
+}
+
+/* ---- compiling --------------------------------------------------------------------------- */
+
+/* What NVRTC is asked for: the device's own code, or where this NVRTC is older than the device, the
+ * newest that it knows as PTX, which the driver compiles. */
+typedef struct target {
+    char option[48];
+    bool ptx;
+} target;
+
+static tern_status choose_target(tern_place *place, target *t)
+{
+    int known[MAX_ARCHITECTURES], n = 0, best = 0, least = 1000;
+    int compute = tern_cuda_state_of(place)->compute;
+    if (tern_cuda.nvrtcGetNumSupportedArchs(&n) != 0 || n <= 0 || n > MAX_ARCHITECTURES ||
+        tern_cuda.nvrtcGetSupportedArchs(known) != 0)
+        return tern_fail(TERN_ERR_DEVICE, "%s: NVRTC %d.%d does not say what it can compile for",
+                         tern_place_info(place)->device, tern_cuda.nvrtc_major,
+                         tern_cuda.nvrtc_minor);
+    for (int i = 0; i < n; i++) {
+        best = known[i] <= compute && known[i] > best ? known[i] : best;
+        least = known[i] < least ? known[i] : least;
+    }
+    if (best == 0)
+        return tern_fail(TERN_ERR_UNSUPPORTED,
+                         "%s: NVRTC %d does not know sm_%d (%s), its oldest is sm_%d; CUDA 12's "
+                         "libraries do: name their folder in TERN_CUDA_PATH",
+                         tern_place_info(place)->device, tern_cuda.nvrtc_major, compute,
+                         tern_place_info(place)->name, least);
+    t->ptx = best != compute;
+    snprintf(t->option, sizeof t->option, "--gpu-architecture=%s_%d", t->ptx ? "compute" : "sm",
+             best);
+    return TERN_OK;
+}
+
+static tern_status build_failed(tern_place *place, const tern_cuda_source *source,
+                                nvrtcProgram program, nvrtcResult code)
+{
+    size_t bytes = 0;
+    tern_cuda.nvrtcGetProgramLogSize(program, &bytes);
+    char *log = tern_alloc_aligned(bytes + 1);
+    if (log && (bytes == 0 || tern_cuda.nvrtcGetProgramLog(program, log) != 0))
+        log[0] = '\0';
+    tern_status status = tern_fail(TERN_ERR_ARGUMENT, "%s: %s does not build: %s\n%.1600s",
+                                   tern_place_info(place)->device, source->title,
+                                   tern_cuda.nvrtcGetErrorString(code), log ? log : "");
+    tern_free(log);
+    return status;
+}
+
+static nvrtcResult take_image(nvrtcProgram program, bool ptx, void **image, size_t *bytes)
+{
+    nvrtcResult code = ptx ? tern_cuda.nvrtcGetPTXSize(program, bytes)
+                           : tern_cuda.nvrtcGetCUBINSize(program, bytes);
+    if (code != 0)
+        return code;
+    *image = tern_alloc_aligned(*bytes + 1);
+    if (!*image)
+        return 0;
+    return ptx ? tern_cuda.nvrtcGetPTX(program, *image) : tern_cuda.nvrtcGetCUBIN(program, *image);
+}
+
+/* *image is the caller's, to be freed with tern_free. */
+static tern_status compile(tern_place *place, const tern_cuda_source *source, const target *t,
+                           void **image, size_t *bytes)
+{
+    const char *options[] = {t->option, "--disable-warnings", "--fmad=false"};
+    nvrtcProgram program = NULL;
+    nvrtcResult code =
+        tern_cuda.nvrtcCreateProgram(&program, source->text, source->kernel, 0, NULL, NULL);
+    if (code == 0)
+        code = tern_cuda.nvrtcCompileProgram(program, source->exact ? 3 : 2, options);
+    if (code == 0)
+        code = take_image(program, t->ptx, image, bytes);
+    tern_status status = TERN_OK;
+    if (code != 0 && program)
+        status = build_failed(place, source, program, code);
+    else if (code != 0)
+        status = tern_fail(TERN_ERR_DEVICE, "%s: nvrtcCreateProgram gave %s",
+                           tern_place_info(place)->device, tern_cuda.nvrtcGetErrorString(code));
+    else if (!*image)
+        status = TERN_ERR_MEMORY;
+    if (program)
+        tern_cuda.nvrtcDestroyProgram(&program);
+    if (status != TERN_OK) {
+        tern_free(*image);
+        *image = NULL;
+    }
+    return status;
+}
+
+static tern_cache_key key_of(const tern_cuda_source *source, const target *t)
+{
+    char version[32];
+    snprintf(version, sizeof version, "%d.%d %d", tern_cuda.nvrtc_major, tern_cuda.nvrtc_minor,
+             source->exact);
+    tern_cache_key key = tern_cache_key_start("cuda 1");
+    tern_cache_key_add(&key, version);
+    tern_cache_key_add(&key, t->option);
+    tern_cache_key_add(&key, source->text);
+    return key;
+}
+
+/* ---- kernels ----------------------------------------------------------------------------- */
+
+void tern_cuda_kernel_free(tern_cuda_kernel *kernel)
+{
+    if (kernel && kernel->module)
+        tern_cuda.cuModuleUnload(kernel->module);
+    tern_free(kernel);
+}
+
+static tern_status load(tern_place *place, const void *image, tern_cuda_kernel *k)
+{
+    DRIVER_TRY(place, cuModuleLoadData(&k->module, image));
+    CUresult code = tern_cuda.cuModuleGetFunction(&k->function, k->module, k->name);
+    if (code == 500) /* CUDA_ERROR_NOT_FOUND */
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: the program has no kernel called \"%s\"",
+                         tern_place_info(place)->device, k->name);
+    TERN_TRY(tern_cuda_check_driver(place, code, "cuModuleGetFunction"));
+    DRIVER_TRY(place, cuFuncGetAttribute(&k->most_threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+                                         k->function));
+    DRIVER_TRY(place, cuFuncGetAttribute(&k->shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+                                         k->function));
+    return TERN_OK;
+}
+
+static tern_status make(tern_place *place, const void *image, const char *name,
+                        tern_cuda_kernel **kernel)
+{
+    tern_cuda_kernel *k = tern_alloc(sizeof *k);
+    if (!k)
+        return TERN_ERR_MEMORY;
+    snprintf(k->name, sizeof k->name, "%s", name);
+    k->block = BLOCK;
+    tern_status status = load(place, image, k);
+    if (status == TERN_OK)
+        *kernel = k;
+    else
+        tern_cuda_kernel_free(k);
+    return status;
+}
+
+tern_status tern_cuda_build(tern_place *place, const tern_cuda_source *source,
+                            tern_cuda_kernel **kernel)
+{
+    target t;
+    size_t bytes = 0;
+    void *image = NULL;
+    TERN_TRY(tern_cuda_enter(place));
+    TERN_TRY(choose_target(place, &t));
+    tern_cache_key key = key_of(source, &t);
+    image = tern_cache_load(&key, &bytes);
+    bool found = image != NULL;
+    if (!found)
+        TERN_TRY(compile(place, source, &t, &image, &bytes));
+    tern_status status = make(place, image, source->kernel, kernel);
+    if (status == TERN_OK && !found)
+        tern_cache_store(&key, image, bytes);
+    if (status != TERN_OK && found)
+        tern_cache_remove(&key);
+    if (status == TERN_OK)
+        tern_place_count_program(place, !found);
+    tern_free(image);
+    return status;
+}
+
+tern_status tern_cuda_resolve(tern_place *place, const char *file, const char *name,
+                              tern_dtype dtype, void **kernel)
+{
+    char full[128], title[256];
+    tern_text text = {0};
+    tern_cuda_kernel *made = NULL;
+    snprintf(full, sizeof full, "%s_%s", name, suffixes[dtype]);
+    snprintf(title, sizeof title, "kernel %s of %s.cl", full, file);
+    library_text(&text, file, full, dtype);
+    tern_cuda_source source = {text.data, title, full, true};
+    tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cuda_build(place, &source, &made);
+    tern_text_free(&text);
+    *kernel = made;
+    return status;
+}

@@ -1,0 +1,63 @@
+/* types.h -- CUDA's types and constants as far as tern uses them: no header of CUDA's is needed. A
+ * test holds them against the real headers where there are any. */
+#ifndef TERN_DEVICE_CUDA_TYPES_H
+#define TERN_DEVICE_CUDA_TYPES_H
+#include <stddef.h>
+#include <stdint.h>
+
+/* Enumerations are unsigned ints in the ABI, but for CUDA's data types, which cannot be negative
+ * either. */
+typedef unsigned int cudaError_t, CUresult, nvrtcResult, cublasStatus_t;
+typedef unsigned int cublasComputeType_t, cudaDataType_t, cudaDataType;
+typedef unsigned int cublasLtMatmulDescAttributes_t, cublasLtMatrixLayoutAttribute_t,
+    cublasLtMatmulPreferenceAttributes_t;
+typedef unsigned int CUdevice_attribute, CUfunction_attribute;
+typedef int CUdevice;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUstream_st *CUstream, *cudaStream_t;
+typedef struct CUevent_st *cudaEvent_t;
+typedef struct _nvrtcProgram *nvrtcProgram;
+typedef struct cublasLtContext *cublasLtHandle_t;
+typedef struct tern_lt_matmul_desc *cublasLtMatmulDesc_t;
+typedef struct tern_lt_matrix_layout *cublasLtMatrixLayout_t;
+typedef struct tern_lt_preference *cublasLtMatmulPreference_t;
+typedef struct CUuuid_st {
+    char bytes[16];
+} CUuuid;
+typedef struct cublasLtMatmulAlgo_t {
+    uint64_t data[8];
+} cublasLtMatmulAlgo_t;
+typedef struct cublasLtMatmulHeuristicResult_t {
+    cublasLtMatmulAlgo_t algo;
+    size_t workspaceSize;
+    cublasStatus_t state;
+    float wavesCount;
+    int reserved[4];
+} cublasLtMatmulHeuristicResult_t;
+
+enum cudaDeviceAttr {
+#define ATTRIBUTE(NAME, VALUE) NAME = VALUE,
+#define KIND(NAME, VALUE)
+#define X(NAME, VALUE)
+#include "device/cuda/constants.def"
+#undef ATTRIBUTE
+#undef KIND
+};
+enum cudaMemcpyKind {
+#define ATTRIBUTE(NAME, VALUE)
+#define KIND(NAME, VALUE) NAME = VALUE,
+#include "device/cuda/constants.def"
+#undef KIND
+#undef X
+};
+enum {
+#define KIND(NAME, VALUE)
+#define X(NAME, VALUE) NAME = VALUE,
+#include "device/cuda/constants.def"
+#undef ATTRIBUTE
+#undef KIND
+#undef X
+};
+
+#endif
