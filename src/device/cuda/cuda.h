@@ -15,8 +15,8 @@ typedef struct tern_cuda_api {
 #include "device/cuda/nvrtc.def"
 #include "device/cuda/cublaslt.def"
 #undef X
-    int major;      /* of the runtime, the compiler and cuBLASLt, which are of one version */
-    bool has_lt;    /* cuBLASLt is optional */
+    int major;   /* of the runtime, the compiler and cuBLASLt, which are of one version */
+    bool has_lt; /* cuBLASLt is optional */
     int nvrtc_major, nvrtc_minor;
 } tern_cuda_api;
 extern tern_cuda_api tern_cuda;
@@ -28,12 +28,12 @@ typedef struct tern_cuda_kernel tern_cuda_kernel;
 typedef struct tern_cuda_gemm_state tern_cuda_gemm_state;
 
 typedef struct tern_cuda_state {
-    int index; /* CUDA's number of the device */
-    int compute; /* 90 for compute capability 9.0 */
+    int index;                  /* CUDA's number of the device */
+    int compute;                /* 90 for compute capability 9.0 */
     int shared_memory, threads; /* most of a block */
     cudaStream_t stream;
     atomic_bool lost;
-    atomic_ullong live;   /* bytes of buffers */
+    atomic_ullong live; /* bytes of buffers */
 
     pthread_mutex_t staging_lock;
     char *staging; /* pinned; writes that are small go through it and need not wait */

@@ -1,4 +1,5 @@
-/* enumerate.c -- the devices that the driver shows; CUDA_VISIBLE_DEVICES is the driver's to read. */
+/* enumerate.c -- the devices that the driver shows; CUDA_VISIBLE_DEVICES is the driver's to read.
+ */
 #include "device/cuda/cuda.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,8 +77,8 @@ tern_status tern_cuda_enumerate(tern_found **found, int *n, tern_text *notes)
     if (notes->failed)
         return TERN_ERR_MEMORY;
     if (loaded) {
-        cudaError_t code = tern_cuda.cuInit(0) ? cudaErrorNoDevice
-                                               : tern_cuda.cudaGetDeviceCount(&count);
+        cudaError_t code =
+            tern_cuda.cuInit(0) ? cudaErrorNoDevice : tern_cuda.cudaGetDeviceCount(&count);
         if (code != 0 || count == 0) {
             tern_cuda.cudaGetLastError();
             note_none(code, notes);

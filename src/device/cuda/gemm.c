@@ -85,7 +85,8 @@ static tern_status portable(tern_place *place, tern_cuda_gemm_state *state, cons
 
 /* How a rows x columns matrix (of ours) lies for cuBLASLt: read as its transpose when rows follow
  * each other in memory, as itself when columns do. False: neither. */
-static bool lie(const tern_matrix *m, int64_t rows, int64_t columns, int64_t *ld, int32_t *transposed)
+static bool lie(const tern_matrix *m, int64_t rows, int64_t columns, int64_t *ld,
+                int32_t *transposed)
 {
     if (m->col == 1 && (m->row >= columns || rows == 1)) {
         *transposed = 0;
@@ -107,7 +108,8 @@ static uint32_t alignment_of(uint64_t address)
 
 static uint64_t address_of(const tern_matrix *m, tern_dtype dtype, int64_t more)
 {
-    return m->buffer->address + (uint64_t)(m->at + more) * tern_dtype_size(dtype);
+    return (uint64_t)(uintptr_t)m->buffer->handle +
+           (uint64_t)(m->at + more) * tern_dtype_size(dtype);
 }
 
 /* The product with one level of batch; false where cuBLASLt has no words for it. */
@@ -150,7 +152,8 @@ static tern_status set_layout(tern_place *place, const shape *s, int i, uint64_t
                               uint64_t columns, cublasLtMatrixLayout_t *layout)
 {
     int32_t count = (int32_t)s->count;
-    LT_TRY(place, cublasLtMatrixLayoutCreate(layout, types[s->dtype].type, rows, columns, s->ld[i]));
+    LT_TRY(place,
+           cublasLtMatrixLayoutCreate(layout, types[s->dtype].type, rows, columns, s->ld[i]));
     if (count == 1)
         return TERN_OK;
     LT_TRY(place, cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
@@ -192,12 +195,11 @@ static tern_status ask(tern_place *place, tern_cuda_gemm_state *state, const sha
     LT_TRY(place, cublasLtMatmulPreferenceSetAttribute(
                       preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, sizeof room));
     for (int i = 0; i < 3; i++)
-        LT_TRY(place, cublasLtMatmulPreferenceSetAttribute(preference, alignments[i],
-                                                           &s->alignment[i],
-                                                           sizeof s->alignment[i]));
-    LT_TRY(place, cublasLtMatmulPreferenceSetAttribute(
-                      preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &s->alignment[2],
-                      sizeof s->alignment[2]));
+        LT_TRY(place, cublasLtMatmulPreferenceSetAttribute(
+                          preference, alignments[i], &s->alignment[i], sizeof s->alignment[i]));
+    LT_TRY(place, cublasLtMatmulPreferenceSetAttribute(preference,
+                                                       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+                                                       &s->alignment[2], sizeof s->alignment[2]));
     cublasStatus_t code = tern_cuda.cublasLtMatmulAlgoGetHeuristic(
         state->handle, p->desc, p->layout[1], p->layout[0], p->layout[2], p->layout[2], preference,
         1, &result, &n);
@@ -256,7 +258,8 @@ static tern_status multiply(tern_place *place, tern_cuda_gemm_state *state, cons
     if (!p->usable)
         return TERN_OK;
     if (g->bias) {
-        uint64_t bias = g->bias->address + (uint64_t)g->bias_at * tern_dtype_size(g->dtype);
+        uint64_t bias =
+            (uint64_t)(uintptr_t)g->bias->handle + (uint64_t)g->bias_at * tern_dtype_size(g->dtype);
         LT_TRY(place, cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                                                      &bias, sizeof bias));
     }

@@ -9,7 +9,7 @@ void tern_cuda_parameters(const tern_arg *args, int n, uint64_t *addresses, void
     for (int i = 0; i < n; i++) {
         const tern_arg *a = &args[i];
         if (a->buffer) {
-            addresses[i] = a->buffer->address + (uint64_t)a->at * a->bytes;
+            addresses[i] = (uint64_t)(uintptr_t)a->buffer->handle + (uint64_t)a->at * a->bytes;
             parameters[i] = &addresses[i];
         } else {
             union {
@@ -41,8 +41,8 @@ tern_status tern_cuda_launch(tern_place *place, void *kernel, const tern_grid *g
     void *parameters[n + 1];
     TERN_TRY(tern_cuda_enter(place));
     tern_cuda_parameters(args, n, addresses, parameters);
-    CUresult code = tern_cuda.cuLaunchKernel(
-        k->function, (unsigned)blocks_for(place, k, grid), 1, 1, (unsigned)k->block, 1, 1, 0,
-        tern_cuda_state_of(place)->stream, parameters, NULL);
+    CUresult code = tern_cuda.cuLaunchKernel(k->function, (unsigned)blocks_for(place, k, grid), 1,
+                                             1, (unsigned)k->block, 1, 1, 0,
+                                             tern_cuda_state_of(place)->stream, parameters, NULL);
     return code == 0 ? TERN_OK : tern_cuda_check_driver(place, code, k->name);
 }

@@ -29,7 +29,8 @@ static void add_wheels(folders *list, const char *root, const char *python)
 {
     char pattern[PATH_BYTES];
     glob_t found;
-    if (!root || snprintf(pattern, sizeof pattern, "%s/%s/nvidia/*/lib", root, python) >= PATH_BYTES)
+    if (!root ||
+        snprintf(pattern, sizeof pattern, "%s/%s/nvidia/*/lib", root, python) >= PATH_BYTES)
         return;
     if (glob(pattern, 0, NULL, &found) == 0)
         for (size_t i = 0; i < found.gl_pathc; i++)
@@ -147,8 +148,7 @@ static bool load_major(const folders *list, int major, tern_text *missing, tern_
     void *lt = open_library(list, products, why, sizeof why);
     tern_cuda.has_lt = lt && take_products(lt, products, notes);
     if (!tern_cuda.has_lt)
-        tern_text_add(notes,
-                      "%s%s not found: matrix products take tern's own, slower kernel (%s)",
+        tern_text_add(notes, "%s%s not found: matrix products take tern's own, slower kernel (%s)",
                       notes->length ? "; " : "", products, why);
     tern_cuda.major = major;
     return tern_cuda.nvrtcVersion(&tern_cuda.nvrtc_major, &tern_cuda.nvrtc_minor) == 0;
@@ -181,11 +181,12 @@ bool tern_cuda_load(tern_text *notes)
                               driver % 1000 / 10);
         }
         if (!loaded)
-            tern_text_add(notes,
-                          "%sthe NVIDIA driver (CUDA %d.%d) is there, but not CUDA's libraries: %s. "
-                          "Install them, or name their folder in TERN_CUDA_PATH",
-                          notes->length ? "; " : "", driver / 1000, driver % 1000 / 10,
-                          missing.data ? missing.data : "");
+            tern_text_add(
+                notes,
+                "%sthe NVIDIA driver (CUDA %d.%d) is there, but not CUDA's libraries: %s. "
+                "Install them, or name their folder in TERN_CUDA_PATH",
+                notes->length ? "; " : "", driver / 1000, driver % 1000 / 10,
+                missing.data ? missing.data : "");
     }
     tern_text_free(&missing);
     tern_free(list);

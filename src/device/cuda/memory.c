@@ -1,4 +1,5 @@
-/* memory.c -- buffers, and moving bytes in and out of them, all in the order of the device's stream. */
+/* memory.c -- buffers, and moving bytes in and out of them, all in the order of the device's
+ * stream. */
 #include "device/cuda/cuda.h"
 #include <string.h>
 
@@ -92,7 +93,8 @@ tern_status tern_cuda_write(tern_place *place, const tern_buffer *to, size_t at,
     TERN_TRY(tern_cuda_enter(place));
     if (bytes <= SMALL)
         return write_small(place, to, at, from, bytes);
-    CUDA_TRY(place, cudaMemcpyAsync(address(to, at), from, bytes, cudaMemcpyHostToDevice, s->stream));
+    CUDA_TRY(place,
+             cudaMemcpyAsync(address(to, at), from, bytes, cudaMemcpyHostToDevice, s->stream));
     CUDA_TRY(place, cudaStreamSynchronize(s->stream));
     return TERN_OK;
 }
@@ -122,8 +124,7 @@ tern_status tern_cuda_copy(tern_place *place, const tern_buffer *from, size_t fr
 tern_status tern_cuda_zero(tern_place *place, const tern_buffer *to, size_t at, size_t bytes)
 {
     TERN_TRY(tern_cuda_enter(place));
-    CUDA_TRY(place,
-             cudaMemsetAsync(address(to, at), 0, bytes, tern_cuda_state_of(place)->stream));
+    CUDA_TRY(place, cudaMemsetAsync(address(to, at), 0, bytes, tern_cuda_state_of(place)->stream));
     return TERN_OK;
 }
 

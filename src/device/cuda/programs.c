@@ -162,8 +162,8 @@ static tern_status load(tern_place *place, const void *image, tern_cuda_kernel *
     TERN_TRY(tern_cuda_check_driver(place, code, "cuModuleGetFunction"));
     DRIVER_TRY(place, cuFuncGetAttribute(&k->most_threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
                                          k->function));
-    DRIVER_TRY(place, cuFuncGetAttribute(&k->shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
-                                         k->function));
+    DRIVER_TRY(place,
+               cuFuncGetAttribute(&k->shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, k->function));
     return TERN_OK;
 }
 

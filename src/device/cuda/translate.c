@@ -1,8 +1,8 @@
 /* translate.c -- a user's OpenCL C kernel as NVRTC takes it.
  *
  * Macros turn OpenCL's words into CUDA's. The one thing they can't do is local memory that a kernel
- * is given: CUDA has one block of it per launch. So the user's kernel becomes a function, and around
- * it comes a kernel that takes offsets into that block in place of pointers. */
+ * is given: CUDA has one block of it per launch. So the user's kernel becomes a function, and
+ * around it comes a kernel that takes offsets into that block in place of pointers. */
 #include "device/cuda/cuda.h"
 #include <ctype.h>
 #include <string.h>

@@ -1,0 +1,242 @@
+/* core.c -- devices, memory and lazy streams of the stand-in. */
+#include "standin.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t lock;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static _Thread_local int current = -1;
+
+static void start(void)
+{
+    pthread_mutexattr_t recursive;
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&lock, &recursive);
+}
+
+void standin_lock(void)
+{
+    pthread_once(&once, start);
+    pthread_mutex_lock(&lock);
+}
+
+void standin_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- faults and devices ------------------------------------------------------------------ */
+
+unsigned standin_fault(const char *function)
+{
+    static struct {
+        char name[64];
+        unsigned long calls;
+    } counts[128];
+    const char *plan = getenv("TERN_STANDIN_FAIL");
+    unsigned code = 0;
+    if (!plan)
+        return 0;
+    standin_lock();
+    int i = 0;
+    while (i < 127 && counts[i].name[0] && strcmp(counts[i].name, function) != 0)
+        i++;
+    snprintf(counts[i].name, sizeof counts[i].name, "%s", function);
+    counts[i].calls++;
+    size_t n = strlen(function);
+    for (const char *p = plan; p && *p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
+        char *end;
+        if (strncmp(p, function, n) != 0 || p[n] != ':')
+            continue;
+        unsigned long call = strtoul(p + n + 1, &end, 10);
+        if (call == counts[i].calls && *end == ':')
+            code = (unsigned)strtoul(end + 1, NULL, 10);
+    }
+    standin_unlock();
+    return code;
+}
+
+int standin_devices(void)
+{
+    const char *wanted = getenv("TERN_STANDIN_DEVICES"), *mask = getenv("CUDA_VISIBLE_DEVICES");
+    int n = wanted ? atoi(wanted) : 1;
+    if (mask) { /* enough of it for tests: a list of numbers */
+        int seen = 0;
+        char *end;
+        for (const char *p = mask; strtol(p, &end, 10) >= 0 && end != p && strtol(p, NULL, 10) < n;
+             p = end + (*end == ','))
+            seen++;
+        n = seen;
+    }
+    return n < MAX_DEVICES ? n : MAX_DEVICES;
+}
+
+int standin_current(void)
+{
+    return current;
+}
+
+void standin_set_current(int device)
+{
+    current = device;
+}
+
+/* ---- memory ------------------------------------------------------------------------------ */
+
+typedef struct block {
+    struct block *next;
+    char *memory;
+    size_t bytes;
+    int device;
+} block;
+
+static block *blocks;
+static size_t used[MAX_DEVICES];
+
+static size_t capacity(void)
+{
+    const char *bytes = getenv("TERN_STANDIN_MEMORY");
+    return bytes ? strtoull(bytes, NULL, 10) : (size_t)1 << 30;
+}
+
+void *standin_alloc(int device, size_t bytes)
+{
+    standin_lock();
+    block *b = used[device] + bytes <= capacity() ? malloc(sizeof *b) : NULL;
+    void *memory = NULL;
+    if (b && posix_memalign(&memory, 256, bytes ? bytes : 1) == 0) {
+        memset(memory, 0xfb, bytes);
+        *b = (block){blocks, memory, bytes, device};
+        blocks = b;
+        used[device] += bytes;
+    } else {
+        free(b);
+        memory = NULL;
+    }
+    standin_unlock();
+    return memory;
+}
+
+bool standin_free(void *memory)
+{
+    bool found = false;
+    standin_lock();
+    for (block **b = &blocks; *b; b = &(*b)->next)
+        if ((*b)->memory == memory) {
+            block *gone = *b;
+            *b = gone->next;
+            used[gone->device] -= gone->bytes;
+            free(gone->memory);
+            free(gone);
+            found = true;
+            break;
+        }
+    standin_unlock();
+    return found;
+}
+
+int standin_owner(const void *at, size_t bytes)
+{
+    int owner = -1;
+    uintptr_t from = (uintptr_t)at;
+    standin_lock();
+    for (const block *b = blocks; b; b = b->next) {
+        uintptr_t base = (uintptr_t)b->memory;
+        if (from < base || from >= base + b->bytes)
+            continue;
+        owner = bytes <= base + b->bytes - from ? b->device : -2;
+        break;
+    }
+    standin_unlock();
+    return owner;
+}
+
+void standin_usage(int device, size_t *in_use, size_t *total)
+{
+    standin_lock();
+    *in_use = used[device];
+    *total = capacity();
+    standin_unlock();
+}
+
+/* ---- streams ----------------------------------------------------------------------------- */
+
+typedef struct command {
+    struct command *next;
+    standin_work work;
+    _Alignas(16) char data[];
+} command;
+
+struct CUstream_st {
+    int device;
+    command *first, **last;
+    uint64_t put, done;
+    unsigned failed; /* as a context that a kernel broke: it stays so */
+};
+
+cudaStream_t standin_stream_new(void)
+{
+    cudaStream_t stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return NULL;
+    stream->device = current;
+    stream->last = &stream->first;
+    return stream;
+}
+
+bool standin_enqueue(cudaStream_t stream, standin_work work, const void *data, size_t bytes)
+{
+    if (!stream || stream->device != current)
+        return false;
+    command *c = malloc(sizeof *c + bytes);
+    if (!c)
+        return false;
+    c->next = NULL;
+    c->work = work;
+    memcpy(c->data, data, bytes);
+    standin_lock();
+    *stream->last = c;
+    stream->last = &c->next;
+    stream->put++;
+    standin_unlock();
+    return true;
+}
+
+standin_point standin_now(cudaStream_t stream)
+{
+    standin_lock();
+    standin_point point = {stream, stream->put};
+    standin_unlock();
+    return point;
+}
+
+void standin_run_until(standin_point point)
+{
+    cudaStream_t s = point.stream;
+    standin_lock();
+    while (s->done < point.at && s->first) {
+        command *c = s->first;
+        s->first = c->next;
+        if (!s->first)
+            s->last = &s->first;
+        s->done++;
+        if (!s->failed)
+            c->work(c->data);
+        free(c);
+    }
+    standin_unlock();
+}
+
+unsigned standin_drain(cudaStream_t stream)
+{
+    standin_lock();
+    standin_run_until(standin_now(stream));
+    unsigned fault = standin_fault("kernel"); /* a kernel that broke the context */
+    stream->failed = stream->failed ? stream->failed : fault;
+    unsigned code = stream->failed;
+    standin_unlock();
+    return code;
+}

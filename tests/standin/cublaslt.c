@@ -1,0 +1,275 @@
+/* cublaslt.c -- the stand-in's cuBLASLt, written from its documentation: column-major matrices with a
+ * leading dimension, op(A) (m, k) times op(B) (k, n), a bias along the rows of D, strided batches. */
+#include "standin.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { INVALID_VALUE = 7, NOT_SUPPORTED = 15, ALLOCATION = 3 };
+
+#define X(RESULT, NAME, PARAMETERS) EXPORT RESULT NAME PARAMETERS;
+#include "device/cuda/cublaslt.def"
+#undef X
+
+struct cublasLtContext {
+    int made;
+};
+struct tern_lt_matmul_desc {
+    cublasComputeType_t compute;
+    cudaDataType_t scale;
+    int32_t transposed[2];
+    uint32_t epilogue;
+    const void *bias;
+};
+struct tern_lt_matrix_layout {
+    cudaDataType type;
+    uint64_t rows, columns;
+    int64_t ld, stride;
+    int32_t count;
+};
+struct tern_lt_preference {
+    uint64_t workspace;
+    uint32_t alignment[4];
+};
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
+{
+    FAULT(cublasLtCreate);
+    *handle = calloc(1, sizeof **handle);
+    return *handle ? 0 : ALLOCATION;
+}
+
+const char *cublasLtGetStatusName(cublasStatus_t status)
+{
+    return status == NOT_SUPPORTED ? "CUBLAS_STATUS_NOT_SUPPORTED" : "CUBLAS status of the stand-in";
+}
+
+/* ---- descriptions ------------------------------------------------------------------------ */
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *made, cublasComputeType_t compute,
+                                        cudaDataType_t scale)
+{
+    FAULT(cublasLtMatmulDescCreate);
+    *made = calloc(1, sizeof **made);
+    if (!*made)
+        return ALLOCATION;
+    **made = (struct tern_lt_matmul_desc){
+        .compute = compute, .scale = scale, .epilogue = CUBLASLT_EPILOGUE_DEFAULT};
+    return 0;
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc)
+{
+    free(desc);
+    return 0;
+}
+
+static cublasStatus_t store(void *to, size_t room, const void *value, size_t bytes)
+{
+    if (bytes != room)
+        return INVALID_VALUE;
+    memcpy(to, value, bytes);
+    return 0;
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
+                                              cublasLtMatmulDescAttributes_t attribute,
+                                              const void *value, size_t bytes)
+{
+    FAULT(cublasLtMatmulDescSetAttribute);
+    switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+        return store(&desc->transposed[0], sizeof desc->transposed[0], value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+        return store(&desc->transposed[1], sizeof desc->transposed[1], value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+        return store(&desc->epilogue, sizeof desc->epilogue, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+        return store(&desc->bias, sizeof desc->bias, value, bytes);
+    }
+    return INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *made, cudaDataType type,
+                                          uint64_t rows, uint64_t columns, int64_t ld)
+{
+    FAULT(cublasLtMatrixLayoutCreate);
+    if (rows == 0 || columns == 0 || ld < (int64_t)rows)
+        return INVALID_VALUE;
+    *made = calloc(1, sizeof **made);
+    if (!*made)
+        return ALLOCATION;
+    **made = (struct tern_lt_matrix_layout){type, rows, columns, ld, 0, 1};
+    return 0;
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
+{
+    free(layout);
+    return 0;
+}
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+                                                cublasLtMatrixLayoutAttribute_t attribute,
+                                                const void *value, size_t bytes)
+{
+    FAULT(cublasLtMatrixLayoutSetAttribute);
+    if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT)
+        return store(&layout->count, sizeof layout->count, value, bytes);
+    if (attribute == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET)
+        return store(&layout->stride, sizeof layout->stride, value, bytes);
+    return INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *made)
+{
+    FAULT(cublasLtMatmulPreferenceCreate);
+    *made = calloc(1, sizeof **made);
+    if (!*made)
+        return ALLOCATION;
+    for (int i = 0; i < 4; i++)
+        (*made)->alignment[i] = 256; /* the documented default */
+    return 0;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
+{
+    free(preference);
+    return 0;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void *value, size_t bytes)
+{
+    if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES)
+        return store(&preference->workspace, sizeof preference->workspace, value, bytes);
+    if (attribute < CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES ||
+        attribute > CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES)
+        return INVALID_VALUE;
+    uint32_t *alignment =
+        &preference->alignment[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES];
+    return store(alignment, sizeof *alignment, value, bytes);
+}
+
+/* ---- the product ------------------------------------------------------------------------- */
+
+/* The shapes must fit each other. */
+static bool fits(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                 cublasLtMatrixLayout_t d)
+{
+    uint64_t m = desc->transposed[0] ? a->columns : a->rows;
+    uint64_t k = desc->transposed[0] ? a->rows : a->columns;
+    uint64_t n = desc->transposed[1] ? b->rows : b->columns;
+    return m == d->rows && n == d->columns &&
+           k == (desc->transposed[1] ? b->columns : b->rows) && a->count == d->count &&
+           b->count == d->count && a->type == d->type && b->type == d->type;
+}
+
+/* What an algorithm remembers here: the alignments it may rely on. */
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
+    cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+    cublasLtMatmulPreference_t preference, int wanted, cublasLtMatmulHeuristicResult_t *results,
+    int *n)
+{
+    (void)handle, (void)c, (void)wanted;
+    FAULT(cublasLtMatmulAlgoGetHeuristic);
+    *n = 0;
+    if (!fits(desc, a, b, d))
+        return INVALID_VALUE;
+    memset(results, 0, sizeof *results);
+    for (int i = 0; i < 4; i++)
+        results->algo.data[i] = preference->alignment[i];
+    *n = 1;
+    return 0;
+}
+
+static double load(const void *from, int64_t at, cudaDataType type)
+{
+    uint16_t half;
+    uint32_t bits;
+    float value;
+    if (type == CUDA_R_64F)
+        return ((const double *)from)[at];
+    if (type == CUDA_R_32F)
+        return ((const float *)from)[at];
+    memcpy(&half, (const char *)from + 2 * at, sizeof half);
+    if (type == CUDA_R_16BF) {
+        bits = (uint32_t)half << 16;
+        memcpy(&value, &bits, sizeof value);
+        return value;
+    }
+    _Float16 narrow;
+    memcpy(&narrow, &half, sizeof narrow);
+    return (double)narrow;
+}
+
+static void save(void *to, int64_t at, cudaDataType type, double value)
+{
+    if (type == CUDA_R_64F) {
+        ((double *)to)[at] = value;
+    } else if (type == CUDA_R_32F) {
+        ((float *)to)[at] = (float)value;
+    } else if (type == CUDA_R_16BF) {
+        float f = (float)value;
+        uint32_t bits;
+        memcpy(&bits, &f, sizeof bits);
+        uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+        ((uint16_t *)to)[at] = (uint16_t)(value != value ? 0x7fc0u : rounded >> 16);
+    } else {
+        ((_Float16 *)to)[at] = (_Float16)(float)value;
+    }
+}
+
+typedef struct product {
+    struct tern_lt_matmul_desc desc;
+    struct tern_lt_matrix_layout a, b, c, d;
+    const void *from_a, *from_b, *from_c;
+    void *to;
+    double alpha, beta;
+} product;
+
+static void multiply(void *data)
+{
+    const product *p = data;
+    int64_t m = (int64_t)p->d.rows, n = (int64_t)p->d.columns;
+    int64_t k = (int64_t)(p->desc.transposed[0] ? p->a.rows : p->a.columns);
+    int64_t ai = p->desc.transposed[0] ? p->a.ld : 1, ak = p->desc.transposed[0] ? 1 : p->a.ld;
+    int64_t bk = p->desc.transposed[1] ? p->b.ld : 1, bj = p->desc.transposed[1] ? 1 : p->b.ld;
+    for (int64_t u = 0; u < p->d.count; u++)
+        for (int64_t j = 0; j < n; j++)
+            for (int64_t i = 0; i < m; i++) {
+                double sum = 0;
+                for (int64_t q = 0; q < k; q++)
+                    sum += load(p->from_a, u * p->a.stride + i * ai + q * ak, p->a.type) *
+                           load(p->from_b, u * p->b.stride + q * bk + j * bj, p->b.type);
+                sum *= p->alpha;
+                if (p->beta != 0)
+                    sum += p->beta * load(p->from_c, u * p->c.stride + i + j * p->c.ld, p->c.type);
+                if (p->desc.epilogue == CUBLASLT_EPILOGUE_BIAS)
+                    sum += load(p->desc.bias, i, p->d.type);
+                save(p->to, u * p->d.stride + i + j * p->d.ld, p->d.type, sum);
+            }
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha,
+                              const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
+                              cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
+                              cublasLtMatrixLayout_t c_layout, void *d,
+                              cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algo,
+                              void *workspace, size_t workspace_bytes, cudaStream_t stream)
+{
+    (void)handle, (void)workspace, (void)workspace_bytes;
+    FAULT(cublasLtMatmul);
+    const void *const at[] = {a, b, c, d};
+    if (!fits(desc, a_layout, b_layout, d_layout))
+        return INVALID_VALUE;
+    for (int i = 0; i < 4; i++)
+        if (algo->data[i] == 0 || (uintptr_t)at[i] % algo->data[i])
+            return INVALID_VALUE; /* the algorithm was chosen for better aligned matrices */
+    bool wide = desc->scale == CUDA_R_64F;
+    product p = {*desc, *a_layout, *b_layout, *c_layout, *d_layout, a, b, c, d,
+                 wide ? *(const double *)alpha : (double)*(const float *)alpha,
+                 wide ? *(const double *)beta : (double)*(const float *)beta};
+    return standin_enqueue(stream, multiply, &p, sizeof p) ? 0 : NOT_SUPPORTED;
+}

@@ -1,0 +1,83 @@
+/* kernels.c -- one family of kernels for the stand-in: the host's expansion, with a function that
+ * tells the size of each parameter, as CUDA's driver reads it from the program. TERN_FAMILY is
+ * "reduce.cl" and so on. */
+#include "prelude_host.h"
+#undef TERN_HALVES
+#define TERN_SECTION standin_kernels
+#include "params_host.h"
+
+/* Parameters come as pointers to their values, pointers to memory among them. */
+#undef FETCH_OUT
+#undef FETCH_IN
+#undef FETCH_ARG
+#define FETCH_OUT(i, T) *(T **)tern_parameter(args, sizes, i, sizeof(T *))
+#define FETCH_IN(i, T)  *(const T **)tern_parameter(args, sizes, i, sizeof(T *))
+#define FETCH_ARG(i, T) *(const T *)tern_parameter(args, sizes, i, sizeof(T))
+
+static inline void *tern_parameter(void *const *args, unsigned *sizes, int i, unsigned long bytes)
+{
+    static const struct {
+        _Alignas(16) char zeros[1024];
+    } none;
+    if (!sizes)
+        return args[i];
+    sizes[i] = (unsigned)bytes;
+    return (void *)&none;
+}
+static void tern_measured(int first, ...)
+{
+    (void)first;
+}
+typedef struct standin_kernel {
+    const char *name;
+    void (*run)(const tern_host_grid *grid, void *const *args, unsigned *sizes);
+} standin_kernel;
+
+#undef KERNEL_
+#define KERNEL_(n, parameters, fetched)                                                            \
+    static void n##_body parameters;                                                               \
+    static void n##_run(const tern_host_grid *grid, void *const *args, unsigned *sizes)            \
+    {                                                                                              \
+        if (sizes)                                                                                 \
+            TERN_MEASURE fetched;                                                                  \
+        else                                                                                       \
+            n##_body fetched;                                                                      \
+    }                                                                                              \
+    static const standin_kernel n##_entry = {#n, n##_run};                                         \
+    static const standin_kernel *const n##_listed                                                  \
+        __attribute__((section(TERN_TEXT(TERN_SECTION)), used)) = &n##_entry;                      \
+    static void n##_body parameters
+#define TERN_MEASURE(grid_, ...) tern_measured(0, __VA_ARGS__)
+
+#include "dialect.h"
+#include "shapes.h"
+#include "walk.h"
+#include "math.cl"
+#include "math_special.cl"
+#include "math64.cl"
+#include "math64_special.cl"
+#include "math_names.h"
+#define TERN_T f32
+#include TERN_FAMILY
+#undef TERN_T
+#define TERN_T f16
+#include TERN_FAMILY
+#undef TERN_T
+#define TERN_T bf16
+#include TERN_FAMILY
+#undef TERN_T
+#define TERN_T f64
+#include TERN_FAMILY
+#undef TERN_T
+#define TERN_T i32
+#include TERN_FAMILY
+#undef TERN_T
+#define TERN_T i64
+#include TERN_FAMILY
+#undef TERN_T
+#define TERN_T u8
+#include TERN_FAMILY
+#undef TERN_T
+#define TERN_T bool
+#include TERN_FAMILY
+#undef TERN_T

@@ -1,0 +1,168 @@
+/* nvrtc.c -- the stand-in's compiler. The library's kernels need none, they are the host's; with
+ * TERN_STANDIN_NVRTC=/path/libnvrtc.so.13 that real NVRTC compiles each program too, and what it
+ * refuses is refused. A user's kernel is compiled by the machine's C++ compiler. */
+#include "standin.h"
+#include "userprogram.h"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COMPILATION = 6, INVALID_PROGRAM = 4 };
+
+#define X(RESULT, NAME, PARAMETERS) EXPORT RESULT NAME PARAMETERS;
+#include "device/cuda/nvrtc.def"
+#undef X
+
+struct _nvrtcProgram {
+    char *text, *name;
+    char image[128], log[8192];
+};
+
+nvrtcResult nvrtcVersion(int *major, int *minor)
+{
+    *major = 13;
+    *minor = 0;
+    return 0;
+}
+
+const char *nvrtcGetErrorString(nvrtcResult result)
+{
+    return result == COMPILATION ? "NVRTC_ERROR_COMPILATION" : "NVRTC error of the stand-in";
+}
+
+static const int architectures[] = {75, 80, 90, 120};
+
+nvrtcResult nvrtcGetNumSupportedArchs(int *n)
+{
+    *n = 4;
+    return 0;
+}
+
+nvrtcResult nvrtcGetSupportedArchs(int *list)
+{
+    memcpy(list, architectures, sizeof architectures);
+    return 0;
+}
+
+nvrtcResult nvrtcCreateProgram(nvrtcProgram *program, const char *text, const char *name, int n,
+                               const char *const *headers, const char *const *names)
+{
+    (void)n, (void)headers, (void)names;
+    FAULT(nvrtcCreateProgram);
+    nvrtcProgram p = calloc(1, sizeof *p);
+    if (!p)
+        return 1;
+    p->text = strdup(text);
+    p->name = strdup(name);
+    *program = p;
+    return 0;
+}
+
+nvrtcResult nvrtcDestroyProgram(nvrtcProgram *program)
+{
+    free((*program)->text);
+    free((*program)->name);
+    free(*program);
+    *program = NULL;
+    return 0;
+}
+
+static void *real(void *library, const char *name)
+{
+    return dlsym(library, name);
+}
+
+/* What the real compiler says to the same text. */
+static nvrtcResult ask_real(nvrtcProgram p, const char *path, int n, const char *const *options)
+{
+    nvrtcResult (*create)(nvrtcProgram *, const char *, const char *, int, const char *const *,
+                          const char *const *);
+    nvrtcResult (*compile)(nvrtcProgram, int, const char *const *);
+    nvrtcResult (*get_log)(nvrtcProgram, char *);
+    nvrtcResult (*log_size)(nvrtcProgram, size_t *);
+    nvrtcResult (*destroy)(nvrtcProgram *);
+    nvrtcProgram theirs;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        snprintf(p->log, sizeof p->log, "%s", dlerror());
+        return COMPILATION;
+    }
+    *(void **)&create = real(library, "nvrtcCreateProgram");
+    *(void **)&compile = real(library, "nvrtcCompileProgram");
+    *(void **)&get_log = real(library, "nvrtcGetProgramLog");
+    *(void **)&log_size = real(library, "nvrtcGetProgramLogSize");
+    *(void **)&destroy = real(library, "nvrtcDestroyProgram");
+    if (create(&theirs, p->text, p->name, 0, NULL, NULL) != 0)
+        return INVALID_PROGRAM;
+    nvrtcResult code = compile(theirs, n, options);
+    size_t bytes = 0;
+    if (code != 0 && log_size(theirs, &bytes) == 0 && bytes < sizeof p->log)
+        get_log(theirs, p->log);
+    destroy(&theirs);
+    return code;
+}
+
+nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int n, const char *const *options)
+{
+    char path[64], pick[160];
+    const char *nvrtc = getenv("TERN_STANDIN_NVRTC");
+    FAULT(nvrtcCompileProgram);
+    if (nvrtc && *nvrtc) {
+        nvrtcResult code = ask_real(p, nvrtc, n, options);
+        if (code != 0)
+            return code;
+    }
+    if (strncmp(p->name, "tern_entry_", 11) == 0) {
+        if (!user_program_compile(p->text, p->name, path, p->log, sizeof p->log))
+            return COMPILATION;
+        snprintf(p->image, sizeof p->image, "standin-user %s", path);
+        return 0;
+    }
+    snprintf(pick, sizeof pick, "#define TERN_PICK_%s ", p->name);
+    if (!strstr(p->text, pick)) {
+        snprintf(p->log, sizeof p->log, "the program picks no kernel %s", p->name);
+        return COMPILATION;
+    }
+    snprintf(p->image, sizeof p->image, "standin-library");
+    return 0;
+}
+
+static nvrtcResult size_of(const char *text, size_t *bytes)
+{
+    *bytes = strlen(text) + 1;
+    return 0;
+}
+
+nvrtcResult nvrtcGetCUBINSize(nvrtcProgram p, size_t *bytes)
+{
+    return size_of(p->image, bytes);
+}
+
+nvrtcResult nvrtcGetCUBIN(nvrtcProgram p, char *cubin)
+{
+    strcpy(cubin, p->image);
+    return 0;
+}
+
+nvrtcResult nvrtcGetPTXSize(nvrtcProgram p, size_t *bytes)
+{
+    return size_of(p->image, bytes);
+}
+
+nvrtcResult nvrtcGetPTX(nvrtcProgram p, char *ptx)
+{
+    strcpy(ptx, p->image);
+    return 0;
+}
+
+nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram p, size_t *bytes)
+{
+    return size_of(p->log, bytes);
+}
+
+nvrtcResult nvrtcGetProgramLog(nvrtcProgram p, char *log)
+{
+    strcpy(log, p->log);
+    return 0;
+}

@@ -1,0 +1,74 @@
+/* standin.h -- a stand-in for NVIDIA's libraries, for tests on machines without a GPU.
+ *
+ * It is stricter than a GPU where that finds mistakes: streams run nothing before something waits
+ * for them, new memory is garbage, freed memory is gone at once, a launch on a device that is not
+ * the calling thread's is refused. It shows that tern's host side is right, and nothing about speed
+ * or about what NVIDIA's compiler and hardware do.
+ *
+ *   TERN_STANDIN_DEVICES   how many devices there are (1)
+ *   TERN_STANDIN_MEMORY    bytes of each (1 GiB)
+ *   TERN_STANDIN_FAIL      function:n:code, the n-th call of a function answers code; more after commas
+ *   TERN_STANDIN_COMPUTE   compute capability (90) */
+#ifndef TERN_TESTS_STANDIN_H
+#define TERN_TESTS_STANDIN_H
+#include "device/cuda/types.h"
+#include <stdbool.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { MAX_DEVICES = 8 };
+
+/* All state of the stand-in is behind this lock. */
+void standin_lock(void);
+void standin_unlock(void);
+/* The code that the function's call is told to answer, 0 for none. With or without the lock. */
+unsigned standin_fault(const char *function);
+#define FAULT(NAME)                                                                                \
+    do {                                                                                           \
+        unsigned fault = standin_fault(#NAME);                                                     \
+        if (fault)                                                                                 \
+            return fault;                                                                          \
+    } while (0)
+
+int standin_devices(void);
+/* The calling thread's device, -1 before it chose one. */
+int standin_current(void);
+void standin_set_current(int device);
+
+/* ---- memory ------------------------------------------------------------------------------ */
+/* NULL when the device has no more. */
+void *standin_alloc(int device, size_t bytes);
+bool standin_free(void *memory);
+/* The device that [at, at + bytes) belongs to; -1 for host memory, -2 for a range that leaves its
+ * block. */
+int standin_owner(const void *at, size_t bytes);
+void standin_usage(int device, size_t *used, size_t *total);
+
+/* ---- streams ----------------------------------------------------------------------------- */
+typedef void (*standin_work)(void *data);
+/* Put work at the stream's end, with a copy of data; false for a stream of another device. */
+bool standin_enqueue(cudaStream_t stream, standin_work work, const void *data, size_t bytes);
+cudaStream_t standin_stream_new(void);
+/* Run what is in the stream; the code of a failure that it met, which then stays. */
+unsigned standin_drain(cudaStream_t stream);
+/* A point in a stream, and running everything before it. */
+typedef struct standin_point {
+    cudaStream_t stream;
+    uint64_t at;
+} standin_point;
+standin_point standin_now(cudaStream_t stream);
+void standin_run_until(standin_point point);
+
+/* ---- kernels: the host's, once more, with the sizes of their parameters ------------------- */
+enum { MOST_PARAMETERS = 32 };
+typedef struct standin_grid {
+    int32_t part, parts;
+} standin_grid;
+typedef struct standin_kernel {
+    const char *name;
+    /* Runs; or, where sizes is not NULL, only tells the size of each parameter. */
+    void (*run)(const standin_grid *grid, void *const *args, unsigned *sizes);
+} standin_kernel;
+const standin_kernel *standin_find(const char *name);
+
+#endif

@@ -1,0 +1,138 @@
+/* userprogram.c -- see userprogram.h. */
+#include "userprogram.h"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What CUDA C++ has and C++ has not. */
+static const char before[] =
+    "#include <condition_variable>\n#include <mutex>\n#include <thread>\n#include <utility>\n"
+    "#include <vector>\n#include <cmath>\n"
+    "namespace standin {\n"
+    "struct size { unsigned x, y, z; };\n"
+    "struct meeting {\n"
+    "    std::mutex lock; std::condition_variable all; unsigned n = 1, here = 0, turn = 0;\n"
+    "    void wait() { std::unique_lock<std::mutex> hold(lock); unsigned mine = turn;\n"
+    "        if (++here == n) { here = 0; turn++; all.notify_all(); }\n"
+    "        else all.wait(hold, [&] { return turn != mine; }); }\n"
+    "};\n"
+    "static meeting barrier_;\n"
+    "static void meet() { barrier_.wait(); }\n"
+    "}\n"
+    "static thread_local standin::size threadIdx, blockIdx, blockDim, gridDim;\n"
+    "#define __global__\n#define __device__\n#define __shared__ static\n#define __align__(n)\n"
+    "#define __syncthreads() standin::meet()\n#define __threadfence_block()\n"
+    "#define uint standin_uint\n#define ushort standin_ushort\n#define ulong standin_ulong\n"
+    "#define __expf std::exp\n#define __logf std::log\n";
+
+/* The kernel as a function of an array of pointers, over a grid. */
+static const char after[] =
+    "\n#undef long\n#undef local\n#undef kernel\n#undef global\n#undef constant\n#undef barrier\n"
+    "alignas(16) char tern_shared[48 << 10];\n"
+    "template <class... A> struct entry_of {\n"
+    "    static constexpr unsigned sizes[] = {unsigned(sizeof(A))..., 0};\n"
+    "    template <std::size_t... I>\n"
+    "    static void call(void (*f)(A...), void **args, std::index_sequence<I...>)\n"
+    "    { f(*(A *)args[I]...); }\n"
+    "    static void go(void (*f)(A...), void **args)\n"
+    "    { call(f, args, std::index_sequence_for<A...>()); }\n"
+    "};\n"
+    "template <class... A> entry_of<A...> entry(void (*)(A...));\n"
+    "using made = decltype(entry(STANDIN_KERNEL));\n"
+    "extern \"C\" const unsigned *standin_sizes() { return made::sizes; }\n"
+    "extern \"C\" void standin_run(const unsigned g[3], const unsigned b[3], void **args)\n"
+    "{\n"
+    "    unsigned n = b[0] * b[1] * b[2];\n"
+    "    for (unsigned block = 0; block < g[0] * g[1] * g[2]; block++) {\n"
+    "        auto one = [&](unsigned t) {\n"
+    "            gridDim = {g[0], g[1], g[2]}; blockDim = {b[0], b[1], b[2]};\n"
+    "            blockIdx = {block % g[0], block / g[0] % g[1], block / g[0] / g[1]};\n"
+    "            threadIdx = {t % b[0], t / b[0] % b[1], t / b[0] / b[1]};\n"
+    "            made::go(STANDIN_KERNEL, args);\n"
+    "        };\n"
+    "        standin::barrier_.n = n;\n"
+    "        if (!STANDIN_MEETS) { for (unsigned t = 0; t < n; t++) one(t); continue; }\n"
+    "        std::vector<std::thread> threads;\n"
+    "        for (unsigned t = 0; t < n; t++) threads.emplace_back(one, t);\n"
+    "        for (auto &t : threads) t.join();\n"
+    "    }\n"
+    "}\n";
+
+/* "extern __shared__" declares what `after` defines; other shared memory is a static variable. */
+static void write_text(FILE *file, const char *text)
+{
+    static const char outer[] = "extern __shared__";
+    const char *found = strstr(text, outer);
+    if (!found) {
+        fputs(text, file);
+        return;
+    }
+    fwrite(text, 1, (size_t)(found - text), file);
+    fputs("extern", file);
+    fputs(found + sizeof outer - 1, file);
+}
+
+int user_program_compile(const char *text, const char *kernel, char path[64], char *log,
+                         size_t log_bytes)
+{
+    char source[64], command[512];
+    const char *own = strstr(text, "#line 1");
+    int meets = own && strstr(own, "barrier(");
+    snprintf(source, sizeof source, "/tmp/tern-standin-XXXXXX.cpp");
+    int handle = mkstemps(source, 4);
+    FILE *file = handle >= 0 ? fdopen(handle, "w") : NULL;
+    if (!file)
+        return 0;
+    fputs(before, file);
+    write_text(file, text);
+    fprintf(file, "\n#define STANDIN_KERNEL %s\n#define STANDIN_MEETS %d\n", kernel, meets != 0);
+    fputs(after, file);
+    fclose(file);
+    snprintf(path, 64, "%.*s.so", (int)strlen(source) - 4, source);
+    snprintf(command, sizeof command,
+             "c++ -std=c++17 -O1 -shared -fPIC -w -pthread -o %s %s 2>&1", path, source);
+    FILE *compiler = popen(command, "r");
+    size_t n = compiler ? fread(log, 1, log_bytes - 1, compiler) : 0;
+    log[n] = '\0';
+    for (char scrap[256]; compiler && fread(scrap, 1, sizeof scrap, compiler) > 0;)
+        ;
+    int failed = !compiler || pclose(compiler) != 0;
+    unlink(source);
+    return !failed;
+}
+
+struct user_program {
+    void *library;
+    user_kernel kernel;
+};
+
+user_program *user_program_load(const char *path)
+{
+    user_program *p = calloc(1, sizeof *p);
+    const unsigned *(*sizes)(void);
+    void *symbol[2];
+    if (!p || !(p->library = dlopen(path, RTLD_NOW | RTLD_LOCAL))) {
+        free(p);
+        return NULL;
+    }
+    symbol[0] = dlsym(p->library, "standin_sizes");
+    symbol[1] = dlsym(p->library, "standin_run");
+    memcpy(&sizes, &symbol[0], sizeof sizes);
+    memcpy(&p->kernel.run, &symbol[1], sizeof p->kernel.run);
+    p->kernel.sizes = sizes();
+    return p;
+}
+
+const user_kernel *user_program_find(user_program *program, const char *name)
+{
+    return dlsym(program->library, name) ? &program->kernel : NULL;
+}
+
+void user_program_unload(user_program *program)
+{
+    if (program)
+        dlclose(program->library);
+    free(program);
+}

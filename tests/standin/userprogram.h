@@ -1,0 +1,21 @@
+/* userprogram.h -- kernels of users on the stand-in: the translated text made into a library by the
+ * machine's C++ compiler, with the grid as loops and the threads of a block as threads. */
+#ifndef TERN_TESTS_STANDIN_USERPROGRAM_H
+#define TERN_TESTS_STANDIN_USERPROGRAM_H
+#include <stddef.h>
+
+typedef struct user_kernel {
+    const unsigned *sizes; /* of the parameters; 0 ends them */
+    void (*run)(const unsigned grid[3], const unsigned block[3], void **args);
+} user_kernel;
+typedef struct user_program user_program;
+
+/* Compile; path is where the library lies. False with the compiler's words in log. */
+int user_program_compile(const char *text, const char *kernel, char path[64], char *log,
+                         size_t log_bytes);
+user_program *user_program_load(const char *path);
+const user_kernel *user_program_find(user_program *program, const char *name);
+/* NULL is nothing. */
+void user_program_unload(user_program *program);
+
+#endif

@@ -1,0 +1,53 @@
+/* test_cuda_prototypes.c -- the prototypes and constants that tern declares for CUDA's libraries
+ * against NVIDIA's own headers, where these are installed: a wrong one does not compile. */
+#include "support.h"
+#include <stdio.h>
+
+#ifdef TERN_CUDA_HEADERS
+#include <cublasLt.h>
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <nvrtc.h>
+
+#define X(RESULT, NAME, PARAMETERS)                                                                \
+    _Static_assert(__builtin_types_compatible_p(__typeof__(&NAME), RESULT(*) PARAMETERS),          \
+                   #NAME " has another prototype");
+#include "device/cuda/cublaslt.def"
+#include "device/cuda/cudart.def"
+#include "device/cuda/driver.def"
+#include "device/cuda/nvrtc.def"
+#undef X
+
+#define SAME(NAME, VALUE)      _Static_assert((int)NAME == (VALUE), #NAME " has another value");
+#define ATTRIBUTE(NAME, VALUE) SAME(NAME, VALUE)
+#define KIND(NAME, VALUE)      SAME(NAME, VALUE)
+#define X(NAME, VALUE)         SAME(NAME, VALUE)
+#include "device/cuda/constants.def"
+
+/* What types.h makes of enumerations and structs. */
+#define SIZE(TYPE, BYTES) _Static_assert(sizeof(TYPE) == (BYTES), #TYPE " has another size");
+SIZE(cudaError_t, 4)
+SIZE(CUresult, 4)
+SIZE(nvrtcResult, 4)
+SIZE(cublasStatus_t, 4)
+SIZE(cublasComputeType_t, 4)
+SIZE(cudaDataType, 4)
+SIZE(CUdevice, 4)
+SIZE(CUuuid, 16)
+SIZE(cublasLtMatmulAlgo_t, 64)
+SIZE(cublasLtMatmulHeuristicResult_t, 96)
+_Static_assert(offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize) == 64, "moved");
+_Static_assert(offsetof(cublasLtMatmulHeuristicResult_t, state) == 72, "moved");
+#endif
+
+int main(void)
+{
+#ifdef TERN_CUDA_HEADERS
+    printf("CUDA %d.%d: prototypes and constants agree\n", CUDA_VERSION / 1000,
+           CUDA_VERSION % 1000 / 10);
+    return 0;
+#else
+    puts("SKIP: no CUDA headers: prototypes are not checked");
+    return 77;
+#endif
+}
