@@ -2,7 +2,6 @@
  * tells the size of each parameter, as CUDA's driver reads it from the program. TERN_FAMILY is
  * "reduce.cl" and so on. */
 #include "prelude_host.h"
-#undef TERN_HALVES
 #define TERN_SECTION standin_kernels
 #include "params_host.h"
 
