@@ -1,6 +1,6 @@
-/* test_cuda.c -- the cuda backend on the stand-in for NVIDIA's libraries (tests/standin): what it says
- * when something is missing or fails, several devices, users' kernels. Nothing here is a result of a
- * GPU. */
+/* test_cuda.c -- the cuda backend on the stand-in for NVIDIA's libraries (tests/standin): what it
+ * says when something is missing or fails, several devices, users' kernels. Nothing here is a
+ * result of a GPU. */
 #include "support.h"
 #include <stdio.h>
 #include <stdlib.h>

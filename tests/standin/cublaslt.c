@@ -1,5 +1,6 @@
-/* cublaslt.c -- the stand-in's cuBLASLt, written from its documentation: column-major matrices with a
- * leading dimension, op(A) (m, k) times op(B) (k, n), a bias along the rows of D, strided batches. */
+/* cublaslt.c -- the stand-in's cuBLASLt, written from its documentation: column-major matrices with
+ * a leading dimension, op(A) (m, k) times op(B) (k, n), a bias along the rows of D, strided
+ * batches. */
 #include "standin.h"
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,8 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
 
 const char *cublasLtGetStatusName(cublasStatus_t status)
 {
-    return status == NOT_SUPPORTED ? "CUBLAS_STATUS_NOT_SUPPORTED" : "CUBLAS status of the stand-in";
+    return status == NOT_SUPPORTED ? "CUBLAS_STATUS_NOT_SUPPORTED"
+                                   : "CUBLAS status of the stand-in";
 }
 
 /* ---- descriptions ------------------------------------------------------------------------ */
@@ -160,17 +162,16 @@ static bool fits(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMa
     uint64_t m = desc->transposed[0] ? a->columns : a->rows;
     uint64_t k = desc->transposed[0] ? a->rows : a->columns;
     uint64_t n = desc->transposed[1] ? b->rows : b->columns;
-    return m == d->rows && n == d->columns &&
-           k == (desc->transposed[1] ? b->columns : b->rows) && a->count == d->count &&
-           b->count == d->count && a->type == d->type && b->type == d->type;
+    return m == d->rows && n == d->columns && k == (desc->transposed[1] ? b->columns : b->rows) &&
+           a->count == d->count && b->count == d->count && a->type == d->type && b->type == d->type;
 }
 
 /* What an algorithm remembers here: the alignments it may rely on. */
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
-    cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
-    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-    cublasLtMatmulPreference_t preference, int wanted, cublasLtMatmulHeuristicResult_t *results,
-    int *n)
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int wanted,
+                                              cublasLtMatmulHeuristicResult_t *results, int *n)
 {
     (void)handle, (void)c, (void)wanted;
     FAULT(cublasLtMatmulAlgoGetHeuristic);
@@ -268,7 +269,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         if (algo->data[i] == 0 || (uintptr_t)at[i] % algo->data[i])
             return INVALID_VALUE; /* the algorithm was chosen for better aligned matrices */
     bool wide = desc->scale == CUDA_R_64F;
-    product p = {*desc, *a_layout, *b_layout, *c_layout, *d_layout, a, b, c, d,
+    product p = {*desc,
+                 *a_layout,
+                 *b_layout,
+                 *c_layout,
+                 *d_layout,
+                 a,
+                 b,
+                 c,
+                 d,
                  wide ? *(const double *)alpha : (double)*(const float *)alpha,
                  wide ? *(const double *)beta : (double)*(const float *)beta};
     return standin_enqueue(stream, multiply, &p, sizeof p) ? 0 : NOT_SUPPORTED;

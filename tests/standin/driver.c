@@ -1,5 +1,5 @@
-/* driver.c -- the stand-in's libcuda: names, programs that are names of the host's kernels, launches;
- * and programs of users, which the machine's C++ compiler made. */
+/* driver.c -- the stand-in's libcuda: names, programs that are names of the host's kernels,
+ * launches; and programs of users, which the machine's C++ compiler made. */
 #include "standin.h"
 #include "userprogram.h"
 #include <stdio.h>
@@ -28,7 +28,8 @@ CUresult cuDriverGetVersion(int *version)
 
 CUresult cuGetErrorName(CUresult error, const char **text)
 {
-    *text = error == cudaErrorLaunchFailure ? "CUDA_ERROR_LAUNCH_FAILED" : "CUDA_ERROR_OF_THE_STAND_IN";
+    *text =
+        error == cudaErrorLaunchFailure ? "CUDA_ERROR_LAUNCH_FAILED" : "CUDA_ERROR_OF_THE_STAND_IN";
     return 0;
 }
 

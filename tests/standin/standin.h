@@ -7,8 +7,8 @@
  *
  *   TERN_STANDIN_DEVICES   how many devices there are (1)
  *   TERN_STANDIN_MEMORY    bytes of each (1 GiB)
- *   TERN_STANDIN_FAIL      function:n:code, the n-th call of a function answers code; more after commas
- *   TERN_STANDIN_COMPUTE   compute capability (90) */
+ *   TERN_STANDIN_FAIL      function:n:code, the n-th call of a function answers code; more after
+ * commas TERN_STANDIN_COMPUTE   compute capability (90) */
 #ifndef TERN_TESTS_STANDIN_H
 #define TERN_TESTS_STANDIN_H
 #include "device/cuda/types.h"

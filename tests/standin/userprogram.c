@@ -91,8 +91,8 @@ int user_program_compile(const char *text, const char *kernel, char path[64], ch
     fputs(after, file);
     fclose(file);
     snprintf(path, 64, "%.*s.so", (int)strlen(source) - 4, source);
-    snprintf(command, sizeof command,
-             "c++ -std=c++17 -O1 -shared -fPIC -w -pthread -o %s %s 2>&1", path, source);
+    snprintf(command, sizeof command, "c++ -std=c++17 -O1 -shared -fPIC -w -pthread -o %s %s 2>&1",
+             path, source);
     FILE *compiler = popen(command, "r");
     size_t n = compiler ? fread(log, 1, log_bytes - 1, compiler) : 0;
     log[n] = '\0';
