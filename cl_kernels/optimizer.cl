@@ -69,13 +69,43 @@ INLINE void K(adam_chunk)(GLOBAL STO *ps, const GLOBAL STO *gs, GLOBAL REAL *ms,
     }
 }
 
-/* The two kernels of an optimizer: over a table of tensors, and over one tensor for devices without
- * addresses. steps counts for each chunk, so that no two groups meet. Nothing changes after a fault
- * on the device, or where *skip says so. */
-#define OPTIMIZER(NAME)                                                                            \
-    KERNEL8(K(NAME), (IN, tern_multi_row, rows), (IN, tern_multi_chunk, chunks),                   \
-            (OUT, i64, steps), (IN, REAL, h), (IN, f32, skip), (IN, i64, faults), (ARG, i64, n),   \
-            (ARG, i32, flags))                                                                     \
+/* ---- the two forms of a kernel over many tensors -------------------------------------------
+ * NAME follows the table's rows as addresses. NAME_few is for devices whose memory has none: the
+ * tensors of TERN_MULTI_FEW rows are its arguments, and the table has 1 + the first element's offset.
+ * TABLE_ and ARGUMENTS_ find the tensors of chunk c, ps gs as bs cs; 0 where there is none. */
+#define TABLE_(c)                                                                                  \
+    tern_multi_row row = rows[chunks[c].row];                                                      \
+    GLOBAL STO *ps = (GLOBAL STO *)row.address[0], *gs = (GLOBAL STO *)row.address[1];             \
+    GLOBAL REAL *as = (GLOBAL REAL *)row.address[2], *bs = (GLOBAL REAL *)row.address[3];          \
+    GLOBAL REAL *cs = (GLOBAL REAL *)row.address[4];
+
+#ifdef __OPENCL_VERSION__
+#define TWENTY_(M)                                                                                 \
+    M(0) M(1) M(2) M(3) M(4) M(5) M(6) M(7) M(8) M(9)                                              \
+    M(10) M(11) M(12) M(13) M(14) M(15) M(16) M(17) M(18) M(19)
+#define ARGUMENT_(i) , GLOBAL STO *p##i, GLOBAL STO *g##i, GLOBAL REAL *a##i, GLOBAL REAL *b##i, GLOBAL REAL *c##i
+#define PICK_(i)                                                                                   \
+    case i:                                                                                        \
+        ps = p##i, gs = g##i, as = a##i, bs = b##i, cs = c##i;                                     \
+        break;
+#define PLACE_(T, p, k) p = row.address[k] != 0 ? p + (idx)(row.address[k] - 1) : (GLOBAL T *)0;
+#define ARGUMENTS_(c)                                                                              \
+    tern_multi_row row = rows[chunks[c].row];                                                      \
+    GLOBAL STO *ps = 0, *gs = 0;                                                                   \
+    GLOBAL REAL *as = 0, *bs = 0, *cs = 0;                                                         \
+    switch ((i32)(chunks[c].row % TERN_MULTI_FEW)) {                                               \
+        TWENTY_(PICK_)                                                                             \
+    }                                                                                              \
+    PLACE_(STO, ps, 0)                                                                             \
+    PLACE_(STO, gs, 1)                                                                             \
+    PLACE_(REAL, as, 2)                                                                            \
+    PLACE_(REAL, bs, 3)                                                                            \
+    PLACE_(REAL, cs, 4)
+#endif
+
+/* An optimizer. steps counts for each chunk, so that no two groups meet. Nothing changes after a
+ * fault on the device, or where *skip says so. */
+#define OPTIMIZER_BODY_(NAME, FIND)                                                                \
     {                                                                                              \
         BASE(rows);                                                                                \
         BASE(chunks);                                                                              \
@@ -87,45 +117,32 @@ INLINE void K(adam_chunk)(GLOBAL STO *ps, const GLOBAL STO *gs, GLOBAL REAL *ms,
         GROUPS(c, count)                                                                           \
         {                                                                                          \
             idx at = (idx)chunks[c].first;                                                         \
-            tern_multi_row row = rows[chunks[c].row];                                              \
             i64 t = steps[c] + 1;                                                                  \
             BARRIER();                                                                             \
-            if (row.address[1] != 0) {                                                             \
-                K(NAME##_chunk)((GLOBAL STO *)row.address[0] + at,                                 \
-                                (const GLOBAL STO *)row.address[1] + at,                           \
-                                (GLOBAL REAL *)row.address[2] + at,                                \
-                                (GLOBAL REAL *)row.address[3] + at,                                \
-                                (GLOBAL REAL *)row.address[4] + at, (idx)chunks[c].count, t, h,    \
-                                flags);                                                            \
+            FIND(c)                                                                                \
+            if (gs != 0) {                                                                         \
+                K(NAME##_chunk)(ps + at, gs + at, as + at, bs + at, cs + at,                       \
+                                (idx)chunks[c].count, t, h, flags);                                \
                 LANES(j, 1) steps[c] = t;                                                          \
             }                                                                                      \
         }                                                                                          \
-    }                                                                                              \
-    KERNEL11(K(NAME##_one), (OUT, STO, ps), (IN, STO, gs), (OUT, REAL, as), (OUT, REAL, bs),       \
-             (OUT, REAL, cs), (OUT, i64, steps), (IN, REAL, h), (IN, f32, skip),                   \
-             (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))                                  \
-    {                                                                                              \
-        BASE(ps);                                                                                  \
-        BASE(gs);                                                                                  \
-        BASE(as);                                                                                  \
-        BASE(bs);                                                                                  \
-        BASE(cs);                                                                                  \
-        BASE(steps);                                                                               \
-        BASE(h);                                                                                   \
-        BASE(skip);                                                                                \
-        BASE(faults);                                                                              \
-        idx count = ((idx)n + TERN_MULTI_CHUNK - 1) / TERN_MULTI_CHUNK;                            \
-        count = faults[0] != 0 || skip[0] != 0 ? 0 : count;                                        \
-        GROUPS(c, count)                                                                           \
-        {                                                                                          \
-            idx at = c * TERN_MULTI_CHUNK, left = (idx)n - at;                                     \
-            i64 t = steps[c] + 1;                                                                  \
-            BARRIER();                                                                             \
-            K(NAME##_chunk)(ps + at, gs + at, as + at, bs + at, cs + at,                           \
-                            left < TERN_MULTI_CHUNK ? left : TERN_MULTI_CHUNK, t, h, flags);       \
-            LANES(j, 1) steps[c] = t;                                                              \
-        }                                                                                          \
     }
+#define OPTIMIZER_MANY_(NAME)                                                                      \
+    KERNEL8(K(NAME), (IN, tern_multi_row, rows), (IN, tern_multi_chunk, chunks),                   \
+            (OUT, i64, steps), (IN, REAL, h), (IN, f32, skip), (IN, i64, faults), (ARG, i64, n),   \
+            (ARG, i32, flags))                                                                     \
+    OPTIMIZER_BODY_(NAME, TABLE_)
+#ifdef __OPENCL_VERSION__
+#define OPTIMIZER(NAME)                                                                            \
+    OPTIMIZER_MANY_(NAME)                                                                          \
+    TERN_KERNEL(K(NAME##_few))                                                                     \
+    (PARAM_IN(tern_multi_row, rows), PARAM_IN(tern_multi_chunk, chunks), PARAM_OUT(i64, steps),    \
+     PARAM_IN(REAL, h), PARAM_IN(f32, skip), PARAM_IN(i64, faults), PARAM_ARG(i64, n),             \
+     PARAM_ARG(i32, flags) TWENTY_(ARGUMENT_))                                                     \
+    OPTIMIZER_BODY_(NAME, ARGUMENTS_)
+#else
+#define OPTIMIZER(NAME) OPTIMIZER_MANY_(NAME)
+#endif
 OPTIMIZER(sgd)
 OPTIMIZER(adam)
 #undef OPTIMIZER
@@ -151,62 +168,50 @@ INLINE void K(chunk_times)(GLOBAL STO *gs, idx n, REAL factor)
     }
 }
 
-#define PIECES_(n)   (((idx)(n) + TERN_MULTI_CHUNK - 1) / TERN_MULTI_CHUNK)
-#define LEFT_(n, at) ((idx)(n) - (at) < TERN_MULTI_CHUNK ? (idx)(n) - (at) : TERN_MULTI_CHUNK)
-
+#define SQUARES_BODY_(FIND)                                                                        \
+    {                                                                                              \
+        BASE(rows);                                                                                \
+        BASE(chunks);                                                                              \
+        BASE(sums);                                                                                \
+        BASE(faults);                                                                              \
+        LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                        \
+        GROUPS(c, n)                                                                               \
+        {                                                                                          \
+            FIND(c)                                                                                \
+            ACC sum = K(chunk_squares)(ps + (idx)chunks[c].first, (idx)chunks[c].count);           \
+            sum = GROUP_SUM(sum, scratch);                                                         \
+            LANES(j, 1) sums[c] = sum;                                                             \
+        }                                                                                          \
+    }
 KERNEL6(K(squares), (IN, tern_multi_row, rows), (IN, tern_multi_chunk, chunks), (OUT, ACC, sums),
         (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))
-{
-    BASE(rows);
-    BASE(chunks);
-    BASE(sums);
-    BASE(faults);
-    LOCAL_ARRAY(ACC, scratch, TERN_WG);
-    GROUPS(c, n)
-    {
-        const GLOBAL STO *gs = (const GLOBAL STO *)rows[chunks[c].row].address[0];
-        ACC sum = K(chunk_squares)(gs + (idx)chunks[c].first, (idx)chunks[c].count);
-        sum = GROUP_SUM(sum, scratch);
-        LANES(j, 1) sums[c] = sum;
+SQUARES_BODY_(TABLE_)
+
+#define TIMES_BODY_(FIND)                                                                          \
+    {                                                                                              \
+        BASE(rows);                                                                                \
+        BASE(chunks);                                                                              \
+        BASE(factor);                                                                              \
+        GROUPS(c, n)                                                                               \
+        {                                                                                          \
+            FIND(c)                                                                                \
+            K(chunk_times)(ps + (idx)chunks[c].first, (idx)chunks[c].count, factor[0]);            \
+        }                                                                                          \
     }
-}
-KERNEL9(K(squares_one), (OUT, STO, gs), (IN, STO, b), (IN, STO, d), (IN, STO, e), (IN, STO, f),
-        (OUT, ACC, sums), (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))
-{
-    BASE(gs);
-    BASE(sums);
-    LOCAL_ARRAY(ACC, scratch, TERN_WG);
-    GROUPS(c, PIECES_(n))
-    {
-        idx at = c * TERN_MULTI_CHUNK;
-        ACC sum = K(chunk_squares)(gs + at, LEFT_(n, at));
-        sum = GROUP_SUM(sum, scratch);
-        LANES(j, 1) sums[c] = sum;
-    }
-}
 KERNEL6(K(times), (IN, tern_multi_row, rows), (IN, tern_multi_chunk, chunks), (IN, REAL, factor),
         (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))
-{
-    BASE(rows);
-    BASE(chunks);
-    BASE(factor);
-    GROUPS(c, n)
-    {
-        GLOBAL STO *gs = (GLOBAL STO *)rows[chunks[c].row].address[0];
-        K(chunk_times)(gs + (idx)chunks[c].first, (idx)chunks[c].count, factor[0]);
-    }
-}
-KERNEL9(K(times_one), (OUT, STO, gs), (IN, STO, b), (IN, STO, d), (IN, STO, e), (IN, STO, f),
-        (IN, REAL, factor), (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))
-{
-    BASE(gs);
-    BASE(factor);
-    GROUPS(c, PIECES_(n))
-    {
-        idx at = c * TERN_MULTI_CHUNK;
-        K(chunk_times)(gs + at, LEFT_(n, at), factor[0]);
-    }
-}
+TIMES_BODY_(TABLE_)
+
+#ifdef __OPENCL_VERSION__
+TERN_KERNEL(K(squares_few))(PARAM_IN(tern_multi_row, rows), PARAM_IN(tern_multi_chunk, chunks),
+                            PARAM_OUT(ACC, sums), PARAM_IN(i64, faults), PARAM_ARG(i64, n),
+                            PARAM_ARG(i32, flags) TWENTY_(ARGUMENT_))
+SQUARES_BODY_(ARGUMENTS_)
+TERN_KERNEL(K(times_few))(PARAM_IN(tern_multi_row, rows), PARAM_IN(tern_multi_chunk, chunks),
+                          PARAM_IN(REAL, factor), PARAM_IN(i64, faults), PARAM_ARG(i64, n),
+                          PARAM_ARG(i32, flags) TWENTY_(ARGUMENT_))
+TIMES_BODY_(ARGUMENTS_)
+#endif
 
 /* ---- gradients over the scale of mixed precision; *found is 1 where one is not finite ------ */
 
@@ -223,34 +228,28 @@ INLINE void K(chunk_unscale)(GLOBAL STO *gs, idx n, f32 scale, GLOBAL f32 *found
     if (bad != 0)
         found[0] = 1.0f;
 }
+#define UNSCALE_BODY_(FIND)                                                                        \
+    {                                                                                              \
+        BASE(rows);                                                                                \
+        BASE(chunks);                                                                              \
+        BASE(scale);                                                                               \
+        BASE(found);                                                                               \
+        GROUPS(c, n)                                                                               \
+        {                                                                                          \
+            FIND(c)                                                                                \
+            if (ps != 0)                                                                           \
+                K(chunk_unscale)(ps + (idx)chunks[c].first, (idx)chunks[c].count, scale[0], found); \
+        }                                                                                          \
+    }
 KERNEL7(K(unscale), (IN, tern_multi_row, rows), (IN, tern_multi_chunk, chunks), (IN, f32, scale),
         (OUT, f32, found), (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))
-{
-    BASE(rows);
-    BASE(chunks);
-    BASE(scale);
-    BASE(found);
-    GROUPS(c, n)
-    {
-        GLOBAL STO *gs = (GLOBAL STO *)rows[chunks[c].row].address[0];
-        if (gs != 0)
-            K(chunk_unscale)(gs + (idx)chunks[c].first, (idx)chunks[c].count, scale[0], found);
-    }
-}
-KERNEL10(K(unscale_one), (OUT, STO, gs), (IN, STO, b), (IN, STO, d), (IN, STO, e), (IN, STO, f),
-         (IN, f32, scale), (OUT, f32, found), (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))
-{
-    BASE(gs);
-    BASE(scale);
-    BASE(found);
-    GROUPS(c, PIECES_(n))
-    {
-        idx at = c * TERN_MULTI_CHUNK;
-        K(chunk_unscale)(gs + at, LEFT_(n, at), scale[0], found);
-    }
-}
-#undef PIECES_
-#undef LEFT_
+UNSCALE_BODY_(TABLE_)
+#ifdef __OPENCL_VERSION__
+TERN_KERNEL(K(unscale_few))(PARAM_IN(tern_multi_row, rows), PARAM_IN(tern_multi_chunk, chunks),
+                            PARAM_IN(f32, scale), PARAM_OUT(f32, found), PARAM_IN(i64, faults),
+                            PARAM_ARG(i64, n), PARAM_ARG(i32, flags) TWENTY_(ARGUMENT_))
+UNSCALE_BODY_(ARGUMENTS_)
+#endif
 #endif
 
 /* The scale after a step: it backs off after one that found something, and grows after `interval`

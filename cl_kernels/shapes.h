@@ -42,8 +42,9 @@ typedef struct tern_columns {
 enum { TERN_LINEAR_TILE = 256 };
 
 /* A table for kernels over many tensors: a row for each tensor and what goes with it (a parameter,
- * its gradient, its states), 0 where there is none; and the chunks that all rows are cut into. */
-enum { TERN_MULTI_COLUMNS = 5, TERN_MULTI_CHUNK = 4096 };
+ * its gradient, its states), 0 where there is none; and the chunks that all rows are cut into.
+ * TERN_MULTI_FEW rows go as arguments to devices without addresses: each takes up to 1024 bytes. */
+enum { TERN_MULTI_COLUMNS = 5, TERN_MULTI_CHUNK = 4096, TERN_MULTI_FEW = 20 };
 typedef struct tern_multi_row {
     u64 address[TERN_MULTI_COLUMNS];
 } tern_multi_row;

@@ -67,16 +67,6 @@ uint64_t launches(const char *device)
     return stats.launches;
 }
 
-bool has_addresses(const char *device)
-{
-    bool has = false;
-    TERN_SCOPE {
-        tern_tensor *x = tern_empty(TERN_SHAPE(1), TERN_F32, device);
-        has = x && x->storage->block->buffer.address != 0;
-    }
-    return has;
-}
-
 /* ---- errors ------------------------------------------------------------------------------ */
 
 static void stop(const char *file, int line)

@@ -88,9 +88,6 @@ tern_tensor *test_expand(tern_tensor *x, tern_shape shape);
 
 /* Kernels launched on the device so far. */
 uint64_t launches(const char *device);
-/* Whether a kernel can follow pointers from one block to another there: only then is work on many
- * tensors one launch. */
-bool has_addresses(const char *device);
 
 /* ---- gradients --------------------------------------------------------------------------- */
 typedef tern_tensor *(*test_function)(tern_tensor *const *in, void *user);

@@ -180,8 +180,7 @@ static void a_step_of_twenty_parameters_is_one_launch(void **state)
             uint64_t before = launches(device);
             int64_t version = tern_version(x[0]);
             assert_ok(tern_optim_step(o));
-            if (has_addresses(device))
-                assert_int_equal(launches(device), before + 1);
+            assert_int_equal(launches(device), before + 1);
             assert_int_equal(tern_version(x[0]), version + 1);
             assert_ok(tern_optim_set_lr(o, 0.01 * (double)(t + 1)));
         }
@@ -219,33 +218,47 @@ static void many_together_are_as_each_alone(void **state)
         }
 }
 
-/* As on devices whose memory has no addresses: a launch for each tensor. */
-static void without_addresses_every_tensor_has_its_own_launch(void **state)
+/* As on OpenCL devices whose memory has no addresses: twenty tensors a launch, as its arguments. */
+static void without_addresses_twenty_tensors_share_a_launch(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-    TERN_SCOPE {
-        tern_tensor *x[MANY], *y[MANY];
-        make_many(device, TERN_F32, x);
-        make_many(device, TERN_F32, y);
-        tern_optimizer *o = tern_optim_adam_of(x, MANY, 0.1, NULL);
-        tern_optimizer *other = tern_optim_adam_of(y, MANY, 0.1, NULL);
-        for (uint64_t t = 0; t < 3; t++) {
-            give_gradients(x, t);
-            give_gradients(y, t);
-            assert_ok(tern_optim_step(o));
-            uint64_t before = launches(device);
-            uint64_t *address = &y[2]->storage->block->buffer.address, kept = *address;
-            *address = 0;
-            assert_ok(tern_optim_step(other));
-            *address = kept;
-            assert_int_equal(launches(device), before + MANY - 1); /* one has no elements */
+    for (int n = MANY; n <= 2 * MANY + 2; n += MANY + 2)
+        TERN_SCOPE {
+            tern_tensor *x[3 * MANY], *y[3 * MANY];
+            for (int i = 0; i < 3 * MANY; i += MANY) {
+                make_many(device, TERN_F32, x + i);
+                make_many(device, TERN_F32, y + i);
+            }
+            tern_optimizer *o = tern_optim_adam_of(x, n, 0.1, NULL);
+            tern_optimizer *other = tern_optim_adam_of(y, n, 0.1, NULL);
+            for (uint64_t t = 0; t < 3 && strcmp(device, "cpu") != 0; t++) {
+                for (int i = 0; i < 3 * MANY; i += MANY) {
+                    give_gradients(x + i, t);
+                    give_gradients(y + i, t);
+                }
+                /* one has none, and one begins in the middle of its memory */
+                assert_ok(tern_set_grad(x[5], NULL));
+                assert_ok(tern_set_grad(y[5], NULL));
+                tern_tensor *two = test_uniform(device, TERN_F32, TERN_SHAPE(2, 5000), -1, 1, t);
+                tern_tensor *second = tern_select(two, 0, 1);
+                second =
+                    tern_view(tern_narrow(second, 0, 0, tern_numel(x[1])), tern_shape_of(x[1]));
+                assert_ok(tern_set_grad(x[1], second));
+                assert_ok(tern_set_grad(y[1], second));
+                assert_ok(tern_optim_step(o));
+                uint64_t before = launches(device);
+                uint64_t *address = &y[2]->storage->block->buffer.address, kept = *address;
+                *address = 0;
+                assert_ok(tern_optim_step(other));
+                *address = kept;
+                assert_int_equal(launches(device), before + (uint64_t)(n + MANY - 1) / MANY);
+            }
+            for (int i = 0; i < n; i++)
+                assert_same(x[i], y[i]);
+            tern_optim_free(o);
+            tern_optim_free(other);
         }
-        for (int i = 0; i < MANY; i++)
-            assert_same(x[i], y[i]);
-        tern_optim_free(o);
-        tern_optim_free(other);
-    }
 }
 
 static void half_parameters_keep_their_state_in_float32(void **state)
@@ -444,7 +457,7 @@ static const struct CMUnitTest tests[] = {
     TEST(bias_correction_is_right_to_rounding_in_every_step),
     TEST(a_step_of_twenty_parameters_is_one_launch),
     TEST(many_together_are_as_each_alone),
-    TEST(without_addresses_every_tensor_has_its_own_launch),
+    TEST(without_addresses_twenty_tensors_share_a_launch),
     TEST(a_strided_parameter_is_updated_where_it_lies),
     TEST(half_parameters_keep_their_state_in_float32),
     TEST(states_follow_a_module_that_moves),

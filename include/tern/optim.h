@@ -1,4 +1,5 @@
-/* optim.h -- optimizers: one launch per step for all parameters of a device.
+/* optim.h -- optimizers: one launch per step for all parameters of a device and dtype (on OpenCL
+ * GPUs, whose kernels cannot follow pointers from one buffer to another, for every twenty of them).
  *
  * An optimizer retains its parameters and is freed with tern_optim_free. A step while an error is
  * recorded does nothing and returns that error; so does one whose gradients came from a device that

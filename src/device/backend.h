@@ -29,6 +29,7 @@ typedef struct tern_arg {
     int64_t at;                /* first element */
     uint32_t bytes;            /* of one element, or of the value */
     bool by_reference;         /* the value is *data (a struct), valid until launch returns */
+    bool bare;                 /* of a buffer: its beginning, the kernel has no offset for it */
     union {
         const void *data;
         int64_t i64;

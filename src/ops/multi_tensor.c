@@ -1,4 +1,4 @@
-/* multi_tensor.c -- kernels over many tensors at once: the table of their addresses, and launches.
+/* multi_tensor.c -- kernels over many tensors at once: the table of their places, and launches.
  *
  * The chunks are fixed with the sizes. Gradients are made anew in each step, in places that the
  * allocator repeats after a few steps: the last tables stay on the device, and one is uploaded,
@@ -109,28 +109,39 @@ static bool takes_part(const tern_multi_call *call, int i)
     return call->column[0][i]->numel > 0 && call->column[1][i];
 }
 
-/* 0 for a tensor that is not there. *missing: one is there, but its memory has no address. */
-static uint64_t address(const tern_tensor *x, bool *missing)
+static tern_tensor *tensor_at(const tern_multi_call *call, int column, int i)
 {
-    if (!x)
-        return 0;
-    uint64_t base = x->storage->block->buffer.address;
-    *missing = *missing || !base;
-    return base + (uint64_t)x->offset * tern_dtype_size(x->dtype);
+    return call->column[column] ? call->column[column][i] : NULL;
 }
 
-/* Fill the rows of this launch; false where the device's memory has no addresses. */
-static bool fill_rows(tern_multi *t, const tern_multi_call *call, bool *any)
+/* Whether a kernel may follow pointers to everything that takes part; *any: something does. */
+static bool has_addresses(const tern_multi *t, const tern_multi_call *call, bool *any)
 {
-    bool missing = false;
+    for (int i = 0; i < t->n; i++)
+        for (int k = 0; takes_part(call, i) && k < TERN_MULTI_COLUMNS; k++) {
+            const tern_tensor *x = tensor_at(call, k, i);
+            *any = true;
+            if (x && !x->storage->block->buffer.address)
+                return false;
+        }
+    return true;
+}
+
+/* The rows of this launch: addresses, or else 1 + the offset into the buffer; 0: not there. */
+static void fill_rows(tern_multi *t, const tern_multi_call *call, bool addressed)
+{
     for (int i = 0; i < t->n; i++) {
         tern_multi_row row = {0};
-        for (int k = 0; takes_part(call, i) && k < TERN_MULTI_COLUMNS; k++)
-            row.address[k] = address(call->column[k] ? call->column[k][i] : NULL, &missing);
-        *any = *any || takes_part(call, i);
+        for (int k = 0; takes_part(call, i) && k < TERN_MULTI_COLUMNS; k++) {
+            const tern_tensor *x = tensor_at(call, k, i);
+            if (x && addressed)
+                row.address[k] = x->storage->block->buffer.address +
+                                 (uint64_t)x->offset * tern_dtype_size(x->dtype);
+            else if (x)
+                row.address[k] = 1 + (uint64_t)x->offset;
+        }
         t->rows[i] = row;
     }
-    return !missing;
 }
 
 static tern_status make_table(tern_multi *t, size_t bytes)
@@ -166,10 +177,14 @@ static tern_status find_table(tern_multi *t, tern_block **block)
     return TERN_OK;
 }
 
-/* Arguments that both forms end with; returns how many there are now. */
-static int add_common(tern_arg *args, int n, const tern_multi_call *call, int64_t chunk,
-                      int64_t count, const tern_arg *faults)
+/* What both forms begin with, from this chunk on; returns how many arguments there are. */
+static int common_arguments(tern_arg *args, const tern_multi *t, const tern_multi_call *call,
+                            const tern_block *rows, const tern_arg *faults, int64_t chunk,
+                            int64_t count)
 {
+    int n = 0;
+    args[n++] = tern_arg_block(rows, 0, sizeof *t->rows);
+    args[n++] = tern_arg_block(t->device_chunks, chunk, sizeof(tern_multi_chunk));
     if (call->each) {
         args[n] = tern_arg_tensor(call->each);
         args[n++].at += chunk;
@@ -182,43 +197,54 @@ static int add_common(tern_arg *args, int n, const tern_multi_call *call, int64_
     return n;
 }
 
-static tern_status launch_table(tern_multi *t, const tern_multi_call *call, const tern_arg *faults)
+static tern_status launch_all(tern_multi *t, const tern_multi_call *call, const tern_block *rows,
+                              const tern_arg *faults)
 {
     tern_arg args[16];
     int64_t chunks = tern_multi_chunks(t);
-    tern_block *rows;
-    TERN_TRY(find_table(t, &rows));
-    args[0] = tern_arg_block(rows, 0, sizeof *t->rows);
-    args[1] = tern_arg_block(t->device_chunks, 0, sizeof(tern_multi_chunk));
-    int n = add_common(args, 2, call, 0, chunks, faults);
+    int n = common_arguments(args, t, call, rows, faults, 0, chunks);
     return tern_launch(t->place, call->many, call->column[0][0]->dtype,
                        tern_groups(chunks, TERN_MULTI_CHUNK), args, n);
 }
 
-static tern_status launch_each(tern_multi *t, const tern_multi_call *call, const tern_arg *faults)
+/* Tensors from `from` to `to`. */
+static tern_status launch_few(tern_multi *t, const tern_multi_call *call, const tern_block *rows,
+                              const tern_arg *faults, int from, int to)
 {
-    for (int i = 0; i < t->n; i++) {
-        tern_arg args[16];
-        tern_tensor *x = call->column[0][i];
-        if (!takes_part(call, i))
-            continue;
-        for (int k = 0; k < TERN_MULTI_COLUMNS; k++)
-            args[k] = tern_arg_tensor(call->column[k] ? call->column[k][i] : x);
-        int n = add_common(args, TERN_MULTI_COLUMNS, call, t->first[i], x->numel, faults);
-        TERN_TRY(tern_launch(t->place, call->one, x->dtype,
-                             tern_groups(chunks_of(x), TERN_MULTI_CHUNK), args, n));
-    }
-    return TERN_OK;
+    tern_arg args[16 + TERN_MULTI_FEW * TERN_MULTI_COLUMNS];
+    int64_t chunk = t->first[from], count = t->first[to] - chunk;
+    int present = from;
+    while (present < to && !takes_part(call, present))
+        present++;
+    if (present == to)
+        return TERN_OK;
+    int n = common_arguments(args, t, call, rows, faults, chunk, count);
+    for (int i = from; i < from + TERN_MULTI_FEW; i++)
+        for (int k = 0; k < TERN_MULTI_COLUMNS; k++) {
+            const tern_tensor *x = i < to && takes_part(call, i) ? tensor_at(call, k, i) : NULL;
+            args[n] = tern_arg_tensor(x ? x : call->column[0][present]); /* any buffer will do */
+            args[n++].bare = true;
+        }
+    return tern_launch(t->place, call->few, call->column[0][present]->dtype,
+                       tern_groups(count, TERN_MULTI_CHUNK), args, n);
 }
 
 tern_status tern_multi_launch(tern_multi *t, const tern_multi_call *call)
 {
-    bool any = false, addressed = fill_rows(t, call, &any);
+    bool any = false, addressed = has_addresses(t, call, &any);
     tern_arg faults;
+    tern_block *rows;
     if (!any)
         return TERN_OK;
+    fill_rows(t, call, addressed);
     TERN_TRY(tern_fault_arg(t->place, &faults));
-    TERN_TRY(addressed ? launch_table(t, call, &faults) : launch_each(t, call, &faults));
+    TERN_TRY(find_table(t, &rows));
+    if (addressed)
+        TERN_TRY(launch_all(t, call, rows, &faults));
+    for (int i = 0; !addressed && i < t->n; i += TERN_MULTI_FEW) {
+        int end = i + TERN_MULTI_FEW < t->n ? i + TERN_MULTI_FEW : t->n;
+        TERN_TRY(launch_few(t, call, rows, &faults, i, end));
+    }
     for (int i = 0; call->writes && i < t->n; i++)
         if (takes_part(call, i))
             tern_bump_version(call->column[0][i]);

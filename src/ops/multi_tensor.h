@@ -1,4 +1,5 @@
-/* multi_tensor.h -- kernels over many tensors at once: one launch for all of a device and dtype.
+/* multi_tensor.h -- kernels over many tensors at once: one launch for all of a device and dtype,
+ * or, on OpenCL devices whose memory has no addresses, for every TERN_MULTI_FEW of them.
  *
  * The one header of ops/ that layers to the right include: what it does is no operation on tensors
  * that a user could want, and the public headers have no kernels of the library's own. */
@@ -19,12 +20,12 @@ int64_t tern_multi_chunks(const tern_multi *table);
 int64_t tern_multi_first_chunk(const tern_multi *table, int i);
 
 /* A run of a kernel over columns of tensors: column[k][i] goes with tensor i. Columns 0 and 1 are
- * of one dtype; tensor i is left out where column[1][i] is NULL. All are dense. many(rows, chunks,
- * each, shared ..., faults, number of chunks, flags) one(columns 0..4, each, shared ..., faults,
- * number of elements, flags), a launch for every tensor of which `one` runs where the device's
- * memory has no addresses; it gets column 0 for those that are not there. */
+ * of one dtype; tensor i is left out where column[1][i] is NULL. All are dense. Arguments of `many`
+ * are rows, chunks, each, shared ..., faults, the number of chunks, flags. Where the device's
+ * memory has no addresses `few` runs for TERN_MULTI_FEW tensors at a time, which are its arguments
+ * then. */
 typedef struct tern_multi_call {
-    const tern_kernel_ref *many, *one;
+    const tern_kernel_ref *many, *few;
     tern_tensor *const *column[5]; /* NULL: not there */
     tern_tensor *each;             /* an element for each chunk; NULL: left out */
     tern_tensor *shared[4];

@@ -4,7 +4,7 @@
 #include <math.h>
 
 static const tern_kernel_ref many = {"optimizer", "adam"};
-static const tern_kernel_ref one = {"optimizer", "adam_one"};
+static const tern_kernel_ref few = {"optimizer", "adam_few"};
 
 static tern_status check_at_least_zero(const char *name, const char *what, double value)
 {
@@ -49,7 +49,7 @@ static tern_optimizer *finish(tern_optimizer *self, const tern_adam_options *opt
         return NULL;
     }
     self->many = &many;
-    self->one = &one;
+    self->few = &few;
     self->n_states = o.amsgrad ? 3 : 2;
     self->flags = (o.amsgrad ? TERN_OPTIM_AMSGRAD : 0) | (o.maximize ? TERN_OPTIM_MAXIMIZE : 0) |
                   (decoupled ? TERN_OPTIM_DECOUPLED : 0);

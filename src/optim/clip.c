@@ -6,9 +6,9 @@
 #include <tern/optim.h>
 
 static const tern_kernel_ref squares = {"optimizer", "squares"};
-static const tern_kernel_ref squares_one = {"optimizer", "squares_one"};
+static const tern_kernel_ref squares_few = {"optimizer", "squares_few"};
 static const tern_kernel_ref times = {"optimizer", "times"};
-static const tern_kernel_ref times_one = {"optimizer", "times_one"};
+static const tern_kernel_ref times_few = {"optimizer", "times_few"};
 
 /* The gradients of one device and dtype, and dense copies of those that are not. */
 typedef struct bundle {
@@ -59,7 +59,7 @@ static tern_status add_squares(bundle *b, double *total)
     tern_tensor *sums =
         b->table ? tern_empty(TERN_SHAPE(n), sum_type(b), tern_device(b->grad[0])) : NULL;
     tern_multi_call call = {
-        .many = &squares, .one = &squares_one, .column = {b->dense, b->dense}, .each = sums};
+        .many = &squares, .few = &squares_few, .column = {b->dense, b->dense}, .each = sums};
     if (!sums)
         return tern_last_status();
     TERN_TRY(tern_multi_launch(b->table, &call));
@@ -78,7 +78,7 @@ static tern_status scale(bundle *b, double factor)
     tern_tensor *number =
         tern_full(TERN_SHAPE(1), tern_scalar_real(factor), sum_type(b), tern_device(b->grad[0]));
     tern_multi_call call = {.many = &times,
-                            .one = &times_one,
+                            .few = &times_few,
                             .column = {b->dense, b->dense},
                             .shared = {number},
                             .n_shared = 1,

@@ -182,7 +182,7 @@ static tern_status launch_group(tern_optimizer *o, tern_optim_group *g, columns 
     if (!skip)
         return tern_last_status();
     tern_multi_call call = {.many = o->many,
-                            .one = o->one,
+                            .few = o->few,
                             .column = {c->x, c->grad},
                             .each = g->steps,
                             .shared = {g->numbers, skip},

@@ -32,7 +32,7 @@ typedef struct tern_optim_group {
 } tern_optim_group;
 
 struct tern_optimizer {
-    const tern_kernel_ref *many, *one;
+    const tern_kernel_ref *many, *few;
     const char *name; /* "tern_optim_sgd" */
     int n_states;
     int32_t flags;

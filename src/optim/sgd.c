@@ -3,7 +3,7 @@
 #include "optim/optimizer.h"
 
 static const tern_kernel_ref many = {"optimizer", "sgd"};
-static const tern_kernel_ref one = {"optimizer", "sgd_one"};
+static const tern_kernel_ref few = {"optimizer", "sgd_few"};
 
 static tern_status check(const tern_sgd_options *o)
 {
@@ -37,7 +37,7 @@ static tern_optimizer *finish(tern_optimizer *self, const tern_sgd_options *opti
         return NULL;
     }
     self->many = &many;
-    self->one = &one;
+    self->few = &few;
     self->n_states = o.momentum != 0;
     self->flags = (o.momentum != 0 ? TERN_OPTIM_MOMENTUM : 0) |
                   (o.nesterov ? TERN_OPTIM_NESTEROV : 0) | (o.maximize ? TERN_OPTIM_MAXIMIZE : 0);

@@ -3,7 +3,7 @@
 #include "optim/optimizer.h"
 
 static const tern_kernel_ref many = {"optimizer", "unscale"};
-static const tern_kernel_ref one = {"optimizer", "unscale_one"};
+static const tern_kernel_ref few = {"optimizer", "unscale_few"};
 
 static tern_status check(const tern_optimizer *o, int *n)
 {
@@ -31,7 +31,7 @@ static tern_status unscale_group(const tern_optimizer *o, const tern_optim_group
         column[i] = grad ? grads[i] : x;
     }
     tern_multi_call call = {.many = &many,
-                            .one = &one,
+                            .few = &few,
                             .column = {column, grads},
                             .shared = {scale, found},
                             .n_shared = 2,

@@ -11,7 +11,7 @@ static cl_int set_argument(cl_kernel kernel, cl_uint *index, const tern_arg *a, 
     if (a->buffer) {
         cl_mem memory = a->buffer->handle;
         cl_int code = CL(SetKernelArg(kernel, (*index)++, sizeof memory, &memory));
-        if (code == CL_SUCCESS && with_offsets)
+        if (code == CL_SUCCESS && with_offsets && !a->bare)
             code = CL(SetKernelArg(kernel, (*index)++, sizeof a->at, &a->at));
         return code;
     }
