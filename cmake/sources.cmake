@@ -57,8 +57,13 @@ set(TERN_SOURCES
   src/ops/prod.c
   src/ops/product.c
   src/ops/random.c
+  src/ops/recompute.c
   src/ops/reduce.c
   src/ops/scan.c
+  src/ops/rnn.c
+  src/ops/rnn_cell.c
+  src/ops/rnn_compose.c
+  src/ops/rnn_stack.c
   src/ops/slice.c
   src/ops/sort.c
   src/ops/softmax.c
@@ -78,8 +83,11 @@ set(TERN_SOURCES
   src/nn/layers/linear.c
   src/nn/layers/loss.c
   src/nn/layers/norm.c
+  src/nn/layers/rnn.c
+  src/nn/layers/rnn_cell.c
   src/nn/layers/softmax.c
   src/nn/module.c
+  src/nn/packed.c
   src/nn/print.c
   src/nn/run.c
   src/nn/state.c
@@ -150,6 +158,7 @@ set(TERN_KERNEL_FAMILIES
   optimizer
   random
   reduce
+  rnn
   rows
   scan
   sort

@@ -86,4 +86,6 @@ TERN_END_DECLS
 #include <tern/nn/layers.h>
 #include <tern/nn/loss.h>
 #include <tern/nn/norm.h>
+#include <tern/nn/packed.h>
+#include <tern/nn/rnn.h>
 #endif

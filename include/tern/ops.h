@@ -9,6 +9,7 @@
 #include <tern/ops/norm.h>
 #include <tern/ops/pad.h>
 #include <tern/ops/reduce.h>
+#include <tern/ops/rnn.h>
 #include <tern/ops/shape.h>
 #include <tern/ops/sort.h>
 #endif
