@@ -47,6 +47,7 @@ set(TERN_SOURCES
   src/ops/fold.c
   src/ops/index.c
   src/ops/linear.c
+  src/ops/logsumexp.c
   src/ops/matmul.c
   src/ops/middle.c
   src/ops/mse_loss.c
@@ -56,6 +57,7 @@ set(TERN_SOURCES
   src/ops/peak.c
   src/ops/prod.c
   src/ops/product.c
+  src/ops/quantile.c
   src/ops/random.c
   src/ops/recompute.c
   src/ops/reduce.c
@@ -68,8 +70,10 @@ set(TERN_SOURCES
   src/ops/sort.c
   src/ops/softmax.c
   src/ops/split.c
+  src/ops/tally.c
   src/ops/triangle.c
   src/ops/variance.c
+  src/ops/vector_norm.c
   src/ops/view.c
   src/ops/walk.c
   src/ops/where.c
@@ -105,6 +109,7 @@ set(TERN_SOURCES
   src/names/reduce.c
   src/names/shape.c
   src/names/signature.c
+  src/names/sort.c
   src/names/value.c
   src/optim/adam.c
   src/optim/clip.c

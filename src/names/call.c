@@ -5,7 +5,8 @@
 #include <string.h>
 
 #define FAMILIES(X)                                                                                \
-    X(elementwise) X(pointwise) X(reduce) X(shape) X(index) X(linear) X(functional) X(create)
+    X(elementwise)                                                                                 \
+    X(pointwise) X(reduce) X(sort) X(shape) X(index) X(linear) X(functional) X(create)
 #define X(NAME) extern const names_family names_##NAME;
 FAMILIES(X)
 #undef X

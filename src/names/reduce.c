@@ -19,7 +19,17 @@ static tern_tensor *kept(tern_tensor *result, const tern_tensor *x, bool keepdim
     return keepdim ? tern_view(result, ones) : result;
 }
 
+/* p of a norm: a number or "fro"; another text is refused as NaN would be. */
+static tern_tensor *norm_of(tern_tensor *x, const names_argument *p, tern_shape dims, bool keepdim)
+{
+    static const char *const texts[] = {"fro"};
+    if (p->text && names_choice(p, "p", texts, 1) < 0)
+        return NULL;
+    return tern_norm_dim(x, p->text ? 2 : tern_scalar_to_real(p->scalar), dims, keepdim);
+}
+
 #define PAIR(call)           pair_of(call, &pair, out, capacity)
+#define TWO(call)            names_several(call, two, 2, out, capacity)
 #define ARG_OF_ALL(function) kept(function(T(0)), T(0), B(2))
 
 #define TABLE  names_reduce

@@ -259,12 +259,13 @@ static tern_tensor *truth(const tern_op *op, tern_tensor *x, tern_shape dims, bo
     if (tern_dims_mask(&dims, x->ndim, &mask, function) != TERN_OK)
         return NULL;
     tern_shape shape = tern_shape_of(x);
+    tern_dtype dtype = x->dtype == TERN_U8 ? TERN_U8 : TERN_BOOL;
     if (tern_masked_count(&shape, mask) == 0)
         return tern_full(tern_masked_shape(&shape, mask, keepdim), tern_scalar_bool(op == &amin_op),
-                         TERN_BOOL, tern_device(x));
+                         dtype, tern_device(x));
     if (x->dtype != TERN_BOOL)
         x = tern_ne_scalar(x, tern_scalar_int(0));
-    return reduce_one(op, x, dims, keepdim, function);
+    return tern_to_dtype(reduce_one(op, x, dims, keepdim, function), dtype);
 }
 
 tern_tensor *tern_all(tern_tensor *x)

@@ -4,6 +4,7 @@
  * another one that runs the other way, so that there is no division by what may be zero:
  *   db[k] = dy[k] + a[k + 1] db[k + 1],   da[k] = db[k] y[k - 1]. */
 #include "ops/scan.h"
+#include <math.h>
 #include <tern/ops.h>
 
 enum { SUM = 1, PRODUCT = 2, BOTH = 3 }; /* TERN_SCAN_... in scan.cl */
@@ -191,7 +192,7 @@ static tern_status log_backward(tern_gradient *g)
 {
     const scan_attributes *at = g->attributes;
     tern_tensor *x = g->in[0], *y = g->out[0];
-    tern_tensor *factor = tern_exp(tern_sub(y, shifted(y, at->dim, true, 0)));
+    tern_tensor *factor = tern_exp(tern_sub(y, shifted(y, at->dim, true, INFINITY)));
     tern_tensor *t = scan(factor, g->dout[0], at->dim, BOTH, true);
     g->din[0] = tern_mul(tern_exp(tern_sub(x, y)), t);
     return g->din[0] ? TERN_OK : tern_last_status();

@@ -37,11 +37,38 @@ TERN_API tern_tensor *tern_argmax(tern_tensor *x);
 TERN_API tern_tensor *tern_argmax_dim(tern_tensor *x, int dim, bool keepdim);
 TERN_API tern_tensor *tern_argmin(tern_tensor *x);
 TERN_API tern_tensor *tern_argmin_dim(tern_tensor *x, int dim, bool keepdim);
-/* bool results. */
+/* bool results; uint8 of uint8, as in PyTorch. */
 TERN_API tern_tensor *tern_all(tern_tensor *x);
 TERN_API tern_tensor *tern_any(tern_tensor *x);
 TERN_API tern_tensor *tern_all_dim(tern_tensor *x, int dim, bool keepdim);
 TERN_API tern_tensor *tern_any_dim(tern_tensor *x, int dim, bool keepdim);
+/* The smallest and the largest as out[0] and out[1]. */
+TERN_API tern_status tern_aminmax(tern_tensor *x, tern_tensor *out[2]);
+TERN_API tern_status tern_aminmax_dim(tern_tensor *x, int dim, bool keepdim, tern_tensor *out[2]);
+/* out[0]: the variance (standard deviation); out[1]: the mean. */
+TERN_API tern_status tern_var_mean(tern_tensor *x, int64_t correction, tern_tensor *out[2]);
+TERN_API tern_status tern_var_mean_dim(tern_tensor *x, tern_shape dims, int64_t correction,
+                                       bool keepdim, tern_tensor *out[2]);
+TERN_API tern_status tern_std_mean(tern_tensor *x, int64_t correction, tern_tensor *out[2]);
+TERN_API tern_status tern_std_mean_dim(tern_tensor *x, tern_shape dims, int64_t correction,
+                                       bool keepdim, tern_tensor *out[2]);
+/* Without the NaN: of nothing but NaN, 0 and NaN. */
+TERN_API tern_tensor *tern_nansum(tern_tensor *x);
+TERN_API tern_tensor *tern_nansum_dim(tern_tensor *x, tern_shape dims, bool keepdim);
+TERN_API tern_tensor *tern_nanmean(tern_tensor *x);
+TERN_API tern_tensor *tern_nanmean_dim(tern_tensor *x, tern_shape dims, bool keepdim);
+/* How many are not 0: int64. NaN is not 0. */
+TERN_API tern_tensor *tern_count_nonzero(tern_tensor *x);
+TERN_API tern_tensor *tern_count_nonzero_dim(tern_tensor *x, tern_shape dims);
+/* (sum |x|^p)^(1/p); p INFINITY: the largest |x|, -INFINITY: the smallest, 0: how many are not 0. 2
+ * is the Euclidean (Frobenius) norm, whose gradient at 0 is 0. Floating point types only. Where p <
+ * 0 or INFINITY, x must not be empty. */
+TERN_API tern_tensor *tern_norm(tern_tensor *x, double p);
+TERN_API tern_tensor *tern_norm_dim(tern_tensor *x, double p, tern_shape dims, bool keepdim);
+TERN_API tern_tensor *tern_linalg_vector_norm(tern_tensor *x, double ord, tern_shape dims,
+                                              bool keepdim);
+/* log sum e^x, without overflow; -inf of nothing. Integers become float32. */
+TERN_API tern_tensor *tern_logsumexp(tern_tensor *x, tern_shape dims, bool keepdim);
 /* The product of all, or along one dim. Integers and bools multiply as int64. The gradient is right
  * where elements are zero, too. */
 TERN_API tern_tensor *tern_prod(tern_tensor *x);

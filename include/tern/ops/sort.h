@@ -33,6 +33,27 @@ TERN_API tern_status tern_nanmedian_dim(tern_tensor *x, int dim, bool keepdim,
 /* The most frequent value along dim, the smallest of several, and where it stands last. */
 TERN_API tern_status tern_mode(tern_tensor *x, int dim, bool keepdim, tern_values_indices *out);
 
+typedef enum tern_interpolation {
+    TERN_INTERPOLATION_LINEAR = 0,
+    TERN_INTERPOLATION_LOWER,
+    TERN_INTERPOLATION_HIGHER,
+    TERN_INTERPOLATION_MIDPOINT,
+    TERN_INTERPOLATION_NEAREST
+} tern_interpolation;
+typedef struct tern_quantile_options {
+    tern_optional_int dim; /* absent: of all elements */
+    bool keepdim;
+    tern_interpolation interpolation; /* between the two elements next to a rank */
+    uint64_t reserved[4];
+} tern_quantile_options;
+/* The element at q (n - 1) of n sorted ones, for q () or (k) in [0, 1], of x's type (float32 or
+ * float64); (k) comes in front of the other dims. NaN where there is one; nanquantile: without
+ * them. Waits for the device to check q. */
+TERN_API tern_tensor *tern_quantile(tern_tensor *x, tern_tensor *q,
+                                    const tern_quantile_options *options);
+TERN_API tern_tensor *tern_nanquantile(tern_tensor *x, tern_tensor *q,
+                                       const tern_quantile_options *options);
+
 /* ---- equals ------------------------------------------------------------------------------ */
 typedef struct tern_unique_result {
     tern_tensor *output;  /* (m): each value once */

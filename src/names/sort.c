@@ -1,0 +1,73 @@
+/* sort.c -- names of sort.def, and what its rows need beside the public functions. */
+#include "base/error.h"
+#include "names/rows.h"
+#include <tern/ops.h>
+
+static int pair_of(tern_status status, const tern_values_indices *pair, tern_tensor **out,
+                   int capacity)
+{
+    tern_tensor *results[] = {pair->values, pair->indices};
+    return names_several(status, results, 2, out, capacity);
+}
+
+/* Those results that are asked for. */
+static int unique_of(tern_status (*function)(tern_tensor *, tern_unique_result *), tern_tensor *x,
+                     bool inverse, bool counts, const names_argument *dim, tern_tensor **out,
+                     int capacity)
+{
+    tern_unique_result u = {0};
+    if (dim->given) {
+        tern_fail(TERN_ERR_UNSUPPORTED, "unique: dim is not supported, elements are taken as flat");
+        return -1;
+    }
+    tern_status status = function(x, &u);
+    tern_tensor *results[3] = {u.output};
+    int n = 1;
+    if (inverse)
+        results[n++] = u.inverse;
+    if (counts)
+        results[n++] = u.counts;
+    return names_several(status, results, n, out, capacity);
+}
+
+static tern_tensor *places_as(tern_tensor *places, bool out_int32)
+{
+    return out_int32 ? tern_to_dtype(places, TERN_I32) : places;
+}
+
+/* Whether the places are right of equals: by a flag and by a text, which must not differ. */
+static int right_of(bool right, const names_argument *side)
+{
+    static const char *const texts[] = {"left", "right"};
+    int choice = side->given ? names_choice(side, "side", texts, 2) : right;
+    if (choice == 0 && right) {
+        tern_fail(TERN_ERR_ARGUMENT, "searchsorted: side and right can't be set to opposites, got "
+                                     "side of left while right was True");
+        return -1;
+    }
+    return choice;
+}
+
+static tern_tensor *search(tern_tensor *bounds, tern_tensor *values, int right, bool out_int32)
+{
+    return right < 0 ? NULL : places_as(tern_searchsorted(bounds, values, right), out_int32);
+}
+
+static tern_interpolation interpolation_of(const names_argument *a)
+{
+    static const char *const texts[] = {"linear", "lower", "higher", "midpoint", "nearest"};
+    return (tern_interpolation)names_choice(a, "interpolation", texts, 5);
+}
+
+#define PAIR(call)   pair_of(call, &pair, out, capacity)
+#define SIDE(i, j)   right_of(B(i), &a[j])
+#define SORTED_BY(i) (GIVEN(i) ? tern_gather(T(0), -1, T(i)) : T(0))
+#define QUANTILE                                                                                   \
+    &(tern_quantile_options)                                                                       \
+    {                                                                                              \
+        .dim = SOME(2), .keepdim = B(3), .interpolation = interpolation_of(&a[4])                  \
+    }
+
+#define TABLE  names_sort
+#define FAMILY "names/sort.def"
+#include "names/expand.h"
