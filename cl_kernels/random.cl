@@ -4,36 +4,9 @@
  * state is {seed, base} and at is where the call begins. Element i uses word i % 4 of group i / 4;
  * elements of 64 bits use words 2 (i % 2) and the next of group i / 2. */
 
+#include "philox.h"
 #ifndef TERN_RANDOM_ONCE
 #define TERN_RANDOM_ONCE
-typedef struct tern_words {
-    u32 a, b, c, d;
-} tern_words;
-
-#define PHILOX_ROUND_                                                                              \
-    {                                                                                              \
-        u64 p = (u64)0xD2511F53u * c0, q = (u64)0xCD9E8D57u * c2;                                  \
-        c0 = (u32)(q >> 32) ^ c1 ^ k0;                                                             \
-        c2 = (u32)(p >> 32) ^ c3 ^ k1;                                                             \
-        c1 = (u32)q;                                                                               \
-        c3 = (u32)p;                                                                               \
-        k0 += 0x9E3779B9u;                                                                         \
-        k1 += 0xBB67AE85u;                                                                         \
-    }
-INLINE tern_words tern_philox(u64 group, u64 seed)
-{
-    u32 c0 = (u32)group, c1 = (u32)(group >> 32), c2 = 0, c3 = 0;
-    u32 k0 = (u32)seed, k1 = (u32)(seed >> 32);
-    tern_words w;
-    PHILOX_ROUND_ PHILOX_ROUND_ PHILOX_ROUND_ PHILOX_ROUND_ PHILOX_ROUND_
-    PHILOX_ROUND_ PHILOX_ROUND_ PHILOX_ROUND_ PHILOX_ROUND_ PHILOX_ROUND_
-    w.a = c0;
-    w.b = c1;
-    w.c = c2;
-    w.d = c3;
-    return w;
-}
-
 /* What one group gives: four numbers, or two of 64 bits. */
 typedef struct tern_four {
     f32 a, b, c, d;

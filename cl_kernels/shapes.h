@@ -60,6 +60,17 @@ typedef struct tern_conv_shape {
     i64 in[3], out[3], window[3], stride[3], padding[3], dilation[3];
 } tern_conv_shape;
 
+/* Scores of attention in a block of queries: (count[0], count[1], rows, columns), dense; row i of it is
+ * query `first` + i. The mask's element for query i and key j is at stride[0] b0 + stride[1] b1 +
+ * stride[2] i + stride[3] j. Dropout keeps where a random number of 24 bits is at least `drop`. */
+enum { TERN_ATTENTION_CAUSAL = 1, TERN_ATTENTION_BOOLS = 2, TERN_ATTENTION_NUMBERS = 4 };
+typedef struct tern_attention_block {
+    i64 count[2], rows, columns, first;
+    i64 queries, keys; /* of the whole */
+    i64 stride[4];
+    i32 flags, drop;
+} tern_attention_block;
+
 /* Flags of the optimizers' kernels. */
 enum {
     TERN_OPTIM_MAXIMIZE = 1,

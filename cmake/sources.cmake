@@ -31,6 +31,7 @@ set(TERN_SOURCES
   src/tensor/user_kernel.c
   src/ops/as_strided.c
   src/ops/attention.c
+  src/ops/attention_fused.c
   src/ops/batch_norm.c
   src/ops/cat.c
   src/ops/columns.c
@@ -153,6 +154,7 @@ endif()
 
 # Kernels: cl_kernels/<family>.cl each, compiled for the host and embedded for other devices.
 set(TERN_KERNEL_FAMILIES
+  attention
   columns
   convolution
   copy
@@ -192,6 +194,7 @@ set(TERN_EMBEDDED_FILES
   math_special.cl
   order.h
   params_device.h
+  philox.h
   prelude_cuda.h
   prelude_opencl.h
   prelude_opencl_cpu.h

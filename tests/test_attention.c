@@ -124,6 +124,122 @@ static void first_and_second_gradients(void **state)
         }
 }
 
+/* Five dims take the form of other operations, three the one in blocks; here it needs several. */
+enum { LONG = 700, LONGER = 800, STACKS = 2 };
+
+static tern_tensor *long_leaf(const char *device, int64_t rows, int64_t width, int dims,
+                              uint64_t seed)
+{
+    tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(STACKS, rows, width), -1, 1, seed);
+    if (dims == 5)
+        x = tern_reshape(x, TERN_SHAPE(1, 1, STACKS, rows, width));
+    return tern_requires_grad_(x, true);
+}
+
+static void long_sequences_go_block_by_block(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (mask_kind kind = NO_MASK; kind <= NUMBERS; kind++)
+        TERN_SCOPE {
+            tern_tensor *x[2][3], *y[2];
+            int64_t queries = kind == BOOLS ? LONGER : LONG, keys = kind == BOOLS ? LONG : LONGER;
+            tern_tensor *numbers =
+                test_uniform(device, TERN_F32, TERN_SHAPE(queries, keys), -1, 1, 9);
+            tern_sdpa_options o = {.is_causal = kind == CAUSAL};
+            if (kind == NUMBERS)
+                o.attn_mask = numbers;
+            if (kind == BOOLS)
+                o.attn_mask = tern_gt_scalar(numbers, tern_scalar_real(-0.5));
+            for (int form = 0; form < 2; form++) {
+                int dims = form ? 5 : 3;
+                x[form][0] = long_leaf(device, queries, 4, dims, 1);
+                x[form][1] = long_leaf(device, keys, 4, dims, 2);
+                x[form][2] = long_leaf(device, keys, 3, dims, 3);
+                y[form] = tern_scaled_dot_product_attention(x[form][0], x[form][1], x[form][2], &o);
+                assert_ok(tern_backward(tern_sum(tern_mul(y[form], y[form]))));
+            }
+            assert_close(y[0], tern_reshape(y[1], TERN_SHAPE(STACKS, queries, 3)), .abs = 1e-5);
+            for (int i = 0; i < 3; i++)
+                assert_close(tern_grad(x[0][i]),
+                             tern_reshape(tern_grad(x[1][i]),
+                                          TERN_SHAPE(STACKS, i ? keys : queries, i == 2 ? 3 : 4)),
+                             .abs = 2e-4, .rel = 1e-3);
+        }
+}
+
+static uint64_t peak_of(const char *device, int64_t length)
+{
+    tern_memory_stats before, after;
+    assert_ok(tern_empty_cache(device));
+    assert_ok(tern_reset_peak_memory_stats(device));
+    assert_ok(tern_memory_get_stats(device, &before));
+    TERN_SCOPE {
+        tern_tensor *x =
+            tern_requires_grad_(tern_ones(TERN_SHAPE(1, length, 2), TERN_F32, device), true);
+        tern_tensor *y = tern_scaled_dot_product_attention(x, x, x, NULL);
+        assert_ok(tern_backward(tern_sum(y)));
+    }
+    assert_ok(tern_memory_get_stats(device, &after));
+    return after.allocated_peak - before.allocated;
+}
+
+static void memory_grows_with_the_length_and_not_with_its_square(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        if (strncmp(device, "cuda", 4) == 0)
+            continue; /* a block is 128 MB there: longer than a test should be */
+        /* All scores of the longer one would take 64 MiB. */
+        uint64_t half = peak_of(device, 2048), whole = peak_of(device, 4096);
+        assert_true(whole < (8u << 20));
+        assert_true(whole < 3 * half);
+    }
+}
+
+static tern_tensor *dropped(tern_tensor *const *in, void *user)
+{
+    tern_manual_seed(11); /* the same weights are dropped in every call */
+    return tern_scaled_dot_product_attention(in[0], in[1], in[2], user);
+}
+
+static void dropout_drops_the_same_on_the_way_back(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_sdpa_options options = {.dropout_p = 0.4, .is_causal = true};
+        tern_shape shapes[] = {TERN_SHAPE(2, 4, L, E), TERN_SHAPE(2, 4, S, E),
+                               TERN_SHAPE(2, 4, S, EV)};
+        tern_tensor *in[3];
+        for (int i = 0; i < 3; i++)
+            in[i] = tern_requires_grad_(
+                test_uniform(device, TERN_F64, shapes[i], -1, 1, (uint64_t)i + 5), true);
+        gradcheck(dropped, in, 3, .user = &options);
+    }
+}
+
+static void views_of_one_projection_are_read_where_they_lie(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        /* (batch, time, 3 heads width) as models have it */
+        tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(2, 5, 3 * 2 * 4), -1, 1, 4);
+        tern_tensor *part[3], *dense[3];
+        for (int i = 0; i < 3; i++) {
+            part[i] = tern_transpose(tern_view(tern_narrow(x, 2, 8 * i, 8), TERN_SHAPE(2, 5, 2, 4)),
+                                     1, 2);
+            dense[i] = tern_contiguous(part[i]);
+        }
+        tern_sdpa_options o = {.is_causal = true};
+        assert_close(tern_scaled_dot_product_attention(part[0], part[1], part[2], &o),
+                     tern_scaled_dot_product_attention(dense[0], dense[1], dense[2], &o),
+                     .abs = 1e-6);
+    }
+}
+
 static void a_query_that_may_look_nowhere_gets_nan(void **state)
 {
     (void)state;
@@ -195,6 +311,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(every_mask_and_scale_is_the_textbooks),
         TEST(first_and_second_gradients),
+        TEST(long_sequences_go_block_by_block),
+        TEST(memory_grows_with_the_length_and_not_with_its_square),
+        TEST(dropout_drops_the_same_on_the_way_back),
+        TEST(views_of_one_projection_are_read_where_they_lie),
         TEST(a_query_that_may_look_nowhere_gets_nan),
         TEST(dropout_keeps_the_mean_and_drops_whole_weights),
         TEST(mistakes_are_told_in_pytorchs_words),

@@ -1,4 +1,6 @@
-/* attention.c -- scaled dot product attention (Vaswani et al. 2017), made of other operations. */
+/* attention.c -- scaled dot product attention (Vaswani et al. 2017): which form it takes, and the
+ * one made of other operations. */
+#include "ops/attention.h"
 #include "ops/product.h"
 #include <math.h>
 #include <tern/ops.h>
@@ -48,15 +50,84 @@ static tern_tensor *later(const tern_tensor *scores)
 }
 
 /* Scores that do not count are -inf: none of their row's weight is left for them. */
-static tern_tensor *masked(tern_tensor *scores, const tern_sdpa_options *o)
+static tern_tensor *masked(tern_tensor *scores, tern_tensor *mask, bool causal)
 {
-    tern_tensor *mask = o->attn_mask;
-    if (!scores || (!mask && !o->is_causal))
+    if (!scores || (!mask && !causal))
         return scores;
     if (mask && mask->dtype != TERN_BOOL)
         return tern_add(scores, mask);
     return tern_masked_fill(scores, mask ? tern_logical_not(mask) : later(scores),
                             tern_scalar_real(-INFINITY));
+}
+
+static tern_tensor *weights_of(tern_tensor *query, tern_tensor *key, tern_tensor *mask,
+                               const tern_attention_attributes *at)
+{
+    tern_product product = {.alpha = at->scale, .transpose = {false, true}};
+    return tern_softmax(masked(tern_product_of(&product, query, key), mask, at->causal), -1);
+}
+
+static tern_tensor *composite(tern_tensor *query, tern_tensor *key, tern_tensor *value,
+                              tern_tensor *mask, const tern_attention_attributes *at)
+{
+    tern_tensor *result = NULL;
+    TERN_SCOPE {
+        tern_tensor *weights = weights_of(query, key, mask, at);
+        if (at->dropout > 0)
+            weights = tern_dropout(weights, at->dropout, true);
+        result = tern_escape(tern_matmul(weights, value));
+    }
+    return result;
+}
+
+/* dv = p' do, ds = p (do v' - sum p do v'), dq = scale ds k, dk = scale ds' q */
+tern_status tern_attention_differentiable_gradient(tern_gradient *g)
+{
+    const tern_attention_attributes *at = g->attributes;
+    if (at->dropout > 0)
+        return tern_fail(TERN_ERR_UNSUPPORTED,
+                         "%s: gradients of gradients (create_graph) are not there with dropout "
+                         "(dropout_p %g)",
+                         name, at->dropout);
+    tern_tensor *q = g->in[0], *k = g->in[1], *v = g->in[2], *dout = g->dout[0];
+    tern_tensor *p = weights_of(q, k, g->in[3], at);
+    tern_product across = {.alpha = 1, .transpose = {false, true}};
+    tern_product straight = {.alpha = at->scale},
+                 turned = {.alpha = at->scale, .transpose = {true}};
+    tern_product sum = {.alpha = 1, .transpose = {true}};
+    tern_tensor *dp = tern_product_of(&across, dout, v);
+    tern_tensor *ds = tern_mul(p, tern_sub(dp, tern_sum_dim(tern_mul(p, dp), TERN_DIMS(-1), true)));
+    g->din[0] = g->needs[0] ? tern_product_of(&straight, ds, k) : NULL;
+    g->din[1] = g->needs[1] ? tern_product_of(&turned, ds, q) : NULL;
+    g->din[2] = g->needs[2] ? tern_product_of(&sum, p, dout) : NULL;
+    return tern_last_status();
+}
+
+/* Whether the form in blocks has words for it: the same stacks, nothing empty, a mask that is not
+ * learned. */
+static bool fits_blocks(const tern_tensor *q, const tern_tensor *k, const tern_tensor *v,
+                        const tern_tensor *mask)
+{
+    if (!tern_dtype_is_floating_point(q->dtype) || q->ndim > 4 || k->ndim != q->ndim ||
+        v->ndim != q->ndim || !q->numel || !k->numel || !v->numel ||
+        q->shape[q->ndim - 1] != k->shape[k->ndim - 1] ||
+        k->shape[k->ndim - 2] != v->shape[v->ndim - 2])
+        return false;
+    for (int d = 0; d < q->ndim - 2; d++)
+        if (q->shape[d] != k->shape[d] || q->shape[d] != v->shape[d])
+            return false;
+    if (!mask)
+        return true;
+    if (tern_requires_grad(mask) || mask->ndim > q->ndim || !mask->numel)
+        return false;
+    for (int d = 1; d <= mask->ndim; d++) {
+        int64_t size = d == 1   ? k->shape[k->ndim - 2]
+                       : d == 2 ? q->shape[q->ndim - 2]
+                                : q->shape[q->ndim - d];
+        if (mask->shape[mask->ndim - d] != 1 && mask->shape[mask->ndim - d] != size)
+            return false;
+    }
+    return true;
 }
 
 tern_tensor *tern_scaled_dot_product_attention(tern_tensor *query, tern_tensor *key,
@@ -65,18 +136,15 @@ tern_tensor *tern_scaled_dot_product_attention(tern_tensor *query, tern_tensor *
     tern_sdpa_options o = options ? *options : (tern_sdpa_options){0};
     if (check(query, key, value, &o) != TERN_OK)
         return NULL;
-    tern_product product = {.alpha = o.scale, .transpose = {false, true}};
+    tern_attention_attributes at = {o.scale, o.dropout_p, o.is_causal};
     if (o.scale == 0)
-        product.alpha = 1 / sqrt((double)query->shape[query->ndim - 1]);
+        at.scale = 1 / sqrt((double)query->shape[query->ndim - 1]);
     else if (o.scale == TERN_ZERO)
-        product.alpha = 0;
-    tern_tensor *result = NULL;
-    TERN_SCOPE {
-        tern_tensor *scores = masked(tern_product_of(&product, query, key), &o);
-        tern_tensor *weights = tern_softmax(scores, -1);
-        if (o.dropout_p > 0)
-            weights = tern_dropout(weights, o.dropout_p, true);
-        result = tern_escape(tern_matmul(weights, value));
-    }
-    return result;
+        at.scale = 0;
+    if (!fits_blocks(query, key, value, o.attn_mask))
+        return composite(query, key, value, o.attn_mask, &at);
+    tern_tensor *in[] = {query, key, value, o.attn_mask}, *out[4];
+    if (tern_apply_all(&tern_attention_fused, in, 4, &at, sizeof at, out, 4) != TERN_OK)
+        return NULL;
+    return out[0];
 }

@@ -1,0 +1,152 @@
+/* attention.cl -- what attention does to a block of scores between its products: a group for each row.
+ * Collectives stand outside of branches: some compilers lose their way otherwise. */
+#if IS_FLOAT
+#include "philox.h"
+
+/* Where group r's row lies: stack (b0, b1), query i. */
+#define ATTENTION_ROW                                                                              \
+    idx at = r * (idx)b.columns, i = (idx)b.first + r % (idx)b.rows, stack = r / (idx)b.rows;      \
+    idx mask_at = stack / (idx)b.count[1] * (idx)b.stride[0] +                                     \
+                  stack % (idx)b.count[1] * (idx)b.stride[1] + i * (idx)b.stride[2];               \
+    idx seen = (b.flags & TERN_ATTENTION_CAUSAL) != 0 && i < (idx)b.columns ? i + 1                \
+                                                                            : (idx)b.columns;
+
+/* Score j of the row, masked. */
+#define ATTENTION_SCORE(x, j)                                                                      \
+    ACC x = LD(ps, at + j);                                                                        \
+    if ((b.flags & TERN_ATTENTION_NUMBERS) != 0)                                                   \
+        x += LD(numbers, mask_at + j * (idx)b.stride[3]);                                          \
+    if (j >= seen ||                                                                               \
+        ((b.flags & TERN_ATTENTION_BOOLS) != 0 && bools[mask_at + j * (idx)b.stride[3]] == 0))     \
+        x = MINUS_INF;
+
+/* 1 where dropout keeps weight j, else 0; from the element's number in the whole. */
+#define ATTENTION_KEPT(kept, j)                                                                    \
+    u64 number = ((u64)stack * (u64)b.queries + (u64)i) * (u64)b.keys + (u64)(j);                  \
+    tern_words w = tern_philox(state[1] + (number >> 2), state[0]);                                \
+    u32 which = (u32)number & 3u;                                                                  \
+    u32 word = which == 0 ? w.a : which == 1 ? w.b : which == 2 ? w.c : w.d;                       \
+    i32 kept = (i32)(word >> 8) >= b.drop ? 1 : 0;
+
+/* Scores become weights e^(x - max) / sum; log sum e^x of each row is kept. */
+KERNEL5(K(attention_weights), (OUT, STO, ps), (OUT, ACC, lses), (IN, STO, numbers), (IN, u8, bools),
+        (ARG, tern_attention_block, b))
+{
+    BASE(ps);
+    BASE(lses);
+    BASE(numbers);
+    BASE(bools);
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    GROUPS(r, b.count[0] * b.count[1] * b.rows)
+    {
+        ATTENTION_ROW
+        ACC m = MINUS_INF, z = 0;
+        SIMD_MAX(m) LANES(j, b.columns)
+        {
+            ATTENTION_SCORE(x, j)
+            m = m > x ? m : x;
+        }
+        m = GROUP_MAX(m, scratch);
+        SIMD_SUM(z) LANES(j, b.columns)
+        {
+            ATTENTION_SCORE(x, j)
+            z += exp(x - m);
+        }
+        z = GROUP_SUM(z, scratch);
+        ACC lse = m + log(z), one = 1 / z;
+        SIMD LANES(j, b.columns)
+        {
+            ATTENTION_SCORE(x, j)
+            ST(ps, at + j, exp(x - m) * one);
+        }
+        if (LID == 0)
+            lses[stack * (idx)b.queries + i] = lse;
+    }
+}
+
+/* The same once more, from the sums. */
+KERNEL5(K(attention_again), (OUT, STO, ps), (IN, ACC, lses), (IN, STO, numbers), (IN, u8, bools),
+        (ARG, tern_attention_block, b))
+{
+    BASE(ps);
+    BASE(lses);
+    BASE(numbers);
+    BASE(bools);
+    GROUPS(r, b.count[0] * b.count[1] * b.rows)
+    {
+        ATTENTION_ROW
+        ACC lse = lses[stack * (idx)b.queries + i];
+        SIMD LANES(j, b.columns)
+        {
+            ATTENTION_SCORE(x, j)
+            ST(ps, at + j, exp(x - lse));
+        }
+    }
+}
+
+/* Weights after dropout. */
+KERNEL5(K(attention_drop), (OUT, STO, ys), (IN, STO, ps), (IN, u64, state),
+        (ARG, tern_attention_block, b), (ARG, REAL, scale))
+{
+    BASE(ys);
+    BASE(ps);
+    BASE(state);
+    GROUPS(r, b.count[0] * b.count[1] * b.rows)
+    {
+        ATTENTION_ROW
+        LANES(j, b.columns)
+        {
+            ATTENTION_KEPT(kept, j)
+            ST(ys, at + j, kept != 0 ? LD(ps, at + j) * scale : 0);
+        }
+    }
+}
+
+/* ds = p (dp - sum p dp), in the place of dp; dp goes through dropout first. */
+KERNEL5(K(attention_gradient), (OUT, STO, ds), (IN, STO, ps), (IN, u64, state),
+        (ARG, tern_attention_block, b), (ARG, REAL, scale))
+{
+    BASE(ds);
+    BASE(ps);
+    BASE(state);
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    GROUPS(r, b.count[0] * b.count[1] * b.rows)
+    {
+        ATTENTION_ROW
+        ACC sum = 0;
+        if (b.drop != 0) {
+            LANES(j, b.columns)
+            {
+                ATTENTION_KEPT(kept, j)
+                ACC dp = kept != 0 ? LD(ds, at + j) * scale : 0;
+                ST(ds, at + j, dp);
+                sum += LD(ps, at + j) * LD(ds, at + j);
+            }
+        } else {
+            SIMD_SUM(sum) LANES(j, b.columns)
+            {
+                sum += LD(ps, at + j) * LD(ds, at + j);
+            }
+        }
+        sum = GROUP_SUM(sum, scratch);
+        SIMD LANES(j, b.columns)
+        {
+            ST(ds, at + j, LD(ps, at + j) * (LD(ds, at + j) - sum));
+        }
+    }
+}
+
+/* The generator's seed and place, as the way back needs them. */
+KERNEL3(K(attention_note), (OUT, u64, noted), (IN, u64, state), (ARG, i64, at))
+{
+    BASE(noted);
+    BASE(state);
+    ITEMS(k, 2)
+    {
+        noted[k] = state[k] + (k == 1 ? (u64)at : 0);
+    }
+}
+#undef ATTENTION_ROW
+#undef ATTENTION_SCORE
+#undef ATTENTION_KEPT
+#endif
