@@ -134,6 +134,17 @@
 #define INTS_u8   1
 #define INTS_bool 1
 
+/* The type of indices, for kernels of it alone. */
+#define IS_I64 TERN_CAT(I64S, TERN_T)
+#define I64S_f32  0
+#define I64S_f64  0
+#define I64S_f16  0
+#define I64S_bf16 0
+#define I64S_i32  0
+#define I64S_i64  1
+#define I64S_u8   0
+#define I64S_bool 0
+
 /* Minus infinity, for maxima to begin with. */
 #define MINUS_INF     TERN_CAT(MINUS_INF, ACC)
 #define MINUS_INF_f32 f32_from_bits(0xff800000u)

@@ -63,20 +63,40 @@ KERNEL9(K(gather), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT, i64, f
 
 /* The way back: dxs, which is zero before, gets the sum of dys where index points (again out of range:
  * nothing; the index `skip` too). each: index has an entry for every element, not for every i. Where
- * threads own chunks the columns are shared out, so that sums are in the order of i; elsewhere they
- * are atomic. */
+ * threads own chunks, and where it is asked for (ordered), the columns are shared out, so that sums are
+ * in the order of i; elsewhere they are atomic. */
 #if IS_FLOAT
 #define ADD_f32 tern_atomic_add_f32
 #define ADD_f64 tern_atomic_add_f64
-#if !IS_WIDE || TERN_CHUNKS || !defined(TERN_ATOMIC64) || TERN_ATOMIC64
-KERNEL10(K(scatter_add), (OUT, ACC, dxs), (IN, STO, dys), (IN, i64, index), (ARG, i64, outer),
+#if TERN_CHUNKS || (IS_WIDE && defined(TERN_ATOMIC64) && !TERN_ATOMIC64)
+#define SCATTER_ATOMIC_ 0
+#else
+#define SCATTER_ATOMIC_ 1
+#endif
+KERNEL11(K(scatter_add), (OUT, ACC, dxs), (IN, STO, dys), (IN, i64, index), (ARG, i64, outer),
          (ARG, i64, count), (ARG, i64, inner), (ARG, i64, size), (ARG, i32, wrap), (ARG, i32, each),
-         (ARG, i64, skip))
+         (ARG, i64, skip), (ARG, i32, ordered))
 {
     BASE(dxs);
     BASE(dys);
     BASE(index);
-#if TERN_CHUNKS
+#if SCATTER_ATOMIC_
+    if (ordered == 0) {
+        FLAT(r, outer *count, inner)
+        {
+            idx o = r / (idx)count;
+            INNER(r, k)
+            {
+                i64 to = index[each != 0 ? r * (idx)inner + k : r - o * (idx)count];
+                to = to < 0 && wrap != 0 ? to + size : to;
+                if (to >= 0 && to < size && to != skip)
+                    TERN_CAT(ADD, ACC)
+                    (dxs + (o * (idx)size + (idx)to) * (idx)inner + k, LD(dys, r * (idx)inner + k));
+            }
+        }
+        return;
+    }
+#endif
     FLAT(o, outer, inner)
     {
         for (idx i = 0; i < (idx)count; i++) {
@@ -101,20 +121,6 @@ KERNEL10(K(scatter_add), (OUT, ACC, dxs), (IN, STO, dys), (IN, i64, index), (ARG
             }
         }
     }
-#else
-    FLAT(r, outer *count, inner)
-    {
-        idx o = r / (idx)count;
-        INNER(r, k)
-        {
-            i64 to = index[each != 0 ? r * (idx)inner + k : r - o * (idx)count];
-            to = to < 0 && wrap != 0 ? to + size : to;
-            if (to >= 0 && to < size && to != skip)
-                TERN_CAT(ADD, ACC)
-                (dxs + (o * (idx)size + (idx)to) * (idx)inner + k, LD(dys, r * (idx)inner + k));
-        }
-    }
-#endif
 }
-#endif
+#undef SCATTER_ATOMIC_
 #endif

@@ -41,6 +41,21 @@ typedef struct tern_columns {
 /* Columns of a weight's gradient that one work-group of linear_gradient sums. */
 enum { TERN_LINEAR_TILE = 256 };
 
+/* Writing where an index points, along one dim: walk over (written, read, index) without that dim,
+ * which has count entries, step apart, to be written to one of size. */
+enum {
+    TERN_SCATTER_SET = 0,
+    TERN_SCATTER_ADD = 1,
+    TERN_SCATTER_MULTIPLY = 2,
+    TERN_SCATTER_MAX = 3,
+    TERN_SCATTER_MIN = 4
+};
+typedef struct tern_scatter_shape {
+    tern_walk walk;
+    i64 count, size, step[3];
+    i32 mode, wrap, code, ordered;
+} tern_scatter_shape;
+
 /* A table for kernels over many tensors: a row for each tensor and what goes with it (a parameter,
  * its gradient, its states), 0 where there is none; and the chunks that all rows are cut into.
  * TERN_MULTI_FEW rows go as arguments to devices without addresses: each takes up to 1024 bytes. */

@@ -19,6 +19,7 @@ set(TERN_SOURCES
   src/tensor/apply.c
   src/tensor/autograd.c
   src/tensor/backward.c
+  src/tensor/determinism.c
   src/tensor/inplace.c
   src/tensor/one.c
   src/tensor/print.c
@@ -42,42 +43,57 @@ set(TERN_SOURCES
   src/ops/count.c
   src/ops/create.c
   src/ops/cross_entropy.c
+  src/ops/diagonal.c
+  src/ops/dims.c
   src/ops/dropout.c
   src/ops/elementwise.c
   src/ops/expression.c
+  src/ops/flip.c
   src/ops/fold.c
   src/ops/index.c
+  src/ops/index_list.c
+  src/ops/index_write.c
+  src/ops/join.c
   src/ops/linear.c
   src/ops/logsumexp.c
+  src/ops/loss_scale.c
   src/ops/matmul.c
   src/ops/middle.c
   src/ops/mse_loss.c
-  src/ops/loss_scale.c
   src/ops/multi_tensor.c
   src/ops/norm.c
+  src/ops/pad.c
   src/ops/peak.c
+  src/ops/pieces.c
   src/ops/prod.c
   src/ops/product.c
   src/ops/quantile.c
   src/ops/random.c
   src/ops/recompute.c
   src/ops/reduce.c
+  src/ops/repeat.c
   src/ops/scan.c
   src/ops/rnn.c
   src/ops/rnn_cell.c
   src/ops/rnn_compose.c
   src/ops/rnn_stack.c
+  src/ops/scatter.c
+  src/ops/scatter_reduce.c
+  src/ops/scatter_run.c
+  src/ops/search.c
   src/ops/slice.c
-  src/ops/sort.c
   src/ops/softmax.c
+  src/ops/sort.c
   src/ops/split.c
   src/ops/tally.c
+  src/ops/take.c
   src/ops/triangle.c
   src/ops/variance.c
   src/ops/vector_norm.c
   src/ops/view.c
   src/ops/walk.c
   src/ops/where.c
+  src/ops/windows.c
   src/nn/layers/activation.c
   src/nn/layers/batch_norm.c
   src/nn/layers/container.c
@@ -168,6 +184,8 @@ set(TERN_KERNEL_FAMILIES
   rnn
   rows
   scan
+  scatter
+  search
   sort
 )
 # Those that are made of rows: cl_kernels/<family>.def is compiled for the host instead.
@@ -179,6 +197,8 @@ set(TERN_ROW_FAMILIES
 set(TERN_KERNEL_FAMILIES_ONCE
   random
   scan
+  scatter
+  search
   sort
 )
 

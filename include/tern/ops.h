@@ -5,6 +5,7 @@
 #include <tern/ops/elementwise.h>
 #include <tern/ops/functional.h>
 #include <tern/ops/index.h>
+#include <tern/ops/layout.h>
 #include <tern/ops/matmul.h>
 #include <tern/ops/norm.h>
 #include <tern/ops/pad.h>

@@ -219,6 +219,16 @@ TERN_API void tern_scope_leave(tern_scope_block *block);
     TERN_BLOCK_(tern_scope_block, TERN_BLOCK_NAME(tern_scope_block_, __LINE__),                    \
                 tern_scope_enter(), tern_scope_leave)
 
+/* ---- determinism ------------------------------------------------------------------------- */
+/* torch.use_deterministic_algorithms, for the whole process. The cpu and OpenCL processors always
+ * do the same on every run. On GPUs sums into places that an index tensor gives (scatter_add,
+ * index_add, put and index_put that accumulate; the gradients of embedding, gather, index and
+ * index_select) are atomic and in no fixed order, and of equal places that are written (scatter,
+ * index_copy, index_put) any may win: with the switch on they take a slower form that goes through
+ * the index in order. All other operations do so anyway. */
+TERN_API void tern_use_deterministic(bool on);
+TERN_API bool tern_are_deterministic_algorithms_enabled(void);
+
 /* ---- random numbers
  * -------------------------------------------------------------------------------- One generator a
  * device, Philox 4x32-10 (https://doi.org/10.1145/2063384.2063405): the same seed gives the same

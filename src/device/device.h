@@ -89,7 +89,13 @@ static inline tern_grid tern_groups(int64_t n, int64_t work_each)
     X(GATHER, 5, "tern_gather: index %lld is out of bounds for dimension with size %lld")          \
     X(SCATTER, 6, "tern_scatter: index %lld is out of bounds for dimension with size %lld")        \
     X(DIVISION, 7, "ZeroDivisionError: integer division by zero (element %lld of %lld)")           \
-    X(POWER, 8, "Integers to negative integer powers are not allowed (%lld to the power %lld)")
+    X(POWER, 8, "Integers to negative integer powers are not allowed (%lld to the power %lld)")    \
+    X(INDEX_ADD, 20, "tern_index_add: index out of range in self (index %lld, size %lld)")         \
+    X(TAKE, 21, "out of range: tried to access index %lld on a tensor of %lld elements.")          \
+    X(ONE_HOT, 22,                                                                                 \
+      "tern_one_hot: Class values must be non-negative and smaller than num_classes. (%lld, "      \
+      "%lld)")                                                                                     \
+    X(REPEATS, 23, "tern_repeat_interleave: repeats can not be negative (%lld at %lld)")
 enum {
 #define X(NAME, CODE, FORMAT) TERN_FAULT_##NAME = CODE,
     TERN_FAULTS(X)

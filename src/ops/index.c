@@ -1,5 +1,5 @@
 /* index.c -- picking by index tensors: embedding, index_select, index, gather. */
-#include "tensor/op.h"
+#include "ops/pick.h"
 #include <tern/ops.h>
 
 /* Everything here is one of two operations. take: y[o][i][k] = x[o][index[i]][k]; gather:
@@ -93,8 +93,9 @@ static tern_status scatter_into(tern_tensor *dx, const tern_tensor *dy, const te
                        tern_arg_i64(s.size),
                        tern_arg_i32(at->wrap),
                        tern_arg_i32(at->each),
-                       tern_arg_i64(at->skip)};
-    return tern_launch(dx->storage->place, &kernel, dy->dtype, tern_items(dy->numel), args, 10);
+                       tern_arg_i64(at->skip),
+                       tern_arg_i32(tern_are_deterministic_algorithms_enabled())};
+    return tern_launch(dx->storage->place, &kernel, dy->dtype, tern_items(dy->numel), args, 11);
 }
 
 static tern_status scatter_forward(tern_call *call)
@@ -147,6 +148,15 @@ static tern_tensor *pick(const tern_op *op, tern_tensor *x, tern_tensor *index,
     x = tern_contiguous(x);
     index = tern_contiguous(tern_to_dtype(index, TERN_I64));
     return tern_apply(op, (tern_tensor *[]){x, index}, 2, at, sizeof *at);
+}
+
+tern_tensor *tern_pick(tern_tensor *x, tern_tensor *index, int dim, tern_shape shape, int fault)
+{
+    pick_attributes at = {.skip = -1, .code = fault, .wrap = true, .dim = dim, .shape = shape};
+    if (!x || !index)
+        return NULL;
+    at.x_shape = tern_shape_of(x);
+    return pick(&index_op, x, index, &at);
 }
 
 static tern_status scatter_backward(tern_gradient *g)

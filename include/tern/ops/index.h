@@ -1,17 +1,93 @@
-/* ops/index.h -- picking elements by index tensors (int64 or int32). An index out of range is an
- * error: at once on cpu, at the next synchronisation elsewhere. */
+/* ops/index.h -- picking and writing elements by index tensors (int64 or int32) and masks (bool).
+ * An index out of range is an error: at once on cpu, at the next synchronisation elsewhere.
+ *
+ * A trailing _ works in place and returns x. Which of several elements for one place wins, and in
+ * which order they add up, is fixed on processors; on GPUs see tern_use_deterministic. */
 #ifndef TERN_OPS_INDEX_H
 #define TERN_OPS_INDEX_H
 #include <tern/tensor.h>
 
 TERN_BEGIN_DECLS
 
+/* ---- picking ----------------------------------------------------------------------------- */
 /* Entries index (n) of dim. */
 TERN_API tern_tensor *tern_index_select(tern_tensor *x, int dim, tern_tensor *index);
 /* out[i][j][k] = x[i][index[i][j][k]][k] for dim 1, and so on; index has as many dims as x. */
 TERN_API tern_tensor *tern_gather(tern_tensor *x, int dim, tern_tensor *index);
+/* gather, x and index broadcast in the other dims; without dim, of the flattened tensors. */
+TERN_API tern_tensor *tern_take_along_dim(tern_tensor *x, tern_tensor *index,
+                                          tern_optional_int dim);
+/* Elements of the flattened x; negative indices count from the end. */
+TERN_API tern_tensor *tern_take(tern_tensor *x, tern_tensor *index);
 /* x[index] along dim 0: (*index, *x[1:]); negative indices count from the end. */
 TERN_API tern_tensor *tern_index(tern_tensor *x, tern_tensor *index);
+/* x[indices[0], indices[1], ...], NULL for ':'. Index tensors broadcast; the result has their dims
+ * where the indexed ones stood, or in front if these are apart. A mask (bool, uint8) stands for as
+ * many dims as it has, and its size is read from the device. */
+TERN_API tern_tensor *tern_index_list(tern_tensor *x, tern_tensor *const *indices, int n);
+/* Elements of x where mask holds (both broadcast), as a vector. Waits for the device: how many
+ * there are is read from it. */
+TERN_API tern_tensor *tern_masked_select(tern_tensor *x, tern_tensor *mask);
+
+/* ---- writing: copies of x, or x itself (_) ----------------------------------------------- */
+/* x[i][index[i][j][k]][k] = src[i][j][k] for dim 1, and so on; index may be smaller than x and src.
+ * reduce: NULL, "add" or "multiply". */
+TERN_API tern_tensor *tern_scatter(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
+                                   const char *reduce);
+TERN_API tern_tensor *tern_scatter_(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
+                                    const char *reduce);
+TERN_API tern_tensor *tern_scatter_scalar(tern_tensor *x, int dim, tern_tensor *index,
+                                          tern_scalar value, const char *reduce);
+TERN_API tern_tensor *tern_scatter_scalar_(tern_tensor *x, int dim, tern_tensor *index,
+                                           tern_scalar value, const char *reduce);
+/* The same, adding. */
+TERN_API tern_tensor *tern_scatter_add(tern_tensor *x, int dim, tern_tensor *index,
+                                       tern_tensor *src);
+TERN_API tern_tensor *tern_scatter_add_(tern_tensor *x, int dim, tern_tensor *index,
+                                        tern_tensor *src);
+/* Each place becomes the "sum", "prod", "mean", "amax" or "amin" of what goes there, and of itself
+ * if include_self. */
+TERN_API tern_tensor *tern_scatter_reduce(tern_tensor *x, int dim, tern_tensor *index,
+                                          tern_tensor *src, const char *reduce, bool include_self);
+TERN_API tern_tensor *tern_scatter_reduce_(tern_tensor *x, int dim, tern_tensor *index,
+                                           tern_tensor *src, const char *reduce, bool include_self);
+/* Entries index (n) of dim plus alpha source; set to source's; set to value. source has n entries
+ * there and x's size in the other dims. */
+TERN_API tern_tensor *tern_index_add(tern_tensor *x, int dim, tern_tensor *index,
+                                     tern_tensor *source, tern_scalar alpha);
+TERN_API tern_tensor *tern_index_add_(tern_tensor *x, int dim, tern_tensor *index,
+                                      tern_tensor *source, tern_scalar alpha);
+TERN_API tern_tensor *tern_index_copy(tern_tensor *x, int dim, tern_tensor *index,
+                                      tern_tensor *source);
+TERN_API tern_tensor *tern_index_copy_(tern_tensor *x, int dim, tern_tensor *index,
+                                       tern_tensor *source);
+TERN_API tern_tensor *tern_index_fill(tern_tensor *x, int dim, tern_tensor *index,
+                                      tern_scalar value);
+TERN_API tern_tensor *tern_index_fill_(tern_tensor *x, int dim, tern_tensor *index,
+                                       tern_scalar value);
+/* Elements of the flattened x set to source's, or added to. */
+TERN_API tern_tensor *tern_put(tern_tensor *x, tern_tensor *index, tern_tensor *source,
+                               bool accumulate);
+TERN_API tern_tensor *tern_put_(tern_tensor *x, tern_tensor *index, tern_tensor *source,
+                                bool accumulate);
+/* x[indices[0], indices[1], ...] = values, or +=; as in tern_index_list, values broadcast. */
+TERN_API tern_tensor *tern_index_put(tern_tensor *x, tern_tensor *const *indices, int n,
+                                     tern_tensor *values, bool accumulate);
+TERN_API tern_tensor *tern_index_put_(tern_tensor *x, tern_tensor *const *indices, int n,
+                                      tern_tensor *values, bool accumulate);
+/* x with the first elements of source, in order, where mask holds. Reads from the device how many
+ * that are. */
+TERN_API tern_tensor *tern_masked_scatter(tern_tensor *x, tern_tensor *mask, tern_tensor *source);
+TERN_API tern_tensor *tern_masked_scatter_(tern_tensor *x, tern_tensor *mask, tern_tensor *source);
+
+/* ---- finding ----------------------------------------------------------------------------- */
+/* (n, dims) int64: the coordinates of x's elements that are not 0. Waits for the device: n is read
+ * from it. */
+TERN_API tern_tensor *tern_nonzero(tern_tensor *x);
+TERN_API tern_tensor *tern_argwhere(tern_tensor *x);
+/* x (*) of int64 -> (*, num_classes) int64, 1 at x, else 0. num_classes -1: the largest and one,
+ * which is read from the device. */
+TERN_API tern_tensor *tern_one_hot(tern_tensor *x, int64_t num_classes);
 
 TERN_END_DECLS
 #endif

@@ -1,0 +1,112 @@
+/* scatter.cl -- writing to where index tensors point. index is int64; an index out of range writes
+ * nothing and records the fault `code`. */
+
+#ifndef TERN_SCATTER_ONCE
+#define TERN_SCATTER_ONCE
+/* 0 <= index < size, or -1 after recording the fault; wrap: negative ones count from the end. */
+INLINE idx tern_scatter_to(i64 index, i64 size, i32 wrap, i32 code, GLOBAL i64 *fault)
+{
+    i64 at = index < 0 && wrap != 0 ? index + size : index;
+    if (at >= 0 && at < size)
+        return (idx)at;
+    FAULT(fault, code, index, size);
+    return -1;
+}
+#endif
+
+/* What becomes of old when v arrives. NaN stays. */
+INLINE REAL K(tern_scattered)(REAL old, REAL v, i32 mode)
+{
+    REAL larger = v > old || v != v ? v : old, smaller = v < old || v != v ? v : old;
+    if (mode == TERN_SCATTER_ADD)
+        return old + v;
+    if (mode == TERN_SCATTER_MULTIPLY)
+        return old * v;
+    if (mode == TERN_SCATTER_MAX)
+        return old != old ? old : larger;
+    if (mode == TERN_SCATTER_MIN)
+        return old != old ? old : smaller;
+    return v;
+}
+
+#define ADD_f32 tern_atomic_add_f32
+#define ADD_f64 tern_atomic_add_f64
+#if !TERN_CHUNKS && (!IS_WIDE || !defined(TERN_ATOMIC64) || TERN_ATOMIC64) && IS_FLOAT && !IS_HALF
+#define SCATTER_ATOMIC_ 1
+#else
+#define SCATTER_ATOMIC_ 0
+#endif
+
+/* ys[.., index[.., i, ..], ..] = (or +=, *= and so on) xs[.., i, ..]: the walk goes over all dims but
+ * the one that index points along. In order, a lane does all i of its place, so that every run makes
+ * the same; else each element is for itself: the last one wins, or sums are atomic. */
+KERNEL5(K(scatter), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT, i64, fault),
+        (ARG, tern_scatter_shape, s))
+{
+    BASE(ys);
+    BASE(xs);
+    BASE(index);
+    BASE(fault);
+#if !TERN_CHUNKS
+    if (s.ordered == 0 && (s.mode == TERN_SCATTER_SET || SCATTER_ATOMIC_)) {
+        FLAT(r, s.walk.rows *s.count, s.walk.inner)
+        {
+            idx q = r / (idx)s.count, i = r - q * (idx)s.count;
+            WALK3(s.walk, q, y0, x0, i0)
+            INNER(r, j)
+            {
+                idx to = tern_scatter_to(index[i0 + j * (idx)s.walk.step[2] + i * (idx)s.step[2]],
+                                         s.size, s.wrap, s.code, fault);
+                REAL v = LD(xs, x0 + j * (idx)s.walk.step[1] + i * (idx)s.step[1]);
+                idx at = y0 + j * (idx)s.walk.step[0] + to * (idx)s.step[0];
+                if (to >= 0 && s.mode == TERN_SCATTER_SET)
+                    ST(ys, at, v);
+#if SCATTER_ATOMIC_
+                if (to >= 0 && s.mode != TERN_SCATTER_SET)
+                    TERN_CAT(ADD, TERN_T)(ys + at, v);
+#endif
+            }
+        }
+        return;
+    }
+#endif
+    FLAT(r, s.walk.rows, s.walk.inner)
+    {
+        WALK3(s.walk, r, y0, x0, i0)
+        for (idx i = 0; i < (idx)s.count; i++) {
+            INNER(r, j)
+            {
+                idx to = tern_scatter_to(index[i0 + j * (idx)s.walk.step[2] + i * (idx)s.step[2]],
+                                         s.size, s.wrap, s.code, fault);
+                idx at = y0 + j * (idx)s.walk.step[0] + to * (idx)s.step[0];
+                REAL v = LD(xs, x0 + j * (idx)s.walk.step[1] + i * (idx)s.step[1]);
+                if (to >= 0 && s.mode == TERN_SCATTER_SET)
+                    ST(ys, at, v);
+                if (to >= 0 && s.mode != TERN_SCATTER_SET)
+                    ST(ys, at, K(tern_scattered)(LD(ys, at), v, s.mode));
+            }
+        }
+    }
+}
+#undef SCATTER_ATOMIC_
+
+#if IS_I64
+/* ys = ys size + index, for one more dim of an index of several tensors. */
+KERNEL6(K(linear_index), (OUT, STO, ys), (IN, STO, index), (OUT, i64, fault), (ARG, tern_walk, w),
+        (ARG, i64, size), (ARG, i32, code))
+{
+    BASE(ys);
+    BASE(index);
+    BASE(fault);
+    FLAT(r, w.rows, w.inner)
+    {
+        WALK2(w, r, y0, i0)
+        INNER(r, j)
+        {
+            idx at = tern_scatter_to(index[i0 + j * (idx)w.step[1]], size, 1, code, fault);
+            idx y = y0 + j * (idx)w.step[0];
+            ys[y] = ys[y] * size + (at < 0 ? 0 : at);
+        }
+    }
+}
+#endif

@@ -1,0 +1,218 @@
+/* diagonal.c -- diagonals: as views, as matrices around them, their sum; indices of triangles. */
+#include "base/memory.h"
+#include "tensor/op.h"
+#include <string.h>
+#include <tern/ops.h>
+
+/* Where the offset-th diagonal of dims (rows, columns) begins and how long it is. */
+typedef struct diagonal_attributes {
+    int64_t offset;
+    int dim1, dim2;
+} diagonal_attributes;
+
+static int64_t length_of(int64_t rows, int64_t columns, int64_t offset)
+{
+    int64_t down = offset < 0 ? rows + offset : rows,
+            across = offset < 0 ? columns : columns - offset;
+    int64_t n = down < across ? down : across;
+    return n < 0 ? 0 : n;
+}
+
+/* The diagonal as the last dim of a look at x. */
+static void look_at_diagonal(tern_result *r, const tern_tensor *x, const diagonal_attributes *at)
+{
+    int k = 0;
+    r->dtype = x->dtype;
+    r->offset = x->offset;
+    for (int d = 0; d < x->ndim; d++)
+        if (d != at->dim1 && d != at->dim2) {
+            r->shape.dims[k] = x->shape[d];
+            r->stride[k++] = x->stride[d];
+        }
+    int64_t n = length_of(x->shape[at->dim1], x->shape[at->dim2], at->offset);
+    r->shape.dims[k] = n;
+    r->stride[k] = x->stride[at->dim1] + x->stride[at->dim2];
+    r->shape.ndim = k + 1;
+    if (n > 0)
+        r->offset +=
+            at->offset < 0 ? -at->offset * x->stride[at->dim1] : at->offset * x->stride[at->dim2];
+}
+
+static tern_status diagonal_infer(tern_call *call)
+{
+    call->n_out = 1;
+    look_at_diagonal(&call->result[0], call->in[0], call->attributes);
+    return TERN_OK;
+}
+
+/* ---- the way back: zeros around a diagonal ----------------------------------------------- */
+
+typedef struct around_attributes {
+    tern_shape whole;
+    diagonal_attributes diagonal;
+} around_attributes;
+
+static tern_status around_infer(tern_call *call)
+{
+    const around_attributes *at = call->attributes;
+    call->n_out = 1;
+    call->result[0].dtype = call->in[0]->dtype;
+    call->result[0].shape = at->whole;
+    return tern_shape_numel(&at->whole, "tern_diag_embed") < 0 ? tern_last_status() : TERN_OK;
+}
+
+static tern_status around_forward(tern_call *call)
+{
+    const around_attributes *at = call->attributes;
+    tern_tensor *out = call->out[0];
+    tern_result r;
+    if (out->numel == 0)
+        return TERN_OK;
+    TERN_TRY(
+        tern_block_zero(out->storage->block, 0, (size_t)out->numel * tern_dtype_size(out->dtype)));
+    look_at_diagonal(&r, out, &at->diagonal);
+    tern_tensor *diagonal = tern_tensor_alias(out, &r.shape, r.stride, r.offset);
+    tern_status status = diagonal ? tern_hook_copy(diagonal, call->in[0]) : tern_last_status();
+    tern_release(diagonal);
+    return status;
+}
+
+static tern_status around_backward(tern_gradient *g)
+{
+    const around_attributes *at = g->attributes;
+    g->din[0] =
+        tern_diagonal(g->dout[0], at->diagonal.offset, at->diagonal.dim1, at->diagonal.dim2);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op around_op = {.name = "diag_embed",
+                                  .infer = around_infer,
+                                  .forward = around_forward,
+                                  .backward = around_backward};
+
+static tern_status diagonal_backward(tern_gradient *g)
+{
+    around_attributes at = {g->in_shape[0], *(const diagonal_attributes *)g->attributes};
+    g->din[0] = tern_apply(&around_op, g->dout, 1, &at, sizeof at);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op diagonal_op = {
+    .name = "diagonal", .view = true, .infer = diagonal_infer, .backward = diagonal_backward};
+
+/* ---- public functions -------------------------------------------------------------------- */
+
+static tern_status two_dims(int dim1, int dim2, int ndim, diagonal_attributes *at,
+                            const char *function)
+{
+    TERN_TRY(tern_wrap_dim(dim1, ndim, &at->dim1, function));
+    TERN_TRY(tern_wrap_dim(dim2, ndim, &at->dim2, function));
+    if (at->dim1 == at->dim2)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: diagonal dimensions cannot be identical %d, %d",
+                         function, dim1, dim2);
+    return TERN_OK;
+}
+
+tern_tensor *tern_diagonal(tern_tensor *x, int64_t offset, int dim1, int dim2)
+{
+    diagonal_attributes at = {.offset = offset};
+    if (!x)
+        tern_fail_argument_null("tern_diagonal", "x");
+    if (!x || two_dims(dim1, dim2, x->ndim, &at, "tern_diagonal") != TERN_OK)
+        return NULL;
+    return tern_apply(&diagonal_op, &x, 1, &at, sizeof at);
+}
+
+tern_tensor *tern_diag_embed(tern_tensor *x, int64_t offset, int dim1, int dim2)
+{
+    around_attributes at = {.diagonal = {.offset = offset}};
+    if (!x)
+        tern_fail_argument_null("tern_diag_embed", "x");
+    if (!x || two_dims(dim1, dim2, x->ndim + 1, &at.diagonal, "tern_diag_embed") != TERN_OK)
+        return NULL;
+    if (x->ndim == 0)
+        return tern_fail_null(TERN_ERR_SHAPE, "tern_diag_embed: expects at least a 1-dimensional "
+                                              "tensor");
+    if (x->ndim == TERN_MAX_DIMS)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_diag_embed: a tensor has at most %d dims, not %d",
+                              TERN_MAX_DIMS, TERN_MAX_DIMS + 1);
+    int64_t n = x->shape[x->ndim - 1] + (offset < 0 ? -offset : offset);
+    at.whole.ndim = x->ndim + 1;
+    for (int d = 0, k = 0; d < at.whole.ndim; d++)
+        at.whole.dims[d] = d == at.diagonal.dim1 || d == at.diagonal.dim2 ? n : x->shape[k++];
+    return tern_apply(&around_op, &x, 1, &at, sizeof at);
+}
+
+tern_tensor *tern_diag(tern_tensor *x, int64_t diagonal)
+{
+    if (x && x->ndim != 1 && x->ndim != 2)
+        return tern_fail_null(
+            TERN_ERR_SHAPE, "tern_diag: matrix or a vector expected, but got a tensor of shape %s",
+            TERN_TENSOR_TEXT(x));
+    if (x && x->ndim == 1)
+        return tern_diag_embed(x, diagonal, 0, 1);
+    return tern_clone(tern_diagonal(x, diagonal, 0, 1));
+}
+
+tern_tensor *tern_diagflat(tern_tensor *x, int64_t offset)
+{
+    tern_tensor *flat = tern_flatten(x, 0, -1);
+    return flat ? tern_diag_embed(flat, offset, 0, 1) : NULL;
+}
+
+tern_tensor *tern_trace(tern_tensor *x)
+{
+    if (x && x->ndim != 2)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_trace: expected a matrix, but got tensor with dim %d", x->ndim);
+    tern_tensor *diagonal = tern_diagonal(x, 0, 0, 1);
+    return diagonal ? tern_sum(diagonal) : NULL;
+}
+
+/* ---- indices of triangles ---------------------------------------------------------------- */
+
+/* Columns of row r that lie in the triangle: first..last. */
+static int64_t in_row(int64_t r, int64_t columns, int64_t offset, bool upper, int64_t *first)
+{
+    int64_t edge = r + offset;
+    int64_t from = upper ? edge : 0, to = upper ? columns : edge + 1;
+    from = from < 0 ? 0 : from;
+    to = to > columns ? columns : to;
+    *first = from;
+    return to > from ? to - from : 0;
+}
+
+static tern_tensor *triangle(int64_t rows, int64_t columns, int64_t offset, bool upper,
+                             const char *device, const char *function)
+{
+    int64_t n = 0, first, k = 0;
+    if (rows < 0 || columns < 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: %s must be non-negative, got %lld", function,
+                              rows < 0 ? "row" : "col", (long long)(rows < 0 ? rows : columns));
+    for (int64_t r = 0; r < rows; r++)
+        n += in_row(r, columns, offset, upper, &first);
+    int64_t *at = tern_alloc(sizeof *at * 2 * (size_t)(n ? n : 1));
+    if (!at)
+        return NULL;
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t count = in_row(r, columns, offset, upper, &first);
+        for (int64_t i = 0; i < count; i++, k++) {
+            at[k] = r;
+            at[n + k] = first + i;
+        }
+    }
+    tern_tensor *out = tern_from_data(at, TERN_SHAPE(2, n), TERN_I64, device);
+    tern_free(at);
+    return out;
+}
+
+tern_tensor *tern_tril_indices(int64_t row, int64_t col, int64_t offset, const char *device)
+{
+    return triangle(row, col, offset, false, device, "tern_tril_indices");
+}
+
+tern_tensor *tern_triu_indices(int64_t row, int64_t col, int64_t offset, const char *device)
+{
+    return triangle(row, col, offset, true, device, "tern_triu_indices");
+}

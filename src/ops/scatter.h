@@ -1,0 +1,35 @@
+/* scatter.h -- the operation that writes where an index tensor points, from which scatter,
+ * index_add, put and index_put are made. */
+#ifndef TERN_OPS_SCATTER_H
+#define TERN_OPS_SCATTER_H
+#include "tensor/op.h"
+#include "types_host.h"
+#include "shapes.h"
+
+typedef struct tern_scatter_way {
+    int dim;   /* along which index points */
+    int mode;  /* TERN_SCATTER_SET ... */
+    int fault; /* of an index out of range */
+    bool wrap; /* negative indices count from the end */
+    bool in_place;
+} tern_scatter_way;
+
+/* x with src written to x[..., index, ...]: index (int64) and src are of one shape, which may be
+ * smaller than x's in other dims than dim. Products, maxima and minima have no gradient here. */
+tern_tensor *tern_scatter_into(tern_tensor *x, tern_tensor *index, tern_tensor *src,
+                               const tern_scatter_way *way);
+/* The same with a vector of indices along dim. */
+tern_tensor *tern_scatter_rows(tern_tensor *x, tern_tensor *index, tern_tensor *src,
+                               const tern_scatter_way *way);
+/* Scatter's arguments: refused in PyTorch's words, or made one-dimensional at least, src cut to
+ * index's size. */
+bool tern_scatter_check(tern_tensor *x, int dim, tern_tensor **index, tern_tensor **src,
+                        int *wrapped, const char *function);
+/* int64 from int64 or int32; NULL after an error in PyTorch's words. */
+tern_tensor *tern_index_tensor(tern_tensor *index, const char *function);
+/* x's places (flat, int64) that are not zero. Reads their number from the device. */
+tern_tensor *tern_nonzero_places(tern_tensor *x);
+/* [0] * repeats[0] + [1] * repeats[1] + ...; reads how many there are. */
+tern_tensor *tern_repeated_indices(tern_tensor *repeats);
+
+#endif
