@@ -86,6 +86,21 @@ typedef struct tern_attention_block {
     i32 flags, drop;
 } tern_attention_block;
 
+/* Windows over planes x (planes, in), one for each of y (planes, out), three dims: window q begins at
+ * q * stride - padding and has every dilation-th element; adaptive: it is from q in / out to
+ * (q + 1) in / out, rounded outwards. */
+typedef struct tern_pool_shape {
+    i64 planes, in[3], out[3], window[3], stride[3], padding[3], dilation[3];
+    i64 adaptive;
+    i64 count_padding, divisor; /* of means: count what is outside; 0: that count */
+} tern_pool_shape;
+
+/* Planes (n, c, in) read at places between their elements into (n, c, out); ndim of the three dims
+ * are there, the others 1. planes = n c. */
+typedef struct tern_sample_shape {
+    i64 n, c, planes, in[3], out[3], ndim;
+} tern_sample_shape;
+
 /* Flags of the optimizers' kernels. */
 enum {
     TERN_OPTIM_MAXIMIZE = 1,

@@ -50,10 +50,12 @@ set(TERN_SOURCES
   src/ops/expression.c
   src/ops/flip.c
   src/ops/fold.c
+  src/ops/grid_sample.c
   src/ops/index.c
   src/ops/index_list.c
   src/ops/index_write.c
   src/ops/join.c
+  src/ops/interpolate.c
   src/ops/linear.c
   src/ops/logsumexp.c
   src/ops/loss_scale.c
@@ -81,6 +83,10 @@ set(TERN_SOURCES
   src/ops/scatter_reduce.c
   src/ops/scatter_run.c
   src/ops/search.c
+  src/ops/pool.c
+  src/ops/pool_geometry.c
+  src/ops/pooling.c
+  src/ops/shuffle.c
   src/ops/slice.c
   src/ops/softmax.c
   src/ops/sort.c
@@ -179,9 +185,11 @@ set(TERN_KERNEL_FAMILIES
   loss
   norm
   optimizer
+  pool
   random
   reduce
   rnn
+  resample
   rows
   scan
   scatter
@@ -200,6 +208,7 @@ set(TERN_KERNEL_FAMILIES_ONCE
   scatter
   search
   sort
+  resample
 )
 
 # What devices that compile kernels at run time get beside the families: everything but the host's

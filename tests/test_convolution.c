@@ -1,8 +1,8 @@
 /* test_convolution.c -- convolutions: PyTorch's numbers, gradients of any order, types, refusals.
  */
 #include "support.h"
+#include "pattern.h"
 #include <stdio.h>
-#include <stdlib.h>
 
 typedef tern_tensor *(*conv)(tern_tensor *x, tern_tensor *w, tern_tensor *b,
                              const tern_conv_options *o);
@@ -101,22 +101,6 @@ static tern_tensor *call(const row *r, tern_tensor *x, tern_tensor *w, tern_tens
 static int64_t channels(const row *r)
 {
     return r->conv ? r->w.dims[0] : r->w.dims[1] * (r->o.groups ? r->o.groups : 1);
-}
-
-/* pattern() in golden/convolution.py: quarters, whose sums of products are exact. */
-static tern_tensor *pattern(const char *device, tern_dtype dtype, tern_shape shape, int64_t step,
-                            int64_t period)
-{
-    int64_t n = 1;
-    for (int i = 0; i < shape.ndim; i++)
-        n *= shape.dims[i];
-    double *values = calloc((size_t)n, sizeof *values);
-    assert_non_null(values);
-    for (int64_t i = 0; i < n; i++)
-        values[i] = (double)(i * step % period - period / 2) / 4;
-    tern_tensor *x = test_tensor(device, dtype, shape, values);
-    free(values);
-    return x;
 }
 
 static void assert_golden(test_golden *file, const row *r, const char *part, tern_tensor *x,

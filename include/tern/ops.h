@@ -9,8 +9,10 @@
 #include <tern/ops/matmul.h>
 #include <tern/ops/norm.h>
 #include <tern/ops/pad.h>
+#include <tern/ops/pool.h>
 #include <tern/ops/reduce.h>
 #include <tern/ops/rnn.h>
 #include <tern/ops/shape.h>
 #include <tern/ops/sort.h>
+#include <tern/ops/vision.h>
 #endif

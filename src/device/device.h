@@ -95,7 +95,8 @@ static inline tern_grid tern_groups(int64_t n, int64_t work_each)
     X(ONE_HOT, 22,                                                                                 \
       "tern_one_hot: Class values must be non-negative and smaller than num_classes. (%lld, "      \
       "%lld)")                                                                                     \
-    X(REPEATS, 23, "tern_repeat_interleave: repeats can not be negative (%lld at %lld)")
+    X(REPEATS, 23, "tern_repeat_interleave: repeats can not be negative (%lld at %lld)")           \
+    X(UNPOOL, 30, "Found an invalid max index: %lld (output volumes are of size %lld)")
 enum {
 #define X(NAME, CODE, FORMAT) TERN_FAULT_##NAME = CODE,
     TERN_FAULTS(X)

@@ -1,0 +1,231 @@
+/* pool.cl -- the largest and the mean of windows, and their gradients.
+ *
+ * Gradients go to a plane of x from one plane of y. Where a thread does a chunk of the work it adds up a
+ * whole plane, window after window; elsewhere each element looks for the windows that it is in. */
+#ifndef TERN_POOL_WINDOWS
+#define TERN_POOL_WINDOWS
+/* The elements from first, every step-th, to end of window q along dim d; those inside x only. */
+typedef struct tern_span {
+    idx first, end, step, whole; /* whole: how many it counts with those outside */
+} tern_span;
+
+INLINE tern_span window_of(const tern_pool_shape *s, i32 d, idx q)
+{
+    tern_span w;
+    idx in = (idx)s->in[d], out = (idx)s->out[d];
+    if (s->adaptive != 0) {
+        w.first = q * in / out;
+        w.end = ((q + 1) * in + out - 1) / out;
+        w.step = 1;
+        w.whole = w.end - w.first;
+    } else {
+        idx limit = in + (idx)s->padding[d];
+        w.step = (idx)s->dilation[d];
+        w.first = q * (idx)s->stride[d] - (idx)s->padding[d];
+        w.end = w.first + ((idx)s->window[d] - 1) * w.step + 1;
+        w.whole = (w.end < limit ? w.end : limit) - w.first;
+        if (w.first < 0)
+            w.first += (w.step - 1 - w.first) / w.step * w.step;
+        w.end = w.end < in ? w.end : in;
+    }
+    return w;
+}
+
+/* The windows first..end that element i may be in. */
+INLINE tern_span windows_with(const tern_pool_shape *s, i32 d, idx i)
+{
+    tern_span w;
+    idx in = (idx)s->in[d], out = (idx)s->out[d], stride = (idx)s->stride[d];
+    w.step = 1;
+    w.whole = 0;
+    if (s->adaptive != 0) {
+        w.first = i * out / in;
+        w.end = ((i + 1) * out - 1) / in + 1;
+    } else {
+        idx last = i + (idx)s->padding[d];
+        idx first = last - ((idx)s->window[d] - 1) * (idx)s->dilation[d];
+        w.first = first <= 0 ? 0 : (first + stride - 1) / stride;
+        w.end = last / stride + 1;
+        w.end = w.end < out ? w.end : out;
+    }
+    return w;
+}
+
+/* What the sum of a window is divided by. */
+INLINE idx divisor_of(const tern_pool_shape *s, tern_span z, tern_span y, tern_span x)
+{
+    if (s->divisor != 0)
+        return (idx)s->divisor;
+    if (s->count_padding != 0)
+        return z.whole * y.whole * x.whole;
+    return (z.end - z.first) * (y.end - y.first) * (x.end - x.first);
+}
+#if TERN_CHUNKS
+#define PLANES(p, n) GROUPS(p, n)
+#else
+#define PLANES(p, n) ITEMS(p, n)
+#endif
+#define EACH(i, span) for (idx i = (span).first; i < (span).end; i += (span).step)
+#endif
+
+#if IS_FLOAT
+
+/* The largest of each window, NaN being larger than all, and where it lies in its plane. */
+KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, tern_pool_shape, shape))
+{
+    BASE(ys);
+    BASE(places);
+    BASE(xs);
+    tern_pool_shape s = shape;
+    idx in1 = (idx)s.in[1], in2 = (idx)s.in[2], out1 = (idx)s.out[1], out2 = (idx)s.out[2];
+    FLAT(r, (idx)s.planes * (idx)s.out[0] * out1, out2)
+    {
+        tern_span z = window_of(&s, 0, r / out1 % (idx)s.out[0]), y = window_of(&s, 1, r % out1);
+        const GLOBAL STO *plane = xs + r / out1 / (idx)s.out[0] * (idx)s.in[0] * in1 * in2;
+        INNER(r, j)
+        {
+            tern_span x = window_of(&s, 2, j);
+            idx best = (z.first * in1 + y.first) * in2 + x.first, ins = (idx)s.in[0] * in1 * in2;
+            REAL most = MINUS_INF;
+            EACH(iz, z) EACH(iy, y)
+            {
+                idx row = (iz * in1 + iy) * in2;
+                EACH(ix, x)
+                {
+                    REAL v = LD(plane, row + ix);
+                    i32 more = v > most || v != v;
+                    most = more ? v : most;
+                    best = more ? row + ix : best;
+                }
+            }
+            ST(ys, r * out2 + j, most);
+            places[r * out2 + j] = (i64)(best < ins ? best : ins - 1);
+        }
+    }
+}
+
+/* dx = dy where x was the largest. */
+KERNEL4(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places),
+        (ARG, tern_pool_shape, shape))
+{
+    BASE(xs);
+    BASE(ys);
+    BASE(places);
+    tern_pool_shape s = shape;
+    idx in1 = (idx)s.in[1], in2 = (idx)s.in[2], ins = (idx)s.in[0] * in1 * in2;
+    idx out1 = (idx)s.out[1], out2 = (idx)s.out[2], outs = (idx)s.out[0] * out1 * out2;
+#if TERN_CHUNKS
+    GROUPS(p, s.planes)
+    {
+        GLOBAL STO *x = xs + p * ins;
+        SIMD LANES(i, ins)
+        {
+            ST(x, i, 0);
+        }
+        for (idx q = 0; q < outs; ++q) {
+            idx i = (idx)places[p * outs + q];
+            ST(x, i, LD(x, i) + LD(ys, p * outs + q));
+        }
+    }
+#else
+    FLAT(r, (idx)s.planes * (idx)s.in[0] * in1, in2)
+    {
+        tern_span z = windows_with(&s, 0, r / in1 % (idx)s.in[0]), y = windows_with(&s, 1, r % in1);
+        idx p = r / in1 / (idx)s.in[0];
+        INNER(r, j)
+        {
+            tern_span x = windows_with(&s, 2, j);
+            i64 own = (i64)(r * in2 + j - p * ins);
+            REAL sum = 0;
+            EACH(qz, z) EACH(qy, y) EACH(qx, x)
+            {
+                idx q = p * outs + (qz * out1 + qy) * out2 + qx;
+                sum += places[q] == own ? LD(ys, q) : 0;
+            }
+            ST(xs, r * in2 + j, sum);
+        }
+    }
+#endif
+}
+
+/* The mean of each window. */
+KERNEL3(K(avg_pool), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_pool_shape, shape))
+{
+    BASE(ys);
+    BASE(xs);
+    tern_pool_shape s = shape;
+    idx in1 = (idx)s.in[1], in2 = (idx)s.in[2], out1 = (idx)s.out[1], out2 = (idx)s.out[2];
+    FLAT(r, (idx)s.planes * (idx)s.out[0] * out1, out2)
+    {
+        tern_span z = window_of(&s, 0, r / out1 % (idx)s.out[0]), y = window_of(&s, 1, r % out1);
+        const GLOBAL STO *plane = xs + r / out1 / (idx)s.out[0] * (idx)s.in[0] * in1 * in2;
+        INNER(r, j)
+        {
+            tern_span x = window_of(&s, 2, j);
+            ACC sum = 0;
+            EACH(iz, z) EACH(iy, y)
+            {
+                const GLOBAL STO *row = plane + (iz * in1 + iy) * in2;
+                SIMD_SUM(sum) for (idx ix = x.first; ix < x.end; ++ix) sum += LD(row, ix);
+            }
+            ST(ys, r * out2 + j, sum / (ACC)divisor_of(&s, z, y, x));
+        }
+    }
+}
+
+/* dx = the sum of dy / divisor over the windows it is in. */
+KERNEL3(K(avg_pool_dx), (OUT, STO, xs), (IN, STO, ys), (ARG, tern_pool_shape, shape))
+{
+    BASE(xs);
+    BASE(ys);
+    tern_pool_shape s = shape;
+    idx in1 = (idx)s.in[1], in2 = (idx)s.in[2];
+    idx out1 = (idx)s.out[1], out2 = (idx)s.out[2], outs = (idx)s.out[0] * out1 * out2;
+    FLAT(r, (idx)s.planes * (idx)s.in[0] * in1, in2)
+    {
+        tern_span z = windows_with(&s, 0, r / in1 % (idx)s.in[0]), y = windows_with(&s, 1, r % in1);
+        idx p = r / in1 / (idx)s.in[0];
+        INNER(r, j)
+        {
+            tern_span x = windows_with(&s, 2, j);
+            ACC sum = 0;
+            EACH(qz, z) EACH(qy, y)
+            {
+                tern_span wz = window_of(&s, 0, qz), wy = window_of(&s, 1, qy);
+                EACH(qx, x)
+                {
+                    tern_span wx = window_of(&s, 2, qx);
+                    sum += LD(ys, p * outs + (qz * out1 + qy) * out2 + qx) /
+                           (ACC)divisor_of(&s, wz, wy, wx);
+                }
+            }
+            ST(xs, r * in2 + j, sum);
+        }
+    }
+}
+
+/* x = 0 but for y at its places; those that occur twice take the last, or with add the sum. ins, outs:
+ * elements of a plane. */
+KERNEL8(K(unpool), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places), (ARG, i64, planes),
+        (ARG, i64, ins), (ARG, i64, outs), (ARG, i32, add), (OUT, i64, fault))
+{
+    BASE(xs);
+    BASE(ys);
+    BASE(places);
+    BASE(fault);
+    PLANES(p, planes)
+    {
+        GLOBAL STO *x = xs + p * (idx)ins;
+        for (idx i = 0; i < (idx)ins; ++i)
+            ST(x, i, 0);
+        for (idx q = 0; q < (idx)outs; ++q) {
+            i64 i = places[p * (idx)outs + q];
+            REAL v = LD(ys, p * (idx)outs + q);
+            if (i < 0 || i >= ins)
+                FAULT(fault, 30, i, ins);
+            else
+                ST(x, (idx)i, add != 0 ? LD(x, (idx)i) + v : v);
+        }
+    }
+}
+#endif

@@ -1,0 +1,102 @@
+/* ops/pool.h -- the largest, the mean and the norm of windows over one, two or three spatial dims.
+ *
+ * Inputs are (N, C, *) or (C, *) of a floating point type. Lists (kernel_size, stride, ...) hold
+ * one number for each spatial dim, or one for all of them: TERN_DIMS(2), TERN_DIMS(2, 3). Each dim
+ * of the result is (in + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1, rounded down, or
+ * with ceil_mode up, but no window begins outside of the padded input. Errors: TERN_ERR_SHAPE,
+ * TERN_ERR_ARGUMENT and TERN_ERR_DTYPE in PyTorch's words. */
+#ifndef TERN_OPS_POOL_PUBLIC_H
+#define TERN_OPS_POOL_PUBLIC_H
+#include <tern/ops/reduce.h>
+#include <tern/tensor.h>
+
+TERN_BEGIN_DECLS
+
+typedef struct tern_max_pool_options {
+    tern_shape stride, padding, dilation; /* defaults kernel_size, 0, 1 */
+    bool ceil_mode;
+    uint64_t reserved[4];
+} tern_max_pool_options;
+
+/* The largest element of each window, NaN being larger than all; _with_indices also where it lies
+ * in its plane, as an int64 index into the flattened spatial dims (return_indices=True). */
+TERN_API tern_tensor *tern_max_pool1d(tern_tensor *x, tern_shape kernel_size,
+                                      const tern_max_pool_options *options);
+TERN_API tern_tensor *tern_max_pool2d(tern_tensor *x, tern_shape kernel_size,
+                                      const tern_max_pool_options *options);
+TERN_API tern_tensor *tern_max_pool3d(tern_tensor *x, tern_shape kernel_size,
+                                      const tern_max_pool_options *options);
+TERN_API tern_status tern_max_pool1d_with_indices(tern_tensor *x, tern_shape kernel_size,
+                                                  const tern_max_pool_options *options,
+                                                  tern_values_indices *out);
+TERN_API tern_status tern_max_pool2d_with_indices(tern_tensor *x, tern_shape kernel_size,
+                                                  const tern_max_pool_options *options,
+                                                  tern_values_indices *out);
+TERN_API tern_status tern_max_pool3d_with_indices(tern_tensor *x, tern_shape kernel_size,
+                                                  const tern_max_pool_options *options,
+                                                  tern_values_indices *out);
+
+typedef struct tern_max_unpool_options {
+    tern_shape stride, padding; /* defaults kernel_size, 0 */
+    tern_shape output_size; /* the spatial dims of the result, or its whole shape; default: (in -
+                               1) stride - 2 padding + kernel_size */
+    uint64_t reserved[4];
+} tern_max_unpool_options;
+
+/* Zeros but for x at its indices, as max_pool_with_indices gives them. An index outside of the
+ * result is an error; of several x with one index one is taken. */
+TERN_API tern_tensor *tern_max_unpool1d(tern_tensor *x, tern_tensor *indices,
+                                        tern_shape kernel_size,
+                                        const tern_max_unpool_options *options);
+TERN_API tern_tensor *tern_max_unpool2d(tern_tensor *x, tern_tensor *indices,
+                                        tern_shape kernel_size,
+                                        const tern_max_unpool_options *options);
+TERN_API tern_tensor *tern_max_unpool3d(tern_tensor *x, tern_tensor *indices,
+                                        tern_shape kernel_size,
+                                        const tern_max_unpool_options *options);
+
+typedef struct tern_avg_pool_options {
+    tern_shape stride, padding; /* defaults kernel_size, 0 */
+    bool ceil_mode;
+    bool no_count_include_pad; /* divide by the elements inside of x only */
+    int64_t divisor_override;  /* what to divide by; 0: the size of the window */
+    uint64_t reserved[4];
+} tern_avg_pool_options;
+
+/* The mean of each window, padding counting as zeros. */
+TERN_API tern_tensor *tern_avg_pool1d(tern_tensor *x, tern_shape kernel_size,
+                                      const tern_avg_pool_options *options);
+TERN_API tern_tensor *tern_avg_pool2d(tern_tensor *x, tern_shape kernel_size,
+                                      const tern_avg_pool_options *options);
+TERN_API tern_tensor *tern_avg_pool3d(tern_tensor *x, tern_shape kernel_size,
+                                      const tern_avg_pool_options *options);
+
+/* Windows of whatever size makes output_size of x; -1 there keeps the size of x (PyTorch's None).
+ */
+TERN_API tern_tensor *tern_adaptive_avg_pool1d(tern_tensor *x, tern_shape output_size);
+TERN_API tern_tensor *tern_adaptive_avg_pool2d(tern_tensor *x, tern_shape output_size);
+TERN_API tern_tensor *tern_adaptive_avg_pool3d(tern_tensor *x, tern_shape output_size);
+TERN_API tern_tensor *tern_adaptive_max_pool1d(tern_tensor *x, tern_shape output_size);
+TERN_API tern_tensor *tern_adaptive_max_pool2d(tern_tensor *x, tern_shape output_size);
+TERN_API tern_tensor *tern_adaptive_max_pool3d(tern_tensor *x, tern_shape output_size);
+TERN_API tern_status tern_adaptive_max_pool1d_with_indices(tern_tensor *x, tern_shape output_size,
+                                                           tern_values_indices *out);
+TERN_API tern_status tern_adaptive_max_pool2d_with_indices(tern_tensor *x, tern_shape output_size,
+                                                           tern_values_indices *out);
+TERN_API tern_status tern_adaptive_max_pool3d_with_indices(tern_tensor *x, tern_shape output_size,
+                                                           tern_values_indices *out);
+
+typedef struct tern_lp_pool_options {
+    tern_shape stride; /* default kernel_size */
+    bool ceil_mode;
+    uint64_t reserved[4];
+} tern_lp_pool_options;
+
+/* (sum x^norm_type)^(1 / norm_type) of each window, as PyTorch computes it. */
+TERN_API tern_tensor *tern_lp_pool1d(tern_tensor *x, double norm_type, tern_shape kernel_size,
+                                     const tern_lp_pool_options *options);
+TERN_API tern_tensor *tern_lp_pool2d(tern_tensor *x, double norm_type, tern_shape kernel_size,
+                                     const tern_lp_pool_options *options);
+
+TERN_END_DECLS
+#endif

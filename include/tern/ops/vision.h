@@ -1,0 +1,47 @@
+/* ops/vision.h -- images between their pixels: interpolate, grid_sample; pixels into channels and
+ * back.
+ *
+ * Floating point types. Errors: TERN_ERR_SHAPE, TERN_ERR_ARGUMENT and TERN_ERR_DTYPE in PyTorch's
+ * words. */
+#ifndef TERN_OPS_VISION_H
+#define TERN_OPS_VISION_H
+#include <tern/tensor.h>
+
+TERN_BEGIN_DECLS
+
+typedef struct tern_interpolate_options {
+    tern_shape size;        /* of the spatial dims: one number each, or one for all; or ... */
+    double scale_factor[3]; /* ... how many times as large; one number is for all dims */
+    const char *mode;   /* "nearest" (default), "nearest-exact", "linear", "bilinear", "bicubic",
+                           "trilinear", "area" */
+    bool align_corners; /* the first and last pixels stay where they are (not for nearest, area) */
+    bool recompute_scale_factor; /* from the sizes, instead of taking scale_factor itself */
+    uint64_t reserved[4];
+} tern_interpolate_options;
+
+/* x (N, C, *) resampled to another size of its one to three spatial dims. */
+TERN_API tern_tensor *tern_interpolate(tern_tensor *x, const tern_interpolate_options *options);
+
+typedef struct tern_grid_sample_options {
+    const char *mode;         /* "bilinear" (default), "nearest", "bicubic" (images only) */
+    const char *padding_mode; /* outside of x: "zeros" (default), "border", "reflection" */
+    bool align_corners; /* -1 and 1 are the centres of the outermost pixels, not their edges */
+    uint64_t reserved[4];
+} tern_grid_sample_options;
+
+/* x (N, C, H, W) at the places (x, y) in -1..1 of grid (N, H', W', 2) -> (N, C, H', W'); likewise
+ * volumes (N, C, D, H, W) with grid (N, D', H', W', 3). */
+TERN_API tern_tensor *tern_grid_sample(tern_tensor *x, tern_tensor *grid,
+                                       const tern_grid_sample_options *options);
+/* The grid that takes the places of an image of size (N, C, H, W) through theta (N, 2, 3) ->
+ * (N, H, W, 2); of a volume (N, C, D, H, W) through theta (N, 3, 4) -> (N, D, H, W, 3). */
+TERN_API tern_tensor *tern_affine_grid(tern_tensor *theta, tern_shape size, bool align_corners);
+
+/* (*, C r r, H, W) -> (*, C, H r, W r), and back. */
+TERN_API tern_tensor *tern_pixel_shuffle(tern_tensor *x, int64_t upscale_factor);
+TERN_API tern_tensor *tern_pixel_unshuffle(tern_tensor *x, int64_t downscale_factor);
+/* Channels of (N, C, *) in groups, taken from the groups in turn. */
+TERN_API tern_tensor *tern_channel_shuffle(tern_tensor *x, int64_t groups);
+
+TERN_END_DECLS
+#endif

@@ -1,0 +1,264 @@
+/* grid_sample.c -- images at places that another tensor says, and grids of such places. */
+#include "tensor/op.h"
+#include "types_host.h"
+#include "shapes.h"
+#include <string.h>
+#include <tern/ops.h>
+
+typedef struct sample {
+    tern_sample_shape shape;
+    int32_t mode, padding, align;
+} sample;
+
+/* ---- shapes ------------------------------------------------------------------------------ */
+
+static tern_shape spatial(const sample *at, int64_t a, int64_t b, const int64_t *dims)
+{
+    int ndim = (int)at->shape.ndim;
+    tern_shape shape = {2 + ndim, {a, b}};
+    for (int d = 0; d < ndim; d++)
+        shape.dims[2 + d] = dims[3 - ndim + d];
+    return shape;
+}
+
+static tern_status infer_as(tern_call *call, tern_shape shape)
+{
+    call->n_out = 1;
+    call->result[0] = (tern_result){.dtype = call->in[0]->dtype, .shape = shape};
+    return TERN_OK;
+}
+
+static tern_status infer_y(tern_call *call)
+{
+    const sample *at = call->attributes;
+    if (call->in[0]->dtype != call->in[1]->dtype)
+        return tern_fail(TERN_ERR_DTYPE,
+                         "tern_grid_sample: expected input and grid to have same dtype, but input "
+                         "has %s and grid has %s",
+                         tern_dtype_name(call->in[0]->dtype), tern_dtype_name(call->in[1]->dtype));
+    return infer_as(call, spatial(at, at->shape.n, at->shape.c, at->shape.out));
+}
+static tern_status infer_dx(tern_call *call)
+{
+    const sample *at = call->attributes;
+    return infer_as(call, spatial(at, at->shape.n, at->shape.c, at->shape.in));
+}
+static tern_status infer_dgrid(tern_call *call)
+{
+    return infer_as(call, tern_shape_of(call->in[2]));
+}
+
+/* ---- launches ---------------------------------------------------------------------------- */
+
+/* out, then the inputs. */
+static tern_status launch(tern_call *call, const tern_kernel_ref *kernel, tern_grid grid)
+{
+    const sample *at = call->attributes;
+    tern_arg args[8];
+    int n = 0;
+    if (call->out[0]->numel == 0)
+        return TERN_OK;
+    if (call->in[0]->numel == 0)
+        return tern_block_zero(call->out[0]->storage->block, 0,
+                               (size_t)call->out[0]->numel * tern_dtype_size(call->out[0]->dtype));
+    args[n++] = tern_arg_tensor(call->out[0]);
+    for (int i = 0; i < call->n_in; i++)
+        args[n++] = tern_arg_tensor(call->in[i]);
+    args[n++] = tern_arg_struct(&at->shape, sizeof at->shape);
+    args[n++] = tern_arg_i32(at->mode);
+    args[n++] = tern_arg_i32(at->padding);
+    args[n++] = tern_arg_i32(at->align);
+    return tern_launch(call->place, kernel, call->out[0]->dtype, grid, args, n);
+}
+
+static int64_t places(const sample *at)
+{
+    const int64_t *out = at->shape.out;
+    return at->shape.n * out[0] * out[1] * out[2];
+}
+static tern_status forward_y(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"resample", "grid_sample"};
+    const sample *at = call->attributes;
+    return launch(call, &kernel, tern_items_of(places(at), 32 * at->shape.c));
+}
+static tern_status forward_dx(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"resample", "grid_sample_dx"};
+    const sample *at = call->attributes;
+    return launch(call, &kernel,
+                  (tern_grid){at->shape.planes, 32 * places(at) * at->shape.c, true});
+}
+static tern_status forward_dgrid(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"resample", "grid_sample_dgrid"};
+    const sample *at = call->attributes;
+    return launch(call, &kernel, tern_items_of(places(at), 32 * at->shape.c));
+}
+
+/* ---- operations: inputs (x, grid), (dy, grid) and (dy, x, grid) ------------------------------ */
+
+static const tern_op dx_op = {
+    .name = "grid_sample_dx", .not_differentiable = true, .infer = infer_dx, .forward = forward_dx};
+static const tern_op dgrid_op = {.name = "grid_sample_dgrid",
+                                 .not_differentiable = true,
+                                 .infer = infer_dgrid,
+                                 .forward = forward_dgrid};
+
+static tern_status backward(tern_gradient *g)
+{
+    const sample *at = g->attributes;
+    if (g->recorded)
+        return tern_fail(TERN_ERR_UNSUPPORTED,
+                         "tern_grid_sample: derivative for grid_sampler_backward is not "
+                         "implemented");
+    tern_tensor *dy = tern_contiguous(g->dout[0]);
+    tern_tensor *in[] = {dy, g->in[0], g->in[1]}, *without_x[] = {dy, g->in[1]};
+    if (g->needs[0])
+        g->din[0] = tern_apply(&dx_op, without_x, 2, at, sizeof *at);
+    if (g->needs[1])
+        g->din[1] = tern_apply(&dgrid_op, in, 3, at, sizeof *at);
+    return tern_last_status();
+}
+
+static const tern_op y_op = {.name = "grid_sample",
+                             .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1),
+                             .infer = infer_y,
+                             .forward = forward_y,
+                             .backward = backward};
+
+/* ---- public functions -------------------------------------------------------------------- */
+
+static tern_status one_of(const char *name, const char *const *names, const int32_t *codes, int n,
+                          const char *what, int32_t *code)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(name ? name : names[0], names[i]) == 0) {
+            *code = codes[i];
+            return TERN_OK;
+        }
+    return tern_fail(TERN_ERR_ARGUMENT,
+                     "tern_grid_sample: expected %s to be '%s', '%s' or '%s', but got: '%s'", what,
+                     names[0], names[1], names[2], name);
+}
+
+static tern_status check_shapes(const tern_tensor *x, const tern_tensor *grid, sample *at)
+{
+    int ndim = x->ndim - 2;
+    if ((ndim != 2 && ndim != 3) || grid->ndim != x->ndim)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_grid_sample: expected 4D or 5D input and grid with same number of "
+                         "dimensions, but got input with sizes %s and grid with sizes %s",
+                         TERN_TENSOR_TEXT(x), TERN_TENSOR_TEXT(grid));
+    if (x->shape[0] != grid->shape[0])
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_grid_sample: expected grid and input to have same batch size, but "
+                         "got input with sizes %s and grid with sizes %s",
+                         TERN_TENSOR_TEXT(x), TERN_TENSOR_TEXT(grid));
+    if (grid->shape[ndim + 1] != ndim)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_grid_sample: expected grid to have size %d in last dimension, but "
+                         "got grid with sizes %s",
+                         ndim, TERN_TENSOR_TEXT(grid));
+    at->shape = (tern_sample_shape){.n = x->shape[0],
+                                    .c = x->shape[1],
+                                    .planes = x->shape[0] * x->shape[1],
+                                    .in = {1, 1, 1},
+                                    .out = {1, 1, 1},
+                                    .ndim = ndim};
+    for (int d = 0; d < ndim; d++) {
+        at->shape.in[3 - ndim + d] = x->shape[2 + d];
+        at->shape.out[3 - ndim + d] = grid->shape[1 + d];
+        if (x->shape[2 + d] < 1)
+            return tern_fail(TERN_ERR_SHAPE,
+                             "tern_grid_sample: expected input to have non-empty spatial "
+                             "dimensions, but input has sizes %s with dimension %d being empty",
+                             TERN_TENSOR_TEXT(x), 2 + d);
+    }
+    return TERN_OK;
+}
+
+tern_tensor *tern_grid_sample(tern_tensor *x, tern_tensor *grid,
+                              const tern_grid_sample_options *options)
+{
+    static const char *const mode[] = {"bilinear", "nearest", "bicubic"};
+    static const char *const padding[] = {"zeros", "border", "reflection"};
+    static const int32_t mode_code[] = {2, 0, 3}, padding_code[] = {0, 1, 2};
+    static const tern_grid_sample_options none;
+    const tern_grid_sample_options *o = options ? options : &none;
+    sample at = {.align = o->align_corners};
+    if (!x || !grid) {
+        tern_fail_argument_null("tern_grid_sample", x ? "grid" : "input");
+        return NULL;
+    }
+    if (one_of(o->mode, mode, mode_code, 3, "mode", &at.mode) != TERN_OK ||
+        one_of(o->padding_mode, padding, padding_code, 3, "padding_mode", &at.padding) != TERN_OK ||
+        check_shapes(x, grid, &at) != TERN_OK)
+        return NULL;
+    if (at.shape.ndim == 3 && at.mode == 3)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "tern_grid_sample: bicubic interpolation only "
+                                                 "supports 4D input");
+    if (!tern_dtype_is_floating_point(x->dtype))
+        return tern_fail_null(TERN_ERR_DTYPE, "tern_grid_sample: not implemented for %s",
+                              tern_dtype_name(x->dtype));
+    tern_tensor *in[] = {tern_contiguous(x), tern_contiguous(grid)};
+    return tern_apply(&y_op, in, 2, &at, sizeof at);
+}
+
+/* n places from -1 to 1, or in the middle of n equal parts of that, along dim d of ndim. */
+static tern_tensor *axis(const tern_tensor *theta, int64_t n, int d, int ndim, bool align)
+{
+    tern_shape shape = {.ndim = ndim};
+    for (int i = 0; i < ndim; i++)
+        shape.dims[i] = i == d ? n : 1;
+    double end = align ? 1 : (double)(n - 1) / (double)n;
+    tern_tensor *x = n > 1 ? tern_linspace(-end, end, n, theta->dtype, tern_device(theta))
+                           : tern_zeros(TERN_SHAPE(n), theta->dtype, tern_device(theta));
+    return tern_reshape(x, shape);
+}
+
+tern_tensor *tern_affine_grid(tern_tensor *theta, tern_shape size, bool align_corners)
+{
+    int ndim = size.ndim - 2;
+    if (!theta) {
+        tern_fail_argument_null("tern_affine_grid", "theta");
+        return NULL;
+    }
+    if (ndim != 2 && ndim != 3)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_affine_grid: AffineGridGenerator needs 4d (spatial) or 5d "
+                              "(volumetric) inputs, but got size %s",
+                              TERN_SHAPE_TEXT(&size));
+    if (!tern_dtype_is_floating_point(theta->dtype))
+        return tern_fail_null(TERN_ERR_DTYPE,
+                              "tern_affine_grid: Expected theta to have floating point type, but "
+                              "got %s",
+                              tern_dtype_name(theta->dtype));
+    if (theta->ndim != 3 || theta->shape[0] != size.dims[0] || theta->shape[1] != ndim ||
+        theta->shape[2] != ndim + 1)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_affine_grid: Expected a batch of affine matrices of shape "
+                              "%lldx%dx%d for size %s. Got %s.",
+                              (long long)size.dims[0], ndim, ndim + 1, TERN_SHAPE_TEXT(&size),
+                              TERN_TENSOR_TEXT(theta));
+    tern_shape volume = {.ndim = ndim}, result = {.ndim = ndim + 2};
+    result.dims[0] = size.dims[0];
+    result.dims[ndim + 1] = ndim;
+    int64_t count = 1;
+    for (int d = 0; d < ndim; d++) {
+        result.dims[1 + d] = volume.dims[d] = size.dims[2 + d];
+        if (size.dims[2 + d] < 1)
+            return tern_fail_null(TERN_ERR_SHAPE,
+                                  "tern_affine_grid: Expected non-zero, positive output size. Got "
+                                  "%s",
+                                  TERN_SHAPE_TEXT(&size));
+        count *= size.dims[2 + d];
+    }
+    tern_tensor *places[4]; /* x, y, z and ones */
+    for (int d = 0; d < ndim; d++)
+        places[d] = tern_expand(
+            axis(theta, volume.dims[ndim - 1 - d], ndim - 1 - d, ndim, align_corners), volume);
+    places[ndim] = tern_ones(volume, theta->dtype, tern_device(theta));
+    tern_tensor *base = tern_reshape(tern_stack(places, ndim + 1, -1), TERN_SHAPE(count, ndim + 1));
+    return tern_reshape(tern_matmul(base, tern_transpose(theta, 1, 2)), result);
+}

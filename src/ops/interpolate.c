@@ -1,0 +1,204 @@
+/* interpolate.c -- images resampled to another size. */
+#include "tensor/op.h"
+#include "types_host.h"
+#include "shapes.h"
+#include <string.h>
+#include <tern/ops.h>
+
+/* The kernels' modes, and which spatial dims each name is for. */
+enum { NEAREST, NEAREST_EXACT, LINEAR, CUBIC, AREA };
+typedef struct mode {
+    const char *name;
+    int code, ndim; /* 0: any */
+} mode;
+static const mode modes[] = {{"nearest", NEAREST, 0}, {"nearest-exact", NEAREST_EXACT, 0},
+                             {"area", AREA, 0},       {"linear", LINEAR, 1},
+                             {"bilinear", LINEAR, 2}, {"bicubic", CUBIC, 2},
+                             {"trilinear", LINEAR, 3}};
+
+typedef struct resample {
+    tern_sample_shape shape;
+    tern_shape x, y;
+    int32_t mode, align;
+    double scale[3]; /* from one output to the next, in elements of x */
+} resample;
+
+/* ---- the operation, which is linear, and its gradient -------------------------------------- */
+
+static tern_status infer_as(tern_call *call, const tern_shape *shape)
+{
+    call->n_out = 1;
+    call->result[0] = (tern_result){.dtype = call->in[0]->dtype, .shape = *shape};
+    return TERN_OK;
+}
+static tern_status infer_y(tern_call *call)
+{
+    return infer_as(call, &((const resample *)call->attributes)->y);
+}
+static tern_status infer_x(tern_call *call)
+{
+    return infer_as(call, &((const resample *)call->attributes)->x);
+}
+
+static tern_status launch(tern_call *call, const tern_kernel_ref *kernel)
+{
+    const resample *at = call->attributes;
+    tern_tensor *out = call->out[0];
+    tern_arg args[] = {tern_arg_tensor(out),
+                       tern_arg_tensor(call->in[0]),
+                       tern_arg_struct(&at->shape, sizeof at->shape),
+                       tern_arg_i32(at->mode),
+                       tern_arg_i32(at->align),
+                       tern_arg_real(out->dtype, at->scale[0]),
+                       tern_arg_real(out->dtype, at->scale[1]),
+                       tern_arg_real(out->dtype, at->scale[2])};
+    if (out->numel == 0)
+        return TERN_OK;
+    return tern_launch(call->place, kernel, out->dtype, tern_items_of(out->numel, 32), args, 8);
+}
+static tern_status forward_y(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"resample", "resample"};
+    return launch(call, &kernel);
+}
+static tern_status forward_x(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"resample", "resample_dx"};
+    return launch(call, &kernel);
+}
+
+static tern_status backward_y(tern_gradient *g);
+static tern_status backward_x(tern_gradient *g);
+static const tern_op y_op = {
+    .name = "interpolate", .infer = infer_y, .forward = forward_y, .backward = backward_y};
+static const tern_op x_op = {
+    .name = "interpolate_dx", .infer = infer_x, .forward = forward_x, .backward = backward_x};
+
+static tern_status backward(tern_gradient *g, const tern_op *other)
+{
+    tern_tensor *d = tern_contiguous(g->dout[0]);
+    g->din[0] = tern_apply(other, &d, 1, g->attributes, sizeof(resample));
+    return tern_last_status();
+}
+static tern_status backward_y(tern_gradient *g)
+{
+    return backward(g, &x_op);
+}
+static tern_status backward_x(tern_gradient *g)
+{
+    return backward(g, &y_op);
+}
+
+/* ---- what is asked ----------------------------------------------------------------------- */
+
+static const mode *find_mode(const char *name, int ndim)
+{
+    static const char *const wanted[] = {"3D", "4D", "5D"};
+    name = name ? name : "nearest";
+    const mode *m = NULL;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (strcmp(modes[i].name, name) == 0)
+            m = &modes[i];
+    if (ndim < 1 || ndim > 3 || !m) {
+        tern_fail(TERN_ERR_ARGUMENT,
+                  "tern_interpolate: Input Error: Only 3D, 4D and 5D input Tensors supported (got "
+                  "%dD) for the modes: nearest | linear | bilinear | bicubic | trilinear | area | "
+                  "nearest-exact (got %s)",
+                  ndim + 2, name);
+        return NULL;
+    }
+    if (m->ndim && m->ndim != ndim) {
+        tern_fail(TERN_ERR_SHAPE, "tern_interpolate: Got %s input, but %s mode needs %s input",
+                  wanted[ndim - 1], name, wanted[m->ndim - 1]);
+        return NULL;
+    }
+    return m;
+}
+
+/* The spatial dims of the result, and the scale factors that hold for the places (0: none). */
+static tern_status target(const tern_tensor *x, const tern_interpolate_options *o, int ndim,
+                          int64_t size[3], double factor[3])
+{
+    bool scaled = o->scale_factor[0] != 0;
+    if (scaled && o->size.ndim)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_interpolate: only one of size or scale_factor should be defined");
+    if (!scaled && !o->size.ndim)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_interpolate: either size or scale_factor should be defined");
+    if (o->size.ndim > 1 && o->size.ndim != ndim)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_interpolate: Input and output must have the same number of spatial "
+                         "dimensions, but got input with spatial dimensions of %s and output size "
+                         "of %s",
+                         TERN_TENSOR_TEXT(x), TERN_SHAPE_TEXT(&o->size));
+    for (int d = 0; d < ndim; d++) {
+        int64_t in = x->shape[2 + d];
+        double f = o->scale_factor[o->scale_factor[1] != 0 ? d : 0];
+        factor[d] = scaled && !o->recompute_scale_factor ? f : 0;
+        size[d] = scaled ? (int64_t)((double)in * f) : o->size.dims[o->size.ndim == 1 ? 0 : d];
+        if (in < 1 || size[d] < 1)
+            return tern_fail(TERN_ERR_SHAPE,
+                             "tern_interpolate: Input and output sizes should be greater than 0, "
+                             "but got input (%lld) output (%lld)",
+                             (long long)in, (long long)size[d]);
+    }
+    return TERN_OK;
+}
+
+static double scale_of(const resample *at, double factor, int64_t in, int64_t out)
+{
+    if (at->align)
+        return out > 1 ? (double)(in - 1) / (double)(out - 1) : 0;
+    return factor > 0 ? 1 / factor : (double)in / (double)out;
+}
+
+static tern_tensor *by_area(tern_tensor *x, const int64_t *size, int ndim)
+{
+    tern_shape shape = tern_shape_from(ndim, size);
+    return ndim == 1   ? tern_adaptive_avg_pool1d(x, shape)
+           : ndim == 2 ? tern_adaptive_avg_pool2d(x, shape)
+                       : tern_adaptive_avg_pool3d(x, shape);
+}
+
+tern_tensor *tern_interpolate(tern_tensor *x, const tern_interpolate_options *options)
+{
+    static const tern_interpolate_options none;
+    const tern_interpolate_options *o = options ? options : &none;
+    int64_t size[3];
+    double factor[3];
+    if (!x) {
+        tern_fail_argument_null("tern_interpolate", "input");
+        return NULL;
+    }
+    int ndim = x->ndim - 2;
+    const mode *m = find_mode(o->mode, ndim);
+    if (!m || target(x, o, ndim, size, factor) != TERN_OK)
+        return NULL;
+    if (o->align_corners && m->ndim == 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_interpolate: align_corners option can only be set with the "
+                              "interpolating modes: linear | bilinear | bicubic | trilinear");
+    if (!tern_dtype_is_floating_point(x->dtype))
+        return tern_fail_null(TERN_ERR_DTYPE, "tern_interpolate: not implemented for %s",
+                              tern_dtype_name(x->dtype));
+    if (m->code == AREA)
+        return by_area(x, size, ndim);
+    resample at = {.mode = m->code, .align = o->align_corners, .x = tern_shape_of(x)};
+    at.y = at.x;
+    at.shape = (tern_sample_shape){.n = x->shape[0],
+                                   .c = x->shape[1],
+                                   .planes = x->shape[0] * x->shape[1],
+                                   .in = {1, 1, 1},
+                                   .out = {1, 1, 1},
+                                   .ndim = ndim};
+    for (int d = 0; d < 3; d++)
+        at.scale[d] = 1;
+    for (int d = 0; d < ndim; d++) {
+        at.y.dims[2 + d] = at.shape.out[3 - ndim + d] = size[d];
+        at.shape.in[3 - ndim + d] = x->shape[2 + d];
+        at.scale[3 - ndim + d] = scale_of(&at, factor[d], x->shape[2 + d], size[d]);
+    }
+    x = tern_contiguous(x);
+    return tern_apply(&y_op, &x, 1, &at, sizeof at);
+}

@@ -1,0 +1,39 @@
+/* pool.h -- windows over planes: their geometry, and the operations on them. */
+#ifndef TERN_OPS_POOL_H
+#define TERN_OPS_POOL_H
+#include "tensor/op.h"
+#include "types_host.h"
+#include "shapes.h"
+#include <tern/ops.h>
+
+/* What the functions are given: lists of one number, or one for each of ndim dims. */
+typedef struct tern_pool_window {
+    const char *function;
+    int ndim;
+    tern_shape size, stride, padding, dilation; /* stride (): the size */
+    bool ceil_mode, excludes_padding;
+    int64_t divisor;
+} tern_pool_window;
+
+/* Attributes of the operations: the shapes are those of x and y as they are. */
+typedef struct tern_pool_attributes {
+    tern_pool_shape shape;
+    tern_shape x, y;
+    int ndim; /* of a plane */
+    const char *function;
+} tern_pool_attributes;
+
+/* For x of ndim + 1 (no batch) or ndim + 2 dims; errors in PyTorch's words. */
+tern_status tern_pool_windows(const tern_pool_window *w, const tern_tensor *x,
+                              tern_pool_attributes *out);
+/* Windows of any size that make size (-1: as x's) of x. */
+tern_status tern_pool_adaptive(const tern_shape *size, int ndim, const tern_tensor *x,
+                               const char *function, tern_pool_attributes *out);
+
+tern_status tern_pool_max(const tern_pool_attributes *at, tern_tensor *x, tern_values_indices *out);
+tern_tensor *tern_pool_mean(const tern_pool_attributes *at, tern_tensor *x);
+/* Zeros of shape (its last ndim dims a plane) but for y at its indices. */
+tern_tensor *tern_pool_undo(tern_tensor *y, tern_tensor *indices, const tern_shape *shape, int ndim,
+                            bool add);
+
+#endif

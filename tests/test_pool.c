@@ -1,0 +1,228 @@
+/* test_pool.c -- pooling: PyTorch's numbers, ties and NaN, gradients of any order, refusals. */
+#include "pattern.h"
+#include <math.h>
+#include <stdio.h>
+
+#define S(...)                                                                                     \
+    {                                                                                              \
+        sizeof((int64_t[]){__VA_ARGS__}) / 8,                                                      \
+        {                                                                                          \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define CALL(NAME, ...)                                                                            \
+    static tern_tensor *NAME(tern_tensor *x)                                                       \
+    {                                                                                              \
+        return __VA_ARGS__;                                                                        \
+    }
+#define MAX(...)                                                                                   \
+    &(tern_max_pool_options)                                                                       \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+#define AVG(...)                                                                                   \
+    &(tern_avg_pool_options)                                                                       \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+#define STRIDE(...)  .stride = TERN_DIMS(__VA_ARGS__)
+#define PADDING(...) .padding = TERN_DIMS(__VA_ARGS__)
+CALL(max1, tern_max_pool1d(x, TERN_DIMS(3), MAX(STRIDE(2), PADDING(1))))
+CALL(max2, tern_max_pool2d(x, TERN_DIMS(2), NULL))
+CALL(max2_ceil, tern_max_pool2d(x, TERN_DIMS(3, 2),
+                                MAX(STRIDE(2, 3), PADDING(1, 0), .dilation = TERN_DIMS(1, 2),
+                                    .ceil_mode = true)))
+CALL(max3, tern_max_pool3d(x, TERN_DIMS(2), MAX(STRIDE(1), PADDING(1))))
+CALL(avg1, tern_avg_pool1d(x, TERN_DIMS(3), AVG(STRIDE(2), PADDING(1))))
+CALL(avg2, tern_avg_pool2d(x, TERN_DIMS(2, 3), AVG(PADDING(1, 0))))
+CALL(avg2_ceil,
+     tern_avg_pool2d(x, TERN_DIMS(3),
+                     AVG(STRIDE(2), PADDING(1), .ceil_mode = true, .no_count_include_pad = true)))
+CALL(avg2_count, tern_avg_pool2d(x, TERN_DIMS(3), AVG(STRIDE(3), PADDING(1), .ceil_mode = true)))
+CALL(avg3, tern_avg_pool3d(x, TERN_DIMS(2), AVG(.divisor_override = 3)))
+CALL(adaptive_avg1, tern_adaptive_avg_pool1d(x, TERN_DIMS(3)))
+CALL(adaptive_avg2, tern_adaptive_avg_pool2d(x, TERN_DIMS(3, -1)))
+CALL(adaptive_avg2_one, tern_adaptive_avg_pool2d(x, TERN_DIMS(1)))
+CALL(adaptive_avg3, tern_adaptive_avg_pool3d(x, TERN_DIMS(2, 3, 7)))
+CALL(adaptive_max1, tern_adaptive_max_pool1d(x, TERN_DIMS(3)))
+CALL(adaptive_max2, tern_adaptive_max_pool2d(x, TERN_DIMS(3, 4)))
+CALL(adaptive_max3, tern_adaptive_max_pool3d(x, TERN_DIMS(2, 3, 2)))
+CALL(lp1, tern_lp_pool1d(x, 2, TERN_DIMS(3), &(tern_lp_pool_options){STRIDE(2)}))
+CALL(lp2, tern_lp_pool2d(x, 3, TERN_DIMS(2, 3), &(tern_lp_pool_options){.ceil_mode = true}))
+
+static const struct {
+    const char *name;
+    tern_tensor *(*call)(tern_tensor *x);
+    tern_shape shape;
+    bool linear;
+} rows[] = {
+    {"max1", max1, S(2, 3, 9), false},
+    {"max2", max2, S(2, 3, 6, 8), false},
+    {"max2_ceil", max2_ceil, S(1, 2, 7, 9), false},
+    {"max3", max3, S(2, 3, 5, 4), false},
+    {"avg1", avg1, S(2, 3, 9), true},
+    {"avg2", avg2, S(2, 3, 6, 8), true},
+    {"avg2_ceil", avg2_ceil, S(1, 2, 7, 8), true},
+    {"avg2_count", avg2_count, S(1, 2, 7, 8), true},
+    {"avg3", avg3, S(2, 3, 5, 4), true},
+    {"adaptive_avg1", adaptive_avg1, S(2, 3, 7), true},
+    {"adaptive_avg2", adaptive_avg2, S(2, 3, 7, 5), true},
+    {"adaptive_avg2_one", adaptive_avg2_one, S(2, 3, 4, 5), true},
+    {"adaptive_avg3", adaptive_avg3, S(2, 3, 4, 5), true},
+    {"adaptive_max1", adaptive_max1, S(2, 7), false},
+    {"adaptive_max2", adaptive_max2, S(2, 3, 7, 5), false},
+    {"adaptive_max3", adaptive_max3, S(2, 3, 4, 5), false},
+    {"lp1", lp1, S(2, 3, 9), false},
+    {"lp2", lp2, S(1, 2, 5, 6), false},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static void assert_golden(test_golden *file, const char *row, const char *part, tern_tensor *x)
+{
+    bool narrow = tern_dtype_size(tern_dtype_of(x)) == 2;
+    double tolerance = narrow ? 2e-2 : 2e-5;
+    char name[64];
+    snprintf(name, sizeof name, "%s%s", row, part);
+    tern_tensor *wanted = tern_to_dtype(test_golden_tensor(file, name, "cpu"), tern_dtype_of(x));
+    test_close(x, wanted, (test_tolerance){.abs = tolerance, .rel = tolerance}, name, __FILE__,
+               __LINE__);
+}
+
+static void pooling_is_pytorch_s(void **state)
+{
+    (void)state;
+    static const tern_dtype dtypes[] = {TERN_F32, TERN_F64, TERN_F16, TERN_BF16};
+    test_golden *file = test_golden_open("pool");
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < ROWS; i++)
+        for (int d = 0; d < (test_thorough(device) ? 4 : 1); d++)
+            if (d < 2 || strncmp(rows[i].name, "lp", 2) != 0) /* powers of halves are far off */
+                TERN_SCOPE {
+                    tern_tensor *x = pattern(device, dtypes[d], rows[i].shape, 7, 31);
+                    tern_requires_grad_(x, true);
+                    tern_tensor *y = rows[i].call(x);
+                    assert_golden(file, rows[i].name, "", y);
+                    tern_tensor *weights = pattern(device, dtypes[d], tern_shape_of(y), 3, 5);
+                    assert_ok(tern_backward(tern_sum(tern_mul(y, weights))));
+                    assert_golden(file, rows[i].name, ".dx", tern_grad(x));
+                }
+    test_golden_close(file);
+}
+
+static tern_tensor *call_row(tern_tensor *const *in, void *user)
+{
+    int i;
+    memcpy(&i, user, sizeof i);
+    return rows[i].call(in[0]);
+}
+
+static void gradients_of_any_order_are_the_differences(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < ROWS; i++)
+        if (test_thorough(device) || i == 2 || i == 6)
+            TERN_SCOPE {
+                tern_tensor *x = test_uniform(device, TERN_F64, rows[i].shape, 0.5, 9, 3);
+                tern_requires_grad_(x, true);
+                gradcheck(call_row, &x, 1, .user = &i, .second = true, .abs = 2e-5);
+            }
+}
+
+static void the_largest_knows_ties_nan_and_its_place(void **state)
+{
+    (void)state;
+    test_golden *file = test_golden_open("pool");
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_values_indices out;
+        tern_tensor *x =
+            TENSOR(device, TERN_F32, TERN_SHAPE(1, 6), 2, 2, NAN, 1, -INFINITY, -INFINITY);
+        assert_ok(tern_max_pool1d_with_indices(x, TERN_DIMS(2), NULL, &out));
+        assert_values(out.values, 2, NAN, -INFINITY);
+        assert_values(out.indices, 0, 2, 4);
+        tern_requires_grad_(x, true);
+        assert_ok(tern_backward(tern_sum(tern_max_pool1d(x, TERN_DIMS(2), NULL))));
+        assert_values(tern_grad(x), 1, 0, 1, 0, 1, 0);
+        x = pattern(device, TERN_F32, TERN_SHAPE(2, 3, 5, 7), 7, 31);
+        assert_ok(tern_max_pool2d_with_indices(x, TERN_DIMS(3), MAX(STRIDE(2), PADDING(1)), &out));
+        assert_close(tern_to_dtype(out.indices, TERN_F64),
+                     test_golden_tensor(file, "places", "cpu"), .abs = 0);
+        assert_ok(tern_max_pool2d_with_indices(x, TERN_DIMS(2), NULL, &out));
+        tern_tensor *back =
+            tern_max_unpool2d(out.values, out.indices, TERN_DIMS(2),
+                              &(tern_max_unpool_options){.output_size = TERN_DIMS(5, 7)});
+        assert_close(tern_to_dtype(back, TERN_F64), test_golden_tensor(file, "unpool", "cpu"),
+                     .abs = 0);
+    }
+    test_golden_close(file);
+}
+
+static tern_tensor *unpool(tern_tensor *const *in, void *user)
+{
+    return tern_max_unpool1d(in[0], user, TERN_DIMS(2), NULL);
+}
+
+static void unpooling_has_gradients_and_checks_its_indices(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *x = test_uniform(device, TERN_F64, TERN_SHAPE(2, 3), -1, 1, 1);
+        tern_tensor *places = TENSOR(device, TERN_I64, TERN_SHAPE(2, 3), 1, 2, 5, 0, 3, 4);
+        tern_requires_grad_(x, true);
+        gradcheck(unpool, &x, 1, .user = places, .second = true);
+        tern_tensor *wrong = TENSOR(device, TERN_I64, TERN_SHAPE(2, 3), 1, 2, 6, 0, 3, 4);
+        tern_max_unpool1d(x, wrong, TERN_DIMS(2), NULL);
+        tern_synchronize(device);
+        assert_error(TERN_ERR_ARGUMENT, "Found an invalid max index: 6 (output volumes are of size "
+                                        "6)");
+        assert_null(tern_max_unpool1d(x, tern_to_dtype(places, TERN_I32), TERN_DIMS(2), NULL));
+        assert_error(TERN_ERR_DTYPE, "should be type int64 but got: int32");
+        assert_null(tern_max_unpool1d(x, places, TERN_DIMS(2),
+                                      &(tern_max_unpool_options){.output_size = TERN_DIMS(9)}));
+        assert_error(TERN_ERR_SHAPE, "must be between 4 and 8");
+    }
+}
+
+static void misfits_are_refused_in_pytorch_s_words(void **state)
+{
+    (void)state;
+    tern_tensor *x = tern_zeros(TERN_SHAPE(1, 2, 2, 2), TERN_F32, "cpu");
+    tern_tensor *whole = tern_zeros(TERN_SHAPE(1, 2, 4, 4), TERN_I64, "cpu");
+    assert_null(tern_max_pool2d(x, TERN_DIMS(3), NULL));
+    assert_error(TERN_ERR_SHAPE, "Given input size: (2x2x2). Calculated output size: (2x0x0). "
+                                 "Output size is too small");
+    assert_null(tern_max_pool2d(x, TERN_DIMS(0), NULL));
+    assert_error(TERN_ERR_ARGUMENT, "kernel size should be greater than zero");
+    assert_null(tern_max_pool2d(x, TERN_DIMS(2), MAX(STRIDE(0))));
+    assert_error(TERN_ERR_ARGUMENT, "stride should be greater than zero");
+    assert_null(tern_avg_pool2d(x, TERN_DIMS(2), AVG(PADDING(2))));
+    assert_error(TERN_ERR_ARGUMENT, "pad should be at most half of kernel size, but got pad=2 and "
+                                    "kernel_size=2");
+    assert_null(tern_avg_pool2d(x, TERN_DIMS(2), AVG(PADDING(-1))));
+    assert_error(TERN_ERR_ARGUMENT, "pad must be non-negative, but got pad: -1");
+    assert_null(tern_max_pool2d(x, TERN_DIMS(1, 2, 3), NULL));
+    assert_error(TERN_ERR_ARGUMENT,
+                 "kernel_size must either be a single int, or a tuple of 2 ints");
+    assert_null(tern_max_pool1d(x, TERN_DIMS(2), NULL));
+    assert_error(TERN_ERR_SHAPE, "Expected 2D or 3D (batch mode) tensor");
+    assert_null(tern_avg_pool2d(whole, TERN_DIMS(2), NULL));
+    assert_error(TERN_ERR_DTYPE, "not implemented for int64");
+    assert_null(tern_adaptive_avg_pool2d(x, TERN_DIMS(-2)));
+    assert_error(TERN_ERR_ARGUMENT, "greater than or equal to 0 but received -2");
+    assert_null(tern_adaptive_max_pool2d(NULL, TERN_DIMS(1)));
+    assert_error(TERN_ERR_ARGUMENT, "input");
+    tern_tensor *none = tern_zeros(TERN_SHAPE(0, 2, 4, 4), TERN_F32, "cpu");
+    assert_shape(tern_max_pool2d(none, TERN_DIMS(2), NULL), 0, 2, 2, 2);
+    assert_shape(tern_adaptive_avg_pool2d(none, TERN_DIMS(1)), 0, 2, 1, 1);
+}
+
+static const struct CMUnitTest tests[] = {
+    TEST(pooling_is_pytorch_s),
+    TEST(gradients_of_any_order_are_the_differences),
+    TEST(the_largest_knows_ties_nan_and_its_place),
+    TEST(unpooling_has_gradients_and_checks_its_indices),
+    TEST(misfits_are_refused_in_pytorch_s_words),
+};
+TEST_MAIN(tests)
