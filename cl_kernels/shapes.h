@@ -107,7 +107,8 @@ enum {
     TERN_OPTIM_MOMENTUM = 2,
     TERN_OPTIM_NESTEROV = 4,
     TERN_OPTIM_AMSGRAD = 8,
-    TERN_OPTIM_DECOUPLED = 16 /* AdamW's weight decay */
+    TERN_OPTIM_DECOUPLED = 16, /* AdamW's weight decay */
+    TERN_OPTIM_CENTERED = 32
 };
 
 #endif

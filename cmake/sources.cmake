@@ -134,11 +134,20 @@ set(TERN_SOURCES
   src/names/signature.c
   src/names/sort.c
   src/names/value.c
+  src/optim/accumulators.c
   src/optim/adam.c
+  src/optim/batches.c
   src/optim/clip.c
+  src/optim/ema.c
   src/optim/groups.c
+  src/optim/lamb.c
+  src/optim/lbfgs.c
+  src/optim/line_search.c
+  src/optim/moments.c
+  src/optim/muon.c
   src/optim/optimizer.c
   src/optim/sgd.c
+  src/optim/state.c
   src/optim/unscale.c
 )
 
@@ -186,6 +195,7 @@ set(TERN_KERNEL_FAMILIES
   norm
   optimizer
   pool
+  optimizers
   random
   reduce
   rnn
@@ -203,6 +213,7 @@ set(TERN_ROW_FAMILIES
 # Those of both that no training step waits for: compiled for the lowest instruction set alone, which
 # every processor has, so that the library stays small.
 set(TERN_KERNEL_FAMILIES_ONCE
+  optimizers
   random
   scan
   scatter
@@ -221,6 +232,7 @@ set(TERN_EMBEDDED_FILES
   math64_special.cl
   math_names.h
   math_special.cl
+  multi_tensor.h
   order.h
   params_device.h
   philox.h

@@ -47,16 +47,59 @@ TERN_API tern_optimizer *tern_optim_adam_of(tern_tensor *const *parameters, int 
 TERN_API tern_optimizer *tern_optim_adamw_of(tern_tensor *const *parameters, int n, double lr,
                                              const tern_adam_options *options);
 
+/* ---- steps ------------------------------------------------------------------------------- */
 TERN_API tern_status tern_optim_step(tern_optimizer *optimizer);
+/* Computes the loss: clears the gradients, runs the model and backward, returns the loss (owned by
+ * the scope that is open then); NULL after an error. */
+typedef tern_tensor *(*tern_closure)(void *user);
+/* Step after evaluating closure, which L-BFGS does several times; the first loss goes to *loss,
+ * unless that is NULL. */
+TERN_API tern_status tern_optim_step_closure(tern_optimizer *optimizer, tern_closure closure,
+                                             void *user, double *loss);
 /* Remove the gradients (PyTorch's set_to_none). */
 TERN_API tern_status tern_optim_zero_grad(tern_optimizer *optimizer);
-TERN_API double tern_optim_get_lr(const tern_optimizer *optimizer);
-TERN_API tern_status tern_optim_set_lr(tern_optimizer *optimizer, double lr);
+/* The same, or fill them with zeros. */
+TERN_API tern_status tern_optim_zero_grad_with(tern_optimizer *optimizer, bool set_to_none);
 TERN_API void tern_optim_free(tern_optimizer *optimizer);
 
+/* ---- parameter groups --------------------------------------------------------------------------
+ * The parameters an optimizer is made with are group 0. Each group has options of its own, by the
+ * names of the options structs: "lr", "weight_decay", "beta1", "momentum", ... A step is one launch
+ * for each group (device, dtype). */
+/* More parameters, with the options of group 0 at first; the number of the new group, -1 after an
+ * error. */
+TERN_API int tern_optim_add_param_group(tern_optimizer *optimizer, tern_tensor *const *parameters,
+                                        int n);
+TERN_API int tern_optim_param_groups(const tern_optimizer *optimizer);
+/* NaN, or TERN_ERR_ARGUMENT, for a group or an option that is not there. Options that are flags
+ * (amsgrad, nesterov, ...) are the same for all groups and do not change; a momentum of 0 stays. */
+TERN_API double tern_optim_get_option(const tern_optimizer *optimizer, int group, const char *name);
+TERN_API tern_status tern_optim_set_option(tern_optimizer *optimizer, int group, const char *name,
+                                           double value);
+TERN_API bool tern_optim_has_option(const tern_optimizer *optimizer, const char *name);
+/* Group 0's learning rate; set that of all groups. */
+TERN_API double tern_optim_get_lr(const tern_optimizer *optimizer);
+TERN_API tern_status tern_optim_set_lr(tern_optimizer *optimizer, double lr);
+
+/* ---- state: what has been gathered, to be saved -------------------------------------------------
+ * Paths are PyTorch's: "state.0.exp_avg" (parameter 0), "state.0.step" (int64), and the options
+ * "param_groups.0.lr" (float64). visit borrows the tensor. L-BFGS keeps its memory to itself. */
+TERN_API tern_status tern_optim_each_state(tern_optimizer *optimizer, tern_tensor_visit visit,
+                                           void *user);
+/* Put back what was visited: value is copied, from any device and dtype. */
+TERN_API tern_status tern_optim_set_state(tern_optimizer *optimizer, const char *path,
+                                          const tern_tensor *value);
+
+/* ---- gradients --------------------------------------------------------------------------- */
 /* The norm of all gradients together; they are scaled so that it is at most max_norm. NaN after an
  * error. (torch.nn.utils.clip_grad_norm_ with norm_type 2.) */
 TERN_API double tern_nn_clip_grad_norm_(tern_module *module, double max_norm);
+/* Every element of every gradient between -clip_value and clip_value
+ * (torch.nn.utils.clip_grad_value_). */
+TERN_API tern_status tern_nn_clip_grad_value_(tern_module *module, double clip_value);
 
 TERN_END_DECLS
+
+#include <tern/optim/algorithms.h>
+#include <tern/optim/ema.h>
 #endif

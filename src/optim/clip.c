@@ -73,6 +73,15 @@ static tern_status add_squares(bundle *b, double *total)
     return TERN_OK;
 }
 
+/* Dense copies go back to where they came from. */
+static tern_status store(bundle *b)
+{
+    for (int i = 0; i < b->count; i++)
+        if (b->dense[i] != b->grad[i] && !tern_copy_(b->grad[i], b->dense[i]))
+            return tern_last_status();
+    return TERN_OK;
+}
+
 static tern_status scale(bundle *b, double factor)
 {
     tern_tensor *number =
@@ -86,10 +95,7 @@ static tern_status scale(bundle *b, double factor)
     if (!number)
         return tern_last_status();
     TERN_TRY(tern_multi_launch(b->table, &call));
-    for (int i = 0; i < b->count; i++)
-        if (b->dense[i] != b->grad[i] && !tern_copy_(b->grad[i], b->dense[i]))
-            return tern_last_status();
-    return TERN_OK;
+    return store(b);
 }
 
 static tern_status clip(tern_module *module, gathering *all, double max_norm, double *norm)
@@ -135,4 +141,54 @@ double tern_nn_clip_grad_norm_(tern_module *module, double max_norm)
                 status = clip(module, &all, max_norm, &norm);
     free_all(&all);
     return status == TERN_OK ? norm : NAN;
+}
+
+/* ---- by value ---------------------------------------------------------------------------- */
+
+/* The kernels have no halves: those go through float32 and back. */
+static tern_status clip_value(bundle *b, double limit)
+{
+    static const tern_kernel_ref many = {"optimizers", "clip"};
+    static const tern_kernel_ref few = {"optimizers", "clip_few"};
+    tern_tensor *number =
+        tern_full(TERN_SHAPE(1), tern_scalar_real(limit), sum_type(b), tern_device(b->grad[0]));
+    for (int i = 0; i < b->count && number; i++)
+        if (!(b->dense[i] = tern_to_dtype(b->dense[i], sum_type(b))))
+            return tern_last_status();
+    b->table = number ? tern_multi_new(b->dense, b->count) : NULL;
+    tern_multi_call call = {.many = &many,
+                            .few = &few,
+                            .column = {b->dense, b->dense},
+                            .shared = {number},
+                            .n_shared = 1,
+                            .writes = true};
+    if (!b->table)
+        return tern_last_status();
+    TERN_TRY(tern_multi_launch(b->table, &call));
+    return store(b);
+}
+
+static tern_status clip_values(tern_module *module, gathering *all, double limit)
+{
+    TERN_TRY(tern_nn_each_parameter(module, gather, all));
+    for (int k = 0; k < all->n; k++)
+        TERN_TRY(clip_value(&all->bundles[k], limit));
+    return TERN_OK;
+}
+
+tern_status tern_nn_clip_grad_value_(tern_module *module, double limit)
+{
+    if (!module)
+        return tern_fail_argument_null("tern_nn_clip_grad_value_", "module");
+    int64_t n = tern_nn_parameter_count(module);
+    TERN_TRY(tern_last_status());
+    gathering all = {.parameters = (int)n + 1};
+    all.bundles = tern_alloc(sizeof *all.bundles * (size_t)all.parameters);
+    tern_status status = all.bundles ? TERN_OK : TERN_ERR_MEMORY;
+    if (status == TERN_OK)
+        TERN_SCOPE
+            TERN_NO_GRAD
+                status = clip_values(module, &all, limit);
+    free_all(&all);
+    return status;
 }

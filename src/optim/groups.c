@@ -1,161 +1,159 @@
-/* groups.c -- an optimizer's parameters, sorted by device and dtype.
- *
- * A module may move while it is optimized: then its states and steps follow it into new groups. */
+/* groups.c -- parameter groups: their parameters, and options by name. */
 #include "optim/optimizer.h"
+#include <math.h>
+#include <string.h>
 
-static bool moved(const tern_optim_slot *s)
+/* ---- parameters -------------------------------------------------------------------------- */
+
+static tern_status check_parameter(const tern_optimizer *o, tern_tensor *const *x, int i)
 {
-    return s->device != tern_device(s->x) || s->dtype != tern_dtype_of(s->x) ||
-           s->numel != tern_numel(s->x);
+    const char *name = o->kind->name;
+    if (!x[i])
+        return tern_fail_argument_null(name, "a parameter");
+    if (!tern_is_leaf(x[i]))
+        return tern_fail(TERN_ERR_STATE, "%s: can't optimize a non-leaf Tensor (parameter %d)",
+                         name, i);
+    if (!tern_dtype_is_floating_point(tern_dtype_of(x[i])))
+        return tern_fail(TERN_ERR_DTYPE,
+                         "%s: parameter %d is %s; only floating point parameters can "
+                         "be optimized",
+                         name, i, tern_dtype_name(tern_dtype_of(x[i])));
+    for (int j = 0; j < i; j++)
+        if (x[j] == x[i])
+            return tern_fail(
+                TERN_ERR_ARGUMENT,
+                "%s: parameters %d and %d are the same tensor: duplicate parameters are "
+                "not allowed",
+                name, j, i);
+    for (int j = 0; j < o->n; j++)
+        if (o->slots[j].x == x[i])
+            return tern_fail(TERN_ERR_ARGUMENT,
+                             "%s: some parameters appear in more than one parameter group "
+                             "(parameter %d of the new one)",
+                             name, i);
+    return o->kind->check_parameter ? o->kind->check_parameter(x[i]) : TERN_OK;
 }
 
-void tern_optim_groups_free(tern_optim_group *groups, int n)
+tern_status tern_optim_check_parameters(const tern_optimizer *o, tern_tensor *const *x, int n)
 {
-    for (int i = 0; i < n; i++) {
-        tern_multi_free(groups[i].table);
-        tern_release(groups[i].steps);
-        tern_release(groups[i].numbers);
-        tern_release(groups[i].no_skip);
-        tern_free(groups[i].slot);
-    }
-    tern_free(groups);
-}
-
-/* How many steps each parameter of an old group made, as its device counted. */
-static tern_status read_steps(const tern_optimizer *o, const tern_optim_group *g, int64_t *steps)
-{
-    int64_t n = tern_multi_chunks(g->table);
-    int64_t *chunks = tern_alloc(sizeof *chunks * (size_t)(n + 1));
-    if (!chunks)
-        return TERN_ERR_MEMORY;
-    tern_status status = tern_copy_to_host(g->steps, chunks, sizeof *chunks * (size_t)n);
-    for (int i = 0; status == TERN_OK && i < g->count; i++) {
-        const tern_optim_slot *s = &o->slots[g->slot[i]];
-        bool same = s->numel > 0 && s->numel == tern_numel(s->x);
-        steps[g->slot[i]] = same ? chunks[tern_multi_first_chunk(g->table, i)] : 0;
-    }
-    tern_free(chunks);
-    return status;
-}
-
-static tern_status add_to_group(tern_optim_group *groups, int *n, const tern_optimizer *o, int i)
-{
-    tern_tensor *x = o->slots[i].x;
-    int k = 0;
-    while (k < *n && (tern_device(o->slots[groups[k].slot[0]].x) != tern_device(x) ||
-                      tern_dtype_of(o->slots[groups[k].slot[0]].x) != tern_dtype_of(x)))
-        k++;
-    if (k == *n) {
-        groups[k].slot = tern_alloc(sizeof(int) * (size_t)o->n);
-        if (!groups[k].slot)
-            return TERN_ERR_MEMORY;
-        ++*n;
-    }
-    groups[k].slot[groups[k].count++] = i;
+    for (int i = 0; i < n; i++)
+        TERN_TRY(check_parameter(o, x, i));
     return TERN_OK;
 }
 
-/* The group's steps, each repeated for its parameter's chunks. */
-static tern_status make_steps(tern_optim_group *g, const char *device, const int64_t *steps)
+tern_status tern_optim_append(tern_optimizer *o, tern_tensor *const *x, int n, int group)
 {
-    int64_t n = tern_multi_chunks(g->table);
-    int64_t *chunks = tern_alloc(sizeof *chunks * (size_t)(n + 1));
-    if (!chunks)
+    tern_optim_slot *slots = tern_grow(o->slots, sizeof *slots * (size_t)(o->n + n));
+    if (!slots)
         return TERN_ERR_MEMORY;
-    for (int i = 0; i < g->count; i++)
-        for (int64_t c = tern_multi_first_chunk(g->table, i),
-                     end = tern_multi_first_chunk(g->table, i + 1);
-             c < end; c++)
-            chunks[c] = steps[g->slot[i]];
-    g->steps = tern_keep(tern_from_data(chunks, TERN_SHAPE(n), TERN_I64, device));
-    tern_free(chunks);
-    return g->steps ? TERN_OK : tern_last_status();
-}
-
-static tern_status furnish(const tern_optimizer *o, tern_optim_group *g, const int64_t *steps)
-{
-    tern_tensor *first = o->slots[g->slot[0]].x;
-    tern_dtype dtype = tern_dtype_of(first) == TERN_F64 ? TERN_F64 : TERN_F32;
-    const char *device = tern_device(first);
-    tern_tensor **x = tern_alloc(sizeof *x * (size_t)g->count);
-    for (int i = 0; x && i < g->count; i++)
-        x[i] = o->slots[g->slot[i]].x;
-    g->table = x ? tern_multi_new(x, g->count) : NULL;
-    tern_free(x);
-    if (!g->table)
-        return tern_last_status();
-    g->numbers = tern_keep(tern_zeros(TERN_SHAPE(OPTIM_NUMBERS), dtype, device));
-    g->no_skip = tern_keep(tern_zeros(TERN_SHAPE(1), TERN_F32, device));
-    if (!g->numbers || !g->no_skip)
-        return tern_last_status();
-    return make_steps(g, device, steps);
-}
-
-/* A state on x's device; dropped when x changed its size. */
-static tern_status move_states(tern_optimizer *o)
-{
-    for (int i = 0; i < o->n; i++) {
-        tern_optim_slot *s = &o->slots[i];
-        tern_dtype dtype = tern_dtype_of(s->x) == TERN_F64 ? TERN_F64 : TERN_F32;
-        for (int k = 0; k < o->n_states; k++) {
-            if (!s->state[k])
-                continue;
-            bool kept = tern_numel(s->state[k]) == tern_numel(s->x);
-            tern_tensor *there = kept ? tern_to(s->state[k], tern_device(s->x)) : NULL;
-            there = there ? tern_to_dtype(there, dtype) : NULL;
-            if (kept && !there)
-                return tern_last_status();
-            tern_keep(there);
-            tern_release(s->state[k]);
-            s->state[k] = there;
-        }
-    }
+    o->slots = slots;
+    for (int i = 0; i < n; i++)
+        slots[o->n++] = (tern_optim_slot){.x = tern_keep(x[i]), .group = group, .batch = -1};
     return TERN_OK;
 }
 
-static void settle(tern_optimizer *o)
+int tern_optim_add_param_group(tern_optimizer *o, tern_tensor *const *parameters, int n)
 {
-    for (int k = 0; k < o->n_groups; k++)
-        for (int i = 0; i < o->groups[k].count; i++) {
-            tern_optim_slot *s = &o->slots[o->groups[k].slot[i]];
-            s->device = tern_device(s->x);
-            s->dtype = tern_dtype_of(s->x);
-            s->numel = tern_numel(s->x);
-            s->group = k;
-            s->row = i;
-        }
-}
-
-static tern_status build(tern_optimizer *o, tern_optim_group *groups, int *n, int64_t *steps)
-{
-    for (int k = 0; k < o->n_groups; k++)
-        TERN_TRY(read_steps(o, &o->groups[k], steps));
-    for (int i = 0; i < o->n; i++)
-        TERN_TRY(add_to_group(groups, n, o, i));
-    for (int k = 0; k < *n; k++)
-        TERN_TRY(furnish(o, &groups[k], steps));
-    return move_states(o);
-}
-
-tern_status tern_optim_regroup(tern_optimizer *o)
-{
-    bool any = !o->groups;
-    for (int i = 0; i < o->n; i++)
-        any = any || moved(&o->slots[i]);
-    if (!any)
-        return TERN_OK;
-    int n = 0;
-    tern_optim_group *groups = tern_alloc(sizeof *groups * (size_t)o->n);
-    int64_t *steps = tern_alloc(sizeof *steps * (size_t)o->n);
-    tern_status status = groups && steps ? build(o, groups, &n, steps) : TERN_ERR_MEMORY;
-    tern_free(steps);
-    if (status != TERN_OK) {
-        tern_optim_groups_free(groups, n);
-        return status;
+    if (!o || !parameters) {
+        tern_fail_argument_null("tern_optim_add_param_group", o ? "parameters" : "optimizer");
+        return -1;
     }
-    tern_optim_groups_free(o->groups, o->n_groups);
+    if (o->kind->closure_step) {
+        tern_fail(TERN_ERR_UNSUPPORTED,
+                  "tern_optim_add_param_group: LBFGS doesn't support per-parameter options "
+                  "(parameter groups)");
+        return -1;
+    }
+    if (tern_optim_check_parameters(o, parameters, n) != TERN_OK)
+        return -1;
+    tern_param_group *groups = tern_grow(o->groups, sizeof *groups * (size_t)(o->n_groups + 1));
+    if (!groups)
+        return -1;
     o->groups = groups;
-    o->n_groups = n;
-    settle(o);
+    if (tern_optim_append(o, parameters, n, o->n_groups) != TERN_OK)
+        return -1;
+    groups[o->n_groups] = groups[0];
+    return o->n_groups++;
+}
+
+int tern_optim_param_groups(const tern_optimizer *o)
+{
+    return o ? o->n_groups : 0;
+}
+
+/* ---- options ----------------------------------------------------------------------------- */
+
+tern_status tern_optim_check_option(const tern_optim_kind *kind, int i, double value,
+                                    const char *function)
+{
+    const tern_optim_option *option = &kind->option[i];
+    if (value >= option->low && (value < option->high || option->high == INFINITY))
+        return TERN_OK;
+    return tern_fail(TERN_ERR_ARGUMENT, "%s: Invalid %s: %s", function, option->words,
+                     TERN_NUMBER_TEXT(value));
+}
+
+/* The number of an option; -1 after an error. */
+static int find(const tern_optimizer *o, int group, const char *name, const char *function)
+{
+    if (!o || !name) {
+        tern_fail_argument_null(function, o ? "name" : "optimizer");
+        return -1;
+    }
+    if (group < 0 || group >= o->n_groups) {
+        tern_fail(TERN_ERR_ARGUMENT, "%s: group %d is out of range (%s has %d parameter groups)",
+                  function, group, o->kind->name, o->n_groups);
+        return -1;
+    }
+    for (int i = 0; i < OPTIM_OPTIONS && o->kind->option[i].name; i++)
+        if (strcmp(o->kind->option[i].name, name) == 0)
+            return i;
+    tern_fail(TERN_ERR_ARGUMENT, "%s: %s has no option '%s'", function, o->kind->name, name);
+    return -1;
+}
+
+bool tern_optim_has_option(const tern_optimizer *o, const char *name)
+{
+    for (int i = 0; o && name && i < OPTIM_OPTIONS && o->kind->option[i].name; i++)
+        if (strcmp(o->kind->option[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+double tern_optim_get_option(const tern_optimizer *o, int group, const char *name)
+{
+    int i = find(o, group, name, "tern_optim_get_option");
+    return i < 0 ? NAN : o->groups[group].option[i];
+}
+
+tern_status tern_optim_set_option(tern_optimizer *o, int group, const char *name, double value)
+{
+    int i = find(o, group, name, "tern_optim_set_option");
+    if (i < 0)
+        return tern_last_status();
+    TERN_TRY(tern_optim_check_option(o->kind, i, value, "tern_optim_set_option"));
+    if (strcmp(name, "momentum") == 0 && value != 0 && !(o->flags & TERN_OPTIM_MOMENTUM))
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_optim_set_option: momentum was 0 when %s was called, so that it has "
+                         "no buffers",
+                         o->kind->name);
+    o->groups[group].option[i] = value;
+    return TERN_OK;
+}
+
+double tern_optim_get_lr(const tern_optimizer *o)
+{
+    if (!o)
+        tern_fail_argument_null("tern_optim_get_lr", "optimizer");
+    return o ? o->groups[0].option[0] : NAN;
+}
+
+tern_status tern_optim_set_lr(tern_optimizer *o, double lr)
+{
+    if (!o)
+        return tern_fail_argument_null("tern_optim_set_lr", "optimizer");
+    TERN_TRY(tern_optim_check_option(o->kind, 0, lr, "tern_optim_set_lr"));
+    for (int i = 0; i < o->n_groups; i++)
+        o->groups[i].option[0] = lr;
     return TERN_OK;
 }

@@ -1,58 +1,33 @@
-/* optimizer.c -- what all optimizers share: their parameters, states and steps. */
+/* optimizer.c -- what all optimizers share: making them, and steps. */
 #include "optim/optimizer.h"
 #include <math.h>
 
 /* ---- making ------------------------------------------------------------------------------ */
 
-static tern_status check_parameter(tern_tensor *const *x, int i, const char *name)
-{
-    if (!x[i])
-        return tern_fail_argument_null(name, "a parameter");
-    if (!tern_is_leaf(x[i]))
-        return tern_fail(TERN_ERR_STATE, "%s: can't optimize a non-leaf Tensor (parameter %d)",
-                         name, i);
-    if (!tern_dtype_is_floating_point(tern_dtype_of(x[i])))
-        return tern_fail(TERN_ERR_DTYPE,
-                         "%s: parameter %d is %s; only floating point parameters can "
-                         "be optimized",
-                         name, i, tern_dtype_name(tern_dtype_of(x[i])));
-    for (int j = 0; j < i; j++)
-        if (x[j] == x[i])
-            return tern_fail(
-                TERN_ERR_ARGUMENT,
-                "%s: parameters %d and %d are the same tensor: duplicate parameters are "
-                "not allowed",
-                name, j, i);
-    return TERN_OK;
-}
-
-tern_optimizer *tern_optim_new_of(const char *name, tern_tensor *const *parameters, int n,
-                                  double lr)
+tern_optimizer *tern_optim_new_of(const tern_optim_kind *kind, tern_tensor *const *parameters,
+                                  int n, double lr)
 {
     if (!parameters && n > 0) {
-        tern_fail_argument_null(name, "parameters");
+        tern_fail_argument_null(kind->name, "parameters");
         return NULL;
     }
-    if (!(lr >= 0))
-        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: Invalid learning rate: %s", name,
-                              TERN_NUMBER_TEXT(lr));
+    if (tern_optim_check_option(kind, 0, lr, kind->name) != TERN_OK)
+        return NULL;
     if (n <= 0)
-        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: optimizer got an empty parameter list", name);
-    for (int i = 0; i < n; i++)
-        if (check_parameter(parameters, i, name) != TERN_OK)
-            return NULL;
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: optimizer got an empty parameter list",
+                              kind->name);
     tern_optimizer *o = tern_alloc(sizeof *o);
     if (!o)
         return NULL;
-    o->name = name;
-    o->lr = lr;
-    o->slots = tern_alloc(sizeof *o->slots * (size_t)n);
-    if (!o->slots) {
-        tern_free(o);
+    o->kind = kind;
+    o->groups = tern_alloc(sizeof *o->groups);
+    if (!o->groups || tern_optim_check_parameters(o, parameters, n) != TERN_OK ||
+        tern_optim_append(o, parameters, n, 0) != TERN_OK) {
+        tern_optim_free(o);
         return NULL;
     }
-    for (o->n = 0; o->n < n; o->n++)
-        o->slots[o->n].x = tern_keep(parameters[o->n]);
+    o->n_groups = 1;
+    o->groups[0].option[0] = lr;
     return o;
 }
 
@@ -70,10 +45,10 @@ static tern_status collect(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
-tern_optimizer *tern_optim_new(const char *name, tern_module *module, double lr)
+tern_optimizer *tern_optim_new(const tern_optim_kind *kind, tern_module *module, double lr)
 {
     if (!module) {
-        tern_fail_argument_null(name, "module");
+        tern_fail_argument_null(kind->name, "module");
         return NULL;
     }
     int64_t n = tern_nn_parameter_count(module);
@@ -81,51 +56,70 @@ tern_optimizer *tern_optim_new(const char *name, tern_module *module, double lr)
     if (!l.x)
         return NULL;
     tern_optimizer *o = tern_nn_each_parameter(module, collect, &l) == TERN_OK
-                            ? tern_optim_new_of(name, l.x, l.n, lr)
+                            ? tern_optim_new_of(kind, l.x, l.n, lr)
                             : NULL;
     tern_free(l.x);
     return o;
+}
+
+tern_optimizer *tern_optim_finish(tern_optimizer *o, const double *options, int n, uint32_t states,
+                                  int32_t flags)
+{
+    if (!o)
+        return NULL;
+    for (int i = 0; i < n; i++) {
+        if (tern_optim_check_option(o->kind, i + 1, options[i], o->kind->name) != TERN_OK) {
+            tern_optim_free(o);
+            return NULL;
+        }
+        o->groups[0].option[i + 1] = options[i];
+    }
+    o->states = states;
+    o->flags = flags;
+    return o;
+}
+
+double tern_optim_log_beta(double beta)
+{
+    return beta > 0 ? log(beta) : -1e4;
 }
 
 void tern_optim_free(tern_optimizer *o)
 {
     if (!o)
         return;
-    tern_optim_groups_free(o->groups, o->n_groups);
+    tern_optim_batches_free(o->batches, o->n_batches);
     for (int i = 0; i < o->n; i++) {
         tern_release(o->slots[i].x);
         for (int k = 0; k < OPTIM_STATES; k++)
             tern_release(o->slots[i].state[k]);
     }
+    if (o->kind->free_data)
+        o->kind->free_data(o->data);
+    tern_free(o->groups);
     tern_free(o->slots);
     tern_free(o);
 }
 
 /* ---- stepping ---------------------------------------------------------------------------- */
 
-/* What a kernel gets of its group, column by column. */
-typedef struct columns {
-    tern_tensor **x, **grad, **state[OPTIM_STATES];
-    void *memory;
-} columns;
-
-static tern_status make_columns(columns *c, int n)
+static tern_status make_columns(tern_optim_columns *c, int n)
 {
     tern_tensor **memory = tern_alloc(sizeof *memory * (size_t)n * (2 + OPTIM_STATES));
     if (!memory)
         return TERN_ERR_MEMORY;
-    *c = (columns){.x = memory, .grad = memory + n, .memory = memory};
+    *c = (tern_optim_columns){.x = memory, .grad = memory + n, .memory = memory};
     for (int k = 0; k < OPTIM_STATES; k++)
         c->state[k] = memory + (2 + k) * n;
     return TERN_OK;
 }
 
 /* States are float32 for half precision parameters. */
-static tern_status make_states(const tern_optimizer *o, tern_optim_slot *slot)
+tern_status tern_optim_make_states(const tern_optimizer *o, tern_optim_slot *slot)
 {
     tern_dtype dtype = slot->dtype == TERN_F64 ? TERN_F64 : TERN_F32;
-    for (int k = 0; k < o->n_states; k++) {
-        if (slot->state[k])
+    for (int k = 0; k < OPTIM_STATES; k++) {
+        if (slot->state[k] || !(o->states >> k & 1))
             continue;
         slot->state[k] = tern_keep(tern_zeros(tern_shape_of(slot->x), dtype, slot->device));
         if (!slot->state[k])
@@ -134,78 +128,88 @@ static tern_status make_states(const tern_optimizer *o, tern_optim_slot *slot)
     return TERN_OK;
 }
 
-static tern_status fill_columns(tern_optimizer *o, const tern_optim_group *g, columns *c)
+/* x as the kernels take it: dense, and where they have no halves, float32. */
+static tern_tensor *column_of(const tern_optimizer *o, tern_tensor *x)
 {
-    for (int i = 0; i < g->count; i++) {
-        tern_optim_slot *slot = &o->slots[g->slot[i]];
+    if (o->kind->only_wide && tern_dtype_of(x) != TERN_F64)
+        x = tern_to_dtype(x, TERN_F32);
+    return tern_contiguous(x);
+}
+
+static tern_status fill_columns(tern_optimizer *o, const tern_optim_batch *b, tern_optim_columns *c)
+{
+    for (int i = 0; i < b->count; i++) {
+        tern_optim_slot *slot = &o->slots[b->slot[i]];
         tern_tensor *grad = tern_grad(slot->x);
-        c->x[i] = tern_contiguous(slot->x);
-        c->grad[i] = grad ? tern_contiguous(grad) : NULL;
+        c->x[i] = column_of(o, slot->x);
+        c->grad[i] = grad ? column_of(o, grad) : NULL;
         if (!c->x[i] || (grad && !c->grad[i]))
             return tern_last_status();
         if (grad)
-            TERN_TRY(make_states(o, slot));
-        for (int k = 0; k < o->n_states; k++)
+            TERN_TRY(tern_optim_make_states(o, slot));
+        for (int k = 0; k < OPTIM_STATES; k++)
             c->state[k][i] = slot->state[k];
     }
     return TERN_OK;
 }
 
 /* The hyperparameters go to the device when they changed, to the address they have always had. */
-static tern_status write_numbers(const tern_optimizer *o, tern_optim_group *g)
+static tern_status write_numbers(const tern_optimizer *o, tern_optim_batch *b)
 {
-    float narrow[OPTIM_NUMBERS];
-    bool same = g->is_written, wide = tern_dtype_of(g->numbers) == TERN_F64;
-    for (int i = 0; i < OPTIM_NUMBERS; i++) {
-        same = same && g->written[i] == o->numbers[i];
-        narrow[i] = (float)o->numbers[i];
-    }
+    const double *option = o->groups[o->slots[b->slot[0]].group].option;
+    bool same = b->is_written, wide = tern_dtype_of(b->numbers) == TERN_F64;
+    for (int i = 0; i < OPTIM_OPTIONS; i++)
+        same = same && b->written[i] == option[i];
     if (same)
         return TERN_OK;
-    const void *data = wide ? (const void *)o->numbers : (const void *)narrow;
-    tern_tensor *numbers =
-        tern_from_data(data, TERN_SHAPE(OPTIM_NUMBERS), tern_dtype_of(g->numbers), "cpu");
-    if (!numbers || !tern_copy_(g->numbers, numbers))
-        return tern_last_status();
+    double numbers[OPTIM_NUMBERS] = {0};
+    float narrow[OPTIM_NUMBERS];
+    o->kind->resolve(option, numbers);
     for (int i = 0; i < OPTIM_NUMBERS; i++)
-        g->written[i] = o->numbers[i];
-    g->is_written = true;
+        narrow[i] = (float)numbers[i];
+    tern_tensor *x = tern_from_data(wide ? (const void *)numbers : (const void *)narrow,
+                                    TERN_SHAPE(OPTIM_NUMBERS), tern_dtype_of(b->numbers), "cpu");
+    if (!x || !tern_copy_(b->numbers, x))
+        return tern_last_status();
+    for (int i = 0; i < OPTIM_OPTIONS; i++)
+        b->written[i] = option[i];
+    b->is_written = true;
     return TERN_OK;
 }
 
-static tern_status launch_group(tern_optimizer *o, tern_optim_group *g, columns *c,
-                                tern_tensor *skip)
+static tern_status launch(tern_optimizer *o, tern_optim_batch *b, tern_optim_columns *c,
+                          tern_tensor *skip)
 {
-    TERN_TRY(fill_columns(o, g, c));
-    TERN_TRY(write_numbers(o, g));
-    skip = skip ? tern_to(skip, tern_device(g->no_skip)) : g->no_skip;
+    TERN_TRY(fill_columns(o, b, c));
+    TERN_TRY(write_numbers(o, b));
+    skip = skip ? tern_to(skip, tern_device(b->no_skip)) : b->no_skip;
     if (!skip)
         return tern_last_status();
-    tern_multi_call call = {.many = o->many,
-                            .few = o->few,
-                            .column = {c->x, c->grad},
-                            .each = g->steps,
-                            .shared = {g->numbers, skip},
+    tern_multi_call call = {.many = &o->kind->many,
+                            .few = &o->kind->few,
+                            .column = {c->x, c->grad, c->state[0], c->state[1], c->state[2]},
+                            .each = b->steps,
+                            .shared = {b->numbers, skip},
                             .n_shared = 2,
                             .flags = o->flags,
                             .writes = true};
-    for (int k = 0; k < o->n_states; k++)
-        call.column[2 + k] = c->state[k];
-    TERN_TRY(tern_multi_launch(g->table, &call));
+    if (o->kind->prepare)
+        TERN_TRY(o->kind->prepare(o, b, c, &call));
+    TERN_TRY(tern_multi_launch(b->table, &call));
     /* A parameter that is not dense was updated in a dense copy. */
-    for (int i = 0; i < g->count; i++) {
-        tern_tensor *x = o->slots[g->slot[i]].x;
+    for (int i = 0; i < b->count; i++) {
+        tern_tensor *x = o->slots[b->slot[i]].x;
         if (c->grad[i] && c->x[i] != x && !tern_copy_(x, c->x[i]))
             return tern_last_status();
     }
     return TERN_OK;
 }
 
-static tern_status step_group(tern_optimizer *o, tern_optim_group *g, tern_tensor *skip)
+static tern_status step_batch(tern_optimizer *o, tern_optim_batch *b, tern_tensor *skip)
 {
-    columns c;
-    TERN_TRY(make_columns(&c, g->count));
-    tern_status status = launch_group(o, g, &c, skip);
+    tern_optim_columns c;
+    TERN_TRY(make_columns(&c, b->count));
+    tern_status status = launch(o, b, &c, skip);
     tern_free(c.memory);
     return status;
 }
@@ -217,11 +221,16 @@ tern_status tern_optim_step_unless(tern_optimizer *o, tern_tensor *skip)
     tern_status status = tern_last_status();
     if (status != TERN_OK)
         return status;
+    if (o->kind->closure_step)
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_optim_step: %s needs a closure that evaluates the model again: call "
+                         "tern_optim_step_closure",
+                         o->kind->name);
     TERN_SCOPE
         TERN_NO_GRAD {
             status = tern_optim_regroup(o);
-            for (int i = 0; status == TERN_OK && i < o->n_groups; i++)
-                status = step_group(o, &o->groups[i], skip);
+            for (int i = 0; status == TERN_OK && i < o->n_batches; i++)
+                status = step_batch(o, &o->batches[i], skip);
         }
     return status;
 }
@@ -231,29 +240,43 @@ tern_status tern_optim_step(tern_optimizer *optimizer)
     return tern_optim_step_unless(optimizer, NULL);
 }
 
+tern_status tern_optim_step_closure(tern_optimizer *o, tern_closure closure, void *user,
+                                    double *loss)
+{
+    if (!o || !closure)
+        return tern_fail_argument_null("tern_optim_step_closure", o ? "closure" : "optimizer");
+    TERN_TRY(tern_last_status());
+    if (o->kind->closure_step)
+        return o->kind->closure_step(o, closure, user, loss);
+    TERN_SCOPE
+        TERN_ENABLE_GRAD
+        {
+            tern_tensor *value = closure(user);
+            if (value && loss)
+                *loss = tern_item(value);
+        }
+    return tern_optim_step(o);
+}
+
 tern_status tern_optim_zero_grad(tern_optimizer *o)
+{
+    return tern_optim_zero_grad_with(o, true);
+}
+
+tern_status tern_optim_zero_grad_with(tern_optimizer *o, bool set_to_none)
 {
     if (!o)
         return tern_fail_argument_null("tern_optim_zero_grad", "optimizer");
-    for (int i = 0; i < o->n; i++)
-        TERN_TRY(tern_set_grad(o->slots[i].x, NULL));
-    return TERN_OK;
-}
-
-double tern_optim_get_lr(const tern_optimizer *o)
-{
-    if (!o)
-        tern_fail_argument_null("tern_optim_get_lr", "optimizer");
-    return o ? o->lr : NAN;
-}
-
-tern_status tern_optim_set_lr(tern_optimizer *o, double lr)
-{
-    if (!o)
-        return tern_fail_argument_null("tern_optim_set_lr", "optimizer");
-    if (!(lr >= 0))
-        return tern_fail(TERN_ERR_ARGUMENT, "tern_optim_set_lr: Invalid learning rate: %s",
-                         TERN_NUMBER_TEXT(lr));
-    o->lr = o->numbers[0] = lr;
+    for (int i = 0; i < o->n; i++) {
+        tern_tensor *grad = tern_grad(o->slots[i].x);
+        if (grad && !set_to_none) {
+            TERN_NO_GRAD
+                grad = tern_zero_(tern_detach_(grad));
+            if (!grad)
+                return tern_last_status();
+        } else {
+            TERN_TRY(tern_set_grad(o->slots[i].x, NULL));
+        }
+    }
     return TERN_OK;
 }

@@ -1,59 +1,42 @@
 /* sgd.c -- stochastic gradient descent with momentum (https://pytorch.org/docs/stable/generated/
  * torch.optim.SGD.html). */
 #include "optim/optimizer.h"
+#include <math.h>
 
-static const tern_kernel_ref many = {"optimizer", "sgd"};
-static const tern_kernel_ref few = {"optimizer", "sgd_few"};
-
-static tern_status check(const tern_sgd_options *o)
+static void resolve(const double *option, double *number)
 {
-    if (!(o->momentum >= 0))
-        return tern_fail(TERN_ERR_ARGUMENT, "tern_optim_sgd: Invalid momentum value: %s",
-                         TERN_NUMBER_TEXT(o->momentum));
-    if (!(o->weight_decay >= 0))
-        return tern_fail(TERN_ERR_ARGUMENT, "tern_optim_sgd: Invalid weight_decay value: %s",
-                         TERN_NUMBER_TEXT(o->weight_decay));
-    if (o->nesterov && (o->momentum == 0 || o->dampening != 0))
-        return tern_fail(TERN_ERR_ARGUMENT, "tern_optim_sgd: Nesterov momentum requires a momentum "
-                                            "and zero dampening");
-    return TERN_OK;
+    const double numbers[] = {option[0], option[1], 1 - option[2], option[3]};
+    for (int i = 0; i < 4; i++)
+        number[i] = numbers[i];
 }
+
+static const tern_optim_kind sgd = {.name = "tern_optim_sgd",
+                                    .many = {"optimizer", "sgd"},
+                                    .few = {"optimizer", "sgd_few"},
+                                    .option = {OPTIM_LR,
+                                               OPTIM_MOMENTUM,
+                                               {"dampening", "dampening", -INFINITY, INFINITY},
+                                               OPTIM_WEIGHT_DECAY},
+                                    .state = {"momentum_buffer"},
+                                    .resolve = resolve};
 
 /* TERN_ZERO and 0 are both zero here: that is every default. */
-static tern_sgd_options with_defaults(const tern_sgd_options *options)
-{
-    tern_sgd_options o = options ? *options : (tern_sgd_options){0};
-    o.momentum = tern_option(o.momentum, 0);
-    o.dampening = tern_option(o.dampening, 0);
-    o.weight_decay = tern_option(o.weight_decay, 0);
-    return o;
-}
-
 static tern_optimizer *finish(tern_optimizer *self, const tern_sgd_options *options)
 {
-    tern_sgd_options o = with_defaults(options);
-    if (!self || check(&o) != TERN_OK) {
-        tern_optim_free(self);
-        return NULL;
-    }
-    self->many = &many;
-    self->few = &few;
-    self->n_states = o.momentum != 0;
-    self->flags = (o.momentum != 0 ? TERN_OPTIM_MOMENTUM : 0) |
-                  (o.nesterov ? TERN_OPTIM_NESTEROV : 0) | (o.maximize ? TERN_OPTIM_MAXIMIZE : 0);
-    const double numbers[] = {self->lr, o.momentum, 1 - o.dampening, o.weight_decay};
-    for (int i = 0; i < 4; i++)
-        self->numbers[i] = numbers[i];
-    return self;
+    tern_sgd_options o = options ? *options : (tern_sgd_options){0};
+    const double numbers[] = {tern_option(o.momentum, 0), tern_option(o.dampening, 0),
+                              tern_option(o.weight_decay, 0)};
+    bool momentum = numbers[0] != 0;
+    self = tern_optim_finish(self, numbers, 3, momentum,
+                             (momentum ? TERN_OPTIM_MOMENTUM : 0) |
+                                 (o.nesterov ? TERN_OPTIM_NESTEROV : 0) |
+                                 (o.maximize ? TERN_OPTIM_MAXIMIZE : 0));
+    if (!self || !o.nesterov || (momentum && numbers[1] == 0))
+        return self;
+    tern_optim_free(self);
+    return tern_fail_null(TERN_ERR_ARGUMENT,
+                          "tern_optim_sgd: Nesterov momentum requires a momentum "
+                          "and zero dampening");
 }
 
-tern_optimizer *tern_optim_sgd(tern_module *module, double lr, const tern_sgd_options *options)
-{
-    return finish(tern_optim_new("tern_optim_sgd", module, lr), options);
-}
-
-tern_optimizer *tern_optim_sgd_of(tern_tensor *const *parameters, int n, double lr,
-                                  const tern_sgd_options *options)
-{
-    return finish(tern_optim_new_of("tern_optim_sgd", parameters, n, lr), options);
-}
+OPTIM_CONSTRUCTORS(sgd, tern_sgd_options, sgd, finish)

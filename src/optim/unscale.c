@@ -1,5 +1,5 @@
 /* unscale.c -- an optimizer's gradients over the scale of mixed precision, looking for infinities
- * and NaN: one launch for each of its groups. */
+ * and NaN: one launch for each of its batches. */
 #include "optim/optimizer.h"
 
 static const tern_kernel_ref many = {"optimizer", "unscale"};
@@ -19,7 +19,7 @@ static tern_status check(const tern_optimizer *o, int *n)
 
 /* grads is room for twice the group's tensors: the gradients, dense, and where there are none NULL;
  * and the same with the parameter in NULL's place. */
-static tern_status unscale_group(const tern_optimizer *o, const tern_optim_group *g,
+static tern_status unscale_batch(const tern_optimizer *o, const tern_optim_batch *g,
                                  tern_tensor **grads, tern_tensor *scale, tern_tensor *found)
 {
     tern_tensor **column = grads + g->count;
@@ -46,17 +46,17 @@ static tern_status unscale_group(const tern_optimizer *o, const tern_optim_group
 }
 
 /* On another device than the scale's it is found there first. */
-static tern_status unscale(const tern_optimizer *o, const tern_optim_group *g, tern_tensor **grads,
+static tern_status unscale(const tern_optimizer *o, const tern_optim_batch *g, tern_tensor **grads,
                            tern_tensor *scale, tern_tensor *found)
 {
     const char *device = tern_device(o->slots[g->slot[0]].x);
     if (device == tern_device(scale))
-        return unscale_group(o, g, grads, scale, found);
+        return unscale_batch(o, g, grads, scale, found);
     tern_tensor *there = tern_zeros(TERN_SHAPE_SCALAR, TERN_F32, device);
     scale = tern_to(scale, device);
     if (!there || !scale)
         return tern_last_status();
-    TERN_TRY(unscale_group(o, g, grads, scale, there));
+    TERN_TRY(unscale_batch(o, g, grads, scale, there));
     return tern_maximum_(found, tern_to(there, tern_device(found))) ? TERN_OK : tern_last_status();
 }
 
@@ -70,8 +70,8 @@ tern_status tern_optim_unscale(tern_optimizer *o, tern_tensor *scale, tern_tenso
         TERN_SCOPE
             TERN_NO_GRAD {
                 status = tern_optim_regroup(o);
-                for (int i = 0; status == TERN_OK && i < o->n_groups; i++)
-                    status = unscale(o, &o->groups[i], grads, scale, found);
+                for (int i = 0; status == TERN_OK && i < o->n_batches; i++)
+                    status = unscale(o, &o->batches[i], grads, scale, found);
             }
     tern_free(grads);
     return status;

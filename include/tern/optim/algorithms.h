@@ -1,0 +1,144 @@
+/* optim/algorithms.h -- the optimizers besides SGD, Adam and AdamW. Each has two constructors: for
+ * a module's parameters that require gradients, and (_of) for a list. Half precision parameters
+ * keep their states in float32. https://pytorch.org/docs/stable/optim.html */
+#ifndef TERN_OPTIM_ALGORITHMS_H
+#define TERN_OPTIM_ALGORITHMS_H
+#include <tern/optim.h>
+
+TERN_BEGIN_DECLS
+
+#define TERN_OPTIM_(name)                                                                          \
+    TERN_API tern_optimizer *tern_optim_##name(tern_module *module, double lr,                     \
+                                               const tern_##name##_options *options);              \
+    TERN_API tern_optimizer *tern_optim_##name##_of(                                               \
+        tern_tensor *const *parameters, int n, double lr, const tern_##name##_options *options)
+
+/* Adam by the largest gradient (Kingma & Ba 2015, section 7.1). PyTorch's lr is 2e-3. */
+typedef struct tern_adamax_options {
+    double beta1, beta2; /* default 0.9, 0.999; TERN_ZERO for 0 */
+    double eps;          /* default 1e-8 */
+    double weight_decay;
+    bool maximize;
+    uint64_t reserved[4];
+} tern_adamax_options;
+TERN_OPTIM_(adamax);
+
+/* Adam with Nesterov's momentum (Dozat 2016). PyTorch's lr is 2e-3. The product of momenta has
+ * the current one twice in the second term, as in PyTorch 1.13. */
+typedef struct tern_nadam_options {
+    double beta1, beta2; /* default 0.9, 0.999; TERN_ZERO for 0 */
+    double eps;          /* default 1e-8 */
+    double weight_decay;
+    double momentum_decay; /* default 4e-3; TERN_ZERO for 0 */
+    bool decoupled_weight_decay, maximize;
+    uint64_t reserved[4];
+} tern_nadam_options;
+TERN_OPTIM_(nadam);
+
+/* Rectified Adam (Liu et al. 2020). PyTorch's lr is 1e-3. */
+typedef struct tern_radam_options {
+    double beta1, beta2; /* default 0.9, 0.999; TERN_ZERO for 0 */
+    double eps;          /* default 1e-8 */
+    double weight_decay;
+    bool decoupled_weight_decay, maximize;
+    uint64_t reserved[4];
+} tern_radam_options;
+TERN_OPTIM_(radam);
+
+/* Tieleman & Hinton 2012; centered: Graves 2013. PyTorch's lr is 1e-2. */
+typedef struct tern_rmsprop_options {
+    double alpha; /* default 0.99; TERN_ZERO for 0 */
+    double eps;   /* default 1e-8 */
+    double weight_decay, momentum;
+    bool centered, maximize;
+    uint64_t reserved[4];
+} tern_rmsprop_options;
+TERN_OPTIM_(rmsprop);
+
+/* Duchi, Hazan, Singer 2011. PyTorch's lr is 1e-2. */
+typedef struct tern_adagrad_options {
+    double lr_decay, weight_decay, initial_accumulator_value;
+    double eps; /* default 1e-10 */
+    bool maximize;
+    uint64_t reserved[4];
+} tern_adagrad_options;
+TERN_OPTIM_(adagrad);
+
+/* Zeiler 2012. PyTorch's lr is 1. */
+typedef struct tern_adadelta_options {
+    double rho; /* default 0.9; TERN_ZERO for 0 */
+    double eps; /* default 1e-6 */
+    double weight_decay;
+    bool maximize;
+    uint64_t reserved[4];
+} tern_adadelta_options;
+TERN_OPTIM_(adadelta);
+
+/* Riedmiller & Braun 1993, by the signs of whole gradients. PyTorch's lr, the first step, is 1e-2.
+ */
+typedef struct tern_rprop_options {
+    double etaminus, etaplus;            /* default 0.5, 1.2: what a turn makes of a step */
+    double step_size_min, step_size_max; /* default 1e-6, 50 */
+    bool maximize;
+    uint64_t reserved[4];
+} tern_rprop_options;
+TERN_OPTIM_(rprop);
+
+/* Averaged SGD (Polyak & Juditsky 1992); the average is the state "ax". PyTorch's lr is 1e-2; a
+ * new one takes effect at once. */
+typedef struct tern_asgd_options {
+    double lambd; /* default 1e-4 */
+    double alpha; /* default 0.75 */
+    double t0;    /* default 1e6: where averaging starts */
+    double weight_decay;
+    bool maximize;
+    uint64_t reserved[4];
+} tern_asgd_options;
+TERN_OPTIM_(asgd);
+
+/* Layer-wise steps for large batches (You et al. 2020, algorithm 2): Adam's direction plus
+ * weight_decay times the parameter, as long as the parameter. */
+typedef struct tern_lamb_options {
+    double beta1, beta2; /* default 0.9, 0.999; TERN_ZERO for 0 */
+    double eps;          /* default 1e-6 */
+    double weight_decay;
+    bool maximize;
+    uint64_t reserved[4];
+} tern_lamb_options;
+TERN_OPTIM_(lamb);
+
+typedef enum tern_muon_adjust {
+    TERN_MUON_ORIGINAL = 0,   /* lr sqrt(max(1, rows / columns)) */
+    TERN_MUON_MATCH_RMS_ADAMW /* 0.2 lr sqrt(max(rows, columns)): steps as large as AdamW's */
+} tern_muon_adjust;
+
+/* Momentum whose singular values are all brought near one (Jordan et al. 2024), for parameters of
+ * two dims; others are refused: give them to AdamW. PyTorch's lr is 1e-3. The iteration is in
+ * float32, where PyTorch's is in bfloat16. */
+typedef struct tern_muon_options {
+    double weight_decay; /* default 0.1; TERN_ZERO for 0 */
+    double momentum;     /* default 0.95 */
+    bool no_nesterov;
+    double ns_a, ns_b, ns_c; /* default 3.4445, -4.775, 2.0315 */
+    double eps;              /* default 1e-7 */
+    int ns_steps;            /* default 5 */
+    tern_muon_adjust adjust_lr;
+    uint64_t reserved[4];
+} tern_muon_options;
+TERN_OPTIM_(muon);
+
+/* L-BFGS (Nocedal & Wright 2006): stepped with tern_optim_step_closure alone. All parameters are on
+ * one device, in one group. Products and losses are read by the host. PyTorch's lr is 1. */
+typedef struct tern_lbfgs_options {
+    int max_iter;            /* default 20: of one step */
+    int max_eval;            /* default 1.25 max_iter */
+    int history_size;        /* default 100 */
+    double tolerance_grad;   /* default 1e-7; TERN_ZERO for 0 */
+    double tolerance_change; /* default 1e-9; TERN_ZERO for 0 */
+    bool strong_wolfe;       /* search along the line, instead of steps of lr */
+    uint64_t reserved[4];
+} tern_lbfgs_options;
+TERN_OPTIM_(lbfgs);
+
+TERN_END_DECLS
+#endif

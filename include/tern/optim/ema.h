@@ -1,0 +1,30 @@
+/* optim/ema.h -- averages of a module's parameters over the steps, which often are better than the
+ * last ones (torch.optim.swa_utils.AveragedModel). */
+#ifndef TERN_OPTIM_EMA_H
+#define TERN_OPTIM_EMA_H
+#include <tern/optim.h>
+
+TERN_BEGIN_DECLS
+
+typedef struct tern_ema tern_ema;
+
+typedef struct tern_ema_options {
+    double decay;     /* default 0.999, TERN_ZERO for 0: mean = decay mean + (1 - decay) x */
+    bool equal;       /* instead: all steps weigh the same (stochastic weight averaging) */
+    bool use_buffers; /* average floating point buffers too, instead of copying them */
+    uint64_t reserved[4];
+} tern_ema_options;
+
+/* Keeps an average beside every parameter and buffer of module; to be freed with tern_ema_free. */
+TERN_API tern_ema *tern_optim_ema(tern_module *module, const tern_ema_options *options);
+/* Take the parameters as they are now into the average: one launch for each device and dtype. The
+ * first update copies them. */
+TERN_API tern_status tern_ema_update(tern_ema *ema);
+/* Exchange averages and parameters: before an evaluation, and again after it. */
+TERN_API tern_status tern_ema_swap(tern_ema *ema);
+/* The average of a parameter or buffer, borrowed. */
+TERN_API tern_tensor *tern_ema_average(const tern_ema *ema, const tern_tensor *x);
+TERN_API void tern_ema_free(tern_ema *ema);
+
+TERN_END_DECLS
+#endif

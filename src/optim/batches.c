@@ -1,0 +1,166 @@
+/* batches.c -- an optimizer's parameters, sorted by group, device and dtype.
+ *
+ * A module may move while it is optimized: then its states and steps follow it into new batches. */
+#include "optim/optimizer.h"
+
+static bool moved(const tern_optim_slot *s)
+{
+    return s->batch < 0 || s->device != tern_device(s->x) || s->dtype != tern_dtype_of(s->x) ||
+           s->numel != tern_numel(s->x);
+}
+
+void tern_optim_batches_free(tern_optim_batch *batches, int n)
+{
+    for (int i = 0; i < n; i++) {
+        tern_multi_free(batches[i].table);
+        tern_release(batches[i].steps);
+        tern_release(batches[i].numbers);
+        tern_release(batches[i].no_skip);
+        tern_free(batches[i].slot);
+    }
+    tern_free(batches);
+}
+
+/* How many steps each parameter of an old batch made, as its device counted. */
+static tern_status read_steps(const tern_optimizer *o, const tern_optim_batch *g, int64_t *steps)
+{
+    int64_t n = tern_multi_chunks(g->table);
+    int64_t *chunks = tern_alloc(sizeof *chunks * (size_t)(n + 1));
+    if (!chunks)
+        return TERN_ERR_MEMORY;
+    tern_status status = tern_copy_to_host(g->steps, chunks, sizeof *chunks * (size_t)n);
+    for (int i = 0; status == TERN_OK && i < g->count; i++) {
+        const tern_optim_slot *s = &o->slots[g->slot[i]];
+        bool same = s->numel > 0 && s->numel == tern_numel(s->x);
+        steps[g->slot[i]] = same ? chunks[tern_multi_first_chunk(g->table, i)] : 0;
+    }
+    tern_free(chunks);
+    return status;
+}
+
+static bool go_together(const tern_optim_slot *a, const tern_optim_slot *b)
+{
+    return a->group == b->group && tern_device(a->x) == tern_device(b->x) &&
+           tern_dtype_of(a->x) == tern_dtype_of(b->x);
+}
+
+static tern_status add_to_batch(tern_optim_batch *batches, int *n, const tern_optimizer *o, int i)
+{
+    const tern_optim_slot *s = &o->slots[i];
+    int k = 0;
+    while (k < *n && !go_together(&o->slots[batches[k].slot[0]], s))
+        k++;
+    if (k == *n) {
+        batches[k].slot = tern_alloc(sizeof(int) * (size_t)o->n);
+        if (!batches[k].slot)
+            return TERN_ERR_MEMORY;
+        ++*n;
+    }
+    batches[k].slot[batches[k].count++] = i;
+    return TERN_OK;
+}
+
+/* The batch's steps, each repeated for its parameter's chunks. */
+static tern_status make_steps(tern_optim_batch *g, const char *device, const int64_t *steps)
+{
+    int64_t n = tern_multi_chunks(g->table);
+    int64_t *chunks = tern_alloc(sizeof *chunks * (size_t)(n + 1));
+    if (!chunks)
+        return TERN_ERR_MEMORY;
+    for (int i = 0; i < g->count; i++)
+        for (int64_t c = tern_multi_first_chunk(g->table, i),
+                     end = tern_multi_first_chunk(g->table, i + 1);
+             c < end; c++)
+            chunks[c] = steps[g->slot[i]];
+    g->steps = tern_keep(tern_from_data(chunks, TERN_SHAPE(n), TERN_I64, device));
+    tern_free(chunks);
+    return g->steps ? TERN_OK : tern_last_status();
+}
+
+static tern_status furnish(const tern_optimizer *o, tern_optim_batch *g, const int64_t *steps)
+{
+    tern_tensor *first = o->slots[g->slot[0]].x;
+    tern_dtype dtype = tern_dtype_of(first) == TERN_F64 ? TERN_F64 : TERN_F32;
+    const char *device = tern_device(first);
+    tern_tensor **x = tern_alloc(sizeof *x * (size_t)g->count);
+    for (int i = 0; x && i < g->count; i++)
+        x[i] = o->slots[g->slot[i]].x;
+    g->table = x ? tern_multi_new(x, g->count) : NULL;
+    tern_free(x);
+    if (!g->table)
+        return tern_last_status();
+    g->numbers = tern_keep(tern_zeros(TERN_SHAPE(OPTIM_NUMBERS), dtype, device));
+    g->no_skip = tern_keep(tern_zeros(TERN_SHAPE(1), TERN_F32, device));
+    if (!g->numbers || !g->no_skip)
+        return tern_last_status();
+    return make_steps(g, device, steps);
+}
+
+/* A state on x's device; dropped when x changed its size. */
+static tern_status move_states(tern_optimizer *o)
+{
+    for (int i = 0; i < o->n; i++) {
+        tern_optim_slot *s = &o->slots[i];
+        tern_dtype dtype = tern_dtype_of(s->x) == TERN_F64 ? TERN_F64 : TERN_F32;
+        for (int k = 0; k < OPTIM_STATES; k++) {
+            if (!s->state[k])
+                continue;
+            bool kept = tern_numel(s->state[k]) == tern_numel(s->x);
+            tern_tensor *there = kept ? tern_to(s->state[k], tern_device(s->x)) : NULL;
+            there = there ? tern_to_dtype(there, dtype) : NULL;
+            if (kept && !there)
+                return tern_last_status();
+            tern_keep(there);
+            tern_release(s->state[k]);
+            s->state[k] = there;
+        }
+    }
+    return TERN_OK;
+}
+
+static void settle(tern_optimizer *o)
+{
+    for (int k = 0; k < o->n_batches; k++)
+        for (int i = 0; i < o->batches[k].count; i++) {
+            tern_optim_slot *s = &o->slots[o->batches[k].slot[i]];
+            s->device = tern_device(s->x);
+            s->dtype = tern_dtype_of(s->x);
+            s->numel = tern_numel(s->x);
+            s->batch = k;
+            s->row = i;
+        }
+}
+
+static tern_status build(tern_optimizer *o, tern_optim_batch *batches, int *n, int64_t *steps)
+{
+    for (int k = 0; k < o->n_batches; k++)
+        TERN_TRY(read_steps(o, &o->batches[k], steps));
+    for (int i = 0; i < o->n; i++)
+        TERN_TRY(add_to_batch(batches, n, o, i));
+    for (int k = 0; k < *n; k++)
+        TERN_TRY(furnish(o, &batches[k], steps));
+    return move_states(o);
+}
+
+tern_status tern_optim_regroup(tern_optimizer *o)
+{
+    bool any = !o->batches;
+    for (int i = 0; i < o->n; i++)
+        any = any || moved(&o->slots[i]);
+    if (!any)
+        return TERN_OK;
+    int n = 0;
+    tern_optim_batch *batches = tern_alloc(sizeof *batches * (size_t)o->n);
+    int64_t *steps = tern_alloc(sizeof *steps * (size_t)o->n);
+    tern_status status = batches && steps ? build(o, batches, &n, steps) : TERN_ERR_MEMORY;
+    tern_free(steps);
+    if (status != TERN_OK) {
+        tern_optim_batches_free(batches, n);
+        return status;
+    }
+    tern_optim_batches_free(o->batches, o->n_batches);
+    o->batches = batches;
+    o->n_batches = n;
+    settle(o);
+    return TERN_OK;
+}

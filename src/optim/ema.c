@@ -1,0 +1,236 @@
+/* ema.c -- averages of a module's parameters over the steps (torch.optim.swa_utils.AveragedModel).
+ */
+#include "base/memory.h"
+#include "base/text.h"
+#include "nn/option.h"
+#include "ops/multi_tensor.h"
+#include <math.h>
+#include <tern/autograd.h>
+#include <tern/optim.h>
+
+typedef struct average {
+    tern_tensor *x, *mean;
+    bool is_buffer;
+} average;
+
+struct tern_ema {
+    tern_ema_options options;
+    int64_t updates;
+    average *averages; /* of n */
+    int n;
+};
+
+static tern_status add(tern_ema *self, tern_tensor *x, bool is_buffer)
+{
+    average *averages = tern_grow(self->averages, sizeof *averages * (size_t)(self->n + 1));
+    if (!averages)
+        return TERN_ERR_MEMORY;
+    self->averages = averages;
+    tern_tensor *mean = tern_keep(tern_clone(tern_detach(x)));
+    if (!mean)
+        return tern_last_status();
+    averages[self->n++] = (average){tern_keep(x), mean, is_buffer};
+    return TERN_OK;
+}
+
+static tern_status add_parameter(const char *path, tern_tensor *x, void *user)
+{
+    (void)path;
+    return add(user, x, false);
+}
+
+static tern_status add_buffer(const char *path, tern_tensor *x, void *user)
+{
+    (void)path;
+    return add(user, x, true);
+}
+
+tern_ema *tern_optim_ema(tern_module *module, const tern_ema_options *options)
+{
+    tern_ema_options o = options ? *options : (tern_ema_options){0};
+    if (!module) {
+        tern_fail_argument_null("tern_optim_ema", "module");
+        return NULL;
+    }
+    o.decay = tern_option(o.decay, 0.999);
+    if (!(o.decay >= 0 && o.decay <= 1))
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_optim_ema: Invalid decay value %s provided. Please provide a "
+                              "value in [0,1] range.",
+                              TERN_NUMBER_TEXT(o.decay));
+    tern_ema *self = tern_alloc(sizeof *self);
+    if (!self)
+        return NULL;
+    self->options = o;
+    tern_status status = TERN_OK;
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            status = tern_nn_each_parameter(module, add_parameter, self);
+            if (status == TERN_OK)
+                status = tern_nn_each_buffer(module, add_buffer, self);
+        }
+    if (status == TERN_OK)
+        return self;
+    tern_ema_free(self);
+    return NULL;
+}
+
+void tern_ema_free(tern_ema *self)
+{
+    if (!self)
+        return;
+    for (int i = 0; i < self->n; i++) {
+        tern_release(self->averages[i].x);
+        tern_release(self->averages[i].mean);
+    }
+    tern_free(self->averages);
+    tern_free(self);
+}
+
+/* ---- updates ----------------------------------------------------------------------------- */
+
+/* Whether a is averaged: of floating point, and no buffer unless that was asked for. */
+static bool counts(const tern_ema *self, const average *a)
+{
+    return tern_dtype_is_floating_point(tern_dtype_of(a->x)) &&
+           (!a->is_buffer || self->options.use_buffers);
+}
+
+static bool go_together(const average *a, const average *b)
+{
+    return tern_device(a->x) == tern_device(b->x) && tern_dtype_of(a->x) == tern_dtype_of(b->x);
+}
+
+/* A column: as the kernel takes it, f32 for halves. */
+static tern_tensor *column_of(tern_tensor *x)
+{
+    return tern_contiguous(tern_dtype_of(x) == TERN_F64 ? tern_detach(x)
+                                                        : tern_to_dtype(tern_detach(x), TERN_F32));
+}
+
+/* One launch for all of a device and dtype: mean += (x - mean) weight. */
+static tern_status run(tern_ema *self, int first, bool *done, tern_tensor **columns, double weight)
+{
+    static const tern_kernel_ref many = {"optimizers", "average"};
+    static const tern_kernel_ref few = {"optimizers", "average_few"};
+    tern_tensor **means = columns, **xs = columns + self->n;
+    int n = 0;
+    for (int i = first; i < self->n; i++) {
+        average *a = &self->averages[i];
+        if (done[i] || !counts(self, a) || !go_together(a, &self->averages[first]))
+            continue;
+        done[i] = true;
+        means[n] = column_of(a->mean);
+        xs[n] = column_of(a->x);
+        if (!means[n] || !xs[n])
+            return tern_last_status();
+        n++;
+    }
+    tern_tensor *factor = tern_full(TERN_SHAPE(1), tern_scalar_real(weight),
+                                    tern_dtype_of(means[0]), tern_device(means[0]));
+    tern_multi *table = factor ? tern_multi_new(means, n) : NULL;
+    if (!table)
+        return tern_last_status();
+    tern_multi_call call = {.many = &many,
+                            .few = &few,
+                            .column = {means, xs},
+                            .shared = {factor},
+                            .n_shared = 1,
+                            .writes = true};
+    tern_status status = tern_multi_launch(table, &call);
+    tern_multi_free(table);
+    n = 0;
+    for (int i = first; i < self->n && status == TERN_OK; i++) {
+        average *a = &self->averages[i];
+        if (!counts(self, a) || !go_together(a, &self->averages[first]))
+            continue;
+        if (tern_dtype_of(a->mean) != tern_dtype_of(means[n]) && !tern_copy_(a->mean, means[n]))
+            status = tern_last_status();
+        n++;
+    }
+    return status;
+}
+
+/* A module that moved takes its averages along. */
+static tern_status follow(average *a)
+{
+    if (tern_device(a->mean) == tern_device(a->x) && tern_dtype_of(a->mean) == tern_dtype_of(a->x))
+        return TERN_OK;
+    tern_tensor *moved =
+        tern_keep(tern_to_dtype(tern_to(a->mean, tern_device(a->x)), tern_dtype_of(a->x)));
+    if (!moved)
+        return tern_last_status();
+    tern_release(a->mean);
+    a->mean = moved;
+    return TERN_OK;
+}
+
+static tern_status update(tern_ema *self, bool *done, tern_tensor **columns)
+{
+    double n = (double)self->updates;
+    double weight = self->options.equal ? 1 / (n + 1) : 1 - self->options.decay;
+    if (self->updates == 0)
+        weight = 1; /* the first average is the parameters themselves */
+    for (int i = 0; i < self->n; i++) {
+        average *a = &self->averages[i];
+        TERN_TRY(follow(a));
+        if (!counts(self, a) && !tern_copy_(a->mean, tern_detach(a->x)))
+            return tern_last_status();
+    }
+    for (int i = 0; i < self->n; i++)
+        if (!done[i] && counts(self, &self->averages[i]))
+            TERN_TRY(run(self, i, done, columns, weight));
+    self->updates++;
+    return TERN_OK;
+}
+
+tern_status tern_ema_update(tern_ema *self)
+{
+    if (!self)
+        return tern_fail_argument_null("tern_ema_update", "ema");
+    TERN_TRY(tern_last_status());
+    size_t n = (size_t)self->n + 1;
+    tern_tensor **columns = tern_alloc(sizeof *columns * 2 * n);
+    bool *done = tern_alloc(sizeof *done * n);
+    tern_status status = columns && done ? TERN_OK : TERN_ERR_MEMORY;
+    if (status == TERN_OK)
+        TERN_SCOPE
+            TERN_NO_GRAD
+                status = update(self, done, columns);
+    tern_free(columns);
+    tern_free(done);
+    return status;
+}
+
+static tern_status swap(average *a)
+{
+    tern_status status = TERN_OK;
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            tern_tensor *x = tern_clone(tern_detach(a->x));
+            if (!x || !tern_copy_(a->x, a->mean) || !tern_copy_(a->mean, x))
+                status = tern_last_status();
+        }
+    return status;
+}
+
+tern_status tern_ema_swap(tern_ema *self)
+{
+    if (!self)
+        return tern_fail_argument_null("tern_ema_swap", "ema");
+    for (int i = 0; i < self->n; i++)
+        if (counts(self, &self->averages[i])) {
+            TERN_TRY(follow(&self->averages[i]));
+            TERN_TRY(swap(&self->averages[i]));
+        }
+    return TERN_OK;
+}
+
+tern_tensor *tern_ema_average(const tern_ema *self, const tern_tensor *x)
+{
+    for (int i = 0; self && i < self->n; i++)
+        if (self->averages[i].x == x)
+            return self->averages[i].mean;
+    return tern_fail_null(TERN_ERR_ARGUMENT,
+                          "tern_ema_average: not a parameter or buffer of the module");
+}

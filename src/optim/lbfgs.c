@@ -1,0 +1,322 @@
+/* lbfgs.c -- L-BFGS: the inverse Hessian from the last steps and changes of the gradient (Nocedal &
+ * Wright 2006, algorithm 7.4; https://pytorch.org/docs/stable/generated/torch.optim.LBFGS.html).
+ *
+ * All parameters are one vector here. Losses and products come to the host, which decides by them.
+ */
+#include "optim/line_search.h"
+#include "optim/optimizer.h"
+#include <math.h>
+#include <string.h>
+
+/* What stays from step to step. */
+typedef struct memory {
+    tern_lbfgs_options options;
+    int64_t iterations;
+    tern_tensor *d, *grad;        /* the last direction, and the gradient before it */
+    double t, scale;              /* the last step's length; the initial Hessian's */
+    tern_tensor **change, **step; /* of count, each pair one step */
+    double *ro;                   /* 1 / their product */
+    int count;
+} memory;
+
+typedef struct problem {
+    tern_optimizer *o;
+    memory *m;
+    tern_closure closure;
+    void *user;
+    tern_tensor *start; /* the parameters where a line search began */
+} problem;
+
+static double dot(tern_tensor *a, tern_tensor *b)
+{
+    double value = NAN;
+    TERN_SCOPE
+        value = tern_item(tern_matmul(a, b));
+    return value;
+}
+
+static double largest(tern_tensor *x)
+{
+    double value = NAN;
+    TERN_SCOPE
+        value = tern_item(tern_max(tern_abs(x)));
+    return value;
+}
+
+/* x += factor y */
+static tern_status add(tern_tensor *x, tern_tensor *y, double factor)
+{
+    bool ok = false;
+    TERN_SCOPE
+        ok = tern_add_(x, tern_mul_scalar(y, tern_scalar_real(factor))) != NULL;
+    return ok ? TERN_OK : tern_last_status();
+}
+
+/* ---- the vector of all parameters -------------------------------------------------------- */
+
+static tern_tensor *flat(const tern_optimizer *o, bool gradients)
+{
+    tern_tensor **piece = tern_alloc(sizeof *piece * (size_t)o->n), *all = NULL;
+    for (int i = 0; piece && i < o->n; i++) {
+        tern_tensor *x = o->slots[i].x, *grad = tern_grad(x);
+        tern_tensor *from = !gradients ? tern_detach(x) : grad ? grad : tern_zeros_like(x);
+        piece[i] = tern_reshape(from, TERN_SHAPE(-1));
+    }
+    if (piece)
+        all = tern_cat(piece, o->n, 0);
+    tern_free(piece);
+    return all;
+}
+
+/* Parameters += t d, or = d. */
+static tern_status move(const tern_optimizer *o, tern_tensor *d, const double *t)
+{
+    int64_t at = 0;
+    tern_status status = TERN_OK;
+    for (int i = 0; i < o->n && status == TERN_OK; i++) {
+        tern_tensor *x = o->slots[i].x;
+        int64_t n = tern_numel(x);
+        TERN_SCOPE {
+            tern_tensor *part = tern_reshape(tern_narrow(d, 0, at, n), tern_shape_of(x));
+            if (t)
+                status = add(x, part, *t);
+            else
+                status = tern_copy_(x, part) ? TERN_OK : tern_last_status();
+        }
+        at += n;
+    }
+    return status;
+}
+
+/* The loss at the parameters as they are; *grad belongs to the scope. */
+static tern_status evaluate(problem *p, double *loss, tern_tensor **grad)
+{
+    TERN_SCOPE {
+        TERN_ENABLE_GRAD
+        {
+            tern_tensor *value = p->closure(p->user);
+            *loss = value ? tern_item(value) : NAN;
+        }
+        *grad = tern_last_status() == TERN_OK ? tern_escape(flat(p->o, true)) : NULL;
+    }
+    return *grad ? TERN_OK
+                 : tern_fail(TERN_ERR_ARGUMENT, "tern_optim_step_closure: the closure failed");
+}
+
+static tern_status evaluate_at(void *user, tern_line_point *point)
+{
+    problem *p = user;
+    TERN_TRY(move(p->o, p->m->d, &point->t));
+    TERN_TRY(evaluate(p, &point->f, &point->g));
+    point->slope = dot(point->g, p->m->d);
+    return move(p->o, p->start, NULL);
+}
+
+/* ---- the direction ----------------------------------------------------------------------- */
+
+static void keep(tern_tensor **place, tern_tensor *x)
+{
+    tern_keep(x);
+    tern_release(*place);
+    *place = x;
+}
+
+static void forget_oldest(memory *m)
+{
+    tern_release(m->change[0]);
+    tern_release(m->step[0]);
+    m->count--;
+    memmove(m->change, m->change + 1, sizeof *m->change * (size_t)m->count);
+    memmove(m->step, m->step + 1, sizeof *m->step * (size_t)m->count);
+    memmove(m->ro, m->ro + 1, sizeof *m->ro * (size_t)m->count);
+}
+
+static tern_status remember(memory *m, tern_tensor *grad)
+{
+    tern_tensor *change = tern_sub(grad, m->grad);
+    tern_tensor *step = tern_mul_scalar(m->d, tern_scalar_real(m->t));
+    if (!change || !step)
+        return tern_last_status();
+    double product = dot(change, step);
+    if (!(product > 1e-10))
+        return TERN_OK;
+    if (m->count == m->options.history_size)
+        forget_oldest(m);
+    m->change[m->count] = tern_keep(change);
+    m->step[m->count] = tern_keep(step);
+    m->ro[m->count++] = 1 / product;
+    m->scale = product / dot(change, change);
+    return TERN_OK;
+}
+
+/* d = -H grad, by going through the memory back and forth. */
+static tern_status find_direction(memory *m, tern_tensor *grad)
+{
+    tern_tensor *d = tern_neg(grad);
+    double *alpha = d ? tern_alloc(sizeof *alpha * (size_t)(m->count + 1)) : NULL;
+    tern_status status = alpha ? TERN_OK : tern_last_status();
+    for (int i = m->count - 1; i >= 0 && status == TERN_OK; i--) {
+        alpha[i] = dot(m->step[i], d) * m->ro[i];
+        status = add(d, m->change[i], -alpha[i]);
+    }
+    if (status == TERN_OK && !tern_mul_scalar_(d, tern_scalar_real(m->scale)))
+        status = tern_last_status();
+    for (int i = 0; i < m->count && status == TERN_OK; i++)
+        status = add(d, m->step[i], alpha[i] - dot(m->change[i], d) * m->ro[i]);
+    tern_free(alpha);
+    if (status == TERN_OK)
+        keep(&m->d, d);
+    return status;
+}
+
+static tern_status next_direction(memory *m, tern_tensor *grad)
+{
+    if (m->iterations++ > 0) {
+        TERN_TRY(remember(m, grad));
+        return find_direction(m, grad);
+    }
+    tern_tensor *d = tern_neg(grad);
+    keep(&m->d, d);
+    m->scale = 1;
+    return d ? TERN_OK : tern_last_status();
+}
+
+/* ---- a step ------------------------------------------------------------------------------ */
+
+/* Where the iteration is. */
+typedef struct position {
+    tern_tensor *grad;
+    double loss;
+    int64_t evaluations;
+    bool ends; /* it is good enough, or goes no further */
+} position;
+
+static tern_status walk(problem *p, position *at, bool last)
+{
+    memory *m = p->m;
+    double slope = dot(at->grad, m->d);
+    if (slope > -m->options.tolerance_change) {
+        at->ends = true;
+        return tern_last_status();
+    }
+    if (m->options.strong_wolfe) {
+        tern_line_point start = {.f = at->loss, .slope = slope, .g = at->grad}, found;
+        p->start = flat(p->o, false);
+        TERN_TRY(tern_strong_wolfe(evaluate_at, p, &start, m->t, largest(m->d), 1e-9, &found,
+                                   &at->evaluations));
+        m->t = found.t;
+        at->loss = found.f;
+        at->grad = found.g;
+        return move(p->o, m->d, &m->t);
+    }
+    TERN_TRY(move(p->o, m->d, &m->t));
+    if (last)
+        return TERN_OK;
+    at->evaluations++;
+    return evaluate(p, &at->loss, &at->grad);
+}
+
+/* What it makes belongs to the scope, but for at->grad, which goes to the one around it. */
+static tern_status iterate(problem *p, position *at, bool last)
+{
+    memory *m = p->m;
+    double before = at->loss;
+    TERN_TRY(next_direction(m, at->grad));
+    keep(&m->grad, at->grad);
+    m->t = p->o->groups[0].option[0];
+    if (m->iterations == 1) {
+        tern_tensor *sum = tern_sum(tern_abs(at->grad));
+        m->t *= fmin(1, 1 / tern_item(sum));
+    }
+    TERN_TRY(walk(p, at, last));
+    if (at->ends)
+        return TERN_OK;
+    at->ends = last || at->evaluations >= m->options.max_eval ||
+               largest(at->grad) <= m->options.tolerance_grad ||
+               fabs(m->t) * largest(m->d) <= m->options.tolerance_change ||
+               fabs(at->loss - before) < m->options.tolerance_change;
+    return tern_last_status();
+}
+
+static tern_status run(problem *p, double *first_loss)
+{
+    const tern_lbfgs_options *o = &p->m->options;
+    position at = {.evaluations = 1};
+    TERN_TRY(evaluate(p, &at.loss, &at.grad));
+    *first_loss = at.loss;
+    at.ends = largest(at.grad) <= o->tolerance_grad;
+    tern_status status = tern_last_status();
+    tern_tensor *grad = tern_keep(at.grad);
+    for (int64_t i = 1; i <= o->max_iter && !at.ends && status == TERN_OK; i++)
+        TERN_SCOPE {
+            status = iterate(p, &at, i == o->max_iter);
+            keep(&grad, at.grad);
+        }
+    tern_release(grad);
+    return status;
+}
+
+static tern_status closure_step(tern_optimizer *o, tern_closure closure, void *user, double *loss)
+{
+    problem p = {.o = o, .m = o->data, .closure = closure, .user = user};
+    double first = NAN;
+    tern_status status = TERN_OK;
+    TERN_SCOPE
+        TERN_NO_GRAD
+            status = run(&p, &first);
+    if (loss)
+        *loss = first;
+    return status;
+}
+
+static void free_memory(void *data)
+{
+    memory *m = data;
+    if (!m)
+        return;
+    while (m->count > 0)
+        forget_oldest(m);
+    tern_release(m->d);
+    tern_release(m->grad);
+    tern_free(m->change);
+    tern_free(m->step);
+    tern_free(m->ro);
+    tern_free(m);
+}
+
+static void resolve(const double *option, double *number)
+{
+    number[0] = option[0];
+}
+
+static const tern_optim_kind lbfgs = {.name = "tern_optim_lbfgs",
+                                      .option = {OPTIM_LR},
+                                      .resolve = resolve,
+                                      .closure_step = closure_step,
+                                      .free_data = free_memory};
+
+static tern_optimizer *finish(tern_optimizer *self, const tern_lbfgs_options *options)
+{
+    tern_lbfgs_options o = options ? *options : (tern_lbfgs_options){0};
+    memory *m = self ? tern_alloc(sizeof *m) : NULL;
+    if (self)
+        self->data = m;
+    o.max_iter = o.max_iter > 0 ? o.max_iter : 20;
+    o.max_eval = o.max_eval > 0 ? o.max_eval : o.max_iter * 5 / 4;
+    o.history_size = o.history_size > 0 ? o.history_size : 100;
+    o.tolerance_grad = tern_option(o.tolerance_grad, 1e-7);
+    o.tolerance_change = tern_option(o.tolerance_change, 1e-9);
+    if (m) {
+        size_t n = (size_t)o.history_size;
+        m->options = o;
+        m->change = tern_alloc(sizeof *m->change * n);
+        m->step = tern_alloc(sizeof *m->step * n);
+        m->ro = tern_alloc(sizeof *m->ro * n);
+    }
+    if (m && m->change && m->step && m->ro)
+        return self;
+    tern_optim_free(self);
+    return NULL;
+}
+
+OPTIM_CONSTRUCTORS(lbfgs, tern_lbfgs_options, lbfgs, finish)

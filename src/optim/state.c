@@ -1,0 +1,110 @@
+/* state.c -- what an optimizer has gathered, by names: to be saved and put back. */
+#include "optim/optimizer.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH = 96 };
+
+/* A parameter's elements of the count of steps; NULL for one without elements. */
+static tern_tensor *steps_of(const tern_optimizer *o, const tern_optim_slot *s)
+{
+    const tern_optim_batch *b = &o->batches[s->batch];
+    int64_t first = tern_multi_first_chunk(b->table, s->row),
+            end = tern_multi_first_chunk(b->table, s->row + 1);
+    return end > first ? tern_narrow(b->steps, 0, first, end - first) : NULL;
+}
+
+static tern_status visit_slot(tern_optimizer *o, int i, tern_tensor_visit visit, void *user)
+{
+    tern_optim_slot *s = &o->slots[i];
+    char path[PATH];
+    bool any = false;
+    for (int k = 0; k < OPTIM_STATES; k++) {
+        if (!s->state[k])
+            continue;
+        any = true;
+        snprintf(path, sizeof path, "state.%d.%s", i, o->kind->state[k]);
+        TERN_TRY(visit(path, s->state[k], user));
+    }
+    tern_tensor *steps = s->batch >= 0 ? steps_of(o, s) : NULL;
+    if (!steps || (!any && o->states))
+        return tern_last_status();
+    snprintf(path, sizeof path, "state.%d.step", i);
+    return visit(path, tern_select(steps, 0, 0), user);
+}
+
+static tern_status visit_group(tern_optimizer *o, int i, tern_tensor_visit visit, void *user)
+{
+    char path[PATH];
+    for (int k = 0; k < OPTIM_OPTIONS && o->kind->option[k].name; k++) {
+        tern_tensor *value =
+            tern_tensor_scalar(tern_scalar_real(o->groups[i].option[k]), TERN_F64, "cpu");
+        if (!value)
+            return tern_last_status();
+        snprintf(path, sizeof path, "param_groups.%d.%s", i, o->kind->option[k].name);
+        TERN_TRY(visit(path, value, user));
+    }
+    return TERN_OK;
+}
+
+tern_status tern_optim_each_state(tern_optimizer *o, tern_tensor_visit visit, void *user)
+{
+    if (!o || !visit)
+        return tern_fail_argument_null("tern_optim_each_state", o ? "visit" : "optimizer");
+    tern_status status = TERN_OK;
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            for (int i = 0; i < o->n && status == TERN_OK; i++)
+                status = visit_slot(o, i, visit, user);
+            for (int i = 0; i < o->n_groups && status == TERN_OK; i++)
+                status = visit_group(o, i, visit, user);
+        }
+    return status;
+}
+
+static tern_status put_state(tern_optimizer *o, tern_optim_slot *s, const char *name,
+                             const tern_tensor *value)
+{
+    TERN_TRY(tern_optim_regroup(o));
+    if (strcmp(name, "step") == 0) {
+        tern_tensor *steps = steps_of(o, s);
+        return !steps || tern_copy_(steps, value) ? TERN_OK : tern_last_status();
+    }
+    for (int k = 0; k < OPTIM_STATES; k++) {
+        if (!(o->states >> k & 1) || strcmp(o->kind->state[k], name) != 0)
+            continue;
+        if (!tern_same_shape(value, s->x))
+            return tern_fail(TERN_ERR_SHAPE,
+                             "tern_optim_set_state: %s does not have the shape of its parameter",
+                             name);
+        TERN_TRY(tern_optim_make_states(o, s));
+        return tern_copy_(s->state[k], value) ? TERN_OK : tern_last_status();
+    }
+    return tern_fail(TERN_ERR_ARGUMENT, "tern_optim_set_state: %s has no state '%s'", o->kind->name,
+                     name);
+}
+
+tern_status tern_optim_set_state(tern_optimizer *o, const char *path, const tern_tensor *value)
+{
+    if (!o || !path || !value)
+        return tern_fail_argument_null("tern_optim_set_state", !o      ? "optimizer"
+                                                               : !path ? "path"
+                                                                       : "value");
+    int i = -1, length = 0;
+    tern_status status = TERN_OK;
+    if (sscanf(path, "state.%d.%n", &i, &length) == 1 && length && i >= 0 && i < o->n) {
+        TERN_SCOPE
+            TERN_NO_GRAD
+                status = put_state(o, &o->slots[i], path + length, value);
+        return status;
+    }
+    length = 0;
+    if (sscanf(path, "param_groups.%d.%n", &i, &length) == 1 && length) {
+        double number = tern_item(value);
+        TERN_TRY(tern_last_status());
+        return tern_optim_set_option(o, i, path + length, number);
+    }
+    return tern_fail(TERN_ERR_ARGUMENT, "tern_optim_set_state: %s has nothing at '%s'",
+                     o->kind->name, path);
+}
