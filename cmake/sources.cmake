@@ -143,6 +143,11 @@ set(TERN_SOURCES
   src/optim/lamb.c
   src/optim/lbfgs.c
   src/optim/line_search.c
+  src/optim/lr_composed.c
+  src/optim/lr_cycles.c
+  src/optim/lr_plateau.c
+  src/optim/lr_rules.c
+  src/optim/lr_scheduler.c
   src/optim/moments.c
   src/optim/muon.c
   src/optim/optimizer.c

@@ -72,7 +72,7 @@ TERN_API int tern_optim_add_param_group(tern_optimizer *optimizer, tern_tensor *
                                         int n);
 TERN_API int tern_optim_param_groups(const tern_optimizer *optimizer);
 /* NaN, or TERN_ERR_ARGUMENT, for a group or an option that is not there. Options that are flags
- * (amsgrad, nesterov, ...) are the same for all groups and do not change; a momentum of 0 stays. */
+ * (amsgrad, nesterov, ...) are the same for all groups and do not change. */
 TERN_API double tern_optim_get_option(const tern_optimizer *optimizer, int group, const char *name);
 TERN_API tern_status tern_optim_set_option(tern_optimizer *optimizer, int group, const char *name,
                                            double value);
@@ -102,4 +102,5 @@ TERN_END_DECLS
 
 #include <tern/optim/algorithms.h>
 #include <tern/optim/ema.h>
+#include <tern/optim/lr_scheduler.h>
 #endif

@@ -73,6 +73,7 @@ int tern_optim_add_param_group(tern_optimizer *o, tern_tensor *const *parameters
     if (tern_optim_append(o, parameters, n, o->n_groups) != TERN_OK)
         return -1;
     groups[o->n_groups] = groups[0];
+    groups[o->n_groups].has_initial_lr = false;
     return o->n_groups++;
 }
 
@@ -132,11 +133,10 @@ tern_status tern_optim_set_option(tern_optimizer *o, int group, const char *name
     if (i < 0)
         return tern_last_status();
     TERN_TRY(tern_optim_check_option(o->kind, i, value, "tern_optim_set_option"));
-    if (strcmp(name, "momentum") == 0 && value != 0 && !(o->flags & TERN_OPTIM_MOMENTUM))
-        return tern_fail(TERN_ERR_STATE,
-                         "tern_optim_set_option: momentum was 0 when %s was called, so that it has "
-                         "no buffers",
-                         o->kind->name);
+    if (strcmp(name, "momentum") == 0 && value != 0) {
+        o->flags |= TERN_OPTIM_MOMENTUM;
+        o->states |= o->kind->momentum_states;
+    }
     o->groups[group].option[i] = value;
     return TERN_OK;
 }

@@ -52,6 +52,7 @@ typedef struct tern_optim_kind {
     bool only_wide; /* the kernels take f32 and f64: halves are computed in copies */
     tern_optim_option option[OPTIM_OPTIONS]; /* the first is the learning rate */
     const char *state[OPTIM_STATES];         /* PyTorch's names */
+    uint32_t momentum_states;                /* bits of those that only momentum needs */
     /* A group's options as the kernels want them. */
     void (*resolve)(const double *option, double *number);
     /* Before the launch, if need be: more columns, other launches. */
@@ -77,6 +78,8 @@ typedef struct tern_optim_slot {
 /* Parameters with options of their own. */
 typedef struct tern_param_group {
     double option[OPTIM_OPTIONS];
+    double initial_lr; /* before any scheduler */
+    bool has_initial_lr;
 } tern_param_group;
 
 /* The parameters of one group, device and dtype: what one launch updates. */

@@ -18,6 +18,7 @@ static const tern_optim_kind sgd = {.name = "tern_optim_sgd",
                                                {"dampening", "dampening", -INFINITY, INFINITY},
                                                OPTIM_WEIGHT_DECAY},
                                     .state = {"momentum_buffer"},
+                                    .momentum_states = 1,
                                     .resolve = resolve};
 
 /* TERN_ZERO and 0 are both zero here: that is every default. */

@@ -1,0 +1,88 @@
+/* lr_plateau.c -- a rate that falls when the model gets no better. */
+#include "optim/lr_scheduler.h"
+
+typedef struct plateau {
+    tern_reduce_lr_on_plateau_options o;
+    double *least; /* a rate for each group */
+} plateau;
+
+static bool is_better(const plateau *p, double metric, double best)
+{
+    if (p->o.threshold_abs)
+        return p->o.max ? metric > best + p->o.threshold : metric < best - p->o.threshold;
+    return p->o.max ? metric > best * (p->o.threshold + 1) : metric < best * (1 - p->o.threshold);
+}
+
+static void reduce(tern_lr_scheduler *s)
+{
+    const plateau *p = s->data;
+    for (int i = 0; i < s->n; i++) {
+        double *lr = &s->optimizer->groups[i].option[0];
+        double next = fmax(*lr * p->o.factor, p->least[i]);
+        if (*lr - next > p->o.eps)
+            *lr = next;
+    }
+}
+
+static tern_status step_metric(tern_lr_scheduler *s, double metric)
+{
+    const plateau *p = s->data;
+    tern_lr_scheduler_state *at = &s->at;
+    at->last_epoch++;
+    if (is_better(p, metric, at->best)) {
+        at->best = metric;
+        at->num_bad_epochs = 0;
+    } else {
+        at->num_bad_epochs++;
+    }
+    if (at->cooldown_counter > 0) {
+        at->cooldown_counter--;
+        at->num_bad_epochs = 0;
+    }
+    if (at->num_bad_epochs > p->o.patience.value) {
+        reduce(s);
+        at->cooldown_counter = p->o.cooldown;
+        at->num_bad_epochs = 0;
+    }
+    tern_lr_note(s);
+    return TERN_OK;
+}
+
+static void free_plateau(void *data)
+{
+    plateau *p = data;
+    tern_free(p->least);
+}
+
+static const tern_lr_kind kind = {.name = "tern_lr_scheduler_reduce_lr_on_plateau",
+                                  .step_metric = step_metric,
+                                  .free_data = free_plateau};
+
+tern_lr_scheduler *
+tern_lr_scheduler_reduce_lr_on_plateau(tern_optimizer *optimizer,
+                                       const tern_reduce_lr_on_plateau_options *options)
+{
+    tern_reduce_lr_on_plateau_options o =
+        options ? *options : (tern_reduce_lr_on_plateau_options){0};
+    if (!optimizer) {
+        tern_fail_argument_null(kind.name, "optimizer");
+        return NULL;
+    }
+    o.factor = tern_option(o.factor, 0.1);
+    o.threshold = tern_option(o.threshold, 1e-4);
+    o.eps = tern_option(o.eps, 1e-8);
+    if (!o.patience.set)
+        o.patience = tern_some(10);
+    if (!(o.factor < 1))
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: Factor should be < 1.0. (%s)", kind.name,
+                              TERN_NUMBER_TEXT(o.factor));
+    plateau p = {.o = o, .least = tern_lr_numbers(o.min_lrs, o.min_lr, optimizer->n_groups)};
+    tern_lr_scheduler *s = p.least ? tern_lr_new(&kind, optimizer, &p, sizeof p) : NULL;
+    if (!s) {
+        free_plateau(&p);
+        return NULL;
+    }
+    s->at.last_epoch = 0;
+    s->at.best = o.max ? -INFINITY : INFINITY;
+    return s;
+}

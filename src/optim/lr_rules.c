@@ -1,0 +1,222 @@
+/* lr_rules.c -- schedulers of one formula, in the chainable form and in the closed one. */
+#include "optim/lr_scheduler.h"
+
+typedef struct rule {
+    double a, b; /* gamma; factors; eta_min; power */
+    int64_t n;   /* epochs */
+    const int64_t *milestones; /* of n */
+    tern_lr_lambda lambda;
+    void *user;
+} rule;
+
+static const double pi = 3.14159265358979323846;
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A rule's two formulas: of lr (NEXT) and of base (AT), with epoch t and the rule r. */
+#define RULE(NAME, NEXT, AT)                                                                       \
+    static double NAME##_next(const tern_lr_scheduler *s, int group, double lr)                    \
+    {                                                                                              \
+        const rule *r = s->data;                                                                   \
+        const int64_t t = s->at.last_epoch;                                                        \
+        const double base = s->base[group];                                                        \
+        (void)r, (void)t, (void)base;                                                              \
+        return NEXT;                                                                               \
+    }                                                                                              \
+    static double NAME##_at(const tern_lr_scheduler *s, int group)                                 \
+    {                                                                                              \
+        const rule *r = s->data;                                                                   \
+        const int64_t t = s->at.last_epoch;                                                        \
+        const double base = s->base[group];                                                        \
+        return AT;                                                                                 \
+    }                                                                                              \
+    static const tern_lr_kind NAME##_kind = {                                                      \
+        .name = "tern_lr_scheduler_" #NAME, .next = NAME##_next, .at = NAME##_at};
+/* One without a closed form. */
+#define CHAINED_RULE(NAME, NEXT)                                                                   \
+    static double NAME##_next(const tern_lr_scheduler *s, int group, double lr)                    \
+    {                                                                                              \
+        const rule *r = s->data;                                                                   \
+        const int64_t t = s->at.last_epoch;                                                        \
+        (void)lr;                                                                                  \
+        return NEXT;                                                                               \
+    }                                                                                              \
+    static const tern_lr_kind NAME##_kind = {.name = "tern_lr_scheduler_" #NAME,                   \
+                                             .next = NAME##_next};
+
+/* How many milestones are t, and how many are not after it. */
+static int64_t meets(const rule *r, int64_t t)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < r->n; i++)
+        count += r->milestones[i] == t;
+    return count;
+}
+static int64_t passed(const rule *r, int64_t t)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < r->n; i++)
+        count += r->milestones[i] <= t;
+    return count;
+}
+
+/* (1 + cos(pi t / n)) */
+static double cosine(const rule *r, int64_t t)
+{
+    return 1 + cos(pi * (double)t / (double)r->n);
+}
+
+/* In relation to the last one; where that was zero, from eta_min. */
+static double cosine_next(const rule *r, int64_t t, double lr, double base)
+{
+    if (t == 0)
+        return lr;
+    if ((t - 1 - r->n) % (2 * r->n) == 0)
+        return lr + (base - r->a) * (1 - cos(pi / (double)r->n)) / 2;
+    return cosine(r, t) / cosine(r, t - 1) * (lr - r->a) + r->a;
+}
+
+static double polynomial_next(const rule *r, int64_t t, double lr)
+{
+    double n = (double)r->n;
+    if (t == 0 || t > r->n)
+        return lr;
+    return lr * pow((1 - (double)t / n) / (1 - (double)(t - 1) / n), r->b);
+}
+
+static double linear_next(const rule *r, int64_t t, double lr)
+{
+    double rise = r->b - r->a;
+    if (t == 0)
+        return lr * r->a;
+    return t > r->n ? lr : lr * (1 + rise / ((double)r->n * r->a + (double)(t - 1) * rise));
+}
+
+RULE(step_lr, t == 0 || t % r->n != 0 ? lr : lr * r->a, base *pow(r->a, (double)(t / r->n)))
+RULE(multi_step_lr, meets(r, t) ? lr *pow(r->a, (double)meets(r, t)) : lr,
+     base *pow(r->a, (double)passed(r, t)))
+RULE(exponential_lr, t == 0 ? lr : lr * r->a, base *pow(r->a, (double)t))
+RULE(constant_lr, t == 0 ? lr * r->a : t == r->n ? lr * (1 / r->a) : lr,
+     base *(r->a + (t >= r->n ? 1 - r->a : 0)))
+RULE(linear_lr, linear_next(r, t, lr),
+     base *(r->a + (r->b - r->a) * (double)smaller(r->n, t) / (double)r->n))
+RULE(polynomial_lr, polynomial_next(r, t, lr),
+     base *pow(1 - (double)smaller(r->n, t) / (double)r->n, r->b))
+RULE(cosine_annealing_lr, cosine_next(r, t, lr, base), r->a + (base - r->a) * cosine(r, t) / 2)
+CHAINED_RULE(lambda_lr, s->base[group] * r->lambda(t, group, r->user))
+CHAINED_RULE(multiplicative_lr, t > 0 ? lr *r->lambda(t, group, r->user) : lr)
+
+static tern_lr_scheduler *start(const tern_lr_kind *kind, tern_optimizer *o, const rule *r)
+{
+    return tern_lr_start(tern_lr_new(kind, o, r, sizeof *r));
+}
+
+static tern_status check_positive(const tern_lr_kind *kind, const char *what, int64_t n)
+{
+    return n > 0 ? TERN_OK
+                 : tern_fail(TERN_ERR_ARGUMENT, "%s: Expected positive integer %s, but got %lld",
+                             kind->name, what, (long long)n);
+}
+
+static tern_status check_factor(const tern_lr_kind *kind, const char *words, double factor)
+{
+    return factor >= 0 && factor <= 1
+               ? TERN_OK
+               : tern_fail(TERN_ERR_ARGUMENT,
+                           "%s: %s multiplicative factor expected to be between 0 and 1. (%s)",
+                           kind->name, words, TERN_NUMBER_TEXT(factor));
+}
+
+tern_lr_scheduler *tern_lr_scheduler_step_lr(tern_optimizer *o, int64_t step_size, double gamma)
+{
+    if (check_positive(&step_lr_kind, "step_size", step_size) != TERN_OK)
+        return NULL;
+    return start(&step_lr_kind, o, &(rule){.n = step_size, .a = gamma});
+}
+
+tern_lr_scheduler *tern_lr_scheduler_exponential_lr(tern_optimizer *o, double gamma)
+{
+    return start(&exponential_lr_kind, o, &(rule){.a = gamma});
+}
+
+tern_lr_scheduler *tern_lr_scheduler_constant_lr(tern_optimizer *o, double factor,
+                                                 int64_t total_iters)
+{
+    if (check_factor(&constant_lr_kind, "Constant", factor) != TERN_OK)
+        return NULL;
+    return start(&constant_lr_kind, o, &(rule){.a = factor, .n = total_iters});
+}
+
+tern_lr_scheduler *tern_lr_scheduler_linear_lr(tern_optimizer *o, double start_factor,
+                                               double end_factor, int64_t total_iters)
+{
+    if (check_factor(&linear_lr_kind, "Starting", start_factor) != TERN_OK ||
+        check_factor(&linear_lr_kind, "Ending", end_factor) != TERN_OK ||
+        check_positive(&linear_lr_kind, "total_iters", total_iters) != TERN_OK)
+        return NULL;
+    return start(&linear_lr_kind, o,
+                 &(rule){.a = start_factor, .b = end_factor, .n = total_iters});
+}
+
+tern_lr_scheduler *tern_lr_scheduler_polynomial_lr(tern_optimizer *o, int64_t total_iters,
+                                                   double power)
+{
+    if (check_positive(&polynomial_lr_kind, "total_iters", total_iters) != TERN_OK)
+        return NULL;
+    return start(&polynomial_lr_kind, o, &(rule){.n = total_iters, .b = power});
+}
+
+tern_lr_scheduler *tern_lr_scheduler_cosine_annealing_lr(tern_optimizer *o, int64_t t_max,
+                                                         double eta_min)
+{
+    if (check_positive(&cosine_annealing_lr_kind, "t_max", t_max) != TERN_OK)
+        return NULL;
+    return start(&cosine_annealing_lr_kind, o, &(rule){.n = t_max, .a = eta_min});
+}
+
+static tern_lr_scheduler *with_lambda(const tern_lr_kind *kind, tern_optimizer *o,
+                                      tern_lr_lambda lambda, void *user)
+{
+    if (!lambda) {
+        tern_fail_argument_null(kind->name, "lambda");
+        return NULL;
+    }
+    return start(kind, o, &(rule){.lambda = lambda, .user = user});
+}
+
+tern_lr_scheduler *tern_lr_scheduler_lambda_lr(tern_optimizer *o, tern_lr_lambda lambda, void *user)
+{
+    return with_lambda(&lambda_lr_kind, o, lambda, user);
+}
+
+tern_lr_scheduler *tern_lr_scheduler_multiplicative_lr(tern_optimizer *o, tern_lr_lambda lambda,
+                                                       void *user)
+{
+    return with_lambda(&multiplicative_lr_kind, o, lambda, user);
+}
+
+/* The milestones stand behind the rule, in the same memory. */
+tern_lr_scheduler *tern_lr_scheduler_multi_step_lr(tern_optimizer *o, const int64_t *milestones,
+                                                   int n, double gamma)
+{
+    if (n < 0 || (!milestones && n > 0)) {
+        tern_fail_argument_null("tern_lr_scheduler_multi_step_lr", "milestones");
+        return NULL;
+    }
+    size_t bytes = sizeof(rule) + sizeof(int64_t) * (size_t)n;
+    rule *r = tern_alloc(bytes);
+    if (!r)
+        return NULL;
+    *r = (rule){.a = gamma, .n = n};
+    int64_t *copy = (int64_t *)(r + 1);
+    for (int i = 0; i < n; i++)
+        copy[i] = milestones[i];
+    tern_lr_scheduler *s = tern_lr_new(&multi_step_lr_kind, o, r, bytes);
+    tern_free(r);
+    if (s)
+        ((rule *)s->data)->milestones = (const int64_t *)((rule *)s->data + 1);
+    return tern_lr_start(s);
+}

@@ -1,0 +1,179 @@
+/* lr_scheduler.c -- what all schedulers share. */
+#include "optim/lr_scheduler.h"
+#include <string.h>
+
+tern_lr_scheduler *tern_lr_new(const tern_lr_kind *kind, tern_optimizer *o, const void *data,
+                               size_t bytes)
+{
+    if (!o) {
+        tern_fail_argument_null(kind->name, "optimizer");
+        return NULL;
+    }
+    tern_lr_scheduler *s = tern_alloc(sizeof *s);
+    if (!s)
+        return NULL;
+    s->kind = kind;
+    s->optimizer = o;
+    s->n = o->n_groups;
+    s->at.last_epoch = -1;
+    s->base = tern_alloc(sizeof *s->base * (size_t)s->n);
+    s->last = tern_alloc(sizeof *s->last * (size_t)s->n);
+    s->data = bytes ? tern_alloc(bytes) : NULL;
+    if (!s->base || !s->last || (bytes && !s->data)) {
+        tern_free(s->data);
+        s->data = NULL;
+        tern_lr_scheduler_free(s);
+        return NULL;
+    }
+    if (bytes)
+        memcpy(s->data, data, bytes);
+    for (int i = 0; i < s->n; i++) {
+        tern_param_group *g = &o->groups[i];
+        if (!g->has_initial_lr)
+            g->initial_lr = g->option[0];
+        g->has_initial_lr = true;
+        s->base[i] = g->initial_lr;
+    }
+    tern_lr_note(s);
+    return s;
+}
+
+tern_lr_scheduler *tern_lr_start(tern_lr_scheduler *s)
+{
+    if (s && tern_lr_step(s, NULL) == TERN_OK)
+        return s;
+    tern_lr_scheduler_free(s);
+    return NULL;
+}
+
+void tern_lr_scheduler_free(tern_lr_scheduler *s)
+{
+    if (!s)
+        return;
+    if (s->kind->free_data && s->data)
+        s->kind->free_data(s->data);
+    tern_free(s->data);
+    tern_free(s->base);
+    tern_free(s->last);
+    tern_free(s);
+}
+
+double *tern_lr_numbers(const double *numbers, double otherwise, int n)
+{
+    double *copy = tern_alloc(sizeof *copy * (size_t)n);
+    for (int i = 0; copy && i < n; i++)
+        copy[i] = numbers ? numbers[i] : otherwise;
+    return copy;
+}
+
+const char *tern_lr_momentum_name(const tern_optimizer *o, const char *function)
+{
+    if (tern_optim_has_option(o, "beta1"))
+        return "beta1";
+    if (tern_optim_has_option(o, "momentum"))
+        return "momentum";
+    return tern_fail_null(TERN_ERR_ARGUMENT,
+                          "%s: optimizer must support momentum or beta1 with `cycle_momentum` "
+                          "option enabled (%s does not)",
+                          function, o->kind->name);
+}
+
+/* ---- steps ------------------------------------------------------------------------------- */
+
+void tern_lr_note(tern_lr_scheduler *s)
+{
+    for (int i = 0; i < s->n; i++)
+        s->last[i] = s->optimizer->groups[i].option[0];
+}
+
+static tern_status set_group(tern_lr_scheduler *s, int i, double lr)
+{
+    tern_optimizer *o = s->optimizer;
+    TERN_TRY(tern_optim_check_option(o->kind, 0, lr, s->kind->name));
+    o->groups[i].option[0] = lr;
+    if (!s->kind->momentum)
+        return TERN_OK;
+    const char *name = tern_lr_momentum_name(o, s->kind->name);
+    return name ? tern_optim_set_option(o, i, name, s->kind->momentum(s, i)) : tern_last_status();
+}
+
+tern_status tern_lr_step(tern_lr_scheduler *s, const int64_t *epoch)
+{
+    if (s->kind->step)
+        return s->kind->step(s);
+    tern_lr_scheduler_state before = s->at;
+    if (s->kind->advance)
+        s->kind->advance(s, epoch);
+    else
+        s->at.last_epoch = epoch ? *epoch : s->at.last_epoch + 1;
+    tern_status status = s->kind->check ? s->kind->check(s) : TERN_OK;
+    for (int i = 0; i < s->n && status == TERN_OK; i++)
+        status = set_group(s, i, epoch && s->kind->at
+                                     ? s->kind->at(s, i)
+                                     : s->kind->next(s, i, s->optimizer->groups[i].option[0]));
+    if (status != TERN_OK)
+        s->at = before;
+    tern_lr_note(s);
+    return status;
+}
+
+tern_status tern_lr_scheduler_step(tern_lr_scheduler *s)
+{
+    if (!s)
+        return tern_fail_argument_null("tern_lr_scheduler_step", "scheduler");
+    TERN_TRY(tern_last_status());
+    if (s->kind->step_metric)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_lr_scheduler_step: %s wants to know a metric: call "
+                         "tern_lr_scheduler_step_metric",
+                         s->kind->name);
+    return tern_lr_step(s, NULL);
+}
+
+tern_status tern_lr_scheduler_step_metric(tern_lr_scheduler *s, double metric)
+{
+    if (!s)
+        return tern_fail_argument_null("tern_lr_scheduler_step_metric", "scheduler");
+    TERN_TRY(tern_last_status());
+    if (!s->kind->step_metric)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_lr_scheduler_step_metric: %s takes no metric: call "
+                         "tern_lr_scheduler_step",
+                         s->kind->name);
+    return s->kind->step_metric(s, metric);
+}
+
+double tern_lr_scheduler_get_last_lr(const tern_lr_scheduler *s, int group)
+{
+    if (s && group >= 0 && group < s->n)
+        return s->last[group];
+    if (!s)
+        tern_fail_argument_null("tern_lr_scheduler_get_last_lr", "scheduler");
+    else
+        tern_fail(TERN_ERR_ARGUMENT,
+                  "tern_lr_scheduler_get_last_lr: group %d is out of range (there are %d)", group,
+                  s->n);
+    return NAN;
+}
+
+int64_t tern_lr_scheduler_last_epoch(const tern_lr_scheduler *s)
+{
+    return s ? s->at.last_epoch : -1;
+}
+
+tern_status tern_lr_scheduler_get_state(const tern_lr_scheduler *s, tern_lr_scheduler_state *state)
+{
+    if (!s || !state)
+        return tern_fail_argument_null("tern_lr_scheduler_get_state", s ? "state" : "scheduler");
+    *state = s->at;
+    return TERN_OK;
+}
+
+tern_status tern_lr_scheduler_set_state(tern_lr_scheduler *s, const tern_lr_scheduler_state *state)
+{
+    if (!s || !state)
+        return tern_fail_argument_null("tern_lr_scheduler_set_state", s ? "state" : "scheduler");
+    s->at = *state;
+    tern_lr_note(s);
+    return TERN_OK;
+}

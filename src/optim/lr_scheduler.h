@@ -1,0 +1,50 @@
+/* lr_scheduler.h -- the inside of a scheduler. */
+#ifndef TERN_OPTIM_LR_SCHEDULER_INSIDE_H
+#define TERN_OPTIM_LR_SCHEDULER_INSIDE_H
+#include "base/text.h"
+#include "nn/option.h"
+#include "optim/optimizer.h"
+#include <math.h>
+
+/* What tells one scheduler from another. */
+typedef struct tern_lr_kind {
+    const char *name; /* "tern_lr_scheduler_step_lr" */
+    /* The rate of a group at last_epoch from its rate before (PyTorch's get_lr). */
+    double (*next)(const tern_lr_scheduler *s, int group, double lr);
+    /* The same from the first rate alone; NULL where there is no such formula. */
+    double (*at)(const tern_lr_scheduler *s, int group);
+    /* A momentum that goes with it; NULL for none. */
+    double (*momentum)(const tern_lr_scheduler *s, int group);
+    /* Moves last_epoch, to `epoch` where that is not NULL; NULL: by one. */
+    void (*advance)(tern_lr_scheduler *s, const int64_t *epoch);
+    tern_status (*check)(const tern_lr_scheduler *s); /* whether a step can be made */
+    tern_status (*step)(tern_lr_scheduler *s);        /* instead of all that */
+    tern_status (*step_metric)(tern_lr_scheduler *s, double metric);
+    void (*free_data)(void *data);
+} tern_lr_kind;
+
+struct tern_lr_scheduler {
+    const tern_lr_kind *kind;
+    tern_optimizer *optimizer;
+    tern_lr_scheduler_state at;
+    int n;              /* groups */
+    double *base, *last; /* their first rates, and those given last */
+    void *data;         /* the kind's own */
+};
+
+/* A scheduler that has not made its first step; data is its own from now on, freed when this fails.
+ */
+tern_lr_scheduler *tern_lr_new(const tern_lr_kind *kind, tern_optimizer *optimizer,
+                               const void *data, size_t bytes);
+/* Make the first step, which sets the rates of epoch 0. s, or NULL after freeing it. */
+tern_lr_scheduler *tern_lr_start(tern_lr_scheduler *s);
+/* A step, to `epoch` where that is not NULL. */
+tern_status tern_lr_step(tern_lr_scheduler *s, const int64_t *epoch);
+/* Note the rates as they are. */
+void tern_lr_note(tern_lr_scheduler *s);
+/* A copy of n numbers; of `otherwise` where they are NULL. NULL after TERN_ERR_MEMORY. */
+double *tern_lr_numbers(const double *numbers, double otherwise, int n);
+/* "momentum" or "beta1"; NULL after an error when the optimizer has neither. */
+const char *tern_lr_momentum_name(const tern_optimizer *o, const char *function);
+
+#endif
