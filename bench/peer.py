@@ -67,6 +67,17 @@ def mlp():
                          nn.Linear(64, 10))
 
 
+class CharLSTM(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(65, 128)
+        self.lstm = nn.LSTM(128, 128, batch_first=True)
+        self.head = nn.Linear(128, 65)
+
+    def forward(self, ids):
+        return self.head(self.lstm(self.embedding(ids))[0]).flatten(0, 1)
+
+
 def make(name):
     """The model (None for add), x and y; the same each time."""
     torch.manual_seed(0)
@@ -76,6 +87,8 @@ def make(name):
         return nn.Linear(10, 1), torch.randn(100, 10), torch.randn(100, 1)
     if name == "b":
         return mlp(), torch.randn(64, 784), torch.randint(0, 10, (64,))
+    if name == "f":
+        return CharLSTM(), torch.randint(0, 65, (32, 32)), torch.randint(0, 65, (32 * 32,))
     return GPT(), torch.randint(0, 65, (16, 64)), torch.randint(0, 65, (16 * 64,))
 
 
@@ -98,6 +111,8 @@ def stepper(name):
     loss_of = F.mse_loss if name == "a" else F.cross_entropy
     if name == "e":
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    elif name == "f":
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     else:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 

@@ -1,6 +1,6 @@
 /* steps.c -- tern's side of the comparison: training steps of a model that the other side wrote.
  *
- *   steps MODEL STEM DEVICE      MODEL: add, a, b or e; STEM of the bundle with weights and data
+ *   steps MODEL STEM DEVICE      MODEL: add, a, b, e or f; STEM of the bundle with weights and data
  *
  * Prints "losses ..." of the first steps, then answers lines on stdin: "time SECONDS" with seconds
  * for one step, "memory" with the peak in MiB. bench/run speaks this with both sides. */
@@ -27,6 +27,23 @@ static tern_module *mlp(void)
                               tern_nn_linear(64, 10, NULL));
 }
 
+/* Characters (N, T) -> logits (N T, 65). */
+static tern_tensor *lstm_forward(tern_module *self, tern_tensor *ids)
+{
+    tern_tensor *x = tern_nn_forward(tern_nn_child(self, "embedding"), ids);
+    x = tern_nn_forward(tern_nn_child(self, "lstm"), x);
+    return tern_flatten(tern_nn_forward(tern_nn_child(self, "head"), x), 0, 1);
+}
+
+static tern_module *lstm(void)
+{
+    tern_module *self = tern_nn_module("CharLSTM", lstm_forward, NULL);
+    tern_nn_add(self, "embedding", tern_nn_embedding(65, 128, NULL));
+    tern_nn_add(self, "lstm", tern_nn_lstm(128, 128, &(tern_nn_rnn_options){.batch_first = true}));
+    tern_nn_add(self, "head", tern_nn_linear(128, 65, NULL));
+    return self;
+}
+
 static tern_tensor *squared_error(tern_tensor *output, tern_tensor *y)
 {
     return tern_mse_loss(output, y, NULL);
@@ -48,14 +65,17 @@ static bool task_open(task *t, const char *name, const bundle *b)
         t->model = tern_nn_linear(10, 1, NULL);
     else if (strcmp(name, "b") == 0)
         t->model = mlp();
+    else if (strcmp(name, "f") == 0)
+        t->model = lstm();
     else
         t->model = gpt_new(
             &(gpt_options){.vocabulary = 65, .layers = 4, .width = 128, .heads = 4, .context = 64});
     if (!t->model || !bundle_load(b, t->model))
         return false;
     t->loss = strcmp(name, "a") == 0 ? squared_error : cross_entropy;
-    t->optimizer = strcmp(name, "e") == 0 ? tern_optim_adamw(t->model, 1e-3, NULL)
-                                          : tern_optim_sgd(t->model, 0.01, NULL);
+    t->optimizer = strcmp(name, "e") == 0   ? tern_optim_adamw(t->model, 1e-3, NULL)
+                   : strcmp(name, "f") == 0 ? tern_optim_adam(t->model, 1e-3, NULL)
+                                            : tern_optim_sgd(t->model, 0.01, NULL);
     return t->optimizer && t->x && t->y;
 }
 
