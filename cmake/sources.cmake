@@ -30,11 +30,13 @@ set(TERN_SOURCES
   src/tensor/storage.c
   src/tensor/tape.c
   src/tensor/user_kernel.c
+  src/ops/addmm.c
   src/ops/as_strided.c
   src/ops/attention.c
   src/ops/attention_fused.c
   src/ops/batch_norm.c
   src/ops/cat.c
+  src/ops/cholesky.c
   src/ops/columns.c
   src/ops/conv_geometry.c
   src/ops/conv_run.c
@@ -46,6 +48,7 @@ set(TERN_SOURCES
   src/ops/diagonal.c
   src/ops/dims.c
   src/ops/dropout.c
+  src/ops/einsum.c
   src/ops/elementwise.c
   src/ops/expression.c
   src/ops/flip.c
@@ -74,11 +77,11 @@ set(TERN_SOURCES
   src/ops/recompute.c
   src/ops/reduce.c
   src/ops/repeat.c
-  src/ops/scan.c
   src/ops/rnn.c
   src/ops/rnn_cell.c
   src/ops/rnn_compose.c
   src/ops/rnn_stack.c
+  src/ops/scan.c
   src/ops/scatter.c
   src/ops/scatter_reduce.c
   src/ops/scatter_run.c
@@ -89,16 +92,20 @@ set(TERN_SOURCES
   src/ops/shuffle.c
   src/ops/slice.c
   src/ops/softmax.c
+  src/ops/solve.c
   src/ops/sort.c
   src/ops/split.c
   src/ops/tally.c
   src/ops/take.c
+  src/ops/tensordot.c
   src/ops/triangle.c
+  src/ops/triangular.c
   src/ops/variance.c
   src/ops/vector_norm.c
   src/ops/view.c
   src/ops/walk.c
   src/ops/where.c
+  src/ops/whole_product.c
   src/ops/windows.c
   src/nn/layers/activation.c
   src/nn/layers/batch_norm.c
@@ -123,12 +130,14 @@ set(TERN_SOURCES
   src/amp/grad_scaler.c
   src/names/bind.c
   src/names/call.c
+  src/names/convolution.c
   src/names/create.c
   src/names/elementwise.c
   src/names/functional.c
   src/names/index.c
   src/names/linear.c
   src/names/pointwise.c
+  src/names/pool.c
   src/names/reduce.c
   src/names/shape.c
   src/names/signature.c
@@ -196,6 +205,7 @@ set(TERN_KERNEL_FAMILIES
   copy
   gemm
   index
+  linalg
   loss
   norm
   optimizer
@@ -219,6 +229,7 @@ set(TERN_ROW_FAMILIES
 # every processor has, so that the library stays small.
 set(TERN_KERNEL_FAMILIES_ONCE
   optimizers
+  linalg
   random
   scan
   scatter

@@ -74,10 +74,10 @@ static void an_index_out_of_range_is_found(void **state)
         out_of_range(tern_index_select(x, 0, below), device,
                      "index out of range in self (index -1");
         out_of_range(tern_index(x, two), device,
-                     "index 2 is out of bounds for dimension with size 2");
+                     "index 2 is out of bounds for dimension 0 with size 2");
         out_of_range(tern_index(x, far_below), device, "index -3 is out of bounds");
         out_of_range(tern_gather(x, 1, WHOLE(device, TERN_SHAPE(1, 1), 3)), device,
-                     "index 3 is out of bounds for dimension with size 3");
+                     "index 3 is out of bounds for dimension 1 with size 3");
         assert_values(tern_sum(x), 0);
     }
 }

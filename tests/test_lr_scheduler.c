@@ -29,8 +29,8 @@ MAKE(warm_restarts, tern_lr_scheduler_cosine_annealing_warm_restarts(o, 5, 2, 0.
 MAKE(lambda_lr, tern_lr_scheduler_lambda_lr(o, slow, NULL))
 MAKE(multiplicative_lr, tern_lr_scheduler_multiplicative_lr(o, slow, NULL))
 MAKE(cyclic_lr,
-     tern_lr_scheduler_cyclic_lr(
-         o, 0.01, 0.2, &(tern_cyclic_lr_options){.step_size_up = 6, .step_size_down = 9}))
+     tern_lr_scheduler_cyclic_lr(o, 0.01, 0.2,
+                                 &(tern_cyclic_lr_options){.step_size_up = 6, .step_size_down = 9}))
 MAKE(cyclic_lr_2,
      tern_lr_scheduler_cyclic_lr(o, 0.01, 0.2,
                                  &(tern_cyclic_lr_options){.step_size_up = 5,
@@ -53,20 +53,17 @@ MAKE(one_cycle_lr_3,
                                                                  .final_div_factor = 100}))
 MAKE(one_cycle_groups,
      tern_lr_scheduler_one_cycle_lr(o, 0, STEPS + 1,
-                                    &(tern_one_cycle_lr_options){
-                                        .max_lrs = (double[]){0.5, 0.1},
-                                        .no_cycle_momentum = true}))
+                                    &(tern_one_cycle_lr_options){.max_lrs = (double[]){0.5, 0.1},
+                                                                 .no_cycle_momentum = true}))
 MAKE(plateau, tern_lr_scheduler_reduce_lr_on_plateau(
-                  o, &(tern_reduce_lr_on_plateau_options){.factor = 0.5,
-                                                          .patience = TERN_SOME(2),
-                                                          .cooldown = 3,
-                                                          .min_lr = 0.004}))
-MAKE(plateau_max, tern_lr_scheduler_reduce_lr_on_plateau(
-                      o, &(tern_reduce_lr_on_plateau_options){.max = true,
-                                                              .factor = 0.2,
-                                                              .patience = TERN_SOME(0),
-                                                              .threshold = 0.05,
-                                                              .threshold_abs = true}))
+                  o, &(tern_reduce_lr_on_plateau_options){
+                         .factor = 0.5, .patience = TERN_SOME(2), .cooldown = 3, .min_lr = 0.004}))
+MAKE(plateau_max, tern_lr_scheduler_reduce_lr_on_plateau(o, &(tern_reduce_lr_on_plateau_options){
+                                                                .max = true,
+                                                                .factor = 0.2,
+                                                                .patience = TERN_SOME(0),
+                                                                .threshold = 0.05,
+                                                                .threshold_abs = true}))
 
 static tern_lr_scheduler *sequential_lr(tern_optimizer *o)
 {
@@ -182,8 +179,8 @@ static void a_schedule_goes_on_from_its_state(void **state)
             assert_ok(tern_lr_scheduler_get_state(s[0], &at));
             assert_ok(tern_lr_scheduler_set_state(s[1], &at));
             for (int g = 0; g < 2; g++)
-                assert_ok(tern_optim_set_option(o[1], g, "lr",
-                                                tern_optim_get_option(o[0], g, "lr")));
+                assert_ok(
+                    tern_optim_set_option(o[1], g, "lr", tern_optim_get_option(o[0], g, "lr")));
             for (int t = 20; t < 40; t++) {
                 assert_ok(step(cases[c].name, s[0], t));
                 assert_ok(step(cases[c].name, s[1], t));

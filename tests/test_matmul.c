@@ -433,7 +433,7 @@ static void mistakes_are_told_in_pytorchs_words(void **state)
         }
 }
 
-static void types_must_be_equal_and_floating(void **state)
+static void types_must_be_equal_and_not_bool(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
@@ -444,8 +444,10 @@ static void types_must_be_equal_and_floating(void **state)
         assert_null(tern_matmul(f32, f16));
         assert_error(TERN_ERR_DTYPE, "tern_matmul: mat1 and mat2 must have the same dtype, but got "
                                      "float32 and float16");
-        assert_null(tern_mm(i64, i64));
-        assert_error(TERN_ERR_DTYPE, "not implemented for int64");
+        assert_null(tern_mm(tern_to_dtype(i64, TERN_BOOL), tern_to_dtype(i64, TERN_BOOL)));
+        assert_error(TERN_ERR_DTYPE, "not implemented for bool");
+        assert_values(tern_mm(i64, i64), 2, 2, 2, 2);
+        assert_values(tern_linear(i64, i64, tern_select(i64, 0, 0)), 3, 3, 3, 3);
         assert_null(tern_linear(f32, f32, tern_ones(TERN_SHAPE(2), TERN_F16, device)));
         assert_error(TERN_ERR_DTYPE, "float32 and float16");
         assert_null(tern_linear(f32, f32, tern_ones(TERN_SHAPE(3), TERN_F32, device)));
@@ -481,7 +483,7 @@ int main(void)
         TEST(first_and_second_gradients_of_linear),
         TEST(a_stack_times_one_matrix_has_its_gradient_in_one_product),
         TEST(mistakes_are_told_in_pytorchs_words),
-        TEST(types_must_be_equal_and_floating),
+        TEST(types_must_be_equal_and_not_bool),
         TEST(null_is_refused),
     };
     return test_main(tests, sizeof tests / sizeof *tests);

@@ -121,7 +121,7 @@ static void what_does_not_fit_is_refused_with_the_reason(void **state)
         tern_value values[] = {tern_value_tensor("input", x), tern_value_text("dim", "first"),
                                tern_value_tensor("index", x), tern_value_int("extra", 1)};
         assert_int_equal(tern_call_by_name("gather", values, 3, out, 1), -1);
-        assert_error(TERN_ERR_ARGUMENT, "argument 'dim' must not be str");
+        assert_error(TERN_ERR_ARGUMENT, "argument 'dim' (position 2) must be int, not str");
         assert_int_equal(tern_call_by_name("gather", values, 1, out, 1), -1);
         assert_error(TERN_ERR_ARGUMENT, "missing argument 'dim'");
         values[1] = values[3];

@@ -99,7 +99,8 @@ static void call_network(const network *n, tern_module *m, tern_tensor *const *i
     assert_ok(tern_nn_pack_padded_sequence(
         in[0], n->lengths, n->n, &(tern_pack_options){.not_enforce_sorted = true}, &packed));
     assert_ok(tern_nn_call_packed(m, &packed, in + 1, n_in - 1, &y, out + 1, k - 1));
-    out[0] = tern_nn_pad_packed_sequence(&y, &(tern_pad_options){.padding_value = 0.5}, &lengths);
+    out[0] = tern_nn_pad_packed_sequence(&y, &(tern_pad_sequence_options){.padding_value = 0.5},
+                                         &lengths);
     for (int i = 0; i < n->n; i++)
         assert_int_equal(tern_item_int(tern_select(lengths, 0, i)), n->lengths[i]);
 }
@@ -297,15 +298,16 @@ static void sequences_are_packed_as_in_pytorch(void **state)
         assert_values(p.unsorted_indices, 1, 0);
         tern_tensor *lengths;
         tern_tensor *y = tern_nn_pad_packed_sequence(
-            &p, &(tern_pad_options){.padding_value = -1, .total_length = 5}, &lengths);
+            &p, &(tern_pad_sequence_options){.padding_value = -1, .total_length = 5}, &lengths);
         assert_values(y, 0, 1, 2, 3, -1, 5, -1, 7, -1, -1);
         assert_values(lengths, 2, 4);
         assert_ok(tern_backward(tern_sum(tern_mul(y, y))));
         assert_values(tern_grad(x), 0, 2, 4, 6, 0, 10, 0, 14);
         tern_tensor *list[] = {tern_arange(0, 3, 1, TERN_F32, device),
                                tern_arange(5, 6, 1, TERN_F32, device)};
-        assert_values(tern_nn_pad_sequence(list, 2, &(tern_pad_options){.batch_first = true}), 0, 1,
-                      2, 5, 0, 0);
+        assert_values(
+            tern_nn_pad_sequence(list, 2, &(tern_pad_sequence_options){.batch_first = true}), 0, 1,
+            2, 5, 0, 0);
         assert_ok(tern_nn_pack_sequence(list, 2, NULL, &p));
         assert_values(p.data, 0, 5, 1, 2);
         assert_null(p.sorted_indices);

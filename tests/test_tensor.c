@@ -107,7 +107,8 @@ static void sequences_end_where_pytorchs_do(void **state)
     REFUSED(tern_arange(0, 3, 0.5, TERN_I64, "cpu"), TERN_ERR_ARGUMENT, "step must be nonzero");
     REFUSED(tern_linspace(0, 1, -1, TERN_F32, "cpu"), TERN_ERR_ARGUMENT,
             "number of steps must be non-negative");
-    REFUSED(tern_eye(-1, 2, TERN_F32, "cpu"), TERN_ERR_SHAPE, "negative dimension -1");
+    REFUSED(tern_eye(-1, 2, TERN_F32, "cpu"), TERN_ERR_SHAPE,
+            "n must be greater or equal to 0, got -1");
 }
 
 static void bad_makings_are_refused(void **state)

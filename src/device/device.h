@@ -79,29 +79,16 @@ static inline tern_grid tern_groups(int64_t n, int64_t work_each)
     return (tern_grid){n, n * work_each, true};
 }
 
-/* ---- faults: mistakes that only a kernel can see ------------------------------------------------
- * X(NAME, code, format): code is written by the kernel with two numbers for the format. */
-#define TERN_FAULTS(X)                                                                             \
-    X(EMBEDDING, 1, "tern_embedding: index out of range in self (index %lld, %lld rows)")          \
-    X(TARGET, 2, "tern_cross_entropy: Target %lld is out of bounds (%lld classes)")                \
-    X(INDEX, 3, "index %lld is out of bounds for dimension with size %lld")                        \
-    X(INDEX_SELECT, 4, "tern_index_select: index out of range in self (index %lld, size %lld)")    \
-    X(GATHER, 5, "tern_gather: index %lld is out of bounds for dimension with size %lld")          \
-    X(SCATTER, 6, "tern_scatter: index %lld is out of bounds for dimension with size %lld")        \
-    X(DIVISION, 7, "ZeroDivisionError: integer division by zero (element %lld of %lld)")           \
-    X(POWER, 8, "Integers to negative integer powers are not allowed (%lld to the power %lld)")    \
-    X(INDEX_ADD, 20, "tern_index_add: index out of range in self (index %lld, size %lld)")         \
-    X(TAKE, 21, "out of range: tried to access index %lld on a tensor of %lld elements.")          \
-    X(ONE_HOT, 22,                                                                                 \
-      "tern_one_hot: Class values must be non-negative and smaller than num_classes. (%lld, "      \
-      "%lld)")                                                                                     \
-    X(REPEATS, 23, "tern_repeat_interleave: repeats can not be negative (%lld at %lld)")           \
-    X(UNPOOL, 30, "Found an invalid max index: %lld (output volumes are of size %lld)")
+/* ---- faults: mistakes that only a kernel can see, listed in faults.def
+ * --------------------------- */
+
 enum {
 #define X(NAME, CODE, FORMAT) TERN_FAULT_##NAME = CODE,
-    TERN_FAULTS(X)
+#include "device/faults.def"
 #undef X
 };
+/* The fault of an index along dim, which the message names. */
+#define TERN_FAULT_ALONG(dim) (TERN_FAULT_DIMENSION | (dim) << 8)
 /* The device's fault words {code, first number, second number} (three i64) as a kernel argument;
  * marks them as in use, so that the next synchronisation looks. */
 tern_status tern_fault_arg(tern_place *place, tern_arg *arg);

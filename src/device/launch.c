@@ -120,11 +120,15 @@ tern_status tern_fault_report(tern_place *place)
     if (words[0] == 0)
         return TERN_OK;
     TERN_TRY(three_words(place, &place->fault.block, none));
+    if ((words[0] & 255) == TERN_FAULT_DIMENSION)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "index %lld is out of bounds for dimension %lld with size %lld",
+                         (long long)words[1], (long long)(words[0] >> 8), (long long)words[2]);
     switch (words[0]) {
 #define X(NAME, CODE, FORMAT)                                                                      \
     case CODE:                                                                                     \
         return tern_fail(TERN_ERR_ARGUMENT, FORMAT, (long long)words[1], (long long)words[2]);
-        TERN_FAULTS(X)
+#include "device/faults.def"
 #undef X
     }
     return tern_fail(TERN_ERR_DEVICE, "%s: a kernel reported the unknown fault %lld", place->text,

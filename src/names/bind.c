@@ -20,6 +20,15 @@ static bool has_scalar(const tern_value *value, tern_scalar_kind kind)
     return value->kind == TERN_VALUE_SCALAR && value->as.scalar.kind == kind;
 }
 
+/* What a parameter is called. */
+static const char *const wanted[] = {
+    [TERN_PARAMETER_TENSOR] = "Tensor", [TERN_PARAMETER_TENSORS] = "tuple of Tensors",
+    [TERN_PARAMETER_INT] = "int",       [TERN_PARAMETER_INTS] = "tuple of ints",
+    [TERN_PARAMETER_REAL] = "float",    [TERN_PARAMETER_REALS] = "tuple of floats",
+    [TERN_PARAMETER_BOOL] = "bool",     [TERN_PARAMETER_SCALAR] = "Number",
+    [TERN_PARAMETER_TEXT] = "str",      [TERN_PARAMETER_DTYPE] = "ScalarType",
+};
+
 /* A list of integers; one number stands for a list, and fills a list of fixed length. */
 static bool take_ints(const tern_parameter *p, const tern_value *value, names_argument *a)
 {
@@ -105,7 +114,19 @@ static bool take(const tern_parameter *p, const tern_value *value, names_argumen
     return false;
 }
 
-/* The default of p: None, True, a number, a list of one or no numbers, or a text. */
+/* "0,1]" into list; returns how many there are. */
+static int read_list(const char *text, int64_t *list)
+{
+    int n = 0;
+    while (*text != ']' && *text && n < 4) {
+        char *end;
+        list[n++] = strtoll(text, &end, 10);
+        text = *end == ',' ? end + 1 : end;
+    }
+    return n;
+}
+
+/* The default of p: None, True, a number, a list of up to four numbers, or a text. */
 static void take_default(const tern_parameter *p, names_argument *a)
 {
     const char *text = p->value;
@@ -113,17 +134,21 @@ static void take_default(const tern_parameter *p, names_argument *a)
     if (strcmp(text, "None") == 0)
         return;
     char *end;
-    long long integer = strtoll(text + (*text == '['), &end, 10);
-    tern_value value = tern_value_int(NULL, integer);
-    if (strcmp(text, "[]") == 0)
-        value = tern_value_ints(NULL, a->own_ints, 0);
+    int64_t list[4] = {0};
+    tern_value value = tern_value_int(NULL, strtoll(text, &end, 10));
+    if (*text == '[')
+        value = tern_value_ints(NULL, list, read_list(text + 1, list));
     else if (strcmp(text, "True") == 0 || strcmp(text, "False") == 0)
         value = tern_value_bool(NULL, *text == 'T');
-    else if (*end != '\0' && *end != ']')
+    else if (*end != '\0')
         value = tern_value_real(NULL, strtod(text, NULL));
     if (p->kind == TERN_PARAMETER_TEXT)
         value = tern_value_text(NULL, "");
     take(p, &value, a);
+    if (a->ints == list) {
+        memcpy(a->own_ints, list, sizeof list);
+        a->ints = a->own_ints;
+    }
     if (p->kind == TERN_PARAMETER_TEXT) {
         memcpy(a->own_text, p->value, sizeof a->own_text);
         a->text = a->own_text;
@@ -159,7 +184,8 @@ int names_bind(const tern_named_op *op, const tern_value *values, int n, names_a
             return -1;
         seen[place] = true;
         if (!take(&parameters[place], &values[i], &arguments[place])) {
-            snprintf(why, size, "argument '%s' must not be %s", parameters[place].name,
+            snprintf(why, size, "argument '%s' (position %d) must be %s, not %s",
+                     parameters[place].name, place + 1, wanted[parameters[place].kind],
                      kind_of(&values[i]));
             return -1;
         }

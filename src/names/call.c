@@ -4,14 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FAMILIES(X)                                                                                \
-    X(elementwise)                                                                                 \
-    X(pointwise) X(reduce) X(sort) X(shape) X(index) X(linear) X(functional) X(create)
 #define X(NAME) extern const names_family names_##NAME;
-FAMILIES(X)
+#include "names/families.def"
 #undef X
 #define X(NAME) &names_##NAME,
-static const names_family *const families[] = {FAMILIES(X)};
+static const names_family *const families[] = {
+#include "names/families.def"
+};
 #undef X
 enum { FAMILY_COUNT = sizeof families / sizeof *families };
 
@@ -93,7 +92,7 @@ int tern_call_by_name(const char *name, const tern_value *values, int n, tern_te
                       int capacity)
 {
     names_argument arguments[TERN_MAX_PARAMETERS];
-    char why[128], all[512] = "";
+    char why[128], first_why[128] = "", all[768] = "";
     if (check_values("tern_call_by_name", name, values, n, out, capacity) < 0)
         return -1;
     const tern_named_op *first = tern_op_by_name(name);
@@ -101,13 +100,15 @@ int tern_call_by_name(const char *name, const tern_value *values, int n, tern_te
         if (names_bind(op, values, n, arguments, why, sizeof why) >= 0)
             return op->call(arguments, out, capacity);
         size_t used = strlen(all);
-        snprintf(all + used, sizeof all - used, "%s%s for %s", used ? "; " : "", why,
-                 op->signature);
+        snprintf(all + used, sizeof all - used, "%s%s", used ? "; " : "", op->signature);
+        if (op == first)
+            snprintf(first_why, sizeof first_why, "%s", why);
     }
     if (first)
         tern_fail(TERN_ERR_ARGUMENT,
-                  "tern_call_by_name: %s() received an invalid combination of arguments: %s", name,
-                  all);
+                  "tern_call_by_name: %s() received an invalid combination of arguments: %s; it "
+                  "takes %s",
+                  name, first_why, all);
     else
         tern_fail(TERN_ERR_ARGUMENT, "tern_call_by_name: there is no operation '%s'", name);
     return -1;
@@ -133,6 +134,11 @@ int names_several(tern_status status, tern_tensor *const *results, int n, tern_t
 int names_one(tern_tensor *x, tern_tensor **out, int capacity)
 {
     return names_several(x ? TERN_OK : tern_last_status(), &x, 1, out, capacity);
+}
+
+int names_pair(tern_status status, const tern_values_indices *pair, tern_tensor **out, int capacity)
+{
+    return names_several(status, (tern_tensor *[]){pair->values, pair->indices}, 2, out, capacity);
 }
 
 int names_choice(const names_argument *a, const char *what, const char *const *choices, int n)

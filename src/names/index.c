@@ -2,6 +2,14 @@
 #include "names/rows.h"
 #include <tern/ops.h>
 
+/* As a tuple: a vector of coordinates for each dim. */
+static int nonzero(tern_tensor *x, bool as_tuple, tern_tensor **out, int capacity)
+{
+    if (!as_tuple)
+        return names_one(tern_nonzero(x), out, capacity);
+    return tern_unbind(tern_nonzero(tern_atleast_1d(x)), 1, out, capacity);
+}
+
 #define TABLE  names_index
 #define FAMILY "names/index.def"
 #include "names/expand.h"

@@ -2,14 +2,6 @@
 #include "names/rows.h"
 #include <tern/ops.h>
 
-/* The results of a call that fills pair. */
-static int pair_of(tern_status status, const tern_values_indices *pair, tern_tensor **out,
-                   int capacity)
-{
-    tern_tensor *results[] = {pair->values, pair->indices};
-    return names_several(status, results, 2, out, capacity);
-}
-
 /* Without a dim, keepdim leaves every dim with size 1. */
 static tern_tensor *kept(tern_tensor *result, const tern_tensor *x, bool keepdim)
 {
@@ -28,7 +20,6 @@ static tern_tensor *norm_of(tern_tensor *x, const names_argument *p, tern_shape 
     return tern_norm_dim(x, p->text ? 2 : tern_scalar_to_real(p->scalar), dims, keepdim);
 }
 
-#define PAIR(call)           pair_of(call, &pair, out, capacity)
 #define TWO(call)            names_several(call, two, 2, out, capacity)
 #define ARG_OF_ALL(function) kept(function(T(0)), T(0), B(2))
 

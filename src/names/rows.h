@@ -10,6 +10,7 @@
 #ifndef TERN_NAMES_ROWS_H
 #define TERN_NAMES_ROWS_H
 #include <tern/names.h>
+#include <tern/ops/reduce.h>
 
 /* An argument as its parameter takes it: the members of the parameter's kind are set. */
 typedef struct names_argument {
@@ -60,7 +61,7 @@ int names_bind(const tern_named_op *op, const tern_value *values, int n, names_a
 /* An integer that may be absent; a real for a field of options whose zero means the default. */
 #define SOME(i)  names_some(&a[i])
 #define FIELD(i) names_field(&a[i])
-/* x as the dtype of argument i, if that is given. */
+/* x, which may be a result, as the dtype of argument i, if that is given. */
 #define AS(x, i) (a[i].given ? tern_to_dtype(x, a[i].dtype) : (x))
 
 static inline int64_t names_integer(const names_argument *a)
@@ -83,6 +84,11 @@ static inline double names_field(const names_argument *a)
 int names_one(tern_tensor *x, tern_tensor **out, int capacity);
 int names_several(tern_status status, tern_tensor *const *results, int n, tern_tensor **out,
                   int capacity);
+
+/* Values and indices, after a call that fills pair. */
+int names_pair(tern_status status, const tern_values_indices *pair, tern_tensor **out,
+               int capacity);
+#define PAIR(call) names_pair(call, &pair, out, capacity)
 
 /* 0, 1, ... for the text of argument a among n choices; -1 after an error that names them. */
 int names_choice(const names_argument *a, const char *what, const char *const *choices, int n);

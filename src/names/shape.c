@@ -1,6 +1,49 @@
 /* shape.c -- names of shape.def, and what its rows need beside the public functions. */
 #include "names/rows.h"
+#include "base/error.h"
 #include <tern/ops.h>
+
+/* function of each tensor of a list. */
+static int each(tern_tensor *(*function)(tern_tensor *), const names_argument *list,
+                tern_tensor **out, int capacity)
+{
+    for (int i = 0; i < list->count && i < capacity; i++)
+        if (!(out[i] = function(list->tensors[i])))
+            return -1;
+    return list->count;
+}
+
+/* Sections, or the places to cut at, from a tensor. */
+static int split_by_tensor(tern_tensor *x, tern_tensor *where, int dim, tern_tensor **out,
+                           int capacity)
+{
+    int64_t at[64];
+    if (tern_dim(where) == 0)
+        return tern_tensor_split(x, tern_item_int(where), dim, out, capacity);
+    if (tern_dim(where) != 1 || tern_numel(where) > 64 || tern_dtype_of(where) != TERN_I64) {
+        tern_fail(TERN_ERR_ARGUMENT, "tern_tensor_split: tensor_split expected "
+                                     "tensor_indices_or_sections to be a zero-dimensional or "
+                                     "one-dimensional tensor of int64");
+        return -1;
+    }
+    if (tern_copy_to_host(where, at, sizeof *at * (size_t)tern_numel(where)) != TERN_OK)
+        return -1;
+    return tern_tensor_split_at(x, at, (int)tern_numel(where), dim, out, capacity);
+}
+
+/* The tensors of the list at a[0], made by a call that writes as many to out. */
+#define LISTED(call)                                                                               \
+    (a[0].count > capacity ? names_several(TERN_OK, NULL, a[0].count, out, capacity)               \
+     : (call) == TERN_OK   ? a[0].count                                                            \
+                           : -1)
+
+static tern_tensor *pad(tern_tensor *x, tern_shape sizes, const names_argument *mode, double value)
+{
+    static const char *const modes[] = {"constant", "reflect", "replicate", "circular"};
+    int chosen = names_choice(mode, "mode", modes, 4);
+    tern_pad_options options = {.mode = (tern_pad_mode)(chosen < 0 ? 0 : chosen), .value = value};
+    return chosen < 0 ? NULL : tern_pad(x, sizes, &options);
+}
 
 #define TABLE  names_shape
 #define FAMILY "names/shape.def"

@@ -3,13 +3,6 @@
 #include "names/rows.h"
 #include <tern/ops.h>
 
-static int pair_of(tern_status status, const tern_values_indices *pair, tern_tensor **out,
-                   int capacity)
-{
-    tern_tensor *results[] = {pair->values, pair->indices};
-    return names_several(status, results, 2, out, capacity);
-}
-
 /* Those results that are asked for. */
 static int unique_of(tern_status (*function)(tern_tensor *, tern_unique_result *), tern_tensor *x,
                      bool inverse, bool counts, const names_argument *dim, tern_tensor **out,
@@ -59,7 +52,6 @@ static tern_interpolation interpolation_of(const names_argument *a)
     return (tern_interpolation)names_choice(a, "interpolation", texts, 5);
 }
 
-#define PAIR(call)   pair_of(call, &pair, out, capacity)
 #define SIDE(i, j)   right_of(B(i), &a[j])
 #define SORTED_BY(i) (GIVEN(i) ? tern_gather(T(0), -1, T(i)) : T(0))
 #define QUANTILE                                                                                   \

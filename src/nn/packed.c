@@ -175,7 +175,7 @@ static tern_tensor *padded(tern_tensor *data, double value, const int64_t *rows,
 }
 
 static tern_tensor *pad_packed(const tern_packed_sequence *s, const int64_t *sizes, int64_t steps,
-                               int64_t total, const tern_pad_options *o, int64_t *lengths)
+                               int64_t total, const tern_pad_sequence_options *o, int64_t *lengths)
 {
     int64_t batch = sizes[0];
     int64_t *rows = tern_alloc((size_t)(total * batch) * sizeof *rows);
@@ -197,11 +197,12 @@ static tern_tensor *lengths_of(const tern_packed_sequence *s, const int64_t *len
 }
 
 tern_tensor *tern_nn_pad_packed_sequence(const tern_packed_sequence *sequence,
-                                         const tern_pad_options *options, tern_tensor **lengths)
+                                         const tern_pad_sequence_options *options,
+                                         tern_tensor **lengths)
 {
-    static const tern_pad_options none;
+    static const tern_pad_sequence_options none;
     const char *function = "tern_nn_pad_packed_sequence";
-    const tern_pad_options *o = options ? options : &none;
+    const tern_pad_sequence_options *o = options ? options : &none;
     if (!sequence || !sequence->data || !sequence->batch_sizes) {
         tern_fail_argument_null(function, "sequence");
         return NULL;
@@ -247,11 +248,11 @@ static tern_status check_list(tern_tensor *const *sequences, int n, const char *
 }
 
 tern_tensor *tern_nn_pad_sequence(tern_tensor *const *sequences, int n,
-                                  const tern_pad_options *options)
+                                  const tern_pad_sequence_options *options)
 {
-    static const tern_pad_options none;
+    static const tern_pad_sequence_options none;
     const char *function = "tern_nn_pad_sequence";
-    const tern_pad_options *o = options ? options : &none;
+    const tern_pad_sequence_options *o = options ? options : &none;
     if (check_list(sequences, n, function) != TERN_OK)
         return NULL;
     int64_t longest = o->total_length;

@@ -1,13 +1,15 @@
-/* attention_fused.c -- attention whose memory grows with the sequence and not with its square: blocks of
- * queries, each with its scores, weights and products (as in Dao et al. 2022, with the products left to
- * the device's own). The way back makes the weights again from their sums; short sequences keep them. */
+/* attention_fused.c -- attention whose memory grows with the sequence and not with its square:
+ * blocks of queries, each with its scores, weights and products (as in Dao et al. 2022, with the
+ * products left to the device's own). The way back makes the weights again from their sums; short
+ * sequences keep them. */
 #include "ops/attention.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <math.h>
 #include <tern/ops.h>
 
-/* Scores of a block, on GPUs and elsewhere (a second-level cache holds them); weights worth keeping. */
+/* Scores of a block, on GPUs and elsewhere (a second-level cache holds them); weights worth
+ * keeping. */
 enum { GPU_SCORES = 1 << 25, SCORES = 1 << 19, KEPT = 1 << 21 };
 
 enum { Q, K, V, MASK, INPUTS };
@@ -98,8 +100,9 @@ static tern_matrix scores(const geometry *g, const tern_tensor *x, bool transpos
                          .batch = {g->count[1] * size, size}};
 }
 
-static tern_status multiply(const geometry *g, const tern_tensor *like, tern_matrix a, tern_matrix b,
-                            tern_matrix c, const int64_t size[3], double alpha, double beta)
+static tern_status multiply(const geometry *g, const tern_tensor *like, tern_matrix a,
+                            tern_matrix b, tern_matrix c, const int64_t size[3], double alpha,
+                            double beta)
 {
     tern_gemm product = {.dtype = like->dtype,
                          .m = size[0],
@@ -121,8 +124,8 @@ static tern_status launch(const geometry *g, const tern_kernel_ref *kernel, cons
                           tern_arg *args, int n)
 {
     int64_t rows = stacks(g) * g->block.rows;
-    return tern_launch(x->storage->place, kernel, x->dtype, tern_groups(rows, 12 * g->block.columns),
-                       args, n);
+    return tern_launch(x->storage->place, kernel, x->dtype,
+                       tern_groups(rows, 12 * g->block.columns), args, n);
 }
 
 /* p = weights of the block, from scores and, when they are there, from the rows' sums. */
@@ -169,7 +172,8 @@ static double kept_scale(const tern_attention_attributes *at)
     return at->dropout < 1 ? 1 / (1 - at->dropout) : 0;
 }
 
-/* ---- forward: outputs out, the rows' sums, the weights if they are kept, the generator's state -- */
+/* ---- forward: outputs out, the rows' sums, the weights if they are kept, the generator's state --
+ */
 
 static tern_status forward_infer(tern_call *call)
 {
@@ -185,8 +189,7 @@ static tern_status forward_infer(tern_call *call)
     call->result[SUMS] = (tern_result){.dtype = q->dtype == TERN_F64 ? TERN_F64 : TERN_F32,
                                        .shape = {1, {stacks(&g) * g.queries}}};
     call->result[WEIGHTS] = (tern_result){.dtype = q->dtype, .shape = {1, {kept ? all : 0}}};
-    call->result[STATE] =
-        (tern_result){.dtype = TERN_I64, .shape = {1, {at->dropout > 0 ? 2 : 0}}};
+    call->result[STATE] = (tern_result){.dtype = TERN_I64, .shape = {1, {at->dropout > 0 ? 2 : 0}}};
     return TERN_OK;
 }
 
@@ -196,7 +199,8 @@ static tern_status take_numbers(tern_call *call, const geometry *g)
     static const tern_kernel_ref kernel = {"attention", "attention_note"};
     tern_arg state;
     int64_t first;
-    TERN_TRY(tern_rng_take(call->place, (stacks(g) * g->queries * g->keys + 3) / 4, &state, &first));
+    TERN_TRY(
+        tern_rng_take(call->place, (stacks(g) * g->queries * g->keys + 3) / 4, &state, &first));
     tern_arg args[] = {tern_arg_tensor(call->out[STATE]), state, tern_arg_i64(first)};
     return tern_launch(call->place, &kernel, call->in[Q]->dtype, tern_items(2), args, 3);
 }
@@ -233,7 +237,8 @@ static tern_status forward(tern_call *call)
     return status;
 }
 
-/* ---- gradient: inputs as above, then dout and forward's outputs; outputs dq dk dv ---------------- */
+/* ---- gradient: inputs as above, then dout and forward's outputs; outputs dq dk dv
+ * ---------------- */
 
 enum { DOUT = INPUTS, HAD };
 
@@ -288,9 +293,9 @@ static tern_status clear_unseen(tern_call *call, const geometry *g)
     if (!(g->block.flags & TERN_ATTENTION_CAUSAL) || g->queries >= g->keys)
         return TERN_OK;
     for (int i = K; i <= V; i++)
-        TERN_TRY(tern_block_zero(call->out[i]->storage->block, 0,
-                                 (size_t)call->out[i]->numel *
-                                     tern_dtype_size(call->out[i]->dtype)));
+        TERN_TRY(
+            tern_block_zero(call->out[i]->storage->block, 0,
+                            (size_t)call->out[i]->numel * tern_dtype_size(call->out[i]->dtype)));
     return TERN_OK;
 }
 
@@ -301,10 +306,9 @@ static tern_status gradient_forward(tern_call *call)
     tern_tensor *had = call->in[HAD + WEIGHTS]->numel ? call->in[HAD + WEIGHTS] : NULL;
     spaces s = {.p = had ? had : room(&g, call->in[Q]), .ds = room(&g, call->in[Q])};
     s.dropped = at->dropout > 0 ? room(&g, call->in[Q]) : s.p;
-    tern_status status =
-        s.p && s.ds && s.dropped ? clear_unseen(call, &g) : tern_last_status();
-    /* The whole of dk and dv is written by the first block only if that sees every key: a causal one
-     * goes from the last, which does, to the first. */
+    tern_status status = s.p && s.ds && s.dropped ? clear_unseen(call, &g) : tern_last_status();
+    /* The whole of dk and dv is written by the first block only if that sees every key: a causal
+     * one goes from the last, which does, to the first. */
     int64_t blocks = (g.queries + g.rows - 1) / g.rows;
     for (int64_t k = 0; k < blocks && status == TERN_OK; k++) {
         set_block(&g, (at->causal ? blocks - 1 - k : k) * g.rows);
@@ -332,9 +336,8 @@ static tern_status backward(tern_gradient *g)
     if (g->recorded)
         return tern_attention_differentiable_gradient(g);
     tern_tensor *dout = tern_contiguous(g->dout[OUT]);
-    tern_tensor *in[HAD + OUTPUTS] = {g->in[Q],       g->in[K],        g->in[V],
-                                      g->in[MASK],    dout,            NULL,
-                                      g->out[SUMS],   g->out[WEIGHTS], g->out[STATE]};
+    tern_tensor *in[HAD + OUTPUTS] = {g->in[Q], g->in[K],     g->in[V],        g->in[MASK],  dout,
+                                      NULL,     g->out[SUMS], g->out[WEIGHTS], g->out[STATE]};
     in[HAD + OUT] = dout; /* the output itself is not needed */
     tern_tensor *din[3];
     TERN_TRY(tern_apply_all(&gradient_op, in, HAD + OUTPUTS, at, sizeof *at, din, 3));
@@ -343,12 +346,12 @@ static tern_status backward(tern_gradient *g)
     return TERN_OK;
 }
 
-const tern_op tern_attention_fused = {
-    .name = "scaled_dot_product_attention",
-    .optional = 1u << MASK,
-    .saves = TERN_SAVE_IN(Q) | TERN_SAVE_IN(K) | TERN_SAVE_IN(V) | TERN_SAVE_IN(MASK) |
-             TERN_SAVE_OUT(SUMS) | TERN_SAVE_OUT(WEIGHTS) | TERN_SAVE_OUT(STATE),
-    .no_grad_out = 1u << SUMS | 1u << WEIGHTS | 1u << STATE,
-    .infer = forward_infer,
-    .forward = forward,
-    .backward = backward};
+const tern_op tern_attention_fused = {.name = "scaled_dot_product_attention",
+                                      .optional = 1u << MASK,
+                                      .saves = TERN_SAVE_IN(Q) | TERN_SAVE_IN(K) | TERN_SAVE_IN(V) |
+                                               TERN_SAVE_IN(MASK) | TERN_SAVE_OUT(SUMS) |
+                                               TERN_SAVE_OUT(WEIGHTS) | TERN_SAVE_OUT(STATE),
+                                      .no_grad_out = 1u << SUMS | 1u << WEIGHTS | 1u << STATE,
+                                      .infer = forward_infer,
+                                      .forward = forward,
+                                      .backward = backward};

@@ -206,7 +206,8 @@ tern_tensor *tern_bincount(tern_tensor *x, tern_tensor *weights, int64_t minleng
                 y = x->numel ? counts_of(x, bins) : tern_zeros(shape, TERN_I64, tern_device(x));
             } else {
                 weights = tern_to_dtype(weights, weights->dtype == TERN_F32 ? TERN_F32 : TERN_F64);
-                y = tern_fail_null(TERN_ERR_UNSUPPORTED, "tern_bincount: weights");
+                y = tern_scatter_add(tern_zeros(shape, weights->dtype, tern_device(x)), 0, x,
+                                     weights);
             }
         }
     }

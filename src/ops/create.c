@@ -150,6 +150,10 @@ tern_tensor *tern_linspace(double start, double end, int64_t steps, tern_dtype d
 tern_tensor *tern_eye(int64_t n, int64_t m, tern_dtype dtype, const char *device)
 {
     tern_shape shape = {2, {n, m}};
+    if (n < 0 || m < 0)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_eye: %s must be greater or equal to 0, got %lld",
+                              n < 0 ? "n" : "m", (long long)(n < 0 ? n : m));
     tern_tensor *x = make(&shape, dtype, device, "tern_eye");
     if (!x || x->numel == 0)
         return x;

@@ -265,9 +265,11 @@ tern_tensor *tern_index_select(tern_tensor *x, int dim, tern_tensor *index)
 
 tern_tensor *tern_index(tern_tensor *x, tern_tensor *index)
 {
-    pick_attributes at = {.skip = -1, .code = TERN_FAULT_INDEX, .wrap = true};
+    pick_attributes at = {.skip = -1, .code = TERN_FAULT_ALONG(0), .wrap = true};
     if (both_there(x, "x", index, "tern_index") != TERN_OK)
         return NULL;
+    if (index->dtype == TERN_BOOL || index->dtype == TERN_U8) /* a mask */
+        return tern_index_list(x, &index, 1);
     if (!is_index(index))
         return tern_fail_null(TERN_ERR_DTYPE,
                               "tern_index: tensors used as indices must be int64 or int32, not %s",
@@ -301,27 +303,28 @@ static tern_tensor *spanned(tern_tensor *x, const tern_tensor *index, int dim)
 
 tern_tensor *tern_gather(tern_tensor *x, int dim, tern_tensor *index)
 {
-    pick_attributes at = {.skip = -1, .code = TERN_FAULT_GATHER, .each = true};
+    pick_attributes at = {.skip = -1, .each = true};
     int d;
     if (both_there(x, "x", index, "tern_gather") != TERN_OK ||
         tern_wrap_dim(dim, x->ndim, &d, "tern_gather") != TERN_OK)
         return NULL;
-    if (!is_index(index))
+    if (index->dtype != TERN_I64 && index->numel > 0) /* an empty one may be of any type */
         return tern_fail_null(TERN_ERR_DTYPE,
                               "tern_gather: gather(): Expected dtype int64 for index, got %s",
                               tern_dtype_name(index->dtype));
-    if (index->ndim != x->ndim)
+    if (index->numel > 0 && (index->ndim ? index->ndim : 1) != (x->ndim ? x->ndim : 1))
         return tern_fail_null(
             TERN_ERR_SHAPE,
             "tern_gather: Index tensor must have the same number of dimensions as "
             "input tensor (%d and %d)",
             index->ndim, x->ndim);
-    if (x->ndim == 0) {
-        tern_tensor *one = tern_gather(tern_unsqueeze(x, 0), 0, tern_unsqueeze(index, 0));
-        return tern_view(one, tern_shape_of(x));
+    if (x->ndim == 0 || index->ndim == 0) {
+        tern_tensor *some = tern_gather(tern_atleast_1d(x), 0, tern_atleast_1d(index));
+        return tern_view(some, tern_shape_of(index));
     }
     if (!(x = spanned(x, index, d)))
         return NULL;
+    at.code = TERN_FAULT_ALONG(d);
     at.dim = d;
     at.x_shape = tern_shape_of(x);
     at.shape = tern_shape_of(index);

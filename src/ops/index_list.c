@@ -155,7 +155,7 @@ static tern_status flatten_parts(plan *p, tern_place *place)
                            fault,
                            tern_arg_struct(&w, sizeof w),
                            tern_arg_i64(p->parts[i].size),
-                           tern_arg_i32(TERN_FAULT_INDEX)};
+                           tern_arg_i32(TERN_FAULT_ALONG(p->parts[i].dim))};
         TERN_TRY(tern_launch(place, &kernel, TERN_I64, tern_walk_grid(&w), args, 6));
         TERN_TRY(tern_fault_check(place));
     }
@@ -218,7 +218,7 @@ tern_tensor *tern_index_list(tern_tensor *x, tern_tensor *const *indices, int n)
     if (merged->shape[p.first] == 0 && p.count > 0)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "%s: index is out of bounds for dimension with size 0", function);
-    return tern_pick(merged, p.flat, p.first, p.result, TERN_FAULT_INDEX);
+    return tern_pick(merged, p.flat, p.first, p.result, TERN_FAULT_ALONG(p.parts[0].dim));
 }
 
 /* ---- index_put --------------------------------------------------------------------------- */
@@ -273,7 +273,7 @@ static tern_tensor *index_put(tern_tensor *x, tern_tensor *const *indices, int n
     bool through = in_place && merged && merged->storage == x->storage;
     tern_scatter_way way = {.dim = p.first,
                             .mode = accumulate ? TERN_SCATTER_ADD : TERN_SCATTER_SET,
-                            .fault = TERN_FAULT_INDEX,
+                            .fault = TERN_FAULT_ALONG(p.parts[0].dim),
                             .wrap = true,
                             .in_place = through};
     if (merged && p.count > 0)

@@ -92,11 +92,12 @@ tern_tensor *tern_index_add_(tern_tensor *x, int dim, tern_tensor *index, tern_t
 static tern_tensor *index_copy(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *source,
                                bool in_place)
 {
-    tern_scatter_way way = {.fault = TERN_FAULT_INDEX, .in_place = in_place};
+    tern_scatter_way way = {.in_place = in_place};
     if (!source)
         tern_fail_argument_null("tern_index_copy", "source");
     if (!source || check_rows(x, dim, index, source, &way.dim, "index_copy") != TERN_OK)
         return NULL;
+    way.fault = TERN_FAULT_ALONG(way.dim);
     return write_rows(x, index, source, way);
 }
 
@@ -113,9 +114,10 @@ tern_tensor *tern_index_copy_(tern_tensor *x, int dim, tern_tensor *index, tern_
 static tern_tensor *index_fill(tern_tensor *x, int dim, tern_tensor *index, tern_scalar value,
                                bool in_place)
 {
-    tern_scatter_way way = {.fault = TERN_FAULT_INDEX, .wrap = true, .in_place = in_place};
+    tern_scatter_way way = {.wrap = true, .in_place = in_place};
     if (check_rows(x, dim, index, NULL, &way.dim, "index_fill") != TERN_OK)
         return NULL;
+    way.fault = TERN_FAULT_ALONG(way.dim);
     tern_shape shape = tern_shape_of(x), ones = shape;
     if (shape.ndim)
         shape.dims[way.dim] = index->numel;

@@ -151,7 +151,7 @@ static bool has_dims(const tern_tensor *x, int least, const char *name)
 
 static bool divides(const tern_tensor *x, int64_t sections, int d, const char *name)
 {
-    if (!x || sections <= 0 || x->shape[d] % sections == 0)
+    if (!x || sections < 0 || (sections > 0 && x->shape[d] % sections == 0))
         return true;
     tern_fail(TERN_ERR_ARGUMENT,
               "tern_%s: torch.%s attempted to split along dimension %d, but the size of the "

@@ -69,7 +69,7 @@ static tern_status check_dtypes(tern_tensor *x, tern_tensor *y, const char *name
         return tern_fail(TERN_ERR_DTYPE,
                          "tern_%s: mat1 and mat2 must have the same dtype, but got %s and %s", name,
                          tern_dtype_name(x->dtype), tern_dtype_name(y->dtype));
-    if (!tern_dtype_is_floating_point(x->dtype))
+    if (x->dtype == TERN_BOOL)
         return tern_fail(TERN_ERR_DTYPE, "tern_%s: not implemented for %s", name,
                          tern_dtype_name(x->dtype));
     return TERN_OK;
@@ -293,6 +293,8 @@ static tern_status launch(double alpha, const stack *a, const stack *b, const jo
         g.bias = &bias->storage->block->buffer;
         g.bias_at = bias->offset;
     }
+    if (!tern_dtype_is_floating_point(g.dtype))
+        return tern_whole_product(result->storage->place, &g);
     return tern_launch_gemm(result->storage->place, &g);
 }
 

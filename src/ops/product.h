@@ -23,6 +23,8 @@ tern_status tern_product_infer(const tern_product *p, tern_tensor *x, tern_tenso
 /* result = alpha op(x) op(y) + bias, bias (columns) or NULL. */
 tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor *y,
                              tern_tensor *bias, tern_tensor *result);
+/* What tern_launch_gemm does, of integers. */
+tern_status tern_whole_product(tern_place *place, const tern_gemm *g);
 /* The operation on its own, differentiable. */
 tern_tensor *tern_product_of(const tern_product *p, tern_tensor *x, tern_tensor *y);
 /* Gradients of result = p(x, y). */

@@ -28,7 +28,12 @@ bool tern_scatter_check(tern_tensor *x, int dim, tern_tensor **index, tern_tenso
                   function, tern_dtype_name(x->dtype), tern_dtype_name(s->dtype));
         return false;
     }
-    i = tern_index_tensor(i, function);
+    if (i->dtype != TERN_I64 && i->numel > 0) {
+        tern_fail(TERN_ERR_DTYPE, "%s: Expected dtype int64 for index, got %s", function,
+                  tern_dtype_name(i->dtype));
+        return false;
+    }
+    i = tern_to_dtype(i, TERN_I64);
     *index = i ? tern_atleast_1d(i) : NULL;
     *src = tern_atleast_1d(s);
     for (int d = 0; *index && *src && i->numel > 0 && d < least; d++) {
@@ -50,9 +55,10 @@ bool tern_scatter_check(tern_tensor *x, int dim, tern_tensor **index, tern_tenso
 static tern_tensor *run(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src, int mode,
                         bool in_place, const char *function)
 {
-    tern_scatter_way way = {.mode = mode, .fault = TERN_FAULT_INDEX, .in_place = in_place};
+    tern_scatter_way way = {.mode = mode, .in_place = in_place};
     if (!tern_scatter_check(x, dim, &index, &src, &way.dim, function))
         return NULL;
+    way.fault = TERN_FAULT_ALONG(way.dim);
     if (index->numel == 0)
         return in_place ? x : tern_clone(x);
     if (x->ndim > 0)

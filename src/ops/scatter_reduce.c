@@ -27,7 +27,7 @@ typedef struct reduce_attributes {
 static tern_tensor *into(tern_tensor *x, const reduce_attributes *at, int mode, tern_tensor *index,
                          tern_tensor *src)
 {
-    tern_scatter_way way = {at->dim, mode, TERN_FAULT_INDEX, false, false};
+    tern_scatter_way way = {at->dim, mode, TERN_FAULT_ALONG(at->dim), false, false};
     return tern_scatter_into(x, index, src, &way);
 }
 

@@ -42,7 +42,8 @@ KIND(rmsprop,
                 OPTIM_EPS,
                 OPTIM_WEIGHT_DECAY,
                 OPTIM_MOMENTUM},
-     .state = {"square_avg", "grad_avg", "momentum_buffer"}, .momentum_states = 4, .resolve = resolve_average)
+     .state = {"square_avg", "grad_avg", "momentum_buffer"}, .momentum_states = 4,
+     .resolve = resolve_average)
 KIND(adadelta,
      .option = {OPTIM_LR, {"rho", "rho value", 0, 1 + DBL_EPSILON}, OPTIM_EPS, OPTIM_WEIGHT_DECAY},
      .state = {"square_avg", "acc_delta"}, .resolve = resolve_average)

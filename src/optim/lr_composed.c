@@ -40,12 +40,10 @@ static tern_status step_all(tern_lr_scheduler *s)
     return status;
 }
 
-static const tern_lr_kind sequential = {.name = "tern_lr_scheduler_sequential_lr",
-                                        .step = step_sequential,
-                                        .free_data = free_parts};
-static const tern_lr_kind chained = {.name = "tern_lr_scheduler_chained_scheduler",
-                                     .step = step_all,
-                                     .free_data = free_parts};
+static const tern_lr_kind sequential = {
+    .name = "tern_lr_scheduler_sequential_lr", .step = step_sequential, .free_data = free_parts};
+static const tern_lr_kind chained = {
+    .name = "tern_lr_scheduler_chained_scheduler", .step = step_all, .free_data = free_parts};
 
 static tern_status check(const tern_lr_kind *kind, tern_optimizer *o,
                          tern_lr_scheduler *const *schedulers, int n)
@@ -79,8 +77,8 @@ static tern_lr_scheduler *compose(const tern_lr_kind *kind, tern_optimizer *o,
     }
     p.part = tern_alloc(sizeof *p.part * (size_t)(n + 1));
     p.milestones = milestones ? tern_alloc(sizeof *p.milestones * (size_t)(n + 1)) : NULL;
-    bool ready = p.part && (p.milestones || !milestones) &&
-                 check(kind, o, schedulers, n) == TERN_OK;
+    bool ready =
+        p.part && (p.milestones || !milestones) && check(kind, o, schedulers, n) == TERN_OK;
     if (missing)
         tern_fail_argument_null(kind->name, "milestones");
     for (; p.part && p.n < n; p.n++)

@@ -71,8 +71,9 @@ tern_lr_scheduler *tern_lr_scheduler_cyclic_lr(tern_optimizer *optimizer, double
     o.base_momentum = tern_option(o.base_momentum, 0.8);
     o.max_momentum = tern_option(o.max_momentum, 0.9);
     if (o.step_size_up < 0 || o.step_size_down < 0)
-        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: Expected positive step sizes, but got %lld, "
-                                                 "%lld",
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "%s: Expected positive step sizes, but got %lld, "
+                              "%lld",
                               kind->name, (long long)o.step_size_up, (long long)o.step_size_down);
     double total = (double)(o.step_size_up + o.step_size_down);
     int n = optimizer->n_groups;
@@ -81,8 +82,7 @@ tern_lr_scheduler *tern_lr_scheduler_cyclic_lr(tern_optimizer *optimizer, double
                    .high = tern_lr_numbers(o.max_lrs, max_lr, n),
                    .total = total,
                    .ratio = (double)o.step_size_up / total};
-    tern_lr_scheduler *s =
-        c.low && c.high ? tern_lr_new(kind, optimizer, &c, sizeof c) : NULL;
+    tern_lr_scheduler *s = c.low && c.high ? tern_lr_new(kind, optimizer, &c, sizeof c) : NULL;
     if (!s)
         free_triangles(&c);
     return tern_lr_start(s);
@@ -169,8 +169,8 @@ static void free_one_cycle(void *data)
 
 #define ONE_CYCLE(MOMENTUM)                                                                        \
     {                                                                                              \
-        .name = "tern_lr_scheduler_one_cycle_lr", .next = one_cycle_next,                          \
-        .momentum = (MOMENTUM), .check = check_one_cycle, .free_data = free_one_cycle              \
+        .name = "tern_lr_scheduler_one_cycle_lr", .next = one_cycle_next, .momentum = (MOMENTUM),  \
+        .check = check_one_cycle, .free_data = free_one_cycle                                      \
     }
 static const tern_lr_kind one_cycle_kind = ONE_CYCLE(NULL);
 static const tern_lr_kind one_cycle_with_momentum = ONE_CYCLE(one_cycle_momentum);
@@ -256,10 +256,10 @@ static double restarts_next(const tern_lr_scheduler *s, int group, double lr)
                             (1 + cos(pi * (double)s->at.t_cur / (double)s->at.t_i)) / 2;
 }
 
-static const tern_lr_kind restarts_kind = {
-    .name = "tern_lr_scheduler_cosine_annealing_warm_restarts",
-    .next = restarts_next,
-    .advance = advance};
+static const tern_lr_kind restarts_kind = {.name =
+                                               "tern_lr_scheduler_cosine_annealing_warm_restarts",
+                                           .next = restarts_next,
+                                           .advance = advance};
 
 tern_lr_scheduler *tern_lr_scheduler_cosine_annealing_warm_restarts(tern_optimizer *optimizer,
                                                                     int64_t t_0, int64_t t_mult,

@@ -58,9 +58,8 @@ static const tern_lr_kind kind = {.name = "tern_lr_scheduler_reduce_lr_on_platea
                                   .step_metric = step_metric,
                                   .free_data = free_plateau};
 
-tern_lr_scheduler *
-tern_lr_scheduler_reduce_lr_on_plateau(tern_optimizer *optimizer,
-                                       const tern_reduce_lr_on_plateau_options *options)
+tern_lr_scheduler *tern_lr_scheduler_reduce_lr_on_plateau(
+    tern_optimizer *optimizer, const tern_reduce_lr_on_plateau_options *options)
 {
     tern_reduce_lr_on_plateau_options o =
         options ? *options : (tern_reduce_lr_on_plateau_options){0};

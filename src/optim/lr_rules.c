@@ -2,8 +2,8 @@
 #include "optim/lr_scheduler.h"
 
 typedef struct rule {
-    double a, b; /* gamma; factors; eta_min; power */
-    int64_t n;   /* epochs */
+    double a, b;               /* gamma; factors; eta_min; power */
+    int64_t n;                 /* epochs */
     const int64_t *milestones; /* of n */
     tern_lr_lambda lambda;
     void *user;
@@ -99,7 +99,10 @@ RULE(step_lr, t == 0 || t % r->n != 0 ? lr : lr * r->a, base *pow(r->a, (double)
 RULE(multi_step_lr, meets(r, t) ? lr *pow(r->a, (double)meets(r, t)) : lr,
      base *pow(r->a, (double)passed(r, t)))
 RULE(exponential_lr, t == 0 ? lr : lr * r->a, base *pow(r->a, (double)t))
-RULE(constant_lr, t == 0 ? lr * r->a : t == r->n ? lr * (1 / r->a) : lr,
+RULE(constant_lr,
+     t == 0      ? lr * r->a
+     : t == r->n ? lr * (1 / r->a)
+                 : lr,
      base *(r->a + (t >= r->n ? 1 - r->a : 0)))
 RULE(linear_lr, linear_next(r, t, lr),
      base *(r->a + (r->b - r->a) * (double)smaller(r->n, t) / (double)r->n))
@@ -107,7 +110,7 @@ RULE(polynomial_lr, polynomial_next(r, t, lr),
      base *pow(1 - (double)smaller(r->n, t) / (double)r->n, r->b))
 RULE(cosine_annealing_lr, cosine_next(r, t, lr, base), r->a + (base - r->a) * cosine(r, t) / 2)
 CHAINED_RULE(lambda_lr, s->base[group] * r->lambda(t, group, r->user))
-CHAINED_RULE(multiplicative_lr, t > 0 ? lr *r->lambda(t, group, r->user) : lr)
+CHAINED_RULE(multiplicative_lr, t > 0 ? lr * r->lambda(t, group, r->user) : lr)
 
 static tern_lr_scheduler *start(const tern_lr_kind *kind, tern_optimizer *o, const rule *r)
 {
@@ -157,8 +160,7 @@ tern_lr_scheduler *tern_lr_scheduler_linear_lr(tern_optimizer *o, double start_f
         check_factor(&linear_lr_kind, "Ending", end_factor) != TERN_OK ||
         check_positive(&linear_lr_kind, "total_iters", total_iters) != TERN_OK)
         return NULL;
-    return start(&linear_lr_kind, o,
-                 &(rule){.a = start_factor, .b = end_factor, .n = total_iters});
+    return start(&linear_lr_kind, o, &(rule){.a = start_factor, .b = end_factor, .n = total_iters});
 }
 
 tern_lr_scheduler *tern_lr_scheduler_polynomial_lr(tern_optimizer *o, int64_t total_iters,

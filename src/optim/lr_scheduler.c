@@ -108,9 +108,10 @@ tern_status tern_lr_step(tern_lr_scheduler *s, const int64_t *epoch)
         s->at.last_epoch = epoch ? *epoch : s->at.last_epoch + 1;
     tern_status status = s->kind->check ? s->kind->check(s) : TERN_OK;
     for (int i = 0; i < s->n && status == TERN_OK; i++)
-        status = set_group(s, i, epoch && s->kind->at
-                                     ? s->kind->at(s, i)
-                                     : s->kind->next(s, i, s->optimizer->groups[i].option[0]));
+        status = set_group(s, i,
+                           epoch && s->kind->at
+                               ? s->kind->at(s, i)
+                               : s->kind->next(s, i, s->optimizer->groups[i].option[0]));
     if (status != TERN_OK)
         s->at = before;
     tern_lr_note(s);

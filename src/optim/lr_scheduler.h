@@ -27,9 +27,9 @@ struct tern_lr_scheduler {
     const tern_lr_kind *kind;
     tern_optimizer *optimizer;
     tern_lr_scheduler_state at;
-    int n;              /* groups */
+    int n;               /* groups */
     double *base, *last; /* their first rates, and those given last */
-    void *data;         /* the kind's own */
+    void *data;          /* the kind's own */
 };
 
 /* A scheduler that has not made its first step; data is its own from now on, freed when this fails.

@@ -24,6 +24,7 @@ typedef struct case_argument {
 typedef struct case_result {
     int argument, item;
     int64_t tensor;
+    double rounding; /* how far PyTorch's own float32 is from the exact result */
 } case_result;
 
 enum { CASE_ARGUMENTS = 20, CASE_RESULTS = 64 };
@@ -63,13 +64,15 @@ int parity_values(const parity_file *file, const parity_case *c, tern_dtype wide
                   const char *device, tern_value *values, tern_tensor **list);
 
 /* Compares x with what is expected: dtype, shape, and each element within tolerance. Where they
- * differ, says so in text and returns false. */
-bool parity_close_to(const tern_tensor *x, const parity_file *file, const stored_tensor *expected,
+ * differ, says so in text and returns false. Where PyTorch's own float32 is less exact than the
+ * tolerance, twice its error is the tolerance: the results of both have one. */
+bool parity_close_to(const tern_tensor *x, const parity_file *file, const case_result *result,
                      char *text, size_t size);
 
 /* ---- unsupported.txt: lines "operation | what | reason" --------------------------------------
- * operation: a pattern as of the shell. what: `dtype float16`, `arg max_norm` (given), or
- * `arg mode text bicubic` (of that value). */
+ * operation: a pattern as of the shell. what: `dtype float16`, `arg max_norm` (given),
+ * `arg mode text bicubic` (of that value), or `arg index int32` (a tensor of that dtype); values
+ * are patterns, too. */
 bool parity_read_unsupported(const char *path);
 /* The index of the line that a case falls under, -1 for none. */
 int parity_unsupported(const parity_file *file, const parity_case *c);

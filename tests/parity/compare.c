@@ -66,9 +66,10 @@ static void shape_text(tern_shape shape, char *text, size_t size)
                                  (long long)shape.dims[i]);
 }
 
-bool parity_close_to(const tern_tensor *x, const parity_file *file, const stored_tensor *expected,
+bool parity_close_to(const tern_tensor *x, const parity_file *file, const case_result *result,
                      char *text, size_t size)
 {
+    const stored_tensor *expected = &file->tensor[result->tensor];
     tern_shape shape = tern_shape_of(x), wanted = expected->shape;
     tern_dtype dtype = tern_dtype_of(x);
     bool same = shape.ndim == wanted.ndim &&
@@ -82,6 +83,7 @@ bool parity_close_to(const tern_tensor *x, const parity_file *file, const stored
         return false;
     }
     double absolute = fmax(file->tolerance[dtype].absolute, defaults[dtype].absolute);
+    absolute = fmax(absolute, 2 * result->rounding);
     double relative = fmax(file->tolerance[dtype].relative, defaults[dtype].relative);
     size_t bytes = (size_t)expected->count * tern_dtype_size(dtype);
     unsigned char *data = malloc(2 * bytes + 1), *golden = data + bytes;

@@ -162,7 +162,9 @@ static void read_line(parity_file *file, char *line)
     } else if (c && strcmp(what, "arg") == 0 && c->n_arguments < CASE_ARGUMENTS) {
         read_argument(file, c, line);
     } else if (c && strcmp(what, "out") == 0 && c->n_outs < CASE_RESULTS) {
-        c->out[c->n_outs++].tensor = strtoll(line, NULL, 10);
+        case_result *r = &c->out[c->n_outs++];
+        r->tensor = strtoll(word(&line), NULL, 10);
+        r->rounding = strtod(line, NULL);
     } else if (c && strcmp(what, "after") == 0 && c->n_afters < 8) {
         c->after[c->n_afters].argument = (int)strtol(word(&line), NULL, 10);
         c->after[c->n_afters++].tensor = strtoll(line, NULL, 10);

@@ -42,22 +42,41 @@ static void fail(const parity_file *file, const parity_case *c, const char *form
     printf("\n");
 }
 
-/* Calls the operation; false after an error, with its text. */
+/* Whether some operation of the name has this parameter. */
+static bool has_parameter(const char *name, const char *parameter)
+{
+    tern_parameter parameters[TERN_MAX_PARAMETERS];
+    for (const tern_named_op *op = tern_op_by_name(name); op; op = tern_named_op_next(op)) {
+        int n = tern_named_op_parameters(op, parameters, TERN_MAX_PARAMETERS);
+        for (int i = 0; i < n; i++)
+            if (strcmp(parameters[i].name, parameter) == 0)
+                return true;
+    }
+    return false;
+}
+
+/* Calls the operation; false after an error, with its text. None for what tern has no word for is
+ * nothing. */
 static bool call(const parity_file *file, const tern_value *values, int n, tern_tensor **out,
                  int *n_out, char *text, size_t size)
 {
+    tern_value given[CASE_ARGUMENTS];
+    int count = 0;
+    for (int i = 0; i < n; i++)
+        if (values[i].kind != TERN_VALUE_NONE || has_parameter(file->op, values[i].name))
+            given[count++] = values[i];
     tern_clear_error();
-    *n_out = tern_call_by_name(file->op, values, n, out, OUTS);
+    *n_out = tern_call_by_name(file->op, given, count, out, OUTS);
     if (*n_out < 0)
         snprintf(text, size, "refused: %s", tern_last_error());
     return *n_out >= 0;
 }
 
-static bool check(const parity_file *file, const char *what, int i, const tern_tensor *x,
-                  int64_t tensor, char *text, size_t size)
+static bool check(const parity_file *file, const char *what, const case_result *r, int i,
+                  const tern_tensor *x, char *text, size_t size)
 {
     char why[256];
-    if (parity_close_to(x, file, &file->tensor[tensor], why, sizeof why))
+    if (parity_close_to(x, file, r, why, sizeof why))
         return true;
     snprintf(text, size, "%s %d: %s", what, i, why);
     return false;
@@ -85,8 +104,8 @@ static bool chosen_alike(const parity_file *file, const parity_case *c, const te
         return false;
     keepdim |= tern_dim(x) == 0;
     x = tern_gather(x, dim, keepdim ? out[1] : tern_unsqueeze(out[1], dim));
-    return parity_close_to(keepdim ? x : tern_squeeze_dim(x, dim), file,
-                           &file->tensor[c->out[0].tensor], why, sizeof why);
+    return parity_close_to(keepdim ? x : tern_squeeze_dim(x, dim), file, &c->out[0], why,
+                           sizeof why);
 }
 
 static bool forward(const parity_file *file, const parity_case *c, char *text, size_t size)
@@ -101,12 +120,12 @@ static bool forward(const parity_file *file, const parity_case *c, char *text, s
         return false;
     }
     for (int i = 0; i < n_out; i++)
-        if (!check(file, "result", i, out[i], c->out[i].tensor, text, size) &&
+        if (!check(file, "result", &c->out[i], i, out[i], text, size) &&
             !(i == 1 && chosen_alike(file, c, values, out)))
             return false;
     for (int i = 0; i < c->n_afters; i++)
-        if (!check(file, "afterwards argument", c->after[i].argument,
-                   values[c->after[i].argument].as.tensor, c->after[i].tensor, text, size))
+        if (!check(file, "afterwards argument", &c->after[i], c->after[i].argument,
+                   values[c->after[i].argument].as.tensor, text, size))
             return false;
     return true;
 }
@@ -152,8 +171,8 @@ static bool gradient(const parity_file *file, const parity_case *c, char *text, 
     for (int i = 0; i < c->n_grads; i++) {
         if (!grad[i])
             grad[i] = tern_zeros_like(wanted[i]);
-        if (!check(file, "gradient of argument", c->grad[i].argument, grad[i], c->grad[i].tensor,
-                   text, size))
+        if (!check(file, "gradient of argument", &c->grad[i], c->grad[i].argument, grad[i], text,
+                   size))
             return false;
     }
     return true;

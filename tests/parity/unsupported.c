@@ -30,8 +30,14 @@ bool parity_read_unsupported(const char *path)
     return in != NULL;
 }
 
+/* What a line's value is compared with: as it was written, or the dtype of a tensor. */
+static const char *text_of(const parity_file *file, const case_argument *a)
+{
+    return a->numbers ? tern_dtype_name(file->tensor[a->number[0]].dtype) : a->text;
+}
+
 /* "name" (given), or "name kind value" (of that value). */
-static bool has_argument(const parity_case *c, const char *what)
+static bool has_argument(const parity_file *file, const parity_case *c, const char *what)
 {
     for (int i = 0; i < c->n_arguments; i++) {
         const case_argument *a = &c->argument[i];
@@ -40,7 +46,7 @@ static bool has_argument(const parity_case *c, const char *what)
             continue;
         if (what[length] == '\0' && a->value.kind != TERN_VALUE_NONE)
             return true;
-        if (what[length] == ' ' && fnmatch(what + length + 1, a->text, 0) == 0)
+        if (what[length] == ' ' && fnmatch(what + length + 1, text_of(file, a), 0) == 0)
             return true;
     }
     return false;
@@ -54,7 +60,7 @@ int parity_unsupported(const parity_file *file, const parity_case *c)
             continue;
         if (strncmp(what, "dtype ", 6) == 0 && fnmatch(what + 6, tern_dtype_name(c->dtype), 0) == 0)
             return i;
-        if (strncmp(what, "arg ", 4) == 0 && has_argument(c, what + 4))
+        if (strncmp(what, "arg ", 4) == 0 && has_argument(file, c, what + 4))
             return i;
     }
     return -1;

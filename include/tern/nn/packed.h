@@ -27,22 +27,22 @@ TERN_API tern_status tern_nn_pack_padded_sequence(tern_tensor *input, const int6
                                                   const tern_pack_options *options,
                                                   tern_packed_sequence *out);
 
-typedef struct tern_pad_options {
+typedef struct tern_pad_sequence_options {
     bool batch_first;
     double padding_value;
     int64_t total_length; /* 0: that of the longest sequence */
     uint64_t reserved[4];
-} tern_pad_options;
+} tern_pad_sequence_options;
 
 /* (time, batch, *) in the order the sequences came in, padded; lengths (NULL: not wanted) gets that
  * of each, int64 on "cpu". Differentiable. */
 TERN_API tern_tensor *tern_nn_pad_packed_sequence(const tern_packed_sequence *sequence,
-                                                  const tern_pad_options *options,
+                                                  const tern_pad_sequence_options *options,
                                                   tern_tensor **lengths);
 
 /* n sequences (length, *) as one tensor (longest, n, *), padded at their ends. */
 TERN_API tern_tensor *tern_nn_pad_sequence(tern_tensor *const *sequences, int n,
-                                           const tern_pad_options *options);
+                                           const tern_pad_sequence_options *options);
 /* The same packed. */
 TERN_API tern_status tern_nn_pack_sequence(tern_tensor *const *sequences, int n,
                                            const tern_pack_options *options,

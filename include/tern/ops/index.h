@@ -19,7 +19,8 @@ TERN_API tern_tensor *tern_take_along_dim(tern_tensor *x, tern_tensor *index,
                                           tern_optional_int dim);
 /* Elements of the flattened x; negative indices count from the end. */
 TERN_API tern_tensor *tern_take(tern_tensor *x, tern_tensor *index);
-/* x[index] along dim 0: (*index, *x[1:]); negative indices count from the end. */
+/* x[index] along dim 0: (*index, *x[1:]); negative indices count from the end. A bool index is a
+ * mask, as in tern_index_list. */
 TERN_API tern_tensor *tern_index(tern_tensor *x, tern_tensor *index);
 /* x[indices[0], indices[1], ...], NULL for ':'. Index tensors broadcast; the result has their dims
  * where the indexed ones stood, or in front if these are apart. A mask (bool, uint8) stands for as

@@ -25,8 +25,8 @@ TERN_API void tern_lr_scheduler_free(tern_lr_scheduler *scheduler);
 /* Where a scheduler is; the optimizer's rates and momenta are its own state. */
 typedef struct tern_lr_scheduler_state {
     int64_t last_epoch;
-    int64_t t_cur, t_i;                     /* cosine_annealing_warm_restarts */
-    double best;                            /* reduce_lr_on_plateau */
+    int64_t t_cur, t_i; /* cosine_annealing_warm_restarts */
+    double best;        /* reduce_lr_on_plateau */
     int64_t num_bad_epochs, cooldown_counter;
     uint64_t reserved[4];
 } tern_lr_scheduler_state;
@@ -62,9 +62,8 @@ TERN_API tern_lr_scheduler *tern_lr_scheduler_polynomial_lr(tern_optimizer *opti
 TERN_API tern_lr_scheduler *tern_lr_scheduler_cosine_annealing_lr(tern_optimizer *optimizer,
                                                                   int64_t t_max, double eta_min);
 /* The same, jumping up again after t_0 epochs, then t_0 t_mult, ... (PyTorch: t_mult 1). */
-TERN_API tern_lr_scheduler *
-tern_lr_scheduler_cosine_annealing_warm_restarts(tern_optimizer *optimizer, int64_t t_0,
-                                                 int64_t t_mult, double eta_min);
+TERN_API tern_lr_scheduler *tern_lr_scheduler_cosine_annealing_warm_restarts(
+    tern_optimizer *optimizer, int64_t t_0, int64_t t_mult, double eta_min);
 /* A factor of the user's: on the first rate; on the last one. */
 typedef double (*tern_lr_lambda)(int64_t epoch, int group, void *user);
 TERN_API tern_lr_scheduler *tern_lr_scheduler_lambda_lr(tern_optimizer *optimizer,
@@ -72,7 +71,8 @@ TERN_API tern_lr_scheduler *tern_lr_scheduler_lambda_lr(tern_optimizer *optimize
 TERN_API tern_lr_scheduler *tern_lr_scheduler_multiplicative_lr(tern_optimizer *optimizer,
                                                                 tern_lr_lambda lambda, void *user);
 
-/* ---- cycles, which move the momentum (or beta1) against the rate ------------------------------ */
+/* ---- cycles, which move the momentum (or beta1) against the rate ------------------------------
+ */
 typedef enum tern_cyclic_mode {
     TERN_CYCLIC_TRIANGULAR = 0,
     TERN_CYCLIC_TRIANGULAR2, /* each cycle half as high */
@@ -85,9 +85,9 @@ typedef struct tern_cyclic_lr_options {
     tern_cyclic_mode mode;
     double gamma; /* default 1 */
     bool no_cycle_momentum;
-    double base_momentum;               /* default 0.8; TERN_ZERO for 0 */
-    double max_momentum;                /* default 0.9; TERN_ZERO for 0 */
-    const double *base_lrs, *max_lrs;   /* one for each group, instead of the arguments */
+    double base_momentum;             /* default 0.8; TERN_ZERO for 0 */
+    double max_momentum;              /* default 0.9; TERN_ZERO for 0 */
+    const double *base_lrs, *max_lrs; /* one for each group, instead of the arguments */
     uint64_t reserved[4];
 } tern_cyclic_lr_options;
 /* Between base_lr and max_lr and back (Smith 2017); a step each batch. */
@@ -107,11 +107,11 @@ typedef struct tern_one_cycle_lr_options {
     const double *max_lrs; /* one for each group, instead of the argument */
     uint64_t reserved[4];
 } tern_one_cycle_lr_options;
-/* Up to max_lr and far down, once, in total_steps steps (Smith & Topin 2018); a step each batch. One
- * step too many is TERN_ERR_STATE. */
-TERN_API tern_lr_scheduler *
-tern_lr_scheduler_one_cycle_lr(tern_optimizer *optimizer, double max_lr, int64_t total_steps,
-                               const tern_one_cycle_lr_options *options);
+/* Up to max_lr and far down, once, in total_steps steps (Smith & Topin 2018); a step each batch.
+ * One step too many is TERN_ERR_STATE. */
+TERN_API tern_lr_scheduler *tern_lr_scheduler_one_cycle_lr(
+    tern_optimizer *optimizer, double max_lr, int64_t total_steps,
+    const tern_one_cycle_lr_options *options);
 
 /* ---- by what is measured ----------------------------------------------------------------- */
 typedef struct tern_reduce_lr_on_plateau_options {
@@ -126,18 +126,18 @@ typedef struct tern_reduce_lr_on_plateau_options {
     const double *min_lrs; /* one for each group, instead of min_lr */
     uint64_t reserved[4];
 } tern_reduce_lr_on_plateau_options;
-TERN_API tern_lr_scheduler *
-tern_lr_scheduler_reduce_lr_on_plateau(tern_optimizer *optimizer,
-                                       const tern_reduce_lr_on_plateau_options *options);
+TERN_API tern_lr_scheduler *tern_lr_scheduler_reduce_lr_on_plateau(
+    tern_optimizer *optimizer, const tern_reduce_lr_on_plateau_options *options);
 
-/* ---- several: they own their schedulers, which are of one optimizer (also when this fails) ------- */
+/* ---- several: they own their schedulers, which are of one optimizer (also when this fails)
+ * ------- */
 /* schedulers[0] until epoch milestones[0], and so on; n - 1 milestones. */
 TERN_API tern_lr_scheduler *tern_lr_scheduler_sequential_lr(tern_optimizer *optimizer,
                                                             tern_lr_scheduler *const *schedulers,
                                                             int n, const int64_t *milestones);
 /* All of them in each step. */
-TERN_API tern_lr_scheduler *
-tern_lr_scheduler_chained_scheduler(tern_lr_scheduler *const *schedulers, int n);
+TERN_API tern_lr_scheduler *tern_lr_scheduler_chained_scheduler(
+    tern_lr_scheduler *const *schedulers, int n);
 
 TERN_END_DECLS
 #endif

@@ -1,0 +1,43 @@
+/* pool.c -- names of pool.def, and what its rows need beside the public functions. */
+#include "base/error.h"
+#include "names/rows.h"
+#include <tern/ops.h>
+
+typedef tern_tensor *(*avg_pool_function)(tern_tensor *x, tern_shape kernel_size,
+                                          const tern_avg_pool_options *options);
+
+static tern_tensor *avg_pool(avg_pool_function function, const names_argument *a)
+{
+    tern_avg_pool_options options = {.stride = LIST(2),
+                                     .padding = LIST(3),
+                                     .ceil_mode = B(4),
+                                     .no_count_include_pad = !B(5),
+                                     .divisor_override = GIVEN(6) ? N(6) : 0};
+    if (GIVEN(6) && N(6) == 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "tern_avg_pool: divisor must be not zero");
+    return function(T(0), LIST(1), &options);
+}
+
+static tern_tensor *interpolate(const names_argument *a)
+{
+    tern_interpolate_options options = {.size = LIST(1),
+                                        .mode = TEXT(3),
+                                        .align_corners = GIVEN(4) && B(4),
+                                        .recompute_scale_factor = GIVEN(5) && B(5)};
+    if (B(6))
+        return tern_fail_null(TERN_ERR_UNSUPPORTED, "tern_interpolate: antialias is not supported");
+    for (int i = 0; GIVEN(2) && i < a[2].count && i < 3; i++)
+        options.scale_factor[i] = a[2].reals[i];
+    return tern_interpolate(T(0), &options);
+}
+
+#define ONE(x) names_one(x, out, capacity)
+#define MAX_POOL                                                                                   \
+    &(tern_max_pool_options)                                                                       \
+    {                                                                                              \
+        .stride = LIST(2), .padding = LIST(3), .dilation = LIST(4), .ceil_mode = B(5)              \
+    }
+
+#define TABLE  names_pool
+#define FAMILY "names/pool.def"
+#include "names/expand.h"

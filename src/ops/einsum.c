@@ -1,0 +1,409 @@
+/* einsum.c -- sums of products by Einstein's convention, as matrix products.
+ *
+ * Two operands at a time, from the left: what neither the output nor a later operand names is
+ * summed. Labels are 0..51 for A-Za-z and 52.. for the dims of an ellipsis. */
+#include "tensor/op.h"
+#include <ctype.h>
+#include <string.h>
+#include <tern/ops.h>
+
+enum { LETTERS = 52, LABELS = LETTERS + TERN_MAX_DIMS, MOST_OPERANDS = 32 };
+
+/* A tensor whose dim d has the label at[d]. */
+typedef struct term {
+    tern_tensor *x;
+    int ndim;
+    uint8_t at[TERN_MAX_DIMS];
+} term;
+
+typedef struct equation {
+    term in[MOST_OPERANDS];
+    int n;
+    int dots; /* dims of the largest ellipsis */
+    uint8_t out[TERN_MAX_DIMS];
+    int out_ndim;
+    int64_t size[LABELS];
+    int seen[LABELS]; /* operands' dims with that label */
+} equation;
+
+static int label_of(char c)
+{
+    return c >= 'A' && c <= 'Z' ? c - 'A' : c - 'a' + 26;
+}
+
+static char letter_of(int label)
+{
+    return (char)(label >= LETTERS ? '.' : label < 26 ? 'A' + label : 'a' + label - 26);
+}
+
+/* One operand's subscripts: letters, and where an ellipsis stands (-1: none). */
+typedef struct subscripts {
+    uint8_t at[LABELS];
+    int n, dots;
+} subscripts;
+
+static tern_status read_subscripts(const char *text, size_t length, const char *whole,
+                                   subscripts *s)
+{
+    *s = (subscripts){.dots = -1};
+    for (size_t i = 0; i < length; i++) {
+        char c = text[i];
+        if (c == ' ')
+            continue;
+        if (c == '.') {
+            if (s->dots >= 0 || i + 2 >= length || text[i + 1] != '.' || text[i + 2] != '.')
+                return tern_fail(TERN_ERR_ARGUMENT,
+                                 "tern_einsum: einsum(): found '.' that is not part of any "
+                                 "ellipsis, or a second ellipsis (%s)",
+                                 whole);
+            s->dots = s->n;
+            i += 2;
+            continue;
+        }
+        if (!isalpha((unsigned char)c))
+            return tern_fail(TERN_ERR_ARGUMENT,
+                             "tern_einsum: einsum(): invalid subscript given at index %zu in the "
+                             "equation string, subscripts must be in [a-zA-Z] (%s)",
+                             (size_t)(text - whole) + i, whole);
+        if (s->n == LETTERS)
+            return tern_fail(TERN_ERR_ARGUMENT, "tern_einsum: einsum(): too many subscripts");
+        s->at[s->n++] = (uint8_t)label_of(c);
+    }
+    return TERN_OK;
+}
+
+/* ---- operands ---------------------------------------------------------------------------- */
+
+/* Dims with the same label become their diagonal. */
+static tern_status take_diagonals(term *t, int operand)
+{
+    for (int i = 0; i < t->ndim; i++)
+        for (int j = i + 1; j < t->ndim; j++) {
+            if (t->at[i] != t->at[j])
+                continue;
+            if (t->x->shape[i] != t->x->shape[j])
+                return tern_fail(TERN_ERR_SHAPE,
+                                 "tern_einsum: einsum(): subscript %c is repeated for operand %d "
+                                 "but the sizes don't match, %lld != %lld",
+                                 letter_of(t->at[i]), operand, (long long)t->x->shape[j],
+                                 (long long)t->x->shape[i]);
+            if (!(t->x = tern_diagonal(t->x, 0, i, j)))
+                return tern_last_status();
+            uint8_t label = t->at[i];
+            memmove(t->at + j, t->at + j + 1, (size_t)(t->ndim - j - 1));
+            memmove(t->at + i, t->at + i + 1, (size_t)(t->ndim - i - 2));
+            t->at[t->ndim - 2] = label;
+            t->ndim--;
+            return take_diagonals(t, operand);
+        }
+    return TERN_OK;
+}
+
+static tern_status read_operand(equation *e, const subscripts *s, tern_tensor *x, int operand)
+{
+    int dots = x->ndim - s->n;
+    if (dots < 0 || (dots > 0 && s->dots < 0))
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_einsum: einsum(): the number of subscripts in the equation (%d) %s "
+                         "for operand %d%s",
+                         s->n,
+                         s->dots < 0 ? "does not match the number of dimensions"
+                                     : "is more than the number of dimensions",
+                         operand, s->dots < 0 ? " and no ellipsis was given" : "");
+    term *t = &e->in[operand];
+    t->x = x;
+    t->ndim = x->ndim;
+    for (int d = 0, i = 0; d < x->ndim; d++) {
+        bool in_dots = s->dots >= 0 && d >= s->dots && d < s->dots + dots;
+        t->at[d] = in_dots ? (uint8_t)(LABELS - (dots - (d - s->dots))) : s->at[i++];
+    }
+    e->dots = dots > e->dots ? dots : e->dots;
+    TERN_TRY(take_diagonals(t, operand));
+    for (int d = 0; d < t->ndim; d++) {
+        int64_t *size = &e->size[t->at[d]], n = t->x->shape[d];
+        if (e->seen[t->at[d]]++ == 0 || *size == 1)
+            *size = n;
+        else if (n != 1 && n != *size)
+            return tern_fail(TERN_ERR_SHAPE,
+                             "tern_einsum: einsum(): subscript %c has size %lld for operand %d "
+                             "which does not broadcast with previously seen size %lld",
+                             letter_of(t->at[d]), (long long)n, operand, (long long)*size);
+    }
+    for (int i = 0; i < s->n; i++) /* what a diagonal took away was named twice all the same */
+        for (int j = 0; j < i; j++)
+            if (s->at[i] == s->at[j])
+                e->seen[s->at[i]]++;
+    return TERN_OK;
+}
+
+/* ---- output ------------------------------------------------------------------------------ */
+
+static tern_status add_out(equation *e, int label)
+{
+    if (e->out_ndim == TERN_MAX_DIMS)
+        return tern_fail(TERN_ERR_SHAPE, "tern_einsum: a tensor has at most %d dims",
+                         TERN_MAX_DIMS);
+    e->out[e->out_ndim++] = (uint8_t)label;
+    return TERN_OK;
+}
+
+static tern_status add_dots(equation *e)
+{
+    for (int d = 0; d < e->dots; d++)
+        TERN_TRY(add_out(e, LABELS - e->dots + d));
+    return TERN_OK;
+}
+
+/* Without "->": the ellipsis, then all letters that occur once, in order. */
+static tern_status implicit_output(equation *e)
+{
+    TERN_TRY(add_dots(e));
+    for (int label = 0; label < LETTERS; label++)
+        if (e->seen[label] == 1)
+            TERN_TRY(add_out(e, label));
+    return TERN_OK;
+}
+
+static tern_status explicit_output(equation *e, const char *text, const char *whole)
+{
+    subscripts s;
+    TERN_TRY(read_subscripts(text, strlen(text), whole, &s));
+    for (int i = 0; i < s.n; i++) {
+        if (s.dots == i)
+            TERN_TRY(add_dots(e));
+        for (int j = 0; j < i; j++)
+            if (s.at[j] == s.at[i])
+                return tern_fail(
+                    TERN_ERR_ARGUMENT,
+                    "tern_einsum: einsum(): output subscript %c appears more than once "
+                    "in the output",
+                    letter_of(s.at[i]));
+        if (!e->seen[s.at[i]])
+            return tern_fail(TERN_ERR_ARGUMENT,
+                             "tern_einsum: einsum(): output subscript %c does not appear in the "
+                             "equation for any input operand",
+                             letter_of(s.at[i]));
+        TERN_TRY(add_out(e, s.at[i]));
+    }
+    return s.dots == s.n ? add_dots(e) : TERN_OK;
+}
+
+static tern_status read_equation(equation *e, const char *text, tern_tensor *const *operands, int n)
+{
+    const char *arrow = strstr(text, "->"), *end = arrow ? arrow : text + strlen(text);
+    const char *at = text;
+    for (e->n = 0; at <= end; e->n++) {
+        subscripts s;
+        const char *comma = memchr(at, ',', (size_t)(end - at));
+        const char *stop = comma ? comma : end;
+        if (e->n == n)
+            return tern_fail(
+                TERN_ERR_ARGUMENT,
+                "tern_einsum: einsum(): fewer operands were provided than specified in "
+                "the equation (%s, %d operands)",
+                text, n);
+        TERN_TRY(read_subscripts(at, (size_t)(stop - at), text, &s));
+        TERN_TRY(read_operand(e, &s, operands[e->n], e->n));
+        at = stop + 1;
+    }
+    if (e->n < n)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_einsum: einsum(): more operands were provided than specified in the "
+                         "equation (%s, %d operands)",
+                         text, n);
+    return arrow ? explicit_output(e, arrow + 2, text) : implicit_output(e);
+}
+
+/* ---- products ---------------------------------------------------------------------------- */
+
+static int place_of(const term *t, int label)
+{
+    for (int d = 0; d < t->ndim; d++)
+        if (t->at[d] == label)
+            return d;
+    return -1;
+}
+
+/* Whether the output or an operand from `later` on names the label. */
+static bool is_needed(const equation *e, int label, int later)
+{
+    for (int i = 0; i < e->out_ndim; i++)
+        if (e->out[i] == label)
+            return true;
+    for (int i = later; i < e->n; i++)
+        if (place_of(&e->in[i], label) >= 0)
+            return true;
+    return false;
+}
+
+/* Sum the dims that nobody needs: of those in other (or none), nothing. */
+static tern_status sum_unneeded(const equation *e, term *t, const term *other, int later)
+{
+    tern_shape dims = {.ndim = 0};
+    int kept = 0;
+    for (int d = 0; d < t->ndim; d++) {
+        bool stays = is_needed(e, t->at[d], later) || (other && place_of(other, t->at[d]) >= 0);
+        if (stays)
+            t->at[kept++] = t->at[d];
+        else
+            dims.dims[dims.ndim++] = d;
+    }
+    if (dims.ndim == 0)
+        return TERN_OK;
+    tern_dtype dtype = t->x->dtype;
+    t->ndim = kept;
+    t->x = tern_sum_dim(t->x, dims, false);
+    if (other) /* a product follows: of the operands' own type */
+        t->x = tern_to_dtype(t->x, dtype);
+    return t->x ? TERN_OK : tern_last_status();
+}
+
+/* x's dims in the order of labels, as a tensor of shape. */
+static tern_tensor *arranged(const term *t, const uint8_t *labels, int n, tern_shape shape)
+{
+    tern_shape order = {.ndim = n};
+    for (int i = 0; i < n; i++)
+        order.dims[i] = place_of(t, labels[i]);
+    return tern_reshape(tern_permute(t->x, order), shape);
+}
+
+/* Labels that both have are of one size afterwards. */
+static tern_status match_sizes(term *t, const term *other)
+{
+    tern_shape shape = tern_shape_of(t->x);
+    for (int d = 0; d < t->ndim; d++) {
+        int there = place_of(other, t->at[d]);
+        if (there >= 0 && shape.dims[d] == 1)
+            shape.dims[d] = other->x->shape[there];
+    }
+    t->x = tern_expand(t->x, shape);
+    return t->x ? TERN_OK : tern_last_status();
+}
+
+/* Integers, which have no matrix product: everything multiplied out, then summed. */
+static tern_tensor *spread_product(const term *a, const term *b, const uint8_t *labels, int n,
+                                   int summed)
+{
+    tern_tensor *x[2];
+    for (int i = 0; i < 2; i++) {
+        const term *t = i ? b : a;
+        tern_shape order = {.ndim = 0}, shape = {.ndim = n};
+        for (int k = 0; k < n; k++) {
+            int d = place_of(t, labels[k]);
+            shape.dims[k] = d < 0 ? 1 : t->x->shape[d];
+            if (d >= 0)
+                order.dims[order.ndim++] = d;
+        }
+        x[i] = tern_reshape(tern_permute(t->x, order), shape);
+    }
+    tern_tensor *y = tern_mul(x[0], x[1]);
+    tern_shape dims = {.ndim = summed};
+    for (int i = 0; i < summed; i++)
+        dims.dims[i] = n - summed + i;
+    return summed && y ? tern_to_dtype(tern_sum_dim(y, dims, false), y->dtype) : y;
+}
+
+/* a = a b: stacked labels both have and need, then a's own, b's own; the rest is summed. */
+static tern_status multiply(const equation *e, term *a, term *b, int later)
+{
+    uint8_t stack[LABELS], own[LABELS], others[LABELS], summed[LABELS], all[LABELS];
+    int64_t batch = 1, rows = 1, columns = 1, depth = 1;
+    int n_stack = 0, n_own = 0, n_others = 0, n_summed = 0, n = 0;
+    TERN_TRY(sum_unneeded(e, a, b, later));
+    TERN_TRY(sum_unneeded(e, b, a, later));
+    TERN_TRY(match_sizes(a, b));
+    TERN_TRY(match_sizes(b, a));
+    for (int d = 0; d < a->ndim; d++) {
+        int64_t size = a->x->shape[d];
+        bool both = place_of(b, a->at[d]) >= 0, needed = is_needed(e, a->at[d], later);
+        if (both && needed) {
+            stack[n_stack++] = a->at[d];
+            batch *= size;
+        } else if (both) {
+            summed[n_summed++] = a->at[d];
+            depth *= size;
+        } else {
+            own[n_own++] = a->at[d];
+            rows *= size;
+        }
+    }
+    for (int d = 0; d < b->ndim; d++)
+        if (place_of(a, b->at[d]) < 0) {
+            others[n_others++] = b->at[d];
+            columns *= b->x->shape[d];
+        }
+    n = n_stack + n_own + n_others;
+    memcpy(all, stack, (size_t)n_stack);
+    memcpy(all + n_stack, own, (size_t)n_own);
+    memcpy(all + n_stack + n_own, others, (size_t)n_others);
+    memcpy(all + n, summed, (size_t)n_summed);
+    if (n > TERN_MAX_DIMS)
+        return tern_fail(TERN_ERR_SHAPE, "tern_einsum: a tensor has at most %d dims",
+                         TERN_MAX_DIMS);
+    tern_shape shape = {.ndim = n};
+    for (int i = 0; i < n; i++) {
+        int d = place_of(a, all[i]);
+        shape.dims[i] = d >= 0 ? a->x->shape[d] : b->x->shape[place_of(b, all[i])];
+    }
+    if (!tern_dtype_is_floating_point(a->x->dtype)) {
+        a->x = spread_product(a, b, all, n + n_summed, n_summed);
+    } else {
+        uint8_t left[LABELS], right[LABELS];
+        memcpy(left, all, (size_t)(n_stack + n_own));
+        memcpy(left + n_stack + n_own, summed, (size_t)n_summed);
+        memcpy(right, stack, (size_t)n_stack);
+        memcpy(right + n_stack, summed, (size_t)n_summed);
+        memcpy(right + n_stack + n_summed, others, (size_t)n_others);
+        tern_tensor *l =
+            arranged(a, left, n_stack + n_own + n_summed,
+                     n_stack ? TERN_SHAPE(batch, rows, depth) : TERN_SHAPE(rows, depth));
+        tern_tensor *r =
+            arranged(b, right, n_stack + n_summed + n_others,
+                     n_stack ? TERN_SHAPE(batch, depth, columns) : TERN_SHAPE(depth, columns));
+        tern_tensor *y = l && r ? (n_stack ? tern_bmm(l, r) : tern_mm(l, r)) : NULL;
+        a->x = y ? tern_view(y, shape) : NULL;
+    }
+    memcpy(a->at, all, (size_t)n);
+    a->ndim = n;
+    return a->x ? TERN_OK : tern_last_status();
+}
+
+static tern_tensor *run(equation *e)
+{
+    term y = e->in[0];
+    for (int i = 1; i < e->n; i++) {
+        if (y.x->dtype != e->in[i].x->dtype)
+            return tern_fail_null(TERN_ERR_DTYPE,
+                                  "tern_einsum: expected operands of one dtype, but got %s and %s",
+                                  tern_dtype_name(y.x->dtype), tern_dtype_name(e->in[i].x->dtype));
+        if (multiply(e, &y, &e->in[i], i + 1) != TERN_OK)
+            return NULL;
+    }
+    if (sum_unneeded(e, &y, NULL, e->n) != TERN_OK)
+        return NULL;
+    tern_shape order = {.ndim = e->out_ndim};
+    for (int i = 0; i < e->out_ndim; i++)
+        order.dims[i] = place_of(&y, e->out[i]);
+    return tern_permute(y.x, order);
+}
+
+tern_tensor *tern_einsum(const char *equation_text, tern_tensor *const *operands, int n)
+{
+    equation e = {.n = 0};
+    if (!equation_text || (!operands && n > 0)) {
+        tern_fail_argument_null("tern_einsum", equation_text ? "operands" : "equation");
+        return NULL;
+    }
+    if (n < 1)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_einsum: einsum(): must provide at least one operand");
+    if (n > MOST_OPERANDS)
+        return tern_fail_null(TERN_ERR_UNSUPPORTED, "tern_einsum: at most %d operands, not %d",
+                              MOST_OPERANDS, n);
+    for (int i = 0; i < n; i++)
+        if (!operands[i]) {
+            tern_fail_argument_null("tern_einsum", "an operand");
+            return NULL;
+        }
+    return read_equation(&e, equation_text, operands, n) == TERN_OK ? run(&e) : NULL;
+}

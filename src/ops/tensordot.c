@@ -1,0 +1,203 @@
+/* tensordot.c -- products over chosen dims, of several matrices, of a matrix with itself. */
+#include "base/memory.h"
+#include "tensor/op.h"
+#include <tern/ops.h>
+
+/* ---- tensordot: one matrix product of what is left and what is summed -------------------- */
+
+/* x with dims in front or behind, as a matrix; the others' sizes are added to rest. */
+static tern_tensor *as_matrix(tern_tensor *x, const int *dims, int n, bool in_front,
+                              tern_shape *rest)
+{
+    tern_shape order = {.ndim = x->ndim};
+    uint32_t mask = 0;
+    int64_t summed = 1, left = 1;
+    int at = in_front ? n : 0;
+    for (int i = 0; i < n; i++) {
+        mask |= 1u << dims[i];
+        summed *= x->shape[dims[i]];
+        order.dims[in_front ? i : x->ndim - n + i] = dims[i];
+    }
+    for (int d = 0; d < x->ndim; d++)
+        if (!(mask >> d & 1)) {
+            order.dims[at++] = d;
+            rest->dims[rest->ndim++] = x->shape[d];
+            left *= x->shape[d];
+        }
+    return tern_reshape(tern_permute(x, order),
+                        in_front ? TERN_SHAPE(summed, left) : TERN_SHAPE(left, summed));
+}
+
+tern_tensor *tern_tensordot(tern_tensor *a, tern_tensor *b, tern_shape dims_a, tern_shape dims_b)
+{
+    static const char function[] = "tern_tensordot";
+    int da[TERN_MAX_DIMS], db[TERN_MAX_DIMS];
+    if (!a || !b) {
+        tern_fail_argument_null(function, a ? "b" : "a");
+        return NULL;
+    }
+    if (dims_a.ndim != dims_b.ndim || dims_a.ndim < 0 || dims_a.ndim > TERN_MAX_DIMS)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "%s: both dimension lists should have same length, but got %d and %d",
+                              function, dims_a.ndim, dims_b.ndim);
+    uint32_t seen_a = 0, seen_b = 0;
+    for (int i = 0; i < dims_a.ndim; i++) {
+        if (tern_wrap_dim(dims_a.dims[i], a->ndim, &da[i], function) != TERN_OK ||
+            tern_wrap_dim(dims_b.dims[i], b->ndim, &db[i], function) != TERN_OK)
+            return NULL;
+        if (a->ndim == 0 || b->ndim == 0 || (seen_a >> da[i] & 1) || (seen_b >> db[i] & 1))
+            return tern_fail_null(TERN_ERR_ARGUMENT,
+                                  "%s: dim %d appears multiple times in the list of dims", function,
+                                  da[i]);
+        seen_a |= 1u << da[i];
+        seen_b |= 1u << db[i];
+        int64_t n = a->shape[da[i]], m = b->shape[db[i]];
+        if (n != m && n != 1 && m != 1)
+            return tern_fail_null(TERN_ERR_SHAPE,
+                                  "%s: contracted dimensions need to match, but first has size "
+                                  "%lld in dim %d and second has size %lld in dim %d",
+                                  function, (long long)n, da[i], (long long)m, db[i]);
+        if (n == 1 && m != 1) /* one element for all of the other's */
+            b = tern_sum_dim(b, TERN_DIMS(db[i]), true);
+        else if (m == 1 && n != 1)
+            a = tern_sum_dim(a, TERN_DIMS(da[i]), true);
+        if (!a || !b)
+            return NULL;
+    }
+    if (a->ndim + b->ndim - 2 * dims_a.ndim > TERN_MAX_DIMS)
+        return tern_fail_null(TERN_ERR_SHAPE, "%s: a tensor has at most %d dims", function,
+                              TERN_MAX_DIMS);
+    tern_shape shape = {.ndim = 0};
+    tern_tensor *left = as_matrix(a, da, dims_a.ndim, false, &shape);
+    tern_tensor *right = left ? as_matrix(b, db, dims_b.ndim, true, &shape) : NULL;
+    tern_tensor *y = right ? tern_mm(left, right) : NULL;
+    return y ? tern_view(y, shape) : NULL;
+}
+
+tern_tensor *tern_tensordot_n(tern_tensor *a, tern_tensor *b, int n)
+{
+    if (!a || !b)
+        tern_fail_argument_null("tern_tensordot_n", a ? "b" : "a");
+    if (a && b && (n < 0 || n > a->ndim || n > b->ndim))
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_tensordot_n: tensordot expects dims >= 0 and no more than the "
+                              "tensors have, but got dims=%d of %dD and %dD tensors",
+                              n, a->ndim, b->ndim);
+    tern_shape last = {.ndim = n}, first = {.ndim = n};
+    for (int i = 0; i < n && a; i++) {
+        last.dims[i] = a->ndim - n + i;
+        first.dims[i] = i;
+    }
+    return a && b ? tern_tensordot(a, b, last, first) : NULL;
+}
+
+/* ---- several matrices, in the cheapest order --------------------------------------------- */
+
+enum { MOST_MATRICES = 64 };
+
+/* Multiply first..last as split (from the table of the best costs) says. */
+static tern_tensor *multiply(tern_tensor *const *m, int (*split)[MOST_MATRICES], int first,
+                             int last)
+{
+    if (first == last)
+        return m[first];
+    int cut = split[first][last];
+    return tern_mm(multiply(m, split, first, cut), multiply(m, split, cut + 1, last));
+}
+
+/* Cormen, Leiserson, Rivest, Stein: Introduction to Algorithms, matrix-chain multiplication. */
+static tern_tensor *in_best_order(tern_tensor *const *m, int n)
+{
+    int(*split)[MOST_MATRICES] = tern_alloc(sizeof *split * (size_t)n);
+    double(*cost)[MOST_MATRICES] = tern_alloc(sizeof *cost * (size_t)n);
+    for (int length = 2; length <= n && split && cost; length++)
+        for (int i = 0; i + length <= n; i++) {
+            int j = i + length - 1;
+            for (int k = i; k < j; k++) {
+                double now =
+                    cost[i][k] + cost[k + 1][j] +
+                    (double)m[i]->shape[0] * (double)m[k]->shape[1] * (double)m[j]->shape[1];
+                if (k == i || now < cost[i][j]) {
+                    cost[i][j] = now;
+                    split[i][j] = k;
+                }
+            }
+        }
+    tern_tensor *y = split && cost ? multiply(m, split, 0, n - 1) : NULL;
+    tern_free(split);
+    tern_free(cost);
+    return y;
+}
+
+tern_tensor *tern_chain_matmul(tern_tensor *const *matrices, int n)
+{
+    for (int i = 0; matrices && i < n; i++)
+        if (matrices[i] && matrices[i]->ndim != 2)
+            return tern_fail_null(TERN_ERR_SHAPE,
+                                  "tern_chain_matmul: Tensor dimension is %d, expected 2 instead.",
+                                  matrices[i]->ndim);
+    if (n == 1 && matrices)
+        return matrices[0];
+    return tern_linalg_multi_dot(matrices, n);
+}
+
+tern_tensor *tern_linalg_multi_dot(tern_tensor *const *tensors, int n)
+{
+    static const char function[] = "tern_linalg_multi_dot";
+    tern_tensor *m[MOST_MATRICES];
+    if (!tensors || n < 2 || n > MOST_MATRICES)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "%s: multi_dot(): expected 2 to %d tensors but got %d", function,
+                              MOST_MATRICES, n);
+    for (int i = 0; i < n; i++) {
+        if (!(m[i] = tensors[i])) {
+            tern_fail_argument_null(function, "a tensor of the list");
+            return NULL;
+        }
+        bool end = i == 0 || i == n - 1;
+        if (m[i]->ndim != 2 && !(end && m[i]->ndim == 1))
+            return tern_fail_null(TERN_ERR_SHAPE,
+                                  "%s: multi_dot(): tensor %d must be %s but got %dD", function, i,
+                                  end ? "1D or 2D" : "2D", m[i]->ndim);
+        if (m[i]->ndim == 1 && !(m[i] = tern_unsqueeze(m[i], i == 0 ? 0 : 1)))
+            return NULL;
+        if (i > 0 && m[i - 1]->shape[1] != m[i]->shape[0])
+            return tern_fail_null(TERN_ERR_SHAPE,
+                                  "%s: multi_dot(): tensors %d and %d with shapes %s and %s cannot "
+                                  "be multiplied",
+                                  function, i - 1, i, TERN_TENSOR_TEXT(m[i - 1]),
+                                  TERN_TENSOR_TEXT(m[i]));
+    }
+    tern_tensor *y = in_best_order(m, n);
+    if (y && tensors[n - 1]->ndim == 1)
+        y = tern_squeeze_dim(y, 1);
+    return y && tensors[0]->ndim == 1 ? tern_squeeze_dim(y, 0) : y;
+}
+
+/* By squaring. */
+tern_tensor *tern_matrix_power(tern_tensor *x, int64_t n)
+{
+    if (!x)
+        tern_fail_argument_null("tern_matrix_power", "x");
+    if (x && (x->ndim < 2 || x->shape[x->ndim - 1] != x->shape[x->ndim - 2]))
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_matrix_power: A must be batches of square matrices, but they "
+                              "are %s",
+                              TERN_TENSOR_TEXT(x));
+    if (x && n < 0)
+        return tern_matrix_power(tern_linalg_inv(x), -n);
+    tern_tensor *square = x, *y = NULL;
+    if (x && n == 0) {
+        int64_t size = x->shape[x->ndim - 1];
+        tern_tensor *never = tern_full(TERN_SHAPE_SCALAR, tern_scalar_bool(false), TERN_BOOL,
+                                       tern_device(x)); /* x has a gradient all the same: zeros */
+        return tern_where(never, x, tern_eye(size, size, x->dtype, tern_device(x)));
+    }
+    for (; n > 0 && square; n >>= 1) {
+        if (n & 1)
+            y = y ? tern_matmul(y, square) : square;
+        if (n > 1)
+            square = tern_matmul(square, square);
+    }
+    return y == x ? tern_clone(y) : y;
+}
