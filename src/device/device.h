@@ -62,9 +62,10 @@ tern_status tern_launch_gemm(tern_place *place, const tern_gemm *gemm);
 tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c, bool *taken);
 tern_status tern_place_sync(tern_place *place);
 
+/* Without a block, as empty tensors are: an argument that may be made but not passed. */
 static inline tern_arg tern_arg_block(const tern_block *block, int64_t at, size_t element_bytes)
 {
-    return tern_arg_buffer(&block->buffer, at, element_bytes);
+    return tern_arg_buffer(block ? &block->buffer : NULL, at, element_bytes);
 }
 static inline tern_grid tern_items(int64_t n)
 {
@@ -79,8 +80,7 @@ static inline tern_grid tern_groups(int64_t n, int64_t work_each)
     return (tern_grid){n, n * work_each, true};
 }
 
-/* ---- faults: mistakes that only a kernel can see, listed in faults.def
- * --------------------------- */
+/* ---- faults: mistakes that only a kernel can see, listed in faults.def ---- */
 
 enum {
 #define X(NAME, CODE, FORMAT) TERN_FAULT_##NAME = CODE,
