@@ -178,6 +178,8 @@ if(TERN_OPENCL)
     src/device/opencl/mask.c
     src/device/opencl/memory.c
     src/device/opencl/programs.c
+    src/device/opencl/route.c
+    src/device/opencl/tuning.c
     src/device/opencl/user.c
     src/device/opencl/vendors.c
   )

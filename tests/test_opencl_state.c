@@ -377,6 +377,25 @@ static void every_way_to_a_product_gives_the_same(void **state)
     assert_string_equal(RUN("product", "TERN_OPENCL_GEMM=clblast", NULL), own);
 }
 
+static void a_tuning_file_is_read_when_a_device_is_opened(void **state)
+{
+    (void)state;
+    char variable[600], own[MAX_OUTPUT];
+    if (no_device())
+        skip();
+    snprintf(own, sizeof own, "%s", RUN("product", "TERN_OPENCL_TUNING=", NULL));
+    snprintf(variable, sizeof variable, "TERN_OPENCL_TUNING=%s",
+             file_with("tuning/good", "route gemv n=1\nroute own\n"));
+    assert_string_equal(RUN("product", variable, NULL), own);
+    snprintf(variable, sizeof variable, "TERN_OPENCL_TUNING=%s",
+             file_with("tuning/bad", "route own\nroute it\n"));
+    assert_non_null(strstr(RUN("product", variable, NULL), "tuning/bad:2: route: \"it\""));
+    snprintf(variable, sizeof variable, "XDG_CONFIG_HOME=%s", folder);
+    file_with("tern/opencl.tuning", "\n\nfoo\n");
+    const char *output = RUN("product", "TERN_OPENCL_TUNING", variable, NULL);
+    assert_non_null(strstr(output, "tern/opencl.tuning:3: \"foo\" is none of"));
+}
+
 static void a_forked_child_gets_an_error_and_ends(void **state)
 {
     (void)state;
@@ -415,6 +434,7 @@ int main(int argc, char **argv)
         TEST(a_spoiled_or_missing_cache_is_no_error),
         TEST(both_forms_compute_what_the_cpu_does),
         TEST(every_way_to_a_product_gives_the_same),
+        TEST(a_tuning_file_is_read_when_a_device_is_opened),
         TEST(a_forked_child_gets_an_error_and_ends),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

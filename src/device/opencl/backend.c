@@ -1,21 +1,28 @@
 /* backend.c -- the opencl backend: opening, waiting, closing, and the table of its slots. */
-#include "device/opencl/opencl.h"
+#include "device/opencl/gemm.h"
 #include <time.h>
 
 static tern_status open_device(tern_place *place)
 {
     tern_cl_state *s = tern_cl_state_of(place);
     cl_int code = CL_SUCCESS;
+    struct tern_cl_tuning tuning;
+    TERN_TRY(tern_cl_tuning_read(place, &tuning));
     cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)s->platform,
                                           0};
     cl_context context = CL_NEW(code, CreateContext(properties, 1, &s->device, NULL, NULL, &code));
-    TERN_TRY(tern_cl_check(place, code, "CreateContext"));
+    if (code != CL_SUCCESS) {
+        tern_free(tuning.routes);
+        return tern_cl_check(place, code, "CreateContext");
+    }
     /* No profiling: it slows every enqueue down. */
     cl_command_queue queue = CL_NEW(code, CreateCommandQueue(context, s->device, 0, &code));
     if (code != CL_SUCCESS) {
         tern_cl.ReleaseContext(context);
+        tern_free(tuning.routes);
         return tern_cl_check(place, code, "CreateCommandQueue");
     }
+    s->tuning = tuning;
     s->context = context;
     s->queue = queue;
     return TERN_OK;

@@ -24,7 +24,7 @@ static void load(void)
 #undef X
 }
 
-static bool is_there(void)
+bool tern_cl_clblast_is_there(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, load);
@@ -52,11 +52,31 @@ static blas_matrix as_blas(const tern_matrix *x, int64_t rows, int64_t cols)
     return (blas_matrix){0};
 }
 
-bool tern_cl_clblast_can(const tern_gemm *g)
+/* A vector has a step of its own, which is at least 1. */
+static bool can_step(int64_t n, int64_t step)
 {
-    return (g->dtype == TERN_F32 || g->dtype == TERN_F64) && as_blas(&g->a, g->m, g->k).fits &&
-           as_blas(&g->b, g->k, g->n).fits && !as_blas(&g->c, g->m, g->n).transposed &&
-           as_blas(&g->c, g->m, g->n).fits && is_there();
+    return n == 1 || step > 0;
+}
+
+static bool can_gemv(const tern_gemm *g)
+{
+    if (g->n == 1)
+        return as_blas(&g->a, g->m, g->k).fits && can_step(g->k, g->b.row) &&
+               can_step(g->m, g->c.row);
+    return g->m == 1 && as_blas(&g->b, g->k, g->n).fits && can_step(g->k, g->a.col);
+}
+
+static bool can_gemm(const tern_gemm *g)
+{
+    blas_matrix c = as_blas(&g->c, g->m, g->n);
+    return as_blas(&g->a, g->m, g->k).fits && as_blas(&g->b, g->k, g->n).fits && c.fits &&
+           !c.transposed;
+}
+
+bool tern_cl_clblast_can(tern_cl_way way, const tern_gemm *g)
+{
+    return (g->dtype == TERN_F32 || g->dtype == TERN_F64) &&
+           (way == TERN_CL_GEMV ? can_gemv(g) : can_gemm(g)) && tern_cl_clblast_is_there();
 }
 
 static size_t s(int64_t value)
@@ -64,39 +84,83 @@ static size_t s(int64_t value)
     return (size_t)value;
 }
 
-static int call(tern_cl_state *state, const tern_cl_product *p, double beta)
+enum { ROW_MAJOR = 101, AS_IT_IS = 111 };
+
+/* Matrix i of the batch, or the whole batch. */
+static int gemm(tern_cl_state *state, const tern_cl_product *p, int64_t i, bool batched,
+                double beta)
 {
-    enum { ROW_MAJOR = 101, AS_IT_IS = 111 };
     const tern_gemm *g = p->of;
     blas_matrix a = as_blas(&g->a, g->m, g->k), b = as_blas(&g->b, g->k, g->n);
     blas_matrix c = as_blas(&g->c, g->m, g->n);
     int at = AS_IT_IS + a.transposed, bt = AS_IT_IS + b.transposed;
     cl_mem am = g->a.buffer->handle, bm = g->b.buffer->handle, cm = g->c.buffer->handle;
-    size_t m = s(g->m), n = s(g->n), k = s(g->k);
+    size_t m = s(g->m), n = s(g->n), k = s(g->k), first[3];
+    for (int x = 0; x < 3; x++)
+        first[x] = s(p->at[x] + i * p->stride[x]);
 #define GEMM(LETTER, REAL)                                                                         \
-    (p->count == 1                                                                                 \
-         ? blast.LETTER##gemm(ROW_MAJOR, at, bt, m, n, k, (REAL)g->alpha, am, s(p->at[0]),         \
-                              s(a.line), bm, s(p->at[1]), s(b.line), (REAL)beta, cm, s(p->at[2]),  \
-                              s(c.line), &state->queue, NULL)                                      \
-         : blast.LETTER##gemmStridedBatched(                                                       \
-               ROW_MAJOR, at, bt, m, n, k, (REAL)g->alpha, am, s(p->at[0]), s(a.line),             \
-               s(p->stride[0]), bm, s(p->at[1]), s(b.line), s(p->stride[1]), (REAL)beta, cm,       \
-               s(p->at[2]), s(c.line), s(p->stride[2]), s(p->count), &state->queue, NULL))
+    (batched ? blast.LETTER##gemmStridedBatched(                                                   \
+                   ROW_MAJOR, at, bt, m, n, k, (REAL)g->alpha, am, first[0], s(a.line),            \
+                   s(p->stride[0]), bm, first[1], s(b.line), s(p->stride[1]), (REAL)beta, cm,      \
+                   first[2], s(c.line), s(p->stride[2]), s(p->count), &state->queue, NULL)         \
+             : blast.LETTER##gemm(ROW_MAJOR, at, bt, m, n, k, (REAL)g->alpha, am, first[0],        \
+                                  s(a.line), bm, first[1], s(b.line), (REAL)beta, cm, first[2],    \
+                                  s(c.line), &state->queue, NULL))
     return g->dtype == TERN_F64 ? GEMM(D, double) : GEMM(S, float);
 #undef GEMM
 }
 
-tern_status tern_cl_clblast_gemm(tern_place *place, const tern_cl_product *product, double beta)
+/* With one column C = A x; with one row C^T = B^T x. */
+static int gemv(tern_cl_state *state, const tern_cl_product *p, int64_t i, double beta)
+{
+    const tern_gemm *g = p->of;
+    bool column = g->n == 1;
+    const tern_matrix *matrix = column ? &g->a : &g->b, *x = column ? &g->b : &g->a;
+    int64_t rows = column ? g->m : g->k, cols = column ? g->k : g->n;
+    int64_t x_step = column ? x->row : x->col, c_step = column ? g->c.row : 1;
+    blas_matrix a = as_blas(matrix, rows, cols);
+    int transpose = AS_IT_IS + (a.transposed != !column), of_matrix = column ? 0 : 1;
+    size_t stored_rows = s(a.transposed ? cols : rows), stored_cols = s(a.transposed ? rows : cols);
+    size_t first[3];
+    for (int t = 0; t < 3; t++)
+        first[t] = s(p->at[t] + i * p->stride[t]);
+    x_step = g->k == 1 ? 1 : x_step;
+    c_step = column && g->m == 1 ? 1 : c_step;
+#define GEMV(LETTER, REAL)                                                                         \
+    blast.LETTER##gemv(ROW_MAJOR, transpose, stored_rows, stored_cols, (REAL)g->alpha,             \
+                       matrix->buffer->handle, first[of_matrix], s(a.line), x->buffer->handle,     \
+                       first[!of_matrix], s(x_step), (REAL)beta, g->c.buffer->handle, first[2],    \
+                       s(c_step), &state->queue, NULL)
+    return g->dtype == TERN_F64 ? GEMV(D, double) : GEMV(S, float);
+#undef GEMV
+}
+
+tern_status tern_cl_clblast_gemm(tern_place *place, tern_cl_way way, const tern_cl_product *product,
+                                 double beta)
 {
     tern_cl_state *state = tern_cl_state_of(place);
+    bool batched = way == TERN_CL_BATCHED && product->count > 1;
+    int code = 0;
     TERN_TRY(tern_cl_alive(place));
     pthread_mutex_lock(&state->lock);
-    int code = tern_cl_gate() ? CL_OUT_OF_RESOURCES : call(state, product, beta);
-    tern_cl_note_enqueued(state);
+    for (int64_t i = 0; i < (batched ? 1 : product->count) && code == 0; i++) {
+        code = tern_cl_gate()        ? CL_OUT_OF_RESOURCES
+               : way == TERN_CL_GEMV ? gemv(state, product, i, beta)
+                                     : gemm(state, product, i, batched, beta);
+        tern_cl_note_enqueued(state);
+    }
     pthread_mutex_unlock(&state->lock);
     if (code > -100) /* OpenCL's codes; below -1000 are CLBlast's own */
         return tern_cl_check(place, code, "CLBlast gemm");
-    return tern_fail(TERN_ERR_DEVICE, "%s: CLBlast's gemm (%lldx%lldx%lld) gave %d",
-                     tern_place_info(place)->device, (long long)product->of->m,
-                     (long long)product->of->n, (long long)product->of->k, code);
+    return tern_fail(TERN_ERR_DEVICE, "%s: CLBlast's gem%c (%lldx%lldx%lld) gave %d",
+                     tern_place_info(place)->device, way == TERN_CL_GEMV ? 'v' : 'm',
+                     (long long)product->of->m, (long long)product->of->n,
+                     (long long)product->of->k, code);
+}
+
+int tern_cl_clblast_override(tern_place *place, const char *kernel, int precision, size_t n,
+                             const char **names, const size_t *values)
+{
+    return blast.OverrideParameters(tern_cl_state_of(place)->device, kernel, precision, n, names,
+                                    values);
 }

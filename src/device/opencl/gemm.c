@@ -1,30 +1,7 @@
-/* gemm.c -- which way a matrix product goes.
- *
- * CPU-type devices have gemm_vector.cl, on PoCL about as fast as OpenBLAS where CLBlast's defaults
- * reach a tenth of it. GPUs have CLBlast, for f32 and f64 and what BLAS can express. Everything
- * else, and every device without these, has the portable kernel. TERN_OPENCL_GEMM=own, clblast or
- * portable takes that way wherever it can. */
+/* gemm.c -- matrix products: the kernels of gemm.cl, and batches for the other ways. */
 #include "device/opencl/gemm.h"
 #include "types_host.h"
 #include "shapes.h"
-#include <stdlib.h>
-#include <string.h>
-
-typedef enum way { OWN, CLBLAST, PORTABLE } way;
-
-static way choose(tern_place *place, const tern_gemm *g)
-{
-    const char *forced = getenv("TERN_OPENCL_GEMM");
-    bool own = tern_cl_vector_fits(place) && tern_cl_state_of(place)->cpu_form;
-    bool clblast = tern_place_info(place)->type != TERN_DEVICE_CPU;
-    if (forced && *forced) {
-        own = strcmp(forced, "own") == 0 && tern_cl_vector_fits(place);
-        clblast = strcmp(forced, "clblast") == 0;
-    }
-    if (own)
-        return OWN;
-    return clblast && tern_cl_clblast_can(g) ? CLBLAST : PORTABLE;
-}
 
 static tern_cl_gemm_state *state_of(tern_place *place)
 {
@@ -123,7 +100,7 @@ static bool collapses(const tern_gemm *g)
     return true;
 }
 
-static tern_status multiply(tern_place *place, tern_cl_gemm_state *state, way route,
+static tern_status multiply(tern_place *place, tern_cl_gemm_state *state, tern_cl_way way,
                             const tern_gemm *g)
 {
     const tern_matrix *x[] = {&g->a, &g->b, &g->c};
@@ -136,8 +113,8 @@ static tern_status multiply(tern_place *place, tern_cl_gemm_state *state, way ro
             p.at[i] = x[i]->at + loop * x[i]->batch[0];
             p.stride[i] = x[i]->batch[inner];
         }
-        TERN_TRY(route == OWN ? tern_cl_vector_gemm(place, state, &p)
-                              : tern_cl_clblast_gemm(place, &p, g->bias ? 1 : g->beta));
+        TERN_TRY(way == TERN_CL_OWN ? tern_cl_vector_gemm(place, state, &p)
+                                    : tern_cl_clblast_gemm(place, way, &p, g->bias ? 1 : g->beta));
     }
     return TERN_OK;
 }
@@ -148,16 +125,16 @@ tern_status tern_cl_gemm(tern_place *place, const tern_gemm *g)
     tern_cl_gemm_state *state = state_of(place);
     if (!state)
         return TERN_ERR_MEMORY;
-    way route = choose(place, g);
+    tern_cl_way way = tern_cl_route_of(place, g);
     /* Held to the end: the scratch is used by two launches in a row. */
     pthread_mutex_lock(&state->lock);
     tern_status status = TERN_OK;
-    if (route == PORTABLE)
+    if (way == TERN_CL_PORTABLE)
         status = portable(place, state, g);
-    if (route == CLBLAST && g->bias)
+    if (way != TERN_CL_PORTABLE && way != TERN_CL_OWN && g->bias)
         status = put_bias(place, state, g);
-    if (route != PORTABLE && status == TERN_OK)
-        status = multiply(place, state, route, g);
+    if (way != TERN_CL_PORTABLE && status == TERN_OK)
+        status = multiply(place, state, way, g);
     pthread_mutex_unlock(&state->lock);
     return status;
 }

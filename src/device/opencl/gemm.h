@@ -3,8 +3,50 @@
 #define TERN_DEVICE_OPENCL_GEMM_H
 #include "device/opencl/opencl.h"
 
-/* A product with one level of batch: matrix i of A starts at at[0] + i * stride[0], of B [1], C
- * [2]. */
+/* ---- which way a product goes (route.c) -------------------------------------------------- */
+/* X(WAY, name in a tuning file): gemm_vector.cl on CPU-type devices and gemm.cl elsewhere;
+ * CLBlast's gemm for each matrix, gemv likewise, its strided batched gemm. */
+#define TERN_CL_WAYS(X)                                                                            \
+    X(OWN, "own")                                                                                  \
+    X(GEMM, "gemm")                                                                                \
+    X(GEMV, "gemv")                                                                                \
+    X(BATCHED, "batched")
+typedef enum tern_cl_way {
+#define X(WAY, NAME) TERN_CL_##WAY,
+    TERN_CL_WAYS(X)
+#undef X
+        TERN_CL_PORTABLE /* gemm.cl, wherever nothing else can */
+} tern_cl_way;
+
+/* Products with least <= size <= most for m, n, k and the batch go this way, if it can. */
+enum { TERN_CL_SIZES = 4 };
+typedef struct tern_cl_route {
+    int64_t least[TERN_CL_SIZES], most[TERN_CL_SIZES];
+    tern_cl_way way;
+} tern_cl_route;
+
+/* The device's own routes (of a tuning file), then those that are built in. */
+tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *gemm);
+
+/* ---- a tuning file (tuning.c) ------------------------------------------------------------ */
+/* Text, from TERN_OPENCL_TUNING or else tern/opencl.tuning in the user's configuration folder; read
+ * when a device is opened. # begins a comment; a line is one of
+ *
+ *   device PART
+ *       the lines below are for devices with PART in their name, in any case
+ *   kernel NAME 32|64 PARAMETER=N ...
+ *       all parameters of a kernel of CLBlast's, for float32 or float64, as its tuners print them
+ *   route WAY [m=A..B] [n=A..B] [k=A..B] [count=A..B]
+ *       products of these sizes go this way (own, gemm, gemv, batched); the first line that fits
+ *       counts. A, B or both may be missing; m=1 is 1..1
+ *
+ * Without CLBlast, and in f16 and bf16, which it sums in too few bits, only `own` is taken. */
+typedef struct tern_cl_tuning tern_cl_tuning;
+/* TERN_ERR_ARGUMENT names file and line. */
+tern_status tern_cl_tuning_read(tern_place *place, tern_cl_tuning *tuning);
+
+/* A product with one level of batch: matrix i of A starts at at[0] + i * stride[0], B and C have
+ * the next ones. */
 typedef struct tern_cl_product {
     const tern_gemm *of;
     int64_t count, at[3], stride[3];
@@ -24,8 +66,13 @@ tern_status tern_cl_vector_gemm(tern_place *place, tern_cl_gemm_state *state,
                                 const tern_cl_product *product);
 
 /* CLBlast, opened at run time; for f32 and f64 only, as its f16 sums are in f16. */
-bool tern_cl_clblast_can(const tern_gemm *gemm);
+bool tern_cl_clblast_is_there(void);
+bool tern_cl_clblast_can(tern_cl_way way, const tern_gemm *gemm);
 /* With beta given apart: the bias may be in C already. */
-tern_status tern_cl_clblast_gemm(tern_place *place, const tern_cl_product *product, double beta);
+tern_status tern_cl_clblast_gemm(tern_place *place, tern_cl_way way, const tern_cl_product *product,
+                                 double beta);
+/* CLBlast's code: 0 where it took the n parameters. */
+int tern_cl_clblast_override(tern_place *place, const char *kernel, int precision, size_t n,
+                             const char **names, const size_t *values);
 
 #endif

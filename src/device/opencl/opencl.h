@@ -66,6 +66,10 @@ typedef struct tern_cl_state {
 
     tern_cl_kernel *kernels; /* resolved, newest first */
     void *gemm;              /* gemm.c's own */
+    struct tern_cl_tuning {
+        struct tern_cl_route *routes;
+        int n_routes;
+    } tuning; /* from a file, see gemm.h */
 } tern_cl_state;
 
 /* A kernel of the library or of the user. */

@@ -1,0 +1,71 @@
+/* route.c -- which way a matrix product goes, by its sizes.
+ *
+ * CPU-type devices have gemm_vector.cl, on PoCL about as fast as OpenBLAS where CLBlast's defaults
+ * reach a tenth of it. On GPUs CLBlast is good at large matrices and strided batches; a call of it
+ * costs several driver calls, and its gemm wastes most of a tile on a thin matrix: own kernels and
+ * gemv there. TERN_OPENCL_GEMM=own, clblast or portable takes that wherever it can, =gpu a GPU's
+ * routes. */
+#include "device/opencl/gemm.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { THIN = 16, SMALL = 32 };
+#define ANY INT64_MAX
+
+static const tern_cl_route gpu_routes[] = {
+    /* clang-format off */
+    /* least m, n, k, count   most m, n, k, count        */
+    {{1, 1, 1, 1},            {SMALL, SMALL, ANY, ANY},  TERN_CL_OWN},
+    {{1, 1, 1, 1},            {ANY, 1, ANY, 1},          TERN_CL_GEMV},
+    {{1, 1, 1, 1},            {1, ANY, ANY, 1},          TERN_CL_GEMV},
+    {{1, 1, 1, 1},            {THIN, ANY, ANY, ANY},     TERN_CL_OWN},
+    {{1, 1, 1, 1},            {ANY, THIN, ANY, ANY},     TERN_CL_OWN},
+    {{1, 1, 1, 1},            {ANY, ANY, THIN, ANY},     TERN_CL_OWN},
+    {{1, 1, 1, 2},            {ANY, ANY, ANY, ANY},      TERN_CL_BATCHED},
+    {{1, 1, 1, 1},            {ANY, ANY, ANY, 1},        TERN_CL_GEMM},
+    /* clang-format on */
+};
+enum { GPU_ROUTES = sizeof gpu_routes / sizeof *gpu_routes };
+
+static tern_cl_way own(tern_place *place)
+{
+    bool vector = tern_cl_state_of(place)->cpu_form && tern_cl_vector_fits(place);
+    return vector ? TERN_CL_OWN : TERN_CL_PORTABLE;
+}
+
+static bool fits(const tern_cl_route *r, const tern_gemm *g)
+{
+    const int64_t size[TERN_CL_SIZES] = {g->m, g->n, g->k, g->count[0] * g->count[1]};
+    for (int i = 0; i < TERN_CL_SIZES; i++)
+        if (size[i] < r->least[i] || size[i] > r->most[i])
+            return false;
+    return r->way == TERN_CL_OWN || tern_cl_clblast_can(r->way, g);
+}
+
+/* The first route that fits; those of CLBlast only, where that is asked for. */
+static const tern_cl_route *first(const tern_cl_route *routes, int n, const tern_gemm *g,
+                                  bool clblast)
+{
+    for (int i = 0; i < n; i++)
+        if (!(clblast && routes[i].way == TERN_CL_OWN) && fits(&routes[i], g))
+            return &routes[i];
+    return NULL;
+}
+
+tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *g)
+{
+    const tern_cl_tuning *tuning = &tern_cl_state_of(place)->tuning;
+    const char *forced = getenv("TERN_OPENCL_GEMM");
+    forced = forced ? forced : "";
+    if (strcmp(forced, "portable") == 0)
+        return TERN_CL_PORTABLE;
+    if (strcmp(forced, "own") == 0)
+        return tern_cl_vector_fits(place) ? TERN_CL_OWN : TERN_CL_PORTABLE;
+    bool clblast = strcmp(forced, "clblast") == 0;
+    const tern_cl_route *r = first(tuning->routes, tuning->n_routes, g, clblast);
+    bool gpu =
+        clblast || strcmp(forced, "gpu") == 0 || tern_place_info(place)->type != TERN_DEVICE_CPU;
+    if (!r && gpu)
+        r = first(gpu_routes, GPU_ROUTES, g, clblast);
+    return r && r->way != TERN_CL_OWN ? r->way : clblast ? TERN_CL_PORTABLE : own(place);
+}

@@ -1,0 +1,226 @@
+/* tuning.c -- a tuning file: its lines, and what they tell CLBlast and the routes. */
+#include "device/opencl/gemm.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { LINE_BYTES = 4096, WORDS = 64, PATH_BYTES = 4096 };
+
+typedef struct reader {
+    tern_place *place;
+    tern_cl_tuning *tuning;
+    const char *path;
+    int line;
+    bool skip; /* the lines are another device's */
+    char *word[WORDS];
+    int n;
+} reader;
+
+#define REFUSE(R, FORMAT, ...)                                                                     \
+    tern_fail(TERN_ERR_ARGUMENT, "%s: %s:%d: " FORMAT, tern_place_info((R)->place)->device,        \
+              (R)->path, (R)->line, __VA_ARGS__)
+
+/* ---- words ------------------------------------------------------------------------------- */
+
+static void split(reader *r, char *line)
+{
+    line[strcspn(line, "#")] = '\0';
+    r->n = 0;
+    for (char *rest, *word = strtok_r(line, " \t\r\n", &rest); word && r->n < WORDS;
+         word = strtok_r(NULL, " \t\r\n", &rest))
+        r->word[r->n++] = word;
+}
+
+/* Digits at *text, which moves behind them; false where there are none, or too many. */
+static bool number(const char **text, int64_t *value)
+{
+    const char *from = *text;
+    *value = 0;
+    for (; **text >= '0' && **text <= '9'; ++*text) {
+        if (*value > INT32_MAX)
+            return false;
+        *value = *value * 10 + (**text - '0');
+    }
+    return *text > from;
+}
+
+/* "A", "A..B", "A..", "..B" or "..": at least 1. */
+static bool range(const char *text, int64_t *least, int64_t *most)
+{
+    bool begins = number(&text, least);
+    if (begins && *text == '\0') {
+        *most = *least;
+        return *least > 0;
+    }
+    if (strncmp(text, "..", 2) != 0)
+        return false;
+    text += 2;
+    *least = begins ? *least : 1;
+    bool ends = number(&text, most);
+    *most = ends ? *most : INT64_MAX;
+    return *text == '\0' && *least > 0 && *least <= *most;
+}
+
+static bool contains(const char *text, const char *part)
+{
+    size_t length = strlen(part);
+    for (; *text; text++)
+        if (strncasecmp(text, part, length) == 0)
+            return true;
+    return false;
+}
+
+/* ---- lines ------------------------------------------------------------------------------- */
+
+/* The rest of the line is one name, blanks and all. */
+static tern_status read_device(reader *r)
+{
+    char name[LINE_BYTES] = "";
+    if (r->n < 2)
+        return REFUSE(r, "device needs %s", "a part of its name");
+    for (int i = 1; i < r->n; i++)
+        snprintf(name + strlen(name), sizeof name - strlen(name), "%s%s", i > 1 ? " " : "",
+                 r->word[i]);
+    r->skip = !contains(tern_place_info(r->place)->name, name);
+    return TERN_OK;
+}
+
+static tern_status read_kernel(reader *r)
+{
+    const char *names[WORDS];
+    size_t values[WORDS], n = 0;
+    bool f32 = r->n > 2 && strcmp(r->word[2], "32") == 0;
+    if (r->n < 4 || (!f32 && strcmp(r->word[2], "64") != 0))
+        return REFUSE(r, "expected %s", "kernel NAME 32|64 PARAMETER=NUMBER ...");
+    for (int i = 3; i < r->n; i++) {
+        char *equals = strchr(r->word[i], '=');
+        const char *text = equals ? equals + 1 : "";
+        int64_t value;
+        if (!equals || equals == r->word[i] || !number(&text, &value) || *text)
+            return REFUSE(r, "\"%s\" is not PARAMETER=NUMBER", r->word[i]);
+        *equals = '\0';
+        names[n] = r->word[i];
+        values[n++] = (size_t)value;
+    }
+    if (r->skip || !tern_cl_clblast_is_there())
+        return TERN_OK;
+    int code = tern_cl_clblast_override(r->place, r->word[1], f32 ? 32 : 64, n, names, values);
+    if (code == -2047)
+        return REFUSE(r, "CLBlast wants all parameters of %s, and misses one", r->word[1]);
+    return code ? REFUSE(r, "CLBlast refuses the kernel %s (%d)", r->word[1], code) : TERN_OK;
+}
+
+static tern_status add_route(reader *r, const tern_cl_route *route)
+{
+    tern_cl_tuning *t = r->tuning;
+    tern_cl_route *routes = tern_grow(t->routes, sizeof *routes * (size_t)(t->n_routes + 1));
+    if (!routes)
+        return TERN_ERR_MEMORY;
+    t->routes = routes;
+    routes[t->n_routes++] = *route;
+    return TERN_OK;
+}
+
+static tern_status read_route(reader *r)
+{
+    static const char *const ways[] = {
+#define X(WAY, NAME) [TERN_CL_##WAY] = NAME,
+        TERN_CL_WAYS(X)
+#undef X
+    };
+    static const char *const sizes[TERN_CL_SIZES] = {"m", "n", "k", "count"};
+    int way = 0;
+    while (r->n > 1 && way < TERN_CL_PORTABLE && strcmp(r->word[1], ways[way]) != 0)
+        way++;
+    if (r->n < 2 || way == TERN_CL_PORTABLE)
+        return REFUSE(r, "route: \"%s\" is none of own, gemm, gemv, batched",
+                      r->n > 1 ? r->word[1] : "");
+    tern_cl_route route = {.way = (tern_cl_way)way};
+    for (int k = 0; k < TERN_CL_SIZES; k++) {
+        route.least[k] = 1;
+        route.most[k] = INT64_MAX;
+    }
+    for (int i = 2; i < r->n; i++) {
+        char *equals = strchr(r->word[i], '=');
+        size_t length = equals ? (size_t)(equals - r->word[i]) : 0;
+        int k = 0;
+        while (k < TERN_CL_SIZES &&
+               (strlen(sizes[k]) != length || strncmp(r->word[i], sizes[k], length) != 0))
+            k++;
+        if (k == TERN_CL_SIZES || !range(equals + 1, &route.least[k], &route.most[k]))
+            return REFUSE(r, "\"%s\" is not m=A..B, n=A..B, k=A..B or count=A..B", r->word[i]);
+    }
+    return r->skip ? TERN_OK : add_route(r, &route);
+}
+
+static tern_status read_line(reader *r)
+{
+    static const struct {
+        const char *word;
+        tern_status (*read)(reader *r);
+    } kinds[] = {{"device", read_device}, {"kernel", read_kernel}, {"route", read_route}};
+    if (r->n == 0)
+        return TERN_OK;
+    if (r->n == WORDS)
+        return REFUSE(r, "more than %d words", WORDS - 1);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(r->word[0], kinds[i].word) == 0)
+            return kinds[i].read(r);
+    return REFUSE(r, "\"%s\" is none of device, kernel, route", r->word[0]);
+}
+
+/* ---- the file ---------------------------------------------------------------------------- */
+
+/* Its name; false where there is none. */
+static bool path_of_file(char *path, bool *asked_for)
+{
+    const char *own = getenv("TERN_OPENCL_TUNING"), *xdg = getenv("XDG_CONFIG_HOME");
+    const char *home = getenv("HOME");
+    int n = -1;
+    *asked_for = own != NULL;
+    if (own && *own)
+        n = snprintf(path, PATH_BYTES, "%s", own);
+    else if (!own && xdg && *xdg)
+        n = snprintf(path, PATH_BYTES, "%s/tern/opencl.tuning", xdg);
+    else if (!own && home && *home)
+        n = snprintf(path, PATH_BYTES, "%s/.config/tern/opencl.tuning", home);
+    return n > 0 && n < PATH_BYTES;
+}
+
+static tern_status read_lines(reader *r, FILE *file)
+{
+    char line[LINE_BYTES];
+    while (fgets(line, sizeof line, file)) {
+        r->line++;
+        if (strlen(line) == sizeof line - 1)
+            return REFUSE(r, "a line is longer than %d characters", LINE_BYTES - 2);
+        split(r, line);
+        TERN_TRY(read_line(r));
+    }
+    return ferror(file) ? REFUSE(r, "cannot be read: %s", strerror(errno)) : TERN_OK;
+}
+
+tern_status tern_cl_tuning_read(tern_place *place, tern_cl_tuning *tuning)
+{
+    char path[PATH_BYTES];
+    bool asked_for;
+    *tuning = (tern_cl_tuning){0};
+    if (!path_of_file(path, &asked_for))
+        return TERN_OK;
+    FILE *file = fopen(path, "re");
+    if (!file && (asked_for || errno != ENOENT))
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: the tuning file %s cannot be opened: %s",
+                         tern_place_info(place)->device, path, strerror(errno));
+    if (!file)
+        return TERN_OK;
+    reader r = {.place = place, .tuning = tuning, .path = path};
+    tern_status status = read_lines(&r, file);
+    fclose(file);
+    if (status != TERN_OK) {
+        tern_free(tuning->routes);
+        *tuning = (tern_cl_tuning){0};
+    }
+    return status;
+}

@@ -1,0 +1,250 @@
+/* test_tuning.c -- products routed by their sizes, and the file that tunes that and CLBlast. */
+#include "device/opencl/gemm.h"
+#include "support.h"
+#include "tensor/tensor.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int64_t clblast_parameter(void *device, const char *kernel, int precision, const char *name);
+
+static tern_place *place_of(const char *device)
+{
+    return strncmp(device, "opencl", 6) == 0 ? tern_place_find(device, "test") : NULL;
+}
+
+static tern_status read_file(tern_place *place, const char *text, tern_cl_tuning *tuning)
+{
+    char path[] = "/tmp/tern-test-XXXXXX";
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, text, strlen(text)), strlen(text));
+    close(file);
+    setenv("TERN_OPENCL_TUNING", path, 1);
+    tern_status status = tern_cl_tuning_read(place, tuning);
+    unsetenv("TERN_OPENCL_TUNING");
+    unlink(path);
+    return status;
+}
+
+static const char *name_of(tern_cl_way way)
+{
+    static const char *const names[] = {
+#define X(WAY, NAME) NAME,
+        TERN_CL_WAYS(X)
+#undef X
+    };
+    return way == TERN_CL_PORTABLE ? "portable" : names[way];
+}
+
+static const char *route(tern_place *place, tern_dtype dtype, int64_t m, int64_t n, int64_t k,
+                         int64_t count)
+{
+    tern_gemm g = {.dtype = dtype, .m = m, .n = n, .k = k, .count = {1, count}};
+    g.a = (tern_matrix){.row = k, .col = 1, .batch = {0, m * k}};
+    g.b = (tern_matrix){.row = n, .col = 1, .batch = {0, k * n}};
+    g.c = (tern_matrix){.row = n, .col = 1, .batch = {0, m * n}};
+    return name_of(tern_cl_route_of(place, &g));
+}
+
+static void routes_go_by_size(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t m, n, k, count;
+        const char *gpu, *clblast, *tuned; /* portable: also what own comes to in the gpu form */
+    } shapes[] = {
+        {512, 512, 512, 1, "gemm", "gemm", "gemm"}, {512, 512, 512, 8, "batched", "batched", "own"},
+        {512, 1, 512, 1, "gemv", "gemv", "gemv"},   {1, 512, 512, 1, "gemv", "gemv", "gemm"},
+        {512, 8, 512, 1, "own", "gemm", "own"},     {8, 512, 512, 4, "own", "batched", "batched"},
+        {512, 512, 4, 1, "own", "gemm", "own"},     {32, 32, 512, 1, "own", "gemm", "own"},
+    };
+    FOR_EACH_DEVICE(device)
+    {
+        tern_place *place = place_of(device);
+        if (!place || !tern_cl_clblast_is_there())
+            continue;
+        tern_cl_state *s = tern_cl_state_of(place);
+        const char *own = s->cpu_form ? "own" : "portable";
+#define EXPECT(WAY, ROUTE) assert_string_equal(ROUTE, strcmp(WAY, "own") == 0 ? own : (WAY))
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            int64_t m = shapes[i].m, n = shapes[i].n, k = shapes[i].k, count = shapes[i].count;
+            unsetenv("TERN_OPENCL_GEMM");
+            EXPECT("own", route(place, TERN_F32, m, n, k, count)); /* the device is no GPU */
+            setenv("TERN_OPENCL_GEMM", "clblast", 1);
+            EXPECT(shapes[i].clblast, route(place, TERN_F32, m, n, k, count));
+            assert_string_equal(route(place, TERN_BF16, m, n, k, count), "portable");
+            setenv("TERN_OPENCL_GEMM", "gpu", 1);
+            EXPECT(shapes[i].gpu, route(place, TERN_F64, m, n, k, count));
+            EXPECT("own", route(place, TERN_F16, m, n, k, count));
+            assert_ok(read_file(place,
+                                "route gemm m=1 k=100..  # rows\n\n"
+                                "route own count=5..9\n"
+                                "route batched m=..8 count=2..\n"
+                                "device no device has this name\n"
+                                "route batched\n",
+                                &s->tuning));
+            assert_int_equal(s->tuning.n_routes, 3);
+            EXPECT(shapes[i].tuned, route(place, TERN_F32, m, n, k, count));
+            tern_free(s->tuning.routes);
+            s->tuning = (tern_cl_tuning){0};
+        }
+#undef EXPECT
+        unsetenv("TERN_OPENCL_GEMM");
+    }
+}
+
+static void parameters_reach_clblast(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        tern_place *place = place_of(device);
+        if (!place || !tern_cl_clblast_is_there())
+            continue;
+        cl_device_id id = tern_cl_state_of(place)->device;
+        int64_t before = clblast_parameter(id, "Xgemv", 32, "WGS1");
+        int64_t wide = clblast_parameter(id, "Xgemv", 64, "WGS1");
+        assert_true(before > 0 && wide > 0);
+        tern_cl_tuning tuning;
+        assert_ok(read_file(place,
+                            "# as clblast_tuner_xgemv prints it\n"
+                            "kernel Xgemv 32 WGS1=32 WPT1=1\n"
+                            "device of another kind\n"
+                            "kernel Xgemv 64 WGS1=32 WPT1=1\n",
+                            &tuning));
+        assert_int_equal(clblast_parameter(id, "Xgemv", 32, "WGS1"), 32);
+        assert_int_equal(clblast_parameter(id, "Xgemv", 64, "WGS1"), wide);
+        char text[256];
+        snprintf(text, sizeof text, "device %s\nkernel Xgemv 64 WPT1=2 WGS1=96\n",
+                 tern_place_info(place)->name);
+        assert_ok(read_file(place, text, &tuning));
+        assert_int_equal(clblast_parameter(id, "Xgemv", 64, "WGS1"), 96);
+        assert_int_equal(clblast_parameter(id, "Xgemv", 64, "WPT1"), 2);
+        assert_int_equal(tuning.n_routes, 0);
+    }
+}
+
+static void a_bad_file_is_refused_with_its_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *words;
+    } files[] = {
+        {"\n# x\nkernels Xgemm\n", ":3: \"kernels\" is none of device, kernel, route"},
+        {"device\n", ":1: device needs a part of its name"},
+        {"kernel Xgemm 16 KWG=1\n", ":1: expected kernel NAME 32|64 PARAMETER=NUMBER ..."},
+        {"kernel Xgemm 32\n", ":1: expected kernel"},
+        {"kernel Xgemm 32 KWG=one\n", ":1: \"KWG=one\" is not PARAMETER=NUMBER"},
+        {"kernel Xgemm 32 =1\n", "\"=1\" is not"},
+        {"kernel Xgemm 32 KWG=99999999999999999999\n", "is not PARAMETER=NUMBER"},
+        {"route\n", ":1: route: \"\" is none of own, gemm, gemv, batched"},
+        {"route own m=1\nroute fast\n", ":2: route: \"fast\" is none of"},
+        {"route own m=0\n", ":1: \"m=0\" is not m=A..B"},
+        {"route own m=5..4\n", "\"m=5..4\" is not"},
+        {"route own m=4...5\n", "\"m=4...5\" is not"},
+        {"route own m=4-5\n", "\"m=4-5\" is not"},
+        {"route own b=4\n", "\"b=4\" is not"},
+        {"route own =4\n", "\"=4\" is not"},
+        {"device nobody's\nroute own m\n", ":2: \"m\" is not"},
+    };
+    FOR_EACH_DEVICE(device)
+    {
+        tern_place *place = place_of(device);
+        tern_cl_tuning tuning;
+        char many[1000] = "route own", long_line[9000];
+        if (!place)
+            continue;
+        for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+            assert_int_equal(read_file(place, files[i].text, &tuning), TERN_ERR_ARGUMENT);
+            assert_error(TERN_ERR_ARGUMENT, files[i].words);
+            assert_null(tuning.routes);
+        }
+        for (int i = 0; i < 70; i++)
+            strcat(many, " m=1");
+        assert_int_equal(read_file(place, many, &tuning), TERN_ERR_ARGUMENT);
+        assert_error(TERN_ERR_ARGUMENT, ":1: more than 63 words");
+        memset(long_line, 'x', sizeof long_line - 1);
+        long_line[sizeof long_line - 1] = '\0';
+        assert_int_equal(read_file(place, long_line, &tuning), TERN_ERR_ARGUMENT);
+        assert_error(TERN_ERR_ARGUMENT, ":1: a line is longer than");
+        setenv("TERN_OPENCL_TUNING", "/nowhere/at/all", 1);
+        assert_int_equal(tern_cl_tuning_read(place, &tuning), TERN_ERR_ARGUMENT);
+        assert_error(TERN_ERR_ARGUMENT, "/nowhere/at/all cannot be opened: No such file");
+        setenv("TERN_OPENCL_TUNING", "/tmp", 1);
+        assert_int_equal(tern_cl_tuning_read(place, &tuning), TERN_ERR_ARGUMENT);
+        assert_error(TERN_ERR_ARGUMENT, "cannot be read");
+        setenv("TERN_OPENCL_TUNING", "", 1);
+        assert_ok(tern_cl_tuning_read(place, &tuning));
+        unsetenv("TERN_OPENCL_TUNING");
+        if (!tern_cl_clblast_is_there())
+            continue;
+        assert_int_equal(read_file(place, "\nkernel Xgemm 32 KWG=16\n", &tuning),
+                         TERN_ERR_ARGUMENT);
+        assert_error(TERN_ERR_ARGUMENT, ":2: CLBlast wants all parameters of Xgemm");
+        assert_int_equal(read_file(place, "kernel Xgeem 32 KWG=16\n", &tuning), TERN_ERR_ARGUMENT);
+        assert_error(TERN_ERR_ARGUMENT, ":1: CLBlast refuses the kernel Xgeem");
+    }
+}
+
+/* x (rows, k) times w^T, w (columns, k) dense or a transposed look, plus bias: against the cpu. */
+static void vectors_go_through_gemv(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t rows, columns, k;
+        bool turned;
+    } cases[] = {{1, 37, 50, false}, {1, 37, 50, true}, {41, 1, 50, false}, {37, 1, 1, false}};
+    FOR_EACH_DEVICE(device)
+    {
+        if (!place_of(device) || !tern_cl_clblast_is_there())
+            continue;
+        setenv("TERN_OPENCL_GEMM", "clblast", 1);
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+            TERN_SCOPE {
+                tern_tensor *result[2];
+                int64_t n = cases[i].columns, k = cases[i].k;
+                for (int there = 0; there < 2; there++) {
+                    const char *on = there ? device : "cpu";
+                    tern_tensor *x =
+                        test_uniform(on, TERN_F32, TERN_SHAPE(cases[i].rows, k), -1, 1, 1);
+                    tern_tensor *w = test_uniform(on, TERN_F32, TERN_SHAPE(n, k), -1, 1, 2);
+                    if (cases[i].turned)
+                        w = tern_transpose(tern_contiguous(tern_transpose(w, 0, 1)), 0, 1);
+                    result[there] =
+                        tern_linear(x, w, test_uniform(on, TERN_F32, TERN_SHAPE(n), -1, 1, 3));
+                }
+                assert_close(result[1], result[0], .abs = 1e-5, .rel = 1e-5);
+            }
+        unsetenv("TERN_OPENCL_GEMM");
+    }
+}
+
+static void batches_go_through_the_batched_product(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        if (!place_of(device) || !tern_cl_clblast_is_there())
+            continue;
+        tern_tensor *result[2];
+        for (int there = 0; there < 2; there++) {
+            const char *on = there ? device : "cpu";
+            tern_tensor *x = test_uniform(on, TERN_F32, TERN_SHAPE(3, 20, 50), -1, 1, 1);
+            tern_tensor *y = test_uniform(on, TERN_F32, TERN_SHAPE(3, 37, 50), -1, 1, 2);
+            setenv("TERN_OPENCL_GEMM", "clblast", 1);
+            result[there] = tern_bmm(x, tern_transpose(y, 1, 2));
+            unsetenv("TERN_OPENCL_GEMM");
+        }
+        assert_close(result[1], result[0], .abs = 1e-5, .rel = 1e-5);
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    TEST(routes_go_by_size),
+    TEST(parameters_reach_clblast),
+    TEST(a_bad_file_is_refused_with_its_line),
+    TEST(vectors_go_through_gemv),
+    TEST(batches_go_through_the_batched_product),
+};
+TEST_MAIN(tests)
