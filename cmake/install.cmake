@@ -1,10 +1,11 @@
-# install.cmake -- headers, both libraries, tern.pc, and a CMake package: find_package(tern) gives
-# tern::tern, find_package(tern COMPONENTS static) tern::tern_static too.
+# install.cmake -- headers, libtern and libtern_names, tern.pc and tern_names.pc, and a CMake package:
+# find_package(tern) gives tern::tern and tern::names, find_package(tern COMPONENTS static)
+# tern::tern_static and tern::names_static too.
 set(TERN_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/tern)
 
 install(DIRECTORY include/tern DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-install(TARGETS tern_shared EXPORT tern-targets)
-install(TARGETS tern_static EXPORT tern-static-targets)
+install(TARGETS tern_shared tern_names_shared EXPORT tern-targets)
+install(TARGETS tern_static tern_names_static EXPORT tern-static-targets)
 foreach(set IN ITEMS tern-targets tern-static-targets)
   install(EXPORT ${set} NAMESPACE tern:: DESTINATION ${TERN_PACKAGE_DIR})
 endforeach()
@@ -17,7 +18,7 @@ install(FILES cmake/Findonednn.cmake
   ${PROJECT_BINARY_DIR}/tern-config.cmake ${PROJECT_BINARY_DIR}/tern-config-version.cmake
   DESTINATION ${TERN_PACKAGE_DIR})
 
-# The file finds its prefix from where it lies, so that the tree can be moved.
+# These files find their prefix from where they lie, so that the tree can be moved.
 set(TERN_PC_LIBS "-lpthread -lm -ldl")
 if(OpenMP_C_FOUND)
   string(APPEND TERN_PC_LIBS " -lgomp")
@@ -27,5 +28,7 @@ if(onednn_FOUND)
 endif()
 file(RELATIVE_PATH TERN_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" TERN_PC_PREFIX "${TERN_PC_PREFIX}")
-configure_file(cmake/tern.pc.in ${PROJECT_BINARY_DIR}/tern.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/tern.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(name IN ITEMS tern tern_names)
+  configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()

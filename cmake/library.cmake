@@ -114,23 +114,48 @@ set_target_properties(tern_objects PROPERTIES POSITION_INDEPENDENT_CODE ON
 target_link_libraries(tern_objects PRIVATE tern_flags Threads::Threads
   $<$<BOOL:${OpenMP_C_FOUND}>:OpenMP::OpenMP_C> $<$<BOOL:${onednn_FOUND}>:onednn::onednn>)
 
-foreach(kind IN ITEMS SHARED STATIC)
-  string(TOLOWER ${kind} suffix)
-  string(REPLACE tern_shared tern name_of_export tern_${suffix})
-  add_library(tern_${suffix} ${kind} $<TARGET_OBJECTS:tern_objects> ${TERN_HOST_OBJECTS})
-  set_target_properties(tern_${suffix} PROPERTIES OUTPUT_NAME tern EXPORT_NAME ${name_of_export}
-    VERSION ${PROJECT_VERSION} SOVERSION 0)
-  target_include_directories(tern_${suffix} PUBLIC
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  target_link_libraries(tern_${suffix} PRIVATE $<BUILD_INTERFACE:tern_flags> Threads::Threads m
-    ${CMAKE_DL_LIBS} $<$<BOOL:${OpenMP_C_FOUND}>:OpenMP::OpenMP_C>
-    $<$<BOOL:${onednn_FOUND}>:onednn::onednn>)
-endforeach()
+# Operations by name, written against the public headers alone.
+add_library(tern_names_objects OBJECT ${TERN_NAMES_SOURCES})
+target_include_directories(tern_names_objects PRIVATE
+  ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/cl_kernels)
+set_target_properties(tern_names_objects PROPERTIES POSITION_INDEPENDENT_CODE ON
+                      C_VISIBILITY_PRESET hidden)
+target_link_libraries(tern_names_objects PRIVATE tern_flags)
+
 # Tables of names and functions are a tenth of the library's addresses; packed, they take no room.
 include(CheckLinkerFlag)
 check_linker_flag(C "LINKER:-z,pack-relative-relocs" TERN_PACKS_RELOCATIONS)
-target_link_options(tern_shared PRIVATE
-  $<$<BOOL:${TERN_PACKS_RELOCATIONS}>:LINKER:-z,pack-relative-relocs>
-  "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")
-set_property(TARGET tern_shared APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
+
+# tern_library(<name> <export> <objects>...): lib<name>.so, which shows the public functions, and
+# lib<name>.a; tern::<export> and tern::<export>_static to users.
+function(tern_library name export)
+  foreach(kind IN ITEMS SHARED STATIC)
+    string(TOLOWER ${kind} suffix)
+    set(target ${name}_${suffix})
+    add_library(${target} ${kind} ${ARGN})
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} EXPORT_NAME ${export}
+      VERSION ${PROJECT_VERSION} SOVERSION 0 INSTALL_RPATH $ORIGIN)
+    set(export ${export}_static)
+    target_include_directories(${target} PUBLIC
+      $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:tern_flags>)
+  endforeach()
+  target_link_options(${name}_shared PRIVATE
+    $<$<BOOL:${TERN_PACKS_RELOCATIONS}>:LINKER:-z,pack-relative-relocs>
+    "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")
+  set_property(TARGET ${name}_shared APPEND PROPERTY
+    LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
+endfunction()
+
+tern_library(tern tern $<TARGET_OBJECTS:tern_objects> ${TERN_HOST_OBJECTS})
+tern_library(tern_names names $<TARGET_OBJECTS:tern_names_objects>)
+foreach(suffix IN ITEMS shared static)
+  target_link_libraries(tern_${suffix} PRIVATE Threads::Threads m ${CMAKE_DL_LIBS}
+    $<$<BOOL:${OpenMP_C_FOUND}>:OpenMP::OpenMP_C> $<$<BOOL:${onednn_FOUND}>:onednn::onednn>)
+  target_link_libraries(tern_names_${suffix} PUBLIC tern_${suffix})
+endforeach()
+if(NOT TERN_SANITIZE)
+  target_link_options(tern_names_shared PRIVATE "LINKER:-z,defs")
+endif()
 add_library(tern::tern ALIAS tern_shared)
+add_library(tern::names ALIAS tern_names_shared)

@@ -128,21 +128,6 @@ set(TERN_SOURCES
   src/nn/tree.c
   src/amp/autocast.c
   src/amp/grad_scaler.c
-  src/names/bind.c
-  src/names/call.c
-  src/names/convolution.c
-  src/names/create.c
-  src/names/elementwise.c
-  src/names/functional.c
-  src/names/index.c
-  src/names/linear.c
-  src/names/pointwise.c
-  src/names/pool.c
-  src/names/reduce.c
-  src/names/shape.c
-  src/names/signature.c
-  src/names/sort.c
-  src/names/value.c
   src/optim/accumulators.c
   src/optim/adam.c
   src/optim/batches.c
@@ -198,6 +183,25 @@ if(TERN_CUDA)
     src/device/cuda/user.c
   )
 endif()
+
+# libtern_names, a library of its own: operations by PyTorch's name.
+set(TERN_NAMES_SOURCES
+  src/names/bind.c
+  src/names/call.c
+  src/names/convolution.c
+  src/names/create.c
+  src/names/elementwise.c
+  src/names/functional.c
+  src/names/index.c
+  src/names/linear.c
+  src/names/pointwise.c
+  src/names/pool.c
+  src/names/reduce.c
+  src/names/shape.c
+  src/names/signature.c
+  src/names/sort.c
+  src/names/value.c
+)
 
 # Kernels: cl_kernels/<family>.cl each, compiled for the host and embedded for other devices.
 set(TERN_KERNEL_FAMILIES

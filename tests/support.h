@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
+#include <tern/names.h>
 #include <tern/tern.h>
 
 /* ---- running ------------------------------------------------------------------------------------

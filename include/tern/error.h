@@ -7,8 +7,10 @@
 
 #if defined(_WIN32)
 #define TERN_API
+#define TERN_LIKE_PRINTF
 #else
-#define TERN_API __attribute__((visibility("default")))
+#define TERN_API         __attribute__((visibility("default")))
+#define TERN_LIKE_PRINTF __attribute__((format(printf, 2, 3)))
 #endif
 
 #ifdef __cplusplus
@@ -52,6 +54,14 @@ typedef void (*tern_error_hook)(tern_status status, const char *message, void *u
 /* Call hook for each error that is recorded (the first since a clear), on the thread that failed;
  * NULL removes it. One hook per process. */
 TERN_API void tern_on_error(tern_error_hook hook, void *user);
+
+/* For what is built upon tern, such as bindings and operations of one's own: record an error on
+ * this thread, unless one is recorded already, and return status. format is printf's; by custom the
+ * message starts with the function's name: "tern_matmul: ...". */
+TERN_API tern_status tern_fail(tern_status status, const char *format, ...) TERN_LIKE_PRINTF;
+
+/* The same for a function that returns a pointer: records and gives NULL. */
+TERN_API void *tern_fail_null(tern_status status, const char *format, ...) TERN_LIKE_PRINTF;
 
 TERN_END_DECLS
 #endif

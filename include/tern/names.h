@@ -1,5 +1,6 @@
 /* names.h -- every operation by PyTorch's name: looked up, listed, described and called while the
- * program runs, as bindings of other languages and interpreters need it.
+ * program runs, as bindings of other languages and interpreters need it. These functions are a
+ * library of their own, libtern_names (pkg-config tern_names, CMake tern::names).
  *
  *     tern_tensor *out[2];
  *     tern_value values[] = {tern_value_tensor("input", x), tern_value_int("dim", 1)};

@@ -1,4 +1,4 @@
-/* tern.h -- all of tern. */
+/* tern.h -- all of libtern; tern/names.h belongs to libtern_names. */
 #ifndef TERN_H
 #define TERN_H
 #include <tern/error.h>
@@ -6,7 +6,6 @@
 #include <tern/tensor.h>
 #include <tern/autograd.h>
 #include <tern/ops.h>
-#include <tern/names.h>
 #include <tern/kernel.h>
 #include <tern/nn.h>
 #include <tern/optim.h>

@@ -1,16 +1,7 @@
-/* error.h -- recording errors inside the library. */
+/* error.h -- recording errors inside the library, beside tern_fail. */
 #ifndef TERN_BASE_ERROR_H
 #define TERN_BASE_ERROR_H
 #include <tern/error.h>
-
-/* Record an error on this thread, unless one is recorded already, and return status.
- * The message starts with the public function's name: "tern_matmul: ...". */
-tern_status tern_fail(tern_status status, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-/* The same for a function that returns a pointer: records and gives NULL. */
-void *tern_fail_null(tern_status status, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
 
 /* Pass a failed status on to the caller. */
 #define TERN_TRY(call)                                                                             \

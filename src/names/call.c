@@ -1,5 +1,4 @@
 /* call.c -- finding operations by name, and calling them. */
-#include "base/error.h"
 #include "names/rows.h"
 #include <stdio.h>
 #include <string.h>
@@ -55,6 +54,12 @@ const char *tern_named_op_signature(const tern_named_op *op)
     return op ? op->signature : NULL;
 }
 
+int names_null(const char *function, const char *argument)
+{
+    tern_fail(TERN_ERR_ARGUMENT, "%s: %s is NULL", function, argument);
+    return -1;
+}
+
 /* ---- calls ------------------------------------------------------------------------------- */
 
 static int check_values(const char *function, const void *what, const tern_value *values, int n,
@@ -62,11 +67,11 @@ static int check_values(const char *function, const void *what, const tern_value
 {
     bool missing = !what || (n > 0 && !values) || (capacity > 0 && !out);
     if (missing)
-        tern_fail_argument_null(function, !what ? "name or operation" : out ? "values" : "out");
+        names_null(function, !what ? "name or operation" : out ? "values" : "out");
     for (int i = 0; !missing && i < n; i++) {
         /* NULL in, NULL out: a tensor that an earlier call did not make is not None. */
         if (values[i].kind == TERN_VALUE_TENSOR && !values[i].as.tensor) {
-            tern_fail_argument_null(function, values[i].name ? values[i].name : "a tensor");
+            names_null(function, values[i].name ? values[i].name : "a tensor");
             missing = true;
         }
     }

@@ -1,5 +1,4 @@
 /* pointwise.c -- names of pointwise.def, and what its rows need beside the public functions. */
-#include "base/error.h"
 #include "names/rows.h"
 #include <math.h>
 #include <tern/ops.h>

@@ -1,5 +1,4 @@
 /* pool.c -- names of pool.def, and what its rows need beside the public functions. */
-#include "base/error.h"
 #include "names/rows.h"
 #include <tern/ops.h>
 

@@ -1,6 +1,5 @@
 /* shape.c -- names of shape.def, and what its rows need beside the public functions. */
 #include "names/rows.h"
-#include "base/error.h"
 #include <tern/ops.h>
 
 /* function of each tensor of a list. */

@@ -1,5 +1,4 @@
 /* signature.c -- reads what an operation takes from the text of its signature. */
-#include "base/error.h"
 #include "names/rows.h"
 #include <stdlib.h>
 #include <string.h>
@@ -74,10 +73,8 @@ static const char *read_parameter(const char *s, tern_parameter *p)
 
 int tern_named_op_parameters(const tern_named_op *op, tern_parameter *parameters, int capacity)
 {
-    if (!op || (capacity > 0 && !parameters)) {
-        tern_fail_argument_null("tern_named_op_parameters", op ? "parameters" : "op");
-        return -1;
-    }
+    if (!op || (capacity > 0 && !parameters))
+        return names_null("tern_named_op_parameters", op ? "parameters" : "op");
     const char *s = strchr(op->signature, '(') + 1;
     int n = 0;
     for (bool by_name = false; *s != ')'; s += strspn(s, ", ")) {

@@ -1,5 +1,6 @@
 /* program.c -- a user's program against an installed tern; compiled as C and as C++. */
 #include <stdio.h>
+#include <tern/names.h>
 #include <tern/tern.h>
 
 int main(void)
@@ -10,7 +11,11 @@ int main(void)
         tern_requires_grad_(x, true);
         tern_tensor *y = tern_sum(tern_mul(x, x));
         tern_backward(y);
-        sum = tern_item(tern_sum(tern_grad(x)));
+        tern_tensor *dx = tern_grad(x);
+        tern_value values[1];
+        values[0] = tern_value_tensor("input", dx);
+        if (tern_call_by_name("sum", values, 1, &dx, 1) == 1)
+            sum = tern_item(dx);
     }
     printf("%g %s\n", sum, tern_last_error());
     return sum == 12 && tern_last_status() == TERN_OK ? 0 : 1;

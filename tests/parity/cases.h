@@ -3,6 +3,7 @@
 #ifndef TERN_TESTS_PARITY_CASES_H
 #define TERN_TESTS_PARITY_CASES_H
 #include <stdio.h>
+#include <tern/names.h>
 #include <tern/tern.h>
 
 typedef struct stored_tensor {
