@@ -120,12 +120,15 @@ set(TERN_SOURCES
   src/nn/layers/rnn.c
   src/nn/layers/rnn_cell.c
   src/nn/layers/softmax.c
+  src/nn/edit.c
   src/nn/module.c
   src/nn/packed.c
   src/nn/print.c
   src/nn/run.c
   src/nn/state.c
+  src/nn/state_dict.c
   src/nn/tree.c
+  src/nn/visit.c
   src/amp/autocast.c
   src/amp/grad_scaler.c
   src/optim/accumulators.c

@@ -32,8 +32,23 @@ TERN_API tern_module *tern_nn_add(tern_module *self, const char *name, tern_modu
 /* Give self a parameter: requires_grad is set, self keeps it, in any scope. NULL is a parameter
  * that is absent (as a bias that is not wanted). Returns it. */
 TERN_API tern_tensor *tern_nn_add_parameter(tern_module *self, const char *name, tern_tensor *x);
-/* A tensor that belongs to the state but is not trained. */
+/* A tensor that belongs to the state but is not trained; one that is not persistent moves with the
+ * module and is left out of its state_dict. */
 TERN_API tern_tensor *tern_nn_add_buffer(tern_module *self, const char *name, tern_tensor *x);
+TERN_API tern_tensor *tern_nn_add_buffer_with(tern_module *self, const char *name, tern_tensor *x,
+                                              bool persistent);
+
+/* ---- changing what is there ---------------------------------------------------------------------
+ * x instead of the parameter or buffer at a path ("decoder.weight"), of any shape; NULL leaves it
+ * out. The same x under two names is a tied weight: trained, counted and moved once, in the
+ * state_dict under both. Optimizers keep the parameters they were made with. Return x. */
+TERN_API tern_tensor *tern_nn_set_parameter(tern_module *m, const char *path, tern_tensor *x);
+TERN_API tern_tensor *tern_nn_set_buffer(tern_module *m, const char *path, tern_tensor *x);
+/* child instead of the module at path, which is freed; owned from now on (also when this fails).
+ * Returns child. */
+TERN_API tern_module *tern_nn_set_child(tern_module *m, const char *path, tern_module *child);
+/* Take the module at path out: it has no parent any more and is the caller's. */
+TERN_API tern_module *tern_nn_take(tern_module *m, const char *path);
 
 /* ---- running ----------------------------------------------------------------------------- */
 TERN_API tern_tensor *tern_nn_forward(tern_module *m, tern_tensor *x);
@@ -54,7 +69,10 @@ TERN_API tern_tensor *tern_nn_parameter(tern_module *m, const char *path);
 TERN_API tern_tensor *tern_nn_buffer(tern_module *m, const char *path);
 TERN_API const char *tern_nn_name(const tern_module *m);
 TERN_API int tern_nn_children_count(const tern_module *m);
+/* By place; a negative i counts from the end. */
 TERN_API tern_module *tern_nn_child_at(tern_module *m, int i);
+TERN_API const char *tern_nn_child_name_at(const tern_module *m, int i);
+TERN_API tern_tensor *tern_nn_parameter_at(const tern_module *m, int i);
 
 /* Visit m and all below it (children first, as torch's apply), or every parameter or buffer with
  * its path; a visit that does not return TERN_OK ends the round. A tensor met under two names is
@@ -64,6 +82,19 @@ typedef tern_status (*tern_tensor_visit)(const char *path, tern_tensor *x, void 
 TERN_API tern_status tern_nn_apply(tern_module *m, tern_module_visit visit, void *user);
 TERN_API tern_status tern_nn_each_parameter(tern_module *m, tern_tensor_visit visit, void *user);
 TERN_API tern_status tern_nn_each_buffer(tern_module *m, tern_tensor_visit visit, void *user);
+typedef struct tern_each_options {
+    const char *prefix;   /* stands before each path, with a dot */
+    bool not_recurse;     /* only what is m's own */
+    bool keep_duplicates; /* visit a tensor under all of its names */
+    uint64_t reserved[4];
+} tern_each_options;
+TERN_API tern_status tern_nn_each_parameter_with(tern_module *m, tern_tensor_visit visit,
+                                                 void *user, const tern_each_options *options);
+TERN_API tern_status tern_nn_each_buffer_with(tern_module *m, tern_tensor_visit visit, void *user,
+                                              const tern_each_options *options);
+/* m itself, with the path "", and all below it, parents first. */
+typedef tern_status (*tern_named_module_visit)(const char *path, tern_module *m, void *user);
+TERN_API tern_status tern_nn_each_module(tern_module *m, tern_named_module_visit visit, void *user);
 /* How many parameter tensors, and their elements in all. */
 TERN_API int64_t tern_nn_parameter_count(tern_module *m);
 TERN_API int64_t tern_nn_numel(tern_module *m);
@@ -88,4 +119,5 @@ TERN_END_DECLS
 #include <tern/nn/norm.h>
 #include <tern/nn/packed.h>
 #include <tern/nn/rnn.h>
+#include <tern/nn/state_dict.h>
 #endif

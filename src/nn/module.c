@@ -114,26 +114,25 @@ static tern_member *add_member(tern_module *self, const char *name, tern_member_
     return member;
 }
 
-static tern_status check_child(const tern_module *self, const tern_module *child)
+tern_status tern_nn_check_child(const tern_module *self, const tern_module *child,
+                                const char *function)
 {
+    if (!child)
+        return tern_fail_argument_null(function, "child");
     for (const tern_module *up = self; up; up = up->parent)
         if (up == child)
-            return tern_fail(TERN_ERR_STATE, "tern_nn_add: %s can't be its own child", child->name);
+            return tern_fail(TERN_ERR_STATE, "%s: %s can't be its own child", function,
+                             child->name);
     if (child->parent)
-        return tern_fail(TERN_ERR_STATE,
-                         "tern_nn_add: %s is a child of %s already; a module has one parent",
-                         child->name, child->parent->name);
+        return tern_fail(TERN_ERR_STATE, "%s: %s is a child of %s already; a module has one parent",
+                         function, child->name, child->parent->name);
     return TERN_OK;
 }
 
 tern_module *tern_nn_add(tern_module *self, const char *name, tern_module *child)
 {
-    if (!child) {
-        tern_fail_argument_null("tern_nn_add", "child");
-        return NULL;
-    }
     /* One that belongs to another, or is above self, is not self's to free. */
-    if (check_child(self, child) != TERN_OK)
+    if (tern_nn_check_child(self, child, "tern_nn_add") != TERN_OK)
         return NULL;
     tern_member *member = check_name(self, name, "module", "tern_nn_add") == TERN_OK
                               ? add_member(self, name, MEMBER_CHILD)
@@ -147,24 +146,28 @@ tern_module *tern_nn_add(tern_module *self, const char *name, tern_module *child
     return child;
 }
 
+tern_status tern_nn_check_parameter(const tern_tensor *x, const char *name, const char *function)
+{
+    if (x && !tern_is_leaf(x))
+        return tern_fail(TERN_ERR_STATE,
+                         "%s: Cannot assign non-leaf Tensor to parameter '%s'. Model parameters "
+                         "must be created explicitly. To express '%s' as a function of another "
+                         "Tensor, compute the value in the forward() method.",
+                         function, name, name);
+    if (x && !tern_dtype_is_floating_point(tern_dtype_of(x)))
+        return tern_fail(TERN_ERR_DTYPE,
+                         "%s: Only Tensors of floating point dtype can require gradients ('%s' "
+                         "is %s)",
+                         function, name, tern_dtype_name(tern_dtype_of(x)));
+    return TERN_OK;
+}
+
 tern_tensor *tern_nn_add_parameter(tern_module *self, const char *name, tern_tensor *x)
 {
     const char *function = "tern_nn_add_parameter";
-    if (check_name(self, name, "parameter", function) != TERN_OK)
+    if (check_name(self, name, "parameter", function) != TERN_OK ||
+        tern_nn_check_parameter(x, name, function) != TERN_OK)
         return NULL;
-    if (x && !tern_is_leaf(x))
-        return tern_fail_null(
-            TERN_ERR_STATE,
-            "%s: Cannot assign non-leaf Tensor to parameter '%s'. Model parameters "
-            "must be created explicitly. To express '%s' as a function of another "
-            "Tensor, compute the value in the forward() method.",
-            function, name, name);
-    if (x && !tern_dtype_is_floating_point(tern_dtype_of(x)))
-        return tern_fail_null(
-            TERN_ERR_DTYPE,
-            "%s: Only Tensors of floating point dtype can require gradients ('%s' "
-            "is %s)",
-            function, name, tern_dtype_name(tern_dtype_of(x)));
     tern_member *member = add_member(self, name, MEMBER_PARAMETER);
     if (!member)
         return NULL;
@@ -174,7 +177,8 @@ tern_tensor *tern_nn_add_parameter(tern_module *self, const char *name, tern_ten
     return x;
 }
 
-tern_tensor *tern_nn_add_buffer(tern_module *self, const char *name, tern_tensor *x)
+tern_tensor *tern_nn_add_buffer_with(tern_module *self, const char *name, tern_tensor *x,
+                                     bool persistent)
 {
     if (check_name(self, name, "buffer", "tern_nn_add_buffer") != TERN_OK)
         return NULL;
@@ -182,20 +186,37 @@ tern_tensor *tern_nn_add_buffer(tern_module *self, const char *name, tern_tensor
     if (!member)
         return NULL;
     member->tensor = tern_keep(x);
+    member->passing = !persistent;
     return x;
 }
 
+tern_tensor *tern_nn_add_buffer(tern_module *self, const char *name, tern_tensor *x)
+{
+    return tern_nn_add_buffer_with(self, name, x, true);
+}
+
 /* ---- the end ----------------------------------------------------------------------------- */
+
+void tern_nn_drop_member(tern_module *self, int i)
+{
+    /* Numbered children keep their places' names: those behind it move up. */
+    for (int k = i + 1; self->numbered && k < self->count; k++)
+        if (self->members[k].child) {
+            self->members[i].child = self->members[k].child;
+            i = k;
+        }
+    tern_free(self->members[i].name);
+    self->count--;
+    memmove(&self->members[i], &self->members[i + 1],
+            sizeof *self->members * (size_t)(self->count - i));
+}
 
 static void leave_parent(tern_module *m)
 {
     tern_module *parent = m->parent;
     for (int i = 0; parent && i < parent->count; i++)
         if (parent->members[i].child == m) {
-            tern_free(parent->members[i].name);
-            parent->count--;
-            memmove(&parent->members[i], &parent->members[i + 1],
-                    sizeof *parent->members * (size_t)(parent->count - i));
+            tern_nn_drop_member(parent, i);
             return;
         }
 }

@@ -16,6 +16,22 @@ static void add_lines(tern_text *out, const char *text, int indent)
     }
 }
 
+/* "Parameter containing: [torch.float32 of size 2x3]" for each, four deep. */
+static void add_parameters(tern_text *out, const tern_module *m, int indent)
+{
+    for (int i = 0; i < m->count; i++) {
+        const tern_tensor *x = m->members[i].tensor;
+        char size[256];
+        if (m->members[i].kind != MEMBER_PARAMETER || !x)
+            continue;
+        tern_shape shape = tern_shape_of(x);
+        tern_format_product(size, sizeof size, shape.dims, shape.ndim);
+        tern_text_add(out, "\n%*s(%s): Parameter containing: [torch.%s of size %s]", indent + 4, "",
+                      m->members[i].name, tern_dtype_name(tern_dtype_of(x)),
+                      shape.ndim ? size : "");
+    }
+}
+
 /* Name(extra) on one line, or Name( and below it, two deeper, the extra and "(child): ...". */
 static void add_module(tern_text *out, const tern_module *m, int indent)
 {
@@ -23,7 +39,8 @@ static void add_module(tern_text *out, const tern_module *m, int indent)
     bool short_extra = has_extra && !strchr(m->extra, '\n');
     int children = tern_nn_children_count(m);
     tern_text_add(out, "%s(", m->name);
-    if (children == 0 && (short_extra || !has_extra)) {
+    bool parameters = m->shows_parameters && m->count > children;
+    if (children == 0 && !parameters && (short_extra || !has_extra)) {
         tern_text_add(out, "%s)", has_extra ? m->extra : "");
         return;
     }
@@ -31,6 +48,8 @@ static void add_module(tern_text *out, const tern_module *m, int indent)
         tern_text_add(out, "\n%*s", indent + 2, "");
         add_lines(out, m->extra, indent + 2);
     }
+    if (parameters)
+        add_parameters(out, m, indent);
     for (int i = 0; i < m->count; i++) {
         if (!m->members[i].child)
             continue;

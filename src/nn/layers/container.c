@@ -18,16 +18,15 @@ static bool met_before(tern_module *const *layers, int i)
     return false;
 }
 
-static tern_status check(tern_module *const *layers, int n)
+static tern_status check(tern_module *const *layers, int n, const char *function)
 {
     for (int i = 0; i < n; i++) {
         if (!layers[i])
-            return tern_fail_argument_null("tern_nn_sequential", "a layer");
+            return tern_fail_argument_null(function, "a layer");
         if (layers[i]->parent || met_before(layers, i))
             return tern_fail(
                 TERN_ERR_STATE,
-                "tern_nn_sequential: layer %d (%s) is part of a module already; a module "
-                "has one parent",
+                "%s: layer %d (%s) is part of a module already; a module has one parent", function,
                 i, layers[i]->name);
     }
     return TERN_OK;
@@ -41,26 +40,124 @@ static void free_all(tern_module *const *layers, int n)
             tern_nn_free(layers[i]);
 }
 
-tern_module *tern_nn_sequential_of(tern_module *const *layers, int n)
+/* ---- numbered children ------------------------------------------------------------------- */
+
+static tern_module *numbered(const char *name, tern_module_forward run, tern_module *const *layers,
+                             int n, const char *function)
 {
     if (n < 0 || (!layers && n > 0)) {
-        tern_fail_argument_null("tern_nn_sequential", "layers");
+        tern_fail_argument_null(function, "layers");
         return NULL;
     }
     tern_module *self =
-        check(layers, n) == TERN_OK ? tern_nn_module("Sequential", forward, NULL) : NULL;
+        check(layers, n, function) == TERN_OK ? tern_nn_module(name, run, NULL) : NULL;
     if (!self) {
         free_all(layers, n);
         return NULL;
     }
-    for (int i = 0; i < n; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "%d", i);
-        if (!tern_nn_add(self, name, layers[i])) { /* which freed layer i */
+    self->numbered = true;
+    for (int i = 0; i < n; i++)
+        if (!tern_nn_append(self, layers[i])) { /* which freed layer i */
             free_all(layers + i + 1, n - i - 1);
             tern_nn_free(self);
             return NULL;
         }
-    }
     return self;
+}
+
+tern_module *tern_nn_sequential_of(tern_module *const *layers, int n)
+{
+    return numbered("Sequential", forward, layers, n, "tern_nn_sequential");
+}
+
+tern_module *tern_nn_module_list_of(tern_module *const *layers, int n)
+{
+    return numbered("ModuleList", NULL, layers, n, "tern_nn_module_list");
+}
+
+tern_module *tern_nn_append(tern_module *list, tern_module *child)
+{
+    char name[16];
+    if (!list || !list->numbered) {
+        if (!list)
+            tern_fail_argument_null("tern_nn_append", "list");
+        else
+            tern_fail(TERN_ERR_ARGUMENT,
+                      "tern_nn_append: %s is neither a Sequential nor a ModuleList", list->name);
+        free_all(&child, 1);
+        return NULL;
+    }
+    snprintf(name, sizeof name, "%d", tern_nn_children_count(list));
+    return tern_nn_add(list, name, child);
+}
+
+tern_module *tern_nn_insert(tern_module *list, int i, tern_module *child)
+{
+    int n = tern_nn_children_count(list), at = i < 0 ? i + n : i;
+    if (at < 0 || at > n) {
+        free_all(&child, 1);
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_nn_insert: index %d is out of range (%s has %d children)", i,
+                              list ? list->name : "NULL", n);
+    }
+    if (!tern_nn_append(list, child))
+        return NULL;
+    /* Names stay with their places, children move down by one. */
+    for (int k = list->count - 1, last = k; k >= 0 && n > at; k--)
+        if (k < last && list->members[k].child) {
+            list->members[last].child = list->members[k].child;
+            list->members[k].child = child;
+            last = k;
+            n--;
+        }
+    return child;
+}
+
+/* ---- named children, parameters ---------------------------------------------------------- */
+
+tern_module *tern_nn_module_dict(void)
+{
+    return tern_nn_module("ModuleDict", NULL, NULL);
+}
+
+static tern_module *parameters(const char *name)
+{
+    tern_module *self = tern_nn_module(name, NULL, NULL);
+    if (self)
+        self->shows_parameters = true;
+    return self;
+}
+
+tern_module *tern_nn_parameter_list_of(tern_tensor *const *tensors, int n)
+{
+    if (n < 0 || (!tensors && n > 0)) {
+        tern_fail_argument_null("tern_nn_parameter_list", "tensors");
+        return NULL;
+    }
+    tern_module *self = parameters("ParameterList");
+    for (int i = 0; self && i < n; i++)
+        if (!tern_nn_append_parameter(self, tensors[i])) {
+            tern_nn_free(self);
+            return NULL;
+        }
+    return self;
+}
+
+tern_tensor *tern_nn_append_parameter(tern_module *list, tern_tensor *x)
+{
+    char name[16];
+    int n = 0;
+    if (!list || !x) {
+        tern_fail_argument_null("tern_nn_append_parameter", list ? "x" : "list");
+        return NULL;
+    }
+    for (int i = 0; i < list->count; i++)
+        n += list->members[i].kind == MEMBER_PARAMETER;
+    snprintf(name, sizeof name, "%d", n);
+    return tern_nn_add_parameter(list, name, x);
+}
+
+tern_module *tern_nn_parameter_dict(void)
+{
+    return parameters("ParameterDict");
 }

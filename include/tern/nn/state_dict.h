@@ -1,0 +1,49 @@
+/* nn/state_dict.h -- a module's tensors by name, in memory (PyTorch's state_dict). */
+#ifndef TERN_NN_STATE_DICT_H
+#define TERN_NN_STATE_DICT_H
+#include <tern/nn.h>
+
+TERN_BEGIN_DECLS
+
+/* Tensors under names, in the order they came in. Freed with tern_state_dict_free. */
+typedef struct tern_state_dict tern_state_dict;
+
+/* An empty one. */
+TERN_API tern_state_dict *tern_state_dict_new(void);
+/* Parameters and persistent buffers of m and all below it, under PyTorch's names, without history
+ * and sharing their elements with m: clone it to keep them as they are now. A tied weight is there
+ * under each of its names. */
+TERN_API tern_state_dict *tern_nn_state_dict(tern_module *m);
+/* The same names for copies of the elements. */
+TERN_API tern_state_dict *tern_state_dict_clone(const tern_state_dict *dict);
+TERN_API void tern_state_dict_free(tern_state_dict *dict);
+
+/* Put x, which is kept, under a name, instead of what is there. */
+TERN_API tern_status tern_state_dict_set(tern_state_dict *dict, const char *key, tern_tensor *x);
+TERN_API tern_status tern_state_dict_remove(tern_state_dict *dict, const char *key);
+/* Borrowed; NULL for a name that is not there, without an error. */
+TERN_API tern_tensor *tern_state_dict_get(const tern_state_dict *dict, const char *key);
+TERN_API int tern_state_dict_count(const tern_state_dict *dict);
+/* The i-th; NULL and an error outside of 0 .. count - 1. */
+TERN_API const char *tern_state_dict_key_at(const tern_state_dict *dict, int i);
+TERN_API tern_tensor *tern_state_dict_at(const tern_state_dict *dict, int i);
+
+/* Visit what tern_nn_state_dict would hold: m's own tensors. */
+TERN_API tern_status tern_nn_each_state(tern_module *m, tern_tensor_visit visit, void *user);
+
+typedef struct tern_load_state_dict_options {
+    bool no_strict; /* names that only one of the two has are no error */
+    /* Called with each of them, before anything is copied; NULL: nobody wants to know. */
+    void (*missing)(const char *key, void *user);
+    void (*unexpected)(const char *key, void *user);
+    void *user;
+    uint64_t reserved[4];
+} tern_load_state_dict_options;
+
+/* Copy the tensors of dict, from any device and dtype, into those of m. Errors: TERN_ERR_STATE,
+ * with all missing and unexpected names and all other shapes in the message, m being as it was. */
+TERN_API tern_status tern_nn_load_state_dict(tern_module *m, const tern_state_dict *dict,
+                                             const tern_load_state_dict_options *options);
+
+TERN_END_DECLS
+#endif

@@ -1,0 +1,207 @@
+/* visit.c -- going through all that is in a module. */
+#include "base/memory.h"
+#include "base/text.h"
+#include "nn/module.h"
+
+/* ---- modules ----------------------------------------------------------------------------- */
+
+static tern_status apply(tern_module *m, tern_module_visit visit, void *user)
+{
+    for (int i = 0; i < m->count; i++)
+        if (m->members[i].child)
+            TERN_TRY(apply(m->members[i].child, visit, user));
+    return visit(m, user);
+}
+
+tern_status tern_nn_apply(tern_module *m, tern_module_visit visit, void *user)
+{
+    if (!m || !visit)
+        return tern_fail_argument_null("tern_nn_apply", m ? "visit" : "m");
+    return apply(m, visit, user);
+}
+
+static tern_status each_module(tern_module *m, tern_text *path, tern_named_module_visit visit,
+                               void *user)
+{
+    size_t length = path->length;
+    TERN_TRY(visit(length ? path->data : "", m, user));
+    for (int i = 0; i < m->count; i++) {
+        if (!m->members[i].child)
+            continue;
+        tern_text_add(path, "%s%s", length ? "." : "", m->members[i].name);
+        if (path->failed)
+            return TERN_ERR_MEMORY;
+        TERN_TRY(each_module(m->members[i].child, path, visit, user));
+        path->length = length;
+        path->data[length] = '\0';
+    }
+    return TERN_OK;
+}
+
+tern_status tern_nn_each_module(tern_module *m, tern_named_module_visit visit, void *user)
+{
+    tern_text path = {0};
+    if (!m || !visit)
+        return tern_fail_argument_null("tern_nn_each_module", m ? "visit" : "m");
+    tern_status status = each_module(m, &path, visit, user);
+    tern_text_free(&path);
+    return status;
+}
+
+/* ---- tensors ----------------------------------------------------------------------------- */
+
+/* A round over tensors: which, where it is, and what it has met. */
+typedef struct round {
+    bool (*wanted)(const tern_member *member);
+    tern_each_options options;
+    tern_tensor_visit visit;
+    void *user;
+    tern_text path;
+    tern_tensor **seen;
+    size_t count, capacity;
+} round;
+
+static tern_status meet(round *r, tern_tensor *x, bool *first)
+{
+    *first = r->options.keep_duplicates;
+    if (*first)
+        return TERN_OK;
+    for (size_t i = 0; i < r->count; i++)
+        if (r->seen[i] == x)
+            return TERN_OK;
+    if (r->count == r->capacity) {
+        size_t capacity = r->capacity ? 2 * r->capacity : 16;
+        tern_tensor **seen = tern_grow(r->seen, sizeof *seen * capacity);
+        if (!seen)
+            return TERN_ERR_MEMORY;
+        r->seen = seen;
+        r->capacity = capacity;
+    }
+    r->seen[r->count++] = x;
+    *first = true;
+    return TERN_OK;
+}
+
+static tern_status visit_member(round *r, const tern_member *member)
+{
+    bool first = true;
+    if (!member->tensor || !r->wanted(member))
+        return TERN_OK;
+    TERN_TRY(meet(r, member->tensor, &first));
+    if (!first)
+        return TERN_OK;
+    size_t length = r->path.length;
+    tern_text_add(&r->path, "%s", member->name);
+    if (r->path.failed)
+        return TERN_ERR_MEMORY;
+    tern_status status = r->visit(r->path.data, member->tensor, r->user);
+    r->path.length = length;
+    return status;
+}
+
+static tern_status visit_own(round *r, const tern_module *m, tern_member_kind kind)
+{
+    for (int i = 0; i < m->count; i++)
+        if (m->members[i].kind == kind)
+            TERN_TRY(visit_member(r, &m->members[i]));
+    return TERN_OK;
+}
+
+/* A module's own tensors first, then its children's, as state_dict orders them. */
+static tern_status go_round(round *r, const tern_module *m)
+{
+    TERN_TRY(visit_own(r, m, MEMBER_PARAMETER));
+    TERN_TRY(visit_own(r, m, MEMBER_BUFFER));
+    for (int i = 0; i < m->count && !r->options.not_recurse; i++) {
+        if (!m->members[i].child)
+            continue;
+        size_t length = r->path.length;
+        tern_text_add(&r->path, "%s.", m->members[i].name);
+        if (r->path.failed)
+            return TERN_ERR_MEMORY;
+        TERN_TRY(go_round(r, m->members[i].child));
+        r->path.length = length;
+    }
+    return TERN_OK;
+}
+
+static tern_status each(tern_module *m, bool (*wanted)(const tern_member *member),
+                        tern_tensor_visit visit, void *user, const tern_each_options *options,
+                        const char *function)
+{
+    if (!m || !visit)
+        return tern_fail_argument_null(function, m ? "visit" : "m");
+    round r = {.wanted = wanted, .visit = visit, .user = user};
+    if (options)
+        r.options = *options;
+    if (r.options.prefix && *r.options.prefix)
+        tern_text_add(&r.path, "%s.", r.options.prefix);
+    tern_status status = r.path.failed ? TERN_ERR_MEMORY : go_round(&r, m);
+    tern_text_free(&r.path);
+    tern_free(r.seen);
+    return status;
+}
+
+static bool is_parameter(const tern_member *member)
+{
+    return member->kind == MEMBER_PARAMETER;
+}
+
+static bool is_buffer(const tern_member *member)
+{
+    return member->kind == MEMBER_BUFFER;
+}
+
+static bool is_state(const tern_member *member)
+{
+    return !member->passing;
+}
+
+tern_status tern_nn_each_parameter_with(tern_module *m, tern_tensor_visit visit, void *user,
+                                        const tern_each_options *options)
+{
+    return each(m, is_parameter, visit, user, options, "tern_nn_each_parameter");
+}
+
+tern_status tern_nn_each_parameter(tern_module *m, tern_tensor_visit visit, void *user)
+{
+    return tern_nn_each_parameter_with(m, visit, user, NULL);
+}
+
+tern_status tern_nn_each_buffer_with(tern_module *m, tern_tensor_visit visit, void *user,
+                                     const tern_each_options *options)
+{
+    return each(m, is_buffer, visit, user, options, "tern_nn_each_buffer");
+}
+
+tern_status tern_nn_each_buffer(tern_module *m, tern_tensor_visit visit, void *user)
+{
+    return tern_nn_each_buffer_with(m, visit, user, NULL);
+}
+
+tern_status tern_nn_each_state(tern_module *m, tern_tensor_visit visit, void *user)
+{
+    tern_each_options all = {.keep_duplicates = true};
+    return each(m, is_state, visit, user, &all, "tern_nn_each_state");
+}
+
+static tern_status add_to_counts(const char *path, tern_tensor *x, void *user)
+{
+    int64_t *counts = user;
+    (void)path;
+    counts[0]++;
+    counts[1] += tern_numel(x);
+    return TERN_OK;
+}
+
+int64_t tern_nn_parameter_count(tern_module *m)
+{
+    int64_t counts[2] = {0};
+    return tern_nn_each_parameter(m, add_to_counts, counts) == TERN_OK ? counts[0] : -1;
+}
+
+int64_t tern_nn_numel(tern_module *m)
+{
+    int64_t counts[2] = {0};
+    return tern_nn_each_parameter(m, add_to_counts, counts) == TERN_OK ? counts[1] : -1;
+}
