@@ -113,6 +113,7 @@ set(TERN_SOURCES
   src/nn/layers/dropout.c
   src/nn/layers/embedding.c
   src/nn/layers/init.c
+  src/nn/layers/init_structure.c
   src/nn/layers/layer.c
   src/nn/layers/linear.c
   src/nn/layers/loss.c

@@ -1,6 +1,7 @@
 /* init.c -- initial values, in place and unrecorded (torch.nn.init). */
 #include "nn/layers/layer.h"
 #include <math.h>
+#include <string.h>
 
 static tern_tensor *uniform(tern_tensor *x, double low, double high)
 {
@@ -43,7 +44,34 @@ tern_tensor *tern_nn_init_ones_(tern_tensor *x)
     return tern_nn_init_constant_(x, 1);
 }
 
-/* Inputs and outputs that meet in one weight of x (out, in, *kernel). */
+/* ---- by the number of inputs and outputs ------------------------------------------------- */
+
+double tern_nn_init_calculate_gain(const char *nonlinearity, double param)
+{
+    /* param: the slope of a leaky ReLU, which PyTorch takes as 0.01 where none is given. */
+    static const struct {
+        const char *name;
+        double gain;
+    } gains[] = {
+        {"linear", 1},           {"conv1d", 1},
+        {"conv2d", 1},           {"conv3d", 1},
+        {"conv_transpose1d", 1}, {"conv_transpose2d", 1},
+        {"conv_transpose3d", 1}, {"sigmoid", 1},
+        {"tanh", 5.0 / 3},       {"relu", 1.4142135623730951},
+        {"selu", 0.75},
+    };
+    if (nonlinearity && strcmp(nonlinearity, "leaky_relu") == 0) {
+        double slope = tern_option(param, 0.01);
+        return sqrt(2 / (1 + slope * slope));
+    }
+    for (size_t i = 0; nonlinearity && i < sizeof gains / sizeof *gains; i++)
+        if (strcmp(nonlinearity, gains[i].name) == 0)
+            return gains[i].gain;
+    tern_fail(TERN_ERR_ARGUMENT, "tern_nn_init_calculate_gain: Unsupported nonlinearity %s",
+              nonlinearity ? nonlinearity : "NULL");
+    return NAN;
+}
+
 static tern_status fans(const tern_tensor *x, double *in, double *out, const char *function)
 {
     if (!x)
@@ -58,6 +86,18 @@ static tern_status fans(const tern_tensor *x, double *in, double *out, const cha
         kernel *= (double)tern_size(x, i);
     *in = (double)tern_size(x, 1) * kernel;
     *out = (double)tern_size(x, 0) * kernel;
+    return TERN_OK;
+}
+
+tern_status tern_nn_init_calculate_fan_in_and_fan_out(const tern_tensor *x, double *fan_in,
+                                                      double *fan_out)
+{
+    double in = 0, out = 0;
+    TERN_TRY(fans(x, &in, &out, "tern_nn_init_calculate_fan_in_and_fan_out"));
+    if (fan_in)
+        *fan_in = in;
+    if (fan_out)
+        *fan_out = out;
     return TERN_OK;
 }
 
@@ -78,20 +118,41 @@ tern_tensor *tern_nn_init_xavier_normal_(tern_tensor *x, double gain)
     return tern_numel(x) ? normal(x, 0, gain * sqrt(2 / (in + out))) : x;
 }
 
-/* The gain of a leaky ReLU of slope a is sqrt(2 / (1 + a a)). */
-tern_tensor *tern_nn_init_kaiming_uniform_(tern_tensor *x, double a)
+/* The standard deviation of He's rule; NaN after an error. */
+static double kaiming_std(const tern_tensor *x, const tern_kaiming_options *o, const char *function)
 {
     double in = 0, out = 0;
-    if (fans(x, &in, &out, "tern_nn_init_kaiming_uniform_") != TERN_OK)
+    const char *nonlinearity = o->nonlinearity ? o->nonlinearity : "leaky_relu";
+    if (fans(x, &in, &out, function) != TERN_OK)
+        return NAN;
+    double gain = tern_nn_init_calculate_gain(nonlinearity, o->a != 0 ? o->a : TERN_ZERO);
+    return gain / sqrt(o->fan_out ? out : in);
+}
+
+tern_tensor *tern_nn_init_kaiming_uniform_with_(tern_tensor *x, const tern_kaiming_options *options)
+{
+    static const tern_kaiming_options none;
+    double std = kaiming_std(x, options ? options : &none, "tern_nn_init_kaiming_uniform_");
+    if (isnan(std))
         return NULL;
-    double bound = sqrt(3) * sqrt(2 / (1 + a * a)) / sqrt(in);
-    return tern_numel(x) ? uniform(x, -bound, bound) : x;
+    return tern_numel(x) ? uniform(x, -sqrt(3) * std, sqrt(3) * std) : x;
+}
+
+tern_tensor *tern_nn_init_kaiming_normal_with_(tern_tensor *x, const tern_kaiming_options *options)
+{
+    static const tern_kaiming_options none;
+    double std = kaiming_std(x, options ? options : &none, "tern_nn_init_kaiming_normal_");
+    if (isnan(std))
+        return NULL;
+    return tern_numel(x) ? normal(x, 0, std) : x;
+}
+
+tern_tensor *tern_nn_init_kaiming_uniform_(tern_tensor *x, double a)
+{
+    return tern_nn_init_kaiming_uniform_with_(x, &(tern_kaiming_options){.a = a});
 }
 
 tern_tensor *tern_nn_init_kaiming_normal_(tern_tensor *x, double a)
 {
-    double in = 0, out = 0;
-    if (fans(x, &in, &out, "tern_nn_init_kaiming_normal_") != TERN_OK)
-        return NULL;
-    return tern_numel(x) ? normal(x, 0, sqrt(2 / (1 + a * a)) / sqrt(in)) : x;
+    return tern_nn_init_kaiming_normal_with_(x, &(tern_kaiming_options){.a = a});
 }
