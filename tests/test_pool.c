@@ -39,7 +39,7 @@ CALL(avg2_ceil,
      tern_avg_pool2d(x, TERN_DIMS(3),
                      AVG(STRIDE(2), PADDING(1), .ceil_mode = true, .no_count_include_pad = true)))
 CALL(avg2_count, tern_avg_pool2d(x, TERN_DIMS(3), AVG(STRIDE(3), PADDING(1), .ceil_mode = true)))
-CALL(avg3, tern_avg_pool3d(x, TERN_DIMS(2), AVG(.divisor_override = 3)))
+CALL(avg3, tern_avg_pool3d(x, TERN_DIMS(2), AVG(.divisor_override = TERN_SOME(3))))
 CALL(adaptive_avg1, tern_adaptive_avg_pool1d(x, TERN_DIMS(3)))
 CALL(adaptive_avg2, tern_adaptive_avg_pool2d(x, TERN_DIMS(3, -1)))
 CALL(adaptive_avg2_one, tern_adaptive_avg_pool2d(x, TERN_DIMS(1)))
@@ -209,6 +209,8 @@ static void misfits_are_refused_in_pytorch_s_words(void **state)
     assert_error(TERN_ERR_SHAPE, "Expected 2D or 3D (batch mode) tensor");
     assert_null(tern_avg_pool2d(whole, TERN_DIMS(2), NULL));
     assert_error(TERN_ERR_DTYPE, "not implemented for int64");
+    assert_null(tern_avg_pool2d(x, TERN_DIMS(2), AVG(.divisor_override = TERN_SOME(0))));
+    assert_error(TERN_ERR_ARGUMENT, "divisor must be not zero");
     assert_null(tern_adaptive_avg_pool2d(x, TERN_DIMS(-2)));
     assert_error(TERN_ERR_ARGUMENT, "greater than or equal to 0 but received -2");
     assert_null(tern_adaptive_max_pool2d(NULL, TERN_DIMS(1)));

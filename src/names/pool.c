@@ -11,9 +11,7 @@ static tern_tensor *avg_pool(avg_pool_function function, const names_argument *a
                                      .padding = LIST(3),
                                      .ceil_mode = B(4),
                                      .no_count_include_pad = !B(5),
-                                     .divisor_override = GIVEN(6) ? N(6) : 0};
-    if (GIVEN(6) && N(6) == 0)
-        return tern_fail_null(TERN_ERR_ARGUMENT, "tern_avg_pool: divisor must be not zero");
+                                     .divisor_override = names_some(&a[6])};
     return function(T(0), LIST(1), &options);
 }
 

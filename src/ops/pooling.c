@@ -128,7 +128,9 @@ static tern_tensor *avg_pool(tern_tensor *x, tern_shape size, const tern_avg_poo
                           .padding = o->padding,
                           .ceil_mode = o->ceil_mode,
                           .excludes_padding = o->no_count_include_pad,
-                          .divisor = o->divisor_override};
+                          .divisor = o->divisor_override.set ? o->divisor_override.value : 0};
+    if (o->divisor_override.set && w.divisor == 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: divisor must be not zero", function);
     return tern_pool_windows(&w, x, &at) == TERN_OK ? tern_pool_mean(&at, x) : NULL;
 }
 

@@ -58,8 +58,8 @@ TERN_API tern_tensor *tern_max_unpool3d(tern_tensor *x, tern_tensor *indices,
 typedef struct tern_avg_pool_options {
     tern_shape stride, padding; /* defaults kernel_size, 0 */
     bool ceil_mode;
-    bool no_count_include_pad; /* divide by the elements inside of x only */
-    int64_t divisor_override;  /* what to divide by; 0: the size of the window */
+    bool no_count_include_pad;          /* divide by the elements inside of x only */
+    tern_optional_int divisor_override; /* what to divide by; default: the size of the window */
     uint64_t reserved[4];
 } tern_avg_pool_options;
 
