@@ -110,14 +110,19 @@ set(TERN_SOURCES
   src/nn/layers/activation.c
   src/nn/layers/batch_norm.c
   src/nn/layers/container.c
+  src/nn/layers/conv.c
   src/nn/layers/dropout.c
   src/nn/layers/embedding.c
   src/nn/layers/init.c
   src/nn/layers/init_structure.c
   src/nn/layers/layer.c
   src/nn/layers/linear.c
+  src/nn/layers/list.c
   src/nn/layers/loss.c
   src/nn/layers/norm.c
+  src/nn/layers/pad.c
+  src/nn/layers/pool.c
+  src/nn/layers/resample.c
   src/nn/layers/rnn.c
   src/nn/layers/rnn_cell.c
   src/nn/layers/softmax.c

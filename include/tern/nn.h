@@ -113,11 +113,14 @@ TERN_END_DECLS
 
 #include <tern/nn/activation.h>
 #include <tern/nn/container.h>
+#include <tern/nn/convolution.h>
 #include <tern/nn/init.h>
 #include <tern/nn/layers.h>
 #include <tern/nn/loss.h>
 #include <tern/nn/norm.h>
 #include <tern/nn/packed.h>
+#include <tern/nn/pad.h>
+#include <tern/nn/pool.h>
 #include <tern/nn/rnn.h>
 #include <tern/nn/state_dict.h>
 #endif

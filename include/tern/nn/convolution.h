@@ -1,0 +1,50 @@
+/* nn/convolution.h -- convolutions as modules; see ops/convolution.h for what they compute. */
+#ifndef TERN_NN_CONVOLUTION_H
+#define TERN_NN_CONVOLUTION_H
+#include <tern/nn.h>
+
+TERN_BEGIN_DECLS
+
+typedef struct tern_nn_conv_options {
+    tern_shape stride, padding, dilation; /* defaults 1, 0, 1; one number is for all dims */
+    const char *padding_name;             /* "same" or "valid" instead of padding */
+    int64_t groups;                       /* default 1 */
+    bool no_bias;
+    tern_pad_mode padding_mode; /* what the padding is; default: zeros */
+    tern_dtype dtype;
+    const char *device;
+    uint64_t reserved[4];
+} tern_nn_conv_options;
+
+/* (N, C, *) or (C, *) -> (N, O, *); weight (O, C / groups, *kernel_size) and bias (O), uniform in
+ * +-1/sqrt(C / groups * kernel). kernel_size: one number, or one for each dim.
+ * TERN_ERR_ARGUMENT in PyTorch's words for options that do not go together. */
+TERN_API tern_module *tern_nn_conv1d(int64_t in_channels, int64_t out_channels,
+                                     tern_shape kernel_size, const tern_nn_conv_options *options);
+TERN_API tern_module *tern_nn_conv2d(int64_t in_channels, int64_t out_channels,
+                                     tern_shape kernel_size, const tern_nn_conv_options *options);
+TERN_API tern_module *tern_nn_conv3d(int64_t in_channels, int64_t out_channels,
+                                     tern_shape kernel_size, const tern_nn_conv_options *options);
+
+typedef struct tern_nn_conv_transpose_options {
+    tern_shape stride, padding, dilation, output_padding; /* defaults 1, 0, 1, 0 */
+    int64_t groups;                                       /* default 1 */
+    bool no_bias;
+    tern_dtype dtype;
+    const char *device;
+    uint64_t reserved[4];
+} tern_nn_conv_transpose_options;
+
+/* The same backwards: weight (C, O / groups, *kernel_size). */
+TERN_API tern_module *tern_nn_conv_transpose1d(int64_t in_channels, int64_t out_channels,
+                                               tern_shape kernel_size,
+                                               const tern_nn_conv_transpose_options *options);
+TERN_API tern_module *tern_nn_conv_transpose2d(int64_t in_channels, int64_t out_channels,
+                                               tern_shape kernel_size,
+                                               const tern_nn_conv_transpose_options *options);
+TERN_API tern_module *tern_nn_conv_transpose3d(int64_t in_channels, int64_t out_channels,
+                                               tern_shape kernel_size,
+                                               const tern_nn_conv_transpose_options *options);
+
+TERN_END_DECLS
+#endif

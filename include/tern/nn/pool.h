@@ -1,0 +1,50 @@
+/* nn/pool.h -- pooling and resampling as modules; see ops/pool.h and ops/vision.h. */
+#ifndef TERN_NN_POOL_H
+#define TERN_NN_POOL_H
+#include <tern/nn.h>
+
+TERN_BEGIN_DECLS
+
+/* Called with two outputs, tern_nn_call(m, &x, 1, out, 2), the second one gets the indices
+ * (return_indices=True). */
+TERN_API tern_module *tern_nn_max_pool1d(tern_shape kernel_size,
+                                         const tern_max_pool_options *options);
+TERN_API tern_module *tern_nn_max_pool2d(tern_shape kernel_size,
+                                         const tern_max_pool_options *options);
+TERN_API tern_module *tern_nn_max_pool3d(tern_shape kernel_size,
+                                         const tern_max_pool_options *options);
+/* Two inputs, x and indices: tern_nn_call(m, in, 2, &y, 1). */
+TERN_API tern_module *tern_nn_max_unpool1d(tern_shape kernel_size,
+                                           const tern_max_unpool_options *options);
+TERN_API tern_module *tern_nn_max_unpool2d(tern_shape kernel_size,
+                                           const tern_max_unpool_options *options);
+TERN_API tern_module *tern_nn_max_unpool3d(tern_shape kernel_size,
+                                           const tern_max_unpool_options *options);
+TERN_API tern_module *tern_nn_avg_pool1d(tern_shape kernel_size,
+                                         const tern_avg_pool_options *options);
+TERN_API tern_module *tern_nn_avg_pool2d(tern_shape kernel_size,
+                                         const tern_avg_pool_options *options);
+TERN_API tern_module *tern_nn_avg_pool3d(tern_shape kernel_size,
+                                         const tern_avg_pool_options *options);
+/* -1 keeps a size. */
+TERN_API tern_module *tern_nn_adaptive_avg_pool1d(tern_shape output_size);
+TERN_API tern_module *tern_nn_adaptive_avg_pool2d(tern_shape output_size);
+TERN_API tern_module *tern_nn_adaptive_avg_pool3d(tern_shape output_size);
+TERN_API tern_module *tern_nn_adaptive_max_pool1d(tern_shape output_size);
+TERN_API tern_module *tern_nn_adaptive_max_pool2d(tern_shape output_size);
+TERN_API tern_module *tern_nn_adaptive_max_pool3d(tern_shape output_size);
+TERN_API tern_module *tern_nn_lp_pool1d(double norm_type, tern_shape kernel_size,
+                                        const tern_lp_pool_options *options);
+TERN_API tern_module *tern_nn_lp_pool2d(double norm_type, tern_shape kernel_size,
+                                        const tern_lp_pool_options *options);
+
+TERN_API tern_module *tern_nn_upsample(const tern_interpolate_options *options);
+/* The same with the mode given by the name (and align_corners for bilinear). */
+TERN_API tern_module *tern_nn_upsampling_nearest2d(const tern_interpolate_options *options);
+TERN_API tern_module *tern_nn_upsampling_bilinear2d(const tern_interpolate_options *options);
+TERN_API tern_module *tern_nn_pixel_shuffle(int64_t upscale_factor);
+TERN_API tern_module *tern_nn_pixel_unshuffle(int64_t downscale_factor);
+TERN_API tern_module *tern_nn_channel_shuffle(int64_t groups);
+
+TERN_END_DECLS
+#endif

@@ -1,0 +1,257 @@
+/* conv.c -- convolutions and transposed ones. */
+#include "nn/layers/layer.h"
+#include "nn/layers/list.h"
+#include <math.h>
+#include <string.h>
+
+typedef struct conv {
+    const char *name, *function; /* "Conv2d", "tern_nn_conv2d" */
+    int ndim;
+    bool transposed;
+    tern_conv_options o;
+    tern_shape output_padding;
+    tern_pad_options mode; /* other than constant: what is put around x, by this many */
+    tern_shape around;
+} conv;
+
+static tern_tensor *forward(tern_module *self, tern_tensor *x)
+{
+    typedef tern_tensor *(*plain)(tern_tensor *, tern_tensor *, tern_tensor *,
+                                  const tern_conv_options *);
+    typedef tern_tensor *(*backward)(tern_tensor *, tern_tensor *, tern_tensor *,
+                                     const tern_conv_transpose_options *);
+    static const plain convs[] = {tern_conv1d, tern_conv2d, tern_conv3d};
+    static const backward transposes[] = {tern_conv_transpose1d, tern_conv_transpose2d,
+                                          tern_conv_transpose3d};
+    const conv *c = tern_nn_data(self);
+    tern_tensor *weight = tern_nn_parameter(self, "weight");
+    tern_tensor *bias = tern_nn_parameter(self, "bias");
+    tern_conv_transpose_options back = {.stride = c->o.stride,
+                                        .padding = c->o.padding,
+                                        .dilation = c->o.dilation,
+                                        .output_padding = c->output_padding,
+                                        .groups = c->o.groups};
+    if (c->mode.mode != TERN_PAD_CONSTANT)
+        x = tern_pad(x, c->around, &c->mode);
+    if (c->transposed)
+        return transposes[c->ndim - 1](x, weight, bias, &back);
+    return convs[c->ndim - 1](x, weight, bias, &c->o);
+}
+
+/* ---- options ----------------------------------------------------------------------------- */
+
+static bool are(const tern_shape *list, int64_t value)
+{
+    for (int d = 0; d < list->ndim; d++)
+        if (list->dims[d] != value)
+            return false;
+    return true;
+}
+
+/* One number for each dim; none given: otherwise. */
+static tern_status spread(const conv *c, const char *name, tern_shape list, int64_t otherwise,
+                          tern_shape *out)
+{
+    if (list.ndim > 1 && list.ndim != c->ndim)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: %s must be one number or %d, but got %d",
+                         c->function, name, c->ndim, list.ndim);
+    out->ndim = c->ndim;
+    for (int d = 0; d < c->ndim; d++)
+        out->dims[d] = list.ndim == 0 ? otherwise : list.dims[list.ndim == 1 ? 0 : d];
+    return TERN_OK;
+}
+
+/* ---- printing ---------------------------------------------------------------------------- */
+
+typedef struct arguments {
+    int64_t in, out;
+    tern_shape size, padding;
+    const char *padding_name;
+    bool bias;
+    tern_dtype dtype;
+    const char *device;
+} arguments;
+
+static tern_status describe(tern_module *m, const conv *c, const arguments *a)
+{
+    static const char *const modes[] = {[TERN_PAD_REFLECT] = "reflect",
+                                        [TERN_PAD_REPLICATE] = "replicate",
+                                        [TERN_PAD_CIRCULAR] = "circular"};
+    tern_text text = {0};
+    tern_text_add(&text, "%lld, %lld", (long long)a->in, (long long)a->out);
+    tern_text_add(&text, ", kernel_size=%s", TUPLE(a->size));
+    tern_text_add(&text, ", stride=%s", TUPLE(c->o.stride));
+    if (a->padding_name)
+        tern_text_add(&text, ", padding=%s", a->padding_name);
+    else if (!are(&a->padding, 0))
+        tern_text_add(&text, ", padding=%s", TUPLE(a->padding));
+    if (!are(&c->o.dilation, 1))
+        tern_text_add(&text, ", dilation=%s", TUPLE(c->o.dilation));
+    if (!are(&c->output_padding, 0))
+        tern_text_add(&text, ", output_padding=%s", TUPLE(c->output_padding));
+    if (c->o.groups != 1)
+        tern_text_add(&text, ", groups=%lld", (long long)c->o.groups);
+    if (!a->bias)
+        tern_text_add(&text, ", bias=False");
+    if (c->mode.mode != TERN_PAD_CONSTANT)
+        tern_text_add(&text, ", padding_mode=%s", modes[c->mode.mode]);
+    tern_status status = text.failed ? TERN_ERR_MEMORY : tern_nn_set_extra(m, "%s", text.data);
+    tern_text_free(&text);
+    return status;
+}
+
+/* ---- making ------------------------------------------------------------------------------ */
+
+static tern_tensor *uniform(tern_shape shape, double inputs, const arguments *a)
+{
+    double bound = inputs > 0 ? 1 / sqrt(inputs) : 0;
+    return tern_nn_init_uniform_(tern_empty(shape, a->dtype, a->device), -bound, bound);
+}
+
+static tern_status furnish(tern_module *m, const conv *c, const arguments *a)
+{
+    tern_shape shape = {.ndim = 2 + c->ndim};
+    shape.dims[0] = c->transposed ? a->in : a->out;
+    shape.dims[1] = (c->transposed ? a->out : a->in) / c->o.groups;
+    double inputs = (double)shape.dims[1];
+    for (int d = 0; d < c->ndim; d++) {
+        shape.dims[2 + d] = a->size.dims[d];
+        inputs *= (double)a->size.dims[d];
+    }
+    tern_tensor *weight = uniform(shape, inputs, a);
+    tern_tensor *bias = a->bias ? uniform(TERN_SHAPE(a->out), inputs, a) : NULL;
+    if (!weight || (!bias && a->bias))
+        return tern_last_status();
+    TERN_TRY(tern_layer_parameter(m, "weight", weight));
+    TERN_TRY(tern_layer_parameter(m, "bias", bias));
+    return describe(m, c, a);
+}
+
+static tern_status check(const conv *c, const arguments *a)
+{
+    if (c->o.groups < 1)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: groups must be a positive integer", c->function);
+    if (a->in % c->o.groups || a->out % c->o.groups)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "%s: %s_channels must be divisible by groups (%lld and %lld)", c->function,
+                         a->in % c->o.groups ? "in" : "out",
+                         (long long)(a->in % c->o.groups ? a->in : a->out), (long long)c->o.groups);
+    return TERN_OK;
+}
+
+static tern_module *make(const conv *c, const arguments *a)
+{
+    if (check(c, a) != TERN_OK)
+        return NULL;
+    tern_module *m = tern_layer(c->name, forward, c, sizeof *c);
+    tern_status status = m ? TERN_OK : tern_last_status();
+    if (status == TERN_OK)
+        TERN_SCOPE
+            status = furnish(m, c, a);
+    return tern_layer_if(m, status);
+}
+
+static tern_status read_lists(conv *c, arguments *a, tern_shape size, const tern_shape *stride,
+                              const tern_shape *padding, const tern_shape *dilation)
+{
+    if (size.ndim == 0)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: kernel_size must be one number or %d, but got 0",
+                         c->function, c->ndim);
+    TERN_TRY(spread(c, "kernel_size", size, 1, &a->size));
+    TERN_TRY(spread(c, "stride", *stride, 1, &c->o.stride));
+    TERN_TRY(spread(c, "padding", *padding, 0, &c->o.padding));
+    TERN_TRY(spread(c, "dilation", *dilation, 1, &c->o.dilation));
+    a->padding = c->o.padding;
+    return TERN_OK;
+}
+
+/* "same" and "valid" have to outlive the options. */
+static tern_status read_padding_name(conv *c, arguments *a, const char *name)
+{
+    if (!name)
+        return TERN_OK;
+    a->padding_name = c->o.padding_name = strcmp(name, "same") == 0 ? "same" : "valid";
+    if (strcmp(name, a->padding_name) != 0)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "%s: Invalid padding string '%s', should be one of 'valid', 'same'",
+                         c->function, name);
+    if (strcmp(name, "same") == 0 && !are(&c->o.stride, 1))
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "%s: padding='same' is not supported for strided convolutions",
+                         c->function);
+    return TERN_OK;
+}
+
+/* What is not zeros is put around x first: pairs from the last dim on. */
+static tern_status read_mode(conv *c, const arguments *a, tern_pad_mode mode)
+{
+    if (mode > TERN_PAD_CIRCULAR)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: padding_mode %d is none of tern_pad_mode",
+                         c->function, (int)mode);
+    c->mode.mode = mode;
+    if (mode == TERN_PAD_CONSTANT)
+        return TERN_OK;
+    c->around.ndim = 2 * c->ndim;
+    for (int d = 0; d < c->ndim; d++) {
+        int64_t *pair = &c->around.dims[2 * (c->ndim - 1 - d)];
+        bool same = a->padding_name && strcmp(a->padding_name, "same") == 0;
+        int64_t all = same              ? c->o.dilation.dims[d] * (a->size.dims[d] - 1)
+                      : a->padding_name ? 0
+                                        : 2 * a->padding.dims[d];
+        pair[0] = all / 2;
+        pair[1] = all - all / 2;
+    }
+    c->o.padding_name = NULL;
+    c->o.padding = TERN_DIMS(0);
+    return TERN_OK;
+}
+
+static tern_module *plain(conv c, int64_t in, int64_t out, tern_shape size,
+                          const tern_nn_conv_options *options)
+{
+    static const tern_nn_conv_options none;
+    const tern_nn_conv_options *o = options ? options : &none;
+    arguments a = {.in = in, .out = out, .bias = !o->no_bias};
+    a.dtype = o->dtype;
+    a.device = o->device;
+    c.o.groups = o->groups ? o->groups : 1;
+    bool ok = read_lists(&c, &a, size, &o->stride, &o->padding, &o->dilation) == TERN_OK;
+    ok = ok && read_padding_name(&c, &a, o->padding_name) == TERN_OK;
+    ok = ok && read_mode(&c, &a, o->padding_mode) == TERN_OK;
+    return ok ? make(&c, &a) : NULL;
+}
+
+static tern_module *transposed(conv c, int64_t in, int64_t out, tern_shape size,
+                               const tern_nn_conv_transpose_options *options)
+{
+    static const tern_nn_conv_transpose_options none;
+    const tern_nn_conv_transpose_options *o = options ? options : &none;
+    arguments a = {.in = in, .out = out, .bias = !o->no_bias};
+    a.dtype = o->dtype;
+    a.device = o->device;
+    c.transposed = true;
+    c.o.groups = o->groups ? o->groups : 1;
+    bool ok = read_lists(&c, &a, size, &o->stride, &o->padding, &o->dilation) == TERN_OK;
+    ok = ok && spread(&c, "output_padding", o->output_padding, 0, &c.output_padding) == TERN_OK;
+    return ok ? make(&c, &a) : NULL;
+}
+
+#define CONV(N)                                                                                    \
+    tern_module *tern_nn_conv##N##d(int64_t in_channels, int64_t out_channels,                     \
+                                    tern_shape kernel_size, const tern_nn_conv_options *options)   \
+    {                                                                                              \
+        conv c = {.name = "Conv" #N "d", .function = "tern_nn_conv" #N "d", .ndim = N};            \
+        return plain(c, in_channels, out_channels, kernel_size, options);                          \
+    }                                                                                              \
+    tern_module *tern_nn_conv_transpose##N##d(int64_t in_channels, int64_t out_channels,           \
+                                              tern_shape kernel_size,                              \
+                                              const tern_nn_conv_transpose_options *options)       \
+    {                                                                                              \
+        conv c = {.name = "ConvTranspose" #N "d",                                                  \
+                  .function = "tern_nn_conv_transpose" #N "d",                                     \
+                  .ndim = N};                                                                      \
+        return transposed(c, in_channels, out_channels, kernel_size, options);                     \
+    }
+CONV(1)
+CONV(2)
+CONV(3)
