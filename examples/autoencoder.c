@@ -1,0 +1,202 @@
+/* autoencoder.c -- presses images into a few numbers and draws them again from those.
+ *
+ *   autoencoder [IMAGES] [--device D] [--steps N] [--seed N]
+ *
+ * IMAGES is an IDX file of 28 x 28 images, as MNIST's; without one the program draws its own:
+ * discs, boxes and crosses. Every device begins with the same weights and sees the same images. */
+#include "mnist/idx.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tern/tern.h>
+
+enum { SIDE = 28, PIXELS = SIDE * SIDE, CODE = 16, BATCH = 32, DRAWN = 3, EVERY = 50 };
+
+typedef struct settings {
+    const char *images, *device;
+    uint64_t seed;
+    int steps;
+} settings;
+
+/* ---- images ------------------------------------------------------------------------------ */
+
+typedef struct source {
+    idx_file file; /* no bytes: images are drawn */
+    uint64_t random;
+} source;
+
+/* xorshift64*: a number below n. */
+static int number_below(source *s, int n)
+{
+    s->random ^= s->random >> 12;
+    s->random ^= s->random << 25;
+    s->random ^= s->random >> 27;
+    return (int)((s->random * UINT64_C(2685821657736338717) >> 33) % (uint64_t)n);
+}
+
+static void draw(source *s, float *image)
+{
+    int kind = number_below(s, 3), size = 4 + number_below(s, 6);
+    int row = 10 + number_below(s, 8), column = 10 + number_below(s, 8);
+    for (int i = 0; i < PIXELS; i++) {
+        int y = abs(i / SIDE - row), x = abs(i % SIDE - column);
+        int inside = kind == 0   ? x * x + y * y <= size * size
+                     : kind == 1 ? x <= size && y <= size / 2 + 1
+                                 : (x <= 1 && y <= size) || (y <= 1 && x <= size);
+        image[i] = inside ? 1.0f : 0.0f;
+    }
+}
+
+/* (BATCH, 1, 28, 28) with elements from 0 to 1. */
+static tern_tensor *next_batch(source *s)
+{
+    static float pixels[BATCH * PIXELS];
+    for (int n = 0; n < BATCH; n++) {
+        float *image = pixels + n * PIXELS;
+        if (!s->file.bytes) {
+            draw(s, image);
+            continue;
+        }
+        const uint8_t *from = s->file.bytes + (size_t)number_below(s, (int)s->file.n) * PIXELS;
+        for (int i = 0; i < PIXELS; i++)
+            image[i] = (float)from[i] / 255.0f;
+    }
+    return tern_from_data(pixels, TERN_SHAPE(BATCH, 1, SIDE, SIDE), TERN_F32, NULL);
+}
+
+/* ---- the network ------------------------------------------------------------------------- */
+
+static tern_tensor *planes(tern_module *self, tern_tensor *x)
+{
+    (void)self;
+    return tern_reshape(x, TERN_SHAPE(-1, 16, 7, 7));
+}
+
+static tern_module *network(void)
+{
+    tern_nn_conv_options half = {.stride = TERN_DIMS(2), .padding = TERN_DIMS(1)};
+    tern_nn_conv_transpose_options twice = {
+        .stride = TERN_DIMS(2), .padding = TERN_DIMS(1), .output_padding = TERN_DIMS(1)};
+    tern_module *encoder =
+        tern_nn_sequential(tern_nn_conv2d(1, 8, TERN_DIMS(3), &half), tern_nn_relu(),
+                           tern_nn_conv2d(8, 16, TERN_DIMS(3), &half), tern_nn_relu(),
+                           tern_nn_flatten(), tern_nn_linear(16 * 7 * 7, CODE, NULL));
+    tern_module *decoder =
+        tern_nn_sequential(tern_nn_linear(CODE, 16 * 7 * 7, NULL), tern_nn_relu(),
+                           tern_nn_module("Planes", planes, NULL),
+                           tern_nn_conv_transpose2d(16, 8, TERN_DIMS(3), &twice), tern_nn_relu(),
+                           tern_nn_conv_transpose2d(8, 1, TERN_DIMS(3), &twice), tern_nn_sigmoid());
+    return tern_nn_sequential(encoder, decoder);
+}
+
+static double train_step(tern_module *model, tern_optimizer *optimizer, source *s)
+{
+    double value = 0;
+    TERN_SCOPE {
+        tern_tensor *x = next_batch(s);
+        tern_optim_zero_grad(optimizer);
+        tern_tensor *loss = tern_mse_loss(tern_nn_forward(model, x), x, NULL);
+        tern_backward(loss);
+        tern_optim_step(optimizer);
+        value = tern_item(loss);
+    }
+    return value;
+}
+
+/* ---- what comes of it -------------------------------------------------------------------- */
+
+/* Two rows of pixels a line. */
+static void print_row(const float *upper)
+{
+    static const char shades[] = " .:-=+*#%@";
+    for (int x = 0; x < SIDE; x++) {
+        float light = (upper[x] + upper[x + SIDE]) / 2;
+        putchar(shades[(int)(light < 0 ? 0 : light > 1 ? 9 : light * 9.0f)]);
+    }
+}
+
+static void show(tern_module *model, source *s)
+{
+    static float seen[BATCH * PIXELS], drawn[BATCH * PIXELS];
+    TERN_NO_GRAD
+        TERN_SCOPE {
+            tern_tensor *x = next_batch(s), *y = tern_nn_forward(model, x);
+            if (tern_copy_to_host(x, seen, sizeof seen) != TERN_OK ||
+                tern_copy_to_host(y, drawn, sizeof drawn) != TERN_OK)
+                return;
+        }
+    for (int i = 0; i < DRAWN; i++)
+        for (int row = 0; row < SIDE; row += 2) {
+            print_row(seen + i * PIXELS + row * SIDE);
+            printf("  |  ");
+            print_row(drawn + i * PIXELS + row * SIDE);
+            putchar('\n');
+        }
+}
+
+static void train(source *s, const settings *set)
+{
+    tern_manual_seed(set->seed);
+    tern_set_default_device(set->device);
+    tern_module *model = network();
+    tern_optimizer *optimizer = tern_optim_adam(model, 2e-3, NULL);
+    double sum = 0;
+    for (int step = 1; step <= set->steps && tern_last_status() == TERN_OK; step++) {
+        sum += train_step(model, optimizer, s);
+        if (step % EVERY == 0) {
+            printf("step %d: loss %.4f\n", step, sum / EVERY);
+            fflush(stdout);
+            sum = 0;
+        }
+    }
+    if (tern_last_status() == TERN_OK)
+        show(model, s);
+    tern_optim_free(optimizer);
+    tern_nn_free(model);
+}
+
+static int read_settings(settings *s, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (argv[i][0] != '-') {
+            s->images = argv[i];
+            continue;
+        }
+        if (value && strcmp(argv[i], "--device") == 0)
+            s->device = value;
+        else if (value && strcmp(argv[i], "--steps") == 0)
+            s->steps = atoi(value);
+        else if (value && strcmp(argv[i], "--seed") == 0)
+            s->seed = strtoull(value, NULL, 10);
+        else
+            return 0;
+        i++;
+    }
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    settings set = {.device = "auto", .seed = 1, .steps = 500};
+    source s = {.random = 1};
+    if (!read_settings(&set, argc, argv)) {
+        fputs("Usage: autoencoder [IMAGES] [--device D] [--steps N] [--seed N]\n", stderr);
+        return 2;
+    }
+    s.random = 2 * set.seed + 1;
+    if (set.images && !idx_read(&s.file, set.images))
+        return 1;
+    if (s.file.bytes && (s.file.each != PIXELS || s.file.n == 0)) {
+        fprintf(stderr, "%s has no images of %d x %d\n", set.images, SIDE, SIDE);
+        idx_free(&s.file);
+        return 1;
+    }
+    train(&s, &set);
+    idx_free(&s.file);
+    if (tern_last_status() != TERN_OK) {
+        fprintf(stderr, "autoencoder: %s\n", tern_last_error());
+        return 1;
+    }
+    return 0;
+}
