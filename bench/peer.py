@@ -78,6 +78,36 @@ class CharLSTM(nn.Module):
         return self.head(self.lstm(self.embedding(ids))[0]).flatten(0, 1)
 
 
+def lenet():
+    return nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
+                         nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                         nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(),
+                         nn.Linear(84, 10))
+
+
+class Residual(nn.Module):
+    def __init__(self, i, o, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(i, o, 3, stride, 1, bias=False)
+        self.norm1 = nn.BatchNorm2d(o)
+        self.conv2 = nn.Conv2d(o, o, 3, 1, 1, bias=False)
+        self.norm2 = nn.BatchNorm2d(o)
+        self.shortcut = nn.Identity()
+        if stride != 1 or i != o:
+            self.shortcut = nn.Sequential(nn.Conv2d(i, o, 1, stride, bias=False),
+                                          nn.BatchNorm2d(o))
+
+    def forward(self, x):
+        y = F.relu(self.norm1(self.conv1(x)))
+        return F.relu(self.norm2(self.conv2(y)) + self.shortcut(x))
+
+
+def resnet():
+    return nn.Sequential(nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(),
+                         Residual(16, 16, 1), Residual(16, 32, 2), Residual(32, 64, 2),
+                         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+
+
 def make(name):
     """The model (None for add), x and y; the same each time."""
     torch.manual_seed(0)
@@ -89,6 +119,10 @@ def make(name):
         return mlp(), torch.randn(64, 784), torch.randint(0, 10, (64,))
     if name == "f":
         return CharLSTM(), torch.randint(0, 65, (32, 32)), torch.randint(0, 65, (32 * 32,))
+    if name == "c":
+        return lenet(), torch.randn(64, 1, 28, 28), torch.randint(0, 10, (64,))
+    if name == "d":
+        return resnet(), torch.randn(32, 3, 32, 32), torch.randint(0, 10, (32,))
     return GPT(), torch.randint(0, 65, (16, 64)), torch.randint(0, 65, (16 * 64,))
 
 
@@ -113,6 +147,10 @@ def stepper(name):
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     elif name == "f":
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    elif name == "c":
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    elif name == "d":
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     else:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 

@@ -1,12 +1,14 @@
 /* steps.c -- tern's side of the comparison: training steps of a model that the other side wrote.
  *
- *   steps MODEL STEM DEVICE      MODEL: add, a, b, e or f; STEM of the bundle with weights and data
+ *   steps MODEL STEM DEVICE      MODEL: add, a, b, c, d, e or f; STEM of the bundle with weights
+ * and data
  *
  * Prints "losses ..." of the first steps, then answers lines on stdin: "time SECONDS" with seconds
  * for one step, "memory" with the peak in MiB. bench/run speaks this with both sides. */
 #include "../examples/char_gpt/gpt.h"
 #include "bundle.h"
 #include "clock.h"
+#include "networks.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +56,48 @@ static tern_tensor *cross_entropy(tern_tensor *output, tern_tensor *y)
     return tern_cross_entropy(output, y, NULL);
 }
 
+static tern_module *linear(void)
+{
+    return tern_nn_linear(10, 1, NULL);
+}
+
+static tern_module *gpt(void)
+{
+    return gpt_new(
+        &(gpt_options){.vocabulary = 65, .layers = 4, .width = 128, .heads = 4, .context = 64});
+}
+
+static tern_optimizer *sgd(tern_module *model)
+{
+    return tern_optim_sgd(model, 0.01, NULL);
+}
+
+static tern_optimizer *momentum(tern_module *model)
+{
+    return tern_optim_sgd(model, 0.1, &(tern_sgd_options){.momentum = 0.9});
+}
+
+static tern_optimizer *adam(tern_module *model)
+{
+    return tern_optim_adam(model, 1e-3, NULL);
+}
+
+static tern_optimizer *adamw(tern_module *model)
+{
+    return tern_optim_adamw(model, 1e-3, NULL);
+}
+
+static const struct {
+    const char *name;
+    tern_module *(*model)(void);
+    tern_optimizer *(*optimizer)(tern_module *model);
+    tern_tensor *(*loss)(tern_tensor *output, tern_tensor *y);
+} kinds[] = {
+    {"a", linear, sgd, squared_error}, {"b", mlp, sgd, cross_entropy},
+    {"c", lenet, adam, cross_entropy}, {"d", resnet, momentum, cross_entropy},
+    {"e", gpt, adamw, cross_entropy},  {"f", lstm, adam, cross_entropy},
+};
+
 /* The model and its optimizer, weights and data. "add" has data only. */
 static bool task_open(task *t, const char *name, const bundle *b)
 {
@@ -61,22 +105,13 @@ static bool task_open(task *t, const char *name, const bundle *b)
     t->y = tern_keep(bundle_tensor(b, "y"));
     if (strcmp(name, "add") == 0)
         return t->x && t->y;
-    if (strcmp(name, "a") == 0)
-        t->model = tern_nn_linear(10, 1, NULL);
-    else if (strcmp(name, "b") == 0)
-        t->model = mlp();
-    else if (strcmp(name, "f") == 0)
-        t->model = lstm();
-    else
-        t->model = gpt_new(
-            &(gpt_options){.vocabulary = 65, .layers = 4, .width = 128, .heads = 4, .context = 64});
-    if (!t->model || !bundle_load(b, t->model))
-        return false;
-    t->loss = strcmp(name, "a") == 0 ? squared_error : cross_entropy;
-    t->optimizer = strcmp(name, "e") == 0   ? tern_optim_adamw(t->model, 1e-3, NULL)
-                   : strcmp(name, "f") == 0 ? tern_optim_adam(t->model, 1e-3, NULL)
-                                            : tern_optim_sgd(t->model, 0.01, NULL);
-    return t->optimizer && t->x && t->y;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].name, name) == 0) {
+            t->model = kinds[i].model();
+            t->loss = kinds[i].loss;
+            t->optimizer = t->model ? kinds[i].optimizer(t->model) : NULL;
+        }
+    return t->optimizer && t->x && t->y && bundle_load(b, t->model);
 }
 
 static void task_close(task *t)

@@ -1,0 +1,53 @@
+/* networks.c -- the convolutional models, as peer.py has them. */
+#include "networks.h"
+
+tern_module *lenet(void)
+{
+    return tern_nn_sequential(
+        tern_nn_conv2d(1, 6, TERN_DIMS(5), &(tern_nn_conv_options){.padding = TERN_DIMS(2)}),
+        tern_nn_relu(), tern_nn_max_pool2d(TERN_DIMS(2), NULL),
+        tern_nn_conv2d(6, 16, TERN_DIMS(5), NULL), tern_nn_relu(),
+        tern_nn_max_pool2d(TERN_DIMS(2), NULL), tern_nn_flatten(), tern_nn_linear(400, 120, NULL),
+        tern_nn_relu(), tern_nn_linear(120, 84, NULL), tern_nn_relu(),
+        tern_nn_linear(84, 10, NULL));
+}
+
+static tern_tensor *residual_forward(tern_module *self, tern_tensor *x)
+{
+    tern_tensor *y = tern_nn_forward(tern_nn_child(self, "conv1"), x);
+    y = tern_relu(tern_nn_forward(tern_nn_child(self, "norm1"), y));
+    y = tern_nn_forward(tern_nn_child(self, "norm2"),
+                        tern_nn_forward(tern_nn_child(self, "conv2"), y));
+    return tern_relu(tern_add(y, tern_nn_forward(tern_nn_child(self, "shortcut"), x)));
+}
+
+static tern_module *conv(int64_t in, int64_t out, int64_t size, int64_t stride)
+{
+    return tern_nn_conv2d(in, out, TERN_DIMS(size),
+                          &(tern_nn_conv_options){.stride = TERN_DIMS(stride),
+                                                  .padding = TERN_DIMS(size / 2),
+                                                  .no_bias = true});
+}
+
+static tern_module *residual(int64_t in, int64_t out, int64_t stride)
+{
+    tern_module *m = tern_nn_module("Residual", residual_forward, NULL);
+    tern_nn_add(m, "conv1", conv(in, out, 3, stride));
+    tern_nn_add(m, "norm1", tern_nn_batch_norm2d(out, NULL));
+    tern_nn_add(m, "conv2", conv(out, out, 3, 1));
+    tern_nn_add(m, "norm2", tern_nn_batch_norm2d(out, NULL));
+    if (stride == 1 && in == out)
+        tern_nn_add(m, "shortcut", tern_nn_identity());
+    else
+        tern_nn_add(m, "shortcut",
+                    tern_nn_sequential(conv(in, out, 1, stride), tern_nn_batch_norm2d(out, NULL)));
+    return m;
+}
+
+tern_module *resnet(void)
+{
+    return tern_nn_sequential(conv(3, 16, 3, 1), tern_nn_batch_norm2d(16, NULL), tern_nn_relu(),
+                              residual(16, 16, 1), residual(16, 32, 2), residual(32, 64, 2),
+                              tern_nn_adaptive_avg_pool2d(TERN_DIMS(1)), tern_nn_flatten(),
+                              tern_nn_linear(64, 10, NULL));
+}

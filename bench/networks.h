@@ -1,0 +1,11 @@
+/* networks.h -- the convolutional models of the comparison. */
+#ifndef BENCH_NETWORKS_H
+#define BENCH_NETWORKS_H
+#include <tern/tern.h>
+
+/* LeNet-5 with ReLU, for (N, 1, 28, 28). */
+tern_module *lenet(void);
+/* A stem and three residual blocks of 16, 32 and 64 channels, for (N, 3, 32, 32). */
+tern_module *resnet(void);
+
+#endif
