@@ -31,6 +31,17 @@ INLINE void NAME(store_)(REAL *c, VEC sum, idx from, const NAME(finish_) * f)
     }
 }
 
+/* All of a tile: one function for tiles of every shape, because its cases are many. */
+static __attribute__((noinline)) void NAME(store_tile_)(REAL *c, idx c_row, VEC (*sums)[2],
+                                                        const NAME(finish_) * f, int rows, int wide)
+{
+    for (int r = 0; r < rows; r++, c += c_row) {
+        NAME(store_)(c, sums[r][0], 0, f);
+        if (wide > 1)
+            NAME(store_)(c, sums[r][1], LANE, f);
+    }
+}
+
 INLINE void NAME(tile_)(idx k, const REAL *a, idx a_row, idx a_col, const REAL *b, idx b_row,
                         REAL *c, idx c_row, const NAME(finish_) * f, const int rows, const int wide)
 {
@@ -45,12 +56,13 @@ INLINE void NAME(tile_)(idx k, const REAL *a, idx a_row, idx a_col, const REAL *
                 acc[r][1] += b1 * x;
         }
     }
+    VEC sums[ROWS][2]; /* so that acc has no address and stays in registers */
     UNROLL
     for (int r = 0; r < rows; r++) {
-        NAME(store_)(c + r * c_row, acc[r][0], 0, f);
-        if (wide > 1)
-            NAME(store_)(c + r * c_row, acc[r][1], LANE, f);
+        sums[r][0] = acc[r][0];
+        sums[r][1] = acc[r][1];
     }
+    NAME(store_tile_)(c, c_row, sums, f, rows, wide);
 }
 
 INLINE void NAME(strip_)(idx rows, idx k, const REAL *a, idx a_row, idx a_col, const REAL *b,
