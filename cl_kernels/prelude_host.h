@@ -6,7 +6,12 @@
 #define TERN_F64  1
 #define GLOBAL
 #define LOCAL
-#define INLINE static inline __attribute__((always_inline))
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#ifdef __OPTIMIZE_SIZE__
+#define INLINE static inline __attribute__((unused)) /* the compiler weighs size */
+#else
+#define INLINE ALWAYS_INLINE
+#endif
 #define INLINE64 static __attribute__((unused)) /* math of f64: the compiler weighs size */
 #define TERN_WG 1
 #define LID     0
@@ -22,17 +27,17 @@
 #define SIMD_MIN(v)     TERN_PRAGMA(omp simd reduction(min : v))
 
 /* The first item of part t of parts, chunks being multiples of align. */
-INLINE idx tern_chunk(idx n, idx t, idx parts, idx align)
+ALWAYS_INLINE idx tern_chunk(idx n, idx t, idx parts, idx align)
 {
     idx size = (n + parts - 1) / parts;
     size = (size + align - 1) / align * align;
     return size * t < n ? size * t : n;
 }
-INLINE idx tern_larger(idx a, idx b)
+ALWAYS_INLINE idx tern_larger(idx a, idx b)
 {
     return a > b ? a : b;
 }
-INLINE idx tern_smaller(idx a, idx b)
+ALWAYS_INLINE idx tern_smaller(idx a, idx b)
 {
     return a < b ? a : b;
 }

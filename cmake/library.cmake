@@ -40,37 +40,44 @@ set(TERN_HOST_OPTIONS
   -fno-asynchronous-unwind-tables -fno-unwind-tables)
 set(TERN_HOST_FAST -O2 -fopenmp-simd --param=vect-epilogues-nomask=0) # half of -O3, as fast
 set(TERN_HOST_SMALL -Os -Wno-unknown-pragmas)
-# The lowest instruction set has every element type, the others f32 and the halves. Only where it is the
-# only one are its halves worth speed.
+# The lowest instruction set has every family and element type; those above it have f32 of what gains
+# speed from them, and halves where they matter.
 list(GET TERN_CPU_ISAS 0 lowest)
 list(LENGTH TERN_CPU_ISAS n_isas)
 set_source_files_properties(src/device/cpu/product_kernels.c # after the target's -ffp-contract=off
                             PROPERTIES COMPILE_OPTIONS -ffp-contract=fast)
 foreach(isa IN LISTS TERN_CPU_ISAS)
-  set(families ${TERN_KERNEL_FAMILIES})
-  set(row_families ${TERN_ROW_FAMILIES})
+  set(families ${TERN_KERNEL_FAMILIES} ${TERN_ROW_FAMILIES})
+  set(halves ${TERN_KERNEL_FAMILIES_HALVES})
+  set(small) # what is compiled for size here
+  set(product -O3)
   if(NOT isa STREQUAL lowest)
     list(REMOVE_ITEM families ${TERN_KERNEL_FAMILIES_ONCE})
-    list(REMOVE_ITEM row_families ${TERN_KERNEL_FAMILIES_ONCE})
+  elseif(n_isas GREATER 1) # what old processors fall back to
+    set(product -O2)
+    set(halves)
+    set(small ${families})
+    list(REMOVE_ITEM small ${TERN_KERNEL_FAMILIES_ONCE})
+  endif()
+  if(isa STREQUAL v4 AND v3 IN_LIST TERN_CPU_ISAS)
+    set(families ${TERN_KERNEL_FAMILIES_V4})
+    set(halves)
   endif()
   set(objects product)
   # Sums of products round once a step: no other device has to agree with them to the bit.
   tern_host_object(tern_host_product_${isa} ${isa} src/device/cpu/product_kernels.c)
   target_compile_options(tern_host_product_${isa} PRIVATE
-    -O3 -fopenmp-simd -fno-math-errno -fno-trapping-math -Wno-maybe-uninitialized)
-  set(halves_wide 0)
-  if(isa STREQUAL lowest AND n_isas GREATER 1)
-    set(halves_wide 1)
-  endif()
-  # Each family for f32 and the halves for speed; for doubles and integers once, for size.
-  foreach(family IN LISTS families row_families)
+    ${product} -fno-unswitch-loops -fopenmp-simd -fno-math-errno -fno-trapping-math
+    -Wno-maybe-uninitialized)
+  # Each family for f32, and for doubles and integers, where size goes before speed.
+  foreach(family IN LISTS families)
     foreach(wide IN ITEMS 0 1)
       if(wide AND NOT isa STREQUAL lowest)
         continue()
       endif()
       list(APPEND objects ${family}_${wide})
       set(object tern_host_${family}_${wide}_${isa})
-      if(family IN_LIST row_families)
+      if(family IN_LIST TERN_ROW_FAMILIES)
         tern_host_object(${object} ${isa} src/device/cpu/row_kernels.c)
         target_compile_definitions(${object} PRIVATE TERN_ROWS="${family}.def")
       else()
@@ -78,9 +85,12 @@ foreach(isa IN LISTS TERN_CPU_ISAS)
         target_compile_definitions(${object} PRIVATE TERN_FAMILY="${family}.cl")
       endif()
       target_compile_definitions(${object} PRIVATE TERN_OBJECT=${family}_${wide} TERN_WIDE=${wide}
-        TERN_HALVES_WIDE=${halves_wide})
-      target_compile_options(${object} PRIVATE
-        ${TERN_HOST_OPTIONS} $<IF:${wide},${TERN_HOST_SMALL},${TERN_HOST_FAST}>)
+        TERN_HALVES_WIDE=$<NOT:$<IN_LIST:${family},${halves}>>)
+      if(wide OR family IN_LIST small)
+        target_compile_options(${object} PRIVATE ${TERN_HOST_OPTIONS} ${TERN_HOST_SMALL})
+      else()
+        target_compile_options(${object} PRIVATE ${TERN_HOST_OPTIONS} ${TERN_HOST_FAST})
+      endif()
     endforeach()
   endforeach()
   tern_host_object(tern_host_row_run_${isa} ${isa} src/device/cpu/row_run.c)

@@ -240,8 +240,8 @@ set(TERN_KERNEL_FAMILIES
 set(TERN_ROW_FAMILIES
   elementwise
 )
-# Those of both that no training step waits for: compiled for the lowest instruction set alone, which
-# every processor has, so that the library stays small.
+# Kernels for the host are compiled once for each instruction set, and weigh most of the library:
+# of both lists, those that no training step waits for, in the lowest instruction set alone;
 set(TERN_KERNEL_FAMILIES_ONCE
   optimizers
   linalg
@@ -251,6 +251,21 @@ set(TERN_KERNEL_FAMILIES_ONCE
   search
   sort
   resample
+)
+# those that compute more than they load, so that x86-64-v4 helps them beyond v3;
+set(TERN_KERNEL_FAMILIES_V4
+  attention
+  elementwise
+  loss
+  rnn
+  rows
+)
+# those whose halves mixed precision waits for (elementwise rows always have them).
+set(TERN_KERNEL_FAMILIES_HALVES
+  copy
+  gemm
+  reduce
+  rows
 )
 
 # What devices that compile kernels at run time get beside the families: everything but the host's
