@@ -163,11 +163,20 @@ static int product(void)
     return 0;
 }
 
+/* The process ends while the driver compiles what was launched last. */
+static int leave(void)
+{
+    tern_tensor *x = tern_ones(TERN_SHAPE(1, 1, 4, 4), TERN_F32, "opencl:0");
+    tern_avg_pool2d(x, TERN_DIMS(2), NULL);
+    printf("left %s", tern_last_error());
+    return 0;
+}
+
 static const struct {
     const char *name;
     int (*run)(void);
-} scenarios[] = {
-    {"list", list}, {"add", add}, {"two", two}, {"forked", forked}, {"product", product}};
+} scenarios[] = {{"list", list},     {"add", add},         {"two", two},
+                 {"forked", forked}, {"product", product}, {"leave", leave}};
 
 /* ---- tests ------------------------------------------------------------------------------- */
 
@@ -408,6 +417,17 @@ static void a_forked_child_gets_an_error_and_ends(void **state)
     assert_non_null(strstr(output, "child 0 parent 3"));
 }
 
+static void a_process_may_end_while_the_driver_compiles(void **state)
+{
+    (void)state;
+    if (no_device())
+        skip();
+    char pocl[256], drivers[256];
+    snprintf(pocl, sizeof pocl, "POCL_CACHE_DIR=%s/pocl", folder);
+    snprintf(drivers, sizeof drivers, "XDG_CACHE_HOME=%s/drivers", folder);
+    assert_string_equal(RUN("leave", pocl, drivers, "TERN_CACHE_DIR=/dev/null"), "left ");
+}
+
 static void remove_folder(void)
 {
     char command[128];
@@ -436,6 +456,7 @@ int main(int argc, char **argv)
         TEST(every_way_to_a_product_gives_the_same),
         TEST(a_tuning_file_is_read_when_a_device_is_opened),
         TEST(a_forked_child_gets_an_error_and_ends),
+        TEST(a_process_may_end_while_the_driver_compiles),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     remove_folder();

@@ -1,9 +1,14 @@
 /* registry.c -- the list of places: found once per backend, opened at first use. */
+#define _GNU_SOURCE /* syscall */
 #include "device/registry.h"
 #include "base/parallel.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #define X(NAME) extern const tern_backend tern_##NAME##_backend;
 #include "device/backends.def"
@@ -67,6 +72,39 @@ static void close_all(void)
         }
 }
 
+/* A driver's compiler registers its tear-down when it first compiles, after close_all was
+ * registered and so before it in the order of exit(), while a worker may still be compiling what
+ * was launched last. exit() calls the destructors of its thread's variables before all handlers:
+ * there is time to wait. C has no such variables, but the C library of C++ has the function beneath
+ * them. */
+#ifdef __linux__
+extern int __cxa_thread_atexit_impl(void (*destroy)(void *), void *object, void *dso)
+    __attribute__((weak));
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
+static void wait_for_all(void *unused)
+{
+    (void)unused;
+    if (tern_is_forked_child())
+        return;
+    for (int b = 0; b < BACKENDS; b++)
+        for (int i = 0; i < registry.count[b]; i++)
+            if (atomic_load(&registry.places[b][i]->is_open))
+                registry.places[b][i]->backend->sync(registry.places[b][i]);
+}
+
+/* The main thread's end is the process's; that of others is none of ours. */
+static void wait_before_exit(void)
+{
+    if (__cxa_thread_atexit_impl && syscall(SYS_gettid) == getpid())
+        __cxa_thread_atexit_impl(wait_for_all, NULL, &__dso_handle);
+}
+#else
+static void wait_before_exit(void)
+{
+}
+#endif
+
 /* Look for a backend's devices, once. */
 static tern_status find(int b)
 {
@@ -97,6 +135,8 @@ static tern_status find(int b)
      * of the libraries that the backend opened just now. */
     if (n > 0)
         atexit(close_all);
+    if (n > 0 && !places[0]->synchronous)
+        wait_before_exit();
     return TERN_OK;
 }
 
