@@ -45,8 +45,10 @@ set(TERN_SOURCES
   src/ops/count.c
   src/ops/create.c
   src/ops/cross_entropy.c
+  src/ops/ctc_loss.c
   src/ops/diagonal.c
   src/ops/dims.c
+  src/ops/distance.c
   src/ops/dropout.c
   src/ops/einsum.c
   src/ops/elementwise.c
@@ -61,11 +63,16 @@ set(TERN_SOURCES
   src/ops/interpolate.c
   src/ops/linear.c
   src/ops/logsumexp.c
+  src/ops/loss.c
+  src/ops/loss_binary.c
+  src/ops/loss_margin.c
+  src/ops/loss_numbers.c
   src/ops/loss_scale.c
   src/ops/matmul.c
   src/ops/middle.c
   src/ops/mse_loss.c
   src/ops/multi_tensor.c
+  src/ops/nll_loss.c
   src/ops/norm.c
   src/ops/pad.c
   src/ops/peak.c
@@ -111,6 +118,7 @@ set(TERN_SOURCES
   src/nn/layers/batch_norm.c
   src/nn/layers/container.c
   src/nn/layers/conv.c
+  src/nn/layers/criteria.c
   src/nn/layers/dropout.c
   src/nn/layers/embedding.c
   src/nn/layers/init.c
@@ -203,6 +211,7 @@ set(TERN_NAMES_SOURCES
   src/names/functional.c
   src/names/index.c
   src/names/linear.c
+  src/names/loss.c
   src/names/pointwise.c
   src/names/pool.c
   src/names/reduce.c
@@ -218,6 +227,7 @@ set(TERN_KERNEL_FAMILIES
   columns
   convolution
   copy
+  criteria
   gemm
   index
   linalg
@@ -243,6 +253,7 @@ set(TERN_ROW_FAMILIES
 # Kernels for the host are compiled once for each instruction set, and weigh most of the library:
 # of both lists, those that no training step waits for, in the lowest instruction set alone;
 set(TERN_KERNEL_FAMILIES_ONCE
+  criteria
   optimizers
   linalg
   random

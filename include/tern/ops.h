@@ -7,6 +7,7 @@
 #include <tern/ops/index.h>
 #include <tern/ops/layout.h>
 #include <tern/ops/linalg.h>
+#include <tern/ops/loss.h>
 #include <tern/ops/matmul.h>
 #include <tern/ops/norm.h>
 #include <tern/ops/pad.h>

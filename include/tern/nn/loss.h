@@ -10,5 +10,45 @@ TERN_API tern_module *tern_nn_mse_loss(const tern_loss_options *options);
 /* Keeps options->weight as the buffer "weight". */
 TERN_API tern_module *tern_nn_cross_entropy_loss(const tern_cross_entropy_options *options);
 
+/* ops/loss.h says what these compute. Those of two tensors take them by tern_nn_loss, the others by
+ * tern_nn_call, in the order of the functions. Weights in the options are kept as buffers of their
+ * names. */
+TERN_API tern_module *tern_nn_l1_loss(const tern_loss_options *options);
+TERN_API tern_module *tern_nn_smooth_l1_loss(const tern_smooth_l1_loss_options *options);
+TERN_API tern_module *tern_nn_huber_loss(const tern_huber_loss_options *options);
+TERN_API tern_module *tern_nn_poisson_nll_loss(const tern_poisson_nll_loss_options *options);
+TERN_API tern_module *tern_nn_gaussian_nll_loss(const tern_gaussian_nll_loss_options *options);
+TERN_API tern_module *tern_nn_kl_div_loss(const tern_kl_div_options *options);
+TERN_API tern_module *tern_nn_bce_loss(const tern_weighted_loss_options *options);
+TERN_API tern_module *tern_nn_bce_with_logits_loss(const tern_bce_with_logits_options *options);
+TERN_API tern_module *tern_nn_nll_loss(const tern_nll_loss_options *options);
+TERN_API tern_module *tern_nn_ctc_loss(const tern_ctc_loss_options *options);
+TERN_API tern_module *tern_nn_soft_margin_loss(const tern_loss_options *options);
+TERN_API tern_module *tern_nn_margin_ranking_loss(const tern_margin_loss_options *options);
+TERN_API tern_module *tern_nn_hinge_embedding_loss(const tern_margin_loss_options *options);
+TERN_API tern_module *tern_nn_cosine_embedding_loss(const tern_margin_loss_options *options);
+TERN_API tern_module *tern_nn_triplet_margin_loss(const tern_triplet_margin_loss_options *options);
+TERN_API tern_module *tern_nn_triplet_margin_with_distance_loss(
+    tern_distance_function distance, void *user, const tern_triplet_margin_loss_options *options);
+TERN_API tern_module *tern_nn_multi_margin_loss(const tern_multi_margin_loss_options *options);
+TERN_API tern_module *tern_nn_multi_label_margin_loss(const tern_loss_options *options);
+TERN_API tern_module *tern_nn_multi_label_soft_margin_loss(
+    const tern_weighted_loss_options *options);
+
+/* ---- distances ----------------------------------------------------------------------------- */
+typedef struct tern_cosine_similarity_options {
+    tern_optional_int dim; /* default 1 */
+    double eps;            /* default 1e-8 */
+    uint64_t reserved[4];
+} tern_cosine_similarity_options;
+TERN_API tern_module *tern_nn_cosine_similarity(const tern_cosine_similarity_options *options);
+typedef struct tern_pairwise_distance_options {
+    double p;   /* default 2 */
+    double eps; /* default 1e-6 */
+    bool keepdim;
+    uint64_t reserved[4];
+} tern_pairwise_distance_options;
+TERN_API tern_module *tern_nn_pairwise_distance(const tern_pairwise_distance_options *options);
+
 TERN_END_DECLS
 #endif

@@ -29,7 +29,8 @@ TERN_API tern_tensor *tern_dropout(tern_tensor *x, double p, bool training);
 typedef enum tern_reduction {
     TERN_REDUCTION_MEAN = 0,
     TERN_REDUCTION_SUM,
-    TERN_REDUCTION_NONE
+    TERN_REDUCTION_NONE,
+    TERN_REDUCTION_BATCHMEAN /* of tern_kl_div alone */
 } tern_reduction;
 
 typedef struct tern_cross_entropy_options {
