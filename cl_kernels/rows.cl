@@ -92,7 +92,8 @@ KERNEL6(K(softmax_gradient), (OUT, STO, dxs), (IN, STO, ys), (IN, STO, dys), (AR
     }
 }
 
-/* y = (x - mean) / sqrt(var + eps) w + b; mean and 1 / sqrt(...) are kept. what: 1 there is w, 2 b. */
+/* y = (x - mean) / sqrt(var + eps) w + b; mean and 1 / sqrt(...) are kept. what: 1 there is w, 2 b,
+ * 4 the mean counts as 0 (RMS norm). */
 KERNEL10(K(layer_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (IN, STO, xs),
          (IN, STO, ws), (IN, STO, bs), (ARG, i64, rows), (ARG, i64, n), (ARG, REAL, eps),
          (ARG, i32, what))
@@ -113,6 +114,8 @@ KERNEL10(K(layer_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (I
             mean += LD(xs, at + j);
         }
         mean = GROUP_SUM(mean, scratch) / (ACC)n;
+        if ((what & 4) != 0)
+            mean = 0;
         SIMD_SUM(rstd) LANES(j, n)
         {
             ACC d = LD(xs, at + j) - mean;
@@ -123,17 +126,17 @@ KERNEL10(K(layer_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (I
             means[r] = mean;
             rstds[r] = rstd;
         }
-        if (what == 3) {
+        if ((what & 3) == 3) {
             SIMD LANES(j, n)
             {
                 ST(ys, at + j, (LD(xs, at + j) - mean) * rstd * LD(ws, j) + LD(bs, j));
             }
-        } else if (what == 1) {
+        } else if ((what & 3) == 1) {
             SIMD LANES(j, n)
             {
                 ST(ys, at + j, (LD(xs, at + j) - mean) * rstd * LD(ws, j));
             }
-        } else if (what == 2) {
+        } else if ((what & 3) == 2) {
             SIMD LANES(j, n)
             {
                 ST(ys, at + j, (LD(xs, at + j) - mean) * rstd + LD(bs, j));
@@ -147,7 +150,8 @@ KERNEL10(K(layer_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (I
     }
 }
 
-/* With h = (x - mean) rstd and g = dy w: dx = rstd (g - mean(g) - h mean(g h)). */
+/* With h = (x - mean) rstd and g = dy w: dx = rstd (g - mean(g) - h mean(g h)), where the mean counts as
+ * 0 without mean(g). */
 #define NORM_SUMS_(G)                                                                              \
     SIMD_SUM2(s, t) LANES(j, n)                                                                    \
     {                                                                                              \
@@ -182,6 +186,8 @@ KERNEL9(K(layer_norm_dx), (OUT, STO, dxs), (IN, STO, dys), (IN, STO, xs), (IN, S
         }
         s = GROUP_SUM(s, scratch) / (ACC)n;
         t = GROUP_SUM(t, scratch) / (ACC)n;
+        if ((what & 4) != 0)
+            s = 0;
         if ((what & 1) != 0) {
             NORM_DX_(LD(dys, at + j) * LD(ws, j))
         } else {

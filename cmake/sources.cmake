@@ -56,6 +56,7 @@ set(TERN_SOURCES
   src/ops/flip.c
   src/ops/fold.c
   src/ops/grid_sample.c
+  src/ops/group_norm.c
   src/ops/index.c
   src/ops/index_list.c
   src/ops/index_write.c
@@ -74,6 +75,7 @@ set(TERN_SOURCES
   src/ops/multi_tensor.c
   src/ops/nll_loss.c
   src/ops/norm.c
+  src/ops/normalize.c
   src/ops/pad.c
   src/ops/peak.c
   src/ops/pieces.c
@@ -121,8 +123,10 @@ set(TERN_SOURCES
   src/nn/layers/criteria.c
   src/nn/layers/dropout.c
   src/nn/layers/embedding.c
+  src/nn/layers/group_norm.c
   src/nn/layers/init.c
   src/nn/layers/init_structure.c
+  src/nn/layers/instance_norm.c
   src/nn/layers/layer.c
   src/nn/layers/linear.c
   src/nn/layers/list.c
@@ -135,6 +139,7 @@ set(TERN_SOURCES
   src/nn/layers/rnn_cell.c
   src/nn/layers/softmax.c
   src/nn/edit.c
+  src/nn/computed.c
   src/nn/module.c
   src/nn/packed.c
   src/nn/print.c
@@ -143,6 +148,7 @@ set(TERN_SOURCES
   src/nn/state_dict.c
   src/nn/tree.c
   src/nn/visit.c
+  src/nn/weight_norm.c
   src/amp/autocast.c
   src/amp/grad_scaler.c
   src/optim/accumulators.c

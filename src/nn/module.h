@@ -5,16 +5,32 @@
 #include <tern/autograd.h>
 #include <tern/nn.h>
 
-typedef enum tern_member_kind { MEMBER_CHILD, MEMBER_PARAMETER, MEMBER_BUFFER } tern_member_kind;
+typedef enum tern_member_kind {
+    MEMBER_CHILD,
+    MEMBER_PARAMETER,
+    MEMBER_BUFFER,
+    MEMBER_COMPUTED /* found as a parameter is, but made of others before each forward */
+} tern_member_kind;
+
+typedef struct tern_member tern_member;
+
+/* What a computed member is, from the module's members of its name and a suffix. */
+typedef tern_tensor *(*tern_compute)(tern_module *m, const tern_member *member);
+typedef struct tern_formula {
+    tern_compute compute;
+    int dim, iterations;
+    double eps;
+} tern_formula;
 
 /* A child, a parameter or a buffer under its name, in the order they were added. */
-typedef struct tern_member {
+struct tern_member {
     char *name;
     tern_member_kind kind;
     tern_module *child;
     tern_tensor *tensor; /* NULL for one that is absent */
     bool passing;        /* a buffer that is not part of the state_dict */
-} tern_member;
+    tern_formula formula;
+};
 
 struct tern_module {
     char *name, *extra;
@@ -26,6 +42,7 @@ struct tern_module {
     bool training;
     bool numbered;         /* children are named by their places: "0", "1", ... */
     bool shows_parameters; /* printed with its parameters, not only its children */
+    bool computes;         /* some member is computed */
     tern_member *members;
     int count, capacity;
 };
@@ -41,5 +58,21 @@ tern_status tern_nn_check_child(const tern_module *self, const tern_module *chil
                                 const char *function);
 /* Take a member out of its module's list; what it held is the caller's. */
 void tern_nn_drop_member(tern_module *self, int i);
+
+/* ---- computed members (computed.c) --------------------------------------------------------- */
+/* Work out all of m's; before each forward. */
+tern_status tern_nn_compute_members(tern_module *m);
+/* The member called name and suffix, NULL if there is none; and the tensor of one that there is. */
+tern_member *tern_nn_member_of(tern_module *m, const char *name, const char *suffix);
+tern_tensor *tern_nn_part(tern_module *m, const tern_member *member, const char *suffix);
+tern_status tern_nn_add_part(tern_module *m, const char *name, const char *suffix,
+                             tern_member_kind kind, tern_tensor *x);
+/* The parameter `name`, which is to become a computed one; NULL after an error. */
+tern_tensor *tern_nn_to_compute(tern_module *m, const char *name, int dim, const char *function);
+/* It becomes one, and is worked out. */
+tern_module *tern_nn_set_formula(tern_module *m, const char *name, tern_formula formula);
+/* It becomes a parameter with the value it has; the parts called by suffixes (NULL-ended) go. */
+tern_module *tern_nn_remove_formula(tern_module *m, const char *name, tern_compute compute,
+                                    const char *const *suffixes, const char *function);
 
 #endif

@@ -22,6 +22,8 @@ tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_ten
         return tern_fail_argument_null("tern_nn_call", !m ? "m" : !in && n > 0 ? "in" : "out");
     for (int i = 0; i < k; i++)
         out[i] = NULL;
+    if (m->computes)
+        TERN_TRY(tern_nn_compute_members(m));
     if (m->call)
         return settle(m, m->call(m, in, n, out, k), out, k);
     if (!m->forward)

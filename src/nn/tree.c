@@ -8,12 +8,17 @@
 static const char *const kind_names[] = {
     [MEMBER_CHILD] = "children", [MEMBER_PARAMETER] = "parameters", [MEMBER_BUFFER] = "buffers"};
 
+static bool is_a(const tern_member *member, tern_member_kind kind)
+{
+    return member->kind == kind || (kind == MEMBER_PARAMETER && member->kind == MEMBER_COMPUTED);
+}
+
 static tern_member *find(const tern_module *m, const char *name, size_t length,
                          tern_member_kind kind)
 {
     for (int i = 0; i < m->count; i++) {
         tern_member *member = &m->members[i];
-        if (member->kind == kind && strncmp(member->name, name, length) == 0 &&
+        if (is_a(member, kind) && strncmp(member->name, name, length) == 0 &&
             member->name[length] == '\0')
             return member;
     }
@@ -25,7 +30,7 @@ static void fail_not_there(const tern_module *m, const char *name, size_t length
 {
     tern_text names = {0};
     for (int i = 0; i < m->count; i++)
-        if (m->members[i].kind == kind)
+        if (is_a(&m->members[i], kind))
             tern_text_add(&names, "%s%s", names.length ? ", " : "", m->members[i].name);
     tern_fail(TERN_ERR_ARGUMENT, "%s: %s has no attribute `%.*s` (its %s: %s)", function, m->name,
               (int)length, name, kind_names[kind], names.length ? names.data : "none");

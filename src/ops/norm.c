@@ -1,12 +1,14 @@
-/* norm.c -- layer norm. */
+/* norm.c -- layer norm and RMS norm. */
 #include "tensor/op.h"
+#include <float.h>
 #include <tern/ops.h>
 
-enum { HAS_WEIGHT = 1, HAS_BIAS = 2, DW_ROWS = 64, DW_PARTS = 128 };
+enum { HAS_WEIGHT = 1, HAS_BIAS = 2, NO_MEAN = 4, DW_ROWS = 64, DW_PARTS = 128 };
 
 typedef struct norm_attributes {
     tern_shape normalized;
     double eps;
+    bool no_mean; /* RMS norm */
 } norm_attributes;
 
 /* Elements of a row, and how many rows; neither is 0. */
@@ -30,22 +32,23 @@ static tern_dtype kept_in(tern_dtype dtype)
 
 /* ---- forward: outputs y, and mean and 1 / sqrt(var + eps) of each row -------------------- */
 
-static tern_status check_parameter(const tern_tensor *p, const char *name, const tern_tensor *x,
+static tern_status check_parameter(const tern_call *call, const tern_tensor *p, const char *name,
                                    const tern_shape *normalized)
 {
+    const tern_tensor *x = call->in[0];
     if (!p)
         return TERN_OK;
     tern_shape shape = tern_shape_of(p);
     if (!tern_shape_equal(&shape, normalized))
-        return tern_fail(
-            TERN_ERR_SHAPE,
-            "tern_layer_norm: Expected %s to be of same shape as normalized_shape, but "
-            "got %s of shape %s and normalized_shape = %s",
-            name, name, TERN_SHAPE_TEXT(&shape), TERN_SHAPE_TEXT(normalized));
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_%s: Expected %s to be of same shape as normalized_shape, but "
+                         "got %s of shape %s and normalized_shape = %s",
+                         call->op->name, name, name, TERN_SHAPE_TEXT(&shape),
+                         TERN_SHAPE_TEXT(normalized));
     if (p->dtype != x->dtype)
-        return tern_fail(TERN_ERR_DTYPE,
-                         "tern_layer_norm: expected scalar type %s but found %s (%s)",
-                         tern_dtype_name(x->dtype), tern_dtype_name(p->dtype), name);
+        return tern_fail(TERN_ERR_DTYPE, "tern_%s: expected scalar type %s but found %s (%s)",
+                         call->op->name, tern_dtype_name(x->dtype), tern_dtype_name(p->dtype),
+                         name);
     return TERN_OK;
 }
 
@@ -58,25 +61,24 @@ static tern_status norm_infer(tern_call *call)
     int first = x->ndim - normalized->ndim;
     if (normalized->ndim < 1)
         return tern_fail(TERN_ERR_SHAPE,
-                         "tern_layer_norm: Expected normalized_shape to be at least 1-dimensional, "
+                         "tern_%s: Expected normalized_shape to be at least 1-dimensional, "
                          "i.e., containing at least one element, but got normalized_shape = %s",
-                         TERN_SHAPE_TEXT(normalized));
+                         call->op->name, TERN_SHAPE_TEXT(normalized));
     bool fits = first >= 0;
     for (int d = 0; fits && d < normalized->ndim; d++)
         fits = x->shape[first + d] == normalized->dims[d];
     if (!fits) {
         tern_shape_text text = tern_shape_to_text(normalized);
-        return tern_fail(
-            TERN_ERR_SHAPE,
-            "tern_layer_norm: Given normalized_shape=%s, expected input with shape [*, "
-            "%s, but got input of size%s",
-            text.text, text.text + 1, TERN_SHAPE_TEXT(&shape));
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_%s: Given normalized_shape=%s, expected input with shape [*, "
+                         "%s, but got input of size%s",
+                         call->op->name, text.text, text.text + 1, TERN_SHAPE_TEXT(&shape));
     }
     if (!tern_dtype_is_floating_point(x->dtype))
-        return tern_fail(TERN_ERR_DTYPE, "tern_layer_norm: not implemented for %s",
+        return tern_fail(TERN_ERR_DTYPE, "tern_%s: not implemented for %s", call->op->name,
                          tern_dtype_name(x->dtype));
-    TERN_TRY(check_parameter(call->in[1], "weight", x, normalized));
-    TERN_TRY(check_parameter(call->in[2], "bias", x, normalized));
+    TERN_TRY(check_parameter(call, call->in[1], "weight", normalized));
+    TERN_TRY(check_parameter(call, call->in[2], "bias", normalized));
     tern_shape per_row = {1, {x->numel ? rows_of(x, at).count : 0}};
     call->n_out = 3;
     call->result[0] = (tern_result){.dtype = x->dtype, .shape = shape};
@@ -102,7 +104,8 @@ static tern_status norm_forward(tern_call *call)
                        tern_arg_i64(r.count),
                        tern_arg_i64(r.n),
                        tern_arg_real(x->dtype, at->eps),
-                       tern_arg_i32((weight ? HAS_WEIGHT : 0) | (bias ? HAS_BIAS : 0))};
+                       tern_arg_i32((weight ? HAS_WEIGHT : 0) | (bias ? HAS_BIAS : 0) |
+                                    (at->no_mean ? NO_MEAN : 0))};
     return tern_launch(call->place, &kernel, x->dtype, tern_groups(r.count, r.n), args, 10);
 }
 
@@ -122,7 +125,8 @@ static tern_status dx_forward(tern_call *call)
     tern_tensor *x = call->in[1], *weight = call->in[2];
     if (x->numel == 0)
         return TERN_OK;
-    rows r = rows_of(x, call->attributes);
+    const norm_attributes *at = call->attributes;
+    rows r = rows_of(x, at);
     tern_arg args[] = {tern_arg_tensor(call->out[0]),
                        tern_arg_tensor(call->in[0]),
                        tern_arg_tensor(x),
@@ -131,7 +135,7 @@ static tern_status dx_forward(tern_call *call)
                        tern_arg_tensor(call->in[4]),
                        tern_arg_i64(r.count),
                        tern_arg_i64(r.n),
-                       tern_arg_i32(weight ? HAS_WEIGHT : 0)};
+                       tern_arg_i32((weight ? HAS_WEIGHT : 0) | (at->no_mean ? NO_MEAN : 0))};
     return tern_launch(call->place, &kernel, x->dtype, tern_groups(r.count, 2 * r.n), args, 9);
 }
 
@@ -220,12 +224,12 @@ static tern_status differentiable_backward(tern_gradient *g)
     for (int d = 0; d < dims.ndim; d++)
         dims.dims[d] = -1 - d;
     tern_tensor *dy = g->dout[0], *x = g->in[0];
-    tern_tensor *centred = tern_sub(x, tern_mean_dim(x, dims, true));
+    tern_tensor *centred = at->no_mean ? x : tern_sub(x, tern_mean_dim(x, dims, true));
     tern_tensor *variance = tern_mean_dim(tern_square(centred), dims, true);
     tern_tensor *rstd = tern_rsqrt(tern_add_scalar(variance, tern_scalar_real(at->eps)));
     tern_tensor *h = tern_mul(centred, rstd), *u = g->in[1] ? tern_mul(dy, g->in[1]) : dy;
     tern_tensor *inner = tern_mul(h, tern_mean_dim(tern_mul(u, h), dims, true));
-    tern_tensor *dx = tern_sub(tern_sub(u, tern_mean_dim(u, dims, true)), inner);
+    tern_tensor *dx = tern_sub(at->no_mean ? u : tern_sub(u, tern_mean_dim(u, dims, true)), inner);
     g->din[0] = tern_mul(dx, rstd);
     if (g->needs[1])
         g->din[1] = tern_sum_to_size(tern_mul(dy, h), at->normalized);
@@ -246,27 +250,51 @@ static tern_status norm_backward(tern_gradient *g)
     return g->recorded ? differentiable_backward(g) : fused_backward(g);
 }
 
-static const tern_op layer_norm_op = {.name = "layer_norm",
-                                      .optional = 1u << 1 | 1u << 2,
-                                      .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) |
-                                               TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2),
-                                      .no_grad_out = 1u << 1 | 1u << 2,
-                                      .infer = norm_infer,
-                                      .forward = norm_forward,
-                                      .backward = norm_backward};
+#define NORM_OP(NAME)                                                                              \
+    {                                                                                              \
+        .name = NAME, .optional = 1u << 1 | 1u << 2,                                               \
+        .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) | TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2),          \
+        .no_grad_out = 1u << 1 | 1u << 2, .infer = norm_infer, .forward = norm_forward,            \
+        .backward = norm_backward                                                                  \
+    }
+static const tern_op layer_norm_op = NORM_OP("layer_norm"), rms_norm_op = NORM_OP("rms_norm");
+
+static tern_tensor *run(const tern_op *op, tern_tensor *x, const norm_attributes *at,
+                        tern_tensor *weight, tern_tensor *bias, const char *function)
+{
+    if (!x) {
+        tern_fail_argument_null(function, "x");
+        return NULL;
+    }
+    if (tern_shape_numel(&at->normalized, function) < 0)
+        return NULL;
+    x = tern_contiguous(x);
+    weight = weight ? tern_contiguous(weight) : NULL;
+    bias = bias ? tern_contiguous(bias) : NULL;
+    return tern_apply(op, (tern_tensor *[]){x, weight, bias}, 3, at, sizeof *at);
+}
 
 tern_tensor *tern_layer_norm(tern_tensor *x, tern_shape normalized_shape, tern_tensor *weight,
                              tern_tensor *bias, double eps)
 {
-    if (!x) {
-        tern_fail_argument_null("tern_layer_norm", "x");
-        return NULL;
-    }
-    if (tern_shape_numel(&normalized_shape, "tern_layer_norm") < 0)
-        return NULL;
-    norm_attributes at = {normalized_shape, eps};
-    x = tern_contiguous(x);
-    weight = weight ? tern_contiguous(weight) : NULL;
-    bias = bias ? tern_contiguous(bias) : NULL;
-    return tern_apply(&layer_norm_op, (tern_tensor *[]){x, weight, bias}, 3, &at, sizeof at);
+    norm_attributes at = {.normalized = normalized_shape, .eps = eps};
+    return run(&layer_norm_op, x, &at, weight, bias, "tern_layer_norm");
+}
+
+/* The smallest step from 1 in the type: PyTorch's default. */
+static double epsilon_of(tern_dtype dtype)
+{
+    return dtype == TERN_F64    ? DBL_EPSILON
+           : dtype == TERN_F16  ? 0x1p-10
+           : dtype == TERN_BF16 ? 0x1p-7
+                                : FLT_EPSILON;
+}
+
+tern_tensor *tern_rms_norm(tern_tensor *x, tern_shape normalized_shape, tern_tensor *weight,
+                           double eps)
+{
+    norm_attributes at = {.normalized = normalized_shape, .eps = eps, .no_mean = true};
+    if (x && eps < 0)
+        at.eps = epsilon_of(x->dtype);
+    return run(&rms_norm_op, x, &at, weight, NULL, "tern_rms_norm");
 }

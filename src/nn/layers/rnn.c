@@ -17,13 +17,11 @@ typedef struct rnn {
 
 /* ---- running ------------------------------------------------------------------------------- */
 
-/* The parameters, in the order that the functions want them in. */
-static void collect(tern_module *self, tern_tensor **params)
+/* The parameters, in the order that the functions want them in; they were added first. */
+static void collect(tern_module *self, tern_tensor **params, int n)
 {
-    int n = 0;
-    for (int i = 0; i < self->count; i++)
-        if (self->members[i].kind == MEMBER_PARAMETER)
-            params[n++] = self->members[i].tensor;
+    for (int i = 0; i < n; i++)
+        params[i] = self->members[i].tensor;
 }
 
 static tern_status run(tern_module *self, tern_tensor *x, tern_tensor *h, tern_tensor *c,
@@ -33,7 +31,7 @@ static tern_status run(tern_module *self, tern_tensor *x, tern_tensor *h, tern_t
     tern_tensor **params = tern_alloc((size_t)r->n_params * sizeof *params);
     if (!params)
         return TERN_ERR_MEMORY;
-    collect(self, params);
+    collect(self, params, r->n_params);
     tern_rnn_options o = {.num_layers = r->o.num_layers,
                           .no_biases = r->o.no_bias,
                           .bidirectional = r->o.bidirectional,
@@ -130,6 +128,8 @@ tern_status tern_nn_call_packed(tern_module *m, const tern_packed_sequence *x,
         return tern_fail(TERN_ERR_ARGUMENT, "%s: %s takes no packed sequence", function,
                          tern_nn_name(m));
     const rnn *r = tern_nn_data(m);
+    if (m->computes)
+        TERN_TRY(tern_nn_compute_members(m));
     TERN_TRY(check_counts(tern_nn_name(m), r->type == LSTM, n, k, 0));
     int64_t steps = tern_numel(x->batch_sizes);
     int64_t *sizes = tern_alloc((size_t)(steps + 1) * sizeof *sizes);

@@ -1,0 +1,90 @@
+/* instance_norm.c -- instance norm of one, two and three spatial dims. */
+#include "nn/layers/layer.h"
+
+/* What tells the three apart. */
+typedef struct instance_kind {
+    const char *name, *dims;
+    int single; /* dims of an input without a batch; one more with */
+} instance_kind;
+
+typedef struct instance_norm {
+    const instance_kind *kind;
+    double eps, momentum;
+    bool tracks;
+} instance_norm;
+
+static tern_tensor *forward(tern_module *self, tern_tensor *x)
+{
+    const instance_norm *i = tern_nn_data(self);
+    int dims = tern_dim(x);
+    if (dims != i->kind->single && dims != i->kind->single + 1)
+        return tern_fail_null(TERN_ERR_SHAPE, "tern_nn_%s: expected %s input (got %dD input)",
+                              i->kind->name, i->kind->dims, dims);
+    bool batched = dims > i->kind->single;
+    x = batched ? x : tern_unsqueeze(x, 0);
+    x = tern_instance_norm(x, tern_nn_buffer(self, "running_mean"),
+                           tern_nn_buffer(self, "running_var"), tern_nn_parameter(self, "weight"),
+                           tern_nn_parameter(self, "bias"), tern_nn_is_training(self) || !i->tracks,
+                           i->momentum, i->eps);
+    return batched || !x ? x : tern_squeeze_dim(x, 0);
+}
+
+/* The parameters and buffers that the options ask for; absent ones are NULL. */
+static tern_status add_tensors(tern_module *m, int64_t features,
+                               const tern_instance_norm_options *o)
+{
+    tern_shape each = TERN_SHAPE(features);
+    tern_tensor *weight = o->affine ? tern_ones(each, o->dtype, o->device) : NULL;
+    tern_tensor *bias = o->affine ? tern_zeros(each, o->dtype, o->device) : NULL;
+    bool tracks = o->track_running_stats;
+    tern_tensor *mean = tracks ? tern_zeros(each, o->dtype, o->device) : NULL;
+    tern_tensor *var = tracks ? tern_ones(each, o->dtype, o->device) : NULL;
+    tern_tensor *count = tracks ? tern_zeros(TERN_SHAPE_SCALAR, TERN_I64, o->device) : NULL;
+    if ((o->affine && (!weight || !bias)) || (tracks && (!mean || !var || !count)))
+        return tern_last_status();
+    TERN_TRY(tern_layer_parameter(m, "weight", weight));
+    TERN_TRY(tern_layer_parameter(m, "bias", bias));
+    TERN_TRY(tern_layer_buffer(m, "running_mean", mean));
+    TERN_TRY(tern_layer_buffer(m, "running_var", var));
+    return tern_layer_buffer(m, "num_batches_tracked", count);
+}
+
+static tern_module *make(const instance_kind *kind, const char *name, int64_t features,
+                         const tern_instance_norm_options *options)
+{
+    tern_instance_norm_options o = options ? *options : (tern_instance_norm_options){0};
+    instance_norm i = {kind, tern_option(o.eps, 1e-5), tern_option(o.momentum, 0.1),
+                       o.track_running_stats};
+    tern_module *m = tern_layer(name, forward, &i, sizeof i);
+    tern_status status = m ? TERN_OK : tern_last_status();
+    if (status == TERN_OK)
+        TERN_SCOPE
+            status = add_tensors(m, features, &o);
+    if (status == TERN_OK)
+        status = tern_nn_set_extra(
+            m, "%lld, eps=%s, momentum=%s, affine=%s, track_running_stats=%s", (long long)features,
+            TERN_NUMBER_TEXT(i.eps), TERN_NUMBER_TEXT(i.momentum), o.affine ? "True" : "False",
+            i.tracks ? "True" : "False");
+    return tern_layer_if(m, status);
+}
+
+tern_module *tern_nn_instance_norm1d(int64_t num_features,
+                                     const tern_instance_norm_options *options)
+{
+    static const instance_kind kind = {"instance_norm1d", "2D or 3D", 2};
+    return make(&kind, "InstanceNorm1d", num_features, options);
+}
+
+tern_module *tern_nn_instance_norm2d(int64_t num_features,
+                                     const tern_instance_norm_options *options)
+{
+    static const instance_kind kind = {"instance_norm2d", "3D or 4D", 3};
+    return make(&kind, "InstanceNorm2d", num_features, options);
+}
+
+tern_module *tern_nn_instance_norm3d(int64_t num_features,
+                                     const tern_instance_norm_options *options)
+{
+    static const instance_kind kind = {"instance_norm3d", "4D or 5D", 4};
+    return make(&kind, "InstanceNorm3d", num_features, options);
+}

@@ -1,0 +1,122 @@
+/* weight_norm.c -- a parameter as a length and a direction, or divided by its largest singular
+ * value. */
+#include "nn/module.h"
+#include "nn/option.h"
+
+/* ---- weight norm: g v / ||v|| -------------------------------------------------------------- */
+
+static tern_tensor *weight_norm(tern_module *m, const tern_member *weight)
+{
+    return tern_weight_norm(tern_nn_part(m, weight, "_v"), tern_nn_part(m, weight, "_g"),
+                            weight->formula.dim);
+}
+
+/* g and v with the values that make up x now. */
+static tern_status split(tern_module *m, const char *name, tern_tensor *x, int dim)
+{
+    tern_tensor *g = NULL, *v = NULL;
+    TERN_NO_GRAD {
+        g = tern_norm_except_dim(x, 2, dim);
+        v = tern_clone(x);
+    }
+    TERN_TRY(tern_nn_add_part(m, name, "_g", MEMBER_PARAMETER, g));
+    return tern_nn_add_part(m, name, "_v", MEMBER_PARAMETER, v);
+}
+
+tern_module *tern_nn_weight_norm(tern_module *m, const char *name, int dim)
+{
+    name = name ? name : "weight";
+    tern_tensor *x = tern_nn_to_compute(m, name, dim, "tern_nn_weight_norm");
+    tern_status status = TERN_OK;
+    if (!x)
+        return NULL;
+    TERN_SCOPE
+        status = split(m, name, x, dim);
+    if (status != TERN_OK)
+        return NULL;
+    return tern_nn_set_formula(m, name, (tern_formula){.compute = weight_norm, .dim = dim});
+}
+
+tern_module *tern_nn_remove_weight_norm(tern_module *m, const char *name)
+{
+    static const char *const suffixes[] = {"_g", "_v", NULL};
+    return tern_nn_remove_formula(m, name ? name : "weight", weight_norm, suffixes,
+                                  "tern_nn_remove_weight_norm");
+}
+
+/* ---- spectral norm: w / (u W v), u and v being followed by power iterations ---------------- */
+
+/* w as a matrix whose rows go along dim. */
+static tern_tensor *matrix_of(tern_tensor *w, int dim)
+{
+    tern_tensor *rows = dim > 0 ? tern_movedim(w, TERN_DIMS(dim), TERN_DIMS(0)) : w;
+    return rows ? tern_reshape(rows, TERN_SHAPE(tern_size(rows, 0), -1)) : NULL;
+}
+
+static tern_tensor *spectral_norm(tern_module *m, const tern_member *weight)
+{
+    const tern_formula *f = &weight->formula;
+    tern_tensor *w = tern_nn_part(m, weight, "_orig"), *matrix = matrix_of(w, f->dim);
+    tern_tensor *u = tern_nn_part(m, weight, "_u"), *v = tern_nn_part(m, weight, "_v");
+    tern_tensor *across = tern_transpose(matrix, 0, 1);
+    TERN_NO_GRAD {
+        for (int i = 0; m->training && i < f->iterations; i++) {
+            tern_copy_(v, tern_normalize(tern_mv(across, u), 2, 0, f->eps));
+            tern_copy_(u, tern_normalize(tern_mv(matrix, v), 2, 0, f->eps));
+        }
+        /* A second forward before the backward writes u and v again. */
+        u = tern_clone(u);
+        v = tern_clone(v);
+    }
+    return tern_div(w, tern_dot(u, tern_mv(matrix, v)));
+}
+
+static tern_tensor *random_direction(tern_tensor *matrix, int dim, double eps)
+{
+    tern_shape each = TERN_SHAPE(tern_size(matrix, dim));
+    tern_tensor *x = tern_randn(each, tern_dtype_of(matrix), tern_device(matrix));
+    return tern_normalize(x, 2, 0, eps);
+}
+
+static tern_status add_directions(tern_module *m, const char *name, tern_tensor *x, int dim,
+                                  double eps)
+{
+    tern_tensor *copy = NULL, *u = NULL, *v = NULL;
+    TERN_NO_GRAD {
+        tern_tensor *matrix = matrix_of(x, dim);
+        u = matrix ? random_direction(matrix, 0, eps) : NULL;
+        v = u ? random_direction(matrix, 1, eps) : NULL;
+        copy = tern_clone(x);
+    }
+    TERN_TRY(tern_nn_add_part(m, name, "_orig", MEMBER_PARAMETER, copy));
+    TERN_TRY(tern_nn_add_part(m, name, "_u", MEMBER_BUFFER, u));
+    return tern_nn_add_part(m, name, "_v", MEMBER_BUFFER, v);
+}
+
+tern_module *tern_nn_spectral_norm(tern_module *m, const char *name,
+                                   const tern_spectral_norm_options *options)
+{
+    tern_spectral_norm_options o = options ? *options : (tern_spectral_norm_options){0};
+    tern_formula f = {spectral_norm, o.dim, o.n_power_iterations ? o.n_power_iterations : 1,
+                      tern_option(o.eps, 1e-12)};
+    name = name ? name : "weight";
+    tern_tensor *x = tern_nn_to_compute(m, name, o.dim, "tern_nn_spectral_norm");
+    tern_status status = TERN_OK;
+    if (!x)
+        return NULL;
+    if (f.iterations < 1 || o.dim < 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_nn_spectral_norm: Expected n_power_iterations to be positive, "
+                              "but got n_power_iterations=%d (dim %d)",
+                              f.iterations, o.dim);
+    TERN_SCOPE
+        status = add_directions(m, name, x, o.dim, f.eps);
+    return status == TERN_OK ? tern_nn_set_formula(m, name, f) : NULL;
+}
+
+tern_module *tern_nn_remove_spectral_norm(tern_module *m, const char *name)
+{
+    static const char *const suffixes[] = {"_orig", "_u", "_v", NULL};
+    return tern_nn_remove_formula(m, name ? name : "weight", spectral_norm, suffixes,
+                                  "tern_nn_remove_spectral_norm");
+}

@@ -1,0 +1,155 @@
+/* group_norm.c -- norms made of the fused ones: group norm, instance norm, local response norm. */
+#include "tensor/op.h"
+#include <tern/ops.h>
+
+static tern_status check(const char *function, const tern_tensor *x, int least, int most_params,
+                         tern_tensor *const *params, const char *const *names)
+{
+    if (!x)
+        return tern_fail_argument_null(function, "x");
+    if (!tern_dtype_is_floating_point(x->dtype))
+        return tern_fail(TERN_ERR_DTYPE, "%s: not implemented for %s", function,
+                         tern_dtype_name(x->dtype));
+    if (x->ndim < least)
+        return tern_fail(TERN_ERR_SHAPE, "%s: Expected at least %d dimensions, got %d", function,
+                         least, x->ndim);
+    for (int i = 0; i < most_params; i++)
+        if (params[i] && (params[i]->ndim != 1 || params[i]->shape[0] != x->shape[1]))
+            return tern_fail(TERN_ERR_SHAPE,
+                             "%s: Expected %s to be a vector of size equal to the number of "
+                             "channels in input, but got %s of shape %s and input of shape %s",
+                             function, names[i], names[i], TERN_TENSOR_TEXT(params[i]),
+                             TERN_TENSOR_TEXT(x));
+    return TERN_OK;
+}
+
+static int64_t spatial(const tern_tensor *x)
+{
+    int64_t n = 1;
+    for (int d = 2; d < x->ndim; d++)
+        n *= x->shape[d];
+    return n;
+}
+
+/* A number for each channel, to be broadcast against (N, C, *). */
+static tern_tensor *by_channel(tern_tensor *p, const tern_tensor *x)
+{
+    tern_shape shape = {.ndim = x->ndim - 1, .dims = {x->shape[1]}};
+    for (int d = 1; d < shape.ndim; d++)
+        shape.dims[d] = 1;
+    return tern_view(tern_contiguous(p), shape);
+}
+
+/* ---- group norm: a layer norm of each group, and then the channels' weights -------------- */
+
+tern_tensor *tern_group_norm(tern_tensor *x, int64_t num_groups, tern_tensor *weight,
+                             tern_tensor *bias, double eps)
+{
+    static const char *const names[] = {"weight", "bias"};
+    const char *function = "tern_group_norm";
+    if (check(function, x, 2, 2, (tern_tensor *[]){weight, bias}, names) != TERN_OK)
+        return NULL;
+    int64_t n = x->shape[0], channels = x->shape[1], size = spatial(x);
+    if (num_groups < 1 || channels % num_groups)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "%s: Expected number of channels in input to be divisible by "
+                              "num_groups, but got input of shape %s and num_groups=%lld",
+                              function, TERN_TENSOR_TEXT(x), (long long)num_groups);
+    int64_t each = channels / num_groups * size;
+    if (n * channels / num_groups * size == 1)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "%s: Expected more than 1 value per channel when training, got input "
+                              "size %s",
+                              function, TERN_TENSOR_TEXT(x));
+    tern_tensor *rows = tern_reshape(x, TERN_SHAPE(n * num_groups, each));
+    tern_tensor *y = each ? tern_layer_norm(rows, TERN_SHAPE(each), NULL, NULL, eps) : rows;
+    y = tern_view(y, tern_shape_of(x));
+    if (weight)
+        y = tern_mul(y, by_channel(weight, x));
+    return bias ? tern_add(y, by_channel(bias, x)) : y;
+}
+
+/* ---- instance norm: a batch norm of one item with N C channels --------------------------- */
+
+/* running = the mean over the items; unrecorded. */
+static tern_status average(tern_tensor *running, tern_tensor *all, int64_t n)
+{
+    tern_status status = TERN_OK;
+    TERN_NO_GRAD
+        TERN_SCOPE {
+            tern_tensor *each = tern_view(all, TERN_SHAPE(n, running->shape[0]));
+            if (!tern_copy_(running, tern_mean_dim(each, TERN_DIMS(0), false)))
+                status = tern_last_status();
+        }
+    return status;
+}
+
+tern_tensor *tern_instance_norm(tern_tensor *x, tern_tensor *running_mean, tern_tensor *running_var,
+                                tern_tensor *weight, tern_tensor *bias, bool use_input_stats,
+                                double momentum, double eps)
+{
+    static const char *const names[] = {"running_mean", "running_var", "weight", "bias"};
+    const char *function = "tern_instance_norm";
+    tern_tensor *params[] = {running_mean, running_var, weight, bias}, *all[4];
+    if (check(function, x, 2, 4, params, names) != TERN_OK)
+        return NULL;
+    int64_t n = x->shape[0], channels = x->shape[1], size = spatial(x);
+    if (use_input_stats && size == 1)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "%s: Expected more than 1 spatial element when training, got input "
+                              "size %s",
+                              function, TERN_TENSOR_TEXT(x));
+    if (!use_input_stats && (!running_mean || !running_var))
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "%s: Expected running_mean and running_var to be defined when "
+                              "use_input_stats is false",
+                              function);
+    for (int i = 0; i < 4; i++) { /* (C) -> (N C), copied: the running ones are written */
+        all[i] = params[i] ? tern_repeat(params[i], TERN_SHAPE(n)) : NULL;
+        if (!all[i] && params[i])
+            return NULL;
+    }
+    tern_tensor *y = tern_reshape(x, TERN_SHAPE(1, n * channels, size));
+    y = tern_batch_norm(y, all[0], all[1], all[2], all[3], use_input_stats, momentum, eps);
+    for (int i = 0; y && n > 0 && use_input_stats && i < 2; i++)
+        if (params[i] && average(params[i], all[i], n) != TERN_OK)
+            return NULL;
+    return y ? tern_view(y, tern_shape_of(x)) : NULL;
+}
+
+/* ---- local response norm ------------------------------------------------------------------- */
+
+/* Zeros for `channels` channels beside x. */
+static tern_tensor *beside(tern_tensor *x, int64_t channels)
+{
+    tern_shape shape = tern_shape_of(x);
+    shape.dims[1] = channels;
+    return tern_new_zeros(x, shape);
+}
+
+tern_tensor *tern_local_response_norm(tern_tensor *x, int64_t size, double alpha, double beta,
+                                      double k)
+{
+    const char *function = "tern_local_response_norm";
+    if (x && x->ndim < 3)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "%s: Expected 3D or higher dimensionality input (got %d dimensions)",
+                              function, x->ndim);
+    if (check(function, x, 3, 0, NULL, NULL) != TERN_OK)
+        return NULL;
+    if (size < 1)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: size must be above 0, got %lld", function,
+                              (long long)size);
+    if (x->numel == 0)
+        return x;
+    tern_tensor *squares = tern_square(x), *sum = NULL;
+    tern_tensor *wide[] = {beside(x, size / 2), squares, beside(x, (size - 1) / 2)};
+    tern_tensor *padded = tern_cat(wide, 3, 1);
+    for (int64_t i = 0; padded && i < size; i++) {
+        tern_tensor *part = tern_narrow(padded, 1, i, x->shape[1]);
+        sum = sum ? tern_add(sum, part) : part;
+    }
+    sum = tern_mul_scalar(sum, tern_scalar_real(alpha / (double)size));
+    sum = tern_pow_scalar(tern_add_scalar(sum, tern_scalar_real(k)), tern_scalar_real(beta));
+    return tern_div(x, sum);
+}
