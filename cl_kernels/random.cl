@@ -111,9 +111,10 @@ INLINE tern_two tern_normal_f64(tern_words w)
 RANDOM(uniform)
 RANDOM(normal)
 
-/* y = x scale where a word is not below limit (of 2^24), else 0; kept says which. */
-KERNEL8(K(dropout), (OUT, STO, ys), (OUT, u8, kept), (IN, STO, xs), (IN, u64, state), (ARG, i64, at),
-        (ARG, i64, n), (ARG, i32, limit), (ARG, REAL, scale))
+/* y = x scale + shift where a word is not below limit (of 2^24), else x 0 + dropped; kept says which. */
+KERNEL10(K(dropout), (OUT, STO, ys), (OUT, u8, kept), (IN, STO, xs), (IN, u64, state), (ARG, i64, at),
+         (ARG, i64, n), (ARG, i32, limit), (ARG, REAL, scale), (ARG, REAL, shift),
+         (ARG, REAL, dropped))
 {
     BASE(ys);
     BASE(kept);
@@ -125,7 +126,7 @@ KERNEL8(K(dropout), (OUT, STO, ys), (OUT, u8, kept), (IN, STO, xs), (IN, u64, st
     {                                                                                              \
         i32 keep = (i32)((u) >> 8) >= limit;                                                       \
         kept[i] = (u8)keep;                                                                        \
-        ST(ys, i, LD(xs, i) * (keep ? scale : 0));                                                 \
+        ST(ys, i, LD(xs, i) * (keep ? scale : 0) + (keep ? shift : dropped));                                                 \
     }
     SIMD ITEMS(g, fours)
     {

@@ -135,9 +135,9 @@ set(TERN_SOURCES
   src/nn/layers/pad.c
   src/nn/layers/pool.c
   src/nn/layers/resample.c
+  src/nn/layers/reshape.c
   src/nn/layers/rnn.c
   src/nn/layers/rnn_cell.c
-  src/nn/layers/softmax.c
   src/nn/edit.c
   src/nn/computed.c
   src/nn/module.c

@@ -1,4 +1,5 @@
-/* dropout.c -- dropout, with the mask of what was kept for the way back. */
+/* dropout.c -- dropout of elements and of channels, with the mask of what was kept for the way
+ * back. */
 #include "tensor/op.h"
 #include <math.h>
 #include <tern/ops.h>
@@ -45,9 +46,10 @@ static tern_status kept_only_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
+/* y = x scale + kept, or dropped. */
 typedef struct dropout_attributes {
     double scale; /* first: kept_only's attributes */
-    double p;
+    double p, kept, dropped;
 } dropout_attributes;
 
 static tern_status dropout_infer(tern_call *call)
@@ -55,9 +57,8 @@ static tern_status dropout_infer(tern_call *call)
     const tern_tensor *x = call->in[0];
     if (!tern_dtype_is_floating_point(x->dtype))
         return tern_fail(TERN_ERR_DTYPE,
-                         "tern_dropout: result type float32 can't be cast to the desired output "
-                         "type %s",
-                         tern_dtype_name(x->dtype));
+                         "tern_%s: result type float32 can't be cast to the desired output type %s",
+                         call->op->name, tern_dtype_name(x->dtype));
     call->n_out = 2;
     call->result[0] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
     call->result[1] = (tern_result){.dtype = TERN_BOOL, .shape = tern_shape_of(x)};
@@ -81,9 +82,11 @@ static tern_status dropout_forward(tern_call *call)
                        tern_arg_i64(first),
                        tern_arg_i64(x->numel),
                        tern_arg_i32((int32_t)ceil(at->p * (1 << 24))),
-                       tern_arg_real(x->dtype, at->scale)};
+                       tern_arg_real(x->dtype, at->scale),
+                       tern_arg_real(x->dtype, at->kept),
+                       tern_arg_real(x->dtype, at->dropped)};
     return tern_launch(call->place, &kernel, x->dtype, tern_items_of((x->numel + 3) / 4, 16), args,
-                       8);
+                       10);
 }
 
 static tern_status dropout_backward(tern_gradient *g)
@@ -93,26 +96,138 @@ static tern_status dropout_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-static const tern_op dropout_op = {.name = "dropout",
-                                   .saves = TERN_SAVE_OUT(1),
-                                   .no_grad_out = 1u << 1,
-                                   .infer = dropout_infer,
-                                   .forward = dropout_forward,
-                                   .backward = dropout_backward};
+#define DROPOUT_OP(NAME)                                                                           \
+    {                                                                                              \
+        .name = NAME, .saves = TERN_SAVE_OUT(1), .no_grad_out = 1u << 1, .infer = dropout_infer,   \
+        .forward = dropout_forward, .backward = dropout_backward                                   \
+    }
+static const tern_op dropout_op = DROPOUT_OP("dropout"),
+                     alpha_dropout_op = DROPOUT_OP("alpha_dropout");
+
+static tern_status check(const char *function, const tern_tensor *x, double p, int least)
+{
+    if (!(p >= 0 && p <= 1))
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "%s: dropout probability has to be between 0 and 1, but got %g", function,
+                         p);
+    if (!x)
+        return tern_fail_argument_null(function, "x");
+    if (x->ndim < least)
+        return tern_fail(
+            TERN_ERR_SHAPE,
+            "%s: Feature dropout requires at least %d dimensions in the input (got %d)", function,
+            least, x->ndim);
+    return TERN_OK;
+}
 
 tern_tensor *tern_dropout(tern_tensor *x, double p, bool training)
 {
-    if (!(p >= 0 && p <= 1))
-        return tern_fail_null(
-            TERN_ERR_ARGUMENT,
-            "tern_dropout: dropout probability has to be between 0 and 1, but got %g", p);
-    if (!x) {
-        tern_fail_argument_null("tern_dropout", "x");
+    if (check("tern_dropout", x, p, 0) != TERN_OK)
         return NULL;
-    }
     if (!training || p == 0)
         return x;
-    dropout_attributes at = {p == 1 ? 0 : 1 / (1 - p), p};
+    dropout_attributes at = {.scale = p == 1 ? 0 : 1 / (1 - p), .p = p};
     x = tern_contiguous(x);
     return tern_apply(&dropout_op, &x, 1, &at, sizeof at);
+}
+
+/* What is dropped becomes -ALPHA, what selu has at -infinity; then mean and variance are restored.
+ */
+static const double ALPHA = 1.7580993408473766;
+
+static dropout_attributes alpha_attributes(double p)
+{
+    double scale = p == 1 ? 0 : 1 / sqrt((ALPHA * ALPHA * p + 1) * (1 - p));
+    return (dropout_attributes){.scale = scale,
+                                .p = p,
+                                .kept = ALPHA * scale * p,
+                                .dropped = ALPHA * scale * p - ALPHA * scale};
+}
+
+tern_tensor *tern_alpha_dropout(tern_tensor *x, double p, bool training)
+{
+    if (check("tern_alpha_dropout", x, p, 0) != TERN_OK)
+        return NULL;
+    if (!training || p == 0)
+        return x;
+    dropout_attributes at = alpha_attributes(p);
+    x = tern_contiguous(x);
+    return tern_apply(&alpha_dropout_op, &x, 1, &at, sizeof at);
+}
+
+/* ---- whole channels: a number for each, drawn as above --------------------------------------- */
+
+/* 1 / (1 - p) or 0 for each channel, as (N, C, 1, ...). */
+static tern_tensor *channel_noise(tern_tensor *x, double p)
+{
+    tern_shape each = tern_shape_of(x);
+    for (int d = 2; d < each.ndim; d++)
+        each.dims[d] = 1;
+    tern_tensor *noise = NULL;
+    TERN_NO_GRAD
+        noise = tern_dropout(tern_new_ones(x, each), p, true);
+    return noise;
+}
+
+static tern_tensor *channels(const char *function, tern_tensor *x, double p, bool training)
+{
+    if (check(function, x, p, training && p > 0 ? 2 : 0) != TERN_OK)
+        return NULL;
+    return training && p > 0 ? tern_mul(x, channel_noise(x, p)) : x;
+}
+
+static bool is_one_of(const tern_tensor *x, int low, int high)
+{
+    return !x || (x->ndim >= low && x->ndim <= high);
+}
+
+/* x without a batch has one for the time being. */
+static tern_tensor *channels_of(const char *function, tern_tensor *x, double p, bool training,
+                                int batched)
+{
+    if (!x || x->ndim == batched)
+        return channels(function, x, p, training);
+    tern_tensor *y = channels(function, tern_unsqueeze(x, 0), p, training);
+    return y ? tern_squeeze_dim(y, 0) : NULL;
+}
+
+tern_tensor *tern_dropout1d(tern_tensor *x, double p, bool training)
+{
+    if (!is_one_of(x, 2, 3))
+        return tern_fail_null(
+            TERN_ERR_SHAPE,
+            "tern_dropout1d: Expected 2D or 3D input, but received a %dD input. "
+            "Note that dropout1d exists to provide channel-wise dropout on inputs "
+            "with 1 spatial dimension, a channel dimension, and an optional batch "
+            "dimension (i.e. 2D or 3D inputs).",
+            x->ndim);
+    return channels_of("tern_dropout1d", x, p, training, 3);
+}
+
+tern_tensor *tern_dropout2d(tern_tensor *x, double p, bool training)
+{
+    return channels("tern_dropout2d", x, p, training);
+}
+
+tern_tensor *tern_dropout3d(tern_tensor *x, double p, bool training)
+{
+    return channels_of("tern_dropout3d", x, p, training, 5);
+}
+
+tern_tensor *tern_feature_alpha_dropout(tern_tensor *x, double p, bool training)
+{
+    if (check("tern_feature_alpha_dropout", x, p, training && p > 0 ? 2 : 0) != TERN_OK)
+        return NULL;
+    if (!training || p == 0)
+        return x;
+    if (p == 1)
+        return tern_mul_scalar(x, tern_scalar_real(0));
+    dropout_attributes at = alpha_attributes(p);
+    tern_tensor *scale = NULL, *shift = NULL;
+    TERN_NO_GRAD {
+        scale = tern_mul_scalar(channel_noise(x, p), tern_scalar_real(at.scale * (1 - p)));
+        shift = tern_add_scalar(tern_mul_scalar(scale, tern_scalar_real(ALPHA)),
+                                tern_scalar_real(at.dropped));
+    }
+    return tern_add(tern_mul(x, scale), shift);
 }

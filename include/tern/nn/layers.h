@@ -40,10 +40,21 @@ typedef struct tern_dropout_options {
     double p; /* default 0.5; TERN_ZERO for 0 */
     uint64_t reserved[4];
 } tern_dropout_options;
+/* In training only; ops/functional.h says what each does. */
 TERN_API tern_module *tern_nn_dropout(const tern_dropout_options *options);
+TERN_API tern_module *tern_nn_dropout1d(const tern_dropout_options *options);
+TERN_API tern_module *tern_nn_dropout2d(const tern_dropout_options *options);
+TERN_API tern_module *tern_nn_dropout3d(const tern_dropout_options *options);
+TERN_API tern_module *tern_nn_alpha_dropout(const tern_dropout_options *options);
+TERN_API tern_module *tern_nn_feature_alpha_dropout(const tern_dropout_options *options);
 
-/* (N, *) -> (N, product of *); gives x itself. */
+/* (N, *) -> (N, product of *). */
 TERN_API tern_module *tern_nn_flatten(void);
+/* torch.nn.Flatten(start_dim, end_dim) */
+TERN_API tern_module *tern_nn_flatten_dims(int start_dim, int end_dim);
+/* Dim `dim` as these sizes, of which one may be -1. */
+TERN_API tern_module *tern_nn_unflatten(int dim, tern_shape unflattened_size);
+/* Gives x itself. */
 TERN_API tern_module *tern_nn_identity(void);
 
 TERN_END_DECLS

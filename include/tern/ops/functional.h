@@ -25,6 +25,15 @@ TERN_API tern_tensor *tern_embedding(tern_tensor *indices, tern_tensor *weight,
 
 /* Zero with probability p and scaled by 1 / (1 - p), when training; else x itself. */
 TERN_API tern_tensor *tern_dropout(tern_tensor *x, double p, bool training);
+/* The same of whole channels of x (N, C, *): dropout1d of (N, C, L) or (C, L), dropout2d of any
+ * (N, C, *), dropout3d of (N, C, D, H, W) or without N (Tompson et al. 2015). */
+TERN_API tern_tensor *tern_dropout1d(tern_tensor *x, double p, bool training);
+TERN_API tern_tensor *tern_dropout2d(tern_tensor *x, double p, bool training);
+TERN_API tern_tensor *tern_dropout3d(tern_tensor *x, double p, bool training);
+/* What is dropped becomes selu's value at -infinity, and all is scaled so that mean 0 and variance
+ * 1 stay (Klambauer et al. 2017): elements, and whole channels. */
+TERN_API tern_tensor *tern_alpha_dropout(tern_tensor *x, double p, bool training);
+TERN_API tern_tensor *tern_feature_alpha_dropout(tern_tensor *x, double p, bool training);
 
 typedef enum tern_reduction {
     TERN_REDUCTION_MEAN = 0,

@@ -1,34 +1,58 @@
-/* activation.c -- activations, and modules that only reshape or pass on. */
+/* activation.c -- activations: those of activation.def, and those with more than a number or two.
+ */
 #include "nn/layers/layer.h"
 
-/* A module of one operation without options: tern_nn_relu() and so on. */
-#define PLAIN(FUNCTION, NAME, Y)                                                                   \
+static tern_tensor *softmax_of_channels(tern_tensor *x)
+{
+    if (tern_dim(x) != 3 && tern_dim(x) != 4)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_nn_softmax2d: Softmax2d requires a 3D or 4D tensor as input, "
+                              "got %dD",
+                              tern_dim(x));
+    return tern_softmax(x, -3);
+}
+
+/* ---- the rows of activation.def -------------------------------------------------------------- */
+
+#define PLAIN(FUNCTION, NAME, VALUE)                                                               \
     static tern_tensor *FUNCTION##_forward(tern_module *self, tern_tensor *x)                      \
     {                                                                                              \
         (void)self;                                                                                \
-        return Y;                                                                                  \
+        return VALUE;                                                                              \
     }                                                                                              \
     tern_module *tern_nn_##FUNCTION(void)                                                          \
     {                                                                                              \
         return tern_nn_module(NAME, FUNCTION##_forward, NULL);                                     \
     }
-PLAIN(relu, "ReLU", tern_relu(x))
-PLAIN(sigmoid, "Sigmoid", tern_sigmoid(x))
-PLAIN(tanh, "Tanh", tern_tanh(x))
-PLAIN(silu, "SiLU", tern_silu(x))
-PLAIN(identity, "Identity", x)
 
-static tern_tensor *flatten_forward(tern_module *self, tern_tensor *x)
-{
-    (void)self;
-    return tern_flatten(x, 1, -1);
-}
+#define DIM(FUNCTION, NAME, VALUE)                                                                 \
+    static tern_tensor *FUNCTION##_forward(tern_module *self, tern_tensor *x)                      \
+    {                                                                                              \
+        int dim = *(const int *)tern_nn_data(self);                                                \
+        return VALUE;                                                                              \
+    }                                                                                              \
+    tern_module *tern_nn_##FUNCTION(int dim)                                                       \
+    {                                                                                              \
+        tern_module *m = tern_layer(NAME, FUNCTION##_forward, &dim, sizeof dim);                   \
+        return tern_layer_if(m, tern_nn_set_extra(m, "dim=%d", dim));                              \
+    }
 
-tern_module *tern_nn_flatten(void)
-{
-    tern_module *m = tern_nn_module("Flatten", flatten_forward, NULL);
-    return tern_layer_if(m, tern_nn_set_extra(m, "start_dim=1, end_dim=-1"));
-}
+#define ONE(FUNCTION, NAME, OPTION, DEFAULT, FORMAT, VALUE)                                        \
+    static tern_tensor *FUNCTION##_forward(tern_module *self, tern_tensor *x)                      \
+    {                                                                                              \
+        double a = *(const double *)tern_nn_data(self);                                            \
+        return VALUE;                                                                              \
+    }                                                                                              \
+    tern_module *tern_nn_##FUNCTION(const tern_##FUNCTION##_options *options)                      \
+    {                                                                                              \
+        double a = tern_option(options ? options->OPTION : 0, DEFAULT);                            \
+        tern_module *m = tern_layer(NAME, FUNCTION##_forward, &a, sizeof a);                       \
+        return tern_layer_if(m, tern_nn_set_extra(m, FORMAT, TERN_NUMBER_TEXT(a)));                \
+    }
+
+#include "nn/layers/activation.def"
+
+/* ---- the others ------------------------------------------------------------------------------ */
 
 static tern_tensor *gelu_forward(tern_module *self, tern_tensor *x)
 {
@@ -42,17 +66,4 @@ tern_module *tern_nn_gelu(const tern_gelu_options *options)
     tern_module *m = tern_layer("GELU", gelu_forward, &o, sizeof o);
     return tern_layer_if(
         m, tern_nn_set_extra(m, "approximate='%s'", o.approximate_tanh ? "tanh" : "none"));
-}
-
-static tern_tensor *leaky_relu_forward(tern_module *self, tern_tensor *x)
-{
-    const double *slope = tern_nn_data(self);
-    return tern_leaky_relu(x, *slope);
-}
-
-tern_module *tern_nn_leaky_relu(const tern_leaky_relu_options *options)
-{
-    double slope = tern_option(options ? options->negative_slope : 0, 0.01);
-    tern_module *m = tern_layer("LeakyReLU", leaky_relu_forward, &slope, sizeof slope);
-    return tern_layer_if(m, tern_nn_set_extra(m, "negative_slope=%s", TERN_NUMBER_TEXT(slope)));
 }

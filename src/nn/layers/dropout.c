@@ -1,20 +1,31 @@
-/* dropout.c -- zeros at random while training. */
+/* dropout.c -- zeros at random while training: of elements, of channels, and around selu's mean. */
 #include "nn/layers/layer.h"
 
-static tern_tensor *forward(tern_module *self, tern_tensor *x)
-{
-    const double *p = tern_nn_data(self);
-    return tern_dropout(x, *p, tern_nn_is_training(self));
-}
-
-tern_module *tern_nn_dropout(const tern_dropout_options *options)
+static tern_module *make(const char *function, const char *name, tern_module_forward forward,
+                         const tern_dropout_options *options)
 {
     double p = tern_option(options ? options->p : 0, 0.5);
     if (!(p >= 0 && p <= 1))
         return tern_fail_null(TERN_ERR_ARGUMENT,
-                              "tern_nn_dropout: dropout probability has to be between 0 and 1, but "
-                              "got %s",
-                              TERN_NUMBER_TEXT(p));
-    tern_module *m = tern_layer("Dropout", forward, &p, sizeof p);
+                              "tern_nn_%s: dropout probability has to be between 0 and 1, but got "
+                              "%s",
+                              function, TERN_NUMBER_TEXT(p));
+    tern_module *m = tern_layer(name, forward, &p, sizeof p);
     return tern_layer_if(m, tern_nn_set_extra(m, "p=%s, inplace=False", TERN_NUMBER_TEXT(p)));
 }
+
+#define DROPOUT(FUNCTION, NAME)                                                                    \
+    static tern_tensor *FUNCTION##_forward(tern_module *self, tern_tensor *x)                      \
+    {                                                                                              \
+        return tern_##FUNCTION(x, *(const double *)tern_nn_data(self), tern_nn_is_training(self)); \
+    }                                                                                              \
+    tern_module *tern_nn_##FUNCTION(const tern_dropout_options *options)                           \
+    {                                                                                              \
+        return make(#FUNCTION, NAME, FUNCTION##_forward, options);                                 \
+    }
+DROPOUT(dropout, "Dropout")
+DROPOUT(dropout1d, "Dropout1d")
+DROPOUT(dropout2d, "Dropout2d")
+DROPOUT(dropout3d, "Dropout3d")
+DROPOUT(alpha_dropout, "AlphaDropout")
+DROPOUT(feature_alpha_dropout, "FeatureAlphaDropout")
