@@ -119,26 +119,105 @@ static bool are(int dims_a, const tern_tensor *a, const char *name_a, int dims_b
     return false;
 }
 
-static tern_tensor *scaled(tern_tensor *a, tern_tensor *b, double alpha)
+/* ---- the same in one, which rounds once -------------------------------------------------- */
+
+/* Inputs input, a, b; the product's beta is input's. */
+static tern_status added_infer(tern_call *call)
 {
-    return tern_product_of(&(tern_product){.alpha = alpha}, a, b);
+    const tern_tensor *input = call->in[0];
+    tern_result *r = &call->result[0];
+    call->n_out = 1;
+    TERN_TRY(tern_product_infer(call->attributes, call->in[1], call->in[2], r, call->op->name));
+    if (input->dtype != r->dtype)
+        return tern_fail(TERN_ERR_DTYPE,
+                         "tern_%s: self and mat2 must have the same dtype, but got %s and %s",
+                         call->op->name, tern_dtype_name(input->dtype), tern_dtype_name(r->dtype));
+    int front = r->shape.ndim - input->ndim;
+    for (int d = 0; d < input->ndim; d++)
+        if (front < 0 || (input->shape[d] != 1 && input->shape[d] != r->shape.dims[d + front]))
+            return tern_fail(TERN_ERR_SHAPE,
+                             "tern_%s: The expanded size of the tensor must match the existing "
+                             "size (%lld) at non-singleton dimension %d.  Target sizes: %s.  "
+                             "Tensor sizes: %s",
+                             call->op->name, (long long)input->shape[d], d,
+                             TERN_SHAPE_TEXT(&r->shape), TERN_TENSOR_TEXT(input));
+    return TERN_OK;
 }
+
+/* Of integers, and of sums of nothing. */
+static tern_status added_by_parts(tern_call *call)
+{
+    const tern_product *p = call->attributes;
+    tern_product own = *p;
+    tern_status status = TERN_OK;
+    own.beta = 0;
+    TERN_NO_GRAD {
+        TERN_SCOPE {
+            tern_tensor *product = tern_product_of(&own, call->in[1], call->in[2]);
+            product = plus(call->in[0], product, p->beta, call->op->name);
+            status = product ? tern_hook_copy(call->out[0], product) : tern_last_status();
+        }
+    }
+    return status;
+}
+
+static tern_status added_forward(tern_call *call)
+{
+    const tern_product *p = call->attributes;
+    tern_tensor *a = call->in[1], *b = call->in[2];
+    if (!tern_dtype_is_floating_point(a->dtype) || !a->numel || !b->numel)
+        return added_by_parts(call);
+    if (p->beta != 0) /* else input is not looked at: it may hold NaN */
+        TERN_TRY(tern_hook_copy(call->out[0], call->in[0]));
+    return tern_product_run(p, a, b, NULL, call->out[0]);
+}
+
+static tern_status added_backward(tern_gradient *g)
+{
+    const tern_product *p = g->attributes;
+    if (g->needs[0] && !(g->din[0] = times(g->dout[0], p->beta)))
+        return tern_last_status();
+    if (g->needs[1] && !(g->din[1] = tern_product_dx(p, g->dout[0], g->in[2])))
+        return tern_last_status();
+    if (g->needs[2] && !(g->din[2] = tern_product_dy(p, g->dout[0], g->in[1], g->in_shape[2].ndim)))
+        return tern_last_status();
+    return TERN_OK;
+}
+
+static uint32_t added_saves(const tern_call *call)
+{
+    return (call->in[2]->requires_grad ? TERN_SAVE_IN(1) : 0) |
+           (call->in[1]->requires_grad ? TERN_SAVE_IN(2) : 0);
+}
+
+#define ADDED_OP(NAME)                                                                             \
+    static const tern_op NAME##_op = {.name = #NAME,                                               \
+                                      .choose_saves = added_saves,                                 \
+                                      .infer = added_infer,                                        \
+                                      .forward = added_forward,                                    \
+                                      .backward = added_backward}
+ADDED_OP(addmm);
+ADDED_OP(addmv);
+ADDED_OP(baddbmm);
+ADDED_OP(addbmm);
 
 tern_tensor *tern_addmm(tern_tensor *input, tern_tensor *mat1, tern_tensor *mat2, double beta,
                         double alpha)
 {
     if (!are(2, mat1, "mat1", 2, mat2, "mat2", "tern_addmm"))
         return NULL;
-    return plus(input, scaled(mat1, mat2, alpha), beta, "tern_addmm");
+    tern_product p = {.alpha = alpha, .beta = beta};
+    return tern_apply(&addmm_op, (tern_tensor *[]){input, mat1, mat2}, 3, &p, sizeof p);
 }
 
 tern_tensor *tern_addmv(tern_tensor *input, tern_tensor *mat, tern_tensor *vec, double beta,
                         double alpha)
 {
-    tern_product p = {.alpha = alpha, .insert = {0, TERN_COLUMN}, .drop = TERN_COLUMN};
+    tern_product p = {
+        .alpha = alpha, .beta = beta, .insert = {0, TERN_COLUMN}, .drop = TERN_COLUMN};
     if (!are(2, mat, "mat", 1, vec, "vec", "tern_addmv"))
         return NULL;
-    return plus(input, tern_product_of(&p, mat, vec), beta, "tern_addmv");
+    return tern_apply(&addmv_op, (tern_tensor *[]){input, mat, vec}, 3, &p, sizeof p);
 }
 
 tern_tensor *tern_addr(tern_tensor *input, tern_tensor *vec1, tern_tensor *vec2, double beta,
@@ -176,7 +255,8 @@ tern_tensor *tern_baddbmm(tern_tensor *input, tern_tensor *batch1, tern_tensor *
 {
     if (!batches(batch1, batch2, "tern_baddbmm"))
         return NULL;
-    return plus(input, scaled(batch1, batch2, alpha), beta, "tern_baddbmm");
+    tern_product p = {.alpha = alpha, .beta = beta};
+    return tern_apply(&baddbmm_op, (tern_tensor *[]){input, batch1, batch2}, 3, &p, sizeof p);
 }
 
 tern_tensor *tern_addbmm(tern_tensor *input, tern_tensor *batch1, tern_tensor *batch2, double beta,
@@ -184,8 +264,13 @@ tern_tensor *tern_addbmm(tern_tensor *input, tern_tensor *batch1, tern_tensor *b
 {
     if (!batches(batch1, batch2, "tern_addbmm"))
         return NULL;
-    tern_tensor *all = scaled(batch1, batch2, alpha);
-    return plus(input, all ? tern_sum_dim(all, TERN_DIMS(0), false) : NULL, beta, "tern_addbmm");
+    tern_product p = {.alpha = alpha, .beta = beta};
+    if (batch1 && batch2) { /* matrices side by side times matrices one below the other */
+        int64_t n = batch1->shape[1], k = batch1->shape[0] * batch1->shape[2];
+        batch1 = tern_reshape(tern_permute(batch1, TERN_DIMS(1, 0, 2)), TERN_SHAPE(n, k));
+        batch2 = tern_reshape(batch2, TERN_SHAPE(k, batch2->shape[2]));
+    }
+    return tern_apply(&addbmm_op, (tern_tensor *[]){input, batch1, batch2}, 3, &p, sizeof p);
 }
 
 /* x1 (*, n), x2 (*, m), weight (out, n, m): the products with all of weight's rows at once, then

@@ -130,6 +130,21 @@ static bool fits_blocks(const tern_tensor *q, const tern_tensor *k, const tern_t
     return true;
 }
 
+/* Halves as float32: a processor computes in it anyway, and scores and weights stay exact. */
+static tern_tensor *widely(tern_tensor *query, tern_tensor *key, tern_tensor *value,
+                           tern_sdpa_options o)
+{
+    tern_dtype dtype = query->dtype;
+    if (o.attn_mask && o.attn_mask->dtype != TERN_BOOL)
+        o.attn_mask = tern_to_dtype(o.attn_mask, TERN_F32);
+    query = tern_to_dtype(query, TERN_F32);
+    key = tern_to_dtype(key, TERN_F32);
+    value = tern_to_dtype(value, TERN_F32);
+    tern_tensor *y =
+        query && key && value ? tern_scaled_dot_product_attention(query, key, value, &o) : NULL;
+    return y ? tern_to_dtype(y, dtype) : NULL;
+}
+
 tern_tensor *tern_scaled_dot_product_attention(tern_tensor *query, tern_tensor *key,
                                                tern_tensor *value, const tern_sdpa_options *options)
 {
@@ -141,6 +156,9 @@ tern_tensor *tern_scaled_dot_product_attention(tern_tensor *query, tern_tensor *
         at.scale = 1 / sqrt((double)query->shape[query->ndim - 1]);
     else if (o.scale == TERN_ZERO)
         at.scale = 0;
+    bool half = query->dtype == TERN_F16 || query->dtype == TERN_BF16;
+    if (half && tern_place_info(query->storage->place)->type != TERN_DEVICE_GPU)
+        return widely(query, key, value, o);
     if (!fits_blocks(query, key, value, o.attn_mask))
         return composite(query, key, value, o.attn_mask, &at);
     tern_tensor *in[] = {query, key, value, o.attn_mask}, *out[4];

@@ -271,7 +271,7 @@ static tern_matrix matrix_of(const stack *s, const joint *j, int side)
     return x;
 }
 
-static tern_status launch(double alpha, const stack *a, const stack *b, const joint *j,
+static tern_status launch(const tern_product *p, const stack *a, const stack *b, const joint *j,
                           const tern_tensor *bias, tern_tensor *result)
 {
     tern_gemm g = {.dtype = result->dtype,
@@ -279,7 +279,8 @@ static tern_status launch(double alpha, const stack *a, const stack *b, const jo
                    .n = b->columns,
                    .k = a->columns,
                    .count = {1, 1},
-                   .alpha = alpha,
+                   .alpha = p->alpha,
+                   .beta = p->beta,
                    .a = matrix_of(a, j, 0),
                    .b = matrix_of(b, j, 1)};
     for (int d = 0; d < j->ndim; d++)
@@ -318,7 +319,7 @@ tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor 
         return empty_sums(bias, result);
     tern_status status = fit(p, o, &j);
     if (status == TERN_OK)
-        status = launch(p->alpha, &o[0].s, &o[1].s, &j, bias, result);
+        status = launch(p, &o[0].s, &o[1].s, &j, bias, result);
     tern_release(o[0].copy);
     tern_release(o[1].copy);
     return status;

@@ -7,10 +7,10 @@
 /* Dims of size 1 that a tensor is thought to have, and a result is thought not to have. */
 enum { TERN_ROW = 1, TERN_COLUMN = 2 };
 
-/* result = alpha op(x) op(y): x and y as stacks of matrices, first with the dims in `insert`, then
- * transposed where asked. */
+/* result = alpha op(x) op(y) + beta result: x and y as stacks of matrices, first with the dims in
+ * `insert`, then transposed where asked. */
 typedef struct tern_product {
-    double alpha;
+    double alpha, beta; /* beta: of what tern_product_run finds in result, 0 for a new one */
     uint8_t insert[2];
     bool transpose[2];
     uint8_t drop; /* dims that the result has not */
@@ -20,7 +20,8 @@ typedef struct tern_product {
 /* Shape of the result; TERN_ERR_SHAPE and TERN_ERR_DTYPE in PyTorch's words. */
 tern_status tern_product_infer(const tern_product *p, tern_tensor *x, tern_tensor *y,
                                tern_result *result, const char *name);
-/* result = alpha op(x) op(y) + bias, bias (columns) or NULL. */
+/* result = alpha op(x) op(y) + bias, bias (columns) or NULL; floating point types alone have a
+ * beta. */
 tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor *y,
                              tern_tensor *bias, tern_tensor *result);
 /* What tern_launch_gemm does, of integers. */

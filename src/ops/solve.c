@@ -117,7 +117,8 @@ static tern_tensor *inverse(tern_tensor *x, const char *function)
     if (tern_check_square(x, "A", function) != TERN_OK)
         return NULL;
     int64_t n = x->shape[x->ndim - 1];
-    return tern_linalg_solve(x, tern_eye(n, n, x->dtype, tern_device(x)));
+    tern_tensor *one = tern_eye(n, n, x->dtype, tern_device(x)); /* for each: not vectors */
+    return tern_linalg_solve(x, tern_expand(one, tern_shape_of(x)));
 }
 
 tern_tensor *tern_linalg_inv(tern_tensor *x)
