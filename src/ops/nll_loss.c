@@ -51,18 +51,20 @@ tern_tensor *tern_nll_loss(tern_tensor *input, tern_tensor *target,
         return NULL;
     int64_t ignored = o->ignore_index.set ? o->ignore_index.value : -100;
     int dim = class_dim(input);
+    tern_tensor *x = tern_loss_wide(input);
     if (input->ndim == 1)
         target = tern_reshape(target, TERN_SHAPE_SCALAR);
     tern_tensor *skip = tern_eq_scalar(target, tern_scalar_int(ignored));
     target = tern_masked_fill(target, skip, tern_scalar_int(0));
-    tern_tensor *loss = tern_gather(input, dim, tern_unsqueeze(target, dim));
+    tern_tensor *loss = tern_gather(x, dim, tern_unsqueeze(target, dim));
     loss = tern_neg(tern_squeeze_dim(loss, dim));
     tern_tensor *weight = tern_logical_not(skip); /* of each row */
     if (o->weight)
-        weight = tern_mul(weight, tern_index(o->weight, target));
-    weight = tern_to_dtype(weight, input->dtype);
+        weight = tern_mul(weight, tern_index(tern_loss_wide(o->weight), target));
+    weight = x ? tern_to_dtype(weight, x->dtype) : NULL;
     loss = tern_masked_fill(tern_mul(loss, weight), skip, tern_scalar_int(0));
     if (o->reduction == TERN_REDUCTION_MEAN)
-        return tern_div(tern_sum(loss), tern_sum(weight));
-    return tern_loss_reduce(loss, o->reduction, input, input);
+        loss = tern_div(tern_sum(loss), tern_sum(weight));
+    bool done = o->reduction == TERN_REDUCTION_MEAN;
+    return tern_loss_reduce(loss, done ? TERN_REDUCTION_NONE : o->reduction, input, input);
 }
