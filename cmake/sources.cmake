@@ -52,6 +52,8 @@ set(TERN_SOURCES
   src/ops/dropout.c
   src/ops/einsum.c
   src/ops/elementwise.c
+  src/ops/embedding.c
+  src/ops/embedding_bag.c
   src/ops/expression.c
   src/ops/flip.c
   src/ops/fold.c
@@ -230,6 +232,7 @@ set(TERN_NAMES_SOURCES
 # Kernels: cl_kernels/<family>.cl each, compiled for the host and embedded for other devices.
 set(TERN_KERNEL_FAMILIES
   attention
+  bags
   columns
   convolution
   copy
@@ -259,6 +262,7 @@ set(TERN_ROW_FAMILIES
 # Kernels for the host are compiled once for each instruction set, and weigh most of the library:
 # of both lists, those that no training step waits for, in the lowest instruction set alone;
 set(TERN_KERNEL_FAMILIES_ONCE
+  bags
   criteria
   optimizers
   linalg

@@ -11,6 +11,14 @@ static tern_reduction reduction_of(const names_argument *a)
 
 #define REDUCTION(i) reduction_of(&a[i])
 
+static tern_embedding_bag_mode bag_mode(const names_argument *a)
+{
+    static const char *const texts[] = {"mean", "sum", "max"};
+    return (tern_embedding_bag_mode)names_choice(a, "mode", texts, 3);
+}
+
+#define BAG(i) bag_mode(&a[i])
+
 #define TABLE  names_functional
 #define FAMILY "names/functional.def"
 #include "names/expand.h"

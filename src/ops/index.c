@@ -1,4 +1,5 @@
 /* index.c -- picking by index tensors: embedding, index_select, index, gather. */
+#include "ops/embedding.h"
 #include "ops/pick.h"
 #include <tern/ops.h>
 
@@ -10,6 +11,7 @@ typedef struct pick_attributes {
     int64_t skip;       /* this index gives no gradient; -1: none */
     int32_t dim, code;  /* code: of the fault */
     bool wrap, each;    /* negative indices count from the end; gather */
+    bool by_frequency;  /* gradients are divided by how often their index is there */
 } pick_attributes;
 
 /* x_shape around dim. */
@@ -125,7 +127,15 @@ static const tern_op scatter_op = {.name = "index_gradient",
 
 static tern_status pick_backward(tern_gradient *g)
 {
-    tern_tensor *dy = tern_contiguous(g->dout[0]);
+    const pick_attributes *at = g->attributes;
+    tern_tensor *dy = g->dout[0];
+    if (at->by_frequency) {
+        tern_dtype dtype = dy->dtype == TERN_F64 ? TERN_F64 : TERN_F32;
+        tern_tensor *n = tern_embedding_frequency(g->in[1], at->x_shape.dims[0], dtype);
+        n = n ? tern_unsqueeze(n, -1) : NULL;
+        dy = n ? tern_to_dtype(tern_div(dy, n), dy->dtype) : NULL;
+    }
+    dy = tern_contiguous(dy);
     g->din[0] = tern_apply(&scatter_op, (tern_tensor *[]){dy, g->in[1]}, 2, g->attributes,
                            sizeof(pick_attributes));
     return g->din[0] ? TERN_OK : tern_last_status();
@@ -157,6 +167,17 @@ tern_tensor *tern_pick(tern_tensor *x, tern_tensor *index, int dim, tern_shape s
         return NULL;
     at.x_shape = tern_shape_of(x);
     return pick(&index_op, x, index, &at);
+}
+
+tern_tensor *tern_spread_rows(tern_tensor *dy, tern_tensor *index, const tern_shape *shape,
+                              int64_t skip)
+{
+    pick_attributes at = {.skip = skip, .code = TERN_FAULT_EMBEDDING, .x_shape = *shape};
+    if (!dy)
+        return NULL;
+    at.shape = tern_shape_of(dy);
+    return tern_apply(&scatter_op, (tern_tensor *[]){tern_contiguous(dy), index}, 2, &at,
+                      sizeof at);
 }
 
 static tern_status scatter_backward(tern_gradient *g)
@@ -200,33 +221,10 @@ static tern_status joined_shape(const tern_tensor *x, const tern_tensor *index, 
     return TERN_OK;
 }
 
-tern_tensor *tern_embedding(tern_tensor *indices, tern_tensor *weight,
-                            const tern_embedding_options *options)
+tern_tensor *tern_pick_embedding(tern_tensor *weight, tern_tensor *indices, int64_t skip,
+                                 bool by_frequency)
 {
-    pick_attributes at = {.skip = -1, .code = TERN_FAULT_EMBEDDING};
-    if (!indices || !weight) {
-        tern_fail_argument_null("tern_embedding", indices ? "weight" : "indices");
-        return NULL;
-    }
-    if (!is_index(indices))
-        return tern_fail_null(
-            TERN_ERR_DTYPE,
-            "tern_embedding: Expected tensor for argument #1 'indices' to have one "
-            "of the following scalar types: int64, int32; but got %s instead",
-            tern_dtype_name(indices->dtype));
-    if (weight->ndim != 2)
-        return tern_fail_null(TERN_ERR_SHAPE, "tern_embedding: 'weight' must be 2-D, not %d-D",
-                              weight->ndim);
-    if (options && options->padding_idx.set) {
-        int64_t rows = weight->shape[0], padding = options->padding_idx.value;
-        if (padding < -rows || padding >= rows)
-            return tern_fail_null(
-                TERN_ERR_ARGUMENT,
-                "tern_embedding: Padding_idx must be within num_embeddings (%lld, "
-                "not %lld)",
-                (long long)rows, (long long)padding);
-        at.skip = padding < 0 ? padding + rows : padding;
-    }
+    pick_attributes at = {.skip = skip, .code = TERN_FAULT_EMBEDDING, .by_frequency = by_frequency};
     at.x_shape = tern_shape_of(weight);
     if (joined_shape(weight, indices, &at.shape, "tern_embedding") != TERN_OK)
         return NULL;

@@ -1,17 +1,37 @@
-/* embedding.c -- rows of a table by index. */
+/* embedding.c -- rows of a table by index, one by one or in bags. */
 #include "nn/layers/layer.h"
+#include <stdio.h>
 
-static tern_tensor *forward(tern_module *self, tern_tensor *indices)
+/* What both modules are made of. */
+typedef struct table {
+    const char *function;
+    int64_t rows, width;
+    tern_tensor *weight; /* the caller's, or NULL for a new one */
+    bool freeze;
+    tern_dtype dtype;
+    const char *device;
+} table;
+
+/* The row of a padding_idx, counted from the start. */
+static tern_status check_padding(tern_optional_int *padding, const table *t)
 {
-    const tern_embedding_options *o = tern_nn_data(self);
-    return tern_embedding(indices, tern_nn_parameter(self, "weight"), o);
+    if (!padding->set)
+        return TERN_OK;
+    if (padding->value < -t->rows || padding->value >= t->rows)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "%s: Padding_idx must be within num_embeddings (%lld of %lld)",
+                         t->function, (long long)padding->value, (long long)t->rows);
+    padding->value += padding->value < 0 ? t->rows : 0;
+    return TERN_OK;
 }
 
 /* Standard normal; the padding row is zero. */
-static tern_tensor *make_weight(tern_shape shape, const tern_nn_embedding_options *o,
-                                const tern_optional_int *padding)
+static tern_tensor *make_weight(const table *t, const tern_optional_int *padding)
 {
-    tern_tensor *weight = tern_nn_init_normal_(tern_empty(shape, o->dtype, o->device), 0, 1);
+    if (t->weight)
+        return tern_detach(t->weight);
+    tern_tensor *weight =
+        tern_nn_init_normal_(tern_empty(TERN_SHAPE(t->rows, t->width), t->dtype, t->device), 0, 1);
     if (weight && padding->set)
         TERN_NO_GRAD {
             if (!tern_zero_(tern_select(weight, 0, padding->value)))
@@ -20,49 +40,145 @@ static tern_tensor *make_weight(tern_shape shape, const tern_nn_embedding_option
     return weight;
 }
 
-static tern_status check_padding(tern_optional_int *padding, int64_t rows)
+/* What stands between the brackets, `mode` in its place. */
+static tern_status describe(tern_module *m, const table *t, const tern_embedding_options *o,
+                            const char *mode)
 {
-    if (!padding->set)
-        return TERN_OK;
-    if (padding->value < -rows || padding->value >= rows)
-        return tern_fail(
-            TERN_ERR_ARGUMENT,
-            "tern_nn_embedding: Padding_idx must be within num_embeddings (%lld of %lld)",
-            (long long)padding->value, (long long)rows);
-    padding->value += padding->value < 0 ? rows : 0;
-    return TERN_OK;
+    char norm[80] = "", padding[48] = "";
+    int used = 0;
+    if (o->max_norm != 0)
+        used = snprintf(norm, sizeof norm, ", max_norm=%s",
+                        TERN_NUMBER_TEXT(o->max_norm == TERN_ZERO ? 0 : o->max_norm));
+    if (tern_option(o->norm_type, 2) != 2)
+        snprintf(norm + used, sizeof norm - (size_t)used, ", norm_type=%s",
+                 TERN_NUMBER_TEXT(tern_option(o->norm_type, 2)));
+    if (o->padding_idx.set)
+        snprintf(padding, sizeof padding, ", padding_idx=%lld", (long long)o->padding_idx.value);
+    return tern_nn_set_extra(m, "%lld, %lld%s%s%s%s%s", (long long)t->rows, (long long)t->width,
+                             mode ? "" : padding, norm,
+                             o->scale_grad_by_freq ? ", scale_grad_by_freq=True" : "",
+                             mode ? mode : "", mode ? padding : "");
 }
 
-static tern_status describe(tern_module *m, int64_t rows, int64_t width,
-                            const tern_optional_int *padding)
+static tern_status furnish(tern_module *m, const table *t, const tern_embedding_options *o,
+                           const char *mode)
 {
-    if (padding->set)
-        return tern_nn_set_extra(m, "%lld, %lld, padding_idx=%lld", (long long)rows,
-                                 (long long)width, (long long)padding->value);
-    return tern_nn_set_extra(m, "%lld, %lld", (long long)rows, (long long)width);
-}
-
-static tern_status furnish(tern_module *m, int64_t rows, int64_t width,
-                           const tern_nn_embedding_options *o, const tern_optional_int *padding)
-{
-    tern_tensor *weight = make_weight(TERN_SHAPE(rows, width), o, padding);
+    tern_tensor *weight = make_weight(t, &o->padding_idx);
     if (!m || !weight)
         return tern_last_status();
     TERN_TRY(tern_layer_parameter(m, "weight", weight));
-    return describe(m, rows, width, padding);
+    if (t->freeze)
+        tern_requires_grad_(weight, false);
+    return describe(m, t, o, mode);
+}
+
+static tern_status check_pretrained(table *t)
+{
+    if (!t->weight)
+        return tern_fail_argument_null(t->function, "embeddings");
+    if (tern_dim(t->weight) != 2)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "%s: Embeddings parameter is expected to be 2-dimensional, not %d-D",
+                         t->function, tern_dim(t->weight));
+    t->rows = tern_size(t->weight, 0);
+    t->width = tern_size(t->weight, 1);
+    return TERN_OK;
+}
+
+/* ---- one by one -------------------------------------------------------------------------- */
+
+static tern_tensor *forward(tern_module *self, tern_tensor *indices)
+{
+    const tern_embedding_options *o = tern_nn_data(self);
+    return tern_embedding(indices, tern_nn_parameter(self, "weight"), o);
+}
+
+static tern_module *make(table *t, const tern_nn_embedding_options *o)
+{
+    tern_embedding_options how = {.padding_idx = o->padding_idx,
+                                  .max_norm = o->max_norm,
+                                  .norm_type = o->norm_type,
+                                  .scale_grad_by_freq = o->scale_grad_by_freq};
+    if (check_padding(&how.padding_idx, t) != TERN_OK)
+        return NULL;
+    tern_module *m = tern_layer("Embedding", forward, &how, sizeof how);
+    tern_status status = TERN_OK;
+    TERN_SCOPE
+        status = furnish(m, t, &how, NULL);
+    return tern_layer_if(m, status);
 }
 
 tern_module *tern_nn_embedding(int64_t num_embeddings, int64_t embedding_dim,
                                const tern_nn_embedding_options *options)
 {
-    static const tern_nn_embedding_options none;
-    const tern_nn_embedding_options *o = options ? options : &none;
-    tern_embedding_options how = {.padding_idx = o->padding_idx};
-    if (check_padding(&how.padding_idx, num_embeddings) != TERN_OK)
+    tern_nn_embedding_options o = options ? *options : (tern_nn_embedding_options){0};
+    table t = {"tern_nn_embedding", num_embeddings, embedding_dim, NULL, false, o.dtype, o.device};
+    return make(&t, &o);
+}
+
+tern_module *tern_nn_embedding_from_pretrained(tern_tensor *embeddings, bool freeze,
+                                               const tern_nn_embedding_options *options)
+{
+    tern_nn_embedding_options o = options ? *options : (tern_nn_embedding_options){0};
+    table t = {"tern_nn_embedding_from_pretrained", .weight = embeddings, .freeze = freeze};
+    return check_pretrained(&t) == TERN_OK ? make(&t, &o) : NULL;
+}
+
+/* ---- in bags ----------------------------------------------------------------------------- */
+
+static tern_status bag_call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out,
+                            int k)
+{
+    tern_embedding_bag_options o = *(const tern_embedding_bag_options *)tern_nn_data(self);
+    if (n < 1 || n > 3 || k != 1)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_nn_call: EmbeddingBag takes indices, offsets and per_sample_weights "
+                         "and gives one tensor, not %d and %d",
+                         n, k);
+    o.per_sample_weights = n > 2 ? in[2] : NULL;
+    out[0] = tern_embedding_bag(in[0], tern_nn_parameter(self, "weight"), n > 1 ? in[1] : NULL, &o);
+    return out[0] ? TERN_OK : tern_last_status();
+}
+
+static tern_module *make_bag(table *t, const tern_nn_embedding_bag_options *o)
+{
+    static const char *const modes[] = {", mode='mean'", ", mode='sum'", ", mode='max'"};
+    tern_embedding_bag_options how = {.mode = o->mode,
+                                      .include_last_offset = o->include_last_offset,
+                                      .padding_idx = o->padding_idx,
+                                      .max_norm = o->max_norm,
+                                      .norm_type = o->norm_type,
+                                      .scale_grad_by_freq = o->scale_grad_by_freq};
+    if (check_padding(&how.padding_idx, t) != TERN_OK)
         return NULL;
-    tern_module *m = tern_layer("Embedding", forward, &how, sizeof how);
+    if (o->mode < TERN_BAG_MEAN || o->mode > TERN_BAG_MAX)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "%s: mode has to be one of sum, mean or max, not %d", t->function,
+                              (int)o->mode);
+    tern_embedding_options same = {.padding_idx = how.padding_idx,
+                                   .max_norm = o->max_norm,
+                                   .norm_type = o->norm_type,
+                                   .scale_grad_by_freq = o->scale_grad_by_freq};
+    tern_module *m = tern_layer_loss("EmbeddingBag", bag_call, &how, sizeof how);
     tern_status status = TERN_OK;
     TERN_SCOPE
-        status = furnish(m, num_embeddings, embedding_dim, o, &how.padding_idx);
+        status = furnish(m, t, &same, modes[o->mode]);
     return tern_layer_if(m, status);
+}
+
+tern_module *tern_nn_embedding_bag(int64_t num_embeddings, int64_t embedding_dim,
+                                   const tern_nn_embedding_bag_options *options)
+{
+    tern_nn_embedding_bag_options o = options ? *options : (tern_nn_embedding_bag_options){0};
+    table t = {
+        "tern_nn_embedding_bag", num_embeddings, embedding_dim, NULL, false, o.dtype, o.device};
+    return make_bag(&t, &o);
+}
+
+tern_module *tern_nn_embedding_bag_from_pretrained(tern_tensor *embeddings, bool freeze,
+                                                   const tern_nn_embedding_bag_options *options)
+{
+    tern_nn_embedding_bag_options o = options ? *options : (tern_nn_embedding_bag_options){0};
+    table t = {"tern_nn_embedding_bag_from_pretrained", .weight = embeddings, .freeze = freeze};
+    return check_pretrained(&t) == TERN_OK ? make_bag(&t, &o) : NULL;
 }
