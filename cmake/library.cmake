@@ -111,6 +111,10 @@ add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/embedded.c
           -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
   DEPENDS ${TERN_EMBEDDED} cmake/embed.cmake VERBATIM)
 
+# What comes before a kernel takes far less time than it; the door itself, src/tensor, is for speed.
+set(sources_for_size ${TERN_SOURCES})
+list(FILTER sources_for_size INCLUDE REGEX "^src/(ops|nn|optim|amp)/")
+set_source_files_properties(${sources_for_size} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
 add_library(tern_objects OBJECT ${TERN_SOURCES} ${PROJECT_BINARY_DIR}/embedded.c)
 target_include_directories(tern_objects PUBLIC
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/cl_kernels)
