@@ -125,6 +125,15 @@
 #define ALL_u8   1
 #define ALL_bool 1
 
+#define WHOLES_f32  0
+#define WHOLES_f64  0
+#define WHOLES_f16  0
+#define WHOLES_bf16 0
+#define WHOLES_i32  1
+#define WHOLES_i64  1
+#define WHOLES_u8   1
+#define WHOLES_bool 0
+
 #define INTS_f32  0
 #define INTS_f64  0
 #define INTS_f16  0

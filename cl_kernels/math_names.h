@@ -28,17 +28,21 @@
 #undef fmax
 #undef fmin
 #undef fmod
+#undef hypot
 #undef isfinite
 #undef isinf
 #undef isnan
 #undef log10
 #undef log1p
+#undef lgamma
 #undef log2
 #undef max
 #undef min
+#undef remainder
 #undef round
 #undef rsqrt
 #undef sign
+#undef signbit
 #undef sinh
 #undef tan
 #undef trunc
@@ -51,3 +55,40 @@
 #define erf(x)     FN(tern_erf)(x)
 #define pow(x, y)  FN(tern_pow)(x, y)
 #define sigmoid(x) FN(tern_sigmoid)(x)
+#define exp2(x) FN(tern_exp2)(x)
+#define expm1(x) FN(tern_expm1)(x)
+#define log2(x) FN(tern_log2)(x)
+#define log10(x) FN(tern_log10)(x)
+#define log1p(x) FN(tern_log1p)(x)
+#define tan(x) FN(tern_tan)(x)
+#define asin(x) FN(tern_asin)(x)
+#define acos(x) FN(tern_acos)(x)
+#define atan(x) FN(tern_atan)(x)
+#define sinh(x) FN(tern_sinh)(x)
+#define cosh(x) FN(tern_cosh)(x)
+#define asinh(x) FN(tern_asinh)(x)
+#define acosh(x) FN(tern_acosh)(x)
+#define atanh(x) FN(tern_atanh)(x)
+#define erfc(x) FN(tern_erfc)(x)
+#define erfinv(x) FN(tern_erfinv)(x)
+#define lgamma(x) FN(tern_lgamma)(x)
+#define digamma(x) FN(tern_digamma)(x)
+#define trigamma(x) FN(tern_trigamma)(x)
+#define tetragamma(x) FN(tern_tetragamma)(x)
+#define logit(x) FN(tern_logit)(x)
+#define sinc(x) FN(tern_sinc)(x)
+#define floor(x) FN(tern_floor)(x)
+#define ceil(x) FN(tern_ceil)(x)
+#define round(x) FN(tern_round)(x)
+#define trunc(x) FN(tern_trunc)(x)
+#define signbit(x) FN(tern_signbit)(x)
+#define abs(x) FN(tern_fabs)(x)
+#define atan2(x, y) FN(tern_atan2)(x, y)
+#define hypot(x, y) FN(tern_hypot)(x, y)
+#define copysign(x, y) FN(tern_copysign)(x, y)
+#define fmod(x, y) FN(tern_fmod)(x, y)
+#define remainder(x, y) FN(tern_remainder)(x, y)
+#define floor_divide(x, y) FN(tern_floor_divide)(x, y)
+#define trunc_divide(x, y) FN(tern_trunc_divide)(x, y)
+#define shift_left(x, y) FN(tern_shift_left)(x, y)
+#define shift_right(x, y) FN(tern_shift_right)(x, y)

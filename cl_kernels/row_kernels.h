@@ -4,6 +4,8 @@
  * In its rows every tensor is dense, or (BINARY) one of the two inputs stays the same; the host makes
  * dense copies of others first (ops/walk.c). TERNARY takes any strides. */
 
+#include "math_rows.cl"
+
 #define UNARY_0(NAME, Y)
 #define UNARY_1(NAME, Y)                                                                           \
     KERNEL5(K(NAME), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_walk, w), (ARG, REAL, a),           \
@@ -131,5 +133,6 @@
     TERN_CAT(BINARY, TERN_CAT(TYPES, TERN_T))(NAME, Z)
 #define TERNARY(NAME, TYPES, LOW, HIGH, V, DX, DY, DZ)                                             \
     TERN_CAT(TERNARY, TERN_CAT(TYPES, TERN_T))(NAME, V)
+#define TERNARY_SCALAR TERNARY
 #define COMPARE(NAME, TYPES, Z)   TERN_CAT(COMPARE, TERN_CAT(TYPES, TERN_T))(NAME, Z)
 #define PREDICATE(NAME, TYPES, Z) TERN_CAT(PREDICATE, TERN_CAT(TYPES, TERN_T))(NAME, Z)

@@ -82,6 +82,7 @@ set(TERN_SOURCES
   src/ops/peak.c
   src/ops/pieces.c
   src/ops/prod.c
+  src/ops/pointwise.c
   src/ops/product.c
   src/ops/quantile.c
   src/ops/random.c
@@ -258,6 +259,8 @@ set(TERN_KERNEL_FAMILIES
 # Those that are made of rows: cl_kernels/<family>.def is compiled for the host instead.
 set(TERN_ROW_FAMILIES
   elementwise
+  logic
+  special
 )
 # Kernels for the host are compiled once for each instruction set, and weigh most of the library:
 # of both lists, those that no training step waits for, in the lowest instruction set alone;
@@ -266,6 +269,8 @@ set(TERN_KERNEL_FAMILIES_ONCE
   criteria
   optimizers
   linalg
+  logic
+  special
   random
   scan
   scatter
@@ -298,6 +303,7 @@ set(TERN_EMBEDDED_FILES
   math64.cl
   math64_special.cl
   math_names.h
+  math_rows.cl
   math_special.cl
   multi_tensor.h
   order.h

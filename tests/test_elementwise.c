@@ -1,9 +1,10 @@
-/* test_elementwise.c -- every row of elementwise.def: values in every dtype and form, on every
+/* test_elementwise.c -- every elementwise row: values in every dtype and form, on every
  * device, bit for bit the cpu's where the device says so. */
 #include "rows.h"
 #include "tensor/tensor.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Parameters that suit every row of a kind: a in (0, 1) or whole for integers, b above. */
 static row_arguments arguments(tern_dtype dtype, tern_tensor *y)
@@ -138,7 +139,7 @@ enum { FORMS = sizeof forms / sizeof *forms };
 
 static bool takes_two(const row *r)
 {
-    return r->kind == BINARY_ROW || r->kind == COMPARE_ROW;
+    return r->kind == BINARY_ROW || r->kind == TERNARY_ROW || r->kind == COMPARE_ROW;
 }
 
 /* Whether bits are promised to agree with the cpu's. */
@@ -149,13 +150,16 @@ static bool exact(const char *device)
     return info.exact && strcmp(device, "cpu") != 0;
 }
 
-static bool has(const char *device, tern_dtype dtype)
+/* Whether row i is run on the device in dtype. Where every pair of them is a program to build, all
+ * rows have float32 and int64, and a few of them halves. */
+static bool has(const char *device, int i, tern_dtype dtype)
 {
     tern_device_info info = {0};
     assert_ok(tern_device_get_info(device, &info));
-    if (!test_thorough(device) && dtype != TERN_F32 && dtype != TERN_F16 && dtype != TERN_I64)
+    if (!row_has(&rows[i], dtype) || (dtype == TERN_F64 && !info.has_f64))
         return false;
-    return dtype != TERN_F64 || info.has_f64;
+    return test_thorough(device) || dtype == TERN_F32 || dtype == TERN_I64 ||
+           (dtype == TERN_F16 && i % 8 == 0);
 }
 
 static void row_in_form(const row *r, int f, const char *device, tern_dtype dtype)
@@ -178,7 +182,7 @@ static void every_row_in_every_form_and_dtype(void **state)
     for (int i = 0; i < ROWS; i++)
         FOR_EACH_DTYPE(dtype)
         {
-            if (!row_has(&rows[i], dtype) || !has(device, dtype))
+            if (!has(device, i, dtype))
                 continue;
             for (int f = 0; f < FORMS; f++)
                 TERN_SCOPE {
@@ -194,9 +198,9 @@ static void halves_are_float32_rounded(void **state)
     static const tern_dtype halves[] = {TERN_F16, TERN_BF16};
     FOR_EACH_DEVICE(device)
     for (int i = 0; i < ROWS; i++)
-        for (int k = 0; k < 2 && row_has(&rows[i], halves[k]); k++)
+        for (int k = 0; k < 2; k++)
             TERN_SCOPE {
-                if (!has(device, halves[k]))
+                if (!has(device, i, halves[k]))
                     continue;
                 const row *r = &rows[i];
                 pair in = long_row(r, device, halves[k]);
@@ -216,7 +220,8 @@ static void a_number_for_y_is_a_tensor_of_it(void **state)
         FOR_EACH_DTYPE(dtype)
         {
             const row *r = &rows[i];
-            if (!r->scalar || !row_has(r, dtype) || !has(device, dtype) || dtype == TERN_BOOL)
+            bool here = has(device, i, dtype) && (test_thorough(device) || i % 4 == 0);
+            if (!r->scalar || !here || dtype == TERN_BOOL)
                 continue;
             bool real = tern_dtype_is_floating_point(dtype);
             tern_scalar y = real ? tern_scalar_real(1.5) : tern_scalar_int(2);
@@ -243,7 +248,7 @@ static void in_place_is_the_same_in_x(void **state)
         FOR_EACH_DTYPE(dtype)
         {
             const row *r = &rows[i];
-            if (!r->in_place || !row_has(r, dtype) || !has(device, dtype))
+            if (!r->in_place || !has(device, i, dtype))
                 continue;
             for (int f = 0; f < FORMS; f++)
                 TERN_SCOPE {
@@ -284,11 +289,12 @@ static void dtypes_a_row_does_not_have_are_refused(void **state)
     for (int i = 0; i < ROWS; i++) {
         const row *r = &rows[i];
         tern_dtype dtype = r->types == NUMBERS ? TERN_BOOL : TERN_F32;
-        if (row_has(r, dtype))
-            continue;
+        if (row_has(r, dtype) || strcmp(r->name, "rpow_scalar") == 0 ||
+            strcmp(r->name, "square") == 0)
+            continue; /* those two make integers of bools */
         tern_tensor *x = tern_ones(TERN_SHAPE(2), dtype, device);
         assert_null(r->call(x, arguments(dtype, takes_two(r) ? x : NULL)));
-        assert_error(TERN_ERR_DTYPE, r->name);
+        assert_error(TERN_ERR_DTYPE, strcmp(r->name, "rsub_scalar") == 0 ? "sub" : r->name);
     }
     tern_scope_clear();
 }

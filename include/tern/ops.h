@@ -12,6 +12,7 @@
 #include <tern/ops/norm.h>
 #include <tern/ops/pad.h>
 #include <tern/ops/pool.h>
+#include <tern/ops/pointwise.h>
 #include <tern/ops/reduce.h>
 #include <tern/ops/rnn.h>
 #include <tern/ops/shape.h>

@@ -1,4 +1,4 @@
-/* elementwise.c -- names of the rows of elementwise.def that are called with tensors alone. */
+/* elementwise.c -- names of the elementwise rows that are called with tensors alone. */
 #include "names/rows.h"
 #include <tern/ops.h>
 
@@ -7,6 +7,8 @@
 #define UNARY_REAL2(...)
 #define UNARY_SCALAR(...)
 #define BINARY(NAME, TYPES, LOW, HIGH, Z, DX, DY) COMPARE(NAME, TYPES, Z)
+#define TERNARY(...)
+#define TERNARY_SCALAR(...)
 #define COMPARE(NAME, TYPES, Z)                                                                    \
     OP(NAME, #NAME, "Tensor input, Tensor other", tern_##NAME(T(0), T(1)))                         \
     NUMBER_FORM(NAME)(NAME)
@@ -33,5 +35,5 @@
 #define PREDICATE(NAME, TYPES, Z) UNARY(NAME, TYPES, 0, 0, Z, 0)
 
 #define TABLE  names_elementwise
-#define FAMILY "elementwise.def"
+#define FAMILY "names/every_row.def"
 #include "names/expand.h"

@@ -1,5 +1,6 @@
 /* elementwise.c -- turns every row of elementwise.def into operations and public functions. */
 #include "ops/elementwise.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <tern/ops.h>
@@ -18,6 +19,8 @@ static bool row_has(const tern_row *row, tern_dtype dtype)
         return dtype != TERN_BOOL;
     case TERN_ROW_INTS:
         return !tern_dtype_is_floating_point(dtype);
+    case TERN_ROW_WHOLES:
+        return !tern_dtype_is_floating_point(dtype) && dtype != TERN_BOOL;
     case TERN_ROW_BOOLS:
     case TERN_ROW_ALL:
         break;
@@ -25,9 +28,14 @@ static bool row_has(const tern_row *row, tern_dtype dtype)
     return true;
 }
 
+static bool is_subtraction(const tern_row *row)
+{
+    return strcmp(row->name, "sub") == 0 || strcmp(row->name, "rsub_scalar") == 0;
+}
+
 static tern_status refuse_dtype(const tern_row *row, tern_dtype dtype)
 {
-    if (dtype == TERN_BOOL && strcmp(row->name, "sub") == 0)
+    if (dtype == TERN_BOOL && is_subtraction(row))
         return tern_fail(TERN_ERR_DTYPE,
                          "tern_sub: Subtraction, the `-` operator, with two bool tensors is not "
                          "supported. Use tern_bitwise_xor or tern_logical_xor instead.");
@@ -37,6 +45,20 @@ static tern_status refuse_dtype(const tern_row *row, tern_dtype dtype)
                          "If you are trying to invert a mask, use tern_logical_not instead.");
     return tern_fail(TERN_ERR_DTYPE, "tern_%s: not implemented for %s", row->name,
                      tern_dtype_name(dtype));
+}
+
+/* Numbers that integers can't take for y. */
+static tern_status check_number(const tern_row *row, tern_scalar y)
+{
+    static const char *const divisions[] = {"floor_divide", "trunc_divide", "fmod", "remainder"};
+    int64_t number = tern_scalar_to_int(y);
+    for (size_t i = 0; number == 0 && i < sizeof divisions / sizeof *divisions; i++)
+        if (strcmp(row->name, divisions[i]) == 0)
+            return tern_fail(TERN_ERR_ARGUMENT, "tern_%s: ZeroDivisionError", row->name);
+    if (number < 0 && strcmp(row->name, "pow") == 0)
+        return tern_fail(TERN_ERR_ARGUMENT, "tern_pow: Integers to negative integer powers are "
+                                            "not allowed.");
+    return TERN_OK;
 }
 
 static tern_status row_infer(tern_call *call)
@@ -50,13 +72,47 @@ static tern_status row_infer(tern_call *call)
     bool logical = row->kind == TERN_ROW_COMPARE || row->kind == TERN_ROW_PREDICATE;
     r->dtype = logical ? TERN_BOOL : x->dtype;
     tern_read_shape(x, &r->shape);
-    if (call->n_in == 1 || tern_same_shape(x, call->in[1]))
+    if (call->op == row->scalar_op && !tern_dtype_is_floating_point(x->dtype))
+        TERN_TRY(check_number(row, attributes_of(call)->a));
+    for (int i = 1; i < call->n_in; i++) {
+        if (call->n_in == 2 && tern_same_shape(x, call->in[i]))
+            break;
+        tern_shape mine = r->shape, other = tern_shape_of(call->in[i]);
+        char function[64];
+        snprintf(function, sizeof function, "tern_%s", row->name);
+        TERN_TRY(tern_shape_broadcast(&mine, &other, &r->shape, function));
+    }
+    return TERN_OK;
+}
+
+/* A parameter in dtype: for integers, infinity is the last number. */
+static tern_arg number_arg(tern_dtype dtype, tern_scalar number)
+{
+    bool beyond = number.kind == TERN_SCALAR_REAL && isinf(number.value.real);
+    if (!beyond || tern_dtype_is_floating_point(dtype))
+        return tern_arg_scalar(dtype, number);
+    bool negative = number.value.real < 0;
+    if (dtype == TERN_I64)
+        return tern_arg_i64(negative ? INT64_MIN : INT64_MAX);
+    return tern_arg_i32(negative ? INT32_MIN : INT32_MAX);
+}
+
+/* Any strides: the kernel takes them. */
+static tern_status ternary_forward(tern_call *call)
+{
+    const tern_row *row = call->op->data;
+    tern_tensor *t[4] = {call->out[0], call->in[0], call->in[1], call->in[2]};
+    tern_walk w;
+    if (t[0]->numel == 0)
         return TERN_OK;
-    tern_shape other = tern_shape_of(call->in[1]);
-    char function[64];
-    snprintf(function, sizeof function, "tern_%s", row->name);
-    tern_shape mine = r->shape;
-    return tern_shape_broadcast(&mine, &other, &r->shape, function);
+    tern_walk_make(&w, &call->result[0].shape, t, 4);
+    for (int k = 0; k < 4 && w.form == TERN_WALK_UNIT; k++)
+        w.step[k] = 1;
+    const tern_arg args[] = {
+        tern_arg_tensor(t[0]),         tern_arg_tensor(t[1]),
+        tern_arg_tensor(t[2]),         tern_arg_tensor(t[3]),
+        tern_arg_struct(&w, sizeof w), number_arg(t[0]->dtype, attributes_of(call)->a)};
+    return tern_launch(call->place, &row->kernel, t[0]->dtype, tern_walk_grid(&w), args, 6);
 }
 
 static tern_status row_forward(tern_call *call)
@@ -80,8 +136,8 @@ static tern_status row_forward(tern_call *call)
     } else {
         bool scalar = call->op == row->scalar_op;
         const tern_arg args[] = {tern_arg_tensor(t[0]), tern_arg_tensor(t[1]),
-                                 tern_arg_struct(&w, sizeof w), tern_arg_scalar(dtype, at->a),
-                                 tern_arg_scalar(dtype, at->b)};
+                                 tern_arg_struct(&w, sizeof w), number_arg(dtype, at->a),
+                                 number_arg(dtype, at->b)};
         int n = row->kind == TERN_ROW_UNARY ? 5 : scalar ? 4 : 3;
         status = tern_launch(call->place, scalar ? &row->scalar_kernel : &row->kernel, dtype,
                              tern_walk_grid(&w), args, n);
@@ -95,11 +151,38 @@ static tern_status row_forward(tern_call *call)
 static tern_dtype with_scalar(const tern_call *call, tern_dtype common)
 {
     tern_scalar_kind kind = attributes_of(call)->a.kind;
+    const tern_row *row = call->op->data;
+    if (common == TERN_BOOL && is_subtraction(row)) /* refused, whatever the number */
+        return common;
     if (kind == TERN_SCALAR_REAL && !tern_dtype_is_floating_point(common))
         return TERN_F32;
     if (kind == TERN_SCALAR_INT && common == TERN_BOOL)
         return TERN_I64;
     return common;
+}
+
+static bool is_fraction(tern_scalar number)
+{
+    double v = number.value.real;
+    return number.kind == TERN_SCALAR_REAL && !isinf(v) && v != floor(v);
+}
+
+/* Bounds of clamp that have a fraction make integers real. */
+static tern_dtype with_bounds(const tern_call *call, tern_dtype common)
+{
+    const tern_row *row = call->op->data;
+    const tern_row_attributes *at = attributes_of(call);
+    bool real = is_fraction(at->a) || is_fraction(at->b);
+    return real && !tern_dtype_is_floating_point(common) && strcmp(row->name, "clamp") == 0
+               ? TERN_F32
+               : common;
+}
+
+/* A square of bools is one of integers; other rows take them or refuse them. */
+static tern_dtype with_squares(const tern_call *call, tern_dtype common)
+{
+    const tern_row *row = call->op->data;
+    return common == TERN_BOOL && strcmp(row->name, "square") == 0 ? TERN_I64 : common;
 }
 
 static tern_dtype to_bool(const tern_call *call, tern_dtype common)
@@ -113,21 +196,20 @@ static tern_dtype to_bool(const tern_call *call, tern_dtype common)
 
 static uint32_t row_saves(const tern_call *call)
 {
+    static const char *const inputs[] = {"x", "y", "z"};
     const tern_row *row = call->op->data;
-    const char *dy = call->n_in > 1 ? row->dy : "";
-    const char *out = row->kind == TERN_ROW_UNARY ? "y" : "z";
-    bool wants_dx = call->in[0]->requires_grad,
-         wants_dy = call->n_in > 1 && call->in[1]->requires_grad;
+    const char *gradients[] = {row->dx, row->dy, row->dz};
+    const char *out = row->kind == TERN_ROW_UNARY ? "y" : row->kind == TERN_ROW_TERNARY ? "v" : "z";
     uint32_t saves = 0;
-    if ((wants_dx && tern_expression_uses(row->dx, "x")) ||
-        (wants_dy && tern_expression_uses(dy, "x")))
-        saves |= TERN_SAVE_IN(0);
-    if (call->n_in > 1 && ((wants_dx && tern_expression_uses(row->dx, "y")) ||
-                           (wants_dy && tern_expression_uses(dy, "y"))))
-        saves |= TERN_SAVE_IN(1);
-    if ((wants_dx && tern_expression_uses(row->dx, out)) ||
-        (wants_dy && tern_expression_uses(dy, out)))
-        saves |= TERN_SAVE_OUT(0);
+    for (int g = 0; g < call->n_in; g++) {
+        if (!call->in[g]->requires_grad)
+            continue;
+        for (int i = 0; i < call->n_in; i++)
+            if (tern_expression_uses(gradients[g], inputs[i]))
+                saves |= TERN_SAVE_IN(i);
+        if (tern_expression_uses(gradients[g], out))
+            saves |= TERN_SAVE_OUT(0);
+    }
     return saves;
 }
 
@@ -189,151 +271,56 @@ static tern_status binary_backward(tern_gradient *g)
     return TERN_OK;
 }
 
+static tern_status ternary_backward(tern_gradient *g)
+{
+    const tern_row *row = g->op->data;
+    const tern_row_attributes *at = g->attributes;
+    const char *gradients[] = {row->dx, row->dy, row->dz};
+    const tern_variable variables[] = {
+        {"dv", g->dout[0], 0}, {"x", g->in[0], 0},  {"y", g->in[1], 0},
+        {"z", g->in[2], 0},    {"v", g->out[0], 0}, {"a", NULL, tern_scalar_to_real(at->a)}};
+    for (int i = 0; i < 3; i++)
+        if (g->needs[i] && !(g->din[i] = tern_expression(gradients[i], variables, 6)))
+            return tern_last_status();
+    return TERN_OK;
+}
+
 /* ---- rows -------------------------------------------------------------------------------- */
 
-#define NONE_ATTRIBUTES ((tern_row_attributes){0})
+#include "ops/row_ops.h"
 
-#define UNARY_(NAME, TYPES, LOW, HIGH, Y, DX)                                                      \
-    static const tern_op NAME##_op;                                                                \
-    static const tern_row NAME##_row = {                                                           \
-        .name = #NAME,                                                                             \
-        .kind = TERN_ROW_UNARY,                                                                    \
-        .types = TERN_ROW_##TYPES,                                                                 \
-        .low = LOW,                                                                                \
-        .high = HIGH,                                                                              \
-        .value = #Y,                                                                               \
-        .dx = #DX,                                                                                 \
-        .kernel = {"elementwise", #NAME},                                                          \
-        .gradient_kernel = {"elementwise", #NAME "_gradient"},                                     \
-        .op = &NAME##_op,                                                                          \
-    };                                                                                             \
-    static const tern_op NAME##_op = {                                                             \
-        .name = #NAME,                                                                             \
-        .promotion = TERN_ROW_##TYPES == TERN_ROW_FLOATS ? TERN_PROMOTE_FLOAT : TERN_PROMOTE_SAME, \
-        .data = &NAME##_row,                                                                       \
-        .choose_saves = row_saves,                                                                 \
-        .infer = row_infer,                                                                        \
-        .forward = row_forward,                                                                    \
-        .backward = unary_backward,                                                                \
-    };
-
-#define UNARY_FUNCTIONS_(NAME, PARAMETERS, A, B)                                                   \
-    tern_tensor *tern_##NAME PARAMETERS                                                            \
-    {                                                                                              \
-        const tern_row_attributes at = {A, B};                                                     \
-        return tern_apply(&NAME##_op, (tern_tensor *[]){x}, 1, &at, sizeof at);                    \
-    }                                                                                              \
-    tern_tensor *tern_##NAME##_ PARAMETERS                                                         \
-    {                                                                                              \
-        const tern_row_attributes at = {A, B};                                                     \
-        return tern_apply_in_place(&NAME##_op, (tern_tensor *[]){x}, 1, &at, sizeof at);           \
-    }
-#define NOUGHT tern_scalar_int(0)
-#define UNARY(NAME, TYPES, LOW, HIGH, Y, DX)                                                       \
-    UNARY_(NAME, TYPES, LOW, HIGH, Y, DX)                                                          \
-    UNARY_FUNCTIONS_(NAME, (tern_tensor * x), NOUGHT, NOUGHT)
-#define UNARY_REAL1(NAME, TYPES, LOW, HIGH, Y, DX)                                                 \
-    UNARY_(NAME, TYPES, LOW, HIGH, Y, DX)                                                          \
-    UNARY_FUNCTIONS_(NAME, (tern_tensor * x, double a), tern_scalar_real(a), NOUGHT)
-#define UNARY_REAL2(NAME, TYPES, LOW, HIGH, Y, DX)                                                 \
-    UNARY_(NAME, TYPES, LOW, HIGH, Y, DX)                                                          \
-    UNARY_FUNCTIONS_(NAME, (tern_tensor * x, double a, double b), tern_scalar_real(a),             \
-                     tern_scalar_real(b))
-#define UNARY_SCALAR(NAME, TYPES, LOW, HIGH, Y, DX)                                                \
-    UNARY_(NAME, TYPES, LOW, HIGH, Y, DX)                                                          \
-    UNARY_FUNCTIONS_(NAME, (tern_tensor * x, tern_scalar a), a, NOUGHT)
-
-#define ROW_OP_(OP, NAME, TYPES, PROMOTE, NOGRAD)                                                  \
-    static const tern_op OP = {                                                                    \
-        .name = #NAME,                                                                             \
-        .promotion = TERN_ROW_##TYPES == TERN_ROW_FLOATS ? TERN_PROMOTE_FLOAT : TERN_PROMOTE_SAME, \
-        .promote = TERN_ROW_##TYPES == TERN_ROW_BOOLS ? to_bool : (PROMOTE),                       \
-        .not_differentiable = NOGRAD,                                                              \
-        .data = &NAME##_row,                                                                       \
-        .choose_saves = row_saves,                                                                 \
-        .infer = row_infer,                                                                        \
-        .forward = row_forward,                                                                    \
-        .backward = binary_backward,                                                               \
-    };
-#define BINARY_ROW_(NAME, KIND, TYPES, LOW, HIGH, Z, DX, DY)                                       \
-    static const tern_op NAME##_op, NAME##_scalar_op;                                              \
-    static const tern_row NAME##_row = {                                                           \
-        .name = #NAME,                                                                             \
-        .kind = KIND,                                                                              \
-        .types = TERN_ROW_##TYPES,                                                                 \
-        .low = LOW,                                                                                \
-        .high = HIGH,                                                                              \
-        .value = #Z,                                                                               \
-        .dx = DX,                                                                                  \
-        .dy = DY,                                                                                  \
-        .kernel = {"elementwise", #NAME},                                                          \
-        .scalar_kernel = {"elementwise", #NAME "_scalar"},                                         \
-        .op = &NAME##_op,                                                                          \
-        .scalar_op = &NAME##_scalar_op,                                                            \
-    };                                                                                             \
-    ROW_OP_(NAME##_op, NAME, TYPES, NULL, (KIND) != TERN_ROW_BINARY)                               \
-    ROW_OP_(NAME##_scalar_op, NAME, TYPES, with_scalar, (KIND) != TERN_ROW_BINARY)                 \
-    tern_tensor *tern_##NAME(tern_tensor *x, tern_tensor *y)                                       \
-    {                                                                                              \
-        return tern_apply(&NAME##_op, (tern_tensor *[]){x, y}, 2, &NONE_ATTRIBUTES,                \
-                          sizeof(tern_row_attributes));                                            \
-    }                                                                                              \
-    tern_tensor *tern_##NAME##_scalar(tern_tensor *x, tern_scalar y)                               \
-    {                                                                                              \
-        const tern_row_attributes at = {.a = y};                                                   \
-        return tern_apply(&NAME##_scalar_op, (tern_tensor *[]){x}, 1, &at, sizeof at);             \
-    }
-#define BINARY(NAME, TYPES, LOW, HIGH, Z, DX, DY)                                                  \
-    BINARY_ROW_(NAME, TERN_ROW_BINARY, TYPES, LOW, HIGH, Z, #DX, #DY)                              \
-    tern_tensor *tern_##NAME##_(tern_tensor *x, tern_tensor *y)                                    \
-    {                                                                                              \
-        return tern_apply_in_place(&NAME##_op, (tern_tensor *[]){x, y}, 2, &NONE_ATTRIBUTES,       \
-                                   sizeof(tern_row_attributes));                                   \
-    }                                                                                              \
-    tern_tensor *tern_##NAME##_scalar_(tern_tensor *x, tern_scalar y)                              \
-    {                                                                                              \
-        const tern_row_attributes at = {.a = y};                                                   \
-        return tern_apply_in_place(&NAME##_scalar_op, (tern_tensor *[]){x}, 1, &at, sizeof at);    \
-    }
-#define COMPARE(NAME, TYPES, Z) BINARY_ROW_(NAME, TERN_ROW_COMPARE, TYPES, -3, 3, Z, "", "")
-#define PREDICATE(NAME, TYPES, Z)                                                                  \
-    static const tern_op NAME##_op;                                                                \
-    static const tern_row NAME##_row = {                                                           \
-        .name = #NAME,                                                                             \
-        .kind = TERN_ROW_PREDICATE,                                                                \
-        .types = TERN_ROW_##TYPES,                                                                 \
-        .value = #Z,                                                                               \
-        .dx = "",                                                                                  \
-        .dy = "",                                                                                  \
-        .kernel = {"elementwise", #NAME},                                                          \
-        .op = &NAME##_op,                                                                          \
-    };                                                                                             \
-    ROW_OP_(NAME##_op, NAME, TYPES, NULL, true)                                                    \
-    tern_tensor *tern_##NAME(tern_tensor *x)                                                       \
-    {                                                                                              \
-        return tern_apply(&NAME##_op, (tern_tensor *[]){x}, 1, &NONE_ATTRIBUTES,                   \
-                          sizeof(tern_row_attributes));                                            \
-    }
-
+#define TERN_ROW_FAMILY "elementwise"
 #include "elementwise.def"
+#undef TERN_ROW_FAMILY
+#define TERN_ROW_FAMILY "special"
+#include "special.def"
+#undef TERN_ROW_FAMILY
+#define TERN_ROW_FAMILY "logic"
+#include "logic.def"
 
 #undef UNARY
 #undef UNARY_REAL1
 #undef UNARY_REAL2
 #undef UNARY_SCALAR
 #undef BINARY
+#undef TERNARY
+#undef TERNARY_SCALAR
 #undef COMPARE
 #undef PREDICATE
 
 static const tern_row *const rows[] = {
-#define UNARY(NAME, TYPES, LOW, HIGH, Y, DX)      &NAME##_row,
-#define UNARY_REAL1                               UNARY
-#define UNARY_REAL2                               UNARY
-#define UNARY_SCALAR                              UNARY
-#define BINARY(NAME, TYPES, LOW, HIGH, Z, DX, DY) &NAME##_row,
-#define COMPARE(NAME, TYPES, Z)                   &NAME##_row,
-#define PREDICATE(NAME, TYPES, Z)                 &NAME##_row,
+#define UNARY(NAME, TYPES, LOW, HIGH, Y, DX)           &NAME##_row,
+#define UNARY_REAL1                                    UNARY
+#define UNARY_REAL2                                    UNARY
+#define UNARY_SCALAR                                   UNARY
+#define BINARY(NAME, TYPES, LOW, HIGH, Z, DX, DY)      &NAME##_row,
+#define TERNARY(NAME, TYPES, LOW, HIGH, V, DX, DY, DZ) &NAME##_row,
+#define TERNARY_SCALAR                                 TERNARY
+#define COMPARE(NAME, TYPES, Z)                        &NAME##_row,
+#define PREDICATE(NAME, TYPES, Z)                      &NAME##_row,
 #include "elementwise.def"
+#include "special.def"
+#include "logic.def"
 };
 
 const tern_row *tern_row_at(int i)

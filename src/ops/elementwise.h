@@ -1,4 +1,4 @@
-/* elementwise.h -- what a row of elementwise.def is on the host. */
+/* elementwise.h -- what a row of elementwise.def, special.def or logic.def is on the host. */
 #ifndef TERN_SRC_OPS_ELEMENTWISE_H
 #define TERN_SRC_OPS_ELEMENTWISE_H
 #include "ops/walk.h"
@@ -6,12 +6,14 @@
 typedef enum tern_row_kind {
     TERN_ROW_UNARY,
     TERN_ROW_BINARY,
+    TERN_ROW_TERNARY,
     TERN_ROW_COMPARE,
     TERN_ROW_PREDICATE
 } tern_row_kind;
 typedef enum tern_row_types {
     TERN_ROW_FLOATS,
     TERN_ROW_NUMBERS,
+    TERN_ROW_WHOLES,
     TERN_ROW_INTS,
     TERN_ROW_BOOLS,
     TERN_ROW_ALL
@@ -22,7 +24,7 @@ typedef struct tern_row {
     tern_row_kind kind;
     tern_row_types types;
     double low, high;
-    const char *value, *dx, *dy; /* expressions, as text */
+    const char *value, *dx, *dy, *dz; /* expressions, as text */
     tern_kernel_ref kernel, scalar_kernel, gradient_kernel;
     const tern_op *op, *scalar_op; /* scalar_op: y is a number */
 } tern_row;
@@ -36,6 +38,9 @@ typedef struct tern_row_attributes {
 const tern_row *tern_row_at(int i);
 const tern_row *tern_row_find(const char *name, size_t length);
 
+/* x + a (y - x); z, which is not used, has x's shape and no history. */
+tern_tensor *tern_lerp_number(tern_tensor *x, tern_tensor *y, tern_tensor *z, tern_scalar a);
+tern_tensor *tern_lerp_number_(tern_tensor *x, tern_tensor *y, tern_tensor *z, tern_scalar a);
 /* Evaluate an expression of elementwise.def with differentiable operations. */
 typedef struct tern_variable {
     const char *name;

@@ -29,7 +29,8 @@ const char OBJECT = 0;
         __attribute__((section(TERN_QUOTE(TERN_GLUE(tern_rows_, TERN_ISA))), used)) = &table_##T;
 
 #if TERN_WIDE
-#define TERN_T         f64
+#define TERN_T f64
+#include "math_rows.cl"
 #define TERN_ROW_TABLE 0
 #include "row_tiles.h"
 #include TERN_ROWS
@@ -43,7 +44,8 @@ TABLE_(f64, STORED_AS_F64)
 #undef TERN_T
 #undef TERN_ROW_TABLE
 
-#define TERN_T         i64
+#define TERN_T i64
+#include "math_rows.cl"
 #define TERN_ROW_TABLE 0
 #include "row_tiles.h"
 #include TERN_ROWS
@@ -55,7 +57,8 @@ static const tern_host_row rows_i64[] = {
     {0}};
 TABLE_(i64, STORED_AS_I64)
 #else
-#define TERN_T         f32
+#define TERN_T f32
+#include "math_rows.cl"
 #define TERN_ROW_TABLE 0
 #include "row_tiles.h"
 #include TERN_ROWS
