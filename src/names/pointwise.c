@@ -27,6 +27,16 @@ static tern_tensor *gelu(tern_tensor *x, const names_argument *approximate)
     return form < 0 ? NULL : form ? tern_gelu_tanh(x) : tern_gelu(x);
 }
 
+static tern_tensor *softshrink(tern_tensor *x, double lambd)
+{
+    if (lambd < 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_softshrink: lambda must be greater or equal to 0, but found to "
+                              "be %g.",
+                              lambd);
+    return tern_softshrink(x, lambd);
+}
+
 #define TABLE  names_pointwise
 #define FAMILY "names/pointwise.def"
 #include "names/expand.h"
