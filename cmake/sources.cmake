@@ -19,6 +19,7 @@ set(TERN_SOURCES
   src/tensor/apply.c
   src/tensor/autograd.c
   src/tensor/backward.c
+  src/tensor/checkpoint.c
   src/tensor/determinism.c
   src/tensor/inplace.c
   src/tensor/one.c
@@ -141,6 +142,8 @@ set(TERN_SOURCES
   src/nn/layers/reshape.c
   src/nn/layers/rnn.c
   src/nn/layers/rnn_cell.c
+  src/nn/layers/softmax.c
+  src/nn/checkpoint.c
   src/nn/edit.c
   src/nn/computed.c
   src/nn/module.c

@@ -55,6 +55,28 @@ typedef tern_tensor *(*tern_grad_hook)(tern_tensor *grad, void *user);
 TERN_API int tern_register_hook(tern_tensor *x, tern_grad_hook hook, void *user);
 TERN_API tern_status tern_remove_hook(tern_tensor *x, int id);
 
+/* ---- checkpoints: time for memory (torch.utils.checkpoint) --------------------------------------
+ * Compute out[k] from in[n]. */
+typedef tern_status (*tern_checkpoint_function)(void *data, tern_tensor *const *in, int n,
+                                                tern_tensor **out, int k);
+
+typedef struct tern_checkpoint_options {
+    bool no_preserve_rng_state;    /* let dropout draw other numbers the second time */
+    void (*free_data)(void *data); /* called as soon as data is not needed any more */
+    uint64_t reserved[4];
+} tern_checkpoint_options;
+
+/* Run function, and save nothing of what happens in it for backward but the inputs: when its first
+ * gradient is asked for it runs again, with the random numbers, the autocast mode and the inputs of
+ * the first time, and must do the same (batch norm counts a batch twice). data must live until
+ * then. Works as PyTorch's does with use_reentrant=False: inputs need not require gradients,
+ * function may use other tensors, tern_autograd_grad and second derivatives work, checkpoints nest.
+ * The tensors in out belong to the scope. Errors: those of function; in backward TERN_ERR_STATE
+ * when the second run saves other tensors, or an input was written in place since. */
+TERN_API tern_status tern_checkpoint(tern_checkpoint_function function, void *data,
+                                     tern_tensor *const *in, int n, tern_tensor **out, int k,
+                                     const tern_checkpoint_options *options);
+
 /* ---- TERN_NO_GRAD { ... }, TERN_ENABLE_GRAD { ... } ---------------------------------------------
  * One-turn loops: `break` leaves only the block; leaving in any way restores the mode. */
 TERN_API bool tern_is_grad_enabled(void);

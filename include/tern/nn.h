@@ -112,6 +112,7 @@ TERN_API void tern_nn_free(tern_module *m);
 TERN_END_DECLS
 
 #include <tern/nn/activation.h>
+#include <tern/nn/checkpoint.h>
 #include <tern/nn/container.h>
 #include <tern/nn/convolution.h>
 #include <tern/nn/init.h>

@@ -100,5 +100,12 @@ tern_status tern_fault_check(tern_place *place);
 /* Take n groups of four numbers from the device's generator: *state is the device's {seed, base}
  * (two u64), *at the first group relative to base. */
 tern_status tern_rng_take(tern_place *place, int64_t n, tern_arg *state, int64_t *at);
+/* Where the generators of all open devices stand, taken down and put back. */
+typedef struct tern_rng_note {
+    tern_place *place;
+    tern_rng_state state;
+} tern_rng_note;
+int tern_rng_note_all(tern_rng_note *notes, int room);
+void tern_rng_put_back(const tern_rng_note *notes, int n);
 
 #endif

@@ -207,6 +207,30 @@ void tern_manual_seed(uint64_t seed)
     }
 }
 
+static tern_rng_state rng_state_of(tern_place *place)
+{
+    pthread_mutex_lock(&place->lock);
+    seed_once(place);
+    tern_rng_state state = {place->rng.seed, place->rng.base + place->rng.taken};
+    pthread_mutex_unlock(&place->lock);
+    return state;
+}
+
+static void set_rng_state_of(tern_place *place, const tern_rng_state *state)
+{
+    pthread_mutex_lock(&place->lock);
+    bool same = place->rng.seeded && place->rng.seed == state->seed &&
+                place->rng.base + place->rng.taken == state->offset;
+    if (!same) {
+        place->rng.seed = state->seed;
+        place->rng.base = state->offset;
+        place->rng.taken = 0;
+        place->rng.seeded = true;
+        place->rng.written = false;
+    }
+    pthread_mutex_unlock(&place->lock);
+}
+
 tern_status tern_get_rng_state(const char *device, tern_rng_state *state)
 {
     if (!state)
@@ -214,10 +238,7 @@ tern_status tern_get_rng_state(const char *device, tern_rng_state *state)
     tern_place *place = tern_place_find(device, "tern_get_rng_state");
     if (!place)
         return tern_last_status();
-    pthread_mutex_lock(&place->lock);
-    seed_once(place);
-    *state = (tern_rng_state){place->rng.seed, place->rng.base + place->rng.taken};
-    pthread_mutex_unlock(&place->lock);
+    *state = rng_state_of(place);
     return TERN_OK;
 }
 
@@ -228,12 +249,22 @@ tern_status tern_set_rng_state(const char *device, const tern_rng_state *state)
     tern_place *place = tern_place_find(device, "tern_set_rng_state");
     if (!place)
         return tern_last_status();
-    pthread_mutex_lock(&place->lock);
-    place->rng.seed = state->seed;
-    place->rng.base = state->offset;
-    place->rng.taken = 0;
-    place->rng.seeded = true;
-    place->rng.written = false;
-    pthread_mutex_unlock(&place->lock);
+    set_rng_state_of(place, state);
     return TERN_OK;
+}
+
+int tern_rng_note_all(tern_rng_note *notes, int room)
+{
+    tern_place *place;
+    int n = 0;
+    for (int i = 0; n < room && (place = tern_place_at(i)); i++)
+        if (atomic_load_explicit(&place->is_open, memory_order_acquire))
+            notes[n++] = (tern_rng_note){place, rng_state_of(place)};
+    return n;
+}
+
+void tern_rng_put_back(const tern_rng_note *notes, int n)
+{
+    for (int i = 0; i < n; i++)
+        set_rng_state_of(notes[i].place, &notes[i].state);
 }

@@ -132,6 +132,13 @@ static tern_status check_saved(const tern_node *node)
     return TERN_OK;
 }
 
+static tern_status fetch_saved(tern_node *node)
+{
+    if (node->frame)
+        TERN_TRY(tern_frame_unpack(node));
+    return check_saved(node);
+}
+
 /* The user gets to see a gradient: if it is the one, it is no longer known to stay that. */
 static void show(walk *w, const tern_tensor *grad)
 {
@@ -252,9 +259,9 @@ static tern_status run_node(walk *w, tern_node *node)
 {
     tern_status status = TERN_OK;
     TERN_SCOPE {
-        status = check_saved(node);
+        status = fetch_saved(node);
         if (status == TERN_OK && node->inner)
-            status = check_saved(node->inner);
+            status = fetch_saved(node->inner);
         if (status == TERN_OK)
             status = finish_outputs(w, node);
         if (status == TERN_OK)

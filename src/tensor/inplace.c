@@ -333,7 +333,8 @@ tern_status tern_prepare_write(tern_write *write, const tern_call *call, tern_te
     if (!node)
         return TERN_ERR_MEMORY;
     write->head = history->base ? history->base : x;
-    write->slot = node->saved[call->n_in].tensor ? call->n_in : -1;
+    const tern_saved *result = &node->saved[call->n_in];
+    write->slot = result->tensor || result->version < 0 ? call->n_in : -1;
     if (history->base) {
         write->inner = node;
         node = slices_node(call, inputs, node, history->base);
@@ -356,7 +357,7 @@ tern_status tern_finish_write(tern_write *write, tern_tensor *x, bool written)
     if (written) {
         tern_node *op = write->inner ? write->inner : write->node;
         if (write->slot >= 0) /* the result is saved as it is now */
-            op->saved[write->slot].version = tern_tensor_version(x);
+            tern_node_saved_written(op, write->slot, x);
         status = tern_node_attach(write->node, 0, write->head);
         write->head->history->writes++; /* views of it must look again */
         x->requires_grad = true;

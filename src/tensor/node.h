@@ -11,7 +11,8 @@ typedef struct tern_edge {
 } tern_edge;
 
 /* A tensor kept for backward, and the version its storage had then. Saved outputs are detached:
- * with their history they would hold their own node. */
+ * with their history they would hold their own node. In a checkpoint there is no tensor, and the
+ * version is -1 - its number in the node's frame. */
 typedef struct tern_saved {
     tern_tensor *tensor;
     int64_t version;
@@ -26,6 +27,9 @@ typedef struct tern_node_output {
     tern_tensor *retainer; /* the output tensor while it lives and retains its grad; not owned */
 } tern_node_output;
 
+/* One run of a checkpointed function. */
+typedef struct tern_frame tern_frame;
+
 struct tern_node {
     atomic_int refs;
     const tern_op *op;
@@ -39,6 +43,7 @@ struct tern_node {
     tern_shape *in_shape;
     tern_node_output *output;
     void *attributes;
+    tern_frame *frame;    /* of a checkpoint: whom to ask for the saved tensors */
     tern_node *inner;     /* copy_slices: the operation whose result was written into a view */
     tern_node *next_free; /* in the list of nodes to free */
 };
@@ -53,8 +58,21 @@ void tern_node_save(tern_node *node, int slot, tern_tensor *x);
 tern_status tern_node_fill(tern_node *node, const tern_call *call, tern_tensor *const *in);
 /* Let go of the saved tensors. */
 void tern_node_free_saved(tern_node *node);
+/* The tensor in a slot was written by the node itself, and is saved as it is now. */
+void tern_node_saved_written(tern_node *node, int slot, const tern_tensor *x);
 /* Make x output i of node (retains node). */
 tern_status tern_node_attach(tern_node *node, int i, tern_tensor *x);
+
+/* ---- checkpoints (checkpoint.c) ---------------------------------------------------------- */
+/* The frame that saves now, on this thread; NULL outside of checkpoints. */
+extern _Thread_local tern_frame *tern_frame_now;
+/* Take x, which is given away, instead of the node's slot. */
+tern_status tern_frame_save(tern_node *node, int slot, tern_tensor *x);
+/* The saved tensor of this version was written: it is at that version now. */
+void tern_frame_written(int64_t version, int64_t now);
+/* Fill the node's slots, computing them again if need be. */
+tern_status tern_frame_unpack(tern_node *node);
+void tern_frame_release(tern_frame *frame);
 
 /* ---- the number one (one.c) -------------------------------------------------------------- */
 /* The gradient that a walk back from a scalar begins with; one reference. NULL after an error. */

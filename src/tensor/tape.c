@@ -75,6 +75,8 @@ void tern_node_free_saved(tern_node *node)
         tern_release(x);
     }
     node->freed = true;
+    tern_frame_release(node->frame);
+    node->frame = NULL;
     if (node->inner)
         tern_node_free_saved(node->inner);
 }
@@ -170,19 +172,36 @@ tern_status tern_node_attach(tern_node *node, int i, tern_tensor *x)
     return TERN_OK;
 }
 
+void tern_node_saved_written(tern_node *node, int slot, const tern_tensor *x)
+{
+    if (node->saved[slot].tensor)
+        node->saved[slot].version = tern_tensor_version(x);
+    else
+        tern_frame_written(node->saved[slot].version, tern_tensor_version(x));
+}
+
+/* Leaves are there anyway: a checkpoint would gain nothing by letting them go. */
+static tern_status save_in(tern_node *node, int slot, tern_tensor *x)
+{
+    if (tern_frame_now && !(slot < node->n_in && node->edge[slot].leaf))
+        return tern_frame_save(node, slot, x);
+    tern_node_save(node, slot, x);
+    return TERN_OK;
+}
+
 static tern_status save(tern_node *node, const tern_call *call, tern_tensor *const *in)
 {
     const tern_op *op = call->op;
     uint32_t saves = op->choose_saves ? op->choose_saves(call) : op->saves;
     for (int i = 0; i < call->n_in; i++)
         if (in[i] && saves & TERN_SAVE_IN(i))
-            tern_node_save(node, i, tern_keep(in[i]));
+            TERN_TRY(save_in(node, i, tern_keep(in[i])));
     for (int i = 0; i < call->n_out; i++)
         if (saves & TERN_SAVE_OUT(i)) {
             tern_tensor *detached = tern_tensor_detached(call->out[i]);
             if (!detached)
                 return TERN_ERR_MEMORY;
-            tern_node_save(node, call->n_in + i, detached);
+            TERN_TRY(save_in(node, call->n_in + i, detached));
         }
     return TERN_OK;
 }

@@ -1,0 +1,379 @@
+/* checkpoint.c -- tern_checkpoint: what backward needs is computed again instead of kept.
+ *
+ * While the function runs the first time, its nodes put numbers where they would save tensors: the
+ * first, second, ... that its frame let go of. When the walk back comes to one of these nodes the
+ * frame runs the function again; the nodes of that run hand what they would save to the frame, in
+ * the same order, and are forgotten. Inputs of a checkpoint inside of a checkpoint are let go of by
+ * the outer one in the same way. */
+#include "tensor/node.h"
+
+enum { MOST_DEVICES = 64 };
+
+/* An input as it was. */
+typedef struct held {
+    tern_tensor *tensor; /* a leaf that requires a gradient as it is, others without history */
+    int64_t version;
+    int64_t number; /* in the outer frame, which has the tensor; else -1 */
+    bool requires_grad, is_leaf;
+} held;
+
+struct tern_frame {
+    atomic_int refs;
+    tern_checkpoint_function call;
+    void *data;
+    void (*free_data)(void *data);
+    held *in;
+    int n, k;
+    tern_frame *outer;
+    tern_autocast_state autocast;
+    bool preserve_rng;
+    tern_rng_note *rng;
+    int n_rng;
+    bool running;
+    bool again;       /* ... for the second time */
+    bool done;        /* it was run again */
+    int64_t let_go;   /* tensors in the first run */
+    tern_saved *kept; /* those of the second run; handed out one by one */
+    int64_t n_kept, capacity;
+};
+
+_Thread_local tern_frame *tern_frame_now;
+
+static void forget_inputs(tern_frame *f)
+{
+    for (int i = 0; i < f->n; i++) {
+        tern_release(f->in[i].tensor);
+        f->in[i].tensor = NULL;
+    }
+    tern_frame_release(f->outer);
+    f->outer = NULL;
+}
+
+static void forget_kept(tern_frame *f)
+{
+    for (int64_t i = 0; i < f->n_kept; i++)
+        tern_release(f->kept[i].tensor);
+    tern_free(f->kept);
+    f->kept = NULL;
+    f->n_kept = f->capacity = 0;
+}
+
+void tern_frame_release(tern_frame *f)
+{
+    if (!f || atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) > 1)
+        return;
+    forget_inputs(f);
+    forget_kept(f);
+    if (f->free_data)
+        f->free_data(f->data);
+    tern_free(f->in);
+    tern_free(f->rng);
+    tern_free(f);
+}
+
+/* ---- while the function runs ------------------------------------------------------------- */
+
+/* Let go of x, which is given away, or keep it the second time; its number. -1 after an error. */
+static int64_t number(tern_frame *f, tern_tensor *x)
+{
+    if (!f->again) {
+        tern_release(x);
+        return f->let_go++;
+    }
+    if (f->n_kept == f->capacity) {
+        int64_t capacity = f->capacity ? 2 * f->capacity : 32;
+        tern_saved *kept = tern_grow(f->kept, sizeof *kept * (size_t)capacity);
+        if (kept) {
+            f->kept = kept;
+            f->capacity = capacity;
+        }
+    }
+    /* Without its history, which would keep the second run's nodes. */
+    tern_tensor *detached = f->n_kept < f->capacity ? tern_tensor_detached(x) : NULL;
+    tern_release(x);
+    if (!detached)
+        return -1;
+    f->kept[f->n_kept] = (tern_saved){detached, tern_tensor_version(detached)};
+    return f->n_kept++;
+}
+
+tern_status tern_frame_save(tern_node *node, int slot, tern_tensor *x)
+{
+    tern_frame *f = tern_frame_now;
+    int64_t i = number(f, x);
+    if (i < 0)
+        return TERN_ERR_MEMORY;
+    node->saved[slot].version = -1 - i;
+    if (!node->frame) {
+        atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
+        node->frame = f;
+    }
+    return TERN_OK;
+}
+
+void tern_frame_written(int64_t version, int64_t now)
+{
+    tern_frame *f = tern_frame_now;
+    if (f && f->again)
+        f->kept[-1 - version].version = now;
+}
+
+/* ---- the second time --------------------------------------------------------------------- */
+
+static tern_status nothing(tern_call *call)
+{
+    (void)call;
+    return TERN_OK;
+}
+
+/* Stands for what made an input: nobody walks that far. */
+static const tern_op input_op = {.name = "checkpoint_input", .infer = nothing};
+
+/* Input i as the function saw it: a leaf if it was one, requiring a gradient if it did. */
+static tern_tensor *input_again(const held *h, tern_tensor *x)
+{
+    if (h->is_leaf && h->requires_grad)
+        return x;
+    tern_tensor *again = tern_scoped(tern_tensor_detached(x));
+    if (!again || !h->requires_grad)
+        return again;
+    tern_node *node = tern_node_new(&input_op, x->storage->place, 0, 1, NULL, 0);
+    if (!node)
+        return NULL;
+    node->output[0] = (tern_node_output){.dtype = x->dtype, .differentiable = true};
+    tern_status status = tern_node_attach(node, 0, again);
+    tern_node_release(node);
+    return status == TERN_OK ? again : NULL;
+}
+
+static tern_status run_again(tern_frame *f);
+
+/* The frame's number i, which is the caller's from then on. */
+static tern_status hand_out(tern_frame *f, int64_t i, tern_saved *out)
+{
+    if (!f->done)
+        TERN_TRY(run_again(f));
+    *out = f->kept[i];
+    f->kept[i].tensor = NULL;
+    return TERN_OK;
+}
+
+/* The inputs, those of the outer frame from there; owned by the open scope. */
+static tern_status fetch_inputs(tern_frame *f, tern_tensor **in)
+{
+    for (int i = 0; i < f->n; i++) {
+        held *h = &f->in[i];
+        in[i] = NULL;
+        if (h->number >= 0) {
+            tern_saved saved;
+            TERN_TRY(hand_out(f->outer, h->number, &saved));
+            h->tensor = saved.tensor;
+            h->version = saved.version;
+            h->number = -1;
+        }
+        if (!h->tensor)
+            continue;
+        if (tern_tensor_version(h->tensor) != h->version)
+            return tern_fail(TERN_ERR_STATE,
+                             "tern_checkpoint: input %d [%s %s] has been modified by an inplace "
+                             "operation since: it is at version %lld; expected version %lld "
+                             "instead",
+                             i, tern_dtype_name(h->tensor->dtype), TERN_TENSOR_TEXT(h->tensor),
+                             (long long)tern_tensor_version(h->tensor), (long long)h->version);
+        in[i] = input_again(h, h->tensor);
+        if (!in[i])
+            return tern_last_status();
+    }
+    return TERN_OK;
+}
+
+static tern_status run_with(tern_frame *f, tern_tensor *const *in)
+{
+    tern_tensor *out[f->k + 1];
+    for (int i = 0; i < f->k; i++)
+        out[i] = NULL;
+    tern_frame *outside = tern_frame_now;
+    tern_grad_block mode __attribute__((cleanup(tern_grad_block_leave))) =
+        tern_grad_block_enter(true);
+    tern_autocast_state autocast = tern_autocast;
+    tern_rng_note now[MOST_DEVICES];
+    int n_now = f->preserve_rng ? tern_rng_note_all(now, MOST_DEVICES) : 0;
+    tern_rng_put_back(f->rng, f->n_rng);
+    tern_autocast = f->autocast;
+    tern_frame_now = f;
+    f->running = f->again = true;
+    tern_status status = f->call(f->data, in, f->n, out, f->k);
+    f->running = f->again = false;
+    tern_frame_now = outside;
+    tern_autocast = autocast;
+    tern_rng_put_back(now, n_now);
+    return status == TERN_OK ? tern_last_status() : status;
+}
+
+static tern_status run_again(tern_frame *f)
+{
+    tern_status status = TERN_OK;
+    if (f->running)
+        return tern_fail(TERN_ERR_STATE, "tern_checkpoint: the function asks for gradients of what "
+                                         "it computes, which is not there while it runs");
+    TERN_SCOPE {
+        tern_tensor *in[f->n + 1];
+        status = fetch_inputs(f, in);
+        if (status == TERN_OK)
+            status = run_with(f, in);
+    }
+    if (status == TERN_OK && f->n_kept != f->let_go)
+        status = tern_fail(
+            TERN_ERR_STATE,
+            "tern_checkpoint: A different number of tensors was saved during the original forward "
+            "and recomputation. Number of tensors saved during forward: %lld. Number of tensors "
+            "saved during recomputation: %lld",
+            (long long)f->let_go, (long long)f->n_kept);
+    if (status != TERN_OK) {
+        forget_kept(f);
+        return tern_fail(status, "tern_checkpoint: the function failed when it ran again");
+    }
+    f->done = true;
+    forget_inputs(f);
+    return TERN_OK;
+}
+
+/* Give x the history that a saved input has: second derivatives go through it. */
+static tern_status connect(const tern_node *node, int slot, tern_tensor *x)
+{
+    tern_shape shape = tern_shape_of(x);
+    if (slot >= node->n_in)
+        return TERN_OK;
+    if (!tern_shape_equal(&shape, &node->in_shape[slot]))
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_checkpoint: Recomputed values have different metadata than during "
+                         "the forward pass: input %d of %s has shape %s, it had %s",
+                         slot, node->op->name, TERN_SHAPE_TEXT(&shape),
+                         TERN_SHAPE_TEXT(&node->in_shape[slot]));
+    const tern_edge *edge = &node->edge[slot];
+    return edge->node ? tern_node_attach(edge->node, edge->output, x) : TERN_OK;
+}
+
+tern_status tern_frame_unpack(tern_node *node)
+{
+    for (int i = 0; i < node->n_in + node->n_out; i++) {
+        tern_saved *s = &node->saved[i];
+        if (s->tensor || s->version >= 0)
+            continue;
+        TERN_TRY(hand_out(node->frame, -1 - s->version, s));
+        if (!s->tensor)
+            return tern_fail(TERN_ERR_STATE, "tern_checkpoint: %s was asked for twice",
+                             node->op->name);
+        TERN_TRY(connect(node, i, s->tensor));
+    }
+    tern_frame_release(node->frame);
+    node->frame = NULL;
+    return TERN_OK;
+}
+
+/* ---- the first time ---------------------------------------------------------------------- */
+
+static tern_status hold(tern_frame *f, int i, tern_tensor *x)
+{
+    held *h = &f->in[i];
+    *h = (held){.number = -1};
+    if (!x)
+        return TERN_OK;
+    h->requires_grad = tern_requires_grad(x);
+    h->is_leaf = tern_is_leaf(x);
+    h->version = tern_tensor_version(x);
+    if (h->requires_grad && h->is_leaf) {
+        h->tensor = tern_keep(x);
+        return TERN_OK;
+    }
+    if (f->outer) {
+        h->number = number(f->outer, tern_keep(x));
+        return h->number < 0 ? TERN_ERR_MEMORY : TERN_OK;
+    }
+    h->tensor = tern_tensor_detached(x);
+    return h->tensor ? TERN_OK : TERN_ERR_MEMORY;
+}
+
+static tern_status note_generators(tern_frame *f, const tern_checkpoint_options *o)
+{
+    tern_rng_note now[MOST_DEVICES];
+    f->preserve_rng = !o->no_preserve_rng_state;
+    f->n_rng = f->preserve_rng ? tern_rng_note_all(now, MOST_DEVICES) : 0;
+    f->rng = tern_alloc(sizeof *f->rng * (size_t)(f->n_rng + 1));
+    for (int i = 0; f->rng && i < f->n_rng; i++)
+        f->rng[i] = now[i];
+    return f->rng ? TERN_OK : TERN_ERR_MEMORY;
+}
+
+static tern_frame *new_frame(tern_checkpoint_function function, void *data, tern_tensor *const *in,
+                             int n, int k, const tern_checkpoint_options *o)
+{
+    tern_frame *f = tern_alloc(sizeof *f);
+    held *held_in = f ? tern_alloc(sizeof *held_in * (size_t)(n + 1)) : NULL;
+    if (!held_in) {
+        tern_free(f);
+        if (o->free_data)
+            o->free_data(data);
+        return NULL;
+    }
+    atomic_init(&f->refs, 1);
+    f->call = function;
+    f->data = data;
+    f->free_data = o->free_data;
+    f->in = held_in;
+    f->k = k;
+    f->autocast = tern_autocast;
+    if ((f->outer = tern_frame_now))
+        atomic_fetch_add_explicit(&f->outer->refs, 1, memory_order_relaxed);
+    tern_status status = note_generators(f, o);
+    for (; status == TERN_OK && f->n < n; f->n++)
+        status = hold(f, f->n, in[f->n]);
+    if (status == TERN_OK)
+        return f;
+    tern_frame_release(f);
+    return NULL;
+}
+
+static tern_status run_first(tern_frame *f, tern_tensor *const *in, tern_tensor **out)
+{
+    tern_status status = TERN_OK;
+    f->running = true;
+    TERN_SCOPE {
+        tern_frame_now = f;
+        status = f->call(f->data, in, f->n, out, f->k);
+        tern_frame_now = f->outer;
+        if (status == TERN_OK)
+            status = tern_last_status();
+        for (int i = 0; status == TERN_OK && i < f->k; i++)
+            tern_keep(out[i]); /* past this scope */
+    }
+    f->running = false;
+    for (int i = 0; i < f->k; i++)
+        out[i] = status == TERN_OK ? tern_scoped(out[i]) : NULL;
+    return status == TERN_OK ? tern_last_status() : status;
+}
+
+tern_status tern_checkpoint(tern_checkpoint_function function, void *data, tern_tensor *const *in,
+                            int n, tern_tensor **out, int k, const tern_checkpoint_options *options)
+{
+    static const tern_checkpoint_options none;
+    const tern_checkpoint_options *o = options ? options : &none;
+    if (!function || n < 0 || k < 0 || (!in && n > 0) || (!out && k > 0))
+        return tern_fail_argument_null("tern_checkpoint", !function      ? "function"
+                                                          : !in && n > 0 ? "in"
+                                                                         : "out");
+    for (int i = 0; i < k; i++)
+        out[i] = NULL;
+    if (!tern_is_grad_enabled()) {
+        tern_status status = function(data, in, n, out, k);
+        if (o->free_data)
+            o->free_data(data);
+        return status;
+    }
+    tern_frame *f = new_frame(function, data, in, n, k, o);
+    if (!f)
+        return tern_last_status();
+    tern_status status = run_first(f, in, out);
+    tern_frame_release(f);
+    return status == TERN_OK ? TERN_OK : tern_fail(status, "tern_checkpoint: the function failed");
+}
