@@ -16,6 +16,7 @@ set(TERN_SOURCES
   src/device/cpu/cpu.c
   src/device/cpu/gemm.c
   src/device/cpu/kernels.c
+  src/tensor/anomaly.c
   src/tensor/apply.c
   src/tensor/autograd.c
   src/tensor/backward.c
@@ -60,6 +61,7 @@ set(TERN_SOURCES
   src/ops/fold.c
   src/ops/grid_sample.c
   src/ops/group_norm.c
+  src/ops/has_nan.c
   src/ops/index.c
   src/ops/index_list.c
   src/ops/index_write.c

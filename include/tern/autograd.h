@@ -77,6 +77,44 @@ TERN_API tern_status tern_checkpoint(tern_checkpoint_function function, void *da
                                      tern_tensor *const *in, int n, tern_tensor **out, int k,
                                      const tern_checkpoint_options *options);
 
+/* ---- anomalies: TERN_DETECT_ANOMALY { ... } (torch.autograd.detect_anomaly) ---------------------
+ * For debugging, on this thread: backward fails with TERN_ERR_STATE at the first function that
+ * returns a NaN, and names it and where its forward was called, if that was in such a block too:
+ * "Function 'SqrtBackward0' returned nan values in its 0th output. ... in Sequential > 1:Encoder".
+ * Every look waits for the device. A one-turn loop: `break` leaves only the block. */
+typedef struct tern_anomaly_options {
+    bool no_check_nan;  /* do not look at gradients */
+    bool check_forward; /* look at the results of operations too: the first NaN fails at once */
+    uint64_t reserved[4];
+} tern_anomaly_options;
+TERN_API void tern_autograd_set_detect_anomaly(bool mode, const tern_anomaly_options *options);
+TERN_API bool tern_is_anomaly_enabled(void);
+
+typedef struct tern_anomaly_block {
+    int active;
+    int saved;
+} tern_anomaly_block;
+TERN_API tern_anomaly_block tern_anomaly_block_enter(bool mode,
+                                                     const tern_anomaly_options *options);
+TERN_API void tern_anomaly_block_leave(tern_anomaly_block *block);
+#define TERN_DETECT_ANOMALY_MODE(mode, options)                                                    \
+    TERN_BLOCK_(tern_anomaly_block, TERN_BLOCK_NAME(tern_anomaly_block_, __LINE__),                \
+                tern_anomaly_block_enter(mode, options), tern_anomaly_block_leave)
+#define TERN_DETECT_ANOMALY TERN_DETECT_ANOMALY_MODE(true, NULL)
+
+/* ---- TERN_ANOMALY_LABEL("decoder") { ... } ------------------------------------------------------
+ * A word for where operations are called, as anomaly detection tells it: those of all open blocks,
+ * outermost first. Modules have theirs. label must live as long as the block is open. */
+typedef struct tern_anomaly_label_block {
+    int active;
+    int depth;
+} tern_anomaly_label_block;
+TERN_API tern_anomaly_label_block tern_anomaly_label_enter(const char *label);
+TERN_API void tern_anomaly_label_leave(tern_anomaly_label_block *block);
+#define TERN_ANOMALY_LABEL(label)                                                                  \
+    TERN_BLOCK_(tern_anomaly_label_block, TERN_BLOCK_NAME(tern_anomaly_label_, __LINE__),          \
+                tern_anomaly_label_enter(label), tern_anomaly_label_leave)
+
 /* ---- TERN_NO_GRAD { ... }, TERN_ENABLE_GRAD { ... } ---------------------------------------------
  * One-turn loops: `break` leaves only the block; leaving in any way restores the mode. */
 TERN_API bool tern_is_grad_enabled(void);

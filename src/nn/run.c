@@ -1,5 +1,6 @@
 /* run.c -- running modules, and the mode they run in. */
 #include "nn/module.h"
+#include <stdio.h>
 
 /* A module that failed without saying so (its own code is the user's). */
 static tern_status settle(const tern_module *m, tern_status status, tern_tensor *const *out, int k)
@@ -16,12 +17,8 @@ static tern_status settle(const tern_module *m, tern_status status, tern_tensor 
     return TERN_OK;
 }
 
-tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out, int k)
+static tern_status run(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
-    if (!m || (!in && n > 0) || (!out && k > 0))
-        return tern_fail_argument_null("tern_nn_call", !m ? "m" : !in && n > 0 ? "in" : "out");
-    for (int i = 0; i < k; i++)
-        out[i] = NULL;
     if (m->computes)
         TERN_TRY(tern_nn_compute_members(m));
     if (m->call)
@@ -38,6 +35,31 @@ tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_ten
         return tern_fail_argument_null("tern_nn_forward", "x");
     out[0] = m->forward(m, in[0]);
     return settle(m, TERN_OK, out, 1);
+}
+
+/* Where anomalies are looked for, the path to what made one is told: "Sequential > 0:Linear". */
+static tern_status run_labelled(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out,
+                                int k)
+{
+    char label[96];
+    const char *name = NULL;
+    for (int i = 0; m->parent && i < m->parent->count; i++)
+        if (m->parent->members[i].child == m)
+            name = m->parent->members[i].name;
+    snprintf(label, sizeof label, "%s%s%s", name ? name : "", name ? ":" : "", m->name);
+    tern_status status = TERN_OK;
+    TERN_ANOMALY_LABEL(label)
+    status = run(m, in, n, out, k);
+    return status;
+}
+
+tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out, int k)
+{
+    if (!m || (!in && n > 0) || (!out && k > 0))
+        return tern_fail_argument_null("tern_nn_call", !m ? "m" : !in && n > 0 ? "in" : "out");
+    for (int i = 0; i < k; i++)
+        out[i] = NULL;
+    return tern_is_anomaly_enabled() ? run_labelled(m, in, n, out, k) : run(m, in, n, out, k);
 }
 
 tern_tensor *tern_nn_forward(tern_module *m, tern_tensor *x)

@@ -137,16 +137,20 @@ static tern_status record(tern_call *call, size_t attribute_bytes)
     return tern_record(call, call->in, attribute_bytes);
 }
 
-/* What forward calls in turn is not cast again: the operation's types are settled. */
+/* What forward calls in turn is not cast again: the operation's types are settled. Nor is it
+ * looked at for NaNs. */
 static tern_status forward(tern_call *call)
 {
     tern_autocast_hook hook = tern_autocast.hook;
+    bool results = tern_anomaly.results;
     if (!call->op->forward)
         return TERN_OK;
     tern_autocast.hook = NULL;
+    tern_anomaly.results = false;
     tern_status status = call->op->forward(call);
     tern_autocast.hook = hook;
-    return status;
+    tern_anomaly.results = results;
+    return status == TERN_OK && results ? tern_anomaly_check_results(call) : status;
 }
 
 static tern_status run(tern_call *call, tern_tensor **cast, size_t attribute_bytes)

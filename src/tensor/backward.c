@@ -241,6 +241,8 @@ static tern_status backward_of(walk *w, tern_node *node)
     TERN_TRY(node->op->backward(&g));
     if (tern_last_status() != TERN_OK)
         return tern_last_status();
+    if (tern_anomaly.gradients)
+        TERN_TRY(tern_anomaly_check_gradients(node, dout, din, needs));
     for (int i = 0; i < n_in; i++) {
         if (!needs[i] || !din[i])
             continue;
@@ -360,13 +362,17 @@ static tern_status go_back(walk *w)
     return finish_leaves(w);
 }
 
-/* Gradients have the types of what they are gradients of: nothing is cast on the way. */
+/* Gradients have the types of what they are gradients of: nothing is cast on the way. Of NaNs the
+ * node is told, not the operations that its backward is made of. */
 static tern_status go(walk *w)
 {
     tern_autocast_hook hook = tern_autocast.hook;
+    bool results = tern_anomaly.results;
     tern_autocast.hook = NULL;
+    tern_anomaly.results = false;
     tern_status status = go_back(w);
     tern_autocast.hook = hook;
+    tern_anomaly.results = results;
     return status;
 }
 

@@ -43,6 +43,7 @@ struct tern_node {
     tern_shape *in_shape;
     tern_node_output *output;
     void *attributes;
+    char *where;          /* its forward was called, if anomalies were looked for; or NULL */
     tern_frame *frame;    /* of a checkpoint: whom to ask for the saved tensors */
     tern_node *inner;     /* copy_slices: the operation whose result was written into a view */
     tern_node *next_free; /* in the list of nodes to free */
@@ -73,6 +74,13 @@ void tern_frame_written(int64_t version, int64_t now);
 /* Fill the node's slots, computing them again if need be. */
 tern_status tern_frame_unpack(tern_node *node);
 void tern_frame_release(tern_frame *frame);
+
+/* ---- anomalies (anomaly.c) --------------------------------------------------------------- */
+/* The labels that are open now, to be freed; NULL for none. */
+char *tern_anomaly_where(void);
+/* TERN_ERR_STATE when one of the gradients that node's backward made has a NaN in it. */
+tern_status tern_anomaly_check_gradients(const tern_node *node, tern_tensor *const *dout,
+                                         tern_tensor *const *din, const bool *needs);
 
 /* ---- the number one (one.c) -------------------------------------------------------------- */
 /* The gradient that a walk back from a scalar begins with; one reference. NULL after an error. */

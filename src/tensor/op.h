@@ -88,6 +88,15 @@ tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, con
 tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int n,
                                  const void *attributes, size_t attribute_bytes);
 
+/* ---- anomalies (anomaly.c) --------------------------------------------------------------- */
+/* What is looked at on this thread. */
+typedef struct tern_anomaly_state {
+    bool on, gradients, results;
+} tern_anomaly_state;
+extern _Thread_local tern_anomaly_state tern_anomaly;
+/* TERN_ERR_STATE when a result of the call has a NaN in it. */
+tern_status tern_anomaly_check_results(const tern_call *call);
+
 /* ---- the tape (tape.c) ------------------------------------------------------------------- */
 /* Whether a call with these inputs is recorded now. */
 bool tern_must_record(const tern_op *op, tern_tensor *const *in, int n);

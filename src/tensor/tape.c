@@ -53,6 +53,8 @@ tern_node *tern_node_new(const tern_op *op, tern_place *place, int n_in, int n_o
     node->attributes = node->output + out;
     if (attribute_bytes)
         memcpy(node->attributes, attributes, attribute_bytes);
+    if (tern_anomaly.on)
+        node->where = tern_anomaly_where();
     return node;
 }
 
@@ -84,6 +86,7 @@ void tern_node_free_saved(tern_node *node)
 static void free_node(tern_node *node)
 {
     tern_node_free_saved(node);
+    tern_free(node->where);
     tern_node_release(node->inner);
     for (int i = 0; i < node->n_in; i++) {
         tern_node_release(node->edge[i].node);

@@ -116,6 +116,8 @@ int64_t tern_tensor_version(const tern_tensor *x);
 tern_tensor *tern_hook_add(tern_tensor *a, tern_tensor *b);
 tern_tensor *tern_hook_add_in_place(tern_tensor *a, tern_tensor *b);
 tern_tensor *tern_hook_sum_to(tern_tensor *x, const tern_shape *shape);
+/* Whether an element of x is NaN; waits for the device. */
+tern_status tern_hook_has_nan(tern_tensor *x, bool *has_nan);
 /* y = x, elementwise, for any strides and dtypes on one device. */
 tern_status tern_hook_copy(tern_tensor *y, const tern_tensor *x);
 

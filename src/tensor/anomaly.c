@@ -1,0 +1,156 @@
+/* anomaly.c -- looking for the operation that made a NaN. */
+#include "base/text.h"
+#include "tensor/node.h"
+#include <ctype.h>
+
+enum { MOST_LABELS = 64 };
+
+_Thread_local tern_anomaly_state tern_anomaly;
+
+static _Thread_local struct {
+    const char *open[MOST_LABELS];
+    int depth; /* may go beyond, where labels are left out */
+} labels;
+
+/* ---- the mode ---------------------------------------------------------------------------- */
+
+void tern_autograd_set_detect_anomaly(bool mode, const tern_anomaly_options *options)
+{
+    tern_anomaly.on = mode;
+    tern_anomaly.gradients = mode && !(options && options->no_check_nan);
+    tern_anomaly.results = mode && options && options->check_forward;
+}
+
+bool tern_is_anomaly_enabled(void)
+{
+    return tern_anomaly.on;
+}
+
+tern_anomaly_block tern_anomaly_block_enter(bool mode, const tern_anomaly_options *options)
+{
+    tern_anomaly_block block = {.active = 1,
+                                .saved = tern_anomaly.on | tern_anomaly.gradients << 1 |
+                                         tern_anomaly.results << 2};
+    tern_autograd_set_detect_anomaly(mode, options);
+    return block;
+}
+
+void tern_anomaly_block_leave(tern_anomaly_block *block)
+{
+    tern_anomaly.on = block->saved & 1;
+    tern_anomaly.gradients = block->saved >> 1 & 1;
+    tern_anomaly.results = block->saved >> 2 & 1;
+}
+
+/* ---- labels ------------------------------------------------------------------------------ */
+
+tern_anomaly_label_block tern_anomaly_label_enter(const char *label)
+{
+    tern_anomaly_label_block block = {.active = 1, .depth = labels.depth};
+    if (labels.depth < MOST_LABELS)
+        labels.open[labels.depth] = label ? label : "?";
+    labels.depth++;
+    return block;
+}
+
+void tern_anomaly_label_leave(tern_anomaly_label_block *block)
+{
+    labels.depth = block->depth;
+}
+
+char *tern_anomaly_where(void)
+{
+    tern_text text = {0};
+    for (int i = 0; i < labels.depth && i < MOST_LABELS; i++)
+        tern_text_add(&text, "%s%s", i ? " > " : "", labels.open[i]);
+    return text.data;
+}
+
+/* ---- looking ----------------------------------------------------------------------------- */
+
+/* Without looking at how it looks. */
+static tern_status look(tern_tensor *x, bool *has_nan)
+{
+    *has_nan = false;
+    if (!x || !tern_dtype_is_floating_point(x->dtype) || x->numel == 0)
+        return TERN_OK;
+    tern_anomaly_state state = tern_anomaly;
+    tern_anomaly = (tern_anomaly_state){0};
+    tern_status status = tern_hook_has_nan(x, has_nan);
+    tern_anomaly = state;
+    return status;
+}
+
+/* "cross_entropy" as PyTorch's graphs would call it: CrossEntropyBackward0. */
+static void add_function(tern_text *text, const char *op)
+{
+    for (bool up = true; *op; op++) {
+        if (!(up && *op == '_') && *op != '_')
+            tern_text_add(text, "%c", up ? toupper((unsigned char)*op) : *op);
+        up = *op == '_';
+    }
+    tern_text_add(text, "Backward0");
+}
+
+static tern_status blame(const tern_node *node, int i, bool came_in)
+{
+    tern_text text = {0};
+    const char *where = node->where ? node->where : node->inner ? node->inner->where : NULL;
+    tern_text_add(&text, "tern_backward: Function '");
+    add_function(&text, node->inner ? node->inner->op->name : node->op->name);
+    tern_text_add(&text, "' returned nan values in its %dth output.", i);
+    if (came_in)
+        tern_text_add(&text, " The gradient it was given had nan values already.");
+    if (where)
+        tern_text_add(&text, " Its forward was called in %s", where);
+    else
+        tern_text_add(&text, " Where its forward was called is not known: detect anomalies there, "
+                             "and give it a label");
+    tern_status status = text.failed ? TERN_ERR_MEMORY : tern_fail(TERN_ERR_STATE, "%s", text.data);
+    tern_text_free(&text);
+    return status;
+}
+
+tern_status tern_anomaly_check_gradients(const tern_node *node, tern_tensor *const *dout,
+                                         tern_tensor *const *din, const bool *needs)
+{
+    for (int i = 0; i < node->n_in; i++) {
+        bool has_nan = false, came_in = false;
+        if (needs[i])
+            TERN_TRY(look(din[i], &has_nan));
+        if (!has_nan)
+            continue;
+        for (int k = 0; k < node->n_out && !came_in; k++)
+            TERN_TRY(look(dout[k], &came_in));
+        return blame(node, i, came_in);
+    }
+    return TERN_OK;
+}
+
+tern_status tern_anomaly_check_results(const tern_call *call)
+{
+    for (int i = 0; i < call->n_out && call->n_in > 0; i++) {
+        bool has_nan = false;
+        TERN_TRY(look(call->out[i], &has_nan));
+        if (!has_nan)
+            continue;
+        int from = -1;
+        for (int k = 0; k < call->n_in && from < 0; k++) {
+            TERN_TRY(look(call->in[k], &has_nan));
+            from = has_nan ? k : -1;
+        }
+        tern_text text = {0};
+        char *where = tern_anomaly_where();
+        tern_text_add(&text, "tern_%s: returned nan values in its %dth output", call->op->name, i);
+        if (from >= 0)
+            tern_text_add(&text, "; its input %d had nan values already", from);
+        if (where)
+            tern_text_add(&text, ". It was called in %s", where);
+        tern_free(where);
+        tern_status status =
+            text.failed ? TERN_ERR_MEMORY : tern_fail(TERN_ERR_STATE, "%s", text.data);
+        tern_text_free(&text);
+        return status;
+    }
+    return TERN_OK;
+}
