@@ -13,7 +13,7 @@
                pack A[MC, KC] into rows                      about 100 KiB, in L2
                for each pair of B panels                     32 KiB, in L1
                    for each MR rows of A
-                       MR x 2 WIDTH sums in registers        24 of the 32 vector registers
+                       MR x 2 WIDTH sums in registers        24 of 32 vector registers, or 12 of 16
 
    Packing costs a few percent of the products, gives the inner loop fixed strides whatever those of
    A and B (so NN, NT, TN and TT run the same one; large powers of two do no harm), and needs no
@@ -24,22 +24,36 @@
    bits and compute in float. On a device with less than 512 KiB of local memory: -DKC=128, or 64.
  */
 
+/* GEMM_WIDE: there are 32 vector registers of 64 bytes, and vectors fill one each. Else of half the
+   size, and tiles of half the height, for which 16 registers of 32 bytes do, or 32 of 16. */
 #if defined(GEMM_F64)
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
-#define WIDTH 8
 typedef double real;
-typedef double8 vec;
-#define LOAD_LOCAL(p) vload8(0, p)
-#define STORE_LOCAL(v, p) vstore8(v, 0, p)
-#define QUADS(p, at) (vec)(LOAD4(p + at[0]), LOAD4(p + at[4]))
-#define INTERLEAVE_LOW(a, b) (vec)(a.s0, b.s0, a.s1, b.s1, a.s4, b.s4, a.s5, b.s5)
-#define INTERLEAVE_HIGH(a, b) (vec)(a.s2, b.s2, a.s3, b.s3, a.s6, b.s6, a.s7, b.s7)
+#ifdef GEMM_WIDE
+#define WIDTH 8
 #else
-#define WIDTH 16
+#define WIDTH 4
+#endif
+#else
 typedef float real;
-typedef float16 vec;
-#define LOAD_LOCAL(p) vload16(0, p)
-#define STORE_LOCAL(v, p) vstore16(v, 0, p)
+#ifdef GEMM_WIDE
+#define WIDTH 16
+#else
+#define WIDTH 8
+#endif
+#endif
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#ifdef GEMM_F64
+typedef JOIN(double, WIDTH) vec;
+#else
+typedef JOIN(float, WIDTH) vec;
+#endif
+#define LOAD_LOCAL(p) JOIN(vload, WIDTH)(0, p)
+#define STORE_LOCAL(v, p) JOIN(vstore, WIDTH)(v, 0, p)
+
+#if WIDTH == 16
 #define QUADS(p, at) (vec)(LOAD4(p + at[0]), LOAD4(p + at[4]), LOAD4(p + at[8]), LOAD4(p + at[12]))
 #define INTERLEAVE_LOW(a, b)                                                                       \
     (vec)(a.s0, b.s0, a.s1, b.s1, a.s4, b.s4, a.s5, b.s5, a.s8, b.s8, a.s9, b.s9, a.sc, b.sc,      \
@@ -47,21 +61,31 @@ typedef float16 vec;
 #define INTERLEAVE_HIGH(a, b)                                                                      \
     (vec)(a.s2, b.s2, a.s3, b.s3, a.s6, b.s6, a.s7, b.s7, a.sa, b.sa, a.sb, b.sb, a.se, b.se,      \
           a.sf, b.sf)
+#elif WIDTH == 8
+#define QUADS(p, at) (vec)(LOAD4(p + at[0]), LOAD4(p + at[4]))
+#define INTERLEAVE_LOW(a, b) (vec)(a.s0, b.s0, a.s1, b.s1, a.s4, b.s4, a.s5, b.s5)
+#define INTERLEAVE_HIGH(a, b) (vec)(a.s2, b.s2, a.s3, b.s3, a.s6, b.s6, a.s7, b.s7)
+#else
+#define QUADS(p, at) LOAD4(p + at[0])
+#define INTERLEAVE_LOW(a, b) (vec)(a.s0, b.s0, a.s1, b.s1)
+#define INTERLEAVE_HIGH(a, b) (vec)(a.s2, b.s2, a.s3, b.s3)
 #endif
 
 #if defined(GEMM_F16)
 typedef half element;
-#define LOAD(p) vload_half16(0, p)
+#define LOAD(p) JOIN(vload_half, WIDTH)(0, p)
 #define LOAD4(p) vload_half4(0, p)
-#define STORE(v, p) vstore_half16(v, 0, p)
+#define STORE(v, p) JOIN(vstore_half, WIDTH)(v, 0, p)
 #define READ(p) vload_half(0, p)
 #define WRITE(x, p) vstore_half(x, 0, p)
 #define NARROW 1
 #elif defined(GEMM_BF16)
 typedef ushort element;
-#define LOAD(p) as_float16(convert_uint16(vload16(0, p)) << 16)
+#define WORDS JOIN(uint, WIDTH)
+#define SHORTS JOIN(ushort, WIDTH)
+#define LOAD(p) JOIN(as_float, WIDTH)(JOIN(convert_, WORDS)(JOIN(vload, WIDTH)(0, p)) << 16)
 #define LOAD4(p) as_float4(convert_uint4(vload4(0, p)) << 16)
-#define STORE(v, p) vstore16(bf16_vector(v), 0, p)
+#define STORE(v, p) JOIN(vstore, WIDTH)(bf16_vector(v), 0, p)
 #define READ(p) as_float((uint) * (p) << 16)
 #define WRITE(x, p) (*(p) = bf16_scalar(x))
 #define NARROW 1
@@ -73,11 +97,11 @@ static ushort bf16_scalar(float x)
     return (ushort)(isnan(x) ? u >> 16 | 0x40u : (u + 0x7fffu + (u >> 16 & 1u)) >> 16);
 }
 
-static ushort16 bf16_vector(float16 x)
+static SHORTS bf16_vector(vec x)
 {
-    uint16 u = as_uint16(x);
-    uint16 rounded = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
-    return convert_ushort16(select(rounded, u >> 16 | 0x40u, isnan(x)));
+    WORDS u = JOIN(as_, WORDS)(x);
+    WORDS rounded = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
+    return JOIN(convert_, SHORTS)(select(rounded, u >> 16 | 0x40u, isnan(x)));
 }
 #else
 typedef real element;
@@ -97,10 +121,13 @@ typedef real element;
 #ifndef MC
 #define MC 96
 #endif
-#ifndef NP
+#ifdef GEMM_WIDE
 #define NP 16
-#endif
 #define MR 12
+#else
+#define NP 32
+#define MR 6
+#endif
 /* One row of a packed block of A, one panel of B; a vector more than they hold spreads them over
  * the L1 sets. */
 #define A_ROW (KC + WIDTH)
@@ -248,7 +275,7 @@ INLINE void tile(const int rows, const int vectors, __local const real *a, __loc
     real keep = NARROW || first ? beta : 1;
     if (!NARROW && !first)
         bias = 0;
-    if (!NARROW && rows == MR && m >= rows && n >= vectors * WIDTH) {
+    if (!NARROW && m >= rows && n >= vectors * WIDTH) {
         store_whole(rows, vectors, sum, c, c_row, alpha, keep, bias);
         return;
     }
@@ -305,13 +332,13 @@ __kernel ONE_ITEM void gemm(ARGUMENTS)
             for (int j = 0; j < all_cols; j += 2 * WIDTH) {
                 __local const real *b = b_block + j / WIDTH * B_PANEL;
                 __global const element *bj = bias ? bias + j : 0;
-                /* the last rows, up to MR - 4, go 4 at a time */
+                /* the last rows go 4 at a time where that wastes less */
                 for (int i = 0, step; i < all_rows; i += step) {
                     __local const real *a = a_block + i * A_ROW;
                     __local real *sums = NARROW ? spill + i * spill_row + j : spill;
                     __global element *c = C + (ic + i) * c_row + j;
                     int rows = all_rows - i, cols = all_cols - j;
-                    step = rows <= MR - 4 ? 4 : MR;
+                    step = rows <= 4 || rows == 8 || rows <= MR - 4 ? 4 : MR;
                     if (step == MR)
                         tile(MR, 2, a, b, kc, first, last, sums, spill_row, c, c_row, rows, cols,
                              alpha, beta, bj);
@@ -356,10 +383,12 @@ INLINE real sum_lanes(vec v)
 {
 #if WIDTH == 16
     float8 w = v.lo + v.hi;
-#else
-    double8 w = v;
-#endif
     return ((w.s0 + w.s4) + (w.s1 + w.s5)) + ((w.s2 + w.s6) + (w.s3 + w.s7));
+#elif WIDTH == 8
+    return ((v.s0 + v.s4) + (v.s1 + v.s5)) + ((v.s2 + v.s6) + (v.s3 + v.s7));
+#else
+    return (v.s0 + v.s1) + (v.s2 + v.s3);
+#endif
 }
 
 /* For a_col = b_row = 1 and few rows or columns: 4 x 4 dot products at a time, straight from A and

@@ -3,9 +3,19 @@
 #include "device/opencl/gemm_plan.h"
 #include <float.h>
 
-/* The blocking of gemm_vector.cl: rows of a tile, rows of a packed block of A, vectors in a row of
-   a packed block of B, k of a block. */
-enum { MR = 12, MC = 96, NP = 16, KC = 256 };
+/* The blocking of gemm_vector.cl: rows of a packed block of A, bytes in a row of a packed block of
+   B, k of a block. */
+enum { MC = 96, B_ROW = 1024, KC = 256 };
+
+/* Rows and columns of a tile. */
+static int64_t tile_rows(const tern_cl_gemm_problem *p)
+{
+    return p->width == 64 ? 12 : 6;
+}
+static int64_t tile_cols(const tern_cl_gemm_problem *p)
+{
+    return 2 * p->width / p->element;
+}
 
 /* Cycles, fitted to a 2-core Zen 5. Only their ratios matter, and those not much. */
 static const double group_start = 1000; /* of one work-group */
@@ -33,13 +43,14 @@ static double pack_cost(int64_t lane_stride, int64_t stride)
 }
 
 /* One work-group with rows x cols of C and k elements: packing A and B, the products (two vectors a
-   cycle; the last rows, up to MR - 4, go 4 at a time), storing C. */
+   cycle; the last rows go 4 at a time), storing C. */
 static double group_cost(const tern_cl_gemm_problem *p, int64_t rows, int64_t cols, int64_t k)
 {
-    int64_t rest = rows % MR, padded = rows - rest + (rest > MR - 4 ? MR : round_up(rest, 4));
+    int64_t high = tile_rows(p), rest = rows % high;
+    int64_t padded = rows - rest + (rest > high - 4 ? high : round_up(rest, 4));
     double pack =
         pack_cost(p->a_col, p->a_row) * (double)rows + pack_cost(p->b_col, p->b_row) * (double)cols;
-    double products = (double)(padded * divide_up(cols, 2 * p->width));
+    double products = (double)(padded * divide_up(cols, tile_cols(p)));
     return group_start + (double)k * (pack + products) + 0.2 * (double)(rows * cols);
 }
 
@@ -58,7 +69,8 @@ static double finish_time(double groups, double cost, int threads)
 static tern_cl_gemm_plan cut(const tern_cl_gemm_problem *p)
 {
     tern_cl_gemm_plan plan = {.dot = false};
-    int64_t nr = 2 * p->width, tiles = divide_up(p->m, MR) * divide_up(p->n, nr) * p->batch;
+    int64_t mr = tile_rows(p), nr = tile_cols(p);
+    int64_t tiles = divide_up(p->m, mr) * divide_up(p->n, nr) * p->batch;
     int64_t most_parts = p->narrow || tiles >= 4 * p->compute_units ? 1 : p->k / (2 * KC);
     double best = DBL_MAX;
     for (int64_t parts = 1; parts == 1 || (parts <= most_parts && parts <= 2 * p->compute_units);
@@ -66,7 +78,7 @@ static tern_cl_gemm_plan cut(const tern_cl_gemm_problem *p)
         int64_t k_part = parts == 1 ? p->k : round_up(divide_up(p->k, parts), KC),
                 used = divide_up(p->k, k_part);
         double sum = used == 1 ? 0 : launch + 0.2 * (double)(p->m * p->n * p->batch * used);
-        for (int64_t col_cuts = divide_up(p->n, NP * p->width), cols = 2 * nr; cols > nr;
+        for (int64_t col_cuts = divide_up(p->n, B_ROW / p->element), cols = 2 * nr; cols > nr;
              col_cuts *= 2) {
             cols = round_up(divide_up(p->n, col_cuts), nr);
             int64_t col_groups = divide_up(p->n, cols);
@@ -74,7 +86,7 @@ static tern_cl_gemm_plan cut(const tern_cl_gemm_problem *p)
                 int64_t others = used * p->batch * col_groups;
                 int64_t row_cuts = waves ? divide_up((int64_t)waves * p->compute_units, others) : 1;
                 int64_t rows = divide_up(p->m, row_cuts);
-                rows = round_up(rows, rows > MR ? MR : 4);
+                rows = round_up(rows, rows > mr ? mr : 4);
                 if (p->narrow)
                     rows = smaller(rows, MC);
                 int64_t row_groups = divide_up(p->m, rows);
@@ -115,5 +127,5 @@ static tern_cl_gemm_plan cut_dot(const tern_cl_gemm_problem *p)
 tern_cl_gemm_plan tern_cl_gemm_plan_make(const tern_cl_gemm_problem *p)
 {
     int few = smaller(p->m, p->n) <= 4, along_k = p->a_col == 1 && p->b_row == 1;
-    return few && along_k && p->k >= 2 * p->width ? cut_dot(p) : cut(p);
+    return few && along_k && p->k >= tile_cols(p) ? cut_dot(p) : cut(p);
 }

@@ -13,7 +13,8 @@ typedef struct tern_cl_gemm_problem {
     int64_t m, n, k, batch;
     int64_t a_row, a_col;
     int64_t b_row, b_col;
-    int width;         /* lanes of the type computed in: 16 for float, f16 and bf16, 8 for double */
+    int width;         /* bytes of a vector: 64 with GEMM_WIDE, else 32 */
+    int element;       /* bytes of the type computed in: 4 for float, f16 and bf16, 8 for double */
     int narrow;        /* 1 for f16 and bf16 */
     int compute_units; /* CL_DEVICE_MAX_COMPUTE_UNITS */
 } tern_cl_gemm_problem;

@@ -12,6 +12,16 @@ bool tern_cl_vector_fits(tern_place *place)
     return tern_place_info(place)->type == TERN_DEVICE_CPU && s->local_memory >= LOCAL_BYTES;
 }
 
+/* OpenCL does not tell, but its CPU is this one. */
+static bool has_wide_registers(void)
+{
+#ifdef __x86_64__
+    return __builtin_cpu_supports("avx512f");
+#else
+    return false;
+#endif
+}
+
 /* GEMM_KERNEL in gemm_vector.cl. */
 enum { PRODUCT, DOT, SUM };
 static const char *const names[] = {"gemm", "gemm_dot", "gemm_sum"};
@@ -31,7 +41,8 @@ static tern_status kernel_for(tern_place *place, tern_cl_gemm_state *state, int 
         tern_sources_seen seen = {0};
         char title[64];
         snprintf(title, sizeof title, "kernel %s of gemm_vector.cl", names[which]);
-        tern_text_add(&text, "#define %s\n#define GEMM_KERNEL %d\n", types[dtype], which);
+        tern_text_add(&text, "#define %s\n#define GEMM_KERNEL %d\n%s", types[dtype], which,
+                      has_wide_registers() ? "#define GEMM_WIDE\n" : "");
         tern_source_add(&text, &seen, "gemm_vector.cl");
         tern_cl_source source = {text.data, s->options, title, s->keeps_programs};
         cl_program program;
@@ -118,7 +129,8 @@ tern_status tern_cl_vector_gemm(tern_place *place, tern_cl_gemm_state *state,
         .a_col = g->a.col,
         .b_row = g->b.row,
         .b_col = g->b.col,
-        .width = f64 ? 8 : 16,
+        .width = has_wide_registers() ? 64 : 32,
+        .element = f64 ? 8 : 4,
         .narrow = narrow,
         .compute_units = tern_place_info(place)->compute_units,
     };
