@@ -119,10 +119,30 @@ KERNEL4(K(conv_columns), (OUT, STO, cols), (IN, STO, xs), (ARG, tern_conv_shape,
         idx first = tap_first(at2, step), end = tap_end(at2, step, (idx)s.in[2], out2);
         first = first < out2 ? first : out2;
         end = end > first ? end : first;
+        idx at1 = tap_at(&s, 1, ALONG_1(k, s.window)), plane = (idx)s.out[1] * out2;
+        /* Planes of one size: a tap is a shift, and the rest of a plane is copied in one go. */
+        idx shift = at1 * out2 + at2, low = shift < 0 ? -shift : 0, high = shift > 0 ? plane - shift : plane;
+        i32 shifts = step == 1 && s.stride[1] == 1 && s.in[2] == s.out[2] && s.in[1] == s.out[1] && low < high;
         for (idx z = 0; z < (idx)s.out[0]; ++z) {
             idx iz = z * (idx)s.stride[0] + tap_at(&s, 0, ALONG_0(k, s.window));
+            if (shifts && iz >= 0 && iz < (idx)s.in[0]) {
+                const GLOBAL STO *from = x + iz * plane + shift;
+                for (idx q = 0; q < low; ++q)
+                    col[q] = 0;
+                SIMD for (idx q = low; q < high; ++q) col[q] = from[q];
+                for (idx q = high; q < plane; ++q)
+                    col[q] = 0;
+                for (idx row = 0; row < plane; row += out2) {
+                    for (idx q = 0; q < first; ++q)
+                        col[row + q] = 0;
+                    for (idx q = end; q < out2; ++q)
+                        col[row + q] = 0;
+                }
+                col += plane;
+                continue;
+            }
             for (idx y = 0; y < (idx)s.out[1]; ++y, col += out2) {
-                idx iy = y * (idx)s.stride[1] + tap_at(&s, 1, ALONG_1(k, s.window));
+                idx iy = y * (idx)s.stride[1] + at1;
                 i32 inside = iz >= 0 && iz < (idx)s.in[0] && iy >= 0 && iy < (idx)s.in[1];
                 const GLOBAL STO *from = x + (iz * (idx)s.in[1] + iy) * (idx)s.in[2] + at2;
                 idx a = inside ? first : out2, b = inside ? end : out2;

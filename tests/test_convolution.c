@@ -59,6 +59,8 @@ static const row rows[] = {
      S(3, 2, 2, 3, 2),
      {.stride = S(1, 2, 1), .padding = S(0, 1, 1)},
      {0}},
+    {"same3", tern_conv3d, NULL, S(1, 2, 3, 4, 5), S(2, 2, 3, 3, 3), {.padding = S(1)}, {0}},
+    {"wide1", tern_conv1d, NULL, S(2, 1, 3), S(2, 1, 7), {.padding = S(3)}, {0}},
     {"transpose1",
      NULL,
      tern_conv_transpose1d,

@@ -23,6 +23,8 @@ CASES = {
     "depth2": (F.conv2d, (2, 4, 6, 7), (8, 1, 3, 3), dict(padding=1, stride=2, groups=4)),
     "leftover2": (F.conv2d, (1, 2, 8, 8), (3, 2, 3, 3), dict(stride=4)),
     "plain3": (F.conv3d, (1, 2, 4, 5, 4), (3, 2, 2, 3, 2), dict(padding=(0, 1, 1), stride=(1, 2, 1))),
+    "same3": (F.conv3d, (1, 2, 3, 4, 5), (2, 2, 3, 3, 3), dict(padding=1)),
+    "wide1": (F.conv1d, (2, 1, 3), (2, 1, 7), dict(padding=3)),
     "transpose1": (F.conv_transpose1d, (2, 3, 5), (3, 2, 4),
                    dict(stride=3, padding=1, output_padding=2)),
     "transpose2": (F.conv_transpose2d, (2, 4, 3, 4), (4, 3, 3, 2),
