@@ -77,6 +77,7 @@ set(TERN_SOURCES
   src/ops/matmul.c
   src/ops/middle.c
   src/ops/mse_loss.c
+  src/ops/multi_head_attention.c
   src/ops/multi_tensor.c
   src/ops/nll_loss.c
   src/ops/norm.c
@@ -137,6 +138,7 @@ set(TERN_SOURCES
   src/nn/layers/linear.c
   src/nn/layers/list.c
   src/nn/layers/loss.c
+  src/nn/layers/multihead_attention.c
   src/nn/layers/norm.c
   src/nn/layers/pad.c
   src/nn/layers/pool.c
@@ -148,6 +150,8 @@ set(TERN_SOURCES
   src/nn/checkpoint.c
   src/nn/edit.c
   src/nn/computed.c
+  src/nn/layers/transformer.c
+  src/nn/layers/transformer_layer.c
   src/nn/module.c
   src/nn/packed.c
   src/nn/print.c

@@ -1,6 +1,7 @@
 /* ops.h -- all operations on tensors. */
 #ifndef TERN_OPS_H
 #define TERN_OPS_H
+#include <tern/ops/attention.h>
 #include <tern/ops/convolution.h>
 #include <tern/ops/elementwise.h>
 #include <tern/ops/functional.h>

@@ -1,0 +1,122 @@
+/* nn/attention.h -- attention with heads, transformers (Vaswani et al. 2017,
+ * https://arxiv.org/abs/1706.03762), and modules that tell places in a sequence.
+ *
+ * Sequences are (time, batch, width), or (batch, time, width) with batch_first; without the batch
+ * for a single one. Masks are bool, where true HIDES a key, or numbers that are added to the scores:
+ * a mask (L, S) or (batch heads, L, S), a key_padding_mask (batch, S). A query that sees no key
+ * gives NaN. Except where weights are asked for, memory grows with the length and not its square.
+ *
+ * tern_nn_call takes what PyTorch's forward takes, in its order: fewer, or NULL, for what is not
+ * given, and for a bool any tensor that means true. The functions named _forward are the same call
+ * with fields that have names. */
+#ifndef TERN_NN_ATTENTION_H
+#define TERN_NN_ATTENTION_H
+#include <tern/nn.h>
+
+TERN_BEGIN_DECLS
+
+/* ---- MultiheadAttention -------------------------------------------------------------------- */
+
+typedef struct tern_nn_multihead_attention_options {
+    double dropout; /* of the weights, when training */
+    bool no_bias, add_bias_kv, add_zero_attn;
+    int64_t kdim, vdim; /* widths of key and value; default embed_dim */
+    bool batch_first;
+    tern_dtype dtype;
+    const char *device;
+    uint64_t reserved[4];
+} tern_nn_multihead_attention_options;
+
+/* tern_nn_call with {query, key, value, key_padding_mask, attn_mask, is_causal, of_each_head} gives
+ * {output} or {output, weights}: (batch, L, S), the mean over the heads, or of_each_head (batch,
+ * heads, L, S). Parameters
+ * in_proj_weight (or q_proj_weight, k_proj_weight, v_proj_weight), in_proj_bias, bias_k, bias_v,
+ * out_proj.weight, out_proj.bias; xavier_uniform, biases 0. */
+TERN_API tern_module *
+tern_nn_multihead_attention(int64_t embed_dim, int64_t num_heads,
+                            const tern_nn_multihead_attention_options *options);
+
+typedef struct tern_nn_attention_masks {
+    tern_tensor *key_padding_mask, *attn_mask;
+    bool is_causal;               /* hides later keys; not together with attn_mask */
+    bool no_average_attn_weights; /* of_each_head */
+    uint64_t reserved[4];
+} tern_nn_attention_masks;
+/* weights NULL: need_weights=False. */
+TERN_API tern_tensor *tern_nn_multihead_attention_forward(tern_module *m, tern_tensor *query,
+                                                          tern_tensor *key, tern_tensor *value,
+                                                          const tern_nn_attention_masks *masks,
+                                                          tern_tensor **weights);
+
+/* ---- layers -------------------------------------------------------------------------------- */
+
+typedef struct tern_nn_transformer_layer_options {
+    int64_t dim_feedforward; /* default 2048 */
+    double dropout;          /* default 0.1; TERN_ZERO for 0 */
+    const char *activation;  /* "relu" (default) or "gelu" */
+    tern_tensor *(*activation_function)(tern_tensor *x); /* or one of your own */
+    double layer_norm_eps;                               /* default 1e-5 */
+    bool batch_first;
+    bool norm_first; /* x + f(norm(x)) instead of norm(x + f(x)) */
+    bool no_bias;
+    tern_dtype dtype;
+    const char *device;
+    uint64_t reserved[4];
+} tern_nn_transformer_layer_options;
+
+/* Self-attention and a network of two layers. tern_nn_call with {src, src_mask,
+ * src_key_padding_mask, is_causal} gives {output}. */
+TERN_API tern_module *
+tern_nn_transformer_encoder_layer(int64_t d_model, int64_t nhead,
+                                  const tern_nn_transformer_layer_options *options);
+/* Also attention to memory, what an encoder gave. tern_nn_call with {tgt, memory, tgt_mask,
+ * memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal, memory_is_causal}
+ * gives {output}. */
+TERN_API tern_module *
+tern_nn_transformer_decoder_layer(int64_t d_model, int64_t nhead,
+                                  const tern_nn_transformer_layer_options *options);
+
+/* ---- stacks -------------------------------------------------------------------------------- */
+
+/* num_layers layers, the given one and copies of it with parameters of their own and equal values,
+ * and norm at the end, which may be NULL; owns both, also when this fails. Called as a layer is. */
+TERN_API tern_module *tern_nn_transformer_encoder(tern_module *encoder_layer, int num_layers,
+                                                  tern_module *norm);
+TERN_API tern_module *tern_nn_transformer_decoder(tern_module *decoder_layer, int num_layers,
+                                                  tern_module *norm);
+
+typedef struct tern_nn_transformer_options {
+    int64_t d_model, nhead;                     /* default 512, 8 */
+    int num_encoder_layers, num_decoder_layers; /* default 6, 6 */
+    tern_nn_transformer_layer_options layer;
+    tern_module *custom_encoder, *custom_decoder; /* instead; owned from then on */
+    uint64_t reserved[4];
+} tern_nn_transformer_options;
+/* Encoder and decoder with a norm each. tern_nn_call with {src, tgt, src_mask, tgt_mask, memory_mask,
+ * src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask, src_is_causal,
+ * tgt_is_causal, memory_is_causal} gives {output}. Parameters of two and more dims start
+ * xavier_uniform. */
+TERN_API tern_module *tern_nn_transformer(const tern_nn_transformer_options *options);
+/* (size, size): 0, and -inf above the diagonal. */
+TERN_API tern_tensor *tern_nn_transformer_generate_square_subsequent_mask(int64_t size,
+                                                                          tern_dtype dtype,
+                                                                          const char *device);
+
+typedef struct tern_nn_transformer_masks {
+    tern_tensor *src_mask, *tgt_mask, *memory_mask;
+    tern_tensor *src_key_padding_mask, *tgt_key_padding_mask, *memory_key_padding_mask;
+    bool src_is_causal, tgt_is_causal, memory_is_causal; /* each instead of the mask */
+    uint64_t reserved[4];
+} tern_nn_transformer_masks;
+/* The calls with masks by name: of an encoder or its layer, a decoder or its layer, a transformer. */
+TERN_API tern_tensor *tern_nn_transformer_encoder_forward(tern_module *m, tern_tensor *src,
+                                                          const tern_nn_transformer_masks *masks);
+TERN_API tern_tensor *tern_nn_transformer_decoder_forward(tern_module *m, tern_tensor *tgt,
+                                                          tern_tensor *memory,
+                                                          const tern_nn_transformer_masks *masks);
+TERN_API tern_tensor *tern_nn_transformer_forward(tern_module *m, tern_tensor *src,
+                                                  tern_tensor *tgt,
+                                                  const tern_nn_transformer_masks *masks);
+
+TERN_END_DECLS
+#endif

@@ -1,0 +1,235 @@
+/* transformer_layer.c -- a transformer's encoder layer and decoder layer.
+ *
+ * Both are sublayers, each a function f of x with dropout, and around it x + f(norm(x)) or norm(x +
+ * f(x)) (Xiong et al. 2020, figure 1): attention to itself, of a decoder attention to memory, and two
+ * linear layers. */
+#include "nn/layers/transformer.h"
+#include "nn/module.h"
+#include <stdio.h>
+#include <string.h>
+
+typedef struct layer {
+    bool decoder;
+    int64_t d_model, nhead;
+    tern_nn_transformer_layer_options o; /* defaults filled in */
+} layer;
+
+/* ---- running ------------------------------------------------------------------------------- */
+
+/* One call, with the inputs of either layer. */
+typedef struct inputs {
+    tern_tensor *memory, *mask, *memory_mask, *padding, *memory_padding, *causal, *memory_causal;
+} inputs;
+
+typedef enum sublayer { SELF_ATTENTION, MEMORY_ATTENTION, FEED_FORWARD } sublayer;
+
+/* The child whose name is this with a number. */
+static tern_tensor *through(tern_module *self, const char *name, int number, tern_tensor *x)
+{
+    char full[16];
+    snprintf(full, sizeof full, "%s%d", name, number);
+    return tern_nn_forward(tern_nn_child(self, full), x);
+}
+
+static tern_tensor *attend(tern_module *attention, tern_tensor *x, tern_tensor *memory,
+                           tern_tensor *padding, tern_tensor *mask, tern_tensor *causal)
+{
+    tern_tensor *in[] = {x, memory, memory, padding, mask, causal}, *y = NULL;
+    return x && tern_nn_call(attention, in, 6, &y, 1) == TERN_OK ? y : NULL;
+}
+
+static tern_tensor *feed_forward(tern_module *self, tern_tensor *x)
+{
+    const layer *l = tern_nn_data(self);
+    x = tern_nn_forward(tern_nn_child(self, "linear1"), x);
+    x = tern_nn_forward(tern_nn_child(self, "dropout"), l->o.activation_function(x));
+    return tern_nn_forward(tern_nn_child(self, "linear2"), x);
+}
+
+/* Sublayer `number` (from 1) with its dropout, norm and sum. */
+static tern_tensor *run(tern_module *self, sublayer which, int number, const inputs *in,
+                        tern_tensor *x)
+{
+    const layer *l = tern_nn_data(self);
+    tern_tensor *y = l->o.norm_first ? through(self, "norm", number, x) : x;
+    if (which == SELF_ATTENTION)
+        y = attend(tern_nn_child(self, "self_attn"), y, y, in->padding, in->mask, in->causal);
+    else if (which == MEMORY_ATTENTION)
+        y = attend(tern_nn_child(self, "multihead_attn"), y, in->memory, in->memory_padding,
+                   in->memory_mask, in->memory_causal);
+    else
+        y = feed_forward(self, y);
+    x = tern_add(x, through(self, "dropout", number, y));
+    return l->o.norm_first ? x : through(self, "norm", number, x);
+}
+
+static tern_status check_counts(tern_module *self, int n, int least, int most, int k)
+{
+    if (n >= least && n <= most && k == 1)
+        return TERN_OK;
+    return tern_fail(TERN_ERR_ARGUMENT,
+                     "tern_nn_call: %s takes %d to %d tensors and gives one, not %d and %d",
+                     tern_nn_name(self), least, most, n, k);
+}
+
+static tern_status call_encoder(tern_module *self, tern_tensor *const *given, int n,
+                                tern_tensor **out, int k)
+{
+    tern_tensor *in[4] = {NULL};
+    TERN_TRY(check_counts(self, n, 1, 4, k));
+    memcpy(in, given, (size_t)n * sizeof *in);
+    const inputs named = {.mask = in[1], .padding = in[2], .causal = in[3]};
+    tern_tensor *x = run(self, SELF_ATTENTION, 1, &named, in[0]);
+    out[0] = run(self, FEED_FORWARD, 2, &named, x);
+    return out[0] ? TERN_OK : tern_last_status();
+}
+
+static tern_status call_decoder(tern_module *self, tern_tensor *const *given, int n,
+                                tern_tensor **out, int k)
+{
+    tern_tensor *in[8] = {NULL};
+    TERN_TRY(check_counts(self, n, 2, 8, k));
+    memcpy(in, given, (size_t)n * sizeof *in);
+    const inputs named = {.memory = in[1],
+                          .mask = in[2],
+                          .memory_mask = in[3],
+                          .padding = in[4],
+                          .memory_padding = in[5],
+                          .causal = in[6],
+                          .memory_causal = in[7]};
+    tern_tensor *x = run(self, SELF_ATTENTION, 1, &named, in[0]);
+    x = run(self, MEMORY_ATTENTION, 2, &named, x);
+    out[0] = run(self, FEED_FORWARD, 3, &named, x);
+    return out[0] ? TERN_OK : tern_last_status();
+}
+
+/* ---- making -------------------------------------------------------------------------------- */
+
+static tern_status add(tern_module *m, const char *name, tern_module *child)
+{
+    return child && tern_nn_add(m, name, child) ? TERN_OK : tern_last_status();
+}
+
+static tern_status add_attention(tern_module *m, const layer *l, const char *name)
+{
+    tern_nn_multihead_attention_options o = {.dropout = l->o.dropout,
+                                             .no_bias = l->o.no_bias,
+                                             .batch_first = l->o.batch_first,
+                                             .dtype = l->o.dtype,
+                                             .device = l->o.device};
+    return add(m, name, tern_nn_multihead_attention(l->d_model, l->nhead, &o));
+}
+
+static tern_module *dropout(const layer *l)
+{
+    double p = l->o.dropout;
+    return tern_nn_dropout(&(tern_dropout_options){.p = p == 0 ? TERN_ZERO : p});
+}
+
+static tern_status furnish(tern_module *m, const layer *l)
+{
+    tern_linear_options linear = {
+        .no_bias = l->o.no_bias, .dtype = l->o.dtype, .device = l->o.device};
+    tern_layer_norm_options norm = {.eps = l->o.layer_norm_eps ? l->o.layer_norm_eps : TERN_ZERO,
+                                    .no_bias = l->o.no_bias,
+                                    .dtype = l->o.dtype,
+                                    .device = l->o.device};
+    int sublayers = l->decoder ? 3 : 2;
+    char name[16];
+    TERN_TRY(add_attention(m, l, "self_attn"));
+    if (l->decoder)
+        TERN_TRY(add_attention(m, l, "multihead_attn"));
+    TERN_TRY(add(m, "linear1", tern_nn_linear(l->d_model, l->o.dim_feedforward, &linear)));
+    TERN_TRY(add(m, "dropout", dropout(l)));
+    TERN_TRY(add(m, "linear2", tern_nn_linear(l->o.dim_feedforward, l->d_model, &linear)));
+    for (int i = 1; i <= sublayers; i++) {
+        snprintf(name, sizeof name, "norm%d", i);
+        TERN_TRY(add(m, name, tern_nn_layer_norm(TERN_SHAPE(l->d_model), &norm)));
+    }
+    for (int i = 1; i <= sublayers; i++) {
+        snprintf(name, sizeof name, "dropout%d", i);
+        TERN_TRY(add(m, name, dropout(l)));
+    }
+    return TERN_OK;
+}
+
+static tern_status choose_activation(tern_nn_transformer_layer_options *o, const char *function)
+{
+    const char *text = o->activation ? o->activation : "relu";
+    o->activation = NULL; /* the text is the caller's */
+    if (o->activation_function)
+        return TERN_OK;
+    if (strcmp(text, "relu") == 0)
+        o->activation_function = tern_relu;
+    else if (strcmp(text, "gelu") == 0)
+        o->activation_function = tern_gelu;
+    else
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: activation should be relu/gelu, not %s", function,
+                         text);
+    return TERN_OK;
+}
+
+/* Of options whose defaults are filled in. */
+static tern_module *make(const layer *l)
+{
+    tern_module *m =
+        l->decoder ? tern_layer_loss("TransformerDecoderLayer", call_decoder, l, sizeof *l)
+                   : tern_layer_loss("TransformerEncoderLayer", call_encoder, l, sizeof *l);
+    return tern_layer_if(m, m ? furnish(m, l) : tern_last_status());
+}
+
+static tern_module *make_from(bool decoder, int64_t d_model, int64_t nhead,
+                              const tern_nn_transformer_layer_options *options,
+                              const char *function)
+{
+    layer l = {.decoder = decoder, .d_model = d_model, .nhead = nhead};
+    if (options)
+        l.o = *options;
+    l.o.dim_feedforward = l.o.dim_feedforward ? l.o.dim_feedforward : 2048;
+    l.o.dropout = tern_option(l.o.dropout, 0.1);
+    l.o.layer_norm_eps = tern_option(l.o.layer_norm_eps, 1e-5);
+    return choose_activation(&l.o, function) == TERN_OK ? make(&l) : NULL;
+}
+
+tern_module *tern_nn_transformer_encoder_layer(int64_t d_model, int64_t nhead,
+                                               const tern_nn_transformer_layer_options *options)
+{
+    return make_from(false, d_model, nhead, options, "tern_nn_transformer_encoder_layer");
+}
+
+tern_module *tern_nn_transformer_decoder_layer(int64_t d_model, int64_t nhead,
+                                               const tern_nn_transformer_layer_options *options)
+{
+    return make_from(true, d_model, nhead, options, "tern_nn_transformer_decoder_layer");
+}
+
+/* ---- copying ------------------------------------------------------------------------------- */
+
+static tern_status copy_parameter(const char *path, tern_tensor *x, void *user)
+{
+    const tern_tensor *original = tern_nn_parameter(user, path);
+    return tern_copy_(x, original) && tern_requires_grad_(x, tern_requires_grad(original))
+               ? TERN_OK
+               : tern_last_status();
+}
+
+tern_module *tern_transformer_layer_copy(tern_module *original, const char *function)
+{
+    if (original->call != call_encoder && original->call != call_decoder)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "%s: %s can't be copied; a stack is made of TransformerEncoderLayer "
+                              "or TransformerDecoderLayer",
+                              function, tern_nn_name(original));
+    layer l = *(const layer *)tern_nn_data(original);
+    const tern_tensor *weight = tern_nn_parameter(original, "norm1.weight");
+    l.o.dtype = tern_dtype_of(weight);
+    l.o.device = tern_device(weight);
+    tern_module *m = make(&l);
+    if (!m)
+        return NULL;
+    tern_status status = TERN_OK;
+    TERN_NO_GRAD
+        status = tern_nn_each_parameter(m, copy_parameter, original);
+    tern_nn_train(m, tern_nn_is_training(original));
+    return tern_layer_if(m, status);
+}
