@@ -146,6 +146,29 @@ KERNEL3(K(attention_note), (OUT, u64, noted), (IN, u64, state), (ARG, i64, at))
         noted[k] = state[k] + (k == 1 ? (u64)at : 0);
     }
 }
+/* Pairs of a row's elements, turned by the angle of its place and theirs; `apart` elements lie between
+ * the two of a pair, `step` between pairs. */
+KERNEL5(K(rotary), (OUT, STO, ys), (IN, STO, xs), (IN, ACC, cosines), (IN, ACC, sines),
+        (ARG, tern_rotary, s))
+{
+    BASE(ys);
+    BASE(xs);
+    BASE(cosines);
+    BASE(sines);
+    FLAT(r, s.rows, s.pairs)
+    {
+        idx table = (r % (idx)s.length + (idx)s.offset) * (idx)s.pairs, row = r * (idx)s.width;
+        INNER(r, k)
+        {
+            idx a = row + k * (idx)s.step, b = a + (idx)s.apart;
+            ACC c = cosines[table + k], d = sines[table + k] * (ACC)s.turn;
+            ACC x = LD(xs, a), y = LD(xs, b);
+            ST(ys, a, x * c - y * d);
+            ST(ys, b, x * d + y * c);
+        }
+    }
+}
+
 #undef ATTENTION_ROW
 #undef ATTENTION_SCORE
 #undef ATTENTION_KEPT

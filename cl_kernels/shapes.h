@@ -101,6 +101,11 @@ typedef struct tern_sample_shape {
     i64 n, c, planes, in[3], out[3], ndim;
 } tern_sample_shape;
 
+/* Rows of `width` elements, `length` in a sequence, of which `pairs` pairs are turned (turn -1: back). */
+typedef struct tern_rotary {
+    i64 rows, length, width, pairs, offset, step, apart, turn;
+} tern_rotary;
+
 /* Flags of the optimizers' kernels. */
 enum {
     TERN_OPTIM_MAXIMIZE = 1,

@@ -97,6 +97,7 @@ set(TERN_SOURCES
   src/ops/rnn_cell.c
   src/ops/rnn_compose.c
   src/ops/rnn_stack.c
+  src/ops/rotary.c
   src/ops/scan.c
   src/ops/scatter.c
   src/ops/scatter_reduce.c
@@ -144,6 +145,7 @@ set(TERN_SOURCES
   src/nn/layers/pool.c
   src/nn/layers/resample.c
   src/nn/layers/reshape.c
+  src/nn/layers/position.c
   src/nn/layers/rnn.c
   src/nn/layers/rnn_cell.c
   src/nn/layers/softmax.c

@@ -12,10 +12,10 @@ typedef struct attention {
     const settings *o;
     int64_t batch, queries, keys, heads, width;
     bool batched;
-    int extra;                 /* keys that bias_k and add_zero_attn add */
-    tern_tensor *q, *k, *v;    /* (N, heads, length, E / heads) */
-    tern_tensor *mask;         /* true = look, or numbers; broadcasts to the scores */
-    bool causal;               /* instead of a mask */
+    int extra;              /* keys that bias_k and add_zero_attn add */
+    tern_tensor *q, *k, *v; /* (N, heads, length, E / heads) */
+    tern_tensor *mask;      /* true = look, or numbers; broadcasts to the scores */
+    bool causal;            /* instead of a mask */
     tern_tensor *out, *weights;
 } attention;
 
@@ -101,9 +101,9 @@ static tern_status check_masks(const attention *a)
     tern_shape whole = TERN_SHAPE(a->batch * a->heads, a->queries, a->keys);
     tern_shape flat = TERN_SHAPE(a->queries, a->keys), own = tern_shape_of(mask);
     if (!tern_shape_equal(&own, mask->ndim == 2 ? &flat : &whole))
-        return tern_fail(TERN_ERR_SHAPE, "%s: The shape of the %dD attn_mask is %s, but should be %s.",
-                         name, mask->ndim, TERN_TENSOR_TEXT(mask),
-                         TERN_SHAPE_TEXT(mask->ndim == 2 ? &flat : &whole));
+        return tern_fail(
+            TERN_ERR_SHAPE, "%s: The shape of the %dD attn_mask is %s, but should be %s.", name,
+            mask->ndim, TERN_TENSOR_TEXT(mask), TERN_SHAPE_TEXT(mask->ndim == 2 ? &flat : &whole));
     return TERN_OK;
 }
 
@@ -296,8 +296,8 @@ static tern_status merge_masks(attention *a, bool wants_weights)
 static tern_tensor *attend_with_weights(attention *a)
 {
     double scale = 1 / sqrt((double)(a->width / a->heads));
-    tern_tensor *x = tern_matmul(tern_mul_scalar(a->q, tern_scalar_real(scale)),
-                                 tern_transpose(a->k, -2, -1));
+    tern_tensor *x =
+        tern_matmul(tern_mul_scalar(a->q, tern_scalar_real(scale)), tern_transpose(a->k, -2, -1));
     if (a->mask && a->mask->dtype == TERN_BOOL)
         x = tern_masked_fill(x, tern_logical_not(a->mask), tern_scalar_real(-INFINITY));
     else if (a->mask)

@@ -2,9 +2,10 @@
  * https://arxiv.org/abs/1706.03762), and modules that tell places in a sequence.
  *
  * Sequences are (time, batch, width), or (batch, time, width) with batch_first; without the batch
- * for a single one. Masks are bool, where true HIDES a key, or numbers that are added to the scores:
- * a mask (L, S) or (batch heads, L, S), a key_padding_mask (batch, S). A query that sees no key
- * gives NaN. Except where weights are asked for, memory grows with the length and not its square.
+ * for a single one. Masks are bool, where true HIDES a key, or numbers that are added to the
+ * scores: a mask (L, S) or (batch heads, L, S), a key_padding_mask (batch, S). A query that sees no
+ * key gives NaN. Except where weights are asked for, memory grows with the length and not its
+ * square.
  *
  * tern_nn_call takes what PyTorch's forward takes, in its order: fewer, or NULL, for what is not
  * given, and for a bool any tensor that means true. The functions named _forward are the same call
@@ -32,9 +33,8 @@ typedef struct tern_nn_multihead_attention_options {
  * heads, L, S). Parameters
  * in_proj_weight (or q_proj_weight, k_proj_weight, v_proj_weight), in_proj_bias, bias_k, bias_v,
  * out_proj.weight, out_proj.bias; xavier_uniform, biases 0. */
-TERN_API tern_module *
-tern_nn_multihead_attention(int64_t embed_dim, int64_t num_heads,
-                            const tern_nn_multihead_attention_options *options);
+TERN_API tern_module *tern_nn_multihead_attention(
+    int64_t embed_dim, int64_t num_heads, const tern_nn_multihead_attention_options *options);
 
 typedef struct tern_nn_attention_masks {
     tern_tensor *key_padding_mask, *attn_mask;
@@ -51,9 +51,9 @@ TERN_API tern_tensor *tern_nn_multihead_attention_forward(tern_module *m, tern_t
 /* ---- layers -------------------------------------------------------------------------------- */
 
 typedef struct tern_nn_transformer_layer_options {
-    int64_t dim_feedforward; /* default 2048 */
-    double dropout;          /* default 0.1; TERN_ZERO for 0 */
-    const char *activation;  /* "relu" (default) or "gelu" */
+    int64_t dim_feedforward;                             /* default 2048 */
+    double dropout;                                      /* default 0.1; TERN_ZERO for 0 */
+    const char *activation;                              /* "relu" (default) or "gelu" */
     tern_tensor *(*activation_function)(tern_tensor *x); /* or one of your own */
     double layer_norm_eps;                               /* default 1e-5 */
     bool batch_first;
@@ -66,15 +66,13 @@ typedef struct tern_nn_transformer_layer_options {
 
 /* Self-attention and a network of two layers. tern_nn_call with {src, src_mask,
  * src_key_padding_mask, is_causal} gives {output}. */
-TERN_API tern_module *
-tern_nn_transformer_encoder_layer(int64_t d_model, int64_t nhead,
-                                  const tern_nn_transformer_layer_options *options);
+TERN_API tern_module *tern_nn_transformer_encoder_layer(
+    int64_t d_model, int64_t nhead, const tern_nn_transformer_layer_options *options);
 /* Also attention to memory, what an encoder gave. tern_nn_call with {tgt, memory, tgt_mask,
  * memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal, memory_is_causal}
  * gives {output}. */
-TERN_API tern_module *
-tern_nn_transformer_decoder_layer(int64_t d_model, int64_t nhead,
-                                  const tern_nn_transformer_layer_options *options);
+TERN_API tern_module *tern_nn_transformer_decoder_layer(
+    int64_t d_model, int64_t nhead, const tern_nn_transformer_layer_options *options);
 
 /* ---- stacks -------------------------------------------------------------------------------- */
 
@@ -92,8 +90,8 @@ typedef struct tern_nn_transformer_options {
     tern_module *custom_encoder, *custom_decoder; /* instead; owned from then on */
     uint64_t reserved[4];
 } tern_nn_transformer_options;
-/* Encoder and decoder with a norm each. tern_nn_call with {src, tgt, src_mask, tgt_mask, memory_mask,
- * src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask, src_is_causal,
+/* Encoder and decoder with a norm each. tern_nn_call with {src, tgt, src_mask, tgt_mask,
+ * memory_mask, src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask, src_is_causal,
  * tgt_is_causal, memory_is_causal} gives {output}. Parameters of two and more dims start
  * xavier_uniform. */
 TERN_API tern_module *tern_nn_transformer(const tern_nn_transformer_options *options);
@@ -108,7 +106,8 @@ typedef struct tern_nn_transformer_masks {
     bool src_is_causal, tgt_is_causal, memory_is_causal; /* each instead of the mask */
     uint64_t reserved[4];
 } tern_nn_transformer_masks;
-/* The calls with masks by name: of an encoder or its layer, a decoder or its layer, a transformer. */
+/* The calls with masks by name: of an encoder or its layer, a decoder or its layer, a transformer.
+ */
 TERN_API tern_tensor *tern_nn_transformer_encoder_forward(tern_module *m, tern_tensor *src,
                                                           const tern_nn_transformer_masks *masks);
 TERN_API tern_tensor *tern_nn_transformer_decoder_forward(tern_module *m, tern_tensor *tgt,
@@ -117,6 +116,35 @@ TERN_API tern_tensor *tern_nn_transformer_decoder_forward(tern_module *m, tern_t
 TERN_API tern_tensor *tern_nn_transformer_forward(tern_module *m, tern_tensor *src,
                                                   tern_tensor *tgt,
                                                   const tern_nn_transformer_masks *masks);
+
+/* ---- places in a sequence ------------------------------------------------------------------ */
+
+typedef struct tern_nn_encoding_options {
+    int64_t max_len; /* default 5000 */
+    double dropout;  /* of the sum, when training */
+    bool batch_first;
+    tern_dtype dtype;
+    const char *device;
+    uint64_t reserved[4];
+} tern_nn_encoding_options;
+/* x plus row t of a table at time t: of sines and cosines, tern_sinusoidal_table, the buffer "pe";
+ * or learned, the parameter "weight", normal with deviation 0.02 (both (max_len, width)). */
+TERN_API tern_module *tern_nn_sinusoidal_encoding(int64_t width,
+                                                  const tern_nn_encoding_options *options);
+TERN_API tern_module *tern_nn_learned_encoding(int64_t width,
+                                               const tern_nn_encoding_options *options);
+
+typedef struct tern_nn_rotary_options {
+    int64_t max_len; /* default 4096 */
+    double base;     /* default 10000 */
+    bool interleaved;
+    tern_dtype dtype;
+    const char *device;
+    uint64_t reserved[4];
+} tern_nn_rotary_options;
+/* tern_rotary_embedding of each tensor (..., time, width): tern_nn_call with {query, key} gives
+ * both turned. Buffers "cos" and "sin" (max_len, dim / 2); elements beyond dim stay. */
+TERN_API tern_module *tern_nn_rotary_embedding(int64_t dim, const tern_nn_rotary_options *options);
 
 TERN_END_DECLS
 #endif

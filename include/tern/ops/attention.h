@@ -10,17 +10,17 @@ typedef struct tern_multi_head_attention_options {
     int64_t num_heads; /* must be given, and divide E */
     /* (3 E, E): of query, key and value; or one for each: (E, E), (E, Ek), (E, Ev). */
     tern_tensor *in_proj_weight, *q_proj_weight, *k_proj_weight, *v_proj_weight;
-    tern_tensor *in_proj_bias;                      /* (3 E) or NULL */
-    tern_tensor *out_proj_weight, *out_proj_bias;   /* (E, E), (E) or NULL */
-    tern_tensor *bias_k, *bias_v;                   /* (1, 1, E): one more key and value; or NULL */
-    tern_tensor *static_k, *static_v;               /* (N heads, S, E / heads) instead of theirs */
-    bool add_zero_attn;                             /* one more key and value of zeros */
-    bool batch_first;                               /* query, key, value and output are (N, L, E) */
-    bool is_causal;                                 /* not together with attn_mask */
-    bool no_average_attn_weights;                   /* weights of each head */
-    double dropout_p;                               /* of the weights; 0 outside of training */
-    tern_tensor *key_padding_mask;                  /* (N, S): true = pass by, or numbers to add */
-    tern_tensor *attn_mask;                         /* (L, S) or (N heads, L, S), likewise */
+    tern_tensor *in_proj_bias;                    /* (3 E) or NULL */
+    tern_tensor *out_proj_weight, *out_proj_bias; /* (E, E), (E) or NULL */
+    tern_tensor *bias_k, *bias_v;                 /* (1, 1, E): one more key and value; or NULL */
+    tern_tensor *static_k, *static_v;             /* (N heads, S, E / heads) instead of theirs */
+    bool add_zero_attn;                           /* one more key and value of zeros */
+    bool batch_first;                             /* query, key, value and output are (N, L, E) */
+    bool is_causal;                               /* not together with attn_mask */
+    bool no_average_attn_weights;                 /* weights of each head */
+    double dropout_p;                             /* of the weights; 0 outside of training */
+    tern_tensor *key_padding_mask;                /* (N, S): true = pass by, or numbers to add */
+    tern_tensor *attn_mask;                       /* (L, S) or (N heads, L, S), likewise */
     uint64_t reserved[4];
 } tern_multi_head_attention_options;
 
@@ -31,10 +31,32 @@ typedef struct tern_multi_head_attention_options {
  *
  * weights NULL: they are not wanted, and memory grows with the length only. Else *weights becomes
  * (N, L, S), the mean over the heads, or (N, heads, L, S). */
-TERN_API tern_tensor *
-tern_multi_head_attention_forward(tern_tensor *query, tern_tensor *key, tern_tensor *value,
-                                  const tern_multi_head_attention_options *options,
-                                  tern_tensor **weights);
+TERN_API tern_tensor *tern_multi_head_attention_forward(
+    tern_tensor *query, tern_tensor *key, tern_tensor *value,
+    const tern_multi_head_attention_options *options, tern_tensor **weights);
+
+/* ---- places in a sequence ------------------------------------------------------------------ */
+
+/* (places, width): sin(p / 10000^(2 i / width)) in column 2 i, its cosine in 2 i + 1 (Vaswani et
+ * al. 2017, 3.5). Computed on the host, in double. */
+TERN_API tern_tensor *tern_sinusoidal_table(int64_t places, int64_t width, tern_dtype dtype,
+                                            const char *device);
+/* *cos, *sin: (places, dim / 2) of p base^(-2 i / dim); base 0 is 10000. */
+TERN_API tern_status tern_rotary_tables(int64_t places, int64_t dim, double base, tern_dtype dtype,
+                                        const char *device, tern_tensor **cos, tern_tensor **sin);
+
+typedef struct tern_rotary_options {
+    bool interleaved; /* pairs of neighbours, as in RoFormer; else of halves, as in GPT-NeoX */
+    int64_t offset;   /* the place of the first row */
+    uint64_t reserved[4];
+} tern_rotary_options;
+
+/* Rotary position embedding (Su et al. 2021, https://arxiv.org/abs/2104.09864): each pair (a, b) of
+ * x (..., time, width) becomes (a cos - b sin, a sin + b cos), by row of the tables (places,
+ * pairs). Pairs are elements (i, i + pairs), or interleaved (2 i, 2 i + 1); what is beyond 2 pairs
+ * stays. The tables get no gradient. */
+TERN_API tern_tensor *tern_rotary_embedding(tern_tensor *x, tern_tensor *cos, tern_tensor *sin,
+                                            const tern_rotary_options *options);
 
 TERN_END_DECLS
 #endif

@@ -32,20 +32,20 @@ static tern_status call(tern_module *self, tern_tensor *const *given, int n, ter
                          "%d out",
                          tern_nn_name(self), n, k);
     memcpy(in, given, (size_t)n * sizeof *in);
-    tern_multi_head_attention_options o = {
-        .num_heads = a->num_heads,
-        .in_proj_bias = of(self, "in_proj_bias"),
-        .out_proj_weight = of(self, "out_proj.weight"),
-        .out_proj_bias = of(self, "out_proj.bias"),
-        .bias_k = of(self, "bias_k"),
-        .bias_v = of(self, "bias_v"),
-        .add_zero_attn = a->o.add_zero_attn,
-        .batch_first = a->o.batch_first,
-        .is_causal = in[IS_CAUSAL] != NULL,
-        .no_average_attn_weights = in[OF_EACH_HEAD] != NULL,
-        .dropout_p = tern_nn_is_training(self) ? a->o.dropout : 0,
-        .key_padding_mask = in[KEY_PADDING_MASK],
-        .attn_mask = in[ATTN_MASK]};
+    tern_multi_head_attention_options o = {.num_heads = a->num_heads,
+                                           .in_proj_bias = of(self, "in_proj_bias"),
+                                           .out_proj_weight = of(self, "out_proj.weight"),
+                                           .out_proj_bias = of(self, "out_proj.bias"),
+                                           .bias_k = of(self, "bias_k"),
+                                           .bias_v = of(self, "bias_v"),
+                                           .add_zero_attn = a->o.add_zero_attn,
+                                           .batch_first = a->o.batch_first,
+                                           .is_causal = in[IS_CAUSAL] != NULL,
+                                           .no_average_attn_weights = in[OF_EACH_HEAD] != NULL,
+                                           .dropout_p =
+                                               tern_nn_is_training(self) ? a->o.dropout : 0,
+                                           .key_padding_mask = in[KEY_PADDING_MASK],
+                                           .attn_mask = in[ATTN_MASK]};
     if (a->separate) {
         o.q_proj_weight = of(self, "q_proj_weight");
         o.k_proj_weight = of(self, "k_proj_weight");
@@ -100,8 +100,8 @@ static tern_status add_weights(tern_module *m, const attention *a)
     if (!a->separate)
         return add(m, "in_proj_weight", true,
                    tern_nn_init_xavier_uniform_(made(a, TERN_SHAPE(3 * e, e)), 1));
-    TERN_TRY(add(m, "q_proj_weight", true,
-                 tern_nn_init_xavier_uniform_(made(a, TERN_SHAPE(e, e)), 1)));
+    TERN_TRY(
+        add(m, "q_proj_weight", true, tern_nn_init_xavier_uniform_(made(a, TERN_SHAPE(e, e)), 1)));
     TERN_TRY(add(m, "k_proj_weight", true,
                  tern_nn_init_xavier_uniform_(made(a, TERN_SHAPE(e, a->o.kdim)), 1)));
     return add(m, "v_proj_weight", true,
@@ -111,8 +111,7 @@ static tern_status add_weights(tern_module *m, const attention *a)
 /* The way out is a Linear whose class has another name in PyTorch. */
 static tern_module *way_out(const attention *a)
 {
-    tern_linear_options o = {
-        .no_bias = a->o.no_bias, .dtype = a->o.dtype, .device = a->o.device};
+    tern_linear_options o = {.no_bias = a->o.no_bias, .dtype = a->o.dtype, .device = a->o.device};
     tern_module *m = tern_nn_linear(a->embed_dim, a->embed_dim, &o);
     char *name = m ? tern_copy_text("NonDynamicallyQuantizableLinear") : NULL;
     if (!name) {
@@ -134,9 +133,8 @@ static tern_status furnish(tern_module *m, const attention *a)
     TERN_TRY(add(m, "in_proj_bias", bias,
                  bias ? tern_zeros(TERN_SHAPE(3 * e), a->o.dtype, a->o.device) : NULL));
     for (int i = 0; i < 2; i++)
-        TERN_TRY(
-            add(m, i ? "bias_v" : "bias_k", kv,
-                kv ? tern_nn_init_xavier_normal_(made(a, TERN_SHAPE(1, 1, e)), 1) : NULL));
+        TERN_TRY(add(m, i ? "bias_v" : "bias_k", kv,
+                     kv ? tern_nn_init_xavier_normal_(made(a, TERN_SHAPE(1, 1, e)), 1) : NULL));
     return tern_nn_add(m, "out_proj", way_out(a)) ? TERN_OK : tern_last_status();
 }
 
@@ -160,10 +158,9 @@ tern_module *tern_nn_multihead_attention(int64_t embed_dim, int64_t num_heads,
                               "%s: embed_dim must be divisible by num_heads (%lld, %lld)", function,
                               (long long)embed_dim, (long long)num_heads);
     if (!(a.o.dropout >= 0 && a.o.dropout <= 1))
-        return tern_fail_null(
-            TERN_ERR_ARGUMENT,
-            "%s: dropout probability has to be between 0 and 1, but got %s", function,
-            TERN_NUMBER_TEXT(a.o.dropout));
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "%s: dropout probability has to be between 0 and 1, but got %s",
+                              function, TERN_NUMBER_TEXT(a.o.dropout));
     tern_module *m = tern_layer_loss("MultiheadAttention", call, &a, sizeof a);
     tern_status status = m ? TERN_OK : tern_last_status();
     if (status == TERN_OK)

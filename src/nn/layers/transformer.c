@@ -203,8 +203,8 @@ tern_module *tern_nn_transformer(const tern_nn_transformer_options *options)
             tern_nn_free(parts[i]);
         else if (parts[i])
             fine &= tern_nn_add(m, i ? "decoder" : "encoder", parts[i]) != NULL;
-    return tern_layer_if(m, fine ? tern_nn_each_parameter(m, start_xavier, NULL)
-                                 : tern_last_status());
+    return tern_layer_if(m,
+                         fine ? tern_nn_each_parameter(m, start_xavier, NULL) : tern_last_status());
 }
 
 tern_tensor *tern_nn_transformer_generate_square_subsequent_mask(int64_t size, tern_dtype dtype,
@@ -212,9 +212,8 @@ tern_tensor *tern_nn_transformer_generate_square_subsequent_mask(int64_t size, t
 {
     tern_tensor *mask = NULL;
     TERN_SCOPE
-        mask = tern_escape(
-            tern_triu(tern_full(TERN_SHAPE(size, size), tern_scalar_real(-INFINITY), dtype, device),
-                      1));
+        mask = tern_escape(tern_triu(
+            tern_full(TERN_SHAPE(size, size), tern_scalar_real(-INFINITY), dtype, device), 1));
     return mask;
 }
 

@@ -1,8 +1,8 @@
 /* transformer_layer.c -- a transformer's encoder layer and decoder layer.
  *
  * Both are sublayers, each a function f of x with dropout, and around it x + f(norm(x)) or norm(x +
- * f(x)) (Xiong et al. 2020, figure 1): attention to itself, of a decoder attention to memory, and two
- * linear layers. */
+ * f(x)) (Xiong et al. 2020, figure 1): attention to itself, of a decoder attention to memory, and
+ * two linear layers. */
 #include "nn/layers/transformer.h"
 #include "nn/module.h"
 #include <stdio.h>
@@ -172,9 +172,9 @@ static tern_status choose_activation(tern_nn_transformer_layer_options *o, const
 /* Of options whose defaults are filled in. */
 static tern_module *make(const layer *l)
 {
-    tern_module *m =
-        l->decoder ? tern_layer_loss("TransformerDecoderLayer", call_decoder, l, sizeof *l)
-                   : tern_layer_loss("TransformerEncoderLayer", call_encoder, l, sizeof *l);
+    tern_module *m = l->decoder
+                         ? tern_layer_loss("TransformerDecoderLayer", call_decoder, l, sizeof *l)
+                         : tern_layer_loss("TransformerEncoderLayer", call_encoder, l, sizeof *l);
     return tern_layer_if(m, m ? furnish(m, l) : tern_last_status());
 }
 

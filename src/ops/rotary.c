@@ -1,0 +1,174 @@
+/* rotary.c -- places in a sequence: rotary embedding, and tables of sines and cosines. */
+#include "base/memory.h"
+#include "tensor/op.h"
+#include "types_host.h"
+#include "shapes.h"
+#include <math.h>
+#include <tern/ops.h>
+
+enum { X, COS, SIN };
+
+typedef struct rotation {
+    int64_t offset;
+    bool interleaved, back; /* back: by the angle's negative */
+} rotation;
+
+static const char *const name = "tern_rotary_embedding";
+
+/* ---- the operation: inputs x (dense), cos and sin in the type of sums ----------------------- */
+
+static tern_status infer(tern_call *call)
+{
+    call->n_out = 1;
+    call->result[0].dtype = call->in[X]->dtype;
+    call->result[0].shape = tern_shape_of(call->in[X]);
+    return TERN_OK;
+}
+
+static tern_status forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"attention", "rotary"};
+    const rotation *r = call->attributes;
+    const tern_tensor *x = call->in[X], *c = call->in[COS];
+    if (x->numel == 0)
+        return TERN_OK;
+    int64_t width = x->shape[x->ndim - 1], pairs = c->shape[1];
+    tern_rotary s = {.rows = x->numel / width,
+                     .length = x->shape[x->ndim - 2],
+                     .width = width,
+                     .pairs = pairs,
+                     .offset = r->offset,
+                     .step = r->interleaved ? 2 : 1,
+                     .apart = r->interleaved ? 1 : pairs,
+                     .turn = r->back ? -1 : 1};
+    if (2 * pairs < width) /* the rest stays */
+        TERN_TRY(tern_hook_copy(call->out[0], x));
+    if (pairs == 0)
+        return TERN_OK;
+    tern_arg args[] = {tern_arg_tensor(call->out[0]), tern_arg_tensor(x), tern_arg_tensor(c),
+                       tern_arg_tensor(call->in[SIN]), tern_arg_struct(&s, sizeof s)};
+    return tern_launch(call->place, &kernel, x->dtype, tern_items(s.rows * pairs), args, 5);
+}
+
+static tern_status backward(tern_gradient *g);
+
+static const tern_op rotary_op = {.name = "rotary_embedding",
+                                  .saves = TERN_SAVE_IN(COS) | TERN_SAVE_IN(SIN),
+                                  .infer = infer,
+                                  .forward = forward,
+                                  .backward = backward};
+
+/* A rotation's transpose is the one back. */
+static tern_status backward(tern_gradient *g)
+{
+    rotation r = *(const rotation *)g->attributes;
+    r.back = !r.back;
+    tern_tensor *in[] = {tern_contiguous(g->dout[0]), g->in[COS], g->in[SIN]};
+    g->din[X] = tern_apply(&rotary_op, in, 3, &r, sizeof r);
+    return g->din[X] ? TERN_OK : tern_last_status();
+}
+
+static tern_status check(const tern_tensor *x, const tern_tensor *c, const tern_tensor *s,
+                         int64_t offset)
+{
+    if (!x || !c || !s)
+        return tern_fail_argument_null(name, !x ? "x" : !c ? "cos" : "sin");
+    if (!tern_dtype_is_floating_point(x->dtype))
+        return tern_fail(TERN_ERR_DTYPE, "%s: not implemented for %s", name,
+                         tern_dtype_name(x->dtype));
+    if (x->ndim < 2 || c->ndim != 2 || !tern_same_shape(c, s) ||
+        2 * c->shape[1] > x->shape[x->ndim - 1])
+        return tern_fail(
+            TERN_ERR_SHAPE,
+            "%s: x (..., time, width) and cos and sin (places, at most width / 2), not "
+            "%s, %s and %s",
+            name, TERN_TENSOR_TEXT(x), TERN_TENSOR_TEXT(c), TERN_TENSOR_TEXT(s));
+    int64_t length = x->shape[x->ndim - 2];
+    if (offset < 0 || offset + length > c->shape[0])
+        return tern_fail(TERN_ERR_SHAPE, "%s: places %lld to %lld are not in tables of %lld places",
+                         name, (long long)offset, (long long)(offset + length),
+                         (long long)c->shape[0]);
+    if (tern_requires_grad(c) || tern_requires_grad(s))
+        return tern_fail(TERN_ERR_UNSUPPORTED, "%s: cos and sin are tables without gradients",
+                         name);
+    return TERN_OK;
+}
+
+tern_tensor *tern_rotary_embedding(tern_tensor *x, tern_tensor *cos, tern_tensor *sin,
+                                   const tern_rotary_options *options)
+{
+    tern_rotary_options o = options ? *options : (tern_rotary_options){0};
+    rotation r = {.offset = o.offset, .interleaved = o.interleaved};
+    if (check(x, cos, sin, o.offset) != TERN_OK)
+        return NULL;
+    tern_dtype sums = x->dtype == TERN_F64 ? TERN_F64 : TERN_F32;
+    tern_tensor *in[] = {tern_contiguous(x), tern_contiguous(tern_to_dtype(cos, sums)),
+                         tern_contiguous(tern_to_dtype(sin, sums))};
+    return in[X] && in[COS] && in[SIN] ? tern_apply(&rotary_op, in, 3, &r, sizeof r) : NULL;
+}
+
+/* ---- tables -------------------------------------------------------------------------------- */
+
+/* Made on the host in double, so that they are the same everywhere. */
+static tern_tensor *table(int64_t places, int64_t columns, double base, int64_t width,
+                          double (*value)(int64_t place, int64_t column, double frequency),
+                          int64_t pairs, tern_dtype dtype, const char *device, const char *function)
+{
+    if (places < 0 || width < 0 || base <= 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "%s: %lld places of width %lld and base %g are not possible",
+                              function, (long long)places, (long long)width, base);
+    double *data = tern_alloc((size_t)(places * columns) * sizeof *data + 1);
+    if (!data)
+        return NULL;
+    for (int64_t k = 0; k < columns; k++) {
+        double frequency = pow(base, -2.0 * (double)(k / pairs) / (double)width);
+        for (int64_t i = 0; i < places; i++)
+            data[i * columns + k] = value(i, k, frequency);
+    }
+    tern_tensor *x = tern_from_data(data, TERN_SHAPE(places, columns), TERN_F64, "cpu");
+    tern_free(data);
+    if (!dtype)
+        dtype = TERN_F32;
+    return tern_to(tern_to_dtype(x, dtype), device ? device : tern_default_device());
+}
+
+static double cosine(int64_t place, int64_t column, double frequency)
+{
+    (void)column;
+    return cos((double)place * frequency);
+}
+
+static double sine(int64_t place, int64_t column, double frequency)
+{
+    (void)column;
+    return sin((double)place * frequency);
+}
+
+static double alternating(int64_t place, int64_t column, double frequency)
+{
+    return column % 2 ? cos((double)place * frequency) : sin((double)place * frequency);
+}
+
+tern_status tern_rotary_tables(int64_t places, int64_t dim, double base, tern_dtype dtype,
+                               const char *device, tern_tensor **cos, tern_tensor **sin)
+{
+    const char *function = "tern_rotary_tables";
+    if (!cos || !sin)
+        return tern_fail_argument_null(function, cos ? "sin" : "cos");
+    *cos = *sin = NULL;
+    if (dim % 2)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: dim must be even, got %lld", function,
+                         (long long)dim);
+    base = base == 0 ? 10000 : base;
+    *cos = table(places, dim / 2, base, dim, cosine, 1, dtype, device, function);
+    *sin = table(places, dim / 2, base, dim, sine, 1, dtype, device, function);
+    return *cos && *sin ? TERN_OK : tern_last_status();
+}
+
+tern_tensor *tern_sinusoidal_table(int64_t places, int64_t width, tern_dtype dtype,
+                                   const char *device)
+{
+    return table(places, width, 10000, width, alternating, 2, dtype, device,
+                 "tern_sinusoidal_table");
+}
