@@ -158,6 +158,18 @@ KERNEL5(K(kept_only), (OUT, STO, ys), (IN, STO, xs), (IN, u8, kept), (ARG, i64, 
 }
 #endif
 
+#if IS_FLOAT && !IS_WIDE && !IS_HALF /* once */
+/* The next call begins n groups later. */
+KERNEL2(K(advance_random), (OUT, u64, state), (ARG, i64, n))
+{
+    BASE(state);
+    ITEMS(i, 1)
+    {
+        state[1 + i] += (u64)n;
+    }
+}
+#endif
+
 /* low + 0..span-1. Up to 2^32 a word times span, the upper half; else (span 0: all 2^64) 64 bits modulo
  * span. */
 KERNEL6(K(integers), (OUT, STO, ys), (IN, u64, state), (ARG, i64, at), (ARG, i64, n), (ARG, i64, low),

@@ -6,7 +6,9 @@ set(TERN_SOURCES
   src/base/parallel.c
   src/base/text.c
   src/device/cache.c
+  src/device/capture.c
   src/device/device.c
+  src/device/graph.c
   src/device/launch.c
   src/device/memory.c
   src/device/registry.c
@@ -212,6 +214,7 @@ if(TERN_CUDA)
     src/device/cuda/backend.c
     src/device/cuda/enumerate.c
     src/device/cuda/gemm.c
+  src/device/cuda/graph.c
     src/device/cuda/launch.c
     src/device/cuda/libraries.c
     src/device/cuda/memory.c

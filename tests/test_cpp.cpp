@@ -50,6 +50,21 @@ static void leaves_blocks()
         return;
 }
 
+static void records()
+{
+    TERN_SCOPE {
+        tern_graph *graph = tern_graph_new(nullptr);
+        tern_tensor *x = tern_ones(TERN_SHAPE(1), TERN_F32, nullptr), *y = nullptr;
+        TERN_CAPTURE (graph) {
+            TERN_UNRECORDED
+                tern_add_(x, tern_ones_like(x));
+            y = tern_add(x, x);
+        }
+        check(tern_graph_replay(graph) == TERN_OK && tern_item(y) == 4, "TERN_CAPTURE");
+        tern_graph_free(graph);
+    }
+}
+
 static void differentiates()
 {
     TERN_SCOPE {
@@ -153,6 +168,7 @@ int main()
     leaves_blocks();
     check(tern_live_tensors() == live && tern_is_grad_enabled(), "blocks are left by return");
     differentiates();
+    records();
     has_modules();
     launches_kernels();
     check(tern_zeros(TERN_SHAPE(-1), TERN_F32, nullptr) == nullptr &&

@@ -224,6 +224,45 @@ static void any_call_may_fail(void **state)
         }
 }
 
+/* A graph that can't be made leaves nothing behind, and the device goes on. */
+static void graphs(void **state)
+{
+    (void)state;
+    TERN_SCOPE {
+        tern_tensor *x = tern_ones(TERN_SHAPE(4), TERN_F32, "cuda:0"), *y = NULL;
+        tern_graph *graph = tern_graph_new("cuda:0");
+        TERN_CAPTURE (graph)
+            y = tern_exp(x);
+        if (tern_last_status() != TERN_OK) {
+            assert_error(TERN_ERR_DEVICE, "(999)");
+            assert_int_equal(tern_graph_size(graph), 0);
+            TERN_CAPTURE (graph)
+                y = tern_neg(x);
+            assert_no_error();
+        }
+        tern_status status = tern_graph_replay(graph);
+        if (status != TERN_OK) {
+            assert_error(TERN_ERR_DEVICE, "cudaGraphLaunch gave");
+            assert_ok(tern_graph_replay(graph));
+        }
+        assert_int_equal(tern_numel(y), 4);
+        assert_values(x, 1, 1, 1, 1);
+        tern_graph_free(graph);
+    }
+}
+
+static void a_graph_that_fails_leaves_nothing(void **state)
+{
+    (void)state;
+    static const char *const calls[] = {"cudaStreamBeginCapture", "cudaStreamEndCapture",
+                                        "cudaGraphInstantiate", "cudaGraphLaunch"};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        char plan[96];
+        snprintf(plan, sizeof plan, "%s:1:999", calls[i]);
+        again("graphs", "TERN_STANDIN_FAIL", plan);
+    }
+}
+
 /* ---- several devices --------------------------------------------------------------------- */
 
 static void two(void **state)
@@ -305,8 +344,9 @@ static void a_kernel_that_does_not_compile_shows_the_log(void **state)
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest scenarios[] = {
-        TEST(masked), TEST(nothing_there), TEST(only_a_driver), TEST(no_products), TEST(volta),
-        TEST(newer),  TEST(lost),          TEST(little_memory), TEST(steps),       TEST(two),
+        TEST(masked), TEST(nothing_there), TEST(only_a_driver), TEST(no_products),
+        TEST(volta),  TEST(newer),         TEST(lost),          TEST(little_memory),
+        TEST(steps),  TEST(two),           TEST(graphs),
     };
     const struct CMUnitTest tests[] = {
         TEST(the_stand_in_says_what_it_is),
@@ -316,6 +356,7 @@ int main(int argc, char **argv)
         TEST(a_lost_device_answers_at_once),
         TEST(memory_that_runs_out_is_an_error),
         TEST(any_call_may_fail),
+        TEST(a_graph_that_fails_leaves_nothing),
         TEST(tensors_move_between_devices),
         TEST(a_kernel_in_opencl_c_runs),
         TEST(a_kernel_that_does_not_compile_shows_the_log),

@@ -21,6 +21,7 @@
 #define SAME(NAME, VALUE)      _Static_assert((int)NAME == (VALUE), #NAME " has another value");
 #define ATTRIBUTE(NAME, VALUE) SAME(NAME, VALUE)
 #define KIND(NAME, VALUE)      SAME(NAME, VALUE)
+#define MODE(NAME, VALUE)      SAME(NAME, VALUE)
 #define X(NAME, VALUE)         SAME(NAME, VALUE)
 #include "device/cuda/constants.def"
 

@@ -3,6 +3,7 @@
 #define TERN_H
 #include <tern/error.h>
 #include <tern/device.h>
+#include <tern/graph.h>
 #include <tern/tensor.h>
 #include <tern/autograd.h>
 #include <tern/ops.h>

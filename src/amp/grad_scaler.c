@@ -10,6 +10,7 @@
 #include "ops/multi_tensor.h"
 #include <math.h>
 #include <tern/amp.h>
+#include <tern/graph.h>
 
 /* An optimizer's part in the step at hand. */
 typedef struct part {
@@ -75,15 +76,13 @@ void tern_amp_free(tern_scaler *self)
 
 static tern_status start_on(tern_scaler *self, const char *device)
 {
-    tern_tensor *scale =
-        tern_full(TERN_SHAPE_SCALAR, tern_scalar_real(self->options.init_scale), TERN_F32, device);
-    tern_tensor *tracker =
-        tern_full(TERN_SHAPE_SCALAR, tern_scalar_int(self->first_tracker), TERN_I64, device);
-    if (!scale || !tracker)
-        return tern_last_status();
-    self->scale = tern_keep(scale);
-    self->tracker = tern_keep(tracker);
-    return TERN_OK;
+    tern_scalar scale = tern_scalar_real(self->options.init_scale);
+    tern_scalar tracker = tern_scalar_int(self->first_tracker);
+    TERN_UNRECORDED { /* they go on from replay to replay */
+        self->scale = tern_keep(tern_full(TERN_SHAPE_SCALAR, scale, TERN_F32, device));
+        self->tracker = tern_keep(tern_full(TERN_SHAPE_SCALAR, tracker, TERN_I64, device));
+    }
+    return self->scale && self->tracker ? TERN_OK : tern_last_status();
 }
 
 tern_tensor *tern_amp_scale(tern_scaler *self, tern_tensor *x)

@@ -79,6 +79,12 @@ typedef struct tern_convolution {
  * leaves the work to the portable kernels. */
 typedef struct tern_vendor {
     tern_status (*convolution)(tern_place *place, const tern_convolution *c, bool *taken);
+    /* A graph of all that record(user) launches, which does not run now; run it, in launch order;
+     * free it when it is done. All three or none. */
+    tern_status (*graph_make)(tern_place *place, tern_status (*record)(void *user), void *user,
+                              void **graph);
+    tern_status (*graph_run)(tern_place *place, void *graph);
+    void (*graph_free)(tern_place *place, void *graph);
 } tern_vendor;
 
 /* What enumerate found: the device layer fills places from it. */

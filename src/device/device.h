@@ -23,6 +23,12 @@ typedef struct tern_block {
     tern_place *place;
     struct tern_block *next; /* in a free list */
     int size_class;
+    /* Of captures (capture.h): whose pool it is from, the next of that pool, whether no tensor has
+     * it; or how many graphs use it, one of them, and whether only graphs do. */
+    struct tern_graph *pool, *holder;
+    struct tern_block *of_pool;
+    int holds;
+    bool is_idle, is_orphan;
 } tern_block;
 
 /* A block of at least bytes (> 0); NULL after TERN_ERR_MEMORY that names function and says what was
@@ -58,6 +64,9 @@ static inline tern_status tern_launch(tern_place *place, const tern_kernel_ref *
     return tern_launch_grid(place, kernel, dtype, &grid, args, n);
 }
 tern_status tern_launch_gemm(tern_place *place, const tern_gemm *gemm);
+/* A kernel that the backend compiled from the user's text. */
+tern_status tern_launch_user(tern_place *place, void *kernel, const tern_kernel_grid *grid,
+                             const tern_arg *args, int n);
 /* Ask the place's vendor; *taken is false when it has no answer. */
 tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c, bool *taken);
 tern_status tern_place_sync(tern_place *place);

@@ -1,4 +1,5 @@
 /* launch.c -- from a kernel's name to a launch; faults and random state, which kernels share. */
+#include "device/capture.h"
 #include "device/registry.h"
 #include <stdio.h>
 #include <string.h>
@@ -50,6 +51,9 @@ tern_status tern_launch_grid(tern_place *place, const tern_kernel_ref *kernel, t
     tern_resolved *r = look_up(place, kernel, dtype, &slot);
     if (!r && !(r = resolve(place, kernel, dtype)))
         return tern_last_status();
+    tern_graph *graph = tern_capture_of(place);
+    if (graph)
+        return tern_record_launch(graph, r->kernel, grid, args, n);
     atomic_fetch_add_explicit(&place->launches, 1, memory_order_relaxed);
     return place->backend->launch(place, r->kernel, grid, args, n);
 }
@@ -57,6 +61,9 @@ tern_status tern_launch_grid(tern_place *place, const tern_kernel_ref *kernel, t
 tern_status tern_launch_gemm(tern_place *place, const tern_gemm *gemm)
 {
     TERN_TRY(tern_registry_open(place));
+    tern_graph *graph = tern_capture_of(place);
+    if (graph)
+        return tern_record_gemm(graph, gemm);
     atomic_fetch_add_explicit(&place->launches, 1, memory_order_relaxed);
     return place->backend->gemm(place, gemm);
 }
@@ -70,14 +77,31 @@ tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c
     TERN_TRY(tern_registry_open(place));
     *taken = true;
     tern_status status = vendor->convolution(place, c, taken);
+    tern_graph *graph = tern_capture_of(place); /* ran on what was there, to learn the answer */
+    if (graph)
+        return status == TERN_OK && *taken ? tern_record_convolution(graph, c) : status;
     if (*taken)
         atomic_fetch_add_explicit(&place->launches, 1, memory_order_relaxed);
     return status;
 }
 
+tern_status tern_launch_user(tern_place *place, void *kernel, const tern_kernel_grid *grid,
+                             const tern_arg *args, int n)
+{
+    TERN_TRY(tern_registry_open(place));
+    tern_graph *graph = tern_capture_of(place);
+    if (graph)
+        return tern_record_user(graph, kernel, grid, args, n);
+    TERN_TRY(place->backend->user_launch(place, kernel, grid, args, n));
+    atomic_fetch_add_explicit(&place->launches, 1, memory_order_relaxed);
+    return TERN_OK;
+}
+
 tern_status tern_place_sync(tern_place *place)
 {
     TERN_TRY(tern_registry_open(place));
+    if (tern_capture_of(place))
+        return tern_capture_refuse(place, "waiting for the device");
     TERN_TRY(place->backend->sync(place));
     return tern_fault_report(place);
 }
@@ -86,8 +110,10 @@ tern_status tern_place_sync(tern_place *place)
 
 static tern_status three_words(tern_place *place, tern_block **block, const uint64_t *words)
 {
+    tern_graph *graph = tern_capture_suspend();
     if (!*block)
         *block = tern_block_alloc(place, 3 * sizeof *words, "tern");
+    tern_capture_resume(graph);
     if (!*block)
         return tern_last_status();
     return place->backend->write(place, &(*block)->buffer, 0, words, 3 * sizeof *words);
@@ -105,7 +131,10 @@ tern_status tern_fault_arg(tern_place *place, tern_arg *arg)
         TERN_TRY(status);
     }
     *arg = tern_arg_block(place->fault.block, 0, sizeof(int64_t));
-    atomic_store_explicit(&place->fault.used, true, memory_order_relaxed);
+    if (tern_capture_of(place))
+        tern_record_faults(tern_capturing);
+    else
+        atomic_store_explicit(&place->fault.used, true, memory_order_relaxed);
     return TERN_OK;
 }
 
@@ -137,7 +166,7 @@ tern_status tern_fault_report(tern_place *place)
 
 tern_status tern_fault_check(tern_place *place)
 {
-    return place->synchronous ? tern_fault_report(place) : TERN_OK;
+    return place->synchronous && !tern_capture_of(place) ? tern_fault_report(place) : TERN_OK;
 }
 
 /* ---- random numbers ---------------------------------------------------------------------- */
@@ -179,11 +208,30 @@ tern_status tern_rng_take(tern_place *place, int64_t n, tern_arg *state, int64_t
     tern_status status = write_state(place);
     if (status == TERN_OK) {
         *state = tern_arg_block(place->rng.block, 0, sizeof(uint64_t));
-        *at = (int64_t)place->rng.taken;
-        place->rng.taken += (uint64_t)n;
+        tern_graph *graph = tern_capture_of(place);
+        *at = graph ? tern_record_random(graph, n) : (int64_t)place->rng.taken;
+        place->rng.taken += graph ? 0 : (uint64_t)n;
     }
     pthread_mutex_unlock(&place->lock);
     return status;
+}
+
+tern_status tern_rng_settle(tern_place *place)
+{
+    pthread_mutex_lock(&place->lock);
+    seed_once(place);
+    if (place->rng.taken)
+        place->rng.written = false;
+    tern_status status = write_state(place);
+    pthread_mutex_unlock(&place->lock);
+    return status;
+}
+
+void tern_rng_advance(tern_place *place, int64_t n)
+{
+    pthread_mutex_lock(&place->lock);
+    place->rng.base += (uint64_t)n;
+    pthread_mutex_unlock(&place->lock);
 }
 
 uint64_t tern_initial_seed(void)

@@ -1,4 +1,5 @@
 /* memory.c -- the caching allocator: blocks by size class, kept for the next request. */
+#include "device/capture.h"
 #include "device/registry.h"
 #include <inttypes.h>
 #include <string.h>
@@ -34,7 +35,9 @@ static void empty_cache(tern_place *place)
             drop(place, block);
         }
     for (int dtype = 0; dtype <= TERN_BOOL; dtype++) {
-        if (place->one[dtype])
+        if (place->one[dtype] && place->one[dtype]->holds)
+            place->one[dtype]->is_orphan = true;
+        else if (place->one[dtype])
             drop(place, place->one[dtype]);
         place->one[dtype] = NULL;
     }
@@ -107,12 +110,18 @@ tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *functi
     int class = size_class(bytes, &rounded);
     if (largest && rounded > largest)
         rounded = bytes;
+    tern_graph *graph = tern_capture_of(place);
     pthread_mutex_lock(&place->memory_lock);
-    tern_block *block = place->cache[class];
-    if (block && block->buffer.bytes >= bytes)
-        place->cache[class] = block->next;
-    else
-        block = from_driver(place, rounded, class);
+    tern_block *block = graph ? tern_pool_take(graph, class, bytes) : NULL;
+    if (!block) {
+        block = place->cache[class];
+        if (block && block->buffer.bytes >= bytes)
+            place->cache[class] = block->next;
+        else
+            block = from_driver(place, rounded, class);
+        if (block && graph)
+            tern_pool_adopt(graph, block);
+    }
     if (block) {
         block->used = bytes;
         count(place, bytes);
@@ -123,6 +132,12 @@ tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *functi
     return block;
 }
 
+void tern_cache_put(tern_place *place, tern_block *block)
+{
+    block->next = place->cache[block->size_class];
+    place->cache[block->size_class] = block;
+}
+
 void tern_block_free(tern_block *block)
 {
     if (!block)
@@ -130,8 +145,12 @@ void tern_block_free(tern_block *block)
     tern_place *place = block->place;
     pthread_mutex_lock(&place->memory_lock);
     place->stats.allocated -= block->used;
-    block->next = place->cache[block->size_class];
-    place->cache[block->size_class] = block;
+    if (block->pool)
+        tern_pool_give(block->pool, block);
+    else if (block->holds)
+        block->is_orphan = true;
+    else
+        tern_cache_put(place, block);
     pthread_mutex_unlock(&place->memory_lock);
 }
 
@@ -140,7 +159,7 @@ void tern_block_keep_one(tern_block *block, tern_dtype dtype)
     tern_place *place = block->place;
     pthread_mutex_lock(&place->memory_lock);
     tern_block *spare = block;
-    if (!place->one[dtype]) {
+    if (!place->one[dtype] && !block->pool) {
         place->stats.allocated -= block->used;
         place->one[dtype] = block;
         spare = NULL;
@@ -166,6 +185,12 @@ tern_status tern_block_write(tern_block *to, size_t at, const void *from, size_t
 {
     tern_place *place = to->place;
     TERN_TRY(tern_registry_open(place));
+    tern_graph *graph = tern_capture_of(place);
+    if (graph) { /* the same bytes in every replay */
+        tern_block *constant;
+        TERN_TRY(tern_capture_constant(place, from, bytes, &constant));
+        return tern_record_copy(graph, constant, 0, to, at, bytes);
+    }
     atomic_fetch_add_explicit(&place->to_device, bytes, memory_order_relaxed);
     return place->backend->write(place, &to->buffer, at, from, bytes);
 }
@@ -174,6 +199,8 @@ tern_status tern_block_read(tern_block *from, size_t at, void *to, size_t bytes)
 {
     tern_place *place = from->place;
     TERN_TRY(tern_registry_open(place));
+    if (tern_capture_of(place))
+        return tern_capture_refuse(place, "reading values on the host");
     atomic_fetch_add_explicit(&place->to_host, bytes, memory_order_relaxed);
     TERN_TRY(place->backend->read(place, &from->buffer, at, to, bytes));
     return tern_fault_report(place);
@@ -182,6 +209,9 @@ tern_status tern_block_read(tern_block *from, size_t at, void *to, size_t bytes)
 tern_status tern_block_zero(tern_block *to, size_t at, size_t bytes)
 {
     TERN_TRY(tern_registry_open(to->place));
+    tern_graph *graph = tern_capture_of(to->place);
+    if (graph)
+        return tern_record_zero(graph, to, at, bytes);
     return to->place->backend->zero(to->place, &to->buffer, at, bytes);
 }
 
@@ -208,6 +238,11 @@ tern_status tern_block_copy(tern_block *from, size_t from_at, tern_block *to, si
     tern_place *a = from->place, *b = to->place;
     TERN_TRY(tern_registry_open(a));
     TERN_TRY(tern_registry_open(b));
+    tern_graph *graph = tern_capture_of(a);
+    if (a != b && (graph || tern_capture_of(b)))
+        return tern_capture_refuse(graph ? a : b, "a copy from one device to another");
+    if (graph)
+        return tern_record_copy(graph, from, from_at, to, to_at, bytes);
     if (a == b)
         return a->backend->copy(a, &from->buffer, from_at, &to->buffer, to_at, bytes);
     if (a->backend == b->backend) {

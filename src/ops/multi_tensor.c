@@ -5,6 +5,7 @@
  * which may wait for the device, only when none of them fits. */
 #include "ops/multi_tensor.h"
 #include "base/memory.h"
+#include "device/capture.h"
 #include "tensor/tensor.h"
 #include <string.h>
 
@@ -161,6 +162,8 @@ static tern_status make_table(tern_multi *t, size_t bytes)
 static tern_status find_table(tern_multi *t, tern_block **block)
 {
     size_t bytes = sizeof *t->rows * (size_t)t->n;
+    if (tern_capture_of(t->place)) /* the tables here are written again for other tensors */
+        return tern_capture_constant(t->place, t->rows, bytes, block);
     for (int i = 0; i < t->tables_made; i++)
         if (memcmp(t->tables[i].rows, t->rows, bytes) == 0) {
             *block = t->tables[i].block;

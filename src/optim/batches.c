@@ -152,7 +152,10 @@ tern_status tern_optim_regroup(tern_optimizer *o)
     int n = 0;
     tern_optim_batch *batches = tern_alloc(sizeof *batches * (size_t)o->n);
     int64_t *steps = tern_alloc(sizeof *steps * (size_t)o->n);
-    tern_status status = batches && steps ? build(o, batches, &n, steps) : TERN_ERR_MEMORY;
+    tern_status status = batches && steps ? TERN_OK : TERN_ERR_MEMORY;
+    if (status == TERN_OK)
+        TERN_UNRECORDED /* what is made here counts on from step to step */
+            status = build(o, batches, &n, steps);
     tern_free(steps);
     if (status != TERN_OK) {
         tern_optim_batches_free(batches, n);

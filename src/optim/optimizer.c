@@ -88,6 +88,7 @@ void tern_optim_free(tern_optimizer *o)
 {
     if (!o)
         return;
+    tern_graph_forget(o);
     tern_optim_batches_free(o->batches, o->n_batches);
     for (int i = 0; i < o->n; i++) {
         tern_release(o->slots[i].x);
@@ -121,7 +122,8 @@ tern_status tern_optim_make_states(const tern_optimizer *o, tern_optim_slot *slo
     for (int k = 0; k < OPTIM_STATES; k++) {
         if (slot->state[k] || !(o->states >> k & 1))
             continue;
-        slot->state[k] = tern_keep(tern_zeros(tern_shape_of(slot->x), dtype, slot->device));
+        TERN_UNRECORDED /* made once, not in every replay */
+            slot->state[k] = tern_keep(tern_zeros(tern_shape_of(slot->x), dtype, slot->device));
         if (!slot->state[k])
             return tern_last_status();
     }
@@ -177,11 +179,32 @@ static tern_status write_numbers(const tern_optimizer *o, tern_optim_batch *b)
     return TERN_OK;
 }
 
+/* As options are now, also for a replay. */
+static tern_status refresh_numbers(void *user)
+{
+    const tern_optimizer *o = user;
+    tern_status status = TERN_OK;
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            for (int i = 0; status == TERN_OK && i < o->n_batches; i++)
+                status = write_numbers(o, &o->batches[i]);
+        }
+    return status;
+}
+
+static tern_status current_numbers(tern_optimizer *o, tern_optim_batch *b)
+{
+    tern_status status = TERN_OK;
+    TERN_UNRECORDED
+        status = write_numbers(o, b);
+    return status == TERN_OK ? tern_graph_on_replay(refresh_numbers, o) : status;
+}
+
 static tern_status launch(tern_optimizer *o, tern_optim_batch *b, tern_optim_columns *c,
                           tern_tensor *skip)
 {
     TERN_TRY(fill_columns(o, b, c));
-    TERN_TRY(write_numbers(o, b));
+    TERN_TRY(current_numbers(o, b));
     skip = skip ? tern_to(skip, tern_device(b->no_skip)) : b->no_skip;
     if (!skip)
         return tern_last_status();

@@ -5,6 +5,7 @@
 #include "nn/option.h"
 #include "ops/multi_tensor.h"
 #include <tern/autograd.h>
+#include <tern/graph.h>
 #include <tern/optim.h>
 
 enum { OPTIM_STATES = 3, OPTIM_NUMBERS = 12, OPTIM_OPTIONS = 8 };

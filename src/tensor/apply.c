@@ -1,4 +1,5 @@
 /* apply.c -- the one door: every operation is checked, promoted, run and recorded here. */
+#include "device/capture.h"
 #include "tensor/op.h"
 #include <stdio.h>
 #include <string.h>
@@ -147,7 +148,10 @@ static tern_status forward(tern_call *call)
         return TERN_OK;
     tern_autocast.hook = NULL;
     tern_anomaly.results = false;
+    const char *outer = tern_capturing_op;
+    tern_capturing_op = call->op->name;
     tern_status status = call->op->forward(call);
+    tern_capturing_op = outer;
     tern_autocast.hook = hook;
     tern_anomaly.results = results;
     return status == TERN_OK && results ? tern_anomaly_check_results(call) : status;

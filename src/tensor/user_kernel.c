@@ -183,8 +183,7 @@ tern_status tern_kernel_launch_args(tern_kernel *kernel, tern_kernel_grid grid,
     for (int i = 0; i < n; i++)
         TERN_TRY(argument(kernel, &args[i], i, &list[i]));
     tern_place *place = kernel->place;
-    TERN_TRY(place->backend->user_launch(place, kernel->compiled, &grid, list, n));
-    atomic_fetch_add_explicit(&place->launches, 1, memory_order_relaxed);
+    TERN_TRY(tern_launch_user(place, kernel->compiled, &grid, list, n));
     for (int i = 0; i < n; i++)
         if (args[i].kind == TERN_KERNEL_ARG_TENSOR)
             tern_bump_version(args[i].tensor);

@@ -170,11 +170,17 @@ typedef struct command {
     _Alignas(16) char data[];
 } command;
 
+struct CUgraph_st {
+    command *first, **last;
+    int holders; /* its handles, and the replays under way */
+};
+
 struct CUstream_st {
     int device;
     command *first, **last;
     uint64_t put, done;
-    unsigned failed; /* as a context that a kernel broke: it stays so */
+    standin_graph *recording; /* what is put goes there */
+    unsigned failed;          /* as a context that a kernel broke: it stays so */
 };
 
 cudaStream_t standin_stream_new(void)
@@ -198,11 +204,79 @@ bool standin_enqueue(cudaStream_t stream, standin_work work, const void *data, s
     c->work = work;
     memcpy(c->data, data, bytes);
     standin_lock();
-    *stream->last = c;
-    stream->last = &c->next;
-    stream->put++;
+    if (stream->recording) {
+        *stream->recording->last = c;
+        stream->recording->last = &c->next;
+    } else {
+        *stream->last = c;
+        stream->last = &c->next;
+        stream->put++;
+    }
     standin_unlock();
     return true;
+}
+
+/* ---- graphs ------------------------------------------------------------------------------ */
+
+bool standin_record(cudaStream_t stream)
+{
+    standin_graph *graph = stream->recording ? NULL : calloc(1, sizeof *graph);
+    if (graph) {
+        graph->last = &graph->first;
+        graph->holders = 1;
+        stream->recording = graph;
+    }
+    return graph != NULL;
+}
+
+standin_graph *standin_recorded(cudaStream_t stream)
+{
+    standin_graph *graph = stream->recording;
+    stream->recording = NULL;
+    return graph;
+}
+
+bool standin_is_recording(cudaStream_t stream)
+{
+    return stream->recording != NULL;
+}
+
+void standin_hold(standin_graph *graph)
+{
+    standin_lock();
+    graph->holders++;
+    standin_unlock();
+}
+
+void standin_drop(standin_graph *graph)
+{
+    standin_lock();
+    bool last_one = --graph->holders == 0;
+    standin_unlock();
+    for (command *c = graph->first, *next; last_one && c; c = next) {
+        next = c->next;
+        free(c);
+    }
+    if (last_one)
+        free(graph);
+}
+
+static void run_graph(void *data)
+{
+    standin_graph *graph;
+    memcpy(&graph, data, sizeof graph);
+    for (command *c = graph->first; c; c = c->next)
+        c->work(c->data);
+    standin_drop(graph);
+}
+
+bool standin_replay(cudaStream_t stream, standin_graph *graph)
+{
+    standin_hold(graph);
+    if (standin_enqueue(stream, run_graph, &graph, sizeof graph))
+        return true;
+    standin_drop(graph);
+    return false;
 }
 
 standin_point standin_now(cudaStream_t stream)

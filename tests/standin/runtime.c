@@ -176,6 +176,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     FAULT(cudaMemcpyAsync);
     if (!kind_fits(kind, standin_owner(to, bytes), standin_owner(from, bytes)))
         return answer(INVALID_VALUE);
+    if (kind != cudaMemcpyDeviceToDevice && standin_is_recording(stream))
+        return answer(cudaErrorStreamCaptureUnsupported); /* the host's memory may be gone later */
     transfer t = {to, from, bytes, 0};
     return answer(standin_enqueue(stream, do_copy, &t, sizeof t) ? 0 : INVALID_HANDLE);
 }
@@ -224,6 +226,8 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     FAULT(cudaStreamSynchronize);
+    if (standin_is_recording(stream))
+        return answer(cudaErrorStreamCaptureUnsupported);
     return answer(standin_drain(stream));
 }
 
@@ -310,5 +314,52 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEven
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
     let_go(event);
+    return 0;
+}
+
+/* ---- graphs ------------------------------------------------------------------------------ */
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
+{
+    FAULT(cudaStreamBeginCapture);
+    if (mode != cudaStreamCaptureModeRelaxed)
+        return answer(INVALID_VALUE);
+    return answer(standin_record(stream) ? 0 : cudaErrorStreamCaptureUnsupported);
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+    *graph = standin_recorded(stream);
+    FAULT(cudaStreamEndCapture);
+    return answer(*graph ? 0 : cudaErrorStreamCaptureUnsupported);
+}
+
+/* An executable graph is the graph, held once more. */
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph,
+                                 unsigned long long flags)
+{
+    FAULT(cudaGraphInstantiate);
+    if (flags)
+        return answer(INVALID_VALUE);
+    standin_hold(graph);
+    *executable = (cudaGraphExec_t)(void *)graph;
+    return 0;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream)
+{
+    FAULT(cudaGraphLaunch);
+    return answer(standin_replay(stream, (void *)executable) ? 0 : INVALID_HANDLE);
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable)
+{
+    standin_drop((void *)executable);
+    return 0;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    standin_drop(graph);
     return 0;
 }

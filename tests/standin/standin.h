@@ -59,6 +59,17 @@ typedef struct standin_point {
 standin_point standin_now(cudaStream_t stream);
 void standin_run_until(standin_point point);
 
+/* ---- graphs: what a stream was given between two calls ------------------------------------- */
+typedef struct CUgraph_st standin_graph;
+/* False while it records already. */
+bool standin_record(cudaStream_t stream);
+/* The end of that; NULL when it did not record. */
+standin_graph *standin_recorded(cudaStream_t stream);
+bool standin_is_recording(cudaStream_t stream);
+bool standin_replay(cudaStream_t stream, standin_graph *graph);
+void standin_hold(standin_graph *graph);
+void standin_drop(standin_graph *graph);
+
 /* ---- kernels: the host's, once more, with the sizes of their parameters ------------------- */
 enum { MOST_PARAMETERS = 32 };
 typedef struct standin_grid {

@@ -121,6 +121,12 @@ static void event_free(tern_place *place, void *event)
     tern_cuda.cudaEventDestroy(event);
 }
 
+static const tern_vendor vendor = {
+    .graph_make = tern_cuda_graph_make,
+    .graph_run = tern_cuda_graph_run,
+    .graph_free = tern_cuda_graph_free,
+};
+
 const tern_backend tern_cuda_backend = {
     .kind = "cuda",
     .enumerate = tern_cuda_enumerate,
@@ -144,4 +150,5 @@ const tern_backend tern_cuda_backend = {
     .user_compile = tern_cuda_user_compile,
     .user_launch = tern_cuda_user_launch,
     .user_free = tern_cuda_user_free,
+    .vendor = &vendor,
 };

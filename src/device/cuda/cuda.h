@@ -102,6 +102,10 @@ tern_status tern_cuda_launch(tern_place *place, void *kernel, const tern_grid *g
 /* The pointers to values that cuLaunchKernel takes; addresses is room for n. */
 void tern_cuda_parameters(const tern_arg *args, int n, uint64_t *addresses, void **parameters);
 tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *gemm);
+tern_status tern_cuda_graph_make(tern_place *place, tern_status (*record)(void *user), void *user,
+                                 void **graph);
+tern_status tern_cuda_graph_run(tern_place *place, void *graph);
+void tern_cuda_graph_free(tern_place *place, void *graph);
 
 tern_status tern_cuda_user_compile(tern_place *place, const char *source, const char *name,
                                    void **kernel);

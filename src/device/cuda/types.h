@@ -17,6 +17,8 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream, *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
+typedef struct CUgraph_st *cudaGraph_t;
+typedef struct CUgraphExec_st *cudaGraphExec_t;
 typedef struct _nvrtcProgram *nvrtcProgram;
 typedef struct cublasLtContext *cublasLtHandle_t;
 typedef struct tern_lt_matmul_desc *cublasLtMatmulDesc_t;
@@ -39,6 +41,7 @@ typedef struct cublasLtMatmulHeuristicResult_t {
 enum cudaDeviceAttr {
 #define ATTRIBUTE(NAME, VALUE) NAME = VALUE,
 #define KIND(NAME, VALUE)
+#define MODE(NAME, VALUE)
 #define X(NAME, VALUE)
 #include "device/cuda/constants.def"
 #undef ATTRIBUTE
@@ -49,14 +52,22 @@ enum cudaMemcpyKind {
 #define KIND(NAME, VALUE) NAME = VALUE,
 #include "device/cuda/constants.def"
 #undef KIND
+#undef MODE
+};
+enum cudaStreamCaptureMode {
+#define KIND(NAME, VALUE)
+#define MODE(NAME, VALUE) NAME = VALUE,
+#include "device/cuda/constants.def"
+#undef MODE
 #undef X
 };
 enum {
-#define KIND(NAME, VALUE)
+#define MODE(NAME, VALUE)
 #define X(NAME, VALUE) NAME = VALUE,
 #include "device/cuda/constants.def"
 #undef ATTRIBUTE
 #undef KIND
+#undef MODE
 #undef X
 };
 

@@ -1,0 +1,88 @@
+/* graph.h -- work recorded once and replayed without the host's part of it.
+ *
+ *   tern_graph *graph = tern_graph_new("cuda:0");        torch.cuda.CUDAGraph
+ *   TERN_CAPTURE(graph) { loss = tern_keep(training_step(model, optimizer, x, y)); }
+ *   for (...) {
+ *       tern_copy_(x, next_x), tern_copy_(y, next_y);    what the step reads, written where it
+ * reads tern_graph_replay(graph);
+ *   }
+ *
+ * Inside the block operations of this thread on the graph's device are recorded and do not run;
+ * their results hold no values before the first replay. A replay runs them all again, in order, on
+ * the same memory: a CUDA graph on "cuda", a list of prepared launches elsewhere, with the same
+ * results. What changes from step to step lives on the device and goes on from replay to replay as
+ * it would have without the graph: random numbers, the optimizer's step count, the loss scale. An
+ * optimizer's options (the learning rate of a scheduler) are looked up at each replay.
+ *
+ * Memory: what is made inside the block comes from the graph's own pool, and a tensor that is kept
+ * beyond it has a new value after every replay. Tensors from outside that the block uses stay valid
+ * for the graph even when the program lets go of them. Gradients: zero them (tern_optim_zero_grad)
+ * before the backward pass inside the block, so that they are made there.
+ *
+ * What needs a value on the host (tern_item, tern_nonzero, a branch on a result), data from another
+ * device and tern_synchronize can't be recorded: they are errors that name the operation, and the
+ * capture ends without a graph. While a block is open or ends, no other thread may use the device.
+ * Kernels of the user's own must live as long as the graph. */
+#ifndef TERN_GRAPH_H
+#define TERN_GRAPH_H
+#include <tern/device.h>
+
+TERN_BEGIN_DECLS
+
+typedef struct tern_graph tern_graph;
+
+/* An empty graph for a device (NULL: the default one); NULL after an error. The caller frees it. */
+TERN_API tern_graph *tern_graph_new(const char *device);
+/* Its tensors stay valid. NULL is fine. */
+TERN_API void tern_graph_free(tern_graph *graph);
+
+/* Begin and end recording; TERN_CAPTURE does both. One graph at a time in a thread. A graph that
+ * holds a recording refuses to begin another before tern_graph_reset. End gives the error that made
+ * the recording unusable, if there was one: the graph is empty then. */
+TERN_API tern_status tern_graph_capture_begin(tern_graph *graph);
+TERN_API tern_status tern_graph_capture_end(tern_graph *graph);
+/* Whether this thread is recording (torch.cuda.is_current_stream_capturing). */
+TERN_API bool tern_is_capturing(void);
+
+/* Run what was recorded, behind everything launched before; does not wait for it. */
+TERN_API tern_status tern_graph_replay(tern_graph *graph);
+/* Make it empty again. */
+TERN_API tern_status tern_graph_reset(tern_graph *graph);
+/* How many launches and copies a replay makes; 0 for an empty graph. */
+TERN_API int64_t tern_graph_size(const tern_graph *graph);
+
+/* ---- blocks: TERN_CAPTURE(graph) { ... } ----------------------------------------------------
+ * A one-turn loop: `break` leaves only the block; leaving by `return` ends the recording too. */
+typedef struct tern_capture_block {
+    int active;
+    tern_graph *graph;
+} tern_capture_block;
+TERN_API tern_capture_block tern_capture_block_enter(tern_graph *graph);
+TERN_API void tern_capture_block_leave(tern_capture_block *block);
+
+#define TERN_CAPTURE(graph)                                                                        \
+    TERN_BLOCK_(tern_capture_block, TERN_BLOCK_NAME(tern_capture_block_, __LINE__),                \
+                tern_capture_block_enter(graph), tern_capture_block_leave)
+
+/* ---- state that outlives a step -------------------------------------------------------------
+ * TERN_UNRECORDED { ... }: inside of a recording, run this at once, once, and not in replays, on
+ * memory of the program's own: how an optimizer makes its moments in its first step. Else just a
+ * block. */
+typedef struct tern_unrecorded_block {
+    int active;
+    tern_graph *graph;
+} tern_unrecorded_block;
+TERN_API tern_unrecorded_block tern_unrecorded_block_enter(void);
+TERN_API void tern_unrecorded_block_leave(tern_unrecorded_block *block);
+
+#define TERN_UNRECORDED                                                                            \
+    TERN_BLOCK_(tern_unrecorded_block, TERN_BLOCK_NAME(tern_unrecorded_block_, __LINE__),          \
+                tern_unrecorded_block_enter(), tern_unrecorded_block_leave)
+
+/* While this thread records: call refresh(user) before each replay of the graph, once however often
+ * it is asked for, until user is forgotten. Else nothing. */
+TERN_API tern_status tern_graph_on_replay(tern_status (*refresh)(void *user), void *user);
+TERN_API void tern_graph_forget(const void *user);
+
+TERN_END_DECLS
+#endif

@@ -1,0 +1,250 @@
+/* graph.c -- graphs: their life, the ends of a capture, and replays. */
+#include "device/graph.h"
+#include "device/registry.h"
+
+static struct {
+    pthread_mutex_t lock;
+    tern_graph *first;
+} graphs = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+tern_graph *tern_graph_new(const char *device)
+{
+    tern_place *place = tern_place_find(device, "tern_graph_new");
+    tern_graph *graph = place ? tern_alloc(sizeof *graph) : NULL;
+    if (!graph)
+        return NULL;
+    graph->place = place;
+    pthread_mutex_lock(&graphs.lock);
+    graph->next = graphs.first;
+    graphs.first = graph;
+    pthread_mutex_unlock(&graphs.lock);
+    return graph;
+}
+
+void tern_graph_forget(const void *user)
+{
+    pthread_mutex_lock(&graphs.lock);
+    for (tern_graph *graph = graphs.first; graph; graph = graph->next)
+        for (int i = 0; i < graph->n_refreshes; i++)
+            if (graph->refreshes[i].user == user)
+                graph->refreshes[i--] = graph->refreshes[--graph->n_refreshes];
+    pthread_mutex_unlock(&graphs.lock);
+}
+
+/* ---- letting go -------------------------------------------------------------------------- */
+
+/* The pool's blocks become the program's own, and what nobody else has goes back to the cache. */
+static void release_blocks(tern_graph *graph)
+{
+    tern_place *place = graph->place;
+    pthread_mutex_lock(&place->memory_lock);
+    while (graph->pool) {
+        tern_block *block = graph->pool;
+        graph->pool = block->of_pool;
+        block->pool = NULL;
+        block->of_pool = NULL;
+        if (block->is_idle)
+            tern_cache_put(place, block);
+    }
+    for (int c = 0; c < SIZE_CLASSES; c++)
+        graph->idle[c] = NULL;
+    for (int64_t i = 0; i < graph->n_held; i++) {
+        tern_block *block = graph->held[i];
+        block->holder = NULL;
+        if (--block->holds == 0 && block->is_orphan) {
+            block->is_orphan = false;
+            tern_cache_put(place, block);
+        }
+    }
+    pthread_mutex_unlock(&place->memory_lock);
+    for (int i = 0; i < graph->n_constants; i++)
+        tern_block_free(graph->constants[i]);
+}
+
+static void empty(tern_graph *graph)
+{
+    const tern_vendor *vendor = graph->place->backend->vendor;
+    if (graph->made)
+        vendor->graph_free(graph->place, graph->made);
+    graph->made = NULL;
+    release_blocks(graph);
+    for (int64_t i = 0; i < graph->n_nodes; i++)
+        tern_free(graph->nodes[i]);
+    tern_free(graph->nodes);
+    tern_free(graph->held);
+    tern_free(graph->constants);
+    pthread_mutex_lock(&graphs.lock);
+    tern_free(graph->refreshes);
+    graph->refreshes = NULL;
+    graph->n_refreshes = 0;
+    pthread_mutex_unlock(&graphs.lock);
+    graph->nodes = NULL;
+    graph->held = graph->constants = NULL;
+    graph->n_nodes = graph->room = graph->n_held = graph->room_held = 0;
+    graph->n_constants = 0;
+    graph->recorded = graph->failed = graph->faults = false;
+    graph->taken = 0;
+}
+
+tern_status tern_graph_reset(tern_graph *graph)
+{
+    if (!graph)
+        return tern_fail_argument_null("tern_graph_reset", "graph");
+    if (graph == tern_capturing)
+        return tern_fail(TERN_ERR_STATE, "tern_graph_reset: the graph is being recorded");
+    empty(graph);
+    return TERN_OK;
+}
+
+void tern_graph_free(tern_graph *graph)
+{
+    if (!graph)
+        return;
+    if (graph == tern_capturing)
+        tern_capturing = NULL;
+    empty(graph);
+    pthread_mutex_lock(&graphs.lock);
+    tern_graph **at = &graphs.first;
+    while (*at != graph)
+        at = &(*at)->next;
+    *at = graph->next;
+    pthread_mutex_unlock(&graphs.lock);
+    tern_free(graph);
+}
+
+int64_t tern_graph_size(const tern_graph *graph)
+{
+    return graph && graph->recorded ? graph->n_nodes : 0;
+}
+
+/* ---- recording --------------------------------------------------------------------------- */
+
+bool tern_is_capturing(void)
+{
+    return tern_capturing != NULL;
+}
+
+tern_status tern_graph_capture_begin(tern_graph *graph)
+{
+    if (!graph)
+        return tern_fail_argument_null("tern_graph_capture_begin", "graph");
+    if (tern_capturing)
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_graph_capture_begin: this thread already records a graph on %s",
+                         tern_capturing->place->text);
+    if (graph->recorded)
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_graph_capture_begin: the graph holds a recording of %lld launches; "
+                         "call tern_graph_reset first",
+                         (long long)graph->n_nodes);
+    TERN_TRY(tern_last_status());
+    TERN_TRY(tern_registry_open(graph->place));
+    tern_capturing = graph;
+    tern_capturing_op = NULL;
+    return TERN_OK;
+}
+
+/* The device's count of random numbers goes on by what a replay took. */
+static tern_status advance_random(tern_graph *graph)
+{
+    static const tern_kernel_ref kernel = {"random", "advance_random"};
+    tern_arg args[] = {tern_arg_block(graph->place->rng.block, 0, sizeof(int64_t)),
+                       tern_arg_i64(graph->taken)};
+    if (graph->taken == 0)
+        return TERN_OK;
+    return tern_launch(graph->place, &kernel, TERN_F32, tern_items(1), args, 2);
+}
+
+static tern_status run_node(tern_place *place, const tern_node *node)
+{
+    const tern_backend *b = place->backend;
+    bool taken;
+    switch (node->kind) {
+    case TERN_NODE_LAUNCH:
+        return b->launch(place, node->what.launch.kernel, &node->what.launch.grid,
+                         node->what.launch.args, node->what.launch.n);
+    case TERN_NODE_USER:
+        return b->user_launch(place, node->what.launch.kernel, &node->what.launch.user_grid,
+                              node->what.launch.args, node->what.launch.n);
+    case TERN_NODE_GEMM:
+        return b->gemm(place, &node->what.gemm);
+    case TERN_NODE_CONVOLUTION:
+        return b->vendor->convolution(place, &node->what.convolution.call, &taken);
+    case TERN_NODE_COPY:
+        return b->copy(place, node->what.copy.from, node->what.copy.from_at, node->what.copy.to,
+                       node->what.copy.to_at, node->what.copy.bytes);
+    default:
+        return b->zero(place, node->what.copy.to, node->what.copy.to_at, node->what.copy.bytes);
+    }
+}
+
+static tern_status run_nodes(void *user)
+{
+    const tern_graph *graph = user;
+    for (int64_t i = 0; i < graph->n_nodes; i++)
+        TERN_TRY(run_node(graph->place, graph->nodes[i]));
+    return TERN_OK;
+}
+
+tern_status tern_graph_capture_end(tern_graph *graph)
+{
+    if (!graph)
+        return tern_fail_argument_null("tern_graph_capture_end", "graph");
+    if (graph != tern_capturing)
+        return tern_fail(TERN_ERR_STATE, "tern_graph_capture_end: the graph is not being recorded");
+    const tern_vendor *vendor = graph->place->backend->vendor;
+    tern_status status = tern_last_status();
+    if (status == TERN_OK && graph->failed)
+        status = tern_fail(TERN_ERR_STATE, "tern_graph_capture_end: an error inside of the capture "
+                                           "made it useless");
+    if (status == TERN_OK)
+        status = advance_random(graph);
+    tern_capturing = NULL;
+    if (status == TERN_OK && vendor && vendor->graph_make && graph->n_nodes)
+        status = vendor->graph_make(graph->place, run_nodes, graph, &graph->made);
+    if (status != TERN_OK)
+        empty(graph);
+    else
+        graph->recorded = true;
+    return status;
+}
+
+tern_capture_block tern_capture_block_enter(tern_graph *graph)
+{
+    bool begun = tern_graph_capture_begin(graph) == TERN_OK;
+    return (tern_capture_block){.active = begun, .graph = begun ? graph : NULL};
+}
+
+void tern_capture_block_leave(tern_capture_block *block)
+{
+    if (block->graph && block->graph == tern_capturing)
+        tern_graph_capture_end(block->graph);
+}
+
+/* ---- replays ----------------------------------------------------------------------------- */
+
+tern_status tern_graph_replay(tern_graph *graph)
+{
+    if (!graph)
+        return tern_fail_argument_null("tern_graph_replay", "graph");
+    if (!graph->recorded)
+        return tern_fail(TERN_ERR_STATE, "tern_graph_replay: nothing was recorded");
+    if (tern_capturing)
+        return tern_fail(TERN_ERR_STATE, "tern_graph_replay: a replay can't be recorded");
+    TERN_TRY(tern_last_status());
+    tern_place *place = graph->place;
+    for (int i = 0; i < graph->n_refreshes; i++)
+        TERN_TRY(graph->refreshes[i].run(graph->refreshes[i].user));
+    if (graph->taken)
+        TERN_TRY(tern_rng_settle(place));
+    TERN_TRY(graph->made ? place->backend->vendor->graph_run(place, graph->made)
+                         : run_nodes(graph));
+    atomic_fetch_add_explicit(&place->launches, (unsigned long long)graph->n_nodes,
+                              memory_order_relaxed);
+    if (graph->taken)
+        tern_rng_advance(place, graph->taken);
+    if (!graph->faults)
+        return TERN_OK;
+    atomic_store_explicit(&place->fault.used, true, memory_order_relaxed);
+    return tern_fault_check(place);
+}
