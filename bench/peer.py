@@ -2,7 +2,7 @@
 """peer.py -- PyTorch's side of the comparison: the same models, weights and data as steps.c.
 
   peer.py write MODEL STEM     write weights and data for both sides
-  peer.py serve MODEL STEM THREADS
+  peer.py serve MODEL STEM THREADS [DEVICE [compile]]    DEVICE: cpu or cuda:N; compile: torch.compile
 """
 import resource
 import sys
@@ -58,7 +58,7 @@ class GPT(nn.Module):
         self.head = nn.Linear(width, vocabulary, bias=False)
 
     def forward(self, ids):
-        x = self.token(ids) + self.position(torch.arange(ids.shape[1]))
+        x = self.token(ids) + self.position(torch.arange(ids.shape[1], device=ids.device))
         return self.head(self.norm(self.blocks(x))).flatten(0, 1)
 
 
@@ -137,9 +137,11 @@ def write(name, stem):
             raw.write(t.detach().contiguous().numpy().tobytes())
 
 
-def stepper(name):
+def stepper(name, device, compiled):
     """A function that does one step and returns its loss."""
     model, x, y = make(name)
+    x, y = x.to(device), y.to(device)
+    model = model.to(device) if model else None
     if model is None:
         return lambda: torch.add(x, y)
     loss_of = F.mse_loss if name == "a" else F.cross_entropy
@@ -154,9 +156,11 @@ def stepper(name):
     else:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 
+    run = torch.compile(model, mode="reduce-overhead") if compiled else model
+
     def step():
         optimizer.zero_grad()
-        loss = loss_of(model(x), y)
+        loss = loss_of(run(x), y)
         loss.backward()
         optimizer.step()
         return loss
@@ -164,33 +168,37 @@ def stepper(name):
     return step
 
 
-def turn(step, seconds):
+def turn(step, seconds, wait):
     """Seconds for one step; as many of them as take half of `seconds` at least."""
     n = 1
     while True:
         start = time.perf_counter()
         for _ in range(n):
             step()
+        wait()
         spent = time.perf_counter() - start
         if spent >= 0.5 * seconds:
             return spent / n
         n = min(int(seconds / max(spent, 1e-9) * n) + 1, 32 * n)
 
 
-def serve(name, threads):
+def serve(name, threads, device="cpu", compiled=False):
     torch.set_num_threads(threads)
     torch.set_grad_enabled(name != "add")
-    step = stepper(name)
+    step = stepper(name, device, compiled)
+    on_gpu = device != "cpu"
+    wait = torch.cuda.synchronize if on_gpu else lambda: None
     print("losses", *["%.7g" % step().item() for _ in range(FIRST_STEPS)], flush=True)
     for line in sys.stdin:
         if line.startswith("time "):
-            print("%.9g" % turn(step, float(line[5:])), flush=True)
+            print("%.9g" % turn(step, float(line[5:]), wait), flush=True)
         else:
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            peak = torch.cuda.max_memory_allocated() / 2**20 if on_gpu else \
+                resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             print("%.1f" % peak, flush=True)
 
 
 if sys.argv[1] == "write":
     write(sys.argv[2], sys.argv[3])
 else:
-    serve(sys.argv[2], int(sys.argv[4]))
+    serve(sys.argv[2], int(sys.argv[4]), *sys.argv[5:6], compiled="compile" in sys.argv[6:])

@@ -1,7 +1,7 @@
 /* steps.c -- tern's side of the comparison: training steps of a model that the other side wrote.
  *
- *   steps MODEL STEM DEVICE      MODEL: add, a, b, c, d, e or f; STEM of the bundle with weights
- * and data
+ *   steps MODEL STEM DEVICE [replay]      MODEL: add, a, b, c, d, e or f; STEM of the bundle with
+ *                                         weights and data; replay: of a recorded step
  *
  * Prints "losses ..." of the first steps, then answers lines on stdin: "time SECONDS" with seconds
  * for one step, "memory" with the peak in MiB. bench/run speaks this with both sides. */
@@ -20,6 +20,8 @@ typedef struct task {
     tern_tensor *(*loss)(tern_tensor *output, tern_tensor *y);
     tern_optimizer *optimizer;
     tern_tensor *x, *y;
+    tern_graph *graph; /* NULL: steps are not replayed */
+    tern_tensor *loss; /* of the graph */
 } task;
 
 static tern_module *mlp(void)
@@ -116,6 +118,8 @@ static bool task_open(task *t, const char *name, const bundle *b)
 
 static void task_close(task *t)
 {
+    tern_graph_free(t->graph);
+    tern_release(t->loss);
     tern_optim_free(t->optimizer);
     tern_nn_free(t->model);
     tern_release(t->x);
@@ -129,6 +133,32 @@ static tern_tensor *train_step(task *t)
     tern_backward(loss);
     tern_optim_step(t->optimizer);
     return loss;
+}
+
+/* One step recorded; its replays are the steps then. */
+static void record_step(task *t)
+{
+    t->graph = tern_graph_new(t->device);
+    TERN_CAPTURE (t->graph) {
+        TERN_SCOPE
+            t->loss = tern_keep(train_step(t));
+    }
+}
+
+static tern_tensor *any_step(task *t)
+{
+    if (!t->graph)
+        return train_step(t);
+    tern_graph_replay(t->graph);
+    return t->loss;
+}
+
+static void repeat_replays(void *user, long n)
+{
+    task *t = user;
+    for (long i = 0; i < n; i++)
+        tern_graph_replay(t->graph);
+    tern_synchronize(t->device);
 }
 
 static void repeat_steps(void *user, long n)
@@ -155,14 +185,16 @@ static void print_losses(task *t)
     fputs("losses", stdout);
     for (int i = 0; i < FIRST_STEPS; i++)
         TERN_SCOPE
-            printf(" %.7g", tern_item(t->model ? train_step(t) : tern_add(t->x, t->y)));
+            printf(" %.7g", tern_item(t->model ? any_step(t) : tern_add(t->x, t->y)));
     putchar('\n');
     fflush(stdout);
 }
 
 static void serve(task *t)
 {
-    void (*repeat)(void *, long) = t->model ? repeat_steps : repeat_add;
+    void (*repeat)(void *, long) = t->graph   ? repeat_replays
+                                   : t->model ? repeat_steps
+                                              : repeat_add;
     char line[64];
     while (tern_last_status() == TERN_OK && fgets(line, sizeof line, stdin)) {
         if (strncmp(line, "time ", 5) == 0)
@@ -175,8 +207,9 @@ static void serve(task *t)
 
 int main(int argc, char **argv)
 {
-    if (argc != 4) {
-        fputs("Usage: steps MODEL STEM DEVICE\n", stderr);
+    bool replay = argc == 5 && strcmp(argv[4], "replay") == 0;
+    if (argc != 4 && !replay) {
+        fputs("Usage: steps MODEL STEM DEVICE [replay]\n", stderr);
         return 2;
     }
     task t = {.device = argv[3]};
@@ -185,6 +218,8 @@ int main(int argc, char **argv)
         bundle_free(b);
         b = NULL;
         tern_scope_clear();
+        if (replay)
+            record_step(&t);
         print_losses(&t);
         serve(&t);
     }
