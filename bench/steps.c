@@ -192,9 +192,7 @@ static void print_losses(task *t)
 
 static void serve(task *t)
 {
-    void (*repeat)(void *, long) = t->graph   ? repeat_replays
-                                   : t->model ? repeat_steps
-                                              : repeat_add;
+    void (*repeat)(void *, long) = t->graph ? repeat_replays : t->model ? repeat_steps : repeat_add;
     char line[64];
     while (tern_last_status() == TERN_OK && fgets(line, sizeof line, stdin)) {
         if (strncmp(line, "time ", 5) == 0)
