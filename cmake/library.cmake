@@ -5,7 +5,7 @@ add_library(tern_common INTERFACE)
 target_compile_options(tern_common INTERFACE
   -Wall -Wextra -ffp-contract=off $<$<BOOL:${TERN_WERROR}>:-Werror>)
 if(TERN_SANITIZE)
-  target_compile_options(tern_common INTERFACE -fsanitize=${TERN_SANITIZE} -fno-omit-frame-pointer -g
+  target_compile_options(tern_common INTERFACE -fsanitize=${TERN_SANITIZE} -fno-omit-frame-pointer -g1
                          -fno-sanitize-recover=all)
   target_link_options(tern_common INTERFACE -fsanitize=${TERN_SANITIZE})
 endif()
@@ -40,6 +40,9 @@ set(TERN_HOST_OPTIONS
   -fno-asynchronous-unwind-tables -fno-unwind-tables)
 set(TERN_HOST_FAST -O2 -fopenmp-simd --param=vect-epilogues-nomask=0) # half of -O3, as fast
 set(TERN_HOST_SMALL -Os -Wno-unknown-pragmas)
+if(TERN_SANITIZE) # checks in every lane of unrolled loops take minutes to compile
+  set(TERN_HOST_FAST -O1 -fopenmp-simd)
+endif()
 # The lowest instruction set has every family and element type; those above it have f32 of what gains
 # speed from them, and halves where they matter.
 list(GET TERN_CPU_ISAS 0 lowest)
@@ -62,6 +65,9 @@ foreach(isa IN LISTS TERN_CPU_ISAS)
   if(isa STREQUAL v4 AND v3 IN_LIST TERN_CPU_ISAS)
     set(families ${TERN_KERNEL_FAMILIES_V4})
     set(halves)
+  endif()
+  if(TERN_SANITIZE)
+    set(product -O1)
   endif()
   set(objects product)
   # Sums of products round once a step: no other device has to agree with them to the bit.
