@@ -43,6 +43,7 @@ typedef struct tern_cl_state {
     cl_device_id device;
     const char *platform_version;
     bool cpu_form;       /* kernels in the host's expansion: a work-item takes a chunk */
+    bool one_kernel;     /* a program of the library's is one kernel, not a family in a dtype */
     bool svm, svm_fine;  /* buffers have an address; the host sees it without mapping */
     bool keeps_programs; /* compiled programs go to the cache on disk */
     bool atomics64;
@@ -76,6 +77,8 @@ typedef struct tern_cl_state {
 struct tern_cl_kernel {
     tern_cl_kernel *next;
     cl_program program; /* owned */
+    const char *family; /* of the library's kernels: what else is in the program */
+    tern_dtype dtype;
     cl_kernel kernel;
     cl_uint arguments;
     cl_ulong own_local; /* bytes of local memory in its text */

@@ -4,7 +4,8 @@
  * for each later one and 0.1 s to compile each kernel that is used (or, for a binary, each that is
  * there), so a family of eighty is no cheaper than the dozen kernels a model needs, and its binary,
  * which lets the next process start at once, would cost 10 s. Other devices get a family and dtype
- * in one program, as their compilers are quick at kernels and slow at starting. */
+ * in one program, as their compilers are quick at kernels and slow at starting; so do tests, which
+ * use hundreds of kernels (TERN_OPENCL_GRAIN=family). */
 #include "device/cache.h"
 #include "device/opencl/opencl.h"
 #include "device/sources.h"
@@ -30,9 +31,10 @@ static void library_text(tern_place *place, tern_text *text, const char *file, c
     char family[64];
     tern_text_add(text, "#define TERN_WG %zu\n#define TERN_F64 %d\n#define TERN_ATOMIC64 %d\n",
                   group, tern_place_info(place)->has_f64, s->atomics64);
-    if (s->cpu_form) /* see TERN_KERNEL in prelude_opencl_cpu.h */
+    if (s->one_kernel) /* see TERN_KERNEL in prelude_opencl_cpu.h */
         tern_text_add(text,
-                      "#define TERN_PICK_%s tern_none(void); __kernel TERN_ONE_ITEM void %s\n",
+                      "#define TERN_PICKED 1\n#define TERN_PICK_%s tern_none(void); __kernel "
+                      "TERN_ONE_ITEM void %s\n",
                       kernel, kernel);
     tern_source_add(text, &seen, "prelude_opencl.h");
     tern_source_add(text, &seen, s->cpu_form ? "prelude_opencl_cpu.h" : "prelude_opencl_gpu.h");
@@ -234,16 +236,32 @@ void tern_cl_kernel_free(tern_cl_kernel *kernel)
     tern_free(kernel);
 }
 
-/* A program for this kernel (cpu form) or its family, for work-groups of `group`. */
+/* The program of a kernel that was resolved before, where it holds the whole family; or NULL. */
+static cl_program family_program(tern_cl_state *s, const char *file, tern_dtype dtype, size_t group)
+{
+    cl_program program = NULL;
+    pthread_mutex_lock(&s->lock);
+    for (tern_cl_kernel *k = s->one_kernel ? NULL : s->kernels; k && !program; k = k->next)
+        if (k->group == group && k->dtype == dtype && strcmp(k->family, file) == 0)
+            program = k->program;
+    pthread_mutex_unlock(&s->lock);
+    return program;
+}
+
+/* A program for this kernel or its family, for work-groups of `group`. */
 static tern_status build_library(tern_place *place, const char *file, const char *kernel,
                                  tern_dtype dtype, size_t group, cl_program *program)
 {
-    const tern_cl_state *s = tern_cl_state_of(place);
+    tern_cl_state *s = tern_cl_state_of(place);
     char title[256];
     tern_text text = {0};
+    *program = family_program(s, file, dtype, group);
+    if (*program)
+        return tern_cl_check(place, CL(RetainProgram(*program)), "RetainProgram");
     library_text(place, &text, file, kernel, dtype, group);
     snprintf(title, sizeof title, "kernel %s of %s.cl", kernel, file);
-    tern_cl_source source = {text.data, s->options, title, s->keeps_programs};
+    bool keep = s->keeps_programs && (s->one_kernel || !s->cpu_form);
+    tern_cl_source source = {text.data, s->options, title, keep};
     tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, program);
     tern_text_free(&text);
     return status;
@@ -269,6 +287,8 @@ tern_status tern_cl_resolve(tern_place *place, const char *file, const char *nam
                                   &limit, NULL));
         if (limit >= group || limit == 0) {
             k->group = group;
+            k->family = file;
+            k->dtype = dtype;
             pthread_mutex_lock(&s->lock);
             k->next = s->kernels;
             s->kernels = k;
