@@ -24,6 +24,7 @@ set(TERN_SOURCES
   src/tensor/backward.c
   src/tensor/checkpoint.c
   src/tensor/determinism.c
+  src/tensor/function.c
   src/tensor/inplace.c
   src/tensor/one.c
   src/tensor/print.c
@@ -156,6 +157,7 @@ set(TERN_SOURCES
   src/nn/computed.c
   src/nn/layers/transformer.c
   src/nn/layers/transformer_layer.c
+  src/nn/hooks.c
   src/nn/module.c
   src/nn/packed.c
   src/nn/print.c

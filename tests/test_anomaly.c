@@ -23,8 +23,7 @@ static void the_function_and_its_place_are_named(void **state)
             tern_nn_identity(), tern_nn_sequential(tern_nn_module("Risky", risky, NULL)));
         TERN_SCOPE {
             tern_tensor *x = zeros(device);
-            TERN_DETECT_ANOMALY
-            {
+            TERN_DETECT_ANOMALY {
                 assert_true(tern_is_anomaly_enabled());
                 tern_tensor *y = tern_sum(tern_nn_forward(m, x));
                 assert_int_equal(tern_backward(y), TERN_ERR_STATE);
@@ -48,7 +47,7 @@ static void a_forward_outside_of_the_block_has_no_place(void **state)
     TERN_SCOPE {
         tern_tensor *y = tern_sum(risky(NULL, zeros("cpu")));
         TERN_DETECT_ANOMALY
-        assert_int_equal(tern_backward(y), TERN_ERR_STATE);
+            assert_int_equal(tern_backward(y), TERN_ERR_STATE);
         assert_error(TERN_ERR_STATE, "Where its forward was called is not known");
     }
 }
@@ -59,11 +58,10 @@ static void labels_and_names_of_two_words(void **state)
     TERN_SCOPE {
         tern_tensor *x = zeros("cpu"), *y = NULL;
         tern_tensor *nan = TENSOR("cpu", TERN_F32, TERN_SHAPE(2), NAN, 1);
-        TERN_DETECT_ANOMALY
-        {
-            TERN_ANOMALY_LABEL("encoder")
-            TERN_ANOMALY_LABEL("scale")
-            y = tern_log_softmax(x, 0);
+        TERN_DETECT_ANOMALY {
+            TERN_ANOMALY_LABEL ("encoder")
+                TERN_ANOMALY_LABEL ("scale")
+                    y = tern_log_softmax(x, 0);
             assert_int_equal(tern_backward_with(y, &(tern_backward_options){.gradient = nan}),
                              TERN_ERR_STATE);
         }
@@ -71,8 +69,7 @@ static void labels_and_names_of_two_words(void **state)
                                      "0th output. The gradient it was given had nan values "
                                      "already. Its forward was called in encoder > scale");
         /* A write in place is called by its operation. */
-        TERN_DETECT_ANOMALY
-        {
+        TERN_DETECT_ANOMALY {
             tern_tensor *z = tern_mul_scalar(x, TERN_SCALAR(1));
             tern_sqrt_(tern_narrow(z, 0, 0, 1));
             assert_int_equal(tern_backward(tern_sum(tern_mul_scalar(z, TERN_SCALAR(0)))),
@@ -92,24 +89,23 @@ static void results_are_looked_at_where_asked(void **state)
                                  neither = {.no_check_nan = true};
             tern_tensor *x = zeros(device);
             tern_tensor *nan = TENSOR(device, TERN_F32, TERN_SHAPE(2), 1, NAN);
-            TERN_DETECT_ANOMALY_MODE(true, &forward)
-            {
+            TERN_DETECT_ANOMALY_MODE (true, &forward) {
                 assert_non_null(tern_add(x, x));
                 assert_non_null(tern_isnan(nan));
-                TERN_ANOMALY_LABEL("ratio")
-                assert_null(tern_div(x, x));
+                TERN_ANOMALY_LABEL ("ratio")
+                    assert_null(tern_div(x, x));
             }
             assert_error(TERN_ERR_STATE, "tern_div: returned nan values in its 0th output. It was "
                                          "called in ratio");
-            TERN_DETECT_ANOMALY_MODE(true, &forward)
-            assert_null(tern_add(x, nan));
+            TERN_DETECT_ANOMALY_MODE (true, &forward)
+                assert_null(tern_add(x, nan));
             assert_error(TERN_ERR_STATE, "tern_add: returned nan values in its 0th output; its "
                                          "input 1 had nan values already");
-            TERN_DETECT_ANOMALY_MODE(true, &neither)
-            assert_ok(tern_backward(tern_sum(risky(NULL, x))));
+            TERN_DETECT_ANOMALY_MODE (true, &neither)
+                assert_ok(tern_backward(tern_sum(risky(NULL, x))));
             TERN_DETECT_ANOMALY
-            TERN_DETECT_ANOMALY_MODE(false, NULL)
-            assert_ok(tern_backward(tern_sum(risky(NULL, x))));
+                TERN_DETECT_ANOMALY_MODE (false, NULL)
+                    assert_ok(tern_backward(tern_sum(risky(NULL, x))));
             tern_autograd_set_detect_anomaly(true, NULL);
             assert_int_equal(tern_backward(tern_sum(risky(NULL, x))), TERN_ERR_STATE);
             tern_autograd_set_detect_anomaly(false, NULL);
@@ -129,8 +125,8 @@ static void a_sound_step_stays_as_it_is(void **state)
         tern_anomaly_options forward = {.check_forward = true};
         for (int i = 0; i < 2; i++) {
             tern_nn_zero_grad(m);
-            TERN_DETECT_ANOMALY_MODE(i == 1, &forward)
-            assert_ok(tern_backward(tern_sum(tern_square(tern_nn_forward(m, x)))));
+            TERN_DETECT_ANOMALY_MODE (i == 1, &forward)
+                assert_ok(tern_backward(tern_sum(tern_square(tern_nn_forward(m, x)))));
             grad[i] = tern_clone(tern_grad(tern_nn_parameter(m, "0.weight")));
         }
         assert_same(grad[0], grad[1]);

@@ -77,6 +77,36 @@ TERN_API tern_status tern_checkpoint(tern_checkpoint_function function, void *da
                                      tern_tensor *const *in, int n, tern_tensor **out, int k,
                                      const tern_checkpoint_options *options);
 
+/* ---- functions with a gradient of your own (torch.autograd.Function) ----------------------------
+ * forward computes out[k] from in[n], unrecorded; backward the gradients of in from those of out:
+ * NULL means zero, of what comes in (borrowed) as of what it leaves there. Under create_graph
+ * backward is recorded itself. f is there from one to the other. */
+typedef struct tern_function tern_function;
+typedef struct tern_function_type {
+    const char *name; /* "Swish": what tern_grad_fn says of its results */
+    tern_status (*forward)(tern_function *f, tern_tensor *const *in, int n, tern_tensor **out,
+                           int k);
+    tern_status (*backward)(tern_function *f, tern_tensor *const *grad_out, int k,
+                            tern_tensor **grad_in, int n);
+    void (*free_data)(void *data); /* called when data is not needed any more; or NULL */
+    uint64_t reserved[4];
+} tern_function_type;
+
+/* Run it; type must live as long as its results. An input that forward gives back is a look at it,
+ * which is not to be written in place. The tensors in out belong to the scope. */
+TERN_API tern_status tern_function_apply(const tern_function_type *type, void *data,
+                                         tern_tensor *const *in, int n, tern_tensor **out, int k);
+TERN_API void *tern_function_data(const tern_function *f);
+/* In forward: keep x, an input, a result or what lies between, for backward, which fails if it was
+ * written in place by then. */
+TERN_API tern_status tern_function_save(tern_function *f, tern_tensor *x);
+/* In backward: the i-th tensor that was saved; borrowed. */
+TERN_API tern_tensor *tern_function_saved(const tern_function *f, int i);
+/* Whether a gradient of input i is wanted. */
+TERN_API bool tern_function_needs_grad(const tern_function *f, int i);
+/* In forward: result i has no gradient. Integers have none anyway. */
+TERN_API tern_status tern_function_mark_non_differentiable(tern_function *f, int i);
+
 /* ---- anomalies: TERN_DETECT_ANOMALY { ... } (torch.autograd.detect_anomaly) ---------------------
  * For debugging, on this thread: backward fails with TERN_ERR_STATE at the first function that
  * returns a NaN, and names it and where its forward was called, if that was in such a block too:
@@ -100,7 +130,7 @@ TERN_API void tern_anomaly_block_leave(tern_anomaly_block *block);
 #define TERN_DETECT_ANOMALY_MODE(mode, options)                                                    \
     TERN_BLOCK_(tern_anomaly_block, TERN_BLOCK_NAME(tern_anomaly_block_, __LINE__),                \
                 tern_anomaly_block_enter(mode, options), tern_anomaly_block_leave)
-#define TERN_DETECT_ANOMALY TERN_DETECT_ANOMALY_MODE(true, NULL)
+#define TERN_DETECT_ANOMALY TERN_DETECT_ANOMALY_MODE (true, NULL)
 
 /* ---- TERN_ANOMALY_LABEL("decoder") { ... } ------------------------------------------------------
  * A word for where operations are called, as anomaly detection tells it: those of all open blocks,

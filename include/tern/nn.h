@@ -116,6 +116,7 @@ TERN_END_DECLS
 #include <tern/nn/attention.h>
 #include <tern/nn/container.h>
 #include <tern/nn/convolution.h>
+#include <tern/nn/hooks.h>
 #include <tern/nn/init.h>
 #include <tern/nn/layers.h>
 #include <tern/nn/loss.h>

@@ -236,6 +236,7 @@ void tern_nn_free(tern_module *m)
     }
     if (m->free_data)
         m->free_data(m->data);
+    tern_nn_free_hooks(m);
     tern_free(m->members);
     tern_free(m->extra);
     tern_free(m->name);

@@ -32,6 +32,27 @@ struct tern_member {
     tern_formula formula;
 };
 
+typedef enum tern_hook_kind {
+    HOOK_FORWARD_PRE,
+    HOOK_FORWARD,
+    HOOK_BACKWARD_PRE,
+    HOOK_BACKWARD
+} tern_hook_kind;
+
+/* What is called around a module's run. */
+typedef struct tern_module_hook_entry {
+    struct tern_module_hook_entry *next;
+    int id;
+    tern_hook_kind kind;
+    union {
+        tern_module_forward_pre_hook forward_pre;
+        tern_module_forward_hook forward;
+        tern_module_backward_pre_hook backward_pre;
+        tern_module_backward_hook backward;
+    } call;
+    void *user;
+} tern_module_hook_entry;
+
 struct tern_module {
     char *name, *extra;
     tern_module_forward forward;
@@ -45,6 +66,8 @@ struct tern_module {
     bool computes;         /* some member is computed */
     tern_member *members;
     int count, capacity;
+    tern_module_hook_entry *hooks; /* in the order they came in */
+    int last_hook;
 };
 
 /* The member of that kind at a path of names and dots; NULL after an error that names function and
@@ -56,6 +79,12 @@ tern_status tern_nn_check_parameter(const tern_tensor *x, const char *name, cons
 /* Whether child may come to stand below self. */
 tern_status tern_nn_check_child(const tern_module *self, const tern_module *child,
                                 const char *function);
+typedef tern_status (*tern_module_run)(tern_module *m, tern_tensor *const *in, int n,
+                                       tern_tensor **out, int k);
+/* Run m with its hooks around it. */
+tern_status tern_nn_run_hooked(tern_module *m, tern_module_run run, tern_tensor *const *in, int n,
+                               tern_tensor **out, int k);
+void tern_nn_free_hooks(tern_module *m);
 /* Take a member out of its module's list; what it held is the caller's. */
 void tern_nn_drop_member(tern_module *self, int i);
 

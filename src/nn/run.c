@@ -37,6 +37,12 @@ static tern_status run(tern_module *m, tern_tensor *const *in, int n, tern_tenso
     return settle(m, TERN_OK, out, 1);
 }
 
+static tern_status run_with_hooks(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out,
+                                  int k)
+{
+    return m->hooks ? tern_nn_run_hooked(m, run, in, n, out, k) : run(m, in, n, out, k);
+}
+
 /* Where anomalies are looked for, the path to what made one is told: "Sequential > 0:Linear". */
 static tern_status run_labelled(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out,
                                 int k)
@@ -48,8 +54,8 @@ static tern_status run_labelled(tern_module *m, tern_tensor *const *in, int n, t
             name = m->parent->members[i].name;
     snprintf(label, sizeof label, "%s%s%s", name ? name : "", name ? ":" : "", m->name);
     tern_status status = TERN_OK;
-    TERN_ANOMALY_LABEL(label)
-    status = run(m, in, n, out, k);
+    TERN_ANOMALY_LABEL (label)
+        status = run_with_hooks(m, in, n, out, k);
     return status;
 }
 
@@ -59,7 +65,8 @@ tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_ten
         return tern_fail_argument_null("tern_nn_call", !m ? "m" : !in && n > 0 ? "in" : "out");
     for (int i = 0; i < k; i++)
         out[i] = NULL;
-    return tern_is_anomaly_enabled() ? run_labelled(m, in, n, out, k) : run(m, in, n, out, k);
+    return tern_is_anomaly_enabled() ? run_labelled(m, in, n, out, k)
+                                     : run_with_hooks(m, in, n, out, k);
 }
 
 tern_tensor *tern_nn_forward(tern_module *m, tern_tensor *x)

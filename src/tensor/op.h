@@ -75,6 +75,8 @@ struct tern_op {
     /* Compute out from in. Elementwise ops must stand out[0] being any of in, or strided. */
     tern_status (*forward)(tern_call *call);
     tern_status (*backward)(tern_gradient *g);
+    /* The node is gone: free what its attributes point to, the op itself maybe. */
+    void (*release)(void *attributes);
 };
 
 /* Run op on n inputs and return its single output, owned by the innermost scope; NULL after an

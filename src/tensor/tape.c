@@ -100,6 +100,8 @@ static void free_node(tern_node *node)
             node->output[i].hooks = next;
         }
     }
+    if (node->op->release)
+        node->op->release(node->attributes);
     tern_free(node);
 }
 
@@ -184,7 +186,7 @@ void tern_node_saved_written(tern_node *node, int slot, const tern_tensor *x)
 }
 
 /* Leaves are there anyway: a checkpoint would gain nothing by letting them go. */
-static tern_status save_in(tern_node *node, int slot, tern_tensor *x)
+tern_status tern_node_keep(tern_node *node, int slot, tern_tensor *x)
 {
     if (tern_frame_now && !(slot < node->n_in && node->edge[slot].leaf))
         return tern_frame_save(node, slot, x);
@@ -198,13 +200,13 @@ static tern_status save(tern_node *node, const tern_call *call, tern_tensor *con
     uint32_t saves = op->choose_saves ? op->choose_saves(call) : op->saves;
     for (int i = 0; i < call->n_in; i++)
         if (in[i] && saves & TERN_SAVE_IN(i))
-            TERN_TRY(save_in(node, i, tern_keep(in[i])));
+            TERN_TRY(tern_node_keep(node, i, tern_keep(in[i])));
     for (int i = 0; i < call->n_out; i++)
         if (saves & TERN_SAVE_OUT(i)) {
             tern_tensor *detached = tern_tensor_detached(call->out[i]);
             if (!detached)
                 return TERN_ERR_MEMORY;
-            TERN_TRY(save_in(node, call->n_in + i, detached));
+            TERN_TRY(tern_node_keep(node, call->n_in + i, detached));
         }
     return TERN_OK;
 }

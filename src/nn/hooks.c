@@ -1,0 +1,266 @@
+/* hooks.c -- functions of the user's around a module's run, and around its backward.
+ *
+ * A module with backward hooks runs between two functions that do nothing on the way forward: on
+ * the way back the one behind it sees the gradients of its results, the one before it those of its
+ * inputs. */
+#include "base/memory.h"
+#include "nn/module.h"
+#include <stdatomic.h>
+
+/* ---- the list ---------------------------------------------------------------------------- */
+
+static int add_hook(tern_module *m, tern_module_hook_entry entry, bool there, const char *function)
+{
+    if (!m || !there) {
+        tern_fail_argument_null(function, m ? "hook" : "m");
+        return 0;
+    }
+    tern_module_hook_entry *hook = tern_alloc(sizeof *hook);
+    if (!hook)
+        return 0;
+    *hook = entry;
+    hook->id = ++m->last_hook;
+    tern_module_hook_entry **end = &m->hooks;
+    while (*end)
+        end = &(*end)->next;
+    *end = hook;
+    return hook->id;
+}
+
+int tern_nn_register_forward_pre_hook(tern_module *m, tern_module_forward_pre_hook hook, void *user)
+{
+    tern_module_hook_entry entry = {
+        .kind = HOOK_FORWARD_PRE, .call.forward_pre = hook, .user = user};
+    return add_hook(m, entry, hook, "tern_nn_register_forward_pre_hook");
+}
+
+int tern_nn_register_forward_hook(tern_module *m, tern_module_forward_hook hook, void *user)
+{
+    tern_module_hook_entry entry = {.kind = HOOK_FORWARD, .call.forward = hook, .user = user};
+    return add_hook(m, entry, hook, "tern_nn_register_forward_hook");
+}
+
+int tern_nn_register_full_backward_pre_hook(tern_module *m, tern_module_backward_pre_hook hook,
+                                            void *user)
+{
+    tern_module_hook_entry entry = {
+        .kind = HOOK_BACKWARD_PRE, .call.backward_pre = hook, .user = user};
+    return add_hook(m, entry, hook, "tern_nn_register_full_backward_pre_hook");
+}
+
+int tern_nn_register_full_backward_hook(tern_module *m, tern_module_backward_hook hook, void *user)
+{
+    tern_module_hook_entry entry = {.kind = HOOK_BACKWARD, .call.backward = hook, .user = user};
+    return add_hook(m, entry, hook, "tern_nn_register_full_backward_hook");
+}
+
+tern_status tern_nn_remove_hook(tern_module *m, int id)
+{
+    if (!m)
+        return tern_fail_argument_null("tern_nn_remove_hook", "m");
+    for (tern_module_hook_entry **h = &m->hooks; *h; h = &(*h)->next)
+        if ((*h)->id == id) {
+            tern_module_hook_entry *gone = *h;
+            *h = gone->next;
+            tern_free(gone);
+            return TERN_OK;
+        }
+    return tern_fail(TERN_ERR_ARGUMENT, "tern_nn_remove_hook: %s has no hook %d", m->name, id);
+}
+
+void tern_nn_free_hooks(tern_module *m)
+{
+    while (m->hooks)
+        tern_nn_remove_hook(m, m->hooks->id);
+}
+
+/* ---- backward ---------------------------------------------------------------------------- */
+
+/* One run of a module, as its two functions know it. */
+typedef struct pass {
+    atomic_int refs;
+    tern_module *m;
+    int n, k;
+    int *at;                /* where each input stands among those that are there; -1 for others */
+    bool inputs_seen;       /* an input requires a gradient */
+    tern_tensor **grad_out; /* of k, kept until the inputs' gradients are there */
+} pass;
+
+static void forget(pass *p)
+{
+    for (int i = 0; i < p->k; i++) {
+        tern_release(p->grad_out[i]);
+        p->grad_out[i] = NULL;
+    }
+}
+
+static void release_pass(void *data)
+{
+    pass *p = data;
+    if (atomic_fetch_sub(&p->refs, 1) > 1)
+        return;
+    forget(p);
+    tern_free(p->at);
+    tern_free(p->grad_out);
+    tern_free(p);
+}
+
+static tern_status same(tern_function *f, tern_tensor *const *in, int n, tern_tensor **out, int k)
+{
+    (void)f;
+    (void)n;
+    for (int i = 0; i < k; i++)
+        out[i] = in[i];
+    return TERN_OK;
+}
+
+static tern_status call_backward(pass *p, tern_tensor **grad_in)
+{
+    tern_module_hook_entry *next;
+    for (tern_module_hook_entry *h = p->m->hooks; h; h = next) {
+        next = h->next;
+        if (h->kind == HOOK_BACKWARD)
+            TERN_TRY(h->call.backward(p->m, grad_in, p->n, p->grad_out, p->k, h->user));
+    }
+    return tern_last_status();
+}
+
+static tern_status behind(tern_function *f, tern_tensor *const *grad_out, int k,
+                          tern_tensor **grad_in, int n)
+{
+    pass *p = tern_function_data(f);
+    tern_module_hook_entry *next;
+    (void)n;
+    for (int i = 0; i < k; i++)
+        grad_in[i] = grad_out[i];
+    for (tern_module_hook_entry *h = p->m->hooks; h; h = next) {
+        next = h->next;
+        if (h->kind == HOOK_BACKWARD_PRE)
+            TERN_TRY(h->call.backward_pre(p->m, grad_in, k, h->user));
+    }
+    forget(p);
+    for (int i = 0; i < k; i++)
+        p->grad_out[i] = tern_keep(grad_in[i]);
+    if (p->inputs_seen)
+        return tern_last_status();
+    tern_tensor *none[p->n + 1];
+    for (int i = 0; i < p->n; i++)
+        none[i] = NULL;
+    return call_backward(p, none);
+}
+
+static tern_status before(tern_function *f, tern_tensor *const *grad_out, int k,
+                          tern_tensor **grad_in, int n)
+{
+    pass *p = tern_function_data(f);
+    tern_tensor *all[p->n];
+    (void)k;
+    (void)n;
+    for (int i = 0; i < p->n; i++)
+        all[i] = p->at[i] >= 0 ? grad_out[p->at[i]] : NULL;
+    tern_status status = call_backward(p, all);
+    for (int i = 0; i < p->n; i++)
+        if (p->at[i] >= 0)
+            grad_in[p->at[i]] = all[i];
+    forget(p);
+    return status;
+}
+
+static const tern_function_type before_type = {
+    .name = "BackwardHookFunction", .forward = same, .backward = before, .free_data = release_pass};
+static const tern_function_type behind_type = {
+    .name = "BackwardHookFunction", .forward = same, .backward = behind, .free_data = release_pass};
+
+static pass *new_pass(tern_module *m, tern_tensor *const *in, int n, int k)
+{
+    pass *p = tern_alloc(sizeof *p);
+    tern_tensor **grad_out = p ? tern_alloc(sizeof *grad_out * (size_t)k) : NULL;
+    int *at = grad_out ? tern_alloc(sizeof *at * (size_t)n) : NULL;
+    if (!at) {
+        tern_free(grad_out);
+        tern_free(p);
+        return NULL;
+    }
+    atomic_init(&p->refs, 2);
+    p->m = m;
+    p->n = n;
+    p->k = k;
+    p->at = at;
+    p->grad_out = grad_out;
+    for (int i = 0, next = 0; i < n; i++) {
+        p->at[i] = in[i] ? next++ : -1;
+        p->inputs_seen = p->inputs_seen || tern_requires_grad(in[i]);
+    }
+    return p;
+}
+
+/* ---- running ----------------------------------------------------------------------------- */
+
+static bool goes_back(const tern_module *m)
+{
+    if (!tern_is_grad_enabled())
+        return false;
+    for (const tern_module_hook_entry *h = m->hooks; h; h = h->next)
+        if (h->kind == HOOK_BACKWARD || h->kind == HOOK_BACKWARD_PRE)
+            return true;
+    return false;
+}
+
+/* m between its two functions. */
+static tern_status run_between(tern_module *m, tern_module_run run, tern_tensor *const *in, int n,
+                               tern_tensor **out, int k)
+{
+    if (n < 1 || k < 1 || !goes_back(m))
+        return run(m, in, n, out, k);
+    pass *p = new_pass(m, in, n, k);
+    if (!p)
+        return TERN_ERR_MEMORY;
+    tern_tensor *there[n], *seen[n], *made[k];
+    int n_there = 0;
+    for (int i = 0; i < n; i++)
+        if (in[i])
+            there[n_there++] = in[i];
+    tern_status status = TERN_OK;
+    if (n_there)
+        status = tern_function_apply(&before_type, p, there, n_there, seen, n_there);
+    else
+        release_pass(p);
+    tern_tensor *given[n];
+    for (int i = 0; i < n; i++)
+        given[i] = p->at[i] >= 0 ? seen[p->at[i]] : NULL;
+    if (status == TERN_OK)
+        status = run(m, given, n, made, k);
+    if (status != TERN_OK) {
+        release_pass(p);
+        return status;
+    }
+    return tern_function_apply(&behind_type, p, made, k, out, k);
+}
+
+/* A hook that failed without saying so. */
+static tern_status settle(const tern_module *m, tern_status status)
+{
+    return status == TERN_OK ? TERN_OK
+                             : tern_fail(status, "tern_nn_call: a hook of %s failed", m->name);
+}
+
+tern_status tern_nn_run_hooked(tern_module *m, tern_module_run run, tern_tensor *const *in, int n,
+                               tern_tensor **out, int k)
+{
+    tern_tensor *given[n > 0 ? n : 1];
+    tern_module_hook_entry *next;
+    for (int i = 0; i < n; i++)
+        given[i] = in[i];
+    for (tern_module_hook_entry *h = m->hooks; h; h = next) {
+        next = h->next;
+        if (h->kind == HOOK_FORWARD_PRE)
+            TERN_TRY(settle(m, h->call.forward_pre(m, given, n, h->user)));
+    }
+    TERN_TRY(run_between(m, run, given, n, out, k));
+    for (tern_module_hook_entry *h = m->hooks; h; h = next) {
+        next = h->next;
+        if (h->kind == HOOK_FORWARD)
+            TERN_TRY(settle(m, h->call.forward(m, given, n, out, k, h->user)));
+    }
+    return tern_last_status();
+}
