@@ -164,6 +164,7 @@ set(TERN_SOURCES
   src/nn/run.c
   src/nn/state.c
   src/nn/state_dict.c
+  src/nn/summary.c
   src/nn/tree.c
   src/nn/visit.c
   src/nn/weight_norm.c

@@ -336,6 +336,60 @@ static void loading_loosely_copies_what_is_there(void **state)
     }
 }
 
+/* ---- the summary ------------------------------------------------------------------------- */
+
+static void a_summary_counts_what_is_there(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        tern_module *m = tern_nn_sequential(
+            linear(10, 20), tern_nn_relu(),
+            tern_nn_sequential(tern_nn_dropout(NULL), linear(20, 20), linear(20, 200)));
+        tern_nn_to(m, device);
+        tern_nn_requires_grad_(tern_nn_child(m, "0"), false);
+        tern_requires_grad_(tern_nn_parameter(m, "2.2.bias"), false);
+        tern_nn_train(tern_nn_child(m, "0"), false);
+        TERN_SCOPE {
+            tern_tensor *x = tern_ones(TERN_SHAPE(2, 10), TERN_F32, device);
+            char *text = tern_nn_summary(m, &x, 1, NULL);
+            assert_non_null(text);
+            assert_string_equal(text,
+                                "Layer              Output shape       Parameters  Trained\n"
+                                "============================================================\n"
+                                "Sequential         [2, 200]                   --  --\n"
+                                "  (0): Linear      [2, 20]                   220  no\n"
+                                "  (1): ReLU        [2, 20]                    --  --\n"
+                                "  (2): Sequential  [2, 200]                   --  --\n"
+                                "    (0): Dropout   [2, 20]                    --  --\n"
+                                "    (1): Linear    [2, 20]                   420  yes\n"
+                                "    (2): Linear    [2, 200]                4,200  partly\n"
+                                "============================================================\n"
+                                "Parameters                          4,840\n"
+                                "  trained                           4,420\n"
+                                "  not trained                         420\n"
+                                "Bytes of parameters                19,360\n"
+                                "Bytes of buffers                        0\n"
+                                "Bytes of layers' results            2,240\n");
+            tern_free_text(text);
+            /* Without a run, to the first depth. */
+            text = tern_nn_summary(m, NULL, 0, &(tern_summary_options){.depth = 1});
+            assert_non_null(strstr(text, "  (2): Sequential  --  "));
+            assert_null(strstr(text, "Dropout"));
+            tern_free_text(text);
+            x = tern_ones(TERN_SHAPE(2, 9), TERN_F32, device);
+            assert_null(tern_nn_summary(m, &x, 1, NULL));
+            assert_int_equal(tern_last_status(), TERN_ERR_SHAPE);
+            tern_clear_error();
+            text = tern_nn_summary(m, NULL, 0, NULL);
+            tern_free_text(text);
+        }
+        assert_false(tern_nn_is_training(tern_nn_child(m, "0")));
+        assert_true(tern_nn_is_training(m) && tern_nn_is_training(tern_nn_child(m, "2.0")));
+        tern_nn_free(m);
+    }
+}
+
 static void no_failed_allocation_leaks(void **state)
 {
     (void)state;
@@ -375,6 +429,7 @@ static const struct CMUnitTest tests[] = {
     TEST(tied_weights_are_there_under_both_names),
     TEST(what_does_not_fit_is_told_and_nothing_is_copied),
     TEST(loading_loosely_copies_what_is_there),
+    TEST(a_summary_counts_what_is_there),
     TEST(no_failed_allocation_leaks),
 };
 TEST_MAIN(tests)

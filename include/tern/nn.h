@@ -126,4 +126,5 @@ TERN_END_DECLS
 #include <tern/nn/pool.h>
 #include <tern/nn/rnn.h>
 #include <tern/nn/state_dict.h>
+#include <tern/nn/summary.h>
 #endif
