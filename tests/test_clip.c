@@ -90,6 +90,35 @@ static void clipping_takes_every_dtype_and_strided_gradients(void **state)
     }
 }
 
+/* torch.nn.utils.clip_grad_norm_ of gradients (3, -4) and (1, 2): the 1-norm 10, the largest 4. */
+static void other_norms_and_norms_that_are_none(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *x[2];
+        for (int i = 0; i < 2; i++)
+            x[i] = tern_requires_grad_(tern_zeros(TERN_SHAPE(2), TERN_F32, device), true);
+        tern_module *m = module_of(x, 2);
+        assert_ok(tern_set_grad(x[0], TENSOR(device, TERN_F32, TERN_SHAPE(2), 3, -4)));
+        assert_ok(tern_set_grad(x[1], TENSOR(device, TERN_F32, TERN_SHAPE(2), 1, 2)));
+        tern_clip_grad_norm_options o = {.norm_type = INFINITY, .error_if_nonfinite = true};
+        assert_true(tern_nn_clip_grad_norm_with_(m, 2, &o) == 4);
+        assert_values_close(tern_grad(x[0]), 1e-5, 1.5, -2);
+        o.norm_type = 1;
+        assert_true(fabs(tern_nn_clip_grad_norm_with_(m, 1, &o) - 5) < 1e-5);
+        assert_values_close(tern_grad(x[1]), 1e-5, 0.1, 0.2);
+        assert_ok(tern_set_grad(x[1], TENSOR(device, TERN_F32, TERN_SHAPE(2), NAN, 2)));
+        for (o.norm_type = 1; o.norm_type <= 2; o.norm_type++) {
+            assert_true(isnan(tern_nn_clip_grad_norm_with_(m, 1, &o)));
+            assert_error(TERN_ERR_STATE, "for gradients from `parameters` is non-finite, so it "
+                                         "cannot be clipped");
+        }
+        assert_values_close(tern_grad(x[0]), 1e-5, 0.3, -0.4);
+        tern_nn_free(m);
+    }
+}
+
 static void clipping_without_gradients_or_module(void **state)
 {
     (void)state;
@@ -109,6 +138,7 @@ static void clipping_without_gradients_or_module(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(gradients_are_clipped_to_the_norm_asked_for),
     TEST(clipping_takes_every_dtype_and_strided_gradients),
+    TEST(other_norms_and_norms_that_are_none),
     TEST(clipping_without_gradients_or_module),
 };
 TEST_MAIN(tests)

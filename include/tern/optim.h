@@ -92,8 +92,16 @@ TERN_API tern_status tern_optim_set_state(tern_optimizer *optimizer, const char 
 
 /* ---- gradients --------------------------------------------------------------------------- */
 /* The norm of all gradients together; they are scaled so that it is at most max_norm. NaN after an
- * error. (torch.nn.utils.clip_grad_norm_ with norm_type 2.) */
+ * error. (torch.nn.utils.clip_grad_norm_.) */
 TERN_API double tern_nn_clip_grad_norm_(tern_module *module, double max_norm);
+typedef struct tern_clip_grad_norm_options {
+    double norm_type;        /* default 2; INFINITY: the largest element */
+    bool error_if_nonfinite; /* TERN_ERR_STATE for a norm that is infinite or NaN, else gradients
+                                are scaled by it as by any other */
+    uint64_t reserved[4];
+} tern_clip_grad_norm_options;
+TERN_API double tern_nn_clip_grad_norm_with_(tern_module *module, double max_norm,
+                                             const tern_clip_grad_norm_options *options);
 /* Every element of every gradient between -clip_value and clip_value
  * (torch.nn.utils.clip_grad_value_). */
 TERN_API tern_status tern_nn_clip_grad_value_(tern_module *module, double clip_value);

@@ -1,5 +1,7 @@
 /* clip.c -- the norm of all gradients, and scaling them to it (torch.nn.utils.clip_grad_norm_). */
 #include "base/memory.h"
+#include "base/text.h"
+#include "nn/option.h"
 #include "ops/multi_tensor.h"
 #include <math.h>
 #include <tern/autograd.h>
@@ -98,13 +100,48 @@ static tern_status scale(bundle *b, double factor)
     return store(b);
 }
 
-static tern_status clip(tern_module *module, gathering *all, double max_norm, double *norm)
+static tern_status root_of_squares(gathering *all, double *norm)
 {
     double total = 0;
-    TERN_TRY(tern_nn_each_parameter(module, gather, all));
     for (int k = 0; k < all->n; k++)
         TERN_TRY(add_squares(&all->bundles[k], &total));
     *norm = sqrt(total);
+    return TERN_OK;
+}
+
+/* The norm of the norms of all gradients, for norms other than 2. */
+static tern_status norm_of_norms(gathering *all, double p, double *norm)
+{
+    tern_tensor *norms[all->n + 1];
+    norms[0] = tern_zeros(TERN_SHAPE(1), TERN_F64, "cpu"); /* so that there is one */
+    for (int k = 0; k < all->n; k++) {
+        bundle *b = &all->bundles[k];
+        tern_tensor *each[b->count];
+        for (int i = 0; i < b->count; i++)
+            each[i] = tern_norm(tern_to_dtype(b->dense[i], sum_type(b)), p);
+        tern_tensor *stacked = tern_to(tern_stack(each, b->count, 0), "cpu");
+        norms[k + 1] = tern_to_dtype(stacked, TERN_F64);
+        b->table = tern_multi_new(b->dense, b->count); /* for the scaling */
+        if (!norms[k + 1] || !b->table)
+            return tern_last_status();
+    }
+    *norm = tern_item(tern_norm(tern_cat(norms, all->n + 1, 0), p));
+    return tern_last_status();
+}
+
+static tern_status clip(tern_module *module, gathering *all, double max_norm,
+                        const tern_clip_grad_norm_options *o, double *norm)
+{
+    double p = tern_option(o->norm_type, 2);
+    TERN_TRY(tern_nn_each_parameter(module, gather, all));
+    TERN_TRY(p == 2 ? root_of_squares(all, norm) : norm_of_norms(all, p, norm));
+    if (o->error_if_nonfinite && !isfinite(*norm))
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_nn_clip_grad_norm_: The total norm of order %s for gradients from "
+                         "`parameters` is non-finite, so it cannot be clipped. To disable this "
+                         "error and scale the gradients by the non-finite norm anyway, set "
+                         "`error_if_nonfinite=False`",
+                         TERN_NUMBER_TEXT(p));
     double factor = max_norm / (*norm + 1e-6);
     if (factor >= 1)
         return TERN_OK;
@@ -122,8 +159,10 @@ static void free_all(gathering *all)
     tern_free(all->bundles);
 }
 
-double tern_nn_clip_grad_norm_(tern_module *module, double max_norm)
+double tern_nn_clip_grad_norm_with_(tern_module *module, double max_norm,
+                                    const tern_clip_grad_norm_options *options)
 {
+    static const tern_clip_grad_norm_options none;
     double norm = NAN;
     if (!module) {
         tern_fail_argument_null("tern_nn_clip_grad_norm_", "module");
@@ -138,9 +177,14 @@ double tern_nn_clip_grad_norm_(tern_module *module, double max_norm)
     if (status == TERN_OK)
         TERN_SCOPE
             TERN_NO_GRAD
-                status = clip(module, &all, max_norm, &norm);
+                status = clip(module, &all, max_norm, options ? options : &none, &norm);
     free_all(&all);
     return status == TERN_OK ? norm : NAN;
+}
+
+double tern_nn_clip_grad_norm_(tern_module *module, double max_norm)
+{
+    return tern_nn_clip_grad_norm_with_(module, max_norm, NULL);
 }
 
 /* ---- by value ---------------------------------------------------------------------------- */
