@@ -1,6 +1,6 @@
 # embed.cmake -- run as a script: writes OUTPUT, a C file that holds the text of every file in INPUTS
-# (separated by commas) without comments and indentation. Lines keep their numbers, so that compilers'
-# messages stay right. Pure CMake, so that cross-compiling needs no host tool.
+# (separated by commas) without comments, indentation and most other spaces. Lines keep their numbers,
+# so that compilers' messages stay right. Pure CMake, so that cross-compiling needs no host tool.
 string(REPLACE "," ";" INPUTS "${INPUTS}")
 
 # What is left of a comment: its line ends.
@@ -32,6 +32,9 @@ foreach(input IN LISTS INPUTS)
   string(REGEX REPLACE "[ \t]+(\\\\?\n)" " \\1" text "${text}")
   string(REGEX REPLACE " \n" "\n" text "${text}")
   string(REGEX REPLACE "\n[ \t]+" "\n" text "${text}")
+  # Spaces that no token needs; those of + - & / keep tokens apart.
+  string(REGEX REPLACE " ([=<>!*?:]+|&&|[|]+|[-+*/]=) " "\\1" text "${text}")
+  string(REGEX REPLACE "([,;]) " "\\1" text "${text}")
   string(HEX "${text}" hex)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
   string(APPEND arrays "static const char file${number}[] = {${bytes}0};\n")
