@@ -169,6 +169,22 @@ static void pools_give_indices_and_take_them_back(void **state)
     }
 }
 
+/* PyTorch 1.13 has none in three dims. */
+static void a_norm_over_three_dims_is_the_root_of_sums_of_powers(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_module *norm = tern_nn_lp_pool3d(2, D(1, 2, 2), NULL);
+        tern_tensor *x =
+            TENSOR(device, TERN_F32, TERN_SHAPE(1, 1, 2, 2, 2), 1, 1, 1, 1, 2, 4, 4, 8);
+        tern_tensor *y = tern_nn_forward(norm, x);
+        assert_shape(y, 1, 1, 2, 1, 1);
+        assert_values_close(y, 1e-5, 2, 10);
+        tern_nn_free(norm);
+    }
+}
+
 /* ---- texts and beginnings ---------------------------------------------------------------- */
 
 static void they_print_as_in_pytorch(void **state)
@@ -308,6 +324,7 @@ static void every_failed_allocation_gives_null_and_leaks_nothing(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(modules_compute_what_pytorch_s_do_under_its_names),
     TEST(pools_give_indices_and_take_them_back),
+    TEST(a_norm_over_three_dims_is_the_root_of_sums_of_powers),
     TEST(they_print_as_in_pytorch),
     TEST(convolutions_start_uniform_in_one_over_root_of_a_kernel),
     TEST(options_that_do_not_go_together_are_refused),

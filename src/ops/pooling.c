@@ -221,3 +221,4 @@ POOL(3)
     }
 LP_POOL(1)
 LP_POOL(2)
+LP_POOL(3)

@@ -37,6 +37,8 @@ TERN_API tern_module *tern_nn_lp_pool1d(double norm_type, tern_shape kernel_size
                                         const tern_lp_pool_options *options);
 TERN_API tern_module *tern_nn_lp_pool2d(double norm_type, tern_shape kernel_size,
                                         const tern_lp_pool_options *options);
+TERN_API tern_module *tern_nn_lp_pool3d(double norm_type, tern_shape kernel_size,
+                                        const tern_lp_pool_options *options);
 
 TERN_API tern_module *tern_nn_upsample(const tern_interpolate_options *options);
 /* The same with the mode given by the name (and align_corners for bilinear). */

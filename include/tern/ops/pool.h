@@ -97,6 +97,8 @@ TERN_API tern_tensor *tern_lp_pool1d(tern_tensor *x, double norm_type, tern_shap
                                      const tern_lp_pool_options *options);
 TERN_API tern_tensor *tern_lp_pool2d(tern_tensor *x, double norm_type, tern_shape kernel_size,
                                      const tern_lp_pool_options *options);
+TERN_API tern_tensor *tern_lp_pool3d(tern_tensor *x, double norm_type, tern_shape kernel_size,
+                                     const tern_lp_pool_options *options);
 
 TERN_END_DECLS
 #endif

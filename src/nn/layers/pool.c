@@ -164,8 +164,9 @@ static tern_module *adaptive_avg_pool(const char *name, int ndim, tern_shape siz
 static tern_tensor *lp_forward(tern_module *self, tern_tensor *x)
 {
     const pool *p = tern_nn_data(self);
-    return p->ndim == 1 ? tern_lp_pool1d(x, p->norm, p->size, &p->lp)
-                        : tern_lp_pool2d(x, p->norm, p->size, &p->lp);
+    return p->ndim == 1   ? tern_lp_pool1d(x, p->norm, p->size, &p->lp)
+           : p->ndim == 2 ? tern_lp_pool2d(x, p->norm, p->size, &p->lp)
+                          : tern_lp_pool3d(x, p->norm, p->size, &p->lp);
 }
 
 static tern_module *lp_pool(const char *name, int ndim, double norm, tern_shape size,
@@ -204,19 +205,12 @@ static tern_module *lp_pool(const char *name, int ndim, double norm, tern_shape 
     tern_module *tern_nn_adaptive_max_pool##N##d(tern_shape output_size)                           \
     {                                                                                              \
         return adaptive_max_pool("AdaptiveMaxPool" #N "d", N, output_size);                        \
+    }                                                                                              \
+    tern_module *tern_nn_lp_pool##N##d(double norm_type, tern_shape kernel_size,                   \
+                                       const tern_lp_pool_options *options)                        \
+    {                                                                                              \
+        return lp_pool("LPPool" #N "d", N, norm_type, kernel_size, options);                       \
     }
 POOL(1)
 POOL(2)
 POOL(3)
-
-tern_module *tern_nn_lp_pool1d(double norm_type, tern_shape kernel_size,
-                               const tern_lp_pool_options *options)
-{
-    return lp_pool("LPPool1d", 1, norm_type, kernel_size, options);
-}
-
-tern_module *tern_nn_lp_pool2d(double norm_type, tern_shape kernel_size,
-                               const tern_lp_pool_options *options)
-{
-    return lp_pool("LPPool2d", 2, norm_type, kernel_size, options);
-}
