@@ -2,6 +2,14 @@
 #include "names/rows.h"
 #include <tern/ops.h>
 
+/* Zero is the default in tern_conv_options; here it was given, and is refused as a negative one is.
+ */
+static int64_t groups(const names_argument *a)
+{
+    int64_t n = names_integer(a);
+    return n == 0 ? -1 : n;
+}
+
 #define TABLE  names_convolution
 #define FAMILY "names/convolution.def"
 #include "names/expand.h"

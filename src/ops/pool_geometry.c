@@ -59,9 +59,12 @@ static tern_status check_window(const tern_pool_window *w, const tern_pool_shape
         return tern_fail(TERN_ERR_ARGUMENT, "%s: stride should be greater than zero, but got %lld",
                          w->function, (long long)s->stride[d]);
     if (s->dilation[d] < 1)
-        return tern_fail(TERN_ERR_ARGUMENT,
-                         "%s: dilation should be greater than zero, but got dilation: %lld",
-                         w->function, (long long)s->dilation[d]);
+        return tern_fail(
+            TERN_ERR_ARGUMENT,
+            "%s: dilation should be greater than zero, but got dilationT: %lld dilationH: %lld "
+            "dilationW: %lld",
+            w->function, (long long)s->dilation[0], (long long)s->dilation[1],
+            (long long)s->dilation[2]);
     if (s->padding[d] < 0)
         return tern_fail(TERN_ERR_ARGUMENT, "%s: pad must be non-negative, but got pad: %lld",
                          w->function, (long long)s->padding[d]);
