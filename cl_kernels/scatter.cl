@@ -39,7 +39,7 @@ INLINE REAL K(tern_scattered)(REAL old, REAL v, i32 mode)
 
 /* ys[.., index[.., i, ..], ..] = (or +=, *= and so on) xs[.., i, ..]: the walk goes over all dims but
  * the one that index points along. In order, a lane does all i of its place, so that every run makes
- * the same; else each element is for itself: the last one wins, or sums are atomic. */
+ * the same; else each element set or added is for itself: the last one wins, sums are atomic. */
 KERNEL5(K(scatter), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT, i64, fault),
         (ARG, tern_scatter_shape, s))
 {
@@ -48,7 +48,8 @@ KERNEL5(K(scatter), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT, i64, 
     BASE(index);
     BASE(fault);
 #if !TERN_CHUNKS
-    if (s.ordered == 0 && (s.mode == TERN_SCATTER_SET || SCATTER_ATOMIC_)) {
+    if (s.ordered == 0 &&
+        (s.mode == TERN_SCATTER_SET || (SCATTER_ATOMIC_ && s.mode == TERN_SCATTER_ADD))) {
         FLAT(r, s.walk.rows *s.count, s.walk.inner)
         {
             idx q = r / (idx)s.count, i = r - q * (idx)s.count;
@@ -62,7 +63,7 @@ KERNEL5(K(scatter), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT, i64, 
                 if (to >= 0 && s.mode == TERN_SCATTER_SET)
                     ST(ys, at, v);
 #if SCATTER_ATOMIC_
-                if (to >= 0 && s.mode != TERN_SCATTER_SET)
+                if (to >= 0 && s.mode == TERN_SCATTER_ADD)
                     TERN_CAT(ADD, TERN_T)(ys + at, v);
 #endif
             }

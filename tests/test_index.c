@@ -140,11 +140,29 @@ static void gradients_are_the_differences(void **state)
     }
 }
 
+static void what_comes_to_one_place_is_reduced(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(3), 2, 5, 7);
+        tern_tensor *index = TENSOR(device, TERN_I64, TERN_SHAPE(4), 0, 1, 0, 0);
+        tern_tensor *src = TENSOR(device, TERN_F32, TERN_SHAPE(4), 3, 4, -1, 6);
+        assert_values(tern_scatter_reduce(x, 0, index, src, "sum", true), 10, 9, 7);
+        assert_values(tern_scatter_reduce(x, 0, index, src, "prod", true), -36, 20, 7);
+        assert_values(tern_scatter_reduce(x, 0, index, src, "prod", false), -18, 4, 7);
+        assert_values(tern_scatter_reduce(x, 0, index, src, "amax", true), 6, 5, 7);
+        assert_values(tern_scatter_reduce(x, 0, index, src, "amin", true), -1, 4, 7);
+        assert_values(tern_scatter(x, 0, index, src, "multiply"), -36, 20, 7);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     TEST(picking_along_a_dim),
     TEST(repeats_add_up),
     TEST(an_index_out_of_range_is_found),
     TEST(what_does_not_fit_is_refused),
     TEST(gradients_are_the_differences),
+    TEST(what_comes_to_one_place_is_reduced),
 };
 TEST_MAIN(tests)
