@@ -20,8 +20,28 @@ static void modules_print_as_in_pytorch(void **state)
         tern_module *m;
         const char *text;
     } rows[] = {
+        {tern_nn_elu(NULL), "ELU(alpha=1.0)"},
+        {tern_nn_celu(&(tern_celu_options){.alpha = 2}), "CELU(alpha=2.0)"},
+        {tern_nn_selu(), "SELU()"},
+        {tern_nn_hardshrink(NULL), "Hardshrink(0.5)"},
+        {tern_nn_softshrink(&(tern_softshrink_options){.lambd = TERN_ZERO}), "Softshrink(0.0)"},
+        {tern_nn_hardtanh(NULL), "Hardtanh(min_val=-1.0, max_val=1.0)"},
+        {tern_nn_hardtanh(&(tern_hardtanh_options){.min_val = TERN_ZERO, .max_val = 6}),
+         "Hardtanh(min_val=0.0, max_val=6.0)"},
+        {tern_nn_log_sigmoid(), "LogSigmoid()"},
+        {tern_nn_prelu(NULL), "PReLU(num_parameters=1)"},
+        {tern_nn_rrelu(NULL), "RReLU(lower=0.125, upper=0.3333333333333333)"},
+        {tern_nn_relu6(), "ReLU6()"},
+        {tern_nn_softplus(NULL), "Softplus(beta=1, threshold=20)"},
+        {tern_nn_softsign(), "Softsign()"},
+        {tern_nn_threshold(0.1, 20), "Threshold(threshold=0.1, value=20)"},
+        {tern_nn_tanhshrink(), "Tanhshrink()"},
+        {tern_nn_glu(-1), "GLU(dim=-1)"},
         {tern_nn_softmin(1), "Softmin(dim=1)"},
         {tern_nn_softmax2d(), "Softmax2d()"},
+        {tern_nn_hardsigmoid(), "Hardsigmoid()"},
+        {tern_nn_hardswish(), "Hardswish()"},
+        {tern_nn_mish(), "Mish()"},
         {tern_nn_flatten_dims(0, 2), "Flatten(start_dim=0, end_dim=2)"},
         {tern_nn_unflatten(1, TERN_SHAPE(2, 5)), "Unflatten(dim=1, unflattened_size=(2, 5))"},
         {tern_nn_dropout1d(NULL), "Dropout1d(p=0.5, inplace=False)"},
@@ -32,6 +52,63 @@ static void modules_print_as_in_pytorch(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         assert_prints(rows[i].m, rows[i].text);
+}
+
+/* PyTorch's values of the defaults at these four. */
+static void activations_are_pytorch_s(void **state)
+{
+    (void)state;
+    const struct {
+        tern_module *m;
+        double y[4];
+    } rows[] = {
+        {tern_nn_relu6(), {0.0, 0.0, 0.75, 3.0}},
+        {tern_nn_mish(), {-0.252501483, -0.129926964, 0.610018335, 2.986535005}},
+        {tern_nn_selu(), {-1.520166469, -0.388890197, 0.788025741, 3.152102962}},
+        {tern_nn_hardsigmoid(), {0.166666667, 0.458333333, 0.625, 1.0}},
+        {tern_nn_hardswish(), {-0.333333333, -0.114583333, 0.46875, 3.0}},
+        {tern_nn_log_sigmoid(), {-2.126928011, -0.82593942, -0.386871006, -0.048587352}},
+        {tern_nn_softsign(), {-0.666666667, -0.2, 0.428571429, 0.75}},
+        {tern_nn_tanhshrink(), {-1.03597242, -0.005081338, 0.114851048, 2.004945246}},
+        {tern_nn_softmin(-1), {0.803574459, 0.139640303, 0.051370796, 0.005414442}},
+        {tern_nn_elu(&(tern_elu_options){.alpha = 0.5}), {-0.432332358, -0.110599608, 0.75, 3.0}},
+        {tern_nn_celu(&(tern_celu_options){.alpha = 0.5}), {-0.490842181, -0.19673467, 0.75, 3.0}},
+        {tern_nn_hardshrink(NULL), {-2.0, 0.0, 0.75, 3.0}},
+        {tern_nn_softshrink(NULL), {-1.5, 0.0, 0.25, 2.5}},
+        {tern_nn_hardtanh(NULL), {-1.0, -0.25, 0.75, 1.0}},
+        {tern_nn_rrelu(NULL), {-0.458333333, -0.057291667, 0.75, 3.0}},
+        {tern_nn_softplus(&(tern_softplus_options){.beta = 2, .threshold = 5}),
+         {0.009074964, 0.237038492, 0.850706639, 3.0}},
+        {tern_nn_threshold(0.5, -7), {-7.0, -7.0, 0.75, 3.0}},
+        {tern_nn_prelu(NULL), {-0.5, -0.0625, 0.75, 3.0}},
+    };
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i += test_thorough(device) ? 1 : 7)
+        TERN_SCOPE {
+            tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(1, 4), -2, -0.25, 0.75, 3);
+            tern_nn_to(rows[i].m, device);
+            tern_tensor *y = tern_nn_forward(tern_nn_eval(rows[i].m), x);
+            test_values(y, rows[i].y, 4, (test_tolerance){.abs = 1e-6, .rel = 1e-6},
+                        tern_nn_name(rows[i].m), __FILE__, __LINE__);
+        }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        tern_nn_free(rows[i].m);
+}
+
+static void prelu_learns_its_slope(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_module *m = tern_nn_prelu(
+            &(tern_prelu_options){.num_parameters = 2, .init = 0.5, .device = device});
+        tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(2, 2), -1, -2, 3, -4);
+        tern_tensor *y = tern_nn_forward(m, x);
+        assert_values(y, -0.5, -1, 3, -2);
+        assert_ok(tern_backward(tern_sum(y)));
+        assert_values(tern_grad(tern_nn_parameter(m, "weight")), -1, -6);
+        tern_nn_free(m);
+    }
 }
 
 static void softmax2d_is_over_channels(void **state)
@@ -154,8 +231,13 @@ static void what_does_not_fit_is_refused(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    TEST(modules_print_as_in_pytorch),           TEST(softmax2d_is_over_channels),
-    TEST(reshaping_modules_are_their_functions), TEST(whole_channels_are_dropped),
-    TEST(alpha_dropout_keeps_mean_and_variance), TEST(what_does_not_fit_is_refused),
+    TEST(modules_print_as_in_pytorch),
+    TEST(activations_are_pytorch_s),
+    TEST(prelu_learns_its_slope),
+    TEST(softmax2d_is_over_channels),
+    TEST(reshaping_modules_are_their_functions),
+    TEST(whole_channels_are_dropped),
+    TEST(alpha_dropout_keeps_mean_and_variance),
+    TEST(what_does_not_fit_is_refused),
 };
 TEST_MAIN(tests)

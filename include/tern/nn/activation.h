@@ -1,4 +1,4 @@
-/* nn/activation.h -- activations as modules; see ops/elementwise.h for what
+/* nn/activation.h -- activations as modules; see ops/elementwise.h and ops/pointwise.h for what
  * they compute. Numbers in options take TERN_ZERO for 0. */
 #ifndef TERN_NN_ACTIVATION_H
 #define TERN_NN_ACTIVATION_H
@@ -7,9 +7,17 @@
 TERN_BEGIN_DECLS
 
 TERN_API tern_module *tern_nn_relu(void);
+TERN_API tern_module *tern_nn_relu6(void);
 TERN_API tern_module *tern_nn_sigmoid(void);
 TERN_API tern_module *tern_nn_tanh(void);
 TERN_API tern_module *tern_nn_silu(void);
+TERN_API tern_module *tern_nn_mish(void);
+TERN_API tern_module *tern_nn_selu(void);
+TERN_API tern_module *tern_nn_hardsigmoid(void);
+TERN_API tern_module *tern_nn_hardswish(void);
+TERN_API tern_module *tern_nn_log_sigmoid(void);
+TERN_API tern_module *tern_nn_softsign(void);
+TERN_API tern_module *tern_nn_tanhshrink(void);
 
 /* Along dim. softmin: the softmax of -x. softmax2d: over the channels of (N, C, H, W) or (C, H, W).
  */
@@ -17,6 +25,8 @@ TERN_API tern_module *tern_nn_softmax(int dim);
 TERN_API tern_module *tern_nn_softmin(int dim);
 TERN_API tern_module *tern_nn_log_softmax(int dim);
 TERN_API tern_module *tern_nn_softmax2d(void);
+/* PyTorch's default for dim is -1. */
+TERN_API tern_module *tern_nn_glu(int dim);
 
 typedef struct tern_gelu_options {
     bool approximate_tanh;
@@ -29,6 +39,62 @@ typedef struct tern_leaky_relu_options {
     uint64_t reserved[4];
 } tern_leaky_relu_options;
 TERN_API tern_module *tern_nn_leaky_relu(const tern_leaky_relu_options *options);
+
+typedef struct tern_elu_options {
+    double alpha; /* default 1 */
+    uint64_t reserved[4];
+} tern_elu_options;
+TERN_API tern_module *tern_nn_elu(const tern_elu_options *options);
+
+typedef struct tern_celu_options {
+    double alpha; /* default 1 */
+    uint64_t reserved[4];
+} tern_celu_options;
+TERN_API tern_module *tern_nn_celu(const tern_celu_options *options);
+
+typedef struct tern_hardshrink_options {
+    double lambd; /* default 0.5 */
+    uint64_t reserved[4];
+} tern_hardshrink_options;
+TERN_API tern_module *tern_nn_hardshrink(const tern_hardshrink_options *options);
+
+typedef struct tern_softshrink_options {
+    double lambd; /* default 0.5 */
+    uint64_t reserved[4];
+} tern_softshrink_options;
+TERN_API tern_module *tern_nn_softshrink(const tern_softshrink_options *options);
+
+typedef struct tern_hardtanh_options {
+    double min_val, max_val; /* default -1, 1 */
+    uint64_t reserved[4];
+} tern_hardtanh_options;
+TERN_API tern_module *tern_nn_hardtanh(const tern_hardtanh_options *options);
+
+typedef struct tern_rrelu_options {
+    double lower, upper; /* default 1/8, 1/3 */
+    uint64_t reserved[4];
+} tern_rrelu_options;
+/* Random slopes in training, their mean in evaluation. */
+TERN_API tern_module *tern_nn_rrelu(const tern_rrelu_options *options);
+
+typedef struct tern_softplus_options {
+    double beta, threshold; /* default 1, 20 */
+    uint64_t reserved[4];
+} tern_softplus_options;
+TERN_API tern_module *tern_nn_softplus(const tern_softplus_options *options);
+
+/* x where it is above threshold, else value. */
+TERN_API tern_module *tern_nn_threshold(double threshold, double value);
+
+typedef struct tern_prelu_options {
+    int64_t num_parameters; /* 1 (default), or the number of channels */
+    double init;            /* default 0.25 */
+    tern_dtype dtype;
+    const char *device;
+    uint64_t reserved[4];
+} tern_prelu_options;
+/* Parameter weight (num_parameters). */
+TERN_API tern_module *tern_nn_prelu(const tern_prelu_options *options);
 
 TERN_END_DECLS
 #endif

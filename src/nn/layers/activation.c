@@ -1,6 +1,18 @@
 /* activation.c -- activations: those of activation.def, and those with more than a number or two.
  */
 #include "nn/layers/layer.h"
+#include <string.h>
+
+/* Numbers that PyTorch prints as they were given, and that are whole as a rule: 20, not 20.0. */
+static tern_number_text short_text(double value)
+{
+    tern_number_text text = tern_number_to_text(value);
+    size_t n = strlen(text.text);
+    if (n > 2 && strcmp(text.text + n - 2, ".0") == 0)
+        text.text[n - 2] = '\0';
+    return text;
+}
+#define SHORT(value) (short_text(value).text)
 
 static tern_tensor *softmax_of_channels(tern_tensor *x)
 {
@@ -50,6 +62,21 @@ static tern_tensor *softmax_of_channels(tern_tensor *x)
         return tern_layer_if(m, tern_nn_set_extra(m, FORMAT, TERN_NUMBER_TEXT(a)));                \
     }
 
+#define TWO(FUNCTION, NAME, FIRST, DEFAULT, SECOND, OTHER, FORMAT, TEXT, VALUE)                    \
+    static tern_tensor *FUNCTION##_forward(tern_module *self, tern_tensor *x)                      \
+    {                                                                                              \
+        const double *o = tern_nn_data(self);                                                      \
+        double a = o[0], b = o[1];                                                                 \
+        return VALUE;                                                                              \
+    }                                                                                              \
+    tern_module *tern_nn_##FUNCTION(const tern_##FUNCTION##_options *options)                      \
+    {                                                                                              \
+        double o[2] = {tern_option(options ? options->FIRST : 0, DEFAULT),                         \
+                       tern_option(options ? options->SECOND : 0, OTHER)};                         \
+        tern_module *m = tern_layer(NAME, FUNCTION##_forward, o, sizeof o);                        \
+        return tern_layer_if(m, tern_nn_set_extra(m, FORMAT, TEXT(o[0]), TEXT(o[1])));             \
+    }
+
 #include "nn/layers/activation.def"
 
 /* ---- the others ------------------------------------------------------------------------------ */
@@ -66,4 +93,40 @@ tern_module *tern_nn_gelu(const tern_gelu_options *options)
     tern_module *m = tern_layer("GELU", gelu_forward, &o, sizeof o);
     return tern_layer_if(
         m, tern_nn_set_extra(m, "approximate='%s'", o.approximate_tanh ? "tanh" : "none"));
+}
+
+static tern_tensor *threshold_forward(tern_module *self, tern_tensor *x)
+{
+    const double *o = tern_nn_data(self);
+    return tern_threshold(x, o[0], o[1]);
+}
+
+tern_module *tern_nn_threshold(double threshold, double value)
+{
+    double o[2] = {threshold, value};
+    tern_module *m = tern_layer("Threshold", threshold_forward, o, sizeof o);
+    return tern_layer_if(
+        m, tern_nn_set_extra(m, "threshold=%s, value=%s", SHORT(threshold), SHORT(value)));
+}
+
+static tern_tensor *prelu_forward(tern_module *self, tern_tensor *x)
+{
+    return tern_prelu(x, tern_nn_parameter(self, "weight"));
+}
+
+tern_module *tern_nn_prelu(const tern_prelu_options *options)
+{
+    tern_prelu_options o = options ? *options : (tern_prelu_options){0};
+    int64_t n = o.num_parameters ? o.num_parameters : 1;
+    tern_module *m = tern_nn_module("PReLU", prelu_forward, NULL);
+    tern_status status = m ? TERN_OK : tern_last_status();
+    if (status == TERN_OK)
+        TERN_SCOPE {
+            tern_scalar init = tern_scalar_real(tern_option(o.init, 0.25));
+            tern_tensor *weight = tern_full(TERN_SHAPE(n), init, o.dtype, o.device);
+            status = weight ? tern_layer_parameter(m, "weight", weight) : tern_last_status();
+        }
+    if (status == TERN_OK)
+        status = tern_nn_set_extra(m, "num_parameters=%lld", (long long)n);
+    return tern_layer_if(m, status);
 }
