@@ -151,7 +151,6 @@ set(TERN_SOURCES
   src/nn/layers/position.c
   src/nn/layers/rnn.c
   src/nn/layers/rnn_cell.c
-  src/nn/layers/softmax.c
   src/nn/checkpoint.c
   src/nn/edit.c
   src/nn/computed.c
