@@ -202,6 +202,11 @@ static void a_head_is_exchanged(void **state)
         assert_null(tern_nn_set_parameter(m, "1.bias", NULL));
         assert_no_error();
         assert_int_equal(tern_nn_parameter_count(head), 1);
+        assert_ptr_equal(tern_nn_parameter(m, "0.weight"),
+                         tern_nn_parameter_at(tern_nn_child(m, "0"), 0));
+        assert_non_null(tern_nn_weight_norm(head, "weight", 0));
+        assert_null(tern_nn_set_parameter(m, "1.weight", x));
+        assert_error(TERN_ERR_STATE, "1.weight is computed from other parameters");
         assert_null(tern_nn_set_buffer(m, "1.bias", x));
         assert_error(TERN_ERR_ARGUMENT, "tern_nn_set_buffer: Linear has no attribute `bias`");
     }

@@ -1,14 +1,19 @@
-/* edit.c -- changing what is in a module: other tensors and children under the names that are
- * there.
- */
+/* edit.c -- changing what is in a module: other tensors and children under its names. */
 #include "nn/module.h"
 
-static tern_tensor *set_tensor(tern_module *m, const char *path, tern_tensor *x,
-                               tern_member_kind kind, const char *function)
+/* The tensor's member, if it may be another one. */
+static tern_member *changeable(tern_module *m, const char *path, tern_member_kind kind,
+                               const char *function)
 {
     tern_member *member = tern_nn_member(m, path, kind, function);
-    if (!member)
-        return NULL;
+    if (member && member->kind == MEMBER_COMPUTED)
+        return tern_fail_null(TERN_ERR_STATE, "%s: %s is computed from other parameters", function,
+                              path);
+    return member;
+}
+
+static tern_tensor *set_tensor(tern_member *member, tern_tensor *x)
+{
     tern_keep(x);
     tern_release(member->tensor);
     member->tensor = x;
@@ -18,17 +23,16 @@ static tern_tensor *set_tensor(tern_module *m, const char *path, tern_tensor *x,
 tern_tensor *tern_nn_set_parameter(tern_module *m, const char *path, tern_tensor *x)
 {
     const char *function = "tern_nn_set_parameter";
-    if (!tern_nn_member(m, path, MEMBER_PARAMETER, function) ||
-        tern_nn_check_parameter(x, path, function) != TERN_OK)
+    tern_member *member = changeable(m, path, MEMBER_PARAMETER, function);
+    if (!member || tern_nn_check_parameter(x, path, function) != TERN_OK)
         return NULL;
-    if (x)
-        tern_requires_grad_(x, true);
-    return set_tensor(m, path, x, MEMBER_PARAMETER, function);
+    return set_tensor(member, x ? tern_requires_grad_(x, true) : NULL);
 }
 
 tern_tensor *tern_nn_set_buffer(tern_module *m, const char *path, tern_tensor *x)
 {
-    return set_tensor(m, path, x, MEMBER_BUFFER, "tern_nn_set_buffer");
+    tern_member *member = changeable(m, path, MEMBER_BUFFER, "tern_nn_set_buffer");
+    return member ? set_tensor(member, x) : NULL;
 }
 
 tern_module *tern_nn_set_child(tern_module *m, const char *path, tern_module *child)
