@@ -36,6 +36,7 @@ set(TERN_SOURCES
   src/tensor/tape.c
   src/tensor/user_kernel.c
   src/ops/addmm.c
+  src/ops/aliases.c
   src/ops/as_strided.c
   src/ops/attention.c
   src/ops/attention_fused.c

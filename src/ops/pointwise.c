@@ -92,6 +92,21 @@ tern_tensor *tern_nan_to_num(tern_tensor *x, double nan, double posinf, double n
     return tern_masked_fill(y, tern_isneginf(x), low);
 }
 
+tern_tensor *tern_float_power(tern_tensor *x, tern_tensor *y)
+{
+    return tern_pow(tern_to_dtype(x, TERN_F64), tern_to_dtype(y, TERN_F64));
+}
+
+tern_tensor *tern_float_power_scalar(tern_tensor *x, tern_scalar y)
+{
+    return tern_pow_scalar(tern_to_dtype(x, TERN_F64), y);
+}
+
+tern_tensor *tern_ldexp(tern_tensor *x, tern_tensor *y)
+{
+    return tern_mul(x, tern_rpow_scalar(y, tern_scalar_real(2)));
+}
+
 tern_tensor *tern_bitwise_not(tern_tensor *x)
 {
     bool is_bool = x && tern_dtype_of(x) == TERN_BOOL;
@@ -215,4 +230,23 @@ tern_tensor *tern_glu(tern_tensor *x, int dim)
                               dim, (long long)size);
     tern_tensor *gate = tern_sigmoid(tern_narrow(x, dim, size / 2, size / 2));
     return tern_mul(tern_narrow(x, dim, 0, size / 2), gate);
+}
+
+tern_tensor *tern_gumbel_softmax(tern_tensor *x, double tau, bool hard, int dim)
+{
+    tern_tensor *noise = NULL, *choice = NULL;
+    TERN_NO_GRAD {
+        noise = tern_neg(tern_log(tern_neg(tern_log(tern_rand_like(x)))));
+    }
+    tern_tensor *soft =
+        tern_softmax(tern_div_scalar(tern_add(x, noise), tern_scalar_real(tau)), dim);
+    if (!hard || !soft)
+        return soft;
+    TERN_NO_GRAD {
+        tern_tensor *largest = tern_argmax_dim(soft, dim, true);
+        choice = tern_sub(
+            tern_scatter_scalar(tern_zeros_like(soft), dim, largest, tern_scalar_real(1), NULL),
+            soft);
+    }
+    return tern_add(choice, soft);
 }

@@ -127,7 +127,7 @@ TERN_UNARY_(trigamma); /* and the next one; its gradient has none */
 
 /* activations */
 TERN_UNARY_(sigmoid);     /* 1 / (1 + exp(-x)) [float] */
-TERN_UNARY_(log_sigmoid); /* its logarithm [float] */
+TERN_UNARY_(logsigmoid);  /* its logarithm [float] */
 TERN_UNARY_(hardsigmoid); /* relu6(x + 3) / 6 [float] */
 TERN_UNARY_(relu);        /* max(x, 0); NaN stays; gradient 0 at 0 */
 TERN_UNARY_(relu6);       /* min(max(x, 0), 6) */

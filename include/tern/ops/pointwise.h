@@ -46,6 +46,37 @@ TERN_API tern_tensor *tern_prelu(tern_tensor *x, tern_tensor *weight);
 TERN_API tern_tensor *tern_rrelu(tern_tensor *x, double lower, double upper, bool training);
 /* The first half of x along dim times the sigmoid of the second (Dauphin et al. 2017). */
 TERN_API tern_tensor *tern_glu(tern_tensor *x, int dim);
+/* A sample of the classes along dim that x are logits of, relaxed by temperature tau; hard:
+ * one-hot, with the gradient of the relaxed one (Jang et al. 2016). PyTorch's defaults are tau 1
+ * and dim -1. */
+TERN_API tern_tensor *tern_gumbel_softmax(tern_tensor *x, double tau, bool hard, int dim);
+
+/* x to the y in float64, which the device must have. */
+TERN_API tern_tensor *tern_float_power(tern_tensor *x, tern_tensor *y);
+TERN_API tern_tensor *tern_float_power_scalar(tern_tensor *x, tern_scalar y);
+/* x times 2 to the y. */
+TERN_API tern_tensor *tern_ldexp(tern_tensor *x, tern_tensor *y);
+
+/* Second names. */
+TERN_UNARY_(absolute);        /* abs */
+TERN_UNARY_(negative);        /* neg */
+TERN_UNARY_(arccos);          /* acos */
+TERN_UNARY_(arccosh);         /* acosh */
+TERN_UNARY_(arcsin);          /* asin */
+TERN_UNARY_(arcsinh);         /* asinh */
+TERN_UNARY_(arctan);          /* atan */
+TERN_UNARY_(arctanh);         /* atanh */
+TERN_UNARY_(fix);             /* trunc */
+TERN_BINARY_(multiply);       /* mul */
+TERN_BINARY_(subtract);       /* sub */
+TERN_BINARY_(divide);         /* div */
+TERN_BINARY_(true_divide);    /* div */
+TERN_BINARY_(arctan2);        /* atan2 */
+TERN_COMPARE_(greater);       /* gt */
+TERN_COMPARE_(greater_equal); /* ge */
+TERN_COMPARE_(less);          /* lt */
+TERN_COMPARE_(less_equal);    /* le */
+TERN_COMPARE_(not_equal);     /* ne */
 
 TERN_END_DECLS
 #endif
