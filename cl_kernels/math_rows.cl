@@ -78,7 +78,7 @@ ROW_MATH REAL FN(tern_sinpi)(REAL x)
 
 ROW_MATH REAL FN(tern_sinc)(REAL x)
 {
-    return x == 0 ? 1 : FN(tern_sinpi)(x) / (PI_ * x);
+    return FN(tern_fabs)(x) < C(1e-9) ? 1 : FN(tern_sinpi)(x) / (PI_ * x);
 }
 
 /* Giles, Approximating the erfinv function (2010), or sqrt(-log(1 - |x|)) in the far tail; then
@@ -123,7 +123,7 @@ ROW_MATH REAL FN(tern_erfinv)(REAL x)
 }
 
 /* d/dx lgamma x and its next two derivatives: upwards to 10 by recurrence, then the asymptotic series;
- * left of 1/2 by reflection. */
+ * left of 0 by reflection. */
 ROW_MATH REAL FN(tern_digamma)(REAL x)
 {
     REAL r = x - FN(tern_round)(x), s = 0, w = x < 0 ? 1 - x : x, v, z, y;
@@ -148,9 +148,10 @@ ROW_MATH REAL FN(tern_digamma)(REAL x)
 
 ROW_MATH REAL FN(tern_trigamma)(REAL x)
 {
-    REAL s = 0, w = x < C(0.5) ? 1 - x : x, v, z, y, sine = FN(tern_sinpi)(x);
+    REAL s = 0, w = x < 0 ? 1 - x : x, v, z, y, sine = FN(tern_sinpi)(x);
     for (i32 i = 0; i < 10; i++) {
-        s = w < 10 ? s + 1 / (w * w) : s;
+        v = 1 / w;
+        s = w < 10 ? s + v * v : s;
         w = w < 10 ? w + 1 : w;
     }
     v = 1 / w;
@@ -162,14 +163,15 @@ ROW_MATH REAL FN(tern_trigamma)(REAL x)
     y = y * z - C(0.033333333333333333);
     y = y * z + C(0.16666666666666667);
     y = v * (1 + C(0.5) * v + z * y) + s;
-    return x < C(0.5) ? PI_ * PI_ / (sine * sine) - y : y;
+    return x < 0 ? PI_ * PI_ / (sine * sine) - y : y;
 }
 
 ROW_MATH REAL FN(tern_tetragamma)(REAL x)
 {
-    REAL s = 0, w = x < C(0.5) ? 1 - x : x, v, z, y, sine = FN(tern_sinpi)(x);
+    REAL s = 0, w = x < 0 ? 1 - x : x, v, z, y, sine = FN(tern_sinpi)(x);
     for (i32 i = 0; i < 10; i++) {
-        s = w < 10 ? s - 2 / (w * w * w) : s;
+        v = 1 / w;
+        s = w < 10 ? s - 2 * v * v * v : s;
         w = w < 10 ? w + 1 : w;
     }
     v = 1 / w;
@@ -182,7 +184,7 @@ ROW_MATH REAL FN(tern_tetragamma)(REAL x)
     y = y * z + C(0.5);
     y = s - z * (1 + v + z * y);
     REAL cosine = FN(tern_sinpi)(x + C(0.5));
-    return x < C(0.5) ? y - 2 * PI_ * PI_ * PI_ * cosine / (sine * sine * sine) : y;
+    return x < 0 ? y - 2 * PI_ * PI_ * PI_ * cosine / (sine * sine * sine) : y;
 }
 #undef ROW_MATH
 #undef PI_
