@@ -2,6 +2,7 @@
  * calls that fail. */
 #include "device/opencl/opencl.h"
 #include "support.h"
+#include "tensor/tensor.h"
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -175,6 +176,23 @@ static void too_large_an_allocation_says_both_numbers(void **state)
 }
 
 /* A write must not overtake a launch that still reads, nor wait for its own bytes to stay. */
+static void a_program_that_never_waits_is_waited_for(void **state)
+{
+    (void)state;
+    tern_place *place = tern_place_find(device, "test");
+    TERN_SCOPE {
+        tern_tensor *x = tern_zeros(TERN_SHAPE(1), TERN_F32, device);
+        uint64_t most = 0;
+        for (int i = 0; i < 9000; i++) {
+            assert_non_null(tern_add_scalar_(x, TERN_SCALAR(1)));
+            uint64_t queued = tern_cl_queued(tern_cl_state_of(place));
+            most = queued > most ? queued : most;
+        }
+        assert_in_range(most, 1000, 5000);
+        assert_values(x, 9000);
+    }
+}
+
 static void small_writes_keep_their_place_in_the_queue(void **state)
 {
     (void)state;
@@ -269,6 +287,7 @@ int main(void)
         TEST(bad_sources_say_why),
         TEST(bad_arguments_are_refused),
         TEST(too_large_an_allocation_says_both_numbers),
+        TEST(a_program_that_never_waits_is_waited_for),
         TEST(small_writes_keep_their_place_in_the_queue),
         TEST(threads_share_the_queue),
         TEST(any_failing_call_is_an_error_and_passes),

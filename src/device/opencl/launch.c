@@ -5,6 +5,8 @@
 /* Element-operations worth a work-group of their own in the cpu form, and work-groups in flight
  * that fill a compute unit of a GPU. */
 enum { WORK_PER_GROUP = 8192, GROUPS_PER_UNIT = 64, MOST_GROUPS = 65535 };
+/* Drivers may queue without end, and keep a few hundred bytes of each command. */
+enum { MOST_QUEUED = 4096 };
 
 static cl_int set_argument(cl_kernel kernel, cl_uint *index, const tern_arg *a, bool with_offsets)
 {
@@ -39,7 +41,7 @@ tern_status tern_cl_enqueue(tern_place *place, tern_cl_kernel *kernel, cl_uint d
     }
     pthread_mutex_unlock(&s->lock);
     if (code == CL_SUCCESS)
-        return TERN_OK;
+        return tern_cl_queued(s) < MOST_QUEUED ? TERN_OK : tern_cl_settle(place);
     if (!with_offsets && (code == CL_INVALID_ARG_SIZE || code == CL_INVALID_ARG_VALUE ||
                           code == CL_INVALID_MEM_OBJECT))
         return tern_fail(TERN_ERR_ARGUMENT,

@@ -11,10 +11,16 @@ void tern_cl_note_enqueued(tern_cl_state *s)
     atomic_fetch_add_explicit(&s->enqueued, 1, memory_order_release);
 }
 
+uint64_t tern_cl_queued(tern_cl_state *s)
+{
+    /* In this order: what is enqueued only grows, so that the difference is never below zero. */
+    uint64_t finished = atomic_load_explicit(&s->finished, memory_order_acquire);
+    return atomic_load_explicit(&s->enqueued, memory_order_acquire) - finished;
+}
+
 static bool idle(tern_cl_state *s)
 {
-    return atomic_load_explicit(&s->enqueued, memory_order_acquire) ==
-           atomic_load_explicit(&s->finished, memory_order_acquire);
+    return tern_cl_queued(s) == 0;
 }
 
 tern_status tern_cl_alive(tern_place *place)

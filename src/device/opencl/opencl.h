@@ -113,6 +113,8 @@ tern_status tern_cl_memory(tern_place *place, uint64_t *free_bytes, uint64_t *to
 tern_status tern_cl_alive(tern_place *place);
 /* Say that a command was enqueued. */
 void tern_cl_note_enqueued(tern_cl_state *state);
+/* How many commands may not be done yet. */
+uint64_t tern_cl_queued(tern_cl_state *state);
 /* Wait for the queue, unless it is known to be empty. */
 tern_status tern_cl_settle(tern_place *place);
 
