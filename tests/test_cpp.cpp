@@ -1,5 +1,5 @@
-// test_cpp.cpp -- a C++20 program that uses every macro and every option struct of the public
-// headers.
+// test_cpp.cpp -- a C++20 program that uses every macro of the public headers and option structs of
+// each kind; options.h checks all of them.
 #include <cstdio>
 #include <cstring>
 #include <tern/tern.h>
@@ -62,6 +62,18 @@ static void records()
         }
         check(tern_graph_replay(graph) == TERN_OK && tern_item(y) == 4, "TERN_CAPTURE");
         tern_graph_free(graph);
+    }
+}
+
+static void casts()
+{
+    TERN_SCOPE {
+        tern_tensor *x = tern_ones(TERN_SHAPE(2, 2), TERN_F32, "cpu");
+        TERN_AUTOCAST ("cpu", TERN_BF16) {
+            check(tern_dtype_of(tern_matmul(x, x)) == TERN_BF16, "TERN_AUTOCAST");
+            TERN_AUTOCAST_MODE("cpu", TERN_BF16, false)
+            check(tern_dtype_of(tern_matmul(x, x)) == TERN_F32, "TERN_AUTOCAST_MODE");
+        }
     }
 }
 
@@ -167,6 +179,7 @@ int main()
     const long long live = tern_live_tensors();
     leaves_blocks();
     check(tern_live_tensors() == live && tern_is_grad_enabled(), "blocks are left by return");
+    casts();
     differentiates();
     records();
     has_modules();

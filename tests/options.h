@@ -1,0 +1,14 @@
+/* options.h -- CHECK(struct) for every options struct of the public headers, in C++20. */
+#ifndef TESTS_OPTIONS_H
+#define TESTS_OPTIONS_H
+#include <cstddef>
+#include <cstdint>
+#include <tern/tern.h>
+#include <type_traits>
+
+#define CHECK(T)                                                                                   \
+    static_assert(std::is_aggregate_v<T> && std::is_trivial_v<T>, #T " is plain");                 \
+    static_assert(std::is_same_v<decltype(T::reserved), std::uint64_t[4]> &&                       \
+                      offsetof(T, reserved) + sizeof(T::reserved) == sizeof(T),                    \
+                  #T " ends in reserved[4]");
+#endif
