@@ -130,6 +130,7 @@ set(TERN_SOURCES
   src/ops/windows.c
   src/nn/layers/activation.c
   src/nn/layers/batch_norm.c
+  src/nn/layers/bilinear.c
   src/nn/layers/container.c
   src/nn/layers/conv.c
   src/nn/layers/criteria.c

@@ -99,6 +99,30 @@ static void linear_is_x_times_weight_transposed_plus_bias(void **state)
     }
 }
 
+static void bilinear_is_a_product_from_both_sides(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_module *m = tern_nn_bilinear(2, 3, 1, &(tern_linear_options){.device = device});
+        tern_set_data_(tern_nn_parameter(m, "weight"),
+                       TENSOR(device, TERN_F32, TERN_SHAPE(1, 2, 3), 1, 2, 3, 4, 5, 6));
+        tern_set_data_(tern_nn_parameter(m, "bias"), TENSOR(device, TERN_F32, TERN_SHAPE(1), 10));
+        tern_tensor *in[] = {TENSOR(device, TERN_F32, TERN_SHAPE(1, 2), 1, 2),
+                             TENSOR(device, TERN_F32, TERN_SHAPE(1, 3), 1, 0, 1)},
+                    *y;
+        assert_ok(tern_nn_call(m, in, 2, &y, 1));
+        assert_values(y, 34);
+        char *text = tern_nn_to_text(m);
+        assert_string_equal(text,
+                            "Bilinear(in1_features=2, in2_features=3, out_features=1, bias=True)");
+        tern_free_text(text);
+        assert_int_equal(tern_nn_call(m, in, 1, &y, 1), TERN_ERR_ARGUMENT);
+        assert_error(TERN_ERR_ARGUMENT, "not 1 and 1");
+        tern_nn_free(m);
+    }
+}
+
 /* Uniform in +-1/sqrt(in): 1000 numbers are all inside, and come near both ends and the middle. */
 static void assert_uniform(tern_tensor *x, double bound)
 {
@@ -348,6 +372,7 @@ static const struct CMUnitTest tests[] = {
     TEST(layers_print_as_in_pytorch),
     TEST(tables_norms_and_losses_print_as_in_pytorch),
     TEST(linear_is_x_times_weight_transposed_plus_bias),
+    TEST(bilinear_is_a_product_from_both_sides),
     TEST(linear_starts_uniform_in_one_over_root_of_inputs),
     TEST(initial_values_have_the_spread_of_their_formula),
     TEST(activations_are_their_operations),

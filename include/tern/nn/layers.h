@@ -16,6 +16,11 @@ typedef struct tern_linear_options {
 TERN_API tern_module *tern_nn_linear(int64_t in_features, int64_t out_features,
                                      const tern_linear_options *options);
 
+/* tern_nn_call with {x1 (*, in1), x2 (*, in2)} gives x1 A x2 + b (*, out): weight (out, in1, in2),
+ * bias (out), uniform in +-1/sqrt(in1). */
+TERN_API tern_module *tern_nn_bilinear(int64_t in1_features, int64_t in2_features,
+                                       int64_t out_features, const tern_linear_options *options);
+
 typedef struct tern_nn_embedding_options {
     tern_optional_int padding_idx; /* its row starts as zeros and gets no gradient */
     double max_norm;               /* this and the next two: see tern_embedding */
