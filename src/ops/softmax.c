@@ -1,4 +1,4 @@
-/* softmax.c -- softmax and log_softmax. */
+/* softmax.c -- softmax, log_softmax and softmin. */
 #include "tensor/op.h"
 #include <tern/ops.h>
 
@@ -149,4 +149,11 @@ tern_tensor *tern_softmax(tern_tensor *x, int dim)
 tern_tensor *tern_log_softmax(tern_tensor *x, int dim)
 {
     return over_dim(&log_softmax_op, x, dim, "tern_log_softmax");
+}
+
+tern_tensor *tern_softmin(tern_tensor *x, int dim)
+{
+    if (!x)
+        tern_fail_argument_null("tern_softmin", "x");
+    return x ? tern_softmax(tern_neg(x), dim) : NULL;
 }

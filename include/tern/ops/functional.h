@@ -8,6 +8,7 @@ TERN_BEGIN_DECLS
 /* Over dim; all -inf gives NaN, as in PyTorch. Floating point types only. */
 TERN_API tern_tensor *tern_softmax(tern_tensor *x, int dim);
 TERN_API tern_tensor *tern_log_softmax(tern_tensor *x, int dim);
+TERN_API tern_tensor *tern_softmin(tern_tensor *x, int dim); /* softmax of -x */
 
 /* Over the last dims, normalized_shape: (x - mean) / sqrt(var + eps) weight + bias; weight and bias
  * of that shape, or NULL. eps: PyTorch's default is 1e-5. (Ba, Kiros, Hinton 2016.) */
