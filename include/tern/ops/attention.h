@@ -1,7 +1,7 @@
 /* ops/attention.h -- attention with several heads and its projections, and places in a sequence.
  * The attention itself is tern_scaled_dot_product_attention (ops/matmul.h). */
-#ifndef TERN_OPS_ATTENTION_H
-#define TERN_OPS_ATTENTION_H
+#ifndef TERN_OPS_ATTENTION_PUBLIC_H
+#define TERN_OPS_ATTENTION_PUBLIC_H
 #include <tern/tensor.h>
 
 TERN_BEGIN_DECLS
