@@ -39,8 +39,8 @@ static void gumbel_softmax_samples_the_classes(void **state)
         tern_tensor *logits = tern_contiguous(test_expand(x, TERN_SHAPE(N, 2)));
         tern_requires_grad_(logits, true);
         tern_tensor *soft = tern_gumbel_softmax(logits, 0.5, false, -1);
-        assert_close(tern_sum_dim(soft, TERN_DIMS(1), false), tern_ones(TERN_SHAPE(N), TERN_F32, device),
-                     .abs = 1e-5);
+        assert_close(tern_sum_dim(soft, TERN_DIMS(1), false),
+                     tern_ones(TERN_SHAPE(N), TERN_F32, device), .abs = 1e-5);
         tern_tensor *hard = tern_gumbel_softmax(logits, 0.5, true, -1);
         double *values = test_read(hard), chosen = 0;
         for (int i = 0; i < N; i++) {

@@ -1,9 +1,9 @@
-/* test_ulp.c -- every elementwise row in float32 against its formula in double: the largest error in
- * units of the last place, over floats of every magnitude and sign, printed as a table.
+/* test_ulp.c -- every elementwise row in float32 against its formula in double: the largest error
+ * in units of the last place, over floats of every magnitude and sign, printed as a table.
  *
- * Every row is held to 2 ulp; ulp_rows.h names those that are held to something else, and why. A sample
- * has every exponent and sign, the numbers where functions turn, subnormal ones, infinities and NaN.
- * TERN_ULP_STRIDE is the distance between samples (of 2^32 floats; 1 takes them all). */
+ * Every row is held to 2 ulp; ulp_rows.h names those that are held to something else, and why. A
+ * sample has every exponent and sign, the numbers where functions turn, subnormal ones, infinities
+ * and NaN. TERN_ULP_STRIDE is the distance between samples (of 2^32 floats; 1 takes them all). */
 #include "ulp_rows.h"
 #include <float.h>
 #include <stdio.h>
@@ -16,10 +16,11 @@ static double number_of(const ulp_row *own)
     return own && own->number != 0 ? own->number : A;
 }
 
-/* Where functions turn, end or have a case of their own; each with both signs and its neighbours. */
-static const float corners[] = {0,    0x1p-149f, FLT_MIN, 1e-30f, 1e-4f, 0.25f, 0.5f,  1,
-                                2.5f, 2,         3,       6,      10,    20,    88.7f, 104,
-                                128,  1e10f,     1e30f,   FLT_MAX};
+/* Where functions turn, end or have a case of their own; each with both signs and its neighbours.
+ */
+static const float corners[] = {0,     0x1p-149f, FLT_MIN, 1e-30f, 1e-4f, 0.25f,  0.5f,
+                                1,     2.5f,      2,       3,      6,     10,     20,
+                                88.7f, 104,       128,     1e10f,  1e30f, FLT_MAX};
 enum { NEAR = 3, CORNERS = 2 * NEAR * (int)(sizeof corners / sizeof *corners) + 3 };
 
 static float corner(int i)
@@ -39,8 +40,8 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/* Sample i: corners (for two inputs, all pairs), then one float of each stride. The second input has any
- * bits, or is a few times the first one, or of ordinary size. */
+/* Sample i: corners (for two inputs, all pairs), then one float of each stride. The second input
+ * has any bits, or is a few times the first one, or of ordinary size. */
 static void sample(const row *r, uint64_t i, uint64_t stride, float *x, float *y)
 {
     bool two = r->kind != UNARY_ROW;

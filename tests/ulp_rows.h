@@ -1,4 +1,5 @@
-/* ulp_rows.h -- what test_ulp.c holds rows to, where it is not 2 ulp of the row's own formula in double. */
+/* ulp_rows.h -- what test_ulp.c holds rows to, where it is not 2 ulp of the row's own formula in
+ * double. */
 #ifndef TERN_TESTS_ULP_ROWS_H
 #define TERN_TESTS_ULP_ROWS_H
 #include "rows.h"
@@ -74,7 +75,9 @@ static inline double ulp_trigamma(double x, double y)
 static inline double ulp_lgamma_terms(double x, double y)
 {
     (void)y;
-    return x < 0 && x != rint(x) ? fmax(lgamma(-x), fmax(log(ULP_PI), fabs(log(fabs(x * ulp_sinpi(x)))))) : 0;
+    return x < 0 && x != rint(x)
+               ? fmax(lgamma(-x), fmax(log(ULP_PI), fabs(log(fabs(x * ulp_sinpi(x))))))
+               : 0;
 }
 
 static inline double ulp_remainder(double x, double y)
@@ -152,20 +155,25 @@ static const ulp_row ulp_rows[] = {
     {"logit", 0, NULL, NULL, -1, NULL},
     {"trunc_divide", 0, ulp_trunc_divide, NULL, 0, "of the rounded quotient, as in PyTorch"},
     {"trigamma", 6, ulp_trigamma, NULL, 0, "left of 0, the square of a rounded sine"},
-    {"digamma", 8, ulp_digamma, ulp_digamma_terms, 0, "of its largest term: a sum of twelve, which crosses zero"},
-    {"lgamma", 3, NULL, ulp_lgamma_terms, 0, "of its largest term: left of 0 a sum of three, which crosses zero"},
+    {"digamma", 8, ulp_digamma, ulp_digamma_terms, 0,
+     "of its largest term: a sum of twelve, which crosses zero"},
+    {"lgamma", 3, NULL, ulp_lgamma_terms, 0,
+     "of its largest term: left of 0 a sum of three, which crosses zero"},
     {"gelu", 0, ulp_gelu, ulp_x, 0, "of x: left of 0, 1 + erf is what is left of it"},
     {"gelu_tanh", 0, NULL, ulp_x, 0, "of x: left of 0, the argument of exp is rounded"},
     {"softplus", 3, NULL, NULL, 0, "the logarithm of a rounded exponential"},
     {"silu", 2.5, NULL, ulp_underflow, 0, "x sigmoid(x), which is rounded, and underflows first"},
     {"mish", 4, NULL, ulp_underflow, 0, "three functions after one another; the first underflows"},
     {"tanhshrink", 0, NULL, ulp_x, 0, "of x, from which tanh(x) is taken"},
-    {"logaddexp", 2.5, NULL, ulp_larger, 0, "of the larger input; three functions after one another"},
-    {"logaddexp2", 3, NULL, ulp_larger, 0, "of the larger input; three functions after one another"},
+    {"logaddexp", 2.5, NULL, ulp_larger, 0,
+     "of the larger input; three functions after one another"},
+    {"logaddexp2", 3, NULL, ulp_larger, 0,
+     "of the larger input; three functions after one another"},
     {"addcmul", 0, ulp_addcmul, ulp_addcmul_terms, 0, "of the larger term of the sum"},
     {"addcdiv", 0, NULL, ulp_addcdiv_terms, 0, "of the larger term of the sum"},
     {"lerp", 0, ulp_lerp, ulp_lerp_terms, 0, "of its largest term: differences are rounded"},
-    {"lerp_number", 0, ulp_lerp_number, ulp_larger, 0, "of the larger end: their difference is rounded"},
+    {"lerp_number", 0, ulp_lerp_number, ulp_larger, 0,
+     "of the larger end: their difference is rounded"},
 };
 
 static inline const ulp_row *ulp_row_of(const char *name)
