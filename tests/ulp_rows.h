@@ -148,7 +148,7 @@ static inline double ulp_lerp_terms(double x, double y)
 }
 
 static const ulp_row ulp_rows[] = {
-    {"sinc", 3, ulp_sinc, NULL, 0, "a rounded sine by a rounded product"},
+    {"sinc", 4, ulp_sinc, NULL, 0, "a rounded sine by a rounded product"},
     {"erfinv", 0, ulp_erfinv, NULL, 0, NULL},
     {"remainder", 0, ulp_remainder, NULL, 0, NULL},
     {"floor_divide", 0, ulp_floor_divide, NULL, 0, NULL},
