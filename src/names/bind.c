@@ -175,7 +175,7 @@ int names_bind(const tern_named_op *op, const tern_value *values, int n, names_a
     for (int i = 0; i < n; i++) {
         int place = place_of(parameters, count, &values[i], i);
         if (place < 0 && values[i].name)
-            snprintf(why, size, "unexpected argument '%s'", values[i].name);
+            snprintf(why, size, "unexpected argument '%s' (position %d)", values[i].name, i + 1);
         else if (place < 0)
             snprintf(why, size, "takes %d arguments, but %d were given", count, n);
         else if (seen[place])

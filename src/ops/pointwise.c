@@ -187,8 +187,13 @@ tern_tensor *tern_prelu(tern_tensor *x, tern_tensor *weight)
     int64_t n = tern_numel(weight);
     if (!x || !weight || n == 1)
         return tern_prelu_kernel(x, weight ? tern_reshape(weight, TERN_SHAPE_SCALAR) : NULL);
+    if (tern_dim(weight) > 1)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_prelu: Expected `weight` to be a scalar or 1D tensor, but got "
+                              "ndim = %d",
+                              tern_dim(weight));
     int64_t channels = tern_dim(x) > 1 ? tern_size(x, 1) : 1;
-    if (n != channels || tern_dim(weight) > 1)
+    if (n != channels)
         return tern_fail_null(TERN_ERR_SHAPE,
                               "tern_prelu: Mismatch of parameter numbers and input channel size. "
                               "Found parameter numbers = %lld and channel size = %lld.",
