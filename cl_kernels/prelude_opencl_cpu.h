@@ -7,11 +7,7 @@
 #define LOCAL   __private
 #define LOCAL_ARRAY(T, name, n) T name[n]
 #define TERN_ONE_ITEM __attribute__((reqd_work_group_size(1, 1, 1)))
-#if TERN_PICKED
 #define TERN_KERNEL(n) static void TERN_CAT(TERN_PICK, n)
-#else
-#define TERN_KERNEL(n) __kernel TERN_ONE_ITEM void n
-#endif
 #define LID     0
 #define LSIZE   1
 #define BARRIER()

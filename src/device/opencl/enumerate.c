@@ -180,13 +180,6 @@ static bool use_cpu_form(tern_device_type type)
     return (form && strcmp(form, "cpu") == 0) || type == TERN_DEVICE_CPU;
 }
 
-/* TERN_OPENCL_GRAIN=family: many kernels are built sooner, but few take longer. */
-static bool use_one_kernel(bool cpu_form)
-{
-    const char *grain = getenv("TERN_OPENCL_GRAIN");
-    return cpu_form && !(grain && strcmp(grain, "family") == 0);
-}
-
 static tern_device_type type_of(cl_device_id device)
 {
     uint64_t type = device_number(device, CL_DEVICE_TYPE, 8);
@@ -232,7 +225,6 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info)
     s->device = e->device;
     s->platform_version = platform_text(e->platform, CL_PLATFORM_VERSION);
     s->cpu_form = use_cpu_form(info->type);
-    s->one_kernel = use_one_kernel(s->cpu_form);
     can_svm = can_svm && s->cpu_form;
     s->svm_fine = can_svm && svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER;
     s->svm = can_svm && (s->svm_fine || svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER);

@@ -43,7 +43,6 @@ typedef struct tern_cl_state {
     cl_device_id device;
     const char *platform_version;
     bool cpu_form;       /* kernels in the host's expansion: a work-item takes a chunk */
-    bool one_kernel;     /* a program of the library's is one kernel, not a family in a dtype */
     bool svm, svm_fine;  /* buffers have an address; the host sees it without mapping */
     bool keeps_programs; /* compiled programs go to the cache on disk */
     bool atomics64;

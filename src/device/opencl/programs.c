@@ -4,8 +4,7 @@
  * for each later one and 0.1 s to compile each kernel that is used (or, for a binary, each that is
  * there), so a family of eighty is no cheaper than the dozen kernels a model needs, and its binary,
  * which lets the next process start at once, would cost 10 s. Other devices get a family and dtype
- * in one program, as their compilers are quick at kernels and slow at starting; so do tests, which
- * use hundreds of kernels (TERN_OPENCL_GRAIN=family). */
+ * in one program, as their compilers are quick at kernels and slow at starting. */
 #include "device/cache.h"
 #include "device/opencl/opencl.h"
 #include "device/sources.h"
@@ -31,10 +30,9 @@ static void library_text(tern_place *place, tern_text *text, const char *file, c
     char family[64];
     tern_text_add(text, "#define TERN_WG %zu\n#define TERN_F64 %d\n#define TERN_ATOMIC64 %d\n",
                   group, tern_place_info(place)->has_f64, s->atomics64);
-    if (s->one_kernel) /* see TERN_KERNEL in prelude_opencl_cpu.h */
+    if (s->cpu_form) /* see TERN_KERNEL in prelude_opencl_cpu.h */
         tern_text_add(text,
-                      "#define TERN_PICKED 1\n#define TERN_PICK_%s tern_none(void); __kernel "
-                      "TERN_ONE_ITEM void %s\n",
+                      "#define TERN_PICK_%s tern_none(void); __kernel TERN_ONE_ITEM void %s\n",
                       kernel, kernel);
     tern_source_add(text, &seen, "prelude_opencl.h");
     tern_source_add(text, &seen, s->cpu_form ? "prelude_opencl_cpu.h" : "prelude_opencl_gpu.h");
@@ -241,7 +239,7 @@ static cl_program family_program(tern_cl_state *s, const char *file, tern_dtype 
 {
     cl_program program = NULL;
     pthread_mutex_lock(&s->lock);
-    for (tern_cl_kernel *k = s->one_kernel ? NULL : s->kernels; k && !program; k = k->next)
+    for (tern_cl_kernel *k = s->cpu_form ? NULL : s->kernels; k && !program; k = k->next)
         if (k->group == group && k->dtype == dtype && strcmp(k->family, file) == 0)
             program = k->program;
     pthread_mutex_unlock(&s->lock);
@@ -260,8 +258,7 @@ static tern_status build_library(tern_place *place, const char *file, const char
         return tern_cl_check(place, CL(RetainProgram(*program)), "RetainProgram");
     library_text(place, &text, file, kernel, dtype, group);
     snprintf(title, sizeof title, "kernel %s of %s.cl", kernel, file);
-    bool keep = s->keeps_programs && (s->one_kernel || !s->cpu_form);
-    tern_cl_source source = {text.data, s->options, title, keep};
+    tern_cl_source source = {text.data, s->options, title, s->keeps_programs};
     tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, program);
     tern_text_free(&text);
     return status;
