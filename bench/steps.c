@@ -20,8 +20,8 @@ typedef struct task {
     tern_tensor *(*loss)(tern_tensor *output, tern_tensor *y);
     tern_optimizer *optimizer;
     tern_tensor *x, *y;
-    tern_graph *graph; /* NULL: steps are not replayed */
-    tern_tensor *loss; /* of the graph */
+    tern_graph *graph;     /* NULL: steps are not replayed */
+    tern_tensor *recorded; /* the loss of the graph */
 } task;
 
 static tern_module *mlp(void)
@@ -119,7 +119,7 @@ static bool task_open(task *t, const char *name, const bundle *b)
 static void task_close(task *t)
 {
     tern_graph_free(t->graph);
-    tern_release(t->loss);
+    tern_release(t->recorded);
     tern_optim_free(t->optimizer);
     tern_nn_free(t->model);
     tern_release(t->x);
@@ -141,7 +141,7 @@ static void record_step(task *t)
     t->graph = tern_graph_new(t->device);
     TERN_CAPTURE (t->graph) {
         TERN_SCOPE
-            t->loss = tern_keep(train_step(t));
+            t->recorded = tern_keep(train_step(t));
     }
 }
 
@@ -150,7 +150,7 @@ static tern_tensor *any_step(task *t)
     if (!t->graph)
         return train_step(t);
     tern_graph_replay(t->graph);
-    return t->loss;
+    return t->recorded;
 }
 
 static void repeat_replays(void *user, long n)

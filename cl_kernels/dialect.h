@@ -11,6 +11,11 @@
  *   REAL  what is computed in          C(0.5)                  a constant of that type
  *   K(n)  the kernel's name: n_f32     exp(x) log(x) ...       math of that type, see math.cl */
 
+/* INLINE is part of what calls it; a FUNCTION is large, and the host's compiler has the choice. */
+#ifndef FUNCTION
+#define FUNCTION INLINE
+#endif
+
 #define TERN_CAT_(a, b) a##_##b
 #define TERN_CAT(a, b)  TERN_CAT_(a, b)
 #define K(n)            TERN_CAT(n, TERN_T)

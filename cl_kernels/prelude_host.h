@@ -12,7 +12,8 @@
 #else
 #define INLINE ALWAYS_INLINE
 #endif
-#define INLINE64 static __attribute__((unused)) /* math of f64: the compiler weighs size */
+#define FUNCTION static __attribute__((unused))
+#define INLINE64 FUNCTION /* math of f64 */
 #define TERN_WG 1
 #define LID     0
 #define LSIZE   1

@@ -31,7 +31,7 @@ INLINE REAL K(nearest)(REAL v)
 }
 
 /* What the four elements around a place weigh, t after the second of them; and its derivative. */
-INLINE void K(cubic)(REAL t, REAL *w)
+FUNCTION void K(cubic)(REAL t, REAL *w)
 {
     REAL a = C(-0.75), s = 1 - t;
     w[0] = ((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a;
@@ -39,7 +39,7 @@ INLINE void K(cubic)(REAL t, REAL *w)
     w[2] = ((a + 2) * s - (a + 3)) * s * s + 1;
     w[3] = ((a * (s + 1) - 5 * a) * (s + 1) + 8 * a) * (s + 1) - 4 * a;
 }
-INLINE void K(cubic_slope)(REAL t, REAL *d)
+FUNCTION void K(cubic_slope)(REAL t, REAL *d)
 {
     REAL a = C(-0.75), s = 1 - t;
     d[0] = (3 * a * (t + 1) - 10 * a) * (t + 1) + 8 * a;
@@ -72,7 +72,7 @@ INLINE idx K(taps)(i32 mode, i32 align, REAL scale, idx q, idx n, REAL *w)
 }
 
 /* What element i weighs in output q. */
-INLINE REAL K(weight_of)(i32 mode, i32 align, REAL scale, idx q, idx n, idx i)
+FUNCTION REAL K(weight_of)(i32 mode, i32 align, REAL scale, idx q, idx n, idx i)
 {
     REAL w[4], sum = 0;
     idx first = K(taps)(mode, align, scale, q, n, w);
@@ -172,7 +172,7 @@ KERNEL8(K(resample_dx), (OUT, STO, xs), (IN, STO, ys), (ARG, tern_sample_shape, 
 /* ---- grid_sample ------------------------------------------------------------------------------------ */
 
 /* low + the distance to it, folded into 0..span. */
-INLINE REAL K(folded)(REAL v, REAL low, REAL span, REAL *sign)
+FUNCTION REAL K(folded)(REAL v, REAL low, REAL span, REAL *sign)
 {
     REAL from = v - low, turn;
     *sign = from < 0 ? C(-1.0) : C(1.0);
@@ -191,7 +191,7 @@ INLINE REAL K(folded)(REAL v, REAL low, REAL span, REAL *sign)
 }
 
 /* A place outside of 0..n-1 is brought inside; *slope becomes what a step of v is then. */
-INLINE REAL K(inside)(i32 padding, i32 align, REAL v, idx n, REAL *slope)
+FUNCTION REAL K(inside)(i32 padding, i32 align, REAL v, idx n, REAL *slope)
 {
     REAL last = (REAL)(n - 1), sign = 1;
     *slope = 1;
@@ -205,7 +205,7 @@ INLINE REAL K(inside)(i32 padding, i32 align, REAL v, idx n, REAL *slope)
 
 /* The taps of place v in -1..1 along a dim of n elements, -1 for one outside; what they weigh, and how
  * that changes with v. */
-INLINE void K(grid_taps)(i32 mode, i32 padding, i32 align, REAL v, idx n, idx *at, REAL *w, REAL *dw)
+FUNCTION void K(grid_taps)(i32 mode, i32 padding, i32 align, REAL v, idx n, idx *at, REAL *w, REAL *dw)
 {
     REAL scale = align != 0 ? (REAL)(n - 1) / 2 : (REAL)n / 2, slope, ignored;
     REAL far = (REAL)n + 100;

@@ -122,6 +122,9 @@ set(sources_for_size ${TERN_SOURCES})
 list(FILTER sources_for_size INCLUDE REGEX "^src/(ops|nn|optim|amp)/")
 set_source_files_properties(${sources_for_size} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
 add_library(tern_objects OBJECT ${TERN_SOURCES} ${PROJECT_BINARY_DIR}/embedded.c)
+# Tables for unwinding are a twentieth of the library; with -g debuggers have their own.
+target_compile_options(tern_objects PRIVATE
+  "$<$<CONFIG:Release>:-fno-asynchronous-unwind-tables;-fno-unwind-tables>")
 target_include_directories(tern_objects PUBLIC
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/cl_kernels)
 target_compile_definitions(tern_objects PRIVATE ${TERN_ISA_DEFINITIONS}

@@ -135,7 +135,7 @@ static tern_status furnish(tern_module *m, const layer *l)
                                     .dtype = l->o.dtype,
                                     .device = l->o.device};
     int sublayers = l->decoder ? 3 : 2;
-    char name[16];
+    char name[24];
     TERN_TRY(add_attention(m, l, "self_attn"));
     if (l->decoder)
         TERN_TRY(add_attention(m, l, "multihead_attn"));
