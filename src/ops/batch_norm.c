@@ -269,9 +269,8 @@ tern_tensor *tern_batch_norm(tern_tensor *x, tern_tensor *running_mean, tern_ten
         tern_fail_argument_null("tern_batch_norm", "x");
         return NULL;
     }
-    if (!tern_dtype_is_floating_point(x->dtype))
-        return tern_fail_null(TERN_ERR_DTYPE, "tern_batch_norm: not implemented for %s",
-                              tern_dtype_name(x->dtype));
+    if (tern_check_floating("tern_batch_norm", x->dtype) != TERN_OK)
+        return NULL;
     if (x->ndim < 1 || (x->ndim < 2 && x->numel > 0))
         return tern_fail_null(TERN_ERR_SHAPE,
                               "tern_batch_norm: expected at least 2 dims (N, C), but got %s",

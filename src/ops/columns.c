@@ -63,19 +63,10 @@ static tern_status launch(tern_call *call, const tern_kernel_ref *kernel, const 
     return tern_launch(call->place, kernel, y->dtype, tern_items(y->numel), args, 3);
 }
 
-static tern_status floats_only(const tern_call *call)
-{
-    if (tern_dtype_is_floating_point(call->in[0]->dtype))
-        return TERN_OK;
-    return tern_fail(TERN_ERR_DTYPE, "tern_%s: not implemented for %s", call->op->name,
-                     tern_dtype_name(call->in[0]->dtype));
-}
-
 static tern_status unfold_infer(tern_call *call)
 {
     const columns_attributes *at = call->attributes;
     const tern_tensor *x = call->in[0];
-    TERN_TRY(floats_only(call));
     tern_columns c = columns_at(at, x->shape[0], x->shape[1]);
     call->n_out = 1;
     call->result[0].dtype = x->dtype;
@@ -102,7 +93,6 @@ static tern_status fold_infer(tern_call *call)
 {
     const columns_attributes *at = call->attributes;
     const tern_tensor *x = call->in[0];
-    TERN_TRY(floats_only(call));
     tern_shape shape = {2, {x->shape[0], x->shape[1] / window_size(&at->window)}};
     for (int d = 0; d < at->window.ndim; d++)
         shape.dims[shape.ndim++] = at->size[d];
@@ -127,11 +117,15 @@ static tern_status fold_backward(tern_gradient *g)
 }
 
 static const tern_op unfold_op = {.name = "unfold",
+                                  .takes = TERN_TAKES_FLOATS,
                                   .infer = unfold_infer,
                                   .forward = unfold_forward,
                                   .backward = unfold_backward};
-static const tern_op fold_op = {
-    .name = "fold", .infer = fold_infer, .forward = fold_forward, .backward = fold_backward};
+static const tern_op fold_op = {.name = "fold",
+                                .takes = TERN_TAKES_FLOATS,
+                                .infer = fold_infer,
+                                .forward = fold_forward,
+                                .backward = fold_backward};
 
 tern_tensor *tern_columns_of(tern_tensor *x, const tern_window *window)
 {

@@ -46,9 +46,7 @@ static tern_status infer(tern_call *call, tern_shape (*shape_of)(const conv_attr
                              "%s: Input type (%s) and %s type (%s) should be the same",
                              at->function, tern_dtype_name(dtype), i == 2 ? "bias" : "weight",
                              tern_dtype_name(call->in[i]->dtype));
-    if (!tern_dtype_is_floating_point(dtype))
-        return tern_fail(TERN_ERR_DTYPE, "%s: not implemented for %s", at->function,
-                         tern_dtype_name(dtype));
+    TERN_TRY(tern_check_floating(at->function, dtype));
     call->n_out = 1;
     call->result[0] = (tern_result){.dtype = dtype, .shape = shape_of(at)};
     return TERN_OK;

@@ -166,8 +166,7 @@ static tern_status check_bincount(tern_tensor *x, tern_tensor *weights, int64_t 
 {
     int64_t low = 0, high = -1;
     if (tern_dtype_is_floating_point(x->dtype) || x->dtype == TERN_BOOL)
-        return tern_fail(TERN_ERR_DTYPE, "tern_bincount: not implemented for %s",
-                         tern_dtype_name(x->dtype));
+        return tern_fail_dtype("tern_bincount", x->dtype);
     if (minlength < 0)
         return tern_fail(TERN_ERR_ARGUMENT, "tern_bincount: minlength should be >= 0, not %lld",
                          (long long)minlength);
@@ -260,9 +259,8 @@ tern_tensor *tern_histc(tern_tensor *x, int64_t bins, double min, double max)
         tern_fail_argument_null("tern_histc", "x");
         return NULL;
     }
-    if (!tern_dtype_is_floating_point(x->dtype))
-        return tern_fail_null(TERN_ERR_DTYPE, "tern_histc: not implemented for %s",
-                              tern_dtype_name(x->dtype));
+    if (tern_check_floating("tern_histc", x->dtype) != TERN_OK)
+        return NULL;
     if (bins <= 0)
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_histc: bins must be > 0, but got %lld",
                               (long long)bins);

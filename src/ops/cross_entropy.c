@@ -332,9 +332,8 @@ tern_tensor *tern_cross_entropy(tern_tensor *input, tern_tensor *target,
     if (at.reduction < TERN_REDUCTION_MEAN || at.reduction > TERN_REDUCTION_NONE)
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_cross_entropy: %d is not a reduction",
                               (int)at.reduction);
-    if (!tern_dtype_is_floating_point(input->dtype))
-        return tern_fail_null(TERN_ERR_DTYPE, "tern_cross_entropy: not implemented for %s",
-                              tern_dtype_name(input->dtype));
+    if (tern_check_floating("tern_cross_entropy", input->dtype) != TERN_OK)
+        return NULL;
     return tern_same_shape(input, target)
                ? against_probabilities(input, target, options->weight, &at)
                : against_classes(input, target, options->weight, &at);

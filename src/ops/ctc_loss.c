@@ -128,8 +128,7 @@ static tern_status check(const tern_tensor *x, const tern_tensor *targets,
 {
     static const char function[] = "tern_ctc_loss";
     if (x->dtype != TERN_F32 && x->dtype != TERN_F64)
-        return tern_fail(TERN_ERR_DTYPE, "%s: not implemented for %s", function,
-                         tern_dtype_name(x->dtype));
+        return tern_fail_dtype(function, x->dtype);
     if (targets->dtype != TERN_I64 && targets->dtype != TERN_I32)
         return tern_fail(TERN_ERR_DTYPE, "%s: targets must be int64 or int32, not %s", function,
                          tern_dtype_name(targets->dtype));

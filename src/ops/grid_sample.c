@@ -198,9 +198,8 @@ tern_tensor *tern_grid_sample(tern_tensor *x, tern_tensor *grid,
     if (at.shape.ndim == 3 && at.mode == 3)
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_grid_sample: bicubic interpolation only "
                                                  "supports 4D input");
-    if (!tern_dtype_is_floating_point(x->dtype))
-        return tern_fail_null(TERN_ERR_DTYPE, "tern_grid_sample: not implemented for %s",
-                              tern_dtype_name(x->dtype));
+    if (tern_check_floating("tern_grid_sample", x->dtype) != TERN_OK)
+        return NULL;
     tern_tensor *in[] = {tern_contiguous(x), tern_contiguous(grid)};
     return tern_apply(&y_op, in, 2, &at, sizeof at);
 }

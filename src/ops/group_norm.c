@@ -7,9 +7,7 @@ static tern_status check(const char *function, const tern_tensor *x, int least, 
 {
     if (!x)
         return tern_fail_argument_null(function, "x");
-    if (!tern_dtype_is_floating_point(x->dtype))
-        return tern_fail(TERN_ERR_DTYPE, "%s: not implemented for %s", function,
-                         tern_dtype_name(x->dtype));
+    TERN_TRY(tern_check_floating(function, x->dtype));
     if (x->ndim < least)
         return tern_fail(TERN_ERR_SHAPE, "%s: Expected at least %d dimensions, got %d", function,
                          least, x->ndim);

@@ -179,9 +179,8 @@ tern_tensor *tern_interpolate(tern_tensor *x, const tern_interpolate_options *op
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_interpolate: align_corners option can only be set with the "
                               "interpolating modes: linear | bilinear | bicubic | trilinear");
-    if (!tern_dtype_is_floating_point(x->dtype))
-        return tern_fail_null(TERN_ERR_DTYPE, "tern_interpolate: not implemented for %s",
-                              tern_dtype_name(x->dtype));
+    if (tern_check_floating("tern_interpolate", x->dtype) != TERN_OK)
+        return NULL;
     if (m->code == AREA)
         return by_area(x, size, ndim);
     resample at = {.mode = m->code, .align = o->align_corners, .x = tern_shape_of(x)};

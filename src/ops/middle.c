@@ -16,12 +16,9 @@ typedef struct choose_attributes {
 static tern_status choose_infer(tern_call *call)
 {
     const choose_attributes *at = call->attributes;
-    const choice *what = call->op->data;
     const tern_tensor *x = call->in[0];
     call->n_out = 1;
     call->result[0] = (tern_result){.dtype = TERN_I64, .shape = tern_shape_of(x)};
-    if (x->dtype == TERN_BOOL && *what != MODE)
-        return tern_fail(TERN_ERR_DTYPE, "tern_%s: not implemented for bool", call->op->name);
     if (x->ndim == 0)
         return TERN_OK;
     if (x->shape[at->dim] == 0)
@@ -64,16 +61,17 @@ static tern_status choose_forward(tern_call *call)
     return status;
 }
 
-#define CHOOSE_OP(NAME, WHAT)                                                                      \
+#define CHOOSE_OP(NAME, WHAT, TAKES)                                                               \
     static const tern_op NAME##_op = {.name = #NAME,                                               \
+                                      .takes = TAKES,                                              \
                                       .not_differentiable = true,                                  \
                                       .data = &WHAT,                                               \
                                       .infer = choose_infer,                                       \
                                       .forward = choose_forward}
-CHOOSE_OP(kthvalue, nth);
-CHOOSE_OP(median, median);
-CHOOSE_OP(nanmedian, nanmedian);
-CHOOSE_OP(mode, mode);
+CHOOSE_OP(kthvalue, nth, TERN_TAKES_NUMBERS);
+CHOOSE_OP(median, median, TERN_TAKES_NUMBERS);
+CHOOSE_OP(nanmedian, nanmedian, TERN_TAKES_NUMBERS);
+CHOOSE_OP(mode, mode, TERN_TAKES_ALL);
 
 static tern_status choose(const tern_op *op, tern_tensor *x, int64_t k, int dim, bool keepdim,
                           tern_values_indices *out, const char *function)

@@ -174,9 +174,8 @@ tern_tensor *tern_mse_loss(tern_tensor *input, tern_tensor *target,
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_mse_loss: %d is not a reduction",
                               (int)at.reduction);
     tern_dtype common = tern_promote_types(input->dtype, target->dtype);
-    if (!tern_dtype_is_floating_point(common))
-        return tern_fail_null(TERN_ERR_DTYPE, "tern_mse_loss: not implemented for %s",
-                              tern_dtype_name(common));
+    if (tern_check_floating("tern_mse_loss", common) != TERN_OK)
+        return NULL;
     if (at.reduction != TERN_REDUCTION_NONE && tern_same_shape(input, target)) {
         tern_tensor *in[] = {tern_contiguous(input), tern_contiguous(target)};
         return tern_apply(&mse_op, in, 2, &at, sizeof at);

@@ -10,9 +10,7 @@ static int class_dim(const tern_tensor *x)
  */
 static tern_status check(const tern_tensor *x, const tern_tensor *target, const tern_tensor *weight)
 {
-    if (!tern_dtype_is_floating_point(x->dtype))
-        return tern_fail(TERN_ERR_DTYPE, "tern_nll_loss: not implemented for %s",
-                         tern_dtype_name(x->dtype));
+    TERN_TRY(tern_check_floating("tern_nll_loss", x->dtype));
     if (x->ndim == 0)
         return tern_fail(TERN_ERR_SHAPE, "tern_nll_loss: Expected 1 or more dimensions (got 0)");
     if (x->ndim > 1 && (target->ndim == 0 || x->shape[0] != target->shape[0]))

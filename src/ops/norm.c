@@ -74,9 +74,6 @@ static tern_status norm_infer(tern_call *call)
                          "%s, but got input of size%s",
                          call->op->name, text.text, text.text + 1, TERN_SHAPE_TEXT(&shape));
     }
-    if (!tern_dtype_is_floating_point(x->dtype))
-        return tern_fail(TERN_ERR_DTYPE, "tern_%s: not implemented for %s", call->op->name,
-                         tern_dtype_name(x->dtype));
     TERN_TRY(check_parameter(call, call->in[1], "weight", normalized));
     TERN_TRY(check_parameter(call, call->in[2], "bias", normalized));
     tern_shape per_row = {1, {x->numel ? rows_of(x, at).count : 0}};
@@ -252,7 +249,7 @@ static tern_status norm_backward(tern_gradient *g)
 
 #define NORM_OP(NAME)                                                                              \
     {                                                                                              \
-        .name = NAME, .optional = 1u << 1 | 1u << 2,                                               \
+        .name = NAME, .takes = TERN_TAKES_FLOATS, .optional = 1u << 1 | 1u << 2,                   \
         .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) | TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2),          \
         .no_grad_out = 1u << 1 | 1u << 2, .infer = norm_infer, .forward = norm_forward,            \
         .backward = norm_backward                                                                  \

@@ -40,8 +40,6 @@ static tern_status peak_infer(tern_call *call)
 {
     const peak_attributes *at = call->attributes;
     const peak_kind *kind = call->op->data;
-    if (!kind->values && call->in[0]->dtype == TERN_BOOL)
-        return tern_fail(TERN_ERR_DTYPE, "tern_%s: not implemented for bool", call->op->name);
     TERN_TRY(refuse_empty(call, at));
     call->n_out = 0;
     if (kind->values)
@@ -169,6 +167,7 @@ static tern_status place_backward(tern_gradient *g)
                                           .backward = place_backward}
 #define ARG_OP(NAME, KIND)                                                                         \
     static const tern_op NAME##_op = {.name = #NAME,                                               \
+                                      .takes = TERN_TAKES_NUMBERS,                                 \
                                       .not_differentiable = true,                                  \
                                       .data = &KIND,                                               \
                                       .infer = peak_infer,                                         \

@@ -19,9 +19,7 @@ static tern_status numbers(const tern_shape *list, int ndim, int64_t otherwise, 
 
 static tern_status check_input(const tern_tensor *x, int ndim, const char *function)
 {
-    if (!tern_dtype_is_floating_point(x->dtype))
-        return tern_fail(TERN_ERR_DTYPE, "%s: not implemented for %s", function,
-                         tern_dtype_name(x->dtype));
+    TERN_TRY(tern_check_floating(function, x->dtype));
     bool fits = x->ndim == ndim + 1 || x->ndim == ndim + 2;
     for (int d = x->ndim - ndim - 1; fits && d < x->ndim; d++)
         fits = x->shape[d] > 0;

@@ -99,9 +99,8 @@ static tern_tensor *max_unpool(tern_tensor *x, tern_tensor *indices, tern_shape 
                               "%s: Input to %s should be a %dd or %dd Tensor, but got a tensor "
                               "with %d dims",
                               function, function, ndim + 1, ndim + 2, x->ndim);
-    if (!tern_dtype_is_floating_point(x->dtype))
-        return tern_fail_null(TERN_ERR_DTYPE, "%s: not implemented for %s", function,
-                              tern_dtype_name(x->dtype));
+    if (tern_check_floating(function, x->dtype) != TERN_OK)
+        return NULL;
     if (given_size.ndim && given_size.ndim != ndim && given_size.ndim != x->ndim)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "%s: There should be exactly %d elements in output_size, but got %d",

@@ -55,9 +55,8 @@ static tern_tensor *make(const tern_shape *shape, tern_dtype dtype, tern_place *
 {
     if (tern_dtype_size(dtype) == 0)
         return tern_fail_null(TERN_ERR_DTYPE, "%s: %d is not a dtype", function, (int)dtype);
-    if (floating && !tern_dtype_is_floating_point(dtype))
-        return tern_fail_null(TERN_ERR_DTYPE, "%s: not implemented for %s", function,
-                              tern_dtype_name(dtype));
+    if (floating && tern_check_floating(function, dtype) != TERN_OK)
+        return NULL;
     if (!place || tern_shape_numel(shape, function) < 0)
         return NULL;
     return tern_scoped(tern_tensor_new(shape, dtype, place, function));
@@ -111,9 +110,6 @@ typedef struct fill_attributes {
 static tern_status fill_infer(tern_call *call)
 {
     const tern_tensor *x = call->in[0];
-    if (!tern_dtype_is_floating_point(x->dtype))
-        return tern_fail(TERN_ERR_DTYPE, "tern_%s_: not implemented for %s", call->op->name,
-                         tern_dtype_name(x->dtype));
     call->n_out = 1;
     call->result[0] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
     return TERN_OK;
@@ -135,11 +131,13 @@ static tern_status fill_forward(tern_call *call)
 }
 
 static const tern_op uniform_op = {.name = "uniform",
+                                   .takes = TERN_TAKES_FLOATS,
                                    .not_differentiable = true,
                                    .data = &uniform_kernel,
                                    .infer = fill_infer,
                                    .forward = fill_forward};
 static const tern_op normal_op = {.name = "normal",
+                                  .takes = TERN_TAKES_FLOATS,
                                   .not_differentiable = true,
                                   .data = &normal_kernel,
                                   .infer = fill_infer,

@@ -73,9 +73,7 @@ static tern_status check(const tern_tensor *x, const tern_tensor *c, const tern_
 {
     if (!x || !c || !s)
         return tern_fail_argument_null(name, !x ? "x" : !c ? "cos" : "sin");
-    if (!tern_dtype_is_floating_point(x->dtype))
-        return tern_fail(TERN_ERR_DTYPE, "%s: not implemented for %s", name,
-                         tern_dtype_name(x->dtype));
+    TERN_TRY(tern_check_floating(name, x->dtype));
     if (x->ndim < 2 || c->ndim != 2 || !tern_same_shape(c, s) ||
         2 * c->shape[1] > x->shape[x->ndim - 1])
         return tern_fail(

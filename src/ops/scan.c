@@ -213,9 +213,8 @@ tern_tensor *tern_logcumsumexp(tern_tensor *x, int dim)
     }
     if (tern_wrap_dim(dim, x->ndim, &at.dim, "tern_logcumsumexp") != TERN_OK)
         return NULL;
-    if (!tern_dtype_is_floating_point(x->dtype))
-        return tern_fail_null(TERN_ERR_DTYPE, "tern_logcumsumexp: not implemented for %s",
-                              tern_dtype_name(x->dtype));
+    if (tern_check_floating("tern_logcumsumexp", x->dtype) != TERN_OK)
+        return NULL;
     tern_dtype dtype = x->dtype;
     x = tern_contiguous(tern_to_dtype(x, tern_kept_in(dtype)));
     return tern_to_dtype(tern_apply(&logcumsumexp_op, &x, 1, &at, sizeof at), dtype);

@@ -26,9 +26,6 @@ static tern_status launch(const tern_kernel_ref *kernel, tern_call *call)
 static tern_status infer(tern_call *call)
 {
     const tern_tensor *x = call->in[0];
-    if (!tern_dtype_is_floating_point(x->dtype))
-        return tern_fail(TERN_ERR_DTYPE, "tern_%s: not implemented for %s", call->op->name,
-                         tern_dtype_name(x->dtype));
     call->n_out = 1;
     call->result[0] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
     return TERN_OK;
@@ -111,12 +108,14 @@ static tern_status backward(tern_gradient *g)
 }
 
 static const tern_op softmax_op = {.name = "softmax",
+                                   .takes = TERN_TAKES_FLOATS,
                                    .saves = TERN_SAVE_OUT(0),
                                    .data = &plain,
                                    .infer = infer,
                                    .forward = forward,
                                    .backward = backward};
 static const tern_op log_softmax_op = {.name = "log_softmax",
+                                       .takes = TERN_TAKES_FLOATS,
                                        .saves = TERN_SAVE_OUT(0),
                                        .data = &logarithm,
                                        .infer = infer,

@@ -195,6 +195,6 @@ tern_status tern_topk(tern_tensor *x, int64_t k, int dim, bool largest, bool sor
                          "tern_topk: selected index k out of range (k %lld, size %lld)",
                          (long long)k, (long long)n);
     if (x->dtype == TERN_BOOL)
-        return tern_fail(TERN_ERR_DTYPE, "tern_topk: not implemented for bool");
+        return tern_fail_dtype("tern_topk", x->dtype);
     return with_values(x, d, places(x, d, k, largest), out);
 }

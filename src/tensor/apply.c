@@ -41,6 +41,18 @@ static tern_status check_inputs(tern_call *call)
     return TERN_OK;
 }
 
+static tern_status check_type(const tern_call *call, const char *suffix)
+{
+    tern_takes takes = call->op->takes;
+    tern_dtype dtype = takes == TERN_TAKES_ALL ? TERN_F32 : call->in[0]->dtype;
+    if (dtype != TERN_BOOL && (takes != TERN_TAKES_FLOATS || tern_dtype_is_floating_point(dtype)))
+        return TERN_OK;
+    char function[FUNCTION_ROOM];
+    name_function(function, call->op);
+    strncat(function, suffix, sizeof function - strlen(function) - 1);
+    return tern_fail_dtype(function, dtype);
+}
+
 /* Views whose base was written have their history made anew, before this call's node: the walk back
  * goes by age. */
 static tern_status refresh_inputs(const tern_call *call)
@@ -167,6 +179,7 @@ static tern_status run(tern_call *call, tern_tensor **cast, size_t attribute_byt
         call->in = cast;
     }
     TERN_TRY(promote(call, cast));
+    TERN_TRY(check_type(call, ""));
     TERN_TRY(call->op->infer(call));
     TERN_TRY(make_outputs(call));
     tern_status status = forward(call);
@@ -252,6 +265,7 @@ static tern_status run_in_place(tern_call *call, tern_tensor **cast, size_t attr
     TERN_TRY(check_inputs(call));
     TERN_TRY(refresh_inputs(call));
     TERN_TRY(promote(call, cast));
+    TERN_TRY(check_type(call, "_"));
     TERN_TRY(call->op->infer(call));
     TERN_TRY(fits_target(call, target));
     TERN_TRY(tern_check_in_place(call->op, target, call->in, call->n_in));

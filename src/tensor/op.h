@@ -54,6 +54,13 @@ typedef enum tern_promotion {
     TERN_PROMOTE_FLOAT     /* the same, and integers become float32 */
 } tern_promotion;
 
+/* Which types the operation is there for: the door refuses others of input 0 before infer. */
+typedef enum tern_takes {
+    TERN_TAKES_ALL = 0, /* infer refuses what it must */
+    TERN_TAKES_NUMBERS, /* all but bool */
+    TERN_TAKES_FLOATS
+} tern_takes;
+
 #define TERN_SAVE_IN(i)  ((i) < 16 ? 1u << ((i)&15) : 0u)
 #define TERN_SAVE_OUT(i) (1u << (16 + (i)))
 
@@ -61,6 +68,7 @@ typedef enum tern_promotion {
 struct tern_op {
     const char *name; /* "mul": tern_mul in messages, MulBackward in graphs */
     tern_promotion promotion;
+    tern_takes takes;
     uint32_t optional; /* bit i: input i may be NULL */
     uint32_t saves;    /* TERN_SAVE_...: what backward needs */
     bool view;         /* outputs look into input 0; forward is NULL */

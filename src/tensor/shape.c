@@ -34,6 +34,17 @@ bool tern_dtype_is_floating_point(tern_dtype dtype)
     return known(dtype) && dtypes[dtype].floating;
 }
 
+tern_status tern_fail_dtype(const char *function, tern_dtype dtype)
+{
+    return tern_fail(TERN_ERR_DTYPE, "%s: not implemented for %s", function,
+                     tern_dtype_name(dtype));
+}
+
+tern_status tern_check_floating(const char *function, tern_dtype dtype)
+{
+    return tern_dtype_is_floating_point(dtype) ? TERN_OK : tern_fail_dtype(function, dtype);
+}
+
 /* torch.promote_types: the higher category wins; within one, the wider; f16 with bf16 gives f32. */
 tern_dtype tern_promote_types(tern_dtype a, tern_dtype b)
 {
