@@ -205,23 +205,6 @@ void tern_record_faults(tern_graph *graph)
 
 /* ---- what lasts longer than a step ------------------------------------------------------- */
 
-tern_status tern_graph_on_replay(tern_status (*refresh)(void *user), void *user)
-{
-    tern_graph *graph = tern_capturing;
-    for (int i = 0; graph && i < graph->n_refreshes; i++)
-        if (graph->refreshes[i].user == user)
-            return TERN_OK;
-    if (!graph)
-        return TERN_OK;
-    tern_refresh *grown =
-        tern_grow(graph->refreshes, sizeof *grown * (size_t)(graph->n_refreshes + 1));
-    if (!grown)
-        return TERN_ERR_MEMORY;
-    graph->refreshes = grown;
-    graph->refreshes[graph->n_refreshes++] = (tern_refresh){refresh, user};
-    return TERN_OK;
-}
-
 tern_unrecorded_block tern_unrecorded_block_enter(void)
 {
     return (tern_unrecorded_block){.active = 1, .graph = tern_capture_suspend()};

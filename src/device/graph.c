@@ -21,6 +21,30 @@ tern_graph *tern_graph_new(const char *device)
     return graph;
 }
 
+static tern_status add_refresh(tern_graph *graph, tern_refresh refresh)
+{
+    for (int i = 0; i < graph->n_refreshes; i++)
+        if (graph->refreshes[i].user == refresh.user)
+            return TERN_OK;
+    tern_refresh *grown =
+        tern_grow(graph->refreshes, sizeof *grown * (size_t)(graph->n_refreshes + 1));
+    if (!grown)
+        return TERN_ERR_MEMORY;
+    graph->refreshes = grown;
+    graph->refreshes[graph->n_refreshes++] = refresh;
+    return TERN_OK;
+}
+
+tern_status tern_graph_on_replay(tern_status (*refresh)(void *user), void *user)
+{
+    if (!tern_capturing)
+        return TERN_OK;
+    pthread_mutex_lock(&graphs.lock);
+    tern_status status = add_refresh(tern_capturing, (tern_refresh){refresh, user});
+    pthread_mutex_unlock(&graphs.lock);
+    return status;
+}
+
 void tern_graph_forget(const void *user)
 {
     pthread_mutex_lock(&graphs.lock);
