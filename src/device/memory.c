@@ -43,13 +43,6 @@ static void empty_cache(tern_place *place)
     }
 }
 
-void tern_cache_empty(tern_place *place)
-{
-    pthread_mutex_lock(&place->memory_lock);
-    empty_cache(place);
-    pthread_mutex_unlock(&place->memory_lock);
-}
-
 static tern_block *fail(tern_place *place, size_t bytes, const char *function)
 {
     uint64_t free_bytes = 0, total = 0;
@@ -296,6 +289,8 @@ tern_status tern_empty_cache(const char *device)
     if (!place)
         return tern_last_status();
     TERN_TRY(tern_place_sync(place));
-    tern_cache_empty(place);
+    pthread_mutex_lock(&place->memory_lock);
+    empty_cache(place);
+    pthread_mutex_unlock(&place->memory_lock);
     return TERN_OK;
 }

@@ -46,7 +46,6 @@ struct tern_place {
 
 /* Every place found so far, in order of kind and index; NULL beyond the end. */
 tern_place *tern_place_at(int i);
-void tern_cache_empty(tern_place *place);
 /* With memory_lock held. */
 void tern_cache_put(tern_place *place, tern_block *block);
 /* Write the random state to the device so that the next number is at its base; and count n groups

@@ -3,7 +3,8 @@
 #include "nn/module.h"
 #include <string.h>
 
-tern_member *tern_nn_member_of(tern_module *m, const char *name, const char *suffix)
+/* The member called name and suffix, NULL if there is none; and the tensor of one that there is. */
+static tern_member *member_of(tern_module *m, const char *name, const char *suffix)
 {
     size_t n = strlen(name);
     for (int i = 0; i < m->count; i++)
@@ -15,7 +16,7 @@ tern_member *tern_nn_member_of(tern_module *m, const char *name, const char *suf
 
 tern_tensor *tern_nn_part(tern_module *m, const tern_member *member, const char *suffix)
 {
-    return tern_nn_member_of(m, member->name, suffix)->tensor;
+    return member_of(m, member->name, suffix)->tensor;
 }
 
 tern_status tern_nn_add_part(tern_module *m, const char *name, const char *suffix,
@@ -78,7 +79,7 @@ tern_tensor *tern_nn_to_compute(tern_module *m, const char *name, int dim, const
 
 tern_module *tern_nn_set_formula(tern_module *m, const char *name, tern_formula formula)
 {
-    tern_member *member = tern_nn_member_of(m, name, "");
+    tern_member *member = member_of(m, name, "");
     member->kind = MEMBER_COMPUTED;
     member->formula = formula;
     m->computes = true;
@@ -110,7 +111,7 @@ tern_module *tern_nn_remove_formula(tern_module *m, const char *name, tern_compu
         tern_fail_argument_null(function, "m");
         return NULL;
     }
-    tern_member *member = tern_nn_member_of(m, name, "");
+    tern_member *member = member_of(m, name, "");
     if (!member || member->kind != MEMBER_COMPUTED || member->formula.compute != compute_one)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: there is none of '%s' in %s", function, name,
                               m->name);
@@ -127,6 +128,6 @@ tern_module *tern_nn_remove_formula(tern_module *m, const char *name, tern_compu
         }
     }
     for (int i = 0; status == TERN_OK && suffixes[i]; i++)
-        drop(m, tern_nn_member_of(m, name, suffixes[i]));
+        drop(m, member_of(m, name, suffixes[i]));
     return status == TERN_OK ? m : NULL;
 }

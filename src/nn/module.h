@@ -91,8 +91,6 @@ void tern_nn_drop_member(tern_module *self, int i);
 /* ---- computed members (computed.c) --------------------------------------------------------- */
 /* Work out all of m's; before each forward. */
 tern_status tern_nn_compute_members(tern_module *m);
-/* The member called name and suffix, NULL if there is none; and the tensor of one that there is. */
-tern_member *tern_nn_member_of(tern_module *m, const char *name, const char *suffix);
 tern_tensor *tern_nn_part(tern_module *m, const tern_member *member, const char *suffix);
 tern_status tern_nn_add_part(tern_module *m, const char *name, const char *suffix,
                              tern_member_kind kind, tern_tensor *x);

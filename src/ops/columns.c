@@ -7,14 +7,16 @@ typedef struct columns_attributes {
     int64_t size[3]; /* of an image; as many as the window has dims */
 } columns_attributes;
 
-int64_t tern_window_count(const tern_window *w, int d, int64_t size)
+/* Windows along dim d of size elements; below 1 where none fits. */
+static int64_t window_count(const tern_window *w, int d, int64_t size)
 {
     int64_t room = size + 2 * w->padding[d] - w->dilation[d] * (w->kernel[d] - 1) - 1;
     return room < 0 ? 0 : room / w->stride[d] + 1;
 }
 
-tern_columns tern_columns_make(const tern_window *w, int64_t batch, int64_t channels,
-                               const int64_t *size)
+/* The struct for kernels, both sides dense: images of (batch, channels, size...). */
+static tern_columns columns_make(const tern_window *w, int64_t batch, int64_t channels,
+                                 const int64_t *size)
 {
     tern_columns c = {.batch = batch,
                       .channels = channels,
@@ -27,7 +29,7 @@ tern_columns tern_columns_make(const tern_window *w, int64_t batch, int64_t chan
         int to = 3 - w->ndim + d;
         c.size[to] = size[d];
         c.window[to] = w->kernel[d];
-        c.count[to] = tern_window_count(w, d, size[d]);
+        c.count[to] = window_count(w, d, size[d]);
         c.stride[to] = w->stride[d];
         c.padding[to] = w->padding[d];
         c.dilation[to] = w->dilation[d];
@@ -41,7 +43,7 @@ tern_columns tern_columns_make(const tern_window *w, int64_t batch, int64_t chan
 
 static tern_columns columns_at(const columns_attributes *at, int64_t batch, int64_t channels)
 {
-    return tern_columns_make(&at->window, batch, channels, at->size);
+    return columns_make(&at->window, batch, channels, at->size);
 }
 
 static int64_t window_size(const tern_window *w)
@@ -109,10 +111,13 @@ static tern_status fold_forward(tern_call *call)
     return launch(call, &kernel, &c);
 }
 
+/* x (N, C, size...) -> (N, C * kernel..., windows), differentiable. */
+static tern_tensor *columns_of(tern_tensor *x, const tern_window *window);
+
 static tern_status fold_backward(tern_gradient *g)
 {
     const columns_attributes *at = g->attributes;
-    g->din[0] = tern_columns_of(g->dout[0], &at->window);
+    g->din[0] = columns_of(g->dout[0], &at->window);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
@@ -127,7 +132,7 @@ static const tern_op fold_op = {.name = "fold",
                                 .forward = fold_forward,
                                 .backward = fold_backward};
 
-tern_tensor *tern_columns_of(tern_tensor *x, const tern_window *window)
+static tern_tensor *columns_of(tern_tensor *x, const tern_window *window)
 {
     if (!(x = tern_contiguous(x)))
         return NULL;
@@ -195,7 +200,7 @@ tern_tensor *tern_unfold(tern_tensor *x, tern_shape kernel_size, const tern_unfo
                               "batch size and other non-zero dimensions for input, but got: %s",
                               TERN_TENSOR_TEXT(x));
     int64_t height = x->shape[first + 1], width = x->shape[first + 2];
-    int64_t down = tern_window_count(&w, 0, height), across = tern_window_count(&w, 1, width);
+    int64_t down = window_count(&w, 0, height), across = window_count(&w, 1, width);
     if (down < 1 || across < 1)
         return tern_fail_null(
             TERN_ERR_SHAPE,
@@ -206,8 +211,8 @@ tern_tensor *tern_unfold(tern_tensor *x, tern_shape kernel_size, const tern_unfo
             (long long)w.dilation[0], (long long)w.dilation[1], (long long)w.padding[0],
             (long long)w.padding[1], (long long)down, (long long)across);
     if (x->ndim == 4)
-        return tern_columns_of(x, &w);
-    return tern_squeeze_dim(tern_columns_of(tern_unsqueeze(x, 0), &w), 0);
+        return columns_of(x, &w);
+    return tern_squeeze_dim(columns_of(tern_unsqueeze(x, 0), &w), 0);
 }
 
 tern_tensor *tern_fold(tern_tensor *x, tern_shape output_size, tern_shape kernel_size,
@@ -234,7 +239,7 @@ tern_tensor *tern_fold(tern_tensor *x, tern_shape output_size, tern_shape kernel
                               "the product of kernel_size, but got input.size(1)=%lld and "
                               "kernel_size=(%lld, %lld).",
                               rows, (long long)w.kernel[0], (long long)w.kernel[1]);
-    long long down = tern_window_count(&w, 0, size[0]), across = tern_window_count(&w, 1, size[1]);
+    long long down = window_count(&w, 0, size[0]), across = window_count(&w, 1, size[1]);
     if (columns != down * across || columns < 1)
         return tern_fail_null(
             TERN_ERR_SHAPE,

@@ -21,7 +21,8 @@ tern_status tern_conv_numbers(const tern_shape *list, int ndim, int64_t otherwis
     return TERN_OK;
 }
 
-void tern_conv_dims(const tern_shape *shape, int ndim, int64_t out[3])
+/* The spatial dims (from dim 2 on) of a shape as three. */
+static void three_dims(const tern_shape *shape, int ndim, int64_t out[3])
 {
     for (int d = 0; d < 3; d++)
         out[d] = d < 3 - ndim ? 1 : shape->dims[shape->ndim - 3 + d];
@@ -148,7 +149,7 @@ static void copy_window(const tern_conv_window *w, const tern_shape *weight, ter
     memcpy(s->stride, w->stride, sizeof s->stride);
     memcpy(s->padding, w->padding, sizeof s->padding);
     memcpy(s->dilation, w->dilation, sizeof s->dilation);
-    tern_conv_dims(weight, w->ndim, s->window);
+    three_dims(weight, w->ndim, s->window);
 }
 
 tern_status tern_conv_shape_of(const tern_conv_window *w, const tern_shape *x,
@@ -170,7 +171,7 @@ tern_status tern_conv_shape_of(const tern_conv_window *w, const tern_shape *x,
                          TERN_SHAPE_TEXT(x), (long long)(weight->dims[1] * w->groups),
                          (long long)out->c);
     TERN_TRY(check_bias(w, "groups", w->groups, weight, bias, out->o));
-    tern_conv_dims(x, w->ndim, out->in);
+    three_dims(x, w->ndim, out->in);
     return infer_out(w, out);
 }
 
@@ -214,6 +215,6 @@ tern_status tern_conv_transpose_shape_of(const tern_conv_window *w, const tern_s
                          w->function, TERN_SHAPE_TEXT(weight), TERN_SHAPE_TEXT(y),
                          (long long)out->o, (long long)y->dims[1]);
     TERN_TRY(check_bias(w, "transposed", 1, weight, bias, out->c));
-    tern_conv_dims(y, w->ndim, out->out);
+    three_dims(y, w->ndim, out->out);
     return infer_in(w, out);
 }

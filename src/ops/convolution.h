@@ -18,8 +18,6 @@ typedef struct tern_conv_window {
 /* Numbers of a list for the last ndim of three dims: none given is `otherwise`, one is for all. */
 tern_status tern_conv_numbers(const tern_shape *list, int ndim, int64_t otherwise, const char *name,
                               const char *function, int64_t out[3]);
-/* The spatial dims (from dim 2 on) of a shape as three. */
-void tern_conv_dims(const tern_shape *shape, int ndim, int64_t out[3]);
 
 /* The geometry of x (N, C, *) by weight (O, C / groups, *), or of y (N, O, *) by weight (O,
  * C / groups, *) into x for a transposed one; errors in PyTorch's words. bias may be NULL. */

@@ -323,11 +323,6 @@ static const tern_row *const rows[] = {
 #include "logic.def"
 };
 
-const tern_row *tern_row_at(int i)
-{
-    return i >= 0 && i < (int)(sizeof rows / sizeof *rows) ? rows[i] : NULL;
-}
-
 const tern_row *tern_row_find(const char *name, size_t length)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

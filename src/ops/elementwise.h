@@ -34,8 +34,7 @@ typedef struct tern_row_attributes {
     tern_scalar a, b;
 } tern_row_attributes;
 
-/* The i-th row (NULL beyond the end), and the one of a name (NULL if there is none). */
-const tern_row *tern_row_at(int i);
+/* The row of a name, NULL if there is none. */
 const tern_row *tern_row_find(const char *name, size_t length);
 
 /* x + a (y - x); z, which is not used, has x's shape and no history. */

@@ -54,7 +54,6 @@ tern_node *tern_node_new(const tern_op *op, tern_place *place, int n_in, int n_o
                          const void *attributes, size_t attribute_bytes);
 /* Where gradients of x go. */
 tern_edge tern_edge_to(tern_tensor *x);
-void tern_node_save(tern_node *node, int slot, tern_tensor *x);
 /* The same, unless a checkpoint lets go of x, which is given away. After the edges are there. */
 tern_status tern_node_keep(tern_node *node, int slot, tern_tensor *x);
 /* Edges, shapes and saved tensors of a call that was run, its inputs being `in`. */

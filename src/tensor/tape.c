@@ -153,7 +153,7 @@ tern_edge tern_edge_to(tern_tensor *x)
     return edge;
 }
 
-void tern_node_save(tern_node *node, int slot, tern_tensor *x)
+static void save_one(tern_node *node, int slot, tern_tensor *x)
 {
     node->saved[slot].tensor = x;
     node->saved[slot].version = x ? tern_tensor_version(x) : 0;
@@ -190,7 +190,7 @@ tern_status tern_node_keep(tern_node *node, int slot, tern_tensor *x)
 {
     if (tern_frame_now && !(slot < node->n_in && node->edge[slot].leaf))
         return tern_frame_save(node, slot, x);
-    tern_node_save(node, slot, x);
+    save_one(node, slot, x);
     return TERN_OK;
 }
 
