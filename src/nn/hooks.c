@@ -74,6 +74,28 @@ void tern_nn_free_hooks(tern_module *m)
         tern_nn_remove_hook(m, m->hooks->id);
 }
 
+/* Going through the hooks of a kind that were there when it began. Any of them may be gone after
+ * one was called, itself too, so that nothing here points to them. */
+typedef struct turn {
+    tern_module_hook_entry hook; /* a copy of the one whose turn it is */
+    int last;
+} turn;
+
+static turn first_turn(const tern_module *m)
+{
+    return (turn){.last = m->last_hook};
+}
+
+static bool next_hook(turn *t, const tern_module *m, tern_hook_kind kind)
+{
+    for (const tern_module_hook_entry *h = m->hooks; h && h->id <= t->last; h = h->next)
+        if (h->id > t->hook.id && h->kind == kind) {
+            t->hook = *h;
+            return true;
+        }
+    return false;
+}
+
 /* ---- backward ---------------------------------------------------------------------------- */
 
 /* One run of a module, as its two functions know it. */
@@ -116,12 +138,8 @@ static tern_status same(tern_function *f, tern_tensor *const *in, int n, tern_te
 
 static tern_status call_backward(pass *p, tern_tensor **grad_in)
 {
-    tern_module_hook_entry *next;
-    for (tern_module_hook_entry *h = p->m->hooks; h; h = next) {
-        next = h->next;
-        if (h->kind == HOOK_BACKWARD)
-            TERN_TRY(h->call.backward(p->m, grad_in, p->n, p->grad_out, p->k, h->user));
-    }
+    for (turn t = first_turn(p->m); next_hook(&t, p->m, HOOK_BACKWARD);)
+        TERN_TRY(t.hook.call.backward(p->m, grad_in, p->n, p->grad_out, p->k, t.hook.user));
     return tern_last_status();
 }
 
@@ -129,15 +147,11 @@ static tern_status behind(tern_function *f, tern_tensor *const *grad_out, int k,
                           tern_tensor **grad_in, int n)
 {
     pass *p = tern_function_data(f);
-    tern_module_hook_entry *next;
     (void)n;
     for (int i = 0; i < k; i++)
         grad_in[i] = grad_out[i];
-    for (tern_module_hook_entry *h = p->m->hooks; h; h = next) {
-        next = h->next;
-        if (h->kind == HOOK_BACKWARD_PRE)
-            TERN_TRY(h->call.backward_pre(p->m, grad_in, k, h->user));
-    }
+    for (turn t = first_turn(p->m); next_hook(&t, p->m, HOOK_BACKWARD_PRE);)
+        TERN_TRY(t.hook.call.backward_pre(p->m, grad_in, k, t.hook.user));
     forget(p);
     for (int i = 0; i < k; i++)
         p->grad_out[i] = tern_keep(grad_in[i]);
@@ -248,19 +262,12 @@ tern_status tern_nn_run_hooked(tern_module *m, tern_module_run run, tern_tensor 
                                tern_tensor **out, int k)
 {
     tern_tensor *given[n > 0 ? n : 1];
-    tern_module_hook_entry *next;
     for (int i = 0; i < n; i++)
         given[i] = in[i];
-    for (tern_module_hook_entry *h = m->hooks; h; h = next) {
-        next = h->next;
-        if (h->kind == HOOK_FORWARD_PRE)
-            TERN_TRY(settle(m, h->call.forward_pre(m, given, n, h->user)));
-    }
+    for (turn t = first_turn(m); next_hook(&t, m, HOOK_FORWARD_PRE);)
+        TERN_TRY(settle(m, t.hook.call.forward_pre(m, given, n, t.hook.user)));
     TERN_TRY(run_between(m, run, given, n, out, k));
-    for (tern_module_hook_entry *h = m->hooks; h; h = next) {
-        next = h->next;
-        if (h->kind == HOOK_FORWARD)
-            TERN_TRY(settle(m, h->call.forward(m, given, n, out, k, h->user)));
-    }
+    for (turn t = first_turn(m); next_hook(&t, m, HOOK_FORWARD);)
+        TERN_TRY(settle(m, t.hook.call.forward(m, given, n, out, k, t.hook.user)));
     return tern_last_status();
 }

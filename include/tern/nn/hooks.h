@@ -27,7 +27,7 @@ typedef tern_status (*tern_module_backward_hook)(tern_module *m, tern_tensor **g
 /* Hooks of a kind are called in the order they were registered, by tern_nn_forward, tern_nn_call
  * and tern_nn_loss. Return an id (> 0) for tern_nn_remove_hook; 0 after an error. A module with
  * backward hooks must be there when backward runs, and its inputs and results are not to be written
- * in place. */
+ * in place. A hook may register and remove hooks: those registered come with the next run. */
 TERN_API int tern_nn_register_forward_pre_hook(tern_module *m, tern_module_forward_pre_hook hook,
                                                void *user);
 TERN_API int tern_nn_register_forward_hook(tern_module *m, tern_module_forward_hook hook,
