@@ -50,7 +50,7 @@ TERN_API tern_tensor *tern_detach(tern_tensor *x);
 TERN_API tern_tensor *tern_detach_(tern_tensor *x);
 
 /* Called with the gradient of x during backward; what it returns replaces the gradient, NULL keeps
- * it. Returns an id (> 0) for tern_remove_hook; 0 after an error. */
+ * it. Returns an id (> 0) for tern_remove_hook, which a hook may call too; 0 after an error. */
 typedef tern_tensor *(*tern_grad_hook)(tern_tensor *grad, void *user);
 TERN_API int tern_register_hook(tern_tensor *x, tern_grad_hook hook, void *user);
 TERN_API tern_status tern_remove_hook(tern_tensor *x, int id);

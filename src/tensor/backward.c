@@ -148,12 +148,25 @@ static void show(walk *w, const tern_tensor *grad)
     w->one = NULL;
 }
 
-/* Hooks of a tensor on its gradient; *grad is owned. */
-static tern_status run_hooks(walk *w, tern_hook *hook, tern_tensor **grad)
+/* By ids: a hook may remove others, and itself; those it registers wait for the next walk. */
+static const tern_hook *hook_behind(const tern_hook *hook, int id, int last)
 {
-    if (hook)
+    while (hook && hook->id <= id)
+        hook = hook->next;
+    return hook && hook->id <= last ? hook : NULL;
+}
+
+/* Hooks of a tensor on its gradient; *grad is owned. */
+static tern_status run_hooks(walk *w, tern_hook *const *list, tern_tensor **grad)
+{
+    const tern_hook *hook;
+    int last = 0;
+    for (hook = *list; hook; hook = hook->next)
+        last = hook->id;
+    if (last)
         show(w, *grad);
-    for (; hook; hook = hook->next) {
+    for (int id = 0; (hook = hook_behind(*list, id, last));) {
+        id = hook->id;
         tern_tensor *other = hook->call(*grad, hook->user);
         if (tern_last_status() != TERN_OK)
             return tern_last_status();
@@ -190,7 +203,7 @@ static tern_status finish_outputs(walk *w, tern_node *node)
         tern_node_output *out = &node->output[i];
         if (!out->dout)
             continue;
-        TERN_TRY(run_hooks(w, out->hooks, &out->dout));
+        TERN_TRY(run_hooks(w, &out->hooks, &out->dout));
         if (out->retainer && !w->wanted)
             TERN_TRY(set_grad(w, out->retainer, out->dout));
         for (int k = 0; k < w->n_wanted; k++) {
@@ -302,7 +315,7 @@ static tern_tensor *own(tern_tensor *grad, bool create)
 
 static tern_status leave_in_leaf(walk *w, arrival *a)
 {
-    TERN_TRY(run_hooks(w, a->leaf->history->hooks, &a->grad));
+    TERN_TRY(run_hooks(w, &a->leaf->history->hooks, &a->grad));
     if (w->wanted) {
         for (int k = 0; k < w->n_wanted; k++)
             if (w->wanted[k] == a->leaf)
