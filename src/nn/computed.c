@@ -80,10 +80,12 @@ tern_tensor *tern_nn_to_compute(tern_module *m, const char *name, int dim, const
 tern_module *tern_nn_set_formula(tern_module *m, const char *name, tern_formula formula)
 {
     tern_member *member = member_of(m, name, "");
-    member->kind = MEMBER_COMPUTED;
     member->formula = formula;
+    if (compute(m, member) != TERN_OK)
+        return NULL;
+    member->kind = MEMBER_COMPUTED;
     m->computes = true;
-    return compute(m, member) == TERN_OK ? m : NULL;
+    return m;
 }
 
 static void drop(tern_module *m, tern_member *member)

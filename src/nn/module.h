@@ -96,7 +96,7 @@ tern_status tern_nn_add_part(tern_module *m, const char *name, const char *suffi
                              tern_member_kind kind, tern_tensor *x);
 /* The parameter `name`, which is to become a computed one; NULL after an error. */
 tern_tensor *tern_nn_to_compute(tern_module *m, const char *name, int dim, const char *function);
-/* It becomes one, and is worked out. */
+/* It becomes one, and is worked out; NULL after an error, being what it was. */
 tern_module *tern_nn_set_formula(tern_module *m, const char *name, tern_formula formula);
 /* It becomes a parameter with the value it has; the parts called by suffixes (NULL-ended) go. */
 tern_module *tern_nn_remove_formula(tern_module *m, const char *name, tern_compute compute,

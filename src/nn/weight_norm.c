@@ -3,6 +3,20 @@
 #include "nn/module.h"
 #include "nn/option.h"
 
+/* The parameter is made of the members from number `first` on, if status says that they are there;
+ * m, or NULL after taking them away again. */
+static tern_module *finish(tern_module *m, const char *name, tern_formula formula, int first,
+                           tern_status status)
+{
+    if (status == TERN_OK && tern_nn_set_formula(m, name, formula))
+        return m;
+    while (m->count > first) {
+        tern_release(m->members[m->count - 1].tensor);
+        tern_nn_drop_member(m, m->count - 1);
+    }
+    return NULL;
+}
+
 /* ---- weight norm: g v / ||v|| -------------------------------------------------------------- */
 
 static tern_tensor *weight_norm(tern_module *m, const tern_member *weight)
@@ -30,11 +44,10 @@ tern_module *tern_nn_weight_norm(tern_module *m, const char *name, int dim)
     tern_status status = TERN_OK;
     if (!x)
         return NULL;
+    int first = m->count;
     TERN_SCOPE
         status = split(m, name, x, dim);
-    if (status != TERN_OK)
-        return NULL;
-    return tern_nn_set_formula(m, name, (tern_formula){.compute = weight_norm, .dim = dim});
+    return finish(m, name, (tern_formula){.compute = weight_norm, .dim = dim}, first, status);
 }
 
 tern_module *tern_nn_remove_weight_norm(tern_module *m, const char *name)
@@ -109,9 +122,10 @@ tern_module *tern_nn_spectral_norm(tern_module *m, const char *name,
                               "tern_nn_spectral_norm: Expected n_power_iterations to be positive, "
                               "but got n_power_iterations=%d (dim %d)",
                               f.iterations, o.dim);
+    int first = m->count;
     TERN_SCOPE
         status = add_directions(m, name, x, o.dim, f.eps);
-    return status == TERN_OK ? tern_nn_set_formula(m, name, f) : NULL;
+    return finish(m, name, f, first, status);
 }
 
 tern_module *tern_nn_remove_spectral_norm(tern_module *m, const char *name)
