@@ -58,6 +58,10 @@ int tern_optim_add_param_group(tern_optimizer *o, tern_tensor *const *parameters
         tern_fail_argument_null("tern_optim_add_param_group", o ? "parameters" : "optimizer");
         return -1;
     }
+    if (n < 0) {
+        tern_fail(TERN_ERR_ARGUMENT, "tern_optim_add_param_group: %d parameters", n);
+        return -1;
+    }
     if (o->kind->closure_step) {
         tern_fail(TERN_ERR_UNSUPPORTED,
                   "tern_optim_add_param_group: LBFGS doesn't support per-parameter options "
