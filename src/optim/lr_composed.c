@@ -86,9 +86,13 @@ static tern_lr_scheduler *compose(const tern_lr_kind *kind, tern_optimizer *o,
     for (int i = 0; milestones && p.milestones && !missing && i < n - 1; i++)
         p.milestones[i] = milestones[i];
     tern_lr_scheduler *s = ready && !missing ? tern_lr_new(kind, o, &p, sizeof p) : NULL;
-    if (!s)
-        free_parts(&p);
-    return s;
+    if (s)
+        return s;
+    for (int i = 0; i < n; i++) /* there may have been no memory for p.part */
+        tern_lr_scheduler_free(schedulers[i]);
+    tern_free(p.part);
+    tern_free(p.milestones);
+    return NULL;
 }
 
 /* Its parts made a first step each when they were made: that is taken back, but for the first. */

@@ -32,8 +32,8 @@ struct tern_lr_scheduler {
     void *data;          /* the kind's own */
 };
 
-/* A scheduler that has not made its first step; data is its own from now on, freed when this fails.
- */
+/* A scheduler that has not made its first step. It has a copy of data, and what data points to is
+ * its own from now on; the caller's still when this fails. */
 tern_lr_scheduler *tern_lr_new(const tern_lr_kind *kind, tern_optimizer *optimizer,
                                const void *data, size_t bytes);
 /* Make the first step, which sets the rates of epoch 0. s, or NULL after freeing it. */
