@@ -4,22 +4,6 @@
 #include "optim/optimizer.h"
 #include <math.h>
 
-static void resolve(const double *option, double *number)
-{
-    const double beta1 = option[1], beta2 = option[2];
-    const double numbers[] = {option[0],
-                              option[4],
-                              beta1,
-                              1 - beta1,
-                              beta2,
-                              1 - beta2,
-                              option[3],
-                              tern_optim_log_beta(beta1),
-                              tern_optim_log_beta(beta2)};
-    for (int i = 0; i < 9; i++)
-        number[i] = numbers[i];
-}
-
 static tern_status prepare(tern_optimizer *o, tern_optim_batch *b, tern_optim_columns *c,
                            tern_multi_call *call)
 {
@@ -50,7 +34,7 @@ static const tern_optim_kind lamb = {
     .only_wide = true,
     .option = {OPTIM_LR, OPTIM_BETA1, OPTIM_BETA2, OPTIM_EPS, OPTIM_WEIGHT_DECAY},
     .state = {"exp_avg", "exp_avg_sq"},
-    .resolve = resolve,
+    .resolve = tern_optim_resolve_moments,
     .prepare = prepare};
 
 static tern_optimizer *finish(tern_optimizer *self, const tern_lamb_options *options)

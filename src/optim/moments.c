@@ -2,8 +2,7 @@
 #include "optim/optimizer.h"
 #include <math.h>
 
-/* option: {lr, beta1, beta2, eps, weight decay, ...} */
-static void resolve(const double *option, double *number)
+void tern_optim_resolve_moments(const double *option, double *number)
 {
     const double beta1 = option[1], beta2 = option[2];
     const double numbers[] = {option[0],
@@ -21,14 +20,14 @@ static void resolve(const double *option, double *number)
 
 static void resolve_nadam(const double *option, double *number)
 {
-    resolve(option, number);
+    tern_optim_resolve_moments(option, number);
     number[9] = option[5] * log(0.96);
 }
 
 /* The last one is a small difference of large numbers. */
 static void resolve_radam(const double *option, double *number)
 {
-    resolve(option, number);
+    tern_optim_resolve_moments(option, number);
     number[9] = 2 / number[5] - 1;
     number[10] = number[9] + 2 / number[8];
 }
@@ -40,7 +39,7 @@ static const tern_optim_kind adamax = {.name = "tern_optim_adamax",
                                        .only_wide = true,
                                        .option = {MOMENTS},
                                        .state = {"exp_avg", "exp_inf"},
-                                       .resolve = resolve};
+                                       .resolve = tern_optim_resolve_moments};
 static const tern_optim_kind nadam = {
     .name = "tern_optim_nadam",
     .many = {"optimizers", "nadam"},

@@ -144,6 +144,8 @@ tern_status tern_optim_unscale(tern_optimizer *o, tern_tensor *scale, tern_tenso
 
 /* log(beta), a number that is low enough for beta^t to be 0 in every type where beta is 0. */
 double tern_optim_log_beta(double beta);
+/* resolve for option {lr, beta1, beta2, eps, weight decay, ...} (moments.c). */
+void tern_optim_resolve_moments(const double *option, double *number);
 
 /* tern_optim_<x>(module, lr, options) and tern_optim_<x>_of(parameters, n, lr, options), by
  * finish(o, options), which takes NULL. */
