@@ -91,13 +91,14 @@ static tern_status move(const tern_optimizer *o, tern_tensor *d, const double *t
 /* The loss at the parameters as they are; *grad belongs to the scope. */
 static tern_status evaluate(problem *p, double *loss, tern_tensor **grad)
 {
+    tern_tensor *value = NULL;
     TERN_SCOPE {
         TERN_ENABLE_GRAD
         {
-            tern_tensor *value = p->closure(p->user);
+            value = p->closure(p->user);
             *loss = value ? tern_item(value) : NAN;
         }
-        *grad = tern_last_status() == TERN_OK ? tern_escape(flat(p->o, true)) : NULL;
+        *grad = value && tern_last_status() == TERN_OK ? tern_escape(flat(p->o, true)) : NULL;
     }
     return *grad ? TERN_OK
                  : tern_fail(TERN_ERR_ARGUMENT, "tern_optim_step_closure: the closure failed");

@@ -275,7 +275,9 @@ tern_status tern_optim_step_closure(tern_optimizer *o, tern_closure closure, voi
         TERN_ENABLE_GRAD
         {
             tern_tensor *value = closure(user);
-            if (value && loss)
+            if (!value)
+                tern_fail(TERN_ERR_ARGUMENT, "tern_optim_step_closure: the closure failed");
+            else if (loss)
                 *loss = tern_item(value);
         }
     return tern_optim_step(o);
