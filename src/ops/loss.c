@@ -39,8 +39,8 @@ tern_tensor *tern_loss_positive(tern_tensor *x)
     return tern_clamp(x, 0, INFINITY);
 }
 
-/* max(0, x) - log sigmoid(|x|) */
+/* - log sigmoid(-x): one operation, whose gradient at 0 is 1 / 2 (relu and abs have 0 there). */
 tern_tensor *tern_loss_softplus(tern_tensor *x)
 {
-    return tern_sub(tern_relu(x), tern_log(tern_sigmoid(tern_abs(x))));
+    return tern_neg(tern_logsigmoid(tern_neg(x)));
 }
