@@ -135,8 +135,9 @@ static tern_tensor *widely(tern_tensor *query, tern_tensor *key, tern_tensor *va
                            tern_sdpa_options o)
 {
     tern_dtype dtype = query->dtype;
-    if (o.attn_mask && o.attn_mask->dtype != TERN_BOOL)
-        o.attn_mask = tern_to_dtype(o.attn_mask, TERN_F32);
+    if (o.attn_mask && o.attn_mask->dtype != TERN_BOOL &&
+        !(o.attn_mask = tern_to_dtype(o.attn_mask, TERN_F32)))
+        return NULL;
     query = tern_to_dtype(query, TERN_F32);
     key = tern_to_dtype(key, TERN_F32);
     value = tern_to_dtype(value, TERN_F32);
