@@ -82,7 +82,7 @@ static tern_status check(const tern_tensor *x, const tern_tensor *c, const tern_
             "%s, %s and %s",
             name, TERN_TENSOR_TEXT(x), TERN_TENSOR_TEXT(c), TERN_TENSOR_TEXT(s));
     int64_t length = x->shape[x->ndim - 2];
-    if (offset < 0 || offset + length > c->shape[0])
+    if (offset < 0 || offset > c->shape[0] - length)
         return tern_fail(TERN_ERR_SHAPE, "%s: places %lld to %lld are not in tables of %lld places",
                          name, (long long)offset, (long long)(offset + length),
                          (long long)c->shape[0]);
