@@ -248,10 +248,15 @@ static tern_tensor *conv_transpose(tern_tensor *y, tern_tensor *weight, tern_ten
     tern_shape ys = tern_shape_of(y), ws = tern_shape_of(weight);
     if (!y || tern_conv_transpose_shape_of(&w, &ys, &ws, bias, &at.shape) != TERN_OK)
         return NULL;
+    if (bias && bias->dtype != y->dtype && !tern_autocast.hook)
+        return tern_fail_null(TERN_ERR_DTYPE,
+                              "%s: Input type (%s) and bias type (%s) should be the same", function,
+                              tern_dtype_name(y->dtype), tern_dtype_name(bias->dtype));
     tern_tensor *x = make_x(&at, y, weight);
-    if (bias) {
+    if (x && bias) { /* in x's type, which autocast may have chosen */
         const int64_t ones[3] = {1, 1, 1};
-        x = tern_add(x, tern_reshape(bias, with_dims(1, at.shape.c, ones, ndim)));
+        bias = tern_reshape(tern_to_dtype(bias, x->dtype), with_dims(1, at.shape.c, ones, ndim));
+        x = tern_add(x, bias);
     }
     return alone ? tern_squeeze_dim(x, 0) : x;
 }
