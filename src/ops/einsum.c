@@ -280,27 +280,16 @@ static tern_status match_sizes(term *t, const term *other)
     return t->x ? TERN_OK : tern_last_status();
 }
 
-/* Integers, which have no matrix product: everything multiplied out, then summed. */
-static tern_tensor *spread_product(const term *a, const term *b, const uint8_t *labels, int n,
-                                   int summed)
+/* Of two matrices or two stacks; bools, which have no product, are counted. */
+static tern_tensor *product_of(tern_tensor *l, tern_tensor *r)
 {
-    tern_tensor *x[2];
-    for (int i = 0; i < 2; i++) {
-        const term *t = i ? b : a;
-        tern_shape order = {.ndim = 0}, shape = {.ndim = n};
-        for (int k = 0; k < n; k++) {
-            int d = place_of(t, labels[k]);
-            shape.dims[k] = d < 0 ? 1 : t->x->shape[d];
-            if (d >= 0)
-                order.dims[order.ndim++] = d;
-        }
-        x[i] = tern_reshape(tern_permute(t->x, order), shape);
+    tern_dtype dtype = l->dtype;
+    if (dtype == TERN_BOOL) {
+        l = tern_to_dtype(l, TERN_I64);
+        r = tern_to_dtype(r, TERN_I64);
     }
-    tern_tensor *y = tern_mul(x[0], x[1]);
-    tern_shape dims = {.ndim = summed};
-    for (int i = 0; i < summed; i++)
-        dims.dims[i] = n - summed + i;
-    return summed && y ? tern_to_dtype(tern_sum_dim(y, dims, false), y->dtype) : y;
+    tern_tensor *y = l && l->ndim == 3 ? tern_bmm(l, r) : tern_mm(l, r);
+    return tern_to_dtype(y, dtype);
 }
 
 /* a = a b: stacked labels both have and need, then a's own, b's own; the rest is summed. */
@@ -336,7 +325,6 @@ static tern_status multiply(const equation *e, term *a, term *b, int later)
     memcpy(all, stack, (size_t)n_stack);
     memcpy(all + n_stack, own, (size_t)n_own);
     memcpy(all + n_stack + n_own, others, (size_t)n_others);
-    memcpy(all + n, summed, (size_t)n_summed);
     if (n > TERN_MAX_DIMS)
         return tern_fail(TERN_ERR_SHAPE, "tern_einsum: a tensor has at most %d dims",
                          TERN_MAX_DIMS);
@@ -345,24 +333,19 @@ static tern_status multiply(const equation *e, term *a, term *b, int later)
         int d = place_of(a, all[i]);
         shape.dims[i] = d >= 0 ? a->x->shape[d] : b->x->shape[place_of(b, all[i])];
     }
-    if (!tern_dtype_is_floating_point(a->x->dtype)) {
-        a->x = spread_product(a, b, all, n + n_summed, n_summed);
-    } else {
-        uint8_t left[LABELS], right[LABELS];
-        memcpy(left, all, (size_t)(n_stack + n_own));
-        memcpy(left + n_stack + n_own, summed, (size_t)n_summed);
-        memcpy(right, stack, (size_t)n_stack);
-        memcpy(right + n_stack, summed, (size_t)n_summed);
-        memcpy(right + n_stack + n_summed, others, (size_t)n_others);
-        tern_tensor *l =
-            arranged(a, left, n_stack + n_own + n_summed,
-                     n_stack ? TERN_SHAPE(batch, rows, depth) : TERN_SHAPE(rows, depth));
-        tern_tensor *r =
-            arranged(b, right, n_stack + n_summed + n_others,
-                     n_stack ? TERN_SHAPE(batch, depth, columns) : TERN_SHAPE(depth, columns));
-        tern_tensor *y = l && r ? (n_stack ? tern_bmm(l, r) : tern_mm(l, r)) : NULL;
-        a->x = y ? tern_view(y, shape) : NULL;
-    }
+    uint8_t left[LABELS], right[LABELS];
+    memcpy(left, all, (size_t)(n_stack + n_own));
+    memcpy(left + n_stack + n_own, summed, (size_t)n_summed);
+    memcpy(right, stack, (size_t)n_stack);
+    memcpy(right + n_stack, summed, (size_t)n_summed);
+    memcpy(right + n_stack + n_summed, others, (size_t)n_others);
+    tern_tensor *l = arranged(a, left, n_stack + n_own + n_summed,
+                              n_stack ? TERN_SHAPE(batch, rows, depth) : TERN_SHAPE(rows, depth));
+    tern_tensor *r =
+        arranged(b, right, n_stack + n_summed + n_others,
+                 n_stack ? TERN_SHAPE(batch, depth, columns) : TERN_SHAPE(depth, columns));
+    tern_tensor *y = l && r ? product_of(l, r) : NULL;
+    a->x = y ? tern_view(y, shape) : NULL;
     memcpy(a->at, all, (size_t)n);
     a->ndim = n;
     return a->x ? TERN_OK : tern_last_status();
