@@ -190,6 +190,17 @@ static void print_losses(task *t)
     fflush(stdout);
 }
 
+/* In MiB: of the device where it is a GPU, as PyTorch counts there, else of this process. */
+static double peak_memory(const char *device)
+{
+    tern_device_info info;
+    tern_memory_stats stats;
+    if (tern_device_get_info(device, &info) == TERN_OK && info.type == TERN_DEVICE_GPU &&
+        tern_memory_get_stats(device, &stats) == TERN_OK)
+        return (double)stats.allocated_peak / (1024 * 1024);
+    return clock_peak_memory();
+}
+
 static void serve(task *t)
 {
     void (*repeat)(void *, long) = t->graph ? repeat_replays : t->model ? repeat_steps : repeat_add;
@@ -198,7 +209,7 @@ static void serve(task *t)
         if (strncmp(line, "time ", 5) == 0)
             printf("%.9g\n", clock_turn(repeat, t, strtod(line + 5, NULL)));
         else
-            printf("%.1f\n", clock_peak_memory());
+            printf("%.1f\n", peak_memory(t->device));
         fflush(stdout);
     }
 }
