@@ -113,7 +113,7 @@ static void compare(const check *c, int i, const tern_tensor *grad, bool second)
     for (int64_t k = 0; k < tern_numel(x); k++) {
         double expected = difference(c, i, values, k, second);
         double got = found ? found[k] : 0;
-        if (fabs(got - expected) <= c->options.abs * (1 + fabs(expected)))
+        if (isfinite(expected) && fabs(got - expected) <= c->options.abs * (1 + fabs(expected)))
             continue;
         print_error("gradcheck of %s: %s gradient of input %d, element %lld (value %g): %.10g, but "
                     "differences give %.10g\n",

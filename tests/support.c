@@ -158,8 +158,8 @@ static bool close_enough(const void *a, const void *b, tern_dtype dtype, size_t 
 {
     if (isnan(x) || isnan(y))
         return isnan(x) && isnan(y);
-    if (x == y || fabs(x - y) <= t->abs + t->rel * fabs(y))
-        return true;
+    if (x == y || (isfinite(y) && fabs(x - y) <= t->abs + t->rel * fabs(y)))
+        return true; /* a part of infinity is infinity: every number would be close to it */
     return llabs(ordered(a, dtype, i) - ordered(b, dtype, i)) <= t->ulp;
 }
 

@@ -54,7 +54,9 @@ static bool is_close(long double a, long double b, double absolute, double relat
 {
     if (isnan(a) || isnan(b))
         return isnan(a) && isnan(b);
-    return a == b || fabsl(a - b) <= (long double)absolute + (long double)relative * fabsl(b);
+    if (a == b || isinf(b)) /* a part of infinity is infinity: every number would be close to it */
+        return a == b;
+    return fabsl(a - b) <= (long double)absolute + (long double)relative * fabsl(b);
 }
 
 static void shape_text(tern_shape shape, char *text, size_t size)
