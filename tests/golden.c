@@ -116,5 +116,3 @@ void test_golden_close(test_golden *golden)
     fclose(golden->file);
     free(golden);
 }
-
-/* ---- children ---------------------------------------------------------------------------- */

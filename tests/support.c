@@ -49,8 +49,9 @@ int test_main(const struct CMUnitTest *tests, size_t n)
 {
     for (int i = 0; test_device(i); i++)
         if (!tern_device_is_available(test_device(i))) {
-            printf("SKIP: there is no device %s: %s\n", test_device(i),
-                   tern_device_notes("opencl"));
+            char kind[16];
+            snprintf(kind, sizeof kind, "%.*s", (int)strcspn(test_device(i), ":"), test_device(i));
+            printf("SKIP: there is no device %s: %s\n", test_device(i), tern_device_notes(kind));
             return 77;
         }
     int failed = _cmocka_run_group_tests("tests", tests, n, NULL, NULL);
@@ -271,8 +272,6 @@ static uint16_t to_f16(double value)
         return sign;
     if (v >= 65520)
         return (uint16_t)(sign | 0x7c00);
-    if (v == 0)
-        return sign;
     int exponent = 0;
     frexp(v, &exponent);                                  /* v = m 2^exponent, m in [0.5, 1) */
     int step = exponent - 11 < -24 ? -24 : exponent - 11; /* exponent of the last place */

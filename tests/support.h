@@ -106,19 +106,18 @@ typedef struct test_gradcheck_options {
 void test_gradcheck(test_function function, tern_tensor *const *in, int n,
                     test_gradcheck_options options, const char *what, const char *file, int line);
 
-/* ---- golden files: tests/golden/<name>.txt
- * --------------------------------------------------------------- Lines "name dtype ndim size ...",
- * then the elements, separated by blanks; # begins a comment. */
+/* ---- golden files ------------------------------------------------------------------------ */
+/* tests/golden/<name>.txt: lines "name dtype ndim size ...", then the elements, separated by
+ * blanks; # begins a comment. */
 typedef struct test_golden test_golden;
 test_golden *test_golden_open(const char *name);
 bool test_golden_has(test_golden *golden, const char *name);
 tern_tensor *test_golden_tensor(test_golden *golden, const char *name, const char *device);
 void test_golden_close(test_golden *golden);
 
-/* ---- a block in a child process: IN_CHILD { ... }
- * --------------------------------------------------------- The test fails when the child does not
- * reach the block's end within a minute. Forks: on a device with a driver nothing works in there.
- */
+/* ---- a block in a child process ---------------------------------------------------------- */
+/* IN_CHILD { ... }: the test fails when the child does not reach the block's end within a minute.
+ * Forks: on a device with a driver nothing works in there. */
 #define IN_CHILD for (int child_ = test_child_begin(); child_; child_ = test_child_end())
 int test_child_begin(void);
 int test_child_end(void);
