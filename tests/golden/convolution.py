@@ -5,10 +5,7 @@ Inputs are patterns of quarters, so that every sum is exact and short: see patte
 import torch
 import torch.nn.functional as F
 
-
-def pattern(shape, step, period):
-    i = torch.arange(torch.Size(shape).numel(), dtype=torch.float64)
-    return ((i * step % period - period // 2) / 4).reshape(shape)
+from golden import pattern, show
 
 
 # name: function, x, weight, options; the same table is in the test
@@ -34,11 +31,6 @@ CASES = {
 }
 
 
-def put(file, name, t):
-    print(name, "float64", t.dim(), *t.shape, file=file)
-    print(*["%.10g" % v for v in t.flatten().tolist()], file=file)
-
-
 def main():
     with open(__file__[:-2] + "txt", "w") as file:
         print("# written by convolution.py with PyTorch", torch.__version__, file=file)
@@ -50,9 +42,9 @@ def main():
             b = pattern((channels,), 3, 7).requires_grad_()
             y = function(x, w, b, **options)
             y.backward(pattern(y.shape, 3, 5))
-            put(file, name, y)
+            show(name, y, "%.10g".__mod__, file)
             for key, t in ("dx", x), ("dw", w), ("db", b):
-                put(file, name + "." + key, t.grad)
+                show(name + "." + key, t.grad, "%.10g".__mod__, file)
 
 
 main()

@@ -6,17 +6,9 @@ result times `weight_of` its shape, with respect to the inputs in order. Made wi
 import torch
 from torch import nn
 
+from golden import randn, show, weight_of
+
 torch.manual_seed(11)
-
-
-def show(name, value):
-    value = value.detach().contiguous()
-    print(name, str(value.dtype)[6:], value.dim(), *value.shape)
-    print(*[repr(v) for v in value.flatten().tolist()])
-
-
-def weight_of(y):
-    return torch.arange(1, y.numel() + 1, dtype=torch.float64).reshape(y.shape) / 8
 
 
 def show_call(name, function, *inputs):
@@ -27,10 +19,6 @@ def show_call(name, function, *inputs):
     for i, leaf in enumerate(leaves):
         if leaf.grad is not None:
             show(f"{name}.d{i}", leaf.grad)
-
-
-def randn(*shape):
-    return torch.randn(*shape, dtype=torch.float64)
 
 
 print("# made by criteria.py with PyTorch", torch.__version__)

@@ -6,17 +6,9 @@ result times `weight_of` its shape. Made with PyTorch 1.13."""
 import torch
 import torch.nn.functional as f
 
+from golden import show, weight_of
+
 torch.manual_seed(12)
-
-
-def show(name, value):
-    value = value.detach().contiguous()
-    print(name, "float64", value.dim(), *value.shape)
-    print(*[repr(v) for v in value.flatten().tolist()])
-
-
-def weight_of(y):
-    return torch.arange(1, y.numel() + 1, dtype=torch.float64).reshape(y.shape) / 8
 
 
 def show_bags(name, *args, samples=None, **options):

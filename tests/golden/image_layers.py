@@ -5,10 +5,7 @@ Inputs, weights and output weights are patterns, see pattern() in tests/pattern.
 import torch
 import torch.nn as nn
 
-
-def pattern(shape, step, period):
-    i = torch.arange(torch.Size(shape).numel(), dtype=torch.float64)
-    return ((i * step % period - period // 2) / 4).reshape(shape)
+from golden import pattern, show
 
 
 # name: shape of x, module; the same table is in the test
@@ -56,11 +53,6 @@ CASES = {
 }
 
 
-def put(file, name, t):
-    print(name, "float64", t.dim(), *t.shape, file=file)
-    print(*["%.10g" % v for v in t.flatten().tolist()], file=file)
-
-
 def main():
     with open(__file__[:-2] + "txt", "w") as file:
         print("# written by image_layers.py with PyTorch", torch.__version__, file=file)
@@ -71,10 +63,10 @@ def main():
                 p.data = pattern(p.shape, 5, 9)
             y = module(x)
             y.backward(pattern(y.shape, 3, 5))
-            put(file, name, y)
-            put(file, name + ".dx", x.grad)
+            show(name, y, "%.10g".__mod__, file)
+            show(name + ".dx", x.grad, "%.10g".__mod__, file)
             for path, p in module.named_parameters():
-                put(file, name + "." + path, p.grad)
+                show(name + "." + path, p.grad, "%.10g".__mod__, file)
 
 
 main()

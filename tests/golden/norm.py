@@ -6,30 +6,9 @@ result times `weight_of` its shape. Made with PyTorch 1.13."""
 import torch
 import torch.nn.functional as f
 
+from golden import randn, show, show_with_gradients, weight_of
+
 torch.manual_seed(5)
-
-
-def show(name, value):
-    value = value.detach().double().contiguous()
-    print(name, "float64", value.dim(), *value.shape)
-    print(*[repr(v) for v in value.flatten().tolist()])
-
-
-def weight_of(y):
-    return torch.arange(1, y.numel() + 1, dtype=torch.float64).reshape(y.shape) / 8
-
-
-def show_with_gradients(name, function, **inputs):
-    leaves = {k: v.clone().requires_grad_(True) for k, v in inputs.items()}
-    y = function(**leaves)
-    show(name, y)
-    (y * weight_of(y)).sum().backward()
-    for key, leaf in leaves.items():
-        show(name + ".d" + key, leaf.grad)
-
-
-def randn(*shape):
-    return torch.randn(*shape, dtype=torch.float64)
 
 
 print("# made by norm.py with PyTorch", torch.__version__)

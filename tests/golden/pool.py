@@ -5,10 +5,7 @@ Inputs are patterns, see pattern() in tests/pattern.h. Made with PyTorch 1.13.""
 import torch
 import torch.nn.functional as F
 
-
-def pattern(shape, step, period):
-    i = torch.arange(torch.Size(shape).numel(), dtype=torch.float64)
-    return ((i * step % period - period // 2) / 4).reshape(shape)
+from golden import pattern, show
 
 
 def grid(shape):
@@ -67,8 +64,7 @@ GRIDS = {
 
 
 def put(file, name, t):
-    print(name, "float64", t.dim(), *t.shape, file=file)
-    print(*["%.12g" % v for v in t.flatten().tolist()], file=file)
+    show(name, t.double(), "%.12g".__mod__, file)
 
 
 def put_with_gradients(file, name, y, **leaves):

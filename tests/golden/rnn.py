@@ -7,6 +7,8 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from golden import weight_of
+
 torch.manual_seed(11)
 torch.set_default_dtype(torch.float64)
 
@@ -15,10 +17,6 @@ def show(name, value):
     value = value.detach().double().contiguous()
     print(name, "float64", value.dim(), *value.shape)
     print(*["%.15g" % v for v in value.flatten().tolist()])
-
-
-def weight_of(y):
-    return torch.arange(1, y.numel() + 1).double().reshape(y.shape) / 8
 
 
 def run(name, model, x, states, lengths=None):

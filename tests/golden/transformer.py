@@ -7,6 +7,8 @@ with PyTorch 1.13."""
 import torch
 from torch import nn
 
+from golden import weight_of
+
 torch.manual_seed(13)
 torch.set_default_dtype(torch.float64)
 
@@ -16,10 +18,6 @@ def show(name, value):
     numbers = value.flatten().tolist()
     print(name, "bool" if value.dtype == torch.bool else "float64", value.dim(), *value.shape)
     print(*["%.12g" % v for v in numbers])
-
-
-def weight_of(y):
-    return torch.arange(1, y.numel() + 1).double().reshape(y.shape) / 8
 
 
 def rand(*shape):
