@@ -34,6 +34,17 @@ tern_shape tern_masked_shape(const tern_shape *shape, uint32_t mask, bool keepdi
     return out;
 }
 
+tern_status tern_reduction_of(const tern_tensor *x, const tern_shape *dims, bool keepdim,
+                              uint32_t *mask, tern_shape *shape, const char *function)
+{
+    if (!x)
+        return tern_fail_argument_null(function, "x");
+    TERN_TRY(tern_dims_mask(dims, x->ndim, mask, function));
+    tern_shape whole = tern_shape_of(x);
+    *shape = tern_masked_shape(&whole, *mask, keepdim);
+    return TERN_OK;
+}
+
 int64_t tern_masked_count(const tern_shape *shape, uint32_t mask)
 {
     int64_t n = 1;

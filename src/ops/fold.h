@@ -5,6 +5,9 @@
 
 /* Dims as bits; an empty list means all. */
 tern_status tern_dims_mask(const tern_shape *dims, int ndim, uint32_t *mask, const char *function);
+/* What reducing x (NULL is an error) over dims has: they as bits, and the shape of the result. */
+tern_status tern_reduction_of(const tern_tensor *x, const tern_shape *dims, bool keepdim,
+                              uint32_t *mask, tern_shape *shape, const char *function);
 /* The shape without the masked dims, or with 1 in their place. */
 tern_shape tern_masked_shape(const tern_shape *shape, uint32_t mask, bool keepdim);
 /* Elements along the masked dims. */

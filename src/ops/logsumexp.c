@@ -66,13 +66,7 @@ static const tern_op logsumexp_op = {.name = "logsumexp",
 tern_tensor *tern_logsumexp(tern_tensor *x, tern_shape dims, bool keepdim)
 {
     log_attributes at = {.dims = dims};
-    if (!x) {
-        tern_fail_argument_null("tern_logsumexp", "x");
+    if (tern_reduction_of(x, &dims, keepdim, &at.mask, &at.shape, "tern_logsumexp") != TERN_OK)
         return NULL;
-    }
-    if (tern_dims_mask(&dims, x->ndim, &at.mask, "tern_logsumexp") != TERN_OK)
-        return NULL;
-    tern_shape shape = tern_shape_of(x);
-    at.shape = tern_masked_shape(&shape, at.mask, keepdim);
     return tern_apply(&logsumexp_op, &x, 1, &at, sizeof at);
 }

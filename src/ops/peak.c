@@ -185,11 +185,7 @@ static tern_status reduce(const tern_op *op, tern_tensor *x, const tern_shape *d
                           const char *function, tern_tensor **out, int n)
 {
     peak_attributes at = {.whole = dims->ndim == 0};
-    if (!x)
-        return tern_fail_argument_null(function, "x");
-    TERN_TRY(tern_dims_mask(dims, x->ndim, &at.mask, function));
-    tern_shape shape = tern_shape_of(x);
-    at.shape = tern_masked_shape(&shape, at.mask, keepdim);
+    TERN_TRY(tern_reduction_of(x, dims, keepdim, &at.mask, &at.shape, function));
     return tern_apply_all(op, &x, 1, &at, sizeof at, out, n);
 }
 
@@ -251,17 +247,13 @@ static tern_tensor *truth(const tern_op *op, tern_tensor *x, tern_shape dims, bo
                           const char *function)
 {
     uint32_t mask;
-    if (!x) {
-        tern_fail_argument_null(function, "x");
-        return NULL;
-    }
-    if (tern_dims_mask(&dims, x->ndim, &mask, function) != TERN_OK)
+    tern_shape kept;
+    if (tern_reduction_of(x, &dims, keepdim, &mask, &kept, function) != TERN_OK)
         return NULL;
     tern_shape shape = tern_shape_of(x);
     tern_dtype dtype = x->dtype == TERN_U8 ? TERN_U8 : TERN_BOOL;
     if (tern_masked_count(&shape, mask) == 0)
-        return tern_full(tern_masked_shape(&shape, mask, keepdim), tern_scalar_bool(op == &amin_op),
-                         dtype, tern_device(x));
+        return tern_full(kept, tern_scalar_bool(op == &amin_op), dtype, tern_device(x));
     if (x->dtype != TERN_BOOL)
         x = tern_ne_scalar(x, tern_scalar_int(0));
     return tern_to_dtype(reduce_one(op, x, dims, keepdim, function), dtype);

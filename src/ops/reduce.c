@@ -161,14 +161,8 @@ static tern_tensor *reduce(const tern_op *op, tern_tensor *x, const tern_shape *
                            const char *function)
 {
     sum_attributes at;
-    if (!x) {
-        tern_fail_argument_null(function, "x");
+    if (tern_reduction_of(x, dims, keepdim, &at.mask, &at.shape, function) != TERN_OK)
         return NULL;
-    }
-    if (tern_dims_mask(dims, x->ndim, &at.mask, function) != TERN_OK)
-        return NULL;
-    tern_shape shape = tern_shape_of(x);
-    at.shape = tern_masked_shape(&shape, at.mask, keepdim);
     return tern_apply(op, &x, 1, &at, sizeof at);
 }
 

@@ -113,14 +113,8 @@ static tern_tensor *variance(const tern_op *op, tern_tensor *x, const tern_shape
                              int64_t correction, bool keepdim, const char *function)
 {
     var_attributes at = {.correction = correction};
-    if (!x) {
-        tern_fail_argument_null(function, "x");
+    if (tern_reduction_of(x, dims, keepdim, &at.mask, &at.shape, function) != TERN_OK)
         return NULL;
-    }
-    if (tern_dims_mask(dims, x->ndim, &at.mask, function) != TERN_OK)
-        return NULL;
-    tern_shape shape = tern_shape_of(x);
-    at.shape = tern_masked_shape(&shape, at.mask, keepdim);
     return tern_apply(op, &x, 1, &at, sizeof at);
 }
 

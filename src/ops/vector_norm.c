@@ -146,14 +146,8 @@ static tern_tensor *norm(const tern_op *op, tern_tensor *x, double p, const tern
                          bool keepdim, const char *function)
 {
     norm_attributes at = {.p = p, .keepdim = keepdim};
-    if (!x) {
-        tern_fail_argument_null(function, "x");
+    if (tern_reduction_of(x, dims, keepdim, &at.mask, &at.shape, function) != TERN_OK)
         return NULL;
-    }
-    if (tern_dims_mask(dims, x->ndim, &at.mask, function) != TERN_OK)
-        return NULL;
-    tern_shape shape = tern_shape_of(x);
-    at.shape = tern_masked_shape(&shape, at.mask, keepdim);
     return tern_apply(op, &x, 1, &at, sizeof at);
 }
 

@@ -42,15 +42,15 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
 }
 
 /* The parameters and buffers that the options ask for; absent ones are NULL. */
-static tern_status add_tensors(tern_module *m, int64_t features, const tern_batch_norm_options *o)
+tern_status tern_layer_running(tern_module *m, int64_t features, bool affine, bool tracks,
+                               tern_dtype dtype, const char *device)
 {
     tern_shape each = TERN_SHAPE(features);
-    bool affine = !o->no_affine, tracks = !o->no_track_running_stats;
-    tern_tensor *weight = affine ? tern_ones(each, o->dtype, o->device) : NULL;
-    tern_tensor *bias = affine ? tern_zeros(each, o->dtype, o->device) : NULL;
-    tern_tensor *mean = tracks ? tern_zeros(each, o->dtype, o->device) : NULL;
-    tern_tensor *var = tracks ? tern_ones(each, o->dtype, o->device) : NULL;
-    tern_tensor *count = tracks ? tern_zeros(TERN_SHAPE_SCALAR, TERN_I64, o->device) : NULL;
+    tern_tensor *weight = affine ? tern_ones(each, dtype, device) : NULL;
+    tern_tensor *bias = affine ? tern_zeros(each, dtype, device) : NULL;
+    tern_tensor *mean = tracks ? tern_zeros(each, dtype, device) : NULL;
+    tern_tensor *var = tracks ? tern_ones(each, dtype, device) : NULL;
+    tern_tensor *count = tracks ? tern_zeros(TERN_SHAPE_SCALAR, TERN_I64, device) : NULL;
     if ((affine && (!weight || !bias)) || (tracks && (!mean || !var || !count)))
         return tern_last_status();
     TERN_TRY(tern_layer_parameter(m, "weight", weight));
@@ -73,7 +73,7 @@ static tern_module *make(const batch_kind *kind, const char *name, int64_t featu
     tern_status status = m ? TERN_OK : tern_last_status();
     if (status == TERN_OK)
         TERN_SCOPE
-            status = add_tensors(m, features, &o);
+            status = tern_layer_running(m, features, !o.no_affine, b.tracks, o.dtype, o.device);
     if (status == TERN_OK)
         status = tern_nn_set_extra(
             m, "%lld, eps=%s, momentum=%s, affine=%s, track_running_stats=%s", (long long)features,

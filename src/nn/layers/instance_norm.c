@@ -30,25 +30,6 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
 }
 
 /* The parameters and buffers that the options ask for; absent ones are NULL. */
-static tern_status add_tensors(tern_module *m, int64_t features,
-                               const tern_instance_norm_options *o)
-{
-    tern_shape each = TERN_SHAPE(features);
-    tern_tensor *weight = o->affine ? tern_ones(each, o->dtype, o->device) : NULL;
-    tern_tensor *bias = o->affine ? tern_zeros(each, o->dtype, o->device) : NULL;
-    bool tracks = o->track_running_stats;
-    tern_tensor *mean = tracks ? tern_zeros(each, o->dtype, o->device) : NULL;
-    tern_tensor *var = tracks ? tern_ones(each, o->dtype, o->device) : NULL;
-    tern_tensor *count = tracks ? tern_zeros(TERN_SHAPE_SCALAR, TERN_I64, o->device) : NULL;
-    if ((o->affine && (!weight || !bias)) || (tracks && (!mean || !var || !count)))
-        return tern_last_status();
-    TERN_TRY(tern_layer_parameter(m, "weight", weight));
-    TERN_TRY(tern_layer_parameter(m, "bias", bias));
-    TERN_TRY(tern_layer_buffer(m, "running_mean", mean));
-    TERN_TRY(tern_layer_buffer(m, "running_var", var));
-    return tern_layer_buffer(m, "num_batches_tracked", count);
-}
-
 static tern_module *make(const instance_kind *kind, const char *name, int64_t features,
                          const tern_instance_norm_options *options)
 {
@@ -59,7 +40,8 @@ static tern_module *make(const instance_kind *kind, const char *name, int64_t fe
     tern_status status = m ? TERN_OK : tern_last_status();
     if (status == TERN_OK)
         TERN_SCOPE
-            status = add_tensors(m, features, &o);
+            status =
+                tern_layer_running(m, features, o.affine, o.track_running_stats, o.dtype, o.device);
     if (status == TERN_OK)
         status = tern_nn_set_extra(
             m, "%lld, eps=%s, momentum=%s, affine=%s, track_running_stats=%s", (long long)features,

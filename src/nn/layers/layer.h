@@ -16,6 +16,10 @@ tern_module *tern_layer_loss(const char *name, tern_module_call call, const void
 /* tern_nn_add_parameter and _buffer where NULL may mean an absent one. */
 tern_status tern_layer_parameter(tern_module *m, const char *name, tern_tensor *x);
 tern_status tern_layer_buffer(tern_module *m, const char *name, tern_tensor *x);
+/* weight and bias of a norm over features channels, none where it is not affine; running_mean,
+ * running_var and num_batches_tracked, none where it tracks nothing (batch_norm.c). */
+tern_status tern_layer_running(tern_module *m, int64_t features, bool affine, bool tracks,
+                               tern_dtype dtype, const char *device);
 /* m when status is TERN_OK; else m is freed and the result is NULL. */
 tern_module *tern_layer_if(tern_module *m, tern_status status);
 
