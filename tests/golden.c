@@ -111,6 +111,21 @@ tern_tensor *test_golden_tensor(test_golden *golden, const char *name, const cha
     return x;
 }
 
+void test_golden_compare(test_golden *golden, const char *name, const char *suffix,
+                         const tern_tensor *x, double tolerance)
+{
+    char full[64];
+    snprintf(full, sizeof full, "%s%s", name, suffix);
+    test_close(x, tern_to_dtype(test_golden_tensor(golden, full, "cpu"), tern_dtype_of(x)),
+               (test_tolerance){.abs = tolerance, .rel = tolerance}, full, __FILE__, __LINE__);
+}
+
+tern_tensor *test_golden_weight(const tern_tensor *y)
+{
+    tern_tensor *w = tern_arange(1, (double)tern_numel(y) + 1, 1, tern_dtype_of(y), tern_device(y));
+    return tern_view(tern_div_scalar(w, TERN_SCALAR(8)), tern_shape_of(y));
+}
+
 void test_golden_close(test_golden *golden)
 {
     fclose(golden->file);

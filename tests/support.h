@@ -113,6 +113,11 @@ typedef struct test_golden test_golden;
 test_golden *test_golden_open(const char *name);
 bool test_golden_has(test_golden *golden, const char *name);
 tern_tensor *test_golden_tensor(test_golden *golden, const char *name, const char *device);
+/* x is the entry "<name><suffix>" in x's dtype, to tolerance absolute or relative. */
+void test_golden_compare(test_golden *golden, const char *name, const char *suffix,
+                         const tern_tensor *x, double tolerance);
+/* What weight_of in golden/golden.py gives: (1, 2, ...) / 8 in y's shape. */
+tern_tensor *test_golden_weight(const tern_tensor *y);
 void test_golden_close(test_golden *golden);
 
 /* ---- a block in a child process ---------------------------------------------------------- */

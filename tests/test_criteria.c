@@ -3,13 +3,6 @@
 #include <math.h>
 #include <stdio.h>
 
-/* weight_of in golden/criteria.py */
-static tern_tensor *weight_of(const tern_tensor *y)
-{
-    tern_tensor *w = tern_arange(1, (double)tern_numel(y) + 1, 1, tern_dtype_of(y), tern_device(y));
-    return tern_view(tern_div_scalar(w, TERN_SCALAR(8)), tern_shape_of(y));
-}
-
 /* The file's tensor; numbers as float32 where a device would have to compile more for float64. */
 static tern_tensor *tensor(test_golden *file, const char *name, const char *device)
 {
@@ -21,12 +14,7 @@ static tern_tensor *tensor(test_golden *file, const char *name, const char *devi
 
 static void golden(test_golden *file, const char *name, const char *suffix, const tern_tensor *x)
 {
-    char full[64];
-    snprintf(full, sizeof full, "%s%s", name, suffix);
-    double tolerance = tern_dtype_of(x) == TERN_F64 ? 1e-10 : 2e-5;
-    tern_tensor *expected = tern_to_dtype(test_golden_tensor(file, full, "cpu"), tern_dtype_of(x));
-    test_close(x, expected, (test_tolerance){.abs = tolerance, .rel = tolerance}, full, __FILE__,
-               __LINE__);
+    test_golden_compare(file, name, suffix, x, tern_dtype_of(x) == TERN_F64 ? 1e-10 : 2e-5);
 }
 
 /* y and the gradients of in[] are the file's. */
@@ -34,7 +22,7 @@ static void golden_gradients(test_golden *file, const char *name, tern_tensor *y
                              tern_tensor *const *in, int n)
 {
     golden(file, name, "", y);
-    assert_ok(tern_backward(tern_sum(tern_mul(y, weight_of(y)))));
+    assert_ok(tern_backward(tern_sum(tern_mul(y, test_golden_weight(y)))));
     for (int i = 0; i < n; i++) {
         char suffix[] = {'.', 'd', (char)('0' + i), '\0'};
         if (in[i] && tern_dtype_is_floating_point(tern_dtype_of(in[i])))

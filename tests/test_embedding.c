@@ -11,13 +11,6 @@ static tern_tensor *ints(const char *device, tern_dtype dtype, int64_t n, const 
     return tern_to_dtype(tern_from_data(values, TERN_SHAPE(n), TERN_I64, device), dtype);
 }
 
-/* weight_of in golden/embedding.py */
-static tern_tensor *weight_of(const tern_tensor *y)
-{
-    tern_tensor *w = tern_arange(1, (double)tern_numel(y) + 1, 1, tern_dtype_of(y), tern_device(y));
-    return tern_view(tern_div_scalar(w, TERN_SCALAR(8)), tern_shape_of(y));
-}
-
 static tern_tensor *leaf(test_golden *file, const char *name, const char *device)
 {
     tern_tensor *x = test_golden_tensor(file, name, "cpu");
@@ -27,12 +20,7 @@ static tern_tensor *leaf(test_golden *file, const char *name, const char *device
 
 static void golden(test_golden *file, const char *name, const char *suffix, const tern_tensor *x)
 {
-    char full[64];
-    snprintf(full, sizeof full, "%s%s", name, suffix);
-    double tolerance = tern_dtype_of(x) == TERN_F64 ? 1e-12 : 1e-5;
-    tern_tensor *expected = tern_to_dtype(test_golden_tensor(file, full, "cpu"), tern_dtype_of(x));
-    test_close(x, expected, (test_tolerance){.abs = tolerance, .rel = tolerance}, full, __FILE__,
-               __LINE__);
+    test_golden_compare(file, name, suffix, x, tern_dtype_of(x) == TERN_F64 ? 1e-12 : 1e-5);
 }
 
 /* ---- bags -------------------------------------------------------------------------------- */
@@ -89,7 +77,7 @@ static void bags_are_pytorch_s(void **state)
                 o.padding_idx = tern_some(-3);
             tern_tensor *y = tern_embedding_bag(index, weight, offsets, &o);
             golden(file, bags[i].name, "", y);
-            assert_ok(tern_backward(tern_sum(tern_mul(y, weight_of(y)))));
+            assert_ok(tern_backward(tern_sum(tern_mul(y, test_golden_weight(y)))));
             golden(file, bags[i].name, ".dweight", tern_grad(weight));
             if (bags[i].weighted)
                 golden(file, bags[i].name, ".dsamples",
@@ -160,7 +148,7 @@ static void rows_are_scaled_as_pytorch_s(void **state)
         tern_tensor *y = tern_embedding(
             index, weight,
             &(tern_embedding_options){.padding_idx = TERN_SOME(2), .scale_grad_by_freq = true});
-        assert_ok(tern_backward(tern_sum(tern_mul(y, weight_of(y)))));
+        assert_ok(tern_backward(tern_sum(tern_mul(y, test_golden_weight(y)))));
         golden(file, "rows_frequent", ".dweight", tern_grad(weight));
         for (int norm = 1; norm <= 2; norm++) {
             tern_embedding_options o = {.max_norm = 0.75, .norm_type = norm};

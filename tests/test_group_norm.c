@@ -4,20 +4,10 @@
 #include <math.h>
 #include <stdio.h>
 
-/* weight_of in golden/group_norm.py */
-static tern_tensor *weight_of(const tern_tensor *y)
-{
-    tern_tensor *w = tern_arange(1, (double)tern_numel(y) + 1, 1, TERN_F64, tern_device(y));
-    return tern_view(tern_div_scalar(w, TERN_SCALAR(8)), tern_shape_of(y));
-}
-
 /* The golden tensor "<name><suffix>" is x. */
 static void golden(test_golden *file, const char *name, const char *suffix, const tern_tensor *x)
 {
-    char full[64];
-    snprintf(full, sizeof full, "%s%s", name, suffix);
-    test_close(x, test_golden_tensor(file, full, "cpu"),
-               (test_tolerance){.abs = 1e-11, .rel = 1e-11}, full, __FILE__, __LINE__);
+    test_golden_compare(file, name, suffix, x, 1e-11);
 }
 
 /* ---- functions: in {x, w, b} (x alone: no_affine) ------------------------------------------ */
@@ -105,7 +95,7 @@ static void norms_are_pytorch_s(void **state)
                 in[k] = tern_requires_grad_(test_golden_tensor(file, inputs[k], device), true);
             tern_tensor *y = norms[i].function(in, running);
             golden(file, norms[i].name, "", y);
-            assert_ok(tern_backward(tern_sum(tern_mul(y, weight_of(y)))));
+            assert_ok(tern_backward(tern_sum(tern_mul(y, test_golden_weight(y)))));
             for (int k = 0; k < norms[i].inputs; k++)
                 golden(file, norms[i].name, slopes[k], tern_grad(in[k]));
             if (norms[i].function == instance) {
@@ -338,7 +328,7 @@ static void weight_norm_is_pytorch_s(void **state)
             for (int pass = 0; pass < 2; pass++) { /* twice: the history is the last forward's */
                 tern_nn_zero_grad(m);
                 tern_tensor *y = tern_nn_forward(m, x);
-                assert_ok(tern_backward(tern_sum(tern_mul(y, weight_of(y)))));
+                assert_ok(tern_backward(tern_sum(tern_mul(y, test_golden_weight(y)))));
             }
             golden(file, rows[i].name, ".dg", tern_grad(g));
             golden(file, rows[i].name, ".dv", tern_grad(tern_nn_parameter(m, "weight_v")));
@@ -375,7 +365,7 @@ static void spectral_norm_is_pytorch_s(void **state)
         tern_tensor *w = tern_nn_parameter(m, "weight");
         golden(file, "spectral", "", w);
         golden(file, "spectral", ".u2", tern_nn_buffer(m, "weight_u"));
-        assert_ok(tern_backward(tern_sum(tern_mul(w, weight_of(w)))));
+        assert_ok(tern_backward(tern_sum(tern_mul(w, test_golden_weight(w)))));
         golden(file, "spectral", ".dw", tern_grad(tern_nn_parameter(m, "weight_orig")));
         tern_nn_remove_spectral_norm(m, NULL);
         golden(file, "spectral", ".eval", tern_nn_parameter(m, "weight"));

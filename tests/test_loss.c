@@ -3,19 +3,9 @@
 #include <math.h>
 #include <stdio.h>
 
-/* weight_of in golden/functional.py */
-static tern_tensor *weight_of(const tern_tensor *y)
-{
-    tern_tensor *w = tern_arange(1, (double)tern_numel(y) + 1, 1, TERN_F64, tern_device(y));
-    return tern_view(tern_div_scalar(w, TERN_SCALAR(8)), tern_shape_of(y));
-}
-
 static void golden(test_golden *file, const char *name, const char *suffix, const tern_tensor *x)
 {
-    char full[64];
-    snprintf(full, sizeof full, "%s%s", name, suffix);
-    test_close(x, test_golden_tensor(file, full, "cpu"),
-               (test_tolerance){.abs = 1e-12, .rel = 1e-12}, full, __FILE__, __LINE__);
+    test_golden_compare(file, name, suffix, x, 1e-12);
 }
 
 static tern_tensor *classes(const char *device, tern_shape shape, const int64_t *values)
@@ -30,7 +20,7 @@ static void one_case(test_golden *file, const char *name, const char *input, ter
     tern_requires_grad_(x, true);
     tern_tensor *loss = tern_cross_entropy(x, target, options);
     golden(file, name, "", loss);
-    assert_ok(tern_backward(tern_sum(tern_mul(loss, weight_of(loss)))));
+    assert_ok(tern_backward(tern_sum(tern_mul(loss, test_golden_weight(loss)))));
     golden(file, name, ".dx", tern_grad(x));
 }
 

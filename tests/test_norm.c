@@ -4,20 +4,10 @@
 #include <math.h>
 #include <stdio.h>
 
-/* weight_of in golden/norm.py */
-static tern_tensor *weight_of(const tern_tensor *y)
-{
-    tern_tensor *w = tern_arange(1, (double)tern_numel(y) + 1, 1, TERN_F64, tern_device(y));
-    return tern_view(tern_div_scalar(w, TERN_SCALAR(8)), tern_shape_of(y));
-}
-
 /* The golden tensor "<name><suffix>" is x. */
 static void golden(test_golden *file, const char *name, const char *suffix, const tern_tensor *x)
 {
-    char full[64];
-    snprintf(full, sizeof full, "%s%s", name, suffix);
-    test_close(x, test_golden_tensor(file, full, "cpu"),
-               (test_tolerance){.abs = 1e-11, .rel = 1e-11}, full, __FILE__, __LINE__);
+    test_golden_compare(file, name, suffix, x, 1e-11);
 }
 
 static tern_tensor *leaf(test_golden *file, const char *name, const char *device)
@@ -30,7 +20,7 @@ static void golden_all(test_golden *file, const char *name, tern_tensor *y, tern
 {
     static const char *const suffixes[] = {".dx", ".dw", ".db"};
     golden(file, name, "", y);
-    assert_ok(tern_backward(tern_sum(tern_mul(y, weight_of(y)))));
+    assert_ok(tern_backward(tern_sum(tern_mul(y, test_golden_weight(y)))));
     for (int i = 0; i < 3; i++)
         if (in[i])
             golden(file, name, suffixes[i], tern_grad(in[i]));

@@ -1,5 +1,5 @@
 /* test_optim.c -- optimizers against PyTorch; launches, skipped steps, moves, refusals. */
-#include "support.h"
+#include "many.h"
 #include "base/memory.h"
 #include "tensor/tensor.h"
 #include <math.h>
@@ -147,25 +147,6 @@ static void bias_correction_is_right_to_rounding_in_every_step(void **state)
 }
 
 /* ---- many tensors ------------------------------------------------------------------------ */
-
-enum { MANY = 20 };
-
-static void make_many(const char *device, tern_dtype dtype, tern_tensor **x)
-{
-    for (int i = 0; i < MANY; i++) {
-        int64_t n = i == 3 ? 0 : i == 7 ? 10001 : 1 + 37 * i;
-        x[i] = test_uniform(device, dtype, TERN_SHAPE(n), -1, 1, (uint64_t)i);
-        tern_requires_grad_(x[i], true);
-    }
-}
-
-static void give_gradients(tern_tensor *const *x, uint64_t seed)
-{
-    for (int i = 0; i < MANY; i++)
-        assert_ok(tern_set_grad(x[i], test_uniform(tern_device(x[i]), tern_dtype_of(x[i]),
-                                                   tern_shape_of(x[i]), -1, 1,
-                                                   seed * 100 + (uint64_t)i)));
-}
 
 static void a_step_of_twenty_parameters_is_one_launch(void **state)
 {

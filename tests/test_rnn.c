@@ -3,16 +3,9 @@
 #include <math.h>
 #include <stdio.h>
 
-/* weight_of in golden/rnn.py */
-static tern_tensor *weight_of(const tern_tensor *y)
-{
-    tern_tensor *w = tern_arange(1, (double)tern_numel(y) + 1, 1, TERN_F64, tern_device(y));
-    return tern_view(tern_div_scalar(w, TERN_SCALAR(8)), tern_shape_of(y));
-}
-
 static tern_tensor *weighted(tern_tensor *y)
 {
-    return tern_sum(tern_mul(y, weight_of(y)));
+    return tern_sum(tern_mul(y, test_golden_weight(y)));
 }
 
 /* A network of golden/rnn.py. */

@@ -3,20 +3,10 @@
 #include <math.h>
 #include <stdio.h>
 
-/* weight_of in golden/functional.py */
-static tern_tensor *weight_of(const tern_tensor *y)
-{
-    tern_tensor *w = tern_arange(1, (double)tern_numel(y) + 1, 1, TERN_F64, tern_device(y));
-    return tern_view(tern_div_scalar(w, TERN_SCALAR(8)), tern_shape_of(y));
-}
-
 /* The golden tensor "<name><suffix>" is x. */
 static void golden(test_golden *file, const char *name, const char *suffix, const tern_tensor *x)
 {
-    char full[64];
-    snprintf(full, sizeof full, "%s%s", name, suffix);
-    test_close(x, test_golden_tensor(file, full, "cpu"),
-               (test_tolerance){.abs = 1e-12, .rel = 1e-12}, full, __FILE__, __LINE__);
+    test_golden_compare(file, name, suffix, x, 1e-12);
 }
 
 static tern_tensor *leaf(test_golden *file, const char *name, const char *device)
@@ -38,7 +28,7 @@ static void softmax_is_pytorch_s_over_any_dim(void **state)
             tern_tensor *x = leaf(file, "x", device);
             tern_tensor *y = functions[i % 2](x, i / 2 - 3);
             golden(file, name, "", y);
-            assert_ok(tern_backward(tern_sum(tern_mul(y, weight_of(y)))));
+            assert_ok(tern_backward(tern_sum(tern_mul(y, test_golden_weight(y)))));
             golden(file, name, ".dx", tern_grad(x));
         }
     test_golden_close(file);
@@ -54,13 +44,13 @@ static void layer_norm_is_pytorch_s(void **state)
         tern_tensor *b = leaf(file, "b", device), *plain = leaf(file, "x", device);
         tern_tensor *y = tern_layer_norm(x, TERN_SHAPE(3, 4), w, b, 1e-3);
         golden(file, "layer_norm", "", y);
-        assert_ok(tern_backward(tern_sum(tern_mul(y, weight_of(y)))));
+        assert_ok(tern_backward(tern_sum(tern_mul(y, test_golden_weight(y)))));
         golden(file, "layer_norm", ".dx", tern_grad(x));
         golden(file, "layer_norm", ".dw", tern_grad(w));
         golden(file, "layer_norm", ".db", tern_grad(b));
         y = tern_layer_norm(plain, TERN_SHAPE(4), NULL, NULL, 1e-3);
         golden(file, "layer_norm_plain", "", y);
-        assert_ok(tern_backward(tern_sum(tern_mul(y, weight_of(y)))));
+        assert_ok(tern_backward(tern_sum(tern_mul(y, test_golden_weight(y)))));
         golden(file, "layer_norm_plain", ".dx", tern_grad(plain));
     }
     test_golden_close(file);

@@ -81,12 +81,7 @@ enum { ROWS = sizeof rows / sizeof *rows, GRIDS = sizeof grids / sizeof *grids }
 
 static void assert_golden(test_golden *file, const char *row, const char *part, tern_tensor *x)
 {
-    double tolerance = tern_dtype_size(tern_dtype_of(x)) == 2 ? 3e-2 : 2e-5;
-    char name[64];
-    snprintf(name, sizeof name, "%s%s", row, part);
-    tern_tensor *wanted = tern_to_dtype(test_golden_tensor(file, name, "cpu"), tern_dtype_of(x));
-    test_close(x, wanted, (test_tolerance){.abs = tolerance, .rel = tolerance}, name, __FILE__,
-               __LINE__);
+    test_golden_compare(file, row, part, x, tern_dtype_size(tern_dtype_of(x)) == 2 ? 3e-2 : 2e-5);
 }
 
 static void go_back(tern_tensor *y)
