@@ -60,6 +60,10 @@ static int print_one(const char *device)
     printf("driver              %s\ntype                %s\n", d.driver, type_name(d.type));
     printf("compute units       %d\nmemory              %.1f GiB, %.1f free\n", d.compute_units,
            gib(d.memory_total), gib(d.memory_free));
+    if (*d.uuid)
+        printf("uuid                %s\n", d.uuid);
+    if (d.capability_major)
+        printf("compute capability  %d.%d\n", d.capability_major, d.capability_minor);
     if (d.largest_allocation)
         printf("largest allocation  %.1f GiB\n", gib(d.largest_allocation));
     printf("float64             %s\nfloat16 arithmetic  %s (storage works everywhere)\n",

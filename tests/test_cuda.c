@@ -38,6 +38,9 @@ static void the_stand_in_says_what_it_is(void **state)
     assert_non_null(strstr(info.name, "stand-in"));
     assert_string_equal(tern_device_canonical("cuda"), "cuda:0");
     assert_string_equal(tern_device_canonical("auto"), "cuda:0");
+    assert_string_equal(info.uuid, "a0a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf");
+    assert_int_equal(info.capability_major, 9);
+    assert_int_equal(info.capability_minor, 0);
     assert_true(info.has_f64 && info.type == TERN_DEVICE_GPU && info.memory_total > 0);
 }
 

@@ -92,6 +92,8 @@ static void info_is_complete(void **state)
         assert_in_range(info.type, TERN_DEVICE_CPU, TERN_DEVICE_ACCELERATOR);
         assert_true(info.compute_units > 0);
         assert_true(info.memory_total >= info.memory_free && info.memory_free > 0);
+        assert_true(*info.uuid == '\0' || strlen(info.uuid) == 36);
+        assert_int_equal(info.capability_major > 0, strncmp(device, "cuda", 4) == 0);
         assert_ok(tern_synchronize(device));
     }
     assert_int_equal(tern_device_get_info("cpu", NULL), TERN_ERR_ARGUMENT);

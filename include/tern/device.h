@@ -34,6 +34,8 @@ typedef struct tern_device_info {
     bool has_native_f16; /* f16 arithmetic; f16 storage works on every device */
     bool unified_memory; /* shares its memory with the host */
     bool exact;          /* elementwise results are bit-identical to the cpu's */
+    char uuid[40];       /* "01234567-89ab-..." (36 characters); "" where the driver can't tell */
+    int capability_major, capability_minor; /* compute capability of a CUDA GPU; 0 elsewhere */
     uint64_t reserved[8];
 } tern_device_info;
 

@@ -93,6 +93,8 @@ typedef struct tern_found {
     void *state;           /* the backend's own, given back in tern_place.state */
     bool synchronous;      /* launches are done when they return */
 } tern_found;
+/* The 16 bytes of a UUID as the text of tern_device_info. */
+void tern_uuid_text(const void *bytes, char text[40]);
 
 struct tern_backend {
     const char *kind; /* "cpu": the word before the colon */

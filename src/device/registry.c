@@ -40,6 +40,15 @@ static void check_slots(const tern_backend *backend)
             abort(); /* a bug of the backend's author, seen by its first test */
 }
 
+void tern_uuid_text(const void *bytes, char text[40])
+{
+    const unsigned char *b = bytes;
+    int n = 0;
+    for (int i = 0; i < 16; i++)
+        n += snprintf(text + n, (size_t)(40 - n),
+                      i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", b[i]);
+}
+
 static tern_place *make_place(const tern_backend *backend, int index, const tern_found *found)
 {
     tern_place *place = tern_alloc(sizeof *place);

@@ -19,12 +19,15 @@ static bool describe(int index, tern_found *found, tern_text *notes)
     char name[256] = "", platform[32];
     size_t total = 0;
     int version = 0;
+    CUuuid uuid;
     tern_cuda.cuDriverGetVersion(&version);
     CUresult code = tern_cuda.cuDeviceGet(&device, index);
     if (code == 0)
         code = tern_cuda.cuDeviceGetName(name, sizeof name - 1, device);
     if (code == 0)
         code = tern_cuda.cuDeviceTotalMem_v2(&total, device);
+    if (code == 0)
+        code = tern_cuda.cuDeviceGetUuid_v2(&uuid, device);
     if (code != 0) {
         const char *text = NULL;
         tern_cuda.cuGetErrorName(code, &text);
@@ -57,7 +60,10 @@ static bool describe(int index, tern_found *found, tern_text *notes)
         .has_native_f16 = true,
         .unified_memory = attribute(cudaDevAttrIntegrated, index) != 0,
         .exact = true,
+        .capability_major = s->compute / 10,
+        .capability_minor = s->compute % 10,
     };
+    tern_uuid_text(uuid.bytes, found->info.uuid);
     return found->info.name && found->info.driver;
 }
 

@@ -209,6 +209,10 @@ static void describe(const entry *e, tern_found *found)
         .unified_memory = device_number(d, CL_DEVICE_HOST_UNIFIED_MEMORY, 4) != 0,
         .exact = (floats & rounded) == rounded,
     };
+    unsigned char uuid[CL_UUID_SIZE_KHR];
+    if (has_extension(d, "cl_khr_device_uuid") &&
+        CL(GetDeviceInfo(d, CL_DEVICE_UUID_KHR, sizeof uuid, uuid, NULL)) == CL_SUCCESS)
+        tern_uuid_text(uuid, found->info.uuid);
 }
 
 static tern_cl_state *make_state(const entry *e, const tern_device_info *info)
