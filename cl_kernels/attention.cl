@@ -11,9 +11,16 @@
     idx seen = (b.flags & TERN_ATTENTION_CAUSAL) != 0 && i < (idx)b.columns ? i + 1                \
                                                                             : (idx)b.columns;
 
-/* Score j of the row, masked. */
+/* Score j of the row, as the products left it: halves left what they rounded away in rests. */
+#if IS_HALF
+#define ATTENTION_PRODUCT(j) (LD(ps, at + j) + LD(rests, at + j))
+#else
+#define ATTENTION_PRODUCT(j) LD(ps, at + j)
+#endif
+
+/* The same, masked. */
 #define ATTENTION_SCORE(x, j)                                                                      \
-    ACC x = LD(ps, at + j);                                                                        \
+    ACC x = ATTENTION_PRODUCT(j);                                                                  \
     if ((b.flags & TERN_ATTENTION_NUMBERS) != 0)                                                   \
         x += LD(numbers, mask_at + j * (idx)b.stride[3]);                                          \
     if (j >= seen ||                                                                               \
@@ -29,10 +36,11 @@
     i32 kept = (i32)(word >> 8) >= b.drop ? 1 : 0;
 
 /* Scores become weights e^(x - max) / sum; log sum e^x of each row is kept. */
-KERNEL5(K(attention_weights), (OUT, STO, ps), (OUT, ACC, lses), (IN, STO, numbers), (IN, u8, bools),
-        (ARG, tern_attention_block, b))
+KERNEL6(K(attention_weights), (OUT, STO, ps), (IN, STO, rests), (OUT, ACC, lses), (IN, STO, numbers),
+        (IN, u8, bools), (ARG, tern_attention_block, b))
 {
     BASE(ps);
+    BASE(rests);
     BASE(lses);
     BASE(numbers);
     BASE(bools);
@@ -65,10 +73,11 @@ KERNEL5(K(attention_weights), (OUT, STO, ps), (OUT, ACC, lses), (IN, STO, number
 }
 
 /* The same once more, from the sums. */
-KERNEL5(K(attention_again), (OUT, STO, ps), (IN, ACC, lses), (IN, STO, numbers), (IN, u8, bools),
-        (ARG, tern_attention_block, b))
+KERNEL6(K(attention_again), (OUT, STO, ps), (IN, STO, rests), (IN, ACC, lses), (IN, STO, numbers),
+        (IN, u8, bools), (ARG, tern_attention_block, b))
 {
     BASE(ps);
+    BASE(rests);
     BASE(lses);
     BASE(numbers);
     BASE(bools);
@@ -170,6 +179,7 @@ KERNEL5(K(rotary), (OUT, STO, ys), (IN, STO, xs), (IN, ACC, cosines), (IN, ACC, 
 }
 
 #undef ATTENTION_ROW
+#undef ATTENTION_PRODUCT
 #undef ATTENTION_SCORE
 #undef ATTENTION_KEPT
 #endif

@@ -100,6 +100,36 @@ static void every_mask_and_scale_is_the_textbooks(void **state)
                 }
 }
 
+/* Scores up to 60, of which a bfloat16 knows no quarters: the weights are those of float32 all the
+ * same, in both forms, and their gradients. */
+static void scores_of_halves_are_not_rounded(void **state)
+{
+    (void)state;
+    static const tern_dtype dtypes[] = {TERN_F16, TERN_BF16};
+    FOR_EACH_DEVICE(device)
+    for (int d = 0; d < 2; d++)
+        for (int dims = 3; dims <= 5; dims += 2)
+            TERN_SCOPE {
+                tern_tensor *x[2][3], *y[2];
+                tern_shape shape = dims == 3 ? TERN_SHAPE(2, 8, 16) : TERN_SHAPE(1, 1, 2, 8, 16);
+                for (int i = 0; i < 3; i++) {
+                    tern_tensor *exact =
+                        test_uniform(device, dtypes[d], shape, -4, 4, (uint64_t)i + 7);
+                    x[0][i] = tern_requires_grad_(exact, true);
+                    x[1][i] =
+                        tern_requires_grad_(tern_to_dtype(tern_detach(exact), TERN_F32), true);
+                }
+                for (int k = 0; k < 2; k++) {
+                    y[k] = tern_scaled_dot_product_attention(x[k][0], x[k][1], x[k][2], NULL);
+                    assert_ok(tern_backward(tern_sum(tern_to_dtype(y[k], TERN_F32))));
+                }
+                double step = dtypes[d] == TERN_F16 ? 0x1p-10 : 0x1p-7;
+                assert_close(tern_to_dtype(y[0], TERN_F32), y[1], .abs = 2 * step, .rel = step);
+                assert_close(tern_to_dtype(tern_grad(x[0][2]), TERN_F32), tern_grad(x[1][2]),
+                             .abs = step, .rel = step);
+            }
+}
+
 static tern_tensor *call(tern_tensor *const *in, void *user)
 {
     return tern_scaled_dot_product_attention(in[0], in[1], in[2], user);
@@ -310,6 +340,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(every_mask_and_scale_is_the_textbooks),
+        TEST(scores_of_halves_are_not_rounded),
         TEST(first_and_second_gradients),
         TEST(long_sequences_go_block_by_block),
         TEST(memory_grows_with_the_length_and_not_with_its_square),

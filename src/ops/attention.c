@@ -130,7 +130,8 @@ static bool fits_blocks(const tern_tensor *q, const tern_tensor *k, const tern_t
     return true;
 }
 
-/* Halves as float32: a processor computes in it anyway, and scores and weights stay exact. */
+/* Halves as float32, so that scores and weights are not rounded: where it costs nothing, as on
+ * processors, and where there is no form in blocks. */
 static tern_tensor *widely(tern_tensor *query, tern_tensor *key, tern_tensor *value,
                            tern_sdpa_options o)
 {
@@ -158,9 +159,10 @@ tern_tensor *tern_scaled_dot_product_attention(tern_tensor *query, tern_tensor *
     else if (o.scale == TERN_ZERO)
         at.scale = 0;
     bool half = query->dtype == TERN_F16 || query->dtype == TERN_BF16;
-    if (half && tern_place_info(query->storage->place)->type != TERN_DEVICE_GPU)
+    bool fits = fits_blocks(query, key, value, o.attn_mask);
+    if (half && !(fits && tern_place_info(query->storage->place)->type == TERN_DEVICE_GPU))
         return widely(query, key, value, o);
-    if (!fits_blocks(query, key, value, o.attn_mask))
+    if (!fits)
         return composite(query, key, value, o.attn_mask, &at);
     tern_tensor *in[] = {query, key, value, o.attn_mask}, *out[4];
     if (tern_apply_all(&tern_attention_fused, in, 4, &at, sizeof at, out, 4) != TERN_OK)

@@ -128,26 +128,43 @@ static tern_status launch(const geometry *g, const tern_kernel_ref *kernel, cons
                        tern_groups(rows, 12 * g->block.columns), args, n);
 }
 
+/* p = the block's scores. A weight is as far off as its score, and a half of 20 is off by up to
+ * 0.06: what p rounds away is made by the same product, less p, and left in rest. */
+static tern_status score(const geometry *g, tern_tensor *const *in, double scale, tern_tensor *p,
+                         tern_tensor *rest)
+{
+    const tern_attention_block *b = &g->block;
+    tern_matrix q = matrix(in[Q], b->first, false), k = matrix(in[K], 0, true);
+    const int64_t *size = SIZE(b->rows, b->columns, g->width);
+    TERN_TRY(multiply(g, p, q, k, scores(g, p, false), size, scale, 0));
+    if (!rest)
+        return TERN_OK;
+    TERN_TRY(
+        tern_block_copy(p->storage->block, 0, rest->storage->block, 0,
+                        (size_t)(stacks(g) * b->rows * b->columns) * tern_dtype_size(p->dtype)));
+    return multiply(g, p, q, k, scores(g, rest, false), size, scale, -1);
+}
+
 /* p = weights of the block, from scores and, when they are there, from the rows' sums. */
 static tern_status weigh(const geometry *g, tern_tensor *const *in, double scale, tern_tensor *p,
-                         tern_tensor *sums, bool again)
+                         tern_tensor *rest, tern_tensor *sums, bool again)
 {
     static const tern_kernel_ref first_time = {"attention", "attention_weights"},
                                  once_more = {"attention", "attention_again"};
     const tern_tensor *mask = in[MASK] ? in[MASK] : p;
     const tern_attention_block *b = &g->block;
-    TERN_TRY(multiply(g, p, matrix(in[Q], b->first, false), matrix(in[K], 0, true),
-                      scores(g, p, false), SIZE(b->rows, b->columns, g->width), scale, 0));
-    tern_arg args[] = {tern_arg_tensor(p), tern_arg_tensor(sums), tern_arg_tensor(mask),
+    TERN_TRY(score(g, in, scale, p, rest));
+    tern_arg args[] = {tern_arg_tensor(p),    tern_arg_tensor(rest ? rest : p),
+                       tern_arg_tensor(sums), tern_arg_tensor(mask),
                        tern_arg_tensor(mask), tern_arg_struct(b, sizeof *b)};
     /* Only the one of the mask's type is read, but both count in its elements. */
-    args[2].bytes = (uint32_t)tern_dtype_size(p->dtype);
-    args[3].bytes = 1;
+    args[3].bytes = (uint32_t)tern_dtype_size(p->dtype);
+    args[4].bytes = 1;
     if (b->flags & TERN_ATTENTION_BOOLS)
-        args[2] = tern_arg_tensor(p);
+        args[3] = tern_arg_tensor(p);
     else
-        args[3] = tern_arg_buffer(&p->storage->block->buffer, 0, 1);
-    return launch(g, again ? &once_more : &first_time, p, args, 5);
+        args[4] = tern_arg_buffer(&p->storage->block->buffer, 0, 1);
+    return launch(g, again ? &once_more : &first_time, p, args, 6);
 }
 
 static tern_status drop(const geometry *g, double scale, tern_tensor *to, tern_tensor *from,
@@ -165,6 +182,14 @@ static tern_tensor *room(const geometry *g, const tern_tensor *like)
     tern_shape shape = {1, {stacks(g) * g->rows * g->keys}};
     return tern_tensor_new(&shape, like->dtype, like->storage->place,
                            "tern_scaled_dot_product_attention");
+}
+
+/* Room for what the scores' type rounds away; none where *rest stays NULL. */
+static tern_status make_rest(const geometry *g, const tern_tensor *like, tern_tensor **rest)
+{
+    if (tern_dtype_size(like->dtype) == 2)
+        *rest = room(g, like);
+    return *rest || tern_dtype_size(like->dtype) != 2 ? TERN_OK : tern_last_status();
 }
 
 static double kept_scale(const tern_attention_attributes *at)
@@ -205,11 +230,12 @@ static tern_status take_numbers(tern_call *call, const geometry *g)
     return tern_launch(call->place, &kernel, call->in[Q]->dtype, tern_items(2), args, 3);
 }
 
-static tern_status forward_block(tern_call *call, const geometry *g, tern_tensor *p)
+static tern_status forward_block(tern_call *call, const geometry *g, tern_tensor *p,
+                                 tern_tensor *rest)
 {
     const tern_attention_attributes *at = call->attributes;
     const tern_attention_block *b = &g->block;
-    TERN_TRY(weigh(g, call->in, at->scale, p, call->out[SUMS], false));
+    TERN_TRY(weigh(g, call->in, at->scale, p, rest, call->out[SUMS], false));
     if (at->dropout > 0)
         TERN_TRY(drop(g, kept_scale(at), p, p, call->out[STATE]));
     return multiply(g, p, scores(g, p, false), matrix(call->in[V], 0, false),
@@ -224,16 +250,15 @@ static tern_status forward(tern_call *call)
     bool kept = call->out[WEIGHTS]->numel > 0;
     if (at->dropout > 0)
         TERN_TRY(take_numbers(call, &g));
-    tern_tensor *p = kept ? call->out[WEIGHTS] : room(&g, call->in[Q]);
-    if (!p)
-        return tern_last_status();
-    tern_status status = TERN_OK;
+    tern_tensor *p = kept ? call->out[WEIGHTS] : room(&g, call->in[Q]), *rest = NULL;
+    tern_status status = p ? make_rest(&g, p, &rest) : tern_last_status();
     for (int64_t i = 0; i < g.queries && status == TERN_OK; i += g.rows) {
         set_block(&g, i);
-        status = forward_block(call, &g, p);
+        status = forward_block(call, &g, p, rest);
     }
     if (!kept)
         tern_release(p);
+    tern_release(rest);
     return status;
 }
 
@@ -252,7 +277,7 @@ static tern_status gradient_infer(tern_call *call)
 }
 
 typedef struct spaces {
-    tern_tensor *p, *dropped, *ds;
+    tern_tensor *p, *rest, *dropped, *ds;
 } spaces;
 
 /* more: dk and dv, sums over the blocks, have been begun. */
@@ -264,7 +289,7 @@ static tern_status gradient_block(tern_call *call, const geometry *g, const spac
     const tern_tensor *dout = call->in[DOUT];
     tern_tensor *state = call->in[HAD + STATE];
     if (call->in[HAD + WEIGHTS]->numel == 0)
-        TERN_TRY(weigh(g, call->in, at->scale, s->p, call->in[HAD + SUMS], true));
+        TERN_TRY(weigh(g, call->in, at->scale, s->p, s->rest, call->in[HAD + SUMS], true));
     if (at->dropout > 0)
         TERN_TRY(drop(g, kept_scale(at), s->dropped, s->p, state));
     TERN_TRY(multiply(g, dout, scores(g, s->dropped, true), matrix(dout, b->first, false),
@@ -307,6 +332,8 @@ static tern_status gradient_forward(tern_call *call)
     spaces s = {.p = had ? had : room(&g, call->in[Q]), .ds = room(&g, call->in[Q])};
     s.dropped = at->dropout > 0 ? room(&g, call->in[Q]) : s.p;
     tern_status status = s.p && s.ds && s.dropped ? clear_unseen(call, &g) : tern_last_status();
+    if (!had && status == TERN_OK)
+        status = make_rest(&g, s.p, &s.rest);
     /* The whole of dk and dv is written by the first block only if that sees every key: a causal
      * one goes from the last, which does, to the first. */
     int64_t blocks = (g.queries + g.rows - 1) / g.rows;
@@ -318,6 +345,7 @@ static tern_status gradient_forward(tern_call *call)
         tern_release(s.dropped);
     if (!had)
         tern_release(s.p);
+    tern_release(s.rest);
     tern_release(s.ds);
     return status;
 }
