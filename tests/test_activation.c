@@ -48,6 +48,16 @@ static void modules_print_as_in_pytorch(void **state)
         {tern_nn_dropout2d(&(tern_dropout_options){.p = 0.2}), "Dropout2d(p=0.2, inplace=False)"},
         {tern_nn_dropout3d(NULL), "Dropout3d(p=0.5, inplace=False)"},
         {tern_nn_alpha_dropout(NULL), "AlphaDropout(p=0.5, inplace=False)"},
+        {tern_nn_inplace(tern_nn_relu()), "ReLU(inplace=True)"},
+        {tern_nn_inplace(tern_nn_inplace(tern_nn_mish())), "Mish(inplace=True)"},
+        {tern_nn_inplace(tern_nn_hardswish()), "Hardswish()"},
+        {tern_nn_elu(&(tern_elu_options){.inplace = true}), "ELU(alpha=1.0, inplace=True)"},
+        {tern_nn_hardtanh(&(tern_hardtanh_options){.inplace = true}),
+         "Hardtanh(min_val=-1.0, max_val=1.0, inplace=True)"},
+        {tern_nn_inplace(tern_nn_threshold(0.1, 20)),
+         "Threshold(threshold=0.1, value=20, inplace=True)"},
+        {tern_nn_dropout2d(&(tern_dropout_options){.p = 0.2, .inplace = true}),
+         "Dropout2d(p=0.2, inplace=True)"},
         {tern_nn_feature_alpha_dropout(NULL), "FeatureAlphaDropout(p=0.5, inplace=False)"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -93,6 +103,106 @@ static void activations_are_pytorch_s(void **state)
         }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         tern_nn_free(rows[i].m);
+}
+
+/* The same with the option on: the same values and gradients, in the tensor that was given. */
+static void inplace_writes_into_what_it_is_given(void **state)
+{
+    (void)state;
+    static const tern_dropout_options half = {.inplace = true};
+    tern_module *plain[] = {
+        tern_nn_relu(),
+        tern_nn_relu6(),
+        tern_nn_silu(),
+        tern_nn_mish(),
+        tern_nn_selu(),
+        tern_nn_hardsigmoid(),
+        tern_nn_hardswish(),
+        tern_nn_leaky_relu(NULL),
+        tern_nn_elu(NULL),
+        tern_nn_celu(NULL),
+        tern_nn_hardtanh(NULL),
+        tern_nn_rrelu(NULL),
+        tern_nn_threshold(0.1, 5),
+        tern_nn_dropout(NULL),
+        tern_nn_dropout1d(NULL),
+        tern_nn_dropout2d(NULL),
+        tern_nn_dropout3d(NULL),
+        tern_nn_alpha_dropout(NULL),
+        tern_nn_feature_alpha_dropout(NULL),
+    };
+    tern_module *writing[] = {
+        tern_nn_inplace(tern_nn_relu()),
+        tern_nn_inplace(tern_nn_relu6()),
+        tern_nn_inplace(tern_nn_silu()),
+        tern_nn_inplace(tern_nn_mish()),
+        tern_nn_inplace(tern_nn_selu()),
+        tern_nn_inplace(tern_nn_hardsigmoid()),
+        tern_nn_inplace(tern_nn_hardswish()),
+        tern_nn_leaky_relu(&(tern_leaky_relu_options){.inplace = true}),
+        tern_nn_elu(&(tern_elu_options){.inplace = true}),
+        tern_nn_celu(&(tern_celu_options){.inplace = true}),
+        tern_nn_hardtanh(&(tern_hardtanh_options){.inplace = true}),
+        tern_nn_rrelu(&(tern_rrelu_options){.inplace = true}),
+        tern_nn_inplace(tern_nn_threshold(0.1, 5)),
+        tern_nn_dropout(&half),
+        tern_nn_dropout1d(&half),
+        tern_nn_dropout2d(&half),
+        tern_nn_dropout3d(&half),
+        tern_nn_alpha_dropout(&half),
+        tern_nn_feature_alpha_dropout(&half),
+    };
+    enum { MODULES = sizeof plain / sizeof *plain };
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; i < MODULES; i += test_thorough(device) ? 1 : 6)
+        TERN_SCOPE {
+            tern_tensor *leaf[2], *y[2], *x = NULL;
+            tern_module *m[2] = {plain[i], writing[i]};
+            for (int k = 0; k < 2; k++) {
+                leaf[k] = test_uniform(device, TERN_F32, TERN_SHAPE(3, 4, 5), -2, 2, 3);
+                x = tern_neg(tern_requires_grad_(leaf[k], true));
+                tern_manual_seed(5);
+                y[k] = tern_nn_forward(m[k], x);
+                assert_ok(tern_backward(tern_sum(tern_mul(y[k], y[k]))));
+            }
+            assert_ptr_equal(y[1], x);
+            assert_close(y[1], y[0], .abs = 1e-6, .rel = 1e-6);
+            assert_close(tern_grad(leaf[1]), tern_grad(leaf[0]), .abs = 1e-5, .rel = 1e-5);
+            assert_null(tern_nn_forward(writing[i], leaf[1]));
+            assert_error(TERN_ERR_STATE, "a leaf Variable that requires grad");
+        }
+    for (size_t i = 0; i < MODULES; i++) {
+        tern_nn_free(plain[i]);
+        tern_nn_free(writing[i]);
+    }
+    tern_module *sigmoid = tern_nn_sigmoid();
+    assert_null(tern_nn_inplace(sigmoid));
+    assert_error(TERN_ERR_UNSUPPORTED, "Sigmoid has no option inplace");
+    tern_nn_free(sigmoid);
+}
+
+static void functions_write_in_place(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(4), NAN, INFINITY, -INFINITY, 2);
+        assert_ptr_equal(tern_nan_to_num_(x, INFINITY, 7, -8), x);
+        assert_values(x, INFINITY, 7, -8, 2);
+        tern_tensor *n = TENSOR(device, TERN_F32, TERN_SHAPE(4), 1, 2, 3, -1);
+        assert_values(tern_ldexp_(TENSOR(device, TERN_F32, TERN_SHAPE(4), 1, 3, -1, 2), n), 2, 12,
+                      -8, 1);
+        tern_tensor *ones = tern_ones(TERN_SHAPE(3), TERN_F32, device);
+        assert_values(tern_dropout_(ones, 1, true), 0, 0, 0);
+        assert_values(tern_alpha_dropout_(ones, 1, true), 0, 0, 0);
+        assert_ptr_equal(tern_dropout2d_(ones, 0.5, false), ones);
+        assert_null(tern_dropout2d_(ones, 0.5, true));
+        assert_error(TERN_ERR_SHAPE, "Feature dropout requires at least 2 dimensions in the input");
+        assert_null(tern_rrelu_(ones, 0.5, 0.25, true));
+        assert_error(TERN_ERR_ARGUMENT, "tern_rrelu_: Lower bound should be less than");
+        assert_null(tern_dropout_(ones, 1.5, true));
+        assert_error(TERN_ERR_ARGUMENT, "tern_dropout_: dropout probability has to be between");
+    }
 }
 
 static void prelu_learns_its_slope(void **state)
@@ -233,6 +343,10 @@ static void what_does_not_fit_is_refused(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(modules_print_as_in_pytorch),
     TEST(activations_are_pytorch_s),
+    TEST(inplace_writes_into_what_it_is_given),
+    TEST(functions_write_in_place),
+    TEST(inplace_writes_into_what_it_is_given),
+    TEST(functions_write_in_place),
     TEST(prelu_learns_its_slope),
     TEST(softmax2d_is_over_channels),
     TEST(reshaping_modules_are_their_functions),

@@ -155,13 +155,14 @@ tern_tensor *tern_alpha_dropout(tern_tensor *x, double p, bool training)
     return tern_apply(&alpha_dropout_op, &x, 1, &at, sizeof at);
 }
 
-/* ---- whole channels: a number for each, drawn as above --------------------------------------- */
+/* ---- numbers for parts of x, drawn as above, and what is done with them -----------------------
+ */
 
-/* 1 / (1 - p) or 0 for each channel, as (N, C, 1, ...). */
-static tern_tensor *channel_noise(tern_tensor *x, double p)
+/* Of the first `kept` dims of x: 1 / (1 - p) where it is kept, or 0; the other dims are 1. */
+static tern_tensor *noise_of(tern_tensor *x, double p, int kept)
 {
     tern_shape each = tern_shape_of(x);
-    for (int d = 2; d < each.ndim; d++)
+    for (int d = kept; d < each.ndim; d++)
         each.dims[d] = 1;
     tern_tensor *noise = NULL;
     TERN_NO_GRAD
@@ -169,65 +170,91 @@ static tern_tensor *channel_noise(tern_tensor *x, double p)
     return noise;
 }
 
-static tern_tensor *channels(const char *function, tern_tensor *x, double p, bool training)
+static tern_tensor *times(tern_tensor *x, tern_tensor *noise, bool write)
 {
-    if (check(function, x, p, training && p > 0 ? 2 : 0) != TERN_OK)
-        return NULL;
-    return training && p > 0 ? tern_mul(x, channel_noise(x, p)) : x;
+    return write ? tern_mul_(x, noise) : tern_mul(x, noise);
 }
 
-static bool is_one_of(const tern_tensor *x, int low, int high)
+/* As alpha_dropout has it. */
+static tern_tensor *alpha_times(tern_tensor *x, tern_tensor *noise, double p, bool write)
 {
-    return !x || (x->ndim >= low && x->ndim <= high);
-}
-
-/* x without a batch has one for the time being. */
-static tern_tensor *channels_of(const char *function, tern_tensor *x, double p, bool training,
-                                int batched)
-{
-    if (!x || x->ndim == batched)
-        return channels(function, x, p, training);
-    tern_tensor *y = channels(function, tern_unsqueeze(x, 0), p, training);
-    return y ? tern_squeeze_dim(y, 0) : NULL;
-}
-
-tern_tensor *tern_dropout1d(tern_tensor *x, double p, bool training)
-{
-    if (!is_one_of(x, 2, 3))
-        return tern_fail_null(
-            TERN_ERR_SHAPE,
-            "tern_dropout1d: Expected 2D or 3D input, but received a %dD input. "
-            "Note that dropout1d exists to provide channel-wise dropout on inputs "
-            "with 1 spatial dimension, a channel dimension, and an optional batch "
-            "dimension (i.e. 2D or 3D inputs).",
-            x->ndim);
-    return channels_of("tern_dropout1d", x, p, training, 3);
-}
-
-tern_tensor *tern_dropout2d(tern_tensor *x, double p, bool training)
-{
-    return channels("tern_dropout2d", x, p, training);
-}
-
-tern_tensor *tern_dropout3d(tern_tensor *x, double p, bool training)
-{
-    return channels_of("tern_dropout3d", x, p, training, 5);
-}
-
-tern_tensor *tern_feature_alpha_dropout(tern_tensor *x, double p, bool training)
-{
-    if (check("tern_feature_alpha_dropout", x, p, training && p > 0 ? 2 : 0) != TERN_OK)
-        return NULL;
-    if (!training || p == 0)
-        return x;
     if (p == 1)
-        return tern_mul_scalar(x, tern_scalar_real(0));
+        return write ? tern_mul_scalar_(x, tern_scalar_real(0))
+                     : tern_mul_scalar(x, tern_scalar_real(0));
     dropout_attributes at = alpha_attributes(p);
     tern_tensor *scale = NULL, *shift = NULL;
     TERN_NO_GRAD {
-        scale = tern_mul_scalar(channel_noise(x, p), tern_scalar_real(at.scale * (1 - p)));
+        scale = tern_mul_scalar(noise, tern_scalar_real(at.scale * (1 - p)));
         shift = tern_add_scalar(tern_mul_scalar(scale, tern_scalar_real(ALPHA)),
                                 tern_scalar_real(at.dropped));
     }
-    return tern_add(tern_mul(x, scale), shift);
+    return write ? tern_add_(tern_mul_(x, scale), shift) : tern_add(tern_mul(x, scale), shift);
 }
+
+tern_tensor *tern_dropout_(tern_tensor *x, double p, bool training)
+{
+    if (check("tern_dropout_", x, p, 0) != TERN_OK)
+        return NULL;
+    return training && p > 0 ? times(x, noise_of(x, p, x->ndim), true) : x;
+}
+
+tern_tensor *tern_alpha_dropout_(tern_tensor *x, double p, bool training)
+{
+    if (check("tern_alpha_dropout_", x, p, 0) != TERN_OK)
+        return NULL;
+    return training && p > 0 ? alpha_times(x, noise_of(x, p, x->ndim), p, true) : x;
+}
+
+/* ---- whole channels -------------------------------------------------------------------------- */
+
+/* x has a batch where it has `batched` dims (0: always). */
+static tern_tensor *channels(const char *function, tern_tensor *x, double p, bool training,
+                             int batched, bool write)
+{
+    bool off = !training || p == 0;
+    int kept = x && batched && x->ndim != batched ? 1 : 2;
+    if (check(function, x, p, off ? 0 : kept) != TERN_OK)
+        return NULL;
+    return off ? x : times(x, noise_of(x, p, kept), write);
+}
+
+static tern_tensor *dropout1d(const char *function, tern_tensor *x, double p, bool training,
+                              bool write)
+{
+    if (x && (x->ndim < 2 || x->ndim > 3))
+        return tern_fail_null(
+            TERN_ERR_SHAPE,
+            "%s: Expected 2D or 3D input, but received a %dD input. "
+            "Note that dropout1d exists to provide channel-wise dropout on inputs "
+            "with 1 spatial dimension, a channel dimension, and an optional batch "
+            "dimension (i.e. 2D or 3D inputs).",
+            function, x->ndim);
+    return channels(function, x, p, training, 3, write);
+}
+
+static tern_tensor *feature_alpha(const char *function, tern_tensor *x, double p, bool training,
+                                  bool write)
+{
+    bool off = !training || p == 0;
+    if (check(function, x, p, off ? 0 : 2) != TERN_OK)
+        return NULL;
+    return off ? x : alpha_times(x, noise_of(x, p, 2), p, write);
+}
+
+#define BOTH(NAME, CALL)                                                                           \
+    tern_tensor *tern_##NAME(tern_tensor *x, double p, bool training)                              \
+    {                                                                                              \
+        const char *function = "tern_" #NAME;                                                      \
+        const bool write = false;                                                                  \
+        return CALL;                                                                               \
+    }                                                                                              \
+    tern_tensor *tern_##NAME##_(tern_tensor *x, double p, bool training)                           \
+    {                                                                                              \
+        const char *function = "tern_" #NAME "_";                                                  \
+        const bool write = true;                                                                   \
+        return CALL;                                                                               \
+    }
+BOTH(dropout1d, dropout1d(function, x, p, training, write))
+BOTH(dropout2d, channels(function, x, p, training, 0, write))
+BOTH(dropout3d, channels(function, x, p, training, 5, write))
+BOTH(feature_alpha_dropout, feature_alpha(function, x, p, training, write))

@@ -80,16 +80,28 @@ static double largest_of(tern_dtype dtype)
     }
 }
 
-tern_tensor *tern_nan_to_num(tern_tensor *x, double nan, double posinf, double neginf)
+typedef tern_tensor *(*fill_where)(tern_tensor *x, tern_tensor *mask, tern_scalar value);
+
+static tern_tensor *without_special(tern_tensor *x, double nan, double posinf, double neginf,
+                                    fill_where fill)
 {
     if (!x || !tern_dtype_is_floating_point(tern_dtype_of(x)))
         return x ? x : tern_neg(x);
     double largest = largest_of(tern_dtype_of(x));
-    tern_scalar high = tern_scalar_real(isnan(posinf) ? largest : posinf);
-    tern_scalar low = tern_scalar_real(isnan(neginf) ? -largest : neginf);
-    tern_tensor *y = tern_masked_fill(x, tern_isnan(x), tern_scalar_real(nan));
-    y = tern_masked_fill(y, tern_isposinf(x), high);
-    return tern_masked_fill(y, tern_isneginf(x), low);
+    tern_tensor *is_nan = tern_isnan(x), *is_high = tern_isposinf(x), *is_low = tern_isneginf(x);
+    x = fill(x, is_nan, tern_scalar_real(nan));
+    x = fill(x, is_high, tern_scalar_real(isnan(posinf) ? largest : posinf));
+    return fill(x, is_low, tern_scalar_real(isnan(neginf) ? -largest : neginf));
+}
+
+tern_tensor *tern_nan_to_num(tern_tensor *x, double nan, double posinf, double neginf)
+{
+    return without_special(x, nan, posinf, neginf, tern_masked_fill);
+}
+
+tern_tensor *tern_nan_to_num_(tern_tensor *x, double nan, double posinf, double neginf)
+{
+    return without_special(x, nan, posinf, neginf, tern_masked_fill_);
 }
 
 tern_tensor *tern_float_power(tern_tensor *x, tern_tensor *y)
@@ -105,6 +117,11 @@ tern_tensor *tern_float_power_scalar(tern_tensor *x, tern_scalar y)
 tern_tensor *tern_ldexp(tern_tensor *x, tern_tensor *y)
 {
     return tern_mul(x, tern_rpow_scalar(y, tern_scalar_real(2)));
+}
+
+tern_tensor *tern_ldexp_(tern_tensor *x, tern_tensor *y)
+{
+    return tern_mul_(x, tern_rpow_scalar(y, tern_scalar_real(2)));
 }
 
 tern_tensor *tern_bitwise_not(tern_tensor *x)
@@ -204,22 +221,42 @@ tern_tensor *tern_prelu(tern_tensor *x, tern_tensor *weight)
     return tern_prelu_kernel(x, tern_reshape(weight, shape));
 }
 
-tern_tensor *tern_rrelu(tern_tensor *x, double lower, double upper, bool training)
+/* A slope for each element of x. */
+static tern_tensor *random_slopes(tern_tensor *x, double lower, double upper)
 {
-    if (lower > upper)
-        return tern_fail_null(TERN_ERR_ARGUMENT,
-                              "tern_rrelu: Lower bound should be less than or equal to the upper "
-                              "bound, but got %g and %g",
-                              lower, upper);
-    if (!training || !x)
-        return tern_leaky_relu(x, (lower + upper) / 2);
     tern_tensor *slopes = NULL;
     TERN_NO_GRAD {
         slopes =
             tern_add_scalar(tern_mul_scalar(tern_rand_like(x), tern_scalar_real(upper - lower)),
                             tern_scalar_real(lower));
     }
-    return tern_prelu_kernel(x, slopes);
+    return slopes;
+}
+
+static bool in_order(double lower, double upper, const char *function)
+{
+    if (lower > upper)
+        tern_fail(TERN_ERR_ARGUMENT,
+                  "%s: Lower bound should be less than or equal to the upper bound, but got %g "
+                  "and %g",
+                  function, lower, upper);
+    return !(lower > upper);
+}
+
+tern_tensor *tern_rrelu(tern_tensor *x, double lower, double upper, bool training)
+{
+    if (!in_order(lower, upper, "tern_rrelu"))
+        return NULL;
+    return training && x ? tern_prelu_kernel(x, random_slopes(x, lower, upper))
+                         : tern_leaky_relu(x, (lower + upper) / 2);
+}
+
+tern_tensor *tern_rrelu_(tern_tensor *x, double lower, double upper, bool training)
+{
+    if (!in_order(lower, upper, "tern_rrelu_"))
+        return NULL;
+    return training && x ? tern_prelu_kernel_(x, random_slopes(x, lower, upper))
+                         : tern_leaky_relu_(x, (lower + upper) / 2);
 }
 
 tern_tensor *tern_glu(tern_tensor *x, int dim)

@@ -6,6 +6,12 @@
 
 TERN_BEGIN_DECLS
 
+/* The option inplace of an activation or dropout, tern_nn_inplace(tern_nn_relu()) for PyTorch's
+ * ReLU(inplace=True): forward writes into what it is given, which autograd refuses where a gradient
+ * needs what was there. Returns m, also NULL; NULL and TERN_ERR_UNSUPPORTED for a module without
+ * the option (m is not freed). */
+TERN_API tern_module *tern_nn_inplace(tern_module *m);
+
 TERN_API tern_module *tern_nn_relu(void);
 TERN_API tern_module *tern_nn_relu6(void);
 TERN_API tern_module *tern_nn_sigmoid(void);
@@ -36,18 +42,21 @@ TERN_API tern_module *tern_nn_gelu(const tern_gelu_options *options);
 
 typedef struct tern_leaky_relu_options {
     double negative_slope; /* default 0.01 */
+    bool inplace;
     uint64_t reserved[4];
 } tern_leaky_relu_options;
 TERN_API tern_module *tern_nn_leaky_relu(const tern_leaky_relu_options *options);
 
 typedef struct tern_elu_options {
     double alpha; /* default 1 */
+    bool inplace;
     uint64_t reserved[4];
 } tern_elu_options;
 TERN_API tern_module *tern_nn_elu(const tern_elu_options *options);
 
 typedef struct tern_celu_options {
     double alpha; /* default 1 */
+    bool inplace;
     uint64_t reserved[4];
 } tern_celu_options;
 TERN_API tern_module *tern_nn_celu(const tern_celu_options *options);
@@ -66,12 +75,14 @@ TERN_API tern_module *tern_nn_softshrink(const tern_softshrink_options *options)
 
 typedef struct tern_hardtanh_options {
     double min_val, max_val; /* default -1, 1 */
+    bool inplace;
     uint64_t reserved[4];
 } tern_hardtanh_options;
 TERN_API tern_module *tern_nn_hardtanh(const tern_hardtanh_options *options);
 
 typedef struct tern_rrelu_options {
     double lower, upper; /* default 1/8, 1/3 */
+    bool inplace;
     uint64_t reserved[4];
 } tern_rrelu_options;
 /* Random slopes in training, their mean in evaluation. */

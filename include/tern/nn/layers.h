@@ -67,7 +67,8 @@ TERN_API tern_module *tern_nn_layer_norm(tern_shape normalized_shape,
                                          const tern_layer_norm_options *options);
 
 typedef struct tern_dropout_options {
-    double p; /* default 0.5; TERN_ZERO for 0 */
+    double p;     /* default 0.5; TERN_ZERO for 0 */
+    bool inplace; /* see tern_nn_inplace */
     uint64_t reserved[4];
 } tern_dropout_options;
 /* In training only; ops/functional.h says what each does. */

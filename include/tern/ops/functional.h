@@ -62,6 +62,13 @@ TERN_API tern_tensor *tern_dropout3d(tern_tensor *x, double p, bool training);
  * 1 stay (Klambauer et al. 2017): elements, and whole channels. */
 TERN_API tern_tensor *tern_alpha_dropout(tern_tensor *x, double p, bool training);
 TERN_API tern_tensor *tern_feature_alpha_dropout(tern_tensor *x, double p, bool training);
+/* The same in x itself, which is returned; they draw the same numbers. */
+TERN_API tern_tensor *tern_dropout_(tern_tensor *x, double p, bool training);
+TERN_API tern_tensor *tern_dropout1d_(tern_tensor *x, double p, bool training);
+TERN_API tern_tensor *tern_dropout2d_(tern_tensor *x, double p, bool training);
+TERN_API tern_tensor *tern_dropout3d_(tern_tensor *x, double p, bool training);
+TERN_API tern_tensor *tern_alpha_dropout_(tern_tensor *x, double p, bool training);
+TERN_API tern_tensor *tern_feature_alpha_dropout_(tern_tensor *x, double p, bool training);
 
 typedef enum tern_reduction {
     TERN_REDUCTION_MEAN = 0,

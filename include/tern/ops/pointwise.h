@@ -1,4 +1,5 @@
-/* ops/pointwise.h -- elementwise operations that are made of others. */
+/* ops/pointwise.h -- elementwise operations that are made of others. A trailing _ works in place
+ * and returns x. */
 #ifndef TERN_OPS_POINTWISE_H
 #define TERN_OPS_POINTWISE_H
 #include <tern/ops/elementwise.h>
@@ -22,6 +23,7 @@ TERN_API tern_tensor *tern_lerp_scalar(tern_tensor *x, tern_tensor *end, double 
 /* NaN becomes nan, infinities posinf and neginf; where those are NAN, the largest and the smallest
  * number of x's dtype. */
 TERN_API tern_tensor *tern_nan_to_num(tern_tensor *x, double nan, double posinf, double neginf);
+TERN_API tern_tensor *tern_nan_to_num_(tern_tensor *x, double nan, double posinf, double neginf);
 
 /* Every bit of integers turned over; not, of bool. */
 TERN_API tern_tensor *tern_bitwise_not(tern_tensor *x);
@@ -44,6 +46,7 @@ TERN_API tern_tensor *tern_prelu(tern_tensor *x, tern_tensor *weight);
 /* x, or a slope times x below 0: drawn from lower..upper for each element when training, else their
  * mean. PyTorch's defaults are 1/8 and 1/3. */
 TERN_API tern_tensor *tern_rrelu(tern_tensor *x, double lower, double upper, bool training);
+TERN_API tern_tensor *tern_rrelu_(tern_tensor *x, double lower, double upper, bool training);
 /* The first half of x along dim times the sigmoid of the second (Dauphin et al. 2017). */
 TERN_API tern_tensor *tern_glu(tern_tensor *x, int dim);
 /* A sample of the classes along dim that x are logits of, relaxed by temperature tau; hard:
@@ -56,6 +59,7 @@ TERN_API tern_tensor *tern_float_power(tern_tensor *x, tern_tensor *y);
 TERN_API tern_tensor *tern_float_power_scalar(tern_tensor *x, tern_scalar y);
 /* x times 2 to the y. */
 TERN_API tern_tensor *tern_ldexp(tern_tensor *x, tern_tensor *y);
+TERN_API tern_tensor *tern_ldexp_(tern_tensor *x, tern_tensor *y);
 
 /* Second names. */
 TERN_UNARY_(absolute);        /* abs */

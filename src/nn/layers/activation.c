@@ -26,7 +26,14 @@ static tern_tensor *softmax_of_channels(tern_tensor *x)
 
 /* ---- the rows of activation.def -------------------------------------------------------------- */
 
-#define PLAIN(FUNCTION, NAME, VALUE)                                                               \
+#define CALL(FUNCTION, ...)                                                                        \
+    (tern_layer_is_inplace(self) ? FUNCTION##_(__VA_ARGS__) : FUNCTION(__VA_ARGS__))
+
+/* Whether the options, which have the field unless it is NEVER, ask for it. */
+#define ASKS_NEVER(options) false
+#define ASKS_SHOWN(options) ((options) && (options)->inplace)
+
+#define PLAIN(FUNCTION, NAME, INPLACE, VALUE)                                                      \
     static tern_tensor *FUNCTION##_forward(tern_module *self, tern_tensor *x)                      \
     {                                                                                              \
         (void)self;                                                                                \
@@ -34,7 +41,8 @@ static tern_tensor *softmax_of_channels(tern_tensor *x)
     }                                                                                              \
     tern_module *tern_nn_##FUNCTION(void)                                                          \
     {                                                                                              \
-        return tern_nn_module(NAME, FUNCTION##_forward, NULL);                                     \
+        return tern_layer_with_inplace(tern_nn_module(NAME, FUNCTION##_forward, NULL),             \
+                                       INPLACE_##INPLACE, false);                                  \
     }
 
 #define DIM(FUNCTION, NAME, VALUE)                                                                 \
@@ -49,7 +57,7 @@ static tern_tensor *softmax_of_channels(tern_tensor *x)
         return tern_layer_if(m, tern_nn_set_extra(m, "dim=%d", dim));                              \
     }
 
-#define ONE(FUNCTION, NAME, OPTION, DEFAULT, FORMAT, VALUE)                                        \
+#define ONE(FUNCTION, NAME, INPLACE, OPTION, DEFAULT, FORMAT, VALUE)                               \
     static tern_tensor *FUNCTION##_forward(tern_module *self, tern_tensor *x)                      \
     {                                                                                              \
         double a = *(const double *)tern_nn_data(self);                                            \
@@ -59,10 +67,11 @@ static tern_tensor *softmax_of_channels(tern_tensor *x)
     {                                                                                              \
         double a = tern_option(options ? options->OPTION : 0, DEFAULT);                            \
         tern_module *m = tern_layer(NAME, FUNCTION##_forward, &a, sizeof a);                       \
-        return tern_layer_if(m, tern_nn_set_extra(m, FORMAT, TERN_NUMBER_TEXT(a)));                \
+        m = tern_layer_if(m, tern_nn_set_extra(m, FORMAT, TERN_NUMBER_TEXT(a)));                   \
+        return tern_layer_with_inplace(m, INPLACE_##INPLACE, ASKS_##INPLACE(options));             \
     }
 
-#define TWO(FUNCTION, NAME, FIRST, DEFAULT, SECOND, OTHER, FORMAT, TEXT, VALUE)                    \
+#define TWO(FUNCTION, NAME, INPLACE, FIRST, DEFAULT, SECOND, OTHER, FORMAT, TEXT, VALUE)           \
     static tern_tensor *FUNCTION##_forward(tern_module *self, tern_tensor *x)                      \
     {                                                                                              \
         const double *o = tern_nn_data(self);                                                      \
@@ -74,7 +83,8 @@ static tern_tensor *softmax_of_channels(tern_tensor *x)
         double o[2] = {tern_option(options ? options->FIRST : 0, DEFAULT),                         \
                        tern_option(options ? options->SECOND : 0, OTHER)};                         \
         tern_module *m = tern_layer(NAME, FUNCTION##_forward, o, sizeof o);                        \
-        return tern_layer_if(m, tern_nn_set_extra(m, FORMAT, TEXT(o[0]), TEXT(o[1])));             \
+        m = tern_layer_if(m, tern_nn_set_extra(m, FORMAT, TEXT(o[0]), TEXT(o[1])));                \
+        return tern_layer_with_inplace(m, INPLACE_##INPLACE, ASKS_##INPLACE(options));             \
     }
 
 #include "nn/layers/activation.def"
@@ -98,15 +108,16 @@ tern_module *tern_nn_gelu(const tern_gelu_options *options)
 static tern_tensor *threshold_forward(tern_module *self, tern_tensor *x)
 {
     const double *o = tern_nn_data(self);
-    return tern_threshold(x, o[0], o[1]);
+    return CALL(tern_threshold, x, o[0], o[1]);
 }
 
 tern_module *tern_nn_threshold(double threshold, double value)
 {
     double o[2] = {threshold, value};
     tern_module *m = tern_layer("Threshold", threshold_forward, o, sizeof o);
-    return tern_layer_if(
+    m = tern_layer_if(
         m, tern_nn_set_extra(m, "threshold=%s, value=%s", SHORT(threshold), SHORT(value)));
+    return tern_layer_with_inplace(m, INPLACE_SHOWN, false);
 }
 
 static tern_tensor *prelu_forward(tern_module *self, tern_tensor *x)

@@ -11,13 +11,17 @@ static tern_module *make(const char *function, const char *name, tern_module_for
                               "%s",
                               function, TERN_NUMBER_TEXT(p));
     tern_module *m = tern_layer(name, forward, &p, sizeof p);
-    return tern_layer_if(m, tern_nn_set_extra(m, "p=%s, inplace=False", TERN_NUMBER_TEXT(p)));
+    m = tern_layer_if(m, tern_nn_set_extra(m, "p=%s, inplace=False", TERN_NUMBER_TEXT(p)));
+    return tern_layer_with_inplace(m, INPLACE_SHOWN, options && options->inplace);
 }
 
 #define DROPOUT(FUNCTION, NAME)                                                                    \
     static tern_tensor *FUNCTION##_forward(tern_module *self, tern_tensor *x)                      \
     {                                                                                              \
-        return tern_##FUNCTION(x, *(const double *)tern_nn_data(self), tern_nn_is_training(self)); \
+        double p = *(const double *)tern_nn_data(self);                                            \
+        bool training = tern_nn_is_training(self);                                                 \
+        return tern_layer_is_inplace(self) ? tern_##FUNCTION##_(x, p, training)                    \
+                                           : tern_##FUNCTION(x, p, training);                      \
     }                                                                                              \
     tern_module *tern_nn_##FUNCTION(const tern_dropout_options *options)                           \
     {                                                                                              \

@@ -52,3 +52,48 @@ tern_module *tern_layer_if(tern_module *m, tern_status status)
     tern_nn_free(m);
     return NULL;
 }
+
+bool tern_layer_runs(const tern_module *m, tern_module_forward forward)
+{
+    return m->forward == forward;
+}
+
+/* ---- the inplace option -------------------------------------------------------------------- */
+
+/* "inplace=True" at the end of what is printed, in the place of "inplace=False". */
+static tern_status print_inplace(tern_module *m)
+{
+    static const char off[] = "inplace=False";
+    const char *text = m->extra ? m->extra : "";
+    int n = (int)strlen(text), cut = (int)sizeof off - 1;
+    if (n >= cut && strcmp(text + n - cut, off) == 0)
+        return tern_nn_set_extra(m, "%.*sinplace=True", n - cut, text);
+    return tern_nn_set_extra(m, "%s%sinplace=True", text, n ? ", " : "");
+}
+
+tern_module *tern_nn_inplace(tern_module *m)
+{
+    if (!m || m->inplace)
+        return m;
+    if (!m->takes_inplace)
+        return tern_fail_null(TERN_ERR_UNSUPPORTED, "tern_nn_inplace: %s has no option inplace",
+                              m->name);
+    if (!m->hides_inplace && print_inplace(m) != TERN_OK)
+        return NULL;
+    m->inplace = true;
+    return m;
+}
+
+tern_module *tern_layer_with_inplace(tern_module *m, tern_layer_inplace kind, bool on)
+{
+    if (!m)
+        return NULL;
+    m->takes_inplace = kind != INPLACE_NEVER;
+    m->hides_inplace = kind == INPLACE_SILENT;
+    return tern_layer_if(m, !on || tern_nn_inplace(m) ? TERN_OK : tern_last_status());
+}
+
+bool tern_layer_is_inplace(const tern_module *m)
+{
+    return m->inplace;
+}

@@ -22,5 +22,14 @@ tern_status tern_layer_running(tern_module *m, int64_t features, bool affine, bo
                                tern_dtype dtype, const char *device);
 /* m when status is TERN_OK; else m is freed and the result is NULL. */
 tern_module *tern_layer_if(tern_module *m, tern_status status);
+/* Whether m is one whose forward this is. */
+bool tern_layer_runs(const tern_module *m, tern_module_forward forward);
+
+/* ---- the inplace option of activations and dropouts ------------------------------------------ */
+/* NEVER: there is none. SILENT: PyTorch does not print it. */
+typedef enum tern_layer_inplace { INPLACE_NEVER, INPLACE_SHOWN, INPLACE_SILENT } tern_layer_inplace;
+/* m, which has the option, and has it on where that is asked for; NULL is passed on. */
+tern_module *tern_layer_with_inplace(tern_module *m, tern_layer_inplace kind, bool on);
+bool tern_layer_is_inplace(const tern_module *m);
 
 #endif
