@@ -140,6 +140,38 @@ static void modules_compute_what_pytorch_s_do_under_its_names(void **state)
     test_golden_close(g.file);
 }
 
+/* With PyTorch's output_size at forward, which says what output_padding would have to be. */
+static void a_transposed_convolution_makes_the_size_that_is_asked_for(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_module *m = tern_nn_to(
+            tern_nn_conv_transpose2d(2, 3, D(3), BACK(.stride = D(3, 2), .padding = D(1))), device);
+        tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(1, 2, 4, 5), -1, 1, 1);
+        tern_tensor *weight = tern_nn_parameter(m, "weight"), *bias = tern_nn_parameter(m, "bias");
+        tern_conv_transpose_options o = {
+            .stride = D(3, 2), .padding = D(1), .output_padding = D(2, 1)};
+        tern_tensor *y = tern_conv_transpose2d(x, weight, bias, &o);
+        assert_shape(y, 1, 3, 12, 10);
+        assert_same(tern_nn_conv_transpose_forward(m, x, D(12, 10)), y);
+        assert_same(tern_nn_conv_transpose_forward(m, x, D(1, 3, 12, 10)), y);
+        assert_shape(tern_nn_conv_transpose_forward(m, tern_select(x, 0, 0), D(11, 9)), 3, 11, 9);
+        assert_shape(tern_nn_forward(m, x), 1, 3, 10, 9);
+        assert_null(tern_nn_conv_transpose_forward(m, x, D(13, 10)));
+        assert_error(TERN_ERR_ARGUMENT, "requested an output size of [13, 10], but valid sizes "
+                                        "range from [10, 9] to [12, 10] (for an input of [4, 5])");
+        assert_null(tern_nn_conv_transpose_forward(m, x, D(12)));
+        assert_error(TERN_ERR_ARGUMENT, "ConvTranspose2D: for 4D input, output_size must have 2 or "
+                                        "4 elements (got 1)");
+        tern_nn_free(m);
+        m = make_conv2();
+        assert_null(tern_nn_conv_transpose_forward(m, x, D(3, 3)));
+        assert_error(TERN_ERR_ARGUMENT, "Conv2d is no transposed convolution");
+        tern_nn_free(m);
+    }
+}
+
 static void pools_give_indices_and_take_them_back(void **state)
 {
     (void)state;
@@ -323,6 +355,7 @@ static void every_failed_allocation_gives_null_and_leaks_nothing(void **state)
 
 static const struct CMUnitTest tests[] = {
     TEST(modules_compute_what_pytorch_s_do_under_its_names),
+    TEST(a_transposed_convolution_makes_the_size_that_is_asked_for),
     TEST(pools_give_indices_and_take_them_back),
     TEST(a_norm_over_three_dims_is_the_root_of_sums_of_powers),
     TEST(they_print_as_in_pytorch),

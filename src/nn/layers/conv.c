@@ -9,10 +9,18 @@ typedef struct conv {
     int ndim;
     bool transposed;
     tern_conv_options o;
-    tern_shape output_padding;
+    tern_shape size, output_padding;
     tern_pad_options mode; /* other than constant: what is put around x, by this many */
     tern_shape around;
 } conv;
+
+/* What size the call below wants of which module. */
+static _Thread_local struct {
+    const tern_module *of;
+    tern_shape size;
+} wanted;
+
+static tern_status output_padding_for(const conv *c, const tern_tensor *x, tern_shape *padding);
 
 static tern_tensor *forward(tern_module *self, tern_tensor *x)
 {
@@ -33,9 +41,73 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
                                         .groups = c->o.groups};
     if (c->mode.mode != TERN_PAD_CONSTANT)
         x = tern_pad(x, c->around, &c->mode);
+    if (wanted.of == self && output_padding_for(c, x, &back.output_padding) != TERN_OK)
+        return NULL;
     if (c->transposed)
         return transposes[c->ndim - 1](x, weight, bias, &back);
     return convs[c->ndim - 1](x, weight, bias, &c->o);
+}
+
+/* ---- a size of its output ---------------------------------------------------------------- */
+
+/* [2, 3] */
+static tern_list_text listed(const tern_shape *list)
+{
+    tern_list_text t;
+    tern_format_list(t.text, sizeof t.text, list->dims, list->ndim);
+    return t;
+}
+#define LISTED(list) (listed(&(list)).text)
+
+/* A stride larger than one leaves several sizes that a convolution back would have come from. */
+static tern_status output_padding_for(const conv *c, const tern_tensor *x, tern_shape *padding)
+{
+    const int n = c->ndim, dims = tern_dim(x);
+    tern_shape size = wanted.size, least = {.ndim = n}, most = {.ndim = n}, in = {.ndim = n};
+    const int front = dims == n + 2 ? 2 : 1;
+    if (dims != n + 1 && dims != n + 2)
+        return TERN_OK; /* refused by the convolution */
+    if (size.ndim == front + n) {
+        size.ndim = n;
+        memmove(size.dims, size.dims + front, (size_t)n * sizeof *size.dims);
+    }
+    if (size.ndim != n)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "%s: ConvTranspose%dD: for %dD input, output_size must have %d or %d "
+                         "elements (got %d)",
+                         c->function, n, dims, n, front + n, size.ndim);
+    padding->ndim = n;
+    bool fits = true;
+    for (int d = 0; d < n; d++) {
+        in.dims[d] = tern_size(x, front + d);
+        least.dims[d] = (in.dims[d] - 1) * c->o.stride.dims[d] - 2 * c->o.padding.dims[d] +
+                        c->o.dilation.dims[d] * (c->size.dims[d] - 1) + 1;
+        most.dims[d] = least.dims[d] + c->o.stride.dims[d] - 1;
+        padding->dims[d] = size.dims[d] - least.dims[d];
+        fits = fits && size.dims[d] >= least.dims[d] && size.dims[d] <= most.dims[d];
+    }
+    return fits ? TERN_OK
+                : tern_fail(TERN_ERR_ARGUMENT,
+                            "%s: requested an output size of %s, but valid sizes range from %s to "
+                            "%s (for an input of %s)",
+                            c->function, LISTED(size), LISTED(least), LISTED(most), LISTED(in));
+}
+
+tern_tensor *tern_nn_conv_transpose_forward(tern_module *m, tern_tensor *x, tern_shape output_size)
+{
+    if (!m || !x) {
+        tern_fail_argument_null("tern_nn_conv_transpose_forward", m ? "x" : "m");
+        return NULL;
+    }
+    if (!tern_layer_runs(m, forward) || !((const conv *)tern_nn_data(m))->transposed)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_nn_conv_transpose_forward: %s is no transposed convolution",
+                              tern_nn_name(m));
+    wanted.of = m;
+    wanted.size = output_size;
+    tern_tensor *y = tern_nn_forward(m, x);
+    wanted.of = NULL;
+    return y;
 }
 
 /* ---- options ----------------------------------------------------------------------------- */
@@ -162,6 +234,7 @@ static tern_status read_lists(conv *c, arguments *a, tern_shape size, const tern
     TERN_TRY(spread(c, "padding", *padding, 0, &c->o.padding));
     TERN_TRY(spread(c, "dilation", *dilation, 1, &c->o.dilation));
     a->padding = c->o.padding;
+    c->size = a->size;
     return TERN_OK;
 }
 
