@@ -1,10 +1,10 @@
-/* bundle.c -- reading tensors that the other side wrote. */
+/* bundle.c -- reading the tensors and options that the other side wrote. */
 #include "bundle.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 256 };
+enum { MOST = 256, MOST_OPTIONS = 16 };
 
 typedef struct entry {
     char name[96];
@@ -13,9 +13,14 @@ typedef struct entry {
     tern_shape shape;
 } entry;
 
+typedef struct option {
+    char name[32], value[32];
+} option;
+
 struct bundle {
     entry entries[MOST];
-    int n;
+    option options[MOST_OPTIONS];
+    int n, n_options;
     char *raw;
     size_t bytes;
 };
@@ -41,6 +46,9 @@ static bool fits(const bundle *b, const entry *e)
 
 static bool parse(bundle *b, char *line)
 {
+    option *o = &b->options[b->n_options < MOST_OPTIONS ? b->n_options : MOST_OPTIONS - 1];
+    if (sscanf(line, "%31s = %31s", o->name, o->value) == 2)
+        return ++b->n_options <= MOST_OPTIONS;
     entry *e = &b->entries[b->n];
     char dtype[8];
     int used = 0;
@@ -98,6 +106,19 @@ tern_tensor *bundle_tensor(const bundle *b, const char *name)
     }
     fprintf(stderr, "no tensor named %s\n", name);
     return NULL;
+}
+
+const char *bundle_option(const bundle *b, const char *name)
+{
+    for (int i = 0; i < b->n_options; i++)
+        if (strcmp(b->options[i].name, name) == 0)
+            return b->options[i].value;
+    return "";
+}
+
+double bundle_number(const bundle *b, const char *name)
+{
+    return strtod(bundle_option(b, name), NULL);
 }
 
 static tern_status load_one(const char *path, tern_tensor *x, void *user)

@@ -1,5 +1,6 @@
-/* networks.c -- the convolutional models, as peer.py has them. */
+/* networks.c -- the convolutional models, as models.py has them. */
 #include "networks.h"
+#include <stdlib.h>
 
 tern_module *lenet(void)
 {
@@ -50,4 +51,59 @@ tern_module *resnet(void)
                               residual(16, 16, 1), residual(16, 32, 2), residual(32, 64, 2),
                               tern_nn_adaptive_avg_pool2d(TERN_DIMS(1)), tern_nn_flatten(),
                               tern_nn_linear(64, 10, NULL));
+}
+
+/* ---- ResNet-50 (He et al. 2015), the stride in the 3 x 3 convolution as torchvision has it ------
+ */
+
+static tern_tensor *bottleneck_forward(tern_module *self, tern_tensor *x)
+{
+    static const char *const names[3][2] = {
+        {"conv1", "norm1"}, {"conv2", "norm2"}, {"conv3", "norm3"}};
+    tern_tensor *y = x;
+    for (int i = 0; i < 3; i++) {
+        y = tern_nn_forward(tern_nn_child(self, names[i][0]), y);
+        y = tern_nn_forward(tern_nn_child(self, names[i][1]), y);
+        if (i < 2)
+            y = tern_relu(y);
+    }
+    return tern_relu(tern_add(y, tern_nn_forward(tern_nn_child(self, "shortcut"), x)));
+}
+
+static tern_module *bottleneck(int64_t in, int64_t width, int64_t stride)
+{
+    int64_t out = 4 * width;
+    tern_module *m = tern_nn_module("Bottleneck", bottleneck_forward, NULL);
+    tern_nn_add(m, "conv1", conv(in, width, 1, 1));
+    tern_nn_add(m, "norm1", tern_nn_batch_norm2d(width, NULL));
+    tern_nn_add(m, "conv2", conv(width, width, 3, stride));
+    tern_nn_add(m, "norm2", tern_nn_batch_norm2d(width, NULL));
+    tern_nn_add(m, "conv3", conv(width, out, 1, 1));
+    tern_nn_add(m, "norm3", tern_nn_batch_norm2d(out, NULL));
+    if (stride == 1 && in == out)
+        tern_nn_add(m, "shortcut", tern_nn_identity());
+    else
+        tern_nn_add(m, "shortcut",
+                    tern_nn_sequential(conv(in, out, 1, stride), tern_nn_batch_norm2d(out, NULL)));
+    return m;
+}
+
+tern_module *bottlenecks(int64_t width, const char *blocks, int64_t classes)
+{
+    tern_max_pool_options pool = {.stride = TERN_DIMS(2), .padding = TERN_DIMS(1)};
+    tern_module *parts[64] = {conv(3, width, 7, 2), tern_nn_batch_norm2d(width, NULL),
+                              tern_nn_relu(), tern_nn_max_pool2d(TERN_DIMS(3), &pool)};
+    int n = 4;
+    int64_t in = width;
+    for (int stage = 0; *blocks; stage++, width *= 2) {
+        char *end;
+        long count = strtol(blocks, &end, 10);
+        for (long i = 0; i < count && n < 60; i++, in = 4 * width)
+            parts[n++] = bottleneck(in, width, stage > 0 && i == 0 ? 2 : 1);
+        blocks = *end ? end + 1 : end;
+    }
+    parts[n++] = tern_nn_adaptive_avg_pool2d(TERN_DIMS(1));
+    parts[n++] = tern_nn_flatten();
+    parts[n++] = tern_nn_linear(in, classes, NULL);
+    return tern_nn_sequential_of(parts, n);
 }

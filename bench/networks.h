@@ -7,5 +7,8 @@
 tern_module *lenet(void);
 /* A stem and three residual blocks of 16, 32 and 64 channels, for (N, 3, 32, 32). */
 tern_module *resnet(void);
+/* ResNet of bottleneck blocks for (N, 3, H, W): width 64, blocks "3-4-6-3" and 1000 classes are
+ * ResNet-50. */
+tern_module *bottlenecks(int64_t width, const char *blocks, int64_t classes);
 
 #endif

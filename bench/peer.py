@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """peer.py -- PyTorch's side of the comparison: the same models, weights and data as steps.c.
 
-  peer.py write MODEL STEM     write weights and data for both sides
-  peer.py serve MODEL STEM THREADS [DEVICE [compile]]    DEVICE: cpu or cuda:N; compile: torch.compile
+  peer.py write MODEL STEM [KEY=VALUE...]          write weights, data and options for both sides
+  peer.py serve MODEL STEM THREADS DEVICE WAY      DEVICE: cpu or cuda:N; WAY: eager, compile (with
+                                                   torch.compile) or graphs (and with CUDA graphs)
 """
 import resource
 import sys
@@ -12,157 +13,83 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+import models
+
 FIRST_STEPS = 5
+HALVES = {"f16": torch.float16, "bf16": torch.bfloat16}
 
 
-class Attention(nn.Module):
-    def __init__(self, width, heads, context):
-        super().__init__()
-        self.heads = heads
-        self.qkv = nn.Linear(width, 3 * width)
-        self.out = nn.Linear(width, width)
-        mask = torch.ones(context, context).triu(1).bool()
-        self.register_buffer("mask", mask, persistent=False)
-
-    def forward(self, x):
-        n, length, width = x.shape
-        parts = self.qkv(x).split(width, 2)
-        each = width // self.heads
-        q, k, v = [p.view(n, length, self.heads, each).transpose(1, 2) for p in parts]
-        scores = (q @ k.transpose(-2, -1)) * each**-0.5
-        scores = scores.masked_fill(self.mask[:length, :length], float("-inf"))
-        y = (scores.softmax(-1) @ v).transpose(1, 2).reshape(n, length, width)
-        return self.out(y)
-
-
-class Block(nn.Module):
-    def __init__(self, width, heads, context):
-        super().__init__()
-        self.norm1 = nn.LayerNorm(width)
-        self.attention = Attention(width, heads, context)
-        self.norm2 = nn.LayerNorm(width)
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        return x + self.mlp(self.norm2(x))
-
-
-class GPT(nn.Module):
-    def __init__(self, vocabulary=65, layers=4, width=128, heads=4, context=64):
-        super().__init__()
-        self.token = nn.Embedding(vocabulary, width)
-        self.position = nn.Embedding(context, width)
-        self.blocks = nn.Sequential(*[Block(width, heads, context) for _ in range(layers)])
-        self.norm = nn.LayerNorm(width)
-        self.head = nn.Linear(width, vocabulary, bias=False)
-
-    def forward(self, ids):
-        x = self.token(ids) + self.position(torch.arange(ids.shape[1], device=ids.device))
-        return self.head(self.norm(self.blocks(x))).flatten(0, 1)
-
-
-def mlp():
-    return nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(),
-                         nn.Linear(64, 10))
-
-
-class CharLSTM(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embedding = nn.Embedding(65, 128)
-        self.lstm = nn.LSTM(128, 128, batch_first=True)
-        self.head = nn.Linear(128, 65)
-
-    def forward(self, ids):
-        return self.head(self.lstm(self.embedding(ids))[0]).flatten(0, 1)
-
-
-def lenet():
-    return nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
-                         nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-                         nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(),
-                         nn.Linear(84, 10))
-
-
-class Residual(nn.Module):
-    def __init__(self, i, o, stride):
-        super().__init__()
-        self.conv1 = nn.Conv2d(i, o, 3, stride, 1, bias=False)
-        self.norm1 = nn.BatchNorm2d(o)
-        self.conv2 = nn.Conv2d(o, o, 3, 1, 1, bias=False)
-        self.norm2 = nn.BatchNorm2d(o)
-        self.shortcut = nn.Identity()
-        if stride != 1 or i != o:
-            self.shortcut = nn.Sequential(nn.Conv2d(i, o, 1, stride, bias=False),
-                                          nn.BatchNorm2d(o))
-
-    def forward(self, x):
-        y = F.relu(self.norm1(self.conv1(x)))
-        return F.relu(self.norm2(self.conv2(y)) + self.shortcut(x))
-
-
-def resnet():
-    return nn.Sequential(nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(),
-                         Residual(16, 16, 1), Residual(16, 32, 2), Residual(32, 64, 2),
-                         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
-
-
-def make(name):
-    """The model (None for add), x and y; the same each time."""
-    torch.manual_seed(0)
-    if name == "add":
-        return None, torch.randn(1), torch.randn(1)
-    if name == "a":
-        return nn.Linear(10, 1), torch.randn(100, 10), torch.randn(100, 1)
-    if name == "b":
-        return mlp(), torch.randn(64, 784), torch.randint(0, 10, (64,))
-    if name == "f":
-        return CharLSTM(), torch.randint(0, 65, (32, 32)), torch.randint(0, 65, (32 * 32,))
-    if name == "c":
-        return lenet(), torch.randn(64, 1, 28, 28), torch.randint(0, 10, (64,))
-    if name == "d":
-        return resnet(), torch.randn(32, 3, 32, 32), torch.randint(0, 10, (32,))
-    return GPT(), torch.randint(0, 65, (16, 64)), torch.randint(0, 65, (16 * 64,))
-
-
-def write(name, stem):
-    model, x, y = make(name)
+def write(name, stem, changes):
+    options = models.options_of(name, changes)
+    model, x, y = models.make(name, options)
     tensors = dict(model.named_parameters()) if model else {}
     tensors.update(x=x, y=y)
     with open(stem + ".raw", "wb") as raw, open(stem + ".txt", "w") as index:
+        for key, value in options.items():
+            print(key, "=", value, file=index)
         for key, t in tensors.items():
             kind = "i64" if t.dtype == torch.int64 else "f32"
             print(key, kind, raw.tell(), *t.shape, file=index)
             raw.write(t.detach().contiguous().numpy().tobytes())
 
 
-def stepper(name, device, compiled):
+def options_written(name, stem):
+    with open(stem + ".txt") as index:
+        pairs = [line.split(" = ") for line in index if " = " in line]
+    return models.options_of(name, ["%s=%s" % (key, value.strip()) for key, value in pairs])
+
+
+def scaler_of(half, on_gpu):
+    """Of gradients, where f16 needs it; there is none for the cpu."""
+    if half != torch.float16 or not on_gpu:
+        return None
+    return torch.amp.GradScaler("cuda") if hasattr(torch.amp, "GradScaler") else \
+        torch.cuda.amp.GradScaler()
+
+
+def stepper(name, stem, device, way):
     """A function that does one step and returns its loss."""
-    model, x, y = make(name)
+    options = options_written(name, stem)
+    model, x, y = models.make(name, options)
     x, y = x.to(device), y.to(device)
-    model = model.to(device) if model else None
     if model is None:
         return lambda: torch.add(x, y)
+    model, on_gpu = model.to(device), device != "cpu"
+    if name == "resnet50":
+        model, x = (t.to(memory_format=torch.channels_last) for t in (model, x))
     loss_of = F.mse_loss if name == "a" else F.cross_entropy
-    if name == "e":
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    elif name == "f":
-        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    elif name == "c":
-        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    elif name == "d":
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    else:
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    optimizer = models.optimizer_of(name, options, model, on_gpu)
+    half, clip = HALVES.get(options.get("dtype")), options.get("clip", 0)
+    if half == torch.float16 and not on_gpu:
+        half = None  # PyTorch 1's is for GPUs
+    scaler = scaler_of(half, on_gpu)
 
-    run = torch.compile(model, mode="reduce-overhead") if compiled else model
+    def forward():
+        return loss_of(model(x), y)
+
+    run = forward
+    if way != "eager":
+        run = torch.compile(forward, mode="reduce-overhead" if way == "graphs" else None)
+
+    def mixed():
+        if half is None:
+            return run()
+        with torch.autocast(device.split(":")[0], dtype=half):
+            return run()
 
     def step():
         optimizer.zero_grad()
-        loss = loss_of(run(x), y)
-        loss.backward()
-        optimizer.step()
+        loss = mixed()
+        (scaler.scale(loss) if scaler else loss).backward()
+        if clip:
+            if scaler:
+                scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_(model.parameters(), clip)
+        if scaler:
+            scaler.step(optimizer)
+            scaler.update()
+        else:
+            optimizer.step()
         return loss
 
     return step
@@ -182,10 +109,10 @@ def turn(step, seconds, wait):
         n = min(int(seconds / max(spent, 1e-9) * n) + 1, 32 * n)
 
 
-def serve(name, threads, device="cpu", compiled=False):
-    torch.set_num_threads(threads)
+def serve(name, stem, threads, device, way):
+    torch.set_num_threads(int(threads))
     torch.set_grad_enabled(name != "add")
-    step = stepper(name, device, compiled)
+    step = stepper(name, stem, device, way)
     on_gpu = device != "cpu"
     wait = torch.cuda.synchronize if on_gpu else lambda: None
     print("losses", *["%.7g" % step().item() for _ in range(FIRST_STEPS)], flush=True)
@@ -199,6 +126,6 @@ def serve(name, threads, device="cpu", compiled=False):
 
 
 if sys.argv[1] == "write":
-    write(sys.argv[2], sys.argv[3])
+    write(sys.argv[2], sys.argv[3], sys.argv[4:])
 else:
-    serve(sys.argv[2], int(sys.argv[4]), *sys.argv[5:6], compiled="compile" in sys.argv[6:])
+    serve(*sys.argv[2:])

@@ -1,7 +1,8 @@
 /* steps.c -- tern's side of the comparison: training steps of a model that the other side wrote.
  *
- *   steps MODEL STEM DEVICE [replay]      MODEL: add, a, b, c, d, e or f; STEM of the bundle with
- *                                         weights and data; replay: of a recorded step
+ *   steps MODEL STEM DEVICE [replay]      MODEL: add, a to f, gpt2 or resnet50; STEM of the bundle
+ *                                         with weights, data and the model's options; replay: of a
+ *                                         recorded step
  *
  * Prints "losses ..." of the first steps, then answers lines on stdin: "time SECONDS" with seconds
  * for one step, "memory" with the peak in MiB. bench/run speaks this with both sides. */
@@ -19,13 +20,23 @@ typedef struct task {
     tern_module *model;
     tern_tensor *(*loss)(tern_tensor *output, tern_tensor *y);
     tern_optimizer *optimizer;
+    tern_scaler *scaler; /* of gradients, for f16; else NULL */
+    tern_dtype half;     /* of mixed precision; TERN_DTYPE_DEFAULT: none */
+    double clip;         /* the largest norm of the gradients; 0: any */
     tern_tensor *x, *y;
     tern_graph *graph;     /* NULL: steps are not replayed */
     tern_tensor *recorded; /* the loss of the graph */
 } task;
 
-static tern_module *mlp(void)
+static tern_module *linear(const bundle *b)
 {
+    (void)b;
+    return tern_nn_linear(10, 1, NULL);
+}
+
+static tern_module *mlp(const bundle *b)
+{
+    (void)b;
     return tern_nn_sequential(tern_nn_linear(784, 128, NULL), tern_nn_relu(),
                               tern_nn_linear(128, 64, NULL), tern_nn_relu(),
                               tern_nn_linear(64, 10, NULL));
@@ -39,13 +50,42 @@ static tern_tensor *lstm_forward(tern_module *self, tern_tensor *ids)
     return tern_flatten(tern_nn_forward(tern_nn_child(self, "head"), x), 0, 1);
 }
 
-static tern_module *lstm(void)
+static tern_module *lstm(const bundle *b)
 {
+    (void)b;
     tern_module *self = tern_nn_module("CharLSTM", lstm_forward, NULL);
     tern_nn_add(self, "embedding", tern_nn_embedding(65, 128, NULL));
     tern_nn_add(self, "lstm", tern_nn_lstm(128, 128, &(tern_nn_rnn_options){.batch_first = true}));
     tern_nn_add(self, "head", tern_nn_linear(128, 65, NULL));
     return self;
+}
+
+static tern_module *convolutions(const bundle *b)
+{
+    (void)b;
+    return lenet();
+}
+
+static tern_module *residuals(const bundle *b)
+{
+    (void)b;
+    return resnet();
+}
+
+static tern_module *resnet50(const bundle *b)
+{
+    return bottlenecks((int64_t)bundle_number(b, "width"), bundle_option(b, "blocks"),
+                       (int64_t)bundle_number(b, "classes"));
+}
+
+static tern_module *gpt(const bundle *b)
+{
+    return gpt_new(&(gpt_options){.vocabulary = (int)bundle_number(b, "vocabulary"),
+                                  .layers = (int)bundle_number(b, "layers"),
+                                  .width = (int)bundle_number(b, "width"),
+                                  .heads = (int)bundle_number(b, "heads"),
+                                  .context = (int)bundle_number(b, "context"),
+                                  .tied = bundle_number(b, "tied") != 0});
 }
 
 static tern_tensor *squared_error(tern_tensor *output, tern_tensor *y)
@@ -58,47 +98,50 @@ static tern_tensor *cross_entropy(tern_tensor *output, tern_tensor *y)
     return tern_cross_entropy(output, y, NULL);
 }
 
-static tern_module *linear(void)
+static tern_optimizer *sgd(tern_module *model, double lr)
 {
-    return tern_nn_linear(10, 1, NULL);
+    return tern_optim_sgd(model, lr, NULL);
 }
 
-static tern_module *gpt(void)
+static tern_optimizer *momentum(tern_module *model, double lr)
 {
-    return gpt_new(
-        &(gpt_options){.vocabulary = 65, .layers = 4, .width = 128, .heads = 4, .context = 64});
+    return tern_optim_sgd(model, lr, &(tern_sgd_options){.momentum = 0.9});
 }
 
-static tern_optimizer *sgd(tern_module *model)
+static tern_optimizer *adam(tern_module *model, double lr)
 {
-    return tern_optim_sgd(model, 0.01, NULL);
+    return tern_optim_adam(model, lr, NULL);
 }
 
-static tern_optimizer *momentum(tern_module *model)
+static tern_optimizer *adamw(tern_module *model, double lr)
 {
-    return tern_optim_sgd(model, 0.1, &(tern_sgd_options){.momentum = 0.9});
-}
-
-static tern_optimizer *adam(tern_module *model)
-{
-    return tern_optim_adam(model, 1e-3, NULL);
-}
-
-static tern_optimizer *adamw(tern_module *model)
-{
-    return tern_optim_adamw(model, 1e-3, NULL);
+    return tern_optim_adamw(model, lr, NULL);
 }
 
 static const struct {
     const char *name;
-    tern_module *(*model)(void);
-    tern_optimizer *(*optimizer)(tern_module *model);
+    tern_module *(*model)(const bundle *b);
+    tern_optimizer *(*optimizer)(tern_module *model, double lr);
     tern_tensor *(*loss)(tern_tensor *output, tern_tensor *y);
 } kinds[] = {
-    {"a", linear, sgd, squared_error}, {"b", mlp, sgd, cross_entropy},
-    {"c", lenet, adam, cross_entropy}, {"d", resnet, momentum, cross_entropy},
-    {"e", gpt, adamw, cross_entropy},  {"f", lstm, adam, cross_entropy},
+    {"a", linear, sgd, squared_error},        {"b", mlp, sgd, cross_entropy},
+    {"c", convolutions, adam, cross_entropy}, {"d", residuals, momentum, cross_entropy},
+    {"e", gpt, adamw, cross_entropy},         {"f", lstm, adam, cross_entropy},
+    {"gpt2", gpt, adamw, cross_entropy},      {"resnet50", resnet50, momentum, cross_entropy},
 };
+
+/* Mixed precision, as the options want it. */
+static bool task_mix(task *t, const bundle *b)
+{
+    const char *dtype = bundle_option(b, "dtype");
+    t->clip = bundle_number(b, "clip");
+    t->half = strcmp(dtype, "f16") == 0    ? TERN_F16
+              : strcmp(dtype, "bf16") == 0 ? TERN_BF16
+                                           : TERN_DTYPE_DEFAULT;
+    if (t->half == TERN_F16)
+        t->scaler = tern_amp_grad_scaler(NULL);
+    return tern_last_status() == TERN_OK;
+}
 
 /* The model and its optimizer, weights and data. "add" has data only. */
 static bool task_open(task *t, const char *name, const bundle *b)
@@ -109,29 +152,59 @@ static bool task_open(task *t, const char *name, const bundle *b)
         return t->x && t->y;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kinds[i].name, name) == 0) {
-            t->model = kinds[i].model();
+            t->model = kinds[i].model(b);
             t->loss = kinds[i].loss;
-            t->optimizer = t->model ? kinds[i].optimizer(t->model) : NULL;
+            if (t->model)
+                t->optimizer = kinds[i].optimizer(t->model, bundle_number(b, "lr"));
         }
-    return t->optimizer && t->x && t->y && bundle_load(b, t->model);
+    return t->optimizer && t->x && t->y && task_mix(t, b) && bundle_load(b, t->model);
 }
 
 static void task_close(task *t)
 {
     tern_graph_free(t->graph);
     tern_release(t->recorded);
+    tern_amp_free(t->scaler);
     tern_optim_free(t->optimizer);
     tern_nn_free(t->model);
     tern_release(t->x);
     tern_release(t->y);
 }
 
+static tern_tensor *loss_of(task *t)
+{
+    return t->loss(tern_nn_forward(t->model, t->x), t->y);
+}
+
+static tern_tensor *mixed_loss(task *t)
+{
+    tern_tensor *loss = NULL;
+    TERN_AUTOCAST (NULL, t->half)
+        loss = loss_of(t);
+    return loss;
+}
+
+static void update(task *t)
+{
+    if (t->clip > 0) {
+        if (t->scaler)
+            tern_amp_unscale_(t->scaler, t->optimizer);
+        tern_nn_clip_grad_norm_(t->model, t->clip);
+    }
+    if (!t->scaler) {
+        tern_optim_step(t->optimizer);
+        return;
+    }
+    tern_amp_step(t->scaler, t->optimizer);
+    tern_amp_update(t->scaler);
+}
+
 static tern_tensor *train_step(task *t)
 {
     tern_optim_zero_grad(t->optimizer);
-    tern_tensor *loss = t->loss(tern_nn_forward(t->model, t->x), t->y);
-    tern_backward(loss);
-    tern_optim_step(t->optimizer);
+    tern_tensor *loss = t->half == TERN_DTYPE_DEFAULT ? loss_of(t) : mixed_loss(t);
+    tern_backward(t->scaler ? tern_amp_scale(t->scaler, loss) : loss);
+    update(t);
     return loss;
 }
 

@@ -88,6 +88,8 @@ tern_module *gpt_new(const gpt_options *options)
     tern_nn_add(
         self, "head",
         tern_nn_linear(width, options->vocabulary, &(tern_linear_options){.no_bias = true}));
+    if (options->tied)
+        tern_nn_set_parameter(self, "head.weight", tern_nn_parameter(self, "token.weight"));
     if (tern_last_status() == TERN_OK)
         return self;
     tern_nn_free(self);

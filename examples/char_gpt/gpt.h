@@ -5,6 +5,7 @@
 
 typedef struct gpt_options {
     int vocabulary, layers, width, heads, context;
+    bool tied; /* the head's weight is the token embedding's (Press and Wolf 2017) */
 } gpt_options;
 
 /* Ids (N, T) of int64, T <= context -> logits (N T, vocabulary). NULL after an error. */

@@ -48,7 +48,7 @@ int settings_read(settings *s, int argc, char **argv)
                     .batch = 16,
                     .sample = 400,
                     .lr = 3e-3,
-                    .model = {0, 4, 128, 4, 64}};
+                    .model = {.layers = 4, .width = 128, .heads = 4, .context = 64}};
     int seed = 1;
     const struct {
         const char *name;
