@@ -14,6 +14,7 @@ set(TERN_SOURCES
   src/device/registry.c
   src/device/select.c
   src/device/sources.c
+  src/device/switches.c
   src/device/cpu/convolution.c
   src/device/cpu/cpu.c
   src/device/cpu/gemm.c

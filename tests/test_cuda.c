@@ -266,6 +266,35 @@ static void a_graph_that_fails_leaves_nothing(void **state)
     }
 }
 
+/* ---- products ---------------------------------------------------------------------------- */
+
+static double near_one(void)
+{
+    tern_tensor *x = tern_full(TERN_SHAPE(1, 1), TERN_SCALAR(1 + 0x1p-12), TERN_F32, "cuda:0");
+    return tern_item(tern_matmul(x, tern_ones(TERN_SHAPE(1, 1), TERN_F32, "cuda:0")));
+}
+
+/* The same shape before and after: what cuBLASLt answered is not mixed up. */
+static void tf32_is_a_switch(void **state)
+{
+    (void)state;
+    TERN_SCOPE {
+        tern_tensor *x = tern_full(TERN_SHAPE(1, 1), TERN_SCALAR(1 + 0x1p-12), TERN_F32, "cuda:0");
+        tern_tensor *one = tern_ones(TERN_SHAPE(1, 1), TERN_F32, "cuda:0"), *y = NULL;
+        tern_graph *graph = tern_graph_new("cuda:0");
+        assert_true(near_one() == 1 + 0x1p-12);
+        assert_ok(tern_set_float32_matmul_precision("high"));
+        assert_true(near_one() == 1);
+        TERN_CAPTURE (graph)
+            y = tern_matmul(x, one);
+        assert_ok(tern_set_float32_matmul_precision("highest"));
+        assert_true(near_one() == 1 + 0x1p-12);
+        assert_ok(tern_graph_replay(graph));
+        assert_values(y, 1);
+        tern_graph_free(graph);
+    }
+}
+
 /* ---- several devices --------------------------------------------------------------------- */
 
 static void two(void **state)
@@ -360,6 +389,7 @@ int main(int argc, char **argv)
         TEST(memory_that_runs_out_is_an_error),
         TEST(any_call_may_fail),
         TEST(a_graph_that_fails_leaves_nothing),
+        TEST(tf32_is_a_switch),
         TEST(tensors_move_between_devices),
         TEST(a_kernel_in_opencl_c_runs),
         TEST(a_kernel_that_does_not_compile_shows_the_log),

@@ -145,9 +145,42 @@ static void every_way_of_a_device_computes_alpha_beta_bias_and_strides(void **st
                 }
 }
 
+/* 1 + 2^-12 has 12 bits of mantissa, TensorFloat-32 has 10. */
+static double product_of(const char *device, tern_dtype dtype)
+{
+    double one = 1, near = 1 + 0x1p-12;
+    tern_tensor *x = test_tensor(device, dtype, TERN_SHAPE(1, 1), &near);
+    return tern_item(tern_matmul(x, test_tensor(device, dtype, TERN_SHAPE(1, 1), &one)));
+}
+
+static void less_than_float32_is_for_cuda_and_only_when_asked(void **state)
+{
+    static const char *const words[] = {"highest", "high", "medium", "highest"};
+    (void)state;
+    assert_string_equal(tern_get_float32_matmul_precision(), "highest");
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 4; i++)
+        TERN_SCOPE {
+            assert_ok(tern_set_float32_matmul_precision(words[i]));
+            assert_string_equal(tern_get_float32_matmul_precision(), words[i]);
+            double y = product_of(device, TERN_F32);
+            if (strncmp(device, "cuda", 4) == 0 && i % 3 != 0)
+                assert_true(y == 1 || y == 1 + 0x1p-12); /* a GPU may not have it */
+            else
+                assert_true(y == 1 + 0x1p-12);
+            assert_true(product_of(device, TERN_F64) == 1 + 0x1p-12);
+        }
+    assert_int_equal(tern_set_float32_matmul_precision("tf32"), TERN_ERR_ARGUMENT);
+    assert_error(TERN_ERR_ARGUMENT, "tf32 is not one of 'highest', 'high', or 'medium'");
+    assert_int_equal(tern_set_float32_matmul_precision(NULL), TERN_ERR_ARGUMENT);
+    assert_error(TERN_ERR_ARGUMENT, "precision");
+    assert_string_equal(tern_get_float32_matmul_precision(), "highest");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(less_than_float32_is_for_cuda_and_only_when_asked),
         TEST(every_way_of_a_device_computes_alpha_beta_bias_and_strides),
     };
     return test_main(tests, sizeof tests / sizeof *tests);

@@ -3,6 +3,7 @@
 #define TERN_H
 #include <tern/error.h>
 #include <tern/device.h>
+#include <tern/backends.h>
 #include <tern/graph.h>
 #include <tern/tensor.h>
 #include <tern/autograd.h>

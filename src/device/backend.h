@@ -63,6 +63,7 @@ typedef struct tern_gemm {
     tern_matrix a, b, c;
     const tern_buffer *bias; /* NULL = none */
     int64_t bias_at;
+    bool tf32; /* f32: may read A and B as TensorFloat-32 numbers; set by tern_launch_gemm */
 } tern_gemm;
 
 /* A convolution, or a gradient of one: y from x and weight (and bias, one number a channel of y), x

@@ -64,6 +64,8 @@ static inline tern_status tern_launch(tern_place *place, const tern_kernel_ref *
     return tern_launch_grid(place, kernel, dtype, &grid, args, n);
 }
 tern_status tern_launch_gemm(tern_place *place, const tern_gemm *gemm);
+/* Whether tern_set_float32_matmul_precision lets f32 products be less than that. */
+bool tern_allows_tf32(void);
 /* A kernel that the backend compiled from the user's text. */
 tern_status tern_launch_user(tern_place *place, void *kernel, const tern_kernel_grid *grid,
                              const tern_arg *args, int n);

@@ -60,12 +60,14 @@ tern_status tern_launch_grid(tern_place *place, const tern_kernel_ref *kernel, t
 
 tern_status tern_launch_gemm(tern_place *place, const tern_gemm *gemm)
 {
+    tern_gemm g = *gemm;
     TERN_TRY(tern_registry_open(place));
     tern_graph *graph = tern_capture_of(place);
+    g.tf32 = g.dtype == TERN_F32 && tern_allows_tf32();
     if (graph)
-        return tern_record_gemm(graph, gemm);
+        return tern_record_gemm(graph, &g);
     atomic_fetch_add_explicit(&place->launches, 1, memory_order_relaxed);
-    return place->backend->gemm(place, gemm);
+    return place->backend->gemm(place, &g);
 }
 
 tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c, bool *taken)

@@ -166,6 +166,22 @@ static bool fits(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMa
            a->count == d->count && b->count == d->count && a->type == d->type && b->type == d->type;
 }
 
+/* The combinations of types in the documentation's table of cublasLtMatmul that tern may ask for.
+ */
+static bool is_supported(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a)
+{
+    bool narrow = a->type == CUDA_R_32F || a->type == CUDA_R_16F || a->type == CUDA_R_16BF;
+    switch (desc->compute) {
+    case CUBLAS_COMPUTE_64F:
+        return desc->scale == CUDA_R_64F && a->type == CUDA_R_64F;
+    case CUBLAS_COMPUTE_32F:
+        return desc->scale == CUDA_R_32F && narrow;
+    case CUBLAS_COMPUTE_32F_FAST_TF32:
+        return desc->scale == CUDA_R_32F && a->type == CUDA_R_32F;
+    }
+    return false;
+}
+
 /* What an algorithm remembers here: the alignments it may rely on. */
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
@@ -178,6 +194,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     *n = 0;
     if (!fits(desc, a, b, d))
         return INVALID_VALUE;
+    if (!is_supported(desc, a))
+        return NOT_SUPPORTED;
     memset(results, 0, sizeof *results);
     for (int i = 0; i < 4; i++)
         results->algo.data[i] = preference->alignment[i];
@@ -222,6 +240,18 @@ static void save(void *to, int64_t at, cudaDataType type, double value)
     }
 }
 
+/* With 10 bits of mantissa, nearest, ties to even. */
+static double as_tf32(double value)
+{
+    float f = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    if ((bits >> 23 & 0xffu) != 0xffu)
+        bits = (bits + 0xfffu + (bits >> 13 & 1u)) & ~0x1fffu;
+    memcpy(&f, &bits, sizeof f);
+    return (double)f;
+}
+
 typedef struct product {
     struct tern_lt_matmul_desc desc;
     struct tern_lt_matrix_layout a, b, c, d;
@@ -236,14 +266,17 @@ static void multiply(void *data)
     int64_t m = (int64_t)p->d.rows, n = (int64_t)p->d.columns;
     int64_t k = (int64_t)(p->desc.transposed[0] ? p->a.rows : p->a.columns);
     int64_t ai = p->desc.transposed[0] ? p->a.ld : 1, ak = p->desc.transposed[0] ? 1 : p->a.ld;
+    bool fast = p->desc.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
     int64_t bk = p->desc.transposed[1] ? p->b.ld : 1, bj = p->desc.transposed[1] ? 1 : p->b.ld;
     for (int64_t u = 0; u < p->d.count; u++)
         for (int64_t j = 0; j < n; j++)
             for (int64_t i = 0; i < m; i++) {
                 double sum = 0;
-                for (int64_t q = 0; q < k; q++)
-                    sum += load(p->from_a, u * p->a.stride + i * ai + q * ak, p->a.type) *
-                           load(p->from_b, u * p->b.stride + q * bk + j * bj, p->b.type);
+                for (int64_t q = 0; q < k; q++) {
+                    double x = load(p->from_a, u * p->a.stride + i * ai + q * ak, p->a.type);
+                    double y = load(p->from_b, u * p->b.stride + q * bk + j * bj, p->b.type);
+                    sum += fast ? as_tf32(x) * as_tf32(y) : x * y;
+                }
                 sum *= p->alpha;
                 if (p->beta != 0)
                     sum += p->beta * load(p->from_c, u * p->c.stride + i + j * p->c.ld, p->c.type);
@@ -268,6 +301,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     for (int i = 0; i < 4; i++)
         if (algo->data[i] == 0 || (uintptr_t)at[i] % algo->data[i])
             return INVALID_VALUE; /* the algorithm was chosen for better aligned matrices */
+    if (!is_supported(desc, a_layout))
+        return NOT_SUPPORTED;
     bool wide = desc->scale == CUDA_R_64F;
     product p = {*desc,
                  *a_layout,

@@ -13,7 +13,7 @@ enum { PLANS = 1024, WORKSPACE = 32 << 20 };
 typedef struct shape {
     int64_t m, n, k, count, ld[3], stride[3];
     uint32_t alignment[3];
-    int32_t dtype, transposed[2], bias;
+    int32_t dtype, transposed[2], bias, tf32;
 } shape;
 
 typedef struct plan {
@@ -119,6 +119,7 @@ static bool describe(const tern_gemm *g, int64_t count, int level, shape *s)
     s->m = g->m, s->n = g->n, s->k = g->k, s->count = count;
     s->dtype = (int32_t)g->dtype;
     s->bias = g->bias != NULL;
+    s->tf32 = g->tf32;
     const tern_matrix *of[] = {&g->a, &g->b, &g->c};
     for (int i = 0; i < 3; i++)
         s->stride[i] = count > 1 ? of[i]->batch[level] : 0;
@@ -170,8 +171,8 @@ static tern_status set_desc(tern_place *place, const shape *s, plan *p)
     uint32_t epilogue = s->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
     for (int i = 0; i < 2; i++)
         op[i] = s->transposed[i] ? CUBLAS_OP_T : CUBLAS_OP_N;
-    LT_TRY(place,
-           cublasLtMatmulDescCreate(&p->desc, types[s->dtype].compute, types[s->dtype].scale));
+    cublasComputeType_t compute = s->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : types[s->dtype].compute;
+    LT_TRY(place, cublasLtMatmulDescCreate(&p->desc, compute, types[s->dtype].scale));
     /* cuBLASLt's A is our B. */
     LT_TRY(place, cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &op[1],
                                                  sizeof op[1]));

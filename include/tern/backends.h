@@ -1,0 +1,19 @@
+/* backends.h -- how far vendors' libraries may go: torch.set_float32_matmul_precision and what
+ * torch.backends switches. All of it is for the whole process. */
+#ifndef TERN_BACKENDS_H
+#define TERN_BACKENDS_H
+#include <tern/error.h>
+
+TERN_BEGIN_DECLS
+
+/* How float32 matrix products are computed: "highest" (the default), in float32; "high" and
+ * "medium", on "cuda" devices from TensorFloat-32 numbers, which have 10 bits of mantissa, where
+ * the hardware does that faster (torch.backends.cuda.matmul.allow_tf32). Sums are in float32 either
+ * way. It changes nothing for other dtypes, for convolutions and on "cpu" and "opencl" devices; a
+ * recorded graph keeps what it was recorded with. Errors: TERN_ERR_ARGUMENT for any other word. */
+TERN_API tern_status tern_set_float32_matmul_precision(const char *precision);
+/* "highest", "high" or "medium". */
+TERN_API const char *tern_get_float32_matmul_precision(void);
+
+TERN_END_DECLS
+#endif

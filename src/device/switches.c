@@ -1,0 +1,33 @@
+/* switches.c -- what vendors' libraries may do, for the whole process. */
+#include "device/device.h"
+#include <stdatomic.h>
+#include <string.h>
+#include <tern/backends.h>
+
+static const char *const precisions[] = {"highest", "high", "medium"};
+static atomic_int precision;
+
+tern_status tern_set_float32_matmul_precision(const char *word)
+{
+    if (!word)
+        return tern_fail_argument_null("tern_set_float32_matmul_precision", "precision");
+    for (int i = 0; i < 3; i++)
+        if (strcmp(word, precisions[i]) == 0) {
+            atomic_store_explicit(&precision, i, memory_order_relaxed);
+            return TERN_OK;
+        }
+    return tern_fail(TERN_ERR_ARGUMENT,
+                     "tern_set_float32_matmul_precision: %s is not one of 'highest', 'high', or "
+                     "'medium'",
+                     word);
+}
+
+const char *tern_get_float32_matmul_precision(void)
+{
+    return precisions[atomic_load_explicit(&precision, memory_order_relaxed)];
+}
+
+bool tern_allows_tf32(void)
+{
+    return atomic_load_explicit(&precision, memory_order_relaxed) > 0;
+}
