@@ -145,6 +145,32 @@ static void every_way_of_a_device_computes_alpha_beta_bias_and_strides(void **st
                 }
 }
 
+static void a_vector_that_is_added_is_the_products_bias(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *a = test_uniform(device, TERN_F32, TERN_SHAPE(5, 4), -1, 1, 1);
+        tern_tensor *b = test_uniform(device, TERN_F32, TERN_SHAPE(4, 3), -1, 1, 2);
+        tern_tensor *all = test_uniform(device, TERN_F32, TERN_SHAPE(6), -1, 1, 3);
+        tern_tensor *ab = tern_mm(a, b);
+        for (int64_t at = 0; at < 4; at++) { /* also where it is badly aligned */
+            tern_tensor *v = tern_narrow(all, 0, at, 3), *row = tern_unsqueeze(v, 0);
+            uint64_t before = launches(device);
+            tern_tensor *y = tern_addmm(v, a, b, 1, 2);
+            assert_int_equal(launches(device) - before, 1);
+            tern_tensor *z = tern_addmm(row, a, b, 1, 2);
+            assert_int_equal(launches(device) - before, 2);
+            tern_tensor *expected = tern_add(tern_add(ab, ab), v);
+            assert_close(y, expected, .abs = 1e-6);
+            assert_close(z, expected, .abs = 1e-6);
+            assert_close(tern_addmm(v, a, b, 2, 1), tern_add(tern_add(ab, v), v), .abs = 1e-6);
+        }
+        assert_close(tern_addmm(tern_narrow(all, 0, 0, 1), a, b, 1, 1),
+                     tern_add(ab, tern_narrow(all, 0, 0, 1)), .abs = 1e-6);
+    }
+}
+
 /* 1 + 2^-12 has 12 bits of mantissa, TensorFloat-32 has 10. */
 static double product_of(const char *device, tern_dtype dtype)
 {
@@ -180,6 +206,7 @@ static void less_than_float32_is_for_cuda_and_only_when_asked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_vector_that_is_added_is_the_products_bias),
         TEST(less_than_float32_is_for_cuda_and_only_when_asked),
         TEST(every_way_of_a_device_computes_alpha_beta_bias_and_strides),
     };

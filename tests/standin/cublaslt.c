@@ -182,7 +182,16 @@ static bool is_supported(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a)
     return false;
 }
 
-/* What an algorithm remembers here: the alignments it may rely on. */
+/* NULL is as well aligned as can be. */
+static uint64_t alignment_of(const void *at)
+{
+    uint64_t alignment = 256;
+    while ((uintptr_t)at % alignment)
+        alignment /= 2;
+    return alignment;
+}
+
+/* What an algorithm remembers here: the alignments it may rely on, the bias's last. */
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
@@ -199,6 +208,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     memset(results, 0, sizeof *results);
     for (int i = 0; i < 4; i++)
         results->algo.data[i] = preference->alignment[i];
+    results->algo.data[4] = alignment_of(desc->bias);
     *n = 1;
     return 0;
 }
@@ -295,10 +305,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
 {
     (void)handle, (void)workspace, (void)workspace_bytes;
     FAULT(cublasLtMatmul);
-    const void *const at[] = {a, b, c, d};
+    const void *const at[] = {a, b, c, d, desc->bias};
     if (!fits(desc, a_layout, b_layout, d_layout))
         return INVALID_VALUE;
-    for (int i = 0; i < 4; i++)
+    if (desc->epilogue == CUBLASLT_EPILOGUE_BIAS && !desc->bias)
+        return INVALID_VALUE;
+    for (int i = 0; i < 5; i++)
         if (algo->data[i] == 0 || (uintptr_t)at[i] % algo->data[i])
             return INVALID_VALUE; /* the algorithm was chosen for better aligned matrices */
     if (!is_supported(desc, a_layout))

@@ -12,7 +12,7 @@ enum { PLANS = 1024, WORKSPACE = 32 << 20 };
 /* A product, as far as cuBLASLt's choice depends on it; compared byte by byte. */
 typedef struct shape {
     int64_t m, n, k, count, ld[3], stride[3];
-    uint32_t alignment[3];
+    uint32_t alignment[4]; /* of A, B, C and the bias */
     int32_t dtype, transposed[2], bias, tf32;
 } shape;
 
@@ -106,10 +106,9 @@ static uint32_t alignment_of(uint64_t address)
     return alignment;
 }
 
-static uint64_t address_of(const tern_matrix *m, tern_dtype dtype, int64_t more)
+static uint64_t address_of(const tern_buffer *buffer, int64_t at, tern_dtype dtype)
 {
-    return (uint64_t)(uintptr_t)m->buffer->handle +
-           (uint64_t)(m->at + more) * tern_dtype_size(dtype);
+    return (uint64_t)(uintptr_t)buffer->handle + (uint64_t)at * tern_dtype_size(dtype);
 }
 
 /* The product with one level of batch; false where cuBLASLt has no words for it. */
@@ -165,7 +164,15 @@ static tern_status set_layout(tern_place *place, const shape *s, int i, uint64_t
     return TERN_OK;
 }
 
-static tern_status set_desc(tern_place *place, const shape *s, plan *p)
+static tern_status set_bias(tern_place *place, const plan *p, uint64_t bias)
+{
+    LT_TRY(place, cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
+                                                 sizeof bias));
+    return TERN_OK;
+}
+
+/* The bias is that of the first product: the heuristics look at how it is aligned. */
+static tern_status set_desc(tern_place *place, const shape *s, uint64_t bias, plan *p)
 {
     int32_t op[2];
     uint32_t epilogue = s->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
@@ -180,7 +187,7 @@ static tern_status set_desc(tern_place *place, const shape *s, plan *p)
                                                  sizeof op[0]));
     LT_TRY(place, cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
                                                  sizeof epilogue));
-    return TERN_OK;
+    return s->bias ? set_bias(place, p, bias) : TERN_OK;
 }
 
 /* The algorithm; p->usable stays false where cuBLASLt knows none. */
@@ -210,13 +217,13 @@ static tern_status ask(tern_place *place, tern_cuda_gemm_state *state, const sha
 }
 
 static tern_status make_plan(tern_place *place, tern_cuda_gemm_state *state, const shape *s,
-                             plan *p)
+                             uint64_t bias, plan *p)
 {
     cublasLtMatmulPreference_t preference = NULL;
     uint64_t m = (uint64_t)s->m, n = (uint64_t)s->n, k = (uint64_t)s->k;
     bool ta = s->transposed[0], tb = s->transposed[1];
     drop(p);
-    TERN_TRY(set_desc(place, s, p));
+    TERN_TRY(set_desc(place, s, bias, p));
     TERN_TRY(set_layout(place, s, 0, ta ? m : k, ta ? k : m, &p->layout[0]));
     TERN_TRY(set_layout(place, s, 1, tb ? k : n, tb ? n : k, &p->layout[1]));
     TERN_TRY(set_layout(place, s, 2, n, m, &p->layout[2]));
@@ -231,13 +238,13 @@ static tern_status make_plan(tern_place *place, tern_cuda_gemm_state *state, con
 }
 
 static tern_status find_plan(tern_place *place, tern_cuda_gemm_state *state, const shape *s,
-                             plan **found)
+                             uint64_t bias, plan **found)
 {
     plan *p = &state->plans[tern_hash(TERN_HASH_SEED, s, sizeof *s) % PLANS];
     *found = p;
     if (p->used && memcmp(&p->of, s, sizeof *s) == 0)
         return TERN_OK;
-    tern_status status = make_plan(place, state, s, p);
+    tern_status status = make_plan(place, state, s, bias, p);
     if (status != TERN_OK)
         drop(p);
     return status;
@@ -251,19 +258,17 @@ static tern_status multiply(tern_place *place, tern_cuda_gemm_state *state, cons
     const tern_matrix *of[] = {&g->a, &g->b, &g->c};
     void *at[3];
     for (int i = 0; i < 3; i++) {
-        uint64_t address = address_of(of[i], g->dtype, more[i]);
+        uint64_t address = address_of(of[i]->buffer, of[i]->at + more[i], g->dtype);
         s->alignment[i] = alignment_of(address);
         at[i] = (void *)(uintptr_t)address;
     }
-    TERN_TRY(find_plan(place, state, s, &p));
+    uint64_t bias = g->bias ? address_of(g->bias, g->bias_at, g->dtype) : 0;
+    s->alignment[3] = alignment_of(bias);
+    TERN_TRY(find_plan(place, state, s, bias, &p));
     if (!p->usable)
         return TERN_OK;
-    if (g->bias) {
-        uint64_t bias =
-            (uint64_t)(uintptr_t)g->bias->handle + (uint64_t)g->bias_at * tern_dtype_size(g->dtype);
-        LT_TRY(place, cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                                                     &bias, sizeof bias));
-    }
+    if (g->bias)
+        TERN_TRY(set_bias(place, p, bias));
     float narrow[] = {(float)g->alpha, (float)g->beta};
     double wide[] = {g->alpha, g->beta};
     const void *alpha = g->dtype == TERN_F64 ? (void *)&wide[0] : (void *)&narrow[0];
