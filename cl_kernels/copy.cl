@@ -1,4 +1,5 @@
 /* copy.cl -- copies with conversion and any strides, fills, sequences. */
+#include "fours.h"
 
 /* y = x converted from another type: one kernel for each source. Floats go to integers by truncation;
  * NaN, infinities and what does not fit become the smallest value (of int64 for int64, else of int32,
@@ -25,12 +26,40 @@
 #define INT_TO_f16       TO_f16
 #define INT_TO_bf16      TO_bf16
 
+#undef HAS_FOURS
+#if TERN_FOURS && IS_FLOAT && !IS_WIDE
+#define HAS_FOURS 1
+#else
+#define HAS_FOURS 0
+#endif
+#define COPY_FOURS(S)   TERN_CAT(TERN_CAT(COPY_FOURS, HAS_FOURS), TERN_CAT(FOURS, S))(S)
+#define COPY_FOURS_0_0(S)
+#define COPY_FOURS_0_1(S)
+#define COPY_FOURS_1_0(S)
+#define COPY_FOURS_1_1(S)                                                                          \
+    if (w.form == TERN_WALK_UNIT && IN_FOURS(ys) && IN_FOURS(xs) && WALK_IN_FOURS(w, 0) &&         \
+        WALK_IN_FOURS(w, 1)) {                                                                     \
+        idx fours = inner / 4;                                                                     \
+        FLAT(r, w.rows, fours)                                                                     \
+        {                                                                                          \
+            WALK2(w, r, yo, xo)                                                                    \
+            INNER(r, j)                                                                            \
+            {                                                                                      \
+                f32 v4[4];                                                                         \
+                TERN_CAT(LOAD4, S)(v4, xs + xo, j);                                                \
+                STORE4(ys + yo, j, v4);                                                            \
+            }                                                                                      \
+        }                                                                                          \
+        SKIP4(ys) SKIP4(xs) inner -= 4 * fours;                                                    \
+    }
 #define COPY_FROM(S, KIND)                                                                         \
     KERNEL3(K(copy_##S), (OUT, STO, ys), (IN, TERN_CAT(STORED, S), xs), (ARG, tern_walk, w))          \
     {                                                                                              \
         BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \
-        FLAT(r, w.rows, w.inner)                                                                   \
+        idx inner = (idx)w.inner;                                                                  \
+        COPY_FOURS(S)                                                                              \
+        FLAT(r, w.rows, inner)                                                                     \
         {                                                                                          \
             WALK2(w, r, yo, xo)                                                                    \
             if (w.form == TERN_WALK_UNIT) {                                                        \
@@ -58,6 +87,48 @@ COPY_FROM(i32, INT_TO)
 COPY_FROM(i64, INT_TO)
 COPY_FROM(u8, INT_TO)
 COPY_FROM(bool, INT_TO)
+
+#if IS_MOVER
+/* Planes of an n by m matrix y, rows y_step apart, from x, which is the transposed, its m rows x_step
+ * apart: by way of a tile, so that both sides go along their rows. */
+#define TURN_TILE TERN_TURN_TILE
+#if TERN_CHUNKS
+#define TURN_CELLS(r, c, rows, columns)                                                            \
+    for (idx r = 0; r < (rows); r++)                                                               \
+        SIMD for (idx c = 0; c < (columns); c++)
+#else
+#define TURN_CELLS(r, c, rows, columns)                                                            \
+    LANES(cell_, TURN_TILE *TURN_TILE)                                                             \
+        for (idx r = cell_ / TURN_TILE, c = cell_ % TURN_TILE, once_ = r < (rows) && c < (columns); once_; once_ = 0)
+#endif
+KERNEL3(K(turn), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_turn, t))
+{
+    BASE(ys);
+    BASE(xs);
+    LOCAL_ARRAY(STO, tile, TURN_TILE * (TURN_TILE + 1));
+    idx down = ((idx)t.n + TURN_TILE - 1) / TURN_TILE, across = ((idx)t.m + TURN_TILE - 1) / TURN_TILE;
+    GROUPS(g, (idx)t.planes.rows * down * across)
+    {
+        idx q = g / across, left = (g - q * across) * TURN_TILE, plane = q / down;
+        idx top = (q - plane * down) * TURN_TILE, height = (idx)t.n - top, width = (idx)t.m - left;
+        height = height < TURN_TILE ? height : TURN_TILE;
+        width = width < TURN_TILE ? width : TURN_TILE;
+        WALK2(t.planes, plane, yo, xo)
+        yo += top * (idx)t.y_step + left;
+        xo += left * (idx)t.x_step + top;
+        TURN_CELLS(j, i, width, height)
+        {
+            tile[j * (TURN_TILE + 1) + i] = xs[xo + j * (idx)t.x_step + i];
+        }
+        BARRIER();
+        TURN_CELLS(i, j, height, width)
+        {
+            ys[yo + i * (idx)t.y_step + j] = tile[j * (TURN_TILE + 1) + i];
+        }
+        BARRIER();
+    }
+}
+#endif
 
 KERNEL3(K(fill), (OUT, STO, ys), (ARG, tern_walk, w), (ARG, REAL, a))
 {
@@ -171,3 +242,10 @@ KERNEL5(K(where), (OUT, STO, zs), (IN, u8, cs), (IN, STO, xs), (IN, STO, ys), (A
 }
 #endif
 #undef COPY_FROM
+#undef COPY_FOURS_0_0
+#undef COPY_FOURS_0_1
+#undef COPY_FOURS_1_0
+#undef COPY_FOURS_1_1
+#undef COPY_FOURS
+#undef TURN_TILE
+#undef TURN_CELLS

@@ -195,37 +195,4 @@ INLINE u16 tern_f32_to_bf16(f32 f)
         (words)[0] = (code);                                                                       \
     } while (0)
 
-/* ---- collectives: one result from the values that the lanes of a work-group hold -----------------
- * scratch is a LOCAL_ARRAY of TERN_WG elements, free again afterwards; every lane gets the result.
- * The order is that of a tree, whatever the lanes do. Maxima of floats lose NaN: see tern_order in
- * reduce.cl. GROUP_SUM and so on take the type that sums of the element type are kept in. */
-#define TERN_COLLECTIVE_(NAME, T, RESULT)                                                          \
-    INLINE T NAME##_##T(T v, LOCAL T *scratch)                                                     \
-    {                                                                                              \
-        i32 lane = LID;                                                                            \
-        scratch[lane] = v;                                                                         \
-        BARRIER();                                                                                 \
-        for (i32 half_ = LSIZE / 2; half_ > 0; half_ >>= 1) {                                      \
-            if (lane < half_) {                                                                    \
-                T a = scratch[lane], b = scratch[lane + half_];                                    \
-                scratch[lane] = (RESULT);                                                          \
-            }                                                                                      \
-            BARRIER();                                                                             \
-        }                                                                                          \
-        v = scratch[0];                                                                            \
-        BARRIER();                                                                                 \
-        return v;                                                                                  \
-    }
-#define TERN_COLLECTIVES_(T)                                                                       \
-    TERN_COLLECTIVE_(group_sum, T, a + b)                                                          \
-    TERN_COLLECTIVE_(group_max, T, a > b ? a : b)                                                  \
-    TERN_COLLECTIVE_(group_min, T, a < b ? a : b)
-TERN_COLLECTIVES_(f32)
-#if TERN_F64
-TERN_COLLECTIVES_(f64)
-#endif
-TERN_COLLECTIVES_(i32)
-TERN_COLLECTIVES_(i64)
-#define GROUP_SUM(v, scratch) TERN_CAT(group_sum, ACC)(v, scratch)
-#define GROUP_MAX(v, scratch) TERN_CAT(group_max, ACC)(v, scratch)
-#define GROUP_MIN(v, scratch) TERN_CAT(group_min, ACC)(v, scratch)
+#include "collectives.h"

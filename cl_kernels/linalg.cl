@@ -1,5 +1,7 @@
 /* linalg.cl -- triangular and general systems of equations, a matrix of a stack at a time: matrices are
  * dense (batch, n, n), right-hand sides (batch, n, k). Products of integers. */
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 2
 #if IS_FLOAT && !IS_HALF
 
 /* ls = the lower factor of as = L L^T (upper != 0: of the upper triangle's transpose); of what is not

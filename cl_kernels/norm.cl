@@ -1,5 +1,7 @@
 /* norm.cl -- batch norm of x (n, channels, size), a group for each channel. Collectives stand outside of
  * branches: some compilers lose their way otherwise. */
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 2
 #if IS_FLOAT
 #define WEIGHT  1
 #define BIAS    2

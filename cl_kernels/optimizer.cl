@@ -2,6 +2,8 @@
  *
  * NAME_chunk updates the elements of one chunk in its step t = 1, 2, ...: ps parameters, gs
  * gradients, three arrays of state, h the hyperparameters. States are REAL: f32 for f16 and bf16. */
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 2
 #include "multi_tensor.h"
 #if IS_FLOAT
 

@@ -1,5 +1,7 @@
 /* optimizers.cl -- the optimizers besides SGD and Adam, averages of parameters, and clipping by value;
  * see optimizer.cl. Halves are computed as f32. h begins with {lr, weight decay} everywhere. */
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 2
 #include "multi_tensor.h"
 #if IS_FLOAT && !IS_HALF
 

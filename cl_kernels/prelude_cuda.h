@@ -19,7 +19,10 @@ typedef long long idx;
 #define LOCAL
 #define INLINE static __device__ __forceinline__
 #define LOCAL_ARRAY(T, name, n) __shared__ T name[n]
-#define TERN_ENTRY extern "C" __global__ __launch_bounds__(TERN_WG)
+/* Blocks that a multiprocessor is to hold, which limits a thread's registers. 0: the assembler weighs it,
+ * and may spill two or three to hold a block more; families that this would happen to say 2 or 4. */
+#define TERN_BLOCKS 0
+#define TERN_ENTRY extern "C" __global__ __launch_bounds__(TERN_WG, TERN_BLOCKS)
 /* One kernel of many: TERN_PICK_<name> is defined for it, and the others are unused functions. */
 #if TERN_PICKED
 #define TERN_KERNEL(n) static __device__ void TERN_CAT(TERN_PICK, n)
@@ -33,6 +36,12 @@ typedef long long idx;
 #define LID       ((i32)threadIdx.x)
 #define LSIZE     TERN_WG
 #define BARRIER() __syncthreads()
+#define GROUP_ID    ((idx)blockIdx.x)
+#define GROUP_COUNT ((idx)gridDim.x)
+/* From the lane `by` further on; from the first of every `team` lanes. All of a warp take part. */
+#define TERN_SHUFFLES 1
+#define SHUFFLE_DOWN(v, by)    __shfl_down_sync(0xffffffffu, v, by)
+#define SHUFFLE_FIRST(v, team) __shfl_sync(0xffffffffu, v, 0, team)
 #define SIMD
 #define SIMD_SUM(v)
 #define SIMD_SUM2(v, w)
@@ -44,10 +53,10 @@ typedef long long idx;
 #define FLAT(r, rows, inner)                                                                       \
     for (idx tern_k = TERN_THREAD, tern_in = (idx)(inner), tern_n = (idx)(rows)*tern_in,           \
              tern_s = TERN_THREADS, r;                                                             \
-         tern_k < tern_n && (r = tern_k / tern_in, 1); tern_k += tern_s)
-#define INNER(r, j) for (idx j = tern_k % tern_in, tern_once = 1; tern_once; tern_once = 0)
+         tern_k < tern_n && (r = tern_k < tern_in ? 0 : tern_k / tern_in, 1); tern_k += tern_s)
+#define INNER(r, j) for (idx j = tern_k - r * tern_in, tern_once = 1; tern_once; tern_once = 0)
 #define GROUPS(g, n)                                                                               \
-    for (idx g = (idx)blockIdx.x, g##_n = (idx)(n), g##_s = (idx)gridDim.x; g < g##_n; g += g##_s)
+    for (idx g = GROUP_ID, g##_n = (idx)(n), g##_s = GROUP_COUNT; g < g##_n; g += g##_s)
 #define LANES(j, n) for (idx j = (idx)LID, j##_n = (idx)(n); j < j##_n; j += LSIZE)
 
 #define f32_from_bits(u) __uint_as_float((u32)(u))
@@ -84,3 +93,37 @@ INLINE void tern_atomic_add_f64(f64 *p, f64 v)
 {
     atomicAdd(p, v);
 }
+
+/* Four elements in one load or store: see fours.h. */
+#define TERN_FOURS 1
+#define UNROLL     _Pragma("unroll")
+typedef struct __align__(16) tern_four_f32 {
+    f32 v[4];
+} tern_four_f32;
+typedef struct __align__(8) tern_four_u16 {
+    u16 v[4];
+} tern_four_u16;
+typedef struct __align__(4) tern_four_u8 {
+    u8 v[4];
+} tern_four_u8;
+#define LOAD4_(T, V, to, p, i)                                                                     \
+    do {                                                                                           \
+        T four_ = ((const T *)(p))[i];                                                             \
+        EACH4(e_) to[e_] = V(four_.v[e_]);                                                         \
+    } while (0)
+#define STORE4_(T, V, p, i, from)                                                                  \
+    do {                                                                                           \
+        T four_;                                                                                   \
+        EACH4(e_) four_.v[e_] = V(from[e_]);                                                       \
+        ((T *)(p))[i] = four_;                                                                     \
+    } while (0)
+#define TERN_AS_IT_IS(v)    (v)
+#define TERN_BF16_TO_F32(v) f32_from_bits((u32)(v) << 16)
+#define TERN_TO_BOOL(v)     ((u8)((v) != 0))
+#define LOAD4_f32(v, p, i)   LOAD4_(tern_four_f32, TERN_AS_IT_IS, v, p, i)
+#define LOAD4_f16(v, p, i)   LOAD4_(tern_four_u16, tern_f16_to_f32, v, p, i)
+#define LOAD4_bf16(v, p, i)  LOAD4_(tern_four_u16, TERN_BF16_TO_F32, v, p, i)
+#define STORE4_f32(p, i, v)  STORE4_(tern_four_f32, TERN_AS_IT_IS, p, i, v)
+#define STORE4_f16(p, i, v)  STORE4_(tern_four_u16, tern_f32_to_f16, p, i, v)
+#define STORE4_bf16(p, i, v) STORE4_(tern_four_u16, tern_f32_to_bf16, p, i, v)
+#define STORE4_bool(p, i, v) STORE4_(tern_four_u8, TERN_TO_BOOL, p, i, v)

@@ -6,6 +6,8 @@
 #define LID    ((i32)get_local_id(0))
 #define LSIZE  TERN_WG
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+#define GROUP_ID    ((idx)get_group_id(0))
+#define GROUP_COUNT ((idx)get_num_groups(0))
 #define SIMD
 #define SIMD_SUM(v)
 #define SIMD_SUM2(v, w)
@@ -17,9 +19,35 @@
 #define FLAT(r, rows, inner)                                                                       \
     for (idx tern_k = (idx)get_global_id(0), tern_in = (idx)(inner),                               \
              tern_n = (idx)(rows)*tern_in, tern_s = (idx)get_global_size(0), r;                    \
-         tern_k < tern_n && (r = tern_k / tern_in, 1); tern_k += tern_s)
-#define INNER(r, j) for (idx j = tern_k % tern_in, tern_once = 1; tern_once; tern_once = 0)
+         tern_k < tern_n && (r = tern_k < tern_in ? 0 : tern_k / tern_in, 1); tern_k += tern_s)
+#define INNER(r, j) for (idx j = tern_k - r * tern_in, tern_once = 1; tern_once; tern_once = 0)
 #define GROUPS(g, n)                                                                               \
-    for (idx g = (idx)get_group_id(0), g##_n = (idx)(n), g##_s = (idx)get_num_groups(0);           \
-         g < g##_n; g += g##_s)
+    for (idx g = GROUP_ID, g##_n = (idx)(n), g##_s = GROUP_COUNT; g < g##_n; g += g##_s)
 #define LANES(j, n) for (idx j = (idx)LID, j##_n = (idx)(n); j < j##_n; j += LSIZE)
+
+/* Four elements in one load or store: see fours.h. */
+#define TERN_FOURS 1
+#define UNROLL
+#define TERN_SPREAD4_(to, T, load)                                                                 \
+    do {                                                                                           \
+        T four_ = (load);                                                                          \
+        to[0] = four_.s0;                                                                          \
+        to[1] = four_.s1;                                                                          \
+        to[2] = four_.s2;                                                                          \
+        to[3] = four_.s3;                                                                          \
+    } while (0)
+#define TERN_FLOAT4_(v) ((float4)(v[0], v[1], v[2], v[3]))
+#define LOAD4_f32(v, p, i)  TERN_SPREAD4_(v, float4, vload4((size_t)(i), p))
+#define LOAD4_f16(v, p, i)                                                                         \
+    TERN_SPREAD4_(v, float4, vload_half4((size_t)(i), (const __global half *)(p)))
+#define LOAD4_bf16(v, p, i)                                                                        \
+    TERN_SPREAD4_(v, float4, as_float4(convert_uint4(vload4((size_t)(i), p)) << 16))
+#define STORE4_f32(p, i, v) vstore4(TERN_FLOAT4_(v), (size_t)(i), p)
+#define STORE4_f16(p, i, v)                                                                        \
+    vstore_half4_rte(TERN_FLOAT4_(v), (size_t)(i), (__global half *)(p))
+#define STORE4_bf16(p, i, v)                                                                       \
+    vstore4((ushort4)(tern_f32_to_bf16(v[0]), tern_f32_to_bf16(v[1]), tern_f32_to_bf16(v[2]),      \
+                      tern_f32_to_bf16(v[3])),                                                     \
+            (size_t)(i), p)
+#define STORE4_bool(p, i, v)                                                                       \
+    vstore4((uchar4)(v[0] != 0, v[1] != 0, v[2] != 0, v[3] != 0), (size_t)(i), p)

@@ -1,6 +1,6 @@
 /* reduce.cl -- sums, squared deviations and extremes over the middle of (outer, n, inner).
  *
- * Each of the outer stretches of n is cut into `parts` of `len`, a group for each; where there are
+ * Each of the outer stretches of n is cut into `parts` of `len`, a group or a team for each; where there are
  * several, a second launch reduces their results. A group of the rows form (inner = 1) reads one
  * stretch; a group of the columns form takes a tile of TERN_TILE columns down its rows, `fold` rows
  * at a time where inner is small, and adds up the folded ones at the end. The short form (inner = 1, n
@@ -28,7 +28,7 @@ INLINE idx tern_least(idx a, idx b)
         BASE(xs);                                                                                  \
         BASE(shifts);                                                                              \
         LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                        \
-        GROUPS(g, outer *parts)                                                                    \
+        TEAMS(g, outer *parts, len)                                                                \
         {                                                                                          \
             idx o = g / (idx)parts, first = (g - o * (idx)parts) * (idx)len;                       \
             idx count = tern_least((idx)len, (idx)n - first), at = o * (idx)n + first;             \
@@ -36,15 +36,15 @@ INLINE idx tern_least(idx a, idx b)
             for (idx b = 0; b < count; b += TERN_RUN) {                                            \
                 idx run = tern_least(TERN_RUN, count - b);                                         \
                 ACC t = 0;                                                                         \
-                SIMD_SUM(t) LANES(j, run)                                                          \
+                SIMD_SUM(t) TEAM_LANES(j, run)                                                     \
                 {                                                                                  \
                     ACC x = LOAD(xs, at + b + j);                                                  \
                     t += (TERM);                                                                   \
                 }                                                                                  \
                 s += t;                                                                            \
             }                                                                                      \
-            s = GROUP_SUM(s, scratch);                                                             \
-            if (LID == 0)                                                                          \
+            s = TEAM_SUM(s, scratch);                                                              \
+            if (TEAM_LEADER)                                                                        \
                 STORE(ys, g, DIVIDE(s, divisor));                                                  \
         }                                                                                          \
     }
@@ -154,7 +154,7 @@ KERNEL10(K(peak_rows), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (IN, i
     BASE(from);
     LOCAL_ARRAY(KEY, keys, TERN_WG);
     LOCAL_ARRAY(i64, found, TERN_WG);
-    GROUPS(g, outer *parts)
+    TEAMS(g, outer *parts, len)
     {
         idx o = g / (idx)parts, first = (g - o * (idx)parts) * (idx)len;
         idx count = tern_least((idx)len, (idx)n - first), at = o * (idx)n + first, block = 0;
@@ -162,7 +162,7 @@ KERNEL10(K(peak_rows), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (IN, i
         for (idx b = 0; b < count; b += TERN_RUN) {
             idx run = tern_least(TERN_RUN, count - b);
             KEY best = LEAST;
-            SIMD_MAX(best) LANES(j, run)
+            SIMD_MAX(best) TEAM_LANES(j, run)
             {
                 KEY key = FN(tern_order)(LD(xs, at + b + j), flip);
                 best = best > key ? best : key;
@@ -170,10 +170,10 @@ KERNEL10(K(peak_rows), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (IN, i
             block = best > mine ? b : block;
             mine = best > mine ? best : mine;
         }
-        KEY best = TERN_CAT(group_max, KEY)(mine, keys);
+        KEY best = TEAM_OF(team_max, KEY, mine, keys);
         i64 place = count;
         if (mine == best && (what & 2) != 0) {
-            LANES(j, tern_least(TERN_RUN, count - block))
+            TEAM_LANES(j, tern_least(TERN_RUN, count - block))
             {
                 if (FN(tern_order)(LD(xs, at + block + j), flip) == best) {
                     place = block + j;
@@ -181,10 +181,10 @@ KERNEL10(K(peak_rows), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (IN, i
                 }
             }
         }
-        place = group_min_i64(place, found);
-        if (LID == 0 && (what & 1) != 0)
+        place = TEAM_OF(team_min, i64, place, found);
+        if (TEAM_LEADER && (what & 1) != 0)
             ST(ys, g, FN(tern_unorder)(best, flip));
-        if (LID == 0 && (what & 2) != 0)
+        if (TEAM_LEADER && (what & 2) != 0)
             places[g] = (what & 4) != 0 ? from[at + (idx)place] : (i64)first + place;
     }
 }

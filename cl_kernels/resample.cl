@@ -3,6 +3,8 @@
  * Along each of three dims a place between the elements is a few taps, elements and what they weigh; the
  * value there is the sum over the products of the dims' taps. Nearest has one tap, linear two, cubic four
  * (Keys 1981, a = -0.75). */
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 2
 #ifndef TERN_RESAMPLE_MODES
 #define TERN_RESAMPLE_MODES
 enum { SAMPLE_NEAREST = 0, SAMPLE_NEAREST_EXACT = 1, SAMPLE_LINEAR = 2, SAMPLE_CUBIC = 3 };

@@ -2,9 +2,27 @@
  * vector loop over a tern_walk each. The host has row_tiles.h instead.
  *
  * In its rows every tensor is dense, or (BINARY) one of the two inputs stays the same; the host makes
- * dense copies of others first (ops/walk.c). TERNARY takes any strides. */
+ * dense copies of others first (ops/walk.c). TERNARY takes any strides.
+ *
+ * Where rows start at multiples of 16 bytes (8 for halves), which only the kernel can see, a GPU takes
+ * four elements at a time; what is left over, `inner` elements, goes one by one. Families whose rows
+ * compute for longer than they load are ROWS_ARE_LONG and do without. */
 
 #include "math_rows.cl"
+#include "fours.h"
+
+#undef TERN_BLOCKS
+#if IS_WIDE || ROWS_ARE_LONG
+#define TERN_BLOCKS 2
+#else
+#define TERN_BLOCKS 6
+#endif
+#undef HAS_FOURS
+#if IS_FLOAT && !IS_WIDE && TERN_FOURS && !ROWS_ARE_LONG
+#define HAS_FOURS 1
+#else
+#define HAS_FOURS 0
+#endif
 
 #define UNARY_0(NAME, Y)
 #define UNARY_1(NAME, Y)                                                                           \
@@ -13,18 +31,41 @@
     {                                                                                              \
         BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \
-        UNARY_LOOP_(ST, Y)                                                                         \
+        UNARY_LOOP_(TERN_T, Y)                                                                     \
     }
-/* ys = f(xs). */
-#define UNARY_LOOP_(STORE, Y)                                                                      \
-    FLAT(r, w.rows, w.inner)                                                                       \
+/* ys = f(xs), of type T. */
+#define UNARY_LOOP_(T, Y)                                                                          \
+    idx inner = (idx)w.inner;                                                                      \
+    TERN_CAT(UNARY_FOURS, HAS_FOURS)(T, Y)                                                         \
+    FLAT(r, w.rows, inner)                                                                         \
     {                                                                                              \
         WALK2(w, r, yo, xo)                                                                        \
         SIMD INNER(r, j)                                                                           \
         {                                                                                          \
             REAL x = LD(xs, xo + j);                                                               \
-            STORE(ys, yo + j, (Y));                                                                \
+            TERN_CAT(ST, T)(ys, yo + j, (Y));                                                      \
         }                                                                                          \
+    }
+#define UNARY_FOURS_0(T, Y)
+#define UNARY_FOURS_1(T, Y)                                                                        \
+    if (IN_FOURS(ys) && IN_FOURS(xs) && WALK_IN_FOURS(w, 0) && WALK_IN_FOURS(w, 1)) {              \
+        idx fours = inner / 4;                                                                     \
+        FLAT(r, w.rows, fours)                                                                     \
+        {                                                                                          \
+            WALK2(w, r, yo, xo)                                                                    \
+            INNER(r, j)                                                                            \
+            {                                                                                      \
+                REAL x4[4], y4[4];                                                                 \
+                LOAD4(x4, xs + xo, j);                                                             \
+                EACH4(e)                                                                           \
+                {                                                                                  \
+                    REAL x = x4[e];                                                                \
+                    y4[e] = (Y);                                                                   \
+                }                                                                                  \
+                TERN_CAT(STORE4, T)(ys + yo, j, y4);                                               \
+            }                                                                                      \
+        }                                                                                          \
+        SKIP4(ys) SKIP4(xs) inner -= 4 * fours;                                                    \
     }
 
 #define GRADIENT_0(NAME, DX)
@@ -36,7 +77,9 @@
         BASE(xs);                                                                                  \
         BASE(ys);                                                                                  \
         BASE(dys);                                                                                 \
-        FLAT(r, w.rows, w.inner)                                                                   \
+        idx inner = (idx)w.inner;                                                                  \
+        TERN_CAT(GRADIENT_FOURS, HAS_FOURS)(DX)                                                    \
+        FLAT(r, w.rows, inner)                                                                     \
         {                                                                                          \
             WALK4(w, r, dxo, xo, yo, dyo)                                                          \
             SIMD INNER(r, j)                                                                       \
@@ -46,52 +89,105 @@
             }                                                                                      \
         }                                                                                          \
     }
+#define GRADIENT_FOURS_0(DX)
+#define GRADIENT_FOURS_1(DX)                                                                       \
+    if (IN_FOURS(dxs) && IN_FOURS(xs) && IN_FOURS(ys) && IN_FOURS(dys) && WALK_IN_FOURS(w, 0) &&   \
+        WALK_IN_FOURS(w, 1) && WALK_IN_FOURS(w, 2) && WALK_IN_FOURS(w, 3)) {                       \
+        idx fours = inner / 4;                                                                     \
+        FLAT(r, w.rows, fours)                                                                     \
+        {                                                                                          \
+            WALK4(w, r, dxo, xo, yo, dyo)                                                          \
+            INNER(r, j)                                                                            \
+            {                                                                                      \
+                REAL x4[4], y4[4], dy4[4], dx4[4];                                                 \
+                LOAD4(x4, xs + xo, j);                                                             \
+                LOAD4(y4, ys + yo, j);                                                             \
+                LOAD4(dy4, dys + dyo, j);                                                          \
+                EACH4(e)                                                                           \
+                {                                                                                  \
+                    REAL x = x4[e], y = y4[e], dy = dy4[e];                                        \
+                    dx4[e] = (DX);                                                                 \
+                }                                                                                  \
+                STORE4(dxs + dxo, j, dx4);                                                         \
+            }                                                                                      \
+        }                                                                                          \
+        SKIP4(dxs) SKIP4(xs) SKIP4(ys) SKIP4(dys) inner -= 4 * fours;                              \
+    }
 
 /* zs = f(xs, ys); a row whose x (y) stays the same keeps it in a register. */
-#define BINARY_LOOPS_(STORE, Z)                                                                    \
-    FLAT(r, w.rows, w.inner)                                                                       \
+#define BINARY_LOOPS_(T, Z)                                                                        \
+    idx inner = (idx)w.inner;                                                                      \
+    TERN_CAT(BINARY_FOURS, HAS_FOURS)(T, Z)                                                        \
+    FLAT(r, w.rows, inner)                                                                         \
     {                                                                                              \
         WALK3(w, r, zo, xo, yo)                                                                    \
         if (w.form == TERN_WALK_UNIT) {                                                            \
             SIMD INNER(r, j)                                                                       \
             {                                                                                      \
                 REAL x = LD(xs, xo + j), y = LD(ys, yo + j);                                       \
-                STORE(zs, zo + j, (Z));                                                            \
+                TERN_CAT(ST, T)(zs, zo + j, (Z));                                                  \
             }                                                                                      \
         } else if (w.form == TERN_WALK_FLAT_B) {                                                   \
             REAL y = LD(ys, yo);                                                                   \
             SIMD INNER(r, j)                                                                       \
             {                                                                                      \
                 REAL x = LD(xs, xo + j);                                                           \
-                STORE(zs, zo + j, (Z));                                                            \
+                TERN_CAT(ST, T)(zs, zo + j, (Z));                                                  \
             }                                                                                      \
         } else {                                                                                   \
             REAL x = LD(xs, xo);                                                                   \
             SIMD INNER(r, j)                                                                       \
             {                                                                                      \
                 REAL y = LD(ys, yo + j);                                                           \
-                STORE(zs, zo + j, (Z));                                                            \
+                TERN_CAT(ST, T)(zs, zo + j, (Z));                                                  \
             }                                                                                      \
         }                                                                                          \
     }
-#define TWO_KERNELS_(NAME, T, STORE, Z)                                                            \
-    KERNEL4(K(NAME), (OUT, T, zs), (IN, STO, xs), (IN, STO, ys), (ARG, tern_walk, w))              \
+#define BINARY_FOURS_0(T, Z)
+#define BINARY_FOURS_1(T, Z)                                                                       \
+    i32 x_stays = w.form == TERN_WALK_FLAT_A, y_stays = w.form == TERN_WALK_FLAT_B;                \
+    if (IN_FOURS(zs) && WALK_IN_FOURS(w, 0) && (x_stays || (IN_FOURS(xs) && WALK_IN_FOURS(w, 1))) &&\
+        (y_stays || (IN_FOURS(ys) && WALK_IN_FOURS(w, 2)))) {                                      \
+        idx fours = inner / 4;                                                                     \
+        FLAT(r, w.rows, fours)                                                                     \
+        {                                                                                          \
+            WALK3(w, r, zo, xo, yo)                                                                \
+            INNER(r, j)                                                                            \
+            {                                                                                      \
+                REAL x4[4], y4[4], z4[4];                                                          \
+                LOAD4_OR_1(x_stays, x4, xs + xo, j)                                                \
+                LOAD4_OR_1(y_stays, y4, ys + yo, j)                                                \
+                EACH4(e)                                                                           \
+                {                                                                                  \
+                    REAL x = x4[e], y = y4[e];                                                     \
+                    z4[e] = (Z);                                                                   \
+                }                                                                                  \
+                TERN_CAT(STORE4, T)(zs + zo, j, z4);                                               \
+            }                                                                                      \
+        }                                                                                          \
+        xs += x_stays ? 0 : 4 * fours;                                                             \
+        ys += y_stays ? 0 : 4 * fours;                                                             \
+        SKIP4(zs) inner -= 4 * fours;                                                              \
+    }
+#define TWO_KERNELS_(NAME, T, STORED_T, Z)                                                         \
+    KERNEL4(K(NAME), (OUT, STORED_T, zs), (IN, STO, xs), (IN, STO, ys), (ARG, tern_walk, w))       \
     {                                                                                              \
         BASE(zs);                                                                                  \
         BASE(xs);                                                                                  \
         BASE(ys);                                                                                  \
-        BINARY_LOOPS_(STORE, Z)                                                                    \
+        BINARY_LOOPS_(T, Z)                                                                        \
     }                                                                                              \
-    KERNEL4(K(NAME##_scalar), (OUT, T, ys), (IN, STO, xs), (ARG, tern_walk, w), (ARG, REAL, y))    \
+    KERNEL4(K(NAME##_scalar), (OUT, STORED_T, ys), (IN, STO, xs), (ARG, tern_walk, w),             \
+            (ARG, REAL, y))                                                                        \
     {                                                                                              \
         BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \
-        UNARY_LOOP_(STORE, Z)                                                                      \
+        UNARY_LOOP_(T, Z)                                                                          \
     }
 #define BINARY_0(NAME, Z)
-#define BINARY_1(NAME, Z) TWO_KERNELS_(NAME, STO, ST, Z)
+#define BINARY_1(NAME, Z) TWO_KERNELS_(NAME, TERN_T, STO, Z)
 #define COMPARE_0(NAME, Z)
-#define COMPARE_1(NAME, Z) TWO_KERNELS_(NAME, u8, ST_bool, Z)
+#define COMPARE_1(NAME, Z) TWO_KERNELS_(NAME, bool, u8, Z)
 
 #define PREDICATE_0(NAME, Z)
 #define PREDICATE_1(NAME, Z)                                                                       \
@@ -99,7 +195,7 @@
     {                                                                                              \
         BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \
-        UNARY_LOOP_(ST_bool, Z)                                                                    \
+        UNARY_LOOP_(bool, Z)                                                                       \
     }
 
 #define TERNARY_0(NAME, V)
@@ -111,7 +207,9 @@
         BASE(xs);                                                                                  \
         BASE(ys);                                                                                  \
         BASE(zs);                                                                                  \
-        FLAT(r, w.rows, w.inner)                                                                   \
+        idx inner = (idx)w.inner;                                                                  \
+        TERN_CAT(TERNARY_FOURS, HAS_FOURS)(V)                                                      \
+        FLAT(r, w.rows, inner)                                                                     \
         {                                                                                          \
             WALK4(w, r, vo, xo, yo, zo)                                                            \
             INNER(r, j)                                                                            \
@@ -121,6 +219,30 @@
                 ST(vs, vo + j * (idx)w.step[0], (V));                                              \
             }                                                                                      \
         }                                                                                          \
+    }
+#define TERNARY_FOURS_0(V)
+#define TERNARY_FOURS_1(V)                                                                         \
+    if (w.form == TERN_WALK_UNIT && IN_FOURS(vs) && IN_FOURS(xs) && IN_FOURS(ys) && IN_FOURS(zs) &&\
+        WALK_IN_FOURS(w, 0) && WALK_IN_FOURS(w, 1) && WALK_IN_FOURS(w, 2) && WALK_IN_FOURS(w, 3)) {\
+        idx fours = inner / 4;                                                                     \
+        FLAT(r, w.rows, fours)                                                                     \
+        {                                                                                          \
+            WALK4(w, r, vo, xo, yo, zo)                                                            \
+            INNER(r, j)                                                                            \
+            {                                                                                      \
+                REAL x4[4], y4[4], z4[4], v4[4];                                                   \
+                LOAD4(x4, xs + xo, j);                                                             \
+                LOAD4(y4, ys + yo, j);                                                             \
+                LOAD4(z4, zs + zo, j);                                                             \
+                EACH4(e)                                                                           \
+                {                                                                                  \
+                    REAL x = x4[e], y = y4[e], z = z4[e];                                          \
+                    v4[e] = (V);                                                                   \
+                }                                                                                  \
+                STORE4(vs + vo, j, v4);                                                            \
+            }                                                                                      \
+        }                                                                                          \
+        SKIP4(vs) SKIP4(xs) SKIP4(ys) SKIP4(zs) inner -= 4 * fours;                                \
     }
 
 #define UNARY(NAME, TYPES, LOW, HIGH, Y, DX)                                                       \

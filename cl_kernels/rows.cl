@@ -1,5 +1,7 @@
-/* rows.cl -- softmax and layer norm: a group for each dense row of n elements. Collectives stand outside
+/* rows.cl -- softmax and layer norm: a team for each dense row of n elements. Collectives stand outside
  * of branches: some compilers lose their way otherwise. */
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 4
 #if IS_FLOAT
 
 /* y = e^(x - max) / sum, or (log_ != 0) x - max - log sum. An empty or all -inf row gives NaN. */
@@ -8,45 +10,45 @@ KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, 
     BASE(ys);
     BASE(xs);
     LOCAL_ARRAY(ACC, scratch, TERN_WG);
-    GROUPS(r, rows)
+    TEAMS(r, rows, n)
     {
         idx at = r * (idx)n;
         ACC m = MINUS_INF, z = 0;
-        SIMD_MAX(m) LANES(j, n)
+        SIMD_MAX(m) TEAM_LANES(j, n)
         {
             ACC x = LD(xs, at + j);
             m = m > x ? m : x;
         }
-        m = GROUP_MAX(m, scratch);
+        m = TEAM_MAX(m, scratch);
         if (log_ == 0 && !IS_HALF) { /* e^x is kept in y, which is wide enough */
-            SIMD_SUM(z) LANES(j, n)
+            SIMD_SUM(z) TEAM_LANES(j, n)
             {
                 ACC e = exp(LD(xs, at + j) - m);
                 ST(ys, at + j, e);
                 z += e;
             }
         } else {
-            SIMD_SUM(z) LANES(j, n)
+            SIMD_SUM(z) TEAM_LANES(j, n)
             {
                 z += exp(LD(xs, at + j) - m);
             }
         }
-        z = GROUP_SUM(z, scratch);
+        z = TEAM_SUM(z, scratch);
         if (log_ != 0) {
             z = log(z);
-            SIMD LANES(j, n)
+            SIMD TEAM_LANES(j, n)
             {
                 ST(ys, at + j, LD(xs, at + j) - m - z);
             }
         } else if (IS_HALF) {
             z = 1 / z;
-            SIMD LANES(j, n)
+            SIMD TEAM_LANES(j, n)
             {
                 ST(ys, at + j, exp(LD(xs, at + j) - m) * z);
             }
         } else {
             z = 1 / z;
-            SIMD LANES(j, n)
+            SIMD TEAM_LANES(j, n)
             {
                 ST(ys, at + j, LD(ys, at + j) * z);
             }
@@ -62,29 +64,29 @@ KERNEL6(K(softmax_gradient), (OUT, STO, dxs), (IN, STO, ys), (IN, STO, dys), (AR
     BASE(ys);
     BASE(dys);
     LOCAL_ARRAY(ACC, scratch, TERN_WG);
-    GROUPS(r, rows)
+    TEAMS(r, rows, n)
     {
         idx at = r * (idx)n;
         ACC s = 0;
         if (log_ != 0) {
-            SIMD_SUM(s) LANES(j, n)
+            SIMD_SUM(s) TEAM_LANES(j, n)
             {
                 s += LD(dys, at + j);
             }
         } else {
-            SIMD_SUM(s) LANES(j, n)
+            SIMD_SUM(s) TEAM_LANES(j, n)
             {
                 s += LD(dys, at + j) * LD(ys, at + j);
             }
         }
-        s = GROUP_SUM(s, scratch);
+        s = TEAM_SUM(s, scratch);
         if (log_ != 0) {
-            SIMD LANES(j, n)
+            SIMD TEAM_LANES(j, n)
             {
                 ST(dxs, at + j, LD(dys, at + j) - exp(LD(ys, at + j)) * s);
             }
         } else {
-            SIMD LANES(j, n)
+            SIMD TEAM_LANES(j, n)
             {
                 ST(dxs, at + j, LD(ys, at + j) * (LD(dys, at + j) - s));
             }
@@ -105,44 +107,44 @@ KERNEL10(K(layer_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (I
     BASE(ws);
     BASE(bs);
     LOCAL_ARRAY(ACC, scratch, TERN_WG);
-    GROUPS(r, rows)
+    TEAMS(r, rows, n)
     {
         idx at = r * (idx)n;
         ACC mean = 0, rstd = 0;
-        SIMD_SUM(mean) LANES(j, n)
+        SIMD_SUM(mean) TEAM_LANES(j, n)
         {
             mean += LD(xs, at + j);
         }
-        mean = GROUP_SUM(mean, scratch) / (ACC)n;
+        mean = TEAM_SUM(mean, scratch) / (ACC)n;
         if ((what & 4) != 0)
             mean = 0;
-        SIMD_SUM(rstd) LANES(j, n)
+        SIMD_SUM(rstd) TEAM_LANES(j, n)
         {
             ACC d = LD(xs, at + j) - mean;
             rstd += d * d;
         }
-        rstd = 1 / sqrt(GROUP_SUM(rstd, scratch) / (ACC)n + eps);
-        if (LID == 0) {
+        rstd = 1 / sqrt(TEAM_SUM(rstd, scratch) / (ACC)n + eps);
+        if (TEAM_LEADER) {
             means[r] = mean;
             rstds[r] = rstd;
         }
         if ((what & 3) == 3) {
-            SIMD LANES(j, n)
+            SIMD TEAM_LANES(j, n)
             {
                 ST(ys, at + j, (LD(xs, at + j) - mean) * rstd * LD(ws, j) + LD(bs, j));
             }
         } else if ((what & 3) == 1) {
-            SIMD LANES(j, n)
+            SIMD TEAM_LANES(j, n)
             {
                 ST(ys, at + j, (LD(xs, at + j) - mean) * rstd * LD(ws, j));
             }
         } else if ((what & 3) == 2) {
-            SIMD LANES(j, n)
+            SIMD TEAM_LANES(j, n)
             {
                 ST(ys, at + j, (LD(xs, at + j) - mean) * rstd + LD(bs, j));
             }
         } else {
-            SIMD LANES(j, n)
+            SIMD TEAM_LANES(j, n)
             {
                 ST(ys, at + j, (LD(xs, at + j) - mean) * rstd);
             }
@@ -153,14 +155,14 @@ KERNEL10(K(layer_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (I
 /* With h = (x - mean) rstd and g = dy w: dx = rstd (g - mean(g) - h mean(g h)), where the mean counts as
  * 0 without mean(g). */
 #define NORM_SUMS_(G)                                                                              \
-    SIMD_SUM2(s, t) LANES(j, n)                                                                    \
+    SIMD_SUM2(s, t) TEAM_LANES(j, n)                                                                    \
     {                                                                                              \
         ACC g = (G), h = (LD(xs, at + j) - mean) * rstd;                                           \
         s += g;                                                                                    \
         t += g * h;                                                                                \
     }
 #define NORM_DX_(G)                                                                                \
-    SIMD LANES(j, n)                                                                               \
+    SIMD TEAM_LANES(j, n)                                                                               \
     {                                                                                              \
         ACC g = (G), h = (LD(xs, at + j) - mean) * rstd;                                           \
         ST(dxs, at + j, rstd * (g - s - h * t));                                                   \
@@ -175,7 +177,7 @@ KERNEL9(K(layer_norm_dx), (OUT, STO, dxs), (IN, STO, dys), (IN, STO, xs), (IN, S
     BASE(means);
     BASE(rstds);
     LOCAL_ARRAY(ACC, scratch, TERN_WG);
-    GROUPS(r, rows)
+    TEAMS(r, rows, n)
     {
         idx at = r * (idx)n;
         ACC mean = means[r], rstd = rstds[r], s = 0, t = 0;
@@ -184,8 +186,8 @@ KERNEL9(K(layer_norm_dx), (OUT, STO, dxs), (IN, STO, dys), (IN, STO, xs), (IN, S
         } else {
             NORM_SUMS_(LD(dys, at + j))
         }
-        s = GROUP_SUM(s, scratch) / (ACC)n;
-        t = GROUP_SUM(t, scratch) / (ACC)n;
+        s = TEAM_SUM(s, scratch) / (ACC)n;
+        t = TEAM_SUM(t, scratch) / (ACC)n;
         if ((what & 4) != 0)
             s = 0;
         if ((what & 1) != 0) {

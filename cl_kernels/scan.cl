@@ -129,7 +129,7 @@ KERNEL6(K(product_rows), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, outer), (ARG,
         {
             y *= xs[at + j];
         }
-        y = TERN_CAT(group_product, ACC)(y, scratch);
+        y = GROUP_OF(group_product, ACC, y, scratch);
         if (LID == 0)
             ys[g] = y;
     }

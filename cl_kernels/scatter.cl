@@ -1,5 +1,7 @@
 /* scatter.cl -- writing to where index tensors point. index is int64; an index out of range writes
  * nothing and records the fault `code`. */
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 2
 
 #ifndef TERN_SCATTER_ONCE
 #define TERN_SCATTER_ONCE

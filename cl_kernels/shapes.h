@@ -2,6 +2,10 @@
 #ifndef TERN_SHAPES_H
 #define TERN_SHAPES_H
 
+/* Lanes of a team that a row of n elements is given to, in work-groups of `group`: collectives.h. */
+#define TERN_TEAM(n, group)                                                                        \
+    ((n) > 512 || (group) < 32 ? (group) : (n) > 16 ? 32 : (n) > 8 ? 16 : (n) > 4 ? 8 : 4)
+
 /* A walk over up to four tensors of one broadcast shape: `rows` rows of `inner` elements. Row r is a
  * position in dim[0..ndim), the row's first element in tensor k is at the sum of position times
  * stride[k], its elements are step[k] apart. unit: every step is 1. flat_a, flat_b: likewise, but
@@ -15,6 +19,14 @@ typedef struct tern_walk {
     i64 step[TERN_WALK_TENSORS];
     i32 ndim, form;
 } tern_walk;
+
+/* A copy between planes that are contiguous along different dims: y (n, m), rows y_step apart, x (m, n),
+ * rows x_step apart. planes: the walk over the other dims of y and x. */
+enum { TERN_TURN_TILE = 32 };
+typedef struct tern_turn {
+    tern_walk planes;
+    i64 n, m, y_step, x_step;
+} tern_turn;
 
 /* A batch of matrix products, as in gemm.cl: element (i, j) of matrix (b0, b1) is at
  * b0 * batch[0] + b1 * batch[1] + i * row + j * col. */

@@ -4,6 +4,8 @@
  * sort_blocks orders blocks of TERN_BLOCK; each sort_merge joins pairs of sorted runs of `width` into
  * another buffer, an item making TERN_SPAN results from where a binary search says that they start.
  * Keys are i32, or i64 for what does not fit: these kernels exist for the two only. */
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 2
 #include "order.h"
 #ifndef TERN_SORT_ONCE
 #define TERN_SORT_ONCE

@@ -316,7 +316,9 @@ set(TERN_KERNEL_FAMILIES_HALVES
 # What devices that compile kernels at run time get beside the families: everything but the host's
 # own headers.
 set(TERN_EMBEDDED_FILES
+  collectives.h
   dialect.h
+  fours.h
   gemm_vector.cl
   math.cl
   math64.cl

@@ -39,12 +39,13 @@ typedef struct tern_arg {
     } value;
 } tern_arg;
 
-/* How much there is to do: count items, or count work-groups of the dialect's GROUPS form; `work`
- * is the number of element-operations in all, by which a backend chooses how far to spread. */
+/* How much there is to do: count items, or (groups 1) count work-groups of the dialect's GROUPS
+ * form, or (groups n > 1) count rows of n elements in its TEAMS form; `work` is the number of
+ * element-operations in all, by which a backend chooses how far to spread. */
 typedef struct tern_grid {
     int64_t count;
     int64_t work;
-    bool groups;
+    int64_t groups;
 } tern_grid;
 
 /* A batch of matrices: element (i, k) of matrix (b0, b1) is at

@@ -80,15 +80,19 @@ static inline tern_arg tern_arg_block(const tern_block *block, int64_t at, size_
 }
 static inline tern_grid tern_items(int64_t n)
 {
-    return (tern_grid){n, n, false};
+    return (tern_grid){n, n, 0};
 }
 static inline tern_grid tern_items_of(int64_t n, int64_t work_each)
 {
-    return (tern_grid){n, n * work_each, false};
+    return (tern_grid){n, n * work_each, 0};
 }
 static inline tern_grid tern_groups(int64_t n, int64_t work_each)
 {
-    return (tern_grid){n, n * work_each, true};
+    return (tern_grid){n, n * work_each, 1};
+}
+static inline tern_grid tern_teams(int64_t rows, int64_t row, int64_t work_each)
+{
+    return (tern_grid){rows, rows * work_each, row > 1 ? row : 1};
 }
 
 /* ---- faults: mistakes that only a kernel can see, listed in faults.def ---- */

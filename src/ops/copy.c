@@ -14,6 +14,17 @@ static const tern_kernel_ref copy_from[] = {
     [TERN_U8] = {"copy", "copy_u8"},   [TERN_BOOL] = {"copy", "copy_bool"},
 };
 
+/* The same where both are contiguous, but along different dims. */
+static tern_status copy_turned(tern_tensor *y, const tern_tensor *x, const tern_turn *turn)
+{
+    static const tern_kernel_ref kernel = {"copy", "turn"};
+    enum { TILE = TERN_TURN_TILE };
+    int64_t tiles = ((turn->n + TILE - 1) / TILE) * ((turn->m + TILE - 1) / TILE);
+    tern_arg args[] = {tern_arg_tensor(y), tern_arg_tensor(x), tern_arg_struct(turn, sizeof *turn)};
+    return tern_launch(y->storage->place, &kernel, tern_mover(y->dtype),
+                       tern_groups(turn->planes.rows * tiles, 2 * TILE * TILE), args, 3);
+}
+
 tern_status tern_hook_copy(tern_tensor *y, const tern_tensor *x)
 {
     if (y->numel == 0)
@@ -29,6 +40,9 @@ tern_status tern_hook_copy(tern_tensor *y, const tern_tensor *x)
     tern_walk w;
     tern_shape shape = tern_shape_of(y);
     tern_walk_make(&w, &shape, t, 2);
+    tern_turn turn;
+    if (y->dtype == x->dtype && tern_turn_make(&turn, &w))
+        return copy_turned(y, x, &turn);
     tern_arg args[] = {tern_arg_tensor(y), tern_arg_tensor(x), tern_arg_struct(&w, sizeof w)};
     return tern_launch(y->storage->place, &copy_from[x->dtype], y->dtype, tern_walk_grid(&w), args,
                        3);

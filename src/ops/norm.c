@@ -103,7 +103,7 @@ static tern_status norm_forward(tern_call *call)
                        tern_arg_real(x->dtype, at->eps),
                        tern_arg_i32((weight ? HAS_WEIGHT : 0) | (bias ? HAS_BIAS : 0) |
                                     (at->no_mean ? NO_MEAN : 0))};
-    return tern_launch(call->place, &kernel, x->dtype, tern_groups(r.count, r.n), args, 10);
+    return tern_launch(call->place, &kernel, x->dtype, tern_teams(r.count, r.n, r.n), args, 10);
 }
 
 /* ---- fused gradients: inputs dy, x, weight, mean, rstd ----------------------------------- */
@@ -133,7 +133,7 @@ static tern_status dx_forward(tern_call *call)
                        tern_arg_i64(r.count),
                        tern_arg_i64(r.n),
                        tern_arg_i32((weight ? HAS_WEIGHT : 0) | (at->no_mean ? NO_MEAN : 0))};
-    return tern_launch(call->place, &kernel, x->dtype, tern_groups(r.count, 2 * r.n), args, 9);
+    return tern_launch(call->place, &kernel, x->dtype, tern_teams(r.count, r.n, 2 * r.n), args, 9);
 }
 
 static int64_t dw_len(rows r)

@@ -72,8 +72,11 @@ static tern_status launch_peak(const peak_kind *kind, const tern_fold_view *f,
                            tern_items_of(f->outer, f->n), few, 7);
     }
     int64_t work = f->outer * f->n * f->inner / f->groups + 64;
-    return tern_launch(any->storage->place, f->inner == 1 ? &rows : &columns, f->x->dtype,
-                       tern_groups(f->groups, work), args, f->inner == 1 ? 10 : 12);
+    if (f->inner == 1)
+        return tern_launch(any->storage->place, &rows, f->x->dtype,
+                           tern_teams(f->groups, f->len, work), args, 10);
+    return tern_launch(any->storage->place, &columns, f->x->dtype, tern_groups(f->groups, work),
+                       args, 12);
 }
 
 static tern_status peak_fold(const peak_kind *kind, tern_fold_view *f, tern_tensor *values,

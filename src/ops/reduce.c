@@ -34,7 +34,8 @@ static tern_status launch_sum(const sum_kernels *kernels, tern_dtype dtype, cons
     bool rows = f->inner == 1;
     int64_t work = f->outer * f->n * f->inner / f->groups + 64;
     return tern_launch(place, rows ? &kernels->rows : &kernels->columns, dtype,
-                       tern_groups(f->groups, work), args, rows ? 8 : 10);
+                       rows ? tern_teams(f->groups, f->len, work) : tern_groups(f->groups, work),
+                       args, rows ? 8 : 10);
 }
 
 /* The type that sums of dtype are kept in. */

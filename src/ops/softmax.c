@@ -19,7 +19,7 @@ static tern_status launch(const tern_kernel_ref *kernel, tern_call *call)
     args[count++] = tern_arg_i64(x->numel / n);
     args[count++] = tern_arg_i64(n);
     args[count++] = tern_arg_i32(*form);
-    return tern_launch(call->place, kernel, x->dtype, tern_groups(x->numel / n, 4 * n), args,
+    return tern_launch(call->place, kernel, x->dtype, tern_teams(x->numel / n, n, 4 * n), args,
                        count);
 }
 

@@ -124,3 +124,44 @@ tern_status tern_walk_finish(tern_tensor *dense, tern_tensor *strided)
 {
     return strided ? tern_hook_copy(strided, dense) : TERN_OK;
 }
+
+/* ---- turned copies ----------------------------------------------------------------------- */
+
+/* The dim of the walk along which tensor k is contiguous, ndim for its rows; -1 without one. */
+static int unit_dim(const tern_walk *w, int k)
+{
+    if (w->step[k] == 1)
+        return w->ndim;
+    for (int d = w->ndim - 1; d >= 0; d--)
+        if (w->stride[k][d] == 1)
+            return d;
+    return -1;
+}
+
+bool tern_turn_make(tern_turn *t, const tern_walk *w)
+{
+    enum { LEAST = TERN_TURN_TILE / 2 };
+    int along[2] = {unit_dim(w, 0), unit_dim(w, 1)};
+    if (w->form != TERN_WALK_STRIDED || along[0] < 0 || along[1] < 0 || along[0] == along[1])
+        return false;
+    t->planes = (tern_walk){.rows = 1};
+    for (int d = 0; d <= w->ndim; d++) {
+        i64 size = d < w->ndim ? w->dim[d] : w->inner;
+        i64 to = d < w->ndim ? w->stride[0][d] : w->step[0];
+        i64 from = d < w->ndim ? w->stride[1][d] : w->step[1];
+        if (d == along[0]) {
+            t->m = size;
+            t->x_step = from;
+        } else if (d == along[1]) {
+            t->n = size;
+            t->y_step = to;
+        } else {
+            int at = t->planes.ndim++;
+            t->planes.rows *= size;
+            t->planes.dim[at] = size;
+            t->planes.stride[0][at] = to;
+            t->planes.stride[1][at] = from;
+        }
+    }
+    return t->n >= LEAST && t->m >= LEAST;
+}

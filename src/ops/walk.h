@@ -16,6 +16,25 @@ tern_status tern_walk_rows(tern_walk *walk, const tern_shape *shape, tern_tensor
                            tern_tensor **strided);
 tern_status tern_walk_finish(tern_tensor *dense, tern_tensor *strided);
 
+/* From the walk over a result and what is copied to it: true where both are contiguous along
+ * different dims and large enough for tiles. */
+bool tern_turn_make(tern_turn *turn, const tern_walk *walk);
+
+/* Kernels that only move elements exist for one type of each size. */
+static inline tern_dtype tern_mover(tern_dtype dtype)
+{
+    switch (tern_dtype_size(dtype)) {
+    case 1:
+        return TERN_U8;
+    case 2:
+        return TERN_F16;
+    case 4:
+        return TERN_F32;
+    default:
+        return TERN_I64;
+    }
+}
+
 /* Items and the work they are, for a launch over the walk. */
 static inline tern_grid tern_walk_grid(const tern_walk *walk)
 {

@@ -4,21 +4,6 @@
 
 static const tern_kernel_ref where_kernel = {"copy", "where"};
 
-/* The kernel is there once for each width of elements. */
-static tern_dtype mover(tern_dtype dtype)
-{
-    switch (tern_dtype_size(dtype)) {
-    case 1:
-        return TERN_U8;
-    case 2:
-        return TERN_F16;
-    case 4:
-        return TERN_F32;
-    default:
-        return TERN_I64;
-    }
-}
-
 static tern_status where_infer(tern_call *call)
 {
     tern_tensor *c = call->in[0], *x = call->in[1], *y = call->in[2];
@@ -47,7 +32,8 @@ static tern_status where_forward(tern_call *call)
     tern_walk_make(&w, &call->result[0].shape, t, 4);
     tern_arg args[] = {tern_arg_tensor(t[0]), tern_arg_tensor(t[1]), tern_arg_tensor(t[2]),
                        tern_arg_tensor(t[3]), tern_arg_struct(&w, sizeof w)};
-    return tern_launch(call->place, &where_kernel, mover(t[0]->dtype), tern_walk_grid(&w), args, 5);
+    return tern_launch(call->place, &where_kernel, tern_mover(t[0]->dtype), tern_walk_grid(&w),
+                       args, 5);
 }
 
 static tern_status where_backward(tern_gradient *g)
@@ -109,8 +95,8 @@ static tern_status masked_fill_forward(tern_call *call)
         tern_walk_make(&w, &call->result[0].shape, t, 4);
         tern_arg args[] = {tern_arg_tensor(t[0]), tern_arg_tensor(t[1]), tern_arg_tensor(t[2]),
                            tern_arg_tensor(t[3]), tern_arg_struct(&w, sizeof w)};
-        status =
-            tern_launch(call->place, &where_kernel, mover(out->dtype), tern_walk_grid(&w), args, 5);
+        status = tern_launch(call->place, &where_kernel, tern_mover(out->dtype), tern_walk_grid(&w),
+                             args, 5);
     }
     tern_release(fill);
     return status;

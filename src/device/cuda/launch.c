@@ -1,5 +1,7 @@
 /* launch.c -- arguments and geometry of a launch. */
 #include "device/cuda/cuda.h"
+#include "types_host.h"
+#include "shapes.h"
 
 /* Blocks in flight that fill a multiprocessor, for kernels that walk the grid. */
 enum { BLOCKS_PER_UNIT = 16, MOST_BLOCKS = 1 << 20 };
@@ -25,7 +27,9 @@ static int64_t blocks_for(tern_place *place, const tern_cuda_kernel *kernel, con
 {
     int64_t most = (int64_t)tern_place_info(place)->compute_units * BLOCKS_PER_UNIT, blocks;
     if (grid->groups) {
-        blocks = grid->count;
+        int64_t teams =
+            grid->groups > 1 ? kernel->block / TERN_TEAM(grid->groups, kernel->block) : 1;
+        blocks = (grid->count + teams - 1) / teams;
         most = MOST_BLOCKS;
     } else {
         blocks = (grid->count + kernel->block - 1) / kernel->block;

@@ -1,5 +1,7 @@
 /* launch.c -- arguments and geometry of a launch. */
 #include "device/opencl/opencl.h"
+#include "types_host.h"
+#include "shapes.h"
 #include <stdio.h>
 
 /* Element-operations worth a work-group of their own in the cpu form, and work-groups in flight
@@ -62,14 +64,14 @@ static int64_t smaller(int64_t a, int64_t b)
 static int64_t groups_for(tern_place *place, const tern_cl_kernel *kernel, const tern_grid *grid)
 {
     int units = tern_place_info(place)->compute_units;
-    int64_t groups;
+    int64_t groups, size = (int64_t)kernel->group;
     if (tern_cl_state_of(place)->cpu_form) {
         groups = smaller((grid->work + WORK_PER_GROUP - 1) / WORK_PER_GROUP, 2 * (int64_t)units);
         groups = smaller(groups, grid->count);
     } else if (grid->groups) {
-        groups = smaller(grid->count, MOST_GROUPS);
+        int64_t teams = grid->groups > 1 ? size / TERN_TEAM(grid->groups, size) : 1;
+        groups = smaller((grid->count + teams - 1) / teams, MOST_GROUPS);
     } else {
-        int64_t size = (int64_t)kernel->group;
         groups = smaller((grid->count + size - 1) / size, (int64_t)units * GROUPS_PER_UNIT);
     }
     return groups > 1 ? groups : 1;

@@ -1,0 +1,88 @@
+/* collectives.h -- one result from the values that the lanes of a work-group, or of a team, hold.
+ *
+ * scratch is a LOCAL_ARRAY of TERN_WG elements, free again afterwards; every lane gets the same result.
+ * The order does not depend on what the lanes do. Maxima of floats lose NaN: see tern_order in reduce.cl.
+ * GROUP_SUM and so on take the type that sums of the element type are kept in.
+ *
+ * A team is a part of a work-group that has a short row to itself: TEAMS(r, rows, n) gives each row of n
+ * elements to one, TEAM_LANES(j, n) is its lanes' loop over them, TEAM_SUM and so on its collectives, and
+ * TEAM_LEADER one lane of it. All teams of a group go round together: one that is left without a row has
+ * r of the last one and runs no loop, so that what is not in a TEAM_LANES or under TEAM_LEADER may read
+ * but not write. */
+#include "shapes.h"
+#if TERN_CHUNKS
+#define TEAMS(r, rows, n)  GROUPS(r, rows)
+#define TEAM_LANES(j, n)   LANES(j, n)
+#define TEAM_LEADER        (LID == 0)
+#define TERN_TEAM_         1
+#else
+#define TERN_TEAM_ ((i32)tern_team)
+#define TEAMS(r, rows, n)                                                                          \
+    for (idx tern_team = TERN_TEAM(n, TERN_WG), tern_lane = LID % TERN_TEAM_,                      \
+             tern_own = LID / TERN_TEAM_, tern_teams = TERN_WG / TERN_TEAM_, tern_n = (idx)(rows), \
+             tern_k = GROUP_ID * tern_teams, r;                                                    \
+         tern_k < tern_n && (r = tern_k + tern_own, r = r < tern_n ? r : tern_n - 1, 1);           \
+         tern_k += GROUP_COUNT * tern_teams)
+#define TERN_HAS_ROW_ (tern_k + tern_own < tern_n)
+#define TEAM_LANES(j, n)                                                                           \
+    for (idx j = tern_lane, j##_n = TERN_HAS_ROW_ ? (idx)(n) : 0; j < j##_n; j += tern_team)
+#define TEAM_LEADER (tern_lane == 0 && TERN_HAS_ROW_)
+#endif
+
+#if TERN_SHUFFLES /* warps of 32 hand values over without memory */
+#define TERN_COLLECTIVE_(NAME, T, RESULT)                                                          \
+    INLINE T NAME##_##T(T v, LOCAL T *scratch, i32 team)                                           \
+    {                                                                                              \
+        for (i32 half_ = (team < 32 ? team : 32) / 2; half_ > 0; half_ >>= 1) {                    \
+            T a = v, b = SHUFFLE_DOWN(v, half_);                                                   \
+            v = (RESULT);                                                                          \
+        }                                                                                          \
+        if (team <= 32)                                                                            \
+            return SHUFFLE_FIRST(v, team);                                                         \
+        if (LID % 32 == 0)                                                                         \
+            scratch[LID / 32] = v;                                                                 \
+        BARRIER();                                                                                 \
+        v = scratch[0];                                                                            \
+        for (i32 warp_ = 1; warp_ < TERN_WG / 32; warp_++) {                                       \
+            T a = v, b = scratch[warp_];                                                           \
+            v = (RESULT);                                                                          \
+        }                                                                                          \
+        BARRIER();                                                                                 \
+        return v;                                                                                  \
+    }
+#else
+#define TERN_COLLECTIVE_(NAME, T, RESULT)                                                          \
+    INLINE T NAME##_##T(T v, LOCAL T *scratch, i32 team)                                           \
+    {                                                                                              \
+        i32 lane = LID % team, first = LID - lane;                                                 \
+        scratch[LID] = v;                                                                          \
+        BARRIER();                                                                                 \
+        for (i32 half_ = team / 2; half_ > 0; half_ >>= 1) {                                       \
+            if (lane < half_) {                                                                    \
+                T a = scratch[LID], b = scratch[LID + half_];                                      \
+                scratch[LID] = (RESULT);                                                           \
+            }                                                                                      \
+            BARRIER();                                                                             \
+        }                                                                                          \
+        v = scratch[first];                                                                        \
+        BARRIER();                                                                                 \
+        return v;                                                                                  \
+    }
+#endif
+#define TERN_COLLECTIVES_(T)                                                                       \
+    TERN_COLLECTIVE_(team_sum, T, a + b)                                                           \
+    TERN_COLLECTIVE_(team_max, T, a > b ? a : b)                                                   \
+    TERN_COLLECTIVE_(team_min, T, a < b ? a : b)
+TERN_COLLECTIVES_(f32)
+#if TERN_F64
+TERN_COLLECTIVES_(f64)
+#endif
+TERN_COLLECTIVES_(i32)
+TERN_COLLECTIVES_(i64)
+#define GROUP_OF(collective, T, v, scratch) TERN_CAT(collective, T)(v, scratch, TERN_WG)
+#define TEAM_OF(collective, T, v, scratch)  TERN_CAT(collective, T)(v, scratch, TERN_TEAM_)
+#define GROUP_SUM(v, scratch) GROUP_OF(team_sum, ACC, v, scratch)
+#define GROUP_MAX(v, scratch) GROUP_OF(team_max, ACC, v, scratch)
+#define GROUP_MIN(v, scratch) GROUP_OF(team_min, ACC, v, scratch)
+#define TEAM_SUM(v, scratch)  TEAM_OF(team_sum, ACC, v, scratch)
+#define TEAM_MAX(v, scratch)  TEAM_OF(team_max, ACC, v, scratch)
