@@ -217,9 +217,10 @@ endif()
 if(TERN_CUDA)
   list(APPEND TERN_SOURCES
     src/device/cuda/backend.c
+    src/device/cuda/convolution.c
     src/device/cuda/enumerate.c
     src/device/cuda/gemm.c
-  src/device/cuda/graph.c
+    src/device/cuda/graph.c
     src/device/cuda/launch.c
     src/device/cuda/libraries.c
     src/device/cuda/memory.c

@@ -54,6 +54,7 @@ int test_main(const struct CMUnitTest *tests, size_t n)
             printf("SKIP: there is no device %s: %s\n", test_device(i), tern_device_notes(kind));
             return 77;
         }
+    tern_backends_cudnn_set_allow_tf32(false); /* float32 is compared as float32 */
     int failed = _cmocka_run_group_tests("tests", tests, n, NULL, NULL);
     for (int i = 0; test_device(i); i++)
         printf("launches on %s: %llu\n", test_device(i),

@@ -1,32 +1,8 @@
 /* test_cuda.c -- the cuda backend on the stand-in for NVIDIA's libraries (tests/standin): what it
  * says when something is missing or fails, several devices, users' kernels. Nothing here is a
  * result of a GPU. */
+#include "again.h"
 #include "support.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-/* ---- states of a process: this program again, for one scenario ---------------------------- */
-
-static char self[4096];
-
-static void again(const char *scenario, const char *name, const char *value)
-{
-    int status = 0;
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        setenv(name, value, 1);
-        alarm(100);
-        execl(self, self, scenario, (char *)NULL);
-        _exit(127);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    if (status != 0)
-        fail_msg("%s with %s=%s ended with status %d", scenario, name, value, status);
-}
 
 /* ---- what is there ----------------------------------------------------------------------- */
 
@@ -394,13 +370,6 @@ int main(int argc, char **argv)
         TEST(a_kernel_in_opencl_c_runs),
         TEST(a_kernel_that_does_not_compile_shows_the_log),
     };
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n < 0 || !getenv("TERN_CUDA_PATH")) {
-        puts("SKIP: TERN_CUDA_PATH does not name the stand-in");
-        return 77;
-    }
-    for (size_t i = 0; argc > 1 && i < sizeof scenarios / sizeof *scenarios; i++)
-        if (strcmp(scenarios[i].name, argv[1]) == 0)
-            return _cmocka_run_group_tests(argv[1], &scenarios[i], 1, NULL, NULL);
-    return _cmocka_run_group_tests("tests", tests, sizeof tests / sizeof *tests, NULL, NULL);
+    return again_main(argc, argv, scenarios, sizeof scenarios / sizeof *scenarios, tests,
+                      sizeof tests / sizeof *tests);
 }

@@ -8,6 +8,9 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <nvrtc.h>
+#ifdef TERN_CUDNN_HEADERS
+#include <cudnn.h>
+#endif
 
 #define X(RESULT, NAME, PARAMETERS)                                                                \
     _Static_assert(__builtin_types_compatible_p(__typeof__(&NAME), RESULT(*) PARAMETERS),          \
@@ -16,6 +19,9 @@
 #include "device/cuda/cudart.def"
 #include "device/cuda/driver.def"
 #include "device/cuda/nvrtc.def"
+#ifdef TERN_CUDNN_HEADERS
+#include "device/cuda/cudnn.def"
+#endif
 #undef X
 
 #define SAME(NAME, VALUE)      _Static_assert((int)NAME == (VALUE), #NAME " has another value");
@@ -24,6 +30,9 @@
 #define MODE(NAME, VALUE)      SAME(NAME, VALUE)
 #define X(NAME, VALUE)         SAME(NAME, VALUE)
 #include "device/cuda/constants.def"
+#ifdef TERN_CUDNN_HEADERS
+#include "device/cuda/cudnn_constants.def"
+#endif
 
 /* What types.h makes of enumerations and structs. */
 #define SIZE(TYPE, BYTES) _Static_assert(sizeof(TYPE) == (BYTES), #TYPE " has another size");
@@ -39,6 +48,25 @@ SIZE(cublasLtMatmulAlgo_t, 64)
 SIZE(cublasLtMatmulHeuristicResult_t, 96)
 _Static_assert(offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize) == 64, "moved");
 _Static_assert(offsetof(cublasLtMatmulHeuristicResult_t, state) == 72, "moved");
+#ifdef TERN_CUDNN_HEADERS
+SIZE(cudnnStatus_t, 4)
+SIZE(cudnnDataType_t, 4)
+SIZE(cudnnTensorFormat_t, 4)
+SIZE(cudnnConvolutionMode_t, 4)
+SIZE(cudnnMathType_t, 4)
+SIZE(cudnnConvolutionFwdAlgo_t, 4)
+SIZE(cudnnConvolutionBwdDataAlgo_t, 4)
+SIZE(cudnnConvolutionBwdFilterAlgo_t, 4)
+#define PERF(TYPE)                                                                                 \
+    SIZE(TYPE, 48)                                                                                 \
+    _Static_assert(offsetof(TYPE, status) == 4, "moved");                                          \
+    _Static_assert(offsetof(TYPE, memory) == 16, "moved");                                         \
+    _Static_assert(offsetof(TYPE, determinism) == 24, "moved");                                    \
+    _Static_assert(offsetof(TYPE, mathType) == 28, "moved");
+PERF(cudnnConvolutionFwdAlgoPerf_t)
+PERF(cudnnConvolutionBwdDataAlgoPerf_t)
+PERF(cudnnConvolutionBwdFilterAlgoPerf_t)
+#endif
 #endif
 
 int main(void)
@@ -46,6 +74,9 @@ int main(void)
 #ifdef TERN_CUDA_HEADERS
     printf("CUDA %d.%d: prototypes and constants agree\n", CUDA_VERSION / 1000,
            CUDA_VERSION % 1000 / 10);
+#ifdef TERN_CUDNN_HEADERS
+    printf("cuDNN %d.%d: prototypes and constants agree\n", CUDNN_MAJOR, CUDNN_MINOR);
+#endif
     return 0;
 #else
     puts("SKIP: no CUDA headers: prototypes are not checked");

@@ -75,12 +75,20 @@ typedef struct tern_convolution {
     tern_conv_pass pass;
     const struct tern_conv_shape *shape; /* of shapes.h */
     tern_arg x, weight, y, bias;         /* bias without a buffer: none */
+    bool deterministic;                  /* the same numbers on every run */
+    bool tf32;                  /* f32: may read TensorFloat-32 numbers; set by the device layer */
+    const tern_buffer *scratch; /* likewise; NULL: none was wanted */
 } tern_convolution;
 
 /* Routines of the hardware's vendor, all optional: one that is NULL, or sets *taken to false,
  * leaves the work to the portable kernels. */
 typedef struct tern_vendor {
     tern_status (*convolution)(tern_place *place, const tern_convolution *c, bool *taken);
+    /* Asked before it, where it is there: whether the convolution is for the vendor, and the bytes
+     * of scratch memory that it is to be given, 0 for none. */
+    tern_status (*convolution_plan)(tern_place *place, const tern_convolution *c, size_t *scratch,
+                                    bool *taken);
+    bool leaves_bias; /* convolutions are never given one: it is added afterwards */
     /* A graph of all that record(user) launches, which does not run now; run it, in launch order;
      * free it when it is done. All three or none. */
     tern_status (*graph_make)(tern_place *place, tern_status (*record)(void *user), void *user,

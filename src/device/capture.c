@@ -155,6 +155,7 @@ tern_status tern_record_convolution(tern_graph *graph, const tern_convolution *c
 {
     const tern_arg args[] = {c->x, c->weight, c->y, c->bias};
     TERN_TRY(hold_all(graph, args, 4));
+    TERN_TRY(hold(graph, c->scratch));
     tern_node *node = add(graph, TERN_NODE_CONVOLUTION, 0);
     if (node) {
         node->what.convolution.call = *c;

@@ -71,6 +71,8 @@ tern_status tern_launch_user(tern_place *place, void *kernel, const tern_kernel_
                              const tern_arg *args, int n);
 /* Ask the place's vendor; *taken is false when it has no answer. */
 tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c, bool *taken);
+/* Whether convolutions there are without a bias. */
+bool tern_place_leaves_bias(const tern_place *place);
 tern_status tern_place_sync(tern_place *place);
 
 /* Without a block, as empty tensors are: an argument that may be made but not passed. */

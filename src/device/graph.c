@@ -179,10 +179,20 @@ static tern_status advance_random(tern_graph *graph)
     return tern_launch(graph->place, &kernel, TERN_F32, tern_items(1), args, 2);
 }
 
+static tern_status run_convolution(tern_place *place, const tern_convolution *c)
+{
+    bool taken;
+    TERN_TRY(place->backend->vendor->convolution(place, c, &taken));
+    return taken ? TERN_OK
+                 : tern_fail(TERN_ERR_DEVICE,
+                             "%s: the vendor's library refuses a recorded convolution; run the "
+                             "step once before it is recorded",
+                             place->text);
+}
+
 static tern_status run_node(tern_place *place, const tern_node *node)
 {
     const tern_backend *b = place->backend;
-    bool taken;
     switch (node->kind) {
     case TERN_NODE_LAUNCH:
         return b->launch(place, node->what.launch.kernel, &node->what.launch.grid,
@@ -193,7 +203,7 @@ static tern_status run_node(tern_place *place, const tern_node *node)
     case TERN_NODE_GEMM:
         return b->gemm(place, &node->what.gemm);
     case TERN_NODE_CONVOLUTION:
-        return b->vendor->convolution(place, &node->what.convolution.call, &taken);
+        return run_convolution(place, &node->what.convolution.call);
     case TERN_NODE_COPY:
         return b->copy(place, node->what.copy.from, node->what.copy.from_at, node->what.copy.to,
                        node->what.copy.to_at, node->what.copy.bytes);

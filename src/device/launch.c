@@ -3,6 +3,7 @@
 #include "device/registry.h"
 #include <stdio.h>
 #include <string.h>
+#include <tern/backends.h>
 
 /* ---- kernels ----------------------------------------------------------------------------- */
 
@@ -70,20 +71,51 @@ tern_status tern_launch_gemm(tern_place *place, const tern_gemm *gemm)
     return place->backend->gemm(place, &g);
 }
 
+bool tern_place_leaves_bias(const tern_place *place)
+{
+    const tern_vendor *vendor = place->backend->vendor;
+    return vendor && vendor->leaves_bias;
+}
+
+/* Without a plan the answer is learnt by running, in a capture on what is there. */
+static tern_status convolve(tern_place *place, const tern_convolution *c, bool *taken)
+{
+    const tern_vendor *vendor = place->backend->vendor;
+    tern_graph *graph = tern_capture_of(place);
+    *taken = true;
+    if (!graph || !vendor->convolution_plan)
+        TERN_TRY(vendor->convolution(place, c, taken));
+    if (graph)
+        return *taken ? tern_record_convolution(graph, c) : TERN_OK;
+    if (*taken)
+        atomic_fetch_add_explicit(&place->launches, 1, memory_order_relaxed);
+    return TERN_OK;
+}
+
 tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c, bool *taken)
 {
     const tern_vendor *vendor = place->backend->vendor;
+    tern_convolution call = *c;
+    tern_block *scratch = NULL;
+    size_t bytes = 0;
     *taken = false;
     if (!vendor || !vendor->convolution)
         return TERN_OK;
     TERN_TRY(tern_registry_open(place));
-    *taken = true;
-    tern_status status = vendor->convolution(place, c, taken);
-    tern_graph *graph = tern_capture_of(place); /* ran on what was there, to learn the answer */
-    if (graph)
-        return status == TERN_OK && *taken ? tern_record_convolution(graph, c) : status;
-    if (*taken)
-        atomic_fetch_add_explicit(&place->launches, 1, memory_order_relaxed);
+    call.tf32 = c->dtype == TERN_F32 && tern_backends_cudnn_allows_tf32();
+    if (vendor->convolution_plan) {
+        TERN_TRY(vendor->convolution_plan(place, &call, &bytes, taken));
+        if (!*taken)
+            return TERN_OK;
+    }
+    if (bytes) { /* a recorded call's is from the graph's pool */
+        scratch = tern_block_alloc(place, bytes, "tern_convolution");
+        if (!scratch)
+            return tern_last_status();
+        call.scratch = &scratch->buffer;
+    }
+    tern_status status = convolve(place, &call, taken);
+    tern_block_free(scratch);
     return status;
 }
 

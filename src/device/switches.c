@@ -6,6 +6,7 @@
 
 static const char *const precisions[] = {"highest", "high", "medium"};
 static atomic_int precision;
+static atomic_bool cudnn_is_off, cudnn_is_exact; /* false: PyTorch's defaults */
 
 tern_status tern_set_float32_matmul_precision(const char *word)
 {
@@ -30,4 +31,24 @@ const char *tern_get_float32_matmul_precision(void)
 bool tern_allows_tf32(void)
 {
     return atomic_load_explicit(&precision, memory_order_relaxed) > 0;
+}
+
+void tern_backends_cudnn_set_enabled(bool on)
+{
+    atomic_store_explicit(&cudnn_is_off, !on, memory_order_relaxed);
+}
+
+bool tern_backends_cudnn_is_enabled(void)
+{
+    return !atomic_load_explicit(&cudnn_is_off, memory_order_relaxed);
+}
+
+void tern_backends_cudnn_set_allow_tf32(bool on)
+{
+    atomic_store_explicit(&cudnn_is_exact, !on, memory_order_relaxed);
+}
+
+bool tern_backends_cudnn_allows_tf32(void)
+{
+    return !atomic_load_explicit(&cudnn_is_exact, memory_order_relaxed);
 }

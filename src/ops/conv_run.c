@@ -142,13 +142,18 @@ static tern_tensor *channels_first(const conv *c)
     return NULL;
 }
 
-static tern_status fill_with_bias(const conv *c)
+/* y = bias, or y += bias. */
+static tern_status put_bias(const conv *c, bool add)
 {
     tern_shape shape = {3, {c->s.n, c->s.o, c->outs}};
     const int64_t y_stride[] = {c->s.o * c->outs, c->outs, 1}, b_stride[] = {0, 1, 0};
     tern_tensor *y = tern_tensor_alias(c->y, &shape, y_stride, c->y->offset);
     tern_tensor *b = y ? tern_tensor_alias(c->bias, &shape, b_stride, c->bias->offset) : NULL;
-    tern_status status = b ? tern_hook_copy(y, b) : tern_last_status();
+    tern_status status = b ? TERN_OK : tern_last_status();
+    if (b && !add)
+        status = tern_hook_copy(y, b);
+    else if (b && !tern_hook_add_in_place(y, b))
+        status = tern_last_status();
     tern_release(y);
     tern_release(b);
     return status;
@@ -183,7 +188,7 @@ static tern_status run_columns(const conv *c)
     tern_tensor *cols = NULL, *channels = NULL;
     tern_status status = TERN_OK;
     if (c->pass == TERN_CONV_Y && c->bias)
-        TERN_TRY(fill_with_bias(c));
+        TERN_TRY(put_bias(c, false));
     if (!are_x) {
         tern_shape shape = {1, {rows * images * c->outs}};
         cols = tern_tensor_new(&shape, c->x->dtype, c->place, "tern_convolution");
@@ -212,13 +217,18 @@ static tern_status run_columns(const conv *c)
 
 static tern_status ask_vendor(const conv *c, bool *taken)
 {
-    tern_convolution v = {.dtype = c->x->dtype, .pass = c->pass, .shape = &c->s};
+    tern_convolution v = {.dtype = c->x->dtype,
+                          .pass = c->pass,
+                          .shape = &c->s,
+                          .deterministic = tern_are_deterministic_algorithms_enabled()};
+    bool bias_after = c->bias && tern_place_leaves_bias(c->place);
     v.x = tern_arg_tensor(c->x);
     v.weight = tern_arg_tensor(c->weight);
     v.y = tern_arg_tensor(c->y);
-    if (c->bias)
+    if (c->bias && !bias_after)
         v.bias = tern_arg_tensor(c->bias);
-    return tern_launch_convolution(c->place, &v, taken);
+    TERN_TRY(tern_launch_convolution(c->place, &v, taken));
+    return *taken && bias_after ? put_bias(c, true) : TERN_OK;
 }
 
 static tern_status run_wide(const conv *c)
@@ -268,7 +278,7 @@ static tern_status run_empty(const conv *c)
 {
     tern_tensor *result = result_of(c);
     if (result->numel && c->bias)
-        return fill_with_bias(c);
+        return put_bias(c, false);
     return result->numel ? tern_block_zero(result->storage->block, 0,
                                            (size_t)result->numel * tern_dtype_size(result->dtype))
                          : TERN_OK;

@@ -297,6 +297,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "parity: %s cannot be read\n", path);
         return 2;
     }
+    tern_backends_cudnn_set_allow_tf32(false); /* float32 is compared as float32 */
     const tern_named_op *op;
     for (int i = 0; (op = tern_named_op_at(i)); i++) {
         const char *name = tern_named_op_name(op);

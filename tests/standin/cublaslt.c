@@ -213,55 +213,6 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     return 0;
 }
 
-static double load(const void *from, int64_t at, cudaDataType type)
-{
-    uint16_t half;
-    uint32_t bits;
-    float value;
-    if (type == CUDA_R_64F)
-        return ((const double *)from)[at];
-    if (type == CUDA_R_32F)
-        return ((const float *)from)[at];
-    memcpy(&half, (const char *)from + 2 * at, sizeof half);
-    if (type == CUDA_R_16BF) {
-        bits = (uint32_t)half << 16;
-        memcpy(&value, &bits, sizeof value);
-        return value;
-    }
-    _Float16 narrow;
-    memcpy(&narrow, &half, sizeof narrow);
-    return (double)narrow;
-}
-
-static void save(void *to, int64_t at, cudaDataType type, double value)
-{
-    if (type == CUDA_R_64F) {
-        ((double *)to)[at] = value;
-    } else if (type == CUDA_R_32F) {
-        ((float *)to)[at] = (float)value;
-    } else if (type == CUDA_R_16BF) {
-        float f = (float)value;
-        uint32_t bits;
-        memcpy(&bits, &f, sizeof bits);
-        uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
-        ((uint16_t *)to)[at] = (uint16_t)(value != value ? 0x7fc0u : rounded >> 16);
-    } else {
-        ((_Float16 *)to)[at] = (_Float16)(float)value;
-    }
-}
-
-/* With 10 bits of mantissa, nearest, ties to even. */
-static double as_tf32(double value)
-{
-    float f = (float)value;
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    if ((bits >> 23 & 0xffu) != 0xffu)
-        bits = (bits + 0xfffu + (bits >> 13 & 1u)) & ~0x1fffu;
-    memcpy(&f, &bits, sizeof f);
-    return (double)f;
-}
-
 typedef struct product {
     struct tern_lt_matmul_desc desc;
     struct tern_lt_matrix_layout a, b, c, d;
@@ -283,16 +234,19 @@ static void multiply(void *data)
             for (int64_t i = 0; i < m; i++) {
                 double sum = 0;
                 for (int64_t q = 0; q < k; q++) {
-                    double x = load(p->from_a, u * p->a.stride + i * ai + q * ak, p->a.type);
-                    double y = load(p->from_b, u * p->b.stride + q * bk + j * bj, p->b.type);
-                    sum += fast ? as_tf32(x) * as_tf32(y) : x * y;
+                    double x =
+                        standin_load(p->from_a, u * p->a.stride + i * ai + q * ak, p->a.type);
+                    double y =
+                        standin_load(p->from_b, u * p->b.stride + q * bk + j * bj, p->b.type);
+                    sum += fast ? standin_tf32(x) * standin_tf32(y) : x * y;
                 }
                 sum *= p->alpha;
                 if (p->beta != 0)
-                    sum += p->beta * load(p->from_c, u * p->c.stride + i + j * p->c.ld, p->c.type);
+                    sum += p->beta *
+                           standin_load(p->from_c, u * p->c.stride + i + j * p->c.ld, p->c.type);
                 if (p->desc.epilogue == CUBLASLT_EPILOGUE_BIAS)
-                    sum += load(p->desc.bias, i, p->d.type);
-                save(p->to, u * p->d.stride + i + j * p->d.ld, p->d.type, sum);
+                    sum += standin_load(p->desc.bias, i, p->d.type);
+                standin_save(p->to, u * p->d.stride + i + j * p->d.ld, p->d.type, sum);
             }
 }
 

@@ -7,8 +7,10 @@
  *
  *   TERN_STANDIN_DEVICES   how many devices there are (1)
  *   TERN_STANDIN_MEMORY    bytes of each (1 GiB)
+ *   TERN_STANDIN_COMPUTE   compute capability (90)
+ *   TERN_STANDIN_CUDNN     version of its cuDNN (91900)
  *   TERN_STANDIN_FAIL      function:n:code, the n-th call of a function answers code; more after
- * commas TERN_STANDIN_COMPUTE   compute capability (90) */
+ *                          commas */
 #ifndef TERN_TESTS_STANDIN_H
 #define TERN_TESTS_STANDIN_H
 #include "device/cuda/types.h"
@@ -43,6 +45,12 @@ bool standin_free(void *memory);
  * block. */
 int standin_owner(const void *at, size_t bytes);
 void standin_usage(int device, size_t *used, size_t *total);
+
+/* ---- numbers ----------------------------------------------------------------------------- */
+double standin_load(const void *from, int64_t at, cudaDataType type);
+void standin_save(void *to, int64_t at, cudaDataType type, double value);
+/* With 10 bits of mantissa, nearest, ties to even. */
+double standin_tf32(double value);
 
 /* ---- streams ----------------------------------------------------------------------------- */
 typedef void (*standin_work)(void *data);

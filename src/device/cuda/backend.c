@@ -122,6 +122,9 @@ static void event_free(tern_place *place, void *event)
 }
 
 static const tern_vendor vendor = {
+    .convolution = tern_cuda_convolution,
+    .convolution_plan = tern_cuda_convolution_plan,
+    .leaves_bias = true,
     .graph_make = tern_cuda_graph_make,
     .graph_run = tern_cuda_graph_run,
     .graph_free = tern_cuda_graph_free,

@@ -14,9 +14,11 @@ typedef struct tern_cuda_api {
 #include "device/cuda/cudart.def"
 #include "device/cuda/nvrtc.def"
 #include "device/cuda/cublaslt.def"
+#include "device/cuda/cudnn.def"
 #undef X
-    int major;   /* of the runtime, the compiler and cuBLASLt, which are of one version */
-    bool has_lt; /* cuBLASLt is optional */
+    int major;    /* of the runtime, the compiler and cuBLASLt, which are of one version */
+    bool has_lt;  /* cuBLASLt is optional */
+    bool has_dnn; /* and so is cuDNN */
     int nvrtc_major, nvrtc_minor;
 } tern_cuda_api;
 extern tern_cuda_api tern_cuda;
@@ -26,6 +28,7 @@ bool tern_cuda_load(tern_text *notes);
 /* ---- a device ---------------------------------------------------------------------------- */
 typedef struct tern_cuda_kernel tern_cuda_kernel;
 typedef struct tern_cuda_gemm_state tern_cuda_gemm_state;
+typedef struct tern_cuda_dnn_state tern_cuda_dnn_state;
 
 typedef struct tern_cuda_state {
     int index;                  /* CUDA's number of the device */
@@ -41,6 +44,8 @@ typedef struct tern_cuda_state {
 
     pthread_mutex_t gemm_lock;
     tern_cuda_gemm_state *gemm;
+    pthread_mutex_t dnn_lock;
+    tern_cuda_dnn_state *dnn;
     uint64_t peers[4]; /* bit i: access to device i was tried */
 } tern_cuda_state;
 
@@ -68,7 +73,7 @@ tern_status tern_cuda_check_driver(tern_place *place, CUresult code, const char 
 #define CUDA_TRY(PLACE, CALL)   TERN_TRY(tern_cuda_check(PLACE, tern_cuda.CALL, #CALL))
 #define DRIVER_TRY(PLACE, CALL) TERN_TRY(tern_cuda_check_driver(PLACE, tern_cuda.CALL, #CALL))
 
-/* ---- enumerate.c, memory.c, programs.c, launch.c, gemm.c, user.c ------------------------- */
+/* ---- enumerate.c, memory.c, programs.c, launch.c, gemm.c, convolution.c, graph.c, user.c --- */
 tern_status tern_cuda_enumerate(tern_found **found, int *n, tern_text *notes);
 
 tern_status tern_cuda_alloc(tern_place *place, tern_buffer *buffer);
@@ -102,6 +107,9 @@ tern_status tern_cuda_launch(tern_place *place, void *kernel, const tern_grid *g
 /* The pointers to values that cuLaunchKernel takes; addresses is room for n. */
 void tern_cuda_parameters(const tern_arg *args, int n, uint64_t *addresses, void **parameters);
 tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *gemm);
+tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution *c,
+                                       size_t *scratch, bool *taken);
+tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, bool *taken);
 tern_status tern_cuda_graph_make(tern_place *place, tern_status (*record)(void *user), void *user,
                                  void **graph);
 tern_status tern_cuda_graph_run(tern_place *place, void *graph);

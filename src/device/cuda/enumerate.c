@@ -45,6 +45,7 @@ static bool describe(int index, tern_found *found, tern_text *notes)
     s->threads = attribute(cudaDevAttrMaxThreadsPerBlock, index);
     pthread_mutex_init(&s->staging_lock, NULL);
     pthread_mutex_init(&s->gemm_lock, NULL);
+    pthread_mutex_init(&s->dnn_lock, NULL);
     snprintf(platform, sizeof platform, "CUDA %d.%d", version / 1000, version % 1000 / 10);
     found->state = s;
     found->info = (tern_device_info){

@@ -126,7 +126,42 @@ static bool take_products(void *library, const char *file, tern_text *notes)
     return true;
 }
 
-/* The runtime and the compiler of one major version, and cuBLASLt if it is there. */
+static bool take_convolutions(void *library, const char *file, tern_text *notes)
+{
+#define X(RESULT, NAME, PARAMETERS)                                                                \
+    if (!take(library, file, #NAME, &tern_cuda.NAME, notes))                                       \
+        return false;
+#include "device/cuda/cudnn.def"
+#undef X
+    return true;
+}
+
+/* cuDNN, if it is there, new enough, and made for the same CUDA. */
+static void load_dnn(const folders *list, int major, tern_text *notes)
+{
+    static const char *const files[] = {"libcudnn.so.9", "libcudnn.so.8"};
+    static const char without[] = "convolutions are computed as matrix products";
+    char why[512] = "";
+    const char *comma = notes->length ? "; " : "";
+    void *library = open_library(list, files[0], why, sizeof why);
+    const char *file = files[library ? 0 : 1];
+    if (!library && !(library = open_library(list, files[1], why, sizeof why))) {
+        tern_text_add(notes, "%s%s not found: %s", comma, files[0], without);
+        return;
+    }
+    if (!take_convolutions(library, file, notes))
+        return;
+    size_t version = tern_cuda.cudnnGetVersion(), runtime = tern_cuda.cudnnGetCudartVersion();
+    tern_cuda.has_dnn = version >= 8000 && runtime / 1000 == (size_t)major;
+    if (version < 8000)
+        tern_text_add(notes, "%s%s is version %zu, 8000 is needed: %s", comma, file, version,
+                      without);
+    else if (!tern_cuda.has_dnn)
+        tern_text_add(notes, "%s%s is for CUDA %zu, not %d: %s", comma, file, runtime / 1000, major,
+                      without);
+}
+
+/* The runtime and the compiler of one major version, and cuBLASLt and cuDNN if they are there. */
 static bool load_major(const folders *list, int major, tern_text *missing, tern_text *notes)
 {
     char runtime[32], compiler[32], products[32], why[512] = "";
@@ -150,6 +185,7 @@ static bool load_major(const folders *list, int major, tern_text *missing, tern_
     if (!tern_cuda.has_lt)
         tern_text_add(notes, "%s%s not found: matrix products take tern's own, slower kernel (%s)",
                       notes->length ? "; " : "", products, why);
+    load_dnn(list, major, notes);
     tern_cuda.major = major;
     return tern_cuda.nvrtcVersion(&tern_cuda.nvrtc_major, &tern_cuda.nvrtc_minor) == 0;
 }

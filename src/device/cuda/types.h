@@ -11,6 +11,9 @@ typedef unsigned int cudaError_t, CUresult, nvrtcResult, cublasStatus_t;
 typedef unsigned int cublasComputeType_t, cudaDataType_t, cudaDataType;
 typedef unsigned int cublasLtMatmulDescAttributes_t, cublasLtMatrixLayoutAttribute_t,
     cublasLtMatmulPreferenceAttributes_t;
+typedef unsigned int cudnnStatus_t, cudnnDataType_t, cudnnTensorFormat_t, cudnnConvolutionMode_t,
+    cudnnMathType_t, cudnnConvolutionFwdAlgo_t, cudnnConvolutionBwdDataAlgo_t,
+    cudnnConvolutionBwdFilterAlgo_t;
 typedef unsigned int CUdevice_attribute, CUfunction_attribute;
 typedef int CUdevice;
 typedef struct CUmod_st *CUmodule;
@@ -37,6 +40,20 @@ typedef struct cublasLtMatmulHeuristicResult_t {
     float wavesCount;
     int reserved[4];
 } cublasLtMatmulHeuristicResult_t;
+typedef struct cudnnContext *cudnnHandle_t;
+typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
+typedef struct cudnnFilterStruct *cudnnFilterDescriptor_t;
+typedef struct cudnnConvolutionStruct *cudnnConvolutionDescriptor_t;
+typedef struct tern_cudnn_perf { /* alike for the three */
+    unsigned int algo;
+    cudnnStatus_t status;
+    float time;
+    size_t memory;
+    unsigned int determinism;
+    cudnnMathType_t mathType;
+    int reserved[3];
+} cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionBwdDataAlgoPerf_t,
+    cudnnConvolutionBwdFilterAlgoPerf_t;
 
 enum cudaDeviceAttr {
 #define ATTRIBUTE(NAME, VALUE) NAME = VALUE,
@@ -65,6 +82,7 @@ enum {
 #define MODE(NAME, VALUE)
 #define X(NAME, VALUE) NAME = VALUE,
 #include "device/cuda/constants.def"
+#include "device/cuda/cudnn_constants.def"
 #undef ATTRIBUTE
 #undef KIND
 #undef MODE

@@ -1,0 +1,355 @@
+/* convolution.c -- convolutions through cuDNN, where it is there and has the shape.
+ *
+ * What cuDNN answers for a shape is kept: descriptions, an algorithm, the scratch memory that it
+ * needs. Its heuristics choose the algorithm, out of the deterministic ones where that is asked
+ * for. Everything that it has no words for is left to products of columns (ops/conv_run.c). */
+#include "device/cuda/cuda.h"
+#include "types_host.h"
+#include "shapes.h"
+#include <string.h>
+#include <tern/backends.h>
+
+/* An algorithm may take this much scratch memory; ALIGNMENT: what its loads rely on. */
+enum { PLANS = 512, MOST_ALGORITHMS = 8, MOST_SCRATCH = 256 << 20, ALIGNMENT = 16 };
+
+/* What the answer depends on; compared byte by byte. */
+typedef struct key {
+    tern_conv_shape shape;
+    int32_t pass, dtype, tf32, deterministic;
+} key;
+
+typedef struct plan {
+    key of;
+    cudnnTensorDescriptor_t x, y;
+    cudnnFilterDescriptor_t w;
+    cudnnConvolutionDescriptor_t conv;
+    unsigned algorithm;
+    size_t scratch;
+    bool used, usable;
+} plan;
+
+struct tern_cuda_dnn_state {
+    cudnnHandle_t handle;
+    plan plans[PLANS]; /* by hash; a newer shape takes the older one's place */
+};
+
+typedef struct tern_cudnn_perf perf;
+
+/* Version 8 has one code for it, 9 a thousand. */
+static bool is_refusal(cudnnStatus_t code)
+{
+    return code == 9 || code / 1000 == 3;
+}
+
+/* ---- the three passes, which cuDNN gives three functions each ------------------------------ */
+
+static cudnnStatus_t find_algorithms(cudnnHandle_t handle, const plan *p, int *n, perf *results)
+{
+    switch (p->of.pass) {
+    case TERN_CONV_Y:
+        return tern_cuda.cudnnGetConvolutionForwardAlgorithm_v7(handle, p->x, p->w, p->conv, p->y,
+                                                                MOST_ALGORITHMS, n, results);
+    case TERN_CONV_X:
+        return tern_cuda.cudnnGetConvolutionBackwardDataAlgorithm_v7(
+            handle, p->w, p->y, p->conv, p->x, MOST_ALGORITHMS, n, results);
+    default:
+        return tern_cuda.cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+            handle, p->x, p->y, p->conv, p->w, MOST_ALGORITHMS, n, results);
+    }
+}
+
+static cudnnStatus_t find_scratch(cudnnHandle_t handle, const plan *p, unsigned algorithm,
+                                  size_t *bytes)
+{
+    switch (p->of.pass) {
+    case TERN_CONV_Y:
+        return tern_cuda.cudnnGetConvolutionForwardWorkspaceSize(handle, p->x, p->w, p->conv, p->y,
+                                                                 algorithm, bytes);
+    case TERN_CONV_X:
+        return tern_cuda.cudnnGetConvolutionBackwardDataWorkspaceSize(handle, p->w, p->y, p->conv,
+                                                                      p->x, algorithm, bytes);
+    default:
+        return tern_cuda.cudnnGetConvolutionBackwardFilterWorkspaceSize(handle, p->x, p->y, p->conv,
+                                                                        p->w, algorithm, bytes);
+    }
+}
+
+static cudnnStatus_t run(cudnnHandle_t handle, const plan *p, void *x, void *w, void *y,
+                         void *scratch)
+{
+    static const float narrow[] = {1, 0};
+    static const double wide[] = {1, 0};
+    bool is_wide = p->of.dtype == TERN_F64;
+    const void *one = is_wide ? (const void *)&wide[0] : &narrow[0];
+    const void *zero = is_wide ? (const void *)&wide[1] : &narrow[1];
+    switch (p->of.pass) {
+    case TERN_CONV_Y:
+        return tern_cuda.cudnnConvolutionForward(handle, one, p->x, x, p->w, w, p->conv,
+                                                 p->algorithm, scratch, p->scratch, zero, p->y, y);
+    case TERN_CONV_X:
+        return tern_cuda.cudnnConvolutionBackwardData(handle, one, p->w, w, p->y, y, p->conv,
+                                                      p->algorithm, scratch, p->scratch, zero, p->x,
+                                                      x);
+    default:
+        return tern_cuda.cudnnConvolutionBackwardFilter(handle, one, p->x, x, p->y, y, p->conv,
+                                                        p->algorithm, scratch, p->scratch, zero,
+                                                        p->w, w);
+    }
+}
+
+/* ---- descriptions ------------------------------------------------------------------------ */
+
+static const struct {
+    cudnnDataType_t type, compute;
+    bool known;
+} types[] = {[TERN_F32] = {CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, true},
+             [TERN_F64] = {CUDNN_DATA_DOUBLE, CUDNN_DATA_DOUBLE, true},
+             [TERN_F16] = {CUDNN_DATA_HALF, CUDNN_DATA_FLOAT, true},
+             [TERN_BF16] = {CUDNN_DATA_BFLOAT16, CUDNN_DATA_FLOAT, true}};
+
+static bool is_small(int64_t a, int64_t b, const int64_t *dims)
+{
+    int64_t all = 1;
+    const int64_t of[] = {a, b, dims[0], dims[1], dims[2]};
+    for (int i = 0; i < 5; i++)
+        if (__builtin_mul_overflow(all, of[i], &all) || all > INT32_MAX)
+            return false;
+    return true;
+}
+
+static bool is_aligned(const tern_arg *a)
+{
+    uint64_t address = (uint64_t)(uintptr_t)a->buffer->handle + (uint64_t)a->at * a->bytes;
+    return address % ALIGNMENT == 0;
+}
+
+/* cuDNN counts in ints, pads both ends alike, and derives the size of y by itself. */
+static bool fits(const tern_convolution *c)
+{
+    const tern_conv_shape *s = c->shape;
+    if (c->dtype > TERN_BF16 || !types[c->dtype].known || !is_small(s->n, s->c, s->in) ||
+        !is_small(s->n, s->o, s->out) || !is_small(s->o, s->c, s->window))
+        return false;
+    for (int d = 0; d < 3; d++) {
+        int64_t span = (s->window[d] - 1) * s->dilation[d] + 1;
+        int64_t room = s->in[d] + 2 * s->padding[d] - span;
+        if (room < 0 || room / s->stride[d] + 1 != s->out[d] || room > INT32_MAX)
+            return false;
+    }
+    return is_aligned(&c->x) && is_aligned(&c->weight) && is_aligned(&c->y);
+}
+
+/* The first of three dims does nothing: two are left, cuDNN's fewest. */
+static bool is_flat(const tern_conv_shape *s)
+{
+    return s->in[0] == 1 && s->out[0] == 1 && s->window[0] == 1 && s->padding[0] == 0;
+}
+
+static void set_dims(int *to, int64_t a, int64_t b, const int64_t *dims, int n)
+{
+    to[0] = (int)a;
+    to[1] = (int)b;
+    for (int i = 0; i < n; i++)
+        to[2 + i] = (int)dims[3 - n + i];
+}
+
+static cudnnStatus_t set_tensor(cudnnTensorDescriptor_t *tensor, cudnnDataType_t type, int n,
+                                const int *dims)
+{
+    int strides[5];
+    cudnnStatus_t code = tern_cuda.cudnnCreateTensorDescriptor(tensor);
+    for (int i = n - 1, stride = 1; i >= 0; stride *= dims[i--])
+        strides[i] = stride;
+    return code ? code
+                : tern_cuda.cudnnSetTensorNdDescriptor(*tensor, type, n, dims, strides);
+}
+
+static cudnnStatus_t set_filter(cudnnFilterDescriptor_t *filter, cudnnDataType_t type, int n,
+                                const int *dims)
+{
+    cudnnStatus_t code = tern_cuda.cudnnCreateFilterDescriptor(filter);
+    return code ? code
+                : tern_cuda.cudnnSetFilterNdDescriptor(*filter, type, CUDNN_TENSOR_NCHW, n, dims);
+}
+
+/* float32 in float32 where TensorFloat-32 is not allowed; the 16-bit types on tensor cores. */
+static cudnnMathType_t math_of(const key *k)
+{
+    if (k->dtype == TERN_F32)
+        return k->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
+    return k->dtype == TERN_F64 ? CUDNN_DEFAULT_MATH : CUDNN_TENSOR_OP_MATH;
+}
+
+static cudnnStatus_t set_convolution(const key *k, int n, cudnnConvolutionDescriptor_t *conv)
+{
+    int numbers[3][3];
+    const tern_conv_shape *s = &k->shape;
+    const int64_t *const from[] = {s->padding, s->stride, s->dilation};
+    for (int i = 0; i < 3; i++)
+        for (int d = 0; d < n; d++)
+            numbers[i][d] = (int)from[i][3 - n + d];
+    cudnnStatus_t code = tern_cuda.cudnnCreateConvolutionDescriptor(conv);
+    if (!code)
+        code = tern_cuda.cudnnSetConvolutionNdDescriptor(*conv, n, numbers[0], numbers[1],
+                                                         numbers[2], CUDNN_CROSS_CORRELATION,
+                                                         types[k->dtype].compute);
+    if (!code)
+        code = tern_cuda.cudnnSetConvolutionGroupCount(*conv, (int)s->groups);
+    if (!code)
+        code = tern_cuda.cudnnSetConvolutionMathType(*conv, math_of(k));
+    return code;
+}
+
+static cudnnStatus_t describe(plan *p)
+{
+    const tern_conv_shape *s = &p->of.shape;
+    int n = is_flat(s) ? 2 : 3, x[5], y[5], w[5];
+    cudnnDataType_t type = types[p->of.dtype].type;
+    set_dims(x, s->n, s->c, s->in, n);
+    set_dims(y, s->n, s->o, s->out, n);
+    set_dims(w, s->o, s->c / s->groups, s->window, n);
+    cudnnStatus_t code = set_tensor(&p->x, type, n + 2, x);
+    if (!code)
+        code = set_tensor(&p->y, type, n + 2, y);
+    if (!code)
+        code = set_filter(&p->w, type, n + 2, w);
+    return code ? code : set_convolution(&p->of, n, &p->conv);
+}
+
+/* ---- plans ------------------------------------------------------------------------------- */
+
+static void drop(plan *p)
+{
+    if (p->x)
+        tern_cuda.cudnnDestroyTensorDescriptor(p->x);
+    if (p->y)
+        tern_cuda.cudnnDestroyTensorDescriptor(p->y);
+    if (p->w)
+        tern_cuda.cudnnDestroyFilterDescriptor(p->w);
+    if (p->conv)
+        tern_cuda.cudnnDestroyConvolutionDescriptor(p->conv);
+    *p = (plan){.used = false};
+}
+
+/* The first algorithm that may be taken; an algorithm goes with a kind of mathematics. */
+static cudnnStatus_t choose(cudnnHandle_t handle, plan *p)
+{
+    perf found[MOST_ALGORITHMS];
+    int n = 0;
+    cudnnStatus_t code = find_algorithms(handle, p, &n, found);
+    for (int i = 0; !code && !p->usable && i < n; i++) {
+        if (found[i].status != 0 ||
+            (p->of.deterministic && found[i].determinism != CUDNN_DETERMINISTIC))
+            continue;
+        bool exact = p->of.dtype == TERN_F32 && !p->of.tf32;
+        code = tern_cuda.cudnnSetConvolutionMathType(p->conv,
+                                                     exact ? CUDNN_FMA_MATH : found[i].mathType);
+        p->algorithm = found[i].algo;
+        p->usable = !code && find_scratch(handle, p, p->algorithm, &p->scratch) == 0 &&
+                    p->scratch <= MOST_SCRATCH;
+    }
+    return code;
+}
+
+static tern_status check(tern_place *place, cudnnStatus_t code, const char *call)
+{
+    if (code == 0)
+        return TERN_OK;
+    return tern_fail(TERN_ERR_DEVICE, "%s: %s gave %s (%u)", tern_place_info(place)->device, call,
+                     tern_cuda.cudnnGetErrorString(code), code);
+}
+
+/* *found is not usable where cuDNN refuses. */
+static tern_status find_plan(tern_place *place, struct tern_cuda_dnn_state *state,
+                             const tern_convolution *c, plan **found)
+{
+    key k;
+    memset(&k, 0, sizeof k);
+    k.shape = *c->shape;
+    k.pass = (int32_t)c->pass;
+    k.dtype = (int32_t)c->dtype;
+    k.tf32 = c->tf32;
+    k.deterministic = c->deterministic;
+    plan *p = &state->plans[tern_hash(TERN_HASH_SEED, &k, sizeof k) % PLANS];
+    *found = p;
+    if (p->used && memcmp(&p->of, &k, sizeof k) == 0)
+        return TERN_OK;
+    drop(p);
+    p->of = k;
+    p->used = true;
+    cudnnStatus_t code = describe(p);
+    if (!code)
+        code = choose(state->handle, p);
+    if (!code || is_refusal(code))
+        return TERN_OK;
+    drop(p);
+    return check(place, code, "describing a convolution to cuDNN");
+}
+
+static tern_status open_state(tern_place *place, tern_cuda_state *device)
+{
+    if (!device->dnn && !(device->dnn = tern_alloc(sizeof *device->dnn)))
+        return TERN_ERR_MEMORY;
+    if (device->dnn->handle)
+        return TERN_OK;
+    cudnnHandle_t handle = NULL;
+    cudnnStatus_t code = tern_cuda.cudnnCreate(&handle);
+    if (code)
+        return tern_fail(TERN_ERR_DEVICE,
+                         "%s: cuDNN %zu does not start: cudnnCreate gave %s (%u); "
+                         "tern_backends_cudnn_set_enabled(false) goes without it",
+                         tern_place_info(place)->device, tern_cuda.cudnnGetVersion(),
+                         tern_cuda.cudnnGetErrorString(code), code);
+    TERN_TRY(check(place, tern_cuda.cudnnSetStream(handle, device->stream), "cudnnSetStream"));
+    device->dnn->handle = handle;
+    return TERN_OK;
+}
+
+/* ---- the slots --------------------------------------------------------------------------- */
+
+tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution *c,
+                                       size_t *scratch, bool *taken)
+{
+    tern_cuda_state *device = tern_cuda_state_of(place);
+    plan *p = NULL;
+    *taken = false;
+    if (!tern_cuda.has_dnn || !tern_backends_cudnn_is_enabled() || !fits(c))
+        return TERN_OK;
+    TERN_TRY(tern_cuda_enter(place));
+    pthread_mutex_lock(&device->dnn_lock);
+    tern_status status = open_state(place, device);
+    if (status == TERN_OK)
+        status = find_plan(place, device->dnn, c, &p);
+    if (status == TERN_OK) {
+        *taken = p->usable;
+        *scratch = p->usable ? p->scratch : 0;
+    }
+    pthread_mutex_unlock(&device->dnn_lock);
+    return status;
+}
+
+static void *address(const tern_arg *a)
+{
+    return (char *)a->buffer->handle + (size_t)a->at * a->bytes;
+}
+
+tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, bool *taken)
+{
+    tern_cuda_state *device = tern_cuda_state_of(place);
+    plan *p;
+    *taken = true;
+    TERN_TRY(tern_cuda_enter(place));
+    pthread_mutex_lock(&device->dnn_lock);
+    tern_status status = find_plan(place, device->dnn, c, &p);
+    if (status == TERN_OK) {
+        void *scratch = c->scratch ? c->scratch->handle : NULL;
+        cudnnStatus_t code = run(device->dnn->handle, p, address(&c->x), address(&c->weight),
+                                 address(&c->y), scratch);
+        if (is_refusal(code)) /* its heuristics thought otherwise */
+            *taken = p->usable = false;
+        else
+            status = check(place, code, "a convolution through cuDNN");
+    }
+    pthread_mutex_unlock(&device->dnn_lock);
+    return status;
+}
