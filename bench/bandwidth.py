@@ -29,7 +29,7 @@ def row(device, dtype, name, columns, sides, options):
         wrong.append("bandwidth")
         return say("%-32s    failed" % title)
     of_copy = ratio(turns[sides[0]], copies)
-    measured["bandwidth", device, title] = of_copy
+    measured["bandwidth of %d MiB" % options.megabytes, device, title] = of_copy
     say("%-32s %9.1f %9.1f %7.2f" % (title, statistics.median(copies), medians[0], of_copy) +
         "".join(" %9.1f" % m for m in medians[1:]))
 

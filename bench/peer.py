@@ -112,8 +112,10 @@ def turn(step, seconds, wait):
 def serve(name, stem, threads, device, way):
     torch.set_num_threads(int(threads))
     torch.set_grad_enabled(name != "add")
-    step = stepper(name, stem, device, way)
     on_gpu = device != "cpu"
+    if on_gpu:
+        torch.cuda.set_device(device)
+    step = stepper(name, stem, device, way)
     wait = torch.cuda.synchronize if on_gpu else lambda: None
     print("losses", *["%.7g" % step().item() for _ in range(FIRST_STEPS)], flush=True)
     for line in sys.stdin:

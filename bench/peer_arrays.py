@@ -95,7 +95,10 @@ def products(device, wait, dtype):
 
 torch.set_grad_enabled(False)
 device = sys.argv[2]
-wait = torch.cuda.synchronize if device != "cpu" else lambda: None
+wait = lambda: None
+if device != "cpu":
+    torch.cuda.set_device(device)
+    wait = torch.cuda.synchronize
 if sys.argv[1] == "bandwidth":
     bandwidth(device, wait)
 else:

@@ -3,6 +3,7 @@
  *   steps MODEL STEM DEVICE [replay]      MODEL: add, a to f, gpt2 or resnet50; STEM of the bundle
  *                                         with weights, data and the model's options; replay: of a
  *                                         recorded step
+ *   steps name DEVICE                     what the driver calls the device
  *
  * Prints "losses ..." of the first steps, then answers lines on stdin: "time SECONDS" with seconds
  * for one step, "memory" with the peak in MiB. bench/run speaks this with both sides. */
@@ -289,6 +290,11 @@ static void serve(task *t)
 
 int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "name") == 0) {
+        const char *name = tern_device_name(argv[2]);
+        puts(name ? name : tern_last_error());
+        return name ? 0 : 1;
+    }
     bool replay = argc == 5 && strcmp(argv[4], "replay") == 0;
     if (argc != 4 && !replay) {
         fputs("Usage: steps MODEL STEM DEVICE [replay]\n", stderr);

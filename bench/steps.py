@@ -75,20 +75,24 @@ def measure(sides, options):
         s.close()
 
 
-def compare(title, tern, columns, tolerance, name, options):
+def compare(title, tern, columns, tolerance, key, options):
     """A row: what tern takes, then each column's time and the ratio; memory in the same order."""
     words = "%-38s %-15s %10s" % (title, tern.name, unit(tern.median()))
-    same = agree(tern.losses, columns[0].losses, tolerance)
+    reference = next(s for s in columns if s.memory)
+    same = agree(tern.losses, reference.losses, tolerance)
     for s in columns:
+        if not s.memory:
+            words += " %14s %7s" % ("failed", "")
+            continue
         over = ratio(s.turns, tern.turns)
         threads = " (%s)" % s.name if options.peer == "cpu" else ""
         words += " %14s %7.2f" % (unit(s.median()) + threads, over)
         if same:
-            measured[name, tern.name, "PyTorch" if threads else s.name] = over
+            measured[key, tern.name, "PyTorch" if threads else s.name] = over
     if not same:
-        wrong.append(name)
-        return say(words + "  DOES NOT COUNT: losses %s, not %s" % (tern.losses, columns[0].losses))
-    say(words + "  " + " / ".join([tern.memory] + [s.memory for s in columns]) + " MiB")
+        wrong.append(key)
+        return say(words + "  DOES NOT COUNT: losses %s, not %s" % (tern.losses, reference.losses))
+    say(words + "  " + " / ".join([tern.memory] + [s.memory or "-" for s in columns]) + " MiB")
 
 
 def header(options):
@@ -115,12 +119,15 @@ def model_rows(name, devices, work, options):
     for s in [s for s in peers if not s.memory]:
         wrong.append(name)
         say("%-38s %-15s failed" % (title, "PyTorch, " + s.name))
-    columns = [s for s in peers if s.memory]
-    if options.peer == "cpu":
-        columns = sorted(columns, key=Side.median)[:1]
+    columns = peers if any(s.memory for s in peers) else []
+    if columns and options.peer == "cpu":
+        columns = [min([s for s in peers if s.memory], key=Side.median)]
+    if columns and name == "add":  # which has one way
+        columns = columns[:1]
     for s in tern:
         if s.memory and columns:
-            compare(title, s, columns, tolerance_of(s.name, chosen), name, options)
+            compare(title, s, columns, tolerance_of(s.name, chosen), title if changes else name,
+                    options)
         else:
             wrong.append(name)
             say("%-38s %-15s %s" % (title, s.name, "alone" if s.memory else "failed"))
