@@ -65,6 +65,7 @@ set(TERN_SOURCES
   src/ops/flip.c
   src/ops/fold.c
   src/ops/grid_sample.c
+  src/ops/fractional_pool.c
   src/ops/group_norm.c
   src/ops/has_nan.c
   src/ops/index.c
@@ -130,6 +131,7 @@ set(TERN_SOURCES
   src/ops/whole_product.c
   src/ops/windows.c
   src/nn/layers/activation.c
+  src/nn/layers/adaptive_softmax.c
   src/nn/layers/batch_norm.c
   src/nn/layers/bilinear.c
   src/nn/layers/container.c

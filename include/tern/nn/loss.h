@@ -50,5 +50,24 @@ typedef struct tern_pairwise_distance_options {
 } tern_pairwise_distance_options;
 TERN_API tern_module *tern_nn_pairwise_distance(const tern_pairwise_distance_options *options);
 
+typedef struct tern_adaptive_log_softmax_options {
+    double div_value; /* default 4: of each cluster's width to the next one's */
+    bool head_bias;
+    tern_dtype dtype;
+    const char *device;
+    uint64_t reserved[4];
+} tern_adaptive_log_softmax_options;
+/* A softmax of n_classes in the order of their frequency, cut into a head and clusters at cutoffs,
+ * 11 of them at most (Grave et al. 2017): "head" and "tail". tern_nn_call with input (N,
+ * in_features) and target (N), or without N, gives {each target's log probability (N), the loss},
+ * or the loss alone. Waits for the device: the rows of each cluster are counted. */
+TERN_API tern_module *tern_nn_adaptive_log_softmax_with_loss(
+    int64_t in_features, int64_t n_classes, tern_shape cutoffs,
+    const tern_adaptive_log_softmax_options *options);
+/* Of x (N, in_features): the log probabilities of all classes (N, n_classes); the likeliest one
+ * (N). */
+TERN_API tern_tensor *tern_nn_adaptive_log_softmax_log_prob(tern_module *m, tern_tensor *x);
+TERN_API tern_tensor *tern_nn_adaptive_log_softmax_predict(tern_module *m, tern_tensor *x);
+
 TERN_END_DECLS
 #endif

@@ -40,6 +40,13 @@ TERN_API tern_module *tern_nn_lp_pool2d(double norm_type, tern_shape kernel_size
 TERN_API tern_module *tern_nn_lp_pool3d(double norm_type, tern_shape kernel_size,
                                         const tern_lp_pool_options *options);
 
+/* One of output_size and output_ratio must be there. random_samples stay the same in each forward
+ * then, as a buffer that state dicts have ("_random_samples"). With indices as max_pool. */
+TERN_API tern_module *tern_nn_fractional_max_pool2d(
+    tern_shape kernel_size, const tern_fractional_max_pool_options *options);
+TERN_API tern_module *tern_nn_fractional_max_pool3d(
+    tern_shape kernel_size, const tern_fractional_max_pool_options *options);
+
 TERN_API tern_module *tern_nn_upsample(const tern_interpolate_options *options);
 /* The same with the mode given by the name (and align_corners for bilinear). */
 TERN_API tern_module *tern_nn_upsampling_nearest2d(const tern_interpolate_options *options);

@@ -100,5 +100,27 @@ TERN_API tern_tensor *tern_lp_pool2d(tern_tensor *x, double norm_type, tern_shap
 TERN_API tern_tensor *tern_lp_pool3d(tern_tensor *x, double norm_type, tern_shape kernel_size,
                                      const tern_lp_pool_options *options);
 
+typedef struct tern_fractional_max_pool_options {
+    tern_shape output_size;      /* one number or one for each dim; or */
+    double output_ratio[3];      /* shares of x's, in (0, 1): [0] alone is for all */
+    tern_tensor *random_samples; /* (N, C, 2) or (N, C, 3) in [0, 1), x's type; N is 1 for x without
+                                  * a batch. NULL: drawn */
+    uint64_t reserved[4];
+} tern_fractional_max_pool_options;
+
+/* The largest of windows of kernel_size at random distances, so many that output_size comes out: x
+ * (N, C, H, W) or (C, H, W); (N, C, D, H, W) or (C, D, H, W). Indices as of max_pool. (Graham
+ * 2014.) */
+TERN_API tern_tensor *tern_fractional_max_pool2d(tern_tensor *x, tern_shape kernel_size,
+                                                 const tern_fractional_max_pool_options *options);
+TERN_API tern_tensor *tern_fractional_max_pool3d(tern_tensor *x, tern_shape kernel_size,
+                                                 const tern_fractional_max_pool_options *options);
+TERN_API tern_status tern_fractional_max_pool2d_with_indices(
+    tern_tensor *x, tern_shape kernel_size, const tern_fractional_max_pool_options *options,
+    tern_values_indices *out);
+TERN_API tern_status tern_fractional_max_pool3d_with_indices(
+    tern_tensor *x, tern_shape kernel_size, const tern_fractional_max_pool_options *options,
+    tern_values_indices *out);
+
 TERN_END_DECLS
 #endif

@@ -58,6 +58,11 @@ bool tern_layer_runs(const tern_module *m, tern_module_forward forward)
     return m->forward == forward;
 }
 
+bool tern_layer_calls(const tern_module *m, tern_module_call call)
+{
+    return m->call == call;
+}
+
 /* ---- the inplace option -------------------------------------------------------------------- */
 
 /* "inplace=True" at the end of what is printed, in the place of "inplace=False". */

@@ -22,8 +22,9 @@ tern_status tern_layer_running(tern_module *m, int64_t features, bool affine, bo
                                tern_dtype dtype, const char *device);
 /* m when status is TERN_OK; else m is freed and the result is NULL. */
 tern_module *tern_layer_if(tern_module *m, tern_status status);
-/* Whether m is one whose forward this is. */
+/* Whether m is one whose forward, or call, this is. */
 bool tern_layer_runs(const tern_module *m, tern_module_forward forward);
+bool tern_layer_calls(const tern_module *m, tern_module_call call);
 
 /* ---- the inplace option of activations and dropouts ------------------------------------------ */
 /* NEVER: there is none. SILENT: PyTorch does not print it. */

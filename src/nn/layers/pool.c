@@ -10,6 +10,7 @@ typedef struct pool {
     tern_avg_pool_options avg;
     tern_lp_pool_options lp;
     tern_max_unpool_options unpool;
+    tern_fractional_max_pool_options fractional;
 } pool;
 
 /* One number for each dim. */
@@ -92,6 +93,76 @@ static tern_module *adaptive_max_pool(const char *name, int ndim, tern_shape siz
     return tern_layer_if(
         m, tern_nn_set_extra(m, "output_size=%s", tern_list_to_text(&size, false, true).text));
 }
+
+/* ---- windows at random ------------------------------------------------------------------- */
+
+static tern_status fractional_call(tern_module *self, tern_tensor *const *in, int n,
+                                   tern_tensor **out, int k)
+{
+    const pool *p = tern_nn_data(self);
+    tern_tensor *x = n == 1 ? in[0] : NULL;
+    tern_values_indices pair = {0};
+    tern_fractional_max_pool_options o = p->fractional;
+    o.random_samples = tern_nn_buffer(self, "_random_samples");
+    tern_status status = p->ndim == 2
+                             ? tern_fractional_max_pool2d_with_indices(x, p->size, &o, &pair)
+                             : tern_fractional_max_pool3d_with_indices(x, p->size, &o, &pair);
+    return give(status, &pair, out, k);
+}
+
+static tern_status check_fractional(const char *name, const tern_fractional_max_pool_options *o,
+                                    int ndim)
+{
+    bool by_ratio = false, between = true;
+    for (int d = 0; d < ndim; d++) {
+        by_ratio = by_ratio || o->output_ratio[d] != 0;
+        between = between && o->output_ratio[d] >= 0 && o->output_ratio[d] < 1;
+    }
+    if (!o->output_size.ndim && !by_ratio)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_nn_fractional_max_pool%dd: %s requires specifying either an output "
+                         "size, or a pooling ratio",
+                         ndim, name);
+    if (o->output_size.ndim && by_ratio)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_nn_fractional_max_pool%dd: only one of output_size and output_ratio "
+                         "may be specified",
+                         ndim);
+    if (!between)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_nn_fractional_max_pool%dd: output_ratio must be between 0 and 1 "
+                         "(got %g, %g, %g)",
+                         ndim, o->output_ratio[0], o->output_ratio[1], o->output_ratio[2]);
+    return TERN_OK;
+}
+
+static tern_module *fractional(const char *name, int ndim, tern_shape size,
+                               const tern_fractional_max_pool_options *options)
+{
+    static const tern_fractional_max_pool_options none;
+    pool p = {.ndim = ndim, .size = size, .fractional = options ? *options : none};
+    tern_tensor *samples = p.fractional.random_samples;
+    if (check_fractional(name, &p.fractional, ndim) != TERN_OK)
+        return NULL;
+    p.fractional.random_samples = NULL; /* it lives on as the buffer */
+    tern_module *m = tern_layer_loss(name, fractional_call, &p, sizeof p);
+    return tern_layer_if(m,
+                         m ? tern_layer_buffer(m, "_random_samples", samples) : tern_last_status());
+}
+
+tern_module *tern_nn_fractional_max_pool2d(tern_shape kernel_size,
+                                           const tern_fractional_max_pool_options *options)
+{
+    return fractional("FractionalMaxPool2d", 2, kernel_size, options);
+}
+
+tern_module *tern_nn_fractional_max_pool3d(tern_shape kernel_size,
+                                           const tern_fractional_max_pool_options *options)
+{
+    return fractional("FractionalMaxPool3d", 3, kernel_size, options);
+}
+
+/* ---- and back ---------------------------------------------------------------------------- */
 
 static tern_status unpool_call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out,
                                int k)
