@@ -188,12 +188,14 @@ set(TERN_SOURCES
   src/optim/lr_plateau.c
   src/optim/lr_rules.c
   src/optim/lr_scheduler.c
+  src/optim/lr_swa.c
   src/optim/moments.c
   src/optim/muon.c
   src/optim/optimizer.c
   src/optim/sgd.c
   src/optim/state.c
   src/optim/unscale.c
+  src/optim/update_bn.c
 )
 
 if(TERN_OPENCL)

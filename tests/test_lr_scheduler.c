@@ -55,6 +55,14 @@ MAKE(one_cycle_groups,
      tern_lr_scheduler_one_cycle_lr(o, 0, STEPS + 1,
                                     &(tern_one_cycle_lr_options){.max_lrs = (double[]){0.5, 0.1},
                                                                  .no_cycle_momentum = true}))
+MAKE(swa_lr, tern_lr_scheduler_swa_lr(o, 0,
+                                      &(tern_swa_lr_options){.anneal_epochs = TERN_SOME(15),
+                                                             .swa_lrs = (double[]){0.03, 0.5}}))
+MAKE(swa_lr_linear, tern_lr_scheduler_swa_lr(o, 0.03,
+                                             &(tern_swa_lr_options){.anneal_epochs = TERN_SOME(8),
+                                                                    .linear = true}))
+MAKE(swa_lr_at_once,
+     tern_lr_scheduler_swa_lr(o, 0.03, &(tern_swa_lr_options){.anneal_epochs = TERN_SOME(0)}))
 MAKE(plateau, tern_lr_scheduler_reduce_lr_on_plateau(
                   o, &(tern_reduce_lr_on_plateau_options){
                          .factor = 0.5, .patience = TERN_SOME(2), .cooldown = 3, .min_lr = 0.004}))
@@ -72,6 +80,14 @@ static tern_lr_scheduler *sequential_lr(tern_optimizer *o)
     parts[1] = tern_lr_scheduler_cosine_annealing_lr(o, 20, 0.001);
     parts[2] = tern_lr_scheduler_step_lr(o, 3, 0.5);
     return tern_lr_scheduler_sequential_lr(o, parts, 3, (int64_t[]){8, 30});
+}
+
+static tern_lr_scheduler *swa_lr_behind(tern_optimizer *o)
+{
+    tern_lr_scheduler *parts[2];
+    parts[0] = tern_lr_scheduler_exponential_lr(o, 0.9);
+    parts[1] = tern_lr_scheduler_swa_lr(o, 0.05, NULL);
+    return tern_lr_scheduler_sequential_lr(o, parts, 2, (int64_t[]){12});
 }
 
 static tern_lr_scheduler *chained_scheduler(tern_optimizer *o)
@@ -104,6 +120,10 @@ static const struct {
     {"one_cycle_groups", one_cycle_groups},
     {"sequential_lr", sequential_lr},
     {"chained_scheduler", chained_scheduler},
+    {"swa_lr", swa_lr},
+    {"swa_lr_linear", swa_lr_linear},
+    {"swa_lr_at_once", swa_lr_at_once},
+    {"swa_lr_behind", swa_lr_behind},
     {"plateau", plateau},
     {"plateau_max", plateau_max},
 };
@@ -169,7 +189,8 @@ static void a_schedule_goes_on_from_its_state(void **state)
     (void)state;
     for (int c = 0; c < CASES; c++)
         TERN_SCOPE {
-            if (cases[c].make == sequential_lr || cases[c].make == chained_scheduler)
+            if (cases[c].make == sequential_lr || cases[c].make == chained_scheduler ||
+                cases[c].make == swa_lr_behind)
                 continue;
             tern_optimizer *o[2] = {two_groups(0.5), two_groups(0.5)};
             tern_lr_scheduler *s[2] = {cases[c].make(o[0]), cases[c].make(o[1])};

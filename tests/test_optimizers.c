@@ -373,46 +373,6 @@ static void states_go_from_one_optimizer_to_another(void **state)
 
 /* ---- averages, clipping, refusals -------------------------------------------------------- */
 
-static void averages_follow_the_parameters(void **state)
-{
-    (void)state;
-    static const double expected[2][4] = {{1, 1.5, 2.25, 3.125}, {1, 1.5, 2, 2.5}};
-    FOR_EACH_DEVICE(device)
-    for (int equal = 0; equal < 2; equal++)
-        TERN_SCOPE {
-            tern_module *m = tern_nn_module("M", NULL, NULL);
-            tern_tensor *w = tern_zeros(TERN_SHAPE(5000), TERN_F32, device);
-            tern_tensor *h = tern_zeros(TERN_SHAPE(2), TERN_F16, device);
-            tern_tensor *b = tern_zeros(TERN_SHAPE(1), TERN_I64, device);
-            tern_nn_add_parameter(m, "w", w);
-            tern_nn_add_parameter(m, "h", h);
-            tern_nn_add_buffer(m, "b", b);
-            tern_ema *ema =
-                tern_optim_ema(m, &(tern_ema_options){.decay = 0.5, .equal = equal == 1});
-            for (int t = 0; t < 4; t++) {
-                TERN_NO_GRAD {
-                    tern_fill_(w, TERN_SCALAR(t + 1));
-                    tern_fill_(h, TERN_SCALAR(t + 1));
-                    tern_fill_(b, TERN_SCALAR(t + 1));
-                }
-                assert_ok(tern_ema_update(ema));
-                tern_tensor *of_w = tern_ema_average(ema, w);
-                assert_values_close(tern_narrow(of_w, 0, 4998, 2), 1e-6, expected[equal][t],
-                                    expected[equal][t]);
-                assert_values_close(tern_ema_average(ema, h), 1e-3, expected[equal][t],
-                                    expected[equal][t]);
-                assert_values(tern_ema_average(ema, b), t + 1);
-            }
-            assert_ok(tern_ema_swap(ema));
-            assert_values_close(h, 1e-3, expected[equal][3], expected[equal][3]);
-            assert_values(tern_ema_average(ema, h), 4, 4);
-            assert_ok(tern_ema_swap(ema));
-            assert_values(h, 4, 4);
-            tern_ema_free(ema);
-            tern_nn_free(m);
-        }
-}
-
 static void gradients_are_clipped_by_value(void **state)
 {
     (void)state;
@@ -469,7 +429,6 @@ static const struct CMUnitTest tests[] = {
     TEST(groups_have_options_of_their_own),
     TEST(gradients_can_be_zeroed_in_place),
     TEST(states_go_from_one_optimizer_to_another),
-    TEST(averages_follow_the_parameters),
     TEST(gradients_are_clipped_by_value),
     TEST(what_they_refuse),
 };

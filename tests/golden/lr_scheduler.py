@@ -4,6 +4,7 @@ import warnings
 
 import torch
 from torch.optim import lr_scheduler as lr
+from torch.optim.swa_utils import SWALR
 
 warnings.simplefilter("ignore")
 STEPS = 50
@@ -38,6 +39,10 @@ CASES = {
     "one_cycle_groups": lambda o: lr.OneCycleLR(o, [0.5, 0.1], STEPS + 1, cycle_momentum=False),
     "sequential_lr": warm_up,
     "chained_scheduler": lambda o: lr.ChainedScheduler([lr.ConstantLR(o, 0.1, 4), lr.ExponentialLR(o, 0.95)]),
+    "swa_lr": lambda o: SWALR(o, [0.03, 0.5], 15),
+    "swa_lr_linear": lambda o: SWALR(o, 0.03, 8, "linear"),
+    "swa_lr_at_once": lambda o: SWALR(o, 0.03, 0),
+    "swa_lr_behind": lambda o: lr.SequentialLR(o, [lr.ExponentialLR(o, 0.9), SWALR(o, 0.05, 10)], [12]),
     "plateau": lambda o: lr.ReduceLROnPlateau(o, factor=0.5, patience=2, cooldown=3, min_lr=0.004),
     "plateau_max": lambda o: lr.ReduceLROnPlateau(o, "max", 0.2, 0, 0.05, "abs"),
 }

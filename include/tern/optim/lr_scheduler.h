@@ -25,7 +25,7 @@ TERN_API void tern_lr_scheduler_free(tern_lr_scheduler *scheduler);
 /* Where a scheduler is; the optimizer's rates and momenta are its own state. */
 typedef struct tern_lr_scheduler_state {
     int64_t last_epoch;
-    int64_t t_cur, t_i; /* cosine_annealing_warm_restarts */
+    int64_t t_cur, t_i; /* cosine_annealing_warm_restarts; t_cur: swa_lr */
     double best;        /* reduce_lr_on_plateau */
     int64_t num_bad_epochs, cooldown_counter;
     uint64_t reserved[4];
@@ -70,6 +70,17 @@ TERN_API tern_lr_scheduler *tern_lr_scheduler_lambda_lr(tern_optimizer *optimize
                                                         tern_lr_lambda lambda, void *user);
 TERN_API tern_lr_scheduler *tern_lr_scheduler_multiplicative_lr(tern_optimizer *optimizer,
                                                                 tern_lr_lambda lambda, void *user);
+
+typedef struct tern_swa_lr_options {
+    tern_optional_int anneal_epochs; /* default 10; 0: at once */
+    bool linear;                     /* instead of half a cosine */
+    const double *swa_lrs;           /* one for each group, instead of the argument */
+    uint64_t reserved[4];
+} tern_swa_lr_options;
+/* To swa_lr in anneal_epochs, where it stays: while weights are averaged
+ * (torch.optim.swa_utils.SWALR; tern_optim_ema averages them). */
+TERN_API tern_lr_scheduler *tern_lr_scheduler_swa_lr(tern_optimizer *optimizer, double swa_lr,
+                                                     const tern_swa_lr_options *options);
 
 /* ---- cycles, which move the momentum (or beta1) against the rate ------------------------------
  */

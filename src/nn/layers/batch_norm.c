@@ -1,4 +1,5 @@
 /* batch_norm.c -- batch norm of one, two and three spatial dims, with its running statistics. */
+#include "nn/layers/batch_norm.h"
 #include "nn/layers/layer.h"
 
 /* What tells the three apart. */
@@ -11,6 +12,7 @@ typedef struct batch_norm {
     const batch_kind *kind;
     double eps, momentum;
     bool cumulative, tracks;
+    bool averages; /* cumulative for the time being */
 } batch_norm;
 
 /* The share of a new batch: one more is counted when training. */
@@ -20,7 +22,7 @@ static tern_status count_batch(tern_module *self, const batch_norm *b, double *m
     *momentum = b->momentum;
     if (!tern_add_scalar_(count, tern_scalar_int(1)))
         return tern_last_status();
-    if (b->cumulative)
+    if (b->cumulative || b->averages)
         *momentum = 1 / (double)tern_item_int(count);
     return tern_last_status();
 }
@@ -98,4 +100,14 @@ tern_module *tern_nn_batch_norm3d(int64_t num_features, const tern_batch_norm_op
 {
     static const batch_kind kind = {"batch_norm3d", "5D", 5, 5};
     return make(&kind, "BatchNorm3d", num_features, options);
+}
+
+bool tern_batch_norm_tracks(tern_module *m)
+{
+    return tern_layer_runs(m, forward) && ((const batch_norm *)tern_nn_data(m))->tracks;
+}
+
+void tern_batch_norm_average(tern_module *m, bool on)
+{
+    ((batch_norm *)tern_nn_data(m))->averages = on;
 }

@@ -1,0 +1,59 @@
+/* update_bn.c -- running statistics of batch norms made anew, for weights that are an average. */
+#include "base/error.h"
+#include "nn/layers/batch_norm.h"
+#include <tern/autograd.h>
+#include <tern/optim.h>
+
+static tern_status reset(tern_module *m, void *user)
+{
+    int *found = user;
+    if (!tern_batch_norm_tracks(m))
+        return TERN_OK;
+    ++*found;
+    tern_batch_norm_average(m, true);
+    tern_zero_(tern_nn_buffer(m, "running_mean"));
+    tern_fill_(tern_nn_buffer(m, "running_var"), tern_scalar_int(1));
+    tern_zero_(tern_nn_buffer(m, "num_batches_tracked"));
+    return tern_last_status();
+}
+
+static tern_status restore(tern_module *m, void *user)
+{
+    (void)user;
+    if (tern_batch_norm_tracks(m))
+        tern_batch_norm_average(m, false);
+    return TERN_OK;
+}
+
+/* One batch through m; false after the last one, or an error. */
+static bool pass(tern_module *m, tern_batch_source next, void *user)
+{
+    bool more = false;
+    TERN_SCOPE {
+        tern_tensor *x = next(user);
+        more = x && tern_nn_forward(m, x);
+    }
+    return more;
+}
+
+tern_status tern_optim_update_bn(tern_module *m, tern_batch_source next, void *user)
+{
+    int found = 0;
+    if (!m || !next)
+        return tern_fail_argument_null("tern_optim_update_bn", m ? "next" : "m");
+    TERN_TRY(tern_last_status());
+    tern_status status = TERN_OK;
+    TERN_NO_GRAD {
+        status = tern_nn_apply(m, reset, &found);
+        if (status == TERN_OK && found > 0) {
+            bool training = tern_nn_is_training(m);
+            tern_nn_train(m, true);
+            while (pass(m, next, user)) {
+            }
+            tern_nn_train(m, training);
+            status = tern_last_status();
+        }
+        tern_nn_apply(m, restore, NULL);
+    }
+    return status;
+}
