@@ -45,15 +45,18 @@ set(TERN_SOURCES
   src/ops/cat.c
   src/ops/cholesky.c
   src/ops/columns.c
+  src/ops/combine.c
   src/ops/conv_geometry.c
   src/ops/conv_run.c
   src/ops/convolution.c
   src/ops/copy.c
   src/ops/count.c
+  src/ops/covariance.c
   src/ops/create.c
   src/ops/cross_entropy.c
   src/ops/ctc_loss.c
   src/ops/diagonal.c
+  src/ops/differences.c
   src/ops/dims.c
   src/ops/distance.c
   src/ops/dropout.c
@@ -104,6 +107,7 @@ set(TERN_SOURCES
   src/ops/rnn_compose.c
   src/ops/rnn_stack.c
   src/ops/rotary.c
+  src/ops/sample.c
   src/ops/scan.c
   src/ops/scatter.c
   src/ops/scatter_reduce.c
@@ -125,6 +129,8 @@ set(TERN_SOURCES
   src/ops/triangular.c
   src/ops/variance.c
   src/ops/vector_norm.c
+  src/ops/vectors.c
+  src/ops/view_write.c
   src/ops/view.c
   src/ops/walk.c
   src/ops/where.c

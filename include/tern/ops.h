@@ -18,5 +18,6 @@
 #include <tern/ops/rnn.h>
 #include <tern/ops/shape.h>
 #include <tern/ops/sort.h>
+#include <tern/ops/statistics.h>
 #include <tern/ops/vision.h>
 #endif

@@ -114,6 +114,9 @@ TERN_API tern_tensor *tern_arange(double start, double end, double step, tern_dt
 /* steps values from start to end, both included. */
 TERN_API tern_tensor *tern_linspace(double start, double end, int64_t steps, tern_dtype dtype,
                                     const char *device);
+/* base to the power of each of these. */
+TERN_API tern_tensor *tern_logspace(double start, double end, int64_t steps, double base,
+                                    tern_dtype dtype, const char *device);
 /* (n, m) with ones on the diagonal. */
 TERN_API tern_tensor *tern_eye(int64_t n, int64_t m, tern_dtype dtype, const char *device);
 /* Uniform in [0, 1); standard normal. Floating point types only. The numbers: see below. */

@@ -147,6 +147,17 @@ tern_tensor *tern_linspace(double start, double end, int64_t steps, tern_dtype d
     return sequence(make(&shape, dtype, device, "tern_linspace"), &linspace_kernel, start, end);
 }
 
+tern_tensor *tern_logspace(double start, double end, int64_t steps, double base, tern_dtype dtype,
+                           const char *device)
+{
+    if (steps < 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_logspace: number of steps must be non-negative (%lld)",
+                              (long long)steps);
+    tern_tensor *x = tern_linspace(start, end, steps, dtype, device);
+    return x ? tern_rpow_scalar(x, tern_scalar_real(base)) : NULL;
+}
+
 tern_tensor *tern_eye(int64_t n, int64_t m, tern_dtype dtype, const char *device)
 {
     tern_shape shape = {2, {n, m}};

@@ -199,3 +199,40 @@ tern_tensor *tern_scatter_reduce_(tern_tensor *x, int dim, tern_tensor *index, t
     tern_tensor *y = tern_scatter_reduce(x, dim, index, src, reduce, include_self);
     return y ? tern_copy_(x, y) : NULL;
 }
+
+tern_tensor *tern_index_reduce(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *source,
+                               const char *reduce, bool include_self)
+{
+    static const char function[] = "tern_index_reduce";
+    static const char *const known[] = {"prod", "mean", "amax", "amin"};
+    int which = 0, at;
+    if (!x || !index || !source) {
+        tern_fail_argument_null(function, !x ? "x" : !index ? "index" : "source");
+        return NULL;
+    }
+    while (which < 4 && (!reduce || strcmp(reduce, known[which]) != 0))
+        which++;
+    if (which == 4)
+        return tern_fail_null(
+            TERN_ERR_ARGUMENT,
+            "%s: index_reduce(): Expected reduce to be one of prod, mean, amax or "
+            "amin but got %s.",
+            function, reduce ? reduce : "NULL");
+    if (tern_wrap_dim(dim, x->ndim, &at, function) != TERN_OK)
+        return NULL;
+    if (index->ndim > 1)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "%s: index_reduce_(): Index is supposed to be a vector, but got dim: "
+                              "%d",
+                              function, index->ndim);
+    tern_shape each = tern_shape_of(source), line = {.ndim = source->ndim};
+    for (int d = 0; d < line.ndim; d++)
+        line.dims[d] = d == at ? index->numel : 1;
+    if (source->ndim != x->ndim || (line.ndim > 0 && each.dims[at] != index->numel))
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "%s: index_reduce_(): Number of indices (%lld) should be equal to "
+                              "source.size(dim) of %s",
+                              function, (long long)index->numel, TERN_SHAPE_TEXT(&each));
+    index = tern_expand(tern_reshape(index, line), each);
+    return tern_scatter_reduce(x, dim, index, source, reduce, include_self);
+}

@@ -33,15 +33,14 @@ LINALG = {"linalg." + name for name in
 EXCLUDED = set("""
     allclose bfloat16 bool byte char double float half int long short chalf complex view_as_real view_as_complex
     imag real polar angle conj conj_physical resolve_conj resolve_neg H mH mT T isreal stft istft i0 igamma
-    igammac polygamma mvlgamma svd svd_lowrank pca_lowrank qr lu lu_unpack lu_solve symeig geqrf ormqr
+    igammac polygamma svd svd_lowrank pca_lowrank qr lu lu_unpack lu_solve symeig geqrf ormqr
     pinverse matrix_exp logdet cholesky_inverse to_sparse uniform randn randn_like rand_like randint_like
     empty empty_like new_empty new_empty_strided multinomial normal bernoulli segment_reduce histogram
     histogramdd nextafter to resize_ resize_as_ as_strided_scatter broadcast_shapes equal gradient
     triu_indices tril_indices native_batch_norm native_layer_norm narrow_copy
     nn.functional.rrelu nn.functional.upsample_bilinear nn.functional.upsample_nearest
     nn.functional.fractional_max_pool2d nn.functional.fractional_max_pool3d
-    nn.functional.feature_alpha_dropout frexp combinations corrcoef cov
-    trapz trapezoid cumulative_trapezoid nanquantile quantile lcm gcd
+    nn.functional.feature_alpha_dropout frexp nanquantile quantile lcm gcd
     """.split())
 
 

@@ -52,6 +52,9 @@ TERN_API tern_tensor *tern_scatter_reduce(tern_tensor *x, int dim, tern_tensor *
                                           tern_tensor *src, const char *reduce, bool include_self);
 TERN_API tern_tensor *tern_scatter_reduce_(tern_tensor *x, int dim, tern_tensor *index,
                                            tern_tensor *src, const char *reduce, bool include_self);
+/* The same of entries index (n) of dim: "prod", "mean", "amax" or "amin". */
+TERN_API tern_tensor *tern_index_reduce(tern_tensor *x, int dim, tern_tensor *index,
+                                        tern_tensor *source, const char *reduce, bool include_self);
 /* Entries index (n) of dim plus alpha source; set to source's; set to value. source has n entries
  * there and x's size in the other dims. */
 TERN_API tern_tensor *tern_index_add(tern_tensor *x, int dim, tern_tensor *index,
