@@ -1,5 +1,5 @@
-/* again.h -- states of a process: a test of the stand-in, run again for one scenario with a variable
- * of the environment set. */
+/* again.h -- states of a process: a test of the stand-in, run again for one scenario with a
+ * variable of the environment set. */
 #ifndef TERN_TESTS_AGAIN_H
 #define TERN_TESTS_AGAIN_H
 #include "support.h"

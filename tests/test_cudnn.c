@@ -118,7 +118,8 @@ static void deterministic_algorithms_are_taken_when_asked_for(void **state)
 static double near_one(tern_dtype dtype)
 {
     tern_tensor *x = tern_full(TERN_SHAPE(1, 1, 1, 1), TERN_SCALAR(1 + 0x1p-12), dtype, "cuda:0");
-    return tern_item(tern_conv2d(x, tern_ones(TERN_SHAPE(1, 1, 1, 1), dtype, "cuda:0"), NULL, NULL));
+    return tern_item(
+        tern_conv2d(x, tern_ones(TERN_SHAPE(1, 1, 1, 1), dtype, "cuda:0"), NULL, NULL));
 }
 
 static void tf32_is_on_as_in_pytorch_and_can_be_off(void **state)
@@ -186,8 +187,8 @@ static void a_recorded_step_has_its_own_scratch_memory(void **state)
             assert_ok(tern_graph_replay(graph));
         for (int i = 0; i < 40; i++)
             assert_true(tern_item(tern_mean(ones[i])) == 1);
-        tern_tensor *expected = tern_conv2d(tern_to(x, "cpu"), tern_to(tern_detach(w), "cpu"), NULL,
-                                            NULL);
+        tern_tensor *expected =
+            tern_conv2d(tern_to(x, "cpu"), tern_to(tern_detach(w), "cpu"), NULL, NULL);
         assert_close(y, expected, .abs = 1e-5);
         tern_release(y);
         tern_graph_free(graph);
@@ -244,8 +245,9 @@ static void steps(void **state)
             if (!ok)
                 assert_error(TERN_ERR_DEVICE, "CUDNN status of the stand-in (4000)");
             else
-                assert_close(y, tern_conv2d(tern_to(tern_detach(x), "cpu"),
-                                            tern_to(tern_detach(w), "cpu"), NULL, NULL),
+                assert_close(y,
+                             tern_conv2d(tern_to(tern_detach(x), "cpu"),
+                                         tern_to(tern_detach(w), "cpu"), NULL, NULL),
                              .abs = 1e-12);
         }
 }

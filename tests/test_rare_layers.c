@@ -37,23 +37,23 @@ static void fractional_pools_are_pytorch_s(void **state)
     test_golden *file = test_golden_open("rare_layers");
     FOR_EACH_DEVICE(device)
     for (int i = 0; i < POOLS; i++)
-            TERN_SCOPE {
-                const struct pool_row *row = &pools[i];
-                tern_fractional_max_pool_options o = row->options;
-                o.random_samples = golden(file, row->name, ".samples", TERN_F32, device);
-                tern_tensor *x = tern_requires_grad_(
-                    pattern(device, TERN_F32, row->shape, 37, 101), true);
-                tern_tensor *y[2];
-                tern_module *m = module_of(row, &o);
-                assert_ok(tern_nn_call(m, &x, 1, y, 2));
-                assert_same(y[0], golden(file, row->name, "", TERN_F32, device));
-                assert_same(y[1], golden(file, row->name, ".places", TERN_I64, device));
-                tern_tensor *weights = pattern(device, TERN_F32, tern_shape_of(y[0]), 3, 5);
-                assert_ok(tern_backward(tern_sum(tern_mul(tern_nn_forward(m, x), weights))));
-                assert_close(tern_grad(x), golden(file, row->name, ".dx", TERN_F32, device),
-                             .abs = 1e-6);
-                tern_nn_free(m);
-            }
+        TERN_SCOPE {
+            const struct pool_row *row = &pools[i];
+            tern_fractional_max_pool_options o = row->options;
+            o.random_samples = golden(file, row->name, ".samples", TERN_F32, device);
+            tern_tensor *x =
+                tern_requires_grad_(pattern(device, TERN_F32, row->shape, 37, 101), true);
+            tern_tensor *y[2];
+            tern_module *m = module_of(row, &o);
+            assert_ok(tern_nn_call(m, &x, 1, y, 2));
+            assert_same(y[0], golden(file, row->name, "", TERN_F32, device));
+            assert_same(y[1], golden(file, row->name, ".places", TERN_I64, device));
+            tern_tensor *weights = pattern(device, TERN_F32, tern_shape_of(y[0]), 3, 5);
+            assert_ok(tern_backward(tern_sum(tern_mul(tern_nn_forward(m, x), weights))));
+            assert_close(tern_grad(x), golden(file, row->name, ".dx", TERN_F32, device),
+                         .abs = 1e-6);
+            tern_nn_free(m);
+        }
     test_golden_close(file);
 }
 
@@ -199,24 +199,23 @@ static void the_adaptive_softmax_prints_and_refuses_as_in_pytorch(void **state)
     (void)state;
     tern_module *m = adaptive("cpu");
     char *text = tern_nn_to_text(m);
-    assert_string_equal(text,
-                        "AdaptiveLogSoftmaxWithLoss(\n"
-                        "  (head): Linear(in_features=6, out_features=7, bias=True)\n"
-                        "  (tail): ModuleList(\n"
-                        "    (0): Sequential(\n"
-                        "      (0): Linear(in_features=6, out_features=4, bias=False)\n"
-                        "      (1): Linear(in_features=4, out_features=5, bias=False)\n"
-                        "    )\n"
-                        "    (1): Sequential(\n"
-                        "      (0): Linear(in_features=6, out_features=2, bias=False)\n"
-                        "      (1): Linear(in_features=2, out_features=6, bias=False)\n"
-                        "    )\n"
-                        "    (2): Sequential(\n"
-                        "      (0): Linear(in_features=6, out_features=1, bias=False)\n"
-                        "      (1): Linear(in_features=1, out_features=5, bias=False)\n"
-                        "    )\n"
-                        "  )\n"
-                        ")");
+    assert_string_equal(text, "AdaptiveLogSoftmaxWithLoss(\n"
+                              "  (head): Linear(in_features=6, out_features=7, bias=True)\n"
+                              "  (tail): ModuleList(\n"
+                              "    (0): Sequential(\n"
+                              "      (0): Linear(in_features=6, out_features=4, bias=False)\n"
+                              "      (1): Linear(in_features=4, out_features=5, bias=False)\n"
+                              "    )\n"
+                              "    (1): Sequential(\n"
+                              "      (0): Linear(in_features=6, out_features=2, bias=False)\n"
+                              "      (1): Linear(in_features=2, out_features=6, bias=False)\n"
+                              "    )\n"
+                              "    (2): Sequential(\n"
+                              "      (0): Linear(in_features=6, out_features=1, bias=False)\n"
+                              "      (1): Linear(in_features=1, out_features=5, bias=False)\n"
+                              "    )\n"
+                              "  )\n"
+                              ")");
     tern_free_text(text);
     TERN_SCOPE {
         tern_tensor *x = tern_zeros(TERN_SHAPE(2, 6), TERN_F32, "cpu");

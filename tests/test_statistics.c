@@ -1,4 +1,5 @@
-/* test_statistics.c -- what ops/statistics.h has: differences, covariances, vectors, sets, samples. */
+/* test_statistics.c -- what ops/statistics.h has: differences, covariances, vectors, sets, samples.
+ */
 #include "support.h"
 #include <math.h>
 #include <stdlib.h>
@@ -41,12 +42,23 @@ static void gradients_are_those_of_differences(void **state)
     static const struct {
         tern_tensor *(*call)(tern_tensor *const *in, void *user);
         bool second;
-    } rows[] = {{second_difference, true}, {area, true},       {areas, true},
-                {covariance, true},        {correlation, true}, {cross, true},
-                {inner, true},             {distance, true},   {scaled, true},
-                {blocks, true},            {diagonal_blocks, true}, {chosen, true},
-                {powers, true},            {gamma_of_matrices, false}, {with_a_row, false},
-                {with_columns, false},     {with_a_diagonal, false}};
+    } rows[] = {{second_difference, true},
+                {area, true},
+                {areas, true},
+                {covariance, true},
+                {correlation, true},
+                {cross, true},
+                {inner, true},
+                {distance, true},
+                {scaled, true},
+                {blocks, true},
+                {diagonal_blocks, true},
+                {chosen, true},
+                {powers, true},
+                {gamma_of_matrices, false},
+                {with_a_row, false},
+                {with_columns, false},
+                {with_a_diagonal, false}};
     FOR_EACH_DEVICE(device)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i += test_thorough(device) ? 1 : 4)
         TERN_SCOPE {
@@ -78,8 +90,9 @@ static void weighed_covariances_are_those_of_repeated_observations(void **state)
         assert_null(tern_cov(x, &(tern_cov_options){.aweights = tern_neg(a)}));
         assert_error(TERN_ERR_ARGUMENT, "aweights cannot be negative");
         assert_null(tern_cov(x, &(tern_cov_options){.aweights = tern_narrow(a, 0, 0, 2)}));
-        assert_error(TERN_ERR_SHAPE, "the same numel as there are observations in the input but got "
-                                     "2 != 3");
+        assert_error(TERN_ERR_SHAPE,
+                     "the same numel as there are observations in the input but got "
+                     "2 != 3");
         assert_null(tern_corrcoef(tern_zeros(TERN_SHAPE(1, 1, 1), TERN_F32, device)));
         assert_error(TERN_ERR_SHAPE, "expected input to have two or fewer dimensions");
     }
@@ -105,8 +118,8 @@ static void sets_and_matrices(void **state)
         assert_values(tern_isin(TENSOR(device, TERN_F32, TERN_SHAPE(3), NAN, 6, 6.5),
                                 TENSOR(device, TERN_F32, TERN_SHAPE(2), NAN, 6), false),
                       0, 1, 0);
-        assert_values(tern_diff(TENSOR(device, TERN_BOOL, TERN_SHAPE(3), 0, 1, 1), 1, 0, NULL, NULL),
-                      1, 0);
+        assert_values(
+            tern_diff(TENSOR(device, TERN_BOOL, TERN_SHAPE(3), 0, 1, 1), 1, 0, NULL, NULL), 1, 0);
         tern_shape shapes[] = {TERN_SHAPE(2, 1), TERN_SHAPE(3), TERN_SHAPE(4, 1, 1)}, shape;
         assert_ok(tern_broadcast_shapes(shapes, 3, &shape));
         assert_int_equal(shape.ndim, 3);
@@ -131,18 +144,19 @@ static void what_does_not_fit_is_refused(void **state)
                 "no dimension of size 3 in input");
         REFUSED(tern_linalg_cross(x, x, -1), TERN_ERR_SHAPE,
                 "inputs dimension -1 must have length 3. Got 4 and 4");
-        REFUSED(tern_diff(tern_select(tern_select(x, 0, 0), 0, 0), 1, 0, NULL, NULL), TERN_ERR_SHAPE,
-                "diff expects input to be at least one-dimensional");
-        REFUSED(tern_diff(x, 1, 0, x, tern_ones(TERN_SHAPE(1, 3), TERN_F32, device)), TERN_ERR_SHAPE,
-                "input.size(1) = 4, but got tensor.size(1) = 3");
-        REFUSED(tern_trapezoid(x, tern_ones(TERN_SHAPE(3), TERN_F32, device), 1, -1), TERN_ERR_SHAPE,
-                "There must be one `x` value for each sample point");
+        REFUSED(tern_diff(tern_select(tern_select(x, 0, 0), 0, 0), 1, 0, NULL, NULL),
+                TERN_ERR_SHAPE, "diff expects input to be at least one-dimensional");
+        REFUSED(tern_diff(x, 1, 0, x, tern_ones(TERN_SHAPE(1, 3), TERN_F32, device)),
+                TERN_ERR_SHAPE, "input.size(1) = 4, but got tensor.size(1) = 3");
+        REFUSED(tern_trapezoid(x, tern_ones(TERN_SHAPE(3), TERN_F32, device), 1, -1),
+                TERN_ERR_SHAPE, "There must be one `x` value for each sample point");
         REFUSED(tern_trapezoid(bools, NULL, 1, 0), TERN_ERR_DTYPE, "received a bool input for `y`");
         REFUSED(tern_renorm(x, -1, 0, 1), TERN_ERR_ARGUMENT, "non-positive-norm not supported");
         REFUSED(tern_renorm(tern_select(x, 0, 0), 2, 0, 1), TERN_ERR_SHAPE,
                 "input needs at least 2 dimensions, got 1 dimensions");
         REFUSED(tern_isin(bools, bools, false), TERN_ERR_DTYPE, "Unsupported input type");
-        REFUSED(tern_combinations(x, 2, false), TERN_ERR_SHAPE, "Expect a 1D vector, but got shape");
+        REFUSED(tern_combinations(x, 2, false), TERN_ERR_SHAPE,
+                "Expect a 1D vector, but got shape");
         REFUSED(tern_vander(x, 2, false), TERN_ERR_SHAPE, "x must be a one-dimensional tensor.");
         REFUSED(tern_polygamma(-1, x), TERN_ERR_ARGUMENT, "does not support negative n");
         REFUSED(tern_polygamma(2, x), TERN_ERR_UNSUPPORTED, "n is 0 or 1, not 2");
@@ -151,8 +165,9 @@ static void what_does_not_fit_is_refused(void **state)
                 "number of steps must be non-negative");
         REFUSED(tern_select_scatter(x, x, 0, 1), TERN_ERR_SHAPE,
                 "src size = [2, 4], slice size = [4]");
-        REFUSED(tern_index_reduce(x, 0, tern_zeros(TERN_SHAPE(2), TERN_I64, device), x, "sum", true),
-                TERN_ERR_ARGUMENT, "Expected reduce to be one of prod, mean, amax or amin but got");
+        REFUSED(
+            tern_index_reduce(x, 0, tern_zeros(TERN_SHAPE(2), TERN_I64, device), x, "sum", true),
+            TERN_ERR_ARGUMENT, "Expected reduce to be one of prod, mean, amax or amin but got");
         REFUSED(tern_kron(x, NULL), TERN_ERR_ARGUMENT, "y");
     }
 }
@@ -184,8 +199,8 @@ static void samples_come_as_often_as_they_weigh(void **state)
         assert_ok(tern_sort(all, 1, false, &sorted));
         tern_tensor *expected = TENSOR(device, TERN_I64, TERN_SHAPE(3), 1, 3, 4);
         assert_true(tern_equal(sorted.values, tern_expand(expected, TERN_SHAPE(DRAWS, 3))));
-        tern_tensor *yes = tern_bernoulli(tern_full(TERN_SHAPE(DRAWS), TERN_SCALAR(0.3), TERN_F16,
-                                                    device));
+        tern_tensor *yes =
+            tern_bernoulli(tern_full(TERN_SHAPE(DRAWS), TERN_SCALAR(0.3), TERN_F16, device));
         assert_int_equal(tern_dtype_of(yes), TERN_F16);
         assert_true(fabs(tern_item(tern_mean(tern_to_dtype(yes, TERN_F32))) - 0.3) < 0.015);
         tern_tensor *bits = tern_zeros(TERN_SHAPE(DRAWS), TERN_BOOL, device);

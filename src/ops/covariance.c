@@ -10,15 +10,15 @@ static tern_status check_weights(tern_tensor *w, const char *what, bool whole, i
     if (!w)
         return TERN_OK;
     if (w->ndim > 1)
-        return tern_fail(TERN_ERR_SHAPE,
-                         "%s: cov(): expected %s to have one or fewer dimensions but got %s with %d "
-                         "dimensions",
-                         name, what, what, w->ndim);
+        return tern_fail(
+            TERN_ERR_SHAPE,
+            "%s: cov(): expected %s to have one or fewer dimensions but got %s with %d "
+            "dimensions",
+            name, what, what, w->ndim);
     if (w->dtype == TERN_BOOL || tern_dtype_is_floating_point(w->dtype) == whole)
-        return tern_fail(TERN_ERR_DTYPE,
-                         "%s: cov(): expected %s to have %s dtype but got %s with %s dtype", name,
-                         what, whole ? "integral" : "floating point", what,
-                         tern_dtype_name(w->dtype));
+        return tern_fail(
+            TERN_ERR_DTYPE, "%s: cov(): expected %s to have %s dtype but got %s with %s dtype",
+            name, what, whole ? "integral" : "floating point", what, tern_dtype_name(w->dtype));
     if (w->numel != n)
         return tern_fail(TERN_ERR_SHAPE,
                          "%s: cov(): expected %s to have the same numel as there are observations "
@@ -53,10 +53,11 @@ tern_tensor *tern_cov(tern_tensor *x, const tern_cov_options *options)
         return NULL;
     }
     if (x->ndim > 2)
-        return tern_fail_null(TERN_ERR_SHAPE,
-                              "%s: cov(): expected input to have two or fewer dimensions but got an "
-                              "input with %d dimensions",
-                              name, x->ndim);
+        return tern_fail_null(
+            TERN_ERR_SHAPE,
+            "%s: cov(): expected input to have two or fewer dimensions but got an "
+            "input with %d dimensions",
+            name, x->ndim);
     if (x->dtype == TERN_BOOL)
         return tern_fail_null(TERN_ERR_DTYPE, "%s: cov(): bool dtype is not supported for input",
                               name);
@@ -69,9 +70,9 @@ tern_tensor *tern_cov(tern_tensor *x, const tern_cov_options *options)
     tern_tensor *w = o->fweights && o->aweights ? tern_mul(o->fweights, o->aweights)
                      : o->fweights              ? o->fweights
                                                 : o->aweights;
-    tern_tensor *sum = w ? tern_sum(w)
-                         : tern_tensor_scalar(tern_scalar_int(tern_size(x, 1)), TERN_I64,
-                                              tern_device(x));
+    tern_tensor *sum =
+        w ? tern_sum(w)
+          : tern_tensor_scalar(tern_scalar_int(tern_size(x, 1)), TERN_I64, tern_device(x));
     tern_tensor *total = tern_sum_dim(w ? tern_mul(x, w) : x, TERN_DIMS(1), true);
     x = tern_sub(x, tern_div(total, sum));
     tern_tensor *products = tern_mm(x, tern_t(w ? tern_mul(x, w) : x));

@@ -1,5 +1,5 @@
-/* fractional_pool.c -- the largest of windows whose distances are drawn (Graham 2014): which elements
- * they hold is worked out by operations, so that nothing but the choice is remembered. */
+/* fractional_pool.c -- the largest of windows whose distances are drawn (Graham 2014): which
+ * elements they hold is worked out by operations, so that nothing but the choice is remembered. */
 #include "ops/pool.h"
 
 /* One dim of x's planes. */
@@ -102,7 +102,8 @@ static tern_tensor *places_along(const fractional *f, const axis *a, tern_tensor
 {
     const char *device = tern_device(samples);
     const int64_t last = a->in - a->window;
-    tern_tensor *starts = tern_full(TERN_SHAPE(f->planes, 1), tern_scalar_int(last), TERN_I64, device);
+    tern_tensor *starts =
+        tern_full(TERN_SHAPE(f->planes, 1), tern_scalar_int(last), TERN_I64, device);
     if (a->out > 1) {
         tern_scalar distance = tern_scalar_real((double)last / (double)(a->out - 1));
         tern_tensor *u = tern_narrow(samples, 1, a->sample, 1);
@@ -124,9 +125,8 @@ static tern_tensor *windows_of(const fractional *f, tern_tensor *samples)
         const axis *a = &f->axes[d];
         tern_tensor *along = places_along(f, a, samples);
         if (all) { /* (planes, before, 1, elements before, 1) and (planes, 1, out, 1, window) */
-            all = tern_mul_scalar(
-                tern_reshape(all, TERN_SHAPE(f->planes, windows, 1, elements, 1)),
-                tern_scalar_int(a->in));
+            all = tern_mul_scalar(tern_reshape(all, TERN_SHAPE(f->planes, windows, 1, elements, 1)),
+                                  tern_scalar_int(a->in));
             along = tern_reshape(along, TERN_SHAPE(f->planes, 1, a->out, 1, a->window));
             along = tern_add(all, along);
         }

@@ -12,10 +12,11 @@ static tern_tensor *put(tern_tensor *y, tern_tensor *view, tern_tensor *src, con
         return NULL;
     }
     if (!tern_same_shape(view, src))
-        return tern_fail_null(TERN_ERR_SHAPE,
-                              "%s: expected src to have a size equal to the slice of self. src size "
-                              "= %s, slice size = %s",
-                              function, TERN_TENSOR_TEXT(src), TERN_TENSOR_TEXT(view));
+        return tern_fail_null(
+            TERN_ERR_SHAPE,
+            "%s: expected src to have a size equal to the slice of self. src size "
+            "= %s, slice size = %s",
+            function, TERN_TENSOR_TEXT(src), TERN_TENSOR_TEXT(view));
     return tern_copy_(view, src) ? y : NULL;
 }
 

@@ -41,8 +41,10 @@ static void free_rates(void *data)
     tern_free(a->rates);
 }
 
-static const tern_lr_kind kind = {
-    .name = "tern_lr_scheduler_swa_lr", .next = swa_next, .advance = advance, .free_data = free_rates};
+static const tern_lr_kind kind = {.name = "tern_lr_scheduler_swa_lr",
+                                  .next = swa_next,
+                                  .advance = advance,
+                                  .free_data = free_rates};
 
 tern_lr_scheduler *tern_lr_scheduler_swa_lr(tern_optimizer *optimizer, double swa_lr,
                                             const tern_swa_lr_options *options)

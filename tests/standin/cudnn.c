@@ -5,7 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BAD_PARAM = 2000, MISALIGNED = 2003, SHAPES = 2008, NOT_SUPPORTED = 3000, ALLOCATION = 4003 };
+enum {
+    BAD_PARAM = 2000,
+    MISALIGNED = 2003,
+    SHAPES = 2008,
+    NOT_SUPPORTED = 3000,
+    ALLOCATION = 4003
+};
 enum { Y, X, WEIGHT, PASSES, ALGORITHMS = 8, MOST_DIMS = 5 };
 
 #define X(RESULT, NAME, PARAMETERS) EXPORT RESULT NAME PARAMETERS;
@@ -165,8 +171,7 @@ static cudnnStatus_t check(const struct cudnnTensorStruct *x, const struct cudnn
 {
     cudnnDataType_t compute = x->type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
     if (x->n != w->n || x->n != y->n || x->n != c->n + 2 || x->dims[0] != y->dims[0] ||
-        x->dims[1] != w->dims[1] * c->groups || y->dims[1] != w->dims[0] ||
-        w->dims[0] % c->groups)
+        x->dims[1] != w->dims[1] * c->groups || y->dims[1] != w->dims[0] || w->dims[0] % c->groups)
         return SHAPES;
     if (w->type != x->type || y->type != x->type || c->compute != compute)
         return NOT_SUPPORTED;
@@ -190,7 +195,10 @@ static const struct {
 } algorithms[PASSES][4] = {
     [Y] = {{6, NOT_SUPPORTED, true, 64}, {1, 0, true, 1040}, {0, 0, true, 0}, {2, 0, true, 64}},
     [X] = {{5, NOT_SUPPORTED, true, 64}, {0, 0, false, 0}, {1, 0, true, 2064}, {3, 0, true, 64}},
-    [WEIGHT] = {{6, NOT_SUPPORTED, true, 1}, {3, 0, false, 48}, {1, 0, true, 528}, {0, 0, false, 0}},
+    [WEIGHT] = {{6, NOT_SUPPORTED, true, 1},
+                {3, 0, false, 48},
+                {1, 0, true, 528},
+                {0, 0, false, 0}},
 };
 static long calls[PASSES][ALGORITHMS];
 
@@ -376,13 +384,10 @@ cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(
     return list(Y, check(x, &w->of, conv, y), conv->math, wanted, n, results);
 }
 
-cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle,
-                                                      const cudnnTensorDescriptor_t x,
-                                                      const cudnnFilterDescriptor_t w,
-                                                      const cudnnConvolutionDescriptor_t conv,
-                                                      const cudnnTensorDescriptor_t y,
-                                                      cudnnConvolutionFwdAlgo_t algorithm,
-                                                      size_t *bytes)
+cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnFilterDescriptor_t w,
+    const cudnnConvolutionDescriptor_t conv, const cudnnTensorDescriptor_t y,
+    cudnnConvolutionFwdAlgo_t algorithm, size_t *bytes)
 {
     (void)handle, (void)x, (void)w, (void)conv, (void)y;
     return scratch_of(Y, algorithm, bytes);
@@ -397,8 +402,8 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha,
                                       const cudnnTensorDescriptor_t y, void *to_y)
 {
     FAULT(cudnnConvolutionForward);
-    job j = {Y, *x, w->of, *y, *conv, (void *)(uintptr_t)from_x, (void *)(uintptr_t)from_w, to_y,
-             scratch, bytes, 0, 0};
+    job j = {Y,    *x,      w->of, *y, *conv, (void *)(uintptr_t)from_x, (void *)(uintptr_t)from_w,
+             to_y, scratch, bytes, 0,  0};
     return run(handle, &j, algorithm, alpha, beta);
 }
 
@@ -430,8 +435,18 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alp
                                            const cudnnTensorDescriptor_t dx, void *to_dx)
 {
     FAULT(cudnnConvolutionBackwardData);
-    job j = {X, *dx, w->of, *dy, *conv, to_dx, (void *)(uintptr_t)from_w,
-             (void *)(uintptr_t)from_dy, scratch, bytes, 0, 0};
+    job j = {X,
+             *dx,
+             w->of,
+             *dy,
+             *conv,
+             to_dx,
+             (void *)(uintptr_t)from_w,
+             (void *)(uintptr_t)from_dy,
+             scratch,
+             bytes,
+             0,
+             0};
     return run(handle, &j, algorithm, alpha, beta);
 }
 
@@ -463,7 +478,11 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *a
                                              const cudnnFilterDescriptor_t dw, void *to_dw)
 {
     FAULT(cudnnConvolutionBackwardFilter);
-    job j = {WEIGHT, *x, dw->of, *dy, *conv, (void *)(uintptr_t)from_x, to_dw,
-             (void *)(uintptr_t)from_dy, scratch, bytes, 0, 0};
+    job j = {WEIGHT,  *x,
+             dw->of,  *dy,
+             *conv,   (void *)(uintptr_t)from_x,
+             to_dw,   (void *)(uintptr_t)from_dy,
+             scratch, bytes,
+             0,       0};
     return run(handle, &j, algorithm, alpha, beta);
 }

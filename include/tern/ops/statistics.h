@@ -1,5 +1,5 @@
-/* ops/statistics.h -- differences and areas, covariances, vectors, products of sets, samples: made of
- * other operations. Dims count from the end when negative. */
+/* ops/statistics.h -- differences and areas, covariances, vectors, products of sets, samples: made
+ * of other operations. Dims count from the end when negative. */
 #ifndef TERN_OPS_STATISTICS_H
 #define TERN_OPS_STATISTICS_H
 #include <tern/tensor.h>
@@ -7,12 +7,12 @@
 TERN_BEGIN_DECLS
 
 /* ---- differences and areas --------------------------------------------------------------- */
-/* Each element less the one before, n times, along dim (PyTorch's defaults: 1, -1); of bools whether
- * they differ. prepend and append, or NULL, are joined to x first. */
+/* Each element less the one before, n times, along dim (PyTorch's defaults: 1, -1); of bools
+ * whether they differ. prepend and append, or NULL, are joined to x first. */
 TERN_API tern_tensor *tern_diff(tern_tensor *x, int64_t n, int dim, tern_tensor *prepend,
                                 tern_tensor *append);
-/* The area below y along dim by trapezoids, at the places x (of that dim, or of y's shape), or x NULL
- * and dx apart (PyTorch's defaults: dx 1, dim -1); all the areas up to each place. */
+/* The area below y along dim by trapezoids, at the places x (of that dim, or of y's shape), or x
+ * NULL and dx apart (PyTorch's defaults: dx 1, dim -1); all the areas up to each place. */
 TERN_API tern_tensor *tern_trapezoid(tern_tensor *y, tern_tensor *x, double dx, int dim);
 TERN_API tern_tensor *tern_trapz(tern_tensor *y, tern_tensor *x, double dx, int dim);
 TERN_API tern_tensor *tern_cumulative_trapezoid(tern_tensor *y, tern_tensor *x, double dx, int dim);
@@ -24,8 +24,8 @@ typedef struct tern_cov_options {
     tern_tensor *aweights;        /* (n), floating point: how much it weighs */
     uint64_t reserved[4];
 } tern_cov_options;
-/* Of the rows of x (variables, observations) or (observations): (variables, variables), or a number.
- * Weights are read from the device to refuse negative ones. */
+/* Of the rows of x (variables, observations) or (observations): (variables, variables), or a
+ * number. Weights are read from the device to refuse negative ones. */
 TERN_API tern_tensor *tern_cov(tern_tensor *x, const tern_cov_options *options);
 /* The same over the products of their standard deviations, -1 to 1. */
 TERN_API tern_tensor *tern_corrcoef(tern_tensor *x);
@@ -71,11 +71,11 @@ TERN_API tern_tensor *tern_mvlgamma(tern_tensor *x, int64_t p);
  * these. In place: with probability p, of any type. No gradient. */
 TERN_API tern_tensor *tern_bernoulli(tern_tensor *x);
 TERN_API tern_tensor *tern_bernoulli_(tern_tensor *x, double p);
-/* num_samples indices of each row of x (rows, n) or (n), which weighs them; replacement: an index may
- * come again. int64. Reads from the device whether the weights are ones. */
+/* num_samples indices of each row of x (rows, n) or (n), which weighs them; replacement: an index
+ * may come again. int64. Reads from the device whether the weights are ones. */
 TERN_API tern_tensor *tern_multinomial(tern_tensor *x, int64_t num_samples, bool replacement);
-/* From the normal distribution of each element's mean and std, which broadcast. Reads from the device
- * whether a std is negative. */
+/* From the normal distribution of each element's mean and std, which broadcast. Reads from the
+ * device whether a std is negative. */
 TERN_API tern_tensor *tern_normal(tern_tensor *mean, tern_tensor *std);
 /* As tern_randint, of x's shape, dtype and device. */
 TERN_API tern_tensor *tern_randint_like(const tern_tensor *x, int64_t low, int64_t high);

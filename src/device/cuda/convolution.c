@@ -160,8 +160,7 @@ static cudnnStatus_t set_tensor(cudnnTensorDescriptor_t *tensor, cudnnDataType_t
     cudnnStatus_t code = tern_cuda.cudnnCreateTensorDescriptor(tensor);
     for (int i = n - 1, stride = 1; i >= 0; stride *= dims[i--])
         strides[i] = stride;
-    return code ? code
-                : tern_cuda.cudnnSetTensorNdDescriptor(*tensor, type, n, dims, strides);
+    return code ? code : tern_cuda.cudnnSetTensorNdDescriptor(*tensor, type, n, dims, strides);
 }
 
 static cudnnStatus_t set_filter(cudnnFilterDescriptor_t *filter, cudnnDataType_t type, int n,

@@ -37,10 +37,11 @@ static tern_tensor *cluster_of(tern_module *self, int i, tern_tensor *x)
 static tern_status check_call(tern_tensor *const *in, int n, int k)
 {
     if (n != 2 || k < 1 || k > 2)
-        return tern_fail(TERN_ERR_ARGUMENT,
-                         "tern_nn_call: AdaptiveLogSoftmaxWithLoss takes input and target and gives "
-                         "one or two tensors, not %d and %d",
-                         n, k);
+        return tern_fail(
+            TERN_ERR_ARGUMENT,
+            "tern_nn_call: AdaptiveLogSoftmaxWithLoss takes input and target and gives "
+            "one or two tensors, not %d and %d",
+            n, k);
     if (!in[0] || !in[1])
         return tern_fail_argument_null(name, in[0] ? "target" : "input");
     int dims = tern_dim(in[1]);
@@ -48,10 +49,11 @@ static tern_status check_call(tern_tensor *const *in, int n, int k)
         return tern_fail(TERN_ERR_SHAPE,
                          "%s: 0D or 1D target tensor expected, multi-target not supported", name);
     if (tern_dim(in[0]) != dims + 1)
-        return tern_fail(TERN_ERR_SHAPE,
-                         "%s: %dD target tensor expects %dD input tensors, but found inputs with %d "
-                         "dims",
-                         name, dims, dims + 1, tern_dim(in[0]));
+        return tern_fail(
+            TERN_ERR_SHAPE,
+            "%s: %dD target tensor expects %dD input tensors, but found inputs with %d "
+            "dims",
+            name, dims, dims + 1, tern_dim(in[0]));
     if (dims == 1 && tern_size(in[0], 0) != tern_size(in[1], 0))
         return tern_fail(TERN_ERR_SHAPE,
                          "%s: Input and target should have the same size in the batch dimension.",
@@ -112,10 +114,11 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
         return tern_fail(TERN_ERR_ARGUMENT,
                          "%s: Target values should be in [0, %lld], but values in range [%lld, "
                          "%lld] were found. ",
-                         name, (long long)a->classes - 1, (long long)tern_item_int(tern_min(target)),
+                         name, (long long)a->classes - 1,
+                         (long long)tern_item_int(tern_min(target)),
                          (long long)tern_item_int(tern_max(target)));
-    tern_tensor *output = tern_add(
-        p.output, tern_squeeze_dim(tern_gather(head_of(self, x), 1, column(p.places)), 1));
+    tern_tensor *output =
+        tern_add(p.output, tern_squeeze_dim(tern_gather(head_of(self, x), 1, column(p.places)), 1));
     out[k - 1] = tern_mean(tern_neg(output));
     if (k == 2)
         out[0] = batched || !output ? output : tern_squeeze_dim(output, 0);
@@ -190,13 +193,13 @@ static tern_status furnish(tern_module *m, int64_t in_features, const adaptive *
 {
     double divisor = tern_option(o->div_value, 4);
     tern_module *tail = NULL;
-    if (tern_nn_add(m, "head", linear(in_features, a->ends.dims[0] + clusters_of(a), o->head_bias, o)))
+    if (tern_nn_add(m, "head",
+                    linear(in_features, a->ends.dims[0] + clusters_of(a), o->head_bias, o)))
         tail = tern_nn_add(m, "tail", tern_nn_module_list_of(NULL, 0));
     for (int i = 0; tail && i < clusters_of(a); i++) {
         int64_t width = (int64_t)floor((double)in_features / pow(divisor, i + 1));
-        tern_module *both[] = {
-            linear(in_features, width, false, o),
-            linear(width, a->ends.dims[i + 1] - a->ends.dims[i], false, o)};
+        tern_module *both[] = {linear(in_features, width, false, o),
+                               linear(width, a->ends.dims[i + 1] - a->ends.dims[i], false, o)};
         tern_nn_append(tail, tern_nn_sequential_of(both, 2));
     }
     return tern_last_status();
