@@ -11,6 +11,7 @@ set(TERN_SOURCES
   src/device/graph.c
   src/device/launch.c
   src/device/memory.c
+  src/device/pinned.c
   src/device/registry.c
   src/device/select.c
   src/device/sources.c

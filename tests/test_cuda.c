@@ -271,6 +271,67 @@ static void tf32_is_a_switch(void **state)
     }
 }
 
+/* ---- pinned memory ----------------------------------------------------------------------- */
+
+static uint64_t driver_calls(void)
+{
+    tern_memory_stats stats;
+    assert_ok(tern_memory_get_stats("cpu", &stats));
+    return stats.driver_calls;
+}
+
+static tern_tensor *pinned_of(double value)
+{
+    return tern_pin_memory(tern_full(TERN_SHAPE(1000), TERN_SCALAR(value), TERN_F32, "cpu"));
+}
+
+/* The stand-in copies when something waits, and so shows who did not wait. */
+static void a_pinned_tensor_is_copied_later_and_lives_until_then(void **state)
+{
+    (void)state;
+    TERN_SCOPE {
+        tern_tensor *x = pinned_of(1), *first = tern_to_non_blocking(x, "cuda:0"), *second = NULL;
+        tern_fill_(x, TERN_SCALAR(2.0));
+        assert_true(tern_item(tern_mean(first)) == 2);
+        TERN_SCOPE
+            second = tern_escape(tern_to_non_blocking(pinned_of(4), "cuda:0"));
+        tern_tensor *other = pinned_of(5); /* not in the memory of the one that is on its way */
+        assert_true(tern_item(tern_mean(second)) == 4);
+        TERN_SCOPE /* what pinned_of needs besides */
+            tern_full(TERN_SHAPE(1000), TERN_SCALAR(0), TERN_F32, "cpu");
+        uint64_t before = driver_calls();
+        assert_true(tern_is_pinned(other) && tern_is_pinned(pinned_of(6)));
+        assert_int_equal(driver_calls() - before, 0); /* but after it has arrived */
+    }
+    assert_ok(tern_synchronize("cuda:0"));
+    assert_ok(tern_empty_cache("cpu"));
+}
+
+static void pinning(void **state)
+{
+    int failures = 0;
+    (void)state;
+    for (int step = 0; step < 3; step++)
+        TERN_SCOPE {
+            tern_tensor *y = tern_to_non_blocking(pinned_of(step), "cuda:0");
+            bool ok = y && tern_item(tern_mean(y)) == step;
+            if (!ok)
+                assert_error(strstr(getenv("TERN_STANDIN_FAIL"), "HostAlloc") ? TERN_ERR_MEMORY
+                                                                              : TERN_ERR_DEVICE,
+                             "cuda");
+            failures += !ok;
+        }
+    assert_int_equal(failures, 1);
+}
+
+static void pinning_may_fail(void **state)
+{
+    (void)state;
+    again("pinning", "TERN_STANDIN_FAIL", "cudaHostAlloc:1:2");
+    again("pinning", "TERN_STANDIN_FAIL", "cudaEventRecord:1:999");
+    again("pinning", "TERN_STANDIN_FAIL", "cudaEventCreateWithFlags:2:999");
+}
+
 /* ---- several devices --------------------------------------------------------------------- */
 
 static void two(void **state)
@@ -354,7 +415,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest scenarios[] = {
         TEST(masked), TEST(nothing_there), TEST(only_a_driver), TEST(no_products),
         TEST(volta),  TEST(newer),         TEST(lost),          TEST(little_memory),
-        TEST(steps),  TEST(two),           TEST(graphs),
+        TEST(steps),  TEST(two),           TEST(graphs),        TEST(pinning),
     };
     const struct CMUnitTest tests[] = {
         TEST(the_stand_in_says_what_it_is),
@@ -366,6 +427,8 @@ int main(int argc, char **argv)
         TEST(any_call_may_fail),
         TEST(a_graph_that_fails_leaves_nothing),
         TEST(tf32_is_a_switch),
+        TEST(a_pinned_tensor_is_copied_later_and_lives_until_then),
+        TEST(pinning_may_fail),
         TEST(tensors_move_between_devices),
         TEST(a_kernel_in_opencl_c_runs),
         TEST(a_kernel_that_does_not_compile_shows_the_log),

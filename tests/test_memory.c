@@ -184,7 +184,40 @@ static void empty_tensors_own_no_memory_and_launch_nothing(void **state)
     }
 }
 
+static void copies_that_need_not_wait_are_copies(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *x = test_uniform("cpu", TERN_F32, TERN_SHAPE(7, 5), -1, 1, 1);
+        tern_tensor *turned = tern_transpose(x, 0, 1), *pinned = tern_pin_memory(turned);
+        assert_int_equal(tern_is_pinned(pinned), tern_device_count("cuda") > 0);
+        assert_same(pinned, turned);
+        assert_ptr_equal(tern_pin_memory(pinned), pinned);
+        tern_tensor *y = tern_to_non_blocking(pinned, device), *z = tern_zeros_like(y);
+        assert_string_equal(tern_device(y), tern_device_canonical(device));
+        assert_same(y, turned);
+        assert_same(tern_to_non_blocking(x, device), x);
+        assert_ptr_equal(tern_copy_non_blocking_(z, pinned), z);
+        assert_same(z, turned);
+        assert_same(tern_to_non_blocking(y, "cpu"), turned);
+        assert_int_equal(tern_numel(tern_pin_memory(tern_zeros(TERN_SHAPE(0), 0, "cpu"))), 0);
+        if (strcmp(device, "cpu") != 0) {
+            assert_false(tern_is_pinned(y));
+            assert_null(tern_pin_memory(y));
+            assert_error(TERN_ERR_DEVICE, "only dense CPU tensors can be pinned");
+        }
+        assert_null(tern_pin_memory(NULL));
+        assert_error(TERN_ERR_ARGUMENT, "tern_pin_memory");
+        assert_null(tern_to_non_blocking(NULL, device));
+        assert_error(TERN_ERR_ARGUMENT, "tern_to_non_blocking");
+        assert_null(tern_copy_non_blocking_(z, NULL));
+        assert_error(TERN_ERR_ARGUMENT, "tern_copy_non_blocking_");
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    TEST(copies_that_need_not_wait_are_copies),
     TEST(at_most_an_eighth_of_a_block_is_unused),
     TEST(a_freed_block_is_used_again),
     TEST(the_numbers_add_up),

@@ -186,6 +186,17 @@ TERN_API tern_tensor *tern_to(tern_tensor *x, const char *device);
 TERN_API tern_tensor *tern_to_dtype(tern_tensor *x, tern_dtype dtype);
 /* Copy src (broadcast, converted, from any device) into x, in place; returns x. */
 TERN_API tern_tensor *tern_copy_(tern_tensor *x, const tern_tensor *src);
+/* x, on the cpu, in pinned memory of the host, from which "cuda" devices copy by themselves: a
+ * dense copy outside of autograd; x itself where it is pinned already or no such device is there.
+ * Errors: TERN_ERR_DEVICE for other devices' tensors. */
+TERN_API tern_tensor *tern_pin_memory(tern_tensor *x);
+TERN_API bool tern_is_pinned(const tern_tensor *x);
+/* tern_to and tern_copy_ (PyTorch's non_blocking=True) that return before a pinned tensor is copied
+ * to a "cuda" device; in all other cases they are those. Work that is launched later sees the copy.
+ * Until the device has done it (tern_synchronize, or a value read from there) the pinned elements
+ * must not change; the tensor may be released. */
+TERN_API tern_tensor *tern_to_non_blocking(tern_tensor *x, const char *device);
+TERN_API tern_tensor *tern_copy_non_blocking_(tern_tensor *x, const tern_tensor *src);
 TERN_API tern_tensor *tern_fill_(tern_tensor *x, tern_scalar value);
 TERN_API tern_tensor *tern_zero_(tern_tensor *x);
 

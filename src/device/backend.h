@@ -89,6 +89,14 @@ typedef struct tern_vendor {
     tern_status (*convolution_plan)(tern_place *place, const tern_convolution *c, size_t *scratch,
                                     bool *taken);
     bool leaves_bias; /* convolutions are never given one: it is added afterwards */
+    /* Pinned memory of the host, from which the device copies by itself; a write from there that
+     * does not wait: the bytes stay as they are until the device has passed it; whether it has
+     * passed an event. All four or none. */
+    tern_status (*host_alloc)(tern_place *place, size_t bytes, void **memory);
+    void (*host_free)(tern_place *place, void *memory);
+    tern_status (*write_later)(tern_place *place, const tern_buffer *to, size_t at,
+                               const void *from, size_t bytes);
+    bool (*has_passed)(tern_place *place, void *event);
     /* A graph of all that record(user) launches, which does not run now; run it, in launch order;
      * free it when it is done. All three or none. */
     tern_status (*graph_make)(tern_place *place, tern_status (*record)(void *user), void *user,

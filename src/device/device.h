@@ -27,8 +27,9 @@ typedef struct tern_block {
      * it; or how many graphs use it, one of them, and whether only graphs do. */
     struct tern_graph *pool, *holder;
     struct tern_block *of_pool;
-    int holds;
+    int holds; /* also the copies from it that are under way (pinned.c) */
     bool is_idle, is_orphan;
+    tern_place *pinned; /* the cpu's memory, but this device's to give back; NULL: ordinary */
 } tern_block;
 
 /* A block of at least bytes (> 0); NULL after TERN_ERR_MEMORY that names function and says what was
@@ -47,6 +48,17 @@ tern_status tern_block_read(tern_block *from, size_t at, void *to, size_t bytes)
 tern_status tern_block_copy(tern_block *from, size_t from_at, tern_block *to, size_t to_at,
                             size_t bytes);
 tern_status tern_block_zero(tern_block *to, size_t at, size_t bytes);
+
+/* ---- pinned memory of the host (pinned.c) ---- */
+/* A device that has a use for it, opened; *place is NULL where there is none. */
+tern_status tern_pinning_place(tern_place **place);
+/* As tern_block_alloc, of the cpu, pinned by that device. */
+tern_block *tern_block_alloc_pinned(tern_place *cpu, tern_place *by, size_t bytes,
+                                    const char *function);
+/* As tern_block_copy, without waiting where `from` is pinned for a device of to's kind; it lives on
+ * until the copy is done. */
+tern_status tern_block_copy_later(tern_block *from, size_t from_at, tern_block *to, size_t to_at,
+                                  size_t bytes);
 
 /* ---- launches ----------------------------------------------------------------------------------
  */

@@ -137,6 +137,7 @@ tern_status tern_place_sync(tern_place *place)
     if (tern_capture_of(place))
         return tern_capture_refuse(place, "waiting for the device");
     TERN_TRY(place->backend->sync(place));
+    tern_pinned_collect();
     return tern_fault_report(place);
 }
 

@@ -21,7 +21,10 @@ static int size_class(size_t bytes, size_t *rounded)
 static void drop(tern_place *place, tern_block *block)
 {
     place->stats.reserved -= block->buffer.bytes;
-    place->backend->free(place, &block->buffer);
+    if (block->pinned)
+        block->pinned->backend->vendor->host_free(block->pinned, block->buffer.host);
+    else
+        place->backend->free(place, &block->buffer);
     tern_free(block);
 }
 
@@ -34,6 +37,11 @@ static void empty_cache(tern_place *place)
             place->cache[c] = block->next;
             drop(place, block);
         }
+    while (place->pinned) {
+        tern_block *block = place->pinned;
+        place->pinned = block->next;
+        drop(place, block);
+    }
     for (int dtype = 0; dtype <= TERN_BOOL; dtype++) {
         if (place->one[dtype] && place->one[dtype]->holds)
             place->one[dtype]->is_orphan = true;
@@ -125,10 +133,67 @@ tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *functi
     return block;
 }
 
+/* With memory_lock held. */
+static tern_block *pinned_from_driver(tern_place *cpu, tern_place *by, size_t bytes, int class)
+{
+    tern_block *block = tern_alloc(sizeof *block);
+    void *memory = NULL;
+    if (!block)
+        return NULL;
+    cpu->stats.driver_calls++;
+    if (by->backend->vendor->host_alloc(by, bytes, &memory) != TERN_OK) {
+        tern_free(block);
+        return NULL;
+    }
+    *block = (tern_block){.place = cpu, .size_class = class, .pinned = by};
+    block->buffer = (tern_buffer){memory, (uint64_t)(uintptr_t)memory, memory, bytes};
+    cpu->stats.reserved += bytes;
+    if (cpu->stats.reserved > cpu->stats.reserved_peak)
+        cpu->stats.reserved_peak = cpu->stats.reserved;
+    return block;
+}
+
+tern_block *tern_block_alloc_pinned(tern_place *cpu, tern_place *by, size_t bytes,
+                                    const char *function)
+{
+    size_t rounded;
+    if (bytes > (size_t)1 << 56)
+        return fail(cpu, bytes, function);
+    int class = size_class(bytes, &rounded);
+    tern_pinned_collect();
+    pthread_mutex_lock(&cpu->memory_lock);
+    tern_block **at = &cpu->pinned;
+    while (*at && ((*at)->size_class != class || (*at)->pinned != by))
+        at = &(*at)->next;
+    tern_block *block = *at;
+    if (block)
+        *at = block->next;
+    else
+        block = pinned_from_driver(cpu, by, rounded, class);
+    if (block) {
+        block->used = bytes;
+        count(cpu, bytes);
+    }
+    pthread_mutex_unlock(&cpu->memory_lock);
+    return block;
+}
+
 void tern_cache_put(tern_place *place, tern_block *block)
 {
-    block->next = place->cache[block->size_class];
-    place->cache[block->size_class] = block;
+    tern_block **list = block->pinned ? &place->pinned : &place->cache[block->size_class];
+    block->next = *list;
+    *list = block;
+}
+
+void tern_block_drop_hold(tern_block *block)
+{
+    tern_place *place = block->place;
+    pthread_mutex_lock(&place->memory_lock);
+    if (--block->holds == 0 && block->is_orphan) {
+        block->is_orphan = false;
+        tern_cache_put(place, block);
+    }
+    pthread_mutex_unlock(&place->memory_lock);
 }
 
 void tern_block_free(tern_block *block)

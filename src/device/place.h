@@ -28,6 +28,7 @@ struct tern_place {
     pthread_mutex_t memory_lock; /* guards cache and the memory part of stats */
     tern_block *cache[SIZE_CLASSES];
     tern_block *one[TERN_BOOL + 1]; /* likewise, but with a number in it */
+    tern_block *pinned;             /* likewise, of any size */
     tern_memory_stats stats;
     atomic_ullong launches, to_host, to_device, built, loaded;
 
@@ -48,6 +49,10 @@ struct tern_place {
 tern_place *tern_place_at(int i);
 /* With memory_lock held. */
 void tern_cache_put(tern_place *place, tern_block *block);
+/* Give up one hold on a block, which goes to the cache if nothing else has it. */
+void tern_block_drop_hold(tern_block *block);
+/* Let go of the pinned memory that copies are through with. */
+void tern_pinned_collect(void);
 /* Write the random state to the device so that the next number is at its base; and count n groups
  * that the device itself has passed. */
 tern_status tern_rng_settle(tern_place *place);

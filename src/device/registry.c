@@ -189,6 +189,14 @@ const char *tern_registry_notes(int kind)
     return registry.notes[kind] ? registry.notes[kind] : "";
 }
 
+tern_place *tern_registry_pinning(void)
+{
+    for (int b = 0; b < BACKENDS; b++)
+        if (backends[b]->vendor && backends[b]->vendor->host_alloc && tern_registry_count(b) > 0)
+            return registry.places[b][0];
+    return NULL;
+}
+
 tern_place *tern_registry_place(int kind, int64_t index)
 {
     return index >= 0 && index < tern_registry_count(kind) ? registry.places[kind][index] : NULL;

@@ -13,6 +13,8 @@ int tern_registry_found(int kind);
 const char *tern_registry_notes(int kind);
 /* NULL beyond the end. */
 tern_place *tern_registry_place(int kind, int64_t index);
+/* The first device whose backend pins memory of the host; NULL without one. */
+tern_place *tern_registry_pinning(void);
 tern_status tern_registry_open(tern_place *place);
 /* Raise what a kernel wrote into the fault words, if a launch since the last look used them. */
 tern_status tern_fault_report(tern_place *place);

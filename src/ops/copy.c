@@ -123,6 +123,7 @@ tern_tensor *tern_contiguous(tern_tensor *x)
 /* Between devices: the call runs on the source's place, its result lies on the target's. */
 typedef struct move_attributes {
     tern_place *to, *from;
+    bool later; /* without waiting, where that can be */
 } move_attributes;
 
 static tern_status move_backward(tern_gradient *g)
@@ -138,8 +139,9 @@ static tern_status move_forward(tern_call *call)
     size_t size = tern_dtype_size(x->dtype);
     if (y->numel == 0)
         return TERN_OK;
-    return tern_block_copy(x->storage->block, (size_t)x->offset * size, y->storage->block, 0,
-                           (size_t)x->numel * size);
+    const move_attributes *at = call->attributes;
+    return (at->later ? tern_block_copy_later : tern_block_copy)(
+        x->storage->block, (size_t)x->offset * size, y->storage->block, 0, (size_t)x->numel * size);
 }
 
 static tern_status move_infer(tern_call *call)
@@ -153,20 +155,66 @@ static tern_status move_infer(tern_call *call)
 static const tern_op move_op = {
     .name = "to", .infer = move_infer, .forward = move_forward, .backward = move_backward};
 
-tern_tensor *tern_to(tern_tensor *x, const char *device)
+static tern_tensor *move(tern_tensor *x, const char *device, bool later, const char *function)
 {
     if (!x) {
-        tern_fail_argument_null("tern_to", "x");
+        tern_fail_argument_null(function, "x");
         return NULL;
     }
-    tern_place *to = tern_place_find(device, "tern_to");
+    tern_place *to = tern_place_find(device, function);
     if (!to)
         return NULL;
     if (to == x->storage->place)
         return x;
     x = tern_contiguous(x);
-    move_attributes at = {to, x ? x->storage->place : NULL};
+    move_attributes at = {to, x ? x->storage->place : NULL, later};
     return x ? tern_apply(&move_op, &x, 1, &at, sizeof at) : NULL;
+}
+
+tern_tensor *tern_to(tern_tensor *x, const char *device)
+{
+    return move(x, device, false, "tern_to");
+}
+
+tern_tensor *tern_to_non_blocking(tern_tensor *x, const char *device)
+{
+    return move(x, device, true, "tern_to_non_blocking");
+}
+
+bool tern_is_pinned(const tern_tensor *x)
+{
+    return x && x->storage->block && x->storage->block->pinned;
+}
+
+tern_tensor *tern_pin_memory(tern_tensor *x)
+{
+    if (!x) {
+        tern_fail_argument_null("tern_pin_memory", "x");
+        return NULL;
+    }
+    if (strcmp(tern_place_kind(x->storage->place), "cpu") != 0)
+        return tern_fail_null(TERN_ERR_DEVICE,
+                              "tern_pin_memory: cannot pin a tensor on %s, only dense CPU tensors "
+                              "can be pinned",
+                              tern_device(x));
+    tern_place *by = NULL;
+    if (x->numel && !tern_is_pinned(x) && tern_pinning_place(&by) != TERN_OK)
+        return NULL;
+    if (!by)
+        return x;
+    tern_shape shape = tern_shape_of(x);
+    tern_block *block = tern_block_alloc_pinned(
+        x->storage->place, by, (size_t)x->numel * tern_dtype_size(x->dtype), "tern_pin_memory");
+    tern_tensor *y = block ? tern_tensor_of_block(&shape, x->dtype, block) : NULL;
+    if (!y) {
+        tern_block_free(block);
+        return NULL;
+    }
+    if (tern_hook_copy(y, x) != TERN_OK) {
+        tern_release(y);
+        return NULL;
+    }
+    return tern_scoped(y);
 }
 
 /* ---- in place ---------------------------------------------------------------------------- */
@@ -199,19 +247,30 @@ static const tern_op copy_in_op = {.name = "copy",
                                    .forward = copy_in_forward,
                                    .backward = copy_in_backward};
 
-tern_tensor *tern_copy_(tern_tensor *x, const tern_tensor *src)
+static tern_tensor *copy_in(tern_tensor *x, const tern_tensor *src, bool later,
+                            const char *function)
 {
     if (!x || !src) {
-        tern_fail_argument_null("tern_copy_", x ? "src" : "x");
+        tern_fail_argument_null(function, x ? "src" : "x");
         return NULL;
     }
     tern_tensor *from;
     memcpy(&from, &src, sizeof src); /* only its graph's reference count changes */
-    from = tern_to(from, tern_device(x));
+    from = move(from, tern_device(x), later, function);
     if (!from)
         return NULL;
     return tern_apply_in_place(&copy_in_op, (tern_tensor *[]){x, from}, 2, &from->dtype,
                                sizeof from->dtype);
+}
+
+tern_tensor *tern_copy_(tern_tensor *x, const tern_tensor *src)
+{
+    return copy_in(x, src, false, "tern_copy_");
+}
+
+tern_tensor *tern_copy_non_blocking_(tern_tensor *x, const tern_tensor *src)
+{
+    return copy_in(x, src, true, "tern_copy_non_blocking_");
 }
 
 static const tern_kernel_ref fill_kernel = {"copy", "fill"};

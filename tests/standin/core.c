@@ -304,6 +304,14 @@ void standin_run_until(standin_point point)
     standin_unlock();
 }
 
+bool standin_passed(standin_point point)
+{
+    standin_lock();
+    bool passed = point.stream->done >= point.at;
+    standin_unlock();
+    return passed;
+}
+
 unsigned standin_drain(cudaStream_t stream)
 {
     standin_lock();

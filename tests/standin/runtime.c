@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { INVALID_VALUE = 1, INVALID_DEVICE = 101, INVALID_HANDLE = 400, NOT_READY = 600 };
+enum { INVALID_VALUE = 1, INVALID_DEVICE = 101, INVALID_HANDLE = 400 };
 
 #define X(RESULT, NAME, PARAMETERS) EXPORT RESULT NAME PARAMETERS;
 #include "device/cuda/cudart.def"
@@ -295,6 +295,13 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     return answer(standin_enqueue(stream, do_wait, &point, sizeof point) ? 0 : INVALID_HANDLE);
 }
 
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    FAULT(cudaEventQuery);
+    bool passed = !event->point.stream || standin_passed(event->point);
+    return answer(passed ? 0 : cudaErrorNotReady);
+}
+
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     if (event->point.stream)
@@ -305,7 +312,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to)
 {
     if (!from->time.tv_sec || !to->time.tv_sec)
-        return answer(NOT_READY);
+        return answer(cudaErrorNotReady);
     *milliseconds = (float)((double)(to->time.tv_sec - from->time.tv_sec) * 1e3 +
                             (double)(to->time.tv_nsec - from->time.tv_nsec) * 1e-6);
     return 0;

@@ -66,6 +66,7 @@ typedef struct standin_point {
 } standin_point;
 standin_point standin_now(cudaStream_t stream);
 void standin_run_until(standin_point point);
+bool standin_passed(standin_point point);
 
 /* ---- graphs: what a stream was given between two calls ------------------------------------- */
 typedef struct CUgraph_st standin_graph;

@@ -87,6 +87,11 @@ tern_status tern_cuda_copy(tern_place *place, const tern_buffer *from, size_t fr
 tern_status tern_cuda_peer(tern_place *from_place, const tern_buffer *from, size_t from_at,
                            tern_place *to_place, const tern_buffer *to, size_t to_at, size_t bytes);
 tern_status tern_cuda_zero(tern_place *place, const tern_buffer *to, size_t at, size_t bytes);
+tern_status tern_cuda_host_alloc(tern_place *place, size_t bytes, void **memory);
+void tern_cuda_host_free(tern_place *place, void *memory);
+tern_status tern_cuda_write_later(tern_place *place, const tern_buffer *to, size_t at,
+                                  const void *from, size_t bytes);
+bool tern_cuda_has_passed(tern_place *place, void *event);
 tern_status tern_cuda_memory(tern_place *place, uint64_t *free_bytes, uint64_t *total);
 
 typedef struct tern_cuda_source {

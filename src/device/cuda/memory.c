@@ -99,6 +99,43 @@ tern_status tern_cuda_write(tern_place *place, const tern_buffer *to, size_t at,
     return TERN_OK;
 }
 
+/* ---- pinned memory ----------------------------------------------------------------------- */
+
+tern_status tern_cuda_host_alloc(tern_place *place, size_t bytes, void **memory)
+{
+    TERN_TRY(tern_cuda_enter(place));
+    CUDA_TRY(place, cudaHostAlloc(memory, bytes, cudaHostAllocPortable));
+    return TERN_OK;
+}
+
+void tern_cuda_host_free(tern_place *place, void *memory)
+{
+    tern_cuda_state *s = tern_cuda_state_of(place);
+    if (!atomic_load(&s->lost) && tern_cuda.cudaSetDevice(s->index) == 0)
+        tern_cuda.cudaFreeHost(memory);
+}
+
+tern_status tern_cuda_write_later(tern_place *place, const tern_buffer *to, size_t at,
+                                  const void *from, size_t bytes)
+{
+    TERN_TRY(tern_cuda_enter(place));
+    CUDA_TRY(place, cudaMemcpyAsync(address(to, at), from, bytes, cudaMemcpyHostToDevice,
+                                    tern_cuda_state_of(place)->stream));
+    return TERN_OK;
+}
+
+/* A dead device reads nothing any more. */
+bool tern_cuda_has_passed(tern_place *place, void *event)
+{
+    tern_cuda_state *s = tern_cuda_state_of(place);
+    if (atomic_load(&s->lost) || tern_cuda.cudaSetDevice(s->index) != 0)
+        return true;
+    cudaError_t code = tern_cuda.cudaEventQuery(event);
+    if (code != 0)
+        tern_cuda.cudaGetLastError(); /* the runtime keeps it for whoever asks next */
+    return code != cudaErrorNotReady;
+}
+
 /* ---- from the device, and on it ---------------------------------------------------------- */
 
 tern_status tern_cuda_read(tern_place *place, const tern_buffer *from, size_t at, void *to,
