@@ -4,13 +4,12 @@
  *
  * IMAGES is an IDX file of 28 x 28 images, as MNIST's; without one the program draws its own:
  * discs, boxes and crosses. Every device begins with the same weights and sees the same images. */
-#include "mnist/idx.h"
+#include "common.h"
+#include "images.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <tern/tern.h>
 
-enum { SIDE = 28, PIXELS = SIDE * SIDE, CODE = 16, BATCH = 32, DRAWN = 3, EVERY = 50 };
+enum { CODE = 16, BATCH = 32, DRAWN = 3, EVERY = 50 };
 
 typedef struct settings {
     const char *images, *device;
@@ -25,41 +24,18 @@ typedef struct source {
     uint64_t random;
 } source;
 
-/* xorshift64*: a number below n. */
-static int number_below(source *s, int n)
-{
-    s->random ^= s->random >> 12;
-    s->random ^= s->random << 25;
-    s->random ^= s->random >> 27;
-    return (int)((s->random * UINT64_C(2685821657736338717) >> 33) % (uint64_t)n);
-}
-
-static void draw(source *s, float *image)
-{
-    int kind = number_below(s, 3), size = 4 + number_below(s, 6);
-    int row = 10 + number_below(s, 8), column = 10 + number_below(s, 8);
-    for (int i = 0; i < PIXELS; i++) {
-        int y = abs(i / SIDE - row), x = abs(i % SIDE - column);
-        int inside = kind == 0   ? x * x + y * y <= size * size
-                     : kind == 1 ? x <= size && y <= size / 2 + 1
-                                 : (x <= 1 && y <= size) || (y <= 1 && x <= size);
-        image[i] = inside ? 1.0f : 0.0f;
-    }
-}
-
 /* (BATCH, 1, 28, 28) with elements from 0 to 1. */
 static tern_tensor *next_batch(source *s)
 {
     static float pixels[BATCH * PIXELS];
+    uint8_t image[PIXELS];
     for (int n = 0; n < BATCH; n++) {
-        float *image = pixels + n * PIXELS;
-        if (!s->file.bytes) {
-            draw(s, image);
-            continue;
-        }
-        const uint8_t *from = s->file.bytes + (size_t)number_below(s, (int)s->file.n) * PIXELS;
+        if (s->file.bytes)
+            memcpy(image, s->file.bytes + number_below(&s->random, s->file.n) * PIXELS, PIXELS);
+        else
+            image_draw(&s->random, image, (int)number_below(&s->random, 3));
         for (int i = 0; i < PIXELS; i++)
-            image[i] = (float)from[i] / 255.0f;
+            pixels[n * PIXELS + i] = (float)image[i] / 255.0f;
     }
     return tern_from_data(pixels, TERN_SHAPE(BATCH, 1, SIDE, SIDE), TERN_F32, NULL);
 }
@@ -155,32 +131,15 @@ static void train(source *s, const settings *set)
     tern_nn_free(model);
 }
 
-static int read_settings(settings *s, int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (argv[i][0] != '-') {
-            s->images = argv[i];
-            continue;
-        }
-        if (value && strcmp(argv[i], "--device") == 0)
-            s->device = value;
-        else if (value && strcmp(argv[i], "--steps") == 0)
-            s->steps = atoi(value);
-        else if (value && strcmp(argv[i], "--seed") == 0)
-            s->seed = strtoull(value, NULL, 10);
-        else
-            return 0;
-        i++;
-    }
-    return 1;
-}
-
 int main(int argc, char **argv)
 {
     settings set = {.device = "auto", .seed = 1, .steps = 500};
     source s = {.random = 1};
-    if (!read_settings(&set, argc, argv)) {
+    const option_row list[] = {{"device", .text = &set.device},
+                               {"steps", .number = &set.steps},
+                               {"seed", .seed = &set.seed},
+                               {NULL}};
+    if (!read_options(argc, argv, list, &set.images, 1)) {
         fputs("Usage: autoencoder [IMAGES] [--device D] [--steps N] [--seed N]\n", stderr);
         return 2;
     }

@@ -5,9 +5,9 @@
  * PATH is a text file or a folder of them; by default the library's own sources, when it is started
  * in a checkout. Every device begins with the same weights and sees the same batches. */
 #include "char_gpt/text.h"
+#include "common.h"
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <tern/tern.h>
 
@@ -142,31 +142,17 @@ static void write_sample(const model *m, const text *t, uint64_t seed)
 
 /* ---- all together ------------------------------------------------------------------------ */
 
-static bool read_settings(settings *s, int argc, char **argv)
-{
-    *s = (settings){.data = ".", .steps = 500, .seed = 1};
-    for (int i = 1; i < argc; i += 2) {
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (value && strcmp(argv[i], "--data") == 0)
-            s->data = value;
-        else if (value && strcmp(argv[i], "--device") == 0)
-            s->device = value;
-        else if (value && strcmp(argv[i], "--steps") == 0)
-            s->steps = atoi(value);
-        else if (value && strcmp(argv[i], "--seed") == 0)
-            s->seed = strtoull(value, NULL, 10);
-        else
-            return false;
-    }
-    return true;
-}
-
 int main(int argc, char **argv)
 {
-    settings s;
+    settings s = {.data = ".", .steps = 500, .seed = 1};
+    const option_row list[] = {{"data", .text = &s.data},
+                               {"device", .text = &s.device},
+                               {"steps", .number = &s.steps},
+                               {"seed", .seed = &s.seed},
+                               {NULL}};
     text t;
     model m;
-    if (!read_settings(&s, argc, argv)) {
+    if (!read_options(argc, argv, list, NULL, 0)) {
         fputs("Usage: char_lstm [--data PATH] [--device D] [--steps N] [--seed N]\n", stderr);
         return 2;
     }

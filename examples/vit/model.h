@@ -1,9 +1,9 @@
 /* model.h -- a small vision transformer for images of 28 x 28. */
 #ifndef VIT_MODEL_H
 #define VIT_MODEL_H
-#include <tern/tern.h>
+#include "../images.h"
 
-enum { SIDE = 28, PATCH = 7, PIXELS = SIDE * SIDE };
+enum { PATCH = 7 };
 
 typedef struct vit_options {
     int width, heads, layers, classes;

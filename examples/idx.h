@@ -1,6 +1,6 @@
 /* idx.h -- files of the MNIST database: http://yann.lecun.com/exdb/mnist */
-#ifndef MNIST_IDX_H
-#define MNIST_IDX_H
+#ifndef EXAMPLES_IDX_H
+#define EXAMPLES_IDX_H
 #include <stddef.h>
 #include <stdint.h>
 
