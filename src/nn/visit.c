@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "nn/module.h"
+#include <string.h>
 
 /* ---- modules ----------------------------------------------------------------------------- */
 
@@ -82,6 +83,12 @@ static tern_status meet(round *r, tern_tensor *x, bool *first)
     return TERN_OK;
 }
 
+/* Not formatted: rounds are part of training steps, where gradients are clipped. */
+static void add_name(tern_text *path, const char *name)
+{
+    tern_text_add_bytes(path, name, strlen(name));
+}
+
 static tern_status visit_member(round *r, const tern_member *member)
 {
     bool first = true;
@@ -91,7 +98,7 @@ static tern_status visit_member(round *r, const tern_member *member)
     if (!first)
         return TERN_OK;
     size_t length = r->path.length;
-    tern_text_add(&r->path, "%s", member->name);
+    add_name(&r->path, member->name);
     if (r->path.failed)
         return TERN_ERR_MEMORY;
     tern_status status = r->visit(r->path.data, member->tensor, r->user);
@@ -116,7 +123,8 @@ static tern_status go_round(round *r, const tern_module *m)
         if (!m->members[i].child)
             continue;
         size_t length = r->path.length;
-        tern_text_add(&r->path, "%s.", m->members[i].name);
+        add_name(&r->path, m->members[i].name);
+        tern_text_add_bytes(&r->path, ".", 1);
         if (r->path.failed)
             return TERN_ERR_MEMORY;
         TERN_TRY(go_round(r, m->members[i].child));
