@@ -7,21 +7,12 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-
-def pattern(shape, step, period):
-    i = torch.arange(torch.Size(shape).numel(), dtype=torch.float64)
-    return ((i * step % period - period // 2) / 4).reshape(shape)
+from golden import pattern, show
 
 
-def put(name, t):
-    t = t.detach()
-    print(name, str(t.dtype)[6:], t.dim(), *t.shape)
-    print(*(repr(v) for v in t.flatten().tolist()))
-
-
-def put_gradient(name, y, x):
+def show_gradient(name, y, x):
     (y * pattern(y.shape, 3, 5)).sum().backward()
-    put(name, x.grad)
+    show(name, x.grad)
 
 
 print("# made by rare_layers.py with PyTorch", torch.__version__)
@@ -38,10 +29,10 @@ for name, (shape, window, options) in POOLS.items():
     samples = torch.rand(shape[0] if len(shape) == n + 2 else 1, shape[-n - 1], n, dtype=torch.float64)
     pool = F.fractional_max_pool2d if n == 2 else F.fractional_max_pool3d
     y, places = pool(x, window, _random_samples=samples, return_indices=True, **options)
-    put(name + ".samples", samples)
-    put(name, y)
-    put(name + ".places", places)
-    put_gradient(name + ".dx", y, x)
+    show(name + ".samples", samples)
+    show(name, y)
+    show(name + ".places", places)
+    show_gradient(name + ".dx", y, x)
 
 m = nn.AdaptiveLogSoftmaxWithLoss(6, 20, [4, 9, 15], div_value=1.5, head_bias=True).double()
 for p in m.parameters():
@@ -49,12 +40,12 @@ for p in m.parameters():
 x = pattern((7, 6), 7, 31).requires_grad_()
 target = torch.tensor([0, 19, 5, 3, 15, 8, 4])
 output, loss = m(x, target)
-put("softmax", output)
-put("softmax.loss", loss)
+show("softmax", output)
+show("softmax.loss", loss)
 loss.backward()
-put("softmax.dx", x.grad)
+show("softmax.dx", x.grad)
 for key, p in m.named_parameters():
     if p.grad is not None:  # no target is in the second cluster
-        put("softmax." + key, p.grad)
-put("softmax.log_prob", m.log_prob(x))
-put("softmax.predict", m.predict(x))
+        show("softmax." + key, p.grad)
+show("softmax.log_prob", m.log_prob(x))
+show("softmax.predict", m.predict(x))
