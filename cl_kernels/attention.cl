@@ -1,5 +1,7 @@
 /* attention.cl -- what attention does to a block of scores between its products: a group for each row.
  * Collectives stand outside of branches: some compilers lose their way otherwise. */
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 2
 #if IS_FLOAT
 #include "philox.h"
 

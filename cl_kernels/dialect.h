@@ -16,6 +16,11 @@
 #define FUNCTION INLINE
 #endif
 
+/* A short loop that a compiler would unroll, at the price of registers. */
+#ifndef ROLLED
+#define ROLLED
+#endif
+
 #define TERN_CAT_(a, b) a##_##b
 #define TERN_CAT(a, b)  TERN_CAT_(a, b)
 #define K(n)            TERN_CAT(n, TERN_T)

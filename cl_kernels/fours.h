@@ -31,7 +31,7 @@
 #define SKIP4(p) p += 4 * fours;
 INLINE i32 tern_row_fours(i64 inner, i32 ndim, const i64 *stride)
 {
-    for (i32 d = 0; d < ndim; d++)
+    ROLLED for (i32 d = 0; d < ndim; d++)
         inner |= stride[d];
     return (inner & 3) == 0;
 }

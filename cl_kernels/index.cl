@@ -1,5 +1,7 @@
 /* index.cl -- picking rows and elements by index tensors, and adding gradients back to where they came
  * from. index is int64. An index out of range picks 0 and records the fault `code`. */
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 2
 
 #ifndef TERN_INDEX_ONCE
 #define TERN_INDEX_ONCE

@@ -2,6 +2,8 @@
  *
  * Gradients go to a plane of x from one plane of y. Where a thread does a chunk of the work it adds up a
  * whole plane, window after window; elsewhere each element looks for the windows that it is in. */
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 1
 #ifndef TERN_POOL_WINDOWS
 #define TERN_POOL_WINDOWS
 /* The elements from first, every step-th, to end of window q along dim d; those inside x only. */

@@ -20,7 +20,7 @@ typedef long long idx;
 #define INLINE static __device__ __forceinline__
 #define LOCAL_ARRAY(T, name, n) __shared__ T name[n]
 /* Blocks that a multiprocessor is to hold, which limits a thread's registers. 0: the assembler weighs it,
- * and may spill two or three to hold a block more; families that this would happen to say 2 or 4. */
+ * and may spill two or three to hold a block more; families that this would happen to say 1 to 4. */
 #define TERN_BLOCKS 0
 #define TERN_ENTRY extern "C" __global__ __launch_bounds__(TERN_WG, TERN_BLOCKS)
 /* One kernel of many: TERN_PICK_<name> is defined for it, and the others are unused functions. */
@@ -42,6 +42,7 @@ typedef long long idx;
 #define TERN_SHUFFLES 1
 #define SHUFFLE_DOWN(v, by)    __shfl_down_sync(0xffffffffu, v, by)
 #define SHUFFLE_FIRST(v, team) __shfl_sync(0xffffffffu, v, 0, team)
+#define ROLLED _Pragma("unroll 1")
 #define SIMD
 #define SIMD_SUM(v)
 #define SIMD_SUM2(v, w)

@@ -4,7 +4,7 @@
  * value there is the sum over the products of the dims' taps. Nearest has one tap, linear two, cubic four
  * (Keys 1981, a = -0.75). */
 #undef TERN_BLOCKS
-#define TERN_BLOCKS 2
+#define TERN_BLOCKS 1
 #ifndef TERN_RESAMPLE_MODES
 #define TERN_RESAMPLE_MODES
 enum { SAMPLE_NEAREST = 0, SAMPLE_NEAREST_EXACT = 1, SAMPLE_LINEAR = 2, SAMPLE_CUBIC = 3 };
@@ -124,7 +124,7 @@ KERNEL8(K(resample), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_sample_shape, sha
         {
             REAL wx[4], sum = 0;
             idx x = K(taps)(mode, align, scale2, j, in2, wx);
-            for (i32 a = 0; a < TAPS_OF(mode0); ++a)
+            ROLLED for (i32 a = 0; a < TAPS_OF(mode0); ++a)
                 for (i32 b = 0; b < TAPS_OF(mode1); ++b) {
                     idx row = (BOUNDED(z + a, in0) * in1 + BOUNDED(y + b, in1)) * in2;
                     REAL line = 0;
@@ -250,7 +250,7 @@ FUNCTION void K(grid_taps)(i32 mode, i32 padding, i32 align, REAL v, idx n, idx 
     if (s.ndim > 2)                                                                                \
         K(grid_taps)(mode, padding, align, LD(place, 2), (idx)s.in[0], az, wz, dz)
 #define EACH_TAP(e)                                                                                \
-    for (i32 a = 0; a < deep; ++a)                                                                 \
+    ROLLED for (i32 a = 0; a < deep; ++a)                                                          \
         for (i32 b = 0; b < taps; ++b)                                                             \
             for (i32 c = 0; c < taps; ++c)                                                         \
                 for (idx e = az[a] < 0 || ay[b] < 0 || ax[c] < 0                                   \

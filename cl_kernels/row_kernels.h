@@ -11,12 +11,6 @@
 #include "math_rows.cl"
 #include "fours.h"
 
-#undef TERN_BLOCKS
-#if IS_WIDE || ROWS_ARE_LONG
-#define TERN_BLOCKS 2
-#else
-#define TERN_BLOCKS 6
-#endif
 #undef HAS_FOURS
 #if IS_FLOAT && !IS_WIDE && TERN_FOURS && !ROWS_ARE_LONG
 #define HAS_FOURS 1

@@ -6,7 +6,7 @@
     idx a = 0;                                                                                     \
     {                                                                                              \
         idx q_ = (r);                                                                              \
-        for (i32 d_ = (w).ndim - 1; d_ >= 0; d_--) {                                               \
+        ROLLED for (i32 d_ = (w).ndim - 1; d_ >= 0; d_--) {                                        \
             WALK_TURN_(w, d_)                                                                      \
             a += c_ * (idx)(w).stride[0][d_];                                                      \
         }                                                                                          \
@@ -15,7 +15,7 @@
     idx a = 0, b = 0;                                                                              \
     {                                                                                              \
         idx q_ = (r);                                                                              \
-        for (i32 d_ = (w).ndim - 1; d_ >= 0; d_--) {                                               \
+        ROLLED for (i32 d_ = (w).ndim - 1; d_ >= 0; d_--) {                                        \
             WALK_TURN_(w, d_)                                                                      \
             a += c_ * (idx)(w).stride[0][d_];                                                      \
             b += c_ * (idx)(w).stride[1][d_];                                                      \
@@ -25,7 +25,7 @@
     idx a = 0, b = 0, c = 0;                                                                       \
     {                                                                                              \
         idx q_ = (r);                                                                              \
-        for (i32 d_ = (w).ndim - 1; d_ >= 0; d_--) {                                               \
+        ROLLED for (i32 d_ = (w).ndim - 1; d_ >= 0; d_--) {                                        \
             WALK_TURN_(w, d_)                                                                      \
             a += c_ * (idx)(w).stride[0][d_];                                                      \
             b += c_ * (idx)(w).stride[1][d_];                                                      \
@@ -36,7 +36,7 @@
     idx a = 0, b = 0, c = 0, e = 0;                                                                \
     {                                                                                              \
         idx q_ = (r);                                                                              \
-        for (i32 d_ = (w).ndim - 1; d_ >= 0; d_--) {                                               \
+        ROLLED for (i32 d_ = (w).ndim - 1; d_ >= 0; d_--) {                                        \
             WALK_TURN_(w, d_)                                                                      \
             a += c_ * (idx)(w).stride[0][d_];                                                      \
             b += c_ * (idx)(w).stride[1][d_];                                                      \

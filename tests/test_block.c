@@ -14,6 +14,8 @@
 #define TERN_ENTRY static
 #undef UNROLL
 #define UNROLL
+#undef ROLLED
+#define ROLLED
 /* float16 needs the assembler of a GPU: nothing here is of it. */
 #undef LD_f16
 #undef ST_f16
