@@ -3,7 +3,8 @@
  *   nvrtc_check                                        prints which NVRTC there is; 77 without one
  *   nvrtc_check FOLDER ARCHITECTURE FILE [--optimize]  the headers of FOLDER are there for #include
  *
- * Without --optimize the code is made as quickly as this NVRTC can. */
+ * Without --optimize the code is made as quickly as this NVRTC can; with it as the library has it,
+ * and what the assembler says of each kernel (ptxas -v) is printed. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -99,21 +100,22 @@ static int compile(const char *path, const char *text, const char *architecture,
 {
     char option[64];
     snprintf(option, sizeof option, "--gpu-architecture=%s", architecture);
-    const char *options[] = {option, "--fmad=false", "--disable-warnings", "--Ofast-compile=max"};
+    const char *options[] = {option, "--fmad=false", "--disable-warnings",
+                             optimize ? "--ptxas-options=-v" : "--Ofast-compile=max"};
     program *p = NULL;
     int code = nvrtc.CreateProgram(&p, text, path, headers, header_texts, header_names);
     if (code != 0)
         return code;
-    code = nvrtc.CompileProgram(p, optimize ? 3 : 4, options);
+    code = nvrtc.CompileProgram(p, 4, options);
     if (code == INVALID_OPTION && !optimize) { /* an older NVRTC */
         nvrtc.DestroyProgram(&p);
         return compile(path, text, architecture, true);
     }
     size_t bytes = 0;
-    if (code != 0 && nvrtc.GetProgramLogSize(p, &bytes) == 0) {
+    if ((code != 0 || optimize) && nvrtc.GetProgramLogSize(p, &bytes) == 0) {
         char *log = calloc(1, bytes + 1);
         if (log && nvrtc.GetProgramLog(p, log) == 0)
-            printf("%.4000s\n", log);
+            printf("%.*s\n", code != 0 ? 4000 : (int)bytes, log);
         free(log);
     }
     nvrtc.DestroyProgram(&p);
