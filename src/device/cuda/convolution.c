@@ -30,6 +30,7 @@ typedef struct plan {
 
 struct tern_cuda_dnn_state {
     cudnnHandle_t handle;
+    bool ready;        /* the handle has its stream */
     plan plans[PLANS]; /* by hash; a newer shape takes the older one's place */
 };
 
@@ -289,18 +290,19 @@ static tern_status open_state(tern_place *place, tern_cuda_state *device)
 {
     if (!device->dnn && !(device->dnn = tern_alloc(sizeof *device->dnn)))
         return TERN_ERR_MEMORY;
-    if (device->dnn->handle)
+    tern_cuda_dnn_state *state = device->dnn;
+    if (state->ready)
         return TERN_OK;
-    cudnnHandle_t handle = NULL;
-    cudnnStatus_t code = tern_cuda.cudnnCreate(&handle);
+    cudnnStatus_t code = state->handle ? 0 : tern_cuda.cudnnCreate(&state->handle);
     if (code)
         return tern_fail(TERN_ERR_DEVICE,
                          "%s: cuDNN %zu does not start: cudnnCreate gave %s (%u); "
                          "tern_backends_cudnn_set_enabled(false) goes without it",
                          tern_place_info(place)->device, tern_cuda.cudnnGetVersion(),
                          tern_cuda.cudnnGetErrorString(code), code);
-    TERN_TRY(check(place, tern_cuda.cudnnSetStream(handle, device->stream), "cudnnSetStream"));
-    device->dnn->handle = handle;
+    TERN_TRY(
+        check(place, tern_cuda.cudnnSetStream(state->handle, device->stream), "cudnnSetStream"));
+    state->ready = true;
     return TERN_OK;
 }
 
