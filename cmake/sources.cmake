@@ -38,6 +38,7 @@ set(TERN_SOURCES
   src/tensor/tape.c
   src/tensor/user_kernel.c
   src/ops/addmm.c
+  src/ops/all_reduce.c
   src/ops/aliases.c
   src/ops/as_strided.c
   src/ops/attention.c
@@ -228,6 +229,7 @@ endif()
 if(TERN_CUDA)
   list(APPEND TERN_SOURCES
     src/device/cuda/backend.c
+    src/device/cuda/collective.c
     src/device/cuda/convolution.c
     src/device/cuda/enumerate.c
     src/device/cuda/gemm.c

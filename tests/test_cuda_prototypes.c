@@ -11,6 +11,9 @@
 #ifdef TERN_CUDNN_HEADERS
 #include <cudnn.h>
 #endif
+#ifdef TERN_NCCL_HEADERS
+#include <nccl.h>
+#endif
 
 #define X(RESULT, NAME, PARAMETERS)                                                                \
     _Static_assert(__builtin_types_compatible_p(__typeof__(&NAME), RESULT(*) PARAMETERS),          \
@@ -22,6 +25,9 @@
 #ifdef TERN_CUDNN_HEADERS
 #include "device/cuda/cudnn.def"
 #endif
+#ifdef TERN_NCCL_HEADERS
+#include "device/cuda/nccl.def"
+#endif
 #undef X
 
 #define SAME(NAME, VALUE)      _Static_assert((int)NAME == (VALUE), #NAME " has another value");
@@ -32,6 +38,9 @@
 #include "device/cuda/constants.def"
 #ifdef TERN_CUDNN_HEADERS
 #include "device/cuda/cudnn_constants.def"
+#endif
+#ifdef TERN_NCCL_HEADERS
+#include "device/cuda/nccl_constants.def"
 #endif
 
 /* What types.h makes of enumerations and structs. */
@@ -48,6 +57,11 @@ SIZE(cublasLtMatmulAlgo_t, 64)
 SIZE(cublasLtMatmulHeuristicResult_t, 96)
 _Static_assert(offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize) == 64, "moved");
 _Static_assert(offsetof(cublasLtMatmulHeuristicResult_t, state) == 72, "moved");
+#ifdef TERN_NCCL_HEADERS
+SIZE(ncclResult_t, 4)
+SIZE(ncclDataType_t, 4)
+SIZE(ncclRedOp_t, 4)
+#endif
 #ifdef TERN_CUDNN_HEADERS
 SIZE(cudnnStatus_t, 4)
 SIZE(cudnnDataType_t, 4)

@@ -80,6 +80,9 @@ typedef struct tern_convolution {
     const tern_buffer *scratch; /* likewise; NULL: none was wanted */
 } tern_convolution;
 
+/* Devices of a collective. */
+enum { TERN_MOST_TOGETHER = 64 };
+
 /* Routines of the hardware's vendor, all optional: one that is NULL, or sets *taken to false,
  * leaves the work to the portable kernels. */
 typedef struct tern_vendor {
@@ -89,6 +92,9 @@ typedef struct tern_vendor {
     tern_status (*convolution_plan)(tern_place *place, const tern_convolution *c, size_t *scratch,
                                     bool *taken);
     bool leaves_bias; /* convolutions are never given one: it is added afterwards */
+    /* x[i] of count elements on places[i], distinct devices of this backend, become their sum. */
+    tern_status (*all_reduce)(tern_place *const *places, const tern_arg *x, int n, int64_t count,
+                              tern_dtype dtype, bool *taken);
     /* Pinned memory of the host, from which the device copies by itself; a write from there that
      * does not wait: the bytes stay as they are until the device has passed it; whether it has
      * passed an event. All four or none. */

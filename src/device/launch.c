@@ -119,6 +119,27 @@ tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c
     return status;
 }
 
+tern_status tern_launch_all_reduce(tern_place *const *places, const tern_arg *x, int n,
+                                   int64_t count, tern_dtype dtype, bool *taken)
+{
+    const tern_backend *backend = places[0]->backend;
+    *taken = false;
+    if (n > TERN_MOST_TOGETHER || !backend->vendor || !backend->vendor->all_reduce)
+        return TERN_OK;
+    for (int i = 0; i < n; i++) {
+        if (places[i]->backend != backend || tern_capture_of(places[i]))
+            return TERN_OK;
+        for (int j = 0; j < i; j++)
+            if (places[j] == places[i])
+                return TERN_OK;
+        TERN_TRY(tern_registry_open(places[i]));
+    }
+    TERN_TRY(backend->vendor->all_reduce(places, x, n, count, dtype, taken));
+    for (int i = 0; *taken && i < n; i++)
+        atomic_fetch_add_explicit(&places[i]->launches, 1, memory_order_relaxed);
+    return TERN_OK;
+}
+
 tern_status tern_launch_user(tern_place *place, void *kernel, const tern_kernel_grid *grid,
                              const tern_arg *args, int n)
 {

@@ -125,6 +125,7 @@ static const tern_vendor vendor = {
     .convolution = tern_cuda_convolution,
     .convolution_plan = tern_cuda_convolution_plan,
     .leaves_bias = true,
+    .all_reduce = tern_cuda_all_reduce,
     .host_alloc = tern_cuda_host_alloc,
     .host_free = tern_cuda_host_free,
     .write_later = tern_cuda_write_later,

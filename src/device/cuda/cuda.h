@@ -15,10 +15,12 @@ typedef struct tern_cuda_api {
 #include "device/cuda/nvrtc.def"
 #include "device/cuda/cublaslt.def"
 #include "device/cuda/cudnn.def"
+#include "device/cuda/nccl.def"
 #undef X
-    int major;    /* of the runtime, the compiler and cuBLASLt, which are of one version */
-    bool has_lt;  /* cuBLASLt is optional */
-    bool has_dnn; /* and so is cuDNN */
+    int major;     /* of the runtime, the compiler and cuBLASLt, which are of one version */
+    bool has_lt;   /* cuBLASLt is optional */
+    bool has_dnn;  /* and so are cuDNN */
+    bool has_nccl; /* and NCCL */
     int nvrtc_major, nvrtc_minor;
 } tern_cuda_api;
 extern tern_cuda_api tern_cuda;
@@ -73,7 +75,8 @@ tern_status tern_cuda_check_driver(tern_place *place, CUresult code, const char 
 #define CUDA_TRY(PLACE, CALL)   TERN_TRY(tern_cuda_check(PLACE, tern_cuda.CALL, #CALL))
 #define DRIVER_TRY(PLACE, CALL) TERN_TRY(tern_cuda_check_driver(PLACE, tern_cuda.CALL, #CALL))
 
-/* ---- enumerate.c, memory.c, programs.c, launch.c, gemm.c, convolution.c, graph.c, user.c --- */
+/* ---- enumerate.c, memory.c, programs.c, launch.c, gemm.c, convolution.c, collective.c, graph.c,
+ * user.c --- */
 tern_status tern_cuda_enumerate(tern_found **found, int *n, tern_text *notes);
 
 tern_status tern_cuda_alloc(tern_place *place, tern_buffer *buffer);
@@ -115,6 +118,8 @@ tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *gemm);
 tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution *c,
                                        size_t *scratch, bool *taken);
 tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, bool *taken);
+tern_status tern_cuda_all_reduce(tern_place *const *places, const tern_arg *x, int n, int64_t count,
+                                 tern_dtype dtype, bool *taken);
 tern_status tern_cuda_graph_make(tern_place *place, tern_status (*record)(void *user), void *user,
                                  void **graph);
 tern_status tern_cuda_graph_run(tern_place *place, void *graph);

@@ -161,7 +161,27 @@ static void load_dnn(const folders *list, int major, tern_text *notes)
                       without);
 }
 
-/* The runtime and the compiler of one major version, and cuBLASLt and cuDNN if they are there. */
+static bool take_collectives(void *library, const char *file, tern_text *notes)
+{
+#define X(RESULT, NAME, PARAMETERS)                                                                \
+    if (!take(library, file, #NAME, &tern_cuda.NAME, notes))                                       \
+        return false;
+#include "device/cuda/nccl.def"
+#undef X
+    return true;
+}
+
+/* NCCL, if it is there; a machine with one device does not miss it. */
+static void load_nccl(const folders *list, tern_text *notes)
+{
+    static const char file[] = "libnccl.so.2";
+    char why[512] = "";
+    void *library = open_library(list, file, why, sizeof why);
+    tern_cuda.has_nccl = library && take_collectives(library, file, notes);
+}
+
+/* The runtime and the compiler of one major version, and cuBLASLt, cuDNN and NCCL if they are
+ * there. */
 static bool load_major(const folders *list, int major, tern_text *missing, tern_text *notes)
 {
     char runtime[32], compiler[32], products[32], why[512] = "";
@@ -186,6 +206,7 @@ static bool load_major(const folders *list, int major, tern_text *missing, tern_
         tern_text_add(notes, "%s%s not found: matrix products take tern's own, slower kernel (%s)",
                       notes->length ? "; " : "", products, why);
     load_dnn(list, major, notes);
+    load_nccl(list, notes);
     tern_cuda.major = major;
     return tern_cuda.nvrtcVersion(&tern_cuda.nvrtc_major, &tern_cuda.nvrtc_minor) == 0;
 }

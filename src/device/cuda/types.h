@@ -14,6 +14,7 @@ typedef unsigned int cublasLtMatmulDescAttributes_t, cublasLtMatrixLayoutAttribu
 typedef unsigned int cudnnStatus_t, cudnnDataType_t, cudnnTensorFormat_t, cudnnConvolutionMode_t,
     cudnnMathType_t, cudnnConvolutionFwdAlgo_t, cudnnConvolutionBwdDataAlgo_t,
     cudnnConvolutionBwdFilterAlgo_t;
+typedef unsigned int ncclResult_t, ncclDataType_t, ncclRedOp_t;
 typedef unsigned int CUdevice_attribute, CUfunction_attribute;
 typedef int CUdevice;
 typedef struct CUmod_st *CUmodule;
@@ -40,6 +41,7 @@ typedef struct cublasLtMatmulHeuristicResult_t {
     float wavesCount;
     int reserved[4];
 } cublasLtMatmulHeuristicResult_t;
+typedef struct ncclComm *ncclComm_t;
 typedef struct cudnnContext *cudnnHandle_t;
 typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
 typedef struct cudnnFilterStruct *cudnnFilterDescriptor_t;
@@ -83,6 +85,7 @@ enum {
 #define X(NAME, VALUE) NAME = VALUE,
 #include "device/cuda/constants.def"
 #include "device/cuda/cudnn_constants.def"
+#include "device/cuda/nccl_constants.def"
 #undef ATTRIBUTE
 #undef KIND
 #undef MODE
