@@ -131,7 +131,7 @@ static bool fits_blocks(const tern_tensor *q, const tern_tensor *k, const tern_t
 }
 
 /* Halves as float32, so that scores and weights are not rounded: where it costs nothing, as on
- * processors, and where there is no form in blocks. */
+ * processors and where there are few scores, and where there is no form in blocks. */
 static tern_tensor *widely(tern_tensor *query, tern_tensor *key, tern_tensor *value,
                            tern_sdpa_options o)
 {
@@ -147,6 +147,14 @@ static tern_tensor *widely(tern_tensor *query, tern_tensor *key, tern_tensor *va
     return y ? tern_to_dtype(y, dtype) : NULL;
 }
 
+static bool stays_half(const tern_tensor *query, const tern_tensor *key)
+{
+    enum { FEW = 1 << 14 };
+    int64_t keys = key->shape[key->ndim - 2], width = query->shape[query->ndim - 1];
+    bool many = width > 0 && query->numel / width * keys > FEW;
+    return many && tern_place_info(query->storage->place)->type == TERN_DEVICE_GPU;
+}
+
 tern_tensor *tern_scaled_dot_product_attention(tern_tensor *query, tern_tensor *key,
                                                tern_tensor *value, const tern_sdpa_options *options)
 {
@@ -160,7 +168,7 @@ tern_tensor *tern_scaled_dot_product_attention(tern_tensor *query, tern_tensor *
         at.scale = 0;
     bool half = query->dtype == TERN_F16 || query->dtype == TERN_BF16;
     bool fits = fits_blocks(query, key, value, o.attn_mask);
-    if (half && !(fits && tern_place_info(query->storage->place)->type == TERN_DEVICE_GPU))
+    if (half && !(fits && stays_half(query, key)))
         return widely(query, key, value, o);
     if (!fits)
         return composite(query, key, value, o.attn_mask, &at);
