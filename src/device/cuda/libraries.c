@@ -77,62 +77,50 @@ static void *open_library(const folders *list, const char *name, char *reason, s
     return NULL;
 }
 
-static bool take(void *library, const char *file, const char *name, void *to, tern_text *notes)
-{
-    void *address = tern_dynlib_symbol(library, name);
-    memcpy(to, &address, sizeof address);
-    if (!address)
-        tern_text_add(notes, "%s%s has no %s", notes->length ? "; " : "", file, name);
-    return address != NULL;
-}
+typedef enum part { DRIVER, RUNTIME, COMPILER, PRODUCTS, CONVOLUTIONS, COLLECTIVES } part;
 
-static bool take_driver(void *library, tern_text *notes)
-{
-#define X(RESULT, NAME, PARAMETERS)                                                                \
-    if (!take(library, "libcuda.so.1", #NAME, &tern_cuda.NAME, notes))                             \
-        return false;
+/* What is taken from each library, and where its address goes. */
+static const struct {
+    part of;
+    const char *name;
+    size_t at;
+} symbols[] = {
+#define X(RESULT, NAME, PARAMETERS) {OF, #NAME, offsetof(tern_cuda_api, NAME)},
+#define OF                          DRIVER
 #include "device/cuda/driver.def"
-#undef X
-    return true;
-}
-
-static bool take_runtime(void *library, const char *file, tern_text *notes)
-{
-#define X(RESULT, NAME, PARAMETERS)                                                                \
-    if (!take(library, file, #NAME, &tern_cuda.NAME, notes))                                       \
-        return false;
+#undef OF
+#define OF RUNTIME
 #include "device/cuda/cudart.def"
-#undef X
-    return true;
-}
-
-static bool take_compiler(void *library, const char *file, tern_text *notes)
-{
-#define X(RESULT, NAME, PARAMETERS)                                                                \
-    if (!take(library, file, #NAME, &tern_cuda.NAME, notes))                                       \
-        return false;
+#undef OF
+#define OF COMPILER
 #include "device/cuda/nvrtc.def"
-#undef X
-    return true;
-}
-
-static bool take_products(void *library, const char *file, tern_text *notes)
-{
-#define X(RESULT, NAME, PARAMETERS)                                                                \
-    if (!take(library, file, #NAME, &tern_cuda.NAME, notes))                                       \
-        return false;
+#undef OF
+#define OF PRODUCTS
 #include "device/cuda/cublaslt.def"
-#undef X
-    return true;
-}
-
-static bool take_convolutions(void *library, const char *file, tern_text *notes)
-{
-#define X(RESULT, NAME, PARAMETERS)                                                                \
-    if (!take(library, file, #NAME, &tern_cuda.NAME, notes))                                       \
-        return false;
+#undef OF
+#define OF CONVOLUTIONS
 #include "device/cuda/cudnn.def"
+#undef OF
+#define OF COLLECTIVES
+#include "device/cuda/nccl.def"
+#undef OF
 #undef X
+};
+
+/* All of a part's; false where one is missing, which is noted. */
+static bool take(part of, void *library, const char *file, tern_text *notes)
+{
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+        if (symbols[i].of != of)
+            continue;
+        void *address = tern_dynlib_symbol(library, symbols[i].name);
+        memcpy((char *)&tern_cuda + symbols[i].at, &address, sizeof address);
+        if (!address) {
+            tern_text_add(notes, "%s%s has no %s", notes->length ? "; " : "", file,
+                          symbols[i].name);
+            return false;
+        }
+    }
     return true;
 }
 
@@ -149,7 +137,7 @@ static void load_dnn(const folders *list, int major, tern_text *notes)
         tern_text_add(notes, "%s%s not found: %s", comma, files[0], without);
         return;
     }
-    if (!take_convolutions(library, file, notes))
+    if (!take(CONVOLUTIONS, library, file, notes))
         return;
     size_t version = tern_cuda.cudnnGetVersion(), runtime = tern_cuda.cudnnGetCudartVersion();
     tern_cuda.has_dnn = version >= 8000 && runtime / 1000 == (size_t)major;
@@ -161,23 +149,13 @@ static void load_dnn(const folders *list, int major, tern_text *notes)
                       without);
 }
 
-static bool take_collectives(void *library, const char *file, tern_text *notes)
-{
-#define X(RESULT, NAME, PARAMETERS)                                                                \
-    if (!take(library, file, #NAME, &tern_cuda.NAME, notes))                                       \
-        return false;
-#include "device/cuda/nccl.def"
-#undef X
-    return true;
-}
-
 /* NCCL, if it is there; a machine with one device does not miss it. */
 static void load_nccl(const folders *list, tern_text *notes)
 {
     static const char file[] = "libnccl.so.2";
     char why[512] = "";
     void *library = open_library(list, file, why, sizeof why);
-    tern_cuda.has_nccl = library && take_collectives(library, file, notes);
+    tern_cuda.has_nccl = library && take(COLLECTIVES, library, file, notes);
 }
 
 /* The runtime and the compiler of one major version, and cuBLASLt, cuDNN and NCCL if they are
@@ -198,10 +176,10 @@ static bool load_major(const folders *list, int major, tern_text *missing, tern_
             tern_text_add(missing, " (%s is there)", cudart ? runtime : compiler);
         return false;
     }
-    if (!take_runtime(cudart, runtime, notes) || !take_compiler(nvrtc, compiler, notes))
+    if (!take(RUNTIME, cudart, runtime, notes) || !take(COMPILER, nvrtc, compiler, notes))
         return false;
     void *lt = open_library(list, products, why, sizeof why);
-    tern_cuda.has_lt = lt && take_products(lt, products, notes);
+    tern_cuda.has_lt = lt && take(PRODUCTS, lt, products, notes);
     if (!tern_cuda.has_lt)
         tern_text_add(notes, "%s%s not found: matrix products take tern's own, slower kernel (%s)",
                       notes->length ? "; " : "", products, why);
@@ -227,7 +205,7 @@ bool tern_cuda_load(tern_text *notes)
     void *libcuda = open_library(list, "libcuda.so.1", why, sizeof why);
     if (!libcuda) {
         tern_text_add(notes, "libcuda.so.1: no NVIDIA driver (%s)", why);
-    } else if (take_driver(libcuda, notes)) {
+    } else if (take(DRIVER, libcuda, "libcuda.so.1", notes)) {
         CUresult code = tern_cuda.cuDriverGetVersion(&driver);
         for (size_t i = 0; code == 0 && i < sizeof majors / sizeof *majors && !loaded; i++) {
             if (driver >= majors[i] * 1000)
