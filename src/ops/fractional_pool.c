@@ -60,9 +60,7 @@ static tern_status check_input(const tern_tensor *x, const fractional *f)
     if (x->ndim != f->ndim + 1 && x->ndim != f->ndim + 2)
         return tern_fail(TERN_ERR_SHAPE, "%s: Expected %dD or %dD tensor, but got: %s", f->function,
                          f->ndim + 1, f->ndim + 2, TERN_SHAPE_TEXT(&shape));
-    if (!tern_dtype_is_floating_point(x->dtype))
-        return tern_fail(TERN_ERR_DTYPE, "%s: not implemented for %s", f->function,
-                         tern_dtype_name(x->dtype));
+    TERN_TRY(tern_check_floating(f->function, x->dtype));
     for (int d = x->ndim - f->ndim - 1; d < x->ndim; d++)
         if (x->shape[d] == 0)
             return tern_fail(TERN_ERR_SHAPE,

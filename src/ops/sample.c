@@ -7,10 +7,7 @@ static tern_status check_real(const tern_tensor *x, const char *function)
 {
     if (!x)
         return tern_fail_argument_null(function, "x");
-    return tern_dtype_is_floating_point(x->dtype)
-               ? TERN_OK
-               : tern_fail(TERN_ERR_DTYPE, "%s: not implemented for %s", function,
-                           tern_dtype_name(x->dtype));
+    return tern_check_floating(function, x->dtype);
 }
 
 /* x without its history, halves in float32: their own numbers would be too coarse. */
