@@ -30,6 +30,14 @@ static tern_module *conv(int64_t in, int64_t out, int64_t size, int64_t stride)
                                                   .no_bias = true});
 }
 
+/* What is added to a block's result: its input, of that result's shape. */
+static tern_module *shortcut(int64_t in, int64_t out, int64_t stride)
+{
+    if (stride == 1 && in == out)
+        return tern_nn_identity();
+    return tern_nn_sequential(conv(in, out, 1, stride), tern_nn_batch_norm2d(out, NULL));
+}
+
 static tern_module *residual(int64_t in, int64_t out, int64_t stride)
 {
     tern_module *m = tern_nn_module("Residual", residual_forward, NULL);
@@ -37,11 +45,7 @@ static tern_module *residual(int64_t in, int64_t out, int64_t stride)
     tern_nn_add(m, "norm1", tern_nn_batch_norm2d(out, NULL));
     tern_nn_add(m, "conv2", conv(out, out, 3, 1));
     tern_nn_add(m, "norm2", tern_nn_batch_norm2d(out, NULL));
-    if (stride == 1 && in == out)
-        tern_nn_add(m, "shortcut", tern_nn_identity());
-    else
-        tern_nn_add(m, "shortcut",
-                    tern_nn_sequential(conv(in, out, 1, stride), tern_nn_batch_norm2d(out, NULL)));
+    tern_nn_add(m, "shortcut", shortcut(in, out, stride));
     return m;
 }
 
@@ -80,11 +84,7 @@ static tern_module *bottleneck(int64_t in, int64_t width, int64_t stride)
     tern_nn_add(m, "norm2", tern_nn_batch_norm2d(width, NULL));
     tern_nn_add(m, "conv3", conv(width, out, 1, 1));
     tern_nn_add(m, "norm3", tern_nn_batch_norm2d(out, NULL));
-    if (stride == 1 && in == out)
-        tern_nn_add(m, "shortcut", tern_nn_identity());
-    else
-        tern_nn_add(m, "shortcut",
-                    tern_nn_sequential(conv(in, out, 1, stride), tern_nn_batch_norm2d(out, NULL)));
+    tern_nn_add(m, "shortcut", shortcut(in, out, stride));
     return m;
 }
 

@@ -7,13 +7,13 @@
 """
 import resource
 import sys
-import time
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
 import models
+from turn import turn
 
 FIRST_STEPS = 5
 HALVES = {"f16": torch.float16, "bf16": torch.bfloat16}
@@ -93,20 +93,6 @@ def stepper(name, stem, device, way):
         return loss
 
     return step
-
-
-def turn(step, seconds, wait):
-    """Seconds for one step; as many of them as take half of `seconds` at least."""
-    n = 1
-    while True:
-        start = time.perf_counter()
-        for _ in range(n):
-            step()
-        wait()
-        spent = time.perf_counter() - start
-        if spent >= 0.5 * seconds:
-            return spent / n
-        n = min(int(seconds / max(spent, 1e-9) * n) + 1, 32 * n)
 
 
 def serve(name, stem, threads, device, way):

@@ -5,10 +5,11 @@
   peer_arrays.py products DEVICE DTYPE
 """
 import sys
-import time
 
 import torch
 import torch.nn.functional as F
+
+from turn import turn
 
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 PASSES = {
@@ -24,22 +25,6 @@ PASSES = {
 }
 
 
-def turn(act, seconds, wait):
-    """Seconds for one; as many of them as take half of `seconds` at least."""
-    act()
-    wait()
-    n = 1
-    while True:
-        start = time.perf_counter()
-        for _ in range(n):
-            act()
-        wait()
-        spent = time.perf_counter() - start
-        if spent >= 0.5 * seconds:
-            return spent / n
-        n = min(int(seconds / max(spent, 1e-9) * n) + 1, 32 * n)
-
-
 def bandwidth(device, wait):
     for line in sys.stdin:
         name, dtype, megabytes, columns, seconds = line.split()
@@ -50,6 +35,8 @@ def bandwidth(device, wait):
         count = size // torch.tensor([], dtype=kind).element_size()
         x, y = [torch.rand(count // int(columns), int(columns), device=device).to(kind)
                 for _ in range(2)]
+        act(x, y)
+        wait()
         print("%.5g" % (1e-9 * size * passes / turn(lambda: act(x, y), float(seconds), wait)),
               flush=True)
 
@@ -88,6 +75,8 @@ def products(device, wait, dtype):
             for _ in range(8):
                 torch.matmul(a, b)
 
+        eight()
+        wait()
         spent = turn(eight, seconds, wait) / 8
         print("%.4g %.9g %.9g" % (2e-9 * m * n * k / spent, c.double().sum().item(),
                                   c.double().abs().sum().item()), flush=True)
