@@ -125,9 +125,6 @@ static tern_status rnn_infer(tern_call *call)
                              "and %s",
                              kind->name, tern_dtype_name(x->dtype),
                              tern_dtype_name(call->in[i]->dtype));
-    if (!tern_dtype_is_floating_point(x->dtype))
-        return tern_fail(TERN_ERR_DTYPE, "tern_%s: not implemented for %s", kind->name,
-                         tern_dtype_name(x->dtype));
     call->result[0] = y;
     call->result[1] = state;
     call->n_out = 2;
@@ -393,7 +390,8 @@ static tern_status rnn_backward(tern_gradient *g)
      TERN_SAVE_IN(5) | TERN_SAVE_IN(6))
 #define OP(NAME, KIND, KEPT_OUT)                                                                   \
     {                                                                                              \
-        .name = NAME, .optional = 1u << TERN_RNN_B_IH | 1u << TERN_RNN_B_HH | 1u << TERN_RNN_C,    \
+        .name = NAME, .takes = TERN_TAKES_FLOATS,                                                  \
+        .optional = 1u << TERN_RNN_B_IH | 1u << TERN_RNN_B_HH | 1u << TERN_RNN_C,                  \
         .saves = ALL_INPUTS | TERN_SAVE_OUT(0) | ((KEPT_OUT) ? TERN_SAVE_OUT(KEPT_OUT) : 0),       \
         .no_grad_out = (KEPT_OUT) ? 1u << (KEPT_OUT) : 0, .data = &tern_##KIND##_kind,             \
         .infer = rnn_infer, .forward = rnn_forward, .backward = rnn_backward                       \
