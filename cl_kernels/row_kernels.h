@@ -2,7 +2,7 @@
  * vector loop over a tern_walk each. The host has row_tiles.h instead.
  *
  * In its rows every tensor is dense, or (BINARY) one of the two inputs stays the same; the host makes
- * dense copies of others first (ops/walk.c). TERNARY takes any strides.
+ * dense copies of others first (ops/elementwise/walk.c). TERNARY takes any strides.
  *
  * Where rows start at multiples of 16 bytes (8 for halves), which only the kernel can see, a GPU takes
  * four elements at a time; what is left over, `inner` elements, goes one by one. Families whose rows

@@ -5,7 +5,7 @@
  * dialect that libm lacks is defined here. */
 #ifndef TERN_TESTS_ROWS_H
 #define TERN_TESTS_ROWS_H
-#include "ops/elementwise.h"
+#include "ops/elementwise/elementwise.h"
 #include "support.h"
 #include <math.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "nn/option.h"
 #include "optim/optimizer.h"
-#include "ops/multi_tensor.h"
+#include "ops/multi_tensor/multi_tensor.h"
 #include <math.h>
 #include <tern/amp.h>
 #include <tern/graph.h>

@@ -2,7 +2,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "nn/option.h"
-#include "ops/multi_tensor.h"
+#include "ops/multi_tensor/multi_tensor.h"
 #include <math.h>
 #include <tern/autograd.h>
 #include <tern/optim.h>

@@ -3,7 +3,7 @@
 #define TERN_OPTIM_OPTIMIZER_H
 #include "base/text.h"
 #include "nn/option.h"
-#include "ops/multi_tensor.h"
+#include "ops/multi_tensor/multi_tensor.h"
 #include <tern/autograd.h>
 #include <tern/graph.h>
 #include <tern/optim.h>

@@ -2,7 +2,8 @@
  *
  * What cuDNN answers for a shape is kept: descriptions, an algorithm, the scratch memory that it
  * needs. Its heuristics choose the algorithm, out of the deterministic ones where that is asked
- * for. Everything that it has no words for is left to products of columns (ops/conv_run.c). */
+ * for. Everything that it has no words for is left to products of columns
+ * (ops/convolution/conv_run.c). */
 #include "device/cuda/cuda.h"
 #include "types_host.h"
 #include "shapes.h"

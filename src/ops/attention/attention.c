@@ -1,0 +1,179 @@
+/* attention.c -- scaled dot product attention (Vaswani et al. 2017): which form it takes, and the
+ * one made of other operations. */
+#include "ops/attention/attention.h"
+#include "ops/matmul/matrix_product.h"
+#include <math.h>
+#include <tern/ops.h>
+
+static const char *const name = "tern_scaled_dot_product_attention";
+
+static tern_status check(tern_tensor *query, tern_tensor *key, tern_tensor *value,
+                         const tern_sdpa_options *o)
+{
+    const tern_tensor *mask = o->attn_mask;
+    if (!query || !key || !value)
+        return tern_fail_argument_null(name, !query ? "query" : !key ? "key" : "value");
+    if (query->dtype != key->dtype || query->dtype != value->dtype)
+        return tern_fail(TERN_ERR_DTYPE,
+                         "%s: Expected query, key, and value to have the same dtype, but got "
+                         "query.dtype: %s key.dtype: %s and value.dtype: %s instead.",
+                         name, tern_dtype_name(query->dtype), tern_dtype_name(key->dtype),
+                         tern_dtype_name(value->dtype));
+    if (query->ndim < 2 || key->ndim < 2 || value->ndim < 2)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "%s: Expected query, key, and value to all be at least 2 dimensional, but "
+                         "got query.dim(): %d, key.dim(): %d and value.dim(): %d instead.",
+                         name, query->ndim, key->ndim, value->ndim);
+    if (mask && o->is_causal)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "%s: Explicit attn_mask should not be set when is_causal=True", name);
+    if (mask && mask->dtype != TERN_BOOL && mask->dtype != query->dtype)
+        return tern_fail(TERN_ERR_DTYPE,
+                         "%s: Expected attn_mask dtype to be bool or to match query dtype, but got "
+                         "attn_mask.dtype: %s and query.dtype: %s instead.",
+                         name, tern_dtype_name(mask->dtype), tern_dtype_name(query->dtype));
+    if (!(o->dropout_p >= 0 && o->dropout_p <= 1))
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "%s: dropout probability has to be between 0 and 1, but got %g", name,
+                         o->dropout_p);
+    return TERN_OK;
+}
+
+/* True where the key comes after the query. */
+static tern_tensor *later(const tern_tensor *scores)
+{
+    int64_t queries = scores->shape[scores->ndim - 2], keys = scores->shape[scores->ndim - 1];
+    const char *device = tern_device(scores);
+    tern_tensor *query = tern_arange(0, (double)queries, 1, TERN_I32, device);
+    tern_tensor *key = tern_arange(0, (double)keys, 1, TERN_I32, device);
+    return tern_gt(key, tern_unsqueeze(query, 1));
+}
+
+/* Scores that do not count are -inf: none of their row's weight is left for them. */
+static tern_tensor *masked(tern_tensor *scores, tern_tensor *mask, bool causal)
+{
+    if (!scores || (!mask && !causal))
+        return scores;
+    if (mask && mask->dtype != TERN_BOOL)
+        return tern_add(scores, mask);
+    return tern_masked_fill(scores, mask ? tern_logical_not(mask) : later(scores),
+                            tern_scalar_real(-INFINITY));
+}
+
+static tern_tensor *weights_of(tern_tensor *query, tern_tensor *key, tern_tensor *mask,
+                               const tern_attention_attributes *at)
+{
+    tern_product product = {.alpha = at->scale, .transpose = {false, true}};
+    return tern_softmax(masked(tern_product_of(&product, query, key), mask, at->causal), -1);
+}
+
+static tern_tensor *composite(tern_tensor *query, tern_tensor *key, tern_tensor *value,
+                              tern_tensor *mask, const tern_attention_attributes *at)
+{
+    tern_tensor *result = NULL;
+    TERN_SCOPE {
+        tern_tensor *weights = weights_of(query, key, mask, at);
+        if (at->dropout > 0)
+            weights = tern_dropout(weights, at->dropout, true);
+        result = tern_escape(tern_matmul(weights, value));
+    }
+    return result;
+}
+
+/* dv = p' do, ds = p (do v' - sum p do v'), dq = scale ds k, dk = scale ds' q */
+tern_status tern_attention_differentiable_gradient(tern_gradient *g)
+{
+    const tern_attention_attributes *at = g->attributes;
+    if (at->dropout > 0)
+        return tern_fail(TERN_ERR_UNSUPPORTED,
+                         "%s: gradients of gradients (create_graph) are not there with dropout "
+                         "(dropout_p %g)",
+                         name, at->dropout);
+    tern_tensor *q = g->in[0], *k = g->in[1], *v = g->in[2], *dout = g->dout[0];
+    tern_tensor *p = weights_of(q, k, g->in[3], at);
+    tern_product across = {.alpha = 1, .transpose = {false, true}};
+    tern_product straight = {.alpha = at->scale},
+                 turned = {.alpha = at->scale, .transpose = {true}};
+    tern_product sum = {.alpha = 1, .transpose = {true}};
+    tern_tensor *dp = tern_product_of(&across, dout, v);
+    tern_tensor *ds = tern_mul(p, tern_sub(dp, tern_sum_dim(tern_mul(p, dp), TERN_DIMS(-1), true)));
+    g->din[0] = g->needs[0] ? tern_product_of(&straight, ds, k) : NULL;
+    g->din[1] = g->needs[1] ? tern_product_of(&turned, ds, q) : NULL;
+    g->din[2] = g->needs[2] ? tern_product_of(&sum, p, dout) : NULL;
+    return tern_last_status();
+}
+
+/* Whether the form in blocks has words for it: the same stacks, nothing empty, a mask that is not
+ * learned. */
+static bool fits_blocks(const tern_tensor *q, const tern_tensor *k, const tern_tensor *v,
+                        const tern_tensor *mask)
+{
+    if (!tern_dtype_is_floating_point(q->dtype) || q->ndim > 4 || k->ndim != q->ndim ||
+        v->ndim != q->ndim || !q->numel || !k->numel || !v->numel ||
+        q->shape[q->ndim - 1] != k->shape[k->ndim - 1] ||
+        k->shape[k->ndim - 2] != v->shape[v->ndim - 2])
+        return false;
+    for (int d = 0; d < q->ndim - 2; d++)
+        if (q->shape[d] != k->shape[d] || q->shape[d] != v->shape[d])
+            return false;
+    if (!mask)
+        return true;
+    if (tern_requires_grad(mask) || mask->ndim > q->ndim || !mask->numel)
+        return false;
+    for (int d = 1; d <= mask->ndim; d++) {
+        int64_t size = d == 1   ? k->shape[k->ndim - 2]
+                       : d == 2 ? q->shape[q->ndim - 2]
+                                : q->shape[q->ndim - d];
+        if (mask->shape[mask->ndim - d] != 1 && mask->shape[mask->ndim - d] != size)
+            return false;
+    }
+    return true;
+}
+
+/* Halves as float32, so that scores and weights are not rounded: where it costs nothing, as on
+ * processors and where there are few scores, and where there is no form in blocks. */
+static tern_tensor *widely(tern_tensor *query, tern_tensor *key, tern_tensor *value,
+                           tern_sdpa_options o)
+{
+    tern_dtype dtype = query->dtype;
+    if (o.attn_mask && o.attn_mask->dtype != TERN_BOOL &&
+        !(o.attn_mask = tern_to_dtype(o.attn_mask, TERN_F32)))
+        return NULL;
+    query = tern_to_dtype(query, TERN_F32);
+    key = tern_to_dtype(key, TERN_F32);
+    value = tern_to_dtype(value, TERN_F32);
+    tern_tensor *y =
+        query && key && value ? tern_scaled_dot_product_attention(query, key, value, &o) : NULL;
+    return y ? tern_to_dtype(y, dtype) : NULL;
+}
+
+static bool stays_half(const tern_tensor *query, const tern_tensor *key)
+{
+    enum { FEW = 1 << 14 };
+    int64_t keys = key->shape[key->ndim - 2], width = query->shape[query->ndim - 1];
+    bool many = width > 0 && query->numel / width * keys > FEW;
+    return many && tern_place_info(query->storage->place)->type == TERN_DEVICE_GPU;
+}
+
+tern_tensor *tern_scaled_dot_product_attention(tern_tensor *query, tern_tensor *key,
+                                               tern_tensor *value, const tern_sdpa_options *options)
+{
+    tern_sdpa_options o = options ? *options : (tern_sdpa_options){0};
+    if (check(query, key, value, &o) != TERN_OK)
+        return NULL;
+    tern_attention_attributes at = {o.scale, o.dropout_p, o.is_causal};
+    if (o.scale == 0)
+        at.scale = 1 / sqrt((double)query->shape[query->ndim - 1]);
+    else if (o.scale == TERN_ZERO)
+        at.scale = 0;
+    bool half = query->dtype == TERN_F16 || query->dtype == TERN_BF16;
+    bool fits = fits_blocks(query, key, value, o.attn_mask);
+    if (half && !(fits && stays_half(query, key)))
+        return widely(query, key, value, o);
+    if (!fits)
+        return composite(query, key, value, o.attn_mask, &at);
+    tern_tensor *in[] = {query, key, value, o.attn_mask}, *out[4];
+    if (tern_apply_all(&tern_attention_fused, in, 4, &at, sizeof at, out, 4) != TERN_OK)
+        return NULL;
+    return out[0];
+}

@@ -1,0 +1,385 @@
+/* attention_fused.c -- attention whose memory grows with the sequence and not with its square:
+ * blocks of queries, each with its scores, weights and products (as in Dao et al. 2022, with the
+ * products left to the device's own). The way back makes the weights again from their sums; short
+ * sequences keep them. */
+#include "ops/attention/attention.h"
+#include "types_host.h"
+#include "shapes.h"
+#include <math.h>
+#include <tern/ops.h>
+
+/* Scores of a block, on GPUs and elsewhere (a second-level cache holds them); weights worth
+ * keeping. */
+enum { GPU_SCORES = 1 << 25, SCORES = 1 << 19, KEPT = 1 << 21 };
+
+enum { Q, K, V, MASK, INPUTS };
+enum { OUT, SUMS, WEIGHTS, STATE, OUTPUTS };
+
+/* ---- geometry ---------------------------------------------------------------------------- */
+
+typedef struct geometry {
+    int64_t count[2], queries, keys, width, value_width;
+    int64_t rows; /* queries of a block */
+    tern_attention_block block;
+} geometry;
+
+/* The two stacking dims of x in front of its matrices, 1 where it has fewer. */
+static void stack_of(const tern_tensor *x, int64_t count[2])
+{
+    count[0] = x->ndim > 3 ? x->shape[x->ndim - 4] : 1;
+    count[1] = x->ndim > 2 ? x->shape[x->ndim - 3] : 1;
+}
+
+static geometry geometry_of(tern_place *place, tern_tensor *const *in,
+                            const tern_attention_attributes *at)
+{
+    const tern_tensor *q = in[Q], *mask = in[MASK];
+    geometry g = {.queries = q->shape[q->ndim - 2],
+                  .keys = in[K]->shape[in[K]->ndim - 2],
+                  .width = q->shape[q->ndim - 1],
+                  .value_width = in[V]->shape[in[V]->ndim - 1]};
+    stack_of(q, g.count);
+    int64_t most = tern_place_info(place)->type == TERN_DEVICE_GPU ? GPU_SCORES : SCORES;
+    int64_t each = g.count[0] * g.count[1] * g.keys;
+    g.rows = each > 0 && most / each > 1 ? most / each : 1;
+    if (g.rows > g.queries)
+        g.rows = g.queries;
+    g.block = (tern_attention_block){.count = {g.count[0], g.count[1]},
+                                     .queries = g.queries,
+                                     .keys = g.keys,
+                                     .drop = (int32_t)ceil(at->dropout * (1 << 24))};
+    if (at->causal)
+        g.block.flags = TERN_ATTENTION_CAUSAL;
+    if (mask) /* broadcast to the scores: a dim of size 1 stays where it is */
+        g.block.flags |= mask->dtype == TERN_BOOL ? TERN_ATTENTION_BOOLS : TERN_ATTENTION_NUMBERS;
+    for (int d = 0; mask && d < 4 && d < mask->ndim; d++) {
+        int from = mask->ndim - 1 - d;
+        g.block.stride[3 - d] = mask->shape[from] == 1 ? 0 : mask->stride[from];
+    }
+    return g;
+}
+
+/* The block that begins at a query; causal ones leave out the keys that none of them sees. */
+static void set_block(geometry *g, int64_t first)
+{
+    tern_attention_block *b = &g->block;
+    b->first = first;
+    b->rows = g->queries - first < g->rows ? g->queries - first : g->rows;
+    b->columns = g->keys;
+    if (b->flags & TERN_ATTENTION_CAUSAL && first + b->rows < g->keys)
+        b->columns = first + b->rows;
+}
+
+static int64_t stacks(const geometry *g)
+{
+    return g->count[0] * g->count[1];
+}
+
+/* ---- products ---------------------------------------------------------------------------- */
+
+/* Rows of x from `first` on, or its transpose. */
+static tern_matrix matrix(const tern_tensor *x, int64_t first, bool transposed)
+{
+    int64_t row = x->stride[x->ndim - 2], column = x->stride[x->ndim - 1];
+    return (tern_matrix){.buffer = &x->storage->block->buffer,
+                         .at = x->offset + first * row,
+                         .row = transposed ? column : row,
+                         .col = transposed ? row : column,
+                         .batch = {x->ndim > 3 ? x->stride[x->ndim - 4] : 0,
+                                   x->ndim > 2 ? x->stride[x->ndim - 3] : 0}};
+}
+
+/* A block's scores, which are dense. */
+static tern_matrix scores(const geometry *g, const tern_tensor *x, bool transposed)
+{
+    int64_t n = g->block.columns, size = g->block.rows * n;
+    return (tern_matrix){.buffer = &x->storage->block->buffer,
+                         .at = x->offset,
+                         .row = transposed ? 1 : n,
+                         .col = transposed ? n : 1,
+                         .batch = {g->count[1] * size, size}};
+}
+
+static tern_status multiply(const geometry *g, const tern_tensor *like, tern_matrix a,
+                            tern_matrix b, tern_matrix c, const int64_t size[3], double alpha,
+                            double beta)
+{
+    tern_gemm product = {.dtype = like->dtype,
+                         .m = size[0],
+                         .n = size[1],
+                         .k = size[2],
+                         .count = {g->count[0], g->count[1]},
+                         .alpha = alpha,
+                         .beta = beta,
+                         .a = a,
+                         .b = b,
+                         .c = c};
+    return tern_launch_gemm(like->storage->place, &product);
+}
+#define SIZE(...) ((const int64_t[3]){__VA_ARGS__})
+
+/* ---- one block --------------------------------------------------------------------------- */
+
+static tern_status launch(const geometry *g, const tern_kernel_ref *kernel, const tern_tensor *x,
+                          tern_arg *args, int n)
+{
+    int64_t rows = stacks(g) * g->block.rows;
+    return tern_launch(x->storage->place, kernel, x->dtype,
+                       tern_groups(rows, 12 * g->block.columns), args, n);
+}
+
+/* p = the block's scores. A weight is as far off as its score, and a half of 20 is off by up to
+ * 0.06: what p rounds away is made by the same product, less p, and left in rest. */
+static tern_status score(const geometry *g, tern_tensor *const *in, double scale, tern_tensor *p,
+                         tern_tensor *rest)
+{
+    const tern_attention_block *b = &g->block;
+    tern_matrix q = matrix(in[Q], b->first, false), k = matrix(in[K], 0, true);
+    const int64_t *size = SIZE(b->rows, b->columns, g->width);
+    TERN_TRY(multiply(g, p, q, k, scores(g, p, false), size, scale, 0));
+    if (!rest)
+        return TERN_OK;
+    TERN_TRY(
+        tern_block_copy(p->storage->block, 0, rest->storage->block, 0,
+                        (size_t)(stacks(g) * b->rows * b->columns) * tern_dtype_size(p->dtype)));
+    return multiply(g, p, q, k, scores(g, rest, false), size, scale, -1);
+}
+
+/* p = weights of the block, from scores and, when they are there, from the rows' sums. */
+static tern_status weigh(const geometry *g, tern_tensor *const *in, double scale, tern_tensor *p,
+                         tern_tensor *rest, tern_tensor *sums, bool again)
+{
+    static const tern_kernel_ref first_time = {"attention", "attention_weights"},
+                                 once_more = {"attention", "attention_again"};
+    const tern_tensor *mask = in[MASK] ? in[MASK] : p;
+    const tern_attention_block *b = &g->block;
+    TERN_TRY(score(g, in, scale, p, rest));
+    tern_arg args[] = {tern_arg_tensor(p),    tern_arg_tensor(rest ? rest : p),
+                       tern_arg_tensor(sums), tern_arg_tensor(mask),
+                       tern_arg_tensor(mask), tern_arg_struct(b, sizeof *b)};
+    /* Only the one of the mask's type is read, but both count in its elements. */
+    args[3].bytes = (uint32_t)tern_dtype_size(p->dtype);
+    args[4].bytes = 1;
+    if (b->flags & TERN_ATTENTION_BOOLS)
+        args[3] = tern_arg_tensor(p);
+    else
+        args[4] = tern_arg_buffer(&p->storage->block->buffer, 0, 1);
+    return launch(g, again ? &once_more : &first_time, p, args, 6);
+}
+
+static tern_status drop(const geometry *g, double scale, tern_tensor *to, tern_tensor *from,
+                        tern_tensor *state)
+{
+    static const tern_kernel_ref kernel = {"attention", "attention_drop"};
+    tern_arg args[] = {tern_arg_tensor(to), tern_arg_tensor(from), tern_arg_tensor(state),
+                       tern_arg_struct(&g->block, sizeof g->block),
+                       tern_arg_real(to->dtype, scale)};
+    return launch(g, &kernel, to, args, 5);
+}
+
+static tern_tensor *room(const geometry *g, const tern_tensor *like)
+{
+    tern_shape shape = {1, {stacks(g) * g->rows * g->keys}};
+    return tern_tensor_new(&shape, like->dtype, like->storage->place,
+                           "tern_scaled_dot_product_attention");
+}
+
+/* Room for what the scores' type rounds away; none where *rest stays NULL. */
+static tern_status make_rest(const geometry *g, const tern_tensor *like, tern_tensor **rest)
+{
+    if (tern_dtype_size(like->dtype) == 2)
+        *rest = room(g, like);
+    return *rest || tern_dtype_size(like->dtype) != 2 ? TERN_OK : tern_last_status();
+}
+
+static double kept_scale(const tern_attention_attributes *at)
+{
+    return at->dropout < 1 ? 1 / (1 - at->dropout) : 0;
+}
+
+/* ---- forward: outputs out, the rows' sums, the weights if they are kept, the generator's state --
+ */
+
+static tern_status forward_infer(tern_call *call)
+{
+    const tern_attention_attributes *at = call->attributes;
+    const tern_tensor *q = call->in[Q], *v = call->in[V];
+    geometry g = geometry_of(call->place, call->in, at);
+    tern_shape out = tern_shape_of(q);
+    out.dims[out.ndim - 1] = v->shape[v->ndim - 1];
+    int64_t all = stacks(&g) * g.queries * g.keys;
+    bool kept = at->dropout == 0 && g.rows == g.queries && all <= KEPT;
+    call->n_out = OUTPUTS;
+    call->result[OUT] = (tern_result){.dtype = q->dtype, .shape = out};
+    call->result[SUMS] = (tern_result){.dtype = q->dtype == TERN_F64 ? TERN_F64 : TERN_F32,
+                                       .shape = {1, {stacks(&g) * g.queries}}};
+    call->result[WEIGHTS] = (tern_result){.dtype = q->dtype, .shape = {1, {kept ? all : 0}}};
+    call->result[STATE] = (tern_result){.dtype = TERN_I64, .shape = {1, {at->dropout > 0 ? 2 : 0}}};
+    return TERN_OK;
+}
+
+/* Take numbers for every weight of the whole, and write down where they begin. */
+static tern_status take_numbers(tern_call *call, const geometry *g)
+{
+    static const tern_kernel_ref kernel = {"attention", "attention_note"};
+    tern_arg state;
+    int64_t first;
+    TERN_TRY(
+        tern_rng_take(call->place, (stacks(g) * g->queries * g->keys + 3) / 4, &state, &first));
+    tern_arg args[] = {tern_arg_tensor(call->out[STATE]), state, tern_arg_i64(first)};
+    return tern_launch(call->place, &kernel, call->in[Q]->dtype, tern_items(2), args, 3);
+}
+
+static tern_status forward_block(tern_call *call, const geometry *g, tern_tensor *p,
+                                 tern_tensor *rest)
+{
+    const tern_attention_attributes *at = call->attributes;
+    const tern_attention_block *b = &g->block;
+    TERN_TRY(weigh(g, call->in, at->scale, p, rest, call->out[SUMS], false));
+    if (at->dropout > 0)
+        TERN_TRY(drop(g, kept_scale(at), p, p, call->out[STATE]));
+    return multiply(g, p, scores(g, p, false), matrix(call->in[V], 0, false),
+                    matrix(call->out[OUT], b->first, false),
+                    SIZE(b->rows, g->value_width, b->columns), 1, 0);
+}
+
+static tern_status forward(tern_call *call)
+{
+    const tern_attention_attributes *at = call->attributes;
+    geometry g = geometry_of(call->place, call->in, at);
+    bool kept = call->out[WEIGHTS]->numel > 0;
+    if (at->dropout > 0)
+        TERN_TRY(take_numbers(call, &g));
+    tern_tensor *p = kept ? call->out[WEIGHTS] : room(&g, call->in[Q]), *rest = NULL;
+    tern_status status = p ? make_rest(&g, p, &rest) : tern_last_status();
+    for (int64_t i = 0; i < g.queries && status == TERN_OK; i += g.rows) {
+        set_block(&g, i);
+        status = forward_block(call, &g, p, rest);
+    }
+    if (!kept)
+        tern_release(p);
+    tern_release(rest);
+    return status;
+}
+
+/* ---- gradient: inputs as above, then dout and forward's outputs; outputs dq dk dv
+ * ---------------- */
+
+enum { DOUT = INPUTS, HAD };
+
+static tern_status gradient_infer(tern_call *call)
+{
+    call->n_out = 3;
+    for (int i = 0; i < 3; i++)
+        call->result[i] =
+            (tern_result){.dtype = call->in[i]->dtype, .shape = tern_shape_of(call->in[i])};
+    return TERN_OK;
+}
+
+typedef struct spaces {
+    tern_tensor *p, *rest, *dropped, *ds;
+} spaces;
+
+/* more: dk and dv, sums over the blocks, have been begun. */
+static tern_status gradient_block(tern_call *call, const geometry *g, const spaces *s, bool more)
+{
+    static const tern_kernel_ref kernel = {"attention", "attention_gradient"};
+    const tern_attention_attributes *at = call->attributes;
+    const tern_attention_block *b = &g->block;
+    const tern_tensor *dout = call->in[DOUT];
+    tern_tensor *state = call->in[HAD + STATE];
+    if (call->in[HAD + WEIGHTS]->numel == 0)
+        TERN_TRY(weigh(g, call->in, at->scale, s->p, s->rest, call->in[HAD + SUMS], true));
+    if (at->dropout > 0)
+        TERN_TRY(drop(g, kept_scale(at), s->dropped, s->p, state));
+    TERN_TRY(multiply(g, dout, scores(g, s->dropped, true), matrix(dout, b->first, false),
+                      matrix(call->out[V], 0, false), SIZE(b->columns, g->value_width, b->rows), 1,
+                      more));
+    TERN_TRY(multiply(g, dout, matrix(dout, b->first, false), matrix(call->in[V], 0, true),
+                      scores(g, s->ds, false), SIZE(b->rows, b->columns, g->value_width), 1, 0));
+    tern_arg args[] = {tern_arg_tensor(s->ds), tern_arg_tensor(s->p),
+                       tern_arg_tensor(at->dropout > 0 ? state : s->p),
+                       tern_arg_struct(b, sizeof *b), tern_arg_real(dout->dtype, kept_scale(at))};
+    args[2].bytes = sizeof(uint64_t);
+    if (at->dropout == 0)
+        args[2].at = 0;
+    TERN_TRY(launch(g, &kernel, s->ds, args, 5));
+    TERN_TRY(multiply(g, dout, scores(g, s->ds, false), matrix(call->in[K], 0, false),
+                      matrix(call->out[Q], b->first, false), SIZE(b->rows, g->width, b->columns),
+                      at->scale, 0));
+    return multiply(g, dout, scores(g, s->ds, true), matrix(call->in[Q], b->first, false),
+                    matrix(call->out[K], 0, false), SIZE(b->columns, g->width, b->rows), at->scale,
+                    more);
+}
+
+/* Keys that no query sees (causal, more keys than queries) are in no block: their gradient is 0. */
+static tern_status clear_unseen(tern_call *call, const geometry *g)
+{
+    if (!(g->block.flags & TERN_ATTENTION_CAUSAL) || g->queries >= g->keys)
+        return TERN_OK;
+    for (int i = K; i <= V; i++)
+        TERN_TRY(
+            tern_block_zero(call->out[i]->storage->block, 0,
+                            (size_t)call->out[i]->numel * tern_dtype_size(call->out[i]->dtype)));
+    return TERN_OK;
+}
+
+static tern_status gradient_forward(tern_call *call)
+{
+    const tern_attention_attributes *at = call->attributes;
+    geometry g = geometry_of(call->place, call->in, at);
+    tern_tensor *had = call->in[HAD + WEIGHTS]->numel ? call->in[HAD + WEIGHTS] : NULL;
+    spaces s = {.p = had ? had : room(&g, call->in[Q]), .ds = room(&g, call->in[Q])};
+    s.dropped = at->dropout > 0 ? room(&g, call->in[Q]) : s.p;
+    tern_status status = s.p && s.ds && s.dropped ? clear_unseen(call, &g) : tern_last_status();
+    if (!had && status == TERN_OK)
+        status = make_rest(&g, s.p, &s.rest);
+    /* The whole of dk and dv is written by the first block only if that sees every key: a causal
+     * one goes from the last, which does, to the first. */
+    int64_t blocks = (g.queries + g.rows - 1) / g.rows;
+    for (int64_t k = 0; k < blocks && status == TERN_OK; k++) {
+        set_block(&g, (at->causal ? blocks - 1 - k : k) * g.rows);
+        status = gradient_block(call, &g, &s, k > 0);
+    }
+    if (at->dropout > 0)
+        tern_release(s.dropped);
+    if (!had)
+        tern_release(s.p);
+    tern_release(s.rest);
+    tern_release(s.ds);
+    return status;
+}
+
+static const tern_op gradient_op = {.name = "scaled_dot_product_attention_gradient",
+                                    .optional = 1u << MASK,
+                                    .not_differentiable = true,
+                                    .infer = gradient_infer,
+                                    .forward = gradient_forward};
+
+/* ---- the operation ----------------------------------------------------------------------- */
+
+static tern_status backward(tern_gradient *g)
+{
+    const tern_attention_attributes *at = g->attributes;
+    if (g->recorded)
+        return tern_attention_differentiable_gradient(g);
+    tern_tensor *dout = tern_contiguous(g->dout[OUT]);
+    tern_tensor *in[HAD + OUTPUTS] = {g->in[Q], g->in[K],     g->in[V],        g->in[MASK],  dout,
+                                      NULL,     g->out[SUMS], g->out[WEIGHTS], g->out[STATE]};
+    in[HAD + OUT] = dout; /* the output itself is not needed */
+    tern_tensor *din[3];
+    TERN_TRY(tern_apply_all(&gradient_op, in, HAD + OUTPUTS, at, sizeof *at, din, 3));
+    for (int i = 0; i < 3; i++)
+        g->din[i] = g->needs[i] ? din[i] : NULL;
+    return TERN_OK;
+}
+
+const tern_op tern_attention_fused = {.name = "scaled_dot_product_attention",
+                                      .optional = 1u << MASK,
+                                      .saves = TERN_SAVE_IN(Q) | TERN_SAVE_IN(K) | TERN_SAVE_IN(V) |
+                                               TERN_SAVE_IN(MASK) | TERN_SAVE_OUT(SUMS) |
+                                               TERN_SAVE_OUT(WEIGHTS) | TERN_SAVE_OUT(STATE),
+                                      .no_grad_out = 1u << SUMS | 1u << WEIGHTS | 1u << STATE,
+                                      .infer = forward_infer,
+                                      .forward = forward,
+                                      .backward = backward};

@@ -1,0 +1,307 @@
+/* conv_run.c -- how a convolution is computed: by the vendor's routine, else as matrix products of
+ * columns, else directly.
+ *
+ * Columns (im2col): each tap of each channel is a row that holds, for every output, the element of
+ * x that it reads. Then y_n = weight columns_n, columns_n = weight^T y_n, which is gathered into x,
+ * and weight = sum y_n columns_n^T. They are made for as many images at once as fit COLUMN_BYTES; a
+ * kernel of one tap and stride 1 needs none. Groups of few channels are summed directly. The 16-bit
+ * types are computed as float32. */
+#include "ops/convolution/convolution.h"
+#include <string.h>
+
+enum { COLUMN_BYTES = 4 << 20, FEW = 4 };
+
+typedef struct conv {
+    tern_conv_pass pass;
+    tern_conv_shape s;
+    int64_t ins, outs, taps; /* elements of a plane of x, of y, and of a kernel */
+    tern_tensor *x, *weight, *y, *bias;
+    tern_place *place;
+} conv;
+
+static int64_t volume(const int64_t *dims)
+{
+    return dims[0] * dims[1] * dims[2];
+}
+
+static tern_tensor *result_of(const conv *c)
+{
+    return c->pass == TERN_CONV_Y ? c->y : c->pass == TERN_CONV_X ? c->x : c->weight;
+}
+
+/* ---- directly ---------------------------------------------------------------------------- */
+
+static tern_status run_direct(const conv *c)
+{
+    static const tern_kernel_ref kernels[] = {{"convolution", "conv_direct"},
+                                              {"convolution", "conv_direct_dx"},
+                                              {"convolution", "conv_direct_dw"}};
+    const tern_conv_shape *s = &c->s;
+    tern_arg x = tern_arg_tensor(c->x), w = tern_arg_tensor(c->weight), y = tern_arg_tensor(c->y);
+    tern_arg shape = tern_arg_struct(s, sizeof *s);
+    tern_arg bias = c->bias ? tern_arg_tensor(c->bias) : w;
+    tern_arg forward[] = {y, x, w, bias, shape, tern_arg_i32(c->bias != NULL)};
+    tern_arg dx[] = {x, y, w, shape}, dw[] = {w, x, y, shape};
+    tern_arg *const args[] = {forward, dx, dw};
+    int64_t work = s->n * s->o * c->outs * (s->c / s->groups) * c->taps;
+    int64_t groups = c->pass == TERN_CONV_Y   ? s->n * s->o
+                     : c->pass == TERN_CONV_X ? s->n * s->c
+                                              : s->o * (s->c / s->groups) * c->taps;
+    return tern_launch(c->place, &kernels[c->pass], c->x->dtype,
+                       tern_groups(groups, work / groups + 1), args[c->pass],
+                       c->pass == TERN_CONV_Y ? 6 : 4);
+}
+
+/* ---- columns ----------------------------------------------------------------------------- */
+
+/* Where the columns of some images lie: [channel and tap][image][output]. */
+typedef struct columns {
+    const tern_buffer *buffer;
+    int64_t at, image, row; /* first element; from image to image, row to row */
+    int64_t first, images;  /* which images */
+    bool are_x;             /* x itself serves as its columns */
+} columns;
+
+static tern_status launch_columns(const conv *c, const tern_tensor *cols, int64_t first,
+                                  int64_t images)
+{
+    static const tern_kernel_ref make = {"convolution", "conv_columns"},
+                                 gather = {"convolution", "conv_gather"};
+    bool back = c->pass == TERN_CONV_X;
+    tern_arg x = tern_arg_tensor(c->x), col = tern_arg_tensor(cols);
+    x.at += first * c->s.c * c->ins;
+    tern_arg args[] = {back ? x : col, back ? col : x, tern_arg_struct(&c->s, sizeof c->s),
+                       tern_arg_i64(images)};
+    int64_t each = back ? c->taps : 1;
+    return tern_launch(c->place, back ? &gather : &make, c->x->dtype,
+                       tern_groups(images * c->s.c * c->taps / each, c->outs * each), args, 4);
+}
+
+/* y has the images in the columns; those of dweight's are dense over the images too. */
+static tern_gemm product_of(const conv *c, const columns *k, const tern_tensor *channels)
+{
+    const tern_conv_shape *s = &c->s;
+    int64_t of_group = s->o / s->groups, each = s->c / s->groups * c->taps, outs = c->outs;
+    tern_matrix w = {.buffer = &c->weight->storage->block->buffer,
+                     .at = c->weight->offset,
+                     .row = each,
+                     .col = 1,
+                     .batch = {0, of_group * each}};
+    tern_matrix y = {.buffer = &c->y->storage->block->buffer,
+                     .at = c->y->offset + k->first * s->o * outs,
+                     .row = outs,
+                     .col = 1,
+                     .batch = {s->o * outs, of_group * outs}};
+    tern_matrix cols = {.buffer = k->buffer,
+                        .at = k->at,
+                        .row = k->row,
+                        .col = 1,
+                        .batch = {k->image, each * k->row}};
+    tern_gemm g = {.dtype = c->x->dtype, .count = {k->images, s->groups}, .alpha = 1};
+    switch (c->pass) {
+    case TERN_CONV_Y:
+        g.m = of_group, g.n = outs, g.k = each;
+        g.a = w, g.b = cols, g.c = y;
+        g.beta = c->bias ? 1 : 0;
+        break;
+    case TERN_CONV_X:
+        g.m = each, g.n = outs, g.k = of_group;
+        g.a = w, g.b = y, g.c = cols;
+        g.a.row = 1, g.a.col = each;
+        break;
+    case TERN_CONV_WEIGHT:
+        g.m = of_group, g.n = each, g.k = k->images * outs;
+        g.count[0] = 1;
+        g.a = (tern_matrix){.buffer = &channels->storage->block->buffer,
+                            .at = channels->offset + k->first * outs,
+                            .row = s->n * outs,
+                            .col = 1,
+                            .batch = {0, of_group * s->n * outs}};
+        g.b = cols, g.c = w;
+        g.b.row = 1, g.b.col = k->row;
+        g.beta = k->first > 0 ? 1 : 0;
+        break;
+    }
+    return g;
+}
+
+/* y with channels before images: (o, n, out). */
+static tern_tensor *channels_first(const conv *c)
+{
+    const tern_conv_shape *s = &c->s;
+    tern_shape shape = {3, {s->o, s->n, c->outs}};
+    tern_tensor *copy = tern_tensor_new(&shape, c->y->dtype, c->place, "tern_convolution");
+    const int64_t stride[] = {c->outs, s->o * c->outs, 1};
+    tern_tensor *look = copy ? tern_tensor_alias(c->y, &shape, stride, c->y->offset) : NULL;
+    if (look && tern_hook_copy(copy, look) == TERN_OK) {
+        tern_release(look);
+        return copy;
+    }
+    tern_release(look);
+    tern_release(copy);
+    return NULL;
+}
+
+/* y = bias, or y += bias. */
+static tern_status put_bias(const conv *c, bool add)
+{
+    tern_shape shape = {3, {c->s.n, c->s.o, c->outs}};
+    const int64_t y_stride[] = {c->s.o * c->outs, c->outs, 1}, b_stride[] = {0, 1, 0};
+    tern_tensor *y = tern_tensor_alias(c->y, &shape, y_stride, c->y->offset);
+    tern_tensor *b = y ? tern_tensor_alias(c->bias, &shape, b_stride, c->bias->offset) : NULL;
+    tern_status status = b ? TERN_OK : tern_last_status();
+    if (b && !add)
+        status = tern_hook_copy(y, b);
+    else if (b && !tern_hook_add_in_place(y, b))
+        status = tern_last_status();
+    tern_release(y);
+    tern_release(b);
+    return status;
+}
+
+static tern_status run_chunk(const conv *c, columns *k, const tern_tensor *cols,
+                             const tern_tensor *channels)
+{
+    bool back = c->pass == TERN_CONV_X;
+    if (!k->are_x && !back)
+        TERN_TRY(launch_columns(c, cols, k->first, k->images));
+    tern_gemm g = product_of(c, k, channels);
+    TERN_TRY(tern_launch_gemm(c->place, &g));
+    return k->are_x || !back ? TERN_OK : launch_columns(c, cols, k->first, k->images);
+}
+
+static bool is_product(const tern_conv_shape *s)
+{
+    for (int d = 0; d < 3; d++)
+        if (s->window[d] != 1 || s->stride[d] != 1 || s->padding[d] != 0)
+            return false;
+    return true;
+}
+
+static tern_status run_columns(const conv *c)
+{
+    const tern_conv_shape *s = &c->s;
+    int64_t rows = s->c * c->taps;
+    int64_t fit = COLUMN_BYTES / (rows * c->outs * (int64_t)tern_dtype_size(c->x->dtype));
+    bool are_x = is_product(s) && (c->pass != TERN_CONV_WEIGHT || s->n == 1);
+    int64_t images = are_x || fit > s->n ? s->n : fit < 1 ? 1 : fit;
+    tern_tensor *cols = NULL, *channels = NULL;
+    tern_status status = TERN_OK;
+    if (c->pass == TERN_CONV_Y && c->bias)
+        TERN_TRY(put_bias(c, false));
+    if (!are_x) {
+        tern_shape shape = {1, {rows * images * c->outs}};
+        cols = tern_tensor_new(&shape, c->x->dtype, c->place, "tern_convolution");
+        status = cols ? TERN_OK : tern_last_status();
+    }
+    if (status == TERN_OK && c->pass == TERN_CONV_WEIGHT) {
+        channels = channels_first(c);
+        status = channels ? TERN_OK : tern_last_status();
+    }
+    for (int64_t first = 0; status == TERN_OK && first < s->n; first += images) {
+        columns k = {.first = first, .images = s->n - first < images ? s->n - first : images};
+        const tern_tensor *in = are_x ? c->x : cols;
+        k.are_x = are_x;
+        k.buffer = &in->storage->block->buffer;
+        k.at = in->offset + (are_x ? first * rows * c->outs : 0);
+        k.row = are_x ? c->outs : k.images * c->outs;
+        k.image = are_x ? rows * c->outs : c->outs;
+        status = run_chunk(c, &k, cols, channels);
+    }
+    tern_release(cols);
+    tern_release(channels);
+    return status;
+}
+
+/* ---- which way --------------------------------------------------------------------------- */
+
+static tern_status ask_vendor(const conv *c, bool *taken)
+{
+    tern_convolution v = {.dtype = c->x->dtype,
+                          .pass = c->pass,
+                          .shape = &c->s,
+                          .deterministic = tern_are_deterministic_algorithms_enabled()};
+    bool bias_after = c->bias && tern_place_leaves_bias(c->place);
+    v.x = tern_arg_tensor(c->x);
+    v.weight = tern_arg_tensor(c->weight);
+    v.y = tern_arg_tensor(c->y);
+    if (c->bias && !bias_after)
+        v.bias = tern_arg_tensor(c->bias);
+    TERN_TRY(tern_launch_convolution(c->place, &v, taken));
+    return *taken && bias_after ? put_bias(c, true) : TERN_OK;
+}
+
+static tern_status run_wide(const conv *c)
+{
+    const tern_conv_shape *s = &c->s;
+    int64_t of_group = s->o / s->groups, each = s->c / s->groups;
+    return of_group * each <= FEW && s->groups > 1 ? run_direct(c) : run_columns(c);
+}
+
+static tern_tensor *as_f32(const tern_tensor *x, bool fill)
+{
+    tern_shape shape = tern_shape_of(x);
+    tern_tensor *y = tern_tensor_new(&shape, TERN_F32, x->storage->place, "tern_convolution");
+    if (y && fill && tern_hook_copy(y, x) != TERN_OK) {
+        tern_release(y);
+        return NULL;
+    }
+    return y;
+}
+
+static tern_status run_narrow(const conv *c)
+{
+    conv wide = *c;
+    tern_tensor **const all[] = {&wide.x, &wide.weight, &wide.y, &wide.bias};
+    tern_tensor *made[4] = {0}, *result = result_of(c);
+    tern_status status = TERN_OK;
+    for (int i = 0; status == TERN_OK && i < 4; i++)
+        if (*all[i]) {
+            made[i] = as_f32(*all[i], *all[i] != result);
+            status = made[i] ? TERN_OK : tern_last_status();
+            *all[i] = made[i];
+        }
+    bool taken = false;
+    if (status == TERN_OK)
+        status = ask_vendor(&wide, &taken);
+    if (status == TERN_OK && !taken)
+        status = run_wide(&wide);
+    if (status == TERN_OK)
+        status = tern_hook_copy(result, result_of(&wide));
+    for (int i = 0; i < 4; i++)
+        tern_release(made[i]);
+    return status;
+}
+
+/* Nothing to add up: zeros, or the bias. */
+static tern_status run_empty(const conv *c)
+{
+    tern_tensor *result = result_of(c);
+    if (result->numel && c->bias)
+        return put_bias(c, false);
+    return result->numel ? tern_block_zero(result->storage->block, 0,
+                                           (size_t)result->numel * tern_dtype_size(result->dtype))
+                         : TERN_OK;
+}
+
+tern_status tern_conv_run(tern_conv_pass pass, const tern_conv_shape *s, tern_tensor *x,
+                          tern_tensor *weight, tern_tensor *y, tern_tensor *bias)
+{
+    conv c = {.pass = pass,
+              .s = *s,
+              .ins = volume(s->in),
+              .outs = volume(s->out),
+              .taps = volume(s->window),
+              .x = x,
+              .weight = weight,
+              .y = y,
+              .bias = bias,
+              .place = x->storage->place};
+    bool taken;
+    if (x->numel == 0 || weight->numel == 0 || y->numel == 0)
+        return run_empty(&c);
+    TERN_TRY(ask_vendor(&c, &taken));
+    if (taken)
+        return TERN_OK;
+    return tern_dtype_size(x->dtype) == 2 ? run_narrow(&c) : run_wide(&c);
+}

@@ -1,0 +1,278 @@
+/* convolution.c -- convolutions, transposed ones, and their gradients.
+ *
+ * y = x * weight is linear in both, and so are its two gradients: dx = y' * weight (which is the
+ * transposed convolution) and dweight = x * y'. The gradients of each of the three are the other
+ * two, so that any order of differentiation stays among them. */
+#include "ops/convolution/convolution.h"
+#include <string.h>
+
+typedef struct conv_attributes {
+    tern_conv_shape shape;
+    int ndim;
+    const char *function;
+} conv_attributes;
+
+/* ---- shapes ------------------------------------------------------------------------------ */
+
+static tern_shape with_dims(int64_t a, int64_t b, const int64_t *dims, int ndim)
+{
+    tern_shape shape = {2 + ndim, {a, b}};
+    for (int d = 0; d < ndim; d++)
+        shape.dims[2 + d] = dims[3 - ndim + d];
+    return shape;
+}
+
+static tern_shape x_shape(const conv_attributes *at)
+{
+    return with_dims(at->shape.n, at->shape.c, at->shape.in, at->ndim);
+}
+static tern_shape weight_shape(const conv_attributes *at)
+{
+    const tern_conv_shape *s = &at->shape;
+    return with_dims(s->o, s->c / s->groups, s->window, at->ndim);
+}
+static tern_shape y_shape(const conv_attributes *at)
+{
+    return with_dims(at->shape.n, at->shape.o, at->shape.out, at->ndim);
+}
+
+static tern_status infer(tern_call *call, tern_shape (*shape_of)(const conv_attributes *at))
+{
+    const conv_attributes *at = call->attributes;
+    tern_dtype dtype = call->in[0]->dtype;
+    for (int i = 1; i < call->n_in; i++)
+        if (call->in[i] && call->in[i]->dtype != dtype)
+            return tern_fail(TERN_ERR_DTYPE,
+                             "%s: Input type (%s) and %s type (%s) should be the same",
+                             at->function, tern_dtype_name(dtype), i == 2 ? "bias" : "weight",
+                             tern_dtype_name(call->in[i]->dtype));
+    TERN_TRY(tern_check_floating(at->function, dtype));
+    call->n_out = 1;
+    call->result[0] = (tern_result){.dtype = dtype, .shape = shape_of(at)};
+    return TERN_OK;
+}
+
+static tern_status infer_y(tern_call *call)
+{
+    return infer(call, y_shape);
+}
+static tern_status infer_x(tern_call *call)
+{
+    return infer(call, x_shape);
+}
+static tern_status infer_weight(tern_call *call)
+{
+    return infer(call, weight_shape);
+}
+
+/* ---- forward: inputs (x, weight, bias), (y, weight) and (x, y) ------------------------------ */
+
+static tern_status forward_y(tern_call *call)
+{
+    const conv_attributes *at = call->attributes;
+    return tern_conv_run(TERN_CONV_Y, &at->shape, call->in[0], call->in[1], call->out[0],
+                         call->in[2]);
+}
+static tern_status forward_x(tern_call *call)
+{
+    const conv_attributes *at = call->attributes;
+    return tern_conv_run(TERN_CONV_X, &at->shape, call->out[0], call->in[1], call->in[0], NULL);
+}
+static tern_status forward_weight(tern_call *call)
+{
+    const conv_attributes *at = call->attributes;
+    return tern_conv_run(TERN_CONV_WEIGHT, &at->shape, call->in[0], call->out[0], call->in[1],
+                         NULL);
+}
+
+/* Each input only where the other one's gradient is wanted. */
+static uint32_t saves(const tern_call *call)
+{
+    return (call->in[1]->requires_grad ? TERN_SAVE_IN(0) : 0) |
+           (call->in[0]->requires_grad ? TERN_SAVE_IN(1) : 0);
+}
+
+static tern_tensor *make_y(const conv_attributes *at, tern_tensor *x, tern_tensor *weight,
+                           tern_tensor *bias);
+static tern_tensor *make_x(const conv_attributes *at, tern_tensor *y, tern_tensor *weight);
+static tern_tensor *make_weight(const conv_attributes *at, tern_tensor *x, tern_tensor *y);
+
+/* The sum over images and places, first over the places, which lie side by side. */
+static tern_tensor *bias_gradient(const conv_attributes *at, tern_tensor *dy)
+{
+    tern_dtype dtype = tern_dtype_of(dy);
+    if (dtype == TERN_F16 || dtype == TERN_BF16)
+        dy = tern_to_dtype(dy, TERN_F32);
+    dy = tern_reshape(dy, TERN_SHAPE(at->shape.n, at->shape.o, -1));
+    tern_tensor *planes = tern_sum_dim(dy, TERN_DIMS(2), false);
+    return tern_to_dtype(tern_sum_dim(planes, TERN_DIMS(0), false), dtype);
+}
+
+static tern_status backward_y(tern_gradient *g)
+{
+    const conv_attributes *at = g->attributes;
+    tern_tensor *dy = tern_contiguous(g->dout[0]);
+    if (g->needs[0])
+        g->din[0] = make_x(at, dy, g->in[1]);
+    if (g->needs[1])
+        g->din[1] = make_weight(at, g->in[0], dy);
+    if (g->needs[2])
+        g->din[2] = y_shape(at).dims[0] ? bias_gradient(at, dy)
+                                        : tern_new_zeros(dy, TERN_SHAPE(at->shape.o));
+    return tern_last_status();
+}
+
+static tern_status backward_x(tern_gradient *g)
+{
+    const conv_attributes *at = g->attributes;
+    tern_tensor *dx = tern_contiguous(g->dout[0]);
+    if (g->needs[0])
+        g->din[0] = make_y(at, dx, g->in[1], NULL);
+    if (g->needs[1])
+        g->din[1] = make_weight(at, dx, g->in[0]);
+    return tern_last_status();
+}
+
+static tern_status backward_weight(tern_gradient *g)
+{
+    const conv_attributes *at = g->attributes;
+    tern_tensor *dw = tern_contiguous(g->dout[0]);
+    if (g->needs[0])
+        g->din[0] = make_x(at, g->in[1], dw);
+    if (g->needs[1])
+        g->din[1] = make_y(at, g->in[0], dw, NULL);
+    return tern_last_status();
+}
+
+static const tern_op y_op = {.name = "convolution",
+                             .optional = 1u << 2,
+                             .choose_saves = saves,
+                             .infer = infer_y,
+                             .forward = forward_y,
+                             .backward = backward_y};
+static const tern_op x_op = {.name = "conv_transpose",
+                             .choose_saves = saves,
+                             .infer = infer_x,
+                             .forward = forward_x,
+                             .backward = backward_x};
+static const tern_op weight_op = {.name = "convolution_weight",
+                                  .choose_saves = saves,
+                                  .infer = infer_weight,
+                                  .forward = forward_weight,
+                                  .backward = backward_weight};
+
+static tern_tensor *make_y(const conv_attributes *at, tern_tensor *x, tern_tensor *weight,
+                           tern_tensor *bias)
+{
+    tern_tensor *in[] = {tern_contiguous(x), tern_contiguous(weight),
+                         bias ? tern_contiguous(bias) : NULL};
+    return tern_apply(&y_op, in, 3, at, sizeof *at);
+}
+static tern_tensor *make_x(const conv_attributes *at, tern_tensor *y, tern_tensor *weight)
+{
+    tern_tensor *in[] = {tern_contiguous(y), tern_contiguous(weight)};
+    return tern_apply(&x_op, in, 2, at, sizeof *at);
+}
+static tern_tensor *make_weight(const conv_attributes *at, tern_tensor *x, tern_tensor *y)
+{
+    tern_tensor *in[] = {tern_contiguous(x), tern_contiguous(y)};
+    return tern_apply(&weight_op, in, 2, at, sizeof *at);
+}
+
+/* ---- public functions -------------------------------------------------------------------- */
+
+static tern_status read_options(const tern_conv_options *o, tern_conv_window *w)
+{
+    static const tern_conv_options none;
+    o = o ? o : &none;
+    const char *f = w->function;
+    w->groups = o->groups ? o->groups : 1;
+    TERN_TRY(tern_conv_numbers(&o->stride, w->ndim, 1, "stride", f, w->stride));
+    TERN_TRY(tern_conv_numbers(&o->dilation, w->ndim, 1, "dilation", f, w->dilation));
+    TERN_TRY(tern_conv_numbers(&o->padding, w->ndim, 0, "padding", f, w->padding));
+    if (!o->padding_name || strcmp(o->padding_name, "valid") == 0)
+        return TERN_OK;
+    w->same = true;
+    return strcmp(o->padding_name, "same") == 0
+               ? TERN_OK
+               : tern_fail(TERN_ERR_ARGUMENT,
+                           "%s: Invalid padding string %s, should be one of 'valid', 'same'", f,
+                           o->padding_name);
+}
+
+/* An input without a batch becomes a batch of one. */
+static tern_tensor *batched(tern_tensor *x, int ndim, bool *alone)
+{
+    *alone = x && x->ndim == ndim + 1;
+    return *alone ? tern_unsqueeze(x, 0) : x;
+}
+
+static bool given(tern_tensor *x, tern_tensor *weight, const char *function)
+{
+    if (!x || !weight)
+        tern_fail_argument_null(function, x ? "weight" : "input");
+    return x && weight;
+}
+
+static tern_tensor *conv(tern_tensor *x, tern_tensor *weight, tern_tensor *bias,
+                         const tern_conv_options *options, int ndim, const char *function)
+{
+    bool alone;
+    tern_conv_window w = {.function = function, .ndim = ndim};
+    conv_attributes at = {.ndim = ndim, .function = function};
+    if (!given(x, weight, function) || read_options(options, &w) != TERN_OK)
+        return NULL;
+    x = batched(x, ndim, &alone);
+    tern_shape xs = tern_shape_of(x), ws = tern_shape_of(weight);
+    if (!x || tern_conv_shape_of(&w, &xs, &ws, bias, &at.shape) != TERN_OK)
+        return NULL;
+    tern_tensor *y = make_y(&at, x, weight, bias);
+    return alone ? tern_squeeze_dim(y, 0) : y;
+}
+
+static tern_tensor *conv_transpose(tern_tensor *y, tern_tensor *weight, tern_tensor *bias,
+                                   const tern_conv_transpose_options *options, int ndim,
+                                   const char *function)
+{
+    static const tern_conv_transpose_options none;
+    const tern_conv_transpose_options *o = options ? options : &none;
+    tern_conv_options plain = {o->stride, o->padding, o->dilation, .groups = o->groups};
+    bool alone;
+    tern_conv_window w = {.function = function, .ndim = ndim};
+    conv_attributes at = {.ndim = ndim, .function = function};
+    if (!given(y, weight, function) || read_options(&plain, &w) != TERN_OK ||
+        tern_conv_numbers(&o->output_padding, ndim, 0, "output_padding", function,
+                          w.output_padding) != TERN_OK)
+        return NULL;
+    y = batched(y, ndim, &alone);
+    tern_shape ys = tern_shape_of(y), ws = tern_shape_of(weight);
+    if (!y || tern_conv_transpose_shape_of(&w, &ys, &ws, bias, &at.shape) != TERN_OK)
+        return NULL;
+    if (bias && bias->dtype != y->dtype && !tern_autocast.hook)
+        return tern_fail_null(TERN_ERR_DTYPE,
+                              "%s: Input type (%s) and bias type (%s) should be the same", function,
+                              tern_dtype_name(y->dtype), tern_dtype_name(bias->dtype));
+    tern_tensor *x = make_x(&at, y, weight);
+    if (x && bias) { /* in x's type, which autocast may have chosen */
+        const int64_t ones[3] = {1, 1, 1};
+        bias = tern_reshape(tern_to_dtype(bias, x->dtype), with_dims(1, at.shape.c, ones, ndim));
+        x = tern_add(x, bias);
+    }
+    return alone ? tern_squeeze_dim(x, 0) : x;
+}
+
+#define CONV(N)                                                                                    \
+    tern_tensor *tern_conv##N##d(tern_tensor *input, tern_tensor *weight, tern_tensor *bias,       \
+                                 const tern_conv_options *options)                                 \
+    {                                                                                              \
+        return conv(input, weight, bias, options, N, "tern_conv" #N "d");                          \
+    }                                                                                              \
+    tern_tensor *tern_conv_transpose##N##d(tern_tensor *input, tern_tensor *weight,                \
+                                           tern_tensor *bias,                                      \
+                                           const tern_conv_transpose_options *options)             \
+    {                                                                                              \
+        return conv_transpose(input, weight, bias, options, N, "tern_conv_transpose" #N "d");      \
+    }
+CONV(1)
+CONV(2)
+CONV(3)

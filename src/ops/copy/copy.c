@@ -1,0 +1,354 @@
+/* copy.c -- copies: to another type, another device, dense; fills; writes in place. */
+#include "ops/elementwise/walk.h"
+#include <float.h>
+#include <math.h>
+#include <string.h>
+#include <tern/ops.h>
+
+/* ---- the kernel: y = x for any strides and types of one device --------------------------- */
+
+static const tern_kernel_ref copy_from[] = {
+    [TERN_F32] = {"copy", "copy_f32"}, [TERN_F64] = {"copy", "copy_f64"},
+    [TERN_F16] = {"copy", "copy_f16"}, [TERN_BF16] = {"copy", "copy_bf16"},
+    [TERN_I32] = {"copy", "copy_i32"}, [TERN_I64] = {"copy", "copy_i64"},
+    [TERN_U8] = {"copy", "copy_u8"},   [TERN_BOOL] = {"copy", "copy_bool"},
+};
+
+/* The same where both are contiguous, but along different dims. */
+static tern_status copy_turned(tern_tensor *y, const tern_tensor *x, const tern_turn *turn)
+{
+    static const tern_kernel_ref kernel = {"copy", "turn"};
+    enum { TILE = TERN_TURN_TILE };
+    int64_t tiles = ((turn->n + TILE - 1) / TILE) * ((turn->m + TILE - 1) / TILE);
+    tern_arg args[] = {tern_arg_tensor(y), tern_arg_tensor(x), tern_arg_struct(turn, sizeof *turn)};
+    return tern_launch(y->storage->place, &kernel, tern_mover(y->dtype),
+                       tern_groups(turn->planes.rows * tiles, 2 * TILE * TILE), args, 3);
+}
+
+tern_status tern_hook_copy(tern_tensor *y, const tern_tensor *x)
+{
+    if (y->numel == 0)
+        return TERN_OK;
+    if (y->dtype == x->dtype && y->contiguous && x->contiguous && y->numel == x->numel) {
+        size_t size = tern_dtype_size(y->dtype);
+        return tern_block_copy(x->storage->block, (size_t)x->offset * size, y->storage->block,
+                               (size_t)y->offset * size, (size_t)y->numel * size);
+    }
+    tern_tensor *t[2];
+    t[0] = y;
+    memcpy(&t[1], &x, sizeof x);
+    tern_walk w;
+    tern_shape shape = tern_shape_of(y);
+    tern_walk_make(&w, &shape, t, 2);
+    tern_turn turn;
+    if (y->dtype == x->dtype && tern_turn_make(&turn, &w))
+        return copy_turned(y, x, &turn);
+    tern_arg args[] = {tern_arg_tensor(y), tern_arg_tensor(x), tern_arg_struct(&w, sizeof w)};
+    return tern_launch(y->storage->place, &copy_from[x->dtype], y->dtype, tern_walk_grid(&w), args,
+                       3);
+}
+
+/* ---- to another type, dense, elsewhere --------------------------------------------------- */
+
+static tern_status cast_infer(tern_call *call)
+{
+    const tern_dtype *dtype = call->attributes;
+    call->n_out = 1;
+    call->result[0].dtype = *dtype;
+    call->result[0].shape = tern_shape_of(call->in[0]);
+    return TERN_OK; /* the door refuses float64 where the device has none */
+}
+
+static tern_status copy_forward(tern_call *call)
+{
+    return tern_hook_copy(call->out[0], call->in[0]);
+}
+
+/* The type of the input is all that is needed, and is kept in its attributes. */
+typedef struct cast_attributes {
+    tern_dtype to, from;
+} cast_attributes;
+
+static tern_status cast_backward(tern_gradient *g)
+{
+    const cast_attributes *at = g->attributes;
+    g->din[0] = tern_to_dtype(g->dout[0], at->from);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op cast_op = {
+    .name = "to_dtype", .infer = cast_infer, .forward = copy_forward, .backward = cast_backward};
+
+tern_tensor *tern_to_dtype(tern_tensor *x, tern_dtype dtype)
+{
+    if (!x) {
+        tern_fail_argument_null("tern_to_dtype", "x");
+        return NULL;
+    }
+    if (tern_dtype_size(dtype) == 0)
+        return tern_fail_null(TERN_ERR_DTYPE, "tern_to_dtype: %d is not a dtype", (int)dtype);
+    if (x->dtype == dtype)
+        return x;
+    cast_attributes at = {dtype, x->dtype};
+    return tern_apply(&cast_op, &x, 1, &at, sizeof at);
+}
+
+static tern_status clone_infer(tern_call *call)
+{
+    call->n_out = 1;
+    call->result[0].dtype = call->in[0]->dtype;
+    call->result[0].shape = tern_shape_of(call->in[0]);
+    return TERN_OK;
+}
+
+static tern_status pass_backward(tern_gradient *g)
+{
+    g->din[0] = g->dout[0];
+    return TERN_OK;
+}
+
+static const tern_op clone_op = {
+    .name = "clone", .infer = clone_infer, .forward = copy_forward, .backward = pass_backward};
+
+tern_tensor *tern_clone(tern_tensor *x)
+{
+    return tern_apply(&clone_op, &x, 1, NULL, 0);
+}
+
+tern_tensor *tern_contiguous(tern_tensor *x)
+{
+    return x && x->contiguous ? x : tern_clone(x);
+}
+
+/* Between devices: the call runs on the source's place, its result lies on the target's. */
+typedef struct move_attributes {
+    tern_place *to, *from;
+    bool later; /* without waiting, where that can be */
+} move_attributes;
+
+static tern_status move_backward(tern_gradient *g)
+{
+    const move_attributes *at = g->attributes;
+    g->din[0] = tern_to(g->dout[0], tern_place_text(at->from));
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static tern_status move_forward(tern_call *call)
+{
+    tern_tensor *x = call->in[0], *y = call->out[0];
+    size_t size = tern_dtype_size(x->dtype);
+    if (y->numel == 0)
+        return TERN_OK;
+    const move_attributes *at = call->attributes;
+    return (at->later ? tern_block_copy_later : tern_block_copy)(
+        x->storage->block, (size_t)x->offset * size, y->storage->block, 0, (size_t)x->numel * size);
+}
+
+static tern_status move_infer(tern_call *call)
+{
+    const move_attributes *at = call->attributes;
+    TERN_TRY(clone_infer(call));
+    call->place = at->to; /* where the door allocates the result */
+    return TERN_OK;
+}
+
+static const tern_op move_op = {
+    .name = "to", .infer = move_infer, .forward = move_forward, .backward = move_backward};
+
+static tern_tensor *move(tern_tensor *x, const char *device, bool later, const char *function)
+{
+    if (!x) {
+        tern_fail_argument_null(function, "x");
+        return NULL;
+    }
+    tern_place *to = tern_place_find(device, function);
+    if (!to)
+        return NULL;
+    if (to == x->storage->place)
+        return x;
+    x = tern_contiguous(x);
+    move_attributes at = {to, x ? x->storage->place : NULL, later};
+    return x ? tern_apply(&move_op, &x, 1, &at, sizeof at) : NULL;
+}
+
+tern_tensor *tern_to(tern_tensor *x, const char *device)
+{
+    return move(x, device, false, "tern_to");
+}
+
+tern_tensor *tern_to_non_blocking(tern_tensor *x, const char *device)
+{
+    return move(x, device, true, "tern_to_non_blocking");
+}
+
+bool tern_is_pinned(const tern_tensor *x)
+{
+    return x && x->storage->block && x->storage->block->pinned;
+}
+
+tern_tensor *tern_pin_memory(tern_tensor *x)
+{
+    if (!x) {
+        tern_fail_argument_null("tern_pin_memory", "x");
+        return NULL;
+    }
+    if (strcmp(tern_place_kind(x->storage->place), "cpu") != 0)
+        return tern_fail_null(TERN_ERR_DEVICE,
+                              "tern_pin_memory: cannot pin a tensor on %s, only dense CPU tensors "
+                              "can be pinned",
+                              tern_device(x));
+    tern_place *by = NULL;
+    if (x->numel && !tern_is_pinned(x) && tern_pinning_place(&by) != TERN_OK)
+        return NULL;
+    if (!by)
+        return x;
+    tern_shape shape = tern_shape_of(x);
+    tern_block *block = tern_block_alloc_pinned(
+        x->storage->place, by, (size_t)x->numel * tern_dtype_size(x->dtype), "tern_pin_memory");
+    tern_tensor *y = block ? tern_tensor_of_block(&shape, x->dtype, block) : NULL;
+    if (!y) {
+        tern_block_free(block);
+        return NULL;
+    }
+    if (tern_hook_copy(y, x) != TERN_OK) {
+        tern_release(y);
+        return NULL;
+    }
+    return tern_scoped(y);
+}
+
+/* ---- in place ---------------------------------------------------------------------------- */
+
+static tern_status copy_in_infer(tern_call *call)
+{
+    tern_shape to = tern_shape_of(call->in[0]), from = tern_shape_of(call->in[1]), both;
+    TERN_TRY(tern_shape_broadcast(&to, &from, &both, "tern_copy_"));
+    call->n_out = 1;
+    call->result[0].dtype = call->in[0]->dtype;
+    call->result[0].shape = both;
+    return TERN_OK;
+}
+
+static tern_status copy_in_forward(tern_call *call)
+{
+    return call->in[1] == call->out[0] ? TERN_OK : tern_hook_copy(call->out[0], call->in[1]);
+}
+
+static tern_status copy_in_backward(tern_gradient *g)
+{
+    const tern_dtype *from = g->attributes;
+    if (g->needs[1])
+        g->din[1] = tern_to_dtype(g->dout[0], *from);
+    return !g->needs[1] || g->din[1] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op copy_in_op = {.name = "copy",
+                                   .infer = copy_in_infer,
+                                   .forward = copy_in_forward,
+                                   .backward = copy_in_backward};
+
+static tern_tensor *copy_in(tern_tensor *x, const tern_tensor *src, bool later,
+                            const char *function)
+{
+    if (!x || !src) {
+        tern_fail_argument_null(function, x ? "src" : "x");
+        return NULL;
+    }
+    tern_tensor *from;
+    memcpy(&from, &src, sizeof src); /* only its graph's reference count changes */
+    from = move(from, tern_device(x), later, function);
+    if (!from)
+        return NULL;
+    return tern_apply_in_place(&copy_in_op, (tern_tensor *[]){x, from}, 2, &from->dtype,
+                               sizeof from->dtype);
+}
+
+tern_tensor *tern_copy_(tern_tensor *x, const tern_tensor *src)
+{
+    return copy_in(x, src, false, "tern_copy_");
+}
+
+tern_tensor *tern_copy_non_blocking_(tern_tensor *x, const tern_tensor *src)
+{
+    return copy_in(x, src, true, "tern_copy_non_blocking_");
+}
+
+static const tern_kernel_ref fill_kernel = {"copy", "fill"};
+
+static tern_status fill_forward(tern_call *call)
+{
+    tern_tensor *y = call->out[0];
+    const tern_scalar *value = call->attributes;
+    if (y->numel == 0)
+        return TERN_OK;
+    if (y->contiguous && tern_scalar_to_real(*value) == 0 &&
+        !signbit(tern_scalar_to_real(*value))) {
+        size_t size = tern_dtype_size(y->dtype);
+        return tern_block_zero(y->storage->block, (size_t)y->offset * size,
+                               (size_t)y->numel * size);
+    }
+    tern_walk w;
+    tern_shape shape = tern_shape_of(y);
+    tern_walk_make(&w, &shape, &y, 1);
+    tern_arg args[] = {tern_arg_tensor(y), tern_arg_struct(&w, sizeof w),
+                       tern_arg_scalar(y->dtype, *value)};
+    return tern_launch(call->place, &fill_kernel, y->dtype, tern_walk_grid(&w), args, 3);
+}
+
+/* Values that each type can hold, as PyTorch sees it: for uint8 also what wraps once. */
+static const double least[] = {
+    [TERN_F32] = -(double)FLT_MAX,
+    [TERN_F64] = -DBL_MAX,
+    [TERN_F16] = -65504,
+    [TERN_BF16] = -0x1.fep127,
+    [TERN_I32] = (double)INT32_MIN,
+    [TERN_I64] = -0x1p63,
+    [TERN_U8] = -255,
+    [TERN_BOOL] = -INFINITY,
+};
+static const double greatest[] = {
+    [TERN_F32] = (double)FLT_MAX,
+    [TERN_F64] = DBL_MAX,
+    [TERN_F16] = 65504,
+    [TERN_BF16] = 0x1.fep127,
+    [TERN_I32] = (double)INT32_MAX,
+    [TERN_I64] = 0x1p63,
+    [TERN_U8] = 255,
+    [TERN_BOOL] = INFINITY,
+};
+
+static bool holds(tern_dtype dtype, tern_scalar value)
+{
+    double v = tern_scalar_to_real(value);
+    if (value.kind != TERN_SCALAR_REAL && dtype == TERN_I64)
+        return true;
+    if (!isfinite(v))
+        return tern_dtype_is_floating_point(dtype) || dtype == TERN_BOOL;
+    if (value.kind == TERN_SCALAR_REAL && dtype == TERN_U8 && v < 0)
+        return false;
+    return v >= least[dtype] && v <= greatest[dtype];
+}
+
+static tern_status no_gradient(tern_gradient *g)
+{
+    (void)g;
+    return TERN_OK;
+}
+
+static const tern_op fill_op = {
+    .name = "fill", .infer = clone_infer, .forward = fill_forward, .backward = no_gradient};
+
+tern_tensor *tern_fill_(tern_tensor *x, tern_scalar value)
+{
+    if (x && !holds(x->dtype, value))
+        return tern_fail_null(
+            TERN_ERR_ARGUMENT,
+            "tern_fill_: value cannot be converted to type %s without overflow (%g)",
+            tern_dtype_name(x->dtype), tern_scalar_to_real(value));
+    return tern_apply_in_place(&fill_op, &x, 1, &value, sizeof value);
+}
+
+tern_tensor *tern_zero_(tern_tensor *x)
+{
+    return tern_fill_(x, tern_scalar_int(0));
+}

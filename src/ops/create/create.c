@@ -1,0 +1,231 @@
+/* create.c -- tensors from nothing: fills, sequences, random numbers, the host's data. */
+#include "ops/elementwise/walk.h"
+#include <math.h>
+#include <tern/ops.h>
+
+static tern_tensor *make(const tern_shape *shape, tern_dtype dtype, const char *device,
+                         const char *function)
+{
+    if (dtype == TERN_DTYPE_DEFAULT)
+        dtype = TERN_F32;
+    if (tern_dtype_size(dtype) == 0)
+        return tern_fail_null(TERN_ERR_DTYPE, "%s: %d is not a dtype", function, (int)dtype);
+    tern_place *place = tern_place_find(device, function);
+    if (!place || tern_shape_numel(shape, function) < 0)
+        return NULL;
+    return tern_scoped(tern_tensor_new(shape, dtype, place, function));
+}
+
+static tern_dtype dtype_of(tern_scalar value)
+{
+    return value.kind == TERN_SCALAR_REAL  ? TERN_F32
+           : value.kind == TERN_SCALAR_INT ? TERN_I64
+                                           : TERN_BOOL;
+}
+
+/* The elements that a new tensor begins with: not a change of it. */
+static tern_tensor *first_fill(tern_tensor *x, tern_scalar value)
+{
+    if (!x || !tern_fill_(x, value))
+        return NULL;
+    atomic_store(&x->storage->version, 0);
+    return x;
+}
+
+static tern_tensor *filled(const tern_shape *shape, tern_scalar value, tern_dtype dtype,
+                           const char *device, const char *function)
+{
+    tern_tensor *x =
+        make(shape, dtype == TERN_DTYPE_DEFAULT ? dtype_of(value) : dtype, device, function);
+    return first_fill(x, value);
+}
+
+tern_tensor *tern_empty(tern_shape shape, tern_dtype dtype, const char *device)
+{
+    return make(&shape, dtype, device, "tern_empty");
+}
+
+tern_tensor *tern_zeros(tern_shape shape, tern_dtype dtype, const char *device)
+{
+    return filled(&shape, tern_scalar_real(0), dtype, device, "tern_zeros");
+}
+
+tern_tensor *tern_ones(tern_shape shape, tern_dtype dtype, const char *device)
+{
+    return filled(&shape, tern_scalar_real(1), dtype, device, "tern_ones");
+}
+
+tern_tensor *tern_full(tern_shape shape, tern_scalar value, tern_dtype dtype, const char *device)
+{
+    return filled(&shape, value, dtype, device, "tern_full");
+}
+
+tern_tensor *tern_tensor_scalar(tern_scalar value, tern_dtype dtype, const char *device)
+{
+    tern_shape shape = {0};
+    return filled(&shape, value, dtype, device, "tern_tensor_scalar");
+}
+
+tern_tensor *tern_from_data(const void *data, tern_shape shape, tern_dtype dtype,
+                            const char *device)
+{
+    if (!data && tern_shape_numel(&shape, "tern_from_data") != 0) {
+        tern_fail_argument_null("tern_from_data", "data");
+        return NULL;
+    }
+    tern_tensor *x = make(&shape, dtype, device, "tern_from_data");
+    if (!x || x->numel == 0)
+        return x;
+    size_t bytes = (size_t)x->numel * tern_dtype_size(x->dtype);
+    return tern_block_write(x->storage->block, 0, data, bytes) == TERN_OK ? x : NULL;
+}
+
+/* ---- sequences --------------------------------------------------------------------------- */
+
+static const tern_kernel_ref sequence_kernel = {"copy", "sequence"};
+static const tern_kernel_ref linspace_kernel = {"copy", "linspace"};
+static const tern_kernel_ref eye_kernel = {"copy", "eye"};
+
+static tern_tensor *sequence(tern_tensor *x, const tern_kernel_ref *kernel, double a, double b)
+{
+    if (!x || x->numel == 0)
+        return x;
+    tern_arg args[] = {tern_arg_tensor(x), tern_arg_i64(x->numel), tern_arg_real(x->dtype, a),
+                       tern_arg_real(x->dtype, b)};
+    return tern_launch(x->storage->place, kernel, x->dtype, tern_items(x->numel), args, 4) ==
+                   TERN_OK
+               ? x
+               : NULL;
+}
+
+static bool whole(double v)
+{
+    return v == floor(v) && fabs(v) < 9e15;
+}
+
+tern_tensor *tern_arange(double start, double end, double step, tern_dtype dtype,
+                         const char *device)
+{
+    if (!isfinite(start) || !isfinite(end) || isnan(step))
+        return tern_fail_null(TERN_ERR_ARGUMENT, "tern_arange: unsupported range: %g -> %g", start,
+                              end);
+    if (dtype == TERN_DTYPE_DEFAULT)
+        dtype = whole(start) && whole(end) && whole(step) ? TERN_I64 : TERN_F32;
+    bool integers = !tern_dtype_is_floating_point(dtype);
+    if (dtype == TERN_I64) { /* as in PyTorch the length counts whole steps here */
+        start = trunc(start);
+        end = trunc(end);
+    }
+    if (step == 0 || (integers && trunc(step) == 0))
+        return tern_fail_null(TERN_ERR_ARGUMENT, "tern_arange: step must be nonzero");
+    if (dtype == TERN_I64)
+        step = trunc(step);
+    if ((step > 0 && end < start) || (step < 0 && end > start))
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_arange: upper bound and larger bound inconsistent with step "
+                              "sign (%g -> %g by %g)",
+                              start, end, step);
+    double n = ceil((end - start) / step);
+    if (n > 9e15)
+        return tern_fail_null(TERN_ERR_SHAPE, "tern_arange: %g elements are too many", n);
+    if (integers) {
+        start = trunc(start);
+        step = trunc(step);
+    }
+    tern_shape shape = {1, {(int64_t)n}};
+    return sequence(make(&shape, dtype, device, "tern_arange"), &sequence_kernel, start, step);
+}
+
+tern_tensor *tern_linspace(double start, double end, int64_t steps, tern_dtype dtype,
+                           const char *device)
+{
+    if (steps < 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_linspace: number of steps must be non-negative (%lld)",
+                              (long long)steps);
+    tern_shape shape = {1, {steps}};
+    return sequence(make(&shape, dtype, device, "tern_linspace"), &linspace_kernel, start, end);
+}
+
+tern_tensor *tern_logspace(double start, double end, int64_t steps, double base, tern_dtype dtype,
+                           const char *device)
+{
+    if (steps < 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_logspace: number of steps must be non-negative (%lld)",
+                              (long long)steps);
+    tern_tensor *x = tern_linspace(start, end, steps, dtype, device);
+    return x ? tern_rpow_scalar(x, tern_scalar_real(base)) : NULL;
+}
+
+tern_tensor *tern_eye(int64_t n, int64_t m, tern_dtype dtype, const char *device)
+{
+    tern_shape shape = {2, {n, m}};
+    if (n < 0 || m < 0)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_eye: %s must be greater or equal to 0, got %lld",
+                              n < 0 ? "n" : "m", (long long)(n < 0 ? n : m));
+    tern_tensor *x = make(&shape, dtype, device, "tern_eye");
+    if (!x || x->numel == 0)
+        return x;
+    tern_arg args[] = {tern_arg_tensor(x), tern_arg_i64(n), tern_arg_i64(m)};
+    return tern_launch(x->storage->place, &eye_kernel, x->dtype, tern_items(x->numel), args, 3) ==
+                   TERN_OK
+               ? x
+               : NULL;
+}
+
+/* ---- like another ------------------------------------------------------------------------ */
+
+static tern_tensor *like(const tern_tensor *x, const tern_shape *shape, const char *function)
+{
+    if (!x) {
+        tern_fail_argument_null(function, "x");
+        return NULL;
+    }
+    tern_shape own = tern_shape_of(x);
+    if (shape && tern_shape_numel(shape, function) < 0)
+        return NULL;
+    return tern_scoped(
+        tern_tensor_new(shape ? shape : &own, x->dtype, x->storage->place, function));
+}
+
+tern_tensor *tern_empty_like(const tern_tensor *x)
+{
+    return like(x, NULL, "tern_empty_like");
+}
+
+tern_tensor *tern_zeros_like(const tern_tensor *x)
+{
+    return first_fill(like(x, NULL, "tern_zeros_like"), tern_scalar_int(0));
+}
+
+tern_tensor *tern_ones_like(const tern_tensor *x)
+{
+    return first_fill(like(x, NULL, "tern_ones_like"), tern_scalar_int(1));
+}
+
+tern_tensor *tern_full_like(const tern_tensor *x, tern_scalar value)
+{
+    return first_fill(like(x, NULL, "tern_full_like"), value);
+}
+
+tern_tensor *tern_new_empty(const tern_tensor *x, tern_shape shape)
+{
+    return like(x, &shape, "tern_new_empty");
+}
+
+tern_tensor *tern_new_zeros(const tern_tensor *x, tern_shape shape)
+{
+    return first_fill(like(x, &shape, "tern_new_zeros"), tern_scalar_int(0));
+}
+
+tern_tensor *tern_new_ones(const tern_tensor *x, tern_shape shape)
+{
+    return first_fill(like(x, &shape, "tern_new_ones"), tern_scalar_int(1));
+}
+
+tern_tensor *tern_new_full(const tern_tensor *x, tern_shape shape, tern_scalar value)
+{
+    return first_fill(like(x, &shape, "tern_new_full"), value);
+}

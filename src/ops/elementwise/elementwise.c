@@ -1,0 +1,342 @@
+/* elementwise.c -- turns every row of elementwise.def into operations and public functions. */
+#include "ops/elementwise/elementwise.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <tern/ops.h>
+
+static const tern_row_attributes *attributes_of(const tern_call *call)
+{
+    return call->attributes;
+}
+
+static bool row_has(const tern_row *row, tern_dtype dtype)
+{
+    switch (row->types) {
+    case TERN_ROW_FLOATS:
+        return tern_dtype_is_floating_point(dtype);
+    case TERN_ROW_NUMBERS:
+        return dtype != TERN_BOOL;
+    case TERN_ROW_INTS:
+        return !tern_dtype_is_floating_point(dtype);
+    case TERN_ROW_WHOLES:
+        return !tern_dtype_is_floating_point(dtype) && dtype != TERN_BOOL;
+    case TERN_ROW_BOOLS:
+    case TERN_ROW_ALL:
+        break;
+    }
+    return true;
+}
+
+static bool is_subtraction(const tern_row *row)
+{
+    return strcmp(row->name, "sub") == 0 || strcmp(row->name, "rsub_scalar") == 0;
+}
+
+static tern_status refuse_dtype(const tern_row *row, tern_dtype dtype)
+{
+    if (dtype == TERN_BOOL && is_subtraction(row))
+        return tern_fail(TERN_ERR_DTYPE,
+                         "tern_sub: Subtraction, the `-` operator, with two bool tensors is not "
+                         "supported. Use tern_bitwise_xor or tern_logical_xor instead.");
+    if (dtype == TERN_BOOL && strcmp(row->name, "neg") == 0)
+        return tern_fail(TERN_ERR_DTYPE,
+                         "tern_neg: Negation, the `-` operator, on a bool tensor is not supported. "
+                         "If you are trying to invert a mask, use tern_logical_not instead.");
+    return tern_fail(TERN_ERR_DTYPE, "tern_%s: not implemented for %s", row->name,
+                     tern_dtype_name(dtype));
+}
+
+/* Numbers that integers can't take for y. */
+static tern_status check_number(const tern_row *row, tern_scalar y)
+{
+    static const char *const divisions[] = {"floor_divide", "trunc_divide", "fmod", "remainder"};
+    int64_t number = tern_scalar_to_int(y);
+    for (size_t i = 0; number == 0 && i < sizeof divisions / sizeof *divisions; i++)
+        if (strcmp(row->name, divisions[i]) == 0)
+            return tern_fail(TERN_ERR_ARGUMENT, "tern_%s: ZeroDivisionError", row->name);
+    if (number < 0 && strcmp(row->name, "pow") == 0)
+        return tern_fail(TERN_ERR_ARGUMENT, "tern_pow: Integers to negative integer powers are "
+                                            "not allowed.");
+    return TERN_OK;
+}
+
+static tern_status row_infer(tern_call *call)
+{
+    const tern_row *row = call->op->data;
+    tern_tensor *x = call->in[0];
+    tern_result *r = &call->result[0];
+    call->n_out = 1;
+    if (!row_has(row, x->dtype))
+        return refuse_dtype(row, x->dtype);
+    bool logical = row->kind == TERN_ROW_COMPARE || row->kind == TERN_ROW_PREDICATE;
+    r->dtype = logical ? TERN_BOOL : x->dtype;
+    tern_read_shape(x, &r->shape);
+    if (call->op == row->scalar_op && !tern_dtype_is_floating_point(x->dtype))
+        TERN_TRY(check_number(row, attributes_of(call)->a));
+    for (int i = 1; i < call->n_in; i++) {
+        if (call->n_in == 2 && tern_same_shape(x, call->in[i]))
+            break;
+        tern_shape mine = r->shape, other = tern_shape_of(call->in[i]);
+        char function[64];
+        snprintf(function, sizeof function, "tern_%s", row->name);
+        TERN_TRY(tern_shape_broadcast(&mine, &other, &r->shape, function));
+    }
+    return TERN_OK;
+}
+
+/* A parameter in dtype: for integers, infinity is the last number. */
+static tern_arg number_arg(tern_dtype dtype, tern_scalar number)
+{
+    bool beyond = number.kind == TERN_SCALAR_REAL && isinf(number.value.real);
+    if (!beyond || tern_dtype_is_floating_point(dtype))
+        return tern_arg_scalar(dtype, number);
+    bool negative = number.value.real < 0;
+    if (dtype == TERN_I64)
+        return tern_arg_i64(negative ? INT64_MIN : INT64_MAX);
+    return tern_arg_i32(negative ? INT32_MIN : INT32_MAX);
+}
+
+/* Any strides: the kernel takes them. */
+static tern_status ternary_forward(tern_call *call)
+{
+    const tern_row *row = call->op->data;
+    tern_tensor *t[4] = {call->out[0], call->in[0], call->in[1], call->in[2]};
+    tern_walk w;
+    if (t[0]->numel == 0)
+        return TERN_OK;
+    tern_walk_make(&w, &call->result[0].shape, t, 4);
+    for (int k = 0; k < 4 && w.form == TERN_WALK_UNIT; k++)
+        w.step[k] = 1;
+    const tern_arg args[] = {
+        tern_arg_tensor(t[0]),         tern_arg_tensor(t[1]),
+        tern_arg_tensor(t[2]),         tern_arg_tensor(t[3]),
+        tern_arg_struct(&w, sizeof w), number_arg(t[0]->dtype, attributes_of(call)->a)};
+    return tern_launch(call->place, &row->kernel, t[0]->dtype, tern_walk_grid(&w), args, 6);
+}
+
+static tern_status row_forward(tern_call *call)
+{
+    const tern_row *row = call->op->data;
+    tern_tensor *t[3] = {call->out[0], call->in[0], call->n_in > 1 ? call->in[1] : NULL};
+    const tern_row_attributes *at = attributes_of(call);
+    tern_dtype dtype = call->in[0]->dtype;
+    tern_walk w;
+    if (call->out[0]->numel == 0)
+        return TERN_OK;
+    tern_shape shape;
+    tern_tensor *strided;
+    tern_read_shape(call->out[0], &shape);
+    TERN_TRY(tern_walk_rows(&w, &shape, t, call->n_in + 1, &strided));
+    tern_status status;
+    if (call->n_in == 2) {
+        const tern_arg args[] = {tern_arg_tensor(t[0]), tern_arg_tensor(t[1]),
+                                 tern_arg_tensor(t[2]), tern_arg_struct(&w, sizeof w)};
+        status = tern_launch(call->place, &row->kernel, dtype, tern_walk_grid(&w), args, 4);
+    } else {
+        bool scalar = call->op == row->scalar_op;
+        const tern_arg args[] = {tern_arg_tensor(t[0]), tern_arg_tensor(t[1]),
+                                 tern_arg_struct(&w, sizeof w), number_arg(dtype, at->a),
+                                 number_arg(dtype, at->b)};
+        int n = row->kind == TERN_ROW_UNARY ? 5 : scalar ? 4 : 3;
+        status = tern_launch(call->place, scalar ? &row->scalar_kernel : &row->kernel, dtype,
+                             tern_walk_grid(&w), args, n);
+    }
+    TERN_TRY(status);
+    return tern_walk_finish(t[0], strided);
+}
+
+/* A scalar takes part in promotion by its kind only: a real with integers gives float32, an integer
+ * with bools int64. */
+static tern_dtype with_scalar(const tern_call *call, tern_dtype common)
+{
+    tern_scalar_kind kind = attributes_of(call)->a.kind;
+    const tern_row *row = call->op->data;
+    if (common == TERN_BOOL && is_subtraction(row)) /* refused, whatever the number */
+        return common;
+    if (kind == TERN_SCALAR_REAL && !tern_dtype_is_floating_point(common))
+        return TERN_F32;
+    if (kind == TERN_SCALAR_INT && common == TERN_BOOL)
+        return TERN_I64;
+    return common;
+}
+
+static bool is_fraction(tern_scalar number)
+{
+    double v = number.value.real;
+    return number.kind == TERN_SCALAR_REAL && !isinf(v) && v != floor(v);
+}
+
+/* Bounds of clamp that have a fraction make integers real. */
+static tern_dtype with_bounds(const tern_call *call, tern_dtype common)
+{
+    const tern_row *row = call->op->data;
+    const tern_row_attributes *at = attributes_of(call);
+    bool real = is_fraction(at->a) || is_fraction(at->b);
+    return real && !tern_dtype_is_floating_point(common) && strcmp(row->name, "clamp") == 0
+               ? TERN_F32
+               : common;
+}
+
+/* A square of bools is one of integers; other rows take them or refuse them. */
+static tern_dtype with_squares(const tern_call *call, tern_dtype common)
+{
+    const tern_row *row = call->op->data;
+    return common == TERN_BOOL && strcmp(row->name, "square") == 0 ? TERN_I64 : common;
+}
+
+static tern_dtype to_bool(const tern_call *call, tern_dtype common)
+{
+    (void)call;
+    (void)common;
+    return TERN_BOOL;
+}
+
+/* ---- gradients --------------------------------------------------------------------------- */
+
+static uint32_t row_saves(const tern_call *call)
+{
+    static const char *const inputs[] = {"x", "y", "z"};
+    const tern_row *row = call->op->data;
+    const char *gradients[] = {row->dx, row->dy, row->dz};
+    const char *out = row->kind == TERN_ROW_UNARY ? "y" : row->kind == TERN_ROW_TERNARY ? "v" : "z";
+    uint32_t saves = 0;
+    for (int g = 0; g < call->n_in; g++) {
+        if (!call->in[g]->requires_grad)
+            continue;
+        for (int i = 0; i < call->n_in; i++)
+            if (tern_expression_uses(gradients[g], inputs[i]))
+                saves |= TERN_SAVE_IN(i);
+        if (tern_expression_uses(gradients[g], out))
+            saves |= TERN_SAVE_OUT(0);
+    }
+    return saves;
+}
+
+/* The row's own gradient kernel; x or y that the expression does not mention is dy again. */
+static tern_status unary_kernel(tern_gradient *g, const tern_row *row)
+{
+    tern_tensor *dy = g->dout[0];
+    tern_tensor *dx = tern_empty_like(dy);
+    tern_tensor *t[4] = {dx, g->in[0] ? g->in[0] : dy, g->out[0] ? g->out[0] : dy, dy};
+    const tern_row_attributes *at = g->attributes;
+    g->din[0] = dx;
+    if (!dx)
+        return tern_last_status();
+    if (dx->numel == 0)
+        return TERN_OK;
+    tern_walk w;
+    tern_shape shape = tern_shape_of(dx);
+    tern_tensor *strided;
+    TERN_TRY(tern_walk_rows(&w, &shape, t, 4, &strided));
+    tern_arg args[] = {tern_arg_tensor(t[0]),
+                       tern_arg_tensor(t[1]),
+                       tern_arg_tensor(t[2]),
+                       tern_arg_tensor(t[3]),
+                       tern_arg_struct(&w, sizeof w),
+                       tern_arg_scalar(dy->dtype, at->a),
+                       tern_arg_scalar(dy->dtype, at->b)};
+    return tern_launch(dy->storage->place, &row->gradient_kernel, dy->dtype, tern_walk_grid(&w),
+                       args, 7);
+}
+
+static tern_status unary_backward(tern_gradient *g)
+{
+    const tern_row *row = g->op->data;
+    const tern_row_attributes *at = g->attributes;
+    if (!g->recorded)
+        return unary_kernel(g, row);
+    const tern_variable variables[] = {{"dy", g->dout[0], 0},
+                                       {"x", g->in[0], 0},
+                                       {"y", g->out[0], 0},
+                                       {"a", NULL, tern_scalar_to_real(at->a)},
+                                       {"b", NULL, tern_scalar_to_real(at->b)}};
+    g->din[0] = tern_expression(row->dx, variables, 5);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static tern_status binary_backward(tern_gradient *g)
+{
+    const tern_row *row = g->op->data;
+    const tern_row_attributes *at = g->attributes;
+    const tern_variable variables[] = {
+        {"dz", g->dout[0], 0},
+        {"x", g->in[0], 0},
+        {"y", g->n_in > 1 ? g->in[1] : NULL, tern_scalar_to_real(at->a)},
+        {"z", g->out[0], 0}};
+    if (g->needs[0] && !(g->din[0] = tern_expression(row->dx, variables, 4)))
+        return tern_last_status();
+    if (g->n_in > 1 && g->needs[1] && !(g->din[1] = tern_expression(row->dy, variables, 4)))
+        return tern_last_status();
+    return TERN_OK;
+}
+
+static tern_status ternary_backward(tern_gradient *g)
+{
+    const tern_row *row = g->op->data;
+    const tern_row_attributes *at = g->attributes;
+    const char *gradients[] = {row->dx, row->dy, row->dz};
+    const tern_variable variables[] = {
+        {"dv", g->dout[0], 0}, {"x", g->in[0], 0},  {"y", g->in[1], 0},
+        {"z", g->in[2], 0},    {"v", g->out[0], 0}, {"a", NULL, tern_scalar_to_real(at->a)}};
+    for (int i = 0; i < 3; i++)
+        if (g->needs[i] && !(g->din[i] = tern_expression(gradients[i], variables, 6)))
+            return tern_last_status();
+    return TERN_OK;
+}
+
+/* ---- rows -------------------------------------------------------------------------------- */
+
+#include "ops/elementwise/row_literals.h"
+
+#define TERN_ROW_FAMILY "elementwise"
+#include "elementwise.def"
+#undef TERN_ROW_FAMILY
+#define TERN_ROW_FAMILY "special"
+#include "special.def"
+#undef TERN_ROW_FAMILY
+#define TERN_ROW_FAMILY "logic"
+#include "logic.def"
+
+#undef UNARY
+#undef UNARY_REAL1
+#undef UNARY_REAL2
+#undef UNARY_SCALAR
+#undef BINARY
+#undef TERNARY
+#undef TERNARY_SCALAR
+#undef COMPARE
+#undef PREDICATE
+
+static const tern_row *const rows[] = {
+#define UNARY(NAME, TYPES, LOW, HIGH, Y, DX)           &NAME##_row,
+#define UNARY_REAL1                                    UNARY
+#define UNARY_REAL2                                    UNARY
+#define UNARY_SCALAR                                   UNARY
+#define BINARY(NAME, TYPES, LOW, HIGH, Z, DX, DY)      &NAME##_row,
+#define TERNARY(NAME, TYPES, LOW, HIGH, V, DX, DY, DZ) &NAME##_row,
+#define TERNARY_SCALAR                                 TERNARY
+#define COMPARE(NAME, TYPES, Z)                        &NAME##_row,
+#define PREDICATE(NAME, TYPES, Z)                      &NAME##_row,
+#include "elementwise.def"
+#include "special.def"
+#include "logic.def"
+};
+
+const tern_row *tern_row_find(const char *name, size_t length)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strlen(rows[i]->name) == length && memcmp(rows[i]->name, name, length) == 0)
+            return rows[i];
+    return NULL;
+}
+
+tern_tensor *tern_hook_add(tern_tensor *a, tern_tensor *b)
+{
+    return tern_add(a, b);
+}
+
+tern_tensor *tern_hook_add_in_place(tern_tensor *a, tern_tensor *b)
+{
+    return tern_add_(a, b);
+}

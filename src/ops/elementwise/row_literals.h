@@ -1,0 +1,168 @@
+/* row_literals.h -- what a row of elementwise.def, special.def and logic.def becomes in
+ * elementwise.c: a tern_row, its tern_op literals and its public functions. */
+
+#define NONE_ATTRIBUTES ((tern_row_attributes){0})
+
+#define UNARY_(NAME, TYPES, LOW, HIGH, Y, DX, PROMOTE)                                             \
+    static const tern_op NAME##_op;                                                                \
+    static const tern_row NAME##_row = {                                                           \
+        .name = #NAME,                                                                             \
+        .kind = TERN_ROW_UNARY,                                                                    \
+        .types = TERN_ROW_##TYPES,                                                                 \
+        .low = LOW,                                                                                \
+        .high = HIGH,                                                                              \
+        .value = #Y,                                                                               \
+        .dx = #DX,                                                                                 \
+        .kernel = {TERN_ROW_FAMILY, #NAME},                                                        \
+        .gradient_kernel = {TERN_ROW_FAMILY, #NAME "_gradient"},                                   \
+        .op = &NAME##_op,                                                                          \
+    };                                                                                             \
+    static const tern_op NAME##_op = {                                                             \
+        .name = #NAME,                                                                             \
+        .promotion = TERN_ROW_##TYPES == TERN_ROW_FLOATS ? TERN_PROMOTE_FLOAT : TERN_PROMOTE_SAME, \
+        .promote = PROMOTE,                                                                        \
+        .data = &NAME##_row,                                                                       \
+        .choose_saves = row_saves,                                                                 \
+        .infer = row_infer,                                                                        \
+        .forward = row_forward,                                                                    \
+        .backward = unary_backward,                                                                \
+    };
+
+#define UNARY_FUNCTIONS_(NAME, PARAMETERS, A, B)                                                   \
+    tern_tensor *tern_##NAME PARAMETERS                                                            \
+    {                                                                                              \
+        const tern_row_attributes at = {A, B};                                                     \
+        return tern_apply(&NAME##_op, (tern_tensor *[]){x}, 1, &at, sizeof at);                    \
+    }                                                                                              \
+    tern_tensor *tern_##NAME##_ PARAMETERS                                                         \
+    {                                                                                              \
+        const tern_row_attributes at = {A, B};                                                     \
+        return tern_apply_in_place(&NAME##_op, (tern_tensor *[]){x}, 1, &at, sizeof at);           \
+    }
+#define NOUGHT tern_scalar_int(0)
+#define UNARY(NAME, TYPES, LOW, HIGH, Y, DX)                                                       \
+    UNARY_(NAME, TYPES, LOW, HIGH, Y, DX, with_squares)                                            \
+    UNARY_FUNCTIONS_(NAME, (tern_tensor * x), NOUGHT, NOUGHT)
+#define UNARY_REAL1(NAME, TYPES, LOW, HIGH, Y, DX)                                                 \
+    UNARY_(NAME, TYPES, LOW, HIGH, Y, DX, with_bounds)                                             \
+    UNARY_FUNCTIONS_(NAME, (tern_tensor * x, double a), tern_scalar_real(a), NOUGHT)
+#define UNARY_REAL2(NAME, TYPES, LOW, HIGH, Y, DX)                                                 \
+    UNARY_(NAME, TYPES, LOW, HIGH, Y, DX, with_bounds)                                             \
+    UNARY_FUNCTIONS_(NAME, (tern_tensor * x, double a, double b), tern_scalar_real(a),             \
+                     tern_scalar_real(b))
+#define UNARY_SCALAR(NAME, TYPES, LOW, HIGH, Y, DX)                                                \
+    UNARY_(NAME, TYPES, LOW, HIGH, Y, DX, with_scalar)                                             \
+    UNARY_FUNCTIONS_(NAME, (tern_tensor * x, tern_scalar a), a, NOUGHT)
+
+#define ROW_OP_(OP, NAME, TYPES, PROMOTE, NOGRAD)                                                  \
+    static const tern_op OP = {                                                                    \
+        .name = #NAME,                                                                             \
+        .promotion = TERN_ROW_##TYPES == TERN_ROW_FLOATS ? TERN_PROMOTE_FLOAT : TERN_PROMOTE_SAME, \
+        .promote = TERN_ROW_##TYPES == TERN_ROW_BOOLS ? to_bool : (PROMOTE),                       \
+        .not_differentiable = NOGRAD,                                                              \
+        .data = &NAME##_row,                                                                       \
+        .choose_saves = row_saves,                                                                 \
+        .infer = row_infer,                                                                        \
+        .forward = row_forward,                                                                    \
+        .backward = binary_backward,                                                               \
+    };
+#define BINARY_ROW_(NAME, KIND, TYPES, LOW, HIGH, Z, DX, DY)                                       \
+    static const tern_op NAME##_op, NAME##_scalar_op;                                              \
+    static const tern_row NAME##_row = {                                                           \
+        .name = #NAME,                                                                             \
+        .kind = KIND,                                                                              \
+        .types = TERN_ROW_##TYPES,                                                                 \
+        .low = LOW,                                                                                \
+        .high = HIGH,                                                                              \
+        .value = #Z,                                                                               \
+        .dx = DX,                                                                                  \
+        .dy = DY,                                                                                  \
+        .kernel = {TERN_ROW_FAMILY, #NAME},                                                        \
+        .scalar_kernel = {TERN_ROW_FAMILY, #NAME "_scalar"},                                       \
+        .op = &NAME##_op,                                                                          \
+        .scalar_op = &NAME##_scalar_op,                                                            \
+    };                                                                                             \
+    ROW_OP_(NAME##_op, NAME, TYPES, NULL, (KIND) != TERN_ROW_BINARY)                               \
+    ROW_OP_(NAME##_scalar_op, NAME, TYPES, with_scalar, (KIND) != TERN_ROW_BINARY)                 \
+    tern_tensor *tern_##NAME(tern_tensor *x, tern_tensor *y)                                       \
+    {                                                                                              \
+        return tern_apply(&NAME##_op, (tern_tensor *[]){x, y}, 2, &NONE_ATTRIBUTES,                \
+                          sizeof(tern_row_attributes));                                            \
+    }                                                                                              \
+    tern_tensor *tern_##NAME##_scalar(tern_tensor *x, tern_scalar y)                               \
+    {                                                                                              \
+        const tern_row_attributes at = {.a = y};                                                   \
+        return tern_apply(&NAME##_scalar_op, (tern_tensor *[]){x}, 1, &at, sizeof at);             \
+    }
+#define BINARY(NAME, TYPES, LOW, HIGH, Z, DX, DY)                                                  \
+    BINARY_ROW_(NAME, TERN_ROW_BINARY, TYPES, LOW, HIGH, Z, #DX, #DY)                              \
+    tern_tensor *tern_##NAME##_(tern_tensor *x, tern_tensor *y)                                    \
+    {                                                                                              \
+        return tern_apply_in_place(&NAME##_op, (tern_tensor *[]){x, y}, 2, &NONE_ATTRIBUTES,       \
+                                   sizeof(tern_row_attributes));                                   \
+    }                                                                                              \
+    tern_tensor *tern_##NAME##_scalar_(tern_tensor *x, tern_scalar y)                              \
+    {                                                                                              \
+        const tern_row_attributes at = {.a = y};                                                   \
+        return tern_apply_in_place(&NAME##_scalar_op, (tern_tensor *[]){x}, 1, &at, sizeof at);    \
+    }
+#define COMPARE(NAME, TYPES, Z) BINARY_ROW_(NAME, TERN_ROW_COMPARE, TYPES, -3, 3, Z, "", "")
+#define PREDICATE(NAME, TYPES, Z)                                                                  \
+    static const tern_op NAME##_op;                                                                \
+    static const tern_row NAME##_row = {                                                           \
+        .name = #NAME,                                                                             \
+        .kind = TERN_ROW_PREDICATE,                                                                \
+        .types = TERN_ROW_##TYPES,                                                                 \
+        .value = #Z,                                                                               \
+        .dx = "",                                                                                  \
+        .dy = "",                                                                                  \
+        .kernel = {TERN_ROW_FAMILY, #NAME},                                                        \
+        .op = &NAME##_op,                                                                          \
+    };                                                                                             \
+    ROW_OP_(NAME##_op, NAME, TYPES, NULL, true)                                                    \
+    tern_tensor *tern_##NAME(tern_tensor *x)                                                       \
+    {                                                                                              \
+        return tern_apply(&NAME##_op, (tern_tensor *[]){x}, 1, &NONE_ATTRIBUTES,                   \
+                          sizeof(tern_row_attributes));                                            \
+    }
+
+#define TERNARY_(NAME, TYPES, LOW, HIGH, V, DX, DY, DZ, PARAMETERS, A)                             \
+    static const tern_op NAME##_op;                                                                \
+    static const tern_row NAME##_row = {                                                           \
+        .name = #NAME,                                                                             \
+        .kind = TERN_ROW_TERNARY,                                                                  \
+        .types = TERN_ROW_##TYPES,                                                                 \
+        .low = LOW,                                                                                \
+        .high = HIGH,                                                                              \
+        .value = #V,                                                                               \
+        .dx = #DX,                                                                                 \
+        .dy = #DY,                                                                                 \
+        .dz = #DZ,                                                                                 \
+        .kernel = {TERN_ROW_FAMILY, #NAME},                                                        \
+        .op = &NAME##_op,                                                                          \
+    };                                                                                             \
+    static const tern_op NAME##_op = {                                                             \
+        .name = #NAME,                                                                             \
+        .promotion = TERN_ROW_##TYPES == TERN_ROW_FLOATS ? TERN_PROMOTE_FLOAT : TERN_PROMOTE_SAME, \
+        .data = &NAME##_row,                                                                       \
+        .choose_saves = row_saves,                                                                 \
+        .infer = row_infer,                                                                        \
+        .forward = ternary_forward,                                                                \
+        .backward = ternary_backward,                                                              \
+    };                                                                                             \
+    tern_tensor *tern_##NAME PARAMETERS                                                            \
+    {                                                                                              \
+        const tern_row_attributes at = {A, NOUGHT};                                                \
+        return tern_apply(&NAME##_op, (tern_tensor *[]){x, y, z}, 3, &at, sizeof at);              \
+    }                                                                                              \
+    tern_tensor *tern_##NAME##_ PARAMETERS                                                         \
+    {                                                                                              \
+        const tern_row_attributes at = {A, NOUGHT};                                                \
+        return tern_apply_in_place(&NAME##_op, (tern_tensor *[]){x, y, z}, 3, &at, sizeof at);     \
+    }
+#define TERNARY(NAME, TYPES, LOW, HIGH, V, DX, DY, DZ)                                             \
+    TERNARY_(NAME, TYPES, LOW, HIGH, V, DX, DY, DZ,                                                \
+             (tern_tensor * x, tern_tensor * y, tern_tensor * z), NOUGHT)
+#define TERNARY_SCALAR(NAME, TYPES, LOW, HIGH, V, DX, DY, DZ)                                      \
+    TERNARY_(NAME, TYPES, LOW, HIGH, V, DX, DY, DZ,                                                \
+             (tern_tensor * x, tern_tensor * y, tern_tensor * z, tern_scalar a), a)

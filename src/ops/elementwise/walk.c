@@ -1,0 +1,167 @@
+/* walk.c -- from tensors to the tern_walk that elementwise kernels follow. */
+#include "ops/elementwise/walk.h"
+
+/* Stride of t along dim d of the broadcast shape. */
+static i64 stride_along(const tern_tensor *t, int ndim, int d)
+{
+    int own = d - (ndim - t->ndim);
+    return own < 0 || t->shape[own] == 1 ? 0 : t->stride[own];
+}
+
+static i32 form_of(const tern_walk *w, int n)
+{
+    bool unit[TERN_WALK_TENSORS] = {true, true, true, true};
+    for (int k = 0; k < n; k++)
+        unit[k] = w->inner == 1 || w->step[k] == 1;
+    bool all = unit[0] && unit[1] && unit[2] && unit[3];
+    if (all)
+        return TERN_WALK_UNIT;
+    if (n == 3 && unit[0] && unit[1] && w->step[2] == 0)
+        return TERN_WALK_FLAT_B;
+    if (n == 3 && unit[0] && unit[2] && w->step[1] == 0)
+        return TERN_WALK_FLAT_A;
+    return TERN_WALK_STRIDED;
+}
+
+void tern_walk_make(tern_walk *w, const tern_shape *shape, tern_tensor *const *t, int n)
+{
+    bool dense = true;
+    for (int k = 0; k < n && dense; k++)
+        dense = t[k]->contiguous && t[k]->ndim == shape->ndim && t[k]->numel == t[0]->numel;
+    w->rows = 1;
+    w->ndim = 0;
+    if (dense) { /* the common case: one row */
+        w->inner = t[0]->numel;
+        for (int k = 0; k < n; k++)
+            w->step[k] = 1;
+        w->form = TERN_WALK_UNIT;
+        return;
+    }
+    /* From the last dim: the first one that is not 1 is the row, later ones join it or the dim
+     * before where every tensor goes on without a gap. */
+    int64_t size[TERN_MAX_DIMS];
+    int64_t step[TERN_MAX_DIMS][TERN_WALK_TENSORS];
+    int dims = 0;
+    for (int d = shape->ndim - 1; d >= 0; d--) {
+        if (shape->dims[d] == 1)
+            continue;
+        bool joins = dims > 0;
+        for (int k = 0; k < n && joins; k++)
+            joins = stride_along(t[k], shape->ndim, d) == step[dims - 1][k] * size[dims - 1];
+        if (joins) {
+            size[dims - 1] *= shape->dims[d];
+            continue;
+        }
+        size[dims] = shape->dims[d];
+        for (int k = 0; k < n; k++)
+            step[dims][k] = stride_along(t[k], shape->ndim, d);
+        dims++;
+    }
+    w->inner = dims ? size[0] : 1;
+    for (int k = 0; k < n; k++)
+        w->step[k] = dims ? step[0][k] : 1;
+    w->ndim = dims > 1 ? dims - 1 : 0;
+    for (int i = 0; i < w->ndim; i++) { /* outermost first */
+        int from = dims - 1 - i;
+        w->dim[i] = size[from];
+        w->rows *= size[from];
+        for (int k = 0; k < n; k++)
+            w->stride[k][i] = step[from][k];
+    }
+    w->form = form_of(w, n);
+}
+
+/* A dense copy of x, in the open scope, without history. */
+static tern_tensor *dense_copy(const tern_tensor *x)
+{
+    tern_shape shape = tern_shape_of(x);
+    tern_tensor *y = tern_scoped(tern_tensor_new(&shape, x->dtype, x->storage->place, "tern"));
+    return y && tern_hook_copy(y, x) == TERN_OK ? y : NULL;
+}
+
+tern_status tern_walk_rows(tern_walk *w, const tern_shape *shape, tern_tensor **t, int n,
+                           tern_tensor **strided)
+{
+    *strided = NULL;
+    tern_walk_make(w, shape, t, n);
+    if (w->form != TERN_WALK_STRIDED)
+        return TERN_OK;
+    if (w->step[0] != 1) {
+        *strided = t[0];
+        t[0] = tern_scoped(tern_tensor_new(shape, t[0]->dtype, t[0]->storage->place, "tern"));
+        if (!t[0])
+            return tern_last_status();
+    }
+    bool broadcasts = n == 3;
+    for (int k = 1; k < n; k++) {
+        if (w->step[k] == 1 || (w->step[k] == 0 && broadcasts))
+            continue;
+        if (!(t[k] = dense_copy(t[k])))
+            return tern_last_status();
+    }
+    tern_walk_make(w, shape, t, n);
+    if (w->form != TERN_WALK_STRIDED)
+        return TERN_OK;
+    /* Two inputs that both repeat, or one in a kernel that knows no repeating: spread them out. */
+    for (int k = 1; k < n; k++)
+        if (w->step[k] == 0) {
+            tern_tensor view = *t[k];
+            for (int d = 0; d < shape->ndim; d++) {
+                view.shape[d] = shape->dims[d];
+                view.stride[d] = stride_along(t[k], shape->ndim, d);
+            }
+            view.ndim = shape->ndim;
+            view.numel = t[0]->numel;
+            view.contiguous = false;
+            if (!(t[k] = dense_copy(&view)))
+                return tern_last_status();
+        }
+    tern_walk_make(w, shape, t, n);
+    return TERN_OK;
+}
+
+tern_status tern_walk_finish(tern_tensor *dense, tern_tensor *strided)
+{
+    return strided ? tern_hook_copy(strided, dense) : TERN_OK;
+}
+
+/* ---- turned copies ----------------------------------------------------------------------- */
+
+/* The dim of the walk along which tensor k is contiguous, ndim for its rows; -1 without one. */
+static int unit_dim(const tern_walk *w, int k)
+{
+    if (w->step[k] == 1)
+        return w->ndim;
+    for (int d = w->ndim - 1; d >= 0; d--)
+        if (w->stride[k][d] == 1)
+            return d;
+    return -1;
+}
+
+bool tern_turn_make(tern_turn *t, const tern_walk *w)
+{
+    enum { LEAST = TERN_TURN_TILE / 2 };
+    int along[2] = {unit_dim(w, 0), unit_dim(w, 1)};
+    if (w->form != TERN_WALK_STRIDED || along[0] < 0 || along[1] < 0 || along[0] == along[1])
+        return false;
+    t->planes = (tern_walk){.rows = 1};
+    for (int d = 0; d <= w->ndim; d++) {
+        i64 size = d < w->ndim ? w->dim[d] : w->inner;
+        i64 to = d < w->ndim ? w->stride[0][d] : w->step[0];
+        i64 from = d < w->ndim ? w->stride[1][d] : w->step[1];
+        if (d == along[0]) {
+            t->m = size;
+            t->x_step = from;
+        } else if (d == along[1]) {
+            t->n = size;
+            t->y_step = to;
+        } else {
+            int at = t->planes.ndim++;
+            t->planes.rows *= size;
+            t->planes.dim[at] = size;
+            t->planes.stride[0][at] = to;
+            t->planes.stride[1][at] = from;
+        }
+    }
+    return t->n >= LEAST && t->m >= LEAST;
+}

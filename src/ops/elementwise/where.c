@@ -1,0 +1,126 @@
+/* where.c -- choosing between two tensors by a third. */
+#include "ops/elementwise/walk.h"
+#include <tern/ops.h>
+
+static const tern_kernel_ref where_kernel = {"copy", "where"};
+
+static tern_status where_infer(tern_call *call)
+{
+    tern_tensor *c = call->in[0], *x = call->in[1], *y = call->in[2];
+    if (c->dtype != TERN_BOOL)
+        return tern_fail(TERN_ERR_DTYPE,
+                         "tern_where: expected condition to be a boolean tensor, but got a tensor "
+                         "with dtype %s",
+                         tern_dtype_name(c->dtype));
+    if (x->dtype != y->dtype)
+        return tern_fail(TERN_ERR_DTYPE, "tern_where: x is %s and y is %s",
+                         tern_dtype_name(x->dtype), tern_dtype_name(y->dtype));
+    tern_shape sc = tern_shape_of(c), sx = tern_shape_of(x), sy = tern_shape_of(y), both;
+    TERN_TRY(tern_shape_broadcast(&sx, &sy, &both, "tern_where"));
+    TERN_TRY(tern_shape_broadcast(&sc, &both, &call->result[0].shape, "tern_where"));
+    call->result[0].dtype = x->dtype;
+    call->n_out = 1;
+    return TERN_OK;
+}
+
+static tern_status where_forward(tern_call *call)
+{
+    tern_tensor *t[4] = {call->out[0], call->in[0], call->in[1], call->in[2]};
+    tern_walk w;
+    if (t[0]->numel == 0)
+        return TERN_OK;
+    tern_walk_make(&w, &call->result[0].shape, t, 4);
+    tern_arg args[] = {tern_arg_tensor(t[0]), tern_arg_tensor(t[1]), tern_arg_tensor(t[2]),
+                       tern_arg_tensor(t[3]), tern_arg_struct(&w, sizeof w)};
+    return tern_launch(call->place, &where_kernel, tern_mover(t[0]->dtype), tern_walk_grid(&w),
+                       args, 5);
+}
+
+static tern_status where_backward(tern_gradient *g)
+{
+    tern_tensor *zero =
+        tern_tensor_scalar(tern_scalar_real(0), g->dout[0]->dtype, tern_device(g->dout[0]));
+    if (g->needs[1] && !(g->din[1] = tern_where(g->in[0], g->dout[0], zero)))
+        return tern_last_status();
+    if (g->needs[2] && !(g->din[2] = tern_where(g->in[0], zero, g->dout[0])))
+        return tern_last_status();
+    return TERN_OK;
+}
+
+static const tern_op where_op = {.name = "where",
+                                 .saves = TERN_SAVE_IN(0),
+                                 .infer = where_infer,
+                                 .forward = where_forward,
+                                 .backward = where_backward};
+
+tern_tensor *tern_where(tern_tensor *condition, tern_tensor *x, tern_tensor *y)
+{
+    if (x && y && x->dtype != y->dtype) {
+        tern_dtype common = tern_promote_types(x->dtype, y->dtype);
+        x = tern_to_dtype(x, common);
+        y = tern_to_dtype(y, common);
+    }
+    return tern_apply(&where_op, (tern_tensor *[]){condition, x, y}, 3, NULL, 0);
+}
+
+/* masked_fill's first input is x itself, so that the in-place form writes over it. */
+static tern_status masked_fill_infer(tern_call *call)
+{
+    tern_tensor *x = call->in[0], *mask = call->in[1];
+    if (mask->dtype != TERN_BOOL)
+        return tern_fail(TERN_ERR_DTYPE,
+                         "tern_masked_fill: masked_fill only supports boolean masks, but got mask "
+                         "with dtype %s",
+                         tern_dtype_name(mask->dtype));
+    tern_shape sx = tern_shape_of(x), sm = tern_shape_of(mask);
+    call->n_out = 1;
+    call->result[0].dtype = x->dtype;
+    return tern_shape_broadcast(&sx, &sm, &call->result[0].shape, "tern_masked_fill");
+}
+
+static tern_status masked_fill_forward(tern_call *call)
+{
+    const tern_scalar *value = call->attributes;
+    tern_shape scalar = {0};
+    tern_tensor *out = call->out[0];
+    if (out->numel == 0)
+        return TERN_OK;
+    tern_tensor *fill = tern_tensor_new(&scalar, out->dtype, call->place, "tern_masked_fill");
+    tern_status status = fill ? TERN_OK : tern_last_status();
+    if (status == TERN_OK && !tern_fill_(fill, *value))
+        status = tern_last_status();
+    if (status == TERN_OK) {
+        tern_tensor *t[4] = {out, call->in[1], fill, call->in[0]};
+        tern_walk w;
+        tern_walk_make(&w, &call->result[0].shape, t, 4);
+        tern_arg args[] = {tern_arg_tensor(t[0]), tern_arg_tensor(t[1]), tern_arg_tensor(t[2]),
+                           tern_arg_tensor(t[3]), tern_arg_struct(&w, sizeof w)};
+        status = tern_launch(call->place, &where_kernel, tern_mover(out->dtype), tern_walk_grid(&w),
+                             args, 5);
+    }
+    tern_release(fill);
+    return status;
+}
+
+static tern_status masked_fill_backward(tern_gradient *g)
+{
+    g->din[0] = tern_masked_fill(g->dout[0], g->in[1], tern_scalar_int(0));
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op masked_fill_op = {.name = "masked_fill",
+                                       .saves = TERN_SAVE_IN(1),
+                                       .infer = masked_fill_infer,
+                                       .forward = masked_fill_forward,
+                                       .backward = masked_fill_backward};
+
+tern_tensor *tern_masked_fill(tern_tensor *x, tern_tensor *mask, tern_scalar value)
+{
+    return tern_apply(&masked_fill_op, (tern_tensor *[]){x, mask}, 2, &value, sizeof value);
+}
+
+tern_tensor *tern_masked_fill_(tern_tensor *x, tern_tensor *mask, tern_scalar value)
+{
+    return tern_apply_in_place(&masked_fill_op, (tern_tensor *[]){x, mask}, 2, &value,
+                               sizeof value);
+}

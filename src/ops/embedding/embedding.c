@@ -1,0 +1,89 @@
+/* embedding.c -- rows of a table by index. */
+#include "ops/embedding/embedding.h"
+#include "ops/index/pick.h"
+#include <tern/ops.h>
+
+tern_status tern_embedding_check(const tern_tensor *indices, const tern_tensor *weight,
+                                 const char *function)
+{
+    if (indices->dtype != TERN_I64 && indices->dtype != TERN_I32)
+        return tern_fail(TERN_ERR_DTYPE,
+                         "%s: Expected tensor for argument #1 'indices' to have one of the "
+                         "following scalar types: int64, int32; but got %s instead",
+                         function, tern_dtype_name(indices->dtype));
+    if (weight->ndim != 2)
+        return tern_fail(TERN_ERR_SHAPE, "%s: 'weight' must be 2-D, not %d-D", function,
+                         weight->ndim);
+    return TERN_OK;
+}
+
+tern_status tern_embedding_padding(tern_optional_int padding, int64_t rows, int64_t *skip,
+                                   const char *function)
+{
+    *skip = -1;
+    if (!padding.set)
+        return TERN_OK;
+    if (padding.value < -rows || padding.value >= rows)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "%s: Padding_idx must be within num_embeddings (%lld, not %lld)", function,
+                         (long long)rows, (long long)padding.value);
+    *skip = padding.value < 0 ? padding.value + rows : padding.value;
+    return TERN_OK;
+}
+
+/* The same factor for a row wherever it stands, so that any of them may be written. */
+tern_status tern_embedding_renorm(tern_tensor *weight, tern_tensor *indices, double max_norm,
+                                  double norm_type)
+{
+    double most = max_norm == TERN_ZERO ? 0 : max_norm;
+    tern_status status = TERN_OK;
+    if (max_norm == 0 || indices->numel == 0)
+        return TERN_OK;
+    TERN_NO_GRAD {
+        TERN_SCOPE {
+            tern_tensor *index = tern_flatten(tern_to_dtype(indices, TERN_I64), 0, -1);
+            tern_tensor *rows = tern_embedding(index, weight, NULL);
+            tern_tensor *norm = tern_norm_dim(rows,
+                                              norm_type == 0           ? 2
+                                              : norm_type == TERN_ZERO ? 0
+                                                                       : norm_type,
+                                              TERN_DIMS(-1), true);
+            tern_tensor *scale = tern_reciprocal(tern_add_scalar(norm, tern_scalar_real(1e-7)));
+            scale = tern_mul_scalar(scale, tern_scalar_real(most));
+            tern_tensor *fits = tern_le_scalar(norm, tern_scalar_real(most));
+            rows = tern_mul(rows, tern_masked_fill(scale, fits, tern_scalar_int(1)));
+            if (!tern_index_put_(weight, &index, 1, rows, false))
+                status = tern_last_status();
+        }
+    }
+    return status;
+}
+
+tern_tensor *tern_embedding_frequency(tern_tensor *index, int64_t rows, tern_dtype dtype)
+{
+    tern_tensor *each = tern_flatten(index, 0, -1), *counts = NULL;
+    if (each) {
+        tern_tensor *one = tern_ones(TERN_SHAPE(each->numel), dtype, tern_device(index));
+        counts = tern_zeros(TERN_SHAPE(rows), dtype, tern_device(index));
+        counts = tern_index_add(counts, 0, each, one, tern_scalar_int(1));
+    }
+    return tern_index(counts, index);
+}
+
+tern_tensor *tern_embedding(tern_tensor *indices, tern_tensor *weight,
+                            const tern_embedding_options *options)
+{
+    static const tern_embedding_options none;
+    const tern_embedding_options *o = options ? options : &none;
+    static const char function[] = "tern_embedding";
+    int64_t skip;
+    if (!indices || !weight) {
+        tern_fail_argument_null(function, indices ? "weight" : "indices");
+        return NULL;
+    }
+    if (tern_embedding_check(indices, weight, function) != TERN_OK ||
+        tern_embedding_padding(o->padding_idx, weight->shape[0], &skip, function) != TERN_OK ||
+        tern_embedding_renorm(weight, indices, o->max_norm, o->norm_type) != TERN_OK)
+        return NULL;
+    return tern_pick_embedding(weight, indices, skip, o->scale_grad_by_freq);
+}

@@ -1,0 +1,192 @@
+/* index_write.c -- whole entries of a dim written by a vector of indices; elements by their place
+ * in the flattened tensor. */
+#include "ops/scatter/scatter.h"
+#include <string.h>
+#include <tern/ops.h>
+
+/* ---- index_add, index_copy, index_fill --------------------------------------------------- */
+
+/* x, index and (not of fill) source; *d: dim wrapped. */
+static tern_status check_rows(const tern_tensor *x, int dim, const tern_tensor *index,
+                              const tern_tensor *source, int *d, const char *name)
+{
+    char function[32] = "tern_";
+    strncat(function, name, sizeof function - 6);
+    if (!x || !index)
+        return tern_fail_argument_null(function, x ? "index" : "x");
+    TERN_TRY(tern_wrap_dim(dim, x->ndim, d, function));
+    if (index->ndim > 1)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "%s: %s_(): Index is supposed to be a vector, but got dim: %d with type: "
+                         "%s and size: %s",
+                         function, name, index->ndim, tern_dtype_name(index->dtype),
+                         TERN_TENSOR_TEXT(index));
+    if (index->dtype != TERN_I64 && index->dtype != TERN_I32)
+        return tern_fail(TERN_ERR_DTYPE,
+                         "%s: %s_(): Expected dtype int32/int64 for index but got: %s", function,
+                         name, tern_dtype_name(index->dtype));
+    if (!source)
+        return TERN_OK;
+    if (source->dtype != x->dtype)
+        return tern_fail(TERN_ERR_DTYPE,
+                         "%s: %s_(): self (%s) and source (%s) must have the same scalar type",
+                         function, name, tern_dtype_name(x->dtype), tern_dtype_name(source->dtype));
+    int64_t entries = source->ndim > *d ? source->shape[*d] : 1;
+    if (source->ndim == 0 ? index->numel != 1 : entries != index->numel)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "%s: %s_(): Number of indices (%lld) should be equal to source.size(dim): "
+                         "(%lld), for dim: %d",
+                         function, name, (long long)index->numel, (long long)entries, *d);
+    bool fits = source->ndim == x->ndim || x->ndim == 0 || (source->ndim == 0 && x->ndim == 1);
+    for (int k = 0; k < x->ndim && fits && source->ndim; k++)
+        fits = k == *d || source->shape[k] == x->shape[k];
+    if (!fits)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "%s: %s_(): Source/destination tensor must have same slice shapes. "
+                         "Destination shape: %s at dimension %d and source shape: %s",
+                         function, name, TERN_TENSOR_TEXT(x), *d, TERN_TENSOR_TEXT(source));
+    return TERN_OK;
+}
+
+/* x has been checked. */
+static tern_tensor *write_rows(tern_tensor *x, tern_tensor *index, tern_tensor *source,
+                               tern_scatter_way way)
+{
+    index = tern_atleast_1d(tern_to_dtype(index, TERN_I64));
+    tern_tensor *to = tern_atleast_1d(x);
+    source = tern_atleast_1d(source);
+    if (!index || !to || !source)
+        return NULL;
+    if (index->numel == 0 || source->numel == 0)
+        return way.in_place ? x : tern_clone(x);
+    tern_tensor *y = tern_scatter_rows(to, index, source, &way);
+    return !y ? NULL : way.in_place ? x : tern_reshape(y, tern_shape_of(x));
+}
+
+static tern_tensor *index_add(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *source,
+                              tern_scalar alpha, bool in_place)
+{
+    tern_scatter_way way = {
+        .mode = TERN_SCATTER_ADD, .fault = TERN_FAULT_INDEX_ADD, .in_place = in_place};
+    if (!source)
+        tern_fail_argument_null("tern_index_add", "source");
+    if (!source || check_rows(x, dim, index, source, &way.dim, "index_add") != TERN_OK)
+        return NULL;
+    if (tern_scalar_to_real(alpha) != 1)
+        source = tern_to_dtype(tern_mul_scalar(source, alpha), x->dtype);
+    return source ? write_rows(x, index, source, way) : NULL;
+}
+
+tern_tensor *tern_index_add(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *source,
+                            tern_scalar alpha)
+{
+    return index_add(x, dim, index, source, alpha, false);
+}
+
+tern_tensor *tern_index_add_(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *source,
+                             tern_scalar alpha)
+{
+    return index_add(x, dim, index, source, alpha, true);
+}
+
+static tern_tensor *index_copy(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *source,
+                               bool in_place)
+{
+    tern_scatter_way way = {.in_place = in_place};
+    if (!source)
+        tern_fail_argument_null("tern_index_copy", "source");
+    if (!source || check_rows(x, dim, index, source, &way.dim, "index_copy") != TERN_OK)
+        return NULL;
+    way.fault = TERN_FAULT_ALONG(way.dim);
+    return write_rows(x, index, source, way);
+}
+
+tern_tensor *tern_index_copy(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *source)
+{
+    return index_copy(x, dim, index, source, false);
+}
+
+tern_tensor *tern_index_copy_(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *source)
+{
+    return index_copy(x, dim, index, source, true);
+}
+
+static tern_tensor *index_fill(tern_tensor *x, int dim, tern_tensor *index, tern_scalar value,
+                               bool in_place)
+{
+    tern_scatter_way way = {.wrap = true, .in_place = in_place};
+    if (check_rows(x, dim, index, NULL, &way.dim, "index_fill") != TERN_OK)
+        return NULL;
+    way.fault = TERN_FAULT_ALONG(way.dim);
+    tern_shape shape = tern_shape_of(x), ones = shape;
+    if (shape.ndim)
+        shape.dims[way.dim] = index->numel;
+    for (int d = 0; d < ones.ndim; d++)
+        ones.dims[d] = 1;
+    tern_tensor *one = tern_new_full(x, ones, value);
+    return one ? write_rows(x, index, tern_expand(one, shape), way) : NULL;
+}
+
+tern_tensor *tern_index_fill(tern_tensor *x, int dim, tern_tensor *index, tern_scalar value)
+{
+    return index_fill(x, dim, index, value, false);
+}
+
+tern_tensor *tern_index_fill_(tern_tensor *x, int dim, tern_tensor *index, tern_scalar value)
+{
+    return index_fill(x, dim, index, value, true);
+}
+
+/* ---- put: places in the flattened tensor ------------------------------------------------- */
+
+static tern_tensor *put(tern_tensor *x, tern_tensor *index, tern_tensor *source, bool accumulate,
+                        bool in_place)
+{
+    tern_scatter_way way = {.mode = accumulate ? TERN_SCATTER_ADD : TERN_SCATTER_SET,
+                            .fault = TERN_FAULT_TAKE,
+                            .wrap = true,
+                            .in_place = in_place};
+    if (!x || !source || !index) {
+        tern_fail_argument_null("tern_put", !x ? "x" : !source ? "source" : "index");
+        return NULL;
+    }
+    if (!(index = tern_index_tensor(index, "tern_put")))
+        return NULL;
+    if (x->dtype != source->dtype)
+        return tern_fail_null(TERN_ERR_DTYPE,
+                              "tern_put: put_(): self and source expected to have the same dtype, "
+                              "but got self.dtype = %s and source.dtype = %s",
+                              tern_dtype_name(x->dtype), tern_dtype_name(source->dtype));
+    if (source->numel != index->numel)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_put: put_(): Expected source and index to have the same number "
+                              "of elements, but got source.numel() = %lld, index.numel() = %lld",
+                              (long long)source->numel, (long long)index->numel);
+    if (x->numel == 0 && index->numel > 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_put: tried to put elements into an empty tensor");
+    tern_tensor *flat = tern_flatten(x, 0, -1);
+    bool through = in_place && flat && flat->storage == x->storage; /* else a copy, then back */
+    way.in_place = through;
+    if (index->numel > 0)
+        flat =
+            tern_scatter_rows(flat, tern_flatten(index, 0, -1), tern_flatten(source, 0, -1), &way);
+    if (!flat)
+        return NULL;
+    if (through)
+        return x;
+    if (flat->storage == x->storage)
+        flat = tern_clone(flat);
+    flat = tern_view(flat, tern_shape_of(x));
+    return in_place && flat ? tern_copy_(x, flat) : flat;
+}
+
+tern_tensor *tern_put(tern_tensor *x, tern_tensor *index, tern_tensor *source, bool accumulate)
+{
+    return put(x, index, source, accumulate, false);
+}
+
+tern_tensor *tern_put_(tern_tensor *x, tern_tensor *index, tern_tensor *source, bool accumulate)
+{
+    return put(x, index, source, accumulate, true);
+}

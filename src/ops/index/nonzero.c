@@ -1,0 +1,101 @@
+/* nonzero.c -- where elements are: nonzero; which of them are repeated. */
+#include "ops/scatter/scatter.h"
+#include <tern/ops.h>
+
+/* ---- nonzero: counted in chunks, then written chunk by chunk ----------------------------- */
+
+enum { LEAST_CHUNK = 256, MOST_CHUNKS = 4096 };
+
+/* counts (n + 1) become the sums of those before; the last one is read. */
+static int64_t starts_of(tern_tensor *counts, int64_t n, int fault_code)
+{
+    static const tern_kernel_ref kernel = {"search", "running_starts"};
+    tern_place *place = counts->storage->place;
+    tern_arg fault;
+    int64_t total = -1;
+    if (tern_fault_arg(place, &fault) != TERN_OK)
+        return -1;
+    tern_arg args[] = {tern_arg_tensor(counts), fault, tern_arg_i64(n), tern_arg_i32(fault_code)};
+    if (tern_launch(place, &kernel, TERN_I64, tern_items(1), args, 4) != TERN_OK ||
+        tern_block_read(counts->storage->block, (size_t)n * sizeof total, &total, sizeof total) !=
+            TERN_OK)
+        return -1;
+    return total;
+}
+
+static tern_status places_into(tern_tensor **places, const tern_tensor *x)
+{
+    static const tern_kernel_ref count = {"search", "nonzero_count"},
+                                 write = {"search", "nonzero_places"};
+    tern_place *place = x->storage->place;
+    int64_t len = (x->numel + MOST_CHUNKS - 1) / MOST_CHUNKS;
+    len = len < LEAST_CHUNK ? LEAST_CHUNK : len;
+    int64_t chunks = (x->numel + len - 1) / len;
+    tern_tensor *counts = tern_empty(TERN_SHAPE(chunks + 1), TERN_I64, tern_place_text(place));
+    if (!counts)
+        return tern_last_status();
+    tern_arg args[] = {tern_arg_tensor(counts), tern_arg_tensor(x), tern_arg_i64(x->numel),
+                       tern_arg_i64(chunks), tern_arg_i64(len)};
+    TERN_TRY(tern_launch(place, &count, x->dtype, tern_items_of(chunks, len), args, 5));
+    int64_t n = starts_of(counts, chunks, TERN_FAULT_REPEATS);
+    if (n < 0 || !(*places = tern_empty(TERN_SHAPE(n), TERN_I64, tern_place_text(place))))
+        return tern_last_status();
+    if (n == 0)
+        return TERN_OK;
+    tern_arg more[] = {tern_arg_tensor(*places), args[0], args[1], args[2], args[3], args[4]};
+    return tern_launch(place, &write, x->dtype, tern_items_of(chunks, len), more, 6);
+}
+
+tern_tensor *tern_nonzero_places(tern_tensor *x)
+{
+    tern_tensor *places = NULL;
+    if (!(x = tern_contiguous(x)))
+        return NULL;
+    if (x->numel == 0)
+        return tern_empty(TERN_SHAPE(0), TERN_I64, tern_device(x));
+    return places_into(&places, x) == TERN_OK ? places : NULL;
+}
+
+tern_tensor *tern_repeated_indices(tern_tensor *repeats)
+{
+    tern_tensor *counts =
+        tern_cat((tern_tensor *[]){tern_to_dtype(repeats, TERN_I64),
+                                   tern_zeros(TERN_SHAPE(1), TERN_I64, tern_device(repeats))},
+                 2, 0);
+    if (!counts)
+        return NULL;
+    int64_t n = counts->numel - 1, total = starts_of(counts, n, TERN_FAULT_REPEATS);
+    if (total < 0)
+        return NULL;
+    tern_tensor *ends = tern_narrow(counts, 0, 1, n);
+    tern_tensor *every = tern_arange(0, (double)total, 1, TERN_I64, tern_device(repeats));
+    return tern_searchsorted(ends, every, true);
+}
+
+tern_tensor *tern_nonzero(tern_tensor *x)
+{
+    static const tern_kernel_ref kernel = {"search", "coordinate"};
+    if (!x)
+        tern_fail_argument_null("tern_nonzero", "x");
+    tern_tensor *places = x ? tern_nonzero_places(x) : NULL;
+    if (!places)
+        return NULL;
+    tern_tensor *out = tern_empty(TERN_SHAPE(places->numel, x->ndim), TERN_I64, tern_device(x));
+    int64_t inner = 1;
+    for (int d = x->ndim - 1; d >= 0 && out && out->numel; d--) {
+        tern_arg args[] = {
+            tern_arg_tensor(out),  tern_arg_tensor(places), tern_arg_i64(places->numel),
+            tern_arg_i64(x->ndim), tern_arg_i64(d),         tern_arg_i64(x->shape[d]),
+            tern_arg_i64(inner)};
+        if (tern_launch(x->storage->place, &kernel, TERN_I64, tern_items(places->numel), args, 7) !=
+            TERN_OK)
+            return NULL;
+        inner *= x->shape[d];
+    }
+    return out;
+}
+
+tern_tensor *tern_argwhere(tern_tensor *x)
+{
+    return tern_nonzero(x);
+}

@@ -1,0 +1,81 @@
+/* tril.c -- the parts of matrices below and above a diagonal. */
+#include "tensor/op.h"
+#include <tern/ops.h>
+
+static const tern_kernel_ref band_kernel = {"copy", "band"};
+
+static tern_status triangle_infer(tern_call *call)
+{
+    const tern_tensor *x = call->in[0];
+    if (x->ndim < 2)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_%s: expected a matrix or a batch of matrices, but got shape %s",
+                         call->op->name, TERN_TENSOR_TEXT(x));
+    call->n_out = 1;
+    call->result[0].dtype = x->dtype;
+    call->result[0].shape = tern_shape_of(x);
+    return TERN_OK;
+}
+
+/* Keeps low <= column - row <= high; the diagonal is one of the two. */
+static tern_status triangle_forward(tern_call *call)
+{
+    const int64_t *diagonal = call->attributes;
+    const bool *upper = call->op->data;
+    tern_tensor *x = call->in[0], *y = call->out[0];
+    if (y->numel == 0)
+        return TERN_OK;
+    int64_t n = y->shape[y->ndim - 2], m = y->shape[y->ndim - 1], rows = y->numel / m;
+    tern_tensor *dense = x->contiguous ? tern_keep(x) : NULL;
+    if (!dense) {
+        dense = tern_tensor_new(&call->result[0].shape, x->dtype, call->place, "tern_tril");
+        if (!dense)
+            return tern_last_status();
+        tern_status copied = tern_hook_copy(dense, x);
+        if (copied != TERN_OK) {
+            tern_release(dense);
+            return copied;
+        }
+    }
+    tern_arg args[] = {tern_arg_tensor(y),
+                       tern_arg_tensor(dense),
+                       tern_arg_i64(rows),
+                       tern_arg_i64(n),
+                       tern_arg_i64(m),
+                       tern_arg_i64(*upper ? *diagonal : -n),
+                       tern_arg_i64(*upper ? m : *diagonal)};
+    tern_status status =
+        tern_launch(call->place, &band_kernel, y->dtype, tern_items(y->numel), args, 7);
+    tern_release(dense);
+    return status;
+}
+
+static tern_status triangle_backward(tern_gradient *g)
+{
+    const int64_t *diagonal = g->attributes;
+    const bool *upper = g->op->data;
+    g->din[0] = *upper ? tern_triu(g->dout[0], *diagonal) : tern_tril(g->dout[0], *diagonal);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const bool is_lower = false, is_upper = true;
+static const tern_op tril_op = {.name = "tril",
+                                .data = &is_lower,
+                                .infer = triangle_infer,
+                                .forward = triangle_forward,
+                                .backward = triangle_backward};
+static const tern_op triu_op = {.name = "triu",
+                                .data = &is_upper,
+                                .infer = triangle_infer,
+                                .forward = triangle_forward,
+                                .backward = triangle_backward};
+
+tern_tensor *tern_tril(tern_tensor *x, int64_t diagonal)
+{
+    return tern_apply(&tril_op, &x, 1, &diagonal, sizeof diagonal);
+}
+
+tern_tensor *tern_triu(tern_tensor *x, int64_t diagonal)
+{
+    return tern_apply(&triu_op, &x, 1, &diagonal, sizeof diagonal);
+}

@@ -1,0 +1,195 @@
+/* solve.c -- general systems of equations by Gauss's elimination: solve, inv, det. */
+#include "ops/linalg/linalg.h"
+#include <tern/ops.h>
+
+/* A's factors and what rows changed places, new and dense. */
+typedef struct factors {
+    tern_tensor *lu, *pivots;
+} factors;
+
+static void release(factors *f)
+{
+    tern_release(f->lu);
+    tern_release(f->pivots);
+}
+
+static tern_status factor(const tern_tensor *a, int fault_code, factors *f)
+{
+    static const tern_kernel_ref kernel = {"linalg", "lu_factor"};
+    tern_place *place = a->storage->place;
+    tern_shape shape = tern_shape_of(a), rows = shape;
+    int64_t n = a->shape[a->ndim - 1], batch = a->numel / (n * n);
+    tern_arg fault;
+    rows.ndim--;
+    *f = (factors){tern_tensor_new(&shape, a->dtype, place, "tern_linalg_solve"),
+                   tern_tensor_new(&rows, TERN_I64, place, "tern_linalg_solve")};
+    if (!f->lu || !f->pivots)
+        return tern_last_status();
+    TERN_TRY(tern_hook_copy(f->lu, a));
+    TERN_TRY(tern_fault_arg(place, &fault));
+    tern_arg args[] = {
+        tern_arg_tensor(f->lu), tern_arg_tensor(f->pivots), fault, tern_arg_i64(batch),
+        tern_arg_i64(n),        tern_arg_i32(fault_code)};
+    TERN_TRY(tern_launch(place, &kernel, a->dtype, tern_groups(batch, n * n * n), args, 6));
+    return tern_fault_check(place);
+}
+
+/* ---- solve: inputs A, B of one stack, dense ----------------------------------------------- */
+
+static tern_status solve_infer(tern_call *call)
+{
+    call->n_out = 1;
+    call->result[0].dtype = call->in[1]->dtype;
+    call->result[0].shape = tern_shape_of(call->in[1]);
+    return TERN_OK;
+}
+
+static tern_status substitute(const factors *f, tern_tensor *x)
+{
+    static const tern_kernel_ref kernel = {"linalg", "lu_permute"};
+    int64_t n = x->shape[x->ndim - 2], k = x->shape[x->ndim - 1];
+    tern_arg args[] = {tern_arg_tensor(x), tern_arg_tensor(f->pivots),
+                       tern_arg_i64(x->numel / (n * k)), tern_arg_i64(n), tern_arg_i64(k)};
+    TERN_TRY(
+        tern_launch(x->storage->place, &kernel, x->dtype, tern_items_of(x->numel / n, n), args, 5));
+    TERN_TRY(tern_launch_triangular(x, f->lu, false, false, true));
+    return tern_launch_triangular(x, f->lu, true, false, false);
+}
+
+static tern_status solve_forward(tern_call *call)
+{
+    tern_tensor *x = call->out[0];
+    factors f;
+    if (x->numel == 0)
+        return TERN_OK;
+    TERN_TRY(tern_hook_copy(x, call->in[1]));
+    tern_status status = factor(call->in[0], TERN_FAULT_SINGULAR, &f);
+    if (status == TERN_OK)
+        status = substitute(&f, x);
+    release(&f);
+    return status;
+}
+
+/* dB = A^-T dX, dA = -dB X^T. */
+static tern_status solve_backward(tern_gradient *g)
+{
+    tern_tensor *db = tern_linalg_solve(tern_transpose(g->in[0], -1, -2), g->dout[0]);
+    if (g->needs[0] && db)
+        g->din[0] = tern_neg(tern_matmul(db, tern_transpose(g->out[0], -1, -2)));
+    g->din[1] = g->needs[1] ? db : NULL;
+    return db && (!g->needs[0] || g->din[0]) ? TERN_OK : tern_last_status();
+}
+
+static const tern_op solve_op = {.name = "linalg_solve",
+                                 .saves = TERN_SAVE_IN(0) | TERN_SAVE_OUT(0),
+                                 .infer = solve_infer,
+                                 .forward = solve_forward,
+                                 .backward = solve_backward};
+
+tern_tensor *tern_linalg_solve(tern_tensor *a, tern_tensor *b)
+{
+    static const char function[] = "tern_linalg_solve";
+    if (tern_check_square(a, "A", function) != TERN_OK)
+        return NULL;
+    /* A vector, or a stack of them that is like A's. */
+    bool vectors = b && (b->ndim == 1 || (a->ndim - 1 == b->ndim && b->ndim > 0));
+    for (int d = 0; vectors && d < b->ndim && b->ndim > 1; d++)
+        vectors = b->shape[d] == a->shape[d];
+    if (vectors && !(b = tern_unsqueeze(b, -1)))
+        return NULL;
+    if (tern_check_matrices(b, "B", function) != TERN_OK)
+        return NULL;
+    if (a->shape[a->ndim - 1] != b->shape[b->ndim - 2])
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "%s: Incompatible shapes of A and B for the equation AX = B (%lldx"
+                              "%lld and %lldx%lld)",
+                              function, (long long)a->shape[a->ndim - 2],
+                              (long long)a->shape[a->ndim - 1], (long long)b->shape[b->ndim - 2],
+                              (long long)b->shape[b->ndim - 1]);
+    if (!tern_match_stacks(&a, &b, function))
+        return NULL;
+    tern_tensor *x = tern_apply(&solve_op, (tern_tensor *[]){a, b}, 2, NULL, 0);
+    return x && vectors ? tern_squeeze_dim(x, -1) : x;
+}
+
+static tern_tensor *inverse(tern_tensor *x, const char *function)
+{
+    if (tern_check_square(x, "A", function) != TERN_OK)
+        return NULL;
+    int64_t n = x->shape[x->ndim - 1];
+    tern_tensor *one = tern_eye(n, n, x->dtype, tern_device(x)); /* for each: not vectors */
+    return tern_linalg_solve(x, tern_expand(one, tern_shape_of(x)));
+}
+
+tern_tensor *tern_linalg_inv(tern_tensor *x)
+{
+    return inverse(x, "tern_linalg_inv");
+}
+
+tern_tensor *tern_inverse(tern_tensor *x)
+{
+    return inverse(x, "tern_inverse");
+}
+
+/* ---- det --------------------------------------------------------------------------------- */
+
+static tern_status det_infer(tern_call *call)
+{
+    const tern_tensor *x = call->in[0];
+    call->n_out = 1;
+    call->result[0].dtype = x->dtype;
+    call->result[0].shape = tern_shape_from(x->ndim - 2, x->shape);
+    return TERN_OK;
+}
+
+static tern_status det_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"linalg", "lu_det"};
+    tern_tensor *x = call->in[0], *y = call->out[0];
+    factors f;
+    if (y->numel == 0)
+        return TERN_OK;
+    if (x->numel == 0) /* of a matrix without elements: 1 */
+        return tern_fill_(y, tern_scalar_int(1)) ? TERN_OK : tern_last_status();
+    tern_status status = factor(x, 0, &f);
+    if (status == TERN_OK) {
+        tern_arg args[] = {tern_arg_tensor(y), tern_arg_tensor(f.lu), tern_arg_tensor(f.pivots),
+                           tern_arg_i64(y->numel), tern_arg_i64(x->shape[x->ndim - 1])};
+        status = tern_launch(call->place, &kernel, y->dtype, tern_items(y->numel), args, 5);
+    }
+    release(&f);
+    return status;
+}
+
+/* dA = dy det A^-T */
+static tern_status det_backward(tern_gradient *g)
+{
+    tern_tensor *inverted = tern_transpose(tern_linalg_inv(g->in[0]), -1, -2);
+    tern_tensor *scale = tern_mul(g->dout[0], g->out[0]);
+    scale = scale ? tern_unsqueeze(tern_unsqueeze(scale, -1), -1) : NULL;
+    g->din[0] = tern_mul(inverted, scale);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op det_op = {.name = "linalg_det",
+                               .saves = TERN_SAVE_IN(0) | TERN_SAVE_OUT(0),
+                               .infer = det_infer,
+                               .forward = det_forward,
+                               .backward = det_backward};
+
+static tern_tensor *det(tern_tensor *x, const char *function)
+{
+    if (tern_check_square(x, "A", function) != TERN_OK || !(x = tern_contiguous(x)))
+        return NULL;
+    return tern_apply(&det_op, &x, 1, NULL, 0);
+}
+
+tern_tensor *tern_linalg_det(tern_tensor *x)
+{
+    return det(x, "tern_linalg_det");
+}
+
+tern_tensor *tern_det(tern_tensor *x)
+{
+    return det(x, "tern_det");
+}

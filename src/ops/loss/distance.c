@@ -1,0 +1,140 @@
+/* distance.c -- cosine_similarity, and distances of pairs: pairwise_distance, cdist, pdist. */
+#include "ops/loss/loss.h"
+#include <math.h>
+#include <stdlib.h>
+
+/* x / max(|x|, eps) along dim; the gradient of the norm is taken as if it were above eps. */
+static tern_tensor *to_unit(tern_tensor *x, int dim, double eps)
+{
+    tern_tensor *square = tern_sum_dim(tern_square(x), TERN_DIMS(dim), true), *rise = NULL;
+    TERN_NO_GRAD {
+        rise = tern_sub(tern_clamp(square, eps * eps, INFINITY), square);
+    }
+    return tern_div(x, tern_sqrt(tern_add(square, rise)));
+}
+
+static tern_status both(tern_tensor *x1, tern_tensor *x2, const char *function)
+{
+    return x1 && x2 ? TERN_OK : tern_fail_argument_null(function, x1 ? "x2" : "x1");
+}
+
+tern_tensor *tern_cosine_similarity(tern_tensor *x1, tern_tensor *x2, int dim, double eps)
+{
+    if (both(x1, x2, "tern_cosine_similarity") != TERN_OK)
+        return NULL;
+    tern_dtype common = tern_promote_types(x1->dtype, x2->dtype);
+    if (!tern_dtype_is_floating_point(common))
+        return tern_fail_null(TERN_ERR_DTYPE,
+                              "tern_cosine_similarity: expected common dtype to be floating point, "
+                              "yet common dtype is %s",
+                              tern_dtype_name(common));
+    tern_shape a = tern_shape_of(x1), b = tern_shape_of(x2), shape;
+    if (tern_shape_broadcast(&a, &b, &shape, "tern_cosine_similarity") != TERN_OK)
+        return NULL;
+    tern_tensor *u1 = to_unit(tern_expand(tern_loss_wide(x1), shape), dim, eps);
+    tern_tensor *u2 = to_unit(tern_expand(tern_loss_wide(x2), shape), dim, eps);
+    tern_tensor *y = tern_sum_dim(tern_mul(u1, u2), TERN_DIMS(dim), false);
+    return tern_loss_reduce(y, TERN_REDUCTION_NONE, x1, x2);
+}
+
+tern_tensor *tern_pairwise_distance(tern_tensor *x1, tern_tensor *x2, double p, double eps,
+                                    bool keepdim)
+{
+    if (both(x1, x2, "tern_pairwise_distance") != TERN_OK)
+        return NULL;
+    tern_tensor *difference = tern_sub(tern_loss_wide(x1), tern_loss_wide(x2));
+    difference = tern_add_scalar(difference, tern_scalar_real(eps));
+    tern_tensor *y = tern_norm_dim(difference, p, TERN_DIMS(-1), keepdim);
+    return tern_loss_reduce(y, TERN_REDUCTION_NONE, x1, x2);
+}
+
+/* ---- all pairs --------------------------------------------------------------------------- */
+
+enum { FEW = 25 }; /* points of which differences are taken one by one */
+
+static tern_status check_points(const tern_tensor *x, const char *name, double p)
+{
+    if (!tern_dtype_is_floating_point(x->dtype))
+        return tern_fail(TERN_ERR_DTYPE,
+                         "tern_cdist: cdist only supports floating-point dtypes, %s got: %s", name,
+                         tern_dtype_name(x->dtype));
+    if (x->ndim < 2)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_cdist: cdist only supports at least 2D tensors, %s got: %dD", name,
+                         x->ndim);
+    if (!(p >= 0))
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_cdist: cdist only supports non-negative p values, not %g", p);
+    return TERN_OK;
+}
+
+/* sqrt(|a|^2 + |b|^2 - 2 a b), for it needs no room for the differences; the gradient at 0 is 0. */
+static tern_tensor *euclidean(tern_tensor *x1, tern_tensor *x2)
+{
+    tern_tensor *a = tern_sum_dim(tern_square(x1), TERN_DIMS(-1), true);
+    tern_tensor *b = tern_sum_dim(tern_square(x2), TERN_DIMS(-1), true);
+    tern_tensor *product = tern_matmul(x1, tern_transpose(x2, -2, -1));
+    tern_tensor *y = tern_add(a, tern_transpose(b, -2, -1));
+    y = tern_sub(y, tern_mul_scalar(product, tern_scalar_int(2)));
+    tern_tensor *none = tern_le_scalar(y, tern_scalar_int(0));
+    y = tern_sqrt(tern_masked_fill(y, none, tern_scalar_int(1)));
+    return tern_masked_fill(y, none, tern_scalar_int(0));
+}
+
+tern_tensor *tern_cdist(tern_tensor *x1, tern_tensor *x2, double p)
+{
+    tern_tensor *y;
+    if (both(x1, x2, "tern_cdist") != TERN_OK || check_points(x1, "X1", p) != TERN_OK ||
+        check_points(x2, "X2", p) != TERN_OK)
+        return NULL;
+    int64_t width = x1->shape[x1->ndim - 1];
+    if (width != x2->shape[x2->ndim - 1])
+        return tern_fail_null(
+            TERN_ERR_SHAPE,
+            "tern_cdist: X1 and X2 must have the same number of columns. X1: %lld X2: %lld",
+            (long long)width, (long long)x2->shape[x2->ndim - 1]);
+    tern_tensor *a = tern_loss_wide(x1), *b = tern_loss_wide(x2);
+    bool many = x1->shape[x1->ndim - 2] > FEW || x2->shape[x2->ndim - 2] > FEW;
+    if (p == 2 && many && width > 0)
+        y = euclidean(a, b);
+    else
+        y = tern_norm_dim(tern_sub(tern_unsqueeze(a, -2), tern_unsqueeze(b, -3)), width ? p : 1,
+                          TERN_DIMS(-1), false);
+    return tern_loss_reduce(y, TERN_REDUCTION_NONE, x1, x2);
+}
+
+/* The first (or the second) points of all pairs of n. */
+static tern_tensor *ends_of_pairs(const tern_tensor *x, bool second)
+{
+    int64_t n = x->shape[0], pairs = n > 1 ? n * (n - 1) / 2 : 0, k = 0;
+    int64_t *ends = malloc((size_t)(pairs + 1) * sizeof *ends);
+    if (!ends)
+        return tern_fail_null(TERN_ERR_MEMORY, "tern_pdist: out of memory");
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = i + 1; j < n; j++)
+            ends[k++] = second ? j : i;
+    tern_tensor *index = tern_from_data(ends, TERN_SHAPE(pairs), TERN_I64, tern_device(x));
+    free(ends);
+    return index;
+}
+
+tern_tensor *tern_pdist(tern_tensor *x, double p)
+{
+    if (!x) {
+        tern_fail_argument_null("tern_pdist", "x");
+        return NULL;
+    }
+    if (x->ndim != 2 || !tern_dtype_is_floating_point(x->dtype))
+        return tern_fail_null(x->ndim != 2 ? TERN_ERR_SHAPE : TERN_ERR_DTYPE,
+                              "tern_pdist: pdist only supports 2D tensors of floating-point "
+                              "dtypes, got: %dD (%s)",
+                              x->ndim, tern_dtype_name(x->dtype));
+    if (!(p >= 0))
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_pdist: pdist only supports non-negative p values, not %g", p);
+    tern_tensor *wide = tern_loss_wide(x);
+    tern_tensor *first = tern_index(wide, ends_of_pairs(x, false));
+    tern_tensor *difference = tern_sub(first, tern_index(wide, ends_of_pairs(x, true)));
+    difference = tern_norm_dim(difference, x->shape[1] ? p : 1, TERN_DIMS(-1), false);
+    return tern_loss_reduce(difference, TERN_REDUCTION_NONE, x, x);
+}

@@ -1,0 +1,46 @@
+/* loss.c -- what losses share: checks, reductions, and the two functions most of them are made of.
+ */
+#include "ops/loss/loss.h"
+#include <math.h>
+
+tern_status tern_loss_check(const tern_tensor *input, const tern_tensor *target,
+                            tern_reduction reduction, const char *function)
+{
+    if (!input || !target)
+        return tern_fail_argument_null(function, input ? "target" : "input");
+    if (reduction < TERN_REDUCTION_MEAN || reduction > TERN_REDUCTION_NONE)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: %d is not a valid value for reduction", function,
+                         (int)reduction);
+    return TERN_OK;
+}
+
+static bool is_half(tern_dtype dtype)
+{
+    return dtype == TERN_F16 || dtype == TERN_BF16;
+}
+
+tern_tensor *tern_loss_wide(tern_tensor *x)
+{
+    return x && is_half(x->dtype) ? tern_to_dtype(x, TERN_F32) : x;
+}
+
+tern_tensor *tern_loss_reduce(tern_tensor *loss, tern_reduction reduction, const tern_tensor *a,
+                              const tern_tensor *b)
+{
+    tern_dtype common = tern_promote_types(a->dtype, b->dtype);
+    if (loss && reduction != TERN_REDUCTION_NONE)
+        loss = reduction == TERN_REDUCTION_SUM ? tern_sum(loss) : tern_mean(loss);
+    bool narrow = is_half(common) && !tern_autocast.hook; /* whose losses are float32 */
+    return loss && narrow ? tern_to_dtype(loss, common) : loss;
+}
+
+tern_tensor *tern_loss_positive(tern_tensor *x)
+{
+    return tern_clamp(x, 0, INFINITY);
+}
+
+/* - log sigmoid(-x): one operation, whose gradient at 0 is 1 / 2 (relu and abs have 0 there). */
+tern_tensor *tern_loss_softplus(tern_tensor *x)
+{
+    return tern_neg(tern_logsigmoid(tern_neg(x)));
+}

@@ -1,0 +1,164 @@
+/* regression_loss.c -- losses of numbers and of distributions: L1, smooth L1, Huber, Poisson,
+ * Gaussian, Kullback-Leibler. */
+#include "ops/loss/loss.h"
+#include <math.h>
+
+static tern_scalar real(double value)
+{
+    return tern_scalar_real(value);
+}
+
+tern_tensor *tern_l1_loss(tern_tensor *input, tern_tensor *target, const tern_loss_options *options)
+{
+    tern_reduction reduction = options ? options->reduction : TERN_REDUCTION_MEAN;
+    if (tern_loss_check(input, target, reduction, "tern_l1_loss") != TERN_OK)
+        return NULL;
+    tern_tensor *loss = tern_abs(tern_sub(tern_loss_wide(input), tern_loss_wide(target)));
+    return tern_loss_reduce(loss, reduction, input, target);
+}
+
+/* d^2 scale / 2 below the bend, (d - bend / 2) scale bend above it. */
+static tern_tensor *bent(tern_tensor *input, tern_tensor *target, double bend, double scale)
+{
+    tern_tensor *d = tern_abs(tern_sub(tern_loss_wide(input), tern_loss_wide(target)));
+    tern_tensor *round = tern_mul_scalar(tern_square(d), real(scale / 2));
+    tern_tensor *straight = tern_sub_scalar(d, real(bend / 2));
+    straight = tern_mul_scalar(straight, real(scale * bend));
+    return tern_where(tern_lt_scalar(d, real(bend)), round, straight);
+}
+
+tern_tensor *tern_smooth_l1_loss(tern_tensor *input, tern_tensor *target,
+                                 const tern_smooth_l1_loss_options *options)
+{
+    static const tern_smooth_l1_loss_options none;
+    const tern_smooth_l1_loss_options *o = options ? options : &none;
+    double beta = tern_or_default(o->beta, 1);
+    if (tern_loss_check(input, target, o->reduction, "tern_smooth_l1_loss") != TERN_OK)
+        return NULL;
+    if (!(beta >= 0))
+        return tern_fail_null(
+            TERN_ERR_ARGUMENT,
+            "tern_smooth_l1_loss: smooth_l1_loss does not support negative values for beta. (%g)",
+            beta);
+    if (beta == 0)
+        return tern_l1_loss(input, target, &(tern_loss_options){.reduction = o->reduction});
+    return tern_loss_reduce(bent(input, target, beta, 1 / beta), o->reduction, input, target);
+}
+
+tern_tensor *tern_huber_loss(tern_tensor *input, tern_tensor *target,
+                             const tern_huber_loss_options *options)
+{
+    static const tern_huber_loss_options none;
+    const tern_huber_loss_options *o = options ? options : &none;
+    double delta = tern_or_default(o->delta, 1);
+    if (tern_loss_check(input, target, o->reduction, "tern_huber_loss") != TERN_OK)
+        return NULL;
+    if (!(delta > 0))
+        return tern_fail_null(
+            TERN_ERR_ARGUMENT,
+            "tern_huber_loss: huber_loss does not support non-positive values for delta. (%g)",
+            delta);
+    return tern_loss_reduce(bent(input, target, delta, 1), o->reduction, input, target);
+}
+
+/* log target! by Stirling, for targets above 1. */
+static tern_tensor *stirling(tern_tensor *target)
+{
+    tern_tensor *y = tern_sub(tern_mul(target, tern_log(target)), target);
+    y = tern_add(y, tern_mul_scalar(tern_log(tern_mul_scalar(target, real(2 * M_PI))), real(0.5)));
+    return tern_masked_fill(y, tern_le_scalar(target, real(1)), real(0));
+}
+
+tern_tensor *tern_poisson_nll_loss(tern_tensor *input, tern_tensor *target,
+                                   const tern_poisson_nll_loss_options *options)
+{
+    static const tern_poisson_nll_loss_options none;
+    const tern_poisson_nll_loss_options *o = options ? options : &none;
+    tern_tensor *loss, *x = tern_loss_wide(input), *y = tern_loss_wide(target);
+    if (tern_loss_check(input, target, o->reduction, "tern_poisson_nll_loss") != TERN_OK)
+        return NULL;
+    if (o->no_log_input) {
+        tern_tensor *rate = tern_add_scalar(x, real(tern_or_default(o->eps, 1e-8)));
+        loss = tern_sub(x, tern_mul(y, tern_log(rate)));
+    } else {
+        loss = tern_sub(tern_exp(x), tern_mul(y, x));
+    }
+    if (o->full)
+        loss = tern_add(loss, stirling(y));
+    return tern_loss_reduce(loss, o->reduction, input, target);
+}
+
+/* var with a last dim again, or an error. */
+static tern_tensor *fitting(tern_tensor *var, const tern_tensor *input)
+{
+    tern_shape rows = tern_shape_of(input), own = tern_shape_of(var);
+    if (tern_shape_equal(&rows, &own))
+        return var;
+    rows.ndim = rows.ndim > 0 ? rows.ndim - 1 : 0;
+    if (tern_shape_equal(&rows, &own))
+        return tern_unsqueeze(var, -1);
+    own.ndim = own.ndim > 0 ? own.ndim - 1 : 0;
+    if (var->ndim > 0 && var->shape[own.ndim] == 1 && tern_shape_equal(&rows, &own))
+        return var;
+    return tern_fail_null(TERN_ERR_SHAPE,
+                          "tern_gaussian_nll_loss: var is of incorrect size (%s, input %s)",
+                          TERN_TENSOR_TEXT(var), TERN_TENSOR_TEXT(input));
+}
+
+/* var, not below eps; all of its gradient. */
+static tern_tensor *at_least(tern_tensor *var, double eps)
+{
+    tern_tensor *least = NULL;
+    TERN_NO_GRAD {
+        bool negative = false;
+        tern_tensor *any = tern_any(tern_lt_scalar(var, real(0)));
+        if (tern_copy_to_host(any, &negative, 1) == TERN_OK && negative)
+            tern_fail(TERN_ERR_ARGUMENT, "tern_gaussian_nll_loss: var has negative entry/entries");
+        else if (any)
+            least = tern_sub(tern_clamp(var, eps, INFINITY), var);
+    }
+    return tern_add(var, least);
+}
+
+tern_tensor *tern_gaussian_nll_loss(tern_tensor *input, tern_tensor *target, tern_tensor *var,
+                                    const tern_gaussian_nll_loss_options *options)
+{
+    static const tern_gaussian_nll_loss_options none;
+    const tern_gaussian_nll_loss_options *o = options ? options : &none;
+    if (tern_loss_check(input, target, o->reduction, "tern_gaussian_nll_loss") != TERN_OK)
+        return NULL;
+    if (!var) {
+        tern_fail_argument_null("tern_gaussian_nll_loss", "var");
+        return NULL;
+    }
+    if (!(var = fitting(tern_loss_wide(var), input)) ||
+        !(var = at_least(var, tern_or_default(o->eps, 1e-6))))
+        return NULL;
+    tern_tensor *squares = tern_square(tern_sub(tern_loss_wide(input), tern_loss_wide(target)));
+    tern_tensor *loss = tern_add(tern_log(var), tern_div(squares, var));
+    loss = tern_mul_scalar(loss, real(0.5));
+    if (o->full)
+        loss = tern_add_scalar(loss, real(0.5 * log(2 * M_PI)));
+    return tern_loss_reduce(loss, o->reduction, input, target);
+}
+
+tern_tensor *tern_kl_div(tern_tensor *input, tern_tensor *target,
+                         const tern_kl_div_options *options)
+{
+    static const tern_kl_div_options none;
+    const tern_kl_div_options *o = options ? options : &none;
+    bool by_batch = o->reduction == TERN_REDUCTION_BATCHMEAN;
+    tern_reduction reduction = by_batch ? TERN_REDUCTION_SUM : o->reduction;
+    tern_tensor *loss, *x = tern_loss_wide(input), *y = tern_loss_wide(target);
+    if (tern_loss_check(input, target, reduction, "tern_kl_div") != TERN_OK)
+        return NULL;
+    if (o->log_target) {
+        loss = tern_mul(tern_exp(y), tern_sub(y, x));
+    } else {
+        tern_tensor *logarithm = tern_log(tern_masked_fill(y, tern_eq_scalar(y, real(0)), real(1)));
+        loss = tern_sub(tern_mul(y, logarithm), tern_mul(y, x));
+    }
+    if (by_batch)
+        loss = tern_div_scalar(tern_sum(loss), real(input->ndim ? (double)input->shape[0] : 1));
+    return tern_loss_reduce(loss, by_batch ? TERN_REDUCTION_NONE : reduction, input, target);
+}

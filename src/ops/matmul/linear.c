@@ -1,0 +1,152 @@
+/* linear.c -- x weight^T + bias as one product. */
+#include "ops/matmul/matrix_product.h"
+#include "types_host.h"
+#include "shapes.h"
+#include <tern/ops.h>
+
+static tern_product linear_product(int x_ndim, int weight_ndim)
+{
+    tern_product p = {.alpha = 1, .transpose = {false, true}};
+    p.insert[0] = x_ndim == 1 ? TERN_ROW : 0;
+    p.insert[1] = weight_ndim == 1 ? TERN_ROW : 0;
+    p.drop = p.insert[0] | (weight_ndim == 1 ? TERN_COLUMN : 0);
+    return p;
+}
+
+static tern_status refuse_bias(const tern_tensor *bias, int64_t columns, const tern_shape *shape)
+{
+    return tern_fail(TERN_ERR_SHAPE,
+                     "tern_linear: The expanded size of the tensor (%lld) must match the existing "
+                     "size (%lld) at non-singleton dimension 1.  Target sizes: %s.  Tensor sizes: "
+                     "%s (bias)",
+                     (long long)columns, (long long)bias->numel, TERN_SHAPE_TEXT(shape),
+                     TERN_TENSOR_TEXT(bias));
+}
+
+static tern_status linear_infer(tern_call *call)
+{
+    tern_tensor *x = call->in[0], *weight = call->in[1], *bias = call->in[2];
+    if (x->ndim == 0 || weight->ndim == 0)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_linear: both arguments to linear need to be at least 1D, but they "
+                         "are %dD and %dD",
+                         x->ndim, weight->ndim);
+    if (weight->ndim > 2)
+        return tern_fail(
+            TERN_ERR_SHAPE,
+            "tern_linear: weight is a tensor with <= 2 dimensions, but this one is %dD",
+            weight->ndim);
+    tern_product p = linear_product(x->ndim, weight->ndim);
+    call->n_out = 1;
+    TERN_TRY(tern_product_infer(&p, x, weight, &call->result[0], "linear"));
+    if (!bias)
+        return TERN_OK;
+    if (bias->dtype != x->dtype)
+        return tern_fail(TERN_ERR_DTYPE,
+                         "tern_linear: input and bias must have the same dtype, but got %s and %s",
+                         tern_dtype_name(x->dtype), tern_dtype_name(bias->dtype));
+    int64_t columns = weight->ndim == 1 ? 1 : weight->shape[0];
+    if (bias->ndim > 1 || (bias->numel != columns && bias->numel != 1))
+        return refuse_bias(bias, columns, &call->result[0].shape);
+    return TERN_OK;
+}
+
+static tern_status linear_forward(tern_call *call)
+{
+    tern_tensor *x = call->in[0], *weight = call->in[1], *bias = call->in[2], *copy = NULL;
+    tern_product p = linear_product(x->ndim, weight->ndim);
+    tern_shape columns = {1, {weight->ndim == 1 ? 1 : weight->shape[0]}};
+    tern_status status = TERN_OK;
+    if (bias && (!bias->contiguous || bias->numel != columns.dims[0])) {
+        copy = tern_tensor_new(&columns, bias->dtype, call->place, "tern_linear");
+        status = copy ? tern_hook_copy(copy, bias) : tern_last_status();
+        bias = copy;
+    }
+    if (status == TERN_OK)
+        status = tern_product_run(&p, x, weight, bias, call->out[0]);
+    tern_release(copy);
+    return status;
+}
+
+/* ---- backward: for a small layer, the gradients of weight and bias in one launch --------- */
+
+enum { FEW_PRODUCTS = 4096 }; /* in fewer than these, a second launch takes longer than they do */
+
+/* Inputs dy (..., out) and x (..., in), both dense. */
+static tern_status gradient_infer(tern_call *call)
+{
+    const tern_tensor *dy = call->in[0], *x = call->in[1];
+    int64_t out = dy->shape[dy->ndim - 1], in = x->shape[x->ndim - 1];
+    call->n_out = 2;
+    call->result[0] = (tern_result){.dtype = x->dtype, .shape = {2, {out, in}}};
+    call->result[1] = (tern_result){.dtype = x->dtype, .shape = {1, {out}}};
+    return TERN_OK;
+}
+
+static tern_status gradient_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"gemm", "linear_gradient"};
+    const tern_tensor *dy = call->in[0], *x = call->in[1];
+    int64_t out = call->result[0].shape.dims[0], in = call->result[0].shape.dims[1];
+    tern_arg args[] = {tern_arg_tensor(call->out[0]),
+                       tern_arg_tensor(call->out[1]),
+                       tern_arg_tensor(dy),
+                       tern_arg_tensor(x),
+                       tern_arg_i64(dy->numel / out),
+                       tern_arg_i64(out),
+                       tern_arg_i64(in)};
+    int64_t tiles = (in + TERN_LINEAR_TILE - 1) / TERN_LINEAR_TILE;
+    return tern_launch(call->place, &kernel, x->dtype,
+                       tern_groups(out * tiles, dy->numel / out * in / tiles), args, 7);
+}
+
+static const tern_op gradient_op = {.name = "linear_gradient",
+                                    .not_differentiable = true,
+                                    .infer = gradient_infer,
+                                    .forward = gradient_forward};
+
+static bool is_small(const tern_gradient *g)
+{
+    const tern_tensor *dy = g->dout[0], *x = g->in[0];
+    if (g->recorded || !g->needs[1] || g->n_in < 3 || !g->needs[2] || g->in_shape[1].ndim != 2 ||
+        g->in_shape[2].ndim != 1 || g->in_shape[2].dims[0] != g->in_shape[1].dims[0])
+        return false;
+    return dy->numel > 0 && x->numel > 0 && dy->contiguous && x->contiguous &&
+           dy->numel < FEW_PRODUCTS && dy->numel * g->in_shape[1].dims[1] < FEW_PRODUCTS;
+}
+
+/* The gradient of bias is dy: the engine sums it to the bias's shape. */
+static tern_status linear_backward(tern_gradient *g)
+{
+    tern_product p = linear_product(g->in_shape[0].ndim, g->in_shape[1].ndim);
+    tern_tensor *dy = g->dout[0];
+    if (g->needs[0] && !(g->din[0] = tern_product_dx(&p, dy, g->in[1])))
+        return tern_last_status();
+    if (is_small(g))
+        return tern_apply_all(&gradient_op, (tern_tensor *[]){dy, g->in[0]}, 2, NULL, 0, &g->din[1],
+                              2);
+    if (g->needs[1] && !(g->din[1] = tern_product_dy(&p, dy, g->in[0], g->in_shape[1].ndim)))
+        return tern_last_status();
+    g->din[2] = g->n_in > 2 && g->needs[2] ? dy : NULL;
+    return TERN_OK;
+}
+
+static uint32_t linear_saves(const tern_call *call)
+{
+    return (call->in[1]->requires_grad ? TERN_SAVE_IN(0) : 0) |
+           (call->in[0]->requires_grad ? TERN_SAVE_IN(1) : 0);
+}
+
+static const tern_op linear_op = {
+    .name = "linear",
+    .optional = 1u << 2,
+    .choose_saves = linear_saves,
+    .infer = linear_infer,
+    .forward = linear_forward,
+    .backward = linear_backward,
+};
+
+tern_tensor *tern_linear(tern_tensor *x, tern_tensor *weight, tern_tensor *bias)
+{
+    return tern_apply(&linear_op, (tern_tensor *[]){x, weight, bias}, 3, NULL, 0);
+}

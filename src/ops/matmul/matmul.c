@@ -1,0 +1,42 @@
+/* matmul.c -- matmul, mm and bmm: which product each of them is. */
+#include "ops/matmul/matrix_product.h"
+#include <tern/ops.h>
+
+tern_tensor *tern_matmul(tern_tensor *a, tern_tensor *b)
+{
+    tern_product p = {.alpha = 1};
+    if (a && b && (a->ndim == 0 || b->ndim == 0))
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_matmul: both arguments to matmul need to be at least 1D, but "
+                              "they are %dD and %dD",
+                              a->ndim, b->ndim);
+    p.insert[0] = a && a->ndim == 1 ? TERN_ROW : 0;
+    p.insert[1] = b && b->ndim == 1 ? TERN_COLUMN : 0;
+    p.drop = p.insert[0] | p.insert[1];
+    return tern_product_of(&p, a, b);
+}
+
+tern_tensor *tern_mm(tern_tensor *a, tern_tensor *b)
+{
+    if (a && b && (a->ndim != 2 || b->ndim != 2))
+        return tern_fail_null(TERN_ERR_SHAPE, "tern_mm: %s must be a matrix (shape %s)",
+                              a->ndim != 2 ? "self" : "mat2",
+                              TERN_TENSOR_TEXT(a->ndim != 2 ? a : b));
+    return tern_product_of(&(tern_product){.alpha = 1}, a, b);
+}
+
+tern_tensor *tern_bmm(tern_tensor *a, tern_tensor *b)
+{
+    if (a && b && (a->ndim != 3 || b->ndim != 3))
+        return tern_fail_null(TERN_ERR_SHAPE, "tern_bmm: %s must be a 3D tensor (shape %s)",
+                              a->ndim != 3 ? "batch1" : "batch2",
+                              TERN_TENSOR_TEXT(a->ndim != 3 ? a : b));
+    if (a && b && (a->shape[0] != b->shape[0] || a->shape[2] != b->shape[1]))
+        return tern_fail_null(
+            TERN_ERR_SHAPE,
+            "tern_bmm: Expected size for first two dimensions of batch2 tensor to "
+            "be: [%lld, %lld] but got: [%lld, %lld].",
+            (long long)a->shape[0], (long long)a->shape[2], (long long)b->shape[0],
+            (long long)b->shape[1]);
+    return tern_product_of(&(tern_product){.alpha = 1}, a, b);
+}

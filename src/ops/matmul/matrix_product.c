@@ -1,0 +1,398 @@
+/* matrix_product.c -- one matrix product of two tensors: shapes, layouts that need no copy, the
+ * gradient.
+ */
+#include "ops/matmul/matrix_product.h"
+#include <assert.h>
+#include <string.h>
+
+/* A tensor as a stack of matrices: the strides of its matrix, and of each dim of the stack. */
+typedef struct stack {
+    tern_tensor *x;
+    int64_t rows, columns, row, column;
+    int ndim; /* of the stack */
+    int64_t size[TERN_MAX_DIMS + 2], step[TERN_MAX_DIMS + 2];
+} stack;
+
+static stack stack_of(tern_tensor *x, uint8_t insert, bool transpose)
+{
+    stack s = {.x = x, .rows = 1, .columns = 1};
+    int d = x->ndim;
+    if (!(insert & TERN_COLUMN)) {
+        s.columns = x->shape[--d];
+        s.column = x->stride[d];
+    }
+    if (!(insert & TERN_ROW)) {
+        s.rows = x->shape[--d];
+        s.row = x->stride[d];
+    }
+    s.ndim = d;
+    for (int i = 0; i < d; i++) {
+        s.size[i] = x->shape[i];
+        s.step[i] = x->shape[i] == 1 ? 0 : x->stride[i];
+    }
+    if (transpose) {
+        int64_t rows = s.rows, row = s.row;
+        s.rows = s.columns;
+        s.row = s.column;
+        s.columns = rows;
+        s.column = row;
+    }
+    return s;
+}
+
+static int dims_in(uint8_t insert)
+{
+    return (insert & TERN_ROW ? 1 : 0) + (insert & TERN_COLUMN ? 1 : 0);
+}
+
+static int64_t count_of(const stack *s)
+{
+    int64_t n = 1;
+    for (int i = 0; i < s->ndim; i++)
+        n *= s->size[i];
+    return n;
+}
+
+/* ---- shapes ------------------------------------------------------------------------------ */
+
+/* The stack of what both broadcast to. */
+static tern_status common_stack(const stack *a, const stack *b, tern_shape *shape, const char *name)
+{
+    tern_shape left = tern_shape_from(a->ndim, a->size), right = tern_shape_from(b->ndim, b->size);
+    char function[32] = "tern_";
+    strncat(function, name, sizeof function - 6);
+    return tern_shape_broadcast(&left, &right, shape, function);
+}
+
+static tern_status check_dtypes(tern_tensor *x, tern_tensor *y, const char *name)
+{
+    if (x->dtype != y->dtype)
+        return tern_fail(TERN_ERR_DTYPE,
+                         "tern_%s: mat1 and mat2 must have the same dtype, but got %s and %s", name,
+                         tern_dtype_name(x->dtype), tern_dtype_name(y->dtype));
+    if (x->dtype == TERN_BOOL)
+        return tern_fail(TERN_ERR_DTYPE, "tern_%s: not implemented for %s", name,
+                         tern_dtype_name(x->dtype));
+    return TERN_OK;
+}
+
+static tern_status refuse_shapes(const tern_product *p, const stack *a, const stack *b,
+                                 const char *name)
+{
+    long long m = a->rows, k = a->columns, other = b->rows, n = b->columns, all = count_of(a);
+    if (p->insert[0] & TERN_ROW && p->insert[1] & TERN_COLUMN)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_%s: inconsistent tensor size, expected tensor [%lld] and src [%lld] "
+                         "to have the same number of elements, but got %lld and %lld elements "
+                         "respectively",
+                         name, k, other, k, other);
+    if (p->insert[1] & TERN_COLUMN)
+        return tern_fail(TERN_ERR_SHAPE, "tern_%s: size mismatch, got %lld, %lldx%lld,%lld", name,
+                         all * m, all * m, k, other);
+    if (b->ndim == 0)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_%s: mat1 and mat2 shapes cannot be multiplied (%lldx%lld and "
+                         "%lldx%lld)",
+                         name, all * m, k, other, n);
+    return tern_fail(TERN_ERR_SHAPE,
+                     "tern_%s: Expected size for first two dimensions of batch2 tensor to be: "
+                     "[%lld, %lld] but got: [%lld, %lld].",
+                     name, (long long)count_of(b), k, (long long)count_of(b), other);
+}
+
+tern_status tern_product_infer(const tern_product *p, tern_tensor *x, tern_tensor *y,
+                               tern_result *result, const char *name)
+{
+    TERN_TRY(check_dtypes(x, y, name));
+    stack a = stack_of(x, p->insert[0], p->transpose[0]);
+    stack b = stack_of(y, p->insert[1], p->transpose[1]);
+    tern_shape *shape = &result->shape;
+    result->dtype = x->dtype;
+    if (a.columns != b.rows)
+        return refuse_shapes(p, &a, &b, name);
+    if (p->sum) {
+        shape->ndim = 0;
+    } else if (b.ndim == 0) {
+        *shape = tern_shape_from(a.ndim, a.size);
+    } else {
+        TERN_TRY(common_stack(&a, &b, shape, name));
+    }
+    if (shape->ndim + 2 > TERN_MAX_DIMS)
+        return tern_fail(TERN_ERR_SHAPE, "tern_%s: a result has at most %d dims", name,
+                         TERN_MAX_DIMS);
+    if (!(p->drop & TERN_ROW))
+        shape->dims[shape->ndim++] = a.rows;
+    if (!(p->drop & TERN_COLUMN))
+        shape->dims[shape->ndim++] = b.columns;
+    return TERN_OK;
+}
+
+/* ---- layouts ----------------------------------------------------------------------------- */
+
+/* The dims that two stacks have in common, broadcast and joined where both go on without a gap. */
+typedef struct joint {
+    int ndim;
+    int64_t size[TERN_MAX_DIMS + 2], step[2][TERN_MAX_DIMS + 2];
+} joint;
+
+static void join(const stack *a, const stack *b, joint *j)
+{
+    int ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
+    j->ndim = 0;
+    for (int d = 0; d < ndim; d++) {
+        int ia = d - (ndim - a->ndim), ib = d - (ndim - b->ndim), last = j->ndim - 1;
+        int64_t na = ia < 0 ? 1 : a->size[ia], nb = ib < 0 ? 1 : b->size[ib];
+        int64_t size = na == 1 ? nb : na;
+        int64_t sa = ia < 0 ? 0 : a->step[ia], sb = ib < 0 ? 0 : b->step[ib];
+        if (size == 1)
+            continue;
+        if (last >= 0 && j->step[0][last] == sa * size && j->step[1][last] == sb * size) {
+            j->size[last] *= size;
+        } else {
+            last = j->ndim++;
+            j->size[last] = size;
+        }
+        j->step[0][last] = sa;
+        j->step[1][last] = sb;
+    }
+}
+
+/* gemm takes matrices with dense rows or dense columns. */
+static bool is_matrix(const stack *s)
+{
+    bool rows = s->columns == 1 || s->column == 1, columns = s->rows == 1 || s->row == 1;
+    return rows || columns;
+}
+
+/* The stack's dims and one of the matrix's as a single dim of n elements, step apart. */
+static bool chain(const stack *s, int64_t n, int64_t step, int64_t *all, int64_t *each)
+{
+    *all = n;
+    *each = step;
+    for (int d = s->ndim - 1; d >= 0; d--) {
+        if (s->size[d] == 1)
+            continue;
+        if (*all == 1)
+            *each = s->step[d];
+        else if (s->step[d] != *all * *each)
+            return false;
+        *all *= s->size[d];
+    }
+    return true;
+}
+
+typedef struct operand {
+    stack s;
+    uint8_t insert;
+    bool transpose;
+    tern_tensor *copy; /* released when the product is launched */
+} operand;
+
+/* Go over to a dense copy, of the tensor's own shape or of the one it broadcasts to. */
+static tern_status make_dense(operand *o, const tern_shape *shape)
+{
+    tern_tensor *x = o->s.x, *old = o->copy;
+    tern_shape own = tern_shape_of(x);
+    o->copy = tern_tensor_new(shape ? shape : &own, x->dtype, x->storage->place, "tern_matmul");
+    tern_status status = o->copy ? tern_hook_copy(o->copy, x) : tern_last_status();
+    tern_release(old);
+    if (status == TERN_OK)
+        o->s = stack_of(o->copy, o->insert, o->transpose);
+    return status;
+}
+
+/* More than two dims in common that do not join: write both operands out in full. */
+static tern_status spread(operand *o, joint *j)
+{
+    tern_shape shape;
+    TERN_TRY(common_stack(&o[0].s, &o[1].s, &shape, "matmul"));
+    for (int i = 0; i < 2; i++) {
+        const tern_tensor *x = o[i].s.x;
+        tern_shape whole = shape;
+        for (int d = o[i].s.ndim; d < x->ndim; d++)
+            whole.dims[whole.ndim++] = x->shape[d];
+        TERN_TRY(make_dense(&o[i], &whole));
+    }
+    join(&o[0].s, &o[1].s, j);
+    return TERN_OK;
+}
+
+/* Along the summed dim: A's columns and B's rows take in the stack. */
+static tern_status fold_sum(operand *o)
+{
+    for (int i = 0; i < 2; i++) {
+        stack *s = &o[i].s;
+        int64_t *n = i ? &s->rows : &s->columns, *step = i ? &s->row : &s->column;
+        int64_t all, each;
+        if (!chain(s, *n, *step, &all, &each)) {
+            TERN_TRY(make_dense(&o[i], NULL));
+            bool dense = chain(s, *n, *step, &all, &each);
+            assert(dense);
+            (void)dense;
+        }
+        *n = all;
+        *step = each;
+        s->ndim = 0;
+    }
+    return TERN_OK;
+}
+
+/* Bring the operands into a form that gemm takes, *j telling what is left of the stack. */
+static tern_status fit(const tern_product *p, operand *o, joint *j)
+{
+    stack *a = &o[0].s;
+    int64_t all, step;
+    for (int i = 0; i < 2; i++)
+        if (!is_matrix(&o[i].s))
+            TERN_TRY(make_dense(&o[i], NULL));
+    if (p->sum)
+        TERN_TRY(fold_sum(o));
+    if (!p->sum && count_of(&o[1].s) == 1 && chain(a, a->rows, a->row, &all, &step)) {
+        a->rows = all; /* one matrix B for all of A's */
+        a->row = step;
+        a->ndim = 0;
+    }
+    join(a, &o[1].s, j);
+    return j->ndim <= 2 ? TERN_OK : spread(o, j);
+}
+
+/* ---- running ----------------------------------------------------------------------------- */
+
+/* The stride along a dim of size 1 is anything: make it one that suits. */
+static tern_matrix matrix_of(const stack *s, const joint *j, int side)
+{
+    tern_matrix x = {.buffer = &s->x->storage->block->buffer,
+                     .at = s->x->offset,
+                     .row = s->row,
+                     .col = s->columns == 1 ? 1 : s->column};
+    if (s->rows == 1)
+        x.row = x.col == 1 ? s->columns : 1;
+    for (int d = 0; d < j->ndim; d++)
+        x.batch[2 - j->ndim + d] = j->step[side][d];
+    return x;
+}
+
+static tern_status launch(const tern_product *p, const stack *a, const stack *b, const joint *j,
+                          const tern_tensor *bias, tern_tensor *result)
+{
+    tern_gemm g = {.dtype = result->dtype,
+                   .m = a->rows,
+                   .n = b->columns,
+                   .k = a->columns,
+                   .count = {1, 1},
+                   .alpha = p->alpha,
+                   .beta = p->beta,
+                   .a = matrix_of(a, j, 0),
+                   .b = matrix_of(b, j, 1)};
+    for (int d = 0; d < j->ndim; d++)
+        g.count[2 - j->ndim + d] = j->size[d];
+    g.c = (tern_matrix){.buffer = &result->storage->block->buffer,
+                        .at = result->offset,
+                        .row = g.n,
+                        .col = 1,
+                        .batch = {g.m * g.n * g.count[1], g.m * g.n}};
+    if (bias) {
+        g.bias = &bias->storage->block->buffer;
+        g.bias_at = bias->offset;
+    }
+    if (!tern_dtype_is_floating_point(g.dtype))
+        return tern_whole_product(result->storage->place, &g);
+    return tern_launch_gemm(result->storage->place, &g);
+}
+
+/* Sums of nothing: zero, or the bias. */
+static tern_status empty_sums(tern_tensor *bias, tern_tensor *result)
+{
+    size_t bytes = (size_t)result->numel * tern_dtype_size(result->dtype);
+    return bias ? tern_hook_copy(result, bias) : tern_block_zero(result->storage->block, 0, bytes);
+}
+
+tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor *y,
+                             tern_tensor *bias, tern_tensor *result)
+{
+    operand o[2] = {
+        {stack_of(x, p->insert[0], p->transpose[0]), p->insert[0], p->transpose[0], NULL},
+        {stack_of(y, p->insert[1], p->transpose[1]), p->insert[1], p->transpose[1], NULL}};
+    joint j;
+    if (result->numel == 0)
+        return TERN_OK;
+    if (x->numel == 0 || y->numel == 0)
+        return empty_sums(bias, result);
+    tern_status status = fit(p, o, &j);
+    if (status == TERN_OK)
+        status = launch(p, &o[0].s, &o[1].s, &j, bias, result);
+    tern_release(o[0].copy);
+    tern_release(o[1].copy);
+    return status;
+}
+
+/* ---- the operation ----------------------------------------------------------------------- */
+
+/* With C = A B: dA = dC B^T and dB = A^T dC; where A is a transposed x, dx = dA^T = B dC^T. */
+tern_tensor *tern_product_dx(const tern_product *p, tern_tensor *dout, tern_tensor *y)
+{
+    tern_product d = {.alpha = p->alpha, .drop = p->insert[0]};
+    int out = p->transpose[0] ? 1 : 0;
+    d.insert[out] = p->drop;
+    d.insert[!out] = p->insert[1];
+    d.transpose[out] = out;
+    d.transpose[!out] = out ? p->transpose[1] : !p->transpose[1];
+    return out ? tern_product_of(&d, y, dout) : tern_product_of(&d, dout, y);
+}
+
+/* Where x is a stack and y is not, the sum over the stack is part of the product if x lies well. */
+tern_tensor *tern_product_dy(const tern_product *p, tern_tensor *dout, tern_tensor *x, int y_ndim)
+{
+    tern_product d = {.alpha = p->alpha, .drop = p->insert[1]};
+    int out = p->transpose[1] ? 0 : 1;
+    d.insert[out] = p->drop;
+    d.insert[!out] = p->insert[0];
+    d.transpose[out] = !out;
+    d.transpose[!out] = out ? !p->transpose[0] : p->transpose[0];
+    bool x_stack = x->ndim + dims_in(p->insert[0]) > 2,
+         y_stack = y_ndim + dims_in(p->insert[1]) > 2;
+    d.sum = !p->sum && !p->transpose[0] && x_stack && !y_stack;
+    return out ? tern_product_of(&d, x, dout) : tern_product_of(&d, dout, x);
+}
+
+static tern_status product_infer(tern_call *call)
+{
+    call->n_out = 1;
+    return tern_product_infer(call->attributes, call->in[0], call->in[1], &call->result[0],
+                              call->op->name);
+}
+
+static tern_status product_forward(tern_call *call)
+{
+    return tern_product_run(call->attributes, call->in[0], call->in[1], NULL, call->out[0]);
+}
+
+static tern_status product_backward(tern_gradient *g)
+{
+    const tern_product *p = g->attributes;
+    if (g->needs[0] && !(g->din[0] = tern_product_dx(p, g->dout[0], g->in[1])))
+        return tern_last_status();
+    if (g->needs[1] && !(g->din[1] = tern_product_dy(p, g->dout[0], g->in[0], g->in_shape[1].ndim)))
+        return tern_last_status();
+    return TERN_OK;
+}
+
+/* Each input only where the other one's gradient is wanted. */
+static uint32_t product_saves(const tern_call *call)
+{
+    return (call->in[1]->requires_grad ? TERN_SAVE_IN(0) : 0) |
+           (call->in[0]->requires_grad ? TERN_SAVE_IN(1) : 0);
+}
+
+static const tern_op product_op = {
+    .name = "matmul",
+    .choose_saves = product_saves,
+    .infer = product_infer,
+    .forward = product_forward,
+    .backward = product_backward,
+};
+
+tern_tensor *tern_product_of(const tern_product *p, tern_tensor *x, tern_tensor *y)
+{
+    return tern_apply(&product_op, (tern_tensor *[]){x, y}, 2, p, sizeof *p);
+}

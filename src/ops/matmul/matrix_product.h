@@ -1,0 +1,36 @@
+/* matrix_product.h -- one matrix product of two tensors, from which matmul, linear and attention
+ * are made.
+ */
+#ifndef TERN_OPS_PRODUCT_H
+#define TERN_OPS_PRODUCT_H
+#include "tensor/op.h"
+
+/* Dims of size 1 that a tensor is thought to have, and a result is thought not to have. */
+enum { TERN_ROW = 1, TERN_COLUMN = 2 };
+
+/* result = alpha op(x) op(y) + beta result: x and y as stacks of matrices, first with the dims in
+ * `insert`, then transposed where asked. */
+typedef struct tern_product {
+    double alpha, beta; /* beta: of what tern_product_run finds in result, 0 for a new one */
+    uint8_t insert[2];
+    bool transpose[2];
+    uint8_t drop; /* dims that the result has not */
+    bool sum;     /* add up all of the stack: the result is one matrix */
+} tern_product;
+
+/* Shape of the result; TERN_ERR_SHAPE and TERN_ERR_DTYPE in PyTorch's words. */
+tern_status tern_product_infer(const tern_product *p, tern_tensor *x, tern_tensor *y,
+                               tern_result *result, const char *name);
+/* result = alpha op(x) op(y) + bias, bias (columns) or NULL; floating point types alone have a
+ * beta. */
+tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor *y,
+                             tern_tensor *bias, tern_tensor *result);
+/* What tern_launch_gemm does, of integers. */
+tern_status tern_whole_product(tern_place *place, const tern_gemm *g);
+/* The operation on its own, differentiable. */
+tern_tensor *tern_product_of(const tern_product *p, tern_tensor *x, tern_tensor *y);
+/* Gradients of result = p(x, y). */
+tern_tensor *tern_product_dx(const tern_product *p, tern_tensor *dout, tern_tensor *y);
+tern_tensor *tern_product_dy(const tern_product *p, tern_tensor *dout, tern_tensor *x, int y_ndim);
+
+#endif

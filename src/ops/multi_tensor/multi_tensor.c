@@ -1,0 +1,255 @@
+/* multi_tensor.c -- kernels over many tensors at once: the table of their places, and launches.
+ *
+ * The chunks are fixed with the sizes. Gradients are made anew in each step, in places that the
+ * allocator repeats after a few steps: the last tables stay on the device, and one is uploaded,
+ * which may wait for the device, only when none of them fits. */
+#include "ops/multi_tensor/multi_tensor.h"
+#include "base/memory.h"
+#include "device/capture.h"
+#include "tensor/tensor.h"
+#include <string.h>
+
+enum { TABLES = 8 };
+
+/* Addresses of all tensors, here and on the device. */
+typedef struct table {
+    tern_multi_row *rows;
+    tern_block *block;
+} table;
+
+struct tern_multi {
+    tern_place *place;
+    int n;
+    int64_t *first;       /* of n + 1: the first chunk of each tensor, and how many there are */
+    tern_multi_row *rows; /* of the launch at hand */
+    table tables[TABLES];
+    int tables_made, next; /* next: to be replaced */
+    tern_block *device_chunks;
+};
+
+static int64_t chunks_of(const tern_tensor *x)
+{
+    return (x->numel + TERN_MULTI_CHUNK - 1) / TERN_MULTI_CHUNK;
+}
+
+static tern_status upload_chunks(tern_multi *t, tern_tensor *const *tensors)
+{
+    int64_t n = t->first[t->n], c = 0;
+    if (n == 0)
+        return TERN_OK;
+    tern_multi_chunk *chunks = tern_alloc(sizeof *chunks * (size_t)n);
+    if (!chunks)
+        return TERN_ERR_MEMORY;
+    for (int i = 0; i < t->n; i++)
+        for (int64_t at = 0; at < tensors[i]->numel; at += TERN_MULTI_CHUNK) {
+            int64_t left = tensors[i]->numel - at;
+            chunks[c++] =
+                (tern_multi_chunk){i, at, left < TERN_MULTI_CHUNK ? left : TERN_MULTI_CHUNK};
+        }
+    size_t bytes = sizeof *chunks * (size_t)n;
+    t->device_chunks = tern_block_alloc(t->place, bytes, "tern_optim_step");
+    tern_status status = t->device_chunks ? tern_block_write(t->device_chunks, 0, chunks, bytes)
+                                          : tern_last_status();
+    tern_free(chunks);
+    return status;
+}
+
+static tern_status lay_out(tern_multi *t, tern_tensor *const *tensors)
+{
+    t->first = tern_alloc(sizeof *t->first * ((size_t)t->n + 1));
+    t->rows = tern_alloc(sizeof *t->rows * (size_t)t->n);
+    if (!t->first || !t->rows)
+        return TERN_ERR_MEMORY;
+    for (int i = 0; i < t->n; i++)
+        t->first[i + 1] = t->first[i] + chunks_of(tensors[i]);
+    return upload_chunks(t, tensors);
+}
+
+tern_multi *tern_multi_new(tern_tensor *const *tensors, int n)
+{
+    tern_multi *t = tern_alloc(sizeof *t);
+    if (!t)
+        return NULL;
+    t->n = n;
+    t->place = tensors[0]->storage->place;
+    if (lay_out(t, tensors) != TERN_OK) {
+        tern_multi_free(t);
+        return NULL;
+    }
+    return t;
+}
+
+void tern_multi_free(tern_multi *t)
+{
+    if (!t)
+        return;
+    for (int i = 0; i < t->tables_made; i++) {
+        tern_block_free(t->tables[i].block);
+        tern_free(t->tables[i].rows);
+    }
+    tern_block_free(t->device_chunks);
+    tern_free(t->rows);
+    tern_free(t->first);
+    tern_free(t);
+}
+
+int64_t tern_multi_chunks(const tern_multi *t)
+{
+    return t->first[t->n];
+}
+
+int64_t tern_multi_first_chunk(const tern_multi *t, int i)
+{
+    return t->first[i];
+}
+
+/* ---- launches ---------------------------------------------------------------------------- */
+
+static bool takes_part(const tern_multi_call *call, int i)
+{
+    return call->column[0][i]->numel > 0 && call->column[1][i];
+}
+
+static tern_tensor *tensor_at(const tern_multi_call *call, int column, int i)
+{
+    return call->column[column] ? call->column[column][i] : NULL;
+}
+
+/* Whether a kernel may follow pointers to everything that takes part; *any: something does. */
+static bool has_addresses(const tern_multi *t, const tern_multi_call *call, bool *any)
+{
+    for (int i = 0; i < t->n; i++)
+        for (int k = 0; takes_part(call, i) && k < TERN_MULTI_COLUMNS; k++) {
+            const tern_tensor *x = tensor_at(call, k, i);
+            *any = true;
+            if (x && !x->storage->block->buffer.address)
+                return false;
+        }
+    return true;
+}
+
+/* The rows of this launch: addresses, or else 1 + the offset into the buffer; 0: not there. */
+static void fill_rows(tern_multi *t, const tern_multi_call *call, bool addressed)
+{
+    for (int i = 0; i < t->n; i++) {
+        tern_multi_row row = {0};
+        for (int k = 0; takes_part(call, i) && k < TERN_MULTI_COLUMNS; k++) {
+            const tern_tensor *x = tensor_at(call, k, i);
+            if (x && addressed)
+                row.address[k] = x->storage->block->buffer.address +
+                                 (uint64_t)x->offset * tern_dtype_size(x->dtype);
+            else if (x)
+                row.address[k] = 1 + (uint64_t)x->offset;
+        }
+        t->rows[i] = row;
+    }
+}
+
+static tern_status make_table(tern_multi *t, size_t bytes)
+{
+    table *made = &t->tables[t->tables_made];
+    made->rows = tern_alloc(bytes);
+    made->block = made->rows ? tern_block_alloc(t->place, bytes, "tern_optim_step") : NULL;
+    if (!made->block) {
+        tern_free(made->rows);
+        return tern_last_status();
+    }
+    t->next = t->tables_made++;
+    return TERN_OK;
+}
+
+/* A table on the device with the rows of this launch. */
+static tern_status find_table(tern_multi *t, tern_block **block)
+{
+    size_t bytes = sizeof *t->rows * (size_t)t->n;
+    if (tern_capture_of(t->place)) /* the tables here are written again for other tensors */
+        return tern_capture_constant(t->place, t->rows, bytes, block);
+    for (int i = 0; i < t->tables_made; i++)
+        if (memcmp(t->tables[i].rows, t->rows, bytes) == 0) {
+            *block = t->tables[i].block;
+            return TERN_OK;
+        }
+    if (t->tables_made < TABLES)
+        TERN_TRY(make_table(t, bytes));
+    table *slot = &t->tables[t->next];
+    slot->rows[0].address[0] = 0; /* matches nothing, should the upload fail */
+    TERN_TRY(tern_block_write(slot->block, 0, t->rows, bytes));
+    memcpy(slot->rows, t->rows, bytes);
+    t->next = (t->next + 1) % TABLES;
+    *block = slot->block;
+    return TERN_OK;
+}
+
+/* What both forms begin with, from this chunk on; returns how many arguments there are. */
+static int common_arguments(tern_arg *args, const tern_multi *t, const tern_multi_call *call,
+                            const tern_block *rows, const tern_arg *faults, int64_t chunk,
+                            int64_t count)
+{
+    int n = 0;
+    args[n++] = tern_arg_block(rows, 0, sizeof *t->rows);
+    args[n++] = tern_arg_block(t->device_chunks, chunk, sizeof(tern_multi_chunk));
+    if (call->each) {
+        args[n] = tern_arg_tensor(call->each);
+        args[n++].at += chunk;
+    }
+    for (int i = 0; i < call->n_shared; i++)
+        args[n++] = tern_arg_tensor(call->shared[i]);
+    args[n++] = *faults;
+    args[n++] = tern_arg_i64(count);
+    args[n++] = tern_arg_i32(call->flags);
+    return n;
+}
+
+static tern_status launch_all(tern_multi *t, const tern_multi_call *call, const tern_block *rows,
+                              const tern_arg *faults)
+{
+    tern_arg args[16];
+    int64_t chunks = tern_multi_chunks(t);
+    int n = common_arguments(args, t, call, rows, faults, 0, chunks);
+    return tern_launch(t->place, call->many, call->column[0][0]->dtype,
+                       tern_groups(chunks, TERN_MULTI_CHUNK), args, n);
+}
+
+/* Tensors from `from` to `to`. */
+static tern_status launch_few(tern_multi *t, const tern_multi_call *call, const tern_block *rows,
+                              const tern_arg *faults, int from, int to)
+{
+    tern_arg args[16 + TERN_MULTI_FEW * TERN_MULTI_COLUMNS];
+    int64_t chunk = t->first[from], count = t->first[to] - chunk;
+    int present = from;
+    while (present < to && !takes_part(call, present))
+        present++;
+    if (present == to)
+        return TERN_OK;
+    int n = common_arguments(args, t, call, rows, faults, chunk, count);
+    for (int i = from; i < from + TERN_MULTI_FEW; i++)
+        for (int k = 0; k < TERN_MULTI_COLUMNS; k++) {
+            const tern_tensor *x = i < to && takes_part(call, i) ? tensor_at(call, k, i) : NULL;
+            args[n] = tern_arg_tensor(x ? x : call->column[0][present]); /* any buffer will do */
+            args[n++].bare = true;
+        }
+    return tern_launch(t->place, call->few, call->column[0][present]->dtype,
+                       tern_groups(count, TERN_MULTI_CHUNK), args, n);
+}
+
+tern_status tern_multi_launch(tern_multi *t, const tern_multi_call *call)
+{
+    bool any = false, addressed = has_addresses(t, call, &any);
+    tern_arg faults;
+    tern_block *rows;
+    if (!any)
+        return TERN_OK;
+    fill_rows(t, call, addressed);
+    TERN_TRY(tern_fault_arg(t->place, &faults));
+    TERN_TRY(find_table(t, &rows));
+    if (addressed)
+        TERN_TRY(launch_all(t, call, rows, &faults));
+    for (int i = 0; !addressed && i < t->n; i += TERN_MULTI_FEW) {
+        int end = i + TERN_MULTI_FEW < t->n ? i + TERN_MULTI_FEW : t->n;
+        TERN_TRY(launch_few(t, call, rows, &faults, i, end));
+    }
+    for (int i = 0; call->writes && i < t->n; i++)
+        if (takes_part(call, i))
+            tern_bump_version(call->column[0][i]);
+    return TERN_OK;
+}

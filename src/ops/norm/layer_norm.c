@@ -1,0 +1,297 @@
+/* layer_norm.c -- layer norm and RMS norm. */
+#include "tensor/op.h"
+#include <float.h>
+#include <tern/ops.h>
+
+enum { HAS_WEIGHT = 1, HAS_BIAS = 2, NO_MEAN = 4, DW_ROWS = 64, DW_PARTS = 128 };
+
+typedef struct norm_attributes {
+    tern_shape normalized;
+    double eps;
+    bool no_mean; /* RMS norm */
+} norm_attributes;
+
+/* Elements of a row, and how many rows; neither is 0. */
+typedef struct rows {
+    int64_t count, n;
+} rows;
+
+static rows rows_of(const tern_tensor *x, const norm_attributes *at)
+{
+    rows r = {.n = 1};
+    for (int d = 0; d < at->normalized.ndim; d++)
+        r.n *= at->normalized.dims[d];
+    r.count = x->numel / r.n;
+    return r;
+}
+
+static tern_dtype kept_in(tern_dtype dtype)
+{
+    return dtype == TERN_F64 ? TERN_F64 : TERN_F32;
+}
+
+/* ---- forward: outputs y, and mean and 1 / sqrt(var + eps) of each row -------------------- */
+
+static tern_status check_parameter(const tern_call *call, const tern_tensor *p, const char *name,
+                                   const tern_shape *normalized)
+{
+    const tern_tensor *x = call->in[0];
+    if (!p)
+        return TERN_OK;
+    tern_shape shape = tern_shape_of(p);
+    if (!tern_shape_equal(&shape, normalized))
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_%s: Expected %s to be of same shape as normalized_shape, but "
+                         "got %s of shape %s and normalized_shape = %s",
+                         call->op->name, name, name, TERN_SHAPE_TEXT(&shape),
+                         TERN_SHAPE_TEXT(normalized));
+    if (p->dtype != x->dtype)
+        return tern_fail(TERN_ERR_DTYPE, "tern_%s: expected scalar type %s but found %s (%s)",
+                         call->op->name, tern_dtype_name(x->dtype), tern_dtype_name(p->dtype),
+                         name);
+    return TERN_OK;
+}
+
+static tern_status norm_infer(tern_call *call)
+{
+    const norm_attributes *at = call->attributes;
+    const tern_tensor *x = call->in[0];
+    tern_shape shape = tern_shape_of(x);
+    const tern_shape *normalized = &at->normalized;
+    int first = x->ndim - normalized->ndim;
+    if (normalized->ndim < 1)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_%s: Expected normalized_shape to be at least 1-dimensional, "
+                         "i.e., containing at least one element, but got normalized_shape = %s",
+                         call->op->name, TERN_SHAPE_TEXT(normalized));
+    bool fits = first >= 0;
+    for (int d = 0; fits && d < normalized->ndim; d++)
+        fits = x->shape[first + d] == normalized->dims[d];
+    if (!fits) {
+        tern_shape_text text = tern_shape_to_text(normalized);
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_%s: Given normalized_shape=%s, expected input with shape [*, "
+                         "%s, but got input of size%s",
+                         call->op->name, text.text, text.text + 1, TERN_SHAPE_TEXT(&shape));
+    }
+    TERN_TRY(check_parameter(call, call->in[1], "weight", normalized));
+    TERN_TRY(check_parameter(call, call->in[2], "bias", normalized));
+    tern_shape per_row = {1, {x->numel ? rows_of(x, at).count : 0}};
+    call->n_out = 3;
+    call->result[0] = (tern_result){.dtype = x->dtype, .shape = shape};
+    call->result[1] = (tern_result){.dtype = kept_in(x->dtype), .shape = per_row};
+    call->result[2] = call->result[1];
+    return TERN_OK;
+}
+
+static tern_status norm_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"rows", "layer_norm"};
+    const norm_attributes *at = call->attributes;
+    tern_tensor *x = call->in[0], *weight = call->in[1], *bias = call->in[2];
+    if (x->numel == 0)
+        return TERN_OK;
+    rows r = rows_of(x, at);
+    tern_arg args[] = {tern_arg_tensor(call->out[0]),
+                       tern_arg_tensor(call->out[1]),
+                       tern_arg_tensor(call->out[2]),
+                       tern_arg_tensor(x),
+                       tern_arg_tensor(weight ? weight : x),
+                       tern_arg_tensor(bias ? bias : x),
+                       tern_arg_i64(r.count),
+                       tern_arg_i64(r.n),
+                       tern_arg_real(x->dtype, at->eps),
+                       tern_arg_i32((weight ? HAS_WEIGHT : 0) | (bias ? HAS_BIAS : 0) |
+                                    (at->no_mean ? NO_MEAN : 0))};
+    return tern_launch(call->place, &kernel, x->dtype, tern_teams(r.count, r.n, r.n), args, 10);
+}
+
+/* ---- fused gradients: inputs dy, x, weight, mean, rstd ----------------------------------- */
+
+static tern_status dx_infer(tern_call *call)
+{
+    call->n_out = 1;
+    call->result[0] =
+        (tern_result){.dtype = call->in[1]->dtype, .shape = tern_shape_of(call->in[1])};
+    return TERN_OK;
+}
+
+static tern_status dx_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"rows", "layer_norm_dx"};
+    tern_tensor *x = call->in[1], *weight = call->in[2];
+    if (x->numel == 0)
+        return TERN_OK;
+    const norm_attributes *at = call->attributes;
+    rows r = rows_of(x, at);
+    tern_arg args[] = {tern_arg_tensor(call->out[0]),
+                       tern_arg_tensor(call->in[0]),
+                       tern_arg_tensor(x),
+                       tern_arg_tensor(weight ? weight : x),
+                       tern_arg_tensor(call->in[3]),
+                       tern_arg_tensor(call->in[4]),
+                       tern_arg_i64(r.count),
+                       tern_arg_i64(r.n),
+                       tern_arg_i32((weight ? HAS_WEIGHT : 0) | (at->no_mean ? NO_MEAN : 0))};
+    return tern_launch(call->place, &kernel, x->dtype, tern_teams(r.count, r.n, 2 * r.n), args, 9);
+}
+
+static int64_t dw_len(rows r)
+{
+    int64_t parts = r.count / DW_ROWS;
+    parts = parts < 1 ? 1 : parts > DW_PARTS ? DW_PARTS : parts;
+    return (r.count + parts - 1) / parts;
+}
+
+/* dw and dbias as sums of parts of the rows: (parts, n). */
+static tern_status dw_infer(tern_call *call)
+{
+    const tern_tensor *x = call->in[1];
+    rows r = rows_of(x, call->attributes);
+    int64_t len = dw_len(r);
+    call->n_out = 2;
+    call->result[0] =
+        (tern_result){.dtype = kept_in(x->dtype), .shape = {2, {(r.count + len - 1) / len, r.n}}};
+    call->result[1] = call->result[0];
+    return TERN_OK;
+}
+
+static tern_status dw_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"rows", "layer_norm_dw"};
+    tern_tensor *x = call->in[1];
+    rows r = rows_of(x, call->attributes);
+    int64_t len = dw_len(r), groups = call->result[0].shape.dims[0] * ((r.n + 255) / 256);
+    tern_arg args[] = {tern_arg_tensor(call->out[0]),
+                       tern_arg_tensor(call->out[1]),
+                       tern_arg_tensor(call->in[0]),
+                       tern_arg_tensor(x),
+                       tern_arg_tensor(call->in[3]),
+                       tern_arg_tensor(call->in[4]),
+                       tern_arg_i64(r.count),
+                       tern_arg_i64(r.n),
+                       tern_arg_i64(len)};
+    return tern_launch(call->place, &kernel, x->dtype, tern_groups(groups, 2 * x->numel / groups),
+                       args, 9);
+}
+
+static const tern_op dx_op = {.name = "layer_norm_dx",
+                              .optional = 1u << 2,
+                              .not_differentiable = true,
+                              .infer = dx_infer,
+                              .forward = dx_forward};
+static const tern_op dw_op = {.name = "layer_norm_dw",
+                              .optional = 1u << 2,
+                              .not_differentiable = true,
+                              .infer = dw_infer,
+                              .forward = dw_forward};
+
+/* One gradient from its parts. */
+static tern_tensor *joined(tern_tensor *parts, const norm_attributes *at, tern_dtype dtype)
+{
+    return tern_view(tern_to_dtype(tern_sum_dim(parts, TERN_DIMS(0), false), dtype),
+                     at->normalized);
+}
+
+static tern_status fused_backward(tern_gradient *g)
+{
+    const norm_attributes *at = g->attributes;
+    tern_tensor *x = g->in[0];
+    tern_tensor *in[] = {tern_contiguous(g->dout[0]), x, g->in[1], g->out[1], g->out[2]};
+    tern_tensor *parts[2];
+    if (g->needs[0] && !(g->din[0] = tern_apply(&dx_op, in, 5, at, sizeof *at)))
+        return tern_last_status();
+    if (!g->needs[1] && !g->needs[2])
+        return TERN_OK;
+    TERN_TRY(tern_apply_all(&dw_op, in, 5, at, sizeof *at, parts, 2));
+    for (int i = 1; i <= 2; i++)
+        if (g->needs[i] && !(g->din[i] = joined(parts[i - 1], at, x->dtype)))
+            return tern_last_status();
+    return TERN_OK;
+}
+
+/* ---- the same in differentiable operations ----------------------------------------------- */
+
+/* With h = (x - mean) / sqrt(var + eps) and u = dy weight:
+ * dx = (u - mean u - h mean(u h)) / sqrt(var + eps), dweight = sum dy h, dbias = sum dy. */
+static tern_status differentiable_backward(tern_gradient *g)
+{
+    const norm_attributes *at = g->attributes;
+    tern_shape dims = {.ndim = at->normalized.ndim};
+    for (int d = 0; d < dims.ndim; d++)
+        dims.dims[d] = -1 - d;
+    tern_tensor *dy = g->dout[0], *x = g->in[0];
+    tern_tensor *centred = at->no_mean ? x : tern_sub(x, tern_mean_dim(x, dims, true));
+    tern_tensor *variance = tern_mean_dim(tern_square(centred), dims, true);
+    tern_tensor *rstd = tern_rsqrt(tern_add_scalar(variance, tern_scalar_real(at->eps)));
+    tern_tensor *h = tern_mul(centred, rstd), *u = g->in[1] ? tern_mul(dy, g->in[1]) : dy;
+    tern_tensor *inner = tern_mul(h, tern_mean_dim(tern_mul(u, h), dims, true));
+    tern_tensor *dx = tern_sub(at->no_mean ? u : tern_sub(u, tern_mean_dim(u, dims, true)), inner);
+    g->din[0] = tern_mul(dx, rstd);
+    if (g->needs[1])
+        g->din[1] = tern_sum_to_size(tern_mul(dy, h), at->normalized);
+    if (g->needs[2])
+        g->din[2] = tern_sum_to_size(dy, at->normalized);
+    return tern_last_status();
+}
+
+static tern_status norm_backward(tern_gradient *g)
+{
+    const norm_attributes *at = g->attributes;
+    if (g->in[0]->numel == 0) { /* sums over no rows */
+        for (int i = 1; i <= 2; i++)
+            if (g->needs[i] && !(g->din[i] = tern_new_zeros(g->in[0], at->normalized)))
+                return tern_last_status();
+        return TERN_OK;
+    }
+    return g->recorded ? differentiable_backward(g) : fused_backward(g);
+}
+
+#define NORM_OP(NAME)                                                                              \
+    {                                                                                              \
+        .name = NAME, .takes = TERN_TAKES_FLOATS, .optional = 1u << 1 | 1u << 2,                   \
+        .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) | TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2),          \
+        .no_grad_out = 1u << 1 | 1u << 2, .infer = norm_infer, .forward = norm_forward,            \
+        .backward = norm_backward                                                                  \
+    }
+static const tern_op layer_norm_op = NORM_OP("layer_norm"), rms_norm_op = NORM_OP("rms_norm");
+
+static tern_tensor *run(const tern_op *op, tern_tensor *x, const norm_attributes *at,
+                        tern_tensor *weight, tern_tensor *bias, const char *function)
+{
+    if (!x) {
+        tern_fail_argument_null(function, "x");
+        return NULL;
+    }
+    if (tern_shape_numel(&at->normalized, function) < 0)
+        return NULL;
+    x = tern_contiguous(x);
+    weight = weight ? tern_contiguous(weight) : NULL;
+    bias = bias ? tern_contiguous(bias) : NULL;
+    return tern_apply(op, (tern_tensor *[]){x, weight, bias}, 3, at, sizeof *at);
+}
+
+tern_tensor *tern_layer_norm(tern_tensor *x, tern_shape normalized_shape, tern_tensor *weight,
+                             tern_tensor *bias, double eps)
+{
+    norm_attributes at = {.normalized = normalized_shape, .eps = eps};
+    return run(&layer_norm_op, x, &at, weight, bias, "tern_layer_norm");
+}
+
+/* The smallest step from 1 in the type: PyTorch's default. */
+static double epsilon_of(tern_dtype dtype)
+{
+    return dtype == TERN_F64    ? DBL_EPSILON
+           : dtype == TERN_F16  ? 0x1p-10
+           : dtype == TERN_BF16 ? 0x1p-7
+                                : FLT_EPSILON;
+}
+
+tern_tensor *tern_rms_norm(tern_tensor *x, tern_shape normalized_shape, tern_tensor *weight,
+                           double eps)
+{
+    norm_attributes at = {.normalized = normalized_shape, .eps = eps, .no_mean = true};
+    if (x && eps < 0)
+        at.eps = epsilon_of(x->dtype);
+    return run(&rms_norm_op, x, &at, weight, NULL, "tern_rms_norm");
+}

@@ -1,0 +1,223 @@
+/* pool.c -- the public functions of pooling. */
+#include "ops/pool/pool.h"
+
+static bool given(const void *x, const char *name, const char *function)
+{
+    if (!x)
+        tern_fail_argument_null(function, name);
+    return x != NULL;
+}
+
+/* ---- the largest ------------------------------------------------------------------------- */
+
+static tern_status max_pool(tern_tensor *x, tern_shape size, const tern_max_pool_options *o,
+                            int ndim, const char *function, tern_values_indices *out)
+{
+    static const tern_max_pool_options none;
+    tern_pool_attributes at;
+    if (!given(x, "input", function) || !given(out, "out", function))
+        return tern_last_status();
+    o = o ? o : &none;
+    tern_pool_window w = {.function = function,
+                          .ndim = ndim,
+                          .size = size,
+                          .stride = o->stride,
+                          .padding = o->padding,
+                          .dilation = o->dilation,
+                          .ceil_mode = o->ceil_mode};
+    TERN_TRY(tern_pool_windows(&w, x, &at));
+    return tern_pool_max(&at, x, out);
+}
+
+static tern_status adaptive_max_pool(tern_tensor *x, tern_shape size, int ndim,
+                                     const char *function, tern_values_indices *out)
+{
+    tern_pool_attributes at;
+    if (!given(x, "input", function) || !given(out, "out", function))
+        return tern_last_status();
+    TERN_TRY(tern_pool_adaptive(&size, ndim, x, function, &at));
+    return tern_pool_max(&at, x, out);
+}
+
+/* ---- back from the largest --------------------------------------------------------------- */
+
+/* Numbers for each of ndim dims. */
+static tern_shape spread(tern_shape list, int ndim)
+{
+    tern_shape all = {.ndim = ndim};
+    for (int d = 0; d < ndim; d++)
+        all.dims[d] = list.ndim == ndim ? list.dims[d] : list.ndim == 1 ? list.dims[0] : 0;
+    return all;
+}
+
+static tern_status unpooled_shape(const tern_tensor *x, tern_shape size,
+                                  const tern_max_unpool_options *o, int ndim, const char *function,
+                                  tern_shape *out)
+{
+    int lead = x->ndim - ndim;
+    tern_shape stride = spread(o->stride.ndim ? o->stride : size, ndim);
+    tern_shape padding = spread(o->padding, ndim);
+    size = spread(size, ndim);
+    *out = tern_shape_of(x);
+    for (int d = 0; d < ndim; d++) {
+        int64_t least =
+            (x->shape[lead + d] - 1) * stride.dims[d] - 2 * padding.dims[d] + size.dims[d];
+        const tern_shape *given_size = &o->output_size;
+        int64_t wanted = least;
+        if (given_size->ndim)
+            wanted = given_size->dims[given_size->ndim - ndim + d];
+        if (wanted <= least - stride.dims[d] || wanted >= least + stride.dims[d])
+            return tern_fail(
+                TERN_ERR_SHAPE, "%s: invalid output_size %s (dim %d must be between %lld and %lld)",
+                function, TERN_SHAPE_TEXT(given_size), d, (long long)(least - stride.dims[d]),
+                (long long)(least + stride.dims[d]));
+        out->dims[lead + d] = wanted;
+    }
+    return TERN_OK;
+}
+
+static tern_tensor *max_unpool(tern_tensor *x, tern_tensor *indices, tern_shape size,
+                               const tern_max_unpool_options *options, int ndim,
+                               const char *function)
+{
+    static const tern_max_unpool_options none;
+    const tern_max_unpool_options *o = options ? options : &none;
+    tern_shape shape, given_size = o->output_size;
+    if (!given(x, "input", function) || !given(indices, "indices", function))
+        return NULL;
+    if (indices->dtype != TERN_I64)
+        return tern_fail_null(TERN_ERR_DTYPE,
+                              "%s: elements in indices should be type int64 but got: %s", function,
+                              tern_dtype_name(indices->dtype));
+    if (!tern_same_shape(x, indices))
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "%s: Expected shape of indices to be same as that of the input "
+                              "tensor (%s) but got indices tensor with shape: %s",
+                              function, TERN_TENSOR_TEXT(x), TERN_TENSOR_TEXT(indices));
+    if (x->ndim != ndim + 1 && x->ndim != ndim + 2)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "%s: Input to %s should be a %dd or %dd Tensor, but got a tensor "
+                              "with %d dims",
+                              function, function, ndim + 1, ndim + 2, x->ndim);
+    if (tern_check_floating(function, x->dtype) != TERN_OK)
+        return NULL;
+    if (given_size.ndim && given_size.ndim != ndim && given_size.ndim != x->ndim)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "%s: There should be exactly %d elements in output_size, but got %d",
+                              function, ndim, given_size.ndim);
+    return unpooled_shape(x, size, o, ndim, function, &shape) == TERN_OK
+               ? tern_pool_undo(x, indices, &shape, ndim, false)
+               : NULL;
+}
+
+/* ---- the mean ---------------------------------------------------------------------------- */
+
+static tern_tensor *avg_pool(tern_tensor *x, tern_shape size, const tern_avg_pool_options *o,
+                             int ndim, const char *function)
+{
+    static const tern_avg_pool_options none;
+    tern_pool_attributes at;
+    if (!given(x, "input", function))
+        return NULL;
+    o = o ? o : &none;
+    tern_pool_window w = {.function = function,
+                          .ndim = ndim,
+                          .size = size,
+                          .stride = o->stride,
+                          .padding = o->padding,
+                          .ceil_mode = o->ceil_mode,
+                          .excludes_padding = o->no_count_include_pad,
+                          .divisor = o->divisor_override.set ? o->divisor_override.value : 0};
+    if (o->divisor_override.set && w.divisor == 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: divisor must be not zero", function);
+    return tern_pool_windows(&w, x, &at) == TERN_OK ? tern_pool_mean(&at, x) : NULL;
+}
+
+static tern_tensor *adaptive_avg_pool(tern_tensor *x, tern_shape size, int ndim,
+                                      const char *function)
+{
+    tern_pool_attributes at;
+    if (!given(x, "input", function) ||
+        tern_pool_adaptive(&size, ndim, x, function, &at) != TERN_OK)
+        return NULL;
+    const int64_t *out = at.shape.out;
+    if (x->numel == 0 || out[0] != 1 || out[1] != 1 || out[2] != 1)
+        return tern_pool_mean(&at, x);
+    tern_shape dims = {.ndim = ndim};
+    for (int d = 0; d < ndim; d++)
+        dims.dims[d] = -1 - d;
+    return tern_mean_dim(x, dims, true);
+}
+
+/* (sign(m) relu(|m|) k)^(1 / p), m being the mean of x^p over k elements. */
+static tern_tensor *lp_pool(tern_tensor *x, double p, tern_shape size,
+                            const tern_lp_pool_options *o, int ndim, const char *function)
+{
+    tern_avg_pool_options mean = {.stride = o ? o->stride : TERN_SHAPE_SCALAR,
+                                  .ceil_mode = o && o->ceil_mode};
+    double count = 1;
+    tern_shape all = spread(size, ndim);
+    for (int d = 0; d < ndim; d++)
+        count *= (double)all.dims[d];
+    if (!given(x, "input", function))
+        return NULL;
+    tern_tensor *y = avg_pool(tern_pow_scalar(x, tern_scalar_real(p)), size, &mean, ndim, function);
+    y = tern_mul(tern_sign(y), tern_relu(tern_abs(y)));
+    return tern_pow_scalar(tern_mul_scalar(y, tern_scalar_real(count)), tern_scalar_real(1 / p));
+}
+
+/* ---- one, two and three dims ------------------------------------------------------------- */
+
+#define POOL(N)                                                                                    \
+    tern_status tern_max_pool##N##d_with_indices(tern_tensor *x, tern_shape kernel_size,           \
+                                                 const tern_max_pool_options *options,             \
+                                                 tern_values_indices *out)                         \
+    {                                                                                              \
+        return max_pool(x, kernel_size, options, N, "tern_max_pool" #N "d", out);                  \
+    }                                                                                              \
+    tern_tensor *tern_max_pool##N##d(tern_tensor *x, tern_shape kernel_size,                       \
+                                     const tern_max_pool_options *options)                         \
+    {                                                                                              \
+        tern_values_indices out = {0};                                                             \
+        max_pool(x, kernel_size, options, N, "tern_max_pool" #N "d", &out);                        \
+        return out.values;                                                                         \
+    }                                                                                              \
+    tern_tensor *tern_max_unpool##N##d(tern_tensor *x, tern_tensor *indices,                       \
+                                       tern_shape kernel_size,                                     \
+                                       const tern_max_unpool_options *options)                     \
+    {                                                                                              \
+        return max_unpool(x, indices, kernel_size, options, N, "tern_max_unpool" #N "d");          \
+    }                                                                                              \
+    tern_tensor *tern_avg_pool##N##d(tern_tensor *x, tern_shape kernel_size,                       \
+                                     const tern_avg_pool_options *options)                         \
+    {                                                                                              \
+        return avg_pool(x, kernel_size, options, N, "tern_avg_pool" #N "d");                       \
+    }                                                                                              \
+    tern_tensor *tern_adaptive_avg_pool##N##d(tern_tensor *x, tern_shape output_size)              \
+    {                                                                                              \
+        return adaptive_avg_pool(x, output_size, N, "tern_adaptive_avg_pool" #N "d");              \
+    }                                                                                              \
+    tern_status tern_adaptive_max_pool##N##d_with_indices(tern_tensor *x, tern_shape output_size,  \
+                                                          tern_values_indices *out)                \
+    {                                                                                              \
+        return adaptive_max_pool(x, output_size, N, "tern_adaptive_max_pool" #N "d", out);         \
+    }                                                                                              \
+    tern_tensor *tern_adaptive_max_pool##N##d(tern_tensor *x, tern_shape output_size)              \
+    {                                                                                              \
+        tern_values_indices out = {0};                                                             \
+        adaptive_max_pool(x, output_size, N, "tern_adaptive_max_pool" #N "d", &out);               \
+        return out.values;                                                                         \
+    }
+POOL(1)
+POOL(2)
+POOL(3)
+
+#define LP_POOL(N)                                                                                 \
+    tern_tensor *tern_lp_pool##N##d(tern_tensor *x, double norm_type, tern_shape kernel_size,      \
+                                    const tern_lp_pool_options *options)                           \
+    {                                                                                              \
+        return lp_pool(x, norm_type, kernel_size, options, N, "tern_lp_pool" #N "d");              \
+    }
+LP_POOL(1)
+LP_POOL(2)
+LP_POOL(3)

@@ -1,0 +1,159 @@
+/* pool_geometry.c -- sizes of pooled planes, and refusals in PyTorch's words. */
+#include "ops/pool/pool.h"
+#include <stdio.h>
+#include <string.h>
+
+static tern_status numbers(const tern_shape *list, int ndim, int64_t otherwise, const char *name,
+                           const char *function, int64_t out[3])
+{
+    for (int d = 0; d < 3; d++)
+        out[d] = otherwise;
+    if (list->ndim != 0 && list->ndim != 1 && list->ndim != ndim)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "%s: %s must either be a single int, or a tuple of %d ints, but got %s",
+                         function, name, ndim, TERN_SHAPE_TEXT(list));
+    for (int d = 0; list->ndim && d < ndim; d++)
+        out[3 - ndim + d] = list->dims[list->ndim == 1 ? 0 : d];
+    return TERN_OK;
+}
+
+static tern_status check_input(const tern_tensor *x, int ndim, const char *function)
+{
+    TERN_TRY(tern_check_floating(function, x->dtype));
+    bool fits = x->ndim == ndim + 1 || x->ndim == ndim + 2;
+    for (int d = x->ndim - ndim - 1; fits && d < x->ndim; d++)
+        fits = x->shape[d] > 0;
+    return fits ? TERN_OK
+                : tern_fail(TERN_ERR_SHAPE,
+                            "%s: Expected %dD or %dD (batch mode) tensor with optional 0 dim batch "
+                            "size for input, but got: %s",
+                            function, ndim + 1, ndim + 2, TERN_TENSOR_TEXT(x));
+}
+
+static void copy_input(const tern_tensor *x, int ndim, tern_pool_shape *s)
+{
+    s->planes = 1;
+    for (int d = 0; d < x->ndim - ndim; d++)
+        s->planes *= x->shape[d];
+    for (int d = 0; d < 3; d++)
+        s->in[d] = d < 3 - ndim ? 1 : x->shape[x->ndim - 3 + d];
+}
+
+static void set_shapes(const tern_tensor *x, int ndim, tern_pool_attributes *at)
+{
+    at->x = at->y = tern_shape_of(x);
+    at->ndim = ndim;
+    for (int d = 0; d < ndim; d++)
+        at->y.dims[x->ndim - ndim + d] = at->shape.out[3 - ndim + d];
+}
+
+static tern_status check_window(const tern_pool_window *w, const tern_pool_shape *s, int d)
+{
+    if (s->window[d] < 1)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "%s: kernel size should be greater than zero, but got %lld", w->function,
+                         (long long)s->window[d]);
+    if (s->stride[d] < 1)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: stride should be greater than zero, but got %lld",
+                         w->function, (long long)s->stride[d]);
+    if (s->dilation[d] < 1)
+        return tern_fail(
+            TERN_ERR_ARGUMENT,
+            "%s: dilation should be greater than zero, but got dilationT: %lld dilationH: %lld "
+            "dilationW: %lld",
+            w->function, (long long)s->dilation[0], (long long)s->dilation[1],
+            (long long)s->dilation[2]);
+    if (s->padding[d] < 0)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: pad must be non-negative, but got pad: %lld",
+                         w->function, (long long)s->padding[d]);
+    if (s->padding[d] > s->window[d] / 2)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "%s: pad should be at most half of kernel size, but got pad=%lld and "
+                         "kernel_size=%lld",
+                         w->function, (long long)s->padding[d], (long long)s->window[d]);
+    return TERN_OK;
+}
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+/* "(2x3)" with the channels in front. */
+static void sizes(char text[96], int64_t channels, const int64_t *dims, int ndim)
+{
+    size_t at = (size_t)snprintf(text, 96, "(%lld", (long long)channels);
+    for (int d = 3 - ndim; d < 3; d++)
+        at += (size_t)snprintf(text + at, 96 - at, "x%lld", (long long)dims[d]);
+    snprintf(text + at, 96 - at, ")");
+}
+
+tern_status tern_pool_windows(const tern_pool_window *w, const tern_tensor *x,
+                              tern_pool_attributes *out)
+{
+    static const tern_shape one = {1, {1}};
+    const char *f = w->function;
+    memset(out, 0, sizeof *out);
+    tern_pool_shape *s = &out->shape;
+    out->function = f;
+    TERN_TRY(numbers(&w->size, w->ndim, 1, "kernel_size", f, s->window));
+    TERN_TRY(numbers(w->stride.ndim ? &w->stride
+                     : w->size.ndim ? &w->size
+                                    : &one,
+                     w->ndim, 1, "stride", f, s->stride));
+    TERN_TRY(numbers(&w->padding, w->ndim, 0, "padding", f, s->padding));
+    TERN_TRY(numbers(&w->dilation, w->ndim, 1, "dilation", f, s->dilation));
+    for (int d = 0; d < 3; d++)
+        TERN_TRY(check_window(w, s, d));
+    TERN_TRY(check_input(x, w->ndim, f));
+    copy_input(x, w->ndim, s);
+    s->count_padding = !w->excludes_padding;
+    s->divisor = w->divisor;
+    bool fits = true;
+    for (int d = 0; d < 3; d++) {
+        int64_t room = s->in[d] + 2 * s->padding[d] - s->dilation[d] * (s->window[d] - 1) - 1;
+        bool up = w->ceil_mode;
+        s->out[d] = floor_div(room + (up ? s->stride[d] - 1 : 0), s->stride[d]) + 1;
+        if (up && (s->out[d] - 1) * s->stride[d] >= s->in[d] + s->padding[d])
+            s->out[d]--; /* the last window would begin outside */
+        fits = fits && s->out[d] >= 1;
+    }
+    if (!fits) {
+        char in[96], result[96];
+        int64_t channels = x->shape[x->ndim - w->ndim - 1];
+        sizes(in, channels, s->in, w->ndim);
+        sizes(result, channels, s->out, w->ndim);
+        return tern_fail(TERN_ERR_SHAPE,
+                         "%s: Given input size: %s. Calculated output size: %s. Output size is too "
+                         "small",
+                         f, in, result);
+    }
+    set_shapes(x, w->ndim, out);
+    return TERN_OK;
+}
+
+tern_status tern_pool_adaptive(const tern_shape *size, int ndim, const tern_tensor *x,
+                               const char *function, tern_pool_attributes *out)
+{
+    memset(out, 0, sizeof *out);
+    tern_pool_shape *s = &out->shape;
+    out->function = function;
+    if (size->ndim == 0)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: output_size must have %d elements", function,
+                         ndim);
+    TERN_TRY(numbers(size, ndim, 1, "output_size", function, s->out));
+    TERN_TRY(check_input(x, ndim, function));
+    copy_input(x, ndim, s);
+    s->adaptive = 1;
+    for (int d = 0; d < 3; d++) {
+        s->out[d] = s->out[d] == -1 ? s->in[d] : s->out[d];
+        if (s->out[d] < 0)
+            return tern_fail(TERN_ERR_ARGUMENT,
+                             "%s: elements of output_size must be greater than or equal to 0 but "
+                             "received %lld",
+                             function, (long long)s->out[d]);
+        s->window[d] = s->stride[d] = s->dilation[d] = 1;
+    }
+    set_shapes(x, ndim, out);
+    return TERN_OK;
+}

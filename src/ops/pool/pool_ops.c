@@ -1,0 +1,250 @@
+/* pool_ops.c -- the operations on windows: the largest, the mean, and going back to planes. */
+#include "ops/pool/pool.h"
+
+static tern_status infer_as(tern_call *call, const tern_shape *shape)
+{
+    call->n_out = 1;
+    call->result[0] = (tern_result){.dtype = call->in[0]->dtype, .shape = *shape};
+    return TERN_OK;
+}
+
+static tern_grid grid_of(const tern_shape *result, int64_t windows)
+{
+    int64_t n = 1;
+    for (int d = 0; d < result->ndim; d++)
+        n *= result->dims[d];
+    return tern_items_of(n, 4 * windows);
+}
+
+/* Elements that a window has, about. */
+static int64_t window_size(const tern_pool_shape *s)
+{
+    int64_t n = 1;
+    for (int d = 0; d < 3; d++)
+        n *= s->adaptive ? s->in[d] / (s->out[d] ? s->out[d] : 1) + 1 : s->window[d];
+    return n;
+}
+
+/* ---- places back to planes: inputs y and indices ------------------------------------------- */
+
+typedef struct undo_attributes {
+    tern_shape shape;
+    int ndim;
+    bool add;
+} undo_attributes;
+
+static int64_t plane_of(const tern_shape *shape, int ndim)
+{
+    int64_t n = 1;
+    for (int d = shape->ndim - ndim; d < shape->ndim; d++)
+        n *= shape->dims[d];
+    return n;
+}
+
+static tern_status undo_infer(tern_call *call)
+{
+    const undo_attributes *at = call->attributes;
+    return infer_as(call, &at->shape);
+}
+
+static tern_status undo_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"pool", "unpool"};
+    const undo_attributes *at = call->attributes;
+    tern_tensor *x = call->out[0], *y = call->in[0];
+    tern_shape y_shape = tern_shape_of(y);
+    tern_arg fault;
+    if (x->numel == 0)
+        return TERN_OK;
+    if (y->numel == 0)
+        return tern_block_zero(x->storage->block, 0, (size_t)x->numel * tern_dtype_size(x->dtype));
+    TERN_TRY(tern_fault_arg(call->place, &fault));
+    int64_t ins = plane_of(&at->shape, at->ndim), outs = plane_of(&y_shape, at->ndim);
+    tern_arg args[] = {tern_arg_tensor(x),
+                       tern_arg_tensor(y),
+                       tern_arg_tensor(call->in[1]),
+                       tern_arg_i64(x->numel / ins),
+                       tern_arg_i64(ins),
+                       tern_arg_i64(outs),
+                       tern_arg_i32(at->add),
+                       fault};
+    TERN_TRY(tern_launch(call->place, &kernel, x->dtype,
+                         (tern_grid){x->numel / ins, x->numel, true}, args, 8));
+    return tern_fault_check(call->place);
+}
+
+/* Elements of dx at the indices: the inverse. */
+static tern_tensor *take(tern_tensor *x, tern_tensor *indices, int ndim)
+{
+    tern_shape shape = tern_shape_of(x), result = tern_shape_of(indices);
+    int64_t ins = plane_of(&shape, ndim), outs = plane_of(&result, ndim);
+    tern_tensor *planes = tern_reshape(x, TERN_SHAPE(x->numel / ins, ins));
+    tern_tensor *places = tern_reshape(indices, TERN_SHAPE(x->numel / ins, outs));
+    return tern_reshape(tern_gather(planes, 1, places), result);
+}
+
+static tern_status undo_backward(tern_gradient *g)
+{
+    const undo_attributes *at = g->attributes;
+    g->din[0] = g->dout[0]->numel && g->in[1]->numel ? take(g->dout[0], g->in[1], at->ndim)
+                                                     : tern_new_zeros(g->dout[0], g->in_shape[0]);
+    return tern_last_status();
+}
+
+static const tern_op undo_op = {.name = "max_unpool",
+                                .saves = TERN_SAVE_IN(1),
+                                .infer = undo_infer,
+                                .forward = undo_forward,
+                                .backward = undo_backward};
+
+tern_tensor *tern_pool_undo(tern_tensor *y, tern_tensor *indices, const tern_shape *shape, int ndim,
+                            bool add)
+{
+    undo_attributes at = {*shape, ndim, add};
+    tern_tensor *in[] = {tern_contiguous(y), tern_contiguous(indices)};
+    return tern_apply(&undo_op, in, 2, &at, sizeof at);
+}
+
+/* ---- the largest: outputs y and its places in the planes ----------------------------------- */
+
+static tern_status max_infer(tern_call *call)
+{
+    const tern_pool_attributes *at = call->attributes;
+    call->n_out = 2;
+    call->result[0] = (tern_result){.dtype = call->in[0]->dtype, .shape = at->y};
+    call->result[1] = (tern_result){.dtype = TERN_I64, .shape = at->y};
+    return TERN_OK;
+}
+
+static tern_status max_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"pool", "max_pool"};
+    const tern_pool_attributes *at = call->attributes;
+    tern_arg args[] = {tern_arg_tensor(call->out[0]), tern_arg_tensor(call->out[1]),
+                       tern_arg_tensor(call->in[0]), tern_arg_struct(&at->shape, sizeof at->shape)};
+    if (call->out[0]->numel == 0)
+        return TERN_OK;
+    return tern_launch(call->place, &kernel, call->in[0]->dtype,
+                       grid_of(&at->y, window_size(&at->shape)), args, 4);
+}
+
+/* Inputs dy and places. */
+static tern_status max_dx_infer(tern_call *call)
+{
+    const tern_pool_attributes *at = call->attributes;
+    return infer_as(call, &at->x);
+}
+
+static tern_status max_dx_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"pool", "max_pool_dx"};
+    const tern_pool_attributes *at = call->attributes;
+    tern_tensor *x = call->out[0];
+    tern_arg args[] = {tern_arg_tensor(x), tern_arg_tensor(call->in[0]),
+                       tern_arg_tensor(call->in[1]), tern_arg_struct(&at->shape, sizeof at->shape)};
+    if (x->numel == 0)
+        return TERN_OK;
+    if (call->in[0]->numel == 0)
+        return tern_block_zero(x->storage->block, 0, (size_t)x->numel * tern_dtype_size(x->dtype));
+    return tern_launch(call->place, &kernel, x->dtype,
+                       (tern_grid){at->shape.planes, x->numel, true}, args, 4);
+}
+
+static const tern_op max_dx_op = {.name = "max_pool_dx",
+                                  .not_differentiable = true,
+                                  .infer = max_dx_infer,
+                                  .forward = max_dx_forward};
+
+static tern_status max_backward(tern_gradient *g)
+{
+    const tern_pool_attributes *at = g->attributes;
+    tern_tensor *in[] = {tern_contiguous(g->dout[0]), g->out[1]};
+    g->din[0] = g->recorded ? tern_pool_undo(in[0], in[1], &at->x, at->ndim, true)
+                            : tern_apply(&max_dx_op, in, 2, at, sizeof *at);
+    return tern_last_status();
+}
+
+static const tern_op max_op = {.name = "max_pool",
+                               .saves = TERN_SAVE_OUT(1),
+                               .no_grad_out = 1u << 1,
+                               .infer = max_infer,
+                               .forward = max_forward,
+                               .backward = max_backward};
+
+tern_status tern_pool_max(const tern_pool_attributes *at, tern_tensor *x, tern_values_indices *out)
+{
+    tern_tensor *both[2] = {0};
+    x = tern_contiguous(x);
+    TERN_TRY(tern_apply_all(&max_op, &x, 1, at, sizeof *at, both, 2));
+    *out = (tern_values_indices){both[0], both[1]};
+    return TERN_OK;
+}
+
+/* ---- the mean, which is linear, and its gradient ------------------------------------------- */
+
+static tern_status mean_infer(tern_call *call)
+{
+    const tern_pool_attributes *at = call->attributes;
+    return infer_as(call, &at->y);
+}
+static tern_status mean_dx_infer(tern_call *call)
+{
+    const tern_pool_attributes *at = call->attributes;
+    return infer_as(call, &at->x);
+}
+
+static tern_status launch_mean(tern_call *call, const tern_kernel_ref *kernel, int64_t work)
+{
+    const tern_pool_attributes *at = call->attributes;
+    tern_tensor *out = call->out[0];
+    tern_arg args[] = {tern_arg_tensor(out), tern_arg_tensor(call->in[0]),
+                       tern_arg_struct(&at->shape, sizeof at->shape)};
+    if (out->numel == 0)
+        return TERN_OK;
+    if (call->in[0]->numel == 0)
+        return tern_block_zero(out->storage->block, 0,
+                               (size_t)out->numel * tern_dtype_size(out->dtype));
+    return tern_launch(call->place, kernel, out->dtype, tern_items_of(out->numel, work), args, 3);
+}
+
+static tern_status mean_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"pool", "avg_pool"};
+    const tern_pool_attributes *at = call->attributes;
+    return launch_mean(call, &kernel, 4 + window_size(&at->shape));
+}
+static tern_status mean_dx_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"pool", "avg_pool_dx"};
+    return launch_mean(call, &kernel, 16);
+}
+
+static tern_status mean_backward(tern_gradient *g);
+static tern_status mean_dx_backward(tern_gradient *g);
+static const tern_op mean_op = {
+    .name = "avg_pool", .infer = mean_infer, .forward = mean_forward, .backward = mean_backward};
+static const tern_op mean_dx_op = {.name = "avg_pool_dx",
+                                   .infer = mean_dx_infer,
+                                   .forward = mean_dx_forward,
+                                   .backward = mean_dx_backward};
+
+static tern_status mean_backward(tern_gradient *g)
+{
+    const tern_pool_attributes *at = g->attributes;
+    tern_tensor *dy = tern_contiguous(g->dout[0]);
+    g->din[0] = tern_apply(&mean_dx_op, &dy, 1, at, sizeof *at);
+    return tern_last_status();
+}
+static tern_status mean_dx_backward(tern_gradient *g)
+{
+    const tern_pool_attributes *at = g->attributes;
+    tern_tensor *dx = tern_contiguous(g->dout[0]);
+    g->din[0] = tern_apply(&mean_op, &dx, 1, at, sizeof *at);
+    return tern_last_status();
+}
+
+tern_tensor *tern_pool_mean(const tern_pool_attributes *at, tern_tensor *x)
+{
+    x = tern_contiguous(x);
+    return tern_apply(&mean_op, &x, 1, at, sizeof *at);
+}

@@ -1,0 +1,164 @@
+/* distributions.c -- random numbers of distributions that tensors describe. */
+#include "tensor/op.h"
+#include <math.h>
+#include <tern/ops.h>
+
+static tern_status check_real(const tern_tensor *x, const char *function)
+{
+    if (!x)
+        return tern_fail_argument_null(function, "x");
+    return tern_check_floating(function, x->dtype);
+}
+
+/* x without its history, halves in float32: their own numbers would be too coarse. */
+static tern_tensor *numbers_of(tern_tensor *x)
+{
+    x = tern_detach(x);
+    return tern_dtype_size(tern_dtype_of(x)) == 2 ? tern_to_dtype(x, TERN_F32) : x;
+}
+
+/* ---- yes or no ----------------------------------------------------------------------------- */
+
+tern_tensor *tern_bernoulli(tern_tensor *x)
+{
+    if (check_real(x, "tern_bernoulli") != TERN_OK)
+        return NULL;
+    tern_tensor *p = numbers_of(x), *yes = NULL;
+    TERN_NO_GRAD
+        yes = p ? tern_to_dtype(tern_lt(tern_rand_like(p), p), x->dtype) : NULL;
+    return yes;
+}
+
+tern_tensor *tern_bernoulli_(tern_tensor *x, double p)
+{
+    if (!(p >= 0 && p <= 1))
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_bernoulli_: bernoulli_ expects p to be in [0, 1], but got p=%g",
+                              p);
+    if (!x) {
+        tern_fail_argument_null("tern_bernoulli_", "x");
+        return NULL;
+    }
+    tern_tensor *u = tern_rand(tern_shape_of(x), TERN_F32, tern_device(x));
+    return u ? tern_copy_(x, tern_lt_scalar(u, tern_scalar_real(p))) : NULL;
+}
+
+/* ---- one of several ------------------------------------------------------------------------ */
+
+static bool any_of(tern_tensor *bools)
+{
+    return bools && tern_item_int(tern_any(bools)) != 0;
+}
+
+/* Whether each row weighs: nothing negative, infinite or NaN in it, and not only zeros. */
+static tern_status check_weights(tern_tensor *p)
+{
+    if (p->numel == 0)
+        return TERN_OK;
+    tern_tensor *sums = tern_sum_dim(p, TERN_DIMS(-1), false);
+    tern_tensor *wrong =
+        tern_logical_or(tern_lt_scalar(p, tern_scalar_int(0)), tern_logical_not(tern_isfinite(p)));
+    tern_tensor *empty = tern_le_scalar(sums, tern_scalar_int(0));
+    tern_tensor *either = tern_logical_or(tern_any(wrong), tern_any(empty));
+    if (!any_of(either))
+        return tern_last_status();
+    return any_of(wrong)
+               ? tern_fail(TERN_ERR_ARGUMENT,
+                           "tern_multinomial: probability tensor contains either "
+                           "`inf`, `nan` or element < 0")
+               : tern_fail(TERN_ERR_ARGUMENT, "tern_multinomial: invalid multinomial distribution "
+                                              "(sum of probabilities <= 0)");
+}
+
+/* The largest of log p - log(-log u) are drawn without replacement (Gumbel; Efraimidis, Spirakis
+ * 2006). */
+static tern_tensor *draw_largest(tern_tensor *p, int64_t n)
+{
+    tern_values_indices largest;
+    tern_tensor *u = tern_clamp_min_scalar(tern_rand_like(p), tern_scalar_real(0x1p-25));
+    tern_tensor *keys = tern_sub(tern_log(p), tern_log(tern_neg(tern_log(u))));
+    if (n == 1)
+        return tern_argmax_dim(keys, -1, true);
+    return tern_topk(keys, n, -1, true, true, &largest) == TERN_OK ? largest.indices : NULL;
+}
+
+/* Where n random parts of a row's sum lie among its running sums. */
+static tern_tensor *draw_places(tern_tensor *p, int64_t n)
+{
+    tern_tensor *sums = tern_cumsum(p, -1);
+    tern_tensor *all = tern_narrow(sums, -1, tern_size(p, -1) - 1, 1);
+    tern_shape shape = tern_shape_of(p);
+    shape.dims[shape.ndim - 1] = n;
+    tern_tensor *u = tern_mul(tern_rand(shape, tern_dtype_of(p), tern_device(p)), all);
+    tern_tensor *places = tern_searchsorted(sums, u, true);
+    return tern_clamp(places, 0, (double)(tern_size(p, -1) - 1));
+}
+
+tern_tensor *tern_multinomial(tern_tensor *x, int64_t num_samples, bool replacement)
+{
+    const char *function = "tern_multinomial";
+    if (x && !tern_dtype_is_floating_point(x->dtype))
+        return tern_fail_null(TERN_ERR_DTYPE,
+                              "%s: multinomial only supports floating-point dtypes for input, got: "
+                              "%s",
+                              function, tern_dtype_name(x->dtype));
+    if (check_real(x, function) != TERN_OK)
+        return NULL;
+    if (x->ndim < 1 || x->ndim > 2)
+        return tern_fail_null(TERN_ERR_SHAPE, "%s: prob_dist must be 1 or 2 dim (got %d)", function,
+                              x->ndim);
+    int64_t n = x->shape[x->ndim - 1];
+    if (num_samples <= 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: cannot sample n_sample <= 0 samples (%lld)",
+                              function, (long long)num_samples);
+    if (!replacement && num_samples > n)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "%s: cannot sample n_sample > prob_dist.size(-1) samples without "
+                              "replacement (%lld of %lld)",
+                              function, (long long)num_samples, (long long)n);
+    if (n > 1 << 24)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "%s: number of categories cannot exceed 2^24 (%lld)", function,
+                              (long long)n);
+    tern_shape shape = tern_shape_of(x);
+    shape.dims[shape.ndim - 1] = num_samples;
+    if (x->numel == 0)
+        return tern_empty(shape, TERN_I64, tern_device(x));
+    tern_tensor *drawn = NULL;
+    TERN_NO_GRAD {
+        tern_tensor *p = numbers_of(x);
+        if (p && check_weights(p) == TERN_OK)
+            drawn = replacement && num_samples > 1 ? draw_places(p, num_samples)
+                                                   : draw_largest(p, num_samples);
+    }
+    return drawn;
+}
+
+/* ---- others -------------------------------------------------------------------------------- */
+
+tern_tensor *tern_normal(tern_tensor *mean, tern_tensor *std)
+{
+    const char *function = "tern_normal";
+    if (check_real(mean, function) != TERN_OK || check_real(std, function) != TERN_OK)
+        return NULL;
+    tern_tensor *x = NULL;
+    TERN_NO_GRAD {
+        if (any_of(tern_lt_scalar(std, tern_scalar_int(0))))
+            tern_fail(TERN_ERR_ARGUMENT, "%s: normal expects all elements of std >= 0.0", function);
+        else {
+            tern_tensor *both[] = {tern_detach(mean), tern_detach(std)}, *wide[2];
+            if (tern_broadcast_tensors(both, 2, wide) == TERN_OK)
+                x = tern_add(tern_mul(tern_randn_like(wide[1]), wide[1]), wide[0]);
+        }
+    }
+    return x;
+}
+
+tern_tensor *tern_randint_like(const tern_tensor *x, int64_t low, int64_t high)
+{
+    if (!x) {
+        tern_fail_argument_null("tern_randint_like", "x");
+        return NULL;
+    }
+    return tern_randint(low, high, tern_shape_of(x), x->dtype, tern_device(x));
+}

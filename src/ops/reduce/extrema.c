@@ -1,0 +1,283 @@
+/* extrema.c -- the largest and smallest: max, min, amax, amin, argmax, argmin; all and any. */
+#include "ops/reduce/reduction.h"
+#include <tern/ops.h>
+
+enum { WANT_VALUES = 1, WANT_PLACES = 2, FROM_PLACES = 4 };
+
+typedef struct peak_kind {
+    int32_t flip; /* 0: the largest, -1: the smallest */
+    bool values, places;
+} peak_kind;
+static const peak_kind largest = {0, true, false}, smallest = {-1, true, false};
+static const peak_kind largest_at = {0, false, true}, smallest_at = {-1, false, true};
+static const peak_kind largest_both = {0, true, true}, smallest_both = {-1, true, true};
+
+typedef struct peak_attributes {
+    tern_shape shape; /* of the results */
+    uint32_t mask;
+    bool whole; /* no dim was named */
+} peak_attributes;
+
+/* ---- forward ----------------------------------------------------------------------------- */
+
+static tern_status refuse_empty(const tern_call *call, const peak_attributes *at)
+{
+    const tern_tensor *x = call->in[0];
+    const char *name = call->op->name;
+    if (x->numel == 0 && at->whole)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_%s: Expected reduction dim to be specified for input.numel() == 0. "
+                         "Specify the reduction dim with the 'dim' argument.",
+                         name);
+    for (int d = 0; d < x->ndim; d++)
+        if ((at->mask >> d & 1) && x->shape[d] == 0)
+            return tern_fail(TERN_ERR_SHAPE,
+                             "tern_%s: Expected reduction dim %d to have non-zero size.", name, d);
+    return TERN_OK;
+}
+
+static tern_status peak_infer(tern_call *call)
+{
+    const peak_attributes *at = call->attributes;
+    const peak_kind *kind = call->op->data;
+    TERN_TRY(refuse_empty(call, at));
+    call->n_out = 0;
+    if (kind->values)
+        call->result[call->n_out++] =
+            (tern_result){.dtype = call->in[0]->dtype, .shape = at->shape};
+    if (kind->places)
+        call->result[call->n_out++] = (tern_result){.dtype = TERN_I64, .shape = at->shape};
+    return TERN_OK;
+}
+
+static tern_status launch_peak(const peak_kind *kind, const tern_fold_view *f,
+                               const tern_tensor *values, const tern_tensor *places,
+                               const tern_tensor *from)
+{
+    static const tern_kernel_ref rows = {"reduce", "peak_rows"},
+                                 columns = {"reduce", "peak_columns"};
+    static const tern_kernel_ref short_rows = {"reduce", "peak_short"};
+    int32_t what =
+        (values ? WANT_VALUES : 0) | (places ? WANT_PLACES : 0) | (from ? FROM_PLACES : 0);
+    const tern_tensor *any = values ? values : places; /* stands in for what is not there */
+    tern_arg args[] = {tern_arg_tensor(any),     tern_arg_tensor(places ? places : any),
+                       tern_arg_tensor(f->x),    tern_arg_tensor(from ? from : any),
+                       tern_arg_i64(f->outer),   tern_arg_i64(f->n),
+                       tern_arg_i64(f->parts),   tern_arg_i64(f->len),
+                       tern_arg_i32(kind->flip), tern_arg_i32(what),
+                       tern_arg_i64(f->inner),   tern_arg_i64(f->folded)};
+    if (tern_fold_is_short(f) && !from) {
+        tern_arg few[] = {args[0], args[1], args[2], args[4], args[5], args[8], args[9]};
+        return tern_launch(any->storage->place, &short_rows, f->x->dtype,
+                           tern_items_of(f->outer, f->n), few, 7);
+    }
+    int64_t work = f->outer * f->n * f->inner / f->groups + 64;
+    if (f->inner == 1)
+        return tern_launch(any->storage->place, &rows, f->x->dtype,
+                           tern_teams(f->groups, f->len, work), args, 10);
+    return tern_launch(any->storage->place, &columns, f->x->dtype, tern_groups(f->groups, work),
+                       args, 12);
+}
+
+static tern_status peak_fold(const peak_kind *kind, tern_fold_view *f, tern_tensor *values,
+                             tern_tensor *places)
+{
+    if (f->parts == 1)
+        return launch_peak(kind, f, values, places, NULL);
+    tern_place *place = f->x->storage->place;
+    tern_shape shape = {1, {f->outer * f->parts * f->inner}};
+    tern_tensor *part = tern_tensor_new(&shape, f->x->dtype, place, "tern_max"), *from = NULL;
+    if (places)
+        from = tern_tensor_new(&shape, TERN_I64, place, "tern_max");
+    tern_status status =
+        part && (from || !places) ? launch_peak(kind, f, part, from, NULL) : tern_last_status();
+    if (status == TERN_OK) {
+        tern_fold_view rest = tern_fold_rest(f, part);
+        status = launch_peak(kind, &rest, values, places, from);
+    }
+    tern_release(part);
+    tern_release(from);
+    return status;
+}
+
+static tern_status peak_forward(tern_call *call)
+{
+    const peak_attributes *at = call->attributes;
+    const peak_kind *kind = call->op->data;
+    if (call->in[0]->numel == 0)
+        return TERN_OK;
+    tern_fold_view f;
+    TERN_TRY(tern_fold_begin(&f, call->in[0], at->mask));
+    tern_status status = peak_fold(kind, &f, kind->values ? call->out[0] : NULL,
+                                   kind->places ? call->out[kind->values] : NULL);
+    tern_fold_end(&f);
+    return status;
+}
+
+/* ---- backward ---------------------------------------------------------------------------- */
+
+/* Evenly to all that equal the result, NaN being equal to NaN. */
+static tern_status ties_backward(tern_gradient *g)
+{
+    const peak_attributes *at = g->attributes;
+    tern_tensor *x = g->in[0];
+    tern_tensor *y = tern_spread(g->out[0], &g->in_shape[0], at->mask);
+    tern_tensor *tie =
+        tern_logical_or(tern_eq(x, y), tern_logical_and(tern_isnan(x), tern_isnan(y)));
+    tern_tensor *count = tie ? tern_sum_masked(tie, at->mask, &at->shape) : NULL;
+    tern_tensor *share = tern_div(g->dout[0], tern_to_dtype(count, g->dout[0]->dtype));
+    share = share ? tern_spread(share, &g->in_shape[0], at->mask) : NULL;
+    g->din[0] = tern_mul(share, tie);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+/* All to the place that was chosen. */
+static tern_status place_backward(tern_gradient *g)
+{
+    const peak_attributes *at = g->attributes;
+    const tern_shape *shape = &g->in_shape[0];
+    int dim = 0;
+    while (dim < shape->ndim && !(at->mask >> dim & 1))
+        dim++;
+    if (shape->ndim == 0) {
+        g->din[0] = g->dout[0];
+        return TERN_OK;
+    }
+    tern_tensor *steps =
+        tern_arange(0, (double)shape->dims[dim], 1, TERN_I64, tern_device(g->dout[0]));
+    steps = steps ? tern_spread(steps, shape, ~(1u << dim)) : NULL;
+    tern_tensor *chosen = tern_eq(tern_spread(g->out[1], shape, at->mask), steps);
+    g->din[0] = tern_mul(tern_spread(g->dout[0], shape, at->mask), chosen);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+/* ---- public functions -------------------------------------------------------------------- */
+
+#define TIES_OP(NAME, KIND)                                                                        \
+    static const tern_op NAME##_op = {.name = #NAME,                                               \
+                                      .saves = TERN_SAVE_IN(0) | TERN_SAVE_OUT(0),                 \
+                                      .data = &KIND,                                               \
+                                      .infer = peak_infer,                                         \
+                                      .forward = peak_forward,                                     \
+                                      .backward = ties_backward}
+#define PLACE_OP(NAME, KIND)                                                                       \
+    static const tern_op NAME##_dim_op = {.name = #NAME,                                           \
+                                          .saves = TERN_SAVE_OUT(1),                               \
+                                          .no_grad_out = 1u << 1,                                  \
+                                          .data = &KIND,                                           \
+                                          .infer = peak_infer,                                     \
+                                          .forward = peak_forward,                                 \
+                                          .backward = place_backward}
+#define ARG_OP(NAME, KIND)                                                                         \
+    static const tern_op NAME##_op = {.name = #NAME,                                               \
+                                      .takes = TERN_TAKES_NUMBERS,                                 \
+                                      .not_differentiable = true,                                  \
+                                      .data = &KIND,                                               \
+                                      .infer = peak_infer,                                         \
+                                      .forward = peak_forward}
+TIES_OP(max, largest);
+TIES_OP(min, smallest);
+TIES_OP(amax, largest);
+TIES_OP(amin, smallest);
+PLACE_OP(max, largest_both);
+PLACE_OP(min, smallest_both);
+ARG_OP(argmax, largest_at);
+ARG_OP(argmin, smallest_at);
+
+static tern_status reduce(const tern_op *op, tern_tensor *x, const tern_shape *dims, bool keepdim,
+                          const char *function, tern_tensor **out, int n)
+{
+    peak_attributes at = {.whole = dims->ndim == 0};
+    TERN_TRY(tern_reduction_of(x, dims, keepdim, &at.mask, &at.shape, function));
+    return tern_apply_all(op, &x, 1, &at, sizeof at, out, n);
+}
+
+static tern_tensor *reduce_one(const tern_op *op, tern_tensor *x, tern_shape dims, bool keepdim,
+                               const char *function)
+{
+    tern_tensor *out = NULL;
+    return reduce(op, x, &dims, keepdim, function, &out, 1) == TERN_OK ? out : NULL;
+}
+
+static const tern_shape whole = {0};
+
+static tern_shape one_dim(int dim)
+{
+    tern_shape dims = {1, {dim}};
+    return dims;
+}
+
+#define WHOLE(NAME)                                                                                \
+    tern_tensor *tern_##NAME(tern_tensor *x)                                                       \
+    {                                                                                              \
+        return reduce_one(&NAME##_op, x, whole, false, "tern_" #NAME);                             \
+    }
+#define OVER_DIMS(NAME)                                                                            \
+    tern_tensor *tern_##NAME(tern_tensor *x, tern_shape dims, bool keepdim)                        \
+    {                                                                                              \
+        return reduce_one(&NAME##_op, x, dims, keepdim, "tern_" #NAME);                            \
+    }
+#define ALONG_DIM(NAME)                                                                            \
+    tern_tensor *tern_##NAME##_dim(tern_tensor *x, int dim, bool keepdim)                          \
+    {                                                                                              \
+        return reduce_one(&NAME##_op, x, one_dim(dim), keepdim, "tern_" #NAME "_dim");             \
+    }
+#define VALUES_INDICES(NAME)                                                                       \
+    tern_status tern_##NAME##_dim(tern_tensor *x, int dim, bool keepdim, tern_values_indices *out) \
+    {                                                                                              \
+        tern_tensor *both[2];                                                                      \
+        tern_shape dims = one_dim(dim);                                                            \
+        if (!out)                                                                                  \
+            return tern_fail_argument_null("tern_" #NAME "_dim", "out");                           \
+        TERN_TRY(reduce(&NAME##_dim_op, x, &dims, keepdim, "tern_" #NAME "_dim", both, 2));        \
+        *out = (tern_values_indices){both[0], both[1]};                                            \
+        return TERN_OK;                                                                            \
+    }
+WHOLE(max)
+WHOLE(min)
+WHOLE(argmax)
+WHOLE(argmin)
+OVER_DIMS(amax)
+OVER_DIMS(amin)
+ALONG_DIM(argmax)
+ALONG_DIM(argmin)
+VALUES_INDICES(max)
+VALUES_INDICES(min)
+
+/* ---- all and any: the smallest and the largest of x != 0 --------------------------------- */
+
+static tern_tensor *truth(const tern_op *op, tern_tensor *x, tern_shape dims, bool keepdim,
+                          const char *function)
+{
+    uint32_t mask;
+    tern_shape kept;
+    if (tern_reduction_of(x, &dims, keepdim, &mask, &kept, function) != TERN_OK)
+        return NULL;
+    tern_shape shape = tern_shape_of(x);
+    tern_dtype dtype = x->dtype == TERN_U8 ? TERN_U8 : TERN_BOOL;
+    if (tern_masked_count(&shape, mask) == 0)
+        return tern_full(kept, tern_scalar_bool(op == &amin_op), dtype, tern_device(x));
+    if (x->dtype != TERN_BOOL)
+        x = tern_ne_scalar(x, tern_scalar_int(0));
+    return tern_to_dtype(reduce_one(op, x, dims, keepdim, function), dtype);
+}
+
+tern_tensor *tern_all(tern_tensor *x)
+{
+    return truth(&amin_op, x, whole, false, "tern_all");
+}
+
+tern_tensor *tern_any(tern_tensor *x)
+{
+    return truth(&amax_op, x, whole, false, "tern_any");
+}
+
+tern_tensor *tern_all_dim(tern_tensor *x, int dim, bool keepdim)
+{
+    return truth(&amin_op, x, one_dim(dim), keepdim, "tern_all_dim");
+}
+
+tern_tensor *tern_any_dim(tern_tensor *x, int dim, bool keepdim)
+{
+    return truth(&amax_op, x, one_dim(dim), keepdim, "tern_any_dim");
+}

@@ -1,0 +1,143 @@
+/* prod.c -- products over a dim or over everything. */
+#include "ops/scan/scan.h"
+#include <tern/ops.h>
+
+enum { PART = 16384, MOST_PARTS = 512, FEW = 64, MANY = 4096 };
+
+typedef struct prod_attributes {
+    int dim;
+    bool keepdim;
+} prod_attributes;
+
+static tern_sides sides_of(const tern_tensor *x, int dim)
+{
+    tern_shape shape = tern_shape_of(x);
+    return tern_sides_of(&shape, dim);
+}
+
+static tern_status prod_infer(tern_call *call)
+{
+    const prod_attributes *at = call->attributes;
+    const tern_tensor *x = call->in[0];
+    call->n_out = 1;
+    tern_result *r = &call->result[0];
+    r->dtype = x->dtype;
+    r->shape.ndim = 0;
+    for (int d = 0; d < x->ndim; d++)
+        if (d != at->dim)
+            r->shape.dims[r->shape.ndim++] = x->shape[d];
+        else if (at->keepdim)
+            r->shape.dims[r->shape.ndim++] = 1;
+    return TERN_OK;
+}
+
+static tern_status launch_rows(const tern_tensor *y, const tern_tensor *x, int64_t outer, int64_t n,
+                               int64_t parts)
+{
+    static const tern_kernel_ref kernel = {"scan", "product_rows"};
+    int64_t len = (n + parts - 1) / parts;
+    tern_arg args[] = {tern_arg_tensor(y), tern_arg_tensor(x),  tern_arg_i64(outer),
+                       tern_arg_i64(n),    tern_arg_i64(parts), tern_arg_i64(len)};
+    return tern_launch(y->storage->place, &kernel, y->dtype, tern_groups(outer * parts, len), args,
+                       6);
+}
+
+static tern_status launch_columns(const tern_tensor *y, const tern_tensor *x, const tern_sides *s)
+{
+    static const tern_kernel_ref kernel = {"scan", "product_columns"};
+    tern_arg args[] = {tern_arg_tensor(y), tern_arg_tensor(x), tern_arg_i64(s->outer),
+                       tern_arg_i64(s->n), tern_arg_i64(s->inner)};
+    return tern_launch(y->storage->place, &kernel, y->dtype,
+                       tern_items_of(s->outer * s->inner, s->n), args, 5);
+}
+
+static tern_status prod_forward(tern_call *call)
+{
+    const prod_attributes *at = call->attributes;
+    tern_tensor *x = call->in[0], *y = call->out[0];
+    tern_sides s = sides_of(x, at->dim);
+    if (y->numel == 0)
+        return TERN_OK;
+    if (x->numel == 0)
+        return tern_fill_(y, tern_scalar_int(1)) ? TERN_OK : tern_last_status();
+    if (s.inner > 1)
+        return launch_columns(y, x, &s);
+    int64_t parts = s.outer < FEW ? s.n / PART : 1;
+    parts = parts < 1 ? 1 : parts > MOST_PARTS ? MOST_PARTS : parts;
+    if (parts == 1)
+        return launch_rows(y, x, s.outer, s.n, 1);
+    int64_t len = (s.n + parts - 1) / parts;
+    parts = (s.n + len - 1) / len; /* none of them empty */
+    tern_shape shape = {1, {s.outer * parts}};
+    tern_tensor *partial = tern_tensor_new(&shape, x->dtype, call->place, "tern_prod");
+    tern_status status =
+        partial ? launch_rows(partial, x, s.outer, s.n, parts) : tern_last_status();
+    if (status == TERN_OK)
+        status = launch_rows(y, partial, s.outer, parts, 1);
+    tern_release(partial);
+    return status;
+}
+
+/* dx[k] is dy times the product of all that stand before k and of all that stand after it. */
+static tern_status prod_backward(tern_gradient *g)
+{
+    const prod_attributes *at = g->attributes;
+    tern_tensor *x = g->in[0], *dy = g->dout[0];
+    if (g->in_shape[0].ndim > 0 && !at->keepdim)
+        dy = tern_unsqueeze(dy, at->dim);
+    tern_tensor *others =
+        tern_mul(tern_product_before(x, at->dim, false), tern_product_before(x, at->dim, true));
+    g->din[0] = tern_mul(others, dy);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op prod_op = {.name = "prod",
+                                .saves = TERN_SAVE_IN(0),
+                                .infer = prod_infer,
+                                .forward = prod_forward,
+                                .backward = prod_backward};
+
+/* Few long stretches become dense rows, which are cut into parts. */
+static tern_tensor *prod(tern_tensor *x, int dim, bool keepdim)
+{
+    prod_attributes at = {dim, keepdim};
+    tern_sides s = sides_of(x, dim);
+    tern_dtype dtype = tern_dtype_is_floating_point(x->dtype) ? x->dtype : TERN_I64;
+    bool turned = s.inner > 1 && s.outer * s.inner < MANY && s.n > MANY;
+    x = tern_to_dtype(x, tern_kept_in(dtype));
+    if (turned) {
+        x = tern_transpose(x, dim, -1);
+        at.dim = x ? x->ndim - 1 : dim;
+        at.keepdim = true;
+    }
+    x = tern_contiguous(x);
+    tern_tensor *y = tern_apply(&prod_op, &x, 1, &at, sizeof at);
+    if (turned) {
+        y = tern_transpose(y, dim, -1);
+        y = keepdim ? y : tern_squeeze_dim(y, dim);
+        y = tern_contiguous(y);
+    }
+    return tern_to_dtype(y, dtype);
+}
+
+tern_tensor *tern_prod(tern_tensor *x)
+{
+    if (!x) {
+        tern_fail_argument_null("tern_prod", "x");
+        return NULL;
+    }
+    x = x->ndim > 1 ? tern_flatten(x, 0, -1) : x;
+    return x ? prod(x, 0, false) : NULL;
+}
+
+tern_tensor *tern_prod_dim(tern_tensor *x, int dim, bool keepdim)
+{
+    int d;
+    if (!x) {
+        tern_fail_argument_null("tern_prod_dim", "x");
+        return NULL;
+    }
+    if (tern_wrap_dim(dim, x->ndim, &d, "tern_prod_dim") != TERN_OK)
+        return NULL;
+    return prod(x, d, keepdim);
+}

@@ -1,0 +1,232 @@
+/* reduce.c -- sums and means, also to a shape that was broadcast from. */
+#include "ops/reduce/reduction.h"
+#include <tern/ops.h>
+
+/* ---- launches ---------------------------------------------------------------------------- */
+
+/* The kernels of one sum, by form: for elements, for parts of them, for the results of parts. */
+typedef struct sum_kernels {
+    tern_kernel_ref rows, columns, short_rows;
+} sum_kernels;
+static const sum_kernels sum_whole = {
+    {"reduce", "sum_rows"}, {"reduce", "sum_columns"}, {"reduce", "sum_short"}};
+static const sum_kernels sum_part = {.rows = {"reduce", "sum_rows_part"},
+                                     .columns = {"reduce", "sum_columns_part"}};
+static const sum_kernels sum_merge = {.rows = {"reduce", "sum_rows_merge"},
+                                      .columns = {"reduce", "sum_columns_merge"}};
+static const sum_kernels deviations = {
+    {"reduce", "deviation_rows"}, {"reduce", "deviation_columns"}, {"reduce", "deviation_short"}};
+
+static tern_status launch_sum(const sum_kernels *kernels, tern_dtype dtype, const tern_fold_view *f,
+                              const tern_tensor *out, const tern_tensor *shift, double divisor)
+{
+    tern_arg args[] = {tern_arg_tensor(out),   tern_arg_tensor(f->x),
+                       tern_arg_tensor(shift), tern_arg_i64(f->outer),
+                       tern_arg_i64(f->n),     tern_arg_i64(f->parts),
+                       tern_arg_i64(f->len),   tern_arg_real(dtype, divisor),
+                       tern_arg_i64(f->inner), tern_arg_i64(f->folded)};
+    tern_place *place = out->storage->place;
+    if (tern_fold_is_short(f) && kernels->short_rows.name) {
+        args[5] = args[7];
+        return tern_launch(place, &kernels->short_rows, dtype, tern_items_of(f->outer, f->n), args,
+                           6);
+    }
+    bool rows = f->inner == 1;
+    int64_t work = f->outer * f->n * f->inner / f->groups + 64;
+    return tern_launch(place, rows ? &kernels->rows : &kernels->columns, dtype,
+                       rows ? tern_teams(f->groups, f->len, work) : tern_groups(f->groups, work),
+                       args, rows ? 8 : 10);
+}
+
+/* The type that sums of dtype are kept in. */
+static tern_dtype kept_in(tern_dtype dtype)
+{
+    return dtype == TERN_F64 ? dtype : tern_dtype_is_floating_point(dtype) ? TERN_F32 : TERN_I64;
+}
+
+/* out = the sum over f's middle, divided. first is sum_whole, or deviations from shift. */
+static tern_status sum_fold(const sum_kernels *first, tern_fold_view *f, tern_tensor *out,
+                            const tern_tensor *shift, double divisor)
+{
+    tern_dtype dtype = f->x->dtype, kept = kept_in(dtype);
+    if (f->parts == 1)
+        return launch_sum(first, dtype, f, out, shift ? shift : out, divisor);
+    bool half = dtype == TERN_F16 || dtype == TERN_BF16;
+    tern_shape shape = {1, {f->outer * f->parts * f->inner}};
+    tern_tensor *partial = tern_tensor_new(&shape, kept, out->storage->place, "tern_sum");
+    if (!partial)
+        return tern_last_status();
+    tern_status status =
+        launch_sum(half ? &sum_part : first, dtype, f, partial, shift ? shift : partial, 1);
+    tern_fold_view rest = tern_fold_rest(f, partial);
+    if (status == TERN_OK)
+        status = launch_sum(half ? &sum_merge : &sum_whole, half ? dtype : kept, &rest, out, out,
+                            divisor);
+    tern_release(partial);
+    return status;
+}
+
+tern_status tern_fold_sum(tern_fold_view *f, tern_tensor *out, double divisor)
+{
+    return sum_fold(&sum_whole, f, out, NULL, divisor);
+}
+
+tern_status tern_fold_deviations(tern_fold_view *f, tern_tensor *out, const tern_tensor *mean,
+                                 double divisor)
+{
+    return sum_fold(&deviations, f, out, mean, divisor);
+}
+
+/* ---- sum and mean ------------------------------------------------------------------------ */
+
+typedef struct sum_attributes {
+    tern_shape shape; /* of the result */
+    uint32_t mask;
+} sum_attributes;
+
+/* What tells sum and mean apart. */
+typedef struct sum_kind {
+    bool mean;
+} sum_kind;
+static const sum_kind sum_is = {false}, mean_is = {true};
+
+static tern_status sum_infer(tern_call *call)
+{
+    const sum_attributes *at = call->attributes;
+    const sum_kind *kind = call->op->data;
+    tern_dtype dtype = call->in[0]->dtype;
+    bool floating = tern_dtype_is_floating_point(dtype);
+    if (kind->mean && !floating)
+        return tern_fail(TERN_ERR_DTYPE,
+                         "tern_mean: mean(): could not infer output dtype. Input dtype must be a "
+                         "floating point dtype. Got: %s",
+                         tern_dtype_name(dtype));
+    call->n_out = 1;
+    call->result[0].dtype = floating ? dtype : TERN_I64;
+    call->result[0].shape = at->shape;
+    return TERN_OK;
+}
+
+static tern_status sum_into(tern_tensor *out, tern_tensor *x, uint32_t mask, double divisor)
+{
+    if (out->numel == 0)
+        return TERN_OK;
+    if (x->numel == 0)
+        return tern_fill_(out, tern_scalar_real(0 / divisor)) ? TERN_OK : tern_last_status();
+    tern_fold_view f;
+    TERN_TRY(tern_fold_begin(&f, x, mask));
+    tern_status status = tern_fold_sum(&f, out, divisor);
+    tern_fold_end(&f);
+    return status;
+}
+
+static tern_status sum_forward(tern_call *call)
+{
+    const sum_attributes *at = call->attributes;
+    const sum_kind *kind = call->op->data;
+    tern_shape shape = tern_shape_of(call->in[0]);
+    return sum_into(call->out[0], call->in[0], at->mask,
+                    kind->mean ? (double)tern_masked_count(&shape, at->mask) : 1);
+}
+
+static tern_status sum_backward(tern_gradient *g)
+{
+    const sum_attributes *at = g->attributes;
+    const sum_kind *kind = g->op->data;
+    tern_tensor *dout = g->dout[0];
+    if (kind->mean)
+        dout = tern_div_scalar(
+            dout, tern_scalar_real((double)tern_masked_count(&g->in_shape[0], at->mask)));
+    g->din[0] = tern_spread(dout, &g->in_shape[0], at->mask);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op sum_op = {.name = "sum",
+                               .data = &sum_is,
+                               .infer = sum_infer,
+                               .forward = sum_forward,
+                               .backward = sum_backward};
+static const tern_op mean_op = {.name = "mean",
+                                .data = &mean_is,
+                                .infer = sum_infer,
+                                .forward = sum_forward,
+                                .backward = sum_backward};
+
+tern_tensor *tern_sum_masked(tern_tensor *x, uint32_t mask, const tern_shape *shape)
+{
+    sum_attributes at = {*shape, mask};
+    return tern_apply(&sum_op, &x, 1, &at, sizeof at);
+}
+
+static tern_tensor *reduce(const tern_op *op, tern_tensor *x, const tern_shape *dims, bool keepdim,
+                           const char *function)
+{
+    sum_attributes at;
+    if (tern_reduction_of(x, dims, keepdim, &at.mask, &at.shape, function) != TERN_OK)
+        return NULL;
+    return tern_apply(op, &x, 1, &at, sizeof at);
+}
+
+static const tern_shape all = {0};
+
+tern_tensor *tern_sum(tern_tensor *x)
+{
+    return reduce(&sum_op, x, &all, false, "tern_sum");
+}
+
+tern_tensor *tern_sum_dim(tern_tensor *x, tern_shape dims, bool keepdim)
+{
+    return reduce(&sum_op, x, &dims, keepdim, "tern_sum_dim");
+}
+
+tern_tensor *tern_mean(tern_tensor *x)
+{
+    return reduce(&mean_op, x, &all, false, "tern_mean");
+}
+
+tern_tensor *tern_mean_dim(tern_tensor *x, tern_shape dims, bool keepdim)
+{
+    return reduce(&mean_op, x, &dims, keepdim, "tern_mean_dim");
+}
+
+/* ---- sum to a shape ---------------------------------------------------------------------- */
+
+/* The dims of from that were added or widened when to was broadcast to it; false if it was not. */
+static bool broadcast_mask(const tern_shape *from, const tern_shape *to, uint32_t *mask)
+{
+    int added = from->ndim - to->ndim;
+    *mask = 0;
+    for (int d = 0; d < from->ndim; d++) {
+        if (d < added || (to->dims[d - added] == 1 && from->dims[d] != 1))
+            *mask |= 1u << d;
+        else if (to->dims[d - added] != from->dims[d])
+            return false;
+    }
+    return added >= 0;
+}
+
+tern_tensor *tern_hook_sum_to(tern_tensor *x, const tern_shape *shape)
+{
+    tern_shape own = tern_shape_of(x);
+    uint32_t mask;
+    if (tern_shape_equal(&own, shape))
+        return x;
+    if (!broadcast_mask(&own, shape, &mask))
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_sum_to_size: size {%s} is not expandable to size {%s}.",
+                              TERN_SHAPE_TEXT(shape), TERN_SHAPE_TEXT(&own));
+    return tern_sum_masked(x, mask, shape);
+}
+
+tern_tensor *tern_sum_to_size(tern_tensor *x, tern_shape shape)
+{
+    if (!x) {
+        tern_fail_argument_null("tern_sum_to_size", "x");
+        return NULL;
+    }
+    if (tern_shape_numel(&shape, "tern_sum_to_size") < 0)
+        return NULL;
+    if (shape.ndim == 0) /* all of it: integers become int64, as by sum alone */
+        return tern_sum(x);
+    return tern_hook_sum_to(x, &shape);
+}

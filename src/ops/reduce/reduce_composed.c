@@ -1,0 +1,102 @@
+/* reduce_composed.c -- reductions that are made of others: without NaN, counts, pairs of results.
+ */
+#include "ops/reduce/reduction.h"
+#include <tern/ops.h>
+
+/* ---- without NaN ------------------------------------------------------------------------- */
+
+static tern_tensor *without_nan(tern_tensor *x)
+{
+    if (!x || !tern_dtype_is_floating_point(x->dtype))
+        return x;
+    return tern_masked_fill(x, tern_isnan(x), tern_scalar_int(0));
+}
+
+tern_tensor *tern_nansum_dim(tern_tensor *x, tern_shape dims, bool keepdim)
+{
+    return tern_sum_dim(without_nan(x), dims, keepdim);
+}
+
+tern_tensor *tern_nansum(tern_tensor *x)
+{
+    return tern_nansum_dim(x, TERN_SHAPE_SCALAR, false);
+}
+
+tern_tensor *tern_nanmean_dim(tern_tensor *x, tern_shape dims, bool keepdim)
+{
+    if (x && !tern_dtype_is_floating_point(x->dtype))
+        return tern_fail_null(
+            TERN_ERR_DTYPE,
+            "tern_nanmean: nanmean(): expected input to have floating point dtype but got %s",
+            tern_dtype_name(x->dtype));
+    tern_tensor *count = tern_sum_dim(tern_logical_not(tern_isnan(x)), dims, keepdim);
+    return tern_div(tern_nansum_dim(x, dims, keepdim), count);
+}
+
+tern_tensor *tern_nanmean(tern_tensor *x)
+{
+    return tern_nanmean_dim(x, TERN_SHAPE_SCALAR, false);
+}
+
+/* ---- counts ------------------------------------------------------------------------------ */
+
+tern_tensor *tern_count_nonzero_dim(tern_tensor *x, tern_shape dims)
+{
+    return tern_sum_dim(tern_ne_scalar(x, tern_scalar_int(0)), dims, false);
+}
+
+tern_tensor *tern_count_nonzero(tern_tensor *x)
+{
+    return tern_count_nonzero_dim(x, TERN_SHAPE_SCALAR);
+}
+
+/* ---- pairs ------------------------------------------------------------------------------- */
+
+static tern_status pair(tern_tensor *first, tern_tensor *second, tern_tensor *out[2])
+{
+    if (!first || !second)
+        return tern_last_status();
+    out[0] = first;
+    out[1] = second;
+    return TERN_OK;
+}
+
+#define WITH_MEAN(NAME)                                                                            \
+    tern_status tern_##NAME##_mean(tern_tensor *x, int64_t correction, tern_tensor *out[2])        \
+    {                                                                                              \
+        if (!x || !out)                                                                            \
+            return tern_fail_argument_null("tern_" #NAME "_mean", x ? "out" : "x");                \
+        return pair(tern_##NAME(x, correction), tern_mean(x), out);                                \
+    }                                                                                              \
+    tern_status tern_##NAME##_mean_dim(tern_tensor *x, tern_shape dims, int64_t correction,        \
+                                       bool keepdim, tern_tensor *out[2])                          \
+    {                                                                                              \
+        if (!x || !out)                                                                            \
+            return tern_fail_argument_null("tern_" #NAME "_mean_dim", x ? "out" : "x");            \
+        return pair(tern_##NAME##_dim(x, dims, correction, keepdim),                               \
+                    tern_mean_dim(x, dims, keepdim), out);                                         \
+    }
+WITH_MEAN(var)
+WITH_MEAN(std)
+
+tern_status tern_aminmax(tern_tensor *x, tern_tensor *out[2])
+{
+    if (!x || !out)
+        return tern_fail_argument_null("tern_aminmax", x ? "out" : "x");
+    if (x->numel == 0)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_aminmax: aminmax(): cannot compute aminmax over an empty dimension "
+                         "as the operation has no identity.");
+    return pair(tern_amin(x, TERN_SHAPE_SCALAR, false), tern_amax(x, TERN_SHAPE_SCALAR, false),
+                out);
+}
+
+tern_status tern_aminmax_dim(tern_tensor *x, int dim, bool keepdim, tern_tensor *out[2])
+{
+    if (!x || !out)
+        return tern_fail_argument_null("tern_aminmax_dim", x ? "out" : "x");
+    if (x->ndim == 0 && keepdim) /* PyTorch gives (1) */
+        x = tern_unsqueeze(x, 0);
+    return pair(tern_amin(x, TERN_SHAPE(dim), keepdim), tern_amax(x, TERN_SHAPE(dim), keepdim),
+                out);
+}

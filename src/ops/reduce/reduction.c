@@ -1,0 +1,218 @@
+/* reduction.c -- from dims to (outer, n, inner), and how the middle is cut for many threads. */
+#include "ops/reduce/reduction.h"
+#include <tern/ops.h>
+
+enum { TILE = 256, PART_WORK = 16384, ENOUGH_GROUPS = 64, MANY_GROUPS = 512 };
+
+tern_status tern_dims_mask(const tern_shape *dims, int ndim, uint32_t *mask, const char *function)
+{
+    *mask = 0;
+    if (dims->ndim < 0 || dims->ndim > TERN_MAX_DIMS)
+        return tern_fail(TERN_ERR_SHAPE, "%s: a list of %d dims", function, dims->ndim);
+    for (int i = 0; i < dims->ndim; i++) {
+        int d;
+        TERN_TRY(tern_wrap_dim(dims->dims[i], ndim, &d, function));
+        if (*mask >> d & 1)
+            return tern_fail(TERN_ERR_ARGUMENT,
+                             "%s: dim %d appears multiple times in the list of dims", function, d);
+        *mask |= 1u << d;
+    }
+    if (dims->ndim == 0 || ndim == 0)
+        *mask = (1u << ndim) - 1;
+    return TERN_OK;
+}
+
+tern_shape tern_masked_shape(const tern_shape *shape, uint32_t mask, bool keepdim)
+{
+    tern_shape out = {0};
+    for (int d = 0; d < shape->ndim; d++) {
+        if (!(mask >> d & 1))
+            out.dims[out.ndim++] = shape->dims[d];
+        else if (keepdim)
+            out.dims[out.ndim++] = 1;
+    }
+    return out;
+}
+
+tern_status tern_reduction_of(const tern_tensor *x, const tern_shape *dims, bool keepdim,
+                              uint32_t *mask, tern_shape *shape, const char *function)
+{
+    if (!x)
+        return tern_fail_argument_null(function, "x");
+    TERN_TRY(tern_dims_mask(dims, x->ndim, mask, function));
+    tern_shape whole = tern_shape_of(x);
+    *shape = tern_masked_shape(&whole, *mask, keepdim);
+    return TERN_OK;
+}
+
+int64_t tern_masked_count(const tern_shape *shape, uint32_t mask)
+{
+    int64_t n = 1;
+    for (int d = 0; d < shape->ndim; d++)
+        if (mask >> d & 1)
+            n *= shape->dims[d];
+    return n;
+}
+
+/* ---- the order of the elements ----------------------------------------------------------- */
+
+/* The dims of x that are not 1, by falling stride: the order of its elements in memory. */
+static int order_in_memory(const tern_tensor *x, int *order)
+{
+    int count = 0;
+    for (int d = 0; d < x->ndim; d++) {
+        if (x->shape[d] == 1)
+            continue;
+        int at = count++;
+        for (; at > 0 && x->stride[order[at - 1]] < x->stride[d]; at--)
+            order[at] = order[at - 1];
+        order[at] = d;
+    }
+    return count;
+}
+
+/* Whether x fills its memory in this order without gaps, the dims that stay are in their own order,
+ * and the masked ones side by side: then fold gets the sizes. */
+static bool folds_as_it_is(tern_fold_view *fold, const tern_tensor *x, uint32_t mask,
+                           const int *order, int count)
+{
+    int64_t step = 1;
+    int last_kept = x->ndim, seen = 0; /* 0: right of the masked dims, 1: in them, 2: left */
+    fold->outer = fold->n = fold->inner = 1;
+    for (int i = count - 1; i >= 0; i--) {
+        int d = order[i];
+        bool masked = mask >> d & 1;
+        if (x->stride[d] != step || (masked && seen == 2) || (!masked && d > last_kept))
+            return false;
+        step *= x->shape[d];
+        seen = masked ? 1 : seen == 1 ? 2 : seen;
+        last_kept = masked ? last_kept : d;
+        *(masked ? &fold->n : seen == 2 ? &fold->outer : &fold->inner) *= x->shape[d];
+    }
+    return true;
+}
+
+/* Dense, the masked dims last. */
+static tern_tensor *masked_last(const tern_tensor *x, uint32_t mask)
+{
+    tern_shape shape = {0};
+    int64_t stride[TERN_MAX_DIMS];
+    for (uint32_t masked = 0; masked < 2; masked++)
+        for (int d = 0; d < x->ndim; d++)
+            if ((mask >> d & 1) == masked) {
+                stride[shape.ndim] = x->stride[d];
+                shape.dims[shape.ndim++] = x->shape[d];
+            }
+    tern_tensor *turned = tern_tensor_alias(x, &shape, stride, x->offset);
+    tern_tensor *copy =
+        turned ? tern_tensor_new(&shape, x->dtype, x->storage->place, "tern") : NULL;
+    if (copy && tern_hook_copy(copy, turned) != TERN_OK) {
+        tern_release(copy);
+        copy = NULL;
+    }
+    tern_release(turned);
+    return copy;
+}
+
+/* Parts of at least PART_WORK elements, so that there are groups enough for every device. */
+static void cut(tern_fold_view *fold)
+{
+    int64_t tiles = 1, width = 1;
+    fold->folded = 1;
+    if (fold->inner > 1) {
+        fold->folded = fold->inner * 2 <= TILE ? TILE / fold->inner : 1;
+        tiles = (fold->inner * fold->folded + TILE - 1) / TILE;
+        width = fold->inner < TILE ? fold->inner : TILE;
+    }
+    int64_t groups = fold->outer * tiles, each = fold->n * width;
+    fold->parts = 1;
+    if (groups < ENOUGH_GROUPS && each >= 2 * PART_WORK) {
+        int64_t most = MANY_GROUPS / groups;
+        fold->parts = each / PART_WORK < most ? each / PART_WORK : most;
+    }
+    fold->len = (fold->n + fold->parts - 1) / fold->parts;
+    fold->len = (fold->len + fold->folded - 1) / fold->folded * fold->folded;
+    fold->parts = (fold->n + fold->len - 1) / fold->len;
+    fold->groups = fold->outer * fold->parts * tiles;
+}
+
+tern_status tern_fold_begin(tern_fold_view *fold, tern_tensor *x, uint32_t mask)
+{
+    int order[TERN_MAX_DIMS];
+    fold->x = x;
+    fold->copy = NULL;
+    int count = order_in_memory(x, order);
+    if (!folds_as_it_is(fold, x, mask, order, count)) {
+        tern_shape shape = tern_shape_of(x);
+        if (!(fold->x = fold->copy = masked_last(x, mask)))
+            return tern_last_status();
+        fold->n = tern_masked_count(&shape, mask);
+        fold->outer = x->numel / fold->n;
+        fold->inner = 1;
+    }
+    cut(fold);
+    return TERN_OK;
+}
+
+void tern_fold_end(tern_fold_view *fold)
+{
+    tern_release(fold->copy);
+    fold->copy = NULL;
+}
+
+tern_fold_view tern_fold_rest(const tern_fold_view *fold, tern_tensor *partial)
+{
+    tern_fold_view rest = {
+        .outer = fold->outer, .n = fold->parts, .inner = fold->inner, .x = partial};
+    cut(&rest);
+    rest.parts = 1; /* few enough by now */
+    rest.len = rest.n;
+    int64_t tiles = rest.inner == 1 ? 1 : (rest.inner * rest.folded + TILE - 1) / TILE;
+    rest.groups = rest.outer * tiles;
+    return rest;
+}
+
+/* ---- the way back: a result spread over what it came from -------------------------------- */
+
+typedef struct spread_attributes {
+    tern_shape shape;
+    uint32_t mask;
+} spread_attributes;
+
+static tern_status spread_infer(tern_call *call)
+{
+    const spread_attributes *at = call->attributes;
+    const tern_tensor *x = call->in[0];
+    tern_result *r = &call->result[0];
+    int kept = 0;
+    for (int d = 0; d < at->shape.ndim; d++)
+        kept += !(at->mask >> d & 1);
+    bool dropped = kept == x->ndim; /* no keepdim: the masked dims are missing in x */
+    int own = dropped ? 0 : x->ndim - at->shape.ndim;
+    for (int d = 0; d < at->shape.ndim; d++) {
+        bool masked = at->mask >> d & 1;
+        r->stride[d] = masked || own < 0 ? 0 : x->stride[own];
+        own += !(dropped && masked);
+    }
+    call->n_out = 1;
+    r->dtype = x->dtype;
+    r->shape = at->shape;
+    r->offset = x->offset;
+    return TERN_OK;
+}
+
+static tern_status spread_backward(tern_gradient *g)
+{
+    const spread_attributes *at = g->attributes;
+    g->din[0] = tern_sum_masked(g->dout[0], at->mask, &g->in_shape[0]);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op spread_op = {
+    .name = "expand", .view = true, .infer = spread_infer, .backward = spread_backward};
+
+tern_tensor *tern_spread(tern_tensor *x, const tern_shape *shape, uint32_t mask)
+{
+    spread_attributes at = {*shape, mask};
+    return tern_apply(&spread_op, &x, 1, &at, sizeof at);
+}

@@ -1,0 +1,48 @@
+/* reduction.h -- a tensor seen as (outer, n, inner) with the middle to be reduced. */
+#ifndef TERN_OPS_FOLD_H
+#define TERN_OPS_FOLD_H
+#include "tensor/op.h"
+
+/* Dims as bits; an empty list means all. */
+tern_status tern_dims_mask(const tern_shape *dims, int ndim, uint32_t *mask, const char *function);
+/* What reducing x (NULL is an error) over dims has: they as bits, and the shape of the result. */
+tern_status tern_reduction_of(const tern_tensor *x, const tern_shape *dims, bool keepdim,
+                              uint32_t *mask, tern_shape *shape, const char *function);
+/* The shape without the masked dims, or with 1 in their place. */
+tern_shape tern_masked_shape(const tern_shape *shape, uint32_t mask, bool keepdim);
+/* Elements along the masked dims. */
+int64_t tern_masked_count(const tern_shape *shape, uint32_t mask);
+
+typedef struct tern_fold_view {
+    int64_t outer, n, inner;
+    int64_t parts, len; /* n is reduced in parts of len elements, in the same way on every device */
+    int64_t folded;     /* columns: how many rows are taken side by side */
+    int64_t groups;     /* of a launch: outer * parts * tiles */
+    tern_tensor *x;     /* dense elements in that order */
+    tern_tensor *copy;  /* x, where it had to be copied; released by tern_fold_end */
+} tern_fold_view;
+
+/* The masked dims of x as the middle. In the results outer and inner are the other dims in order.
+ */
+tern_status tern_fold_begin(tern_fold_view *fold, tern_tensor *x, uint32_t mask);
+void tern_fold_end(tern_fold_view *fold);
+/* Whether one lane a stretch is best. */
+static inline bool tern_fold_is_short(const tern_fold_view *fold)
+{
+    return fold->inner == 1 && fold->parts == 1 && fold->n <= 16;
+}
+/* What is left to reduce after a launch over fold, whose results are in partial. */
+tern_fold_view tern_fold_rest(const tern_fold_view *fold, tern_tensor *partial);
+
+/* x of the shape that reducing shape over mask gives (any keepdim), repeated along the masked dims;
+ * a differentiable view. */
+tern_tensor *tern_spread(tern_tensor *x, const tern_shape *shape, uint32_t mask);
+/* out = the sum over the middle, divided; that of (x - mean) squared (float32 and float64 only). */
+tern_status tern_fold_sum(tern_fold_view *fold, tern_tensor *out, double divisor);
+tern_status tern_fold_deviations(tern_fold_view *fold, tern_tensor *out, const tern_tensor *mean,
+                                 double divisor);
+
+/* x summed over the masked dims, as shape, which differs from x's in dims of size 1 at most. */
+tern_tensor *tern_sum_masked(tern_tensor *x, uint32_t mask, const tern_shape *shape);
+
+#endif

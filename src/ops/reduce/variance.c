@@ -1,0 +1,141 @@
+/* variance.c -- var and std: the mean first, then the squared deviations from it. */
+#include "ops/reduce/reduction.h"
+#include <math.h>
+#include <tern/ops.h>
+
+typedef struct var_attributes {
+    tern_shape shape;
+    int64_t correction;
+    uint32_t mask;
+} var_attributes;
+
+/* What tells var and std apart. */
+typedef struct var_kind {
+    bool root;
+} var_kind;
+static const var_kind var_is = {false}, std_is = {true};
+
+static tern_status var_infer(tern_call *call)
+{
+    const var_attributes *at = call->attributes;
+    if (!tern_dtype_is_floating_point(call->in[0]->dtype))
+        return tern_fail(TERN_ERR_DTYPE,
+                         "tern_%s: std and var only support floating point dtypes, not %s",
+                         call->op->name, tern_dtype_name(call->in[0]->dtype));
+    call->n_out = 1;
+    call->result[0].dtype = call->in[0]->dtype;
+    call->result[0].shape = at->shape;
+    return TERN_OK;
+}
+
+static tern_status var_into(tern_tensor *out, tern_tensor *x, const var_attributes *at)
+{
+    tern_fold_view f;
+    tern_tensor *mean = tern_tensor_new(&at->shape, x->dtype, x->storage->place, "tern_var");
+    if (!mean)
+        return tern_last_status();
+    tern_status status = tern_fold_begin(&f, x, at->mask);
+    if (status == TERN_OK) {
+        double freedom = (double)(f.n - at->correction);
+        status = tern_fold_sum(&f, mean, (double)f.n);
+        if (status == TERN_OK)
+            status = tern_fold_deviations(&f, out, mean, freedom > 0 ? freedom : 0);
+        tern_fold_end(&f);
+    }
+    tern_release(mean);
+    return status;
+}
+
+static tern_status var_forward(tern_call *call)
+{
+    const var_attributes *at = call->attributes;
+    const var_kind *kind = call->op->data;
+    tern_tensor *x = call->in[0], *out = call->out[0];
+    tern_status status = TERN_OK;
+    if (out->numel == 0)
+        return TERN_OK;
+    if (x->numel == 0)
+        return tern_fill_(out, tern_scalar_real(NAN)) ? TERN_OK : tern_last_status();
+    if (x->dtype == TERN_F32 || x->dtype == TERN_F64) {
+        status = var_into(out, x, at);
+    } else { /* both passes in f32 */
+        tern_shape shape = tern_shape_of(x);
+        tern_tensor *wide = tern_tensor_new(&shape, TERN_F32, call->place, "tern_var");
+        tern_tensor *result = tern_tensor_new(&at->shape, TERN_F32, call->place, "tern_var");
+        status = wide && result ? tern_hook_copy(wide, x) : tern_last_status();
+        if (status == TERN_OK)
+            status = var_into(result, wide, at);
+        if (status == TERN_OK)
+            status = tern_hook_copy(out, result);
+        tern_release(wide);
+        tern_release(result);
+    }
+    if (status == TERN_OK && kind->root && !tern_sqrt_(out))
+        status = tern_last_status();
+    return status;
+}
+
+/* dx = 2 (x - mean) / (n - correction) dvar; dvar = dstd / (2 std), 0 where std is 0. */
+static tern_status var_backward(tern_gradient *g)
+{
+    const var_attributes *at = g->attributes;
+    const var_kind *kind = g->op->data;
+    const tern_shape *shape = &g->in_shape[0];
+    double freedom = (double)(tern_masked_count(shape, at->mask) - at->correction);
+    tern_tensor *x = g->in[0], *dvar = g->dout[0];
+    if (kind->root) {
+        tern_tensor *zero = tern_eq_scalar(g->out[0], tern_scalar_int(0));
+        dvar = tern_div(dvar, tern_mul_scalar(g->out[0], tern_scalar_int(2)));
+        dvar = tern_masked_fill(dvar, zero, tern_scalar_int(0));
+    }
+    tern_tensor *mean = tern_sum_masked(x, at->mask, &at->shape);
+    mean = tern_div_scalar(mean, tern_scalar_real((double)tern_masked_count(shape, at->mask)));
+    tern_tensor *deviation = tern_sub(x, mean ? tern_spread(mean, shape, at->mask) : NULL);
+    dvar = tern_mul_scalar(dvar, tern_scalar_real(2 / freedom));
+    g->din[0] = tern_mul(deviation, dvar ? tern_spread(dvar, shape, at->mask) : NULL);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op var_op = {.name = "var",
+                               .saves = TERN_SAVE_IN(0),
+                               .data = &var_is,
+                               .infer = var_infer,
+                               .forward = var_forward,
+                               .backward = var_backward};
+static const tern_op std_op = {.name = "std",
+                               .saves = TERN_SAVE_IN(0) | TERN_SAVE_OUT(0),
+                               .data = &std_is,
+                               .infer = var_infer,
+                               .forward = var_forward,
+                               .backward = var_backward};
+
+static tern_tensor *variance(const tern_op *op, tern_tensor *x, const tern_shape *dims,
+                             int64_t correction, bool keepdim, const char *function)
+{
+    var_attributes at = {.correction = correction};
+    if (tern_reduction_of(x, dims, keepdim, &at.mask, &at.shape, function) != TERN_OK)
+        return NULL;
+    return tern_apply(op, &x, 1, &at, sizeof at);
+}
+
+static const tern_shape all = {0};
+
+tern_tensor *tern_var(tern_tensor *x, int64_t correction)
+{
+    return variance(&var_op, x, &all, correction, false, "tern_var");
+}
+
+tern_tensor *tern_var_dim(tern_tensor *x, tern_shape dims, int64_t correction, bool keepdim)
+{
+    return variance(&var_op, x, &dims, correction, keepdim, "tern_var_dim");
+}
+
+tern_tensor *tern_std(tern_tensor *x, int64_t correction)
+{
+    return variance(&std_op, x, &all, correction, false, "tern_std");
+}
+
+tern_tensor *tern_std_dim(tern_tensor *x, tern_shape dims, int64_t correction, bool keepdim)
+{
+    return variance(&std_op, x, &dims, correction, keepdim, "tern_std_dim");
+}

@@ -1,0 +1,168 @@
+/* vector_norm.c -- (sum |x|^p)^(1/p) over dims, with its limits for p 0 and infinity. */
+#include "ops/reduce/reduction.h"
+#include <math.h>
+#include <tern/ops.h>
+
+typedef struct norm_attributes {
+    double p;
+    tern_shape shape; /* of the result */
+    uint32_t mask;
+    bool keepdim;
+} norm_attributes;
+
+static tern_shape dims_of(uint32_t mask)
+{
+    tern_shape dims = {0};
+    for (int d = 0; mask >> d; d++)
+        if (mask >> d & 1)
+            dims.dims[dims.ndim++] = d;
+    return dims;
+}
+
+static tern_scalar real(double value)
+{
+    return tern_scalar_real(value);
+}
+
+/* ---- forward ----------------------------------------------------------------------------- */
+
+/* Which p have no value for no elements, in PyTorch's words. */
+static tern_status refuse_empty(const tern_call *call, const norm_attributes *at)
+{
+    const tern_tensor *x = call->in[0];
+    if (x->numel > 0 || (at->p >= 0 && at->p < INFINITY))
+        return TERN_OK;
+    for (int d = 0; d < x->ndim; d++)
+        if ((at->mask >> d & 1) && x->shape[d] == 0)
+            return tern_fail(TERN_ERR_SHAPE,
+                             "tern_%s: cannot compute the %g norm on the dimension %d because this "
+                             "dimension is empty and the operation does not have an identity",
+                             call->op->name, at->p, d);
+    return TERN_OK;
+}
+
+static tern_status norm_infer(tern_call *call)
+{
+    const norm_attributes *at = call->attributes;
+    tern_dtype dtype = call->in[0]->dtype;
+    if (!tern_dtype_is_floating_point(dtype))
+        return tern_fail(TERN_ERR_DTYPE,
+                         "tern_%s: Expected a floating point tensor as input. Got %s",
+                         call->op->name, tern_dtype_name(dtype));
+    TERN_TRY(refuse_empty(call, at));
+    call->n_out = 1;
+    call->result[0] = (tern_result){.dtype = dtype, .shape = at->shape};
+    return TERN_OK;
+}
+
+static tern_tensor *norm_of(tern_tensor *x, const norm_attributes *at)
+{
+    double p = at->p;
+    if (p == 2)
+        return tern_sqrt(tern_sum_masked(tern_square(x), at->mask, &at->shape));
+    if (p == 0)
+        return tern_sum_masked(tern_ne_scalar(x, real(0)), at->mask, &at->shape);
+    x = tern_abs(x);
+    if (isinf(p))
+        return (p > 0 ? tern_amax : tern_amin)(x, dims_of(at->mask), at->keepdim);
+    if (p == 1)
+        return tern_sum_masked(x, at->mask, &at->shape);
+    x = tern_sum_masked(tern_pow_scalar(x, real(p)), at->mask, &at->shape);
+    return tern_pow_scalar(x, real(1 / p));
+}
+
+static tern_status norm_forward(tern_call *call)
+{
+    tern_status status = TERN_OK;
+    if (call->out[0]->numel == 0)
+        return TERN_OK;
+    TERN_NO_GRAD {
+        TERN_SCOPE {
+            tern_tensor *x = call->in[0]; /* squares of halves need more room */
+            x = x->dtype == TERN_F64 ? x : tern_to_dtype(x, TERN_F32);
+            tern_tensor *y = x ? norm_of(x, call->attributes) : NULL;
+            status = y ? tern_hook_copy(call->out[0], y) : tern_last_status();
+        }
+    }
+    return status;
+}
+
+/* ---- backward ---------------------------------------------------------------------------- */
+
+/* To those that are as large as the norm, evenly. */
+static tern_tensor *to_the_largest(tern_gradient *g, const norm_attributes *at)
+{
+    tern_tensor *size = tern_abs(g->in[0]), *y = tern_spread(g->out[0], &g->in_shape[0], at->mask);
+    tern_tensor *tie =
+        tern_logical_or(tern_eq(size, y), tern_logical_and(tern_isnan(size), tern_isnan(y)));
+    tern_tensor *count = tie ? tern_sum_masked(tie, at->mask, &at->shape) : NULL;
+    tern_tensor *share = tern_div(g->dout[0], tern_to_dtype(count, g->dout[0]->dtype));
+    share = share ? tern_spread(share, &g->in_shape[0], at->mask) : NULL;
+    return tern_mul(tern_mul(tern_sign(g->in[0]), tie), share);
+}
+
+/* dx = dy sign(x) |x|^(p - 1) / y^(p - 1); 0 where that is 0 / 0. */
+static tern_status norm_backward(tern_gradient *g)
+{
+    const norm_attributes *at = g->attributes;
+    tern_tensor *x = g->in[0], *y = g->out[0], *scale = g->dout[0], *part;
+    double p = at->p;
+    if (p == 0)
+        return TERN_OK;
+    if (isinf(p)) {
+        g->din[0] = to_the_largest(g, at);
+        return g->din[0] ? TERN_OK : tern_last_status();
+    }
+    if (p == 2)
+        part = x;
+    else if (p == 1)
+        part = tern_sign(x);
+    else if (p > 2)
+        part = tern_mul(x, tern_pow_scalar(tern_abs(x), real(p - 2)));
+    else
+        part = tern_mul(tern_sign(x), tern_pow_scalar(tern_abs(x), real(p - 1)));
+    if (p < 1)
+        part = tern_masked_fill(part, tern_eq_scalar(x, real(0)), real(0));
+    if (p != 1) {
+        scale = tern_div(scale, p == 2 ? y : tern_pow_scalar(y, real(p - 1)));
+        scale = tern_masked_fill(scale, tern_eq_scalar(y, real(0)), real(0));
+    }
+    g->din[0] = tern_mul(part, scale ? tern_spread(scale, &g->in_shape[0], at->mask) : NULL);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+/* ---- public functions -------------------------------------------------------------------- */
+
+#define NORM_OP(NAME)                                                                              \
+    static const tern_op NAME##_op = {.name = #NAME,                                               \
+                                      .saves = TERN_SAVE_IN(0) | TERN_SAVE_OUT(0),                 \
+                                      .infer = norm_infer,                                         \
+                                      .forward = norm_forward,                                     \
+                                      .backward = norm_backward}
+NORM_OP(norm);
+NORM_OP(linalg_vector_norm);
+
+static tern_tensor *norm(const tern_op *op, tern_tensor *x, double p, const tern_shape *dims,
+                         bool keepdim, const char *function)
+{
+    norm_attributes at = {.p = p, .keepdim = keepdim};
+    if (tern_reduction_of(x, dims, keepdim, &at.mask, &at.shape, function) != TERN_OK)
+        return NULL;
+    return tern_apply(op, &x, 1, &at, sizeof at);
+}
+
+tern_tensor *tern_norm(tern_tensor *x, double p)
+{
+    static const tern_shape all = {0};
+    return norm(&norm_op, x, p, &all, false, "tern_norm");
+}
+
+tern_tensor *tern_norm_dim(tern_tensor *x, double p, tern_shape dims, bool keepdim)
+{
+    return norm(&norm_op, x, p, &dims, keepdim, "tern_norm_dim");
+}
+
+tern_tensor *tern_linalg_vector_norm(tern_tensor *x, double ord, tern_shape dims, bool keepdim)
+{
+    return norm(&linalg_vector_norm_op, x, ord, &dims, keepdim, "tern_linalg_vector_norm");
+}

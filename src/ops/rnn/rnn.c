@@ -1,0 +1,419 @@
+/* rnn.c -- one layer of an LSTM, GRU or plain network: one product for the inputs of all steps,
+ * then for each step one product and one kernel; on the way back likewise, and then the gradients
+ * of the weights as one product over all steps. */
+#include "ops/rnn/rnn.h"
+#include "tensor/recompute.h"
+#include <string.h>
+#include <tern/ops.h>
+
+enum { LSTM_WORK = 40, GRU_WORK = 30, RNN_WORK = 12 }; /* operations for an element of a step */
+
+/* ---- steps ------------------------------------------------------------------------------- */
+
+size_t tern_rnn_steps_bytes(int64_t steps)
+{
+    return sizeof(tern_rnn_steps) + (size_t)steps * sizeof(int64_t);
+}
+
+/* The step at time t, whose first row is at. */
+static tern_rnn_step step_at(const tern_rnn_steps *s, int64_t t, int64_t at)
+{
+    int64_t rows = s->sizes[t], later = t + 1 < s->steps ? s->sizes[t + 1] : 0;
+    tern_rnn_step step = {.t = t, .at = at, .rows = rows};
+    if (s->reverse) {
+        step.before = later ? at + rows : at;
+        step.carried = later;
+        step.last = t > 0 ? rows : 0;
+    } else {
+        step.before = t > 0 ? at - s->sizes[t - 1] : at;
+        step.carried = t > 0 ? rows : 0;
+        step.last = later;
+    }
+    return step;
+}
+
+tern_rnn_step tern_rnn_begin(const tern_rnn_steps *s, bool back)
+{
+    int64_t at = 0;
+    if (s->reverse == back)
+        return step_at(s, 0, 0);
+    for (int64_t t = 0; t + 1 < s->steps; t++)
+        at += s->sizes[t];
+    return step_at(s, s->steps - 1, at);
+}
+
+bool tern_rnn_next(const tern_rnn_steps *s, bool back, tern_rnn_step *step)
+{
+    int64_t t = s->reverse == back ? step->t + 1 : step->t - 1;
+    if (t < 0 || t >= s->steps)
+        return false;
+    *step = step_at(s, t, t > step->t ? step->at + step->rows : step->at - s->sizes[t]);
+    return true;
+}
+
+/* ---- products of rows ---------------------------------------------------------------------- */
+
+/* Some rows of a dense matrix, or of the first columns of one. */
+typedef struct rows_of {
+    tern_tensor *x;
+    int64_t at, width; /* first row; elements from one row to the next */
+} rows_of;
+
+/* c = a op(weight) + beta c + bias for `rows` rows, op(weight) being (k, n). */
+static tern_status multiply(rows_of c, rows_of a, tern_tensor *weight, bool transpose,
+                            tern_tensor *bias, int64_t rows, double beta)
+{
+    int64_t height = weight->shape[0], width = weight->shape[1];
+    tern_gemm g = {.dtype = weight->dtype,
+                   .m = rows,
+                   .n = transpose ? height : width,
+                   .k = transpose ? width : height,
+                   .count = {1, 1},
+                   .alpha = 1,
+                   .beta = beta,
+                   .a = {.buffer = &a.x->storage->block->buffer,
+                         .at = a.x->offset + a.at * a.width,
+                         .row = a.width,
+                         .col = 1},
+                   .b = {.buffer = &weight->storage->block->buffer,
+                         .at = weight->offset,
+                         .row = transpose ? 1 : width,
+                         .col = transpose ? width : 1},
+                   .c = {.buffer = &c.x->storage->block->buffer,
+                         .at = c.x->offset + c.at * c.width,
+                         .row = c.width,
+                         .col = 1}};
+    if (bias) {
+        g.bias = &bias->storage->block->buffer;
+        g.bias_at = bias->offset;
+    }
+    return rows > 0 ? tern_launch_gemm(c.x->storage->place, &g) : TERN_OK;
+}
+
+/* to += (or, without beta, =) the hidden state before the step times W_hh^T. */
+static tern_status recur(const tern_call *call, const tern_rnn_step *s, rows_of to, double beta)
+{
+    const tern_rnn_steps *steps = call->attributes;
+    tern_tensor *weight = call->in[TERN_RNN_W_HH], *hs = call->out[0],
+                *first = call->in[TERN_RNN_H];
+    tern_tensor *bias = beta == 0 ? call->in[TERN_RNN_B_HH] : NULL;
+    int64_t hidden = weight->shape[1];
+    TERN_TRY(multiply(to, (rows_of){hs, s->before, hidden}, weight, true, bias, s->carried, beta));
+    if (beta != 0 && !steps->has_state)
+        return TERN_OK;
+    to.at += s->carried;
+    return multiply(to, (rows_of){first, s->carried, hidden}, weight, true, bias,
+                    s->rows - s->carried, beta);
+}
+
+/* ---- forward ------------------------------------------------------------------------------- */
+
+/* Outputs: y, the last h, and for a GRU what its backward needs, for an LSTM the last c and that.
+ */
+static tern_status rnn_infer(tern_call *call)
+{
+    const tern_rnn_kind *kind = call->op->data;
+    const tern_tensor *x = call->in[TERN_RNN_X], *h = call->in[TERN_RNN_H];
+    int64_t hidden = h->shape[1];
+    tern_result state = {.dtype = x->dtype, .shape = tern_shape_of(h)};
+    tern_result y = {.dtype = x->dtype, .shape = {2, {x->shape[0], hidden}}};
+    tern_result kept = {.dtype = x->dtype, .shape = {2, {x->shape[0], (kind->gates + 1) * hidden}}};
+    for (int i = 0; i < TERN_RNN_INPUTS; i++)
+        if (call->in[i] && call->in[i]->dtype != x->dtype)
+            return tern_fail(TERN_ERR_DTYPE,
+                             "tern_%s: input and parameters must have the same dtype, but got %s "
+                             "and %s",
+                             kind->name, tern_dtype_name(x->dtype),
+                             tern_dtype_name(call->in[i]->dtype));
+    call->result[0] = y;
+    call->result[1] = state;
+    call->n_out = 2;
+    if (kind->has_cell)
+        call->result[call->n_out++] = state;
+    if (kind->gates > 1)
+        call->result[call->n_out++] = kept;
+    return TERN_OK;
+}
+
+static tern_status lstm_step(tern_call *call, const tern_rnn_step *s)
+{
+    static const tern_kernel_ref kernel = {"rnn", "lstm_step"};
+    tern_tensor *hs = call->out[0], *kept = call->out[3];
+    int64_t n = hs->shape[1];
+    TERN_TRY(recur(call, s, (rows_of){kept, s->at, 5 * n}, 1));
+    tern_arg args[] = {tern_arg_tensor(hs),
+                       tern_arg_tensor(kept),
+                       tern_arg_tensor(call->out[1]),
+                       tern_arg_tensor(call->out[2]),
+                       tern_arg_tensor(call->in[TERN_RNN_C]),
+                       tern_arg_i64(s->at),
+                       tern_arg_i64(s->before),
+                       tern_arg_i64(s->rows),
+                       tern_arg_i64(s->carried),
+                       tern_arg_i64(s->last),
+                       tern_arg_i64(n)};
+    return tern_launch(call->place, &kernel, hs->dtype, tern_items_of(s->rows * n, LSTM_WORK), args,
+                       11);
+}
+
+static tern_status gru_step(tern_call *call, const tern_rnn_step *s, tern_tensor *us)
+{
+    static const tern_kernel_ref kernel = {"rnn", "gru_step"};
+    tern_tensor *hs = call->out[0];
+    int64_t n = hs->shape[1];
+    TERN_TRY(recur(call, s, (rows_of){us, 0, 3 * n}, 0));
+    tern_arg args[] = {tern_arg_tensor(hs),
+                       tern_arg_tensor(call->out[2]),
+                       tern_arg_tensor(call->out[1]),
+                       tern_arg_tensor(us),
+                       tern_arg_tensor(call->in[TERN_RNN_H]),
+                       tern_arg_i64(s->at),
+                       tern_arg_i64(s->before),
+                       tern_arg_i64(s->rows),
+                       tern_arg_i64(s->carried),
+                       tern_arg_i64(s->last),
+                       tern_arg_i64(n)};
+    return tern_launch(call->place, &kernel, hs->dtype, tern_items_of(s->rows * n, GRU_WORK), args,
+                       11);
+}
+
+static tern_status plain_step(tern_call *call, const tern_rnn_step *s)
+{
+    static const tern_kernel_ref kernel = {"rnn", "rnn_step"};
+    tern_tensor *hs = call->out[0];
+    int64_t n = hs->shape[1];
+    TERN_TRY(recur(call, s, (rows_of){hs, s->at, n}, 1));
+    tern_arg args[] = {tern_arg_tensor(hs),
+                       tern_arg_tensor(call->out[1]),
+                       tern_arg_i64(s->at),
+                       tern_arg_i64(s->rows),
+                       tern_arg_i64(s->last),
+                       tern_arg_i64(n),
+                       tern_arg_i32(call->op->data == &tern_relu_kind)};
+    return tern_launch(call->place, &kernel, hs->dtype, tern_items_of(s->rows * n, RNN_WORK), args,
+                       7);
+}
+
+static tern_status one_step(tern_call *call, const tern_rnn_step *s, tern_tensor *us)
+{
+    const tern_rnn_kind *kind = call->op->data;
+    return kind->has_cell ? lstm_step(call, s) : us ? gru_step(call, s, us) : plain_step(call, s);
+}
+
+static tern_status rnn_forward(tern_call *call)
+{
+    const tern_rnn_kind *kind = call->op->data;
+    const tern_rnn_steps *steps = call->attributes;
+    tern_tensor *x = call->in[TERN_RNN_X], *h = call->in[TERN_RNN_H], *us = NULL;
+    tern_tensor *sums = call->out[call->n_out - 1]; /* where the products over the input go */
+    int64_t n = h->shape[1];
+    tern_shape wide = {2, {h->shape[0], 3 * n}};
+    if (kind->gates == 1)
+        sums = call->out[0];
+    if (sums->numel == 0)
+        return TERN_OK;
+    TERN_TRY(multiply((rows_of){sums, 0, sums->shape[1]}, (rows_of){x, 0, x->shape[1]},
+                      call->in[TERN_RNN_W_IH], true, call->in[TERN_RNN_B_IH], x->shape[0], 0));
+    if (kind->gates == 3 && !(us = tern_tensor_new(&wide, x->dtype, call->place, "tern_gru")))
+        return tern_last_status();
+    tern_rnn_step s = tern_rnn_begin(steps, false);
+    tern_status status = one_step(call, &s, us);
+    while (status == TERN_OK && tern_rnn_next(steps, false, &s))
+        status = one_step(call, &s, us);
+    tern_release(us);
+    return status;
+}
+
+/* ---- backward: gradients of the sums, step by step --------------------------------------------
+ * Outputs: das (of the sums over the input), for a GRU dus (over the hidden state), the hidden
+ * states before each step, dh and for an LSTM dc of the first one. */
+enum { DY, DH, DC, WEIGHT, HS, KEPT, H_FIRST, C_FIRST, GRADIENT_INPUTS };
+
+static tern_status gradient_infer(tern_call *call)
+{
+    const tern_rnn_kind *kind = call->op->data;
+    const tern_tensor *hs = call->in[HS];
+    tern_shape gates = {2, {hs->shape[0], kind->gates * hs->shape[1]}};
+    int n = 0;
+    call->result[n++] = (tern_result){.dtype = hs->dtype, .shape = gates};
+    if (kind->gates == 3)
+        call->result[n++] = call->result[0];
+    call->result[n++] = (tern_result){.dtype = hs->dtype, .shape = tern_shape_of(hs)};
+    call->result[n] = (tern_result){.dtype = hs->dtype, .shape = tern_shape_of(call->in[H_FIRST])};
+    n++;
+    if (kind->has_cell) {
+        call->result[n] = call->result[n - 1];
+        n++;
+    }
+    call->n_out = n;
+    return TERN_OK;
+}
+
+/* Kernel, arguments and outputs of the three kinds differ only here. */
+static tern_status step_back(tern_call *call, const tern_rnn_step *s)
+{
+    static const tern_kernel_ref lstm = {"rnn", "lstm_step_back"}, gru = {"rnn", "gru_step_back"},
+                                 plain = {"rnn", "rnn_step_back"};
+    const tern_rnn_kind *kind = call->op->data;
+    tern_tensor *hs = call->in[HS];
+    int64_t width = hs->shape[1];
+    tern_arg args[14];
+    int n = 0;
+    for (int i = 0; i < call->n_out; i++) /* that of a plain one's dh is read only */
+        args[n++] = tern_arg_tensor(call->out[i]);
+    args[n++] = tern_arg_tensor(call->in[DY]);
+    if (kind->gates > 1)
+        args[n++] = tern_arg_tensor(call->in[KEPT]);
+    args[n++] = tern_arg_tensor(hs);
+    args[n++] = tern_arg_tensor(call->in[H_FIRST]);
+    if (kind->has_cell)
+        args[n++] = tern_arg_tensor(call->in[C_FIRST]);
+    args[n++] = tern_arg_i64(s->at);
+    args[n++] = tern_arg_i64(s->before);
+    args[n++] = tern_arg_i64(s->rows);
+    args[n++] = tern_arg_i64(s->carried);
+    args[n++] = tern_arg_i64(width);
+    if (kind->gates == 1)
+        args[n++] = tern_arg_i32(kind == &tern_relu_kind);
+    TERN_TRY(tern_launch(call->place,
+                         kind->has_cell     ? &lstm
+                         : kind->gates == 3 ? &gru
+                                            : &plain,
+                         hs->dtype, tern_items_of(s->rows * width, LSTM_WORK / 2), args, n));
+    /* dh of the step before; a GRU adds to what goes past its gates. */
+    tern_tensor *das = call->out[kind->gates == 3 ? 1 : 0];
+    tern_tensor *dh = call->out[kind->gates == 3 ? 3 : 2];
+    return multiply((rows_of){dh, 0, width}, (rows_of){das, s->at, kind->gates * width},
+                    call->in[WEIGHT], false, NULL, s->rows, kind->gates == 3 ? 1 : 0);
+}
+
+/* to = from, or zero. */
+static tern_status copy_or_zero(tern_tensor *to, tern_tensor *from)
+{
+    if (from)
+        return tern_hook_copy(to, from);
+    return tern_block_zero(to->storage->block, 0, (size_t)to->numel * tern_dtype_size(to->dtype));
+}
+
+static tern_status gradient_forward(tern_call *call)
+{
+    const tern_rnn_kind *kind = call->op->data;
+    const tern_rnn_steps *steps = call->attributes;
+    if (call->out[0]->numel == 0)
+        return TERN_OK;
+    TERN_TRY(copy_or_zero(call->out[kind->gates == 3 ? 3 : 2], call->in[DH]));
+    if (kind->has_cell)
+        TERN_TRY(copy_or_zero(call->out[3], call->in[DC]));
+    tern_rnn_step s = tern_rnn_begin(steps, true);
+    do
+        TERN_TRY(step_back(call, &s));
+    while (tern_rnn_next(steps, true, &s));
+    return TERN_OK;
+}
+
+#define GRADIENT_OP(KIND)                                                                          \
+    {                                                                                              \
+        .name = #KIND "_gradient", .optional = 1u << DH | 1u << DC | 1u << KEPT | 1u << C_FIRST,   \
+        .not_differentiable = true, .data = &tern_##KIND##_kind, .infer = gradient_infer,          \
+        .forward = gradient_forward                                                                \
+    }
+static const tern_op lstm_gradient = GRADIENT_OP(lstm), gru_gradient = GRADIENT_OP(gru),
+                     tanh_gradient = GRADIENT_OP(tanh), relu_gradient = GRADIENT_OP(relu);
+
+static const tern_op *gradient_of(const tern_rnn_kind *kind)
+{
+    return kind == &tern_lstm_kind   ? &lstm_gradient
+           : kind == &tern_gru_kind  ? &gru_gradient
+           : kind == &tern_tanh_kind ? &tanh_gradient
+                                     : &relu_gradient;
+}
+
+static tern_status fused_backward(tern_gradient *g)
+{
+    const tern_rnn_kind *kind = g->op->data;
+    const tern_rnn_steps *steps = g->attributes;
+    tern_tensor *out[4] = {NULL};
+    tern_tensor *in[GRADIENT_INPUTS] = {[DY] = g->dout[0] ? tern_contiguous(g->dout[0])
+                                                          : tern_zeros_like(g->out[0]),
+                                        [DH] = g->dout[1],
+                                        [DC] = kind->has_cell ? g->dout[2] : NULL,
+                                        [WEIGHT] = g->in[TERN_RNN_W_HH],
+                                        [HS] = g->out[0],
+                                        [KEPT] = kind->gates > 1 ? g->out[g->n_out - 1] : NULL,
+                                        [H_FIRST] = g->in[TERN_RNN_H],
+                                        [C_FIRST] = g->in[TERN_RNN_C]};
+    if (!in[DY])
+        return tern_last_status();
+    TERN_TRY(tern_apply_all(gradient_of(kind), in, GRADIENT_INPUTS, steps,
+                            tern_rnn_steps_bytes(steps->steps), out, 4));
+    bool gru = kind->gates == 3;
+    tern_tensor *das = out[0], *dus = out[gru ? 1 : 0], *earlier = out[gru ? 2 : 1];
+    const bool *needs = g->needs;
+    if (needs[TERN_RNN_X])
+        g->din[TERN_RNN_X] = tern_mm(das, g->in[TERN_RNN_W_IH]);
+    if (needs[TERN_RNN_W_IH])
+        g->din[TERN_RNN_W_IH] = tern_mm(tern_t(das), g->in[TERN_RNN_X]);
+    if (needs[TERN_RNN_W_HH])
+        g->din[TERN_RNN_W_HH] = tern_mm(tern_t(dus), earlier);
+    if (needs[TERN_RNN_B_IH])
+        g->din[TERN_RNN_B_IH] = tern_sum_dim(das, TERN_DIMS(0), false);
+    if (needs[TERN_RNN_B_HH])
+        g->din[TERN_RNN_B_HH] = tern_sum_dim(dus, TERN_DIMS(0), false);
+    g->din[TERN_RNN_H] = out[gru ? 3 : 2];
+    if (kind->has_cell)
+        g->din[TERN_RNN_C] = out[3];
+    return tern_last_status();
+}
+
+/* ---- the same in differentiable operations --------------------------------------------------- */
+
+static tern_status compose(const tern_gradient *g, tern_tensor *const *in, tern_tensor **out)
+{
+    const tern_rnn_kind *kind = g->op->data;
+    tern_rnn_layer_result r = {NULL};
+    TERN_TRY(tern_rnn_compose(kind, in, NULL, g->attributes, &r));
+    out[0] = r.y;
+    out[1] = r.h;
+    if (kind->has_cell)
+        out[2] = r.c;
+    return TERN_OK;
+}
+
+static tern_status rnn_backward(tern_gradient *g)
+{
+    const tern_rnn_kind *kind = g->op->data;
+    return g->recorded ? tern_recompute(g, kind->has_cell ? 3 : 2, compose) : fused_backward(g);
+}
+
+#define ALL_INPUTS                                                                                 \
+    (TERN_SAVE_IN(0) | TERN_SAVE_IN(1) | TERN_SAVE_IN(2) | TERN_SAVE_IN(3) | TERN_SAVE_IN(4) |     \
+     TERN_SAVE_IN(5) | TERN_SAVE_IN(6))
+#define OP(NAME, KIND, KEPT_OUT)                                                                   \
+    {                                                                                              \
+        .name = NAME, .takes = TERN_TAKES_FLOATS,                                                  \
+        .optional = 1u << TERN_RNN_B_IH | 1u << TERN_RNN_B_HH | 1u << TERN_RNN_C,                  \
+        .saves = ALL_INPUTS | TERN_SAVE_OUT(0) | ((KEPT_OUT) ? TERN_SAVE_OUT(KEPT_OUT) : 0),       \
+        .no_grad_out = (KEPT_OUT) ? 1u << (KEPT_OUT) : 0, .data = &tern_##KIND##_kind,             \
+        .infer = rnn_infer, .forward = rnn_forward, .backward = rnn_backward                       \
+    }
+const tern_op tern_rnn_lstm_op = OP("lstm", lstm, 3), tern_rnn_gru_op = OP("gru", gru, 2),
+              tern_rnn_tanh_op = OP("rnn_tanh", tanh, 0),
+              tern_rnn_relu_op = OP("rnn_relu", relu, 0);
+
+tern_status tern_rnn_layer(const tern_rnn_kind *kind, tern_tensor *const *in,
+                           const tern_rnn_steps *steps, tern_rnn_layer_result *out)
+{
+    tern_tensor *results[4] = {NULL}, *all[TERN_RNN_INPUTS];
+    memcpy(all, in, sizeof all);
+    if (kind->gates != 3 && all[TERN_RNN_B_HH]) { /* they only occur as a sum */
+        all[TERN_RNN_B_IH] = all[TERN_RNN_B_IH] ? tern_add(all[TERN_RNN_B_IH], all[TERN_RNN_B_HH])
+                                                : all[TERN_RNN_B_HH];
+        all[TERN_RNN_B_HH] = NULL;
+        if (!all[TERN_RNN_B_IH])
+            return tern_last_status();
+    }
+    TERN_TRY(tern_apply_all(kind->op, all, TERN_RNN_INPUTS, steps,
+                            tern_rnn_steps_bytes(steps->steps), results, 4));
+    *out = (tern_rnn_layer_result){results[0], results[1], kind->has_cell ? results[2] : NULL};
+    return TERN_OK;
+}

@@ -1,0 +1,281 @@
+/* scan.c -- running sums, products and log-sums along a dim; cummax and cummin.
+ *
+ * cumsum and cumprod are two cases of y[k] = a[k] y[k - 1] + b[k]. The gradient of such a scan is
+ * another one that runs the other way, so that there is no division by what may be zero:
+ *   db[k] = dy[k] + a[k + 1] db[k + 1],   da[k] = db[k] y[k - 1]. */
+#include "ops/scan/scan.h"
+#include <math.h>
+#include <tern/ops.h>
+
+enum { SUM = 1, PRODUCT = 2, BOTH = 3 }; /* TERN_SCAN_... in scan.cl */
+enum { MANY = 4096 };
+
+typedef struct scan_attributes {
+    int dim, what;
+    bool reverse;
+} scan_attributes;
+
+tern_sides tern_sides_of(const tern_shape *shape, int dim)
+{
+    tern_sides s = {1, 1, 1};
+    for (int d = 0; d < shape->ndim; d++)
+        *(d < dim ? &s.outer : d == dim ? &s.n : &s.inner) *= shape->dims[d];
+    return s;
+}
+
+static tern_sides sides_of(const tern_tensor *x, int dim)
+{
+    tern_shape shape = tern_shape_of(x);
+    return tern_sides_of(&shape, dim);
+}
+
+/* ---- the scan: inputs a, b, of which one may be missing ---------------------------------- */
+
+static tern_status scan_infer(tern_call *call)
+{
+    const tern_tensor *x = call->in[0] ? call->in[0] : call->in[1];
+    call->n_out = 1;
+    call->result[0] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
+    return TERN_OK;
+}
+
+/* y before the first. */
+static double first_of(const scan_attributes *at)
+{
+    return at->what == PRODUCT ? 1 : 0;
+}
+
+static tern_status scan_forward(tern_call *call)
+{
+    static const tern_kernel_ref rows = {"scan", "scan_rows"}, columns = {"scan", "scan_columns"};
+    const scan_attributes *at = call->attributes;
+    const tern_tensor *a = call->in[0], *b = call->in[1], *y = call->out[0];
+    tern_sides s = sides_of(y, at->dim);
+    tern_arg first = tern_arg_real(y->dtype, first_of(at));
+    tern_arg args[] = {tern_arg_tensor(y),
+                       tern_arg_tensor(a ? a : b),
+                       tern_arg_tensor(b ? b : a),
+                       tern_arg_i64(s.outer),
+                       tern_arg_i64(s.n),
+                       tern_arg_i64(s.inner),
+                       first,
+                       tern_arg_i32(at->what),
+                       tern_arg_i32(at->reverse)};
+    if (y->numel == 0)
+        return TERN_OK;
+    if (s.inner > 1)
+        return tern_launch(call->place, &columns, y->dtype,
+                           tern_items_of(s.outer * s.inner, 2 * s.n), args, 9);
+    for (int i = 5; i < 8; i++)
+        args[i] = args[i + 1];
+    return tern_launch(call->place, &rows, y->dtype, tern_groups(s.outer, 2 * s.n), args, 8);
+}
+
+/* x one step further along dim (back: towards the start), with value where nothing comes from. */
+static tern_tensor *shifted(tern_tensor *x, int dim, bool back, double value)
+{
+    if (x && x->ndim == 0)
+        return tern_full_like(x, tern_scalar_real(value));
+    if (!x || x->shape[dim] == 0)
+        return x;
+    tern_shape edge = tern_shape_of(x);
+    edge.dims[dim] = 1;
+    tern_tensor *filled = tern_new_full(x, edge, tern_scalar_real(value));
+    tern_tensor *rest = tern_narrow(x, dim, back, x->shape[dim] - 1);
+    return tern_cat((tern_tensor *[]){back ? rest : filled, back ? filled : rest}, 2, dim);
+}
+
+static tern_tensor *scan(tern_tensor *a, tern_tensor *b, int dim, int what, bool reverse);
+
+static tern_status scan_backward(tern_gradient *g)
+{
+    const scan_attributes *at = g->attributes;
+    tern_tensor *a = g->in[0], *factor = a ? shifted(a, at->dim, !at->reverse, 0) : NULL;
+    tern_tensor *db = scan(factor, g->dout[0], at->dim, a ? BOTH : SUM, !at->reverse);
+    if (g->needs[0])
+        g->din[0] = tern_mul(db, shifted(g->out[0], at->dim, at->reverse, first_of(at)));
+    if (g->needs[1])
+        g->din[1] = db;
+    return db && (!g->needs[0] || g->din[0]) ? TERN_OK : tern_last_status();
+}
+
+static uint32_t scan_saves(const tern_call *call)
+{
+    return call->in[0] ? TERN_SAVE_IN(0) | TERN_SAVE_OUT(0) : 0;
+}
+
+#define SCAN_OP(NAME)                                                                              \
+    static const tern_op NAME##_op = {.name = #NAME,                                               \
+                                      .optional = 3,                                               \
+                                      .choose_saves = scan_saves,                                  \
+                                      .infer = scan_infer,                                         \
+                                      .forward = scan_forward,                                     \
+                                      .backward = scan_backward}
+SCAN_OP(cumsum);
+SCAN_OP(cumprod);
+SCAN_OP(linear_scan);
+
+static tern_tensor *scan(tern_tensor *a, tern_tensor *b, int dim, int what, bool reverse)
+{
+    scan_attributes at = {dim, what, reverse};
+    const tern_op *op = what == SUM ? &cumsum_op : what == PRODUCT ? &cumprod_op : &linear_scan_op;
+    tern_tensor *in[] = {what == SUM ? NULL : tern_contiguous(a),
+                         what == PRODUCT ? NULL : tern_contiguous(b)};
+    if ((what != SUM && !in[0]) || (what != PRODUCT && !in[1]))
+        return NULL;
+    return tern_apply(op, in, 2, &at, sizeof at);
+}
+
+tern_tensor *tern_product_before(tern_tensor *x, int dim, bool reverse)
+{
+    return shifted(scan(x, NULL, dim, PRODUCT, reverse), dim, reverse, 1);
+}
+
+/* ---- cumsum, cumprod --------------------------------------------------------------------- */
+
+/* Few long stretches go side by side into dense rows, which a whole group of lanes can share. */
+static bool better_as_rows(const tern_tensor *x, int dim)
+{
+    tern_sides s = sides_of(x, dim);
+    return s.inner > 1 && s.outer * s.inner < MANY && s.n > MANY;
+}
+
+static tern_tensor *running(tern_tensor *x, int dim, int what, const char *function)
+{
+    int d;
+    if (!x) {
+        tern_fail_argument_null(function, "x");
+        return NULL;
+    }
+    if (tern_wrap_dim(dim, x->ndim, &d, function) != TERN_OK)
+        return NULL;
+    tern_dtype dtype = tern_dtype_is_floating_point(x->dtype) ? x->dtype : TERN_I64;
+    bool turned = better_as_rows(x, d);
+    x = tern_to_dtype(x, tern_kept_in(dtype));
+    if (turned)
+        x = tern_transpose(x, d, -1);
+    tern_tensor *y = what == SUM ? scan(NULL, x, turned && x ? x->ndim - 1 : d, what, false)
+                                 : scan(x, NULL, turned && x ? x->ndim - 1 : d, what, false);
+    if (turned)
+        y = tern_contiguous(tern_transpose(y, d, -1));
+    return tern_to_dtype(y, dtype);
+}
+
+tern_tensor *tern_cumsum(tern_tensor *x, int dim)
+{
+    return running(x, dim, SUM, "tern_cumsum");
+}
+
+tern_tensor *tern_cumprod(tern_tensor *x, int dim)
+{
+    return running(x, dim, PRODUCT, "tern_cumprod");
+}
+
+/* ---- logcumsumexp ------------------------------------------------------------------------ */
+
+static tern_status log_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"scan", "scan_log_sum"};
+    const scan_attributes *at = call->attributes;
+    const tern_tensor *y = call->out[0];
+    tern_sides s = sides_of(y, at->dim);
+    tern_arg args[] = {tern_arg_tensor(y), tern_arg_tensor(call->in[0]), tern_arg_i64(s.outer),
+                       tern_arg_i64(s.n), tern_arg_i64(s.inner)};
+    if (y->numel == 0)
+        return TERN_OK;
+    return tern_launch(call->place, &kernel, y->dtype, tern_items_of(s.outer * s.inner, 8 * s.n),
+                       args, 5);
+}
+
+/* dx[k] = e^(x[k] - y[k]) t[k], t[k] = dy[k] + e^(y[k] - y[k + 1]) t[k + 1]: nothing overflows. */
+static tern_status log_backward(tern_gradient *g)
+{
+    const scan_attributes *at = g->attributes;
+    tern_tensor *x = g->in[0], *y = g->out[0];
+    tern_tensor *factor = tern_exp(tern_sub(y, shifted(y, at->dim, true, INFINITY)));
+    tern_tensor *t = scan(factor, g->dout[0], at->dim, BOTH, true);
+    g->din[0] = tern_mul(tern_exp(tern_sub(x, y)), t);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op logcumsumexp_op = {.name = "logcumsumexp",
+                                        .saves = TERN_SAVE_IN(0) | TERN_SAVE_OUT(0),
+                                        .infer = scan_infer,
+                                        .forward = log_forward,
+                                        .backward = log_backward};
+
+tern_tensor *tern_logcumsumexp(tern_tensor *x, int dim)
+{
+    scan_attributes at = {0};
+    if (!x) {
+        tern_fail_argument_null("tern_logcumsumexp", "x");
+        return NULL;
+    }
+    if (tern_wrap_dim(dim, x->ndim, &at.dim, "tern_logcumsumexp") != TERN_OK)
+        return NULL;
+    if (tern_check_floating("tern_logcumsumexp", x->dtype) != TERN_OK)
+        return NULL;
+    tern_dtype dtype = x->dtype;
+    x = tern_contiguous(tern_to_dtype(x, tern_kept_in(dtype)));
+    return tern_to_dtype(tern_apply(&logcumsumexp_op, &x, 1, &at, sizeof at), dtype);
+}
+
+/* ---- cummax, cummin: places, and the values that stand there ----------------------------- */
+
+static tern_status peak_infer(tern_call *call)
+{
+    call->n_out = 1;
+    call->result[0] = (tern_result){.dtype = TERN_I64, .shape = tern_shape_of(call->in[0])};
+    return TERN_OK;
+}
+
+static tern_status peak_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"scan", "scan_peak"};
+    const scan_attributes *at = call->attributes;
+    const tern_tensor *x = call->in[0];
+    const int32_t *flip = call->op->data;
+    tern_sides s = sides_of(x, at->dim);
+    tern_arg args[] = {tern_arg_tensor(call->out[0]), tern_arg_tensor(x),
+                       tern_arg_i64(s.outer),         tern_arg_i64(s.n),
+                       tern_arg_i64(s.inner),         tern_arg_i32(*flip)};
+    if (x->numel == 0)
+        return TERN_OK;
+    return tern_launch(call->place, &kernel, x->dtype, tern_items_of(s.outer * s.inner, 4 * s.n),
+                       args, 6);
+}
+
+static const int32_t largest = 0, smallest = -1;
+static const tern_op cummax_op = {.name = "cummax",
+                                  .not_differentiable = true,
+                                  .data = &largest,
+                                  .infer = peak_infer,
+                                  .forward = peak_forward};
+static const tern_op cummin_op = {.name = "cummin",
+                                  .not_differentiable = true,
+                                  .data = &smallest,
+                                  .infer = peak_infer,
+                                  .forward = peak_forward};
+
+static tern_status running_peak(const tern_op *op, tern_tensor *x, int dim,
+                                tern_values_indices *out, const char *function)
+{
+    scan_attributes at = {0};
+    if (!x || !out)
+        return tern_fail_argument_null(function, x ? "out" : "x");
+    TERN_TRY(tern_wrap_dim(dim, x->ndim, &at.dim, function));
+    tern_tensor *kept = tern_contiguous(tern_to_dtype(x, tern_kept_in(x->dtype)));
+    out->indices = tern_apply(op, &kept, 1, &at, sizeof at);
+    out->values = tern_gather(x, at.dim, out->indices);
+    return out->values ? TERN_OK : tern_last_status();
+}
+
+tern_status tern_cummax(tern_tensor *x, int dim, tern_values_indices *out)
+{
+    return running_peak(&cummax_op, x, dim, out, "tern_cummax");
+}
+
+tern_status tern_cummin(tern_tensor *x, int dim, tern_values_indices *out)
+{
+    return running_peak(&cummin_op, x, dim, out, "tern_cummin");
+}

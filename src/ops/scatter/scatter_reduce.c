@@ -1,0 +1,238 @@
+/* scatter_reduce.c -- elements that share a place become their sum, product, mean, maximum or
+ * minimum. */
+#include "ops/scatter/scatter.h"
+#include <float.h>
+#include <math.h>
+#include <string.h>
+#include <tern/ops.h>
+
+/* A way to reduce: its name, the mode of the kernel, what an empty place begins with. */
+typedef struct reduction {
+    const char *name;
+    int mode;
+    double neutral;
+} reduction;
+static const reduction reductions[] = {
+    {"sum", TERN_SCATTER_ADD, 0},         {"prod", TERN_SCATTER_MULTIPLY, 1},
+    {"mean", TERN_SCATTER_ADD, 0},        {"amax", TERN_SCATTER_MAX, -INFINITY},
+    {"amin", TERN_SCATTER_MIN, INFINITY},
+};
+enum { SUM, PROD, MEAN, AMAX, AMIN, REDUCTIONS };
+
+typedef struct reduce_attributes {
+    int dim, which;
+    bool include_self;
+} reduce_attributes;
+
+static tern_tensor *into(tern_tensor *x, const reduce_attributes *at, int mode, tern_tensor *index,
+                         tern_tensor *src)
+{
+    tern_scatter_way way = {at->dim, mode, TERN_FAULT_ALONG(at->dim), false, false};
+    return tern_scatter_into(x, index, src, &way);
+}
+
+static tern_scalar neutral_of(const reduction *r, tern_dtype dtype)
+{
+    if (tern_dtype_is_floating_point(dtype) || isfinite(r->neutral))
+        return tern_scalar_real(r->neutral);
+    if (dtype == TERN_BOOL)
+        return tern_scalar_bool(r->neutral > 0);
+    bool most = r->neutral > 0;
+    return tern_scalar_int(dtype == TERN_I64   ? (most ? INT64_MAX : INT64_MIN)
+                           : dtype == TERN_I32 ? (most ? INT32_MAX : INT32_MIN)
+                                               : (most ? UINT8_MAX : 0));
+}
+
+/* How many elements each place got, itself included or not; at least 1. */
+static tern_tensor *counts(tern_tensor *like, const reduce_attributes *at, tern_tensor *index,
+                           tern_tensor *src)
+{
+    tern_tensor *n = at->include_self ? tern_ones_like(like) : tern_zeros_like(like);
+    n = into(n, at, TERN_SCATTER_ADD, index, tern_ones_like(src));
+    return n ? tern_masked_fill(n, tern_eq_scalar(n, tern_scalar_int(0)), tern_scalar_int(1))
+             : NULL;
+}
+
+/* Integers: rounded towards minus infinity. */
+static tern_tensor *divided(tern_tensor *sum, tern_tensor *n)
+{
+    tern_tensor *q = tern_div(sum, n);
+    if (!q || tern_dtype_is_floating_point(sum->dtype))
+        return q;
+    q = tern_to_dtype(q, sum->dtype);
+    tern_tensor *left = tern_sub(sum, tern_mul(q, n));
+    return tern_sub(q, tern_to_dtype(tern_lt_scalar(left, tern_scalar_int(0)), sum->dtype));
+}
+
+static tern_status reduce_infer(tern_call *call)
+{
+    call->n_out = 1;
+    call->result[0].dtype = call->in[0]->dtype;
+    call->result[0].shape = tern_shape_of(call->in[0]);
+    return TERN_OK;
+}
+
+static tern_status reduce_forward(tern_call *call)
+{
+    const reduce_attributes *at = call->attributes;
+    const reduction *r = &reductions[at->which];
+    tern_tensor *index = call->in[1], *src = call->in[2];
+    tern_status status = TERN_OK;
+    TERN_SCOPE {
+        tern_tensor *x = tern_scoped(tern_tensor_detached(call->in[0]));
+        src = tern_scoped(tern_tensor_detached(src));
+        if (!at->include_self) {
+            tern_scalar neutral = neutral_of(r, x->dtype);
+            tern_tensor *one = tern_scatter_scalar(x, at->dim, index, neutral, NULL);
+            x = one;
+        }
+        tern_tensor *y = into(x, at, r->mode, index, src);
+        if (at->which == MEAN)
+            y = divided(y, counts(y, at, index, src));
+        status = y ? tern_hook_copy(call->out[0], y) : tern_last_status();
+    }
+    return status;
+}
+
+/* ---- backward, in public operations ------------------------------------------------------ */
+
+static tern_tensor *as(tern_tensor *mask, const tern_tensor *like)
+{
+    return mask ? tern_to_dtype(mask, like->dtype) : NULL;
+}
+
+static void mean_backward(tern_gradient *g, const reduce_attributes *at)
+{
+    tern_tensor *share = tern_div(g->dout[0], counts(g->dout[0], at, g->in[1], g->in[2]));
+    g->din[0] = share;
+    g->din[2] = share ? tern_gather(share, at->dim, g->in[1]) : NULL;
+}
+
+/* The product of the others: divided by itself, or, where it is the only zero, made without it. */
+static void prod_backward(tern_gradient *g, const reduce_attributes *at)
+{
+    tern_tensor *x = g->in[0], *index = g->in[1], *src = g->in[2], *y = g->out[0], *dy = g->dout[0];
+    tern_scalar zero = tern_scalar_int(0), one = tern_scalar_int(1);
+    tern_tensor *x_zero = tern_eq_scalar(x, zero), *src_zero = tern_eq_scalar(src, zero);
+    tern_tensor *x_masked = tern_masked_fill(x, x_zero, one);
+    tern_tensor *rest =
+        tern_scatter_reduce(x_masked, at->dim, index, src, "prod", at->include_self);
+    g->din[0] = tern_div(tern_mul(dy, rest), x_masked);
+
+    tern_tensor *zeros = at->include_self ? as(x_zero, dy) : tern_zeros_like(dy);
+    zeros = tern_gather(into(zeros, at, TERN_SCATTER_ADD, index, as(src_zero, dy)), at->dim, index);
+    tern_tensor *only = tern_logical_and(src_zero, tern_eq_scalar(zeros, one));
+    tern_tensor *without = tern_scatter_reduce(x, at->dim, index, tern_masked_fill(src, only, one),
+                                               "prod", at->include_self);
+    tern_tensor *others = tern_gather(tern_mul(dy, without), at->dim, index);
+    tern_tensor *all = tern_gather(tern_mul(dy, y), at->dim, index);
+    g->din[2] = tern_where(only, others, tern_div(all, tern_masked_fill(src, src_zero, one)));
+}
+
+/* Evenly to all that equal the result. */
+static void peak_backward(tern_gradient *g, const reduce_attributes *at)
+{
+    tern_tensor *x = g->in[0], *index = g->in[1], *src = g->in[2], *y = g->out[0], *dy = g->dout[0];
+    tern_tensor *x_is = as(tern_eq(x, y), dy);
+    tern_tensor *src_is = as(tern_eq(src, tern_gather(y, at->dim, index)), dy);
+    tern_tensor *n = at->include_self
+                         ? x_is
+                         : tern_scatter_scalar(x_is, at->dim, index, tern_scalar_int(0), NULL);
+    n = into(n, at, TERN_SCATTER_ADD, index, src_is);
+    tern_tensor *share = tern_div(dy, n);
+    g->din[0] = tern_mul(x_is, share);
+    g->din[2] = tern_mul(src_is, tern_gather(share, at->dim, index));
+}
+
+static tern_status reduce_backward(tern_gradient *g)
+{
+    const reduce_attributes *at = g->attributes;
+    (at->which == MEAN ? mean_backward : at->which == PROD ? prod_backward : peak_backward)(g, at);
+    if (!at->include_self && g->din[0])
+        g->din[0] = tern_scatter_scalar(g->din[0], at->dim, g->in[1], tern_scalar_int(0), NULL);
+    if (!g->din[0] || !g->din[2])
+        return tern_last_status();
+    for (int i = 0; i < 3; i += 2)
+        if (!g->needs[i])
+            g->din[i] = NULL;
+    return TERN_OK;
+}
+
+static const tern_op reduce_op = {.name = "scatter_reduce",
+                                  .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) | TERN_SAVE_IN(2) |
+                                           TERN_SAVE_OUT(0),
+                                  .infer = reduce_infer,
+                                  .forward = reduce_forward,
+                                  .backward = reduce_backward};
+
+/* index and src cut to the same size, all with one dim at least. */
+tern_tensor *tern_scatter_reduce(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
+                                 const char *reduce, bool include_self)
+{
+    static const char function[] = "tern_scatter_reduce";
+    reduce_attributes at = {.which = 0, .include_self = include_self};
+    while (reduce && at.which < REDUCTIONS && strcmp(reductions[at.which].name, reduce) != 0)
+        at.which++;
+    if (!reduce || at.which == REDUCTIONS)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "%s: reduce argument must be either sum, prod, mean, amax or amin. "
+                              "(%s)",
+                              function, reduce ? reduce : "NULL");
+    if (at.which == SUM && include_self)
+        return tern_scatter_add(x, dim, index, src);
+    if (!tern_scatter_check(x, dim, &index, &src, &at.dim, function))
+        return NULL;
+    if (index->numel == 0)
+        return tern_clone(x);
+    tern_tensor *y = tern_atleast_1d(x);
+    if (at.which == SUM)
+        y = into(tern_scatter_scalar(y, at.dim, index, tern_scalar_int(0), NULL), &at,
+                 TERN_SCATTER_ADD, index, src);
+    else
+        y = tern_apply(&reduce_op, (tern_tensor *[]){y, index, src}, 3, &at, sizeof at);
+    return x->ndim || !y ? y : tern_view(y, tern_shape_of(x));
+}
+
+tern_tensor *tern_scatter_reduce_(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
+                                  const char *reduce, bool include_self)
+{
+    tern_tensor *y = tern_scatter_reduce(x, dim, index, src, reduce, include_self);
+    return y ? tern_copy_(x, y) : NULL;
+}
+
+tern_tensor *tern_index_reduce(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *source,
+                               const char *reduce, bool include_self)
+{
+    static const char function[] = "tern_index_reduce";
+    static const char *const known[] = {"prod", "mean", "amax", "amin"};
+    int which = 0, at;
+    if (!x || !index || !source) {
+        tern_fail_argument_null(function, !x ? "x" : !index ? "index" : "source");
+        return NULL;
+    }
+    while (which < 4 && (!reduce || strcmp(reduce, known[which]) != 0))
+        which++;
+    if (which == 4)
+        return tern_fail_null(
+            TERN_ERR_ARGUMENT,
+            "%s: index_reduce(): Expected reduce to be one of prod, mean, amax or "
+            "amin but got %s.",
+            function, reduce ? reduce : "NULL");
+    if (tern_wrap_dim(dim, x->ndim, &at, function) != TERN_OK)
+        return NULL;
+    if (index->ndim > 1)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "%s: index_reduce_(): Index is supposed to be a vector, but got dim: "
+                              "%d",
+                              function, index->ndim);
+    tern_shape each = tern_shape_of(source), line = {.ndim = source->ndim};
+    for (int d = 0; d < line.ndim; d++)
+        line.dims[d] = d == at ? index->numel : 1;
+    if (source->ndim != x->ndim || (line.ndim > 0 && each.dims[at] != index->numel))
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "%s: index_reduce_(): Number of indices (%lld) should be equal to "
+                              "source.size(dim) of %s",
+                              function, (long long)index->numel, TERN_SHAPE_TEXT(&each));
+    index = tern_expand(tern_reshape(index, line), each);
+    return tern_scatter_reduce(x, dim, index, source, reduce, include_self);
+}

@@ -1,0 +1,149 @@
+/* scatter_run.c -- the operation that writes where an index tensor points. */
+#include "ops/scatter/scatter.h"
+#include "ops/elementwise/walk.h"
+#include <string.h>
+#include <tern/ops.h>
+
+typedef struct scatter_attributes {
+    int32_t dim, mode, fault;
+    bool wrap, rows; /* rows: index is a vector along dim */
+} scatter_attributes;
+
+static tern_status scatter_infer(tern_call *call)
+{
+    call->n_out = 1;
+    call->result[0].dtype = call->in[0]->dtype;
+    call->result[0].shape = tern_shape_of(call->in[0]);
+    return TERN_OK;
+}
+
+/* x without dim, of shape without dim; repeated: the same element everywhere. */
+static tern_tensor *across(const tern_tensor *x, const tern_shape *shape, int dim, bool repeated)
+{
+    tern_shape rest = {.ndim = 0};
+    int64_t stride[TERN_MAX_DIMS] = {0};
+    for (int d = 0; d < shape->ndim; d++)
+        if (d != dim) {
+            stride[rest.ndim] = repeated ? 0 : x->stride[d];
+            rest.dims[rest.ndim++] = shape->dims[d];
+        }
+    return tern_tensor_alias(x, &rest, stride, x->offset);
+}
+
+static tern_status launch(tern_tensor *y, const tern_tensor *index, const tern_tensor *src,
+                          const scatter_attributes *at)
+{
+    static const tern_kernel_ref kernel = {"scatter", "scatter"};
+    tern_shape shape = tern_shape_of(at->rows ? src : index), rest = shape;
+    tern_place *place = y->storage->place;
+    tern_arg fault;
+    rest.ndim = rest.ndim > 0 ? rest.ndim - 1 : 0;
+    memmove(rest.dims + at->dim, rest.dims + at->dim + 1,
+            sizeof *rest.dims * (size_t)(TERN_MAX_DIMS - at->dim - 1));
+    tern_tensor *t[3] = {across(y, &shape, at->dim, false), across(src, &shape, at->dim, false),
+                         across(index, &shape, at->dim, at->rows)};
+    tern_status status = t[0] && t[1] && t[2] ? tern_fault_arg(place, &fault) : tern_last_status();
+    if (status == TERN_OK) {
+        tern_scatter_shape s = {.count = shape.ndim ? shape.dims[at->dim] : 1,
+                                .size = y->ndim ? y->shape[at->dim] : 1,
+                                .step = {y->ndim ? y->stride[at->dim] : 1,
+                                         src->ndim ? src->stride[at->dim] : 0,
+                                         index->ndim ? index->stride[at->rows ? 0 : at->dim] : 0},
+                                .mode = at->mode,
+                                .wrap = at->wrap,
+                                .code = at->fault,
+                                .ordered = tern_are_deterministic_algorithms_enabled()};
+        tern_walk_make(&s.walk, &rest, t, 3);
+        tern_arg args[] = {tern_arg_tensor(y), tern_arg_tensor(src), tern_arg_tensor(index), fault,
+                           tern_arg_struct(&s, sizeof s)};
+        int64_t items = s.walk.rows * s.walk.inner * s.count;
+        status = tern_launch(place, &kernel, y->dtype, tern_items(items), args, 5);
+    }
+    for (int i = 0; i < 3; i++)
+        tern_release(t[i]);
+    return status == TERN_OK ? tern_fault_check(place) : status;
+}
+
+static tern_status scatter_forward(tern_call *call)
+{
+    tern_tensor *x = call->in[0], *index = call->in[1], *src = call->in[2], *y = call->out[0];
+    if (y != x)
+        TERN_TRY(tern_hook_copy(y, x));
+    if (y->numel == 0 && index->numel > 0 && src->numel > 0)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_scatter: index is out of bounds for a tensor of shape %s",
+                         TERN_TENSOR_TEXT(y));
+    if (y->numel == 0 || index->numel == 0 || src->numel == 0)
+        return TERN_OK;
+    return launch(y, index, src, call->attributes);
+}
+
+/* What came in where src went; and, where src took x's place, zero there for x. */
+static tern_status scatter_backward(tern_gradient *g)
+{
+    const scatter_attributes *at = g->attributes;
+    tern_tensor *dy = g->dout[0], *index = g->in[1];
+    if (at->mode != TERN_SCATTER_SET && at->mode != TERN_SCATTER_ADD)
+        return tern_fail(TERN_ERR_UNSUPPORTED, "tern_scatter: the derivative is not implemented");
+    tern_tensor *wrapped = index;
+    if (at->wrap) {
+        int64_t size = g->in_shape[0].ndim ? g->in_shape[0].dims[at->dim] : 1;
+        tern_tensor *below = tern_lt_scalar(index, tern_scalar_int(0));
+        wrapped = tern_where(below, tern_add_scalar(index, tern_scalar_int(size)), index);
+    }
+    if (g->needs[2])
+        g->din[2] =
+            at->rows ? tern_index_select(dy, at->dim, wrapped) : tern_gather(dy, at->dim, wrapped);
+    if (g->needs[0] && at->mode == TERN_SCATTER_ADD)
+        g->din[0] = dy;
+    else if (g->needs[0]) {
+        tern_shape shape = g->in_shape[2];
+        tern_shape ones = {.ndim = shape.ndim, .dims = {1}};
+        for (int d = 0; d < ones.ndim; d++)
+            ones.dims[d] = 1;
+        tern_tensor *zero = tern_expand(tern_new_zeros(dy, ones), shape);
+        tern_scatter_way way = {at->dim, TERN_SCATTER_SET, at->fault, at->wrap, false};
+        g->din[0] = zero ? at->rows ? tern_scatter_rows(dy, index, zero, &way)
+                                    : tern_scatter_into(dy, index, zero, &way)
+                         : NULL;
+    }
+    bool all = (!g->needs[0] || g->din[0]) && (!g->needs[2] || g->din[2]);
+    return all ? TERN_OK : tern_last_status();
+}
+
+static const tern_op scatter_op = {.name = "scatter",
+                                   .saves = TERN_SAVE_IN(1),
+                                   .infer = scatter_infer,
+                                   .forward = scatter_forward,
+                                   .backward = scatter_backward};
+
+static tern_tensor *apply(tern_tensor *x, tern_tensor *index, tern_tensor *src,
+                          const tern_scatter_way *way, bool rows)
+{
+    scatter_attributes at = {way->dim, way->mode, way->fault, way->wrap, rows};
+    tern_tensor *in[] = {x, index, src};
+    return way->in_place ? tern_apply_in_place(&scatter_op, in, 3, &at, sizeof at)
+                         : tern_apply(&scatter_op, in, 3, &at, sizeof at);
+}
+
+tern_tensor *tern_scatter_into(tern_tensor *x, tern_tensor *index, tern_tensor *src,
+                               const tern_scatter_way *way)
+{
+    return x && index && src ? apply(x, index, src, way, false) : NULL;
+}
+
+tern_tensor *tern_scatter_rows(tern_tensor *x, tern_tensor *index, tern_tensor *src,
+                               const tern_scatter_way *way)
+{
+    return x && index && src ? apply(x, index, src, way, true) : NULL;
+}
+
+tern_tensor *tern_index_tensor(tern_tensor *index, const char *function)
+{
+    if (!index)
+        tern_fail_argument_null(function, "index");
+    else if (index->dtype != TERN_I64 && index->dtype != TERN_I32)
+        return tern_fail_null(TERN_ERR_DTYPE, "%s: Expected dtype int64 for index, got %s",
+                              function, tern_dtype_name(index->dtype));
+    return index ? tern_to_dtype(index, TERN_I64) : NULL;
+}

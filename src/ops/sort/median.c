@@ -1,0 +1,137 @@
+/* median.c -- one place of each sorted row: kthvalue, median, nanmedian, mode. */
+#include "ops/sort/sort.h"
+#include <math.h>
+#include <tern/ops.h>
+
+/* What to choose, as in sort.cl. */
+typedef enum choice { NTH, MEDIAN, NANMEDIAN, MODE } choice;
+static const choice nth = NTH, median = MEDIAN, nanmedian = NANMEDIAN, mode = MODE;
+
+typedef struct choose_attributes {
+    int64_t k; /* of NTH, from 0 */
+    int dim;
+} choose_attributes;
+
+/* Input x; output the place for each row, its dim being 1. */
+static tern_status choose_infer(tern_call *call)
+{
+    const choose_attributes *at = call->attributes;
+    const tern_tensor *x = call->in[0];
+    call->n_out = 1;
+    call->result[0] = (tern_result){.dtype = TERN_I64, .shape = tern_shape_of(x)};
+    if (x->ndim == 0)
+        return TERN_OK;
+    if (x->shape[at->dim] == 0)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_%s: %s(): Expected reduction dim %d to have non-zero size.",
+                         call->op->name, call->op->name, at->dim);
+    call->result[0].shape.dims[at->dim] = 1;
+    return TERN_OK;
+}
+
+static tern_status launch_choose(const tern_tensor *y, const tern_sorted *s, int64_t k, choice what)
+{
+    static const tern_kernel_ref kernel = {"sort", "sort_choose"};
+    tern_arg args[] = {tern_arg_tensor(y),         tern_arg_tensor(s->keys),
+                       tern_arg_tensor(s->places), tern_arg_i64(s->rows),
+                       tern_arg_i64(s->n),         tern_arg_i64(k),
+                       tern_arg_i32((int32_t)what)};
+    return tern_launch(y->storage->place, &kernel, s->keys->dtype,
+                       tern_items_of(s->rows, what == MODE ? s->n : 8), args, 7);
+}
+
+static tern_status choose_forward(tern_call *call)
+{
+    const choose_attributes *at = call->attributes;
+    const tern_tensor *x = call->in[0], *y = call->out[0];
+    tern_shape shape = tern_shape_of(x);
+    tern_sides sides = tern_sides_of(&shape, at->dim);
+    choice what = *(const choice *)call->op->data;
+    int64_t k = at->k;
+    if (y->numel == 0)
+        return TERN_OK;
+    if (!tern_dtype_is_floating_point(x->dtype) && (what == MEDIAN || what == NANMEDIAN)) {
+        what = NTH; /* no NaN to look for */
+        k = (sides.n - 1) / 2;
+    }
+    tern_sorted s;
+    TERN_TRY(tern_sort_rows(&s, x, &sides, 0));
+    tern_status status = launch_choose(y, &s, k, what);
+    tern_sorted_free(&s);
+    return status;
+}
+
+#define CHOOSE_OP(NAME, WHAT, TAKES)                                                               \
+    static const tern_op NAME##_op = {.name = #NAME,                                               \
+                                      .takes = TAKES,                                              \
+                                      .not_differentiable = true,                                  \
+                                      .data = &WHAT,                                               \
+                                      .infer = choose_infer,                                       \
+                                      .forward = choose_forward}
+CHOOSE_OP(kthvalue, nth, TERN_TAKES_NUMBERS);
+CHOOSE_OP(median, median, TERN_TAKES_NUMBERS);
+CHOOSE_OP(nanmedian, nanmedian, TERN_TAKES_NUMBERS);
+CHOOSE_OP(mode, mode, TERN_TAKES_ALL);
+
+static tern_status choose(const tern_op *op, tern_tensor *x, int64_t k, int dim, bool keepdim,
+                          tern_values_indices *out, const char *function)
+{
+    choose_attributes at = {.k = k - 1};
+    if (!x || !out)
+        return tern_fail_argument_null(function, x ? "out" : "x");
+    TERN_TRY(tern_wrap_dim(dim, x->ndim, &at.dim, function));
+    int64_t n = x->ndim ? x->shape[at.dim] : 1;
+    if (op == &kthvalue_op && n > 0 && (k < 1 || k > n))
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_kthvalue: kthvalue(): selected number k out of range for dimension "
+                         "%d (k %lld, size %lld)",
+                         at.dim, (long long)k, (long long)n);
+    tern_tensor *dense = tern_contiguous(x);
+    tern_tensor *indices = tern_apply(op, &dense, 1, &at, sizeof at);
+    tern_values_indices both = {tern_gather(x, at.dim, indices), indices};
+    if (!keepdim && x->ndim > 0) {
+        both.values = tern_squeeze_dim(both.values, at.dim);
+        both.indices = tern_squeeze_dim(indices, at.dim);
+    }
+    if (!both.values || !both.indices)
+        return tern_last_status();
+    *out = both;
+    return TERN_OK;
+}
+
+tern_status tern_kthvalue(tern_tensor *x, int64_t k, int dim, bool keepdim,
+                          tern_values_indices *out)
+{
+    return choose(&kthvalue_op, x, k, dim, keepdim, out, "tern_kthvalue");
+}
+
+tern_status tern_mode(tern_tensor *x, int dim, bool keepdim, tern_values_indices *out)
+{
+    return choose(&mode_op, x, 1, dim, keepdim, out, "tern_mode");
+}
+
+/* Of all elements; of none, what PyTorch fills in: NaN, or the smallest integer. */
+static tern_tensor *of_all(const tern_op *op, tern_tensor *x, const char *function)
+{
+    tern_values_indices both = {0};
+    if (!x) {
+        tern_fail_argument_null(function, "x");
+        return NULL;
+    }
+    if (x->numel == 0)
+        return tern_full(TERN_SHAPE_SCALAR, tern_scalar_real(NAN), x->dtype, tern_device(x));
+    x = x->ndim > 1 ? tern_flatten(x, 0, -1) : x;
+    return choose(op, x, 1, 0, false, &both, function) == TERN_OK ? both.values : NULL;
+}
+
+#define MIDDLE(NAME)                                                                               \
+    tern_tensor *tern_##NAME(tern_tensor *x)                                                       \
+    {                                                                                              \
+        return of_all(&NAME##_op, x, "tern_" #NAME);                                               \
+    }                                                                                              \
+    tern_status tern_##NAME##_dim(tern_tensor *x, int dim, bool keepdim, tern_values_indices *out) \
+    {                                                                                              \
+        return choose(&NAME##_op, x, 1, dim, keepdim, out, "tern_" #NAME "_dim");                  \
+    }
+MIDDLE(median)
+MIDDLE(nanmedian)

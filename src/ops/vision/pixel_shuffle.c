@@ -1,0 +1,100 @@
+/* pixel_shuffle.c -- pixels into channels and back. */
+#include "tensor/op.h"
+#include <tern/ops.h>
+
+static bool has_dims(const tern_tensor *x, int least, const char *function)
+{
+    if (!x)
+        tern_fail_argument_null(function, "input");
+    else if (x->ndim < least)
+        tern_fail(TERN_ERR_SHAPE,
+                  "%s: expects input to have at least %d dimensions, but got input with %d "
+                  "dimension(s)",
+                  function, least, x->ndim);
+    return x && x->ndim >= least;
+}
+
+/* The dims before the last three, then these; viewed in `order` (of what follows the lead). */
+static tern_tensor *rearrange(tern_tensor *x, const int64_t *parts, int n, const int *order,
+                              int64_t c, int64_t h, int64_t w)
+{
+    int lead = x->ndim - 3;
+    tern_shape cut = tern_shape_of(x), permutation = {.ndim = lead + n}, whole = tern_shape_of(x);
+    if (lead + n > TERN_MAX_DIMS)
+        return tern_fail_null(TERN_ERR_SHAPE, "tern_pixel_shuffle: at most %d dims",
+                              TERN_MAX_DIMS - n + 3);
+    cut.ndim = lead + n;
+    for (int i = 0; i < lead; i++)
+        permutation.dims[i] = i;
+    for (int i = 0; i < n; i++) {
+        cut.dims[lead + i] = parts[i];
+        permutation.dims[lead + i] = lead + order[i];
+    }
+    whole.dims[lead] = c;
+    whole.dims[lead + 1] = h;
+    whole.dims[lead + 2] = w;
+    return tern_reshape(tern_permute(tern_reshape(x, cut), permutation), whole);
+}
+
+tern_tensor *tern_pixel_shuffle(tern_tensor *x, int64_t r)
+{
+    static const int order[] = {0, 3, 1, 4, 2};
+    if (!has_dims(x, 3, "tern_pixel_shuffle"))
+        return NULL;
+    int64_t c = x->shape[x->ndim - 3], h = x->shape[x->ndim - 2], w = x->shape[x->ndim - 1];
+    if (r < 1)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_pixel_shuffle: expects a positive upscale_factor, but got %lld",
+                              (long long)r);
+    if (c % (r * r))
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_pixel_shuffle: expects its input's 'channel' dimension to be "
+                              "divisible by the square of upscale_factor, but "
+                              "input.size(-3)=%lld is not divisible by %lld",
+                              (long long)c, (long long)(r * r));
+    const int64_t parts[] = {c / (r * r), r, r, h, w};
+    return rearrange(x, parts, 5, order, c / (r * r), h * r, w * r);
+}
+
+tern_tensor *tern_pixel_unshuffle(tern_tensor *x, int64_t r)
+{
+    static const int order[] = {0, 2, 4, 1, 3};
+    if (!has_dims(x, 3, "tern_pixel_unshuffle"))
+        return NULL;
+    int64_t c = x->shape[x->ndim - 3], h = x->shape[x->ndim - 2], w = x->shape[x->ndim - 1];
+    if (r < 1)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_pixel_unshuffle: expects a positive downscale_factor, but got "
+                              "%lld",
+                              (long long)r);
+    if (h % r || w % r)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_pixel_unshuffle: expects height and width to be divisible by "
+                              "downscale_factor, but input.size(-2)=%lld, input.size(-1)=%lld are "
+                              "not both divisible by %lld",
+                              (long long)h, (long long)w, (long long)r);
+    const int64_t parts[] = {c, h / r, r, w / r, r};
+    return rearrange(x, parts, 5, order, c * r * r, h / r, w / r);
+}
+
+tern_tensor *tern_channel_shuffle(tern_tensor *x, int64_t groups)
+{
+    if (!has_dims(x, 3, "tern_channel_shuffle"))
+        return NULL;
+    int64_t c = x->shape[1];
+    if (groups < 1)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_channel_shuffle: Number of groups to divide channels in must "
+                              "be positive. Value of groups: %lld",
+                              (long long)groups);
+    if (c % groups)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_channel_shuffle: Number of channels must be divisible by "
+                              "groups. Got %lld channels and %lld groups.",
+                              (long long)c, (long long)groups);
+    tern_shape shape = tern_shape_of(x);
+    if (x->numel == 0)
+        return tern_reshape(x, shape);
+    tern_tensor *cut = tern_reshape(x, TERN_SHAPE(x->shape[0], groups, c / groups, -1));
+    return tern_reshape(tern_transpose(cut, 1, 2), shape);
+}

@@ -1,0 +1,76 @@
+/* recompute.c -- gradients by walking back through a composition, inside of another walk.
+ *
+ * The composition's inputs are looked at through gates. A gate passes gradients on, but not while
+ * the walk through the composition is running: that walk must not go beyond it, where the outer
+ * walk has work of its own under way. */
+#include "tensor/recompute.h"
+#include <tern/autograd.h>
+
+/* Gates are numbered; those from here on are closed. Inner walks have larger numbers. */
+static _Thread_local uint64_t gates_made, closed_from = UINT64_MAX;
+
+static tern_status gate_infer(tern_call *call)
+{
+    const tern_tensor *x = call->in[0];
+    call->n_out = 1;
+    call->result[0] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
+    for (int d = 0; d < x->ndim; d++)
+        call->result[0].stride[d] = x->stride[d];
+    call->result[0].offset = x->offset;
+    return TERN_OK;
+}
+
+static tern_status gate_backward(tern_gradient *g)
+{
+    const uint64_t *number = g->attributes;
+    g->din[0] = *number >= closed_from ? NULL : g->dout[0];
+    return TERN_OK;
+}
+
+static const tern_op gate_op = {
+    .name = "gate", .view = true, .infer = gate_infer, .backward = gate_backward};
+
+enum { MOST = 16 };
+
+static tern_status walk(tern_gradient *g, int n_out, tern_tensor *const *out,
+                        tern_tensor *const *gated)
+{
+    tern_tensor *outputs[MOST], *douts[MOST], *wanted[MOST], *grads[MOST];
+    int place[MOST], n = 0, m = 0;
+    for (int i = 0; i < n_out; i++)
+        if (g->dout[i] && tern_requires_grad(out[i])) {
+            outputs[n] = out[i];
+            douts[n++] = g->dout[i];
+        }
+    for (int i = 0; i < g->n_in; i++)
+        if (g->needs[i]) {
+            place[m] = i;
+            wanted[m++] = gated[i];
+        }
+    if (n == 0 || m == 0)
+        return TERN_OK;
+    TERN_TRY(tern_autograd_grad(outputs, n, wanted, m, grads,
+                                &(tern_autograd_grad_options){.gradients = douts,
+                                                              .create_graph = true,
+                                                              .allow_unused = true}));
+    for (int i = 0; i < m; i++)
+        g->din[place[i]] = grads[i];
+    return TERN_OK;
+}
+
+tern_status tern_recompute(tern_gradient *g, int n_out, tern_composition compose)
+{
+    tern_tensor *gated[MOST], *out[MOST] = {NULL};
+    uint64_t number = ++gates_made, outer = closed_from;
+    for (int i = 0; i < g->n_in; i++) {
+        gated[i] = g->in[i];
+        if (g->in[i] && g->needs[i] &&
+            !(gated[i] = tern_apply(&gate_op, &g->in[i], 1, &number, sizeof number)))
+            return tern_last_status();
+    }
+    TERN_TRY(compose(g, gated, out));
+    closed_from = number < outer ? number : outer;
+    tern_status status = walk(g, n_out, out, gated);
+    closed_from = outer;
+    return status;
+}
