@@ -5,7 +5,7 @@
 tern_module *lenet(void)
 {
     return tern_nn_sequential(
-        tern_nn_conv2d(1, 6, TERN_DIMS(5), &(tern_nn_conv_options){.padding = TERN_DIMS(2)}),
+        tern_nn_conv2d(1, 6, TERN_DIMS(5), &(tern_conv_options){.padding = TERN_DIMS(2)}),
         tern_nn_relu(), tern_nn_max_pool2d(TERN_DIMS(2), NULL),
         tern_nn_conv2d(6, 16, TERN_DIMS(5), NULL), tern_nn_relu(),
         tern_nn_max_pool2d(TERN_DIMS(2), NULL), tern_nn_flatten(), tern_nn_linear(400, 120, NULL),
@@ -25,9 +25,9 @@ static tern_tensor *residual_forward(tern_module *self, tern_tensor *x)
 static tern_module *conv(int64_t in, int64_t out, int64_t size, int64_t stride)
 {
     return tern_nn_conv2d(in, out, TERN_DIMS(size),
-                          &(tern_nn_conv_options){.stride = TERN_DIMS(stride),
-                                                  .padding = TERN_DIMS(size / 2),
-                                                  .no_bias = true});
+                          &(tern_conv_options){.stride = TERN_DIMS(stride),
+                                               .padding = TERN_DIMS(size / 2),
+                                               .no_bias = true});
 }
 
 /* What is added to a block's result: its input, of that result's shape. */

@@ -56,7 +56,7 @@ static tern_module *lstm(const bundle *b)
     (void)b;
     tern_module *self = tern_nn_module("CharLSTM", lstm_forward, NULL);
     tern_nn_add(self, "embedding", tern_nn_embedding(65, 128, NULL));
-    tern_nn_add(self, "lstm", tern_nn_lstm(128, 128, &(tern_nn_rnn_options){.batch_first = true}));
+    tern_nn_add(self, "lstm", tern_nn_lstm(128, 128, &(tern_rnn_options){.batch_first = true}));
     tern_nn_add(self, "head", tern_nn_linear(128, 65, NULL));
     return self;
 }

@@ -36,7 +36,7 @@ int main(int argc, char **argv)
                                             tern_nn_linear(64, CLASSES, NULL));
     tern_optimizer *optimizer = tern_optim_adamw(model, 1e-2, NULL);
     /* 2^30 is too much for f16: the first steps are skipped until the scale fits. */
-    tern_scaler *scaler = tern_amp_grad_scaler(&(tern_scaler_options){.init_scale = 0x1p30});
+    tern_scaler *scaler = tern_amp_grad_scaler(&(tern_grad_scaler_options){.init_scale = 0x1p30});
     double last = NAN;
 
     TERN_SCOPE {

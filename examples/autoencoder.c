@@ -50,8 +50,8 @@ static tern_tensor *planes(tern_module *self, tern_tensor *x)
 
 static tern_module *network(void)
 {
-    tern_nn_conv_options half = {.stride = TERN_DIMS(2), .padding = TERN_DIMS(1)};
-    tern_nn_conv_transpose_options twice = {
+    tern_conv_options half = {.stride = TERN_DIMS(2), .padding = TERN_DIMS(1)};
+    tern_conv_transpose_options twice = {
         .stride = TERN_DIMS(2), .padding = TERN_DIMS(1), .output_padding = TERN_DIMS(1)};
     tern_module *encoder =
         tern_nn_sequential(tern_nn_conv2d(1, 8, TERN_DIMS(3), &half), tern_nn_relu(),

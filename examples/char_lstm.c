@@ -46,8 +46,7 @@ static tern_module *model_new(model *m, int vocabulary)
     m->embedding = tern_nn_add(all, "embedding", tern_nn_embedding(vocabulary, WIDTH, NULL));
     m->lstm = tern_nn_add(
         all, "lstm",
-        tern_nn_lstm(WIDTH, WIDTH,
-                     &(tern_nn_rnn_options){.num_layers = LAYERS, .batch_first = true}));
+        tern_nn_lstm(WIDTH, WIDTH, &(tern_rnn_options){.num_layers = LAYERS, .batch_first = true}));
     m->head = tern_nn_add(all, "head", tern_nn_linear(WIDTH, vocabulary, NULL));
     if (m->embedding && m->lstm && m->head)
         return all;

@@ -100,7 +100,7 @@ static void a_scaled_and_clipped_step_is_that_of_the_large_batch(void **state)
                 tern_optimizer *optimizer =
                     tern_optim_sgd(m[k], 0.5, &(tern_sgd_options){.momentum = 0.9});
                 tern_scaler *scaler =
-                    tern_amp_grad_scaler(&(tern_scaler_options){.init_scale = 256});
+                    tern_amp_grad_scaler(&(tern_grad_scaler_options){.init_scale = 256});
                 for (int n = 0; n < 2; n++)
                     norm[k] = step(m[k], optimizer, scaler, device, cases[i].half, k ? PARTS : 1);
                 assert_true(tern_amp_get_scale(scaler) == 256);

@@ -286,7 +286,7 @@ static void the_scale_grows_and_backs_off_as_pytorchs_does(void **state)
         tern_tensor *x = tern_requires_grad_(tern_zeros(TERN_SHAPE(2), TERN_F32, device), true);
         tern_optimizer *o = tern_optim_sgd_of(&x, 1, 1, NULL);
         tern_scaler *s = tern_amp_grad_scaler(
-            &(tern_scaler_options){.init_scale = 8, .growth_factor = 3, .growth_interval = 2});
+            &(tern_grad_scaler_options){.init_scale = 8, .growth_factor = 3, .growth_interval = 2});
         assert_true(tern_amp_get_scale(s) == 8);
         assert_true(step(s, o, x, 1) == -1);
         assert_true(tern_amp_get_scale(s) == 8);
@@ -354,7 +354,7 @@ static void gradients_can_be_unscaled_before_the_step(void **state)
             x[i] = tern_requires_grad_(tern_zeros(TERN_SHAPE(3), i ? TERN_F32 : TERN_BF16, device),
                                        true);
         tern_optimizer *o = tern_optim_sgd_of(x, 3, 1, NULL);
-        tern_scaler *s = tern_amp_grad_scaler(&(tern_scaler_options){.init_scale = 4});
+        tern_scaler *s = tern_amp_grad_scaler(&(tern_grad_scaler_options){.init_scale = 4});
         tern_tensor *loss = tern_add(tern_sum(x[0]), tern_sum(x[1]));
         assert_int_equal(tern_amp_unscale_(s, o), TERN_ERR_STATE);
         assert_error(TERN_ERR_STATE, "did not use tern_amp_scale");
@@ -394,7 +394,7 @@ static void one_optimizers_infinity_backs_the_scale_off_for_all(void **state)
             x[i] = tern_requires_grad_(tern_zeros(TERN_SHAPE(1), TERN_F32, device), true);
             o[i] = tern_optim_sgd_of(&x[i], 1, 1, NULL);
         }
-        tern_scaler *s = tern_amp_grad_scaler(&(tern_scaler_options){.init_scale = 4});
+        tern_scaler *s = tern_amp_grad_scaler(&(tern_grad_scaler_options){.init_scale = 4});
         tern_tensor *loss =
             tern_sum(tern_add(x[0], tern_mul_scalar(x[1], TERN_SCALAR((double)INFINITY))));
         assert_ok(tern_backward(tern_amp_scale(s, loss)));
@@ -416,7 +416,7 @@ static void a_disabled_scaler_only_steps(void **state)
     TERN_SCOPE {
         tern_tensor *x = tern_requires_grad_(tern_zeros(TERN_SHAPE(1), TERN_F32, "cpu"), true);
         tern_optimizer *o = tern_optim_sgd_of(&x, 1, 1, NULL);
-        tern_scaler *s = tern_amp_grad_scaler(&(tern_scaler_options){.disabled = true});
+        tern_scaler *s = tern_amp_grad_scaler(&(tern_grad_scaler_options){.disabled = true});
         assert_false(tern_amp_is_enabled(s));
         assert_ptr_equal(tern_amp_scale(s, x), x);
         assert_ok(tern_set_grad(x, tern_ones_like(x)));
@@ -434,13 +434,13 @@ static void bad_scalers_and_gradients_are_refused(void **state)
 {
     (void)state;
     TERN_SCOPE {
-        assert_null(tern_amp_grad_scaler(&(tern_scaler_options){.growth_factor = 1}));
+        assert_null(tern_amp_grad_scaler(&(tern_grad_scaler_options){.growth_factor = 1}));
         assert_error(TERN_ERR_ARGUMENT, "The growth factor must be > 1.0");
-        assert_null(tern_amp_grad_scaler(&(tern_scaler_options){.backoff_factor = 1}));
+        assert_null(tern_amp_grad_scaler(&(tern_grad_scaler_options){.backoff_factor = 1}));
         assert_error(TERN_ERR_ARGUMENT, "The backoff factor must be < 1.0");
         tern_tensor *x = tern_requires_grad_(tern_zeros(TERN_SHAPE(1), TERN_F16, "cpu"), true);
         tern_optimizer *o = tern_optim_sgd_of(&x, 1, 1, NULL);
-        tern_scaler *s = tern_amp_grad_scaler(&(tern_scaler_options){.init_scale = 2});
+        tern_scaler *s = tern_amp_grad_scaler(&(tern_grad_scaler_options){.init_scale = 2});
         assert_ok(tern_backward(tern_amp_scale(s, x)));
         assert_int_equal(tern_amp_step(s, o), TERN_ERR_DTYPE);
         assert_error(TERN_ERR_DTYPE, "Attempting to unscale FP16 gradients");

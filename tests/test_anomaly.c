@@ -85,8 +85,8 @@ static void results_are_looked_at_where_asked(void **state)
     FOR_EACH_DEVICE(device)
     {
         TERN_SCOPE {
-            tern_anomaly_options forward = {.check_forward = true},
-                                 neither = {.no_check_nan = true};
+            tern_detect_anomaly_options forward = {.check_forward = true},
+                                        neither = {.no_check_nan = true};
             tern_tensor *x = zeros(device);
             tern_tensor *nan = TENSOR(device, TERN_F32, TERN_SHAPE(2), 1, NAN);
             TERN_DETECT_ANOMALY_MODE (true, &forward) {
@@ -122,7 +122,7 @@ static void a_sound_step_stays_as_it_is(void **state)
     int64_t before = tern_live_tensors();
     TERN_SCOPE {
         tern_tensor *x = test_uniform("cpu", TERN_F32, TERN_SHAPE(5, 3), -1, 1, 1), *grad[2];
-        tern_anomaly_options forward = {.check_forward = true};
+        tern_detect_anomaly_options forward = {.check_forward = true};
         for (int i = 0; i < 2; i++) {
             tern_nn_zero_grad(m);
             TERN_DETECT_ANOMALY_MODE (i == 1, &forward)

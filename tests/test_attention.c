@@ -51,10 +51,10 @@ static tern_tensor *mask_of(mask_kind kind, tern_dtype dtype, const char *device
     return test_tensor(device, kind == BOOLS ? TERN_BOOL : dtype, TERN_SHAPE(L, S), values);
 }
 
-static tern_sdpa_options options_of(mask_kind kind, double scale, tern_dtype dtype,
-                                    const char *device)
+static tern_scaled_dot_product_attention_options options_of(mask_kind kind, double scale,
+                                                            tern_dtype dtype, const char *device)
 {
-    return (tern_sdpa_options){
+    return (tern_scaled_dot_product_attention_options){
         .attn_mask = kind == BOOLS || kind == NUMBERS ? mask_of(kind, dtype, device) : NULL,
         .is_causal = kind == CAUSAL,
         .scale = scale};
@@ -75,7 +75,7 @@ static void check(const char *device, tern_dtype dtype, mask_kind kind, double s
 {
     double expected[STACK * L * EV], tolerance = dtype == TERN_F32 ? 1e-5 : 2e-2;
     parts p = make(device, dtype);
-    tern_sdpa_options options = options_of(kind, scale, dtype, device);
+    tern_scaled_dot_product_attention_options options = options_of(kind, scale, dtype, device);
     double *q = test_read(p.q), *k = test_read(p.k), *v = test_read(p.v);
     double used = scale == 0 ? 1 / sqrt(E) : scale == TERN_ZERO ? 0 : scale;
     attend(q, k, v, used, kind, expected);
@@ -150,7 +150,7 @@ static void first_and_second_gradients(void **state)
             tern_device_info info = {0};
             assert_ok(tern_device_get_info(device, &info));
             tern_dtype dtype = info.has_f64 ? TERN_F64 : TERN_F32;
-            tern_sdpa_options options = options_of(kind, 0, dtype, device);
+            tern_scaled_dot_product_attention_options options = options_of(kind, 0, dtype, device);
             tern_shape shapes[] = {TERN_SHAPE(2, L, E), TERN_SHAPE(2, S, E), TERN_SHAPE(2, S, EV)};
             tern_tensor *in[3];
             for (int i = 0; i < 3; i++)
@@ -182,7 +182,7 @@ static void long_sequences_go_block_by_block(void **state)
             int64_t queries = kind == BOOLS ? LONGER : LONG, keys = kind == BOOLS ? LONG : LONGER;
             tern_tensor *numbers =
                 test_uniform(device, TERN_F32, TERN_SHAPE(queries, keys), -1, 1, 9);
-            tern_sdpa_options o = {.is_causal = kind == CAUSAL};
+            tern_scaled_dot_product_attention_options o = {.is_causal = kind == CAUSAL};
             if (kind == NUMBERS)
                 o.attn_mask = numbers;
             if (kind == BOOLS)
@@ -245,7 +245,7 @@ static void dropout_drops_the_same_on_the_way_back(void **state)
     (void)state;
     FOR_EACH_DEVICE(device)
     TERN_SCOPE {
-        tern_sdpa_options options = {.dropout_p = 0.4, .is_causal = true};
+        tern_scaled_dot_product_attention_options options = {.dropout_p = 0.4, .is_causal = true};
         tern_shape shapes[] = {TERN_SHAPE(2, 4, L, E), TERN_SHAPE(2, 4, S, E),
                                TERN_SHAPE(2, 4, S, EV)};
         tern_tensor *in[3];
@@ -269,7 +269,7 @@ static void views_of_one_projection_are_read_where_they_lie(void **state)
                                      1, 2);
             dense[i] = tern_contiguous(part[i]);
         }
-        tern_sdpa_options o = {.is_causal = true};
+        tern_scaled_dot_product_attention_options o = {.is_causal = true};
         assert_close(tern_scaled_dot_product_attention(part[0], part[1], part[2], &o),
                      tern_scaled_dot_product_attention(dense[0], dense[1], dense[2], &o),
                      .abs = 1e-6);
@@ -283,8 +283,8 @@ static void a_query_that_may_look_nowhere_gets_nan(void **state)
     {
         tern_tensor *mask = TENSOR(device, TERN_BOOL, TERN_SHAPE(2, 2), 1, 1, 0, 0);
         tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(2, 1), 1, 1);
-        tern_tensor *out =
-            tern_scaled_dot_product_attention(x, x, x, &(tern_sdpa_options){.attn_mask = mask});
+        tern_tensor *out = tern_scaled_dot_product_attention(
+            x, x, x, &(tern_scaled_dot_product_attention_options){.attn_mask = mask});
         assert_values(out, 1, NAN);
     }
 }
@@ -296,8 +296,8 @@ static void dropout_keeps_the_mean_and_drops_whole_weights(void **state)
     {
         tern_tensor *x = tern_ones(TERN_SHAPE(64, 64, 1), TERN_F32, device);
         tern_manual_seed(1);
-        tern_tensor *out =
-            tern_scaled_dot_product_attention(x, x, x, &(tern_sdpa_options){.dropout_p = 0.5});
+        tern_tensor *out = tern_scaled_dot_product_attention(
+            x, x, x, &(tern_scaled_dot_product_attention_options){.dropout_p = 0.5});
         double *values = test_read(out), sum = 0;
         bool differ = false;
         for (int64_t i = 0; i < tern_numel(out); i++) {
@@ -328,13 +328,14 @@ static void mistakes_are_told_in_pytorchs_words(void **state)
         assert_null(tern_scaled_dot_product_attention(x, row, x, NULL));
         assert_error(TERN_ERR_SHAPE, "to all be at least 2 dimensional");
         assert_null(tern_scaled_dot_product_attention(
-            x, x, x, &(tern_sdpa_options){.attn_mask = bools, .is_causal = true}));
+            x, x, x,
+            &(tern_scaled_dot_product_attention_options){.attn_mask = bools, .is_causal = true}));
         assert_error(TERN_ERR_ARGUMENT, "Explicit attn_mask should not be set when is_causal=True");
-        assert_null(
-            tern_scaled_dot_product_attention(x, x, x, &(tern_sdpa_options){.attn_mask = i64}));
+        assert_null(tern_scaled_dot_product_attention(
+            x, x, x, &(tern_scaled_dot_product_attention_options){.attn_mask = i64}));
         assert_error(TERN_ERR_DTYPE, "Expected attn_mask dtype to be bool or to match query dtype");
-        assert_null(
-            tern_scaled_dot_product_attention(x, x, x, &(tern_sdpa_options){.dropout_p = 1.5}));
+        assert_null(tern_scaled_dot_product_attention(
+            x, x, x, &(tern_scaled_dot_product_attention_options){.dropout_p = 1.5}));
         assert_error(TERN_ERR_ARGUMENT,
                      "dropout probability has to be between 0 and 1, but got 1.5");
         assert_null(tern_scaled_dot_product_attention(x, NULL, x, NULL));

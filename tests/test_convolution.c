@@ -5,9 +5,9 @@
 #include <stdio.h>
 
 typedef tern_tensor *(*conv)(tern_tensor *x, tern_tensor *w, tern_tensor *b,
-                             const tern_conv_options *o);
+                             const tern_conv_function_options *o);
 typedef tern_tensor *(*transposed)(tern_tensor *x, tern_tensor *w, tern_tensor *b,
-                                   const tern_conv_transpose_options *o);
+                                   const tern_conv_transpose_function_options *o);
 
 /* The table of golden/convolution.py. */
 typedef struct row {
@@ -15,7 +15,7 @@ typedef struct row {
     conv conv;
     transposed transposed;
     tern_shape x, w;
-    tern_conv_options o;
+    tern_conv_function_options o;
     tern_shape output_padding;
 } row;
 #define S(...)                                                                                     \
@@ -94,9 +94,9 @@ enum { ROWS = sizeof rows / sizeof *rows };
 
 static tern_tensor *call(const row *r, tern_tensor *x, tern_tensor *w, tern_tensor *b)
 {
-    const tern_conv_options *o = &r->o;
-    tern_conv_transpose_options t = {o->stride,         o->padding, o->dilation,
-                                     r->output_padding, o->groups,  {0}};
+    const tern_conv_function_options *o = &r->o;
+    tern_conv_transpose_function_options t = {o->stride,         o->padding, o->dilation,
+                                              r->output_padding, o->groups,  {0}};
     return r->conv ? r->conv(x, w, b, o) : r->transposed(x, w, b, &t);
 }
 
@@ -185,7 +185,7 @@ static void large_convolutions_agree_with_float64(void **state)
     (void)state;
     static const struct {
         tern_shape x, w;
-        tern_conv_options o;
+        tern_conv_function_options o;
     } cases[] = {
         {S(7, 16, 33, 30), S(24, 16, 3, 3), {.padding = S(1)}},
         {S(9, 12, 32, 32), S(20, 6, 5, 3), {.stride = S(2), .padding = S(2, 1), .groups = 2}},
@@ -261,20 +261,22 @@ static void misfits_are_refused_in_pytorch_s_words(void **state)
     assert_null(tern_conv2d(x, w, five, NULL));
     assert_error(TERN_ERR_SHAPE, "Given groups=1, weight of size [6, 3, 3, 3], expected bias to be "
                                  "1-dimensional with 6 elements, but got bias of size [5] instead");
-    assert_null(tern_conv2d(x, w, NULL, &(tern_conv_options){.padding = TERN_DIMS(-1)}));
+    assert_null(tern_conv2d(x, w, NULL, &(tern_conv_function_options){.padding = TERN_DIMS(-1)}));
     assert_error(TERN_ERR_ARGUMENT, "negative padding is not supported");
-    assert_null(tern_conv2d(x, w, NULL, &(tern_conv_options){.stride = TERN_DIMS(0)}));
+    assert_null(tern_conv2d(x, w, NULL, &(tern_conv_function_options){.stride = TERN_DIMS(0)}));
     assert_error(TERN_ERR_ARGUMENT, "non-positive stride is not supported");
-    assert_null(tern_conv2d(x, w, NULL, &(tern_conv_options){.dilation = TERN_DIMS(1, 0)}));
+    assert_null(
+        tern_conv2d(x, w, NULL, &(tern_conv_function_options){.dilation = TERN_DIMS(1, 0)}));
     assert_error(TERN_ERR_ARGUMENT, "dilation should be greater than zero");
-    assert_null(tern_conv2d(x, w, NULL, &(tern_conv_options){.stride = TERN_DIMS(1, 2, 3)}));
+    assert_null(
+        tern_conv2d(x, w, NULL, &(tern_conv_function_options){.stride = TERN_DIMS(1, 2, 3)}));
     assert_error(TERN_ERR_ARGUMENT, "expected stride to be a single integer value or a list of 2");
-    assert_null(tern_conv2d(x, w, NULL, &(tern_conv_options){.groups = 4}));
+    assert_null(tern_conv2d(x, w, NULL, &(tern_conv_function_options){.groups = 4}));
     assert_error(TERN_ERR_SHAPE, "expected weight to be divisible by 4 at dimension 0");
-    assert_null(tern_conv2d(x, w, NULL,
-                            &(tern_conv_options){.padding_name = "same", .stride = TERN_DIMS(2)}));
+    assert_null(tern_conv2d(
+        x, w, NULL, &(tern_conv_function_options){.padding_name = "same", .stride = TERN_DIMS(2)}));
     assert_error(TERN_ERR_ARGUMENT, "padding='same' is not supported for strided convolutions");
-    assert_null(tern_conv2d(x, w, NULL, &(tern_conv_options){.padding_name = "all"}));
+    assert_null(tern_conv2d(x, w, NULL, &(tern_conv_function_options){.padding_name = "all"}));
     assert_error(TERN_ERR_ARGUMENT, "Invalid padding string all, should be one of");
     assert_null(tern_conv1d(x, w, NULL, NULL));
     assert_error(TERN_ERR_SHAPE, "expected 3-dimensional weight");
@@ -291,9 +293,9 @@ static void misfits_are_refused_in_pytorch_s_words(void **state)
     assert_error(TERN_ERR_SHAPE,
                  "Given transposed=1, weight of size [6, 3, 3, 3], expected "
                  "input[1, 3, 8, 8] to have 6 channels, but got 3 channels instead");
-    assert_null(
-        tern_conv_transpose2d(tern_zeros(TERN_SHAPE(1, 6, 4, 4), TERN_F32, "cpu"), w, NULL,
-                              &(tern_conv_transpose_options){.output_padding = TERN_DIMS(1)}));
+    assert_null(tern_conv_transpose2d(
+        tern_zeros(TERN_SHAPE(1, 6, 4, 4), TERN_F32, "cpu"), w, NULL,
+        &(tern_conv_transpose_function_options){.output_padding = TERN_DIMS(1)}));
     assert_error(TERN_ERR_ARGUMENT,
                  "output padding must be smaller than either stride or dilation");
 }

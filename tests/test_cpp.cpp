@@ -106,7 +106,7 @@ static void has_modules()
     tern_dropout_options dropout = {};
     dropout.p = TERN_ZERO;
     tern_layer_norm_options layer_norm = {};
-    tern_nn_embedding_options embedding = {};
+    tern_embedding_options embedding = {};
     embedding.padding_idx = TERN_SOME(0);
     tern_module *model = tern_nn_sequential(
         tern_nn_linear(4, 3, &linear), tern_nn_gelu(&gelu), tern_nn_leaky_relu(&leaky_relu),
@@ -123,8 +123,8 @@ static void has_modules()
     mse.reduction = TERN_REDUCTION_SUM;
     tern_cross_entropy_options cross_entropy = {};
     cross_entropy.ignore_index = TERN_SOME(-1);
-    tern_embedding_options lookup = {};
-    tern_sdpa_options attention = {};
+    tern_embedding_function_options lookup = {};
+    tern_scaled_dot_product_attention_options attention = {};
     attention.is_causal = true;
     TERN_SCOPE {
         tern_tensor *x = tern_randn(TERN_SHAPE(2, 4), TERN_F32, nullptr);
@@ -135,10 +135,10 @@ static void has_modules()
         check(tern_backward(loss) == TERN_OK, "modules and losses with options");
         for (tern_optimizer *optimizer : optimizers)
             check(tern_optim_step(optimizer) == TERN_OK, "optimizers with options");
-        check(tern_embedding(target, x, &lookup) != nullptr, "tern_embedding_options");
+        check(tern_embedding(target, x, &lookup) != nullptr, "tern_embedding_function_options");
         tern_tensor *q = tern_unsqueeze(x, 0);
         check(tern_scaled_dot_product_attention(q, q, q, &attention) != nullptr,
-              "tern_sdpa_options");
+              "tern_scaled_dot_product_attention_options");
     }
     for (tern_optimizer *optimizer : optimizers)
         tern_optim_free(optimizer);

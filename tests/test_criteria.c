@@ -48,7 +48,7 @@ static tern_tensor *city_blocks(tern_tensor *a, tern_tensor *b, void *user)
     X(gaussian_nll_loss, tern_gaussian_nll_loss_options, "x y var", .full = true, .eps = 0.5, .reduction = TERN_REDUCTION_NONE) \
     X(kl_div_loss, tern_kl_div_options, "log_p t", .reduction = TERN_REDUCTION_BATCHMEAN)          \
     X(bce_loss, tern_weighted_loss_options, "p t", .weight = w, .reduction = TERN_REDUCTION_SUM)   \
-    X(bce_with_logits_loss, tern_bce_with_logits_options, "x t", .weight = w, .pos_weight = pw, .reduction = TERN_REDUCTION_NONE) \
+    X(bce_with_logits_loss, tern_binary_cross_entropy_with_logits_options, "x t", .weight = w, .pos_weight = pw, .reduction = TERN_REDUCTION_NONE) \
     X(nll_loss, tern_nll_loss_options, "log_p classes", .weight = w, .ignore_index = TERN_SOME(2)) \
     X(soft_margin_loss, tern_loss_options, "x signs", .reduction = TERN_REDUCTION_MEAN)            \
     X(margin_ranking_loss, tern_margin_loss_options, "x y signs", .margin = 0.25)                  \

@@ -48,10 +48,10 @@ static result run(const char *device, tern_dtype dtype, tern_shape x_shape, tern
 {
     tern_tensor *x = uniform(device, dtype, x_shape, 1), *w = uniform(device, dtype, w_shape, 2);
     tern_tensor *b = uniform(device, dtype, TERN_SHAPE(w_shape.dims[0]), 3);
-    tern_conv_options o = {.stride = TERN_SHAPE(2),
-                           .padding = TERN_SHAPE(1),
-                           .dilation = TERN_SHAPE(dilation),
-                           .groups = groups};
+    tern_conv_function_options o = {.stride = TERN_SHAPE(2),
+                                    .padding = TERN_SHAPE(1),
+                                    .dilation = TERN_SHAPE(dilation),
+                                    .groups = groups};
     tern_tensor *y = x_shape.ndim == 3   ? tern_conv1d(x, w, b, &o)
                      : x_shape.ndim == 4 ? tern_conv2d(x, w, b, &o)
                                          : tern_conv3d(x, w, b, &o);
@@ -155,7 +155,7 @@ static void what_it_can_not_is_computed_without_it(void **state)
         tern_tensor *y = tern_conv2d(x, w, NULL, NULL);
         assert_int_equal(all_runs(), before);
         assert_close(y, tern_conv2d(tern_to(x, "cpu"), tern_to(w, "cpu"), NULL, NULL), .abs = 1e-6);
-        tern_conv_options same = {.padding_name = "same"};
+        tern_conv_function_options same = {.padding_name = "same"};
         x = tern_view(tern_narrow(all, 0, 0, 64), TERN_SHAPE(1, 1, 8, 8));
         y = tern_conv2d(x, w, NULL, &same);
         assert_int_equal(all_runs(), before);

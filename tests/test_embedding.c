@@ -33,21 +33,21 @@ static const struct {
     tern_embedding_bag_mode mode;
     bool padded, weighted, frequent;
 } bags[] = {
-    {"mean", FLAT, TERN_BAG_MEAN, false, false, false},
-    {"mean_padded", FLAT, TERN_BAG_MEAN, true, false, false},
-    {"mean_ended", ENDED, TERN_BAG_MEAN, false, false, false},
-    {"mean_rows", ROWS, TERN_BAG_MEAN, false, false, false},
-    {"sum", FLAT, TERN_BAG_SUM, false, false, false},
-    {"sum_padded", FLAT, TERN_BAG_SUM, true, false, false},
-    {"sum_ended", ENDED, TERN_BAG_SUM, false, false, false},
-    {"sum_rows", ROWS, TERN_BAG_SUM, false, false, false},
-    {"max", FLAT, TERN_BAG_MAX, false, false, false},
-    {"max_padded", FLAT, TERN_BAG_MAX, true, false, false},
-    {"max_ended", ENDED, TERN_BAG_MAX, false, false, false},
-    {"max_rows", ROWS, TERN_BAG_MAX, false, false, false},
-    {"weighted", FLAT, TERN_BAG_SUM, false, true, false},
-    {"weighted_padded", PAIRS, TERN_BAG_SUM, true, true, false},
-    {"frequent", FLAT, TERN_BAG_SUM, false, false, true},
+    {"mean", FLAT, TERN_EMBEDDING_BAG_MEAN, false, false, false},
+    {"mean_padded", FLAT, TERN_EMBEDDING_BAG_MEAN, true, false, false},
+    {"mean_ended", ENDED, TERN_EMBEDDING_BAG_MEAN, false, false, false},
+    {"mean_rows", ROWS, TERN_EMBEDDING_BAG_MEAN, false, false, false},
+    {"sum", FLAT, TERN_EMBEDDING_BAG_SUM, false, false, false},
+    {"sum_padded", FLAT, TERN_EMBEDDING_BAG_SUM, true, false, false},
+    {"sum_ended", ENDED, TERN_EMBEDDING_BAG_SUM, false, false, false},
+    {"sum_rows", ROWS, TERN_EMBEDDING_BAG_SUM, false, false, false},
+    {"max", FLAT, TERN_EMBEDDING_BAG_MAX, false, false, false},
+    {"max_padded", FLAT, TERN_EMBEDDING_BAG_MAX, true, false, false},
+    {"max_ended", ENDED, TERN_EMBEDDING_BAG_MAX, false, false, false},
+    {"max_rows", ROWS, TERN_EMBEDDING_BAG_MAX, false, false, false},
+    {"weighted", FLAT, TERN_EMBEDDING_BAG_SUM, false, true, false},
+    {"weighted_padded", PAIRS, TERN_EMBEDDING_BAG_SUM, true, true, false},
+    {"frequent", FLAT, TERN_EMBEDDING_BAG_SUM, false, false, true},
 };
 
 static void bags_are_pytorch_s(void **state)
@@ -69,10 +69,11 @@ static void bags_are_pytorch_s(void **state)
                 index = tern_view(index, form == ROWS ? TERN_SHAPE(2, 4) : TERN_SHAPE(4, 2));
             if (form == PAIRS)
                 w = tern_view(samples, TERN_SHAPE(4, 2));
-            tern_embedding_bag_options o = {.mode = bags[i].mode,
-                                            .include_last_offset = form == ENDED,
-                                            .scale_grad_by_freq = bags[i].frequent,
-                                            .per_sample_weights = bags[i].weighted ? w : NULL};
+            tern_embedding_bag_function_options o = {.mode = bags[i].mode,
+                                                     .include_last_offset = form == ENDED,
+                                                     .scale_grad_by_freq = bags[i].frequent,
+                                                     .per_sample_weights =
+                                                         bags[i].weighted ? w : NULL};
             if (bags[i].padded)
                 o.padding_idx = tern_some(-3);
             tern_tensor *y = tern_embedding_bag(index, weight, offsets, &o);
@@ -94,8 +95,8 @@ static void empty_bags_are_zeros(void **state)
         tern_tensor *weight = tern_ones(TERN_SHAPE(4, 2), TERN_F32, device);
         tern_requires_grad_(weight, true);
         tern_tensor *none = tern_zeros(TERN_SHAPE(0), TERN_I64, device);
-        for (int mode = TERN_BAG_MEAN; mode <= TERN_BAG_MAX; mode++) {
-            tern_embedding_bag_options o = {.mode = (tern_embedding_bag_mode)mode};
+        for (int mode = TERN_EMBEDDING_BAG_MEAN; mode <= TERN_EMBEDDING_BAG_MAX; mode++) {
+            tern_embedding_bag_function_options o = {.mode = (tern_embedding_bag_mode)mode};
             tern_tensor *y =
                 tern_embedding_bag(none, weight, tern_zeros(TERN_SHAPE(2), TERN_I64, device), &o);
             assert_values(y, 0, 0, 0, 0);
@@ -111,9 +112,10 @@ static void empty_bags_are_zeros(void **state)
 static tern_tensor *weighted_bags(tern_tensor *const *in, void *user)
 {
     (void)user;
-    return tern_embedding_bag(
-        ints("cpu", TERN_I64, 8, flat), in[0], ints("cpu", TERN_I64, 4, starts),
-        &(tern_embedding_bag_options){.mode = TERN_BAG_SUM, .per_sample_weights = in[1]});
+    return tern_embedding_bag(ints("cpu", TERN_I64, 8, flat), in[0],
+                              ints("cpu", TERN_I64, 4, starts),
+                              &(tern_embedding_bag_function_options){.mode = TERN_EMBEDDING_BAG_SUM,
+                                                                     .per_sample_weights = in[1]});
 }
 static tern_tensor *mean_bags(tern_tensor *const *in, void *user)
 {
@@ -121,7 +123,7 @@ static tern_tensor *mean_bags(tern_tensor *const *in, void *user)
     tern_tensor *rows = tern_mul(in[0], in[0]);
     return tern_embedding_bag(ints("cpu", TERN_I64, 8, flat), rows,
                               ints("cpu", TERN_I64, 4, starts),
-                              &(tern_embedding_bag_options){.padding_idx = TERN_SOME(3)});
+                              &(tern_embedding_bag_function_options){.padding_idx = TERN_SOME(3)});
 }
 
 static void gradients_are_differentiable(void **state)
@@ -145,13 +147,14 @@ static void rows_are_scaled_as_pytorch_s(void **state)
     {
         tern_tensor *weight = leaf(file, "weight", device),
                     *index = ints(device, TERN_I64, 8, flat);
-        tern_tensor *y = tern_embedding(
-            index, weight,
-            &(tern_embedding_options){.padding_idx = TERN_SOME(2), .scale_grad_by_freq = true});
+        tern_tensor *y =
+            tern_embedding(index, weight,
+                           &(tern_embedding_function_options){.padding_idx = TERN_SOME(2),
+                                                              .scale_grad_by_freq = true});
         assert_ok(tern_backward(tern_sum(tern_mul(y, test_golden_weight(y)))));
         golden(file, "rows_frequent", ".dweight", tern_grad(weight));
         for (int norm = 1; norm <= 2; norm++) {
-            tern_embedding_options o = {.max_norm = 0.75, .norm_type = norm};
+            tern_embedding_function_options o = {.max_norm = 0.75, .norm_type = norm};
             weight = leaf(file, "weight", device);
             golden(file, norm == 1 ? "rows_1" : "rows_2", "", tern_embedding(index, weight, &o));
             golden(file, norm == 1 ? "renormalised_1" : "renormalised_2", "", weight);
@@ -177,7 +180,7 @@ static void modules_hold_the_table(void **state)
         tern_nn_free(m);
         table = TENSOR(device, TERN_F32, TERN_SHAPE(3, 2), 1, 2, 3, 4, 5, 6);
         m = tern_nn_embedding_bag_from_pretrained(
-            table, false, &(tern_nn_embedding_bag_options){.mode = TERN_BAG_SUM});
+            table, false, &(tern_embedding_bag_options){.mode = TERN_EMBEDDING_BAG_SUM});
         assert_true(tern_requires_grad(tern_nn_parameter(m, "weight")));
         assert_values(tern_nn_forward(m, tern_view(index, TERN_SHAPE(1, 3))), 11, 14);
         tern_tensor *in[] = {index, ints(device, TERN_I64, 2, (int64_t[]){0, 1}),
@@ -188,7 +191,7 @@ static void modules_hold_the_table(void **state)
         assert_values(y, 10, 12, 23, 30);
         tern_nn_free(m);
     }
-    tern_nn_embedding_bag_options o = {.padding_idx = TERN_SOME(-1), .max_norm = 2.5};
+    tern_embedding_bag_options o = {.padding_idx = TERN_SOME(-1), .max_norm = 2.5};
     tern_module *m = tern_nn_embedding_bag(4, 3, &o);
     char *text = tern_nn_to_text(m);
     assert_string_equal(text, "EmbeddingBag(4, 3, max_norm=2.5, mode='mean', padding_idx=3)");
@@ -211,9 +214,11 @@ static void what_does_not_fit_is_refused(void **state)
     tern_tensor *w = tern_ones(TERN_SHAPE(4, 2), TERN_F32, "cpu"), *row = tern_select(w, 0, 0);
     tern_tensor *x = tern_zeros(TERN_SHAPE(3), TERN_I64, "cpu"), *two = tern_unsqueeze(x, 0);
     tern_tensor *start = tern_zeros(TERN_SHAPE(1), TERN_I64, "cpu");
-    tern_embedding_bag_options max = {.mode = TERN_BAG_MAX, .scale_grad_by_freq = true};
-    tern_embedding_bag_options weights = {.per_sample_weights = row, .mode = TERN_BAG_SUM};
-    tern_embedding_bag_options mean = {.per_sample_weights = tern_ones_like(x)};
+    tern_embedding_bag_function_options max = {.mode = TERN_EMBEDDING_BAG_MAX,
+                                               .scale_grad_by_freq = true};
+    tern_embedding_bag_function_options weights = {.per_sample_weights = row,
+                                                   .mode = TERN_EMBEDDING_BAG_SUM};
+    tern_embedding_bag_function_options mean = {.per_sample_weights = tern_ones_like(x)};
     REFUSED(tern_embedding_bag(x, w, NULL, NULL), TERN_ERR_SHAPE,
             "offsets has to be a 1D Tensor but got None");
     REFUSED(tern_embedding_bag(x, w, two, NULL), TERN_ERR_SHAPE, "offsets has to be a 1D Tensor");

@@ -26,8 +26,8 @@ static void begin(trainer *t, const char *device, bool scaled)
     t->optimizer = tern_optim_adamw(t->model, 1e-2, NULL);
     t->scheduler = tern_lr_scheduler_exponential_lr(t->optimizer, 0.8);
     if (scaled)
-        t->scaler =
-            tern_amp_grad_scaler(&(tern_scaler_options){.init_scale = 1024, .growth_interval = 2});
+        t->scaler = tern_amp_grad_scaler(
+            &(tern_grad_scaler_options){.init_scale = 1024, .growth_interval = 2});
     t->x = tern_keep(tern_zeros(TERN_SHAPE(BATCH, IN), TERN_F32, device));
     t->y = tern_keep(tern_zeros(TERN_SHAPE(BATCH), TERN_I64, device));
     assert_no_error();

@@ -3,8 +3,8 @@
 #include "support.h"
 #include <math.h>
 
-typedef tern_nn_multihead_attention_options heads_options;
-typedef tern_nn_transformer_layer_options layer_options;
+typedef tern_multihead_attention_options heads_options;
+typedef tern_transformer_layer_options layer_options;
 
 static tern_module *heads(void)
 {
@@ -15,11 +15,11 @@ static const layer_options small = {.dim_feedforward = 3, .dropout = TERN_ZERO};
 
 static tern_module *transformer(void)
 {
-    return tern_nn_transformer(&(tern_nn_transformer_options){.d_model = 4,
-                                                              .nhead = 2,
-                                                              .num_encoder_layers = 1,
-                                                              .num_decoder_layers = 1,
-                                                              .layer = small});
+    return tern_nn_transformer(&(tern_transformer_options){.d_model = 4,
+                                                           .nhead = 2,
+                                                           .num_encoder_layers = 1,
+                                                           .num_decoder_layers = 1,
+                                                           .layer = small});
 }
 
 /* ---- how they start ------------------------------------------------------------------------ */
@@ -40,7 +40,7 @@ static void weights_start_xavier_and_biases_zero(void **state)
         assert_true(largest(tern_nn_parameter(m, "out_proj.bias")) == 0);
         assert_true(largest(tern_nn_parameter(m, "out_proj.weight")) > 0);
         tern_nn_free(m);
-        m = tern_nn_transformer(&(tern_nn_transformer_options){
+        m = tern_nn_transformer(&(tern_transformer_options){
             .d_model = 32, .num_encoder_layers = 1, .num_decoder_layers = 1});
         most = largest(tern_nn_parameter(m, "encoder.layers.0.linear1.weight"));
         bound = sqrt(6.0 / (32 + 2048));
@@ -79,10 +79,9 @@ static void calls_with_names_are_calls_with_places(void **state)
         tern_tensor *x = test_uniform("cpu", TERN_F32, TERN_SHAPE(3, 2, 4), -1, 1, 1), *weights, *y;
         tern_tensor *later = tern_nn_transformer_generate_square_subsequent_mask(3, 0, NULL);
         assert_values(later, 0, -INFINITY, -INFINITY, 0, 0, -INFINITY, 0, 0, 0);
-        tern_nn_transformer_masks causal = {
+        tern_transformer_masks causal = {
             .src_is_causal = true, .tgt_is_causal = true, .memory_is_causal = true};
-        tern_nn_transformer_masks masks = {
-            .src_mask = later, .tgt_mask = later, .memory_mask = later};
+        tern_transformer_masks masks = {.src_mask = later, .tgt_mask = later, .memory_mask = later};
         tern_module *m = transformer();
         assert_close(tern_nn_transformer_forward(m, x, x, &causal),
                      tern_nn_transformer_forward(m, x, x, &masks), .abs = 1e-5);
@@ -95,13 +94,13 @@ static void calls_with_names_are_calls_with_places(void **state)
         m = heads();
         y = tern_nn_multihead_attention_forward(
             m, x, x, x,
-            &(tern_nn_attention_masks){.is_causal = true, .no_average_attn_weights = true},
+            &(tern_multihead_attention_masks){.is_causal = true, .no_average_attn_weights = true},
             &weights);
         assert_shape(weights, 2, 2, 3, 3);
         assert_true(tern_item(tern_select(tern_flatten(weights, 0, -1), 0, 1)) == 0);
         assert_close(y,
                      tern_nn_multihead_attention_forward(
-                         m, x, x, x, &(tern_nn_attention_masks){.attn_mask = later}, NULL),
+                         m, x, x, x, &(tern_multihead_attention_masks){.attn_mask = later}, NULL),
                      .abs = 1e-5);
         tern_nn_free(m);
     }
@@ -167,10 +166,11 @@ static void numbers_of_other_masks_are_brought_along(void **state)
         tern_tensor *padding = TENSOR("cpu", TERN_F32, TERN_SHAPE(1, 2), 0, 0);
         tern_module *m = tern_nn_to_dtype(heads(), TERN_F16);
         tern_tensor *a = tern_nn_multihead_attention_forward(
-            m, x, x, x, &(tern_nn_attention_masks){.attn_mask = bytes, .key_padding_mask = padding},
+            m, x, x, x,
+            &(tern_multihead_attention_masks){.attn_mask = bytes, .key_padding_mask = padding},
             NULL);
         tern_tensor *b = tern_nn_multihead_attention_forward(
-            m, x, x, x, &(tern_nn_attention_masks){.attn_mask = f32}, NULL);
+            m, x, x, x, &(tern_multihead_attention_masks){.attn_mask = f32}, NULL);
         assert_close(a, b, .abs = 2e-3);
         tern_nn_free(m);
     }
@@ -179,7 +179,8 @@ static void numbers_of_other_masks_are_brought_along(void **state)
 /* ---- mistakes ------------------------------------------------------------------------------ */
 
 static void refuse(tern_module *m, tern_tensor *query, tern_tensor *key,
-                   const tern_nn_attention_masks *masks, tern_status status, const char *words)
+                   const tern_multihead_attention_masks *masks, tern_status status,
+                   const char *words)
 {
     assert_null(tern_nn_multihead_attention_forward(m, query, key, key, masks, NULL));
     assert_error(status, words);
@@ -199,13 +200,13 @@ static void mistakes_are_told_in_pytorch_s_words(void **state)
                "For batched (3-D) `query`, expected `key` and `value` to be 3-D but found 2-D");
         refuse(m, wide, wide, NULL, TERN_ERR_SHAPE,
                "was expecting embedding dimension of 4, but got 5");
-        refuse(m, x, x, &(tern_nn_attention_masks){.key_padding_mask = ints}, TERN_ERR_DTYPE,
+        refuse(m, x, x, &(tern_multihead_attention_masks){.key_padding_mask = ints}, TERN_ERR_DTYPE,
                "only bool and floating types of key_padding_mask are supported");
-        refuse(m, x, x, &(tern_nn_attention_masks){.key_padding_mask = square}, TERN_ERR_SHAPE,
-               "expecting key_padding_mask shape of (2, 3), but got [2, 2]");
-        refuse(m, x, x, &(tern_nn_attention_masks){.attn_mask = square}, TERN_ERR_SHAPE,
+        refuse(m, x, x, &(tern_multihead_attention_masks){.key_padding_mask = square},
+               TERN_ERR_SHAPE, "expecting key_padding_mask shape of (2, 3), but got [2, 2]");
+        refuse(m, x, x, &(tern_multihead_attention_masks){.attn_mask = square}, TERN_ERR_SHAPE,
                "The shape of the 2D attn_mask is [2, 2], but should be [3, 3].");
-        refuse(m, x, x, &(tern_nn_attention_masks){.attn_mask = ints}, TERN_ERR_DTYPE,
+        refuse(m, x, x, &(tern_multihead_attention_masks){.attn_mask = ints}, TERN_ERR_DTYPE,
                "Only float, byte, and bool types are supported for attn_mask, not int64");
         refuse(m, x, NULL, NULL, TERN_ERR_ARGUMENT, "key");
         assert_int_equal(tern_nn_call(m, &x, 1, &y, 1), TERN_ERR_ARGUMENT);

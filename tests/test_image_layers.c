@@ -11,8 +11,8 @@
     {                                                                                              \
         __VA_ARGS__                                                                                \
     }
-#define CONV(...)   OPTIONS(tern_nn_conv_options, __VA_ARGS__)
-#define BACK(...)   OPTIONS(tern_nn_conv_transpose_options, __VA_ARGS__)
+#define CONV(...)   OPTIONS(tern_conv_options, __VA_ARGS__)
+#define BACK(...)   OPTIONS(tern_conv_transpose_options, __VA_ARGS__)
 #define MAX(...)    OPTIONS(tern_max_pool_options, __VA_ARGS__)
 #define AVG(...)    OPTIONS(tern_avg_pool_options, __VA_ARGS__)
 #define SIZED(...)  OPTIONS(tern_interpolate_options, __VA_ARGS__)
@@ -150,7 +150,7 @@ static void a_transposed_convolution_makes_the_size_that_is_asked_for(void **sta
             tern_nn_conv_transpose2d(2, 3, D(3), BACK(.stride = D(3, 2), .padding = D(1))), device);
         tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(1, 2, 4, 5), -1, 1, 1);
         tern_tensor *weight = tern_nn_parameter(m, "weight"), *bias = tern_nn_parameter(m, "bias");
-        tern_conv_transpose_options o = {
+        tern_conv_transpose_function_options o = {
             .stride = D(3, 2), .padding = D(1), .output_padding = D(2, 1)};
         tern_tensor *y = tern_conv_transpose2d(x, weight, bias, &o);
         assert_shape(y, 1, 3, 12, 10);

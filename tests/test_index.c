@@ -44,7 +44,7 @@ static void repeats_add_up(void **state)
         assert_values(tern_grad(x), 3, 4, 0, 0, 13, 16);
         tern_tensor *padded = tern_ones(TERN_SHAPE(3, 2), dtypes[i], device);
         tern_requires_grad_(padded, true);
-        tern_embedding_options options = {.padding_idx = TERN_SOME(-1)};
+        tern_embedding_function_options options = {.padding_idx = TERN_SOME(-1)};
         assert_ok(tern_backward(tern_sum(tern_mul(tern_embedding(index, padded, &options), dy))));
         assert_values(tern_grad(padded), 3, 4, 0, 0, 0, 0);
     }
@@ -88,7 +88,7 @@ static void what_does_not_fit_is_refused(void **state)
     tern_tensor *x = tern_zeros(TERN_SHAPE(2, 3), TERN_F32, "cpu");
     tern_tensor *one = WHOLE("cpu", TERN_SHAPE(1), 0),
                 *flat = tern_zeros(TERN_SHAPE(3), TERN_F32, "cpu");
-    tern_embedding_options options = {.padding_idx = TERN_SOME(2)};
+    tern_embedding_function_options options = {.padding_idx = TERN_SOME(2)};
     assert_null(tern_embedding(flat, x, NULL));
     assert_error(TERN_ERR_DTYPE, "Expected tensor for argument #1 'indices'");
     assert_null(tern_embedding(one, flat, NULL));
@@ -118,7 +118,8 @@ static void what_does_not_fit_is_refused(void **state)
         tern_tensor *x = in[0], *index = user;                                                     \
         return CALL;                                                                               \
     }
-CHECKED(embed, tern_embedding(index, x, &(tern_embedding_options){.padding_idx = TERN_SOME(1)}))
+CHECKED(embed,
+        tern_embedding(index, x, &(tern_embedding_function_options){.padding_idx = TERN_SOME(1)}))
 CHECKED(select_last, tern_index_select(x, 1, index))
 CHECKED(pick, tern_index(x, index))
 CHECKED(gather_last, tern_gather(x, 1, index))

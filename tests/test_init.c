@@ -41,11 +41,11 @@ static void fans_count_what_meets_in_a_weight(void **state)
         assert_ok(tern_nn_init_calculate_fan_in_and_fan_out(x, &in, &out));
         assert_true(in == 300 && out == 900);
         assert_ok(tern_nn_init_calculate_fan_in_and_fan_out(x, NULL, NULL));
-        tern_kaiming_options o = {.fan_out = true, .nonlinearity = "relu"};
+        tern_init_kaiming_options o = {.fan_out = true, .nonlinearity = "relu"};
         assert_std(tern_nn_init_kaiming_normal_with_(x, &o), sqrt(2.0 / 900));
         assert_std(tern_nn_init_kaiming_uniform_with_(x, &o), sqrt(2.0 / 900));
         assert_std(tern_nn_init_kaiming_normal_with_(x, NULL), sqrt(2.0 / 300));
-        o = (tern_kaiming_options){.a = 1, .nonlinearity = "leaky_relu"};
+        o = (tern_init_kaiming_options){.a = 1, .nonlinearity = "leaky_relu"};
         assert_std(tern_nn_init_kaiming_uniform_with_(x, &o), sqrt(1.0 / 300));
         o.nonlinearity = "swish";
         assert_null(tern_nn_init_kaiming_normal_with_(x, &o));

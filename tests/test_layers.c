@@ -50,7 +50,7 @@ static tern_module *more_layers(void)
 {
     return tern_nn_sequential(
         tern_nn_embedding(10, 3, NULL),
-        tern_nn_embedding(10, 3, &(tern_nn_embedding_options){.padding_idx = TERN_SOME(-1)}),
+        tern_nn_embedding(10, 3, &(tern_embedding_options){.padding_idx = TERN_SOME(-1)}),
         tern_nn_layer_norm(TERN_SHAPE(8), NULL),
         tern_nn_layer_norm(TERN_SHAPE(2, 8),
                            &(tern_layer_norm_options){.eps = 1e-6, .no_elementwise_affine = true}),
@@ -225,7 +225,7 @@ static void embedding_looks_up_rows_and_pads_with_zeros(void **state)
     (void)state;
     FOR_EACH_DEVICE(device)
     TERN_SCOPE {
-        tern_nn_embedding_options o = {.padding_idx = TERN_SOME(1), .device = device};
+        tern_embedding_options o = {.padding_idx = TERN_SOME(1), .device = device};
         tern_module *m = tern_nn_embedding(3, 2, &o);
         tern_tensor *weight = tern_nn_parameter(m, "weight");
         tern_tensor *at = TENSOR(device, TERN_I64, TERN_SHAPE(2, 2), 1, 2, 1, 0);
@@ -320,7 +320,7 @@ static void bad_options_are_refused_in_pytorchs_words(void **state)
     assert_error(TERN_ERR_ARGUMENT, "dropout probability has to be between 0 and 1, but got 1.5");
     assert_null(tern_nn_dropout(&(tern_dropout_options){.p = NAN}));
     assert_error(TERN_ERR_ARGUMENT, "but got nan");
-    assert_null(tern_nn_embedding(3, 2, &(tern_nn_embedding_options){.padding_idx = TERN_SOME(3)}));
+    assert_null(tern_nn_embedding(3, 2, &(tern_embedding_options){.padding_idx = TERN_SOME(3)}));
     assert_error(TERN_ERR_ARGUMENT, "Padding_idx must be within num_embeddings");
     assert_null(tern_nn_layer_norm(TERN_SHAPE_SCALAR, NULL));
     assert_error(TERN_ERR_SHAPE, "Expected normalized_shape to be at least 1-dimensional");

@@ -241,7 +241,7 @@ static void steps_skip_where_the_scaler_says_so(void **state)
                 continue;
             make_many(device, TERN_F32, x);
             tern_optimizer *o = variants[v].make(x, MANY, 0.1, variants[v].options);
-            tern_scaler *s = tern_amp_grad_scaler(&(tern_scaler_options){.init_scale = 2});
+            tern_scaler *s = tern_amp_grad_scaler(&(tern_grad_scaler_options){.init_scale = 2});
             tern_amp_scale(s, x[0]);
             give_gradients(x, 0);
             tern_fill_(tern_grad(x[2]), TERN_SCALAR((double)INFINITY));

@@ -157,7 +157,7 @@ static tern_module *adaptive(const char *device)
 {
     return tern_nn_adaptive_log_softmax_with_loss(
         6, 20, TERN_DIMS(4, 9, 15),
-        &(tern_adaptive_log_softmax_options){
+        &(tern_adaptive_log_softmax_with_loss_options){
             .div_value = 1.5, .head_bias = true, .device = device});
 }
 

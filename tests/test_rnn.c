@@ -11,9 +11,9 @@ static tern_tensor *weighted(tern_tensor *y)
 /* A network of golden/rnn.py. */
 typedef struct network {
     const char *name;
-    tern_module *(*make)(int64_t, int64_t, const tern_nn_rnn_options *);
+    tern_module *(*make)(int64_t, int64_t, const tern_rnn_options *);
     int64_t in, hidden;
-    tern_nn_rnn_options o;
+    tern_rnn_options o;
     const int64_t *lengths;
     int n;
 } network;
@@ -90,7 +90,8 @@ static void call_network(const network *n, tern_module *m, tern_tensor *const *i
     tern_packed_sequence packed, y;
     tern_tensor *lengths;
     assert_ok(tern_nn_pack_padded_sequence(
-        in[0], n->lengths, n->n, &(tern_pack_options){.not_enforce_sorted = true}, &packed));
+        in[0], n->lengths, n->n, &(tern_pack_sequence_options){.not_enforce_sorted = true},
+        &packed));
     assert_ok(tern_nn_call_packed(m, &packed, in + 1, n_in - 1, &y, out + 1, k - 1));
     out[0] = tern_nn_pad_packed_sequence(&y, &(tern_pad_sequence_options){.padding_value = 0.5},
                                          &lengths);
@@ -132,7 +133,7 @@ static void networks_are_pytorch_s(void **state)
 /* ---- gradients of gradients ---------------------------------------------------------------- */
 
 typedef struct checked {
-    tern_module *(*make)(int64_t, int64_t, const tern_nn_rnn_options *);
+    tern_module *(*make)(int64_t, int64_t, const tern_rnn_options *);
     int kind; /* 0 tanh, 1 gru, 2 lstm */
     bool packed, reverse;
 } checked;
@@ -145,7 +146,7 @@ static tern_tensor *one_layer(tern_tensor *const *in, void *user)
     tern_tensor *params[8];
     for (int i = 0; i < 8; i++)
         params[i] = in[1 + i % 4];
-    tern_rnn_options o = {.bidirectional = c->reverse};
+    tern_rnn_function_options o = {.bidirectional = c->reverse};
     tern_tensor *x = in[0];
     if (c->packed) {
         o.batch_sizes = sizes;
@@ -195,7 +196,7 @@ static void networks_in_every_type_are_those_of_float64(void **state)
 {
     (void)state;
     static const tern_dtype dtypes[] = {TERN_F32, TERN_F16, TERN_BF16};
-    static tern_module *(*const makes[])(int64_t, int64_t, const tern_nn_rnn_options *) = {
+    static tern_module *(*const makes[])(int64_t, int64_t, const tern_rnn_options *) = {
         tern_nn_lstm, tern_nn_gru, tern_nn_rnn};
     FOR_EACH_DEVICE(device)
     for (int i = 0; i < 9; i++)
@@ -205,8 +206,8 @@ static void networks_in_every_type_are_those_of_float64(void **state)
                 continue;
             tern_tensor *results[2];
             tern_manual_seed(3);
-            tern_module *m = makes[i % 3](
-                37, 50, &(tern_nn_rnn_options){.device = device, .bidirectional = true});
+            tern_module *m =
+                makes[i % 3](37, 50, &(tern_rnn_options){.device = device, .bidirectional = true});
             tern_nn_to_dtype(m, dtype);
             for (int wide = 0; wide < 2; wide++) {
                 if (wide)
@@ -242,14 +243,14 @@ static tern_status copy_parameter(const char *path, tern_tensor *x, void *user)
 static void cells_are_networks_of_one_step(void **state)
 {
     (void)state;
-    static tern_module *(*const nets[])(int64_t, int64_t, const tern_nn_rnn_options *) = {
+    static tern_module *(*const nets[])(int64_t, int64_t, const tern_rnn_options *) = {
         tern_nn_rnn, tern_nn_rnn, tern_nn_gru, tern_nn_lstm};
-    static tern_module *(*const cells[])(int64_t, int64_t, const tern_nn_rnn_options *) = {
+    static tern_module *(*const cells[])(int64_t, int64_t, const tern_rnn_options *) = {
         tern_nn_rnn_cell, tern_nn_rnn_cell, tern_nn_gru_cell, tern_nn_lstm_cell};
     FOR_EACH_DEVICE(device)
     for (int i = 0; i < 4; i++)
         TERN_SCOPE {
-            tern_nn_rnn_options o = {.relu = i == 1, .device = device};
+            tern_rnn_options o = {.relu = i == 1, .device = device};
             tern_module *net = nets[i](3, 4, &o), *cell = cells[i](3, 4, &o);
             int k = i == 3 ? 2 : 1;
             assert_ok(tern_nn_each_parameter(cell, copy_parameter, net));
@@ -284,7 +285,7 @@ static void sequences_are_packed_as_in_pytorch(void **state)
         tern_packed_sequence p;
         tern_requires_grad_(x, true);
         assert_ok(tern_nn_pack_padded_sequence(
-            x, two, 2, &(tern_pack_options){.not_enforce_sorted = true}, &p));
+            x, two, 2, &(tern_pack_sequence_options){.not_enforce_sorted = true}, &p));
         assert_values(p.data, 1, 0, 3, 2, 5, 7);
         assert_values(p.batch_sizes, 2, 2, 1, 1);
         assert_values(p.sorted_indices, 1, 0);
@@ -312,14 +313,14 @@ static void modules_print_as_in_pytorch(void **state)
     (void)state;
     tern_module *m = tern_nn_sequential(
         tern_nn_rnn(3, 4,
-                    &(tern_nn_rnn_options){.num_layers = 2,
-                                           .no_bias = true,
-                                           .batch_first = true,
-                                           .dropout = 0.5,
-                                           .bidirectional = true}),
-        tern_nn_lstm(3, 4, &(tern_nn_rnn_options){.proj_size = 2}), tern_nn_gru(3, 4, NULL),
-        tern_nn_rnn_cell(3, 4, &(tern_nn_rnn_options){.relu = true}),
-        tern_nn_lstm_cell(3, 4, &(tern_nn_rnn_options){.no_bias = true}));
+                    &(tern_rnn_options){.num_layers = 2,
+                                        .no_bias = true,
+                                        .batch_first = true,
+                                        .dropout = 0.5,
+                                        .bidirectional = true}),
+        tern_nn_lstm(3, 4, &(tern_rnn_options){.proj_size = 2}), tern_nn_gru(3, 4, NULL),
+        tern_nn_rnn_cell(3, 4, &(tern_rnn_options){.relu = true}),
+        tern_nn_lstm_cell(3, 4, &(tern_rnn_options){.no_bias = true}));
     char *text = tern_nn_to_text(m);
     assert_string_equal(text, "Sequential(\n"
                               "  (0): RNN(3, 4, num_layers=2, bias=False, batch_first=True, "
@@ -337,7 +338,7 @@ static void dropout_is_between_layers_in_training(void **state)
 {
     (void)state;
     tern_module *m =
-        tern_nn_gru(3, 4, &(tern_nn_rnn_options){.num_layers = 2, .dropout = 1, .no_bias = true});
+        tern_nn_gru(3, 4, &(tern_rnn_options){.num_layers = 2, .dropout = 1, .no_bias = true});
     tern_tensor *x = tern_ones(TERN_SHAPE(2, 1, 3), TERN_F32, NULL);
     assert_true(tern_item(tern_sum(tern_abs(tern_nn_forward(m, x)))) == 0);
     tern_nn_eval(m);
@@ -373,9 +374,9 @@ static void what_does_not_fit_is_refused(void **state)
     assert_error(TERN_ERR_SHAPE, "input has inconsistent input_size: got 4 expected 3");
     assert_null(tern_nn_forward(cell, x));
     assert_error(TERN_ERR_SHAPE, "Expected input to be 1-D or 2-D but received 3-D tensor");
-    assert_null(tern_nn_lstm(3, 4, &(tern_nn_rnn_options){.proj_size = 4}));
+    assert_null(tern_nn_lstm(3, 4, &(tern_rnn_options){.proj_size = 4}));
     assert_error(TERN_ERR_ARGUMENT, "proj_size has to be smaller than hidden_size");
-    assert_null(tern_nn_gru(3, 4, &(tern_nn_rnn_options){.dropout = 2}));
+    assert_null(tern_nn_gru(3, 4, &(tern_rnn_options){.dropout = 2}));
     assert_error(TERN_ERR_ARGUMENT, "dropout should be a number in range [0, 1]");
     assert_int_equal(tern_nn_pack_padded_sequence(x, two, 2, NULL, &p), TERN_ERR_ARGUMENT);
     assert_error(TERN_ERR_ARGUMENT, "a length is 4, the input has 2 steps");

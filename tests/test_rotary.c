@@ -29,7 +29,7 @@ static void rows_are_turned_by_their_place(void **state)
             if (i >= 4 && !test_thorough(device))
                 continue;
             int pairs = i & 2 ? 3 : 2, offset = 5;
-            tern_rotary_options o = {.interleaved = i & 1, .offset = offset};
+            tern_rotary_embedding_function_options o = {.interleaved = i & 1, .offset = offset};
             tern_tensor *x = test_uniform(device, dtype, TERN_SHAPE(N, T, D), -1, 1, 7), *c, *s;
             assert_ok(tern_rotary_tables(8, 2 * pairs, 0, TERN_F64, device, &c, &s));
             if (dtype != TERN_F64)
@@ -59,7 +59,7 @@ static void gradients_turn_back(void **state)
     FOR_EACH_DEVICE(device)
     for (int i = 0; i < 2; i++)
         TERN_SCOPE {
-            tern_rotary_options o = {.interleaved = i};
+            tern_rotary_embedding_function_options o = {.interleaved = i};
             tern_tensor *x = test_uniform(device, TERN_F64, TERN_SHAPE(1, T, 2, D), -1, 1, 3);
             tern_requires_grad_(x, true);
             gradcheck(rotate, &x, 1, .user = &o, .second = true);
@@ -72,8 +72,8 @@ static void products_depend_on_the_distance(void **state)
     (void)state;
     FOR_EACH_DEVICE(device)
     TERN_SCOPE {
-        tern_module *m =
-            tern_nn_rotary_embedding(8, &(tern_nn_rotary_options){.max_len = 16, .device = device});
+        tern_module *m = tern_nn_rotary_embedding(
+            8, &(tern_rotary_embedding_options){.max_len = 16, .device = device});
         tern_tensor *q = test_uniform(device, TERN_F32, TERN_SHAPE(1, 8), -1, 1, 1);
         tern_tensor *k = test_uniform(device, TERN_F32, TERN_SHAPE(1, 8), -1, 1, 2);
         tern_tensor *in[] = {tern_expand(q, TERN_SHAPE(16, 8)), tern_expand(k, TERN_SHAPE(16, 8))},
@@ -96,7 +96,7 @@ static void encodings_are_added(void **state)
     (void)state;
     FOR_EACH_DEVICE(device)
     TERN_SCOPE {
-        tern_nn_encoding_options o = {.max_len = 5, .device = device};
+        tern_position_encoding_options o = {.max_len = 5, .device = device};
         tern_module *m = tern_nn_sinusoidal_encoding(4, &o);
         tern_tensor *x = tern_zeros(TERN_SHAPE(2, 1, 4), TERN_F32, device);
         assert_values_close(tern_nn_forward(m, x), 1e-7, 0, 1, 0, 1, sin(1), cos(1), sin(0.01),
@@ -123,7 +123,8 @@ static void mistakes_are_told(void **state)
         assert_int_equal(tern_rotary_tables(4, 5, 0, 0, NULL, &c, &s), TERN_ERR_ARGUMENT);
         assert_error(TERN_ERR_ARGUMENT, "dim must be even, got 5");
         assert_ok(tern_rotary_tables(4, 4, 0, 0, NULL, &c, &s));
-        assert_null(tern_rotary_embedding(x, c, s, &(tern_rotary_options){.offset = 1}));
+        assert_null(
+            tern_rotary_embedding(x, c, s, &(tern_rotary_embedding_function_options){.offset = 1}));
         assert_error(TERN_ERR_SHAPE, "places 1 to 5 are not in tables of 4 places");
         assert_null(tern_rotary_embedding(tern_narrow(x, 1, 0, 3), c, s, NULL));
         assert_error(TERN_ERR_SHAPE, "not [4, 3], [4, 2] and [4, 2]");
@@ -131,7 +132,8 @@ static void mistakes_are_told(void **state)
         assert_error(TERN_ERR_DTYPE, "not implemented for int64");
         assert_null(tern_rotary_embedding(x, tern_requires_grad_(tern_clone(c), true), s, NULL));
         assert_error(TERN_ERR_UNSUPPORTED, "tables without gradients");
-        tern_module *m = tern_nn_sinusoidal_encoding(6, &(tern_nn_encoding_options){.max_len = 3});
+        tern_module *m =
+            tern_nn_sinusoidal_encoding(6, &(tern_position_encoding_options){.max_len = 3});
         assert_null(tern_nn_forward(m, x));
         assert_error(TERN_ERR_SHAPE, "has 3 places, the sequence 4");
         assert_null(tern_nn_forward(m, tern_narrow(x, 1, 0, 5)));

@@ -6,8 +6,8 @@
 
 /* ---- PyTorch's numbers --------------------------------------------------------------------- */
 
-typedef tern_nn_multihead_attention_options heads_options;
-typedef tern_nn_transformer_layer_options layer_options;
+typedef tern_multihead_attention_options heads_options;
+typedef tern_transformer_layer_options layer_options;
 
 static tern_module *heads(int64_t n, const heads_options *options)
 {
@@ -75,7 +75,7 @@ static tern_module *decoder(void)
 }
 static tern_module *transformer(void)
 {
-    return tern_nn_transformer(&(tern_nn_transformer_options){
+    return tern_nn_transformer(&(tern_transformer_options){
         .d_model = 4, .nhead = 2, .num_encoder_layers = 1, .num_decoder_layers = 1, .layer = post});
 }
 

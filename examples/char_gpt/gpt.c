@@ -23,7 +23,7 @@ static tern_tensor *attention_forward(tern_module *self, tern_tensor *x)
     tern_split(tern_nn_forward(tern_nn_child(self, "qkv"), x), tern_size(x, 2), 2, part, 3);
     tern_tensor *y = tern_scaled_dot_product_attention(
         to_heads(part[0], heads), to_heads(part[1], heads), to_heads(part[2], heads),
-        &(tern_sdpa_options){.is_causal = true});
+        &(tern_scaled_dot_product_attention_options){.is_causal = true});
     y = tern_reshape(tern_transpose(y, 1, 2), tern_shape_of(x));
     return tern_nn_forward(tern_nn_child(self, "out"), y);
 }

@@ -9,7 +9,7 @@
 
 static tern_module *network(void)
 {
-    tern_nn_conv_options same = {.padding = TERN_DIMS(1)};
+    tern_conv_options same = {.padding = TERN_DIMS(1)};
     return tern_nn_sequential(
         tern_nn_conv2d(1, 16, TERN_DIMS(3), &same), tern_nn_relu(),
         tern_nn_max_pool2d(TERN_DIMS(2), NULL), tern_nn_conv2d(16, 32, TERN_DIMS(3), &same),

@@ -36,13 +36,13 @@ static tern_tensor *first_word(tern_module *self, tern_tensor *x)
 
 tern_module *vit_new(const vit_options *o)
 {
-    tern_nn_transformer_layer_options layer = {.dim_feedforward = 2 * o->width,
-                                               .dropout = TERN_ZERO,
-                                               .activation = "gelu",
-                                               .batch_first = true,
-                                               .norm_first = true};
-    tern_nn_encoding_options places = {.max_len = 1 + (SIDE / PATCH) * (SIDE / PATCH),
-                                       .batch_first = true};
+    tern_transformer_layer_options layer = {.dim_feedforward = 2 * o->width,
+                                            .dropout = TERN_ZERO,
+                                            .activation = "gelu",
+                                            .batch_first = true,
+                                            .norm_first = true};
+    tern_position_encoding_options places = {.max_len = 1 + (SIDE / PATCH) * (SIDE / PATCH),
+                                             .batch_first = true};
     return tern_nn_sequential(
         words(o->width), tern_nn_learned_encoding(o->width, &places),
         tern_nn_transformer_encoder(tern_nn_transformer_encoder_layer(o->width, o->heads, &layer),

@@ -56,17 +56,17 @@ TERN_API void tern_clear_autocast_cache(void);
  * the first tensor that is scaled; no call but the getters waits for it. */
 typedef struct tern_scaler tern_scaler;
 
-typedef struct tern_scaler_options {
+typedef struct tern_grad_scaler_options {
     double init_scale;       /* default 65536 */
     double growth_factor;    /* default 2; > 1 */
     double backoff_factor;   /* default 0.5; < 1, TERN_ZERO for 0 */
     int64_t growth_interval; /* default 2000: steps in a row without infinity or NaN */
     bool disabled;           /* scale and unscale_ do nothing, step is tern_optim_step */
     uint64_t reserved[4];
-} tern_scaler_options;
+} tern_grad_scaler_options;
 
 /* To be freed with tern_amp_free. Errors: TERN_ERR_ARGUMENT for factors that would not work. */
-TERN_API tern_scaler *tern_amp_grad_scaler(const tern_scaler_options *options);
+TERN_API tern_scaler *tern_amp_grad_scaler(const tern_grad_scaler_options *options);
 /* x times the scale (x itself when disabled). Differentiable. */
 TERN_API tern_tensor *tern_amp_scale(tern_scaler *scaler, tern_tensor *x);
 /* Divide the gradients of the optimizer's parameters by the scale, in place, and note whether any

@@ -112,12 +112,13 @@ TERN_API tern_status tern_function_mark_non_differentiable(tern_function *f, int
  * returns a NaN, and names it and where its forward was called, if that was in such a block too:
  * "Function 'SqrtBackward0' returned nan values in its 0th output. ... in Sequential > 1:Encoder".
  * Every look waits for the device. A one-turn loop: `break` leaves only the block. */
-typedef struct tern_anomaly_options {
+typedef struct tern_detect_anomaly_options {
     bool no_check_nan;  /* do not look at gradients */
     bool check_forward; /* look at the results of operations too: the first NaN fails at once */
     uint64_t reserved[4];
-} tern_anomaly_options;
-TERN_API void tern_autograd_set_detect_anomaly(bool mode, const tern_anomaly_options *options);
+} tern_detect_anomaly_options;
+TERN_API void tern_autograd_set_detect_anomaly(bool mode,
+                                               const tern_detect_anomaly_options *options);
 TERN_API bool tern_is_anomaly_enabled(void);
 
 typedef struct tern_anomaly_block {
@@ -125,7 +126,7 @@ typedef struct tern_anomaly_block {
     int saved;
 } tern_anomaly_block;
 TERN_API tern_anomaly_block tern_anomaly_block_enter(bool mode,
-                                                     const tern_anomaly_options *options);
+                                                     const tern_detect_anomaly_options *options);
 TERN_API void tern_anomaly_block_leave(tern_anomaly_block *block);
 #define TERN_DETECT_ANOMALY_MODE(mode, options)                                                    \
     TERN_BLOCK_(tern_anomaly_block, TERN_BLOCK_NAME(tern_anomaly_block_, __LINE__),                \

@@ -20,14 +20,14 @@ typedef struct part {
 } part;
 
 struct tern_scaler {
-    tern_scaler_options options;
+    tern_grad_scaler_options options;
     tern_tensor *scale, *tracker; /* made by the first tensor that is scaled */
     int64_t first_tracker;        /* the tracker's value until then */
     part *parts;
     int n, capacity;
 };
 
-static tern_status check(const tern_scaler_options *o)
+static tern_status check(const tern_grad_scaler_options *o)
 {
     if (!(o->growth_factor > 1))
         return tern_fail(TERN_ERR_ARGUMENT,
@@ -40,9 +40,9 @@ static tern_status check(const tern_scaler_options *o)
     return TERN_OK;
 }
 
-tern_scaler *tern_amp_grad_scaler(const tern_scaler_options *options)
+tern_scaler *tern_amp_grad_scaler(const tern_grad_scaler_options *options)
 {
-    tern_scaler_options o = options ? *options : (tern_scaler_options){0};
+    tern_grad_scaler_options o = options ? *options : (tern_grad_scaler_options){0};
     o.init_scale = tern_option(o.init_scale, 65536);
     o.growth_factor = tern_option(o.growth_factor, 2);
     o.backoff_factor = tern_option(o.backoff_factor, 0.5);
@@ -213,7 +213,7 @@ tern_status tern_amp_update(tern_scaler *self)
     if (tern_last_status() != TERN_OK || self->options.disabled)
         return tern_last_status();
     TERN_TRY(check_started(self, "tern_amp_update"));
-    const tern_scaler_options *o = &self->options;
+    const tern_grad_scaler_options *o = &self->options;
     tern_tensor *found = found_by_all(self);
     if (!found)
         return tern_last_status();
@@ -282,8 +282,8 @@ tern_status tern_amp_set_state(tern_scaler *self, const tern_scaler_state *state
         return tern_fail_argument_null("tern_amp_set_state", self ? "state" : "scaler");
     if (self->options.disabled)
         return TERN_OK;
-    tern_scaler_options o = {.growth_factor = state->growth_factor,
-                             .backoff_factor = state->backoff_factor};
+    tern_grad_scaler_options o = {.growth_factor = state->growth_factor,
+                                  .backoff_factor = state->backoff_factor};
     TERN_TRY(check(&o));
     TERN_TRY(write_scale(self, state->scale));
     self->options.growth_factor = state->growth_factor;

@@ -2,7 +2,8 @@
 #include "names/rows.h"
 #include <tern/ops.h>
 
-/* Zero is the default in tern_conv_options; here it was given, and is refused as a negative one is.
+/* Zero is the default in tern_conv_function_options; here it was given, and is refused as a
+ * negative one is.
  */
 static int64_t groups(const names_argument *a)
 {

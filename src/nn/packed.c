@@ -120,12 +120,12 @@ static tern_status pack(tern_tensor *input, const int64_t *lengths, int n, bool 
 }
 
 tern_status tern_nn_pack_padded_sequence(tern_tensor *input, const int64_t *lengths, int n,
-                                         const tern_pack_options *options,
+                                         const tern_pack_sequence_options *options,
                                          tern_packed_sequence *out)
 {
-    static const tern_pack_options none;
+    static const tern_pack_sequence_options none;
     const char *function = "tern_nn_pack_padded_sequence";
-    const tern_pack_options *o = options ? options : &none;
+    const tern_pack_sequence_options *o = options ? options : &none;
     if (!input || !lengths || !out)
         return tern_fail_argument_null(function, !input ? "input" : !lengths ? "lengths" : "out");
     if (tern_dim(input) < 2)
@@ -276,9 +276,10 @@ tern_tensor *tern_nn_pad_sequence(tern_tensor *const *sequences, int n,
 }
 
 tern_status tern_nn_pack_sequence(tern_tensor *const *sequences, int n,
-                                  const tern_pack_options *options, tern_packed_sequence *out)
+                                  const tern_pack_sequence_options *options,
+                                  tern_packed_sequence *out)
 {
-    tern_pack_options o = options ? *options : (tern_pack_options){0};
+    tern_pack_sequence_options o = options ? *options : (tern_pack_sequence_options){0};
     TERN_TRY(check_list(sequences, n, "tern_nn_pack_sequence"));
     tern_tensor *x = tern_nn_pad_sequence(sequences, n, NULL);
     int64_t *lengths = tern_alloc((size_t)n * sizeof *lengths);

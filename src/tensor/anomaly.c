@@ -14,7 +14,7 @@ static _Thread_local struct {
 
 /* ---- the mode ---------------------------------------------------------------------------- */
 
-void tern_autograd_set_detect_anomaly(bool mode, const tern_anomaly_options *options)
+void tern_autograd_set_detect_anomaly(bool mode, const tern_detect_anomaly_options *options)
 {
     tern_anomaly.on = mode;
     tern_anomaly.gradients = mode && !(options && options->no_check_nan);
@@ -26,7 +26,7 @@ bool tern_is_anomaly_enabled(void)
     return tern_anomaly.on;
 }
 
-tern_anomaly_block tern_anomaly_block_enter(bool mode, const tern_anomaly_options *options)
+tern_anomaly_block tern_anomaly_block_enter(bool mode, const tern_detect_anomaly_options *options)
 {
     tern_anomaly_block block = {.active = 1,
                                 .saved = tern_anomaly.on | tern_anomaly.gradients << 1 |

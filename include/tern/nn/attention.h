@@ -18,7 +18,7 @@ TERN_BEGIN_DECLS
 
 /* ---- MultiheadAttention -------------------------------------------------------------------- */
 
-typedef struct tern_nn_multihead_attention_options {
+typedef struct tern_multihead_attention_options {
     double dropout; /* of the weights, when training */
     bool no_bias, add_bias_kv, add_zero_attn;
     int64_t kdim, vdim; /* widths of key and value; default embed_dim */
@@ -26,31 +26,30 @@ typedef struct tern_nn_multihead_attention_options {
     tern_dtype dtype;
     const char *device;
     uint64_t reserved[4];
-} tern_nn_multihead_attention_options;
+} tern_multihead_attention_options;
 
 /* tern_nn_call with {query, key, value, key_padding_mask, attn_mask, is_causal, of_each_head} gives
  * {output} or {output, weights}: (batch, L, S), the mean over the heads, or of_each_head (batch,
  * heads, L, S). Parameters
  * in_proj_weight (or q_proj_weight, k_proj_weight, v_proj_weight), in_proj_bias, bias_k, bias_v,
  * out_proj.weight, out_proj.bias; xavier_uniform, biases 0. */
-TERN_API tern_module *tern_nn_multihead_attention(
-    int64_t embed_dim, int64_t num_heads, const tern_nn_multihead_attention_options *options);
+TERN_API tern_module *tern_nn_multihead_attention(int64_t embed_dim, int64_t num_heads,
+                                                  const tern_multihead_attention_options *options);
 
-typedef struct tern_nn_attention_masks {
+typedef struct tern_multihead_attention_masks {
     tern_tensor *key_padding_mask, *attn_mask;
     bool is_causal;               /* hides later keys; not together with attn_mask */
     bool no_average_attn_weights; /* of_each_head */
     uint64_t reserved[4];
-} tern_nn_attention_masks;
+} tern_multihead_attention_masks;
 /* weights NULL: need_weights=False. */
-TERN_API tern_tensor *tern_nn_multihead_attention_forward(tern_module *m, tern_tensor *query,
-                                                          tern_tensor *key, tern_tensor *value,
-                                                          const tern_nn_attention_masks *masks,
-                                                          tern_tensor **weights);
+TERN_API tern_tensor *tern_nn_multihead_attention_forward(
+    tern_module *m, tern_tensor *query, tern_tensor *key, tern_tensor *value,
+    const tern_multihead_attention_masks *masks, tern_tensor **weights);
 
 /* ---- layers -------------------------------------------------------------------------------- */
 
-typedef struct tern_nn_transformer_layer_options {
+typedef struct tern_transformer_layer_options {
     int64_t dim_feedforward;                             /* default 2048 */
     double dropout;                                      /* default 0.1; TERN_ZERO for 0 */
     const char *activation;                              /* "relu" (default) or "gelu" */
@@ -62,17 +61,17 @@ typedef struct tern_nn_transformer_layer_options {
     tern_dtype dtype;
     const char *device;
     uint64_t reserved[4];
-} tern_nn_transformer_layer_options;
+} tern_transformer_layer_options;
 
 /* Self-attention and a network of two layers. tern_nn_call with {src, src_mask,
  * src_key_padding_mask, is_causal} gives {output}. */
 TERN_API tern_module *tern_nn_transformer_encoder_layer(
-    int64_t d_model, int64_t nhead, const tern_nn_transformer_layer_options *options);
+    int64_t d_model, int64_t nhead, const tern_transformer_layer_options *options);
 /* Also attention to memory, what an encoder gave. tern_nn_call with {tgt, memory, tgt_mask,
  * memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal, memory_is_causal}
  * gives {output}. */
 TERN_API tern_module *tern_nn_transformer_decoder_layer(
-    int64_t d_model, int64_t nhead, const tern_nn_transformer_layer_options *options);
+    int64_t d_model, int64_t nhead, const tern_transformer_layer_options *options);
 
 /* ---- stacks -------------------------------------------------------------------------------- */
 
@@ -83,68 +82,69 @@ TERN_API tern_module *tern_nn_transformer_encoder(tern_module *encoder_layer, in
 TERN_API tern_module *tern_nn_transformer_decoder(tern_module *decoder_layer, int num_layers,
                                                   tern_module *norm);
 
-typedef struct tern_nn_transformer_options {
+typedef struct tern_transformer_options {
     int64_t d_model, nhead;                     /* default 512, 8 */
     int num_encoder_layers, num_decoder_layers; /* default 6, 6 */
-    tern_nn_transformer_layer_options layer;
+    tern_transformer_layer_options layer;
     tern_module *custom_encoder, *custom_decoder; /* instead; owned from then on */
     uint64_t reserved[4];
-} tern_nn_transformer_options;
+} tern_transformer_options;
 /* Encoder and decoder with a norm each. tern_nn_call with {src, tgt, src_mask, tgt_mask,
  * memory_mask, src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask, src_is_causal,
  * tgt_is_causal, memory_is_causal} gives {output}. Parameters of two and more dims start
  * xavier_uniform. */
-TERN_API tern_module *tern_nn_transformer(const tern_nn_transformer_options *options);
+TERN_API tern_module *tern_nn_transformer(const tern_transformer_options *options);
 /* (size, size): 0, and -inf above the diagonal. */
 TERN_API tern_tensor *tern_nn_transformer_generate_square_subsequent_mask(int64_t size,
                                                                           tern_dtype dtype,
                                                                           const char *device);
 
-typedef struct tern_nn_transformer_masks {
+typedef struct tern_transformer_masks {
     tern_tensor *src_mask, *tgt_mask, *memory_mask;
     tern_tensor *src_key_padding_mask, *tgt_key_padding_mask, *memory_key_padding_mask;
     bool src_is_causal, tgt_is_causal, memory_is_causal; /* each instead of the mask */
     uint64_t reserved[4];
-} tern_nn_transformer_masks;
+} tern_transformer_masks;
 /* The calls with masks by name: of an encoder or its layer, a decoder or its layer, a transformer.
  */
 TERN_API tern_tensor *tern_nn_transformer_encoder_forward(tern_module *m, tern_tensor *src,
-                                                          const tern_nn_transformer_masks *masks);
+                                                          const tern_transformer_masks *masks);
 TERN_API tern_tensor *tern_nn_transformer_decoder_forward(tern_module *m, tern_tensor *tgt,
                                                           tern_tensor *memory,
-                                                          const tern_nn_transformer_masks *masks);
+                                                          const tern_transformer_masks *masks);
 TERN_API tern_tensor *tern_nn_transformer_forward(tern_module *m, tern_tensor *src,
                                                   tern_tensor *tgt,
-                                                  const tern_nn_transformer_masks *masks);
+                                                  const tern_transformer_masks *masks);
 
 /* ---- places in a sequence ------------------------------------------------------------------ */
 
-typedef struct tern_nn_encoding_options {
+typedef struct tern_position_encoding_options {
     int64_t max_len; /* default 5000 */
     double dropout;  /* of the sum, when training */
     bool batch_first;
     tern_dtype dtype;
     const char *device;
     uint64_t reserved[4];
-} tern_nn_encoding_options;
+} tern_position_encoding_options;
 /* x plus row t of a table at time t: of sines and cosines, tern_sinusoidal_table, the buffer "pe";
  * or learned, the parameter "weight", normal with deviation 0.02 (both (max_len, width)). */
 TERN_API tern_module *tern_nn_sinusoidal_encoding(int64_t width,
-                                                  const tern_nn_encoding_options *options);
+                                                  const tern_position_encoding_options *options);
 TERN_API tern_module *tern_nn_learned_encoding(int64_t width,
-                                               const tern_nn_encoding_options *options);
+                                               const tern_position_encoding_options *options);
 
-typedef struct tern_nn_rotary_options {
+typedef struct tern_rotary_embedding_options {
     int64_t max_len; /* default 4096 */
     double base;     /* default 10000 */
     bool interleaved;
     tern_dtype dtype;
     const char *device;
     uint64_t reserved[4];
-} tern_nn_rotary_options;
+} tern_rotary_embedding_options;
 /* tern_rotary_embedding of each tensor (..., time, width): tern_nn_call with {query, key} gives
  * both turned. Buffers "cos" and "sin" (max_len, dim / 2); elements beyond dim stay. */
-TERN_API tern_module *tern_nn_rotary_embedding(int64_t dim, const tern_nn_rotary_options *options);
+TERN_API tern_module *tern_nn_rotary_embedding(int64_t dim,
+                                               const tern_rotary_embedding_options *options);
 
 TERN_END_DECLS
 #endif

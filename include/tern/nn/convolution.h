@@ -5,7 +5,7 @@
 
 TERN_BEGIN_DECLS
 
-typedef struct tern_nn_conv_options {
+typedef struct tern_conv_options {
     tern_shape stride, padding, dilation; /* defaults 1, 0, 1; one number is for all dims */
     const char *padding_name;             /* "same" or "valid" instead of padding */
     int64_t groups;                       /* default 1 */
@@ -14,37 +14,37 @@ typedef struct tern_nn_conv_options {
     tern_dtype dtype;
     const char *device;
     uint64_t reserved[4];
-} tern_nn_conv_options;
+} tern_conv_options;
 
 /* (N, C, *) or (C, *) -> (N, O, *); weight (O, C / groups, *kernel_size) and bias (O), uniform in
  * +-1/sqrt(C / groups * kernel). kernel_size: one number, or one for each dim.
  * TERN_ERR_ARGUMENT in PyTorch's words for options that do not go together. */
 TERN_API tern_module *tern_nn_conv1d(int64_t in_channels, int64_t out_channels,
-                                     tern_shape kernel_size, const tern_nn_conv_options *options);
+                                     tern_shape kernel_size, const tern_conv_options *options);
 TERN_API tern_module *tern_nn_conv2d(int64_t in_channels, int64_t out_channels,
-                                     tern_shape kernel_size, const tern_nn_conv_options *options);
+                                     tern_shape kernel_size, const tern_conv_options *options);
 TERN_API tern_module *tern_nn_conv3d(int64_t in_channels, int64_t out_channels,
-                                     tern_shape kernel_size, const tern_nn_conv_options *options);
+                                     tern_shape kernel_size, const tern_conv_options *options);
 
-typedef struct tern_nn_conv_transpose_options {
+typedef struct tern_conv_transpose_options {
     tern_shape stride, padding, dilation, output_padding; /* defaults 1, 0, 1, 0 */
     int64_t groups;                                       /* default 1 */
     bool no_bias;
     tern_dtype dtype;
     const char *device;
     uint64_t reserved[4];
-} tern_nn_conv_transpose_options;
+} tern_conv_transpose_options;
 
 /* The same backwards: weight (C, O / groups, *kernel_size). */
 TERN_API tern_module *tern_nn_conv_transpose1d(int64_t in_channels, int64_t out_channels,
                                                tern_shape kernel_size,
-                                               const tern_nn_conv_transpose_options *options);
+                                               const tern_conv_transpose_options *options);
 TERN_API tern_module *tern_nn_conv_transpose2d(int64_t in_channels, int64_t out_channels,
                                                tern_shape kernel_size,
-                                               const tern_nn_conv_transpose_options *options);
+                                               const tern_conv_transpose_options *options);
 TERN_API tern_module *tern_nn_conv_transpose3d(int64_t in_channels, int64_t out_channels,
                                                tern_shape kernel_size,
-                                               const tern_nn_conv_transpose_options *options);
+                                               const tern_conv_transpose_options *options);
 /* m's forward of x with output_size given, of the spatial dims or of all: a stride s leaves s sizes
  * of which a convolution makes that of x, and this says which. TERN_ERR_ARGUMENT for others. */
 TERN_API tern_tensor *tern_nn_conv_transpose_forward(tern_module *m, tern_tensor *x,

@@ -30,16 +30,16 @@ TERN_API tern_tensor *tern_nn_init_xavier_normal_(tern_tensor *x, double gain);
 TERN_API tern_tensor *tern_nn_init_kaiming_uniform_(tern_tensor *x, double a);
 TERN_API tern_tensor *tern_nn_init_kaiming_normal_(tern_tensor *x, double a);
 
-typedef struct tern_kaiming_options {
+typedef struct tern_init_kaiming_options {
     double a;                 /* the slope of a leaky ReLU */
     bool fan_out;             /* mode='fan_out': keep the spread of gradients */
     const char *nonlinearity; /* default "leaky_relu"; a name of tern_nn_init_calculate_gain */
     uint64_t reserved[4];
-} tern_kaiming_options;
+} tern_init_kaiming_options;
 TERN_API tern_tensor *tern_nn_init_kaiming_uniform_with_(tern_tensor *x,
-                                                         const tern_kaiming_options *options);
+                                                         const tern_init_kaiming_options *options);
 TERN_API tern_tensor *tern_nn_init_kaiming_normal_with_(tern_tensor *x,
-                                                        const tern_kaiming_options *options);
+                                                        const tern_init_kaiming_options *options);
 
 /* ---- of a structure ---------------------------------------------------------------------- */
 /* The identity, as far as (n, m) goes. */

@@ -21,7 +21,7 @@ TERN_API tern_module *tern_nn_linear(int64_t in_features, int64_t out_features,
 TERN_API tern_module *tern_nn_bilinear(int64_t in1_features, int64_t in2_features,
                                        int64_t out_features, const tern_linear_options *options);
 
-typedef struct tern_nn_embedding_options {
+typedef struct tern_embedding_options {
     tern_optional_int padding_idx; /* its row starts as zeros and gets no gradient */
     double max_norm;               /* this and the next two: see tern_embedding */
     double norm_type;
@@ -29,16 +29,16 @@ typedef struct tern_nn_embedding_options {
     tern_dtype dtype;
     const char *device;
     uint64_t reserved[4];
-} tern_nn_embedding_options;
+} tern_embedding_options;
 /* (*) integers -> (*, embedding_dim); weight (num_embeddings, embedding_dim), standard normal. */
 TERN_API tern_module *tern_nn_embedding(int64_t num_embeddings, int64_t embedding_dim,
-                                        const tern_nn_embedding_options *options);
+                                        const tern_embedding_options *options);
 /* The same with embeddings (num_embeddings, embedding_dim) as weight, which shares their elements;
  * freeze: it does not ask for a gradient. dtype and device are theirs. */
 TERN_API tern_module *tern_nn_embedding_from_pretrained(tern_tensor *embeddings, bool freeze,
-                                                        const tern_nn_embedding_options *options);
+                                                        const tern_embedding_options *options);
 
-typedef struct tern_nn_embedding_bag_options {
+typedef struct tern_embedding_bag_options {
     tern_embedding_bag_mode
         mode; /* default the mean; this and the others: see tern_embedding_bag */
     bool include_last_offset;
@@ -48,13 +48,13 @@ typedef struct tern_nn_embedding_bag_options {
     tern_dtype dtype;
     const char *device;
     uint64_t reserved[4];
-} tern_nn_embedding_bag_options;
+} tern_embedding_bag_options;
 /* Bags of rows of weight, as above: indices (B, N), or by tern_nn_call indices, offsets and, of
  * sums, per_sample_weights; the last may be left out, offsets be NULL. */
 TERN_API tern_module *tern_nn_embedding_bag(int64_t num_embeddings, int64_t embedding_dim,
-                                            const tern_nn_embedding_bag_options *options);
+                                            const tern_embedding_bag_options *options);
 TERN_API tern_module *tern_nn_embedding_bag_from_pretrained(
-    tern_tensor *embeddings, bool freeze, const tern_nn_embedding_bag_options *options);
+    tern_tensor *embeddings, bool freeze, const tern_embedding_bag_options *options);
 
 typedef struct tern_layer_norm_options {
     double eps; /* default 1e-5 */

@@ -20,7 +20,8 @@ TERN_API tern_module *tern_nn_poisson_nll_loss(const tern_poisson_nll_loss_optio
 TERN_API tern_module *tern_nn_gaussian_nll_loss(const tern_gaussian_nll_loss_options *options);
 TERN_API tern_module *tern_nn_kl_div_loss(const tern_kl_div_options *options);
 TERN_API tern_module *tern_nn_bce_loss(const tern_weighted_loss_options *options);
-TERN_API tern_module *tern_nn_bce_with_logits_loss(const tern_bce_with_logits_options *options);
+TERN_API tern_module *tern_nn_bce_with_logits_loss(
+    const tern_binary_cross_entropy_with_logits_options *options);
 TERN_API tern_module *tern_nn_nll_loss(const tern_nll_loss_options *options);
 TERN_API tern_module *tern_nn_ctc_loss(const tern_ctc_loss_options *options);
 TERN_API tern_module *tern_nn_soft_margin_loss(const tern_loss_options *options);
@@ -50,20 +51,20 @@ typedef struct tern_pairwise_distance_options {
 } tern_pairwise_distance_options;
 TERN_API tern_module *tern_nn_pairwise_distance(const tern_pairwise_distance_options *options);
 
-typedef struct tern_adaptive_log_softmax_options {
+typedef struct tern_adaptive_log_softmax_with_loss_options {
     double div_value; /* default 4: of each cluster's width to the next one's */
     bool head_bias;
     tern_dtype dtype;
     const char *device;
     uint64_t reserved[4];
-} tern_adaptive_log_softmax_options;
+} tern_adaptive_log_softmax_with_loss_options;
 /* A softmax of n_classes in the order of their frequency, cut into a head and clusters at cutoffs,
  * 11 of them at most (Grave et al. 2017): "head" and "tail". tern_nn_call with input (N,
  * in_features) and target (N), or without N, gives {each target's log probability (N), the loss},
  * or the loss alone. Waits for the device: the rows of each cluster are counted. */
 TERN_API tern_module *tern_nn_adaptive_log_softmax_with_loss(
     int64_t in_features, int64_t n_classes, tern_shape cutoffs,
-    const tern_adaptive_log_softmax_options *options);
+    const tern_adaptive_log_softmax_with_loss_options *options);
 /* Of x (N, in_features): the log probabilities of all classes (N, n_classes); the likeliest one
  * (N). */
 TERN_API tern_tensor *tern_nn_adaptive_log_softmax_log_prob(tern_module *m, tern_tensor *x);

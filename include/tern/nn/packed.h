@@ -15,16 +15,16 @@ typedef struct tern_packed_sequence {
     tern_tensor *sorted_indices, *unsorted_indices;
 } tern_packed_sequence;
 
-typedef struct tern_pack_options {
+typedef struct tern_pack_sequence_options {
     bool batch_first;        /* input is (batch, time, *) instead of (time, batch, *) */
     bool not_enforce_sorted; /* lengths need not fall: the sequences are sorted */
     uint64_t reserved[4];
-} tern_pack_options;
+} tern_pack_sequence_options;
 
 /* input's first lengths[i] steps of each sequence i of the batch. Differentiable. Errors:
  * TERN_ERR_ARGUMENT for lengths below 1, beyond the input, or rising. */
 TERN_API tern_status tern_nn_pack_padded_sequence(tern_tensor *input, const int64_t *lengths, int n,
-                                                  const tern_pack_options *options,
+                                                  const tern_pack_sequence_options *options,
                                                   tern_packed_sequence *out);
 
 typedef struct tern_pad_sequence_options {
@@ -45,7 +45,7 @@ TERN_API tern_tensor *tern_nn_pad_sequence(tern_tensor *const *sequences, int n,
                                            const tern_pad_sequence_options *options);
 /* The same packed. */
 TERN_API tern_status tern_nn_pack_sequence(tern_tensor *const *sequences, int n,
-                                           const tern_pack_options *options,
+                                           const tern_pack_sequence_options *options,
                                            tern_packed_sequence *out);
 
 /* An RNN, LSTM or GRU over a packed sequence; in is {}, {h0} or {h0, c0}, and out gets the first k

@@ -5,7 +5,7 @@
 
 TERN_BEGIN_DECLS
 
-typedef struct tern_nn_rnn_options {
+typedef struct tern_rnn_options {
     int num_layers; /* default 1 */
     bool relu;      /* nonlinearity='relu' (of tern_nn_rnn and tern_nn_rnn_cell only) */
     bool no_bias;
@@ -16,7 +16,7 @@ typedef struct tern_nn_rnn_options {
     tern_dtype dtype;
     const char *device;
     uint64_t reserved[4];
-} tern_nn_rnn_options;
+} tern_rnn_options;
 
 /* tern_nn_call with {x}, {x, h0} or, of an LSTM, {x, h0, c0} gives the first k of {output, h_n,
  * c_n}; tern_nn_forward gives output. x (time, batch, input_size), output (time, batch, D
@@ -24,20 +24,20 @@ typedef struct tern_nn_rnn_options {
  * for a single sequence. Parameters weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0,
  * weight_ih_l0_reverse, ..., uniform in +-1/sqrt(hidden_size). */
 TERN_API tern_module *tern_nn_rnn(int64_t input_size, int64_t hidden_size,
-                                  const tern_nn_rnn_options *options);
+                                  const tern_rnn_options *options);
 TERN_API tern_module *tern_nn_lstm(int64_t input_size, int64_t hidden_size,
-                                   const tern_nn_rnn_options *options);
+                                   const tern_rnn_options *options);
 TERN_API tern_module *tern_nn_gru(int64_t input_size, int64_t hidden_size,
-                                  const tern_nn_rnn_options *options);
+                                  const tern_rnn_options *options);
 
 /* One step: tern_nn_call with {x}, {x, h} or {x, h, c} gives {h} or {h, c} after it. x (batch,
  * input_size) or (input_size). Parameters weight_ih, weight_hh, bias_ih, bias_hh. */
 TERN_API tern_module *tern_nn_rnn_cell(int64_t input_size, int64_t hidden_size,
-                                       const tern_nn_rnn_options *options);
+                                       const tern_rnn_options *options);
 TERN_API tern_module *tern_nn_lstm_cell(int64_t input_size, int64_t hidden_size,
-                                        const tern_nn_rnn_options *options);
+                                        const tern_rnn_options *options);
 TERN_API tern_module *tern_nn_gru_cell(int64_t input_size, int64_t hidden_size,
-                                       const tern_nn_rnn_options *options);
+                                       const tern_rnn_options *options);
 
 TERN_END_DECLS
 #endif

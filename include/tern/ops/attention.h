@@ -6,7 +6,7 @@
 
 TERN_BEGIN_DECLS
 
-typedef struct tern_multi_head_attention_options {
+typedef struct tern_multi_head_attention_forward_options {
     int64_t num_heads; /* must be given, and divide E */
     /* (3 E, E): of query, key and value; or one for each: (E, E), (E, Ek), (E, Ev). */
     tern_tensor *in_proj_weight, *q_proj_weight, *k_proj_weight, *v_proj_weight;
@@ -22,7 +22,7 @@ typedef struct tern_multi_head_attention_options {
     tern_tensor *key_padding_mask;                /* (N, S): true = pass by, or numbers to add */
     tern_tensor *attn_mask;                       /* (L, S) or (N heads, L, S), likewise */
     uint64_t reserved[4];
-} tern_multi_head_attention_options;
+} tern_multi_head_attention_forward_options;
 
 /* torch.nn.functional.multi_head_attention_forward (Vaswani et al. 2017): query (L, N, E), key (S,
  * N, Ek), value (S, N, Ev) -> (L, N, E); all without N for a single sequence. Masks are bool, where
@@ -33,7 +33,7 @@ typedef struct tern_multi_head_attention_options {
  * (N, L, S), the mean over the heads, or (N, heads, L, S). */
 TERN_API tern_tensor *tern_multi_head_attention_forward(
     tern_tensor *query, tern_tensor *key, tern_tensor *value,
-    const tern_multi_head_attention_options *options, tern_tensor **weights);
+    const tern_multi_head_attention_forward_options *options, tern_tensor **weights);
 
 /* ---- places in a sequence ------------------------------------------------------------------ */
 
@@ -45,18 +45,18 @@ TERN_API tern_tensor *tern_sinusoidal_table(int64_t places, int64_t width, tern_
 TERN_API tern_status tern_rotary_tables(int64_t places, int64_t dim, double base, tern_dtype dtype,
                                         const char *device, tern_tensor **cos, tern_tensor **sin);
 
-typedef struct tern_rotary_options {
+typedef struct tern_rotary_embedding_function_options {
     bool interleaved; /* pairs of neighbours, as in RoFormer; else of halves, as in GPT-NeoX */
     int64_t offset;   /* the place of the first row */
     uint64_t reserved[4];
-} tern_rotary_options;
+} tern_rotary_embedding_function_options;
 
 /* Rotary position embedding (Su et al. 2021, https://arxiv.org/abs/2104.09864): each pair (a, b) of
  * x (..., time, width) becomes (a cos - b sin, a sin + b cos), by row of the tables (places,
  * pairs). Pairs are elements (i, i + pairs), or interleaved (2 i, 2 i + 1); what is beyond 2 pairs
  * stays. The tables get no gradient. */
 TERN_API tern_tensor *tern_rotary_embedding(tern_tensor *x, tern_tensor *cos, tern_tensor *sin,
-                                            const tern_rotary_options *options);
+                                            const tern_rotary_embedding_function_options *options);
 
 TERN_END_DECLS
 #endif

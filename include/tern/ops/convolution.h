@@ -10,44 +10,44 @@
 
 TERN_BEGIN_DECLS
 
-typedef struct tern_conv_options {
+typedef struct tern_conv_function_options {
     tern_shape stride, padding, dilation; /* defaults 1, 0, 1 */
     const char *padding_name; /* "same" (as much as keeps the size; stride 1 only) or "valid" (none)
                                  instead of padding */
     int64_t groups;           /* default 1 */
     uint64_t reserved[4];
-} tern_conv_options;
+} tern_conv_function_options;
 
 /* Cross-correlation of input (N, C, *) with weight (O, C / groups, *), plus bias (O) or NULL ->
  * (N, O, *), each dim being (in + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded
  * down. */
 TERN_API tern_tensor *tern_conv1d(tern_tensor *input, tern_tensor *weight, tern_tensor *bias,
-                                  const tern_conv_options *options);
+                                  const tern_conv_function_options *options);
 TERN_API tern_tensor *tern_conv2d(tern_tensor *input, tern_tensor *weight, tern_tensor *bias,
-                                  const tern_conv_options *options);
+                                  const tern_conv_function_options *options);
 TERN_API tern_tensor *tern_conv3d(tern_tensor *input, tern_tensor *weight, tern_tensor *bias,
-                                  const tern_conv_options *options);
+                                  const tern_conv_function_options *options);
 
-typedef struct tern_conv_transpose_options {
+typedef struct tern_conv_transpose_function_options {
     tern_shape stride, padding, dilation; /* defaults 1, 0, 1 */
     tern_shape output_padding; /* default 0: added to the result's size on one side, to choose among
                                   the sizes that a stride takes to one */
     int64_t groups;            /* default 1 */
     uint64_t reserved[4];
-} tern_conv_transpose_options;
+} tern_conv_transpose_function_options;
 
 /* The gradient of a convolution with respect to its input, as a function of its own: input
  * (N, C, *), weight (C, O / groups, *), bias (O) or NULL -> (N, O, *), each dim being (in - 1)
  * stride - 2 padding + dilation (kernel - 1) + output_padding + 1. */
 TERN_API tern_tensor *tern_conv_transpose1d(tern_tensor *input, tern_tensor *weight,
                                             tern_tensor *bias,
-                                            const tern_conv_transpose_options *options);
+                                            const tern_conv_transpose_function_options *options);
 TERN_API tern_tensor *tern_conv_transpose2d(tern_tensor *input, tern_tensor *weight,
                                             tern_tensor *bias,
-                                            const tern_conv_transpose_options *options);
+                                            const tern_conv_transpose_function_options *options);
 TERN_API tern_tensor *tern_conv_transpose3d(tern_tensor *input, tern_tensor *weight,
                                             tern_tensor *bias,
-                                            const tern_conv_transpose_options *options);
+                                            const tern_conv_transpose_function_options *options);
 
 TERN_END_DECLS
 #endif

@@ -15,26 +15,26 @@ TERN_API tern_tensor *tern_softmin(tern_tensor *x, int dim); /* softmax of -x */
 TERN_API tern_tensor *tern_layer_norm(tern_tensor *x, tern_shape normalized_shape,
                                       tern_tensor *weight, tern_tensor *bias, double eps);
 
-typedef struct tern_embedding_options {
+typedef struct tern_embedding_function_options {
     tern_optional_int padding_idx; /* this row gets no gradient; negative counts from the end */
     double max_norm;               /* > 0: rows that are looked up and whose norm is larger are
                                     * scaled to it, in weight itself; TERN_ZERO for 0 */
     double norm_type;              /* of that norm; default 2 */
     bool scale_grad_by_freq;       /* gradients by how often their index is there */
     uint64_t reserved[4];
-} tern_embedding_options;
+} tern_embedding_function_options;
 
 /* Rows of weight (rows, width) by indices (*), int64 or int32 -> (*, width). */
 TERN_API tern_tensor *tern_embedding(tern_tensor *indices, tern_tensor *weight,
-                                     const tern_embedding_options *options);
+                                     const tern_embedding_function_options *options);
 
 typedef enum tern_embedding_bag_mode {
-    TERN_BAG_MEAN = 0,
-    TERN_BAG_SUM,
-    TERN_BAG_MAX
+    TERN_EMBEDDING_BAG_MEAN = 0,
+    TERN_EMBEDDING_BAG_SUM,
+    TERN_EMBEDDING_BAG_MAX
 } tern_embedding_bag_mode;
 
-typedef struct tern_embedding_bag_options {
+typedef struct tern_embedding_bag_function_options {
     tern_embedding_bag_mode mode;
     tern_tensor *per_sample_weights; /* a factor for each index, for sums; of weight's type */
     bool include_last_offset;        /* the last offset is the end of the last bag */
@@ -42,14 +42,14 @@ typedef struct tern_embedding_bag_options {
     double max_norm, norm_type;      /* as of embedding */
     bool scale_grad_by_freq;         /* not of maxima */
     uint64_t reserved[4];
-} tern_embedding_bag_options;
+} tern_embedding_bag_function_options;
 
 /* The mean, sum or maximum of rows of weight (rows, width), without room for them: of each row of
  * indices (B, N), offsets NULL; or of indices (N) from each of offsets (B) to the next. int64 or
  * int32 -> (B, width), zeros for an empty bag. */
 TERN_API tern_tensor *tern_embedding_bag(tern_tensor *indices, tern_tensor *weight,
                                          tern_tensor *offsets,
-                                         const tern_embedding_bag_options *options);
+                                         const tern_embedding_bag_function_options *options);
 
 /* Zero with probability p and scaled by 1 / (1 - p), when training; else x itself. */
 TERN_API tern_tensor *tern_dropout(tern_tensor *x, double p, bool training);

@@ -16,15 +16,16 @@ TERN_API tern_tensor *tern_cholesky(tern_tensor *x, bool upper);
 /* X of A X = B, where L (n, n) is A's factor (upper: U). */
 TERN_API tern_tensor *tern_cholesky_solve(tern_tensor *b, tern_tensor *factor, bool upper);
 
-typedef struct tern_solve_triangular_options {
+typedef struct tern_linalg_solve_triangular_options {
     bool right;         /* X A = B, not A X = B (left=False) */
     bool unitriangular; /* the diagonal is ones and not read */
     uint64_t reserved[4];
-} tern_solve_triangular_options;
+} tern_linalg_solve_triangular_options;
 
 /* X of A X = B: A's upper (or lower) triangle (..., n, n), B (..., n, k). Stacks broadcast. */
-TERN_API tern_tensor *tern_linalg_solve_triangular(tern_tensor *a, tern_tensor *b, bool upper,
-                                                   const tern_solve_triangular_options *options);
+TERN_API tern_tensor *tern_linalg_solve_triangular(
+    tern_tensor *a, tern_tensor *b, bool upper,
+    const tern_linalg_solve_triangular_options *options);
 /* torch.triangular_solve's solution: of A X = b, or A^T X = b. */
 TERN_API tern_tensor *tern_triangular_solve(tern_tensor *b, tern_tensor *a, bool upper,
                                             bool transpose, bool unitriangular);

@@ -76,15 +76,16 @@ typedef struct tern_weighted_loss_options {
 TERN_API tern_tensor *tern_binary_cross_entropy(tern_tensor *input, tern_tensor *target,
                                                 const tern_weighted_loss_options *options);
 
-typedef struct tern_bce_with_logits_options {
+typedef struct tern_binary_cross_entropy_with_logits_options {
     tern_tensor *weight;     /* of each element, broadcast */
     tern_tensor *pos_weight; /* of positive examples, broadcast: (C) for classes last */
     tern_reduction reduction;
     uint64_t reserved[4];
-} tern_bce_with_logits_options;
+} tern_binary_cross_entropy_with_logits_options;
 /* The same of sigmoid(input), without its overflow. */
 TERN_API tern_tensor *tern_binary_cross_entropy_with_logits(
-    tern_tensor *input, tern_tensor *target, const tern_bce_with_logits_options *options);
+    tern_tensor *input, tern_tensor *target,
+    const tern_binary_cross_entropy_with_logits_options *options);
 
 typedef struct tern_nll_loss_options {
     tern_tensor *weight;            /* (C): of each class */

@@ -56,21 +56,21 @@ TERN_API tern_tensor *tern_linalg_multi_dot(tern_tensor *const *tensors, int n);
 /* (..., m, m) multiplied n times by itself; n < 0: of its inverse. */
 TERN_API tern_tensor *tern_matrix_power(tern_tensor *x, int64_t n);
 
-typedef struct tern_sdpa_options {
+typedef struct tern_scaled_dot_product_attention_options {
     tern_tensor
         *attn_mask; /* bool (true = look) or added to the scores; broadcast to (..., L, S) */
     double dropout_p;
     bool is_causal; /* not together with attn_mask */
     double scale;   /* default 1 / sqrt(E) */
     uint64_t reserved[4];
-} tern_sdpa_options;
+} tern_scaled_dot_product_attention_options;
 
 /* softmax(query key^T scale + mask) value: query (..., L, E), key (..., S, E), value (..., S, Ev)
  * ->
  * (..., L, Ev). Dropout applies whenever dropout_p > 0, as in torch.nn.functional. */
-TERN_API tern_tensor *tern_scaled_dot_product_attention(tern_tensor *query, tern_tensor *key,
-                                                        tern_tensor *value,
-                                                        const tern_sdpa_options *options);
+TERN_API tern_tensor *tern_scaled_dot_product_attention(
+    tern_tensor *query, tern_tensor *key, tern_tensor *value,
+    const tern_scaled_dot_product_attention_options *options);
 
 TERN_END_DECLS
 #endif

@@ -12,7 +12,7 @@
 
 TERN_BEGIN_DECLS
 
-typedef struct tern_rnn_options {
+typedef struct tern_rnn_function_options {
     int num_layers; /* default 1 */
     bool no_biases;
     bool bidirectional;
@@ -22,7 +22,7 @@ typedef struct tern_rnn_options {
     const int64_t *batch_sizes; /* of a packed sequence: rows of each of its `steps` steps */
     int64_t steps;
     uint64_t reserved[4];
-} tern_rnn_options;
+} tern_rnn_function_options;
 
 /* output (time, batch, D H): h of the last layer at each time, both directions side by side; h_n
  * and c_n (layers D, batch, H): the last state of each layer and direction. c_n of an LSTM only. */
@@ -34,14 +34,15 @@ typedef struct tern_rnn_result {
  * NULL for zeros. n_params in all. */
 TERN_API tern_status tern_lstm(tern_tensor *input, tern_tensor *h0, tern_tensor *c0,
                                tern_tensor *const *params, int n_params,
-                               const tern_rnn_options *options, tern_rnn_result *out);
+                               const tern_rnn_function_options *options, tern_rnn_result *out);
 TERN_API tern_status tern_gru(tern_tensor *input, tern_tensor *h0, tern_tensor *const *params,
-                              int n_params, const tern_rnn_options *options, tern_rnn_result *out);
+                              int n_params, const tern_rnn_function_options *options,
+                              tern_rnn_result *out);
 TERN_API tern_status tern_rnn_tanh(tern_tensor *input, tern_tensor *h0, tern_tensor *const *params,
-                                   int n_params, const tern_rnn_options *options,
+                                   int n_params, const tern_rnn_function_options *options,
                                    tern_rnn_result *out);
 TERN_API tern_status tern_rnn_relu(tern_tensor *input, tern_tensor *h0, tern_tensor *const *params,
-                                   int n_params, const tern_rnn_options *options,
+                                   int n_params, const tern_rnn_function_options *options,
                                    tern_rnn_result *out);
 
 /* One step: input (batch, features), h and c (batch, H) -> h and c after it. Biases may be NULL. */

@@ -182,14 +182,14 @@ static tern_status check(int64_t classes, const tern_shape *cutoffs)
 }
 
 static tern_module *linear(int64_t in, int64_t out, bool bias,
-                           const tern_adaptive_log_softmax_options *o)
+                           const tern_adaptive_log_softmax_with_loss_options *o)
 {
     return tern_nn_linear(
         in, out, &(tern_linear_options){.no_bias = !bias, .dtype = o->dtype, .device = o->device});
 }
 
 static tern_status furnish(tern_module *m, int64_t in_features, const adaptive *a,
-                           const tern_adaptive_log_softmax_options *o)
+                           const tern_adaptive_log_softmax_with_loss_options *o)
 {
     double divisor = tern_option(o->div_value, 4);
     tern_module *tail = NULL;
@@ -207,9 +207,9 @@ static tern_status furnish(tern_module *m, int64_t in_features, const adaptive *
 
 tern_module *tern_nn_adaptive_log_softmax_with_loss(
     int64_t in_features, int64_t n_classes, tern_shape cutoffs,
-    const tern_adaptive_log_softmax_options *options)
+    const tern_adaptive_log_softmax_with_loss_options *options)
 {
-    static const tern_adaptive_log_softmax_options none;
+    static const tern_adaptive_log_softmax_with_loss_options none;
     adaptive a = {.classes = n_classes, .ends = cutoffs};
     if (check(n_classes, &cutoffs) != TERN_OK)
         return NULL;

@@ -8,7 +8,7 @@ typedef struct conv {
     const char *name, *function; /* "Conv2d", "tern_nn_conv2d" */
     int ndim;
     bool transposed;
-    tern_conv_options o;
+    tern_conv_function_options o;
     tern_shape size, output_padding;
     tern_pad_options mode; /* other than constant: what is put around x, by this many */
     tern_shape around;
@@ -25,20 +25,20 @@ static tern_status output_padding_for(const conv *c, const tern_tensor *x, tern_
 static tern_tensor *forward(tern_module *self, tern_tensor *x)
 {
     typedef tern_tensor *(*plain)(tern_tensor *, tern_tensor *, tern_tensor *,
-                                  const tern_conv_options *);
+                                  const tern_conv_function_options *);
     typedef tern_tensor *(*backward)(tern_tensor *, tern_tensor *, tern_tensor *,
-                                     const tern_conv_transpose_options *);
+                                     const tern_conv_transpose_function_options *);
     static const plain convs[] = {tern_conv1d, tern_conv2d, tern_conv3d};
     static const backward transposes[] = {tern_conv_transpose1d, tern_conv_transpose2d,
                                           tern_conv_transpose3d};
     const conv *c = tern_nn_data(self);
     tern_tensor *weight = tern_nn_parameter(self, "weight");
     tern_tensor *bias = tern_nn_parameter(self, "bias");
-    tern_conv_transpose_options back = {.stride = c->o.stride,
-                                        .padding = c->o.padding,
-                                        .dilation = c->o.dilation,
-                                        .output_padding = c->output_padding,
-                                        .groups = c->o.groups};
+    tern_conv_transpose_function_options back = {.stride = c->o.stride,
+                                                 .padding = c->o.padding,
+                                                 .dilation = c->o.dilation,
+                                                 .output_padding = c->output_padding,
+                                                 .groups = c->o.groups};
     if (c->mode.mode != TERN_PAD_CONSTANT)
         x = tern_pad(x, c->around, &c->mode);
     if (wanted.of == self && output_padding_for(c, x, &back.output_padding) != TERN_OK)
@@ -280,10 +280,10 @@ static tern_status read_mode(conv *c, const arguments *a, tern_pad_mode mode)
 }
 
 static tern_module *plain(conv c, int64_t in, int64_t out, tern_shape size,
-                          const tern_nn_conv_options *options)
+                          const tern_conv_options *options)
 {
-    static const tern_nn_conv_options none;
-    const tern_nn_conv_options *o = options ? options : &none;
+    static const tern_conv_options none;
+    const tern_conv_options *o = options ? options : &none;
     arguments a = {.in = in, .out = out, .bias = !o->no_bias};
     a.dtype = o->dtype;
     a.device = o->device;
@@ -295,10 +295,10 @@ static tern_module *plain(conv c, int64_t in, int64_t out, tern_shape size,
 }
 
 static tern_module *transposed(conv c, int64_t in, int64_t out, tern_shape size,
-                               const tern_nn_conv_transpose_options *options)
+                               const tern_conv_transpose_options *options)
 {
-    static const tern_nn_conv_transpose_options none;
-    const tern_nn_conv_transpose_options *o = options ? options : &none;
+    static const tern_conv_transpose_options none;
+    const tern_conv_transpose_options *o = options ? options : &none;
     arguments a = {.in = in, .out = out, .bias = !o->no_bias};
     a.dtype = o->dtype;
     a.device = o->device;
@@ -311,14 +311,14 @@ static tern_module *transposed(conv c, int64_t in, int64_t out, tern_shape size,
 
 #define CONV(N)                                                                                    \
     tern_module *tern_nn_conv##N##d(int64_t in_channels, int64_t out_channels,                     \
-                                    tern_shape kernel_size, const tern_nn_conv_options *options)   \
+                                    tern_shape kernel_size, const tern_conv_options *options)      \
     {                                                                                              \
         conv c = {.name = "Conv" #N "d", .function = "tern_nn_conv" #N "d", .ndim = N};            \
         return plain(c, in_channels, out_channels, kernel_size, options);                          \
     }                                                                                              \
     tern_module *tern_nn_conv_transpose##N##d(int64_t in_channels, int64_t out_channels,           \
                                               tern_shape kernel_size,                              \
-                                              const tern_nn_conv_transpose_options *options)       \
+                                              const tern_conv_transpose_options *options)          \
     {                                                                                              \
         conv c = {.name = "ConvTranspose" #N "d",                                                  \
                   .function = "tern_nn_conv_transpose" #N "d",                                     \

@@ -85,7 +85,8 @@ WEIGHTED(multi_margin_loss, "MultiMarginLoss", tern_multi_margin_loss_options,
 static tern_status bce_with_logits_call(tern_module *self, tern_tensor *const *in, int n,
                                         tern_tensor **out, int k)
 {
-    tern_bce_with_logits_options o = *(const tern_bce_with_logits_options *)tern_nn_data(self);
+    tern_binary_cross_entropy_with_logits_options o =
+        *(const tern_binary_cross_entropy_with_logits_options *)tern_nn_data(self);
     TERN_TRY(check_count("BCEWithLogitsLoss", n, 2, k));
     o.weight = tern_nn_buffer(self, "weight");
     o.pos_weight = tern_nn_buffer(self, "pos_weight");
@@ -93,9 +94,11 @@ static tern_status bce_with_logits_call(tern_module *self, tern_tensor *const *i
     return out[0] ? TERN_OK : tern_last_status();
 }
 
-tern_module *tern_nn_bce_with_logits_loss(const tern_bce_with_logits_options *options)
+tern_module *tern_nn_bce_with_logits_loss(
+    const tern_binary_cross_entropy_with_logits_options *options)
 {
-    tern_bce_with_logits_options o = options ? *options : (tern_bce_with_logits_options){0};
+    tern_binary_cross_entropy_with_logits_options o =
+        options ? *options : (tern_binary_cross_entropy_with_logits_options){0};
     tern_tensor *weight = o.weight, *pos_weight = o.pos_weight;
     o.weight = o.pos_weight = NULL;
     tern_module *m = tern_layer_loss("BCEWithLogitsLoss", bce_with_logits_call, &o, sizeof o);

@@ -41,8 +41,8 @@ static tern_tensor *make_weight(const table *t, const tern_optional_int *padding
 }
 
 /* What stands between the brackets, `mode` in its place. */
-static tern_status describe(tern_module *m, const table *t, const tern_embedding_options *o,
-                            const char *mode)
+static tern_status describe(tern_module *m, const table *t,
+                            const tern_embedding_function_options *o, const char *mode)
 {
     char norm[80] = "", padding[48] = "";
     int used = 0;
@@ -60,7 +60,7 @@ static tern_status describe(tern_module *m, const table *t, const tern_embedding
                              mode ? mode : "", mode ? padding : "");
 }
 
-static tern_status furnish(tern_module *m, const table *t, const tern_embedding_options *o,
+static tern_status furnish(tern_module *m, const table *t, const tern_embedding_function_options *o,
                            const char *mode)
 {
     tern_tensor *weight = make_weight(t, &o->padding_idx);
@@ -89,16 +89,16 @@ static tern_status check_pretrained(table *t)
 
 static tern_tensor *forward(tern_module *self, tern_tensor *indices)
 {
-    const tern_embedding_options *o = tern_nn_data(self);
+    const tern_embedding_function_options *o = tern_nn_data(self);
     return tern_embedding(indices, tern_nn_parameter(self, "weight"), o);
 }
 
-static tern_module *make(table *t, const tern_nn_embedding_options *o)
+static tern_module *make(table *t, const tern_embedding_options *o)
 {
-    tern_embedding_options how = {.padding_idx = o->padding_idx,
-                                  .max_norm = o->max_norm,
-                                  .norm_type = o->norm_type,
-                                  .scale_grad_by_freq = o->scale_grad_by_freq};
+    tern_embedding_function_options how = {.padding_idx = o->padding_idx,
+                                           .max_norm = o->max_norm,
+                                           .norm_type = o->norm_type,
+                                           .scale_grad_by_freq = o->scale_grad_by_freq};
     if (check_padding(&how.padding_idx, t) != TERN_OK)
         return NULL;
     tern_module *m = tern_layer("Embedding", forward, &how, sizeof how);
@@ -109,17 +109,17 @@ static tern_module *make(table *t, const tern_nn_embedding_options *o)
 }
 
 tern_module *tern_nn_embedding(int64_t num_embeddings, int64_t embedding_dim,
-                               const tern_nn_embedding_options *options)
+                               const tern_embedding_options *options)
 {
-    tern_nn_embedding_options o = options ? *options : (tern_nn_embedding_options){0};
+    tern_embedding_options o = options ? *options : (tern_embedding_options){0};
     table t = {"tern_nn_embedding", num_embeddings, embedding_dim, NULL, false, o.dtype, o.device};
     return make(&t, &o);
 }
 
 tern_module *tern_nn_embedding_from_pretrained(tern_tensor *embeddings, bool freeze,
-                                               const tern_nn_embedding_options *options)
+                                               const tern_embedding_options *options)
 {
-    tern_nn_embedding_options o = options ? *options : (tern_nn_embedding_options){0};
+    tern_embedding_options o = options ? *options : (tern_embedding_options){0};
     table t = {"tern_nn_embedding_from_pretrained", .weight = embeddings, .freeze = freeze};
     return check_pretrained(&t) == TERN_OK ? make(&t, &o) : NULL;
 }
@@ -129,7 +129,8 @@ tern_module *tern_nn_embedding_from_pretrained(tern_tensor *embeddings, bool fre
 static tern_status bag_call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out,
                             int k)
 {
-    tern_embedding_bag_options o = *(const tern_embedding_bag_options *)tern_nn_data(self);
+    tern_embedding_bag_function_options o =
+        *(const tern_embedding_bag_function_options *)tern_nn_data(self);
     if (n < 1 || n > 3 || k != 1)
         return tern_fail(TERN_ERR_ARGUMENT,
                          "tern_nn_call: EmbeddingBag takes indices, offsets and per_sample_weights "
@@ -140,25 +141,25 @@ static tern_status bag_call(tern_module *self, tern_tensor *const *in, int n, te
     return out[0] ? TERN_OK : tern_last_status();
 }
 
-static tern_module *make_bag(table *t, const tern_nn_embedding_bag_options *o)
+static tern_module *make_bag(table *t, const tern_embedding_bag_options *o)
 {
     static const char *const modes[] = {", mode='mean'", ", mode='sum'", ", mode='max'"};
-    tern_embedding_bag_options how = {.mode = o->mode,
-                                      .include_last_offset = o->include_last_offset,
-                                      .padding_idx = o->padding_idx,
-                                      .max_norm = o->max_norm,
-                                      .norm_type = o->norm_type,
-                                      .scale_grad_by_freq = o->scale_grad_by_freq};
+    tern_embedding_bag_function_options how = {.mode = o->mode,
+                                               .include_last_offset = o->include_last_offset,
+                                               .padding_idx = o->padding_idx,
+                                               .max_norm = o->max_norm,
+                                               .norm_type = o->norm_type,
+                                               .scale_grad_by_freq = o->scale_grad_by_freq};
     if (check_padding(&how.padding_idx, t) != TERN_OK)
         return NULL;
-    if (o->mode < TERN_BAG_MEAN || o->mode > TERN_BAG_MAX)
+    if (o->mode < TERN_EMBEDDING_BAG_MEAN || o->mode > TERN_EMBEDDING_BAG_MAX)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "%s: mode has to be one of sum, mean or max, not %d", t->function,
                               (int)o->mode);
-    tern_embedding_options same = {.padding_idx = how.padding_idx,
-                                   .max_norm = o->max_norm,
-                                   .norm_type = o->norm_type,
-                                   .scale_grad_by_freq = o->scale_grad_by_freq};
+    tern_embedding_function_options same = {.padding_idx = how.padding_idx,
+                                            .max_norm = o->max_norm,
+                                            .norm_type = o->norm_type,
+                                            .scale_grad_by_freq = o->scale_grad_by_freq};
     tern_module *m = tern_layer_loss("EmbeddingBag", bag_call, &how, sizeof how);
     tern_status status = TERN_OK;
     TERN_SCOPE
@@ -167,18 +168,18 @@ static tern_module *make_bag(table *t, const tern_nn_embedding_bag_options *o)
 }
 
 tern_module *tern_nn_embedding_bag(int64_t num_embeddings, int64_t embedding_dim,
-                                   const tern_nn_embedding_bag_options *options)
+                                   const tern_embedding_bag_options *options)
 {
-    tern_nn_embedding_bag_options o = options ? *options : (tern_nn_embedding_bag_options){0};
+    tern_embedding_bag_options o = options ? *options : (tern_embedding_bag_options){0};
     table t = {
         "tern_nn_embedding_bag", num_embeddings, embedding_dim, NULL, false, o.dtype, o.device};
     return make_bag(&t, &o);
 }
 
 tern_module *tern_nn_embedding_bag_from_pretrained(tern_tensor *embeddings, bool freeze,
-                                                   const tern_nn_embedding_bag_options *options)
+                                                   const tern_embedding_bag_options *options)
 {
-    tern_nn_embedding_bag_options o = options ? *options : (tern_nn_embedding_bag_options){0};
+    tern_embedding_bag_options o = options ? *options : (tern_embedding_bag_options){0};
     table t = {"tern_nn_embedding_bag_from_pretrained", .weight = embeddings, .freeze = freeze};
     return check_pretrained(&t) == TERN_OK ? make_bag(&t, &o) : NULL;
 }

@@ -119,7 +119,8 @@ tern_tensor *tern_nn_init_xavier_normal_(tern_tensor *x, double gain)
 }
 
 /* The standard deviation of He's rule; NaN after an error. */
-static double kaiming_std(const tern_tensor *x, const tern_kaiming_options *o, const char *function)
+static double kaiming_std(const tern_tensor *x, const tern_init_kaiming_options *o,
+                          const char *function)
 {
     double in = 0, out = 0;
     const char *nonlinearity = o->nonlinearity ? o->nonlinearity : "leaky_relu";
@@ -129,18 +130,20 @@ static double kaiming_std(const tern_tensor *x, const tern_kaiming_options *o, c
     return gain / sqrt(o->fan_out ? out : in);
 }
 
-tern_tensor *tern_nn_init_kaiming_uniform_with_(tern_tensor *x, const tern_kaiming_options *options)
+tern_tensor *tern_nn_init_kaiming_uniform_with_(tern_tensor *x,
+                                                const tern_init_kaiming_options *options)
 {
-    static const tern_kaiming_options none;
+    static const tern_init_kaiming_options none;
     double std = kaiming_std(x, options ? options : &none, "tern_nn_init_kaiming_uniform_");
     if (isnan(std))
         return NULL;
     return tern_numel(x) ? uniform(x, -sqrt(3) * std, sqrt(3) * std) : x;
 }
 
-tern_tensor *tern_nn_init_kaiming_normal_with_(tern_tensor *x, const tern_kaiming_options *options)
+tern_tensor *tern_nn_init_kaiming_normal_with_(tern_tensor *x,
+                                               const tern_init_kaiming_options *options)
 {
-    static const tern_kaiming_options none;
+    static const tern_init_kaiming_options none;
     double std = kaiming_std(x, options ? options : &none, "tern_nn_init_kaiming_normal_");
     if (isnan(std))
         return NULL;
@@ -149,10 +152,10 @@ tern_tensor *tern_nn_init_kaiming_normal_with_(tern_tensor *x, const tern_kaimin
 
 tern_tensor *tern_nn_init_kaiming_uniform_(tern_tensor *x, double a)
 {
-    return tern_nn_init_kaiming_uniform_with_(x, &(tern_kaiming_options){.a = a});
+    return tern_nn_init_kaiming_uniform_with_(x, &(tern_init_kaiming_options){.a = a});
 }
 
 tern_tensor *tern_nn_init_kaiming_normal_(tern_tensor *x, double a)
 {
-    return tern_nn_init_kaiming_normal_with_(x, &(tern_kaiming_options){.a = a});
+    return tern_nn_init_kaiming_normal_with_(x, &(tern_init_kaiming_options){.a = a});
 }

@@ -8,8 +8,8 @@ enum { QUERY, KEY, VALUE, KEY_PADDING_MASK, ATTN_MASK, IS_CAUSAL, OF_EACH_HEAD, 
 
 typedef struct attention {
     int64_t embed_dim, num_heads;
-    tern_nn_multihead_attention_options o; /* kdim and vdim filled in */
-    bool separate;                         /* a weight for each of query, key and value */
+    tern_multihead_attention_options o; /* kdim and vdim filled in */
+    bool separate;                      /* a weight for each of query, key and value */
 } attention;
 
 /* ---- running ------------------------------------------------------------------------------- */
@@ -32,20 +32,20 @@ static tern_status call(tern_module *self, tern_tensor *const *given, int n, ter
                          "%d out",
                          tern_nn_name(self), n, k);
     memcpy(in, given, (size_t)n * sizeof *in);
-    tern_multi_head_attention_options o = {.num_heads = a->num_heads,
-                                           .in_proj_bias = of(self, "in_proj_bias"),
-                                           .out_proj_weight = of(self, "out_proj.weight"),
-                                           .out_proj_bias = of(self, "out_proj.bias"),
-                                           .bias_k = of(self, "bias_k"),
-                                           .bias_v = of(self, "bias_v"),
-                                           .add_zero_attn = a->o.add_zero_attn,
-                                           .batch_first = a->o.batch_first,
-                                           .is_causal = in[IS_CAUSAL] != NULL,
-                                           .no_average_attn_weights = in[OF_EACH_HEAD] != NULL,
-                                           .dropout_p =
-                                               tern_nn_is_training(self) ? a->o.dropout : 0,
-                                           .key_padding_mask = in[KEY_PADDING_MASK],
-                                           .attn_mask = in[ATTN_MASK]};
+    tern_multi_head_attention_forward_options o = {
+        .num_heads = a->num_heads,
+        .in_proj_bias = of(self, "in_proj_bias"),
+        .out_proj_weight = of(self, "out_proj.weight"),
+        .out_proj_bias = of(self, "out_proj.bias"),
+        .bias_k = of(self, "bias_k"),
+        .bias_v = of(self, "bias_v"),
+        .add_zero_attn = a->o.add_zero_attn,
+        .batch_first = a->o.batch_first,
+        .is_causal = in[IS_CAUSAL] != NULL,
+        .no_average_attn_weights = in[OF_EACH_HEAD] != NULL,
+        .dropout_p = tern_nn_is_training(self) ? a->o.dropout : 0,
+        .key_padding_mask = in[KEY_PADDING_MASK],
+        .attn_mask = in[ATTN_MASK]};
     if (a->separate) {
         o.q_proj_weight = of(self, "q_proj_weight");
         o.k_proj_weight = of(self, "k_proj_weight");
@@ -62,10 +62,10 @@ static tern_status call(tern_module *self, tern_tensor *const *given, int n, ter
 
 tern_tensor *tern_nn_multihead_attention_forward(tern_module *m, tern_tensor *query,
                                                  tern_tensor *key, tern_tensor *value,
-                                                 const tern_nn_attention_masks *masks,
+                                                 const tern_multihead_attention_masks *masks,
                                                  tern_tensor **weights)
 {
-    static const tern_nn_attention_masks none;
+    static const tern_multihead_attention_masks none;
     masks = masks ? masks : &none;
     tern_tensor *in[INPUTS] = {query,
                                key,
@@ -139,11 +139,11 @@ static tern_status furnish(tern_module *m, const attention *a)
 }
 
 tern_module *tern_nn_multihead_attention(int64_t embed_dim, int64_t num_heads,
-                                         const tern_nn_multihead_attention_options *options)
+                                         const tern_multihead_attention_options *options)
 {
     const char *function = "tern_nn_multihead_attention";
     attention a = {.embed_dim = embed_dim, .num_heads = num_heads};
-    a.o = options ? *options : (tern_nn_multihead_attention_options){0};
+    a.o = options ? *options : (tern_multihead_attention_options){0};
     a.o.kdim = a.o.kdim ? a.o.kdim : embed_dim;
     a.o.vdim = a.o.vdim ? a.o.vdim : embed_dim;
     a.separate = a.o.kdim != embed_dim || a.o.vdim != embed_dim;

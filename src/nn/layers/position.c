@@ -5,7 +5,7 @@
 
 typedef struct encoding {
     int64_t width;
-    tern_nn_encoding_options o;
+    tern_position_encoding_options o;
     const char *table; /* name of the parameter or buffer */
     bool learned;
 } encoding;
@@ -35,7 +35,7 @@ static tern_tensor *add_encoding(tern_module *self, tern_tensor *x)
 
 static tern_status furnish_encoding(tern_module *m, const encoding *e)
 {
-    const tern_nn_encoding_options *o = &e->o;
+    const tern_position_encoding_options *o = &e->o;
     if (!e->learned) {
         tern_tensor *pe = tern_sinusoidal_table(o->max_len, e->width, o->dtype, o->device);
         TERN_TRY(pe ? tern_layer_buffer(m, "pe", pe) : tern_last_status());
@@ -48,7 +48,7 @@ static tern_status furnish_encoding(tern_module *m, const encoding *e)
                              o->batch_first ? ", batch_first=True" : "");
 }
 
-static tern_module *encoding_of(int64_t width, const tern_nn_encoding_options *options,
+static tern_module *encoding_of(int64_t width, const tern_position_encoding_options *options,
                                 bool learned, const char *name, const char *function)
 {
     encoding e = {.width = width, .learned = learned};
@@ -69,12 +69,13 @@ static tern_module *encoding_of(int64_t width, const tern_nn_encoding_options *o
     return tern_layer_if(m, status);
 }
 
-tern_module *tern_nn_sinusoidal_encoding(int64_t width, const tern_nn_encoding_options *options)
+tern_module *tern_nn_sinusoidal_encoding(int64_t width,
+                                         const tern_position_encoding_options *options)
 {
     return encoding_of(width, options, false, "SinusoidalEncoding", "tern_nn_sinusoidal_encoding");
 }
 
-tern_module *tern_nn_learned_encoding(int64_t width, const tern_nn_encoding_options *options)
+tern_module *tern_nn_learned_encoding(int64_t width, const tern_position_encoding_options *options)
 {
     return encoding_of(width, options, true, "LearnedEncoding", "tern_nn_learned_encoding");
 }
@@ -84,8 +85,8 @@ tern_module *tern_nn_learned_encoding(int64_t width, const tern_nn_encoding_opti
 static tern_status rotate(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out,
                           int k)
 {
-    const tern_nn_rotary_options *o = tern_nn_data(self);
-    tern_rotary_options how = {.interleaved = o->interleaved};
+    const tern_rotary_embedding_options *o = tern_nn_data(self);
+    tern_rotary_embedding_function_options how = {.interleaved = o->interleaved};
     if (n != k || n < 1)
         return tern_fail(TERN_ERR_ARGUMENT,
                          "tern_nn_call: %s gives as many tensors as it takes, not %d for %d",
@@ -99,7 +100,8 @@ static tern_status rotate(tern_module *self, tern_tensor *const *in, int n, tern
     return TERN_OK;
 }
 
-static tern_status furnish_rotary(tern_module *m, int64_t dim, const tern_nn_rotary_options *o)
+static tern_status furnish_rotary(tern_module *m, int64_t dim,
+                                  const tern_rotary_embedding_options *o)
 {
     tern_tensor *cos, *sin;
     TERN_TRY(tern_rotary_tables(o->max_len, dim, o->base, o->dtype, o->device, &cos, &sin));
@@ -110,9 +112,9 @@ static tern_status furnish_rotary(tern_module *m, int64_t dim, const tern_nn_rot
                              o->interleaved ? "True" : "False");
 }
 
-tern_module *tern_nn_rotary_embedding(int64_t dim, const tern_nn_rotary_options *options)
+tern_module *tern_nn_rotary_embedding(int64_t dim, const tern_rotary_embedding_options *options)
 {
-    tern_nn_rotary_options o = options ? *options : (tern_nn_rotary_options){0};
+    tern_rotary_embedding_options o = options ? *options : (tern_rotary_embedding_options){0};
     o.max_len = o.max_len ? o.max_len : 4096;
     o.base = o.base == 0 ? 10000 : o.base;
     tern_module *m = tern_layer_loss("RotaryEmbedding", rotate, &o, sizeof o);

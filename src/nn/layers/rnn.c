@@ -10,7 +10,7 @@ typedef enum rnn_type { RNN, LSTM, GRU } rnn_type;
 
 typedef struct rnn {
     rnn_type type;
-    tern_nn_rnn_options o;
+    tern_rnn_options o;
     int64_t input, hidden;
     int n_params;
 } rnn;
@@ -32,14 +32,14 @@ static tern_status run(tern_module *self, tern_tensor *x, tern_tensor *h, tern_t
     if (!params)
         return TERN_ERR_MEMORY;
     collect(self, params, r->n_params);
-    tern_rnn_options o = {.num_layers = r->o.num_layers,
-                          .no_biases = r->o.no_bias,
-                          .bidirectional = r->o.bidirectional,
-                          .batch_first = r->o.batch_first,
-                          .train = tern_nn_is_training(self),
-                          .dropout = r->o.dropout,
-                          .batch_sizes = batch_sizes,
-                          .steps = steps};
+    tern_rnn_function_options o = {.num_layers = r->o.num_layers,
+                                   .no_biases = r->o.no_bias,
+                                   .bidirectional = r->o.bidirectional,
+                                   .batch_first = r->o.batch_first,
+                                   .train = tern_nn_is_training(self),
+                                   .dropout = r->o.dropout,
+                                   .batch_sizes = batch_sizes,
+                                   .steps = steps};
     tern_status status;
     if (r->type == LSTM)
         status = tern_lstm(x, h, c, params, r->n_params, &o, out);
@@ -154,7 +154,7 @@ tern_status tern_nn_call_packed(tern_module *m, const tern_packed_sequence *x,
 /* ---- making -------------------------------------------------------------------------------- */
 
 static tern_status add_uniform(tern_module *m, const char *part, int layer, bool reverse,
-                               tern_shape shape, double bound, const tern_nn_rnn_options *o)
+                               tern_shape shape, double bound, const tern_rnn_options *o)
 {
     char name[48];
     snprintf(name, sizeof name, "%s_l%d%s", part, layer, reverse ? "_reverse" : "");
@@ -165,7 +165,7 @@ static tern_status add_uniform(tern_module *m, const char *part, int layer, bool
 
 static tern_status furnish(tern_module *m, rnn *r)
 {
-    const tern_nn_rnn_options *o = &r->o;
+    const tern_rnn_options *o = &r->o;
     int64_t gates = (r->type == LSTM ? 4 : r->type == GRU ? 3 : 1) * r->hidden;
     int64_t out = o->proj_size ? o->proj_size : r->hidden;
     double bound = r->hidden > 0 ? 1 / sqrt((double)r->hidden) : 0;
@@ -240,10 +240,10 @@ static tern_status check_options(const rnn *r, const char *function)
 }
 
 static tern_module *make(rnn_type type, const char *name, const char *function, int64_t input,
-                         int64_t hidden, const tern_nn_rnn_options *options)
+                         int64_t hidden, const tern_rnn_options *options)
 {
     rnn r = {.type = type, .input = input, .hidden = hidden};
-    r.o = options ? *options : (tern_nn_rnn_options){0};
+    r.o = options ? *options : (tern_rnn_options){0};
     r.o.num_layers = r.o.num_layers ? r.o.num_layers : 1;
     r.n_params = r.o.num_layers * (r.o.bidirectional ? 2 : 1) *
                  (2 + (r.o.no_bias ? 0 : 2) + (r.o.proj_size ? 1 : 0));
@@ -259,20 +259,17 @@ static tern_module *make(rnn_type type, const char *name, const char *function, 
     return tern_layer_if(m, status);
 }
 
-tern_module *tern_nn_rnn(int64_t input_size, int64_t hidden_size,
-                         const tern_nn_rnn_options *options)
+tern_module *tern_nn_rnn(int64_t input_size, int64_t hidden_size, const tern_rnn_options *options)
 {
     return make(RNN, "RNN", "tern_nn_rnn", input_size, hidden_size, options);
 }
 
-tern_module *tern_nn_lstm(int64_t input_size, int64_t hidden_size,
-                          const tern_nn_rnn_options *options)
+tern_module *tern_nn_lstm(int64_t input_size, int64_t hidden_size, const tern_rnn_options *options)
 {
     return make(LSTM, "LSTM", "tern_nn_lstm", input_size, hidden_size, options);
 }
 
-tern_module *tern_nn_gru(int64_t input_size, int64_t hidden_size,
-                         const tern_nn_rnn_options *options)
+tern_module *tern_nn_gru(int64_t input_size, int64_t hidden_size, const tern_rnn_options *options)
 {
     return make(GRU, "GRU", "tern_nn_gru", input_size, hidden_size, options);
 }

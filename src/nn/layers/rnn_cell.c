@@ -61,8 +61,7 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
     return tern_last_status();
 }
 
-static tern_status furnish(tern_module *m, const cell *l, int64_t input,
-                           const tern_nn_rnn_options *o)
+static tern_status furnish(tern_module *m, const cell *l, int64_t input, const tern_rnn_options *o)
 {
     double bound = l->hidden > 0 ? 1 / sqrt((double)l->hidden) : 0;
     int64_t rows = l->gates * l->hidden;
@@ -84,9 +83,9 @@ static tern_status furnish(tern_module *m, const cell *l, int64_t input,
 }
 
 static tern_module *make(const cell *l, const char *function, int64_t input,
-                         const tern_nn_rnn_options *options)
+                         const tern_rnn_options *options)
 {
-    static const tern_nn_rnn_options none;
+    static const tern_rnn_options none;
     if (input < 1 || l->hidden < 1)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "%s: input_size and hidden_size must be above 0 (%lld, %lld)",
@@ -100,21 +99,21 @@ static tern_module *make(const cell *l, const char *function, int64_t input,
 }
 
 tern_module *tern_nn_rnn_cell(int64_t input_size, int64_t hidden_size,
-                              const tern_nn_rnn_options *options)
+                              const tern_rnn_options *options)
 {
     cell l = {"RNNCell", 1, options && options->relu, hidden_size};
     return make(&l, "tern_nn_rnn_cell", input_size, options);
 }
 
 tern_module *tern_nn_lstm_cell(int64_t input_size, int64_t hidden_size,
-                               const tern_nn_rnn_options *options)
+                               const tern_rnn_options *options)
 {
     cell l = {"LSTMCell", 4, false, hidden_size};
     return make(&l, "tern_nn_lstm_cell", input_size, options);
 }
 
 tern_module *tern_nn_gru_cell(int64_t input_size, int64_t hidden_size,
-                              const tern_nn_rnn_options *options)
+                              const tern_rnn_options *options)
 {
     cell l = {"GRUCell", 3, false, hidden_size};
     return make(&l, "tern_nn_gru_cell", input_size, options);

@@ -154,7 +154,7 @@ static tern_status start_xavier(const char *path, tern_tensor *x, void *user)
     return tern_dim(x) < 2 || tern_nn_init_xavier_uniform_(x, 1) ? TERN_OK : tern_last_status();
 }
 
-static tern_module *final_norm(const tern_nn_transformer_options *o)
+static tern_module *final_norm(const tern_transformer_options *o)
 {
     tern_layer_norm_options norm = {.eps = o->layer.layer_norm_eps,
                                     .no_bias = o->layer.no_bias,
@@ -163,7 +163,7 @@ static tern_module *final_norm(const tern_nn_transformer_options *o)
     return tern_nn_layer_norm(TERN_SHAPE(o->d_model), &norm);
 }
 
-static tern_module *encoder(const tern_nn_transformer_options *o)
+static tern_module *encoder(const tern_transformer_options *o)
 {
     if (o->custom_encoder)
         return o->custom_encoder;
@@ -172,7 +172,7 @@ static tern_module *encoder(const tern_nn_transformer_options *o)
     return tern_nn_transformer_encoder(one, o->num_encoder_layers, norm);
 }
 
-static tern_module *decoder(const tern_nn_transformer_options *o)
+static tern_module *decoder(const tern_transformer_options *o)
 {
     if (o->custom_decoder)
         return o->custom_decoder;
@@ -181,9 +181,9 @@ static tern_module *decoder(const tern_nn_transformer_options *o)
     return tern_nn_transformer_decoder(one, o->num_decoder_layers, norm);
 }
 
-static tern_nn_transformer_options with_defaults(const tern_nn_transformer_options *options)
+static tern_transformer_options with_defaults(const tern_transformer_options *options)
 {
-    tern_nn_transformer_options o = options ? *options : (tern_nn_transformer_options){0};
+    tern_transformer_options o = options ? *options : (tern_transformer_options){0};
     o.d_model = o.d_model ? o.d_model : 512;
     o.nhead = o.nhead ? o.nhead : 8;
     o.num_encoder_layers = o.num_encoder_layers ? o.num_encoder_layers : 6;
@@ -191,9 +191,9 @@ static tern_nn_transformer_options with_defaults(const tern_nn_transformer_optio
     return o;
 }
 
-tern_module *tern_nn_transformer(const tern_nn_transformer_options *options)
+tern_module *tern_nn_transformer(const tern_transformer_options *options)
 {
-    tern_nn_transformer_options o = with_defaults(options);
+    tern_transformer_options o = with_defaults(options);
     transformer t = {o.d_model, o.layer.batch_first};
     tern_module *m = tern_layer_loss("Transformer", call_both, &t, sizeof t);
     tern_module *parts[] = {encoder(&o), decoder(&o)};
@@ -225,21 +225,21 @@ static tern_tensor *call(tern_module *m, tern_tensor *const *in, int n)
     return tern_nn_call(m, in, n, &y, 1) == TERN_OK ? y : NULL;
 }
 
-static const tern_nn_transformer_masks no_masks;
+static const tern_transformer_masks no_masks;
 
 tern_tensor *tern_nn_transformer_encoder_forward(tern_module *m, tern_tensor *src,
-                                                 const tern_nn_transformer_masks *masks)
+                                                 const tern_transformer_masks *masks)
 {
-    const tern_nn_transformer_masks *o = masks ? masks : &no_masks;
+    const tern_transformer_masks *o = masks ? masks : &no_masks;
     tern_tensor *in[] = {src, o->src_mask, o->src_key_padding_mask, o->src_is_causal ? src : NULL};
     return call(m, in, 4);
 }
 
 tern_tensor *tern_nn_transformer_decoder_forward(tern_module *m, tern_tensor *tgt,
                                                  tern_tensor *memory,
-                                                 const tern_nn_transformer_masks *masks)
+                                                 const tern_transformer_masks *masks)
 {
-    const tern_nn_transformer_masks *o = masks ? masks : &no_masks;
+    const tern_transformer_masks *o = masks ? masks : &no_masks;
     tern_tensor *in[] = {tgt,
                          memory,
                          o->tgt_mask,
@@ -252,9 +252,9 @@ tern_tensor *tern_nn_transformer_decoder_forward(tern_module *m, tern_tensor *tg
 }
 
 tern_tensor *tern_nn_transformer_forward(tern_module *m, tern_tensor *src, tern_tensor *tgt,
-                                         const tern_nn_transformer_masks *masks)
+                                         const tern_transformer_masks *masks)
 {
-    const tern_nn_transformer_masks *o = masks ? masks : &no_masks;
+    const tern_transformer_masks *o = masks ? masks : &no_masks;
     tern_tensor *in[INPUTS] = {src,
                                tgt,
                                o->src_mask,

@@ -11,7 +11,7 @@
 typedef struct layer {
     bool decoder;
     int64_t d_model, nhead;
-    tern_nn_transformer_layer_options o; /* defaults filled in */
+    tern_transformer_layer_options o; /* defaults filled in */
 } layer;
 
 /* ---- running ------------------------------------------------------------------------------- */
@@ -112,11 +112,11 @@ static tern_status add(tern_module *m, const char *name, tern_module *child)
 
 static tern_status add_attention(tern_module *m, const layer *l, const char *name)
 {
-    tern_nn_multihead_attention_options o = {.dropout = l->o.dropout,
-                                             .no_bias = l->o.no_bias,
-                                             .batch_first = l->o.batch_first,
-                                             .dtype = l->o.dtype,
-                                             .device = l->o.device};
+    tern_multihead_attention_options o = {.dropout = l->o.dropout,
+                                          .no_bias = l->o.no_bias,
+                                          .batch_first = l->o.batch_first,
+                                          .dtype = l->o.dtype,
+                                          .device = l->o.device};
     return add(m, name, tern_nn_multihead_attention(l->d_model, l->nhead, &o));
 }
 
@@ -153,7 +153,7 @@ static tern_status furnish(tern_module *m, const layer *l)
     return TERN_OK;
 }
 
-static tern_status choose_activation(tern_nn_transformer_layer_options *o, const char *function)
+static tern_status choose_activation(tern_transformer_layer_options *o, const char *function)
 {
     const char *text = o->activation ? o->activation : "relu";
     o->activation = NULL; /* the text is the caller's */
@@ -179,8 +179,7 @@ static tern_module *make(const layer *l)
 }
 
 static tern_module *make_from(bool decoder, int64_t d_model, int64_t nhead,
-                              const tern_nn_transformer_layer_options *options,
-                              const char *function)
+                              const tern_transformer_layer_options *options, const char *function)
 {
     layer l = {.decoder = decoder, .d_model = d_model, .nhead = nhead};
     if (options)
@@ -192,13 +191,13 @@ static tern_module *make_from(bool decoder, int64_t d_model, int64_t nhead,
 }
 
 tern_module *tern_nn_transformer_encoder_layer(int64_t d_model, int64_t nhead,
-                                               const tern_nn_transformer_layer_options *options)
+                                               const tern_transformer_layer_options *options)
 {
     return make_from(false, d_model, nhead, options, "tern_nn_transformer_encoder_layer");
 }
 
 tern_module *tern_nn_transformer_decoder_layer(int64_t d_model, int64_t nhead,
-                                               const tern_nn_transformer_layer_options *options)
+                                               const tern_transformer_layer_options *options)
 {
     return make_from(true, d_model, nhead, options, "tern_nn_transformer_decoder_layer");
 }

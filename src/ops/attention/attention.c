@@ -8,7 +8,7 @@
 static const char *const name = "tern_scaled_dot_product_attention";
 
 static tern_status check(tern_tensor *query, tern_tensor *key, tern_tensor *value,
-                         const tern_sdpa_options *o)
+                         const tern_scaled_dot_product_attention_options *o)
 {
     const tern_tensor *mask = o->attn_mask;
     if (!query || !key || !value)
@@ -133,7 +133,7 @@ static bool fits_blocks(const tern_tensor *q, const tern_tensor *k, const tern_t
 /* Halves as float32, so that scores and weights are not rounded: where it costs nothing, as on
  * processors and where there are few scores, and where there is no form in blocks. */
 static tern_tensor *widely(tern_tensor *query, tern_tensor *key, tern_tensor *value,
-                           tern_sdpa_options o)
+                           tern_scaled_dot_product_attention_options o)
 {
     tern_dtype dtype = query->dtype;
     if (o.attn_mask && o.attn_mask->dtype != TERN_BOOL &&
@@ -155,10 +155,12 @@ static bool stays_half(const tern_tensor *query, const tern_tensor *key)
     return many && tern_place_info(query->storage->place)->type == TERN_DEVICE_GPU;
 }
 
-tern_tensor *tern_scaled_dot_product_attention(tern_tensor *query, tern_tensor *key,
-                                               tern_tensor *value, const tern_sdpa_options *options)
+tern_tensor *tern_scaled_dot_product_attention(
+    tern_tensor *query, tern_tensor *key, tern_tensor *value,
+    const tern_scaled_dot_product_attention_options *options)
 {
-    tern_sdpa_options o = options ? *options : (tern_sdpa_options){0};
+    tern_scaled_dot_product_attention_options o =
+        options ? *options : (tern_scaled_dot_product_attention_options){0};
     if (check(query, key, value, &o) != TERN_OK)
         return NULL;
     tern_attention_attributes at = {o.scale, o.dropout_p, o.is_causal};

@@ -5,7 +5,7 @@
 
 static const char *const name = "tern_multi_head_attention_forward";
 
-typedef tern_multi_head_attention_options settings;
+typedef tern_multi_head_attention_forward_options settings;
 
 /* One call: its settings, its sizes, and its tensors as they come about. */
 typedef struct attention {
@@ -321,7 +321,7 @@ static tern_status run(attention *a, tern_tensor *query, tern_tensor *key, tern_
     TERN_TRY(project_all(a, query, key, value));
     TERN_TRY(make_heads(a));
     TERN_TRY(merge_masks(a, wants_weights));
-    tern_sdpa_options how = {
+    tern_scaled_dot_product_attention_options how = {
         .attn_mask = a->mask, .dropout_p = o->dropout_p, .is_causal = a->causal};
     tern_tensor *y = wants_weights ? attend_with_weights(a)
                                    : tern_scaled_dot_product_attention(a->q, a->k, a->v, &how);

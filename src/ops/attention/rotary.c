@@ -93,9 +93,10 @@ static tern_status check(const tern_tensor *x, const tern_tensor *c, const tern_
 }
 
 tern_tensor *tern_rotary_embedding(tern_tensor *x, tern_tensor *cos, tern_tensor *sin,
-                                   const tern_rotary_options *options)
+                                   const tern_rotary_embedding_function_options *options)
 {
-    tern_rotary_options o = options ? *options : (tern_rotary_options){0};
+    tern_rotary_embedding_function_options o =
+        options ? *options : (tern_rotary_embedding_function_options){0};
     rotation r = {.offset = o.offset, .interleaved = o.interleaved};
     if (check(x, cos, sin, o.offset) != TERN_OK)
         return NULL;

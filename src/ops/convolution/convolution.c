@@ -181,9 +181,9 @@ static tern_tensor *make_weight(const conv_attributes *at, tern_tensor *x, tern_
 
 /* ---- public functions -------------------------------------------------------------------- */
 
-static tern_status read_options(const tern_conv_options *o, tern_conv_window *w)
+static tern_status read_options(const tern_conv_function_options *o, tern_conv_window *w)
 {
-    static const tern_conv_options none;
+    static const tern_conv_function_options none;
     o = o ? o : &none;
     const char *f = w->function;
     w->groups = o->groups ? o->groups : 1;
@@ -215,7 +215,7 @@ static bool given(tern_tensor *x, tern_tensor *weight, const char *function)
 }
 
 static tern_tensor *conv(tern_tensor *x, tern_tensor *weight, tern_tensor *bias,
-                         const tern_conv_options *options, int ndim, const char *function)
+                         const tern_conv_function_options *options, int ndim, const char *function)
 {
     bool alone;
     tern_conv_window w = {.function = function, .ndim = ndim};
@@ -231,12 +231,12 @@ static tern_tensor *conv(tern_tensor *x, tern_tensor *weight, tern_tensor *bias,
 }
 
 static tern_tensor *conv_transpose(tern_tensor *y, tern_tensor *weight, tern_tensor *bias,
-                                   const tern_conv_transpose_options *options, int ndim,
+                                   const tern_conv_transpose_function_options *options, int ndim,
                                    const char *function)
 {
-    static const tern_conv_transpose_options none;
-    const tern_conv_transpose_options *o = options ? options : &none;
-    tern_conv_options plain = {o->stride, o->padding, o->dilation, .groups = o->groups};
+    static const tern_conv_transpose_function_options none;
+    const tern_conv_transpose_function_options *o = options ? options : &none;
+    tern_conv_function_options plain = {o->stride, o->padding, o->dilation, .groups = o->groups};
     bool alone;
     tern_conv_window w = {.function = function, .ndim = ndim};
     conv_attributes at = {.ndim = ndim, .function = function};
@@ -263,13 +263,13 @@ static tern_tensor *conv_transpose(tern_tensor *y, tern_tensor *weight, tern_ten
 
 #define CONV(N)                                                                                    \
     tern_tensor *tern_conv##N##d(tern_tensor *input, tern_tensor *weight, tern_tensor *bias,       \
-                                 const tern_conv_options *options)                                 \
+                                 const tern_conv_function_options *options)                        \
     {                                                                                              \
         return conv(input, weight, bias, options, N, "tern_conv" #N "d");                          \
     }                                                                                              \
     tern_tensor *tern_conv_transpose##N##d(tern_tensor *input, tern_tensor *weight,                \
                                            tern_tensor *bias,                                      \
-                                           const tern_conv_transpose_options *options)             \
+                                           const tern_conv_transpose_function_options *options)    \
     {                                                                                              \
         return conv_transpose(input, weight, bias, options, N, "tern_conv_transpose" #N "d");      \
     }

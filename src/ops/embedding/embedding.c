@@ -71,10 +71,10 @@ tern_tensor *tern_embedding_frequency(tern_tensor *index, int64_t rows, tern_dty
 }
 
 tern_tensor *tern_embedding(tern_tensor *indices, tern_tensor *weight,
-                            const tern_embedding_options *options)
+                            const tern_embedding_function_options *options)
 {
-    static const tern_embedding_options none;
-    const tern_embedding_options *o = options ? options : &none;
+    static const tern_embedding_function_options none;
+    const tern_embedding_function_options *o = options ? options : &none;
     static const char function[] = "tern_embedding";
     int64_t skip;
     if (!indices || !weight) {

@@ -24,7 +24,7 @@ static tern_status bag_infer(tern_call *call)
         return tern_fail(TERN_ERR_DTYPE,
                          "tern_embedding_bag: expected a table of a floating point type, got %s",
                          tern_dtype_name(table->dtype));
-    call->n_out = at->mode == TERN_BAG_MAX ? 2 : 1;
+    call->n_out = at->mode == TERN_EMBEDDING_BAG_MAX ? 2 : 1;
     call->result[0] = (tern_result){.dtype = table->dtype, .shape = shape};
     call->result[1] = (tern_result){.dtype = TERN_I64, .shape = shape};
     return TERN_OK;
@@ -36,7 +36,8 @@ static tern_status bag_forward(tern_call *call)
     const bag_attributes *at = call->attributes;
     tern_tensor *const *in = call->in, *y = call->out[0];
     const tern_tensor *index = in[1]->numel ? in[1] : in[2], *table = in[0]->numel ? in[0] : y;
-    const tern_tensor *picks = at->mode == TERN_BAG_MAX ? call->out[1] : index; /* unused then */
+    const tern_tensor *picks =
+        at->mode == TERN_EMBEDDING_BAG_MAX ? call->out[1] : index; /* unused then */
     tern_arg fault;
     if (y->numel == 0)
         return TERN_OK;
@@ -102,7 +103,7 @@ static tern_status bag_backward(tern_gradient *g)
 {
     const bag_attributes *at = g->attributes;
     tern_tensor *index = g->in[1], *factor = NULL, *dtable, *dy = tern_loss_wide(g->dout[0]);
-    if (at->mode == TERN_BAG_MAX)
+    if (at->mode == TERN_EMBEDDING_BAG_MAX)
         return backward_of_maxima(g);
     if (!dy || g->dout[0]->numel == 0)
         return dy ? TERN_OK : tern_last_status();
@@ -117,7 +118,7 @@ static tern_status bag_backward(tern_gradient *g)
     }
     if (!g->needs[0])
         return TERN_OK;
-    if (at->mode == TERN_BAG_MEAN) {
+    if (at->mode == TERN_EMBEDDING_BAG_MEAN) {
         tern_tensor *sizes = tern_zeros(TERN_SHAPE(at->bags), dy->dtype, tern_device(dy));
         sizes = tern_index_add(sizes, 0, bag, counts, tern_scalar_int(1));
         factor = tern_div(factor, tern_index(tern_clamp(sizes, 1, INFINITY), bag));
@@ -146,7 +147,7 @@ static const tern_op bag_op = {.name = "embedding_bag",
 static const char function[] = "tern_embedding_bag";
 
 static tern_status check_bags(const tern_tensor *indices, const tern_tensor *offsets,
-                              const tern_embedding_bag_options *o)
+                              const tern_embedding_bag_function_options *o)
 {
     const tern_tensor *w = o->per_sample_weights;
     if (indices->ndim != 1 && indices->ndim != 2)
@@ -179,18 +180,19 @@ static tern_status check_bags(const tern_tensor *indices, const tern_tensor *off
     return TERN_OK;
 }
 
-static tern_status check_mode(const tern_tensor *weight, const tern_embedding_bag_options *o)
+static tern_status check_mode(const tern_tensor *weight,
+                              const tern_embedding_bag_function_options *o)
 {
     static const char *const modes[] = {"mean", "sum", "max"};
     const tern_tensor *w = o->per_sample_weights;
-    if (o->mode < TERN_BAG_MEAN || o->mode > TERN_BAG_MAX)
+    if (o->mode < TERN_EMBEDDING_BAG_MEAN || o->mode > TERN_EMBEDDING_BAG_MAX)
         return tern_fail(TERN_ERR_ARGUMENT, "%s: mode has to be one of sum, mean or max, not %d",
                          function, (int)o->mode);
-    if (o->mode == TERN_BAG_MAX && o->scale_grad_by_freq)
+    if (o->mode == TERN_EMBEDDING_BAG_MAX && o->scale_grad_by_freq)
         return tern_fail(TERN_ERR_ARGUMENT,
                          "%s: max mode does not support scaling the gradient by the frequency",
                          function);
-    if (w && o->mode != TERN_BAG_SUM)
+    if (w && o->mode != TERN_EMBEDDING_BAG_SUM)
         return tern_fail(TERN_ERR_UNSUPPORTED,
                          "%s: per_sample_weights was not None. per_sample_weights is only "
                          "supported for mode='sum' (got mode='%s').",
@@ -212,10 +214,10 @@ static tern_tensor *starts_of_rows(const tern_tensor *indices)
 }
 
 tern_tensor *tern_embedding_bag(tern_tensor *indices, tern_tensor *weight, tern_tensor *offsets,
-                                const tern_embedding_bag_options *options)
+                                const tern_embedding_bag_function_options *options)
 {
-    static const tern_embedding_bag_options none;
-    const tern_embedding_bag_options *o = options ? options : &none;
+    static const tern_embedding_bag_function_options none;
+    const tern_embedding_bag_function_options *o = options ? options : &none;
     bag_attributes at = {.mode = o->mode, .by_frequency = o->scale_grad_by_freq};
     if (!indices || !weight) {
         tern_fail_argument_null(function, indices ? "weight" : "indices");

@@ -39,7 +39,8 @@ static tern_status cholesky_backward(tern_gradient *g)
     tern_tensor *p = tern_tril(tern_matmul(tern_transpose(l, -1, -2), g->dout[0]), 0);
     p = tern_sub(p, tern_mul_scalar(tern_tril(tern_triu(p, 0), 0), tern_scalar_real(0.5)));
     tern_tensor *s = tern_triangular_solve(p, l, false, true, false);
-    s = tern_linalg_solve_triangular(l, s, false, &(tern_solve_triangular_options){.right = true});
+    s = tern_linalg_solve_triangular(l, s, false,
+                                     &(tern_linalg_solve_triangular_options){.right = true});
     tern_tensor *both = s ? tern_add(s, tern_transpose(s, -1, -2)) : NULL;
     g->din[0] = both ? tern_mul_scalar(both, tern_scalar_real(0.5)) : NULL;
     return g->din[0] ? TERN_OK : tern_last_status();

@@ -156,7 +156,7 @@ static tern_tensor *solved(tern_tensor *a, tern_tensor *b, solve_attributes at,
 }
 
 tern_tensor *tern_linalg_solve_triangular(tern_tensor *a, tern_tensor *b, bool upper,
-                                          const tern_solve_triangular_options *options)
+                                          const tern_linalg_solve_triangular_options *options)
 {
     static const char function[] = "tern_linalg_solve_triangular";
     solve_attributes at = {.upper = upper, .unit = options && options->unitriangular};

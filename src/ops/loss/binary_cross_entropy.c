@@ -103,11 +103,12 @@ tern_tensor *tern_binary_cross_entropy(tern_tensor *input, tern_tensor *target,
 /* ---- of logits --------------------------------------------------------------------------- */
 
 /* (1 - t) x + (1 + (p - 1) t) log(1 + e^-x) */
-tern_tensor *tern_binary_cross_entropy_with_logits(tern_tensor *input, tern_tensor *target,
-                                                   const tern_bce_with_logits_options *options)
+tern_tensor *tern_binary_cross_entropy_with_logits(
+    tern_tensor *input, tern_tensor *target,
+    const tern_binary_cross_entropy_with_logits_options *options)
 {
-    static const tern_bce_with_logits_options none;
-    const tern_bce_with_logits_options *o = options ? options : &none;
+    static const tern_binary_cross_entropy_with_logits_options none;
+    const tern_binary_cross_entropy_with_logits_options *o = options ? options : &none;
     if (tern_loss_check(input, target, o->reduction, "tern_binary_cross_entropy_with_logits") !=
         TERN_OK)
         return NULL;

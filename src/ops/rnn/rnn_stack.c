@@ -7,7 +7,7 @@
 typedef struct stack {
     const tern_rnn_kind *kind;
     const char *function;
-    tern_rnn_options o;
+    tern_rnn_function_options o;
     int directions, each; /* parameters of a layer in one direction */
     bool projected;
     int64_t hidden, out; /* width of c and of h */
@@ -223,10 +223,10 @@ static tern_status run_layers(const stack *s, tern_tensor *x, tern_tensor *h, te
 
 static tern_status run(const tern_rnn_kind *kind, const char *function, tern_tensor *input,
                        tern_tensor *h0, tern_tensor *c0, tern_tensor *const *params, int n_params,
-                       const tern_rnn_options *options, tern_rnn_result *out)
+                       const tern_rnn_function_options *options, tern_rnn_result *out)
 {
     stack s = {.kind = kind, .function = function, .params = params};
-    s.o = options ? *options : (tern_rnn_options){0};
+    s.o = options ? *options : (tern_rnn_function_options){0};
     s.o.num_layers = s.o.num_layers ? s.o.num_layers : 1;
     s.directions = s.o.bidirectional ? 2 : 1;
     if (!input || !params || !out)
@@ -253,26 +253,28 @@ static tern_status run(const tern_rnn_kind *kind, const char *function, tern_ten
 }
 
 tern_status tern_lstm(tern_tensor *input, tern_tensor *h0, tern_tensor *c0,
-                      tern_tensor *const *params, int n_params, const tern_rnn_options *options,
-                      tern_rnn_result *out)
+                      tern_tensor *const *params, int n_params,
+                      const tern_rnn_function_options *options, tern_rnn_result *out)
 {
     return run(&tern_lstm_kind, "tern_lstm", input, h0, c0, params, n_params, options, out);
 }
 
 tern_status tern_gru(tern_tensor *input, tern_tensor *h0, tern_tensor *const *params, int n_params,
-                     const tern_rnn_options *options, tern_rnn_result *out)
+                     const tern_rnn_function_options *options, tern_rnn_result *out)
 {
     return run(&tern_gru_kind, "tern_gru", input, h0, NULL, params, n_params, options, out);
 }
 
 tern_status tern_rnn_tanh(tern_tensor *input, tern_tensor *h0, tern_tensor *const *params,
-                          int n_params, const tern_rnn_options *options, tern_rnn_result *out)
+                          int n_params, const tern_rnn_function_options *options,
+                          tern_rnn_result *out)
 {
     return run(&tern_tanh_kind, "tern_rnn_tanh", input, h0, NULL, params, n_params, options, out);
 }
 
 tern_status tern_rnn_relu(tern_tensor *input, tern_tensor *h0, tern_tensor *const *params,
-                          int n_params, const tern_rnn_options *options, tern_rnn_result *out)
+                          int n_params, const tern_rnn_function_options *options,
+                          tern_rnn_result *out)
 {
     return run(&tern_relu_kind, "tern_rnn_relu", input, h0, NULL, params, n_params, options, out);
 }
