@@ -56,13 +56,24 @@ typedef struct parity_file {
 bool parity_open(parity_file *file, const char *folder, const char *op);
 void parity_close(parity_file *file);
 
-/* The tensor on the device, lying in memory as PyTorch's did; f32 may become another floating point
- * type. Owned by the scope. */
-tern_tensor *parity_tensor(const stored_tensor *stored, tern_dtype dtype, const char *device);
+/* How the elements of dense tensors lie in memory: as PyTorch's did, with the first dim the
+ * fastest, with the dims but the first in reverse, or with gaps between all elements and an offset.
+ */
+typedef enum parity_layout {
+    PARITY_AS_STORED,
+    PARITY_TRANSPOSED,
+    PARITY_PERMUTED,
+    PARITY_SPACED
+} parity_layout;
+
+/* The tensor on the device in this layout; f32 may become another floating point type. Owned by the
+ * scope. */
+tern_tensor *parity_tensor(const stored_tensor *stored, tern_dtype dtype, const char *device,
+                           parity_layout layout);
 /* The arguments of a case as values; tensors of f32 become wide (TERN_F64) if wide is. list is room
  * for the tensors of lists. */
 int parity_values(const parity_file *file, const parity_case *c, tern_dtype wide,
-                  const char *device, tern_value *values, tern_tensor **list);
+                  const char *device, parity_layout layout, tern_value *values, tern_tensor **list);
 
 /* Compares x with what is expected: dtype, shape, and each element within tolerance. Where they
  * differ, says so in text and returns false. Where PyTorch's own float32 is less exact than the

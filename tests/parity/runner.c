@@ -1,9 +1,10 @@
 /* runner.c -- runs every case of every operation that tern has by name against PyTorch's results.
  *
- *   runner [--errors] [--all | --forward] [--op NAME] [--verbose] FOLDER DEVICE
+ *   runner [--errors] [--all | --forward] [--layout NAME] [--op NAME] [--verbose] FOLDER DEVICE
  *
  * FOLDER has cases/ and unsupported.txt. By default the cpu runs everything, other devices the
- * forward cases of float32. --errors runs what PyTorch refuses instead. */
+ * forward cases of float32. --errors runs what PyTorch refuses instead. --layout transposed,
+ * permuted or spaced lays the inputs out otherwise in memory, which must not change a result. */
 #include "cases.h"
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@ enum { OUTS = 1024, SHOWN = 4 };
 static struct {
     const char *folder, *device, *only;
     bool errors, all, verbose;
+    parity_layout layout;
     int ops, cases, passed, failed, unsupported;
     int float32, gradients; /* of those that ran */
     int hits[128];          /* of each unsupported line */
@@ -112,7 +114,7 @@ static bool forward(const parity_file *file, const parity_case *c, char *text, s
 {
     tern_value values[CASE_ARGUMENTS];
     tern_tensor *list[OUTS], *out[OUTS];
-    int n = parity_values(file, c, c->dtype, run.device, values, list), n_out;
+    int n = parity_values(file, c, c->dtype, run.device, run.layout, values, list), n_out;
     if (!call(file, values, n, out, &n_out, text, size))
         return false;
     if (n_out != c->n_outs) {
@@ -147,7 +149,8 @@ static bool gradient(const parity_file *file, const parity_case *c, char *text, 
     tern_value values[CASE_ARGUMENTS];
     tern_tensor *list[OUTS], *out[OUTS], *root[OUTS], *weight[OUTS], *wanted[CASE_RESULTS],
         *grad[CASE_RESULTS];
-    int n = parity_values(file, c, TERN_F64, run.device, values, list), n_out, roots = 0;
+    int n = parity_values(file, c, TERN_F64, run.device, run.layout, values, list), n_out,
+        roots = 0;
     for (int i = 0; i < c->n_grads; i++) {
         const case_result *g = &c->grad[i];
         wanted[i] =
@@ -201,7 +204,8 @@ static bool refusal(const parity_file *file, const parity_case *c, char *text, s
     tern_value values[CASE_ARGUMENTS];
     tern_tensor *list[OUTS], *out[OUTS];
     char lacking[128];
-    int n = parity_values(file, c, TERN_F32, run.device, values, list), n_out; /* as they are */
+    int n = parity_values(file, c, TERN_F32, run.device, run.layout, values, list),
+        n_out; /* as they are */
     bool called = call(file, values, n, out, &n_out, text, size);
     for (int i = 0; called && i < n_out; i++) { /* a device finds a bad index when it gets there */
         size_t bytes = (size_t)tern_numel(out[i]) * tern_dtype_size(tern_dtype_of(out[i]));
@@ -219,6 +223,17 @@ static bool refusal(const parity_file *file, const parity_case *c, char *text, s
         return true;
     snprintf(text, size, "refused without %s: %s; PyTorch: %s", lacking, tern_last_error(),
              c->error);
+    return false;
+}
+
+/* Operations whose result is of the layout: what is asked of the storage, and views that not every
+ * layout has. */
+static bool is_about_layout(const char *op)
+{
+    static const char *const names[] = {"as_strided", "view", "view_as", "as_strided_scatter"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(op, names[i]) == 0)
+            return true;
     return false;
 }
 
@@ -246,6 +261,8 @@ static void run_op(const char *name)
     parity_file file;
     int before = run.cases;
     snprintf(folder, sizeof folder, "%s/cases", run.folder);
+    if (run.layout != PARITY_AS_STORED && is_about_layout(name))
+        return;
     if (!parity_open(&file, folder, name))
         return;
     run.op_failed = 0;
@@ -255,6 +272,16 @@ static void run_op(const char *name)
         printf("     %s: %d more\n", name, run.op_failed - SHOWN);
     run.ops += run.cases > before;
     parity_close(&file);
+}
+
+static parity_layout layout_named(const char *name)
+{
+    static const char *const names[] = {"stored", "transposed", "permuted", "spaced"};
+    for (int i = 0; i < 4; i++)
+        if (strcmp(name, names[i]) == 0)
+            return (parity_layout)i;
+    fprintf(stderr, "parity: there is no layout %s\n", name);
+    exit(2);
 }
 
 static bool read_arguments(int argc, char **argv)
@@ -269,6 +296,8 @@ static bool read_arguments(int argc, char **argv)
             forms = 1;
         else if (strcmp(argv[i], "--verbose") == 0)
             run.verbose = true;
+        else if (strcmp(argv[i], "--layout") == 0 && i + 1 < argc)
+            run.layout = layout_named(argv[++i]);
         else if (strcmp(argv[i], "--op") == 0 && i + 1 < argc)
             run.only = argv[++i];
         else if (!run.folder)
@@ -284,8 +313,8 @@ int main(int argc, char **argv)
 {
     char path[1024];
     if (!read_arguments(argc, argv)) {
-        fprintf(stderr, "usage: runner [--errors] [--all | --forward] [--op NAME] [--verbose] "
-                        "FOLDER DEVICE\n");
+        fprintf(stderr, "usage: runner [--errors] [--all | --forward] [--layout NAME] "
+                        "[--op NAME] [--verbose] FOLDER DEVICE\n");
         return 2;
     }
     if (!tern_device_is_available(run.device)) {

@@ -27,37 +27,83 @@ static bool is_dense(const stored_tensor *stored)
     return n == stored->count && stored->offset == 0;
 }
 
-tern_tensor *parity_tensor(const stored_tensor *stored, tern_dtype dtype, const char *device)
+/* The strides of a layout, of dims from the slowest to the fastest; how many elements it spans. */
+static int64_t strides_of(parity_layout layout, const tern_shape *shape, tern_shape *stride)
+{
+    int64_t span = 1;
+    int n = shape->ndim;
+    stride->ndim = n;
+    for (int i = 0; i < n; i++) {
+        int d = layout == PARITY_TRANSPOSED ? i                    /* the first is fastest */
+                : layout == PARITY_PERMUTED ? (i == 0 ? 0 : n - i) /* 0, n - 1, n - 2, ... */
+                                            : n - 1 - i;
+        stride->dims[d] = layout == PARITY_SPACED ? 2 * span : span;
+        span *= (layout == PARITY_SPACED ? 2 : 1) * shape->dims[d];
+    }
+    return span;
+}
+
+/* The dense elements at data, laid out anew: *stride, *offset and *count say how. What lies between
+ * them are bytes of 0xff: NaN, -1 or true. */
+static unsigned char *laid_out(unsigned char *data, const stored_tensor *stored,
+                               parity_layout layout, tern_shape *stride, int64_t *offset,
+                               int64_t *count)
+{
+    size_t size = tern_dtype_size(stored->dtype);
+    *offset = layout == PARITY_SPACED ? 3 : 0;
+    *count = *offset + strides_of(layout, &stored->shape, stride);
+    unsigned char *out = malloc((size_t)*count * size + 1);
+    if (!out)
+        abort();
+    memset(out, stored->dtype == TERN_BOOL ? 1 : 0xff, (size_t)*count * size);
+    for (int64_t i = 0; i < stored->count; i++) {
+        int64_t to = *offset, rest = i;
+        for (int d = stored->shape.ndim - 1; d >= 0; d--) {
+            to += rest % stored->shape.dims[d] * stride->dims[d];
+            rest /= stored->shape.dims[d];
+        }
+        memcpy(out + (size_t)to * size, data + (size_t)i * size, size);
+    }
+    free(data);
+    return out;
+}
+
+tern_tensor *parity_tensor(const stored_tensor *stored, tern_dtype dtype, const char *device,
+                           parity_layout layout)
 {
     unsigned char *data = woven(stored);
-    bool dense = is_dense(stored);
+    bool dense = is_dense(stored), moves = dense && layout != PARITY_AS_STORED && stored->count > 0;
+    tern_shape stride = stored->stride;
+    int64_t offset = stored->offset, count = stored->count;
     tern_tensor *x = NULL;
+    if (moves)
+        data = laid_out(data, stored, layout, &stride, &offset, &count);
+    dense = dense && !moves;
     TERN_NO_GRAD {
-        x = tern_from_data(data, dense ? stored->shape : TERN_SHAPE(stored->count), stored->dtype,
-                           device);
+        x = tern_from_data(data, dense ? stored->shape : TERN_SHAPE(count), stored->dtype, device);
         if (dtype == TERN_F64 && stored->dtype == TERN_F32)
             x = tern_to_dtype(x, dtype);
-        if (!dense && stored->count == 0)
+        if (!dense && count == 0)
             x = tern_view(x, stored->shape);
         else if (!dense)
-            x = tern_as_strided(x, stored->shape, stored->stride, stored->offset);
+            x = tern_as_strided(x, stored->shape, stride, offset);
     }
     free(data);
     return x;
 }
 
 int parity_values(const parity_file *file, const parity_case *c, tern_dtype wide,
-                  const char *device, tern_value *values, tern_tensor **list)
+                  const char *device, parity_layout layout, tern_value *values, tern_tensor **list)
 {
     for (int i = 0; i < c->n_arguments; i++) {
         const case_argument *a = &c->argument[i];
         values[i] = a->value;
         if (a->value.kind == TERN_VALUE_TENSOR)
-            values[i].as.tensor = parity_tensor(&file->tensor[a->number[0]], wide, device);
+            values[i].as.tensor = parity_tensor(&file->tensor[a->number[0]], wide, device, layout);
         if (a->value.kind == TERN_VALUE_TENSORS) {
             values[i].as.tensors = list;
             for (int k = 0; k < a->numbers; k++)
-                *list++ = parity_tensor(&file->tensor[a->number[k]], wide, device);
+                *list++ = parity_tensor(&file->tensor[a->number[k]], wide, device, layout);
         }
     }
     return c->n_arguments;

@@ -107,7 +107,7 @@ static tern_status peak_forward(tern_call *call)
     if (call->in[0]->numel == 0)
         return TERN_OK;
     tern_fold_view f;
-    TERN_TRY(tern_fold_begin(&f, call->in[0], at->mask));
+    TERN_TRY(tern_fold_begin(&f, call->in[0], at->mask, kind->places));
     tern_status status = peak_fold(kind, &f, kind->values ? call->out[0] : NULL,
                                    kind->places ? call->out[kind->values] : NULL);
     tern_fold_end(&f);

@@ -114,7 +114,7 @@ static tern_status sum_into(tern_tensor *out, tern_tensor *x, uint32_t mask, dou
     if (x->numel == 0)
         return tern_fill_(out, tern_scalar_real(0 / divisor)) ? TERN_OK : tern_last_status();
     tern_fold_view f;
-    TERN_TRY(tern_fold_begin(&f, x, mask));
+    TERN_TRY(tern_fold_begin(&f, x, mask, false));
     tern_status status = tern_fold_sum(&f, out, divisor);
     tern_fold_end(&f);
     return status;

@@ -72,21 +72,24 @@ static int order_in_memory(const tern_tensor *x, int *order)
 }
 
 /* Whether x fills its memory in this order without gaps, the dims that stay are in their own order,
- * and the masked ones side by side: then fold gets the sizes. */
-static bool folds_as_it_is(tern_fold_view *fold, const tern_tensor *x, uint32_t mask,
+ * and the masked ones side by side (and where places count, in their own order too): then fold gets
+ * the sizes. */
+static bool folds_as_it_is(tern_fold_view *fold, const tern_tensor *x, uint32_t mask, bool places,
                            const int *order, int count)
 {
     int64_t step = 1;
-    int last_kept = x->ndim, seen = 0; /* 0: right of the masked dims, 1: in them, 2: left */
+    int last[2] = {x->ndim, x->ndim},
+        seen = 0; /* 0: right of the masked dims, 1: in them, 2: left */
     fold->outer = fold->n = fold->inner = 1;
     for (int i = count - 1; i >= 0; i--) {
         int d = order[i];
         bool masked = mask >> d & 1;
-        if (x->stride[d] != step || (masked && seen == 2) || (!masked && d > last_kept))
+        bool ordered = d < last[masked] || (masked && !places);
+        if (x->stride[d] != step || (masked && seen == 2) || !ordered)
             return false;
         step *= x->shape[d];
         seen = masked ? 1 : seen == 1 ? 2 : seen;
-        last_kept = masked ? last_kept : d;
+        last[masked] = d;
         *(masked ? &fold->n : seen == 2 ? &fold->outer : &fold->inner) *= x->shape[d];
     }
     return true;
@@ -136,13 +139,13 @@ static void cut(tern_fold_view *fold)
     fold->groups = fold->outer * fold->parts * tiles;
 }
 
-tern_status tern_fold_begin(tern_fold_view *fold, tern_tensor *x, uint32_t mask)
+tern_status tern_fold_begin(tern_fold_view *fold, tern_tensor *x, uint32_t mask, bool places)
 {
     int order[TERN_MAX_DIMS];
     fold->x = x;
     fold->copy = NULL;
     int count = order_in_memory(x, order);
-    if (!folds_as_it_is(fold, x, mask, order, count)) {
+    if (!folds_as_it_is(fold, x, mask, places, order, count)) {
         tern_shape shape = tern_shape_of(x);
         if (!(fold->x = fold->copy = masked_last(x, mask)))
             return tern_last_status();

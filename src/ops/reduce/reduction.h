@@ -22,9 +22,9 @@ typedef struct tern_fold_view {
     tern_tensor *copy;  /* x, where it had to be copied; released by tern_fold_end */
 } tern_fold_view;
 
-/* The masked dims of x as the middle. In the results outer and inner are the other dims in order.
- */
-tern_status tern_fold_begin(tern_fold_view *fold, tern_tensor *x, uint32_t mask);
+/* The masked dims of x as the middle, in any order unless places along it are asked for. In the
+ * results outer and inner are the other dims in order. */
+tern_status tern_fold_begin(tern_fold_view *fold, tern_tensor *x, uint32_t mask, bool places);
 void tern_fold_end(tern_fold_view *fold);
 /* Whether one lane a stretch is best. */
 static inline bool tern_fold_is_short(const tern_fold_view *fold)

@@ -34,7 +34,7 @@ static tern_status var_into(tern_tensor *out, tern_tensor *x, const var_attribut
     tern_tensor *mean = tern_tensor_new(&at->shape, x->dtype, x->storage->place, "tern_var");
     if (!mean)
         return tern_last_status();
-    tern_status status = tern_fold_begin(&f, x, at->mask);
+    tern_status status = tern_fold_begin(&f, x, at->mask, false);
     if (status == TERN_OK) {
         double freedom = (double)(f.n - at->correction);
         status = tern_fold_sum(&f, mean, (double)f.n);
