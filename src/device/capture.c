@@ -1,7 +1,9 @@
-/* capture.c -- recording: what launch.c and memory.c would have run becomes a list of nodes. */
-#include "device/graph.h"
-#include "device/registry.h"
+/* capture.c -- recording: what door.c would have run becomes a list of nodes. */
+#include "device/recording.h"
+#include "types_host.h"
 #include <string.h>
+
+#include "shapes.h"
 
 _Thread_local tern_graph *tern_capturing;
 _Thread_local const char *tern_capturing_op;
@@ -62,7 +64,8 @@ static tern_status hold_all(tern_graph *graph, const tern_arg *args, int n)
 
 /* ---- nodes ------------------------------------------------------------------------------- */
 
-static tern_node *add(tern_graph *graph, tern_node_kind kind, size_t more)
+/* A node of this work with room for copies of what it points to. */
+static tern_node *add(tern_graph *graph, const tern_work *work, size_t room_bytes)
 {
     if (graph->n_nodes == graph->room) {
         int64_t room = graph->room ? 2 * graph->room : 64;
@@ -72,10 +75,10 @@ static tern_node *add(tern_graph *graph, tern_node_kind kind, size_t more)
         graph->nodes = grown;
         graph->room = room;
     }
-    tern_node *node = tern_alloc(sizeof *node + more);
+    tern_node *node = tern_alloc(sizeof *node + room_bytes);
     if (!node)
         return NULL;
-    node->kind = kind;
+    node->work = *work;
     graph->nodes[graph->n_nodes++] = node;
     return node;
 }
@@ -85,112 +88,105 @@ static size_t padded(size_t bytes)
     return (bytes + 15) / 16 * 16;
 }
 
-/* A node with copies of the arguments and of the structs that they refer to. */
-static tern_node *add_launch(tern_graph *graph, tern_node_kind kind, void *kernel,
-                             const tern_arg *args, int n)
+static bool refers_to_data(const tern_arg *arg)
 {
-    size_t more = padded(sizeof *args * (size_t)n);
+    return arg->by_reference && arg->value.data;
+}
+
+static size_t bytes_of(const tern_arg *args, int n)
+{
+    size_t bytes = padded(sizeof *args * (size_t)n);
     for (int i = 0; i < n; i++)
-        if (args[i].by_reference && args[i].value.data)
-            more += padded(args[i].bytes);
-    tern_node *node =
-        hold_all(graph, args, n) == TERN_OK ? add(graph, kind, more + sizeof(max_align_t)) : NULL;
-    if (!node)
-        return NULL;
-    char *room = (char *)node + padded(sizeof *node);
-    tern_arg *copies = (void *)room;
-    room += padded(sizeof *args * (size_t)n);
+        if (refers_to_data(&args[i]))
+            bytes += padded(args[i].bytes);
+    return bytes;
+}
+
+/* The arguments and the structs that they refer to. */
+static const tern_arg *copy_args(void *to, const tern_arg *args, int n)
+{
+    tern_arg *copies = to;
+    char *room = (char *)to + padded(sizeof *args * (size_t)n);
     for (int i = 0; i < n; i++) {
         copies[i] = args[i];
-        if (args[i].by_reference && args[i].value.data) {
+        if (refers_to_data(&args[i])) {
             memcpy(room, args[i].value.data, args[i].bytes);
             copies[i].value.data = room;
             room += padded(args[i].bytes);
         }
     }
-    node->what.launch.kernel = kernel;
-    node->what.launch.args = copies;
-    node->what.launch.n = n;
+    return copies;
+}
+
+static tern_node *add_launch(tern_graph *graph, const tern_work *work)
+{
+    const tern_arg *args = work->what.launch.args;
+    int n = work->what.launch.n;
+    bool user = work->kind == TERN_WORK_USER;
+    size_t grid_bytes = user ? sizeof(tern_kernel_grid) : sizeof(tern_grid);
+    if (hold_all(graph, args, n) != TERN_OK)
+        return NULL;
+    tern_node *node = add(graph, work, padded(grid_bytes) + bytes_of(args, n));
+    if (!node)
+        return NULL;
+    if (user)
+        node->work.what.launch.user_grid =
+            memcpy(node->room, work->what.launch.user_grid, grid_bytes);
+    else
+        node->work.what.launch.grid = memcpy(node->room, work->what.launch.grid, grid_bytes);
+    node->work.what.launch.args = copy_args((char *)node->room + padded(grid_bytes), args, n);
     return node;
 }
 
-static tern_status recorded(tern_graph *graph, const tern_node *node)
+static tern_node *add_gemm(tern_graph *graph, const tern_work *work)
 {
-    if (node)
+    const tern_gemm *g = work->what.gemm;
+    const tern_buffer *buffers[] = {g->a.buffer, g->b.buffer, g->c.buffer, g->bias};
+    for (int i = 0; i < 4; i++)
+        if (hold(graph, buffers[i]) != TERN_OK)
+            return NULL;
+    tern_node *node = add(graph, work, sizeof *g);
+    if (!node)
+        return NULL;
+    node->work.what.gemm = memcpy(node->room, g, sizeof *g);
+    return node;
+}
+
+static tern_node *add_convolution(tern_graph *graph, const tern_work *work)
+{
+    const tern_convolution *c = work->what.convolution;
+    const tern_arg args[] = {c->x, c->weight, c->y, c->bias};
+    if (hold_all(graph, args, 4) != TERN_OK || hold(graph, c->scratch) != TERN_OK)
+        return NULL;
+    tern_node *node = add(graph, work, padded(sizeof *c) + sizeof *c->shape);
+    if (!node)
+        return NULL;
+    tern_convolution *copy = (void *)node->room;
+    tern_conv_shape *shape = (void *)((char *)node->room + padded(sizeof *c));
+    *copy = *c;
+    *shape = *c->shape;
+    copy->shape = shape;
+    node->work.what.convolution = copy;
+    return node;
+}
+
+static tern_node *add_copy(tern_graph *graph, const tern_work *work)
+{
+    if (hold(graph, work->what.copy.from) != TERN_OK || hold(graph, work->what.copy.to) != TERN_OK)
+        return NULL;
+    return add(graph, work, 0);
+}
+
+tern_status tern_record_work(tern_graph *graph, const tern_work *work)
+{
+    static tern_node *(*const adders[])(tern_graph * graph, const tern_work *work) = {
+        [TERN_WORK_KERNEL] = add_launch, [TERN_WORK_USER] = add_launch,
+        [TERN_WORK_GEMM] = add_gemm,     [TERN_WORK_CONVOLUTION] = add_convolution,
+        [TERN_WORK_COPY] = add_copy,     [TERN_WORK_ZERO] = add_copy};
+    if (adders[work->kind](graph, work))
         return TERN_OK;
     graph->failed = true;
     return tern_last_status();
-}
-
-tern_status tern_record_launch(tern_graph *graph, void *kernel, const tern_grid *grid,
-                               const tern_arg *args, int n)
-{
-    tern_node *node = add_launch(graph, TERN_NODE_LAUNCH, kernel, args, n);
-    if (node)
-        node->what.launch.grid = *grid;
-    return recorded(graph, node);
-}
-
-tern_status tern_record_user(tern_graph *graph, void *kernel, const tern_kernel_grid *grid,
-                             const tern_arg *args, int n)
-{
-    tern_node *node = add_launch(graph, TERN_NODE_USER, kernel, args, n);
-    if (node)
-        node->what.launch.user_grid = *grid;
-    return recorded(graph, node);
-}
-
-tern_status tern_record_gemm(tern_graph *graph, const tern_gemm *gemm)
-{
-    const tern_buffer *buffers[] = {gemm->a.buffer, gemm->b.buffer, gemm->c.buffer, gemm->bias};
-    for (int i = 0; i < 4; i++)
-        TERN_TRY(hold(graph, buffers[i]));
-    tern_node *node = add(graph, TERN_NODE_GEMM, 0);
-    if (node)
-        node->what.gemm = *gemm;
-    return recorded(graph, node);
-}
-
-tern_status tern_record_convolution(tern_graph *graph, const tern_convolution *c)
-{
-    const tern_arg args[] = {c->x, c->weight, c->y, c->bias};
-    TERN_TRY(hold_all(graph, args, 4));
-    TERN_TRY(hold(graph, c->scratch));
-    tern_node *node = add(graph, TERN_NODE_CONVOLUTION, 0);
-    if (node) {
-        node->what.convolution.call = *c;
-        node->what.convolution.shape = *c->shape;
-        node->what.convolution.call.shape = &node->what.convolution.shape;
-    }
-    return recorded(graph, node);
-}
-
-tern_status tern_record_copy(tern_graph *graph, const tern_block *from, size_t from_at,
-                             const tern_block *to, size_t to_at, size_t bytes)
-{
-    TERN_TRY(hold(graph, &from->buffer));
-    TERN_TRY(hold(graph, &to->buffer));
-    tern_node *node = add(graph, TERN_NODE_COPY, 0);
-    if (node) {
-        node->what.copy.from = &from->buffer;
-        node->what.copy.from_at = from_at;
-        node->what.copy.to = &to->buffer;
-        node->what.copy.to_at = to_at;
-        node->what.copy.bytes = bytes;
-    }
-    return recorded(graph, node);
-}
-
-tern_status tern_record_zero(tern_graph *graph, const tern_block *to, size_t at, size_t bytes)
-{
-    TERN_TRY(hold(graph, &to->buffer));
-    tern_node *node = add(graph, TERN_NODE_ZERO, 0);
-    if (node) {
-        node->what.copy.to = &to->buffer;
-        node->what.copy.to_at = at;
-        node->what.copy.bytes = bytes;
-    }
-    return recorded(graph, node);
 }
 
 int64_t tern_record_random(tern_graph *graph, int64_t n)
@@ -215,24 +211,6 @@ void tern_unrecorded_block_leave(tern_unrecorded_block *block)
 {
     if (block->graph)
         tern_capture_resume(block->graph);
-}
-
-tern_status tern_capture_constant(tern_place *place, const void *data, size_t bytes,
-                                  tern_block **block)
-{
-    tern_graph *graph = tern_capture_suspend();
-    tern_block **grown =
-        tern_grow(graph->constants, sizeof *grown * (size_t)(graph->n_constants + 1));
-    tern_status status = grown ? TERN_OK : TERN_ERR_MEMORY;
-    if (grown) {
-        graph->constants = grown;
-        *block = tern_block_alloc(place, bytes, "TERN_CAPTURE");
-        status = *block ? tern_block_write(*block, 0, data, bytes) : tern_last_status();
-        if (*block)
-            graph->constants[graph->n_constants++] = *block;
-    }
-    tern_capture_resume(graph);
-    return status;
 }
 
 /* ---- the pool ---------------------------------------------------------------------------- */

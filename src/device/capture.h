@@ -1,9 +1,9 @@
 /* capture.h -- work recorded instead of run (tern/graph.h), for this folder and for what keeps
  * state from step to step.
  *
- * launch.c and memory.c ask tern_capture_of(place) and hand what they would have run to
- * tern_record_*; blocks come from the capture's pool meanwhile. State that outlives a step (an
- * optimizer's moments, tables on the device) is made and written with recording suspended. */
+ * door.c asks tern_capture_of(place) and hands what it would have run to tern_record_work; blocks
+ * come from the capture's pool meanwhile. State that outlives a step (an optimizer's moments,
+ * tables on the device) is made and written with recording suspended. */
 #ifndef TERN_DEVICE_CAPTURE_H
 #define TERN_DEVICE_CAPTURE_H
 #include "device/device.h"
@@ -38,17 +38,11 @@ tern_status tern_capture_refuse(const tern_place *place, const char *what);
 tern_status tern_capture_constant(tern_place *place, const void *data, size_t bytes,
                                   tern_block **block);
 
-/* ---- for launch.c and memory.c ----------------------------------------------------------- */
+/* ---- for the files of this folder -------------------------------------------------------- */
 
-tern_status tern_record_launch(tern_graph *graph, void *kernel, const tern_grid *grid,
-                               const tern_arg *args, int n);
-tern_status tern_record_user(tern_graph *graph, void *kernel, const tern_kernel_grid *grid,
-                             const tern_arg *args, int n);
-tern_status tern_record_gemm(tern_graph *graph, const tern_gemm *gemm);
-tern_status tern_record_convolution(tern_graph *graph, const tern_convolution *c);
-tern_status tern_record_copy(tern_graph *graph, const tern_block *from, size_t from_at,
-                             const tern_block *to, size_t to_at, size_t bytes);
-tern_status tern_record_zero(tern_graph *graph, const tern_block *to, size_t at, size_t bytes);
+struct tern_work;
+/* The work becomes a node, with copies of all that it points to. */
+tern_status tern_record_work(tern_graph *graph, const struct tern_work *work);
 /* n groups of random numbers; the first one's number in this graph. */
 int64_t tern_record_random(tern_graph *graph, int64_t n);
 void tern_record_faults(tern_graph *graph);

@@ -1,5 +1,5 @@
 /* graph.c -- graphs: their life, the ends of a capture, and replays. */
-#include "device/graph.h"
+#include "device/recording.h"
 #include "device/registry.h"
 
 static struct {
@@ -179,37 +179,15 @@ static tern_status advance_random(tern_graph *graph)
     return tern_launch(graph->place, &kernel, TERN_F32, tern_items(1), args, 2);
 }
 
-static tern_status run_convolution(tern_place *place, const tern_convolution *c)
+static tern_status run_node(tern_place *place, const tern_node *node)
 {
-    bool taken;
-    TERN_TRY(place->backend->vendor->convolution(place, c, &taken));
+    bool taken = true;
+    TERN_TRY(tern_work_run(place, &node->work, &taken));
     return taken ? TERN_OK
                  : tern_fail(TERN_ERR_DEVICE,
                              "%s: the vendor's library refuses a recorded convolution; run the "
                              "step once before it is recorded",
                              place->text);
-}
-
-static tern_status run_node(tern_place *place, const tern_node *node)
-{
-    const tern_backend *b = place->backend;
-    switch (node->kind) {
-    case TERN_NODE_LAUNCH:
-        return b->launch(place, node->what.launch.kernel, &node->what.launch.grid,
-                         node->what.launch.args, node->what.launch.n);
-    case TERN_NODE_USER:
-        return b->user_launch(place, node->what.launch.kernel, &node->what.launch.user_grid,
-                              node->what.launch.args, node->what.launch.n);
-    case TERN_NODE_GEMM:
-        return b->gemm(place, &node->what.gemm);
-    case TERN_NODE_CONVOLUTION:
-        return run_convolution(place, &node->what.convolution.call);
-    case TERN_NODE_COPY:
-        return b->copy(place, node->what.copy.from, node->what.copy.from_at, node->what.copy.to,
-                       node->what.copy.to_at, node->what.copy.bytes);
-    default:
-        return b->zero(place, node->what.copy.to, node->what.copy.to_at, node->what.copy.bytes);
-    }
 }
 
 static tern_status run_nodes(void *user)

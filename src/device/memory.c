@@ -2,7 +2,6 @@
 #include "device/capture.h"
 #include "device/registry.h"
 #include <inttypes.h>
-#include <string.h>
 
 /* Eight classes a doubling from 64 bytes up: at most 1/8 of a block is unused. */
 static int size_class(size_t bytes, size_t *rounded)
@@ -28,8 +27,7 @@ static void drop(tern_place *place, tern_block *block)
     tern_free(block);
 }
 
-/* With memory_lock held. */
-static void empty_cache(tern_place *place)
+void tern_cache_empty(tern_place *place)
 {
     for (int c = 0; c < SIZE_CLASSES; c++)
         while (place->cache[c]) {
@@ -88,7 +86,7 @@ static tern_block *from_driver(tern_place *place, size_t bytes, int class)
     place->stats.driver_calls++;
     tern_status status = place->backend->alloc(place, &block->buffer);
     if (status == TERN_ERR_MEMORY) {
-        empty_cache(place);
+        tern_cache_empty(place);
         place->stats.driver_calls++;
         status = place->backend->alloc(place, &block->buffer);
     }
@@ -153,14 +151,13 @@ static tern_block *pinned_from_driver(tern_place *cpu, tern_place *by, size_t by
     return block;
 }
 
-tern_block *tern_block_alloc_pinned(tern_place *cpu, tern_place *by, size_t bytes,
-                                    const char *function)
+tern_block *tern_cache_take_pinned(tern_place *cpu, tern_place *by, size_t bytes,
+                                   const char *function)
 {
     size_t rounded;
     if (bytes > (size_t)1 << 56)
         return fail(cpu, bytes, function);
     int class = size_class(bytes, &rounded);
-    tern_pinned_collect();
     pthread_mutex_lock(&cpu->memory_lock);
     tern_block **at = &cpu->pinned;
     while (*at && ((*at)->size_class != class || (*at)->pinned != by))
@@ -237,86 +234,16 @@ tern_block *tern_block_take_one(tern_place *place, tern_dtype dtype)
     return block;
 }
 
-/* ---- moving bytes ------------------------------------------------------------------------ */
-
-tern_status tern_block_write(tern_block *to, size_t at, const void *from, size_t bytes)
+tern_status tern_block_set_words(tern_place *place, tern_block **block, const uint64_t *words)
 {
-    tern_place *place = to->place;
-    TERN_TRY(tern_registry_open(place));
-    tern_graph *graph = tern_capture_of(place);
-    if (graph) { /* the same bytes in every replay */
-        tern_block *constant;
-        TERN_TRY(tern_capture_constant(place, from, bytes, &constant));
-        return tern_record_copy(graph, constant, 0, to, at, bytes);
-    }
-    atomic_fetch_add_explicit(&place->to_device, bytes, memory_order_relaxed);
-    return place->backend->write(place, &to->buffer, at, from, bytes);
+    tern_graph *graph = tern_capture_suspend();
+    if (!*block)
+        *block = tern_block_alloc(place, 3 * sizeof *words, "tern");
+    tern_capture_resume(graph);
+    if (!*block)
+        return tern_last_status();
+    return place->backend->write(place, &(*block)->buffer, 0, words, 3 * sizeof *words);
 }
-
-tern_status tern_block_read(tern_block *from, size_t at, void *to, size_t bytes)
-{
-    tern_place *place = from->place;
-    TERN_TRY(tern_registry_open(place));
-    if (tern_capture_of(place))
-        return tern_capture_refuse(place, "reading values on the host");
-    atomic_fetch_add_explicit(&place->to_host, bytes, memory_order_relaxed);
-    TERN_TRY(place->backend->read(place, &from->buffer, at, to, bytes));
-    return tern_fault_report(place);
-}
-
-tern_status tern_block_zero(tern_block *to, size_t at, size_t bytes)
-{
-    TERN_TRY(tern_registry_open(to->place));
-    tern_graph *graph = tern_capture_of(to->place);
-    if (graph)
-        return tern_record_zero(graph, to, at, bytes);
-    return to->place->backend->zero(to->place, &to->buffer, at, bytes);
-}
-
-/* Through host memory, in pieces. */
-static tern_status copy_staged(tern_block *from, size_t from_at, tern_block *to, size_t to_at,
-                               size_t bytes)
-{
-    size_t piece = bytes < ((size_t)16 << 20) ? bytes : (size_t)16 << 20;
-    void *stage = tern_alloc(piece);
-    tern_status status = stage ? TERN_OK : TERN_ERR_MEMORY;
-    for (size_t done = 0; status == TERN_OK && done < bytes; done += piece) {
-        size_t n = bytes - done < piece ? bytes - done : piece;
-        status = tern_block_read(from, from_at + done, stage, n);
-        if (status == TERN_OK)
-            status = tern_block_write(to, to_at + done, stage, n);
-    }
-    tern_free(stage);
-    return status;
-}
-
-tern_status tern_block_copy(tern_block *from, size_t from_at, tern_block *to, size_t to_at,
-                            size_t bytes)
-{
-    tern_place *a = from->place, *b = to->place;
-    TERN_TRY(tern_registry_open(a));
-    TERN_TRY(tern_registry_open(b));
-    tern_graph *graph = tern_capture_of(a);
-    if (a != b && (graph || tern_capture_of(b)))
-        return tern_capture_refuse(graph ? a : b, "a copy from one device to another");
-    if (graph)
-        return tern_record_copy(graph, from, from_at, to, to_at, bytes);
-    if (a == b)
-        return a->backend->copy(a, &from->buffer, from_at, &to->buffer, to_at, bytes);
-    if (a->backend == b->backend) {
-        tern_status status =
-            a->backend->peer(a, &from->buffer, from_at, b, &to->buffer, to_at, bytes);
-        if (status != TERN_ERR_UNSUPPORTED)
-            return status;
-    }
-    if (a->synchronous && from->buffer.host)
-        return tern_block_write(to, to_at, (const char *)from->buffer.host + from_at, bytes);
-    if (b->synchronous && to->buffer.host)
-        return tern_block_read(from, from_at, (char *)to->buffer.host + to_at, bytes);
-    return copy_staged(from, from_at, to, to_at, bytes);
-}
-
-/* ---- the public face --------------------------------------------------------------------- */
 
 tern_status tern_memory_get_stats(const char *device, tern_memory_stats *stats)
 {
@@ -344,18 +271,6 @@ tern_status tern_reset_peak_memory_stats(const char *device)
     pthread_mutex_lock(&place->memory_lock);
     place->stats.allocated_peak = place->stats.allocated;
     place->stats.reserved_peak = place->stats.reserved;
-    pthread_mutex_unlock(&place->memory_lock);
-    return TERN_OK;
-}
-
-tern_status tern_empty_cache(const char *device)
-{
-    tern_place *place = tern_place_find(device, "tern_empty_cache");
-    if (!place)
-        return tern_last_status();
-    TERN_TRY(tern_place_sync(place));
-    pthread_mutex_lock(&place->memory_lock);
-    empty_cache(place);
     pthread_mutex_unlock(&place->memory_lock);
     return TERN_OK;
 }

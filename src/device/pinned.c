@@ -39,6 +39,13 @@ void tern_pinned_collect(void)
     pthread_mutex_unlock(&copies.lock);
 }
 
+tern_block *tern_block_alloc_pinned(tern_place *cpu, tern_place *by, size_t bytes,
+                                    const char *function)
+{
+    tern_pinned_collect();
+    return tern_cache_take_pinned(cpu, by, bytes, function);
+}
+
 static void hold(tern_block *from)
 {
     pthread_mutex_lock(&from->place->memory_lock);

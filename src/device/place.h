@@ -45,14 +45,21 @@ struct tern_place {
     } fault;
 };
 
-/* Every place found so far, in order of kind and index; NULL beyond the end. */
-tern_place *tern_place_at(int i);
-/* With memory_lock held. */
+/* With memory_lock held: put a block aside, give all that is aside back to the driver. */
 void tern_cache_put(tern_place *place, tern_block *block);
+void tern_cache_empty(tern_place *place);
+/* A block of the cpu's that another device has pinned. */
+tern_block *tern_cache_take_pinned(tern_place *cpu, tern_place *by, size_t bytes,
+                                   const char *function);
 /* Give up one hold on a block, which goes to the cache if nothing else has it. */
 void tern_block_drop_hold(tern_block *block);
+/* Write three words into a block that lives as long as the place, captures or not; where there is
+ * none yet, make it. */
+tern_status tern_block_set_words(tern_place *place, tern_block **block, const uint64_t *words);
 /* Let go of the pinned memory that copies are through with. */
 void tern_pinned_collect(void);
+/* Raise what a kernel wrote into the fault words, if a launch since the last look used them. */
+tern_status tern_fault_report(tern_place *place);
 /* Write the random state to the device so that the next number is at its base; and count n groups
  * that the device itself has passed. */
 tern_status tern_rng_settle(tern_place *place);

@@ -202,6 +202,17 @@ tern_place *tern_registry_place(int kind, int64_t index)
     return index >= 0 && index < tern_registry_count(kind) ? registry.places[kind][index] : NULL;
 }
 
+tern_place *tern_place_at(int i)
+{
+    for (int kind = 0; kind < tern_registry_kinds(); kind++) {
+        int n = tern_registry_found(kind);
+        if (i < n)
+            return tern_registry_place(kind, i);
+        i -= n;
+    }
+    return NULL;
+}
+
 tern_status tern_registry_open(tern_place *place)
 {
     if (tern_is_forked_child() && strcmp(place->backend->kind, "cpu") != 0)

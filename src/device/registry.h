@@ -16,7 +16,7 @@ tern_place *tern_registry_place(int kind, int64_t index);
 /* The first device whose backend pins memory of the host; NULL without one. */
 tern_place *tern_registry_pinning(void);
 tern_status tern_registry_open(tern_place *place);
-/* Raise what a kernel wrote into the fault words, if a launch since the last look used them. */
-tern_status tern_fault_report(tern_place *place);
+/* Every place found so far, in order of kind and index; NULL beyond the end. */
+tern_place *tern_place_at(int i);
 
 #endif

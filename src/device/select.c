@@ -220,6 +220,21 @@ const char *tern_device_notes(const char *kind)
     return "this build of tern has no such kind of device";
 }
 
+tern_status tern_device_get_info(const char *device, tern_device_info *info)
+{
+    if (!info)
+        return tern_fail_argument_null("tern_device_get_info", "info");
+    tern_place *place = tern_place_find(device, "tern_device_get_info");
+    if (!place)
+        return tern_last_status();
+    uint64_t free_bytes, total;
+    TERN_TRY(place->backend->memory(place, &free_bytes, &total));
+    *info = place->info;
+    info->memory_free = free_bytes;
+    info->memory_total = total;
+    return TERN_OK;
+}
+
 const char *tern_device_name(const char *device)
 {
     tern_place *place = tern_place_name(device, "tern_device_name");

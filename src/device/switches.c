@@ -1,4 +1,5 @@
-/* switches.c -- what vendors' libraries may do, for the whole process. */
+/* switches.c -- what vendors' libraries may do, and how many threads, for the whole process. */
+#include "base/parallel.h"
 #include "device/device.h"
 #include <stdatomic.h>
 #include <string.h>
@@ -51,4 +52,18 @@ void tern_backends_cudnn_set_allow_tf32(bool on)
 bool tern_backends_cudnn_allows_tf32(void)
 {
     return !atomic_load_explicit(&cudnn_is_exact, memory_order_relaxed);
+}
+
+tern_status tern_set_num_threads(int n)
+{
+    if (n < 1)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_set_num_threads: expects a positive integer, not %d", n);
+    tern_parallel_limit(n);
+    return TERN_OK;
+}
+
+int tern_get_num_threads(void)
+{
+    return tern_parallel_limit_get();
 }

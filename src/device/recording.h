@@ -1,41 +1,14 @@
-/* graph.h -- the inside of a graph, for capture.c and graph.c. */
-#ifndef TERN_DEVICE_GRAPH_H
-#define TERN_DEVICE_GRAPH_H
+/* recording.h -- the inside of a graph: its nodes, and what it holds for them. */
+#ifndef TERN_DEVICE_RECORDING_H
+#define TERN_DEVICE_RECORDING_H
 #include "device/capture.h"
-#include "device/place.h"
-#include "types_host.h"
+#include "device/work.h"
+#include <stddef.h>
 
-#include "shapes.h"
-
-/* Something to run; its arguments, and the values they refer to, follow it in memory. */
-typedef enum tern_node_kind {
-    TERN_NODE_LAUNCH,
-    TERN_NODE_USER,
-    TERN_NODE_GEMM,
-    TERN_NODE_CONVOLUTION,
-    TERN_NODE_COPY,
-    TERN_NODE_ZERO
-} tern_node_kind;
+/* Something to run; what the work points to follows it in memory. */
 typedef struct tern_node {
-    tern_node_kind kind;
-    union {
-        struct {
-            void *kernel;
-            tern_grid grid;
-            tern_kernel_grid user_grid;
-            tern_arg *args;
-            int n;
-        } launch;
-        tern_gemm gemm;
-        struct {
-            tern_convolution call;
-            tern_conv_shape shape;
-        } convolution;
-        struct {
-            const tern_buffer *from, *to;
-            size_t from_at, to_at, bytes;
-        } copy;
-    } what;
+    tern_work work;
+    max_align_t room[];
 } tern_node;
 
 typedef struct tern_refresh {

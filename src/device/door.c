@@ -1,0 +1,53 @@
+/* door.c -- where all that a device is given to do passes. */
+#include "device/work.h"
+#include "device/capture.h"
+#include "device/registry.h"
+
+tern_status tern_work_run(tern_place *place, const tern_work *work, bool *taken)
+{
+    const tern_backend *b = place->backend;
+    switch (work->kind) {
+    case TERN_WORK_KERNEL:
+        return b->launch(place, work->what.launch.kernel->kernel, work->what.launch.grid,
+                         work->what.launch.args, work->what.launch.n);
+    case TERN_WORK_USER:
+        return b->user_launch(place, work->what.launch.user_kernel, work->what.launch.user_grid,
+                              work->what.launch.args, work->what.launch.n);
+    case TERN_WORK_GEMM:
+        return b->gemm(place, work->what.gemm);
+    case TERN_WORK_CONVOLUTION:
+        return b->vendor->convolution(place, work->what.convolution, taken);
+    case TERN_WORK_ALL_REDUCE:
+        return b->vendor->all_reduce(work->what.all_reduce.places, work->what.all_reduce.x,
+                                     work->what.all_reduce.n, work->what.all_reduce.count,
+                                     work->what.all_reduce.dtype, taken);
+    case TERN_WORK_COPY:
+        return b->copy(place, work->what.copy.from, work->what.copy.from_at, work->what.copy.to,
+                       work->what.copy.to_at, work->what.copy.bytes);
+    default:
+        return b->zero(place, work->what.copy.to, work->what.copy.to_at, work->what.copy.bytes);
+    }
+}
+
+static void count_launch(tern_place *place)
+{
+    atomic_fetch_add_explicit(&place->launches, 1, memory_order_relaxed);
+}
+
+tern_status tern_work_give(tern_place *place, const tern_work *work, bool *taken)
+{
+    bool done = true;
+    TERN_TRY(tern_registry_open(place));
+    tern_graph *graph = tern_capture_of(place);
+    if (graph)
+        return tern_record_work(graph, work);
+    TERN_TRY(tern_work_run(place, work, &done));
+    if (taken)
+        *taken = done;
+    if (work->kind == TERN_WORK_ALL_REDUCE)
+        for (int i = 0; done && i < work->what.all_reduce.n; i++)
+            count_launch(work->what.all_reduce.places[i]);
+    else if (done && work->kind < TERN_WORK_COPY)
+        count_launch(place);
+    return TERN_OK;
+}

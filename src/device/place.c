@@ -1,0 +1,32 @@
+/* place.c -- questions about a place. */
+#include "device/place.h"
+
+const char *tern_place_text(const tern_place *place)
+{
+    return place->text;
+}
+
+const char *tern_place_kind(const tern_place *place)
+{
+    return place->backend->kind;
+}
+
+bool tern_place_has_f64(const tern_place *place)
+{
+    return place->info.has_f64;
+}
+
+void *tern_place_state(const tern_place *place)
+{
+    return place->state;
+}
+
+const tern_device_info *tern_place_info(const tern_place *place)
+{
+    return &place->info;
+}
+
+void tern_place_count_program(tern_place *place, bool built)
+{
+    atomic_fetch_add(built ? &place->built : &place->loaded, 1);
+}

@@ -1,0 +1,149 @@
+/* random.c -- the generators: a seed and a count for each device, which kernels share. */
+#include "device/capture.h"
+#include "device/registry.h"
+
+static struct {
+    pthread_mutex_t lock;
+    uint64_t seed, generation;
+} seeds = {.lock = PTHREAD_MUTEX_INITIALIZER, .seed = 5489};
+
+static void seed_once(tern_place *place)
+{
+    if (place->rng.seeded)
+        return;
+    pthread_mutex_lock(&seeds.lock);
+    place->rng.seed = seeds.seed;
+    pthread_mutex_unlock(&seeds.lock);
+    place->rng.base = place->rng.taken = 0;
+    place->rng.written = false;
+    place->rng.seeded = true;
+}
+
+static tern_status write_state(tern_place *place)
+{
+    if (place->rng.written)
+        return TERN_OK;
+    place->rng.base += place->rng.taken;
+    place->rng.taken = 0;
+    uint64_t words[3] = {place->rng.seed, place->rng.base, 0};
+    TERN_TRY(tern_block_set_words(place, &place->rng.block, words));
+    place->rng.written = true;
+    return TERN_OK;
+}
+
+tern_status tern_rng_take(tern_place *place, int64_t n, tern_arg *state, int64_t *at)
+{
+    TERN_TRY(tern_registry_open(place));
+    pthread_mutex_lock(&place->lock);
+    seed_once(place);
+    tern_status status = write_state(place);
+    if (status == TERN_OK) {
+        *state = tern_arg_block(place->rng.block, 0, sizeof(uint64_t));
+        tern_graph *graph = tern_capture_of(place);
+        *at = graph ? tern_record_random(graph, n) : (int64_t)place->rng.taken;
+        place->rng.taken += graph ? 0 : (uint64_t)n;
+    }
+    pthread_mutex_unlock(&place->lock);
+    return status;
+}
+
+tern_status tern_rng_settle(tern_place *place)
+{
+    pthread_mutex_lock(&place->lock);
+    seed_once(place);
+    if (place->rng.taken)
+        place->rng.written = false;
+    tern_status status = write_state(place);
+    pthread_mutex_unlock(&place->lock);
+    return status;
+}
+
+void tern_rng_advance(tern_place *place, int64_t n)
+{
+    pthread_mutex_lock(&place->lock);
+    place->rng.base += (uint64_t)n;
+    pthread_mutex_unlock(&place->lock);
+}
+
+uint64_t tern_initial_seed(void)
+{
+    pthread_mutex_lock(&seeds.lock);
+    uint64_t seed = seeds.seed;
+    pthread_mutex_unlock(&seeds.lock);
+    return seed;
+}
+
+void tern_manual_seed(uint64_t seed)
+{
+    pthread_mutex_lock(&seeds.lock);
+    seeds.seed = seed;
+    pthread_mutex_unlock(&seeds.lock);
+    tern_place *place;
+    for (int i = 0; (place = tern_place_at(i)); i++) {
+        pthread_mutex_lock(&place->lock);
+        place->rng.seeded = false;
+        pthread_mutex_unlock(&place->lock);
+    }
+}
+
+static tern_rng_state rng_state_of(tern_place *place)
+{
+    pthread_mutex_lock(&place->lock);
+    seed_once(place);
+    tern_rng_state state = {place->rng.seed, place->rng.base + place->rng.taken};
+    pthread_mutex_unlock(&place->lock);
+    return state;
+}
+
+static void set_rng_state_of(tern_place *place, const tern_rng_state *state)
+{
+    pthread_mutex_lock(&place->lock);
+    bool same = place->rng.seeded && place->rng.seed == state->seed &&
+                place->rng.base + place->rng.taken == state->offset;
+    if (!same) {
+        place->rng.seed = state->seed;
+        place->rng.base = state->offset;
+        place->rng.taken = 0;
+        place->rng.seeded = true;
+        place->rng.written = false;
+    }
+    pthread_mutex_unlock(&place->lock);
+}
+
+tern_status tern_get_rng_state(const char *device, tern_rng_state *state)
+{
+    if (!state)
+        return tern_fail_argument_null("tern_get_rng_state", "state");
+    tern_place *place = tern_place_find(device, "tern_get_rng_state");
+    if (!place)
+        return tern_last_status();
+    *state = rng_state_of(place);
+    return TERN_OK;
+}
+
+tern_status tern_set_rng_state(const char *device, const tern_rng_state *state)
+{
+    if (!state)
+        return tern_fail_argument_null("tern_set_rng_state", "state");
+    tern_place *place = tern_place_find(device, "tern_set_rng_state");
+    if (!place)
+        return tern_last_status();
+    set_rng_state_of(place, state);
+    return TERN_OK;
+}
+
+int tern_rng_note_all(tern_rng_note *notes, int room)
+{
+    tern_place *place;
+    int n = 0;
+    for (int i = 0; n < room && (place = tern_place_at(i)); i++)
+        if (atomic_load_explicit(&place->is_open, memory_order_acquire))
+            notes[n++] = (tern_rng_note){place, rng_state_of(place)};
+    return n;
+}
+
+void tern_rng_put_back(const tern_rng_note *notes, int n)
+{
+    for (int i = 0; i < n; i++)
+        set_rng_state_of(notes[i].place, &notes[i].state);
+}

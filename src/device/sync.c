@@ -1,0 +1,31 @@
+/* sync.c -- waiting for a device, and what is done then. */
+#include "device/capture.h"
+#include "device/registry.h"
+
+tern_status tern_place_sync(tern_place *place)
+{
+    TERN_TRY(tern_registry_open(place));
+    if (tern_capture_of(place))
+        return tern_capture_refuse(place, "waiting for the device");
+    TERN_TRY(place->backend->sync(place));
+    tern_pinned_collect();
+    return tern_fault_report(place);
+}
+
+tern_status tern_synchronize(const char *device)
+{
+    tern_place *place = tern_place_find(device, "tern_synchronize");
+    return place ? tern_place_sync(place) : tern_last_status();
+}
+
+tern_status tern_empty_cache(const char *device)
+{
+    tern_place *place = tern_place_find(device, "tern_empty_cache");
+    if (!place)
+        return tern_last_status();
+    TERN_TRY(tern_place_sync(place));
+    pthread_mutex_lock(&place->memory_lock);
+    tern_cache_empty(place);
+    pthread_mutex_unlock(&place->memory_lock);
+    return TERN_OK;
+}

@@ -1,0 +1,68 @@
+/* vendor.c -- what is asked of a vendor's library before the portable kernels do it. */
+#include "device/capture.h"
+#include "device/registry.h"
+#include "device/work.h"
+#include <tern/backends.h>
+
+bool tern_place_leaves_bias(const tern_place *place)
+{
+    const tern_vendor *vendor = place->backend->vendor;
+    return vendor && vendor->leaves_bias;
+}
+
+/* A capture must know the answer: without a plan it is learnt by running, on what is there. */
+static tern_status is_taken(tern_place *place, const tern_convolution *c, size_t *scratch,
+                            bool *taken)
+{
+    const tern_vendor *vendor = place->backend->vendor;
+    *taken = true;
+    if (vendor->convolution_plan)
+        return vendor->convolution_plan(place, c, scratch, taken);
+    return tern_capture_of(place) ? vendor->convolution(place, c, taken) : TERN_OK;
+}
+
+tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c, bool *taken)
+{
+    const tern_vendor *vendor = place->backend->vendor;
+    tern_convolution call = *c;
+    tern_block *scratch = NULL;
+    size_t bytes = 0;
+    *taken = false;
+    if (!vendor || !vendor->convolution)
+        return TERN_OK;
+    TERN_TRY(tern_registry_open(place));
+    call.tf32 = c->dtype == TERN_F32 && tern_backends_cudnn_allows_tf32();
+    TERN_TRY(is_taken(place, &call, &bytes, taken));
+    if (!*taken)
+        return TERN_OK;
+    if (bytes) { /* a recorded call's is from the graph's pool */
+        scratch = tern_block_alloc(place, bytes, "tern_convolution");
+        if (!scratch)
+            return tern_last_status();
+        call.scratch = &scratch->buffer;
+    }
+    tern_status status = tern_work_give(
+        place, &(tern_work){.kind = TERN_WORK_CONVOLUTION, .what.convolution = &call}, taken);
+    tern_block_free(scratch);
+    return status;
+}
+
+tern_status tern_launch_all_reduce(tern_place *const *places, const tern_arg *x, int n,
+                                   int64_t count, tern_dtype dtype, bool *taken)
+{
+    const tern_backend *backend = places[0]->backend;
+    *taken = false;
+    if (n > TERN_MOST_TOGETHER || !backend->vendor || !backend->vendor->all_reduce)
+        return TERN_OK;
+    for (int i = 0; i < n; i++) {
+        if (places[i]->backend != backend || tern_capture_of(places[i]))
+            return TERN_OK;
+        for (int j = 0; j < i; j++)
+            if (places[j] == places[i])
+                return TERN_OK;
+        TERN_TRY(tern_registry_open(places[i]));
+    }
+    tern_work work = {.kind = TERN_WORK_ALL_REDUCE,
+                      .what.all_reduce = {places, x, n, dtype, count}};
+    return tern_work_give(places[0], &work, taken);
+}
