@@ -1,6 +1,6 @@
 /* autocast.c -- TERN_AUTOCAST: which inputs of an operation are cast to what, and casts kept. */
 #include "base/memory.h"
-#include "tensor/autocast.h"
+#include "base/thread.h"
 #include <string.h>
 #include <tern/amp.h>
 #include <tern/autograd.h>
@@ -50,17 +50,10 @@ static policy policy_of(const char *op)
 
 /* ---- casts that are kept while the outermost block is open ------------------------------- */
 
-typedef struct kept_cast {
+typedef struct tern_kept_cast {
     tern_tensor *leaf, *cast;
     int64_t version; /* of leaf, when it was cast */
 } kept_cast;
-
-static _Thread_local struct {
-    kept_cast *slot; /* of capacity, a power of two: open addressing by the leaf's address */
-    size_t count, capacity;
-    int depth; /* of open blocks */
-    bool disabled;
-} cache;
 
 static kept_cast *find(kept_cast *slots, size_t capacity, const tern_tensor *leaf)
 {
@@ -72,49 +65,51 @@ static kept_cast *find(kept_cast *slots, size_t capacity, const tern_tensor *lea
     }
 }
 
-static tern_status reserve(void)
+static tern_status reserve(tern_kept_casts *cache)
 {
-    if (2 * cache.count < cache.capacity)
+    if (2 * cache->count < cache->capacity)
         return TERN_OK;
-    size_t capacity = cache.capacity ? 2 * cache.capacity : 64;
+    size_t capacity = cache->capacity ? 2 * cache->capacity : 64;
     kept_cast *slots = tern_alloc(sizeof *slots * capacity);
     if (!slots)
         return TERN_ERR_MEMORY;
-    for (size_t i = 0; i < cache.capacity; i++)
-        if (cache.slot[i].leaf)
-            *find(slots, capacity, cache.slot[i].leaf) = cache.slot[i];
-    tern_free(cache.slot);
-    cache.slot = slots;
-    cache.capacity = capacity;
+    for (size_t i = 0; i < cache->capacity; i++)
+        if (cache->slot[i].leaf)
+            *find(slots, capacity, cache->slot[i].leaf) = cache->slot[i];
+    tern_free(cache->slot);
+    cache->slot = slots;
+    cache->capacity = capacity;
     return TERN_OK;
 }
 
 void tern_clear_autocast_cache(void)
 {
-    for (size_t i = 0; i < cache.capacity; i++) {
-        tern_release(cache.slot[i].cast);
-        tern_release(cache.slot[i].leaf);
+    tern_kept_casts *cache = &tern_thread.casts;
+    for (size_t i = 0; i < cache->capacity; i++) {
+        tern_release(cache->slot[i].cast);
+        tern_release(cache->slot[i].leaf);
     }
-    tern_free(cache.slot);
-    cache.slot = NULL;
-    cache.count = cache.capacity = 0;
+    tern_free(cache->slot);
+    cache->slot = NULL;
+    cache->count = cache->capacity = 0;
 }
 
 /* Where nothing is recorded the cast would lack its history for those who come after; a checkpoint
  * that computes again is in no block that could let go of it. */
-static bool is_worth_keeping(const tern_tensor *x, tern_dtype to)
+static bool is_worth_keeping(const tern_kept_casts *cache, const tern_tensor *x, tern_dtype to)
 {
-    return cache.depth > 0 && !cache.disabled && to != TERN_F32 && tern_dtype_of(x) == TERN_F32 &&
+    return cache->depth > 0 && !cache->disabled && to != TERN_F32 && tern_dtype_of(x) == TERN_F32 &&
            tern_requires_grad(x) && tern_is_leaf(x) && tern_is_grad_enabled();
 }
 
 static tern_tensor *cast(tern_tensor *x, tern_dtype to)
 {
-    if (!is_worth_keeping(x, to))
+    tern_kept_casts *cache = &tern_thread.casts;
+    if (!is_worth_keeping(cache, x, to))
         return tern_to_dtype(x, to);
-    if (reserve() != TERN_OK)
+    if (reserve(cache) != TERN_OK)
         return NULL;
-    kept_cast *kept = find(cache.slot, cache.capacity, x);
+    kept_cast *kept = find(cache->slot, cache->capacity, x);
     if (kept->leaf && kept->version == tern_version(x) && tern_dtype_of(kept->cast) == to &&
         tern_device(kept->cast) == tern_device(x))
         return kept->cast;
@@ -123,7 +118,7 @@ static tern_tensor *cast(tern_tensor *x, tern_dtype to)
         return NULL;
     if (!kept->leaf) {
         kept->leaf = tern_keep(x);
-        cache.count++;
+        cache->count++;
     }
     tern_release(kept->cast);
     kept->cast = tern_keep(made);
@@ -142,9 +137,9 @@ static bool same_kind(const char *a, const char *b)
 /* What operations on device are cast to; TERN_DTYPE_DEFAULT for nothing. */
 static tern_dtype dtype_on(const char *device)
 {
-    for (int i = 0; i < TERN_AUTOCAST_KINDS && tern_autocast.mode[i].device; i++)
-        if (same_kind(tern_autocast.mode[i].device, device))
-            return tern_autocast.mode[i].dtype;
+    for (int i = 0; i < TERN_AUTOCAST_KINDS && tern_thread.autocast.kind[i].device; i++)
+        if (same_kind(tern_thread.autocast.kind[i].device, device))
+            return tern_thread.autocast.kind[i].dtype;
     return TERN_DTYPE_DEFAULT;
 }
 
@@ -200,9 +195,9 @@ static int kind_of(const char *device)
     if (!device)
         return -1;
     for (int i = 0; i < TERN_AUTOCAST_KINDS; i++) {
-        if (!tern_autocast.mode[i].device)
-            tern_autocast.mode[i].device = device;
-        if (same_kind(tern_autocast.mode[i].device, device))
+        if (!tern_thread.autocast.kind[i].device)
+            tern_thread.autocast.kind[i].device = device;
+        if (same_kind(tern_thread.autocast.kind[i].device, device))
             return i;
     }
     tern_fail(TERN_ERR_DEVICE, "tern_autocast: too many kinds of devices (%s)", device);
@@ -211,19 +206,19 @@ static int kind_of(const char *device)
 
 static void settle(void)
 {
-    tern_autocast.hook = NULL;
+    tern_thread.mode.cast = NULL;
     for (int i = 0; i < TERN_AUTOCAST_KINDS; i++)
-        if (tern_autocast.mode[i].dtype != TERN_DTYPE_DEFAULT)
-            tern_autocast.hook = cast_inputs;
+        if (tern_thread.autocast.kind[i].dtype != TERN_DTYPE_DEFAULT)
+            tern_thread.mode.cast = cast_inputs;
 }
 
 tern_autocast_block tern_autocast_block_enter(const char *device, tern_dtype dtype, bool enabled)
 {
     tern_autocast_block block = {.active = 1, .kind = kind_of(device)};
-    cache.depth++;
+    tern_thread.casts.depth++;
     if (block.kind < 0)
         return block;
-    bool cpu = strncmp(tern_autocast.mode[block.kind].device, "cpu", 3) == 0;
+    bool cpu = strncmp(tern_thread.autocast.kind[block.kind].device, "cpu", 3) == 0;
     if (dtype == TERN_DTYPE_DEFAULT)
         dtype = cpu ? TERN_BF16 : TERN_F16;
     if (enabled && dtype != TERN_F16 && dtype != TERN_BF16) {
@@ -235,8 +230,8 @@ tern_autocast_block tern_autocast_block_enter(const char *device, tern_dtype dty
         block.kind = -1;
         return block;
     }
-    block.saved = tern_autocast.mode[block.kind].dtype;
-    tern_autocast.mode[block.kind].dtype = enabled ? dtype : TERN_DTYPE_DEFAULT;
+    block.saved = tern_thread.autocast.kind[block.kind].dtype;
+    tern_thread.autocast.kind[block.kind].dtype = enabled ? dtype : TERN_DTYPE_DEFAULT;
     settle();
     return block;
 }
@@ -244,10 +239,10 @@ tern_autocast_block tern_autocast_block_enter(const char *device, tern_dtype dty
 void tern_autocast_block_leave(tern_autocast_block *block)
 {
     if (block->kind >= 0) {
-        tern_autocast.mode[block->kind].dtype = block->saved;
+        tern_thread.autocast.kind[block->kind].dtype = block->saved;
         settle();
     }
-    if (--cache.depth == 0)
+    if (--tern_thread.casts.depth == 0)
         tern_clear_autocast_cache();
 }
 
@@ -264,10 +259,10 @@ bool tern_is_autocast_enabled(const char *device)
 
 bool tern_is_autocast_cache_enabled(void)
 {
-    return !cache.disabled;
+    return !tern_thread.casts.disabled;
 }
 
 void tern_set_autocast_cache_enabled(bool enabled)
 {
-    cache.disabled = !enabled;
+    tern_thread.casts.disabled = !enabled;
 }

@@ -5,9 +5,6 @@
 
 #include "shapes.h"
 
-_Thread_local tern_graph *tern_capturing;
-_Thread_local const char *tern_capturing_op;
-
 bool tern_graph_is_on(const tern_graph *graph, const tern_place *place)
 {
     return graph->place == place;
@@ -15,10 +12,10 @@ bool tern_graph_is_on(const tern_graph *graph, const tern_place *place)
 
 tern_status tern_capture_refuse(const tern_place *place, const char *what)
 {
-    tern_capturing->failed = true;
+    const char *op = tern_thread.mode.op;
+    tern_thread.graph->failed = true;
     return tern_fail(TERN_ERR_STATE, "TERN_CAPTURE: %s can't be recorded on %s (%s%s)", what,
-                     place->text, tern_capturing_op ? "in tern_" : "outside of an operation",
-                     tern_capturing_op ? tern_capturing_op : "");
+                     place->text, op ? "in tern_" : "outside of an operation", op ? op : "");
 }
 
 /* ---- what nodes refer to ----------------------------------------------------------------- */

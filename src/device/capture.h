@@ -6,29 +6,28 @@
  * tables on the device) is made and written with recording suspended. */
 #ifndef TERN_DEVICE_CAPTURE_H
 #define TERN_DEVICE_CAPTURE_H
+#include "base/thread.h"
 #include "device/device.h"
 #include <tern/graph.h>
-
-extern _Thread_local tern_graph *tern_capturing;    /* NULL: nothing is recorded */
-extern _Thread_local const char *tern_capturing_op; /* the operation that runs, where known */
 
 bool tern_graph_is_on(const tern_graph *graph, const tern_place *place);
 /* The recording that this place's work goes to; NULL: run it. */
 static inline tern_graph *tern_capture_of(const tern_place *place)
 {
-    return tern_capturing && tern_graph_is_on(tern_capturing, place) ? tern_capturing : NULL;
+    tern_graph *graph = tern_thread.graph;
+    return graph && tern_graph_is_on(graph, place) ? graph : NULL;
 }
 
 /* What follows runs now, and its memory is the program's own; give what it returned to resume. */
 static inline tern_graph *tern_capture_suspend(void)
 {
-    tern_graph *graph = tern_capturing;
-    tern_capturing = NULL;
+    tern_graph *graph = tern_thread.graph;
+    tern_thread.graph = NULL;
     return graph;
 }
 static inline void tern_capture_resume(tern_graph *graph)
 {
-    tern_capturing = graph;
+    tern_thread.graph = graph;
 }
 
 /* Errors where something can't be recorded: "reading values on the host". */

@@ -16,7 +16,7 @@ tern_status tern_fault_arg(tern_place *place, tern_arg *arg)
     }
     *arg = tern_arg_block(place->fault.block, 0, sizeof(int64_t));
     if (tern_capture_of(place))
-        tern_record_faults(tern_capturing);
+        tern_record_faults(tern_thread.graph);
     else
         atomic_store_explicit(&place->fault.used, true, memory_order_relaxed);
     return TERN_OK;

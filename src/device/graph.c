@@ -37,10 +37,10 @@ static tern_status add_refresh(tern_graph *graph, tern_refresh refresh)
 
 tern_status tern_graph_on_replay(tern_status (*refresh)(void *user), void *user)
 {
-    if (!tern_capturing)
+    if (!tern_thread.graph)
         return TERN_OK;
     pthread_mutex_lock(&graphs.lock);
-    tern_status status = add_refresh(tern_capturing, (tern_refresh){refresh, user});
+    tern_status status = add_refresh(tern_thread.graph, (tern_refresh){refresh, user});
     pthread_mutex_unlock(&graphs.lock);
     return status;
 }
@@ -114,7 +114,7 @@ tern_status tern_graph_reset(tern_graph *graph)
 {
     if (!graph)
         return tern_fail_argument_null("tern_graph_reset", "graph");
-    if (graph == tern_capturing)
+    if (graph == tern_thread.graph)
         return tern_fail(TERN_ERR_STATE, "tern_graph_reset: the graph is being recorded");
     empty(graph);
     return TERN_OK;
@@ -124,8 +124,8 @@ void tern_graph_free(tern_graph *graph)
 {
     if (!graph)
         return;
-    if (graph == tern_capturing)
-        tern_capturing = NULL;
+    if (graph == tern_thread.graph)
+        tern_thread.graph = NULL;
     empty(graph);
     pthread_mutex_lock(&graphs.lock);
     tern_graph **at = &graphs.first;
@@ -145,17 +145,17 @@ int64_t tern_graph_size(const tern_graph *graph)
 
 bool tern_is_capturing(void)
 {
-    return tern_capturing != NULL;
+    return tern_thread.graph != NULL;
 }
 
 tern_status tern_graph_capture_begin(tern_graph *graph)
 {
     if (!graph)
         return tern_fail_argument_null("tern_graph_capture_begin", "graph");
-    if (tern_capturing)
+    if (tern_thread.graph)
         return tern_fail(TERN_ERR_STATE,
                          "tern_graph_capture_begin: this thread already records a graph on %s",
-                         tern_capturing->place->text);
+                         tern_thread.graph->place->text);
     if (graph->recorded)
         return tern_fail(TERN_ERR_STATE,
                          "tern_graph_capture_begin: the graph holds a recording of %lld launches; "
@@ -163,8 +163,7 @@ tern_status tern_graph_capture_begin(tern_graph *graph)
                          (long long)graph->n_nodes);
     TERN_TRY(tern_last_status());
     TERN_TRY(tern_registry_open(graph->place));
-    tern_capturing = graph;
-    tern_capturing_op = NULL;
+    tern_thread.graph = graph;
     return TERN_OK;
 }
 
@@ -202,7 +201,7 @@ tern_status tern_graph_capture_end(tern_graph *graph)
 {
     if (!graph)
         return tern_fail_argument_null("tern_graph_capture_end", "graph");
-    if (graph != tern_capturing)
+    if (graph != tern_thread.graph)
         return tern_fail(TERN_ERR_STATE, "tern_graph_capture_end: the graph is not being recorded");
     const tern_vendor *vendor = graph->place->backend->vendor;
     tern_status status = tern_last_status();
@@ -211,7 +210,7 @@ tern_status tern_graph_capture_end(tern_graph *graph)
                                            "made it useless");
     if (status == TERN_OK)
         status = advance_random(graph);
-    tern_capturing = NULL;
+    tern_thread.graph = NULL;
     if (status == TERN_OK && vendor && vendor->graph_make && graph->n_nodes)
         status = vendor->graph_make(graph->place, run_nodes, graph, &graph->made);
     if (status != TERN_OK)
@@ -229,7 +228,7 @@ tern_capture_block tern_capture_block_enter(tern_graph *graph)
 
 void tern_capture_block_leave(tern_capture_block *block)
 {
-    if (block->graph && block->graph == tern_capturing)
+    if (block->graph && block->graph == tern_thread.graph)
         tern_graph_capture_end(block->graph);
 }
 
@@ -241,7 +240,7 @@ tern_status tern_graph_replay(tern_graph *graph)
         return tern_fail_argument_null("tern_graph_replay", "graph");
     if (!graph->recorded)
         return tern_fail(TERN_ERR_STATE, "tern_graph_replay: nothing was recorded");
-    if (tern_capturing)
+    if (tern_thread.graph)
         return tern_fail(TERN_ERR_STATE, "tern_graph_replay: a replay can't be recorded");
     TERN_TRY(tern_last_status());
     tern_place *place = graph->place;

@@ -1,18 +1,11 @@
 /* select.c -- device strings: parsing, "auto", name parts, the thread's defaults. */
+#include "base/thread.h"
 #include "device/registry.h"
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MAX_KINDS = 8 };
-
-/* Per thread: the default place and each kind's current index. */
-static _Thread_local struct {
-    tern_place *standard;
-    int current[MAX_KINDS];
-} mine;
 
 static bool contains(const char *text, const char *part, size_t length)
 {
@@ -151,7 +144,7 @@ static tern_place *parse(const char *device, const char *function)
     }
     const char *rest = device + length;
     if (*rest == '\0') {
-        tern_place *place = tern_registry_place(kind, mine.current[kind]);
+        tern_place *place = tern_registry_place(kind, tern_thread.current_device[kind]);
         return place ? place : no_device(kind, device, function);
     }
     rest++;
@@ -172,9 +165,9 @@ tern_place *tern_place_name(const char *device, const char *function)
 {
     if (device)
         return parse(device, function);
-    if (!mine.standard)
-        mine.standard = process_default(function);
-    return mine.standard;
+    if (!tern_thread.default_place)
+        tern_thread.default_place = process_default(function);
+    return tern_thread.default_place;
 }
 
 tern_place *tern_place_find(const char *device, const char *function)
@@ -256,13 +249,13 @@ const char *tern_default_device(void)
 tern_status tern_set_default_device(const char *device)
 {
     if (!device) {
-        mine.standard = NULL;
+        tern_thread.default_place = NULL;
         return TERN_OK;
     }
     tern_place *place = tern_place_find(device, "tern_set_default_device");
     if (!place)
         return tern_last_status();
-    mine.standard = place;
+    tern_thread.default_place = place;
     return TERN_OK;
 }
 
@@ -273,15 +266,15 @@ tern_status tern_set_device(const char *device)
     tern_place *place = tern_place_find(device, "tern_set_device");
     if (!place)
         return tern_last_status();
-    mine.current[tern_registry_kind(place->backend->kind, strlen(place->backend->kind))] =
-        place->index;
+    int kind = tern_registry_kind(place->backend->kind, strlen(place->backend->kind));
+    tern_thread.current_device[kind] = place->index;
     return TERN_OK;
 }
 
 const char *tern_current_device(const char *kind)
 {
     int k = kind ? tern_registry_kind(kind, strlen(kind)) : -1;
-    tern_place *place = k < 0 ? NULL : tern_registry_place(k, mine.current[k]);
+    tern_place *place = k < 0 ? NULL : tern_registry_place(k, tern_thread.current_device[k]);
     if (!place)
         tern_fail(TERN_ERR_DEVICE, "tern_current_device: there is no device of kind \"%s\"",
                   kind ? kind : "NULL");
@@ -291,19 +284,19 @@ const char *tern_current_device(const char *kind)
 tern_device_block tern_device_block_enter(const char *device)
 {
     tern_device_block block = {.active = 1, .saved = -1};
-    tern_place *old = mine.standard;
+    tern_place *old = tern_thread.default_place;
     tern_place *place = tern_place_find(device, "TERN_DEVICE");
     /* The old place is kept as kind * 65536 + index; -1 is "the process's default". */
     if (old)
         block.saved =
             tern_registry_kind(old->backend->kind, strlen(old->backend->kind)) * 65536 + old->index;
     if (place)
-        mine.standard = place;
+        tern_thread.default_place = place;
     return block;
 }
 
 void tern_device_block_leave(tern_device_block *block)
 {
-    mine.standard =
+    tern_thread.default_place =
         block->saved < 0 ? NULL : tern_registry_place(block->saved / 65536, block->saved % 65536);
 }

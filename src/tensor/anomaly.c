@@ -3,66 +3,59 @@
 #include "tensor/node.h"
 #include <ctype.h>
 
-enum { MOST_LABELS = 64 };
-
-_Thread_local tern_anomaly_state tern_anomaly;
-
-static _Thread_local struct {
-    const char *open[MOST_LABELS];
-    int depth; /* may go beyond, where labels are left out */
-} labels;
-
 /* ---- the mode ---------------------------------------------------------------------------- */
 
 void tern_autograd_set_detect_anomaly(bool mode, const tern_detect_anomaly_options *options)
 {
-    tern_anomaly.on = mode;
-    tern_anomaly.gradients = mode && !(options && options->no_check_nan);
-    tern_anomaly.results = mode && options && options->check_forward;
+    tern_thread.mode.anomaly =
+        (tern_anomaly_state){.on = mode,
+                             .gradients = mode && !(options && options->no_check_nan),
+                             .results = mode && options && options->check_forward};
 }
 
 bool tern_is_anomaly_enabled(void)
 {
-    return tern_anomaly.on;
+    return tern_thread.mode.anomaly.on;
 }
 
 tern_anomaly_block tern_anomaly_block_enter(bool mode, const tern_detect_anomaly_options *options)
 {
+    const tern_anomaly_state *now = &tern_thread.mode.anomaly;
     tern_anomaly_block block = {.active = 1,
-                                .saved = tern_anomaly.on | tern_anomaly.gradients << 1 |
-                                         tern_anomaly.results << 2};
+                                .saved = now->on | now->gradients << 1 | now->results << 2};
     tern_autograd_set_detect_anomaly(mode, options);
     return block;
 }
 
 void tern_anomaly_block_leave(tern_anomaly_block *block)
 {
-    tern_anomaly.on = block->saved & 1;
-    tern_anomaly.gradients = block->saved >> 1 & 1;
-    tern_anomaly.results = block->saved >> 2 & 1;
+    tern_thread.mode.anomaly = (tern_anomaly_state){
+        .on = block->saved & 1, .gradients = block->saved & 2, .results = block->saved & 4};
 }
 
 /* ---- labels ------------------------------------------------------------------------------ */
 
 tern_anomaly_label_block tern_anomaly_label_enter(const char *label)
 {
-    tern_anomaly_label_block block = {.active = 1, .depth = labels.depth};
-    if (labels.depth < MOST_LABELS)
-        labels.open[labels.depth] = label ? label : "?";
-    labels.depth++;
+    tern_labels *labels = &tern_thread.labels;
+    tern_anomaly_label_block block = {.active = 1, .depth = labels->depth};
+    if (labels->depth < TERN_MOST_LABELS)
+        labels->open[labels->depth] = label ? label : "?";
+    labels->depth++;
     return block;
 }
 
 void tern_anomaly_label_leave(tern_anomaly_label_block *block)
 {
-    labels.depth = block->depth;
+    tern_thread.labels.depth = block->depth;
 }
 
 char *tern_anomaly_where(void)
 {
+    const tern_labels *labels = &tern_thread.labels;
     tern_text text = {0};
-    for (int i = 0; i < labels.depth && i < MOST_LABELS; i++)
-        tern_text_add(&text, "%s%s", i ? " > " : "", labels.open[i]);
+    for (int i = 0; i < labels->depth && i < TERN_MOST_LABELS; i++)
+        tern_text_add(&text, "%s%s", i ? " > " : "", labels->open[i]);
     return text.data;
 }
 
@@ -74,10 +67,10 @@ static tern_status look(tern_tensor *x, bool *has_nan)
     *has_nan = false;
     if (!x || !tern_dtype_is_floating_point(x->dtype) || x->numel == 0)
         return TERN_OK;
-    tern_anomaly_state state = tern_anomaly;
-    tern_anomaly = (tern_anomaly_state){0};
+    tern_thread_mode outer = tern_thread_enter();
+    tern_thread.mode.anomaly = (tern_anomaly_state){0};
     tern_status status = tern_hook_has_nan(x, has_nan);
-    tern_anomaly = state;
+    tern_thread_leave(&outer);
     return status;
 }
 

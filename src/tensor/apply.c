@@ -1,10 +1,7 @@
 /* apply.c -- the one door: every operation is checked, promoted, run and recorded here. */
-#include "device/capture.h"
 #include "tensor/op.h"
 #include <stdio.h>
 #include <string.h>
-
-_Thread_local tern_autocast_state tern_autocast;
 
 enum { FUNCTION_ROOM = 64 };
 
@@ -154,28 +151,24 @@ static tern_status record(tern_call *call, size_t attribute_bytes)
  * looked at for NaNs. */
 static tern_status forward(tern_call *call)
 {
-    tern_autocast_hook hook = tern_autocast.hook;
-    bool results = tern_anomaly.results;
     if (!call->op->forward)
         return TERN_OK;
-    tern_autocast.hook = NULL;
-    tern_anomaly.results = false;
-    const char *outer = tern_capturing_op;
-    tern_capturing_op = call->op->name;
+    tern_thread_mode outer = tern_thread_enter();
+    tern_thread.mode.op = call->op->name;
+    tern_thread.mode.cast = NULL;
+    tern_thread.mode.anomaly.results = false;
     tern_status status = call->op->forward(call);
-    tern_capturing_op = outer;
-    tern_autocast.hook = hook;
-    tern_anomaly.results = results;
-    return status == TERN_OK && results ? tern_anomaly_check_results(call) : status;
+    tern_thread_leave(&outer);
+    return status == TERN_OK && outer.anomaly.results ? tern_anomaly_check_results(call) : status;
 }
 
 static tern_status run(tern_call *call, tern_tensor **cast, size_t attribute_bytes)
 {
     TERN_TRY(check_inputs(call));
     TERN_TRY(refresh_inputs(call));
-    if (tern_autocast.hook && call->n_in > 0) {
+    if (tern_thread.mode.cast && call->n_in > 0) {
         memcpy(cast, call->in, sizeof *cast * (size_t)call->n_in);
-        TERN_TRY(tern_autocast.hook(call->op->name, cast, call->n_in));
+        TERN_TRY(tern_thread.mode.cast(call->op->name, cast, call->n_in));
         call->in = cast;
     }
     TERN_TRY(promote(call, cast));

@@ -254,7 +254,7 @@ static tern_status backward_of(walk *w, tern_node *node)
     TERN_TRY(node->op->backward(&g));
     if (tern_last_status() != TERN_OK)
         return tern_last_status();
-    if (tern_anomaly.gradients)
+    if (tern_thread.mode.anomaly.gradients)
         TERN_TRY(tern_anomaly_check_gradients(node, dout, din, needs));
     for (int i = 0; i < n_in; i++) {
         if (!needs[i] || !din[i])
@@ -359,10 +359,14 @@ static void walk_free(walk *w)
     tern_free(w->leaves);
 }
 
-static tern_status go_back(walk *w)
+/* Gradients have the types of what they are gradients of: nothing is cast on the way. Of NaNs the
+ * node is told, not the operations that its backward is made of. */
+static tern_status go(walk *w)
 {
-    tern_grad_block mode __attribute__((cleanup(tern_grad_block_leave))) =
-        tern_grad_block_enter(w->create);
+    tern_thread_mode outer __attribute__((cleanup(tern_thread_leave))) = tern_thread_enter();
+    tern_thread.mode.no_grad = !w->create;
+    tern_thread.mode.cast = NULL;
+    tern_thread.mode.anomaly.results = false;
     while (w->count > 0) {
         tern_node *node = pop(w);
         tern_status status = run_node(w, node);
@@ -373,20 +377,6 @@ static tern_status go_back(walk *w)
         TERN_TRY(status);
     }
     return finish_leaves(w);
-}
-
-/* Gradients have the types of what they are gradients of: nothing is cast on the way. Of NaNs the
- * node is told, not the operations that its backward is made of. */
-static tern_status go(walk *w)
-{
-    tern_autocast_hook hook = tern_autocast.hook;
-    bool results = tern_anomaly.results;
-    tern_autocast.hook = NULL;
-    tern_anomaly.results = false;
-    tern_status status = go_back(w);
-    tern_autocast.hook = hook;
-    tern_anomaly.results = results;
-    return status;
 }
 
 /* Start the walk at root with gradient (NULL: one). */

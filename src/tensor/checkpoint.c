@@ -25,7 +25,8 @@ struct tern_frame {
     held *in;
     int n, k;
     tern_frame *outer;
-    tern_autocast_state autocast;
+    tern_autocast_hook cast;
+    tern_autocast_kinds autocast;
     bool preserve_rng;
     tern_rng_note *rng;
     int n_rng;
@@ -36,8 +37,6 @@ struct tern_frame {
     tern_saved *kept; /* those of the second run; handed out one by one */
     int64_t n_kept, capacity;
 };
-
-_Thread_local tern_frame *tern_frame_now;
 
 static void forget_inputs(tern_frame *f)
 {
@@ -99,7 +98,7 @@ static int64_t number(tern_frame *f, tern_tensor *x)
 
 tern_status tern_frame_save(tern_node *node, int slot, tern_tensor *x)
 {
-    tern_frame *f = tern_frame_now;
+    tern_frame *f = tern_thread.mode.frame;
     int64_t i = number(f, x);
     if (i < 0)
         return TERN_ERR_MEMORY;
@@ -113,7 +112,7 @@ tern_status tern_frame_save(tern_node *node, int slot, tern_tensor *x)
 
 void tern_frame_written(int64_t version, int64_t now)
 {
-    tern_frame *f = tern_frame_now;
+    tern_frame *f = tern_thread.mode.frame;
     if (f && f->again)
         f->kept[-1 - version].version = now;
 }
@@ -192,20 +191,20 @@ static tern_status run_with(tern_frame *f, tern_tensor *const *in)
     tern_tensor *out[f->k + 1];
     for (int i = 0; i < f->k; i++)
         out[i] = NULL;
-    tern_frame *outside = tern_frame_now;
-    tern_grad_block mode __attribute__((cleanup(tern_grad_block_leave))) =
-        tern_grad_block_enter(true);
-    tern_autocast_state autocast = tern_autocast;
+    tern_thread_mode outer = tern_thread_enter();
+    tern_autocast_kinds autocast = tern_thread.autocast;
     tern_rng_note now[MOST_DEVICES];
     int n_now = f->preserve_rng ? tern_rng_note_all(now, MOST_DEVICES) : 0;
     tern_rng_put_back(f->rng, f->n_rng);
-    tern_autocast = f->autocast;
-    tern_frame_now = f;
+    tern_thread.mode.no_grad = false;
+    tern_thread.mode.frame = f;
+    tern_thread.mode.cast = f->cast;
+    tern_thread.autocast = f->autocast;
     f->running = f->again = true;
     tern_status status = f->call(f->data, in, f->n, out, f->k);
     f->running = f->again = false;
-    tern_frame_now = outside;
-    tern_autocast = autocast;
+    tern_thread.autocast = autocast;
+    tern_thread_leave(&outer);
     tern_rng_put_back(now, n_now);
     return status == TERN_OK ? tern_last_status() : status;
 }
@@ -322,8 +321,9 @@ static tern_frame *new_frame(tern_checkpoint_function function, void *data, tern
     f->free_data = o->free_data;
     f->in = held_in;
     f->k = k;
-    f->autocast = tern_autocast;
-    if ((f->outer = tern_frame_now))
+    f->cast = tern_thread.mode.cast;
+    f->autocast = tern_thread.autocast;
+    if ((f->outer = tern_thread.mode.frame))
         atomic_fetch_add_explicit(&f->outer->refs, 1, memory_order_relaxed);
     tern_status status = note_generators(f, o);
     for (; status == TERN_OK && f->n < n; f->n++)
@@ -339,9 +339,9 @@ static tern_status run_first(tern_frame *f, tern_tensor *const *in, tern_tensor 
     tern_status status = TERN_OK;
     f->running = true;
     TERN_SCOPE {
-        tern_frame_now = f;
+        tern_thread.mode.frame = f;
         status = f->call(f->data, in, f->n, out, f->k);
-        tern_frame_now = f->outer;
+        tern_thread.mode.frame = f->outer;
         if (status == TERN_OK)
             status = tern_last_status();
         for (int i = 0; status == TERN_OK && i < f->k; i++)

@@ -66,8 +66,6 @@ void tern_node_saved_written(tern_node *node, int slot, const tern_tensor *x);
 tern_status tern_node_attach(tern_node *node, int i, tern_tensor *x);
 
 /* ---- checkpoints (checkpoint.c) ---------------------------------------------------------- */
-/* The frame that saves now, on this thread; NULL outside of checkpoints. */
-extern _Thread_local tern_frame *tern_frame_now;
 /* Take x, which is given away, instead of the node's slot. */
 tern_status tern_frame_save(tern_node *node, int slot, tern_tensor *x);
 /* The saved tensor of this version was written: it is at that version now. */

@@ -1,7 +1,7 @@
 /* op.h -- what an operation is, and the one door that runs it. */
 #ifndef TERN_TENSOR_OP_H
 #define TERN_TENSOR_OP_H
-#include "tensor/autocast.h"
+#include "base/thread.h"
 #include "tensor/tensor.h"
 
 enum { TERN_MAX_OUTPUTS = 4 };
@@ -99,11 +99,6 @@ tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int 
                                  const void *attributes, size_t attribute_bytes);
 
 /* ---- anomalies (anomaly.c) --------------------------------------------------------------- */
-/* What is looked at on this thread. */
-typedef struct tern_anomaly_state {
-    bool on, gradients, results;
-} tern_anomaly_state;
-extern _Thread_local tern_anomaly_state tern_anomaly;
 /* TERN_ERR_STATE when a result of the call has a NaN in it. */
 tern_status tern_anomaly_check_results(const tern_call *call);
 

@@ -4,28 +4,26 @@
 
 static atomic_ullong serials;
 
-static _Thread_local bool grad_disabled;
-
 bool tern_is_grad_enabled(void)
 {
-    return !grad_disabled;
+    return !tern_thread.mode.no_grad;
 }
 
 void tern_set_grad_enabled(bool enabled)
 {
-    grad_disabled = !enabled;
+    tern_thread.mode.no_grad = !enabled;
 }
 
 tern_grad_block tern_grad_block_enter(bool enabled)
 {
-    tern_grad_block block = {.active = 1, .saved = !grad_disabled};
-    grad_disabled = !enabled;
+    tern_grad_block block = {.active = 1, .saved = !tern_thread.mode.no_grad};
+    tern_thread.mode.no_grad = !enabled;
     return block;
 }
 
 void tern_grad_block_leave(tern_grad_block *block)
 {
-    grad_disabled = !block->saved;
+    tern_thread.mode.no_grad = !block->saved;
 }
 
 /* ---- nodes ------------------------------------------------------------------------------- */
@@ -53,7 +51,7 @@ tern_node *tern_node_new(const tern_op *op, tern_place *place, int n_in, int n_o
     node->attributes = node->output + out;
     if (attribute_bytes)
         memcpy(node->attributes, attributes, attribute_bytes);
-    if (tern_anomaly.on)
+    if (tern_thread.mode.anomaly.on)
         node->where = tern_anomaly_where();
     return node;
 }
@@ -109,32 +107,30 @@ static void free_node(tern_node *node)
  * chain does not matter. */
 void tern_node_release(tern_node *node)
 {
-    static _Thread_local tern_node *waiting;
-    static _Thread_local bool draining;
     if (!node || atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) > 1)
         return;
-    node->next_free = waiting;
-    waiting = node;
-    if (draining)
+    tern_dead_nodes *dead = &tern_thread.dead;
+    node->next_free = dead->first;
+    dead->first = node;
+    if (dead->draining)
         return;
-    draining = true;
-    while (waiting) {
-        tern_node *next = waiting;
-        waiting = next->next_free;
-        free_node(next);
+    dead->draining = true;
+    while ((node = dead->first)) {
+        dead->first = node->next_free;
+        free_node(node);
     }
-    draining = false;
+    dead->draining = false;
 }
 
 /* ---- recording --------------------------------------------------------------------------- */
 
 bool tern_must_record(const tern_op *op, tern_tensor *const *in, int n)
 {
-    if (grad_disabled || op->not_differentiable)
+    if (op->not_differentiable)
         return false;
     for (int i = 0; i < n; i++)
         if (in[i] && in[i]->requires_grad)
-            return true;
+            return !tern_thread.mode.no_grad;
     return false;
 }
 
@@ -188,7 +184,7 @@ void tern_node_saved_written(tern_node *node, int slot, const tern_tensor *x)
 /* Leaves are there anyway: a checkpoint would gain nothing by letting them go. */
 tern_status tern_node_keep(tern_node *node, int slot, tern_tensor *x)
 {
-    if (tern_frame_now && !(slot < node->n_in && node->edge[slot].leaf))
+    if (tern_thread.mode.frame && !(slot < node->n_in && node->edge[slot].leaf))
         return tern_frame_save(node, slot, x);
     save_one(node, slot, x);
     return TERN_OK;

@@ -248,7 +248,7 @@ static tern_tensor *conv_transpose(tern_tensor *y, tern_tensor *weight, tern_ten
     tern_shape ys = tern_shape_of(y), ws = tern_shape_of(weight);
     if (!y || tern_conv_transpose_shape_of(&w, &ys, &ws, bias, &at.shape) != TERN_OK)
         return NULL;
-    if (bias && bias->dtype != y->dtype && !tern_autocast.hook)
+    if (bias && bias->dtype != y->dtype && !tern_thread.mode.cast)
         return tern_fail_null(TERN_ERR_DTYPE,
                               "%s: Input type (%s) and bias type (%s) should be the same", function,
                               tern_dtype_name(y->dtype), tern_dtype_name(bias->dtype));

@@ -1,0 +1,4 @@
+/* thread.c -- the state of each thread. */
+#include "base/thread.h"
+
+_Thread_local tern_thread_state tern_thread;

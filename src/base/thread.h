@@ -1,0 +1,88 @@
+/* thread.h -- the state of a thread: what an operation is told beside its inputs.
+ *
+ * Of what the layers above keep here this one knows no more than that it is there. Apart from it is
+ * what nobody enters or leaves, and one file alone reads: the recorded error (error.c) with room
+ * for its message, the tensors of the open scopes (tensor/scope.c), and whether the thread is at
+ * work for a parallel loop (parallel.c). */
+#ifndef TERN_BASE_THREAD_H
+#define TERN_BASE_THREAD_H
+#include <tern/tensor.h>
+
+/* ---- the mode: entered and left ---------------------------------------------------------- */
+
+/* Replaces inputs of the operation named op by casts of them. */
+typedef tern_status (*tern_autocast_hook)(const char *op, tern_tensor **in, int n);
+
+/* What anomaly detection looks at. */
+typedef struct tern_anomaly_state {
+    bool on, gradients, results;
+} tern_anomaly_state;
+
+/* How operations run now. An operation, a walk back and a checkpoint that computes again have one
+ * of their own inside, and leave it for the one that was there. */
+typedef struct tern_thread_mode {
+    const char *op;           /* the operation that runs: "mul"; NULL where none does */
+    tern_autocast_hook cast;  /* NULL: inputs are not cast */
+    struct tern_frame *frame; /* the checkpoint that saves for backward; NULL: nodes do */
+    bool no_grad;
+    tern_anomaly_state anomaly;
+} tern_thread_mode;
+
+/* ---- the rest ---------------------------------------------------------------------------- */
+
+enum { TERN_AUTOCAST_KINDS = 4, TERN_DEVICE_KINDS = 8, TERN_MOST_LABELS = 64 };
+
+/* What autocast casts to; where it is a type, the mode has the hook outside of operations. */
+typedef struct tern_autocast_kinds {
+    struct {
+        const char *device; /* a canonical string of the kind */
+        tern_dtype dtype;   /* TERN_DTYPE_DEFAULT: nothing is cast there */
+    } kind[TERN_AUTOCAST_KINDS];
+} tern_autocast_kinds;
+
+/* Casts of leaves, while a block is open. */
+typedef struct tern_kept_casts {
+    struct tern_kept_cast *slot; /* of capacity, a power of two: found by the leaf's address */
+    size_t count, capacity;
+    int depth; /* of open blocks */
+    bool disabled;
+} tern_kept_casts;
+
+/* Where operations are called (TERN_ANOMALY_LABEL), outermost first. */
+typedef struct tern_labels {
+    const char *open[TERN_MOST_LABELS];
+    int depth; /* may go beyond, where labels are left out */
+} tern_labels;
+
+/* Nodes of the graph that nobody holds any more: a list, so that freeing one is no recursion. */
+typedef struct tern_dead_nodes {
+    struct tern_node *first;
+    bool draining;
+} tern_dead_nodes;
+
+typedef struct tern_thread_state {
+    tern_thread_mode mode;
+    struct tern_graph *graph; /* what is being recorded; NULL: work runs */
+
+    struct tern_place *default_place; /* NULL: the process's */
+    int current_device[TERN_DEVICE_KINDS];
+
+    tern_autocast_kinds autocast;
+    tern_kept_casts casts;
+    tern_labels labels;
+    tern_dead_nodes dead;
+} tern_thread_state;
+
+extern _Thread_local tern_thread_state tern_thread;
+
+/* The mode there is, to be given to leave: what is changed in tern_thread.mode holds until then. */
+static inline tern_thread_mode tern_thread_enter(void)
+{
+    return tern_thread.mode;
+}
+static inline void tern_thread_leave(const tern_thread_mode *outer)
+{
+    tern_thread.mode = *outer;
+}
+
+#endif
