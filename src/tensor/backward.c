@@ -1,4 +1,4 @@
-/* backward.c -- the walk back: nodes by falling serial number, from a heap, without recursion. */
+/* backward.c -- the walk back: nodes by falling serial number, without recursion. */
 #include "tensor/node.h"
 
 /* One gradient that arrived at a leaf. */
@@ -7,9 +7,8 @@ typedef struct arrival {
 } arrival;
 
 typedef struct walk {
-    tern_node **heap;
-    size_t count, capacity;
-    arrival *leaves; /* in order of first arrival */
+    tern_node_heap heap; /* of nodes that a gradient came to */
+    arrival *leaves;     /* in order of first arrival */
     size_t n_leaves, leaf_capacity;
     bool retain, create;
     tern_tensor *one; /* what it began with, unless that was given; nobody outside has seen it */
@@ -17,49 +16,8 @@ typedef struct walk {
     tern_tensor *const *wanted;
     tern_tensor **caught; /* owned */
     int n_wanted;
+    bool ends; /* at the wanted ones: what is before them is left alone */
 } walk;
-
-/* ---- the heap: largest serial on top ----------------------------------------------------- */
-
-static tern_status push(walk *w, tern_node *node)
-{
-    if (node->queued)
-        return TERN_OK;
-    if (w->count == w->capacity) {
-        size_t capacity = w->capacity ? 2 * w->capacity : 64;
-        tern_node **heap = tern_grow(w->heap, capacity * sizeof *heap);
-        if (!heap)
-            return TERN_ERR_MEMORY;
-        w->heap = heap;
-        w->capacity = capacity;
-    }
-    tern_node_retain(node);
-    node->queued = true;
-    size_t i = w->count++;
-    while (i > 0 && w->heap[(i - 1) / 2]->serial < node->serial) {
-        w->heap[i] = w->heap[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    w->heap[i] = node;
-    return TERN_OK;
-}
-
-static tern_node *pop(walk *w)
-{
-    tern_node *top = w->heap[0], *last = w->heap[--w->count];
-    size_t i = 0, child;
-    while ((child = 2 * i + 1) < w->count) {
-        if (child + 1 < w->count && w->heap[child + 1]->serial > w->heap[child]->serial)
-            child++;
-        if (w->heap[child]->serial <= last->serial)
-            break;
-        w->heap[i] = w->heap[child];
-        i = child;
-    }
-    w->heap[i] = last;
-    top->queued = false;
-    return top;
-}
 
 /* ---- gradients arriving ------------------------------------------------------------------ */
 
@@ -102,7 +60,7 @@ static tern_status arrive(walk *w, const tern_edge *edge, tern_tensor *grad)
     if (!edge->node)
         return TERN_OK;
     TERN_TRY(gather(&edge->node->output[edge->output].dout, grad));
-    return push(w, edge->node);
+    return tern_heap_push(&w->heap, edge->node);
 }
 
 /* ---- running one node -------------------------------------------------------------------- */
@@ -270,6 +228,14 @@ static tern_status backward_of(walk *w, tern_node *node)
     return TERN_OK;
 }
 
+static bool is_end(const walk *w, const tern_node *node)
+{
+    for (int k = 0; w->ends && k < w->n_wanted; k++)
+        if (w->wanted[k]->history && w->wanted[k]->history->node == node)
+            return true;
+    return false;
+}
+
 static tern_status run_node(walk *w, tern_node *node)
 {
     tern_status status = TERN_OK;
@@ -279,7 +245,7 @@ static tern_status run_node(walk *w, tern_node *node)
             status = fetch_saved(node->inner);
         if (status == TERN_OK)
             status = finish_outputs(w, node);
-        if (status == TERN_OK)
+        if (status == TERN_OK && !is_end(w, node))
             status = backward_of(w, node);
     }
     return status;
@@ -345,8 +311,8 @@ static tern_status finish_leaves(walk *w)
 
 static void walk_free(walk *w)
 {
-    while (w->count > 0) { /* after an error */
-        tern_node *node = pop(w);
+    while (w->heap.count > 0) { /* after an error */
+        tern_node *node = tern_heap_pop(&w->heap);
         clear_douts(node);
         tern_node_release(node);
     }
@@ -355,7 +321,7 @@ static void walk_free(walk *w)
         tern_release(w->leaves[i].grad);
     }
     tern_one_return(w->one);
-    tern_free(w->heap);
+    tern_free(w->heap.node);
     tern_free(w->leaves);
 }
 
@@ -367,8 +333,8 @@ static tern_status go(walk *w)
     tern_thread.mode.no_grad = !w->create;
     tern_thread.mode.cast = NULL;
     tern_thread.mode.anomaly.results = false;
-    while (w->count > 0) {
-        tern_node *node = pop(w);
+    while (w->heap.count > 0) {
+        tern_node *node = tern_heap_pop(&w->heap);
         tern_status status = run_node(w, node);
         clear_douts(node);
         if (!w->retain && status == TERN_OK)
@@ -454,6 +420,31 @@ static tern_status grad_of_all(walk *w, tern_tensor *const *outputs, int n_outpu
     return status == TERN_OK ? go(w) : status;
 }
 
+static tern_status catch (walk *w, tern_tensor *const *outputs, int n_outputs,
+                          tern_tensor *const *gradients, bool allow_unused)
+{
+    for (int i = 0; i < w->n_wanted; i++)
+        w->caught[i] = NULL;
+    tern_status status = grad_of_all(w, outputs, n_outputs, gradients);
+    walk_free(w);
+    for (int i = 0; i < w->n_wanted; i++) {
+        tern_tensor **grad = &w->caught[i];
+        if (!*grad && !allow_unused && status == TERN_OK)
+            status =
+                tern_fail(TERN_ERR_STATE,
+                          "tern_autograd_grad: One of the differentiated Tensors appears to "
+                          "not have been used in the graph. Set allow_unused = true if this is "
+                          "the desired behavior.");
+        if (status != TERN_OK) {
+            tern_release(*grad);
+            *grad = NULL;
+        } else if (*grad && !(*grad = tern_scoped(*grad))) {
+            status = tern_last_status();
+        }
+    }
+    return status;
+}
+
 tern_status tern_autograd_grad(tern_tensor *const *outputs, int n_outputs,
                                tern_tensor *const *inputs, int n_inputs, tern_tensor **grads,
                                const tern_autograd_grad_options *options)
@@ -462,28 +453,23 @@ tern_status tern_autograd_grad(tern_tensor *const *outputs, int n_outputs,
         return tern_fail(TERN_ERR_ARGUMENT,
                          "tern_autograd_grad: expected outputs, inputs and room for grads");
     tern_autograd_grad_options o = options ? *options : (tern_autograd_grad_options){0};
-    for (int i = 0; i < n_inputs; i++)
-        grads[i] = NULL;
     walk w = {.retain = o.retain_graph || o.create_graph,
               .create = o.create_graph,
               .wanted = inputs,
               .caught = grads,
               .n_wanted = n_inputs};
-    tern_status status = grad_of_all(&w, outputs, n_outputs, o.gradients);
-    walk_free(&w);
-    for (int i = 0; i < n_inputs; i++) {
-        if (!grads[i] && !o.allow_unused && status == TERN_OK)
-            status =
-                tern_fail(TERN_ERR_STATE,
-                          "tern_autograd_grad: One of the differentiated Tensors appears to "
-                          "not have been used in the graph. Set allow_unused = true if this is "
-                          "the desired behavior.");
-        if (status != TERN_OK) {
-            tern_release(grads[i]);
-            grads[i] = NULL;
-        } else if (grads[i] && !(grads[i] = tern_scoped(grads[i]))) {
-            status = tern_last_status();
-        }
-    }
-    return status;
+    return catch (&w, outputs, n_outputs, o.gradients, o.allow_unused);
+}
+
+tern_status tern_gradients_between(tern_tensor *const *outputs, tern_tensor *const *gradients,
+                                   int n_outputs, tern_tensor *const *inputs, int n_inputs,
+                                   tern_tensor **grads)
+{
+    walk w = {.retain = true,
+              .create = true,
+              .wanted = inputs,
+              .caught = grads,
+              .n_wanted = n_inputs,
+              .ends = true};
+    return catch (&w, outputs, n_outputs, gradients, true);
 }

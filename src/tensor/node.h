@@ -65,6 +65,22 @@ void tern_node_saved_written(tern_node *node, int slot, const tern_tensor *x);
 /* Make x output i of node (retains node). */
 tern_status tern_node_attach(tern_node *node, int i, tern_tensor *x);
 
+/* ---- the walk back (heap.c, backward.c) -------------------------------------------------- */
+/* All zeros at first; its owner frees node. */
+typedef struct tern_node_heap {
+    tern_node **node;
+    size_t count, capacity;
+} tern_node_heap;
+/* Retains a node that is not in it yet. */
+tern_status tern_heap_push(tern_node_heap *heap, tern_node *node);
+/* The node with the largest serial, whose reference is the caller's; there must be one. */
+tern_node *tern_heap_pop(tern_node_heap *heap);
+/* As tern_autograd_grad with create_graph and allow_unused, inside of another walk: this one ends
+ * at the inputs, as that one may be at work on what made them. */
+tern_status tern_gradients_between(tern_tensor *const *outputs, tern_tensor *const *gradients,
+                                   int n_outputs, tern_tensor *const *inputs, int n_inputs,
+                                   tern_tensor **grads);
+
 /* ---- checkpoints (checkpoint.c) ---------------------------------------------------------- */
 /* Take x, which is given away, instead of the node's slot. */
 tern_status tern_frame_save(tern_node *node, int slot, tern_tensor *x);

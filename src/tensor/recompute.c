@@ -1,13 +1,10 @@
 /* recompute.c -- gradients by walking back through a composition, inside of another walk.
  *
- * The composition's inputs are looked at through gates. A gate passes gradients on, but not while
- * the walk through the composition is running: that walk must not go beyond it, where the outer
- * walk has work of its own under way. */
+ * The composition's inputs are looked at through gates, one for each: there the inner walk ends,
+ * even where two inputs are the same tensor, and there later walks through what it recorded go on
+ * to the inputs themselves. */
+#include "tensor/node.h"
 #include "tensor/recompute.h"
-#include <tern/autograd.h>
-
-/* Gates are numbered; those from here on are closed. Inner walks have larger numbers. */
-static _Thread_local uint64_t gates_made, closed_from = UINT64_MAX;
 
 static tern_status gate_infer(tern_call *call)
 {
@@ -22,8 +19,7 @@ static tern_status gate_infer(tern_call *call)
 
 static tern_status gate_backward(tern_gradient *g)
 {
-    const uint64_t *number = g->attributes;
-    g->din[0] = *number >= closed_from ? NULL : g->dout[0];
+    g->din[0] = g->dout[0];
     return TERN_OK;
 }
 
@@ -49,10 +45,7 @@ static tern_status walk(tern_gradient *g, int n_out, tern_tensor *const *out,
         }
     if (n == 0 || m == 0)
         return TERN_OK;
-    TERN_TRY(tern_autograd_grad(outputs, n, wanted, m, grads,
-                                &(tern_autograd_grad_options){.gradients = douts,
-                                                              .create_graph = true,
-                                                              .allow_unused = true}));
+    TERN_TRY(tern_gradients_between(outputs, douts, n, wanted, m, grads));
     for (int i = 0; i < m; i++)
         g->din[place[i]] = grads[i];
     return TERN_OK;
@@ -61,16 +54,11 @@ static tern_status walk(tern_gradient *g, int n_out, tern_tensor *const *out,
 tern_status tern_recompute(tern_gradient *g, int n_out, tern_composition compose)
 {
     tern_tensor *gated[MOST], *out[MOST] = {NULL};
-    uint64_t number = ++gates_made, outer = closed_from;
     for (int i = 0; i < g->n_in; i++) {
         gated[i] = g->in[i];
-        if (g->in[i] && g->needs[i] &&
-            !(gated[i] = tern_apply(&gate_op, &g->in[i], 1, &number, sizeof number)))
+        if (g->in[i] && g->needs[i] && !(gated[i] = tern_apply(&gate_op, &g->in[i], 1, NULL, 0)))
             return tern_last_status();
     }
     TERN_TRY(compose(g, gated, out));
-    closed_from = number < outer ? number : outer;
-    tern_status status = walk(g, n_out, out, gated);
-    closed_from = outer;
-    return status;
+    return walk(g, n_out, out, gated);
 }

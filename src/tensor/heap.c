@@ -1,0 +1,42 @@
+/* heap.c -- nodes whose turn comes in a walk back, the one with the largest serial number first. */
+#include "tensor/node.h"
+
+tern_status tern_heap_push(tern_node_heap *h, tern_node *node)
+{
+    if (node->queued)
+        return TERN_OK;
+    if (h->count == h->capacity) {
+        size_t capacity = h->capacity ? 2 * h->capacity : 64;
+        tern_node **grown = tern_grow(h->node, capacity * sizeof *grown);
+        if (!grown)
+            return TERN_ERR_MEMORY;
+        h->node = grown;
+        h->capacity = capacity;
+    }
+    tern_node_retain(node);
+    node->queued = true;
+    size_t i = h->count++;
+    while (i > 0 && h->node[(i - 1) / 2]->serial < node->serial) {
+        h->node[i] = h->node[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    h->node[i] = node;
+    return TERN_OK;
+}
+
+tern_node *tern_heap_pop(tern_node_heap *h)
+{
+    tern_node *top = h->node[0], *last = h->node[--h->count];
+    size_t i = 0, child;
+    while ((child = 2 * i + 1) < h->count) {
+        if (child + 1 < h->count && h->node[child + 1]->serial > h->node[child]->serial)
+            child++;
+        if (h->node[child]->serial <= last->serial)
+            break;
+        h->node[i] = h->node[child];
+        i = child;
+    }
+    h->node[i] = last;
+    top->queued = false;
+    return top;
+}
