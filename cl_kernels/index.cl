@@ -17,7 +17,7 @@ INLINE idx tern_checked(i64 index, i64 size, i32 wrap, i32 code, GLOBAL i64 *fau
 #endif
 
 /* ys[o][i][k] = xs[o][index[i]][k]: (outer, count, inner) from (outer, size, inner) */
-KERNEL10(K(take), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT, i64, fault),
+KERNEL10(K(index_select), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT, i64, fault),
          (ARG, i64, outer), (ARG, i64, count), (ARG, i64, inner), (ARG, i64, size), (ARG, i32, wrap),
          (ARG, i32, code))
 {

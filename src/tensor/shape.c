@@ -101,6 +101,14 @@ tern_status tern_wrap_dim(int64_t dim, int ndim, int *wrapped, const char *funct
     return TERN_OK;
 }
 
+tern_sides tern_sides_of(const tern_shape *shape, int dim)
+{
+    tern_sides s = {1, 1, 1};
+    for (int d = 0; d < shape->ndim; d++)
+        *(d < dim ? &s.outer : d == dim ? &s.n : &s.inner) *= shape->dims[d];
+    return s;
+}
+
 void tern_dense_strides(const tern_shape *shape, int64_t *stride)
 {
     int64_t step = 1;

@@ -68,6 +68,11 @@ tern_status tern_fail_dtype(const char *function, tern_dtype dtype);
 tern_status tern_check_floating(const char *function, tern_dtype dtype);
 /* 0 <= *dim < ndim from a dim that may count from the end (a scalar counts as one dim). */
 tern_status tern_wrap_dim(int64_t dim, int ndim, int *wrapped, const char *function);
+/* A shape as (outer, n, inner) around a dim; a scalar has one dim of size 1. */
+typedef struct tern_sides {
+    int64_t outer, n, inner;
+} tern_sides;
+tern_sides tern_sides_of(const tern_shape *shape, int dim);
 void tern_dense_strides(const tern_shape *shape, int64_t *stride);
 /* Dims, as bits, whose elements are certain to differ: by rising stride, as long as each steps over
  * all that the ones before it reach. The others may come back to the same elements. */

@@ -1,6 +1,6 @@
 /* embedding.c -- rows of a table by index. */
 #include "ops/embedding/embedding.h"
-#include "ops/index/pick.h"
+#include "ops/index/gather.h"
 #include <tern/ops.h>
 
 tern_status tern_embedding_check(const tern_tensor *indices, const tern_tensor *weight,
@@ -70,20 +70,52 @@ tern_tensor *tern_embedding_frequency(tern_tensor *index, int64_t rows, tern_dty
     return tern_index(counts, index);
 }
 
+typedef struct embedding_attributes {
+    tern_gather_attributes gather; /* of rows of weight, of which the padding gives no gradient */
+    bool by_frequency;             /* gradients are divided by how often their index is there */
+} embedding_attributes;
+
+static tern_status embedding_backward(tern_gradient *g)
+{
+    const embedding_attributes *at = g->attributes;
+    tern_tensor *dy = g->dout[0], *index = g->in[1];
+    if (at->by_frequency) {
+        tern_dtype dtype = dy->dtype == TERN_F64 ? TERN_F64 : TERN_F32;
+        tern_tensor *n = tern_embedding_frequency(index, at->gather.x_shape.dims[0], dtype);
+        n = n ? tern_unsqueeze(n, -1) : NULL;
+        dy = n ? tern_to_dtype(tern_div(dy, n), dy->dtype) : NULL;
+    }
+    g->din[0] = tern_gather_gradient(dy, index, &at->gather);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op embedding_op = {.name = "embedding",
+                                     .saves = TERN_SAVE_IN(1),
+                                     .infer = tern_gather_infer,
+                                     .forward = tern_gather_forward,
+                                     .backward = embedding_backward};
+
 tern_tensor *tern_embedding(tern_tensor *indices, tern_tensor *weight,
                             const tern_embedding_function_options *options)
 {
     static const tern_embedding_function_options none;
     const tern_embedding_function_options *o = options ? options : &none;
     static const char function[] = "tern_embedding";
-    int64_t skip;
+    embedding_attributes at = {.gather.fault = TERN_FAULT_EMBEDDING,
+                               .by_frequency = o->scale_grad_by_freq};
     if (!indices || !weight) {
         tern_fail_argument_null(function, indices ? "weight" : "indices");
         return NULL;
     }
     if (tern_embedding_check(indices, weight, function) != TERN_OK ||
-        tern_embedding_padding(o->padding_idx, weight->shape[0], &skip, function) != TERN_OK ||
+        tern_embedding_padding(o->padding_idx, weight->shape[0], &at.gather.skip, function) !=
+            TERN_OK ||
         tern_embedding_renorm(weight, indices, o->max_norm, o->norm_type) != TERN_OK)
         return NULL;
-    return tern_pick_embedding(weight, indices, skip, o->scale_grad_by_freq);
+    at.gather.x_shape = tern_shape_of(weight);
+    if (tern_index_shape(weight, indices, &at.gather.shape, function) != TERN_OK)
+        return NULL;
+    tern_tensor *in[] = {tern_contiguous(weight),
+                         tern_contiguous(tern_to_dtype(indices, TERN_I64))};
+    return tern_apply(&embedding_op, in, 2, &at, sizeof at);
 }

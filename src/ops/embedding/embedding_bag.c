@@ -1,7 +1,7 @@
 /* embedding_bag.c -- rows of a table by index, brought together bag by bag. */
 #include "ops/embedding/embedding.h"
 #include "ops/loss/loss.h"
-#include "ops/index/pick.h"
+#include "ops/index/gather.h"
 #include <math.h>
 #include <tern/ops.h>
 
@@ -129,7 +129,11 @@ static tern_status bag_backward(tern_gradient *g)
         factor =
             tern_div(factor, tern_embedding_frequency(index, g->in_shape[0].dims[0], dy->dtype));
     rows = tern_mul(rows, tern_unsqueeze(factor, -1));
-    dtable = tern_spread_rows(rows, index, &g->in_shape[0], at->padding);
+    tern_gather_attributes gathered = {.skip = at->padding, .x_shape = g->in_shape[0]};
+    if (!rows)
+        return tern_last_status();
+    gathered.shape = tern_shape_of(rows);
+    dtable = tern_gather_gradient(rows, index, &gathered);
     g->din[0] = dtable ? tern_to_dtype(dtable, g->dout[0]->dtype) : NULL;
     return g->din[0] ? TERN_OK : tern_last_status();
 }

@@ -1,330 +1,325 @@
-/* index.c -- picking by index tensors: embedding, index_select, index, gather. */
-#include "ops/embedding/embedding.h"
-#include "ops/index/pick.h"
+/* index.c -- x[i, j, ...]: a tensor read (index) or written (index_put) at several index tensors at
+ * once.
+ *
+ * Every index becomes one flat index into the indexed dims, which are moved side by side and made
+ * one: what is left is reading (or writing) entries of that dim. */
+#include "ops/index/gather.h"
+#include "ops/index/nonzero.h"
+#include "ops/index/scatter.h"
+#include "ops/elementwise/walk.h"
 #include <tern/ops.h>
 
-/* Everything here is one of two operations. take: y[o][i][k] = x[o][index[i]][k]; gather:
- * y[o][i][k] = x[o][index[o][i][k]][k]. Both dense, index int64. */
-typedef struct pick_attributes {
-    tern_shape shape;   /* of the result */
-    tern_shape x_shape; /* of what is picked from, along dim */
-    int64_t skip;       /* this index gives no gradient; -1: none */
-    int32_t dim, code;  /* code: of the fault */
-    bool wrap, each;    /* negative indices count from the end; gather */
-    bool by_frequency;  /* gradients are divided by how often their index is there */
-} pick_attributes;
+/* One tensor of the list. */
+typedef struct part {
+    tern_tensor *index; /* int64; a mask's as places in the dims it covers */
+    int dim, dims;      /* the first dim it is for, and how many: a mask's */
+    int64_t size;       /* of those together */
+} part;
 
-/* x_shape around dim. */
-typedef struct sides {
-    int64_t outer, size, inner;
-} sides;
+typedef struct plan {
+    part parts[TERN_MAX_DIMS];
+    int n;
+    tern_shape index_shape; /* all parts broadcast */
+    int64_t count;
+    uint32_t mask;     /* dims that are indexed */
+    int first;         /* of the merged dim in the result */
+    tern_shape order;  /* x's dims with the indexed ones side by side */
+    tern_shape merged; /* x's shape in that order, the indexed ones as one */
+    tern_shape result; /* of what is picked */
+    tern_tensor *flat; /* (count) */
+} plan;
 
-static sides sides_of(const pick_attributes *at)
+static tern_status mask_part(part *p, const tern_tensor *x, tern_tensor *mask, int at,
+                             const char *function)
 {
-    sides s = {1, 1, 1};
-    for (int d = 0; d < at->x_shape.ndim; d++)
-        *(d < at->dim ? &s.outer : d == at->dim ? &s.size : &s.inner) *= at->x_shape.dims[d];
-    return s;
+    p->dims = mask->ndim;
+    for (int d = 0; d < mask->ndim; d++) {
+        if (p->dim + d >= x->ndim || mask->shape[d] != x->shape[p->dim + d])
+            return tern_fail(TERN_ERR_SHAPE,
+                             "%s: The shape of the mask %s at index %d does not match the shape of "
+                             "the indexed tensor %s at index %d",
+                             function, TERN_TENSOR_TEXT(mask), at, TERN_TENSOR_TEXT(x), p->dim + d);
+    }
+    p->index = tern_nonzero_places(mask);
+    return p->index ? TERN_OK : tern_last_status();
 }
 
-/* Entries of index along dim. */
-static int64_t count_of(const tern_tensor *index, const pick_attributes *at)
+static tern_status too_many(const tern_tensor *x, const char *function)
 {
-    return at->each ? index->shape[at->dim] : index->numel;
+    return tern_fail(TERN_ERR_SHAPE, "%s: too many indices for tensor of dimension %d", function,
+                     x->ndim);
 }
 
-/* ---- forward: inputs x, index ------------------------------------------------------------ */
-
-static tern_status pick_infer(tern_call *call)
+static tern_status read_list(plan *p, const tern_tensor *x, tern_tensor *const *indices, int n,
+                             const char *function)
 {
-    const pick_attributes *at = call->attributes;
-    call->n_out = 1;
-    call->result[0] = (tern_result){.dtype = call->in[0]->dtype, .shape = at->shape};
+    int dim = 0;
+    for (int i = 0; i < n; i++) {
+        tern_tensor *index = indices[i];
+        bool mask = index && (index->dtype == TERN_BOOL || index->dtype == TERN_U8);
+        int covers = mask ? index->ndim : 1;
+        if (dim >= x->ndim || (!mask && dim + covers > x->ndim) || covers == 0)
+            return too_many(x, function);
+        if (index) {
+            part *now = &p->parts[p->n++];
+            *now = (part){.dim = dim, .dims = covers, .size = 1};
+            now->index = mask ? NULL : tern_index_tensor(index, function);
+            if (mask)
+                TERN_TRY(mask_part(now, x, index, i, function));
+            if (!now->index)
+                return tern_last_status();
+            for (int d = dim; d < dim + covers; d++) {
+                now->size *= x->shape[d];
+                p->mask |= 1u << d;
+            }
+        }
+        dim += covers;
+    }
     return TERN_OK;
 }
 
-static tern_status pick_forward(tern_call *call)
+static tern_status broadcast_parts(plan *p, const char *function)
 {
-    static const tern_kernel_ref take = {"index", "take"}, gather = {"index", "gather"};
-    const pick_attributes *at = call->attributes;
-    tern_tensor *x = call->in[0], *index = call->in[1], *y = call->out[0];
-    sides s = sides_of(at);
-    int64_t count = count_of(index, at);
+    p->index_shape = tern_shape_of(p->parts[0].index);
+    for (int i = 1; i < p->n; i++) {
+        tern_shape own = tern_shape_of(p->parts[i].index), both = {0};
+        bool fits = true;
+        int ndim = own.ndim > p->index_shape.ndim ? own.ndim : p->index_shape.ndim;
+        for (int d = 0; d < ndim; d++) {
+            int a = d - (ndim - own.ndim), b = d - (ndim - p->index_shape.ndim);
+            int64_t na = a < 0 ? 1 : own.dims[a], nb = b < 0 ? 1 : p->index_shape.dims[b];
+            fits = fits && (na == nb || na == 1 || nb == 1);
+            both.dims[both.ndim++] = na == 1 ? nb : na;
+        }
+        if (!fits)
+            return tern_fail(TERN_ERR_SHAPE,
+                             "%s: shape mismatch: indexing tensors could not be broadcast together "
+                             "with shapes %s, %s",
+                             function, TERN_SHAPE_TEXT(&p->index_shape), TERN_SHAPE_TEXT(&own));
+        p->index_shape = both;
+    }
+    p->count = tern_shape_numel(&p->index_shape, function);
+    return p->count < 0 ? tern_last_status() : TERN_OK;
+}
+
+/* Indexed dims that are apart go to the front, as in PyTorch; else they stay where they are. */
+static tern_status lay_out(plan *p, const tern_tensor *x, const char *function)
+{
+    int low = 0, high = x->ndim - 1;
+    while (!(p->mask >> low & 1))
+        low++;
+    while (!(p->mask >> high & 1))
+        high--;
+    bool together = (p->mask >> low) + 1 == 1u << (high - low + 1);
+    p->first = together ? low : 0;
+    int64_t size = 1;
+    for (int d = 0; d < x->ndim; d++)
+        size *= p->mask >> d & 1 ? x->shape[d] : 1;
+    for (int pass = 0; pass < 3; pass++) { /* in front, indexed, behind */
+        for (int d = 0; d < x->ndim; d++) {
+            bool indexed = p->mask >> d & 1, in_front = !indexed && together && d < low;
+            if (pass != (indexed ? 1 : in_front ? 0 : 2))
+                continue;
+            p->order.dims[p->order.ndim++] = d;
+            if (!indexed) {
+                p->merged.dims[p->merged.ndim++] = x->shape[d];
+                p->result.dims[p->result.ndim++] = x->shape[d];
+            }
+        }
+        if (pass != 1)
+            continue;
+        p->merged.dims[p->merged.ndim++] = size;
+        if (p->result.ndim + p->index_shape.ndim > TERN_MAX_DIMS)
+            return too_many(x, function);
+        for (int d = 0; d < p->index_shape.ndim; d++)
+            p->result.dims[p->result.ndim++] = p->index_shape.dims[d];
+    }
+    return p->result.ndim <= TERN_MAX_DIMS ? TERN_OK : too_many(x, function);
+}
+
+/* flat = ((i0) n1 + i1) n2 + i2 ..., negative ones counting from the end. */
+static tern_status flatten_parts(plan *p, tern_place *place)
+{
+    static const tern_kernel_ref kernel = {"scatter", "linear_index"};
     tern_arg fault;
-    if (y->numel == 0)
-        return TERN_OK;
-    TERN_TRY(tern_fault_arg(call->place, &fault));
-    tern_arg args[] = {tern_arg_tensor(y),     tern_arg_tensor(x->numel ? x : y),
-                       tern_arg_tensor(index), fault,
-                       tern_arg_i64(s.outer),  tern_arg_i64(count),
-                       tern_arg_i64(s.inner),  tern_arg_i64(s.size),
-                       tern_arg_i32(at->wrap), tern_arg_i32(at->code)};
-    if (at->each)
-        args[8] = args[9];
-    TERN_TRY(tern_launch(call->place, at->each ? &gather : &take, x->dtype, tern_items(y->numel),
-                         args, at->each ? 9 : 10));
-    return tern_fault_check(call->place);
-}
-
-/* ---- gradient: inputs dy, index; adds up where index points ------------------------------ */
-
-static tern_status scatter_infer(tern_call *call)
-{
-    const pick_attributes *at = call->attributes;
-    call->n_out = 1;
-    call->result[0] = (tern_result){.dtype = call->in[0]->dtype, .shape = at->x_shape};
-    return TERN_OK;
-}
-
-/* dx in its own type, or in f32 first for the short ones. */
-static tern_status scatter_into(tern_tensor *dx, const tern_tensor *dy, const tern_tensor *index,
-                                const pick_attributes *at)
-{
-    static const tern_kernel_ref kernel = {"index", "scatter_add"};
-    sides s = sides_of(at);
-    TERN_TRY(
-        tern_block_zero(dx->storage->block, 0, (size_t)dx->numel * tern_dtype_size(dx->dtype)));
-    if (dy->numel == 0)
-        return TERN_OK;
-    tern_arg args[] = {tern_arg_tensor(dx),
-                       tern_arg_tensor(dy),
-                       tern_arg_tensor(index),
-                       tern_arg_i64(s.outer),
-                       tern_arg_i64(count_of(index, at)),
-                       tern_arg_i64(s.inner),
-                       tern_arg_i64(s.size),
-                       tern_arg_i32(at->wrap),
-                       tern_arg_i32(at->each),
-                       tern_arg_i64(at->skip),
-                       tern_arg_i32(tern_are_deterministic_algorithms_enabled())};
-    return tern_launch(dx->storage->place, &kernel, dy->dtype, tern_items(dy->numel), args, 11);
-}
-
-static tern_status scatter_forward(tern_call *call)
-{
-    const pick_attributes *at = call->attributes;
-    tern_tensor *dy = call->in[0], *index = call->in[1], *dx = call->out[0];
-    if (dx->numel == 0)
-        return TERN_OK;
-    if (dx->dtype == TERN_F32 || dx->dtype == TERN_F64)
-        return scatter_into(dx, dy, index, at);
-    tern_tensor *wide = tern_tensor_new(&at->x_shape, TERN_F32, call->place, "tern_index");
-    tern_status status = wide ? scatter_into(wide, dy, index, at) : tern_last_status();
-    if (status == TERN_OK)
-        status = tern_hook_copy(dx, wide);
-    tern_release(wide);
-    return status;
-}
-
-/* The gradient of the gradient picks again; what was skipped stays out. */
-static tern_status scatter_backward(tern_gradient *g);
-
-static const tern_op scatter_op = {.name = "index_gradient",
-                                   .saves = TERN_SAVE_IN(1),
-                                   .infer = scatter_infer,
-                                   .forward = scatter_forward,
-                                   .backward = scatter_backward};
-
-static tern_status pick_backward(tern_gradient *g)
-{
-    const pick_attributes *at = g->attributes;
-    tern_tensor *dy = g->dout[0];
-    if (at->by_frequency) {
-        tern_dtype dtype = dy->dtype == TERN_F64 ? TERN_F64 : TERN_F32;
-        tern_tensor *n = tern_embedding_frequency(g->in[1], at->x_shape.dims[0], dtype);
-        n = n ? tern_unsqueeze(n, -1) : NULL;
-        dy = n ? tern_to_dtype(tern_div(dy, n), dy->dtype) : NULL;
+    if (p->n == 1) {
+        p->flat = tern_flatten(p->parts[0].index, 0, -1);
+        return p->flat ? TERN_OK : tern_last_status();
     }
-    dy = tern_contiguous(dy);
-    g->din[0] = tern_apply(&scatter_op, (tern_tensor *[]){dy, g->in[1]}, 2, g->attributes,
-                           sizeof(pick_attributes));
-    return g->din[0] ? TERN_OK : tern_last_status();
-}
-
-#define PICK_OP(NAME)                                                                              \
-    static const tern_op NAME##_op = {.name = #NAME,                                               \
-                                      .saves = TERN_SAVE_IN(1),                                    \
-                                      .infer = pick_infer,                                         \
-                                      .forward = pick_forward,                                     \
-                                      .backward = pick_backward}
-PICK_OP(embedding);
-PICK_OP(index_select);
-PICK_OP(index);
-PICK_OP(gather);
-
-static tern_tensor *pick(const tern_op *op, tern_tensor *x, tern_tensor *index,
-                         const pick_attributes *at)
-{
-    x = tern_contiguous(x);
-    index = tern_contiguous(tern_to_dtype(index, TERN_I64));
-    return tern_apply(op, (tern_tensor *[]){x, index}, 2, at, sizeof *at);
-}
-
-tern_tensor *tern_pick(tern_tensor *x, tern_tensor *index, int dim, tern_shape shape, int fault)
-{
-    pick_attributes at = {.skip = -1, .code = fault, .wrap = true, .dim = dim, .shape = shape};
-    if (!x || !index)
-        return NULL;
-    at.x_shape = tern_shape_of(x);
-    return pick(&index_op, x, index, &at);
-}
-
-tern_tensor *tern_spread_rows(tern_tensor *dy, tern_tensor *index, const tern_shape *shape,
-                              int64_t skip)
-{
-    pick_attributes at = {.skip = skip, .code = TERN_FAULT_EMBEDDING, .x_shape = *shape};
-    if (!dy)
-        return NULL;
-    at.shape = tern_shape_of(dy);
-    return tern_apply(&scatter_op, (tern_tensor *[]){tern_contiguous(dy), index}, 2, &at,
-                      sizeof at);
-}
-
-static tern_status scatter_backward(tern_gradient *g)
-{
-    const pick_attributes *at = g->attributes;
-    tern_tensor *index = g->in[1];
-    tern_tensor *dy = pick(at->each ? &gather_op : &index_op, g->dout[0], index, at);
-    if (at->skip >= 0) {
-        tern_tensor *stays = tern_ne_scalar(index, tern_scalar_int(at->skip));
-        dy = tern_mul(dy, tern_unsqueeze(stays, -1));
+    tern_tensor *flat = tern_zeros(p->index_shape, TERN_I64, tern_place_text(place));
+    for (int i = 0; i < p->n && flat && p->count > 0; i++) {
+        tern_tensor *t[2] = {flat, p->parts[i].index};
+        tern_walk w;
+        tern_walk_make(&w, &p->index_shape, t, 2);
+        TERN_TRY(tern_fault_arg(place, &fault));
+        tern_arg args[] = {tern_arg_tensor(t[0]),
+                           tern_arg_tensor(t[1]),
+                           fault,
+                           tern_arg_struct(&w, sizeof w),
+                           tern_arg_i64(p->parts[i].size),
+                           tern_arg_i32(TERN_FAULT_ALONG(p->parts[i].dim))};
+        TERN_TRY(tern_launch(place, &kernel, TERN_I64, tern_walk_grid(&w), args, 6));
+        TERN_TRY(tern_fault_check(place));
     }
-    g->din[0] = dy;
-    return dy ? TERN_OK : tern_last_status();
+    p->flat = tern_flatten(flat, 0, -1);
+    return p->flat ? TERN_OK : tern_last_status();
 }
 
-/* ---- public functions -------------------------------------------------------------------- */
-
-static tern_status both_there(const tern_tensor *x, const char *name, const tern_tensor *index,
-                              const char *function)
+static tern_status make_plan(plan *p, const tern_tensor *x, tern_tensor *const *indices, int n,
+                             const char *function)
 {
-    if (!x || !index)
-        return tern_fail_argument_null(function, x ? "index" : name);
-    return TERN_OK;
+    tern_place *place = x->storage->place;
+    *p = (plan){.n = 0};
+    for (int i = 0; i < n; i++)
+        if (indices[i] && indices[i]->storage->place != place)
+            return tern_fail(TERN_ERR_DEVICE,
+                             "%s: indices should be on the same device as the indexed tensor (%s), "
+                             "but one is on %s",
+                             function, tern_place_text(place), tern_device(indices[i]));
+    TERN_TRY(read_list(p, x, indices, n, function));
+    if (p->n == 0)
+        return TERN_OK;
+    TERN_TRY(broadcast_parts(p, function));
+    TERN_TRY(lay_out(p, x, function));
+    return flatten_parts(p, place);
 }
 
-static bool is_index(const tern_tensor *index)
+static bool check(const tern_tensor *x, tern_tensor *const *indices, int n, const char *function)
 {
-    return index->dtype == TERN_I64 || index->dtype == TERN_I32;
+    if (!x || (!indices && n > 0)) {
+        tern_fail_argument_null(function, x ? "indices" : "x");
+        return false;
+    }
+    return true;
 }
 
-/* index's dims, then x's after the first. */
-static tern_status joined_shape(const tern_tensor *x, const tern_tensor *index, tern_shape *shape,
-                                const char *function)
+/* A mask without dims is one of a dim of size 1. */
+static bool is_scalar_mask(tern_tensor *const *indices, int n)
 {
-    *shape = tern_shape_of(index);
-    if (index->ndim + x->ndim - 1 > TERN_MAX_DIMS)
-        return tern_fail(TERN_ERR_SHAPE, "%s: the result would have %d dims, the most are %d",
-                         function, index->ndim + x->ndim - 1, TERN_MAX_DIMS);
-    for (int d = 1; d < x->ndim; d++)
-        shape->dims[shape->ndim++] = x->shape[d];
-    return TERN_OK;
+    return n == 1 && indices[0] && indices[0]->ndim == 0 &&
+           (indices[0]->dtype == TERN_BOOL || indices[0]->dtype == TERN_U8);
 }
 
-tern_tensor *tern_pick_embedding(tern_tensor *weight, tern_tensor *indices, int64_t skip,
-                                 bool by_frequency)
+tern_tensor *tern_index_list(tern_tensor *x, tern_tensor *const *indices, int n)
 {
-    pick_attributes at = {.skip = skip, .code = TERN_FAULT_EMBEDDING, .by_frequency = by_frequency};
-    at.x_shape = tern_shape_of(weight);
-    if (joined_shape(weight, indices, &at.shape, "tern_embedding") != TERN_OK)
+    static const char function[] = "tern_index_list";
+    plan p;
+    if (!check(x, indices, n, function))
         return NULL;
-    return pick(&embedding_op, weight, indices, &at);
-}
-
-tern_tensor *tern_index_select(tern_tensor *x, int dim, tern_tensor *index)
-{
-    pick_attributes at = {.skip = -1, .code = TERN_FAULT_INDEX_SELECT};
-    int d;
-    if (both_there(x, "x", index, "tern_index_select") != TERN_OK ||
-        tern_wrap_dim(dim, x->ndim, &d, "tern_index_select") != TERN_OK)
+    if (is_scalar_mask(indices, n)) {
+        tern_tensor *mask = tern_unsqueeze(indices[0], 0);
+        return tern_index_list(tern_unsqueeze(x, 0), &mask, 1);
+    }
+    if (make_plan(&p, x, indices, n, function) != TERN_OK)
         return NULL;
-    if (index->ndim > 1)
-        return tern_fail_null(
-            TERN_ERR_SHAPE,
-            "tern_index_select: index_select(): Index is supposed to be a vector, "
-            "not %s",
-            TERN_TENSOR_TEXT(index));
-    if (!is_index(index))
-        return tern_fail_null(
-            TERN_ERR_DTYPE,
-            "tern_index_select: index_select(): Expected dtype int32 or int64 for "
-            "index, got %s",
-            tern_dtype_name(index->dtype));
-    at.dim = d;
-    at.x_shape = at.shape = tern_shape_of(x);
-    if (x->ndim > 0)
-        at.shape.dims[d] = index->numel;
-    else if (index->numel != 1)
-        return tern_fail_null(TERN_ERR_SHAPE,
-                              "tern_index_select: Index to scalar can have only 1 value, got %lld",
-                              (long long)index->numel);
-    return pick(&index_select_op, x, index, &at);
+    if (p.n == 0)
+        return tern_clone(x);
+    tern_tensor *merged = tern_reshape(tern_permute(x, p.order), p.merged);
+    if (!merged)
+        return NULL;
+    if (merged->shape[p.first] == 0 && p.count > 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "%s: index is out of bounds for dimension with size 0", function);
+    return tern_index_entries(merged, p.flat, p.first, p.result, TERN_FAULT_ALONG(p.parts[0].dim));
 }
 
 tern_tensor *tern_index(tern_tensor *x, tern_tensor *index)
 {
-    pick_attributes at = {.skip = -1, .code = TERN_FAULT_ALONG(0), .wrap = true};
-    if (both_there(x, "x", index, "tern_index") != TERN_OK)
+    tern_shape shape;
+    if (!x || !index) {
+        tern_fail_argument_null("tern_index", x ? "index" : "x");
         return NULL;
+    }
     if (index->dtype == TERN_BOOL || index->dtype == TERN_U8) /* a mask */
         return tern_index_list(x, &index, 1);
-    if (!is_index(index))
+    if (index->dtype != TERN_I64 && index->dtype != TERN_I32)
         return tern_fail_null(TERN_ERR_DTYPE,
                               "tern_index: tensors used as indices must be int64 or int32, not %s",
                               tern_dtype_name(index->dtype));
     if (x->ndim == 0)
         return tern_fail_null(TERN_ERR_SHAPE,
                               "tern_index: too many indices for tensor of dimension 0");
-    at.x_shape = tern_shape_of(x);
-    if (joined_shape(x, index, &at.shape, "tern_index") != TERN_OK)
+    if (tern_index_shape(x, index, &shape, "tern_index") != TERN_OK)
         return NULL;
-    return pick(&index_op, x, index, &at);
+    return tern_index_entries(x, index, 0, shape, TERN_FAULT_ALONG(0));
 }
 
-/* The part of x that index spans: it may be smaller in other dims than dim. */
-static tern_tensor *spanned(tern_tensor *x, const tern_tensor *index, int dim)
+/* ---- index_put --------------------------------------------------------------------------- */
+
+/* values as (merged dims with count in place of the indexed one). */
+static tern_tensor *spread_values(const plan *p, tern_tensor *values, const char *function)
 {
-    tern_tensor *part = x;
-    for (int d = 0; part && d < x->ndim; d++) {
-        if (d == dim || index->shape[d] == x->shape[d])
-            continue;
-        if (index->shape[d] > x->shape[d])
-            return tern_fail_null(
-                TERN_ERR_SHAPE,
-                "tern_gather: Size does not match at dimension %d expected index %s "
-                "to be smaller than self %s apart from dimension %d",
-                d, TERN_TENSOR_TEXT(index), TERN_TENSOR_TEXT(x), dim);
-        part = tern_narrow(part, d, 0, index->shape[d]);
+    tern_shape own = tern_shape_of(values), whole = p->merged;
+    bool fits = own.ndim <= p->result.ndim;
+    for (int d = 0; d < own.ndim && fits; d++) {
+        int64_t n = p->result.dims[d + p->result.ndim - own.ndim];
+        fits = own.dims[d] == 1 || own.dims[d] == n;
     }
-    return part;
+    if (!fits)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "%s: shape mismatch: value tensor of shape %s cannot be broadcast to "
+                              "indexing result of shape %s",
+                              function, TERN_TENSOR_TEXT(values), TERN_SHAPE_TEXT(&p->result));
+    whole.dims[p->first] = p->count;
+    return tern_reshape(tern_expand(values, p->result), whole);
 }
 
-tern_tensor *tern_gather(tern_tensor *x, int dim, tern_tensor *index)
+static tern_tensor *index_put(tern_tensor *x, tern_tensor *const *indices, int n,
+                              tern_tensor *values, bool accumulate, bool in_place)
 {
-    pick_attributes at = {.skip = -1, .each = true};
-    int d;
-    if (both_there(x, "x", index, "tern_gather") != TERN_OK ||
-        tern_wrap_dim(dim, x->ndim, &d, "tern_gather") != TERN_OK)
+    static const char function[] = "tern_index_put";
+    plan p;
+    if (!check(x, indices, n, function))
         return NULL;
-    if (index->dtype != TERN_I64 && index->numel > 0) /* an empty one may be of any type */
+    if (!values) {
+        tern_fail_argument_null(function, "values");
+        return NULL;
+    }
+    if (x->dtype != values->dtype)
         return tern_fail_null(TERN_ERR_DTYPE,
-                              "tern_gather: gather(): Expected dtype int64 for index, got %s",
-                              tern_dtype_name(index->dtype));
-    if (index->numel > 0 && (index->ndim ? index->ndim : 1) != (x->ndim ? x->ndim : 1))
-        return tern_fail_null(
-            TERN_ERR_SHAPE,
-            "tern_gather: Index tensor must have the same number of dimensions as "
-            "input tensor (%d and %d)",
-            index->ndim, x->ndim);
-    if (x->ndim == 0 || index->ndim == 0) {
-        tern_tensor *some = tern_gather(tern_atleast_1d(x), 0, tern_atleast_1d(index));
-        return tern_view(some, tern_shape_of(index));
+                              "%s: Index put requires the source and destination dtypes match, got "
+                              "%s for the destination and %s for the source.",
+                              function, tern_dtype_name(x->dtype), tern_dtype_name(values->dtype));
+    if (is_scalar_mask(indices, n)) {
+        tern_tensor *mask = tern_unsqueeze(indices[0], 0);
+        tern_tensor *y = index_put(tern_unsqueeze(x, 0), &mask, 1, values, accumulate, in_place);
+        return !y ? NULL : in_place ? x : tern_squeeze_dim(y, 0);
     }
-    if (!(x = spanned(x, index, d)))
+    if (make_plan(&p, x, indices, n, function) != TERN_OK)
         return NULL;
-    at.code = TERN_FAULT_ALONG(d);
-    at.dim = d;
-    at.x_shape = tern_shape_of(x);
-    at.shape = tern_shape_of(index);
-    return pick(&gather_op, x, index, &at);
+    if (p.n == 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: expected at least one index tensor",
+                              function);
+    if (!(values = spread_values(&p, values, function)))
+        return NULL;
+    tern_tensor *moved = tern_permute(x, p.order), *merged = tern_reshape(moved, p.merged);
+    bool through = in_place && merged && merged->storage == x->storage;
+    tern_scatter_way way = {.dim = p.first,
+                            .mode = accumulate ? TERN_SCATTER_ADD : TERN_SCATTER_SET,
+                            .fault = TERN_FAULT_ALONG(p.parts[0].dim),
+                            .wrap = true,
+                            .in_place = through};
+    if (merged && p.count > 0)
+        merged = tern_scatter_rows(merged, p.flat, values, &way);
+    if (!merged || through)
+        return merged ? x : NULL;
+    tern_shape back = {.ndim = x->ndim}; /* the way back from order */
+    for (int d = 0; d < x->ndim; d++)
+        back.dims[p.order.dims[d]] = d;
+    tern_tensor *y = tern_permute(tern_reshape(merged, tern_shape_of(moved)), back);
+    if (y && (!y->contiguous || y->storage == x->storage))
+        y = tern_clone(y);
+    return in_place && y ? tern_copy_(x, y) : y;
+}
+
+tern_tensor *tern_index_put(tern_tensor *x, tern_tensor *const *indices, int n, tern_tensor *values,
+                            bool accumulate)
+{
+    return index_put(x, indices, n, values, accumulate, false);
+}
+
+tern_tensor *tern_index_put_(tern_tensor *x, tern_tensor *const *indices, int n,
+                             tern_tensor *values, bool accumulate)
+{
+    return index_put(x, indices, n, values, accumulate, true);
 }

@@ -1,13 +1,13 @@
-/* nonzero.c -- where elements are: nonzero; which of them are repeated. */
-#include "ops/scatter/scatter.h"
+/* nonzero.c -- nonzero: which elements are not 0.
+ *
+ * Every chunk of x counts its own, running sums of the counts say where each chunk's begin, and the
+ * chunks write them there: in order, whatever the device. */
+#include "ops/index/nonzero.h"
 #include <tern/ops.h>
-
-/* ---- nonzero: counted in chunks, then written chunk by chunk ----------------------------- */
 
 enum { LEAST_CHUNK = 256, MOST_CHUNKS = 4096 };
 
-/* counts (n + 1) become the sums of those before; the last one is read. */
-static int64_t starts_of(tern_tensor *counts, int64_t n, int fault_code)
+int64_t tern_running_starts(tern_tensor *counts, int64_t n, int fault_code)
 {
     static const tern_kernel_ref kernel = {"search", "running_starts"};
     tern_place *place = counts->storage->place;
@@ -37,7 +37,7 @@ static tern_status places_into(tern_tensor **places, const tern_tensor *x)
     tern_arg args[] = {tern_arg_tensor(counts), tern_arg_tensor(x), tern_arg_i64(x->numel),
                        tern_arg_i64(chunks), tern_arg_i64(len)};
     TERN_TRY(tern_launch(place, &count, x->dtype, tern_items_of(chunks, len), args, 5));
-    int64_t n = starts_of(counts, chunks, TERN_FAULT_REPEATS);
+    int64_t n = tern_running_starts(counts, chunks, TERN_FAULT_REPEATS);
     if (n < 0 || !(*places = tern_empty(TERN_SHAPE(n), TERN_I64, tern_place_text(place))))
         return tern_last_status();
     if (n == 0)
@@ -54,22 +54,6 @@ tern_tensor *tern_nonzero_places(tern_tensor *x)
     if (x->numel == 0)
         return tern_empty(TERN_SHAPE(0), TERN_I64, tern_device(x));
     return places_into(&places, x) == TERN_OK ? places : NULL;
-}
-
-tern_tensor *tern_repeated_indices(tern_tensor *repeats)
-{
-    tern_tensor *counts =
-        tern_cat((tern_tensor *[]){tern_to_dtype(repeats, TERN_I64),
-                                   tern_zeros(TERN_SHAPE(1), TERN_I64, tern_device(repeats))},
-                 2, 0);
-    if (!counts)
-        return NULL;
-    int64_t n = counts->numel - 1, total = starts_of(counts, n, TERN_FAULT_REPEATS);
-    if (total < 0)
-        return NULL;
-    tern_tensor *ends = tern_narrow(counts, 0, 1, n);
-    tern_tensor *every = tern_arange(0, (double)total, 1, TERN_I64, tern_device(repeats));
-    return tern_searchsorted(ends, every, true);
 }
 
 tern_tensor *tern_nonzero(tern_tensor *x)

@@ -1,5 +1,5 @@
 /* repeat.c -- elements written several times: repeat, tile, repeat_interleave. */
-#include "ops/scatter/scatter.h"
+#include "ops/index/nonzero.h"
 #include <tern/ops.h>
 
 /* Dim d of x `times` as long: all of it again and again, or (each) its elements one by one. */
@@ -86,7 +86,24 @@ tern_tensor *tern_repeat_interleave(tern_tensor *x, int64_t repeats, tern_option
     return y && y->storage == x->storage ? tern_clone(y) : y;
 }
 
-/* Element i of the result comes from the first place whose running sum is above i. */
+/* [0] * repeats[0] + [1] * repeats[1] + ...: element i of the result comes from the first place
+ * whose running sum is above i. Reads how many there are. */
+static tern_tensor *repeated_indices(tern_tensor *repeats)
+{
+    tern_tensor *counts =
+        tern_cat((tern_tensor *[]){tern_to_dtype(repeats, TERN_I64),
+                                   tern_zeros(TERN_SHAPE(1), TERN_I64, tern_device(repeats))},
+                 2, 0);
+    if (!counts)
+        return NULL;
+    int64_t n = counts->numel - 1, total = tern_running_starts(counts, n, TERN_FAULT_REPEATS);
+    if (total < 0)
+        return NULL;
+    tern_tensor *ends = tern_narrow(counts, 0, 1, n);
+    tern_tensor *every = tern_arange(0, (double)total, 1, TERN_I64, tern_device(repeats));
+    return tern_searchsorted(ends, every, true);
+}
+
 tern_tensor *tern_repeat_interleave_tensor(tern_tensor *x, tern_tensor *repeats,
                                            tern_optional_int dim)
 {
@@ -116,6 +133,6 @@ tern_tensor *tern_repeat_interleave_tensor(tern_tensor *x, tern_tensor *repeats,
                               "input along dim, but got repeats.size(0) = %lld and input.size(%d) "
                               "= %lld",
                               (long long)repeats->numel, d, (long long)x->shape[d]);
-    tern_tensor *index = tern_repeated_indices(repeats);
+    tern_tensor *index = repeated_indices(repeats);
     return index ? tern_index_select(x, d, index) : NULL;
 }

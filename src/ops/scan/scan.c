@@ -15,14 +15,6 @@ typedef struct scan_attributes {
     bool reverse;
 } scan_attributes;
 
-tern_sides tern_sides_of(const tern_shape *shape, int dim)
-{
-    tern_sides s = {1, 1, 1};
-    for (int d = 0; d < shape->ndim; d++)
-        *(d < dim ? &s.outer : d == dim ? &s.n : &s.inner) *= shape->dims[d];
-    return s;
-}
-
 static tern_sides sides_of(const tern_tensor *x, int dim)
 {
     tern_shape shape = tern_shape_of(x);

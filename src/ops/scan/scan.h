@@ -3,12 +3,6 @@
 #define TERN_OPS_SCAN_H
 #include "tensor/op.h"
 
-/* A shape as (outer, n, inner) around a dim; a scalar has one dim of size 1. */
-typedef struct tern_sides {
-    int64_t outer, n, inner;
-} tern_sides;
-tern_sides tern_sides_of(const tern_shape *shape, int dim);
-
 /* The type that sums and products of dtype are kept in. */
 static inline tern_dtype tern_kept_in(tern_dtype dtype)
 {

@@ -1,7 +1,7 @@
 /* sort.h -- sorted rows, for what reads them. */
 #ifndef TERN_OPS_SORT_SRC_H
 #define TERN_OPS_SORT_SRC_H
-#include "ops/scan/scan.h"
+#include "tensor/op.h"
 
 /* A dense x seen as (outer, n, inner): rows of n keys in rising order (i32 or i64) and the places
  * that they had, one for each of outer and inner. */

@@ -25,11 +25,10 @@ tern_tensor *tern_scatter_rows(tern_tensor *x, tern_tensor *index, tern_tensor *
  * index's size. */
 bool tern_scatter_check(tern_tensor *x, int dim, tern_tensor **index, tern_tensor **src,
                         int *wrapped, const char *function);
+/* scatter's public functions: checked, wrapped, of scalars too. */
+tern_tensor *tern_scatter_as(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
+                             int mode, bool in_place, const char *function);
 /* int64 from int64 or int32; NULL after an error in PyTorch's words. */
 tern_tensor *tern_index_tensor(tern_tensor *index, const char *function);
-/* x's places (flat, int64) that are not zero. Reads their number from the device. */
-tern_tensor *tern_nonzero_places(tern_tensor *x);
-/* [0] * repeats[0] + [1] * repeats[1] + ...; reads how many there are. */
-tern_tensor *tern_repeated_indices(tern_tensor *repeats);
 
 #endif

@@ -1,6 +1,6 @@
 /* scatter_reduce.c -- elements that share a place become their sum, product, mean, maximum or
  * minimum. */
-#include "ops/scatter/scatter.h"
+#include "ops/index/scatter.h"
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -235,4 +235,58 @@ tern_tensor *tern_index_reduce(tern_tensor *x, int dim, tern_tensor *index, tern
                               function, (long long)index->numel, TERN_SHAPE_TEXT(&each));
     index = tern_expand(tern_reshape(index, line), each);
     return tern_scatter_reduce(x, dim, index, source, reduce, include_self);
+}
+
+/* ---- scatter ----------------------------------------------------------------------------- */
+
+/* A number as src: one element seen everywhere. */
+static tern_tensor *spread(tern_tensor *x, tern_tensor *index, tern_scalar value)
+{
+    if (!x || !index)
+        return NULL;
+    tern_shape ones = tern_shape_of(index);
+    for (int d = 0; d < ones.ndim; d++)
+        ones.dims[d] = 1;
+    tern_tensor *one = tern_new_full(x, ones, value);
+    return one ? tern_expand(one, tern_shape_of(index)) : NULL;
+}
+
+/* scatter's own two ways to reduce. */
+static tern_tensor *scatter(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
+                            const char *reduce, bool in_place, const char *function)
+{
+    if (!reduce)
+        return tern_scatter_as(x, dim, index, src, TERN_SCATTER_SET, in_place, function);
+    if (strcmp(reduce, "add") == 0)
+        return tern_scatter_as(x, dim, index, src, TERN_SCATTER_ADD, in_place, function);
+    if (strcmp(reduce, "multiply") != 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "%s: reduce argument must be either add or multiply. (%s)", function,
+                              reduce);
+    return in_place ? tern_scatter_reduce_(x, dim, index, src, "prod", true)
+                    : tern_scatter_reduce(x, dim, index, src, "prod", true);
+}
+
+tern_tensor *tern_scatter(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
+                          const char *reduce)
+{
+    return scatter(x, dim, index, src, reduce, false, "tern_scatter");
+}
+
+tern_tensor *tern_scatter_(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
+                           const char *reduce)
+{
+    return scatter(x, dim, index, src, reduce, true, "tern_scatter_");
+}
+
+tern_tensor *tern_scatter_scalar(tern_tensor *x, int dim, tern_tensor *index, tern_scalar value,
+                                 const char *reduce)
+{
+    return scatter(x, dim, index, spread(x, index, value), reduce, false, "tern_scatter");
+}
+
+tern_tensor *tern_scatter_scalar_(tern_tensor *x, int dim, tern_tensor *index, tern_scalar value,
+                                  const char *reduce)
+{
+    return scatter(x, dim, index, spread(x, index, value), reduce, true, "tern_scatter_");
 }

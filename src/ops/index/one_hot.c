@@ -1,0 +1,42 @@
+/* one_hot.c -- one_hot: zeros with 1 scattered along a new last dim. */
+#include "ops/index/scatter.h"
+#include <tern/ops.h>
+
+tern_tensor *tern_one_hot(tern_tensor *x, int64_t num_classes)
+{
+    if (!x) {
+        tern_fail_argument_null("tern_one_hot", "x");
+        return NULL;
+    }
+    if (x->dtype != TERN_I64)
+        return tern_fail_null(TERN_ERR_DTYPE,
+                              "tern_one_hot: one_hot is only applicable to index tensor, not %s",
+                              tern_dtype_name(x->dtype));
+    if (num_classes < 0 && x->numel == 0)
+        return tern_fail_null(
+            TERN_ERR_ARGUMENT,
+            "tern_one_hot: Can not infer total number of classes from empty tensor.");
+    if (x->ndim == TERN_MAX_DIMS)
+        return tern_fail_null(TERN_ERR_SHAPE, "tern_one_hot: a tensor has at most %d dims, not %d",
+                              TERN_MAX_DIMS, TERN_MAX_DIMS + 1);
+    if (num_classes < 0) {
+        int64_t most = tern_item_int(tern_max(x));
+        if (most < 0)
+            return tern_fail_null(TERN_ERR_ARGUMENT,
+                                  "tern_one_hot: Class values must be non-negative. (%lld)",
+                                  (long long)most);
+        num_classes = most + 1;
+    }
+    if (num_classes == 0 && x->numel > 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_one_hot: Class values must be smaller than num_classes. (0)");
+    tern_shape shape = tern_shape_of(x);
+    shape.dims[shape.ndim++] = num_classes;
+    tern_tensor *zeros = tern_new_zeros(x, shape);
+    if (!zeros || x->numel == 0)
+        return zeros;
+    tern_scatter_way way = {.dim = x->ndim, .fault = TERN_FAULT_ONE_HOT, .in_place = true};
+    shape.dims[x->ndim] = 1;
+    tern_tensor *one = tern_tensor_scalar(tern_scalar_int(1), TERN_I64, tern_device(x));
+    return tern_scatter_into(zeros, tern_unsqueeze(x, -1), tern_expand(one, shape), &way);
+}
