@@ -29,7 +29,13 @@ static const row rows[] = {
     {"plain1", tern_conv1d, NULL, S(2, 3, 9), S(4, 3, 3), {.groups = 0}, {0}},
     {"strided1", tern_conv1d, NULL, S(1, 4, 12), S(6, 2, 3), {S(2), S(2), S(2), .groups = 2}, {0}},
     {"plain2", tern_conv2d, NULL, S(2, 3, 6, 5), S(4, 3, 3, 2), {.padding = S(1)}, {0}},
-    {"point2", tern_conv2d, NULL, S(3, 5, 3, 4), S(2, 5, 1, 1), {.padding_name = "valid"}, {0}},
+    {"point2",
+     tern_conv2d,
+     NULL,
+     S(3, 5, 3, 4),
+     S(2, 5, 1, 1),
+     {.named_padding = TERN_PADDING_VALID},
+     {0}},
     {"strided2",
      tern_conv2d,
      NULL,
@@ -42,7 +48,7 @@ static const row rows[] = {
      NULL,
      S(1, 2, 5, 6),
      S(3, 2, 4, 3),
-     {.padding_name = "same", .dilation = S(1, 2)},
+     {.named_padding = TERN_PADDING_SAME, .dilation = S(1, 2)},
      {0}},
     {"depth2",
      tern_conv2d,
@@ -274,10 +280,12 @@ static void misfits_are_refused_in_pytorch_s_words(void **state)
     assert_null(tern_conv2d(x, w, NULL, &(tern_conv_function_options){.groups = 4}));
     assert_error(TERN_ERR_SHAPE, "expected weight to be divisible by 4 at dimension 0");
     assert_null(tern_conv2d(
-        x, w, NULL, &(tern_conv_function_options){.padding_name = "same", .stride = TERN_DIMS(2)}));
+        x, w, NULL,
+        &(tern_conv_function_options){.named_padding = TERN_PADDING_SAME, .stride = TERN_DIMS(2)}));
     assert_error(TERN_ERR_ARGUMENT, "padding='same' is not supported for strided convolutions");
-    assert_null(tern_conv2d(x, w, NULL, &(tern_conv_function_options){.padding_name = "all"}));
-    assert_error(TERN_ERR_ARGUMENT, "Invalid padding string all, should be one of");
+    assert_null(tern_conv2d(x, w, NULL,
+                            &(tern_conv_function_options){.named_padding = (tern_named_padding)3}));
+    assert_error(TERN_ERR_ARGUMENT, "named_padding 3 is none of tern_named_padding");
     assert_null(tern_conv1d(x, w, NULL, NULL));
     assert_error(TERN_ERR_SHAPE, "expected 3-dimensional weight");
     assert_null(tern_conv2d(five, w, NULL, NULL));

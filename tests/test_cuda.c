@@ -259,11 +259,11 @@ static void tf32_is_a_switch(void **state)
         tern_tensor *one = tern_ones(TERN_SHAPE(1, 1), TERN_F32, "cuda:0"), *y = NULL;
         tern_graph *graph = tern_graph_new("cuda:0");
         assert_true(near_one() == 1 + 0x1p-12);
-        assert_ok(tern_set_float32_matmul_precision("high"));
+        assert_ok(tern_set_float32_matmul_precision(TERN_MATMUL_PRECISION_HIGH));
         assert_true(near_one() == 1);
         TERN_CAPTURE (graph)
             y = tern_matmul(x, one);
-        assert_ok(tern_set_float32_matmul_precision("highest"));
+        assert_ok(tern_set_float32_matmul_precision(TERN_MATMUL_PRECISION_HIGHEST));
         assert_true(near_one() == 1 + 0x1p-12);
         assert_ok(tern_graph_replay(graph));
         assert_values(y, 1);

@@ -155,7 +155,7 @@ static void what_it_can_not_is_computed_without_it(void **state)
         tern_tensor *y = tern_conv2d(x, w, NULL, NULL);
         assert_int_equal(all_runs(), before);
         assert_close(y, tern_conv2d(tern_to(x, "cpu"), tern_to(w, "cpu"), NULL, NULL), .abs = 1e-6);
-        tern_conv_function_options same = {.padding_name = "same"};
+        tern_conv_function_options same = {.named_padding = TERN_PADDING_SAME};
         x = tern_view(tern_narrow(all, 0, 0, 64), TERN_SHAPE(1, 1, 8, 8));
         y = tern_conv2d(x, w, NULL, &same);
         assert_int_equal(all_runs(), before);

@@ -130,7 +130,7 @@ static tern_tensor *of_max_pool(const char *device)
 static tern_tensor *of_interpolate(const char *device)
 {
     tern_tensor *x = tern_requires_grad_(numbers(device, TERN_SHAPE(1, 1, 3, 3), 9), true);
-    tern_interpolate_options o = {.size = TERN_SHAPE(20), .mode = "bilinear"};
+    tern_interpolate_options o = {.size = TERN_SHAPE(20), .mode = TERN_INTERPOLATE_BILINEAR};
     return gradient(tern_interpolate(x, &o), x);
 }
 

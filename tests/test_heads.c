@@ -213,9 +213,9 @@ static void mistakes_are_told_in_pytorch_s_words(void **state)
         assert_error(TERN_ERR_ARGUMENT, "not 1 in and 1 out");
         assert_null(tern_nn_multihead_attention(4, 3, NULL));
         assert_error(TERN_ERR_ARGUMENT, "embed_dim must be divisible by num_heads (4, 3)");
-        assert_null(
-            tern_nn_transformer_encoder_layer(4, 2, &(layer_options){.activation = "tanh"}));
-        assert_error(TERN_ERR_ARGUMENT, "activation should be relu/gelu, not tanh");
+        assert_null(tern_nn_transformer_encoder_layer(
+            4, 2, &(layer_options){.activation = (tern_activation)2}));
+        assert_error(TERN_ERR_ARGUMENT, "activation should be relu/gelu, not 2");
         assert_null(tern_nn_transformer_encoder(tern_nn_linear(4, 4, NULL), 2,
                                                 tern_nn_layer_norm(TERN_SHAPE(4), NULL)));
         assert_error(TERN_ERR_ARGUMENT, "Linear can't be copied");

@@ -24,10 +24,10 @@
     X(conv1, (2, 4, 9), tern_nn_conv1d(4, 6, D(3), CONV(.stride = D(2), .padding = D(1), .dilation = D(2), .groups = 2))) \
     X(conv1_circular, (2, 3, 6), tern_nn_conv1d(3, 4, D(3), CONV(.padding = D(2), .padding_mode = TERN_PAD_CIRCULAR))) \
     X(conv2, (2, 3, 6, 5), tern_nn_conv2d(3, 4, D(3, 2), CONV(.padding = D(1, 0), .no_bias = true)))                   \
-    X(conv2_same, (1, 2, 5, 6), tern_nn_conv2d(2, 3, D(4, 3), CONV(.padding_name = "same", .dilation = D(1, 2))))      \
-    X(conv2_reflect, (1, 2, 5, 6), tern_nn_conv2d(2, 3, D(4, 3), CONV(.padding_name = "same", .padding_mode = TERN_PAD_REFLECT))) \
+    X(conv2_same, (1, 2, 5, 6), tern_nn_conv2d(2, 3, D(4, 3), CONV(.named_padding = TERN_PADDING_SAME, .dilation = D(1, 2))))      \
+    X(conv2_reflect, (1, 2, 5, 6), tern_nn_conv2d(2, 3, D(4, 3), CONV(.named_padding = TERN_PADDING_SAME, .padding_mode = TERN_PAD_REFLECT))) \
     X(conv2_replicate, (1, 2, 4, 5), tern_nn_conv2d(2, 2, D(3), CONV(.stride = D(2), .padding = D(2, 1), .padding_mode = TERN_PAD_REPLICATE))) \
-    X(conv2_valid, (1, 2, 4, 5), tern_nn_conv2d(2, 3, D(2), CONV(.padding_name = "valid", .padding_mode = TERN_PAD_CIRCULAR))) \
+    X(conv2_valid, (1, 2, 4, 5), tern_nn_conv2d(2, 3, D(2), CONV(.named_padding = TERN_PADDING_VALID, .padding_mode = TERN_PAD_CIRCULAR))) \
     X(conv3, (1, 2, 4, 5, 4), tern_nn_conv3d(2, 3, D(2), CONV(.stride = D(1, 2, 1), .padding = D(0, 1, 1))))           \
     X(transpose1, (2, 3, 5), tern_nn_conv_transpose1d(3, 2, D(4), BACK(.stride = D(3), .padding = D(1), .output_padding = D(2)))) \
     X(transpose2, (2, 4, 3, 4), tern_nn_conv_transpose2d(4, 6, D(3, 2), BACK(.stride = D(2), .output_padding = D(1, 0), .groups = 2, .dilation = D(1, 2)))) \
@@ -46,7 +46,7 @@
     X(adaptive_max3, (1, 2, 4, 5, 3), tern_nn_adaptive_max_pool3d(D(2, 3, 2)))                                         \
     X(lp1, (2, 3, 9), tern_nn_lp_pool1d(1, D(3), OPTIONS(tern_lp_pool_options, .stride = D(2))))                       \
     X(lp2, (1, 2, 5, 6), tern_nn_lp_pool2d(2, D(2, 3), OPTIONS(tern_lp_pool_options, .ceil_mode = true)))              \
-    X(upsample, (1, 2, 3, 4), tern_nn_upsample(SIZED(.scale_factor = {2, 3}, .mode = "bilinear", .align_corners = true))) \
+    X(upsample, (1, 2, 3, 4), tern_nn_upsample(SIZED(.scale_factor = {2, 3}, .mode = TERN_INTERPOLATE_BILINEAR, .align_corners = true))) \
     X(nearest2, (1, 2, 3, 4), tern_nn_upsampling_nearest2d(SIZED(.size = D(5, 6))))                                    \
     X(bilinear2, (1, 2, 3, 4), tern_nn_upsampling_bilinear2d(SIZED(.scale_factor = {2})))                              \
     X(pixel_shuffle, (2, 8, 2, 3), tern_nn_pixel_shuffle(2))                                                           \
@@ -226,9 +226,9 @@ static void they_print_as_in_pytorch(void **state)
         tern_module *m;
         const char *text;
     } cases[] = {
-        {tern_nn_conv2d(
-             4, 6, D(3, 2),
-             CONV(.padding_name = "same", .dilation = D(1, 2), .groups = 2, .no_bias = true)),
+        {tern_nn_conv2d(4, 6, D(3, 2),
+                        CONV(.named_padding = TERN_PADDING_SAME, .dilation = D(1, 2), .groups = 2,
+                             .no_bias = true)),
          "Conv2d(4, 6, kernel_size=(3, 2), stride=(1, 1), padding=same, dilation=(1, 2), groups=2, "
          "bias=False)"},
         {make_conv1_circular(), "Conv1d(3, 4, kernel_size=(3,), stride=(1,), padding=(2,), "
@@ -313,9 +313,9 @@ static void options_that_do_not_go_together_are_refused(void **state)
     REFUSED(tern_nn_conv2d(4, 3, D(3), CONV(.groups = 2)),
             "out_channels must be divisible by groups");
     REFUSED(tern_nn_conv1d(4, 4, D(3), CONV(.groups = -1)), "groups must be a positive integer");
-    REFUSED(tern_nn_conv2d(3, 4, D(3), CONV(.padding_name = "sama")),
-            "Invalid padding string 'sama', should be one of 'valid', 'same'");
-    REFUSED(tern_nn_conv2d(3, 4, D(3), CONV(.padding_name = "same", .stride = D(2))),
+    REFUSED(tern_nn_conv2d(3, 4, D(3), CONV(.named_padding = (tern_named_padding)3)),
+            "named_padding 3 is none of tern_named_padding");
+    REFUSED(tern_nn_conv2d(3, 4, D(3), CONV(.named_padding = TERN_PADDING_SAME, .stride = D(2))),
             "padding='same' is not supported for strided convolutions");
     REFUSED(tern_nn_conv3d(3, 4, D(3), CONV(.stride = D(2, 1))),
             "tern_nn_conv3d: stride must be one number or 3, but got 2");
@@ -324,7 +324,8 @@ static void options_that_do_not_go_together_are_refused(void **state)
     REFUSED(tern_nn_conv1d(3, 4, D(2), CONV(.padding_mode = (tern_pad_mode)9)), "padding_mode 9");
     REFUSED(tern_nn_conv_transpose2d(3, 4, D(2), BACK(.output_padding = D(1, 1, 1))),
             "tern_nn_conv_transpose2d: output_padding must be one number or 2, but got 3");
-    REFUSED(tern_nn_upsample(SIZED(.size = D(2), .mode = "sharp")), "there is no mode sharp");
+    REFUSED(tern_nn_upsample(SIZED(.size = D(2), .mode = (tern_interpolate_mode)7)),
+            "mode 7 is none of tern_interpolate_mode");
     REFUSED(tern_nn_reflection_pad2d(D(1, 2)), "padding of one number or 4, not 2");
     tern_module *pool = tern_nn_max_unpool2d(D(2), NULL);
     REFUSED(tern_nn_forward(pool, NULL), "");

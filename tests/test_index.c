@@ -149,12 +149,12 @@ static void what_comes_to_one_place_is_reduced(void **state)
         tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(3), 2, 5, 7);
         tern_tensor *index = TENSOR(device, TERN_I64, TERN_SHAPE(4), 0, 1, 0, 0);
         tern_tensor *src = TENSOR(device, TERN_F32, TERN_SHAPE(4), 3, 4, -1, 6);
-        assert_values(tern_scatter_reduce(x, 0, index, src, "sum", true), 10, 9, 7);
-        assert_values(tern_scatter_reduce(x, 0, index, src, "prod", true), -36, 20, 7);
-        assert_values(tern_scatter_reduce(x, 0, index, src, "prod", false), -18, 4, 7);
-        assert_values(tern_scatter_reduce(x, 0, index, src, "amax", true), 6, 5, 7);
-        assert_values(tern_scatter_reduce(x, 0, index, src, "amin", true), -1, 4, 7);
-        assert_values(tern_scatter(x, 0, index, src, "multiply"), -36, 20, 7);
+        assert_values(tern_scatter_reduce(x, 0, index, src, TERN_REDUCE_SUM, true), 10, 9, 7);
+        assert_values(tern_scatter_reduce(x, 0, index, src, TERN_REDUCE_PROD, true), -36, 20, 7);
+        assert_values(tern_scatter_reduce(x, 0, index, src, TERN_REDUCE_PROD, false), -18, 4, 7);
+        assert_values(tern_scatter_reduce(x, 0, index, src, TERN_REDUCE_AMAX, true), 6, 5, 7);
+        assert_values(tern_scatter_reduce(x, 0, index, src, TERN_REDUCE_AMIN, true), -1, 4, 7);
+        assert_values(tern_scatter(x, 0, index, src, TERN_REDUCE_PROD), -36, 20, 7);
     }
 }
 

@@ -7,22 +7,21 @@ static void gains_are_pytorchs(void **state)
 {
     (void)state;
     static const struct {
-        const char *name;
+        tern_nonlinearity of;
         double param, gain;
-    } cases[] = {{"linear", 0, 1},
-                 {"conv_transpose3d", 0, 1},
-                 {"sigmoid", 0, 1},
-                 {"tanh", 0, 1.6666666666666667},
-                 {"relu", 0, 1.4142135623730951},
-                 {"leaky_relu", 0, 1.4141428569978354},
-                 {"leaky_relu", TERN_ZERO, 1.4142135623730951},
-                 {"leaky_relu", 0.2, 1.3867504905630728},
-                 {"selu", 0, 0.75}};
+    } cases[] = {{TERN_NONLINEARITY_LINEAR, 0, 1},
+                 {TERN_NONLINEARITY_SIGMOID, 0, 1},
+                 {TERN_NONLINEARITY_TANH, 0, 1.6666666666666667},
+                 {TERN_NONLINEARITY_RELU, 0, 1.4142135623730951},
+                 {TERN_NONLINEARITY_LEAKY_RELU, 0, 1.4141428569978354},
+                 {TERN_NONLINEARITY_LEAKY_RELU, TERN_ZERO, 1.4142135623730951},
+                 {TERN_NONLINEARITY_LEAKY_RELU, 0.2, 1.3867504905630728},
+                 {TERN_NONLINEARITY_SELU, 0, 0.75}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_true(fabs(tern_nn_init_calculate_gain(cases[i].name, cases[i].param) -
-                         cases[i].gain) < 1e-15);
-    assert_true(isnan(tern_nn_init_calculate_gain("gelu", 0)));
-    assert_error(TERN_ERR_ARGUMENT, "Unsupported nonlinearity gelu");
+        assert_true(fabs(tern_nn_init_calculate_gain(cases[i].of, cases[i].param) - cases[i].gain) <
+                    1e-15);
+    assert_true(isnan(tern_nn_init_calculate_gain((tern_nonlinearity)6, 0)));
+    assert_error(TERN_ERR_ARGUMENT, "Unsupported nonlinearity 6");
 }
 
 /* The standard deviation that x is filled with, within 4 %. */
@@ -41,15 +40,19 @@ static void fans_count_what_meets_in_a_weight(void **state)
         assert_ok(tern_nn_init_calculate_fan_in_and_fan_out(x, &in, &out));
         assert_true(in == 300 && out == 900);
         assert_ok(tern_nn_init_calculate_fan_in_and_fan_out(x, NULL, NULL));
-        tern_init_kaiming_options o = {.fan_out = true, .nonlinearity = "relu"};
+        tern_init_kaiming_options o = {.mode = TERN_FAN_OUT,
+                                       .nonlinearity = TERN_NONLINEARITY_RELU};
         assert_std(tern_nn_init_kaiming_normal_with_(x, &o), sqrt(2.0 / 900));
         assert_std(tern_nn_init_kaiming_uniform_with_(x, &o), sqrt(2.0 / 900));
         assert_std(tern_nn_init_kaiming_normal_with_(x, NULL), sqrt(2.0 / 300));
-        o = (tern_init_kaiming_options){.a = 1, .nonlinearity = "leaky_relu"};
+        o = (tern_init_kaiming_options){.a = 1};
         assert_std(tern_nn_init_kaiming_uniform_with_(x, &o), sqrt(1.0 / 300));
-        o.nonlinearity = "swish";
+        o.nonlinearity = (tern_nonlinearity)6;
         assert_null(tern_nn_init_kaiming_normal_with_(x, &o));
-        assert_error(TERN_ERR_ARGUMENT, "Unsupported nonlinearity swish");
+        assert_error(TERN_ERR_ARGUMENT, "Unsupported nonlinearity 6");
+        o = (tern_init_kaiming_options){.mode = (tern_fan_mode)2};
+        assert_null(tern_nn_init_kaiming_uniform_with_(x, &o));
+        assert_error(TERN_ERR_ARGUMENT, "mode 2 is none of tern_fan_mode");
     }
 }
 

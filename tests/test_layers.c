@@ -9,11 +9,12 @@ static tern_module *all_layers(void)
     return tern_nn_sequential(
         tern_nn_flatten(), tern_nn_linear(784, 32, NULL), tern_nn_relu(),
         tern_nn_dropout(&(tern_dropout_options){.p = 0.25}),
-        tern_nn_sequential(
-            tern_nn_linear(32, 16, &(tern_linear_options){.no_bias = true}), tern_nn_gelu(NULL),
-            tern_nn_gelu(&(tern_gelu_options){.approximate_tanh = true}), tern_nn_leaky_relu(NULL),
-            tern_nn_leaky_relu(&(tern_leaky_relu_options){.negative_slope = 1e-5}),
-            tern_nn_identity(), tern_nn_silu(), tern_nn_tanh(), tern_nn_sigmoid()));
+        tern_nn_sequential(tern_nn_linear(32, 16, &(tern_linear_options){.no_bias = true}),
+                           tern_nn_gelu(NULL),
+                           tern_nn_gelu(&(tern_gelu_options){.approximate = TERN_APPROXIMATE_TANH}),
+                           tern_nn_leaky_relu(NULL),
+                           tern_nn_leaky_relu(&(tern_leaky_relu_options){.negative_slope = 1e-5}),
+                           tern_nn_identity(), tern_nn_silu(), tern_nn_tanh(), tern_nn_sigmoid()));
 }
 
 static void layers_print_as_in_pytorch(void **state)
@@ -204,7 +205,8 @@ static void activations_are_their_operations(void **state)
             {tern_nn_tanh(), tern_tanh(x)},
             {tern_nn_silu(), tern_silu(x)},
             {tern_nn_gelu(NULL), tern_gelu(x)},
-            {tern_nn_gelu(&(tern_gelu_options){.approximate_tanh = true}), tern_gelu_tanh(x)},
+            {tern_nn_gelu(&(tern_gelu_options){.approximate = TERN_APPROXIMATE_TANH}),
+             tern_gelu_tanh(x)},
             {tern_nn_leaky_relu(NULL), tern_leaky_relu(x, 0.01)},
             {tern_nn_leaky_relu(&(tern_leaky_relu_options){.negative_slope = TERN_ZERO}),
              tern_relu(x)},

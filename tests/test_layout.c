@@ -100,14 +100,14 @@ CASE(pad_circular_2, tern_pad(tern_unsqueeze(x, 0), DIMS(1, 2, 3, 0),
 static tern_tensor *meshgrid(tern_tensor *x)
 {
     tern_tensor *list[] = {ROW(0, 0), FIRST_COLUMN}, *out[2];
-    assert_ok(tern_meshgrid(list, 2, "ij", out));
+    assert_ok(tern_meshgrid(list, 2, TERN_INDEXING_IJ, out));
     return out[1];
 }
 
 static tern_tensor *meshgrid_xy(tern_tensor *x)
 {
     tern_tensor *list[] = {ROW(0, 0), FIRST_COLUMN}, *out[2];
-    assert_ok(tern_meshgrid(list, 2, "xy", out));
+    assert_ok(tern_meshgrid(list, 2, TERN_INDEXING_XY, out));
     return out[0];
 }
 

@@ -110,6 +110,15 @@ static void a_text_is_one_of_the_choices(void **state)
         assert_int_equal(tern_call_by_name("nn.functional.mse_loss", values, 3, out, 1), -1);
         assert_error(TERN_ERR_ARGUMENT, "average is not a valid value for reduction");
     }
+    tern_tensor *out[1], *x = sample(NULL);
+    tern_value sizes[] = {tern_value_tensor("input", x), tern_value_tensor("other", x),
+                          tern_value_text("rounding_mode", "floor")};
+    assert_int_equal(tern_call_by_name("div", sizes, 3, out, 1), 1);
+    sizes[2] = tern_value_none("rounding_mode");
+    assert_int_equal(tern_call_by_name("div", sizes, 3, out, 1), 1);
+    sizes[2] = tern_value_text("rounding_mode", "up");
+    assert_int_equal(tern_call_by_name("div", sizes, 3, out, 1), -1);
+    assert_error(TERN_ERR_ARGUMENT, "up is not a valid value for rounding_mode");
 }
 
 static void what_does_not_fit_is_refused_with_the_reason(void **state)

@@ -25,9 +25,9 @@ static const network networks[] = {
     {"tanh", tern_nn_rnn, 3, 2, {0}, NULL, 0},
     {"tanh_deep", tern_nn_rnn, 2, 2, {DEEP}, NULL, 0},
     {"tanh_packed", tern_nn_rnn, 2, 3, {PACKED}, three, 3},
-    {"relu", tern_nn_rnn, 3, 2, {.relu = true}, NULL, 0},
-    {"relu_deep", tern_nn_rnn, 2, 2, {DEEP, .relu = true}, NULL, 0},
-    {"relu_packed", tern_nn_rnn, 2, 3, {PACKED, .relu = true}, three, 3},
+    {"relu", tern_nn_rnn, 3, 2, {.nonlinearity = TERN_RNN_RELU}, NULL, 0},
+    {"relu_deep", tern_nn_rnn, 2, 2, {DEEP, .nonlinearity = TERN_RNN_RELU}, NULL, 0},
+    {"relu_packed", tern_nn_rnn, 2, 3, {PACKED, .nonlinearity = TERN_RNN_RELU}, three, 3},
     {"gru", tern_nn_gru, 3, 2, {0}, NULL, 0},
     {"gru_deep", tern_nn_gru, 2, 2, {DEEP}, NULL, 0},
     {"gru_packed", tern_nn_gru, 2, 3, {PACKED}, three, 3},
@@ -250,7 +250,8 @@ static void cells_are_networks_of_one_step(void **state)
     FOR_EACH_DEVICE(device)
     for (int i = 0; i < 4; i++)
         TERN_SCOPE {
-            tern_rnn_options o = {.relu = i == 1, .device = device};
+            tern_rnn_options o = {.nonlinearity = i == 1 ? TERN_RNN_RELU : TERN_RNN_TANH,
+                                  .device = device};
             tern_module *net = nets[i](3, 4, &o), *cell = cells[i](3, 4, &o);
             int k = i == 3 ? 2 : 1;
             assert_ok(tern_nn_each_parameter(cell, copy_parameter, net));
@@ -319,7 +320,7 @@ static void modules_print_as_in_pytorch(void **state)
                                         .dropout = 0.5,
                                         .bidirectional = true}),
         tern_nn_lstm(3, 4, &(tern_rnn_options){.proj_size = 2}), tern_nn_gru(3, 4, NULL),
-        tern_nn_rnn_cell(3, 4, &(tern_rnn_options){.relu = true}),
+        tern_nn_rnn_cell(3, 4, &(tern_rnn_options){.nonlinearity = TERN_RNN_RELU}),
         tern_nn_lstm_cell(3, 4, &(tern_rnn_options){.no_bias = true}));
     char *text = tern_nn_to_text(m);
     assert_string_equal(text, "Sequential(\n"

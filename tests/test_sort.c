@@ -182,11 +182,11 @@ static void places_between_bounds(void **state)
     {
         tern_tensor *bounds = TENSOR(device, TERN_F32, TERN_SHAPE(4), 1, 2, 2, 3);
         tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(5), 0, 2, 2.5, 3, NAN);
-        assert_values(tern_searchsorted(bounds, x, false), 0, 1, 3, 3, 4);
+        assert_values(tern_searchsorted(bounds, x, TERN_SIDE_LEFT), 0, 1, 3, 3, 4);
         assert_values(tern_bucketize(x, bounds, true), 0, 3, 3, 4, 4);
         tern_tensor *rows = TENSOR(device, TERN_I64, TERN_SHAPE(2, 2), 1, 5, 10, 20);
         tern_tensor *v = TENSOR(device, TERN_I64, TERN_SHAPE(2, 3), 0, 4, 9, 4, 12, 25);
-        assert_values(tern_searchsorted(rows, v, false), 0, 1, 2, 0, 1, 2);
+        assert_values(tern_searchsorted(rows, v, TERN_SIDE_LEFT), 0, 1, 2, 0, 1, 2);
     }
 }
 
@@ -257,7 +257,7 @@ static void what_can_not_be_done_is_refused(void **state)
     NOTHING(tern_histc(x, 0, 0, 0), TERN_ERR_ARGUMENT, "bins must be > 0");
     NOTHING(tern_histc(x, 2, 2, 1), TERN_ERR_ARGUMENT, "max must be larger than min");
     NOTHING(tern_histc(x, 2, 0, INFINITY), TERN_ERR_ARGUMENT, "range of [0, inf] is not finite");
-    NOTHING(tern_searchsorted(x, vector, false), TERN_ERR_SHAPE,
+    NOTHING(tern_searchsorted(x, vector, TERN_SIDE_LEFT), TERN_ERR_SHAPE,
             "boundaries tensor should be 1 dimension");
 }
 

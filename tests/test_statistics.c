@@ -165,9 +165,9 @@ static void what_does_not_fit_is_refused(void **state)
                 "number of steps must be non-negative");
         REFUSED(tern_select_scatter(x, x, 0, 1), TERN_ERR_SHAPE,
                 "src size = [2, 4], slice size = [4]");
-        REFUSED(
-            tern_index_reduce(x, 0, tern_zeros(TERN_SHAPE(2), TERN_I64, device), x, "sum", true),
-            TERN_ERR_ARGUMENT, "Expected reduce to be one of prod, mean, amax or amin but got");
+        REFUSED(tern_index_reduce(x, 0, tern_zeros(TERN_SHAPE(2), TERN_I64, device), x,
+                                  TERN_REDUCE_SUM, true),
+                TERN_ERR_ARGUMENT, "Expected reduce to be one of prod, mean, amax or amin but got");
         REFUSED(tern_kron(x, NULL), TERN_ERR_ARGUMENT, "y");
     }
 }

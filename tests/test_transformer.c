@@ -19,7 +19,7 @@ static const heads_options extra = {
 static const layer_options post = {.dim_feedforward = 3, .dropout = TERN_ZERO},
                            pre = {.dim_feedforward = 3,
                                   .dropout = TERN_ZERO,
-                                  .activation = "gelu",
+                                  .activation = TERN_ACTIVATION_GELU,
                                   .layer_norm_eps = 1e-3,
                                   .batch_first = true,
                                   .norm_first = true};

@@ -18,15 +18,15 @@
 #define TO(...)   tern_interpolate(x, &(tern_interpolate_options){__VA_ARGS__})
 #define SIZE(...) .size = TERN_DIMS(__VA_ARGS__)
 CALL(nearest, TO(SIZE(3, 7)))
-CALL(nearest_exact, TO(.scale_factor = {1.7}, .mode = "nearest-exact"))
-CALL(linear, TO(SIZE(8), .mode = "linear"))
-CALL(bilinear, TO(SIZE(3, 9), .mode = "bilinear"))
-CALL(bilinear_corners, TO(SIZE(5, 7), .mode = "bilinear", .align_corners = true))
-CALL(bilinear_factor, TO(.scale_factor = {1.9, 2.3}, .mode = "bilinear"))
-CALL(bicubic, TO(SIZE(8, 3), .mode = "bicubic"))
-CALL(bicubic_corners, TO(SIZE(6, 9), .mode = "bicubic", .align_corners = true))
-CALL(trilinear, TO(SIZE(3, 2, 7), .mode = "trilinear"))
-CALL(area, TO(SIZE(2, 3), .mode = "area"))
+CALL(nearest_exact, TO(.scale_factor = {1.7}, .mode = TERN_INTERPOLATE_NEAREST_EXACT))
+CALL(linear, TO(SIZE(8), .mode = TERN_INTERPOLATE_LINEAR))
+CALL(bilinear, TO(SIZE(3, 9), .mode = TERN_INTERPOLATE_BILINEAR))
+CALL(bilinear_corners, TO(SIZE(5, 7), .mode = TERN_INTERPOLATE_BILINEAR, .align_corners = true))
+CALL(bilinear_factor, TO(.scale_factor = {1.9, 2.3}, .mode = TERN_INTERPOLATE_BILINEAR))
+CALL(bicubic, TO(SIZE(8, 3), .mode = TERN_INTERPOLATE_BICUBIC))
+CALL(bicubic_corners, TO(SIZE(6, 9), .mode = TERN_INTERPOLATE_BICUBIC, .align_corners = true))
+CALL(trilinear, TO(SIZE(3, 2, 7), .mode = TERN_INTERPOLATE_TRILINEAR))
+CALL(area, TO(SIZE(2, 3), .mode = TERN_INTERPOLATE_AREA))
 CALL(pixel_shuffle, tern_pixel_shuffle(x, 2))
 CALL(pixel_unshuffle, tern_pixel_unshuffle(x, 2))
 CALL(channel_shuffle, tern_channel_shuffle(x, 3))
@@ -59,23 +59,29 @@ static const struct {
     tern_shape x, grid;
     tern_grid_sample_options options;
 } grids[] = {
-    {"grid_bilinear", S(2, 2, 4, 5), S(2, 3, 4, 2), {.mode = NULL}},
+    {"grid_bilinear", S(2, 2, 4, 5), S(2, 3, 4, 2), {.mode = TERN_GRID_SAMPLE_BILINEAR}},
     {"grid_border",
      S(1, 2, 4, 5),
      S(1, 3, 4, 2),
-     {.padding_mode = "border", .align_corners = true}},
-    {"grid_reflection", S(1, 2, 4, 5), S(1, 3, 4, 2), {.padding_mode = "reflection"}},
+     {.padding_mode = TERN_GRID_SAMPLE_BORDER, .align_corners = true}},
+    {"grid_reflection",
+     S(1, 2, 4, 5),
+     S(1, 3, 4, 2),
+     {.padding_mode = TERN_GRID_SAMPLE_REFLECTION}},
     {"grid_reflection_corners",
      S(1, 2, 4, 5),
      S(1, 3, 4, 2),
-     {.padding_mode = "reflection", .align_corners = true}},
-    {"grid_nearest", S(1, 2, 4, 5), S(1, 3, 4, 2), {.mode = "nearest"}},
-    {"grid_bicubic", S(1, 2, 4, 5), S(1, 3, 4, 2), {.mode = "bicubic", .padding_mode = "border"}},
+     {.padding_mode = TERN_GRID_SAMPLE_REFLECTION, .align_corners = true}},
+    {"grid_nearest", S(1, 2, 4, 5), S(1, 3, 4, 2), {.mode = TERN_GRID_SAMPLE_NEAREST}},
+    {"grid_bicubic",
+     S(1, 2, 4, 5),
+     S(1, 3, 4, 2),
+     {.mode = TERN_GRID_SAMPLE_BICUBIC, .padding_mode = TERN_GRID_SAMPLE_BORDER}},
     {"grid_bicubic_zeros",
      S(1, 2, 4, 5),
      S(1, 3, 4, 2),
-     {.mode = "bicubic", .align_corners = true}},
-    {"grid_volume", S(1, 2, 3, 4, 3), S(1, 2, 3, 2, 3), {.padding_mode = "border"}},
+     {.mode = TERN_GRID_SAMPLE_BICUBIC, .align_corners = true}},
+    {"grid_volume", S(1, 2, 3, 4, 3), S(1, 2, 3, 2, 3), {.padding_mode = TERN_GRID_SAMPLE_BORDER}},
 };
 enum { ROWS = sizeof rows / sizeof *rows, GRIDS = sizeof grids / sizeof *grids };
 
@@ -163,11 +169,11 @@ static void misfits_are_refused_in_pytorch_s_words(void **state)
     (void)state;
     tern_tensor *x = tern_zeros(TERN_SHAPE(1, 2, 3, 3), TERN_F32, "cpu");
     tern_tensor *grid = tern_zeros(TERN_SHAPE(1, 2, 2, 3), TERN_F32, "cpu");
-    assert_null(TO(SIZE(2), .mode = "linear"));
+    assert_null(TO(SIZE(2), .mode = TERN_INTERPOLATE_LINEAR));
     assert_error(TERN_ERR_SHAPE, "Got 4D input, but linear mode needs 3D input");
-    assert_null(TO(SIZE(2), .mode = "cubic"));
+    assert_null(TO(SIZE(2), .mode = (tern_interpolate_mode)7));
     assert_error(TERN_ERR_ARGUMENT, "Only 3D, 4D and 5D input Tensors supported (got 4D)");
-    assert_null(TO(.mode = NULL));
+    assert_null(TO(.align_corners = false));
     assert_error(TERN_ERR_ARGUMENT, "either size or scale_factor should be defined");
     assert_null(TO(SIZE(2), .scale_factor = {2}));
     assert_error(TERN_ERR_ARGUMENT, "only one of size or scale_factor should be defined");
@@ -179,7 +185,8 @@ static void misfits_are_refused_in_pytorch_s_words(void **state)
     assert_error(TERN_ERR_SHAPE, "must have the same number of spatial dimensions");
     assert_null(tern_grid_sample(x, grid, NULL));
     assert_error(TERN_ERR_SHAPE, "expected grid to have size 2 in last dimension");
-    assert_null(tern_grid_sample(x, grid, &(tern_grid_sample_options){.mode = "cubic"}));
+    assert_null(
+        tern_grid_sample(x, grid, &(tern_grid_sample_options){.mode = (tern_grid_sample_mode)3}));
     assert_error(TERN_ERR_ARGUMENT, "expected mode to be 'bilinear', 'nearest' or 'bicubic'");
     assert_null(tern_grid_sample(x, tern_zeros(TERN_SHAPE(2, 2, 2, 2), TERN_F32, "cpu"), NULL));
     assert_error(TERN_ERR_SHAPE, "expected grid and input to have same batch size");

@@ -38,7 +38,7 @@ tern_module *vit_new(const vit_options *o)
 {
     tern_transformer_layer_options layer = {.dim_feedforward = 2 * o->width,
                                             .dropout = TERN_ZERO,
-                                            .activation = "gelu",
+                                            .activation = TERN_ACTIVATION_GELU,
                                             .batch_first = true,
                                             .norm_first = true};
     tern_position_encoding_options places = {.max_len = 1 + (SIDE / PATCH) * (SIDE / PATCH),

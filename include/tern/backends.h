@@ -6,14 +6,18 @@
 
 TERN_BEGIN_DECLS
 
-/* How float32 matrix products are computed: "highest" (the default), in float32; "high" and
- * "medium", on "cuda" devices from TensorFloat-32 numbers, which have 10 bits of mantissa, where
- * the hardware does that faster (torch.backends.cuda.matmul.allow_tf32). Sums are in float32 either
- * way. It changes nothing for other dtypes, for convolutions and on "cpu" and "opencl" devices; a
- * recorded graph keeps what it was recorded with. Errors: TERN_ERR_ARGUMENT for any other word. */
-TERN_API tern_status tern_set_float32_matmul_precision(const char *precision);
-/* "highest", "high" or "medium". */
-TERN_API const char *tern_get_float32_matmul_precision(void);
+typedef enum tern_matmul_precision {
+    TERN_MATMUL_PRECISION_HIGHEST = 0, /* in float32 */
+    TERN_MATMUL_PRECISION_HIGH,        /* from TensorFloat-32 numbers, on "cuda" devices */
+    TERN_MATMUL_PRECISION_MEDIUM       /* the same */
+} tern_matmul_precision;
+/* How float32 matrix products are computed. TensorFloat-32 numbers have 10 bits of mantissa and are
+ * taken where the hardware is faster with them (torch.backends.cuda.matmul.allow_tf32). Sums are in
+ * float32 either way. It changes nothing for other dtypes, for convolutions and on "cpu" and
+ * "opencl" devices; a recorded graph keeps what it was recorded with. Errors: TERN_ERR_ARGUMENT for
+ * a value that is none of these. */
+TERN_API tern_status tern_set_float32_matmul_precision(tern_matmul_precision precision);
+TERN_API tern_matmul_precision tern_get_float32_matmul_precision(void);
 
 /* torch.backends.cudnn: convolutions of "cuda" devices through cuDNN, where it is installed. */
 /* Whether to use it (at first: yes); without it they are matrix products. */

@@ -87,3 +87,11 @@ tern_status tern_fail_argument_null(const char *function, const char *argument)
         return last.status;
     return tern_fail(TERN_ERR_ARGUMENT, "%s: %s is NULL", function, argument);
 }
+
+tern_status tern_check_enum(const char *function, const char *argument, int value, int most,
+                            const char *type)
+{
+    if (value >= 0 && value <= most)
+        return TERN_OK;
+    return tern_fail(TERN_ERR_ARGUMENT, "%s: %s %d is none of %s", function, argument, value, type);
+}

@@ -15,4 +15,9 @@
  * else a new TERN_ERR_ARGUMENT that names the function and the argument. */
 tern_status tern_fail_argument_null(const char *function, const char *argument);
 
+/* TERN_ERR_ARGUMENT for a value that is not one of an enum whose values are 0..most: "tern_pad:
+ * mode 9 is none of tern_pad_mode". */
+tern_status tern_check_enum(const char *function, const char *argument, int value, int most,
+                            const char *type);
+
 #endif

@@ -2,36 +2,30 @@
 #include "base/parallel.h"
 #include "device/device.h"
 #include <stdatomic.h>
-#include <string.h>
 #include <tern/backends.h>
 
-static const char *const precisions[] = {"highest", "high", "medium"};
 static atomic_int precision;
 static atomic_bool cudnn_is_off, cudnn_is_exact; /* false: PyTorch's defaults */
 
-tern_status tern_set_float32_matmul_precision(const char *word)
+tern_status tern_set_float32_matmul_precision(tern_matmul_precision wanted)
 {
-    if (!word)
-        return tern_fail_argument_null("tern_set_float32_matmul_precision", "precision");
-    for (int i = 0; i < 3; i++)
-        if (strcmp(word, precisions[i]) == 0) {
-            atomic_store_explicit(&precision, i, memory_order_relaxed);
-            return TERN_OK;
-        }
-    return tern_fail(TERN_ERR_ARGUMENT,
-                     "tern_set_float32_matmul_precision: %s is not one of 'highest', 'high', or "
-                     "'medium'",
-                     word);
+    if ((unsigned)wanted > TERN_MATMUL_PRECISION_MEDIUM)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_set_float32_matmul_precision: %d is not one of 'highest', 'high', "
+                         "or 'medium'",
+                         (int)wanted);
+    atomic_store_explicit(&precision, (int)wanted, memory_order_relaxed);
+    return TERN_OK;
 }
 
-const char *tern_get_float32_matmul_precision(void)
+tern_matmul_precision tern_get_float32_matmul_precision(void)
 {
-    return precisions[atomic_load_explicit(&precision, memory_order_relaxed)];
+    return (tern_matmul_precision)atomic_load_explicit(&precision, memory_order_relaxed);
 }
 
 bool tern_allows_tf32(void)
 {
-    return atomic_load_explicit(&precision, memory_order_relaxed) > 0;
+    return atomic_load_explicit(&precision, memory_order_relaxed) != TERN_MATMUL_PRECISION_HIGHEST;
 }
 
 void tern_backends_cudnn_set_enabled(bool on)

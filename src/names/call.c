@@ -149,7 +149,7 @@ int names_pair(tern_status status, const tern_values_indices *pair, tern_tensor 
 int names_choice(const names_argument *a, const char *what, const char *const *choices, int n)
 {
     for (int i = 0; i < n; i++)
-        if (strcmp(a->text, choices[i]) == 0)
+        if (choices[i] && strcmp(a->text, choices[i]) == 0)
             return i;
     tern_fail(TERN_ERR_ARGUMENT, "tern_call_by_name: %s is not a valid value for %s", a->text,
               what);

@@ -20,11 +20,11 @@ static tern_tensor *masked_fill(tern_tensor *x, tern_tensor *mask, tern_tensor *
     return tern_where(mask, tern_to_dtype(value, tern_dtype_of(x)), x);
 }
 
-static tern_tensor *gelu(tern_tensor *x, const names_argument *approximate)
+static tern_tensor *gelu(tern_tensor *x, tern_approximate approximate)
 {
-    static const char *const forms[] = {"none", "tanh"};
-    int form = names_choice(approximate, "approximate", forms, 2);
-    return form < 0 ? NULL : form ? tern_gelu_tanh(x) : tern_gelu(x);
+    return approximate == TERN_APPROXIMATE_NONE   ? tern_gelu(x)
+           : approximate == TERN_APPROXIMATE_TANH ? tern_gelu_tanh(x)
+                                                  : NULL;
 }
 
 static tern_tensor *softshrink(tern_tensor *x, double lambd)

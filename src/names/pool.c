@@ -18,7 +18,7 @@ static tern_tensor *avg_pool(avg_pool_function function, const names_argument *a
 static tern_tensor *interpolate(const names_argument *a)
 {
     tern_interpolate_options options = {.size = LIST(1),
-                                        .mode = TEXT(3),
+                                        .mode = MODE(interpolate_mode, 3),
                                         .align_corners = GIVEN(4) && B(4),
                                         .recompute_scale_factor = GIVEN(5) && B(5)};
     if (B(6))

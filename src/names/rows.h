@@ -10,7 +10,8 @@
 #ifndef TERN_NAMES_ROWS_H
 #define TERN_NAMES_ROWS_H
 #include <tern/names.h>
-#include <tern/ops/reduce.h>
+#include <tern/nn/activation.h>
+#include <tern/ops.h>
 
 /* An argument as its parameter takes it: the members of the parameter's kind are set. */
 typedef struct names_argument {
@@ -94,7 +95,13 @@ int names_pair(tern_status status, const tern_values_indices *pair, tern_tensor 
                int capacity);
 #define PAIR(call) names_pair(call, &pair, out, capacity)
 
-/* 0, 1, ... for the text of argument a among n choices; -1 after an error that names them. */
+/* 0, 1, ... for the text of argument a among n choices; -1 after an error that quotes it. */
 int names_choice(const names_argument *a, const char *what, const char *const *choices, int n);
+
+/* A mode by PyTorch's word for it, MODE(reduction, 2); see modes.def. */
+#define MODE(NAME, ENUM, ...) ENUM names_##NAME(const names_argument *a);
+#include "names/modes.def"
+#undef MODE
+#define MODE(name, i) names_##name(&a[i])
 
 #endif

@@ -36,14 +36,6 @@ static int split_by_tensor(tern_tensor *x, tern_tensor *where, int dim, tern_ten
      : (call) == TERN_OK   ? a[0].count                                                            \
                            : -1)
 
-static tern_tensor *pad(tern_tensor *x, tern_shape sizes, const names_argument *mode, double value)
-{
-    static const char *const modes[] = {"constant", "reflect", "replicate", "circular"};
-    int chosen = names_choice(mode, "mode", modes, 4);
-    tern_pad_options options = {.mode = (tern_pad_mode)(chosen < 0 ? 0 : chosen), .value = value};
-    return chosen < 0 ? NULL : tern_pad(x, sizes, &options);
-}
-
 #define TABLE  names_shape
 #define FAMILY "names/shape.def"
 #include "names/expand.h"

@@ -27,36 +27,23 @@ static tern_tensor *places_as(tern_tensor *places, bool out_int32)
     return out_int32 ? tern_to_dtype(places, TERN_I32) : places;
 }
 
-/* Whether the places are right of equals: by a flag and by a text, which must not differ. */
-static int right_of(bool right, const names_argument *side)
+/* right and side say the same in two ways, which must not differ. */
+static tern_tensor *search(tern_tensor *bounds, tern_tensor *values, bool right, bool side_given,
+                           tern_side side, bool out_int32)
 {
-    static const char *const texts[] = {"left", "right"};
-    int choice = side->given ? names_choice(side, "side", texts, 2) : right;
-    if (choice == 0 && right) {
-        tern_fail(TERN_ERR_ARGUMENT, "searchsorted: side and right can't be set to opposites, got "
-                                     "side of left while right was True");
-        return -1;
-    }
-    return choice;
+    if (right && side_given && side == TERN_SIDE_LEFT)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "searchsorted: side and right can't be set to opposites, got side of "
+                              "left while right was True");
+    side = side_given ? side : right ? TERN_SIDE_RIGHT : TERN_SIDE_LEFT;
+    return places_as(tern_searchsorted(bounds, values, side), out_int32);
 }
 
-static tern_tensor *search(tern_tensor *bounds, tern_tensor *values, int right, bool out_int32)
-{
-    return right < 0 ? NULL : places_as(tern_searchsorted(bounds, values, right), out_int32);
-}
-
-static tern_interpolation interpolation_of(const names_argument *a)
-{
-    static const char *const texts[] = {"linear", "lower", "higher", "midpoint", "nearest"};
-    return (tern_interpolation)names_choice(a, "interpolation", texts, 5);
-}
-
-#define SIDE(i, j)   right_of(B(i), &a[j])
 #define SORTED_BY(i) (GIVEN(i) ? tern_gather(T(0), -1, T(i)) : T(0))
 #define QUANTILE                                                                                   \
     &(tern_quantile_options)                                                                       \
     {                                                                                              \
-        .dim = SOME(2), .keepdim = B(3), .interpolation = interpolation_of(&a[4])                  \
+        .dim = SOME(2), .keepdim = B(3), .interpolation = MODE(interpolation, 4)                   \
     }
 
 #define TABLE  names_sort

@@ -34,8 +34,12 @@ TERN_API tern_module *tern_nn_softmax2d(void);
 /* PyTorch's default for dim is -1. */
 TERN_API tern_module *tern_nn_glu(int dim);
 
+typedef enum tern_approximate {
+    TERN_APPROXIMATE_NONE = 0,
+    TERN_APPROXIMATE_TANH /* tern_gelu_tanh */
+} tern_approximate;
 typedef struct tern_gelu_options {
-    bool approximate_tanh;
+    tern_approximate approximate;
     uint64_t reserved[4];
 } tern_gelu_options;
 TERN_API tern_module *tern_nn_gelu(const tern_gelu_options *options);

@@ -49,10 +49,12 @@ TERN_API tern_tensor *tern_nn_multihead_attention_forward(
 
 /* ---- layers -------------------------------------------------------------------------------- */
 
+typedef enum tern_activation { TERN_ACTIVATION_RELU = 0, TERN_ACTIVATION_GELU } tern_activation;
+
 typedef struct tern_transformer_layer_options {
-    int64_t dim_feedforward;                             /* default 2048 */
-    double dropout;                                      /* default 0.1; TERN_ZERO for 0 */
-    const char *activation;                              /* "relu" (default) or "gelu" */
+    int64_t dim_feedforward; /* default 2048 */
+    double dropout;          /* default 0.1; TERN_ZERO for 0 */
+    tern_activation activation;
     tern_tensor *(*activation_function)(tern_tensor *x); /* or one of your own */
     double layer_norm_eps;                               /* default 1e-5 */
     bool batch_first;

@@ -7,7 +7,7 @@ TERN_BEGIN_DECLS
 
 typedef struct tern_conv_options {
     tern_shape stride, padding, dilation; /* defaults 1, 0, 1; one number is for all dims */
-    const char *padding_name;             /* "same" or "valid" instead of padding */
+    tern_named_padding named_padding;     /* instead of padding */
     int64_t groups;                       /* default 1 */
     bool no_bias;
     tern_pad_mode padding_mode; /* what the padding is; default: zeros */

@@ -19,10 +19,17 @@ TERN_API tern_tensor *tern_nn_init_trunc_normal_(tern_tensor *x, double mean, do
  * x is (out, in, *kernel); fewer than two dims are TERN_ERR_SHAPE. */
 TERN_API tern_status tern_nn_init_calculate_fan_in_and_fan_out(const tern_tensor *x, double *fan_in,
                                                                double *fan_out);
-/* What keeps the spread of numbers through "linear", "conv1d" ... "conv_transpose3d", "sigmoid",
- * "tanh", "relu", "leaky_relu" (param its slope: 0 is the default 0.01, TERN_ZERO is 0) or "selu".
- * NaN and TERN_ERR_ARGUMENT for others. */
-TERN_API double tern_nn_init_calculate_gain(const char *nonlinearity, double param);
+typedef enum tern_nonlinearity {
+    TERN_NONLINEARITY_LEAKY_RELU = 0,
+    TERN_NONLINEARITY_LINEAR, /* and all convolutions */
+    TERN_NONLINEARITY_SIGMOID,
+    TERN_NONLINEARITY_TANH,
+    TERN_NONLINEARITY_RELU,
+    TERN_NONLINEARITY_SELU
+} tern_nonlinearity;
+/* What keeps the spread of numbers through it; param is the slope of a leaky ReLU: 0 is the default
+ * 0.01, TERN_ZERO is 0. NaN and TERN_ERR_ARGUMENT for a value that is none of these. */
+TERN_API double tern_nn_init_calculate_gain(tern_nonlinearity nonlinearity, double param);
 /* Glorot & Bengio 2010; gain 1 is PyTorch's default. */
 TERN_API tern_tensor *tern_nn_init_xavier_uniform_(tern_tensor *x, double gain);
 TERN_API tern_tensor *tern_nn_init_xavier_normal_(tern_tensor *x, double gain);
@@ -30,10 +37,14 @@ TERN_API tern_tensor *tern_nn_init_xavier_normal_(tern_tensor *x, double gain);
 TERN_API tern_tensor *tern_nn_init_kaiming_uniform_(tern_tensor *x, double a);
 TERN_API tern_tensor *tern_nn_init_kaiming_normal_(tern_tensor *x, double a);
 
+typedef enum tern_fan_mode {
+    TERN_FAN_IN = 0, /* keep the spread of numbers going forward */
+    TERN_FAN_OUT     /* that of gradients going back */
+} tern_fan_mode;
 typedef struct tern_init_kaiming_options {
-    double a;                 /* the slope of a leaky ReLU */
-    bool fan_out;             /* mode='fan_out': keep the spread of gradients */
-    const char *nonlinearity; /* default "leaky_relu"; a name of tern_nn_init_calculate_gain */
+    double a; /* the slope of a leaky ReLU */
+    tern_fan_mode mode;
+    tern_nonlinearity nonlinearity;
     uint64_t reserved[4];
 } tern_init_kaiming_options;
 TERN_API tern_tensor *tern_nn_init_kaiming_uniform_with_(tern_tensor *x,

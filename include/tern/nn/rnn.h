@@ -5,9 +5,11 @@
 
 TERN_BEGIN_DECLS
 
+typedef enum tern_rnn_nonlinearity { TERN_RNN_TANH = 0, TERN_RNN_RELU } tern_rnn_nonlinearity;
+
 typedef struct tern_rnn_options {
-    int num_layers; /* default 1 */
-    bool relu;      /* nonlinearity='relu' (of tern_nn_rnn and tern_nn_rnn_cell only) */
+    int num_layers;                     /* default 1 */
+    tern_rnn_nonlinearity nonlinearity; /* of tern_nn_rnn and tern_nn_rnn_cell only */
     bool no_bias;
     bool batch_first; /* input and output are (batch, time, features) */
     double dropout;   /* after all layers but the last, when training */

@@ -10,11 +10,17 @@
 
 TERN_BEGIN_DECLS
 
+/* A padding that has a name in PyTorch. */
+typedef enum tern_named_padding {
+    TERN_PADDING_NUMBERS = 0, /* none of these: the field padding holds */
+    TERN_PADDING_VALID,       /* none */
+    TERN_PADDING_SAME         /* as much as keeps the size; stride 1 only */
+} tern_named_padding;
+
 typedef struct tern_conv_function_options {
     tern_shape stride, padding, dilation; /* defaults 1, 0, 1 */
-    const char *padding_name; /* "same" (as much as keeps the size; stride 1 only) or "valid" (none)
-                                 instead of padding */
-    int64_t groups;           /* default 1 */
+    tern_named_padding named_padding;     /* instead of padding */
+    int64_t groups;                       /* default 1 */
     uint64_t reserved[4];
 } tern_conv_function_options;
 

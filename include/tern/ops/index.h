@@ -31,30 +31,42 @@ TERN_API tern_tensor *tern_index_list(tern_tensor *x, tern_tensor *const *indice
 TERN_API tern_tensor *tern_masked_select(tern_tensor *x, tern_tensor *mask);
 
 /* ---- writing: copies of x, or x itself (_) ----------------------------------------------- */
+/* What becomes of elements that go to one place. */
+typedef enum tern_reduce_mode {
+    TERN_REDUCE_NONE = 0, /* one of them is taken; of tern_scatter alone */
+    TERN_REDUCE_SUM,      /* "add" of torch.scatter */
+    TERN_REDUCE_PROD,     /* "multiply" of torch.scatter */
+    TERN_REDUCE_MEAN,
+    TERN_REDUCE_AMAX,
+    TERN_REDUCE_AMIN
+} tern_reduce_mode;
 /* x[i][index[i][j][k]][k] = src[i][j][k] for dim 1, and so on; index may be smaller than x and src.
- * reduce: NULL, "add" or "multiply". */
+ * reduce: none, or the sum or product with what is there. */
 TERN_API tern_tensor *tern_scatter(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
-                                   const char *reduce);
+                                   tern_reduce_mode reduce);
 TERN_API tern_tensor *tern_scatter_(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
-                                    const char *reduce);
+                                    tern_reduce_mode reduce);
 TERN_API tern_tensor *tern_scatter_scalar(tern_tensor *x, int dim, tern_tensor *index,
-                                          tern_scalar value, const char *reduce);
+                                          tern_scalar value, tern_reduce_mode reduce);
 TERN_API tern_tensor *tern_scatter_scalar_(tern_tensor *x, int dim, tern_tensor *index,
-                                           tern_scalar value, const char *reduce);
+                                           tern_scalar value, tern_reduce_mode reduce);
 /* The same, adding. */
 TERN_API tern_tensor *tern_scatter_add(tern_tensor *x, int dim, tern_tensor *index,
                                        tern_tensor *src);
 TERN_API tern_tensor *tern_scatter_add_(tern_tensor *x, int dim, tern_tensor *index,
                                         tern_tensor *src);
-/* Each place becomes the "sum", "prod", "mean", "amax" or "amin" of what goes there, and of itself
+/* Each place becomes the sum, product, mean, largest or smallest of what goes there, and of itself
  * if include_self. */
 TERN_API tern_tensor *tern_scatter_reduce(tern_tensor *x, int dim, tern_tensor *index,
-                                          tern_tensor *src, const char *reduce, bool include_self);
+                                          tern_tensor *src, tern_reduce_mode reduce,
+                                          bool include_self);
 TERN_API tern_tensor *tern_scatter_reduce_(tern_tensor *x, int dim, tern_tensor *index,
-                                           tern_tensor *src, const char *reduce, bool include_self);
-/* The same of entries index (n) of dim: "prod", "mean", "amax" or "amin". */
+                                           tern_tensor *src, tern_reduce_mode reduce,
+                                           bool include_self);
+/* The same of entries index (n) of dim; not the sum, which is tern_index_add. */
 TERN_API tern_tensor *tern_index_reduce(tern_tensor *x, int dim, tern_tensor *index,
-                                        tern_tensor *source, const char *reduce, bool include_self);
+                                        tern_tensor *source, tern_reduce_mode reduce,
+                                        bool include_self);
 /* Entries index (n) of dim plus alpha source; set to source's; set to value. source has n entries
  * there and x's size in the other dims. */
 TERN_API tern_tensor *tern_index_add(tern_tensor *x, int dim, tern_tensor *index,

@@ -27,8 +27,12 @@ TERN_API tern_tensor *tern_diagonal(tern_tensor *x, int64_t offset, int dim1, in
 TERN_API tern_tensor *tern_unfold_dim(tern_tensor *x, int dim, int64_t size, int64_t step);
 /* The n tensors expanded to their common shape, into out[n]. */
 TERN_API tern_status tern_broadcast_tensors(tern_tensor *const *tensors, int n, tern_tensor **out);
-/* n vectors as coordinates of a grid, into out[n]; indexing "ij" (also for NULL) or "xy". */
-TERN_API tern_status tern_meshgrid(tern_tensor *const *tensors, int n, const char *indexing,
+typedef enum tern_indexing {
+    TERN_INDEXING_IJ = 0, /* tensor i varies along dim i */
+    TERN_INDEXING_XY      /* the first two change places */
+} tern_indexing;
+/* n vectors as coordinates of a grid, into out[n]. */
+TERN_API tern_status tern_meshgrid(tern_tensor *const *tensors, int n, tern_indexing indexing,
                                    tern_tensor **out);
 
 /* ---- pieces, views too: into pieces[capacity]; they return how many there are, -1 after an error

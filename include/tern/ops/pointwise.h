@@ -6,10 +6,16 @@
 
 TERN_BEGIN_DECLS
 
-/* x / y: rounding_mode NULL, "trunc" or "floor". */
-TERN_API tern_tensor *tern_div_mode(tern_tensor *x, tern_tensor *y, const char *rounding_mode);
+typedef enum tern_rounding_mode {
+    TERN_ROUNDING_NONE = 0,
+    TERN_ROUNDING_TRUNC, /* towards zero */
+    TERN_ROUNDING_FLOOR  /* down */
+} tern_rounding_mode;
+/* x / y, rounded. */
+TERN_API tern_tensor *tern_div_mode(tern_tensor *x, tern_tensor *y,
+                                    tern_rounding_mode rounding_mode);
 TERN_API tern_tensor *tern_div_mode_scalar(tern_tensor *x, tern_scalar y,
-                                           const char *rounding_mode);
+                                           tern_rounding_mode rounding_mode);
 
 /* x rounded to that many digits behind the point, negative ones before it. */
 TERN_API tern_tensor *tern_round_decimals(tern_tensor *x, int decimals);

@@ -66,9 +66,15 @@ TERN_API tern_status tern_unique(tern_tensor *x, tern_unique_result *out);
 /* The same of neighbours in the flattened x alone, in their order. */
 TERN_API tern_status tern_unique_consecutive(tern_tensor *x, tern_unique_result *out);
 
-/* Where each of values would go into the sorted boundaries (n), or (*, n) with values (*, m):
- * before its equals, or (right) after them. int64, of the shape of values. No gradient. */
-TERN_API tern_tensor *tern_searchsorted(tern_tensor *boundaries, tern_tensor *values, bool right);
+typedef enum tern_side {
+    TERN_SIDE_LEFT = 0, /* before its equals */
+    TERN_SIDE_RIGHT     /* after them */
+} tern_side;
+/* Where each of values would go into the sorted boundaries (n), or (*, n) with values (*, m).
+ * int64, of the shape of values. No gradient. */
+TERN_API tern_tensor *tern_searchsorted(tern_tensor *boundaries, tern_tensor *values,
+                                        tern_side side);
+/* The same for boundaries (n); right: TERN_SIDE_RIGHT. */
 TERN_API tern_tensor *tern_bucketize(tern_tensor *values, tern_tensor *boundaries, bool right);
 
 /* How often each of 0, 1, ... is among x (n), integers that are not negative: int64 (minlength, or

@@ -9,11 +9,20 @@
 
 TERN_BEGIN_DECLS
 
+typedef enum tern_interpolate_mode {
+    TERN_INTERPOLATE_NEAREST = 0,
+    TERN_INTERPOLATE_NEAREST_EXACT, /* by the centres of pixels, as other libraries do */
+    TERN_INTERPOLATE_LINEAR,        /* of one spatial dim */
+    TERN_INTERPOLATE_BILINEAR,      /* of two */
+    TERN_INTERPOLATE_BICUBIC,       /* of two */
+    TERN_INTERPOLATE_TRILINEAR,     /* of three */
+    TERN_INTERPOLATE_AREA
+} tern_interpolate_mode;
+
 typedef struct tern_interpolate_options {
     tern_shape size;        /* of the spatial dims: one number each, or one for all; or ... */
     double scale_factor[3]; /* ... how many times as large; one number is for all dims */
-    const char *mode;   /* "nearest" (default), "nearest-exact", "linear", "bilinear", "bicubic",
-                           "trilinear", "area" */
+    tern_interpolate_mode mode;
     bool align_corners; /* the first and last pixels stay where they are (not for nearest, area) */
     bool recompute_scale_factor; /* from the sizes, instead of taking scale_factor itself */
     uint64_t reserved[4];
@@ -22,9 +31,22 @@ typedef struct tern_interpolate_options {
 /* x (N, C, *) resampled to another size of its one to three spatial dims. */
 TERN_API tern_tensor *tern_interpolate(tern_tensor *x, const tern_interpolate_options *options);
 
+typedef enum tern_grid_sample_mode {
+    TERN_GRID_SAMPLE_BILINEAR = 0,
+    TERN_GRID_SAMPLE_NEAREST,
+    TERN_GRID_SAMPLE_BICUBIC /* images only */
+} tern_grid_sample_mode;
+
+/* What is outside of x. */
+typedef enum tern_grid_sample_padding_mode {
+    TERN_GRID_SAMPLE_ZEROS = 0,
+    TERN_GRID_SAMPLE_BORDER,
+    TERN_GRID_SAMPLE_REFLECTION
+} tern_grid_sample_padding_mode;
+
 typedef struct tern_grid_sample_options {
-    const char *mode;         /* "bilinear" (default), "nearest", "bicubic" (images only) */
-    const char *padding_mode; /* outside of x: "zeros" (default), "border", "reflection" */
+    tern_grid_sample_mode mode;
+    tern_grid_sample_padding_mode padding_mode;
     bool align_corners; /* -1 and 1 are the centres of the outermost pixels, not their edges */
     uint64_t reserved[4];
 } tern_grid_sample_options;

@@ -94,15 +94,18 @@ static tern_tensor *softmax_of_channels(tern_tensor *x)
 static tern_tensor *gelu_forward(tern_module *self, tern_tensor *x)
 {
     const tern_gelu_options *o = tern_nn_data(self);
-    return o->approximate_tanh ? tern_gelu_tanh(x) : tern_gelu(x);
+    return o->approximate == TERN_APPROXIMATE_TANH ? tern_gelu_tanh(x) : tern_gelu(x);
 }
 
 tern_module *tern_nn_gelu(const tern_gelu_options *options)
 {
+    static const char *const words[] = {"none", "tanh"};
     tern_gelu_options o = options ? *options : (tern_gelu_options){0};
+    if (tern_check_enum("tern_nn_gelu", "approximate", (int)o.approximate, TERN_APPROXIMATE_TANH,
+                        "tern_approximate") != TERN_OK)
+        return NULL;
     tern_module *m = tern_layer("GELU", gelu_forward, &o, sizeof o);
-    return tern_layer_if(
-        m, tern_nn_set_extra(m, "approximate='%s'", o.approximate_tanh ? "tanh" : "none"));
+    return tern_layer_if(m, tern_nn_set_extra(m, "approximate='%s'", words[o.approximate]));
 }
 
 static tern_tensor *threshold_forward(tern_module *self, tern_tensor *x)

@@ -138,7 +138,7 @@ static tern_status spread(const conv *c, const char *name, tern_shape list, int6
 typedef struct arguments {
     int64_t in, out;
     tern_shape size, padding;
-    const char *padding_name;
+    tern_named_padding named;
     bool bias;
     tern_dtype dtype;
     const char *device;
@@ -153,8 +153,8 @@ static tern_status describe(tern_module *m, const conv *c, const arguments *a)
     tern_text_add(&text, "%lld, %lld", (long long)a->in, (long long)a->out);
     tern_text_add(&text, ", kernel_size=%s", TUPLE(a->size));
     tern_text_add(&text, ", stride=%s", TUPLE(c->o.stride));
-    if (a->padding_name)
-        tern_text_add(&text, ", padding=%s", a->padding_name);
+    if (a->named)
+        tern_text_add(&text, ", padding=%s", a->named == TERN_PADDING_SAME ? "same" : "valid");
     else if (!are(&a->padding, 0))
         tern_text_add(&text, ", padding=%s", TUPLE(a->padding));
     if (!are(&c->o.dilation, 1))
@@ -238,17 +238,12 @@ static tern_status read_lists(conv *c, arguments *a, tern_shape size, const tern
     return TERN_OK;
 }
 
-/* "same" and "valid" have to outlive the options. */
-static tern_status read_padding_name(conv *c, arguments *a, const char *name)
+static tern_status read_named_padding(conv *c, arguments *a, tern_named_padding named)
 {
-    if (!name)
-        return TERN_OK;
-    a->padding_name = c->o.padding_name = strcmp(name, "same") == 0 ? "same" : "valid";
-    if (strcmp(name, a->padding_name) != 0)
-        return tern_fail(TERN_ERR_ARGUMENT,
-                         "%s: Invalid padding string '%s', should be one of 'valid', 'same'",
-                         c->function, name);
-    if (strcmp(name, "same") == 0 && !are(&c->o.stride, 1))
+    a->named = c->o.named_padding = named;
+    TERN_TRY(tern_check_enum(c->function, "named_padding", (int)named, TERN_PADDING_SAME,
+                             "tern_named_padding"));
+    if (named == TERN_PADDING_SAME && !are(&c->o.stride, 1))
         return tern_fail(TERN_ERR_ARGUMENT,
                          "%s: padding='same' is not supported for strided convolutions",
                          c->function);
@@ -258,23 +253,21 @@ static tern_status read_padding_name(conv *c, arguments *a, const char *name)
 /* What is not zeros is put around x first: pairs from the last dim on. */
 static tern_status read_mode(conv *c, const arguments *a, tern_pad_mode mode)
 {
-    if (mode > TERN_PAD_CIRCULAR)
-        return tern_fail(TERN_ERR_ARGUMENT, "%s: padding_mode %d is none of tern_pad_mode",
-                         c->function, (int)mode);
+    TERN_TRY(tern_check_enum(c->function, "padding_mode", (int)mode, TERN_PAD_CIRCULAR,
+                             "tern_pad_mode"));
     c->mode.mode = mode;
     if (mode == TERN_PAD_CONSTANT)
         return TERN_OK;
     c->around.ndim = 2 * c->ndim;
     for (int d = 0; d < c->ndim; d++) {
         int64_t *pair = &c->around.dims[2 * (c->ndim - 1 - d)];
-        bool same = a->padding_name && strcmp(a->padding_name, "same") == 0;
-        int64_t all = same              ? c->o.dilation.dims[d] * (a->size.dims[d] - 1)
-                      : a->padding_name ? 0
-                                        : 2 * a->padding.dims[d];
+        int64_t all = a->named == TERN_PADDING_SAME ? c->o.dilation.dims[d] * (a->size.dims[d] - 1)
+                      : a->named == TERN_PADDING_VALID ? 0
+                                                       : 2 * a->padding.dims[d];
         pair[0] = all / 2;
         pair[1] = all - all / 2;
     }
-    c->o.padding_name = NULL;
+    c->o.named_padding = TERN_PADDING_NUMBERS;
     c->o.padding = TERN_DIMS(0);
     return TERN_OK;
 }
@@ -289,7 +282,7 @@ static tern_module *plain(conv c, int64_t in, int64_t out, tern_shape size,
     a.device = o->device;
     c.o.groups = o->groups ? o->groups : 1;
     bool ok = read_lists(&c, &a, size, &o->stride, &o->padding, &o->dilation) == TERN_OK;
-    ok = ok && read_padding_name(&c, &a, o->padding_name) == TERN_OK;
+    ok = ok && read_named_padding(&c, &a, o->named_padding) == TERN_OK;
     ok = ok && read_mode(&c, &a, o->padding_mode) == TERN_OK;
     return ok ? make(&c, &a) : NULL;
 }

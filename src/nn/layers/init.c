@@ -1,7 +1,6 @@
 /* init.c -- initial values, in place and unrecorded (torch.nn.init). */
 #include "nn/layers/layer.h"
 #include <math.h>
-#include <string.h>
 
 static tern_tensor *uniform(tern_tensor *x, double low, double high)
 {
@@ -46,29 +45,22 @@ tern_tensor *tern_nn_init_ones_(tern_tensor *x)
 
 /* ---- by the number of inputs and outputs ------------------------------------------------- */
 
-double tern_nn_init_calculate_gain(const char *nonlinearity, double param)
+double tern_nn_init_calculate_gain(tern_nonlinearity nonlinearity, double param)
 {
     /* param: the slope of a leaky ReLU, which PyTorch takes as 0.01 where none is given. */
-    static const struct {
-        const char *name;
-        double gain;
-    } gains[] = {
-        {"linear", 1},           {"conv1d", 1},
-        {"conv2d", 1},           {"conv3d", 1},
-        {"conv_transpose1d", 1}, {"conv_transpose2d", 1},
-        {"conv_transpose3d", 1}, {"sigmoid", 1},
-        {"tanh", 5.0 / 3},       {"relu", 1.4142135623730951},
-        {"selu", 0.75},
+    const double slope = tern_option(param, 0.01);
+    const double gains[] = {
+        [TERN_NONLINEARITY_LEAKY_RELU] = sqrt(2 / (1 + slope * slope)),
+        [TERN_NONLINEARITY_LINEAR] = 1,
+        [TERN_NONLINEARITY_SIGMOID] = 1,
+        [TERN_NONLINEARITY_TANH] = 5.0 / 3,
+        [TERN_NONLINEARITY_RELU] = 1.4142135623730951,
+        [TERN_NONLINEARITY_SELU] = 0.75,
     };
-    if (nonlinearity && strcmp(nonlinearity, "leaky_relu") == 0) {
-        double slope = tern_option(param, 0.01);
-        return sqrt(2 / (1 + slope * slope));
-    }
-    for (size_t i = 0; nonlinearity && i < sizeof gains / sizeof *gains; i++)
-        if (strcmp(nonlinearity, gains[i].name) == 0)
-            return gains[i].gain;
-    tern_fail(TERN_ERR_ARGUMENT, "tern_nn_init_calculate_gain: Unsupported nonlinearity %s",
-              nonlinearity ? nonlinearity : "NULL");
+    if ((unsigned)nonlinearity <= TERN_NONLINEARITY_SELU)
+        return gains[nonlinearity];
+    tern_fail(TERN_ERR_ARGUMENT, "tern_nn_init_calculate_gain: Unsupported nonlinearity %d",
+              (int)nonlinearity);
     return NAN;
 }
 
@@ -123,11 +115,12 @@ static double kaiming_std(const tern_tensor *x, const tern_init_kaiming_options 
                           const char *function)
 {
     double in = 0, out = 0;
-    const char *nonlinearity = o->nonlinearity ? o->nonlinearity : "leaky_relu";
     if (fans(x, &in, &out, function) != TERN_OK)
         return NAN;
-    double gain = tern_nn_init_calculate_gain(nonlinearity, o->a != 0 ? o->a : TERN_ZERO);
-    return gain / sqrt(o->fan_out ? out : in);
+    if (tern_check_enum(function, "mode", (int)o->mode, TERN_FAN_OUT, "tern_fan_mode") != TERN_OK)
+        return NAN;
+    double gain = tern_nn_init_calculate_gain(o->nonlinearity, o->a != 0 ? o->a : TERN_ZERO);
+    return gain / sqrt(o->mode == TERN_FAN_OUT ? out : in);
 }
 
 tern_tensor *tern_nn_init_kaiming_uniform_with_(tern_tensor *x,

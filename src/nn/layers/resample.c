@@ -1,7 +1,6 @@
 /* resample.c -- Upsample and the shuffles of pixels and channels. */
 #include "nn/layers/layer.h"
 #include "nn/layers/list.h"
-#include <string.h>
 
 static tern_tensor *upsample_forward(tern_module *self, tern_tensor *x)
 {
@@ -16,23 +15,13 @@ static void add_reals(tern_text *text, const double *values)
     tern_text_add(text, n > 1 ? ")" : "");
 }
 
-/* The text of a mode that outlives the options; NULL where there is none. */
-static const char *own_mode(const char *mode)
+static tern_module *upsample(const char *name, tern_interpolate_options o)
 {
     static const char *const modes[] = {"nearest", "nearest-exact", "linear", "bilinear",
                                         "bicubic", "trilinear",     "area"};
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-        if (strcmp(modes[i], mode) == 0)
-            return modes[i];
-    return NULL;
-}
-
-static tern_module *upsample(const char *name, tern_interpolate_options o)
-{
-    const char *asked = o.mode ? o.mode : "nearest";
-    o.mode = own_mode(asked);
-    if (!o.mode)
-        return tern_fail_null(TERN_ERR_ARGUMENT, "tern_nn_upsample: there is no mode %s", asked);
+    if (tern_check_enum("tern_nn_upsample", "mode", (int)o.mode, TERN_INTERPOLATE_AREA,
+                        "tern_interpolate_mode") != TERN_OK)
+        return NULL;
     tern_text text = {0};
     if (o.scale_factor[0] != 0) {
         tern_text_add(&text, "scale_factor=");
@@ -40,7 +29,7 @@ static tern_module *upsample(const char *name, tern_interpolate_options o)
     } else {
         tern_text_add(&text, "size=%s", LIST(o.size));
     }
-    tern_text_add(&text, ", mode=%s", o.mode);
+    tern_text_add(&text, ", mode=%s", modes[o.mode]);
     tern_module *m = tern_layer(name, upsample_forward, &o, sizeof o);
     tern_status status = text.failed ? TERN_ERR_MEMORY : tern_nn_set_extra(m, "%s", text.data);
     tern_text_free(&text);
@@ -55,14 +44,14 @@ tern_module *tern_nn_upsample(const tern_interpolate_options *options)
 tern_module *tern_nn_upsampling_nearest2d(const tern_interpolate_options *options)
 {
     tern_interpolate_options o = options ? *options : (tern_interpolate_options){0};
-    o.mode = "nearest";
+    o.mode = TERN_INTERPOLATE_NEAREST;
     return upsample("UpsamplingNearest2d", o);
 }
 
 tern_module *tern_nn_upsampling_bilinear2d(const tern_interpolate_options *options)
 {
     tern_interpolate_options o = options ? *options : (tern_interpolate_options){0};
-    o.mode = "bilinear";
+    o.mode = TERN_INTERPOLATE_BILINEAR;
     o.align_corners = true;
     return upsample("UpsamplingBilinear2d", o);
 }

@@ -45,7 +45,7 @@ static tern_status run(tern_module *self, tern_tensor *x, tern_tensor *h, tern_t
         status = tern_lstm(x, h, c, params, r->n_params, &o, out);
     else if (r->type == GRU)
         status = tern_gru(x, h, params, r->n_params, &o, out);
-    else if (r->o.relu)
+    else if (r->o.nonlinearity == TERN_RNN_RELU)
         status = tern_rnn_relu(x, h, params, r->n_params, &o, out);
     else
         status = tern_rnn_tanh(x, h, params, r->n_params, &o, out);
@@ -213,6 +213,8 @@ static tern_status describe(tern_module *m, const rnn *r)
 
 static tern_status check_options(const rnn *r, const char *function)
 {
+    TERN_TRY(tern_check_enum(function, "nonlinearity", (int)r->o.nonlinearity, TERN_RNN_RELU,
+                             "tern_rnn_nonlinearity"));
     if (!(r->o.dropout >= 0 && r->o.dropout <= 1))
         return tern_fail(TERN_ERR_ARGUMENT,
                          "%s: dropout should be a number in range [0, 1] representing the "

@@ -5,7 +5,7 @@
 typedef struct cell {
     const char *name;
     int gates;
-    bool relu;
+    tern_rnn_nonlinearity nonlinearity;
     int64_t hidden;
 } cell;
 
@@ -19,9 +19,12 @@ static tern_status run(tern_module *self, tern_tensor *x, tern_tensor *h, tern_t
     tern_tensor *b_hh = tern_nn_parameter(self, "bias_hh");
     if (l->gates == 4)
         return tern_lstm_cell(x, h, c, w_ih, w_hh, b_ih, b_hh, out);
-    out->h = l->gates == 3 ? tern_gru_cell(x, h, w_ih, w_hh, b_ih, b_hh)
-             : l->relu     ? tern_rnn_relu_cell(x, h, w_ih, w_hh, b_ih, b_hh)
-                           : tern_rnn_tanh_cell(x, h, w_ih, w_hh, b_ih, b_hh);
+    if (l->gates == 3)
+        out->h = tern_gru_cell(x, h, w_ih, w_hh, b_ih, b_hh);
+    else if (l->nonlinearity == TERN_RNN_RELU)
+        out->h = tern_rnn_relu_cell(x, h, w_ih, w_hh, b_ih, b_hh);
+    else
+        out->h = tern_rnn_tanh_cell(x, h, w_ih, w_hh, b_ih, b_hh);
     return out->h ? TERN_OK : tern_last_status();
 }
 
@@ -79,7 +82,7 @@ static tern_status furnish(tern_module *m, const cell *l, int64_t input, const t
     }
     return tern_nn_set_extra(m, "%lld, %lld%s%s", (long long)input, (long long)l->hidden,
                              o->no_bias ? ", bias=False" : "",
-                             l->relu ? ", nonlinearity=relu" : "");
+                             l->nonlinearity == TERN_RNN_RELU ? ", nonlinearity=relu" : "");
 }
 
 static tern_module *make(const cell *l, const char *function, int64_t input,
@@ -90,6 +93,9 @@ static tern_module *make(const cell *l, const char *function, int64_t input,
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "%s: input_size and hidden_size must be above 0 (%lld, %lld)",
                               function, (long long)input, (long long)l->hidden);
+    if (tern_check_enum(function, "nonlinearity", (int)l->nonlinearity, TERN_RNN_RELU,
+                        "tern_rnn_nonlinearity") != TERN_OK)
+        return NULL;
     tern_module *m = tern_layer_loss(l->name, call, l, sizeof *l);
     tern_status status = m ? TERN_OK : tern_last_status();
     if (status == TERN_OK)
@@ -101,20 +107,20 @@ static tern_module *make(const cell *l, const char *function, int64_t input,
 tern_module *tern_nn_rnn_cell(int64_t input_size, int64_t hidden_size,
                               const tern_rnn_options *options)
 {
-    cell l = {"RNNCell", 1, options && options->relu, hidden_size};
+    cell l = {"RNNCell", 1, options ? options->nonlinearity : TERN_RNN_TANH, hidden_size};
     return make(&l, "tern_nn_rnn_cell", input_size, options);
 }
 
 tern_module *tern_nn_lstm_cell(int64_t input_size, int64_t hidden_size,
                                const tern_rnn_options *options)
 {
-    cell l = {"LSTMCell", 4, false, hidden_size};
+    cell l = {"LSTMCell", 4, TERN_RNN_TANH, hidden_size};
     return make(&l, "tern_nn_lstm_cell", input_size, options);
 }
 
 tern_module *tern_nn_gru_cell(int64_t input_size, int64_t hidden_size,
                               const tern_rnn_options *options)
 {
-    cell l = {"GRUCell", 3, false, hidden_size};
+    cell l = {"GRUCell", 3, TERN_RNN_TANH, hidden_size};
     return make(&l, "tern_nn_gru_cell", input_size, options);
 }

@@ -155,17 +155,15 @@ static tern_status furnish(tern_module *m, const layer *l)
 
 static tern_status choose_activation(tern_transformer_layer_options *o, const char *function)
 {
-    const char *text = o->activation ? o->activation : "relu";
-    o->activation = NULL; /* the text is the caller's */
     if (o->activation_function)
         return TERN_OK;
-    if (strcmp(text, "relu") == 0)
+    if (o->activation == TERN_ACTIVATION_RELU)
         o->activation_function = tern_relu;
-    else if (strcmp(text, "gelu") == 0)
+    else if (o->activation == TERN_ACTIVATION_GELU)
         o->activation_function = tern_gelu;
     else
-        return tern_fail(TERN_ERR_ARGUMENT, "%s: activation should be relu/gelu, not %s", function,
-                         text);
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: activation should be relu/gelu, not %d", function,
+                         (int)o->activation);
     return TERN_OK;
 }
 

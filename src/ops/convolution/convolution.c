@@ -4,7 +4,6 @@
  * transposed convolution) and dweight = x * y'. The gradients of each of the three are the other
  * two, so that any order of differentiation stays among them. */
 #include "ops/convolution/convolution.h"
-#include <string.h>
 
 typedef struct conv_attributes {
     tern_conv_shape shape;
@@ -190,14 +189,9 @@ static tern_status read_options(const tern_conv_function_options *o, tern_conv_w
     TERN_TRY(tern_conv_numbers(&o->stride, w->ndim, 1, "stride", f, w->stride));
     TERN_TRY(tern_conv_numbers(&o->dilation, w->ndim, 1, "dilation", f, w->dilation));
     TERN_TRY(tern_conv_numbers(&o->padding, w->ndim, 0, "padding", f, w->padding));
-    if (!o->padding_name || strcmp(o->padding_name, "valid") == 0)
-        return TERN_OK;
-    w->same = true;
-    return strcmp(o->padding_name, "same") == 0
-               ? TERN_OK
-               : tern_fail(TERN_ERR_ARGUMENT,
-                           "%s: Invalid padding string %s, should be one of 'valid', 'same'", f,
-                           o->padding_name);
+    w->same = o->named_padding == TERN_PADDING_SAME;
+    return tern_check_enum(f, "named_padding", (int)o->named_padding, TERN_PADDING_SAME,
+                           "tern_named_padding");
 }
 
 /* An input without a batch becomes a batch of one. */

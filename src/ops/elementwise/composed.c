@@ -3,42 +3,30 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <tern/ops.h>
 
-/* 0: exact, 1: towards zero, 2: down; -1 after an error. */
-static int rounding_of(const char *mode)
+static tern_tensor *no_rounding(tern_rounding_mode mode)
 {
-    if (!mode)
-        return 0;
-    if (strcmp(mode, "trunc") == 0)
-        return 1;
-    if (strcmp(mode, "floor") == 0)
-        return 2;
-    tern_fail(
-        TERN_ERR_ARGUMENT,
-        "tern_div: div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
-        "'%s'",
-        mode);
-    return -1;
+    return tern_fail_null(TERN_ERR_ARGUMENT,
+                          "tern_div: div expected rounding_mode to be one of None, 'trunc', or "
+                          "'floor' but found %d",
+                          (int)mode);
 }
 
-tern_tensor *tern_div_mode(tern_tensor *x, tern_tensor *y, const char *rounding_mode)
+tern_tensor *tern_div_mode(tern_tensor *x, tern_tensor *y, tern_rounding_mode rounding_mode)
 {
-    int rounding = rounding_of(rounding_mode);
-    return rounding < 0    ? NULL
-           : rounding == 0 ? tern_div(x, y)
-           : rounding == 1 ? tern_trunc_divide(x, y)
-                           : tern_floor_divide(x, y);
+    return rounding_mode == TERN_ROUNDING_NONE    ? tern_div(x, y)
+           : rounding_mode == TERN_ROUNDING_TRUNC ? tern_trunc_divide(x, y)
+           : rounding_mode == TERN_ROUNDING_FLOOR ? tern_floor_divide(x, y)
+                                                  : no_rounding(rounding_mode);
 }
 
-tern_tensor *tern_div_mode_scalar(tern_tensor *x, tern_scalar y, const char *rounding_mode)
+tern_tensor *tern_div_mode_scalar(tern_tensor *x, tern_scalar y, tern_rounding_mode rounding_mode)
 {
-    int rounding = rounding_of(rounding_mode);
-    return rounding < 0    ? NULL
-           : rounding == 0 ? tern_div_scalar(x, y)
-           : rounding == 1 ? tern_trunc_divide_scalar(x, y)
-                           : tern_floor_divide_scalar(x, y);
+    return rounding_mode == TERN_ROUNDING_NONE    ? tern_div_scalar(x, y)
+           : rounding_mode == TERN_ROUNDING_TRUNC ? tern_trunc_divide_scalar(x, y)
+           : rounding_mode == TERN_ROUNDING_FLOOR ? tern_floor_divide_scalar(x, y)
+                                                  : no_rounding(rounding_mode);
 }
 
 tern_tensor *tern_round_decimals(tern_tensor *x, int decimals)
@@ -314,9 +302,9 @@ tern_tensor *tern_gumbel_softmax(tern_tensor *x, double tau, bool hard, int dim)
         return soft;
     TERN_NO_GRAD {
         tern_tensor *largest = tern_argmax_dim(soft, dim, true);
-        choice = tern_sub(
-            tern_scatter_scalar(tern_zeros_like(soft), dim, largest, tern_scalar_real(1), NULL),
-            soft);
+        choice = tern_sub(tern_scatter_scalar(tern_zeros_like(soft), dim, largest,
+                                              tern_scalar_real(1), TERN_REDUCE_NONE),
+                          soft);
     }
     return tern_add(choice, soft);
 }

@@ -90,7 +90,7 @@ static tern_tensor *bag_of(tern_gradient *g, tern_dtype dtype, tern_tensor **cou
     const bag_attributes *at = g->attributes;
     tern_tensor *index = g->in[1];
     tern_tensor *i = tern_arange(0, (double)index->numel, 1, TERN_I64, tern_device(index));
-    tern_tensor *bag = tern_searchsorted(g->in[2], i, true);
+    tern_tensor *bag = tern_searchsorted(g->in[2], i, TERN_SIDE_RIGHT);
     bag = tern_sub_scalar(bag, tern_scalar_int(1));
     tern_tensor *keep = tern_lt_scalar(bag, tern_scalar_int(at->bags));
     keep = tern_logical_and(keep, tern_ne_scalar(index, tern_scalar_int(at->padding)));

@@ -3,24 +3,24 @@
 #include "ops/index/scatter.h"
 #include <float.h>
 #include <math.h>
-#include <string.h>
 #include <tern/ops.h>
 
-/* A way to reduce: its name, the mode of the kernel, what an empty place begins with. */
+/* A way to reduce: the mode of the kernel, what an empty place begins with. */
 typedef struct reduction {
-    const char *name;
     int mode;
     double neutral;
 } reduction;
 static const reduction reductions[] = {
-    {"sum", TERN_SCATTER_ADD, 0},         {"prod", TERN_SCATTER_MULTIPLY, 1},
-    {"mean", TERN_SCATTER_ADD, 0},        {"amax", TERN_SCATTER_MAX, -INFINITY},
-    {"amin", TERN_SCATTER_MIN, INFINITY},
+    [TERN_REDUCE_SUM] = {TERN_SCATTER_ADD, 0},
+    [TERN_REDUCE_PROD] = {TERN_SCATTER_MULTIPLY, 1},
+    [TERN_REDUCE_MEAN] = {TERN_SCATTER_ADD, 0},
+    [TERN_REDUCE_AMAX] = {TERN_SCATTER_MAX, -INFINITY},
+    [TERN_REDUCE_AMIN] = {TERN_SCATTER_MIN, INFINITY},
 };
-enum { SUM, PROD, MEAN, AMAX, AMIN, REDUCTIONS };
 
 typedef struct reduce_attributes {
-    int dim, which;
+    int dim;
+    tern_reduce_mode reduce;
     bool include_self;
 } reduce_attributes;
 
@@ -75,7 +75,7 @@ static tern_status reduce_infer(tern_call *call)
 static tern_status reduce_forward(tern_call *call)
 {
     const reduce_attributes *at = call->attributes;
-    const reduction *r = &reductions[at->which];
+    const reduction *r = &reductions[at->reduce];
     tern_tensor *index = call->in[1], *src = call->in[2];
     tern_status status = TERN_OK;
     TERN_SCOPE {
@@ -83,11 +83,11 @@ static tern_status reduce_forward(tern_call *call)
         src = tern_scoped(tern_tensor_detached(src));
         if (!at->include_self) {
             tern_scalar neutral = neutral_of(r, x->dtype);
-            tern_tensor *one = tern_scatter_scalar(x, at->dim, index, neutral, NULL);
+            tern_tensor *one = tern_scatter_scalar(x, at->dim, index, neutral, TERN_REDUCE_NONE);
             x = one;
         }
         tern_tensor *y = into(x, at, r->mode, index, src);
-        if (at->which == MEAN)
+        if (at->reduce == TERN_REDUCE_MEAN)
             y = divided(y, counts(y, at, index, src));
         status = y ? tern_hook_copy(call->out[0], y) : tern_last_status();
     }
@@ -116,14 +116,14 @@ static void prod_backward(tern_gradient *g, const reduce_attributes *at)
     tern_tensor *x_zero = tern_eq_scalar(x, zero), *src_zero = tern_eq_scalar(src, zero);
     tern_tensor *x_masked = tern_masked_fill(x, x_zero, one);
     tern_tensor *rest =
-        tern_scatter_reduce(x_masked, at->dim, index, src, "prod", at->include_self);
+        tern_scatter_reduce(x_masked, at->dim, index, src, TERN_REDUCE_PROD, at->include_self);
     g->din[0] = tern_div(tern_mul(dy, rest), x_masked);
 
     tern_tensor *zeros = at->include_self ? as(x_zero, dy) : tern_zeros_like(dy);
     zeros = tern_gather(into(zeros, at, TERN_SCATTER_ADD, index, as(src_zero, dy)), at->dim, index);
     tern_tensor *only = tern_logical_and(src_zero, tern_eq_scalar(zeros, one));
     tern_tensor *without = tern_scatter_reduce(x, at->dim, index, tern_masked_fill(src, only, one),
-                                               "prod", at->include_self);
+                                               TERN_REDUCE_PROD, at->include_self);
     tern_tensor *others = tern_gather(tern_mul(dy, without), at->dim, index);
     tern_tensor *all = tern_gather(tern_mul(dy, y), at->dim, index);
     g->din[2] = tern_where(only, others, tern_div(all, tern_masked_fill(src, src_zero, one)));
@@ -135,9 +135,9 @@ static void peak_backward(tern_gradient *g, const reduce_attributes *at)
     tern_tensor *x = g->in[0], *index = g->in[1], *src = g->in[2], *y = g->out[0], *dy = g->dout[0];
     tern_tensor *x_is = as(tern_eq(x, y), dy);
     tern_tensor *src_is = as(tern_eq(src, tern_gather(y, at->dim, index)), dy);
-    tern_tensor *n = at->include_self
-                         ? x_is
-                         : tern_scatter_scalar(x_is, at->dim, index, tern_scalar_int(0), NULL);
+    tern_tensor *n = at->include_self ? x_is
+                                      : tern_scatter_scalar(x_is, at->dim, index,
+                                                            tern_scalar_int(0), TERN_REDUCE_NONE);
     n = into(n, at, TERN_SCATTER_ADD, index, src_is);
     tern_tensor *share = tern_div(dy, n);
     g->din[0] = tern_mul(x_is, share);
@@ -147,9 +147,12 @@ static void peak_backward(tern_gradient *g, const reduce_attributes *at)
 static tern_status reduce_backward(tern_gradient *g)
 {
     const reduce_attributes *at = g->attributes;
-    (at->which == MEAN ? mean_backward : at->which == PROD ? prod_backward : peak_backward)(g, at);
+    (at->reduce == TERN_REDUCE_MEAN   ? mean_backward
+     : at->reduce == TERN_REDUCE_PROD ? prod_backward
+                                      : peak_backward)(g, at);
     if (!at->include_self && g->din[0])
-        g->din[0] = tern_scatter_scalar(g->din[0], at->dim, g->in[1], tern_scalar_int(0), NULL);
+        g->din[0] =
+            tern_scatter_scalar(g->din[0], at->dim, g->in[1], tern_scalar_int(0), TERN_REDUCE_NONE);
     if (!g->din[0] || !g->din[2])
         return tern_last_status();
     for (int i = 0; i < 3; i += 2)
@@ -167,26 +170,24 @@ static const tern_op reduce_op = {.name = "scatter_reduce",
 
 /* index and src cut to the same size, all with one dim at least. */
 tern_tensor *tern_scatter_reduce(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
-                                 const char *reduce, bool include_self)
+                                 tern_reduce_mode reduce, bool include_self)
 {
     static const char function[] = "tern_scatter_reduce";
-    reduce_attributes at = {.which = 0, .include_self = include_self};
-    while (reduce && at.which < REDUCTIONS && strcmp(reductions[at.which].name, reduce) != 0)
-        at.which++;
-    if (!reduce || at.which == REDUCTIONS)
+    reduce_attributes at = {.reduce = reduce, .include_self = include_self};
+    if (reduce < TERN_REDUCE_SUM || reduce > TERN_REDUCE_AMIN)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "%s: reduce argument must be either sum, prod, mean, amax or amin. "
-                              "(%s)",
-                              function, reduce ? reduce : "NULL");
-    if (at.which == SUM && include_self)
+                              "(%d)",
+                              function, (int)reduce);
+    if (reduce == TERN_REDUCE_SUM && include_self)
         return tern_scatter_add(x, dim, index, src);
     if (!tern_scatter_check(x, dim, &index, &src, &at.dim, function))
         return NULL;
     if (index->numel == 0)
         return tern_clone(x);
     tern_tensor *y = tern_atleast_1d(x);
-    if (at.which == SUM)
-        y = into(tern_scatter_scalar(y, at.dim, index, tern_scalar_int(0), NULL), &at,
+    if (reduce == TERN_REDUCE_SUM)
+        y = into(tern_scatter_scalar(y, at.dim, index, tern_scalar_int(0), TERN_REDUCE_NONE), &at,
                  TERN_SCATTER_ADD, index, src);
     else
         y = tern_apply(&reduce_op, (tern_tensor *[]){y, index, src}, 3, &at, sizeof at);
@@ -194,30 +195,27 @@ tern_tensor *tern_scatter_reduce(tern_tensor *x, int dim, tern_tensor *index, te
 }
 
 tern_tensor *tern_scatter_reduce_(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
-                                  const char *reduce, bool include_self)
+                                  tern_reduce_mode reduce, bool include_self)
 {
     tern_tensor *y = tern_scatter_reduce(x, dim, index, src, reduce, include_self);
     return y ? tern_copy_(x, y) : NULL;
 }
 
 tern_tensor *tern_index_reduce(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *source,
-                               const char *reduce, bool include_self)
+                               tern_reduce_mode reduce, bool include_self)
 {
     static const char function[] = "tern_index_reduce";
-    static const char *const known[] = {"prod", "mean", "amax", "amin"};
-    int which = 0, at;
+    int at;
     if (!x || !index || !source) {
         tern_fail_argument_null(function, !x ? "x" : !index ? "index" : "source");
         return NULL;
     }
-    while (which < 4 && (!reduce || strcmp(reduce, known[which]) != 0))
-        which++;
-    if (which == 4)
+    if (reduce < TERN_REDUCE_PROD || reduce > TERN_REDUCE_AMIN)
         return tern_fail_null(
             TERN_ERR_ARGUMENT,
             "%s: index_reduce(): Expected reduce to be one of prod, mean, amax or "
-            "amin but got %s.",
-            function, reduce ? reduce : "NULL");
+            "amin but got %d.",
+            function, (int)reduce);
     if (tern_wrap_dim(dim, x->ndim, &at, function) != TERN_OK)
         return NULL;
     if (index->ndim > 1)
@@ -253,40 +251,40 @@ static tern_tensor *spread(tern_tensor *x, tern_tensor *index, tern_scalar value
 
 /* scatter's own two ways to reduce. */
 static tern_tensor *scatter(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
-                            const char *reduce, bool in_place, const char *function)
+                            tern_reduce_mode reduce, bool in_place, const char *function)
 {
-    if (!reduce)
+    if (reduce == TERN_REDUCE_NONE)
         return tern_scatter_as(x, dim, index, src, TERN_SCATTER_SET, in_place, function);
-    if (strcmp(reduce, "add") == 0)
+    if (reduce == TERN_REDUCE_SUM)
         return tern_scatter_as(x, dim, index, src, TERN_SCATTER_ADD, in_place, function);
-    if (strcmp(reduce, "multiply") != 0)
+    if (reduce != TERN_REDUCE_PROD)
         return tern_fail_null(TERN_ERR_ARGUMENT,
-                              "%s: reduce argument must be either add or multiply. (%s)", function,
-                              reduce);
-    return in_place ? tern_scatter_reduce_(x, dim, index, src, "prod", true)
-                    : tern_scatter_reduce(x, dim, index, src, "prod", true);
+                              "%s: reduce argument must be either add or multiply. (%d)", function,
+                              (int)reduce);
+    return in_place ? tern_scatter_reduce_(x, dim, index, src, reduce, true)
+                    : tern_scatter_reduce(x, dim, index, src, reduce, true);
 }
 
 tern_tensor *tern_scatter(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
-                          const char *reduce)
+                          tern_reduce_mode reduce)
 {
     return scatter(x, dim, index, src, reduce, false, "tern_scatter");
 }
 
 tern_tensor *tern_scatter_(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
-                           const char *reduce)
+                           tern_reduce_mode reduce)
 {
     return scatter(x, dim, index, src, reduce, true, "tern_scatter_");
 }
 
 tern_tensor *tern_scatter_scalar(tern_tensor *x, int dim, tern_tensor *index, tern_scalar value,
-                                 const char *reduce)
+                                 tern_reduce_mode reduce)
 {
     return scatter(x, dim, index, spread(x, index, value), reduce, false, "tern_scatter");
 }
 
 tern_tensor *tern_scatter_scalar_(tern_tensor *x, int dim, tern_tensor *index, tern_scalar value,
-                                  const char *reduce)
+                                  tern_reduce_mode reduce)
 {
     return scatter(x, dim, index, spread(x, index, value), reduce, true, "tern_scatter_");
 }

@@ -101,7 +101,7 @@ static tern_tensor *repeated_indices(tern_tensor *repeats)
         return NULL;
     tern_tensor *ends = tern_narrow(counts, 0, 1, n);
     tern_tensor *every = tern_arange(0, (double)total, 1, TERN_I64, tern_device(repeats));
-    return tern_searchsorted(ends, every, true);
+    return tern_searchsorted(ends, every, TERN_SIDE_RIGHT);
 }
 
 tern_tensor *tern_repeat_interleave_tensor(tern_tensor *x, tern_tensor *repeats,

@@ -296,6 +296,9 @@ tern_tensor *tern_pad(tern_tensor *x, tern_shape pad, const tern_pad_options *op
                               "dimensions of the input. Pad length is %d while the input has %d "
                               "dimensions.",
                               pad.ndim, x->ndim);
+    if (tern_check_enum("tern_pad", "mode", (int)mode, TERN_PAD_CIRCULAR, "tern_pad_mode") !=
+        TERN_OK)
+        return NULL;
     if (mode != TERN_PAD_CONSTANT)
         return pad_edges(x, &pad, mode);
     constant_attributes at = {.value = tern_scalar_real(options ? options->value : 0)};

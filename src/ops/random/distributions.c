@@ -90,7 +90,7 @@ static tern_tensor *draw_places(tern_tensor *p, int64_t n)
     tern_shape shape = tern_shape_of(p);
     shape.dims[shape.ndim - 1] = n;
     tern_tensor *u = tern_mul(tern_rand(shape, tern_dtype_of(p), tern_device(p)), all);
-    tern_tensor *places = tern_searchsorted(sums, u, true);
+    tern_tensor *places = tern_searchsorted(sums, u, TERN_SIDE_RIGHT);
     return tern_clamp(places, 0, (double)(tern_size(p, -1) - 1));
 }
 

@@ -109,7 +109,9 @@ static tern_tensor *quantile(tern_tensor *x, tern_tensor *q, const tern_quantile
     int d = 0;
     if (!x || !q)
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_%s: %s is NULL", name, x ? "q" : "x");
-    if (check(x, q, name) != TERN_OK ||
+    if (tern_check_enum("tern_quantile", "interpolation", (int)o->interpolation,
+                        TERN_INTERPOLATION_NEAREST, "tern_interpolation") != TERN_OK ||
+        check(x, q, name) != TERN_OK ||
         (o->dim.set && tern_wrap_dim((int)o->dim.value, x->ndim, &d, name) != TERN_OK))
         return NULL;
     tern_tensor *rows = dim_last(x, &o->dim, d);

@@ -53,13 +53,16 @@ static const tern_op search_op = {.name = "searchsorted",
                                   .infer = search_infer,
                                   .forward = search_forward};
 
-tern_tensor *tern_searchsorted(tern_tensor *boundaries, tern_tensor *values, bool right)
+tern_tensor *tern_searchsorted(tern_tensor *boundaries, tern_tensor *values, tern_side side)
 {
-    search_attributes at = {right};
+    search_attributes at = {side == TERN_SIDE_RIGHT};
     if (!boundaries || !values) {
         tern_fail_argument_null("tern_searchsorted", boundaries ? "values" : "boundaries");
         return NULL;
     }
+    if (tern_check_enum("tern_searchsorted", "side", (int)side, TERN_SIDE_RIGHT, "tern_side") !=
+        TERN_OK)
+        return NULL;
     tern_tensor *in[] = {tern_contiguous(boundaries), tern_contiguous(values)};
     return tern_apply(&search_op, in, 2, &at, sizeof at);
 }
@@ -71,7 +74,7 @@ tern_tensor *tern_bucketize(tern_tensor *values, tern_tensor *boundaries, bool r
                               "tern_bucketize: boundaries tensor must be 1 dimension, but got "
                               "dim(%d)",
                               boundaries->ndim);
-    return tern_searchsorted(boundaries, values, right);
+    return tern_searchsorted(boundaries, values, right ? TERN_SIDE_RIGHT : TERN_SIDE_LEFT);
 }
 
 /* ---- unique ------------------------------------------------------------------------------ */
@@ -112,12 +115,13 @@ static tern_status unique(tern_tensor *x, bool sorted, tern_unique_result *out)
     int64_t last;
     TERN_TRY(tern_copy_to_host(tern_select(runs, 0, -1), &last, sizeof last));
     tern_tensor *numbers = tern_arange(0, (double)last + 1, 1, TERN_I64, tern_device(x));
-    tern_tensor *starts = tern_searchsorted(runs, numbers, false);
+    tern_tensor *starts = tern_searchsorted(runs, numbers, TERN_SIDE_LEFT);
     tern_unique_result r = {
         .output = tern_index_select(sequence, 0, starts),
-        .counts = tern_sub(tern_searchsorted(runs, numbers, true), starts),
+        .counts = tern_sub(tern_searchsorted(runs, numbers, TERN_SIDE_RIGHT), starts),
     };
-    r.inverse = tern_reshape(sorted ? tern_searchsorted(r.output, elements, false) : runs, shape);
+    r.inverse =
+        tern_reshape(sorted ? tern_searchsorted(r.output, elements, TERN_SIDE_LEFT) : runs, shape);
     if (!r.output || !r.counts || !r.inverse)
         return tern_last_status();
     *out = r;
@@ -156,7 +160,7 @@ static tern_tensor *counts_of(tern_tensor *numbers, int64_t bins)
     tern_tensor *limits = tern_arange(0, (double)bins + 1, 1, TERN_I64, tern_device(numbers));
     if (!limits || tern_sort(numbers, 0, false, &both) != TERN_OK)
         return NULL;
-    tern_tensor *below = tern_searchsorted(both.values, limits, false);
+    tern_tensor *below = tern_searchsorted(both.values, limits, TERN_SIDE_LEFT);
     return tern_sub(tern_narrow(below, 0, 1, bins), tern_narrow(below, 0, 0, bins));
 }
 

@@ -110,7 +110,7 @@ tern_tensor *tern_cartesian_prod(tern_tensor *const *tensors, int n)
             return NULL;
     if (n == 1)
         return tensors[0];
-    if (tern_meshgrid(tensors, n, "ij", all) != TERN_OK)
+    if (tern_meshgrid(tensors, n, TERN_INDEXING_IJ, all) != TERN_OK)
         return NULL;
     for (int i = 0; i < n; i++)
         all[i] = tern_flatten(all[i], 0, -1);
@@ -148,12 +148,12 @@ tern_tensor *tern_combinations(tern_tensor *x, int r, bool with_replacement)
         tern_tensor *places = tern_arange(0, (double)x->numel, 1, TERN_I64, tern_device(x));
         for (int i = 0; i < r; i++)
             of[i] = places;
-        if (tern_meshgrid(of, r, "ij", grid) == TERN_OK)
+        if (tern_meshgrid(of, r, TERN_INDEXING_IJ, grid) == TERN_OK)
             mask = ascending(grid, r, with_replacement);
     }
     for (int i = 0; i < r; i++)
         of[i] = x;
-    if (!mask || tern_meshgrid(of, r, "ij", grid) != TERN_OK)
+    if (!mask || tern_meshgrid(of, r, TERN_INDEXING_IJ, grid) != TERN_OK)
         return NULL;
     for (int i = 0; i < r; i++)
         grid[i] = tern_masked_select(grid[i], mask);
@@ -178,7 +178,7 @@ tern_tensor *tern_isin(tern_tensor *x, tern_tensor *y, bool invert)
         if (x && y && y->numel == 0)
             found = tern_zeros(tern_shape_of(x), TERN_BOOL, tern_device(x));
         else if (x && y && tern_sort(y, 0, false, &sorted) == TERN_OK) {
-            tern_tensor *at = tern_searchsorted(sorted.values, x, false);
+            tern_tensor *at = tern_searchsorted(sorted.values, x, TERN_SIDE_LEFT);
             at = tern_clamp(at, 0, (double)(y->numel - 1));
             found = tern_eq(tern_take(sorted.values, at), x);
         }

@@ -1,6 +1,5 @@
 /* movedim.c -- dims moved, added and matched: movedim, atleast_2d, meshgrid, sliding windows. */
 #include "tensor/op.h"
-#include <string.h>
 #include <tern/ops.h>
 
 /* ---- moved ------------------------------------------------------------------------------- */
@@ -138,17 +137,17 @@ tern_status tern_broadcast_tensors(tern_tensor *const *tensors, int n, tern_tens
     return TERN_OK;
 }
 
-/* Tensor i as dim i, but the first two change places for "xy". */
-tern_status tern_meshgrid(tern_tensor *const *tensors, int n, const char *indexing,
+/* Tensor i as dim i, but the first two change places for XY. */
+tern_status tern_meshgrid(tern_tensor *const *tensors, int n, tern_indexing indexing,
                           tern_tensor **out)
 {
     TERN_TRY(check_list(tensors, n, out, "tern_meshgrid"));
-    bool xy = indexing && strcmp(indexing, "xy") == 0;
-    if (indexing && !xy && strcmp(indexing, "ij") != 0)
+    if ((unsigned)indexing > TERN_INDEXING_XY)
         return tern_fail(TERN_ERR_ARGUMENT,
                          "tern_meshgrid: torch.meshgrid: indexing must be one of \"xy\" or \"ij\", "
-                         "but received: %s",
-                         indexing);
+                         "but received: %d",
+                         (int)indexing);
+    bool swapped = indexing == TERN_INDEXING_XY && n > 1;
     if (n > TERN_MAX_DIMS)
         return tern_fail(TERN_ERR_SHAPE, "tern_meshgrid: a tensor has at most %d dims, not %d",
                          TERN_MAX_DIMS, n);
@@ -162,11 +161,11 @@ tern_status tern_meshgrid(tern_tensor *const *tensors, int n, const char *indexi
         if (tensors[i]->dtype != tensors[0]->dtype)
             return tern_fail(TERN_ERR_DTYPE, "tern_meshgrid: torch.meshgrid expects all tensors to "
                                              "have the same dtype");
-        all.dims[xy && n > 1 && i < 2 ? 1 - i : i] = tensors[i]->numel;
+        all.dims[swapped && i < 2 ? 1 - i : i] = tensors[i]->numel;
     }
     for (int i = 0; i < n; i++) {
         tern_shape own = {.ndim = n};
-        int d = xy && n > 1 && i < 2 ? 1 - i : i;
+        int d = swapped && i < 2 ? 1 - i : i;
         for (int k = 0; k < n; k++)
             own.dims[k] = k == d ? tensors[i]->numel : 1;
         if (!(out[i] = tern_expand(tern_reshape(tensors[i], own), all)))

@@ -2,7 +2,6 @@
 #include "tensor/op.h"
 #include "types_host.h"
 #include "shapes.h"
-#include <string.h>
 #include <tern/ops.h>
 
 typedef struct sample {
@@ -129,17 +128,12 @@ static const tern_op y_op = {.name = "grid_sample",
 
 /* ---- public functions -------------------------------------------------------------------- */
 
-static tern_status one_of(const char *name, const char *const *names, const int32_t *codes, int n,
-                          const char *what, int32_t *code)
+static tern_status one_of(unsigned mode, const char *what, const char *words)
 {
-    for (int i = 0; i < n; i++)
-        if (strcmp(name ? name : names[0], names[i]) == 0) {
-            *code = codes[i];
-            return TERN_OK;
-        }
-    return tern_fail(TERN_ERR_ARGUMENT,
-                     "tern_grid_sample: expected %s to be '%s', '%s' or '%s', but got: '%s'", what,
-                     names[0], names[1], names[2], name);
+    if (mode < 3)
+        return TERN_OK;
+    return tern_fail(TERN_ERR_ARGUMENT, "tern_grid_sample: expected %s to be %s, but got: %d", what,
+                     words, (int)mode);
 }
 
 static tern_status check_shapes(const tern_tensor *x, const tern_tensor *grid, sample *at)
@@ -181,20 +175,21 @@ static tern_status check_shapes(const tern_tensor *x, const tern_tensor *grid, s
 tern_tensor *tern_grid_sample(tern_tensor *x, tern_tensor *grid,
                               const tern_grid_sample_options *options)
 {
-    static const char *const mode[] = {"bilinear", "nearest", "bicubic"};
-    static const char *const padding[] = {"zeros", "border", "reflection"};
-    static const int32_t mode_code[] = {2, 0, 3}, padding_code[] = {0, 1, 2};
+    static const int32_t codes[] = {[TERN_GRID_SAMPLE_BILINEAR] = 2,
+                                    [TERN_GRID_SAMPLE_NEAREST] = 0,
+                                    [TERN_GRID_SAMPLE_BICUBIC] = 3};
     static const tern_grid_sample_options none;
     const tern_grid_sample_options *o = options ? options : &none;
-    sample at = {.align = o->align_corners};
+    sample at = {.align = o->align_corners, .padding = (int32_t)o->padding_mode};
     if (!x || !grid) {
         tern_fail_argument_null("tern_grid_sample", x ? "grid" : "input");
         return NULL;
     }
-    if (one_of(o->mode, mode, mode_code, 3, "mode", &at.mode) != TERN_OK ||
-        one_of(o->padding_mode, padding, padding_code, 3, "padding_mode", &at.padding) != TERN_OK ||
+    if (one_of(o->mode, "mode", "'bilinear', 'nearest' or 'bicubic'") != TERN_OK ||
+        one_of(o->padding_mode, "padding_mode", "'zeros', 'border' or 'reflection'") != TERN_OK ||
         check_shapes(x, grid, &at) != TERN_OK)
         return NULL;
+    at.mode = codes[o->mode];
     if (at.shape.ndim == 3 && at.mode == 3)
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_grid_sample: bicubic interpolation only "
                                                  "supports 4D input");

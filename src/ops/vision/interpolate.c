@@ -2,19 +2,23 @@
 #include "tensor/op.h"
 #include "types_host.h"
 #include "shapes.h"
-#include <string.h>
 #include <tern/ops.h>
 
-/* The kernels' modes, and which spatial dims each name is for. */
+/* The kernels' modes, and how many spatial dims each of PyTorch's is for. */
 enum { NEAREST, NEAREST_EXACT, LINEAR, CUBIC, AREA };
 typedef struct mode {
     const char *name;
     int code, ndim; /* 0: any */
 } mode;
-static const mode modes[] = {{"nearest", NEAREST, 0}, {"nearest-exact", NEAREST_EXACT, 0},
-                             {"area", AREA, 0},       {"linear", LINEAR, 1},
-                             {"bilinear", LINEAR, 2}, {"bicubic", CUBIC, 2},
-                             {"trilinear", LINEAR, 3}};
+static const mode modes[] = {
+    [TERN_INTERPOLATE_NEAREST] = {"nearest", NEAREST, 0},
+    [TERN_INTERPOLATE_NEAREST_EXACT] = {"nearest-exact", NEAREST_EXACT, 0},
+    [TERN_INTERPOLATE_LINEAR] = {"linear", LINEAR, 1},
+    [TERN_INTERPOLATE_BILINEAR] = {"bilinear", LINEAR, 2},
+    [TERN_INTERPOLATE_BICUBIC] = {"bicubic", CUBIC, 2},
+    [TERN_INTERPOLATE_TRILINEAR] = {"trilinear", LINEAR, 3},
+    [TERN_INTERPOLATE_AREA] = {"area", AREA, 0},
+};
 
 typedef struct resample {
     tern_sample_shape shape;
@@ -91,25 +95,21 @@ static tern_status backward_x(tern_gradient *g)
 
 /* ---- what is asked ----------------------------------------------------------------------- */
 
-static const mode *find_mode(const char *name, int ndim)
+static const mode *mode_of(tern_interpolate_mode which, int ndim)
 {
     static const char *const wanted[] = {"3D", "4D", "5D"};
-    name = name ? name : "nearest";
-    const mode *m = NULL;
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-        if (strcmp(modes[i].name, name) == 0)
-            m = &modes[i];
-    if (ndim < 1 || ndim > 3 || !m) {
+    if (ndim < 1 || ndim > 3 || (unsigned)which > TERN_INTERPOLATE_AREA) {
         tern_fail(TERN_ERR_ARGUMENT,
                   "tern_interpolate: Input Error: Only 3D, 4D and 5D input Tensors supported (got "
                   "%dD) for the modes: nearest | linear | bilinear | bicubic | trilinear | area | "
-                  "nearest-exact (got %s)",
-                  ndim + 2, name);
+                  "nearest-exact (got %d)",
+                  ndim + 2, (int)which);
         return NULL;
     }
+    const mode *m = &modes[which];
     if (m->ndim && m->ndim != ndim) {
         tern_fail(TERN_ERR_SHAPE, "tern_interpolate: Got %s input, but %s mode needs %s input",
-                  wanted[ndim - 1], name, wanted[m->ndim - 1]);
+                  wanted[ndim - 1], m->name, wanted[m->ndim - 1]);
         return NULL;
     }
     return m;
@@ -172,7 +172,7 @@ tern_tensor *tern_interpolate(tern_tensor *x, const tern_interpolate_options *op
         return NULL;
     }
     int ndim = x->ndim - 2;
-    const mode *m = find_mode(o->mode, ndim);
+    const mode *m = mode_of(o->mode, ndim);
     if (!m || target(x, o, ndim, size, factor) != TERN_OK)
         return NULL;
     if (o->align_corners && m->ndim == 0)

@@ -1,0 +1,13 @@
+/* modes.c -- the value of a mode for PyTorch's word for it: -1, which every operation refuses, for
+ * a word that is none. */
+#include "names/rows.h"
+
+#undef MODE
+#define MODE(NAME, ENUM, ARGUMENT, ...)                                                            \
+    ENUM names_##NAME(const names_argument *a)                                                     \
+    {                                                                                              \
+        static const char *const words[] = {__VA_ARGS__};                                          \
+        const int n = (int)(sizeof words / sizeof *words);                                         \
+        return (ENUM)(a->given ? names_choice(a, ARGUMENT, words, n) : 0);                         \
+    }
+#include "names/modes.def"
