@@ -4,6 +4,10 @@
 #define TERN_BLOCKS 4
 #if IS_FLOAT
 
+/* Runs of n elements: sums of sums lose less by rounding than one long sum. */
+#define RUNS(b, run, n)                                                                            \
+    for (idx b = 0, run; b < (idx)(n) && (run = (idx)(n)-b < 1024 ? (idx)(n)-b : 1024, 1); b += 1024)
+
 /* y = e^(x - max) / sum, or (log_ != 0) x - max - log sum. An empty or all -inf row gives NaN. */
 KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, n), (ARG, i32, log_))
 {
@@ -21,16 +25,26 @@ KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, 
         }
         m = TEAM_MAX(m, scratch);
         if (log_ == 0 && !IS_HALF) { /* e^x is kept in y, which is wide enough */
-            SIMD_SUM(z) TEAM_LANES(j, n)
+            RUNS(b, run, n)
             {
-                ACC e = exp(LD(xs, at + j) - m);
-                ST(ys, at + j, e);
-                z += e;
+                ACC some = 0;
+                SIMD_SUM(some) TEAM_LANES(j, run)
+                {
+                    ACC e = exp(LD(xs, at + b + j) - m);
+                    ST(ys, at + b + j, e);
+                    some += e;
+                }
+                z += some;
             }
         } else {
-            SIMD_SUM(z) TEAM_LANES(j, n)
+            RUNS(b, run, n)
             {
-                z += exp(LD(xs, at + j) - m);
+                ACC some = 0;
+                SIMD_SUM(some) TEAM_LANES(j, run)
+                {
+                    some += exp(LD(xs, at + b + j) - m);
+                }
+                z += some;
             }
         }
         z = TEAM_SUM(z, scratch);
@@ -111,19 +125,35 @@ KERNEL10(K(layer_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (I
     {
         idx at = r * (idx)n;
         ACC mean = 0, rstd = 0;
-        SIMD_SUM(mean) TEAM_LANES(j, n)
+        RUNS(b, run, n)
         {
-            mean += LD(xs, at + j);
+            ACC some = 0;
+            SIMD_SUM(some) TEAM_LANES(j, run)
+            {
+                some += LD(xs, at + b + j);
+            }
+            mean += some;
         }
         mean = TEAM_SUM(mean, scratch) / (ACC)n;
         if ((what & 4) != 0)
             mean = 0;
-        SIMD_SUM(rstd) TEAM_LANES(j, n)
+        /* The mean's own rounding shows in the deviations from it, and is put right by their mean. */
+        ACC off = 0;
+        RUNS(b, run, n)
         {
-            ACC d = LD(xs, at + j) - mean;
-            rstd += d * d;
+            ACC some = 0, more = 0;
+            SIMD_SUM2(some, more) TEAM_LANES(j, run)
+            {
+                ACC d = LD(xs, at + b + j) - mean;
+                some += d * d;
+                more += d;
+            }
+            rstd += some;
+            off += more;
         }
-        rstd = 1 / sqrt(TEAM_SUM(rstd, scratch) / (ACC)n + eps);
+        off = (what & 4) != 0 ? 0 : TEAM_SUM(off, scratch) / (ACC)n;
+        rstd = 1 / sqrt(TEAM_SUM(rstd, scratch) / (ACC)n - off * off + eps);
+        mean += off;
         if (TEAM_LEADER) {
             means[r] = mean;
             rstds[r] = rstd;
@@ -155,11 +185,18 @@ KERNEL10(K(layer_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (I
 /* With h = (x - mean) rstd and g = dy w: dx = rstd (g - mean(g) - h mean(g h)), where the mean counts as
  * 0 without mean(g). */
 #define NORM_SUMS_(G)                                                                              \
-    SIMD_SUM2(s, t) TEAM_LANES(j, n)                                                                    \
+    RUNS(b, run, n)                                                                                \
     {                                                                                              \
-        ACC g = (G), h = (LD(xs, at + j) - mean) * rstd;                                           \
-        s += g;                                                                                    \
-        t += g * h;                                                                                \
+        ACC some = 0, more = 0;                                                                    \
+        SIMD_SUM2(some, more) TEAM_LANES(i, run)                                                   \
+        {                                                                                          \
+            idx j = b + i;                                                                         \
+            ACC g = (G), h = (LD(xs, at + j) - mean) * rstd;                                       \
+            some += g;                                                                             \
+            more += g * h;                                                                         \
+        }                                                                                          \
+        s += some;                                                                                 \
+        t += more;                                                                                 \
     }
 #define NORM_DX_(G)                                                                                \
     SIMD TEAM_LANES(j, n)                                                                               \
@@ -197,6 +234,7 @@ KERNEL9(K(layer_norm_dx), (OUT, STO, dxs), (IN, STO, dys), (IN, STO, xs), (IN, S
         }
     }
 }
+#undef RUNS
 #undef NORM_SUMS_
 #undef NORM_DX_
 

@@ -18,6 +18,17 @@ enum { TERN_SCAN_SUM = 1, TERN_SCAN_PRODUCT = 2, TERN_SCAN_BOTH = 3 };
     ((what) == TERN_SCAN_SUM       ? (y) + (b)                                                     \
      : (what) == TERN_SCAN_PRODUCT ? (y) * (a)                                                     \
                                    : (y) * (a) + (b))
+/* sum += v, where what is lost of it by rounding goes to low (Knuth's two-sum): sum + low is right to one
+ * rounding after any number of steps. An infinity or NaN leaves low alone. */
+#define TERN_ADD_TO(sum, low, v)                                                                   \
+    do {                                                                                           \
+        ACC v_ = (v), s_ = (sum) + v_, t_ = s_ - (sum);                                            \
+        ACC e_ = ((sum) - (s_ - t_)) + (v_ - t_);                                                  \
+        low = e_ - e_ == 0 ? low + e_ : low;                                                       \
+        sum = s_;                                                                                  \
+    } while (0)
+/* Columns that one item takes: as many as a vector loop wants, one on GPUs. */
+#define TERN_SCAN_TILE (LSIZE > 1 ? 1 : 32)
 TERN_COLLECTIVE_(group_product, f32, a *b)
 #if TERN_F64
 TERN_COLLECTIVE_(group_product, f64, a *b)
@@ -41,11 +52,16 @@ KERNEL8(K(scan_rows), (OUT, STO, ys), (IN, STO, as), (IN, STO, bs), (ARG, i64, r
     {
         idx run = ((idx)n + LSIZE - 1) / LSIZE, from = LID * run, to = from + run;
         idx step = reverse != 0 ? -1 : 1, start = r * (idx)n + (reverse != 0 ? (idx)n - 1 : 0);
-        ACC factor = 1, term = 0, y = first;
+        ACC factor = 1, term = 0, y = first, low = 0;
         to = to < (idx)n ? to : (idx)n;
-        if (LSIZE > 1) {
+        if (LSIZE > 1 && what == TERN_SCAN_SUM) {
+            for (idx k = from; k < to; k++)
+                TERN_ADD_TO(term, low, bs[start + k * step]);
+            term += low;
+            low = 0;
+        } else if (LSIZE > 1) {
             for (idx k = from; k < to; k++) {
-                ACC a = what == TERN_SCAN_SUM ? 1 : as[start + k * step];
+                ACC a = as[start + k * step];
                 term = what == TERN_SCAN_PRODUCT ? 0 : term * a + bs[start + k * step];
                 factor *= a;
             }
@@ -53,14 +69,23 @@ KERNEL8(K(scan_rows), (OUT, STO, ys), (IN, STO, as), (IN, STO, bs), (ARG, i64, r
         factors[LID] = factor;
         terms[LID] = term;
         BARRIER();
-        for (i32 lane = 0; lane < LID; lane++)
-            y = TERN_STEP(what, y, factors[lane], terms[lane]);
-        BARRIER();
-        for (idx k = from; k < to; k++) {
-            idx at = start + k * step;
-            y = TERN_STEP(what, y, as[at], bs[at]);
-            ys[at] = y;
+        if (what == TERN_SCAN_SUM) {
+            for (i32 lane = 0; lane < LID; lane++)
+                TERN_ADD_TO(y, low, terms[lane]);
+            for (idx k = from; k < to; k++) {
+                TERN_ADD_TO(y, low, bs[start + k * step]);
+                ys[start + k * step] = y + low;
+            }
+        } else {
+            for (i32 lane = 0; lane < LID; lane++)
+                y = TERN_STEP(what, y, factors[lane], terms[lane]);
+            for (idx k = from; k < to; k++) {
+                idx at = start + k * step;
+                y = TERN_STEP(what, y, as[at], bs[at]);
+                ys[at] = y;
+            }
         }
+        BARRIER();
     }
 }
 
@@ -71,20 +96,33 @@ KERNEL9(K(scan_columns), (OUT, STO, ys), (IN, STO, as), (IN, STO, bs), (ARG, i64
     BASE(ys);
     BASE(as);
     BASE(bs);
-    FLAT(o, outer, inner)
+    idx tiles = ((idx)inner + TERN_SCAN_TILE - 1) / TERN_SCAN_TILE;
+    ITEMS(g, (idx)outer * tiles)
     {
+        ACC y[TERN_SCAN_TILE], low[TERN_SCAN_TILE];
+        idx o = g / tiles, left = (g - o * tiles) * TERN_SCAN_TILE, width = (idx)inner - left;
         idx step = reverse != 0 ? -(idx)inner : (idx)inner;
-        idx at = o * (idx)n * (idx)inner + (reverse != 0 ? ((idx)n - 1) * (idx)inner : 0);
-        SIMD INNER(o, j)
-        {
-            ys[at + j] = TERN_STEP(what, first, as[at + j], bs[at + j]);
+        idx at = o * (idx)n * (idx)inner + (reverse != 0 ? ((idx)n - 1) * (idx)inner : 0) + left;
+        width = width < TERN_SCAN_TILE ? width : TERN_SCAN_TILE;
+        for (idx j = 0; j < width; j++) {
+            y[j] = first;
+            low[j] = 0;
         }
-        for (idx k = 1; k < (idx)n; k++) {
-            at += step;
-            SIMD INNER(o, j)
-            {
-                ys[at + j] = TERN_STEP(what, ys[at - step + j], as[at + j], bs[at + j]);
+        for (idx k = 0; k < (idx)n; k++) {
+            if (what == TERN_SCAN_SUM) {
+                SIMD for (idx j = 0; j < width; j++)
+                {
+                    TERN_ADD_TO(y[j], low[j], bs[at + j]);
+                    ys[at + j] = y[j] + low[j];
+                }
+            } else {
+                SIMD for (idx j = 0; j < width; j++)
+                {
+                    y[j] = TERN_STEP(what, y[j], as[at + j], bs[at + j]);
+                    ys[at + j] = y[j];
+                }
             }
+            at += step;
         }
     }
 }
@@ -159,7 +197,7 @@ KERNEL5(K(product_columns), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, outer), (A
 #endif
 
 #if TERN_CAT(KEPT, TERN_T) && IS_FLOAT
-/* y[k] = log(e^y[k - 1] + e^x[k]) */
+/* y[k] = high + log(sum of e^(x - high) up to k), high being near the largest so far. */
 KERNEL5(K(scan_log_sum), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, outer), (ARG, i64, n),
         (ARG, i64, inner))
 {
@@ -170,12 +208,20 @@ KERNEL5(K(scan_log_sum), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, outer), (ARG,
         INNER(o, j)
         {
             idx at = o * (idx)n * (idx)inner + j;
-            ACC y = MINUS_INF;
+            ACC high = MINUS_INF, sum = 0, low = 0;
             for (idx k = 0; k < (idx)n; k++) {
-                ACC x = xs[at + k * (idx)inner], high = x > y ? x : y, low = x > y ? y : x;
-                ACC sum = high - high == 0 ? high + FN(tern_log1p)(exp(low - high)) : high;
-                y = x != x || y != y ? x + y : sum;
-                ys[at + k * (idx)inner] = y;
+                ACC x = xs[at + k * (idx)inner];
+                if (x > high + 16 || high == MINUS_INF) { /* seldom: each time rounds the sum */
+                    ACC scale = high == MINUS_INF ? 0 : exp(high - x);
+                    sum *= scale;
+                    low *= scale;
+                    high = x > high ? x : high;
+                }
+                if (x != x || high - high == 0) { /* one that is NaN makes all after it NaN */
+                    ACC e = exp(x - high);
+                    TERN_ADD_TO(sum, low, e);
+                }
+                ys[at + k * (idx)inner] = high - high == 0 ? high + log(sum + low) : sum != sum ? sum : high;
             }
         }
     }

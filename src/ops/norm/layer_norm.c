@@ -278,20 +278,11 @@ tern_tensor *tern_layer_norm(tern_tensor *x, tern_shape normalized_shape, tern_t
     return run(&layer_norm_op, x, &at, weight, bias, "tern_layer_norm");
 }
 
-/* The smallest step from 1 in the type: PyTorch's default. */
-static double epsilon_of(tern_dtype dtype)
-{
-    return dtype == TERN_F64    ? DBL_EPSILON
-           : dtype == TERN_F16  ? 0x1p-10
-           : dtype == TERN_BF16 ? 0x1p-7
-                                : FLT_EPSILON;
-}
-
 tern_tensor *tern_rms_norm(tern_tensor *x, tern_shape normalized_shape, tern_tensor *weight,
                            double eps)
 {
     norm_attributes at = {.normalized = normalized_shape, .eps = eps, .no_mean = true};
-    if (x && eps < 0)
-        at.eps = epsilon_of(x->dtype);
+    if (x && eps < 0) /* the smallest step from 1 in the type that sums are kept in */
+        at.eps = x->dtype == TERN_F64 ? DBL_EPSILON : FLT_EPSILON;
     return run(&rms_norm_op, x, &at, weight, NULL, "tern_rms_norm");
 }

@@ -29,8 +29,11 @@ tern_tensor *tern_nanmean_dim(tern_tensor *x, tern_shape dims, bool keepdim)
             TERN_ERR_DTYPE,
             "tern_nanmean: nanmean(): expected input to have floating point dtype but got %s",
             tern_dtype_name(x->dtype));
-    tern_tensor *count = tern_sum_dim(tern_logical_not(tern_isnan(x)), dims, keepdim);
-    return tern_div(tern_nansum_dim(x, dims, keepdim), count);
+    /* In float32 for half precision, whose sums and counts do not fit into it. */
+    tern_tensor *wide = x && x->dtype != TERN_F64 ? tern_to_dtype(x, TERN_F32) : x;
+    tern_tensor *count = tern_sum_dim(tern_logical_not(tern_isnan(wide)), dims, keepdim);
+    tern_tensor *mean = tern_div(tern_nansum_dim(wide, dims, keepdim), count);
+    return x ? tern_to_dtype(mean, x->dtype) : mean;
 }
 
 tern_tensor *tern_nanmean(tern_tensor *x)

@@ -75,24 +75,28 @@ static tern_status var_forward(tern_call *call)
     return status;
 }
 
-/* dx = 2 (x - mean) / (n - correction) dvar; dvar = dstd / (2 std), 0 where std is 0. */
+/* dx = 2 (x - mean) / (n - correction) dvar; dvar = dstd / (2 std), 0 where std is 0. In float32
+ * for half precision: the mean's rounding would show in every deviation. */
 static tern_status var_backward(tern_gradient *g)
 {
     const var_attributes *at = g->attributes;
     const var_kind *kind = g->op->data;
     const tern_shape *shape = &g->in_shape[0];
+    tern_dtype dtype = g->in[0]->dtype, wide = dtype == TERN_F64 ? TERN_F64 : TERN_F32;
     double freedom = (double)(tern_masked_count(shape, at->mask) - at->correction);
-    tern_tensor *x = g->in[0], *dvar = g->dout[0];
+    tern_tensor *x = tern_to_dtype(g->in[0], wide), *dvar = tern_to_dtype(g->dout[0], wide);
     if (kind->root) {
-        tern_tensor *zero = tern_eq_scalar(g->out[0], tern_scalar_int(0));
-        dvar = tern_div(dvar, tern_mul_scalar(g->out[0], tern_scalar_int(2)));
+        tern_tensor *std = tern_to_dtype(g->out[0], wide);
+        tern_tensor *zero = tern_eq_scalar(std, tern_scalar_int(0));
+        dvar = tern_div(dvar, tern_mul_scalar(std, tern_scalar_int(2)));
         dvar = tern_masked_fill(dvar, zero, tern_scalar_int(0));
     }
     tern_tensor *mean = tern_sum_masked(x, at->mask, &at->shape);
     mean = tern_div_scalar(mean, tern_scalar_real((double)tern_masked_count(shape, at->mask)));
     tern_tensor *deviation = tern_sub(x, mean ? tern_spread(mean, shape, at->mask) : NULL);
     dvar = tern_mul_scalar(dvar, tern_scalar_real(2 / freedom));
-    g->din[0] = tern_mul(deviation, dvar ? tern_spread(dvar, shape, at->mask) : NULL);
+    tern_tensor *dx = tern_mul(deviation, dvar ? tern_spread(dvar, shape, at->mask) : NULL);
+    g->din[0] = tern_to_dtype(dx, dtype);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 

@@ -179,13 +179,29 @@ static tern_status log_forward(tern_call *call)
                        args, 5);
 }
 
-/* dx[k] = e^(x[k] - y[k]) t[k], t[k] = dy[k] + e^(y[k] - y[k + 1]) t[k + 1]: nothing overflows. */
+/* e^(x[k] + log of the sum of e^(log dy[j] - y[j]) from k on), for the positive part of dy. */
+static tern_tensor *log_gradient(tern_tensor *x, tern_tensor *y, tern_tensor *dy, int dim)
+{
+    tern_shape dims = TERN_SHAPE(dim);
+    tern_tensor *weight = tern_sub(tern_log(tern_relu(dy)), y);
+    tern_tensor *sum = tern_flip(tern_logcumsumexp(tern_flip(weight, dims), dim), dims);
+    return tern_exp(tern_add(sum, x));
+}
+
+/* dx[k] = e^x[k] times the sum of dy[j] e^-y[j] from k on, in logarithms, for dy > 0 and dy < 0. To
+ * be differentiated again, where dy may be 0: dx[k] = e^(x[k] - y[k]) t[k], with t[k] = dy[k] +
+ * e^(y[k] - y[k + 1]) t[k + 1]. Neither overflows. */
 static tern_status log_backward(tern_gradient *g)
 {
     const scan_attributes *at = g->attributes;
-    tern_tensor *x = g->in[0], *y = g->out[0];
+    tern_tensor *x = g->in[0], *y = g->out[0], *dy = g->dout[0];
+    if (!g->recorded && x->ndim > 0) {
+        g->din[0] =
+            tern_sub(log_gradient(x, y, dy, at->dim), log_gradient(x, y, tern_neg(dy), at->dim));
+        return g->din[0] ? TERN_OK : tern_last_status();
+    }
     tern_tensor *factor = tern_exp(tern_sub(y, shifted(y, at->dim, true, INFINITY)));
-    tern_tensor *t = scan(factor, g->dout[0], at->dim, BOTH, true);
+    tern_tensor *t = scan(factor, dy, at->dim, BOTH, true);
     g->din[0] = tern_mul(tern_exp(tern_sub(x, y)), t);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
