@@ -1,5 +1,5 @@
-/* test_precision.c -- sums of many numbers far from zero: reductions, means, variances, norms, losses and
- * their gradients in float32 and half precision, against the same in float64. */
+/* test_precision.c -- sums of many numbers far from zero: reductions, means, variances, norms,
+ * losses and their gradients in float32 and half precision, against the same in float64. */
 #include "support.h"
 #include <math.h>
 #include <stdio.h>
@@ -39,15 +39,15 @@ OF(smooth_l1_loss, tern_smooth_l1_loss(x, y, NULL))
 OF(cosine, tern_cosine_similarity(x, y, 1, 1e-8))
 OF(distance, tern_pairwise_distance(x, y, 2, 1e-6, false))
 
-/* Each with the errors of PyTorch 2.15's own result and gradient in float32, float16 and bfloat16, relative
- * to the largest element (on the cpu, of numbers drawn likewise): what the function's condition and the type allow. INFINITY
- * where PyTorch's does not fit into the type. */
+/* Each with the errors of PyTorch 2.15's own result and gradient in float32, float16 and bfloat16,
+ * relative to the largest element (on the cpu, of numbers drawn likewise): what the function's
+ * condition and the type allow. INFINITY where PyTorch's does not fit into the type. */
 static const struct {
     const char *name;
     function f;
     double peer[3][2];
 } functions[] = {
-/* clang-format off */
+    /* clang-format off */
     {"mean", mean, {{4e-8, 4e-8}, {2e-5, 1.4e-3}, {2e-5, 1.4e-3}}},
     {"mean_columns", mean_columns, {{4e-8, 4e-8}, {2e-5, 1.4e-3}, {2e-5, 1.4e-3}}},
     {"mean_all", mean_all, {{4e-8, 4e-8}, {2e-5, 1.4e-3}, {2e-5, 1.4e-3}}},
@@ -107,22 +107,25 @@ static void long_sums_are_right(void **state)
         for (int d = 0; d < 3; d++)
             for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
                 TERN_SCOPE {
-                    tern_tensor *x = test_uniform("cpu", dtypes[d], TERN_SHAPE(ROWS, COLUMNS), 99, 101, 7);
-                    tern_tensor *y = test_uniform("cpu", dtypes[d], TERN_SHAPE(ROWS, COLUMNS), 97, 103, 8);
+                    tern_tensor *x =
+                        test_uniform("cpu", dtypes[d], TERN_SHAPE(ROWS, COLUMNS), 99, 101, 7);
+                    tern_tensor *y =
+                        test_uniform("cpu", dtypes[d], TERN_SHAPE(ROWS, COLUMNS), 97, 103, 8);
                     tern_tensor *dx, *exact_dx;
                     tern_tensor *exact = with_gradient(functions[i].f, tern_to_dtype(x, TERN_F64),
                                                        tern_to_dtype(y, TERN_F64), &exact_dx);
-                    tern_tensor *got = with_gradient(functions[i].f, tern_to(x, device),
-                                                     tern_to(y, device), &dx);
+                    tern_tensor *got =
+                        with_gradient(functions[i].f, tern_to(x, device), tern_to(y, device), &dx);
                     double error = error_of(got, exact), of_dx = error_of(dx, exact_dx);
                     const double *peer = functions[i].peer[d];
                     double limit = fmax(2 * peer[0], 4 * epsilon[d]);
                     double dx_limit = fmax(2 * peer[1], 4 * epsilon[d]);
                     if (!(error <= limit) || !(of_dx <= dx_limit || isinf(dx_limit))) {
-                        print_error("%s of %s on %s: error %.2g (at most %.2g), of the gradient %.2g "
-                                    "(at most %.2g)\n",
-                                    functions[i].name, tern_dtype_name(dtypes[d]), device, error,
-                                    limit, of_dx, dx_limit);
+                        print_error(
+                            "%s of %s on %s: error %.2g (at most %.2g), of the gradient %.2g "
+                            "(at most %.2g)\n",
+                            functions[i].name, tern_dtype_name(dtypes[d]), device, error, limit,
+                            of_dx, dx_limit);
                         wrong++;
                     }
                 }
