@@ -57,8 +57,7 @@ tern_module *resnet(void)
                               tern_nn_linear(64, 10, NULL));
 }
 
-/* ---- ResNet-50 (He et al. 2015), the stride in the 3 x 3 convolution as torchvision has it ------
- */
+/* ---- ResNet-50 (He et al. 2015), the stride in the 3 x 3 convolution as torchvision has it --- */
 
 static tern_tensor *bottleneck_forward(tern_module *self, tern_tensor *x)
 {

@@ -3,8 +3,7 @@
  * One text for OpenCL C, NVRTC and the host, built without contraction: every target gives the same
  * bits. There are no tables and, but for fmod, no loops or branches, so that the host compiler
  * vectorises the callers. Polynomials are minimax fits (Remez, coefficients rounded to f32 one
- * after another) unless a source is named.
- */
+ * after another) unless a source is named. */
 
 #define TERN_INF_F32 f32_from_bits(0x7f800000u)
 #define TERN_NAN_F32 f32_from_bits(0x7fc00000u)
@@ -116,8 +115,8 @@ INLINE f32 tern_exp_f32(f32 x)
     return tern_scale_f32(e.hi + e.lo, e.k);
 }
 
-/* 2^x = 2^k 2^r, 2^r = 1 + r p(r) on |r| <= 1/2; low is a correction to x, as tern_pow_f32 needs it
- */
+/* 2^x = 2^k 2^r, 2^r = 1 + r p(r) on |r| <= 1/2; low is a correction to x, as
+ * tern_pow_f32 needs it */
 INLINE f32 tern_exp2_pair_f32(f32 x, f32 low)
 {
     f32 t, n, r, p, a, sum;
@@ -390,8 +389,8 @@ INLINE f32 tern_cos_near_f32(f32 x)
     return tern_sin_turn_f32(tern_near_turns_f32(tern_fabs_f32(x)), 1u, 0u);
 }
 
-/* tan(r + low) = r + r^3 T(r^2) + low (1 + r^2), and an odd number of quarter turns on, -1 / that
- */
+/* tan(r + low) = r + r^3 T(r^2) + low (1 + r^2), and an odd number of quarter
+ * turns on, -1 / that */
 INLINE f32 tern_tan_f32(f32 x)
 {
     tern_turn_f32 turn = tern_turns_f32(x);

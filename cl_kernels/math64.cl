@@ -2,8 +2,7 @@
  * speed.
  *
  * The same rules: + - * / sqrt, selects and bit moves, no contraction, the same bits on every
- * target. See math.cl for the arguments; a comment here says only what differs.
- */
+ * target. See math.cl for the arguments; a comment here says only what differs. */
 #if TERN_F64
 #ifndef INLINE64
 #define INLINE64 INLINE
@@ -317,8 +316,8 @@ INLINE64 tern_turn_f64 tern_turns_f64(f64 x)
         return y;
     }
     shift = e - 1022u;
-    /* long multiplication, from the least word on; the last four words of it end up in top and rest
-     */
+    /* long multiplication, from the least word on; the last four words of it end
+     * up in top and rest */
     for (i = 6u; i > 0u; i--) {
         u32 j = (shift >> 5) + i - 1u;
         u64 word = (((u64)two_over_pi[j] << 32 | two_over_pi[j + 1u]) << (shift & 31u)) >> 32;

@@ -42,8 +42,8 @@ void test_error(tern_status status, const char *part, const char *file, int line
 void test_ok(tern_status status, const char *call, const char *file, int line);
 
 /* ---- tensors ----------------------------------------------------------------------------- */
-/* Element-wise |a - b| <= abs + rel |b|, or at most ulp steps of the dtype apart. NaN equals NaN.
- */
+/* Element-wise |a - b| <= abs + rel |b|, or at most ulp steps of the dtype
+ * apart. NaN equals NaN. */
 typedef struct test_tolerance {
     double abs, rel;
     int64_t ulp;

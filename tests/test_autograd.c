@@ -1,5 +1,5 @@
-/* test_autograd.c -- recording and walking back: what accumulates, what is freed, what is refused.
- */
+/* test_autograd.c -- recording and walking back: what accumulates, what is
+ * freed, what is refused. */
 #include "support.h"
 #include <math.h>
 #include <pthread.h>
@@ -384,9 +384,7 @@ static void graphs_do_not_keep_themselves_alive(void **state)
     }
 }
 
-/* ---- depth
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- depth ----------------------------------------------------------------------------------- */
 
 static void *long_chain(void *ok)
 {

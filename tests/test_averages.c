@@ -1,5 +1,5 @@
-/* test_averages.c -- averages of parameters over the steps, and the statistics that go with them.
- */
+/* test_averages.c -- averages of parameters over the steps, and the statistics
+ * that go with them. */
 #include "support.h"
 
 static void averages_follow_the_parameters(void **state)

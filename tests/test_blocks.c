@@ -1,5 +1,5 @@
-/* test_blocks.c -- leaving a block in any way restores what it set; scopes release what they own.
- */
+/* test_blocks.c -- leaving a block in any way restores what it set; scopes
+ * release what they own. */
 #include "support.h"
 
 /* Each way out of a block is a case of one function, so that both are the same code for all. */

@@ -1,5 +1,5 @@
-/* test_convolution.c -- convolutions: PyTorch's numbers, gradients of any order, types, refusals.
- */
+/* test_convolution.c -- convolutions: PyTorch's numbers, gradients of any
+ * order, types, refusals. */
 #include "support.h"
 #include "pattern.h"
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* test_forms.c -- kernels that have a form of their own for dense, short or turned tensors:
- * whatever form is taken, by the size and the place in memory, the result is what the cpu computes.
- */
+ * whatever form is taken, by the size and the place in memory, the result is
+ * what the cpu computes. */
 #include "support.h"
 #include <stdlib.h>
 
@@ -152,8 +152,8 @@ static void rows_of_any_length(void **state)
                 }
 }
 
-/* y[i][j][k] is x's element where dim `a` and `b` changed places, whatever the order of the copy.
- */
+/* y[i][j][k] is x's element where dim `a` and `b` changed places, whatever the
+ * order of the copy. */
 static void copies_between_turned_tensors(void **state)
 {
     (void)state;

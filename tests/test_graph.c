@@ -81,8 +81,8 @@ static tern_tensor *step(trainer *t)
     return kept;
 }
 
-/* Losses of STEPS steps: `eager` of them before the step is recorded, and one again in the middle.
- */
+/* Losses of STEPS steps: `eager` of them before the step is recorded, and one
+ * again in the middle. */
 static void losses(const char *device, bool scaled, int eager, double *out)
 {
     trainer t;

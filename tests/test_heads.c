@@ -1,5 +1,5 @@
-/* test_heads.c -- attention with heads and transformers: starts, copies, masks, memory, mistakes.
- */
+/* test_heads.c -- attention with heads and transformers: starts, copies,
+ * masks, memory, mistakes. */
 #include "support.h"
 #include <math.h>
 

@@ -1,5 +1,5 @@
-/* test_index.c -- embedding, index_select, index, gather: values, gradients, indices out of range.
- */
+/* test_index.c -- embedding, index_select, index, gather: values, gradients,
+ * indices out of range. */
 #include "support.h"
 
 static tern_tensor *whole(const char *device, tern_dtype dtype, tern_shape shape, const double *v)

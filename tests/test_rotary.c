@@ -1,5 +1,5 @@
-/* test_rotary.c -- places in a sequence: rotary embedding and its tables, encodings that are added.
- */
+/* test_rotary.c -- places in a sequence: rotary embedding and its tables,
+ * encodings that are added. */
 #include "support.h"
 #include <math.h>
 #include <stdlib.h>

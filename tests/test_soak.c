@@ -1,5 +1,5 @@
-/* test_soak.c -- twenty thousand training steps: memory stays flat, the loss falls, nothing drifts.
- */
+/* test_soak.c -- twenty thousand training steps: memory stays flat, the loss
+ * falls, nothing drifts. */
 #include "support.h"
 
 enum { STEPS = 20000, WARM = 100 };

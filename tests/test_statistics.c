@@ -1,5 +1,5 @@
-/* test_statistics.c -- what ops/statistics.h has: differences, covariances, vectors, sets, samples.
- */
+/* test_statistics.c -- what ops/statistics.h has: differences, covariances,
+ * vectors, sets, samples. */
 #include "support.h"
 #include <math.h>
 #include <stdlib.h>

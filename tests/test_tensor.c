@@ -305,9 +305,7 @@ static void versions_count_writes_through_every_view(void **state)
     }
 }
 
-/* ---- ownership
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- ownership ------------------------------------------------------------------------------- */
 
 static tern_tensor *leaves_by_return(const char *device)
 {

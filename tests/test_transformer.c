@@ -1,5 +1,5 @@
-/* test_transformer.c -- attention with heads and transformers: PyTorch's numbers, gradients, names.
- */
+/* test_transformer.c -- attention with heads and transformers: PyTorch's
+ * numbers, gradients, names. */
 #include "support.h"
 #include <ctype.h>
 #include <stdio.h>

@@ -16,8 +16,8 @@ static double number_of(const ulp_row *own)
     return own && own->number != 0 ? own->number : A;
 }
 
-/* Where functions turn, end or have a case of their own; each with both signs and its neighbours.
- */
+/* Where functions turn, end or have a case of their own; each with both signs
+ * and its neighbours. */
 static const float corners[] = {0,     0x1p-149f, FLT_MIN, 1e-30f, 1e-4f, 0.25f,  0.5f,
                                 1,     2.5f,      2,       3,      6,     10,     20,
                                 88.7f, 104,       128,     1e10f,  1e30f, FLT_MAX};

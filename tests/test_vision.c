@@ -1,5 +1,5 @@
-/* test_vision.c -- interpolate, grid_sample, affine_grid, shuffles: PyTorch's numbers, gradients.
- */
+/* test_vision.c -- interpolate, grid_sample, affine_grid, shuffles: PyTorch's
+ * numbers, gradients. */
 #include "pattern.h"
 #include <stdio.h>
 

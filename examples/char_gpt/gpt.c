@@ -58,8 +58,7 @@ static tern_module *block(int width, int heads)
     return self;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------
- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static tern_tensor *gpt_forward(tern_module *self, tern_tensor *ids)
 {

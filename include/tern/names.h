@@ -11,8 +11,7 @@
 
 TERN_BEGIN_DECLS
 
-/* ---- values ------------------------------------------------------------------------------------
- */
+/* ---- values ---------------------------------------------------------------------------------- */
 typedef enum tern_value_kind {
     TERN_VALUE_NONE = 0, /* Python's None: as if not given */
     TERN_VALUE_TENSOR,
@@ -53,8 +52,7 @@ TERN_API tern_value tern_value_reals(const char *name, const double *reals, int 
 TERN_API tern_value tern_value_text(const char *name, const char *text);
 TERN_API tern_value tern_value_dtype(const char *name, tern_dtype dtype);
 
-/* ---- operations --------------------------------------------------------------------------------
- */
+/* ---- operations ------------------------------------------------------------------------------ */
 typedef struct tern_named_op tern_named_op;
 
 /* The first operation of that name ("add", "nn.functional.conv2d"); NULL, without an error, if

@@ -17,9 +17,8 @@ typedef tern_tensor *(*tern_module_forward)(tern_module *self, tern_tensor *x);
 typedef tern_status (*tern_module_call)(tern_module *self, tern_tensor *const *in, int n,
                                         tern_tensor **out, int k);
 
-/* ---- modules of your own
- * ------------------------------------------------------------------------- data is yours;
- * tern_nn_on_free says how it is freed. */
+/* ---- modules of your own ------------------------------------------------------------------------
+ * data is yours; tern_nn_on_free says how it is freed. */
 TERN_API tern_module *tern_nn_module(const char *name, tern_module_forward forward, void *data);
 TERN_API tern_module *tern_nn_module_with_call(const char *name, tern_module_call call, void *data);
 TERN_API void *tern_nn_data(tern_module *self);
@@ -61,9 +60,8 @@ TERN_API tern_module *tern_nn_train(tern_module *m, bool training);
 TERN_API tern_module *tern_nn_eval(tern_module *m);
 TERN_API bool tern_nn_is_training(const tern_module *m);
 
-/* ---- looking
- * ---------------------------------------------------------------------------------------- Paths
- * have dots: "layers.0.weight". What is not there gives NULL and records an error. */
+/* ---- looking ------------------------------------------------------------------------------------
+ * Paths have dots: "layers.0.weight". What is not there gives NULL and records an error. */
 TERN_API tern_module *tern_nn_child(tern_module *m, const char *path);
 TERN_API tern_tensor *tern_nn_parameter(tern_module *m, const char *path);
 TERN_API tern_tensor *tern_nn_buffer(tern_module *m, const char *path);

@@ -35,15 +35,14 @@ TERN_API bool tern_dtype_is_floating_point(tern_dtype dtype);
 /* The type two tensors of these types are computed in (torch.promote_types). */
 TERN_API tern_dtype tern_promote_types(tern_dtype a, tern_dtype b);
 
-/* ---- shapes and lists of dims: TERN_SHAPE(2, 3), TERN_DIMS(-1) --------------------------------
- */
+/* ---- shapes and lists of dims: TERN_SHAPE(2, 3), TERN_DIMS(-1) ------------------------------- */
 typedef struct tern_shape {
     int ndim;
     int64_t dims[TERN_MAX_DIMS];
 } tern_shape;
 
-/* A shape from an array; ndim outside 0..TERN_MAX_DIMS makes a shape that every function refuses.
- */
+/* A shape from an array; ndim outside 0..TERN_MAX_DIMS makes a shape that
+ * every function refuses. */
 TERN_API tern_shape tern_shape_from(int ndim, const int64_t *dims);
 
 /* The shape () of a scalar, or "no dims". */
@@ -56,8 +55,7 @@ TERN_API tern_shape tern_shape_from(int ndim, const int64_t *dims);
                     (const int64_t[]){__VA_ARGS__})
 #endif
 
-/* ---- scalars: a tagged integer, real or bool, so that int64 stays exact ------------------------
- */
+/* ---- scalars: a tagged integer, real or bool, so that int64 stays exact ---------------------- */
 typedef enum tern_scalar_kind {
     TERN_SCALAR_REAL,
     TERN_SCALAR_INT,
@@ -147,8 +145,7 @@ TERN_API tern_tensor *tern_new_zeros(const tern_tensor *x, tern_shape shape);
 TERN_API tern_tensor *tern_new_ones(const tern_tensor *x, tern_shape shape);
 TERN_API tern_tensor *tern_new_full(const tern_tensor *x, tern_shape shape, tern_scalar value);
 
-/* ---- looking at tensors ------------------------------------------------------------------------
- */
+/* ---- looking at tensors ---------------------------------------------------------------------- */
 /* Number of dims, size and stride (in elements) of a dim (negative counts from the end), number of
  * elements. -1 after an error. */
 TERN_API int tern_dim(const tern_tensor *x);
@@ -177,8 +174,7 @@ TERN_API tern_status tern_print(const tern_tensor *x);
 TERN_API char *tern_to_text(const tern_tensor *x);
 TERN_API void tern_free_text(char *text);
 
-/* ---- moving and converting ----------------------------------------------------------------------
- */
+/* ---- moving and converting ------------------------------------------------------------------- */
 /* x on device: x itself when it is there already, else a copy. Differentiable. */
 TERN_API tern_tensor *tern_to(tern_tensor *x, const char *device);
 /* x as dtype: x itself when it is of that type. float -> integer truncates; NaN, infinities and
@@ -207,10 +203,9 @@ TERN_API tern_tensor *tern_zero_(tern_tensor *x);
  * where x requires a gradient. */
 TERN_API tern_tensor *tern_set_data_(tern_tensor *x, tern_tensor *data);
 
-/* ---- ownership
- * ------------------------------------------------------------------------------------ A new tensor
- * belongs to the innermost open scope and is released when that closes; outside of all scopes to
- * the thread's root scope, drained by tern_scope_clear() and when the thread ends. */
+/* ---- ownership ----------------------------------------------------------------------------------
+ * A new tensor belongs to the innermost open scope and is released when that closes; outside of all
+ * scopes to the thread's root scope, drained by tern_scope_clear() and when the thread ends. */
 TERN_API tern_tensor *tern_keep(tern_tensor *x); /* take a reference that outlives every scope */
 TERN_API void tern_release(tern_tensor *x);      /* give it back; NULL is allowed */
 /* Hand x, owned by the innermost scope, to the one around it, and return it. */
@@ -227,8 +222,8 @@ typedef struct tern_scope_block {
 TERN_API tern_scope_block tern_scope_enter(void);
 TERN_API void tern_scope_leave(tern_scope_block *block);
 
-/* TERN_SCOPE { ... } releases what was made inside. A one-turn loop: `break` leaves only the block.
- */
+/* TERN_SCOPE { ... } releases what was made inside. A one-turn loop: `break`
+ * leaves only the block. */
 #define TERN_SCOPE                                                                                 \
     TERN_BLOCK_(tern_scope_block, TERN_BLOCK_NAME(tern_scope_block_, __LINE__),                    \
                 tern_scope_enter(), tern_scope_leave)
@@ -243,12 +238,11 @@ TERN_API void tern_scope_leave(tern_scope_block *block);
 TERN_API void tern_use_deterministic(bool on);
 TERN_API bool tern_are_deterministic_algorithms_enabled(void);
 
-/* ---- random numbers
- * -------------------------------------------------------------------------------- One generator a
- * device, Philox 4x32-10 (https://doi.org/10.1145/2063384.2063405): the same seed gives the same
- * numbers on every device. A call takes whole groups of four 32-bit words from it: a word for each
- * element; two for a float64, an integer out of more than 2^32, and an element of randperm. dropout
- * takes a word for each element of any type. */
+/* ---- random numbers -----------------------------------------------------------------------------
+ * One generator a device, Philox 4x32-10 (https://doi.org/10.1145/2063384.2063405): the same seed
+ * gives the same numbers on every device. A call takes whole groups of four 32-bit words from it: a
+ * word for each element; two for a float64, an integer out of more than 2^32, and an element of
+ * randperm. dropout takes a word for each element of any type. */
 /* Seed every device's generator, also those opened later. */
 TERN_API void tern_manual_seed(uint64_t seed);
 TERN_API uint64_t tern_initial_seed(void);

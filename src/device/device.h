@@ -1,5 +1,5 @@
-/* device.h -- devices for the layers above: places, blocks of memory, launches. Names no backend.
- */
+/* device.h -- devices for the layers above: places, blocks of memory,
+ * launches. Names no backend. */
 #ifndef TERN_DEVICE_DEVICE_H
 #define TERN_DEVICE_DEVICE_H
 #include "device/args.h"
@@ -14,8 +14,7 @@ const char *tern_place_text(const tern_place *place);
 const char *tern_place_kind(const tern_place *place);
 bool tern_place_has_f64(const tern_place *place);
 
-/* ---- memory -----------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 /* A block of device memory from the caching allocator. */
 typedef struct tern_block {
     tern_buffer buffer;
@@ -60,8 +59,7 @@ tern_block *tern_block_alloc_pinned(tern_place *cpu, tern_place *by, size_t byte
 tern_status tern_block_copy_later(tern_block *from, size_t from_at, tern_block *to, size_t to_at,
                                   size_t bytes);
 
-/* ---- launches ----------------------------------------------------------------------------------
- */
+/* ---- launches -------------------------------------------------------------------------------- */
 /* A kernel of cl_kernels/; its address is its identity, so keep it static. */
 typedef struct tern_kernel_ref {
     const char *file; /* "reduce" */

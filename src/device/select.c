@@ -176,8 +176,7 @@ tern_place *tern_place_find(const char *device, const char *function)
     return place && tern_registry_open(place) == TERN_OK ? place : NULL;
 }
 
-/* ---- the public face ----------------------------------------------------------------------------
- */
+/* ---- the public face ------------------------------------------------------------------------- */
 
 /* Run a question that must leave no error behind. */
 static tern_place *ask(const char *device)

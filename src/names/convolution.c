@@ -3,8 +3,7 @@
 #include <tern/ops.h>
 
 /* Zero is the default in tern_conv_function_options; here it was given, and is refused as a
- * negative one is.
- */
+ * negative one is. */
 static int64_t groups(const names_argument *a)
 {
     int64_t n = names_integer(a);

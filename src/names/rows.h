@@ -46,12 +46,11 @@ typedef struct names_family {
 int names_bind(const tern_named_op *op, const tern_value *values, int n, names_argument *arguments,
                char *why, size_t size);
 
-/* Records that an argument is NULL and gives -1; what went wrong before is its cause, and is kept.
- */
+/* Records that an argument is NULL and gives -1; what went wrong before is its
+ * cause, and is kept. */
 int names_null(const char *function, const char *argument);
 
-/* ---- for expressions ---------------------------------------------------------------------------
- */
+/* ---- for expressions ------------------------------------------------------------------------- */
 #define T(i)       (a[i].tensor)
 #define TENSORS(i) a[i].tensors, a[i].count
 #define N(i)       names_integer(&a[i])

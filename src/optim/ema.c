@@ -1,5 +1,5 @@
-/* ema.c -- averages of a module's parameters over the steps (torch.optim.swa_utils.AveragedModel).
- */
+/* ema.c -- averages of a module's parameters over the steps
+ * (torch.optim.swa_utils.AveragedModel). */
 #include "base/memory.h"
 #include "base/text.h"
 #include "nn/option.h"

@@ -1,8 +1,8 @@
 /* lbfgs.c -- L-BFGS: the inverse Hessian from the last steps and changes of the gradient (Nocedal &
  * Wright 2006, algorithm 7.4; https://pytorch.org/docs/stable/generated/torch.optim.LBFGS.html).
  *
- * All parameters are one vector here. Losses and products come to the host, which decides by them.
- */
+ * All parameters are one vector here. Losses and products come to the host,
+ * which decides by them. */
 #include "optim/line_search.h"
 #include "optim/optimizer.h"
 #include <math.h>

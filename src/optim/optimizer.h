@@ -119,8 +119,8 @@ struct tern_optimizer {
 tern_optimizer *tern_optim_new(const tern_optim_kind *kind, tern_module *module, double lr);
 tern_optimizer *tern_optim_new_of(const tern_optim_kind *kind, tern_tensor *const *parameters,
                                   int n, double lr);
-/* Complete it: options in the kind's order, without the learning rate. o, or NULL after freeing it.
- */
+/* Complete it: options in the kind's order, without the learning rate. o, or
+ * NULL after freeing it. */
 tern_optimizer *tern_optim_finish(tern_optimizer *o, const double *options, int n, uint32_t states,
                                   int32_t flags);
 /* Whether these can be parameters besides those that o has already. */
@@ -129,14 +129,14 @@ tern_status tern_optim_check_parameters(const tern_optimizer *o, tern_tensor *co
 tern_status tern_optim_append(tern_optimizer *o, tern_tensor *const *x, int n, int group);
 tern_status tern_optim_check_option(const tern_optim_kind *kind, int i, double value,
                                     const char *function);
-/* Sort the parameters into batches, anew where one moved; states and steps come along (batches.c).
- */
+/* Sort the parameters into batches, anew where one moved; states and steps come
+ * along (batches.c). */
 tern_status tern_optim_regroup(tern_optimizer *o);
 void tern_optim_batches_free(tern_optim_batch *batches, int n);
 /* Make the states of a slot that are in use. */
 tern_status tern_optim_make_states(const tern_optimizer *o, tern_optim_slot *slot);
-/* tern_optim_step, but the kernels change nothing where *skip (float32, one element) is not zero.
- */
+/* tern_optim_step, but the kernels change nothing where *skip (float32, one
+ * element) is not zero. */
 tern_status tern_optim_step_unless(tern_optimizer *o, tern_tensor *skip);
 /* Divide all gradients by *scale, and set *found to 1 where one is infinite or NaN (both float32,
  * one element); *n counts the gradients (unscale.c). */

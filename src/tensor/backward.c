@@ -153,8 +153,8 @@ static tern_status set_grad(walk *w, tern_tensor *x, tern_tensor *grad)
     return TERN_OK;
 }
 
-/* Hooks, retained gradients and captures of the node's outputs, whose gradients are complete now.
- */
+/* Hooks, retained gradients and captures of the node's outputs, whose
+ * gradients are complete now. */
 static tern_status finish_outputs(walk *w, tern_node *node)
 {
     for (int i = 0; i < node->n_out; i++) {
@@ -259,9 +259,7 @@ static void clear_douts(tern_node *node)
     }
 }
 
-/* ---- leaves
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- leaves ---------------------------------------------------------------------------------- */
 
 /* Take grad as the leaf's own: as it is when nothing else uses it, else a copy. */
 static tern_tensor *own(tern_tensor *grad, bool create)

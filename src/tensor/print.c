@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* More than THRESHOLD elements are summarised: of dims longer than 2 EDGE the first and last EDGE.
- */
+/* More than THRESHOLD elements are summarised: of dims longer than 2 EDGE the
+ * first and last EDGE. */
 enum { PRECISION = 4, THRESHOLD = 1000, EDGE = 3, LINE_WIDTH = 80, NUMBER_ROOM = 64 };
 
 typedef enum style { INTEGERS, WHOLE_REALS, FIXED, SCIENTIFIC } style;

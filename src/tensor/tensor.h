@@ -54,10 +54,9 @@ struct tern_tensor {
     int64_t stride[TERN_MAX_DIMS];
 };
 
-/* ---- shapes (shape.c) -------------------------------------------------------------------------
- */
-/* Elements of a shape; -1 after an error that names function (negative, too many dims, overflow).
- */
+/* ---- shapes (shape.c) ------------------------------------------------------------------------ */
+/* Elements of a shape; -1 after an error that names function (negative, too
+ * many dims, overflow). */
 int64_t tern_shape_numel(const tern_shape *shape, const char *function);
 bool tern_shape_equal(const tern_shape *a, const tern_shape *b);
 /* *out = the broadcast of both, or TERN_ERR_SHAPE in PyTorch's words. */
@@ -105,8 +104,8 @@ tern_tensor *tern_tensor_alias(const tern_tensor *x, const tern_shape *shape, co
 void tern_storage_release(tern_storage *storage);
 /* The same elements, same geometry, no history. */
 tern_tensor *tern_tensor_detached(const tern_tensor *x);
-/* Give a new tensor to the innermost scope and return it; NULL passes. On failure it is released.
- */
+/* Give a new tensor to the innermost scope and return it; NULL passes. On
+ * failure it is released. */
 tern_tensor *tern_scoped(tern_tensor *x);
 /* Its history, made if need be; NULL after TERN_ERR_MEMORY. */
 tern_history *tern_history_of(tern_tensor *x);

@@ -57,8 +57,8 @@ bool parity_open(parity_file *file, const char *folder, const char *op);
 void parity_close(parity_file *file);
 
 /* How the elements of dense tensors lie in memory: as PyTorch's did, with the first dim the
- * fastest, with the dims but the first in reverse, or with gaps between all elements and an offset.
- */
+ * fastest, with the dims but the first in reverse, or with gaps between all
+ * elements and an offset. */
 typedef enum parity_layout {
     PARITY_AS_STORED,
     PARITY_TRANSPOSED,

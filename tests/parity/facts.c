@@ -3,8 +3,8 @@
 #include <ctype.h>
 #include <string.h>
 
-/* The next number of text: digits that no letter stands before. Returns its length; 0 at the end.
- */
+/* The next number of text: digits that no letter stands before. Returns its
+ * length; 0 at the end. */
 static size_t next_number(const char **text)
 {
     const char *s = *text;

@@ -84,8 +84,8 @@ static bool check(const parity_file *file, const char *what, const case_result *
     return false;
 }
 
-/* Operations whose second result says where the first one stands: among equals any place will do.
- */
+/* Operations whose second result says where the first one stands: among equals
+ * any place will do. */
 static bool chosen_alike(const parity_file *file, const parity_case *c, const tern_value *values,
                          tern_tensor *const *out)
 {

@@ -166,8 +166,8 @@ static bool fits(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMa
            a->count == d->count && b->count == d->count && a->type == d->type && b->type == d->type;
 }
 
-/* The combinations of types in the documentation's table of cublasLtMatmul that tern may ask for.
- */
+/* The combinations of types in the documentation's table of cublasLtMatmul
+ * that tern may ask for. */
 static bool is_supported(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a)
 {
     bool narrow = a->type == CUDA_R_32F || a->type == CUDA_R_16F || a->type == CUDA_R_16BF;

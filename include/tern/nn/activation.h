@@ -25,8 +25,8 @@ TERN_API tern_module *tern_nn_log_sigmoid(void);
 TERN_API tern_module *tern_nn_softsign(void);
 TERN_API tern_module *tern_nn_tanhshrink(void);
 
-/* Along dim. softmin: the softmax of -x. softmax2d: over the channels of (N, C, H, W) or (C, H, W).
- */
+/* Along dim. softmin: the softmax of -x. softmax2d: over the channels of (N, C,
+ * H, W) or (C, H, W). */
 TERN_API tern_module *tern_nn_softmax(int dim);
 TERN_API tern_module *tern_nn_softmin(int dim);
 TERN_API tern_module *tern_nn_log_softmax(int dim);

@@ -107,8 +107,8 @@ typedef struct tern_transformer_masks {
     bool src_is_causal, tgt_is_causal, memory_is_causal; /* each instead of the mask */
     uint64_t reserved[4];
 } tern_transformer_masks;
-/* The calls with masks by name: of an encoder or its layer, a decoder or its layer, a transformer.
- */
+/* The calls with masks by name: of an encoder or its layer, a decoder or its
+ * layer, a transformer. */
 TERN_API tern_tensor *tern_nn_transformer_encoder_forward(tern_module *m, tern_tensor *src,
                                                           const tern_transformer_masks *masks);
 TERN_API tern_tensor *tern_nn_transformer_decoder_forward(tern_module *m, tern_tensor *tgt,

@@ -1,5 +1,5 @@
-/* nn/layers.h -- layers with parameters, and dropout. Initial values have PyTorch's distributions.
- */
+/* nn/layers.h -- layers with parameters, and dropout. Initial values have
+ * PyTorch's distributions. */
 #ifndef TERN_NN_LAYERS_H
 #define TERN_NN_LAYERS_H
 #include <tern/nn.h>

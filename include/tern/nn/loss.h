@@ -1,5 +1,5 @@
-/* nn/loss.h -- losses as modules: their tensors move with tern_nn_to. Call them with tern_nn_loss.
- */
+/* nn/loss.h -- losses as modules: their tensors move with tern_nn_to. Call them
+ * with tern_nn_loss. */
 #ifndef TERN_NN_LOSS_H
 #define TERN_NN_LOSS_H
 #include <tern/nn.h>

@@ -65,8 +65,7 @@ TERN_API tern_tensor *tern_row_stack(tern_tensor *const *tensors, int n);
 TERN_API tern_tensor *tern_dstack(tern_tensor *const *tensors, int n);       /* dim 2 */
 TERN_API tern_tensor *tern_column_stack(tern_tensor *const *tensors, int n); /* vectors: columns */
 
-/* ---- copies of x with src in the place of a view (select, slice, diagonal), of its shape --------
- */
+/* ---- copies of x with src in the place of a view (select, slice, diagonal), of its shape ----- */
 TERN_API tern_tensor *tern_select_scatter(tern_tensor *x, tern_tensor *src, int dim, int64_t index);
 TERN_API tern_tensor *tern_slice_scatter(tern_tensor *x, tern_tensor *src, int dim, int64_t start,
                                          int64_t end, int64_t step);

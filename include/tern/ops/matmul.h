@@ -6,8 +6,7 @@
 TERN_BEGIN_DECLS
 
 /* torch.matmul: (n) (n) -> (); (n, k) (k, m) -> (n, m); a vector is a row on the left and a column
- * on the right; dims in front are batches and broadcast. Types must be equal, and not bool.
- */
+ * on the right; dims in front are batches and broadcast. Types must be equal, and not bool. */
 TERN_API tern_tensor *tern_matmul(tern_tensor *a, tern_tensor *b);
 /* (n, k) (k, m) -> (n, m), nothing else. */
 TERN_API tern_tensor *tern_mm(tern_tensor *a, tern_tensor *b);

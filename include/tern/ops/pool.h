@@ -71,8 +71,8 @@ TERN_API tern_tensor *tern_avg_pool2d(tern_tensor *x, tern_shape kernel_size,
 TERN_API tern_tensor *tern_avg_pool3d(tern_tensor *x, tern_shape kernel_size,
                                       const tern_avg_pool_options *options);
 
-/* Windows of whatever size makes output_size of x; -1 there keeps the size of x (PyTorch's None).
- */
+/* Windows of whatever size makes output_size of x; -1 there keeps the size of
+ * x (PyTorch's None). */
 TERN_API tern_tensor *tern_adaptive_avg_pool1d(tern_tensor *x, tern_shape output_size);
 TERN_API tern_tensor *tern_adaptive_avg_pool2d(tern_tensor *x, tern_shape output_size);
 TERN_API tern_tensor *tern_adaptive_avg_pool3d(tern_tensor *x, tern_shape output_size);

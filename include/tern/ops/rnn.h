@@ -4,8 +4,7 @@
  * weight_ih (G H, in), weight_hh (G H, H), without no_biases bias_ih (G H) and bias_hh (G H), and
  * with a projection weight_hr (P, H); G gates are 4 for an LSTM (i f g o; Hochreiter, Schmidhuber
  * 1997), 3 for a GRU (r z n; Cho et al. 2014), 1 for a plain network. All tensors have one floating
- * point type.
- */
+ * point type. */
 #ifndef TERN_OPS_RNN_H
 #define TERN_OPS_RNN_H
 #include <tern/tensor.h>

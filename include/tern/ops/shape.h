@@ -8,8 +8,8 @@
 TERN_BEGIN_DECLS
 
 /* ---- views: dims count from the end when negative ---------------------------------------- */
-/* The elements in row-major order as shape; one -1 is worked out. Refuses where that needs a copy.
- */
+/* The elements in row-major order as shape; one -1 is worked out. Refuses where
+ * that needs a copy. */
 TERN_API tern_tensor *tern_view(tern_tensor *x, tern_shape shape);
 /* The same, copying where it must. */
 TERN_API tern_tensor *tern_reshape(tern_tensor *x, tern_shape shape);
@@ -31,8 +31,8 @@ TERN_API tern_tensor *tern_expand_as(tern_tensor *x, const tern_tensor *other);
 TERN_API tern_tensor *tern_broadcast_to(tern_tensor *x, tern_shape shape);
 /* length elements of dim from start; start may count from the end. */
 TERN_API tern_tensor *tern_narrow(tern_tensor *x, int dim, int64_t start, int64_t length);
-/* x[start:end:step] along dim; start and end clamp as in Python, step > 0. TERN_SLICE_END: no end.
- */
+/* x[start:end:step] along dim; start and end clamp as in Python, step > 0.
+ * TERN_SLICE_END: no end. */
 #define TERN_SLICE_END INT64_MAX
 TERN_API tern_tensor *tern_slice(tern_tensor *x, int dim, int64_t start, int64_t end, int64_t step);
 /* x[..., index, ...] along dim, which disappears. */
@@ -47,8 +47,7 @@ TERN_API int tern_split(tern_tensor *x, int64_t size, int dim, tern_tensor **pie
 /* At most `chunks` pieces of equal size, the last may be smaller. */
 TERN_API int tern_chunk(tern_tensor *x, int chunks, int dim, tern_tensor **pieces, int capacity);
 
-/* ---- copies ------------------------------------------------------------------------------------
- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 /* x itself when it is dense in row-major order, else such a copy. */
 TERN_API tern_tensor *tern_contiguous(tern_tensor *x);
 TERN_API tern_tensor *tern_clone(tern_tensor *x);

@@ -74,8 +74,8 @@ typedef struct tern_adadelta_options {
 } tern_adadelta_options;
 TERN_OPTIM_(adadelta);
 
-/* Riedmiller & Braun 1993, by the signs of whole gradients. PyTorch's lr, the first step, is 1e-2.
- */
+/* Riedmiller & Braun 1993, by the signs of whole gradients. PyTorch's lr, the
+ * first step, is 1e-2. */
 typedef struct tern_rprop_options {
     double etaminus, etaplus;            /* default 0.5, 1.2: what a turn makes of a step */
     double step_size_min, step_size_max; /* default 1e-6, 50 */

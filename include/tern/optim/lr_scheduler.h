@@ -82,8 +82,7 @@ typedef struct tern_swa_lr_options {
 TERN_API tern_lr_scheduler *tern_lr_scheduler_swa_lr(tern_optimizer *optimizer, double swa_lr,
                                                      const tern_swa_lr_options *options);
 
-/* ---- cycles, which move the momentum (or beta1) against the rate ------------------------------
- */
+/* ---- cycles, which move the momentum (or beta1) against the rate ----------------------------- */
 typedef enum tern_cyclic_mode {
     TERN_CYCLIC_TRIANGULAR = 0,
     TERN_CYCLIC_TRIANGULAR2, /* each cycle half as high */
@@ -140,8 +139,7 @@ typedef struct tern_reduce_lr_on_plateau_options {
 TERN_API tern_lr_scheduler *tern_lr_scheduler_reduce_lr_on_plateau(
     tern_optimizer *optimizer, const tern_reduce_lr_on_plateau_options *options);
 
-/* ---- several: they own their schedulers, which are of one optimizer (also when this fails)
- * ------- */
+/* ---- several: they own their schedulers, which are of one optimizer (also when this fails) --- */
 /* schedulers[0] until epoch milestones[0], and so on; n - 1 milestones. */
 TERN_API tern_lr_scheduler *tern_lr_scheduler_sequential_lr(tern_optimizer *optimizer,
                                                             tern_lr_scheduler *const *schedulers,

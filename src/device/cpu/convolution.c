@@ -212,8 +212,8 @@ static size_t hash(const tern_conv_shape *s)
     return (size_t)(h >> 40) % BUCKETS;
 }
 
-/* The plan for `images` images of c; NULL where there is none. Plans live as long as the process.
- */
+/* The plan for `images` images of c; NULL where there is none. Plans live as
+ * long as the process. */
 static const plan *plan_for(const tern_convolution *c, int64_t images)
 {
     tern_conv_shape shape = *c->shape;

@@ -35,8 +35,8 @@ typedef struct tern_host_row {
     uint8_t inputs, numbers, logical;
 } tern_host_row;
 
-/* The rows of one family and tile type: STORED_AS_F32, F64 or I64. A row without a name ends them.
- */
+/* The rows of one family and tile type: STORED_AS_F32, F64 or I64. A row
+ * without a name ends them. */
 typedef struct tern_host_rows {
     tern_stored type;
     const tern_host_row *rows;

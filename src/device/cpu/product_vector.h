@@ -74,8 +74,8 @@ INLINE void NAME(dots_)(const REAL *m, idx row, idx k, const REAL *x, REAL *sums
         sums[r] = k < LANE ? tail[r] : tail[r] + NAME(sum_)(acc[r]);
 }
 
-/* vectors * LANE rows of a matrix whose columns are dense: sums[i] = sum of m[i + p col] x[p step].
- */
+/* vectors * LANE rows of a matrix whose columns are dense:
+ * sums[i] = sum of m[i + p col] x[p step]. */
 INLINE void NAME(columns_)(const REAL *m, idx col, idx k, NAME(strided_) x, REAL *sums,
                            const int vectors)
 {
@@ -90,8 +90,8 @@ INLINE void NAME(columns_)(const REAL *m, idx col, idx k, NAME(strided_) x, REAL
         *(VEC *)(sums + v * LANE) = acc[v];
 }
 
-/* The last rows, fewer than LANE: whole registers are read as long as they end inside the matrix.
- */
+/* The last rows, fewer than LANE: whole registers are read as long as they end
+ * inside the matrix. */
 INLINE void NAME(last_columns_)(const REAL *m, idx col, idx k, NAME(strided_) x, REAL *sums,
                                 idx rows)
 {

@@ -11,8 +11,7 @@
 
 enum { TILE = 512, INPUTS = 3 };
 
-/* ---- to the tile's type and back ---------------------------------------------------------------
- */
+/* ---- to the tile's type and back ------------------------------------------------------------- */
 
 /* Elements `step` apart; a step of 1 is a vector loop. */
 #define CONVERT_(D, TILE_TYPE)                                                                     \
@@ -92,8 +91,7 @@ static numbers read_numbers(const tern_cpu_kernel *k, void *const *args)
     return v;
 }
 
-/* ---- running -----------------------------------------------------------------------------------
- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 /* One dense stretch of tensors and what repeats beside them. */
 typedef struct stretch {

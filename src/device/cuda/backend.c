@@ -1,5 +1,5 @@
-/* backend.c -- the cuda backend: opening, waiting, what result codes mean, and the table of slots.
- */
+/* backend.c -- the cuda backend: opening, waiting, what result codes mean, and
+ * the table of slots. */
 #include "device/cuda/cuda.h"
 #include <stdlib.h>
 #include <string.h>
@@ -74,8 +74,8 @@ static tern_status open_device(tern_place *place)
     return TERN_OK;
 }
 
-/* The process ends, and the driver takes back what it held; a stream that still runs is waited for.
- */
+/* The process ends, and the driver takes back what it held; a stream that still
+ * runs is waited for. */
 static void close_device(tern_place *place)
 {
     tern_cuda_state *s = tern_cuda_state_of(place);

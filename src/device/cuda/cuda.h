@@ -6,8 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* ---- the libraries (libraries.c) --------------------------------------------------------------
- */
+/* ---- the libraries (libraries.c) ------------------------------------------------------------- */
 typedef struct tern_cuda_api {
 #define X(RESULT, NAME, PARAMETERS) RESULT(*NAME) PARAMETERS;
 #include "device/cuda/driver.def"

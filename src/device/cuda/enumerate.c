@@ -1,5 +1,5 @@
-/* enumerate.c -- the devices that the driver shows; CUDA_VISIBLE_DEVICES is the driver's to read.
- */
+/* enumerate.c -- the devices that the driver shows; CUDA_VISIBLE_DEVICES is
+ * the driver's to read. */
 #include "device/cuda/cuda.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number an element starts with (strtoul's rules: leading blanks, rest ignored), -1 for none.
- */
+/* The number an element starts with (strtoul's rules: leading blanks, rest
+ * ignored), -1 for none. */
 static long index_of(const char *element)
 {
     char *end;

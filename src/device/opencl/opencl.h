@@ -8,8 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* ---- the loader (api.c) -------------------------------------------------------------------------
- */
+/* ---- the loader (api.c) ---------------------------------------------------------------------- */
 typedef struct tern_cl_api {
 #define X(NAME)        __typeof__(&cl##NAME) NAME;
 #define OPTIONAL(NAME) X(NAME)

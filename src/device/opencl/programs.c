@@ -129,8 +129,8 @@ static cl_program load(tern_place *place, const tern_cl_source *source, const te
 }
 
 /* Write a program to the disk. Gives it back, or what a driver made of its binary: PoCL compiled
- * its kernels for the binary, and would compile them once more for the program built from source.
- */
+ * its kernels for the binary, and would compile them once more for the program
+ * built from source. */
 static cl_program store(tern_place *place, const tern_cl_source *source, const tern_cache_key *key,
                         cl_program program)
 {

@@ -1,5 +1,5 @@
-/* activation.c -- activations: those of activation.def, and those with more than a number or two.
- */
+/* activation.c -- activations: those of activation.def, and those with more
+ * than a number or two. */
 #include "nn/layers/layer.h"
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* rnn.c -- RNN, LSTM and GRU: their parameters, and calls with and without states, packed or not.
- */
+/* rnn.c -- RNN, LSTM and GRU: their parameters, and calls with and without
+ * states, packed or not. */
 #include "base/memory.h"
 #include "nn/layers/layer.h"
 #include "nn/module.h"

@@ -197,8 +197,7 @@ static double kept_scale(const tern_attention_attributes *at)
     return at->dropout < 1 ? 1 / (1 - at->dropout) : 0;
 }
 
-/* ---- forward: outputs out, the rows' sums, the weights if they are kept, the generator's state --
- */
+/* ---- forward: outputs out, the rows' sums, the weights if kept, the generator's state -------- */
 
 static tern_status forward_infer(tern_call *call)
 {
@@ -262,8 +261,7 @@ static tern_status forward(tern_call *call)
     return status;
 }
 
-/* ---- gradient: inputs as above, then dout and forward's outputs; outputs dq dk dv
- * ---------------- */
+/* ---- gradient: inputs as above, then dout and forward's outputs; outputs dq dk dv ------------ */
 
 enum { DOUT = INPUTS, HAD };
 

@@ -159,8 +159,7 @@ tern_tensor *tern_positive(tern_tensor *x)
     return x ? x : tern_neg(x);
 }
 
-/* ---- closeness ---------------------------------------------------------------------------------
- */
+/* ---- closeness ------------------------------------------------------------------------------- */
 
 tern_tensor *tern_isclose(tern_tensor *x, tern_tensor *y, double rtol, double atol, bool equal_nan)
 {
@@ -212,8 +211,7 @@ bool tern_equal(tern_tensor *x, tern_tensor *y)
     return equal;
 }
 
-/* ---- activations -------------------------------------------------------------------------------
- */
+/* ---- activations ----------------------------------------------------------------------------- */
 
 tern_tensor *tern_prelu(tern_tensor *x, tern_tensor *weight)
 {

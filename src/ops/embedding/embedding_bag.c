@@ -11,9 +11,9 @@ typedef struct bag_attributes {
     bool by_frequency;
 } bag_attributes;
 
-/* ---- forward: inputs table, index (N), offsets, weights (N) or none; outputs the bags, and of
- * maxima the rows that they are from --------------------------------------------------------------
- */
+/* ---- forward ------------------------------------------------------------------------------------
+ * inputs table, index (N), offsets, weights (N) or none; outputs the bags, and of maxima the rows
+ * that they are from */
 
 static tern_status bag_infer(tern_call *call)
 {

@@ -4,8 +4,8 @@
  * With x seen as (outer, size, inner) around dim, both are one of
  *   index_select: y[o][i][k] = x[o][index[i]][k]
  *   gather:       y[o][i][k] = x[o][index[o][i][k]][k]
- * and the gradient adds dy[o][i][k] to dx where y[o][i][k] was read; its own gradient reads again.
- */
+ * and the gradient adds dy[o][i][k] to dx where y[o][i][k] was read; its own
+ * gradient reads again. */
 #include "ops/index/gather.h"
 #include <tern/ops.h>
 

@@ -14,9 +14,9 @@ static tern_dtype kept_in(tern_dtype dtype)
     return dtype == TERN_F64 ? TERN_F64 : TERN_F32;
 }
 
-/* ---- forward: inputs x (rows, C), target (rows), weight (C) or none; outputs loss, and for the
- * way back log sum e^x and the pull of softmax for each row, and the sum of weights
- * -------------------------------- */
+/* ---- forward ------------------------------------------------------------------------------------
+ * inputs x (rows, C), target (rows), weight (C) or none; outputs loss, and for the way back log sum
+ * e^x and the pull of softmax for each row, and the sum of weights */
 
 static tern_status entropy_infer(tern_call *call)
 {

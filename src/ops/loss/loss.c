@@ -1,5 +1,5 @@
-/* loss.c -- what losses share: checks, reductions, and the two functions most of them are made of.
- */
+/* loss.c -- what losses share: checks, reductions, and the two functions most
+ * of them are made of. */
 #include "ops/loss/loss.h"
 #include <math.h>
 

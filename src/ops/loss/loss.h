@@ -9,8 +9,8 @@ tern_status tern_loss_check(const tern_tensor *input, const tern_tensor *target,
                             tern_reduction reduction, const char *function);
 /* Halves as float32, which losses are computed in; others as they are. */
 tern_tensor *tern_loss_wide(tern_tensor *x);
-/* The mean, the sum, or loss itself, in the type that a and b have in common where that is a half.
- */
+/* The mean, the sum, or loss itself, in the type that a and b have in common
+ * where that is a half. */
 tern_tensor *tern_loss_reduce(tern_tensor *loss, tern_reduction reduction, const tern_tensor *a,
                               const tern_tensor *b);
 /* log(1 + e^x), without overflow. */

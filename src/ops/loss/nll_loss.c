@@ -6,8 +6,8 @@ static int class_dim(const tern_tensor *x)
     return x->ndim < 2 ? 0 : 1;
 }
 
-/* The shapes of (C) and (), (N, C) and (N), (N, C, d1, ...) and (N, d1, ...), in PyTorch's words.
- */
+/* The shapes of (C) and (), (N, C) and (N), (N, C, d1, ...) and (N, d1, ...),
+ * in PyTorch's words. */
 static tern_status check(const tern_tensor *x, const tern_tensor *target, const tern_tensor *weight)
 {
     TERN_TRY(tern_check_floating("tern_nll_loss", x->dtype));

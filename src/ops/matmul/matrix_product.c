@@ -1,6 +1,5 @@
 /* matrix_product.c -- one matrix product of two tensors: shapes, layouts that need no copy, the
- * gradient.
- */
+ * gradient. */
 #include "ops/matmul/matrix_product.h"
 #include <assert.h>
 #include <string.h>

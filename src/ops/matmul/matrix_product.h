@@ -1,6 +1,5 @@
 /* matrix_product.h -- one matrix product of two tensors, from which matmul, linear and attention
- * are made.
- */
+ * are made. */
 #ifndef TERN_OPS_PRODUCT_H
 #define TERN_OPS_PRODUCT_H
 #include "tensor/op.h"

@@ -240,8 +240,8 @@ static tern_status check_edges(const tern_tensor *x, const tern_shape *pad, tern
     return TERN_OK;
 }
 
-/* What negative padding takes off: before the repeating where that goes around, after it elsewhere.
- */
+/* What negative padding takes off: before the repeating where that goes around,
+ * after it elsewhere. */
 static tern_tensor *cut(tern_tensor *x, int dim, int64_t before, int64_t after)
 {
     if (!x || (before >= 0 && after >= 0))

@@ -131,8 +131,8 @@ tern_tensor *tern_dropout(tern_tensor *x, double p, bool training)
     return tern_apply(&dropout_op, &x, 1, &at, sizeof at);
 }
 
-/* What is dropped becomes -ALPHA, what selu has at -infinity; then mean and variance are restored.
- */
+/* What is dropped becomes -ALPHA, what selu has at -infinity; then mean and
+ * variance are restored. */
 static const double ALPHA = 1.7580993408473766;
 
 static dropout_attributes alpha_attributes(double p)
@@ -155,8 +155,7 @@ tern_tensor *tern_alpha_dropout(tern_tensor *x, double p, bool training)
     return tern_apply(&alpha_dropout_op, &x, 1, &at, sizeof at);
 }
 
-/* ---- numbers for parts of x, drawn as above, and what is done with them -----------------------
- */
+/* ---- numbers for parts of x, drawn as above, and what is done with them ---------------------- */
 
 /* Of the first `kept` dims of x: 1 / (1 - p) where it is kept, or 0; the other dims are 1. */
 static tern_tensor *noise_of(tern_tensor *x, double p, int kept)

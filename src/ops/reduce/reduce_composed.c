@@ -1,5 +1,5 @@
-/* reduce_composed.c -- reductions that are made of others: without NaN, counts, pairs of results.
- */
+/* reduce_composed.c -- reductions that are made of others: without NaN,
+ * counts, pairs of results. */
 #include "ops/reduce/reduction.h"
 #include <tern/ops.h>
 

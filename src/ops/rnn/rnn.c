@@ -108,8 +108,8 @@ static tern_status recur(const tern_call *call, const tern_rnn_step *s, rows_of 
 
 /* ---- forward ------------------------------------------------------------------------------- */
 
-/* Outputs: y, the last h, and for a GRU what its backward needs, for an LSTM the last c and that.
- */
+/* Outputs: y, the last h, and for a GRU what its backward needs, for an LSTM
+ * the last c and that. */
 static tern_status rnn_infer(tern_call *call)
 {
     const tern_rnn_kind *kind = call->op->data;

@@ -47,8 +47,8 @@ typedef struct tern_rnn_step {
     int64_t carried; /* rows that the step before has too; the others begin here */
     int64_t last;    /* rows from here on end with this step */
 } tern_rnn_step;
-/* The first step in the layer's direction (back: against it), and the next; false after the last.
- */
+/* The first step in the layer's direction (back: against it), and the next;
+ * false after the last. */
 tern_rnn_step tern_rnn_begin(const tern_rnn_steps *s, bool back);
 bool tern_rnn_next(const tern_rnn_steps *s, bool back, tern_rnn_step *step);
 size_t tern_rnn_steps_bytes(int64_t steps);

@@ -155,9 +155,7 @@ tern_tensor *tern_slice(tern_tensor *x, int dim, int64_t start, int64_t end, int
     return take(&slice_op, x, &(part){d, start, length, length > 1 ? step : 1});
 }
 
-/* ---- select
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- select ---------------------------------------------------------------------------------- */
 
 static tern_status select_infer(tern_call *call)
 {

@@ -1,5 +1,5 @@
-/* view.c -- other looks at the same elements: other shapes, dims in another order, repeated dims.
- */
+/* view.c -- other looks at the same elements: other shapes, dims in another
+ * order, repeated dims. */
 #include "tensor/op.h"
 #include <string.h>
 #include <tern/ops.h>
