@@ -53,7 +53,7 @@
         SKIP4(ys) SKIP4(xs) inner -= 4 * fours;                                                    \
     }
 #define COPY_FROM(S, KIND)                                                                         \
-    KERNEL3(K(copy_##S), (OUT, STO, ys), (IN, TERN_CAT(STORED, S), xs), (ARG, tern_walk, w))          \
+    KERNEL3(K(copy_##S), (OUT, STO, ys), (IN, STORED_##S, xs), (ARG, tern_walk, w))                   \
     {                                                                                              \
         BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \

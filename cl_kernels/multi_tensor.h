@@ -35,7 +35,44 @@
     PLACE_(REAL, as, 2)                                                                            \
     PLACE_(REAL, bs, 3)                                                                            \
     PLACE_(REAL, cs, 4)
+#define FEW_(NAME, BODY, parameters)                                                               \
+    TERN_KERNEL(K(NAME##_few)) parameters BODY(NAME, ARGUMENTS_)
+#define FEW6_(NAME, BODY, p1, p2, p3, p4, p5, p6)                                                  \
+    FEW_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6             \
+                      TWENTY_(ARGUMENT_)))
+#define FEW7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)                                              \
+    FEW_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7  \
+                      TWENTY_(ARGUMENT_)))
+#define FEW8_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7, p8)                                          \
+    FEW_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7, \
+                      PARAM_ p8 TWENTY_(ARGUMENT_)))
+#elif TERN_HOST
+#define FEW_(NAME, text)                                                                           \
+    DECLARED_(K(NAME##_few), text                                                                  \
+              "*20(OUT, STO, p)(OUT, STO, g)(OUT, REAL, a)(OUT, REAL, b)(OUT, REAL, c)")
+#define FEW6_(NAME, BODY, p1, p2, p3, p4, p5, p6)         FEW_(NAME, #p1 #p2 #p3 #p4 #p5 #p6)
+#define FEW7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)     FEW_(NAME, #p1 #p2 #p3 #p4 #p5 #p6 #p7)
+#define FEW8_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7, p8) FEW_(NAME, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8)
+#else
+#define FEW6_(NAME, BODY, p1, p2, p3, p4, p5, p6)
+#define FEW7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)
+#define FEW8_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7, p8)
 #endif
+
+/* A kernel over many tensors in both forms, with these parameters and BODY(NAME, how a chunk's tensors
+ * are found). */
+#define MANY6(NAME, BODY, p1, p2, p3, p4, p5, p6)                                                  \
+    FEW6_(NAME, BODY, p1, p2, p3, p4, p5, p6)                                                      \
+    KERNEL6(K(NAME), p1, p2, p3, p4, p5, p6)                                                       \
+    BODY(NAME, TABLE_)
+#define MANY7(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)                                              \
+    FEW7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)                                                  \
+    KERNEL7(K(NAME), p1, p2, p3, p4, p5, p6, p7)                                                   \
+    BODY(NAME, TABLE_)
+#define MANY8(NAME, BODY, p1, p2, p3, p4, p5, p6, p7, p8)                                          \
+    FEW8_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7, p8)                                              \
+    KERNEL8(K(NAME), p1, p2, p3, p4, p5, p6, p7, p8)                                               \
+    BODY(NAME, TABLE_)
 
 /* An optimizer. steps counts for each chunk, so that no two groups meet. Nothing changes after a
  * fault on the device, or where *skip says so. */
@@ -61,22 +98,10 @@
             }                                                                                      \
         }                                                                                          \
     }
-#define OPTIMIZER_MANY_(NAME, BODY)                                                                \
-    KERNEL8(K(NAME), (IN, tern_multi_row, rows), (IN, tern_multi_chunk, chunks),                   \
-            (OUT, i64, steps), (IN, REAL, h), (IN, f32, skip), (IN, i64, faults), (ARG, i64, n),   \
-            (ARG, i32, flags))                                                                     \
-    BODY(NAME, TABLE_)
-#ifdef __OPENCL_VERSION__
 #define OPTIMIZER_FORMS(NAME, BODY)                                                                \
-    OPTIMIZER_MANY_(NAME, BODY)                                                                    \
-    TERN_KERNEL(K(NAME##_few))                                                                     \
-    (PARAM_IN(tern_multi_row, rows), PARAM_IN(tern_multi_chunk, chunks), PARAM_OUT(i64, steps),    \
-     PARAM_IN(REAL, h), PARAM_IN(f32, skip), PARAM_IN(i64, faults), PARAM_ARG(i64, n),             \
-     PARAM_ARG(i32, flags) TWENTY_(ARGUMENT_))                                                     \
-    BODY(NAME, ARGUMENTS_)
-#else
-#define OPTIMIZER_FORMS(NAME, BODY) OPTIMIZER_MANY_(NAME, BODY)
-#endif
+    MANY8(NAME, BODY, (IN, tern_multi_row, rows), (IN, tern_multi_chunk, chunks),                  \
+          (OUT, i64, steps), (IN, REAL, h), (IN, f32, skip), (IN, i64, faults), (ARG, i64, n),     \
+          (ARG, i32, flags))
 #define OPTIMIZER(NAME) OPTIMIZER_FORMS(NAME, OPTIMIZER_BODY_)
 
 /* 1 - beta^t without cancellation: -(e^x - 1), x = t log(beta), by its series near 0. */

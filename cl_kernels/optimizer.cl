@@ -89,7 +89,7 @@ INLINE void K(chunk_times)(GLOBAL STO *gs, idx n, REAL factor)
     }
 }
 
-#define SQUARES_BODY_(FIND)                                                                        \
+#define SQUARES_BODY_(NAME, FIND)                                                                  \
     {                                                                                              \
         BASE(rows);                                                                                \
         BASE(chunks);                                                                              \
@@ -104,11 +104,10 @@ INLINE void K(chunk_times)(GLOBAL STO *gs, idx n, REAL factor)
             LANES(j, 1) sums[c] = sum;                                                             \
         }                                                                                          \
     }
-KERNEL6(K(squares), (IN, tern_multi_row, rows), (IN, tern_multi_chunk, chunks), (OUT, ACC, sums),
-        (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))
-SQUARES_BODY_(TABLE_)
+MANY6(squares, SQUARES_BODY_, (IN, tern_multi_row, rows), (IN, tern_multi_chunk, chunks), (OUT, ACC, sums),
+      (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))
 
-#define TIMES_BODY_(FIND)                                                                          \
+#define TIMES_BODY_(NAME, FIND)                                                                    \
     {                                                                                              \
         BASE(rows);                                                                                \
         BASE(chunks);                                                                              \
@@ -119,20 +118,8 @@ SQUARES_BODY_(TABLE_)
             K(chunk_times)(ps + (idx)chunks[c].first, (idx)chunks[c].count, factor[0]);            \
         }                                                                                          \
     }
-KERNEL6(K(times), (IN, tern_multi_row, rows), (IN, tern_multi_chunk, chunks), (IN, REAL, factor),
-        (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))
-TIMES_BODY_(TABLE_)
-
-#ifdef __OPENCL_VERSION__
-TERN_KERNEL(K(squares_few))(PARAM_IN(tern_multi_row, rows), PARAM_IN(tern_multi_chunk, chunks),
-                            PARAM_OUT(ACC, sums), PARAM_IN(i64, faults), PARAM_ARG(i64, n),
-                            PARAM_ARG(i32, flags) TWENTY_(ARGUMENT_))
-SQUARES_BODY_(ARGUMENTS_)
-TERN_KERNEL(K(times_few))(PARAM_IN(tern_multi_row, rows), PARAM_IN(tern_multi_chunk, chunks),
-                          PARAM_IN(REAL, factor), PARAM_IN(i64, faults), PARAM_ARG(i64, n),
-                          PARAM_ARG(i32, flags) TWENTY_(ARGUMENT_))
-TIMES_BODY_(ARGUMENTS_)
-#endif
+MANY6(times, TIMES_BODY_, (IN, tern_multi_row, rows), (IN, tern_multi_chunk, chunks), (IN, REAL, factor),
+      (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))
 
 /* ---- gradients over the scale of mixed precision; *found is 1 where one is not finite ------ */
 
@@ -149,7 +136,7 @@ INLINE void K(chunk_unscale)(GLOBAL STO *gs, idx n, f32 scale, GLOBAL f32 *found
     if (bad != 0)
         found[0] = 1.0f;
 }
-#define UNSCALE_BODY_(FIND)                                                                        \
+#define UNSCALE_BODY_(NAME, FIND)                                                                  \
     {                                                                                              \
         BASE(rows);                                                                                \
         BASE(chunks);                                                                              \
@@ -162,15 +149,8 @@ INLINE void K(chunk_unscale)(GLOBAL STO *gs, idx n, f32 scale, GLOBAL f32 *found
                 K(chunk_unscale)(ps + (idx)chunks[c].first, (idx)chunks[c].count, scale[0], found); \
         }                                                                                          \
     }
-KERNEL7(K(unscale), (IN, tern_multi_row, rows), (IN, tern_multi_chunk, chunks), (IN, f32, scale),
-        (OUT, f32, found), (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))
-UNSCALE_BODY_(TABLE_)
-#ifdef __OPENCL_VERSION__
-TERN_KERNEL(K(unscale_few))(PARAM_IN(tern_multi_row, rows), PARAM_IN(tern_multi_chunk, chunks),
-                            PARAM_IN(f32, scale), PARAM_OUT(f32, found), PARAM_IN(i64, faults),
-                            PARAM_ARG(i64, n), PARAM_ARG(i32, flags) TWENTY_(ARGUMENT_))
-UNSCALE_BODY_(ARGUMENTS_)
-#endif
+MANY7(unscale, UNSCALE_BODY_, (IN, tern_multi_row, rows), (IN, tern_multi_chunk, chunks), (IN, f32, scale),
+      (OUT, f32, found), (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))
 #endif
 
 /* The scale after a step: it backs off after one that found something, and grows after `interval`

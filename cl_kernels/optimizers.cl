@@ -322,20 +322,9 @@ INLINE void K(clip_chunk)(GLOBAL STO *xs, const GLOBAL STO *ys, idx n, REAL limi
                 K(NAME##_chunk)(ps + at, gs + at, (idx)chunks[c].count, number[0]);                \
         }                                                                                          \
     }
-#define WITH_NUMBER_MANY_(NAME)                                                                    \
-    KERNEL6(K(NAME), (IN, tern_multi_row, rows), (IN, tern_multi_chunk, chunks),                   \
-            (IN, REAL, number), (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))               \
-    WITH_NUMBER_BODY_(NAME, TABLE_)
-#ifdef __OPENCL_VERSION__
 #define WITH_NUMBER_(NAME)                                                                         \
-    WITH_NUMBER_MANY_(NAME)                                                                        \
-    TERN_KERNEL(K(NAME##_few))                                                                     \
-    (PARAM_IN(tern_multi_row, rows), PARAM_IN(tern_multi_chunk, chunks), PARAM_IN(REAL, number),   \
-     PARAM_IN(i64, faults), PARAM_ARG(i64, n), PARAM_ARG(i32, flags) TWENTY_(ARGUMENT_))           \
-    WITH_NUMBER_BODY_(NAME, ARGUMENTS_)
-#else
-#define WITH_NUMBER_(NAME) WITH_NUMBER_MANY_(NAME)
-#endif
+    MANY6(NAME, WITH_NUMBER_BODY_, (IN, tern_multi_row, rows), (IN, tern_multi_chunk, chunks),     \
+          (IN, REAL, number), (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))
 WITH_NUMBER_(average)
 WITH_NUMBER_(clip)
 
@@ -351,6 +340,5 @@ WITH_NUMBER_(clip)
 #undef LAMB_NORMS_BODY_
 #undef LAMB_WALK_BODY_
 #undef WITH_NUMBER_BODY_
-#undef WITH_NUMBER_MANY_
 #undef WITH_NUMBER_
 #endif

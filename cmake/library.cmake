@@ -30,7 +30,7 @@ set(TERN_HOST_OBJECTS)
 function(tern_host_object name isa source)
   add_library(${name} OBJECT ${source})
   target_include_directories(${name} PRIVATE cl_kernels src)
-  target_compile_definitions(${name} PRIVATE TERN_ISA=${isa})
+  target_compile_definitions(${name} PRIVATE TERN_ISA=${isa} TERN_LOWEST=$<STREQUAL:${isa},${lowest}>)
   target_compile_options(${name} PRIVATE
     $<$<NOT:$<STREQUAL:${isa},any>>:-march=x86-64-${isa}> ${TERN_HOST_MACHINE})
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)

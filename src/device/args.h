@@ -4,31 +4,73 @@
 #define TERN_DEVICE_ARGS_H
 #include "device/backend.h"
 
-/* An element of a buffer, by its index. */
-static inline tern_arg tern_arg_buffer(const tern_buffer *buffer, int64_t at, size_t element_bytes)
+/* Types of elements and of values; those of tensors have tern_dtype's numbers. */
+typedef enum tern_type {
+    TERN_TYPE_NONE,
+#define X(NAME, BYTES) TERN_TYPE_##NAME,
+#include "types.def"
+#undef X
+    TERN_TYPES
+} tern_type;
+_Static_assert((int)TERN_TYPE_f32 == TERN_F32 && (int)TERN_TYPE_bool == TERN_BOOL,
+               "types.def begins with the dtypes");
+
+/* Elements of a buffer, from one of them on, by its index. */
+static inline tern_arg tern_arg_elements(tern_role role, tern_type type, const tern_buffer *buffer,
+                                         int64_t at, size_t element_bytes)
 {
-    return (tern_arg){.buffer = buffer, .at = at, .bytes = (uint32_t)element_bytes};
+    return (tern_arg){.buffer = buffer,
+                      .at = at,
+                      .bytes = (uint32_t)element_bytes,
+                      .role = (uint8_t)role,
+                      .type = (uint8_t)type};
 }
 static inline tern_arg tern_arg_i64(int64_t value)
 {
-    return (tern_arg){.bytes = 8, .value.i64 = value};
+    return (tern_arg){
+        .bytes = 8, .role = TERN_ROLE_VALUE, .type = TERN_TYPE_i64, .value.i64 = value};
+}
+static inline tern_arg tern_arg_u64(uint64_t value)
+{
+    return (tern_arg){
+        .bytes = 8, .role = TERN_ROLE_VALUE, .type = TERN_TYPE_u64, .value.u64 = value};
 }
 static inline tern_arg tern_arg_i32(int32_t value)
 {
-    return (tern_arg){.bytes = 4, .value.i32 = value};
+    return (tern_arg){
+        .bytes = 4, .role = TERN_ROLE_VALUE, .type = TERN_TYPE_i32, .value.i32 = value};
 }
 static inline tern_arg tern_arg_f32(float value)
 {
-    return (tern_arg){.bytes = 4, .value.f32 = value};
+    return (tern_arg){
+        .bytes = 4, .role = TERN_ROLE_VALUE, .type = TERN_TYPE_f32, .value.f32 = value};
 }
 static inline tern_arg tern_arg_f64(double value)
 {
-    return (tern_arg){.bytes = 8, .value.f64 = value};
+    return (tern_arg){
+        .bytes = 8, .role = TERN_ROLE_VALUE, .type = TERN_TYPE_f64, .value.f64 = value};
 }
+static inline tern_arg tern_arg_typed(tern_type type, const void *data, size_t bytes)
+{
+    return (tern_arg){.bytes = (uint32_t)bytes,
+                      .role = TERN_ROLE_VALUE,
+                      .type = (uint8_t)type,
+                      .by_reference = true,
+                      .value.data = data};
+}
+/* The struct T of shapes.h at this pointer, which the compiler sees to point to one. */
+#define TERN_ARG_STRUCT(T, pointer)                                                                \
+    tern_arg_typed(TERN_TYPE_##T, 1 ? (pointer) : (const T *)0, sizeof(T))
+
 static inline tern_arg tern_arg_struct(const void *data, size_t bytes)
 {
-    return (tern_arg){.bytes = (uint32_t)bytes, .by_reference = true, .value.data = data};
+    return tern_arg_typed(TERN_TYPE_NONE, data, bytes);
 }
+static inline tern_arg tern_arg_buffer(const tern_buffer *buffer, int64_t at, size_t element_bytes)
+{
+    return tern_arg_elements(TERN_ROLE_UNKNOWN, TERN_TYPE_NONE, buffer, at, element_bytes);
+}
+
 /* A number in the type that kernels of dtype compute in (REAL in the dialect). */
 static inline tern_arg tern_arg_scalar(tern_dtype dtype, tern_scalar scalar)
 {

@@ -22,17 +22,28 @@ typedef struct tern_buffer {
     size_t bytes;
 } tern_buffer;
 
+/* What an argument says of itself, for kernels of the library's own: see signature.h. */
+typedef enum tern_role {
+    TERN_ROLE_UNKNOWN = 0,
+    TERN_ROLE_OUT,    /* elements that the kernel writes */
+    TERN_ROLE_IN,     /* elements that it reads */
+    TERN_ROLE_UNUSED, /* any buffer, for a parameter that the kernel leaves alone this time */
+    TERN_ROLE_VALUE
+} tern_role;
+
 /* One argument of a kernel: elements of a buffer, or a value. In user_launch by_reference without
  * data is local memory of `bytes`. */
 typedef struct tern_arg {
     const tern_buffer *buffer; /* NULL: a value */
     int64_t at;                /* first element */
     uint32_t bytes;            /* of one element, or of the value */
+    uint8_t role, type;        /* a tern_role, a tern_type */
     bool by_reference;         /* the value is *data (a struct), valid until launch returns */
     bool bare;                 /* of a buffer: its beginning, the kernel has no offset for it */
     union {
         const void *data;
         int64_t i64;
+        uint64_t u64;
         int32_t i32;
         float f32;
         double f64;

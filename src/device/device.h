@@ -73,6 +73,10 @@ static inline tern_status tern_launch(tern_place *place, const tern_kernel_ref *
 {
     return tern_launch_grid(place, kernel, dtype, &grid, args, n);
 }
+/* The same with the arguments written out, in the order of the kernel's parameters. */
+#define TERN_LAUNCH(place, kernel, dtype, grid, ...)                                               \
+    tern_launch(place, kernel, dtype, grid, (const tern_arg[]){__VA_ARGS__},                       \
+                (int)(sizeof((const tern_arg[]){__VA_ARGS__}) / sizeof(tern_arg)))
 tern_status tern_launch_gemm(tern_place *place, const tern_gemm *gemm);
 /* Whether tern_set_float32_matmul_precision lets f32 products be less than that. */
 bool tern_allows_tf32(void);

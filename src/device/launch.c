@@ -1,6 +1,7 @@
 /* launch.c -- from a kernel's name to a launch. */
 #include "device/registry.h"
 #include "device/work.h"
+#include <string.h>
 
 static size_t slot_of(const tern_kernel_ref *ref, tern_dtype dtype)
 {
@@ -19,6 +20,22 @@ static tern_resolved *look_up(tern_place *place, const tern_kernel_ref *ref, ter
     }
 }
 
+/* With the place's lock held. */
+static tern_resolved *make_resolved(tern_place *place, const tern_kernel_ref *ref, tern_dtype dtype)
+{
+    tern_parameter parameters[TERN_MOST_PARAMETERS];
+    int n = tern_signature_read(parameters, ref->file, ref->name, dtype);
+    tern_resolved *r = n < 0 ? NULL : tern_alloc(sizeof *r + sizeof *parameters * (size_t)n);
+    if (!r)
+        return NULL;
+    *r = (tern_resolved){.ref = ref, .dtype = dtype, .n_parameters = n};
+    memcpy(r->parameters, parameters, sizeof *parameters * (size_t)n);
+    if (place->backend->resolve(place, ref->file, ref->name, dtype, &r->kernel) == TERN_OK)
+        return r;
+    tern_free(r);
+    return NULL;
+}
+
 static tern_resolved *resolve(tern_place *place, const tern_kernel_ref *ref, tern_dtype dtype)
 {
     size_t slot;
@@ -26,15 +43,8 @@ static tern_resolved *resolve(tern_place *place, const tern_kernel_ref *ref, ter
         return NULL;
     pthread_mutex_lock(&place->lock);
     tern_resolved *r = look_up(place, ref, dtype, &slot);
-    if (!r && (r = tern_alloc(sizeof *r))) {
-        *r = (tern_resolved){ref, dtype, NULL};
-        if (place->backend->resolve(place, ref->file, ref->name, dtype, &r->kernel) == TERN_OK) {
-            atomic_store_explicit(&place->kernels[slot], r, memory_order_release);
-        } else {
-            tern_free(r);
-            r = NULL;
-        }
-    }
+    if (!r && (r = make_resolved(place, ref, dtype)))
+        atomic_store_explicit(&place->kernels[slot], r, memory_order_release);
     pthread_mutex_unlock(&place->lock);
     return r;
 }
@@ -48,6 +58,8 @@ tern_status tern_launch_grid(tern_place *place, const tern_kernel_ref *kernel, t
     tern_resolved *r = look_up(place, kernel, dtype, &slot);
     if (!r && !(r = resolve(place, kernel, dtype)))
         return tern_last_status();
+    if (!tern_parameters_take(r->parameters, r->n_parameters, args, n))
+        return tern_signature_refuse(place, kernel->file, kernel->name, dtype, args, n);
     tern_work work = {.kind = TERN_WORK_KERNEL,
                       .what.launch = {.kernel = r, .grid = grid, .args = args, .n = n}};
     return tern_work_give(place, &work, NULL);

@@ -1,7 +1,7 @@
 /* place.h -- what the files of this folder share: the inside of a place. */
 #ifndef TERN_DEVICE_PLACE_H
 #define TERN_DEVICE_PLACE_H
-#include "device/device.h"
+#include "device/signature.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -12,6 +12,8 @@ typedef struct tern_resolved {
     const tern_kernel_ref *ref;
     tern_dtype dtype;
     void *kernel;
+    int n_parameters;
+    tern_parameter parameters[];
 } tern_resolved;
 
 struct tern_place {

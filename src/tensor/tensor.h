@@ -110,10 +110,30 @@ tern_tensor *tern_scoped(tern_tensor *x);
 /* Its history, made if need be; NULL after TERN_ERR_MEMORY. */
 tern_history *tern_history_of(tern_tensor *x);
 tern_place *tern_tensor_place(const tern_tensor *x);
-/* x as a kernel's argument. */
+/* x as a kernel's argument, its elements taken for those of a dtype of the same width. Without a
+ * block, as empty tensors are, it may be made but not passed. */
+static inline tern_arg tern_arg_as(tern_role role, tern_dtype dtype, const tern_tensor *x)
+{
+    const tern_block *block = x->storage->block;
+    return tern_arg_elements(role, (tern_type)dtype, block ? &block->buffer : NULL, x->offset,
+                             tern_dtype_size(dtype));
+}
+/* x where the kernel writes, where it reads, and for a parameter that it leaves alone this time. */
+static inline tern_arg tern_arg_out(const tern_tensor *x)
+{
+    return tern_arg_as(TERN_ROLE_OUT, x->dtype, x);
+}
+static inline tern_arg tern_arg_in(const tern_tensor *x)
+{
+    return tern_arg_as(TERN_ROLE_IN, x->dtype, x);
+}
+static inline tern_arg tern_arg_unused(const tern_tensor *x)
+{
+    return tern_arg_as(TERN_ROLE_UNUSED, x->dtype, x);
+}
 static inline tern_arg tern_arg_tensor(const tern_tensor *x)
 {
-    return tern_arg_block(x->storage->block, x->offset, tern_dtype_size(x->dtype));
+    return tern_arg_as(TERN_ROLE_UNKNOWN, x->dtype, x);
 }
 void tern_bump_version(tern_tensor *x);
 int64_t tern_tensor_version(const tern_tensor *x);

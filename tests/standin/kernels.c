@@ -33,7 +33,9 @@ typedef struct standin_kernel {
 } standin_kernel;
 
 #undef KERNEL_
-#define KERNEL_(n, parameters, fetched)                                                            \
+#undef DECLARED_
+#define DECLARED_(n, text)
+#define KERNEL_(n, text, parameters, fetched)                                                      \
     static void n##_body parameters;                                                               \
     static void n##_run(const tern_host_grid *grid, void *const *args, unsigned *sizes)            \
     {                                                                                              \

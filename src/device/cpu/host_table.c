@@ -18,15 +18,15 @@ static const char *const objects[] __attribute__((used)) = {
 };
 
 #define SECTION_(KIND, TYPE)                                                                       \
-    extern const TYPE *const TERN_GLUE(__start_tern_##KIND##_, TERN_ISA)[] HIDDEN;                 \
-    extern const TYPE *const TERN_GLUE(__stop_tern_##KIND##_, TERN_ISA)[] HIDDEN;                  \
-    const TYPE *const *TERN_GLUE(tern_host_##KIND##_, TERN_ISA)(size_t * n);                       \
-    const TYPE *const *TERN_GLUE(tern_host_##KIND##_, TERN_ISA)(size_t * n)                        \
+    extern TYPE TERN_GLUE(__start_tern_##KIND##_, TERN_ISA)[] HIDDEN;                              \
+    extern TYPE TERN_GLUE(__stop_tern_##KIND##_, TERN_ISA)[] HIDDEN;                               \
+    TYPE *TERN_GLUE(tern_host_##KIND##_, TERN_ISA)(size_t * n);                                    \
+    TYPE *TERN_GLUE(tern_host_##KIND##_, TERN_ISA)(size_t * n)                                     \
     {                                                                                              \
         *n = (size_t)(TERN_GLUE(__stop_tern_##KIND##_, TERN_ISA) -                                 \
                       TERN_GLUE(__start_tern_##KIND##_, TERN_ISA));                                \
         return TERN_GLUE(__start_tern_##KIND##_, TERN_ISA);                                        \
     }
 #define HIDDEN __attribute__((visibility("hidden")))
-SECTION_(kernels, tern_host_entry)
-SECTION_(rows, tern_host_rows)
+SECTION_(kernels, const tern_host_entry)
+SECTION_(rows, const tern_host_rows *const)

@@ -22,8 +22,9 @@ typedef enum tern_stored {
 } tern_stored;
 
 typedef struct tern_host_entry {
-    const char *name; /* with its dtype: "fill_f32" */
-    void (*run)(const tern_host_grid *grid, void *const *args);
+    const char *name;                                           /* with its dtype: "fill_f32" */
+    void (*run)(const tern_host_grid *grid, void *const *args); /* NULL: only devices have it */
+    const char *parameters; /* as written; NULL but in the lowest instruction set */
 } tern_host_entry;
 
 /* out[0..n) from up to three inputs and two numbers, all of the tile's type; bytes 0 or 1 come out
@@ -51,7 +52,7 @@ struct tern_cpu_kernel {
     const tern_host_entry *entry; /* NULL for a row's */
     tern_tile *tile;
     tern_stored stored;
-    uint8_t inputs, numbers, logical, constant;
+    uint8_t inputs, numbers, logical, constant, gradient;
     tern_cpu_kernel *next;
 };
 

@@ -1,18 +1,20 @@
-/* kernels.c -- from a kernel's name to the code of the best instruction set that has it. */
+/* kernels.c -- from a kernel's name to its parameters, and to the code of the best instruction set
+ * that has it. */
 #include "device/cpu/cpu.h"
+#include "device/signature.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct level {
     const char *name;
-    const tern_host_entry *const *(*kernels)(size_t *n);
+    const tern_host_entry *(*kernels)(size_t *n);
     const tern_host_rows *const *(*rows)(size_t *n);
     tern_cpu_run *row_run;
 } level;
 
 #define X(ISA, TEXT, SUPPORTED)                                                                    \
-    const tern_host_entry *const *tern_host_kernels_##ISA(size_t *n);                              \
+    const tern_host_entry *tern_host_kernels_##ISA(size_t *n);                                     \
     const tern_host_rows *const *tern_host_rows_##ISA(size_t *n);                                  \
     extern tern_cpu_run tern_row_run_##ISA;
 #include "device/cpu/isa.def"
@@ -51,19 +53,26 @@ static void run_entry(const tern_cpu_kernel *k, int part, int parts, void *const
     k->entry->run(&(tern_host_grid){part, parts}, args);
 }
 
-static bool find_entry(const level *l, const char *name, tern_stored stored, tern_cpu_kernel *k)
+static const tern_host_entry *entry_called(const level *l, const char *name, tern_stored stored)
 {
     static const char *const suffix[] = {"f32", "f64", "f16", "bf16", "i32", "i64", "u8", "bool"};
     char full[128];
     size_t n;
-    const tern_host_entry *const *entries = l->kernels(&n);
+    const tern_host_entry *entries = l->kernels(&n);
     snprintf(full, sizeof full, "%s_%s", name, suffix[stored]);
     for (size_t i = 0; i < n; i++)
-        if (strcmp(entries[i]->name, full) == 0) {
-            *k = (tern_cpu_kernel){.run = run_entry, .entry = entries[i]};
-            return true;
-        }
-    return false;
+        if (strcmp(entries[i].name, full) == 0)
+            return &entries[i];
+    return NULL;
+}
+
+static bool find_entry(const level *l, const char *name, tern_stored stored, tern_cpu_kernel *k)
+{
+    const tern_host_entry *entry = entry_called(l, name, stored);
+    if (!entry || !entry->run)
+        return false;
+    *k = (tern_cpu_kernel){.run = run_entry, .entry = entry};
+    return true;
 }
 
 /* The kernels of a row: itself, its gradient, and itself with a number for its last input. */
@@ -99,12 +108,57 @@ static bool find_row(const level *l, const char *name, tern_stored stored, tern_
             if (row->gradient && is_form(row, name, "_gradient")) {
                 k->tile = row->gradient;
                 k->inputs = 3;
+                k->gradient = 1;
                 return true;
             }
         }
     }
     return false;
 }
+
+/* ---- signatures -------------------------------------------------------------------------- */
+
+/* What row_kernels.h makes of a row. */
+static const char *row_parameters(const tern_cpu_kernel *row)
+{
+    if (row->gradient)
+        return "(OUT, STO, dxs)(IN, STO, xs)(IN, STO, ys)(IN, STO, dys)(ARG, tern_walk, w)"
+               "(ARG, REAL, a)(ARG, REAL, b)";
+    if (row->constant)
+        return row->logical ? "(OUT, u8, ys)(IN, STO, xs)(ARG, tern_walk, w)(ARG, REAL, y)"
+                            : "(OUT, STO, ys)(IN, STO, xs)(ARG, tern_walk, w)(ARG, REAL, y)";
+    if (row->inputs == 3)
+        return "(OUT, STO, vs)(IN, STO, xs)(IN, STO, ys)(IN, STO, zs)(ARG, tern_walk, w)"
+               "(ARG, REAL, a)";
+    if (row->inputs == 2)
+        return row->logical ? "(OUT, u8, zs)(IN, STO, xs)(IN, STO, ys)(ARG, tern_walk, w)"
+                            : "(OUT, STO, zs)(IN, STO, xs)(IN, STO, ys)(ARG, tern_walk, w)";
+    return row->logical ? "(OUT, u8, ys)(IN, STO, xs)(ARG, tern_walk, w)"
+                        : "(OUT, STO, ys)(IN, STO, xs)(ARG, tern_walk, w)(ARG, REAL, a)"
+                          "(ARG, REAL, b)";
+}
+
+/* The lowest instruction set has every kernel for every type, whatever this processor has. */
+const char *tern_host_parameters(const char *name, tern_dtype dtype)
+{
+    static const level all[] = {
+#define X(ISA, TEXT, SUPPORTED) {TEXT, tern_host_kernels_##ISA, tern_host_rows_##ISA, NULL},
+#include "device/cpu/isa.def"
+#undef X
+    };
+    tern_stored stored = (tern_stored)((int)dtype - TERN_F32);
+    tern_cpu_kernel row;
+    for (size_t i = sizeof all / sizeof *all; i-- > 0;) {
+        const tern_host_entry *entry = entry_called(&all[i], name, stored);
+        if (entry && entry->parameters)
+            return entry->parameters;
+        if (find_row(&all[i], name, stored, &row))
+            return row_parameters(&row);
+    }
+    return NULL;
+}
+
+/* ---- resolving --------------------------------------------------------------------------- */
 
 static tern_cpu_kernel *kernels;
 

@@ -45,7 +45,7 @@ static tern_status fill_integers(tern_tensor *x, int64_t low, uint64_t span)
     TERN_TRY(tern_rng_take(place, groups_of(x->numel, wide), &state, &at));
     tern_arg args[] = {tern_arg_tensor(x), state,
                        tern_arg_i64(at),   tern_arg_i64(x->numel),
-                       tern_arg_i64(low),  tern_arg_i64((int64_t)span)};
+                       tern_arg_i64(low),  tern_arg_u64(span)};
     return tern_launch(place, &integers_kernel, x->dtype, tern_items_of(x->numel, 8), args, 6);
 }
 

@@ -1,0 +1,181 @@
+/* signature.c -- reads the parameters of kernels, and words what is wrong with a launch. */
+#include "device/signature.h"
+#include "prelude_host.h"
+
+#include "dialect.h"
+#include "order.h"
+#include "shapes.h"
+#undef TERN_F64 /* of the dialect; here it is the dtype */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    size_t bytes;
+} types[] = {
+    {"untyped", 0},
+#define X(NAME, BYTES) {#NAME, BYTES},
+#include "types.def"
+#undef X
+};
+
+/* Types that depend on the kernel's, as dialect.h has them. */
+#define TYPE_(T)    TERN_TYPE_##T
+#define TYPE_OF(T)  TYPE_(T)
+#define KEY_(T)     KEY_##T
+#define KEY_TYPE(T) TYPE_OF(KEY_(T))
+#define STO_OF(T)   TERN_TYPE_##T
+#define REAL_OF(T)  TYPE_OF(MATH_##T)
+#define ACC_OF(T)   TYPE_OF(SUM_##T)
+#define KEY_OF(T)   KEY_TYPE(MATH_##T)
+#define OF_EACH(F)                                                                                 \
+    {                                                                                              \
+        [TERN_F32] = F(f32), [TERN_F64] = F(f64), [TERN_F16] = F(f16), [TERN_BF16] = F(bf16),      \
+        [TERN_I32] = F(i32), [TERN_I64] = F(i64), [TERN_U8] = F(u8), [TERN_BOOL] = F(bool)         \
+    }
+static const struct {
+    const char *word;
+    uint8_t type[TERN_BOOL + 1];
+} words[] = {{"STO", OF_EACH(STO_OF)},
+             {"REAL", OF_EACH(REAL_OF)},
+             {"ACC", OF_EACH(ACC_OF)},
+             {"KEY", OF_EACH(KEY_OF)}};
+
+static uint8_t type_called(const char *name)
+{
+    for (int i = 1; i < TERN_TYPES; i++)
+        if (strcmp(types[i].name, name) == 0)
+            return (uint8_t)i;
+    return TERN_TYPE_NONE;
+}
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+/* A parameter as it is written: (OUT, STO, ys). */
+typedef struct written {
+    char role[8], type[32], name[32];
+} written;
+
+typedef struct reader {
+    const char *at, *again; /* what follows *20 comes 20 times */
+    long times;
+} reader;
+
+static bool next(reader *r, written *w)
+{
+    if (*r->at == '*') {
+        char *end;
+        r->times = strtol(r->at + 1, &end, 10);
+        r->at = r->again = end;
+    }
+    if (!*r->at && r->times > 1) {
+        r->times--;
+        r->at = r->again;
+    }
+    if (sscanf(r->at, "(%7[^,], %31[^,], %31[^)])", w->role, w->type, w->name) != 3)
+        return false;
+    r->at = strchr(r->at, ')') + 1;
+    return true;
+}
+
+/* An element type that was written out stands for all that lie in memory as it does: u16 for both
+ * halves, u8 for bools too. */
+static tern_parameter parameter_of(const written *w, tern_dtype dtype)
+{
+    tern_parameter p = {.role = strcmp(w->role, "OUT") == 0  ? TERN_ROLE_OUT
+                                : strcmp(w->role, "IN") == 0 ? TERN_ROLE_IN
+                                                             : TERN_ROLE_VALUE};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i].word, w->type) == 0)
+            p.type = words[i].type[dtype];
+    if (strncmp(w->type, "STORED_", 7) == 0)
+        p.type = type_called(w->type + 7);
+    p.also = p.type;
+    if (p.type == TERN_TYPE_NONE) {
+        p.type = type_called(strcmp(w->type, "u16") == 0 ? "f16" : w->type);
+        p.also = p.type == TERN_TYPE_f16  ? TERN_TYPE_bf16
+                 : p.type == TERN_TYPE_u8 ? TERN_TYPE_bool
+                                          : p.type;
+    }
+    p.bytes = (uint32_t)types[p.type].bytes;
+    return p;
+}
+
+static reader reader_of(const char *name, tern_dtype dtype)
+{
+    return (reader){.at = tern_host_parameters(name, dtype)};
+}
+
+int tern_signature_read(tern_parameter parameters[TERN_MOST_PARAMETERS], const char *file,
+                        const char *name, tern_dtype dtype)
+{
+    reader r = reader_of(name, dtype);
+    written w;
+    int n = 0;
+    if (!r.at) {
+        tern_fail(TERN_ERR_UNSUPPORTED, "there is no kernel %s for %s (%s.cl)", name,
+                  tern_dtype_name(dtype), file);
+        return -1;
+    }
+    while (n < TERN_MOST_PARAMETERS && next(&r, &w))
+        parameters[n++] = parameter_of(&w, dtype);
+    return n;
+}
+
+/* ---- words ------------------------------------------------------------------------------- */
+
+typedef struct phrase {
+    char text[96];
+} phrase;
+
+/* "OUT f32", "ARG tern_walk of 496 bytes". */
+static phrase said(unsigned role, unsigned type, const char *name, uint32_t bytes)
+{
+    static const char *const roles[] = {"a buffer of", "OUT", "IN", "an unused buffer of", "ARG"};
+    phrase p;
+    int n = snprintf(p.text, sizeof p.text, "%s %s", roles[role], name);
+    if (type > TERN_TYPE_u64)
+        snprintf(p.text + n, sizeof p.text - (size_t)n, " of %u bytes", (unsigned)bytes);
+    return p;
+}
+
+tern_status tern_signature_refuse(const tern_place *place, const char *file, const char *name,
+                                  tern_dtype dtype, const tern_arg *args, int n)
+{
+    reader r = reader_of(name, dtype);
+    phrase wanted = {"nothing"}, given = {"nothing"};
+    written w;
+    tern_parameter p;
+    int i = 0;
+    bool more;
+    while ((more = next(&r, &w)) && i < n) {
+        p = parameter_of(&w, dtype);
+        if (!tern_parameter_takes(&p, &args[i]))
+            break;
+        i++;
+    }
+    if (more) {
+        p = parameter_of(&w, dtype);
+        wanted = said(p.role, p.type, p.also == p.type ? types[p.type].name : w.type, p.bytes);
+    }
+    if (i < n)
+        given = said(args[i].role, args[i].type, types[args[i].type].name, args[i].bytes);
+    return tern_fail(TERN_ERR_ARGUMENT,
+                     "%s: kernel %s for %s (%s.cl) can't be launched: parameter %d (%s): expected "
+                     "%s, given %s; %d arguments in all",
+                     tern_place_text(place), name, tern_dtype_name(dtype), file, i + 1,
+                     more ? w.name : "one too many", wanted.text, given.text, n);
+}
+
+tern_status tern_signature_check(const tern_place *place, const char *file, const char *name,
+                                 tern_dtype dtype, const tern_arg *args, int n)
+{
+    tern_parameter parameters[TERN_MOST_PARAMETERS];
+    int wanted = tern_signature_read(parameters, file, name, dtype);
+    if (wanted < 0)
+        return tern_last_status();
+    return tern_parameters_take(parameters, wanted, args, n)
+               ? TERN_OK
+               : tern_signature_refuse(place, file, name, dtype, args, n);
+}

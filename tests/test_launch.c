@@ -1,0 +1,263 @@
+/* test_launch.c -- a launch whose arguments are not what the kernel's text says is refused, on
+ * every device, in words that name the parameter; and nothing runs. */
+#include "support.h"
+#include "types_host.h"
+#include "shapes.h"
+#include "tensor/tensor.h"
+#include <stdio.h>
+
+/* (OUT, STO, ys)(ARG, tern_walk, w)(ARG, REAL, a) */
+static const tern_kernel_ref fill = {"copy", "fill"};
+/* (OUT, STO, ys)(IN, STO, xs)(IN, u8, kept)(ARG, i64, n)(ARG, REAL, scale) */
+static const tern_kernel_ref kept_only = {"random", "kept_only"};
+
+enum { N = 4 };
+typedef struct fixture {
+    tern_tensor *y, *x, *kept, *other; /* other: of int64 */
+    tern_walk walk;
+    tern_turn turn;
+} fixture;
+
+static fixture make(const char *device)
+{
+    return (fixture){.y = tern_full(TERN_SHAPE(N), TERN_SCALAR(7), TERN_F32, device),
+                     .x = TENSOR(device, TERN_F32, TERN_SHAPE(N), 1, 2, 3, 4),
+                     .kept = TENSOR(device, TERN_BOOL, TERN_SHAPE(N), 1, 0, 1, 1),
+                     .other = tern_zeros(TERN_SHAPE(N), TERN_I64, device),
+                     .walk = {.rows = 1, .inner = N, .step = {1}, .form = TERN_WALK_UNIT}};
+}
+
+static int fill_arguments(tern_arg *args, const fixture *f)
+{
+    args[0] = tern_arg_out(f->y);
+    args[1] = TERN_ARG_STRUCT(tern_walk, &f->walk);
+    args[2] = tern_arg_f32(3);
+    return 3;
+}
+
+static int kept_arguments(tern_arg *args, const fixture *f)
+{
+    args[0] = tern_arg_out(f->y);
+    args[1] = tern_arg_in(f->x);
+    args[2] = tern_arg_in(f->kept);
+    args[3] = tern_arg_i64(N);
+    args[4] = tern_arg_f32(2);
+    return 5;
+}
+
+/* ---- what goes wrong --------------------------------------------------------------------- */
+
+static void leave_out_last(tern_arg *args, int *n, const fixture *f)
+{
+    (void)args;
+    (void)f;
+    --*n;
+}
+static void leave_out_first(tern_arg *args, int *n, const fixture *f)
+{
+    (void)f;
+    memmove(args, args + 1, (size_t)-- * n * sizeof *args);
+}
+static void add_one(tern_arg *args, int *n, const fixture *f)
+{
+    (void)f;
+    args[(*n)++] = tern_arg_i32(1);
+}
+static void swap_out_and_in(tern_arg *args, int *n, const fixture *f)
+{
+    (void)n;
+    args[0] = tern_arg_in(f->x);
+    args[1] = tern_arg_out(f->y);
+}
+static void out_for_in(tern_arg *args, int *n, const fixture *f)
+{
+    (void)n;
+    args[1] = tern_arg_out(f->x);
+}
+static void i32_for_i64(tern_arg *args, int *n, const fixture *f)
+{
+    (void)n;
+    (void)f;
+    args[3] = tern_arg_i32(N);
+}
+static void i64_for_real(tern_arg *args, int *n, const fixture *f)
+{
+    (void)n;
+    (void)f;
+    args[4] = tern_arg_i64(2);
+}
+static void value_for_buffer(tern_arg *args, int *n, const fixture *f)
+{
+    (void)n;
+    (void)f;
+    args[2] = tern_arg_i64(0);
+}
+static void buffer_for_value(tern_arg *args, int *n, const fixture *f)
+{
+    (void)n;
+    args[3] = tern_arg_unused(f->x);
+}
+static void other_elements(tern_arg *args, int *n, const fixture *f)
+{
+    (void)n;
+    args[1] = tern_arg_in(f->other);
+}
+static void other_bytes(tern_arg *args, int *n, const fixture *f)
+{
+    (void)n;
+    args[2] = tern_arg_in(f->x);
+}
+static void other_struct(tern_arg *args, int *n, const fixture *f)
+{
+    (void)n;
+    args[1] = TERN_ARG_STRUCT(tern_turn, &f->turn);
+}
+static void shorter_struct(tern_arg *args, int *n, const fixture *f)
+{
+    (void)n;
+    (void)f;
+    args[1].bytes -= 8;
+}
+
+static const struct {
+    const tern_kernel_ref *kernel;
+    void (*change)(tern_arg *args, int *n, const fixture *f);
+    const char *parameter, *expected, *given;
+} mistakes[] = {
+    {&fill, leave_out_last, "3 (a)", "ARG f32", "nothing; 2 arguments"},
+    {&fill, leave_out_first, "1 (ys)", "OUT f32", "ARG tern_walk of"},
+    {&fill, add_one, "4 (one too many)", "nothing", "ARG i32; 4 arguments"},
+    {&fill, other_struct, "2 (w)", "ARG tern_walk of", "ARG tern_turn of"},
+    {&fill, shorter_struct, "2 (w)", "ARG tern_walk of", "ARG tern_walk of"},
+    {&kept_only, swap_out_and_in, "1 (ys)", "OUT f32", "IN f32"},
+    {&kept_only, out_for_in, "2 (xs)", "IN f32", "OUT f32"},
+    {&kept_only, i32_for_i64, "4 (n)", "ARG i64", "ARG i32"},
+    {&kept_only, i64_for_real, "5 (scale)", "ARG f32", "ARG i64"},
+    {&kept_only, value_for_buffer, "3 (kept)", "IN u8", "ARG i64"},
+    {&kept_only, buffer_for_value, "4 (n)", "ARG i64", "an unused buffer of f32"},
+    {&kept_only, other_elements, "2 (xs)", "IN f32", "IN i64"},
+    {&kept_only, other_bytes, "3 (kept)", "IN u8", "IN f32"},
+};
+
+static tern_status launch(const fixture *f, const tern_kernel_ref *kernel, const tern_arg *args,
+                          int n)
+{
+    return tern_launch(tern_tensor_place(f->y), kernel, TERN_F32, tern_items(N), args, n);
+}
+
+static void refuse(const char *device, const fixture *f, size_t i)
+{
+    tern_arg args[8];
+    int n = (mistakes[i].kernel == &fill ? fill_arguments : kept_arguments)(args, f);
+    char words[256];
+    uint64_t before = launches(device);
+    mistakes[i].change(args, &n, f);
+    assert_int_equal(launch(f, mistakes[i].kernel, args, n), TERN_ERR_ARGUMENT);
+    snprintf(words, sizeof words, "kernel %s for float32 (%s.cl) can't be launched: parameter ",
+             mistakes[i].kernel->name, mistakes[i].kernel->file);
+    assert_non_null(strstr(tern_last_error(), words));
+    snprintf(words, sizeof words, "%s: expected %s", mistakes[i].parameter, mistakes[i].expected);
+    assert_non_null(strstr(tern_last_error(), words));
+    assert_error(TERN_ERR_ARGUMENT, mistakes[i].given);
+    assert_int_equal(launches(device), before);
+    assert_values(f->y, 7, 7, 7, 7);
+}
+
+static void refuse_all(const char *device)
+{
+    TERN_SCOPE {
+        fixture f = make(device);
+        for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++)
+            refuse(device, &f, i);
+    }
+}
+
+/* ---- tests ------------------------------------------------------------------------------- */
+
+static void a_first_launch_that_does_not_fit_is_refused(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device) refuse_all(device);
+}
+
+static void launches_that_fit_run(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        fixture f = make(device);
+        tern_arg args[8];
+        assert_ok(launch(&f, &fill, args, fill_arguments(args, &f)));
+        assert_values(f.y, 3, 3, 3, 3);
+        assert_ok(launch(&f, &kept_only, args, kept_arguments(args, &f)));
+        assert_values(f.y, 2, 0, 6, 8);
+    }
+}
+
+/* A kernel is known by then; another place in the code may launch it otherwise. */
+static void a_later_launch_that_does_not_fit_is_refused(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device) refuse_all(device);
+}
+
+static void in_and_out_may_be_the_same_tensor(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        fixture f = make(device);
+        assert_ok(TERN_LAUNCH(tern_tensor_place(f.x), &kept_only, TERN_F32, tern_items(N),
+                              tern_arg_out(f.x), tern_arg_in(f.x), tern_arg_in(f.kept),
+                              tern_arg_i64(N), tern_arg_f32(2)));
+        assert_values(f.x, 2, 0, 6, 8);
+    }
+}
+
+/* What was written out as u8 lies in memory as bools do. */
+static void bytes_are_bytes(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        fixture f = make(device);
+        f.kept = tern_to_dtype(f.kept, TERN_U8);
+        tern_arg args[8];
+        assert_ok(launch(&f, &kept_only, args, kept_arguments(args, &f)));
+        assert_values(f.y, 2, 0, 6, 8);
+    }
+}
+
+static void rows_are_held_against_their_kind(void **state)
+{
+    static const tern_kernel_ref add = {"elementwise", "add"}, less = {"logic", "lt"};
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        fixture f = make(device);
+        tern_place *place = tern_tensor_place(f.y);
+        tern_arg walk = TERN_ARG_STRUCT(tern_walk, &f.walk);
+        assert_int_equal(TERN_LAUNCH(place, &add, TERN_F32, tern_items(N), tern_arg_out(f.y),
+                                     tern_arg_in(f.x), walk),
+                         TERN_ERR_ARGUMENT);
+        assert_error(TERN_ERR_ARGUMENT, "parameter 3 (ys): expected IN f32, given ARG");
+        assert_int_equal(TERN_LAUNCH(place, &less, TERN_F32, tern_items(N), tern_arg_out(f.y),
+                                     tern_arg_in(f.x), tern_arg_in(f.x), walk),
+                         TERN_ERR_ARGUMENT);
+        assert_error(TERN_ERR_ARGUMENT, "parameter 1 (zs): expected OUT u8, given OUT f32");
+        assert_values(f.y, 7, 7, 7, 7);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_first_launch_that_does_not_fit_is_refused),
+        TEST(launches_that_fit_run),
+        TEST(a_later_launch_that_does_not_fit_is_refused),
+        TEST(in_and_out_may_be_the_same_tensor),
+        TEST(bytes_are_bytes),
+        TEST(rows_are_held_against_their_kind),
+    };
+    return test_main(tests, sizeof tests / sizeof *tests);
+}
