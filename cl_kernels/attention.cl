@@ -37,7 +37,8 @@
     u32 word = which == 0 ? w.a : which == 1 ? w.b : which == 2 ? w.c : w.d;                       \
     i32 kept = (i32)(word >> 8) >= b.drop ? 1 : 0;
 
-/* Scores become weights e^(x - max) / sum; log sum e^x of each row is kept. */
+/* Scores become weights e^(x - max) / sum; log sum e^x of each row is kept. Without a key the weights are
+ * 0, as is what is kept. */
 KERNEL6(K(attention_weights), (OUT, STO, ps), (IN, STO, rests), (OUT, ACC, lses), (IN, STO, numbers),
         (IN, u8, bools), (ARG, tern_attention_block, b))
 {
@@ -57,13 +58,14 @@ KERNEL6(K(attention_weights), (OUT, STO, ps), (IN, STO, rests), (OUT, ACC, lses)
             m = m > x ? m : x;
         }
         m = GROUP_MAX(m, scratch);
+        m = m == MINUS_INF ? 0 : m; /* no key is seen: e^(-inf - 0) is 0, and so are the weights */
         SIMD_SUM(z) LANES(j, b.columns)
         {
             ATTENTION_SCORE(x, j)
             z += exp(x - m);
         }
         z = GROUP_SUM(z, scratch);
-        ACC lse = m + log(z), one = 1 / z;
+        ACC lse = z == 0 ? 0 : m + log(z), one = z == 0 ? 0 : 1 / z;
         SIMD LANES(j, b.columns)
         {
             ATTENTION_SCORE(x, j)

@@ -60,11 +60,19 @@ static tern_tensor *masked(tern_tensor *scores, tern_tensor *mask, bool causal)
                             tern_scalar_real(-INFINITY));
 }
 
+/* A query that a mask hides every key from has weights 0, where softmax alone would give NaN, and
+ * no gradient flows through it. */
 static tern_tensor *weights_of(tern_tensor *query, tern_tensor *key, tern_tensor *mask,
                                const tern_attention_attributes *at)
 {
     tern_product product = {.alpha = at->scale, .transpose = {false, true}};
-    return tern_softmax(masked(tern_product_of(&product, query, key), mask, at->causal), -1);
+    tern_tensor *scores = masked(tern_product_of(&product, query, key), mask, at->causal);
+    if (!mask || !scores || scores->shape[scores->ndim - 1] == 0)
+        return tern_softmax(scores, -1);
+    tern_tensor *no_key =
+        tern_all_dim(tern_eq_scalar(scores, tern_scalar_real(-INFINITY)), -1, true);
+    scores = tern_masked_fill(scores, no_key, tern_scalar_int(0));
+    return tern_masked_fill(tern_softmax(scores, -1), no_key, tern_scalar_int(0));
 }
 
 static tern_tensor *composite(tern_tensor *query, tern_tensor *key, tern_tensor *value,
