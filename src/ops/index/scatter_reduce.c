@@ -3,6 +3,7 @@
 #include "ops/index/scatter.h"
 #include <float.h>
 #include <math.h>
+#include <string.h>
 #include <tern/ops.h>
 
 /* A way to reduce: the mode of the kernel, what an empty place begins with. */
@@ -101,15 +102,48 @@ static tern_tensor *as(tern_tensor *mask, const tern_tensor *like)
     return mask ? tern_to_dtype(mask, like->dtype) : NULL;
 }
 
-static void mean_backward(tern_gradient *g, const reduce_attributes *at)
+static tern_status mean_backward(tern_gradient *g, const reduce_attributes *at)
 {
     tern_tensor *share = tern_div(g->dout[0], counts(g->dout[0], at, g->in[1], g->in[2]));
     g->din[0] = share;
     g->din[2] = share ? tern_gather(share, at->dim, g->in[1]) : NULL;
+    return TERN_OK;
 }
 
-/* The product of the others: divided by itself, or, where it is the only zero, made without it. */
-static void prod_backward(tern_gradient *g, const reduce_attributes *at)
+/* The same tensor, which has no derivative: with several zeros in one place the product of the
+ * others would have to be made for each pair of them. */
+static tern_status zeros_infer(tern_call *call)
+{
+    const tern_tensor *x = call->in[0];
+    call->n_out = 1;
+    call->result[0] =
+        (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x), .offset = x->offset};
+    memcpy(call->result[0].stride, x->stride, sizeof x->stride);
+    return TERN_OK;
+}
+
+static tern_status zeros_backward(tern_gradient *g)
+{
+    (void)g;
+    return tern_fail(
+        TERN_ERR_UNSUPPORTED,
+        "tern_scatter_reduce: Double backward is unsupported for src when >1 zeros in src "
+        "are scattered to the same position in self");
+}
+
+static const tern_op several_zeros_op = {
+    .name = "scatter_reduce", .view = true, .infer = zeros_infer, .backward = zeros_backward};
+
+static tern_status has_several_zeros(tern_tensor *zeros, bool *several)
+{
+    double most = zeros && zeros->numel ? tern_item(tern_max(zeros)) : 0;
+    *several = most > 1;
+    return zeros && !isnan(most) ? TERN_OK : tern_last_status();
+}
+
+/* The product of the others: divided by itself, or, where it is the only zero of src, made without
+ * it. */
+static tern_status prod_backward(tern_gradient *g, const reduce_attributes *at)
 {
     tern_tensor *x = g->in[0], *index = g->in[1], *src = g->in[2], *y = g->out[0], *dy = g->dout[0];
     tern_scalar zero = tern_scalar_int(0), one = tern_scalar_int(1);
@@ -119,18 +153,24 @@ static void prod_backward(tern_gradient *g, const reduce_attributes *at)
         tern_scatter_reduce(x_masked, at->dim, index, src, TERN_REDUCE_PROD, at->include_self);
     g->din[0] = tern_div(tern_mul(dy, rest), x_masked);
 
-    tern_tensor *zeros = at->include_self ? as(x_zero, dy) : tern_zeros_like(dy);
-    zeros = tern_gather(into(zeros, at, TERN_SCATTER_ADD, index, as(src_zero, dy)), at->dim, index);
-    tern_tensor *only = tern_logical_and(src_zero, tern_eq_scalar(zeros, one));
+    tern_tensor *zeros = into(tern_zeros_like(dy), at, TERN_SCATTER_ADD, index, as(src_zero, dy));
+    tern_tensor *here = zeros ? tern_gather(zeros, at->dim, index) : NULL;
+    tern_tensor *only = tern_logical_and(src_zero, tern_eq_scalar(here, one));
     tern_tensor *without = tern_scatter_reduce(x, at->dim, index, tern_masked_fill(src, only, one),
                                                TERN_REDUCE_PROD, at->include_self);
     tern_tensor *others = tern_gather(tern_mul(dy, without), at->dim, index);
     tern_tensor *all = tern_gather(tern_mul(dy, y), at->dim, index);
     g->din[2] = tern_where(only, others, tern_div(all, tern_masked_fill(src, src_zero, one)));
+    bool several = false;
+    if (g->recorded)
+        TERN_TRY(has_several_zeros(zeros, &several));
+    if (several)
+        g->din[2] = tern_apply(&several_zeros_op, &g->din[2], 1, NULL, 0);
+    return TERN_OK;
 }
 
 /* Evenly to all that equal the result. */
-static void peak_backward(tern_gradient *g, const reduce_attributes *at)
+static tern_status peak_backward(tern_gradient *g, const reduce_attributes *at)
 {
     tern_tensor *x = g->in[0], *index = g->in[1], *src = g->in[2], *y = g->out[0], *dy = g->dout[0];
     tern_tensor *x_is = as(tern_eq(x, y), dy);
@@ -142,14 +182,15 @@ static void peak_backward(tern_gradient *g, const reduce_attributes *at)
     tern_tensor *share = tern_div(dy, n);
     g->din[0] = tern_mul(x_is, share);
     g->din[2] = tern_mul(src_is, tern_gather(share, at->dim, index));
+    return TERN_OK;
 }
 
 static tern_status reduce_backward(tern_gradient *g)
 {
     const reduce_attributes *at = g->attributes;
-    (at->reduce == TERN_REDUCE_MEAN   ? mean_backward
-     : at->reduce == TERN_REDUCE_PROD ? prod_backward
-                                      : peak_backward)(g, at);
+    TERN_TRY((at->reduce == TERN_REDUCE_MEAN   ? mean_backward
+              : at->reduce == TERN_REDUCE_PROD ? prod_backward
+                                               : peak_backward)(g, at));
     if (!at->include_self && g->din[0])
         g->din[0] =
             tern_scatter_scalar(g->din[0], at->dim, g->in[1], tern_scalar_int(0), TERN_REDUCE_NONE);
