@@ -1,7 +1,8 @@
-/* attention.c -- scaled dot product attention (Vaswani et al. 2017): which form it takes, and the
- * one made of other operations. */
+/* attention.c -- scaled dot product attention (Vaswani et al. 2017): its checks, and which form it
+ * takes.
+ *
+ *   softmax(scale q k' + mask) v, over the keys; scale is 1 / sqrt(E) */
 #include "ops/attention/attention.h"
-#include "ops/matmul/matrix_product.h"
 #include <math.h>
 #include <tern/ops.h>
 
@@ -39,82 +40,9 @@ static tern_status check(tern_tensor *query, tern_tensor *key, tern_tensor *valu
     return TERN_OK;
 }
 
-/* True where the key comes after the query. */
-static tern_tensor *later(const tern_tensor *scores)
-{
-    int64_t queries = scores->shape[scores->ndim - 2], keys = scores->shape[scores->ndim - 1];
-    const char *device = tern_device(scores);
-    tern_tensor *query = tern_arange(0, (double)queries, 1, TERN_I32, device);
-    tern_tensor *key = tern_arange(0, (double)keys, 1, TERN_I32, device);
-    return tern_gt(key, tern_unsqueeze(query, 1));
-}
-
-/* Scores that do not count are -inf: none of their row's weight is left for them. */
-static tern_tensor *masked(tern_tensor *scores, tern_tensor *mask, bool causal)
-{
-    if (!scores || (!mask && !causal))
-        return scores;
-    if (mask && mask->dtype != TERN_BOOL)
-        return tern_add(scores, mask);
-    return tern_masked_fill(scores, mask ? tern_logical_not(mask) : later(scores),
-                            tern_scalar_real(-INFINITY));
-}
-
-/* A query that a mask hides every key from has weights 0, where softmax alone would give NaN, and
- * no gradient flows through it. */
-static tern_tensor *weights_of(tern_tensor *query, tern_tensor *key, tern_tensor *mask,
-                               const tern_attention_attributes *at)
-{
-    tern_product product = {.alpha = at->scale, .transpose = {false, true}};
-    tern_tensor *scores = masked(tern_product_of(&product, query, key), mask, at->causal);
-    if (!mask || !scores || scores->shape[scores->ndim - 1] == 0)
-        return tern_softmax(scores, -1);
-    tern_tensor *no_key =
-        tern_all_dim(tern_eq_scalar(scores, tern_scalar_real(-INFINITY)), -1, true);
-    scores = tern_masked_fill(scores, no_key, tern_scalar_int(0));
-    return tern_masked_fill(tern_softmax(scores, -1), no_key, tern_scalar_int(0));
-}
-
-static tern_tensor *composite(tern_tensor *query, tern_tensor *key, tern_tensor *value,
-                              tern_tensor *mask, const tern_attention_attributes *at)
-{
-    tern_tensor *result = NULL;
-    TERN_SCOPE {
-        tern_tensor *weights = weights_of(query, key, mask, at);
-        if (at->dropout > 0)
-            weights = tern_dropout(weights, at->dropout, true);
-        result = tern_escape(tern_matmul(weights, value));
-    }
-    return result;
-}
-
-/* dv = p' do, ds = p (do v' - sum p do v'), dq = scale ds k, dk = scale ds' q */
-tern_status tern_attention_differentiable_gradient(tern_gradient *g)
-{
-    const tern_attention_attributes *at = g->attributes;
-    if (at->dropout > 0)
-        return tern_fail(TERN_ERR_UNSUPPORTED,
-                         "%s: gradients of gradients (create_graph) are not there with dropout "
-                         "(dropout_p %g)",
-                         name, at->dropout);
-    tern_tensor *q = g->in[0], *k = g->in[1], *v = g->in[2], *dout = g->dout[0];
-    tern_tensor *p = weights_of(q, k, g->in[3], at);
-    tern_product across = {.alpha = 1, .transpose = {false, true}};
-    tern_product straight = {.alpha = at->scale},
-                 turned = {.alpha = at->scale, .transpose = {true}};
-    tern_product sum = {.alpha = 1, .transpose = {true}};
-    tern_tensor *dp = tern_product_of(&across, dout, v);
-    tern_tensor *ds = tern_mul(p, tern_sub(dp, tern_sum_dim(tern_mul(p, dp), TERN_DIMS(-1), true)));
-    g->din[0] = g->needs[0] ? tern_product_of(&straight, ds, k) : NULL;
-    g->din[1] = g->needs[1] ? tern_product_of(&turned, ds, q) : NULL;
-    g->din[2] = g->needs[2] ? tern_product_of(&sum, p, dout) : NULL;
-    return tern_last_status();
-}
-
-/* Whether the form in blocks has words for it: the same stacks, nothing empty, a mask that is not
- * learned. */
-static bool fits_blocks(const tern_tensor *q, const tern_tensor *k, const tern_tensor *v,
-                        const tern_tensor *mask)
+/* Whether the fused form takes it: the same stacks, nothing empty, a mask that is not learned. */
+static bool fits_fused(const tern_tensor *q, const tern_tensor *k, const tern_tensor *v,
+                       const tern_tensor *mask)
 {
     if (!tern_dtype_is_floating_point(q->dtype) || q->ndim > 4 || k->ndim != q->ndim ||
         v->ndim != q->ndim || !q->numel || !k->numel || !v->numel ||
@@ -138,9 +66,9 @@ static bool fits_blocks(const tern_tensor *q, const tern_tensor *k, const tern_t
     return true;
 }
 
-/* Halves as float32, so that scores and weights are not rounded: where it costs nothing, as on
- * processors and where there are few scores, and where there is no form in blocks. */
-static tern_tensor *widely(tern_tensor *query, tern_tensor *key, tern_tensor *value,
+/* Half precision in float32, so that scores and weights are not rounded: where it costs nothing, as
+ * on processors and where there are few scores, and where the fused form does not take it. */
+static tern_tensor *in_f32(tern_tensor *query, tern_tensor *key, tern_tensor *value,
                            tern_scaled_dot_product_attention_options o)
 {
     tern_dtype dtype = query->dtype;
@@ -177,11 +105,11 @@ tern_tensor *tern_scaled_dot_product_attention(
     else if (o.scale == TERN_ZERO)
         at.scale = 0;
     bool half = query->dtype == TERN_F16 || query->dtype == TERN_BF16;
-    bool fits = fits_blocks(query, key, value, o.attn_mask);
+    bool fits = fits_fused(query, key, value, o.attn_mask);
     if (half && !(fits && stays_half(query, key)))
-        return widely(query, key, value, o);
+        return in_f32(query, key, value, o);
     if (!fits)
-        return composite(query, key, value, o.attn_mask, &at);
+        return tern_attention_composed(query, key, value, o.attn_mask, &at);
     tern_tensor *in[] = {query, key, value, o.attn_mask}, *out[4];
     if (tern_apply_all(&tern_attention_fused, in, 4, &at, sizeof at, out, 4) != TERN_OK)
         return NULL;

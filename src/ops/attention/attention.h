@@ -1,4 +1,4 @@
-/* attention.h -- attention in blocks, and what it shares with the composite form. */
+/* attention.h -- the two forms of attention: fused, and composed of other operations. */
 #ifndef TERN_OPS_ATTENTION_H
 #define TERN_OPS_ATTENTION_H
 #include "tensor/op.h"
@@ -11,7 +11,10 @@ typedef struct tern_attention_attributes {
 /* Inputs q (..., L, E), k (..., S, E), v (..., S, Ev) with the same two or fewer dims in front and
  * nothing empty, and a mask that broadcasts to (..., L, S) or NULL, which gets no gradient. */
 extern const tern_op tern_attention_fused;
-/* Its gradients by differentiable operations, for gradients of gradients. */
-tern_status tern_attention_differentiable_gradient(tern_gradient *g);
+/* The same of any shapes that broadcast, differentiable to any order. */
+tern_tensor *tern_attention_composed(tern_tensor *query, tern_tensor *key, tern_tensor *value,
+                                     tern_tensor *mask, const tern_attention_attributes *at);
+/* The fused form's gradients in differentiable operations. */
+tern_status tern_attention_composed_gradient(tern_gradient *g);
 
 #endif

@@ -360,7 +360,7 @@ static tern_status backward(tern_gradient *g)
 {
     const tern_attention_attributes *at = g->attributes;
     if (g->recorded)
-        return tern_attention_differentiable_gradient(g);
+        return tern_attention_composed_gradient(g);
     tern_tensor *dout = tern_contiguous(g->dout[OUT]);
     tern_tensor *in[HAD + OUTPUTS] = {g->in[Q], g->in[K],     g->in[V],        g->in[MASK],  dout,
                                       NULL,     g->out[SUMS], g->out[WEIGHTS], g->out[STATE]};

@@ -1,5 +1,6 @@
 /* elementwise.c -- turns every row of elementwise.def into operations and public functions. */
 #include "ops/elementwise/elementwise.h"
+#include "ops/elementwise/expression.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -213,6 +214,9 @@ static uint32_t row_saves(const tern_call *call)
     return saves;
 }
 
+/* A row as a function of a gradient's expression. */
+static tern_tensor *call_row(const char *name, size_t length, tern_tensor **in, int n);
+
 /* The row's own gradient kernel; x or y that the expression does not mention is dy again. */
 static tern_status unary_kernel(tern_gradient *g, const tern_row *row)
 {
@@ -251,7 +255,7 @@ static tern_status unary_backward(tern_gradient *g)
                                        {"y", g->out[0], 0},
                                        {"a", NULL, tern_scalar_to_real(at->a)},
                                        {"b", NULL, tern_scalar_to_real(at->b)}};
-    g->din[0] = tern_expression(row->dx, variables, 5);
+    g->din[0] = tern_expression(row->dx, variables, 5, call_row);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
@@ -264,9 +268,10 @@ static tern_status binary_backward(tern_gradient *g)
         {"x", g->in[0], 0},
         {"y", g->n_in > 1 ? g->in[1] : NULL, tern_scalar_to_real(at->a)},
         {"z", g->out[0], 0}};
-    if (g->needs[0] && !(g->din[0] = tern_expression(row->dx, variables, 4)))
+    if (g->needs[0] && !(g->din[0] = tern_expression(row->dx, variables, 4, call_row)))
         return tern_last_status();
-    if (g->n_in > 1 && g->needs[1] && !(g->din[1] = tern_expression(row->dy, variables, 4)))
+    if (g->n_in > 1 && g->needs[1] &&
+        !(g->din[1] = tern_expression(row->dy, variables, 4, call_row)))
         return tern_last_status();
     return TERN_OK;
 }
@@ -280,7 +285,7 @@ static tern_status ternary_backward(tern_gradient *g)
         {"dv", g->dout[0], 0}, {"x", g->in[0], 0},  {"y", g->in[1], 0},
         {"z", g->in[2], 0},    {"v", g->out[0], 0}, {"a", NULL, tern_scalar_to_real(at->a)}};
     for (int i = 0; i < 3; i++)
-        if (g->needs[i] && !(g->din[i] = tern_expression(gradients[i], variables, 6)))
+        if (g->needs[i] && !(g->din[i] = tern_expression(gradients[i], variables, 6, call_row)))
             return tern_last_status();
     return TERN_OK;
 }
@@ -323,12 +328,14 @@ static const tern_row *const rows[] = {
 #include "logic.def"
 };
 
-const tern_row *tern_row_find(const char *name, size_t length)
+static tern_tensor *call_row(const char *name, size_t length, tern_tensor **in, int n)
 {
+    const tern_row_attributes none = {0};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strlen(rows[i]->name) == length && memcmp(rows[i]->name, name, length) == 0)
-            return rows[i];
-    return NULL;
+            return tern_apply(rows[i]->op, in, n, &none, sizeof none);
+    return tern_fail_null(TERN_ERR_UNSUPPORTED, "tern_backward: cannot differentiate %.*s",
+                          (int)length, name);
 }
 
 tern_tensor *tern_hook_add(tern_tensor *a, tern_tensor *b)

@@ -34,20 +34,8 @@ typedef struct tern_row_attributes {
     tern_scalar a, b;
 } tern_row_attributes;
 
-/* The row of a name, NULL if there is none. */
-const tern_row *tern_row_find(const char *name, size_t length);
-
 /* x + a (y - x); z, which is not used, has x's shape and no history. */
 tern_tensor *tern_lerp_number(tern_tensor *x, tern_tensor *y, tern_tensor *z, tern_scalar a);
 tern_tensor *tern_lerp_number_(tern_tensor *x, tern_tensor *y, tern_tensor *z, tern_scalar a);
-/* Evaluate an expression of elementwise.def with differentiable operations. */
-typedef struct tern_variable {
-    const char *name;
-    tern_tensor *tensor; /* NULL: a number */
-    double number;
-} tern_variable;
-tern_tensor *tern_expression(const char *text, const tern_variable *variables, int n);
-/* Whether the expression mentions the variable. */
-bool tern_expression_uses(const char *text, const char *name);
 
 #endif

@@ -6,7 +6,7 @@
  *   product := factor {('*'|'/') factor}
  *   factor := '-' factor | '(' choice ')' | number | name | name '(' choice {',' choice} ')'
  * A value is a tensor or a plain number; two numbers give a number. */
-#include "ops/elementwise/elementwise.h"
+#include "ops/elementwise/expression.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +22,7 @@ typedef struct reader {
     const char *at;
     const tern_variable *variables;
     int n;
+    tern_function_call call;
 } reader;
 
 static value choice(reader *r);
@@ -167,7 +168,7 @@ static tern_tensor *beside(value v, const tern_tensor *other)
     return tern_tensor_scalar(tern_scalar_real(v.number), other->dtype, tern_device(other));
 }
 
-static value call(reader *r, const char *name, size_t length)
+static value call_function(reader *r, const char *name, size_t length)
 {
     value args[2] = {choice(r), {0}};
     int n = 1;
@@ -176,18 +177,13 @@ static value call(reader *r, const char *name, size_t length)
     take(r, ")");
     if (length == 1 && *name == 'C')
         return args[0];
-    const tern_row *row = tern_row_find(name, length);
+    if (args[0].failed || args[1].failed)
+        return tensor(NULL);
     tern_tensor *other = args[0].tensor ? args[0].tensor : args[1].tensor;
     if (!other) /* two numbers: in the type of what comes in */
         other = r->variables[0].tensor;
-    if (args[0].failed || args[1].failed || !row) {
-        tern_fail(TERN_ERR_UNSUPPORTED, "tern_backward: cannot differentiate %.*s", (int)length,
-                  name);
-        return tensor(NULL);
-    }
     tern_tensor *in[2] = {beside(args[0], other), n > 1 ? beside(args[1], other) : NULL};
-    const tern_row_attributes none = {0};
-    return tensor(tern_apply(row->op, in, n, &none, sizeof none));
+    return tensor(r->call(name, length, in, n));
 }
 
 static value factor(reader *r)
@@ -213,7 +209,7 @@ static value factor(reader *r)
     while (isalnum((unsigned char)*r->at) || *r->at == '_')
         r->at++;
     size_t length = (size_t)(r->at - start);
-    return take(r, "(") ? call(r, start, length) : variable(r, start, length);
+    return take(r, "(") ? call_function(r, start, length) : variable(r, start, length);
 }
 
 static value product(reader *r)
@@ -255,9 +251,10 @@ static value choice(reader *r)
     return tensor(tern_where(condition.tensor, beside(yes, other), beside(no, other)));
 }
 
-tern_tensor *tern_expression(const char *text, const tern_variable *variables, int n)
+tern_tensor *tern_expression(const char *text, const tern_variable *variables, int n,
+                             tern_function_call call)
 {
-    reader r = {text, variables, n};
+    reader r = {text, variables, n, call};
     value v = choice(&r);
     if (v.failed)
         return NULL;

@@ -158,6 +158,53 @@ tern_tensor *tern_sum_masked(tern_tensor *x, uint32_t mask, const tern_shape *sh
     return tern_apply(&sum_op, &x, 1, &at, sizeof at);
 }
 
+/* ---- expand: what sum's gradient is, as sum is its ----------------------------------------- */
+
+typedef struct spread_attributes {
+    tern_shape shape;
+    uint32_t mask;
+} spread_attributes;
+
+static tern_status spread_infer(tern_call *call)
+{
+    const spread_attributes *at = call->attributes;
+    const tern_tensor *x = call->in[0];
+    tern_result *r = &call->result[0];
+    int kept = 0;
+    for (int d = 0; d < at->shape.ndim; d++)
+        kept += !(at->mask >> d & 1);
+    bool dropped = kept == x->ndim; /* no keepdim: the masked dims are missing in x */
+    int own = dropped ? 0 : x->ndim - at->shape.ndim;
+    for (int d = 0; d < at->shape.ndim; d++) {
+        bool masked = at->mask >> d & 1;
+        r->stride[d] = masked || own < 0 ? 0 : x->stride[own];
+        own += !(dropped && masked);
+    }
+    call->n_out = 1;
+    r->dtype = x->dtype;
+    r->shape = at->shape;
+    r->offset = x->offset;
+    return TERN_OK;
+}
+
+static tern_status spread_backward(tern_gradient *g)
+{
+    const spread_attributes *at = g->attributes;
+    g->din[0] = tern_sum_masked(g->dout[0], at->mask, &g->in_shape[0]);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op spread_op = {
+    .name = "expand", .view = true, .infer = spread_infer, .backward = spread_backward};
+
+tern_tensor *tern_spread(tern_tensor *x, const tern_shape *shape, uint32_t mask)
+{
+    spread_attributes at = {*shape, mask};
+    return tern_apply(&spread_op, &x, 1, &at, sizeof at);
+}
+
+/* ---- public functions -------------------------------------------------------------------- */
+
 static tern_tensor *reduce(const tern_op *op, tern_tensor *x, const tern_shape *dims, bool keepdim,
                            const char *function)
 {

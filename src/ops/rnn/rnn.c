@@ -8,49 +8,6 @@
 
 enum { LSTM_WORK = 40, GRU_WORK = 30, RNN_WORK = 12 }; /* operations for an element of a step */
 
-/* ---- steps ------------------------------------------------------------------------------- */
-
-size_t tern_rnn_steps_bytes(int64_t steps)
-{
-    return sizeof(tern_rnn_steps) + (size_t)steps * sizeof(int64_t);
-}
-
-/* The step at time t, whose first row is at. */
-static tern_rnn_step step_at(const tern_rnn_steps *s, int64_t t, int64_t at)
-{
-    int64_t rows = s->sizes[t], later = t + 1 < s->steps ? s->sizes[t + 1] : 0;
-    tern_rnn_step step = {.t = t, .at = at, .rows = rows};
-    if (s->reverse) {
-        step.before = later ? at + rows : at;
-        step.carried = later;
-        step.last = t > 0 ? rows : 0;
-    } else {
-        step.before = t > 0 ? at - s->sizes[t - 1] : at;
-        step.carried = t > 0 ? rows : 0;
-        step.last = later;
-    }
-    return step;
-}
-
-tern_rnn_step tern_rnn_begin(const tern_rnn_steps *s, bool back)
-{
-    int64_t at = 0;
-    if (s->reverse == back)
-        return step_at(s, 0, 0);
-    for (int64_t t = 0; t + 1 < s->steps; t++)
-        at += s->sizes[t];
-    return step_at(s, s->steps - 1, at);
-}
-
-bool tern_rnn_next(const tern_rnn_steps *s, bool back, tern_rnn_step *step)
-{
-    int64_t t = s->reverse == back ? step->t + 1 : step->t - 1;
-    if (t < 0 || t >= s->steps)
-        return false;
-    *step = step_at(s, t, t > step->t ? step->at + step->rows : step->at - s->sizes[t]);
-    return true;
-}
-
 /* ---- products of rows ---------------------------------------------------------------------- */
 
 /* Some rows of a dense matrix, or of the first columns of one. */
@@ -396,9 +353,16 @@ static tern_status rnn_backward(tern_gradient *g)
         .no_grad_out = (KEPT_OUT) ? 1u << (KEPT_OUT) : 0, .data = &tern_##KIND##_kind,             \
         .infer = rnn_infer, .forward = rnn_forward, .backward = rnn_backward                       \
     }
-const tern_op tern_rnn_lstm_op = OP("lstm", lstm, 3), tern_rnn_gru_op = OP("gru", gru, 2),
-              tern_rnn_tanh_op = OP("rnn_tanh", tanh, 0),
-              tern_rnn_relu_op = OP("rnn_relu", relu, 0);
+static const tern_op lstm_op = OP("lstm", lstm, 3), gru_op = OP("gru", gru, 2),
+                     tanh_op = OP("rnn_tanh", tanh, 0), relu_op = OP("rnn_relu", relu, 0);
+
+static const tern_op *op_of(const tern_rnn_kind *kind)
+{
+    return kind == &tern_lstm_kind   ? &lstm_op
+           : kind == &tern_gru_kind  ? &gru_op
+           : kind == &tern_tanh_kind ? &tanh_op
+                                     : &relu_op;
+}
 
 tern_status tern_rnn_layer(const tern_rnn_kind *kind, tern_tensor *const *in,
                            const tern_rnn_steps *steps, tern_rnn_layer_result *out)
@@ -412,7 +376,7 @@ tern_status tern_rnn_layer(const tern_rnn_kind *kind, tern_tensor *const *in,
         if (!all[TERN_RNN_B_IH])
             return tern_last_status();
     }
-    TERN_TRY(tern_apply_all(kind->op, all, TERN_RNN_INPUTS, steps,
+    TERN_TRY(tern_apply_all(op_of(kind), all, TERN_RNN_INPUTS, steps,
                             tern_rnn_steps_bytes(steps->steps), results, 4));
     *out = (tern_rnn_layer_result){results[0], results[1], kind->has_cell ? results[2] : NULL};
     return TERN_OK;

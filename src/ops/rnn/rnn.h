@@ -24,10 +24,8 @@ typedef struct tern_rnn_kind {
     /* Differentiable operations for one step: h and c are the state before it and become the one
      * after it; a is x W_ih^T + b_ih and u is h W_hh^T + b_hh. */
     tern_status (*cell)(tern_tensor *a, tern_tensor *u, tern_tensor **h, tern_tensor **c);
-    const tern_op *op;
 } tern_rnn_kind;
 extern const tern_rnn_kind tern_lstm_kind, tern_gru_kind, tern_tanh_kind, tern_relu_kind;
-extern const tern_op tern_rnn_lstm_op, tern_rnn_gru_op, tern_rnn_tanh_op, tern_rnn_relu_op;
 
 /* How the rows of x are cut into steps: rows that end earlier stand further back, so that sizes
  * never rise. */

@@ -53,10 +53,10 @@ static tern_status relu_cell(tern_tensor *a, tern_tensor *u, tern_tensor **h, te
     return *h ? TERN_OK : tern_last_status();
 }
 
-const tern_rnn_kind tern_lstm_kind = {"lstm", 4, true, lstm_cell, &tern_rnn_lstm_op};
-const tern_rnn_kind tern_gru_kind = {"gru", 3, false, gru_cell, &tern_rnn_gru_op};
-const tern_rnn_kind tern_tanh_kind = {"rnn_tanh", 1, false, tanh_cell, &tern_rnn_tanh_op};
-const tern_rnn_kind tern_relu_kind = {"rnn_relu", 1, false, relu_cell, &tern_rnn_relu_op};
+const tern_rnn_kind tern_lstm_kind = {"lstm", 4, true, lstm_cell};
+const tern_rnn_kind tern_gru_kind = {"gru", 3, false, gru_cell};
+const tern_rnn_kind tern_tanh_kind = {"rnn_tanh", 1, false, tanh_cell};
+const tern_rnn_kind tern_relu_kind = {"rnn_relu", 1, false, relu_cell};
 
 /* ---- the layer --------------------------------------------------------------------------- */
 

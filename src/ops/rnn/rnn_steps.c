@@ -1,0 +1,44 @@
+/* rnn_steps.c -- the steps of a layer in its direction: which rows each has, and which it shares
+ * with the one before. */
+#include "ops/rnn/rnn.h"
+
+size_t tern_rnn_steps_bytes(int64_t steps)
+{
+    return sizeof(tern_rnn_steps) + (size_t)steps * sizeof(int64_t);
+}
+
+/* The step at time t, whose first row is at. */
+static tern_rnn_step step_at(const tern_rnn_steps *s, int64_t t, int64_t at)
+{
+    int64_t rows = s->sizes[t], later = t + 1 < s->steps ? s->sizes[t + 1] : 0;
+    tern_rnn_step step = {.t = t, .at = at, .rows = rows};
+    if (s->reverse) {
+        step.before = later ? at + rows : at;
+        step.carried = later;
+        step.last = t > 0 ? rows : 0;
+    } else {
+        step.before = t > 0 ? at - s->sizes[t - 1] : at;
+        step.carried = t > 0 ? rows : 0;
+        step.last = later;
+    }
+    return step;
+}
+
+tern_rnn_step tern_rnn_begin(const tern_rnn_steps *s, bool back)
+{
+    int64_t at = 0;
+    if (s->reverse == back)
+        return step_at(s, 0, 0);
+    for (int64_t t = 0; t + 1 < s->steps; t++)
+        at += s->sizes[t];
+    return step_at(s, s->steps - 1, at);
+}
+
+bool tern_rnn_next(const tern_rnn_steps *s, bool back, tern_rnn_step *step)
+{
+    int64_t t = s->reverse == back ? step->t + 1 : step->t - 1;
+    if (t < 0 || t >= s->steps)
+        return false;
+    *step = step_at(s, t, t > step->t ? step->at + step->rows : step->at - s->sizes[t]);
+    return true;
+}
