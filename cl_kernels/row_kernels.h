@@ -239,16 +239,16 @@
         SKIP4(vs) SKIP4(xs) SKIP4(ys) SKIP4(zs) inner -= 4 * fours;                                \
     }
 
-#define UNARY(NAME, TYPES, LOW, HIGH, Y, DX)                                                       \
+#define UNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                           \
     TERN_CAT(UNARY, TERN_CAT(TYPES, TERN_T))(NAME, Y)                                              \
     TERN_CAT(GRADIENT, TERN_CAT(FLOATS, TERN_T))(NAME, DX)
 #define UNARY_REAL1  UNARY
 #define UNARY_REAL2  UNARY
 #define UNARY_SCALAR UNARY
-#define BINARY(NAME, TYPES, LOW, HIGH, Z, DX, DY)                                                  \
+#define BINARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Z, DX, DY)                                      \
     TERN_CAT(BINARY, TERN_CAT(TYPES, TERN_T))(NAME, Z)
-#define TERNARY(NAME, TYPES, LOW, HIGH, V, DX, DY, DZ)                                             \
+#define TERNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, V, DX, DY, DZ)                                 \
     TERN_CAT(TERNARY, TERN_CAT(TYPES, TERN_T))(NAME, V)
 #define TERNARY_SCALAR TERNARY
-#define COMPARE(NAME, TYPES, Z)   TERN_CAT(COMPARE, TERN_CAT(TYPES, TERN_T))(NAME, Z)
+#define COMPARE(NAME, TYPES, RULE, Z) TERN_CAT(COMPARE, TERN_CAT(TYPES, TERN_T))(NAME, Z)
 #define PREDICATE(NAME, TYPES, Z) TERN_CAT(PREDICATE, TERN_CAT(TYPES, TERN_T))(NAME, Z)

@@ -33,14 +33,14 @@
 #if TERN_ROW_TABLE
 #define ROW_(NAME, GRADIENT, INPUTS, NUMBERS, LOGICAL)                                             \
     {#NAME, K(NAME##_tile), GRADIENT, INPUTS, NUMBERS, LOGICAL},
-#define UNARY(NAME, TYPES, LOW, HIGH, Y, DX)                                                       \
+#define UNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                           \
     TILES_##TYPES(ROW_(NAME, TERN_CAT(GRADIENT_OF, TERN_CAT(FLOATS, TERN_T))(NAME), 1, 2, 0))
 #define GRADIENT_OF_0(NAME) 0
 #define GRADIENT_OF_1(NAME) K(NAME##_gradient_tile)
-#define BINARY(NAME, TYPES, LOW, HIGH, Z, DX, DY)          TILES_##TYPES(ROW_(NAME, 0, 2, 0, 0))
-#define TERNARY(NAME, TYPES, LOW, HIGH, V, DX, DY, DZ)     TILES_##TYPES(ROW_(NAME, 0, 3, 1, 0))
-#define COMPARE(NAME, TYPES, Z)                            TILES_##TYPES(ROW_(NAME, 0, 2, 0, 1))
-#define PREDICATE(NAME, TYPES, Z)                          TILES_##TYPES(ROW_(NAME, 0, 1, 0, 1))
+#define BINARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Z, DX, DY) TILES_##TYPES(ROW_(NAME, 0, 2, 0, 0))
+#define TERNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, V, DX, DY, DZ) TILES_##TYPES(ROW_(NAME, 0, 3, 1, 0))
+#define COMPARE(NAME, TYPES, RULE, Z) TILES_##TYPES(ROW_(NAME, 0, 2, 0, 1))
+#define PREDICATE(NAME, TYPES, Z) TILES_##TYPES(ROW_(NAME, 0, 1, 0, 1))
 #else
 #define TILE_(NAME, T, LOAD, V)                                                                    \
     static void K(NAME)(void *out, const void *const *in, idx n, const void *numbers)              \
@@ -58,14 +58,14 @@
 #define XY_   REAL x = in0[j], y = in1[j];
 #define XYZ_  REAL x = in0[j], y = in1[j], z = in2[j];
 #define XYDY_ REAL x = in0[j], y = in1[j], dy = in2[j];
-#define UNARY(NAME, TYPES, LOW, HIGH, Y, DX)                                                       \
+#define UNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                           \
     TILES_##TYPES(TILE_(NAME##_tile, REAL, X_, Y))                                                 \
     TILES_FLOATS(TILE_(NAME##_gradient_tile, REAL, XYDY_, DX))
-#define BINARY(NAME, TYPES, LOW, HIGH, Z, DX, DY)                                                  \
+#define BINARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Z, DX, DY)                                      \
     TILES_##TYPES(TILE_(NAME##_tile, REAL, XY_, Z))
-#define TERNARY(NAME, TYPES, LOW, HIGH, V, DX, DY, DZ)                                             \
+#define TERNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, V, DX, DY, DZ)                                 \
     TILES_##TYPES(TILE_(NAME##_tile, REAL, XYZ_, V))
-#define COMPARE(NAME, TYPES, Z)   TILES_##TYPES(TILE_(NAME##_tile, u8, XY_, Z))
+#define COMPARE(NAME, TYPES, RULE, Z) TILES_##TYPES(TILE_(NAME##_tile, u8, XY_, Z))
 #define PREDICATE(NAME, TYPES, Z) TILES_##TYPES(TILE_(NAME##_tile, u8, X_, Z))
 #endif
 #define UNARY_REAL1  UNARY

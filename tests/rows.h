@@ -130,22 +130,23 @@ typedef struct row {
     REFERENCE_##TYPES(NAME, Y) CALL_(NAME##_call, tern_##NAME, ##__VA_ARGS__)                      \
         CALL_(NAME##_in_place, tern_##NAME##_, ##__VA_ARGS__)
 
-#define UNARY(NAME, TYPES, LOW, HIGH, Y, DX) UNARY_CALLS_(NAME, TYPES, Y)
-#define UNARY_REAL1(NAME, TYPES, LOW, HIGH, Y, DX)                                                 \
+#define UNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX) UNARY_CALLS_(NAME, TYPES, Y)
+#define UNARY_REAL1(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                     \
     UNARY_CALLS_(NAME, TYPES, Y, tern_scalar_to_real(p.a))
-#define UNARY_REAL2(NAME, TYPES, LOW, HIGH, Y, DX)                                                 \
+#define UNARY_REAL2(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                     \
     UNARY_CALLS_(NAME, TYPES, Y, tern_scalar_to_real(p.a), tern_scalar_to_real(p.b))
-#define UNARY_SCALAR(NAME, TYPES, LOW, HIGH, Y, DX) UNARY_CALLS_(NAME, TYPES, Y, p.a)
-#define BINARY(NAME, TYPES, LOW, HIGH, Z, DX, DY)                                                  \
+#define UNARY_SCALAR(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX) UNARY_CALLS_(NAME, TYPES, Y, p.a)
+#define BINARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Z, DX, DY)                                      \
     REFERENCE_##TYPES(NAME, Z) CALL_(NAME##_call, tern_##NAME, p.y)                                \
         CALL_(NAME##_in_place, tern_##NAME##_, p.y)
-#define TERNARY(NAME, TYPES, LOW, HIGH, V, DX, DY, DZ)                                             \
+#define TERNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, V, DX, DY, DZ)                                 \
     REFERENCE_##TYPES(NAME, V) CALL_(NAME##_call, tern_##NAME, p.y, p.y)                           \
         CALL_(NAME##_in_place, tern_##NAME##_, p.y, p.y)
-#define TERNARY_SCALAR(NAME, TYPES, LOW, HIGH, V, DX, DY, DZ)                                      \
+#define TERNARY_SCALAR(NAME, TYPES, CAST, RULE, LOW, HIGH, V, DX, DY, DZ)                          \
     REFERENCE_##TYPES(NAME, V) CALL_(NAME##_call, tern_##NAME, p.y, p.y, p.a)                      \
         CALL_(NAME##_in_place, tern_##NAME##_, p.y, p.y, p.a)
-#define COMPARE(NAME, TYPES, Z)   REFERENCE_##TYPES(NAME, Z) CALL_(NAME##_call, tern_##NAME, p.y)
+#define COMPARE(NAME, TYPES, RULE, Z)                                                              \
+    REFERENCE_##TYPES(NAME, Z) CALL_(NAME##_call, tern_##NAME, p.y)
 #define PREDICATE(NAME, TYPES, Z) REFERENCE_##TYPES(NAME, Z) CALL_(NAME##_call, tern_##NAME)
 
 #include "elementwise.def"
@@ -163,13 +164,13 @@ typedef struct row {
 #undef COMPARE
 #undef PREDICATE
 
-#define UNARY(NAME, TYPES, LOW, HIGH, Y, DX)                                                       \
+#define UNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                           \
     {#NAME,          UNARY_ROW,   TYPES,           LOW,  HIGH, NAME##_real,                        \
      NAME##_integer, NAME##_call, NAME##_in_place, NULL, NULL},
 #define UNARY_REAL1  UNARY
 #define UNARY_REAL2  UNARY
 #define UNARY_SCALAR UNARY
-#define BINARY(NAME, TYPES, LOW, HIGH, Z, DX, DY)                                                  \
+#define BINARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Z, DX, DY)                                      \
     {#NAME,                                                                                        \
      BINARY_ROW,                                                                                   \
      TYPES,                                                                                        \
@@ -181,11 +182,11 @@ typedef struct row {
      NAME##_in_place,                                                                              \
      tern_##NAME##_scalar,                                                                         \
      tern_##NAME##_scalar_},
-#define TERNARY(NAME, TYPES, LOW, HIGH, V, DX, DY, DZ)                                             \
+#define TERNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, V, DX, DY, DZ)                                 \
     {#NAME,          TERNARY_ROW, TYPES,           LOW,  HIGH, NAME##_real,                        \
      NAME##_integer, NAME##_call, NAME##_in_place, NULL, NULL},
 #define TERNARY_SCALAR TERNARY
-#define COMPARE(NAME, TYPES, Z)                                                                    \
+#define COMPARE(NAME, TYPES, RULE, Z)                                                              \
     {#NAME, COMPARE_ROW,          TYPES, -3, 3, NAME##_real, NAME##_integer, NAME##_call,          \
      NULL,  tern_##NAME##_scalar, NULL},
 #define PREDICATE(NAME, TYPES, Z)                                                                  \

@@ -30,6 +30,10 @@ OP(cat, tern_cat((tern_tensor *[]){x, y}, 2, 0))
 OP(add, tern_add(x, y))
 OP(relu, tern_relu(x))
 OP(mean, tern_mean(x))
+OP(rnn_tanh_cell, tern_rnn_tanh_cell(x, y, x, y, NULL, NULL))
+OP(rnn_relu_cell, tern_rnn_relu_cell(x, y, x, y, NULL, NULL))
+OP(gru_cell, tern_gru_cell(x, y, tern_repeat(x, TERN_DIMS(3, 1)), tern_repeat(y, TERN_DIMS(3, 1)),
+                           NULL, NULL))
 
 /* What comes of two of float32, of two halves, and of one of each. */
 enum { HALF = -1, F32 = TERN_F32 };
@@ -53,6 +57,9 @@ static const struct {
     {"add", add, F32, HALF, F32},
     {"relu", relu, F32, HALF, F32},
     {"mean", mean, F32, HALF, F32},
+    {"rnn_tanh_cell", rnn_tanh_cell, HALF, HALF, HALF},
+    {"rnn_relu_cell", rnn_relu_cell, HALF, HALF, HALF},
+    {"gru_cell", gru_cell, HALF, HALF, HALF},
 };
 
 static void check_type(const char *name, const tern_tensor *z, int expected, tern_dtype half)

@@ -18,11 +18,11 @@ TERN_BEGIN_DECLS
 /* ---- TERN_AUTOCAST(device, dtype) { ... } -------------------------------------------------------
  * Inside, on this thread, on all devices of device's kind: matrix products, convolutions and
  * attention get their float32 and half inputs as dtype (TERN_F16 or TERN_BF16; TERN_DTYPE_DEFAULT
- * is PyTorch's: bf16 on the cpu, f16 elsewhere), softmax, norms, losses, sums, exponentials and
- * powers get theirs as float32, a few mix to the widest type, all others take what they get. These
- * are PyTorch's lists for CUDA, whatever the device. float64 is left alone, in-place operations
- * are too. tern_binary_cross_entropy is refused, as in PyTorch. The gradient of a float32 tensor
- * arrives in float32.
+ * is PyTorch's: bf16 on the cpu, f16 elsewhere), softmax, norms, losses, sums and products of
+ * elements, exponentials, powers and resampled images get theirs as float32, a few mix to the
+ * widest type, all others take what they get. These are PyTorch's lists for CUDA, whatever the
+ * device. float64 is left alone, in-place operations are too. tern_binary_cross_entropy is refused,
+ * as in PyTorch. The gradient of a float32 tensor arrives in float32.
  *
  * A float32 leaf that requires a gradient is cast once while the outermost block is open, and again
  * after it was written in place. Blocks nest; run backward outside of them.

@@ -1,52 +1,9 @@
 /* autocast.c -- TERN_AUTOCAST: which inputs of an operation are cast to what, and casts kept. */
 #include "base/memory.h"
-#include "base/thread.h"
+#include "tensor/op.h"
 #include <string.h>
 #include <tern/amp.h>
 #include <tern/autograd.h>
-
-/* ---- the lists --------------------------------------------------------------------------- */
-
-typedef enum policy { AS_IT_IS, HALF, FLOAT, WIDEST, REFUSE } policy;
-
-static const struct {
-    const char *op;
-    policy policy;
-} list[] = {
-#define HALF(op)   {#op, HALF},
-#define FLOAT(op)  {#op, FLOAT},
-#define WIDEST(op) {#op, WIDEST},
-#define REFUSE(op) {#op, REFUSE},
-#include "autocast.def"
-#undef HALF
-#undef FLOAT
-#undef WIDEST
-#undef REFUSE
-};
-
-static policy look_up(const char *op)
-{
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        if (strcmp(list[i].op, op) == 0)
-            return list[i].policy;
-    return AS_IT_IS;
-}
-
-/* The names are literals: their addresses tell them apart, and the last ones are remembered. */
-static policy policy_of(const char *op)
-{
-    enum { ROOM = 128 };
-    static _Thread_local struct {
-        const char *op;
-        policy policy;
-    } met[ROOM];
-    size_t i = ((uintptr_t)op >> 2) % ROOM;
-    if (met[i].op != op) {
-        met[i].policy = look_up(op);
-        met[i].op = op;
-    }
-    return met[i].policy;
-}
 
 /* ---- casts that are kept while the outermost block is open ------------------------------- */
 
@@ -153,7 +110,7 @@ static tern_dtype castable(const tern_tensor *x, tern_dtype *half)
     return *half == TERN_DTYPE_DEFAULT ? TERN_DTYPE_DEFAULT : dtype;
 }
 
-static tern_dtype target(policy how, tern_tensor *const *in, int n)
+static tern_dtype target(tern_cast how, tern_tensor *const *in, int n)
 {
     tern_dtype half = TERN_DTYPE_DEFAULT, widest = TERN_DTYPE_DEFAULT;
     for (int i = 0; i < n; i++)
@@ -161,25 +118,25 @@ static tern_dtype target(policy how, tern_tensor *const *in, int n)
             widest = TERN_F32;
         else if (half != TERN_DTYPE_DEFAULT && widest != TERN_F32)
             widest = half;
-    return how == HALF || half == TERN_DTYPE_DEFAULT ? half : how == FLOAT ? TERN_F32 : widest;
+    bool lower = how == TERN_CAST_LOWER || half == TERN_DTYPE_DEFAULT;
+    return lower ? half : how == TERN_CAST_FLOAT32 ? TERN_F32 : widest;
 }
 
-static tern_status cast_inputs(const char *op, tern_tensor **in, int n)
+static tern_status cast_inputs(const tern_op *op, tern_tensor **in, int n)
 {
-    policy how = policy_of(op);
-    if (how == AS_IT_IS)
+    if (op->cast == TERN_CAST_NONE)
         return TERN_OK;
-    tern_dtype to = target(how, in, n), half;
+    tern_dtype to = target(op->cast, in, n), half;
     if (to == TERN_DTYPE_DEFAULT)
         return TERN_OK;
-    if (how == REFUSE)
+    if (op->cast == TERN_CAST_REFUSED)
         return tern_fail(TERN_ERR_STATE,
                          "tern_%s: binary_cross_entropy and BCELoss are unsafe to autocast. Many "
                          "models use a sigmoid layer right before the binary cross entropy layer. "
                          "In this case, combine the two layers using "
                          "tern_binary_cross_entropy_with_logits or tern_nn_bce_with_logits_loss, "
                          "which are safe to autocast",
-                         op);
+                         op->name);
     for (int i = 0; i < n; i++)
         if (castable(in[i], &half) != TERN_DTYPE_DEFAULT && !(in[i] = cast(in[i], to)))
             return tern_last_status();

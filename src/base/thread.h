@@ -10,8 +10,10 @@
 
 /* ---- the mode: entered and left ---------------------------------------------------------- */
 
-/* Replaces inputs of the operation named op by casts of them. */
-typedef tern_status (*tern_autocast_hook)(const char *op, tern_tensor **in, int n);
+struct tern_op;
+
+/* Replaces inputs of the operation by casts of them. */
+typedef tern_status (*tern_autocast_hook)(const struct tern_op *op, tern_tensor **in, int n);
 
 /* What anomaly detection looks at. */
 typedef struct tern_anomaly_state {

@@ -40,13 +40,15 @@ static tern_status check_inputs(tern_call *call)
 
 static tern_status check_type(const tern_call *call, const char *suffix)
 {
-    tern_takes takes = call->op->takes;
+    const uint32_t takes = call->op->takes;
     tern_dtype dtype = takes == TERN_TAKES_ALL ? TERN_F32 : call->in[0]->dtype;
-    if (dtype != TERN_BOOL && (takes != TERN_TAKES_FLOATS || tern_dtype_is_floating_point(dtype)))
+    if (takes == TERN_TAKES_ALL || takes >> dtype & 1)
         return TERN_OK;
     char function[FUNCTION_ROOM];
     name_function(function, call->op);
     strncat(function, suffix, sizeof function - strlen(function) - 1);
+    if (dtype == TERN_BOOL && call->op->advice)
+        return tern_fail(TERN_ERR_DTYPE, "%s: %s", function, call->op->advice);
     return tern_fail_dtype(function, dtype);
 }
 
@@ -100,6 +102,8 @@ static tern_status promote(tern_call *call, tern_tensor **cast)
         common = op->promote(call, common);
     if (op->promotion == TERN_PROMOTE_FLOAT && !tern_dtype_is_floating_point(common))
         common = TERN_F32;
+    if (op->promotion == TERN_PROMOTE_BOOL)
+        common = TERN_BOOL;
     if (all_of(call, common))
         return TERN_OK;
     for (int i = 0; i < call->n_in; i++) {
@@ -168,7 +172,7 @@ static tern_status run(tern_call *call, tern_tensor **cast, size_t attribute_byt
     TERN_TRY(refresh_inputs(call));
     if (tern_thread.mode.cast && call->n_in > 0) {
         memcpy(cast, call->in, sizeof *cast * (size_t)call->n_in);
-        TERN_TRY(tern_thread.mode.cast(call->op->name, cast, call->n_in));
+        TERN_TRY(tern_thread.mode.cast(call->op, cast, call->n_in));
         call->in = cast;
     }
     TERN_TRY(promote(call, cast));
@@ -285,4 +289,33 @@ tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int 
     call.n_out = 1;
     call.out[0] = NULL;
     return run_in_place(&call, cast, attribute_bytes) == TERN_OK ? in[0] : NULL;
+}
+
+/* ---- autocast before the door ------------------------------------------------------------ */
+
+tern_autocast_hook tern_compose_list(const tern_op *op, tern_tensor **tensors, int n)
+{
+    tern_autocast_hook hook = tern_thread.mode.cast;
+    if (hook && hook(op, tensors, n) != TERN_OK)
+        memset(tensors, 0, sizeof *tensors * (size_t)n);
+    tern_thread.mode.cast = NULL;
+    return hook;
+}
+
+tern_autocast_hook tern_compose(const tern_op *op, tern_tensor **const *in, size_t n)
+{
+    if (!tern_thread.mode.cast)
+        return NULL;
+    tern_tensor *cast[n];
+    for (size_t i = 0; i < n; i++)
+        cast[i] = *in[i];
+    tern_autocast_hook hook = tern_compose_list(op, cast, (int)n);
+    for (size_t i = 0; i < n; i++)
+        *in[i] = cast[i];
+    return hook;
+}
+
+void tern_composed(const tern_autocast_hook *outer)
+{
+    tern_thread.mode.cast = *outer;
 }

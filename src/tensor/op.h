@@ -51,15 +51,29 @@ typedef struct tern_gradient {
 typedef enum tern_promotion {
     TERN_PROMOTE_NONE = 0, /* infer checks them itself */
     TERN_PROMOTE_SAME,     /* the common type of all (tern_promote_types) */
-    TERN_PROMOTE_FLOAT     /* the same, and integers become float32 */
+    TERN_PROMOTE_FLOAT,    /* the same, and integers become float32 */
+    TERN_PROMOTE_BOOL      /* bool */
 } tern_promotion;
 
-/* Which types the operation is there for: the door refuses others of input 0 before infer. */
-typedef enum tern_takes {
+/* Sets of types, a bit for each: what an operation is there for. The door refuses others of input 0
+ * before infer. */
+enum {
     TERN_TAKES_ALL = 0, /* infer refuses what it must */
-    TERN_TAKES_NUMBERS, /* all but bool */
-    TERN_TAKES_FLOATS
-} tern_takes;
+    TERN_TAKES_FLOATS = 1 << TERN_F32 | 1 << TERN_F64 | 1 << TERN_F16 | 1 << TERN_BF16,
+    TERN_TAKES_WHOLES = 1 << TERN_I32 | 1 << TERN_I64 | 1 << TERN_U8,
+    TERN_TAKES_INTS = TERN_TAKES_WHOLES | 1 << TERN_BOOL,
+    TERN_TAKES_NUMBERS = TERN_TAKES_FLOATS | TERN_TAKES_WHOLES
+};
+
+/* What autocast makes of the inputs of a floating point type, other than float64. PyTorch's lists
+ * for CUDA: https://pytorch.org/docs/stable/amp.html#cuda-op-specific-behavior */
+typedef enum tern_cast {
+    TERN_CAST_NONE = 0, /* they stay as they are */
+    TERN_CAST_LOWER,    /* the block's type */
+    TERN_CAST_FLOAT32,
+    TERN_CAST_WIDEST, /* the widest type among them */
+    TERN_CAST_REFUSED /* an error: the gradient does not fit into halves */
+} tern_cast;
 
 #define TERN_SAVE_IN(i)  ((i) < 16 ? 1u << ((i)&15) : 0u)
 #define TERN_SAVE_OUT(i) (1u << (16 + (i)))
@@ -68,7 +82,9 @@ typedef enum tern_takes {
 struct tern_op {
     const char *name; /* "mul": tern_mul in messages, MulBackward in graphs */
     tern_promotion promotion;
-    tern_takes takes;
+    uint32_t takes;     /* TERN_TAKES_... */
+    const char *advice; /* in place of "not implemented for bool"; may be NULL */
+    tern_cast cast;
     uint32_t optional; /* bit i: input i may be NULL */
     uint32_t saves;    /* TERN_SAVE_...: what backward needs */
     bool view;         /* outputs look into input 0; forward is NULL */
@@ -97,6 +113,29 @@ tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, con
 /* The same into in[0], for elementwise ops; returns in[0]. */
 tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int n,
                                  const void *attributes, size_t attribute_bytes);
+
+/* ---- autocast before the door (apply.c) ---------------------------------------------------- */
+/* At the beginning of a function that is made of several operations:
+ *
+ *     TERN_COMPOSED("addr", LOWER, &x, &a, &b);
+ *
+ * Its inputs, variables given by their addresses, are cast by its own policy (all become NULL after
+ * an error), and what it calls in the rest of the block runs in the types that come of that. */
+#define TERN_COMPOSED(NAME, CAST, ...)                                                             \
+    static const tern_op composed_op = {.name = NAME, .cast = TERN_CAST_##CAST};                   \
+    TERN_CAST_FOR(&composed_op, __VA_ARGS__)
+/* The same for tensors[n]. */
+#define TERN_COMPOSED_LIST(NAME, CAST, tensors, n)                                                 \
+    static const tern_op composed_op = {.name = NAME, .cast = TERN_CAST_##CAST};                   \
+    TERN_UNTIL_END tern_compose_list(&composed_op, tensors, n)
+/* In a function that looks at the types of op's inputs before it applies op. */
+#define TERN_CAST_FOR(op, ...)                                                                     \
+    TERN_UNTIL_END tern_compose(op, (tern_tensor * *[]){__VA_ARGS__},                              \
+                                sizeof((tern_tensor **[]){__VA_ARGS__}) / sizeof(tern_tensor **))
+#define TERN_UNTIL_END tern_autocast_hook outer_hook __attribute__((cleanup(tern_composed))) =
+tern_autocast_hook tern_compose(const tern_op *op, tern_tensor **const *in, size_t n);
+tern_autocast_hook tern_compose_list(const tern_op *op, tern_tensor **tensors, int n);
+void tern_composed(const tern_autocast_hook *outer);
 
 /* ---- anomalies (anomaly.c) --------------------------------------------------------------- */
 /* TERN_ERR_STATE when a result of the call has a NaN in it. */

@@ -97,6 +97,7 @@ tern_tensor *tern_scaled_dot_product_attention(
 {
     tern_scaled_dot_product_attention_options o =
         options ? *options : (tern_scaled_dot_product_attention_options){0};
+    TERN_CAST_FOR(&tern_attention_fused, &query, &key, &value, &o.attn_mask);
     if (check(query, key, value, &o) != TERN_OK)
         return NULL;
     tern_attention_attributes at = {o.scale, o.dropout_p, o.is_causal};

@@ -373,6 +373,7 @@ static tern_status backward(tern_gradient *g)
 }
 
 const tern_op tern_attention_fused = {.name = "scaled_dot_product_attention",
+                                      .cast = TERN_CAST_LOWER,
                                       .optional = 1u << MASK,
                                       .saves = TERN_SAVE_IN(Q) | TERN_SAVE_IN(K) | TERN_SAVE_IN(V) |
                                                TERN_SAVE_IN(MASK) | TERN_SAVE_OUT(SUMS) |

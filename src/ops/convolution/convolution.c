@@ -144,12 +144,14 @@ static tern_status backward_weight(tern_gradient *g)
 }
 
 static const tern_op y_op = {.name = "convolution",
+                             .cast = TERN_CAST_LOWER,
                              .optional = 1u << 2,
                              .choose_saves = saves,
                              .infer = infer_y,
                              .forward = forward_y,
                              .backward = backward_y};
 static const tern_op x_op = {.name = "conv_transpose",
+                             .cast = TERN_CAST_LOWER,
                              .choose_saves = saves,
                              .infer = infer_x,
                              .forward = forward_x,
@@ -234,6 +236,7 @@ static tern_tensor *conv_transpose(tern_tensor *y, tern_tensor *weight, tern_ten
     bool alone;
     tern_conv_window w = {.function = function, .ndim = ndim};
     conv_attributes at = {.ndim = ndim, .function = function};
+    TERN_CAST_FOR(&x_op, &y, &weight, &bias);
     if (!given(y, weight, function) || read_options(&plain, &w) != TERN_OK ||
         tern_conv_numbers(&o->output_padding, ndim, 0, "output_padding", function,
                           w.output_padding) != TERN_OK)
@@ -242,14 +245,14 @@ static tern_tensor *conv_transpose(tern_tensor *y, tern_tensor *weight, tern_ten
     tern_shape ys = tern_shape_of(y), ws = tern_shape_of(weight);
     if (!y || tern_conv_transpose_shape_of(&w, &ys, &ws, bias, &at.shape) != TERN_OK)
         return NULL;
-    if (bias && bias->dtype != y->dtype && !tern_thread.mode.cast)
+    if (bias && bias->dtype != y->dtype)
         return tern_fail_null(TERN_ERR_DTYPE,
                               "%s: Input type (%s) and bias type (%s) should be the same", function,
                               tern_dtype_name(y->dtype), tern_dtype_name(bias->dtype));
     tern_tensor *x = make_x(&at, y, weight);
-    if (x && bias) { /* in x's type, which autocast may have chosen */
+    if (x && bias) {
         const int64_t ones[3] = {1, 1, 1};
-        bias = tern_reshape(tern_to_dtype(bias, x->dtype), with_dims(1, at.shape.c, ones, ndim));
+        bias = tern_reshape(bias, with_dims(1, at.shape.c, ones, ndim));
         x = tern_add(x, bias);
     }
     return alone ? tern_squeeze_dim(x, 0) : x;

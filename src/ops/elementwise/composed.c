@@ -215,6 +215,7 @@ bool tern_equal(tern_tensor *x, tern_tensor *y)
 
 tern_tensor *tern_prelu(tern_tensor *x, tern_tensor *weight)
 {
+    TERN_COMPOSED("prelu", LOWER, &x, &weight);
     int64_t n = tern_numel(weight);
     if (!x || !weight || n == 1)
         return tern_prelu_kernel(x, weight ? tern_reshape(weight, TERN_SHAPE_SCALAR) : NULL);

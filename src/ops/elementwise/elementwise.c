@@ -11,54 +11,16 @@ static const tern_row_attributes *attributes_of(const tern_call *call)
     return call->attributes;
 }
 
-static bool row_has(const tern_row *row, tern_dtype dtype)
-{
-    switch (row->types) {
-    case TERN_ROW_FLOATS:
-        return tern_dtype_is_floating_point(dtype);
-    case TERN_ROW_NUMBERS:
-        return dtype != TERN_BOOL;
-    case TERN_ROW_INTS:
-        return !tern_dtype_is_floating_point(dtype);
-    case TERN_ROW_WHOLES:
-        return !tern_dtype_is_floating_point(dtype) && dtype != TERN_BOOL;
-    case TERN_ROW_BOOLS:
-    case TERN_ROW_ALL:
-        break;
-    }
-    return true;
-}
-
-static bool is_subtraction(const tern_row *row)
-{
-    return strcmp(row->name, "sub") == 0 || strcmp(row->name, "rsub_scalar") == 0;
-}
-
-static tern_status refuse_dtype(const tern_row *row, tern_dtype dtype)
-{
-    if (dtype == TERN_BOOL && is_subtraction(row))
-        return tern_fail(TERN_ERR_DTYPE,
-                         "tern_sub: Subtraction, the `-` operator, with two bool tensors is not "
-                         "supported. Use tern_bitwise_xor or tern_logical_xor instead.");
-    if (dtype == TERN_BOOL && strcmp(row->name, "neg") == 0)
-        return tern_fail(TERN_ERR_DTYPE,
-                         "tern_neg: Negation, the `-` operator, on a bool tensor is not supported. "
-                         "If you are trying to invert a mask, use tern_logical_not instead.");
-    return tern_fail(TERN_ERR_DTYPE, "tern_%s: not implemented for %s", row->name,
-                     tern_dtype_name(dtype));
-}
-
 /* Numbers that integers can't take for y. */
 static tern_status check_number(const tern_row *row, tern_scalar y)
 {
-    static const char *const divisions[] = {"floor_divide", "trunc_divide", "fmod", "remainder"};
     int64_t number = tern_scalar_to_int(y);
-    for (size_t i = 0; number == 0 && i < sizeof divisions / sizeof *divisions; i++)
-        if (strcmp(row->name, divisions[i]) == 0)
-            return tern_fail(TERN_ERR_ARGUMENT, "tern_%s: ZeroDivisionError", row->name);
-    if (number < 0 && strcmp(row->name, "pow") == 0)
-        return tern_fail(TERN_ERR_ARGUMENT, "tern_pow: Integers to negative integer powers are "
-                                            "not allowed.");
+    if (row->rule == TERN_RULE_DIVISION && number == 0)
+        return tern_fail(TERN_ERR_ARGUMENT, "tern_%s: ZeroDivisionError", row->name);
+    if (row->rule == TERN_RULE_POWER && number < 0)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_%s: Integers to negative integer powers are not allowed.",
+                         row->name);
     return TERN_OK;
 }
 
@@ -68,8 +30,6 @@ static tern_status row_infer(tern_call *call)
     tern_tensor *x = call->in[0];
     tern_result *r = &call->result[0];
     call->n_out = 1;
-    if (!row_has(row, x->dtype))
-        return refuse_dtype(row, x->dtype);
     bool logical = row->kind == TERN_ROW_COMPARE || row->kind == TERN_ROW_PREDICATE;
     r->dtype = logical ? TERN_BOOL : x->dtype;
     tern_read_shape(x, &r->shape);
@@ -152,14 +112,17 @@ static tern_status row_forward(tern_call *call)
 static tern_dtype with_scalar(const tern_call *call, tern_dtype common)
 {
     tern_scalar_kind kind = attributes_of(call)->a.kind;
-    const tern_row *row = call->op->data;
-    if (common == TERN_BOOL && is_subtraction(row)) /* refused, whatever the number */
-        return common;
     if (kind == TERN_SCALAR_REAL && !tern_dtype_is_floating_point(common))
         return TERN_F32;
     if (kind == TERN_SCALAR_INT && common == TERN_BOOL)
         return TERN_I64;
     return common;
+}
+
+/* Bools stay bools, to be refused. */
+static tern_dtype with_scalar_but_bools(const tern_call *call, tern_dtype common)
+{
+    return common == TERN_BOOL ? common : with_scalar(call, common);
 }
 
 static bool is_fraction(tern_scalar number)
@@ -168,29 +131,17 @@ static bool is_fraction(tern_scalar number)
     return number.kind == TERN_SCALAR_REAL && !isinf(v) && v != floor(v);
 }
 
-/* Bounds of clamp that have a fraction make integers real. */
 static tern_dtype with_bounds(const tern_call *call, tern_dtype common)
 {
-    const tern_row *row = call->op->data;
     const tern_row_attributes *at = attributes_of(call);
     bool real = is_fraction(at->a) || is_fraction(at->b);
-    return real && !tern_dtype_is_floating_point(common) && strcmp(row->name, "clamp") == 0
-               ? TERN_F32
-               : common;
+    return real && !tern_dtype_is_floating_point(common) ? TERN_F32 : common;
 }
 
-/* A square of bools is one of integers; other rows take them or refuse them. */
-static tern_dtype with_squares(const tern_call *call, tern_dtype common)
-{
-    const tern_row *row = call->op->data;
-    return common == TERN_BOOL && strcmp(row->name, "square") == 0 ? TERN_I64 : common;
-}
-
-static tern_dtype to_bool(const tern_call *call, tern_dtype common)
+static tern_dtype with_integers(const tern_call *call, tern_dtype common)
 {
     (void)call;
-    (void)common;
-    return TERN_BOOL;
+    return common == TERN_BOOL ? TERN_I64 : common;
 }
 
 /* ---- gradients --------------------------------------------------------------------------- */
@@ -314,15 +265,15 @@ static tern_status ternary_backward(tern_gradient *g)
 #undef PREDICATE
 
 static const tern_row *const rows[] = {
-#define UNARY(NAME, TYPES, LOW, HIGH, Y, DX)           &NAME##_row,
-#define UNARY_REAL1                                    UNARY
-#define UNARY_REAL2                                    UNARY
-#define UNARY_SCALAR                                   UNARY
-#define BINARY(NAME, TYPES, LOW, HIGH, Z, DX, DY)      &NAME##_row,
-#define TERNARY(NAME, TYPES, LOW, HIGH, V, DX, DY, DZ) &NAME##_row,
-#define TERNARY_SCALAR                                 TERNARY
-#define COMPARE(NAME, TYPES, Z)                        &NAME##_row,
-#define PREDICATE(NAME, TYPES, Z)                      &NAME##_row,
+#define UNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)           &NAME##_row,
+#define UNARY_REAL1                                                UNARY
+#define UNARY_REAL2                                                UNARY
+#define UNARY_SCALAR                                               UNARY
+#define BINARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Z, DX, DY)      &NAME##_row,
+#define TERNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, V, DX, DY, DZ) &NAME##_row,
+#define TERNARY_SCALAR                                             TERNARY
+#define COMPARE(NAME, TYPES, RULE, Z)                              &NAME##_row,
+#define PREDICATE(NAME, TYPES, Z)                                  &NAME##_row,
 #include "elementwise.def"
 #include "special.def"
 #include "logic.def"

@@ -10,19 +10,21 @@ typedef enum tern_row_kind {
     TERN_ROW_COMPARE,
     TERN_ROW_PREDICATE
 } tern_row_kind;
-typedef enum tern_row_types {
-    TERN_ROW_FLOATS,
-    TERN_ROW_NUMBERS,
-    TERN_ROW_WHOLES,
-    TERN_ROW_INTS,
-    TERN_ROW_BOOLS,
-    TERN_ROW_ALL
-} tern_row_types;
+typedef enum tern_row_rule {
+    TERN_RULE_PLAIN,
+    TERN_RULE_DIFFERENCE,
+    TERN_RULE_NEGATION,
+    TERN_RULE_DIVISION,
+    TERN_RULE_POWER,
+    TERN_RULE_BOUNDS,
+    TERN_RULE_SQUARE,
+    TERN_RULE_TENSORS
+} tern_row_rule;
 
 typedef struct tern_row {
     const char *name;
     tern_row_kind kind;
-    tern_row_types types;
+    tern_row_rule rule;
     double low, high;
     const char *value, *dx, *dy, *dz; /* expressions, as text */
     tern_kernel_ref kernel, scalar_kernel, gradient_kernel;

@@ -1,14 +1,46 @@
 /* row_literals.h -- what a row of elementwise.def, special.def and logic.def becomes in
  * elementwise.c: a tern_row, its tern_op literals and its public functions. */
 
+/* What a column says in the fields of the literals. */
+#define TERN_TAKES_BOOLS   TERN_TAKES_ALL
+#define PROMOTION_BOOLS    TERN_PROMOTE_BOOL
+#define PROMOTION_FLOATS   TERN_PROMOTE_FLOAT
+#define PROMOTION_NUMBERS  TERN_PROMOTE_SAME
+#define PROMOTION_WHOLES   TERN_PROMOTE_SAME
+#define PROMOTION_INTS     TERN_PROMOTE_SAME
+#define PROMOTION_ALL      TERN_PROMOTE_SAME
+#define PROMOTE_PLAIN      NULL
+#define PROMOTE_NEGATION   NULL
+#define PROMOTE_DIFFERENCE NULL
+#define PROMOTE_BOUNDS     with_bounds
+#define PROMOTE_SQUARE     with_integers
+/* The same where a number takes part. */
+#define WITH_SCALAR_PLAIN      with_scalar
+#define WITH_SCALAR_TENSORS    with_scalar
+#define WITH_SCALAR_DIVISION   with_scalar
+#define WITH_SCALAR_POWER      with_scalar
+#define WITH_SCALAR_DIFFERENCE with_scalar_but_bools
+#define ADVICE_PLAIN           NULL
+#define ADVICE_TENSORS         NULL
+#define ADVICE_DIVISION        NULL
+#define ADVICE_POWER           NULL
+#define ADVICE_BOUNDS          NULL
+#define ADVICE_SQUARE          NULL
+#define ADVICE_NEGATION                                                                            \
+    "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert "  \
+    "a mask, use tern_logical_not instead."
+#define ADVICE_DIFFERENCE                                                                          \
+    "Subtraction, the `-` operator, with two bool tensors is not supported. Use tern_bitwise_xor " \
+    "or tern_logical_xor instead."
+
 #define NONE_ATTRIBUTES ((tern_row_attributes){0})
 
-#define UNARY_(NAME, TYPES, LOW, HIGH, Y, DX, PROMOTE)                                             \
+#define UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, PROMOTE)                                 \
     static const tern_op NAME##_op;                                                                \
     static const tern_row NAME##_row = {                                                           \
         .name = #NAME,                                                                             \
         .kind = TERN_ROW_UNARY,                                                                    \
-        .types = TERN_ROW_##TYPES,                                                                 \
+        .rule = TERN_RULE_##RULE,                                                                  \
         .low = LOW,                                                                                \
         .high = HIGH,                                                                              \
         .value = #Y,                                                                               \
@@ -19,7 +51,10 @@
     };                                                                                             \
     static const tern_op NAME##_op = {                                                             \
         .name = #NAME,                                                                             \
-        .promotion = TERN_ROW_##TYPES == TERN_ROW_FLOATS ? TERN_PROMOTE_FLOAT : TERN_PROMOTE_SAME, \
+        .promotion = PROMOTION_##TYPES,                                                            \
+        .takes = TERN_TAKES_##TYPES,                                                               \
+        .advice = ADVICE_##RULE,                                                                   \
+        .cast = TERN_CAST_##CAST,                                                                  \
         .promote = PROMOTE,                                                                        \
         .data = &NAME##_row,                                                                       \
         .choose_saves = row_saves,                                                                 \
@@ -40,25 +75,28 @@
         return tern_apply_in_place(&NAME##_op, (tern_tensor *[]){x}, 1, &at, sizeof at);           \
     }
 #define NOUGHT tern_scalar_int(0)
-#define UNARY(NAME, TYPES, LOW, HIGH, Y, DX)                                                       \
-    UNARY_(NAME, TYPES, LOW, HIGH, Y, DX, with_squares)                                            \
+#define UNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                           \
+    UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, PROMOTE_##RULE)                              \
     UNARY_FUNCTIONS_(NAME, (tern_tensor * x), NOUGHT, NOUGHT)
-#define UNARY_REAL1(NAME, TYPES, LOW, HIGH, Y, DX)                                                 \
-    UNARY_(NAME, TYPES, LOW, HIGH, Y, DX, with_bounds)                                             \
+#define UNARY_REAL1(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                     \
+    UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, PROMOTE_##RULE)                              \
     UNARY_FUNCTIONS_(NAME, (tern_tensor * x, double a), tern_scalar_real(a), NOUGHT)
-#define UNARY_REAL2(NAME, TYPES, LOW, HIGH, Y, DX)                                                 \
-    UNARY_(NAME, TYPES, LOW, HIGH, Y, DX, with_bounds)                                             \
+#define UNARY_REAL2(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                     \
+    UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, PROMOTE_##RULE)                              \
     UNARY_FUNCTIONS_(NAME, (tern_tensor * x, double a, double b), tern_scalar_real(a),             \
                      tern_scalar_real(b))
-#define UNARY_SCALAR(NAME, TYPES, LOW, HIGH, Y, DX)                                                \
-    UNARY_(NAME, TYPES, LOW, HIGH, Y, DX, with_scalar)                                             \
+#define UNARY_SCALAR(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                    \
+    UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, WITH_SCALAR_##RULE)                          \
     UNARY_FUNCTIONS_(NAME, (tern_tensor * x, tern_scalar a), a, NOUGHT)
 
-#define ROW_OP_(OP, NAME, TYPES, PROMOTE, NOGRAD)                                                  \
+#define ROW_OP_(OP, NAME, TYPES, CAST, RULE, PROMOTE, NOGRAD)                                      \
     static const tern_op OP = {                                                                    \
         .name = #NAME,                                                                             \
-        .promotion = TERN_ROW_##TYPES == TERN_ROW_FLOATS ? TERN_PROMOTE_FLOAT : TERN_PROMOTE_SAME, \
-        .promote = TERN_ROW_##TYPES == TERN_ROW_BOOLS ? to_bool : (PROMOTE),                       \
+        .promotion = PROMOTION_##TYPES,                                                            \
+        .takes = TERN_TAKES_##TYPES,                                                               \
+        .advice = ADVICE_##RULE,                                                                   \
+        .cast = TERN_CAST_##CAST,                                                                  \
+        .promote = PROMOTE,                                                                        \
         .not_differentiable = NOGRAD,                                                              \
         .data = &NAME##_row,                                                                       \
         .choose_saves = row_saves,                                                                 \
@@ -66,12 +104,12 @@
         .forward = row_forward,                                                                    \
         .backward = binary_backward,                                                               \
     };
-#define BINARY_ROW_(NAME, KIND, TYPES, LOW, HIGH, Z, DX, DY)                                       \
+#define BINARY_ROW_(NAME, KIND, TYPES, CAST, RULE, LOW, HIGH, Z, DX, DY)                           \
     static const tern_op NAME##_op, NAME##_scalar_op;                                              \
     static const tern_row NAME##_row = {                                                           \
         .name = #NAME,                                                                             \
         .kind = KIND,                                                                              \
-        .types = TERN_ROW_##TYPES,                                                                 \
+        .rule = TERN_RULE_##RULE,                                                                  \
         .low = LOW,                                                                                \
         .high = HIGH,                                                                              \
         .value = #Z,                                                                               \
@@ -82,8 +120,9 @@
         .op = &NAME##_op,                                                                          \
         .scalar_op = &NAME##_scalar_op,                                                            \
     };                                                                                             \
-    ROW_OP_(NAME##_op, NAME, TYPES, NULL, (KIND) != TERN_ROW_BINARY)                               \
-    ROW_OP_(NAME##_scalar_op, NAME, TYPES, with_scalar, (KIND) != TERN_ROW_BINARY)                 \
+    ROW_OP_(NAME##_op, NAME, TYPES, CAST, RULE, NULL, (KIND) != TERN_ROW_BINARY)                   \
+    ROW_OP_(NAME##_scalar_op, NAME, TYPES, CAST, RULE, WITH_SCALAR_##RULE,                         \
+            (KIND) != TERN_ROW_BINARY)                                                             \
     tern_tensor *tern_##NAME(tern_tensor *x, tern_tensor *y)                                       \
     {                                                                                              \
         return tern_apply(&NAME##_op, (tern_tensor *[]){x, y}, 2, &NONE_ATTRIBUTES,                \
@@ -94,8 +133,8 @@
         const tern_row_attributes at = {.a = y};                                                   \
         return tern_apply(&NAME##_scalar_op, (tern_tensor *[]){x}, 1, &at, sizeof at);             \
     }
-#define BINARY(NAME, TYPES, LOW, HIGH, Z, DX, DY)                                                  \
-    BINARY_ROW_(NAME, TERN_ROW_BINARY, TYPES, LOW, HIGH, Z, #DX, #DY)                              \
+#define BINARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Z, DX, DY)                                      \
+    BINARY_ROW_(NAME, TERN_ROW_BINARY, TYPES, CAST, RULE, LOW, HIGH, Z, #DX, #DY)                  \
     tern_tensor *tern_##NAME##_(tern_tensor *x, tern_tensor *y)                                    \
     {                                                                                              \
         return tern_apply_in_place(&NAME##_op, (tern_tensor *[]){x, y}, 2, &NONE_ATTRIBUTES,       \
@@ -106,32 +145,32 @@
         const tern_row_attributes at = {.a = y};                                                   \
         return tern_apply_in_place(&NAME##_scalar_op, (tern_tensor *[]){x}, 1, &at, sizeof at);    \
     }
-#define COMPARE(NAME, TYPES, Z) BINARY_ROW_(NAME, TERN_ROW_COMPARE, TYPES, -3, 3, Z, "", "")
+#define COMPARE(NAME, TYPES, RULE, Z)                                                              \
+    BINARY_ROW_(NAME, TERN_ROW_COMPARE, TYPES, NONE, RULE, -3, 3, Z, "", "")
 #define PREDICATE(NAME, TYPES, Z)                                                                  \
     static const tern_op NAME##_op;                                                                \
     static const tern_row NAME##_row = {                                                           \
         .name = #NAME,                                                                             \
         .kind = TERN_ROW_PREDICATE,                                                                \
-        .types = TERN_ROW_##TYPES,                                                                 \
         .value = #Z,                                                                               \
         .dx = "",                                                                                  \
         .dy = "",                                                                                  \
         .kernel = {TERN_ROW_FAMILY, #NAME},                                                        \
         .op = &NAME##_op,                                                                          \
     };                                                                                             \
-    ROW_OP_(NAME##_op, NAME, TYPES, NULL, true)                                                    \
+    ROW_OP_(NAME##_op, NAME, TYPES, NONE, PLAIN, NULL, true)                                       \
     tern_tensor *tern_##NAME(tern_tensor *x)                                                       \
     {                                                                                              \
         return tern_apply(&NAME##_op, (tern_tensor *[]){x}, 1, &NONE_ATTRIBUTES,                   \
                           sizeof(tern_row_attributes));                                            \
     }
 
-#define TERNARY_(NAME, TYPES, LOW, HIGH, V, DX, DY, DZ, PARAMETERS, A)                             \
+#define TERNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, V, DX, DY, DZ, PARAMETERS, A)                 \
     static const tern_op NAME##_op;                                                                \
     static const tern_row NAME##_row = {                                                           \
         .name = #NAME,                                                                             \
         .kind = TERN_ROW_TERNARY,                                                                  \
-        .types = TERN_ROW_##TYPES,                                                                 \
+        .rule = TERN_RULE_##RULE,                                                                  \
         .low = LOW,                                                                                \
         .high = HIGH,                                                                              \
         .value = #V,                                                                               \
@@ -143,7 +182,10 @@
     };                                                                                             \
     static const tern_op NAME##_op = {                                                             \
         .name = #NAME,                                                                             \
-        .promotion = TERN_ROW_##TYPES == TERN_ROW_FLOATS ? TERN_PROMOTE_FLOAT : TERN_PROMOTE_SAME, \
+        .promotion = PROMOTION_##TYPES,                                                            \
+        .takes = TERN_TAKES_##TYPES,                                                               \
+        .advice = ADVICE_##RULE,                                                                   \
+        .cast = TERN_CAST_##CAST,                                                                  \
         .data = &NAME##_row,                                                                       \
         .choose_saves = row_saves,                                                                 \
         .infer = row_infer,                                                                        \
@@ -160,9 +202,9 @@
         const tern_row_attributes at = {A, NOUGHT};                                                \
         return tern_apply_in_place(&NAME##_op, (tern_tensor *[]){x, y, z}, 3, &at, sizeof at);     \
     }
-#define TERNARY(NAME, TYPES, LOW, HIGH, V, DX, DY, DZ)                                             \
-    TERNARY_(NAME, TYPES, LOW, HIGH, V, DX, DY, DZ,                                                \
+#define TERNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, V, DX, DY, DZ)                                 \
+    TERNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, V, DX, DY, DZ,                                    \
              (tern_tensor * x, tern_tensor * y, tern_tensor * z), NOUGHT)
-#define TERNARY_SCALAR(NAME, TYPES, LOW, HIGH, V, DX, DY, DZ)                                      \
-    TERNARY_(NAME, TYPES, LOW, HIGH, V, DX, DY, DZ,                                                \
+#define TERNARY_SCALAR(NAME, TYPES, CAST, RULE, LOW, HIGH, V, DX, DY, DZ)                          \
+    TERNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, V, DX, DY, DZ,                                    \
              (tern_tensor * x, tern_tensor * y, tern_tensor * z, tern_scalar a), a)

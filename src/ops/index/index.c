@@ -315,6 +315,7 @@ static tern_tensor *index_put(tern_tensor *x, tern_tensor *const *indices, int n
 tern_tensor *tern_index_put(tern_tensor *x, tern_tensor *const *indices, int n, tern_tensor *values,
                             bool accumulate)
 {
+    TERN_COMPOSED("index_put", WIDEST, &x, &values);
     return index_put(x, indices, n, values, accumulate, false);
 }
 

@@ -220,6 +220,7 @@ tern_tensor *tern_scatter_as(tern_tensor *x, int dim, tern_tensor *index, tern_t
 
 tern_tensor *tern_scatter_add(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src)
 {
+    TERN_COMPOSED("scatter_add", WIDEST, &x, &src);
     return tern_scatter_as(x, dim, index, src, TERN_SCATTER_ADD, false, "tern_scatter_add");
 }
 

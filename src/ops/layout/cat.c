@@ -86,6 +86,7 @@ static tern_status cat_backward(tern_gradient *g)
 }
 
 static const tern_op cat_op = {.name = "cat",
+                               .cast = TERN_CAST_WIDEST,
                                .promotion = TERN_PROMOTE_SAME,
                                .infer = cat_infer,
                                .forward = cat_forward,

@@ -163,6 +163,7 @@ tern_tensor *tern_diagflat(tern_tensor *x, int64_t offset)
 
 tern_tensor *tern_trace(tern_tensor *x)
 {
+    TERN_COMPOSED("trace", NONE, &x);
     if (x && x->ndim != 2)
         return tern_fail_null(TERN_ERR_SHAPE,
                               "tern_trace: expected a matrix, but got tensor with dim %d", x->ndim);

@@ -75,6 +75,7 @@ static tern_status entropy_backward(tern_gradient *g)
 }
 
 static const tern_op entropy_op = {.name = "binary_cross_entropy",
+                                   .cast = TERN_CAST_REFUSED,
                                    .promotion = TERN_PROMOTE_FLOAT,
                                    .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1),
                                    .infer = entropy_infer,
@@ -107,6 +108,7 @@ tern_tensor *tern_binary_cross_entropy_with_logits(
     tern_tensor *input, tern_tensor *target,
     const tern_binary_cross_entropy_with_logits_options *options)
 {
+    TERN_COMPOSED("binary_cross_entropy_with_logits", FLOAT32, &input, &target);
     static const tern_binary_cross_entropy_with_logits_options none;
     const tern_binary_cross_entropy_with_logits_options *o = options ? options : &none;
     if (tern_loss_check(input, target, o->reduction, "tern_binary_cross_entropy_with_logits") !=
@@ -130,6 +132,7 @@ tern_tensor *tern_binary_cross_entropy_with_logits(
 tern_tensor *tern_soft_margin_loss(tern_tensor *input, tern_tensor *target,
                                    const tern_loss_options *options)
 {
+    TERN_COMPOSED("soft_margin_loss", FLOAT32, &input, &target);
     tern_reduction reduction = options ? options->reduction : TERN_REDUCTION_MEAN;
     if (tern_loss_check(input, target, reduction, "tern_soft_margin_loss") != TERN_OK)
         return NULL;
@@ -140,6 +143,7 @@ tern_tensor *tern_soft_margin_loss(tern_tensor *input, tern_tensor *target,
 tern_tensor *tern_multilabel_soft_margin_loss(tern_tensor *input, tern_tensor *target,
                                               const tern_weighted_loss_options *options)
 {
+    TERN_COMPOSED("multilabel_soft_margin_loss", FLOAT32, &input, &target);
     static const tern_weighted_loss_options none;
     const tern_weighted_loss_options *o = options ? options : &none;
     if (tern_loss_check(input, target, o->reduction, "tern_multilabel_soft_margin_loss") != TERN_OK)

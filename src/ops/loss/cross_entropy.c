@@ -188,6 +188,7 @@ static tern_status entropy_backward(tern_gradient *g)
 }
 
 static const tern_op cross_entropy_op = {.name = "cross_entropy",
+                                         .cast = TERN_CAST_FLOAT32,
                                          .optional = 1u << 2,
                                          .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) |
                                                   TERN_SAVE_IN(2) | TERN_SAVE_OUT(1) |
@@ -315,6 +316,8 @@ static tern_tensor *against_probabilities(tern_tensor *x, tern_tensor *target, t
 tern_tensor *tern_cross_entropy(tern_tensor *input, tern_tensor *target,
                                 const tern_cross_entropy_options *options)
 {
+    tern_tensor *weight = options ? options->weight : NULL;
+    TERN_CAST_FOR(&cross_entropy_op, &input, &target, &weight);
     static const tern_cross_entropy_options none;
     options = options ? options : &none;
     if (!input || !target) {
@@ -334,7 +337,6 @@ tern_tensor *tern_cross_entropy(tern_tensor *input, tern_tensor *target,
                               (int)at.reduction);
     if (tern_check_floating("tern_cross_entropy", input->dtype) != TERN_OK)
         return NULL;
-    return tern_same_shape(input, target)
-               ? against_probabilities(input, target, options->weight, &at)
-               : against_classes(input, target, options->weight, &at);
+    return tern_same_shape(input, target) ? against_probabilities(input, target, weight, &at)
+                                          : against_classes(input, target, weight, &at);
 }

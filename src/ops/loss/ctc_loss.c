@@ -113,6 +113,7 @@ static tern_status ctc_backward(tern_gradient *g)
 }
 
 static const tern_op ctc_op = {.name = "ctc_loss",
+                               .cast = TERN_CAST_FLOAT32,
                                .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) | TERN_SAVE_IN(2) |
                                         TERN_SAVE_IN(3) | TERN_SAVE_IN(4) | TERN_SAVE_OUT(0) |
                                         TERN_SAVE_OUT(1),

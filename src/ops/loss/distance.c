@@ -20,6 +20,7 @@ static tern_status both(tern_tensor *x1, tern_tensor *x2, const char *function)
 
 tern_tensor *tern_cosine_similarity(tern_tensor *x1, tern_tensor *x2, int dim, double eps)
 {
+    TERN_COMPOSED("cosine_similarity", FLOAT32, &x1, &x2);
     if (both(x1, x2, "tern_cosine_similarity") != TERN_OK)
         return NULL;
     tern_dtype common = tern_promote_types(x1->dtype, x2->dtype);
@@ -40,6 +41,7 @@ tern_tensor *tern_cosine_similarity(tern_tensor *x1, tern_tensor *x2, int dim, d
 tern_tensor *tern_pairwise_distance(tern_tensor *x1, tern_tensor *x2, double p, double eps,
                                     bool keepdim)
 {
+    TERN_COMPOSED("pairwise_distance", FLOAT32, &x1, &x2);
     if (both(x1, x2, "tern_pairwise_distance") != TERN_OK)
         return NULL;
     tern_tensor *difference = tern_sub(tern_loss_wide(x1), tern_loss_wide(x2));
@@ -83,6 +85,7 @@ static tern_tensor *euclidean(tern_tensor *x1, tern_tensor *x2)
 
 tern_tensor *tern_cdist(tern_tensor *x1, tern_tensor *x2, double p)
 {
+    TERN_COMPOSED("cdist", FLOAT32, &x1, &x2);
     tern_tensor *y;
     if (both(x1, x2, "tern_cdist") != TERN_OK || check_points(x1, "X1", p) != TERN_OK ||
         check_points(x2, "X2", p) != TERN_OK)
@@ -120,6 +123,7 @@ static tern_tensor *ends_of_pairs(const tern_tensor *x, bool second)
 
 tern_tensor *tern_pdist(tern_tensor *x, double p)
 {
+    TERN_COMPOSED("pdist", FLOAT32, &x);
     if (!x) {
         tern_fail_argument_null("tern_pdist", "x");
         return NULL;

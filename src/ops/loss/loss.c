@@ -30,8 +30,7 @@ tern_tensor *tern_loss_reduce(tern_tensor *loss, tern_reduction reduction, const
     tern_dtype common = tern_promote_types(a->dtype, b->dtype);
     if (loss && reduction != TERN_REDUCTION_NONE)
         loss = reduction == TERN_REDUCTION_SUM ? tern_sum(loss) : tern_mean(loss);
-    bool narrow = is_half(common) && !tern_thread.mode.cast; /* whose losses are float32 */
-    return loss && narrow ? tern_to_dtype(loss, common) : loss;
+    return loss && is_half(common) ? tern_to_dtype(loss, common) : loss;
 }
 
 tern_tensor *tern_loss_positive(tern_tensor *x)

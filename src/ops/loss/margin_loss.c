@@ -12,6 +12,7 @@ static tern_scalar real(double value)
 tern_tensor *tern_margin_ranking_loss(tern_tensor *input1, tern_tensor *input2, tern_tensor *target,
                                       const tern_margin_loss_options *options)
 {
+    TERN_COMPOSED("margin_ranking_loss", FLOAT32, &input1, &input2, &target);
     static const tern_margin_loss_options none;
     const tern_margin_loss_options *o = options ? options : &none;
     if (tern_loss_check(input1, target, o->reduction, "tern_margin_ranking_loss") != TERN_OK ||
@@ -48,6 +49,7 @@ static tern_tensor *unless(tern_tensor *target, int64_t value, tern_tensor *x)
 tern_tensor *tern_hinge_embedding_loss(tern_tensor *input, tern_tensor *target,
                                        const tern_margin_loss_options *options)
 {
+    TERN_COMPOSED("hinge_embedding_loss", FLOAT32, &input, &target);
     static const tern_margin_loss_options none;
     const tern_margin_loss_options *o = options ? options : &none;
     if (tern_loss_check(input, target, o->reduction, "tern_hinge_embedding_loss") != TERN_OK)
@@ -80,6 +82,7 @@ tern_tensor *tern_cosine_embedding_loss(tern_tensor *input1, tern_tensor *input2
                                         tern_tensor *target,
                                         const tern_margin_loss_options *options)
 {
+    TERN_COMPOSED("cosine_embedding_loss", FLOAT32, &input1, &input2, &target);
     static const tern_margin_loss_options none;
     const tern_margin_loss_options *o = options ? options : &none;
     if (tern_loss_check(input1, target, o->reduction, "tern_cosine_embedding_loss") != TERN_OK ||
@@ -135,13 +138,15 @@ tern_tensor *tern_triplet_margin_with_distance_loss(tern_tensor *anchor, tern_te
         far = tern_minimum(far, distance(positive, negative, user));
     double margin = tern_or_default(o->margin, 1);
     tern_tensor *loss = tern_add_scalar(tern_sub(near, far), real(margin));
-    return tern_loss_reduce(tern_loss_positive(loss), o->reduction, anchor, positive);
+    loss = tern_loss_positive(loss);
+    return loss ? tern_loss_reduce(loss, o->reduction, loss, loss) : NULL;
 }
 
 tern_tensor *tern_triplet_margin_loss(tern_tensor *anchor, tern_tensor *positive,
                                       tern_tensor *negative,
                                       const tern_triplet_margin_loss_options *options)
 {
+    TERN_COMPOSED("triplet_margin_loss", FLOAT32, &anchor, &positive, &negative);
     static const tern_triplet_margin_loss_options none;
     const tern_triplet_margin_loss_options *o = options ? options : &none;
     pairwise how = {tern_or_default(o->p, 2), tern_or_default(o->eps, 1e-6)};
@@ -194,6 +199,7 @@ static tern_tensor *numbers(const tern_tensor *x)
 tern_tensor *tern_multi_margin_loss(tern_tensor *input, tern_tensor *target,
                                     const tern_multi_margin_loss_options *options)
 {
+    TERN_COMPOSED("multi_margin_loss", FLOAT32, &input);
     static const tern_multi_margin_loss_options none;
     const tern_multi_margin_loss_options *o = options ? options : &none;
     static const char function[] = "tern_multi_margin_loss";
@@ -238,6 +244,7 @@ static tern_tensor *classes_that_count(tern_tensor *y, tern_tensor **is_target)
 tern_tensor *tern_multilabel_margin_loss(tern_tensor *input, tern_tensor *target,
                                          const tern_loss_options *options)
 {
+    TERN_COMPOSED("multilabel_margin_loss", FLOAT32, &input);
     tern_reduction reduction = options ? options->reduction : TERN_REDUCTION_MEAN;
     static const char function[] = "tern_multilabel_margin_loss";
     tern_tensor *is_target = NULL;

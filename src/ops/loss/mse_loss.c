@@ -155,6 +155,7 @@ static tern_status mse_backward(tern_gradient *g)
 }
 
 static const tern_op mse_op = {.name = "mse_loss",
+                               .cast = TERN_CAST_FLOAT32,
                                .promotion = TERN_PROMOTE_SAME,
                                .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) | TERN_SAVE_OUT(1),
                                .no_grad_out = 1u << 1,
@@ -165,6 +166,7 @@ static const tern_op mse_op = {.name = "mse_loss",
 tern_tensor *tern_mse_loss(tern_tensor *input, tern_tensor *target,
                            const tern_loss_options *options)
 {
+    TERN_CAST_FOR(&mse_op, &input, &target);
     mse_attributes at = {options ? options->reduction : TERN_REDUCTION_MEAN};
     if (!input || !target) {
         tern_fail_argument_null("tern_mse_loss", input ? "target" : "input");

@@ -42,6 +42,7 @@ static tern_status check(const tern_tensor *x, const tern_tensor *target, const 
 tern_tensor *tern_nll_loss(tern_tensor *input, tern_tensor *target,
                            const tern_nll_loss_options *options)
 {
+    TERN_COMPOSED("nll_loss", FLOAT32, &input);
     static const tern_nll_loss_options none;
     const tern_nll_loss_options *o = options ? options : &none;
     if (tern_loss_check(input, target, o->reduction, "tern_nll_loss") != TERN_OK ||

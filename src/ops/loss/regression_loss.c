@@ -10,6 +10,7 @@ static tern_scalar real(double value)
 
 tern_tensor *tern_l1_loss(tern_tensor *input, tern_tensor *target, const tern_loss_options *options)
 {
+    TERN_COMPOSED("l1_loss", FLOAT32, &input, &target);
     tern_reduction reduction = options ? options->reduction : TERN_REDUCTION_MEAN;
     if (tern_loss_check(input, target, reduction, "tern_l1_loss") != TERN_OK)
         return NULL;
@@ -30,6 +31,7 @@ static tern_tensor *bent(tern_tensor *input, tern_tensor *target, double bend, d
 tern_tensor *tern_smooth_l1_loss(tern_tensor *input, tern_tensor *target,
                                  const tern_smooth_l1_loss_options *options)
 {
+    TERN_COMPOSED("smooth_l1_loss", FLOAT32, &input, &target);
     static const tern_smooth_l1_loss_options none;
     const tern_smooth_l1_loss_options *o = options ? options : &none;
     double beta = tern_or_default(o->beta, 1);
@@ -48,6 +50,7 @@ tern_tensor *tern_smooth_l1_loss(tern_tensor *input, tern_tensor *target,
 tern_tensor *tern_huber_loss(tern_tensor *input, tern_tensor *target,
                              const tern_huber_loss_options *options)
 {
+    TERN_COMPOSED("huber_loss", FLOAT32, &input, &target);
     static const tern_huber_loss_options none;
     const tern_huber_loss_options *o = options ? options : &none;
     double delta = tern_or_default(o->delta, 1);
@@ -72,6 +75,7 @@ static tern_tensor *stirling(tern_tensor *target)
 tern_tensor *tern_poisson_nll_loss(tern_tensor *input, tern_tensor *target,
                                    const tern_poisson_nll_loss_options *options)
 {
+    TERN_COMPOSED("poisson_nll_loss", FLOAT32, &input, &target);
     static const tern_poisson_nll_loss_options none;
     const tern_poisson_nll_loss_options *o = options ? options : &none;
     tern_tensor *loss, *x = tern_loss_wide(input), *y = tern_loss_wide(target);
@@ -123,6 +127,7 @@ static tern_tensor *at_least(tern_tensor *var, double eps)
 tern_tensor *tern_gaussian_nll_loss(tern_tensor *input, tern_tensor *target, tern_tensor *var,
                                     const tern_gaussian_nll_loss_options *options)
 {
+    TERN_COMPOSED("gaussian_nll_loss", FLOAT32, &input, &target, &var);
     static const tern_gaussian_nll_loss_options none;
     const tern_gaussian_nll_loss_options *o = options ? options : &none;
     if (tern_loss_check(input, target, o->reduction, "tern_gaussian_nll_loss") != TERN_OK)
@@ -145,6 +150,7 @@ tern_tensor *tern_gaussian_nll_loss(tern_tensor *input, tern_tensor *target, ter
 tern_tensor *tern_kl_div(tern_tensor *input, tern_tensor *target,
                          const tern_kl_div_options *options)
 {
+    TERN_COMPOSED("kl_div", FLOAT32, &input, &target);
     static const tern_kl_div_options none;
     const tern_kl_div_options *o = options ? options : &none;
     bool by_batch = o->reduction == TERN_REDUCTION_BATCHMEAN;

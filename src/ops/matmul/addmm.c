@@ -6,6 +6,7 @@
 
 tern_tensor *tern_dot(tern_tensor *a, tern_tensor *b)
 {
+    TERN_COMPOSED("dot", WIDEST, &a, &b);
     if (!a || !b || (a->ndim == 1 && b->ndim == 1 && tern_dtype_is_floating_point(a->dtype)))
         return tern_matmul(a, b);
     if (a->ndim != 1 || b->ndim != 1)
@@ -51,6 +52,7 @@ tern_tensor *tern_ger(tern_tensor *a, tern_tensor *b)
 
 tern_tensor *tern_inner(tern_tensor *a, tern_tensor *b)
 {
+    TERN_COMPOSED("inner", WIDEST, &a, &b);
     if (!a || !b || a->ndim == 0 || b->ndim == 0)
         return tern_mul(a, b);
     int64_t n = a->shape[a->ndim - 1], m = b->shape[b->ndim - 1];
@@ -205,6 +207,7 @@ static uint32_t added_saves(const tern_call *call)
 
 #define ADDED_OP(NAME)                                                                             \
     static const tern_op NAME##_op = {.name = #NAME,                                               \
+                                      .cast = TERN_CAST_LOWER,                                     \
                                       .choose_saves = added_saves,                                 \
                                       .infer = added_infer,                                        \
                                       .forward = added_forward,                                    \
@@ -236,6 +239,7 @@ tern_tensor *tern_addmv(tern_tensor *input, tern_tensor *mat, tern_tensor *vec, 
 tern_tensor *tern_addr(tern_tensor *input, tern_tensor *vec1, tern_tensor *vec2, double beta,
                        double alpha)
 {
+    TERN_COMPOSED("addr", LOWER, &input, &vec1, &vec2);
     if (!are(1, vec1, "vec1", 1, vec2, "vec2", "tern_addr"))
         return NULL;
     tern_dtype dtype = vec1 ? vec1->dtype : TERN_F32;
@@ -290,6 +294,7 @@ tern_tensor *tern_addbmm(tern_tensor *input, tern_tensor *batch1, tern_tensor *b
  * with x2. */
 tern_tensor *tern_bilinear(tern_tensor *x1, tern_tensor *x2, tern_tensor *weight, tern_tensor *bias)
 {
+    TERN_COMPOSED("bilinear", WIDEST, &x1, &x2, &weight, &bias);
     static const char function[] = "tern_bilinear";
     if (!x1 || !x2 || !weight) {
         tern_fail_argument_null(function, !x1 ? "x1" : !x2 ? "x2" : "weight");

@@ -388,5 +388,8 @@ tern_tensor *tern_einsum(const char *equation_text, tern_tensor *const *operands
             tern_fail_argument_null("tern_einsum", "an operand");
             return NULL;
         }
-    return read_equation(&e, equation_text, operands, n) == TERN_OK ? run(&e) : NULL;
+    tern_tensor *in[MOST_OPERANDS];
+    memcpy(in, operands, sizeof *in * (size_t)n);
+    TERN_COMPOSED_LIST("einsum", LOWER, in, n);
+    return in[0] && read_equation(&e, equation_text, in, n) == TERN_OK ? run(&e) : NULL;
 }

@@ -139,6 +139,7 @@ static uint32_t linear_saves(const tern_call *call)
 
 static const tern_op linear_op = {
     .name = "linear",
+    .cast = TERN_CAST_LOWER,
     .optional = 1u << 2,
     .choose_saves = linear_saves,
     .infer = linear_infer,

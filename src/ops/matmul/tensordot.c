@@ -30,6 +30,7 @@ static tern_tensor *as_matrix(tern_tensor *x, const int *dims, int n, bool in_fr
 
 tern_tensor *tern_tensordot(tern_tensor *a, tern_tensor *b, tern_shape dims_a, tern_shape dims_b)
 {
+    TERN_COMPOSED("tensordot", WIDEST, &a, &b);
     static const char function[] = "tern_tensordot";
     int da[TERN_MAX_DIMS], db[TERN_MAX_DIMS];
     if (!a || !b) {

@@ -43,6 +43,7 @@ static tern_tensor *by_channel(tern_tensor *p, const tern_tensor *x)
 tern_tensor *tern_group_norm(tern_tensor *x, int64_t num_groups, tern_tensor *weight,
                              tern_tensor *bias, double eps)
 {
+    TERN_COMPOSED("group_norm", FLOAT32, &x, &weight, &bias);
     static const char *const names[] = {"weight", "bias"};
     const char *function = "tern_group_norm";
     if (check(function, x, 2, 2, (tern_tensor *[]){weight, bias}, names) != TERN_OK)

@@ -92,6 +92,7 @@ static tern_status prod_backward(tern_gradient *g)
 }
 
 static const tern_op prod_op = {.name = "prod",
+                                .cast = TERN_CAST_FLOAT32,
                                 .saves = TERN_SAVE_IN(0),
                                 .infer = prod_infer,
                                 .forward = prod_forward,
@@ -101,6 +102,9 @@ static const tern_op prod_op = {.name = "prod",
 static tern_tensor *prod(tern_tensor *x, int dim, bool keepdim)
 {
     prod_attributes at = {dim, keepdim};
+    TERN_CAST_FOR(&prod_op, &x);
+    if (!x)
+        return NULL;
     tern_sides s = sides_of(x, dim);
     tern_dtype dtype = tern_dtype_is_floating_point(x->dtype) ? x->dtype : TERN_I64;
     bool turned = s.inner > 1 && s.outer * s.inner < MANY && s.n > MANY;

@@ -142,6 +142,7 @@ static tern_status sum_backward(tern_gradient *g)
 }
 
 static const tern_op sum_op = {.name = "sum",
+                               .cast = TERN_CAST_FLOAT32,
                                .data = &sum_is,
                                .infer = sum_infer,
                                .forward = sum_forward,

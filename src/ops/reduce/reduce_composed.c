@@ -14,6 +14,7 @@ static tern_tensor *without_nan(tern_tensor *x)
 
 tern_tensor *tern_nansum_dim(tern_tensor *x, tern_shape dims, bool keepdim)
 {
+    TERN_COMPOSED("nansum_dim", NONE, &x);
     return tern_sum_dim(without_nan(x), dims, keepdim);
 }
 
@@ -24,6 +25,7 @@ tern_tensor *tern_nansum(tern_tensor *x)
 
 tern_tensor *tern_nanmean_dim(tern_tensor *x, tern_shape dims, bool keepdim)
 {
+    TERN_COMPOSED("nanmean_dim", NONE, &x);
     if (x && !tern_dtype_is_floating_point(x->dtype))
         return tern_fail_null(
             TERN_ERR_DTYPE,

@@ -135,6 +135,7 @@ static tern_status norm_backward(tern_gradient *g)
 
 #define NORM_OP(NAME)                                                                              \
     static const tern_op NAME##_op = {.name = #NAME,                                               \
+                                      .cast = TERN_CAST_FLOAT32,                                   \
                                       .saves = TERN_SAVE_IN(0) | TERN_SAVE_OUT(0),                 \
                                       .infer = norm_infer,                                         \
                                       .forward = norm_forward,                                     \

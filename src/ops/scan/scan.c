@@ -96,26 +96,29 @@ static uint32_t scan_saves(const tern_call *call)
     return call->in[0] ? TERN_SAVE_IN(0) | TERN_SAVE_OUT(0) : 0;
 }
 
-#define SCAN_OP(NAME)                                                                              \
+#define SCAN_OP(NAME, CAST)                                                                        \
     static const tern_op NAME##_op = {.name = #NAME,                                               \
+                                      .cast = TERN_CAST_##CAST,                                    \
                                       .optional = 3,                                               \
                                       .choose_saves = scan_saves,                                  \
                                       .infer = scan_infer,                                         \
                                       .forward = scan_forward,                                     \
                                       .backward = scan_backward}
-SCAN_OP(cumsum);
-SCAN_OP(cumprod);
-SCAN_OP(linear_scan);
+SCAN_OP(cumsum, FLOAT32);
+SCAN_OP(cumprod, FLOAT32);
+SCAN_OP(linear_scan, NONE);
+
+static const tern_op *const scan_ops[] = {
+    [SUM] = &cumsum_op, [PRODUCT] = &cumprod_op, [BOTH] = &linear_scan_op};
 
 static tern_tensor *scan(tern_tensor *a, tern_tensor *b, int dim, int what, bool reverse)
 {
     scan_attributes at = {dim, what, reverse};
-    const tern_op *op = what == SUM ? &cumsum_op : what == PRODUCT ? &cumprod_op : &linear_scan_op;
     tern_tensor *in[] = {what == SUM ? NULL : tern_contiguous(a),
                          what == PRODUCT ? NULL : tern_contiguous(b)};
     if ((what != SUM && !in[0]) || (what != PRODUCT && !in[1]))
         return NULL;
-    return tern_apply(op, in, 2, &at, sizeof at);
+    return tern_apply(scan_ops[what], in, 2, &at, sizeof at);
 }
 
 tern_tensor *tern_product_before(tern_tensor *x, int dim, bool reverse)
@@ -135,6 +138,7 @@ static bool better_as_rows(const tern_tensor *x, int dim)
 static tern_tensor *running(tern_tensor *x, int dim, int what, const char *function)
 {
     int d;
+    TERN_CAST_FOR(scan_ops[what], &x);
     if (!x) {
         tern_fail_argument_null(function, "x");
         return NULL;

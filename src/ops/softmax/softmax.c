@@ -108,6 +108,7 @@ static tern_status backward(tern_gradient *g)
 }
 
 static const tern_op softmax_op = {.name = "softmax",
+                                   .cast = TERN_CAST_FLOAT32,
                                    .takes = TERN_TAKES_FLOATS,
                                    .saves = TERN_SAVE_OUT(0),
                                    .data = &plain,
@@ -115,6 +116,7 @@ static const tern_op softmax_op = {.name = "softmax",
                                    .forward = forward,
                                    .backward = backward};
 static const tern_op log_softmax_op = {.name = "log_softmax",
+                                       .cast = TERN_CAST_FLOAT32,
                                        .takes = TERN_TAKES_FLOATS,
                                        .saves = TERN_SAVE_OUT(0),
                                        .data = &logarithm,
@@ -152,6 +154,7 @@ tern_tensor *tern_log_softmax(tern_tensor *x, int dim)
 
 tern_tensor *tern_softmin(tern_tensor *x, int dim)
 {
+    TERN_COMPOSED("softmin", FLOAT32, &x);
     if (!x)
         tern_fail_argument_null("tern_softmin", "x");
     return x ? tern_softmax(tern_neg(x), dim) : NULL;

@@ -82,6 +82,7 @@ tern_tensor *tern_block_diag(tern_tensor *const *tensors, int n)
 
 tern_tensor *tern_vander(tern_tensor *x, int64_t n, bool increasing)
 {
+    TERN_COMPOSED("vander", NONE, &x);
     const char *function = "tern_vander";
     if (!x || x->ndim != 1)
         return tern_fail_null(TERN_ERR_SHAPE, "%s: x must be a one-dimensional tensor.", function);

@@ -47,6 +47,7 @@ tern_tensor *tern_linalg_cross(tern_tensor *x, tern_tensor *y, int dim)
 
 tern_tensor *tern_cross(tern_tensor *x, tern_tensor *y, tern_optional_int dim)
 {
+    TERN_COMPOSED("cross", WIDEST, &x, &y);
     int at = 0;
     if (dim.set)
         return tern_linalg_cross(x, y, (int)dim.value);
@@ -61,16 +62,19 @@ tern_tensor *tern_cross(tern_tensor *x, tern_tensor *y, tern_optional_int dim)
 
 tern_tensor *tern_linalg_vecdot(tern_tensor *x, tern_tensor *y, int dim)
 {
+    TERN_COMPOSED("linalg_vecdot", LOWER, &x, &y);
     return tern_sum_dim(tern_mul(x, y), TERN_DIMS(dim), false);
 }
 
 tern_tensor *tern_dist(tern_tensor *x, tern_tensor *y, double p)
 {
+    TERN_COMPOSED("dist", FLOAT32, &x, &y);
     return tern_norm(tern_sub(x, y), p);
 }
 
 tern_tensor *tern_renorm(tern_tensor *x, double p, int dim, double maxnorm)
 {
+    TERN_COMPOSED("renorm", FLOAT32, &x);
     const char *function = "tern_renorm";
     if (!x) {
         tern_fail_argument_null(function, "x");

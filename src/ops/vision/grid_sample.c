@@ -121,6 +121,7 @@ static tern_status backward(tern_gradient *g)
 }
 
 static const tern_op y_op = {.name = "grid_sample",
+                             .cast = TERN_CAST_WIDEST,
                              .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1),
                              .infer = infer_y,
                              .forward = forward_y,

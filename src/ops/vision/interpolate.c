@@ -73,8 +73,11 @@ static tern_status forward_x(tern_call *call)
 
 static tern_status backward_y(tern_gradient *g);
 static tern_status backward_x(tern_gradient *g);
-static const tern_op y_op = {
-    .name = "interpolate", .infer = infer_y, .forward = forward_y, .backward = backward_y};
+static const tern_op y_op = {.name = "interpolate",
+                             .cast = TERN_CAST_FLOAT32,
+                             .infer = infer_y,
+                             .forward = forward_y,
+                             .backward = backward_y};
 static const tern_op x_op = {
     .name = "interpolate_dx", .infer = infer_x, .forward = forward_x, .backward = backward_x};
 
