@@ -1,6 +1,7 @@
 /* test_names.c -- operations by name: every signature can be read, values are bound as in Python,
  * and what does not fit is refused with the reason. */
 #include "support.h"
+#include <stdlib.h>
 
 static tern_tensor *sample(const char *device)
 {
@@ -51,6 +52,66 @@ static void parameters_say_what_the_signature_says(void **state)
     assert_int_equal(tern_named_op_parameters(op, p, 3), 3);
     assert_true(p[2].kind == TERN_PARAMETER_TEXT);
     assert_string_equal(p[2].value, "mean");
+}
+
+/* Arguments for an operation of tensors and integers, by kind; how many, 0 for what is not tried. */
+static int simple_values(const tern_named_op *op, const tern_parameter *p, int n,
+                         tern_value *values)
+{
+    int count = 0;
+    (void)op;
+    for (int i = 0; i < n; i++) {
+        if (p[i].kind == TERN_PARAMETER_TENSOR && !p[i].optional)
+            values[count++] = tern_value_tensor(p[i].name, sample("cpu"));
+        else if (p[i].kind == TERN_PARAMETER_INT && (p[i].required || !p[i].optional))
+            values[count++] =
+                tern_value_int(p[i].name, p[i].required ? 0 : strtoll(p[i].value, NULL, 10));
+        else if (p[i].kind == TERN_PARAMETER_INT)
+            values[count++] = tern_value_int(p[i].name, 0);
+        else if (p[i].required)
+            return 0;
+    }
+    return count;
+}
+
+/* No integer argument may be cut down to an int: 2^32 is not 0. */
+static void integers_are_not_truncated(void **state)
+{
+    (void)state;
+    const tern_named_op *op;
+    int tried = 0, wrong = 0;
+    for (int i = 0; (op = tern_named_op_at(i)); i++)
+        TERN_SCOPE {
+            tern_parameter p[TERN_MAX_PARAMETERS];
+            tern_value values[TERN_MAX_PARAMETERS];
+            tern_tensor *out[64], *other[64];
+            int n =
+                simple_values(op, p, tern_named_op_parameters(op, p, TERN_MAX_PARAMETERS), values);
+            int results = n ? tern_named_op_call(op, values, n, out, 64) : -1;
+            tern_clear_error();
+            for (int k = 0; results > 0 && k < n; k++) {
+                if (values[k].kind != TERN_VALUE_SCALAR || values[k].name[0] == '_' ||
+                    tern_numel(out[0]) == 0) /* not looked at; or nothing to tell by */
+                    continue;
+                tern_scalar was = values[k].as.scalar;
+                values[k].as.scalar.value.integer += INT64_C(1) << 32;
+                int again = tern_named_op_call(op, values, n, other, 64);
+                bool same = again == results && tern_last_status() == TERN_OK;
+                for (int r = 0; same && r < results; r++)
+                    same = tern_equal(out[r], other[r]);
+                if (same && strcmp(tern_named_op_name(op), "rot90") != 0) { /* its turns repeat */
+                    print_error("%s: %s of 2^32 more is the same\n", tern_named_op_signature(op),
+                                values[k].name);
+                    wrong++;
+                }
+                assert_true(again < 0 || tern_last_status() == TERN_OK);
+                tern_clear_error();
+                values[k].as.scalar = was;
+                tried++;
+            }
+        }
+    assert_true(tried > 50);
+    assert_int_equal(wrong, 0);
 }
 
 static void values_go_by_position_and_by_name(void **state)
@@ -169,6 +230,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(every_signature_can_be_read),
+        TEST(integers_are_not_truncated),
         TEST(parameters_say_what_the_signature_says),
         TEST(values_go_by_position_and_by_name),
         TEST(an_overload_is_chosen_by_what_is_given),

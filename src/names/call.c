@@ -1,5 +1,6 @@
 /* call.c -- finding operations by name, and calling them. */
 #include "names/rows.h"
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -72,6 +73,27 @@ static int check_values(const char *function, const void *what, const tern_value
     return missing ? -1 : 0;
 }
 
+int names_int(const names_argument *a)
+{
+    int64_t value = names_integer(a);
+    if (value >= INT_MIN && value <= INT_MAX)
+        return (int)value;
+    tern_fail(TERN_ERR_ARGUMENT, "tern_call_by_name: %lld is out of the range of int",
+              (long long)value);
+    ((names_argument *)a)->too_big = true; /* the arguments are run's own */
+    return 0;
+}
+
+static int run(const tern_named_op *op, names_argument *arguments, tern_tensor **out, int capacity)
+{
+    for (int i = 0; i < TERN_MAX_PARAMETERS; i++)
+        arguments[i].too_big = false;
+    int n = op->call(arguments, out, capacity);
+    for (int i = 0; i < TERN_MAX_PARAMETERS; i++)
+        n = arguments[i].too_big ? -1 : n;
+    return n;
+}
+
 int tern_named_op_call(const tern_named_op *op, const tern_value *values, int n, tern_tensor **out,
                        int capacity)
 {
@@ -84,7 +106,7 @@ int tern_named_op_call(const tern_named_op *op, const tern_value *values, int n,
                   op->signature);
         return -1;
     }
-    return op->call(arguments, out, capacity);
+    return run(op, arguments, out, capacity);
 }
 
 int tern_call_by_name(const char *name, const tern_value *values, int n, tern_tensor **out,
@@ -97,7 +119,7 @@ int tern_call_by_name(const char *name, const tern_value *values, int n, tern_te
     const tern_named_op *first = tern_op_by_name(name);
     for (const tern_named_op *op = first; op; op = tern_named_op_next(op)) {
         if (names_bind(op, values, n, arguments, why, sizeof why) >= 0)
-            return op->call(arguments, out, capacity);
+            return run(op, arguments, out, capacity);
         size_t used = strlen(all);
         snprintf(all + used, sizeof all - used, "%s%s", used ? "; " : "", op->signature);
         if (op == first)

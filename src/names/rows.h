@@ -15,7 +15,8 @@
 
 /* An argument as its parameter takes it: the members of the parameter's kind are set. */
 typedef struct names_argument {
-    bool given; /* neither None nor absent without a default */
+    bool given;   /* neither None nor absent without a default */
+    bool too_big; /* was asked for as an int, and is none; the error is recorded */
     tern_tensor *tensor;
     tern_tensor *const *tensors;
     const int64_t *ints;
@@ -54,7 +55,7 @@ int names_null(const char *function, const char *argument);
 #define T(i)       (a[i].tensor)
 #define TENSORS(i) a[i].tensors, a[i].count
 #define N(i)       names_integer(&a[i])
-#define D(i)       ((int)names_integer(&a[i]))
+#define D(i)       names_int(&a[i])
 #define R(i)       tern_scalar_to_real(a[i].scalar)
 #define B(i)       (names_integer(&a[i]) != 0)
 #define S(i)       (a[i].scalar)
@@ -72,6 +73,10 @@ static inline int64_t names_integer(const names_argument *a)
 {
     return tern_scalar_to_int(a->scalar);
 }
+
+/* An integer for a parameter of type int, a dim or a small number. One that does not fit ends the call with an
+ * error, and counts as 0 until then. */
+int names_int(const names_argument *a);
 
 static inline tern_optional_int names_some(const names_argument *a)
 {
