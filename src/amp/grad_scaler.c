@@ -151,7 +151,8 @@ static tern_status check_call(tern_scaler *self, tern_optimizer *optimizer, cons
 {
     if (!self || !optimizer)
         return tern_fail_argument_null(function, self ? "optimizer" : "scaler");
-    return tern_last_status();
+    TERN_TRY(tern_last_status());
+    return TERN_OK;
 }
 
 tern_status tern_amp_unscale_(tern_scaler *self, tern_optimizer *optimizer)
@@ -210,8 +211,9 @@ tern_status tern_amp_update(tern_scaler *self)
 {
     if (!self)
         return tern_fail_argument_null("tern_amp_update", "scaler");
-    if (tern_last_status() != TERN_OK || self->options.disabled)
-        return tern_last_status();
+    TERN_TRY(tern_last_status());
+    if (self->options.disabled)
+        return TERN_OK;
     TERN_TRY(check_started(self, "tern_amp_update"));
     const tern_grad_scaler_options *o = &self->options;
     tern_tensor *found = found_by_all(self);
@@ -265,6 +267,7 @@ bool tern_amp_is_enabled(const tern_scaler *self)
 
 tern_status tern_amp_get_state(tern_scaler *self, tern_scaler_state *state)
 {
+    const uint64_t failures = tern_failures();
     if (!self || !state)
         return tern_fail_argument_null("tern_amp_get_state", self ? "state" : "scaler");
     *state = (tern_scaler_state){.scale = tern_amp_get_scale(self),
@@ -273,7 +276,7 @@ tern_status tern_amp_get_state(tern_scaler *self, tern_scaler_state *state)
                                  .growth_interval = self->options.growth_interval,
                                  .growth_tracker = self->tracker ? tern_item_int(self->tracker)
                                                                  : self->first_tracker};
-    return tern_last_status();
+    return tern_failed_since(failures);
 }
 
 tern_status tern_amp_set_state(tern_scaler *self, const tern_scaler_state *state)

@@ -9,6 +9,10 @@ enum { MESSAGE_BYTES = 4096 };
 static _Thread_local struct {
     tern_status status;
     char message[MESSAGE_BYTES];
+    /* Failures are numbered, whether they are recorded or not. */
+    uint64_t failures;
+    uint64_t recorded, newest; /* the one above, the last one since a clear; 0 for none */
+    tern_status newest_status;
 } last;
 
 static pthread_mutex_t hook_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -39,6 +43,19 @@ void tern_clear_error(void)
 {
     last.status = TERN_OK;
     last.message[0] = '\0';
+    last.recorded = last.newest = 0;
+}
+
+uint64_t tern_failures(void)
+{
+    return last.failures;
+}
+
+tern_status tern_failed_since(uint64_t failures)
+{
+    if (last.newest <= failures)
+        return TERN_OK;
+    return last.recorded > failures ? last.status : last.newest_status;
 }
 
 void tern_on_error(tern_error_hook call, void *user)
@@ -49,11 +66,21 @@ void tern_on_error(tern_error_hook call, void *user)
     pthread_mutex_unlock(&hook_lock);
 }
 
+static void count(tern_status status)
+{
+    if (status == TERN_OK)
+        return;
+    last.newest = ++last.failures;
+    last.newest_status = status;
+}
+
 static void record(tern_status status, const char *format, va_list args)
 {
+    count(status);
     if (last.status != TERN_OK)
         return; /* the first error is the cause, later ones its echo */
     last.status = status;
+    last.recorded = last.newest;
     vsnprintf(last.message, sizeof last.message, format, args);
     pthread_mutex_lock(&hook_lock);
     tern_error_hook call = hook.call;
@@ -83,8 +110,10 @@ void *tern_fail_null(tern_status status, const char *format, ...)
 
 tern_status tern_fail_argument_null(const char *function, const char *argument)
 {
-    if (last.status != TERN_OK)
+    if (last.status != TERN_OK) {
+        count(last.status);
         return last.status;
+    }
     return tern_fail(TERN_ERR_ARGUMENT, "%s: %s is NULL", function, argument);
 }
 

@@ -11,6 +11,19 @@
             return try_status_;                                                                    \
     } while (0)
 
+/* The recorded error may be older than the call that looks at it, so nobody takes success from
+ * there. Where results do not say whether what was called failed (gradients may be NULL, numbers
+ * NaN):
+ *
+ *     uint64_t failures = tern_failures();
+ *     ...
+ *     return tern_failed_since(failures);
+ *
+ * Failures of this thread so far; the status of one since there were that many (the recorded one,
+ * where that is one of them), TERN_OK where there was none, or it was cleared. */
+uint64_t tern_failures(void);
+tern_status tern_failed_since(uint64_t failures);
+
 /* The status to return for a NULL handle: the recorded error if there is one (NULL in, NULL out),
  * else a new TERN_ERR_ARGUMENT that names the function and the argument. */
 tern_status tern_fail_argument_null(const char *function, const char *argument);

@@ -180,10 +180,11 @@ tern_status tern_record_work(tern_graph *graph, const tern_work *work)
         [TERN_WORK_KERNEL] = add_launch, [TERN_WORK_USER] = add_launch,
         [TERN_WORK_GEMM] = add_gemm,     [TERN_WORK_CONVOLUTION] = add_convolution,
         [TERN_WORK_COPY] = add_copy,     [TERN_WORK_ZERO] = add_copy};
-    if (adders[work->kind](graph, work))
-        return TERN_OK;
-    graph->failed = true;
-    return tern_last_status();
+    if (!adders[work->kind](graph, work)) {
+        graph->failed = true;
+        return tern_last_status();
+    }
+    return TERN_OK;
 }
 
 int64_t tern_record_random(tern_graph *graph, int64_t n)

@@ -140,7 +140,7 @@ static tern_status call_backward(pass *p, tern_tensor **grad_in)
 {
     for (turn t = first_turn(p->m); next_hook(&t, p->m, HOOK_BACKWARD);)
         TERN_TRY(t.hook.call.backward(p->m, grad_in, p->n, p->grad_out, p->k, t.hook.user));
-    return tern_last_status();
+    return TERN_OK;
 }
 
 static tern_status behind(tern_function *f, tern_tensor *const *grad_out, int k,
@@ -156,7 +156,7 @@ static tern_status behind(tern_function *f, tern_tensor *const *grad_out, int k,
     for (int i = 0; i < k; i++)
         p->grad_out[i] = tern_keep(grad_in[i]);
     if (p->inputs_seen)
-        return tern_last_status();
+        return TERN_OK;
     tern_tensor *none[p->n + 1];
     for (int i = 0; i < p->n; i++)
         none[i] = NULL;
@@ -261,6 +261,7 @@ static tern_status settle(const tern_module *m, tern_status status)
 tern_status tern_nn_run_hooked(tern_module *m, tern_module_run run, tern_tensor *const *in, int n,
                                tern_tensor **out, int k)
 {
+    const uint64_t failures = tern_failures();
     tern_tensor *given[n > 0 ? n : 1];
     for (int i = 0; i < n; i++)
         given[i] = in[i];
@@ -269,5 +270,5 @@ tern_status tern_nn_run_hooked(tern_module *m, tern_module_run run, tern_tensor 
     TERN_TRY(run_between(m, run, given, n, out, k));
     for (turn t = first_turn(m); next_hook(&t, m, HOOK_FORWARD);)
         TERN_TRY(settle(m, t.hook.call.forward(m, given, n, out, k, t.hook.user)));
-    return tern_last_status();
+    return tern_failed_since(failures);
 }

@@ -109,11 +109,12 @@ static tern_status pack(tern_tensor *input, const int64_t *lengths, int n, bool 
     const char *device = tern_device(input);
     tern_status status = plan_make(&p, lengths, n);
     if (status == TERN_OK) {
+        const uint64_t failures = tern_failures();
         out->data = tern_index_select(as_rows(input), 0, numbers(p.rows, p.count, device));
         out->batch_sizes = numbers(p.sizes, p.steps, "cpu");
         out->sorted_indices = sorted ? NULL : numbers(p.sorted, n, device);
         out->unsorted_indices = sorted ? NULL : numbers(p.unsorted, n, device);
-        status = tern_last_status();
+        status = tern_failed_since(failures);
     }
     plan_free(&p);
     return status;

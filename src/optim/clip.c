@@ -112,6 +112,7 @@ static tern_status root_of_squares(gathering *all, double *norm)
 /* The norm of the norms of all gradients, for norms other than 2. */
 static tern_status norm_of_norms(gathering *all, double p, double *norm)
 {
+    const uint64_t failures = tern_failures();
     tern_tensor *norms[all->n + 1];
     norms[0] = tern_zeros(TERN_SHAPE(1), TERN_F64, "cpu"); /* so that there is one */
     for (int k = 0; k < all->n; k++) {
@@ -126,7 +127,7 @@ static tern_status norm_of_norms(gathering *all, double p, double *norm)
             return tern_last_status();
     }
     *norm = tern_item(tern_norm(tern_cat(norms, all->n + 1, 0), p));
-    return tern_last_status();
+    return tern_failed_since(failures);
 }
 
 static tern_status clip(tern_module *module, gathering *all, double max_norm,
@@ -169,7 +170,7 @@ double tern_nn_clip_grad_norm_with_(tern_module *module, double max_norm,
         return NAN;
     }
     int64_t n = tern_nn_parameter_count(module);
-    if (tern_last_status() != TERN_OK)
+    if (n < 0)
         return NAN;
     gathering all = {.parameters = (int)n + 1};
     all.bundles = tern_alloc(sizeof *all.bundles * (size_t)all.parameters);
@@ -225,7 +226,8 @@ tern_status tern_nn_clip_grad_value_(tern_module *module, double limit)
     if (!module)
         return tern_fail_argument_null("tern_nn_clip_grad_value_", "module");
     int64_t n = tern_nn_parameter_count(module);
-    TERN_TRY(tern_last_status());
+    if (n < 0)
+        return tern_last_status();
     gathering all = {.parameters = (int)n + 1};
     all.bundles = tern_alloc(sizeof *all.bundles * (size_t)all.parameters);
     tern_status status = all.bundles ? TERN_OK : TERN_ERR_MEMORY;

@@ -91,6 +91,7 @@ static tern_status move(const tern_optimizer *o, tern_tensor *d, const double *t
 /* The loss at the parameters as they are; *grad belongs to the scope. */
 static tern_status evaluate(problem *p, double *loss, tern_tensor **grad)
 {
+    const uint64_t failures = tern_failures();
     tern_tensor *value = NULL;
     TERN_SCOPE {
         TERN_ENABLE_GRAD
@@ -98,7 +99,8 @@ static tern_status evaluate(problem *p, double *loss, tern_tensor **grad)
             value = p->closure(p->user);
             *loss = value ? tern_item(value) : NAN;
         }
-        *grad = value && tern_last_status() == TERN_OK ? tern_escape(flat(p->o, true)) : NULL;
+        *grad =
+            value && tern_failed_since(failures) == TERN_OK ? tern_escape(flat(p->o, true)) : NULL;
     }
     return *grad ? TERN_OK
                  : tern_fail(TERN_ERR_ARGUMENT, "tern_optim_step_closure: the closure failed");
@@ -194,11 +196,12 @@ typedef struct position {
 
 static tern_status walk(problem *p, position *at, bool last)
 {
+    const uint64_t failures = tern_failures();
     memory *m = p->m;
     double slope = dot(at->grad, m->d);
     if (slope > -m->options.tolerance_change) {
         at->ends = true;
-        return tern_last_status();
+        return tern_failed_since(failures);
     }
     if (m->options.strong_wolfe) {
         tern_line_point start = {.f = at->loss, .slope = slope, .g = at->grad}, found;
@@ -220,6 +223,7 @@ static tern_status walk(problem *p, position *at, bool last)
 /* What it makes belongs to the scope, but for at->grad, which goes to the one around it. */
 static tern_status iterate(problem *p, position *at, bool last)
 {
+    const uint64_t failures = tern_failures();
     memory *m = p->m;
     double before = at->loss;
     TERN_TRY(next_direction(m, at->grad));
@@ -236,17 +240,18 @@ static tern_status iterate(problem *p, position *at, bool last)
                largest(at->grad) <= m->options.tolerance_grad ||
                fabs(m->t) * largest(m->d) <= m->options.tolerance_change ||
                fabs(at->loss - before) < m->options.tolerance_change;
-    return tern_last_status();
+    return tern_failed_since(failures);
 }
 
 static tern_status run(problem *p, double *first_loss)
 {
     const tern_lbfgs_options *o = &p->m->options;
     position at = {.evaluations = 1};
+    const uint64_t failures = tern_failures();
     TERN_TRY(evaluate(p, &at.loss, &at.grad));
     *first_loss = at.loss;
     at.ends = largest(at.grad) <= o->tolerance_grad;
-    tern_status status = tern_last_status();
+    tern_status status = tern_failed_since(failures);
     tern_tensor *grad = tern_keep(at.grad);
     for (int64_t i = 1; i <= o->max_iter && !at.ends && status == TERN_OK; i++)
         TERN_SCOPE {

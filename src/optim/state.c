@@ -27,9 +27,10 @@ static tern_status visit_slot(tern_optimizer *o, int i, tern_tensor_visit visit,
         snprintf(path, sizeof path, "state.%d.%s", i, o->kind->state[k]);
         TERN_TRY(visit(path, s->state[k], user));
     }
+    const uint64_t failures = tern_failures();
     tern_tensor *steps = s->batch >= 0 ? steps_of(o, s) : NULL;
     if (!steps || (!any && o->states))
-        return tern_last_status();
+        return tern_failed_since(failures);
     snprintf(path, sizeof path, "state.%d.step", i);
     return visit(path, tern_select(steps, 0, 0), user);
 }
@@ -68,8 +69,11 @@ static tern_status put_state(tern_optimizer *o, tern_optim_slot *s, const char *
 {
     TERN_TRY(tern_optim_regroup(o));
     if (strcmp(name, "step") == 0) {
+        const uint64_t failures = tern_failures();
         tern_tensor *steps = steps_of(o, s);
-        return !steps || tern_copy_(steps, value) ? TERN_OK : tern_last_status();
+        if (steps)
+            tern_copy_(steps, value);
+        return tern_failed_since(failures);
     }
     for (int k = 0; k < OPTIM_STATES; k++) {
         if (!(o->states >> k & 1) || strcmp(o->kind->state[k], name) != 0)
@@ -101,8 +105,9 @@ tern_status tern_optim_set_state(tern_optimizer *o, const char *path, const tern
     }
     length = 0;
     if (sscanf(path, "param_groups.%d.%n", &i, &length) == 1 && length) {
+        const uint64_t failures = tern_failures();
         double number = tern_item(value);
-        TERN_TRY(tern_last_status());
+        TERN_TRY(tern_failed_since(failures));
         return tern_optim_set_option(o, i, path + length, number);
     }
     return tern_fail(TERN_ERR_ARGUMENT, "tern_optim_set_state: %s has nothing at '%s'",

@@ -6,6 +6,7 @@
 
 static tern_status reset(tern_module *m, void *user)
 {
+    const uint64_t failures = tern_failures();
     int *found = user;
     if (!tern_batch_norm_tracks(m))
         return TERN_OK;
@@ -14,7 +15,7 @@ static tern_status reset(tern_module *m, void *user)
     tern_zero_(tern_nn_buffer(m, "running_mean"));
     tern_fill_(tern_nn_buffer(m, "running_var"), tern_scalar_int(1));
     tern_zero_(tern_nn_buffer(m, "num_batches_tracked"));
-    return tern_last_status();
+    return tern_failed_since(failures);
 }
 
 static tern_status restore(tern_module *m, void *user)
@@ -41,7 +42,7 @@ tern_status tern_optim_update_bn(tern_module *m, tern_batch_source next, void *u
     int found = 0;
     if (!m || !next)
         return tern_fail_argument_null("tern_optim_update_bn", m ? "next" : "m");
-    TERN_TRY(tern_last_status());
+    const uint64_t failures = tern_failures();
     tern_status status = TERN_OK;
     TERN_NO_GRAD {
         status = tern_nn_apply(m, reset, &found);
@@ -51,7 +52,7 @@ tern_status tern_optim_update_bn(tern_module *m, tern_batch_source next, void *u
             while (pass(m, next, user)) {
             }
             tern_nn_train(m, training);
-            status = tern_last_status();
+            status = tern_failed_since(failures);
         }
         tern_nn_apply(m, restore, NULL);
     }

@@ -16,7 +16,8 @@ typedef struct walk {
     tern_tensor *const *wanted;
     tern_tensor **caught; /* owned */
     int n_wanted;
-    bool ends; /* at the wanted ones: what is before them is left alone */
+    uint64_t failures; /* of the thread before it began */
+    bool ends;         /* at the wanted ones: what is before them is left alone */
 } walk;
 
 /* ---- gradients arriving ------------------------------------------------------------------ */
@@ -126,8 +127,7 @@ static tern_status run_hooks(walk *w, tern_hook *const *list, tern_tensor **grad
     for (int id = 0; (hook = hook_behind(*list, id, last));) {
         id = hook->id;
         tern_tensor *other = hook->call(*grad, hook->user);
-        if (tern_last_status() != TERN_OK)
-            return tern_last_status();
+        TERN_TRY(tern_failed_since(w->failures));
         if (!other)
             continue;
         if (!tern_same_shape(other, *grad))
@@ -210,8 +210,7 @@ static tern_status backward_of(walk *w, tern_node *node)
                        .unit = dout[0] && dout[0] == w->one,
                        .last = !w->retain};
     TERN_TRY(node->op->backward(&g));
-    if (tern_last_status() != TERN_OK)
-        return tern_last_status();
+    TERN_TRY(tern_failed_since(w->failures)); /* a gradient is NULL where there is none, too */
     if (tern_thread.mode.anomaly.gradients)
         TERN_TRY(tern_anomaly_check_gradients(node, dout, din, needs));
     for (int i = 0; i < n_in; i++) {
@@ -331,6 +330,7 @@ static tern_status go(walk *w)
     tern_thread.mode.no_grad = !w->create;
     tern_thread.mode.cast = NULL;
     tern_thread.mode.anomaly.results = false;
+    w->failures = tern_failures();
     while (w->heap.count > 0) {
         tern_node *node = tern_heap_pop(&w->heap);
         tern_status status = run_node(w, node);
@@ -382,8 +382,6 @@ tern_status tern_backward_with(tern_tensor *root, const tern_backward_options *o
     tern_backward_options o = options ? *options : (tern_backward_options){0};
     walk w = {.retain = o.retain_graph || o.create_graph, .create = o.create_graph};
     tern_status status = TERN_OK;
-    if (tern_last_status() != TERN_OK)
-        return tern_last_status();
     TERN_SCOPE {
         status = start(&w, root, o.gradient, "tern_backward");
     }

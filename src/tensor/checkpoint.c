@@ -201,12 +201,15 @@ static tern_status run_with(tern_frame *f, tern_tensor *const *in)
     tern_thread.mode.cast = f->cast;
     tern_thread.autocast = f->autocast;
     f->running = f->again = true;
+    const uint64_t failures = tern_failures();
     tern_status status = f->call(f->data, in, f->n, out, f->k);
+    if (status == TERN_OK)
+        status = tern_failed_since(failures);
     f->running = f->again = false;
     tern_thread.autocast = autocast;
     tern_thread_leave(&outer);
     tern_rng_put_back(now, n_now);
-    return status == TERN_OK ? tern_last_status() : status;
+    return status;
 }
 
 static tern_status run_again(tern_frame *f)
@@ -336,6 +339,7 @@ static tern_frame *new_frame(tern_checkpoint_function function, void *data, tern
 
 static tern_status run_first(tern_frame *f, tern_tensor *const *in, tern_tensor **out)
 {
+    const uint64_t failures = tern_failures();
     tern_status status = TERN_OK;
     f->running = true;
     TERN_SCOPE {
@@ -343,14 +347,14 @@ static tern_status run_first(tern_frame *f, tern_tensor *const *in, tern_tensor 
         status = f->call(f->data, in, f->n, out, f->k);
         tern_thread.mode.frame = f->outer;
         if (status == TERN_OK)
-            status = tern_last_status();
+            status = tern_failed_since(failures);
         for (int i = 0; status == TERN_OK && i < f->k; i++)
             tern_keep(out[i]); /* past this scope */
     }
     f->running = false;
     for (int i = 0; i < f->k; i++)
         out[i] = status == TERN_OK ? tern_scoped(out[i]) : NULL;
-    return status == TERN_OK ? tern_last_status() : status;
+    return status == TERN_OK ? tern_failed_since(failures) : status;
 }
 
 tern_status tern_checkpoint(tern_checkpoint_function function, void *data, tern_tensor *const *in,

@@ -236,6 +236,7 @@ static tern_function *new_function(const tern_function_type *type, void *data,
 /* The results, which outlive what was made on the way to them. */
 static tern_status run_forward(tern_function *f, tern_tensor *const *in, tern_tensor **out)
 {
+    const uint64_t failures = tern_failures();
     tern_status status = TERN_OK;
     TERN_SCOPE {
         TERN_NO_GRAD
@@ -250,7 +251,7 @@ static tern_status run_forward(tern_function *f, tern_tensor *const *in, tern_te
         out[i] = status == TERN_OK ? tern_scoped(out[i]) : NULL;
     if (status != TERN_OK)
         return tern_fail(status, "tern_function_apply: %s failed", f->type->name);
-    return tern_last_status();
+    return tern_failed_since(failures);
 }
 
 tern_status tern_function_apply(const tern_function_type *type, void *data, tern_tensor *const *in,

@@ -98,6 +98,7 @@ struct tern_op {
     tern_status (*infer)(tern_call *call);
     /* Compute out from in. Elementwise ops must stand out[0] being any of in, or strided. */
     tern_status (*forward)(tern_call *call);
+    /* Fill din. One that could not be made needs no status: its error is noticed. */
     tern_status (*backward)(tern_gradient *g);
     /* The node is gone: free what its attributes point to, the op itself maybe. */
     void (*release)(void *attributes);

@@ -1,10 +1,12 @@
 /* runner.c -- runs every case of every operation that tern has by name against PyTorch's results.
  *
- *   runner [--errors] [--all | --forward] [--layout NAME] [--op NAME] [--verbose] FOLDER DEVICE
+ *   runner [--errors | --kept] [--all | --forward] [--layout NAME] [--op NAME] [--verbose] FOLDER
+ *          DEVICE
  *
  * FOLDER has cases/ and unsupported.txt. By default the cpu runs everything, other devices the
- * forward cases of float32. --errors runs what PyTorch refuses instead. --layout transposed,
- * permuted or spaced lays the inputs out otherwise in memory, which must not change a result. */
+ * forward cases of float32. --errors runs what PyTorch refuses instead. --kept runs all while an
+ * earlier error is recorded, which must not change a result. --layout transposed, permuted or
+ * spaced lays the inputs out otherwise in memory, which must not either. */
 #include "cases.h"
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +15,7 @@ enum { OUTS = 1024, SHOWN = 4 };
 
 static struct {
     const char *folder, *device, *only;
-    bool errors, all, verbose;
+    bool errors, kept, all, verbose;
     parity_layout layout;
     int ops, cases, passed, failed, unsupported;
     int float32, gradients; /* of those that ran */
@@ -57,6 +59,15 @@ static bool has_parameter(const char *name, const char *parameter)
     return false;
 }
 
+static const char earlier[] = "an earlier error";
+
+static void start_clean(void)
+{
+    tern_clear_error();
+    if (run.kept)
+        tern_fail(TERN_ERR_IO, "%s", earlier);
+}
+
 /* Calls the operation; false after an error, with its text. None for what tern has no word for is
  * nothing. */
 static bool call(const parity_file *file, const tern_value *values, int n, tern_tensor **out,
@@ -67,7 +78,7 @@ static bool call(const parity_file *file, const tern_value *values, int n, tern_
     for (int i = 0; i < n; i++)
         if (values[i].kind != TERN_VALUE_NONE || has_parameter(file->op, values[i].name))
             given[count++] = values[i];
-    tern_clear_error();
+    start_clean();
     *n_out = tern_call_by_name(file->op, given, count, out, OUTS);
     if (*n_out < 0)
         snprintf(text, size, "refused: %s", tern_last_error());
@@ -189,6 +200,10 @@ static void run_form(const parity_file *file, const parity_case *c, const char *
     TERN_SCOPE {
         passed = function(file, c, text, sizeof text);
     }
+    if (passed && run.kept && strcmp(tern_last_error(), earlier) != 0) {
+        snprintf(text, sizeof text, "the error that was recorded is gone");
+        passed = false;
+    }
     run.cases++;
     run.passed += passed;
     run.float32 += function == forward && c->dtype == TERN_F32;
@@ -290,6 +305,8 @@ static bool read_arguments(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--errors") == 0)
             run.errors = true;
+        else if (strcmp(argv[i], "--kept") == 0)
+            run.kept = true;
         else if (strcmp(argv[i], "--all") == 0)
             forms = 2;
         else if (strcmp(argv[i], "--forward") == 0)
@@ -313,7 +330,7 @@ int main(int argc, char **argv)
 {
     char path[1024];
     if (!read_arguments(argc, argv)) {
-        fprintf(stderr, "usage: runner [--errors] [--all | --forward] [--layout NAME] "
+        fprintf(stderr, "usage: runner [--errors | --kept] [--all | --forward] [--layout NAME] "
                         "[--op NAME] [--verbose] FOLDER DEVICE\n");
         return 2;
     }

@@ -18,7 +18,8 @@ typedef struct tern_ema_options {
 /* Keeps an average beside every parameter and buffer of module; to be freed with tern_ema_free. */
 TERN_API tern_ema *tern_optim_ema(tern_module *module, const tern_ema_options *options);
 /* Take the parameters as they are now into the average: one launch for each device and dtype. The
- * first update copies them. */
+ * first update copies them. Like the step that it follows, it is refused while an error is
+ * recorded. */
 TERN_API tern_status tern_ema_update(tern_ema *ema);
 /* Exchange averages and parameters: before an evaluation, and again after it. */
 TERN_API tern_status tern_ema_swap(tern_ema *ema);

@@ -78,6 +78,7 @@ typedef struct parts {
 
 static tern_status add_part(tern_module *self, int i, tern_tensor *x, tern_tensor *target, parts *p)
 {
+    const uint64_t failures = tern_failures();
     const adaptive *a = tern_nn_data(self);
     int64_t low = i ? a->ends.dims[i - 1] : 0;
     tern_tensor *rows = rows_between(target, low, a->ends.dims[i]);
@@ -89,14 +90,14 @@ static tern_status add_part(tern_module *self, int i, tern_tensor *x, tern_tenso
     tern_tensor *targets = tern_index_select(target, 0, rows);
     if (i == 0) {
         p->places = tern_index_copy(p->places, 0, rows, targets);
-        return tern_last_status();
+        return tern_failed_since(failures);
     }
     tern_tensor *probabilities = cluster_of(self, i - 1, tern_index_select(x, 0, rows));
     tern_tensor *here = column(tern_sub_scalar(targets, tern_scalar_int(low)));
     tern_tensor *chosen = tern_squeeze_dim(tern_gather(probabilities, 1, here), 1);
     p->places = tern_index_fill(p->places, 0, rows, tern_scalar_int(a->ends.dims[0] + i - 1));
     p->output = tern_index_copy(p->output, 0, rows, chosen);
-    return tern_last_status();
+    return tern_failed_since(failures);
 }
 
 static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out, int k)
@@ -122,7 +123,7 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
     out[k - 1] = tern_mean(tern_neg(output));
     if (k == 2)
         out[0] = batched || !output ? output : tern_squeeze_dim(output, 0);
-    return tern_last_status();
+    return TERN_OK;
 }
 
 /* ---- all classes --------------------------------------------------------------------------- */
@@ -191,6 +192,7 @@ static tern_module *linear(int64_t in, int64_t out, bool bias,
 static tern_status furnish(tern_module *m, int64_t in_features, const adaptive *a,
                            const tern_adaptive_log_softmax_with_loss_options *o)
 {
+    const uint64_t failures = tern_failures();
     double divisor = tern_option(o->div_value, 4);
     tern_module *tail = NULL;
     if (tern_nn_add(m, "head",
@@ -202,7 +204,7 @@ static tern_status furnish(tern_module *m, int64_t in_features, const adaptive *
                                linear(width, a->ends.dims[i + 1] - a->ends.dims[i], false, o)};
         tern_nn_append(tail, tern_nn_sequential_of(both, 2));
     }
-    return tern_last_status();
+    return tern_failed_since(failures);
 }
 
 tern_module *tern_nn_adaptive_log_softmax_with_loss(

@@ -18,13 +18,14 @@ typedef struct batch_norm {
 /* The share of a new batch: one more is counted when training. */
 static tern_status count_batch(tern_module *self, const batch_norm *b, double *momentum)
 {
+    const uint64_t failures = tern_failures();
     tern_tensor *count = tern_nn_buffer(self, "num_batches_tracked");
     *momentum = b->momentum;
     if (!tern_add_scalar_(count, tern_scalar_int(1)))
         return tern_last_status();
     if (b->cumulative || b->averages)
         *momentum = 1 / (double)tern_item_int(count);
-    return tern_last_status();
+    return tern_failed_since(failures);
 }
 
 static tern_tensor *forward(tern_module *self, tern_tensor *x)

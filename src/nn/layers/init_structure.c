@@ -143,6 +143,7 @@ static tern_tensor *reject(tern_tensor *rows, tern_tensor *basis)
 /* Rows start .. start + n - 1 of q at right angles to those before and to each other. */
 static tern_status settle_block(tern_tensor *q, int64_t start, int64_t n)
 {
+    const uint64_t failures = tern_failures();
     tern_tensor *block = tern_narrow(q, 0, start, n);
     if (start > 0 && !tern_copy_(block, reject(block, tern_narrow(q, 0, 0, start))))
         return tern_last_status();
@@ -152,7 +153,7 @@ static tern_status settle_block(tern_tensor *q, int64_t start, int64_t n)
             tern_tensor *row = i > 0 ? reject(place, tern_narrow(block, 0, 0, i)) : place;
             tern_copy_(place, tern_div(row, tern_sqrt(tern_sum(tern_square(row)))));
         }
-    return tern_last_status();
+    return tern_failed_since(failures);
 }
 
 /* (rows, columns) with orthonormal rows, rows <= columns: what is made of normal numbers is

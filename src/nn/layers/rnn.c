@@ -73,6 +73,7 @@ static tern_status check_counts(const char *name, bool has_cell, int n, int k, i
 
 static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
+    const uint64_t failures = tern_failures();
     const rnn *r = tern_nn_data(self);
     bool lstm = r->type == LSTM;
     TERN_TRY(check_counts(tern_nn_name(self), lstm, n, k, 1));
@@ -104,7 +105,7 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
                           without_batch(result.c_n, 1, batched)};
     for (int i = 0; i < k; i++)
         out[i] = all[i];
-    return tern_last_status();
+    return tern_failed_since(failures);
 }
 
 /* States (layers, batch, width) in another order of the batch. */
@@ -117,6 +118,7 @@ tern_status tern_nn_call_packed(tern_module *m, const tern_packed_sequence *x,
                                 tern_tensor *const *in, int n, tern_packed_sequence *output,
                                 tern_tensor **out, int k)
 {
+    const uint64_t failures = tern_failures();
     const char *function = "tern_nn_call_packed";
     if (!m || !x || !x->data || !x->batch_sizes || !output || (n > 0 && !in) || (k > 0 && !out))
         return tern_fail_argument_null(function, !m                ? "m"
@@ -148,7 +150,7 @@ tern_status tern_nn_call_packed(tern_module *m, const tern_packed_sequence *x,
     tern_tensor *states[] = {result.h_n, result.c_n};
     for (int i = 0; i < k; i++)
         out[i] = ordered(states[i], x->unsorted_indices);
-    return tern_last_status();
+    return tern_failed_since(failures);
 }
 
 /* ---- making -------------------------------------------------------------------------------- */

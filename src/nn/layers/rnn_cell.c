@@ -61,7 +61,7 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
         out[i] = i == 0 ? after.h : after.c;
         out[i] = dims == 1 ? tern_squeeze_dim(out[i], 0) : out[i];
     }
-    return tern_last_status();
+    return TERN_OK;
 }
 
 static tern_status furnish(tern_module *m, const cell *l, int64_t input, const tern_rnn_options *o)

@@ -76,5 +76,5 @@ tern_status tern_attention_composed_gradient(tern_gradient *g)
     g->din[0] = g->needs[0] ? tern_product_of(&ds_k, ds, k) : NULL;
     g->din[1] = g->needs[1] ? tern_product_of(&ds_q, ds, q) : NULL;
     g->din[2] = g->needs[2] ? tern_product_of(&p_dout, p, dout) : NULL;
-    return tern_last_status();
+    return TERN_OK;
 }

@@ -272,6 +272,7 @@ static tern_tensor *later_keys(const attention *a)
 /* The masks as one that tern_scaled_dot_product_attention reads: broadcast, true = look. */
 static tern_status merge_masks(attention *a, bool wants_weights)
 {
+    const uint64_t failures = tern_failures();
     tern_tensor *mask = a->o->attn_mask, *padding = a->o->key_padding_mask;
     if (mask && mask->dtype == TERN_U8)
         mask = tern_to_dtype(mask, TERN_BOOL);
@@ -287,7 +288,7 @@ static tern_status merge_masks(attention *a, bool wants_weights)
         mask = tern_pad(mask, TERN_SHAPE(0, a->extra), NULL);
     if (mask)
         a->mask = mask->dtype == TERN_BOOL ? tern_logical_not(mask) : numbers(a, mask);
-    return tern_last_status();
+    return tern_failed_since(failures);
 }
 
 /* ---- attention ----------------------------------------------------------------------------- */

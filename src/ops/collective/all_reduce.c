@@ -56,6 +56,7 @@ static tern_status by_vendor(tern_tensor *const *x, int n, bool *taken)
 /* The sum is made beside x[0], so that nothing is changed where a copy fails. */
 static tern_status by_copies(tern_tensor *const *x, int n)
 {
+    const uint64_t failures = tern_failures();
     TERN_SCOPE {
         TERN_NO_GRAD {
             tern_tensor *sum = tern_clone(x[0]);
@@ -65,7 +66,7 @@ static tern_status by_copies(tern_tensor *const *x, int n)
                 sum = tern_copy_(x[i], sum) ? sum : NULL;
         }
     }
-    return tern_last_status();
+    return tern_failed_since(failures);
 }
 
 tern_status tern_all_reduce_(tern_tensor *const *x, int n)

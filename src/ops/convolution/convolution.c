@@ -118,7 +118,7 @@ static tern_status backward_y(tern_gradient *g)
     if (g->needs[2])
         g->din[2] = y_shape(at).dims[0] ? bias_gradient(at, dy)
                                         : tern_new_zeros(dy, TERN_SHAPE(at->shape.o));
-    return tern_last_status();
+    return TERN_OK;
 }
 
 static tern_status backward_x(tern_gradient *g)
@@ -129,7 +129,7 @@ static tern_status backward_x(tern_gradient *g)
         g->din[0] = make_y(at, dx, g->in[1], NULL);
     if (g->needs[1])
         g->din[1] = make_weight(at, dx, g->in[0]);
-    return tern_last_status();
+    return TERN_OK;
 }
 
 static tern_status backward_weight(tern_gradient *g)
@@ -140,7 +140,7 @@ static tern_status backward_weight(tern_gradient *g)
         g->din[0] = make_x(at, g->in[1], dw);
     if (g->needs[1])
         g->din[1] = make_y(at, g->in[0], dw, NULL);
-    return tern_last_status();
+    return TERN_OK;
 }
 
 static const tern_op y_op = {.name = "convolution",

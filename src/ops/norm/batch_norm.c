@@ -187,7 +187,7 @@ static tern_status fused_backward(tern_gradient *g)
     for (int i = X; i <= BIAS; i++)
         if (g->needs[i])
             g->din[i] = tern_view(out[i], g->in_shape[i]);
-    return tern_last_status();
+    return TERN_OK;
 }
 
 /* ---- the same in differentiable operations ----------------------------------------------- */
@@ -221,7 +221,7 @@ static tern_status differentiable_backward(tern_gradient *g)
         g->din[WEIGHT] = tern_view(tern_sum_dim(tern_mul(dy, h), dims, false), g->in_shape[WEIGHT]);
     if (g->needs[BIAS])
         g->din[BIAS] = tern_view(tern_sum_dim(dy, dims, false), g->in_shape[BIAS]);
-    return tern_last_status();
+    return TERN_OK;
 }
 
 static tern_status batch_backward(tern_gradient *g)

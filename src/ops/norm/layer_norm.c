@@ -232,7 +232,7 @@ static tern_status differentiable_backward(tern_gradient *g)
         g->din[1] = tern_sum_to_size(tern_mul(dy, h), at->normalized);
     if (g->needs[2])
         g->din[2] = tern_sum_to_size(dy, at->normalized);
-    return tern_last_status();
+    return TERN_OK;
 }
 
 static tern_status norm_backward(tern_gradient *g)

@@ -172,7 +172,7 @@ static tern_status pool(tern_tensor *x, tern_shape window,
     if (f.planes == 0) { /* a batch of nothing */
         *out = (tern_values_indices){tern_new_zeros(x, shape),
                                      tern_zeros(shape, TERN_I64, tern_device(x))};
-        return tern_last_status();
+        return out->values && out->indices ? TERN_OK : tern_last_status();
     }
     tern_tensor *planes = tern_reshape(x, TERN_SHAPE(f.planes, plane)), *places = NULL;
     TERN_NO_GRAD {

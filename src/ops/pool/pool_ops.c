@@ -88,7 +88,7 @@ static tern_status undo_backward(tern_gradient *g)
     const undo_attributes *at = g->attributes;
     g->din[0] = g->dout[0]->numel && g->in[1]->numel ? take(g->dout[0], g->in[1], at->ndim)
                                                      : tern_new_zeros(g->dout[0], g->in_shape[0]);
-    return tern_last_status();
+    return TERN_OK;
 }
 
 static const tern_op undo_op = {.name = "max_unpool",
@@ -161,7 +161,7 @@ static tern_status max_backward(tern_gradient *g)
     tern_tensor *in[] = {tern_contiguous(g->dout[0]), g->out[1]};
     g->din[0] = g->recorded ? tern_pool_undo(in[0], in[1], &at->x, at->ndim, true)
                             : tern_apply(&max_dx_op, in, 2, at, sizeof *at);
-    return tern_last_status();
+    return TERN_OK;
 }
 
 static const tern_op max_op = {.name = "max_pool",
@@ -233,14 +233,14 @@ static tern_status mean_backward(tern_gradient *g)
     const tern_pool_attributes *at = g->attributes;
     tern_tensor *dy = tern_contiguous(g->dout[0]);
     g->din[0] = tern_apply(&mean_dx_op, &dy, 1, at, sizeof *at);
-    return tern_last_status();
+    return TERN_OK;
 }
 static tern_status mean_dx_backward(tern_gradient *g)
 {
     const tern_pool_attributes *at = g->attributes;
     tern_tensor *dx = tern_contiguous(g->dout[0]);
     g->din[0] = tern_apply(&mean_op, &dx, 1, at, sizeof *at);
-    return tern_last_status();
+    return TERN_OK;
 }
 
 tern_tensor *tern_pool_mean(const tern_pool_attributes *at, tern_tensor *x)

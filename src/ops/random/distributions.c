@@ -55,13 +55,14 @@ static tern_status check_weights(tern_tensor *p)
 {
     if (p->numel == 0)
         return TERN_OK;
+    const uint64_t failures = tern_failures();
     tern_tensor *sums = tern_sum_dim(p, TERN_DIMS(-1), false);
     tern_tensor *wrong =
         tern_logical_or(tern_lt_scalar(p, tern_scalar_int(0)), tern_logical_not(tern_isfinite(p)));
     tern_tensor *empty = tern_le_scalar(sums, tern_scalar_int(0));
     tern_tensor *either = tern_logical_or(tern_any(wrong), tern_any(empty));
     if (!any_of(either))
-        return tern_last_status();
+        return tern_failed_since(failures);
     return any_of(wrong)
                ? tern_fail(TERN_ERR_ARGUMENT,
                            "tern_multinomial: probability tensor contains either "

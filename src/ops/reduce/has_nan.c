@@ -4,8 +4,9 @@
 
 tern_status tern_hook_has_nan(tern_tensor *x, bool *has_nan)
 {
+    const uint64_t failures = tern_failures();
     TERN_SCOPE
         TERN_NO_GRAD
             *has_nan = tern_item_int(tern_any(tern_isnan(x))) != 0;
-    return tern_last_status();
+    return tern_failed_since(failures);
 }

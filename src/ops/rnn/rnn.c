@@ -319,7 +319,7 @@ static tern_status fused_backward(tern_gradient *g)
     g->din[TERN_RNN_H] = out[gru ? 3 : 2];
     if (kind->has_cell)
         g->din[TERN_RNN_C] = out[3];
-    return tern_last_status();
+    return TERN_OK;
 }
 
 /* ---- the same in differentiable operations --------------------------------------------------- */

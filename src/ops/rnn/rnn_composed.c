@@ -129,7 +129,7 @@ tern_status tern_rnn_compose(const tern_rnn_kind *kind, tern_tensor *const *in,
         out->y = tern_cat(ys, (int)n, 0);
         out->h = last(&h);
         out->c = c.first ? last(&c) : NULL;
-        status = tern_last_status();
+        status = out->y && out->h && (out->c || !c.first) ? TERN_OK : tern_last_status();
     }
     tern_free(room);
     return status;

@@ -215,7 +215,8 @@ static tern_status run_layers(const stack *s, tern_tensor *x, tern_tensor *h, te
         out->output = !packed && s->o.batch_first ? tern_transpose(x, 0, 1) : x;
         out->h_n = together(states, n);
         out->c_n = s->kind->has_cell ? together(states + n, n) : NULL;
-        status = tern_last_status();
+        status = out->output && out->h_n && (out->c_n || !s->kind->has_cell) ? TERN_OK
+                                                                             : tern_last_status();
     }
     tern_free(states);
     return status;

@@ -24,11 +24,12 @@ static tern_status check_weights(tern_tensor *w, const char *what, bool whole, i
                          "%s: cov(): expected %s to have the same numel as there are observations "
                          "in the input but got %lld != %lld",
                          name, what, (long long)w->numel, (long long)n);
+    const uint64_t failures = tern_failures();
     bool negative = false;
     TERN_NO_GRAD
         negative = n > 0 && tern_item(tern_min(w)) < 0;
     return negative ? tern_fail(TERN_ERR_ARGUMENT, "%s: cov(): %s cannot be negative", name, what)
-                    : tern_last_status();
+                    : tern_failed_since(failures);
 }
 
 /* What the sums of products are divided by: not below zero. */
