@@ -95,56 +95,6 @@ typedef struct tern_optional_int {
 TERN_API tern_optional_int tern_some(int64_t value);
 #define TERN_SOME(x) tern_some(x)
 
-/* ---- making tensors -----------------------------------------------------------------------------
- * The result belongs to the innermost open scope. dtype TERN_DTYPE_DEFAULT and device NULL are the
- * defaults. Errors: NULL, with TERN_ERR_SHAPE for a negative or too large shape, TERN_ERR_DTYPE,
- * TERN_ERR_DEVICE or TERN_ERR_MEMORY recorded. */
-TERN_API tern_tensor *tern_empty(tern_shape shape, tern_dtype dtype, const char *device);
-TERN_API tern_tensor *tern_zeros(tern_shape shape, tern_dtype dtype, const char *device);
-TERN_API tern_tensor *tern_ones(tern_shape shape, tern_dtype dtype, const char *device);
-/* The default dtype follows the scalar: real float32, integer int64, bool bool. */
-TERN_API tern_tensor *tern_full(tern_shape shape, tern_scalar value, tern_dtype dtype,
-                                const char *device);
-/* start, start + step, ... below end (above, for a negative step); the default dtype is int64 when
- * all three are whole numbers, else float32. (ceil((end - start) / step),) */
-TERN_API tern_tensor *tern_arange(double start, double end, double step, tern_dtype dtype,
-                                  const char *device);
-/* steps values from start to end, both included. */
-TERN_API tern_tensor *tern_linspace(double start, double end, int64_t steps, tern_dtype dtype,
-                                    const char *device);
-/* base to the power of each of these. */
-TERN_API tern_tensor *tern_logspace(double start, double end, int64_t steps, double base,
-                                    tern_dtype dtype, const char *device);
-/* (n, m) with ones on the diagonal. */
-TERN_API tern_tensor *tern_eye(int64_t n, int64_t m, tern_dtype dtype, const char *device);
-/* Uniform in [0, 1); standard normal. Floating point types only. The numbers: see below. */
-TERN_API tern_tensor *tern_rand(tern_shape shape, tern_dtype dtype, const char *device);
-TERN_API tern_tensor *tern_randn(tern_shape shape, tern_dtype dtype, const char *device);
-/* Uniform integers in [low, high); the default dtype is int64. */
-TERN_API tern_tensor *tern_randint(int64_t low, int64_t high, tern_shape shape, tern_dtype dtype,
-                                   const char *device);
-/* A random order of 0..n-1; the default dtype is int64. Waits for the device. */
-TERN_API tern_tensor *tern_randperm(int64_t n, tern_dtype dtype, const char *device);
-/* A copy of the host's elements, which must be of type dtype (default float32), densely in
- * row-major order. */
-TERN_API tern_tensor *tern_from_data(const void *data, tern_shape shape, tern_dtype dtype,
-                                     const char *device);
-/* A tensor of one value, shape (); dtype as in tern_full. */
-TERN_API tern_tensor *tern_tensor_scalar(tern_scalar value, tern_dtype dtype, const char *device);
-
-/* With shape, dtype and device of x ... */
-TERN_API tern_tensor *tern_empty_like(const tern_tensor *x);
-TERN_API tern_tensor *tern_zeros_like(const tern_tensor *x);
-TERN_API tern_tensor *tern_ones_like(const tern_tensor *x);
-TERN_API tern_tensor *tern_full_like(const tern_tensor *x, tern_scalar value);
-TERN_API tern_tensor *tern_rand_like(const tern_tensor *x);
-TERN_API tern_tensor *tern_randn_like(const tern_tensor *x);
-/* ... with dtype and device of x and a shape of its own. */
-TERN_API tern_tensor *tern_new_empty(const tern_tensor *x, tern_shape shape);
-TERN_API tern_tensor *tern_new_zeros(const tern_tensor *x, tern_shape shape);
-TERN_API tern_tensor *tern_new_ones(const tern_tensor *x, tern_shape shape);
-TERN_API tern_tensor *tern_new_full(const tern_tensor *x, tern_shape shape, tern_scalar value);
-
 /* ---- looking at tensors ---------------------------------------------------------------------- */
 /* Number of dims, size and stride (in elements) of a dim (negative counts from the end), number of
  * elements. -1 after an error. */
@@ -173,28 +123,6 @@ TERN_API tern_status tern_copy_to_host(const tern_tensor *x, void *data, size_t 
 TERN_API tern_status tern_print(const tern_tensor *x);
 TERN_API char *tern_to_text(const tern_tensor *x);
 TERN_API void tern_free_text(char *text);
-
-/* ---- moving and converting ------------------------------------------------------------------- */
-/* x on device: x itself when it is there already, else a copy. Differentiable. */
-TERN_API tern_tensor *tern_to(tern_tensor *x, const char *device);
-/* x as dtype: x itself when it is of that type. float -> integer truncates; NaN, infinities and
- * what does not fit become the smallest value of int32/int64, uint8 wraps. Differentiable. */
-TERN_API tern_tensor *tern_to_dtype(tern_tensor *x, tern_dtype dtype);
-/* Copy src (broadcast, converted, from any device) into x, in place; returns x. */
-TERN_API tern_tensor *tern_copy_(tern_tensor *x, const tern_tensor *src);
-/* x, on the cpu, in pinned memory of the host, from which "cuda" devices copy by themselves: a
- * dense copy outside of autograd; x itself where it is pinned already or no such device is there.
- * Errors: TERN_ERR_DEVICE for other devices' tensors. */
-TERN_API tern_tensor *tern_pin_memory(tern_tensor *x);
-TERN_API bool tern_is_pinned(const tern_tensor *x);
-/* tern_to and tern_copy_ (PyTorch's non_blocking=True) that return before a pinned tensor is copied
- * to a "cuda" device; in all other cases they are those. Work that is launched later sees the copy.
- * Until the device has done it (tern_synchronize, or a value read from there) the pinned elements
- * must not change; the tensor may be released. */
-TERN_API tern_tensor *tern_to_non_blocking(tern_tensor *x, const char *device);
-TERN_API tern_tensor *tern_copy_non_blocking_(tern_tensor *x, const tern_tensor *src);
-TERN_API tern_tensor *tern_fill_(tern_tensor *x, tern_scalar value);
-TERN_API tern_tensor *tern_zero_(tern_tensor *x);
 
 /* Give the leaf x the elements of data, which both share from then on: x becomes of data's shape,
  * dtype and device, its handle and requires_grad stay (PyTorch's x.data = y). A gradient that no
@@ -250,10 +178,6 @@ typedef struct tern_rng_state {
     uint64_t seed;
     uint64_t offset; /* in groups of four 32-bit numbers */
 } tern_rng_state;
-/* Fill x in place with uniform numbers of [low, high), or with normal ones; return x. Floating
- * point types only; not recorded. */
-TERN_API tern_tensor *tern_uniform_(tern_tensor *x, double low, double high);
-TERN_API tern_tensor *tern_normal_(tern_tensor *x, double mean, double std);
 /* Where a device's generator stands. */
 TERN_API tern_status tern_get_rng_state(const char *device, tern_rng_state *state);
 TERN_API tern_status tern_set_rng_state(const char *device, const tern_rng_state *state);

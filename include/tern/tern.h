@@ -4,7 +4,6 @@
 #include <tern/error.h>
 #include <tern/device.h>
 #include <tern/backends.h>
-#include <tern/collective.h>
 #include <tern/graph.h>
 #include <tern/tensor.h>
 #include <tern/autograd.h>

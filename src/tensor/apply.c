@@ -2,6 +2,7 @@
 #include "tensor/op.h"
 #include <stdio.h>
 #include <string.h>
+#include <tern/ops/copy.h>
 
 enum { FUNCTION_ROOM = 64 };
 

@@ -1,5 +1,6 @@
 /* backward.c -- the walk back: nodes by falling serial number, without recursion. */
 #include "tensor/node.h"
+#include <tern/ops/create.h>
 
 /* One gradient that arrived at a leaf. */
 typedef struct arrival {

@@ -7,7 +7,8 @@
  * (as_strided) when they are next used. */
 #include "tensor/node.h"
 #include <string.h>
-#include <tern/ops/shape.h>
+#include <tern/ops/copy.h>
+#include <tern/ops/create.h>
 
 typedef struct geometry {
     tern_shape shape; /* of the view */

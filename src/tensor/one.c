@@ -1,5 +1,6 @@
 /* one.c -- the number one that a walk back begins with: written once, then lent to each walk. */
 #include "tensor/node.h"
+#include <tern/ops/create.h>
 
 tern_tensor *tern_one_like(tern_tensor *root)
 {

@@ -2,7 +2,7 @@
 #include "tensor/tensor.h"
 #include <math.h>
 #include <string.h>
-#include <tern/ops/shape.h>
+#include <tern/ops/copy.h>
 
 tern_status tern_copy_to_host(const tern_tensor *x, void *data, size_t bytes)
 {

@@ -1,4 +1,4 @@
-/* nn/activation.h -- activations as modules; see ops/elementwise.h and ops/pointwise.h for what
+/* nn/activation.h -- activations as modules; ops/activation.h and ops/softmax.h say what
  * they compute. Numbers in options take TERN_ZERO for 0. */
 #ifndef TERN_NN_ACTIVATION_H
 #define TERN_NN_ACTIVATION_H

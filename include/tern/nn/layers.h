@@ -71,7 +71,7 @@ typedef struct tern_dropout_options {
     bool inplace; /* see tern_nn_inplace */
     uint64_t reserved[4];
 } tern_dropout_options;
-/* In training only; ops/functional.h says what each does. */
+/* In training only; ops/random.h says what each does. */
 TERN_API tern_module *tern_nn_dropout(const tern_dropout_options *options);
 TERN_API tern_module *tern_nn_dropout1d(const tern_dropout_options *options);
 TERN_API tern_module *tern_nn_dropout2d(const tern_dropout_options *options);

@@ -1,10 +1,29 @@
-/* ops/attention.h -- attention with several heads and its projections, and places in a sequence.
- * The attention itself is tern_scaled_dot_product_attention (ops/matmul.h). */
-#ifndef TERN_OPS_ATTENTION_PUBLIC_H
-#define TERN_OPS_ATTENTION_PUBLIC_H
+/* ops/attention.h -- attention, with several heads and its projections, and places in a sequence.
+ *
+ * Results belong to the innermost scope; NULL after an error: TERN_ERR_SHAPE and TERN_ERR_DTYPE in
+ * PyTorch's words. Without weights being asked for, memory grows with the length and not its
+ * square. The modules are in nn/attention.h. */
+#ifndef TERN_OPS_ATTENTION_H
+#define TERN_OPS_ATTENTION_H
 #include <tern/tensor.h>
 
 TERN_BEGIN_DECLS
+
+typedef struct tern_scaled_dot_product_attention_options {
+    tern_tensor
+        *attn_mask;   /* bool (true = look) or added to the scores; broadcast to (..., L, S) */
+    double dropout_p; /* of the weights; applies whenever it is > 0, as in PyTorch */
+    bool is_causal;   /* hides later keys; not together with attn_mask */
+    double scale;     /* default 1 / sqrt(E) */
+    uint64_t reserved[4];
+} tern_scaled_dot_product_attention_options;
+/* softmax(query key^T scale + mask) value: query (..., L, E), key (..., S, E), value (..., S, Ev)
+ * -> (..., L, Ev) (torch.nn.functional.scaled_dot_product_attention). */
+TERN_API tern_tensor *tern_scaled_dot_product_attention(
+    tern_tensor *query, tern_tensor *key, tern_tensor *value,
+    const tern_scaled_dot_product_attention_options *options);
+
+/* ---- with heads ------------------------------------------------------------------------------ */
 
 typedef struct tern_multi_head_attention_forward_options {
     int64_t num_heads; /* must be given, and divide E */
@@ -23,19 +42,16 @@ typedef struct tern_multi_head_attention_forward_options {
     tern_tensor *attn_mask;                       /* (L, S) or (N heads, L, S), likewise */
     uint64_t reserved[4];
 } tern_multi_head_attention_forward_options;
-
 /* torch.nn.functional.multi_head_attention_forward (Vaswani et al. 2017): query (L, N, E), key (S,
  * N, Ek), value (S, N, Ev) -> (L, N, E); all without N for a single sequence. Masks are bool, where
  * TRUE hides a key (in tern_scaled_dot_product_attention it shows it), or numbers that are added; a
- * query that sees no key gives NaN.
- *
- * weights NULL: they are not wanted, and memory grows with the length only. Else *weights becomes
+ * query that sees no key gives NaN. weights NULL: they are not wanted. Else *weights becomes
  * (N, L, S), the mean over the heads, or (N, heads, L, S). */
 TERN_API tern_tensor *tern_multi_head_attention_forward(
     tern_tensor *query, tern_tensor *key, tern_tensor *value,
     const tern_multi_head_attention_forward_options *options, tern_tensor **weights);
 
-/* ---- places in a sequence ------------------------------------------------------------------ */
+/* ---- places in a sequence -------------------------------------------------------------------- */
 
 /* (places, width): sin(p / 10000^(2 i / width)) in column 2 i, its cosine in 2 i + 1 (Vaswani et
  * al. 2017, 3.5). Computed on the host, in double. */
@@ -44,13 +60,11 @@ TERN_API tern_tensor *tern_sinusoidal_table(int64_t places, int64_t width, tern_
 /* *cos, *sin: (places, dim / 2) of p base^(-2 i / dim); base 0 is 10000. */
 TERN_API tern_status tern_rotary_tables(int64_t places, int64_t dim, double base, tern_dtype dtype,
                                         const char *device, tern_tensor **cos, tern_tensor **sin);
-
 typedef struct tern_rotary_embedding_function_options {
     bool interleaved; /* pairs of neighbours, as in RoFormer; else of halves, as in GPT-NeoX */
     int64_t offset;   /* the place of the first row */
     uint64_t reserved[4];
 } tern_rotary_embedding_function_options;
-
 /* Rotary position embedding (Su et al. 2021, https://arxiv.org/abs/2104.09864): each pair (a, b) of
  * x (..., time, width) becomes (a cos - b sin, a sin + b cos), by row of the tables (places,
  * pairs). Pairs are elements (i, i + pairs), or interleaved (2 i, 2 i + 1); what is beyond 2 pairs

@@ -1,186 +1,344 @@
-/* ops/elementwise.h -- one number in, one number out. Shapes broadcast, types promote, NaN passes
- * on, as in PyTorch (https://pytorch.org/docs/stable/torch.html#pointwise-ops).
+/* ops/elementwise.h -- one number in, one number out: arithmetic, rounding, powers, trigonometry.
+ * Comparisons are in ops/logic.h, gamma functions in ops/special.h, relu and its like in
+ * ops/activation.h; what this page says here holds for all four.
  *
- * Results are new tensors owned by the innermost scope, NULL after an error. A trailing _ works in
- * place and returns x. _scalar takes a number for y: TERN_SCALAR(2). Functions marked [float] give
- * float32 for integer input. */
+ * tern_x is torch.x. Shapes broadcast, types promote and NaN passes on as in PyTorch
+ * (https://pytorch.org/docs/stable/torch.html#pointwise-ops). Results are new tensors, owned by the
+ * innermost scope; NULL after an error: TERN_ERR_SHAPE for shapes that do not broadcast,
+ * TERN_ERR_DTYPE for a type that the function does not take, TERN_ERR_DEVICE for devices that are
+ * mixed. All are differentiable unless they say otherwise.
+ *
+ * A trailing _ is PyTorch's: the result goes into x, which is returned and keeps its shape and
+ * dtype. _scalar takes a number for y: TERN_SCALAR(2). [float]: integers and bools become
+ * float32. */
 #ifndef TERN_OPS_ELEMENTWISE_H
 #define TERN_OPS_ELEMENTWISE_H
 #include <tern/tensor.h>
 
 TERN_BEGIN_DECLS
 
-#define TERN_UNARY_(name)                                                                          \
-    TERN_API tern_tensor *tern_##name(tern_tensor *x);                                             \
-    TERN_API tern_tensor *tern_##name##_(tern_tensor *x)
-#define TERN_BINARY_(name)                                                                         \
-    TERN_API tern_tensor *tern_##name(tern_tensor *x, tern_tensor *y);                             \
-    TERN_API tern_tensor *tern_##name##_scalar(tern_tensor *x, tern_scalar y);                     \
-    TERN_API tern_tensor *tern_##name##_(tern_tensor *x, tern_tensor *y);                          \
-    TERN_API tern_tensor *tern_##name##_scalar_(tern_tensor *x, tern_scalar y)
-#define TERN_COMPARE_(name)                                                                        \
-    TERN_API tern_tensor *tern_##name(tern_tensor *x, tern_tensor *y);                             \
-    TERN_API tern_tensor *tern_##name##_scalar(tern_tensor *x, tern_scalar y)
-#define TERN_PREDICATE_(name) TERN_API tern_tensor *tern_##name(tern_tensor *x)
-#define TERN_UNARY_REAL1_(name, a)                                                                 \
-    TERN_API tern_tensor *tern_##name(tern_tensor *x, double a);                                   \
-    TERN_API tern_tensor *tern_##name##_(tern_tensor *x, double a)
-#define TERN_UNARY_REAL2_(name, a, b)                                                              \
-    TERN_API tern_tensor *tern_##name(tern_tensor *x, double a, double b);                         \
-    TERN_API tern_tensor *tern_##name##_(tern_tensor *x, double a, double b)
-#define TERN_UNARY_SCALAR_(name)                                                                   \
-    TERN_API tern_tensor *tern_##name(tern_tensor *x, tern_scalar a);                              \
-    TERN_API tern_tensor *tern_##name##_(tern_tensor *x, tern_scalar a)
+/* ---- arithmetic ------------------------------------------------------------------------------ */
 
-#define TERN_TERNARY_(name, second, third)                                                         \
-    TERN_API tern_tensor *tern_##name(tern_tensor *x, tern_tensor *second, tern_tensor *third);    \
-    TERN_API tern_tensor *tern_##name##_(tern_tensor *x, tern_tensor *second, tern_tensor *third)
-#define TERN_TERNARY_SCALAR_(name)                                                                 \
-    TERN_API tern_tensor *tern_##name(tern_tensor *x, tern_tensor *y, tern_tensor *z,              \
-                                      tern_scalar a);                                              \
-    TERN_API tern_tensor *tern_##name##_(tern_tensor *x, tern_tensor *y, tern_tensor *z,           \
-                                         tern_scalar a)
+TERN_API tern_tensor *tern_add(tern_tensor *x, tern_tensor *y);        /* x + y; of bools: or */
+TERN_API tern_tensor *tern_add_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_add_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_add_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
 
-/* arithmetic */
-TERN_BINARY_(add); /* x + y; bool: or */
-TERN_BINARY_(sub); /* x - y; refuses bool */
-TERN_BINARY_(mul); /* x y; bool: and */
-TERN_BINARY_(div); /* x / y [float] */
-/* x / y rounded, as torch.div with rounding_mode; integers stay integers. A number 0 is refused for
- * integers; where a tensor is 0, their result is 0. No gradient comes of them. */
-TERN_BINARY_(floor_divide); /* down */
-TERN_BINARY_(trunc_divide); /* towards zero */
-TERN_BINARY_(fmod);         /* the remainder with the sign of x; by zero as above */
-TERN_BINARY_(remainder);    /* with the sign of y */
-/* x to the y. Integers stay integers: a negative number is refused, a negative tensor leaves 1, -1
- * or 0. */
-TERN_BINARY_(pow);
-TERN_BINARY_(maximum); /* the larger; NaN if either is; at ties each gets half the gradient */
-TERN_BINARY_(minimum); /* the smaller, likewise */
-TERN_BINARY_(fmax);    /* the larger; the other one where one is NaN; at ties x gets the gradient */
-TERN_BINARY_(fmin);    /* the smaller, likewise */
-TERN_BINARY_(clamp_min); /* y where x is smaller */
-TERN_BINARY_(clamp_max); /* y where x is larger */
-TERN_BINARY_(copysign);  /* x with the sign of y [float] */
-TERN_BINARY_(heaviside); /* 0 left of 0, 1 right of it, y at 0 */
-TERN_BINARY_(hypot);     /* sqrt(x^2 + y^2) [float] */
-TERN_BINARY_(xlogy);     /* x log(y), 0 where x is 0 [float] */
-TERN_BINARY_(logaddexp); /* log(exp(x) + exp(y)) [float] */
-TERN_BINARY_(logaddexp2);
-TERN_BINARY_(atan2);              /* the angle of the point (y, x): x is its height [float] */
-TERN_TERNARY_SCALAR_(addcmul);    /* x + a y z */
-TERN_TERNARY_SCALAR_(addcdiv);    /* x + a y / z [float] */
-TERN_TERNARY_(lerp, end, weight); /* x + weight (end - x) [float] */
-TERN_UNARY_SCALAR_(rsub_scalar);  /* a - x */
-TERN_UNARY_SCALAR_(rdiv_scalar);  /* a / x [float] */
-TERN_UNARY_SCALAR_(rpow_scalar);  /* a to the x */
-TERN_UNARY_(neg);                 /* -x; refuses bool */
-TERN_UNARY_(abs);
-TERN_UNARY_(sign); /* -1, 0 or 1; 0 for NaN */
-TERN_UNARY_(square);
-TERN_UNARY_(reciprocal);            /* 1 / x [float] */
-TERN_UNARY_REAL2_(clamp, min, max); /* min where smaller, max where larger; +-INFINITY for none */
-TERN_UNARY_(deg2rad);               /* [float] */
-TERN_UNARY_(rad2deg);               /* [float] */
+TERN_API tern_tensor *tern_sub(tern_tensor *x, tern_tensor *y);        /* x - y; refuses bool */
+TERN_API tern_tensor *tern_sub_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_sub_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_sub_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
 
-/* rounding; integers stay as they are; the gradient is 0 */
-TERN_UNARY_(floor);
-TERN_UNARY_(ceil);
-TERN_UNARY_(round); /* half to even */
-TERN_UNARY_(trunc);
-TERN_UNARY_(frac); /* x - trunc(x); gradient 1 [float] */
+TERN_API tern_tensor *tern_mul(tern_tensor *x, tern_tensor *y);        /* x y; of bools: and */
+TERN_API tern_tensor *tern_mul_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_mul_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_mul_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
 
-/* exponentials and powers [float] */
-TERN_UNARY_(exp);
-TERN_UNARY_(exp2);
-TERN_UNARY_(expm1); /* exp(x) - 1, exact near 0 */
-TERN_UNARY_(log);   /* natural logarithm */
-TERN_UNARY_(log2);
-TERN_UNARY_(log10);
-TERN_UNARY_(log1p); /* log(1 + x), exact near 0 */
-TERN_UNARY_(sqrt);
-TERN_UNARY_(rsqrt);            /* 1 / sqrt(x) */
-TERN_UNARY_REAL1_(logit, eps); /* log(x / (1 - x)), x clamped to [eps, 1 - eps]; negative: not */
+TERN_API tern_tensor *tern_div(tern_tensor *x, tern_tensor *y);        /* x / y [float] */
+TERN_API tern_tensor *tern_div_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_div_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_div_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
 
-/* trigonometric and hyperbolic functions [float] */
-TERN_UNARY_(sin);
-TERN_UNARY_(cos);
-TERN_UNARY_(tan);
-TERN_UNARY_(asin);
-TERN_UNARY_(acos);
-TERN_UNARY_(atan);
-TERN_UNARY_(sinh);
-TERN_UNARY_(cosh);
-TERN_UNARY_(tanh);
-TERN_UNARY_(asinh);
-TERN_UNARY_(acosh);
-TERN_UNARY_(atanh);
-TERN_UNARY_(sinc); /* sin(pi x) / (pi x) */
+/* x / y rounded down (torch.div with rounding_mode="floor"); integers stay integers: by a
+ * number 0 refused, by a tensor's 0 they are 0. No gradient. */
+TERN_API tern_tensor *tern_floor_divide(tern_tensor *x, tern_tensor *y);
+/* y a number */
+TERN_API tern_tensor *tern_floor_divide_scalar(tern_tensor *x, tern_scalar y);
+/* into x */
+TERN_API tern_tensor *tern_floor_divide_(tern_tensor *x, tern_tensor *y);
+/* a number, into x */
+TERN_API tern_tensor *tern_floor_divide_scalar_(tern_tensor *x, tern_scalar y);
 
-/* error and gamma functions [float] */
-TERN_UNARY_(erf);
-TERN_UNARY_(erfc);
-TERN_UNARY_(erfinv);
-TERN_UNARY_(lgamma);   /* log |gamma(x)| */
-TERN_UNARY_(digamma);  /* its derivative */
-TERN_UNARY_(trigamma); /* and the next one; its gradient has none */
+/* The same rounded towards zero (rounding_mode="trunc"). */
+TERN_API tern_tensor *tern_trunc_divide(tern_tensor *x, tern_tensor *y);
+/* y a number */
+TERN_API tern_tensor *tern_trunc_divide_scalar(tern_tensor *x, tern_scalar y);
+/* into x */
+TERN_API tern_tensor *tern_trunc_divide_(tern_tensor *x, tern_tensor *y);
+/* a number, into x */
+TERN_API tern_tensor *tern_trunc_divide_scalar_(tern_tensor *x, tern_scalar y);
 
-/* activations */
-TERN_UNARY_(sigmoid);     /* 1 / (1 + exp(-x)) [float] */
-TERN_UNARY_(logsigmoid);  /* its logarithm [float] */
-TERN_UNARY_(hardsigmoid); /* relu6(x + 3) / 6 [float] */
-TERN_UNARY_(relu);        /* max(x, 0); NaN stays; gradient 0 at 0 */
-TERN_UNARY_(relu6);       /* min(max(x, 0), 6) */
-TERN_UNARY_(silu);        /* x sigmoid(x) [float] */
-TERN_UNARY_(hardswish);   /* x relu6(x + 3) / 6 [float] */
-TERN_UNARY_(mish);        /* x tanh(softplus(x)) (Misra 2019) [float] */
-TERN_UNARY_(gelu);        /* x times the normal CDF (erf form; Hendrycks & Gimpel 2016) [float] */
-TERN_UNARY_(gelu_tanh);   /* its tanh form [float] */
-TERN_UNARY_(selu);        /* scaled elu (Klambauer et al. 2017) [float] */
-TERN_UNARY_(softsign);    /* x / (1 + |x|) [float] */
-TERN_UNARY_(tanhshrink);  /* x - tanh(x) [float] */
-TERN_UNARY_REAL1_(leaky_relu, negative_slope); /* PyTorch's default slope is 0.01 [float] */
-TERN_BINARY_(prelu_kernel);     /* leaky_relu with slopes y; tern_prelu spreads a weight [float] */
-TERN_UNARY_REAL1_(elu, alpha);  /* x, or alpha (exp(x) - 1) below 0; 1 [float] */
-TERN_UNARY_REAL1_(celu, alpha); /* x, or alpha (exp(x / alpha) - 1); 1 [float] */
-TERN_UNARY_REAL1_(hardshrink, lambd);           /* 0 within -lambd..lambd; 0.5 [float] */
-TERN_UNARY_REAL1_(softshrink, lambd);           /* lambd closer to 0, or 0; 0.5 [float] */
-TERN_UNARY_REAL2_(softplus, beta, threshold);   /* log(1 + exp(beta x)) / beta; 1, 20 [float] */
-TERN_UNARY_REAL2_(hardtanh, min_val, max_val);  /* -1, 1; gradient 0 at the ends */
-TERN_UNARY_REAL2_(threshold, threshold, value); /* value where x <= threshold */
+/* The remainder of x / y with the sign of x; by zero as above. */
+TERN_API tern_tensor *tern_fmod(tern_tensor *x, tern_tensor *y);
+TERN_API tern_tensor *tern_fmod_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_fmod_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_fmod_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
 
-/* comparisons: bool results, no gradient */
-TERN_COMPARE_(eq);
-TERN_COMPARE_(ne);
-TERN_COMPARE_(lt);
-TERN_COMPARE_(le);
-TERN_COMPARE_(gt);
-TERN_COMPARE_(ge);
-TERN_COMPARE_(logical_and);
-TERN_COMPARE_(logical_or);
-TERN_COMPARE_(logical_xor);
-TERN_PREDICATE_(logical_not);
-TERN_PREDICATE_(isnan);
-TERN_PREDICATE_(isfinite);
-TERN_PREDICATE_(isinf);
-TERN_PREDICATE_(isposinf);
-TERN_PREDICATE_(isneginf);
-TERN_PREDICATE_(signbit); /* of -0.0 too */
+/* The remainder with the sign of y. */
+TERN_API tern_tensor *tern_remainder(tern_tensor *x, tern_tensor *y);
+TERN_API tern_tensor *tern_remainder_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_remainder_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_remainder_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
 
-/* bits of integers and bool */
-TERN_BINARY_(bitwise_and);
-TERN_BINARY_(bitwise_or);
-TERN_BINARY_(bitwise_xor);
-/* Integers only; by the width and more, or less than 0, leaves 0, or -1 of a negative number
- * shifted to the right. */
-TERN_BINARY_(bitwise_left_shift);
-TERN_BINARY_(bitwise_right_shift);
+/* x to the y. Integers stay integers: a negative number is refused, a negative tensor leaves
+ * 1, -1 or 0. */
+TERN_API tern_tensor *tern_pow(tern_tensor *x, tern_tensor *y);
+TERN_API tern_tensor *tern_pow_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_pow_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_pow_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
 
-/* x where condition (bool) holds, y elsewhere; all broadcast. */
+typedef enum tern_rounding_mode {
+    TERN_ROUNDING_NONE = 0,
+    TERN_ROUNDING_TRUNC, /* towards zero */
+    TERN_ROUNDING_FLOOR  /* down */
+} tern_rounding_mode;
+/* x / y, rounded: torch.div with rounding_mode. TERN_ERR_ARGUMENT for a value that is no mode. */
+TERN_API tern_tensor *tern_div_mode(tern_tensor *x, tern_tensor *y,
+                                    tern_rounding_mode rounding_mode);
+/* The same by a number. */
+TERN_API tern_tensor *tern_div_mode_scalar(tern_tensor *x, tern_scalar y,
+                                           tern_rounding_mode rounding_mode);
+
+TERN_API tern_tensor *tern_rsub_scalar(tern_tensor *x, tern_scalar a);  /* a - x */
+TERN_API tern_tensor *tern_rsub_scalar_(tern_tensor *x, tern_scalar a); /* into x */
+TERN_API tern_tensor *tern_rdiv_scalar(tern_tensor *x, tern_scalar a);  /* a / x [float] */
+TERN_API tern_tensor *tern_rdiv_scalar_(tern_tensor *x, tern_scalar a); /* into x */
+TERN_API tern_tensor *tern_rpow_scalar(tern_tensor *x, tern_scalar a);  /* a to the x */
+TERN_API tern_tensor *tern_rpow_scalar_(tern_tensor *x, tern_scalar a); /* into x */
+TERN_API tern_tensor *tern_neg(tern_tensor *x);                         /* -x; refuses bool */
+TERN_API tern_tensor *tern_neg_(tern_tensor *x);                        /* into x */
+TERN_API tern_tensor *tern_abs(tern_tensor *x);                         /* |x| */
+TERN_API tern_tensor *tern_abs_(tern_tensor *x);                        /* into x */
+TERN_API tern_tensor *tern_sign(tern_tensor *x);                        /* -1, 0 or 1; 0 for NaN */
+TERN_API tern_tensor *tern_sign_(tern_tensor *x);                       /* into x */
+TERN_API tern_tensor *tern_sgn(tern_tensor *x);         /* the same: tern has no complex numbers */
+TERN_API tern_tensor *tern_positive(tern_tensor *x);    /* x itself; refuses bool */
+TERN_API tern_tensor *tern_square(tern_tensor *x);      /* x x */
+TERN_API tern_tensor *tern_square_(tern_tensor *x);     /* into x */
+TERN_API tern_tensor *tern_reciprocal(tern_tensor *x);  /* 1 / x [float] */
+TERN_API tern_tensor *tern_reciprocal_(tern_tensor *x); /* into x */
+TERN_API tern_tensor *tern_deg2rad(tern_tensor *x);     /* degrees as radians [float] */
+TERN_API tern_tensor *tern_deg2rad_(tern_tensor *x);    /* into x */
+TERN_API tern_tensor *tern_rad2deg(tern_tensor *x);     /* radians as degrees [float] */
+TERN_API tern_tensor *tern_rad2deg_(tern_tensor *x);    /* into x */
+
+/* x + a y z. */
+TERN_API tern_tensor *tern_addcmul(tern_tensor *x, tern_tensor *y, tern_tensor *z, tern_scalar a);
+/* into x */
+TERN_API tern_tensor *tern_addcmul_(tern_tensor *x, tern_tensor *y, tern_tensor *z, tern_scalar a);
+/* x + a y / z [float]. */
+TERN_API tern_tensor *tern_addcdiv(tern_tensor *x, tern_tensor *y, tern_tensor *z, tern_scalar a);
+/* into x */
+TERN_API tern_tensor *tern_addcdiv_(tern_tensor *x, tern_tensor *y, tern_tensor *z, tern_scalar a);
+/* x + weight (end - x) [float]. */
+TERN_API tern_tensor *tern_lerp(tern_tensor *x, tern_tensor *end, tern_tensor *weight);
+/* A number for weight. */
+TERN_API tern_tensor *tern_lerp_scalar(tern_tensor *x, tern_tensor *end, double weight);
+/* into x */
+TERN_API tern_tensor *tern_lerp_(tern_tensor *x, tern_tensor *end, tern_tensor *weight);
+/* x times 2 to the y [float]. */
+TERN_API tern_tensor *tern_ldexp(tern_tensor *x, tern_tensor *y);
+/* into x */
+TERN_API tern_tensor *tern_ldexp_(tern_tensor *x, tern_tensor *y);
+/* x to the y in float64, which the device must have. */
+TERN_API tern_tensor *tern_float_power(tern_tensor *x, tern_tensor *y);
+/* A number for y. */
+TERN_API tern_tensor *tern_float_power_scalar(tern_tensor *x, tern_scalar y);
+
+/* ---- bounds ---------------------------------------------------------------------------------- */
+
+/* the larger; NaN if either is; at ties each gets half of the gradient */
+TERN_API tern_tensor *tern_maximum(tern_tensor *x, tern_tensor *y);
+TERN_API tern_tensor *tern_maximum_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_maximum_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_maximum_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
+
+/* the smaller, likewise */
+TERN_API tern_tensor *tern_minimum(tern_tensor *x, tern_tensor *y);
+TERN_API tern_tensor *tern_minimum_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_minimum_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_minimum_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
+
+/* The larger; the other one where one is NaN; at ties x gets the gradient. */
+TERN_API tern_tensor *tern_fmax(tern_tensor *x, tern_tensor *y);
+TERN_API tern_tensor *tern_fmax_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_fmax_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_fmax_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
+
+TERN_API tern_tensor *tern_fmin(tern_tensor *x, tern_tensor *y);        /* the smaller, likewise */
+TERN_API tern_tensor *tern_fmin_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_fmin_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_fmin_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
+
+/* y where x is smaller */
+TERN_API tern_tensor *tern_clamp_min(tern_tensor *x, tern_tensor *y);
+TERN_API tern_tensor *tern_clamp_min_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_clamp_min_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_clamp_min_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
+
+/* y where x is larger */
+TERN_API tern_tensor *tern_clamp_max(tern_tensor *x, tern_tensor *y);
+TERN_API tern_tensor *tern_clamp_max_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_clamp_max_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_clamp_max_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
+
+/* min where x is smaller, max where it is larger; -INFINITY and INFINITY for none. */
+TERN_API tern_tensor *tern_clamp(tern_tensor *x, double min, double max);
+/* into x */
+TERN_API tern_tensor *tern_clamp_(tern_tensor *x, double min, double max);
+/* The same with tensors; NULL for none of them, but one there must be (TERN_ERR_ARGUMENT). */
+TERN_API tern_tensor *tern_clamp_tensor(tern_tensor *x, tern_tensor *min, tern_tensor *max);
+/* NaN becomes nan, infinities posinf and neginf; where those are NAN, the largest and the smallest
+ * number of x's dtype. */
+TERN_API tern_tensor *tern_nan_to_num(tern_tensor *x, double nan, double posinf, double neginf);
+/* into x */
+TERN_API tern_tensor *tern_nan_to_num_(tern_tensor *x, double nan, double posinf, double neginf);
+
+/* x with the sign of y [float] */
+TERN_API tern_tensor *tern_copysign(tern_tensor *x, tern_tensor *y);
+TERN_API tern_tensor *tern_copysign_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_copysign_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_copysign_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
+
+/* 0 left of 0, 1 right of it, y at 0 */
+TERN_API tern_tensor *tern_heaviside(tern_tensor *x, tern_tensor *y);
+TERN_API tern_tensor *tern_heaviside_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_heaviside_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_heaviside_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
+
+/* ---- rounding: integers stay as they are; the gradient is 0 ---------------------------------- */
+
+TERN_API tern_tensor *tern_floor(tern_tensor *x);  /* down */
+TERN_API tern_tensor *tern_floor_(tern_tensor *x); /* into x */
+TERN_API tern_tensor *tern_ceil(tern_tensor *x);   /* up */
+TERN_API tern_tensor *tern_ceil_(tern_tensor *x);  /* into x */
+TERN_API tern_tensor *tern_round(tern_tensor *x);  /* half to even */
+TERN_API tern_tensor *tern_round_(tern_tensor *x); /* into x */
+TERN_API tern_tensor *tern_trunc(tern_tensor *x);  /* towards zero */
+TERN_API tern_tensor *tern_trunc_(tern_tensor *x); /* into x */
+TERN_API tern_tensor *tern_frac(tern_tensor *x);   /* x - trunc(x); gradient 1 [float] */
+TERN_API tern_tensor *tern_frac_(tern_tensor *x);  /* into x */
+/* To that many digits behind the point; negative ones are before it. */
+TERN_API tern_tensor *tern_round_decimals(tern_tensor *x, int decimals);
+
+/* ---- exponentials, logarithms and roots [float] ---------------------------------------------- */
+
+TERN_API tern_tensor *tern_exp(tern_tensor *x);    /* e to the x */
+TERN_API tern_tensor *tern_exp_(tern_tensor *x);   /* into x */
+TERN_API tern_tensor *tern_exp2(tern_tensor *x);   /* 2 to the x */
+TERN_API tern_tensor *tern_exp2_(tern_tensor *x);  /* into x */
+TERN_API tern_tensor *tern_expm1(tern_tensor *x);  /* exp(x) - 1, exact near 0 */
+TERN_API tern_tensor *tern_expm1_(tern_tensor *x); /* into x */
+TERN_API tern_tensor *tern_log(tern_tensor *x);    /* natural logarithm */
+TERN_API tern_tensor *tern_log_(tern_tensor *x);   /* into x */
+TERN_API tern_tensor *tern_log2(tern_tensor *x);   /* of base 2 */
+TERN_API tern_tensor *tern_log2_(tern_tensor *x);  /* into x */
+TERN_API tern_tensor *tern_log10(tern_tensor *x);  /* of base 10 */
+TERN_API tern_tensor *tern_log10_(tern_tensor *x); /* into x */
+TERN_API tern_tensor *tern_log1p(tern_tensor *x);  /* log(1 + x), exact near 0 */
+TERN_API tern_tensor *tern_log1p_(tern_tensor *x); /* into x */
+TERN_API tern_tensor *tern_sqrt(tern_tensor *x);   /* square root; NaN below 0 */
+TERN_API tern_tensor *tern_sqrt_(tern_tensor *x);  /* into x */
+TERN_API tern_tensor *tern_rsqrt(tern_tensor *x);  /* 1 / sqrt(x) */
+TERN_API tern_tensor *tern_rsqrt_(tern_tensor *x); /* into x */
+
+/* log(exp(x) + exp(y)) */
+TERN_API tern_tensor *tern_logaddexp(tern_tensor *x, tern_tensor *y);
+TERN_API tern_tensor *tern_logaddexp_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_logaddexp_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_logaddexp_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
+
+TERN_API tern_tensor *tern_logaddexp2(tern_tensor *x, tern_tensor *y);        /* log2(2^x + 2^y) */
+TERN_API tern_tensor *tern_logaddexp2_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_logaddexp2_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_logaddexp2_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
+
+TERN_API tern_tensor *tern_hypot(tern_tensor *x, tern_tensor *y);        /* sqrt(x^2 + y^2) */
+TERN_API tern_tensor *tern_hypot_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_hypot_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_hypot_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
+
+/* ---- trigonometric and hyperbolic functions [float]: angles are in radians ------------------- */
+
+TERN_API tern_tensor *tern_sin(tern_tensor *x);    /* sine */
+TERN_API tern_tensor *tern_sin_(tern_tensor *x);   /* into x */
+TERN_API tern_tensor *tern_cos(tern_tensor *x);    /* cosine */
+TERN_API tern_tensor *tern_cos_(tern_tensor *x);   /* into x */
+TERN_API tern_tensor *tern_tan(tern_tensor *x);    /* tangent */
+TERN_API tern_tensor *tern_tan_(tern_tensor *x);   /* into x */
+TERN_API tern_tensor *tern_asin(tern_tensor *x);   /* arc sine; NaN beyond -1..1 */
+TERN_API tern_tensor *tern_asin_(tern_tensor *x);  /* into x */
+TERN_API tern_tensor *tern_acos(tern_tensor *x);   /* arc cosine */
+TERN_API tern_tensor *tern_acos_(tern_tensor *x);  /* into x */
+TERN_API tern_tensor *tern_atan(tern_tensor *x);   /* arc tangent */
+TERN_API tern_tensor *tern_atan_(tern_tensor *x);  /* into x */
+TERN_API tern_tensor *tern_sinh(tern_tensor *x);   /* hyperbolic sine */
+TERN_API tern_tensor *tern_sinh_(tern_tensor *x);  /* into x */
+TERN_API tern_tensor *tern_cosh(tern_tensor *x);   /* its cosine */
+TERN_API tern_tensor *tern_cosh_(tern_tensor *x);  /* into x */
+TERN_API tern_tensor *tern_tanh(tern_tensor *x);   /* its tangent */
+TERN_API tern_tensor *tern_tanh_(tern_tensor *x);  /* into x */
+TERN_API tern_tensor *tern_asinh(tern_tensor *x);  /* area sine */
+TERN_API tern_tensor *tern_asinh_(tern_tensor *x); /* into x */
+TERN_API tern_tensor *tern_acosh(tern_tensor *x);  /* area cosine; NaN below 1 */
+TERN_API tern_tensor *tern_acosh_(tern_tensor *x); /* into x */
+TERN_API tern_tensor *tern_atanh(tern_tensor *x);  /* area tangent */
+TERN_API tern_tensor *tern_atanh_(tern_tensor *x); /* into x */
+
+/* the angle of the point (y, x): x is its height */
+TERN_API tern_tensor *tern_atan2(tern_tensor *x, tern_tensor *y);
+TERN_API tern_tensor *tern_atan2_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_atan2_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_atan2_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
+
+/* ---- choosing -------------------------------------------------------------------------------- */
+
+/* x where condition (bool) holds, y elsewhere; all three broadcast. */
 TERN_API tern_tensor *tern_where(tern_tensor *condition, tern_tensor *x, tern_tensor *y);
 /* x with value where mask (bool, broadcast) holds. */
 TERN_API tern_tensor *tern_masked_fill(tern_tensor *x, tern_tensor *mask, tern_scalar value);
+/* into x */
 TERN_API tern_tensor *tern_masked_fill_(tern_tensor *x, tern_tensor *mask, tern_scalar value);
+
+/* ---- second names, PyTorch's ----------------------------------------------------------------- */
+
+TERN_API tern_tensor *tern_absolute(tern_tensor *x);  /* abs */
+TERN_API tern_tensor *tern_absolute_(tern_tensor *x); /* into x */
+TERN_API tern_tensor *tern_negative(tern_tensor *x);  /* neg */
+TERN_API tern_tensor *tern_negative_(tern_tensor *x); /* into x */
+TERN_API tern_tensor *tern_fix(tern_tensor *x);       /* trunc */
+TERN_API tern_tensor *tern_fix_(tern_tensor *x);      /* into x */
+TERN_API tern_tensor *tern_arccos(tern_tensor *x);    /* acos */
+TERN_API tern_tensor *tern_arccos_(tern_tensor *x);   /* into x */
+TERN_API tern_tensor *tern_arccosh(tern_tensor *x);   /* acosh */
+TERN_API tern_tensor *tern_arccosh_(tern_tensor *x);  /* into x */
+TERN_API tern_tensor *tern_arcsin(tern_tensor *x);    /* asin */
+TERN_API tern_tensor *tern_arcsin_(tern_tensor *x);   /* into x */
+TERN_API tern_tensor *tern_arcsinh(tern_tensor *x);   /* asinh */
+TERN_API tern_tensor *tern_arcsinh_(tern_tensor *x);  /* into x */
+TERN_API tern_tensor *tern_arctan(tern_tensor *x);    /* atan */
+TERN_API tern_tensor *tern_arctan_(tern_tensor *x);   /* into x */
+TERN_API tern_tensor *tern_arctanh(tern_tensor *x);   /* atanh */
+TERN_API tern_tensor *tern_arctanh_(tern_tensor *x);  /* into x */
+
+TERN_API tern_tensor *tern_multiply(tern_tensor *x, tern_tensor *y);        /* mul */
+TERN_API tern_tensor *tern_multiply_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_multiply_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_multiply_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
+
+TERN_API tern_tensor *tern_subtract(tern_tensor *x, tern_tensor *y);        /* sub */
+TERN_API tern_tensor *tern_subtract_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_subtract_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_subtract_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
+
+TERN_API tern_tensor *tern_divide(tern_tensor *x, tern_tensor *y);        /* div */
+TERN_API tern_tensor *tern_divide_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_divide_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_divide_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
+
+/* div */
+TERN_API tern_tensor *tern_true_divide(tern_tensor *x, tern_tensor *y);
+/* y a number */
+TERN_API tern_tensor *tern_true_divide_scalar(tern_tensor *x, tern_scalar y);
+/* into x */
+TERN_API tern_tensor *tern_true_divide_(tern_tensor *x, tern_tensor *y);
+/* a number, into x */
+TERN_API tern_tensor *tern_true_divide_scalar_(tern_tensor *x, tern_scalar y);
+
+TERN_API tern_tensor *tern_arctan2(tern_tensor *x, tern_tensor *y);        /* atan2 */
+TERN_API tern_tensor *tern_arctan2_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_arctan2_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_arctan2_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
 
 TERN_END_DECLS
 #endif

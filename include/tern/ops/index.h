@@ -1,15 +1,17 @@
 /* ops/index.h -- picking and writing elements by index tensors (int64 or int32) and masks (bool).
- * An index out of range is an error: at once on cpu, at the next synchronisation elsewhere.
  *
- * A trailing _ works in place and returns x. Which of several elements for one place wins, and in
- * which order they add up, is fixed on processors; on GPUs see tern_use_deterministic. */
+ * tern_x is torch.x. An index out of range is an error: at once on cpu, at the next synchronisation
+ * elsewhere. Results belong to the innermost scope; NULL after an error. A trailing _ works in
+ * place and returns x. Which of several elements for one place wins, and in which order they add
+ * up, is fixed on processors; on GPUs see tern_use_deterministic. */
 #ifndef TERN_OPS_INDEX_H
 #define TERN_OPS_INDEX_H
 #include <tern/tensor.h>
 
 TERN_BEGIN_DECLS
 
-/* ---- picking ----------------------------------------------------------------------------- */
+/* ---- picking --------------------------------------------------------------------------------- */
+
 /* Entries index (n) of dim. */
 TERN_API tern_tensor *tern_index_select(tern_tensor *x, int dim, tern_tensor *index);
 /* out[i][j][k] = x[i][index[i][j][k]][k] for dim 1, and so on; index has as many dims as x. */
@@ -30,7 +32,8 @@ TERN_API tern_tensor *tern_index_list(tern_tensor *x, tern_tensor *const *indice
  * there are is read from it. */
 TERN_API tern_tensor *tern_masked_select(tern_tensor *x, tern_tensor *mask);
 
-/* ---- writing: copies of x, or x itself (_) ----------------------------------------------- */
+/* ---- writing: copies of x, or x itself (_) --------------------------------------------------- */
+
 /* What becomes of elements that go to one place. */
 typedef enum tern_reduce_mode {
     TERN_REDUCE_NONE = 0, /* one of them is taken; of tern_scatter alone */
@@ -44,15 +47,19 @@ typedef enum tern_reduce_mode {
  * reduce: none, or the sum or product with what is there. */
 TERN_API tern_tensor *tern_scatter(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
                                    tern_reduce_mode reduce);
+/* Into x. */
 TERN_API tern_tensor *tern_scatter_(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
                                     tern_reduce_mode reduce);
+/* A number for src. */
 TERN_API tern_tensor *tern_scatter_scalar(tern_tensor *x, int dim, tern_tensor *index,
                                           tern_scalar value, tern_reduce_mode reduce);
+/* A number, into x. */
 TERN_API tern_tensor *tern_scatter_scalar_(tern_tensor *x, int dim, tern_tensor *index,
                                            tern_scalar value, tern_reduce_mode reduce);
 /* The same, adding. */
 TERN_API tern_tensor *tern_scatter_add(tern_tensor *x, int dim, tern_tensor *index,
                                        tern_tensor *src);
+/* Into x. */
 TERN_API tern_tensor *tern_scatter_add_(tern_tensor *x, int dim, tern_tensor *index,
                                         tern_tensor *src);
 /* Each place becomes the sum, product, mean, largest or smallest of what goes there, and of itself
@@ -60,6 +67,7 @@ TERN_API tern_tensor *tern_scatter_add_(tern_tensor *x, int dim, tern_tensor *in
 TERN_API tern_tensor *tern_scatter_reduce(tern_tensor *x, int dim, tern_tensor *index,
                                           tern_tensor *src, tern_reduce_mode reduce,
                                           bool include_self);
+/* Into x. */
 TERN_API tern_tensor *tern_scatter_reduce_(tern_tensor *x, int dim, tern_tensor *index,
                                            tern_tensor *src, tern_reduce_mode reduce,
                                            bool include_self);
@@ -71,35 +79,45 @@ TERN_API tern_tensor *tern_index_reduce(tern_tensor *x, int dim, tern_tensor *in
  * there and x's size in the other dims. */
 TERN_API tern_tensor *tern_index_add(tern_tensor *x, int dim, tern_tensor *index,
                                      tern_tensor *source, tern_scalar alpha);
+/* Into x. */
 TERN_API tern_tensor *tern_index_add_(tern_tensor *x, int dim, tern_tensor *index,
                                       tern_tensor *source, tern_scalar alpha);
+/* Entries index (n) of dim set to source's. */
 TERN_API tern_tensor *tern_index_copy(tern_tensor *x, int dim, tern_tensor *index,
                                       tern_tensor *source);
+/* Into x. */
 TERN_API tern_tensor *tern_index_copy_(tern_tensor *x, int dim, tern_tensor *index,
                                        tern_tensor *source);
+/* Entries index (n) of dim set to value. */
 TERN_API tern_tensor *tern_index_fill(tern_tensor *x, int dim, tern_tensor *index,
                                       tern_scalar value);
+/* Into x. */
 TERN_API tern_tensor *tern_index_fill_(tern_tensor *x, int dim, tern_tensor *index,
                                        tern_scalar value);
 /* Elements of the flattened x set to source's, or added to. */
 TERN_API tern_tensor *tern_put(tern_tensor *x, tern_tensor *index, tern_tensor *source,
                                bool accumulate);
+/* Into x. */
 TERN_API tern_tensor *tern_put_(tern_tensor *x, tern_tensor *index, tern_tensor *source,
                                 bool accumulate);
 /* x[indices[0], indices[1], ...] = values, or +=; as in tern_index_list, values broadcast. */
 TERN_API tern_tensor *tern_index_put(tern_tensor *x, tern_tensor *const *indices, int n,
                                      tern_tensor *values, bool accumulate);
+/* Into x. */
 TERN_API tern_tensor *tern_index_put_(tern_tensor *x, tern_tensor *const *indices, int n,
                                       tern_tensor *values, bool accumulate);
 /* x with the first elements of source, in order, where mask holds. Reads from the device how many
  * that are. */
 TERN_API tern_tensor *tern_masked_scatter(tern_tensor *x, tern_tensor *mask, tern_tensor *source);
+/* Into x. */
 TERN_API tern_tensor *tern_masked_scatter_(tern_tensor *x, tern_tensor *mask, tern_tensor *source);
 
-/* ---- finding ----------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
+
 /* (n, dims) int64: the coordinates of x's elements that are not 0. Waits for the device: n is read
  * from it. */
 TERN_API tern_tensor *tern_nonzero(tern_tensor *x);
+/* tern_nonzero. */
 TERN_API tern_tensor *tern_argwhere(tern_tensor *x);
 /* x (*) of int64 -> (*, num_classes) int64, 1 at x, else 0. num_classes -1: the largest and one,
  * which is read from the device. */

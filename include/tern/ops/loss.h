@@ -1,16 +1,33 @@
 /* ops/loss.h -- losses, and the distances that some are made of.
  *
- * Where nothing else is said: input and target broadcast, the loss of each element has their shape,
- * and options->reduction makes the mean (the default), the sum or nothing of it. options NULL:
- * PyTorch's defaults. tern_mse_loss and tern_cross_entropy: ops/functional.h.
- * https://pytorch.org/docs/stable/nn.functional.html#loss-functions */
+ * tern_x is torch.nn.functional.x; the modules are in nn/loss.h. Where nothing else is said: input
+ * and target broadcast, the loss of each element has their shape, and options->reduction makes the
+ * mean (the default), the sum or nothing of it. options NULL: PyTorch's defaults. Results belong to
+ * the innermost scope; NULL after an error: TERN_ERR_SHAPE, TERN_ERR_DTYPE, TERN_ERR_ARGUMENT in
+ * PyTorch's words. https://pytorch.org/docs/stable/nn.functional.html#loss-functions */
 #ifndef TERN_OPS_LOSS_H
 #define TERN_OPS_LOSS_H
-#include <tern/ops/functional.h>
+#include <tern/tensor.h>
 
 TERN_BEGIN_DECLS
 
-/* ---- of numbers ---------------------------------------------------------------------------- */
+typedef enum tern_reduction {
+    TERN_REDUCTION_MEAN = 0,
+    TERN_REDUCTION_SUM,
+    TERN_REDUCTION_NONE,
+    TERN_REDUCTION_BATCHMEAN /* of tern_kl_div alone */
+} tern_reduction;
+/* Of losses that have no options but this one. */
+typedef struct tern_loss_options {
+    tern_reduction reduction;
+    uint64_t reserved[4];
+} tern_loss_options;
+
+/* ---- of numbers ------------------------------------------------------------------------------ */
+
+/* (input - target) squared. */
+TERN_API tern_tensor *tern_mse_loss(tern_tensor *input, tern_tensor *target,
+                                    const tern_loss_options *options);
 /* |input - target| */
 TERN_API tern_tensor *tern_l1_loss(tern_tensor *input, tern_tensor *target,
                                    const tern_loss_options *options);
@@ -56,7 +73,8 @@ TERN_API tern_tensor *tern_gaussian_nll_loss(tern_tensor *input, tern_tensor *ta
                                              tern_tensor *var,
                                              const tern_gaussian_nll_loss_options *options);
 
-/* ---- of distributions ---------------------------------------------------------------------- */
+/* ---- of distributions ------------------------------------------------------------------------ */
+
 typedef struct tern_kl_div_options {
     bool log_target;          /* target is a logarithm, too */
     tern_reduction reduction; /* TERN_REDUCTION_BATCHMEAN: the sum by the size of dim 0 */
@@ -87,6 +105,18 @@ TERN_API tern_tensor *tern_binary_cross_entropy_with_logits(
     tern_tensor *input, tern_tensor *target,
     const tern_binary_cross_entropy_with_logits_options *options);
 
+typedef struct tern_cross_entropy_options {
+    tern_tensor *weight;            /* (C): of each class */
+    tern_optional_int ignore_index; /* default -100 */
+    tern_reduction reduction;
+    double label_smoothing; /* 0..1 */
+    uint64_t reserved[4];
+} tern_cross_entropy_options;
+/* Of logits (N, C), (C) or (N, C, d1, ...) against class indices (N), () or (N, d1, ...) of int64,
+ * or probabilities of the shape of the logits. */
+TERN_API tern_tensor *tern_cross_entropy(tern_tensor *input, tern_tensor *target,
+                                         const tern_cross_entropy_options *options);
+
 typedef struct tern_nll_loss_options {
     tern_tensor *weight;            /* (C): of each class */
     tern_optional_int ignore_index; /* default -100 */
@@ -113,7 +143,8 @@ TERN_API tern_tensor *tern_ctc_loss(tern_tensor *log_probs, tern_tensor *targets
                                     tern_tensor *input_lengths, tern_tensor *target_lengths,
                                     const tern_ctc_loss_options *options);
 
-/* ---- of margins ---------------------------------------------------------------------------- */
+/* ---- of margins ------------------------------------------------------------------------------ */
+
 /* log(1 + e^(- target input)), target being 1 or -1. */
 TERN_API tern_tensor *tern_soft_margin_loss(tern_tensor *input, tern_tensor *target,
                                             const tern_loss_options *options);
@@ -151,9 +182,9 @@ typedef struct tern_triplet_margin_loss_options {
 TERN_API tern_tensor *tern_triplet_margin_loss(tern_tensor *anchor, tern_tensor *positive,
                                                tern_tensor *negative,
                                                const tern_triplet_margin_loss_options *options);
-/* The same with a distance of the caller's (NULL: pairwise_distance), made of differentiable
- * operations; p and eps are not used. */
+/* A distance of the caller's, made of differentiable operations: (N, D), (N, D) -> (N). */
 typedef tern_tensor *(*tern_distance_function)(tern_tensor *a, tern_tensor *b, void *user);
+/* The same with distance, which gets user (NULL: pairwise_distance); p and eps are not used. */
 TERN_API tern_tensor *tern_triplet_margin_with_distance_loss(
     tern_tensor *anchor, tern_tensor *positive, tern_tensor *negative,
     tern_distance_function distance, void *user, const tern_triplet_margin_loss_options *options);
@@ -174,7 +205,8 @@ TERN_API tern_tensor *tern_multi_margin_loss(tern_tensor *input, tern_tensor *ta
 TERN_API tern_tensor *tern_multilabel_margin_loss(tern_tensor *input, tern_tensor *target,
                                                   const tern_loss_options *options);
 
-/* ---- distances ----------------------------------------------------------------------------- */
+/* ---- distances ------------------------------------------------------------------------------- */
+
 /* x1 x2 / (max(|x1|, eps) max(|x2|, eps)) along dim, which disappears; shapes broadcast. PyTorch's
  * defaults: dim 1, eps 1e-8. */
 TERN_API tern_tensor *tern_cosine_similarity(tern_tensor *x1, tern_tensor *x2, int dim, double eps);

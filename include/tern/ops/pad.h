@@ -1,4 +1,4 @@
-/* ops/pad.h -- elements around a tensor, and sliding windows over it. */
+/* ops/pad.h -- elements around a tensor (torch.nn.functional.pad). */
 #ifndef TERN_OPS_PAD_H
 #define TERN_OPS_PAD_H
 #include <tern/tensor.h>
@@ -18,25 +18,11 @@ typedef struct tern_pad_options {
     uint64_t reserved[4];
 } tern_pad_options;
 
-/* torch.nn.functional.pad: pad is (before, after) of the last dim, then of the one in front of it,
- * and so on, six dims at most. Negative numbers cut. TERN_PAD_CONSTANT pads any tensor; the other
- * modes pad the last 1, 2 or 3 dims of a tensor with one or two dims more. */
+/* pad is (before, after) of the last dim, then of the one in front of it, and so on, six dims at
+ * most. Negative numbers cut. TERN_PAD_CONSTANT pads any tensor; the other modes pad the last 1, 2
+ * or 3 dims of a tensor with one or two dims more. New, owned by the innermost scope; NULL after
+ * TERN_ERR_ARGUMENT or TERN_ERR_SHAPE. */
 TERN_API tern_tensor *tern_pad(tern_tensor *x, tern_shape pad, const tern_pad_options *options);
-
-typedef struct tern_unfold_options {
-    tern_shape dilation, padding, stride; /* one number for both dims, or two; none: 1, 0, 1 */
-    uint64_t reserved[4];
-} tern_unfold_options;
-
-/* torch.nn.functional.unfold (im2col): the windows of x (N, C, H, W) or (C, H, W) as columns,
- * (N, C * kernel, windows); kernel_size: one number or two. Floating point types only. The method
- * Tensor.unfold is tern_unfold_dim. */
-TERN_API tern_tensor *tern_unfold(tern_tensor *x, tern_shape kernel_size,
-                                  const tern_unfold_options *options);
-/* The way back, adding up where windows overlap: x (N, C * kernel, windows) -> (N, C,
- * output_size). Deterministic on every device. */
-TERN_API tern_tensor *tern_fold(tern_tensor *x, tern_shape output_size, tern_shape kernel_size,
-                                const tern_unfold_options *options);
 
 TERN_END_DECLS
 #endif

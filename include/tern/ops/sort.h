@@ -1,13 +1,16 @@
-/* ops/sort.h -- order: sorting along a dim, places in the order, counts of equals.
+/* ops/sort.h -- order: sorting along a dim, places in the order, equals.
  *
- * Sorting is stable, NaN counts as the largest. Results with indices fill a tern_values_indices:
- * the gradient of the values goes to where the int64 indices point. A scalar counts as one dim of
- * size 1. https://pytorch.org/docs/stable/torch.html#comparison-ops */
+ * tern_x is torch.x. Sorting is stable, NaN counts as the largest. Results with indices fill a
+ * tern_values_indices: the gradient of the values goes to where the int64 indices point. A scalar
+ * counts as one dim of size 1. Results belong to the innermost scope; NULL or a status after an
+ * error. https://pytorch.org/docs/stable/torch.html#comparison-ops */
 #ifndef TERN_OPS_SORT_H
 #define TERN_OPS_SORT_H
 #include <tern/ops/reduce.h>
 
 TERN_BEGIN_DECLS
+
+/* ---- sorting --------------------------------------------------------------------------------- */
 
 /* x along dim from the smallest to the largest, or the other way. */
 TERN_API tern_status tern_sort(tern_tensor *x, int dim, bool descending, tern_values_indices *out);
@@ -19,15 +22,20 @@ TERN_API tern_tensor *tern_msort(tern_tensor *x);
  * PyTorch's defaults: dim -1, largest, sorted. */
 TERN_API tern_status tern_topk(tern_tensor *x, int64_t k, int dim, bool largest, bool sorted,
                                tern_values_indices *out);
+
+/* ---- places in the order --------------------------------------------------------------------- */
+
 /* The k-th smallest along dim, counting from 1. Not for bool. */
 TERN_API tern_status tern_kthvalue(tern_tensor *x, int64_t k, int dim, bool keepdim,
                                    tern_values_indices *out);
 /* The lower of the middle elements; NaN where there is one. Of nothing: NaN. Not for bool. */
 TERN_API tern_tensor *tern_median(tern_tensor *x);
+/* Along dim. */
 TERN_API tern_status tern_median_dim(tern_tensor *x, int dim, bool keepdim,
                                      tern_values_indices *out);
-/* The same without the NaN. */
+/* tern_median without the NaN. */
 TERN_API tern_tensor *tern_nanmedian(tern_tensor *x);
+/* Along dim. */
 TERN_API tern_status tern_nanmedian_dim(tern_tensor *x, int dim, bool keepdim,
                                         tern_values_indices *out);
 /* The most frequent value along dim, the smallest of several, and where it stands last. */
@@ -47,24 +55,15 @@ typedef struct tern_quantile_options {
     uint64_t reserved[4];
 } tern_quantile_options;
 /* The element at q (n - 1) of n sorted ones, for q () or (k) in [0, 1], of x's type (float32 or
- * float64); (k) comes in front of the other dims. NaN where there is one; nanquantile: without
- * them. Waits for the device to check q. */
+ * float64); (k) comes in front of the other dims. NaN where there is one. Waits for the device to
+ * check q. */
 TERN_API tern_tensor *tern_quantile(tern_tensor *x, tern_tensor *q,
                                     const tern_quantile_options *options);
+/* The same without the NaN. */
 TERN_API tern_tensor *tern_nanquantile(tern_tensor *x, tern_tensor *q,
                                        const tern_quantile_options *options);
 
-/* ---- equals ------------------------------------------------------------------------------ */
-typedef struct tern_unique_result {
-    tern_tensor *output;  /* (m): each value once */
-    tern_tensor *inverse; /* of x's shape, int64: where in output each element went */
-    tern_tensor *counts;  /* (m), int64: how many there were */
-} tern_unique_result;
-/* The different values of x, sorted; every NaN is one of its own. No gradient. Waits for the
- * device, which must say how many there are. */
-TERN_API tern_status tern_unique(tern_tensor *x, tern_unique_result *out);
-/* The same of neighbours in the flattened x alone, in their order. */
-TERN_API tern_status tern_unique_consecutive(tern_tensor *x, tern_unique_result *out);
+/* ---- where values would go ------------------------------------------------------------------- */
 
 typedef enum tern_side {
     TERN_SIDE_LEFT = 0, /* before its equals */
@@ -77,13 +76,18 @@ TERN_API tern_tensor *tern_searchsorted(tern_tensor *boundaries, tern_tensor *va
 /* The same for boundaries (n); right: TERN_SIDE_RIGHT. */
 TERN_API tern_tensor *tern_bucketize(tern_tensor *values, tern_tensor *boundaries, bool right);
 
-/* How often each of 0, 1, ... is among x (n), integers that are not negative: int64 (minlength, or
- * the largest + 1 where that is more). With weights (n) their sums instead: float32 weights in
- * float32, the others in float64. Waits for the device, which must say how large the largest is. */
-TERN_API tern_tensor *tern_bincount(tern_tensor *x, tern_tensor *weights, int64_t minlength);
-/* How many elements are in each of `bins` parts of [min, max], in x's (floating) type. min == max:
- * the range of x, for which the device is waited for. */
-TERN_API tern_tensor *tern_histc(tern_tensor *x, int64_t bins, double min, double max);
+/* ---- equals ---------------------------------------------------------------------------------- */
+
+typedef struct tern_unique_result {
+    tern_tensor *output;  /* (m): each value once */
+    tern_tensor *inverse; /* of x's shape, int64: where in output each element went */
+    tern_tensor *counts;  /* (m), int64: how many there were */
+} tern_unique_result;
+/* The different values of x, sorted; every NaN is one of its own. No gradient. Waits for the
+ * device, which must say how many there are. */
+TERN_API tern_status tern_unique(tern_tensor *x, tern_unique_result *out);
+/* The same of neighbours in the flattened x alone, in their order. */
+TERN_API tern_status tern_unique_consecutive(tern_tensor *x, tern_unique_result *out);
 
 TERN_END_DECLS
 #endif

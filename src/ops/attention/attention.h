@@ -1,6 +1,6 @@
 /* attention.h -- the two forms of attention: fused, and composed of other operations. */
-#ifndef TERN_OPS_ATTENTION_H
-#define TERN_OPS_ATTENTION_H
+#ifndef TERN_SRC_OPS_ATTENTION_H
+#define TERN_SRC_OPS_ATTENTION_H
 #include "tensor/op.h"
 
 typedef struct tern_attention_attributes {

@@ -1,7 +1,7 @@
 /* all_reduce.c -- sums over devices: the vendor's collective, or copies to the first one. */
 #include "tensor/op.h"
 #include <tern/autograd.h>
-#include <tern/collective.h>
+#include <tern/ops/collective.h>
 #include <tern/ops.h>
 
 static const char function[] = "tern_all_reduce_";

@@ -1,6 +1,6 @@
 /* convolution.h -- the geometry of a convolution, and the three linear maps that it is made of. */
-#ifndef TERN_OPS_CONVOLUTION_H
-#define TERN_OPS_CONVOLUTION_H
+#ifndef TERN_SRC_OPS_CONVOLUTION_H
+#define TERN_SRC_OPS_CONVOLUTION_H
 #include "tensor/op.h"
 #include "types_host.h"
 #include "shapes.h"

@@ -1,6 +1,6 @@
 /* expression.h -- gradients as elementwise.def writes them, in differentiable operations. */
-#ifndef TERN_OPS_EXPRESSION_H
-#define TERN_OPS_EXPRESSION_H
+#ifndef TERN_SRC_OPS_EXPRESSION_H
+#define TERN_SRC_OPS_EXPRESSION_H
 #include "tensor/op.h"
 
 typedef struct tern_variable {

@@ -1,6 +1,6 @@
 /* walk.h -- from tensors to the tern_walk that elementwise kernels follow. */
-#ifndef TERN_OPS_WALK_H
-#define TERN_OPS_WALK_H
+#ifndef TERN_SRC_OPS_WALK_H
+#define TERN_SRC_OPS_WALK_H
 #include "tensor/op.h"
 #include "types_host.h"
 #include "shapes.h"

@@ -1,6 +1,6 @@
 /* embedding.h -- what embedding and embedding_bag share. */
-#ifndef TERN_OPS_EMBEDDING_H
-#define TERN_OPS_EMBEDDING_H
+#ifndef TERN_SRC_OPS_EMBEDDING_H
+#define TERN_SRC_OPS_EMBEDDING_H
 #include "tensor/op.h"
 
 /* Integers, and a table of two dims. */

@@ -1,6 +1,6 @@
 /* gather.h -- reading entries of a dim by an index tensor, for operations made of it. */
-#ifndef TERN_OPS_GATHER_H
-#define TERN_OPS_GATHER_H
+#ifndef TERN_SRC_OPS_GATHER_H
+#define TERN_SRC_OPS_GATHER_H
 #include "tensor/op.h"
 
 /* Entries index (int64, any shape; negative ones count from the end) of x's dim, as a tensor of

@@ -1,6 +1,6 @@
 /* nonzero.h -- places of elements, and running sums of counts, for what reads by them. */
-#ifndef TERN_OPS_NONZERO_H
-#define TERN_OPS_NONZERO_H
+#ifndef TERN_SRC_OPS_NONZERO_H
+#define TERN_SRC_OPS_NONZERO_H
 #include "tensor/op.h"
 
 /* x's places (flat, int64) that are not zero. Reads their number from the device. */

@@ -1,7 +1,7 @@
 /* scatter.h -- the operation that writes where an index tensor points, from which scatter,
  * index_add, put and index_put are made. */
-#ifndef TERN_OPS_SCATTER_H
-#define TERN_OPS_SCATTER_H
+#ifndef TERN_SRC_OPS_SCATTER_H
+#define TERN_SRC_OPS_SCATTER_H
 #include "tensor/op.h"
 #include "types_host.h"
 #include "shapes.h"

@@ -1,6 +1,6 @@
 /* loss.h -- what losses share. */
-#ifndef TERN_OPS_LOSS_SRC_H
-#define TERN_OPS_LOSS_SRC_H
+#ifndef TERN_SRC_OPS_LOSS_SRC_H
+#define TERN_SRC_OPS_LOSS_SRC_H
 #include "tensor/op.h"
 #include <tern/ops.h>
 

@@ -1,7 +1,7 @@
 /* matrix_product.h -- one matrix product of two tensors, from which matmul, linear and attention
  * are made. */
-#ifndef TERN_OPS_PRODUCT_H
-#define TERN_OPS_PRODUCT_H
+#ifndef TERN_SRC_OPS_PRODUCT_H
+#define TERN_SRC_OPS_PRODUCT_H
 #include "tensor/op.h"
 
 /* Dims of size 1 that a tensor is thought to have, and a result is thought not to have. */

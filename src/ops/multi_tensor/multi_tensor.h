@@ -3,8 +3,8 @@
  *
  * The one header of ops/ that layers to the right include: what it does is no operation on tensors
  * that a user could want, and the public headers have no kernels of the library's own. */
-#ifndef TERN_OPS_MULTI_TENSOR_H
-#define TERN_OPS_MULTI_TENSOR_H
+#ifndef TERN_SRC_OPS_MULTI_TENSOR_H
+#define TERN_SRC_OPS_MULTI_TENSOR_H
 #include "device/device.h"
 #include "types_host.h"
 #include "shapes.h"

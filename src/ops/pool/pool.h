@@ -1,6 +1,6 @@
 /* pool.h -- windows over planes: their geometry, and the operations on them. */
-#ifndef TERN_OPS_POOL_H
-#define TERN_OPS_POOL_H
+#ifndef TERN_SRC_OPS_POOL_H
+#define TERN_SRC_OPS_POOL_H
 #include "tensor/op.h"
 #include "types_host.h"
 #include "shapes.h"

@@ -1,6 +1,6 @@
 /* scan.h -- what prod and the running results share. */
-#ifndef TERN_OPS_SCAN_H
-#define TERN_OPS_SCAN_H
+#ifndef TERN_SRC_OPS_SCAN_H
+#define TERN_SRC_OPS_SCAN_H
 #include "tensor/op.h"
 
 /* The type that sums and products of dtype are kept in. */

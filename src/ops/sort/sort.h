@@ -1,6 +1,6 @@
 /* sort.h -- sorted rows, for what reads them. */
-#ifndef TERN_OPS_SORT_SRC_H
-#define TERN_OPS_SORT_SRC_H
+#ifndef TERN_SRC_OPS_SORT_SRC_H
+#define TERN_SRC_OPS_SORT_SRC_H
 #include "tensor/op.h"
 
 /* A dense x seen as (outer, n, inner): rows of n keys in rising order (i32 or i64) and the places

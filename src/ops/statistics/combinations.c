@@ -1,4 +1,4 @@
-/* combinations.c -- products of sets, of matrices and of shapes; which elements are in a set. */
+/* combinations.c -- products of sets and of matrices. */
 #include "tensor/op.h"
 #include <tern/ops.h>
 
@@ -159,44 +159,4 @@ tern_tensor *tern_combinations(tern_tensor *x, int r, bool with_replacement)
     for (int i = 0; i < r; i++)
         grid[i] = tern_masked_select(grid[i], mask);
     return tern_stack(grid, r, 1);
-}
-
-tern_tensor *tern_isin(tern_tensor *x, tern_tensor *y, bool invert)
-{
-    tern_values_indices sorted;
-    if (!x || !y) {
-        tern_fail_argument_null("tern_isin", x ? "y" : "x");
-        return NULL;
-    }
-    if (x->dtype == TERN_BOOL || y->dtype == TERN_BOOL)
-        return tern_fail_null(TERN_ERR_DTYPE,
-                              "tern_isin: Unsupported input type encountered for isin(): Bool");
-    tern_tensor *found = NULL;
-    TERN_NO_GRAD {
-        tern_dtype dtype = tern_promote_types(x->dtype, y->dtype);
-        x = tern_to_dtype(x, dtype);
-        y = tern_flatten(tern_to_dtype(y, dtype), 0, -1);
-        if (x && y && y->numel == 0)
-            found = tern_zeros(tern_shape_of(x), TERN_BOOL, tern_device(x));
-        else if (x && y && tern_sort(y, 0, false, &sorted) == TERN_OK) {
-            tern_tensor *at = tern_searchsorted(sorted.values, x, TERN_SIDE_LEFT);
-            at = tern_clamp(at, 0, (double)(y->numel - 1));
-            found = tern_eq(tern_take(sorted.values, at), x);
-        }
-    }
-    return found && invert ? tern_logical_not(found) : found;
-}
-
-/* ---- shapes -------------------------------------------------------------------------------- */
-
-tern_status tern_broadcast_shapes(const tern_shape *shapes, int n, tern_shape *out)
-{
-    if (!out || (!shapes && n > 0))
-        return tern_fail_argument_null("tern_broadcast_shapes", out ? "shapes" : "out");
-    *out = TERN_SHAPE_SCALAR;
-    for (int i = 0; i < n; i++) {
-        tern_shape so_far = *out;
-        TERN_TRY(tern_shape_broadcast(&so_far, &shapes[i], out, "tern_broadcast_shapes"));
-    }
-    return TERN_OK;
 }

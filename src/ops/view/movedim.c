@@ -137,6 +137,18 @@ tern_status tern_broadcast_tensors(tern_tensor *const *tensors, int n, tern_tens
     return TERN_OK;
 }
 
+tern_status tern_broadcast_shapes(const tern_shape *shapes, int n, tern_shape *out)
+{
+    if (!out || (!shapes && n > 0))
+        return tern_fail_argument_null("tern_broadcast_shapes", out ? "shapes" : "out");
+    *out = TERN_SHAPE_SCALAR;
+    for (int i = 0; i < n; i++) {
+        tern_shape so_far = *out;
+        TERN_TRY(tern_shape_broadcast(&so_far, &shapes[i], out, "tern_broadcast_shapes"));
+    }
+    return TERN_OK;
+}
+
 /* Tensor i as dim i, but the first two change places for XY. */
 tern_status tern_meshgrid(tern_tensor *const *tensors, int n, tern_indexing indexing,
                           tern_tensor **out)

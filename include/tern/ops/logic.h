@@ -1,0 +1,119 @@
+/* ops/logic.h -- comparisons, predicates, operations on bits. ops/elementwise.h says what holds for
+ * all of them.
+ *
+ * Comparisons and predicates give bools and have no gradient; those of bits take integers and
+ * bools. */
+#ifndef TERN_OPS_LOGIC_H
+#define TERN_OPS_LOGIC_H
+#include <tern/tensor.h>
+
+TERN_BEGIN_DECLS
+
+/* ---- comparisons ----------------------------------------------------------------------------- */
+
+TERN_API tern_tensor *tern_eq(tern_tensor *x, tern_tensor *y);       /* x == y */
+TERN_API tern_tensor *tern_eq_scalar(tern_tensor *x, tern_scalar y); /* y a number */
+TERN_API tern_tensor *tern_ne(tern_tensor *x, tern_tensor *y);       /* x != y; true for NaN */
+TERN_API tern_tensor *tern_ne_scalar(tern_tensor *x, tern_scalar y); /* y a number */
+TERN_API tern_tensor *tern_lt(tern_tensor *x, tern_tensor *y);       /* x < y */
+TERN_API tern_tensor *tern_lt_scalar(tern_tensor *x, tern_scalar y); /* y a number */
+TERN_API tern_tensor *tern_le(tern_tensor *x, tern_tensor *y);       /* x <= y */
+TERN_API tern_tensor *tern_le_scalar(tern_tensor *x, tern_scalar y); /* y a number */
+TERN_API tern_tensor *tern_gt(tern_tensor *x, tern_tensor *y);       /* x > y */
+TERN_API tern_tensor *tern_gt_scalar(tern_tensor *x, tern_scalar y); /* y a number */
+TERN_API tern_tensor *tern_ge(tern_tensor *x, tern_tensor *y);       /* x >= y */
+TERN_API tern_tensor *tern_ge_scalar(tern_tensor *x, tern_scalar y); /* y a number */
+
+/* ---- what is not 0 is true ------------------------------------------------------------------- */
+
+TERN_API tern_tensor *tern_logical_and(tern_tensor *x, tern_tensor *y);       /* both */
+TERN_API tern_tensor *tern_logical_and_scalar(tern_tensor *x, tern_scalar y); /* y a number */
+TERN_API tern_tensor *tern_logical_or(tern_tensor *x, tern_tensor *y);        /* either */
+TERN_API tern_tensor *tern_logical_or_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_logical_xor(tern_tensor *x, tern_tensor *y);       /* one, not both */
+TERN_API tern_tensor *tern_logical_xor_scalar(tern_tensor *x, tern_scalar y); /* y a number */
+TERN_API tern_tensor *tern_logical_not(tern_tensor *x);                       /* x is 0 */
+
+/* ---- predicates ------------------------------------------------------------------------------ */
+
+TERN_API tern_tensor *tern_isnan(tern_tensor *x);    /* NaN */
+TERN_API tern_tensor *tern_isfinite(tern_tensor *x); /* neither infinite nor NaN */
+TERN_API tern_tensor *tern_isinf(tern_tensor *x);    /* infinite */
+TERN_API tern_tensor *tern_isposinf(tern_tensor *x); /* INFINITY */
+TERN_API tern_tensor *tern_isneginf(tern_tensor *x); /* -INFINITY */
+TERN_API tern_tensor *tern_signbit(tern_tensor *x);  /* below 0, or -0.0 */
+
+/* ---- tensors as a whole ---------------------------------------------------------------------- */
+
+/* |x - y| <= atol + rtol |y|, or equal; NaN equals NaN where equal_nan. A bool for each element.
+ * PyTorch's defaults: rtol 1e-5, atol 1e-8. */
+TERN_API tern_tensor *tern_isclose(tern_tensor *x, tern_tensor *y, double rtol, double atol,
+                                   bool equal_nan);
+/* Whether that holds for all elements: read from the device. A failure is recorded and is false. */
+TERN_API bool tern_allclose(tern_tensor *x, tern_tensor *y, double rtol, double atol,
+                            bool equal_nan);
+/* Whether shapes and all values are the same; read from the device, likewise. */
+TERN_API bool tern_equal(tern_tensor *x, tern_tensor *y);
+/* Whether each element of x is among those of y, or (invert) is not. Not for bool. */
+TERN_API tern_tensor *tern_isin(tern_tensor *x, tern_tensor *y, bool invert);
+
+/* ---- bits ------------------------------------------------------------------------------------ */
+
+/* both bits */
+TERN_API tern_tensor *tern_bitwise_and(tern_tensor *x, tern_tensor *y);
+/* y a number */
+TERN_API tern_tensor *tern_bitwise_and_scalar(tern_tensor *x, tern_scalar y);
+/* into x */
+TERN_API tern_tensor *tern_bitwise_and_(tern_tensor *x, tern_tensor *y);
+/* a number, into x */
+TERN_API tern_tensor *tern_bitwise_and_scalar_(tern_tensor *x, tern_scalar y);
+
+TERN_API tern_tensor *tern_bitwise_or(tern_tensor *x, tern_tensor *y);        /* either bit */
+TERN_API tern_tensor *tern_bitwise_or_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_bitwise_or_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_bitwise_or_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
+
+/* one bit, not both */
+TERN_API tern_tensor *tern_bitwise_xor(tern_tensor *x, tern_tensor *y);
+/* y a number */
+TERN_API tern_tensor *tern_bitwise_xor_scalar(tern_tensor *x, tern_scalar y);
+/* into x */
+TERN_API tern_tensor *tern_bitwise_xor_(tern_tensor *x, tern_tensor *y);
+/* a number, into x */
+TERN_API tern_tensor *tern_bitwise_xor_scalar_(tern_tensor *x, tern_scalar y);
+
+TERN_API tern_tensor *tern_bitwise_not(tern_tensor *x); /* every bit turned over; of bool: not */
+
+/* x 2^y. Integers only; by the width and more, or less than 0, leaves 0. */
+TERN_API tern_tensor *tern_bitwise_left_shift(tern_tensor *x, tern_tensor *y);
+/* y a number */
+TERN_API tern_tensor *tern_bitwise_left_shift_scalar(tern_tensor *x, tern_scalar y);
+/* into x */
+TERN_API tern_tensor *tern_bitwise_left_shift_(tern_tensor *x, tern_tensor *y);
+/* a number, into x */
+TERN_API tern_tensor *tern_bitwise_left_shift_scalar_(tern_tensor *x, tern_scalar y);
+
+/* x / 2^y rounded down; likewise, but -1 of a negative x. */
+TERN_API tern_tensor *tern_bitwise_right_shift(tern_tensor *x, tern_tensor *y);
+/* y a number */
+TERN_API tern_tensor *tern_bitwise_right_shift_scalar(tern_tensor *x, tern_scalar y);
+/* into x */
+TERN_API tern_tensor *tern_bitwise_right_shift_(tern_tensor *x, tern_tensor *y);
+/* a number, into x */
+TERN_API tern_tensor *tern_bitwise_right_shift_scalar_(tern_tensor *x, tern_scalar y);
+
+/* ---- second names, PyTorch's ----------------------------------------------------------------- */
+
+TERN_API tern_tensor *tern_greater(tern_tensor *x, tern_tensor *y);             /* gt */
+TERN_API tern_tensor *tern_greater_scalar(tern_tensor *x, tern_scalar y);       /* y a number */
+TERN_API tern_tensor *tern_greater_equal(tern_tensor *x, tern_tensor *y);       /* ge */
+TERN_API tern_tensor *tern_greater_equal_scalar(tern_tensor *x, tern_scalar y); /* y a number */
+TERN_API tern_tensor *tern_less(tern_tensor *x, tern_tensor *y);                /* lt */
+TERN_API tern_tensor *tern_less_scalar(tern_tensor *x, tern_scalar y);          /* y a number */
+TERN_API tern_tensor *tern_less_equal(tern_tensor *x, tern_tensor *y);          /* le */
+TERN_API tern_tensor *tern_less_equal_scalar(tern_tensor *x, tern_scalar y);    /* y a number */
+TERN_API tern_tensor *tern_not_equal(tern_tensor *x, tern_tensor *y);           /* ne */
+TERN_API tern_tensor *tern_not_equal_scalar(tern_tensor *x, tern_scalar y);     /* y a number */
+
+TERN_END_DECLS
+#endif

@@ -1,0 +1,40 @@
+/* ops/special.h -- error and gamma functions, logits: torch.special. ops/elementwise.h says what
+ * holds for all of them; what is exact near 0 stands there beside exp and log. All are [float]:
+ * integers and bools become float32. */
+#ifndef TERN_OPS_SPECIAL_H
+#define TERN_OPS_SPECIAL_H
+#include <tern/tensor.h>
+
+TERN_BEGIN_DECLS
+
+TERN_API tern_tensor *tern_erf(tern_tensor *x);       /* the error function */
+TERN_API tern_tensor *tern_erf_(tern_tensor *x);      /* into x */
+TERN_API tern_tensor *tern_erfc(tern_tensor *x);      /* 1 - erf(x), exact for large x */
+TERN_API tern_tensor *tern_erfc_(tern_tensor *x);     /* into x */
+TERN_API tern_tensor *tern_erfinv(tern_tensor *x);    /* what erf is x of; NaN beyond -1..1 */
+TERN_API tern_tensor *tern_erfinv_(tern_tensor *x);   /* into x */
+TERN_API tern_tensor *tern_lgamma(tern_tensor *x);    /* log |gamma(x)| (special.gammaln) */
+TERN_API tern_tensor *tern_lgamma_(tern_tensor *x);   /* into x */
+TERN_API tern_tensor *tern_digamma(tern_tensor *x);   /* its derivative */
+TERN_API tern_tensor *tern_digamma_(tern_tensor *x);  /* into x */
+TERN_API tern_tensor *tern_trigamma(tern_tensor *x);  /* the next one; its gradient has none */
+TERN_API tern_tensor *tern_trigamma_(tern_tensor *x); /* into x */
+
+/* The n-th derivative of digamma: 0 and 1, others are TERN_ERR_UNSUPPORTED. */
+TERN_API tern_tensor *tern_polygamma(int64_t n, tern_tensor *x);
+/* The logarithm of the multivariate gamma function of dimension p >= 1 (special.multigammaln). */
+TERN_API tern_tensor *tern_mvlgamma(tern_tensor *x, int64_t p);
+/* log(x / (1 - x)), x first brought into [eps, 1 - eps]; eps below 0: not. */
+TERN_API tern_tensor *tern_logit(tern_tensor *x, double eps);
+TERN_API tern_tensor *tern_logit_(tern_tensor *x, double eps); /* into x */
+TERN_API tern_tensor *tern_sinc(tern_tensor *x);               /* sin(pi x) / (pi x); 1 at 0 */
+TERN_API tern_tensor *tern_sinc_(tern_tensor *x);              /* into x */
+
+/* x log(y), 0 where x is 0 */
+TERN_API tern_tensor *tern_xlogy(tern_tensor *x, tern_tensor *y);
+TERN_API tern_tensor *tern_xlogy_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
+TERN_API tern_tensor *tern_xlogy_(tern_tensor *x, tern_tensor *y);       /* into x */
+TERN_API tern_tensor *tern_xlogy_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
+
+TERN_END_DECLS
+#endif

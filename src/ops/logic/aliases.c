@@ -1,0 +1,8 @@
+/* aliases.c -- the second names that PyTorch has for comparisons. */
+#include "ops/elementwise/alias.h"
+
+COMPARE(greater, gt)
+COMPARE(greater_equal, ge)
+COMPARE(less, lt)
+COMPARE(less_equal, le)
+COMPARE(not_equal, ne)

@@ -1,0 +1,85 @@
+/* compare.c -- tensors compared as a whole, and bits; the rest are rows of logic.def. */
+#include "tensor/op.h"
+#include <tern/ops.h>
+
+tern_tensor *tern_isclose(tern_tensor *x, tern_tensor *y, double rtol, double atol, bool equal_nan)
+{
+    if (rtol < 0 || atol < 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_isclose: rtol and atol must be greater than or equal to zero, "
+                              "but got %g and %g",
+                              rtol, atol);
+    tern_tensor *close = tern_eq(x, y);
+    if (equal_nan)
+        close = tern_logical_or(close, tern_logical_and(tern_isnan(x), tern_isnan(y)));
+    bool bools = x && y && tern_dtype_of(x) == TERN_BOOL && tern_dtype_of(y) == TERN_BOOL;
+    if (bools || (rtol == 0 && atol == 0))
+        return close;
+    tern_tensor *distance = tern_abs(tern_sub(x, y));
+    tern_tensor *allowed = tern_add_scalar(tern_mul_scalar(tern_abs(y), tern_scalar_real(rtol)),
+                                           tern_scalar_real(atol));
+    return tern_logical_or(close,
+                           tern_logical_and(tern_isfinite(distance), tern_le(distance, allowed)));
+}
+
+/* Whether a tensor of bools holds everywhere. */
+static bool holds(tern_tensor *bools)
+{
+    return bools && tern_item_int(tern_all(bools)) != 0;
+}
+
+bool tern_allclose(tern_tensor *x, tern_tensor *y, double rtol, double atol, bool equal_nan)
+{
+    bool close = false;
+    TERN_SCOPE {
+        TERN_NO_GRAD {
+            close = holds(tern_isclose(x, y, rtol, atol, equal_nan));
+        }
+    }
+    return close;
+}
+
+bool tern_equal(tern_tensor *x, tern_tensor *y)
+{
+    bool equal = false;
+    if (x && y && !tern_same_shape(x, y))
+        return false;
+    TERN_SCOPE {
+        TERN_NO_GRAD {
+            equal = holds(tern_eq(x, y));
+        }
+    }
+    return equal;
+}
+
+tern_tensor *tern_isin(tern_tensor *x, tern_tensor *y, bool invert)
+{
+    tern_values_indices sorted;
+    if (!x || !y) {
+        tern_fail_argument_null("tern_isin", x ? "y" : "x");
+        return NULL;
+    }
+    if (x->dtype == TERN_BOOL || y->dtype == TERN_BOOL)
+        return tern_fail_null(TERN_ERR_DTYPE,
+                              "tern_isin: Unsupported input type encountered for isin(): Bool");
+    tern_tensor *found = NULL;
+    TERN_NO_GRAD {
+        tern_dtype dtype = tern_promote_types(x->dtype, y->dtype);
+        x = tern_to_dtype(x, dtype);
+        y = tern_flatten(tern_to_dtype(y, dtype), 0, -1);
+        if (x && y && y->numel == 0)
+            found = tern_zeros(tern_shape_of(x), TERN_BOOL, tern_device(x));
+        else if (x && y && tern_sort(y, 0, false, &sorted) == TERN_OK) {
+            tern_tensor *at = tern_searchsorted(sorted.values, x, TERN_SIDE_LEFT);
+            at = tern_clamp(at, 0, (double)(y->numel - 1));
+            found = tern_eq(tern_take(sorted.values, at), x);
+        }
+    }
+    return found && invert ? tern_logical_not(found) : found;
+}
+
+tern_tensor *tern_bitwise_not(tern_tensor *x)
+{
+    bool is_bool = x && tern_dtype_of(x) == TERN_BOOL;
+    return tern_bitwise_xor_scalar(x, is_bool ? tern_scalar_bool(true) : tern_scalar_int(-1));
+}

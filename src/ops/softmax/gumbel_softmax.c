@@ -1,0 +1,22 @@
+/* gumbel_softmax.c -- samples of classes that logits give, with a gradient. */
+#include "tensor/op.h"
+#include <tern/ops.h>
+
+tern_tensor *tern_gumbel_softmax(tern_tensor *x, double tau, bool hard, int dim)
+{
+    tern_tensor *noise = NULL, *choice = NULL;
+    TERN_NO_GRAD {
+        noise = tern_neg(tern_log(tern_neg(tern_log(tern_rand_like(x)))));
+    }
+    tern_tensor *soft =
+        tern_softmax(tern_div_scalar(tern_add(x, noise), tern_scalar_real(tau)), dim);
+    if (!hard || !soft)
+        return soft;
+    TERN_NO_GRAD {
+        tern_tensor *largest = tern_argmax_dim(soft, dim, true);
+        choice = tern_sub(tern_scatter_scalar(tern_zeros_like(soft), dim, largest,
+                                              tern_scalar_real(1), TERN_REDUCE_NONE),
+                          soft);
+    }
+    return tern_add(choice, soft);
+}

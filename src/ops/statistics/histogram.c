@@ -1,0 +1,126 @@
+/* histogram.c -- how often numbers are there: bincount, histc. */
+#include "tensor/op.h"
+#include <math.h>
+#include <tern/ops.h>
+
+/* How often each of 0 .. bins - 1 is among the int64 numbers; the others do not count. Sorted, not
+ * added up: the same work on every device, without atomics. */
+static tern_tensor *counts_of(tern_tensor *numbers, int64_t bins)
+{
+    tern_values_indices both;
+    tern_tensor *limits = tern_arange(0, (double)bins + 1, 1, TERN_I64, tern_device(numbers));
+    if (!limits || tern_sort(numbers, 0, false, &both) != TERN_OK)
+        return NULL;
+    tern_tensor *below = tern_searchsorted(both.values, limits, TERN_SIDE_LEFT);
+    return tern_sub(tern_narrow(below, 0, 1, bins), tern_narrow(below, 0, 0, bins));
+}
+
+/* The numbers to count as int64, and how many counts there are. */
+static tern_status check_bincount(tern_tensor *x, tern_tensor *weights, int64_t minlength,
+                                  int64_t *bins)
+{
+    int64_t low = 0, high = -1;
+    if (tern_dtype_is_floating_point(x->dtype) || x->dtype == TERN_BOOL)
+        return tern_fail_dtype("tern_bincount", x->dtype);
+    if (minlength < 0)
+        return tern_fail(TERN_ERR_ARGUMENT, "tern_bincount: minlength should be >= 0, not %lld",
+                         (long long)minlength);
+    if (x->ndim == 1 && x->numel > 0) {
+        x = tern_to_dtype(x, TERN_I64);
+        TERN_TRY(tern_copy_to_host(tern_min(x), &low, sizeof low));
+        TERN_TRY(tern_copy_to_host(tern_max(x), &high, sizeof high));
+    }
+    if (x->ndim != 1 || low < 0)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_bincount: bincount only supports 1-d non-negative integral inputs "
+                         "(shape %s, smallest %lld).",
+                         TERN_TENSOR_TEXT(x), (long long)low);
+    if (weights && (weights->ndim != 1 || weights->numel != x->numel))
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_bincount: weights should be 1-d and have the same length as input "
+                         "(%s and %s)",
+                         TERN_TENSOR_TEXT(weights), TERN_TENSOR_TEXT(x));
+    *bins = high + 1 > minlength ? high + 1 : minlength;
+    return TERN_OK;
+}
+
+tern_tensor *tern_bincount(tern_tensor *x, tern_tensor *weights, int64_t minlength)
+{
+    int64_t bins = 0;
+    tern_tensor *y = NULL;
+    if (!x) {
+        tern_fail_argument_null("tern_bincount", "x");
+        return NULL;
+    }
+    TERN_NO_GRAD {
+        if (check_bincount(x, weights, minlength, &bins) == TERN_OK) {
+            tern_shape shape = {1, {bins}};
+            x = tern_to_dtype(x, TERN_I64);
+            if (!weights) {
+                y = x->numel ? counts_of(x, bins) : tern_zeros(shape, TERN_I64, tern_device(x));
+            } else {
+                weights = tern_to_dtype(weights, weights->dtype == TERN_F32 ? TERN_F32 : TERN_F64);
+                y = tern_scatter_add(tern_zeros(shape, weights->dtype, tern_device(x)), 0, x,
+                                     weights);
+            }
+        }
+    }
+    return y;
+}
+
+/* The range to count in: PyTorch's, that of x where low == high, one wider where that is one
+ * number. */
+static tern_status histc_range(tern_tensor *x, double *low, double *high)
+{
+    if (*low == *high && x->numel > 0) {
+        *low = tern_item(tern_min(x));
+        *high = tern_item(tern_max(x));
+    }
+    if (!isfinite(*low) || !isfinite(*high))
+        return tern_fail(TERN_ERR_ARGUMENT, "tern_histc: range of [%g, %g] is not finite", *low,
+                         *high);
+    if (*low > *high)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_histc: max must be larger than min, not %g and %g", *high, *low);
+    if (*low == *high) {
+        *low -= 1;
+        *high += 1;
+    }
+    return TERN_OK;
+}
+
+static tern_tensor *histc(tern_tensor *x, int64_t bins, double low, double high)
+{
+    tern_shape flat = {1, {x->numel}};
+    if (histc_range(x, &low, &high) != TERN_OK)
+        return NULL;
+    if (x->numel == 0)
+        return tern_new_zeros(x, TERN_SHAPE(bins));
+    x = tern_reshape(x, flat);
+    tern_tensor *inside = tern_logical_and(tern_ge_scalar(x, tern_scalar_real(low)),
+                                           tern_le_scalar(x, tern_scalar_real(high)));
+    tern_tensor *at =
+        tern_div_scalar(tern_sub_scalar(x, tern_scalar_real(low)), tern_scalar_real(high - low));
+    at = tern_to_dtype(tern_mul_scalar(at, tern_scalar_int(bins)), TERN_I64);
+    at = tern_clamp(at, -INFINITY, (double)(bins - 1)); /* the last one has its upper end */
+    at = tern_masked_fill(at, tern_logical_not(inside), tern_scalar_int(-1));
+    return tern_to_dtype(counts_of(at, bins), x->dtype);
+}
+
+tern_tensor *tern_histc(tern_tensor *x, int64_t bins, double min, double max)
+{
+    tern_tensor *y = NULL;
+    if (!x) {
+        tern_fail_argument_null("tern_histc", "x");
+        return NULL;
+    }
+    if (tern_check_floating("tern_histc", x->dtype) != TERN_OK)
+        return NULL;
+    if (bins <= 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "tern_histc: bins must be > 0, but got %lld",
+                              (long long)bins);
+    TERN_NO_GRAD {
+        y = histc(x, bins, min, max);
+    }
+    return y;
+}
