@@ -91,7 +91,8 @@ struct tern_op {
     bool multi_view;   /* several looks by one call, which are not written in place */
     bool not_differentiable;
     uint32_t no_grad_out; /* bit i: output i never has a gradient (indices, masks) */
-    const void *data;     /* the op's own constants */
+    int32_t variant;      /* which of those that share its functions; the enum is their file's */
+    const void *data;     /* the row of a table that it was made of */
     uint32_t (*choose_saves)(const tern_call *call); /* instead of saves, where it depends */
     tern_dtype (*promote)(const tern_call *call, tern_dtype common); /* adjusts the common type */
     /* Check inputs and attributes; set n_out and result. Fails without side effects. */

@@ -2,6 +2,8 @@
 #include "tensor/op.h"
 #include <tern/ops.h>
 
+enum { LOWER, UPPER };
+
 static const tern_kernel_ref band_kernel = {"copy", "band"};
 
 static tern_status triangle_infer(tern_call *call)
@@ -21,7 +23,7 @@ static tern_status triangle_infer(tern_call *call)
 static tern_status triangle_forward(tern_call *call)
 {
     const int64_t *diagonal = call->attributes;
-    const bool *upper = call->op->data;
+    bool upper = call->op->variant == UPPER;
     tern_tensor *x = call->in[0], *y = call->out[0];
     if (y->numel == 0)
         return TERN_OK;
@@ -42,8 +44,8 @@ static tern_status triangle_forward(tern_call *call)
                        tern_arg_i64(rows),
                        tern_arg_i64(n),
                        tern_arg_i64(m),
-                       tern_arg_i64(*upper ? *diagonal : -n),
-                       tern_arg_i64(*upper ? m : *diagonal)};
+                       tern_arg_i64(upper ? *diagonal : -n),
+                       tern_arg_i64(upper ? m : *diagonal)};
     tern_status status =
         tern_launch(call->place, &band_kernel, y->dtype, tern_items(y->numel), args, 7);
     tern_release(dense);
@@ -53,19 +55,18 @@ static tern_status triangle_forward(tern_call *call)
 static tern_status triangle_backward(tern_gradient *g)
 {
     const int64_t *diagonal = g->attributes;
-    const bool *upper = g->op->data;
-    g->din[0] = *upper ? tern_triu(g->dout[0], *diagonal) : tern_tril(g->dout[0], *diagonal);
+    bool upper = g->op->variant == UPPER;
+    g->din[0] = upper ? tern_triu(g->dout[0], *diagonal) : tern_tril(g->dout[0], *diagonal);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-static const bool is_lower = false, is_upper = true;
 static const tern_op tril_op = {.name = "tril",
-                                .data = &is_lower,
+                                .variant = LOWER,
                                 .infer = triangle_infer,
                                 .forward = triangle_forward,
                                 .backward = triangle_backward};
 static const tern_op triu_op = {.name = "triu",
-                                .data = &is_upper,
+                                .variant = UPPER,
                                 .infer = triangle_infer,
                                 .forward = triangle_forward,
                                 .backward = triangle_backward};

@@ -6,8 +6,8 @@
 
 /* ---- filling ----------------------------------------------------------------------------- */
 
-static const tern_kernel_ref uniform_kernel = {"random", "uniform"};
-static const tern_kernel_ref normal_kernel = {"random", "normal"};
+enum { UNIFORM, NORMAL };
+static const tern_kernel_ref kernels[] = {{"random", "uniform"}, {"random", "normal"}};
 static const tern_kernel_ref integers_kernel = {"random", "integers"};
 
 /* How many groups of four words n elements take. */
@@ -71,14 +71,14 @@ tern_tensor *tern_rand(tern_shape shape, tern_dtype dtype, const char *device)
 {
     dtype = dtype == TERN_DTYPE_DEFAULT ? TERN_F32 : dtype;
     tern_place *place = tern_place_find(device, "tern_rand");
-    return filled(make(&shape, dtype, place, true, "tern_rand"), &uniform_kernel);
+    return filled(make(&shape, dtype, place, true, "tern_rand"), &kernels[UNIFORM]);
 }
 
 tern_tensor *tern_randn(tern_shape shape, tern_dtype dtype, const char *device)
 {
     dtype = dtype == TERN_DTYPE_DEFAULT ? TERN_F32 : dtype;
     tern_place *place = tern_place_find(device, "tern_randn");
-    return filled(make(&shape, dtype, place, true, "tern_randn"), &normal_kernel);
+    return filled(make(&shape, dtype, place, true, "tern_randn"), &kernels[NORMAL]);
 }
 
 static tern_tensor *like(const tern_tensor *x, const tern_kernel_ref *kernel, const char *function)
@@ -93,12 +93,12 @@ static tern_tensor *like(const tern_tensor *x, const tern_kernel_ref *kernel, co
 
 tern_tensor *tern_rand_like(const tern_tensor *x)
 {
-    return like(x, &uniform_kernel, "tern_rand_like");
+    return like(x, &kernels[UNIFORM], "tern_rand_like");
 }
 
 tern_tensor *tern_randn_like(const tern_tensor *x)
 {
-    return like(x, &normal_kernel, "tern_randn_like");
+    return like(x, &kernels[NORMAL], "tern_randn_like");
 }
 
 /* ---- in place ---------------------------------------------------------------------------- */
@@ -118,12 +118,12 @@ static tern_status fill_infer(tern_call *call)
 static tern_status fill_forward(tern_call *call)
 {
     const fill_attributes *at = call->attributes;
+    const tern_kernel_ref *kernel = &kernels[call->op->variant];
     tern_tensor *x = call->out[0];
     if (x->contiguous)
-        return fill(x, call->op->data, at->shift, at->scale);
+        return fill(x, kernel, at->shift, at->scale);
     tern_tensor *dense = tern_tensor_new(&call->result[0].shape, x->dtype, call->place, "tern");
-    tern_status status =
-        dense ? fill(dense, call->op->data, at->shift, at->scale) : tern_last_status();
+    tern_status status = dense ? fill(dense, kernel, at->shift, at->scale) : tern_last_status();
     if (status == TERN_OK)
         status = tern_hook_copy(x, dense);
     tern_release(dense);
@@ -133,13 +133,13 @@ static tern_status fill_forward(tern_call *call)
 static const tern_op uniform_op = {.name = "uniform",
                                    .takes = TERN_TAKES_FLOATS,
                                    .not_differentiable = true,
-                                   .data = &uniform_kernel,
+                                   .variant = UNIFORM,
                                    .infer = fill_infer,
                                    .forward = fill_forward};
 static const tern_op normal_op = {.name = "normal",
                                   .takes = TERN_TAKES_FLOATS,
                                   .not_differentiable = true,
-                                  .data = &normal_kernel,
+                                  .variant = NORMAL,
                                   .infer = fill_infer,
                                   .forward = fill_forward};
 

@@ -2,15 +2,8 @@
 #include "ops/reduce/reduction.h"
 #include <tern/ops.h>
 
-enum { WANT_VALUES = 1, WANT_PLACES = 2, FROM_PLACES = 4 };
-
-typedef struct peak_kind {
-    int32_t flip; /* 0: the largest, -1: the smallest */
-    bool values, places;
-} peak_kind;
-static const peak_kind largest = {0, true, false}, smallest = {-1, true, false};
-static const peak_kind largest_at = {0, false, true}, smallest_at = {-1, false, true};
-static const peak_kind largest_both = {0, true, true}, smallest_both = {-1, true, true};
+/* A variant is a sum of the first two, and SMALLEST; the first three are for the kernels. */
+enum { WANT_VALUES = 1, WANT_PLACES = 2, FROM_PLACES = 4, SMALLEST = 8 };
 
 typedef struct peak_attributes {
     tern_shape shape; /* of the results */
@@ -39,20 +32,19 @@ static tern_status refuse_empty(const tern_call *call, const peak_attributes *at
 static tern_status peak_infer(tern_call *call)
 {
     const peak_attributes *at = call->attributes;
-    const peak_kind *kind = call->op->data;
+    const int32_t variant = call->op->variant;
     TERN_TRY(refuse_empty(call, at));
     call->n_out = 0;
-    if (kind->values)
+    if (variant & WANT_VALUES)
         call->result[call->n_out++] =
             (tern_result){.dtype = call->in[0]->dtype, .shape = at->shape};
-    if (kind->places)
+    if (variant & WANT_PLACES)
         call->result[call->n_out++] = (tern_result){.dtype = TERN_I64, .shape = at->shape};
     return TERN_OK;
 }
 
-static tern_status launch_peak(const peak_kind *kind, const tern_fold_view *f,
-                               const tern_tensor *values, const tern_tensor *places,
-                               const tern_tensor *from)
+static tern_status launch_peak(int32_t variant, const tern_fold_view *f, const tern_tensor *values,
+                               const tern_tensor *places, const tern_tensor *from)
 {
     static const tern_kernel_ref rows = {"reduce", "peak_rows"},
                                  columns = {"reduce", "peak_columns"};
@@ -60,12 +52,18 @@ static tern_status launch_peak(const peak_kind *kind, const tern_fold_view *f,
     int32_t what =
         (values ? WANT_VALUES : 0) | (places ? WANT_PLACES : 0) | (from ? FROM_PLACES : 0);
     const tern_tensor *any = values ? values : places; /* stands in for what is not there */
-    tern_arg args[] = {tern_arg_tensor(any),     tern_arg_tensor(places ? places : any),
-                       tern_arg_tensor(f->x),    tern_arg_tensor(from ? from : any),
-                       tern_arg_i64(f->outer),   tern_arg_i64(f->n),
-                       tern_arg_i64(f->parts),   tern_arg_i64(f->len),
-                       tern_arg_i32(kind->flip), tern_arg_i32(what),
-                       tern_arg_i64(f->inner),   tern_arg_i64(f->folded)};
+    tern_arg args[] = {tern_arg_tensor(any),
+                       tern_arg_tensor(places ? places : any),
+                       tern_arg_tensor(f->x),
+                       tern_arg_tensor(from ? from : any),
+                       tern_arg_i64(f->outer),
+                       tern_arg_i64(f->n),
+                       tern_arg_i64(f->parts),
+                       tern_arg_i64(f->len),
+                       tern_arg_i32(variant & SMALLEST ? -1 : 0),
+                       tern_arg_i32(what),
+                       tern_arg_i64(f->inner),
+                       tern_arg_i64(f->folded)};
     if (tern_fold_is_short(f) && !from) {
         tern_arg few[] = {args[0], args[1], args[2], args[4], args[5], args[8], args[9]};
         return tern_launch(any->storage->place, &short_rows, f->x->dtype,
@@ -79,21 +77,21 @@ static tern_status launch_peak(const peak_kind *kind, const tern_fold_view *f,
                        args, 12);
 }
 
-static tern_status peak_fold(const peak_kind *kind, tern_fold_view *f, tern_tensor *values,
+static tern_status peak_fold(int32_t variant, tern_fold_view *f, tern_tensor *values,
                              tern_tensor *places)
 {
     if (f->parts == 1)
-        return launch_peak(kind, f, values, places, NULL);
+        return launch_peak(variant, f, values, places, NULL);
     tern_place *place = f->x->storage->place;
     tern_shape shape = {1, {f->outer * f->parts * f->inner}};
     tern_tensor *part = tern_tensor_new(&shape, f->x->dtype, place, "tern_max"), *from = NULL;
     if (places)
         from = tern_tensor_new(&shape, TERN_I64, place, "tern_max");
     tern_status status =
-        part && (from || !places) ? launch_peak(kind, f, part, from, NULL) : tern_last_status();
+        part && (from || !places) ? launch_peak(variant, f, part, from, NULL) : tern_last_status();
     if (status == TERN_OK) {
         tern_fold_view rest = tern_fold_rest(f, part);
-        status = launch_peak(kind, &rest, values, places, from);
+        status = launch_peak(variant, &rest, values, places, from);
     }
     tern_release(part);
     tern_release(from);
@@ -103,13 +101,14 @@ static tern_status peak_fold(const peak_kind *kind, tern_fold_view *f, tern_tens
 static tern_status peak_forward(tern_call *call)
 {
     const peak_attributes *at = call->attributes;
-    const peak_kind *kind = call->op->data;
+    const int32_t variant = call->op->variant;
     if (call->in[0]->numel == 0)
         return TERN_OK;
     tern_fold_view f;
-    TERN_TRY(tern_fold_begin(&f, call->in[0], at->mask, kind->places));
-    tern_status status = peak_fold(kind, &f, kind->values ? call->out[0] : NULL,
-                                   kind->places ? call->out[kind->values] : NULL);
+    TERN_TRY(tern_fold_begin(&f, call->in[0], at->mask, variant & WANT_PLACES));
+    tern_tensor *values = variant & WANT_VALUES ? call->out[0] : NULL;
+    tern_tensor *places = variant & WANT_PLACES ? call->out[values != NULL] : NULL;
+    tern_status status = peak_fold(variant, &f, values, places);
     tern_fold_end(&f);
     return status;
 }
@@ -153,36 +152,36 @@ static tern_status place_backward(tern_gradient *g)
 
 /* ---- public functions -------------------------------------------------------------------- */
 
-#define TIES_OP(NAME, KIND)                                                                        \
+#define TIES_OP(NAME, VARIANT)                                                                     \
     static const tern_op NAME##_op = {.name = #NAME,                                               \
                                       .saves = TERN_SAVE_IN(0) | TERN_SAVE_OUT(0),                 \
-                                      .data = &KIND,                                               \
+                                      .variant = (VARIANT),                                        \
                                       .infer = peak_infer,                                         \
                                       .forward = peak_forward,                                     \
                                       .backward = ties_backward}
-#define PLACE_OP(NAME, KIND)                                                                       \
+#define PLACE_OP(NAME, VARIANT)                                                                    \
     static const tern_op NAME##_dim_op = {.name = #NAME,                                           \
                                           .saves = TERN_SAVE_OUT(1),                               \
                                           .no_grad_out = 1u << 1,                                  \
-                                          .data = &KIND,                                           \
+                                          .variant = (VARIANT),                                    \
                                           .infer = peak_infer,                                     \
                                           .forward = peak_forward,                                 \
                                           .backward = place_backward}
-#define ARG_OP(NAME, KIND)                                                                         \
+#define ARG_OP(NAME, VARIANT)                                                                      \
     static const tern_op NAME##_op = {.name = #NAME,                                               \
                                       .takes = TERN_TAKES_NUMBERS,                                 \
                                       .not_differentiable = true,                                  \
-                                      .data = &KIND,                                               \
+                                      .variant = (VARIANT),                                        \
                                       .infer = peak_infer,                                         \
                                       .forward = peak_forward}
-TIES_OP(max, largest);
-TIES_OP(min, smallest);
-TIES_OP(amax, largest);
-TIES_OP(amin, smallest);
-PLACE_OP(max, largest_both);
-PLACE_OP(min, smallest_both);
-ARG_OP(argmax, largest_at);
-ARG_OP(argmin, smallest_at);
+TIES_OP(max, WANT_VALUES);
+TIES_OP(min, WANT_VALUES | SMALLEST);
+TIES_OP(amax, WANT_VALUES);
+TIES_OP(amin, WANT_VALUES | SMALLEST);
+PLACE_OP(max, WANT_VALUES | WANT_PLACES);
+PLACE_OP(min, WANT_VALUES | WANT_PLACES | SMALLEST);
+ARG_OP(argmax, WANT_PLACES);
+ARG_OP(argmin, WANT_PLACES | SMALLEST);
 
 static tern_status reduce(const tern_op *op, tern_tensor *x, const tern_shape *dims, bool keepdim,
                           const char *function, tern_tensor **out, int n)

@@ -84,19 +84,14 @@ typedef struct sum_attributes {
     uint32_t mask;
 } sum_attributes;
 
-/* What tells sum and mean apart. */
-typedef struct sum_kind {
-    bool mean;
-} sum_kind;
-static const sum_kind sum_is = {false}, mean_is = {true};
+enum { SUM, MEAN };
 
 static tern_status sum_infer(tern_call *call)
 {
     const sum_attributes *at = call->attributes;
-    const sum_kind *kind = call->op->data;
     tern_dtype dtype = call->in[0]->dtype;
     bool floating = tern_dtype_is_floating_point(dtype);
-    if (kind->mean && !floating)
+    if (call->op->variant == MEAN && !floating)
         return tern_fail(TERN_ERR_DTYPE,
                          "tern_mean: mean(): could not infer output dtype. Input dtype must be a "
                          "floating point dtype. Got: %s",
@@ -123,18 +118,16 @@ static tern_status sum_into(tern_tensor *out, tern_tensor *x, uint32_t mask, dou
 static tern_status sum_forward(tern_call *call)
 {
     const sum_attributes *at = call->attributes;
-    const sum_kind *kind = call->op->data;
     tern_shape shape = tern_shape_of(call->in[0]);
     return sum_into(call->out[0], call->in[0], at->mask,
-                    kind->mean ? (double)tern_masked_count(&shape, at->mask) : 1);
+                    call->op->variant == MEAN ? (double)tern_masked_count(&shape, at->mask) : 1);
 }
 
 static tern_status sum_backward(tern_gradient *g)
 {
     const sum_attributes *at = g->attributes;
-    const sum_kind *kind = g->op->data;
     tern_tensor *dout = g->dout[0];
-    if (kind->mean)
+    if (g->op->variant == MEAN)
         dout = tern_div_scalar(
             dout, tern_scalar_real((double)tern_masked_count(&g->in_shape[0], at->mask)));
     g->din[0] = tern_spread(dout, &g->in_shape[0], at->mask);
@@ -143,12 +136,12 @@ static tern_status sum_backward(tern_gradient *g)
 
 static const tern_op sum_op = {.name = "sum",
                                .cast = TERN_CAST_FLOAT32,
-                               .data = &sum_is,
+                               .variant = SUM,
                                .infer = sum_infer,
                                .forward = sum_forward,
                                .backward = sum_backward};
 static const tern_op mean_op = {.name = "mean",
-                                .data = &mean_is,
+                                .variant = MEAN,
                                 .infer = sum_infer,
                                 .forward = sum_forward,
                                 .backward = sum_backward};

@@ -9,11 +9,7 @@ typedef struct var_attributes {
     uint32_t mask;
 } var_attributes;
 
-/* What tells var and std apart. */
-typedef struct var_kind {
-    bool root;
-} var_kind;
-static const var_kind var_is = {false}, std_is = {true};
+enum { VAR, STD };
 
 static tern_status var_infer(tern_call *call)
 {
@@ -49,7 +45,6 @@ static tern_status var_into(tern_tensor *out, tern_tensor *x, const var_attribut
 static tern_status var_forward(tern_call *call)
 {
     const var_attributes *at = call->attributes;
-    const var_kind *kind = call->op->data;
     tern_tensor *x = call->in[0], *out = call->out[0];
     tern_status status = TERN_OK;
     if (out->numel == 0)
@@ -70,7 +65,7 @@ static tern_status var_forward(tern_call *call)
         tern_release(wide);
         tern_release(result);
     }
-    if (status == TERN_OK && kind->root && !tern_sqrt_(out))
+    if (status == TERN_OK && call->op->variant == STD && !tern_sqrt_(out))
         status = tern_last_status();
     return status;
 }
@@ -80,12 +75,11 @@ static tern_status var_forward(tern_call *call)
 static tern_status var_backward(tern_gradient *g)
 {
     const var_attributes *at = g->attributes;
-    const var_kind *kind = g->op->data;
     const tern_shape *shape = &g->in_shape[0];
     tern_dtype dtype = g->in[0]->dtype, wide = dtype == TERN_F64 ? TERN_F64 : TERN_F32;
     double freedom = (double)(tern_masked_count(shape, at->mask) - at->correction);
     tern_tensor *x = tern_to_dtype(g->in[0], wide), *dvar = tern_to_dtype(g->dout[0], wide);
-    if (kind->root) {
+    if (g->op->variant == STD) {
         tern_tensor *std = tern_to_dtype(g->out[0], wide);
         tern_tensor *zero = tern_eq_scalar(std, tern_scalar_int(0));
         dvar = tern_div(dvar, tern_mul_scalar(std, tern_scalar_int(2)));
@@ -102,13 +96,13 @@ static tern_status var_backward(tern_gradient *g)
 
 static const tern_op var_op = {.name = "var",
                                .saves = TERN_SAVE_IN(0),
-                               .data = &var_is,
+                               .variant = VAR,
                                .infer = var_infer,
                                .forward = var_forward,
                                .backward = var_backward};
 static const tern_op std_op = {.name = "std",
                                .saves = TERN_SAVE_IN(0) | TERN_SAVE_OUT(0),
-                               .data = &std_is,
+                               .variant = STD,
                                .infer = var_infer,
                                .forward = var_forward,
                                .backward = var_backward};

@@ -234,6 +234,8 @@ tern_tensor *tern_logcumsumexp(tern_tensor *x, int dim)
 
 /* ---- cummax, cummin: places, and the values that stand there ----------------------------- */
 
+enum { LARGEST = 0, SMALLEST = -1 }; /* the bits that scan.cl flips */
+
 static tern_status peak_infer(tern_call *call)
 {
     call->n_out = 1;
@@ -246,26 +248,24 @@ static tern_status peak_forward(tern_call *call)
     static const tern_kernel_ref kernel = {"scan", "scan_peak"};
     const scan_attributes *at = call->attributes;
     const tern_tensor *x = call->in[0];
-    const int32_t *flip = call->op->data;
     tern_sides s = sides_of(x, at->dim);
     tern_arg args[] = {tern_arg_tensor(call->out[0]), tern_arg_tensor(x),
                        tern_arg_i64(s.outer),         tern_arg_i64(s.n),
-                       tern_arg_i64(s.inner),         tern_arg_i32(*flip)};
+                       tern_arg_i64(s.inner),         tern_arg_i32(call->op->variant)};
     if (x->numel == 0)
         return TERN_OK;
     return tern_launch(call->place, &kernel, x->dtype, tern_items_of(s.outer * s.inner, 4 * s.n),
                        args, 6);
 }
 
-static const int32_t largest = 0, smallest = -1;
 static const tern_op cummax_op = {.name = "cummax",
                                   .not_differentiable = true,
-                                  .data = &largest,
+                                  .variant = LARGEST,
                                   .infer = peak_infer,
                                   .forward = peak_forward};
 static const tern_op cummin_op = {.name = "cummin",
                                   .not_differentiable = true,
-                                  .data = &smallest,
+                                  .variant = SMALLEST,
                                   .infer = peak_infer,
                                   .forward = peak_forward};
 

@@ -2,11 +2,10 @@
 #include "tensor/op.h"
 #include <tern/ops.h>
 
-static const int32_t plain = 0, logarithm = 1;
+enum { PLAIN, LOGARITHM }; /* as in rows.cl */
 
 static tern_status launch(const tern_kernel_ref *kernel, tern_call *call)
 {
-    const int32_t *form = call->op->data;
     const tern_tensor *x = call->in[0];
     int64_t n = x->ndim ? x->shape[x->ndim - 1] : 1;
     if (x->numel == 0)
@@ -18,7 +17,7 @@ static tern_status launch(const tern_kernel_ref *kernel, tern_call *call)
         args[count++] = tern_arg_tensor(call->in[i]);
     args[count++] = tern_arg_i64(x->numel / n);
     args[count++] = tern_arg_i64(n);
-    args[count++] = tern_arg_i32(*form);
+    args[count++] = tern_arg_i32(call->op->variant);
     return tern_launch(call->place, kernel, x->dtype, tern_teams(x->numel / n, n, 4 * n), args,
                        count);
 }
@@ -52,13 +51,13 @@ static tern_status log_softmax_second(tern_gradient *g);
 
 static const tern_op softmax_gradient_op = {.name = "softmax_gradient",
                                             .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1),
-                                            .data = &plain,
+                                            .variant = PLAIN,
                                             .infer = infer,
                                             .forward = gradient_forward,
                                             .backward = softmax_second};
 static const tern_op log_softmax_gradient_op = {.name = "log_softmax_gradient",
                                                 .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1),
-                                                .data = &logarithm,
+                                                .variant = LOGARITHM,
                                                 .infer = infer,
                                                 .forward = gradient_forward,
                                                 .backward = log_softmax_second};
@@ -101,8 +100,8 @@ static tern_status forward(tern_call *call)
 
 static tern_status backward(tern_gradient *g)
 {
-    const int32_t *form = g->op->data;
-    const tern_op *op = *form == logarithm ? &log_softmax_gradient_op : &softmax_gradient_op;
+    bool logarithm = g->op->variant == LOGARITHM;
+    const tern_op *op = logarithm ? &log_softmax_gradient_op : &softmax_gradient_op;
     g->din[0] = gradient(op, g->out[0], g->dout[0]);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
@@ -111,7 +110,7 @@ static const tern_op softmax_op = {.name = "softmax",
                                    .cast = TERN_CAST_FLOAT32,
                                    .takes = TERN_TAKES_FLOATS,
                                    .saves = TERN_SAVE_OUT(0),
-                                   .data = &plain,
+                                   .variant = PLAIN,
                                    .infer = infer,
                                    .forward = forward,
                                    .backward = backward};
@@ -119,7 +118,7 @@ static const tern_op log_softmax_op = {.name = "log_softmax",
                                        .cast = TERN_CAST_FLOAT32,
                                        .takes = TERN_TAKES_FLOATS,
                                        .saves = TERN_SAVE_OUT(0),
-                                       .data = &logarithm,
+                                       .variant = LOGARITHM,
                                        .infer = infer,
                                        .forward = forward,
                                        .backward = backward};

@@ -5,7 +5,6 @@
 
 /* What to choose, as in sort.cl. */
 typedef enum choice { NTH, MEDIAN, NANMEDIAN, MODE } choice;
-static const choice nth = NTH, median = MEDIAN, nanmedian = NANMEDIAN, mode = MODE;
 
 typedef struct choose_attributes {
     int64_t k; /* of NTH, from 0 */
@@ -46,7 +45,7 @@ static tern_status choose_forward(tern_call *call)
     const tern_tensor *x = call->in[0], *y = call->out[0];
     tern_shape shape = tern_shape_of(x);
     tern_sides sides = tern_sides_of(&shape, at->dim);
-    choice what = *(const choice *)call->op->data;
+    choice what = (choice)call->op->variant;
     int64_t k = at->k;
     if (y->numel == 0)
         return TERN_OK;
@@ -65,13 +64,13 @@ static tern_status choose_forward(tern_call *call)
     static const tern_op NAME##_op = {.name = #NAME,                                               \
                                       .takes = TAKES,                                              \
                                       .not_differentiable = true,                                  \
-                                      .data = &WHAT,                                               \
+                                      .variant = WHAT,                                             \
                                       .infer = choose_infer,                                       \
                                       .forward = choose_forward}
-CHOOSE_OP(kthvalue, nth, TERN_TAKES_NUMBERS);
-CHOOSE_OP(median, median, TERN_TAKES_NUMBERS);
-CHOOSE_OP(nanmedian, nanmedian, TERN_TAKES_NUMBERS);
-CHOOSE_OP(mode, mode, TERN_TAKES_ALL);
+CHOOSE_OP(kthvalue, NTH, TERN_TAKES_NUMBERS);
+CHOOSE_OP(median, MEDIAN, TERN_TAKES_NUMBERS);
+CHOOSE_OP(nanmedian, NANMEDIAN, TERN_TAKES_NUMBERS);
+CHOOSE_OP(mode, MODE, TERN_TAKES_ALL);
 
 static tern_status choose(const tern_op *op, tern_tensor *x, int64_t k, int dim, bool keepdim,
                           tern_values_indices *out, const char *function)
