@@ -172,6 +172,34 @@ static void a_transposed_convolution_makes_the_size_that_is_asked_for(void **sta
     }
 }
 
+static tern_status ask_another(tern_module *m, tern_tensor **in, int n, void *user)
+{
+    (void)m;
+    assert_int_equal(n, 2);
+    assert_shape(tern_nn_conv_transpose_forward(user, in[0], D(4)), 1, 1, 4);
+    return TERN_OK;
+}
+
+static void sizes_that_are_asked_for_are_each_modules_own(void **state)
+{
+    (void)state;
+    TERN_SCOPE {
+        tern_module *m = tern_nn_conv_transpose1d(1, 1, D(1), BACK(.stride = D(3))),
+                    *other = tern_nn_conv_transpose1d(1, 1, D(1), BACK(.stride = D(3)));
+        tern_tensor *x = tern_ones(TERN_SHAPE(1, 1, 2), TERN_F32, "cpu"), *y;
+        assert_true(tern_nn_register_forward_pre_hook(m, ask_another, other) > 0);
+        assert_shape(tern_nn_conv_transpose_forward(m, x, D(6)), 1, 1, 6);
+        tern_tensor *in[] = {x, NULL};
+        assert_ok(tern_nn_call(other, in, 2, &y, 1));
+        assert_shape(y, 1, 1, 4);
+        in[1] = x;
+        assert_int_equal(tern_nn_call(other, in, 2, &y, 1), TERN_ERR_ARGUMENT);
+        assert_error(TERN_ERR_ARGUMENT, "output_size as a list of int64 on the cpu");
+        tern_nn_free(m);
+        tern_nn_free(other);
+    }
+}
+
 static void pools_give_indices_and_take_them_back(void **state)
 {
     (void)state;
@@ -357,6 +385,7 @@ static void every_failed_allocation_gives_null_and_leaks_nothing(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(modules_compute_what_pytorch_s_do_under_its_names),
     TEST(a_transposed_convolution_makes_the_size_that_is_asked_for),
+    TEST(sizes_that_are_asked_for_are_each_modules_own),
     TEST(pools_give_indices_and_take_them_back),
     TEST(a_norm_over_three_dims_is_the_root_of_sums_of_powers),
     TEST(they_print_as_in_pytorch),

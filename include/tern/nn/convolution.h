@@ -46,7 +46,8 @@ TERN_API tern_module *tern_nn_conv_transpose3d(int64_t in_channels, int64_t out_
                                                tern_shape kernel_size,
                                                const tern_conv_transpose_options *options);
 /* m's forward of x with output_size given, of the spatial dims or of all: a stride s leaves s sizes
- * of which a convolution makes that of x, and this says which. TERN_ERR_ARGUMENT for others. */
+ * of which a convolution makes that of x, and this says which. TERN_ERR_ARGUMENT for others. The
+ * same as tern_nn_call with {x, output_size}, an int64 list on the cpu: hooks get both. */
 TERN_API tern_tensor *tern_nn_conv_transpose_forward(tern_module *m, tern_tensor *x,
                                                      tern_shape output_size);
 

@@ -14,38 +14,20 @@ typedef struct conv {
     tern_shape around;
 } conv;
 
-/* What size the call below wants of which module. */
-static _Thread_local struct {
-    const tern_module *of;
-    tern_shape size;
-} wanted;
-
-static tern_status output_padding_for(const conv *c, const tern_tensor *x, tern_shape *padding);
+/* What is not zeros goes around x first. */
+static tern_tensor *padded(const conv *c, tern_tensor *x)
+{
+    return c->mode.mode == TERN_PAD_CONSTANT ? x : tern_pad(x, c->around, &c->mode);
+}
 
 static tern_tensor *forward(tern_module *self, tern_tensor *x)
 {
-    typedef tern_tensor *(*plain)(tern_tensor *, tern_tensor *, tern_tensor *,
-                                  const tern_conv_function_options *);
-    typedef tern_tensor *(*backward)(tern_tensor *, tern_tensor *, tern_tensor *,
-                                     const tern_conv_transpose_function_options *);
-    static const plain convs[] = {tern_conv1d, tern_conv2d, tern_conv3d};
-    static const backward transposes[] = {tern_conv_transpose1d, tern_conv_transpose2d,
-                                          tern_conv_transpose3d};
+    typedef tern_tensor *(*function)(tern_tensor *, tern_tensor *, tern_tensor *,
+                                     const tern_conv_function_options *);
+    static const function convs[] = {tern_conv1d, tern_conv2d, tern_conv3d};
     const conv *c = tern_nn_data(self);
-    tern_tensor *weight = tern_nn_parameter(self, "weight");
-    tern_tensor *bias = tern_nn_parameter(self, "bias");
-    tern_conv_transpose_function_options back = {.stride = c->o.stride,
-                                                 .padding = c->o.padding,
-                                                 .dilation = c->o.dilation,
-                                                 .output_padding = c->output_padding,
-                                                 .groups = c->o.groups};
-    if (c->mode.mode != TERN_PAD_CONSTANT)
-        x = tern_pad(x, c->around, &c->mode);
-    if (wanted.of == self && output_padding_for(c, x, &back.output_padding) != TERN_OK)
-        return NULL;
-    if (c->transposed)
-        return transposes[c->ndim - 1](x, weight, bias, &back);
-    return convs[c->ndim - 1](x, weight, bias, &c->o);
+    return convs[c->ndim - 1](padded(c, x), tern_nn_parameter(self, "weight"),
+                              tern_nn_parameter(self, "bias"), &c->o);
 }
 
 /* ---- a size of its output ---------------------------------------------------------------- */
@@ -60,10 +42,11 @@ static tern_list_text listed(const tern_shape *list)
 #define LISTED(list) (listed(&(list)).text)
 
 /* A stride larger than one leaves several sizes that a convolution back would have come from. */
-static tern_status output_padding_for(const conv *c, const tern_tensor *x, tern_shape *padding)
+static tern_status output_padding_for(const conv *c, const tern_tensor *x, tern_shape size,
+                                      tern_shape *padding)
 {
     const int n = c->ndim, dims = tern_dim(x);
-    tern_shape size = wanted.size, least = {.ndim = n}, most = {.ndim = n}, in = {.ndim = n};
+    tern_shape least = {.ndim = n}, most = {.ndim = n}, in = {.ndim = n};
     const int front = dims == n + 2 ? 2 : 1;
     if (dims != n + 1 && dims != n + 2)
         return TERN_OK; /* refused by the convolution */
@@ -93,21 +76,72 @@ static tern_status output_padding_for(const conv *c, const tern_tensor *x, tern_
                             c->function, LISTED(size), LISTED(least), LISTED(most), LISTED(in));
 }
 
+static tern_status read_size(const tern_module *m, tern_tensor *list, tern_shape *size)
+{
+    int64_t n = tern_numel(list);
+    bool host = tern_dtype_of(list) == TERN_I64 && tern_is_contiguous(list) &&
+                strncmp(tern_device(list), "cpu", 3) == 0;
+    if (!host || tern_dim(list) != 1 || n > TERN_MAX_DIMS)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_nn_call: %s takes output_size as a list of int64 on the cpu, but "
+                         "got %s of %d dims on %s",
+                         tern_nn_name(m), tern_dtype_name(tern_dtype_of(list)), tern_dim(list),
+                         tern_device(list));
+    size->ndim = (int)n;
+    if (n > 0)
+        memcpy(size->dims, tern_data(list), (size_t)n * sizeof *size->dims);
+    return TERN_OK;
+}
+
+/* {x} or {x, output_size} */
+static tern_status call_transposed(tern_module *self, tern_tensor *const *in, int n,
+                                   tern_tensor **out, int k)
+{
+    typedef tern_tensor *(*function)(tern_tensor *, tern_tensor *, tern_tensor *,
+                                     const tern_conv_transpose_function_options *);
+    static const function transposes[] = {tern_conv_transpose1d, tern_conv_transpose2d,
+                                          tern_conv_transpose3d};
+    const conv *c = tern_nn_data(self);
+    tern_conv_transpose_function_options o = {.stride = c->o.stride,
+                                              .padding = c->o.padding,
+                                              .dilation = c->o.dilation,
+                                              .output_padding = c->output_padding,
+                                              .groups = c->o.groups};
+    if (n < 1 || n > 2 || k != 1)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_nn_call: %s takes x, or x and output_size, and gives one, not %d "
+                         "and %d",
+                         tern_nn_name(self), n, k);
+    if (!in[0])
+        return tern_fail_argument_null("tern_nn_forward", "x");
+    if (n == 2 && in[1]) {
+        tern_shape size;
+        TERN_TRY(read_size(self, in[1], &size));
+        TERN_TRY(output_padding_for(c, in[0], size, &o.output_padding));
+    }
+    out[0] = transposes[c->ndim - 1](in[0], tern_nn_parameter(self, "weight"),
+                                     tern_nn_parameter(self, "bias"), &o);
+    return out[0] ? TERN_OK : tern_last_status();
+}
+
 tern_tensor *tern_nn_conv_transpose_forward(tern_module *m, tern_tensor *x, tern_shape output_size)
 {
+    tern_tensor *y = NULL;
     if (!m || !x) {
         tern_fail_argument_null("tern_nn_conv_transpose_forward", m ? "x" : "m");
         return NULL;
     }
-    if (!tern_layer_runs(m, forward) || !((const conv *)tern_nn_data(m))->transposed)
+    if (!tern_layer_calls(m, call_transposed))
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_nn_conv_transpose_forward: %s is no transposed convolution",
                               tern_nn_name(m));
-    wanted.of = m;
-    wanted.size = output_size;
-    tern_tensor *y = tern_nn_forward(m, x);
-    wanted.of = NULL;
-    return y;
+    /* Written by hand: a copy could not be recorded. */
+    tern_tensor *size = tern_empty(TERN_SHAPE(output_size.ndim), TERN_I64, "cpu");
+    if (!size)
+        return NULL;
+    if (output_size.ndim > 0)
+        memcpy(tern_data(size), output_size.dims, (size_t)output_size.ndim * sizeof(int64_t));
+    return tern_nn_call(m, (tern_tensor *[]){x, size}, 2, &y, 1) == TERN_OK ? y : NULL;
 }
 
 /* ---- options ----------------------------------------------------------------------------- */
@@ -215,7 +249,8 @@ static tern_module *make(const conv *c, const arguments *a)
 {
     if (check(c, a) != TERN_OK)
         return NULL;
-    tern_module *m = tern_layer(c->name, forward, c, sizeof *c);
+    tern_module *m = c->transposed ? tern_layer_loss(c->name, call_transposed, c, sizeof *c)
+                                   : tern_layer(c->name, forward, c, sizeof *c);
     tern_status status = m ? TERN_OK : tern_last_status();
     if (status == TERN_OK)
         TERN_SCOPE

@@ -10,7 +10,7 @@
 /* A module whose data is a copy of bytes of *data, freed with it. */
 tern_module *tern_layer(const char *name, tern_module_forward forward, const void *data,
                         size_t bytes);
-/* The same for a loss: call takes input and target. */
+/* The same where it takes several tensors, as a loss takes input and target. */
 tern_module *tern_layer_loss(const char *name, tern_module_call call, const void *data,
                              size_t bytes);
 /* tern_nn_add_parameter and _buffer where NULL may mean an absent one. */
