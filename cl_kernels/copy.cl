@@ -2,37 +2,25 @@
 #include "fours.h"
 
 /* y = x converted from another type: one kernel for each source. Floats go to integers by truncation;
- * NaN, infinities and what does not fit become the smallest value (of int64 for int64, else of int32,
+ * NaN, infinities and what does not fit become the smallest value (of int32 for int32, else of int64,
  * then cut), as x86 does. */
 #define TERN_TO_INT_(v, T, SMALLEST, LIMIT) ((v) > -(LIMIT) && (v) < (LIMIT) ? (T)(v) : (SMALLEST))
-#define TO_f32(v)        ((f32)(v))
-#define TO_f64(v)        ((f64)(v))
-#define TO_f16(v)        ((f32)(v))
-#define TO_bf16(v)       ((f32)(v))
-#define FLOAT_TO_i32(v)  TERN_TO_INT_(v, i32, (-2147483647 - 1), 2147483648.0f)
-#define FLOAT_TO_i64(v)  TERN_TO_INT_(v, i64, (-9223372036854775807 - 1), 9223372036854775808.0f)
-#define FLOAT_TO_u8(v)   FLOAT_TO_i64(v)
-#define FLOAT_TO_bool(v) ((v) != 0)
-#define FLOAT_TO_f32     TO_f32
-#define FLOAT_TO_f64     TO_f64
-#define FLOAT_TO_f16     TO_f16
-#define FLOAT_TO_bf16    TO_bf16
-#define INT_TO_i32(v)    ((i32)(v))
-#define INT_TO_i64(v)    ((i64)(v))
-#define INT_TO_u8(v)     ((u8)(v))
-#define INT_TO_bool(v)   ((v) != 0)
-#define INT_TO_f32       TO_f32
-#define INT_TO_f64       TO_f64
-#define INT_TO_f16       TO_f16
-#define INT_TO_bf16      TO_bf16
+#undef TRUNCATED
+#if !IS_WHOLE
+#define TRUNCATED(v) v
+#elif IS_I32
+#define TRUNCATED(v) TERN_TO_INT_(v, i32, (-2147483647 - 1), 2147483648.0f)
+#else
+#define TRUNCATED(v) TERN_TO_INT_(v, i64, (-9223372036854775807 - 1), 9223372036854775808.0f)
+#endif
 
 #undef HAS_FOURS
-#if TERN_FOURS && IS_FLOAT && !IS_WIDE
+#if TERN_FOURS && IN_SET(FOURS, TERN_T)
 #define HAS_FOURS 1
 #else
 #define HAS_FOURS 0
 #endif
-#define COPY_FOURS(S)   TERN_CAT(TERN_CAT(COPY_FOURS, HAS_FOURS), TERN_CAT(FOURS, S))(S)
+#define COPY_FOURS(S)   TERN_CAT(TERN_CAT(COPY_FOURS, HAS_FOURS), IN_SET(FOURS, S))(S)
 #define COPY_FOURS_0_0(S)
 #define COPY_FOURS_0_1(S)
 #define COPY_FOURS_1_0(S)
@@ -52,8 +40,12 @@
         }                                                                                          \
         SKIP4(ys) SKIP4(xs) inner -= 4 * fours;                                                    \
     }
-#define COPY_FROM(S, KIND)                                                                         \
-    KERNEL3(K(copy_##S), (OUT, STO, ys), (IN, STORED_##S, xs), (ARG, tern_walk, w))                   \
+#define COPY_FROM(S)     TERN_CAT(COPY_FROM, IN_SET(EXISTING, S))(S, TERN_CAT(CONVERT, IN_SET(FLOATS, S)))
+#define CONVERT_0(v)     v
+#define CONVERT_1        TRUNCATED
+#define COPY_FROM_0(S, CONVERT)
+#define COPY_FROM_1(S, CONVERT)                                                                    \
+    KERNEL3(K(copy_##S), (OUT, STO, ys), (IN, STO_OF(S), xs), (ARG, tern_walk, w))                 \
     {                                                                                              \
         BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \
@@ -65,28 +57,19 @@
             if (w.form == TERN_WALK_UNIT) {                                                        \
                 SIMD INNER(r, j)                                                                   \
                 {                                                                                  \
-                    TERN_CAT(MATH, S) v = TERN_CAT(LD, S)(xs, xo + j);                             \
-                    ST(ys, yo + j, TERN_CAT(KIND, TERN_T)(v));                                     \
+                    REAL_OF(S) v = LD_OF(S, xs, xo + j);                                           \
+                    ST(ys, yo + j, CONVERT(v));                                                    \
                 }                                                                                  \
             } else {                                                                               \
                 INNER(r, j)                                                                        \
                 {                                                                                  \
-                    TERN_CAT(MATH, S) v = TERN_CAT(LD, S)(xs, xo + j * (idx)w.step[1]);            \
-                    ST(ys, yo + j * (idx)w.step[0], TERN_CAT(KIND, TERN_T)(v));                    \
+                    REAL_OF(S) v = LD_OF(S, xs, xo + j * (idx)w.step[1]);                          \
+                    ST(ys, yo + j * (idx)w.step[0], CONVERT(v));                                   \
                 }                                                                                  \
             }                                                                                      \
         }                                                                                          \
     }
-COPY_FROM(f32, FLOAT_TO)
-#if TERN_F64
-COPY_FROM(f64, FLOAT_TO)
-#endif
-COPY_FROM(f16, FLOAT_TO)
-COPY_FROM(bf16, FLOAT_TO)
-COPY_FROM(i32, INT_TO)
-COPY_FROM(i64, INT_TO)
-COPY_FROM(u8, INT_TO)
-COPY_FROM(bool, INT_TO)
+EACH_DTYPE(COPY_FROM)
 
 #if IS_MOVER
 /* Planes of an n by m matrix y, rows y_step apart, from x, which is the transposed, its m rows x_step

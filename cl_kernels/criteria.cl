@@ -1,17 +1,5 @@
 /* criteria.cl -- what losses need beside compositions: a check of probabilities; connectionist temporal
  * classification. */
-#ifndef TERN_CRITERIA_ONCE
-#define TERN_CRITERIA_ONCE
-#define CTC_f32  1
-#define CTC_f64  1
-#define CTC_f16  0
-#define CTC_bf16 0
-#define CTC_i32  0
-#define CTC_i64  0
-#define CTC_u8   0
-#define CTC_bool 0
-#endif
-
 #if IS_FLOAT
 /* 0 <= x <= 1; NaN is let through, as by PyTorch. */
 KERNEL4(K(unit_interval), (IN, STO, xs), (OUT, i64, fault), (ARG, i64, n), (ARG, i32, code))
@@ -27,7 +15,7 @@ KERNEL4(K(unit_interval), (IN, STO, xs), (OUT, i64, fault), (ARG, i64, n), (ARG,
 }
 #endif
 
-#if TERN_CAT(CTC, TERN_T)
+#if IS_FLOAT && !IS_HALF
 /* log(e^a + e^b) */
 INLINE REAL K(tern_log_add)(REAL a, REAL b)
 {

@@ -2,15 +2,6 @@
  * STORE4_ of them (TERN_FOURS): LOAD4(v, p, i) takes elements 4 i to 4 i + 3 of p to v[0..4) as REAL. */
 #ifndef TERN_FOURS_H
 #define TERN_FOURS_H
-#define FOURS_f32  1
-#define FOURS_f16  1
-#define FOURS_bf16 1
-#define FOURS_f64  0
-#define FOURS_i32  0
-#define FOURS_i64  0
-#define FOURS_u8   0
-#define FOURS_bool 0
-
 #define LOAD4(v, p, i)  TERN_CAT(LOAD4, TERN_T)(v, p, i)
 #define STORE4(p, i, v) TERN_CAT(STORE4, TERN_T)(p, i, v)
 #define EACH4(e)        UNROLL for (i32 e = 0; e < 4; e++)

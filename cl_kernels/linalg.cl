@@ -159,7 +159,7 @@ KERNEL5(K(lu_det), (OUT, STO, ys), (IN, STO, as), (IN, i64, pivots), (ARG, i64, 
 }
 #endif
 
-#if TERN_CAT(INTS, TERN_T)
+#if !IS_FLOAT
 /* C = alpha A B, plus bias, a number a column; of integers, modulo what they hold. */
 KERNEL6(K(whole_product), (OUT, STO, cs), (IN, STO, as), (IN, STO, bs), (IN, STO, biases),
         (ARG, tern_gemm_shape, g), (ARG, i64, alpha))

@@ -84,8 +84,8 @@ INLINE u16 tern_f32_to_f16(f32 f)
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
     return h;
 }
-#define LD_f16(p, i)    tern_f16_to_f32((p)[i])
-#define ST_f16(p, i, v) ((p)[i] = tern_f32_to_f16(v))
+#define LD_F16(R, p, i)    tern_f16_to_f32((p)[i])
+#define ST_F16(S, p, i, v) ((p)[i] = tern_f32_to_f16((f32)(v)))
 INLINE void tern_atomic_add_f32(f32 *p, f32 v)
 {
     atomicAdd(p, v);

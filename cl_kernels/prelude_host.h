@@ -117,8 +117,8 @@ INLINE u16 tern_f32_to_f16(f32 f)
     r = a > 0x7f800000u ? 0x7e00u : r;
     return (u16)(r | sign);
 }
-#define LD_f16(p, i)    tern_f16_to_f32((p)[i])
-#define ST_f16(p, i, v) ((p)[i] = tern_f32_to_f16(v))
+#define LD_F16(R, p, i)    tern_f16_to_f32((p)[i])
+#define ST_F16(S, p, i, v) ((p)[i] = tern_f32_to_f16((f32)(v)))
 
 /* *p += v, whole even when several threads do it. */
 INLINE void tern_atomic_add_f32(f32 *p, f32 v)

@@ -49,8 +49,8 @@ static inline f64 tern_fabs_f64(f64 x)
 #endif
 
 /* f16 in memory needs no cl_khr_fp16. */
-#define LD_f16(p, i)    vload_half((size_t)(i), (const __global half *)(p))
-#define ST_f16(p, i, v) vstore_half_rte((f32)(v), (size_t)(i), (__global half *)(p))
+#define LD_F16(R, p, i)    vload_half((size_t)(i), (const __global half *)(p))
+#define ST_F16(S, p, i, v) vstore_half_rte((f32)(v), (size_t)(i), (__global half *)(p))
 
 /* *p += v by compare and swap: OpenCL 1.2 has no float atomics. The first guess is no read, which
  * would race with the other writers. */

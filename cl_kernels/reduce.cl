@@ -111,6 +111,7 @@ INLINE idx tern_least(idx a, idx b)
         }                                                                                          \
     }
 #define NO_SHIFT_(p, i) 0
+#define LD_f32_(p, i)   ((p)[i])
 #define SHIFT_(p, i)    ((p)[i])
 #endif
 
@@ -125,10 +126,10 @@ INLINE idx tern_least(idx a, idx b)
 SUM_SHORT(sum_short, STO, ST, NO_SHIFT_, x)
 SUM_ROWS(sum_rows, STO, ST, STO, LD, NO_SHIFT_, x)
 SUM_ROWS(sum_rows_part, f32, ST_f32_, STO, LD, NO_SHIFT_, x)
-SUM_ROWS(sum_rows_merge, STO, ST, f32, LD_f32, NO_SHIFT_, x)
+SUM_ROWS(sum_rows_merge, STO, ST, f32, LD_f32_, NO_SHIFT_, x)
 SUM_COLUMNS(sum_columns, STO, ST, STO, LD, NO_SHIFT_, x)
 SUM_COLUMNS(sum_columns_part, f32, ST_f32_, STO, LD, NO_SHIFT_, x)
-SUM_COLUMNS(sum_columns_merge, STO, ST, f32, LD_f32, NO_SHIFT_, x)
+SUM_COLUMNS(sum_columns_merge, STO, ST, f32, LD_f32_, NO_SHIFT_, x)
 #elif IS_FLOAT
 SUM_SHORT(sum_short, STO, ST, NO_SHIFT_, x)
 SUM_SHORT(deviation_short, STO, ST, SHIFT_, (x - shift) * (x - shift))

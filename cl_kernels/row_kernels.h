@@ -12,7 +12,7 @@
 #include "fours.h"
 
 #undef HAS_FOURS
-#if IS_FLOAT && !IS_WIDE && TERN_FOURS && !ROWS_ARE_LONG
+#if IN_SET(FOURS, TERN_T) && TERN_FOURS && !ROWS_ARE_LONG
 #define HAS_FOURS 1
 #else
 #define HAS_FOURS 0
@@ -37,7 +37,7 @@
         SIMD INNER(r, j)                                                                           \
         {                                                                                          \
             REAL x = LD(xs, xo + j);                                                               \
-            TERN_CAT(ST, T)(ys, yo + j, (Y));                                                      \
+            ST_OF(T, ys, yo + j, (Y));                                                             \
         }                                                                                          \
     }
 #define UNARY_FOURS_0(T, Y)
@@ -119,21 +119,21 @@
             SIMD INNER(r, j)                                                                       \
             {                                                                                      \
                 REAL x = LD(xs, xo + j), y = LD(ys, yo + j);                                       \
-                TERN_CAT(ST, T)(zs, zo + j, (Z));                                                  \
+                ST_OF(T, zs, zo + j, (Z));                                                         \
             }                                                                                      \
         } else if (w.form == TERN_WALK_FLAT_B) {                                                   \
             REAL y = LD(ys, yo);                                                                   \
             SIMD INNER(r, j)                                                                       \
             {                                                                                      \
                 REAL x = LD(xs, xo + j);                                                           \
-                TERN_CAT(ST, T)(zs, zo + j, (Z));                                                  \
+                ST_OF(T, zs, zo + j, (Z));                                                         \
             }                                                                                      \
         } else {                                                                                   \
             REAL x = LD(xs, xo);                                                                   \
             SIMD INNER(r, j)                                                                       \
             {                                                                                      \
                 REAL y = LD(ys, yo + j);                                                           \
-                TERN_CAT(ST, T)(zs, zo + j, (Z));                                                  \
+                ST_OF(T, zs, zo + j, (Z));                                                         \
             }                                                                                      \
         }                                                                                          \
     }
@@ -240,15 +240,15 @@
     }
 
 #define UNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                           \
-    TERN_CAT(UNARY, TERN_CAT(TYPES, TERN_T))(NAME, Y)                                              \
-    TERN_CAT(GRADIENT, TERN_CAT(FLOATS, TERN_T))(NAME, DX)
+    TERN_CAT(UNARY, IN_SET(TYPES, TERN_T))(NAME, Y)                                                \
+    TERN_CAT(GRADIENT, IS_FLOAT)(NAME, DX)
 #define UNARY_REAL1  UNARY
 #define UNARY_REAL2  UNARY
 #define UNARY_SCALAR UNARY
 #define BINARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Z, DX, DY)                                      \
-    TERN_CAT(BINARY, TERN_CAT(TYPES, TERN_T))(NAME, Z)
+    TERN_CAT(BINARY, IN_SET(TYPES, TERN_T))(NAME, Z)
 #define TERNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, V, DX, DY, DZ)                                 \
-    TERN_CAT(TERNARY, TERN_CAT(TYPES, TERN_T))(NAME, V)
+    TERN_CAT(TERNARY, IN_SET(TYPES, TERN_T))(NAME, V)
 #define TERNARY_SCALAR TERNARY
-#define COMPARE(NAME, TYPES, RULE, Z) TERN_CAT(COMPARE, TERN_CAT(TYPES, TERN_T))(NAME, Z)
-#define PREDICATE(NAME, TYPES, Z) TERN_CAT(PREDICATE, TERN_CAT(TYPES, TERN_T))(NAME, Z)
+#define COMPARE(NAME, TYPES, RULE, Z) TERN_CAT(COMPARE, IN_SET(TYPES, TERN_T))(NAME, Z)
+#define PREDICATE(NAME, TYPES, Z) TERN_CAT(PREDICATE, IN_SET(TYPES, TERN_T))(NAME, Z)

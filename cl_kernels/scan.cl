@@ -4,14 +4,6 @@
 #include "order.h"
 #ifndef TERN_SCAN_ONCE
 #define TERN_SCAN_ONCE
-#define KEPT_f32  1
-#define KEPT_f64  1
-#define KEPT_f16  0
-#define KEPT_bf16 0
-#define KEPT_i32  0
-#define KEPT_i64  1
-#define KEPT_u8   0
-#define KEPT_bool 0
 /* y after a step: what says which of a and b there are. */
 enum { TERN_SCAN_SUM = 1, TERN_SCAN_PRODUCT = 2, TERN_SCAN_BOTH = 3 };
 #define TERN_STEP(what, y, a, b)                                                                   \
@@ -36,7 +28,7 @@ TERN_COLLECTIVE_(group_product, f64, a *b)
 TERN_COLLECTIVE_(group_product, i64, a *b)
 #endif
 
-#if TERN_CAT(KEPT, TERN_T)
+#if (IS_FLOAT && !IS_HALF) || IS_I64
 /* y[k] = a[k] y[k - 1] + b[k], y before the first being `first`; reverse: from the last to the first.
  * inner = 1, a group for each stretch: every lane takes a run of it, first to find what the run makes
  * of any y before it (y A + B), then with the y that the lanes before it make. */
@@ -196,7 +188,7 @@ KERNEL5(K(product_columns), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, outer), (A
 }
 #endif
 
-#if TERN_CAT(KEPT, TERN_T) && IS_FLOAT
+#if IS_FLOAT && !IS_HALF
 /* y[k] = high + log(sum of e^(x - high) up to k), high being near the largest so far. */
 KERNEL5(K(scan_log_sum), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, outer), (ARG, i64, n),
         (ARG, i64, inner))

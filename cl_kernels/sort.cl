@@ -11,16 +11,8 @@
 #define TERN_SORT_ONCE
 enum { TERN_BLOCK = 16, TERN_SPAN = 32 };
 enum { TERN_CHOOSE_NTH = 0, TERN_CHOOSE_MEDIAN = 1, TERN_CHOOSE_NANMEDIAN = 2, TERN_CHOOSE_MODE = 3 };
-#define IS_KEY_f32  0
-#define IS_KEY_f64  0
-#define IS_KEY_f16  0
-#define IS_KEY_bf16 0
-#define IS_KEY_i32  1
-#define IS_KEY_i64  1
-#define IS_KEY_u8   0
-#define IS_KEY_bool 0
-#define MOST_i32    2147483647
-#define MOST_i64    9223372036854775807
+#define MOST_i32 2147483647
+#define MOST_i64 9223372036854775807
 #endif
 
 /* keys[o][i][k] = the key of xs[o][k][i]; flip -1: the other way round, NaN first. */
@@ -61,7 +53,7 @@ KERNEL8(K(sort_search), (OUT, i64, ys), (IN, STO, bounds), (IN, STO, values), (A
     }
 }
 
-#if TERN_CAT(IS_KEY, TERN_T)
+#if IS_I32 || IS_I64
 KERNEL5(K(sort_blocks), (OUT, STO, keys), (OUT, i64, places), (IN, STO, xs), (ARG, i64, rows),
         (ARG, i64, n))
 {

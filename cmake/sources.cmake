@@ -85,6 +85,7 @@ set(TERN_KERNEL_FAMILIES_HALVES
 set(TERN_EMBEDDED_FILES
   collectives.h
   dialect.h
+  dtypes.def
   fours.h
   gemm_vector.cl
   math.cl

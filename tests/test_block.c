@@ -17,10 +17,10 @@
 #undef ROLLED
 #define ROLLED
 /* float16 needs the assembler of a GPU: nothing here is of it. */
-#undef LD_f16
-#undef ST_f16
-#define LD_f16(p, i)    ((f32)(p)[i])
-#define ST_f16(p, i, v) ((p)[i] = (u16)(v))
+#undef LD_F16
+#undef ST_F16
+#define LD_F16(R, p, i)    ((f32)(p)[i])
+#define ST_F16(S, p, i, v) ((p)[i] = (u16)(v))
 #include "params_device.h"
 #include "dialect.h"
 #include "shapes.h"

@@ -9,22 +9,17 @@ typedef struct tern_tensor tern_tensor;
 
 enum { TERN_MAX_DIMS = 12 };
 
-/* Element types: X(ENUM, value, text, bytes, letter). Values never change. */
-#define TERN_DTYPES(X)                                                                             \
-    X(F32, 1, "float32", 4)                                                                        \
-    X(F64, 2, "float64", 8)                                                                        \
-    X(F16, 3, "float16", 2)                                                                        \
-    X(BF16, 4, "bfloat16", 2)                                                                      \
-    X(I32, 5, "int32", 4)                                                                          \
-    X(I64, 6, "int64", 8)                                                                          \
-    X(U8, 7, "uint8", 1)                                                                           \
-    X(BOOL, 8, "bool", 1)
-
+/* Element types. Values never change. */
 typedef enum tern_dtype {
     TERN_DTYPE_DEFAULT = 0, /* what PyTorch would choose: float32, or by the value given */
-#define X(NAME, VALUE, TEXT, BYTES) TERN_##NAME = VALUE,
-    TERN_DTYPES(X)
-#undef X
+    TERN_F32 = 1,           /* torch.float32 */
+    TERN_F64 = 2,           /* torch.float64 */
+    TERN_F16 = 3,           /* torch.float16 */
+    TERN_BF16 = 4,          /* torch.bfloat16 */
+    TERN_I32 = 5,           /* torch.int32 */
+    TERN_I64 = 6,           /* torch.int64 */
+    TERN_U8 = 7,            /* torch.uint8 */
+    TERN_BOOL = 8           /* torch.bool */
 } tern_dtype;
 
 /* "float32" and so on; "?" for an unknown value. */

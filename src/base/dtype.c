@@ -1,36 +1,57 @@
 /* dtype.c -- dtypes, promotion and scalars: plain values. */
-#include <tern/tensor.h>
+#include "base/dtype.h"
+#include "types_host.h"
 
-static const struct {
-    const char *name;
-    size_t size;
-    bool floating;
-    int category; /* bool 0, integer 1, floating 2 */
-} dtypes[] = {
-    [TERN_F32] = {"float32", 4, true, 2}, [TERN_F64] = {"float64", 8, true, 2},
-    [TERN_F16] = {"float16", 2, true, 2}, [TERN_BF16] = {"bfloat16", 2, true, 2},
-    [TERN_I32] = {"int32", 4, false, 1},  [TERN_I64] = {"int64", 8, false, 1},
-    [TERN_U8] = {"uint8", 1, false, 1},   [TERN_BOOL] = {"bool", 1, false, 0},
+#define SET_KINDS                 (0, 1, 2, 3, 4, 5)
+#define FIELD_OF_MATH(FIELD, ROW) DTYPE_FIELD(FIELD, DTYPE_GLUE_(DTYPE, DTYPE_FIELD(MATH, ROW)))
+const tern_dtype_row tern_dtype_rows[TERN_DTYPE_END] = {
+#define X(T)                                                                                       \
+    [DTYPE_FIELD(ENUM, DTYPE_##T)] = {DTYPE_FIELD(NAME, DTYPE_##T),                                \
+                                      #T,                                                          \
+                                      FIELD_OF_MATH(ENUM, DTYPE_##T),                              \
+                                      sizeof(DTYPE_FIELD(STORED, DTYPE_##T)),                      \
+                                      DTYPE_IN(KINDS, DTYPE_##T),                                  \
+                                      DTYPE_FIELD(DIGITS, DTYPE_##T),                              \
+                                      (double)DTYPE_FIELD(GREATEST, DTYPE_##T)},
+    EACH_DTYPE(X)
+#undef X
 };
 
 static bool known(tern_dtype dtype)
 {
-    return (unsigned)dtype - 1u < sizeof dtypes / sizeof *dtypes - 1u;
+    return (unsigned)dtype - 1u < TERN_DTYPE_END - 1u;
 }
 
 const char *tern_dtype_name(tern_dtype dtype)
 {
-    return known(dtype) ? dtypes[dtype].name : "?";
+    return known(dtype) ? tern_dtype_rows[dtype].name : "?";
 }
 
 size_t tern_dtype_size(tern_dtype dtype)
 {
-    return known(dtype) ? dtypes[dtype].size : 0;
+    return known(dtype) ? tern_dtype_rows[dtype].size : 0;
 }
 
 bool tern_dtype_is_floating_point(tern_dtype dtype)
 {
-    return known(dtype) && dtypes[dtype].floating;
+    return known(dtype) && tern_dtype_in(dtype, TERN_SET_FLOATS);
+}
+
+tern_status tern_fail_dtype(const char *function, tern_dtype dtype)
+{
+    return tern_fail(TERN_ERR_DTYPE, "%s: not implemented for %s", function,
+                     tern_dtype_name(dtype));
+}
+
+tern_status tern_check_floating(const char *function, tern_dtype dtype)
+{
+    return tern_dtype_is_floating_point(dtype) ? TERN_OK : tern_fail_dtype(function, dtype);
+}
+
+/* bool 0, integers 1, floats 2 */
+static int category(tern_dtype dtype)
+{
+    return tern_dtype_in(dtype, TERN_SET_FLOATS) ? 2 : tern_dtype_in(dtype, TERN_SET_WHOLES);
 }
 
 /* torch.promote_types: the higher category wins; within one, the wider; f16 with bf16 gives f32. */
@@ -38,13 +59,14 @@ tern_dtype tern_promote_types(tern_dtype a, tern_dtype b)
 {
     if (!known(a) || !known(b))
         return TERN_DTYPE_DEFAULT;
-    if (dtypes[a].category != dtypes[b].category)
-        return dtypes[a].category > dtypes[b].category ? a : b;
+    if (category(a) != category(b))
+        return category(a) > category(b) ? a : b;
     if (a == b)
         return a;
-    if (dtypes[a].size == dtypes[b].size)
+    size_t width = tern_dtype_size(a), other = tern_dtype_size(b);
+    if (width == other)
         return TERN_F32; /* f16 and bf16: the only two of one size in one category */
-    return dtypes[a].size > dtypes[b].size ? a : b;
+    return width > other ? a : b;
 }
 
 tern_scalar tern_scalar_real(double value)

@@ -2,18 +2,22 @@
  * is then copied costs more than all else here. */
 #ifndef TERN_DEVICE_ARGS_H
 #define TERN_DEVICE_ARGS_H
+#include "base/dtype.h"
 #include "device/backend.h"
 
 /* Types of elements and of values; those of tensors have tern_dtype's numbers. */
 typedef enum tern_type {
     TERN_TYPE_NONE,
+#define X(T) TERN_TYPE_##T,
+    EACH_DTYPE(X)
+#undef X
 #define X(NAME, BYTES) TERN_TYPE_##NAME,
 #include "types.def"
 #undef X
-    TERN_TYPES
+        TERN_TYPES
 } tern_type;
 _Static_assert((int)TERN_TYPE_f32 == TERN_F32 && (int)TERN_TYPE_bool == TERN_BOOL,
-               "types.def begins with the dtypes");
+               "dtypes.def is in the enum's order");
 
 /* Elements of a buffer, from one of them on, by its index. */
 static inline tern_arg tern_arg_elements(tern_role role, tern_type type, const tern_buffer *buffer,
@@ -74,17 +78,16 @@ static inline tern_arg tern_arg_buffer(const tern_buffer *buffer, int64_t at, si
 /* A number in the type that kernels of dtype compute in (REAL in the dialect). */
 static inline tern_arg tern_arg_scalar(tern_dtype dtype, tern_scalar scalar)
 {
-    switch (dtype) {
+    switch (tern_dtype_rows[dtype].math) {
     case TERN_F64:
         return tern_arg_f64(tern_scalar_to_real(scalar));
     case TERN_I64:
         return tern_arg_i64(tern_scalar_to_int(scalar));
     case TERN_I32:
-    case TERN_U8:
+        if (tern_dtype_in(dtype, TERN_SET_BOOLS))
+            return tern_arg_i32(scalar.kind == TERN_SCALAR_REAL ? scalar.value.real != 0
+                                                                : scalar.value.integer != 0);
         return tern_arg_i32((int32_t)tern_scalar_to_int(scalar));
-    case TERN_BOOL:
-        return tern_arg_i32(scalar.kind == TERN_SCALAR_REAL ? scalar.value.real != 0
-                                                            : scalar.value.integer != 0);
     default:
         return tern_arg_f32((float)tern_scalar_to_real(scalar));
     }

@@ -40,7 +40,7 @@ void tern_cache_empty(tern_place *place)
         place->pinned = block->next;
         drop(place, block);
     }
-    for (int dtype = 0; dtype <= TERN_BOOL; dtype++) {
+    for (int dtype = 0; dtype < TERN_DTYPE_END; dtype++) {
         if (place->one[dtype] && place->one[dtype]->holds)
             place->one[dtype]->is_orphan = true;
         else if (place->one[dtype])

@@ -1,6 +1,7 @@
 /* place.h -- what the files of this folder share: the inside of a place. */
 #ifndef TERN_DEVICE_PLACE_H
 #define TERN_DEVICE_PLACE_H
+#include "base/dtype.h"
 #include "device/signature.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -29,8 +30,8 @@ struct tern_place {
 
     pthread_mutex_t memory_lock; /* guards cache and the memory part of stats */
     tern_block *cache[SIZE_CLASSES];
-    tern_block *one[TERN_BOOL + 1]; /* likewise, but with a number in it */
-    tern_block *pinned;             /* likewise, of any size */
+    tern_block *one[TERN_DTYPE_END]; /* likewise, but with a number in it */
+    tern_block *pinned;              /* likewise, of any size */
     tern_memory_stats stats;
     atomic_ullong launches, to_host, to_device, built, loaded;
 

@@ -13,34 +13,29 @@
 static const struct {
     const char *name;
     size_t bytes;
-} types[] = {
-    {"untyped", 0},
+} types[] = {{"untyped", 0},
+#define X(T) {#T, sizeof(DTYPE_FIELD(STORED, DTYPE_##T))},
+             EACH_DTYPE(X)
+#undef X
 #define X(NAME, BYTES) {#NAME, BYTES},
 #include "types.def"
 #undef X
 };
 
 /* Types that depend on the kernel's, as dialect.h has them. */
-#define TYPE_(T)    TERN_TYPE_##T
-#define TYPE_OF(T)  TYPE_(T)
-#define KEY_(T)     KEY_##T
-#define KEY_TYPE(T) TYPE_OF(KEY_(T))
-#define STO_OF(T)   TERN_TYPE_##T
-#define REAL_OF(T)  TYPE_OF(MATH_##T)
-#define ACC_OF(T)   TYPE_OF(SUM_##T)
-#define KEY_OF(T)   KEY_TYPE(MATH_##T)
-#define OF_EACH(F)                                                                                 \
-    {                                                                                              \
-        [TERN_F32] = F(f32), [TERN_F64] = F(f64), [TERN_F16] = F(f16), [TERN_BF16] = F(bf16),      \
-        [TERN_I32] = F(i32), [TERN_I64] = F(i64), [TERN_U8] = F(u8), [TERN_BOOL] = F(bool)         \
-    }
-static const struct {
-    const char *word;
-    uint8_t type[TERN_BOOL + 1];
-} words[] = {{"STO", OF_EACH(STO_OF)},
-             {"REAL", OF_EACH(REAL_OF)},
-             {"ACC", OF_EACH(ACC_OF)},
-             {"KEY", OF_EACH(KEY_OF)}};
+enum { WORDS = 4 };
+static const char *const words[WORDS] = {"STO", "REAL", "ACC", "KEY"};
+#define TYPE_(T)    DTYPE_GLUE_(TERN_TYPE, T)
+#define KEY__(MATH) KEY_##MATH
+#define KEY_(MATH)  KEY__(MATH)
+static const uint8_t type_of_word[TERN_DTYPE_END][WORDS] = {
+#define X(T)                                                                                       \
+    [DTYPE_FIELD(ENUM, DTYPE_##T)] = {TERN_TYPE_##T, TYPE_(DTYPE_FIELD(MATH, DTYPE_##T)),          \
+                                      TYPE_(DTYPE_FIELD(SUM, DTYPE_##T)),                          \
+                                      TYPE_(KEY_(DTYPE_FIELD(MATH, DTYPE_##T)))},
+    EACH_DTYPE(X)
+#undef X
+};
 
 static uint8_t type_called(const char *name)
 {
@@ -73,9 +68,10 @@ static bool next(reader *r, written *w)
         r->times--;
         r->at = r->again;
     }
-    if (sscanf(r->at, "(%7[^,], %31[^,], %31[^)])", w->role, w->type, w->name) != 3)
+    int read = 0;
+    if (sscanf(r->at, "(%7[^,], %31[^,], %31[^)])%n", w->role, w->type, w->name, &read) != 3)
         return false;
-    r->at = strchr(r->at, ')') + 1;
+    r->at += read;
     return true;
 }
 
@@ -86,11 +82,12 @@ static tern_parameter parameter_of(const written *w, tern_dtype dtype)
     tern_parameter p = {.role = strcmp(w->role, "OUT") == 0  ? TERN_ROLE_OUT
                                 : strcmp(w->role, "IN") == 0 ? TERN_ROLE_IN
                                                              : TERN_ROLE_VALUE};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(words[i].word, w->type) == 0)
-            p.type = words[i].type[dtype];
-    if (strncmp(w->type, "STORED_", 7) == 0)
-        p.type = type_called(w->type + 7);
+    char other[sizeof w->type];
+    for (int i = 0; i < WORDS; i++)
+        if (strcmp(words[i], w->type) == 0)
+            p.type = type_of_word[dtype][i];
+    if (sscanf(w->type, "STO_OF(%31[^)])", other) == 1)
+        p.type = type_called(other);
     p.also = p.type;
     if (p.type == TERN_TYPE_NONE) {
         p.type = type_called(strcmp(w->type, "u16") == 0 ? "f16" : w->type);

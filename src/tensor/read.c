@@ -1,5 +1,6 @@
 /* read.c -- elements back to the host. */
 #include "tensor/tensor.h"
+#include "types_host.h"
 #include <math.h>
 #include <string.h>
 #include <tern/ops/copy.h>
@@ -38,38 +39,42 @@ static float from_f16(uint16_t h)
     return h & 0x8000 ? -v : v;
 }
 
+static float from_bf16(uint16_t h)
+{
+    union {
+        uint32_t bits;
+        float value;
+    } v = {(uint32_t)h << 16};
+    return v.value;
+}
+
+/* Element i of each type, from how it lies in memory (code) and what it is (kind). */
+#define FROM_PLAIN(v) (v)
+#define FROM_TRUTH(v) ((v) != 0)
+#define FROM_F16(v)   from_f16(v)
+#define FROM_BF16(v)  from_bf16(v)
+#define REAL_(v)      tern_scalar_real((double)(v))
+#define INT_(v)       tern_scalar_int((int64_t)(v))
+#define BOOL_(v)      tern_scalar_bool(v)
+#define SET_SCALARS   (REAL_, REAL_, REAL_, INT_, INT_, BOOL_)
+#define X(T)                                                                                       \
+    static tern_scalar element_##T(const void *data, int64_t i)                                    \
+    {                                                                                              \
+        DTYPE_FIELD(STORED, DTYPE_##T) v;                                                          \
+        memcpy(&v, (const char *)data + (size_t)i * sizeof v, sizeof v);                           \
+        return DTYPE_IN(SCALARS, DTYPE_##T)(DTYPE_GLUE_(FROM, DTYPE_FIELD(CODE, DTYPE_##T))(v));   \
+    }
+EACH_DTYPE(X)
+#undef X
+
 tern_scalar tern_element(const void *data, tern_dtype dtype, int64_t i)
 {
-    const char *p = (const char *)data + (size_t)i * tern_dtype_size(dtype);
-    union {
-        float f32;
-        double f64;
-        int32_t i32;
-        int64_t i64;
-        uint16_t u16;
-        uint8_t u8;
-        uint32_t bits;
-    } v;
-    memcpy(&v, p, tern_dtype_size(dtype));
-    switch (dtype) {
-    case TERN_F32:
-        return tern_scalar_real((double)v.f32);
-    case TERN_F64:
-        return tern_scalar_real(v.f64);
-    case TERN_F16:
-        return tern_scalar_real((double)from_f16(v.u16));
-    case TERN_BF16:
-        v.bits = (uint32_t)v.u16 << 16;
-        return tern_scalar_real((double)v.f32);
-    case TERN_I32:
-        return tern_scalar_int(v.i32);
-    case TERN_I64:
-        return tern_scalar_int(v.i64);
-    case TERN_U8:
-        return tern_scalar_int(v.u8);
-    default:
-        return tern_scalar_bool(v.u8 != 0);
-    }
+    static tern_scalar (*const elements[TERN_DTYPE_END])(const void *data, int64_t i) = {
+#define X(T) [DTYPE_FIELD(ENUM, DTYPE_##T)] = element_##T,
+        EACH_DTYPE(X)
+#undef X
+    };
+    return elements[dtype](data, i);
 }
 
 static bool one(const tern_tensor *x, const char *function, tern_scalar *value)

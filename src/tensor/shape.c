@@ -1,17 +1,6 @@
 /* shape.c -- shapes: everything that needs no tensor. */
 #include "tensor/tensor.h"
 
-tern_status tern_fail_dtype(const char *function, tern_dtype dtype)
-{
-    return tern_fail(TERN_ERR_DTYPE, "%s: not implemented for %s", function,
-                     tern_dtype_name(dtype));
-}
-
-tern_status tern_check_floating(const char *function, tern_dtype dtype)
-{
-    return tern_dtype_is_floating_point(dtype) ? TERN_OK : tern_fail_dtype(function, dtype);
-}
-
 tern_shape tern_shape_from(int ndim, const int64_t *dims)
 {
     tern_shape shape;

@@ -1,6 +1,7 @@
 /* tensor.h -- the inside of a tensor, and what the layers above may do with it. */
 #ifndef TERN_SRC_TENSOR_H
 #define TERN_SRC_TENSOR_H
+#include "base/dtype.h"
 #include "device/device.h"
 #include <stdatomic.h>
 #include <tern/autograd.h>
@@ -62,9 +63,6 @@ bool tern_shape_equal(const tern_shape *a, const tern_shape *b);
 /* *out = the broadcast of both, or TERN_ERR_SHAPE in PyTorch's words. */
 tern_status tern_shape_broadcast(const tern_shape *a, const tern_shape *b, tern_shape *out,
                                  const char *function);
-/* "tern_x: not implemented for bool"; and that for what is not floating point. */
-tern_status tern_fail_dtype(const char *function, tern_dtype dtype);
-tern_status tern_check_floating(const char *function, tern_dtype dtype);
 /* 0 <= *dim < ndim from a dim that may count from the end (a scalar counts as one dim). */
 tern_status tern_wrap_dim(int64_t dim, int ndim, int *wrapped, const char *function);
 /* A shape as (outer, n, inner) around a dim; a scalar has one dim of size 1. */

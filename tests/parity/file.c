@@ -93,11 +93,9 @@ static const double *real_list(parity_file *file, const char *text, int *n)
 
 static tern_dtype dtype_named(const char *name)
 {
-#define X(NAME, VALUE, TEXT, BYTES)                                                                \
-    if (strcmp(name, TEXT) == 0)                                                                   \
-        return TERN_##NAME;
-    TERN_DTYPES(X)
-#undef X
+    for (int t = 1; tern_dtype_size((tern_dtype)t) > 0; t++)
+        if (strcmp(name, tern_dtype_name((tern_dtype)t)) == 0)
+            return (tern_dtype)t;
     return TERN_DTYPE_DEFAULT;
 }
 

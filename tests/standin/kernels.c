@@ -58,27 +58,5 @@ typedef struct standin_kernel {
 #include "math64.cl"
 #include "math64_special.cl"
 #include "math_names.h"
-#define TERN_T f32
-#include TERN_FAMILY
-#undef TERN_T
-#define TERN_T f16
-#include TERN_FAMILY
-#undef TERN_T
-#define TERN_T bf16
-#include TERN_FAMILY
-#undef TERN_T
-#define TERN_T f64
-#include TERN_FAMILY
-#undef TERN_T
-#define TERN_T i32
-#include TERN_FAMILY
-#undef TERN_T
-#define TERN_T i64
-#include TERN_FAMILY
-#undef TERN_T
-#define TERN_T u8
-#include TERN_FAMILY
-#undef TERN_T
-#define TERN_T bool
-#include TERN_FAMILY
-#undef TERN_T
+#define TERN_HAS(T) 1
+#include "every_dtype.h"

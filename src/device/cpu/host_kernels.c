@@ -26,32 +26,9 @@
 extern const char OBJECT;
 const char OBJECT = 0;
 
-#if TERN_WIDE == TERN_HALVES_WIDE
-#define TERN_T f16
-#include TERN_FAMILY
-#undef TERN_T
-#define TERN_T bf16
-#include TERN_FAMILY
-#undef TERN_T
-#endif
-#if TERN_WIDE
-#define TERN_T f64
-#include TERN_FAMILY
-#undef TERN_T
-#define TERN_T i32
-#include TERN_FAMILY
-#undef TERN_T
-#define TERN_T i64
-#include TERN_FAMILY
-#undef TERN_T
-#define TERN_T u8
-#include TERN_FAMILY
-#undef TERN_T
-#define TERN_T bool
-#include TERN_FAMILY
-#undef TERN_T
-#else
-#define TERN_T f32
-#include TERN_FAMILY
-#undef TERN_T
-#endif
+/* every_dtype.h, which cmake/library.cmake writes, reads the family for each type of which this
+ * is 1. */
+#define SET_HERE                                                                                   \
+    (!TERN_WIDE, TERN_WIDE, TERN_WIDE == TERN_HALVES_WIDE, TERN_WIDE, TERN_WIDE, TERN_WIDE)
+#define TERN_HAS(T) IN_SET(HERE, T)
+#include "every_dtype.h"

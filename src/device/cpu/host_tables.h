@@ -8,18 +8,16 @@
 #ifndef TERN_DEVICE_CPU_HOST_TABLES_H
 #define TERN_DEVICE_CPU_HOST_TABLES_H
 #include "types_host.h"
+#include "dtypes.def"
 
 /* What lies in memory. The order is tern_dtype's, from TERN_F32 on. */
 typedef enum tern_stored {
-    STORED_AS_F32,
-    STORED_AS_F64,
-    STORED_AS_F16,
-    STORED_AS_BF16,
-    STORED_AS_I32,
-    STORED_AS_I64,
-    STORED_AS_U8,
-    STORED_AS_BOOL
+#define X(T) STORED_AS_##T,
+    EACH_DTYPE(X)
+#undef X
 } tern_stored;
+/* The type of the tiles that elements of each kind go through: DTYPE_IN(TILES, row). */
+#define SET_TILES (f32, f64, f32, i64, i64, i64)
 
 typedef struct tern_host_entry {
     const char *name;                                           /* with its dtype: "fill_f32" */
@@ -36,7 +34,7 @@ typedef struct tern_host_row {
     uint8_t inputs, numbers, logical;
 } tern_host_row;
 
-/* The rows of one family and tile type: STORED_AS_F32, F64 or I64. A row
+/* The rows of one family and tile type: STORED_AS_f32, f64 or i64. A row
  * without a name ends them. */
 typedef struct tern_host_rows {
     tern_stored type;

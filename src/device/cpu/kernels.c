@@ -20,6 +20,18 @@ typedef struct level {
 #include "device/cpu/isa.def"
 #undef X
 
+/* How kernels of a type end, and the type of the rows' tiles that it goes through. */
+static const struct {
+    const char *suffix;
+    tern_stored tile;
+} types[] = {
+#define STORED_AS__(T) STORED_AS_##T
+#define STORED_AS_(T)  STORED_AS__(T)
+#define X(T)           {#T, STORED_AS_(DTYPE_IN(TILES, DTYPE_##T))},
+    EACH_DTYPE(X)
+#undef X
+};
+
 enum { MAX_LEVELS = 4 };
 
 /* The instruction sets that this processor has, the best first; how many. TERN_CPU_ISA=x86-64-v3
@@ -55,11 +67,10 @@ static void run_entry(const tern_cpu_kernel *k, int part, int parts, void *const
 
 static const tern_host_entry *entry_called(const level *l, const char *name, tern_stored stored)
 {
-    static const char *const suffix[] = {"f32", "f64", "f16", "bf16", "i32", "i64", "u8", "bool"};
     char full[128];
     size_t n;
     const tern_host_entry *entries = l->kernels(&n);
-    snprintf(full, sizeof full, "%s_%s", name, suffix[stored]);
+    snprintf(full, sizeof full, "%s_%s", name, types[stored].suffix);
     for (size_t i = 0; i < n; i++)
         if (strcmp(entries[i].name, full) == 0)
             return &entries[i];
@@ -84,13 +95,10 @@ static bool is_form(const tern_host_row *row, const char *name, const char *form
 
 static bool find_row(const level *l, const char *name, tern_stored stored, tern_cpu_kernel *k)
 {
-    static const tern_stored tile_type[] = {STORED_AS_F32, STORED_AS_F64, STORED_AS_F32,
-                                            STORED_AS_F32, STORED_AS_I64, STORED_AS_I64,
-                                            STORED_AS_I64, STORED_AS_I64};
     size_t n;
     const tern_host_rows *const *tables = l->rows(&n);
     for (size_t t = 0; t < n; t++) {
-        if (tables[t]->type != tile_type[stored])
+        if (tables[t]->type != types[stored].tile)
             continue;
         for (const tern_host_row *row = tables[t]->rows; row->name; row++) {
             *k = (tern_cpu_kernel){.run = l->row_run,

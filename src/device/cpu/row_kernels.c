@@ -40,7 +40,7 @@ const char OBJECT = 0;
 static const tern_host_row rows_f64[] = {
 #include TERN_ROWS
     {0}};
-TABLE_(f64, STORED_AS_F64)
+TABLE_(f64, STORED_AS_f64)
 #undef TERN_T
 #undef TERN_ROW_TABLE
 
@@ -55,7 +55,7 @@ TABLE_(f64, STORED_AS_F64)
 static const tern_host_row rows_i64[] = {
 #include TERN_ROWS
     {0}};
-TABLE_(i64, STORED_AS_I64)
+TABLE_(i64, STORED_AS_i64)
 #else
 #define TERN_T f32
 #include "math_rows.cl"
@@ -68,5 +68,5 @@ TABLE_(i64, STORED_AS_I64)
 static const tern_host_row rows_f32[] = {
 #include TERN_ROWS
     {0}};
-TABLE_(f32, STORED_AS_F32)
+TABLE_(f32, STORED_AS_f32)
 #endif

@@ -14,58 +14,50 @@ enum { TILE = 512, INPUTS = 3 };
 /* ---- to the tile's type and back ------------------------------------------------------------- */
 
 /* Elements `step` apart; a step of 1 is a vector loop. */
-#define CONVERT_(D, TILE_TYPE)                                                                     \
+#define CONVERT_1(D, TILE_TYPE)                                                                    \
     static void load_##D(void *to, const void *from, idx step, idx n)                              \
     {                                                                                              \
         TILE_TYPE *y = to;                                                                         \
-        const STORED_##D *x = from;                                                                \
+        const STO_OF(D) *x = from;                                                                 \
         if (step == 1)                                                                             \
-            SIMD for (idx i = 0; i < n; i++) y[i] = (TILE_TYPE)LD_##D(x, i);                       \
+            SIMD for (idx i = 0; i < n; i++) y[i] = (TILE_TYPE)LD_OF(D, x, i);                     \
         else                                                                                       \
             for (idx i = 0; i < n; i++)                                                            \
-                y[i] = (TILE_TYPE)LD_##D(x, i * step);                                             \
+                y[i] = (TILE_TYPE)LD_OF(D, x, i * step);                                           \
     }                                                                                              \
     static void store_##D(void *to, const void *from, idx step, idx n)                             \
     {                                                                                              \
-        STORED_##D *y = to;                                                                        \
+        STO_OF(D) *y = to;                                                                         \
         const TILE_TYPE *x = from;                                                                 \
         if (step == 1)                                                                             \
-            SIMD for (idx i = 0; i < n; i++) ST_##D(y, i, x[i]);                                   \
+            SIMD for (idx i = 0; i < n; i++) ST_OF(D, y, i, x[i]);                                 \
         else                                                                                       \
             for (idx i = 0; i < n; i++)                                                            \
-                ST_##D(y, i *step, x[i]);                                                          \
+                ST_OF(D, y, i *step, x[i]);                                                        \
     }
-CONVERT_(f32, f32)
-CONVERT_(f16, f32)
-CONVERT_(bf16, f32)
-#if TERN_WIDE
-CONVERT_(f64, f64)
-CONVERT_(i32, i64)
-CONVERT_(i64, i64)
-CONVERT_(u8, i64)
-CONVERT_(bool, i64)
-#endif
+#define CONVERT_0(D, TILE_TYPE)
+#define SET_HERE   (1, TERN_WIDE, 1, TERN_WIDE, TERN_WIDE, TERN_WIDE)
+#define CONVERT(D) TERN_CAT(CONVERT, IN_SET(HERE, D))(D, IN_SET(TILES, D))
+EACH_DTYPE(CONVERT)
 
 typedef struct converter {
-    uint8_t bytes, tile_bytes; /* of an element */
+    uint8_t bytes, number_bytes, tile_bytes; /* of an element, a parameter, and an element there */
     void (*load)(void *to, const void *from, idx step, idx n);
     void (*store)(void *to, const void *from, idx step, idx n);
 } converter;
 
 static const converter converters[] = {
-    [STORED_AS_F32] = {4, 4, load_f32, store_f32},    [STORED_AS_F16] = {2, 4, load_f16, store_f16},
-    [STORED_AS_BF16] = {2, 4, load_bf16, store_bf16},
-#if TERN_WIDE
-    [STORED_AS_F64] = {8, 8, load_f64, store_f64},    [STORED_AS_I32] = {4, 8, load_i32, store_i32},
-    [STORED_AS_I64] = {8, 8, load_i64, store_i64},    [STORED_AS_U8] = {1, 8, load_u8, store_u8},
-    [STORED_AS_BOOL] = {1, 8, load_bool, store_bool},
-#endif
-};
+#define CONVERTER_1(D, TILE_TYPE)                                                                  \
+    [DTYPE_GLUE_(STORED_AS, D)] = {sizeof(STO_OF(D)), sizeof(REAL_OF(D)), sizeof(TILE_TYPE),       \
+                                   load_##D, store_##D},
+#define CONVERTER_0(D, TILE_TYPE)
+#define CONVERTER(D) TERN_CAT(CONVERTER, IN_SET(HERE, D))(D, IN_SET(TILES, D))
+    EACH_DTYPE(CONVERTER)};
 
 /* Is what lies in memory what tiles compute in? */
-static int is_direct(tern_stored stored)
+static int is_direct(const converter *c)
 {
-    return stored == STORED_AS_F32 || stored == STORED_AS_F64 || stored == STORED_AS_I64;
+    return c->bytes == c->tile_bytes;
 }
 
 typedef union numbers {
@@ -76,17 +68,16 @@ typedef union numbers {
 
 static numbers read_numbers(const tern_cpu_kernel *k, void *const *args)
 {
+    const converter *c = &converters[k->stored];
     numbers v = {{0}};
     int n = k->constant ? 1 : k->numbers;
     for (int i = 0; i < n; i++) {
-        if (k->stored == STORED_AS_F64)
+        if (k->stored == STORED_AS_f64)
             v.d[i] = *(const f64 *)args[i];
-        else if (k->stored == STORED_AS_I64)
-            v.i[i] = *(const i64 *)args[i];
-        else if (converters[k->stored].tile_bytes == 8)
-            v.i[i] = *(const i32 *)args[i];
-        else
+        else if (c->tile_bytes == 4)
             v.f[i] = *(const f32 *)args[i];
+        else
+            v.i[i] = c->number_bytes == 8 ? *(const i64 *)args[i] : *(const i32 *)args[i];
     }
     return v;
 }
@@ -105,7 +96,7 @@ static void run_stretch(const tern_cpu_kernel *k, const stretch *s, const number
     _Alignas(64) u8 tile[INPUTS + 1][TILE * 8];
     const converter *c = &converters[k->stored];
     const void *in[INPUTS] = {0};
-    int direct = is_direct(k->stored), tensors = k->inputs - k->constant;
+    int direct = is_direct(c), tensors = k->inputs - k->constant;
     idx room = s->n;
     for (int i = 0; i <= tensors; i++) /* a logical result is bytes whatever the type */
         if (!(i == 0 && k->logical) && (!direct || s->step[i] != 1))

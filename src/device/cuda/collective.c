@@ -1,4 +1,5 @@
 /* collective.c -- sums over several devices through NCCL, where it is installed. */
+#include "base/dtype.h"
 #include "device/cuda/cuda.h"
 #include <string.h>
 
@@ -12,10 +13,10 @@ static struct {
 static const struct {
     ncclDataType_t type;
     bool known;
-} types[] = {[TERN_F32] = {ncclFloat32, true}, [TERN_F64] = {ncclFloat64, true},
-             [TERN_F16] = {ncclFloat16, true}, [TERN_BF16] = {ncclBfloat16, true},
-             [TERN_I32] = {ncclInt32, true},   [TERN_I64] = {ncclInt64, true},
-             [TERN_U8] = {ncclUint8, true},    [TERN_BOOL] = {0, false}};
+} types[TERN_DTYPE_END] = {[TERN_F32] = {ncclFloat32, true}, [TERN_F64] = {ncclFloat64, true},
+                           [TERN_F16] = {ncclFloat16, true}, [TERN_BF16] = {ncclBfloat16, true},
+                           [TERN_I32] = {ncclInt32, true},   [TERN_I64] = {ncclInt64, true},
+                           [TERN_U8] = {ncclUint8, true}};
 
 static tern_status check(const tern_place *place, ncclResult_t code, const char *call)
 {

@@ -2,6 +2,7 @@
  *
  * One program is one kernel: NVRTC needs a tenth of a second for one and seconds for a family, of
  * which a model uses a dozen. The others are still in the text, as functions that nobody calls. */
+#include "base/dtype.h"
 #include "device/cache.h"
 #include "device/cuda/cuda.h"
 #include "device/sources.h"
@@ -11,10 +12,6 @@
 enum { BLOCK = 256, MAX_ARCHITECTURES = 64 };
 
 /* ---- text -------------------------------------------------------------------------------- */
-
-static const char *const suffixes[] = {
-    [TERN_F32] = "f32", [TERN_F64] = "f64", [TERN_F16] = "f16", [TERN_BF16] = "bf16",
-    [TERN_I32] = "i32", [TERN_I64] = "i64", [TERN_U8] = "u8",   [TERN_BOOL] = "bool"};
 
 static void library_text(tern_text *text, const char *file, const char *kernel, tern_dtype dtype)
 {
@@ -36,7 +33,7 @@ static void library_text(tern_text *text, const char *file, const char *kernel, 
         tern_source_add(text, &seen, "math64_special.cl");
     }
     tern_source_add(text, &seen, "math_names.h");
-    tern_text_add(text, "#define TERN_T %s\n", suffixes[dtype]);
+    tern_text_add(text, "#define TERN_T %s\n", tern_dtype_rows[dtype].suffix);
     snprintf(family, sizeof family, "%s.cl", file);
     tern_source_add(text, &seen, family);
 }
@@ -213,7 +210,7 @@ tern_status tern_cuda_resolve(tern_place *place, const char *file, const char *n
     char full[128], title[256];
     tern_text text = {0};
     tern_cuda_kernel *made = NULL;
-    snprintf(full, sizeof full, "%s_%s", name, suffixes[dtype]);
+    snprintf(full, sizeof full, "%s_%s", name, tern_dtype_rows[dtype].suffix);
     snprintf(title, sizeof title, "kernel %s of %s.cl", full, file);
     library_text(&text, file, full, dtype);
     tern_cuda_source source = {text.data, title, full, true};

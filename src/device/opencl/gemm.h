@@ -1,6 +1,7 @@
 /* gemm.h -- the ways to a matrix product on an OpenCL device. */
 #ifndef TERN_DEVICE_OPENCL_GEMM_H
 #define TERN_DEVICE_OPENCL_GEMM_H
+#include "base/dtype.h"
 #include "device/opencl/opencl.h"
 
 /* ---- which way a product goes (route.c) -------------------------------------------------- */
@@ -55,9 +56,9 @@ typedef struct tern_cl_product {
 /* What a device keeps for products; behind lock. */
 typedef struct tern_cl_gemm_state {
     pthread_mutex_t lock;
-    tern_cl_kernel *vector[3][TERN_BOOL + 1]; /* gemm, gemm_dot, gemm_sum for each dtype */
-    tern_buffer scratch;                      /* for products cut along k */
-    void *portable[TERN_BOOL + 1], *bias[TERN_BOOL + 1];
+    tern_cl_kernel *vector[3][TERN_DTYPE_END]; /* gemm, gemm_dot, gemm_sum for each dtype */
+    tern_buffer scratch;                       /* for products cut along k */
+    void *portable[TERN_DTYPE_END], *bias[TERN_DTYPE_END];
 } tern_cl_gemm_state;
 
 /* gemm_vector.cl, for CPU-type devices. */

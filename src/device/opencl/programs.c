@@ -5,6 +5,7 @@
  * there), so a family of eighty is no cheaper than the dozen kernels a model needs, and its binary,
  * which lets the next process start at once, would cost 10 s. Other devices get a family and dtype
  * in one program, as their compilers are quick at kernels and slow at starting. */
+#include "base/dtype.h"
 #include "device/cache.h"
 #include "device/opencl/opencl.h"
 #include "device/sources.h"
@@ -15,10 +16,6 @@
 enum { GROUP = 64 };
 
 /* ---- text -------------------------------------------------------------------------------- */
-
-static const char *const suffixes[] = {
-    [TERN_F32] = "f32", [TERN_F64] = "f64", [TERN_F16] = "f16", [TERN_BF16] = "bf16",
-    [TERN_I32] = "i32", [TERN_I64] = "i64", [TERN_U8] = "u8",   [TERN_BOOL] = "bool"};
 
 static void library_text(tern_place *place, tern_text *text, const char *file, const char *kernel,
                          tern_dtype dtype, size_t group)
@@ -43,7 +40,7 @@ static void library_text(tern_place *place, tern_text *text, const char *file, c
         tern_source_add(text, &seen, "math64_special.cl");
     }
     tern_source_add(text, &seen, "math_names.h");
-    tern_text_add(text, "#define TERN_T %s\n", suffixes[dtype]);
+    tern_text_add(text, "#define TERN_T %s\n", tern_dtype_rows[dtype].suffix);
     snprintf(family, sizeof family, "%s.cl", file);
     tern_source_add(text, &seen, family);
 }
@@ -273,7 +270,7 @@ tern_status tern_cl_resolve(tern_place *place, const char *file, const char *nam
     if (dtype == TERN_F64 && !tern_place_info(place)->has_f64)
         return tern_fail(TERN_ERR_UNSUPPORTED, "%s: the device has no float64 (%s)",
                          tern_place_info(place)->device, name);
-    snprintf(full, sizeof full, "%s_%s", name, suffixes[dtype]);
+    snprintf(full, sizeof full, "%s_%s", name, tern_dtype_rows[dtype].suffix);
     for (size_t group = s->cpu_form ? 1 : s->group_limit < GROUP ? s->group_limit : GROUP;;) {
         cl_program program;
         tern_cl_kernel *k;

@@ -1,6 +1,5 @@
 /* copy.c -- copies: to another type, another device, dense; fills; writes in place. */
 #include "ops/elementwise/walk.h"
-#include <float.h>
 #include <math.h>
 #include <string.h>
 #include <tern/ops.h>
@@ -8,10 +7,9 @@
 /* ---- the kernel: y = x for any strides and types of one device --------------------------- */
 
 static const tern_kernel_ref copy_from[] = {
-    [TERN_F32] = {"copy", "copy_f32"}, [TERN_F64] = {"copy", "copy_f64"},
-    [TERN_F16] = {"copy", "copy_f16"}, [TERN_BF16] = {"copy", "copy_bf16"},
-    [TERN_I32] = {"copy", "copy_i32"}, [TERN_I64] = {"copy", "copy_i64"},
-    [TERN_U8] = {"copy", "copy_u8"},   [TERN_BOOL] = {"copy", "copy_bool"},
+#define X(T) [DTYPE_FIELD(ENUM, DTYPE_##T)] = {"copy", "copy_" #T},
+    EACH_DTYPE(X)
+#undef X
 };
 
 /* The same where both are contiguous, but along different dims. */
@@ -295,38 +293,19 @@ static tern_status fill_forward(tern_call *call)
     return tern_launch(call->place, &fill_kernel, y->dtype, tern_walk_grid(&w), args, 3);
 }
 
-/* Values that each type can hold, as PyTorch sees it: for uint8 also what wraps once. */
-static const double least[] = {
-    [TERN_F32] = -(double)FLT_MAX,
-    [TERN_F64] = -DBL_MAX,
-    [TERN_F16] = -65504,
-    [TERN_BF16] = -0x1.fep127,
-    [TERN_I32] = (double)INT32_MIN,
-    [TERN_I64] = -0x1p63,
-    [TERN_U8] = -255,
-    [TERN_BOOL] = -INFINITY,
-};
-static const double greatest[] = {
-    [TERN_F32] = (double)FLT_MAX,
-    [TERN_F64] = DBL_MAX,
-    [TERN_F16] = 65504,
-    [TERN_BF16] = 0x1.fep127,
-    [TERN_I32] = (double)INT32_MAX,
-    [TERN_I64] = 0x1p63,
-    [TERN_U8] = 255,
-    [TERN_BOOL] = INFINITY,
-};
-
+/* Whether a type can hold a value, as PyTorch sees it: unsigned ones also what wraps once. */
 static bool holds(tern_dtype dtype, tern_scalar value)
 {
-    double v = tern_scalar_to_real(value);
-    if (value.kind != TERN_SCALAR_REAL && dtype == TERN_I64)
+    double v = tern_scalar_to_real(value), greatest = tern_dtype_rows[dtype].greatest;
+    bool real = value.kind == TERN_SCALAR_REAL;
+    if (tern_dtype_in(dtype, TERN_SET_BOOLS) || (!real && dtype == TERN_I64))
         return true;
     if (!isfinite(v))
-        return tern_dtype_is_floating_point(dtype) || dtype == TERN_BOOL;
-    if (value.kind == TERN_SCALAR_REAL && dtype == TERN_U8 && v < 0)
-        return false;
-    return v >= least[dtype] && v <= greatest[dtype];
+        return tern_dtype_in(dtype, TERN_SET_FLOATS);
+    if (tern_dtype_in(dtype, TERN_SET_UNSIGNED))
+        return v <= greatest && v >= (real ? 0 : -greatest);
+    return v <= greatest &&
+           v >= (tern_dtype_in(dtype, TERN_SET_SIGNED) ? -greatest - 1 : -greatest);
 }
 
 static tern_status no_gradient(tern_gradient *g)

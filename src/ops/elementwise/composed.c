@@ -1,6 +1,5 @@
 /* composed.c -- elementwise operations that are made of others. */
 #include "ops/elementwise/elementwise.h"
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <tern/ops.h>
@@ -54,20 +53,6 @@ tern_tensor *tern_lerp_scalar(tern_tensor *x, tern_tensor *end, double weight)
     return tern_lerp_number(x, end, x ? tern_detach(x) : NULL, tern_scalar_real(weight));
 }
 
-static double largest_of(tern_dtype dtype)
-{
-    switch (dtype) {
-    case TERN_F64:
-        return DBL_MAX;
-    case TERN_F16:
-        return 65504;
-    case TERN_BF16:
-        return 0x1.FEp127;
-    default:
-        return (double)FLT_MAX;
-    }
-}
-
 typedef tern_tensor *(*fill_where)(tern_tensor *x, tern_tensor *mask, tern_scalar value);
 
 static tern_tensor *without_special(tern_tensor *x, double nan, double posinf, double neginf,
@@ -75,7 +60,7 @@ static tern_tensor *without_special(tern_tensor *x, double nan, double posinf, d
 {
     if (!x || !tern_dtype_is_floating_point(tern_dtype_of(x)))
         return x ? x : tern_neg(x);
-    double largest = largest_of(tern_dtype_of(x));
+    double largest = tern_dtype_rows[tern_dtype_of(x)].greatest;
     tern_tensor *is_nan = tern_isnan(x), *is_high = tern_isposinf(x), *is_low = tern_isneginf(x);
     x = fill(x, is_nan, tern_scalar_real(nan));
     x = fill(x, is_high, tern_scalar_real(isnan(posinf) ? largest : posinf));

@@ -53,7 +53,7 @@ static tern_arg number_arg(tern_dtype dtype, tern_scalar number)
     if (!beyond || tern_dtype_is_floating_point(dtype))
         return tern_arg_scalar(dtype, number);
     bool negative = number.value.real < 0;
-    if (dtype == TERN_I64)
+    if (tern_dtype_rows[dtype].math == TERN_I64)
         return tern_arg_i64(negative ? INT64_MIN : INT64_MAX);
     return tern_arg_i32(negative ? INT32_MIN : INT32_MAX);
 }

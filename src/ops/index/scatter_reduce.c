@@ -39,9 +39,9 @@ static tern_scalar neutral_of(const reduction *r, tern_dtype dtype)
     if (dtype == TERN_BOOL)
         return tern_scalar_bool(r->neutral > 0);
     bool most = r->neutral > 0;
-    return tern_scalar_int(dtype == TERN_I64   ? (most ? INT64_MAX : INT64_MIN)
-                           : dtype == TERN_I32 ? (most ? INT32_MAX : INT32_MIN)
-                                               : (most ? UINT8_MAX : 0));
+    int64_t greatest = (int64_t)((UINT64_C(1) << tern_dtype_rows[dtype].digits) - 1);
+    int64_t least = tern_dtype_in(dtype, TERN_SET_SIGNED) ? -greatest - 1 : 0;
+    return tern_scalar_int(most ? greatest : least);
 }
 
 /* How many elements each place got, itself included or not; at least 1. */

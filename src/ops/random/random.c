@@ -176,16 +176,10 @@ tern_tensor *tern_normal_(tern_tensor *x, double mean, double std)
 /* The integers that a dtype holds without gaps. */
 static void whole_range(tern_dtype dtype, int64_t *least, int64_t *most)
 {
-    static const struct {
-        int64_t least, most;
-    } ranges[] = {
-        [TERN_F32] = {-(1 << 24), 1 << 24},  [TERN_F64] = {-(INT64_C(1) << 53), INT64_C(1) << 53},
-        [TERN_F16] = {-(1 << 11), 1 << 11},  [TERN_BF16] = {-(1 << 8), 1 << 8},
-        [TERN_I32] = {INT32_MIN, INT32_MAX}, [TERN_I64] = {INT64_MIN, INT64_MAX},
-        [TERN_U8] = {0, UINT8_MAX},          [TERN_BOOL] = {0, 1},
-    };
-    *least = ranges[dtype].least;
-    *most = ranges[dtype].most;
+    int64_t power = (int64_t)((UINT64_C(1) << tern_dtype_rows[dtype].digits) - 1);
+    bool has_sign = !tern_dtype_in(dtype, TERN_SET_UNSIGNED | TERN_SET_BOOLS);
+    *most = tern_dtype_in(dtype, TERN_SET_FLOATS) ? power + 1 : power;
+    *least = has_sign ? -power - 1 : 0;
 }
 
 tern_tensor *tern_randint(int64_t low, int64_t high, tern_shape shape, tern_dtype dtype,
