@@ -174,6 +174,18 @@ static tern_status finish_outputs(walk *w, tern_node *node)
     return TERN_OK;
 }
 
+/* The gradient that the node's loss made with its value. It is given away: nobody may come again. */
+static tern_tensor *unit_gradient(const walk *w, const tern_node *node, const bool *needs)
+{
+    int k = node->op->unit_gradient;
+    if (k == 0 || k >= node->n_out || !w->one || node->output[0].dout != w->one || w->retain)
+        return NULL;
+    for (int i = 1; i < node->n_in; i++)
+        if (needs[i])
+            return NULL;
+    return node->saved[node->n_in + k].tensor;
+}
+
 static tern_status backward_of(walk *w, tern_node *node)
 {
     int n_in = node->n_in, n_out = node->n_out;
@@ -207,10 +219,10 @@ static tern_status backward_of(walk *w, tern_node *node)
                        .in_shape = node->in_shape,
                        .din = din,
                        .inner = node->inner,
-                       .recorded = w->create,
-                       .unit = dout[0] && dout[0] == w->one,
-                       .last = !w->retain};
-    TERN_TRY(node->op->backward(&g));
+                       .recorded = w->create};
+    din[0] = unit_gradient(w, node, needs);
+    if (!din[0])
+        TERN_TRY(node->op->backward(&g));
     TERN_TRY(tern_failed_since(w->failures)); /* a gradient is NULL where there is none, too */
     if (tern_thread.mode.anomaly.gradients)
         TERN_TRY(tern_anomaly_check_gradients(node, dout, din, needs));

@@ -43,8 +43,6 @@ typedef struct tern_gradient {
     tern_tensor **din; /* to fill; NULL means zero */
     tern_node *inner;  /* of a write through a view: the operation that wrote */
     bool recorded;     /* create_graph: use differentiable operations only */
-    bool unit;         /* dout[0] is the number one that the walk began with */
-    bool last;         /* nobody will ask this node again: what it saved may be given away */
 } tern_gradient;
 
 /* Which types the inputs are brought to before infer. */
@@ -90,6 +88,9 @@ struct tern_op {
     bool view;         /* outputs look into input 0; forward is NULL */
     bool multi_view;   /* several looks by one call, which are not written in place */
     bool not_differentiable;
+    /* Of a loss: the output, if it is there, that is the gradient of input 0 for dout = 1. It is made
+     * with the value, saved, and nobody's but the walk's that begins there, which saves a launch. */
+    int unit_gradient;    /* 0: none is */
     uint32_t no_grad_out; /* bit i: output i never has a gradient (indices, masks) */
     int32_t variant;      /* which of those that share its functions; the enum is their file's */
     const void *data;     /* the row of a table that it was made of */

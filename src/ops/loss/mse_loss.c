@@ -15,8 +15,8 @@ static double factor_of(const mse_attributes *at, int64_t n)
     return at->reduction == TERN_REDUCTION_MEAN ? 2 / (double)n : 2;
 }
 
-/* How many groups sum up n differences. One group also writes the gradient for dout = 1, where
- * there will be a way back: it is one more write, but for so few elements a launch costs more. */
+/* How many groups sum up n differences. One group writes the unit gradient, too, where there will be
+ * a way back: for so few elements a launch costs more than a write. */
 static int64_t parts_of(int64_t n)
 {
     int64_t parts = n / PART;
@@ -141,9 +141,7 @@ static tern_status mse_backward(tern_gradient *g)
     tern_tensor *in[] = {g->dout[0], g->in[0], g->in[1]};
     double factor = factor_of(at, g->in[0]->numel);
     tern_tensor *dx;
-    if (g->n_out > 1 && g->unit && g->last)
-        dx = g->out[1];
-    else if (g->recorded)
+    if (g->recorded)
         dx = tern_mul(tern_sub(in[1], in[2]), tern_mul_scalar(in[0], tern_scalar_real(factor)));
     else
         dx = tern_apply(&dx_op, in, 3, &factor, sizeof factor);
@@ -159,6 +157,7 @@ static const tern_op mse_op = {.name = "mse_loss",
                                .promotion = TERN_PROMOTE_SAME,
                                .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) | TERN_SAVE_OUT(1),
                                .no_grad_out = 1u << 1,
+                               .unit_gradient = 1,
                                .infer = mse_infer,
                                .forward = mse_forward,
                                .backward = mse_backward};
