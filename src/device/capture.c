@@ -62,17 +62,17 @@ static tern_status hold_all(tern_graph *graph, const tern_arg *args, int n)
 /* ---- nodes ------------------------------------------------------------------------------- */
 
 /* A node of this work with room for copies of what it points to. */
-static tern_node *add(tern_graph *graph, const tern_work *work, size_t room_bytes)
+static tern_graph_node *add(tern_graph *graph, const tern_work *work, size_t room_bytes)
 {
     if (graph->n_nodes == graph->room) {
         int64_t room = graph->room ? 2 * graph->room : 64;
-        tern_node **grown = tern_grow(graph->nodes, sizeof *grown * (size_t)room);
+        tern_graph_node **grown = tern_grow(graph->nodes, sizeof *grown * (size_t)room);
         if (!grown)
             return NULL;
         graph->nodes = grown;
         graph->room = room;
     }
-    tern_node *node = tern_alloc(sizeof *node + room_bytes);
+    tern_graph_node *node = tern_alloc(sizeof *node + room_bytes);
     if (!node)
         return NULL;
     node->work = *work;
@@ -115,7 +115,7 @@ static const tern_arg *copy_args(void *to, const tern_arg *args, int n)
     return copies;
 }
 
-static tern_node *add_launch(tern_graph *graph, const tern_work *work)
+static tern_graph_node *add_launch(tern_graph *graph, const tern_work *work)
 {
     const tern_arg *args = work->what.launch.args;
     int n = work->what.launch.n;
@@ -123,7 +123,7 @@ static tern_node *add_launch(tern_graph *graph, const tern_work *work)
     size_t grid_bytes = user ? sizeof(tern_kernel_grid) : sizeof(tern_grid);
     if (hold_all(graph, args, n) != TERN_OK)
         return NULL;
-    tern_node *node = add(graph, work, padded(grid_bytes) + bytes_of(args, n));
+    tern_graph_node *node = add(graph, work, padded(grid_bytes) + bytes_of(args, n));
     if (!node)
         return NULL;
     if (user)
@@ -135,27 +135,27 @@ static tern_node *add_launch(tern_graph *graph, const tern_work *work)
     return node;
 }
 
-static tern_node *add_gemm(tern_graph *graph, const tern_work *work)
+static tern_graph_node *add_gemm(tern_graph *graph, const tern_work *work)
 {
     const tern_gemm *g = work->what.gemm;
     const tern_buffer *buffers[] = {g->a.buffer, g->b.buffer, g->c.buffer, g->bias};
     for (int i = 0; i < 4; i++)
         if (hold(graph, buffers[i]) != TERN_OK)
             return NULL;
-    tern_node *node = add(graph, work, sizeof *g);
+    tern_graph_node *node = add(graph, work, sizeof *g);
     if (!node)
         return NULL;
     node->work.what.gemm = memcpy(node->room, g, sizeof *g);
     return node;
 }
 
-static tern_node *add_convolution(tern_graph *graph, const tern_work *work)
+static tern_graph_node *add_convolution(tern_graph *graph, const tern_work *work)
 {
     const tern_convolution *c = work->what.convolution;
     const tern_arg args[] = {c->x, c->weight, c->y, c->bias};
     if (hold_all(graph, args, 4) != TERN_OK || hold(graph, c->scratch) != TERN_OK)
         return NULL;
-    tern_node *node = add(graph, work, padded(sizeof *c) + sizeof *c->shape);
+    tern_graph_node *node = add(graph, work, padded(sizeof *c) + sizeof *c->shape);
     if (!node)
         return NULL;
     tern_convolution *copy = (void *)node->room;
@@ -167,7 +167,7 @@ static tern_node *add_convolution(tern_graph *graph, const tern_work *work)
     return node;
 }
 
-static tern_node *add_copy(tern_graph *graph, const tern_work *work)
+static tern_graph_node *add_copy(tern_graph *graph, const tern_work *work)
 {
     if (hold(graph, work->what.copy.from) != TERN_OK || hold(graph, work->what.copy.to) != TERN_OK)
         return NULL;
@@ -176,7 +176,7 @@ static tern_node *add_copy(tern_graph *graph, const tern_work *work)
 
 tern_status tern_record_work(tern_graph *graph, const tern_work *work)
 {
-    static tern_node *(*const adders[])(tern_graph * graph, const tern_work *work) = {
+    static tern_graph_node *(*const adders[])(tern_graph * graph, const tern_work *work) = {
         [TERN_WORK_KERNEL] = add_launch, [TERN_WORK_USER] = add_launch,
         [TERN_WORK_GEMM] = add_gemm,     [TERN_WORK_CONVOLUTION] = add_convolution,
         [TERN_WORK_COPY] = add_copy,     [TERN_WORK_ZERO] = add_copy};

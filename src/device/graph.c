@@ -178,7 +178,7 @@ static tern_status advance_random(tern_graph *graph)
     return tern_launch(graph->place, &kernel, TERN_F32, tern_items(1), args, 2);
 }
 
-static tern_status run_node(tern_place *place, const tern_node *node)
+static tern_status run_node(tern_place *place, const tern_graph_node *node)
 {
     bool taken = true;
     TERN_TRY(tern_work_run(place, &node->work, &taken));

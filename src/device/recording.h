@@ -6,10 +6,10 @@
 #include <stddef.h>
 
 /* Something to run; what the work points to follows it in memory. */
-typedef struct tern_node {
+typedef struct tern_graph_node {
     tern_work work;
     max_align_t room[];
-} tern_node;
+} tern_graph_node;
 
 typedef struct tern_refresh {
     tern_status (*run)(void *user);
@@ -19,7 +19,7 @@ typedef struct tern_refresh {
 struct tern_graph {
     tern_place *place;
     tern_graph *next; /* of all graphs */
-    tern_node **nodes;
+    tern_graph_node **nodes;
     int64_t n_nodes, room;
     bool recorded, failed; /* failed: what was recorded is of no use */
     bool faults;           /* some kernel reports faults */

@@ -5,117 +5,9 @@
  * frame runs the function again; the nodes of that run hand what they would save to the frame, in
  * the same order, and are forgotten. Inputs of a checkpoint inside of a checkpoint are let go of by
  * the outer one in the same way. */
-#include "tensor/node.h"
+#include "tensor/frame.h"
 
 enum { MOST_DEVICES = 64 };
-
-/* An input as it was. */
-typedef struct held {
-    tern_tensor *tensor; /* a leaf that requires a gradient as it is, others without history */
-    int64_t version;
-    int64_t number; /* in the outer frame, which has the tensor; else -1 */
-    bool requires_grad, is_leaf;
-} held;
-
-struct tern_frame {
-    atomic_int refs;
-    tern_checkpoint_function call;
-    void *data;
-    void (*free_data)(void *data);
-    held *in;
-    int n, k;
-    tern_frame *outer;
-    tern_autocast_hook cast;
-    tern_autocast_kinds autocast;
-    bool preserve_rng;
-    tern_rng_note *rng;
-    int n_rng;
-    bool running;
-    bool again;       /* ... for the second time */
-    bool done;        /* it was run again */
-    int64_t let_go;   /* tensors in the first run */
-    tern_saved *kept; /* those of the second run; handed out one by one */
-    int64_t n_kept, capacity;
-};
-
-static void forget_inputs(tern_frame *f)
-{
-    for (int i = 0; i < f->n; i++) {
-        tern_release(f->in[i].tensor);
-        f->in[i].tensor = NULL;
-    }
-    tern_frame_release(f->outer);
-    f->outer = NULL;
-}
-
-static void forget_kept(tern_frame *f)
-{
-    for (int64_t i = 0; i < f->n_kept; i++)
-        tern_release(f->kept[i].tensor);
-    tern_free(f->kept);
-    f->kept = NULL;
-    f->n_kept = f->capacity = 0;
-}
-
-void tern_frame_release(tern_frame *f)
-{
-    if (!f || atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) > 1)
-        return;
-    forget_inputs(f);
-    forget_kept(f);
-    if (f->free_data)
-        f->free_data(f->data);
-    tern_free(f->in);
-    tern_free(f->rng);
-    tern_free(f);
-}
-
-/* ---- while the function runs ------------------------------------------------------------- */
-
-/* Let go of x, which is given away, or keep it the second time; its number. -1 after an error. */
-static int64_t number(tern_frame *f, tern_tensor *x)
-{
-    if (!f->again) {
-        tern_release(x);
-        return f->let_go++;
-    }
-    if (f->n_kept == f->capacity) {
-        int64_t capacity = f->capacity ? 2 * f->capacity : 32;
-        tern_saved *kept = tern_grow(f->kept, sizeof *kept * (size_t)capacity);
-        if (kept) {
-            f->kept = kept;
-            f->capacity = capacity;
-        }
-    }
-    /* Without its history, which would keep the second run's nodes. */
-    tern_tensor *detached = f->n_kept < f->capacity ? tern_tensor_detached(x) : NULL;
-    tern_release(x);
-    if (!detached)
-        return -1;
-    f->kept[f->n_kept] = (tern_saved){detached, tern_tensor_version(detached)};
-    return f->n_kept++;
-}
-
-tern_status tern_frame_save(tern_node *node, int slot, tern_tensor *x)
-{
-    tern_frame *f = tern_thread.mode.frame;
-    int64_t i = number(f, x);
-    if (i < 0)
-        return TERN_ERR_MEMORY;
-    node->saved[slot].version = -1 - i;
-    if (!node->frame) {
-        atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
-        node->frame = f;
-    }
-    return TERN_OK;
-}
-
-void tern_frame_written(int64_t version, int64_t now)
-{
-    tern_frame *f = tern_thread.mode.frame;
-    if (f && f->again)
-        f->kept[-1 - version].version = now;
-}
 
 /* ---- the second time --------------------------------------------------------------------- */
 
@@ -129,7 +21,7 @@ static tern_status nothing(tern_call *call)
 static const tern_op input_op = {.name = "checkpoint_input", .infer = nothing};
 
 /* Input i as the function saw it: a leaf if it was one, requiring a gradient if it did. */
-static tern_tensor *input_again(const held *h, tern_tensor *x)
+static tern_tensor *input_again(const tern_frame_input *h, tern_tensor *x)
 {
     if (h->is_leaf && h->requires_grad)
         return x;
@@ -161,7 +53,7 @@ static tern_status hand_out(tern_frame *f, int64_t i, tern_saved *out)
 static tern_status fetch_inputs(tern_frame *f, tern_tensor **in)
 {
     for (int i = 0; i < f->n; i++) {
-        held *h = &f->in[i];
+        tern_frame_input *h = &f->in[i];
         in[i] = NULL;
         if (h->number >= 0) {
             tern_saved saved;
@@ -232,11 +124,11 @@ static tern_status run_again(tern_frame *f)
             "saved during recomputation: %lld",
             (long long)f->let_go, (long long)f->n_kept);
     if (status != TERN_OK) {
-        forget_kept(f);
+        tern_frame_forget_kept(f);
         return tern_fail(status, "tern_checkpoint: the function failed when it ran again");
     }
     f->done = true;
-    forget_inputs(f);
+    tern_frame_forget_inputs(f);
     return TERN_OK;
 }
 
@@ -277,8 +169,8 @@ tern_status tern_frame_unpack(tern_node *node)
 
 static tern_status hold(tern_frame *f, int i, tern_tensor *x)
 {
-    held *h = &f->in[i];
-    *h = (held){.number = -1};
+    tern_frame_input *h = &f->in[i];
+    *h = (tern_frame_input){.number = -1};
     if (!x)
         return TERN_OK;
     h->requires_grad = tern_requires_grad(x);
@@ -289,7 +181,7 @@ static tern_status hold(tern_frame *f, int i, tern_tensor *x)
         return TERN_OK;
     }
     if (f->outer) {
-        h->number = number(f->outer, tern_keep(x));
+        h->number = tern_frame_number(f->outer, tern_keep(x));
         return h->number < 0 ? TERN_ERR_MEMORY : TERN_OK;
     }
     h->tensor = tern_tensor_detached(x);
@@ -311,8 +203,8 @@ static tern_frame *new_frame(tern_checkpoint_function function, void *data, tern
                              int n, int k, const tern_checkpoint_options *o)
 {
     tern_frame *f = tern_alloc(sizeof *f);
-    held *held_in = f ? tern_alloc(sizeof *held_in * (size_t)(n + 1)) : NULL;
-    if (!held_in) {
+    tern_frame_input *inputs = f ? tern_alloc(sizeof *inputs * (size_t)(n + 1)) : NULL;
+    if (!inputs) {
         tern_free(f);
         if (o->free_data)
             o->free_data(data);
@@ -322,7 +214,7 @@ static tern_frame *new_frame(tern_checkpoint_function function, void *data, tern
     f->call = function;
     f->data = data;
     f->free_data = o->free_data;
-    f->in = held_in;
+    f->in = inputs;
     f->k = k;
     f->cast = tern_thread.mode.cast;
     f->autocast = tern_thread.autocast;

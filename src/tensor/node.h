@@ -27,7 +27,7 @@ typedef struct tern_node_output {
     tern_tensor *retainer; /* the output tensor while it lives and retains its grad; not owned */
 } tern_node_output;
 
-/* One run of a checkpointed function. */
+/* One run of a checkpointed function (frame.h). */
 typedef struct tern_frame tern_frame;
 
 struct tern_node {
@@ -54,7 +54,7 @@ tern_node *tern_node_new(const tern_op *op, tern_place *place, int n_in, int n_o
                          const void *attributes, size_t attribute_bytes);
 /* Where gradients of x go. */
 tern_edge tern_edge_to(tern_tensor *x);
-/* The same, unless a checkpoint lets go of x, which is given away. After the edges are there. */
+/* Save x, which is given away, or let go of it in a checkpoint. After the edges are there. */
 tern_status tern_node_keep(tern_node *node, int slot, tern_tensor *x);
 /* Edges, shapes and saved tensors of a call that was run, its inputs being `in`. */
 tern_status tern_node_fill(tern_node *node, const tern_call *call, tern_tensor *const *in);
@@ -82,10 +82,6 @@ tern_status tern_gradients_between(tern_tensor *const *outputs, tern_tensor *con
                                    tern_tensor **grads);
 
 /* ---- checkpoints (checkpoint.c) ---------------------------------------------------------- */
-/* Take x, which is given away, instead of the node's slot. */
-tern_status tern_frame_save(tern_node *node, int slot, tern_tensor *x);
-/* The saved tensor of this version was written: it is at that version now. */
-void tern_frame_written(int64_t version, int64_t now);
 /* Fill the node's slots, computing them again if need be. */
 tern_status tern_frame_unpack(tern_node *node);
 void tern_frame_release(tern_frame *frame);

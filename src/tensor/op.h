@@ -144,7 +144,7 @@ void tern_composed(const tern_autocast_hook *outer);
 /* TERN_ERR_STATE when a result of the call has a NaN in it. */
 tern_status tern_anomaly_check_results(const tern_call *call);
 
-/* ---- the tape (tape.c) ------------------------------------------------------------------- */
+/* ---- the tape (tape.c, node.c) ----------------------------------------------------------- */
 /* Whether a call with these inputs is recorded now. */
 bool tern_must_record(const tern_op *op, tern_tensor *const *in, int n);
 /* Hang a node on the outputs of a call that was run. */

@@ -1,8 +1,5 @@
-/* tape.c -- recording: nodes, their edges, what they save, and letting them go. */
-#include "tensor/node.h"
-#include <string.h>
-
-static atomic_ullong serials;
+/* tape.c -- recording: whether an operation is, its node's edges, and what it saves. */
+#include "tensor/frame.h"
 
 bool tern_is_grad_enabled(void)
 {
@@ -26,103 +23,7 @@ void tern_grad_block_leave(tern_grad_block *block)
     tern_thread.mode.no_grad = !block->saved;
 }
 
-/* ---- nodes ------------------------------------------------------------------------------- */
-
-tern_node *tern_node_new(const tern_op *op, tern_place *place, int n_in, int n_out,
-                         const void *attributes, size_t attribute_bytes)
-{
-    size_t in = (size_t)n_in, out = (size_t)n_out;
-    size_t bytes = sizeof(tern_node) + in * (sizeof(tern_edge) + sizeof(tern_shape)) +
-                   (in + out) * sizeof(tern_saved) + out * sizeof(tern_node_output) +
-                   (attribute_bytes + 15) / 16 * 16;
-    tern_node *node = tern_alloc(bytes);
-    if (!node)
-        return NULL;
-    atomic_init(&node->refs, 1);
-    node->op = op;
-    node->place = place;
-    node->serial = atomic_fetch_add_explicit(&serials, 1, memory_order_relaxed) + 1;
-    node->n_in = n_in;
-    node->n_out = n_out;
-    node->edge = (tern_edge *)(node + 1);
-    node->saved = (tern_saved *)(node->edge + in);
-    node->in_shape = (tern_shape *)(node->saved + in + out);
-    node->output = (tern_node_output *)(node->in_shape + in);
-    node->attributes = node->output + out;
-    if (attribute_bytes)
-        memcpy(node->attributes, attributes, attribute_bytes);
-    if (tern_thread.mode.anomaly.on)
-        node->where = tern_anomaly_where();
-    return node;
-}
-
-const char *tern_node_name(const tern_node *node)
-{
-    return node->op->name;
-}
-
-void tern_node_retain(tern_node *node)
-{
-    if (node)
-        atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);
-}
-
-void tern_node_free_saved(tern_node *node)
-{
-    for (int i = 0; i < node->n_in + node->n_out; i++) {
-        tern_tensor *x = node->saved[i].tensor;
-        node->saved[i].tensor = NULL;
-        tern_release(x);
-    }
-    node->freed = true;
-    tern_frame_release(node->frame);
-    node->frame = NULL;
-    if (node->inner)
-        tern_node_free_saved(node->inner);
-}
-
-static void free_node(tern_node *node)
-{
-    tern_node_free_saved(node);
-    tern_free(node->where);
-    tern_node_release(node->inner);
-    for (int i = 0; i < node->n_in; i++) {
-        tern_node_release(node->edge[i].node);
-        tern_release(node->edge[i].leaf);
-    }
-    for (int i = 0; i < node->n_out; i++) {
-        tern_release(node->output[i].dout);
-        while (node->output[i].hooks) {
-            tern_hook *next = node->output[i].hooks->next;
-            tern_free(node->output[i].hooks);
-            node->output[i].hooks = next;
-        }
-    }
-    if (node->op->release)
-        node->op->release(node->attributes);
-    tern_free(node);
-}
-
-/* Freeing a node may free those before it: a list instead of recursion, so that the length of a
- * chain does not matter. */
-void tern_node_release(tern_node *node)
-{
-    if (!node || atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) > 1)
-        return;
-    tern_dead_nodes *dead = &tern_thread.dead;
-    node->next_free = dead->first;
-    dead->first = node;
-    if (dead->draining)
-        return;
-    dead->draining = true;
-    while ((node = dead->first)) {
-        dead->first = node->next_free;
-        free_node(node);
-    }
-    dead->draining = false;
-}
-
-/* ---- recording --------------------------------------------------------------------------- */
+/* ---- edges ------------------------------------------------------------------------------- */
 
 bool tern_must_record(const tern_op *op, tern_tensor *const *in, int n)
 {
@@ -149,12 +50,6 @@ tern_edge tern_edge_to(tern_tensor *x)
     return edge;
 }
 
-static void save_one(tern_node *node, int slot, tern_tensor *x)
-{
-    node->saved[slot].tensor = x;
-    node->saved[slot].version = x ? tern_tensor_version(x) : 0;
-}
-
 tern_status tern_node_attach(tern_node *node, int i, tern_tensor *x)
 {
     tern_history *history = tern_history_of(x);
@@ -173,22 +68,65 @@ tern_status tern_node_attach(tern_node *node, int i, tern_tensor *x)
     return TERN_OK;
 }
 
-void tern_node_saved_written(tern_node *node, int slot, const tern_tensor *x)
+/* ---- what nodes save, or a checkpoint's frame in their place ------------------------------- */
+
+int64_t tern_frame_number(tern_frame *f, tern_tensor *x)
 {
-    if (node->saved[slot].tensor)
-        node->saved[slot].version = tern_tensor_version(x);
-    else
-        tern_frame_written(node->saved[slot].version, tern_tensor_version(x));
+    if (!f->again) {
+        tern_release(x);
+        return f->let_go++;
+    }
+    if (f->n_kept == f->capacity) {
+        int64_t capacity = f->capacity ? 2 * f->capacity : 32;
+        tern_saved *kept = tern_grow(f->kept, sizeof *kept * (size_t)capacity);
+        if (kept) {
+            f->kept = kept;
+            f->capacity = capacity;
+        }
+    }
+    /* Without its history, which would keep the second run's nodes. */
+    tern_tensor *detached = f->n_kept < f->capacity ? tern_tensor_detached(x) : NULL;
+    tern_release(x);
+    if (!detached)
+        return -1;
+    f->kept[f->n_kept] = (tern_saved){detached, tern_tensor_version(detached)};
+    return f->n_kept++;
+}
+
+static tern_status save_in_frame(tern_frame *f, tern_node *node, int slot, tern_tensor *x)
+{
+    int64_t i = tern_frame_number(f, x);
+    if (i < 0)
+        return TERN_ERR_MEMORY;
+    node->saved[slot].version = -1 - i;
+    if (!node->frame) {
+        atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
+        node->frame = f;
+    }
+    return TERN_OK;
 }
 
 /* Leaves are there anyway: a checkpoint would gain nothing by letting them go. */
 tern_status tern_node_keep(tern_node *node, int slot, tern_tensor *x)
 {
-    if (tern_thread.mode.frame && !(slot < node->n_in && node->edge[slot].leaf))
-        return tern_frame_save(node, slot, x);
-    save_one(node, slot, x);
+    tern_frame *f = tern_thread.mode.frame;
+    if (f && !(slot < node->n_in && node->edge[slot].leaf))
+        return save_in_frame(f, node, slot, x);
+    node->saved[slot] = (tern_saved){x, x ? tern_tensor_version(x) : 0};
     return TERN_OK;
 }
+
+void tern_node_saved_written(tern_node *node, int slot, const tern_tensor *x)
+{
+    tern_frame *f = tern_thread.mode.frame;
+    tern_saved *s = &node->saved[slot];
+    if (s->tensor)
+        s->version = tern_tensor_version(x);
+    else if (f && f->again)
+        f->kept[-1 - s->version].version = tern_tensor_version(x);
+}
+
+/* ---- recording --------------------------------------------------------------------------- */
 
 static tern_status save(tern_node *node, const tern_call *call, tern_tensor *const *in)
 {
