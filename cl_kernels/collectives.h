@@ -86,3 +86,7 @@ TERN_COLLECTIVES_(i64)
 #define GROUP_MIN(v, scratch) GROUP_OF(team_min, ACC, v, scratch)
 #define TEAM_SUM(v, scratch)  TEAM_OF(team_sum, ACC, v, scratch)
 #define TEAM_MAX(v, scratch)  TEAM_OF(team_max, ACC, v, scratch)
+
+/* Runs of n elements: sums of sums lose less by rounding than one long sum. */
+#define RUNS(b, run, n)                                                                            \
+    for (idx b = 0, run; b < (idx)(n) && (run = (idx)(n)-b < 1024 ? (idx)(n)-b : 1024, 1); b += 1024)

@@ -1,5 +1,5 @@
-/* copy.cl -- copies with conversion and any strides, fills, sequences. */
-#include "fours.h"
+/* copy.cl -- copies with conversion and any strides, transposed, where a mask holds; fills. */
+#include "float4.h"
 
 /* y = x converted from another type: one kernel for each source. Floats go to integers by truncation;
  * NaN, infinities and what does not fit become the smallest value (of int32 for int32, else of int64,
@@ -74,39 +74,39 @@ EACH_DTYPE(COPY_FROM)
 #if IS_MOVER
 /* Planes of an n by m matrix y, rows y_step apart, from x, which is the transposed, its m rows x_step
  * apart: by way of a tile, so that both sides go along their rows. */
-#define TURN_TILE TERN_TURN_TILE
+#define TRANSPOSE_TILE TERN_TRANSPOSE_TILE
 #if TERN_CHUNKS
-#define TURN_CELLS(r, c, rows, columns)                                                            \
+#define TRANSPOSE_CELLS(r, c, rows, columns)                                                            \
     for (idx r = 0; r < (rows); r++)                                                               \
         SIMD for (idx c = 0; c < (columns); c++)
 #else
-#define TURN_CELLS(r, c, rows, columns)                                                            \
-    LANES(cell_, TURN_TILE *TURN_TILE)                                                             \
-        for (idx r = cell_ / TURN_TILE, c = cell_ % TURN_TILE, once_ = r < (rows) && c < (columns); once_; once_ = 0)
+#define TRANSPOSE_CELLS(r, c, rows, columns)                                                            \
+    LANES(cell_, TRANSPOSE_TILE *TRANSPOSE_TILE)                                                             \
+        for (idx r = cell_ / TRANSPOSE_TILE, c = cell_ % TRANSPOSE_TILE, once_ = r < (rows) && c < (columns); once_; once_ = 0)
 #endif
-KERNEL3(K(turn), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_turn, t))
+KERNEL3(K(copy_transposed), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_transposition, t))
 {
     BASE(ys);
     BASE(xs);
-    LOCAL_ARRAY(STO, tile, TURN_TILE * (TURN_TILE + 1));
-    idx down = ((idx)t.n + TURN_TILE - 1) / TURN_TILE, across = ((idx)t.m + TURN_TILE - 1) / TURN_TILE;
+    LOCAL_ARRAY(STO, tile, TRANSPOSE_TILE * (TRANSPOSE_TILE + 1));
+    idx down = ((idx)t.n + TRANSPOSE_TILE - 1) / TRANSPOSE_TILE, across = ((idx)t.m + TRANSPOSE_TILE - 1) / TRANSPOSE_TILE;
     GROUPS(g, (idx)t.planes.rows * down * across)
     {
-        idx q = g / across, left = (g - q * across) * TURN_TILE, plane = q / down;
-        idx top = (q - plane * down) * TURN_TILE, height = (idx)t.n - top, width = (idx)t.m - left;
-        height = height < TURN_TILE ? height : TURN_TILE;
-        width = width < TURN_TILE ? width : TURN_TILE;
+        idx q = g / across, left = (g - q * across) * TRANSPOSE_TILE, plane = q / down;
+        idx top = (q - plane * down) * TRANSPOSE_TILE, height = (idx)t.n - top, width = (idx)t.m - left;
+        height = height < TRANSPOSE_TILE ? height : TRANSPOSE_TILE;
+        width = width < TRANSPOSE_TILE ? width : TRANSPOSE_TILE;
         WALK2(t.planes, plane, yo, xo)
         yo += top * (idx)t.y_step + left;
         xo += left * (idx)t.x_step + top;
-        TURN_CELLS(j, i, width, height)
+        TRANSPOSE_CELLS(j, i, width, height)
         {
-            tile[j * (TURN_TILE + 1) + i] = xs[xo + j * (idx)t.x_step + i];
+            tile[j * (TRANSPOSE_TILE + 1) + i] = xs[xo + j * (idx)t.x_step + i];
         }
         BARRIER();
-        TURN_CELLS(i, j, height, width)
+        TRANSPOSE_CELLS(i, j, height, width)
         {
-            ys[yo + i * (idx)t.y_step + j] = tile[j * (TURN_TILE + 1) + i];
+            ys[yo + i * (idx)t.y_step + j] = tile[j * (TRANSPOSE_TILE + 1) + i];
         }
         BARRIER();
     }
@@ -129,52 +129,6 @@ KERNEL3(K(fill), (OUT, STO, ys), (ARG, tern_walk, w), (ARG, REAL, a))
             {
                 ST(ys, yo + j * (idx)w.step[0], a);
             }
-        }
-    }
-}
-
-/* y[i] = a + i b, exactly in integers, in one rounding each in floats. */
-KERNEL4(K(sequence), (OUT, STO, ys), (ARG, i64, n), (ARG, REAL, a), (ARG, REAL, b))
-{
-    BASE(ys);
-    SIMD ITEMS(i, n)
-    {
-        ST(ys, i, a + (REAL)i * b);
-    }
-}
-
-/* n values from a to b. Floats: the second half is counted from the end, so that both ends are exact.
- * Integers: a + i (b - a) / (n - 1), cut towards zero. */
-KERNEL4(K(linspace), (OUT, STO, ys), (ARG, i64, n), (ARG, REAL, a), (ARG, REAL, b))
-{
-    BASE(ys);
-#if IS_FLOAT
-    REAL step = n > 1 ? (b - a) / (REAL)(n - 1) : 0;
-    ITEMS(i, n)
-    {
-        ST(ys, i, 2 * i < (idx)n ? a + step * (REAL)i : b - step * (REAL)((idx)n - i - 1));
-    }
-#else
-    i64 steps = n > 1 ? n - 1 : 1, range = (i64)b - (i64)a;
-    i64 whole = range / steps, left = range % steps;
-    ITEMS(i, n)
-    {
-        i64 part = (i64)i * left, rest = part % steps;
-        i64 v = (i64)a + (i64)i * whole + part / steps; /* the value is v + rest / steps */
-        v = v > 0 && rest < 0 ? v - 1 : v < 0 && rest > 0 ? v + 1 : v;
-        ST(ys, i, v);
-    }
-#endif
-}
-
-KERNEL3(K(eye), (OUT, STO, ys), (ARG, i64, n), (ARG, i64, m))
-{
-    BASE(ys);
-    FLAT(r, n, m)
-    {
-        INNER(r, j)
-        {
-            ST(ys, r * (idx)m + j, r == j ? 1 : 0);
         }
     }
 }
@@ -230,5 +184,5 @@ KERNEL5(K(where), (OUT, STO, zs), (IN, u8, cs), (IN, STO, xs), (IN, STO, ys), (A
 #undef COPY_FOURS_1_0
 #undef COPY_FOURS_1_1
 #undef COPY_FOURS
-#undef TURN_TILE
-#undef TURN_CELLS
+#undef TRANSPOSE_TILE
+#undef TRANSPOSE_CELLS

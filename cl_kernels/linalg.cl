@@ -1,5 +1,5 @@
 /* linalg.cl -- triangular and general systems of equations, a matrix of a stack at a time: matrices are
- * dense (batch, n, n), right-hand sides (batch, n, k). Products of integers. */
+ * dense (batch, n, n), right-hand sides (batch, n, k). */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
 #if IS_FLOAT && !IS_HALF
@@ -155,37 +155,6 @@ KERNEL5(K(lu_det), (OUT, STO, ys), (IN, STO, as), (IN, i64, pivots), (ARG, i64, 
             y *= pivots[b * (idx)n + i] != i ? -a : a;
         }
         ys[b] = y;
-    }
-}
-#endif
-
-#if !IS_FLOAT
-/* C = alpha A B, plus bias, a number a column; of integers, modulo what they hold. */
-KERNEL6(K(whole_product), (OUT, STO, cs), (IN, STO, as), (IN, STO, bs), (IN, STO, biases),
-        (ARG, tern_gemm_shape, g), (ARG, i64, alpha))
-{
-    BASE(cs);
-    BASE(as);
-    BASE(bs);
-    BASE(biases);
-    FLAT(r, g.count[0] * g.count[1] * g.m, g.n)
-    {
-        idx i = r % (idx)g.m, batch = r / (idx)g.m;
-        idx b0 = batch / (idx)g.count[1], b1 = batch % (idx)g.count[1];
-        idx a_at = b0 * (idx)g.a.batch[0] + b1 * (idx)g.a.batch[1] + i * (idx)g.a.row;
-        idx b_at = b0 * (idx)g.b.batch[0] + b1 * (idx)g.b.batch[1];
-        idx c_at = b0 * (idx)g.c.batch[0] + b1 * (idx)g.c.batch[1] + i * (idx)g.c.row;
-        INNER(r, j)
-        {
-            u64 sum = 0;
-            for (idx p = 0; p < (idx)g.k; p++)
-                sum += (u64)LD(as, a_at + p * (idx)g.a.col) *
-                       (u64)LD(bs, b_at + p * (idx)g.b.row + j * (idx)g.b.col);
-            sum *= (u64)alpha;
-            if (g.has_bias != 0)
-                sum += (u64)LD(biases, j);
-            ST(cs, c_at + j * (idx)g.c.col, (i64)sum);
-        }
     }
 }
 #endif

@@ -218,3 +218,18 @@ KERNEL6(K(difference_scaled), (OUT, STO, dxs), (IN, STO, douts), (IN, STO, xs), 
     }
 }
 #endif
+
+#if IS_FLOAT
+/* 0 <= x <= 1; NaN is let through, as by PyTorch. */
+KERNEL4(K(unit_interval), (IN, STO, xs), (OUT, i64, fault), (ARG, i64, n), (ARG, i32, code))
+{
+    BASE(xs);
+    BASE(fault);
+    ITEMS(i, n)
+    {
+        REAL x = LD(xs, i);
+        if (x < 0 || x > 1)
+            FAULT(fault, code, i, n);
+    }
+}
+#endif

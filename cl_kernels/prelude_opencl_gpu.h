@@ -25,7 +25,7 @@
     for (idx g = GROUP_ID, g##_n = (idx)(n), g##_s = GROUP_COUNT; g < g##_n; g += g##_s)
 #define LANES(j, n) for (idx j = (idx)LID, j##_n = (idx)(n); j < j##_n; j += LSIZE)
 
-/* Four elements in one load or store: see fours.h. */
+/* Four elements in one load or store: see float4.h. */
 #define TERN_FOURS 1
 #define UNROLL
 #define TERN_SPREAD4_(to, T, load)                                                                 \

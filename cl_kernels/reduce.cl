@@ -145,7 +145,7 @@ SUM_COLUMNS(sum_columns, i64, ST_i64_, STO, LD, NO_SHIFT_, x)
 
 /* The largest (flip 0) or smallest (flip -1) and the first place of it. what: 1 wants the values, 2
  * the places, 4 says that xs are values found before, whose places are in from. */
-KERNEL10(K(peak_rows), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (IN, i64, from),
+KERNEL10(K(extremum_rows), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (IN, i64, from),
          (ARG, i64, outer), (ARG, i64, n), (ARG, i64, parts), (ARG, i64, len), (ARG, i32, flip),
          (ARG, i32, what))
 {
@@ -190,7 +190,7 @@ KERNEL10(K(peak_rows), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (IN, i
     }
 }
 
-KERNEL7(K(peak_short), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, i64, outer),
+KERNEL7(K(extremum_short), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, i64, outer),
         (ARG, i64, n), (ARG, i32, flip), (ARG, i32, what))
 {
     BASE(ys);
@@ -212,7 +212,7 @@ KERNEL7(K(peak_short), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, 
     }
 }
 
-KERNEL12(K(peak_columns), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (IN, i64, from),
+KERNEL12(K(extremum_columns), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (IN, i64, from),
          (ARG, i64, outer), (ARG, i64, n), (ARG, i64, parts), (ARG, i64, len), (ARG, i32, flip),
          (ARG, i32, what), (ARG, i64, inner), (ARG, i64, fold))
 {

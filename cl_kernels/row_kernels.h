@@ -9,7 +9,7 @@
  * compute for longer than they load are ROWS_ARE_LONG and do without. */
 
 #include "math_rows.cl"
-#include "fours.h"
+#include "float4.h"
 
 #undef HAS_FOURS
 #if IN_SET(FOURS, TERN_T) && TERN_FOURS && !ROWS_ARE_LONG

@@ -121,7 +121,7 @@ KERNEL9(K(scan_columns), (OUT, STO, ys), (IN, STO, as), (IN, STO, bs), (ARG, i64
 
 /* Where the largest (flip 0) or smallest (flip -1) up to here stands: the last of equals; the last NaN
  * once there was one. */
-KERNEL6(K(scan_peak), (OUT, i64, places), (IN, STO, xs), (ARG, i64, outer), (ARG, i64, n),
+KERNEL6(K(scan_extremum), (OUT, i64, places), (IN, STO, xs), (ARG, i64, outer), (ARG, i64, n),
         (ARG, i64, inner), (ARG, i32, flip))
 {
     BASE(places);

@@ -22,13 +22,13 @@ typedef struct tern_walk {
 
 /* A copy between planes that are contiguous along different dims: y (n, m), rows y_step apart, x (m, n),
  * rows x_step apart. planes: the walk over the other dims of y and x. */
-enum { TERN_TURN_TILE = 32 };
-typedef struct tern_turn {
+enum { TERN_TRANSPOSE_TILE = 32 };
+typedef struct tern_transposition {
     tern_walk planes;
     i64 n, m, y_step, x_step;
-} tern_turn;
+} tern_transposition;
 
-/* A batch of matrix products, as in gemm.cl: element (i, j) of matrix (b0, b1) is at
+/* A batch of matrix products, as in matmul.cl: element (i, j) of matrix (b0, b1) is at
  * b0 * batch[0] + b1 * batch[1] + i * row + j * col. */
 enum { TERN_GEMM_TILE = 32, TERN_GEMM_DEPTH = 16 };
 typedef struct tern_gemm_matrix {

@@ -19,28 +19,29 @@ file(GLOB TERN_NAMES_SOURCES RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS sr
 # Kernels: cl_kernels/<family>.cl each, compiled for the host and embedded for other devices.
 set(TERN_KERNEL_FAMILIES
   attention
-  bags
-  columns
   convolution
   copy
-  criteria
-  gemm
+  create
+  embedding
   index
+  index_nonzero
+  index_scatter
   linalg
   loss
+  loss_ctc
+  matmul
   norm
+  norm_layer
   optimizer
-  pool
   optimizers
+  pool
   random
   reduce
   rnn
-  resample
-  rows
   scan
-  scatter
-  search
+  softmax
   sort
+  vision
 )
 # Those that are made of rows: cl_kernels/<family>.def is compiled for the host instead.
 set(TERN_ROW_FAMILIES
@@ -51,33 +52,35 @@ set(TERN_ROW_FAMILIES
 # Kernels for the host are compiled once for each instruction set, and weigh most of the library:
 # of both lists, those that no training step waits for, in the lowest instruction set alone;
 set(TERN_KERNEL_FAMILIES_ONCE
-  bags
-  criteria
-  optimizers
+  embedding
+  index_nonzero
+  index_scatter
   linalg
   logic
-  special
+  loss_ctc
+  optimizers
   random
   scan
-  scatter
-  search
   sort
-  resample
+  special
+  vision
 )
 # those that compute more than they load, so that x86-64-v4 helps them beyond v3;
 set(TERN_KERNEL_FAMILIES_V4
   attention
   elementwise
   loss
+  norm_layer
   rnn
-  rows
+  softmax
 )
-# those whose halves mixed precision waits for (elementwise rows always have them).
+# those whose half precision forms mixed precision waits for (elementwise rows always have them).
 set(TERN_KERNEL_FAMILIES_HALVES
   copy
-  gemm
+  matmul
+  norm_layer
   reduce
-  rows
+  softmax
 )
 
 # What devices that compile kernels at run time get beside the families: everything but the host's
@@ -86,14 +89,14 @@ set(TERN_EMBEDDED_FILES
   collectives.h
   dialect.h
   dtypes.def
-  fours.h
-  gemm_vector.cl
+  float4.h
   math.cl
   math64.cl
   math64_special.cl
   math_names.h
   math_rows.cl
   math_special.cl
+  matmul_vector.cl
   multi_tensor.h
   order.h
   params_device.h

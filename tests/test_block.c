@@ -29,7 +29,8 @@
 #include "math_special.cl"
 #include "math_names.h"
 #define TERN_T f32
-#include "rows.cl"
+#include "softmax.cl"
+#include "norm_layer.cl"
 #include "reduce.cl"
 #include "copy.cl"
 #include "elementwise.cl"
@@ -52,7 +53,7 @@ static struct {
     i64 rows, n;
     i32 what, at;
     tern_walk walk;
-    tern_turn turn;
+    tern_transposition transposition;
 } of;
 
 static void fill(i32 n)
@@ -101,7 +102,7 @@ static void run_whole_sum(void)
 }
 static void run_peak(void)
 {
-    peak_rows_f32(of.y, of.places, of.x, of.places, of.rows, of.n, 1, of.n, 0, 3);
+    extremum_rows_f32(of.y, of.places, of.x, of.places, of.rows, of.n, 1, of.n, 0, 3);
 }
 
 static void check_softmax(i32 r, i32 n)
@@ -225,25 +226,25 @@ static void dense_elements_at_any_place(void **state)
             }
 }
 
-/* ---- turned copies ------------------------------------------------------------------------ */
+/* ---- transposed copies --------------------------------------------------------------------- */
 
-static void run_turn(void)
+static void run_transposed(void)
 {
-    turn_f32(of.y, of.x, of.turn);
+    copy_transposed_f32(of.y, of.x, of.transposition);
 }
 
-static void planes_are_turned(void **state)
+static void planes_are_transposed(void **state)
 {
     (void)state;
     static const i32 sizes[][3] = {{1, 32, 32}, {2, 33, 31}, {3, 16, 70}, {1, 100, 17}};
     for (i32 i = 0; i < 4; i++) {
         i32 planes = sizes[i][0], n = sizes[i][1], m = sizes[i][2];
         fill(MOST);
-        of.turn = (tern_turn){
+        of.transposition = (tern_transposition){
             .planes = {.rows = planes, .ndim = 1}, .n = n, .m = m, .y_step = m, .x_step = n};
-        of.turn.planes.dim[0] = planes;
-        of.turn.planes.stride[0][0] = of.turn.planes.stride[1][0] = n * m;
-        block_run(i + 1, run_turn);
+        of.transposition.planes.dim[0] = planes;
+        of.transposition.planes.stride[0][0] = of.transposition.planes.stride[1][0] = n * m;
+        block_run(i + 1, run_transposed);
         assert_false(the_block.lost);
         for (i32 e = 0; e < planes * n * m; e++) {
             i32 p = e / (n * m), r = e / m % n, c = e % m;
@@ -256,7 +257,7 @@ static void planes_are_turned(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(rows_of_teams_and_of_blocks),
     TEST(dense_elements_at_any_place),
-    TEST(planes_are_turned),
+    TEST(planes_are_transposed),
 };
 
 TEST_MAIN(tests)

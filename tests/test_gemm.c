@@ -73,7 +73,7 @@ static void multiply_by_hand(const tern_gemm *g, const double *a, const double *
 
 static tern_status launch_portable(tern_place *place, const tern_gemm *g)
 {
-    static const tern_kernel_ref gemm = {"gemm", "gemm"};
+    static const tern_kernel_ref gemm = {"matmul", "gemm"};
     tern_gemm_shape s = {.m = g->m,
                          .n = g->n,
                          .k = g->k,

@@ -15,7 +15,7 @@ enum { N = 4 };
 typedef struct fixture {
     tern_tensor *y, *x, *kept, *other; /* other: of int64 */
     tern_walk walk;
-    tern_turn turn;
+    tern_transposition turn;
 } fixture;
 
 static fixture make(const char *device)
@@ -110,7 +110,7 @@ static void other_bytes(tern_arg *args, int *n, const fixture *f)
 static void other_struct(tern_arg *args, int *n, const fixture *f)
 {
     (void)n;
-    args[1] = TERN_ARG_STRUCT(tern_turn, &f->turn);
+    args[1] = TERN_ARG_STRUCT(tern_transposition, &f->turn);
 }
 static void shorter_struct(tern_arg *args, int *n, const fixture *f)
 {
@@ -127,7 +127,7 @@ static const struct {
     {&fill, leave_out_last, "3 (a)", "ARG f32", "nothing; 2 arguments"},
     {&fill, leave_out_first, "1 (ys)", "OUT f32", "ARG tern_walk of"},
     {&fill, add_one, "4 (one too many)", "nothing", "ARG i32; 4 arguments"},
-    {&fill, other_struct, "2 (w)", "ARG tern_walk of", "ARG tern_turn of"},
+    {&fill, other_struct, "2 (w)", "ARG tern_walk of", "ARG tern_transposition of"},
     {&fill, shorter_struct, "2 (w)", "ARG tern_walk of", "ARG tern_walk of"},
     {&kept_only, swap_out_and_in, "1 (ys)", "OUT f32", "IN f32"},
     {&kept_only, out_for_in, "2 (xs)", "IN f32", "OUT f32"},

@@ -1,4 +1,4 @@
-/* gemm.c -- matrix products through cuBLASLt, and through gemm.cl where it is not there or can't.
+/* gemm.c -- matrix products through cuBLASLt, and through matmul.cl where it is not there or can't.
  *
  * cuBLASLt's matrices are column by column, so C = A B is asked for as C' = B' A'. What it answers
  * for a shape is kept: its heuristics cost more than a small product. */
@@ -40,7 +40,7 @@ static tern_status check_lt(tern_place *place, cublasStatus_t code, const char *
 }
 #define LT_TRY(PLACE, CALL) TERN_TRY(check_lt(PLACE, tern_cuda.CALL, #CALL))
 
-/* ---- gemm.cl ----------------------------------------------------------------------------- */
+/* ---- matmul.cl ----------------------------------------------------------------------------- */
 
 static tern_gemm_matrix strides_of(const tern_matrix *m)
 {
@@ -77,7 +77,7 @@ static tern_status portable(tern_place *place, tern_cuda_gemm_state *state, cons
         number(g->dtype, g->beta)};
     tern_grid grid = {tiles, tiles * tile * tile * g->k, true};
     if (!state->portable[g->dtype])
-        TERN_TRY(tern_cuda_resolve(place, "gemm", "gemm", g->dtype, &state->portable[g->dtype]));
+        TERN_TRY(tern_cuda_resolve(place, "matmul", "gemm", g->dtype, &state->portable[g->dtype]));
     return tern_cuda_launch(place, state->portable[g->dtype], &grid, args, 7);
 }
 

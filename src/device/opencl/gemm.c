@@ -1,4 +1,4 @@
-/* gemm.c -- matrix products: the kernels of gemm.cl, and batches for the other ways. */
+/* gemm.c -- matrix products: the kernels of matmul.cl, and batches for the other ways. */
 #include "device/opencl/gemm.h"
 #include "types_host.h"
 #include "shapes.h"
@@ -18,7 +18,7 @@ static tern_cl_gemm_state *state_of(tern_place *place)
     return state;
 }
 
-/* ---- kernels of gemm.cl ------------------------------------------------------------------ */
+/* ---- kernels of matmul.cl ------------------------------------------------------------------ */
 
 static tern_gemm_shape shape_of(const tern_gemm *g)
 {
@@ -53,7 +53,7 @@ static tern_status launch_gemm_kernel(tern_place *place, const char *name, void 
 {
     void **kernel = &slots[g->dtype];
     if (!*kernel)
-        TERN_TRY(tern_cl_resolve(place, "gemm", name, g->dtype, kernel));
+        TERN_TRY(tern_cl_resolve(place, "matmul", name, g->dtype, kernel));
     return tern_cl_launch(place, *kernel, &grid, args, n);
 }
 

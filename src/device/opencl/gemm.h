@@ -5,7 +5,7 @@
 #include "device/opencl/opencl.h"
 
 /* ---- which way a product goes (route.c) -------------------------------------------------- */
-/* X(WAY, name in a tuning file): gemm_vector.cl on CPU-type devices and gemm.cl elsewhere;
+/* X(WAY, name in a tuning file): matmul_vector.cl on CPU-type devices and matmul.cl elsewhere;
  * CLBlast's gemm for each matrix, gemv likewise, its strided batched gemm. */
 #define TERN_CL_WAYS(X)                                                                            \
     X(OWN, "own")                                                                                  \
@@ -16,7 +16,7 @@ typedef enum tern_cl_way {
 #define X(WAY, NAME) TERN_CL_##WAY,
     TERN_CL_WAYS(X)
 #undef X
-        TERN_CL_PORTABLE /* gemm.cl, wherever nothing else can */
+        TERN_CL_PORTABLE /* matmul.cl, wherever nothing else can */
 } tern_cl_way;
 
 /* Products with least <= size <= most for m, n, k and the batch go this way, if it can. */
@@ -61,7 +61,7 @@ typedef struct tern_cl_gemm_state {
     void *portable[TERN_DTYPE_END], *bias[TERN_DTYPE_END];
 } tern_cl_gemm_state;
 
-/* gemm_vector.cl, for CPU-type devices. */
+/* matmul_vector.cl, for CPU-type devices. */
 bool tern_cl_vector_fits(tern_place *place);
 tern_status tern_cl_vector_gemm(tern_place *place, tern_cl_gemm_state *state,
                                 const tern_cl_product *product);

@@ -1,9 +1,9 @@
-/* gemm_plan.c -- which kernel of gemm_vector.cl computes a matrix product, and in how many
+/* gemm_plan.c -- which kernel of matmul_vector.cl computes a matrix product, and in how many
  * work-groups. */
 #include "device/opencl/gemm_plan.h"
 #include <float.h>
 
-/* The blocking of gemm_vector.cl: rows of a packed block of A, bytes in a row of a packed block of
+/* The blocking of matmul_vector.cl: rows of a packed block of A, bytes in a row of a packed block of
    B, k of a block. */
 enum { MC = 96, B_ROW = 1024, KC = 256 };
 

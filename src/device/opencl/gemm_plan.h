@@ -1,4 +1,4 @@
-/* gemm_plan.h -- which kernel of gemm_vector.cl computes a matrix product, and in how many
+/* gemm_plan.h -- which kernel of matmul_vector.cl computes a matrix product, and in how many
  * work-groups. */
 #ifndef TERN_DEVICE_OPENCL_GEMM_PLAN_H
 #define TERN_DEVICE_OPENCL_GEMM_PLAN_H

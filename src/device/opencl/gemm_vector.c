@@ -1,10 +1,10 @@
-/* gemm_vector.c -- matrix products on CPU-type devices: plans and launches of gemm_vector.cl. */
+/* gemm_vector.c -- matrix products on CPU-type devices: plans and launches of matmul_vector.cl. */
 #include "device/opencl/gemm.h"
 #include "device/opencl/gemm_plan.h"
 #include "device/sources.h"
 #include <stdio.h>
 
-enum { LOCAL_BYTES = 512 << 10 }; /* what gemm_vector.cl needs, with room */
+enum { LOCAL_BYTES = 512 << 10 }; /* what matmul_vector.cl needs, with room */
 
 bool tern_cl_vector_fits(tern_place *place)
 {
@@ -22,7 +22,7 @@ static bool has_wide_registers(void)
 #endif
 }
 
-/* GEMM_KERNEL in gemm_vector.cl. */
+/* GEMM_KERNEL in matmul_vector.cl. */
 enum { PRODUCT, DOT, SUM };
 static const char *const names[] = {"gemm", "gemm_dot", "gemm_sum"};
 
@@ -40,10 +40,10 @@ static tern_status kernel_for(tern_place *place, tern_cl_gemm_state *state, int 
         tern_text text = {0};
         tern_sources_seen seen = {0};
         char title[64];
-        snprintf(title, sizeof title, "kernel %s of gemm_vector.cl", names[which]);
+        snprintf(title, sizeof title, "kernel %s of matmul_vector.cl", names[which]);
         tern_text_add(&text, "#define %s\n#define GEMM_KERNEL %d\n%s", types[dtype], which,
                       has_wide_registers() ? "#define GEMM_WIDE\n" : "");
-        tern_source_add(&text, &seen, "gemm_vector.cl");
+        tern_source_add(&text, &seen, "matmul_vector.cl");
         tern_cl_source source = {text.data, s->options, title, s->keeps_programs};
         cl_program program;
         tern_status status =

@@ -1,6 +1,6 @@
 /* route.c -- which way a matrix product goes, by its sizes.
  *
- * CPU-type devices have gemm_vector.cl, on PoCL about as fast as OpenBLAS where CLBlast's defaults
+ * CPU-type devices have matmul_vector.cl, on PoCL about as fast as OpenBLAS where CLBlast's defaults
  * reach a tenth of it. On GPUs CLBlast is good at large matrices and strided batches; a call of it
  * costs several driver calls, and its gemm wastes most of a tile on a thin matrix: own kernels and
  * gemv there. TERN_OPENCL_GEMM=own, clblast or portable takes that wherever it can, =gpu a GPU's

@@ -79,7 +79,7 @@ static tern_status unfold_infer(tern_call *call)
 
 static tern_status unfold_forward(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"columns", "columns"};
+    static const tern_kernel_ref kernel = {"convolution", "unfold"};
     tern_columns c = columns_at(call->attributes, call->in[0]->shape[0], call->in[0]->shape[1]);
     return launch(call, &kernel, &c);
 }
@@ -106,7 +106,7 @@ static tern_status fold_infer(tern_call *call)
 
 static tern_status fold_forward(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"columns", "columns_sum"};
+    static const tern_kernel_ref kernel = {"convolution", "fold"};
     tern_columns c = columns_at(call->attributes, call->out[0]->shape[0], call->out[0]->shape[1]);
     return launch(call, &kernel, &c);
 }

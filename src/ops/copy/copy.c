@@ -13,10 +13,11 @@ static const tern_kernel_ref copy_from[] = {
 };
 
 /* The same where both are contiguous, but along different dims. */
-static tern_status copy_turned(tern_tensor *y, const tern_tensor *x, const tern_turn *turn)
+static tern_status copy_transposed(tern_tensor *y, const tern_tensor *x,
+                                   const tern_transposition *turn)
 {
-    static const tern_kernel_ref kernel = {"copy", "turn"};
-    enum { TILE = TERN_TURN_TILE };
+    static const tern_kernel_ref kernel = {"copy", "copy_transposed"};
+    enum { TILE = TERN_TRANSPOSE_TILE };
     int64_t tiles = ((turn->n + TILE - 1) / TILE) * ((turn->m + TILE - 1) / TILE);
     tern_arg args[] = {tern_arg_tensor(y), tern_arg_tensor(x), tern_arg_struct(turn, sizeof *turn)};
     return tern_launch(y->storage->place, &kernel, tern_mover(y->dtype),
@@ -38,9 +39,9 @@ tern_status tern_hook_copy(tern_tensor *y, const tern_tensor *x)
     tern_walk w;
     tern_shape shape = tern_shape_of(y);
     tern_walk_make(&w, &shape, t, 2);
-    tern_turn turn;
-    if (y->dtype == x->dtype && tern_turn_make(&turn, &w))
-        return copy_turned(y, x, &turn);
+    tern_transposition turn;
+    if (y->dtype == x->dtype && tern_transposition_make(&turn, &w))
+        return copy_transposed(y, x, &turn);
     tern_arg args[] = {tern_arg_tensor(y), tern_arg_tensor(x), tern_arg_struct(&w, sizeof w)};
     return tern_launch(y->storage->place, &copy_from[x->dtype], y->dtype, tern_walk_grid(&w), args,
                        3);

@@ -82,9 +82,9 @@ tern_tensor *tern_from_data(const void *data, tern_shape shape, tern_dtype dtype
 
 /* ---- sequences --------------------------------------------------------------------------- */
 
-static const tern_kernel_ref sequence_kernel = {"copy", "sequence"};
-static const tern_kernel_ref linspace_kernel = {"copy", "linspace"};
-static const tern_kernel_ref eye_kernel = {"copy", "eye"};
+static const tern_kernel_ref sequence_kernel = {"create", "sequence"};
+static const tern_kernel_ref linspace_kernel = {"create", "linspace"};
+static const tern_kernel_ref eye_kernel = {"create", "eye"};
 
 static tern_tensor *sequence(tern_tensor *x, const tern_kernel_ref *kernel, double a, double b)
 {

@@ -138,9 +138,9 @@ static int unit_dim(const tern_walk *w, int k)
     return -1;
 }
 
-bool tern_turn_make(tern_turn *t, const tern_walk *w)
+bool tern_transposition_make(tern_transposition *t, const tern_walk *w)
 {
-    enum { LEAST = TERN_TURN_TILE / 2 };
+    enum { LEAST = TERN_TRANSPOSE_TILE / 2 };
     int along[2] = {unit_dim(w, 0), unit_dim(w, 1)};
     if (w->form != TERN_WALK_STRIDED || along[0] < 0 || along[1] < 0 || along[0] == along[1])
         return false;

@@ -18,7 +18,7 @@ tern_status tern_walk_finish(tern_tensor *dense, tern_tensor *strided);
 
 /* From the walk over a result and what is copied to it: true where both are contiguous along
  * different dims and large enough for tiles. */
-bool tern_turn_make(tern_turn *turn, const tern_walk *walk);
+bool tern_transposition_make(tern_transposition *turn, const tern_walk *walk);
 
 /* Kernels that only move elements exist for one type of each size. */
 static inline tern_dtype tern_mover(tern_dtype dtype)

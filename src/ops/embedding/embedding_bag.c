@@ -32,7 +32,7 @@ static tern_status bag_infer(tern_call *call)
 
 static tern_status bag_forward(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"bags", "bags"};
+    static const tern_kernel_ref kernel = {"embedding", "embedding_bag"};
     const bag_attributes *at = call->attributes;
     tern_tensor *const *in = call->in, *y = call->out[0];
     const tern_tensor *index = in[1]->numel ? in[1] : in[2], *table = in[0]->numel ? in[0] : y;

@@ -140,7 +140,7 @@ static tern_status lay_out(plan *p, const tern_tensor *x, const char *function)
 /* flat = ((i0) n1 + i1) n2 + i2 ..., negative ones counting from the end. */
 static tern_status flatten_parts(plan *p, tern_place *place)
 {
-    static const tern_kernel_ref kernel = {"scatter", "linear_index"};
+    static const tern_kernel_ref kernel = {"index_scatter", "linear_index"};
     tern_arg fault;
     if (p->n == 1) {
         p->flat = tern_flatten(p->parts[0].index, 0, -1);

@@ -9,7 +9,7 @@ enum { LEAST_CHUNK = 256, MOST_CHUNKS = 4096 };
 
 int64_t tern_running_starts(tern_tensor *counts, int64_t n, int fault_code)
 {
-    static const tern_kernel_ref kernel = {"search", "running_starts"};
+    static const tern_kernel_ref kernel = {"index_nonzero", "running_starts"};
     tern_place *place = counts->storage->place;
     tern_arg fault;
     int64_t total = -1;
@@ -25,8 +25,8 @@ int64_t tern_running_starts(tern_tensor *counts, int64_t n, int fault_code)
 
 static tern_status places_into(tern_tensor **places, const tern_tensor *x)
 {
-    static const tern_kernel_ref count = {"search", "nonzero_count"},
-                                 write = {"search", "nonzero_places"};
+    static const tern_kernel_ref count = {"index_nonzero", "nonzero_count"},
+                                 write = {"index_nonzero", "nonzero_places"};
     tern_place *place = x->storage->place;
     int64_t len = (x->numel + MOST_CHUNKS - 1) / MOST_CHUNKS;
     len = len < LEAST_CHUNK ? LEAST_CHUNK : len;
@@ -58,7 +58,7 @@ tern_tensor *tern_nonzero_places(tern_tensor *x)
 
 tern_tensor *tern_nonzero(tern_tensor *x)
 {
-    static const tern_kernel_ref kernel = {"search", "coordinate"};
+    static const tern_kernel_ref kernel = {"index_nonzero", "coordinate"};
     if (!x)
         tern_fail_argument_null("tern_nonzero", "x");
     tern_tensor *places = x ? tern_nonzero_places(x) : NULL;

@@ -37,7 +37,7 @@ static tern_tensor *across(const tern_tensor *x, const tern_shape *shape, int di
 static tern_status launch(tern_tensor *y, const tern_tensor *index, const tern_tensor *src,
                           const scatter_attributes *at)
 {
-    static const tern_kernel_ref kernel = {"scatter", "scatter"};
+    static const tern_kernel_ref kernel = {"index_scatter", "scatter"};
     tern_shape shape = tern_shape_of(at->rows ? src : index), rest = shape;
     tern_place *place = y->storage->place;
     tern_arg fault;

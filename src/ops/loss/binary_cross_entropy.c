@@ -26,7 +26,7 @@ static tern_status entropy_infer(tern_call *call)
 /* Elements outside of [0, 1] are a fault of the device's. */
 static tern_status check_probabilities(const tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"criteria", "unit_interval"};
+    static const tern_kernel_ref kernel = {"loss", "unit_interval"};
     const tern_tensor *x = call->in[0];
     tern_arg fault;
     TERN_TRY(tern_fault_arg(call->place, &fault));

@@ -23,7 +23,7 @@ static tern_status ctc_infer(tern_call *call)
 static tern_status launch_sums(tern_tensor *sums, tern_tensor *losses, tern_tensor *const *in,
                                const ctc_attributes *at, bool back)
 {
-    static const tern_kernel_ref kernel = {"criteria", "ctc_sums"};
+    static const tern_kernel_ref kernel = {"loss_ctc", "ctc_sums"};
     tern_place *place = sums->storage->place;
     const tern_tensor *x = in[0], *targets = in[1]->numel ? in[1] : in[2];
     tern_arg fault;
@@ -60,7 +60,7 @@ static tern_status gradient_infer(tern_call *call)
 
 static tern_status gradient_forward(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"criteria", "ctc_gradient"};
+    static const tern_kernel_ref kernel = {"loss_ctc", "ctc_gradient"};
     const ctc_attributes *at = call->attributes;
     tern_tensor *const *in = call->in;
     const tern_tensor *x = in[0], *targets = in[1]->numel ? in[1] : in[2];

@@ -10,7 +10,7 @@ static tern_gemm_matrix strides_of(const tern_matrix *x)
 
 tern_status tern_whole_product(tern_place *place, const tern_gemm *g)
 {
-    static const tern_kernel_ref kernel = {"linalg", "whole_product"};
+    static const tern_kernel_ref kernel = {"matmul", "integer_gemm"};
     size_t size = tern_dtype_size(g->dtype);
     tern_gemm_shape shape = {.m = g->m,
                              .n = g->n,

@@ -85,7 +85,7 @@ static tern_status gradient_infer(tern_call *call)
 
 static tern_status gradient_forward(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"gemm", "linear_gradient"};
+    static const tern_kernel_ref kernel = {"matmul", "linear_gradient"};
     const tern_tensor *dy = call->in[0], *x = call->in[1];
     int64_t out = call->result[0].shape.dims[0], in = call->result[0].shape.dims[1];
     tern_arg args[] = {tern_arg_tensor(call->out[0]),

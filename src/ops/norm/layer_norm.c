@@ -86,7 +86,7 @@ static tern_status norm_infer(tern_call *call)
 
 static tern_status norm_forward(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"rows", "layer_norm"};
+    static const tern_kernel_ref kernel = {"norm_layer", "layer_norm"};
     const norm_attributes *at = call->attributes;
     tern_tensor *x = call->in[0], *weight = call->in[1], *bias = call->in[2];
     if (x->numel == 0)
@@ -118,7 +118,7 @@ static tern_status dx_infer(tern_call *call)
 
 static tern_status dx_forward(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"rows", "layer_norm_dx"};
+    static const tern_kernel_ref kernel = {"norm_layer", "layer_norm_dx"};
     tern_tensor *x = call->in[1], *weight = call->in[2];
     if (x->numel == 0)
         return TERN_OK;
@@ -158,7 +158,7 @@ static tern_status dw_infer(tern_call *call)
 
 static tern_status dw_forward(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"rows", "layer_norm_dw"};
+    static const tern_kernel_ref kernel = {"norm_layer", "layer_norm_dw"};
     tern_tensor *x = call->in[1];
     rows r = rows_of(x, call->attributes);
     int64_t len = dw_len(r), groups = call->result[0].shape.dims[0] * ((r.n + 255) / 256);

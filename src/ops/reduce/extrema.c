@@ -46,9 +46,9 @@ static tern_status peak_infer(tern_call *call)
 static tern_status launch_peak(int32_t variant, const tern_fold_view *f, const tern_tensor *values,
                                const tern_tensor *places, const tern_tensor *from)
 {
-    static const tern_kernel_ref rows = {"reduce", "peak_rows"},
-                                 columns = {"reduce", "peak_columns"};
-    static const tern_kernel_ref short_rows = {"reduce", "peak_short"};
+    static const tern_kernel_ref rows = {"reduce", "extremum_rows"},
+                                 columns = {"reduce", "extremum_columns"};
+    static const tern_kernel_ref short_rows = {"reduce", "extremum_short"};
     int32_t what =
         (values ? WANT_VALUES : 0) | (places ? WANT_PLACES : 0) | (from ? FROM_PLACES : 0);
     const tern_tensor *any = values ? values : places; /* stands in for what is not there */

@@ -245,7 +245,7 @@ static tern_status peak_infer(tern_call *call)
 
 static tern_status peak_forward(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"scan", "scan_peak"};
+    static const tern_kernel_ref kernel = {"scan", "scan_extremum"};
     const scan_attributes *at = call->attributes;
     const tern_tensor *x = call->in[0];
     tern_sides s = sides_of(x, at->dim);

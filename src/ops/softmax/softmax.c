@@ -34,7 +34,7 @@ static tern_status infer(tern_call *call)
 
 static tern_status gradient_forward(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"rows", "softmax_gradient"};
+    static const tern_kernel_ref kernel = {"softmax", "softmax_gradient"};
     return launch(&kernel, call);
 }
 
@@ -94,7 +94,7 @@ static tern_status log_softmax_second(tern_gradient *g)
 
 static tern_status forward(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"rows", "softmax"};
+    static const tern_kernel_ref kernel = {"softmax", "softmax"};
     return launch(&kernel, call);
 }
 

@@ -77,20 +77,20 @@ static int64_t places(const sample *at)
 }
 static tern_status forward_y(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"resample", "grid_sample"};
+    static const tern_kernel_ref kernel = {"vision", "grid_sample"};
     const sample *at = call->attributes;
     return launch(call, &kernel, tern_items_of(places(at), 32 * at->shape.c));
 }
 static tern_status forward_dx(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"resample", "grid_sample_dx"};
+    static const tern_kernel_ref kernel = {"vision", "grid_sample_dx"};
     const sample *at = call->attributes;
     return launch(call, &kernel,
                   (tern_grid){at->shape.planes, 32 * places(at) * at->shape.c, true});
 }
 static tern_status forward_dgrid(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"resample", "grid_sample_dgrid"};
+    static const tern_kernel_ref kernel = {"vision", "grid_sample_dgrid"};
     const sample *at = call->attributes;
     return launch(call, &kernel, tern_items_of(places(at), 32 * at->shape.c));
 }

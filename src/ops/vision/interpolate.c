@@ -62,12 +62,12 @@ static tern_status launch(tern_call *call, const tern_kernel_ref *kernel)
 }
 static tern_status forward_y(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"resample", "resample"};
+    static const tern_kernel_ref kernel = {"vision", "interpolate"};
     return launch(call, &kernel);
 }
 static tern_status forward_x(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"resample", "resample_dx"};
+    static const tern_kernel_ref kernel = {"vision", "interpolate_dx"};
     return launch(call, &kernel);
 }
 

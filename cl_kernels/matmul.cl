@@ -1,4 +1,4 @@
-/* gemm.cl -- matrix products for any strides: what a device does that has nothing better.
+/* matmul.cl -- matrix products for any strides: what a device does that has nothing better.
  *
  * C = alpha A B + beta C (+ bias, one number a column); beta 0 does not read C. Sums are in REAL. One
  * work-group makes a tile of C; the tile's sums live in local memory, so that any group size will do.
@@ -134,6 +134,37 @@ KERNEL7(K(linear_gradient), (OUT, STO, dws), (OUT, STO, dbs), (IN, STO, dys), (I
         }
         if (j0 == 0 && LID == 0)
             ST(dbs, i, sum);
+    }
+}
+#endif
+
+#if !IS_FLOAT
+/* C = alpha A B, plus bias, a number a column; of integers, modulo what they hold. */
+KERNEL6(K(integer_gemm), (OUT, STO, cs), (IN, STO, as), (IN, STO, bs), (IN, STO, biases),
+        (ARG, tern_gemm_shape, g), (ARG, i64, alpha))
+{
+    BASE(cs);
+    BASE(as);
+    BASE(bs);
+    BASE(biases);
+    FLAT(r, g.count[0] * g.count[1] * g.m, g.n)
+    {
+        idx i = r % (idx)g.m, batch = r / (idx)g.m;
+        idx b0 = batch / (idx)g.count[1], b1 = batch % (idx)g.count[1];
+        idx a_at = b0 * (idx)g.a.batch[0] + b1 * (idx)g.a.batch[1] + i * (idx)g.a.row;
+        idx b_at = b0 * (idx)g.b.batch[0] + b1 * (idx)g.b.batch[1];
+        idx c_at = b0 * (idx)g.c.batch[0] + b1 * (idx)g.c.batch[1] + i * (idx)g.c.row;
+        INNER(r, j)
+        {
+            u64 sum = 0;
+            for (idx p = 0; p < (idx)g.k; p++)
+                sum += (u64)LD(as, a_at + p * (idx)g.a.col) *
+                       (u64)LD(bs, b_at + p * (idx)g.b.row + j * (idx)g.b.col);
+            sum *= (u64)alpha;
+            if (g.has_bias != 0)
+                sum += (u64)LD(biases, j);
+            ST(cs, c_at + j * (idx)g.c.col, (i64)sum);
+        }
     }
 }
 #endif

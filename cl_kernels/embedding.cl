@@ -1,4 +1,4 @@
-/* bags.cl -- rows of a table by index, brought together bag by bag. */
+/* embedding.cl -- rows of a table by index, brought together bag by bag. */
 #if IS_FLOAT
 #ifndef TERN_BAGS_ONCE
 #define TERN_BAGS_ONCE
@@ -9,7 +9,7 @@
 /* ys[b] = the mean, sum (weighted, if there are weights) or maximum of the rows table[index[i]], i being
  * from offsets[b] to the next offset or, where offsets has no more, to count. The row `padding` counts
  * for nothing; no row gives 0. Of maxima, picks (bags, width) says from which row: -1 from none. */
-KERNEL16(K(bags), (OUT, STO, ys), (OUT, i64, picks), (IN, STO, table), (IN, i64, index),
+KERNEL16(K(embedding_bag), (OUT, STO, ys), (OUT, i64, picks), (IN, STO, table), (IN, i64, index),
          (IN, i64, offsets), (IN, STO, weights), (OUT, i64, fault), (ARG, i64, bags),
          (ARG, i64, width), (ARG, i64, rows), (ARG, i64, count), (ARG, i64, ends), (ARG, i64, padding),
          (ARG, i32, mode), (ARG, i32, weighted), (ARG, i32, code))

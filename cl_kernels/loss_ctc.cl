@@ -1,20 +1,4 @@
-/* criteria.cl -- what losses need beside compositions: a check of probabilities; connectionist temporal
- * classification. */
-#if IS_FLOAT
-/* 0 <= x <= 1; NaN is let through, as by PyTorch. */
-KERNEL4(K(unit_interval), (IN, STO, xs), (OUT, i64, fault), (ARG, i64, n), (ARG, i32, code))
-{
-    BASE(xs);
-    BASE(fault);
-    ITEMS(i, n)
-    {
-        REAL x = LD(xs, i);
-        if (x < 0 || x > 1)
-            FAULT(fault, code, i, n);
-    }
-}
-#endif
-
+/* loss_ctc.cl -- connectionist temporal classification (Graves et al. 2006). */
 #if IS_FLOAT && !IS_HALF
 /* log(e^a + e^b) */
 INLINE REAL K(tern_log_add)(REAL a, REAL b)

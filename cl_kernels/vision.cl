@@ -1,4 +1,4 @@
-/* resample.cl -- planes read between their elements: interpolate and grid_sample.
+/* vision.cl -- planes read between their elements: interpolate and grid_sample.
  *
  * Along each of three dims a place between the elements is a few taps, elements and what they weigh; the
  * value there is the sum over the products of the dims' taps. Nearest has one tap, linear two, cubic four
@@ -107,7 +107,7 @@ INLINE idx K(outputs_to)(REAL scale, idx i, idx n, idx out)
     i32 mode0 = s.ndim > 2 ? mode : SAMPLE_NEAREST, mode1 = s.ndim > 1 ? mode : SAMPLE_NEAREST
 
 /* y = x at the places of an even grid; scale: from one output to the next, in elements of x. */
-KERNEL8(K(resample), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_sample_shape, shape), (ARG, i32, mode),
+KERNEL8(K(interpolate), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_sample_shape, shape), (ARG, i32, mode),
         (ARG, i32, align), (ARG, REAL, scale0), (ARG, REAL, scale1), (ARG, REAL, scale2))
 {
     BASE(ys);
@@ -138,7 +138,7 @@ KERNEL8(K(resample), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_sample_shape, sha
 }
 
 /* Its gradient: every element takes from the outputs that it weighs in. */
-KERNEL8(K(resample_dx), (OUT, STO, xs), (IN, STO, ys), (ARG, tern_sample_shape, shape),
+KERNEL8(K(interpolate_dx), (OUT, STO, xs), (IN, STO, ys), (ARG, tern_sample_shape, shape),
         (ARG, i32, mode), (ARG, i32, align), (ARG, REAL, scale0), (ARG, REAL, scale1),
         (ARG, REAL, scale2))
 {

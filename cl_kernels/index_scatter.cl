@@ -1,4 +1,4 @@
-/* scatter.cl -- writing to where index tensors point. index is int64; an index out of range writes
+/* index_scatter.cl -- writing to where index tensors point. index is int64; an index out of range writes
  * nothing and records the fault `code`. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2

@@ -1,4 +1,4 @@
-/* gemm_vector.cl -- the matrix product for CPU-type OpenCL devices: register-tiled, one work-item a
+/* matmul_vector.cl -- the matrix product for CPU-type OpenCL devices: register-tiled, one work-item a
    group.
 
    C_b = alpha A_b B_b + beta C_b (+ bias), for each b of the batch; A is (m, k), B is (k, n), both

@@ -1,4 +1,4 @@
-/* fours.h -- four elements of f32, f16 or bf16 at a time, in 16 or 8 bytes, where a prelude has LOAD4_ and
+/* float4.h -- four elements of f32, f16 or bf16 at a time, in 16 or 8 bytes, where a prelude has LOAD4_ and
  * STORE4_ of them (TERN_FOURS): LOAD4(v, p, i) takes elements 4 i to 4 i + 3 of p to v[0..4) as REAL. */
 #ifndef TERN_FOURS_H
 #define TERN_FOURS_H

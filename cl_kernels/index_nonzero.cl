@@ -1,4 +1,4 @@
-/* search.cl -- finding the elements that are not zero. */
+/* index_nonzero.cl -- finding the elements that are not zero. */
 
 /* How many of each chunk of len elements are not zero. */
 KERNEL5(K(nonzero_count), (OUT, i64, counts), (IN, STO, xs), (ARG, i64, n), (ARG, i64, chunks),

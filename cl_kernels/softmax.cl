@@ -1,0 +1,106 @@
+/* softmax.cl -- softmax and log softmax: a team for each dense row of n elements. Collectives stand outside
+ * of branches: some compilers lose their way otherwise. */
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 4
+#if IS_FLOAT
+
+/* y = e^(x - max) / sum, or (log_ != 0) x - max - log sum. An empty or all -inf row gives NaN. */
+KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, n), (ARG, i32, log_))
+{
+    BASE(ys);
+    BASE(xs);
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    TEAMS(r, rows, n)
+    {
+        idx at = r * (idx)n;
+        ACC m = MINUS_INF, z = 0;
+        SIMD_MAX(m) TEAM_LANES(j, n)
+        {
+            ACC x = LD(xs, at + j);
+            m = m > x ? m : x;
+        }
+        m = TEAM_MAX(m, scratch);
+        if (log_ == 0 && !IS_HALF) { /* e^x is kept in y, which is wide enough */
+            RUNS(b, run, n)
+            {
+                ACC some = 0;
+                SIMD_SUM(some) TEAM_LANES(j, run)
+                {
+                    ACC e = exp(LD(xs, at + b + j) - m);
+                    ST(ys, at + b + j, e);
+                    some += e;
+                }
+                z += some;
+            }
+        } else {
+            RUNS(b, run, n)
+            {
+                ACC some = 0;
+                SIMD_SUM(some) TEAM_LANES(j, run)
+                {
+                    some += exp(LD(xs, at + b + j) - m);
+                }
+                z += some;
+            }
+        }
+        z = TEAM_SUM(z, scratch);
+        if (log_ != 0) {
+            z = log(z);
+            SIMD TEAM_LANES(j, n)
+            {
+                ST(ys, at + j, LD(xs, at + j) - m - z);
+            }
+        } else if (IS_HALF) {
+            z = 1 / z;
+            SIMD TEAM_LANES(j, n)
+            {
+                ST(ys, at + j, exp(LD(xs, at + j) - m) * z);
+            }
+        } else {
+            z = 1 / z;
+            SIMD TEAM_LANES(j, n)
+            {
+                ST(ys, at + j, LD(ys, at + j) * z);
+            }
+        }
+    }
+}
+
+/* dx = y (dy - sum dy y), or dy - e^y sum dy */
+KERNEL6(K(softmax_gradient), (OUT, STO, dxs), (IN, STO, ys), (IN, STO, dys), (ARG, i64, rows),
+        (ARG, i64, n), (ARG, i32, log_))
+{
+    BASE(dxs);
+    BASE(ys);
+    BASE(dys);
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    TEAMS(r, rows, n)
+    {
+        idx at = r * (idx)n;
+        ACC s = 0;
+        if (log_ != 0) {
+            SIMD_SUM(s) TEAM_LANES(j, n)
+            {
+                s += LD(dys, at + j);
+            }
+        } else {
+            SIMD_SUM(s) TEAM_LANES(j, n)
+            {
+                s += LD(dys, at + j) * LD(ys, at + j);
+            }
+        }
+        s = TEAM_SUM(s, scratch);
+        if (log_ != 0) {
+            SIMD TEAM_LANES(j, n)
+            {
+                ST(dxs, at + j, LD(dys, at + j) - exp(LD(ys, at + j)) * s);
+            }
+        } else {
+            SIMD TEAM_LANES(j, n)
+            {
+                ST(dxs, at + j, LD(ys, at + j) * (LD(dys, at + j) - s));
+            }
+        }
+    }
+}
+#endif
