@@ -14,21 +14,21 @@
 #define TRUNCATED(v) TERN_TO_INT_(v, i64, (-9223372036854775807 - 1), 9223372036854775808.0f)
 #endif
 
-#undef HAS_FOURS
-#if TERN_FOURS && IN_SET(FOURS, TERN_T)
-#define HAS_FOURS 1
+#undef HAS_FLOAT4
+#if TERN_FLOAT4 && IN_SET(FLOAT4, TERN_T)
+#define HAS_FLOAT4 1
 #else
-#define HAS_FOURS 0
+#define HAS_FLOAT4 0
 #endif
-#define COPY_FOURS(S)   TERN_CAT(TERN_CAT(COPY_FOURS, HAS_FOURS), IN_SET(FOURS, S))(S)
-#define COPY_FOURS_0_0(S)
-#define COPY_FOURS_0_1(S)
-#define COPY_FOURS_1_0(S)
-#define COPY_FOURS_1_1(S)                                                                          \
-    if (w.form == TERN_WALK_UNIT && IN_FOURS(ys) && IN_FOURS(xs) && WALK_IN_FOURS(w, 0) &&         \
-        WALK_IN_FOURS(w, 1)) {                                                                     \
-        idx fours = inner / 4;                                                                     \
-        FLAT(r, w.rows, fours)                                                                     \
+#define COPY_FLOAT4(S)   TERN_CAT(TERN_CAT(COPY_FLOAT4, HAS_FLOAT4), IN_SET(FLOAT4, S))(S)
+#define COPY_FLOAT4_0_0(S)
+#define COPY_FLOAT4_0_1(S)
+#define COPY_FLOAT4_1_0(S)
+#define COPY_FLOAT4_1_1(S)                                                                          \
+    if (w.form == TERN_WALK_UNIT && ALIGNED4(ys) && ALIGNED4(xs) && WALK_ALIGNED4(w, 0) &&         \
+        WALK_ALIGNED4(w, 1)) {                                                                     \
+        idx quads = inner / 4;                                                                     \
+        FLAT(r, w.rows, quads)                                                                     \
         {                                                                                          \
             WALK2(w, r, yo, xo)                                                                    \
             INNER(r, j)                                                                            \
@@ -38,7 +38,7 @@
                 STORE4(ys + yo, j, v4);                                                            \
             }                                                                                      \
         }                                                                                          \
-        SKIP4(ys) SKIP4(xs) inner -= 4 * fours;                                                    \
+        SKIP4(ys) SKIP4(xs) inner -= 4 * quads;                                                    \
     }
 #define COPY_FROM(S)     TERN_CAT(COPY_FROM, IN_SET(EXISTING, S))(S, TERN_CAT(CONVERT, IN_SET(FLOATS, S)))
 #define CONVERT_0(v)     v
@@ -50,7 +50,7 @@
         BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \
         idx inner = (idx)w.inner;                                                                  \
-        COPY_FOURS(S)                                                                              \
+        COPY_FLOAT4(S)                                                                              \
         FLAT(r, w.rows, inner)                                                                     \
         {                                                                                          \
             WALK2(w, r, yo, xo)                                                                    \
@@ -179,10 +179,10 @@ KERNEL5(K(where), (OUT, STO, zs), (IN, u8, cs), (IN, STO, xs), (IN, STO, ys), (A
 }
 #endif
 #undef COPY_FROM
-#undef COPY_FOURS_0_0
-#undef COPY_FOURS_0_1
-#undef COPY_FOURS_1_0
-#undef COPY_FOURS_1_1
-#undef COPY_FOURS
+#undef COPY_FLOAT4_0_0
+#undef COPY_FLOAT4_0_1
+#undef COPY_FLOAT4_1_0
+#undef COPY_FLOAT4_1_1
+#undef COPY_FLOAT4
 #undef TRANSPOSE_TILE
 #undef TRANSPOSE_CELLS

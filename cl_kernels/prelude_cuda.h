@@ -96,7 +96,7 @@ INLINE void tern_atomic_add_f64(f64 *p, f64 v)
 }
 
 /* Four elements in one load or store: see float4.h. */
-#define TERN_FOURS 1
+#define TERN_FLOAT4 1
 #define UNROLL     _Pragma("unroll")
 typedef struct __align__(16) tern_four_f32 {
     f32 v[4];

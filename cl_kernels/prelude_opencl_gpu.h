@@ -26,7 +26,7 @@
 #define LANES(j, n) for (idx j = (idx)LID, j##_n = (idx)(n); j < j##_n; j += LSIZE)
 
 /* Four elements in one load or store: see float4.h. */
-#define TERN_FOURS 1
+#define TERN_FLOAT4 1
 #define UNROLL
 #define TERN_SPREAD4_(to, T, load)                                                                 \
     do {                                                                                           \

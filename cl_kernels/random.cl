@@ -38,9 +38,9 @@ TERN_FOUR_(tern_normal_f32, RADIUS_(w.a) * tern_cos2pi_f32(UNIT_(w.b, 24)),
 #define tern_normal_bf16 tern_normal_f32
 
 /* y = shift + scale v, with v of whole groups in a vector loop, then of the last one. */
-#define FILL_FOURS_(MAKE)                                                                          \
-    idx fours = (idx)n >> 2;                                                                       \
-    SIMD ITEMS(g, fours)                                                                           \
+#define FILL_FLOAT4_(MAKE)                                                                          \
+    idx quads = (idx)n >> 2;                                                                       \
+    SIMD ITEMS(g, quads)                                                                           \
     {                                                                                              \
         tern_four v = MAKE(tern_philox(from + (u64)g, seed));                                      \
         ST(ys, 4 * g, shift + scale * v.a);                                                        \
@@ -48,11 +48,11 @@ TERN_FOUR_(tern_normal_f32, RADIUS_(w.a) * tern_cos2pi_f32(UNIT_(w.b, 24)),
         ST(ys, 4 * g + 2, shift + scale * v.c);                                                    \
         ST(ys, 4 * g + 3, shift + scale * v.d);                                                    \
     }                                                                                              \
-    ITEMS(k, (idx)n - 4 * fours)                                                                   \
+    ITEMS(k, (idx)n - 4 * quads)                                                                   \
     {                                                                                              \
-        tern_four v = MAKE(tern_philox(from + (u64)fours, seed));                                  \
+        tern_four v = MAKE(tern_philox(from + (u64)quads, seed));                                  \
         f32 x = k == 0 ? v.a : k == 1 ? v.b : v.c;                                                 \
-        ST(ys, 4 * fours + k, shift + scale * x);                                                  \
+        ST(ys, 4 * quads + k, shift + scale * x);                                                  \
     }
 
 #define FILL_TWOS_(MAKE)                                                                           \
@@ -68,9 +68,9 @@ TERN_FOUR_(tern_normal_f32, RADIUS_(w.a) * tern_cos2pi_f32(UNIT_(w.b, 24)),
         tern_two v = MAKE(tern_philox(from + (u64)twos, seed));                                    \
         ST(ys, 2 * twos + k, shift + scale * v.a);                                                 \
     }
-#define FILL_f32  FILL_FOURS_
-#define FILL_f16  FILL_FOURS_
-#define FILL_bf16 FILL_FOURS_
+#define FILL_f32  FILL_FLOAT4_
+#define FILL_f16  FILL_FLOAT4_
+#define FILL_bf16 FILL_FLOAT4_
 #define FILL_f64  FILL_TWOS_
 
 #define RANDOM(NAME)                                                                               \
@@ -121,14 +121,14 @@ KERNEL10(K(dropout), (OUT, STO, ys), (OUT, u8, kept), (IN, STO, xs), (IN, u64, s
     BASE(xs);
     BASE(state);
     u64 seed = state[0], from = state[1] + (u64)at;
-    idx fours = (idx)n >> 2;
+    idx quads = (idx)n >> 2;
 #define KEEP_(i, u)                                                                                \
     {                                                                                              \
         i32 keep = (i32)((u) >> 8) >= limit;                                                       \
         kept[i] = (u8)keep;                                                                        \
         ST(ys, i, LD(xs, i) * (keep ? scale : 0) + (keep ? shift : dropped));                                                 \
     }
-    SIMD ITEMS(g, fours)
+    SIMD ITEMS(g, quads)
     {
         tern_words w = tern_philox(from + (u64)g, seed);
         KEEP_(4 * g, w.a)
@@ -136,10 +136,10 @@ KERNEL10(K(dropout), (OUT, STO, ys), (OUT, u8, kept), (IN, STO, xs), (IN, u64, s
         KEEP_(4 * g + 2, w.c)
         KEEP_(4 * g + 3, w.d)
     }
-    ITEMS(k, (idx)n - 4 * fours)
+    ITEMS(k, (idx)n - 4 * quads)
     {
-        tern_words w = tern_philox(from + (u64)fours, seed);
-        KEEP_(4 * fours + k, k == 0 ? w.a : k == 1 ? w.b : w.c)
+        tern_words w = tern_philox(from + (u64)quads, seed);
+        KEEP_(4 * quads + k, k == 0 ? w.a : k == 1 ? w.b : w.c)
     }
 #undef KEEP_
 }

@@ -2,7 +2,7 @@
  *
  * Each of the outer stretches of n is cut into `parts` of `len`, a group or a team for each; where there are
  * several, a second launch reduces their results. A group of the rows form (inner = 1) reads one
- * stretch; a group of the columns form takes a tile of TERN_TILE columns down its rows, `fold` rows
+ * stretch; a group of the columns form takes a tile of TERN_TILE columns down its rows, `abreast` rows
  * at a time where inner is small, and adds up the folded ones at the end. The short form (inner = 1, n
  * small) gives each stretch to one lane. */
 
@@ -70,14 +70,14 @@ INLINE idx tern_least(idx a, idx b)
 #define SUM_COLUMNS(NAME, OUT_T, STORE, IN_T, LOAD, SHIFT, TERM)                                   \
     KERNEL10(K(NAME), (OUT, OUT_T, ys), (IN, IN_T, xs), (IN, ACC, shifts), (ARG, i64, outer),      \
              (ARG, i64, n), (ARG, i64, parts), (ARG, i64, len), (ARG, REAL, divisor),              \
-             (ARG, i64, inner), (ARG, i64, fold))                                                  \
+             (ARG, i64, inner), (ARG, i64, abreast))                                                  \
     {                                                                                              \
         BASE(ys);                                                                                  \
         BASE(xs);                                                                                  \
         BASE(shifts);                                                                              \
         LOCAL_ARRAY(ACC, sums, TERN_TILE);                                                         \
         LOCAL_ARRAY(ACC, moved, TERN_TILE);                                                        \
-        idx wide = (idx)(inner * fold), tiles = (wide + TERN_TILE - 1) / TERN_TILE;                \
+        idx wide = (idx)(inner * abreast), tiles = (wide + TERN_TILE - 1) / TERN_TILE;                \
         GROUPS(g, (idx)(outer * parts) * tiles)                                                    \
         {                                                                                          \
             idx part = g / tiles, left = (g - part * tiles) * TERN_TILE;                           \
@@ -90,8 +90,8 @@ INLINE idx tern_least(idx a, idx b)
                 sums[j] = 0;                                                                       \
                 moved[j] = SHIFT(shifts, over + j % columns);                                      \
             }                                                                                      \
-            for (idx k = 0; k < count; k += (idx)fold) {                                           \
-                idx now = fold == 1 ? width : tern_least(width, (count - k) * (idx)inner);         \
+            for (idx k = 0; k < count; k += (idx)abreast) {                                           \
+                idx now = abreast == 1 ? width : tern_least(width, (count - k) * (idx)inner);         \
                 SIMD LANES(j, now)                                                                 \
                 {                                                                                  \
                     ACC x = LOAD(xs, at + j), shift = moved[j];                                        \
@@ -214,7 +214,7 @@ KERNEL7(K(extremum_short), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (A
 
 KERNEL12(K(extremum_columns), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (IN, i64, from),
          (ARG, i64, outer), (ARG, i64, n), (ARG, i64, parts), (ARG, i64, len), (ARG, i32, flip),
-         (ARG, i32, what), (ARG, i64, inner), (ARG, i64, fold))
+         (ARG, i32, what), (ARG, i64, inner), (ARG, i64, abreast))
 {
     BASE(ys);
     BASE(places);
@@ -222,7 +222,7 @@ KERNEL12(K(extremum_columns), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs),
     BASE(from);
     LOCAL_ARRAY(KEY, best, TERN_TILE);
     LOCAL_ARRAY(i32, row, TERN_TILE);
-    idx wide = (idx)(inner * fold), tiles = (wide + TERN_TILE - 1) / TERN_TILE;
+    idx wide = (idx)(inner * abreast), tiles = (wide + TERN_TILE - 1) / TERN_TILE;
     GROUPS(g, (idx)(outer * parts) * tiles)
     {
         idx part = g / tiles, left = (g - part * tiles) * TERN_TILE;
@@ -235,8 +235,8 @@ KERNEL12(K(extremum_columns), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs),
             best[j] = LEAST;
             row[j] = 0;
         }
-        for (idx k = 0; k < count; k += (idx)fold) {
-            idx now = fold == 1 ? width : tern_least(width, (count - k) * (idx)inner);
+        for (idx k = 0; k < count; k += (idx)abreast) {
+            idx now = abreast == 1 ? width : tern_least(width, (count - k) * (idx)inner);
             SIMD LANES(j, now)
             {
                 KEY key = FN(tern_order)(LD(xs, at + j), flip), old = best[j];

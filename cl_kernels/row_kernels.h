@@ -11,11 +11,11 @@
 #include "math_rows.cl"
 #include "float4.h"
 
-#undef HAS_FOURS
-#if IN_SET(FOURS, TERN_T) && TERN_FOURS && !ROWS_ARE_LONG
-#define HAS_FOURS 1
+#undef HAS_FLOAT4
+#if IN_SET(FLOAT4, TERN_T) && TERN_FLOAT4 && !ROWS_ARE_LONG
+#define HAS_FLOAT4 1
 #else
-#define HAS_FOURS 0
+#define HAS_FLOAT4 0
 #endif
 
 #define UNARY_0(NAME, Y)
@@ -30,7 +30,7 @@
 /* ys = f(xs), of type T. */
 #define UNARY_LOOP_(T, Y)                                                                          \
     idx inner = (idx)w.inner;                                                                      \
-    TERN_CAT(UNARY_FOURS, HAS_FOURS)(T, Y)                                                         \
+    TERN_CAT(UNARY_FLOAT4, HAS_FLOAT4)(T, Y)                                                         \
     FLAT(r, w.rows, inner)                                                                         \
     {                                                                                              \
         WALK2(w, r, yo, xo)                                                                        \
@@ -40,11 +40,11 @@
             ST_OF(T, ys, yo + j, (Y));                                                             \
         }                                                                                          \
     }
-#define UNARY_FOURS_0(T, Y)
-#define UNARY_FOURS_1(T, Y)                                                                        \
-    if (IN_FOURS(ys) && IN_FOURS(xs) && WALK_IN_FOURS(w, 0) && WALK_IN_FOURS(w, 1)) {              \
-        idx fours = inner / 4;                                                                     \
-        FLAT(r, w.rows, fours)                                                                     \
+#define UNARY_FLOAT4_0(T, Y)
+#define UNARY_FLOAT4_1(T, Y)                                                                        \
+    if (ALIGNED4(ys) && ALIGNED4(xs) && WALK_ALIGNED4(w, 0) && WALK_ALIGNED4(w, 1)) {              \
+        idx quads = inner / 4;                                                                     \
+        FLAT(r, w.rows, quads)                                                                     \
         {                                                                                          \
             WALK2(w, r, yo, xo)                                                                    \
             INNER(r, j)                                                                            \
@@ -59,7 +59,7 @@
                 TERN_CAT(STORE4, T)(ys + yo, j, y4);                                               \
             }                                                                                      \
         }                                                                                          \
-        SKIP4(ys) SKIP4(xs) inner -= 4 * fours;                                                    \
+        SKIP4(ys) SKIP4(xs) inner -= 4 * quads;                                                    \
     }
 
 #define GRADIENT_0(NAME, DX)
@@ -72,7 +72,7 @@
         BASE(ys);                                                                                  \
         BASE(dys);                                                                                 \
         idx inner = (idx)w.inner;                                                                  \
-        TERN_CAT(GRADIENT_FOURS, HAS_FOURS)(DX)                                                    \
+        TERN_CAT(GRADIENT_FLOAT4, HAS_FLOAT4)(DX)                                                    \
         FLAT(r, w.rows, inner)                                                                     \
         {                                                                                          \
             WALK4(w, r, dxo, xo, yo, dyo)                                                          \
@@ -83,12 +83,12 @@
             }                                                                                      \
         }                                                                                          \
     }
-#define GRADIENT_FOURS_0(DX)
-#define GRADIENT_FOURS_1(DX)                                                                       \
-    if (IN_FOURS(dxs) && IN_FOURS(xs) && IN_FOURS(ys) && IN_FOURS(dys) && WALK_IN_FOURS(w, 0) &&   \
-        WALK_IN_FOURS(w, 1) && WALK_IN_FOURS(w, 2) && WALK_IN_FOURS(w, 3)) {                       \
-        idx fours = inner / 4;                                                                     \
-        FLAT(r, w.rows, fours)                                                                     \
+#define GRADIENT_FLOAT4_0(DX)
+#define GRADIENT_FLOAT4_1(DX)                                                                       \
+    if (ALIGNED4(dxs) && ALIGNED4(xs) && ALIGNED4(ys) && ALIGNED4(dys) && WALK_ALIGNED4(w, 0) &&   \
+        WALK_ALIGNED4(w, 1) && WALK_ALIGNED4(w, 2) && WALK_ALIGNED4(w, 3)) {                       \
+        idx quads = inner / 4;                                                                     \
+        FLAT(r, w.rows, quads)                                                                     \
         {                                                                                          \
             WALK4(w, r, dxo, xo, yo, dyo)                                                          \
             INNER(r, j)                                                                            \
@@ -105,13 +105,13 @@
                 STORE4(dxs + dxo, j, dx4);                                                         \
             }                                                                                      \
         }                                                                                          \
-        SKIP4(dxs) SKIP4(xs) SKIP4(ys) SKIP4(dys) inner -= 4 * fours;                              \
+        SKIP4(dxs) SKIP4(xs) SKIP4(ys) SKIP4(dys) inner -= 4 * quads;                              \
     }
 
 /* zs = f(xs, ys); a row whose x (y) stays the same keeps it in a register. */
 #define BINARY_LOOPS_(T, Z)                                                                        \
     idx inner = (idx)w.inner;                                                                      \
-    TERN_CAT(BINARY_FOURS, HAS_FOURS)(T, Z)                                                        \
+    TERN_CAT(BINARY_FLOAT4, HAS_FLOAT4)(T, Z)                                                        \
     FLAT(r, w.rows, inner)                                                                         \
     {                                                                                              \
         WALK3(w, r, zo, xo, yo)                                                                    \
@@ -137,13 +137,13 @@
             }                                                                                      \
         }                                                                                          \
     }
-#define BINARY_FOURS_0(T, Z)
-#define BINARY_FOURS_1(T, Z)                                                                       \
+#define BINARY_FLOAT4_0(T, Z)
+#define BINARY_FLOAT4_1(T, Z)                                                                       \
     i32 x_stays = w.form == TERN_WALK_FLAT_A, y_stays = w.form == TERN_WALK_FLAT_B;                \
-    if (IN_FOURS(zs) && WALK_IN_FOURS(w, 0) && (x_stays || (IN_FOURS(xs) && WALK_IN_FOURS(w, 1))) &&\
-        (y_stays || (IN_FOURS(ys) && WALK_IN_FOURS(w, 2)))) {                                      \
-        idx fours = inner / 4;                                                                     \
-        FLAT(r, w.rows, fours)                                                                     \
+    if (ALIGNED4(zs) && WALK_ALIGNED4(w, 0) && (x_stays || (ALIGNED4(xs) && WALK_ALIGNED4(w, 1))) &&\
+        (y_stays || (ALIGNED4(ys) && WALK_ALIGNED4(w, 2)))) {                                      \
+        idx quads = inner / 4;                                                                     \
+        FLAT(r, w.rows, quads)                                                                     \
         {                                                                                          \
             WALK3(w, r, zo, xo, yo)                                                                \
             INNER(r, j)                                                                            \
@@ -159,9 +159,9 @@
                 TERN_CAT(STORE4, T)(zs + zo, j, z4);                                               \
             }                                                                                      \
         }                                                                                          \
-        xs += x_stays ? 0 : 4 * fours;                                                             \
-        ys += y_stays ? 0 : 4 * fours;                                                             \
-        SKIP4(zs) inner -= 4 * fours;                                                              \
+        xs += x_stays ? 0 : 4 * quads;                                                             \
+        ys += y_stays ? 0 : 4 * quads;                                                             \
+        SKIP4(zs) inner -= 4 * quads;                                                              \
     }
 #define TWO_KERNELS_(NAME, T, STORED_T, Z)                                                         \
     KERNEL4(K(NAME), (OUT, STORED_T, zs), (IN, STO, xs), (IN, STO, ys), (ARG, tern_walk, w))       \
@@ -202,7 +202,7 @@
         BASE(ys);                                                                                  \
         BASE(zs);                                                                                  \
         idx inner = (idx)w.inner;                                                                  \
-        TERN_CAT(TERNARY_FOURS, HAS_FOURS)(V)                                                      \
+        TERN_CAT(TERNARY_FLOAT4, HAS_FLOAT4)(V)                                                      \
         FLAT(r, w.rows, inner)                                                                     \
         {                                                                                          \
             WALK4(w, r, vo, xo, yo, zo)                                                            \
@@ -214,12 +214,12 @@
             }                                                                                      \
         }                                                                                          \
     }
-#define TERNARY_FOURS_0(V)
-#define TERNARY_FOURS_1(V)                                                                         \
-    if (w.form == TERN_WALK_UNIT && IN_FOURS(vs) && IN_FOURS(xs) && IN_FOURS(ys) && IN_FOURS(zs) &&\
-        WALK_IN_FOURS(w, 0) && WALK_IN_FOURS(w, 1) && WALK_IN_FOURS(w, 2) && WALK_IN_FOURS(w, 3)) {\
-        idx fours = inner / 4;                                                                     \
-        FLAT(r, w.rows, fours)                                                                     \
+#define TERNARY_FLOAT4_0(V)
+#define TERNARY_FLOAT4_1(V)                                                                         \
+    if (w.form == TERN_WALK_UNIT && ALIGNED4(vs) && ALIGNED4(xs) && ALIGNED4(ys) && ALIGNED4(zs) &&\
+        WALK_ALIGNED4(w, 0) && WALK_ALIGNED4(w, 1) && WALK_ALIGNED4(w, 2) && WALK_ALIGNED4(w, 3)) {\
+        idx quads = inner / 4;                                                                     \
+        FLAT(r, w.rows, quads)                                                                     \
         {                                                                                          \
             WALK4(w, r, vo, xo, yo, zo)                                                            \
             INNER(r, j)                                                                            \
@@ -236,7 +236,7 @@
                 STORE4(vs + vo, j, v4);                                                            \
             }                                                                                      \
         }                                                                                          \
-        SKIP4(vs) SKIP4(xs) SKIP4(ys) SKIP4(zs) inner -= 4 * fours;                                \
+        SKIP4(vs) SKIP4(xs) SKIP4(ys) SKIP4(zs) inner -= 4 * quads;                                \
     }
 
 #define UNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                           \

@@ -144,7 +144,7 @@ KERNEL6(K(scan_extremum), (OUT, i64, places), (IN, STO, xs), (ARG, i64, outer), 
 }
 
 /* Products of stretches, each cut into parts of len as in reduce.cl. */
-KERNEL6(K(product_rows), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, outer), (ARG, i64, n),
+KERNEL6(K(prod_rows), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, outer), (ARG, i64, n),
         (ARG, i64, parts), (ARG, i64, len))
 {
     BASE(ys);
@@ -165,7 +165,7 @@ KERNEL6(K(product_rows), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, outer), (ARG,
     }
 }
 
-KERNEL5(K(product_columns), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, outer), (ARG, i64, n),
+KERNEL5(K(prod_columns), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, outer), (ARG, i64, n),
         (ARG, i64, inner))
 {
     BASE(ys);

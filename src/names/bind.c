@@ -30,7 +30,7 @@ static const char *const wanted[] = {
 };
 
 /* A list of integers; one number stands for a list, and fills a list of fixed length. */
-static bool take_ints(const tern_parameter *p, const tern_value *value, names_argument *a)
+static bool bind_ints(const tern_parameter *p, const tern_value *value, names_argument *a)
 {
     if (value->kind == TERN_VALUE_INTS) {
         a->ints = value->as.ints;
@@ -52,7 +52,7 @@ static bool take_ints(const tern_parameter *p, const tern_value *value, names_ar
     return true;
 }
 
-static bool take_reals(const tern_value *value, names_argument *a)
+static bool bind_reals(const tern_value *value, names_argument *a)
 {
     if (value->kind == TERN_VALUE_REALS) {
         a->reals = value->as.reals;
@@ -67,7 +67,7 @@ static bool take_reals(const tern_value *value, names_argument *a)
     return true;
 }
 
-static bool take_tensors(const tern_value *value, names_argument *a)
+static bool bind_tensors(const tern_value *value, names_argument *a)
 {
     a->tensors = value->as.tensors;
     a->count = value->count;
@@ -76,7 +76,7 @@ static bool take_tensors(const tern_value *value, names_argument *a)
 }
 
 /* Whether the value fits the parameter; a is filled. */
-static bool take(const tern_parameter *p, const tern_value *value, names_argument *a)
+static bool bind_value(const tern_parameter *p, const tern_value *value, names_argument *a)
 {
     memset(a, 0, sizeof *a);
     a->given = value->kind != TERN_VALUE_NONE;
@@ -87,11 +87,11 @@ static bool take(const tern_parameter *p, const tern_value *value, names_argumen
         a->tensor = value->as.tensor;
         return value->kind == TERN_VALUE_TENSOR;
     case TERN_PARAMETER_TENSORS:
-        return take_tensors(value, a);
+        return bind_tensors(value, a);
     case TERN_PARAMETER_INTS:
-        return take_ints(p, value, a);
+        return bind_ints(p, value, a);
     case TERN_PARAMETER_REALS:
-        return take_reals(value, a);
+        return bind_reals(value, a);
     case TERN_PARAMETER_INT:
         a->scalar = value->as.scalar;
         return has_scalar(value, TERN_SCALAR_INT);
@@ -127,7 +127,7 @@ static int read_list(const char *text, int64_t *list)
 }
 
 /* The default of p: None, True, a number, a list of up to four numbers, or a text. */
-static void take_default(const tern_parameter *p, names_argument *a)
+static void bind_default(const tern_parameter *p, names_argument *a)
 {
     const char *text = p->value;
     memset(a, 0, sizeof *a);
@@ -144,7 +144,7 @@ static void take_default(const tern_parameter *p, names_argument *a)
         value = tern_value_real(NULL, strtod(text, NULL));
     if (p->kind == TERN_PARAMETER_TEXT)
         value = tern_value_text(NULL, "");
-    take(p, &value, a);
+    bind_value(p, &value, a);
     if (a->ints == list) {
         memcpy(a->own_ints, list, sizeof list);
         a->ints = a->own_ints;
@@ -183,7 +183,7 @@ int names_bind(const tern_named_op *op, const tern_value *values, int n, names_a
         if (place < 0 || seen[place])
             return -1;
         seen[place] = true;
-        if (!take(&parameters[place], &values[i], &arguments[place])) {
+        if (!bind_value(&parameters[place], &values[i], &arguments[place])) {
             snprintf(why, size, "argument '%s' (position %d) must be %s, not %s",
                      parameters[place].name, place + 1, wanted[parameters[place].kind],
                      kind_of(&values[i]));
@@ -196,7 +196,7 @@ int names_bind(const tern_named_op *op, const tern_value *values, int n, names_a
             return -1;
         }
         if (!seen[i])
-            take_default(&parameters[i], &arguments[i]);
+            bind_default(&parameters[i], &arguments[i]);
     }
     return count;
 }

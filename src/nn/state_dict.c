@@ -121,7 +121,7 @@ tern_tensor *tern_state_dict_at(const tern_state_dict *dict, int i)
 
 /* ---- out --------------------------------------------------------------------------------- */
 
-static tern_status take(const char *path, tern_tensor *x, void *user)
+static tern_status save_one(const char *path, tern_tensor *x, void *user)
 {
     tern_status status = TERN_OK;
     TERN_SCOPE {
@@ -142,7 +142,7 @@ static tern_state_dict *dict_if(tern_state_dict *dict, tern_status status)
 tern_state_dict *tern_nn_state_dict(tern_module *m)
 {
     tern_state_dict *dict = tern_state_dict_new();
-    return dict ? dict_if(dict, tern_nn_each_state(m, take, dict)) : NULL;
+    return dict ? dict_if(dict, tern_nn_each_state(m, save_one, dict)) : NULL;
 }
 
 tern_state_dict *tern_state_dict_clone(const tern_state_dict *dict)
@@ -164,7 +164,7 @@ tern_state_dict *tern_state_dict_clone(const tern_state_dict *dict)
 
 /* ---- back -------------------------------------------------------------------------------- */
 
-/* A look at what is to be copied, and what is wrong with it. */
+/* What is to be copied, and what is wrong with it. */
 typedef struct load {
     const tern_state_dict *dict;
     const tern_load_state_dict_options *options;
@@ -178,7 +178,7 @@ static void note(tern_text *keys, const char *key)
     tern_text_add(keys, "%s\"%s\"", keys->length ? ", " : "", key);
 }
 
-static tern_status look(const char *path, tern_tensor *x, void *user)
+static tern_status check_one(const char *path, tern_tensor *x, void *user)
 {
     load *l = user;
     int i = find(l->dict, path, l->next);
@@ -204,7 +204,7 @@ static tern_status look(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
-static void look_for_unexpected(load *l)
+static void check_unexpected(load *l)
 {
     for (int i = 0; i < l->dict->count; i++) {
         if (l->used[i])
@@ -252,9 +252,9 @@ tern_status tern_nn_load_state_dict(tern_module *m, const tern_state_dict *dict,
     l.used = tern_alloc(sizeof *l.used * ((size_t)dict->count + 1));
     if (!l.used)
         return TERN_ERR_MEMORY;
-    tern_status status = tern_nn_each_state(m, look, &l);
+    tern_status status = tern_nn_each_state(m, check_one, &l);
     if (status == TERN_OK) {
-        look_for_unexpected(&l);
+        check_unexpected(&l);
         status = verdict(&l, m);
     }
     l.next = 0;

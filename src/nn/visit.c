@@ -51,8 +51,8 @@ tern_status tern_nn_each_module(tern_module *m, tern_named_module_visit visit, v
 
 /* ---- tensors ----------------------------------------------------------------------------- */
 
-/* A round over tensors: which, where it is, and what it has met. */
-typedef struct round {
+/* A traversal over tensors: which, where it is, and what it has met. */
+typedef struct traversal {
     bool (*wanted)(const tern_member *member);
     tern_each_options options;
     tern_tensor_visit visit;
@@ -60,9 +60,9 @@ typedef struct round {
     tern_text path;
     tern_tensor **seen;
     size_t count, capacity;
-} round;
+} traversal;
 
-static tern_status meet(round *r, tern_tensor *x, bool *first)
+static tern_status visit_once(traversal *r, tern_tensor *x, bool *first)
 {
     *first = r->options.keep_duplicates;
     if (*first)
@@ -89,12 +89,12 @@ static void add_name(tern_text *path, const char *name)
     tern_text_add_bytes(path, name, strlen(name));
 }
 
-static tern_status visit_member(round *r, const tern_member *member)
+static tern_status visit_member(traversal *r, const tern_member *member)
 {
     bool first = true;
     if (!member->tensor || !r->wanted(member))
         return TERN_OK;
-    TERN_TRY(meet(r, member->tensor, &first));
+    TERN_TRY(visit_once(r, member->tensor, &first));
     if (!first)
         return TERN_OK;
     size_t length = r->path.length;
@@ -106,7 +106,7 @@ static tern_status visit_member(round *r, const tern_member *member)
     return status;
 }
 
-static tern_status visit_own(round *r, const tern_module *m, tern_member_kind kind)
+static tern_status visit_own(traversal *r, const tern_module *m, tern_member_kind kind)
 {
     for (int i = 0; i < m->count; i++)
         if (m->members[i].kind == kind)
@@ -115,7 +115,7 @@ static tern_status visit_own(round *r, const tern_module *m, tern_member_kind ki
 }
 
 /* A module's own tensors first, then its children's, as state_dict orders them. */
-static tern_status go_round(round *r, const tern_module *m)
+static tern_status walk(traversal *r, const tern_module *m)
 {
     TERN_TRY(visit_own(r, m, MEMBER_PARAMETER));
     TERN_TRY(visit_own(r, m, MEMBER_BUFFER));
@@ -127,7 +127,7 @@ static tern_status go_round(round *r, const tern_module *m)
         tern_text_add_bytes(&r->path, ".", 1);
         if (r->path.failed)
             return TERN_ERR_MEMORY;
-        TERN_TRY(go_round(r, m->members[i].child));
+        TERN_TRY(walk(r, m->members[i].child));
         r->path.length = length;
     }
     return TERN_OK;
@@ -139,12 +139,12 @@ static tern_status each(tern_module *m, bool (*wanted)(const tern_member *member
 {
     if (!m || !visit)
         return tern_fail_argument_null(function, m ? "visit" : "m");
-    round r = {.wanted = wanted, .visit = visit, .user = user};
+    traversal r = {.wanted = wanted, .visit = visit, .user = user};
     if (options)
         r.options = *options;
     if (r.options.prefix && *r.options.prefix)
         tern_text_add(&r.path, "%s.", r.options.prefix);
-    tern_status status = r.path.failed ? TERN_ERR_MEMORY : go_round(&r, m);
+    tern_status status = r.path.failed ? TERN_ERR_MEMORY : walk(&r, m);
     tern_text_free(&r.path);
     tern_free(r.seen);
     return status;

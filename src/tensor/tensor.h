@@ -95,7 +95,7 @@ static inline void tern_read_shape(const tern_tensor *x, tern_shape *shape)
     for (int i = 0; i < x->ndim; i++)
         shape->dims[i] = x->shape[i];
 }
-/* Another look at x's storage; the same. Knows nothing of autograd. */
+/* Another view of x's storage; the same. Knows nothing of autograd. */
 tern_tensor *tern_tensor_alias(const tern_tensor *x, const tern_shape *shape, const int64_t *stride,
                                int64_t offset);
 /* Give back a reference to a storage; NULL is allowed. */

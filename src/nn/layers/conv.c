@@ -146,7 +146,7 @@ tern_tensor *tern_nn_conv_transpose_forward(tern_module *m, tern_tensor *x, tern
 
 /* ---- options ----------------------------------------------------------------------------- */
 
-static bool are(const tern_shape *list, int64_t value)
+static bool is_everywhere(const tern_shape *list, int64_t value)
 {
     for (int d = 0; d < list->ndim; d++)
         if (list->dims[d] != value)
@@ -189,11 +189,11 @@ static tern_status describe(tern_module *m, const conv *c, const arguments *a)
     tern_text_add(&text, ", stride=%s", TUPLE(c->o.stride));
     if (a->named)
         tern_text_add(&text, ", padding=%s", a->named == TERN_PADDING_SAME ? "same" : "valid");
-    else if (!are(&a->padding, 0))
+    else if (!is_everywhere(&a->padding, 0))
         tern_text_add(&text, ", padding=%s", TUPLE(a->padding));
-    if (!are(&c->o.dilation, 1))
+    if (!is_everywhere(&c->o.dilation, 1))
         tern_text_add(&text, ", dilation=%s", TUPLE(c->o.dilation));
-    if (!are(&c->output_padding, 0))
+    if (!is_everywhere(&c->output_padding, 0))
         tern_text_add(&text, ", output_padding=%s", TUPLE(c->output_padding));
     if (c->o.groups != 1)
         tern_text_add(&text, ", groups=%lld", (long long)c->o.groups);
@@ -278,7 +278,7 @@ static tern_status read_named_padding(conv *c, arguments *a, tern_named_padding 
     a->named = c->o.named_padding = named;
     TERN_TRY(tern_check_enum(c->function, "named_padding", (int)named, TERN_PADDING_SAME,
                              "tern_named_padding"));
-    if (named == TERN_PADDING_SAME && !are(&c->o.stride, 1))
+    if (named == TERN_PADDING_SAME && !is_everywhere(&c->o.stride, 1))
         return tern_fail(TERN_ERR_ARGUMENT,
                          "%s: padding='same' is not supported for strided convolutions",
                          c->function);

@@ -1,6 +1,6 @@
 /* init_structure.c -- initial values with a structure: truncated, identities, orthogonal, sparse.
  *
- * All are composed of operations on x's device; halves are computed in float32. */
+ * All are composed of operations on x's device; half precision is computed in float32. */
 #include "nn/layers/layer.h"
 #include <math.h>
 

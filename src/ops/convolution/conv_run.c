@@ -132,12 +132,12 @@ static tern_tensor *channels_first(const conv *c)
     tern_shape shape = {3, {s->o, s->n, c->outs}};
     tern_tensor *copy = tern_tensor_new(&shape, c->y->dtype, c->place, "tern_convolution");
     const int64_t stride[] = {c->outs, s->o * c->outs, 1};
-    tern_tensor *look = copy ? tern_tensor_alias(c->y, &shape, stride, c->y->offset) : NULL;
-    if (look && tern_hook_copy(copy, look) == TERN_OK) {
-        tern_release(look);
+    tern_tensor *view = copy ? tern_tensor_alias(c->y, &shape, stride, c->y->offset) : NULL;
+    if (view && tern_hook_copy(copy, view) == TERN_OK) {
+        tern_release(view);
         return copy;
     }
-    tern_release(look);
+    tern_release(view);
     tern_release(copy);
     return NULL;
 }

@@ -122,7 +122,7 @@ tern_tensor *tern_contiguous(tern_tensor *x)
 /* Between devices: the call runs on the source's place, its result lies on the target's. */
 typedef struct move_attributes {
     tern_place *to, *from;
-    bool later; /* without waiting, where that can be */
+    bool non_blocking; /* without waiting, where that can be */
 } move_attributes;
 
 static tern_status move_backward(tern_gradient *g)
@@ -139,7 +139,7 @@ static tern_status move_forward(tern_call *call)
     if (y->numel == 0)
         return TERN_OK;
     const move_attributes *at = call->attributes;
-    return (at->later ? tern_block_copy_later : tern_block_copy)(
+    return (at->non_blocking ? tern_block_copy_later : tern_block_copy)(
         x->storage->block, (size_t)x->offset * size, y->storage->block, 0, (size_t)x->numel * size);
 }
 
@@ -154,7 +154,8 @@ static tern_status move_infer(tern_call *call)
 static const tern_op move_op = {
     .name = "to", .infer = move_infer, .forward = move_forward, .backward = move_backward};
 
-static tern_tensor *move(tern_tensor *x, const char *device, bool later, const char *function)
+static tern_tensor *move(tern_tensor *x, const char *device, bool non_blocking,
+                         const char *function)
 {
     if (!x) {
         tern_fail_argument_null(function, "x");
@@ -166,7 +167,7 @@ static tern_tensor *move(tern_tensor *x, const char *device, bool later, const c
     if (to == x->storage->place)
         return x;
     x = tern_contiguous(x);
-    move_attributes at = {to, x ? x->storage->place : NULL, later};
+    move_attributes at = {to, x ? x->storage->place : NULL, non_blocking};
     return x ? tern_apply(&move_op, &x, 1, &at, sizeof at) : NULL;
 }
 
@@ -246,7 +247,7 @@ static const tern_op copy_in_op = {.name = "copy",
                                    .forward = copy_in_forward,
                                    .backward = copy_in_backward};
 
-static tern_tensor *copy_in(tern_tensor *x, const tern_tensor *src, bool later,
+static tern_tensor *copy_in(tern_tensor *x, const tern_tensor *src, bool non_blocking,
                             const char *function)
 {
     if (!x || !src) {
@@ -255,7 +256,7 @@ static tern_tensor *copy_in(tern_tensor *x, const tern_tensor *src, bool later,
     }
     tern_tensor *from;
     memcpy(&from, &src, sizeof src); /* only its graph's reference count changes */
-    from = move(from, tern_device(x), later, function);
+    from = move(from, tern_device(x), non_blocking, function);
     if (!from)
         return NULL;
     return tern_apply_in_place(&copy_in_op, (tern_tensor *[]){x, from}, 2, &from->dtype,

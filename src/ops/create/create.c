@@ -98,7 +98,7 @@ static tern_tensor *sequence(tern_tensor *x, const tern_kernel_ref *kernel, doub
                : NULL;
 }
 
-static bool whole(double v)
+static bool is_integer(double v)
 {
     return v == floor(v) && fabs(v) < 9e15;
 }
@@ -110,9 +110,9 @@ tern_tensor *tern_arange(double start, double end, double step, tern_dtype dtype
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_arange: unsupported range: %g -> %g", start,
                               end);
     if (dtype == TERN_DTYPE_DEFAULT)
-        dtype = whole(start) && whole(end) && whole(step) ? TERN_I64 : TERN_F32;
+        dtype = is_integer(start) && is_integer(end) && is_integer(step) ? TERN_I64 : TERN_F32;
     bool integers = !tern_dtype_is_floating_point(dtype);
-    if (dtype == TERN_I64) { /* as in PyTorch the length counts whole steps here */
+    if (dtype == TERN_I64) { /* as in PyTorch the length counts is_integer steps here */
         start = trunc(start);
         end = trunc(end);
     }

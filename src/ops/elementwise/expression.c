@@ -37,7 +37,7 @@ static value tensor(tern_tensor *t)
     return (value){.tensor = t, .failed = t == NULL};
 }
 
-static bool take(reader *r, const char *token)
+static bool accept(reader *r, const char *token)
 {
     while (isspace((unsigned char)*r->at))
         r->at++;
@@ -124,7 +124,7 @@ static const binary ands[] = {
 static const binary ors[] = {
     {"||", tern_logical_or, tern_logical_or_scalar, tern_logical_or_scalar, or }};
 
-static value combine(const binary *op, value a, value b)
+static value apply_binary(const binary *op, value a, value b)
 {
     if (a.failed || b.failed)
         return tensor(NULL);
@@ -141,8 +141,8 @@ static value chain(reader *r, const binary *ops, int n, value (*part)(reader *))
 {
     value v = part(r);
     for (int i = 0; i < n; i++)
-        if (take(r, ops[i].token)) {
-            v = combine(&ops[i], v, part(r));
+        if (accept(r, ops[i].token)) {
+            v = apply_binary(&ops[i], v, part(r));
             i = -1; /* look for all of them again */
         }
     return v;
@@ -172,9 +172,9 @@ static value call_function(reader *r, const char *name, size_t length)
 {
     value args[2] = {choice(r), {0}};
     int n = 1;
-    if (take(r, ","))
+    if (accept(r, ","))
         args[n++] = choice(r);
-    take(r, ")");
+    accept(r, ")");
     if (length == 1 && *name == 'C')
         return args[0];
     if (args[0].failed || args[1].failed)
@@ -188,13 +188,13 @@ static value call_function(reader *r, const char *name, size_t length)
 
 static value factor(reader *r)
 {
-    if (take(r, "-")) {
+    if (accept(r, "-")) {
         value v = factor(r);
         return v.tensor ? tensor(tern_neg(v.tensor)) : number(-v.number);
     }
-    if (take(r, "(")) {
+    if (accept(r, "(")) {
         value v = choice(r);
-        take(r, ")");
+        accept(r, ")");
         return v;
     }
     while (isspace((unsigned char)*r->at))
@@ -209,7 +209,7 @@ static value factor(reader *r)
     while (isalnum((unsigned char)*r->at) || *r->at == '_')
         r->at++;
     size_t length = (size_t)(r->at - start);
-    return take(r, "(") ? call_function(r, start, length) : variable(r, start, length);
+    return accept(r, "(") ? call_function(r, start, length) : variable(r, start, length);
 }
 
 static value product(reader *r)
@@ -236,10 +236,10 @@ static value disjunction(reader *r)
 static value choice(reader *r)
 {
     value condition = disjunction(r);
-    if (!take(r, "?"))
+    if (!accept(r, "?"))
         return condition;
     value yes = choice(r);
-    take(r, ":");
+    accept(r, ":");
     value no = choice(r);
     if (condition.failed || yes.failed || no.failed)
         return tensor(NULL);

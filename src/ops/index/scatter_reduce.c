@@ -170,7 +170,7 @@ static tern_status prod_backward(tern_gradient *g, const reduce_attributes *at)
 }
 
 /* Evenly to all that equal the result. */
-static tern_status peak_backward(tern_gradient *g, const reduce_attributes *at)
+static tern_status extremum_backward(tern_gradient *g, const reduce_attributes *at)
 {
     tern_tensor *x = g->in[0], *index = g->in[1], *src = g->in[2], *y = g->out[0], *dy = g->dout[0];
     tern_tensor *x_is = as(tern_eq(x, y), dy);
@@ -190,7 +190,7 @@ static tern_status reduce_backward(tern_gradient *g)
     const reduce_attributes *at = g->attributes;
     TERN_TRY((at->reduce == TERN_REDUCE_MEAN   ? mean_backward
               : at->reduce == TERN_REDUCE_PROD ? prod_backward
-                                               : peak_backward)(g, at));
+                                               : extremum_backward)(g, at));
     if (!at->include_self && g->din[0])
         g->din[0] =
             tern_scatter_scalar(g->din[0], at->dim, g->in[1], tern_scalar_int(0), TERN_REDUCE_NONE);

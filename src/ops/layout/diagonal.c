@@ -18,8 +18,8 @@ static int64_t length_of(int64_t rows, int64_t columns, int64_t offset)
     return n < 0 ? 0 : n;
 }
 
-/* The diagonal as the last dim of a look at x. */
-static void look_at_diagonal(tern_result *r, const tern_tensor *x, const diagonal_attributes *at)
+/* The diagonal as the last dim of a view of x. */
+static void view_diagonal(tern_result *r, const tern_tensor *x, const diagonal_attributes *at)
 {
     int k = 0;
     r->dtype = x->dtype;
@@ -41,7 +41,7 @@ static void look_at_diagonal(tern_result *r, const tern_tensor *x, const diagona
 static tern_status diagonal_infer(tern_call *call)
 {
     call->n_out = 1;
-    look_at_diagonal(&call->result[0], call->in[0], call->attributes);
+    view_diagonal(&call->result[0], call->in[0], call->attributes);
     return TERN_OK;
 }
 
@@ -70,7 +70,7 @@ static tern_status around_forward(tern_call *call)
         return TERN_OK;
     TERN_TRY(
         tern_block_zero(out->storage->block, 0, (size_t)out->numel * tern_dtype_size(out->dtype)));
-    look_at_diagonal(&r, out, &at->diagonal);
+    view_diagonal(&r, out, &at->diagonal);
     tern_tensor *diagonal = tern_tensor_alias(out, &r.shape, r.stride, r.offset);
     tern_status status = diagonal ? tern_hook_copy(diagonal, call->in[0]) : tern_last_status();
     tern_release(diagonal);

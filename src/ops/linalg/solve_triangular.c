@@ -176,9 +176,9 @@ tern_tensor *tern_triangular_solve(tern_tensor *b, tern_tensor *a, bool upper, b
                   "tern_triangular_solve");
 }
 
-/* ---- cholesky_solve: both halves at once, as the gradient is of the whole ---------------- */
+/* ---- cholesky_solve: both triangular solves at once, as the gradient is of the whole ---------------- */
 
-static tern_status halves_infer(tern_call *call)
+static tern_status cholesky_solve_infer(tern_call *call)
 {
     call->n_out = 1;
     call->result[0].dtype = call->in[1]->dtype;
@@ -186,7 +186,7 @@ static tern_status halves_infer(tern_call *call)
     return TERN_OK;
 }
 
-static tern_status halves_forward(tern_call *call)
+static tern_status cholesky_solve_forward(tern_call *call)
 {
     const bool *upper = call->attributes;
     tern_tensor *x = call->out[0], *factor = call->in[0];
@@ -199,7 +199,7 @@ static tern_status halves_forward(tern_call *call)
 
 /* dB = A^-1 dX; with S = -dB X^T, dL = (S + S^T) L, or U (S + S^T). PyTorch's: all of the factor,
  * not its triangle alone. */
-static tern_status halves_backward(tern_gradient *g)
+static tern_status cholesky_solve_backward(tern_gradient *g)
 {
     const bool *upper = g->attributes;
     tern_tensor *factor = g->in[0];
@@ -213,16 +213,16 @@ static tern_status halves_backward(tern_gradient *g)
     return db && (!g->needs[0] || g->din[0]) ? TERN_OK : tern_last_status();
 }
 
-static const tern_op halves_op = {.name = "cholesky_solve",
-                                  .saves = TERN_SAVE_IN(0) | TERN_SAVE_OUT(0),
-                                  .infer = halves_infer,
-                                  .forward = halves_forward,
-                                  .backward = halves_backward};
+static const tern_op cholesky_solve_op = {.name = "cholesky_solve",
+                                          .saves = TERN_SAVE_IN(0) | TERN_SAVE_OUT(0),
+                                          .infer = cholesky_solve_infer,
+                                          .forward = cholesky_solve_forward,
+                                          .backward = cholesky_solve_backward};
 
 tern_tensor *tern_cholesky_solve(tern_tensor *b, tern_tensor *factor, bool upper)
 {
     static const char function[] = "tern_cholesky_solve";
     if (!fits(factor, b, false, function) || !tern_match_stacks(&factor, &b, function))
         return NULL;
-    return tern_apply(&halves_op, (tern_tensor *[]){factor, b}, 2, &upper, sizeof upper);
+    return tern_apply(&cholesky_solve_op, (tern_tensor *[]){factor, b}, 2, &upper, sizeof upper);
 }

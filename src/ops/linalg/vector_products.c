@@ -41,7 +41,7 @@ tern_tensor *tern_linalg_cross(tern_tensor *x, tern_tensor *y, int dim)
     tern_dtype dtype = tern_promote_types(x->dtype, y->dtype);
     if (tern_dtype_size(dtype) != 2)
         return cross(x, y, dim);
-    /* halves round once, at the end */
+    /* half precision rounds once, at the end */
     return tern_to_dtype(cross(tern_to_dtype(x, TERN_F32), tern_to_dtype(y, TERN_F32), dim), dtype);
 }
 

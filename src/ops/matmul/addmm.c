@@ -105,8 +105,8 @@ static tern_tensor *plus(tern_tensor *input, tern_tensor *product, double beta,
     return tern_add(times(wide, beta), product);
 }
 
-static bool are(int dims_a, const tern_tensor *a, const char *name_a, int dims_b,
-                const tern_tensor *b, const char *name_b, const char *function)
+static bool check_dims(int dims_a, const tern_tensor *a, const char *name_a, int dims_b,
+                       const tern_tensor *b, const char *name_b, const char *function)
 {
     const tern_tensor *wrong = a && a->ndim != dims_a ? a : b && b->ndim != dims_b ? b : NULL;
     if (!wrong)
@@ -220,7 +220,7 @@ ADDED_OP(addbmm);
 tern_tensor *tern_addmm(tern_tensor *input, tern_tensor *mat1, tern_tensor *mat2, double beta,
                         double alpha)
 {
-    if (!are(2, mat1, "mat1", 2, mat2, "mat2", "tern_addmm"))
+    if (!check_dims(2, mat1, "mat1", 2, mat2, "mat2", "tern_addmm"))
         return NULL;
     tern_product p = {.alpha = alpha, .beta = beta};
     return tern_apply(&addmm_op, (tern_tensor *[]){input, mat1, mat2}, 3, &p, sizeof p);
@@ -230,8 +230,8 @@ tern_tensor *tern_addmv(tern_tensor *input, tern_tensor *mat, tern_tensor *vec, 
                         double alpha)
 {
     tern_product p = {
-        .alpha = alpha, .beta = beta, .insert = {0, TERN_COLUMN}, .drop = TERN_COLUMN};
-    if (!are(2, mat, "mat", 1, vec, "vec", "tern_addmv"))
+        .alpha = alpha, .beta = beta, .insert = {0, TERN_AS_COLUMN}, .drop = TERN_AS_COLUMN};
+    if (!check_dims(2, mat, "mat", 1, vec, "vec", "tern_addmv"))
         return NULL;
     return tern_apply(&addmv_op, (tern_tensor *[]){input, mat, vec}, 3, &p, sizeof p);
 }
@@ -240,13 +240,13 @@ tern_tensor *tern_addr(tern_tensor *input, tern_tensor *vec1, tern_tensor *vec2,
                        double alpha)
 {
     TERN_COMPOSED("addr", LOWER, &input, &vec1, &vec2);
-    if (!are(1, vec1, "vec1", 1, vec2, "vec2", "tern_addr"))
+    if (!check_dims(1, vec1, "vec1", 1, vec2, "vec2", "tern_addr"))
         return NULL;
     tern_dtype dtype = vec1 ? vec1->dtype : TERN_F32;
     bool half = dtype == TERN_F16 || dtype == TERN_BF16;
     if (!half || !input || !vec2 || input->dtype != dtype || vec2->dtype != dtype)
         return plus(input, times(tern_outer(vec1, vec2), alpha), beta, "tern_addr");
-    /* halves round once, at the end */
+    /* half precision rounds once, at the end */
     vec1 = tern_to_dtype(vec1, TERN_F32);
     tern_tensor *product = times(tern_outer(vec1, tern_to_dtype(vec2, TERN_F32)), alpha);
     product = plus(tern_to_dtype(input, TERN_F32), product, beta, "tern_addr");
@@ -255,7 +255,7 @@ tern_tensor *tern_addr(tern_tensor *input, tern_tensor *vec1, tern_tensor *vec2,
 
 static bool batches(const tern_tensor *a, const tern_tensor *b, const char *function)
 {
-    if (!are(3, a, "batch1", 3, b, "batch2", function))
+    if (!check_dims(3, a, "batch1", 3, b, "batch2", function))
         return false;
     if (!a || !b || (a->shape[0] == b->shape[0] && a->shape[2] == b->shape[1]))
         return true;

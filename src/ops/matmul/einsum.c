@@ -1,6 +1,6 @@
 /* einsum.c -- sums of products by Einstein's convention, as matrix products.
  *
- * Two operands at a time, from the left: what neither the output nor a later operand names is
+ * Two operands at a time, from the left: what neither the output nor a next operand names is
  * summed. Labels are 0..51 for A-Za-z and 52.. for the dims of an ellipsis. */
 #include "tensor/op.h"
 #include <ctype.h>
@@ -224,25 +224,25 @@ static int place_of(const term *t, int label)
     return -1;
 }
 
-/* Whether the output or an operand from `later` on names the label. */
-static bool is_needed(const equation *e, int label, int later)
+/* Whether the output or an operand from `next` on names the label. */
+static bool is_needed(const equation *e, int label, int next)
 {
     for (int i = 0; i < e->out_ndim; i++)
         if (e->out[i] == label)
             return true;
-    for (int i = later; i < e->n; i++)
+    for (int i = next; i < e->n; i++)
         if (place_of(&e->in[i], label) >= 0)
             return true;
     return false;
 }
 
 /* Sum the dims that nobody needs: of those in other (or none), nothing. */
-static tern_status sum_unneeded(const equation *e, term *t, const term *other, int later)
+static tern_status sum_unneeded(const equation *e, term *t, const term *other, int next)
 {
     tern_shape dims = {.ndim = 0};
     int kept = 0;
     for (int d = 0; d < t->ndim; d++) {
-        bool stays = is_needed(e, t->at[d], later) || (other && place_of(other, t->at[d]) >= 0);
+        bool stays = is_needed(e, t->at[d], next) || (other && place_of(other, t->at[d]) >= 0);
         if (stays)
             t->at[kept++] = t->at[d];
         else
@@ -293,18 +293,18 @@ static tern_tensor *product_of(tern_tensor *l, tern_tensor *r)
 }
 
 /* a = a b: stacked labels both have and need, then a's own, b's own; the rest is summed. */
-static tern_status multiply(const equation *e, term *a, term *b, int later)
+static tern_status multiply(const equation *e, term *a, term *b, int next)
 {
     uint8_t stack[LABELS], own[LABELS], others[LABELS], summed[LABELS], all[LABELS];
     int64_t batch = 1, rows = 1, columns = 1, depth = 1;
     int n_stack = 0, n_own = 0, n_others = 0, n_summed = 0, n = 0;
-    TERN_TRY(sum_unneeded(e, a, b, later));
-    TERN_TRY(sum_unneeded(e, b, a, later));
+    TERN_TRY(sum_unneeded(e, a, b, next));
+    TERN_TRY(sum_unneeded(e, b, a, next));
     TERN_TRY(match_sizes(a, b));
     TERN_TRY(match_sizes(b, a));
     for (int d = 0; d < a->ndim; d++) {
         int64_t size = a->x->shape[d];
-        bool both = place_of(b, a->at[d]) >= 0, needed = is_needed(e, a->at[d], later);
+        bool both = place_of(b, a->at[d]) >= 0, needed = is_needed(e, a->at[d], next);
         if (both && needed) {
             stack[n_stack++] = a->at[d];
             batch *= size;

@@ -7,9 +7,9 @@
 static tern_product linear_product(int x_ndim, int weight_ndim)
 {
     tern_product p = {.alpha = 1, .transpose = {false, true}};
-    p.insert[0] = x_ndim == 1 ? TERN_ROW : 0;
-    p.insert[1] = weight_ndim == 1 ? TERN_ROW : 0;
-    p.drop = p.insert[0] | (weight_ndim == 1 ? TERN_COLUMN : 0);
+    p.insert[0] = x_ndim == 1 ? TERN_AS_ROW : 0;
+    p.insert[1] = weight_ndim == 1 ? TERN_AS_ROW : 0;
+    p.drop = p.insert[0] | (weight_ndim == 1 ? TERN_AS_COLUMN : 0);
     return p;
 }
 

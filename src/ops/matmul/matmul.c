@@ -10,8 +10,8 @@ tern_tensor *tern_matmul(tern_tensor *a, tern_tensor *b)
                               "tern_matmul: both arguments to matmul need to be at least 1D, but "
                               "they are %dD and %dD",
                               a->ndim, b->ndim);
-    p.insert[0] = a && a->ndim == 1 ? TERN_ROW : 0;
-    p.insert[1] = b && b->ndim == 1 ? TERN_COLUMN : 0;
+    p.insert[0] = a && a->ndim == 1 ? TERN_AS_ROW : 0;
+    p.insert[1] = b && b->ndim == 1 ? TERN_AS_COLUMN : 0;
     p.drop = p.insert[0] | p.insert[1];
     return tern_product_of(&p, a, b);
 }

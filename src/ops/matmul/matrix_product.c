@@ -16,11 +16,11 @@ static stack stack_of(tern_tensor *x, uint8_t insert, bool transpose)
 {
     stack s = {.x = x, .rows = 1, .columns = 1};
     int d = x->ndim;
-    if (!(insert & TERN_COLUMN)) {
+    if (!(insert & TERN_AS_COLUMN)) {
         s.columns = x->shape[--d];
         s.column = x->stride[d];
     }
-    if (!(insert & TERN_ROW)) {
+    if (!(insert & TERN_AS_ROW)) {
         s.rows = x->shape[--d];
         s.row = x->stride[d];
     }
@@ -41,7 +41,7 @@ static stack stack_of(tern_tensor *x, uint8_t insert, bool transpose)
 
 static int dims_in(uint8_t insert)
 {
-    return (insert & TERN_ROW ? 1 : 0) + (insert & TERN_COLUMN ? 1 : 0);
+    return (insert & TERN_AS_ROW ? 1 : 0) + (insert & TERN_AS_COLUMN ? 1 : 0);
 }
 
 static int64_t count_of(const stack *s)
@@ -79,13 +79,13 @@ static tern_status refuse_shapes(const tern_product *p, const stack *a, const st
                                  const char *name)
 {
     long long m = a->rows, k = a->columns, other = b->rows, n = b->columns, all = count_of(a);
-    if (p->insert[0] & TERN_ROW && p->insert[1] & TERN_COLUMN)
+    if (p->insert[0] & TERN_AS_ROW && p->insert[1] & TERN_AS_COLUMN)
         return tern_fail(TERN_ERR_SHAPE,
                          "tern_%s: inconsistent tensor size, expected tensor [%lld] and src [%lld] "
                          "to have the same number of elements, but got %lld and %lld elements "
                          "respectively",
                          name, k, other, k, other);
-    if (p->insert[1] & TERN_COLUMN)
+    if (p->insert[1] & TERN_AS_COLUMN)
         return tern_fail(TERN_ERR_SHAPE, "tern_%s: size mismatch, got %lld, %lldx%lld,%lld", name,
                          all * m, all * m, k, other);
     if (b->ndim == 0)
@@ -119,22 +119,22 @@ tern_status tern_product_infer(const tern_product *p, tern_tensor *x, tern_tenso
     if (shape->ndim + 2 > TERN_MAX_DIMS)
         return tern_fail(TERN_ERR_SHAPE, "tern_%s: a result has at most %d dims", name,
                          TERN_MAX_DIMS);
-    if (!(p->drop & TERN_ROW))
+    if (!(p->drop & TERN_AS_ROW))
         shape->dims[shape->ndim++] = a.rows;
-    if (!(p->drop & TERN_COLUMN))
+    if (!(p->drop & TERN_AS_COLUMN))
         shape->dims[shape->ndim++] = b.columns;
     return TERN_OK;
 }
 
 /* ---- layouts ----------------------------------------------------------------------------- */
 
-/* The dims that two stacks have in common, broadcast and joined where both go on without a gap. */
-typedef struct joint {
+/* The dims that two stacks have in common, broadcast and merged where both go on without a gap. */
+typedef struct batch_dims {
     int ndim;
     int64_t size[TERN_MAX_DIMS + 2], step[2][TERN_MAX_DIMS + 2];
-} joint;
+} batch_dims;
 
-static void join(const stack *a, const stack *b, joint *j)
+static void merge_batch(const stack *a, const stack *b, batch_dims *j)
 {
     int ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
     j->ndim = 0;
@@ -200,8 +200,8 @@ static tern_status make_dense(operand *o, const tern_shape *shape)
     return status;
 }
 
-/* More than two dims in common that do not join: write both operands out in full. */
-static tern_status spread(operand *o, joint *j)
+/* More than two dims in common that do not merge_batch: write both operands out in full. */
+static tern_status spread(operand *o, batch_dims *j)
 {
     tern_shape shape;
     TERN_TRY(common_stack(&o[0].s, &o[1].s, &shape, "matmul"));
@@ -212,7 +212,7 @@ static tern_status spread(operand *o, joint *j)
             whole.dims[whole.ndim++] = x->shape[d];
         TERN_TRY(make_dense(&o[i], &whole));
     }
-    join(&o[0].s, &o[1].s, j);
+    merge_batch(&o[0].s, &o[1].s, j);
     return TERN_OK;
 }
 
@@ -237,7 +237,7 @@ static tern_status fold_sum(operand *o)
 }
 
 /* Bring the operands into a form that gemm takes, *j telling what is left of the stack. */
-static tern_status fit(const tern_product *p, operand *o, joint *j)
+static tern_status fit(const tern_product *p, operand *o, batch_dims *j)
 {
     stack *a = &o[0].s;
     int64_t all, step;
@@ -251,14 +251,14 @@ static tern_status fit(const tern_product *p, operand *o, joint *j)
         a->row = step;
         a->ndim = 0;
     }
-    join(a, &o[1].s, j);
+    merge_batch(a, &o[1].s, j);
     return j->ndim <= 2 ? TERN_OK : spread(o, j);
 }
 
 /* ---- running ----------------------------------------------------------------------------- */
 
 /* The stride along a dim of size 1 is anything: make it one that suits. */
-static tern_matrix matrix_of(const stack *s, const joint *j, int side)
+static tern_matrix matrix_of(const stack *s, const batch_dims *j, int side)
 {
     tern_matrix x = {.buffer = &s->x->storage->block->buffer,
                      .at = s->x->offset,
@@ -271,8 +271,8 @@ static tern_matrix matrix_of(const stack *s, const joint *j, int side)
     return x;
 }
 
-static tern_status launch(const tern_product *p, const stack *a, const stack *b, const joint *j,
-                          const tern_tensor *bias, tern_tensor *result)
+static tern_status launch(const tern_product *p, const stack *a, const stack *b,
+                          const batch_dims *j, const tern_tensor *bias, tern_tensor *result)
 {
     tern_gemm g = {.dtype = result->dtype,
                    .m = a->rows,
@@ -295,7 +295,7 @@ static tern_status launch(const tern_product *p, const stack *a, const stack *b,
         g.bias_at = bias->offset;
     }
     if (!tern_dtype_is_floating_point(g.dtype))
-        return tern_whole_product(result->storage->place, &g);
+        return tern_integer_gemm(result->storage->place, &g);
     return tern_launch_gemm(result->storage->place, &g);
 }
 
@@ -312,7 +312,7 @@ tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor 
     operand o[2] = {
         {stack_of(x, p->insert[0], p->transpose[0]), p->insert[0], p->transpose[0], NULL},
         {stack_of(y, p->insert[1], p->transpose[1]), p->insert[1], p->transpose[1], NULL}};
-    joint j;
+    batch_dims j;
     if (result->numel == 0)
         return TERN_OK;
     if (x->numel == 0 || y->numel == 0)

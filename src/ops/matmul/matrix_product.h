@@ -5,7 +5,7 @@
 #include "tensor/op.h"
 
 /* Dims of size 1 that a tensor is thought to have, and a result is thought not to have. */
-enum { TERN_ROW = 1, TERN_COLUMN = 2 };
+enum { TERN_AS_ROW = 1, TERN_AS_COLUMN = 2 };
 
 /* result = alpha op(x) op(y) + beta result: x and y as stacks of matrices, first with the dims in
  * `insert`, then transposed where asked. */
@@ -25,7 +25,7 @@ tern_status tern_product_infer(const tern_product *p, tern_tensor *x, tern_tenso
 tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor *y,
                              tern_tensor *bias, tern_tensor *result);
 /* What tern_launch_gemm does, of integers. */
-tern_status tern_whole_product(tern_place *place, const tern_gemm *g);
+tern_status tern_integer_gemm(tern_place *place, const tern_gemm *g);
 /* The operation on its own, differentiable. */
 tern_tensor *tern_product_of(const tern_product *p, tern_tensor *x, tern_tensor *y);
 /* Gradients of result = p(x, y). */

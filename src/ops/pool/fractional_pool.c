@@ -70,7 +70,7 @@ static tern_status check_input(const tern_tensor *x, const fractional *f)
     return TERN_OK;
 }
 
-/* (planes, ndim) numbers in [0, 1), as x's type or, of halves, in float32. */
+/* (planes, ndim) numbers in [0, 1), as x's type or, of half precision, in float32. */
 static tern_tensor *samples_for(const fractional *f, const tern_tensor *x, tern_tensor *given)
 {
     tern_dtype dtype = tern_dtype_size(x->dtype) == 2 ? TERN_F32 : x->dtype;

@@ -74,7 +74,7 @@ static tern_status undo_forward(tern_call *call)
 }
 
 /* Elements of dx at the indices: the inverse. */
-static tern_tensor *take(tern_tensor *x, tern_tensor *indices, int ndim)
+static tern_tensor *read_maxima(tern_tensor *x, tern_tensor *indices, int ndim)
 {
     tern_shape shape = tern_shape_of(x), result = tern_shape_of(indices);
     int64_t ins = plane_of(&shape, ndim), outs = plane_of(&result, ndim);
@@ -86,7 +86,7 @@ static tern_tensor *take(tern_tensor *x, tern_tensor *indices, int ndim)
 static tern_status undo_backward(tern_gradient *g)
 {
     const undo_attributes *at = g->attributes;
-    g->din[0] = g->dout[0]->numel && g->in[1]->numel ? take(g->dout[0], g->in[1], at->ndim)
+    g->din[0] = g->dout[0]->numel && g->in[1]->numel ? read_maxima(g->dout[0], g->in[1], at->ndim)
                                                      : tern_new_zeros(g->dout[0], g->in_shape[0]);
     return TERN_OK;
 }

@@ -10,7 +10,7 @@ static tern_status check_real(const tern_tensor *x, const char *function)
     return tern_check_floating(function, x->dtype);
 }
 
-/* x without its history, halves in float32: their own numbers would be too coarse. */
+/* x without its history, half precision in float32: its own numbers would be too coarse. */
 static tern_tensor *numbers_of(tern_tensor *x)
 {
     x = tern_detach(x);

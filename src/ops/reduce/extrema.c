@@ -5,19 +5,19 @@
 /* A variant is a sum of the first two, and SMALLEST; the first three are for the kernels. */
 enum { WANT_VALUES = 1, WANT_PLACES = 2, FROM_PLACES = 4, SMALLEST = 8 };
 
-typedef struct peak_attributes {
+typedef struct extremum_attributes {
     tern_shape shape; /* of the results */
     uint32_t mask;
-    bool whole; /* no dim was named */
-} peak_attributes;
+    bool all_dims; /* no dim was named */
+} extremum_attributes;
 
 /* ---- forward ----------------------------------------------------------------------------- */
 
-static tern_status refuse_empty(const tern_call *call, const peak_attributes *at)
+static tern_status refuse_empty(const tern_call *call, const extremum_attributes *at)
 {
     const tern_tensor *x = call->in[0];
     const char *name = call->op->name;
-    if (x->numel == 0 && at->whole)
+    if (x->numel == 0 && at->all_dims)
         return tern_fail(TERN_ERR_SHAPE,
                          "tern_%s: Expected reduction dim to be specified for input.numel() == 0. "
                          "Specify the reduction dim with the 'dim' argument.",
@@ -29,9 +29,9 @@ static tern_status refuse_empty(const tern_call *call, const peak_attributes *at
     return TERN_OK;
 }
 
-static tern_status peak_infer(tern_call *call)
+static tern_status extremum_infer(tern_call *call)
 {
-    const peak_attributes *at = call->attributes;
+    const extremum_attributes *at = call->attributes;
     const int32_t variant = call->op->variant;
     TERN_TRY(refuse_empty(call, at));
     call->n_out = 0;
@@ -43,8 +43,9 @@ static tern_status peak_infer(tern_call *call)
     return TERN_OK;
 }
 
-static tern_status launch_peak(int32_t variant, const tern_fold_view *f, const tern_tensor *values,
-                               const tern_tensor *places, const tern_tensor *from)
+static tern_status launch_extremum(int32_t variant, const tern_reduction_view *f,
+                                   const tern_tensor *values, const tern_tensor *places,
+                                   const tern_tensor *from)
 {
     static const tern_kernel_ref rows = {"reduce", "extremum_rows"},
                                  columns = {"reduce", "extremum_columns"};
@@ -63,8 +64,8 @@ static tern_status launch_peak(int32_t variant, const tern_fold_view *f, const t
                        tern_arg_i32(variant & SMALLEST ? -1 : 0),
                        tern_arg_i32(what),
                        tern_arg_i64(f->inner),
-                       tern_arg_i64(f->folded)};
-    if (tern_fold_is_short(f) && !from) {
+                       tern_arg_i64(f->abreast)};
+    if (tern_reduction_is_short(f) && !from) {
         tern_arg few[] = {args[0], args[1], args[2], args[4], args[5], args[8], args[9]};
         return tern_launch(any->storage->place, &short_rows, f->x->dtype,
                            tern_items_of(f->outer, f->n), few, 7);
@@ -77,39 +78,39 @@ static tern_status launch_peak(int32_t variant, const tern_fold_view *f, const t
                        args, 12);
 }
 
-static tern_status peak_fold(int32_t variant, tern_fold_view *f, tern_tensor *values,
-                             tern_tensor *places)
+static tern_status reduce_extremum(int32_t variant, tern_reduction_view *f, tern_tensor *values,
+                                   tern_tensor *places)
 {
     if (f->parts == 1)
-        return launch_peak(variant, f, values, places, NULL);
+        return launch_extremum(variant, f, values, places, NULL);
     tern_place *place = f->x->storage->place;
     tern_shape shape = {1, {f->outer * f->parts * f->inner}};
     tern_tensor *part = tern_tensor_new(&shape, f->x->dtype, place, "tern_max"), *from = NULL;
     if (places)
         from = tern_tensor_new(&shape, TERN_I64, place, "tern_max");
-    tern_status status =
-        part && (from || !places) ? launch_peak(variant, f, part, from, NULL) : tern_last_status();
+    tern_status status = part && (from || !places) ? launch_extremum(variant, f, part, from, NULL)
+                                                   : tern_last_status();
     if (status == TERN_OK) {
-        tern_fold_view rest = tern_fold_rest(f, part);
-        status = launch_peak(variant, &rest, values, places, from);
+        tern_reduction_view rest = tern_reduction_rest(f, part);
+        status = launch_extremum(variant, &rest, values, places, from);
     }
     tern_release(part);
     tern_release(from);
     return status;
 }
 
-static tern_status peak_forward(tern_call *call)
+static tern_status extremum_forward(tern_call *call)
 {
-    const peak_attributes *at = call->attributes;
+    const extremum_attributes *at = call->attributes;
     const int32_t variant = call->op->variant;
     if (call->in[0]->numel == 0)
         return TERN_OK;
-    tern_fold_view f;
-    TERN_TRY(tern_fold_begin(&f, call->in[0], at->mask, variant & WANT_PLACES));
+    tern_reduction_view f;
+    TERN_TRY(tern_reduction_begin(&f, call->in[0], at->mask, variant & WANT_PLACES));
     tern_tensor *values = variant & WANT_VALUES ? call->out[0] : NULL;
     tern_tensor *places = variant & WANT_PLACES ? call->out[values != NULL] : NULL;
-    tern_status status = peak_fold(variant, &f, values, places);
-    tern_fold_end(&f);
+    tern_status status = reduce_extremum(variant, &f, values, places);
+    tern_reduction_end(&f);
     return status;
 }
 
@@ -118,14 +119,14 @@ static tern_status peak_forward(tern_call *call)
 /* Evenly to all that equal the result, NaN being equal to NaN. */
 static tern_status ties_backward(tern_gradient *g)
 {
-    const peak_attributes *at = g->attributes;
+    const extremum_attributes *at = g->attributes;
     tern_tensor *x = g->in[0];
-    tern_tensor *y = tern_spread(g->out[0], &g->in_shape[0], at->mask);
+    tern_tensor *y = tern_expand_masked(g->out[0], &g->in_shape[0], at->mask);
     tern_tensor *tie =
         tern_logical_or(tern_eq(x, y), tern_logical_and(tern_isnan(x), tern_isnan(y)));
     tern_tensor *count = tie ? tern_sum_masked(tie, at->mask, &at->shape) : NULL;
     tern_tensor *share = tern_div(g->dout[0], tern_to_dtype(count, g->dout[0]->dtype));
-    share = share ? tern_spread(share, &g->in_shape[0], at->mask) : NULL;
+    share = share ? tern_expand_masked(share, &g->in_shape[0], at->mask) : NULL;
     g->din[0] = tern_mul(share, tie);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
@@ -133,7 +134,7 @@ static tern_status ties_backward(tern_gradient *g)
 /* All to the place that was chosen. */
 static tern_status place_backward(tern_gradient *g)
 {
-    const peak_attributes *at = g->attributes;
+    const extremum_attributes *at = g->attributes;
     const tern_shape *shape = &g->in_shape[0];
     int dim = 0;
     while (dim < shape->ndim && !(at->mask >> dim & 1))
@@ -144,9 +145,9 @@ static tern_status place_backward(tern_gradient *g)
     }
     tern_tensor *steps =
         tern_arange(0, (double)shape->dims[dim], 1, TERN_I64, tern_device(g->dout[0]));
-    steps = steps ? tern_spread(steps, shape, ~(1u << dim)) : NULL;
-    tern_tensor *chosen = tern_eq(tern_spread(g->out[1], shape, at->mask), steps);
-    g->din[0] = tern_mul(tern_spread(g->dout[0], shape, at->mask), chosen);
+    steps = steps ? tern_expand_masked(steps, shape, ~(1u << dim)) : NULL;
+    tern_tensor *chosen = tern_eq(tern_expand_masked(g->out[1], shape, at->mask), steps);
+    g->din[0] = tern_mul(tern_expand_masked(g->dout[0], shape, at->mask), chosen);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
@@ -156,24 +157,24 @@ static tern_status place_backward(tern_gradient *g)
     static const tern_op NAME##_op = {.name = #NAME,                                               \
                                       .saves = TERN_SAVE_IN(0) | TERN_SAVE_OUT(0),                 \
                                       .variant = (VARIANT),                                        \
-                                      .infer = peak_infer,                                         \
-                                      .forward = peak_forward,                                     \
+                                      .infer = extremum_infer,                                     \
+                                      .forward = extremum_forward,                                 \
                                       .backward = ties_backward}
 #define PLACE_OP(NAME, VARIANT)                                                                    \
     static const tern_op NAME##_dim_op = {.name = #NAME,                                           \
                                           .saves = TERN_SAVE_OUT(1),                               \
                                           .no_grad_out = 1u << 1,                                  \
                                           .variant = (VARIANT),                                    \
-                                          .infer = peak_infer,                                     \
-                                          .forward = peak_forward,                                 \
+                                          .infer = extremum_infer,                                 \
+                                          .forward = extremum_forward,                             \
                                           .backward = place_backward}
 #define ARG_OP(NAME, VARIANT)                                                                      \
     static const tern_op NAME##_op = {.name = #NAME,                                               \
                                       .takes = TERN_TAKES_NUMBERS,                                 \
                                       .not_differentiable = true,                                  \
                                       .variant = (VARIANT),                                        \
-                                      .infer = peak_infer,                                         \
-                                      .forward = peak_forward}
+                                      .infer = extremum_infer,                                     \
+                                      .forward = extremum_forward}
 TIES_OP(max, WANT_VALUES);
 TIES_OP(min, WANT_VALUES | SMALLEST);
 TIES_OP(amax, WANT_VALUES);
@@ -186,7 +187,7 @@ ARG_OP(argmin, WANT_PLACES | SMALLEST);
 static tern_status reduce(const tern_op *op, tern_tensor *x, const tern_shape *dims, bool keepdim,
                           const char *function, tern_tensor **out, int n)
 {
-    peak_attributes at = {.whole = dims->ndim == 0};
+    extremum_attributes at = {.all_dims = dims->ndim == 0};
     TERN_TRY(tern_reduction_of(x, dims, keepdim, &at.mask, &at.shape, function));
     return tern_apply_all(op, &x, 1, &at, sizeof at, out, n);
 }
@@ -198,7 +199,7 @@ static tern_tensor *reduce_one(const tern_op *op, tern_tensor *x, tern_shape dim
     return reduce(op, x, &dims, keepdim, function, &out, 1) == TERN_OK ? out : NULL;
 }
 
-static const tern_shape whole = {0};
+static const tern_shape all_dims = {0};
 
 static tern_shape one_dim(int dim)
 {
@@ -206,10 +207,10 @@ static tern_shape one_dim(int dim)
     return dims;
 }
 
-#define WHOLE(NAME)                                                                                \
+#define OVER_ALL(NAME)                                                                             \
     tern_tensor *tern_##NAME(tern_tensor *x)                                                       \
     {                                                                                              \
-        return reduce_one(&NAME##_op, x, whole, false, "tern_" #NAME);                             \
+        return reduce_one(&NAME##_op, x, all_dims, false, "tern_" #NAME);                          \
     }
 #define OVER_DIMS(NAME)                                                                            \
     tern_tensor *tern_##NAME(tern_tensor *x, tern_shape dims, bool keepdim)                        \
@@ -232,10 +233,10 @@ static tern_shape one_dim(int dim)
         *out = (tern_values_indices){both[0], both[1]};                                            \
         return TERN_OK;                                                                            \
     }
-WHOLE(max)
-WHOLE(min)
-WHOLE(argmax)
-WHOLE(argmin)
+OVER_ALL(max)
+OVER_ALL(min)
+OVER_ALL(argmax)
+OVER_ALL(argmin)
 OVER_DIMS(amax)
 OVER_DIMS(amin)
 ALONG_DIM(argmax)
@@ -263,12 +264,12 @@ static tern_tensor *truth(const tern_op *op, tern_tensor *x, tern_shape dims, bo
 
 tern_tensor *tern_all(tern_tensor *x)
 {
-    return truth(&amin_op, x, whole, false, "tern_all");
+    return truth(&amin_op, x, all_dims, false, "tern_all");
 }
 
 tern_tensor *tern_any(tern_tensor *x)
 {
-    return truth(&amax_op, x, whole, false, "tern_any");
+    return truth(&amax_op, x, all_dims, false, "tern_any");
 }
 
 tern_tensor *tern_all_dim(tern_tensor *x, int dim, bool keepdim)

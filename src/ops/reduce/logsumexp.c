@@ -51,8 +51,9 @@ static tern_status log_backward(tern_gradient *g)
 {
     const log_attributes *at = g->attributes;
     const tern_shape *shape = &g->in_shape[0];
-    tern_tensor *share = tern_exp(tern_sub(g->in[0], tern_spread(g->out[0], shape, at->mask)));
-    g->din[0] = tern_mul(share, tern_spread(g->dout[0], shape, at->mask));
+    tern_tensor *share =
+        tern_exp(tern_sub(g->in[0], tern_expand_masked(g->out[0], shape, at->mask)));
+    g->din[0] = tern_mul(share, tern_expand_masked(g->dout[0], shape, at->mask));
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 

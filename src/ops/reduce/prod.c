@@ -34,7 +34,7 @@ static tern_status prod_infer(tern_call *call)
 static tern_status launch_rows(const tern_tensor *y, const tern_tensor *x, int64_t outer, int64_t n,
                                int64_t parts)
 {
-    static const tern_kernel_ref kernel = {"scan", "product_rows"};
+    static const tern_kernel_ref kernel = {"scan", "prod_rows"};
     int64_t len = (n + parts - 1) / parts;
     tern_arg args[] = {tern_arg_tensor(y), tern_arg_tensor(x),  tern_arg_i64(outer),
                        tern_arg_i64(n),    tern_arg_i64(parts), tern_arg_i64(len)};
@@ -44,7 +44,7 @@ static tern_status launch_rows(const tern_tensor *y, const tern_tensor *x, int64
 
 static tern_status launch_columns(const tern_tensor *y, const tern_tensor *x, const tern_sides *s)
 {
-    static const tern_kernel_ref kernel = {"scan", "product_columns"};
+    static const tern_kernel_ref kernel = {"scan", "prod_columns"};
     tern_arg args[] = {tern_arg_tensor(y), tern_arg_tensor(x), tern_arg_i64(s->outer),
                        tern_arg_i64(s->n), tern_arg_i64(s->inner)};
     return tern_launch(y->storage->place, &kernel, y->dtype,
@@ -85,8 +85,8 @@ static tern_status prod_backward(tern_gradient *g)
     tern_tensor *x = g->in[0], *dy = g->dout[0];
     if (g->in_shape[0].ndim > 0 && !at->keepdim)
         dy = tern_unsqueeze(dy, at->dim);
-    tern_tensor *others =
-        tern_mul(tern_product_before(x, at->dim, false), tern_product_before(x, at->dim, true));
+    tern_tensor *others = tern_mul(tern_exclusive_cumprod(x, at->dim, false),
+                                   tern_exclusive_cumprod(x, at->dim, true));
     g->din[0] = tern_mul(others, dy);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
@@ -107,16 +107,16 @@ static tern_tensor *prod(tern_tensor *x, int dim, bool keepdim)
         return NULL;
     tern_sides s = sides_of(x, dim);
     tern_dtype dtype = tern_dtype_is_floating_point(x->dtype) ? x->dtype : TERN_I64;
-    bool turned = s.inner > 1 && s.outer * s.inner < MANY && s.n > MANY;
+    bool transposed = s.inner > 1 && s.outer * s.inner < MANY && s.n > MANY;
     x = tern_to_dtype(x, tern_kept_in(dtype));
-    if (turned) {
+    if (transposed) {
         x = tern_transpose(x, dim, -1);
         at.dim = x ? x->ndim - 1 : dim;
         at.keepdim = true;
     }
     x = tern_contiguous(x);
     tern_tensor *y = tern_apply(&prod_op, &x, 1, &at, sizeof at);
-    if (turned) {
+    if (transposed) {
         y = tern_transpose(y, dim, -1);
         y = keepdim ? y : tern_squeeze_dim(y, dim);
         y = tern_contiguous(y);

@@ -8,7 +8,7 @@
 typedef struct sum_kernels {
     tern_kernel_ref rows, columns, short_rows;
 } sum_kernels;
-static const sum_kernels sum_whole = {
+static const sum_kernels sum_elements = {
     {"reduce", "sum_rows"}, {"reduce", "sum_columns"}, {"reduce", "sum_short"}};
 static const sum_kernels sum_part = {.rows = {"reduce", "sum_rows_part"},
                                      .columns = {"reduce", "sum_columns_part"}};
@@ -17,16 +17,17 @@ static const sum_kernels sum_merge = {.rows = {"reduce", "sum_rows_merge"},
 static const sum_kernels deviations = {
     {"reduce", "deviation_rows"}, {"reduce", "deviation_columns"}, {"reduce", "deviation_short"}};
 
-static tern_status launch_sum(const sum_kernels *kernels, tern_dtype dtype, const tern_fold_view *f,
-                              const tern_tensor *out, const tern_tensor *shift, double divisor)
+static tern_status launch_sum(const sum_kernels *kernels, tern_dtype dtype,
+                              const tern_reduction_view *f, const tern_tensor *out,
+                              const tern_tensor *shift, double divisor)
 {
     tern_arg args[] = {tern_arg_tensor(out),   tern_arg_tensor(f->x),
                        tern_arg_tensor(shift), tern_arg_i64(f->outer),
                        tern_arg_i64(f->n),     tern_arg_i64(f->parts),
                        tern_arg_i64(f->len),   tern_arg_real(dtype, divisor),
-                       tern_arg_i64(f->inner), tern_arg_i64(f->folded)};
+                       tern_arg_i64(f->inner), tern_arg_i64(f->abreast)};
     tern_place *place = out->storage->place;
-    if (tern_fold_is_short(f) && kernels->short_rows.name) {
+    if (tern_reduction_is_short(f) && kernels->short_rows.name) {
         args[5] = args[7];
         return tern_launch(place, &kernels->short_rows, dtype, tern_items_of(f->outer, f->n), args,
                            6);
@@ -44,9 +45,9 @@ static tern_dtype kept_in(tern_dtype dtype)
     return dtype == TERN_F64 ? dtype : tern_dtype_is_floating_point(dtype) ? TERN_F32 : TERN_I64;
 }
 
-/* out = the sum over f's middle, divided. first is sum_whole, or deviations from shift. */
-static tern_status sum_fold(const sum_kernels *first, tern_fold_view *f, tern_tensor *out,
-                            const tern_tensor *shift, double divisor)
+/* out = the sum along n, divided. first is sum_elements, or deviations from shift. */
+static tern_status run_sum(const sum_kernels *first, tern_reduction_view *f, tern_tensor *out,
+                           const tern_tensor *shift, double divisor)
 {
     tern_dtype dtype = f->x->dtype, kept = kept_in(dtype);
     if (f->parts == 1)
@@ -58,23 +59,23 @@ static tern_status sum_fold(const sum_kernels *first, tern_fold_view *f, tern_te
         return tern_last_status();
     tern_status status =
         launch_sum(half ? &sum_part : first, dtype, f, partial, shift ? shift : partial, 1);
-    tern_fold_view rest = tern_fold_rest(f, partial);
+    tern_reduction_view rest = tern_reduction_rest(f, partial);
     if (status == TERN_OK)
-        status = launch_sum(half ? &sum_merge : &sum_whole, half ? dtype : kept, &rest, out, out,
+        status = launch_sum(half ? &sum_merge : &sum_elements, half ? dtype : kept, &rest, out, out,
                             divisor);
     tern_release(partial);
     return status;
 }
 
-tern_status tern_fold_sum(tern_fold_view *f, tern_tensor *out, double divisor)
+tern_status tern_reduction_sum(tern_reduction_view *f, tern_tensor *out, double divisor)
 {
-    return sum_fold(&sum_whole, f, out, NULL, divisor);
+    return run_sum(&sum_elements, f, out, NULL, divisor);
 }
 
-tern_status tern_fold_deviations(tern_fold_view *f, tern_tensor *out, const tern_tensor *mean,
-                                 double divisor)
+tern_status tern_reduction_deviations(tern_reduction_view *f, tern_tensor *out,
+                                      const tern_tensor *mean, double divisor)
 {
-    return sum_fold(&deviations, f, out, mean, divisor);
+    return run_sum(&deviations, f, out, mean, divisor);
 }
 
 /* ---- sum and mean ------------------------------------------------------------------------ */
@@ -108,10 +109,10 @@ static tern_status sum_into(tern_tensor *out, tern_tensor *x, uint32_t mask, dou
         return TERN_OK;
     if (x->numel == 0)
         return tern_fill_(out, tern_scalar_real(0 / divisor)) ? TERN_OK : tern_last_status();
-    tern_fold_view f;
-    TERN_TRY(tern_fold_begin(&f, x, mask, false));
-    tern_status status = tern_fold_sum(&f, out, divisor);
-    tern_fold_end(&f);
+    tern_reduction_view f;
+    TERN_TRY(tern_reduction_begin(&f, x, mask, false));
+    tern_status status = tern_reduction_sum(&f, out, divisor);
+    tern_reduction_end(&f);
     return status;
 }
 
@@ -130,7 +131,7 @@ static tern_status sum_backward(tern_gradient *g)
     if (g->op->variant == MEAN)
         dout = tern_div_scalar(
             dout, tern_scalar_real((double)tern_masked_count(&g->in_shape[0], at->mask)));
-    g->din[0] = tern_spread(dout, &g->in_shape[0], at->mask);
+    g->din[0] = tern_expand_masked(dout, &g->in_shape[0], at->mask);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
@@ -154,14 +155,14 @@ tern_tensor *tern_sum_masked(tern_tensor *x, uint32_t mask, const tern_shape *sh
 
 /* ---- expand: what sum's gradient is, as sum is its ----------------------------------------- */
 
-typedef struct spread_attributes {
+typedef struct expand_attributes {
     tern_shape shape;
     uint32_t mask;
-} spread_attributes;
+} expand_attributes;
 
-static tern_status spread_infer(tern_call *call)
+static tern_status expand_infer(tern_call *call)
 {
-    const spread_attributes *at = call->attributes;
+    const expand_attributes *at = call->attributes;
     const tern_tensor *x = call->in[0];
     tern_result *r = &call->result[0];
     int kept = 0;
@@ -181,20 +182,20 @@ static tern_status spread_infer(tern_call *call)
     return TERN_OK;
 }
 
-static tern_status spread_backward(tern_gradient *g)
+static tern_status expand_backward(tern_gradient *g)
 {
-    const spread_attributes *at = g->attributes;
+    const expand_attributes *at = g->attributes;
     g->din[0] = tern_sum_masked(g->dout[0], at->mask, &g->in_shape[0]);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-static const tern_op spread_op = {
-    .name = "expand", .view = true, .infer = spread_infer, .backward = spread_backward};
+static const tern_op expand_op = {
+    .name = "expand", .view = true, .infer = expand_infer, .backward = expand_backward};
 
-tern_tensor *tern_spread(tern_tensor *x, const tern_shape *shape, uint32_t mask)
+tern_tensor *tern_expand_masked(tern_tensor *x, const tern_shape *shape, uint32_t mask)
 {
-    spread_attributes at = {*shape, mask};
-    return tern_apply(&spread_op, &x, 1, &at, sizeof at);
+    expand_attributes at = {*shape, mask};
+    return tern_apply(&expand_op, &x, 1, &at, sizeof at);
 }
 
 /* ---- public functions -------------------------------------------------------------------- */

@@ -72,15 +72,15 @@ static int order_in_memory(const tern_tensor *x, int *order)
 }
 
 /* Whether x fills its memory in this order without gaps, the dims that stay are in their own order,
- * and the masked ones side by side (and where places count, in their own order too): then fold gets
+ * and the masked ones side by side (and where places count, in their own order too): then r gets
  * the sizes. */
-static bool folds_as_it_is(tern_fold_view *fold, const tern_tensor *x, uint32_t mask, bool places,
-                           const int *order, int count)
+static bool needs_no_copy(tern_reduction_view *r, const tern_tensor *x, uint32_t mask, bool places,
+                          const int *order, int count)
 {
     int64_t step = 1;
     int last[2] = {x->ndim, x->ndim},
         seen = 0; /* 0: right of the masked dims, 1: in them, 2: left */
-    fold->outer = fold->n = fold->inner = 1;
+    r->outer = r->n = r->inner = 1;
     for (int i = count - 1; i >= 0; i--) {
         int d = order[i];
         bool masked = mask >> d & 1;
@@ -90,7 +90,7 @@ static bool folds_as_it_is(tern_fold_view *fold, const tern_tensor *x, uint32_t 
         step *= x->shape[d];
         seen = masked ? 1 : seen == 1 ? 2 : seen;
         last[masked] = d;
-        *(masked ? &fold->n : seen == 2 ? &fold->outer : &fold->inner) *= x->shape[d];
+        *(masked ? &r->n : seen == 2 ? &r->outer : &r->inner) *= x->shape[d];
     }
     return true;
 }
@@ -106,71 +106,70 @@ static tern_tensor *masked_last(const tern_tensor *x, uint32_t mask)
                 stride[shape.ndim] = x->stride[d];
                 shape.dims[shape.ndim++] = x->shape[d];
             }
-    tern_tensor *turned = tern_tensor_alias(x, &shape, stride, x->offset);
+    tern_tensor *transposed = tern_tensor_alias(x, &shape, stride, x->offset);
     tern_tensor *copy =
-        turned ? tern_tensor_new(&shape, x->dtype, x->storage->place, "tern") : NULL;
-    if (copy && tern_hook_copy(copy, turned) != TERN_OK) {
+        transposed ? tern_tensor_new(&shape, x->dtype, x->storage->place, "tern") : NULL;
+    if (copy && tern_hook_copy(copy, transposed) != TERN_OK) {
         tern_release(copy);
         copy = NULL;
     }
-    tern_release(turned);
+    tern_release(transposed);
     return copy;
 }
 
 /* Parts of at least PART_WORK elements, so that there are groups enough for every device. */
-static void cut(tern_fold_view *fold)
+static void cut(tern_reduction_view *r)
 {
     int64_t tiles = 1, width = 1;
-    fold->folded = 1;
-    if (fold->inner > 1) {
-        fold->folded = fold->inner * 2 <= TILE ? TILE / fold->inner : 1;
-        tiles = (fold->inner * fold->folded + TILE - 1) / TILE;
-        width = fold->inner < TILE ? fold->inner : TILE;
+    r->abreast = 1;
+    if (r->inner > 1) {
+        r->abreast = r->inner * 2 <= TILE ? TILE / r->inner : 1;
+        tiles = (r->inner * r->abreast + TILE - 1) / TILE;
+        width = r->inner < TILE ? r->inner : TILE;
     }
-    int64_t groups = fold->outer * tiles, each = fold->n * width;
-    fold->parts = 1;
+    int64_t groups = r->outer * tiles, each = r->n * width;
+    r->parts = 1;
     if (groups < ENOUGH_GROUPS && each >= 2 * PART_WORK) {
         int64_t most = MANY_GROUPS / groups;
-        fold->parts = each / PART_WORK < most ? each / PART_WORK : most;
+        r->parts = each / PART_WORK < most ? each / PART_WORK : most;
     }
-    fold->len = (fold->n + fold->parts - 1) / fold->parts;
-    fold->len = (fold->len + fold->folded - 1) / fold->folded * fold->folded;
-    fold->parts = (fold->n + fold->len - 1) / fold->len;
-    fold->groups = fold->outer * fold->parts * tiles;
+    r->len = (r->n + r->parts - 1) / r->parts;
+    r->len = (r->len + r->abreast - 1) / r->abreast * r->abreast;
+    r->parts = (r->n + r->len - 1) / r->len;
+    r->groups = r->outer * r->parts * tiles;
 }
 
-tern_status tern_fold_begin(tern_fold_view *fold, tern_tensor *x, uint32_t mask, bool places)
+tern_status tern_reduction_begin(tern_reduction_view *r, tern_tensor *x, uint32_t mask, bool places)
 {
     int order[TERN_MAX_DIMS];
-    fold->x = x;
-    fold->copy = NULL;
+    r->x = x;
+    r->copy = NULL;
     int count = order_in_memory(x, order);
-    if (!folds_as_it_is(fold, x, mask, places, order, count)) {
+    if (!needs_no_copy(r, x, mask, places, order, count)) {
         tern_shape shape = tern_shape_of(x);
-        if (!(fold->x = fold->copy = masked_last(x, mask)))
+        if (!(r->x = r->copy = masked_last(x, mask)))
             return tern_last_status();
-        fold->n = tern_masked_count(&shape, mask);
-        fold->outer = x->numel / fold->n;
-        fold->inner = 1;
+        r->n = tern_masked_count(&shape, mask);
+        r->outer = x->numel / r->n;
+        r->inner = 1;
     }
-    cut(fold);
+    cut(r);
     return TERN_OK;
 }
 
-void tern_fold_end(tern_fold_view *fold)
+void tern_reduction_end(tern_reduction_view *r)
 {
-    tern_release(fold->copy);
-    fold->copy = NULL;
+    tern_release(r->copy);
+    r->copy = NULL;
 }
 
-tern_fold_view tern_fold_rest(const tern_fold_view *fold, tern_tensor *partial)
+tern_reduction_view tern_reduction_rest(const tern_reduction_view *r, tern_tensor *partial)
 {
-    tern_fold_view rest = {
-        .outer = fold->outer, .n = fold->parts, .inner = fold->inner, .x = partial};
+    tern_reduction_view rest = {.outer = r->outer, .n = r->parts, .inner = r->inner, .x = partial};
     cut(&rest);
     rest.parts = 1; /* few enough by now */
     rest.len = rest.n;
-    int64_t tiles = rest.inner == 1 ? 1 : (rest.inner * rest.folded + TILE - 1) / TILE;
+    int64_t tiles = rest.inner == 1 ? 1 : (rest.inner * rest.abreast + TILE - 1) / TILE;
     rest.groups = rest.outer * tiles;
     return rest;
 }

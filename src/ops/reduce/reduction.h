@@ -13,34 +13,35 @@ tern_shape tern_masked_shape(const tern_shape *shape, uint32_t mask, bool keepdi
 /* Elements along the masked dims. */
 int64_t tern_masked_count(const tern_shape *shape, uint32_t mask);
 
-typedef struct tern_fold_view {
+typedef struct tern_reduction_view {
     int64_t outer, n, inner;
     int64_t parts, len; /* n is reduced in parts of len elements, in the same way on every device */
-    int64_t folded;     /* columns: how many rows are taken side by side */
+    int64_t abreast;    /* columns: how many rows are taken side by side */
     int64_t groups;     /* of a launch: outer * parts * tiles */
     tern_tensor *x;     /* dense elements in that order */
-    tern_tensor *copy;  /* x, where it had to be copied; released by tern_fold_end */
-} tern_fold_view;
+    tern_tensor *copy;  /* x, where it had to be copied; released by tern_reduction_end */
+} tern_reduction_view;
 
 /* The masked dims of x as the middle, in any order unless places along it are asked for. In the
  * results outer and inner are the other dims in order. */
-tern_status tern_fold_begin(tern_fold_view *fold, tern_tensor *x, uint32_t mask, bool places);
-void tern_fold_end(tern_fold_view *fold);
+tern_status tern_reduction_begin(tern_reduction_view *r, tern_tensor *x, uint32_t mask,
+                                 bool places);
+void tern_reduction_end(tern_reduction_view *r);
 /* Whether one lane a stretch is best. */
-static inline bool tern_fold_is_short(const tern_fold_view *fold)
+static inline bool tern_reduction_is_short(const tern_reduction_view *r)
 {
-    return fold->inner == 1 && fold->parts == 1 && fold->n <= 16;
+    return r->inner == 1 && r->parts == 1 && r->n <= 16;
 }
-/* What is left to reduce after a launch over fold, whose results are in partial. */
-tern_fold_view tern_fold_rest(const tern_fold_view *fold, tern_tensor *partial);
+/* What is left to reduce after a launch over r, whose results are in partial. */
+tern_reduction_view tern_reduction_rest(const tern_reduction_view *r, tern_tensor *partial);
 
 /* x of the shape that reducing shape over mask gives (any keepdim), repeated along the masked dims;
  * a differentiable view. */
-tern_tensor *tern_spread(tern_tensor *x, const tern_shape *shape, uint32_t mask);
+tern_tensor *tern_expand_masked(tern_tensor *x, const tern_shape *shape, uint32_t mask);
 /* out = the sum over the middle, divided; that of (x - mean) squared (float32 and float64 only). */
-tern_status tern_fold_sum(tern_fold_view *fold, tern_tensor *out, double divisor);
-tern_status tern_fold_deviations(tern_fold_view *fold, tern_tensor *out, const tern_tensor *mean,
-                                 double divisor);
+tern_status tern_reduction_sum(tern_reduction_view *r, tern_tensor *out, double divisor);
+tern_status tern_reduction_deviations(tern_reduction_view *r, tern_tensor *out,
+                                      const tern_tensor *mean, double divisor);
 
 /* x summed over the masked dims, as shape, which differs from x's in dims of size 1 at most. */
 tern_tensor *tern_sum_masked(tern_tensor *x, uint32_t mask, const tern_shape *shape);

@@ -26,17 +26,17 @@ static tern_status var_infer(tern_call *call)
 
 static tern_status var_into(tern_tensor *out, tern_tensor *x, const var_attributes *at)
 {
-    tern_fold_view f;
+    tern_reduction_view f;
     tern_tensor *mean = tern_tensor_new(&at->shape, x->dtype, x->storage->place, "tern_var");
     if (!mean)
         return tern_last_status();
-    tern_status status = tern_fold_begin(&f, x, at->mask, false);
+    tern_status status = tern_reduction_begin(&f, x, at->mask, false);
     if (status == TERN_OK) {
         double freedom = (double)(f.n - at->correction);
-        status = tern_fold_sum(&f, mean, (double)f.n);
+        status = tern_reduction_sum(&f, mean, (double)f.n);
         if (status == TERN_OK)
-            status = tern_fold_deviations(&f, out, mean, freedom > 0 ? freedom : 0);
-        tern_fold_end(&f);
+            status = tern_reduction_deviations(&f, out, mean, freedom > 0 ? freedom : 0);
+        tern_reduction_end(&f);
     }
     tern_release(mean);
     return status;
@@ -87,9 +87,9 @@ static tern_status var_backward(tern_gradient *g)
     }
     tern_tensor *mean = tern_sum_masked(x, at->mask, &at->shape);
     mean = tern_div_scalar(mean, tern_scalar_real((double)tern_masked_count(shape, at->mask)));
-    tern_tensor *deviation = tern_sub(x, mean ? tern_spread(mean, shape, at->mask) : NULL);
+    tern_tensor *deviation = tern_sub(x, mean ? tern_expand_masked(mean, shape, at->mask) : NULL);
     dvar = tern_mul_scalar(dvar, tern_scalar_real(2 / freedom));
-    tern_tensor *dx = tern_mul(deviation, dvar ? tern_spread(dvar, shape, at->mask) : NULL);
+    tern_tensor *dx = tern_mul(deviation, dvar ? tern_expand_masked(dvar, shape, at->mask) : NULL);
     g->din[0] = tern_to_dtype(dx, dtype);
     return g->din[0] ? TERN_OK : tern_last_status();
 }

@@ -78,7 +78,7 @@ static tern_status norm_forward(tern_call *call)
         return TERN_OK;
     TERN_NO_GRAD {
         TERN_SCOPE {
-            tern_tensor *x = call->in[0]; /* squares of halves need more room */
+            tern_tensor *x = call->in[0]; /* squares of half precision need more room */
             x = x->dtype == TERN_F64 ? x : tern_to_dtype(x, TERN_F32);
             tern_tensor *y = x ? norm_of(x, call->attributes) : NULL;
             status = y ? tern_hook_copy(call->out[0], y) : tern_last_status();
@@ -92,12 +92,13 @@ static tern_status norm_forward(tern_call *call)
 /* To those that are as large as the norm, evenly. */
 static tern_tensor *to_the_largest(tern_gradient *g, const norm_attributes *at)
 {
-    tern_tensor *size = tern_abs(g->in[0]), *y = tern_spread(g->out[0], &g->in_shape[0], at->mask);
+    tern_tensor *size = tern_abs(g->in[0]),
+                *y = tern_expand_masked(g->out[0], &g->in_shape[0], at->mask);
     tern_tensor *tie =
         tern_logical_or(tern_eq(size, y), tern_logical_and(tern_isnan(size), tern_isnan(y)));
     tern_tensor *count = tie ? tern_sum_masked(tie, at->mask, &at->shape) : NULL;
     tern_tensor *share = tern_div(g->dout[0], tern_to_dtype(count, g->dout[0]->dtype));
-    share = share ? tern_spread(share, &g->in_shape[0], at->mask) : NULL;
+    share = share ? tern_expand_masked(share, &g->in_shape[0], at->mask) : NULL;
     return tern_mul(tern_mul(tern_sign(g->in[0]), tie), share);
 }
 
@@ -127,7 +128,7 @@ static tern_status norm_backward(tern_gradient *g)
         scale = tern_div(scale, p == 2 ? y : tern_pow_scalar(y, real(p - 1)));
         scale = tern_masked_fill(scale, tern_eq_scalar(y, real(0)), real(0));
     }
-    g->din[0] = tern_mul(part, scale ? tern_spread(scale, &g->in_shape[0], at->mask) : NULL);
+    g->din[0] = tern_mul(part, scale ? tern_expand_masked(scale, &g->in_shape[0], at->mask) : NULL);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 

@@ -193,7 +193,7 @@ static tern_status all_layers(const stack *s, tern_tensor **x, tern_tensor *h, t
     return TERN_OK;
 }
 
-static tern_tensor *together(tern_tensor *const *states, int n)
+static tern_tensor *stack_states(tern_tensor *const *states, int n)
 {
     return n == 1 ? tern_unsqueeze(states[0], 0) : tern_stack(states, n, 0);
 }
@@ -213,8 +213,8 @@ static tern_status run_layers(const stack *s, tern_tensor *x, tern_tensor *h, te
         x = tern_view(x, TERN_SHAPE(s->steps->steps, s->batch, s->out * s->directions));
     if (status == TERN_OK) {
         out->output = !packed && s->o.batch_first ? tern_transpose(x, 0, 1) : x;
-        out->h_n = together(states, n);
-        out->c_n = s->kind->has_cell ? together(states + n, n) : NULL;
+        out->h_n = stack_states(states, n);
+        out->c_n = s->kind->has_cell ? stack_states(states + n, n) : NULL;
         status = out->output && out->h_n && (out->c_n || !s->kind->has_cell) ? TERN_OK
                                                                              : tern_last_status();
     }

@@ -10,16 +10,16 @@ size_t tern_rnn_steps_bytes(int64_t steps)
 /* The step at time t, whose first row is at. */
 static tern_rnn_step step_at(const tern_rnn_steps *s, int64_t t, int64_t at)
 {
-    int64_t rows = s->sizes[t], later = t + 1 < s->steps ? s->sizes[t + 1] : 0;
+    int64_t rows = s->sizes[t], next_rows = t + 1 < s->steps ? s->sizes[t + 1] : 0;
     tern_rnn_step step = {.t = t, .at = at, .rows = rows};
     if (s->reverse) {
-        step.before = later ? at + rows : at;
-        step.carried = later;
+        step.before = next_rows ? at + rows : at;
+        step.carried = next_rows;
         step.last = t > 0 ? rows : 0;
     } else {
         step.before = t > 0 ? at - s->sizes[t - 1] : at;
         step.carried = t > 0 ? rows : 0;
-        step.last = later;
+        step.last = next_rows;
     }
     return step;
 }

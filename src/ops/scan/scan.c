@@ -121,7 +121,7 @@ static tern_tensor *scan(tern_tensor *a, tern_tensor *b, int dim, int what, bool
     return tern_apply(scan_ops[what], in, 2, &at, sizeof at);
 }
 
-tern_tensor *tern_product_before(tern_tensor *x, int dim, bool reverse)
+tern_tensor *tern_exclusive_cumprod(tern_tensor *x, int dim, bool reverse)
 {
     return shifted(scan(x, NULL, dim, PRODUCT, reverse), dim, reverse, 1);
 }
@@ -129,7 +129,7 @@ tern_tensor *tern_product_before(tern_tensor *x, int dim, bool reverse)
 /* ---- cumsum, cumprod --------------------------------------------------------------------- */
 
 /* Few long stretches go side by side into dense rows, which a whole group of lanes can share. */
-static bool better_as_rows(const tern_tensor *x, int dim)
+static bool transposes_well(const tern_tensor *x, int dim)
 {
     tern_sides s = sides_of(x, dim);
     return s.inner > 1 && s.outer * s.inner < MANY && s.n > MANY;
@@ -146,13 +146,13 @@ static tern_tensor *running(tern_tensor *x, int dim, int what, const char *funct
     if (tern_wrap_dim(dim, x->ndim, &d, function) != TERN_OK)
         return NULL;
     tern_dtype dtype = tern_dtype_is_floating_point(x->dtype) ? x->dtype : TERN_I64;
-    bool turned = better_as_rows(x, d);
+    bool transposed = transposes_well(x, d);
     x = tern_to_dtype(x, tern_kept_in(dtype));
-    if (turned)
+    if (transposed)
         x = tern_transpose(x, d, -1);
-    tern_tensor *y = what == SUM ? scan(NULL, x, turned && x ? x->ndim - 1 : d, what, false)
-                                 : scan(x, NULL, turned && x ? x->ndim - 1 : d, what, false);
-    if (turned)
+    tern_tensor *y = what == SUM ? scan(NULL, x, transposed && x ? x->ndim - 1 : d, what, false)
+                                 : scan(x, NULL, transposed && x ? x->ndim - 1 : d, what, false);
+    if (transposed)
         y = tern_contiguous(tern_transpose(y, d, -1));
     return tern_to_dtype(y, dtype);
 }
@@ -236,14 +236,14 @@ tern_tensor *tern_logcumsumexp(tern_tensor *x, int dim)
 
 enum { LARGEST = 0, SMALLEST = -1 }; /* the bits that scan.cl flips */
 
-static tern_status peak_infer(tern_call *call)
+static tern_status extremum_infer(tern_call *call)
 {
     call->n_out = 1;
     call->result[0] = (tern_result){.dtype = TERN_I64, .shape = tern_shape_of(call->in[0])};
     return TERN_OK;
 }
 
-static tern_status peak_forward(tern_call *call)
+static tern_status extremum_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"scan", "scan_extremum"};
     const scan_attributes *at = call->attributes;
@@ -261,16 +261,16 @@ static tern_status peak_forward(tern_call *call)
 static const tern_op cummax_op = {.name = "cummax",
                                   .not_differentiable = true,
                                   .variant = LARGEST,
-                                  .infer = peak_infer,
-                                  .forward = peak_forward};
+                                  .infer = extremum_infer,
+                                  .forward = extremum_forward};
 static const tern_op cummin_op = {.name = "cummin",
                                   .not_differentiable = true,
                                   .variant = SMALLEST,
-                                  .infer = peak_infer,
-                                  .forward = peak_forward};
+                                  .infer = extremum_infer,
+                                  .forward = extremum_forward};
 
-static tern_status running_peak(const tern_op *op, tern_tensor *x, int dim,
-                                tern_values_indices *out, const char *function)
+static tern_status running_extremum(const tern_op *op, tern_tensor *x, int dim,
+                                    tern_values_indices *out, const char *function)
 {
     scan_attributes at = {0};
     if (!x || !out)
@@ -284,10 +284,10 @@ static tern_status running_peak(const tern_op *op, tern_tensor *x, int dim,
 
 tern_status tern_cummax(tern_tensor *x, int dim, tern_values_indices *out)
 {
-    return running_peak(&cummax_op, x, dim, out, "tern_cummax");
+    return running_extremum(&cummax_op, x, dim, out, "tern_cummax");
 }
 
 tern_status tern_cummin(tern_tensor *x, int dim, tern_values_indices *out)
 {
-    return running_peak(&cummin_op, x, dim, out, "tern_cummin");
+    return running_extremum(&cummin_op, x, dim, out, "tern_cummin");
 }

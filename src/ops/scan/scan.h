@@ -11,6 +11,6 @@ static inline tern_dtype tern_kept_in(tern_dtype dtype)
 
 /* Running products along dim of x (f32, f64 or i64), from the end where reverse, one step behind:
  * each element gets the product of those before it. Differentiable. */
-tern_tensor *tern_product_before(tern_tensor *x, int dim, bool reverse);
+tern_tensor *tern_exclusive_cumprod(tern_tensor *x, int dim, bool reverse);
 
 #endif

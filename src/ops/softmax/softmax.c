@@ -2,7 +2,7 @@
 #include "tensor/op.h"
 #include <tern/ops.h>
 
-enum { PLAIN, LOGARITHM }; /* as in rows.cl */
+enum { PLAIN, LOGARITHM }; /* as in softmax.cl */
 
 static tern_status launch(const tern_kernel_ref *kernel, tern_call *call)
 {

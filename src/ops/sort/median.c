@@ -123,7 +123,7 @@ static tern_tensor *of_all(const tern_op *op, tern_tensor *x, const char *functi
     return choose(op, x, 1, 0, false, &both, function) == TERN_OK ? both.values : NULL;
 }
 
-#define MIDDLE(NAME)                                                                               \
+#define MEDIAN_FUNCTIONS(NAME)                                                                     \
     tern_tensor *tern_##NAME(tern_tensor *x)                                                       \
     {                                                                                              \
         return of_all(&NAME##_op, x, "tern_" #NAME);                                               \
@@ -132,5 +132,5 @@ static tern_tensor *of_all(const tern_op *op, tern_tensor *x, const char *functi
     {                                                                                              \
         return choose(&NAME##_op, x, 1, dim, keepdim, out, "tern_" #NAME "_dim");                  \
     }
-MIDDLE(median)
-MIDDLE(nanmedian)
+MEDIAN_FUNCTIONS(median)
+MEDIAN_FUNCTIONS(nanmedian)

@@ -1,4 +1,4 @@
-/* as_strided.c -- a look of any geometry at a tensor's storage, and its way back. */
+/* as_strided.c -- a view of any geometry at a tensor's storage, and its way back. */
 #include "tensor/op.h"
 #include <string.h>
 #include <tern/ops.h>
@@ -15,10 +15,10 @@ static tern_status as_strided_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* ---- scatter: add a look's gradients up in a row of n elements, where the look's elements are  */
+/* ---- scatter: add a view's gradients up in a row of n elements, where the view's elements are  */
 
 typedef struct scatter_attributes {
-    tern_strided look; /* relative to the row */
+    tern_strided view; /* relative to the row */
     int64_t n;
 } scatter_attributes;
 
@@ -32,14 +32,14 @@ static tern_status scatter_infer(tern_call *call)
 }
 
 /* Add x into out for all positions of the dims from d on that are not kept. */
-static tern_status add_parts(tern_tensor *out, const tern_tensor *x, const tern_strided *look,
+static tern_status add_parts(tern_tensor *out, const tern_tensor *x, const tern_strided *view,
                              uint32_t kept, int d, int64_t out_at, int64_t x_at)
 {
     while (d < x->ndim && (kept >> d & 1))
         d++;
     if (d < x->ndim) {
         for (int64_t i = 0; i < x->shape[d]; i++)
-            TERN_TRY(add_parts(out, x, look, kept, d + 1, out_at + i * look->stride[d],
+            TERN_TRY(add_parts(out, x, view, kept, d + 1, out_at + i * view->stride[d],
                                x_at + i * x->stride[d]));
         return TERN_OK;
     }
@@ -47,7 +47,7 @@ static tern_status add_parts(tern_tensor *out, const tern_tensor *x, const tern_
     int64_t to[TERN_MAX_DIMS], from[TERN_MAX_DIMS];
     for (int k = 0; k < x->ndim; k++)
         if (kept >> k & 1) {
-            to[shape.ndim] = look->stride[k];
+            to[shape.ndim] = view->stride[k];
             from[shape.ndim] = x->stride[k];
             shape.dims[shape.ndim++] = x->shape[k];
         }
@@ -74,21 +74,21 @@ static tern_status scatter_forward(tern_call *call)
         tern_block_zero(out->storage->block, 0, (size_t)out->numel * tern_dtype_size(out->dtype)));
     if (x->numel == 0)
         return TERN_OK;
-    return add_parts(out, x, &at->look, tern_distinct_dims(&at->look.shape, at->look.stride), 0,
-                     at->look.offset, x->offset);
+    return add_parts(out, x, &at->view, tern_distinct_dims(&at->view.shape, at->view.stride), 0,
+                     at->view.offset, x->offset);
 }
 
-static tern_tensor *gather(tern_tensor *row, const tern_strided *look)
+static tern_tensor *gather(tern_tensor *row, const tern_strided *view)
 {
-    tern_shape stride = {.ndim = look->shape.ndim};
-    memcpy(stride.dims, look->stride, sizeof stride.dims);
-    return tern_as_strided(row, look->shape, stride, look->offset);
+    tern_shape stride = {.ndim = view->shape.ndim};
+    memcpy(stride.dims, view->stride, sizeof stride.dims);
+    return tern_as_strided(row, view->shape, stride, view->offset);
 }
 
 static tern_status scatter_backward(tern_gradient *g)
 {
     const scatter_attributes *at = g->attributes;
-    g->din[0] = gather(tern_contiguous(g->dout[0]), &at->look);
+    g->din[0] = gather(tern_contiguous(g->dout[0]), &at->view);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
@@ -97,13 +97,13 @@ static const tern_op scatter_op = {.name = "as_strided_backward",
                                    .forward = scatter_forward,
                                    .backward = scatter_backward};
 
-static tern_tensor *scatter(tern_tensor *x, const tern_strided *look, int64_t n)
+static tern_tensor *scatter(tern_tensor *x, const tern_strided *view, int64_t n)
 {
-    scatter_attributes at = {*look, n};
+    scatter_attributes at = {*view, n};
     return tern_apply(&scatter_op, &x, 1, &at, sizeof at);
 }
 
-/* ---- the gradient: the look's elements in the stretch of memory, then x's in the same ---- */
+/* ---- the gradient: the view's elements in the stretch of memory, then x's in the same ---- */
 
 static int64_t reach_of(const tern_shape *shape, const int64_t *stride)
 {
@@ -118,21 +118,21 @@ static int64_t reach_of(const tern_shape *shape, const int64_t *stride)
 
 static tern_status as_strided_backward(tern_gradient *g)
 {
-    tern_strided look = *(const tern_strided *)g->attributes;
+    tern_strided view = *(const tern_strided *)g->attributes;
     tern_strided own = {.shape = g->in_shape[0]};
-    memcpy(own.stride, look.in_stride, sizeof own.stride);
-    for (int d = 0; d < look.shape.ndim; d++) /* repeated elements add up first */
-        if (look.stride[d] == 0 && look.shape.dims[d] > 1)
-            look.shape.dims[d] = 1;
-    tern_tensor *dlook = tern_hook_sum_to(g->dout[0], &look.shape);
+    memcpy(own.stride, view.in_stride, sizeof own.stride);
+    for (int d = 0; d < view.shape.ndim; d++) /* repeated elements add up first */
+        if (view.stride[d] == 0 && view.shape.dims[d] > 1)
+            view.shape.dims[d] = 1;
+    tern_tensor *dview = tern_hook_sum_to(g->dout[0], &view.shape);
 
     int64_t own_last = reach_of(&own.shape, own.stride);
-    int64_t look_last = look.offset + reach_of(&look.shape, look.stride);
-    int64_t first = look.offset < 0 ? look.offset : 0;
-    int64_t n = (own_last > look_last ? own_last : look_last) - first + 1;
-    look.offset -= first;
+    int64_t view_last = view.offset + reach_of(&view.shape, view.stride);
+    int64_t first = view.offset < 0 ? view.offset : 0;
+    int64_t n = (own_last > view_last ? own_last : view_last) - first + 1;
+    view.offset -= first;
     own.offset = -first;
-    tern_tensor *row = dlook ? scatter(dlook, &look, n) : NULL;
+    tern_tensor *row = dview ? scatter(dview, &view, n) : NULL;
     g->din[0] = gather(row, &own);
     if (own_last >= 0 && tern_distinct_dims(&own.shape, own.stride) != (1u << own.shape.ndim) - 1) {
         /* Elements of x that are one in memory share what came in. */
@@ -147,15 +147,15 @@ const tern_op tern_hook_as_strided = {
 
 /* ---- the public function ----------------------------------------------------------------- */
 
-/* Elements of the storage that the look needs; INT64_MAX where that overflows. */
-static int64_t needed(const tern_strided *look, int64_t offset)
+/* Elements of the storage that the view needs; INT64_MAX where that overflows. */
+static int64_t needed(const tern_strided *view, int64_t offset)
 {
     int64_t last = offset;
-    for (int d = 0; d < look->shape.ndim; d++) {
+    for (int d = 0; d < view->shape.ndim; d++) {
         int64_t step;
-        if (look->shape.dims[d] == 0)
+        if (view->shape.dims[d] == 0)
             return 0;
-        if (__builtin_mul_overflow(look->shape.dims[d] - 1, look->stride[d], &step) ||
+        if (__builtin_mul_overflow(view->shape.dims[d] - 1, view->stride[d], &step) ||
             __builtin_add_overflow(last, step, &last))
             return INT64_MAX;
     }
@@ -178,20 +178,20 @@ tern_tensor *tern_as_strided(tern_tensor *x, tern_shape shape, tern_shape stride
                                   "tern_as_strided: Negative strides are not supported at the "
                                   "moment, got strides: %s",
                                   TERN_SHAPE_TEXT(&stride));
-    tern_strided look = {.shape = shape, .offset = offset};
-    memcpy(look.stride, stride.dims, sizeof look.stride);
-    memcpy(look.in_stride, x->stride, sizeof look.in_stride);
+    tern_strided view = {.shape = shape, .offset = offset};
+    memcpy(view.stride, stride.dims, sizeof view.stride);
+    memcpy(view.in_stride, x->stride, sizeof view.in_stride);
     int64_t start;
     if (__builtin_add_overflow(x->offset, offset, &start) || start < 0)
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_as_strided: invalid storage offset %lld",
                               (long long)offset);
     const tern_block *block = x->storage->block;
     int64_t room = block ? (int64_t)(block->used / tern_dtype_size(x->dtype)) : 0;
-    if (needed(&look, start) > room)
+    if (needed(&view, start) > room)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_as_strided: sizes %s, strides %s, storage offset %lld are out "
                               "of bounds for storage of %lld elements",
                               TERN_SHAPE_TEXT(&shape), TERN_SHAPE_TEXT(&stride), (long long)start,
                               (long long)room);
-    return tern_apply(&tern_hook_as_strided, &x, 1, &look, sizeof look);
+    return tern_apply(&tern_hook_as_strided, &x, 1, &view, sizeof view);
 }

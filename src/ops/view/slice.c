@@ -8,7 +8,7 @@ typedef struct part {
     int64_t start, length, step;
 } part;
 
-static void look_at_part(tern_result *r, const tern_tensor *x, const part *p)
+static void view_part(tern_result *r, const tern_tensor *x, const part *p)
 {
     r->dtype = x->dtype;
     r->shape = tern_shape_of(x);
@@ -44,7 +44,7 @@ static tern_status embed_forward(tern_call *call)
         return TERN_OK;
     TERN_TRY(
         tern_block_zero(out->storage->block, 0, (size_t)out->numel * tern_dtype_size(out->dtype)));
-    look_at_part(&r, out, &at->part);
+    view_part(&r, out, &at->part);
     tern_tensor *hole = tern_tensor_alias(out, &r.shape, r.stride, r.offset);
     if (!hole)
         return tern_last_status();
@@ -71,7 +71,7 @@ static tern_tensor *embed(tern_tensor *x, const tern_shape *whole, const part *p
 static tern_status part_infer(tern_call *call)
 {
     call->n_out = 1;
-    look_at_part(&call->result[0], call->in[0], call->attributes);
+    view_part(&call->result[0], call->in[0], call->attributes);
     return TERN_OK;
 }
 
@@ -86,7 +86,7 @@ static const tern_op narrow_op = {
 static const tern_op slice_op = {
     .name = "slice", .view = true, .infer = part_infer, .backward = part_backward};
 
-static tern_tensor *take(const tern_op *op, tern_tensor *x, const part *p)
+static tern_tensor *apply_part(const tern_op *op, tern_tensor *x, const part *p)
 {
     return tern_apply(op, &x, 1, p, sizeof *p);
 }
@@ -94,7 +94,7 @@ static tern_tensor *take(const tern_op *op, tern_tensor *x, const part *p)
 static tern_status embed_backward(tern_gradient *g)
 {
     const embed_attributes *at = g->attributes;
-    g->din[0] = take(&slice_op, g->dout[0], &at->part);
+    g->din[0] = apply_part(&slice_op, g->dout[0], &at->part);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
@@ -130,7 +130,7 @@ tern_tensor *tern_narrow(tern_tensor *x, int dim, int64_t start, int64_t length)
                               "tern_narrow: start (%lld) + length (%lld) exceeds dimension size "
                               "(%lld).",
                               (long long)start, (long long)length, (long long)n);
-    return take(&narrow_op, x, &(part){d, start, length, 1});
+    return apply_part(&narrow_op, x, &(part){d, start, length, 1});
 }
 
 /* A bound of a Python slice: from the end when negative, then clamped. */
@@ -152,7 +152,7 @@ tern_tensor *tern_slice(tern_tensor *x, int dim, int64_t start, int64_t end, int
     start = clamp_bound(start, x->shape[d]);
     end = clamp_bound(end, x->shape[d]);
     int64_t length = end > start ? (end - start - 1) / step + 1 : 0;
-    return take(&slice_op, x, &(part){d, start, length, length > 1 ? step : 1});
+    return apply_part(&slice_op, x, &(part){d, start, length, length > 1 ? step : 1});
 }
 
 /* ---- select ---------------------------------------------------------------------------------- */
@@ -162,7 +162,7 @@ static tern_status select_infer(tern_call *call)
     const part *p = call->attributes;
     tern_result *r = &call->result[0];
     call->n_out = 1;
-    look_at_part(r, call->in[0], p);
+    view_part(r, call->in[0], p);
     r->shape.ndim--;
     for (int d = p->dim; d < r->shape.ndim; d++) {
         r->shape.dims[d] = r->shape.dims[d + 1];
@@ -192,5 +192,5 @@ tern_tensor *tern_select(tern_tensor *x, int dim, int64_t index)
                               "tern_select: index %lld out of range for tensor of size %s at "
                               "dimension %d",
                               (long long)index, TERN_TENSOR_TEXT(x), d);
-    return take(&select_op, x, &(part){d, index < 0 ? index + n : index, 1, 1});
+    return apply_part(&select_op, x, &(part){d, index < 0 ? index + n : index, 1, 1});
 }

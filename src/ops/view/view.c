@@ -1,4 +1,4 @@
-/* view.c -- other looks at the same elements: other shapes, dims in another
+/* view.c -- other views of the same elements: other shapes, dims in another
  * order, repeated dims. */
 #include "tensor/op.h"
 #include <string.h>
@@ -13,7 +13,7 @@ static tern_status valid_ndim(const tern_shape *shape, const char *function)
 }
 
 /* The one result of a view: of x's type, beginning where x does. */
-static tern_result *look_at(tern_call *call)
+static tern_result *begin_view(tern_call *call)
 {
     tern_result *r = &call->result[0];
     call->n_out = 1;
@@ -92,7 +92,7 @@ static tern_status view_infer(tern_call *call)
 {
     const tern_shape *wanted = call->attributes;
     const tern_tensor *x = call->in[0];
-    tern_result *r = look_at(call);
+    tern_result *r = begin_view(call);
     TERN_TRY(complete(wanted, x->numel, &r->shape, call->op->name));
     if (!view_strides(x, &r->shape, r->stride))
         return tern_fail(TERN_ERR_SHAPE,
@@ -119,7 +119,7 @@ VIEW_OP(unflatten);
 VIEW_OP(squeeze);
 VIEW_OP(unsqueeze);
 
-/* x as shape, through a dense copy where a look is not enough. */
+/* x as shape, through a dense copy where a view is not enough. */
 static tern_tensor *reshaped(const tern_op *op, tern_tensor *x, const tern_shape *wanted)
 {
     tern_shape shape;
@@ -273,7 +273,7 @@ static tern_status permute_infer(tern_call *call)
 {
     const tern_shape *dims = call->attributes;
     const tern_tensor *x = call->in[0];
-    tern_result *r = look_at(call);
+    tern_result *r = begin_view(call);
     uint32_t seen = 0;
     if (dims->ndim != x->ndim)
         return tern_fail(
@@ -358,7 +358,7 @@ static tern_status expand_infer(tern_call *call)
 {
     const tern_shape *wanted = call->attributes;
     const tern_tensor *x = call->in[0];
-    tern_result *r = look_at(call);
+    tern_result *r = begin_view(call);
     int front = wanted->ndim - x->ndim;
     if (front < 0)
         return tern_fail(TERN_ERR_SHAPE,

@@ -1,4 +1,4 @@
-/* criteria.c -- losses and distances as modules: criterion(input, target, ...). */
+/* loss_modules.c -- losses and distances as modules: criterion(input, target, ...). */
 #include "nn/layers/layer.h"
 
 static tern_status check_count(const char *name, int n, int takes, int k)

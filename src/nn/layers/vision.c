@@ -1,4 +1,4 @@
-/* resample.c -- Upsample and the shuffles of pixels and channels. */
+/* vision.c -- Upsample and the shuffles of pixels and channels. */
 #include "nn/layers/layer.h"
 #include "nn/layers/list.h"
 

@@ -1,4 +1,4 @@
-/* test_columns.c -- unfold and fold against PyTorch, their gradients, what they refuse. */
+/* test_convolution_unfold.c -- unfold and fold against PyTorch, their gradients, what they refuse. */
 #include "support.h"
 
 #define ALL_OPTIONS                                                                                \
@@ -19,7 +19,7 @@ static tern_tensor *counted(const char *device, tern_dtype dtype, int64_t n, int
 static void windows_are_pytorchs(void **state)
 {
     (void)state;
-    test_golden *golden = test_golden_open("columns");
+    test_golden *golden = test_golden_open("convolution_unfold");
     FOR_EACH_DEVICE(device)
     {
         tern_tensor *x = counted(device, TERN_F32, 60, 100, TERN_SHAPE(2, 2, 3, 5));
@@ -39,7 +39,7 @@ static void windows_are_pytorchs(void **state)
 static void windows_add_up_as_pytorchs(void **state)
 {
     (void)state;
-    test_golden *golden = test_golden_open("columns");
+    test_golden *golden = test_golden_open("convolution_unfold");
     FOR_EACH_DEVICE(device)
     {
         tern_tensor *y = counted(device, TERN_F32, 192, 17, TERN_SHAPE(2, 12, 8));

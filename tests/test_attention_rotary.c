@@ -1,4 +1,4 @@
-/* test_rotary.c -- places in a sequence: rotary embedding and its tables,
+/* test_attention_rotary.c -- places in a sequence: rotary embedding and its tables,
  * encodings that are added. */
 #include "support.h"
 #include <math.h>

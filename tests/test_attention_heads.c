@@ -1,4 +1,4 @@
-/* test_heads.c -- attention with heads and transformers: starts, copies,
+/* test_attention_heads.c -- attention with heads and transformers: starts, copies,
  * masks, memory, mistakes. */
 #include "support.h"
 #include <math.h>

@@ -1,4 +1,4 @@
-/* test_criteria.c -- modules of losses and distances: PyTorch's numbers, corners and words. */
+/* test_loss_modules.c -- modules of losses and distances: PyTorch's numbers, corners and words. */
 #include "support.h"
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static tern_tensor *city_blocks(tern_tensor *a, tern_tensor *b, void *user)
     return tern_sum_dim(tern_abs(tern_sub(a, b)), TERN_DIMS(-1), false);
 }
 
-/* Every module as golden/criteria.py makes it. w and pw: its weight and pos_weight. */
+/* Every module as golden/loss_modules.py makes it. w and pw: its weight and pos_weight. */
 /* clang-format off */
 #define MODULES(X)                                                                                 \
     X(l1_loss, tern_loss_options, "x y", .reduction = TERN_REDUCTION_NONE)                         \
@@ -114,7 +114,7 @@ static int leaves(test_golden *file, const char *names, const char *device, tern
 static void modules_are_pytorch_s(void **state)
 {
     (void)state;
-    test_golden *file = test_golden_open("criteria");
+    test_golden *file = test_golden_open("loss_modules");
     FOR_EACH_DEVICE(device)
     for (size_t i = 0; i < sizeof modules / sizeof *modules; i += test_thorough(device) ? 1 : 4)
         TERN_SCOPE {
@@ -166,7 +166,7 @@ static void classes_of_times(test_golden *file, const char *device, int reductio
 static void temporal_classification_is_pytorch_s(void **state)
 {
     (void)state;
-    test_golden *file = test_golden_open("criteria");
+    test_golden *file = test_golden_open("loss_modules");
     FOR_EACH_DEVICE(device)
     {
         for (int i = 0; i < 12; i++)
@@ -216,7 +216,7 @@ static void distances_of_all_pairs_are_pytorch_s(void **state)
 {
     (void)state;
     static const double orders[] = {2, 0, 0.5, 1, 3, INFINITY};
-    test_golden *file = test_golden_open("criteria");
+    test_golden *file = test_golden_open("loss_modules");
     FOR_EACH_DEVICE(device)
     for (size_t i = 0; i < (test_thorough(device) ? sizeof orders / sizeof *orders : 1); i++)
         TERN_SCOPE {

@@ -1,4 +1,4 @@
-/* test_gemm.c -- a device's matrix product and the portable kernel, against sums in double
+/* test_matmul_gemm.c -- a device's matrix product and the portable kernel, against sums in double
  * precision. */
 #include "support.h"
 #include "types_host.h"

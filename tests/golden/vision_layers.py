@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""image_layers.py -- PyTorch's modules for tests/test_image_layers.c: writes image_layers.txt.
+"""vision_layers.py -- PyTorch's modules for tests/test_vision_layers.c: writes vision_layers.txt.
 
 Inputs, weights and output weights are patterns, see pattern() in tests/pattern.h."""
 import torch
@@ -55,7 +55,7 @@ CASES = {
 
 def main():
     with open(__file__[:-2] + "txt", "w") as file:
-        print("# written by image_layers.py with PyTorch", torch.__version__, file=file)
+        print("# written by vision_layers.py with PyTorch", torch.__version__, file=file)
         for name, (shape, module) in CASES.items():
             module = module.double()
             x = pattern(shape, 7, 31).requires_grad_()

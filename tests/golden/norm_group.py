@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""group_norm.py -- PyTorch's norms of groups, instances and channels, and parameters made of others, with
-gradients: prints group_norm.txt.
+"""norm_group.py -- PyTorch's norms of groups, instances and channels, and parameters made of others, with
+gradients: prints norm_group.txt.
 
 Each line is "<name> float64 <ndim> <sizes>", then the elements. Gradients are those of the sum of the
 result times `weight_of` its shape. Made with PyTorch 1.13."""
@@ -13,7 +13,7 @@ from golden import randn, show, show_with_gradients, weight_of
 torch.manual_seed(6)
 
 
-print("# made by group_norm.py with PyTorch", torch.__version__)
+print("# made by norm_group.py with PyTorch", torch.__version__)
 x, w, b, mean, var = randn(2, 4, 3, 2), randn(4), randn(4), randn(4), randn(4).square()
 for name, value in dict(x=x, w=w, b=b, mean=mean, var=var).items():
     show(name, value)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""criteria.py -- PyTorch's modules of losses and distances with gradients: prints criteria.txt.
+"""loss_modules.py -- PyTorch's modules of losses and distances with gradients: prints loss_modules.txt.
 
 Each line is "<name> <dtype> <ndim> <sizes>", then the elements. Gradients are those of the sum of the
 result times `weight_of` its shape, with respect to the inputs in order. Made with PyTorch 1.13."""
@@ -21,7 +21,7 @@ def show_call(name, function, *inputs):
             show(f"{name}.d{i}", leaf.grad)
 
 
-print("# made by criteria.py with PyTorch", torch.__version__)
+print("# made by loss_modules.py with PyTorch", torch.__version__)
 tensors = dict(
     x=randn(4, 5), y=randn(4, 5), z=randn(4, 5), p=randn(4, 5).sigmoid(), t=randn(4, 5).sigmoid(),
     counts=randn(4, 5).square() * 3, var=randn(4, 5).square(), log_p=randn(4, 5).log_softmax(1),
@@ -32,7 +32,7 @@ tensors = dict(
 for key, value in tensors.items():
     show(key, value)
 weight, pos_weight = tensors["weight"], tensors["pos_weight"]
-modules = {  # test_criteria.c has the same options
+modules = {  # test_loss_modules.c has the same options
     "l1_loss": (nn.L1Loss(reduction="none"), "x y"),
     "smooth_l1_loss": (nn.SmoothL1Loss(reduction="sum", beta=0.5), "x y"),
     "huber_loss": (nn.HuberLoss(delta=0.75), "x y"),

@@ -1,4 +1,4 @@
-/* tree.c -- finding what is in a module. */
+/* lookup.c -- finding what is in a module. */
 #include "base/text.h"
 #include "nn/module.h"
 #include <string.h>

@@ -1,4 +1,4 @@
-/* edit.c -- changing what is in a module: other tensors and children under its names. */
+/* replace.c -- changing what is in a module: other tensors and children under its names. */
 #include "nn/module.h"
 
 /* The tensor's member, if it may be another one. */

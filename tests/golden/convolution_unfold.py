@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""columns.py -- PyTorch's unfold and fold: prints columns.txt."""
+"""convolution_unfold.py -- PyTorch's unfold and fold: prints convolution_unfold.txt."""
 import torch
 import torch.nn.functional as F
 
@@ -9,7 +9,7 @@ def show(name, value):
     print(*[repr(v) for v in value.contiguous().flatten().tolist()])
 
 
-print("# made by columns.py with PyTorch", torch.__version__)
+print("# made by convolution_unfold.py with PyTorch", torch.__version__)
 x = torch.arange(1.0, 61.0).view(2, 2, 3, 5)
 show("plain", F.unfold(x, 2))
 show("all_options", F.unfold(x, (2, 3), dilation=(2, 1), padding=(1, 2), stride=(1, 2)))

@@ -1,4 +1,4 @@
-/* test_join.c -- cat, stack, tril, triu: values, types, gradients, what they refuse. */
+/* test_layout_cat.c -- cat, stack, tril, triu: values, types, gradients, what they refuse. */
 #include "support.h"
 #include <math.h>
 #include <stdlib.h>

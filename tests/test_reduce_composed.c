@@ -1,4 +1,4 @@
-/* test_tally.c -- norms, logsumexp, quantiles, and reductions that are made of others. */
+/* test_reduce_composed.c -- norms, logsumexp, quantiles, and reductions that are made of others. */
 #include "support.h"
 #include <math.h>
 

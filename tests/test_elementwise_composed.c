@@ -1,4 +1,4 @@
-/* test_pointwise.c -- elementwise functions that are made of rows and that PyTorch's samples do not
+/* test_elementwise_composed.c -- elementwise functions that are made of rows and that PyTorch's samples do not
  * reach: random ones, questions with one answer, second names. */
 #include "support.h"
 #include <math.h>

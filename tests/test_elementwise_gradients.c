@@ -1,4 +1,4 @@
-/* test_gradients.c -- every elementwise row: its gradient, first and second, against central
+/* test_elementwise_gradients.c -- every elementwise row: its gradient, first and second, against central
  * differences, in every form that broadcasts. */
 #include "rows.h"
 #include <string.h>

@@ -1,4 +1,4 @@
-/* test_group_norm.c -- norms of groups, instances, rows and channels, and parameters made of
+/* test_norm_group.c -- norms of groups, instances, rows and channels, and parameters made of
  * others: PyTorch's numbers, gradients, modules. */
 #include "support.h"
 #include <math.h>
@@ -85,7 +85,7 @@ static void norms_are_pytorch_s(void **state)
 {
     (void)state;
     static const char *const inputs[] = {"x", "w", "b"}, *const slopes[] = {".dx", ".dw", ".db"};
-    test_golden *file = test_golden_open("group_norm");
+    test_golden *file = test_golden_open("norm_group");
     FOR_EACH_DEVICE(device)
     for (int i = 0; i < (test_thorough(device) ? NORMS : FEW_NORMS); i++)
         TERN_SCOPE {
@@ -307,7 +307,7 @@ static void weight_norm_is_pytorch_s(void **state)
         const char *name;
         int dim;
     } rows[] = {{"weight0", 0}, {"weight1", 1}, {"weightNone", -1}};
-    test_golden *file = test_golden_open("group_norm");
+    test_golden *file = test_golden_open("norm_group");
     FOR_EACH_DEVICE(device)
     for (int i = 0; i < (test_thorough(device) ? 3 : 1); i++)
         TERN_SCOPE {
@@ -348,7 +348,7 @@ static void weight_norm_is_pytorch_s(void **state)
 static void spectral_norm_is_pytorch_s(void **state)
 {
     (void)state;
-    test_golden *file = test_golden_open("group_norm");
+    test_golden *file = test_golden_open("norm_group");
     FOR_EACH_DEVICE(device)
     TERN_SCOPE {
         tern_module *m = tern_nn_module("Filter", NULL, NULL);

@@ -1,4 +1,4 @@
-/* integer_product.c -- matrix products of integers, which no backend's gemm takes. */
+/* integer_gemm.c -- matrix products of integers, which no backend's gemm takes. */
 #include "ops/matmul/matrix_product.h"
 #include "types_host.h"
 #include "shapes.h"
@@ -8,7 +8,7 @@ static tern_gemm_matrix strides_of(const tern_matrix *x)
     return (tern_gemm_matrix){x->row, x->col, {x->batch[0], x->batch[1]}};
 }
 
-tern_status tern_whole_product(tern_place *place, const tern_gemm *g)
+tern_status tern_integer_gemm(tern_place *place, const tern_gemm *g)
 {
     static const tern_kernel_ref kernel = {"matmul", "integer_gemm"};
     size_t size = tern_dtype_size(g->dtype);

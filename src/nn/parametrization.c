@@ -1,4 +1,4 @@
-/* computed.c -- parameters that are worked out of others before each forward. */
+/* parametrization.c -- parameters that are worked out of others before each forward. */
 #include "base/text.h"
 #include "nn/module.h"
 #include <string.h>

@@ -1,4 +1,4 @@
-/* test_image_layers.c -- convolution, pooling, resampling and padding as modules: PyTorch's
+/* test_vision_layers.c -- convolution, pooling, resampling and padding as modules: PyTorch's
  * numbers, names and texts, what they start from, what they refuse. */
 #include "pattern.h"
 #include "base/memory.h"
@@ -18,7 +18,7 @@
 #define SIZED(...)  OPTIONS(tern_interpolate_options, __VA_ARGS__)
 #define WINDOW(...) OPTIONS(tern_unfold_options, __VA_ARGS__)
 
-/* X(name, shape of x, module): the table of golden/image_layers.py. */
+/* X(name, shape of x, module): the table of golden/vision_layers.py. */
 // clang-format off
 #define CASES(X)                                                                                                       \
     X(conv1, (2, 4, 9), tern_nn_conv1d(4, 6, D(3), CONV(.stride = D(2), .padding = D(1), .dilation = D(2), .groups = 2))) \
@@ -114,7 +114,7 @@ static tern_status compare(const char *path, tern_tensor *x, void *user)
 static void modules_compute_what_pytorch_s_do_under_its_names(void **state)
 {
     (void)state;
-    golden g = {.file = test_golden_open("image_layers")};
+    golden g = {.file = test_golden_open("vision_layers")};
     FOR_EACH_DEVICE(device)
     for (int i = 0; i < ROWS; i += test_thorough(device) ? 1 : 5)
         TERN_SCOPE {
