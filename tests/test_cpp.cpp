@@ -82,15 +82,10 @@ static void differentiates()
     TERN_SCOPE {
         tern_tensor *x = tern_requires_grad_(tern_ones(TERN_SHAPE(2), TERN_F32, nullptr), true);
         tern_tensor *y = tern_square(x), *ones = tern_ones_like(x), *grad = nullptr;
-        const tern_backward_options backward = {
-            .gradient = ones, .retain_graph = true, .create_graph = false, .reserved = {}};
+        const tern_backward_options backward = {.gradient = ones, .retain_graph = true};
         check(tern_backward_with(y, &backward) == TERN_OK, "tern_backward_options");
         tern_tensor *const gradients[] = {ones};
-        const tern_autograd_grad_options again = {.gradients = gradients,
-                                                  .retain_graph = false,
-                                                  .create_graph = false,
-                                                  .allow_unused = false,
-                                                  .reserved = {}};
+        const tern_autograd_grad_options again = {.gradients = gradients};
         check(tern_autograd_grad(&y, 1, &x, 1, &grad, &again) == TERN_OK,
               "tern_autograd_grad_options");
     }

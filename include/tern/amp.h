@@ -34,8 +34,10 @@ typedef struct tern_autocast_block {
     int kind; /* which device kind's mode was changed, -1 for none */
     tern_dtype saved;
 } tern_autocast_block;
+/* What TERN_AUTOCAST opens with, and what closes it, for other languages. */
 TERN_API tern_autocast_block tern_autocast_block_enter(const char *device, tern_dtype dtype,
                                                        bool enabled);
+/* Ends the innermost one. */
 TERN_API void tern_autocast_block_leave(tern_autocast_block *block);
 #define TERN_AUTOCAST(device, dtype) TERN_AUTOCAST_MODE(device, dtype, true)
 /* enabled = false: nothing is cast inside. */
@@ -45,10 +47,13 @@ TERN_API void tern_autocast_block_leave(tern_autocast_block *block);
 
 /* Whether operations on device are cast now, and to what (TERN_DTYPE_DEFAULT: they are not). */
 TERN_API bool tern_is_autocast_enabled(const char *device);
+/* The dtype they are cast to; TERN_DTYPE_DEFAULT: they are not. */
 TERN_API tern_dtype tern_get_autocast_dtype(const char *device);
 /* Keeping the casts of leaves; on at first, for each thread. */
 TERN_API bool tern_is_autocast_cache_enabled(void);
+/* Whether casts of leaves are kept, on this thread. */
 TERN_API void tern_set_autocast_cache_enabled(bool enabled);
+/* Forgets the casts that are kept. */
 TERN_API void tern_clear_autocast_cache(void);
 
 /* ---- gradient scaling (torch.amp.GradScaler) ----------------------------------------------------
@@ -82,6 +87,7 @@ TERN_API tern_status tern_amp_update(tern_scaler *scaler);
 TERN_API tern_status tern_amp_set_scale(tern_scaler *scaler, double scale);
 /* The scale (1 when disabled). Waits for the device. NaN after an error. */
 TERN_API double tern_amp_get_scale(tern_scaler *scaler);
+/* Whether the scaler does anything. */
 TERN_API bool tern_amp_is_enabled(const tern_scaler *scaler);
 
 /* What PyTorch's state_dict holds. */
@@ -90,8 +96,11 @@ typedef struct tern_scaler_state {
     int64_t growth_interval, growth_tracker;
     uint64_t reserved[4];
 } tern_scaler_state;
+/* Into *state. Waits for the device. */
 TERN_API tern_status tern_amp_get_state(tern_scaler *scaler, tern_scaler_state *state);
+/* As tern_amp_get_state gave it. */
 TERN_API tern_status tern_amp_set_state(tern_scaler *scaler, const tern_scaler_state *state);
+/* Frees the scaler; NULL is fine. */
 TERN_API void tern_amp_free(tern_scaler *scaler);
 
 TERN_END_DECLS

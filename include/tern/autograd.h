@@ -8,7 +8,9 @@ TERN_BEGIN_DECLS
 /* Ask for (or stop asking for) the gradient of a leaf; returns x. Errors: TERN_ERR_DTYPE for
  * integer tensors, TERN_ERR_STATE for results of recorded operations. */
 TERN_API tern_tensor *tern_requires_grad_(tern_tensor *x, bool requires_grad);
+/* Whether a gradient of x is asked for, or follows from its inputs. */
 TERN_API bool tern_requires_grad(const tern_tensor *x);
+/* Whether no recorded operation made x. */
 TERN_API bool tern_is_leaf(const tern_tensor *x);
 /* The name of the operation that made x ("mul"); NULL for leaves. */
 TERN_API const char *tern_grad_fn(const tern_tensor *x);
@@ -29,6 +31,7 @@ typedef struct tern_backward_options {
 
 /* Add the gradient of root to every leaf that asked for one. */
 TERN_API tern_status tern_backward(tern_tensor *root);
+/* The same with options; NULL: none. */
 TERN_API tern_status tern_backward_with(tern_tensor *root, const tern_backward_options *options);
 
 typedef struct tern_autograd_grad_options {
@@ -47,12 +50,15 @@ TERN_API tern_status tern_autograd_grad(tern_tensor *const *outputs, int n_outpu
 
 /* x without its history, sharing its elements. */
 TERN_API tern_tensor *tern_detach(tern_tensor *x);
+/* x itself without its history, which is returned. */
 TERN_API tern_tensor *tern_detach_(tern_tensor *x);
 
 /* Called with the gradient of x during backward; what it returns replaces the gradient, NULL keeps
  * it. Returns an id (> 0) for tern_remove_hook, which a hook may call too; 0 after an error. */
 typedef tern_tensor *(*tern_grad_hook)(tern_tensor *grad, void *user);
+/* Hooks of x are called in the order they were registered. */
 TERN_API int tern_register_hook(tern_tensor *x, tern_grad_hook hook, void *user);
+/* TERN_ERR_ARGUMENT for an id that is not x's. */
 TERN_API tern_status tern_remove_hook(tern_tensor *x, int id);
 
 /* ---- checkpoints: time for memory (torch.utils.checkpoint) --------------------------------------
@@ -96,6 +102,7 @@ typedef struct tern_function_type {
  * which is not to be written in place. The tensors in out belong to the scope. */
 TERN_API tern_status tern_function_apply(const tern_function_type *type, void *data,
                                          tern_tensor *const *in, int n, tern_tensor **out, int k);
+/* The data that tern_function_apply was given. */
 TERN_API void *tern_function_data(const tern_function *f);
 /* In forward: keep x, an input, a result or what lies between, for backward, which fails if it was
  * written in place by then. */
@@ -117,16 +124,20 @@ typedef struct tern_detect_anomaly_options {
     bool check_forward; /* look at the results of operations too: the first NaN fails at once */
     uint64_t reserved[4];
 } tern_detect_anomaly_options;
+/* Turns it on or off outside of a block; options NULL: look at gradients. */
 TERN_API void tern_autograd_set_detect_anomaly(bool mode,
                                                const tern_detect_anomaly_options *options);
+/* Whether it is on, on this thread. */
 TERN_API bool tern_is_anomaly_enabled(void);
 
 typedef struct tern_anomaly_block {
     int active;
     int saved;
 } tern_anomaly_block;
+/* What TERN_DETECT_ANOMALY opens with, for other languages. */
 TERN_API tern_anomaly_block tern_anomaly_block_enter(bool mode,
                                                      const tern_detect_anomaly_options *options);
+/* Goes back to what was before. */
 TERN_API void tern_anomaly_block_leave(tern_anomaly_block *block);
 #define TERN_DETECT_ANOMALY_MODE(mode, options)                                                    \
     TERN_BLOCK_(tern_anomaly_block, TERN_BLOCK_NAME(tern_anomaly_block_, __LINE__),                \
@@ -140,7 +151,9 @@ typedef struct tern_anomaly_label_block {
     int active;
     int depth;
 } tern_anomaly_label_block;
+/* What TERN_ANOMALY_LABEL opens with. */
 TERN_API tern_anomaly_label_block tern_anomaly_label_enter(const char *label);
+/* Ends the innermost label. */
 TERN_API void tern_anomaly_label_leave(tern_anomaly_label_block *block);
 #define TERN_ANOMALY_LABEL(label)                                                                  \
     TERN_BLOCK_(tern_anomaly_label_block, TERN_BLOCK_NAME(tern_anomaly_label_, __LINE__),          \
@@ -149,13 +162,16 @@ TERN_API void tern_anomaly_label_leave(tern_anomaly_label_block *block);
 /* ---- TERN_NO_GRAD { ... }, TERN_ENABLE_GRAD { ... } ---------------------------------------------
  * One-turn loops: `break` leaves only the block; leaving in any way restores the mode. */
 TERN_API bool tern_is_grad_enabled(void);
+/* Turns recording on or off on this thread, without a block. */
 TERN_API void tern_set_grad_enabled(bool enabled);
 
 typedef struct tern_grad_block {
     int active;
     int saved;
 } tern_grad_block;
+/* What TERN_NO_GRAD and TERN_ENABLE_GRAD open with. */
 TERN_API tern_grad_block tern_grad_block_enter(bool enabled);
+/* Goes back to what was before. */
 TERN_API void tern_grad_block_leave(tern_grad_block *block);
 #define TERN_GRAD_MODE(enabled)                                                                    \
     TERN_BLOCK_(tern_grad_block, TERN_BLOCK_NAME(tern_grad_block_, __LINE__),                      \

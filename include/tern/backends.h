@@ -17,15 +17,18 @@ typedef enum tern_matmul_precision {
  * "opencl" devices; a recorded graph keeps what it was recorded with. Errors: TERN_ERR_ARGUMENT for
  * a value that is none of these. */
 TERN_API tern_status tern_set_float32_matmul_precision(tern_matmul_precision precision);
+/* What was set last. */
 TERN_API tern_matmul_precision tern_get_float32_matmul_precision(void);
 
 /* torch.backends.cudnn: convolutions of "cuda" devices through cuDNN, where it is installed. */
 /* Whether to use it (at first: yes); without it they are matrix products. */
 TERN_API void tern_backends_cudnn_set_enabled(bool on);
+/* Whether they may go through cuDNN. */
 TERN_API bool tern_backends_cudnn_is_enabled(void);
 /* Whether its float32 convolutions may read TensorFloat-32 numbers. As in PyTorch they may at
  * first, other than matrix products. */
 TERN_API void tern_backends_cudnn_set_allow_tf32(bool on);
+/* Whether they may. */
 TERN_API bool tern_backends_cudnn_allows_tf32(void);
 
 TERN_END_DECLS

@@ -76,15 +76,18 @@ TERN_API const char *tern_device_canonical(const char *device);
 
 /* The thread's default device, canonical; set it with NULL to go back to the process's own. */
 TERN_API const char *tern_default_device(void);
+/* TERN_ERR_DEVICE where there is no such device; the default is as it was. */
 TERN_API tern_status tern_set_default_device(const char *device);
 
 /* The thread's current device of a kind: what "opencl" alone means (torch.cuda.set_device). */
 TERN_API tern_status tern_set_device(const char *device);
+/* Which one that is, canonical; NULL after an error. */
 TERN_API const char *tern_current_device(const char *kind);
 
 /* Wait until everything launched on the device is done, and report what went wrong there. */
 TERN_API tern_status tern_synchronize(const char *device);
 
+/* Fill *stats. */
 TERN_API tern_status tern_memory_get_stats(const char *device, tern_memory_stats *stats);
 /* Make the peaks equal to the present values. */
 TERN_API tern_status tern_reset_peak_memory_stats(const char *device);
@@ -93,6 +96,7 @@ TERN_API tern_status tern_empty_cache(const char *device);
 
 /* Threads the cpu device may use; at first all cores (OMP_NUM_THREADS). */
 TERN_API tern_status tern_set_num_threads(int n);
+/* How many that are. */
 TERN_API int tern_get_num_threads(void);
 
 /* ---- blocks: TERN_DEVICE("opencl:0") { ... } ------------------------------------------------
@@ -103,7 +107,9 @@ typedef struct tern_device_block {
     int active;
     int saved;
 } tern_device_block;
+/* What TERN_DEVICE opens with, for other languages. */
 TERN_API tern_device_block tern_device_block_enter(const char *device);
+/* Goes back to what was before. */
 TERN_API void tern_device_block_leave(tern_device_block *block);
 
 #define TERN_BLOCK_NAME_(prefix, line) prefix##line

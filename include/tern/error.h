@@ -13,6 +13,12 @@
 #define TERN_LIKE_PRINTF __attribute__((format(printf, 2, 3)))
 #endif
 
+/* g++ warns of each field that an initialiser with names leaves out, which is what options are for;
+ * other compilers do not. */
+#if defined(__cplusplus) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+#endif
+
 #ifdef __cplusplus
 #define TERN_BEGIN_DECLS extern "C" {
 #define TERN_END_DECLS   }

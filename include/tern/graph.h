@@ -40,6 +40,7 @@ TERN_API void tern_graph_free(tern_graph *graph);
  * holds a recording refuses to begin another before tern_graph_reset. End gives the error that made
  * the recording unusable, if there was one: the graph is empty then. */
 TERN_API tern_status tern_graph_capture_begin(tern_graph *graph);
+/* Ends it, with the error that made the recording unusable. */
 TERN_API tern_status tern_graph_capture_end(tern_graph *graph);
 /* Whether this thread is recording (torch.cuda.is_current_stream_capturing). */
 TERN_API bool tern_is_capturing(void);
@@ -57,7 +58,9 @@ typedef struct tern_capture_block {
     int active;
     tern_graph *graph;
 } tern_capture_block;
+/* What TERN_CAPTURE opens with, for other languages. */
 TERN_API tern_capture_block tern_capture_block_enter(tern_graph *graph);
+/* Ends the recording. */
 TERN_API void tern_capture_block_leave(tern_capture_block *block);
 
 #define TERN_CAPTURE(graph)                                                                        \
@@ -72,7 +75,9 @@ typedef struct tern_unrecorded_block {
     int active;
     tern_graph *graph;
 } tern_unrecorded_block;
+/* What TERN_UNRECORDED opens with. */
 TERN_API tern_unrecorded_block tern_unrecorded_block_enter(void);
+/* The recording goes on. */
 TERN_API void tern_unrecorded_block_leave(tern_unrecorded_block *block);
 
 #define TERN_UNRECORDED                                                                            \
@@ -82,6 +87,7 @@ TERN_API void tern_unrecorded_block_leave(tern_unrecorded_block *block);
 /* While this thread records: call refresh(user) before each replay of the graph, once however often
  * it is asked for, until user is forgotten. Else nothing. */
 TERN_API tern_status tern_graph_on_replay(tern_status (*refresh)(void *user), void *user);
+/* No graph calls a refresh with this user any more. */
 TERN_API void tern_graph_forget(const void *user);
 
 TERN_END_DECLS

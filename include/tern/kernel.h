@@ -16,6 +16,7 @@ typedef struct tern_kernel tern_kernel;
 /* Compile source for device and take the kernel called name. NULL after an error: the build log is
  * in the message (TERN_ERR_ARGUMENT), TERN_ERR_UNSUPPORTED where the device compiles no text. */
 TERN_API tern_kernel *tern_kernel_compile(const char *device, const char *source, const char *name);
+/* Frees the kernel; NULL is fine. */
 TERN_API void tern_kernel_free(tern_kernel *kernel);
 
 typedef enum tern_kernel_arg_kind {
@@ -40,10 +41,15 @@ typedef struct tern_kernel_arg {
  * device, contiguous and start its storage (tern_contiguous / tern_clone make it so). The kernel
  * may write it: its version counter moves. */
 TERN_API tern_kernel_arg tern_kernel_arg_tensor(tern_tensor *x);
+/* A 32-bit integer. */
 TERN_API tern_kernel_arg tern_kernel_arg_int(int32_t value);
+/* A 64-bit integer. */
 TERN_API tern_kernel_arg tern_kernel_arg_long(int64_t value);
+/* A float32. */
 TERN_API tern_kernel_arg tern_kernel_arg_float(float value);
+/* A float64. */
 TERN_API tern_kernel_arg tern_kernel_arg_double(double value);
+/* So many bytes of local memory. */
 TERN_API tern_kernel_arg tern_kernel_arg_local(size_t bytes);
 #define TERN_ARG_TENSOR(x) tern_kernel_arg_tensor(x)
 #define TERN_ARG_INT(v)    tern_kernel_arg_int(v)
@@ -58,8 +64,11 @@ typedef struct tern_kernel_grid {
     int64_t items[3];
     int64_t group[3];
 } tern_kernel_grid;
+/* So many items. */
 TERN_API tern_kernel_grid tern_kernel_grid_1d(int64_t items);
+/* So many items in groups of that size. */
 TERN_API tern_kernel_grid tern_kernel_grid_1d_grouped(int64_t items, int64_t group);
+/* x times y items. */
 TERN_API tern_kernel_grid tern_kernel_grid_2d(int64_t x, int64_t y);
 #define TERN_GRID(n)          tern_kernel_grid_1d(n)
 #define TERN_GRID_GROUP(n, g) tern_kernel_grid_1d_grouped(n, g)

@@ -40,16 +40,27 @@ typedef struct tern_value {
     } as;
 } tern_value;
 
+/* Python's None. */
 TERN_API tern_value tern_value_none(const char *name);
+/* A tensor; NULL is an error of the call, not None. */
 TERN_API tern_value tern_value_tensor(const char *name, tern_tensor *x);
+/* A list of tensors. */
 TERN_API tern_value tern_value_tensors(const char *name, tern_tensor *const *tensors, int count);
+/* A number of any kind. */
 TERN_API tern_value tern_value_scalar(const char *name, tern_scalar scalar);
+/* An integer. */
 TERN_API tern_value tern_value_int(const char *name, int64_t integer);
+/* A real. */
 TERN_API tern_value tern_value_real(const char *name, double real);
+/* True or False. */
 TERN_API tern_value tern_value_bool(const char *name, bool value);
+/* A list of integers. */
 TERN_API tern_value tern_value_ints(const char *name, const int64_t *ints, int count);
+/* A list of reals. */
 TERN_API tern_value tern_value_reals(const char *name, const double *reals, int count);
+/* A word, such as that of a mode. */
 TERN_API tern_value tern_value_text(const char *name, const char *text);
+/* An element type. */
 TERN_API tern_value tern_value_dtype(const char *name, tern_dtype dtype);
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -58,6 +69,7 @@ typedef struct tern_named_op tern_named_op;
 /* The first operation of that name ("add", "nn.functional.conv2d"); NULL, without an error, if
  * there is none. Several may share a name and differ in what they take: the next one. */
 TERN_API const tern_named_op *tern_op_by_name(const char *name);
+/* The next of the same name; NULL after the last one. */
 TERN_API const tern_named_op *tern_named_op_next(const tern_named_op *op);
 /* All of them: i from 0 on, until NULL. */
 TERN_API const tern_named_op *tern_named_op_at(int i);
@@ -66,6 +78,7 @@ TERN_API const tern_named_op *tern_named_op_at(int i);
  * own schemas: T? may be None, T[] is a list, int[2] a list of two or one number for both; after *
  * by name only. They live as long as the process. */
 TERN_API const char *tern_named_op_name(const tern_named_op *op);
+/* What it takes and gives; NULL for NULL. */
 TERN_API const char *tern_named_op_signature(const tern_named_op *op);
 
 typedef enum tern_parameter_kind {

@@ -20,8 +20,11 @@ typedef tern_status (*tern_module_call)(tern_module *self, tern_tensor *const *i
 /* ---- modules of your own ------------------------------------------------------------------------
  * data is yours; tern_nn_on_free says how it is freed. */
 TERN_API tern_module *tern_nn_module(const char *name, tern_module_forward forward, void *data);
+/* The same of n tensors in and k out. */
 TERN_API tern_module *tern_nn_module_with_call(const char *name, tern_module_call call, void *data);
+/* What the module was made with. */
 TERN_API void *tern_nn_data(tern_module *self);
+/* free_data is called with it when the module is freed. */
 TERN_API tern_status tern_nn_on_free(tern_module *self, void (*free_data)(void *data));
 /* What stands between the brackets when the module is printed. */
 TERN_API tern_status tern_nn_set_extra(tern_module *self, const char *format, ...)
@@ -34,6 +37,7 @@ TERN_API tern_tensor *tern_nn_add_parameter(tern_module *self, const char *name,
 /* A tensor that belongs to the state but is not trained; one that is not persistent moves with the
  * module and is left out of its state_dict. */
 TERN_API tern_tensor *tern_nn_add_buffer(tern_module *self, const char *name, tern_tensor *x);
+/* The same, and whether it is persistent. */
 TERN_API tern_tensor *tern_nn_add_buffer_with(tern_module *self, const char *name, tern_tensor *x,
                                               bool persistent);
 
@@ -42,6 +46,7 @@ TERN_API tern_tensor *tern_nn_add_buffer_with(tern_module *self, const char *nam
  * out. The same x under two names is a tied weight: trained, counted and moved once, in the
  * state_dict under both. Optimizers keep the parameters they were made with. Return x. */
 TERN_API tern_tensor *tern_nn_set_parameter(tern_module *m, const char *path, tern_tensor *x);
+/* x instead of the buffer at path. */
 TERN_API tern_tensor *tern_nn_set_buffer(tern_module *m, const char *path, tern_tensor *x);
 /* child instead of the module at path, which is freed; owned from now on (also when this fails).
  * Returns child. */
@@ -50,26 +55,36 @@ TERN_API tern_module *tern_nn_set_child(tern_module *m, const char *path, tern_m
 TERN_API tern_module *tern_nn_take(tern_module *m, const char *path);
 
 /* ---- running ----------------------------------------------------------------------------- */
+/* One tensor in, one out; with the module's hooks. NULL after an error. */
 TERN_API tern_tensor *tern_nn_forward(tern_module *m, tern_tensor *x);
 /* criterion(input, target). */
 TERN_API tern_tensor *tern_nn_loss(tern_module *criterion, tern_tensor *input, tern_tensor *target);
+/* n tensors in, k out. */
 TERN_API tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out,
                                   int k);
 /* Training mode (the default) or evaluation, for m and all below; return m. */
 TERN_API tern_module *tern_nn_train(tern_module *m, bool training);
+/* tern_nn_train with false. */
 TERN_API tern_module *tern_nn_eval(tern_module *m);
+/* Whether m is in training mode. */
 TERN_API bool tern_nn_is_training(const tern_module *m);
 
 /* ---- looking ------------------------------------------------------------------------------------
  * Paths have dots: "layers.0.weight". What is not there gives NULL and records an error. */
 TERN_API tern_module *tern_nn_child(tern_module *m, const char *path);
+/* The parameter at path, borrowed. */
 TERN_API tern_tensor *tern_nn_parameter(tern_module *m, const char *path);
+/* The buffer at path, borrowed. */
 TERN_API tern_tensor *tern_nn_buffer(tern_module *m, const char *path);
+/* The name of its class, "Linear". */
 TERN_API const char *tern_nn_name(const tern_module *m);
+/* How many children m has. */
 TERN_API int tern_nn_children_count(const tern_module *m);
 /* By place; a negative i counts from the end. */
 TERN_API tern_module *tern_nn_child_at(tern_module *m, int i);
+/* The name of the i-th child. */
 TERN_API const char *tern_nn_child_name_at(const tern_module *m, int i);
+/* The i-th of m's own parameters, borrowed. */
 TERN_API tern_tensor *tern_nn_parameter_at(const tern_module *m, int i);
 
 /* Visit m and all below it (children first, as torch's apply), or every parameter or buffer with
@@ -77,8 +92,11 @@ TERN_API tern_tensor *tern_nn_parameter_at(const tern_module *m, int i);
  * visited once. */
 typedef tern_status (*tern_module_visit)(tern_module *m, void *user);
 typedef tern_status (*tern_tensor_visit)(const char *path, tern_tensor *x, void *user);
+/* Visit m and all below it. */
 TERN_API tern_status tern_nn_apply(tern_module *m, tern_module_visit visit, void *user);
+/* Visit every parameter. */
 TERN_API tern_status tern_nn_each_parameter(tern_module *m, tern_tensor_visit visit, void *user);
+/* Visit every buffer. */
 TERN_API tern_status tern_nn_each_buffer(tern_module *m, tern_tensor_visit visit, void *user);
 typedef struct tern_each_options {
     const char *prefix;   /* stands before each path, with a dot */
@@ -86,25 +104,34 @@ typedef struct tern_each_options {
     bool keep_duplicates; /* visit a tensor under all of its names */
     uint64_t reserved[4];
 } tern_each_options;
+/* tern_nn_each_parameter with options. */
 TERN_API tern_status tern_nn_each_parameter_with(tern_module *m, tern_tensor_visit visit,
                                                  void *user, const tern_each_options *options);
+/* tern_nn_each_buffer with options. */
 TERN_API tern_status tern_nn_each_buffer_with(tern_module *m, tern_tensor_visit visit, void *user,
                                               const tern_each_options *options);
 /* m itself, with the path "", and all below it, parents first. */
 typedef tern_status (*tern_named_module_visit)(const char *path, tern_module *m, void *user);
+/* Visit them, with their paths. */
 TERN_API tern_status tern_nn_each_module(tern_module *m, tern_named_module_visit visit, void *user);
 /* How many parameter tensors, and their elements in all. */
 TERN_API int64_t tern_nn_parameter_count(tern_module *m);
+/* The elements of all parameters. */
 TERN_API int64_t tern_nn_numel(tern_module *m);
 
 /* Move parameters and buffers in place; handles stay what they are. Returns m. */
 TERN_API tern_module *tern_nn_to(tern_module *m, const char *device);
+/* Floating point parameters and buffers become of dtype. Returns m. */
 TERN_API tern_module *tern_nn_to_dtype(tern_module *m, tern_dtype dtype);
+/* Of all parameters. Returns m. */
 TERN_API tern_module *tern_nn_requires_grad_(tern_module *m, bool requires_grad);
+/* Remove the gradients of all parameters. */
 TERN_API tern_status tern_nn_zero_grad(tern_module *m);
 /* As PyTorch prints a model; text to be freed with tern_free_text. */
 TERN_API tern_status tern_nn_print(const tern_module *m);
+/* The same as text; NULL after an error. */
 TERN_API char *tern_nn_to_text(const tern_module *m);
+/* Frees m and all below it; NULL is fine. */
 TERN_API void tern_nn_free(tern_module *m);
 
 TERN_END_DECLS

@@ -42,12 +42,15 @@ TERN_API tern_optimizer *tern_optim_adamw(tern_module *module, double lr,
 /* The same for a list of leaf tensors. */
 TERN_API tern_optimizer *tern_optim_sgd_of(tern_tensor *const *parameters, int n, double lr,
                                            const tern_sgd_options *options);
+/* Adam's. */
 TERN_API tern_optimizer *tern_optim_adam_of(tern_tensor *const *parameters, int n, double lr,
                                             const tern_adam_options *options);
+/* AdamW's. */
 TERN_API tern_optimizer *tern_optim_adamw_of(tern_tensor *const *parameters, int n, double lr,
                                              const tern_adam_options *options);
 
 /* ---- steps ------------------------------------------------------------------------------- */
+/* One step of all groups. TERN_ERR_STATE and the like where it is refused, as said above. */
 TERN_API tern_status tern_optim_step(tern_optimizer *optimizer);
 /* Computes the loss: clears the gradients, runs the model and backward, returns the loss (owned by
  * the scope that is open then); NULL after an error. */
@@ -60,6 +63,7 @@ TERN_API tern_status tern_optim_step_closure(tern_optimizer *optimizer, tern_clo
 TERN_API tern_status tern_optim_zero_grad(tern_optimizer *optimizer);
 /* The same, or fill them with zeros. */
 TERN_API tern_status tern_optim_zero_grad_with(tern_optimizer *optimizer, bool set_to_none);
+/* Frees the optimizer and lets go of its parameters; NULL is fine. */
 TERN_API void tern_optim_free(tern_optimizer *optimizer);
 
 /* ---- parameter groups --------------------------------------------------------------------------
@@ -70,15 +74,19 @@ TERN_API void tern_optim_free(tern_optimizer *optimizer);
  * error. */
 TERN_API int tern_optim_add_param_group(tern_optimizer *optimizer, tern_tensor *const *parameters,
                                         int n);
+/* How many groups there are. */
 TERN_API int tern_optim_param_groups(const tern_optimizer *optimizer);
 /* NaN, or TERN_ERR_ARGUMENT, for a group or an option that is not there. Options that are flags
  * (amsgrad, nesterov, ...) are the same for all groups and do not change. */
 TERN_API double tern_optim_get_option(const tern_optimizer *optimizer, int group, const char *name);
+/* Of a group, from the next step on. */
 TERN_API tern_status tern_optim_set_option(tern_optimizer *optimizer, int group, const char *name,
                                            double value);
+/* Whether its kind has that option. */
 TERN_API bool tern_optim_has_option(const tern_optimizer *optimizer, const char *name);
 /* Group 0's learning rate; set that of all groups. */
 TERN_API double tern_optim_get_lr(const tern_optimizer *optimizer);
+/* Of all groups. */
 TERN_API tern_status tern_optim_set_lr(tern_optimizer *optimizer, double lr);
 
 /* ---- state: what has been gathered, to be saved -------------------------------------------------
@@ -100,6 +108,7 @@ typedef struct tern_clip_grad_norm_options {
                                 are scaled by it as by any other */
     uint64_t reserved[4];
 } tern_clip_grad_norm_options;
+/* The same with another norm. */
 TERN_API double tern_nn_clip_grad_norm_with_(tern_module *module, double max_norm,
                                              const tern_clip_grad_norm_options *options);
 /* Every element of every gradient between -clip_value and clip_value

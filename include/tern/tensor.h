@@ -26,6 +26,7 @@ typedef enum tern_dtype {
 TERN_API const char *tern_dtype_name(tern_dtype dtype);
 /* Bytes of one element; 0 for an unknown value. */
 TERN_API size_t tern_dtype_size(tern_dtype dtype);
+/* Whether it is float32, float64, float16 or bfloat16. */
 TERN_API bool tern_dtype_is_floating_point(tern_dtype dtype);
 /* The type two tensors of these types are computed in (torch.promote_types). */
 TERN_API tern_dtype tern_promote_types(tern_dtype a, tern_dtype b);
@@ -63,10 +64,15 @@ typedef struct tern_scalar {
         int64_t integer; /* also the bool */
     } value;
 } tern_scalar;
+/* A real, which promotes as a Python float. */
 TERN_API tern_scalar tern_scalar_real(double value);
+/* An integer, which promotes as a Python int. */
 TERN_API tern_scalar tern_scalar_int(int64_t value);
+/* A bool. */
 TERN_API tern_scalar tern_scalar_bool(bool value);
+/* Its value as a real. */
 TERN_API double tern_scalar_to_real(tern_scalar scalar);
+/* Its value as an integer; a real is truncated. */
 TERN_API int64_t tern_scalar_to_int(tern_scalar scalar);
 
 #ifndef __cplusplus
@@ -87,6 +93,7 @@ typedef struct tern_optional_int {
     bool set;
     int64_t value;
 } tern_optional_int;
+/* One that is there. */
 TERN_API tern_optional_int tern_some(int64_t value);
 #define TERN_SOME(x) tern_some(x)
 
@@ -94,14 +101,21 @@ TERN_API tern_optional_int tern_some(int64_t value);
 /* Number of dims, size and stride (in elements) of a dim (negative counts from the end), number of
  * elements. -1 after an error. */
 TERN_API int tern_dim(const tern_tensor *x);
+/* The size of a dim. */
 TERN_API int64_t tern_size(const tern_tensor *x, int dim);
+/* Its stride. */
 TERN_API int64_t tern_stride(const tern_tensor *x, int dim);
+/* The number of elements. */
 TERN_API int64_t tern_numel(const tern_tensor *x);
+/* All sizes. */
 TERN_API tern_shape tern_shape_of(const tern_tensor *x);
+/* The type of the elements. */
 TERN_API tern_dtype tern_dtype_of(const tern_tensor *x);
 /* The canonical device string; NULL for NULL. Lives as long as the process. */
 TERN_API const char *tern_device(const tern_tensor *x);
+/* Whether it is dense in row-major order. */
 TERN_API bool tern_is_contiguous(const tern_tensor *x);
+/* Whether all sizes are the same. */
 TERN_API bool tern_same_shape(const tern_tensor *a, const tern_tensor *b);
 /* How often the storage was written in place. */
 TERN_API int64_t tern_version(const tern_tensor *x);
@@ -110,13 +124,16 @@ TERN_API int64_t tern_version(const tern_tensor *x);
 TERN_API void *tern_data(tern_tensor *x);
 /* The value of a one-element tensor; waits for its device. NaN (0) after an error. */
 TERN_API double tern_item(const tern_tensor *x);
+/* As an integer; a real is truncated. 0 after an error. */
 TERN_API int64_t tern_item_int(const tern_tensor *x);
 /* Copy all elements, densely in row-major order; bytes must be numel times the element size. */
 TERN_API tern_status tern_copy_to_host(const tern_tensor *x, void *data, size_t bytes);
 /* As PyTorch prints: "tensor([[1., 2.],\n        [3., 4.]])". tern_print writes to stdout and a
  * newline; tern_to_text returns text to be freed with tern_free_text. */
 TERN_API tern_status tern_print(const tern_tensor *x);
+/* The same as text, to be freed with tern_free_text; NULL after an error. */
 TERN_API char *tern_to_text(const tern_tensor *x);
+/* Frees what tern_to_text and its like gave; NULL is fine. */
 TERN_API void tern_free_text(char *text);
 
 /* Give the leaf x the elements of data, which both share from then on: x becomes of data's shape,
@@ -133,6 +150,7 @@ TERN_API tern_tensor *tern_keep(tern_tensor *x); /* take a reference that outliv
 TERN_API void tern_release(tern_tensor *x);      /* give it back; NULL is allowed */
 /* Hand x, owned by the innermost scope, to the one around it, and return it. */
 TERN_API tern_tensor *tern_escape(tern_tensor *x);
+/* Releases what the thread's root scope holds. */
 TERN_API void tern_scope_clear(void);
 /* Tensors alive in the process. */
 TERN_API int64_t tern_live_tensors(void);
@@ -142,7 +160,9 @@ typedef struct tern_scope_block {
     int depth;
     size_t mark;
 } tern_scope_block;
+/* What TERN_SCOPE opens with, for other languages. */
 TERN_API tern_scope_block tern_scope_enter(void);
+/* Releases what was made since. */
 TERN_API void tern_scope_leave(tern_scope_block *block);
 
 /* TERN_SCOPE { ... } releases what was made inside. A one-turn loop: `break`
@@ -159,6 +179,7 @@ TERN_API void tern_scope_leave(tern_scope_block *block);
  * index_copy, index_put) any may win: with the switch on they take a slower form that goes through
  * the index in order. All other operations do so anyway. */
 TERN_API void tern_use_deterministic(bool on);
+/* Whether it is on. */
 TERN_API bool tern_are_deterministic_algorithms_enabled(void);
 
 /* ---- random numbers -----------------------------------------------------------------------------
@@ -168,6 +189,7 @@ TERN_API bool tern_are_deterministic_algorithms_enabled(void);
  * randperm. dropout takes a word for each element of any type. */
 /* Seed every device's generator, also those opened later. */
 TERN_API void tern_manual_seed(uint64_t seed);
+/* The seed that was set last. */
 TERN_API uint64_t tern_initial_seed(void);
 typedef struct tern_rng_state {
     uint64_t seed;
@@ -175,6 +197,7 @@ typedef struct tern_rng_state {
 } tern_rng_state;
 /* Where a device's generator stands. */
 TERN_API tern_status tern_get_rng_state(const char *device, tern_rng_state *state);
+/* Where it goes on from. */
 TERN_API tern_status tern_set_rng_state(const char *device, const tern_rng_state *state);
 
 TERN_END_DECLS

@@ -12,24 +12,39 @@ TERN_BEGIN_DECLS
  * the option (m is not freed). */
 TERN_API tern_module *tern_nn_inplace(tern_module *m);
 
+/* max(x, 0). */
 TERN_API tern_module *tern_nn_relu(void);
+/* min(max(x, 0), 6). */
 TERN_API tern_module *tern_nn_relu6(void);
+/* 1 / (1 + exp(-x)). */
 TERN_API tern_module *tern_nn_sigmoid(void);
+/* The hyperbolic tangent. */
 TERN_API tern_module *tern_nn_tanh(void);
+/* x sigmoid(x). */
 TERN_API tern_module *tern_nn_silu(void);
+/* x tanh(softplus(x)). */
 TERN_API tern_module *tern_nn_mish(void);
+/* elu, scaled so that mean 0 and variance 1 stay. */
 TERN_API tern_module *tern_nn_selu(void);
+/* relu6(x + 3) / 6. */
 TERN_API tern_module *tern_nn_hardsigmoid(void);
+/* x relu6(x + 3) / 6. */
 TERN_API tern_module *tern_nn_hardswish(void);
+/* log(sigmoid(x)). */
 TERN_API tern_module *tern_nn_log_sigmoid(void);
+/* x / (1 + |x|). */
 TERN_API tern_module *tern_nn_softsign(void);
+/* x - tanh(x). */
 TERN_API tern_module *tern_nn_tanhshrink(void);
 
 /* Along dim. softmin: the softmax of -x. softmax2d: over the channels of (N, C,
  * H, W) or (C, H, W). */
 TERN_API tern_module *tern_nn_softmax(int dim);
+/* The softmax of -x. */
 TERN_API tern_module *tern_nn_softmin(int dim);
+/* Its logarithm. */
 TERN_API tern_module *tern_nn_log_softmax(int dim);
+/* Over the channels of (N, C, H, W) or (C, H, W). */
 TERN_API tern_module *tern_nn_softmax2d(void);
 /* PyTorch's default for dim is -1. */
 TERN_API tern_module *tern_nn_glu(int dim);
@@ -42,6 +57,7 @@ typedef struct tern_gelu_options {
     tern_approximate approximate;
     uint64_t reserved[4];
 } tern_gelu_options;
+/* x times the normal distribution function. */
 TERN_API tern_module *tern_nn_gelu(const tern_gelu_options *options);
 
 typedef struct tern_leaky_relu_options {
@@ -49,6 +65,7 @@ typedef struct tern_leaky_relu_options {
     bool inplace;
     uint64_t reserved[4];
 } tern_leaky_relu_options;
+/* x, or negative_slope x below 0. */
 TERN_API tern_module *tern_nn_leaky_relu(const tern_leaky_relu_options *options);
 
 typedef struct tern_elu_options {
@@ -56,6 +73,7 @@ typedef struct tern_elu_options {
     bool inplace;
     uint64_t reserved[4];
 } tern_elu_options;
+/* x, or alpha (exp(x) - 1) below 0. */
 TERN_API tern_module *tern_nn_elu(const tern_elu_options *options);
 
 typedef struct tern_celu_options {
@@ -63,18 +81,21 @@ typedef struct tern_celu_options {
     bool inplace;
     uint64_t reserved[4];
 } tern_celu_options;
+/* x, or alpha (exp(x / alpha) - 1) below 0. */
 TERN_API tern_module *tern_nn_celu(const tern_celu_options *options);
 
 typedef struct tern_hardshrink_options {
     double lambd; /* default 0.5 */
     uint64_t reserved[4];
 } tern_hardshrink_options;
+/* 0 within -lambd..lambd, else x. */
 TERN_API tern_module *tern_nn_hardshrink(const tern_hardshrink_options *options);
 
 typedef struct tern_softshrink_options {
     double lambd; /* default 0.5 */
     uint64_t reserved[4];
 } tern_softshrink_options;
+/* x moved by lambd towards 0, 0 within -lambd..lambd. */
 TERN_API tern_module *tern_nn_softshrink(const tern_softshrink_options *options);
 
 typedef struct tern_hardtanh_options {
@@ -82,6 +103,7 @@ typedef struct tern_hardtanh_options {
     bool inplace;
     uint64_t reserved[4];
 } tern_hardtanh_options;
+/* x between min_val and max_val. */
 TERN_API tern_module *tern_nn_hardtanh(const tern_hardtanh_options *options);
 
 typedef struct tern_rrelu_options {
@@ -96,6 +118,7 @@ typedef struct tern_softplus_options {
     double beta, threshold; /* default 1, 20 */
     uint64_t reserved[4];
 } tern_softplus_options;
+/* log(1 + exp(beta x)) / beta, x itself where beta x > threshold. */
 TERN_API tern_module *tern_nn_softplus(const tern_softplus_options *options);
 
 /* x where it is above threshold, else value. */

@@ -4,8 +4,8 @@
  * Sequences are (time, batch, width), or (batch, time, width) with batch_first; without the batch
  * for a single one. Masks are bool, where true HIDES a key, or numbers that are added to the
  * scores: a mask (L, S) or (batch heads, L, S), a key_padding_mask (batch, S). A query that sees no
- * key gives NaN. Except where weights are asked for, memory grows with the length and not its
- * square.
+ * key gives zeros, and NaN where weights are asked for. Without them memory grows with the length and
+ * not its square.
  *
  * tern_nn_call takes what PyTorch's forward takes, in its order: fewer, or NULL, for what is not
  * given, and for a bool any tensor that means true. The functions named _forward are the same call
@@ -81,6 +81,7 @@ TERN_API tern_module *tern_nn_transformer_decoder_layer(
  * and norm at the end, which may be NULL; owns both, also when this fails. Called as a layer is. */
 TERN_API tern_module *tern_nn_transformer_encoder(tern_module *encoder_layer, int num_layers,
                                                   tern_module *norm);
+/* Of decoder layers. */
 TERN_API tern_module *tern_nn_transformer_decoder(tern_module *decoder_layer, int num_layers,
                                                   tern_module *norm);
 
@@ -111,9 +112,11 @@ typedef struct tern_transformer_masks {
  * layer, a transformer. */
 TERN_API tern_tensor *tern_nn_transformer_encoder_forward(tern_module *m, tern_tensor *src,
                                                           const tern_transformer_masks *masks);
+/* Of a decoder or its layer. */
 TERN_API tern_tensor *tern_nn_transformer_decoder_forward(tern_module *m, tern_tensor *tgt,
                                                           tern_tensor *memory,
                                                           const tern_transformer_masks *masks);
+/* Of a transformer. */
 TERN_API tern_tensor *tern_nn_transformer_forward(tern_module *m, tern_tensor *src,
                                                   tern_tensor *tgt,
                                                   const tern_transformer_masks *masks);
@@ -132,6 +135,7 @@ typedef struct tern_position_encoding_options {
  * or learned, the parameter "weight", normal with deviation 0.02 (both (max_len, width)). */
 TERN_API tern_module *tern_nn_sinusoidal_encoding(int64_t width,
                                                   const tern_position_encoding_options *options);
+/* The learned one. */
 TERN_API tern_module *tern_nn_learned_encoding(int64_t width,
                                                const tern_position_encoding_options *options);
 

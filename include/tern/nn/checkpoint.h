@@ -8,6 +8,7 @@ TERN_BEGIN_DECLS
 
 /* tern_nn_forward and tern_nn_call of m, which must be there in backward, in a checkpoint. */
 TERN_API tern_tensor *tern_checkpoint_forward(tern_module *m, tern_tensor *x);
+/* tern_nn_call of m in one. */
 TERN_API tern_status tern_checkpoint_call(tern_module *m, tern_tensor *const *in, int n,
                                           tern_tensor **out, int k);
 

@@ -14,12 +14,14 @@ TERN_API tern_module *tern_nn_module_list_of(tern_module *const *layers, int n);
  * counts from the end). It is owned from now on (also when this fails). Returns the child. Children
  * that are taken out or freed let those behind them move up. */
 TERN_API tern_module *tern_nn_append(tern_module *list, tern_module *child);
+/* Before the i-th child. */
 TERN_API tern_module *tern_nn_insert(tern_module *list, int i, tern_module *child);
 
 /* Modules by name: filled with tern_nn_add, asked with tern_nn_child. */
 TERN_API tern_module *tern_nn_module_dict(void);
 /* Parameters named "0", "1", ...; by name, filled with tern_nn_add_parameter. */
 TERN_API tern_module *tern_nn_parameter_list_of(tern_tensor *const *tensors, int n);
+/* An empty one. */
 TERN_API tern_module *tern_nn_parameter_dict(void);
 /* One more at the end of a list; returns x. */
 TERN_API tern_tensor *tern_nn_append_parameter(tern_module *list, tern_tensor *x);

@@ -21,8 +21,10 @@ typedef struct tern_conv_options {
  * TERN_ERR_ARGUMENT in PyTorch's words for options that do not go together. */
 TERN_API tern_module *tern_nn_conv1d(int64_t in_channels, int64_t out_channels,
                                      tern_shape kernel_size, const tern_conv_options *options);
+/* Of H, W. */
 TERN_API tern_module *tern_nn_conv2d(int64_t in_channels, int64_t out_channels,
                                      tern_shape kernel_size, const tern_conv_options *options);
+/* Of D, H, W. */
 TERN_API tern_module *tern_nn_conv3d(int64_t in_channels, int64_t out_channels,
                                      tern_shape kernel_size, const tern_conv_options *options);
 
@@ -39,9 +41,11 @@ typedef struct tern_conv_transpose_options {
 TERN_API tern_module *tern_nn_conv_transpose1d(int64_t in_channels, int64_t out_channels,
                                                tern_shape kernel_size,
                                                const tern_conv_transpose_options *options);
+/* Of H, W. */
 TERN_API tern_module *tern_nn_conv_transpose2d(int64_t in_channels, int64_t out_channels,
                                                tern_shape kernel_size,
                                                const tern_conv_transpose_options *options);
+/* Of D, H, W. */
 TERN_API tern_module *tern_nn_conv_transpose3d(int64_t in_channels, int64_t out_channels,
                                                tern_shape kernel_size,
                                                const tern_conv_transpose_options *options);

@@ -30,13 +30,17 @@ typedef tern_status (*tern_module_backward_hook)(tern_module *m, tern_tensor **g
  * in place. A hook may register and remove hooks: those registered come with the next run. */
 TERN_API int tern_nn_register_forward_pre_hook(tern_module *m, tern_module_forward_pre_hook hook,
                                                void *user);
+/* One after the forward function. */
 TERN_API int tern_nn_register_forward_hook(tern_module *m, tern_module_forward_hook hook,
                                            void *user);
+/* One before the module's backward. */
 TERN_API int tern_nn_register_full_backward_pre_hook(tern_module *m,
                                                      tern_module_backward_pre_hook hook,
                                                      void *user);
+/* One after it. */
 TERN_API int tern_nn_register_full_backward_hook(tern_module *m, tern_module_backward_hook hook,
                                                  void *user);
+/* Takes out a hook of any kind. TERN_ERR_ARGUMENT for an id that is not m's. */
 TERN_API tern_status tern_nn_remove_hook(tern_module *m, int id);
 
 TERN_END_DECLS

@@ -5,10 +5,15 @@
 
 TERN_BEGIN_DECLS
 
+/* Uniform numbers of [low, high). */
 TERN_API tern_tensor *tern_nn_init_uniform_(tern_tensor *x, double low, double high);
+/* Normal numbers. */
 TERN_API tern_tensor *tern_nn_init_normal_(tern_tensor *x, double mean, double std);
+/* value everywhere. */
 TERN_API tern_tensor *tern_nn_init_constant_(tern_tensor *x, double value);
+/* Zeros. */
 TERN_API tern_tensor *tern_nn_init_zeros_(tern_tensor *x);
+/* Ones. */
 TERN_API tern_tensor *tern_nn_init_ones_(tern_tensor *x);
 /* Normal numbers between a and b (PyTorch: mean 0, std 1, a -2, b 2), by the inverse of their
  * distribution. */
@@ -30,11 +35,13 @@ typedef enum tern_nonlinearity {
 /* What keeps the spread of numbers through it; param is the slope of a leaky ReLU: 0 is the default
  * 0.01, TERN_ZERO is 0. NaN and TERN_ERR_ARGUMENT for a value that is none of these. */
 TERN_API double tern_nn_init_calculate_gain(tern_nonlinearity nonlinearity, double param);
-/* Glorot & Bengio 2010; gain 1 is PyTorch's default. */
+/* Uniform, by Glorot & Bengio 2010; gain 1 is PyTorch's default. */
 TERN_API tern_tensor *tern_nn_init_xavier_uniform_(tern_tensor *x, double gain);
+/* Normal numbers, by the same rule. */
 TERN_API tern_tensor *tern_nn_init_xavier_normal_(tern_tensor *x, double gain);
-/* He et al. 2015, fan_in; a is the negative slope of the leaky ReLU after it. */
+/* Uniform, by He et al. 2015, fan_in; a is the negative slope of the leaky ReLU after it. */
 TERN_API tern_tensor *tern_nn_init_kaiming_uniform_(tern_tensor *x, double a);
+/* Normal numbers, by the same rule. */
 TERN_API tern_tensor *tern_nn_init_kaiming_normal_(tern_tensor *x, double a);
 
 typedef enum tern_fan_mode {
@@ -47,8 +54,10 @@ typedef struct tern_init_kaiming_options {
     tern_nonlinearity nonlinearity;
     uint64_t reserved[4];
 } tern_init_kaiming_options;
+/* tern_nn_init_kaiming_uniform_ with PyTorch's other arguments; NULL: defaults. */
 TERN_API tern_tensor *tern_nn_init_kaiming_uniform_with_(tern_tensor *x,
                                                          const tern_init_kaiming_options *options);
+/* tern_nn_init_kaiming_normal_, likewise. */
 TERN_API tern_tensor *tern_nn_init_kaiming_normal_with_(tern_tensor *x,
                                                         const tern_init_kaiming_options *options);
 

@@ -53,6 +53,7 @@ typedef struct tern_embedding_bag_options {
  * sums, per_sample_weights; the last may be left out, offsets be NULL. */
 TERN_API tern_module *tern_nn_embedding_bag(int64_t num_embeddings, int64_t embedding_dim,
                                             const tern_embedding_bag_options *options);
+/* The same with embeddings as weight, as tern_nn_embedding_from_pretrained. */
 TERN_API tern_module *tern_nn_embedding_bag_from_pretrained(
     tern_tensor *embeddings, bool freeze, const tern_embedding_bag_options *options);
 
@@ -63,6 +64,7 @@ typedef struct tern_layer_norm_options {
     const char *device;
     uint64_t reserved[4];
 } tern_layer_norm_options;
+/* Over the last dims; parameters weight and bias of normalized_shape, ones and zeros at first. */
 TERN_API tern_module *tern_nn_layer_norm(tern_shape normalized_shape,
                                          const tern_layer_norm_options *options);
 
@@ -73,10 +75,15 @@ typedef struct tern_dropout_options {
 } tern_dropout_options;
 /* In training only; ops/random.h says what each does. */
 TERN_API tern_module *tern_nn_dropout(const tern_dropout_options *options);
+/* tern_dropout1d. */
 TERN_API tern_module *tern_nn_dropout1d(const tern_dropout_options *options);
+/* tern_dropout2d. */
 TERN_API tern_module *tern_nn_dropout2d(const tern_dropout_options *options);
+/* tern_dropout3d. */
 TERN_API tern_module *tern_nn_dropout3d(const tern_dropout_options *options);
+/* tern_alpha_dropout. */
 TERN_API tern_module *tern_nn_alpha_dropout(const tern_dropout_options *options);
+/* tern_feature_alpha_dropout. */
 TERN_API tern_module *tern_nn_feature_alpha_dropout(const tern_dropout_options *options);
 
 /* (N, *) -> (N, product of *). */

@@ -17,12 +17,14 @@ typedef struct tern_batch_norm_options {
     uint64_t reserved[4];
 } tern_batch_norm_options;
 
-/* (N, C) or (N, C, L); (N, C, H, W); (N, C, D, H, W). Parameters weight and bias (C), ones and
+/* Of (N, C) or (N, C, L). Parameters weight and bias (C), ones and
  * zeros at first; buffers running_mean, running_var (C) and num_batches_tracked (int64). */
 TERN_API tern_module *tern_nn_batch_norm1d(int64_t num_features,
                                            const tern_batch_norm_options *options);
+/* Of (N, C, H, W). */
 TERN_API tern_module *tern_nn_batch_norm2d(int64_t num_features,
                                            const tern_batch_norm_options *options);
+/* Of (N, C, D, H, W). */
 TERN_API tern_module *tern_nn_batch_norm3d(int64_t num_features,
                                            const tern_batch_norm_options *options);
 
@@ -46,11 +48,13 @@ typedef struct tern_instance_norm_options {
     const char *device;
     uint64_t reserved[4];
 } tern_instance_norm_options;
-/* (N, C, L), (N, C, H, W), (N, C, D, H, W), each also without N; names as batch norm's. */
+/* Of (N, C, L), also without N; names as batch norm's. */
 TERN_API tern_module *tern_nn_instance_norm1d(int64_t num_features,
                                               const tern_instance_norm_options *options);
+/* Of (N, C, H, W). */
 TERN_API tern_module *tern_nn_instance_norm2d(int64_t num_features,
                                               const tern_instance_norm_options *options);
+/* Of (N, C, D, H, W). */
 TERN_API tern_module *tern_nn_instance_norm3d(int64_t num_features,
                                               const tern_instance_norm_options *options);
 
@@ -81,6 +85,7 @@ TERN_API tern_module *tern_nn_local_response_norm(int64_t size,
 /* name_g v / ||name_v|| of the new parameters "<name>_g" and "<name>_v" (Salimans, Kingma 2016).
  * The norm is over all dims but dim (PyTorch's default: 0); -1: over all. */
 TERN_API tern_module *tern_nn_weight_norm(tern_module *m, const char *name, int dim);
+/* A plain parameter again. */
 TERN_API tern_module *tern_nn_remove_weight_norm(tern_module *m, const char *name);
 
 typedef struct tern_spectral_norm_options {
@@ -93,6 +98,7 @@ typedef struct tern_spectral_norm_options {
  * estimate (buffers "<name>_u", "<name>_v"; Miyato et al. 2018). */
 TERN_API tern_module *tern_nn_spectral_norm(tern_module *m, const char *name,
                                             const tern_spectral_norm_options *options);
+/* A plain parameter again. */
 TERN_API tern_module *tern_nn_remove_spectral_norm(tern_module *m, const char *name);
 
 TERN_END_DECLS

@@ -27,8 +27,10 @@ typedef struct tern_rnn_options {
  * weight_ih_l0_reverse, ..., uniform in +-1/sqrt(hidden_size). */
 TERN_API tern_module *tern_nn_rnn(int64_t input_size, int64_t hidden_size,
                                   const tern_rnn_options *options);
+/* Long short-term memory. */
 TERN_API tern_module *tern_nn_lstm(int64_t input_size, int64_t hidden_size,
                                    const tern_rnn_options *options);
+/* Gated recurrent units. */
 TERN_API tern_module *tern_nn_gru(int64_t input_size, int64_t hidden_size,
                                   const tern_rnn_options *options);
 
@@ -36,8 +38,10 @@ TERN_API tern_module *tern_nn_gru(int64_t input_size, int64_t hidden_size,
  * input_size) or (input_size). Parameters weight_ih, weight_hh, bias_ih, bias_hh. */
 TERN_API tern_module *tern_nn_rnn_cell(int64_t input_size, int64_t hidden_size,
                                        const tern_rnn_options *options);
+/* Of an LSTM. */
 TERN_API tern_module *tern_nn_lstm_cell(int64_t input_size, int64_t hidden_size,
                                         const tern_rnn_options *options);
+/* Of a GRU. */
 TERN_API tern_module *tern_nn_gru_cell(int64_t input_size, int64_t hidden_size,
                                        const tern_rnn_options *options);
 

@@ -16,16 +16,20 @@ TERN_API tern_state_dict *tern_state_dict_new(void);
 TERN_API tern_state_dict *tern_nn_state_dict(tern_module *m);
 /* The same names for copies of the elements. */
 TERN_API tern_state_dict *tern_state_dict_clone(const tern_state_dict *dict);
+/* Frees it, and lets go of its tensors; NULL is fine. */
 TERN_API void tern_state_dict_free(tern_state_dict *dict);
 
 /* Put x, which is kept, under a name, instead of what is there. */
 TERN_API tern_status tern_state_dict_set(tern_state_dict *dict, const char *key, tern_tensor *x);
+/* TERN_ERR_ARGUMENT for a name that is not there. */
 TERN_API tern_status tern_state_dict_remove(tern_state_dict *dict, const char *key);
 /* Borrowed; NULL for a name that is not there, without an error. */
 TERN_API tern_tensor *tern_state_dict_get(const tern_state_dict *dict, const char *key);
+/* How many there are. */
 TERN_API int tern_state_dict_count(const tern_state_dict *dict);
 /* The i-th; NULL and an error outside of 0 .. count - 1. */
 TERN_API const char *tern_state_dict_key_at(const tern_state_dict *dict, int i);
+/* The i-th tensor, borrowed; likewise. */
 TERN_API tern_tensor *tern_state_dict_at(const tern_state_dict *dict, int i);
 
 /* Visit what tern_nn_state_dict would hold: m's own tensors. */

@@ -1,6 +1,7 @@
 /* ops/layout.h -- tensors joined, turned around and repeated; triangles and diagonals.
  *
- * tern_x is torch.x. Results are copies, owned by the innermost scope; NULL after an error. Dims
+ * tern_x is torch.x. Results are copies where nothing
+ * else is said, owned by the innermost scope; NULL after an error. Dims
  * count from the end when negative. Views are in ops/view.h. */
 #ifndef TERN_OPS_LAYOUT_H
 #define TERN_OPS_LAYOUT_H
@@ -77,6 +78,9 @@ TERN_API tern_tensor *tern_tril_indices(int64_t row, int64_t col, int64_t offset
 /* Of those above it. */
 TERN_API tern_tensor *tern_triu_indices(int64_t row, int64_t col, int64_t offset,
                                         const char *device);
+/* A view: the offset-th diagonal of dims (dim1, dim2), as a new last dim (PyTorch's defaults: 0, 0,
+ * 1). */
+TERN_API tern_tensor *tern_diagonal(tern_tensor *x, int64_t offset, int dim1, int dim2);
 /* The last dim of x as the diagonal of a matrix of zeros in dims (dim1, dim2) of the result
  * (PyTorch's defaults: 0, -2, -1). */
 TERN_API tern_tensor *tern_diag_embed(tern_tensor *x, int64_t offset, int dim1, int dim2);

@@ -1,5 +1,5 @@
 /* ops/linalg.h -- linear systems, factors and inverses of matrices and of stacks of them
- * (..., n, n); vectors, and matrices made of matrices.
+ * (..., n, n); vectors.
  *
  * tern_linalg_x is torch.linalg.x, tern_x torch.x. Systems and factors: float32 and float64, on
  * every device; each matrix of a stack is one group's work, made for stacks of small matrices. A
@@ -58,16 +58,6 @@ TERN_API tern_tensor *tern_linalg_vecdot(tern_tensor *x, tern_tensor *y, int dim
 TERN_API tern_tensor *tern_dist(tern_tensor *x, tern_tensor *y, double p);
 /* x, each entry of dim whose p-norm is above maxnorm scaled to that. */
 TERN_API tern_tensor *tern_renorm(tern_tensor *x, double p, int dim, double maxnorm);
-
-/* ---- matrices of matrices -------------------------------------------------------------------- */
-
-/* Kronecker's product: a block x_ij y for each element of x. */
-TERN_API tern_tensor *tern_kron(tern_tensor *x, tern_tensor *y);
-/* n matrices, vectors (as rows) or numbers one below and beside the other, zeros elsewhere. */
-TERN_API tern_tensor *tern_block_diag(tern_tensor *const *tensors, int n);
-/* The powers 0 to n - 1 (n below 0: as many as elements) of a vector's elements as rows, from the
- * highest or (increasing) from the lowest. */
-TERN_API tern_tensor *tern_vander(tern_tensor *x, int64_t n, bool increasing);
 
 TERN_END_DECLS
 #endif

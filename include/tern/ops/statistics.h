@@ -1,4 +1,5 @@
-/* ops/statistics.h -- counts, differences and areas, covariances, choices.
+/* ops/statistics.h -- counts, differences and areas, covariances, choices,
+ * matrices made of others.
  *
  * tern_x is torch.x. Dims count from the end when negative. Results belong to the innermost scope;
  * NULL after an error. Means, variances and norms are in ops/reduce.h. */
@@ -53,6 +54,16 @@ TERN_API tern_tensor *tern_cartesian_prod(tern_tensor *const *tensors, int n);
 /* Every choice of r elements of a vector in their order, (choices, r); with_replacement: also the
  * same one again. Reads from the device how many. */
 TERN_API tern_tensor *tern_combinations(tern_tensor *x, int r, bool with_replacement);
+
+/* ---- matrices made of others ----------------------------------------------------------------- */
+
+/* Kronecker's product: a block x_ij y for each element of x. */
+TERN_API tern_tensor *tern_kron(tern_tensor *x, tern_tensor *y);
+/* n matrices, vectors (as rows) or numbers one below and beside the other, zeros elsewhere. */
+TERN_API tern_tensor *tern_block_diag(tern_tensor *const *tensors, int n);
+/* The powers 0 to n - 1 (n below 0: as many as elements) of a vector's elements as rows, from the
+ * highest or (increasing) from the lowest. */
+TERN_API tern_tensor *tern_vander(tern_tensor *x, int64_t n, bool increasing);
 
 TERN_END_DECLS
 #endif

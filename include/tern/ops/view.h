@@ -85,8 +85,6 @@ TERN_API tern_tensor *tern_narrow(tern_tensor *x, int dim, int64_t start, int64_
 TERN_API tern_tensor *tern_slice(tern_tensor *x, int dim, int64_t start, int64_t end, int64_t step);
 /* x[..., index, ...] along dim, which disappears. */
 TERN_API tern_tensor *tern_select(tern_tensor *x, int dim, int64_t index);
-/* The offset-th diagonal of dims (dim1, dim2), as a new last dim (PyTorch's defaults: 0, 0, 1). */
-TERN_API tern_tensor *tern_diagonal(tern_tensor *x, int64_t offset, int dim1, int dim2);
 /* Tensor.unfold: windows of size elements, step apart along dim, as a new last dim. */
 TERN_API tern_tensor *tern_unfold_dim(tern_tensor *x, int dim, int64_t size, int64_t step);
 /* A view of any geometry inside of x's storage, offset relative to x (torch.as_strided). */

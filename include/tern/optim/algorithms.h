@@ -7,12 +7,6 @@
 
 TERN_BEGIN_DECLS
 
-#define TERN_OPTIM_(name)                                                                          \
-    TERN_API tern_optimizer *tern_optim_##name(tern_module *module, double lr,                     \
-                                               const tern_##name##_options *options);              \
-    TERN_API tern_optimizer *tern_optim_##name##_of(                                               \
-        tern_tensor *const *parameters, int n, double lr, const tern_##name##_options *options)
-
 /* Adam by the largest gradient (Kingma & Ba 2015, section 7.1). PyTorch's lr is 2e-3. */
 typedef struct tern_adamax_options {
     double beta1, beta2; /* default 0.9, 0.999; TERN_ZERO for 0 */
@@ -21,7 +15,12 @@ typedef struct tern_adamax_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_adamax_options;
-TERN_OPTIM_(adamax);
+/* Of the parameters of module that require gradients. */
+TERN_API tern_optimizer *tern_optim_adamax(tern_module *module, double lr,
+                                           const tern_adamax_options *options);
+/* Of a list of leaves. */
+TERN_API tern_optimizer *tern_optim_adamax_of(tern_tensor *const *parameters, int n, double lr,
+                                              const tern_adamax_options *options);
 
 /* Adam with Nesterov's momentum (Dozat 2016). PyTorch's lr is 2e-3. The product of momenta has
  * the current one twice in the second term, as in PyTorch 1.13. */
@@ -33,7 +32,12 @@ typedef struct tern_nadam_options {
     bool decoupled_weight_decay, maximize;
     uint64_t reserved[4];
 } tern_nadam_options;
-TERN_OPTIM_(nadam);
+/* Of the parameters of module that require gradients. */
+TERN_API tern_optimizer *tern_optim_nadam(tern_module *module, double lr,
+                                          const tern_nadam_options *options);
+/* Of a list of leaves. */
+TERN_API tern_optimizer *tern_optim_nadam_of(tern_tensor *const *parameters, int n, double lr,
+                                             const tern_nadam_options *options);
 
 /* Rectified Adam (Liu et al. 2020). PyTorch's lr is 1e-3. */
 typedef struct tern_radam_options {
@@ -43,7 +47,12 @@ typedef struct tern_radam_options {
     bool decoupled_weight_decay, maximize;
     uint64_t reserved[4];
 } tern_radam_options;
-TERN_OPTIM_(radam);
+/* Of the parameters of module that require gradients. */
+TERN_API tern_optimizer *tern_optim_radam(tern_module *module, double lr,
+                                          const tern_radam_options *options);
+/* Of a list of leaves. */
+TERN_API tern_optimizer *tern_optim_radam_of(tern_tensor *const *parameters, int n, double lr,
+                                             const tern_radam_options *options);
 
 /* Tieleman & Hinton 2012; centered: Graves 2013. PyTorch's lr is 1e-2. */
 typedef struct tern_rmsprop_options {
@@ -53,7 +62,12 @@ typedef struct tern_rmsprop_options {
     bool centered, maximize;
     uint64_t reserved[4];
 } tern_rmsprop_options;
-TERN_OPTIM_(rmsprop);
+/* Of the parameters of module that require gradients. */
+TERN_API tern_optimizer *tern_optim_rmsprop(tern_module *module, double lr,
+                                            const tern_rmsprop_options *options);
+/* Of a list of leaves. */
+TERN_API tern_optimizer *tern_optim_rmsprop_of(tern_tensor *const *parameters, int n, double lr,
+                                               const tern_rmsprop_options *options);
 
 /* Duchi, Hazan, Singer 2011. PyTorch's lr is 1e-2. */
 typedef struct tern_adagrad_options {
@@ -62,7 +76,12 @@ typedef struct tern_adagrad_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_adagrad_options;
-TERN_OPTIM_(adagrad);
+/* Of the parameters of module that require gradients. */
+TERN_API tern_optimizer *tern_optim_adagrad(tern_module *module, double lr,
+                                            const tern_adagrad_options *options);
+/* Of a list of leaves. */
+TERN_API tern_optimizer *tern_optim_adagrad_of(tern_tensor *const *parameters, int n, double lr,
+                                               const tern_adagrad_options *options);
 
 /* Zeiler 2012. PyTorch's lr is 1. */
 typedef struct tern_adadelta_options {
@@ -72,7 +91,12 @@ typedef struct tern_adadelta_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_adadelta_options;
-TERN_OPTIM_(adadelta);
+/* Of the parameters of module that require gradients. */
+TERN_API tern_optimizer *tern_optim_adadelta(tern_module *module, double lr,
+                                             const tern_adadelta_options *options);
+/* Of a list of leaves. */
+TERN_API tern_optimizer *tern_optim_adadelta_of(tern_tensor *const *parameters, int n, double lr,
+                                                const tern_adadelta_options *options);
 
 /* Riedmiller & Braun 1993, by the signs of whole gradients. PyTorch's lr, the
  * first step, is 1e-2. */
@@ -82,7 +106,12 @@ typedef struct tern_rprop_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_rprop_options;
-TERN_OPTIM_(rprop);
+/* Of the parameters of module that require gradients. */
+TERN_API tern_optimizer *tern_optim_rprop(tern_module *module, double lr,
+                                          const tern_rprop_options *options);
+/* Of a list of leaves. */
+TERN_API tern_optimizer *tern_optim_rprop_of(tern_tensor *const *parameters, int n, double lr,
+                                             const tern_rprop_options *options);
 
 /* Averaged SGD (Polyak & Juditsky 1992); the average is the state "ax". PyTorch's lr is 1e-2; a
  * new one takes effect at once. */
@@ -94,7 +123,12 @@ typedef struct tern_asgd_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_asgd_options;
-TERN_OPTIM_(asgd);
+/* Of the parameters of module that require gradients. */
+TERN_API tern_optimizer *tern_optim_asgd(tern_module *module, double lr,
+                                         const tern_asgd_options *options);
+/* Of a list of leaves. */
+TERN_API tern_optimizer *tern_optim_asgd_of(tern_tensor *const *parameters, int n, double lr,
+                                            const tern_asgd_options *options);
 
 /* Layer-wise steps for large batches (You et al. 2020, algorithm 2): Adam's direction plus
  * weight_decay times the parameter, as long as the parameter. */
@@ -105,7 +139,12 @@ typedef struct tern_lamb_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_lamb_options;
-TERN_OPTIM_(lamb);
+/* Of the parameters of module that require gradients. */
+TERN_API tern_optimizer *tern_optim_lamb(tern_module *module, double lr,
+                                         const tern_lamb_options *options);
+/* Of a list of leaves. */
+TERN_API tern_optimizer *tern_optim_lamb_of(tern_tensor *const *parameters, int n, double lr,
+                                            const tern_lamb_options *options);
 
 typedef enum tern_muon_adjust {
     TERN_MUON_ORIGINAL = 0,   /* lr sqrt(max(1, rows / columns)) */
@@ -125,7 +164,12 @@ typedef struct tern_muon_options {
     tern_muon_adjust adjust_lr;
     uint64_t reserved[4];
 } tern_muon_options;
-TERN_OPTIM_(muon);
+/* Of the parameters of module that require gradients. */
+TERN_API tern_optimizer *tern_optim_muon(tern_module *module, double lr,
+                                         const tern_muon_options *options);
+/* Of a list of leaves. */
+TERN_API tern_optimizer *tern_optim_muon_of(tern_tensor *const *parameters, int n, double lr,
+                                            const tern_muon_options *options);
 
 /* L-BFGS (Nocedal & Wright 2006): stepped with tern_optim_step_closure alone. All parameters are on
  * one device, in one group. Products and losses are read by the host. PyTorch's lr is 1. */
@@ -138,7 +182,12 @@ typedef struct tern_lbfgs_options {
     bool strong_wolfe;       /* search along the line, instead of steps of lr */
     uint64_t reserved[4];
 } tern_lbfgs_options;
-TERN_OPTIM_(lbfgs);
+/* Of the parameters of module that require gradients. */
+TERN_API tern_optimizer *tern_optim_lbfgs(tern_module *module, double lr,
+                                          const tern_lbfgs_options *options);
+/* Of a list of leaves. */
+TERN_API tern_optimizer *tern_optim_lbfgs_of(tern_tensor *const *parameters, int n, double lr,
+                                             const tern_lbfgs_options *options);
 
 TERN_END_DECLS
 #endif

@@ -25,12 +25,14 @@ TERN_API tern_status tern_ema_update(tern_ema *ema);
 TERN_API tern_status tern_ema_swap(tern_ema *ema);
 /* The average of a parameter or buffer, borrowed. */
 TERN_API tern_tensor *tern_ema_average(const tern_ema *ema, const tern_tensor *x);
+/* Frees the averages; NULL is fine. */
 TERN_API void tern_ema_free(tern_ema *ema);
 
+/* The next batch, NULL after the last one. */
+typedef tern_tensor *(*tern_batch_source)(void *user);
 /* Make the running statistics of m's batch norms anew, after its parameters became an average
  * (torch.optim.swa_utils.update_bn): the mean over the batches that next gives, up to NULL, each
  * run through m in training mode without a graph. A batch lives in a scope of its own. */
-typedef tern_tensor *(*tern_batch_source)(void *user);
 TERN_API tern_status tern_optim_update_bn(tern_module *m, tern_batch_source next, void *user);
 
 TERN_END_DECLS

@@ -19,7 +19,9 @@ TERN_API tern_status tern_lr_scheduler_step(tern_lr_scheduler *scheduler);
 TERN_API tern_status tern_lr_scheduler_step_metric(tern_lr_scheduler *scheduler, double metric);
 /* The rate that the scheduler gave a group last; NaN after an error. */
 TERN_API double tern_lr_scheduler_get_last_lr(const tern_lr_scheduler *scheduler, int group);
+/* How many steps it has made. */
 TERN_API int64_t tern_lr_scheduler_last_epoch(const tern_lr_scheduler *scheduler);
+/* Frees the scheduler; NULL is fine. */
 TERN_API void tern_lr_scheduler_free(tern_lr_scheduler *scheduler);
 
 /* Where a scheduler is; the optimizer's rates and momenta are its own state. */
@@ -30,8 +32,10 @@ typedef struct tern_lr_scheduler_state {
     int64_t num_bad_epochs, cooldown_counter;
     uint64_t reserved[4];
 } tern_lr_scheduler_state;
+/* Into *state. */
 TERN_API tern_status tern_lr_scheduler_get_state(const tern_lr_scheduler *scheduler,
                                                  tern_lr_scheduler_state *state);
+/* As tern_lr_scheduler_get_state gave it. */
 TERN_API tern_status tern_lr_scheduler_set_state(tern_lr_scheduler *scheduler,
                                                  const tern_lr_scheduler_state *state);
 
@@ -41,6 +45,7 @@ TERN_API tern_status tern_lr_scheduler_set_state(tern_lr_scheduler *scheduler,
 /* Times gamma every step_size epochs; at each milestone (a repeated one counts again). */
 TERN_API tern_lr_scheduler *tern_lr_scheduler_step_lr(tern_optimizer *optimizer, int64_t step_size,
                                                       double gamma);
+/* Times gamma at each milestone. */
 TERN_API tern_lr_scheduler *tern_lr_scheduler_multi_step_lr(tern_optimizer *optimizer,
                                                             const int64_t *milestones, int n,
                                                             double gamma);
@@ -66,8 +71,10 @@ TERN_API tern_lr_scheduler *tern_lr_scheduler_cosine_annealing_warm_restarts(
     tern_optimizer *optimizer, int64_t t_0, int64_t t_mult, double eta_min);
 /* A factor of the user's: on the first rate; on the last one. */
 typedef double (*tern_lr_lambda)(int64_t epoch, int group, void *user);
+/* The first rate times lambda. */
 TERN_API tern_lr_scheduler *tern_lr_scheduler_lambda_lr(tern_optimizer *optimizer,
                                                         tern_lr_lambda lambda, void *user);
+/* The last rate times lambda. */
 TERN_API tern_lr_scheduler *tern_lr_scheduler_multiplicative_lr(tern_optimizer *optimizer,
                                                                 tern_lr_lambda lambda, void *user);
 
@@ -136,6 +143,7 @@ typedef struct tern_reduce_lr_on_plateau_options {
     const double *min_lrs; /* one for each group, instead of min_lr */
     uint64_t reserved[4];
 } tern_reduce_lr_on_plateau_options;
+/* Times factor when tern_lr_scheduler_step_metric sees no progress for longer than patience. */
 TERN_API tern_lr_scheduler *tern_lr_scheduler_reduce_lr_on_plateau(
     tern_optimizer *optimizer, const tern_reduce_lr_on_plateau_options *options);
 
