@@ -1,6 +1,5 @@
 /* convolution.c -- names of convolution.def, and what its rows need beside the public functions. */
 #include "names/rows.h"
-#include <tern/ops.h>
 
 /* Zero is the default in tern_conv_function_options; here it was given, and is refused as a
  * negative one is. */

@@ -1,6 +1,5 @@
 /* create.c -- names of create.def, and what its rows need beside the public functions. */
 #include "names/rows.h"
-#include <tern/ops.h>
 
 /* Integers give int64, also where they are computed as reals. */
 static tern_tensor *arange(tern_scalar start, tern_scalar end, tern_scalar step, tern_dtype dtype,

@@ -1,26 +1,24 @@
-/* elementwise.c -- names of the elementwise rows that are called with tensors alone. */
+/* elementwise.c -- names of elementwise.def, and what its rows need beside the public functions. */
 #include "names/rows.h"
-#include <tern/ops.h>
+#include <math.h>
 
-#define UNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                           \
-    OP(NAME, #NAME, "Tensor input", tern_##NAME(T(0)))
-#define UNARY_REAL1(...)
-#define UNARY_REAL2(...)
-#define UNARY_SCALAR(...)
-#define BINARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Z, DX, DY) COMPARE(NAME, TYPES, RULE, Z)
-#define TERNARY(...)
-#define TERNARY_SCALAR(...)
-#define COMPARE(NAME, TYPES, RULE, Z)                                                              \
-    OP(NAME, #NAME, "Tensor input, Tensor other", tern_##NAME(T(0), T(1)))                         \
-    NUMBER_##RULE(NAME)
-#define NUMBER_TENSORS(NAME)
-#define NUMBER_PLAIN(NAME)                                                                         \
-    OP(NAME##_scalar, #NAME, "Tensor input, Scalar other", tern_##NAME##_scalar(T(0), S(1)))
-#define NUMBER_DIFFERENCE         NUMBER_PLAIN
-#define NUMBER_DIVISION           NUMBER_PLAIN
-#define NUMBER_POWER              NUMBER_PLAIN
-#define PREDICATE(NAME, TYPES, Z) OP(NAME, #NAME, "Tensor input", tern_##NAME(T(0)))
+static tern_tensor *clamp(tern_tensor *x, const names_argument *low, const names_argument *high)
+{
+    return tern_clamp(x, low->given ? tern_scalar_to_real(low->scalar) : -INFINITY,
+                      high->given ? tern_scalar_to_real(high->scalar) : INFINITY);
+}
+
+/* A value that is a tensor of its own is one that has a gradient. */
+static tern_tensor *masked_fill(tern_tensor *x, tern_tensor *mask, tern_tensor *value)
+{
+    if (tern_dim(value) != 0)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_masked_fill: masked_fill only supports a 0-dimensional value "
+                              "tensor, but got tensor with %d dimension(s).",
+                              tern_dim(value));
+    return tern_where(mask, tern_to_dtype(value, tern_dtype_of(x)), x);
+}
 
 #define TABLE  names_elementwise
-#define FAMILY "names/every_row.def"
+#define FAMILY "names/elementwise.def"
 #include "names/expand.h"

@@ -1,4 +1,5 @@
-/* expand.h -- makes functions and a table of a family's rows; see rows.h. Included once a file. */
+/* expand.h -- makes functions and a table of a family's rows; see rows.h. A file may include it
+ * several times, where the ids of its families differ. */
 
 #define OP(ID, NAME, PARAMETERS, ...)                                                              \
     static int call_##ID(const names_argument *a, tern_tensor **out, int capacity)                 \
@@ -22,11 +23,17 @@
 #define OP(ID, NAME, PARAMETERS, ...) {NAME, NAME "(" PARAMETERS ") -> Tensor", call_##ID},
 #define OPS(ID, NAME, PARAMETERS, RESULTS, ...)                                                    \
     {NAME, NAME "(" PARAMETERS ") -> " RESULTS, call_##ID},
-static const tern_named_op family_rows[] = {
+#define ROWS_OF_(table) table##_rows
+#define ROWS_OF(table)  ROWS_OF_(table)
+static const tern_named_op ROWS_OF(TABLE)[] = {
 #include FAMILY
 };
 #undef OP
 #undef OPS
 
 extern const names_family TABLE;
-const names_family TABLE = {family_rows, (int)(sizeof family_rows / sizeof *family_rows)};
+const names_family TABLE = {ROWS_OF(TABLE), (int)(sizeof ROWS_OF(TABLE) / sizeof *ROWS_OF(TABLE))};
+#undef ROWS_OF_
+#undef ROWS_OF
+#undef TABLE
+#undef FAMILY

@@ -1,6 +1,5 @@
 /* pool.c -- names of pool.def, and what its rows need beside the public functions. */
 #include "names/rows.h"
-#include <tern/ops.h>
 
 typedef tern_tensor *(*avg_pool_function)(tern_tensor *x, tern_shape kernel_size,
                                           const tern_avg_pool_options *options);
@@ -13,19 +12,6 @@ static tern_tensor *avg_pool(avg_pool_function function, const names_argument *a
                                      .no_count_include_pad = !B(5),
                                      .divisor_override = names_some(&a[6])};
     return function(T(0), LIST(1), &options);
-}
-
-static tern_tensor *interpolate(const names_argument *a)
-{
-    tern_interpolate_options options = {.size = LIST(1),
-                                        .mode = MODE(interpolate_mode, 3),
-                                        .align_corners = GIVEN(4) && B(4),
-                                        .recompute_scale_factor = GIVEN(5) && B(5)};
-    if (B(6))
-        return tern_fail_null(TERN_ERR_UNSUPPORTED, "tern_interpolate: antialias is not supported");
-    for (int i = 0; GIVEN(2) && i < a[2].count && i < 3; i++)
-        options.scale_factor[i] = a[2].reals[i];
-    return tern_interpolate(T(0), &options);
 }
 
 typedef tern_status (*fractional_function)(tern_tensor *x, tern_shape kernel_size,

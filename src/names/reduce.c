@@ -1,6 +1,5 @@
 /* reduce.c -- names of reduce.def, and what its rows need beside the public functions. */
 #include "names/rows.h"
-#include <tern/ops.h>
 
 /* Without a dim, keepdim leaves every dim with size 1. */
 static tern_tensor *kept(tern_tensor *result, const tern_tensor *x, bool keepdim)

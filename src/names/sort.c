@@ -1,6 +1,5 @@
 /* sort.c -- names of sort.def, and what its rows need beside the public functions. */
 #include "names/rows.h"
-#include <tern/ops.h>
 
 /* Those results that are asked for. */
 static int unique_of(tern_status (*function)(tern_tensor *, tern_unique_result *), tern_tensor *x,

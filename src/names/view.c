@@ -1,6 +1,5 @@
-/* shape.c -- names of shape.def, and what its rows need beside the public functions. */
+/* view.c -- names of view.def, and what its rows need beside the public functions. */
 #include "names/rows.h"
-#include <tern/ops.h>
 
 /* function of each tensor of a list. */
 static int each(tern_tensor *(*function)(tern_tensor *), const names_argument *list,
@@ -36,6 +35,6 @@ static int split_by_tensor(tern_tensor *x, tern_tensor *where, int dim, tern_ten
      : (call) == TERN_OK   ? a[0].count                                                            \
                            : -1)
 
-#define TABLE  names_shape
-#define FAMILY "names/shape.def"
+#define TABLE  names_view
+#define FAMILY "names/view.def"
 #include "names/expand.h"

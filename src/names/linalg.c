@@ -1,6 +1,5 @@
-/* linear.c -- names of linear.def, and what its rows need beside the public functions. */
+/* linalg.c -- names of linalg.def, and what its rows need beside the public functions. */
 #include "names/rows.h"
-#include <tern/ops.h>
 
 /* PyTorch gives a copy of A, too. */
 static int triangular_solve(const names_argument *a, tern_tensor **out, int capacity)
@@ -10,6 +9,6 @@ static int triangular_solve(const names_argument *a, tern_tensor **out, int capa
     return names_several(x ? TERN_OK : TERN_ERR_STATE, results, 2, out, capacity);
 }
 
-#define TABLE  names_linear
-#define FAMILY "names/linear.def"
+#define TABLE  names_linalg
+#define FAMILY "names/linalg.def"
 #include "names/expand.h"

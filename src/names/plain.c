@@ -1,0 +1,55 @@
+/* plain.c -- names of the families whose rows need nothing beside the public functions. */
+#include "names/rows.h"
+#include <math.h>
+
+#define TABLE  names_attention
+#define FAMILY "names/attention.def"
+#include "names/expand.h"
+
+#define TABLE  names_copy
+#define FAMILY "names/copy.def"
+#include "names/expand.h"
+
+#define TABLE  names_embedding
+#define FAMILY "names/embedding.def"
+#include "names/expand.h"
+
+#define TABLE  names_layout
+#define FAMILY "names/layout.def"
+#include "names/expand.h"
+
+#define TABLE  names_loss
+#define FAMILY "names/loss.def"
+#include "names/expand.h"
+
+#define TABLE  names_matmul
+#define FAMILY "names/matmul.def"
+#include "names/expand.h"
+
+#define TABLE  names_norm
+#define FAMILY "names/norm.def"
+#include "names/expand.h"
+
+#define TABLE  names_pad
+#define FAMILY "names/pad.def"
+#include "names/expand.h"
+
+#define TABLE  names_random
+#define FAMILY "names/random.def"
+#include "names/expand.h"
+
+#define TABLE  names_scan
+#define FAMILY "names/scan.def"
+#include "names/expand.h"
+
+#define TABLE  names_softmax
+#define FAMILY "names/softmax.def"
+#include "names/expand.h"
+
+#define TABLE  names_special
+#define FAMILY "names/special.def"
+#include "names/expand.h"
+
+#define TABLE  names_statistics
+#define FAMILY "names/statistics.def"
+#include "names/expand.h"
