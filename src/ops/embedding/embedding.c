@@ -1,4 +1,7 @@
-/* embedding.c -- rows of a table by index. */
+/* embedding.c -- rows of a table by index: y[..] = weight[index[..]].
+ *
+ * The operation is index_select's with a gradient of its own: that of the padding row stays 0, and
+ * scale_grad_by_freq divides each row's by how often its index is there. */
 #include "ops/embedding/embedding.h"
 #include "ops/index/gather.h"
 #include <tern/ops.h>
@@ -75,6 +78,7 @@ typedef struct embedding_attributes {
     bool by_frequency;             /* gradients are divided by how often their index is there */
 } embedding_attributes;
 
+/* dweight[index[..]] += dy[..], divided by how often that index is there where asked for. */
 static tern_status embedding_backward(tern_gradient *g)
 {
     const embedding_attributes *at = g->attributes;

@@ -1,4 +1,8 @@
-/* embedding_bag.c -- rows of a table by index, brought together bag by bag. */
+/* embedding_bag.c -- the mean, sum or maximum of the rows of a table that each bag names.
+ *
+ * One kernel adds a bag's rows up without making room for them. The gradient goes back row by row:
+ *   dtable[index[i]] += factor[i] dy[bag of i],   factor: 1, 1 / size of the bag, or the weight
+ * and for maxima to the row that each column came from. */
 #include "ops/embedding/embedding.h"
 #include "ops/loss/loss.h"
 #include "ops/index/gather.h"
@@ -65,6 +69,7 @@ static tern_status bag_forward(tern_call *call)
 
 /* ---- backward ---------------------------------------------------------------------------- */
 
+/* Weights need the table for their gradient, and it needs them; maxima need the rows they are from. */
 static uint32_t bag_saves(const tern_call *call)
 {
     uint32_t saves = TERN_SAVE_IN(1) | TERN_SAVE_IN(2);

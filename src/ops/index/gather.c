@@ -82,6 +82,7 @@ static tern_status add_into(tern_tensor *dx, const tern_tensor *dy, const tern_t
     return tern_launch(dx->storage->place, &kernel, dy->dtype, tern_items(dy->numel), args, 11);
 }
 
+/* Half precision and integers are added up in float32 and rounded once. */
 static tern_status gradient_forward(tern_call *call)
 {
     const tern_gather_attributes *at = call->attributes;

@@ -29,6 +29,7 @@ typedef struct plan {
     tern_tensor *flat; /* (count) */
 } plan;
 
+/* A mask is the list of places where it holds, in the dims it covers taken as one. */
 static tern_status mask_part(part *p, const tern_tensor *x, tern_tensor *mask, int at,
                              const char *function)
 {
@@ -50,6 +51,7 @@ static tern_status too_many(const tern_tensor *x, const char *function)
                      x->ndim);
 }
 
+/* Every tensor of the list, masks as places in the dims that they cover; NULL leaves a dim as it is. */
 static tern_status read_list(plan *p, const tern_tensor *x, tern_tensor *const *indices, int n,
                              const char *function)
 {
@@ -78,6 +80,7 @@ static tern_status read_list(plan *p, const tern_tensor *x, tern_tensor *const *
     return TERN_OK;
 }
 
+/* The index tensors broadcast against each other: the shape of what is read. */
 static tern_status broadcast_parts(plan *p, const char *function)
 {
     p->index_shape = tern_shape_of(p->parts[0].index);
@@ -165,6 +168,7 @@ static tern_status flatten_parts(plan *p, tern_place *place)
     return p->flat ? TERN_OK : tern_last_status();
 }
 
+/* All that is known before elements move: parts, their shape, the order of dims, the flat index. */
 static tern_status make_plan(plan *p, const tern_tensor *x, tern_tensor *const *indices, int n,
                              const char *function)
 {
@@ -264,6 +268,7 @@ static tern_tensor *spread_values(const plan *p, tern_tensor *values, const char
     return tern_reshape(tern_expand(values, p->result), whole);
 }
 
+/* Where the merged tensor is still a view of x it is written through; else the copy is permuted back. */
 static tern_tensor *index_put(tern_tensor *x, tern_tensor *const *indices, int n,
                               tern_tensor *values, bool accumulate, bool in_place)
 {

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <tern/ops.h>
 
+/* index_add:  y[.., index[i], ..] += alpha source[.., i, ..]
+ * index_copy: y[.., index[i], ..]  = source[.., i, ..];   index_fill: = value */
 /* x, index and (not of fill) source; *d: dim wrapped. */
 static tern_status check_rows(const tern_tensor *x, int dim, const tern_tensor *index,
                               const tern_tensor *source, int *d, const char *name)
@@ -61,6 +63,7 @@ static tern_tensor *write_rows(tern_tensor *x, tern_tensor *index, tern_tensor *
     return !y ? NULL : way.in_place ? x : tern_reshape(y, tern_shape_of(x));
 }
 
+/* y[.., index[i], ..] += alpha source[.., i, ..] */
 static tern_tensor *index_add(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *source,
                               tern_scalar alpha, bool in_place)
 {
@@ -87,6 +90,7 @@ tern_tensor *tern_index_add_(tern_tensor *x, int dim, tern_tensor *index, tern_t
     return index_add(x, dim, index, source, alpha, true);
 }
 
+/* y[.., index[i], ..] = source[.., i, ..] */
 static tern_tensor *index_copy(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *source,
                                bool in_place)
 {
@@ -109,6 +113,7 @@ tern_tensor *tern_index_copy_(tern_tensor *x, int dim, tern_tensor *index, tern_
     return index_copy(x, dim, index, source, true);
 }
 
+/* y[.., index[i], ..] = value: one element expanded. */
 static tern_tensor *index_fill(tern_tensor *x, int dim, tern_tensor *index, tern_scalar value,
                                bool in_place)
 {

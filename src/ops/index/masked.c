@@ -26,6 +26,7 @@ static bool both_flat(tern_tensor **x, tern_tensor **mask, tern_shape *shape, co
     return *x && *mask;
 }
 
+/* y = the elements of x at the places that the mask holds; their number is read from the device. */
 tern_tensor *tern_masked_select(tern_tensor *x, tern_tensor *mask)
 {
     tern_shape shape;
@@ -36,6 +37,7 @@ tern_tensor *tern_masked_select(tern_tensor *x, tern_tensor *mask)
                   : NULL;
 }
 
+/* y = x with the first elements of source, in order, at the places that the mask holds. */
 tern_tensor *tern_masked_scatter(tern_tensor *x, tern_tensor *mask, tern_tensor *source)
 {
     static const char function[] = "tern_masked_scatter";

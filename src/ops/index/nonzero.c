@@ -23,6 +23,7 @@ int64_t tern_running_starts(tern_tensor *counts, int64_t n, int fault_code)
     return total;
 }
 
+/* A chunk has 256 elements or more, so that at most 4096 counts are summed by one lane. */
 static tern_status places_into(tern_tensor **places, const tern_tensor *x)
 {
     static const tern_kernel_ref count = {"index_nonzero", "nonzero_count"},
@@ -56,6 +57,7 @@ tern_tensor *tern_nonzero_places(tern_tensor *x)
     return places_into(&places, x) == TERN_OK ? places : NULL;
 }
 
+/* Row i: the coordinates of the i-th place, a launch for each dim: (place / inner) % size. */
 tern_tensor *tern_nonzero(tern_tensor *x)
 {
     static const tern_kernel_ref kernel = {"index_nonzero", "coordinate"};

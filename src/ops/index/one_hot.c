@@ -2,6 +2,7 @@
 #include "ops/index/scatter.h"
 #include <tern/ops.h>
 
+/* y[.., x[..]] = 1. Without num_classes the largest class says how many, which waits for the device. */
 tern_tensor *tern_one_hot(tern_tensor *x, int64_t num_classes)
 {
     if (!x) {

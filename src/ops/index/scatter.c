@@ -34,6 +34,7 @@ static tern_tensor *across(const tern_tensor *x, const tern_shape *shape, int di
     return tern_tensor_alias(x, &rest, stride, x->offset);
 }
 
+/* The walk goes over all dims but dim; the kernel goes along dim for each of its positions. */
 static tern_status launch(tern_tensor *y, const tern_tensor *index, const tern_tensor *src,
                           const scatter_attributes *at)
 {

@@ -32,6 +32,7 @@ static tern_tensor *into(tern_tensor *x, const reduce_attributes *at, int mode, 
     return tern_scatter_into(x, index, src, &way);
 }
 
+/* What a place begins with that does not count itself: infinities are the last integers. */
 static tern_scalar neutral_of(const reduction *r, tern_dtype dtype)
 {
     if (tern_dtype_is_floating_point(dtype) || isfinite(r->neutral))
@@ -102,6 +103,7 @@ static tern_tensor *as(tern_tensor *mask, const tern_tensor *like)
     return mask ? tern_to_dtype(mask, like->dtype) : NULL;
 }
 
+/* Each that went into a place has dy / count of it. */
 static tern_status mean_backward(tern_gradient *g, const reduce_attributes *at)
 {
     tern_tensor *share = tern_div(g->dout[0], counts(g->dout[0], at, g->in[1], g->in[2]));

@@ -3,6 +3,7 @@
 #include "ops/index/scatter.h"
 #include <tern/ops.h>
 
+/* y[i] = x.flatten()[index[i]] */
 tern_tensor *tern_take(tern_tensor *x, tern_tensor *index)
 {
     if (!x)
@@ -15,6 +16,7 @@ tern_tensor *tern_take(tern_tensor *x, tern_tensor *index)
                               TERN_FAULT_TAKE);
 }
 
+/* x.flatten()[index[i]] = source[i], or += */
 static tern_tensor *put(tern_tensor *x, tern_tensor *index, tern_tensor *source, bool accumulate,
                         bool in_place)
 {

@@ -1,4 +1,5 @@
-/* cat.c -- tensors one after the other. */
+/* cat.c -- tensors one after the other: each is copied to its part of the result, and the gradient's parts
+ * are narrowed out of dy. */
 #include "tensor/op.h"
 #include <tern/ops.h>
 
@@ -7,6 +8,7 @@ static bool legacy_empty(const tern_tensor *x)
     return x->ndim == 1 && x->shape[0] == 0; /* PyTorch lets it stand beside any shape */
 }
 
+/* The first tensor that counts for shape and dtype. */
 static const tern_tensor *pattern(tern_tensor *const *x, int n)
 {
     for (int i = 0; i < n; i++)
@@ -49,6 +51,7 @@ static tern_status cat_infer(tern_call *call)
     return tern_shape_numel(&shape, "tern_cat") < 0 ? tern_last_status() : TERN_OK;
 }
 
+/* Each input goes to the view of y that begins at the sum of the sizes before it. */
 static tern_status cat_forward(tern_call *call)
 {
     const int *dim = call->attributes;
@@ -68,6 +71,7 @@ static tern_status cat_forward(tern_call *call)
     return TERN_OK;
 }
 
+/* dx_i = dy narrowed to where x_i went. */
 static tern_status cat_backward(tern_gradient *g)
 {
     const int *dim = g->attributes;

@@ -1,4 +1,7 @@
-/* diagonal.c -- diagonals: as views, as matrices around them, their sum; indices of triangles. */
+/* diagonal.c -- diagonals: as views, as matrices around them, their sum; indices of triangular parts.
+ *
+ * Along a diagonal both dims go on by one, so that a view of it has the sum of their strides. diagonal and
+ * diag_embed are each other's gradient. */
 #include "base/memory.h"
 #include "tensor/op.h"
 #include <string.h>
@@ -10,6 +13,7 @@ typedef struct diagonal_attributes {
     int dim1, dim2;
 } diagonal_attributes;
 
+/* The offset-th diagonal of (rows, columns) ends at the nearer edge. */
 static int64_t length_of(int64_t rows, int64_t columns, int64_t offset)
 {
     int64_t down = offset < 0 ? rows + offset : rows,
@@ -45,25 +49,26 @@ static tern_status diagonal_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* ---- the way back: zeros around a diagonal ----------------------------------------------- */
+/* ---- diag_embed: zeros around a diagonal ------------------------------------------------- */
 
-typedef struct around_attributes {
+typedef struct embed_attributes {
     tern_shape whole;
     diagonal_attributes diagonal;
-} around_attributes;
+} embed_attributes;
 
-static tern_status around_infer(tern_call *call)
+static tern_status embed_infer(tern_call *call)
 {
-    const around_attributes *at = call->attributes;
+    const embed_attributes *at = call->attributes;
     call->n_out = 1;
     call->result[0].dtype = call->in[0]->dtype;
     call->result[0].shape = at->whole;
     return tern_shape_numel(&at->whole, "tern_diag_embed") < 0 ? tern_last_status() : TERN_OK;
 }
 
-static tern_status around_forward(tern_call *call)
+/* Zeros, and x copied into the view of their diagonal. */
+static tern_status embed_forward(tern_call *call)
 {
-    const around_attributes *at = call->attributes;
+    const embed_attributes *at = call->attributes;
     tern_tensor *out = call->out[0];
     tern_result r;
     if (out->numel == 0)
@@ -77,23 +82,23 @@ static tern_status around_forward(tern_call *call)
     return status;
 }
 
-static tern_status around_backward(tern_gradient *g)
+static tern_status embed_backward(tern_gradient *g)
 {
-    const around_attributes *at = g->attributes;
+    const embed_attributes *at = g->attributes;
     g->din[0] =
         tern_diagonal(g->dout[0], at->diagonal.offset, at->diagonal.dim1, at->diagonal.dim2);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-static const tern_op around_op = {.name = "diag_embed",
-                                  .infer = around_infer,
-                                  .forward = around_forward,
-                                  .backward = around_backward};
+static const tern_op embed_op = {.name = "diag_embed",
+                                 .infer = embed_infer,
+                                 .forward = embed_forward,
+                                 .backward = embed_backward};
 
 static tern_status diagonal_backward(tern_gradient *g)
 {
-    around_attributes at = {g->in_shape[0], *(const diagonal_attributes *)g->attributes};
-    g->din[0] = tern_apply(&around_op, g->dout, 1, &at, sizeof at);
+    embed_attributes at = {g->in_shape[0], *(const diagonal_attributes *)g->attributes};
+    g->din[0] = tern_apply(&embed_op, g->dout, 1, &at, sizeof at);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
@@ -125,7 +130,7 @@ tern_tensor *tern_diagonal(tern_tensor *x, int64_t offset, int dim1, int dim2)
 
 tern_tensor *tern_diag_embed(tern_tensor *x, int64_t offset, int dim1, int dim2)
 {
-    around_attributes at = {.diagonal = {.offset = offset}};
+    embed_attributes at = {.diagonal = {.offset = offset}};
     if (!x)
         tern_fail_argument_null("tern_diag_embed", "x");
     if (!x || two_dims(dim1, dim2, x->ndim + 1, &at.diagonal, "tern_diag_embed") != TERN_OK)
@@ -141,7 +146,7 @@ tern_tensor *tern_diag_embed(tern_tensor *x, int64_t offset, int dim1, int dim2)
     at.whole.ndim = x->ndim + 1;
     for (int d = 0, k = 0; d < at.whole.ndim; d++)
         at.whole.dims[d] = d == at.diagonal.dim1 || d == at.diagonal.dim2 ? n : x->shape[k++];
-    return tern_apply(&around_op, &x, 1, &at, sizeof at);
+    return tern_apply(&embed_op, &x, 1, &at, sizeof at);
 }
 
 tern_tensor *tern_diag(tern_tensor *x, int64_t diagonal)
@@ -171,9 +176,9 @@ tern_tensor *tern_trace(tern_tensor *x)
     return diagonal ? tern_sum(diagonal) : NULL;
 }
 
-/* ---- indices of triangles ---------------------------------------------------------------- */
+/* ---- tril_indices, triu_indices ---------------------------------------------------------- */
 
-/* Columns of row r that lie in the triangle: first..last. */
+/* How many columns of row r lie in the triangular part, from *first on. */
 static int64_t in_row(int64_t r, int64_t columns, int64_t offset, bool upper, int64_t *first)
 {
     int64_t edge = r + offset;
@@ -184,8 +189,9 @@ static int64_t in_row(int64_t r, int64_t columns, int64_t offset, bool upper, in
     return to > from ? to - from : 0;
 }
 
-static tern_tensor *triangle(int64_t rows, int64_t columns, int64_t offset, bool upper,
-                             const char *device, const char *function)
+/* Counted first, then written on the host: row by row, as PyTorch orders them. */
+static tern_tensor *triangular_indices(int64_t rows, int64_t columns, int64_t offset, bool upper,
+                                       const char *device, const char *function)
 {
     int64_t n = 0, first, k = 0;
     if (rows < 0 || columns < 0)
@@ -210,10 +216,10 @@ static tern_tensor *triangle(int64_t rows, int64_t columns, int64_t offset, bool
 
 tern_tensor *tern_tril_indices(int64_t row, int64_t col, int64_t offset, const char *device)
 {
-    return triangle(row, col, offset, false, device, "tern_tril_indices");
+    return triangular_indices(row, col, offset, false, device, "tern_tril_indices");
 }
 
 tern_tensor *tern_triu_indices(int64_t row, int64_t col, int64_t offset, const char *device)
 {
-    return triangle(row, col, offset, true, device, "tern_triu_indices");
+    return triangular_indices(row, col, offset, true, device, "tern_triu_indices");
 }

@@ -1,4 +1,7 @@
-/* flip.c -- elements of dims in another order: flip, roll, rot90. */
+/* flip.c -- elements of dims in another order: flip, roll, rot90.
+ *
+ * flip copies from a view with negative strides; roll moves the two parts of each dim past each other; a
+ * quarter turn is a flip and a transposition. The gradients are the same operations the other way round. */
 #include "tensor/op.h"
 #include <tern/ops.h>
 
@@ -12,6 +15,7 @@ static tern_status same_infer(tern_call *call)
 
 /* ---- flip: a copy that reads backwards --------------------------------------------------- */
 
+/* y[i] = x[n - 1 - i]: a view that begins at the last element and steps back. */
 static tern_status flip_forward(tern_call *call)
 {
     const uint32_t *mask = call->attributes;
@@ -73,7 +77,7 @@ tern_tensor *tern_flipud(tern_tensor *x)
     return tern_flip(x, TERN_DIMS(0));
 }
 
-/* ---- roll: along each dim two stretches change places ------------------------------------ */
+/* ---- roll: y[(i + shift) % n] = x[i] ----------------------------------------------------- */
 
 typedef struct roll {
     int64_t shift[TERN_MAX_DIMS]; /* 0 <= shift < size */
@@ -108,6 +112,7 @@ static tern_status roll_forward(tern_call *call)
     return copy_rolled(y, x, call->attributes, 0, call->result[0].shape, x->offset, 0);
 }
 
+/* Rolled by n - shift, everything is back where it was. */
 static tern_status roll_backward(tern_gradient *g);
 
 static const tern_op roll_op = {

@@ -1,4 +1,5 @@
-/* repeat.c -- elements written several times: repeat, tile, repeat_interleave. */
+/* repeat.c -- elements written several times: repeat, tile, repeat_interleave: a dim of size 1 beside the
+ * repeated one is expanded, and both become one by a copy. */
 #include "ops/index/nonzero.h"
 #include <tern/ops.h>
 

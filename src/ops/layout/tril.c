@@ -1,4 +1,5 @@
-/* tril.c -- the parts of matrices below and above a diagonal. */
+/* tril.c -- the triangular parts of matrices: tril keeps column - row <= diagonal, triu >= diagonal; their
+ * gradients keep the same part. */
 #include "tensor/op.h"
 #include <tern/ops.h>
 
@@ -6,7 +7,7 @@ enum { LOWER, UPPER };
 
 static const tern_kernel_ref band_kernel = {"copy", "band"};
 
-static tern_status triangle_infer(tern_call *call)
+static tern_status triangular_infer(tern_call *call)
 {
     const tern_tensor *x = call->in[0];
     if (x->ndim < 2)
@@ -20,7 +21,7 @@ static tern_status triangle_infer(tern_call *call)
 }
 
 /* Keeps low <= column - row <= high; the diagonal is one of the two. */
-static tern_status triangle_forward(tern_call *call)
+static tern_status triangular_forward(tern_call *call)
 {
     const int64_t *diagonal = call->attributes;
     bool upper = call->op->variant == UPPER;
@@ -52,7 +53,8 @@ static tern_status triangle_forward(tern_call *call)
     return status;
 }
 
-static tern_status triangle_backward(tern_gradient *g)
+/* What was zeroed has no gradient. */
+static tern_status triangular_backward(tern_gradient *g)
 {
     const int64_t *diagonal = g->attributes;
     bool upper = g->op->variant == UPPER;
@@ -62,14 +64,14 @@ static tern_status triangle_backward(tern_gradient *g)
 
 static const tern_op tril_op = {.name = "tril",
                                 .variant = LOWER,
-                                .infer = triangle_infer,
-                                .forward = triangle_forward,
-                                .backward = triangle_backward};
+                                .infer = triangular_infer,
+                                .forward = triangular_forward,
+                                .backward = triangular_backward};
 static const tern_op triu_op = {.name = "triu",
                                 .variant = UPPER,
-                                .infer = triangle_infer,
-                                .forward = triangle_forward,
-                                .backward = triangle_backward};
+                                .infer = triangular_infer,
+                                .forward = triangular_forward,
+                                .backward = triangular_backward};
 
 tern_tensor *tern_tril(tern_tensor *x, int64_t diagonal)
 {

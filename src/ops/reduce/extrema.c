@@ -1,4 +1,8 @@
-/* extrema.c -- the largest and smallest: max, min, amax, amin, argmax, argmin; all and any. */
+/* extrema.c -- the largest and smallest: max, min, amax, amin, argmax, argmin; all and any.
+ *
+ * Elements are compared as integers in the same order (order.h), in which NaN is beyond infinity, so that
+ * NaN wins as PyTorch has it, and flipping the bits makes the smallest the largest. Of equals the first place
+ * is given: a row looks for it again in the run that holds the largest. */
 #include "ops/reduce/reduction.h"
 #include <tern/ops.h>
 
@@ -13,6 +17,7 @@ typedef struct extremum_attributes {
 
 /* ---- forward ----------------------------------------------------------------------------- */
 
+/* An empty dim has no largest element. */
 static tern_status refuse_empty(const tern_call *call, const extremum_attributes *at)
 {
     const tern_tensor *x = call->in[0];
@@ -43,6 +48,7 @@ static tern_status extremum_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* One launch over r: rows, columns or short rows. from: the places of what r.x holds, values of parts. */
 static tern_status launch_extremum(int32_t variant, const tern_reduction_view *f,
                                    const tern_tensor *values, const tern_tensor *places,
                                    const tern_tensor *from)
@@ -78,6 +84,7 @@ static tern_status launch_extremum(int32_t variant, const tern_reduction_view *f
                        args, 12);
 }
 
+/* Long stretches in two launches: the winner of each part and its place, then the winner of those. */
 static tern_status reduce_extremum(int32_t variant, tern_reduction_view *f, tern_tensor *values,
                                    tern_tensor *places)
 {
@@ -116,7 +123,7 @@ static tern_status extremum_forward(tern_call *call)
 
 /* ---- backward ---------------------------------------------------------------------------- */
 
-/* Evenly to all that equal the result, NaN being equal to NaN. */
+/* dx = dy / (number of ties) where x equals the result, NaN being equal to NaN; else 0. */
 static tern_status ties_backward(tern_gradient *g)
 {
     const extremum_attributes *at = g->attributes;
@@ -131,7 +138,7 @@ static tern_status ties_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-/* All to the place that was chosen. */
+/* dx = dy at the place that was chosen, else 0: a comparison of places, without a scatter. */
 static tern_status place_backward(tern_gradient *g)
 {
     const extremum_attributes *at = g->attributes;
@@ -246,6 +253,7 @@ VALUES_INDICES(min)
 
 /* ---- all and any: the smallest and the largest of x != 0 --------------------------------- */
 
+/* all is the smallest of x != 0 and any the largest; of nothing, all holds and any does not. */
 static tern_tensor *truth(const tern_op *op, tern_tensor *x, tern_shape dims, bool keepdim,
                           const char *function)
 {

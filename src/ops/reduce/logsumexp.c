@@ -1,4 +1,5 @@
-/* logsumexp.c -- log sum e^x over dims, without overflow. */
+/* logsumexp.c -- log sum e^x over dims: m + log sum e^(x - m) with m the largest x, which cannot
+ * overflow. */
 #include "ops/reduce/reduction.h"
 #include <math.h>
 #include <tern/ops.h>

@@ -1,4 +1,7 @@
-/* prod.c -- products over a dim or over everything. */
+/* prod.c -- products over a dim or over everything.
+ *
+ * dx[k] is dy times the product of all other elements: that of those before k times that of those after, both
+ * running products, so that nothing is divided by an x that may be 0. */
 #include "ops/scan/scan.h"
 #include <tern/ops.h>
 
@@ -31,6 +34,7 @@ static tern_status prod_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* inner = 1: a group for each part of a row. */
 static tern_status launch_rows(const tern_tensor *y, const tern_tensor *x, int64_t outer, int64_t n,
                                int64_t parts)
 {
@@ -42,6 +46,7 @@ static tern_status launch_rows(const tern_tensor *y, const tern_tensor *x, int64
                        6);
 }
 
+/* inner > 1: neighbouring lanes go down neighbouring columns. */
 static tern_status launch_columns(const tern_tensor *y, const tern_tensor *x, const tern_sides *s)
 {
     static const tern_kernel_ref kernel = {"scan", "prod_columns"};
@@ -51,6 +56,7 @@ static tern_status launch_columns(const tern_tensor *y, const tern_tensor *x, co
                        tern_items_of(s->outer * s->inner, s->n), args, 5);
 }
 
+/* Few long rows are cut into parts, whose products are multiplied by a second launch. */
 static tern_status prod_forward(tern_call *call)
 {
     const prod_attributes *at = call->attributes;

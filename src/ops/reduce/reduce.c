@@ -1,4 +1,11 @@
-/* reduce.c -- sums and means, also to a shape that was broadcast from. */
+/* reduce.c -- sums and means, also to a shape that was broadcast from; and the expansion that is their
+ * gradient.
+ *
+ *   y = sum x / divisor over the masked dims,   dx = expand(dy) / divisor
+ *
+ * A long sum is cut into parts that are summed for themselves and then together, in the same way on every
+ * device: that keeps many groups busy, and rounds less than one running sum. Half precision sums in
+ * float32, integers and bools in int64. */
 #include "ops/reduce/reduction.h"
 #include <tern/ops.h>
 
@@ -17,6 +24,8 @@ static const sum_kernels sum_merge = {.rows = {"reduce", "sum_rows_merge"},
 static const sum_kernels deviations = {
     {"reduce", "deviation_rows"}, {"reduce", "deviation_columns"}, {"reduce", "deviation_short"}};
 
+/* One launch over f: short rows a lane each, rows a team each, columns a group for each tile. shift: what is
+ * taken off the elements of the deviations. */
 static tern_status launch_sum(const sum_kernels *kernels, tern_dtype dtype,
                               const tern_reduction_view *f, const tern_tensor *out,
                               const tern_tensor *shift, double divisor)
@@ -103,6 +112,7 @@ static tern_status sum_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* The sum of nothing is 0, its mean 0 / 0. */
 static tern_status sum_into(tern_tensor *out, tern_tensor *x, uint32_t mask, double divisor)
 {
     if (out->numel == 0)
@@ -124,6 +134,7 @@ static tern_status sum_forward(tern_call *call)
                     call->op->variant == MEAN ? (double)tern_masked_count(&shape, at->mask) : 1);
 }
 
+/* dx = dy / divisor at every element that was summed. */
 static tern_status sum_backward(tern_gradient *g)
 {
     const sum_attributes *at = g->attributes;
@@ -160,6 +171,7 @@ typedef struct expand_attributes {
     uint32_t mask;
 } expand_attributes;
 
+/* Stride 0 along the masked dims: no element is copied. */
 static tern_status expand_infer(tern_call *call)
 {
     const expand_attributes *at = call->attributes;
@@ -182,6 +194,7 @@ static tern_status expand_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* An element that was read several times gets the sum of what came in for each. */
 static tern_status expand_backward(tern_gradient *g)
 {
     const expand_attributes *at = g->attributes;

@@ -5,6 +5,7 @@
 
 /* ---- without NaN ------------------------------------------------------------------------- */
 
+/* 0 in place of NaN: the neutral element of sums, and no gradient flows there. */
 static tern_tensor *without_nan(tern_tensor *x)
 {
     if (!x || !tern_dtype_is_floating_point(x->dtype))

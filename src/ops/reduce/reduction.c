@@ -1,4 +1,8 @@
-/* reduction.c -- from dims to (outer, n, inner), and how the middle is cut for many threads. */
+/* reduction.c -- from the dims that are reduced to (outer, n, inner), and how n is cut for many threads.
+ *
+ * A reduction is over a set of dims, a kernel's along one. Where the reduced dims lie side by side in memory
+ * they are one dim, with those outside and inside of them as one each; else a copy brings them to the end.
+ * inner = 1: the stretches are dense rows; inner > 1: they are columns, of which a group takes a tile. */
 #include "ops/reduce/reduction.h"
 #include <tern/ops.h>
 
@@ -22,6 +26,7 @@ tern_status tern_dims_mask(const tern_shape *dims, int ndim, uint32_t *mask, con
     return TERN_OK;
 }
 
+/* The shape of the result of a reduction. */
 tern_shape tern_masked_shape(const tern_shape *shape, uint32_t mask, bool keepdim)
 {
     tern_shape out = {0};
@@ -163,6 +168,7 @@ void tern_reduction_end(tern_reduction_view *r)
     r->copy = NULL;
 }
 
+/* The parts of each stretch lie side by side: (outer, parts, inner), reduced by one launch. */
 tern_reduction_view tern_reduction_rest(const tern_reduction_view *r, tern_tensor *partial)
 {
     tern_reduction_view rest = {.outer = r->outer, .n = r->parts, .inner = r->inner, .x = partial};

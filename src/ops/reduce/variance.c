@@ -1,4 +1,9 @@
-/* variance.c -- var and std: the mean first, then the squared deviations from it. */
+/* variance.c -- var and std in two passes: the mean first, then the squared deviations from it.
+ *
+ *   var = sum (x - mean)^2 / max(n - correction, 0),   std = sqrt(var)
+ *
+ * Sums of squares less the square of the sum would need one pass, and lose all digits where the mean is
+ * large. */
 #include "ops/reduce/reduction.h"
 #include <math.h>
 #include <tern/ops.h>
@@ -24,6 +29,7 @@ static tern_status var_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* The mean is kept, so that the second pass takes it off each element before it squares. */
 static tern_status var_into(tern_tensor *out, tern_tensor *x, const var_attributes *at)
 {
     tern_reduction_view f;

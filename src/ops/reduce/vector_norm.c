@@ -55,6 +55,8 @@ static tern_status norm_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* The limits are cases of their own: p 0 counts what is not 0, p infinity is the largest |x|, p 1 and 2 need
+ * no powers. */
 static tern_tensor *norm_of(tern_tensor *x, const norm_attributes *at)
 {
     double p = at->p;

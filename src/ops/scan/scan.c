@@ -31,12 +31,14 @@ static tern_status scan_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* y before the first. */
+/* y before the first element: the neutral one of the operation. */
 static double first_of(const scan_attributes *at)
 {
     return at->what == PRODUCT ? 1 : 0;
 }
 
+/* Rows, where elements of a stretch are neighbours: a group for each, whose lanes take a run each. Else a lane
+ * for each stretch. */
 static tern_status scan_forward(tern_call *call)
 {
     static const tern_kernel_ref rows = {"scan", "scan_rows"}, columns = {"scan", "scan_columns"};
@@ -79,6 +81,7 @@ static tern_tensor *shifted(tern_tensor *x, int dim, bool back, double value)
 
 static tern_tensor *scan(tern_tensor *a, tern_tensor *b, int dim, int what, bool reverse);
 
+/* db is a scan the other way, with a one step further on; da = db y one step back. */
 static tern_status scan_backward(tern_gradient *g)
 {
     const scan_attributes *at = g->attributes;
@@ -91,6 +94,7 @@ static tern_status scan_backward(tern_gradient *g)
     return db && (!g->needs[0] || g->din[0]) ? TERN_OK : tern_last_status();
 }
 
+/* A sum needs nothing of its inputs; products and linear scans need a and y. */
 static uint32_t scan_saves(const tern_call *call)
 {
     return call->in[0] ? TERN_SAVE_IN(0) | TERN_SAVE_OUT(0) : 0;
@@ -135,6 +139,7 @@ static bool transposes_well(const tern_tensor *x, int dim)
     return s.inner > 1 && s.outer * s.inner < MANY && s.n > MANY;
 }
 
+/* cumsum and cumprod of any type: half precision in float32 and integers in int64, as sums are. */
 static tern_tensor *running(tern_tensor *x, int dim, int what, const char *function)
 {
     int d;
@@ -169,6 +174,7 @@ tern_tensor *tern_cumprod(tern_tensor *x, int dim)
 
 /* ---- logcumsumexp ------------------------------------------------------------------------ */
 
+/* y[k] = log(e^y[k - 1] + e^x[k]), the larger of both taken out of the sum. */
 static tern_status log_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"scan", "scan_log_sum"};
@@ -269,6 +275,7 @@ static const tern_op cummin_op = {.name = "cummin",
                                   .infer = extremum_infer,
                                   .forward = extremum_forward};
 
+/* The places by a kernel; the values, which have the gradient, are gathered from x by them. */
 static tern_status running_extremum(const tern_op *op, tern_tensor *x, int dim,
                                     tern_values_indices *out, const char *function)
 {

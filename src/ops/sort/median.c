@@ -1,4 +1,8 @@
-/* median.c -- one place of each sorted row: kthvalue, median, nanmedian, mode. */
+/* median.c -- one place of each sorted row: kthvalue, median, nanmedian, mode.
+ *
+ * Of n sorted elements the median is the one at (n - 1) / 2, the lower of two; NaN sorts last, so that a row
+ * has one exactly when its last element is, and nanmedian counts those before it. mode is the most frequent
+ * element. The values are gathered from x by the place, with gather's gradient. */
 #include "ops/sort/sort.h"
 #include <math.h>
 #include <tern/ops.h>
@@ -39,6 +43,7 @@ static tern_status launch_choose(const tern_tensor *y, const tern_sorted *s, int
                        tern_items_of(s->rows, what == MODE ? s->n : 8), args, 7);
 }
 
+/* The median of types that have no NaN is simply the element at (n - 1) / 2. */
 static tern_status choose_forward(tern_call *call)
 {
     const choose_attributes *at = call->attributes;

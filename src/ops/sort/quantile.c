@@ -1,4 +1,8 @@
-/* quantile.c -- quantile and nanquantile: between the two sorted elements next to a rank. */
+/* quantile.c -- quantile and nanquantile: between the two sorted elements next to a rank.
+ *
+ * The rank of q among n is q (n - 1); with a its fraction and s the sorted elements around it,
+ *   y = s[low] + a (s[high] - s[low])
+ * or one of the two, or their mean. */
 #include "tensor/op.h"
 #include <tern/ops.h>
 
@@ -37,6 +41,7 @@ static tern_tensor *ranks_of(tern_tensor *sorted, tern_tensor *q, bool without_n
     return ranks;
 }
 
+/* low = floor(rank), high = the next where the rank has a fraction. */
 static tern_tensor *between(tern_tensor *sorted, tern_tensor *ranks, tern_interpolation how)
 {
     tern_tensor *low = tern_to_dtype(ranks, TERN_I64);

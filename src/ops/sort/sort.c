@@ -1,4 +1,9 @@
-/* sort.c -- sort, argsort, topk: the places in the order, and the values that stand there. */
+/* sort.c -- sort, argsort, topk: the places in the order, and the values that stand there.
+ *
+ * Each stretch along dim becomes a row of integer keys in the order of its elements (order.h). A stable merge
+ * sort: blocks of 16 by insertion, then runs of doubling width are merged, every lane finding by bisection
+ * where its span of the result comes from. Values are gathered by the places, so their gradient is gather's;
+ * topk is the beginning of a sort. */
 #include "ops/sort/sort.h"
 #include <tern/ops.h>
 
@@ -51,6 +56,7 @@ void tern_sorted_free(tern_sorted *s)
     s->keys = s->places = NULL;
 }
 
+/* Buffers of x's size: keys, and where places move along with them. */
 static tern_status make_rows(tern_sorted *s, const tern_tensor *x, bool places)
 {
     tern_shape shape = {1, {x->numel}};
@@ -60,6 +66,7 @@ static tern_status make_rows(tern_sorted *s, const tern_tensor *x, bool places)
     return s->keys && (s->places || !places) ? TERN_OK : tern_last_status();
 }
 
+/* Merges go from one pair of buffers to the other and back. */
 tern_status tern_sort_rows(tern_sorted *s, const tern_tensor *x, const tern_sides *sides,
                            int32_t flip)
 {
@@ -144,6 +151,7 @@ static tern_tensor *places(tern_tensor *x, int dim, int64_t count, bool descendi
     return tern_apply(&sort_op, &x, 1, &at, sizeof at);
 }
 
+/* values = x at indices: gather, whose gradient goes back to where they stood. */
 static tern_status with_values(tern_tensor *x, int dim, tern_tensor *indices,
                                tern_values_indices *out)
 {

@@ -1,4 +1,7 @@
-/* unique.c -- equals among elements: searchsorted, unique. */
+/* unique.c -- searchsorted by bisection, and unique: the values that differ among sorted ones.
+ *
+ * unique: neighbours of the sorted elements that differ begin a run; the running sum of those changes is each
+ * element's run, and a search for the run's number where the run begins and ends. */
 #include "tensor/op.h"
 #include <math.h>
 #include <tern/ops.h>
@@ -27,6 +30,7 @@ static tern_status search_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* y = how many of the row of bounds are below (right: not above) the value. */
 static tern_status search_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"sort", "sort_search"};
@@ -98,6 +102,8 @@ static tern_status unique_of_none(const tern_tensor *x, tern_unique_result *out)
     return out->output && out->inverse && out->counts ? TERN_OK : tern_last_status();
 }
 
+/* runs: 0 0 1 2 2 .., the number of each element's run; starts: where each run begins. Inverse indices of
+ * the sorted form are searched for, as sorting has moved the elements. */
 static tern_status unique(tern_tensor *x, bool sorted, tern_unique_result *out)
 {
     tern_shape shape = tern_shape_of(x), flat = {1, {x->numel}};

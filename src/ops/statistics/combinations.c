@@ -1,4 +1,4 @@
-/* combinations.c -- products of sets and of matrices. */
+/* combinations.c -- Kronecker products, block diagonals, powers; products of sets and choices. */
 #include "tensor/op.h"
 #include <tern/ops.h>
 
@@ -37,6 +37,7 @@ static tern_tensor *spread(tern_tensor *x, int ndim, bool behind)
     return tern_reshape(x, shape);
 }
 
+/* z[i p + k][j q + l] = x[i][j] y[k][l] for y of (p, q): an outer product whose dims take turns. */
 tern_tensor *tern_kron(tern_tensor *x, tern_tensor *y)
 {
     if (!x || !y) {
@@ -54,6 +55,7 @@ tern_tensor *tern_kron(tern_tensor *x, tern_tensor *y)
     return z ? tern_reshape(z, shape) : NULL;
 }
 
+/* Each matrix between zeros to its left and right, and those rows one below the other. */
 tern_tensor *tern_block_diag(tern_tensor *const *tensors, int n)
 {
     const char *function = "tern_block_diag";
@@ -80,6 +82,7 @@ tern_tensor *tern_block_diag(tern_tensor *const *tensors, int n)
     return n ? tern_cat(rows, n, 0) : tern_empty(TERN_SHAPE(1, 0), TERN_F32, NULL);
 }
 
+/* y[i][j] = x[i]^j as running products of x; columns in falling powers unless increasing. */
 tern_tensor *tern_vander(tern_tensor *x, int64_t n, bool increasing)
 {
     TERN_COMPOSED("vander", NONE, &x);
@@ -128,6 +131,7 @@ static tern_tensor *ascending(tern_tensor *const *grid, int n, bool equals)
     return mask;
 }
 
+/* Of the grid of all r-fold choices, those whose places go up: every combination once, in order. */
 tern_tensor *tern_combinations(tern_tensor *x, int r, bool with_replacement)
 {
     const char *function = "tern_combinations";

@@ -1,4 +1,8 @@
-/* covariance.c -- covariances and correlations of rows, weighed or not. */
+/* covariance.c -- covariances and correlations of rows, weighted or not.
+ *
+ *   cov = sum_i w_i (x_i - mean)(x_i - mean)' / (sum w - correction sum(w a) / sum w)
+ *
+ * with w = fweights aweights and a = aweights, the mean weighted too: one matrix product. */
 #include "tensor/op.h"
 #include <math.h>
 #include <tern/ops.h>
@@ -80,6 +84,7 @@ tern_tensor *tern_cov(tern_tensor *x, const tern_cov_options *options)
     return tern_squeeze(tern_div(products, divisor(o, w, sum)));
 }
 
+/* c_ij / (sqrt(c_ii) sqrt(c_jj)), kept within -1 and 1 against rounding. */
 tern_tensor *tern_corrcoef(tern_tensor *x)
 {
     if (x && x->ndim > 2)

@@ -1,4 +1,6 @@
-/* diff.c -- of neighbours, and areas between them. */
+/* diff.c -- differences of neighbours, and areas below a curve by trapezoids.
+ *
+ *   diff: y[i] = x[i + 1] - x[i], n times;   trapezoid: sum (x[i + 1] - x[i]) (y[i] + y[i + 1]) / 2 */
 #include "tensor/op.h"
 #include <tern/ops.h>
 
@@ -35,6 +37,7 @@ static tern_status check_joined(const tern_tensor *x, const tern_tensor *part, i
     return TERN_OK;
 }
 
+/* prepend, x and append one after the other along dim. */
 static tern_tensor *joined(tern_tensor *x, int dim, tern_tensor *prepend, tern_tensor *append)
 {
     tern_tensor *parts[3];

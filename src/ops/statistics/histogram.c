@@ -1,4 +1,5 @@
-/* histogram.c -- how often numbers are there: bincount, histc. */
+/* histogram.c -- how often numbers are there: bincount, histc. Numbers are sorted and each count is the
+ * difference of two searches: the same on every device, without atomic additions. */
 #include "tensor/op.h"
 #include <math.h>
 #include <tern/ops.h>
@@ -89,6 +90,7 @@ static tern_status histc_range(tern_tensor *x, double *low, double *high)
     return TERN_OK;
 }
 
+/* The bin of x is floor((x - low) / (high - low) bins), the last one including high; others are -1. */
 static tern_tensor *histc(tern_tensor *x, int64_t bins, double low, double high)
 {
     tern_shape flat = {1, {x->numel}};

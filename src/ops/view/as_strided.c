@@ -1,4 +1,8 @@
-/* as_strided.c -- a view of any geometry at a tensor's storage, and its way back. */
+/* as_strided.c -- a view of any geometry at a tensor's storage, and its gradient.
+ *
+ * Elements of the view may be one in memory, and so may x's. The gradient goes through that memory: dy is
+ * added up in a row of zeros, each element where the view has it; x's elements are read from the row; and
+ * those that x has several times share what came in, by a count of them. */
 #include "tensor/op.h"
 #include <string.h>
 #include <tern/ops.h>
@@ -15,7 +19,7 @@ static tern_status as_strided_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* ---- scatter: add a view's gradients up in a row of n elements, where the view's elements are  */
+/* ---- scatter: a view's gradients added up in a row of n elements, where the view has them - */
 
 typedef struct scatter_attributes {
     tern_strided view; /* relative to the row */
@@ -64,6 +68,7 @@ static tern_status add_parts(tern_tensor *out, const tern_tensor *x, const tern_
     return status;
 }
 
+/* Elements of dims that never meet in memory are added by one launch; the others position by position. */
 static tern_status scatter_forward(tern_call *call)
 {
     const scatter_attributes *at = call->attributes;
@@ -78,6 +83,7 @@ static tern_status scatter_forward(tern_call *call)
                      at->view.offset, x->offset);
 }
 
+/* The view's elements read from the row. */
 static tern_tensor *gather(tern_tensor *row, const tern_strided *view)
 {
     tern_shape stride = {.ndim = view->shape.ndim};
@@ -105,6 +111,7 @@ static tern_tensor *scatter(tern_tensor *x, const tern_strided *view, int64_t n)
 
 /* ---- the gradient: the view's elements in the stretch of memory, then x's in the same ---- */
 
+/* The last element of a shape and its strides, from the first one; -1 of none. */
 static int64_t reach_of(const tern_shape *shape, const int64_t *stride)
 {
     int64_t last = 0;

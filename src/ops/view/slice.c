@@ -1,4 +1,7 @@
-/* slice.c -- parts of a tensor along one dim: narrow, slice, select. */
+/* slice.c -- parts of a tensor along one dim, as views: narrow, slice, select.
+ *
+ * start moves the offset, step multiplies the stride. The gradient is dy in a tensor of zeros, at the place
+ * of the part; the gradient of that is the part again. */
 #include "tensor/op.h"
 #include <tern/ops.h>
 
@@ -8,6 +11,7 @@ typedef struct part {
     int64_t start, length, step;
 } part;
 
+/* The part's shape, strides and offset in x. */
 static void view_part(tern_result *r, const tern_tensor *x, const part *p)
 {
     r->dtype = x->dtype;
@@ -35,6 +39,7 @@ static tern_status embed_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* Zeros, and x copied into the view of the part. */
 static tern_status embed_forward(tern_call *call)
 {
     const embed_attributes *at = call->attributes;
@@ -157,6 +162,7 @@ tern_tensor *tern_slice(tern_tensor *x, int dim, int64_t start, int64_t end, int
 
 /* ---- select ---------------------------------------------------------------------------------- */
 
+/* A part of length 1 without its dim. */
 static tern_status select_infer(tern_call *call)
 {
     const part *p = call->attributes;

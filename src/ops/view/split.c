@@ -1,4 +1,5 @@
-/* split.c -- a tensor cut into pieces along one dim, all of them views. */
+/* split.c -- a tensor cut into pieces along one dim, all of them views, by one operation: its gradient is one
+ * cat of the pieces'. */
 #include "tensor/op.h"
 #include <tern/ops.h>
 
@@ -8,11 +9,13 @@ typedef struct split_attributes {
     int64_t size;
 } split_attributes;
 
+/* How many pieces of `size` cover n elements; nothing is one empty piece. */
 static int64_t count_of(int64_t n, int64_t size)
 {
     return n ? (n - 1) / size + 1 : 1;
 }
 
+/* The last piece may be shorter. */
 static int64_t length_of(int64_t n, int64_t size, int64_t i)
 {
     int64_t left = n - i * size;

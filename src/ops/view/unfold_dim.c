@@ -1,4 +1,7 @@
-/* unfold_dim.c -- sliding windows along a dim as a view. */
+/* unfold_dim.c -- sliding windows along a dim as a view.
+ *
+ * y[.., w, .., k] = x[.., w step + k, ..]: the new dim has x's stride and the old one step times it. An element
+ * is in several windows: the gradient is fold's sum of windows. */
 #include "ops/convolution/unfold.h"
 #include <string.h>
 #include <tern/ops.h>
@@ -8,6 +11,7 @@ typedef struct windows_attributes {
     int64_t size, step;
 } windows_attributes;
 
+/* (n - size) / step + 1 windows; a scalar has one of one element. */
 static tern_status windows_infer(tern_call *call)
 {
     const windows_attributes *at = call->attributes;

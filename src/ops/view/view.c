@@ -1,5 +1,8 @@
-/* view.c -- other views of the same elements: other shapes, dims in another
- * order, repeated dims. */
+/* view.c -- other views of the same elements: other shapes, dims in another order, repeated dims.
+ *
+ * A view has x's storage, and a shape, strides and offset of its own: element i is at
+ * offset + sum i[d] stride[d]. Its gradient is the view the other way: a reshape, the inverse permutation, a
+ * sum over what was expanded. */
 #include "tensor/op.h"
 #include <string.h>
 #include <tern/ops.h>
@@ -88,6 +91,7 @@ static bool view_strides(const tern_tensor *x, const tern_shape *shape, int64_t 
     return true;
 }
 
+/* No element moves: either strides say it, or it is refused. */
 static tern_status view_infer(tern_call *call)
 {
     const tern_shape *wanted = call->attributes;
@@ -269,6 +273,7 @@ tern_tensor *tern_unsqueeze(tern_tensor *x, int dim)
 
 /* ---- dims in another order --------------------------------------------------------------- */
 
+/* Dim i of the result is dim dims[i] of x: shape and strides are permuted alike. */
 static tern_status permute_infer(tern_call *call)
 {
     const tern_shape *dims = call->attributes;
@@ -296,6 +301,7 @@ static tern_status permute_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* The inverse permutation: inverse[dims[i]] = i. */
 static tern_status permute_backward(tern_gradient *g)
 {
     const tern_shape *dims = g->attributes;
@@ -354,6 +360,7 @@ tern_tensor *tern_t(tern_tensor *x)
 
 /* ---- repeated dims ----------------------------------------------------------------------- */
 
+/* Stride 0 where a dim of size 1, or none, becomes a longer one. */
 static tern_status expand_infer(tern_call *call)
 {
     const tern_shape *wanted = call->attributes;
