@@ -4,7 +4,7 @@
 # stand in a circle: first their definitions are read, then what they use. A file takes from another what that
 # one alone defines at the margin, not static and not in a public header (an operation may use any other's
 # public function: its gradient is made of them; public=1 counts these too), nor a hook, tern_hook_..., with
-# which a file to the left calls one to the right: src/tensor/hooks.h lists them. A header takes from those
+# which a file to the left calls one to the right: the headers of src/tensor declare them. A header takes from those
 # that it includes.
 #
 # Files without an arrow in or out are taken away until none is left but those of circles and between them.
