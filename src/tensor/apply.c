@@ -43,7 +43,7 @@ static tern_status check_type(const tern_call *call, const char *suffix)
 {
     const uint32_t takes = call->op->takes;
     tern_dtype dtype = takes == TERN_TAKES_ALL ? TERN_F32 : call->in[0]->dtype;
-    if (takes == TERN_TAKES_ALL || takes >> dtype & 1)
+    if (takes == TERN_TAKES_ALL || tern_dtype_in(dtype, (tern_dtype_set)takes))
         return TERN_OK;
     char function[FUNCTION_ROOM];
     name_function(function, call->op);

@@ -53,14 +53,14 @@ typedef enum tern_promotion {
     TERN_PROMOTE_BOOL      /* bool */
 } tern_promotion;
 
-/* Sets of types, a bit for each: what an operation is there for. The door refuses others of input 0
+/* Sets of types of dtypes.def: what an operation is there for. The door refuses others of input 0
  * before infer. */
 enum {
     TERN_TAKES_ALL = 0, /* infer refuses what it must */
-    TERN_TAKES_FLOATS = 1 << TERN_F32 | 1 << TERN_F64 | 1 << TERN_F16 | 1 << TERN_BF16,
-    TERN_TAKES_WHOLES = 1 << TERN_I32 | 1 << TERN_I64 | 1 << TERN_U8,
-    TERN_TAKES_INTS = TERN_TAKES_WHOLES | 1 << TERN_BOOL,
-    TERN_TAKES_NUMBERS = TERN_TAKES_FLOATS | TERN_TAKES_WHOLES
+    TERN_TAKES_FLOATS = TERN_SET_FLOATS,
+    TERN_TAKES_WHOLES = TERN_SET_WHOLES,
+    TERN_TAKES_INTS = TERN_SET_INTS,
+    TERN_TAKES_NUMBERS = TERN_SET_NUMBERS
 };
 
 /* What autocast makes of the inputs of a floating point type, other than float64. PyTorch's lists
