@@ -149,7 +149,7 @@ TERN_API tern_tensor *tern_minimum_scalar(tern_tensor *x, tern_scalar y);  /* y 
 TERN_API tern_tensor *tern_minimum_(tern_tensor *x, tern_tensor *y);       /* into x */
 TERN_API tern_tensor *tern_minimum_scalar_(tern_tensor *x, tern_scalar y); /* a number, into x */
 
-/* The larger; the other one where one is NaN; at ties x gets the gradient. */
+/* The larger; the other one where one is NaN; at ties each gets half of the gradient. */
 TERN_API tern_tensor *tern_fmax(tern_tensor *x, tern_tensor *y);
 TERN_API tern_tensor *tern_fmax_scalar(tern_tensor *x, tern_scalar y);  /* y a number */
 TERN_API tern_tensor *tern_fmax_(tern_tensor *x, tern_tensor *y);       /* into x */

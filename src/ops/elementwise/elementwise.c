@@ -218,11 +218,12 @@ static tern_status binary_backward(tern_gradient *g)
         {"dz", g->dout[0], 0},
         {"x", g->in[0], 0},
         {"y", g->n_in > 1 ? g->in[1] : NULL, tern_scalar_to_real(at->a)},
-        {"z", g->out[0], 0}};
-    if (g->needs[0] && !(g->din[0] = tern_expression(row->dx, variables, 4, call_row)))
+        {"z", g->out[0], 0},
+        {"tie", NULL, g->n_in > 1 ? 0.5 : 0}};
+    if (g->needs[0] && !(g->din[0] = tern_expression(row->dx, variables, 5, call_row)))
         return tern_last_status();
     if (g->n_in > 1 && g->needs[1] &&
-        !(g->din[1] = tern_expression(row->dy, variables, 4, call_row)))
+        !(g->din[1] = tern_expression(row->dy, variables, 5, call_row)))
         return tern_last_status();
     return TERN_OK;
 }

@@ -114,7 +114,44 @@ tern_status tern_mode(tern_tensor *x, int dim, bool keepdim, tern_values_indices
     return choose(&mode_op, x, 1, dim, keepdim, out, "tern_mode");
 }
 
-/* Of all elements; of none, what PyTorch fills in: NaN, or the smallest integer. */
+/* The value of all elements of x, which every element that equals it has an even part in. */
+static tern_status even_infer(tern_call *call)
+{
+    call->n_out = 1;
+    call->result[0] =
+        (tern_result){.dtype = call->in[1]->dtype, .shape = tern_shape_of(call->in[1])};
+    return TERN_OK;
+}
+
+static tern_status even_forward(tern_call *call)
+{
+    return tern_hook_copy(call->out[0], call->in[1]);
+}
+
+static tern_status even_backward(tern_gradient *g)
+{
+    tern_tensor *x = g->in[0], *y = g->in[1];
+    tern_tensor *both_nan = tern_logical_and(tern_isnan(x), tern_isnan(y));
+    tern_tensor *ties = tern_to_dtype(tern_logical_or(tern_eq(x, y), both_nan), x->dtype);
+    g->din[0] = tern_mul(ties, tern_div(g->dout[0], tern_sum(ties)));
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op even_op = {.name = "median",
+                                .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1),
+                                .infer = even_infer,
+                                .forward = even_forward,
+                                .backward = even_backward};
+
+/* What PyTorch fills in for the median of nothing: NaN, or the smallest integer of the type. */
+static tern_scalar of_nothing(tern_dtype dtype)
+{
+    return tern_dtype_is_floating_point(dtype) ? tern_scalar_real(NAN)
+                                               : tern_scalar_int(dtype == TERN_I64   ? INT64_MIN
+                                                                 : dtype == TERN_I32 ? INT32_MIN
+                                                                                     : 0);
+}
+
 static tern_tensor *of_all(const tern_op *op, tern_tensor *x, const char *function)
 {
     tern_values_indices both = {0};
@@ -123,9 +160,11 @@ static tern_tensor *of_all(const tern_op *op, tern_tensor *x, const char *functi
         return NULL;
     }
     if (x->numel == 0)
-        return tern_full(TERN_SHAPE_SCALAR, tern_scalar_real(NAN), x->dtype, tern_device(x));
-    x = x->ndim > 1 ? tern_flatten(x, 0, -1) : x;
-    return choose(op, x, 1, 0, false, &both, function) == TERN_OK ? both.values : NULL;
+        return tern_full(TERN_SHAPE_SCALAR, of_nothing(x->dtype), x->dtype, tern_device(x));
+    tern_tensor *flat = tern_detach(x->ndim > 1 ? tern_flatten(x, 0, -1) : x);
+    if (!flat || choose(op, flat, 1, 0, false, &both, function) != TERN_OK)
+        return NULL;
+    return tern_apply(&even_op, (tern_tensor *[]){x, both.values}, 2, NULL, 0);
 }
 
 #define MEDIAN_FUNCTIONS(NAME)                                                                     \
