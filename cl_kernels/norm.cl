@@ -136,10 +136,10 @@ KERNEL12(K(batch_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, db
 
 /* The same two where size is 1: groups take tiles of the channels, which lie side by side. */
 #define TILE 64
-KERNEL13(K(batch_norm_flat), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds),
+KERNEL14(K(batch_norm_flat), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds),
          (OUT, ACC, running_means), (OUT, ACC, running_variances), (IN, STO, xs), (IN, ACC, ws),
-         (IN, ACC, bs), (ARG, i64, n), (ARG, i64, channels), (ARG, REAL, eps), (ARG, REAL, momentum),
-         (ARG, i32, what))
+         (IN, ACC, bs), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size), (ARG, REAL, eps),
+         (ARG, REAL, momentum), (ARG, i32, what))
 {
     BASE(ys);
     BASE(means);
@@ -204,9 +204,9 @@ KERNEL13(K(batch_norm_flat), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds
     }
 }
 
-KERNEL11(K(batch_norm_flat_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, dbs),
+KERNEL12(K(batch_norm_flat_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, dbs),
          (IN, STO, dys), (IN, STO, xs), (IN, ACC, ws), (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, n),
-         (ARG, i64, channels), (ARG, i32, what))
+         (ARG, i64, channels), (ARG, i64, size), (ARG, i32, what))
 {
     BASE(dxs);
     BASE(dws);

@@ -81,22 +81,20 @@ static tern_status launch_portable(tern_place *place, const tern_gemm *g)
                          .has_bias = g->bias != NULL};
     const tern_matrix *from[] = {&g->a, &g->b, &g->c};
     tern_gemm_matrix *to[] = {&s.a, &s.b, &s.c};
-    tern_arg args[7];
-    static const int slot[] = {1, 2, 0};
-    uint32_t bytes = (uint32_t)tern_dtype_size(g->dtype);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++)
         *to[i] =
             (tern_gemm_matrix){from[i]->row, from[i]->col, {from[i]->batch[0], from[i]->batch[1]}};
-        args[slot[i]] = (tern_arg){.buffer = from[i]->buffer, .at = from[i]->at, .bytes = bytes};
-    }
-    args[3] = g->bias ? (tern_arg){.buffer = g->bias, .at = g->bias_at, .bytes = bytes} : args[0];
-    args[4] = tern_arg_struct(&s, sizeof s);
-    args[5] = tern_arg_real(g->dtype, g->alpha);
-    args[6] = tern_arg_real(g->dtype, g->beta);
     int64_t tiles = (g->m + TERN_GEMM_TILE - 1) / TERN_GEMM_TILE *
                     ((g->n + TERN_GEMM_TILE - 1) / TERN_GEMM_TILE);
-    return tern_launch(place, &gemm, g->dtype,
-                       tern_groups(g->count[0] * g->count[1] * tiles, 4096 * g->k), args, 7);
+    return TERN_LAUNCH(place, &gemm, g->dtype,
+                       tern_groups(g->count[0] * g->count[1] * tiles, 4096 * g->k),
+                       tern_arg_buffer(TERN_ROLE_OUT, g->dtype, g->c.buffer, g->c.at),
+                       tern_arg_buffer(TERN_ROLE_IN, g->dtype, g->a.buffer, g->a.at),
+                       tern_arg_buffer(TERN_ROLE_IN, g->dtype, g->b.buffer, g->b.at),
+                       g->bias ? tern_arg_buffer(TERN_ROLE_IN, g->dtype, g->bias, g->bias_at)
+                               : tern_arg_buffer(TERN_ROLE_UNUSED, g->dtype, g->c.buffer, 0),
+                       TERN_ARG_STRUCT(tern_gemm_shape, &s), tern_arg_real(g->dtype, g->alpha),
+                       tern_arg_real(g->dtype, g->beta));
 }
 
 static void check_gemm(const char *device, tern_dtype dtype, size_t i, bool portable)

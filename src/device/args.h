@@ -19,7 +19,7 @@ typedef enum tern_type {
 _Static_assert((int)TERN_TYPE_f32 == TERN_F32 && (int)TERN_TYPE_bool == TERN_BOOL,
                "dtypes.def is in the enum's order");
 
-/* Elements of a buffer, from one of them on, by its index. */
+/* Elements of a buffer, from one of them on, by its index; the same of a tensor's type. */
 static inline tern_arg tern_arg_elements(tern_role role, tern_type type, const tern_buffer *buffer,
                                          int64_t at, size_t element_bytes)
 {
@@ -28,6 +28,11 @@ static inline tern_arg tern_arg_elements(tern_role role, tern_type type, const t
                       .bytes = (uint32_t)element_bytes,
                       .role = (uint8_t)role,
                       .type = (uint8_t)type};
+}
+static inline tern_arg tern_arg_buffer(tern_role role, tern_dtype dtype, const tern_buffer *buffer,
+                                       int64_t at)
+{
+    return tern_arg_elements(role, (tern_type)dtype, buffer, at, tern_dtype_size(dtype));
 }
 static inline tern_arg tern_arg_i64(int64_t value)
 {
@@ -54,7 +59,7 @@ static inline tern_arg tern_arg_f64(double value)
     return (tern_arg){
         .bytes = 8, .role = TERN_ROLE_VALUE, .type = TERN_TYPE_f64, .value.f64 = value};
 }
-static inline tern_arg tern_arg_typed(tern_type type, const void *data, size_t bytes)
+static inline tern_arg tern_arg_struct(tern_type type, const void *data, size_t bytes)
 {
     return (tern_arg){.bytes = (uint32_t)bytes,
                       .role = TERN_ROLE_VALUE,
@@ -64,16 +69,7 @@ static inline tern_arg tern_arg_typed(tern_type type, const void *data, size_t b
 }
 /* The struct T of shapes.h at this pointer, which the compiler sees to point to one. */
 #define TERN_ARG_STRUCT(T, pointer)                                                                \
-    tern_arg_typed(TERN_TYPE_##T, 1 ? (pointer) : (const T *)0, sizeof(T))
-
-static inline tern_arg tern_arg_struct(const void *data, size_t bytes)
-{
-    return tern_arg_typed(TERN_TYPE_NONE, data, bytes);
-}
-static inline tern_arg tern_arg_buffer(const tern_buffer *buffer, int64_t at, size_t element_bytes)
-{
-    return tern_arg_elements(TERN_ROLE_UNKNOWN, TERN_TYPE_NONE, buffer, at, element_bytes);
-}
+    tern_arg_struct(TERN_TYPE_##T, 1 ? (pointer) : (const T *)0, sizeof(T))
 
 /* A number in the type that kernels of dtype compute in (REAL in the dialect). */
 static inline tern_arg tern_arg_scalar(tern_dtype dtype, tern_scalar scalar)

@@ -93,11 +93,6 @@ tern_status tern_launch_all_reduce(tern_place *const *places, const tern_arg *x,
 bool tern_place_leaves_bias(const tern_place *place);
 tern_status tern_place_sync(tern_place *place);
 
-/* Without a block, as empty tensors are: an argument that may be made but not passed. */
-static inline tern_arg tern_arg_block(const tern_block *block, int64_t at, size_t element_bytes)
-{
-    return tern_arg_buffer(block ? &block->buffer : NULL, at, element_bytes);
-}
 static inline tern_grid tern_items(int64_t n)
 {
     return (tern_grid){n, n, 0};
@@ -124,8 +119,8 @@ enum {
 };
 /* The fault of an index along dim, which the message names. */
 #define TERN_FAULT_ALONG(dim) (TERN_FAULT_DIMENSION | (dim) << 8)
-/* The device's fault words {code, first number, second number} (three i64) as a kernel argument;
- * marks them as in use, so that the next synchronisation looks. */
+/* The device's fault words {code, first number, second number} (three i64) as an argument that
+ * the kernel may write; marks them as in use, so that the next synchronisation looks. */
 tern_status tern_fault_arg(tern_place *place, tern_arg *arg);
 /* Look now where that costs nothing (the host sees the memory and launches are synchronous);
  * elsewhere a later synchronisation does. */

@@ -14,7 +14,7 @@ tern_status tern_fault_arg(tern_place *place, tern_arg *arg)
         pthread_mutex_unlock(&place->lock);
         TERN_TRY(status);
     }
-    *arg = tern_arg_block(place->fault.block, 0, sizeof(int64_t));
+    *arg = tern_arg_buffer(TERN_ROLE_OUT, TERN_I64, &place->fault.block->buffer, 0);
     if (tern_capture_of(place))
         tern_record_faults(tern_thread.graph);
     else

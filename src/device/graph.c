@@ -171,11 +171,12 @@ tern_status tern_graph_capture_begin(tern_graph *graph)
 static tern_status advance_random(tern_graph *graph)
 {
     static const tern_kernel_ref kernel = {"random", "advance_random"};
-    tern_arg args[] = {tern_arg_block(graph->place->rng.block, 0, sizeof(int64_t)),
-                       tern_arg_i64(graph->taken)};
     if (graph->taken == 0)
         return TERN_OK;
-    return tern_launch(graph->place, &kernel, TERN_F32, tern_items(1), args, 2);
+    return TERN_LAUNCH(graph->place, &kernel, TERN_F32, tern_items(1),
+                       tern_arg_elements(TERN_ROLE_OUT, TERN_TYPE_u64,
+                                         &graph->place->rng.block->buffer, 0, sizeof(uint64_t)),
+                       tern_arg_i64(graph->taken));
 }
 
 static tern_status run_node(tern_place *place, const tern_graph_node *node)

@@ -38,7 +38,8 @@ tern_status tern_rng_take(tern_place *place, int64_t n, tern_arg *state, int64_t
     seed_once(place);
     tern_status status = write_state(place);
     if (status == TERN_OK) {
-        *state = tern_arg_block(place->rng.block, 0, sizeof(uint64_t));
+        *state = tern_arg_elements(TERN_ROLE_IN, TERN_TYPE_u64, &place->rng.block->buffer, 0,
+                                   sizeof(uint64_t));
         tern_graph *graph = tern_capture_of(place);
         *at = graph ? tern_record_random(graph, n) : (int64_t)place->rng.taken;
         place->rng.taken += graph ? 0 : (uint64_t)n;

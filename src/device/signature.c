@@ -54,7 +54,7 @@ typedef struct written {
 
 typedef struct reader {
     const char *at, *again; /* what follows *20 comes 20 times */
-    long times;
+    long times;             /* 0 before it; the tensors of multi_tensor.h come without offsets */
 } reader;
 
 static bool next(reader *r, written *w)
@@ -75,8 +75,13 @@ static bool next(reader *r, written *w)
     return true;
 }
 
-/* An element type that was written out stands for all that lie in memory as it does: u16 for both
- * halves, u8 for bools too. */
+/* An element type that was written out, not STO, stands for both that lie in memory as it does. */
+static const struct {
+    uint8_t type, also;
+} alike[] = {{TERN_TYPE_f16, TERN_TYPE_bf16}, /* u16 */
+             {TERN_TYPE_u8, TERN_TYPE_bool},
+             {TERN_TYPE_u64, TERN_TYPE_i64}};
+
 static tern_parameter parameter_of(const written *w, tern_dtype dtype)
 {
     tern_parameter p = {.role = strcmp(w->role, "OUT") == 0  ? TERN_ROLE_OUT
@@ -91,11 +96,13 @@ static tern_parameter parameter_of(const written *w, tern_dtype dtype)
     p.also = p.type;
     if (p.type == TERN_TYPE_NONE) {
         p.type = type_called(strcmp(w->type, "u16") == 0 ? "f16" : w->type);
-        p.also = p.type == TERN_TYPE_f16  ? TERN_TYPE_bf16
-                 : p.type == TERN_TYPE_u8 ? TERN_TYPE_bool
-                                          : p.type;
+        p.also = p.type;
+        for (size_t i = 0; p.role != TERN_ROLE_VALUE && i < sizeof alike / sizeof *alike; i++)
+            if (alike[i].type == p.type)
+                p.also = alike[i].also;
     }
     p.bytes = (uint32_t)types[p.type].bytes;
+    p.by_reference = p.role == TERN_ROLE_VALUE && p.type > TERN_TYPE_u64;
     return p;
 }
 
@@ -115,8 +122,10 @@ int tern_signature_read(tern_parameter parameters[TERN_MOST_PARAMETERS], const c
                   tern_dtype_name(dtype), file);
         return -1;
     }
-    while (n < TERN_MOST_PARAMETERS && next(&r, &w))
-        parameters[n++] = parameter_of(&w, dtype);
+    while (n < TERN_MOST_PARAMETERS && next(&r, &w)) {
+        parameters[n] = parameter_of(&w, dtype);
+        parameters[n++].bare = r.times > 0;
+    }
     return n;
 }
 

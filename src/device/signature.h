@@ -7,10 +7,15 @@
 #ifndef TERN_DEVICE_SIGNATURE_H
 #define TERN_DEVICE_SIGNATURE_H
 #include "device/device.h"
+#include <stddef.h>
+#include <string.h>
 
+/* Begins as the middle of a tern_arg that fits it to the bit. */
 typedef struct tern_parameter {
-    uint32_t bytes;           /* of an element, or of the value */
-    uint8_t role, type, also; /* also: another type that lies in memory as this one does, or none */
+    uint32_t bytes; /* of an element, or of the value */
+    uint8_t role, type;
+    bool by_reference, bare;
+    uint8_t also; /* another type that lies in memory as this one does, or the same */
 } tern_parameter;
 
 /* Most that a kernel has: the few tensors of multi_tensor.h, and what goes before them. */
@@ -18,11 +23,12 @@ enum { TERN_MOST_PARAMETERS = 128 };
 
 static inline bool tern_parameter_takes(const tern_parameter *p, const tern_arg *a)
 {
-    if (p->role != a->role)
-        return p->role != TERN_ROLE_VALUE &&
-               (a->role == TERN_ROLE_UNUSED || a->role == TERN_ROLE_UNKNOWN);
-    return p->bytes == a->bytes &&
-           (p->type == a->type || p->also == a->type || a->type == TERN_TYPE_NONE);
+    enum { AT = offsetof(tern_arg, bytes), SAME = offsetof(tern_arg, value) - AT };
+    _Static_assert(SAME == offsetof(tern_parameter, also), "a parameter begins as an argument");
+    if (memcmp((const char *)a + AT, p, SAME) == 0)
+        return true;
+    return p->role == a->role ? p->bytes == a->bytes && (p->type == a->type || p->also == a->type)
+                              : a->role == TERN_ROLE_UNUSED && p->role != TERN_ROLE_VALUE;
 }
 
 static inline bool tern_parameters_take(const tern_parameter *p, int n_parameters,

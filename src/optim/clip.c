@@ -92,7 +92,6 @@ static tern_status scale(bundle *b, double factor)
                             .few = &times_few,
                             .column = {b->dense, b->dense},
                             .shared = {number},
-                            .n_shared = 1,
                             .writes = true};
     if (!number)
         return tern_last_status();
@@ -205,7 +204,6 @@ static tern_status clip_value(bundle *b, double limit)
                             .few = &few,
                             .column = {b->dense, b->dense},
                             .shared = {number},
-                            .n_shared = 1,
                             .writes = true};
     if (!b->table)
         return tern_last_status();

@@ -131,12 +131,8 @@ static tern_status run(tern_ema *self, int first, bool *done, tern_tensor **colu
     tern_multi *table = factor ? tern_multi_new(means, n) : NULL;
     if (!table)
         return tern_last_status();
-    tern_multi_call call = {.many = &many,
-                            .few = &few,
-                            .column = {means, xs},
-                            .shared = {factor},
-                            .n_shared = 1,
-                            .writes = true};
+    tern_multi_call call = {
+        .many = &many, .few = &few, .column = {means, xs}, .shared = {factor}, .writes = true};
     tern_status status = tern_multi_launch(table, &call);
     tern_multi_free(table);
     n = 0;

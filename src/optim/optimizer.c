@@ -213,7 +213,6 @@ static tern_status launch(tern_optimizer *o, tern_optim_batch *b, tern_optim_col
                             .column = {c->x, c->grad, c->state[0], c->state[1], c->state[2]},
                             .each = b->steps,
                             .shared = {b->numbers, skip},
-                            .n_shared = 2,
                             .flags = o->flags,
                             .writes = true};
     if (o->kind->prepare)

@@ -33,8 +33,8 @@ static tern_status unscale_batch(const tern_optimizer *o, const tern_optim_batch
     tern_multi_call call = {.many = &many,
                             .few = &few,
                             .column = {column, grads},
-                            .shared = {scale, found},
-                            .n_shared = 2,
+                            .shared = {scale},
+                            .found = found,
                             .writes = true};
     TERN_TRY(tern_multi_launch(g->table, &call));
     for (int i = 0; i < g->count; i++) {

@@ -113,10 +113,9 @@ tern_place *tern_tensor_place(const tern_tensor *x);
 static inline tern_arg tern_arg_as(tern_role role, tern_dtype dtype, const tern_tensor *x)
 {
     const tern_block *block = x->storage->block;
-    return tern_arg_elements(role, (tern_type)dtype, block ? &block->buffer : NULL, x->offset,
-                             tern_dtype_size(dtype));
+    return tern_arg_buffer(role, dtype, block ? &block->buffer : NULL, x->offset);
 }
-/* x where the kernel writes, where it reads, and for a parameter that it leaves alone this time. */
+/* x where the kernel writes; where it reads; for a parameter that it leaves alone this time. */
 static inline tern_arg tern_arg_out(const tern_tensor *x)
 {
     return tern_arg_as(TERN_ROLE_OUT, x->dtype, x);
@@ -129,6 +128,12 @@ static inline tern_arg tern_arg_unused(const tern_tensor *x)
 {
     return tern_arg_as(TERN_ROLE_UNUSED, x->dtype, x);
 }
+/* Read where it is there; `any` tensor stands in for NULL, which the kernel is told of otherwise. */
+static inline tern_arg tern_arg_optional(const tern_tensor *x, const tern_tensor *any)
+{
+    return x ? tern_arg_in(x) : tern_arg_unused(any);
+}
+/* x for what has no parameters of its own: vendors' routines and kernels of the user's. */
 static inline tern_arg tern_arg_tensor(const tern_tensor *x)
 {
     return tern_arg_as(TERN_ROLE_UNKNOWN, x->dtype, x);

@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/product.h"
+#include "device/signature.h"
 #include "shapes.h"
 #include <stdatomic.h>
 #include <string.h>
@@ -19,15 +20,18 @@
 
 /* Multiplications that cost as much as one of an elementwise kernel's operations. */
 enum { PER_OPERATION = 16 };
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 /* ---- kernels of the host ----------------------------------------------------------------- */
 
-/* Run kernel name for dtype; *slot keeps what was found for the next call. */
+/* Run kernel name for dtype; *slot keeps what was found, and held against its parameters, for the
+ * next call. */
 static tern_status run(tern_place *place, _Atomic(void *) *slot, const char *name, tern_dtype dtype,
                        tern_grid grid, const tern_arg *args, int n)
 {
     void *kernel = atomic_load_explicit(slot, memory_order_acquire);
     if (!kernel) {
+        TERN_TRY(tern_signature_check(place, "product", name, dtype, args, n));
         TERN_TRY(tern_cpu_backend.resolve(place, "product", name, dtype, &kernel));
         atomic_store_explicit(slot, kernel, memory_order_release);
     }
@@ -46,8 +50,9 @@ static tern_status own_product(tern_place *place, tern_dtype dtype, const tern_h
     int64_t across = (p->n + TERN_PRODUCT_COLUMNS - 1) / TERN_PRODUCT_COLUMNS;
     tern_grid grid = {p->count[0] * p->count[1] * down * across, multiplications(p) / PER_OPERATION,
                       true};
-    tern_arg arg = {.bytes = sizeof *p, .by_reference = true, .value.data = p};
-    return run(place, &found[dtype == TERN_F64], "product", dtype, grid, &arg, 1);
+    /* The kernel has the host's own struct, which is no type of kernels in general. */
+    const tern_arg args[] = {{.role = TERN_ROLE_IN, .by_reference = true, .value.data = p}};
+    return run(place, &found[dtype == TERN_F64], "product", dtype, grid, args, COUNT(args));
 }
 
 /* ---- copies that make a matrix dense, wide or narrow ------------------------------------- */
@@ -78,11 +83,11 @@ static tern_status convert(tern_place *place, const tern_host_matrix *y, tern_dt
     tern_buffer ys = {0}, xs = {0};
     memcpy(&ys.host, &y->data, sizeof ys.host);
     memcpy(&xs.host, &x->data, sizeof xs.host);
-    const tern_arg args[] = {{.buffer = &ys},
-                             {.buffer = &xs},
-                             {.bytes = sizeof w, .by_reference = true, .value.data = &w}};
+    const tern_arg args[] = {tern_arg_buffer(TERN_ROLE_OUT, to, &ys, 0),
+                             tern_arg_buffer(TERN_ROLE_IN, from, &xs, 0),
+                             TERN_ARG_STRUCT(tern_walk, &w)};
     tern_grid grid = {w.rows * n, w.rows * n, false};
-    return run(place, &found[to][from], name[from], to, grid, args, 3);
+    return run(place, &found[to][from], name[from], to, grid, args, COUNT(args));
 }
 
 /* A dense row-major copy of x in its own memory, repeated batches only once. */

@@ -3,6 +3,7 @@
  * cuBLASLt's matrices are column by column, so C = A B is asked for as C' = B' A'. What it answers
  * for a shape is kept: its heuristics cost more than a small product. */
 #include "device/cuda/cuda.h"
+#include "device/signature.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <string.h>
@@ -47,18 +48,11 @@ static tern_gemm_matrix strides_of(const tern_matrix *m)
     return (tern_gemm_matrix){m->row, m->col, {m->batch[0], m->batch[1]}};
 }
 
-static tern_arg number(tern_dtype dtype, double value)
-{
-    return dtype == TERN_F64 ? (tern_arg){.bytes = 8, .value.f64 = value}
-                             : (tern_arg){.bytes = 4, .value.f32 = (float)value};
-}
-
 static tern_status portable(tern_place *place, tern_cuda_gemm_state *state, const tern_gemm *g)
 {
     const int64_t tile = TERN_GEMM_TILE;
     int64_t tiles =
         g->count[0] * g->count[1] * ((g->m + tile - 1) / tile) * ((g->n + tile - 1) / tile);
-    uint32_t bytes = (uint32_t)tern_dtype_size(g->dtype);
     tern_gemm_shape s = {.m = g->m,
                          .n = g->n,
                          .k = g->k,
@@ -67,18 +61,22 @@ static tern_status portable(tern_place *place, tern_cuda_gemm_state *state, cons
                          .b = strides_of(&g->b),
                          .c = strides_of(&g->c),
                          .has_bias = g->bias != NULL};
-    tern_arg args[] = {
-        {.buffer = g->c.buffer, .at = g->c.at, .bytes = bytes},
-        {.buffer = g->a.buffer, .at = g->a.at, .bytes = bytes},
-        {.buffer = g->b.buffer, .at = g->b.at, .bytes = bytes},
-        {.buffer = g->bias ? g->bias : g->a.buffer, .at = g->bias ? g->bias_at : 0, .bytes = bytes},
-        {.bytes = sizeof s, .by_reference = true, .value.data = &s},
-        number(g->dtype, g->alpha),
-        number(g->dtype, g->beta)};
+    const tern_arg args[] = {tern_arg_buffer(TERN_ROLE_OUT, g->dtype, g->c.buffer, g->c.at),
+                             tern_arg_buffer(TERN_ROLE_IN, g->dtype, g->a.buffer, g->a.at),
+                             tern_arg_buffer(TERN_ROLE_IN, g->dtype, g->b.buffer, g->b.at),
+                             g->bias ? tern_arg_buffer(TERN_ROLE_IN, g->dtype, g->bias, g->bias_at)
+                                     : tern_arg_buffer(TERN_ROLE_UNUSED, g->dtype, g->a.buffer, 0),
+                             TERN_ARG_STRUCT(tern_gemm_shape, &s),
+                             tern_arg_real(g->dtype, g->alpha),
+                             tern_arg_real(g->dtype, g->beta)};
+    const int n = sizeof args / sizeof *args;
     tern_grid grid = {tiles, tiles * tile * tile * g->k, true};
-    if (!state->portable[g->dtype])
-        TERN_TRY(tern_cuda_resolve(place, "matmul", "gemm", g->dtype, &state->portable[g->dtype]));
-    return tern_cuda_launch(place, state->portable[g->dtype], &grid, args, 7);
+    void **kernel = &state->portable[g->dtype];
+    if (!*kernel) {
+        TERN_TRY(tern_signature_check(place, "matmul", "gemm", g->dtype, args, n));
+        TERN_TRY(tern_cuda_resolve(place, "matmul", "gemm", g->dtype, kernel));
+    }
+    return tern_cuda_launch(place, *kernel, &grid, args, n);
 }
 
 /* ---- cuBLASLt ---------------------------------------------------------------------------- */

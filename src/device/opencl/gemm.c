@@ -1,5 +1,6 @@
 /* gemm.c -- matrix products: the kernels of matmul.cl, and batches for the other ways. */
 #include "device/opencl/gemm.h"
+#include "device/signature.h"
 #include "types_host.h"
 #include "shapes.h"
 
@@ -35,25 +36,16 @@ static tern_gemm_shape shape_of(const tern_gemm *g)
     return s;
 }
 
-static tern_arg elements(const tern_buffer *buffer, int64_t at)
-{
-    return (tern_arg){.buffer = buffer, .at = at};
-}
-
-static tern_arg real(tern_dtype dtype, double value)
-{
-    return dtype == TERN_F64 ? (tern_arg){.bytes = 8, .value.f64 = value}
-                             : (tern_arg){.bytes = 4, .value.f32 = (float)value};
-}
-
 /* With the state's lock held. */
 static tern_status launch_gemm_kernel(tern_place *place, const char *name, void **slots,
                                       const tern_gemm *g, tern_grid grid, const tern_arg *args,
                                       int n)
 {
     void **kernel = &slots[g->dtype];
-    if (!*kernel)
+    if (!*kernel) {
+        TERN_TRY(tern_signature_check(place, "matmul", name, g->dtype, args, n));
         TERN_TRY(tern_cl_resolve(place, "matmul", name, g->dtype, kernel));
+    }
     return tern_cl_launch(place, *kernel, &grid, args, n);
 }
 
@@ -63,15 +55,17 @@ static tern_status portable(tern_place *place, tern_cl_gemm_state *state, const 
     int64_t tiles =
         g->count[0] * g->count[1] * ((g->m + tile - 1) / tile) * ((g->n + tile - 1) / tile);
     tern_gemm_shape shape = shape_of(g);
-    tern_arg args[] = {elements(g->c.buffer, g->c.at),
-                       elements(g->a.buffer, g->a.at),
-                       elements(g->b.buffer, g->b.at),
-                       g->bias ? elements(g->bias, g->bias_at) : elements(g->a.buffer, g->a.at),
-                       {.bytes = sizeof shape, .by_reference = true, .value.data = &shape},
-                       real(g->dtype, g->alpha),
-                       real(g->dtype, g->beta)};
+    const tern_arg args[] = {tern_arg_buffer(TERN_ROLE_OUT, g->dtype, g->c.buffer, g->c.at),
+                             tern_arg_buffer(TERN_ROLE_IN, g->dtype, g->a.buffer, g->a.at),
+                             tern_arg_buffer(TERN_ROLE_IN, g->dtype, g->b.buffer, g->b.at),
+                             g->bias ? tern_arg_buffer(TERN_ROLE_IN, g->dtype, g->bias, g->bias_at)
+                                     : tern_arg_buffer(TERN_ROLE_UNUSED, g->dtype, g->a.buffer, 0),
+                             TERN_ARG_STRUCT(tern_gemm_shape, &shape),
+                             tern_arg_real(g->dtype, g->alpha),
+                             tern_arg_real(g->dtype, g->beta)};
     tern_grid grid = {tiles, tiles * tile * tile * g->k, true};
-    return launch_gemm_kernel(place, "gemm", state->portable, g, grid, args, 7);
+    return launch_gemm_kernel(place, "gemm", state->portable, g, grid, args,
+                              sizeof args / sizeof *args);
 }
 
 /* C = beta C + bias; the product is then added to it. */
@@ -79,12 +73,13 @@ static tern_status put_bias(tern_place *place, tern_cl_gemm_state *state, const 
 {
     tern_gemm_shape shape = shape_of(g);
     int64_t items = g->count[0] * g->count[1] * g->m * g->n;
-    tern_arg args[] = {elements(g->c.buffer, g->c.at),
-                       elements(g->bias, g->bias_at),
-                       {.bytes = sizeof shape, .by_reference = true, .value.data = &shape},
-                       real(g->dtype, g->beta)};
+    const tern_arg args[] = {tern_arg_buffer(TERN_ROLE_OUT, g->dtype, g->c.buffer, g->c.at),
+                             tern_arg_buffer(TERN_ROLE_IN, g->dtype, g->bias, g->bias_at),
+                             TERN_ARG_STRUCT(tern_gemm_shape, &shape),
+                             tern_arg_real(g->dtype, g->beta)};
     tern_grid grid = {items, items, false};
-    return launch_gemm_kernel(place, "gemm_bias", state->bias, g, grid, args, 4);
+    return launch_gemm_kernel(place, "gemm_bias", state->bias, g, grid, args,
+                              sizeof args / sizeof *args);
 }
 
 /* ---- two levels of batch as one ---------------------------------------------------------- */

@@ -120,12 +120,9 @@ static tern_status multiply(const geometry *g, const tern_tensor *like, tern_mat
 
 /* ---- one block --------------------------------------------------------------------------- */
 
-static tern_status launch(const geometry *g, const tern_kernel_ref *kernel, const tern_tensor *x,
-                          tern_arg *args, int n)
+static tern_grid grid_of(const geometry *g)
 {
-    int64_t rows = stacks(g) * g->block.rows;
-    return tern_launch(x->storage->place, kernel, x->dtype,
-                       tern_groups(rows, 12 * g->block.columns), args, n);
+    return tern_groups(stacks(g) * g->block.rows, 12 * g->block.columns);
 }
 
 /* p = the block's scores. A weight is as far off as its score, and a half of 20 is off by up to
@@ -151,30 +148,25 @@ static tern_status weigh(const geometry *g, tern_tensor *const *in, double scale
 {
     static const tern_kernel_ref first_time = {"attention", "attention_weights"},
                                  once_more = {"attention", "attention_again"};
-    const tern_tensor *mask = in[MASK] ? in[MASK] : p;
     const tern_attention_block *b = &g->block;
+    const tern_tensor *numbers = b->flags & TERN_ATTENTION_NUMBERS ? in[MASK] : NULL;
+    const tern_tensor *bools = b->flags & TERN_ATTENTION_BOOLS ? in[MASK] : NULL;
     TERN_TRY(score(g, in, scale, p, rest));
-    tern_arg args[] = {tern_arg_tensor(p),    tern_arg_tensor(rest ? rest : p),
-                       tern_arg_tensor(sums), tern_arg_tensor(mask),
-                       tern_arg_tensor(mask), tern_arg_struct(b, sizeof *b)};
-    /* Only the one of the mask's type is read, but both count in its elements. */
-    args[3].bytes = (uint32_t)tern_dtype_size(p->dtype);
-    args[4].bytes = 1;
-    if (b->flags & TERN_ATTENTION_BOOLS)
-        args[3] = tern_arg_tensor(p);
-    else
-        args[4] = tern_arg_buffer(&p->storage->block->buffer, 0, 1);
-    return launch(g, again ? &once_more : &first_time, p, args, 6);
+    return TERN_LAUNCH(p->storage->place, again ? &once_more : &first_time, p->dtype, grid_of(g),
+                       tern_arg_out(p), tern_arg_in(rest ? rest : p),
+                       again ? tern_arg_in(sums) : tern_arg_out(sums),
+                       tern_arg_optional(numbers, p), tern_arg_optional(bools, p),
+                       TERN_ARG_STRUCT(tern_attention_block, b));
 }
 
 static tern_status drop(const geometry *g, double scale, tern_tensor *to, tern_tensor *from,
                         tern_tensor *state)
 {
     static const tern_kernel_ref kernel = {"attention", "attention_drop"};
-    tern_arg args[] = {tern_arg_tensor(to), tern_arg_tensor(from), tern_arg_tensor(state),
-                       tern_arg_struct(&g->block, sizeof g->block),
-                       tern_arg_real(to->dtype, scale)};
-    return launch(g, &kernel, to, args, 5);
+    return TERN_LAUNCH(to->storage->place, &kernel, to->dtype, grid_of(g), tern_arg_out(to),
+                       tern_arg_in(from), tern_arg_in(state),
+                       TERN_ARG_STRUCT(tern_attention_block, &g->block),
+                       tern_arg_real(to->dtype, scale));
 }
 
 static tern_tensor *room(const geometry *g, const tern_tensor *like)
@@ -225,8 +217,8 @@ static tern_status take_numbers(tern_call *call, const geometry *g)
     int64_t first;
     TERN_TRY(
         tern_rng_take(call->place, (stacks(g) * g->queries * g->keys + 3) / 4, &state, &first));
-    tern_arg args[] = {tern_arg_tensor(call->out[STATE]), state, tern_arg_i64(first)};
-    return tern_launch(call->place, &kernel, call->in[Q]->dtype, tern_items(2), args, 3);
+    return TERN_LAUNCH(call->place, &kernel, call->in[Q]->dtype, tern_items(2),
+                       tern_arg_out(call->out[STATE]), state, tern_arg_i64(first));
 }
 
 static tern_status forward_block(tern_call *call, const geometry *g, tern_tensor *p,
@@ -295,13 +287,10 @@ static tern_status gradient_block(tern_call *call, const geometry *g, const spac
                       more));
     TERN_TRY(multiply(g, dout, matrix(dout, b->first, false), matrix(call->in[V], 0, true),
                       scores(g, s->ds, false), SIZE(b->rows, b->columns, g->value_width), 1, 0));
-    tern_arg args[] = {tern_arg_tensor(s->ds), tern_arg_tensor(s->p),
-                       tern_arg_tensor(at->dropout > 0 ? state : s->p),
-                       tern_arg_struct(b, sizeof *b), tern_arg_real(dout->dtype, kept_scale(at))};
-    args[2].bytes = sizeof(uint64_t);
-    if (at->dropout == 0)
-        args[2].at = 0;
-    TERN_TRY(launch(g, &kernel, s->ds, args, 5));
+    TERN_TRY(TERN_LAUNCH(
+        s->ds->storage->place, &kernel, dout->dtype, grid_of(g), tern_arg_out(s->ds),
+        tern_arg_in(s->p), tern_arg_optional(at->dropout > 0 ? state : NULL, s->p),
+        TERN_ARG_STRUCT(tern_attention_block, b), tern_arg_real(dout->dtype, kept_scale(at))));
     TERN_TRY(multiply(g, dout, scores(g, s->ds, false), matrix(call->in[K], 0, false),
                       matrix(call->out[Q], b->first, false), SIZE(b->rows, g->width, b->columns),
                       at->scale, 0));

@@ -45,9 +45,9 @@ static tern_status forward(tern_call *call)
         TERN_TRY(tern_hook_copy(call->out[0], x));
     if (pairs == 0)
         return TERN_OK;
-    tern_arg args[] = {tern_arg_tensor(call->out[0]), tern_arg_tensor(x), tern_arg_tensor(c),
-                       tern_arg_tensor(call->in[SIN]), tern_arg_struct(&s, sizeof s)};
-    return tern_launch(call->place, &kernel, x->dtype, tern_items(s.rows * pairs), args, 5);
+    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_items(s.rows * pairs),
+                       tern_arg_out(call->out[0]), tern_arg_in(x), tern_arg_in(c),
+                       tern_arg_in(call->in[SIN]), TERN_ARG_STRUCT(tern_rotary, &s));
 }
 
 static tern_status backward(tern_gradient *g);

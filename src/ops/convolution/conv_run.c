@@ -33,23 +33,25 @@ static tern_tensor *result_of(const conv *c)
 
 static tern_status run_direct(const conv *c)
 {
-    static const tern_kernel_ref kernels[] = {{"convolution", "conv_direct"},
-                                              {"convolution", "conv_direct_dx"},
-                                              {"convolution", "conv_direct_dw"}};
+    static const tern_kernel_ref forward = {"convolution", "conv_direct"},
+                                 dx = {"convolution", "conv_direct_dx"},
+                                 dw = {"convolution", "conv_direct_dw"};
     const tern_conv_shape *s = &c->s;
-    tern_arg x = tern_arg_tensor(c->x), w = tern_arg_tensor(c->weight), y = tern_arg_tensor(c->y);
-    tern_arg shape = tern_arg_struct(s, sizeof *s);
-    tern_arg bias = c->bias ? tern_arg_tensor(c->bias) : w;
-    tern_arg forward[] = {y, x, w, bias, shape, tern_arg_i32(c->bias != NULL)};
-    tern_arg dx[] = {x, y, w, shape}, dw[] = {w, x, y, shape};
-    tern_arg *const args[] = {forward, dx, dw};
     int64_t work = s->n * s->o * c->outs * (s->c / s->groups) * c->taps;
     int64_t groups = c->pass == TERN_CONV_Y   ? s->n * s->o
                      : c->pass == TERN_CONV_X ? s->n * s->c
                                               : s->o * (s->c / s->groups) * c->taps;
-    return tern_launch(c->place, &kernels[c->pass], c->x->dtype,
-                       tern_groups(groups, work / groups + 1), args[c->pass],
-                       c->pass == TERN_CONV_Y ? 6 : 4);
+    tern_grid grid = tern_groups(groups, work / groups + 1);
+    tern_dtype dtype = c->x->dtype;
+    if (c->pass == TERN_CONV_Y)
+        return TERN_LAUNCH(c->place, &forward, dtype, grid, tern_arg_out(c->y), tern_arg_in(c->x),
+                           tern_arg_in(c->weight), tern_arg_optional(c->bias, c->weight),
+                           TERN_ARG_STRUCT(tern_conv_shape, s), tern_arg_i32(c->bias != NULL));
+    if (c->pass == TERN_CONV_X)
+        return TERN_LAUNCH(c->place, &dx, dtype, grid, tern_arg_out(c->x), tern_arg_in(c->y),
+                           tern_arg_in(c->weight), TERN_ARG_STRUCT(tern_conv_shape, s));
+    return TERN_LAUNCH(c->place, &dw, dtype, grid, tern_arg_out(c->weight), tern_arg_in(c->x),
+                       tern_arg_in(c->y), TERN_ARG_STRUCT(tern_conv_shape, s));
 }
 
 /* ---- columns ----------------------------------------------------------------------------- */
@@ -68,13 +70,13 @@ static tern_status launch_columns(const conv *c, const tern_tensor *cols, int64_
     static const tern_kernel_ref make = {"convolution", "conv_columns"},
                                  gather = {"convolution", "conv_gather"};
     bool back = c->pass == TERN_CONV_X;
-    tern_arg x = tern_arg_tensor(c->x), col = tern_arg_tensor(cols);
+    tern_arg x = back ? tern_arg_out(c->x) : tern_arg_in(c->x);
     x.at += first * c->s.c * c->ins;
-    tern_arg args[] = {back ? x : col, back ? col : x, tern_arg_struct(&c->s, sizeof c->s),
-                       tern_arg_i64(images)};
     int64_t each = back ? c->taps : 1;
-    return tern_launch(c->place, back ? &gather : &make, c->x->dtype,
-                       tern_groups(images * c->s.c * c->taps / each, c->outs * each), args, 4);
+    return TERN_LAUNCH(c->place, back ? &gather : &make, c->x->dtype,
+                       tern_groups(images * c->s.c * c->taps / each, c->outs * each),
+                       back ? x : tern_arg_out(cols), back ? tern_arg_in(cols) : x,
+                       TERN_ARG_STRUCT(tern_conv_shape, &c->s), tern_arg_i64(images));
 }
 
 /* y has the images in the columns; those of dweight's are dense over the images too. */

@@ -61,8 +61,8 @@ static tern_status launch(tern_call *call, const tern_kernel_ref *kernel, const 
         return TERN_OK;
     if (x->numel == 0)
         return tern_block_zero(y->storage->block, 0, (size_t)y->numel * tern_dtype_size(y->dtype));
-    tern_arg args[] = {tern_arg_tensor(y), tern_arg_tensor(x), tern_arg_struct(c, sizeof *c)};
-    return tern_launch(call->place, kernel, y->dtype, tern_items(y->numel), args, 3);
+    return TERN_LAUNCH(call->place, kernel, y->dtype, tern_items(y->numel), tern_arg_out(y),
+                       tern_arg_in(x), TERN_ARG_STRUCT(tern_columns, c));
 }
 
 static tern_status unfold_infer(tern_call *call)

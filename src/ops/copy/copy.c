@@ -19,9 +19,11 @@ static tern_status copy_transposed(tern_tensor *y, const tern_tensor *x,
     static const tern_kernel_ref kernel = {"copy", "copy_transposed"};
     enum { TILE = TERN_TRANSPOSE_TILE };
     int64_t tiles = ((turn->n + TILE - 1) / TILE) * ((turn->m + TILE - 1) / TILE);
-    tern_arg args[] = {tern_arg_tensor(y), tern_arg_tensor(x), tern_arg_struct(turn, sizeof *turn)};
-    return tern_launch(y->storage->place, &kernel, tern_mover(y->dtype),
-                       tern_groups(turn->planes.rows * tiles, 2 * TILE * TILE), args, 3);
+    tern_dtype mover = tern_mover(y->dtype);
+    return TERN_LAUNCH(y->storage->place, &kernel, mover,
+                       tern_groups(turn->planes.rows * tiles, 2 * TILE * TILE),
+                       tern_arg_as(TERN_ROLE_OUT, mover, y), tern_arg_as(TERN_ROLE_IN, mover, x),
+                       TERN_ARG_STRUCT(tern_transposition, turn));
 }
 
 tern_status tern_hook_copy(tern_tensor *y, const tern_tensor *x)
@@ -42,9 +44,8 @@ tern_status tern_hook_copy(tern_tensor *y, const tern_tensor *x)
     tern_transposition turn;
     if (y->dtype == x->dtype && tern_transposition_make(&turn, &w))
         return copy_transposed(y, x, &turn);
-    tern_arg args[] = {tern_arg_tensor(y), tern_arg_tensor(x), tern_arg_struct(&w, sizeof w)};
-    return tern_launch(y->storage->place, &copy_from[x->dtype], y->dtype, tern_walk_grid(&w), args,
-                       3);
+    return TERN_LAUNCH(y->storage->place, &copy_from[x->dtype], y->dtype, tern_walk_grid(&w),
+                       tern_arg_out(y), tern_arg_in(x), TERN_ARG_STRUCT(tern_walk, &w));
 }
 
 /* ---- to another type, dense, elsewhere --------------------------------------------------- */
@@ -290,9 +291,8 @@ static tern_status fill_forward(tern_call *call)
     tern_walk w;
     tern_shape shape = tern_shape_of(y);
     tern_walk_make(&w, &shape, &y, 1);
-    tern_arg args[] = {tern_arg_tensor(y), tern_arg_struct(&w, sizeof w),
-                       tern_arg_scalar(y->dtype, *value)};
-    return tern_launch(call->place, &fill_kernel, y->dtype, tern_walk_grid(&w), args, 3);
+    return TERN_LAUNCH(call->place, &fill_kernel, y->dtype, tern_walk_grid(&w), tern_arg_out(y),
+                       TERN_ARG_STRUCT(tern_walk, &w), tern_arg_scalar(y->dtype, *value));
 }
 
 /* Whether a type can hold a value, as PyTorch sees it: unsigned ones also what wraps once. */

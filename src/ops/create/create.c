@@ -90,10 +90,9 @@ static tern_tensor *sequence(tern_tensor *x, const tern_kernel_ref *kernel, doub
 {
     if (!x || x->numel == 0)
         return x;
-    tern_arg args[] = {tern_arg_tensor(x), tern_arg_i64(x->numel), tern_arg_real(x->dtype, a),
-                       tern_arg_real(x->dtype, b)};
-    return tern_launch(x->storage->place, kernel, x->dtype, tern_items(x->numel), args, 4) ==
-                   TERN_OK
+    return TERN_LAUNCH(x->storage->place, kernel, x->dtype, tern_items(x->numel), tern_arg_out(x),
+                       tern_arg_i64(x->numel), tern_arg_real(x->dtype, a),
+                       tern_arg_real(x->dtype, b)) == TERN_OK
                ? x
                : NULL;
 }
@@ -168,9 +167,8 @@ tern_tensor *tern_eye(int64_t n, int64_t m, tern_dtype dtype, const char *device
     tern_tensor *x = make(&shape, dtype, device, "tern_eye");
     if (!x || x->numel == 0)
         return x;
-    tern_arg args[] = {tern_arg_tensor(x), tern_arg_i64(n), tern_arg_i64(m)};
-    return tern_launch(x->storage->place, &eye_kernel, x->dtype, tern_items(x->numel), args, 3) ==
-                   TERN_OK
+    return TERN_LAUNCH(x->storage->place, &eye_kernel, x->dtype, tern_items(x->numel),
+                       tern_arg_out(x), tern_arg_i64(n), tern_arg_i64(m)) == TERN_OK
                ? x
                : NULL;
 }

@@ -69,11 +69,10 @@ static tern_status ternary_forward(tern_call *call)
     tern_walk_make(&w, &call->result[0].shape, t, 4);
     for (int k = 0; k < 4 && w.form == TERN_WALK_UNIT; k++)
         w.step[k] = 1;
-    const tern_arg args[] = {
-        tern_arg_tensor(t[0]),         tern_arg_tensor(t[1]),
-        tern_arg_tensor(t[2]),         tern_arg_tensor(t[3]),
-        tern_arg_struct(&w, sizeof w), number_arg(t[0]->dtype, attributes_of(call)->a)};
-    return tern_launch(call->place, &row->kernel, t[0]->dtype, tern_walk_grid(&w), args, 6);
+    return TERN_LAUNCH(call->place, &row->kernel, t[0]->dtype, tern_walk_grid(&w),
+                       tern_arg_out(t[0]), tern_arg_in(t[1]), tern_arg_in(t[2]), tern_arg_in(t[3]),
+                       TERN_ARG_STRUCT(tern_walk, &w),
+                       number_arg(t[0]->dtype, attributes_of(call)->a));
 }
 
 static tern_status row_forward(tern_call *call)
@@ -90,19 +89,20 @@ static tern_status row_forward(tern_call *call)
     tern_read_shape(call->out[0], &shape);
     TERN_TRY(tern_walk_rows(&w, &shape, t, call->n_in + 1, &strided));
     tern_status status;
-    if (call->n_in == 2) {
-        const tern_arg args[] = {tern_arg_tensor(t[0]), tern_arg_tensor(t[1]),
-                                 tern_arg_tensor(t[2]), tern_arg_struct(&w, sizeof w)};
-        status = tern_launch(call->place, &row->kernel, dtype, tern_walk_grid(&w), args, 4);
-    } else {
-        bool scalar = call->op == row->scalar_op;
-        const tern_arg args[] = {tern_arg_tensor(t[0]), tern_arg_tensor(t[1]),
-                                 tern_arg_struct(&w, sizeof w), number_arg(dtype, at->a),
-                                 number_arg(dtype, at->b)};
-        int n = row->kind == TERN_ROW_UNARY ? 5 : scalar ? 4 : 3;
-        status = tern_launch(call->place, scalar ? &row->scalar_kernel : &row->kernel, dtype,
-                             tern_walk_grid(&w), args, n);
-    }
+    tern_arg out = tern_arg_out(t[0]), x = tern_arg_in(t[1]);
+    tern_arg walk = TERN_ARG_STRUCT(tern_walk, &w);
+    tern_grid grid = tern_walk_grid(&w);
+    if (call->n_in == 2)
+        status =
+            TERN_LAUNCH(call->place, &row->kernel, dtype, grid, out, x, tern_arg_in(t[2]), walk);
+    else if (row->kind == TERN_ROW_UNARY)
+        status = TERN_LAUNCH(call->place, &row->kernel, dtype, grid, out, x, walk,
+                             number_arg(dtype, at->a), number_arg(dtype, at->b));
+    else if (call->op == row->scalar_op)
+        status = TERN_LAUNCH(call->place, &row->scalar_kernel, dtype, grid, out, x, walk,
+                             number_arg(dtype, at->a));
+    else
+        status = TERN_LAUNCH(call->place, &row->kernel, dtype, grid, out, x, walk);
     TERN_TRY(status);
     return tern_walk_finish(t[0], strided);
 }
@@ -184,15 +184,10 @@ static tern_status unary_kernel(tern_gradient *g, const tern_row *row)
     tern_shape shape = tern_shape_of(dx);
     tern_tensor *strided;
     TERN_TRY(tern_walk_rows(&w, &shape, t, 4, &strided));
-    tern_arg args[] = {tern_arg_tensor(t[0]),
-                       tern_arg_tensor(t[1]),
-                       tern_arg_tensor(t[2]),
-                       tern_arg_tensor(t[3]),
-                       tern_arg_struct(&w, sizeof w),
-                       tern_arg_scalar(dy->dtype, at->a),
-                       tern_arg_scalar(dy->dtype, at->b)};
-    return tern_launch(dy->storage->place, &row->gradient_kernel, dy->dtype, tern_walk_grid(&w),
-                       args, 7);
+    return TERN_LAUNCH(dy->storage->place, &row->gradient_kernel, dy->dtype, tern_walk_grid(&w),
+                       tern_arg_out(t[0]), tern_arg_in(t[1]), tern_arg_in(t[2]), tern_arg_in(t[3]),
+                       TERN_ARG_STRUCT(tern_walk, &w), tern_arg_scalar(dy->dtype, at->a),
+                       tern_arg_scalar(dy->dtype, at->b));
 }
 
 static tern_status unary_backward(tern_gradient *g)

@@ -2,8 +2,6 @@
 #include "ops/elementwise/walk.h"
 #include <tern/ops.h>
 
-static const tern_kernel_ref where_kernel = {"copy", "where"};
-
 static tern_status where_infer(tern_call *call)
 {
     tern_tensor *c = call->in[0], *x = call->in[1], *y = call->in[2];
@@ -23,17 +21,26 @@ static tern_status where_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* out = condition ? x : y, of any strides. */
+static tern_status choose(const tern_call *call, tern_tensor *condition, tern_tensor *x,
+                          tern_tensor *y)
+{
+    static const tern_kernel_ref kernel = {"copy", "where"};
+    tern_tensor *t[4] = {call->out[0], condition, x, y};
+    tern_dtype mover = tern_mover(x->dtype);
+    tern_walk w;
+    tern_walk_make(&w, &call->result[0].shape, t, 4);
+    return TERN_LAUNCH(call->place, &kernel, mover, tern_walk_grid(&w),
+                       tern_arg_as(TERN_ROLE_OUT, mover, call->out[0]), tern_arg_in(condition),
+                       tern_arg_as(TERN_ROLE_IN, mover, x), tern_arg_as(TERN_ROLE_IN, mover, y),
+                       TERN_ARG_STRUCT(tern_walk, &w));
+}
+
 static tern_status where_forward(tern_call *call)
 {
-    tern_tensor *t[4] = {call->out[0], call->in[0], call->in[1], call->in[2]};
-    tern_walk w;
-    if (t[0]->numel == 0)
+    if (call->out[0]->numel == 0)
         return TERN_OK;
-    tern_walk_make(&w, &call->result[0].shape, t, 4);
-    tern_arg args[] = {tern_arg_tensor(t[0]), tern_arg_tensor(t[1]), tern_arg_tensor(t[2]),
-                       tern_arg_tensor(t[3]), tern_arg_struct(&w, sizeof w)};
-    return tern_launch(call->place, &where_kernel, tern_mover(t[0]->dtype), tern_walk_grid(&w),
-                       args, 5);
+    return choose(call, call->in[0], call->in[1], call->in[2]);
 }
 
 static tern_status where_backward(tern_gradient *g)
@@ -89,15 +96,8 @@ static tern_status masked_fill_forward(tern_call *call)
     tern_status status = fill ? TERN_OK : tern_last_status();
     if (status == TERN_OK && !tern_fill_(fill, *value))
         status = tern_last_status();
-    if (status == TERN_OK) {
-        tern_tensor *t[4] = {out, call->in[1], fill, call->in[0]};
-        tern_walk w;
-        tern_walk_make(&w, &call->result[0].shape, t, 4);
-        tern_arg args[] = {tern_arg_tensor(t[0]), tern_arg_tensor(t[1]), tern_arg_tensor(t[2]),
-                           tern_arg_tensor(t[3]), tern_arg_struct(&w, sizeof w)};
-        status = tern_launch(call->place, &where_kernel, tern_mover(out->dtype), tern_walk_grid(&w),
-                             args, 5);
-    }
+    if (status == TERN_OK)
+        status = choose(call, call->in[1], fill, call->in[0]);
     tern_release(fill);
     return status;
 }

@@ -46,24 +46,15 @@ static tern_status bag_forward(tern_call *call)
     if (y->numel == 0)
         return TERN_OK;
     TERN_TRY(tern_fault_arg(call->place, &fault));
-    tern_arg args[] = {tern_arg_tensor(y),
-                       tern_arg_tensor(picks),
-                       tern_arg_tensor(table),
-                       tern_arg_tensor(index),
-                       tern_arg_tensor(in[2]),
-                       tern_arg_tensor(in[3] && in[3]->numel ? in[3] : table),
-                       fault,
-                       tern_arg_i64(at->bags),
-                       tern_arg_i64(y->shape[1]),
-                       tern_arg_i64(in[0]->shape[0]),
-                       tern_arg_i64(in[1]->numel),
-                       tern_arg_i64(in[2]->numel),
-                       tern_arg_i64(at->padding),
-                       tern_arg_i32(at->mode),
-                       tern_arg_i32(in[3] != NULL),
-                       tern_arg_i32(TERN_FAULT_EMBEDDING_BAG)};
     int64_t work = in[1]->numel / at->bags + 1;
-    TERN_TRY(tern_launch(call->place, &kernel, y->dtype, tern_items_of(y->numel, work), args, 16));
+    TERN_TRY(
+        TERN_LAUNCH(call->place, &kernel, y->dtype, tern_items_of(y->numel, work), tern_arg_out(y),
+                    tern_arg_out(picks), tern_arg_in(table), tern_arg_in(index), tern_arg_in(in[2]),
+                    in[3] && in[3]->numel ? tern_arg_in(in[3]) : tern_arg_unused(table), fault,
+                    tern_arg_i64(at->bags), tern_arg_i64(y->shape[1]),
+                    tern_arg_i64(in[0]->shape[0]), tern_arg_i64(in[1]->numel),
+                    tern_arg_i64(in[2]->numel), tern_arg_i64(at->padding), tern_arg_i32(at->mode),
+                    tern_arg_i32(in[3] != NULL), tern_arg_i32(TERN_FAULT_EMBEDDING_BAG)));
     return tern_fault_check(call->place);
 }
 

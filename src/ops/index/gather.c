@@ -36,15 +36,17 @@ tern_status tern_gather_forward(tern_call *call)
     if (y->numel == 0)
         return TERN_OK;
     TERN_TRY(tern_fault_arg(call->place, &fault));
-    tern_arg args[] = {tern_arg_tensor(y),     tern_arg_tensor(x->numel ? x : y),
-                       tern_arg_tensor(index), fault,
-                       tern_arg_i64(s.outer),  tern_arg_i64(count),
-                       tern_arg_i64(s.inner),  tern_arg_i64(s.n),
-                       tern_arg_i32(at->wrap), tern_arg_i32(at->fault)};
+    tern_arg from = x->numel ? tern_arg_in(x) : tern_arg_unused(y);
     if (at->each)
-        args[8] = args[9];
-    TERN_TRY(tern_launch(call->place, at->each ? &gather : &select, x->dtype, tern_items(y->numel),
-                         args, at->each ? 9 : 10));
+        TERN_TRY(TERN_LAUNCH(call->place, &gather, x->dtype, tern_items(y->numel), tern_arg_out(y),
+                             from, tern_arg_in(index), fault, tern_arg_i64(s.outer),
+                             tern_arg_i64(count), tern_arg_i64(s.inner), tern_arg_i64(s.n),
+                             tern_arg_i32(at->fault)));
+    else
+        TERN_TRY(TERN_LAUNCH(call->place, &select, x->dtype, tern_items(y->numel), tern_arg_out(y),
+                             from, tern_arg_in(index), fault, tern_arg_i64(s.outer),
+                             tern_arg_i64(count), tern_arg_i64(s.inner), tern_arg_i64(s.n),
+                             tern_arg_i32(at->wrap), tern_arg_i32(at->fault)));
     return tern_fault_check(call->place);
 }
 
@@ -68,18 +70,11 @@ static tern_status add_into(tern_tensor *dx, const tern_tensor *dy, const tern_t
         tern_block_zero(dx->storage->block, 0, (size_t)dx->numel * tern_dtype_size(dx->dtype)));
     if (dy->numel == 0)
         return TERN_OK;
-    tern_arg args[] = {tern_arg_tensor(dx),
-                       tern_arg_tensor(dy),
-                       tern_arg_tensor(index),
-                       tern_arg_i64(s.outer),
-                       tern_arg_i64(count_of(index, at)),
-                       tern_arg_i64(s.inner),
-                       tern_arg_i64(s.n),
-                       tern_arg_i32(at->wrap),
-                       tern_arg_i32(at->each),
-                       tern_arg_i64(at->skip),
-                       tern_arg_i32(tern_are_deterministic_algorithms_enabled())};
-    return tern_launch(dx->storage->place, &kernel, dy->dtype, tern_items(dy->numel), args, 11);
+    return TERN_LAUNCH(dx->storage->place, &kernel, dy->dtype, tern_items(dy->numel),
+                       tern_arg_out(dx), tern_arg_in(dy), tern_arg_in(index), tern_arg_i64(s.outer),
+                       tern_arg_i64(count_of(index, at)), tern_arg_i64(s.inner), tern_arg_i64(s.n),
+                       tern_arg_i32(at->wrap), tern_arg_i32(at->each), tern_arg_i64(at->skip),
+                       tern_arg_i32(tern_are_deterministic_algorithms_enabled()));
 }
 
 /* Half precision and integers are added up in float32 and rounded once. */

@@ -155,13 +155,10 @@ static tern_status flatten_parts(plan *p, tern_place *place)
         tern_walk w;
         tern_walk_make(&w, &p->index_shape, t, 2);
         TERN_TRY(tern_fault_arg(place, &fault));
-        tern_arg args[] = {tern_arg_tensor(t[0]),
-                           tern_arg_tensor(t[1]),
-                           fault,
-                           tern_arg_struct(&w, sizeof w),
-                           tern_arg_i64(p->parts[i].size),
-                           tern_arg_i32(TERN_FAULT_ALONG(p->parts[i].dim))};
-        TERN_TRY(tern_launch(place, &kernel, TERN_I64, tern_walk_grid(&w), args, 6));
+        TERN_TRY(TERN_LAUNCH(place, &kernel, TERN_I64, tern_walk_grid(&w), tern_arg_out(t[0]),
+                             tern_arg_in(t[1]), fault, TERN_ARG_STRUCT(tern_walk, &w),
+                             tern_arg_i64(p->parts[i].size),
+                             tern_arg_i32(TERN_FAULT_ALONG(p->parts[i].dim))));
         TERN_TRY(tern_fault_check(place));
     }
     p->flat = tern_flatten(flat, 0, -1);

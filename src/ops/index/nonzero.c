@@ -15,8 +15,8 @@ int64_t tern_running_starts(tern_tensor *counts, int64_t n, int fault_code)
     int64_t total = -1;
     if (tern_fault_arg(place, &fault) != TERN_OK)
         return -1;
-    tern_arg args[] = {tern_arg_tensor(counts), fault, tern_arg_i64(n), tern_arg_i32(fault_code)};
-    if (tern_launch(place, &kernel, TERN_I64, tern_items(1), args, 4) != TERN_OK ||
+    if (TERN_LAUNCH(place, &kernel, TERN_I64, tern_items(1), tern_arg_out(counts), fault,
+                    tern_arg_i64(n), tern_arg_i32(fault_code)) != TERN_OK ||
         tern_block_read(counts->storage->block, (size_t)n * sizeof total, &total, sizeof total) !=
             TERN_OK)
         return -1;
@@ -35,16 +35,17 @@ static tern_status places_into(tern_tensor **places, const tern_tensor *x)
     tern_tensor *counts = tern_empty(TERN_SHAPE(chunks + 1), TERN_I64, tern_place_text(place));
     if (!counts)
         return tern_last_status();
-    tern_arg args[] = {tern_arg_tensor(counts), tern_arg_tensor(x), tern_arg_i64(x->numel),
-                       tern_arg_i64(chunks), tern_arg_i64(len)};
-    TERN_TRY(tern_launch(place, &count, x->dtype, tern_items_of(chunks, len), args, 5));
+    TERN_TRY(TERN_LAUNCH(place, &count, x->dtype, tern_items_of(chunks, len), tern_arg_out(counts),
+                         tern_arg_in(x), tern_arg_i64(x->numel), tern_arg_i64(chunks),
+                         tern_arg_i64(len)));
     int64_t n = tern_running_starts(counts, chunks, TERN_FAULT_REPEATS);
     if (n < 0 || !(*places = tern_empty(TERN_SHAPE(n), TERN_I64, tern_place_text(place))))
         return tern_last_status();
     if (n == 0)
         return TERN_OK;
-    tern_arg more[] = {tern_arg_tensor(*places), args[0], args[1], args[2], args[3], args[4]};
-    return tern_launch(place, &write, x->dtype, tern_items_of(chunks, len), more, 6);
+    return TERN_LAUNCH(place, &write, x->dtype, tern_items_of(chunks, len), tern_arg_out(*places),
+                       tern_arg_in(counts), tern_arg_in(x), tern_arg_i64(x->numel),
+                       tern_arg_i64(chunks), tern_arg_i64(len));
 }
 
 tern_tensor *tern_nonzero_places(tern_tensor *x)
@@ -69,12 +70,10 @@ tern_tensor *tern_nonzero(tern_tensor *x)
     tern_tensor *out = tern_empty(TERN_SHAPE(places->numel, x->ndim), TERN_I64, tern_device(x));
     int64_t inner = 1;
     for (int d = x->ndim - 1; d >= 0 && out && out->numel; d--) {
-        tern_arg args[] = {
-            tern_arg_tensor(out),  tern_arg_tensor(places), tern_arg_i64(places->numel),
-            tern_arg_i64(x->ndim), tern_arg_i64(d),         tern_arg_i64(x->shape[d]),
-            tern_arg_i64(inner)};
-        if (tern_launch(x->storage->place, &kernel, TERN_I64, tern_items(places->numel), args, 7) !=
-            TERN_OK)
+        if (TERN_LAUNCH(x->storage->place, &kernel, TERN_I64, tern_items(places->numel),
+                        tern_arg_out(out), tern_arg_in(places), tern_arg_i64(places->numel),
+                        tern_arg_i64(x->ndim), tern_arg_i64(d), tern_arg_i64(x->shape[d]),
+                        tern_arg_i64(inner)) != TERN_OK)
             return NULL;
         inner *= x->shape[d];
     }

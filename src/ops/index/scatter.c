@@ -59,10 +59,10 @@ static tern_status launch(tern_tensor *y, const tern_tensor *index, const tern_t
                                 .code = at->fault,
                                 .ordered = tern_are_deterministic_algorithms_enabled()};
         tern_walk_make(&s.walk, &rest, t, 3);
-        tern_arg args[] = {tern_arg_tensor(y), tern_arg_tensor(src), tern_arg_tensor(index), fault,
-                           tern_arg_struct(&s, sizeof s)};
         int64_t items = s.walk.rows * s.walk.inner * s.count;
-        status = tern_launch(place, &kernel, y->dtype, tern_items(items), args, 5);
+        status = TERN_LAUNCH(place, &kernel, y->dtype, tern_items(items), tern_arg_out(y),
+                             tern_arg_in(src), tern_arg_in(index), fault,
+                             TERN_ARG_STRUCT(tern_scatter_shape, &s));
     }
     for (int i = 0; i < 3; i++)
         tern_release(t[i]);

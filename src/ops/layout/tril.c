@@ -40,15 +40,10 @@ static tern_status triangular_forward(tern_call *call)
             return copied;
         }
     }
-    tern_arg args[] = {tern_arg_tensor(y),
-                       tern_arg_tensor(dense),
-                       tern_arg_i64(rows),
-                       tern_arg_i64(n),
-                       tern_arg_i64(m),
-                       tern_arg_i64(upper ? *diagonal : -n),
-                       tern_arg_i64(upper ? m : *diagonal)};
     tern_status status =
-        tern_launch(call->place, &band_kernel, y->dtype, tern_items(y->numel), args, 7);
+        TERN_LAUNCH(call->place, &band_kernel, y->dtype, tern_items(y->numel), tern_arg_out(y),
+                    tern_arg_in(dense), tern_arg_i64(rows), tern_arg_i64(n), tern_arg_i64(m),
+                    tern_arg_i64(upper ? *diagonal : -n), tern_arg_i64(upper ? m : *diagonal));
     tern_release(dense);
     return status;
 }

@@ -20,14 +20,9 @@ static tern_status cholesky_forward(tern_call *call)
         return TERN_OK;
     int64_t n = l->shape[l->ndim - 1], batch = l->numel / (n * n);
     TERN_TRY(tern_fault_arg(call->place, &fault));
-    tern_arg args[] = {tern_arg_tensor(l),
-                       tern_arg_tensor(a),
-                       fault,
-                       tern_arg_i64(batch),
-                       tern_arg_i64(n),
-                       tern_arg_i32(*upper),
-                       tern_arg_i32(TERN_FAULT_CHOLESKY)};
-    TERN_TRY(tern_launch(call->place, &kernel, l->dtype, tern_groups(batch, n * n * n), args, 7));
+    TERN_TRY(TERN_LAUNCH(call->place, &kernel, l->dtype, tern_groups(batch, n * n * n),
+                         tern_arg_out(l), tern_arg_in(a), fault, tern_arg_i64(batch),
+                         tern_arg_i64(n), tern_arg_i32(*upper), tern_arg_i32(TERN_FAULT_CHOLESKY)));
     return tern_fault_check(call->place);
 }
 

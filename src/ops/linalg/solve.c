@@ -27,10 +27,9 @@ static tern_status factor(const tern_tensor *a, int fault_code, factors *f)
         return tern_last_status();
     TERN_TRY(tern_hook_copy(f->lu, a));
     TERN_TRY(tern_fault_arg(place, &fault));
-    tern_arg args[] = {
-        tern_arg_tensor(f->lu), tern_arg_tensor(f->pivots), fault, tern_arg_i64(batch),
-        tern_arg_i64(n),        tern_arg_i32(fault_code)};
-    TERN_TRY(tern_launch(place, &kernel, a->dtype, tern_groups(batch, n * n * n), args, 6));
+    TERN_TRY(TERN_LAUNCH(place, &kernel, a->dtype, tern_groups(batch, n * n * n),
+                         tern_arg_out(f->lu), tern_arg_out(f->pivots), fault, tern_arg_i64(batch),
+                         tern_arg_i64(n), tern_arg_i32(fault_code)));
     return tern_fault_check(place);
 }
 
@@ -48,10 +47,9 @@ static tern_status substitute(const factors *f, tern_tensor *x)
 {
     static const tern_kernel_ref kernel = {"linalg", "lu_permute"};
     int64_t n = x->shape[x->ndim - 2], k = x->shape[x->ndim - 1];
-    tern_arg args[] = {tern_arg_tensor(x), tern_arg_tensor(f->pivots),
-                       tern_arg_i64(x->numel / (n * k)), tern_arg_i64(n), tern_arg_i64(k)};
-    TERN_TRY(
-        tern_launch(x->storage->place, &kernel, x->dtype, tern_items_of(x->numel / n, n), args, 5));
+    TERN_TRY(TERN_LAUNCH(x->storage->place, &kernel, x->dtype, tern_items_of(x->numel / n, n),
+                         tern_arg_out(x), tern_arg_in(f->pivots), tern_arg_i64(x->numel / (n * k)),
+                         tern_arg_i64(n), tern_arg_i64(k)));
     TERN_TRY(tern_launch_triangular(x, f->lu, false, false, true));
     return tern_launch_triangular(x, f->lu, true, false, false);
 }
@@ -153,9 +151,9 @@ static tern_status det_forward(tern_call *call)
         return tern_fill_(y, tern_scalar_int(1)) ? TERN_OK : tern_last_status();
     tern_status status = factor(x, 0, &f);
     if (status == TERN_OK) {
-        tern_arg args[] = {tern_arg_tensor(y), tern_arg_tensor(f.lu), tern_arg_tensor(f.pivots),
-                           tern_arg_i64(y->numel), tern_arg_i64(x->shape[x->ndim - 1])};
-        status = tern_launch(call->place, &kernel, y->dtype, tern_items(y->numel), args, 5);
+        status = TERN_LAUNCH(call->place, &kernel, y->dtype, tern_items(y->numel), tern_arg_out(y),
+                             tern_arg_in(f.lu), tern_arg_in(f.pivots), tern_arg_i64(y->numel),
+                             tern_arg_i64(x->shape[x->ndim - 1]));
     }
     release(&f);
     return status;

@@ -77,16 +77,11 @@ tern_status tern_launch_triangular(tern_tensor *x, const tern_tensor *a, bool up
     static const tern_kernel_ref kernel = {"linalg", "solve_triangular"};
     int64_t n = x->shape[x->ndim - 2], k = x->shape[x->ndim - 1];
     bool down = upper != transpose; /* a transposed upper triangle is a lower one */
-    tern_arg args[] = {tern_arg_tensor(x),
-                       tern_arg_tensor(a),
-                       tern_arg_i64(x->numel / (n * k)),
-                       tern_arg_i64(n),
-                       tern_arg_i64(k),
-                       tern_arg_i64(transpose ? 1 : n),
+    return TERN_LAUNCH(x->storage->place, &kernel, x->dtype, tern_items_of(x->numel / n, n * n),
+                       tern_arg_out(x), tern_arg_in(a), tern_arg_i64(x->numel / (n * k)),
+                       tern_arg_i64(n), tern_arg_i64(k), tern_arg_i64(transpose ? 1 : n),
                        tern_arg_i64(transpose ? n : 1),
-                       tern_arg_i32((down ? 1 : 0) | (unit ? 2 : 0))};
-    return tern_launch(x->storage->place, &kernel, x->dtype, tern_items_of(x->numel / n, n * n),
-                       args, 8);
+                       tern_arg_i32((down ? 1 : 0) | (unit ? 2 : 0)));
 }
 
 static tern_status solve_forward(tern_call *call)

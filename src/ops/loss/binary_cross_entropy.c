@@ -30,9 +30,8 @@ static tern_status check_probabilities(const tern_call *call)
     const tern_tensor *x = call->in[0];
     tern_arg fault;
     TERN_TRY(tern_fault_arg(call->place, &fault));
-    tern_arg args[] = {tern_arg_tensor(x), fault, tern_arg_i64(x->numel),
-                       tern_arg_i32(TERN_FAULT_PROBABILITY)};
-    TERN_TRY(tern_launch(call->place, &kernel, x->dtype, tern_items(x->numel), args, 4));
+    TERN_TRY(TERN_LAUNCH(call->place, &kernel, x->dtype, tern_items(x->numel), tern_arg_in(x),
+                         fault, tern_arg_i64(x->numel), tern_arg_i32(TERN_FAULT_PROBABILITY)));
     return tern_fault_check(call->place);
 }
 

@@ -43,21 +43,13 @@ static tern_status launch_rows(const tern_call *call, const tern_tensor *losses,
     if (rows == 0)
         return TERN_OK;
     TERN_TRY(tern_fault_arg(call->place, &fault));
-    tern_arg args[] = {tern_arg_tensor(losses),
-                       tern_arg_tensor(call->out[1]),
-                       tern_arg_tensor(call->out[2]),
-                       tern_arg_tensor(weights),
-                       tern_arg_tensor(x),
-                       tern_arg_tensor(call->in[1]),
-                       tern_arg_tensor(weight ? weight : x),
-                       fault,
-                       tern_arg_i64(rows),
-                       tern_arg_i64(n),
-                       tern_arg_i64(at->ignored),
-                       tern_arg_real(x->dtype, at->smoothing),
-                       tern_arg_i32(weight != NULL),
-                       tern_arg_i32(TERN_FAULT_TARGET)};
-    TERN_TRY(tern_launch(call->place, &kernel, x->dtype, tern_groups(rows, 4 * n), args, 14));
+    TERN_TRY(TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(rows, 4 * n),
+                         tern_arg_out(losses), tern_arg_out(call->out[1]),
+                         tern_arg_out(call->out[2]), tern_arg_out(weights), tern_arg_in(x),
+                         tern_arg_in(call->in[1]), tern_arg_optional(weight, x), fault,
+                         tern_arg_i64(rows), tern_arg_i64(n), tern_arg_i64(at->ignored),
+                         tern_arg_real(x->dtype, at->smoothing), tern_arg_i32(weight != NULL),
+                         tern_arg_i32(TERN_FAULT_TARGET)));
     return tern_fault_check(call->place);
 }
 
@@ -67,11 +59,10 @@ static tern_status launch_total(tern_tensor *out, const tern_tensor *total,
                                 tern_reduction reduction)
 {
     static const tern_kernel_ref kernel = {"loss", "loss_total"};
-    tern_arg args[] = {tern_arg_tensor(out),        tern_arg_tensor(total),
-                       tern_arg_tensor(losses),     tern_arg_tensor(weights),
-                       tern_arg_i64(losses->numel), tern_arg_i32(reduction == TERN_REDUCTION_MEAN)};
-    return tern_launch(out->storage->place, &kernel, out->dtype, tern_groups(1, losses->numel + 1),
-                       args, 6);
+    return TERN_LAUNCH(out->storage->place, &kernel, out->dtype, tern_groups(1, losses->numel + 1),
+                       tern_arg_out(out), tern_arg_out(total), tern_arg_in(losses),
+                       tern_arg_in(weights), tern_arg_i64(losses->numel),
+                       tern_arg_i32(reduction == TERN_REDUCTION_MEAN));
 }
 
 /* The same for no rows: 0 / 0 or 0. */
@@ -124,22 +115,14 @@ static tern_status dx_forward(tern_call *call)
     int64_t rows = x->shape[0], n = x->shape[1];
     if (x->numel == 0)
         return TERN_OK;
-    tern_arg args[] = {tern_arg_tensor(call->out[0]),
-                       tern_arg_tensor(call->in[0]),
-                       tern_arg_tensor(x),
-                       tern_arg_tensor(call->in[2]),
-                       tern_arg_tensor(weight ? weight : x),
-                       tern_arg_tensor(call->in[4]),
-                       tern_arg_tensor(call->in[5]),
-                       tern_arg_tensor(call->in[6]),
-                       tern_arg_i64(rows),
-                       tern_arg_i64(n),
-                       tern_arg_i64(at->ignored),
-                       tern_arg_real(x->dtype, at->smoothing),
-                       tern_arg_i32(weight != NULL),
+    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(rows, 2 * n),
+                       tern_arg_out(call->out[0]), tern_arg_in(call->in[0]), tern_arg_in(x),
+                       tern_arg_in(call->in[2]), tern_arg_optional(weight, x),
+                       tern_arg_in(call->in[4]), tern_arg_in(call->in[5]), tern_arg_in(call->in[6]),
+                       tern_arg_i64(rows), tern_arg_i64(n), tern_arg_i64(at->ignored),
+                       tern_arg_real(x->dtype, at->smoothing), tern_arg_i32(weight != NULL),
                        tern_arg_i32(at->reduction == TERN_REDUCTION_NONE),
-                       tern_arg_i32(at->reduction == TERN_REDUCTION_MEAN)};
-    return tern_launch(call->place, &kernel, x->dtype, tern_groups(rows, 2 * n), args, 15);
+                       tern_arg_i32(at->reduction == TERN_REDUCTION_MEAN));
 }
 
 static const tern_op dx_op = {.name = "cross_entropy_gradient",

@@ -28,16 +28,13 @@ static tern_status launch_sums(tern_tensor *sums, tern_tensor *losses, tern_tens
     const tern_tensor *x = in[0], *targets = in[1]->numel ? in[1] : in[2];
     tern_arg fault;
     TERN_TRY(tern_fault_arg(place, &fault));
-    tern_arg args[] = {tern_arg_tensor(sums),       tern_arg_tensor(losses),
-                       tern_arg_tensor(x),          tern_arg_tensor(targets),
-                       tern_arg_tensor(in[2]),      tern_arg_tensor(in[3]),
-                       tern_arg_tensor(in[4]),      fault,
-                       tern_arg_i64(x->shape[0]),   tern_arg_i64(x->shape[1]),
-                       tern_arg_i64(x->shape[2]),   tern_arg_i64(at->states),
-                       tern_arg_i64(at->blank),     tern_arg_i32(back),
-                       tern_arg_i32(TERN_FAULT_CTC)};
-    TERN_TRY(tern_launch(place, &kernel, x->dtype,
-                         tern_groups(x->shape[1], 16 * at->states * x->shape[0]), args, 15));
+    TERN_TRY(
+        TERN_LAUNCH(place, &kernel, x->dtype,
+                    tern_groups(x->shape[1], 16 * at->states * x->shape[0]), tern_arg_out(sums),
+                    tern_arg_out(losses), tern_arg_in(x), tern_arg_in(targets), tern_arg_in(in[2]),
+                    tern_arg_in(in[3]), tern_arg_in(in[4]), fault, tern_arg_i64(x->shape[0]),
+                    tern_arg_i64(x->shape[1]), tern_arg_i64(x->shape[2]), tern_arg_i64(at->states),
+                    tern_arg_i64(at->blank), tern_arg_i32(back), tern_arg_i32(TERN_FAULT_CTC)));
     return tern_fault_check(place);
 }
 
@@ -70,21 +67,20 @@ static tern_status gradient_forward(tern_call *call)
     tern_tensor *sums = tern_tensor_new(&shape, x->dtype, call->place, "tern_ctc_loss");
     if (!sums)
         return tern_last_status();
-    tern_arg args[] = {
-        tern_arg_tensor(call->out[0]), tern_arg_tensor(in[7]),    tern_arg_tensor(x),
-        tern_arg_tensor(sums),         tern_arg_tensor(in[5]),    tern_arg_tensor(targets),
-        tern_arg_tensor(in[2]),        tern_arg_tensor(in[3]),    tern_arg_tensor(in[4]),
-        tern_arg_i64(x->shape[0]),     tern_arg_i64(x->shape[1]), tern_arg_i64(x->shape[2]),
-        tern_arg_i64(at->states),      tern_arg_i64(at->blank),   tern_arg_i32(at->zero_infinity)};
     tern_status status = launch_sums(sums, in[5], in, at, true);
     TERN_NO_GRAD {
         if (status == TERN_OK && !tern_add_(sums, in[6]))
             status = tern_last_status();
     }
     if (status == TERN_OK)
-        status = tern_launch(
+        status = TERN_LAUNCH(
             call->place, &kernel, x->dtype,
-            tern_items_of(x->shape[0] * x->shape[1], 16 * (at->states + x->shape[2])), args, 15);
+            tern_items_of(x->shape[0] * x->shape[1], 16 * (at->states + x->shape[2])),
+            tern_arg_out(call->out[0]), tern_arg_in(in[7]), tern_arg_in(x), tern_arg_in(sums),
+            tern_arg_in(in[5]), tern_arg_in(targets), tern_arg_in(in[2]), tern_arg_in(in[3]),
+            tern_arg_in(in[4]), tern_arg_i64(x->shape[0]), tern_arg_i64(x->shape[1]),
+            tern_arg_i64(x->shape[2]), tern_arg_i64(at->states), tern_arg_i64(at->blank),
+            tern_arg_i32(at->zero_infinity));
     tern_release(sums);
     return status;
 }

@@ -42,15 +42,11 @@ static tern_status launch_whole(const tern_call *call)
     const tern_tensor *x = call->in[0];
     bool with_dx = call->n_out > 1;
     double divisor = at->reduction == TERN_REDUCTION_MEAN ? (double)x->numel : 1;
-    tern_arg args[] = {tern_arg_tensor(call->out[0]),
-                       tern_arg_tensor(call->out[with_dx]),
-                       tern_arg_tensor(x),
-                       tern_arg_tensor(call->in[1]),
-                       tern_arg_i64(x->numel),
+    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(1, 2 * x->numel),
+                       tern_arg_out(call->out[0]), tern_arg_out(call->out[with_dx]), tern_arg_in(x),
+                       tern_arg_in(call->in[1]), tern_arg_i64(x->numel),
                        tern_arg_real(x->dtype, divisor),
-                       tern_arg_real(x->dtype, factor_of(at, x->numel)),
-                       tern_arg_i32(with_dx)};
-    return tern_launch(call->place, &kernel, x->dtype, tern_groups(1, 2 * x->numel), args, 8);
+                       tern_arg_real(x->dtype, factor_of(at, x->numel)), tern_arg_i32(with_dx));
 }
 
 static tern_status launch_parts(const tern_call *call, const tern_tensor *losses,
@@ -58,11 +54,10 @@ static tern_status launch_parts(const tern_call *call, const tern_tensor *losses
 {
     static const tern_kernel_ref kernel = {"loss", "squared_difference"};
     const tern_tensor *x = call->in[0];
-    tern_arg args[] = {tern_arg_tensor(losses), tern_arg_tensor(weights),
-                       tern_arg_tensor(x),      tern_arg_tensor(call->in[1]),
-                       tern_arg_i64(x->numel),  tern_arg_i64(losses->numel),
-                       tern_arg_i64(len)};
-    return tern_launch(call->place, &kernel, x->dtype, tern_groups(losses->numel, len), args, 7);
+    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(losses->numel, len),
+                       tern_arg_out(losses), tern_arg_out(weights), tern_arg_in(x),
+                       tern_arg_in(call->in[1]), tern_arg_i64(x->numel),
+                       tern_arg_i64(losses->numel), tern_arg_i64(len));
 }
 
 static tern_status launch_total(const tern_call *call, const tern_tensor *losses,
@@ -70,12 +65,10 @@ static tern_status launch_total(const tern_call *call, const tern_tensor *losses
 {
     static const tern_kernel_ref kernel = {"loss", "loss_total"};
     const mse_attributes *at = call->attributes;
-    tern_arg args[] = {
-        tern_arg_tensor(call->out[0]), tern_arg_tensor(total),
-        tern_arg_tensor(losses),       tern_arg_tensor(weights),
-        tern_arg_i64(losses->numel),   tern_arg_i32(at->reduction == TERN_REDUCTION_MEAN)};
-    return tern_launch(call->place, &kernel, call->out[0]->dtype, tern_groups(1, losses->numel + 1),
-                       args, 6);
+    return TERN_LAUNCH(call->place, &kernel, call->out[0]->dtype, tern_groups(1, losses->numel + 1),
+                       tern_arg_out(call->out[0]), tern_arg_out(total), tern_arg_in(losses),
+                       tern_arg_in(weights), tern_arg_i64(losses->numel),
+                       tern_arg_i32(at->reduction == TERN_REDUCTION_MEAN));
 }
 
 static tern_status mse_forward(tern_call *call)
@@ -121,13 +114,10 @@ static tern_status dx_forward(tern_call *call)
     const tern_tensor *x = call->in[1];
     if (x->numel == 0)
         return TERN_OK;
-    tern_arg args[] = {tern_arg_tensor(call->out[0]),
-                       tern_arg_tensor(call->in[0]),
-                       tern_arg_tensor(x),
-                       tern_arg_tensor(call->in[2]),
-                       tern_arg_i64(x->numel),
-                       tern_arg_real(x->dtype, *factor)};
-    return tern_launch(call->place, &kernel, x->dtype, tern_items(x->numel), args, 6);
+    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_items(x->numel),
+                       tern_arg_out(call->out[0]), tern_arg_in(call->in[0]), tern_arg_in(x),
+                       tern_arg_in(call->in[2]), tern_arg_i64(x->numel),
+                       tern_arg_real(x->dtype, *factor));
 }
 
 static const tern_op dx_op = {.name = "mse_loss_gradient",

@@ -88,16 +88,11 @@ static tern_status gradient_forward(tern_call *call)
     static const tern_kernel_ref kernel = {"matmul", "linear_gradient"};
     const tern_tensor *dy = call->in[0], *x = call->in[1];
     int64_t out = call->result[0].shape.dims[0], in = call->result[0].shape.dims[1];
-    tern_arg args[] = {tern_arg_tensor(call->out[0]),
-                       tern_arg_tensor(call->out[1]),
-                       tern_arg_tensor(dy),
-                       tern_arg_tensor(x),
-                       tern_arg_i64(dy->numel / out),
-                       tern_arg_i64(out),
-                       tern_arg_i64(in)};
     int64_t tiles = (in + TERN_LINEAR_TILE - 1) / TERN_LINEAR_TILE;
-    return tern_launch(call->place, &kernel, x->dtype,
-                       tern_groups(out * tiles, dy->numel / out * in / tiles), args, 7);
+    return TERN_LAUNCH(
+        call->place, &kernel, x->dtype, tern_groups(out * tiles, dy->numel / out * in / tiles),
+        tern_arg_out(call->out[0]), tern_arg_out(call->out[1]), tern_arg_in(dy), tern_arg_in(x),
+        tern_arg_i64(dy->numel / out), tern_arg_i64(out), tern_arg_i64(in));
 }
 
 static const tern_op gradient_op = {.name = "linear_gradient",

@@ -6,10 +6,10 @@ tern_status tern_loss_scale_update(tern_tensor *scale, tern_tensor *tracker, ter
                                    double growth, double backoff, int64_t interval)
 {
     static const tern_kernel_ref kernel = {"optimizer", "update_scale"};
-    const tern_arg args[] = {tern_arg_tensor(scale),       tern_arg_tensor(tracker),
-                             tern_arg_tensor(found),       tern_arg_f32((float)growth),
-                             tern_arg_f32((float)backoff), tern_arg_i64(interval)};
-    TERN_TRY(tern_launch(scale->storage->place, &kernel, TERN_F32, tern_items(1), args, 6));
+    TERN_TRY(TERN_LAUNCH(scale->storage->place, &kernel, TERN_F32, tern_items(1),
+                         tern_arg_out(scale), tern_arg_out(tracker), tern_arg_in(found),
+                         tern_arg_f32((float)growth), tern_arg_f32((float)backoff),
+                         tern_arg_i64(interval)));
     tern_bump_version(scale);
     tern_bump_version(tracker);
     return TERN_OK;

@@ -186,15 +186,20 @@ static int common_arguments(tern_arg *args, const tern_multi *t, const tern_mult
                             int64_t count)
 {
     int n = 0;
-    args[n++] = tern_arg_block(rows, 0, sizeof *t->rows);
-    args[n++] = tern_arg_block(t->device_chunks, chunk, sizeof(tern_multi_chunk));
+    args[n++] = tern_arg_elements(TERN_ROLE_IN, TERN_TYPE_tern_multi_row, &rows->buffer, 0,
+                                  sizeof(tern_multi_row));
+    args[n++] = tern_arg_elements(TERN_ROLE_IN, TERN_TYPE_tern_multi_chunk,
+                                  &t->device_chunks->buffer, chunk, sizeof(tern_multi_chunk));
     if (call->each) {
-        args[n] = tern_arg_tensor(call->each);
+        args[n] = tern_arg_out(call->each);
         args[n++].at += chunk;
     }
-    for (int i = 0; i < call->n_shared; i++)
-        args[n++] = tern_arg_tensor(call->shared[i]);
-    args[n++] = *faults;
+    for (int i = 0; i < TERN_MULTI_SHARED && call->shared[i]; i++)
+        args[n++] = tern_arg_in(call->shared[i]);
+    if (call->found)
+        args[n++] = tern_arg_out(call->found);
+    args[n] = *faults;
+    args[n++].role = TERN_ROLE_IN;
     args[n++] = tern_arg_i64(count);
     args[n++] = tern_arg_i32(call->flags);
     return n;
@@ -225,7 +230,7 @@ static tern_status launch_few(tern_multi *t, const tern_multi_call *call, const 
     for (int i = from; i < from + TERN_MULTI_FEW; i++)
         for (int k = 0; k < TERN_MULTI_COLUMNS; k++) {
             const tern_tensor *x = i < to && takes_part(call, i) ? tensor_at(call, k, i) : NULL;
-            args[n] = tern_arg_tensor(x ? x : call->column[0][present]); /* any buffer will do */
+            args[n] = x ? tern_arg_out(x) : tern_arg_unused(call->column[0][present]);
             args[n++].bare = true;
         }
     return tern_launch(t->place, call->few, call->column[0][present]->dtype,

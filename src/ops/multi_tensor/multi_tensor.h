@@ -21,15 +21,16 @@ int64_t tern_multi_first_chunk(const tern_multi *table, int i);
 
 /* A run of a kernel over columns of tensors: column[k][i] goes with tensor i. Columns 0 and 1 are
  * of one dtype; tensor i is left out where column[1][i] is NULL. All are dense. Arguments of `many`
- * are rows, chunks, each, shared ..., faults, the number of chunks, flags. Where the device's
+ * are rows, chunks, each, shared ..., found, faults, the number of chunks, flags. Where the device's
  * memory has no addresses `few` runs for TERN_MULTI_FEW tensors at a time, which are its arguments
  * then. */
+enum { TERN_MULTI_SHARED = 4 };
 typedef struct tern_multi_call {
     const tern_kernel_ref *many, *few;
-    tern_tensor *const *column[5]; /* NULL: not there */
-    tern_tensor *each;             /* an element for each chunk; NULL: left out */
-    tern_tensor *shared[4];
-    int n_shared;
+    tern_tensor *const *column[5];          /* NULL: not there */
+    tern_tensor *each;                      /* an element for each chunk, written; NULL: left out */
+    tern_tensor *shared[TERN_MULTI_SHARED]; /* those that are there, read */
+    tern_tensor *found;                     /* of one element, written; NULL: left out */
     int32_t flags;
     bool writes; /* column 0 is written: versions rise */
 } tern_multi_call;

@@ -77,20 +77,13 @@ static tern_status launch_fixed(tern_call *call, batch b, int what)
     static const tern_kernel_ref kernel = {"norm", "batch_norm_fixed"};
     const batch_attributes *at = call->attributes;
     tern_tensor *x = call->in[X], *kept = call->out[1];
-    tern_arg args[] = {tern_arg_tensor(call->out[0]),
-                       tern_arg_tensor(kept),
-                       tern_arg_tensor(call->out[2]),
-                       tern_arg_tensor(call->in[MEAN]),
-                       tern_arg_tensor(call->in[VAR]),
-                       tern_arg_tensor(x),
-                       tern_arg_tensor(what & HAS_WEIGHT ? call->in[WEIGHT] : kept),
-                       tern_arg_tensor(what & HAS_BIAS ? call->in[BIAS] : kept),
-                       tern_arg_i64(b.n),
-                       tern_arg_i64(b.channels),
-                       tern_arg_i64(b.size),
-                       tern_arg_real(x->dtype, at->eps),
-                       tern_arg_i32(what)};
-    return tern_launch(call->place, &kernel, x->dtype, tern_items(x->numel), args, 13);
+    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_items(x->numel),
+                       tern_arg_out(call->out[0]), tern_arg_out(kept), tern_arg_out(call->out[2]),
+                       tern_arg_in(call->in[MEAN]), tern_arg_in(call->in[VAR]), tern_arg_in(x),
+                       tern_arg_optional(what & HAS_WEIGHT ? call->in[WEIGHT] : NULL, kept),
+                       tern_arg_optional(what & HAS_BIAS ? call->in[BIAS] : NULL, kept),
+                       tern_arg_i64(b.n), tern_arg_i64(b.channels), tern_arg_i64(b.size),
+                       tern_arg_real(x->dtype, at->eps), tern_arg_i32(what));
 }
 
 static tern_status batch_forward(tern_call *call)
@@ -107,25 +100,15 @@ static tern_status batch_forward(tern_call *call)
     if (!at->training)
         return launch_fixed(call, b, what);
     what |= (mean ? RUNNING_MEAN : 0) | (var ? RUNNING_VAR : 0);
-    tern_arg args[14] = {tern_arg_tensor(call->out[0]),
-                         tern_arg_tensor(kept),
-                         tern_arg_tensor(call->out[2]),
-                         tern_arg_tensor(mean ? mean : kept),
-                         tern_arg_tensor(var ? var : kept),
-                         tern_arg_tensor(x),
-                         tern_arg_tensor(weight ? weight : kept),
-                         tern_arg_tensor(bias ? bias : kept),
-                         tern_arg_i64(b.n),
-                         tern_arg_i64(b.channels)};
-    int n = 10;
-    if (b.size > 1)
-        args[n++] = tern_arg_i64(b.size);
-    args[n++] = tern_arg_real(x->dtype, at->eps);
-    args[n++] = tern_arg_real(x->dtype, at->momentum);
-    args[n++] = tern_arg_i32(what);
     int64_t groups = b.size > 1 ? b.channels : (b.channels + TILE - 1) / TILE;
-    TERN_TRY(tern_launch(call->place, b.size > 1 ? &kernel : &flat, x->dtype,
-                         tern_groups(groups, 3 * x->numel / groups), args, n));
+    TERN_TRY(TERN_LAUNCH(
+        call->place, b.size > 1 ? &kernel : &flat, x->dtype,
+        tern_groups(groups, 3 * x->numel / groups), tern_arg_out(call->out[0]), tern_arg_out(kept),
+        tern_arg_out(call->out[2]), mean ? tern_arg_out(mean) : tern_arg_unused(kept),
+        var ? tern_arg_out(var) : tern_arg_unused(kept), tern_arg_in(x),
+        tern_arg_optional(weight, kept), tern_arg_optional(bias, kept), tern_arg_i64(b.n),
+        tern_arg_i64(b.channels), tern_arg_i64(b.size), tern_arg_real(x->dtype, at->eps),
+        tern_arg_real(x->dtype, at->momentum), tern_arg_i32(what)));
     if (mean)
         tern_bump_version(mean);
     if (var)
@@ -153,23 +136,14 @@ static tern_status gradient_forward(tern_call *call)
     tern_tensor *x = call->in[1], *weight = call->in[2];
     batch b = batch_of(x);
     int what = (weight ? HAS_WEIGHT : 0) | (at->training ? 0 : FIXED);
-    tern_arg args[12] = {tern_arg_tensor(call->out[0]),
-                         tern_arg_tensor(call->out[1]),
-                         tern_arg_tensor(call->out[2]),
-                         tern_arg_tensor(call->in[0]),
-                         tern_arg_tensor(x),
-                         tern_arg_tensor(weight ? weight : call->in[3]),
-                         tern_arg_tensor(call->in[3]),
-                         tern_arg_tensor(call->in[4]),
-                         tern_arg_i64(b.n),
-                         tern_arg_i64(b.channels)};
-    int n = 10;
-    if (b.size > 1)
-        args[n++] = tern_arg_i64(b.size);
-    args[n++] = tern_arg_i32(what);
     int64_t groups = b.size > 1 ? b.channels : (b.channels + TILE - 1) / TILE;
-    return tern_launch(call->place, b.size > 1 ? &kernel : &flat, x->dtype,
-                       tern_groups(groups, 4 * x->numel / groups), args, n);
+    return TERN_LAUNCH(call->place, b.size > 1 ? &kernel : &flat, x->dtype,
+                       tern_groups(groups, 4 * x->numel / groups), tern_arg_out(call->out[0]),
+                       tern_arg_out(call->out[1]), tern_arg_out(call->out[2]),
+                       tern_arg_in(call->in[0]), tern_arg_in(x),
+                       tern_arg_optional(weight, call->in[3]), tern_arg_in(call->in[3]),
+                       tern_arg_in(call->in[4]), tern_arg_i64(b.n), tern_arg_i64(b.channels),
+                       tern_arg_i64(b.size), tern_arg_i32(what));
 }
 
 static const tern_op gradient_op = {.name = "batch_norm_gradient",

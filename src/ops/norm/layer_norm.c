@@ -92,18 +92,13 @@ static tern_status norm_forward(tern_call *call)
     if (x->numel == 0)
         return TERN_OK;
     rows r = rows_of(x, at);
-    tern_arg args[] = {tern_arg_tensor(call->out[0]),
-                       tern_arg_tensor(call->out[1]),
-                       tern_arg_tensor(call->out[2]),
-                       tern_arg_tensor(x),
-                       tern_arg_tensor(weight ? weight : x),
-                       tern_arg_tensor(bias ? bias : x),
-                       tern_arg_i64(r.count),
-                       tern_arg_i64(r.n),
+    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_teams(r.count, r.n, r.n),
+                       tern_arg_out(call->out[0]), tern_arg_out(call->out[1]),
+                       tern_arg_out(call->out[2]), tern_arg_in(x), tern_arg_optional(weight, x),
+                       tern_arg_optional(bias, x), tern_arg_i64(r.count), tern_arg_i64(r.n),
                        tern_arg_real(x->dtype, at->eps),
                        tern_arg_i32((weight ? HAS_WEIGHT : 0) | (bias ? HAS_BIAS : 0) |
-                                    (at->no_mean ? NO_MEAN : 0))};
-    return tern_launch(call->place, &kernel, x->dtype, tern_teams(r.count, r.n, r.n), args, 10);
+                                    (at->no_mean ? NO_MEAN : 0)));
 }
 
 /* ---- fused gradients: inputs dy, x, weight, mean, rstd ----------------------------------- */
@@ -124,16 +119,11 @@ static tern_status dx_forward(tern_call *call)
         return TERN_OK;
     const norm_attributes *at = call->attributes;
     rows r = rows_of(x, at);
-    tern_arg args[] = {tern_arg_tensor(call->out[0]),
-                       tern_arg_tensor(call->in[0]),
-                       tern_arg_tensor(x),
-                       tern_arg_tensor(weight ? weight : x),
-                       tern_arg_tensor(call->in[3]),
-                       tern_arg_tensor(call->in[4]),
-                       tern_arg_i64(r.count),
-                       tern_arg_i64(r.n),
-                       tern_arg_i32((weight ? HAS_WEIGHT : 0) | (at->no_mean ? NO_MEAN : 0))};
-    return tern_launch(call->place, &kernel, x->dtype, tern_teams(r.count, r.n, 2 * r.n), args, 9);
+    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_teams(r.count, r.n, 2 * r.n),
+                       tern_arg_out(call->out[0]), tern_arg_in(call->in[0]), tern_arg_in(x),
+                       tern_arg_optional(weight, x), tern_arg_in(call->in[3]),
+                       tern_arg_in(call->in[4]), tern_arg_i64(r.count), tern_arg_i64(r.n),
+                       tern_arg_i32((weight ? HAS_WEIGHT : 0) | (at->no_mean ? NO_MEAN : 0)));
 }
 
 static int64_t dw_len(rows r)
@@ -162,17 +152,11 @@ static tern_status dw_forward(tern_call *call)
     tern_tensor *x = call->in[1];
     rows r = rows_of(x, call->attributes);
     int64_t len = dw_len(r), groups = call->result[0].shape.dims[0] * ((r.n + 255) / 256);
-    tern_arg args[] = {tern_arg_tensor(call->out[0]),
-                       tern_arg_tensor(call->out[1]),
-                       tern_arg_tensor(call->in[0]),
-                       tern_arg_tensor(x),
-                       tern_arg_tensor(call->in[3]),
-                       tern_arg_tensor(call->in[4]),
-                       tern_arg_i64(r.count),
-                       tern_arg_i64(r.n),
-                       tern_arg_i64(len)};
-    return tern_launch(call->place, &kernel, x->dtype, tern_groups(groups, 2 * x->numel / groups),
-                       args, 9);
+    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(groups, 2 * x->numel / groups),
+                       tern_arg_out(call->out[0]), tern_arg_out(call->out[1]),
+                       tern_arg_in(call->in[0]), tern_arg_in(x), tern_arg_in(call->in[3]),
+                       tern_arg_in(call->in[4]), tern_arg_i64(r.count), tern_arg_i64(r.n),
+                       tern_arg_i64(len));
 }
 
 static const tern_op dx_op = {.name = "layer_norm_dx",

@@ -60,16 +60,10 @@ static tern_status undo_forward(tern_call *call)
         return tern_block_zero(x->storage->block, 0, (size_t)x->numel * tern_dtype_size(x->dtype));
     TERN_TRY(tern_fault_arg(call->place, &fault));
     int64_t ins = plane_of(&at->shape, at->ndim), outs = plane_of(&y_shape, at->ndim);
-    tern_arg args[] = {tern_arg_tensor(x),
-                       tern_arg_tensor(y),
-                       tern_arg_tensor(call->in[1]),
-                       tern_arg_i64(x->numel / ins),
-                       tern_arg_i64(ins),
-                       tern_arg_i64(outs),
-                       tern_arg_i32(at->add),
-                       fault};
-    TERN_TRY(tern_launch(call->place, &kernel, x->dtype,
-                         (tern_grid){x->numel / ins, x->numel, true}, args, 8));
+    TERN_TRY(TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(x->numel / ins, ins),
+                         tern_arg_out(x), tern_arg_in(y), tern_arg_in(call->in[1]),
+                         tern_arg_i64(x->numel / ins), tern_arg_i64(ins), tern_arg_i64(outs),
+                         tern_arg_i32(at->add), fault));
     return tern_fault_check(call->place);
 }
 
@@ -120,12 +114,12 @@ static tern_status max_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"pool", "max_pool"};
     const tern_pool_attributes *at = call->attributes;
-    tern_arg args[] = {tern_arg_tensor(call->out[0]), tern_arg_tensor(call->out[1]),
-                       tern_arg_tensor(call->in[0]), tern_arg_struct(&at->shape, sizeof at->shape)};
     if (call->out[0]->numel == 0)
         return TERN_OK;
-    return tern_launch(call->place, &kernel, call->in[0]->dtype,
-                       grid_of(&at->y, window_size(&at->shape)), args, 4);
+    return TERN_LAUNCH(call->place, &kernel, call->in[0]->dtype,
+                       grid_of(&at->y, window_size(&at->shape)), tern_arg_out(call->out[0]),
+                       tern_arg_out(call->out[1]), tern_arg_in(call->in[0]),
+                       TERN_ARG_STRUCT(tern_pool_shape, &at->shape));
 }
 
 /* Inputs dy and places. */
@@ -140,14 +134,14 @@ static tern_status max_dx_forward(tern_call *call)
     static const tern_kernel_ref kernel = {"pool", "max_pool_dx"};
     const tern_pool_attributes *at = call->attributes;
     tern_tensor *x = call->out[0];
-    tern_arg args[] = {tern_arg_tensor(x), tern_arg_tensor(call->in[0]),
-                       tern_arg_tensor(call->in[1]), tern_arg_struct(&at->shape, sizeof at->shape)};
     if (x->numel == 0)
         return TERN_OK;
     if (call->in[0]->numel == 0)
         return tern_block_zero(x->storage->block, 0, (size_t)x->numel * tern_dtype_size(x->dtype));
-    return tern_launch(call->place, &kernel, x->dtype,
-                       (tern_grid){at->shape.planes, x->numel, true}, args, 4);
+    return TERN_LAUNCH(call->place, &kernel, x->dtype,
+                       tern_groups(at->shape.planes, x->numel / at->shape.planes), tern_arg_out(x),
+                       tern_arg_in(call->in[0]), tern_arg_in(call->in[1]),
+                       TERN_ARG_STRUCT(tern_pool_shape, &at->shape));
 }
 
 static const tern_op max_dx_op = {.name = "max_pool_dx",
@@ -197,14 +191,14 @@ static tern_status launch_mean(tern_call *call, const tern_kernel_ref *kernel, i
 {
     const tern_pool_attributes *at = call->attributes;
     tern_tensor *out = call->out[0];
-    tern_arg args[] = {tern_arg_tensor(out), tern_arg_tensor(call->in[0]),
-                       tern_arg_struct(&at->shape, sizeof at->shape)};
     if (out->numel == 0)
         return TERN_OK;
     if (call->in[0]->numel == 0)
         return tern_block_zero(out->storage->block, 0,
                                (size_t)out->numel * tern_dtype_size(out->dtype));
-    return tern_launch(call->place, kernel, out->dtype, tern_items_of(out->numel, work), args, 3);
+    return TERN_LAUNCH(call->place, kernel, out->dtype, tern_items_of(out->numel, work),
+                       tern_arg_out(out), tern_arg_in(call->in[0]),
+                       TERN_ARG_STRUCT(tern_pool_shape, &at->shape));
 }
 
 static tern_status mean_forward(tern_call *call)

@@ -19,10 +19,9 @@ static tern_status kept_only_forward(tern_call *call)
     static const tern_kernel_ref kernel = {"random", "kept_only"};
     const double *scale = call->attributes;
     tern_tensor *x = call->in[0];
-    tern_arg args[] = {tern_arg_tensor(call->out[0]), tern_arg_tensor(x),
-                       tern_arg_tensor(call->in[1]), tern_arg_i64(x->numel),
-                       tern_arg_real(x->dtype, *scale)};
-    return tern_launch(call->place, &kernel, x->dtype, tern_items(x->numel), args, 5);
+    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_items(x->numel),
+                       tern_arg_out(call->out[0]), tern_arg_in(x), tern_arg_in(call->in[1]),
+                       tern_arg_i64(x->numel), tern_arg_real(x->dtype, *scale));
 }
 
 static tern_status kept_only_backward(tern_gradient *g);
@@ -75,18 +74,12 @@ static tern_status dropout_forward(tern_call *call)
     if (x->numel == 0)
         return TERN_OK;
     TERN_TRY(tern_rng_take(call->place, (x->numel + 3) / 4, &state, &first));
-    tern_arg args[] = {tern_arg_tensor(call->out[0]),
-                       tern_arg_tensor(call->out[1]),
-                       tern_arg_tensor(x),
-                       state,
-                       tern_arg_i64(first),
-                       tern_arg_i64(x->numel),
+    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_items_of((x->numel + 3) / 4, 16),
+                       tern_arg_out(call->out[0]), tern_arg_out(call->out[1]), tern_arg_in(x),
+                       state, tern_arg_i64(first), tern_arg_i64(x->numel),
                        tern_arg_i32((int32_t)ceil(at->p * (1 << 24))),
-                       tern_arg_real(x->dtype, at->scale),
-                       tern_arg_real(x->dtype, at->kept),
-                       tern_arg_real(x->dtype, at->dropped)};
-    return tern_launch(call->place, &kernel, x->dtype, tern_items_of((x->numel + 3) / 4, 16), args,
-                       10);
+                       tern_arg_real(x->dtype, at->scale), tern_arg_real(x->dtype, at->kept),
+                       tern_arg_real(x->dtype, at->dropped));
 }
 
 static tern_status dropout_backward(tern_gradient *g)

@@ -25,13 +25,9 @@ static tern_status fill(tern_tensor *x, const tern_kernel_ref *kernel, double sh
     if (x->numel == 0)
         return TERN_OK;
     TERN_TRY(tern_rng_take(place, groups_of(x->numel, x->dtype == TERN_F64), &state, &at));
-    tern_arg args[] = {tern_arg_tensor(x),
-                       state,
-                       tern_arg_i64(at),
-                       tern_arg_i64(x->numel),
-                       tern_arg_real(x->dtype, shift),
-                       tern_arg_real(x->dtype, scale)};
-    return tern_launch(place, kernel, x->dtype, tern_items_of((x->numel + 3) / 4, 16), args, 6);
+    return TERN_LAUNCH(place, kernel, x->dtype, tern_items_of((x->numel + 3) / 4, 16),
+                       tern_arg_out(x), state, tern_arg_i64(at), tern_arg_i64(x->numel),
+                       tern_arg_real(x->dtype, shift), tern_arg_real(x->dtype, scale));
 }
 
 static tern_status fill_integers(tern_tensor *x, int64_t low, uint64_t span)
@@ -43,10 +39,9 @@ static tern_status fill_integers(tern_tensor *x, int64_t low, uint64_t span)
     if (x->numel == 0)
         return TERN_OK;
     TERN_TRY(tern_rng_take(place, groups_of(x->numel, wide), &state, &at));
-    tern_arg args[] = {tern_arg_tensor(x), state,
-                       tern_arg_i64(at),   tern_arg_i64(x->numel),
-                       tern_arg_i64(low),  tern_arg_u64(span)};
-    return tern_launch(place, &integers_kernel, x->dtype, tern_items_of(x->numel, 8), args, 6);
+    return TERN_LAUNCH(place, &integers_kernel, x->dtype, tern_items_of(x->numel, 8),
+                       tern_arg_out(x), state, tern_arg_i64(at), tern_arg_i64(x->numel),
+                       tern_arg_i64(low), tern_arg_u64(span));
 }
 
 /* A new tensor in the open scope; a given dtype must be floating point if that is wanted. */

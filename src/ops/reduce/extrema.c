@@ -1,8 +1,4 @@
-/* extrema.c -- the largest and smallest: max, min, amax, amin, argmax, argmin; all and any.
- *
- * Elements are compared as integers in the same order (order.h), in which NaN is beyond infinity, so that
- * NaN wins as PyTorch has it, and flipping the bits makes the smallest the largest. Of equals the first place
- * is given: a row looks for it again in the run that holds the largest. */
+/* extrema.c -- the largest and smallest: max, min, amax, amin, argmax, argmin; all and any. */
 #include "ops/reduce/reduction.h"
 #include <tern/ops.h>
 
@@ -17,7 +13,6 @@ typedef struct extremum_attributes {
 
 /* ---- forward ----------------------------------------------------------------------------- */
 
-/* An empty dim has no largest element. */
 static tern_status refuse_empty(const tern_call *call, const extremum_attributes *at)
 {
     const tern_tensor *x = call->in[0];
@@ -48,7 +43,6 @@ static tern_status extremum_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* One launch over r: rows, columns or short rows. from: the places of what r.x holds, values of parts. */
 static tern_status launch_extremum(int32_t variant, const tern_reduction_view *f,
                                    const tern_tensor *values, const tern_tensor *places,
                                    const tern_tensor *from)
@@ -59,32 +53,27 @@ static tern_status launch_extremum(int32_t variant, const tern_reduction_view *f
     int32_t what =
         (values ? WANT_VALUES : 0) | (places ? WANT_PLACES : 0) | (from ? FROM_PLACES : 0);
     const tern_tensor *any = values ? values : places; /* stands in for what is not there */
-    tern_arg args[] = {tern_arg_tensor(any),
-                       tern_arg_tensor(places ? places : any),
-                       tern_arg_tensor(f->x),
-                       tern_arg_tensor(from ? from : any),
-                       tern_arg_i64(f->outer),
-                       tern_arg_i64(f->n),
-                       tern_arg_i64(f->parts),
-                       tern_arg_i64(f->len),
-                       tern_arg_i32(variant & SMALLEST ? -1 : 0),
-                       tern_arg_i32(what),
-                       tern_arg_i64(f->inner),
-                       tern_arg_i64(f->abreast)};
-    if (tern_reduction_is_short(f) && !from) {
-        tern_arg few[] = {args[0], args[1], args[2], args[4], args[5], args[8], args[9]};
-        return tern_launch(any->storage->place, &short_rows, f->x->dtype,
-                           tern_items_of(f->outer, f->n), few, 7);
-    }
+    int32_t flip = variant & SMALLEST ? -1 : 0;
+    tern_arg value = values ? tern_arg_out(values) : tern_arg_unused(any);
+    tern_arg index = places ? tern_arg_out(places) : tern_arg_unused(any);
+    tern_place *place = any->storage->place;
+    if (tern_reduction_is_short(f) && !from)
+        return TERN_LAUNCH(place, &short_rows, f->x->dtype, tern_items_of(f->outer, f->n), value,
+                           index, tern_arg_in(f->x), tern_arg_i64(f->outer), tern_arg_i64(f->n),
+                           tern_arg_i32(flip), tern_arg_i32(what));
     int64_t work = f->outer * f->n * f->inner / f->groups + 64;
     if (f->inner == 1)
-        return tern_launch(any->storage->place, &rows, f->x->dtype,
-                           tern_teams(f->groups, f->len, work), args, 10);
-    return tern_launch(any->storage->place, &columns, f->x->dtype, tern_groups(f->groups, work),
-                       args, 12);
+        return TERN_LAUNCH(place, &rows, f->x->dtype, tern_teams(f->groups, f->len, work), value,
+                           index, tern_arg_in(f->x), tern_arg_optional(from, any),
+                           tern_arg_i64(f->outer), tern_arg_i64(f->n), tern_arg_i64(f->parts),
+                           tern_arg_i64(f->len), tern_arg_i32(flip), tern_arg_i32(what));
+    return TERN_LAUNCH(place, &columns, f->x->dtype, tern_groups(f->groups, work), value, index,
+                       tern_arg_in(f->x), tern_arg_optional(from, any), tern_arg_i64(f->outer),
+                       tern_arg_i64(f->n), tern_arg_i64(f->parts), tern_arg_i64(f->len),
+                       tern_arg_i32(flip), tern_arg_i32(what), tern_arg_i64(f->inner),
+                       tern_arg_i64(f->abreast));
 }
 
-/* Long stretches in two launches: the winner of each part and its place, then the winner of those. */
 static tern_status reduce_extremum(int32_t variant, tern_reduction_view *f, tern_tensor *values,
                                    tern_tensor *places)
 {
@@ -123,7 +112,7 @@ static tern_status extremum_forward(tern_call *call)
 
 /* ---- backward ---------------------------------------------------------------------------- */
 
-/* dx = dy / (number of ties) where x equals the result, NaN being equal to NaN; else 0. */
+/* Evenly to all that equal the result, NaN being equal to NaN. */
 static tern_status ties_backward(tern_gradient *g)
 {
     const extremum_attributes *at = g->attributes;
@@ -138,7 +127,7 @@ static tern_status ties_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-/* dx = dy at the place that was chosen, else 0: a comparison of places, without a scatter. */
+/* All to the place that was chosen. */
 static tern_status place_backward(tern_gradient *g)
 {
     const extremum_attributes *at = g->attributes;
@@ -253,7 +242,6 @@ VALUES_INDICES(min)
 
 /* ---- all and any: the smallest and the largest of x != 0 --------------------------------- */
 
-/* all is the smallest of x != 0 and any the largest; of nothing, all holds and any does not. */
 static tern_tensor *truth(const tern_op *op, tern_tensor *x, tern_shape dims, bool keepdim,
                           const char *function)
 {

@@ -1,7 +1,4 @@
-/* prod.c -- products over a dim or over everything.
- *
- * dx[k] is dy times the product of all other elements: that of those before k times that of those after, both
- * running products, so that nothing is divided by an x that may be 0. */
+/* prod.c -- products over a dim or over everything. */
 #include "ops/scan/scan.h"
 #include <tern/ops.h>
 
@@ -34,29 +31,24 @@ static tern_status prod_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* inner = 1: a group for each part of a row. */
 static tern_status launch_rows(const tern_tensor *y, const tern_tensor *x, int64_t outer, int64_t n,
                                int64_t parts)
 {
     static const tern_kernel_ref kernel = {"scan", "prod_rows"};
     int64_t len = (n + parts - 1) / parts;
-    tern_arg args[] = {tern_arg_tensor(y), tern_arg_tensor(x),  tern_arg_i64(outer),
-                       tern_arg_i64(n),    tern_arg_i64(parts), tern_arg_i64(len)};
-    return tern_launch(y->storage->place, &kernel, y->dtype, tern_groups(outer * parts, len), args,
-                       6);
+    return TERN_LAUNCH(y->storage->place, &kernel, y->dtype, tern_groups(outer * parts, len),
+                       tern_arg_out(y), tern_arg_in(x), tern_arg_i64(outer), tern_arg_i64(n),
+                       tern_arg_i64(parts), tern_arg_i64(len));
 }
 
-/* inner > 1: neighbouring lanes go down neighbouring columns. */
 static tern_status launch_columns(const tern_tensor *y, const tern_tensor *x, const tern_sides *s)
 {
     static const tern_kernel_ref kernel = {"scan", "prod_columns"};
-    tern_arg args[] = {tern_arg_tensor(y), tern_arg_tensor(x), tern_arg_i64(s->outer),
-                       tern_arg_i64(s->n), tern_arg_i64(s->inner)};
-    return tern_launch(y->storage->place, &kernel, y->dtype,
-                       tern_items_of(s->outer * s->inner, s->n), args, 5);
+    return TERN_LAUNCH(y->storage->place, &kernel, y->dtype,
+                       tern_items_of(s->outer * s->inner, s->n), tern_arg_out(y), tern_arg_in(x),
+                       tern_arg_i64(s->outer), tern_arg_i64(s->n), tern_arg_i64(s->inner));
 }
 
-/* Few long rows are cut into parts, whose products are multiplied by a second launch. */
 static tern_status prod_forward(tern_call *call)
 {
     const prod_attributes *at = call->attributes;

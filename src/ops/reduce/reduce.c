@@ -1,11 +1,4 @@
-/* reduce.c -- sums and means, also to a shape that was broadcast from; and the expansion that is their
- * gradient.
- *
- *   y = sum x / divisor over the masked dims,   dx = expand(dy) / divisor
- *
- * A long sum is cut into parts that are summed for themselves and then together, in the same way on every
- * device: that keeps many groups busy, and rounds less than one running sum. Half precision sums in
- * float32, integers and bools in int64. */
+/* reduce.c -- sums and means, also to a shape that was broadcast from. */
 #include "ops/reduce/reduction.h"
 #include <tern/ops.h>
 
@@ -24,28 +17,27 @@ static const sum_kernels sum_merge = {.rows = {"reduce", "sum_rows_merge"},
 static const sum_kernels deviations = {
     {"reduce", "deviation_rows"}, {"reduce", "deviation_columns"}, {"reduce", "deviation_short"}};
 
-/* One launch over f: short rows a lane each, rows a team each, columns a group for each tile. shift: what is
- * taken off the elements of the deviations. */
 static tern_status launch_sum(const sum_kernels *kernels, tern_dtype dtype,
                               const tern_reduction_view *f, const tern_tensor *out,
                               const tern_tensor *shift, double divisor)
 {
-    tern_arg args[] = {tern_arg_tensor(out),   tern_arg_tensor(f->x),
-                       tern_arg_tensor(shift), tern_arg_i64(f->outer),
-                       tern_arg_i64(f->n),     tern_arg_i64(f->parts),
-                       tern_arg_i64(f->len),   tern_arg_real(dtype, divisor),
-                       tern_arg_i64(f->inner), tern_arg_i64(f->abreast)};
     tern_place *place = out->storage->place;
-    if (tern_reduction_is_short(f) && kernels->short_rows.name) {
-        args[5] = args[7];
-        return tern_launch(place, &kernels->short_rows, dtype, tern_items_of(f->outer, f->n), args,
-                           6);
-    }
-    bool rows = f->inner == 1;
+    if (tern_reduction_is_short(f) && kernels->short_rows.name)
+        return TERN_LAUNCH(place, &kernels->short_rows, dtype, tern_items_of(f->outer, f->n),
+                           tern_arg_out(out), tern_arg_in(f->x), tern_arg_optional(shift, out),
+                           tern_arg_i64(f->outer), tern_arg_i64(f->n),
+                           tern_arg_real(dtype, divisor));
     int64_t work = f->outer * f->n * f->inner / f->groups + 64;
-    return tern_launch(place, rows ? &kernels->rows : &kernels->columns, dtype,
-                       rows ? tern_teams(f->groups, f->len, work) : tern_groups(f->groups, work),
-                       args, rows ? 8 : 10);
+    if (f->inner == 1)
+        return TERN_LAUNCH(place, &kernels->rows, dtype, tern_teams(f->groups, f->len, work),
+                           tern_arg_out(out), tern_arg_in(f->x), tern_arg_optional(shift, out),
+                           tern_arg_i64(f->outer), tern_arg_i64(f->n), tern_arg_i64(f->parts),
+                           tern_arg_i64(f->len), tern_arg_real(dtype, divisor));
+    return TERN_LAUNCH(place, &kernels->columns, dtype, tern_groups(f->groups, work),
+                       tern_arg_out(out), tern_arg_in(f->x), tern_arg_optional(shift, out),
+                       tern_arg_i64(f->outer), tern_arg_i64(f->n), tern_arg_i64(f->parts),
+                       tern_arg_i64(f->len), tern_arg_real(dtype, divisor), tern_arg_i64(f->inner),
+                       tern_arg_i64(f->abreast));
 }
 
 /* The type that sums of dtype are kept in. */
@@ -60,17 +52,16 @@ static tern_status run_sum(const sum_kernels *first, tern_reduction_view *f, ter
 {
     tern_dtype dtype = f->x->dtype, kept = kept_in(dtype);
     if (f->parts == 1)
-        return launch_sum(first, dtype, f, out, shift ? shift : out, divisor);
+        return launch_sum(first, dtype, f, out, shift, divisor);
     bool half = dtype == TERN_F16 || dtype == TERN_BF16;
     tern_shape shape = {1, {f->outer * f->parts * f->inner}};
     tern_tensor *partial = tern_tensor_new(&shape, kept, out->storage->place, "tern_sum");
     if (!partial)
         return tern_last_status();
-    tern_status status =
-        launch_sum(half ? &sum_part : first, dtype, f, partial, shift ? shift : partial, 1);
+    tern_status status = launch_sum(half ? &sum_part : first, dtype, f, partial, shift, 1);
     tern_reduction_view rest = tern_reduction_rest(f, partial);
     if (status == TERN_OK)
-        status = launch_sum(half ? &sum_merge : &sum_elements, half ? dtype : kept, &rest, out, out,
+        status = launch_sum(half ? &sum_merge : &sum_elements, half ? dtype : kept, &rest, out, NULL,
                             divisor);
     tern_release(partial);
     return status;
@@ -112,7 +103,6 @@ static tern_status sum_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* The sum of nothing is 0, its mean 0 / 0. */
 static tern_status sum_into(tern_tensor *out, tern_tensor *x, uint32_t mask, double divisor)
 {
     if (out->numel == 0)
@@ -134,7 +124,6 @@ static tern_status sum_forward(tern_call *call)
                     call->op->variant == MEAN ? (double)tern_masked_count(&shape, at->mask) : 1);
 }
 
-/* dx = dy / divisor at every element that was summed. */
 static tern_status sum_backward(tern_gradient *g)
 {
     const sum_attributes *at = g->attributes;
@@ -171,7 +160,6 @@ typedef struct expand_attributes {
     uint32_t mask;
 } expand_attributes;
 
-/* Stride 0 along the masked dims: no element is copied. */
 static tern_status expand_infer(tern_call *call)
 {
     const expand_attributes *at = call->attributes;
@@ -194,7 +182,6 @@ static tern_status expand_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* An element that was read several times gets the sum of what came in for each. */
 static tern_status expand_backward(tern_gradient *g)
 {
     const expand_attributes *at = g->attributes;

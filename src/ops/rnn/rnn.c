@@ -6,7 +6,12 @@
 #include <string.h>
 #include <tern/ops.h>
 
-enum { LSTM_WORK = 40, GRU_WORK = 30, RNN_WORK = 12 }; /* operations for an element of a step */
+enum {
+    LSTM_WORK = 40,
+    GRU_WORK = 30,
+    RNN_WORK = 12,
+    BACK_WORK = 20
+}; /* for an element of a step */
 
 /* ---- products of rows ---------------------------------------------------------------------- */
 
@@ -98,19 +103,11 @@ static tern_status lstm_step(tern_call *call, const tern_rnn_step *s)
     tern_tensor *hs = call->out[0], *kept = call->out[3];
     int64_t n = hs->shape[1];
     TERN_TRY(recur(call, s, (rows_of){kept, s->at, 5 * n}, 1));
-    tern_arg args[] = {tern_arg_tensor(hs),
-                       tern_arg_tensor(kept),
-                       tern_arg_tensor(call->out[1]),
-                       tern_arg_tensor(call->out[2]),
-                       tern_arg_tensor(call->in[TERN_RNN_C]),
-                       tern_arg_i64(s->at),
-                       tern_arg_i64(s->before),
-                       tern_arg_i64(s->rows),
-                       tern_arg_i64(s->carried),
-                       tern_arg_i64(s->last),
-                       tern_arg_i64(n)};
-    return tern_launch(call->place, &kernel, hs->dtype, tern_items_of(s->rows * n, LSTM_WORK), args,
-                       11);
+    return TERN_LAUNCH(call->place, &kernel, hs->dtype, tern_items_of(s->rows * n, LSTM_WORK),
+                       tern_arg_out(hs), tern_arg_out(kept), tern_arg_out(call->out[1]),
+                       tern_arg_out(call->out[2]), tern_arg_in(call->in[TERN_RNN_C]),
+                       tern_arg_i64(s->at), tern_arg_i64(s->before), tern_arg_i64(s->rows),
+                       tern_arg_i64(s->carried), tern_arg_i64(s->last), tern_arg_i64(n));
 }
 
 static tern_status gru_step(tern_call *call, const tern_rnn_step *s, tern_tensor *us)
@@ -119,19 +116,11 @@ static tern_status gru_step(tern_call *call, const tern_rnn_step *s, tern_tensor
     tern_tensor *hs = call->out[0];
     int64_t n = hs->shape[1];
     TERN_TRY(recur(call, s, (rows_of){us, 0, 3 * n}, 0));
-    tern_arg args[] = {tern_arg_tensor(hs),
-                       tern_arg_tensor(call->out[2]),
-                       tern_arg_tensor(call->out[1]),
-                       tern_arg_tensor(us),
-                       tern_arg_tensor(call->in[TERN_RNN_H]),
-                       tern_arg_i64(s->at),
-                       tern_arg_i64(s->before),
-                       tern_arg_i64(s->rows),
-                       tern_arg_i64(s->carried),
-                       tern_arg_i64(s->last),
-                       tern_arg_i64(n)};
-    return tern_launch(call->place, &kernel, hs->dtype, tern_items_of(s->rows * n, GRU_WORK), args,
-                       11);
+    return TERN_LAUNCH(call->place, &kernel, hs->dtype, tern_items_of(s->rows * n, GRU_WORK),
+                       tern_arg_out(hs), tern_arg_out(call->out[2]), tern_arg_out(call->out[1]),
+                       tern_arg_in(us), tern_arg_in(call->in[TERN_RNN_H]), tern_arg_i64(s->at),
+                       tern_arg_i64(s->before), tern_arg_i64(s->rows), tern_arg_i64(s->carried),
+                       tern_arg_i64(s->last), tern_arg_i64(n));
 }
 
 static tern_status plain_step(tern_call *call, const tern_rnn_step *s)
@@ -140,15 +129,10 @@ static tern_status plain_step(tern_call *call, const tern_rnn_step *s)
     tern_tensor *hs = call->out[0];
     int64_t n = hs->shape[1];
     TERN_TRY(recur(call, s, (rows_of){hs, s->at, n}, 1));
-    tern_arg args[] = {tern_arg_tensor(hs),
-                       tern_arg_tensor(call->out[1]),
-                       tern_arg_i64(s->at),
-                       tern_arg_i64(s->rows),
-                       tern_arg_i64(s->last),
-                       tern_arg_i64(n),
-                       tern_arg_i32(call->op->data == &tern_relu_kind)};
-    return tern_launch(call->place, &kernel, hs->dtype, tern_items_of(s->rows * n, RNN_WORK), args,
-                       7);
+    return TERN_LAUNCH(call->place, &kernel, hs->dtype, tern_items_of(s->rows * n, RNN_WORK),
+                       tern_arg_out(hs), tern_arg_out(call->out[1]), tern_arg_i64(s->at),
+                       tern_arg_i64(s->rows), tern_arg_i64(s->last), tern_arg_i64(n),
+                       tern_arg_i32(call->op->data == &tern_relu_kind));
 }
 
 static tern_status one_step(tern_call *call, const tern_rnn_step *s, tern_tensor *us)
@@ -206,37 +190,49 @@ static tern_status gradient_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* Kernel, arguments and outputs of the three kinds differ only here. */
+static tern_status lstm_step_back(tern_call *call, const tern_rnn_step *s, int64_t n)
+{
+    static const tern_kernel_ref kernel = {"rnn", "lstm_step_back"};
+    tern_tensor *const *in = call->in, *const *out = call->out;
+    return TERN_LAUNCH(call->place, &kernel, in[HS]->dtype, tern_items_of(s->rows * n, BACK_WORK),
+                       tern_arg_out(out[0]), tern_arg_out(out[1]), tern_arg_out(out[2]),
+                       tern_arg_out(out[3]), tern_arg_in(in[DY]), tern_arg_in(in[KEPT]),
+                       tern_arg_in(in[HS]), tern_arg_in(in[H_FIRST]), tern_arg_in(in[C_FIRST]),
+                       tern_arg_i64(s->at), tern_arg_i64(s->before), tern_arg_i64(s->rows),
+                       tern_arg_i64(s->carried), tern_arg_i64(n));
+}
+
+static tern_status gru_step_back(tern_call *call, const tern_rnn_step *s, int64_t n)
+{
+    static const tern_kernel_ref kernel = {"rnn", "gru_step_back"};
+    tern_tensor *const *in = call->in, *const *out = call->out;
+    return TERN_LAUNCH(call->place, &kernel, in[HS]->dtype, tern_items_of(s->rows * n, BACK_WORK),
+                       tern_arg_out(out[0]), tern_arg_out(out[1]), tern_arg_out(out[2]),
+                       tern_arg_out(out[3]), tern_arg_in(in[DY]), tern_arg_in(in[KEPT]),
+                       tern_arg_in(in[HS]), tern_arg_in(in[H_FIRST]), tern_arg_i64(s->at),
+                       tern_arg_i64(s->before), tern_arg_i64(s->rows), tern_arg_i64(s->carried),
+                       tern_arg_i64(n));
+}
+
+static tern_status plain_step_back(tern_call *call, const tern_rnn_step *s, int64_t n)
+{
+    static const tern_kernel_ref kernel = {"rnn", "rnn_step_back"};
+    tern_tensor *const *in = call->in, *const *out = call->out;
+    return TERN_LAUNCH(call->place, &kernel, in[HS]->dtype, tern_items_of(s->rows * n, BACK_WORK),
+                       tern_arg_out(out[0]), tern_arg_out(out[1]), tern_arg_in(out[2]),
+                       tern_arg_in(in[DY]), tern_arg_in(in[HS]), tern_arg_in(in[H_FIRST]),
+                       tern_arg_i64(s->at), tern_arg_i64(s->before), tern_arg_i64(s->rows),
+                       tern_arg_i64(s->carried), tern_arg_i64(n),
+                       tern_arg_i32(call->op->data == &tern_relu_kind));
+}
+
 static tern_status step_back(tern_call *call, const tern_rnn_step *s)
 {
-    static const tern_kernel_ref lstm = {"rnn", "lstm_step_back"}, gru = {"rnn", "gru_step_back"},
-                                 plain = {"rnn", "rnn_step_back"};
     const tern_rnn_kind *kind = call->op->data;
-    tern_tensor *hs = call->in[HS];
-    int64_t width = hs->shape[1];
-    tern_arg args[14];
-    int n = 0;
-    for (int i = 0; i < call->n_out; i++) /* that of a plain one's dh is read only */
-        args[n++] = tern_arg_tensor(call->out[i]);
-    args[n++] = tern_arg_tensor(call->in[DY]);
-    if (kind->gates > 1)
-        args[n++] = tern_arg_tensor(call->in[KEPT]);
-    args[n++] = tern_arg_tensor(hs);
-    args[n++] = tern_arg_tensor(call->in[H_FIRST]);
-    if (kind->has_cell)
-        args[n++] = tern_arg_tensor(call->in[C_FIRST]);
-    args[n++] = tern_arg_i64(s->at);
-    args[n++] = tern_arg_i64(s->before);
-    args[n++] = tern_arg_i64(s->rows);
-    args[n++] = tern_arg_i64(s->carried);
-    args[n++] = tern_arg_i64(width);
-    if (kind->gates == 1)
-        args[n++] = tern_arg_i32(kind == &tern_relu_kind);
-    TERN_TRY(tern_launch(call->place,
-                         kind->has_cell     ? &lstm
-                         : kind->gates == 3 ? &gru
-                                            : &plain,
-                         hs->dtype, tern_items_of(s->rows * width, LSTM_WORK / 2), args, n));
+    int64_t width = call->in[HS]->shape[1];
+    TERN_TRY(kind->has_cell     ? lstm_step_back(call, s, width)
+             : kind->gates == 3 ? gru_step_back(call, s, width)
+                                : plain_step_back(call, s, width));
     /* dh of the step before; a GRU adds to what goes past its gates. */
     tern_tensor *das = call->out[kind->gates == 3 ? 1 : 0];
     tern_tensor *dh = call->out[kind->gates == 3 ? 3 : 2];

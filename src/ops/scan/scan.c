@@ -45,24 +45,19 @@ static tern_status scan_forward(tern_call *call)
     const scan_attributes *at = call->attributes;
     const tern_tensor *a = call->in[0], *b = call->in[1], *y = call->out[0];
     tern_sides s = sides_of(y, at->dim);
-    tern_arg first = tern_arg_real(y->dtype, first_of(at));
-    tern_arg args[] = {tern_arg_tensor(y),
-                       tern_arg_tensor(a ? a : b),
-                       tern_arg_tensor(b ? b : a),
-                       tern_arg_i64(s.outer),
-                       tern_arg_i64(s.n),
-                       tern_arg_i64(s.inner),
-                       first,
-                       tern_arg_i32(at->what),
-                       tern_arg_i32(at->reverse)};
     if (y->numel == 0)
         return TERN_OK;
     if (s.inner > 1)
-        return tern_launch(call->place, &columns, y->dtype,
-                           tern_items_of(s.outer * s.inner, 2 * s.n), args, 9);
-    for (int i = 5; i < 8; i++)
-        args[i] = args[i + 1];
-    return tern_launch(call->place, &rows, y->dtype, tern_groups(s.outer, 2 * s.n), args, 8);
+        return TERN_LAUNCH(call->place, &columns, y->dtype,
+                           tern_items_of(s.outer * s.inner, 2 * s.n), tern_arg_out(y),
+                           tern_arg_optional(a, b), tern_arg_optional(b, a), tern_arg_i64(s.outer),
+                           tern_arg_i64(s.n), tern_arg_i64(s.inner),
+                           tern_arg_real(y->dtype, first_of(at)), tern_arg_i32(at->what),
+                           tern_arg_i32(at->reverse));
+    return TERN_LAUNCH(call->place, &rows, y->dtype, tern_groups(s.outer, 2 * s.n), tern_arg_out(y),
+                       tern_arg_optional(a, b), tern_arg_optional(b, a), tern_arg_i64(s.outer),
+                       tern_arg_i64(s.n), tern_arg_real(y->dtype, first_of(at)),
+                       tern_arg_i32(at->what), tern_arg_i32(at->reverse));
 }
 
 /* x one step further along dim (back: towards the start), with value where nothing comes from. */
@@ -181,12 +176,11 @@ static tern_status log_forward(tern_call *call)
     const scan_attributes *at = call->attributes;
     const tern_tensor *y = call->out[0];
     tern_sides s = sides_of(y, at->dim);
-    tern_arg args[] = {tern_arg_tensor(y), tern_arg_tensor(call->in[0]), tern_arg_i64(s.outer),
-                       tern_arg_i64(s.n), tern_arg_i64(s.inner)};
     if (y->numel == 0)
         return TERN_OK;
-    return tern_launch(call->place, &kernel, y->dtype, tern_items_of(s.outer * s.inner, 8 * s.n),
-                       args, 5);
+    return TERN_LAUNCH(call->place, &kernel, y->dtype, tern_items_of(s.outer * s.inner, 8 * s.n),
+                       tern_arg_out(y), tern_arg_in(call->in[0]), tern_arg_i64(s.outer),
+                       tern_arg_i64(s.n), tern_arg_i64(s.inner));
 }
 
 /* e^(x[k] + log of the sum of e^(log dy[j] - y[j]) from k on), for the positive part of dy. */
@@ -255,13 +249,11 @@ static tern_status extremum_forward(tern_call *call)
     const scan_attributes *at = call->attributes;
     const tern_tensor *x = call->in[0];
     tern_sides s = sides_of(x, at->dim);
-    tern_arg args[] = {tern_arg_tensor(call->out[0]), tern_arg_tensor(x),
-                       tern_arg_i64(s.outer),         tern_arg_i64(s.n),
-                       tern_arg_i64(s.inner),         tern_arg_i32(call->op->variant)};
     if (x->numel == 0)
         return TERN_OK;
-    return tern_launch(call->place, &kernel, x->dtype, tern_items_of(s.outer * s.inner, 4 * s.n),
-                       args, 6);
+    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_items_of(s.outer * s.inner, 4 * s.n),
+                       tern_arg_out(call->out[0]), tern_arg_in(x), tern_arg_i64(s.outer),
+                       tern_arg_i64(s.n), tern_arg_i64(s.inner), tern_arg_i32(call->op->variant));
 }
 
 static const tern_op cummax_op = {.name = "cummax",

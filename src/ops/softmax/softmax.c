@@ -10,16 +10,14 @@ static tern_status launch(const tern_kernel_ref *kernel, tern_call *call)
     int64_t n = x->ndim ? x->shape[x->ndim - 1] : 1;
     if (x->numel == 0)
         return TERN_OK;
-    tern_arg args[6];
-    int count = 0;
-    args[count++] = tern_arg_tensor(call->out[0]);
-    for (int i = 0; i < call->n_in; i++)
-        args[count++] = tern_arg_tensor(call->in[i]);
-    args[count++] = tern_arg_i64(x->numel / n);
-    args[count++] = tern_arg_i64(n);
-    args[count++] = tern_arg_i32(call->op->variant);
-    return tern_launch(call->place, kernel, x->dtype, tern_teams(x->numel / n, n, 4 * n), args,
-                       count);
+    tern_grid grid = tern_teams(x->numel / n, n, 4 * n);
+    if (call->n_in == 1)
+        return TERN_LAUNCH(call->place, kernel, x->dtype, grid, tern_arg_out(call->out[0]),
+                           tern_arg_in(x), tern_arg_i64(x->numel / n), tern_arg_i64(n),
+                           tern_arg_i32(call->op->variant));
+    return TERN_LAUNCH(call->place, kernel, x->dtype, grid, tern_arg_out(call->out[0]),
+                       tern_arg_in(x), tern_arg_in(call->in[1]), tern_arg_i64(x->numel / n),
+                       tern_arg_i64(n), tern_arg_i32(call->op->variant));
 }
 
 static tern_status infer(tern_call *call)

@@ -35,12 +35,10 @@ static tern_status choose_infer(tern_call *call)
 static tern_status launch_choose(const tern_tensor *y, const tern_sorted *s, int64_t k, choice what)
 {
     static const tern_kernel_ref kernel = {"sort", "sort_choose"};
-    tern_arg args[] = {tern_arg_tensor(y),         tern_arg_tensor(s->keys),
-                       tern_arg_tensor(s->places), tern_arg_i64(s->rows),
-                       tern_arg_i64(s->n),         tern_arg_i64(k),
-                       tern_arg_i32((int32_t)what)};
-    return tern_launch(y->storage->place, &kernel, s->keys->dtype,
-                       tern_items_of(s->rows, what == MODE ? s->n : 8), args, 7);
+    return TERN_LAUNCH(y->storage->place, &kernel, s->keys->dtype,
+                       tern_items_of(s->rows, what == MODE ? s->n : 8), tern_arg_out(y),
+                       tern_arg_in(s->keys), tern_arg_in(s->places), tern_arg_i64(s->rows),
+                       tern_arg_i64(s->n), tern_arg_i64(k), tern_arg_i32((int32_t)what));
 }
 
 /* The median of types that have no NaN is simply the element at (n - 1) / 2. */

@@ -21,32 +21,28 @@ static tern_status launch_keys(const tern_tensor *keys, const tern_tensor *x,
                                const tern_sides *sides, int32_t flip)
 {
     static const tern_kernel_ref kernel = {"sort", "sort_keys"};
-    tern_arg args[] = {tern_arg_tensor(keys),      tern_arg_tensor(x),
-                       tern_arg_i64(sides->outer), tern_arg_i64(sides->n),
-                       tern_arg_i64(sides->inner), tern_arg_i32(flip)};
-    return tern_launch(x->storage->place, &kernel, x->dtype, tern_items(x->numel), args, 6);
+    return TERN_LAUNCH(x->storage->place, &kernel, x->dtype, tern_items(x->numel),
+                       tern_arg_out(keys), tern_arg_in(x), tern_arg_i64(sides->outer),
+                       tern_arg_i64(sides->n), tern_arg_i64(sides->inner), tern_arg_i32(flip));
 }
 
 static tern_status launch_blocks(const tern_sorted *to, const tern_tensor *keys)
 {
     static const tern_kernel_ref kernel = {"sort", "sort_blocks"};
     int64_t blocks = to->rows * ((to->n + BLOCK - 1) / BLOCK);
-    tern_arg args[] = {tern_arg_tensor(to->keys), tern_arg_tensor(to->places),
-                       tern_arg_tensor(keys), tern_arg_i64(to->rows), tern_arg_i64(to->n)};
-    return tern_launch(keys->storage->place, &kernel, keys->dtype, tern_items_of(blocks, 4 * BLOCK),
-                       args, 5);
+    return TERN_LAUNCH(keys->storage->place, &kernel, keys->dtype, tern_items_of(blocks, 4 * BLOCK),
+                       tern_arg_out(to->keys), tern_arg_out(to->places), tern_arg_in(keys),
+                       tern_arg_i64(to->rows), tern_arg_i64(to->n));
 }
 
 static tern_status launch_merge(const tern_sorted *to, const tern_sorted *from, int64_t width)
 {
     static const tern_kernel_ref kernel = {"sort", "sort_merge"};
     int64_t spans = to->rows * ((to->n + SPAN - 1) / SPAN);
-    tern_arg args[] = {tern_arg_tensor(to->keys),   tern_arg_tensor(to->places),
-                       tern_arg_tensor(from->keys), tern_arg_tensor(from->places),
-                       tern_arg_i64(to->rows),      tern_arg_i64(to->n),
-                       tern_arg_i64(width)};
-    return tern_launch(to->keys->storage->place, &kernel, to->keys->dtype,
-                       tern_items_of(spans, 4 * SPAN), args, 7);
+    return TERN_LAUNCH(to->keys->storage->place, &kernel, to->keys->dtype,
+                       tern_items_of(spans, 4 * SPAN), tern_arg_out(to->keys),
+                       tern_arg_out(to->places), tern_arg_in(from->keys), tern_arg_in(from->places),
+                       tern_arg_i64(to->rows), tern_arg_i64(to->n), tern_arg_i64(width));
 }
 
 void tern_sorted_free(tern_sorted *s)
@@ -114,11 +110,10 @@ static tern_status launch_places(const tern_tensor *y, const tern_sorted *s,
                                  const tern_sides *sides, int64_t count)
 {
     static const tern_kernel_ref kernel = {"sort", "sort_places"};
-    tern_arg args[] = {tern_arg_tensor(y),         tern_arg_tensor(s->places),
-                       tern_arg_i64(sides->outer), tern_arg_i64(sides->n),
-                       tern_arg_i64(sides->inner), tern_arg_i64(0),
-                       tern_arg_i64(count)};
-    return tern_launch(y->storage->place, &kernel, s->keys->dtype, tern_items(y->numel), args, 7);
+    return TERN_LAUNCH(y->storage->place, &kernel, s->keys->dtype, tern_items(y->numel),
+                       tern_arg_out(y), tern_arg_in(s->places), tern_arg_i64(sides->outer),
+                       tern_arg_i64(sides->n), tern_arg_i64(sides->inner), tern_arg_i64(0),
+                       tern_arg_i64(count));
 }
 
 static tern_status sort_forward(tern_call *call)

@@ -40,15 +40,11 @@ static tern_status search_forward(tern_call *call)
     int64_t m = values->ndim ? values->shape[values->ndim - 1] : 1;
     if (y->numel == 0)
         return TERN_OK;
-    tern_arg args[] = {tern_arg_tensor(y),
-                       tern_arg_tensor(bounds->numel ? bounds : values),
-                       tern_arg_tensor(values),
-                       tern_arg_i64(y->numel),
-                       tern_arg_i64(n),
-                       tern_arg_i64(m),
-                       tern_arg_i32(bounds->ndim == 1),
-                       tern_arg_i32(at->right)};
-    return tern_launch(call->place, &kernel, values->dtype, tern_items_of(y->numel, 16), args, 8);
+    return TERN_LAUNCH(call->place, &kernel, values->dtype, tern_items_of(y->numel, 16),
+                       tern_arg_out(y),
+                       bounds->numel ? tern_arg_in(bounds) : tern_arg_unused(values),
+                       tern_arg_in(values), tern_arg_i64(y->numel), tern_arg_i64(n),
+                       tern_arg_i64(m), tern_arg_i32(bounds->ndim == 1), tern_arg_i32(at->right));
 }
 
 static const tern_op search_op = {.name = "searchsorted",

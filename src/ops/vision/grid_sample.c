@@ -53,21 +53,21 @@ static tern_status infer_dgrid(tern_call *call)
 static tern_status launch(tern_call *call, const tern_kernel_ref *kernel, tern_grid grid)
 {
     const sample *at = call->attributes;
-    tern_arg args[8];
-    int n = 0;
+    tern_dtype dtype = call->out[0]->dtype;
     if (call->out[0]->numel == 0)
         return TERN_OK;
     if (call->in[0]->numel == 0)
         return tern_block_zero(call->out[0]->storage->block, 0,
-                               (size_t)call->out[0]->numel * tern_dtype_size(call->out[0]->dtype));
-    args[n++] = tern_arg_tensor(call->out[0]);
-    for (int i = 0; i < call->n_in; i++)
-        args[n++] = tern_arg_tensor(call->in[i]);
-    args[n++] = tern_arg_struct(&at->shape, sizeof at->shape);
-    args[n++] = tern_arg_i32(at->mode);
-    args[n++] = tern_arg_i32(at->padding);
-    args[n++] = tern_arg_i32(at->align);
-    return tern_launch(call->place, kernel, call->out[0]->dtype, grid, args, n);
+                               (size_t)call->out[0]->numel * tern_dtype_size(dtype));
+    if (call->n_in == 2)
+        return TERN_LAUNCH(call->place, kernel, dtype, grid, tern_arg_out(call->out[0]),
+                           tern_arg_in(call->in[0]), tern_arg_in(call->in[1]),
+                           TERN_ARG_STRUCT(tern_sample_shape, &at->shape), tern_arg_i32(at->mode),
+                           tern_arg_i32(at->padding), tern_arg_i32(at->align));
+    return TERN_LAUNCH(call->place, kernel, dtype, grid, tern_arg_out(call->out[0]),
+                       tern_arg_in(call->in[0]), tern_arg_in(call->in[1]), tern_arg_in(call->in[2]),
+                       TERN_ARG_STRUCT(tern_sample_shape, &at->shape), tern_arg_i32(at->mode),
+                       tern_arg_i32(at->padding), tern_arg_i32(at->align));
 }
 
 static int64_t places(const sample *at)

@@ -48,17 +48,13 @@ static tern_status launch(tern_call *call, const tern_kernel_ref *kernel)
 {
     const resample *at = call->attributes;
     tern_tensor *out = call->out[0];
-    tern_arg args[] = {tern_arg_tensor(out),
-                       tern_arg_tensor(call->in[0]),
-                       tern_arg_struct(&at->shape, sizeof at->shape),
-                       tern_arg_i32(at->mode),
-                       tern_arg_i32(at->align),
-                       tern_arg_real(out->dtype, at->scale[0]),
-                       tern_arg_real(out->dtype, at->scale[1]),
-                       tern_arg_real(out->dtype, at->scale[2])};
     if (out->numel == 0)
         return TERN_OK;
-    return tern_launch(call->place, kernel, out->dtype, tern_items_of(out->numel, 32), args, 8);
+    return TERN_LAUNCH(
+        call->place, kernel, out->dtype, tern_items_of(out->numel, 32), tern_arg_out(out),
+        tern_arg_in(call->in[0]), TERN_ARG_STRUCT(tern_sample_shape, &at->shape),
+        tern_arg_i32(at->mode), tern_arg_i32(at->align), tern_arg_real(out->dtype, at->scale[0]),
+        tern_arg_real(out->dtype, at->scale[1]), tern_arg_real(out->dtype, at->scale[2]));
 }
 static tern_status forward_y(tern_call *call)
 {
