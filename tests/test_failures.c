@@ -109,6 +109,58 @@ static void any_host_allocation_may_fail(void **state)
     sweep(device, tern_memory_fail_at);
 }
 
+/* Functions of several results: (1, 4, 6) floats in, what fails must not touch what was not made. */
+static tern_status several(int which, tern_tensor *x)
+{
+    tern_values_indices pair;
+    tern_tensor *two[2];
+    switch (which) {
+    case 0:
+        return tern_layer_norm(x, TERN_SHAPE(6), NULL, NULL, 1e-5) ? TERN_OK : tern_last_status();
+    case 1:
+        return tern_sort(x, -1, false, &pair);
+    case 2:
+        return tern_max_dim(x, 1, false, &pair);
+    case 3:
+        return tern_var_mean(x, true, two);
+    case 4:
+        return tern_topk(x, 2, -1, true, true, &pair);
+    default:
+        return tern_max_pool1d_with_indices(x, TERN_SHAPE(2), NULL, &pair);
+    }
+}
+
+/* Leaves no zeros on the stack, so that what is not set is found. */
+static void soil_stack(void)
+{
+    volatile char bytes[16384];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = 0x41;
+}
+
+static void any_of_several_results_may_not_be_made(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int which = 0; which < 6; which++)
+        TERN_SCOPE {
+            tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(1, 4, 6), -1, 1, 1);
+            assert_ok(several(which, x));
+            int64_t live = tern_live_tensors();
+            bool done = false;
+            for (uint64_t n = 1; !done; n++)
+                TERN_SCOPE {
+                    soil_stack();
+                    tern_memory_fail_at(n);
+                    tern_status status = several(which, x);
+                    done = tern_memory_fail_at(0) < n;
+                    assert_true((status == TERN_OK) == (tern_last_status() == TERN_OK));
+                    tern_clear_error();
+                }
+            assert_int_equal(tern_live_tensors(), live);
+        }
+}
+
 static void any_driver_call_may_fail(void **state)
 {
     (void)state;
@@ -121,6 +173,7 @@ static void any_driver_call_may_fail(void **state)
 
 static const struct CMUnitTest tests[] = {
     TEST(any_host_allocation_may_fail),
+    TEST(any_of_several_results_may_not_be_made),
     TEST(any_driver_call_may_fail),
 };
 TEST_MAIN(tests)

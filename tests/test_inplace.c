@@ -1,5 +1,6 @@
 /* test_inplace.c -- writes through views: what they leave, their gradients, what is refused. */
 #include "support.h"
+#include <math.h>
 #include <stdio.h>
 
 typedef tern_tensor *(*function)(tern_tensor *x);
@@ -300,7 +301,49 @@ static void a_retained_gradient_follows_writes_in_place(void **state)
     tern_release(z);
 }
 
+static void a_view_may_be_its_own_operand(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *a = tern_requires_grad_(tern_ones(SHAPE(2, 2), TERN_F32, device), true);
+        tern_tensor *y = twice(a), *v = tern_select(y, 0, 0);
+        tern_add_(v, v);
+        assert_ok(tern_backward(tern_sum(tern_mul(y, y)))); /* (4 a)^2 and (2 a)^2 */
+        assert_values(tern_grad(a), 32, 32, 8, 8);
+        tern_set_grad(a, NULL);
+        y = twice(a);
+        v = tern_select(y, 0, 0);
+        tern_mul_(v, v);
+        assert_ok(tern_backward(tern_sum(y))); /* (2 a)^2 and 2 a */
+        assert_values(tern_grad(a), 8, 8, 2, 2);
+        tern_set_grad(a, NULL);
+        y = twice(a);
+        v = tern_select(y, 0, 0);
+        tern_sub_(v, v);
+        tern_copy_(tern_select(y, 0, 1), tern_select(y, 0, 1));
+        assert_ok(tern_backward(tern_sum(tern_mul(y, y))));
+        assert_values(tern_grad(a), 0, 0, 8, 8);
+    }
+}
+
+static void numbers_that_do_not_fit_are_refused_before_a_write(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *x = TENSOR(device, TERN_F16, SHAPE(3), NAN, INFINITY, -INFINITY);
+        tern_nan_to_num_(x, 0, 1, -4e9);
+        if (tern_last_status() != TERN_OK) {
+            tern_clear_error();
+            assert_values(x, NAN, INFINITY, -INFINITY);
+        }
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    TEST(a_view_may_be_its_own_operand),
+    TEST(numbers_that_do_not_fit_are_refused_before_a_write),
     TEST(programs_that_write_through_views_end_as_in_pytorch),
     TEST(writes_that_pytorch_refuses_are_refused),
     TEST(a_view_made_without_recording_is_not_written_with_it),

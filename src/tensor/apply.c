@@ -129,6 +129,8 @@ static tern_status make_outputs(tern_call *call)
     char function[FUNCTION_ROOM];
     if (!call->op->view)
         name_function(function, call->op);
+    for (int i = 0; i < call->n_out; i++)
+        call->out[i] = NULL; /* to be released, should one of them not be made */
     for (int i = 0; i < call->n_out; i++) {
         const tern_result *r = &call->result[i];
         call->out[i] = call->op->view

@@ -71,6 +71,8 @@ tern_status tern_set_grad(tern_tensor *x, tern_tensor *grad)
     if (grad && grad->storage->place != x->storage->place)
         return tern_fail(TERN_ERR_DEVICE, "tern_set_grad: assigned grad is on %s, the tensor on %s",
                          tern_device(grad), tern_device(x));
+    if (grad == x)
+        return tern_fail(TERN_ERR_ARGUMENT, "tern_set_grad: can't assign a tensor as its own grad");
     tern_history *history = tern_history_of(x);
     if (!history)
         return TERN_ERR_MEMORY;

@@ -131,10 +131,7 @@ static tern_status run_hooks(walk *w, tern_hook *const *list, tern_tensor **grad
         TERN_TRY(tern_failed_since(w->failures));
         if (!other)
             continue;
-        if (!tern_same_shape(other, *grad))
-            return tern_fail(TERN_ERR_SHAPE,
-                             "tern_backward: a hook returned a gradient of shape %s for one of %s",
-                             TERN_TENSOR_TEXT(other), TERN_TENSOR_TEXT(*grad));
+        TERN_TRY(tern_check_hooked(other, *grad));
         tern_keep(other);
         tern_release(*grad);
         *grad = other;
@@ -235,6 +232,7 @@ static tern_status backward_of(walk *w, tern_node *node)
             din[i] = tern_hook_sum_to(din[i], &node->in_shape[i]);
         if (!din[i])
             return tern_last_status();
+        TERN_TRY(tern_fit_edge(&din[i], &node->edge[i]));
         TERN_TRY(arrive(w, &node->edge[i], din[i]));
     }
     return TERN_OK;
@@ -292,6 +290,7 @@ static tern_tensor *own(tern_tensor *grad, bool create)
 static tern_status leave_in_leaf(walk *w, arrival *a)
 {
     TERN_TRY(run_hooks(w, &a->leaf->history->hooks, &a->grad));
+    TERN_TRY(tern_check_leaf(a->grad, a->leaf));
     if (w->wanted) {
         for (int k = 0; k < w->n_wanted; k++)
             if (w->wanted[k] == a->leaf)
@@ -383,6 +382,7 @@ static tern_status start(walk *w, tern_tensor *root, tern_tensor *gradient, cons
         gradient = tern_ones_like(root);
     if (!gradient)
         return tern_last_status();
+    TERN_TRY(tern_fit_gradient(&gradient, root->dtype, root->storage->place));
     tern_edge edge = tern_edge_to(root);
     tern_status status = arrive(w, &edge, gradient);
     tern_node_release(edge.node);

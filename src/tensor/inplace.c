@@ -330,9 +330,10 @@ tern_status tern_prepare_write(tern_write *write, const tern_call *call, tern_te
     for (int i = 0; i < call->n_in; i++)
         inputs[i] = in[i] == x ? old : in[i];
     tern_node *node = call_node(call, inputs, attribute_bytes);
-    tern_release(old);
-    if (!node)
+    if (!node) {
+        tern_release(old);
         return TERN_ERR_MEMORY;
+    }
     write->head = history->base ? history->base : x;
     const tern_saved *result = &node->saved[call->n_in];
     write->slot = result->tensor || result->version < 0 ? call->n_in : -1;
@@ -340,6 +341,7 @@ tern_status tern_prepare_write(tern_write *write, const tern_call *call, tern_te
         write->inner = node;
         node = slices_node(call, inputs, node, history->base);
     }
+    tern_release(old);
     write->node = node;
     if (node && tern_history_of(write->head))
         return TERN_OK;

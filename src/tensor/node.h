@@ -75,6 +75,14 @@ typedef struct tern_node_heap {
 tern_status tern_heap_push(tern_node_heap *heap, tern_node *node);
 /* The node with the largest serial, whose reference is the caller's; there must be one. */
 tern_node *tern_heap_pop(tern_node_heap *heap);
+/* Gradients fit what they are of (fit.c). Those that came out of an operation or from outside are
+ * cast; a device they do not change (place NULL: nothing is known of it). */
+tern_status tern_fit_gradient(tern_tensor **grad, tern_dtype dtype, const tern_place *place);
+tern_status tern_fit_edge(tern_tensor **grad, const tern_edge *edge);
+/* What a hook returned instead of grad has its shape, type and device. */
+tern_status tern_check_hooked(const tern_tensor *other, const tern_tensor *grad);
+/* A leaf has the shape that it had in forward. */
+tern_status tern_check_leaf(const tern_tensor *grad, const tern_tensor *leaf);
 /* As tern_autograd_grad with create_graph and allow_unused, inside of another walk: this one ends
  * at the inputs, as that one may be at work on what made them. */
 tern_status tern_gradients_between(tern_tensor *const *outputs, tern_tensor *const *gradients,

@@ -30,7 +30,7 @@ tern_module *fuzz_without_grads(int64_t i)
 
 tern_module *fuzz_take(int64_t i)
 {
-    tern_module *m = fuzz_module(i);
+    tern_module *m = fuzz_without_grads(i);
     if (m)
         fuzz_held.modules[i] = NULL;
     return m;

@@ -180,6 +180,9 @@ static void check_call(const fuzz_step *step, const call *c, tern_tensor *const 
             fuzz_fault("a result is missing", "%s: %d of %d", name, i, n);
         fuzz_check_result(out[i], name);
     }
+    /* A place out of range or a NaN may be found when some elements are written already. */
+    if (n < 0 && (strstr(tern_last_error(), "out of") || strstr(tern_last_error(), "nan values")))
+        return;
     bool own = fuzz_writes(step->op);
     for (int i = 0; i < c->n_inputs && (n < 0 ? !own || !fuzz_writes_inside : !own); i++)
         fuzz_check_unchanged(&c->inputs[i], name);

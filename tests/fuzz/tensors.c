@@ -69,7 +69,8 @@ static tern_tensor *laid_out(const names_argument *a, tern_shape shape, const ch
     if (last < 0 || last >= TERN_MAX_DIMS)
         every_other = behind = same = turned = overlapping = false;
     if (every_other || behind) /* a shape that does not fit is refused */
-        base.dims[last] = base.dims[last] > INT64_MAX / 4 ? -1 : base.dims[last] * 2 + 3;
+        base.dims[last] =
+            base.dims[last] < 0 || base.dims[last] > INT64_MAX / 4 ? -1 : base.dims[last] * 2 + 3;
     if (same)
         base.dims[0] = 1;
     if (every_other && base.dims[last] < 0)

@@ -53,28 +53,22 @@ tern_tensor *tern_lerp_scalar(tern_tensor *x, tern_tensor *end, double weight)
     return tern_lerp_number(x, end, x ? tern_detach(x) : NULL, tern_scalar_real(weight));
 }
 
-typedef tern_tensor *(*fill_where)(tern_tensor *x, tern_tensor *mask, tern_scalar value);
-
-static tern_tensor *without_special(tern_tensor *x, double nan, double posinf, double neginf,
-                                    fill_where fill)
+tern_tensor *tern_nan_to_num(tern_tensor *x, double nan, double posinf, double neginf)
 {
     if (!x || !tern_dtype_is_floating_point(tern_dtype_of(x)))
         return x ? x : tern_neg(x);
     double largest = tern_dtype_rows[tern_dtype_of(x)].greatest;
     tern_tensor *is_nan = tern_isnan(x), *is_high = tern_isposinf(x), *is_low = tern_isneginf(x);
-    x = fill(x, is_nan, tern_scalar_real(nan));
-    x = fill(x, is_high, tern_scalar_real(isnan(posinf) ? largest : posinf));
-    return fill(x, is_low, tern_scalar_real(isnan(neginf) ? -largest : neginf));
-}
-
-tern_tensor *tern_nan_to_num(tern_tensor *x, double nan, double posinf, double neginf)
-{
-    return without_special(x, nan, posinf, neginf, tern_masked_fill);
+    x = tern_masked_fill(x, is_nan, tern_scalar_real(nan));
+    x = tern_masked_fill(x, is_high, tern_scalar_real(isnan(posinf) ? largest : posinf));
+    return tern_masked_fill(x, is_low, tern_scalar_real(isnan(neginf) ? -largest : neginf));
 }
 
 tern_tensor *tern_nan_to_num_(tern_tensor *x, double nan, double posinf, double neginf)
 {
-    return without_special(x, nan, posinf, neginf, tern_masked_fill_);
+    /* All three numbers are looked at before anything is written. */
+    tern_tensor *y = tern_nan_to_num(x, nan, posinf, neginf);
+    return y == x ? x : y ? tern_copy_(x, y) : NULL;
 }
 
 tern_tensor *tern_float_power(tern_tensor *x, tern_tensor *y)

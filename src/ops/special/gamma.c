@@ -18,15 +18,17 @@ tern_tensor *tern_polygamma(int64_t n, tern_tensor *x)
 /* log pi^(p (p - 1) / 4) and the sum of lgamma(x + (1 - j) / 2), j = 1 to p. */
 tern_tensor *tern_mvlgamma(tern_tensor *x, int64_t p)
 {
-    tern_tensor *sum = NULL;
     if (p < 1)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_mvlgamma: p has to be greater than or equal to 1, not %lld",
                               (long long)p);
-    for (int64_t j = 0; j < p; j++) {
-        tern_tensor *part = tern_lgamma(tern_sub_scalar(x, tern_scalar_real((double)j / 2)));
-        sum = j ? tern_add(sum, part) : part;
-    }
+    if (!x)
+        return tern_lgamma(x);
+    tern_dtype dtype = tern_dtype_is_floating_point(tern_dtype_of(x)) ? tern_dtype_of(x) : TERN_F32;
+    tern_tensor *steps = tern_arange(0, (double)p / -2, -0.5, dtype, tern_device(x));
+    tern_tensor *parts = steps ? tern_lgamma(tern_add(tern_unsqueeze(x, -1), steps)) : NULL;
+    tern_tensor *sum = parts ? tern_sum_dim(parts, TERN_DIMS(-1), false) : NULL;
+    sum = sum ? tern_to_dtype(sum, tern_dtype_of(parts)) : NULL; /* autocast widens sums */
     double shift = (double)p * (double)(p - 1) / 4 * log(3.14159265358979323846);
     return tern_add_scalar(sum, tern_scalar_real(shift));
 }
