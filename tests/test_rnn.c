@@ -298,6 +298,18 @@ static void sequences_are_packed_as_in_pytorch(void **state)
         assert_values(lengths, 2, 4);
         assert_ok(tern_backward(tern_sum(tern_mul(y, y))));
         assert_values(tern_grad(x), 0, 2, 4, 6, 0, 10, 0, 14);
+        static const int64_t wrong[][2] = {{2, 2}, {1, 2}, {0, 0}, {-1, 5}, {5, -1}};
+        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+            tern_packed_sequence q = p;
+            q.batch_sizes = tern_from_data(wrong[i], TERN_SHAPE(2), TERN_I64, "cpu");
+            assert_null(tern_nn_pad_packed_sequence(&q, NULL, NULL));
+            assert_true(tern_last_status() != TERN_OK);
+            tern_clear_error();
+        }
+        tern_packed_sequence none = p;
+        none.batch_sizes = tern_zeros(TERN_SHAPE(0), TERN_I64, "cpu");
+        assert_null(tern_nn_pad_packed_sequence(&none, NULL, NULL));
+        assert_error(TERN_ERR_ARGUMENT, "batch_sizes of one step or more");
         tern_tensor *list[] = {tern_arange(0, 3, 1, TERN_F32, device),
                                tern_arange(5, 6, 1, TERN_F32, device)};
         assert_values(

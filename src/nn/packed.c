@@ -1,5 +1,6 @@
 /* packed.c -- packing sequences of different lengths, and padding them again: rows picked by an
  * index that the host works out from the lengths. */
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include <stdlib.h>
@@ -163,6 +164,23 @@ static void unpack(const int64_t *sizes, int64_t steps, int64_t batch, int64_t p
     }
 }
 
+static tern_status check_sizes(const char *function, const int64_t *sizes, int64_t steps,
+                               int64_t rows)
+{
+    int64_t sum = 0;
+    for (int64_t t = 0; t < steps; t++) {
+        if (sizes[t] < 1 || (t > 0 && sizes[t] > sizes[t - 1]))
+            return tern_fail(TERN_ERR_ARGUMENT,
+                             "%s: batch_sizes must fall and stay above 0 (%lld at step %lld)",
+                             function, (long long)sizes[t], (long long)t);
+        sum = tern_size_add(sum, sizes[t]);
+    }
+    if (sum != rows)
+        return tern_fail(TERN_ERR_SHAPE, "%s: batch_sizes are %lld rows, the data has %lld",
+                         function, (long long)sum, (long long)rows);
+    return TERN_OK;
+}
+
 /* The data and below it one row of padding, picked by rows. */
 static tern_tensor *padded(tern_tensor *data, double value, const int64_t *rows, int64_t total,
                            int64_t batch)
@@ -179,7 +197,7 @@ static tern_tensor *pad_packed(const tern_packed_sequence *s, const int64_t *siz
                                int64_t total, const tern_pad_sequence_options *o, int64_t *lengths)
 {
     int64_t batch = sizes[0];
-    int64_t *rows = tern_alloc((size_t)(total * batch) * sizeof *rows);
+    int64_t *rows = tern_alloc(tern_size_bytes(tern_size_mul(total, batch), sizeof *rows));
     if (!rows)
         return NULL;
     unpack(sizes, steps, batch, tern_size(s->data, 0), total, rows, lengths);
@@ -209,6 +227,13 @@ tern_tensor *tern_nn_pad_packed_sequence(const tern_packed_sequence *sequence,
         return NULL;
     }
     int64_t steps = tern_numel(sequence->batch_sizes);
+    if (tern_dtype_of(sequence->batch_sizes) != TERN_I64 || steps < 1 ||
+        tern_dim(sequence->data) < 1)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "%s: expected data of rows and int64 batch_sizes of one step or "
+                              "more, not %lld of %s",
+                              function, (long long)steps,
+                              tern_dtype_name(tern_dtype_of(sequence->batch_sizes)));
     int64_t total = o->total_length ? o->total_length : steps;
     if (total < steps)
         return tern_fail_null(TERN_ERR_ARGUMENT,
@@ -221,7 +246,8 @@ tern_tensor *tern_nn_pad_packed_sequence(const tern_packed_sequence *sequence,
         return NULL;
     tern_tensor *x = NULL;
     size_t bytes = (size_t)steps * sizeof *sizes;
-    if (tern_copy_to_host(sequence->batch_sizes, sizes, bytes) == TERN_OK && steps > 0) {
+    if (tern_copy_to_host(sequence->batch_sizes, sizes, bytes) == TERN_OK &&
+        check_sizes(function, sizes, steps, tern_size(sequence->data, 0)) == TERN_OK) {
         int64_t *each = tern_alloc((size_t)sizes[0] * sizeof *each);
         x = each ? pad_packed(sequence, sizes, steps, total, o, each) : NULL;
         if (x && lengths && !(*lengths = lengths_of(sequence, each, sizes[0])))

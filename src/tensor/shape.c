@@ -49,6 +49,15 @@ int64_t tern_shape_numel(const tern_shape *shape, const char *function)
     return numel ? nonzero : 0;
 }
 
+tern_status tern_check_window(const tern_shape *list, const char *name, const char *function)
+{
+    for (int i = 0; i < list->ndim && i < TERN_MAX_DIMS; i++)
+        if (list->dims[i] > INT32_MAX || list->dims[i] < INT32_MIN)
+            return tern_fail(TERN_ERR_ARGUMENT, "%s: integer out of range: %s=%s", function, name,
+                             TERN_SHAPE_TEXT(list));
+    return TERN_OK;
+}
+
 bool tern_shape_equal(const tern_shape *a, const tern_shape *b)
 {
     if (a->ndim != b->ndim)

@@ -36,27 +36,28 @@ static bool dense(const tern_tensor *x)
     return true;
 }
 
-static tern_tensor *blank(const tern_shape *shape, tern_dtype dtype)
+/* Every tensor begins here, and none has sizes that were not checked. */
+static tern_tensor *blank(const tern_shape *shape, tern_dtype dtype, const char *function)
 {
-    tern_tensor *x = tern_alloc(sizeof *x);
+    int64_t numel = tern_shape_numel(shape, function);
+    tern_tensor *x = numel < 0 ? NULL : tern_alloc(sizeof *x);
     if (!x)
         return NULL;
     atomic_init(&x->refs, 1);
     x->dtype = dtype;
     x->ndim = shape->ndim;
-    x->numel = 1;
-    for (int i = 0; i < shape->ndim; i++) {
+    x->numel = numel;
+    for (int i = 0; i < shape->ndim; i++)
         x->shape[i] = shape->dims[i];
-        x->numel *= shape->dims[i];
-    }
     atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
     return x;
 }
 
 /* A dense tensor whose storage has no memory yet. */
-static tern_tensor *without_memory(const tern_shape *shape, tern_dtype dtype, tern_place *place)
+static tern_tensor *without_memory(const tern_shape *shape, tern_dtype dtype, tern_place *place,
+                                   const char *function)
 {
-    tern_tensor *x = blank(shape, dtype);
+    tern_tensor *x = blank(shape, dtype, function);
     if (!x)
         return NULL;
     tern_dense_strides(shape, x->stride);
@@ -77,7 +78,7 @@ tern_tensor *tern_tensor_new(const tern_shape *shape, tern_dtype dtype, tern_pla
     if (dtype == TERN_F64 && !tern_place_has_f64(place))
         return tern_fail_null(TERN_ERR_UNSUPPORTED, "%s: %s has no float64", function,
                               tern_place_text(place));
-    tern_tensor *x = without_memory(shape, dtype, place);
+    tern_tensor *x = without_memory(shape, dtype, place, function);
     if (!x || x->numel == 0)
         return x;
     x->storage->block =
@@ -90,7 +91,7 @@ tern_tensor *tern_tensor_new(const tern_shape *shape, tern_dtype dtype, tern_pla
 
 tern_tensor *tern_tensor_of_block(const tern_shape *shape, tern_dtype dtype, tern_block *block)
 {
-    tern_tensor *x = without_memory(shape, dtype, block->place);
+    tern_tensor *x = without_memory(shape, dtype, block->place, "tern_from_data");
     if (x)
         x->storage->block = block;
     return x;
@@ -99,7 +100,7 @@ tern_tensor *tern_tensor_of_block(const tern_shape *shape, tern_dtype dtype, ter
 tern_tensor *tern_tensor_alias(const tern_tensor *of, const tern_shape *shape,
                                const int64_t *stride, int64_t offset)
 {
-    tern_tensor *x = blank(shape, of->dtype);
+    tern_tensor *x = blank(shape, of->dtype, "a view");
     if (!x)
         return NULL;
     for (int i = 0; i < shape->ndim; i++)

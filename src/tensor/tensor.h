@@ -59,6 +59,9 @@ struct tern_tensor {
 /* Elements of a shape; -1 after an error that names function (negative, too
  * many dims, overflow). */
 int64_t tern_shape_numel(const tern_shape *shape, const char *function);
+/* What describes windows (kernel_size, stride, ...) are ints, so that sums of products of them do
+ * not wrap: TERN_ERR_ARGUMENT, "integer out of range", for others. */
+tern_status tern_check_window(const tern_shape *list, const char *name, const char *function);
 bool tern_shape_equal(const tern_shape *a, const tern_shape *b);
 /* *out = the broadcast of both, or TERN_ERR_SHAPE in PyTorch's words. */
 tern_status tern_shape_broadcast(const tern_shape *a, const tern_shape *b, tern_shape *out,

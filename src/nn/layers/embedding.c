@@ -1,4 +1,5 @@
 /* embedding.c -- rows of a table by index, one by one or in bags. */
+#include "base/checked.h"
 #include "nn/layers/layer.h"
 #include <stdio.h>
 
@@ -17,7 +18,7 @@ static tern_status check_padding(tern_optional_int *padding, const table *t)
 {
     if (!padding->set)
         return TERN_OK;
-    if (padding->value < -t->rows || padding->value >= t->rows)
+    if (padding->value < tern_size_sub(0, t->rows) || padding->value >= t->rows)
         return tern_fail(TERN_ERR_ARGUMENT,
                          "%s: Padding_idx must be within num_embeddings (%lld of %lld)",
                          t->function, (long long)padding->value, (long long)t->rows);

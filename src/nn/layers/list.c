@@ -7,7 +7,7 @@ tern_list_text tern_list_to_text(const tern_shape *list, bool tuple, bool none)
     tern_list_text result = {""};
     bool brackets = tuple || list->ndim != 1;
     size_t at = 0;
-    for (int d = 0; d < list->ndim && at < sizeof result.text; d++) {
+    for (int d = 0; d < list->ndim && d < TERN_MAX_DIMS && at < sizeof result.text; d++) {
         const char *before = d ? ", " : brackets ? "(" : "";
         size_t left = sizeof result.text - at;
         at += (size_t)(none && list->dims[d] == -1

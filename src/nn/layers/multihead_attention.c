@@ -1,4 +1,5 @@
 /* multihead_attention.c -- attention with several heads as a module. */
+#include "base/checked.h"
 #include "base/memory.h"
 #include "nn/layers/layer.h"
 #include "nn/module.h"
@@ -99,7 +100,7 @@ static tern_status add_weights(tern_module *m, const attention *a)
     int64_t e = a->embed_dim;
     if (!a->separate)
         return add(m, "in_proj_weight", true,
-                   tern_nn_init_xavier_uniform_(made(a, TERN_SHAPE(3 * e, e)), 1));
+                   tern_nn_init_xavier_uniform_(made(a, TERN_SHAPE(tern_size_mul(3, e), e)), 1));
     TERN_TRY(
         add(m, "q_proj_weight", true, tern_nn_init_xavier_uniform_(made(a, TERN_SHAPE(e, e)), 1)));
     TERN_TRY(add(m, "k_proj_weight", true,

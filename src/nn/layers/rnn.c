@@ -1,5 +1,6 @@
 /* rnn.c -- RNN, LSTM and GRU: their parameters, and calls with and without
  * states, packed or not. */
+#include "base/checked.h"
 #include "base/memory.h"
 #include "nn/layers/layer.h"
 #include "nn/module.h"
@@ -168,13 +169,13 @@ static tern_status add_uniform(tern_module *m, const char *part, int layer, bool
 static tern_status furnish(tern_module *m, rnn *r)
 {
     const tern_rnn_options *o = &r->o;
-    int64_t gates = (r->type == LSTM ? 4 : r->type == GRU ? 3 : 1) * r->hidden;
+    int64_t gates = tern_size_mul(r->type == LSTM ? 4 : r->type == GRU ? 3 : 1, r->hidden);
     int64_t out = o->proj_size ? o->proj_size : r->hidden;
     double bound = r->hidden > 0 ? 1 / sqrt((double)r->hidden) : 0;
     for (int i = 0; i < o->num_layers * (o->bidirectional ? 2 : 1); i++) {
         int layer = o->bidirectional ? i / 2 : i;
         bool reverse = o->bidirectional && i % 2;
-        int64_t in = layer == 0 ? r->input : o->bidirectional ? 2 * out : out;
+        int64_t in = layer == 0 ? r->input : o->bidirectional ? tern_size_mul(2, out) : out;
         struct {
             const char *name;
             tern_shape shape;
@@ -249,10 +250,12 @@ static tern_module *make(rnn_type type, const char *name, const char *function, 
     rnn r = {.type = type, .input = input, .hidden = hidden};
     r.o = options ? *options : (tern_rnn_options){0};
     r.o.num_layers = r.o.num_layers ? r.o.num_layers : 1;
-    r.n_params = r.o.num_layers * (r.o.bidirectional ? 2 : 1) *
-                 (2 + (r.o.no_bias ? 0 : 2) + (r.o.proj_size ? 1 : 0));
     if (check_options(&r, function) != TERN_OK)
         return NULL;
+    int each = 2 + (r.o.no_bias ? 0 : 2) + (r.o.proj_size ? 1 : 0);
+    if (__builtin_mul_overflow(r.o.num_layers, each * (r.o.bidirectional ? 2 : 1), &r.n_params))
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: num_layers is too large (%d)", function,
+                              r.o.num_layers);
     tern_module *m = tern_layer_loss(name, call, &r, sizeof r);
     tern_status status = m ? TERN_OK : tern_last_status();
     if (status == TERN_OK)

@@ -1,4 +1,5 @@
 /* rnn_cell.c -- RNNCell, LSTMCell and GRUCell: one step with their own weights. */
+#include "base/checked.h"
 #include "nn/layers/layer.h"
 #include <math.h>
 
@@ -67,7 +68,7 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
 static tern_status furnish(tern_module *m, const cell *l, int64_t input, const tern_rnn_options *o)
 {
     double bound = l->hidden > 0 ? 1 / sqrt((double)l->hidden) : 0;
-    int64_t rows = l->gates * l->hidden;
+    int64_t rows = tern_size_mul(l->gates, l->hidden);
     static const char *const names[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
     tern_shape shapes[] = {TERN_SHAPE(rows, input), TERN_SHAPE(rows, l->hidden), TERN_SHAPE(rows),
                            TERN_SHAPE(rows)};

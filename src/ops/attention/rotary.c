@@ -117,15 +117,17 @@ static tern_tensor *table(int64_t places, int64_t columns, double base, int64_t 
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "%s: %lld places of width %lld and base %g are not possible",
                               function, (long long)places, (long long)width, base);
-    double *data = tern_alloc((size_t)(places * columns) * sizeof *data + 1);
+    tern_shape shape = {2, {places, columns}};
+    int64_t numel = tern_shape_numel(&shape, function);
+    double *data = numel < 0 ? NULL : tern_alloc((size_t)numel * sizeof *data + 1);
     if (!data)
         return NULL;
-    for (int64_t k = 0; k < columns; k++) {
+    for (int64_t k = 0; k < columns && numel > 0; k++) {
         double frequency = pow(base, -2.0 * (double)(k / pairs) / (double)width);
         for (int64_t i = 0; i < places; i++)
             data[i * columns + k] = value(i, k, frequency);
     }
-    tern_tensor *x = tern_from_data(data, TERN_SHAPE(places, columns), TERN_F64, "cpu");
+    tern_tensor *x = tern_from_data(data, shape, TERN_F64, "cpu");
     tern_free(data);
     if (!dtype)
         dtype = TERN_F32;

@@ -1,6 +1,7 @@
 /* conv_geometry.c -- what convolutions are given: lists of numbers, sizes that fit, refusals in
  * PyTorch's words. */
 #include "ops/convolution/convolution.h"
+#include "base/checked.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ tern_status tern_conv_numbers(const tern_shape *list, int ndim, int64_t otherwis
                          "%s: expected %s to be a single integer value or a list of %d values to "
                          "match the convolution dimensions, but got %s=%s",
                          function, name, ndim, name, TERN_SHAPE_TEXT(list));
+    TERN_TRY(tern_check_window(list, name, function));
     for (int d = 0; d < ndim; d++)
         out[3 - ndim + d] = list->dims[list->ndim == 1 ? 0 : d];
     return TERN_OK;
@@ -121,14 +123,14 @@ static tern_status infer_out(const tern_conv_window *w, tern_conv_shape *s)
     int64_t padded[3], kernel[3];
     bool fits = true, some = true;
     for (int d = 0; d < 3; d++) {
-        kernel[d] = s->dilation[d] * (s->window[d] - 1) + 1;
-        int64_t all = w->same ? kernel[d] - 1 : 2 * s->padding[d];
+        kernel[d] = tern_size_add(tern_size_mul(s->dilation[d], s->window[d] - 1), 1);
+        int64_t all = w->same ? tern_size_sub(kernel[d], 1) : tern_size_mul(2, s->padding[d]);
         if (w->same)
             s->padding[d] = all / 2; /* what is odd goes to the end */
-        padded[d] = s->in[d] + all;
-        fits = fits && padded[d] >= kernel[d];
+        padded[d] = tern_size_add(s->in[d], all);
+        fits = fits && padded[d] >= kernel[d] && !tern_size_is_lost(padded[d]);
         some = some && s->window[d] > 0;
-        s->out[d] = (padded[d] - kernel[d]) / s->stride[d] + 1;
+        s->out[d] = tern_size_sub(padded[d], kernel[d]) / s->stride[d] + 1;
     }
     if (!some)
         return tern_fail(TERN_ERR_SHAPE, "%s: kernel size should be greater than zero, but got %s",
@@ -186,9 +188,11 @@ static tern_status infer_in(const tern_conv_window *w, tern_conv_shape *s)
                 "got output_padding %s, stride %s, dilation %s",
                 w->function, sizes(w->output_padding, w->ndim).text, sizes(s->stride, w->ndim).text,
                 sizes(s->dilation, w->ndim).text);
-        s->in[d] = (s->out[d] - 1) * s->stride[d] - 2 * s->padding[d] +
-                   s->dilation[d] * (s->window[d] - 1) + w->output_padding[d] + 1;
-        if (s->in[d] < 1 || s->window[d] < 1)
+        s->in[d] = tern_size_sub(tern_size_mul(s->out[d] - 1, s->stride[d]),
+                                 tern_size_mul(2, s->padding[d]));
+        s->in[d] = tern_size_add(s->in[d], tern_size_mul(s->dilation[d], s->window[d] - 1));
+        s->in[d] = tern_size_add(s->in[d], tern_size_add(w->output_padding[d], 1));
+        if (s->in[d] < 1 || s->window[d] < 1 || tern_size_is_lost(s->in[d]))
             return tern_fail(TERN_ERR_SHAPE,
                              "%s: Given input size per channel: %s. Calculated output size per "
                              "channel: %s. Output size is too small",

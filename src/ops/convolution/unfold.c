@@ -1,5 +1,6 @@
 /* unfold.c -- sliding windows over images as columns: unfold and fold. */
 #include "ops/convolution/unfold.h"
+#include "base/checked.h"
 #include <tern/ops.h>
 
 typedef struct columns_attributes {
@@ -10,8 +11,10 @@ typedef struct columns_attributes {
 /* Windows along dim d of size elements; below 1 where none fits. */
 static int64_t window_count(const tern_window *w, int d, int64_t size)
 {
-    int64_t room = size + 2 * w->padding[d] - w->dilation[d] * (w->kernel[d] - 1) - 1;
-    return room < 0 ? 0 : room / w->stride[d] + 1;
+    int64_t reach = tern_size_mul(w->dilation[d], w->kernel[d] - 1);
+    int64_t room = tern_size_add(size, tern_size_mul(2, w->padding[d]));
+    room = tern_size_sub(tern_size_sub(room, reach), 1);
+    return room < 0 ? 0 : tern_size_add(tern_size_div(room, w->stride[d]), 1);
 }
 
 /* The struct for kernels, both sides dense: images of (batch, channels, size...). */
@@ -34,10 +37,11 @@ static tern_columns columns_make(const tern_window *w, int64_t batch, int64_t ch
         c.padding[to] = w->padding[d];
         c.dilation[to] = w->dilation[d];
     }
-    c.x_channel = c.size[0] * c.size[1] * c.size[2];
-    c.x_batch = c.x_channel * channels;
-    c.y_row = c.count[0] * c.count[1] * c.count[2];
-    c.y_batch = c.y_row * channels * c.window[0] * c.window[1] * c.window[2];
+    int64_t window = tern_size_mul(tern_size_mul(c.window[0], c.window[1]), c.window[2]);
+    c.x_channel = tern_size_mul(tern_size_mul(c.size[0], c.size[1]), c.size[2]);
+    c.x_batch = tern_size_mul(c.x_channel, channels);
+    c.y_row = tern_size_mul(tern_size_mul(c.count[0], c.count[1]), c.count[2]);
+    c.y_batch = tern_size_mul(tern_size_mul(c.y_row, channels), window);
     return c;
 }
 
@@ -50,7 +54,7 @@ static int64_t window_size(const tern_window *w)
 {
     int64_t n = 1;
     for (int d = 0; d < w->ndim; d++)
-        n *= w->kernel[d];
+        n = tern_size_mul(n, w->kernel[d]);
     return n;
 }
 
@@ -72,8 +76,8 @@ static tern_status unfold_infer(tern_call *call)
     tern_columns c = columns_at(at, x->shape[0], x->shape[1]);
     call->n_out = 1;
     call->result[0].dtype = x->dtype;
-    call->result[0].shape =
-        (tern_shape){3, {x->shape[0], x->shape[1] * window_size(&at->window), c.y_row}};
+    call->result[0].shape = (tern_shape){
+        3, {x->shape[0], tern_size_mul(x->shape[1], window_size(&at->window)), c.y_row}};
     return TERN_OK;
 }
 
@@ -161,6 +165,7 @@ static tern_status pair(const tern_shape *given, int64_t none, int64_t least, in
     if (given->ndim < 0 || given->ndim > 2 || (given->ndim == 0 && none < 0))
         return tern_fail(TERN_ERR_ARGUMENT, "%s: It is expected %s equals to 1 or 2, but got %d",
                          function, name, given->ndim);
+    TERN_TRY(tern_check_window(given, name, function));
     for (int d = 0; d < 2; d++) {
         out[d] = given->ndim == 0 ? none : given->dims[given->ndim == 2 ? d : 0];
         if (out[d] < least)
@@ -240,7 +245,8 @@ tern_tensor *tern_fold(tern_tensor *x, tern_shape output_size, tern_shape kernel
                               "kernel_size=(%lld, %lld).",
                               rows, (long long)w.kernel[0], (long long)w.kernel[1]);
     long long down = window_count(&w, 0, size[0]), across = window_count(&w, 1, size[1]);
-    if (columns != down * across || columns < 1)
+    long long windows = tern_size_mul(down, across);
+    if (columns != windows || columns < 1)
         return tern_fail_null(
             TERN_ERR_SHAPE,
             "tern_fold: Given output_size=(%lld, %lld), kernel_size=(%lld, %lld), dilation=(%lld, "
@@ -251,7 +257,7 @@ tern_tensor *tern_fold(tern_tensor *x, tern_shape output_size, tern_shape kernel
             (long long)size[0], (long long)size[1], (long long)w.kernel[0], (long long)w.kernel[1],
             (long long)w.dilation[0], (long long)w.dilation[1], (long long)w.padding[0],
             (long long)w.padding[1], (long long)w.stride[0], (long long)w.stride[1], down, across,
-            down * across, columns);
+            windows, columns);
     if (x->ndim == 3)
         return tern_columns_sum(x, &w, size);
     return tern_squeeze_dim(tern_columns_sum(tern_unsqueeze(x, 0), &w, size), 0);

@@ -2,6 +2,7 @@
  *
  * Along a diagonal both dims go on by one, so that a view of it has the sum of their strides. diagonal and
  * diag_embed are each other's gradient. */
+#include "base/checked.h"
 #include "base/memory.h"
 #include "tensor/op.h"
 #include <string.h>
@@ -142,7 +143,8 @@ tern_tensor *tern_diag_embed(tern_tensor *x, int64_t offset, int dim1, int dim2)
         return tern_fail_null(TERN_ERR_SHAPE,
                               "tern_diag_embed: a tensor has at most %d dims, not %d",
                               TERN_MAX_DIMS, TERN_MAX_DIMS + 1);
-    int64_t n = x->shape[x->ndim - 1] + (offset < 0 ? -offset : offset);
+    int64_t n = offset < 0 ? tern_size_sub(x->shape[x->ndim - 1], offset)
+                           : tern_size_add(x->shape[x->ndim - 1], offset);
     at.whole.ndim = x->ndim + 1;
     for (int d = 0, k = 0; d < at.whole.ndim; d++)
         at.whole.dims[d] = d == at.diagonal.dim1 || d == at.diagonal.dim2 ? n : x->shape[k++];
@@ -178,38 +180,55 @@ tern_tensor *tern_trace(tern_tensor *x)
 
 /* ---- tril_indices, triu_indices ---------------------------------------------------------- */
 
-/* How many columns of row r lie in the triangular part, from *first on. */
-static int64_t in_row(int64_t r, int64_t columns, int64_t offset, bool upper, int64_t *first)
+/* How many elements of rows x columns lie on the offset-th diagonal and below: from row `start` on
+ * one more in each row, until they are all of the columns. */
+static int64_t count_below(int64_t rows, int64_t columns, int64_t offset)
 {
-    int64_t edge = r + offset;
-    int64_t from = upper ? edge : 0, to = upper ? columns : edge + 1;
-    from = from < 0 ? 0 : from;
-    to = to > columns ? columns : to;
-    *first = from;
-    return to > from ? to - from : 0;
+    int64_t start = offset < 0 ? tern_size_sub(0, offset) : 0;
+    if (start >= rows || columns == 0)
+        return 0;
+    int64_t first = tern_size_add(start, tern_size_add(offset, 1));
+    first = first < columns ? first : columns;
+    int64_t left = rows - start, growing = left < columns - first ? left : columns - first;
+    int64_t twice = tern_size_mul(growing, tern_size_add(tern_size_mul(2, first), growing - 1));
+    return tern_size_add(tern_size_div(twice, 2), tern_size_mul(left - growing, columns));
+}
+
+/* The rows and columns of those elements into at[2 n]. */
+static void list_triangle(int64_t *at, int64_t n, int64_t columns, int64_t offset, bool upper)
+{
+    int64_t k = 0;
+    for (int64_t r = n > 0 && !upper && offset < 0 ? -offset : 0; k < n; r++) {
+        int64_t edge = tern_size_add(r, offset);
+        int64_t from = upper && edge > 0 ? edge : 0;
+        int64_t to = upper || edge >= columns ? columns : edge + 1;
+        for (int64_t c = from; c < to; c++, k++) {
+            at[k] = r;
+            at[n + k] = c;
+        }
+    }
 }
 
 /* Counted first, then written on the host: row by row, as PyTorch orders them. */
 static tern_tensor *triangular_indices(int64_t rows, int64_t columns, int64_t offset, bool upper,
                                        const char *device, const char *function)
 {
-    int64_t n = 0, first, k = 0;
     if (rows < 0 || columns < 0)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: %s must be non-negative, got %lld", function,
                               rows < 0 ? "row" : "col", (long long)(rows < 0 ? rows : columns));
-    for (int64_t r = 0; r < rows; r++)
-        n += in_row(r, columns, offset, upper, &first);
+    if (upper && tern_size_sub(columns, offset) < rows) /* rows below have nothing */
+        rows = columns > offset ? tern_size_sub(columns, offset) : 0;
+    int64_t n = upper ? tern_size_sub(tern_size_mul(rows, columns),
+                                      count_below(rows, columns, tern_size_sub(offset, 1)))
+                      : count_below(rows, columns, offset);
+    tern_shape shape = {2, {2, n}};
+    if (tern_shape_numel(&shape, function) < 0)
+        return NULL;
     int64_t *at = tern_alloc(sizeof *at * 2 * (size_t)(n ? n : 1));
     if (!at)
         return NULL;
-    for (int64_t r = 0; r < rows; r++) {
-        int64_t count = in_row(r, columns, offset, upper, &first);
-        for (int64_t i = 0; i < count; i++, k++) {
-            at[k] = r;
-            at[n + k] = first + i;
-        }
-    }
-    tern_tensor *out = tern_from_data(at, TERN_SHAPE(2, n), TERN_I64, device);
+    list_triangle(at, n, columns, offset, upper);
+    tern_tensor *out = tern_from_data(at, shape, TERN_I64, device);
     tern_free(at);
     return out;
 }

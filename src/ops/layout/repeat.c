@@ -1,6 +1,7 @@
 /* repeat.c -- elements written several times: repeat, tile, repeat_interleave: a dim of size 1 beside the
  * repeated one is expanded, and both become one by a copy. */
 #include "ops/index/nonzero.h"
+#include "base/checked.h"
 #include <tern/ops.h>
 
 /* Dim d of x `times` as long: all of it again and again, or (each) its elements one by one. */
@@ -36,7 +37,7 @@ tern_tensor *tern_repeat(tern_tensor *x, tern_shape repeats)
             return tern_fail_null(TERN_ERR_ARGUMENT,
                                   "tern_repeat: Trying to create tensor with negative dimension "
                                   "%lld (repeats %s)",
-                                  (long long)(repeats.dims[d] * shape.dims[d]),
+                                  (long long)tern_size_mul(repeats.dims[d], shape.dims[d]),
                                   TERN_SHAPE_TEXT(&repeats));
     }
     tern_tensor *y = tern_reshape(x, shape);

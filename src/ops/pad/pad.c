@@ -1,5 +1,6 @@
 /* pad.c -- elements around a tensor: a number, its own mirrored, its last ones, those of the other
  * end. */
+#include "base/checked.h"
 #include "tensor/op.h"
 #include <string.h>
 #include <tern/ops.h>
@@ -20,7 +21,7 @@ static tern_status constant_infer(tern_call *call)
     r->dtype = x->dtype;
     r->shape = tern_shape_of(x);
     for (int d = 0; d < x->ndim; d++) {
-        r->shape.dims[d] += at->before[d] + at->after[d];
+        r->shape.dims[d] = tern_size_add(tern_size_add(x->shape[d], at->before[d]), at->after[d]);
         if (r->shape.dims[d] < 0)
             return tern_fail(
                 TERN_ERR_SHAPE,
@@ -125,7 +126,8 @@ static tern_status edge_infer(tern_call *call)
     call->n_out = 1;
     call->result[0].dtype = call->in[0]->dtype;
     call->result[0].shape = tern_shape_of(call->in[0]);
-    call->result[0].shape.dims[at->dim] = at->size + at->before + at->after;
+    call->result[0].shape.dims[at->dim] =
+        tern_size_add(tern_size_add(at->size, at->before), at->after);
     return TERN_OK;
 }
 
@@ -231,11 +233,12 @@ static tern_status check_edges(const tern_tensor *x, const tern_shape *pad, tern
         if (mode == TERN_PAD_CIRCULAR && (before > n || after > n))
             return tern_fail(TERN_ERR_ARGUMENT,
                              "tern_pad: Padding value causes wrapping around more than once.");
-        if (n + before + after < (mode == TERN_PAD_CIRCULAR ? 0 : 1) || n == 0)
+        int64_t all = tern_size_add(tern_size_add(n, before), after);
+        if (all < (mode == TERN_PAD_CIRCULAR ? 0 : 1) || n == 0)
             return tern_fail(TERN_ERR_SHAPE,
                              "tern_pad: input (%s) is too small. Calculated output size of "
                              "dimension %d: %lld",
-                             TERN_TENSOR_TEXT(x), d, (long long)(n + before + after));
+                             TERN_TENSOR_TEXT(x), d, (long long)all);
     }
     return TERN_OK;
 }

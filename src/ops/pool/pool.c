@@ -1,5 +1,6 @@
 /* pool.c -- the public functions of pooling. */
 #include "ops/pool/pool.h"
+#include "base/checked.h"
 
 static bool given(const void *x, const char *name, const char *function)
 {
@@ -57,20 +58,24 @@ static tern_status unpooled_shape(const tern_tensor *x, tern_shape size,
     int lead = x->ndim - ndim;
     tern_shape stride = spread(o->stride.ndim ? o->stride : size, ndim);
     tern_shape padding = spread(o->padding, ndim);
+    TERN_TRY(tern_check_window(&size, "kernel_size", function));
+    TERN_TRY(tern_check_window(&o->stride, "stride", function));
+    TERN_TRY(tern_check_window(&o->padding, "padding", function));
     size = spread(size, ndim);
     *out = tern_shape_of(x);
     for (int d = 0; d < ndim; d++) {
-        int64_t least =
-            (x->shape[lead + d] - 1) * stride.dims[d] - 2 * padding.dims[d] + size.dims[d];
+        int64_t least = tern_size_add(tern_size_mul(x->shape[lead + d] - 1, stride.dims[d]),
+                                      size.dims[d] - 2 * padding.dims[d]);
+        int64_t below = tern_size_sub(least, stride.dims[d]);
+        int64_t above = tern_size_add(least, stride.dims[d]);
         const tern_shape *given_size = &o->output_size;
         int64_t wanted = least;
         if (given_size->ndim)
             wanted = given_size->dims[given_size->ndim - ndim + d];
-        if (wanted <= least - stride.dims[d] || wanted >= least + stride.dims[d])
+        if (wanted <= below || wanted >= above)
             return tern_fail(
                 TERN_ERR_SHAPE, "%s: invalid output_size %s (dim %d must be between %lld and %lld)",
-                function, TERN_SHAPE_TEXT(given_size), d, (long long)(least - stride.dims[d]),
-                (long long)(least + stride.dims[d]));
+                function, TERN_SHAPE_TEXT(given_size), d, (long long)below, (long long)above);
         out->dims[lead + d] = wanted;
     }
     return TERN_OK;

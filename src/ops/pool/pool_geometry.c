@@ -1,5 +1,6 @@
 /* pool_geometry.c -- sizes of pooled planes, and refusals in PyTorch's words. */
 #include "ops/pool/pool.h"
+#include "base/checked.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@ static tern_status numbers(const tern_shape *list, int ndim, int64_t otherwise, 
         return tern_fail(TERN_ERR_ARGUMENT,
                          "%s: %s must either be a single int, or a tuple of %d ints, but got %s",
                          function, name, ndim, TERN_SHAPE_TEXT(list));
+    TERN_TRY(tern_check_window(list, name, function));
     for (int d = 0; list->ndim && d < ndim; d++)
         out[3 - ndim + d] = list->dims[list->ndim == 1 ? 0 : d];
     return TERN_OK;
@@ -74,11 +76,6 @@ static tern_status check_window(const tern_pool_window *w, const tern_pool_shape
     return TERN_OK;
 }
 
-static int64_t floor_div(int64_t a, int64_t b)
-{
-    return a / b - (a % b < 0);
-}
-
 /* "(2x3)" with the channels in front. */
 static void sizes(char text[96], int64_t channels, const int64_t *dims, int ndim)
 {
@@ -111,9 +108,10 @@ tern_status tern_pool_windows(const tern_pool_window *w, const tern_tensor *x,
     s->divisor = w->divisor;
     bool fits = true;
     for (int d = 0; d < 3; d++) {
+        /* numbers of an int each: nothing wraps */
         int64_t room = s->in[d] + 2 * s->padding[d] - s->dilation[d] * (s->window[d] - 1) - 1;
         bool up = w->ceil_mode;
-        s->out[d] = floor_div(room + (up ? s->stride[d] - 1 : 0), s->stride[d]) + 1;
+        s->out[d] = tern_size_div(room + (up ? s->stride[d] - 1 : 0), s->stride[d]) + 1;
         if (up && (s->out[d] - 1) * s->stride[d] >= s->in[d] + s->padding[d])
             s->out[d]--; /* the last window would begin outside */
         fits = fits && s->out[d] >= 1;

@@ -1,4 +1,5 @@
 /* rnn_stack.c -- recurrent networks of several layers and directions. */
+#include "base/checked.h"
 #include "base/memory.h"
 #include "ops/rnn/rnn.h"
 #include <tern/ops.h>
@@ -111,7 +112,7 @@ static tern_status check_batch_sizes(const stack *s, const tern_tensor *x)
             return tern_fail(TERN_ERR_ARGUMENT,
                              "%s: batch_sizes must fall and stay above 0 (%lld after %lld)",
                              s->function, (long long)n, (long long)before);
-        rows += n;
+        rows = tern_size_add(rows, n);
         before = n;
     }
     if (rows != x->shape[0])

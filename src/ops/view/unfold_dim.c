@@ -3,6 +3,7 @@
  * y[.., w, .., k] = x[.., w step + k, ..]: the new dim has x's stride and the old one step times it. An element
  * is in several windows: the gradient is fold's sum of windows. */
 #include "ops/convolution/unfold.h"
+#include "base/checked.h"
 #include <string.h>
 #include <tern/ops.h>
 
@@ -25,7 +26,7 @@ static tern_status windows_infer(tern_call *call)
     int64_t n = x->ndim ? x->shape[at->dim] : 1, stride = x->ndim ? x->stride[at->dim] : 1;
     if (x->ndim) {
         r->shape.dims[at->dim] = (n - at->size) / at->step + 1;
-        r->stride[at->dim] = stride * at->step;
+        r->stride[at->dim] = tern_size_mul(stride, at->step);
     }
     r->shape.dims[x->ndim] = at->size;
     r->stride[x->ndim] = stride;

@@ -1,4 +1,5 @@
 /* interpolate.c -- images resampled to another size. */
+#include "base/checked.h"
 #include "tensor/op.h"
 #include "types_host.h"
 #include "shapes.h"
@@ -135,7 +136,8 @@ static tern_status target(const tern_tensor *x, const tern_interpolate_options *
         int64_t in = x->shape[2 + d];
         double f = o->scale_factor[o->scale_factor[1] != 0 ? d : 0];
         factor[d] = scaled && !o->recompute_scale_factor ? f : 0;
-        size[d] = scaled ? (int64_t)((double)in * f) : o->size.dims[o->size.ndim == 1 ? 0 : d];
+        size[d] =
+            scaled ? tern_size_of_real((double)in * f) : o->size.dims[o->size.ndim == 1 ? 0 : d];
         if (in < 1 || size[d] < 1)
             return tern_fail(TERN_ERR_SHAPE,
                              "tern_interpolate: Input and output sizes should be greater than 0, "

@@ -1,4 +1,5 @@
 /* pixel_shuffle.c -- pixels into channels and back. */
+#include "base/checked.h"
 #include "tensor/op.h"
 #include <tern/ops.h>
 
@@ -46,14 +47,15 @@ tern_tensor *tern_pixel_shuffle(tern_tensor *x, int64_t r)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_pixel_shuffle: expects a positive upscale_factor, but got %lld",
                               (long long)r);
-    if (c % (r * r))
+    int64_t each = tern_size_mul(r, r);
+    if (c % each)
         return tern_fail_null(TERN_ERR_SHAPE,
                               "tern_pixel_shuffle: expects its input's 'channel' dimension to be "
                               "divisible by the square of upscale_factor, but "
                               "input.size(-3)=%lld is not divisible by %lld",
-                              (long long)c, (long long)(r * r));
-    const int64_t parts[] = {c / (r * r), r, r, h, w};
-    return rearrange(x, parts, 5, order, c / (r * r), h * r, w * r);
+                              (long long)c, (long long)each);
+    const int64_t parts[] = {c / each, r, r, h, w};
+    return rearrange(x, parts, 5, order, c / each, tern_size_mul(h, r), tern_size_mul(w, r));
 }
 
 tern_tensor *tern_pixel_unshuffle(tern_tensor *x, int64_t r)
@@ -74,7 +76,7 @@ tern_tensor *tern_pixel_unshuffle(tern_tensor *x, int64_t r)
                               "not both divisible by %lld",
                               (long long)h, (long long)w, (long long)r);
     const int64_t parts[] = {c, h / r, r, w / r, r};
-    return rearrange(x, parts, 5, order, c * r * r, h / r, w / r);
+    return rearrange(x, parts, 5, order, tern_size_mul(tern_size_mul(c, r), r), h / r, w / r);
 }
 
 tern_tensor *tern_channel_shuffle(tern_tensor *x, int64_t groups)
