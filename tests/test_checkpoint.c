@@ -350,6 +350,17 @@ static tern_status failing(void *data, tern_tensor *const *in, int n, tern_tenso
     return TERN_ERR_IO;
 }
 
+static tern_status giving_nothing(void *data, tern_tensor *const *in, int n, tern_tensor **out,
+                                  int k)
+{
+    (void)data;
+    (void)in;
+    (void)n;
+    (void)out;
+    (void)k;
+    return TERN_OK;
+}
+
 static void what_cannot_work_is_told(void **state)
 {
     (void)state;
@@ -374,6 +385,9 @@ static void what_cannot_work_is_told(void **state)
         assert_null(y);
         assert_int_equal(tern_checkpoint(failing, NULL, &x, 1, &y, 1, NULL), TERN_ERR_IO);
         assert_error(TERN_ERR_IO, "the function failed");
+        assert_int_equal(tern_checkpoint(giving_nothing, NULL, &x, 1, &y, 1, NULL),
+                         TERN_ERR_ARGUMENT);
+        assert_error(TERN_ERR_ARGUMENT, "the function gave no tensor (output 0 of 1 is NULL)");
         assert_int_equal(tern_checkpoint(NULL, NULL, &x, 1, &y, 1, NULL), TERN_ERR_ARGUMENT);
         assert_error(TERN_ERR_ARGUMENT, "function");
     }

@@ -112,7 +112,29 @@ static void each_thread_has_its_own_error(void **state)
     assert_error(TERN_ERR_STATE, "here");
 }
 
+static void fail_again(tern_status status, const char *message, void *user)
+{
+    ++*(int *)user;
+    tern_clear_error();
+    tern_fail(status, "again: %s", message);
+}
+
+static void a_hook_that_fails_is_not_told(void **state)
+{
+    (void)state;
+    int calls = 0;
+    tern_on_error(fail_again, &calls);
+    tern_fail(TERN_ERR_SHAPE, "cause");
+    assert_int_equal(calls, 1);
+    tern_clear_error();
+    tern_fail(TERN_ERR_SHAPE, "another");
+    assert_int_equal(calls, 2);
+    tern_on_error(NULL, NULL);
+    tern_clear_error();
+}
+
 static const struct CMUnitTest tests[] = {
+    TEST(a_hook_that_fails_is_not_told),
     TEST(first_error_is_kept),
     TEST(null_argument_is_named_unless_an_error_is_its_cause),
     TEST(null_passes_through_an_expression),

@@ -195,6 +195,31 @@ static void forward_hooks_see_and_change_what_passes(void **state)
     }
 }
 
+static tern_status take_away(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out,
+                             int k, void *user)
+{
+    (void)m;
+    (void)in;
+    (void)n;
+    (void)k;
+    (void)user;
+    out[0] = NULL;
+    return TERN_OK;
+}
+
+static void a_hook_that_takes_the_result_away_is_an_error(void **state)
+{
+    (void)state;
+    tern_module *m = linear("cpu");
+    TERN_SCOPE {
+        tern_tensor *x = tern_ones(TERN_SHAPE(1, 2), TERN_F32, "cpu");
+        assert_true(tern_nn_register_forward_hook(m, take_away, NULL) > 0);
+        assert_null(tern_nn_forward(m, x));
+        assert_error(TERN_ERR_ARGUMENT, "Linear gave no tensor (output 0 of 1 is NULL)");
+    }
+    tern_nn_free(m);
+}
+
 typedef struct seen {
     tern_tensor *in, *out;
     int calls, pre_calls;
@@ -339,6 +364,7 @@ static const struct CMUnitTest tests[] = {
     TEST(functions_run_in_checkpoints),
     TEST(saved_tensors_must_stay_as_they_were),
     TEST(forward_hooks_see_and_change_what_passes),
+    TEST(a_hook_that_takes_the_result_away_is_an_error),
     TEST(backward_hooks_see_gradients_and_change_them),
     TEST(absent_inputs_and_unused_results_are_null),
     TEST(no_failed_allocation_leaks),

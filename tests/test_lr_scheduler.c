@@ -288,6 +288,12 @@ static void bad_schedules_are_refused(void **state)
         parts[1] = exponential_lr(o);
         assert_null(tern_lr_scheduler_sequential_lr(o, parts, 2, NULL));
         assert_error(TERN_ERR_ARGUMENT, "milestones");
+        parts[0] = parts[1] = exponential_lr(o);
+        assert_null(tern_lr_scheduler_sequential_lr(o, parts, 2, (int64_t[]){3}));
+        assert_error(TERN_ERR_ARGUMENT, "the scheduler at index 1 is there twice");
+        parts[0] = parts[1] = exponential_lr(o);
+        assert_null(tern_lr_scheduler_chained_scheduler(parts, 2));
+        assert_error(TERN_ERR_ARGUMENT, "the scheduler at index 1 is there twice");
         tern_optimizer *adagrad = tern_optim_adagrad_of(
             &(tern_tensor *){tern_requires_grad_(tern_ones(TERN_SHAPE(1), TERN_F32, NULL), true)},
             1, 0.1, NULL);

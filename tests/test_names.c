@@ -205,6 +205,14 @@ static void what_does_not_fit_is_refused_with_the_reason(void **state)
         values[1] = tern_value_int("split_size", 1);
         assert_int_equal(tern_call_by_name("max", values, 1, out, 0), -1);
         assert_error(TERN_ERR_ARGUMENT, "1 results do not fit into 0");
+        tern_tensor *two[] = {x, x};
+        values[0] = tern_value_tensors("tensors", two, 2);
+        assert_int_equal(tern_call_by_name("atleast_2d", values, 1, out, 1), -1);
+        assert_error(TERN_ERR_ARGUMENT, "2 results do not fit into 1");
+        tern_value cut[] = {tern_value_tensor("input", x), tern_value_int("dim", 0),
+                            tern_value_tensor("start", x), tern_value_int("length", 1)};
+        assert_int_equal(tern_call_by_name("narrow", cut, 4, out, 1), -1);
+        assert_error(TERN_ERR_SHAPE, "start must be a tensor of one element, not of 6");
         values[0] = tern_value_tensor("input", NULL);
         assert_int_equal(tern_call_by_name("max", values, 1, out, 1), -1);
         assert_error(TERN_ERR_ARGUMENT, "input");

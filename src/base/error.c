@@ -8,6 +8,7 @@ enum { MESSAGE_BYTES = 4096 };
 
 static _Thread_local struct {
     tern_status status;
+    bool told; /* the hook is at work: what fails in it is recorded, and not told to it */
     char message[MESSAGE_BYTES];
     /* Failures are numbered, whether they are recorded or not. */
     uint64_t failures;
@@ -86,8 +87,11 @@ static void record(tern_status status, const char *format, va_list args)
     tern_error_hook call = hook.call;
     void *user = hook.user;
     pthread_mutex_unlock(&hook_lock);
-    if (call)
-        call(status, last.message, user);
+    if (!call || last.told)
+        return;
+    last.told = true;
+    call(status, last.message, user);
+    last.told = false;
 }
 
 tern_status tern_fail(tern_status status, const char *format, ...)

@@ -5,10 +5,25 @@
 static int each(tern_tensor *(*function)(tern_tensor *), const names_argument *list,
                 tern_tensor **out, int capacity)
 {
-    for (int i = 0; i < list->count && i < capacity; i++)
+    if (list->count > capacity)
+        return names_several(TERN_OK, NULL, list->count, out, capacity);
+    for (int i = 0; i < list->count; i++)
         if (!(out[i] = function(list->tensors[i])))
             return -1;
     return list->count;
+}
+
+static tern_tensor *narrow_from(tern_tensor *x, int dim, tern_tensor *start, int64_t length)
+{
+    if (tern_numel(start) != 1)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_narrow: start must be a tensor of one element, not of %lld",
+                              (long long)tern_numel(start));
+    int64_t at;
+    tern_tensor *number = tern_to_dtype(start, TERN_I64);
+    if (!number || tern_copy_to_host(number, &at, sizeof at) != TERN_OK)
+        return NULL;
+    return tern_narrow(x, dim, at, length);
 }
 
 /* Sections, or the places to cut at, from a tensor. */

@@ -231,6 +231,8 @@ static tern_status run_between(tern_module *m, tern_module_run run, tern_tensor 
         return TERN_ERR_MEMORY;
     tern_tensor *there[n], *seen[n], *made[k];
     int n_there = 0;
+    for (int i = 0; i < k; i++)
+        made[i] = NULL;
     for (int i = 0; i < n; i++)
         if (in[i])
             there[n_there++] = in[i];

@@ -65,8 +65,12 @@ tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_ten
         return tern_fail_argument_null("tern_nn_call", !m ? "m" : !in && n > 0 ? "in" : "out");
     for (int i = 0; i < k; i++)
         out[i] = NULL;
-    return tern_is_anomaly_enabled() ? run_labelled(m, in, n, out, k)
-                                     : run_with_hooks(m, in, n, out, k);
+    tern_status status = tern_is_anomaly_enabled() ? run_labelled(m, in, n, out, k)
+                                                   : run_with_hooks(m, in, n, out, k);
+    status = settle(m, status, out, k); /* a hook may have the last word */
+    for (int i = 0; i < k && status != TERN_OK; i++)
+        out[i] = NULL;
+    return status;
 }
 
 tern_tensor *tern_nn_forward(tern_module *m, tern_tensor *x)

@@ -45,6 +45,14 @@ static const tern_lr_kind sequential = {
 static const tern_lr_kind chained = {
     .name = "tern_lr_scheduler_chained_scheduler", .step = step_all, .free_data = free_parts};
 
+static bool is_among(const tern_lr_scheduler *s, tern_lr_scheduler *const *list, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (list[i] == s)
+            return true;
+    return false;
+}
+
 static tern_status check(const tern_lr_kind *kind, tern_optimizer *o,
                          tern_lr_scheduler *const *schedulers, int n)
 {
@@ -53,6 +61,10 @@ static tern_status check(const tern_lr_kind *kind, tern_optimizer *o,
     for (int i = 0; i < n; i++) {
         if (!schedulers[i])
             return tern_fail_argument_null(kind->name, "a scheduler");
+        if (is_among(schedulers[i], schedulers, i))
+            return tern_fail(TERN_ERR_ARGUMENT,
+                             "%s: the scheduler at index %d is there twice; it can be one part",
+                             kind->name, i);
         if (schedulers[i]->optimizer != o)
             return tern_fail(TERN_ERR_ARGUMENT,
                              "%s: expects all schedulers to belong to the same optimizer, but got "
@@ -89,7 +101,8 @@ static tern_lr_scheduler *compose(const tern_lr_kind *kind, tern_optimizer *o,
     if (s)
         return s;
     for (int i = 0; i < n; i++) /* there may have been no memory for p.part */
-        tern_lr_scheduler_free(schedulers[i]);
+        if (!is_among(schedulers[i], schedulers, i))
+            tern_lr_scheduler_free(schedulers[i]);
     tern_free(p.part);
     tern_free(p.milestones);
     return NULL;

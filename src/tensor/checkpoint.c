@@ -229,6 +229,17 @@ static tern_frame *new_frame(tern_checkpoint_function function, void *data, tern
     return NULL;
 }
 
+static tern_status check_results(tern_tensor *const *out, int k)
+{
+    for (int i = 0; i < k; i++)
+        if (!out[i])
+            return tern_fail(TERN_ERR_ARGUMENT,
+                             "tern_checkpoint: the function gave no tensor (output %d of %d is "
+                             "NULL)",
+                             i, k);
+    return TERN_OK;
+}
+
 static tern_status run_first(tern_frame *f, tern_tensor *const *in, tern_tensor **out)
 {
     const uint64_t failures = tern_failures();
@@ -240,6 +251,8 @@ static tern_status run_first(tern_frame *f, tern_tensor *const *in, tern_tensor 
         tern_thread.mode.frame = f->outer;
         if (status == TERN_OK)
             status = tern_failed_since(failures);
+        if (status == TERN_OK)
+            status = check_results(out, f->k);
         for (int i = 0; status == TERN_OK && i < f->k; i++)
             tern_keep(out[i]); /* past this scope */
     }
@@ -264,7 +277,7 @@ tern_status tern_checkpoint(tern_checkpoint_function function, void *data, tern_
         tern_status status = function(data, in, n, out, k);
         if (o->free_data)
             o->free_data(data);
-        return status;
+        return status == TERN_OK ? check_results(out, k) : status;
     }
     tern_frame *f = new_frame(function, data, in, n, k, o);
     if (!f)

@@ -78,7 +78,9 @@ static tern_status print_inplace(tern_module *m)
 
 tern_module *tern_nn_inplace(tern_module *m)
 {
-    if (!m || m->inplace)
+    if (!m)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "tern_nn_inplace: m is NULL");
+    if (m->inplace)
         return m;
     if (!m->takes_inplace)
         return tern_fail_null(TERN_ERR_UNSUPPORTED, "tern_nn_inplace: %s has no option inplace",
