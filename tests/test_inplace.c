@@ -301,6 +301,21 @@ static void a_retained_gradient_follows_writes_in_place(void **state)
     tern_release(z);
 }
 
+static void a_leaf_is_no_view_of_what_it_was_cut_from(void **state)
+{
+    (void)state;
+    int64_t live = tern_live_tensors();
+    TERN_SCOPE {
+        tern_tensor *base = tern_ones(SHAPE(2, 2), TERN_F32, "cpu");
+        tern_tensor *leaf = tern_requires_grad_(tern_t(base), true);
+        assert_null(tern_cos_(tern_diagonal(leaf, 0, 0, 1)));
+        assert_error(TERN_ERR_STATE, "a view of a leaf Variable that requires grad");
+        tern_add_(base, twice(leaf)); /* base holds the leaf from now on, not the leaf base */
+        assert_true(tern_is_leaf(leaf));
+    }
+    assert_int_equal(tern_live_tensors(), live);
+}
+
 static void a_view_may_be_its_own_operand(void **state)
 {
     (void)state;
@@ -342,6 +357,7 @@ static void numbers_that_do_not_fit_are_refused_before_a_write(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+    TEST(a_leaf_is_no_view_of_what_it_was_cut_from),
     TEST(a_view_may_be_its_own_operand),
     TEST(numbers_that_do_not_fit_are_refused_before_a_write),
     TEST(programs_that_write_through_views_end_as_in_pytorch),

@@ -249,6 +249,23 @@ static void modules_print_as_in_pytorch(void **state)
     tern_nn_free(m);
 }
 
+static void running_statistics_are_written_both_or_not_at_all(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(2, 3, 4), -1, 1, 1);
+        tern_tensor *mean = tern_zeros(TERN_SHAPE(3), TERN_F32, device);
+        tern_tensor *var = test_expand(tern_ones(TERN_SHAPE(1), TERN_F32, device), TERN_SHAPE(3));
+        assert_null(tern_instance_norm(x, mean, var, NULL, NULL, true, 0.1, 1e-5));
+        assert_error(TERN_ERR_ARGUMENT, "refers to a single memory location");
+        assert_values(mean, 0, 0, 0);
+        assert_null(tern_batch_norm(x, mean, var, NULL, NULL, true, 0.1, 1e-5));
+        assert_error(TERN_ERR_ARGUMENT, "refers to a single memory location");
+        assert_values(mean, 0, 0, 0);
+    }
+}
+
 static void instance_norm_modules_keep_running_statistics(void **state)
 {
     (void)state;
@@ -438,6 +455,7 @@ static const struct CMUnitTest tests[] = {
     TEST(gradients_are_the_differences),
     TEST(nothing_in_is_nothing_out),
     TEST(modules_print_as_in_pytorch),
+    TEST(running_statistics_are_written_both_or_not_at_all),
     TEST(instance_norm_modules_keep_running_statistics),
     TEST(modules_compute_what_functions_do),
     TEST(weight_norm_is_pytorch_s),

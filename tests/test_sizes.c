@@ -1,6 +1,7 @@
 /* test_sizes.c -- sizes that are too large, or negative, for what is made of them: an error, where
  * sums and products would wrap. */
 #include "support.h"
+#include <math.h>
 
 #define BIG   (INT64_MAX / 2 + 1) /* 2^62 */
 #define MOST  INT64_MAX
@@ -75,6 +76,40 @@ static void padding_of_huge_numbers_is_refused(void **state)
             assert_refused(tern_pad(x, TERN_SHAPE(n, 0), &o));
             assert_refused(tern_pad(x, TERN_SHAPE(0, n), &o));
         }
+    }
+}
+
+/* The padding that cuts comes first: what is left is too short to go around. */
+static void padding_that_goes_around_twice_is_refused(void **state)
+{
+    (void)state;
+    TERN_SCOPE {
+        tern_pad_options o = {.mode = TERN_PAD_CIRCULAR};
+        tern_tensor *x = ones(TERN_SHAPE(1, 4));
+        assert_refused(tern_pad(x, TERN_SHAPE(4, -3), &o));
+        assert_refused(tern_pad(x, TERN_SHAPE(-3, 4), &o));
+        assert_shape(tern_pad(x, TERN_SHAPE(2, -2), &o), 1, 4);
+    }
+}
+
+static void numbers_beside_the_sizes_do_not_wrap(void **state)
+{
+    (void)state;
+    TERN_SCOPE {
+        tern_tensor *x = tern_arange(0, 4, 1, TERN_F32, "cpu");
+        FOR_EACH_NUMBER(n)
+        {
+            tern_tensor *var = tern_var(x, n);
+            assert_non_null(var);
+            assert_true(n > 0 ? tern_item(var) == INFINITY : tern_item(var) < 1e-8);
+            assert_refused(tern_fractional_max_pool2d(
+                ones(TERN_SHAPE(1, 4, 4)), TERN_SHAPE(n),
+                &(tern_fractional_max_pool_options){.output_size = TERN_SHAPE(n)}));
+            assert_refused(tern_nn_conv1d(
+                2, 2, TERN_SHAPE(n),
+                &(tern_conv_options){.padding = TERN_SHAPE(n), .padding_mode = TERN_PAD_REFLECT}));
+        }
+        assert_refused(tern_pdist(tern_expand(ones(TERN_SHAPE(1, 2)), TERN_SHAPE(BIG >> 8, 2)), 2));
     }
 }
 
@@ -170,8 +205,13 @@ static void lists_of_many_numbers_are_printed_in_part(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    TEST(windows_of_huge_numbers_are_refused),    TEST(padding_of_huge_numbers_is_refused),
-    TEST(rearranging_by_huge_numbers_is_refused), TEST(tables_of_huge_sizes_are_refused),
-    TEST(triangles_are_counted_without_a_loop),   TEST(lists_of_many_numbers_are_printed_in_part),
+    TEST(windows_of_huge_numbers_are_refused),
+    TEST(padding_of_huge_numbers_is_refused),
+    TEST(padding_that_goes_around_twice_is_refused),
+    TEST(numbers_beside_the_sizes_do_not_wrap),
+    TEST(rearranging_by_huge_numbers_is_refused),
+    TEST(tables_of_huge_sizes_are_refused),
+    TEST(triangles_are_counted_without_a_loop),
+    TEST(lists_of_many_numbers_are_printed_in_part),
 };
 TEST_MAIN(tests)

@@ -28,7 +28,14 @@ tern_tensor *tern_requires_grad_(tern_tensor *x, bool requires_grad)
             TERN_ERR_STATE, "tern_requires_grad_: you can only change requires_grad flags of leaf "
                             "variables. If you want to use a computed variable in a subgraph that "
                             "doesn't require differentiation use tern_detach");
-    x->requires_grad = requires_grad || (x->history && x->history->node);
+    tern_history *history = x->history;
+    x->requires_grad = requires_grad || (history && history->node);
+    /* A leaf is no view any more: with its base it would be in a ring, once the base is written
+     * with what was computed from the leaf. */
+    if (requires_grad && history && history->base && !history->node) {
+        tern_release(history->base);
+        history->base = NULL;
+    }
     return x;
 }
 

@@ -370,6 +370,15 @@ int fuzz_inputs(fuzz_source *s, fuzz_shapes *shapes, int *slots, int most)
     return n;
 }
 
+/* An allocation of the next step fails. */
+void fuzz_fail_next(fuzz_source *s)
+{
+    static fuzz_step step;
+    fuzz_step_begin(&step, fuzz_find("fail_allocation"));
+    fuzz_add_int(&step, "n", 1 + fuzz_pick(s, 24));
+    fuzz_run(&step);
+}
+
 int fuzz_call_with(fuzz_source *s, const tern_named_op *op, fuzz_shapes *shapes, bool words)
 {
     static fuzz_step step;
@@ -393,6 +402,8 @@ int fuzz_call_with(fuzz_source *s, const tern_named_op *op, fuzz_shapes *shapes,
     }
     if (!fuzz_writes(op) && fuzz_chance(s, 2))
         step.capacity = (int)fuzz_pick(s, 3);
+    if (fuzz_chance(s, 4))
+        fuzz_fail_next(s);
     int n = fuzz_run(&step);
     if (n > 0)
         fuzz_place();

@@ -143,6 +143,7 @@ void fuzz_begin(void)
     tern_manual_seed(1);
     fuzz_next_slot = 0;
     fuzz_writes_inside = false;
+    fuzz_fail_allocation = 0;
     live = tern_live_tensors();
     if (!allocated_first)
         allocated_first = allocated_now();

@@ -127,6 +127,8 @@ void fuzz_shapes_begin(fuzz_source *s, fuzz_shapes *shapes, const char *name);
 int fuzz_call(fuzz_source *s, const tern_named_op *op);
 /* The same with shapes that are there. words: the recipe's are for the tensors of op. */
 int fuzz_call_with(fuzz_source *s, const tern_named_op *op, fuzz_shapes *shapes, bool words);
+/* An allocation of the next step fails. */
+void fuzz_fail_next(fuzz_source *s);
 /* A tensor for each word of the recipe into slots[most]; how many. */
 int fuzz_inputs(fuzz_source *s, fuzz_shapes *shapes, int *slots, int most);
 /* A new tensor in a slot: of this shape, or with size NULL of any; high: integers below it. */
@@ -154,6 +156,10 @@ void fuzz_check_unchanged(const fuzz_snapshot *snapshot, const char *op);
 void fuzz_check_result(tern_tensor *x, const char *op);
 
 /* ---- programs ----------------------------------------------------------------------------- */
+/* Of each target: tensors that a failing op leaves alone though it is not given them. */
+int fuzz_watched(const tern_named_op *op, tern_tensor **list, int most);
+/* The n-th allocation of the next step fails. */
+extern int64_t fuzz_fail_allocation;
 /* Around each: modes as they are at first, a limit of time, and afterwards no memory lost. */
 void fuzz_begin(void);
 void fuzz_end(void);

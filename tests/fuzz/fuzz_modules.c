@@ -120,6 +120,8 @@ static void run_module(fuzz_source *s)
             return;
         fuzz_add_tensor(&step, "input", slots[0]);
     }
+    if (fuzz_chance(s, 5))
+        fuzz_fail_next(s);
     int slot = fuzz_run(&step) > 0 ? fuzz_place() : -1;
     if (slot < 0 || fuzz_chance(s, 20))
         return;
@@ -130,6 +132,8 @@ static void run_module(fuzz_source *s)
     fuzz_add_tensor(&step, "input", slot);
     if (fuzz_chance(s, 20))
         fuzz_add(&step, "create_graph", TERN_VALUE_SCALAR)->scalar = tern_scalar_bool(true);
+    if (fuzz_chance(s, 5))
+        fuzz_fail_next(s);
     fuzz_run(&step);
 }
 

@@ -1,5 +1,6 @@
 /* objects.c -- see objects.h. */
 #include "objects.h"
+#include <string.h>
 
 fuzz_objects fuzz_held;
 
@@ -82,6 +83,37 @@ static void free_module(tern_module *m)
     if (m)
         tern_nn_zero_grad(m);
     tern_nn_free(m);
+}
+
+/* Parameters and buffers, which a run or a step that fails does not move. */
+typedef struct watched {
+    tern_tensor **list;
+    int n, most;
+} watched;
+
+static tern_status watch(const char *path, tern_tensor *x, void *user)
+{
+    watched *w = user;
+    (void)path;
+    if (w->n < w->most)
+        w->list[w->n++] = x;
+    return TERN_OK;
+}
+
+int fuzz_watched(const tern_named_op *op, tern_tensor **list, int most)
+{
+    watched w = {list, 0, most};
+    char name[64];
+    snprintf(name, sizeof name, " %.60s ", tern_named_op_name(op));
+    if (!strstr(" forward call criterion step scaler_step load_state_dict step_closure update_bn ",
+                name))
+        return 0;
+    for (int i = 0; i < FUZZ_MODULES; i++)
+        if (fuzz_held.modules[i]) {
+            tern_nn_each_parameter(fuzz_held.modules[i], watch, &w);
+            tern_nn_each_buffer(fuzz_held.modules[i], watch, &w);
+        }
+    return w.n;
 }
 
 #define FREE_ALL(kind, free)                                                                       \

@@ -1,5 +1,6 @@
 /* run.c -- one step: built, run, checked, and its results put into slots. */
 #include "fuzz.h"
+#include "base/memory.h"
 #include <string.h>
 #include <strings.h>
 
@@ -87,8 +88,8 @@ void fuzz_add_dtype(fuzz_step *step, const char *name, tern_dtype dtype)
 typedef struct call {
     tern_value values[TERN_MAX_PARAMETERS];
     tern_tensor *lists[TERN_MAX_PARAMETERS][FUZZ_LIST];
-    fuzz_snapshot inputs[TERN_MAX_PARAMETERS * 2];
-    int n_inputs;
+    fuzz_snapshot inputs[TERN_MAX_PARAMETERS * 2], watched[64];
+    int n_inputs, n_watched;
 } call;
 
 static tern_tensor *take_slot(call *c, int slot)
@@ -186,12 +187,35 @@ static void check_call(const fuzz_step *step, const call *c, tern_tensor *const 
     bool own = fuzz_writes(step->op);
     for (int i = 0; i < c->n_inputs && (n < 0 ? !own || !fuzz_writes_inside : !own); i++)
         fuzz_check_unchanged(&c->inputs[i], name);
+    for (int i = 0; i < c->n_watched && n < 0 && !fuzz_writes_inside; i++)
+        fuzz_check_unchanged(&c->watched[i], name);
 }
 
 static void forget_results(void)
 {
     while (fuzz_result_count > 0)
         tern_release(fuzz_results[--fuzz_result_count]);
+}
+
+int64_t fuzz_fail_allocation;
+
+static int call_failing(const tern_named_op *op, call *c, int n, tern_tensor **out, int capacity)
+{
+    uint64_t at = fuzz_fail_allocation > 0 ? (uint64_t)fuzz_fail_allocation : 0;
+    fuzz_fail_allocation = 0;
+    if (at)
+        tern_memory_fail_at(at);
+    n = tern_named_op_call(op, c->values, n, out, capacity);
+    tern_memory_fail_at(0);
+    return n;
+}
+
+static void look_at_watched(const fuzz_step *step, call *c)
+{
+    tern_tensor *list[64];
+    c->n_watched = fuzz_watched(step->op, list, 64);
+    for (int i = 0; i < c->n_watched; i++)
+        fuzz_look(&c->watched[i], list[i]);
 }
 
 int fuzz_run(const fuzz_step *step)
@@ -208,12 +232,13 @@ int fuzz_run(const fuzz_step *step)
     fuzz_writes_inside |= strcmp(tern_named_op_name(step->op), "Inplace") == 0;
     if (fuzz_log)
         fuzz_print_step(fuzz_log, step);
+    look_at_watched(step, &c);
     for (int i = 0; i < FUZZ_RESULTS + 2; i++)
         out[i] = (tern_tensor *)&fuzz_slots;
     tern_clear_error();
     int n = -1;
     TERN_SCOPE {
-        n = tern_named_op_call(choose(step, &c), c.values, step->n, out, step->capacity);
+        n = call_failing(choose(step, &c), &c, step->n, out, step->capacity);
         check_call(step, &c, out, n);
         for (int i = 0; i < n; i++)
             fuzz_results[fuzz_result_count++] = tern_keep(out[i]);

@@ -1,4 +1,5 @@
 /* conv.c -- convolutions and transposed ones. */
+#include "base/checked.h"
 #include "nn/layers/layer.h"
 #include "nn/layers/list.h"
 #include <math.h>
@@ -296,9 +297,10 @@ static tern_status read_mode(conv *c, const arguments *a, tern_pad_mode mode)
     c->around.ndim = 2 * c->ndim;
     for (int d = 0; d < c->ndim; d++) {
         int64_t *pair = &c->around.dims[2 * (c->ndim - 1 - d)];
-        int64_t all = a->named == TERN_PADDING_SAME ? c->o.dilation.dims[d] * (a->size.dims[d] - 1)
+        int64_t all = a->named == TERN_PADDING_SAME
+                          ? tern_size_mul(c->o.dilation.dims[d], tern_size_sub(a->size.dims[d], 1))
                       : a->named == TERN_PADDING_VALID ? 0
-                                                       : 2 * a->padding.dims[d];
+                                                       : tern_size_mul(2, a->padding.dims[d]);
         pair[0] = all / 2;
         pair[1] = all - all / 2;
     }

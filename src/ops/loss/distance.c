@@ -1,4 +1,5 @@
 /* distance.c -- cosine_similarity, and distances of pairs: pairwise_distance, cdist, pdist. */
+#include "base/checked.h"
 #include "ops/loss/loss.h"
 #include <math.h>
 #include <stdlib.h>
@@ -109,8 +110,8 @@ tern_tensor *tern_cdist(tern_tensor *x1, tern_tensor *x2, double p)
 /* The first (or the second) points of all pairs of n. */
 static tern_tensor *ends_of_pairs(const tern_tensor *x, bool second)
 {
-    int64_t n = x->shape[0], pairs = n > 1 ? n * (n - 1) / 2 : 0, k = 0;
-    int64_t *ends = malloc((size_t)(pairs + 1) * sizeof *ends);
+    int64_t n = x->shape[0], pairs = n > 1 ? tern_size_div(tern_size_mul(n, n - 1), 2) : 0, k = 0;
+    int64_t *ends = malloc(tern_size_bytes(tern_size_add(pairs, 1), sizeof *ends));
     if (!ends)
         return tern_fail_null(TERN_ERR_MEMORY, "tern_pdist: out of memory");
     for (int64_t i = 0; i < n; i++)

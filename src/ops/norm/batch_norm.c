@@ -253,6 +253,10 @@ tern_tensor *tern_batch_norm(tern_tensor *x, tern_tensor *running_mean, tern_ten
     for (int i = WEIGHT; i < INPUTS; i++)
         if (!(in[i] = parameter(given[i], x)) && given[i])
             return NULL;
+    for (int i = MEAN; training && i < INPUTS; i++) /* before anything is written */
+        if (in[i] != given[i] &&
+            tern_check_in_place(&batch_norm_op, given[i], &given[i], 1) != TERN_OK)
+            return NULL;
     tern_tensor *y = tern_apply(&batch_norm_op, in, INPUTS, &at, sizeof at);
     for (int i = MEAN; y && training && i < INPUTS; i++)
         if (in[i] != given[i] && !tern_copy_(given[i], in[i]))

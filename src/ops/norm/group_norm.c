@@ -70,15 +70,26 @@ tern_tensor *tern_group_norm(tern_tensor *x, int64_t num_groups, tern_tensor *we
 
 /* ---- instance norm: a batch norm of one item with N C channels --------------------------- */
 
-/* running = the mean over the items; unrecorded. */
-static tern_status average(tern_tensor *running, tern_tensor *all, int64_t n)
+static const tern_op running_op = {.name = "instance_norm"};
+
+/* Each of running = its mean over the items; unrecorded. Either both are written, or none. */
+static tern_status average(tern_tensor *const *running, tern_tensor *const *all, int64_t n)
 {
     tern_status status = TERN_OK;
     TERN_NO_GRAD
         TERN_SCOPE {
-            tern_tensor *each = tern_view(all, TERN_SHAPE(n, running->shape[0]));
-            if (!tern_copy_(running, tern_mean_dim(each, TERN_DIMS(0), false)))
-                status = tern_last_status();
+            tern_tensor *mean[2] = {NULL, NULL};
+            for (int i = 0; i < 2 && status == TERN_OK; i++) {
+                if (!running[i])
+                    continue;
+                tern_tensor *each = tern_view(all[i], TERN_SHAPE(n, running[i]->shape[0]));
+                mean[i] = each ? tern_mean_dim(each, TERN_DIMS(0), false) : NULL;
+                status = mean[i] ? tern_check_in_place(&running_op, running[i], &mean[i], 1)
+                                 : tern_last_status();
+            }
+            for (int i = 0; i < 2 && status == TERN_OK; i++)
+                if (running[i] && !tern_copy_(running[i], mean[i]))
+                    status = tern_last_status();
         }
     return status;
 }
@@ -110,10 +121,10 @@ tern_tensor *tern_instance_norm(tern_tensor *x, tern_tensor *running_mean, tern_
     }
     tern_tensor *y = tern_reshape(x, TERN_SHAPE(1, n * channels, size));
     y = tern_batch_norm(y, all[0], all[1], all[2], all[3], use_input_stats, momentum, eps);
-    for (int i = 0; y && n > 0 && use_input_stats && i < 2; i++)
-        if (params[i] && average(params[i], all[i], n) != TERN_OK)
-            return NULL;
-    return y ? tern_view(y, tern_shape_of(x)) : NULL;
+    y = y ? tern_view(y, tern_shape_of(x)) : NULL;
+    if (y && n > 0 && use_input_stats && average(params, all, n) != TERN_OK)
+        return NULL;
+    return y;
 }
 
 /* ---- local response norm ------------------------------------------------------------------- */

@@ -275,6 +275,9 @@ static tern_tensor *pad_edges(tern_tensor *x, const tern_shape *pad, tern_pad_mo
                               .size = y ? y->shape[d] : 0,
                               .before = before > 0 ? before : 0,
                               .after = after > 0 ? after : 0};
+        if (y && mode == TERN_PAD_CIRCULAR && (at.before > at.size || at.after > at.size))
+            return tern_fail_null(TERN_ERR_ARGUMENT, "tern_pad: Padding value causes wrapping "
+                                                     "around more than once.");
         if (at.before || at.after)
             y = tern_apply(&edge_op, &y, 1, &at, sizeof at);
         if (mode != TERN_PAD_CIRCULAR)

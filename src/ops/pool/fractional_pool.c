@@ -1,5 +1,6 @@
 /* fractional_pool.c -- the largest of windows whose distances are drawn (Graham 2014): which
  * elements they hold is worked out by operations, so that nothing but the choice is remembered. */
+#include "base/checked.h"
 #include "ops/pool/pool.h"
 
 /* One dim of x's planes. */
@@ -43,9 +44,9 @@ static tern_status read_lists(const tern_tensor *x, const tern_shape *window,
         axis *a = &f->axes[3 - f->ndim + d];
         a->in = x->shape[x->ndim - f->ndim + d];
         a->window = number_of(window, f->ndim, d);
-        a->out = by_ratio ? (int64_t)((double)a->in * ratio) : number_of(size, f->ndim, d);
+        a->out = by_ratio ? tern_size_of_real((double)a->in * ratio) : number_of(size, f->ndim, d);
         a->sample = f->ndim == 2 ? 1 - d : d; /* two dims draw for the width first */
-        if (a->window < 1 || a->out < 1 || a->out + a->window - 1 > a->in)
+        if (a->window < 1 || a->out < 1 || tern_size_add(a->out, a->window) - 1 > a->in)
             return tern_fail(TERN_ERR_ARGUMENT,
                              "%s: pool %s %lld too large relative to input %s %lld (output %lld)",
                              f->function, names[3 - f->ndim + d], (long long)a->window,

@@ -38,7 +38,7 @@ static tern_status var_into(tern_tensor *out, tern_tensor *x, const var_attribut
         return tern_last_status();
     tern_status status = tern_reduction_begin(&f, x, at->mask, false);
     if (status == TERN_OK) {
-        double freedom = (double)(f.n - at->correction);
+        double freedom = (double)f.n - (double)at->correction;
         status = tern_reduction_sum(&f, mean, (double)f.n);
         if (status == TERN_OK)
             status = tern_reduction_deviations(&f, out, mean, freedom > 0 ? freedom : 0);
@@ -83,7 +83,7 @@ static tern_status var_backward(tern_gradient *g)
     const var_attributes *at = g->attributes;
     const tern_shape *shape = &g->in_shape[0];
     tern_dtype dtype = g->in[0]->dtype, wide = dtype == TERN_F64 ? TERN_F64 : TERN_F32;
-    double freedom = (double)(tern_masked_count(shape, at->mask) - at->correction);
+    double freedom = (double)tern_masked_count(shape, at->mask) - (double)at->correction;
     tern_tensor *x = tern_to_dtype(g->in[0], wide), *dvar = tern_to_dtype(g->dout[0], wide);
     if (g->op->variant == STD) {
         tern_tensor *std = tern_to_dtype(g->out[0], wide);
