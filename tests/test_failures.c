@@ -138,6 +138,62 @@ static void soil_stack(void)
         bytes[i] = 0x41;
 }
 
+/* Functions with an input that may be absent, and has to be copied first here. */
+static tern_tensor *with_optional(int which, tern_tensor *x, tern_tensor *w)
+{
+    tern_tensor *out = NULL;
+    tern_module *m = NULL;
+    switch (which) {
+    case 0:
+        return tern_layer_norm(x, TERN_SHAPE(6), w, w, 1e-5);
+    case 1:
+        return tern_conv1d(x, tern_ones(TERN_SHAPE(6, 4, 1), TERN_F32, tern_device(x)), w, NULL);
+    case 2:
+        return tern_cross_entropy(tern_select(x, 0, 0),
+                                  tern_zeros(TERN_SHAPE(4), TERN_I64, tern_device(x)),
+                                  &(tern_cross_entropy_options){.weight = w});
+    case 3:
+        return tern_histc(x, 3, 0, 0);
+    case 4:
+        return tern_matrix_power(tern_reshape(tern_narrow(x, 2, 0, 4), TERN_SHAPE(4, 4)), 5);
+    case 5:
+        m = tern_nn_transformer(&(tern_transformer_options){.d_model = 4,
+                                                            .nhead = 2,
+                                                            .num_encoder_layers = 1,
+                                                            .num_decoder_layers = 1,
+                                                            .layer = {.dim_feedforward = 4}});
+        tern_nn_free(m);
+        return m ? x : NULL;
+    default:
+        m = tern_nn_multihead_attention(6, 2, NULL);
+        out = m ? tern_nn_multihead_attention_forward(m, x, tern_exp(x), x, NULL, NULL) : NULL;
+        tern_nn_free(m);
+        return out;
+    }
+}
+
+static void what_cannot_be_copied_is_not_absent(void **state)
+{
+    (void)state;
+    TERN_SCOPE {
+        tern_tensor *x = test_uniform("cpu", TERN_F32, TERN_SHAPE(1, 4, 6), -1, 1, 1);
+        tern_tensor *w = test_view(x, TERN_SHAPE(6), TERN_SHAPE(2), 0); /* every other element */
+        for (int which = 0; which < 7; which++) {
+            bool done = false;
+            for (uint64_t n = 1; !done; n++)
+                TERN_SCOPE {
+                    tern_memory_fail_at(n);
+                    tern_tensor *y = with_optional(which, x, w);
+                    done = tern_memory_fail_at(0) < n;
+                    if ((y != NULL) != (tern_last_status() == TERN_OK))
+                        fail_msg("%d: failure %llu: %s and '%s'", which, (unsigned long long)n,
+                                 y ? "a result" : "none", tern_last_error());
+                    tern_clear_error();
+                }
+        }
+    }
+}
+
 static void any_of_several_results_may_not_be_made(void **state)
 {
     (void)state;
@@ -174,6 +230,7 @@ static void any_driver_call_may_fail(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(any_host_allocation_may_fail),
     TEST(any_of_several_results_may_not_be_made),
+    TEST(what_cannot_be_copied_is_not_absent),
     TEST(any_driver_call_may_fail),
 };
 TEST_MAIN(tests)

@@ -316,6 +316,23 @@ static void a_leaf_is_no_view_of_what_it_was_cut_from(void **state)
     assert_int_equal(tern_live_tensors(), live);
 }
 
+static void a_scatter_does_not_hold_itself(void **state)
+{
+    (void)state;
+    int64_t live = tern_live_tensors();
+    TERN_SCOPE {
+        tern_tensor *x = TENSOR("cpu", TERN_F32, TERN_SHAPE(3), 1, 5, 3);
+        tern_tensor *src = TENSOR("cpu", TERN_F32, TERN_SHAPE(3), 2, 4, 6);
+        tern_tensor *index = tern_arange(0, 3, 1, TERN_I64, "cpu");
+        tern_requires_grad_(src, true);
+        tern_scatter_reduce_(x, 0, index, src, TERN_REDUCE_AMAX, true);
+        assert_values(x, 2, 5, 6);
+        assert_ok(tern_backward(tern_sum(x)));
+        assert_values(tern_grad(src), 1, 0, 1);
+    }
+    assert_int_equal(tern_live_tensors(), live);
+}
+
 static void a_view_may_be_its_own_operand(void **state)
 {
     (void)state;
@@ -358,6 +375,7 @@ static void numbers_that_do_not_fit_are_refused_before_a_write(void **state)
 
 static const struct CMUnitTest tests[] = {
     TEST(a_leaf_is_no_view_of_what_it_was_cut_from),
+    TEST(a_scatter_does_not_hold_itself),
     TEST(a_view_may_be_its_own_operand),
     TEST(numbers_that_do_not_fit_are_refused_before_a_write),
     TEST(programs_that_write_through_views_end_as_in_pytorch),

@@ -109,6 +109,11 @@ static void numbers_beside_the_sizes_do_not_wrap(void **state)
                 2, 2, TERN_SHAPE(n),
                 &(tern_conv_options){.padding = TERN_SHAPE(n), .padding_mode = TERN_PAD_REFLECT}));
         }
+        tern_tensor *one = tern_eye(2, 2, TERN_F32, "cpu");
+        assert_values(tern_matrix_power(one, LEAST), 1, 0, 0, 1);
+        tern_tensor *pieces[2];
+        assert_true(tern_split_with_sizes(x, (const int64_t[]){MOST, MOST}, 2, 0, pieces, 2) < 0);
+        tern_clear_error();
         assert_refused(tern_pdist(tern_expand(ones(TERN_SHAPE(1, 2)), TERN_SHAPE(BIG >> 8, 2)), 2));
     }
 }

@@ -105,8 +105,8 @@ int fuzz_watched(const tern_named_op *op, tern_tensor **list, int most)
     watched w = {list, 0, most};
     char name[64];
     snprintf(name, sizeof name, " %.60s ", tern_named_op_name(op));
-    if (!strstr(" forward call criterion step scaler_step load_state_dict step_closure update_bn ",
-                name))
+
+    if (!strstr(" step scaler_step load_state_dict ", name))
         return 0;
     for (int i = 0; i < FUZZ_MODULES; i++)
         if (fuzz_held.modules[i]) {

@@ -33,6 +33,7 @@ static tern_status call(tern_module *self, tern_tensor *const *given, int n, ter
                          "%d out",
                          tern_nn_name(self), n, k);
     memcpy(in, given, (size_t)n * sizeof *in);
+    const uint64_t failures = tern_failures();
     tern_multi_head_attention_forward_options o = {
         .num_heads = a->num_heads,
         .in_proj_bias = of(self, "in_proj_bias"),
@@ -54,6 +55,7 @@ static tern_status call(tern_module *self, tern_tensor *const *given, int n, ter
     } else {
         o.in_proj_weight = of(self, "in_proj_weight");
     }
+    TERN_TRY(tern_failed_since(failures)); /* one that was not found is not one that is absent */
     tern_tensor *y = tern_multi_head_attention_forward(in[QUERY], in[KEY], in[VALUE], &o,
                                                        k > 1 ? &out[1] : NULL);
     if (k > 0)

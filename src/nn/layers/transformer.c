@@ -168,6 +168,8 @@ static tern_module *encoder(const tern_transformer_options *o)
     if (o->custom_encoder)
         return o->custom_encoder;
     tern_module *norm = final_norm(o);
+    if (!norm) /* without one is something else */
+        return NULL;
     tern_module *one = tern_nn_transformer_encoder_layer(o->d_model, o->nhead, &o->layer);
     return tern_nn_transformer_encoder(one, o->num_encoder_layers, norm);
 }
@@ -177,6 +179,8 @@ static tern_module *decoder(const tern_transformer_options *o)
     if (o->custom_decoder)
         return o->custom_decoder;
     tern_module *norm = final_norm(o);
+    if (!norm)
+        return NULL;
     tern_module *one = tern_nn_transformer_decoder_layer(o->d_model, o->nhead, &o->layer);
     return tern_nn_transformer_decoder(one, o->num_decoder_layers, norm);
 }

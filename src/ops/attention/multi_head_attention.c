@@ -158,7 +158,9 @@ static tern_tensor *project(const attention *a, tern_tensor *x, int first, int n
         w = first == 0 ? o->q_proj_weight : first == 1 ? o->k_proj_weight : o->v_proj_weight;
     else if (n < 3)
         w = tern_narrow(w, 0, at, rows);
-    return tern_linear(x, w, b && n < 3 ? tern_narrow(b, 0, at, rows) : b);
+    if (b && n < 3 && !(b = tern_narrow(b, 0, at, rows)))
+        return NULL; /* not an absent one */
+    return tern_linear(x, w, b);
 }
 
 /* The same input for all, or for key and value, is read by one product. */

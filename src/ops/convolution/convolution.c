@@ -165,8 +165,9 @@ static const tern_op weight_op = {.name = "convolution_weight",
 static tern_tensor *make_y(const conv_attributes *at, tern_tensor *x, tern_tensor *weight,
                            tern_tensor *bias)
 {
-    tern_tensor *in[] = {tern_contiguous(x), tern_contiguous(weight),
-                         bias ? tern_contiguous(bias) : NULL};
+    if (bias && !(bias = tern_contiguous(bias)))
+        return NULL; /* not an absent one */
+    tern_tensor *in[] = {tern_contiguous(x), tern_contiguous(weight), bias};
     return tern_apply(&y_op, in, 3, at, sizeof *at);
 }
 static tern_tensor *make_x(const conv_attributes *at, tern_tensor *y, tern_tensor *weight)

@@ -225,9 +225,7 @@ tern_tensor *tern_embedding_bag(tern_tensor *indices, tern_tensor *weight, tern_
     }
     if (tern_embedding_check(indices, weight, function) != TERN_OK ||
         check_bags(indices, offsets, o) != TERN_OK || check_mode(weight, o) != TERN_OK ||
-        tern_embedding_padding(o->padding_idx, weight->shape[0], &at.padding, function) !=
-            TERN_OK ||
-        tern_embedding_renorm(weight, indices, o->max_norm, o->norm_type) != TERN_OK)
+        tern_embedding_padding(o->padding_idx, weight->shape[0], &at.padding, function) != TERN_OK)
         return NULL;
     at.bags = offsets ? offsets->numel - o->include_last_offset : indices->shape[0];
     tern_shape flat = TERN_SHAPE(indices->numel);
@@ -237,6 +235,8 @@ tern_tensor *tern_embedding_bag(tern_tensor *indices, tern_tensor *weight, tern_
         return NULL;
     tern_tensor *w = o->per_sample_weights;
     if (w && !(w = tern_contiguous(tern_reshape(w, flat))))
+        return NULL;
+    if (tern_embedding_renorm(weight, indices, o->max_norm, o->norm_type) != TERN_OK)
         return NULL;
     tern_tensor *in[] = {tern_contiguous(weight), tern_contiguous(tern_reshape(indices, flat)),
                          tern_contiguous(offsets), w};

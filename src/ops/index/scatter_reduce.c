@@ -240,7 +240,10 @@ tern_tensor *tern_scatter_reduce(tern_tensor *x, int dim, tern_tensor *index, te
 tern_tensor *tern_scatter_reduce_(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *src,
                                   tern_reduce_mode reduce, bool include_self)
 {
-    tern_tensor *y = tern_scatter_reduce(x, dim, index, src, reduce, include_self);
+    tern_tensor *before = x;
+    if (x && tern_is_grad_enabled() && (tern_requires_grad(x) || tern_requires_grad(src)))
+        before = tern_clone(x); /* which backward needs as it was; x would hold itself */
+    tern_tensor *y = tern_scatter_reduce(before, dim, index, src, reduce, include_self);
     return y ? tern_copy_(x, y) : NULL;
 }
 

@@ -253,9 +253,10 @@ static tern_tensor *against_classes(tern_tensor *x, tern_tensor *target, tern_te
         return NULL;
     tern_shape flat = {2, {target->numel, classes_of(x)}}, rows = {1, {target->numel}};
     tern_shape shape = tern_shape_of(target);
+    if (weight && !(weight = tern_contiguous(weight)))
+        return NULL; /* not an absent one */
     tern_tensor *in[] = {tern_contiguous(tern_reshape(classes_last(x), flat)),
-                         tern_contiguous(tern_reshape(target, rows)),
-                         weight ? tern_contiguous(weight) : NULL};
+                         tern_contiguous(tern_reshape(target, rows)), weight};
     tern_tensor *loss = tern_apply(&cross_entropy_op, in, 3, at, sizeof *at);
     return at->reduction == TERN_REDUCTION_NONE ? tern_view(loss, shape) : loss;
 }

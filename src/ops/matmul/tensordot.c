@@ -185,20 +185,21 @@ tern_tensor *tern_matrix_power(tern_tensor *x, int64_t n)
                               "tern_matrix_power: A must be batches of square matrices, but they "
                               "are %s",
                               TERN_TENSOR_TEXT(x));
-    if (x && n < 0)
-        return tern_matrix_power(tern_linalg_inv(x), -n);
-    tern_tensor *square = x, *y = NULL;
+    uint64_t left = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
+    tern_tensor *square = x && n < 0 ? tern_linalg_inv(x) : x, *y = NULL;
     if (x && n == 0) {
         int64_t size = x->shape[x->ndim - 1];
         tern_tensor *never = tern_full(TERN_SHAPE_SCALAR, tern_scalar_bool(false), TERN_BOOL,
                                        tern_device(x)); /* x has a gradient all the same: zeros */
         return tern_where(never, x, tern_eye(size, size, x->dtype, tern_device(x)));
     }
-    for (; n > 0 && square; n >>= 1) {
-        if (n & 1)
-            y = y ? tern_matmul(y, square) : square;
-        if (n > 1)
+    for (; left > 0 && square; left >>= 1) {
+        if (left & 1 && !(y = y ? tern_matmul(y, square) : square))
+            return NULL;
+        if (left > 1)
             square = tern_matmul(square, square);
     }
+    if (!square)
+        return NULL;
     return y == x ? tern_clone(y) : y;
 }

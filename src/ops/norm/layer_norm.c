@@ -251,8 +251,9 @@ static tern_tensor *run(const tern_op *op, tern_tensor *x, const norm_attributes
     if (tern_shape_numel(&at->normalized, function) < 0)
         return NULL;
     x = tern_contiguous(x);
-    weight = weight ? tern_contiguous(weight) : NULL;
-    bias = bias ? tern_contiguous(bias) : NULL;
+    if ((weight && !(weight = tern_contiguous(weight))) ||
+        (bias && !(bias = tern_contiguous(bias))))
+        return NULL; /* not absent ones */
     return tern_apply(op, (tern_tensor *[]){x, weight, bias}, 3, at, sizeof *at);
 }
 

@@ -10,7 +10,7 @@ static tern_tensor *counts_of(tern_tensor *numbers, int64_t bins)
 {
     tern_values_indices both;
     tern_tensor *limits = tern_arange(0, (double)bins + 1, 1, TERN_I64, tern_device(numbers));
-    if (!limits || tern_sort(numbers, 0, false, &both) != TERN_OK)
+    if (!numbers || !limits || tern_sort(numbers, 0, false, &both) != TERN_OK)
         return NULL;
     tern_tensor *below = tern_searchsorted(both.values, limits, TERN_SIDE_LEFT);
     return tern_sub(tern_narrow(below, 0, 1, bins), tern_narrow(below, 0, 0, bins));
@@ -106,7 +106,7 @@ static tern_tensor *histc(tern_tensor *x, int64_t bins, double low, double high)
     at = tern_to_dtype(tern_mul_scalar(at, tern_scalar_int(bins)), TERN_I64);
     at = tern_clamp(at, -INFINITY, (double)(bins - 1)); /* the last one has its upper end */
     at = tern_masked_fill(at, tern_logical_not(inside), tern_scalar_int(-1));
-    return tern_to_dtype(counts_of(at, bins), x->dtype);
+    return at ? tern_to_dtype(counts_of(at, bins), x->dtype) : NULL;
 }
 
 tern_tensor *tern_histc(tern_tensor *x, int64_t bins, double min, double max)

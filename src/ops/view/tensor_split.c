@@ -1,4 +1,5 @@
 /* tensor_split.c -- a tensor cut along a dim at given places, or into slices. */
+#include "base/checked.h"
 #include "tensor/op.h"
 #include <tern/ops.h>
 
@@ -63,7 +64,7 @@ int tern_split_with_sizes(tern_tensor *x, const int64_t *sizes, int n, int dim,
                       function, (long long)sizes[i], i);
             return -1;
         }
-        sum += sizes[i];
+        sum = tern_size_add(sum, sizes[i]);
     }
     if (sum != x->shape[d]) {
         tern_fail(TERN_ERR_ARGUMENT,
