@@ -61,8 +61,8 @@ static tern_status run_sum(const sum_kernels *first, tern_reduction_view *f, ter
     tern_status status = launch_sum(half ? &sum_part : first, dtype, f, partial, shift, 1);
     tern_reduction_view rest = tern_reduction_rest(f, partial);
     if (status == TERN_OK)
-        status = launch_sum(half ? &sum_merge : &sum_elements, half ? dtype : kept, &rest, out, NULL,
-                            divisor);
+        status = launch_sum(half ? &sum_merge : &sum_elements, half ? dtype : kept, &rest, out,
+                            NULL, divisor);
     tern_release(partial);
     return status;
 }
