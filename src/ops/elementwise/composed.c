@@ -32,7 +32,7 @@ tern_tensor *tern_round_decimals(tern_tensor *x, int decimals)
 {
     if (decimals == 0 || !x)
         return tern_round(x);
-    tern_scalar power = tern_scalar_real(pow(10, abs(decimals)));
+    tern_scalar power = tern_scalar_real(pow(10, fabs((double)decimals)));
     if (decimals > 0)
         return tern_div_scalar(tern_round(tern_mul_scalar(x, power)), power);
     return tern_mul_scalar(tern_round(tern_div_scalar(x, power)), power);

@@ -173,6 +173,8 @@ static tern_status differentiable_backward(tern_gradient *g)
     const batch_attributes *at = g->attributes;
     tern_dtype dtype = g->in[X]->dtype, wide = kept_in(dtype);
     tern_tensor *x = tern_to_dtype(g->in[X], wide), *dy = tern_to_dtype(g->dout[0], wide);
+    if (!x || !dy)
+        return tern_last_status();
     tern_shape each = {.ndim = x->ndim - 1, .dims = {x->shape[1]}}, dims = {.ndim = x->ndim - 1};
     for (int d = 1; d < each.ndim; d++) {
         each.dims[d] = 1;

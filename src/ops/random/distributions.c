@@ -143,8 +143,12 @@ tern_tensor *tern_normal(tern_tensor *mean, tern_tensor *std)
     if (check_real(mean, function) != TERN_OK || check_real(std, function) != TERN_OK)
         return NULL;
     tern_tensor *x = NULL;
+    const uint64_t failures = tern_failures();
     TERN_NO_GRAD {
-        if (any_of(tern_lt_scalar(std, tern_scalar_int(0))))
+        bool negative = any_of(tern_lt_scalar(std, tern_scalar_int(0)));
+        if (tern_failed_since(failures) != TERN_OK)
+            x = NULL;
+        else if (negative)
             tern_fail(TERN_ERR_ARGUMENT, "%s: normal expects all elements of std >= 0.0", function);
         else {
             tern_tensor *both[] = {tern_detach(mean), tern_detach(std)}, *wide[2];
