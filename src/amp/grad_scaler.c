@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "nn/option.h"
 #include "optim/optimizer.h"
-#include "ops/multi_tensor/multi_tensor.h"
+#include "ops/foreach/foreach.h"
 #include <math.h>
 #include <tern/amp.h>
 #include <tern/graph.h>
@@ -219,8 +219,8 @@ tern_status tern_amp_update(tern_scaler *self)
     tern_tensor *found = found_by_all(self);
     if (!found)
         return tern_last_status();
-    TERN_TRY(tern_loss_scale_update(self->scale, self->tracker, found, o->growth_factor,
-                                    o->backoff_factor, o->growth_interval));
+    TERN_TRY(tern_update_scale(self->scale, self->tracker, found, o->growth_factor,
+                               o->backoff_factor, o->growth_interval));
     forget_parts(self);
     return TERN_OK;
 }

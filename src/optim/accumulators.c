@@ -4,10 +4,10 @@
 #include <float.h>
 #include <math.h>
 
-#define KIND(X, ...)                                                                               \
+#define KIND(X, FAMILY, ...)                                                                       \
     static const tern_optim_kind X = {.name = "tern_optim_" #X,                                    \
-                                      .many = {"optimizers", #X},                                  \
-                                      .few = {"optimizers", #X "_few"},                            \
+                                      .many = {FAMILY, #X},                                        \
+                                      .few = {FAMILY, #X "_few"},                                  \
                                       .only_wide = true,                                           \
                                       __VA_ARGS__};
 
@@ -36,7 +36,7 @@ static void resolve_rprop(const double *option, double *number)
         number[i + 1] = option[i];
 }
 
-KIND(rmsprop,
+KIND(rmsprop, "rmsprop_adagrad",
      .option = {OPTIM_LR,
                 {"alpha", "alpha value", 0, INFINITY},
                 OPTIM_EPS,
@@ -44,24 +44,24 @@ KIND(rmsprop,
                 OPTIM_MOMENTUM},
      .state = {"square_avg", "grad_avg", "momentum_buffer"}, .momentum_states = 4,
      .resolve = resolve_average)
-KIND(adadelta,
+KIND(adadelta, "rmsprop_adagrad",
      .option = {OPTIM_LR, {"rho", "rho value", 0, 1 + DBL_EPSILON}, OPTIM_EPS, OPTIM_WEIGHT_DECAY},
      .state = {"square_avg", "acc_delta"}, .resolve = resolve_average)
-KIND(adagrad,
+KIND(adagrad, "rmsprop_adagrad",
      .option = {OPTIM_LR,
                 OPTIM_WEIGHT_DECAY,
                 {"lr_decay", "lr_decay value", 0, INFINITY},
                 {"initial_accumulator_value", "initial_accumulator_value value", 0, INFINITY},
                 OPTIM_EPS},
      .state = {"sum"}, .resolve = resolve_as_is)
-KIND(rprop,
+KIND(rprop, "sgd_variants",
      .option = {OPTIM_LR,
                 {"etaminus", "eta value", DBL_MIN, 1},
                 {"etaplus", "eta value", 1 + DBL_EPSILON, INFINITY},
                 {"step_size_min", "step size", 0, INFINITY},
                 {"step_size_max", "step size", 0, INFINITY}},
      .state = {"prev", "step_size"}, .resolve = resolve_rprop)
-KIND(asgd,
+KIND(asgd, "sgd_variants",
      .option = {OPTIM_LR,
                 OPTIM_WEIGHT_DECAY,
                 {"lambd", "lambd value", -INFINITY, INFINITY},

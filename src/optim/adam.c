@@ -21,7 +21,7 @@ static void resolve(const double *option, double *number)
 
 #define ADAM(NAME)                                                                                 \
     {                                                                                              \
-        .name = NAME, .many = {"optimizer", "adam"}, .few = {"optimizer", "adam_few"},             \
+        .name = NAME, .many = {"sgd_adam", "adam"}, .few = {"sgd_adam", "adam_few"},               \
         .option = {OPTIM_LR, OPTIM_BETA1, OPTIM_BETA2, OPTIM_EPS, OPTIM_WEIGHT_DECAY},             \
         .state = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}, .resolve = resolve                   \
     }

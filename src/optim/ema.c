@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "nn/option.h"
-#include "ops/multi_tensor/multi_tensor.h"
+#include "ops/foreach/foreach.h"
 #include <math.h>
 #include <tern/autograd.h>
 #include <tern/optim.h>
@@ -111,8 +111,8 @@ static tern_tensor *column_of(tern_tensor *x)
 /* One launch for all of a device and dtype: mean += (x - mean) weight. */
 static tern_status run(tern_ema *self, int first, bool *done, tern_tensor **columns, double weight)
 {
-    static const tern_kernel_ref many = {"optimizers", "average"};
-    static const tern_kernel_ref few = {"optimizers", "average_few"};
+    static const tern_kernel_ref many = {"foreach", "average"};
+    static const tern_kernel_ref few = {"foreach", "average_few"};
     tern_tensor **means = columns, **xs = columns + self->n;
     int n = 0;
     for (int i = first; i < self->n; i++) {
@@ -128,17 +128,17 @@ static tern_status run(tern_ema *self, int first, bool *done, tern_tensor **colu
     }
     tern_tensor *factor = tern_full(TERN_SHAPE(1), tern_scalar_real(weight),
                                     tern_dtype_of(means[0]), tern_device(means[0]));
-    tern_multi *table = factor ? tern_multi_new(means, n) : NULL;
+    tern_foreach *table = factor ? tern_foreach_new(means, n) : NULL;
     if (!table)
         return tern_last_status();
-    tern_multi_call call = {.many = &many,
-                            .few = &few,
-                            .column = {means, xs},
-                            .shared = {factor},
-                            .n_shared = 1,
-                            .writes = true};
-    tern_status status = tern_multi_launch(table, &call);
-    tern_multi_free(table);
+    tern_foreach_call call = {.many = &many,
+                              .few = &few,
+                              .column = {means, xs},
+                              .shared = {factor},
+                              .n_shared = 1,
+                              .writes = true};
+    tern_status status = tern_foreach_launch(table, &call);
+    tern_foreach_free(table);
     n = 0;
     for (int i = first; i < self->n && status == TERN_OK; i++) {
         average *a = &self->averages[i];

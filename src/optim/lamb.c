@@ -5,32 +5,32 @@
 #include <math.h>
 
 static tern_status prepare(tern_optimizer *o, tern_optim_batch *b, tern_optim_columns *c,
-                           tern_multi_call *call)
+                           tern_foreach_call *call)
 {
-    static const tern_kernel_ref many = {"optimizers", "lamb_norms"};
-    static const tern_kernel_ref few = {"optimizers", "lamb_norms_few"};
-    int64_t room = 2 * tern_multi_chunks(b->table) + b->count;
+    static const tern_kernel_ref many = {"adam_variants", "lamb_norms"};
+    static const tern_kernel_ref few = {"adam_variants", "lamb_norms_few"};
+    int64_t room = 2 * tern_foreach_chunks(b->table) + b->count;
     tern_tensor *sums =
         tern_empty(TERN_SHAPE(room), tern_dtype_of(b->numbers), tern_device(b->numbers));
     (void)o;
     for (int i = 0; i < b->count; i++) {
-        int64_t from = 2 * tern_multi_first_chunk(b->table, i) + i;
-        int64_t to = 2 * tern_multi_first_chunk(b->table, i + 1) + i + 1;
+        int64_t from = 2 * tern_foreach_first_chunk(b->table, i) + i;
+        int64_t to = 2 * tern_foreach_first_chunk(b->table, i + 1) + i + 1;
         c->state[2][i] = tern_narrow(sums, 0, from, to - from);
         if (!c->state[2][i])
             return tern_last_status();
     }
-    tern_multi_call norms = *call;
+    tern_foreach_call norms = *call;
     norms.many = &many;
     norms.few = &few;
     norms.writes = false;
-    return tern_multi_launch(b->table, &norms);
+    return tern_foreach_launch(b->table, &norms);
 }
 
 static const tern_optim_kind lamb = {
     .name = "tern_optim_lamb",
-    .many = {"optimizers", "lamb"},
-    .few = {"optimizers", "lamb_few"},
+    .many = {"adam_variants", "lamb"},
+    .few = {"adam_variants", "lamb_few"},
     .only_wide = true,
     .option = {OPTIM_LR, OPTIM_BETA1, OPTIM_BETA2, OPTIM_EPS, OPTIM_WEIGHT_DECAY},
     .state = {"exp_avg", "exp_avg_sq"},

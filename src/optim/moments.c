@@ -34,23 +34,23 @@ static void resolve_radam(const double *option, double *number)
 
 #define MOMENTS OPTIM_LR, OPTIM_BETA1, OPTIM_BETA2, OPTIM_EPS, OPTIM_WEIGHT_DECAY
 static const tern_optim_kind adamax = {.name = "tern_optim_adamax",
-                                       .many = {"optimizers", "adamax"},
-                                       .few = {"optimizers", "adamax_few"},
+                                       .many = {"adam_variants", "adamax"},
+                                       .few = {"adam_variants", "adamax_few"},
                                        .only_wide = true,
                                        .option = {MOMENTS},
                                        .state = {"exp_avg", "exp_inf"},
                                        .resolve = tern_optim_resolve_moments};
 static const tern_optim_kind nadam = {
     .name = "tern_optim_nadam",
-    .many = {"optimizers", "nadam"},
-    .few = {"optimizers", "nadam_few"},
+    .many = {"adam_variants", "nadam"},
+    .few = {"adam_variants", "nadam_few"},
     .only_wide = true,
     .option = {MOMENTS, {"momentum_decay", "momentum_decay value", 0, INFINITY}},
     .state = {"exp_avg", "exp_avg_sq"},
     .resolve = resolve_nadam};
 static const tern_optim_kind radam = {.name = "tern_optim_radam",
-                                      .many = {"optimizers", "radam"},
-                                      .few = {"optimizers", "radam_few"},
+                                      .many = {"adam_variants", "radam"},
+                                      .few = {"adam_variants", "radam_few"},
                                       .only_wide = true,
                                       .option = {MOMENTS},
                                       .state = {"exp_avg", "exp_avg_sq"},

@@ -46,7 +46,7 @@ static double adjustment(const tern_tensor *x, tern_muon_adjust how)
 }
 
 static tern_status prepare(tern_optimizer *o, tern_optim_batch *b, tern_optim_columns *c,
-                           tern_multi_call *call)
+                           tern_foreach_call *call)
 {
     const settings *s = o->data;
     const double *option = o->groups[o->slots[b->slot[0]].group].option;
@@ -85,8 +85,8 @@ static tern_status check_parameter(const tern_tensor *x)
 }
 
 static const tern_optim_kind muon = {.name = "tern_optim_muon",
-                                     .many = {"optimizers", "muon"},
-                                     .few = {"optimizers", "muon_few"},
+                                     .many = {"sgd_variants", "muon"},
+                                     .few = {"sgd_variants", "muon_few"},
                                      .only_wide = true,
                                      .option = {OPTIM_LR,
                                                 OPTIM_WEIGHT_DECAY,

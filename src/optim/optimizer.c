@@ -208,17 +208,17 @@ static tern_status launch(tern_optimizer *o, tern_optim_batch *b, tern_optim_col
     skip = skip ? tern_to(skip, tern_device(b->no_skip)) : b->no_skip;
     if (!skip)
         return tern_last_status();
-    tern_multi_call call = {.many = &o->kind->many,
-                            .few = &o->kind->few,
-                            .column = {c->x, c->grad, c->state[0], c->state[1], c->state[2]},
-                            .each = b->steps,
-                            .shared = {b->numbers, skip},
-                            .n_shared = 2,
-                            .flags = o->flags,
-                            .writes = true};
+    tern_foreach_call call = {.many = &o->kind->many,
+                              .few = &o->kind->few,
+                              .column = {c->x, c->grad, c->state[0], c->state[1], c->state[2]},
+                              .each = b->steps,
+                              .shared = {b->numbers, skip},
+                              .n_shared = 2,
+                              .flags = o->flags,
+                              .writes = true};
     if (o->kind->prepare)
         TERN_TRY(o->kind->prepare(o, b, c, &call));
-    TERN_TRY(tern_multi_launch(b->table, &call));
+    TERN_TRY(tern_foreach_launch(b->table, &call));
     /* A parameter that is not dense was updated in a dense copy. */
     for (int i = 0; i < b->count; i++) {
         tern_tensor *x = o->slots[b->slot[i]].x;

@@ -3,7 +3,7 @@
 #define TERN_OPTIM_OPTIMIZER_H
 #include "base/text.h"
 #include "nn/option.h"
-#include "ops/multi_tensor/multi_tensor.h"
+#include "ops/foreach/foreach.h"
 #include <tern/autograd.h>
 #include <tern/graph.h>
 #include <tern/optim.h>
@@ -58,7 +58,7 @@ typedef struct tern_optim_kind {
     void (*resolve)(const double *option, double *number);
     /* Before the launch, if need be: more columns, other launches. */
     tern_status (*prepare)(tern_optimizer *o, tern_optim_batch *b, tern_optim_columns *c,
-                           tern_multi_call *call);
+                           tern_foreach_call *call);
     tern_status (*check_parameter)(const tern_tensor *x);
     /* Instead of a launch: a step that evaluates the model itself. */
     tern_status (*closure_step)(tern_optimizer *o, tern_closure closure, void *user, double *loss);
@@ -87,7 +87,7 @@ typedef struct tern_param_group {
 struct tern_optim_batch {
     int *slot; /* of count */
     int count;
-    tern_multi *table;
+    tern_foreach *table;
     tern_tensor *steps;   /* int64, an element for each chunk; kernels count */
     tern_tensor *numbers; /* the hyperparameters, on the device */
     tern_tensor *no_skip; /* a zero: nothing tells the kernel to skip */
@@ -130,7 +130,7 @@ tern_status tern_optim_append(tern_optimizer *o, tern_tensor *const *x, int n, i
 tern_status tern_optim_check_option(const tern_optim_kind *kind, int i, double value,
                                     const char *function);
 /* Sort the parameters into batches, anew where one moved; states and steps come
- * along (batches.c). */
+ * along (group_tensors.c). */
 tern_status tern_optim_regroup(tern_optimizer *o);
 void tern_optim_batches_free(tern_optim_batch *batches, int n);
 /* Make the states of a slot that are in use. */
@@ -139,7 +139,7 @@ tern_status tern_optim_make_states(const tern_optimizer *o, tern_optim_slot *slo
  * element) is not zero. */
 tern_status tern_optim_step_unless(tern_optimizer *o, tern_tensor *skip);
 /* Divide all gradients by *scale, and set *found to 1 where one is infinite or NaN (both float32,
- * one element); *n counts the gradients (unscale.c). */
+ * one element); *n counts the gradients (unscale_grads.c). */
 tern_status tern_optim_unscale(tern_optimizer *o, tern_tensor *scale, tern_tensor *found, int *n);
 
 /* log(beta), a number that is low enough for beta^t to be 0 in every type where beta is 0. */

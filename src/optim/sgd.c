@@ -11,8 +11,8 @@ static void resolve(const double *option, double *number)
 }
 
 static const tern_optim_kind sgd = {.name = "tern_optim_sgd",
-                                    .many = {"optimizer", "sgd"},
-                                    .few = {"optimizer", "sgd_few"},
+                                    .many = {"sgd_adam", "sgd"},
+                                    .few = {"sgd_adam", "sgd_few"},
                                     .option = {OPTIM_LR,
                                                OPTIM_MOMENTUM,
                                                {"dampening", "dampening", -INFINITY, INFINITY},

@@ -1,4 +1,4 @@
-/* lr_cycles.c -- rates that go up and down: triangles, one cycle, cosines with restarts. */
+/* lr_cyclic.c -- rates that go up and down: triangles, one cycle, cosines with restarts. */
 #include "optim/lr_scheduler.h"
 
 static const double pi = 3.14159265358979323846;

@@ -1,21 +1,11 @@
-/* optimizers.cl -- the optimizers besides SGD and Adam, averages of parameters, and clipping by value;
- * see optimizer.cl. Halves are computed as f32. h begins with {lr, weight decay} everywhere. */
+/* adam_variants.cl -- Adamax, NAdam, RAdam and LAMB: Adam's two moments, used in other ways. Halves are
+ * computed as f32. h begins with {lr, weight decay}. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
-#include "multi_tensor.h"
+#include "optimizer_rule.h"
 #if IS_FLOAT && !IS_HALF
 
 ONE_MINUS_POWER
-
-/* What every rule starts from: p, and g with the penalty's gradient. */
-#define SIGN_   ((flags & TERN_OPTIM_MAXIMIZE) != 0 ? C(-1.0) : C(1.0))
-#define RULE(NAME)                                                                                 \
-    INLINE void K(NAME##_chunk)(GLOBAL STO *ps, const GLOBAL STO *gs, GLOBAL REAL *as,             \
-                                GLOBAL REAL *bs, GLOBAL REAL *cs, idx n, i64 t,                    \
-                                const GLOBAL REAL *h, i32 flags)
-#define EACH_                                                                                      \
-    REAL p = ps[j], g = sign * gs[j];                                                              \
-    g = decay != 0 ? g + decay * p : g;
 
 /* Those with two moments: h goes on with {beta1, 1 - beta1, beta2, 1 - beta2, eps, log beta1,
  * log beta2}. Decoupled decay is taken from the parameter. */
@@ -112,113 +102,9 @@ RULE(radam)
     }
 }
 
-/* h = {.., alpha, 1 - alpha, eps, momentum} (Tieleman & Hinton 2012; centered: Graves 2013). */
-RULE(rmsprop)
-{
-    REAL lr = h[0], decay = h[1], alpha = h[2], fresh = h[3], eps = h[4], momentum = h[5];
-    REAL sign = SIGN_;
-    i32 centered = (flags & TERN_OPTIM_CENTERED) != 0, has_momentum = momentum > 0;
-    if (!centered)
-        bs = as; /* read, and written back as it was */
-    if (!has_momentum)
-        cs = as;
-    SIMD LANES(j, n)
-    {
-        EACH_
-        REAL v = as[j] * alpha + fresh * g * g;
-        REAL mean = centered ? bs[j] * alpha + fresh * g : C(0.0);
-        REAL d = g / (sqrt(v - mean * mean) + eps);
-        REAL b = has_momentum ? momentum * cs[j] + d : v;
-        bs[j] = centered ? mean : v;
-        cs[j] = b;
-        as[j] = v;
-        ps[j] = p - lr * (has_momentum ? b : d);
-    }
-}
-
-/* h = {.., lr decay, first value, eps} (Duchi, Hazan, Singer 2011). */
-RULE(adagrad)
-{
-    REAL lr = h[0] / (C(1.0) + (REAL)(t - 1) * h[2]), decay = h[1], eps = h[4], sign = SIGN_;
-    REAL first = t == 1 ? h[3] : C(0.0);
-    SIMD LANES(j, n)
-    {
-        EACH_
-        REAL v = as[j] + first + g * g;
-        as[j] = v;
-        ps[j] = p - lr * g / (sqrt(v) + eps);
-    }
-}
-
-/* h = {.., rho, 1 - rho, eps} (Zeiler 2012). */
-RULE(adadelta)
-{
-    REAL lr = h[0], decay = h[1], rho = h[2], fresh = h[3], eps = h[4], sign = SIGN_;
-    SIMD LANES(j, n)
-    {
-        EACH_
-        REAL v = as[j] * rho + fresh * g * g, w = bs[j];
-        REAL d = sqrt(w + eps) / sqrt(v + eps) * g;
-        as[j] = v;
-        bs[j] = w * rho + fresh * d * d;
-        ps[j] = p - lr * d;
-    }
-}
-
-/* h = {.., eta-, eta+, smallest step, largest step} (Riedmiller & Braun 1993). */
-RULE(rprop)
-{
-    REAL less = h[2], more = h[3], low = h[4], high = h[5], sign = SIGN_, decay = 0;
-    REAL first = t == 1 ? h[0] : C(0.0);
-    SIMD LANES(j, n)
-    {
-        EACH_
-        REAL turn = g * as[j], step = bs[j] + first;
-        step *= turn > 0 ? more : turn < 0 ? less : C(1.0);
-        step = step < low ? low : step;
-        step = step > high ? high : step;
-        g = turn < 0 ? C(0.0) : g;
-        as[j] = g;
-        bs[j] = step;
-        ps[j] = p - (g > 0 ? step : g < 0 ? -step : C(0.0));
-    }
-}
-
-/* h = {.., lambda, alpha, t0} (Polyak & Juditsky 1992): as is the average. */
-RULE(asgd)
-{
-    REAL decay = h[1], lambda = h[2], sign = SIGN_, before = (REAL)(t - 1);
-    REAL lr = t == 1 ? h[0] : h[0] / pow(C(1.0) + lambda * h[0] * before, h[3]);
-    REAL weight = before - h[4] > 1 ? C(1.0) / (before - h[4]) : C(1.0);
-    SIMD LANES(j, n)
-    {
-        EACH_
-        p = p * (C(1.0) - lambda * lr) - lr * g;
-        as[j] = weight == 1 ? p : as[j] + (p - as[j]) * weight;
-        ps[j] = p;
-    }
-}
-
-/* The end of a step of Muon: as the momentum, bs its new value, cs the direction made of it. */
-RULE(muon)
-{
-    REAL lr = h[0], shrink = C(1.0) - lr * h[1];
-    SIMD LANES(j, n)
-    {
-        as[j] = bs[j];
-        ps[j] = ps[j] * shrink - lr * cs[j];
-    }
-}
-
 OPTIMIZER(adamax)
 OPTIMIZER(nadam)
 OPTIMIZER(radam)
-OPTIMIZER(rmsprop)
-OPTIMIZER(adagrad)
-OPTIMIZER(adadelta)
-OPTIMIZER(rprop)
-OPTIMIZER(asgd)
-OPTIMIZER(muon)
 
 /* ---- LAMB: Adam's direction as long as the parameter (You et al. 2020) -------------------------
  * In two launches: lamb_norms moves the moments and sums squares, lamb walks. A tensor's sums are
@@ -262,7 +148,7 @@ OPTIMIZER(muon)
         of_u += u * u;                                                                             \
     }                                                                                              \
     LAMB_TOTALS_                                                                                   \
-    idx k = at / TERN_MULTI_CHUNK;                                                                 \
+    idx k = at / TERN_FOREACH_CHUNK;                                                               \
     LANES(j, count > 0)                                                                            \
     {                                                                                              \
         cs[1 + 2 * k] = of_p;                                                                      \
@@ -292,46 +178,7 @@ OPTIMIZER(muon)
 OPTIMIZER_FORMS(lamb_norms, LAMB_NORMS_BODY_)
 OPTIMIZER_FORMS(lamb, LAMB_WALK_BODY_)
 
-/* ---- averages and clipping: over tensors and others beside them, or over gradients -------------- */
-
-/* xs += (ys - xs) factor */
-INLINE void K(average_chunk)(GLOBAL STO *xs, const GLOBAL STO *ys, idx n, REAL factor)
-{
-    SIMD LANES(j, n) xs[j] += (ys[j] - xs[j]) * factor;
-}
-/* The xs between -limit and limit; NaN stays. */
-INLINE void K(clip_chunk)(GLOBAL STO *xs, const GLOBAL STO *ys, idx n, REAL limit)
-{
-    SIMD LANES(j, n)
-    {
-        REAL x = xs[j];
-        x = x > limit ? limit : x;
-        xs[j] = x < -limit ? -limit : x;
-    }
-}
-#define WITH_NUMBER_BODY_(NAME, FIND)                                                              \
-    {                                                                                              \
-        BASE(rows);                                                                                \
-        BASE(chunks);                                                                              \
-        BASE(number);                                                                              \
-        GROUPS(c, n)                                                                               \
-        {                                                                                          \
-            idx at = (idx)chunks[c].first;                                                         \
-            FIND(c)                                                                                \
-            if (gs != 0)                                                                           \
-                K(NAME##_chunk)(ps + at, gs + at, (idx)chunks[c].count, number[0]);                \
-        }                                                                                          \
-    }
-#define WITH_NUMBER_(NAME)                                                                         \
-    MANY6(NAME, WITH_NUMBER_BODY_, (IN, tern_multi_row, rows), (IN, tern_multi_chunk, chunks),     \
-          (IN, REAL, number), (IN, i64, faults), (ARG, i64, n), (ARG, i32, flags))
-WITH_NUMBER_(average)
-WITH_NUMBER_(clip)
-
-#undef RULE
-#undef EACH_
 #undef MOMENTS_
-#undef SIGN_
 #undef DIRECTION_
 #undef LAMB_BODY_
 #undef LAMB_TOTALS_
@@ -339,6 +186,4 @@ WITH_NUMBER_(clip)
 #undef LAMB_WALK_
 #undef LAMB_NORMS_BODY_
 #undef LAMB_WALK_BODY_
-#undef WITH_NUMBER_BODY_
-#undef WITH_NUMBER_
 #endif

@@ -1,4 +1,4 @@
-/* groups.c -- parameter groups: their parameters, and options by name. */
+/* param_groups.c -- parameter groups: their parameters, and options by name. */
 #include "optim/optimizer.h"
 #include <math.h>
 #include <string.h>

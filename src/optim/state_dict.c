@@ -1,4 +1,4 @@
-/* state.c -- what an optimizer has gathered, by names: to be saved and put back. */
+/* state_dict.c -- what an optimizer has gathered, by names: to be saved and put back. */
 #include "optim/optimizer.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@ enum { PATH = 96 };
 static tern_tensor *steps_of(const tern_optimizer *o, const tern_optim_slot *s)
 {
     const tern_optim_batch *b = &o->batches[s->batch];
-    int64_t first = tern_multi_first_chunk(b->table, s->row),
-            end = tern_multi_first_chunk(b->table, s->row + 1);
+    int64_t first = tern_foreach_first_chunk(b->table, s->row),
+            end = tern_foreach_first_chunk(b->table, s->row + 1);
     return end > first ? tern_narrow(b->steps, 0, first, end - first) : NULL;
 }
 

@@ -1,4 +1,4 @@
-/* lr_composed.c -- schedulers made of schedulers: one after the other, or all in each step. */
+/* lr_sequential.c -- schedulers made of schedulers: one after the other, or all in each step. */
 #include "optim/lr_scheduler.h"
 
 typedef struct parts {

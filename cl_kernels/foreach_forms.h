@@ -1,14 +1,13 @@
-/* multi_tensor.h -- kernels over the chunks of many tensors: how they find them, in two forms, and what
- * optimizers share. */
-#ifndef TERN_MULTI_TENSOR_H
-#define TERN_MULTI_TENSOR_H
+/* foreach_forms.h -- kernels over the chunks of many tensors, in two forms that find them. */
+#ifndef TERN_FOREACH_FORMS_H
+#define TERN_FOREACH_FORMS_H
 
 /* ---- the two forms of a kernel over many tensors -------------------------------------------
  * NAME follows the table's rows as addresses. NAME_few is for devices whose memory has none: the
- * tensors of TERN_MULTI_FEW rows are its arguments, and the table has 1 + the first element's offset.
+ * tensors of TERN_FOREACH_FEW rows are its arguments, and the table has 1 + the first element's offset.
  * TABLE_ and ARGUMENTS_ find the tensors of chunk c, ps gs as bs cs; 0 where there is none. */
 #define TABLE_(c)                                                                                  \
-    tern_multi_row row = rows[chunks[c].row];                                                      \
+    tern_foreach_row row = rows[chunks[c].row];                                                    \
     GLOBAL STO *ps = (GLOBAL STO *)row.address[0], *gs = (GLOBAL STO *)row.address[1];             \
     GLOBAL REAL *as = (GLOBAL REAL *)row.address[2], *bs = (GLOBAL REAL *)row.address[3];          \
     GLOBAL REAL *cs = (GLOBAL REAL *)row.address[4];
@@ -24,10 +23,10 @@
         break;
 #define PLACE_(T, p, k) p = row.address[k] != 0 ? p + (idx)(row.address[k] - 1) : (GLOBAL T *)0;
 #define ARGUMENTS_(c)                                                                              \
-    tern_multi_row row = rows[chunks[c].row];                                                      \
+    tern_foreach_row row = rows[chunks[c].row];                                                    \
     GLOBAL STO *ps = 0, *gs = 0;                                                                   \
     GLOBAL REAL *as = 0, *bs = 0, *cs = 0;                                                         \
-    switch ((i32)(chunks[c].row % TERN_MULTI_FEW)) {                                               \
+    switch ((i32)(chunks[c].row % TERN_FOREACH_FEW)) {                                             \
         TWENTY_(PICK_)                                                                             \
     }                                                                                              \
     PLACE_(STO, ps, 0)                                                                             \
@@ -58,59 +57,27 @@
 #define FEW7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)
 #define FEW8_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7, p8)
 #endif
-
-/* A kernel over many tensors in both forms, with these parameters and BODY(NAME, how a chunk's tensors
- * are found). */
-#define MANY6(NAME, BODY, p1, p2, p3, p4, p5, p6)                                                  \
+#define BOTH6_(NAME, BODY, p1, p2, p3, p4, p5, p6)                                                 \
     FEW6_(NAME, BODY, p1, p2, p3, p4, p5, p6)                                                      \
     KERNEL6(K(NAME), p1, p2, p3, p4, p5, p6)                                                       \
     BODY(NAME, TABLE_)
-#define MANY7(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)                                              \
+#define BOTH7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)                                             \
     FEW7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)                                                  \
     KERNEL7(K(NAME), p1, p2, p3, p4, p5, p6, p7)                                                   \
     BODY(NAME, TABLE_)
-#define MANY8(NAME, BODY, p1, p2, p3, p4, p5, p6, p7, p8)                                          \
+#define BOTH8_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7, p8)                                         \
     FEW8_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7, p8)                                              \
     KERNEL8(K(NAME), p1, p2, p3, p4, p5, p6, p7, p8)                                               \
     BODY(NAME, TABLE_)
 
-/* An optimizer. steps counts for each chunk, so that no two groups meet. Nothing changes after a
- * fault on the device, or where *skip says so. */
-#define OPTIMIZER_BODY_(NAME, FIND)                                                                \
-    {                                                                                              \
-        BASE(rows);                                                                                \
-        BASE(chunks);                                                                              \
-        BASE(steps);                                                                               \
-        BASE(h);                                                                                   \
-        BASE(skip);                                                                                \
-        BASE(faults);                                                                              \
-        idx count = faults[0] != 0 || skip[0] != 0 ? 0 : (idx)n;                                   \
-        GROUPS(c, count)                                                                           \
-        {                                                                                          \
-            idx at = (idx)chunks[c].first;                                                         \
-            i64 t = steps[c] + 1;                                                                  \
-            BARRIER();                                                                             \
-            FIND(c)                                                                                \
-            if (gs != 0) {                                                                         \
-                K(NAME##_chunk)(ps + at, gs + at, as + at, bs + at, cs + at,                       \
-                                (idx)chunks[c].count, t, h, flags);                                \
-                LANES(j, 1) steps[c] = t;                                                          \
-            }                                                                                      \
-        }                                                                                          \
-    }
-#define OPTIMIZER_FORMS(NAME, BODY)                                                                \
-    MANY8(NAME, BODY, (IN, tern_multi_row, rows), (IN, tern_multi_chunk, chunks),                  \
-          (OUT, i64, steps), (IN, REAL, h), (IN, f32, skip), (IN, i64, faults), (ARG, i64, n),     \
-          (ARG, i32, flags))
-#define OPTIMIZER(NAME) OPTIMIZER_FORMS(NAME, OPTIMIZER_BODY_)
-
-/* 1 - beta^t without cancellation: -(e^x - 1), x = t log(beta), by its series near 0. */
-#define ONE_MINUS_POWER                                                                            \
-    INLINE REAL K(one_minus_power)(REAL log_beta, i64 t)                                           \
-    {                                                                                              \
-        REAL x = (REAL)t * log_beta, series = C(1.0);                                              \
-        for (i32 k = 18; k >= 2; k--)                                                              \
-            series = C(1.0) + x / (REAL)k * series;                                                \
-        return x > C(-0.35) ? -x * series : C(1.0) - exp(x);                                       \
-    }
+/* BODY(NAME, how a chunk's tensors are found) as a kernel in both forms, with one to three parameters besides
+ * those that all have. */
+#define ROWS_   (IN, tern_foreach_row, rows)
+#define CHUNKS_ (IN, tern_foreach_chunk, chunks)
+#define FAULTS_ (IN, i64, faults)
+#define N_      (ARG, i64, n)
+#define FLAGS_  (ARG, i32, flags)
+#define FOREACH1(NAME, BODY, p)       BOTH6_(NAME, BODY, ROWS_, CHUNKS_, p, FAULTS_, N_, FLAGS_)
+#define FOREACH2(NAME, BODY, p, q)    BOTH7_(NAME, BODY, ROWS_, CHUNKS_, p, q, FAULTS_, N_, FLAGS_)
+#define FOREACH3(NAME, BODY, p, q, r) BOTH8_(NAME, BODY, ROWS_, CHUNKS_, p, q, r, FAULTS_, N_, FLAGS_)
 #endif
