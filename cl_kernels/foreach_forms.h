@@ -36,27 +36,30 @@
     PLACE_(REAL, cs, 4)
 #define FEW_(NAME, BODY, parameters)                                                               \
     TERN_KERNEL(K(NAME##_few)) parameters BODY(NAME, ARGUMENTS_)
+#define FEW5_(NAME, BODY, p1, p2, p3, p4, p5)                                                      \
+    FEW_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5 TWENTY_(ARGUMENT_)))
 #define FEW6_(NAME, BODY, p1, p2, p3, p4, p5, p6)                                                  \
     FEW_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6             \
                       TWENTY_(ARGUMENT_)))
 #define FEW7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)                                              \
     FEW_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7  \
                       TWENTY_(ARGUMENT_)))
-#define FEW8_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7, p8)                                          \
-    FEW_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5, PARAM_ p6, PARAM_ p7, \
-                      PARAM_ p8 TWENTY_(ARGUMENT_)))
 #elif TERN_HOST
 #define FEW_(NAME, text)                                                                           \
     DECLARED_(K(NAME##_few), text                                                                  \
               "*20(OUT, STO, p)(OUT, STO, g)(OUT, REAL, a)(OUT, REAL, b)(OUT, REAL, c)")
-#define FEW6_(NAME, BODY, p1, p2, p3, p4, p5, p6)         FEW_(NAME, #p1 #p2 #p3 #p4 #p5 #p6)
-#define FEW7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)     FEW_(NAME, #p1 #p2 #p3 #p4 #p5 #p6 #p7)
-#define FEW8_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7, p8) FEW_(NAME, #p1 #p2 #p3 #p4 #p5 #p6 #p7 #p8)
+#define FEW5_(NAME, BODY, p1, p2, p3, p4, p5)         FEW_(NAME, #p1 #p2 #p3 #p4 #p5)
+#define FEW6_(NAME, BODY, p1, p2, p3, p4, p5, p6)     FEW_(NAME, #p1 #p2 #p3 #p4 #p5 #p6)
+#define FEW7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7) FEW_(NAME, #p1 #p2 #p3 #p4 #p5 #p6 #p7)
 #else
+#define FEW5_(NAME, BODY, p1, p2, p3, p4, p5)
 #define FEW6_(NAME, BODY, p1, p2, p3, p4, p5, p6)
 #define FEW7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)
-#define FEW8_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7, p8)
 #endif
+#define BOTH5_(NAME, BODY, p1, p2, p3, p4, p5)                                                     \
+    FEW5_(NAME, BODY, p1, p2, p3, p4, p5)                                                          \
+    KERNEL5(K(NAME), p1, p2, p3, p4, p5)                                                           \
+    BODY(NAME, TABLE_)
 #define BOTH6_(NAME, BODY, p1, p2, p3, p4, p5, p6)                                                 \
     FEW6_(NAME, BODY, p1, p2, p3, p4, p5, p6)                                                      \
     KERNEL6(K(NAME), p1, p2, p3, p4, p5, p6)                                                       \
@@ -65,10 +68,6 @@
     FEW7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)                                                  \
     KERNEL7(K(NAME), p1, p2, p3, p4, p5, p6, p7)                                                   \
     BODY(NAME, TABLE_)
-#define BOTH8_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7, p8)                                         \
-    FEW8_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7, p8)                                              \
-    KERNEL8(K(NAME), p1, p2, p3, p4, p5, p6, p7, p8)                                               \
-    BODY(NAME, TABLE_)
 
 /* BODY(NAME, how a chunk's tensors are found) as a kernel in both forms, with one to three parameters besides
  * those that all have. */
@@ -76,8 +75,7 @@
 #define CHUNKS_ (IN, tern_foreach_chunk, chunks)
 #define FAULTS_ (IN, i64, faults)
 #define N_      (ARG, i64, n)
-#define FLAGS_  (ARG, i32, flags)
-#define FOREACH1(NAME, BODY, p)       BOTH6_(NAME, BODY, ROWS_, CHUNKS_, p, FAULTS_, N_, FLAGS_)
-#define FOREACH2(NAME, BODY, p, q)    BOTH7_(NAME, BODY, ROWS_, CHUNKS_, p, q, FAULTS_, N_, FLAGS_)
-#define FOREACH3(NAME, BODY, p, q, r) BOTH8_(NAME, BODY, ROWS_, CHUNKS_, p, q, r, FAULTS_, N_, FLAGS_)
+#define FOREACH1(NAME, BODY, p)       BOTH5_(NAME, BODY, ROWS_, CHUNKS_, p, FAULTS_, N_)
+#define FOREACH2(NAME, BODY, p, q)    BOTH6_(NAME, BODY, ROWS_, CHUNKS_, p, q, FAULTS_, N_)
+#define FOREACH3(NAME, BODY, p, q, r) BOTH7_(NAME, BODY, ROWS_, CHUNKS_, p, q, r, FAULTS_, N_)
 #endif

@@ -118,14 +118,4 @@ typedef struct tern_rotary {
     i64 rows, length, width, pairs, offset, step, apart, turn;
 } tern_rotary;
 
-/* Flags of the optimizers' kernels. */
-enum {
-    TERN_OPTIM_MAXIMIZE = 1,
-    TERN_OPTIM_MOMENTUM = 2,
-    TERN_OPTIM_NESTEROV = 4,
-    TERN_OPTIM_AMSGRAD = 8,
-    TERN_OPTIM_DECOUPLED = 16, /* AdamW's weight decay */
-    TERN_OPTIM_CENTERED = 32
-};
-
 #endif

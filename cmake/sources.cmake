@@ -104,6 +104,7 @@ set(TERN_EMBEDDED_FILES
   math_special.cl
   matmul_vector.cl
   optimizer_rule.h
+  optimizers.def
   order.h
   params_device.h
   philox.h

@@ -8,10 +8,8 @@
 #include <tern/autograd.h>
 #include <tern/optim.h>
 
-static const tern_kernel_ref squares = {"foreach", "squares"};
-static const tern_kernel_ref squares_few = {"foreach", "squares_few"};
-static const tern_kernel_ref times = {"foreach", "times"};
-static const tern_kernel_ref times_few = {"foreach", "times_few"};
+static const tern_foreach_kernel squares = TERN_FOREACH_KERNEL("foreach", "squares");
+static const tern_foreach_kernel times = TERN_FOREACH_KERNEL("foreach", "times");
 
 /* The gradients of one device and dtype, and dense copies of those that are not. */
 typedef struct bundle {
@@ -61,8 +59,7 @@ static tern_status add_squares(bundle *b, double *total)
     int64_t n = b->table ? tern_foreach_chunks(b->table) : 0;
     tern_tensor *sums =
         b->table ? tern_empty(TERN_SHAPE(n), sum_type(b), tern_device(b->grad[0])) : NULL;
-    tern_foreach_call call = {
-        .many = &squares, .few = &squares_few, .column = {b->dense, b->dense}, .each = sums};
+    tern_foreach_call call = {.kernel = &squares, .column = {b->dense, b->dense}, .each = sums};
     if (!sums)
         return tern_last_status();
     TERN_TRY(tern_foreach_launch(b->table, &call));
@@ -89,8 +86,7 @@ static tern_status scale(bundle *b, double factor)
 {
     tern_tensor *number =
         tern_full(TERN_SHAPE(1), tern_scalar_real(factor), sum_type(b), tern_device(b->grad[0]));
-    tern_foreach_call call = {.many = &times,
-                              .few = &times_few,
+    tern_foreach_call call = {.kernel = &times,
                               .column = {b->dense, b->dense},
                               .shared = {number},
                               .n_shared = 1,
@@ -194,16 +190,14 @@ double tern_nn_clip_grad_norm_(tern_module *module, double max_norm)
 /* The kernels have no halves: those go through float32 and back. */
 static tern_status clip_value(bundle *b, double limit)
 {
-    static const tern_kernel_ref many = {"foreach", "clip"};
-    static const tern_kernel_ref few = {"foreach", "clip_few"};
+    static const tern_foreach_kernel kernel = TERN_FOREACH_KERNEL("foreach", "clip");
     tern_tensor *number =
         tern_full(TERN_SHAPE(1), tern_scalar_real(limit), sum_type(b), tern_device(b->grad[0]));
     for (int i = 0; i < b->count && number; i++)
         if (!(b->dense[i] = tern_to_dtype(b->dense[i], sum_type(b))))
             return tern_last_status();
     b->table = number ? tern_foreach_new(b->dense, b->count) : NULL;
-    tern_foreach_call call = {.many = &many,
-                              .few = &few,
+    tern_foreach_call call = {.kernel = &kernel,
                               .column = {b->dense, b->dense},
                               .shared = {number},
                               .n_shared = 1,

@@ -111,8 +111,7 @@ static tern_tensor *column_of(tern_tensor *x)
 /* One launch for all of a device and dtype: mean += (x - mean) weight. */
 static tern_status run(tern_ema *self, int first, bool *done, tern_tensor **columns, double weight)
 {
-    static const tern_kernel_ref many = {"foreach", "average"};
-    static const tern_kernel_ref few = {"foreach", "average_few"};
+    static const tern_foreach_kernel kernel = TERN_FOREACH_KERNEL("foreach", "average");
     tern_tensor **means = columns, **xs = columns + self->n;
     int n = 0;
     for (int i = first; i < self->n; i++) {
@@ -131,8 +130,7 @@ static tern_status run(tern_ema *self, int first, bool *done, tern_tensor **colu
     tern_foreach *table = factor ? tern_foreach_new(means, n) : NULL;
     if (!table)
         return tern_last_status();
-    tern_foreach_call call = {.many = &many,
-                              .few = &few,
+    tern_foreach_call call = {.kernel = &kernel,
                               .column = {means, xs},
                               .shared = {factor},
                               .n_shared = 1,

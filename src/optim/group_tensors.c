@@ -15,7 +15,7 @@ void tern_optim_batches_free(tern_optim_batch *batches, int n)
     for (int i = 0; i < n; i++) {
         tern_foreach_free(batches[i].table);
         tern_release(batches[i].steps);
-        tern_release(batches[i].numbers);
+        tern_release(batches[i].values);
         tern_release(batches[i].no_skip);
         tern_free(batches[i].slot);
     }
@@ -90,9 +90,9 @@ static tern_status furnish(const tern_optimizer *o, tern_optim_batch *g, const i
     tern_free(x);
     if (!g->table)
         return tern_last_status();
-    g->numbers = tern_keep(tern_zeros(TERN_SHAPE(OPTIM_NUMBERS), dtype, device));
+    g->values = tern_keep(tern_zeros(TERN_SHAPE(o->kind->n_values), dtype, device));
     g->no_skip = tern_keep(tern_zeros(TERN_SHAPE(1), TERN_F32, device));
-    if (!g->numbers || !g->no_skip)
+    if (!g->values || !g->no_skip)
         return tern_last_status();
     return make_steps(g, device, steps);
 }

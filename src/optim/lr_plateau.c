@@ -17,7 +17,7 @@ static void reduce(tern_lr_scheduler *s)
 {
     const plateau *p = s->data;
     for (int i = 0; i < s->n; i++) {
-        double *lr = &s->optimizer->groups[i].option[0];
+        double *lr = &s->optimizer->groups[i].lr;
         double next = fmax(*lr * p->o.factor, p->least[i]);
         if (*lr - next > p->o.eps)
             *lr = next;

@@ -108,7 +108,7 @@ tern_lr_scheduler *tern_lr_scheduler_sequential_lr(tern_optimizer *optimizer,
         return NULL;
     const parts *p = s->data;
     for (int i = 0; i < s->n; i++)
-        optimizer->groups[i].option[0] = optimizer->groups[i].initial_lr;
+        optimizer->groups[i].lr = optimizer->groups[i].initial_lr;
     for (int i = 0; i < n; i++)
         p->part[i]->at.last_epoch--;
     s->at.last_epoch = 0;

@@ -2,8 +2,7 @@
  * infinities and NaN: one launch for each of its batches (PyTorch's GradScaler._unscale_grads_). */
 #include "optim/optimizer.h"
 
-static const tern_kernel_ref many = {"foreach", "unscale"};
-static const tern_kernel_ref few = {"foreach", "unscale_few"};
+static const tern_foreach_kernel kernel = TERN_FOREACH_KERNEL("foreach", "unscale");
 
 static tern_status check(const tern_optimizer *o, int *n)
 {
@@ -30,8 +29,7 @@ static tern_status unscale_batch(const tern_optimizer *o, const tern_optim_batch
             return tern_last_status();
         column[i] = grad ? grads[i] : x;
     }
-    tern_foreach_call call = {.many = &many,
-                              .few = &few,
+    tern_foreach_call call = {.kernel = &kernel,
                               .column = {column, grads},
                               .shared = {scale, found},
                               .n_shared = 2,

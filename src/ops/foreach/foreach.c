@@ -196,7 +196,6 @@ static int common_arguments(tern_arg *args, const tern_foreach *t, const tern_fo
         args[n++] = tern_arg_tensor(call->shared[i]);
     args[n++] = *faults;
     args[n++] = tern_arg_i64(count);
-    args[n++] = tern_arg_i32(call->flags);
     return n;
 }
 
@@ -206,7 +205,7 @@ static tern_status launch_all(tern_foreach *t, const tern_foreach_call *call,
     tern_arg args[16];
     int64_t chunks = tern_foreach_chunks(t);
     int n = common_arguments(args, t, call, rows, faults, 0, chunks);
-    return tern_launch(t->place, call->many, call->column[0][0]->dtype,
+    return tern_launch(t->place, &call->kernel->many, call->column[0][0]->dtype,
                        tern_groups(chunks, TERN_FOREACH_CHUNK), args, n);
 }
 
@@ -228,7 +227,7 @@ static tern_status launch_few(tern_foreach *t, const tern_foreach_call *call,
             args[n] = tern_arg_tensor(x ? x : call->column[0][present]); /* any buffer will do */
             args[n++].bare = true;
         }
-    return tern_launch(t->place, call->few, call->column[0][present]->dtype,
+    return tern_launch(t->place, &call->kernel->few, call->column[0][present]->dtype,
                        tern_groups(count, TERN_FOREACH_CHUNK), args, n);
 }
 

@@ -20,18 +20,25 @@ void tern_foreach_free(tern_foreach *table);
 int64_t tern_foreach_chunks(const tern_foreach *table);
 int64_t tern_foreach_first_chunk(const tern_foreach *table, int i);
 
+/* A kernel in both forms of foreach_forms.h. */
+typedef struct tern_foreach_kernel {
+    tern_kernel_ref many, few;
+} tern_foreach_kernel;
+/* clang-format off */
+#define TERN_FOREACH_KERNEL(file, name) {{file, name}, {file, name "_few"}}
+/* clang-format on */
+
 /* A run of a kernel over columns of tensors: column[k][i] goes with tensor i. Columns 0 and 1 are
- * of one dtype; tensor i is left out where column[1][i] is NULL. All are dense. Arguments of `many`
- * are rows, chunks, each, shared ..., faults, the number of chunks, flags. Where the device's
- * memory has no addresses `few` runs for TERN_FOREACH_FEW tensors at a time, which are its
+ * of one dtype; tensor i is left out where column[1][i] is NULL. All are dense. Arguments of the kernel
+ * are rows, chunks, each, shared ..., faults, the number of chunks. Where the device's
+ * memory has no addresses, its other form runs for TERN_FOREACH_FEW tensors at a time, which are its
  * arguments then. */
 typedef struct tern_foreach_call {
-    const tern_kernel_ref *many, *few;
-    tern_tensor *const *column[5]; /* NULL: not there */
-    tern_tensor *each;             /* an element for each chunk; NULL: left out */
+    const tern_foreach_kernel *kernel;
+    tern_tensor *const *column[TERN_FOREACH_COLUMNS]; /* NULL: not there */
+    tern_tensor *each; /* an element for each chunk; NULL: left out */
     tern_tensor *shared[4];
     int n_shared;
-    int32_t flags;
     bool writes; /* column 0 is written: versions rise */
 } tern_foreach_call;
 tern_status tern_foreach_launch(tern_foreach *table, const tern_foreach_call *call);
