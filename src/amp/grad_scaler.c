@@ -43,9 +43,9 @@ static tern_status check(const tern_grad_scaler_options *o)
 tern_scaler *tern_amp_grad_scaler(const tern_grad_scaler_options *options)
 {
     tern_grad_scaler_options o = options ? *options : (tern_grad_scaler_options){0};
-    o.init_scale = tern_option(o.init_scale, 65536);
-    o.growth_factor = tern_option(o.growth_factor, 2);
-    o.backoff_factor = tern_option(o.backoff_factor, 0.5);
+    o.init_scale = TERN_OPTION(&o, init_scale, 65536);
+    o.growth_factor = TERN_OPTION(&o, growth_factor, 2);
+    o.backoff_factor = TERN_OPTION(&o, backoff_factor, 0.5);
     o.growth_interval = o.growth_interval ? o.growth_interval : 2000;
     if (!o.disabled && check(&o) != TERN_OK)
         return NULL;

@@ -130,7 +130,7 @@ static tern_status norm_of_norms(gathering *all, double p, double *norm)
 static tern_status clip(tern_module *module, gathering *all, double max_norm,
                         const tern_clip_grad_norm_options *o, double *norm)
 {
-    double p = tern_option(o->norm_type, 2);
+    double p = TERN_OPTION(o, norm_type, 2);
     TERN_TRY(tern_nn_each_parameter(module, gather, all));
     TERN_TRY(p == 2 ? root_of_squares(all, norm) : norm_of_norms(all, p, norm));
     if (o->error_if_nonfinite && !isfinite(*norm))

@@ -52,7 +52,7 @@ tern_ema *tern_optim_ema(tern_module *module, const tern_ema_options *options)
         tern_fail_argument_null("tern_optim_ema", "module");
         return NULL;
     }
-    o.decay = tern_option(o.decay, 0.999);
+    o.decay = TERN_OPTION(&o, decay, 0.999);
     if (!(o.decay >= 0 && o.decay <= 1))
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_optim_ema: Invalid decay value %s provided. Please provide a "

@@ -67,9 +67,9 @@ tern_lr_scheduler *tern_lr_scheduler_reduce_lr_on_plateau(
         tern_fail_argument_null(kind.name, "optimizer");
         return NULL;
     }
-    o.factor = tern_option(o.factor, 0.1);
-    o.threshold = tern_option(o.threshold, 1e-4);
-    o.eps = tern_option(o.eps, 1e-8);
+    o.factor = TERN_OPTION(&o, factor, 0.1);
+    o.threshold = TERN_OPTION(&o, threshold, 1e-4);
+    o.eps = TERN_OPTION(&o, eps, 1e-8);
     if (!o.patience.set)
         o.patience = tern_some(10);
     if (!(o.factor < 1))
