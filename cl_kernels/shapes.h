@@ -70,14 +70,14 @@ typedef struct tern_scatter_shape {
 
 /* A table for kernels over many tensors: a row for each tensor and what goes with it (a parameter,
  * its gradient, its states), 0 where there is none; and the chunks that all rows are cut into.
- * TERN_MULTI_FEW rows go as arguments to devices without addresses: each takes up to 1024 bytes. */
-enum { TERN_MULTI_COLUMNS = 5, TERN_MULTI_CHUNK = 4096, TERN_MULTI_FEW = 20 };
-typedef struct tern_multi_row {
-    u64 address[TERN_MULTI_COLUMNS];
-} tern_multi_row;
-typedef struct tern_multi_chunk {
+ * TERN_FOREACH_FEW rows go as arguments to devices without addresses: each takes up to 1024 bytes. */
+enum { TERN_FOREACH_COLUMNS = 5, TERN_FOREACH_CHUNK = 4096, TERN_FOREACH_FEW = 20 };
+typedef struct tern_foreach_row {
+    u64 address[TERN_FOREACH_COLUMNS];
+} tern_foreach_row;
+typedef struct tern_foreach_chunk {
     i64 row, first, count; /* elements first .. first + count of that row */
-} tern_multi_chunk;
+} tern_foreach_chunk;
 
 /* A convolution of x (n, c, in) with weight (o, c / groups, window) into y (n, o, out): spatial dims
  * are three, the leading ones 1 where there are fewer. y at q sees x at q * stride - padding +
@@ -117,15 +117,5 @@ typedef struct tern_sample_shape {
 typedef struct tern_rotary {
     i64 rows, length, width, pairs, offset, step, apart, turn;
 } tern_rotary;
-
-/* Flags of the optimizers' kernels. */
-enum {
-    TERN_OPTIM_MAXIMIZE = 1,
-    TERN_OPTIM_MOMENTUM = 2,
-    TERN_OPTIM_NESTEROV = 4,
-    TERN_OPTIM_AMSGRAD = 8,
-    TERN_OPTIM_DECOUPLED = 16, /* AdamW's weight decay */
-    TERN_OPTIM_CENTERED = 32
-};
 
 #endif

@@ -18,11 +18,13 @@ file(GLOB TERN_NAMES_SOURCES RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS sr
 
 # Kernels: cl_kernels/<family>.cl each, compiled for the host and embedded for other devices.
 set(TERN_KERNEL_FAMILIES
+  adam_variants
   attention
   convolution
   copy
   create
   embedding
+  foreach
   index
   index_nonzero
   index_scatter
@@ -32,13 +34,14 @@ set(TERN_KERNEL_FAMILIES
   matmul
   norm
   norm_layer
-  optimizer
-  optimizers
   pool
   random
   reduce
+  rmsprop_adagrad
   rnn
   scan
+  sgd_adam
+  sgd_variants
   softmax
   sort
   vision
@@ -52,15 +55,17 @@ set(TERN_ROW_FAMILIES
 # Kernels for the host are compiled once for each instruction set, and weigh most of the library:
 # of both lists, those that no training step waits for, in the lowest instruction set alone;
 set(TERN_KERNEL_FAMILIES_ONCE
+  adam_variants
   embedding
   index_nonzero
   index_scatter
   linalg
   logic
   loss_ctc
-  optimizers
   random
+  rmsprop_adagrad
   scan
+  sgd_variants
   sort
   special
   vision
@@ -90,6 +95,7 @@ set(TERN_EMBEDDED_FILES
   dialect.h
   dtypes.def
   float4.h
+  foreach_forms.h
   math.cl
   math64.cl
   math64_special.cl
@@ -97,7 +103,8 @@ set(TERN_EMBEDDED_FILES
   math_rows.cl
   math_special.cl
   matmul_vector.cl
-  multi_tensor.h
+  optimizer_rule.h
+  optimizers.def
   order.h
   params_device.h
   philox.h

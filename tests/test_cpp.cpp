@@ -110,7 +110,7 @@ static void has_modules()
     tern_module *table = tern_nn_embedding(5, 4, &embedding);
     tern_sgd_options sgd = {};
     sgd.momentum = 0.9;
-    tern_adam_options adam = {};
+    tern_adamw_options adam = {};
     adam.beta1 = TERN_ZERO;
     tern_optimizer *optimizers[] = {tern_optim_sgd(model, 0.1, &sgd),
                                     tern_optim_adamw(table, 0.1, &adam)};

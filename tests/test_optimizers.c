@@ -7,23 +7,13 @@
 
 /* ---- the same numbers -------------------------------------------------------------------- */
 
-#define MAKER(NAME)                                                                                \
-    static tern_optimizer *make_##NAME(tern_tensor *const *x, int n, double lr,                    \
-                                       const void *options)                                        \
+#define OPTIMIZER(NAME, FAMILY, KERNEL, DTYPES, PARTS)                                             \
+    __attribute__((unused)) static tern_optimizer *make_##NAME(tern_tensor *const *x, int n,       \
+                                                               double lr, const void *options)     \
     {                                                                                              \
         return tern_optim_##NAME##_of(x, n, lr, options);                                          \
     }
-MAKER(adamax)
-MAKER(nadam)
-MAKER(radam)
-MAKER(rmsprop)
-MAKER(adagrad)
-MAKER(adadelta)
-MAKER(rprop)
-MAKER(asgd)
-MAKER(lamb)
-MAKER(muon)
-#undef MAKER
+#include "optimizers.def"
 
 #define WITH(name, ...)                                                                            \
     &(const tern_##name##_options)                                                                 \

@@ -13,7 +13,7 @@ static tern_optimizer *sgd(tern_module *model)
 
 static tern_optimizer *adamw(tern_module *model)
 {
-    return tern_optim_adamw(model, 0.1, &(tern_adam_options){.weight_decay = TERN_ZERO});
+    return tern_optim_adamw(model, 0.1, &(tern_adamw_options){.weight_decay = TERN_ZERO});
 }
 
 /* Fit y = x w + 0.5 with w = (1, 2, 3, 4) from noise-free points; the losses into losses[STEPS]. */

@@ -24,20 +24,29 @@ TERN_API tern_optimizer *tern_optim_sgd(tern_module *module, double lr,
                                         const tern_sgd_options *options);
 
 typedef struct tern_adam_options {
-    double beta1;        /* default 0.9; TERN_ZERO for 0 */
-    double beta2;        /* default 0.999; TERN_ZERO for 0 */
-    double eps;          /* default 1e-8; TERN_ZERO for 0 */
-    double weight_decay; /* Adam: 0; AdamW: 0.01, TERN_ZERO for 0 */
+    double beta1; /* default 0.9; TERN_ZERO for 0 */
+    double beta2; /* default 0.999; TERN_ZERO for 0 */
+    double eps;   /* default 1e-8; TERN_ZERO for 0 */
+    double weight_decay;
     bool amsgrad, maximize;
     uint64_t reserved[4];
 } tern_adam_options;
+
+typedef struct tern_adamw_options {
+    double beta1;        /* default 0.9; TERN_ZERO for 0 */
+    double beta2;        /* default 0.999; TERN_ZERO for 0 */
+    double eps;          /* default 1e-8; TERN_ZERO for 0 */
+    double weight_decay; /* default 0.01; TERN_ZERO for 0 */
+    bool amsgrad, maximize;
+    uint64_t reserved[4];
+} tern_adamw_options;
 
 /* Kingma & Ba 2015; weight decay is added to the gradient. */
 TERN_API tern_optimizer *tern_optim_adam(tern_module *module, double lr,
                                          const tern_adam_options *options);
 /* Loshchilov & Hutter 2019; weight decay is taken from the parameter. */
 TERN_API tern_optimizer *tern_optim_adamw(tern_module *module, double lr,
-                                          const tern_adam_options *options);
+                                          const tern_adamw_options *options);
 
 /* The same for a list of leaf tensors. */
 TERN_API tern_optimizer *tern_optim_sgd_of(tern_tensor *const *parameters, int n, double lr,
@@ -47,7 +56,7 @@ TERN_API tern_optimizer *tern_optim_adam_of(tern_tensor *const *parameters, int 
                                             const tern_adam_options *options);
 /* AdamW's. */
 TERN_API tern_optimizer *tern_optim_adamw_of(tern_tensor *const *parameters, int n, double lr,
-                                             const tern_adam_options *options);
+                                             const tern_adamw_options *options);
 
 /* ---- steps ------------------------------------------------------------------------------- */
 /* One step of all groups. TERN_ERR_STATE and the like where it is refused, as said above. */

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "nn/option.h"
 #include "optim/optimizer.h"
-#include "ops/multi_tensor/multi_tensor.h"
+#include "ops/foreach/foreach.h"
 #include <math.h>
 #include <tern/amp.h>
 #include <tern/graph.h>
@@ -43,9 +43,9 @@ static tern_status check(const tern_grad_scaler_options *o)
 tern_scaler *tern_amp_grad_scaler(const tern_grad_scaler_options *options)
 {
     tern_grad_scaler_options o = options ? *options : (tern_grad_scaler_options){0};
-    o.init_scale = tern_option(o.init_scale, 65536);
-    o.growth_factor = tern_option(o.growth_factor, 2);
-    o.backoff_factor = tern_option(o.backoff_factor, 0.5);
+    o.init_scale = TERN_OPTION(&o, init_scale, 65536);
+    o.growth_factor = TERN_OPTION(&o, growth_factor, 2);
+    o.backoff_factor = TERN_OPTION(&o, backoff_factor, 0.5);
     o.growth_interval = o.growth_interval ? o.growth_interval : 2000;
     if (!o.disabled && check(&o) != TERN_OK)
         return NULL;
@@ -219,8 +219,8 @@ tern_status tern_amp_update(tern_scaler *self)
     tern_tensor *found = found_by_all(self);
     if (!found)
         return tern_last_status();
-    TERN_TRY(tern_loss_scale_update(self->scale, self->tracker, found, o->growth_factor,
-                                    o->backoff_factor, o->growth_interval));
+    TERN_TRY(tern_update_scale(self->scale, self->tracker, found, o->growth_factor,
+                               o->backoff_factor, o->growth_interval));
     forget_parts(self);
     return TERN_OK;
 }

@@ -18,7 +18,7 @@ typedef struct tern_parameter {
     uint8_t also; /* another type that lies in memory as this one does, or the same */
 } tern_parameter;
 
-/* Most that a kernel has: the few tensors of multi_tensor.h, and what goes before them. */
+/* Most that a kernel has: the few tensors of foreach_forms.h, and what goes before them. */
 enum { TERN_MOST_PARAMETERS = 128 };
 
 static inline bool tern_parameter_takes(const tern_parameter *p, const tern_arg *a)

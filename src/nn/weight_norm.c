@@ -111,7 +111,7 @@ tern_module *tern_nn_spectral_norm(tern_module *m, const char *name,
 {
     tern_spectral_norm_options o = options ? *options : (tern_spectral_norm_options){0};
     tern_formula f = {spectral_norm, o.dim, o.n_power_iterations ? o.n_power_iterations : 1,
-                      tern_option(o.eps, 1e-12)};
+                      TERN_OPTION(&o, eps, 1e-12)};
     name = name ? name : "weight";
     tern_tensor *x = tern_nn_to_compute(m, name, o.dim, "tern_nn_spectral_norm");
     tern_status status = TERN_OK;

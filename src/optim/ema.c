@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "nn/option.h"
-#include "ops/multi_tensor/multi_tensor.h"
+#include "ops/foreach/foreach.h"
 #include <math.h>
 #include <tern/autograd.h>
 #include <tern/optim.h>
@@ -52,7 +52,7 @@ tern_ema *tern_optim_ema(tern_module *module, const tern_ema_options *options)
         tern_fail_argument_null("tern_optim_ema", "module");
         return NULL;
     }
-    o.decay = tern_option(o.decay, 0.999);
+    o.decay = TERN_OPTION(&o, decay, 0.999);
     if (!(o.decay >= 0 && o.decay <= 1))
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_optim_ema: Invalid decay value %s provided. Please provide a "
@@ -111,8 +111,7 @@ static tern_tensor *column_of(tern_tensor *x)
 /* One launch for all of a device and dtype: mean += (x - mean) weight. */
 static tern_status run(tern_ema *self, int first, bool *done, tern_tensor **columns, double weight)
 {
-    static const tern_kernel_ref many = {"optimizers", "average"};
-    static const tern_kernel_ref few = {"optimizers", "average_few"};
+    static const tern_foreach_kernel kernel = TERN_FOREACH_KERNEL("foreach", "average");
     tern_tensor **means = columns, **xs = columns + self->n;
     int n = 0;
     for (int i = first; i < self->n; i++) {
@@ -128,13 +127,13 @@ static tern_status run(tern_ema *self, int first, bool *done, tern_tensor **colu
     }
     tern_tensor *factor = tern_full(TERN_SHAPE(1), tern_scalar_real(weight),
                                     tern_dtype_of(means[0]), tern_device(means[0]));
-    tern_multi *table = factor ? tern_multi_new(means, n) : NULL;
+    tern_foreach *table = factor ? tern_foreach_new(means, n) : NULL;
     if (!table)
         return tern_last_status();
-    tern_multi_call call = {
-        .many = &many, .few = &few, .column = {means, xs}, .shared = {factor}, .writes = true};
-    tern_status status = tern_multi_launch(table, &call);
-    tern_multi_free(table);
+    tern_foreach_call call = {
+        .kernel = &kernel, .column = {means, xs}, .shared = {factor}, .writes = true};
+    tern_status status = tern_foreach_launch(table, &call);
+    tern_foreach_free(table);
     n = 0;
     for (int i = first; i < self->n && status == TERN_OK; i++) {
         average *a = &self->averages[i];

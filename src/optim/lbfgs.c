@@ -10,7 +10,7 @@
 
 /* What stays from step to step. */
 typedef struct memory {
-    tern_lbfgs_options options;
+    tern_lbfgs_values values;
     int64_t iterations;
     tern_tensor *d, *grad;        /* the last direction, and the gradient before it */
     double t, scale;              /* the last step's length; the initial Hessian's */
@@ -143,7 +143,7 @@ static tern_status remember(memory *m, tern_tensor *grad)
     double product = dot(change, step);
     if (!(product > 1e-10))
         return TERN_OK;
-    if (m->count == m->options.history_size)
+    if (m->count == m->values.history_size)
         forget_oldest(m);
     m->change[m->count] = tern_keep(change);
     m->step[m->count] = tern_keep(step);
@@ -199,11 +199,11 @@ static tern_status walk(problem *p, position *at, bool last)
     const uint64_t failures = tern_failures();
     memory *m = p->m;
     double slope = dot(at->grad, m->d);
-    if (slope > -m->options.tolerance_change) {
+    if (slope > -m->values.tolerance_change) {
         at->ends = true;
         return tern_failed_since(failures);
     }
-    if (m->options.strong_wolfe) {
+    if (m->values.strong_wolfe) {
         tern_line_point start = {.f = at->loss, .slope = slope, .g = at->grad}, found;
         p->start = flat(p->o, false);
         TERN_TRY(tern_strong_wolfe(evaluate_at, p, &start, m->t, largest(m->d), 1e-9, &found,
@@ -228,7 +228,7 @@ static tern_status iterate(problem *p, position *at, bool last)
     double before = at->loss;
     TERN_TRY(next_direction(m, at->grad));
     keep(&m->grad, at->grad);
-    m->t = p->o->groups[0].option[0];
+    m->t = p->o->groups[0].lr;
     if (m->iterations == 1) {
         tern_tensor *sum = tern_sum(tern_abs(at->grad));
         m->t *= fmin(1, 1 / tern_item(sum));
@@ -236,16 +236,17 @@ static tern_status iterate(problem *p, position *at, bool last)
     TERN_TRY(walk(p, at, last));
     if (at->ends)
         return TERN_OK;
-    at->ends = last || at->evaluations >= m->options.max_eval ||
-               largest(at->grad) <= m->options.tolerance_grad ||
-               fabs(m->t) * largest(m->d) <= m->options.tolerance_change ||
-               fabs(at->loss - before) < m->options.tolerance_change;
+    at->ends = last || (double)at->evaluations >= m->values.most_evaluations ||
+               largest(at->grad) <= m->values.tolerance_grad ||
+               fabs(m->t) * largest(m->d) <= m->values.tolerance_change ||
+               fabs(at->loss - before) < m->values.tolerance_change;
     return tern_failed_since(failures);
 }
 
 static tern_status run(problem *p, double *first_loss)
 {
-    const tern_lbfgs_options *o = &p->m->options;
+    const tern_lbfgs_values *o = &p->m->values;
+    const int64_t most = (int64_t)o->max_iter;
     position at = {.evaluations = 1};
     const uint64_t failures = tern_failures();
     TERN_TRY(evaluate(p, &at.loss, &at.grad));
@@ -253,9 +254,9 @@ static tern_status run(problem *p, double *first_loss)
     at.ends = largest(at.grad) <= o->tolerance_grad;
     tern_status status = tern_failed_since(failures);
     tern_tensor *grad = tern_keep(at.grad);
-    for (int64_t i = 1; i <= o->max_iter && !at.ends && status == TERN_OK; i++)
+    for (int64_t i = 1; i <= most && !at.ends && status == TERN_OK; i++)
         TERN_SCOPE {
-            status = iterate(p, &at, i == o->max_iter);
+            status = iterate(p, &at, i == most);
             keep(&grad, at.grad);
         }
     tern_release(grad);
@@ -290,39 +291,20 @@ static void free_memory(void *data)
     tern_free(m);
 }
 
-static void resolve(const double *option, double *number)
+static tern_status make_data(tern_optimizer *o)
 {
-    number[0] = option[0];
+    memory *m = tern_alloc(sizeof *m);
+    if (!m)
+        return TERN_ERR_MEMORY;
+    o->data = m;
+    memcpy(&m->values, o->groups[0].values, sizeof m->values);
+    o->kind->derive(&m->values);
+    size_t n = (size_t)m->values.history_size;
+    m->change = tern_alloc(sizeof *m->change * n);
+    m->step = tern_alloc(sizeof *m->step * n);
+    m->ro = tern_alloc(sizeof *m->ro * n);
+    return m->change && m->step && m->ro ? TERN_OK : TERN_ERR_MEMORY;
 }
 
-static const tern_optim_kind lbfgs = {.name = "tern_optim_lbfgs",
-                                      .option = {OPTIM_LR},
-                                      .resolve = resolve,
-                                      .closure_step = closure_step,
-                                      .free_data = free_memory};
-
-static tern_optimizer *finish(tern_optimizer *self, const tern_lbfgs_options *options)
-{
-    tern_lbfgs_options o = options ? *options : (tern_lbfgs_options){0};
-    memory *m = self ? tern_alloc(sizeof *m) : NULL;
-    if (self)
-        self->data = m;
-    o.max_iter = o.max_iter > 0 ? o.max_iter : 20;
-    o.max_eval = o.max_eval > 0 ? o.max_eval : o.max_iter * 5 / 4;
-    o.history_size = o.history_size > 0 ? o.history_size : 100;
-    o.tolerance_grad = tern_option(o.tolerance_grad, 1e-7);
-    o.tolerance_change = tern_option(o.tolerance_change, 1e-9);
-    if (m) {
-        size_t n = (size_t)o.history_size;
-        m->options = o;
-        m->change = tern_alloc(sizeof *m->change * n);
-        m->step = tern_alloc(sizeof *m->step * n);
-        m->ro = tern_alloc(sizeof *m->ro * n);
-    }
-    if (m && m->change && m->step && m->ro)
-        return self;
-    tern_optim_free(self);
-    return NULL;
-}
-
-OPTIM_CONSTRUCTORS(lbfgs, tern_lbfgs_options, lbfgs, finish)
+const tern_optim_parts tern_lbfgs_parts = {
+    .closure_step = closure_step, .make_data = make_data, .free_data = free_memory};

@@ -17,7 +17,7 @@ static void reduce(tern_lr_scheduler *s)
 {
     const plateau *p = s->data;
     for (int i = 0; i < s->n; i++) {
-        double *lr = &s->optimizer->groups[i].option[0];
+        double *lr = &s->optimizer->groups[i].lr;
         double next = fmax(*lr * p->o.factor, p->least[i]);
         if (*lr - next > p->o.eps)
             *lr = next;
@@ -67,9 +67,9 @@ tern_lr_scheduler *tern_lr_scheduler_reduce_lr_on_plateau(
         tern_fail_argument_null(kind.name, "optimizer");
         return NULL;
     }
-    o.factor = tern_option(o.factor, 0.1);
-    o.threshold = tern_option(o.threshold, 1e-4);
-    o.eps = tern_option(o.eps, 1e-8);
+    o.factor = TERN_OPTION(&o, factor, 0.1);
+    o.threshold = TERN_OPTION(&o, threshold, 1e-4);
+    o.eps = TERN_OPTION(&o, eps, 1e-8);
     if (!o.patience.set)
         o.patience = tern_some(10);
     if (!(o.factor < 1))

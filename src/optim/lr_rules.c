@@ -2,9 +2,12 @@
 #include "optim/lr_scheduler.h"
 
 typedef struct rule {
-    double a, b;               /* gamma; factors; eta_min; power */
-    int64_t n;                 /* epochs */
-    const int64_t *milestones; /* of n */
+    double gamma;
+    double factor, end_factor; /* constant_lr, linear_lr */
+    double power, eta_min;
+    int64_t epochs;            /* step_size, total_iters or t_max */
+    const int64_t *milestones; /* of n_milestones */
+    int64_t n_milestones;
     tern_lr_lambda lambda;
     void *user;
 } rule;
@@ -51,14 +54,14 @@ static int64_t smaller(int64_t a, int64_t b)
 static int64_t meets(const rule *r, int64_t t)
 {
     int64_t count = 0;
-    for (int64_t i = 0; i < r->n; i++)
+    for (int64_t i = 0; i < r->n_milestones; i++)
         count += r->milestones[i] == t;
     return count;
 }
 static int64_t passed(const rule *r, int64_t t)
 {
     int64_t count = 0;
-    for (int64_t i = 0; i < r->n; i++)
+    for (int64_t i = 0; i < r->n_milestones; i++)
         count += r->milestones[i] <= t;
     return count;
 }
@@ -66,7 +69,7 @@ static int64_t passed(const rule *r, int64_t t)
 /* (1 + cos(pi t / n)) */
 static double cosine(const rule *r, int64_t t)
 {
-    return 1 + cos(pi * (double)t / (double)r->n);
+    return 1 + cos(pi * (double)t / (double)r->epochs);
 }
 
 /* In relation to the last one; where that was zero, from eta_min. */
@@ -74,41 +77,46 @@ static double cosine_next(const rule *r, int64_t t, double lr, double base)
 {
     if (t == 0)
         return lr;
-    if ((t - 1 - r->n) % (2 * r->n) == 0)
-        return lr + (base - r->a) * (1 - cos(pi / (double)r->n)) / 2;
-    return cosine(r, t) / cosine(r, t - 1) * (lr - r->a) + r->a;
+    if ((t - 1 - r->epochs) % (2 * r->epochs) == 0)
+        return lr + (base - r->eta_min) * (1 - cos(pi / (double)r->epochs)) / 2;
+    return cosine(r, t) / cosine(r, t - 1) * (lr - r->eta_min) + r->eta_min;
 }
 
 static double polynomial_next(const rule *r, int64_t t, double lr)
 {
-    double n = (double)r->n;
-    if (t == 0 || t > r->n)
+    double n = (double)r->epochs;
+    if (t == 0 || t > r->epochs)
         return lr;
-    return lr * pow((1 - (double)t / n) / (1 - (double)(t - 1) / n), r->b);
+    return lr * pow((1 - (double)t / n) / (1 - (double)(t - 1) / n), r->power);
 }
 
 static double linear_next(const rule *r, int64_t t, double lr)
 {
-    double rise = r->b - r->a;
+    double rise = r->end_factor - r->factor;
     if (t == 0)
-        return lr * r->a;
-    return t > r->n ? lr : lr * (1 + rise / ((double)r->n * r->a + (double)(t - 1) * rise));
+        return lr * r->factor;
+    return t > r->epochs
+               ? lr
+               : lr * (1 + rise / ((double)r->epochs * r->factor + (double)(t - 1) * rise));
 }
 
-RULE(step_lr, t == 0 || t % r->n != 0 ? lr : lr * r->a, base *pow(r->a, (double)(t / r->n)))
-RULE(multi_step_lr, meets(r, t) ? lr *pow(r->a, (double)meets(r, t)) : lr,
-     base *pow(r->a, (double)passed(r, t)))
-RULE(exponential_lr, t == 0 ? lr : lr * r->a, base *pow(r->a, (double)t))
+RULE(step_lr, t == 0 || t % r->epochs != 0 ? lr : lr * r->gamma,
+     base *pow(r->gamma, (double)(t / r->epochs)))
+RULE(multi_step_lr, meets(r, t) ? lr *pow(r->gamma, (double)meets(r, t)) : lr,
+     base *pow(r->gamma, (double)passed(r, t)))
+RULE(exponential_lr, t == 0 ? lr : lr * r->gamma, base *pow(r->gamma, (double)t))
 RULE(constant_lr,
-     t == 0      ? lr * r->a
-     : t == r->n ? lr * (1 / r->a)
-                 : lr,
-     base *(r->a + (t >= r->n ? 1 - r->a : 0)))
+     t == 0           ? lr * r->factor
+     : t == r->epochs ? lr * (1 / r->factor)
+                      : lr,
+     base *(r->factor + (t >= r->epochs ? 1 - r->factor : 0)))
 RULE(linear_lr, linear_next(r, t, lr),
-     base *(r->a + (r->b - r->a) * (double)smaller(r->n, t) / (double)r->n))
+     base *(r->factor +
+            (r->end_factor - r->factor) * (double)smaller(r->epochs, t) / (double)r->epochs))
 RULE(polynomial_lr, polynomial_next(r, t, lr),
-     base *pow(1 - (double)smaller(r->n, t) / (double)r->n, r->b))
-RULE(cosine_annealing_lr, cosine_next(r, t, lr, base), r->a + (base - r->a) * cosine(r, t) / 2)
+     base *pow(1 - (double)smaller(r->epochs, t) / (double)r->epochs, r->power))
+RULE(cosine_annealing_lr, cosine_next(r, t, lr, base),
+     r->eta_min + (base - r->eta_min) * cosine(r, t) / 2)
 CHAINED_RULE(lambda_lr, s->base[group] * r->lambda(t, group, r->user))
 CHAINED_RULE(multiplicative_lr, t > 0 ? lr * r->lambda(t, group, r->user) : lr)
 
@@ -137,12 +145,12 @@ tern_lr_scheduler *tern_lr_scheduler_step_lr(tern_optimizer *o, int64_t step_siz
 {
     if (check_positive(&step_lr_kind, "step_size", step_size) != TERN_OK)
         return NULL;
-    return start(&step_lr_kind, o, &(rule){.n = step_size, .a = gamma});
+    return start(&step_lr_kind, o, &(rule){.epochs = step_size, .gamma = gamma});
 }
 
 tern_lr_scheduler *tern_lr_scheduler_exponential_lr(tern_optimizer *o, double gamma)
 {
-    return start(&exponential_lr_kind, o, &(rule){.a = gamma});
+    return start(&exponential_lr_kind, o, &(rule){.gamma = gamma});
 }
 
 tern_lr_scheduler *tern_lr_scheduler_constant_lr(tern_optimizer *o, double factor,
@@ -150,7 +158,7 @@ tern_lr_scheduler *tern_lr_scheduler_constant_lr(tern_optimizer *o, double facto
 {
     if (check_factor(&constant_lr_kind, "Constant", factor) != TERN_OK)
         return NULL;
-    return start(&constant_lr_kind, o, &(rule){.a = factor, .n = total_iters});
+    return start(&constant_lr_kind, o, &(rule){.factor = factor, .epochs = total_iters});
 }
 
 tern_lr_scheduler *tern_lr_scheduler_linear_lr(tern_optimizer *o, double start_factor,
@@ -160,7 +168,8 @@ tern_lr_scheduler *tern_lr_scheduler_linear_lr(tern_optimizer *o, double start_f
         check_factor(&linear_lr_kind, "Ending", end_factor) != TERN_OK ||
         check_positive(&linear_lr_kind, "total_iters", total_iters) != TERN_OK)
         return NULL;
-    return start(&linear_lr_kind, o, &(rule){.a = start_factor, .b = end_factor, .n = total_iters});
+    return start(&linear_lr_kind, o,
+                 &(rule){.factor = start_factor, .end_factor = end_factor, .epochs = total_iters});
 }
 
 tern_lr_scheduler *tern_lr_scheduler_polynomial_lr(tern_optimizer *o, int64_t total_iters,
@@ -168,7 +177,7 @@ tern_lr_scheduler *tern_lr_scheduler_polynomial_lr(tern_optimizer *o, int64_t to
 {
     if (check_positive(&polynomial_lr_kind, "total_iters", total_iters) != TERN_OK)
         return NULL;
-    return start(&polynomial_lr_kind, o, &(rule){.n = total_iters, .b = power});
+    return start(&polynomial_lr_kind, o, &(rule){.epochs = total_iters, .power = power});
 }
 
 tern_lr_scheduler *tern_lr_scheduler_cosine_annealing_lr(tern_optimizer *o, int64_t t_max,
@@ -176,7 +185,7 @@ tern_lr_scheduler *tern_lr_scheduler_cosine_annealing_lr(tern_optimizer *o, int6
 {
     if (check_positive(&cosine_annealing_lr_kind, "t_max", t_max) != TERN_OK)
         return NULL;
-    return start(&cosine_annealing_lr_kind, o, &(rule){.n = t_max, .a = eta_min});
+    return start(&cosine_annealing_lr_kind, o, &(rule){.epochs = t_max, .eta_min = eta_min});
 }
 
 static tern_lr_scheduler *with_lambda(const tern_lr_kind *kind, tern_optimizer *o,
@@ -212,7 +221,7 @@ tern_lr_scheduler *tern_lr_scheduler_multi_step_lr(tern_optimizer *o, const int6
     rule *r = tern_alloc(bytes);
     if (!r)
         return NULL;
-    *r = (rule){.a = gamma, .n = n};
+    *r = (rule){.gamma = gamma, .n_milestones = n};
     int64_t *copy = (int64_t *)(r + 1);
     for (int i = 0; i < n; i++)
         copy[i] = milestones[i];

@@ -30,7 +30,7 @@ tern_lr_scheduler *tern_lr_new(const tern_lr_kind *kind, tern_optimizer *o, cons
     for (int i = 0; i < s->n; i++) {
         tern_param_group *g = &o->groups[i];
         if (!g->has_initial_lr)
-            g->initial_lr = g->option[0];
+            g->initial_lr = g->lr;
         g->has_initial_lr = true;
         s->base[i] = g->initial_lr;
     }
@@ -83,14 +83,14 @@ const char *tern_lr_momentum_name(const tern_optimizer *o, const char *function)
 void tern_lr_note(tern_lr_scheduler *s)
 {
     for (int i = 0; i < s->n; i++)
-        s->last[i] = s->optimizer->groups[i].option[0];
+        s->last[i] = s->optimizer->groups[i].lr;
 }
 
 static tern_status set_group(tern_lr_scheduler *s, int i, double lr)
 {
     tern_optimizer *o = s->optimizer;
-    TERN_TRY(tern_optim_check_option(o->kind, 0, lr, s->kind->name));
-    o->groups[i].option[0] = lr;
+    TERN_TRY(tern_optim_check_lr(o, lr, s->kind->name));
+    o->groups[i].lr = lr;
     if (!s->kind->momentum)
         return TERN_OK;
     const char *name = tern_lr_momentum_name(o, s->kind->name);
@@ -109,9 +109,8 @@ tern_status tern_lr_step(tern_lr_scheduler *s, const int64_t *epoch)
     tern_status status = s->kind->check ? s->kind->check(s) : TERN_OK;
     for (int i = 0; i < s->n && status == TERN_OK; i++)
         status = set_group(s, i,
-                           epoch && s->kind->at
-                               ? s->kind->at(s, i)
-                               : s->kind->next(s, i, s->optimizer->groups[i].option[0]));
+                           epoch && s->kind->at ? s->kind->at(s, i)
+                                                : s->kind->next(s, i, s->optimizer->groups[i].lr));
     if (status != TERN_OK)
         s->at = before;
     tern_lr_note(s);

@@ -1,17 +1,40 @@
 /* optimizer.c -- what all optimizers share: making them, and steps. */
 #include "optim/optimizer.h"
-#include <math.h>
+#include <string.h>
 
 /* ---- making ------------------------------------------------------------------------------ */
 
-tern_optimizer *tern_optim_new_of(const tern_optim_kind *kind, tern_tensor *const *parameters,
-                                  int n, double lr)
+/* The values of the first group. */
+static tern_status read_values(const tern_optim_kind *kind, double lr, const void *options,
+                               tern_param_group *group)
 {
+    kind->read(options, group->values);
+    group->lr = lr;
+    for (int i = 0; kind->rows[i].name; i++)
+        TERN_TRY(tern_optim_check_value(kind, i, group->values[i], kind->name));
+    const char *conflict = kind->conflict(group->values);
+    return conflict ? tern_fail(TERN_ERR_ARGUMENT, "%s: %s", kind->name, conflict) : TERN_OK;
+}
+
+static tern_status fill(tern_optimizer *o, tern_tensor *const *parameters, int n)
+{
+    o->groups = tern_alloc(sizeof *o->groups);
+    if (!o->groups)
+        return TERN_ERR_MEMORY;
+    TERN_TRY(tern_optim_check_parameters(o, parameters, n));
+    TERN_TRY(tern_optim_append(o, parameters, n, 0));
+    return TERN_OK;
+}
+
+tern_optimizer *tern_optim_new_of(const tern_optim_kind *kind, tern_tensor *const *parameters,
+                                  int n, double lr, const void *options)
+{
+    tern_param_group group = {.has_initial_lr = false};
     if (!parameters && n > 0) {
         tern_fail_argument_null(kind->name, "parameters");
         return NULL;
     }
-    if (tern_optim_check_option(kind, 0, lr, kind->name) != TERN_OK)
+    if (read_values(kind, lr, options, &group) != TERN_OK)
         return NULL;
     if (n <= 0)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: optimizer got an empty parameter list",
@@ -20,15 +43,17 @@ tern_optimizer *tern_optim_new_of(const tern_optim_kind *kind, tern_tensor *cons
     if (!o)
         return NULL;
     o->kind = kind;
-    o->groups = tern_alloc(sizeof *o->groups);
-    if (!o->groups || tern_optim_check_parameters(o, parameters, n) != TERN_OK ||
-        tern_optim_append(o, parameters, n, 0) != TERN_OK) {
-        tern_optim_free(o);
-        return NULL;
+    tern_status status = fill(o, parameters, n);
+    if (status == TERN_OK) {
+        o->groups[o->n_groups++] = group;
+        o->states = kind->states(group.values);
+        if (kind->parts->make_data)
+            status = kind->parts->make_data(o);
     }
-    o->n_groups = 1;
-    o->groups[0].option[0] = lr;
-    return o;
+    if (status == TERN_OK)
+        return o;
+    tern_optim_free(o);
+    return NULL;
 }
 
 typedef struct list {
@@ -45,7 +70,8 @@ static tern_status collect(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
-tern_optimizer *tern_optim_new(const tern_optim_kind *kind, tern_module *module, double lr)
+tern_optimizer *tern_optim_new(const tern_optim_kind *kind, tern_module *module, double lr,
+                               const void *options)
 {
     if (!module) {
         tern_fail_argument_null(kind->name, "module");
@@ -56,32 +82,10 @@ tern_optimizer *tern_optim_new(const tern_optim_kind *kind, tern_module *module,
     if (!l.x)
         return NULL;
     tern_optimizer *o = tern_nn_each_parameter(module, collect, &l) == TERN_OK
-                            ? tern_optim_new_of(kind, l.x, l.n, lr)
+                            ? tern_optim_new_of(kind, l.x, l.n, lr, options)
                             : NULL;
     tern_free(l.x);
     return o;
-}
-
-tern_optimizer *tern_optim_finish(tern_optimizer *o, const double *options, int n, uint32_t states,
-                                  int32_t flags)
-{
-    if (!o)
-        return NULL;
-    for (int i = 0; i < n; i++) {
-        if (tern_optim_check_option(o->kind, i + 1, options[i], o->kind->name) != TERN_OK) {
-            tern_optim_free(o);
-            return NULL;
-        }
-        o->groups[0].option[i + 1] = options[i];
-    }
-    o->states = states;
-    o->flags = flags;
-    return o;
-}
-
-double tern_optim_log_beta(double beta)
-{
-    return beta > 0 ? log(beta) : -1e4;
 }
 
 void tern_optim_free(tern_optimizer *o)
@@ -95,8 +99,8 @@ void tern_optim_free(tern_optimizer *o)
         for (int k = 0; k < OPTIM_STATES; k++)
             tern_release(o->slots[i].state[k]);
     }
-    if (o->kind->free_data)
-        o->kind->free_data(o->data);
+    if (o->kind->parts->free_data)
+        o->kind->parts->free_data(o->data);
     tern_free(o->groups);
     tern_free(o->slots);
     tern_free(o);
@@ -155,69 +159,69 @@ static tern_status fill_columns(tern_optimizer *o, const tern_optim_batch *b, te
     return TERN_OK;
 }
 
-/* The hyperparameters go to the device when they changed, to the address they have always had. */
-static tern_status write_numbers(const tern_optimizer *o, tern_optim_batch *b)
+const void *tern_optim_values(const tern_optimizer *o, const tern_optim_batch *b)
 {
-    const double *option = o->groups[o->slots[b->slot[0]].group].option;
-    bool same = b->is_written, wide = tern_dtype_of(b->numbers) == TERN_F64;
-    for (int i = 0; i < OPTIM_OPTIONS; i++)
-        same = same && b->written[i] == option[i];
-    if (same)
-        return TERN_OK;
-    double numbers[OPTIM_NUMBERS] = {0};
-    float narrow[OPTIM_NUMBERS];
-    o->kind->resolve(option, numbers);
-    for (int i = 0; i < OPTIM_NUMBERS; i++)
-        narrow[i] = (float)numbers[i];
-    tern_tensor *x = tern_from_data(wide ? (const void *)numbers : (const void *)narrow,
-                                    TERN_SHAPE(OPTIM_NUMBERS), tern_dtype_of(b->numbers), "cpu");
-    if (!x || !tern_copy_(b->numbers, x))
-        return tern_last_status();
-    for (int i = 0; i < OPTIM_OPTIONS; i++)
-        b->written[i] = option[i];
-    b->is_written = true;
-    return TERN_OK;
+    return o->groups[o->slots[b->slot[0]].group].values;
 }
 
-/* As options are now, also for a replay. */
-static tern_status refresh_numbers(void *user)
+/* The values go to the device when they changed, to the address they have always had. */
+static tern_status write_values(const tern_optimizer *o, tern_optim_batch *b)
+{
+    double values[OPTIM_VALUES];
+    float narrow[OPTIM_VALUES];
+    bool wide = tern_dtype_of(b->values) == TERN_F64;
+    memcpy(values, tern_optim_values(o, b), sizeof values);
+    if (b->is_written && memcmp(b->written, values, sizeof values) == 0)
+        return TERN_OK;
+    memcpy(b->written, values, sizeof values);
+    o->kind->derive(values);
+    for (int i = 0; i < o->kind->n_values; i++)
+        narrow[i] = (float)values[i];
+    tern_tensor *x = tern_from_data(wide ? (const void *)values : (const void *)narrow,
+                                    TERN_SHAPE(o->kind->n_values), tern_dtype_of(b->values), "cpu");
+    b->is_written = x && tern_copy_(b->values, x);
+    return b->is_written ? TERN_OK : tern_last_status();
+}
+
+/* As values are now, also for a replay. */
+static tern_status refresh_values(void *user)
 {
     const tern_optimizer *o = user;
     tern_status status = TERN_OK;
     TERN_SCOPE
         TERN_NO_GRAD {
             for (int i = 0; status == TERN_OK && i < o->n_batches; i++)
-                status = write_numbers(o, &o->batches[i]);
+                status = write_values(o, &o->batches[i]);
         }
     return status;
 }
 
-static tern_status current_numbers(tern_optimizer *o, tern_optim_batch *b)
+static tern_status current_values(tern_optimizer *o, tern_optim_batch *b)
 {
     tern_status status = TERN_OK;
     TERN_UNRECORDED
-        status = write_numbers(o, b);
-    return status == TERN_OK ? tern_graph_on_replay(refresh_numbers, o) : status;
+        status = write_values(o, b);
+    return status == TERN_OK ? tern_graph_on_replay(refresh_values, o) : status;
 }
 
 static tern_status launch(tern_optimizer *o, tern_optim_batch *b, tern_optim_columns *c,
                           tern_tensor *skip)
 {
     TERN_TRY(fill_columns(o, b, c));
-    TERN_TRY(current_numbers(o, b));
+    TERN_TRY(current_values(o, b));
     skip = skip ? tern_to(skip, tern_device(b->no_skip)) : b->no_skip;
     if (!skip)
         return tern_last_status();
-    tern_multi_call call = {.many = &o->kind->many,
-                            .few = &o->kind->few,
-                            .column = {c->x, c->grad, c->state[0], c->state[1], c->state[2]},
-                            .each = b->steps,
-                            .shared = {b->numbers, skip},
-                            .flags = o->flags,
-                            .writes = true};
-    if (o->kind->prepare)
-        TERN_TRY(o->kind->prepare(o, b, c, &call));
-    TERN_TRY(tern_multi_launch(b->table, &call));
+    tern_foreach_call call = {.kernel = &o->kind->kernel,
+                              .column = {c->x, c->grad},
+                              .each = b->steps,
+                              .shared = {b->values, skip},
+                              .writes = true};
+    for (int k = 0; k < OPTIM_STATES; k++)
+        call.column[2 + k] = c->state[k];
+    if (o->kind->parts->prepare)
+        TERN_TRY(o->kind->parts->prepare(o, b, c, &call));
+    TERN_TRY(tern_foreach_launch(b->table, &call));
     /* A parameter that is not dense was updated in a dense copy. */
     for (int i = 0; i < b->count; i++) {
         tern_tensor *x = o->slots[b->slot[i]].x;
@@ -243,7 +247,7 @@ tern_status tern_optim_step_unless(tern_optimizer *o, tern_tensor *skip)
     tern_status status = tern_last_status();
     if (status != TERN_OK)
         return status;
-    if (o->kind->closure_step)
+    if (o->kind->parts->closure_step)
         return tern_fail(TERN_ERR_STATE,
                          "tern_optim_step: %s needs a closure that evaluates the model again: call "
                          "tern_optim_step_closure",
@@ -268,8 +272,8 @@ tern_status tern_optim_step_closure(tern_optimizer *o, tern_closure closure, voi
     if (!o || !closure)
         return tern_fail_argument_null("tern_optim_step_closure", o ? "closure" : "optimizer");
     TERN_TRY(tern_last_status());
-    if (o->kind->closure_step)
-        return o->kind->closure_step(o, closure, user, loss);
+    if (o->kind->parts->closure_step)
+        return o->kind->parts->closure_step(o, closure, user, loss);
     TERN_SCOPE
         TERN_ENABLE_GRAD
         {

@@ -65,7 +65,7 @@ static tern_tensor *softmax_of_channels(tern_tensor *x)
     }                                                                                              \
     tern_module *tern_nn_##FUNCTION(const tern_##FUNCTION##_options *options)                      \
     {                                                                                              \
-        double a = tern_option(options ? options->OPTION : 0, DEFAULT);                            \
+        double a = options ? TERN_OPTION(options, OPTION, DEFAULT) : (DEFAULT);                    \
         tern_module *m = tern_layer(NAME, FUNCTION##_forward, &a, sizeof a);                       \
         m = tern_layer_if(m, tern_nn_set_extra(m, FORMAT, TERN_NUMBER_TEXT(a)));                   \
         return tern_layer_with_inplace(m, INPLACE_##INPLACE, ASKS_##INPLACE(options));             \
@@ -80,8 +80,8 @@ static tern_tensor *softmax_of_channels(tern_tensor *x)
     }                                                                                              \
     tern_module *tern_nn_##FUNCTION(const tern_##FUNCTION##_options *options)                      \
     {                                                                                              \
-        double o[2] = {tern_option(options ? options->FIRST : 0, DEFAULT),                         \
-                       tern_option(options ? options->SECOND : 0, OTHER)};                         \
+        double o[2] = {options ? TERN_OPTION(options, FIRST, DEFAULT) : (DEFAULT),                 \
+                       options ? TERN_OPTION(options, SECOND, OTHER) : (OTHER)};                   \
         tern_module *m = tern_layer(NAME, FUNCTION##_forward, o, sizeof o);                        \
         m = tern_layer_if(m, tern_nn_set_extra(m, FORMAT, TEXT(o[0]), TEXT(o[1])));                \
         return tern_layer_with_inplace(m, INPLACE_##INPLACE, ASKS_##INPLACE(options));             \
@@ -136,7 +136,7 @@ tern_module *tern_nn_prelu(const tern_prelu_options *options)
     tern_status status = m ? TERN_OK : tern_last_status();
     if (status == TERN_OK)
         TERN_SCOPE {
-            tern_scalar init = tern_scalar_real(tern_option(o.init, 0.25));
+            tern_scalar init = tern_scalar_real(TERN_OPTION(&o, init, 0.25));
             tern_tensor *weight = tern_full(TERN_SHAPE(n), init, o.dtype, o.device);
             status = weight ? tern_layer_parameter(m, "weight", weight) : tern_last_status();
         }

@@ -193,7 +193,7 @@ static tern_status furnish(tern_module *m, int64_t in_features, const adaptive *
                            const tern_adaptive_log_softmax_with_loss_options *o)
 {
     const uint64_t failures = tern_failures();
-    double divisor = tern_option(o->div_value, 4);
+    double divisor = TERN_OPTION(o, div_value, 4);
     tern_module *tail = NULL;
     if (tern_nn_add(m, "head",
                     linear(in_features, a->ends.dims[0] + clusters_of(a), o->head_bias, o)))

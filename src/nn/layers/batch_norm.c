@@ -68,8 +68,8 @@ static tern_module *make(const batch_kind *kind, const char *name, int64_t featu
 {
     tern_batch_norm_options o = options ? *options : (tern_batch_norm_options){0};
     batch_norm b = {.kind = kind,
-                    .eps = tern_option(o.eps, 1e-5),
-                    .momentum = tern_option(o.momentum, 0.1),
+                    .eps = TERN_OPTION(&o, eps, 1e-5),
+                    .momentum = TERN_OPTION(&o, momentum, 0.1),
                     .cumulative = o.cumulative,
                     .tracks = !o.no_track_running_stats};
     tern_module *m = tern_layer(name, forward, &b, sizeof b);

@@ -50,9 +50,9 @@ static tern_status describe(tern_module *m, const table *t,
     if (o->max_norm != 0)
         used = snprintf(norm, sizeof norm, ", max_norm=%s",
                         TERN_NUMBER_TEXT(o->max_norm == TERN_ZERO ? 0 : o->max_norm));
-    if (tern_option(o->norm_type, 2) != 2)
+    if (TERN_OPTION(o, norm_type, 2) != 2)
         snprintf(norm + used, sizeof norm - (size_t)used, ", norm_type=%s",
-                 TERN_NUMBER_TEXT(tern_option(o->norm_type, 2)));
+                 TERN_NUMBER_TEXT(TERN_OPTION(o, norm_type, 2)));
     if (o->padding_idx.set)
         snprintf(padding, sizeof padding, ", padding_idx=%lld", (long long)o->padding_idx.value);
     return tern_nn_set_extra(m, "%lld, %lld%s%s%s%s%s", (long long)t->rows, (long long)t->width,

@@ -49,9 +49,9 @@ LOSS(multi_label_margin_loss, "MultiLabelMarginLoss", 2, tern_loss_options,
      tern_multilabel_margin_loss(in[0], in[1], o))
 LOSS(cosine_similarity, "CosineSimilarity", 2, tern_cosine_similarity_options,
      tern_cosine_similarity(in[0], in[1], o->dim.set ? (int)o->dim.value : 1,
-                            tern_option(o->eps, 1e-8)))
+                            TERN_OPTION(o, eps, 1e-8)))
 LOSS(pairwise_distance, "PairwiseDistance", 2, tern_pairwise_distance_options,
-     tern_pairwise_distance(in[0], in[1], tern_option(o->p, 2), tern_option(o->eps, 1e-6),
+     tern_pairwise_distance(in[0], in[1], TERN_OPTION(o, p, 2), TERN_OPTION(o, eps, 1e-6),
                             o->keepdim))
 
 /* The same with the tensor options->weight, which lives on as the buffer "weight". */

@@ -16,7 +16,7 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
 static tern_layer_norm_options with_defaults(const tern_layer_norm_options *options)
 {
     tern_layer_norm_options o = options ? *options : (tern_layer_norm_options){0};
-    o.eps = tern_option(o.eps, 1e-5);
+    o.eps = TERN_OPTION(&o, eps, 1e-5);
     return o;
 }
 

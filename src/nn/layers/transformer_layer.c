@@ -183,8 +183,8 @@ static tern_module *make_from(bool decoder, int64_t d_model, int64_t nhead,
     if (options)
         l.o = *options;
     l.o.dim_feedforward = l.o.dim_feedforward ? l.o.dim_feedforward : 2048;
-    l.o.dropout = tern_option(l.o.dropout, 0.1);
-    l.o.layer_norm_eps = tern_option(l.o.layer_norm_eps, 1e-5);
+    l.o.dropout = TERN_OPTION(&l.o, dropout, 0.1);
+    l.o.layer_norm_eps = TERN_OPTION(&l.o, layer_norm_eps, 1e-5);
     return choose_activation(&l.o, function) == TERN_OK ? make(&l) : NULL;
 }
 

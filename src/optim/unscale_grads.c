@@ -1,9 +1,8 @@
-/* unscale.c -- an optimizer's gradients over the scale of mixed precision, looking for infinities
- * and NaN: one launch for each of its batches. */
+/* unscale_grads.c -- an optimizer's gradients over the scale of mixed precision, looking for
+ * infinities and NaN: one launch for each of its batches (PyTorch's GradScaler._unscale_grads_). */
 #include "optim/optimizer.h"
 
-static const tern_kernel_ref many = {"optimizer", "unscale"};
-static const tern_kernel_ref few = {"optimizer", "unscale_few"};
+static const tern_foreach_kernel kernel = TERN_FOREACH_KERNEL("foreach", "unscale");
 
 static tern_status check(const tern_optimizer *o, int *n)
 {
@@ -30,13 +29,12 @@ static tern_status unscale_batch(const tern_optimizer *o, const tern_optim_batch
             return tern_last_status();
         column[i] = grad ? grads[i] : x;
     }
-    tern_multi_call call = {.many = &many,
-                            .few = &few,
-                            .column = {column, grads},
-                            .shared = {scale},
-                            .found = found,
-                            .writes = true};
-    TERN_TRY(tern_multi_launch(g->table, &call));
+    tern_foreach_call call = {.kernel = &kernel,
+                              .column = {column, grads},
+                              .shared = {scale},
+                              .found = found,
+                              .writes = true};
+    TERN_TRY(tern_foreach_launch(g->table, &call));
     for (int i = 0; i < g->count; i++) {
         tern_tensor *grad = tern_grad(o->slots[g->slot[i]].x);
         if (grad && grads[i] != grad && !tern_copy_(grad, grads[i]))

@@ -1,11 +1,11 @@
-/* loss_scale.c -- the scale of mixed precision after a step, without asking the device. */
-#include "ops/multi_tensor/multi_tensor.h"
+/* update_scale.c -- the scale of mixed precision after a step, without asking the device. */
+#include "ops/foreach/foreach.h"
 #include "tensor/tensor.h"
 
-tern_status tern_loss_scale_update(tern_tensor *scale, tern_tensor *tracker, tern_tensor *found,
-                                   double growth, double backoff, int64_t interval)
+tern_status tern_update_scale(tern_tensor *scale, tern_tensor *tracker, tern_tensor *found,
+                              double growth, double backoff, int64_t interval)
 {
-    static const tern_kernel_ref kernel = {"optimizer", "update_scale"};
+    static const tern_kernel_ref kernel = {"foreach", "update_scale"};
     TERN_TRY(TERN_LAUNCH(scale->storage->place, &kernel, TERN_F32, tern_items(1),
                          tern_arg_out(scale), tern_arg_out(tracker), tern_arg_in(found),
                          tern_arg_f32((float)growth), tern_arg_f32((float)backoff),

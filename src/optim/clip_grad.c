@@ -1,22 +1,21 @@
-/* clip.c -- the norm of all gradients, and scaling them to it (torch.nn.utils.clip_grad_norm_). */
+/* clip_grad.c -- the norm of all gradients, and scaling them to it; or every element clamped
+ * (torch.nn.utils.clip_grad_norm_, clip_grad_value_). */
 #include "base/memory.h"
 #include "base/text.h"
 #include "nn/option.h"
-#include "ops/multi_tensor/multi_tensor.h"
+#include "ops/foreach/foreach.h"
 #include <math.h>
 #include <tern/autograd.h>
 #include <tern/optim.h>
 
-static const tern_kernel_ref squares = {"optimizer", "squares"};
-static const tern_kernel_ref squares_few = {"optimizer", "squares_few"};
-static const tern_kernel_ref times = {"optimizer", "times"};
-static const tern_kernel_ref times_few = {"optimizer", "times_few"};
+static const tern_foreach_kernel squares = TERN_FOREACH_KERNEL("foreach", "squares");
+static const tern_foreach_kernel times = TERN_FOREACH_KERNEL("foreach", "times");
 
 /* The gradients of one device and dtype, and dense copies of those that are not. */
 typedef struct bundle {
     tern_tensor **grad, **dense;
     int count;
-    tern_multi *table;
+    tern_foreach *table;
 } bundle;
 
 typedef struct gathering {
@@ -56,15 +55,14 @@ static tern_dtype sum_type(const bundle *b)
 /* Add the squares of all elements: sums of a chunk on the device, the rest here. */
 static tern_status add_squares(bundle *b, double *total)
 {
-    b->table = tern_multi_new(b->dense, b->count);
-    int64_t n = b->table ? tern_multi_chunks(b->table) : 0;
+    b->table = tern_foreach_new(b->dense, b->count);
+    int64_t n = b->table ? tern_foreach_chunks(b->table) : 0;
     tern_tensor *sums =
         b->table ? tern_empty(TERN_SHAPE(n), sum_type(b), tern_device(b->grad[0])) : NULL;
-    tern_multi_call call = {
-        .many = &squares, .few = &squares_few, .column = {b->dense, b->dense}, .each = sums};
+    tern_foreach_call call = {.kernel = &squares, .column = {b->dense, b->dense}, .each = sums};
     if (!sums)
         return tern_last_status();
-    TERN_TRY(tern_multi_launch(b->table, &call));
+    TERN_TRY(tern_foreach_launch(b->table, &call));
     sums = tern_to(sums, "cpu");
     sums = sums ? tern_to_dtype(sums, TERN_F64) : NULL;
     const double *values = sums ? tern_data(sums) : NULL;
@@ -88,14 +86,11 @@ static tern_status scale(bundle *b, double factor)
 {
     tern_tensor *number =
         tern_full(TERN_SHAPE(1), tern_scalar_real(factor), sum_type(b), tern_device(b->grad[0]));
-    tern_multi_call call = {.many = &times,
-                            .few = &times_few,
-                            .column = {b->dense, b->dense},
-                            .shared = {number},
-                            .writes = true};
+    tern_foreach_call call = {
+        .kernel = &times, .column = {b->dense, b->dense}, .shared = {number}, .writes = true};
     if (!number)
         return tern_last_status();
-    TERN_TRY(tern_multi_launch(b->table, &call));
+    TERN_TRY(tern_foreach_launch(b->table, &call));
     return store(b);
 }
 
@@ -121,7 +116,7 @@ static tern_status norm_of_norms(gathering *all, double p, double *norm)
             each[i] = tern_norm(tern_to_dtype(b->dense[i], sum_type(b)), p);
         tern_tensor *stacked = tern_to(tern_stack(each, b->count, 0), "cpu");
         norms[k + 1] = tern_to_dtype(stacked, TERN_F64);
-        b->table = tern_multi_new(b->dense, b->count); /* for the scaling */
+        b->table = tern_foreach_new(b->dense, b->count); /* for the scaling */
         if (!norms[k + 1] || !b->table)
             return tern_last_status();
     }
@@ -132,7 +127,7 @@ static tern_status norm_of_norms(gathering *all, double p, double *norm)
 static tern_status clip(tern_module *module, gathering *all, double max_norm,
                         const tern_clip_grad_norm_options *o, double *norm)
 {
-    double p = tern_option(o->norm_type, 2);
+    double p = TERN_OPTION(o, norm_type, 2);
     TERN_TRY(tern_nn_each_parameter(module, gather, all));
     TERN_TRY(p == 2 ? root_of_squares(all, norm) : norm_of_norms(all, p, norm));
     if (o->error_if_nonfinite && !isfinite(*norm))
@@ -153,7 +148,7 @@ static tern_status clip(tern_module *module, gathering *all, double max_norm,
 static void free_all(gathering *all)
 {
     for (int k = 0; k < all->n; k++) {
-        tern_multi_free(all->bundles[k].table);
+        tern_foreach_free(all->bundles[k].table);
         tern_free(all->bundles[k].grad);
     }
     tern_free(all->bundles);
@@ -192,22 +187,18 @@ double tern_nn_clip_grad_norm_(tern_module *module, double max_norm)
 /* The kernels have no halves: those go through float32 and back. */
 static tern_status clip_value(bundle *b, double limit)
 {
-    static const tern_kernel_ref many = {"optimizers", "clip"};
-    static const tern_kernel_ref few = {"optimizers", "clip_few"};
+    static const tern_foreach_kernel kernel = TERN_FOREACH_KERNEL("foreach", "clip");
     tern_tensor *number =
         tern_full(TERN_SHAPE(1), tern_scalar_real(limit), sum_type(b), tern_device(b->grad[0]));
     for (int i = 0; i < b->count && number; i++)
         if (!(b->dense[i] = tern_to_dtype(b->dense[i], sum_type(b))))
             return tern_last_status();
-    b->table = number ? tern_multi_new(b->dense, b->count) : NULL;
-    tern_multi_call call = {.many = &many,
-                            .few = &few,
-                            .column = {b->dense, b->dense},
-                            .shared = {number},
-                            .writes = true};
+    b->table = number ? tern_foreach_new(b->dense, b->count) : NULL;
+    tern_foreach_call call = {
+        .kernel = &kernel, .column = {b->dense, b->dense}, .shared = {number}, .writes = true};
     if (!b->table)
         return tern_last_status();
-    TERN_TRY(tern_multi_launch(b->table, &call));
+    TERN_TRY(tern_foreach_launch(b->table, &call));
     return store(b);
 }
 

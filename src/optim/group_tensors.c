@@ -1,4 +1,5 @@
-/* batches.c -- an optimizer's parameters, sorted by group, device and dtype.
+/* group_tensors.c -- an optimizer's parameters, sorted by group, device and dtype (PyTorch's
+ * _group_tensors_by_device_and_dtype).
  *
  * A module may move while it is optimized: then its states and steps follow it into new batches. */
 #include "optim/optimizer.h"
@@ -12,9 +13,9 @@ static bool moved(const tern_optim_slot *s)
 void tern_optim_batches_free(tern_optim_batch *batches, int n)
 {
     for (int i = 0; i < n; i++) {
-        tern_multi_free(batches[i].table);
+        tern_foreach_free(batches[i].table);
         tern_release(batches[i].steps);
-        tern_release(batches[i].numbers);
+        tern_release(batches[i].values);
         tern_release(batches[i].no_skip);
         tern_free(batches[i].slot);
     }
@@ -24,7 +25,7 @@ void tern_optim_batches_free(tern_optim_batch *batches, int n)
 /* How many steps each parameter of an old batch made, as its device counted. */
 static tern_status read_steps(const tern_optimizer *o, const tern_optim_batch *g, int64_t *steps)
 {
-    int64_t n = tern_multi_chunks(g->table);
+    int64_t n = tern_foreach_chunks(g->table);
     int64_t *chunks = tern_alloc(sizeof *chunks * (size_t)(n + 1));
     if (!chunks)
         return TERN_ERR_MEMORY;
@@ -32,7 +33,7 @@ static tern_status read_steps(const tern_optimizer *o, const tern_optim_batch *g
     for (int i = 0; status == TERN_OK && i < g->count; i++) {
         const tern_optim_slot *s = &o->slots[g->slot[i]];
         bool same = s->numel > 0 && s->numel == tern_numel(s->x);
-        steps[g->slot[i]] = same ? chunks[tern_multi_first_chunk(g->table, i)] : 0;
+        steps[g->slot[i]] = same ? chunks[tern_foreach_first_chunk(g->table, i)] : 0;
     }
     tern_free(chunks);
     return status;
@@ -63,13 +64,13 @@ static tern_status add_to_batch(tern_optim_batch *batches, int *n, const tern_op
 /* The batch's steps, each repeated for its parameter's chunks. */
 static tern_status make_steps(tern_optim_batch *g, const char *device, const int64_t *steps)
 {
-    int64_t n = tern_multi_chunks(g->table);
+    int64_t n = tern_foreach_chunks(g->table);
     int64_t *chunks = tern_alloc(sizeof *chunks * (size_t)(n + 1));
     if (!chunks)
         return TERN_ERR_MEMORY;
     for (int i = 0; i < g->count; i++)
-        for (int64_t c = tern_multi_first_chunk(g->table, i),
-                     end = tern_multi_first_chunk(g->table, i + 1);
+        for (int64_t c = tern_foreach_first_chunk(g->table, i),
+                     end = tern_foreach_first_chunk(g->table, i + 1);
              c < end; c++)
             chunks[c] = steps[g->slot[i]];
     g->steps = tern_keep(tern_from_data(chunks, TERN_SHAPE(n), TERN_I64, device));
@@ -85,13 +86,13 @@ static tern_status furnish(const tern_optimizer *o, tern_optim_batch *g, const i
     tern_tensor **x = tern_alloc(sizeof *x * (size_t)g->count);
     for (int i = 0; x && i < g->count; i++)
         x[i] = o->slots[g->slot[i]].x;
-    g->table = x ? tern_multi_new(x, g->count) : NULL;
+    g->table = x ? tern_foreach_new(x, g->count) : NULL;
     tern_free(x);
     if (!g->table)
         return tern_last_status();
-    g->numbers = tern_keep(tern_zeros(TERN_SHAPE(OPTIM_NUMBERS), dtype, device));
+    g->values = tern_keep(tern_zeros(TERN_SHAPE(o->kind->n_values), dtype, device));
     g->no_skip = tern_keep(tern_zeros(TERN_SHAPE(1), TERN_F32, device));
-    if (!g->numbers || !g->no_skip)
+    if (!g->values || !g->no_skip)
         return tern_last_status();
     return make_steps(g, device, steps);
 }

@@ -1,4 +1,4 @@
-/* state.c -- what an optimizer has gathered, by names: to be saved and put back. */
+/* state_dict.c -- what an optimizer has gathered, by names: to be saved and put back. */
 #include "optim/optimizer.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@ enum { PATH = 96 };
 static tern_tensor *steps_of(const tern_optimizer *o, const tern_optim_slot *s)
 {
     const tern_optim_batch *b = &o->batches[s->batch];
-    int64_t first = tern_multi_first_chunk(b->table, s->row),
-            end = tern_multi_first_chunk(b->table, s->row + 1);
+    int64_t first = tern_foreach_first_chunk(b->table, s->row),
+            end = tern_foreach_first_chunk(b->table, s->row + 1);
     return end > first ? tern_narrow(b->steps, 0, first, end - first) : NULL;
 }
 
@@ -24,7 +24,7 @@ static tern_status visit_slot(tern_optimizer *o, int i, tern_tensor_visit visit,
         if (!s->state[k])
             continue;
         any = true;
-        snprintf(path, sizeof path, "state.%d.%s", i, o->kind->state[k]);
+        snprintf(path, sizeof path, "state.%d.%s", i, o->kind->state_names[k]);
         TERN_TRY(visit(path, s->state[k], user));
     }
     const uint64_t failures = tern_failures();
@@ -38,12 +38,14 @@ static tern_status visit_slot(tern_optimizer *o, int i, tern_tensor_visit visit,
 static tern_status visit_group(tern_optimizer *o, int i, tern_tensor_visit visit, void *user)
 {
     char path[PATH];
-    for (int k = 0; k < OPTIM_OPTIONS && o->kind->option[k].name; k++) {
+    for (int k = 0; o->kind->rows[k].name; k++) {
+        if (o->kind->rows[k].kind != VALUE_OPTION)
+            continue;
         tern_tensor *value =
-            tern_tensor_scalar(tern_scalar_real(o->groups[i].option[k]), TERN_F64, "cpu");
+            tern_tensor_scalar(tern_scalar_real(o->groups[i].values[k]), TERN_F64, "cpu");
         if (!value)
             return tern_last_status();
-        snprintf(path, sizeof path, "param_groups.%d.%s", i, o->kind->option[k].name);
+        snprintf(path, sizeof path, "param_groups.%d.%s", i, o->kind->rows[k].name);
         TERN_TRY(visit(path, value, user));
     }
     return TERN_OK;
@@ -76,7 +78,7 @@ static tern_status put_state(tern_optimizer *o, tern_optim_slot *s, const char *
         return tern_failed_since(failures);
     }
     for (int k = 0; k < OPTIM_STATES; k++) {
-        if (!(o->states >> k & 1) || strcmp(o->kind->state[k], name) != 0)
+        if (!(o->states >> k & 1) || strcmp(o->kind->state_names[k], name) != 0)
             continue;
         if (!tern_same_shape(value, s->x))
             return tern_fail(TERN_ERR_SHAPE,

@@ -1,4 +1,4 @@
-/* lr_cycles.c -- rates that go up and down: triangles, one cycle, cosines with restarts. */
+/* lr_cyclic.c -- rates that go up and down: triangles, one cycle, cosines with restarts. */
 #include "optim/lr_scheduler.h"
 
 static const double pi = 3.14159265358979323846;
@@ -67,9 +67,9 @@ tern_lr_scheduler *tern_lr_scheduler_cyclic_lr(tern_optimizer *optimizer, double
         return NULL;
     o.step_size_up = o.step_size_up ? o.step_size_up : 2000;
     o.step_size_down = o.step_size_down ? o.step_size_down : o.step_size_up;
-    o.gamma = tern_option(o.gamma, 1);
-    o.base_momentum = tern_option(o.base_momentum, 0.8);
-    o.max_momentum = tern_option(o.max_momentum, 0.9);
+    o.gamma = TERN_OPTION(&o, gamma, 1);
+    o.base_momentum = TERN_OPTION(&o, base_momentum, 0.8);
+    o.max_momentum = TERN_OPTION(&o, max_momentum, 0.9);
     if (o.step_size_up < 0 || o.step_size_down < 0)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "%s: Expected positive step sizes, but got %lld, "
@@ -193,11 +193,11 @@ tern_lr_scheduler *tern_lr_scheduler_one_cycle_lr(tern_optimizer *optimizer, dou
 {
     tern_one_cycle_lr_options o = options ? *options : (tern_one_cycle_lr_options){0};
     const tern_lr_kind *kind = o.no_cycle_momentum ? &one_cycle_kind : &one_cycle_with_momentum;
-    o.pct_start = tern_option(o.pct_start, 0.3);
-    o.base_momentum = tern_option(o.base_momentum, 0.85);
-    o.max_momentum = tern_option(o.max_momentum, 0.95);
-    o.div_factor = tern_option(o.div_factor, 25);
-    o.final_div_factor = tern_option(o.final_div_factor, 1e4);
+    o.pct_start = TERN_OPTION(&o, pct_start, 0.3);
+    o.base_momentum = TERN_OPTION(&o, base_momentum, 0.85);
+    o.max_momentum = TERN_OPTION(&o, max_momentum, 0.95);
+    o.div_factor = TERN_OPTION(&o, div_factor, 25);
+    o.final_div_factor = TERN_OPTION(&o, final_div_factor, 1e4);
     if (check_groups(optimizer, kind->name) != TERN_OK ||
         (!o.no_cycle_momentum && !tern_lr_momentum_name(optimizer, kind->name)))
         return NULL;

@@ -1,9 +1,9 @@
-/* multi_tensor.c -- kernels over many tensors at once: the table of their places, and launches.
+/* foreach.c -- kernels over many tensors at once: the table of their places, and launches.
  *
  * The chunks are fixed with the sizes. Gradients are made anew in each step, in places that the
  * allocator repeats after a few steps: the last tables stay on the device, and one is uploaded,
  * which may wait for the device, only when none of them fits. */
-#include "ops/multi_tensor/multi_tensor.h"
+#include "ops/foreach/foreach.h"
 #include "base/memory.h"
 #include "device/capture.h"
 #include "tensor/tensor.h"
@@ -13,15 +13,15 @@ enum { TABLES = 8 };
 
 /* Addresses of all tensors, here and on the device. */
 typedef struct table {
-    tern_multi_row *rows;
+    tern_foreach_row *rows;
     tern_block *block;
 } table;
 
-struct tern_multi {
+struct tern_foreach {
     tern_place *place;
     int n;
-    int64_t *first;       /* of n + 1: the first chunk of each tensor, and how many there are */
-    tern_multi_row *rows; /* of the launch at hand */
+    int64_t *first;         /* of n + 1: the first chunk of each tensor, and how many there are */
+    tern_foreach_row *rows; /* of the launch at hand */
     table tables[TABLES];
     int tables_made, next; /* next: to be replaced */
     tern_block *device_chunks;
@@ -29,22 +29,22 @@ struct tern_multi {
 
 static int64_t chunks_of(const tern_tensor *x)
 {
-    return (x->numel + TERN_MULTI_CHUNK - 1) / TERN_MULTI_CHUNK;
+    return (x->numel + TERN_FOREACH_CHUNK - 1) / TERN_FOREACH_CHUNK;
 }
 
-static tern_status upload_chunks(tern_multi *t, tern_tensor *const *tensors)
+static tern_status upload_chunks(tern_foreach *t, tern_tensor *const *tensors)
 {
     int64_t n = t->first[t->n], c = 0;
     if (n == 0)
         return TERN_OK;
-    tern_multi_chunk *chunks = tern_alloc(sizeof *chunks * (size_t)n);
+    tern_foreach_chunk *chunks = tern_alloc(sizeof *chunks * (size_t)n);
     if (!chunks)
         return TERN_ERR_MEMORY;
     for (int i = 0; i < t->n; i++)
-        for (int64_t at = 0; at < tensors[i]->numel; at += TERN_MULTI_CHUNK) {
+        for (int64_t at = 0; at < tensors[i]->numel; at += TERN_FOREACH_CHUNK) {
             int64_t left = tensors[i]->numel - at;
             chunks[c++] =
-                (tern_multi_chunk){i, at, left < TERN_MULTI_CHUNK ? left : TERN_MULTI_CHUNK};
+                (tern_foreach_chunk){i, at, left < TERN_FOREACH_CHUNK ? left : TERN_FOREACH_CHUNK};
         }
     size_t bytes = sizeof *chunks * (size_t)n;
     t->device_chunks = tern_block_alloc(t->place, bytes, "tern_optim_step");
@@ -54,7 +54,7 @@ static tern_status upload_chunks(tern_multi *t, tern_tensor *const *tensors)
     return status;
 }
 
-static tern_status lay_out(tern_multi *t, tern_tensor *const *tensors)
+static tern_status lay_out(tern_foreach *t, tern_tensor *const *tensors)
 {
     t->first = tern_alloc(sizeof *t->first * ((size_t)t->n + 1));
     t->rows = tern_alloc(sizeof *t->rows * (size_t)t->n);
@@ -65,21 +65,21 @@ static tern_status lay_out(tern_multi *t, tern_tensor *const *tensors)
     return upload_chunks(t, tensors);
 }
 
-tern_multi *tern_multi_new(tern_tensor *const *tensors, int n)
+tern_foreach *tern_foreach_new(tern_tensor *const *tensors, int n)
 {
-    tern_multi *t = tern_alloc(sizeof *t);
+    tern_foreach *t = tern_alloc(sizeof *t);
     if (!t)
         return NULL;
     t->n = n;
     t->place = tensors[0]->storage->place;
     if (lay_out(t, tensors) != TERN_OK) {
-        tern_multi_free(t);
+        tern_foreach_free(t);
         return NULL;
     }
     return t;
 }
 
-void tern_multi_free(tern_multi *t)
+void tern_foreach_free(tern_foreach *t)
 {
     if (!t)
         return;
@@ -93,33 +93,33 @@ void tern_multi_free(tern_multi *t)
     tern_free(t);
 }
 
-int64_t tern_multi_chunks(const tern_multi *t)
+int64_t tern_foreach_chunks(const tern_foreach *t)
 {
     return t->first[t->n];
 }
 
-int64_t tern_multi_first_chunk(const tern_multi *t, int i)
+int64_t tern_foreach_first_chunk(const tern_foreach *t, int i)
 {
     return t->first[i];
 }
 
 /* ---- launches ---------------------------------------------------------------------------- */
 
-static bool takes_part(const tern_multi_call *call, int i)
+static bool takes_part(const tern_foreach_call *call, int i)
 {
     return call->column[0][i]->numel > 0 && call->column[1][i];
 }
 
-static tern_tensor *tensor_at(const tern_multi_call *call, int column, int i)
+static tern_tensor *tensor_at(const tern_foreach_call *call, int column, int i)
 {
     return call->column[column] ? call->column[column][i] : NULL;
 }
 
 /* Whether a kernel may follow pointers to everything that takes part; *any: something does. */
-static bool has_addresses(const tern_multi *t, const tern_multi_call *call, bool *any)
+static bool has_addresses(const tern_foreach *t, const tern_foreach_call *call, bool *any)
 {
     for (int i = 0; i < t->n; i++)
-        for (int k = 0; takes_part(call, i) && k < TERN_MULTI_COLUMNS; k++) {
+        for (int k = 0; takes_part(call, i) && k < TERN_FOREACH_COLUMNS; k++) {
             const tern_tensor *x = tensor_at(call, k, i);
             *any = true;
             if (x && !x->storage->block->buffer.address)
@@ -129,11 +129,11 @@ static bool has_addresses(const tern_multi *t, const tern_multi_call *call, bool
 }
 
 /* The rows of this launch: addresses, or else 1 + the offset into the buffer; 0: not there. */
-static void fill_rows(tern_multi *t, const tern_multi_call *call, bool addressed)
+static void fill_rows(tern_foreach *t, const tern_foreach_call *call, bool addressed)
 {
     for (int i = 0; i < t->n; i++) {
-        tern_multi_row row = {0};
-        for (int k = 0; takes_part(call, i) && k < TERN_MULTI_COLUMNS; k++) {
+        tern_foreach_row row = {0};
+        for (int k = 0; takes_part(call, i) && k < TERN_FOREACH_COLUMNS; k++) {
             const tern_tensor *x = tensor_at(call, k, i);
             if (x && addressed)
                 row.address[k] = x->storage->block->buffer.address +
@@ -145,7 +145,7 @@ static void fill_rows(tern_multi *t, const tern_multi_call *call, bool addressed
     }
 }
 
-static tern_status make_table(tern_multi *t, size_t bytes)
+static tern_status make_table(tern_foreach *t, size_t bytes)
 {
     table *made = &t->tables[t->tables_made];
     made->rows = tern_alloc(bytes);
@@ -159,7 +159,7 @@ static tern_status make_table(tern_multi *t, size_t bytes)
 }
 
 /* A table on the device with the rows of this launch. */
-static tern_status find_table(tern_multi *t, tern_block **block)
+static tern_status find_table(tern_foreach *t, tern_block **block)
 {
     size_t bytes = sizeof *t->rows * (size_t)t->n;
     if (tern_capture_of(t->place)) /* the tables here are written again for other tensors */
@@ -181,45 +181,44 @@ static tern_status find_table(tern_multi *t, tern_block **block)
 }
 
 /* What both forms begin with, from this chunk on; returns how many arguments there are. */
-static int common_arguments(tern_arg *args, const tern_multi *t, const tern_multi_call *call,
+static int common_arguments(tern_arg *args, const tern_foreach *t, const tern_foreach_call *call,
                             const tern_block *rows, const tern_arg *faults, int64_t chunk,
                             int64_t count)
 {
     int n = 0;
-    args[n++] = tern_arg_elements(TERN_ROLE_IN, TERN_TYPE_tern_multi_row, &rows->buffer, 0,
-                                  sizeof(tern_multi_row));
-    args[n++] = tern_arg_elements(TERN_ROLE_IN, TERN_TYPE_tern_multi_chunk,
-                                  &t->device_chunks->buffer, chunk, sizeof(tern_multi_chunk));
+    args[n++] = tern_arg_elements(TERN_ROLE_IN, TERN_TYPE_tern_foreach_row, &rows->buffer, 0,
+                                  sizeof(tern_foreach_row));
+    args[n++] = tern_arg_elements(TERN_ROLE_IN, TERN_TYPE_tern_foreach_chunk,
+                                  &t->device_chunks->buffer, chunk, sizeof(tern_foreach_chunk));
     if (call->each) {
         args[n] = tern_arg_out(call->each);
         args[n++].at += chunk;
     }
-    for (int i = 0; i < TERN_MULTI_SHARED && call->shared[i]; i++)
+    for (int i = 0; i < TERN_FOREACH_SHARED && call->shared[i]; i++)
         args[n++] = tern_arg_in(call->shared[i]);
     if (call->found)
         args[n++] = tern_arg_out(call->found);
     args[n] = *faults;
     args[n++].role = TERN_ROLE_IN;
     args[n++] = tern_arg_i64(count);
-    args[n++] = tern_arg_i32(call->flags);
     return n;
 }
 
-static tern_status launch_all(tern_multi *t, const tern_multi_call *call, const tern_block *rows,
-                              const tern_arg *faults)
+static tern_status launch_all(tern_foreach *t, const tern_foreach_call *call,
+                              const tern_block *rows, const tern_arg *faults)
 {
     tern_arg args[16];
-    int64_t chunks = tern_multi_chunks(t);
+    int64_t chunks = tern_foreach_chunks(t);
     int n = common_arguments(args, t, call, rows, faults, 0, chunks);
-    return tern_launch(t->place, call->many, call->column[0][0]->dtype,
-                       tern_groups(chunks, TERN_MULTI_CHUNK), args, n);
+    return tern_launch(t->place, &call->kernel->many, call->column[0][0]->dtype,
+                       tern_groups(chunks, TERN_FOREACH_CHUNK), args, n);
 }
 
 /* Tensors from `from` to `to`. */
-static tern_status launch_few(tern_multi *t, const tern_multi_call *call, const tern_block *rows,
-                              const tern_arg *faults, int from, int to)
+static tern_status launch_few(tern_foreach *t, const tern_foreach_call *call,
+                              const tern_block *rows, const tern_arg *faults, int from, int to)
 {
-    tern_arg args[16 + TERN_MULTI_FEW * TERN_MULTI_COLUMNS];
+    tern_arg args[16 + TERN_FOREACH_FEW * TERN_FOREACH_COLUMNS];
     int64_t chunk = t->first[from], count = t->first[to] - chunk;
     int present = from;
     while (present < to && !takes_part(call, present))
@@ -227,17 +226,17 @@ static tern_status launch_few(tern_multi *t, const tern_multi_call *call, const 
     if (present == to)
         return TERN_OK;
     int n = common_arguments(args, t, call, rows, faults, chunk, count);
-    for (int i = from; i < from + TERN_MULTI_FEW; i++)
-        for (int k = 0; k < TERN_MULTI_COLUMNS; k++) {
+    for (int i = from; i < from + TERN_FOREACH_FEW; i++)
+        for (int k = 0; k < TERN_FOREACH_COLUMNS; k++) {
             const tern_tensor *x = i < to && takes_part(call, i) ? tensor_at(call, k, i) : NULL;
             args[n] = x ? tern_arg_out(x) : tern_arg_unused(call->column[0][present]);
             args[n++].bare = true;
         }
-    return tern_launch(t->place, call->few, call->column[0][present]->dtype,
-                       tern_groups(count, TERN_MULTI_CHUNK), args, n);
+    return tern_launch(t->place, &call->kernel->few, call->column[0][present]->dtype,
+                       tern_groups(count, TERN_FOREACH_CHUNK), args, n);
 }
 
-tern_status tern_multi_launch(tern_multi *t, const tern_multi_call *call)
+tern_status tern_foreach_launch(tern_foreach *t, const tern_foreach_call *call)
 {
     bool any = false, addressed = has_addresses(t, call, &any);
     tern_arg faults;
@@ -249,8 +248,8 @@ tern_status tern_multi_launch(tern_multi *t, const tern_multi_call *call)
     TERN_TRY(find_table(t, &rows));
     if (addressed)
         TERN_TRY(launch_all(t, call, rows, &faults));
-    for (int i = 0; !addressed && i < t->n; i += TERN_MULTI_FEW) {
-        int end = i + TERN_MULTI_FEW < t->n ? i + TERN_MULTI_FEW : t->n;
+    for (int i = 0; !addressed && i < t->n; i += TERN_FOREACH_FEW) {
+        int end = i + TERN_FOREACH_FEW < t->n ? i + TERN_FOREACH_FEW : t->n;
         TERN_TRY(launch_few(t, call, rows, &faults, i, end));
     }
     for (int i = 0; call->writes && i < t->n; i++)

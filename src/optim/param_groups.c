@@ -1,4 +1,4 @@
-/* groups.c -- parameter groups: their parameters, and options by name. */
+/* param_groups.c -- parameter groups: their parameters, and options by name. */
 #include "optim/optimizer.h"
 #include <math.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static tern_status check_parameter(const tern_optimizer *o, tern_tensor *const *
                              "%s: some parameters appear in more than one parameter group "
                              "(parameter %d of the new one)",
                              name, i);
-    return o->kind->check_parameter ? o->kind->check_parameter(x[i]) : TERN_OK;
+    return o->kind->parts->check_parameter ? o->kind->parts->check_parameter(x[i]) : TERN_OK;
 }
 
 tern_status tern_optim_check_parameters(const tern_optimizer *o, tern_tensor *const *x, int n)
@@ -62,7 +62,7 @@ int tern_optim_add_param_group(tern_optimizer *o, tern_tensor *const *parameters
         tern_fail(TERN_ERR_ARGUMENT, "tern_optim_add_param_group: %d parameters", n);
         return -1;
     }
-    if (o->kind->closure_step) {
+    if (o->kind->parts->closure_step) {
         tern_fail(TERN_ERR_UNSUPPORTED,
                   "tern_optim_add_param_group: LBFGS doesn't support per-parameter options "
                   "(parameter groups)");
@@ -88,14 +88,22 @@ int tern_optim_param_groups(const tern_optimizer *o)
 
 /* ---- options ----------------------------------------------------------------------------- */
 
-tern_status tern_optim_check_option(const tern_optim_kind *kind, int i, double value,
-                                    const char *function)
+tern_status tern_optim_check_value(const tern_optim_kind *kind, int i, double value,
+                                   const char *function)
 {
-    const tern_optim_option *option = &kind->option[i];
-    if (value >= option->low && (value < option->high || option->high == INFINITY))
+    const tern_optim_row *row = &kind->rows[i];
+    if (tern_in_range(&row->range, value))
         return TERN_OK;
-    return tern_fail(TERN_ERR_ARGUMENT, "%s: Invalid %s: %s", function, option->words,
+    return tern_fail(TERN_ERR_ARGUMENT, "%s: Invalid %s: %s", function, row->words,
                      TERN_NUMBER_TEXT(value));
+}
+
+static int number_of(const tern_optim_kind *kind, const char *name)
+{
+    for (int i = 0; kind->rows[i].name; i++)
+        if (kind->rows[i].kind == VALUE_OPTION && strcmp(kind->rows[i].name, name) == 0)
+            return i;
+    return -1;
 }
 
 /* The number of an option; -1 after an error. */
@@ -110,25 +118,21 @@ static int find(const tern_optimizer *o, int group, const char *name, const char
                   function, group, o->kind->name, o->n_groups);
         return -1;
     }
-    for (int i = 0; i < OPTIM_OPTIONS && o->kind->option[i].name; i++)
-        if (strcmp(o->kind->option[i].name, name) == 0)
-            return i;
-    tern_fail(TERN_ERR_ARGUMENT, "%s: %s has no option '%s'", function, o->kind->name, name);
-    return -1;
+    int i = number_of(o->kind, name);
+    if (i < 0)
+        tern_fail(TERN_ERR_ARGUMENT, "%s: %s has no option '%s'", function, o->kind->name, name);
+    return i;
 }
 
 bool tern_optim_has_option(const tern_optimizer *o, const char *name)
 {
-    for (int i = 0; o && name && i < OPTIM_OPTIONS && o->kind->option[i].name; i++)
-        if (strcmp(o->kind->option[i].name, name) == 0)
-            return true;
-    return false;
+    return o && name && number_of(o->kind, name) >= 0;
 }
 
 double tern_optim_get_option(const tern_optimizer *o, int group, const char *name)
 {
     int i = find(o, group, name, "tern_optim_get_option");
-    return i < 0 ? NAN : o->groups[group].option[i];
+    return i < 0 ? NAN : o->groups[group].values[i];
 }
 
 tern_status tern_optim_set_option(tern_optimizer *o, int group, const char *name, double value)
@@ -136,28 +140,30 @@ tern_status tern_optim_set_option(tern_optimizer *o, int group, const char *name
     int i = find(o, group, name, "tern_optim_set_option");
     if (i < 0)
         return tern_last_status();
-    TERN_TRY(tern_optim_check_option(o->kind, i, value, "tern_optim_set_option"));
-    if (strcmp(name, "momentum") == 0 && value != 0) {
-        o->flags |= TERN_OPTIM_MOMENTUM;
-        o->states |= o->kind->momentum_states;
-    }
-    o->groups[group].option[i] = value;
+    TERN_TRY(tern_optim_check_value(o->kind, i, value, "tern_optim_set_option"));
+    o->groups[group].values[i] = value;
+    o->states |= o->kind->states(o->groups[group].values);
     return TERN_OK;
+}
+
+tern_status tern_optim_check_lr(const tern_optimizer *o, double lr, const char *function)
+{
+    return tern_optim_check_value(o->kind, number_of(o->kind, "lr"), lr, function);
 }
 
 double tern_optim_get_lr(const tern_optimizer *o)
 {
     if (!o)
         tern_fail_argument_null("tern_optim_get_lr", "optimizer");
-    return o ? o->groups[0].option[0] : NAN;
+    return o ? o->groups[0].lr : NAN;
 }
 
 tern_status tern_optim_set_lr(tern_optimizer *o, double lr)
 {
     if (!o)
         return tern_fail_argument_null("tern_optim_set_lr", "optimizer");
-    TERN_TRY(tern_optim_check_option(o->kind, 0, lr, "tern_optim_set_lr"));
+    TERN_TRY(tern_optim_check_lr(o, lr, "tern_optim_set_lr"));
     for (int i = 0; i < o->n_groups; i++)
-        o->groups[i].option[0] = lr;
+        o->groups[i].lr = lr;
     return TERN_OK;
 }

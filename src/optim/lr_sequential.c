@@ -1,4 +1,4 @@
-/* lr_composed.c -- schedulers made of schedulers: one after the other, or all in each step. */
+/* lr_sequential.c -- schedulers made of schedulers: one after the other, or all in each step. */
 #include "optim/lr_scheduler.h"
 
 typedef struct parts {
@@ -121,7 +121,7 @@ tern_lr_scheduler *tern_lr_scheduler_sequential_lr(tern_optimizer *optimizer,
         return NULL;
     const parts *p = s->data;
     for (int i = 0; i < s->n; i++)
-        optimizer->groups[i].option[0] = optimizer->groups[i].initial_lr;
+        optimizer->groups[i].lr = optimizer->groups[i].initial_lr;
     for (int i = 0; i < n; i++)
         p->part[i]->at.last_epoch--;
     s->at.last_epoch = 0;
