@@ -16,28 +16,28 @@ static void averages_follow_the_parameters(void **state)
             tern_nn_add_parameter(m, "w", w);
             tern_nn_add_parameter(m, "h", h);
             tern_nn_add_buffer(m, "b", b);
-            tern_ema *ema =
-                tern_optim_ema(m, &(tern_ema_options){.decay = 0.5, .equal = equal == 1});
+            tern_averaged_model *ema = tern_swa_averaged_model(
+                m, &(tern_averaged_model_options){.decay = 0.5, .equal = equal == 1});
             for (int t = 0; t < 4; t++) {
                 TERN_NO_GRAD {
                     tern_fill_(w, TERN_SCALAR(t + 1));
                     tern_fill_(h, TERN_SCALAR(t + 1));
                     tern_fill_(b, TERN_SCALAR(t + 1));
                 }
-                assert_ok(tern_ema_update(ema));
-                tern_tensor *of_w = tern_ema_average(ema, w);
+                assert_ok(tern_swa_update(ema));
+                tern_tensor *of_w = tern_swa_average(ema, w);
                 assert_values_close(tern_narrow(of_w, 0, 4998, 2), 1e-6, expected[equal][t],
                                     expected[equal][t]);
-                assert_values_close(tern_ema_average(ema, h), 1e-3, expected[equal][t],
+                assert_values_close(tern_swa_average(ema, h), 1e-3, expected[equal][t],
                                     expected[equal][t]);
-                assert_values(tern_ema_average(ema, b), t + 1);
+                assert_values(tern_swa_average(ema, b), t + 1);
             }
-            assert_ok(tern_ema_swap(ema));
+            assert_ok(tern_swa_swap(ema));
             assert_values_close(h, 1e-3, expected[equal][3], expected[equal][3]);
-            assert_values(tern_ema_average(ema, h), 4, 4);
-            assert_ok(tern_ema_swap(ema));
+            assert_values(tern_swa_average(ema, h), 4, 4);
+            assert_ok(tern_swa_swap(ema));
             assert_values(h, 4, 4);
-            tern_ema_free(ema);
+            tern_swa_free(ema);
             tern_nn_free(m);
         }
 }
@@ -66,7 +66,7 @@ static void running_statistics_are_made_anew(void **state)
         batches b = {.x = test_uniform(device, TERN_F32, TERN_SHAPE(12, 2), -1, 3, 1)};
         tern_nn_forward(m, b.x);
         tern_nn_eval(m);
-        assert_ok(tern_optim_update_bn(m, next_batch, &b));
+        assert_ok(tern_swa_update_bn(m, next_batch, &b));
         tern_tensor *each = tern_view(b.x, TERN_SHAPE(3, 4, 2));
         tern_tensor *mean = tern_mean_dim(each, TERN_DIMS(0, 1), false);
         tern_tensor *var =
@@ -78,7 +78,7 @@ static void running_statistics_are_made_anew(void **state)
         tern_nn_forward(tern_nn_train(m, true), b.x); /* by its own momentum again */
         mean = tern_lerp_scalar(mean, tern_mean_dim(b.x, TERN_DIMS(0), false), 0.1);
         assert_close(tern_nn_buffer(m, "0.running_mean"), mean, .abs = 1e-6);
-        assert_int_equal(tern_optim_update_bn(m, NULL, NULL), TERN_ERR_ARGUMENT);
+        assert_int_equal(tern_swa_update_bn(m, NULL, NULL), TERN_ERR_ARGUMENT);
         assert_error(TERN_ERR_ARGUMENT, "next");
         tern_nn_free(m);
     }

@@ -224,7 +224,7 @@ static bool batch_statistics(void)
 {
     bool given = false;
     tern_module *m = tern_nn_batch_norm1d(3, NULL);
-    bool fine = tern_optim_update_bn(m, one_batch, &given) == TERN_OK && given;
+    bool fine = tern_swa_update_bn(m, one_batch, &given) == TERN_OK && given;
     tern_nn_free(m);
     return fine;
 }
@@ -261,7 +261,7 @@ static void the_rest_works(void **state)
         {"clipping", clipping},
         {"state dicts", states},
         {"optimizers but for steps", optimizers_but_for_steps},
-        {"tern_optim_update_bn", batch_statistics},
+        {"tern_swa_update_bn", batch_statistics},
         {"the state of a scaler", scaler_state},
         {"reading and writing", reading_and_writing},
     };

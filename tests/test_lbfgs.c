@@ -42,8 +42,10 @@ static void lbfgs_goes_down_the_valley_as_pytorchs_does(void **state)
         tern_lbfgs_options options;
     } cases[] = {
         {.name = "lbfgs", .lr = 1e-3},
-        {"lbfgs_wolfe", 1, {.strong_wolfe = true}},
-        {"lbfgs_short", 0.5, {.max_iter = 7, .history_size = 3, .strong_wolfe = true}},
+        {"lbfgs_wolfe", 1, {.line_search_fn = TERN_LINE_SEARCH_STRONG_WOLFE}},
+        {"lbfgs_short",
+         0.5,
+         {.max_iter = 7, .history_size = 3, .line_search_fn = TERN_LINE_SEARCH_STRONG_WOLFE}},
     };
     test_golden *file = test_golden_open("optim");
     for (int c = 0; c < 3; c++)
@@ -85,7 +87,8 @@ static void lbfgs_works_on_every_device(void **state)
             tern_requires_grad_(x[i], true);
         valley v = {.x = x};
         double loss = NAN;
-        v.o = tern_optim_lbfgs_of(x, 2, 1, &(tern_lbfgs_options){.strong_wolfe = true});
+        v.o = tern_optim_lbfgs_of(
+            x, 2, 1, &(tern_lbfgs_options){.line_search_fn = TERN_LINE_SEARCH_STRONG_WOLFE});
         int64_t tensors = 0;
         for (int t = 0; t < 4; t++) {
             TERN_SCOPE

@@ -44,13 +44,13 @@ MAKE(cyclic_lr_exp,
                                                            .gamma = 0.97,
                                                            .no_cycle_momentum = true}))
 MAKE(one_cycle_lr, tern_lr_scheduler_one_cycle_lr(o, 0.5, STEPS + 1, NULL))
-MAKE(one_cycle_lr_3,
-     tern_lr_scheduler_one_cycle_lr(o, 0.5, STEPS + 1,
-                                    &(tern_one_cycle_lr_options){.pct_start = 0.4,
-                                                                 .linear = true,
-                                                                 .three_phase = true,
-                                                                 .div_factor = 10,
-                                                                 .final_div_factor = 100}))
+MAKE(one_cycle_lr_3, tern_lr_scheduler_one_cycle_lr(o, 0.5, STEPS + 1,
+                                                    &(tern_one_cycle_lr_options){
+                                                        .pct_start = 0.4,
+                                                        .anneal_strategy = TERN_ANNEAL_LINEAR,
+                                                        .three_phase = true,
+                                                        .div_factor = 10,
+                                                        .final_div_factor = 100}))
 MAKE(one_cycle_groups,
      tern_lr_scheduler_one_cycle_lr(o, 0, STEPS + 1,
                                     &(tern_one_cycle_lr_options){.max_lrs = (double[]){0.5, 0.1},
@@ -58,20 +58,22 @@ MAKE(one_cycle_groups,
 MAKE(swa_lr, tern_lr_scheduler_swa_lr(o, 0,
                                       &(tern_swa_lr_options){.anneal_epochs = TERN_SOME(15),
                                                              .swa_lrs = (double[]){0.03, 0.5}}))
-MAKE(swa_lr_linear, tern_lr_scheduler_swa_lr(o, 0.03,
-                                             &(tern_swa_lr_options){.anneal_epochs = TERN_SOME(8),
-                                                                    .linear = true}))
+MAKE(swa_lr_linear,
+     tern_lr_scheduler_swa_lr(o, 0.03,
+                              &(tern_swa_lr_options){.anneal_epochs = TERN_SOME(8),
+                                                     .anneal_strategy = TERN_ANNEAL_LINEAR}))
 MAKE(swa_lr_at_once,
      tern_lr_scheduler_swa_lr(o, 0.03, &(tern_swa_lr_options){.anneal_epochs = TERN_SOME(0)}))
 MAKE(plateau, tern_lr_scheduler_reduce_lr_on_plateau(
                   o, &(tern_reduce_lr_on_plateau_options){
                          .factor = 0.5, .patience = TERN_SOME(2), .cooldown = 3, .min_lr = 0.004}))
-MAKE(plateau_max, tern_lr_scheduler_reduce_lr_on_plateau(o, &(tern_reduce_lr_on_plateau_options){
-                                                                .max = true,
-                                                                .factor = 0.2,
-                                                                .patience = TERN_SOME(0),
-                                                                .threshold = 0.05,
-                                                                .threshold_abs = true}))
+MAKE(plateau_max,
+     tern_lr_scheduler_reduce_lr_on_plateau(o, &(tern_reduce_lr_on_plateau_options){
+                                                   .mode = TERN_PLATEAU_MAX,
+                                                   .factor = 0.2,
+                                                   .patience = TERN_SOME(0),
+                                                   .threshold = 0.05,
+                                                   .threshold_mode = TERN_THRESHOLD_ABS}))
 
 static tern_lr_scheduler *sequential_lr(tern_optimizer *o)
 {
@@ -299,6 +301,12 @@ static void bad_schedules_are_refused(void **state)
             1, 0.1, NULL);
         assert_null(tern_lr_scheduler_one_cycle_lr(adagrad, 1, 10, NULL));
         assert_error(TERN_ERR_ARGUMENT, "optimizer must support momentum");
+        assert_null(tern_lr_scheduler_swa_lr(
+            o, 0.1, &(tern_swa_lr_options){.anneal_strategy = (tern_anneal_strategy)2}));
+        assert_error(TERN_ERR_ARGUMENT, "anneal_strategy 2 is none of tern_anneal_strategy");
+        assert_null(tern_lr_scheduler_reduce_lr_on_plateau(
+            o, &(tern_reduce_lr_on_plateau_options){.mode = (tern_plateau_mode)2}));
+        assert_error(TERN_ERR_ARGUMENT, "mode 2 is none of tern_plateau_mode");
         tern_lr_scheduler_free(s);
         tern_optim_free(adagrad);
         tern_optim_free(o);

@@ -405,8 +405,11 @@ static void what_they_refuse(void **state)
         assert_error(TERN_ERR_ARGUMENT, "Invalid momentum_decay value: -1.0");
         assert_null(tern_optim_rmsprop_of(&x, 1, 0.1, WITH(rmsprop, .alpha = -1)));
         assert_error(TERN_ERR_ARGUMENT, "Invalid alpha value: -1.0");
-        assert_null(tern_optim_ema(NULL, NULL));
-        assert_error(TERN_ERR_ARGUMENT, "tern_optim_ema");
+        assert_null(tern_optim_lbfgs_of(
+            &x, 1, 1, &(tern_lbfgs_options){.line_search_fn = (tern_line_search_fn)2}));
+        assert_error(TERN_ERR_ARGUMENT, "Invalid line_search_fn: 2");
+        assert_null(tern_swa_averaged_model(NULL, NULL));
+        assert_error(TERN_ERR_ARGUMENT, "tern_swa_averaged_model");
     }
 }
 

@@ -127,6 +127,6 @@ TERN_API tern_status tern_nn_clip_grad_value_(tern_module *module, double clip_v
 TERN_END_DECLS
 
 #include <tern/optim/algorithms.h>
-#include <tern/optim/ema.h>
 #include <tern/optim/lr_scheduler.h>
+#include <tern/optim/swa_utils.h>
 #endif

@@ -13,14 +13,14 @@ typedef struct average {
     bool is_buffer;
 } average;
 
-struct tern_ema {
-    tern_ema_options options;
+struct tern_averaged_model {
+    tern_averaged_model_options options;
     int64_t updates;
     average *averages; /* of n */
     int n;
 };
 
-static tern_status add(tern_ema *self, tern_tensor *x, bool is_buffer)
+static tern_status add(tern_averaged_model *self, tern_tensor *x, bool is_buffer)
 {
     average *averages = tern_grow(self->averages, sizeof *averages * (size_t)(self->n + 1));
     if (!averages)
@@ -45,20 +45,22 @@ static tern_status add_buffer(const char *path, tern_tensor *x, void *user)
     return add(user, x, true);
 }
 
-tern_ema *tern_optim_ema(tern_module *module, const tern_ema_options *options)
+tern_averaged_model *tern_swa_averaged_model(tern_module *module,
+                                             const tern_averaged_model_options *options)
 {
-    tern_ema_options o = options ? *options : (tern_ema_options){0};
+    tern_averaged_model_options o = options ? *options : (tern_averaged_model_options){0};
     if (!module) {
-        tern_fail_argument_null("tern_optim_ema", "module");
+        tern_fail_argument_null("tern_swa_averaged_model", "module");
         return NULL;
     }
     o.decay = TERN_OPTION(&o, decay, 0.999);
     if (!(o.decay >= 0 && o.decay <= 1))
-        return tern_fail_null(TERN_ERR_ARGUMENT,
-                              "tern_optim_ema: Invalid decay value %s provided. Please provide a "
-                              "value in [0,1] range.",
-                              TERN_NUMBER_TEXT(o.decay));
-    tern_ema *self = tern_alloc(sizeof *self);
+        return tern_fail_null(
+            TERN_ERR_ARGUMENT,
+            "tern_swa_averaged_model: Invalid decay value %s provided. Please provide a "
+            "value in [0,1] range.",
+            TERN_NUMBER_TEXT(o.decay));
+    tern_averaged_model *self = tern_alloc(sizeof *self);
     if (!self)
         return NULL;
     self->options = o;
@@ -71,11 +73,11 @@ tern_ema *tern_optim_ema(tern_module *module, const tern_ema_options *options)
         }
     if (status == TERN_OK)
         return self;
-    tern_ema_free(self);
+    tern_swa_free(self);
     return NULL;
 }
 
-void tern_ema_free(tern_ema *self)
+void tern_swa_free(tern_averaged_model *self)
 {
     if (!self)
         return;
@@ -90,7 +92,7 @@ void tern_ema_free(tern_ema *self)
 /* ---- updates ----------------------------------------------------------------------------- */
 
 /* Whether a is averaged: of floating point, and no buffer unless that was asked for. */
-static bool counts(const tern_ema *self, const average *a)
+static bool counts(const tern_averaged_model *self, const average *a)
 {
     return tern_dtype_is_floating_point(tern_dtype_of(a->x)) &&
            (!a->is_buffer || self->options.use_buffers);
@@ -109,7 +111,8 @@ static tern_tensor *column_of(tern_tensor *x)
 }
 
 /* One launch for all of a device and dtype: mean += (x - mean) weight. */
-static tern_status run(tern_ema *self, int first, bool *done, tern_tensor **columns, double weight)
+static tern_status run(tern_averaged_model *self, int first, bool *done, tern_tensor **columns,
+                       double weight)
 {
     static const tern_foreach_kernel kernel = TERN_FOREACH_KERNEL("foreach", "average");
     tern_tensor **means = columns, **xs = columns + self->n;
@@ -160,7 +163,7 @@ static tern_status follow(average *a)
     return TERN_OK;
 }
 
-static tern_status update(tern_ema *self, bool *done, tern_tensor **columns)
+static tern_status update(tern_averaged_model *self, bool *done, tern_tensor **columns)
 {
     double n = (double)self->updates;
     double weight = self->options.equal ? 1 / (n + 1) : 1 - self->options.decay;
@@ -179,10 +182,10 @@ static tern_status update(tern_ema *self, bool *done, tern_tensor **columns)
     return TERN_OK;
 }
 
-tern_status tern_ema_update(tern_ema *self)
+tern_status tern_swa_update(tern_averaged_model *self)
 {
     if (!self)
-        return tern_fail_argument_null("tern_ema_update", "ema");
+        return tern_fail_argument_null("tern_swa_update", "ema");
     TERN_TRY(tern_last_status());
     size_t n = (size_t)self->n + 1;
     tern_tensor **columns = tern_alloc(sizeof *columns * 2 * n);
@@ -209,10 +212,10 @@ static tern_status swap(average *a)
     return status;
 }
 
-tern_status tern_ema_swap(tern_ema *self)
+tern_status tern_swa_swap(tern_averaged_model *self)
 {
     if (!self)
-        return tern_fail_argument_null("tern_ema_swap", "ema");
+        return tern_fail_argument_null("tern_swa_swap", "ema");
     for (int i = 0; i < self->n; i++)
         if (counts(self, &self->averages[i])) {
             TERN_TRY(follow(&self->averages[i]));
@@ -221,11 +224,11 @@ tern_status tern_ema_swap(tern_ema *self)
     return TERN_OK;
 }
 
-tern_tensor *tern_ema_average(const tern_ema *self, const tern_tensor *x)
+tern_tensor *tern_swa_average(const tern_averaged_model *self, const tern_tensor *x)
 {
     for (int i = 0; self && i < self->n; i++)
         if (self->averages[i].x == x)
             return self->averages[i].mean;
     return tern_fail_null(TERN_ERR_ARGUMENT,
-                          "tern_ema_average: not a parameter or buffer of the module");
+                          "tern_swa_average: not a parameter or buffer of the module");
 }

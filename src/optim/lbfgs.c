@@ -203,7 +203,7 @@ static tern_status walk(problem *p, position *at, bool last)
         at->ends = true;
         return tern_failed_since(failures);
     }
-    if (m->values.strong_wolfe) {
+    if (m->values.line_search_fn == TERN_LINE_SEARCH_STRONG_WOLFE) {
         tern_line_point start = {.f = at->loss, .slope = slope, .g = at->grad}, found;
         p->start = flat(p->o, false);
         TERN_TRY(tern_strong_wolfe(evaluate_at, p, &start, m->t, largest(m->d), 1e-9, &found,

@@ -121,7 +121,7 @@ static const phase *phase_now(const tern_lr_scheduler *s, double *part)
 
 static double anneal(const one_cycle *c, double from, double to, double part)
 {
-    if (c->o.linear)
+    if (c->o.anneal_strategy == TERN_ANNEAL_LINEAR)
         return (to - from) * part + from;
     return to + (from - to) / 2 * (cos(pi * part) + 1);
 }
@@ -209,6 +209,9 @@ tern_lr_scheduler *tern_lr_scheduler_one_cycle_lr(tern_optimizer *optimizer, dou
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "%s: Expected float between 0 and 1 pct_start, but got %s",
                               kind->name, TERN_NUMBER_TEXT(o.pct_start));
+    if (tern_check_enum(kind->name, "anneal_strategy", (int)o.anneal_strategy, TERN_ANNEAL_LINEAR,
+                        "tern_anneal_strategy") != TERN_OK)
+        return NULL;
     one_cycle c = {.o = o,
                    .most = tern_lr_numbers(o.max_lrs, max_lr, optimizer->n_groups),
                    .total = total_steps};

@@ -8,9 +8,10 @@ typedef struct plateau {
 
 static bool is_better(const plateau *p, double metric, double best)
 {
-    if (p->o.threshold_abs)
-        return p->o.max ? metric > best + p->o.threshold : metric < best - p->o.threshold;
-    return p->o.max ? metric > best * (p->o.threshold + 1) : metric < best * (1 - p->o.threshold);
+    const bool max = p->o.mode == TERN_PLATEAU_MAX;
+    if (p->o.threshold_mode == TERN_THRESHOLD_ABS)
+        return max ? metric > best + p->o.threshold : metric < best - p->o.threshold;
+    return max ? metric > best * (p->o.threshold + 1) : metric < best * (1 - p->o.threshold);
 }
 
 static void reduce(tern_lr_scheduler *s)
@@ -67,6 +68,11 @@ tern_lr_scheduler *tern_lr_scheduler_reduce_lr_on_plateau(
         tern_fail_argument_null(kind.name, "optimizer");
         return NULL;
     }
+    if (tern_check_enum(kind.name, "mode", (int)o.mode, TERN_PLATEAU_MAX, "tern_plateau_mode") !=
+            TERN_OK ||
+        tern_check_enum(kind.name, "threshold_mode", (int)o.threshold_mode, TERN_THRESHOLD_ABS,
+                        "tern_threshold_mode") != TERN_OK)
+        return NULL;
     o.factor = TERN_OPTION(&o, factor, 0.1);
     o.threshold = TERN_OPTION(&o, threshold, 1e-4);
     o.eps = TERN_OPTION(&o, eps, 1e-8);
@@ -82,6 +88,6 @@ tern_lr_scheduler *tern_lr_scheduler_reduce_lr_on_plateau(
         return NULL;
     }
     s->at.last_epoch = 0;
-    s->at.best = o.max ? -INFINITY : INFINITY;
+    s->at.best = o.mode == TERN_PLATEAU_MAX ? -INFINITY : INFINITY;
     return s;
 }

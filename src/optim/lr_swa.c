@@ -50,7 +50,8 @@ tern_lr_scheduler *tern_lr_scheduler_swa_lr(tern_optimizer *optimizer, double sw
                                             const tern_swa_lr_options *options)
 {
     tern_swa_lr_options o = options ? *options : (tern_swa_lr_options){0};
-    swa a = {.epochs = o.anneal_epochs.set ? o.anneal_epochs.value : 10, .linear = o.linear};
+    swa a = {.epochs = o.anneal_epochs.set ? o.anneal_epochs.value : 10,
+             .linear = o.anneal_strategy == TERN_ANNEAL_LINEAR};
     if (!optimizer) {
         tern_fail_argument_null(kind.name, "optimizer");
         return NULL;
@@ -59,6 +60,9 @@ tern_lr_scheduler *tern_lr_scheduler_swa_lr(tern_optimizer *optimizer, double sw
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "%s: anneal_epochs must be equal or greater than 0, got %lld",
                               kind.name, (long long)a.epochs);
+    if (tern_check_enum(kind.name, "anneal_strategy", (int)o.anneal_strategy, TERN_ANNEAL_LINEAR,
+                        "tern_anneal_strategy") != TERN_OK)
+        return NULL;
     a.rates = tern_lr_numbers(o.swa_lrs, swa_lr, optimizer->n_groups);
     tern_lr_scheduler *s = a.rates ? tern_lr_new(&kind, optimizer, &a, sizeof a) : NULL;
     if (!s)

@@ -37,11 +37,11 @@ static bool pass(tern_module *m, tern_batch_source next, void *user)
     return more;
 }
 
-tern_status tern_optim_update_bn(tern_module *m, tern_batch_source next, void *user)
+tern_status tern_swa_update_bn(tern_module *m, tern_batch_source next, void *user)
 {
     int found = 0;
     if (!m || !next)
-        return tern_fail_argument_null("tern_optim_update_bn", m ? "next" : "m");
+        return tern_fail_argument_null("tern_swa_update_bn", m ? "next" : "m");
     const uint64_t failures = tern_failures();
     tern_status status = TERN_OK;
     TERN_NO_GRAD {

@@ -11,7 +11,7 @@ typedef struct fuzz_objects {
     tern_optimizer *optimizers[FUZZ_OBJECTS];
     tern_lr_scheduler *schedulers[FUZZ_OBJECTS];
     tern_scaler *scalers[FUZZ_OBJECTS];
-    tern_ema *averages[FUZZ_OBJECTS];
+    tern_averaged_model *averages[FUZZ_OBJECTS];
     tern_state_dict *dicts[FUZZ_OBJECTS];
     tern_graph *graphs[FUZZ_OBJECTS];
 } fuzz_objects;

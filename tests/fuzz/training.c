@@ -104,8 +104,8 @@ static int put_scaler(const names_argument *a)
 
 static int put_average(const names_argument *a)
 {
-    tern_ema_options options = {.decay = R(2), .equal = B(3), .use_buffers = B(4)};
-    PUT(averages, tern_ema_free, N(0), tern_optim_ema(fuzz_module(N(1)), &options));
+    tern_averaged_model_options options = {.decay = R(2), .equal = B(3), .use_buffers = B(4)};
+    PUT(averages, tern_swa_free, N(0), tern_swa_averaged_model(fuzz_module(N(1)), &options));
 }
 
 static int put_graph(const names_argument *a)
@@ -127,7 +127,7 @@ static tern_tensor *next_batch(void *user)
 static int update_bn(const names_argument *a)
 {
     batches b = {T(1), N(2) < 5 ? N(2) : 5};
-    return DONE(tern_optim_update_bn(fuzz_module(N(0)), next_batch, &b));
+    return DONE(tern_swa_update_bn(fuzz_module(N(0)), next_batch, &b));
 }
 
 /* ---- autocast ----------------------------------------------------------------------------- */

@@ -171,6 +171,10 @@ TERN_API tern_optimizer *tern_optim_muon(tern_module *module, double lr,
 TERN_API tern_optimizer *tern_optim_muon_of(tern_tensor *const *parameters, int n, double lr,
                                             const tern_muon_options *options);
 
+typedef enum tern_line_search_fn {
+    TERN_LINE_SEARCH_NONE = 0,    /* steps of lr */
+    TERN_LINE_SEARCH_STRONG_WOLFE /* Nocedal & Wright 2006, algorithms 3.5 and 3.6 */
+} tern_line_search_fn;
 /* L-BFGS (Nocedal & Wright 2006): stepped with tern_optim_step_closure alone. All parameters are on
  * one device, in one group. Products and losses are read by the host. PyTorch's lr is 1. */
 typedef struct tern_lbfgs_options {
@@ -179,7 +183,7 @@ typedef struct tern_lbfgs_options {
     int history_size;        /* default 100 */
     double tolerance_grad;   /* default 1e-7; TERN_ZERO for 0 */
     double tolerance_change; /* default 1e-9; TERN_ZERO for 0 */
-    bool strong_wolfe;       /* search along the line, instead of steps of lr */
+    tern_line_search_fn line_search_fn;
     uint64_t reserved[4];
 } tern_lbfgs_options;
 /* Of the parameters of module that require gradients. */

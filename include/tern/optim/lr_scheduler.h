@@ -78,14 +78,18 @@ TERN_API tern_lr_scheduler *tern_lr_scheduler_lambda_lr(tern_optimizer *optimize
 TERN_API tern_lr_scheduler *tern_lr_scheduler_multiplicative_lr(tern_optimizer *optimizer,
                                                                 tern_lr_lambda lambda, void *user);
 
+typedef enum tern_anneal_strategy {
+    TERN_ANNEAL_COS = 0, /* half a cosine */
+    TERN_ANNEAL_LINEAR
+} tern_anneal_strategy;
 typedef struct tern_swa_lr_options {
     tern_optional_int anneal_epochs; /* default 10; 0: at once */
-    bool linear;                     /* instead of half a cosine */
-    const double *swa_lrs;           /* one for each group, instead of the argument */
+    tern_anneal_strategy anneal_strategy;
+    const double *swa_lrs; /* one for each group, instead of the argument */
     uint64_t reserved[4];
 } tern_swa_lr_options;
 /* To swa_lr in anneal_epochs, where it stays: while weights are averaged
- * (torch.optim.swa_utils.SWALR; tern_optim_ema averages them). */
+ * (torch.optim.swa_utils.SWALR; tern_swa_averaged_model averages them). */
 TERN_API tern_lr_scheduler *tern_lr_scheduler_swa_lr(tern_optimizer *optimizer, double swa_lr,
                                                      const tern_swa_lr_options *options);
 
@@ -114,7 +118,7 @@ TERN_API tern_lr_scheduler *tern_lr_scheduler_cyclic_lr(tern_optimizer *optimize
 
 typedef struct tern_one_cycle_lr_options {
     double pct_start; /* default 0.3; TERN_ZERO for 0 */
-    bool linear;      /* instead of cosines */
+    tern_anneal_strategy anneal_strategy;
     bool no_cycle_momentum;
     double base_momentum;    /* default 0.85; TERN_ZERO for 0 */
     double max_momentum;     /* default 0.95; TERN_ZERO for 0 */
@@ -131,13 +135,21 @@ TERN_API tern_lr_scheduler *tern_lr_scheduler_one_cycle_lr(
     const tern_one_cycle_lr_options *options);
 
 /* ---- by what is measured ----------------------------------------------------------------- */
+typedef enum tern_plateau_mode {
+    TERN_PLATEAU_MIN = 0, /* smaller metrics are better */
+    TERN_PLATEAU_MAX
+} tern_plateau_mode;
+typedef enum tern_threshold_mode {
+    TERN_THRESHOLD_REL = 0, /* in relation to the best */
+    TERN_THRESHOLD_ABS      /* as a difference */
+} tern_threshold_mode;
 typedef struct tern_reduce_lr_on_plateau_options {
-    bool max;                   /* larger metrics are better */
+    tern_plateau_mode mode;
     double factor;              /* default 0.1; < 1 */
     tern_optional_int patience; /* default 10: epochs without progress that are put up with */
     double threshold;           /* default 1e-4, TERN_ZERO for 0: what counts as progress */
-    bool threshold_abs;         /* as a difference, not in relation to the best */
-    int64_t cooldown;           /* epochs after a reduction that do not count */
+    tern_threshold_mode threshold_mode;
+    int64_t cooldown; /* epochs after a reduction that do not count */
     double min_lr;
     double eps;            /* default 1e-8, TERN_ZERO for 0: smaller reductions are left out */
     const double *min_lrs; /* one for each group, instead of min_lr */

@@ -1,39 +1,40 @@
-/* optim/ema.h -- averages of a module's parameters over the steps, which often are better than the
- * last ones (torch.optim.swa_utils.AveragedModel). */
-#ifndef TERN_OPTIM_EMA_H
-#define TERN_OPTIM_EMA_H
+/* optim/swa_utils.h -- averages of a module's parameters over the steps, which often are better than the
+ * last ones (torch.optim.swa_utils). */
+#ifndef TERN_OPTIM_SWA_UTILS_H
+#define TERN_OPTIM_SWA_UTILS_H
 #include <tern/optim.h>
 
 TERN_BEGIN_DECLS
 
-typedef struct tern_ema tern_ema;
+typedef struct tern_averaged_model tern_averaged_model;
 
-typedef struct tern_ema_options {
+typedef struct tern_averaged_model_options {
     double decay;     /* default 0.999, TERN_ZERO for 0: mean = decay mean + (1 - decay) x */
     bool equal;       /* instead: all steps weigh the same (stochastic weight averaging) */
     bool use_buffers; /* average floating point buffers too, instead of copying them */
     uint64_t reserved[4];
-} tern_ema_options;
+} tern_averaged_model_options;
 
-/* Keeps an average beside every parameter and buffer of module; to be freed with tern_ema_free. */
-TERN_API tern_ema *tern_optim_ema(tern_module *module, const tern_ema_options *options);
+/* torch.optim.swa_utils.AveragedModel: keeps an average beside every parameter and buffer of module; to be freed with tern_swa_free. */
+TERN_API tern_averaged_model *tern_swa_averaged_model(tern_module *module,
+                                                      const tern_averaged_model_options *options);
 /* Take the parameters as they are now into the average: one launch for each device and dtype. The
  * first update copies them. Like the step that it follows, it is refused while an error is
  * recorded. */
-TERN_API tern_status tern_ema_update(tern_ema *ema);
+TERN_API tern_status tern_swa_update(tern_averaged_model *model);
 /* Exchange averages and parameters: before an evaluation, and again after it. */
-TERN_API tern_status tern_ema_swap(tern_ema *ema);
+TERN_API tern_status tern_swa_swap(tern_averaged_model *model);
 /* The average of a parameter or buffer, borrowed. */
-TERN_API tern_tensor *tern_ema_average(const tern_ema *ema, const tern_tensor *x);
+TERN_API tern_tensor *tern_swa_average(const tern_averaged_model *model, const tern_tensor *x);
 /* Frees the averages; NULL is fine. */
-TERN_API void tern_ema_free(tern_ema *ema);
+TERN_API void tern_swa_free(tern_averaged_model *model);
 
 /* The next batch, NULL after the last one. */
 typedef tern_tensor *(*tern_batch_source)(void *user);
 /* Make the running statistics of m's batch norms anew, after its parameters became an average
  * (torch.optim.swa_utils.update_bn): the mean over the batches that next gives, up to NULL, each
  * run through m in training mode without a graph. A batch lives in a scope of its own. */
-TERN_API tern_status tern_optim_update_bn(tern_module *m, tern_batch_source next, void *user);
+TERN_API tern_status tern_swa_update_bn(tern_module *m, tern_batch_source next, void *user);
 
 TERN_END_DECLS
 #endif
