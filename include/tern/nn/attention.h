@@ -4,8 +4,8 @@
  * Sequences are (time, batch, width), or (batch, time, width) with batch_first; without the batch
  * for a single one. Masks are bool, where true HIDES a key, or numbers that are added to the
  * scores: a mask (L, S) or (batch heads, L, S), a key_padding_mask (batch, S). A query that sees no
- * key gives zeros, and NaN where weights are asked for. Without them memory grows with the length and
- * not its square.
+ * key gives zeros, and NaN where weights are asked for. Without them memory grows with the length
+ * and not its square.
  *
  * tern_nn_call takes what PyTorch's forward takes, in its order: fewer, or NULL, for what is not
  * given, and for a bool any tensor that means true. The functions named _forward are the same call

@@ -18,8 +18,8 @@ typedef struct tern_scaled_dot_product_attention_options {
     uint64_t reserved[4];
 } tern_scaled_dot_product_attention_options;
 /* softmax(query key^T scale + mask) value: query (..., L, E), key (..., S, E), value (..., S, Ev)
- * -> (..., L, Ev) (torch.nn.functional.scaled_dot_product_attention). A query that sees no key gives
- * zeros. */
+ * -> (..., L, Ev) (torch.nn.functional.scaled_dot_product_attention). A query that sees no key
+ * gives zeros. */
 TERN_API tern_tensor *tern_scaled_dot_product_attention(
     tern_tensor *query, tern_tensor *key, tern_tensor *value,
     const tern_scaled_dot_product_attention_options *options);
@@ -46,8 +46,8 @@ typedef struct tern_multi_head_attention_forward_options {
 /* torch.nn.functional.multi_head_attention_forward (Vaswani et al. 2017): query (L, N, E), key (S,
  * N, Ek), value (S, N, Ev) -> (L, N, E); all without N for a single sequence. Masks are bool, where
  * TRUE hides a key (in tern_scaled_dot_product_attention it shows it), or numbers that are added; a
- * query that sees no key gives zeros, NaN where weights are wanted. weights NULL: they are not. Else
- * *weights becomes (N, L, S), the mean over the heads, or (N, heads, L, S). */
+ * query that sees no key gives zeros, NaN where weights are wanted. weights NULL: they are not.
+ * Else *weights becomes (N, L, S), the mean over the heads, or (N, heads, L, S). */
 TERN_API tern_tensor *tern_multi_head_attention_forward(
     tern_tensor *query, tern_tensor *key, tern_tensor *value,
     const tern_multi_head_attention_forward_options *options, tern_tensor **weights);

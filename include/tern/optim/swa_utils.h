@@ -1,5 +1,5 @@
-/* optim/swa_utils.h -- averages of a module's parameters over the steps, which often are better than the
- * last ones (torch.optim.swa_utils). */
+/* optim/swa_utils.h -- averages of a module's parameters over the steps, which often are better
+ * than the last ones (torch.optim.swa_utils). */
 #ifndef TERN_OPTIM_SWA_UTILS_H
 #define TERN_OPTIM_SWA_UTILS_H
 #include <tern/optim.h>
@@ -15,7 +15,8 @@ typedef struct tern_averaged_model_options {
     uint64_t reserved[4];
 } tern_averaged_model_options;
 
-/* torch.optim.swa_utils.AveragedModel: keeps an average beside every parameter and buffer of module; to be freed with tern_swa_free. */
+/* torch.optim.swa_utils.AveragedModel: keeps an average beside every parameter and buffer of
+ * module; to be freed with tern_swa_free. */
 TERN_API tern_averaged_model *tern_swa_averaged_model(tern_module *module,
                                                       const tern_averaged_model_options *options);
 /* Take the parameters as they are now into the average: one launch for each device and dtype. The
