@@ -133,10 +133,16 @@ KERNEL6(K(loss_total), (OUT, STO, ys), (OUT, ACC, totals), (IN, ACC, losses), (I
     GROUPS(g, 1)
     {
         ACC s = 0, t = 0;
-        SIMD_SUM2(s, t) LANES(j, n)
+        RUNS(b, run, n)
         {
-            s += losses[j];
-            t += weights[j];
+            ACC some = 0, more = 0;
+            SIMD_SUM2(some, more) LANES(j, run)
+            {
+                some += losses[b + j];
+                more += weights[b + j];
+            }
+            s += some;
+            t += more;
         }
         s = GROUP_SUM(s, scratch);
         t = GROUP_SUM(t, scratch);
@@ -160,10 +166,15 @@ KERNEL7(K(squared_difference), (OUT, ACC, losses), (OUT, ACC, weights), (IN, STO
     {
         idx at = g * (idx)len, count = (idx)n - at < (idx)len ? (idx)n - at : (idx)len;
         ACC s = 0;
-        SIMD_SUM(s) LANES(j, count)
+        RUNS(b, run, count)
         {
-            ACC d = (ACC)LD(xs, at + j) - LD(ys, at + j);
-            s += d * d;
+            ACC some = 0;
+            SIMD_SUM(some) LANES(j, run)
+            {
+                ACC d = (ACC)LD(xs, at + b + j) - LD(ys, at + b + j);
+                some += d * d;
+            }
+            s += some;
         }
         s = GROUP_SUM(s, scratch);
         if (LID == 0) {

@@ -79,14 +79,24 @@ KERNEL6(K(softmax_gradient), (OUT, STO, dxs), (IN, STO, ys), (IN, STO, dys), (AR
         idx at = r * (idx)n;
         ACC s = 0;
         if (log_ != 0) {
-            SIMD_SUM(s) TEAM_LANES(j, n)
+            RUNS(b, run, n)
             {
-                s += LD(dys, at + j);
+                ACC some = 0;
+                SIMD_SUM(some) TEAM_LANES(j, run)
+                {
+                    some += LD(dys, at + b + j);
+                }
+                s += some;
             }
         } else {
-            SIMD_SUM(s) TEAM_LANES(j, n)
+            RUNS(b, run, n)
             {
-                s += LD(dys, at + j) * LD(ys, at + j);
+                ACC some = 0;
+                SIMD_SUM(some) TEAM_LANES(j, run)
+                {
+                    some += LD(dys, at + b + j) * LD(ys, at + b + j);
+                }
+                s += some;
             }
         }
         s = TEAM_SUM(s, scratch);
