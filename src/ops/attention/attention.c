@@ -8,6 +8,8 @@
 
 static const char *const name = "tern_scaled_dot_product_attention";
 
+/* What PyTorch refuses: dtypes that differ, fewer than two dims, a mask beside is_causal, a
+ * mask of another dtype than bool or the query's, a dropout probability outside [0, 1]. */
 static tern_status check(tern_tensor *query, tern_tensor *key, tern_tensor *value,
                          const tern_scaled_dot_product_attention_options *o)
 {
@@ -40,7 +42,9 @@ static tern_status check(tern_tensor *query, tern_tensor *key, tern_tensor *valu
     return TERN_OK;
 }
 
-/* Whether the fused form takes it: the same stacks, nothing empty, a mask that is not learned. */
+/* Whether the fused form takes these tensors: q, k and v have the same leading dims without
+ * broadcasting, at most two of them, nothing is empty, and the mask broadcasts to the scores
+ * (..., L, S) and needs no gradient, since the fused backward makes none for it. */
 static bool fits_fused(const tern_tensor *q, const tern_tensor *k, const tern_tensor *v,
                        const tern_tensor *mask)
 {
@@ -66,8 +70,9 @@ static bool fits_fused(const tern_tensor *q, const tern_tensor *k, const tern_te
     return true;
 }
 
-/* Half precision in float32, so that scores and weights are not rounded: where it costs nothing, as
- * on processors and where there are few scores, and where the fused form does not take it. */
+/* Attention of half precision computed in float32 and rounded once at the end, so that neither
+ * scores nor weights are rounded on the way. Used where that is cheap (on processors, and for
+ * few scores) and where the fused form does not fit. */
 static tern_tensor *in_f32(tern_tensor *query, tern_tensor *key, tern_tensor *value,
                            tern_scaled_dot_product_attention_options o)
 {
@@ -83,7 +88,10 @@ static tern_tensor *in_f32(tern_tensor *query, tern_tensor *key, tern_tensor *va
     return y ? tern_to_dtype(y, dtype) : NULL;
 }
 
-static bool stays_half(const tern_tensor *query, const tern_tensor *key)
+/* Whether half precision is worth keeping for the products: on GPUs, from a number of scores
+ * on at which their half precision matrix units win over the cost of three conversions. The
+ * number of queries of all heads is numel / E. */
+static bool keeps_half_precision(const tern_tensor *query, const tern_tensor *key)
 {
     enum { FEW = 1 << 14 };
     int64_t keys = key->shape[key->ndim - 2], width = query->shape[query->ndim - 1];
@@ -91,6 +99,9 @@ static bool stays_half(const tern_tensor *query, const tern_tensor *key)
     return many && tern_place_info(query->storage->place)->type == TERN_DEVICE_GPU;
 }
 
+/* Chooses among three ways: fused where the shapes allow it, composed of other operations
+ * otherwise, and half precision through float32 where that loses nothing. A scale of 0 in the
+ * options means the default 1 / sqrt(E); TERN_ZERO asks for a real 0. */
 tern_tensor *tern_scaled_dot_product_attention(
     tern_tensor *query, tern_tensor *key, tern_tensor *value,
     const tern_scaled_dot_product_attention_options *options)
@@ -107,7 +118,7 @@ tern_tensor *tern_scaled_dot_product_attention(
         at.scale = 0;
     bool half = query->dtype == TERN_F16 || query->dtype == TERN_BF16;
     bool fits = fits_fused(query, key, value, o.attn_mask);
-    if (half && !(fits && stays_half(query, key)))
+    if (half && !(fits && keeps_half_precision(query, key)))
         return in_f32(query, key, value, o);
     if (!fits)
         return tern_attention_composed(query, key, value, o.attn_mask, &at);

@@ -5,7 +5,8 @@
 #include <math.h>
 #include <tern/ops.h>
 
-/* True where the key comes after the query. */
+/* The causal mask (L, S) as bool: true where key j comes after query i, that is j > i. It is
+ * aligned at the top left, as PyTorch's is, also where L and S differ. */
 static tern_tensor *future_keys(const tern_tensor *scores)
 {
     int64_t queries = scores->shape[scores->ndim - 2], keys = scores->shape[scores->ndim - 1];
@@ -15,7 +16,8 @@ static tern_tensor *future_keys(const tern_tensor *scores)
     return tern_gt(key, tern_unsqueeze(query, 1));
 }
 
-/* Scores that do not count are -inf: none of their row's weight is left for them. */
+/* Scores with the mask applied: a float mask is added, and what a bool mask or causality hides
+ * becomes -inf, of which softmax makes a weight of exactly 0. */
 static tern_tensor *masked(tern_tensor *scores, tern_tensor *mask, bool causal)
 {
     if (!scores || (!mask && !causal))
@@ -26,8 +28,9 @@ static tern_tensor *masked(tern_tensor *scores, tern_tensor *mask, bool causal)
                             tern_scalar_real(-INFINITY));
 }
 
-/* A query that a mask hides every key from has weights 0, where softmax alone would give NaN, and
- * no gradient flows through it. */
+/* p = softmax(mask(scale q k')) over the keys. A row in which a mask hides every key is all
+ * -inf, and softmax of it NaN: such scores are set to 0 before the softmax and the weights to
+ * 0 after it, so that the output is 0 and no gradient flows through the row. */
 static tern_tensor *weights_of(tern_tensor *query, tern_tensor *key, tern_tensor *mask,
                                const tern_attention_attributes *at)
 {
@@ -41,6 +44,7 @@ static tern_tensor *weights_of(tern_tensor *query, tern_tensor *key, tern_tensor
     return tern_masked_fill(tern_softmax(scores, -1), no_key, tern_scalar_int(0));
 }
 
+/* out = dropout(softmax(mask(scale q k'))) v, each step recorded by itself. */
 tern_tensor *tern_attention_composed(tern_tensor *query, tern_tensor *key, tern_tensor *value,
                                      tern_tensor *mask, const tern_attention_attributes *at)
 {
@@ -55,7 +59,10 @@ tern_tensor *tern_attention_composed(tern_tensor *query, tern_tensor *key, tern_
 }
 
 /* With p = softmax(s), s = scale q k':
- *   dv = p' do,   ds = p (do v' - sum p do v'),   dq = scale ds k,   dk = scale ds' q */
+ *   dv = p' do,   dp = do v',   ds = p (dp - sum p dp),
+ *   dq = scale ds k,   dk = scale ds' q
+ * where the sum is over the keys. The scale goes into alpha of the last two products. With
+ * dropout the weights that were dropped are not reproduced here, so it is refused. */
 tern_status tern_attention_composed_gradient(tern_gradient *g)
 {
     const tern_attention_attributes *at = g->attributes;

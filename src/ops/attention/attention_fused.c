@@ -1,17 +1,19 @@
-/* attention_fused.c -- attention whose memory grows with the sequence and not with its square:
- * blocks of queries, each with its scores, weights and products (as in Dao et al. 2022, with the
- * products left to the device's own). The way back makes the weights again from their sums; short
- * sequences keep them. */
+/* attention_fused.c -- attention in blocks of queries, so that memory is linear in the length of
+ * the sequence instead of quadratic (the idea of Dao et al. 2022). Each block has its scores, its
+ * softmax and its two matrix products, which are the device's own. The backward pass computes the
+ * weights again from the log of each row's sum; short sequences store them instead. */
 #include "ops/attention/attention.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <math.h>
 #include <tern/ops.h>
 
-/* Scores of a block, on GPUs and elsewhere (a second-level cache holds them); weights worth
- * keeping. */
+/* How many scores a block may have: on GPUs enough to fill the device, elsewhere what a second-level
+ * cache holds. KEPT is up to how many weights are stored for the backward pass. */
 enum { GPU_SCORES = 1 << 25, SCORES = 1 << 19, KEPT = 1 << 21 };
 
+/* Inputs and outputs of the operation. SUMS is log sum e^s of each query, WEIGHTS the softmax
+ * where it is kept, STATE the random generator's. */
 enum { Q, K, V, MASK, INPUTS };
 enum { OUT, SUMS, WEIGHTS, STATE, OUTPUTS };
 
@@ -30,6 +32,10 @@ static void stack_of(const tern_tensor *x, int64_t count[2])
     count[1] = x->ndim > 2 ? x->shape[x->ndim - 3] : 1;
 }
 
+/* Sizes of the problem, and how many queries a block has: as many as keep the block's scores
+ * of all stacks within a budget, at least one. Dropout compares 24 random bits with drop,
+ * hence the factor 2^24. The mask is read through strides of four dims; a stride of 0
+ * broadcasts a dim of size 1 or one that the mask lacks. */
 static geometry geometry_of(tern_place *place, tern_tensor *const *in,
                             const tern_attention_attributes *at)
 {
@@ -59,8 +65,10 @@ static geometry geometry_of(tern_place *place, tern_tensor *const *in,
     return g;
 }
 
-/* The block that begins at a query; causal ones leave out the keys that none of them sees. */
-static void set_block(geometry *g, int64_t first)
+/* The block that begins at query `first`. With a causal mask the columns end at the last key
+ * that the last query of the block attends to: the rest of the scores is never computed, which
+ * saves about half of the work. */
+static void set_query_block(geometry *g, int64_t first)
 {
     tern_attention_block *b = &g->block;
     b->first = first;
@@ -70,14 +78,16 @@ static void set_block(geometry *g, int64_t first)
         b->columns = first + b->rows;
 }
 
-static int64_t stacks(const geometry *g)
+/* How many independent attentions there are: batch times heads. */
+static int64_t stack_count(const geometry *g)
 {
     return g->count[0] * g->count[1];
 }
 
 /* ---- products ---------------------------------------------------------------------------- */
 
-/* Rows of x from `first` on, or its transpose. */
+/* The rows of x from `first` on as an operand of a product, or their transpose, which is the
+ * same memory with row and column strides exchanged. Leading dims are batch strides. */
 static tern_matrix matrix(const tern_tensor *x, int64_t first, bool transposed)
 {
     int64_t row = x->stride[x->ndim - 2], column = x->stride[x->ndim - 1];
@@ -89,7 +99,8 @@ static tern_matrix matrix(const tern_tensor *x, int64_t first, bool transposed)
                                    x->ndim > 2 ? x->stride[x->ndim - 3] : 0}};
 }
 
-/* A block's scores, which are dense. */
+/* The scores of a block as an operand: dense (stacks, rows, columns), packed to the columns of
+ * this block, or transposed. */
 static tern_matrix scores(const geometry *g, const tern_tensor *x, bool transposed)
 {
     int64_t n = g->block.columns, size = g->block.rows * n;
@@ -100,6 +111,7 @@ static tern_matrix scores(const geometry *g, const tern_tensor *x, bool transpos
                          .batch = {g->count[1] * size, size}};
 }
 
+/* c = alpha a b + beta c for every stack: (size[0], size[2]) by (size[2], size[1]). */
 static tern_status multiply(const geometry *g, const tern_tensor *like, tern_matrix a,
                             tern_matrix b, tern_matrix c, const int64_t size[3], double alpha,
                             double beta)
@@ -120,15 +132,18 @@ static tern_status multiply(const geometry *g, const tern_tensor *like, tern_mat
 
 /* ---- one block --------------------------------------------------------------------------- */
 
+/* One group of threads for each row of scores; about 12 operations an element. */
 static tern_grid grid_of(const geometry *g)
 {
-    return tern_groups(stacks(g) * g->block.rows, 12 * g->block.columns);
+    return tern_groups(stack_count(g) * g->block.rows, 12 * g->block.columns);
 }
 
-/* p = the block's scores. A weight is as far off as its score, and a half of 20 is off by up to
- * 0.06: what p rounds away is made by the same product, less p, and left in rest. */
-static tern_status score(const geometry *g, tern_tensor *const *in, double scale, tern_tensor *p,
-                         tern_tensor *rest)
+/* p = scale q k' of the block. In half precision a score of 20 is rounded by up to 2^-7 of
+ * float16 or 2^-4 of bfloat16, and the weight e^s is off by the same relative amount. So the
+ * product is computed twice: rest = scale q k' - p, by a product with beta = -1, is what
+ * rounding took away, and the kernel adds the two in float32. */
+static tern_status compute_scores(const geometry *g, tern_tensor *const *in, double scale,
+                                  tern_tensor *p, tern_tensor *rest)
 {
     const tern_attention_block *b = &g->block;
     tern_matrix q = matrix(in[Q], b->first, false), k = matrix(in[K], 0, true);
@@ -136,22 +151,24 @@ static tern_status score(const geometry *g, tern_tensor *const *in, double scale
     TERN_TRY(multiply(g, p, q, k, scores(g, p, false), size, scale, 0));
     if (!rest)
         return TERN_OK;
-    TERN_TRY(
-        tern_block_copy(p->storage->block, 0, rest->storage->block, 0,
-                        (size_t)(stacks(g) * b->rows * b->columns) * tern_dtype_size(p->dtype)));
+    TERN_TRY(tern_block_copy(p->storage->block, 0, rest->storage->block, 0,
+                             (size_t)(stack_count(g) * b->rows * b->columns) *
+                                 tern_dtype_size(p->dtype)));
     return multiply(g, p, q, k, scores(g, rest, false), size, scale, -1);
 }
 
-/* p = weights of the block, from scores and, when they are there, from the rows' sums. */
-static tern_status weigh(const geometry *g, tern_tensor *const *in, double scale, tern_tensor *p,
-                         tern_tensor *rest, tern_tensor *sums, bool again)
+/* p = softmax of the block's masked scores. The forward pass reduces each row to its maximum
+ * and sum, and stores log sum e^s, one number a row. The backward pass (again) takes the
+ * weights from that number, p = e^(s - log sum e^s), without another reduction. */
+static tern_status compute_weights(const geometry *g, tern_tensor *const *in, double scale,
+                                   tern_tensor *p, tern_tensor *rest, tern_tensor *sums, bool again)
 {
     static const tern_kernel_ref first_time = {"attention", "attention_weights"},
                                  once_more = {"attention", "attention_again"};
     const tern_attention_block *b = &g->block;
     const tern_tensor *numbers = b->flags & TERN_ATTENTION_NUMBERS ? in[MASK] : NULL;
     const tern_tensor *bools = b->flags & TERN_ATTENTION_BOOLS ? in[MASK] : NULL;
-    TERN_TRY(score(g, in, scale, p, rest));
+    TERN_TRY(compute_scores(g, in, scale, p, rest));
     return TERN_LAUNCH(p->storage->place, again ? &once_more : &first_time, p->dtype, grid_of(g),
                        tern_arg_out(p), tern_arg_in(rest ? rest : p),
                        again ? tern_arg_in(sums) : tern_arg_out(sums),
@@ -159,8 +176,11 @@ static tern_status weigh(const geometry *g, tern_tensor *const *in, double scale
                        TERN_ARG_STRUCT(tern_attention_block, b));
 }
 
-static tern_status drop(const geometry *g, double scale, tern_tensor *to, tern_tensor *from,
-                        tern_tensor *state)
+/* to = from scale where a weight is kept, 0 where it is dropped. The decision for weight n is
+ * a function of the generator's state and n alone, so that the backward pass makes the same
+ * one without a stored mask. */
+static tern_status apply_dropout(const geometry *g, double scale, tern_tensor *to,
+                                 tern_tensor *from, tern_tensor *state)
 {
     static const tern_kernel_ref kernel = {"attention", "attention_drop"};
     return TERN_LAUNCH(to->storage->place, &kernel, to->dtype, grid_of(g), tern_arg_out(to),
@@ -169,21 +189,25 @@ static tern_status drop(const geometry *g, double scale, tern_tensor *to, tern_t
                        tern_arg_real(to->dtype, scale));
 }
 
-static tern_tensor *room(const geometry *g, const tern_tensor *like)
+/* Memory for the scores of one block, the largest that occurs. */
+static tern_tensor *new_scores(const geometry *g, const tern_tensor *like)
 {
-    tern_shape shape = {1, {stacks(g) * g->rows * g->keys}};
+    tern_shape shape = {1, {stack_count(g) * g->rows * g->keys}};
     return tern_tensor_new(&shape, like->dtype, like->storage->place,
                            "tern_scaled_dot_product_attention");
 }
 
-/* Room for what the scores' type rounds away; none where *rest stays NULL. */
-static tern_status make_rest(const geometry *g, const tern_tensor *like, tern_tensor **rest)
+/* Memory for what half precision rounds away from the scores; *rest stays NULL for the other
+ * types. */
+static tern_status new_rest(const geometry *g, const tern_tensor *like, tern_tensor **rest)
 {
     if (tern_dtype_size(like->dtype) == 2)
-        *rest = room(g, like);
+        *rest = new_scores(g, like);
     return *rest || tern_dtype_size(like->dtype) != 2 ? TERN_OK : tern_last_status();
 }
 
+/* What kept weights are multiplied by, 1 / (1 - dropout), so that their expectation stays the
+ * same. With dropout 1 nothing is kept. */
 static double kept_scale(const tern_attention_attributes *at)
 {
     return at->dropout < 1 ? 1 / (1 - at->dropout) : 0;
@@ -191,6 +215,9 @@ static double kept_scale(const tern_attention_attributes *at)
 
 /* ---- forward: outputs out, the rows' sums, the weights if kept, the generator's state -------- */
 
+/* Weights are stored for the backward pass only where they are few, fit in one block and have
+ * no dropout; otherwise backward computes them again from the scores, and memory stays linear
+ * in the length of the sequence. The other results are empty where they are not used. */
 static tern_status forward_infer(tern_call *call)
 {
     const tern_attention_attributes *at = call->attributes;
@@ -198,53 +225,58 @@ static tern_status forward_infer(tern_call *call)
     geometry g = geometry_of(call->place, call->in, at);
     tern_shape out = tern_shape_of(q);
     out.dims[out.ndim - 1] = v->shape[v->ndim - 1];
-    int64_t all = stacks(&g) * g.queries * g.keys;
+    int64_t all = stack_count(&g) * g.queries * g.keys;
     bool kept = at->dropout == 0 && g.rows == g.queries && all <= KEPT;
     call->n_out = OUTPUTS;
     call->result[OUT] = (tern_result){.dtype = q->dtype, .shape = out};
     call->result[SUMS] = (tern_result){.dtype = q->dtype == TERN_F64 ? TERN_F64 : TERN_F32,
-                                       .shape = {1, {stacks(&g) * g.queries}}};
+                                       .shape = {1, {stack_count(&g) * g.queries}}};
     call->result[WEIGHTS] = (tern_result){.dtype = q->dtype, .shape = {1, {kept ? all : 0}}};
     call->result[STATE] = (tern_result){.dtype = TERN_I64, .shape = {1, {at->dropout > 0 ? 2 : 0}}};
     return TERN_OK;
 }
 
-/* Take numbers for every weight of the whole, and write down where they begin. */
-static tern_status take_numbers(tern_call *call, const geometry *g)
+/* Reserves a random number for each weight, four to a step of the Philox counter, and stores
+ * the seed and the first counter in STATE, from which the backward pass draws the same ones. */
+static tern_status reserve_random_numbers(tern_call *call, const geometry *g)
 {
     static const tern_kernel_ref kernel = {"attention", "attention_note"};
     tern_arg state;
     int64_t first;
-    TERN_TRY(
-        tern_rng_take(call->place, (stacks(g) * g->queries * g->keys + 3) / 4, &state, &first));
+    TERN_TRY(tern_rng_take(call->place, (stack_count(g) * g->queries * g->keys + 3) / 4, &state,
+                           &first));
     return TERN_LAUNCH(call->place, &kernel, call->in[Q]->dtype, tern_items(2),
                        tern_arg_out(call->out[STATE]), state, tern_arg_i64(first));
 }
 
+/* out[block] = dropout(softmax(scale q[block] k' + mask)) v, in a product, a kernel by rows,
+ * and another product. */
 static tern_status forward_block(tern_call *call, const geometry *g, tern_tensor *p,
                                  tern_tensor *rest)
 {
     const tern_attention_attributes *at = call->attributes;
     const tern_attention_block *b = &g->block;
-    TERN_TRY(weigh(g, call->in, at->scale, p, rest, call->out[SUMS], false));
+    TERN_TRY(compute_weights(g, call->in, at->scale, p, rest, call->out[SUMS], false));
     if (at->dropout > 0)
-        TERN_TRY(drop(g, kept_scale(at), p, p, call->out[STATE]));
+        TERN_TRY(apply_dropout(g, kept_scale(at), p, p, call->out[STATE]));
     return multiply(g, p, scores(g, p, false), matrix(call->in[V], 0, false),
                     matrix(call->out[OUT], b->first, false),
                     SIZE(b->rows, g->value_width, b->columns), 1, 0);
 }
 
+/* All blocks of queries after each other in the same memory. Rows of a softmax are whole
+ * within a block, so blocks need nothing of each other. */
 static tern_status forward(tern_call *call)
 {
     const tern_attention_attributes *at = call->attributes;
     geometry g = geometry_of(call->place, call->in, at);
     bool kept = call->out[WEIGHTS]->numel > 0;
     if (at->dropout > 0)
-        TERN_TRY(take_numbers(call, &g));
-    tern_tensor *p = kept ? call->out[WEIGHTS] : room(&g, call->in[Q]), *rest = NULL;
-    tern_status status = p ? make_rest(&g, p, &rest) : tern_last_status();
+        TERN_TRY(reserve_random_numbers(call, &g));
+    tern_tensor *p = kept ? call->out[WEIGHTS] : new_scores(&g, call->in[Q]), *rest = NULL;
+    tern_status status = p ? new_rest(&g, p, &rest) : tern_last_status();
     for (int64_t i = 0; i < g.queries && status == TERN_OK; i += g.rows) {
-        set_block(&g, i);
+        set_query_block(&g, i);
         status = forward_block(call, &g, p, rest);
     }
     if (!kept)
@@ -266,11 +298,17 @@ static tern_status gradient_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* Scratch memory of the backward pass: weights, what half precision rounds away from their
+ * scores, weights after dropout (or p itself without it), and ds, which first holds dp. */
 typedef struct spaces {
     tern_tensor *p, *rest, *dropped, *ds;
 } spaces;
 
-/* more: dk and dv, sums over the blocks, have been begun. */
+/* The gradients of one block of queries, with p its weights and d its dropped ones:
+ *   dv += d' do,   dp = do v',   ds = p (dp - sum p dp),
+ *   dq = scale ds k,   dk += scale ds' q
+ * with dp multiplied by the dropout mask first. dq belongs to the block alone; dk and dv are
+ * sums over the blocks, added to where `more` says that an earlier block has written them. */
 static tern_status gradient_block(tern_call *call, const geometry *g, const spaces *s, bool more)
 {
     static const tern_kernel_ref kernel = {"attention", "attention_gradient"};
@@ -279,9 +317,10 @@ static tern_status gradient_block(tern_call *call, const geometry *g, const spac
     const tern_tensor *dout = call->in[DOUT];
     tern_tensor *state = call->in[HAD + STATE];
     if (call->in[HAD + WEIGHTS]->numel == 0)
-        TERN_TRY(weigh(g, call->in, at->scale, s->p, s->rest, call->in[HAD + SUMS], true));
+        TERN_TRY(
+            compute_weights(g, call->in, at->scale, s->p, s->rest, call->in[HAD + SUMS], true));
     if (at->dropout > 0)
-        TERN_TRY(drop(g, kept_scale(at), s->dropped, s->p, state));
+        TERN_TRY(apply_dropout(g, kept_scale(at), s->dropped, s->p, state));
     TERN_TRY(multiply(g, dout, scores(g, s->dropped, true), matrix(dout, b->first, false),
                       matrix(call->out[V], 0, false), SIZE(b->columns, g->value_width, b->rows), 1,
                       more));
@@ -299,8 +338,9 @@ static tern_status gradient_block(tern_call *call, const geometry *g, const spac
                     more);
 }
 
-/* Keys that no query sees (causal, more keys than queries) are in no block: their gradient is 0. */
-static tern_status clear_unseen(tern_call *call, const geometry *g)
+/* With a causal mask and more keys than queries, the last keys are attended to by no query and
+ * are in no block: dk and dv are 0 there. */
+static tern_status zero_unseen_keys(tern_call *call, const geometry *g)
 {
     if (!(g->block.flags & TERN_ATTENTION_CAUSAL) || g->queries >= g->keys)
         return TERN_OK;
@@ -311,21 +351,23 @@ static tern_status clear_unseen(tern_call *call, const geometry *g)
     return TERN_OK;
 }
 
+/* dq, dk and dv of all blocks. The weights are those that forward stored, or are computed
+ * again block by block. */
 static tern_status gradient_forward(tern_call *call)
 {
     const tern_attention_attributes *at = call->attributes;
     geometry g = geometry_of(call->place, call->in, at);
     tern_tensor *had = call->in[HAD + WEIGHTS]->numel ? call->in[HAD + WEIGHTS] : NULL;
-    spaces s = {.p = had ? had : room(&g, call->in[Q]), .ds = room(&g, call->in[Q])};
-    s.dropped = at->dropout > 0 ? room(&g, call->in[Q]) : s.p;
-    tern_status status = s.p && s.ds && s.dropped ? clear_unseen(call, &g) : tern_last_status();
+    spaces s = {.p = had ? had : new_scores(&g, call->in[Q]), .ds = new_scores(&g, call->in[Q])};
+    s.dropped = at->dropout > 0 ? new_scores(&g, call->in[Q]) : s.p;
+    tern_status status = s.p && s.ds && s.dropped ? zero_unseen_keys(call, &g) : tern_last_status();
     if (!had && status == TERN_OK)
-        status = make_rest(&g, s.p, &s.rest);
-    /* The whole of dk and dv is written by the first block only if that sees every key: a causal
-     * one goes from the last, which does, to the first. */
+        status = new_rest(&g, s.p, &s.rest);
+    /* The first block overwrites dk and dv and must reach every key. With a causal mask only
+     * the last block of queries does, so the blocks go from last to first. */
     int64_t blocks = (g.queries + g.rows - 1) / g.rows;
     for (int64_t k = 0; k < blocks && status == TERN_OK; k++) {
-        set_block(&g, (at->causal ? blocks - 1 - k : k) * g.rows);
+        set_query_block(&g, (at->causal ? blocks - 1 - k : k) * g.rows);
         status = gradient_block(call, &g, &s, k > 0);
     }
     if (at->dropout > 0)
@@ -345,6 +387,8 @@ static const tern_op gradient_op = {.name = "scaled_dot_product_attention_gradie
 
 /* ---- the operation ----------------------------------------------------------------------- */
 
+/* The fused gradient, or, when the backward pass is itself recorded for gradients of
+ * gradients, the same formulas in differentiable operations. */
 static tern_status backward(tern_gradient *g)
 {
     const tern_attention_attributes *at = g->attributes;

@@ -1,4 +1,4 @@
-/* multi_head_attention.c -- projections into heads, attention of each, and the way out. */
+/* multi_head_attention.c -- input projections, attention of each head, and the output projection. */
 #include "tensor/op.h"
 #include <math.h>
 #include <tern/ops.h>
@@ -14,13 +14,14 @@ typedef struct attention {
     bool batched;
     int extra;              /* keys that bias_k and add_zero_attn add */
     tern_tensor *q, *k, *v; /* (N, heads, length, E / heads) */
-    tern_tensor *mask;      /* true = look, or numbers; broadcasts to the scores */
+    tern_tensor *mask;      /* true = attend, or additive; broadcasts to the scores */
     bool causal;            /* instead of a mask */
     tern_tensor *out, *weights;
 } attention;
 
-/* ---- checks, in PyTorch's words ------------------------------------------------------------ */
+/* ---- checks, with PyTorch's messages -------------------------------------------------------- */
 
+/* Inputs are (L, N, E) or (L, E) without a batch; masks have the dims that go with that. */
 static tern_status check_dims(const attention *a, const tern_tensor *query, const tern_tensor *key,
                               const tern_tensor *value)
 {
@@ -50,6 +51,8 @@ static tern_status check_dims(const attention *a, const tern_tensor *query, cons
     return TERN_OK;
 }
 
+/* The embedding dim fits the projections and divides into heads; key and value agree in length
+ * and batch, and in width too where one packed weight projects both. */
 static tern_status check_sizes(const attention *a, const tern_tensor *query, const tern_tensor *key,
                                const tern_tensor *value)
 {
@@ -75,6 +78,7 @@ static tern_status check_sizes(const attention *a, const tern_tensor *query, con
     return TERN_OK;
 }
 
+/* attn_mask is (L, S), or (N heads, L, S) with one for each head; key_padding_mask is (N, S). */
 static tern_status check_masks(const attention *a)
 {
     const tern_tensor *padding = a->o->key_padding_mask, *mask = a->o->attn_mask;
@@ -107,6 +111,7 @@ static tern_status check_masks(const attention *a)
     return TERN_OK;
 }
 
+/* static_k and static_v replace projected keys or values: (N heads, S, E / heads). */
 static tern_status check_static(const attention *a, const tern_tensor *x, const char *which)
 {
     if (!x)
@@ -148,7 +153,8 @@ static tern_status check(attention *a, const tern_tensor *query, const tern_tens
 
 /* ---- projections --------------------------------------------------------------------------- */
 
-/* x through parts first .. first + n - 1 of the common weight and bias. */
+/* x W' + b with parts first to first + n - 1 of the packed weight (3 E, E) and bias (3 E): q, k, v.
+ * Weights that are not packed are projected one at a time. */
 static tern_tensor *project(const attention *a, tern_tensor *x, int first, int n)
 {
     const settings *o = a->o;
@@ -163,7 +169,8 @@ static tern_tensor *project(const attention *a, tern_tensor *x, int first, int n
     return tern_linear(x, w, b);
 }
 
-/* The same input for all, or for key and value, is read by one product. */
+/* q, k and v. Self-attention projects all three with one product over the packed weight, attention
+ * over a common key and value projects these two with one. */
 static tern_status project_all(attention *a, tern_tensor *query, tern_tensor *key,
                                tern_tensor *value)
 {
@@ -185,8 +192,8 @@ static tern_status project_all(attention *a, tern_tensor *query, tern_tensor *ke
     return part[0] && part[1] && part[2] ? TERN_OK : tern_last_status();
 }
 
-/* bias (1, 1, E) behind the last of x, in each sequence. */
-static tern_tensor *with_bias(const attention *a, tern_tensor *x, tern_tensor *bias)
+/* Appends bias_k or bias_v (1, 1, E) as one more key or value at the end of each sequence. */
+static tern_tensor *append_bias(const attention *a, tern_tensor *x, tern_tensor *bias)
 {
     int length = a->o->batch_first ? 1 : 0;
     tern_shape shape = TERN_SHAPE(length ? a->batch : 1, length ? 1 : a->batch, a->width);
@@ -194,7 +201,8 @@ static tern_tensor *with_bias(const attention *a, tern_tensor *x, tern_tensor *b
     return tern_cat(both, 2, length);
 }
 
-/* (N, L, E) or (L, N, E) -> (N, heads, L, E / heads) */
+/* (N, L, E) or (L, N, E) -> (N, heads, L, E / heads), a view: head h has the elements h E /
+ * heads on of the embedding. */
 static tern_tensor *to_heads(const attention *a, tern_tensor *x)
 {
     if (!x)
@@ -204,6 +212,8 @@ static tern_tensor *to_heads(const attention *a, tern_tensor *x)
     return tern_permute(tern_view(x, cut), order);
 }
 
+/* The inverse: the heads side by side again, (N, heads, L, E / heads) -> (N, L, E) or (L, N,
+ * E). */
 static tern_tensor *from_heads(const attention *a, tern_tensor *x)
 {
     bool batch_first = a->o->batch_first;
@@ -213,39 +223,45 @@ static tern_tensor *from_heads(const attention *a, tern_tensor *x)
     return tern_reshape(tern_permute(x, order), shape);
 }
 
-static tern_tensor *given_heads(const attention *a, tern_tensor *x)
+/* (N heads, S, E / heads) -> (N, heads, S, E / heads). */
+static tern_tensor *static_heads(const attention *a, tern_tensor *x)
 {
     return tern_reshape(x, TERN_SHAPE(a->batch, a->heads, x->shape[1], x->shape[2]));
 }
 
-static tern_tensor *with_zeros(const attention *a, tern_tensor *x)
+/* add_zero_attn: appends one more key or value that is 0, so that a query may attend to
+ * nothing. */
+static tern_tensor *append_zeros(const attention *a, tern_tensor *x)
 {
     tern_shape one = TERN_SHAPE(a->batch, a->heads, 1, a->width / a->heads);
     tern_tensor *both[] = {x, x ? tern_new_zeros(x, one) : NULL};
     return tern_cat(both, 2, 2);
 }
 
-static tern_status make_heads(attention *a)
+/* q, k and v by heads, with the keys that bias_k and add_zero_attn append, in PyTorch's order:
+ * the bias before the heads are split, zeros after. */
+static tern_status split_heads(attention *a)
 {
     const settings *o = a->o;
     if (o->bias_k && o->bias_v) {
-        a->k = with_bias(a, a->k, o->bias_k);
-        a->v = with_bias(a, a->v, o->bias_v);
+        a->k = append_bias(a, a->k, o->bias_k);
+        a->v = append_bias(a, a->v, o->bias_v);
     }
     a->q = to_heads(a, a->q);
-    a->k = o->static_k ? given_heads(a, o->static_k) : to_heads(a, a->k);
-    a->v = o->static_v ? given_heads(a, o->static_v) : to_heads(a, a->v);
+    a->k = o->static_k ? static_heads(a, o->static_k) : to_heads(a, a->k);
+    a->v = o->static_v ? static_heads(a, o->static_v) : to_heads(a, a->v);
     if (o->add_zero_attn) {
-        a->k = with_zeros(a, a->k);
-        a->v = with_zeros(a, a->v);
+        a->k = append_zeros(a, a->k);
+        a->v = append_zeros(a, a->v);
     }
     return a->q && a->k && a->v ? TERN_OK : tern_last_status();
 }
 
 /* ---- masks --------------------------------------------------------------------------------- */
 
-/* As numbers to add: -inf where a bool hides. */
-static tern_tensor *numbers(const attention *a, tern_tensor *mask)
+/* A mask as numbers to add to the scores: a bool mask here has true where a key is hidden,
+ * which becomes -inf. */
+static tern_tensor *additive_mask(const attention *a, tern_tensor *mask)
 {
     if (!mask || mask->dtype != TERN_BOOL)
         return tern_to_dtype(mask, a->q->dtype);
@@ -253,17 +269,19 @@ static tern_tensor *numbers(const attention *a, tern_tensor *mask)
     return tern_masked_fill(zeros, mask, tern_scalar_real(-INFINITY));
 }
 
-/* What either hides is hidden. */
-static tern_tensor *combined(const attention *a, tern_tensor *x, tern_tensor *y)
+/* One mask that hides what either hides: the or of two bool masks, otherwise the sum of their
+ * additive forms. */
+static tern_tensor *combined_masks(const attention *a, tern_tensor *x, tern_tensor *y)
 {
     if (!x || !y)
         return x ? x : y;
     if (x->dtype == TERN_BOOL && y->dtype == TERN_BOOL)
         return tern_logical_or(x, y);
-    return tern_add(numbers(a, x), numbers(a, y));
+    return tern_add(additive_mask(a, x), additive_mask(a, y));
 }
 
-static tern_tensor *later_keys(const attention *a)
+/* The causal mask (L, S) with true where it hides, j > i. */
+static tern_tensor *future_keys(const attention *a)
 {
     const char *device = tern_device(a->q);
     tern_tensor *query = tern_arange(0, (double)a->queries, 1, TERN_I32, device);
@@ -271,7 +289,10 @@ static tern_tensor *later_keys(const attention *a)
     return tern_gt(key, tern_unsqueeze(query, 1));
 }
 
-/* The masks as one that tern_scaled_dot_product_attention reads: broadcast, true = look. */
+/* attn_mask and key_padding_mask as the one mask of tern_scaled_dot_product_attention, which
+ * broadcasts to (N, heads, L, S). There true means attend, here it means hidden, hence the not
+ * at the end. is_causal stays a flag, which the fused form makes cheap, unless a mask must be
+ * made anyway. The appended keys are hidden from no query: the mask is padded with 0. */
 static tern_status merge_masks(attention *a, bool wants_weights)
 {
     const uint64_t failures = tern_failures();
@@ -284,18 +305,19 @@ static tern_status merge_masks(attention *a, bool wants_weights)
         padding = tern_reshape(padding, TERN_SHAPE(a->batch, 1, 1, a->keys));
     a->causal = a->o->is_causal && !padding && !a->extra && !wants_weights;
     if (a->o->is_causal && !a->causal)
-        mask = later_keys(a);
-    mask = combined(a, mask, padding);
-    if (mask && a->extra) /* which everyone sees */
+        mask = future_keys(a);
+    mask = combined_masks(a, mask, padding);
+    if (mask && a->extra) /* appended keys are visible to all */
         mask = tern_pad(mask, TERN_SHAPE(0, a->extra), NULL);
     if (mask)
-        a->mask = mask->dtype == TERN_BOOL ? tern_logical_not(mask) : numbers(a, mask);
+        a->mask = mask->dtype == TERN_BOOL ? tern_logical_not(mask) : additive_mask(a, mask);
     return tern_failed_since(failures);
 }
 
 /* ---- attention ----------------------------------------------------------------------------- */
 
-/* Out of single operations, so that the weights can be given back. */
+/* out = p v with p = dropout(softmax((q / sqrt(E / heads)) k' + mask)), composed of single
+ * operations since the weights are also a result: by head, or averaged over the heads. */
 static tern_tensor *attend_with_weights(attention *a)
 {
     double scale = 1 / sqrt((double)(a->width / a->heads));
@@ -310,11 +332,14 @@ static tern_tensor *attend_with_weights(attention *a)
     return tern_matmul(x, a->v);
 }
 
+/* The projections, attention by heads, and the output projection y W_o' + b_o. An input
+ * without a batch becomes a batch of one; query, key and value that are the same tensor stay
+ * so, since self-attention is projected with one product. */
 static tern_status run(attention *a, tern_tensor *query, tern_tensor *key, tern_tensor *value,
                        bool wants_weights)
 {
     const settings *o = a->o;
-    if (!a->batched) { /* one that is alone */
+    if (!a->batched) { /* add a batch dim of size 1 */
         bool same[] = {query == key, key == value};
         int batch = o->batch_first ? 0 : 1;
         query = tern_unsqueeze(query, batch);
@@ -322,7 +347,7 @@ static tern_status run(attention *a, tern_tensor *query, tern_tensor *key, tern_
         value = same[1] ? key : tern_unsqueeze(value, batch);
     }
     TERN_TRY(project_all(a, query, key, value));
-    TERN_TRY(make_heads(a));
+    TERN_TRY(split_heads(a));
     TERN_TRY(merge_masks(a, wants_weights));
     tern_scaled_dot_product_attention_options how = {
         .attn_mask = a->mask, .dropout_p = o->dropout_p, .is_causal = a->causal};
@@ -336,6 +361,8 @@ static tern_status run(attention *a, tern_tensor *query, tern_tensor *key, tern_
     return a->out && (a->weights || !wants_weights) ? TERN_OK : tern_last_status();
 }
 
+/* MultiHead(q, k, v) = concat(head_1, ..., head_h) W_o', head_i = attention(q W_q', k W_k', v
+ * W_v') of the i-th part of the embedding (Vaswani et al. 2017). */
 tern_tensor *tern_multi_head_attention_forward(tern_tensor *query, tern_tensor *key,
                                                tern_tensor *value, const settings *options,
                                                tern_tensor **weights)

@@ -1,10 +1,12 @@
-/* conv_geometry.c -- what convolutions are given: lists of numbers, sizes that fit, refusals in
- * PyTorch's words. */
+/* conv_geometry.c -- the options of convolutions: lists of numbers, output sizes, and errors with
+ * PyTorch's messages. */
 #include "ops/convolution/convolution.h"
 #include "base/checked.h"
 #include <stdio.h>
 #include <string.h>
 
+/* Options such as stride as three numbers, right-aligned: a 1d or 2d convolution is a 3d one
+ * whose leading dims have size 1, window 1 and the default. */
 tern_status tern_conv_numbers(const tern_shape *list, int ndim, int64_t otherwise, const char *name,
                               const char *function, int64_t out[3])
 {
@@ -23,13 +25,15 @@ tern_status tern_conv_numbers(const tern_shape *list, int ndim, int64_t otherwis
     return TERN_OK;
 }
 
-/* The spatial dims (from dim 2 on) of a shape as three. */
+/* The spatial dims of (N, C, *) as three, with 1 for those in front that are not there. */
 static void three_dims(const tern_shape *shape, int ndim, int64_t out[3])
 {
     for (int d = 0; d < 3; d++)
         out[d] = d < 3 - ndim ? 1 : shape->dims[shape->ndim - 3 + d];
 }
 
+/* What PyTorch refuses of the options; padding 'same' needs stride 1, since with another
+ * stride no padding gives back the input's size. */
 static tern_status check_numbers(const tern_conv_window *w)
 {
     for (int d = 0; d < 3; d++) {
@@ -56,6 +60,7 @@ static tern_status check_numbers(const tern_conv_window *w)
     return TERN_OK;
 }
 
+/* x and weight both have the spatial dims and two more, (N, C, *) and (O, C / groups, *). */
 static tern_status check_ranks(const tern_conv_window *w, const tern_shape *x,
                                const tern_shape *weight)
 {
@@ -74,6 +79,7 @@ static tern_status check_ranks(const tern_conv_window *w, const tern_shape *x,
     return TERN_OK;
 }
 
+/* A bias is one number for each channel of the result. */
 static tern_status check_bias(const tern_conv_window *w, const char *what, int64_t given,
                               const tern_shape *weight, const tern_tensor *bias, int64_t channels)
 {
@@ -86,6 +92,8 @@ static tern_status check_bias(const tern_conv_window *w, const char *what, int64
                      (long long)channels, TERN_TENSOR_TEXT(bias));
 }
 
+/* Dim 0 of the weight divides into groups. It is the output's channels for a convolution, and
+ * the input's for a transposed one. */
 static tern_status check_groups(const tern_conv_window *w, const tern_shape *weight)
 {
     long long groups = w->groups;
@@ -103,11 +111,11 @@ static tern_status check_groups(const tern_conv_window *w, const tern_shape *wei
     return TERN_OK;
 }
 
-/* "(3 x 3)" */
+/* Sizes as "(3 x 3)" for messages. */
 typedef struct sizes_text {
     char text[80];
 } sizes_text;
-static sizes_text sizes(const int64_t *dims, int ndim)
+static sizes_text sizes_of(const int64_t *dims, int ndim)
 {
     sizes_text t = {"("};
     size_t at = 1;
@@ -118,6 +126,10 @@ static sizes_text sizes(const int64_t *dims, int ndim)
     return t;
 }
 
+/* out = (in + 2 padding - dilation (window - 1) - 1) / stride + 1, rounded down, for each dim.
+ * With padding 'same' the sum of both sides is dilation (window - 1); where that is odd, the
+ * end gets one more, as in PyTorch. Sizes are computed with saturation, so that absurd options
+ * are refused and do not wrap. */
 static tern_status infer_out(const tern_conv_window *w, tern_conv_shape *s)
 {
     int64_t padded[3], kernel[3];
@@ -126,7 +138,7 @@ static tern_status infer_out(const tern_conv_window *w, tern_conv_shape *s)
         kernel[d] = tern_size_add(tern_size_mul(s->dilation[d], s->window[d] - 1), 1);
         int64_t all = w->same ? tern_size_sub(kernel[d], 1) : tern_size_mul(2, s->padding[d]);
         if (w->same)
-            s->padding[d] = all / 2; /* what is odd goes to the end */
+            s->padding[d] = all / 2; /* the rest goes to the end */
         padded[d] = tern_size_add(s->in[d], all);
         fits = fits && padded[d] >= kernel[d] && !tern_size_is_lost(padded[d]);
         some = some && s->window[d] > 0;
@@ -134,16 +146,17 @@ static tern_status infer_out(const tern_conv_window *w, tern_conv_shape *s)
     }
     if (!some)
         return tern_fail(TERN_ERR_SHAPE, "%s: kernel size should be greater than zero, but got %s",
-                         w->function, sizes(s->window, w->ndim).text);
+                         w->function, sizes_of(s->window, w->ndim).text);
     if (!fits)
         return tern_fail(
             TERN_ERR_SHAPE,
             "%s: Calculated padded input size per channel: %s. Kernel size: %s. Kernel "
             "size can't be greater than actual input size",
-            w->function, sizes(padded, w->ndim).text, sizes(kernel, w->ndim).text);
+            w->function, sizes_of(padded, w->ndim).text, sizes_of(kernel, w->ndim).text);
     return TERN_OK;
 }
 
+/* The part of the geometry that options and weight decide. */
 static void copy_window(const tern_conv_window *w, const tern_shape *weight, tern_conv_shape *s)
 {
     memset(s, 0, sizeof *s);
@@ -154,6 +167,7 @@ static void copy_window(const tern_conv_window *w, const tern_shape *weight, ter
     three_dims(weight, w->ndim, s->window);
 }
 
+/* The geometry of y = conv(x): x (N, C, *), weight (O, C / groups, *), y (N, O, *). */
 tern_status tern_conv_shape_of(const tern_conv_window *w, const tern_shape *x,
                                const tern_shape *weight, const tern_tensor *bias,
                                tern_conv_shape *out)
@@ -177,7 +191,10 @@ tern_status tern_conv_shape_of(const tern_conv_window *w, const tern_shape *x,
     return infer_out(w, out);
 }
 
-/* in of x, from out. */
+/* The size of a transposed convolution's result, the convolution's size solved for `in`:
+ *   in = (out - 1) stride - 2 padding + dilation (window - 1) + output_padding + 1
+ * Strides above 1 round the convolution's size down, so that several inputs give the same
+ * output; output_padding chooses among them and must stay below the stride or the dilation. */
 static tern_status infer_in(const tern_conv_window *w, tern_conv_shape *s)
 {
     for (int d = 0; d < 3; d++) {
@@ -186,8 +203,8 @@ static tern_status infer_in(const tern_conv_window *w, tern_conv_shape *s)
                 TERN_ERR_ARGUMENT,
                 "%s: output padding must be smaller than either stride or dilation, but "
                 "got output_padding %s, stride %s, dilation %s",
-                w->function, sizes(w->output_padding, w->ndim).text, sizes(s->stride, w->ndim).text,
-                sizes(s->dilation, w->ndim).text);
+                w->function, sizes_of(w->output_padding, w->ndim).text,
+                sizes_of(s->stride, w->ndim).text, sizes_of(s->dilation, w->ndim).text);
         s->in[d] = tern_size_sub(tern_size_mul(s->out[d] - 1, s->stride[d]),
                                  tern_size_mul(2, s->padding[d]));
         s->in[d] = tern_size_add(s->in[d], tern_size_mul(s->dilation[d], s->window[d] - 1));
@@ -196,11 +213,15 @@ static tern_status infer_in(const tern_conv_window *w, tern_conv_shape *s)
             return tern_fail(TERN_ERR_SHAPE,
                              "%s: Given input size per channel: %s. Calculated output size per "
                              "channel: %s. Output size is too small",
-                             w->function, sizes(s->out, w->ndim).text, sizes(s->in, w->ndim).text);
+                             w->function, sizes_of(s->out, w->ndim).text,
+                             sizes_of(s->in, w->ndim).text);
     }
     return TERN_OK;
 }
 
+/* The geometry of a transposed convolution, written as that of the convolution whose gradient
+ * it is: its input is y (N, O, *), its result x (N, C, *). So the weight is (O, C / groups, *)
+ * for both. */
 tern_status tern_conv_transpose_shape_of(const tern_conv_window *w, const tern_shape *y,
                                          const tern_shape *weight, const tern_tensor *bias,
                                          tern_conv_shape *out)

@@ -2,8 +2,9 @@
  * columns, else directly.
  *
  * Columns (im2col): each tap of each channel is a row that holds, for every output, the element of
- * x that it reads. Then y_n = weight columns_n, columns_n = weight^T y_n, which is gathered into x,
- * and weight = sum y_n columns_n^T. They are made for as many images at once as fit COLUMN_BYTES; a
+ * x that it reads. Then
+ *   y_n = weight columns_n,   dcolumns_n = weight^T dy_n,   dweight = sum over n of dy_n columns_n^T
+ * and dx gathers from dcolumns. Columns are made for as many images at once as fit COLUMN_BYTES; a
  * kernel of one tap and stride 1 needs none. Groups of few channels are summed directly. The 16-bit
  * types are computed as float32. */
 #include "ops/convolution/convolution.h"
@@ -19,11 +20,13 @@ typedef struct conv {
     tern_place *place;
 } conv;
 
+/* The product of three dims. */
 static int64_t volume(const int64_t *dims)
 {
     return dims[0] * dims[1] * dims[2];
 }
 
+/* The tensor that this pass computes; the other two are its inputs. */
 static tern_tensor *result_of(const conv *c)
 {
     return c->pass == TERN_CONV_Y ? c->y : c->pass == TERN_CONV_X ? c->x : c->weight;
@@ -31,6 +34,13 @@ static tern_tensor *result_of(const conv *c)
 
 /* ---- directly ---------------------------------------------------------------------------- */
 
+/* The sums as they are written, without columns; q is a position of the output, t one of the
+ * kernel, and i = q stride + t dilation - padding the element of x that they meet:
+ *   y[n, o, q]       = bias[o] + sum over c, t of weight[o, c, t] x[n, c, i]
+ *   dx[n, c, i]      = sum over o and the q, t that meet i of weight[o, c, t] dy[n, o, q]
+ *   dweight[o, c, t] = sum over n, q of dy[n, o, q] x[n, c, i]
+ * c and o are of one group. A group of threads computes a plane of y, a plane of x, or a
+ * number of the weight, without atomic additions, so the result is deterministic. */
 static tern_status run_direct(const conv *c)
 {
     static const tern_kernel_ref forward = {"convolution", "conv_direct"},
@@ -64,6 +74,8 @@ typedef struct columns {
     bool are_x;             /* x itself serves as its columns */
 } columns;
 
+/* im2col of some images before a product, or its transpose (col2im) after it: every element of
+ * x then gathers from the columns that it was copied to, which needs no atomic addition. */
 static tern_status launch_columns(const conv *c, const tern_tensor *cols, int64_t first,
                                   int64_t images)
 {
@@ -79,7 +91,11 @@ static tern_status launch_columns(const conv *c, const tern_tensor *cols, int64_
                        TERN_ARG_STRUCT(tern_conv_shape, &c->s), tern_arg_i64(images));
 }
 
-/* y has the images in the columns; those of dweight's are dense over the images too. */
+/* The matrix product of this pass, for each group of channels, with each = (c / groups) taps:
+ *   y:      (o / groups, each) (each, outs) for every image; beta = 1 where y holds the bias
+ *   x:      the weight transposed, (each, o / groups) (o / groups, outs) for every image
+ *   weight: (o / groups, images outs) (images outs, each), one reduction over images and
+ *   outputs, for which y has its channels in front; beta = 1 adds up the chunks */
 static tern_gemm product_of(const conv *c, const columns *k, const tern_tensor *channels)
 {
     const tern_conv_shape *s = &c->s;
@@ -127,7 +143,8 @@ static tern_gemm product_of(const conv *c, const columns *k, const tern_tensor *
     return g;
 }
 
-/* y with channels before images: (o, n, out). */
+/* A copy of y with channels before images, (o, n, out): its rows are dense over all images, so
+ * that dweight is one long product instead of a sum of one for each image. */
 static tern_tensor *channels_first(const conv *c)
 {
     const tern_conv_shape *s = &c->s;
@@ -144,8 +161,8 @@ static tern_tensor *channels_first(const conv *c)
     return NULL;
 }
 
-/* y = bias, or y += bias. */
-static tern_status put_bias(const conv *c, bool add)
+/* y = bias, or y += bias, broadcast over images and positions by a stride of 0. */
+static tern_status write_bias(const conv *c, bool add)
 {
     tern_shape shape = {3, {c->s.n, c->s.o, c->outs}};
     const int64_t y_stride[] = {c->s.o * c->outs, c->outs, 1}, b_stride[] = {0, 1, 0};
@@ -161,6 +178,8 @@ static tern_status put_bias(const conv *c, bool add)
     return status;
 }
 
+/* One chunk of images: columns and then the product, or for dx the product and then the
+ * gather. */
 static tern_status run_chunk(const conv *c, columns *k, const tern_tensor *cols,
                              const tern_tensor *channels)
 {
@@ -172,7 +191,8 @@ static tern_status run_chunk(const conv *c, columns *k, const tern_tensor *cols,
     return k->are_x || !back ? TERN_OK : launch_columns(c, cols, k->first, k->images);
 }
 
-static bool is_product(const tern_conv_shape *s)
+/* A 1 x 1 kernel with stride 1 and no padding: x is its own columns, and nothing is copied. */
+static bool is_pointwise(const tern_conv_shape *s)
 {
     for (int d = 0; d < 3; d++)
         if (s->window[d] != 1 || s->stride[d] != 1 || s->padding[d] != 0)
@@ -180,17 +200,20 @@ static bool is_product(const tern_conv_shape *s)
     return true;
 }
 
+/* All images in chunks whose columns fit COLUMN_BYTES, so that they are still in the cache
+ * when the product reads them. x serves as its own columns where the kernel is pointwise; for
+ * dweight only with one image, since there the columns must be dense over the images. */
 static tern_status run_columns(const conv *c)
 {
     const tern_conv_shape *s = &c->s;
     int64_t rows = s->c * c->taps;
     int64_t fit = COLUMN_BYTES / (rows * c->outs * (int64_t)tern_dtype_size(c->x->dtype));
-    bool are_x = is_product(s) && (c->pass != TERN_CONV_WEIGHT || s->n == 1);
+    bool are_x = is_pointwise(s) && (c->pass != TERN_CONV_WEIGHT || s->n == 1);
     int64_t images = are_x || fit > s->n ? s->n : fit < 1 ? 1 : fit;
     tern_tensor *cols = NULL, *channels = NULL;
     tern_status status = TERN_OK;
     if (c->pass == TERN_CONV_Y && c->bias)
-        TERN_TRY(put_bias(c, false));
+        TERN_TRY(write_bias(c, false));
     if (!are_x) {
         tern_shape shape = {1, {rows * images * c->outs}};
         cols = tern_tensor_new(&shape, c->x->dtype, c->place, "tern_convolution");
@@ -217,7 +240,9 @@ static tern_status run_columns(const conv *c)
 
 /* ---- which way --------------------------------------------------------------------------- */
 
-static tern_status ask_vendor(const conv *c, bool *taken)
+/* The vendor's routine, if there is one and it takes this convolution. Some leave the bias to
+ * be added after it. */
+static tern_status run_vendor(const conv *c, bool *taken)
 {
     tern_convolution v = {.dtype = c->x->dtype,
                           .pass = c->pass,
@@ -230,16 +255,19 @@ static tern_status ask_vendor(const conv *c, bool *taken)
     if (c->bias && !bias_after)
         v.bias = tern_arg_tensor(c->bias);
     TERN_TRY(tern_launch_convolution(c->place, &v, taken));
-    return *taken && bias_after ? put_bias(c, true) : TERN_OK;
+    return *taken && bias_after ? write_bias(c, true) : TERN_OK;
 }
 
-static tern_status run_wide(const conv *c)
+/* Depthwise convolutions and others with few channels a group would make products too small to
+ * be worth it and are summed directly; everything else goes through columns. */
+static tern_status run_without_vendor(const conv *c)
 {
     const tern_conv_shape *s = &c->s;
     int64_t of_group = s->o / s->groups, each = s->c / s->groups;
     return of_group * each <= FEW && s->groups > 1 ? run_direct(c) : run_columns(c);
 }
 
+/* x in float32; filled only where it is an input. */
 static tern_tensor *as_f32(const tern_tensor *x, bool fill)
 {
     tern_shape shape = tern_shape_of(x);
@@ -251,7 +279,9 @@ static tern_tensor *as_f32(const tern_tensor *x, bool fill)
     return y;
 }
 
-static tern_status run_narrow(const conv *c)
+/* Half precision where no routine takes it: the inputs are converted to float32 and the result
+ * is rounded once. The vendor is asked again, since it may take the float32 form. */
+static tern_status run_half_precision(const conv *c)
 {
     conv wide = *c;
     tern_tensor **const all[] = {&wide.x, &wide.weight, &wide.y, &wide.bias};
@@ -265,9 +295,9 @@ static tern_status run_narrow(const conv *c)
         }
     bool taken = false;
     if (status == TERN_OK)
-        status = ask_vendor(&wide, &taken);
+        status = run_vendor(&wide, &taken);
     if (status == TERN_OK && !taken)
-        status = run_wide(&wide);
+        status = run_without_vendor(&wide);
     if (status == TERN_OK)
         status = tern_hook_copy(result, result_of(&wide));
     for (int i = 0; i < 4; i++)
@@ -275,17 +305,18 @@ static tern_status run_narrow(const conv *c)
     return status;
 }
 
-/* Nothing to add up: zeros, or the bias. */
+/* A sum over nothing: zeros, or the bias. */
 static tern_status run_empty(const conv *c)
 {
     tern_tensor *result = result_of(c);
     if (result->numel && c->bias)
-        return put_bias(c, false);
+        return write_bias(c, false);
     return result->numel ? tern_block_zero(result->storage->block, 0,
                                            (size_t)result->numel * tern_dtype_size(result->dtype))
                          : TERN_OK;
 }
 
+/* The vendor first, for it is the fastest where it exists. */
 tern_status tern_conv_run(tern_conv_pass pass, const tern_conv_shape *s, tern_tensor *x,
                           tern_tensor *weight, tern_tensor *y, tern_tensor *bias)
 {
@@ -302,8 +333,8 @@ tern_status tern_conv_run(tern_conv_pass pass, const tern_conv_shape *s, tern_te
     bool taken;
     if (x->numel == 0 || weight->numel == 0 || y->numel == 0)
         return run_empty(&c);
-    TERN_TRY(ask_vendor(&c, &taken));
+    TERN_TRY(run_vendor(&c, &taken));
     if (taken)
         return TERN_OK;
-    return tern_dtype_size(x->dtype) == 2 ? run_narrow(&c) : run_wide(&c);
+    return tern_dtype_size(x->dtype) == 2 ? run_half_precision(&c) : run_without_vendor(&c);
 }

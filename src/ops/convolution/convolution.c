@@ -13,6 +13,7 @@ typedef struct conv_attributes {
 
 /* ---- shapes ------------------------------------------------------------------------------ */
 
+/* (a, b, *) with the last ndim of three spatial dims. */
 static tern_shape with_dims(int64_t a, int64_t b, const int64_t *dims, int ndim)
 {
     tern_shape shape = {2 + ndim, {a, b}};
@@ -35,6 +36,7 @@ static tern_shape y_shape(const conv_attributes *at)
     return with_dims(at->shape.n, at->shape.o, at->shape.out, at->ndim);
 }
 
+/* One result of the inputs' common dtype; x, weight and bias must agree. */
 static tern_status infer(tern_call *call, tern_shape (*shape_of)(const conv_attributes *at))
 {
     const conv_attributes *at = call->attributes;
@@ -66,17 +68,22 @@ static tern_status infer_weight(tern_call *call)
 
 /* ---- forward: inputs (x, weight, bias), (y, weight) and (x, y) ------------------------------ */
 
+/* y = conv(x, weight) + bias. */
 static tern_status forward_y(tern_call *call)
 {
     const conv_attributes *at = call->attributes;
     return tern_conv_run(TERN_CONV_Y, &at->shape, call->in[0], call->in[1], call->out[0],
                          call->in[2]);
 }
+
+/* x = conv_transpose(y, weight), the gradient of conv with respect to x. */
 static tern_status forward_x(tern_call *call)
 {
     const conv_attributes *at = call->attributes;
     return tern_conv_run(TERN_CONV_X, &at->shape, call->out[0], call->in[1], call->in[0], NULL);
 }
+
+/* weight = the correlation of x and y, the gradient of conv with respect to the weight. */
 static tern_status forward_weight(tern_call *call)
 {
     const conv_attributes *at = call->attributes;
@@ -84,7 +91,8 @@ static tern_status forward_weight(tern_call *call)
                          NULL);
 }
 
-/* Each input only where the other one's gradient is wanted. */
+/* Each map is bilinear: the gradient of one input needs only the other one, so an input is
+ * saved only where the other one requires a gradient. Frozen weights keep no activations. */
 static uint32_t saves(const tern_call *call)
 {
     return (call->in[1]->requires_grad ? TERN_SAVE_IN(0) : 0) |
@@ -96,7 +104,9 @@ static tern_tensor *make_y(const conv_attributes *at, tern_tensor *x, tern_tenso
 static tern_tensor *make_x(const conv_attributes *at, tern_tensor *y, tern_tensor *weight);
 static tern_tensor *make_weight(const conv_attributes *at, tern_tensor *x, tern_tensor *y);
 
-/* The sum over images and places, first over the places, which lie side by side. */
+/* dbias[o] = sum over images and positions of dy[n, o, q], in two steps: the positions are
+ * contiguous in memory, and one reduction over dims 0 and 2 would read with strides. Half
+ * precision is summed in float32. */
 static tern_tensor *bias_gradient(const conv_attributes *at, tern_tensor *dy)
 {
     tern_dtype dtype = tern_dtype_of(dy);
@@ -107,6 +117,7 @@ static tern_tensor *bias_gradient(const conv_attributes *at, tern_tensor *dy)
     return tern_to_dtype(tern_sum_dim(planes, TERN_DIMS(0), false), dtype);
 }
 
+/* y = conv(x, w) + b:  dx = conv_transpose(dy, w),  dw = correlation(x, dy),  db = sum dy. */
 static tern_status backward_y(tern_gradient *g)
 {
     const conv_attributes *at = g->attributes;
@@ -121,6 +132,7 @@ static tern_status backward_y(tern_gradient *g)
     return TERN_OK;
 }
 
+/* x = conv_transpose(y, w):  dy = conv(dx, w),  dw = correlation(dx, y). */
 static tern_status backward_x(tern_gradient *g)
 {
     const conv_attributes *at = g->attributes;
@@ -132,6 +144,7 @@ static tern_status backward_x(tern_gradient *g)
     return TERN_OK;
 }
 
+/* w = correlation(x, y):  dx = conv_transpose(y, dw),  dy = conv(x, dw). */
 static tern_status backward_weight(tern_gradient *g)
 {
     const conv_attributes *at = g->attributes;
@@ -183,6 +196,7 @@ static tern_tensor *make_weight(const conv_attributes *at, tern_tensor *x, tern_
 
 /* ---- public functions -------------------------------------------------------------------- */
 
+/* Zero values of the options are PyTorch's defaults: stride, dilation and groups 1, padding 0. */
 static tern_status read_options(const tern_conv_function_options *o, tern_conv_window *w)
 {
     static const tern_conv_function_options none;
@@ -211,6 +225,8 @@ static bool given(tern_tensor *x, tern_tensor *weight, const char *function)
     return x && weight;
 }
 
+/* y[n, o, q] = bias[o] + sum over c, t of weight[o, c, t] x[n, c, q stride + t dilation -
+ * padding], the cross-correlation that the field calls convolution. */
 static tern_tensor *conv(tern_tensor *x, tern_tensor *weight, tern_tensor *bias,
                          const tern_conv_function_options *options, int ndim, const char *function)
 {
@@ -227,6 +243,9 @@ static tern_tensor *conv(tern_tensor *x, tern_tensor *weight, tern_tensor *bias,
     return alone ? tern_squeeze_dim(y, 0) : y;
 }
 
+/* The gradient of a convolution as an operation of its own: each element of y, times the
+ * kernel, is added into x at q stride + t dilation - padding. The bias is one of x's channels
+ * and is added by itself, since the pass that makes dx has none. */
 static tern_tensor *conv_transpose(tern_tensor *y, tern_tensor *weight, tern_tensor *bias,
                                    const tern_conv_transpose_function_options *options, int ndim,
                                    const char *function)

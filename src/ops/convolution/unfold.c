@@ -8,7 +8,9 @@ typedef struct columns_attributes {
     int64_t size[3]; /* of an image; as many as the window has dims */
 } columns_attributes;
 
-/* Windows along dim d of size elements; below 1 where none fits. */
+/* How many windows fit along dim d of `size` elements:
+ *   (size + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded down; 0 where none
+ *   fits. */
 static int64_t window_count(const tern_window *w, int d, int64_t size)
 {
     int64_t reach = tern_size_mul(w->dilation[d], w->kernel[d] - 1);
@@ -17,7 +19,8 @@ static int64_t window_count(const tern_window *w, int d, int64_t size)
     return room < 0 ? 0 : tern_size_add(tern_size_div(room, w->stride[d]), 1);
 }
 
-/* The struct for kernels, both sides dense: images of (batch, channels, size...). */
+/* The geometry for the kernels, right-aligned in three dims, of dense images (batch, channels,
+ * size...) and dense columns (batch, channels window, count). */
 static tern_columns columns_make(const tern_window *w, int64_t batch, int64_t channels,
                                  const int64_t *size)
 {
@@ -45,11 +48,12 @@ static tern_columns columns_make(const tern_window *w, int64_t batch, int64_t ch
     return c;
 }
 
-static tern_columns columns_at(const columns_attributes *at, int64_t batch, int64_t channels)
+static tern_columns columns_for(const columns_attributes *at, int64_t batch, int64_t channels)
 {
     return columns_make(&at->window, batch, channels, at->size);
 }
 
+/* How many elements a window has. */
 static int64_t window_size(const tern_window *w)
 {
     int64_t n = 1;
@@ -58,7 +62,10 @@ static int64_t window_size(const tern_window *w)
     return n;
 }
 
-static tern_status launch(tern_call *call, const tern_kernel_ref *kernel, const tern_columns *c)
+/* One thread for each element of the result. fold, too, gathers: every pixel sums the windows
+ * it is in, so that no atomic addition is needed. A result without input is 0. */
+static tern_status launch_columns(tern_call *call, const tern_kernel_ref *kernel,
+                                  const tern_columns *c)
 {
     tern_tensor *x = call->in[0], *y = call->out[0];
     if (y->numel == 0)
@@ -69,11 +76,12 @@ static tern_status launch(tern_call *call, const tern_kernel_ref *kernel, const 
                        tern_arg_in(x), TERN_ARG_STRUCT(tern_columns, c));
 }
 
+/* (N, C, size...) -> (N, C kernel..., windows). */
 static tern_status unfold_infer(tern_call *call)
 {
     const columns_attributes *at = call->attributes;
     const tern_tensor *x = call->in[0];
-    tern_columns c = columns_at(at, x->shape[0], x->shape[1]);
+    tern_columns c = columns_for(at, x->shape[0], x->shape[1]);
     call->n_out = 1;
     call->result[0].dtype = x->dtype;
     call->result[0].shape = (tern_shape){
@@ -81,13 +89,15 @@ static tern_status unfold_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* y[n, (c, t), w] = x[n, c, w stride + t dilation - padding], 0 outside of the image (im2col). */
 static tern_status unfold_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"convolution", "unfold"};
-    tern_columns c = columns_at(call->attributes, call->in[0]->shape[0], call->in[0]->shape[1]);
-    return launch(call, &kernel, &c);
+    tern_columns c = columns_for(call->attributes, call->in[0]->shape[0], call->in[0]->shape[1]);
+    return launch_columns(call, &kernel, &c);
 }
 
+/* unfold copies elements, so its gradient sums the copies, which is fold. */
 static tern_status unfold_backward(tern_gradient *g)
 {
     const columns_attributes *at = g->attributes;
@@ -95,6 +105,7 @@ static tern_status unfold_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
+/* (N, C kernel..., windows) -> (N, C, size...). */
 static tern_status fold_infer(tern_call *call)
 {
     const columns_attributes *at = call->attributes;
@@ -108,16 +119,20 @@ static tern_status fold_infer(tern_call *call)
     return tern_shape_numel(&shape, "tern_fold") < 0 ? tern_last_status() : TERN_OK;
 }
 
+/* y[n, c, i] = the sum of x[n, (c, t), w] over all windows w and taps t with w stride + t
+ * dilation - padding = i (col2im). It is unfold's transpose, not its inverse: elements in
+ * several windows are counted that often. */
 static tern_status fold_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"convolution", "fold"};
-    tern_columns c = columns_at(call->attributes, call->out[0]->shape[0], call->out[0]->shape[1]);
-    return launch(call, &kernel, &c);
+    tern_columns c = columns_for(call->attributes, call->out[0]->shape[0], call->out[0]->shape[1]);
+    return launch_columns(call, &kernel, &c);
 }
 
 /* x (N, C, size...) -> (N, C * kernel..., windows), differentiable. */
 static tern_tensor *columns_of(tern_tensor *x, const tern_window *window);
 
+/* The transpose of fold is unfold: dx = unfold(dy). */
 static tern_status fold_backward(tern_gradient *g)
 {
     const columns_attributes *at = g->attributes;
@@ -146,6 +161,7 @@ static tern_tensor *columns_of(tern_tensor *x, const tern_window *window)
     return tern_apply(&unfold_op, &x, 1, &at, sizeof at);
 }
 
+/* fold for the gradient of unfold, and for the public function. */
 tern_tensor *tern_columns_sum(tern_tensor *x, const tern_window *window, const int64_t *size)
 {
     if (!(x = tern_contiguous(x)))
@@ -158,7 +174,7 @@ tern_tensor *tern_columns_sum(tern_tensor *x, const tern_window *window, const i
 
 /* ---- public functions: images of two dims ------------------------------------------------ */
 
-/* One number for both dims, two, or (where allowed) none. */
+/* One number for both dims, two, or none where there is a default; each at least `least`. */
 static tern_status pair(const tern_shape *given, int64_t none, int64_t least, int64_t out[3],
                         const char *name, const char *function)
 {
@@ -188,6 +204,7 @@ static tern_status read_window(tern_shape kernel_size, const tern_unfold_options
     return pair(&o->stride, 1, 1, w->stride, "stride", function);
 }
 
+/* The windows of x as columns; without a batch dim x is a batch of one. */
 tern_tensor *tern_unfold(tern_tensor *x, tern_shape kernel_size, const tern_unfold_options *options)
 {
     tern_window w;
@@ -220,6 +237,7 @@ tern_tensor *tern_unfold(tern_tensor *x, tern_shape kernel_size, const tern_unfo
     return tern_squeeze_dim(columns_of(tern_unsqueeze(x, 0), &w), 0);
 }
 
+/* Columns summed into images of output_size; without a batch dim x is a batch of one. */
 tern_tensor *tern_fold(tern_tensor *x, tern_shape output_size, tern_shape kernel_size,
                        const tern_unfold_options *options)
 {

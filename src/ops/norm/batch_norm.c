@@ -27,13 +27,15 @@ static batch batch_of(const tern_tensor *x)
     return b;
 }
 
-static tern_dtype kept_in(tern_dtype dtype)
+/* Statistics of half precision are float32: a sum over a batch would not fit 11 bits. */
+static tern_dtype statistics_dtype(tern_dtype dtype)
 {
     return dtype == TERN_F64 ? TERN_F64 : TERN_F32;
 }
 
 /* ---- forward: outputs y, and mean and 1 / sqrt(var + eps) of each channel ---------------- */
 
+/* Parameters and running statistics are one number a channel. */
 static tern_status check_channels(tern_tensor *const *in, batch b)
 {
     static const char *const names[INPUTS] = {"input", "weight", "bias", "running_mean",
@@ -49,6 +51,8 @@ static tern_status check_channels(tern_tensor *const *in, batch b)
     return TERN_OK;
 }
 
+/* y, and mean and rstd of each channel, which backward reads. A single element has no variance
+ * to train on, and evaluation needs running statistics. */
 static tern_status batch_infer(tern_call *call)
 {
     const batch_attributes *at = call->attributes;
@@ -67,12 +71,13 @@ static tern_status batch_infer(tern_call *call)
     tern_shape each = {1, {b.channels}};
     call->n_out = 3;
     call->result[0] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
-    call->result[1] = (tern_result){.dtype = kept_in(x->dtype), .shape = each};
+    call->result[1] = (tern_result){.dtype = statistics_dtype(x->dtype), .shape = each};
     call->result[2] = call->result[1];
     return TERN_OK;
 }
 
-static tern_status launch_fixed(tern_call *call, batch b, int what)
+/* Evaluation: y = (x - running_mean) / sqrt(running_var + eps) w + b, elementwise. */
+static tern_status launch_running_statistics(tern_call *call, batch b, int what)
 {
     static const tern_kernel_ref kernel = {"norm", "batch_norm_fixed"};
     const batch_attributes *at = call->attributes;
@@ -86,6 +91,12 @@ static tern_status launch_fixed(tern_call *call, batch b, int what)
                        tern_arg_real(x->dtype, at->eps), tern_arg_i32(what));
 }
 
+/* h = (x - mean) / sqrt(var + eps), y = h w + b, with mean and biased variance over N and the
+ * spatial dims of each channel. Running statistics move towards those of the batch,
+ *   running = (1 - momentum) running + momentum new
+ * with the unbiased variance m / (m - 1) var, m elements a channel. They are inputs written in
+ * place, hence the version bumps. A channel is a group of threads; without spatial dims a
+ * channel's elements are far apart in memory, and a group takes TILE neighbouring channels. */
 static tern_status batch_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"norm", "batch_norm"},
@@ -98,7 +109,7 @@ static tern_status batch_forward(tern_call *call)
     if (x->numel == 0)
         return TERN_OK;
     if (!at->training)
-        return launch_fixed(call, b, what);
+        return launch_running_statistics(call, b, what);
     what |= (mean ? RUNNING_MEAN : 0) | (var ? RUNNING_VAR : 0);
     int64_t groups = b.size > 1 ? b.channels : (b.channels + TILE - 1) / TILE;
     TERN_TRY(TERN_LAUNCH(
@@ -118,16 +129,21 @@ static tern_status batch_forward(tern_call *call)
 
 /* ---- fused gradients: inputs dy, x, weight, mean, rstd ----------------------------------- */
 
+/* dx, dweight and dbias, the last two one number a channel. */
 static tern_status gradient_infer(tern_call *call)
 {
     const tern_tensor *x = call->in[1];
     call->n_out = 3;
     call->result[0] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
-    call->result[1] = (tern_result){.dtype = kept_in(x->dtype), .shape = {1, {x->shape[1]}}};
+    call->result[1] =
+        (tern_result){.dtype = statistics_dtype(x->dtype), .shape = {1, {x->shape[1]}}};
     call->result[2] = call->result[1];
     return TERN_OK;
 }
 
+/* With h = (x - mean) rstd and sums and means over a channel:
+ *   dw = sum dy h,   db = sum dy,   dx = w rstd (dy - mean dy - h mean(dy h))
+ * By running statistics, which do not depend on x, dx = w rstd dy. */
 static tern_status gradient_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"norm", "batch_norm_gradient"},
@@ -152,6 +168,7 @@ static const tern_op gradient_op = {.name = "batch_norm_gradient",
                                     .infer = gradient_infer,
                                     .forward = gradient_forward};
 
+/* All three gradients at once: dx needs the two sums anyway. */
 static tern_status fused_backward(tern_gradient *g)
 {
     tern_tensor *in[] = {tern_contiguous(g->dout[0]), g->in[X], g->in[WEIGHT], g->out[1],
@@ -167,11 +184,13 @@ static tern_status fused_backward(tern_gradient *g)
 /* ---- the same in differentiable operations ----------------------------------------------- */
 
 /* With h = (x - mean) rstd, u = dy weight and means over a channel:
- * dx = rstd (u - mean u - h mean(u h)), or rstd u by fixed statistics. */
+ *   dx = rstd (u - mean u - h mean(u h)), or rstd u by running statistics
+ * In training mean and rstd are computed from x again, since their own dependence on x belongs
+ * to the second derivative. */
 static tern_status differentiable_backward(tern_gradient *g)
 {
     const batch_attributes *at = g->attributes;
-    tern_dtype dtype = g->in[X]->dtype, wide = kept_in(dtype);
+    tern_dtype dtype = g->in[X]->dtype, wide = statistics_dtype(dtype);
     tern_tensor *x = tern_to_dtype(g->in[X], wide), *dy = tern_to_dtype(g->dout[0], wide);
     if (!x || !dy)
         return tern_last_status();
@@ -200,6 +219,7 @@ static tern_status differentiable_backward(tern_gradient *g)
     return TERN_OK;
 }
 
+/* Fused, or in differentiable operations where gradients of gradients are recorded. */
 static tern_status batch_backward(tern_gradient *g)
 {
     if (g->in[X]->numel == 0) { /* sums over nothing */
@@ -223,18 +243,20 @@ static const tern_op batch_norm_op = {
 
 /* ---- tern_batch_norm --------------------------------------------------------------------- */
 
-/* p, dense and of the type that statistics are kept in; NULL for NULL. */
-static tern_tensor *parameter(tern_tensor *p, const tern_tensor *x)
+/* p, contiguous and of the dtype of the statistics; NULL for NULL. */
+static tern_tensor *dense_parameter(tern_tensor *p, const tern_tensor *x)
 {
     if (!p)
         return NULL;
-    if (p->dtype != x->dtype && p->dtype != kept_in(x->dtype))
+    if (p->dtype != x->dtype && p->dtype != statistics_dtype(x->dtype))
         return tern_fail_null(TERN_ERR_DTYPE,
                               "tern_batch_norm: expected scalar type %s but found %s",
                               tern_dtype_name(x->dtype), tern_dtype_name(p->dtype));
-    return tern_to_dtype(tern_contiguous(p), kept_in(x->dtype));
+    return tern_to_dtype(tern_contiguous(p), statistics_dtype(x->dtype));
 }
 
+/* Running statistics of another dtype or layout are updated in a copy and copied back. Whether
+ * they may be written in place is checked before anything is. */
 tern_tensor *tern_batch_norm(tern_tensor *x, tern_tensor *running_mean, tern_tensor *running_var,
                              tern_tensor *weight, tern_tensor *bias, bool training, double momentum,
                              double eps)
@@ -253,7 +275,7 @@ tern_tensor *tern_batch_norm(tern_tensor *x, tern_tensor *running_mean, tern_ten
                               TERN_TENSOR_TEXT(x));
     in[X] = tern_contiguous(x);
     for (int i = WEIGHT; i < INPUTS; i++)
-        if (!(in[i] = parameter(given[i], x)) && given[i])
+        if (!(in[i] = dense_parameter(given[i], x)) && given[i])
             return NULL;
     for (int i = MEAN; training && i < INPUTS; i++) /* before anything is written */
         if (in[i] != given[i] &&

@@ -1,7 +1,8 @@
-/* group_norm.c -- norms made of the fused ones: group norm, instance norm, local response norm. */
+/* group_norm.c -- group norm, instance norm and local response norm, composed of other operations. */
 #include "tensor/op.h"
 #include <tern/ops.h>
 
+/* x is floating point with enough dims, and each parameter has one number a channel. */
 static tern_status check(const char *function, const tern_tensor *x, int least, int most_params,
                          tern_tensor *const *params, const char *const *names)
 {
@@ -21,6 +22,7 @@ static tern_status check(const char *function, const tern_tensor *x, int least, 
     return TERN_OK;
 }
 
+/* Elements of a channel of one image. */
 static int64_t spatial(const tern_tensor *x)
 {
     int64_t n = 1;
@@ -29,7 +31,7 @@ static int64_t spatial(const tern_tensor *x)
     return n;
 }
 
-/* A number for each channel, to be broadcast against (N, C, *). */
+/* A vector of channels as (C, 1, ...), which broadcasts against (N, C, *). */
 static tern_tensor *by_channel(tern_tensor *p, const tern_tensor *x)
 {
     tern_shape shape = {.ndim = x->ndim - 1, .dims = {x->shape[1]}};
@@ -40,6 +42,10 @@ static tern_tensor *by_channel(tern_tensor *p, const tern_tensor *x)
 
 /* ---- group norm: a layer norm of each group, and then the channels' weights -------------- */
 
+/* y = (x - mean) / sqrt(var + eps) w + b with mean and biased variance over the channels of a
+ * group and the spatial dims (Wu and He 2018): rows (N groups, C / groups size) of a layer
+ * norm. Its weights would be for each element of the row, so the channels' ones are applied
+ * afterwards. */
 tern_tensor *tern_group_norm(tern_tensor *x, int64_t num_groups, tern_tensor *weight,
                              tern_tensor *bias, double eps)
 {
@@ -72,8 +78,10 @@ tern_tensor *tern_group_norm(tern_tensor *x, int64_t num_groups, tern_tensor *we
 
 static const tern_op running_op = {.name = "instance_norm"};
 
-/* Each of running = its mean over the items; unrecorded. Either both are written, or none. */
-static tern_status average(tern_tensor *const *running, tern_tensor *const *all, int64_t n)
+/* running = the mean over the images of their running statistics, unrecorded. Both are checked
+ * before either is written, so that an error leaves them as they were. */
+static tern_status average_running_statistics(tern_tensor *const *running, tern_tensor *const *all,
+                                              int64_t n)
 {
     tern_status status = TERN_OK;
     TERN_NO_GRAD
@@ -94,6 +102,8 @@ static tern_status average(tern_tensor *const *running, tern_tensor *const *all,
     return status;
 }
 
+/* The statistics of each channel of each image: (N, C, *) viewed as one image of N C channels
+ * for batch norm, parameters repeated N times. */
 tern_tensor *tern_instance_norm(tern_tensor *x, tern_tensor *running_mean, tern_tensor *running_var,
                                 tern_tensor *weight, tern_tensor *bias, bool use_input_stats,
                                 double momentum, double eps)
@@ -122,21 +132,24 @@ tern_tensor *tern_instance_norm(tern_tensor *x, tern_tensor *running_mean, tern_
     tern_tensor *y = tern_reshape(x, TERN_SHAPE(1, n * channels, size));
     y = tern_batch_norm(y, all[0], all[1], all[2], all[3], use_input_stats, momentum, eps);
     y = y ? tern_view(y, tern_shape_of(x)) : NULL;
-    if (y && n > 0 && use_input_stats && average(params, all, n) != TERN_OK)
+    if (y && n > 0 && use_input_stats && average_running_statistics(params, all, n) != TERN_OK)
         return NULL;
     return y;
 }
 
 /* ---- local response norm ------------------------------------------------------------------- */
 
-/* Zeros for `channels` channels beside x. */
-static tern_tensor *beside(tern_tensor *x, int64_t channels)
+/* `channels` channels of 0 of x's other sizes: the window over channels is padded with 0. */
+static tern_tensor *zero_channels(tern_tensor *x, int64_t channels)
 {
     tern_shape shape = tern_shape_of(x);
     shape.dims[1] = channels;
     return tern_new_zeros(x, shape);
 }
 
+/* y_c = x_c / (k + alpha / size sum of x_j^2 over the size channels j around c)^beta
+ * (Krizhevsky et al. 2012). The sum is that of `size` shifted views of the padded squares. It
+ * differs from the paper in the division by size, as PyTorch does. */
 tern_tensor *tern_local_response_norm(tern_tensor *x, int64_t size, double alpha, double beta,
                                       double k)
 {
@@ -153,7 +166,7 @@ tern_tensor *tern_local_response_norm(tern_tensor *x, int64_t size, double alpha
     if (x->numel == 0)
         return x;
     tern_tensor *squares = tern_square(x), *sum = NULL;
-    tern_tensor *wide[] = {beside(x, size / 2), squares, beside(x, (size - 1) / 2)};
+    tern_tensor *wide[] = {zero_channels(x, size / 2), squares, zero_channels(x, (size - 1) / 2)};
     tern_tensor *padded = tern_cat(wide, 3, 1);
     for (int64_t i = 0; padded && i < size; i++) {
         tern_tensor *part = tern_narrow(padded, 1, i, x->shape[1]);

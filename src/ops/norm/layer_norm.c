@@ -25,13 +25,15 @@ static rows rows_of(const tern_tensor *x, const norm_attributes *at)
     return r;
 }
 
-static tern_dtype kept_in(tern_dtype dtype)
+/* Statistics of half precision are float32. */
+static tern_dtype statistics_dtype(tern_dtype dtype)
 {
     return dtype == TERN_F64 ? TERN_F64 : TERN_F32;
 }
 
 /* ---- forward: outputs y, and mean and 1 / sqrt(var + eps) of each row -------------------- */
 
+/* weight and bias have the normalized shape and x's dtype. */
 static tern_status check_parameter(const tern_call *call, const tern_tensor *p, const char *name,
                                    const tern_shape *normalized)
 {
@@ -52,6 +54,8 @@ static tern_status check_parameter(const tern_call *call, const tern_tensor *p, 
     return TERN_OK;
 }
 
+/* y, and mean and rstd of each row, which backward reads. The normalized shape is the last
+ * dims of x. */
 static tern_status norm_infer(tern_call *call)
 {
     const norm_attributes *at = call->attributes;
@@ -79,11 +83,13 @@ static tern_status norm_infer(tern_call *call)
     tern_shape per_row = {1, {x->numel ? rows_of(x, at).count : 0}};
     call->n_out = 3;
     call->result[0] = (tern_result){.dtype = x->dtype, .shape = shape};
-    call->result[1] = (tern_result){.dtype = kept_in(x->dtype), .shape = per_row};
+    call->result[1] = (tern_result){.dtype = statistics_dtype(x->dtype), .shape = per_row};
     call->result[2] = call->result[1];
     return TERN_OK;
 }
 
+/* h = (x - mean) / sqrt(var + eps), y = h w + b, with mean and biased variance over a row (Ba
+ * et al. 2016). RMS norm leaves the mean out: h = x / sqrt(mean x^2 + eps). */
 static tern_status norm_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"norm_layer", "layer_norm"};
@@ -111,6 +117,8 @@ static tern_status dx_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* With h = (x - mean) rstd and u = dy w: dx = rstd (u - mean u - h mean(u h)), means over the
+ * row; RMS norm has no mean u. */
 static tern_status dx_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"norm_layer", "layer_norm_dx"};
@@ -126,32 +134,37 @@ static tern_status dx_forward(tern_call *call)
                        tern_arg_i32((weight ? HAS_WEIGHT : 0) | (at->no_mean ? NO_MEAN : 0)));
 }
 
-static int64_t dw_len(rows r)
+/* dw is a reduction over rows, with few columns to be parallel over. So the rows are split
+ * into up to DW_PARTS parts of at least DW_ROWS, each summed by itself; the split depends on
+ * the shape alone, so the result is deterministic. */
+static int64_t rows_per_part(rows r)
 {
     int64_t parts = r.count / DW_ROWS;
     parts = parts < 1 ? 1 : parts > DW_PARTS ? DW_PARTS : parts;
     return (r.count + parts - 1) / parts;
 }
 
-/* dw and dbias as sums of parts of the rows: (parts, n). */
+/* Partial sums of dw and db, (parts, n) each. */
 static tern_status dw_infer(tern_call *call)
 {
     const tern_tensor *x = call->in[1];
     rows r = rows_of(x, call->attributes);
-    int64_t len = dw_len(r);
+    int64_t len = rows_per_part(r);
     call->n_out = 2;
-    call->result[0] =
-        (tern_result){.dtype = kept_in(x->dtype), .shape = {2, {(r.count + len - 1) / len, r.n}}};
+    call->result[0] = (tern_result){.dtype = statistics_dtype(x->dtype),
+                                    .shape = {2, {(r.count + len - 1) / len, r.n}}};
     call->result[1] = call->result[0];
     return TERN_OK;
 }
 
+/* dw = sum dy h and db = sum dy over the rows of each part; a group of threads takes up to 256
+ * columns of a part. */
 static tern_status dw_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"norm_layer", "layer_norm_dw"};
     tern_tensor *x = call->in[1];
     rows r = rows_of(x, call->attributes);
-    int64_t len = dw_len(r), groups = call->result[0].shape.dims[0] * ((r.n + 255) / 256);
+    int64_t len = rows_per_part(r), groups = call->result[0].shape.dims[0] * ((r.n + 255) / 256);
     return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(groups, 2 * x->numel / groups),
                        tern_arg_out(call->out[0]), tern_arg_out(call->out[1]),
                        tern_arg_in(call->in[0]), tern_arg_in(x), tern_arg_in(call->in[3]),
@@ -170,13 +183,14 @@ static const tern_op dw_op = {.name = "layer_norm_dw",
                               .infer = dw_infer,
                               .forward = dw_forward};
 
-/* One gradient from its parts. */
-static tern_tensor *joined(tern_tensor *parts, const norm_attributes *at, tern_dtype dtype)
+/* One gradient as the sum of its parts, in the parameter's dtype and shape. */
+static tern_tensor *sum_parts(tern_tensor *parts, const norm_attributes *at, tern_dtype dtype)
 {
     return tern_view(tern_to_dtype(tern_sum_dim(parts, TERN_DIMS(0), false), dtype),
                      at->normalized);
 }
 
+/* dx and the parameters' gradients by their own kernels: one reduces rows, the other columns. */
 static tern_status fused_backward(tern_gradient *g)
 {
     const norm_attributes *at = g->attributes;
@@ -189,7 +203,7 @@ static tern_status fused_backward(tern_gradient *g)
         return TERN_OK;
     TERN_TRY(tern_apply_all(&dw_op, in, 5, at, sizeof *at, parts, 2));
     for (int i = 1; i <= 2; i++)
-        if (g->needs[i] && !(g->din[i] = joined(parts[i - 1], at, x->dtype)))
+        if (g->needs[i] && !(g->din[i] = sum_parts(parts[i - 1], at, x->dtype)))
             return tern_last_status();
     return TERN_OK;
 }
@@ -197,7 +211,10 @@ static tern_status fused_backward(tern_gradient *g)
 /* ---- the same in differentiable operations ----------------------------------------------- */
 
 /* With h = (x - mean) / sqrt(var + eps) and u = dy weight:
- * dx = (u - mean u - h mean(u h)) / sqrt(var + eps), dweight = sum dy h, dbias = sum dy. */
+ *   dx = (u - mean u - h mean(u h)) / sqrt(var + eps),
+ *   dweight = sum dy h,   dbias = sum dy
+ * Mean and variance are computed from x again, since their own dependence on x belongs to the
+ * second derivative. */
 static tern_status differentiable_backward(tern_gradient *g)
 {
     const norm_attributes *at = g->attributes;
@@ -219,6 +236,7 @@ static tern_status differentiable_backward(tern_gradient *g)
     return TERN_OK;
 }
 
+/* Fused, or in differentiable operations where gradients of gradients are recorded. */
 static tern_status norm_backward(tern_gradient *g)
 {
     const norm_attributes *at = g->attributes;
@@ -241,8 +259,9 @@ static tern_status norm_backward(tern_gradient *g)
     }
 static const tern_op layer_norm_op = NORM_OP("layer_norm"), rms_norm_op = NORM_OP("rms_norm");
 
-static tern_tensor *run(const tern_op *op, tern_tensor *x, const norm_attributes *at,
-                        tern_tensor *weight, tern_tensor *bias, const char *function)
+/* weight and bias may be NULL, but one that failed to become contiguous is an error. */
+static tern_tensor *apply_norm(const tern_op *op, tern_tensor *x, const norm_attributes *at,
+                               tern_tensor *weight, tern_tensor *bias, const char *function)
 {
     if (!x) {
         tern_fail_argument_null(function, "x");
@@ -261,14 +280,16 @@ tern_tensor *tern_layer_norm(tern_tensor *x, tern_shape normalized_shape, tern_t
                              tern_tensor *bias, double eps)
 {
     norm_attributes at = {.normalized = normalized_shape, .eps = eps};
-    return run(&layer_norm_op, x, &at, weight, bias, "tern_layer_norm");
+    return apply_norm(&layer_norm_op, x, &at, weight, bias, "tern_layer_norm");
 }
 
+/* y = x / sqrt(mean x^2 + eps) w (Zhang and Sennrich 2019). A negative eps stands for
+ * PyTorch's default None, the machine epsilon. */
 tern_tensor *tern_rms_norm(tern_tensor *x, tern_shape normalized_shape, tern_tensor *weight,
                            double eps)
 {
     norm_attributes at = {.normalized = normalized_shape, .eps = eps, .no_mean = true};
-    if (x && eps < 0) /* the smallest step from 1 in the type that sums are kept in */
+    if (x && eps < 0) /* of the type that sums are kept in */
         at.eps = x->dtype == TERN_F64 ? DBL_EPSILON : FLT_EPSILON;
-    return run(&rms_norm_op, x, &at, weight, NULL, "tern_rms_norm");
+    return apply_norm(&rms_norm_op, x, &at, weight, NULL, "tern_rms_norm");
 }

@@ -1,14 +1,17 @@
-/* normalize.c -- vectors of length one, and of a given length. */
+/* normalize.c -- vectors scaled to norm 1, and weight normalization. */
 #include "base/error.h"
 #include <math.h>
 #include <tern/ops.h>
 
+/* y = x / max(|x|_p, eps): a vector of zeros stays one, instead of becoming NaN. */
 tern_tensor *tern_normalize(tern_tensor *x, double p, int dim, double eps)
 {
     tern_tensor *norm = tern_norm_dim(x, p, TERN_DIMS(dim), true);
     return norm ? tern_div(x, tern_clamp(norm, eps, INFINITY)) : NULL;
 }
 
+/* The norm over all dims but one, kept as dims of size 1; with dim -1 over all. A tensor with
+ * no other dim has norms of single numbers, which are absolute values. */
 tern_tensor *tern_norm_except_dim(tern_tensor *v, double pow, int dim)
 {
     tern_shape others = {0};
@@ -30,6 +33,8 @@ tern_tensor *tern_norm_except_dim(tern_tensor *v, double pow, int dim)
     return others.ndim ? tern_norm_dim(v, pow, others, true) : tern_abs(v);
 }
 
+/* w = g v / |v|: length and direction of a weight as separate parameters (Salimans and Kingma
+ * 2016). The norm is over all dims but `dim`. */
 tern_tensor *tern_weight_norm(tern_tensor *v, tern_tensor *g, int dim)
 {
     tern_tensor *norm = tern_norm_except_dim(v, 2, dim);

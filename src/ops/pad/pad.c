@@ -1,17 +1,17 @@
-/* pad.c -- elements around a tensor: a number, its own mirrored, its last ones, those of the other
- * end. */
+/* pad.c -- padding: with a constant, by reflection, by replication of the edge, and circular. */
 #include "base/checked.h"
 #include "tensor/op.h"
 #include <string.h>
 #include <tern/ops.h>
 
-/* ---- a number around it ------------------------------------------------------------------ */
+/* ---- constant ---------------------------------------------------------------------------- */
 
 typedef struct constant_attributes {
-    int64_t before[TERN_MAX_DIMS], after[TERN_MAX_DIMS]; /* negative ones cut */
+    int64_t before[TERN_MAX_DIMS], after[TERN_MAX_DIMS]; /* negative ones crop */
     tern_scalar value;
 } constant_attributes;
 
+/* Each dim becomes before + size + after; negative padding crops. */
 static tern_status constant_infer(tern_call *call)
 {
     const constant_attributes *at = call->attributes;
@@ -33,6 +33,8 @@ static tern_status constant_infer(tern_call *call)
     return tern_shape_numel(&r->shape, "tern_pad") < 0 ? tern_last_status() : TERN_OK;
 }
 
+/* y = value, then x is copied into the view of y that it covers. Where x covers all of y
+ * (cropping only) the fill is left out. */
 static tern_status constant_forward(tern_call *call)
 {
     const constant_attributes *at = call->attributes;
@@ -68,6 +70,8 @@ static const tern_op constant_op = {.name = "constant_pad_nd",
                                     .forward = constant_forward,
                                     .backward = constant_backward};
 
+/* The gradient is the same operation with all paddings negated, which crops what was added;
+ * what was cropped gets 0. */
 static tern_status constant_backward(tern_gradient *g)
 {
     constant_attributes back = *(const constant_attributes *)g->attributes;
@@ -80,7 +84,7 @@ static tern_status constant_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-/* ---- its own elements around it, along one dim ------------------------------------------- */
+/* ---- reflect, replicate and circular, along one dim -------------------------------------- */
 
 typedef struct edge_attributes {
     tern_pad_mode mode;
@@ -88,12 +92,14 @@ typedef struct edge_attributes {
     int64_t size, before, after; /* size: of x there */
 } edge_attributes;
 
-/* A part of the padded tensor and where in x its elements come from. */
+/* A segment of the padded tensor, and where in x its elements come from. */
 typedef struct stretch {
     int64_t to, from, length, step;
 } stretch;
 
-static void stretches_of(const edge_attributes *at, stretch s[3])
+/* y along the dim is x itself and a segment on either side, each read from x with a step: 0
+ * repeats the edge, -1 reflects (without repeating the edge), 1 wraps around. */
+static void segments_of(const edge_attributes *at, stretch s[3])
 {
     int64_t n = at->size, before = at->before, after = at->after;
     s[0] = (stretch){before, 0, n, 1};
@@ -108,9 +114,10 @@ static void stretches_of(const edge_attributes *at, stretch s[3])
     }
 }
 
-/* length elements of dim, step apart. */
-static tern_tensor *part_of(const tern_tensor *x, int dim, int64_t start, int64_t length,
-                            int64_t step)
+/* A view of `length` elements of dim from start on, `step` apart; steps of 0 and -1 are
+ * strides like any other. */
+static tern_tensor *strided_part(const tern_tensor *x, int dim, int64_t start, int64_t length,
+                                 int64_t step)
 {
     tern_shape shape = tern_shape_of(x);
     int64_t stride[TERN_MAX_DIMS];
@@ -131,16 +138,19 @@ static tern_status edge_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* y[i] = x[source(i)], three copies of strided views along one dim. Several dims are padded
+ * one after the other, which makes the corners right by itself. */
 static tern_status edge_forward(tern_call *call)
 {
     const edge_attributes *at = call->attributes;
     stretch s[3];
-    stretches_of(at, s);
+    segments_of(at, s);
     for (int i = 0; i < 3; i++) {
         if (s[i].length == 0 || call->out[0]->numel == 0)
             continue;
-        tern_tensor *from = part_of(call->in[0], at->dim, s[i].from, s[i].length, s[i].step);
-        tern_tensor *to = from ? part_of(call->out[0], at->dim, s[i].to, s[i].length, 1) : NULL;
+        tern_tensor *from = strided_part(call->in[0], at->dim, s[i].from, s[i].length, s[i].step);
+        tern_tensor *to =
+            from ? strided_part(call->out[0], at->dim, s[i].to, s[i].length, 1) : NULL;
         tern_status status = to ? tern_hook_copy(to, from) : tern_last_status();
         tern_release(to);
         tern_release(from);
@@ -149,7 +159,7 @@ static tern_status edge_forward(tern_call *call)
     return TERN_OK;
 }
 
-/* The way back: each stretch added to where it came from. */
+/* dx has the size before padding. */
 static tern_status edge_sum_infer(tern_call *call)
 {
     const edge_attributes *at = call->attributes;
@@ -160,7 +170,10 @@ static tern_status edge_sum_infer(tern_call *call)
     return TERN_OK;
 }
 
-static tern_status add_stretch(tern_tensor *dx, const tern_tensor *dy, int dim, const stretch *s)
+/* dx[from + i step] += dy[to + i]. With step 0 the segment is first reduced to its sum, since
+ * all of it came from one element. With step -1 dy is read backwards instead, since views are
+ * written forwards. */
+static tern_status add_segment(tern_tensor *dx, const tern_tensor *dy, int dim, const stretch *s)
 {
     int64_t from = s->from, to_at = s->to, length = s->length, step = 1;
     if (s->step < 0) { /* what is written to goes forwards, what is read backwards */
@@ -168,13 +181,16 @@ static tern_status add_stretch(tern_tensor *dx, const tern_tensor *dy, int dim, 
         to_at += length - 1;
         step = -1;
     }
-    tern_tensor *part = tern_scoped(part_of(dy, dim, to_at, length, step));
+    tern_tensor *part = tern_scoped(strided_part(dy, dim, to_at, length, step));
     if (part && s->step == 0)
         part = tern_sum_dim(part, TERN_DIMS(dim), true);
-    tern_tensor *to = part ? tern_scoped(part_of(dx, dim, from, s->step ? length : 1, 1)) : NULL;
+    tern_tensor *to =
+        part ? tern_scoped(strided_part(dx, dim, from, s->step ? length : 1, 1)) : NULL;
     return to && tern_hook_add_in_place(to, part) ? TERN_OK : tern_last_status();
 }
 
+/* The transpose of padding: dx = the part of dy that x was copied to, plus both segments added
+ * where they came from. */
 static tern_status edge_sum_forward(tern_call *call)
 {
     const edge_attributes *at = call->attributes;
@@ -182,14 +198,14 @@ static tern_status edge_sum_forward(tern_call *call)
     stretch s[3];
     if (dx->numel == 0)
         return TERN_OK;
-    stretches_of(at, s);
-    tern_tensor *own = part_of(dy, at->dim, s[0].to, s[0].length, 1);
+    segments_of(at, s);
+    tern_tensor *own = strided_part(dy, at->dim, s[0].to, s[0].length, 1);
     tern_status status = own ? tern_hook_copy(dx, own) : tern_last_status();
     tern_release(own);
     TERN_SCOPE {
         for (int i = 1; i < 3 && status == TERN_OK; i++)
             if (s[i].length > 0)
-                status = add_stretch(dx, dy, at->dim, &s[i]);
+                status = add_segment(dx, dy, at->dim, &s[i]);
     }
     return status;
 }
@@ -204,6 +220,7 @@ static const tern_op edge_sum_op = {.name = "pad_backward",
                                     .forward = edge_sum_forward,
                                     .backward = edge_sum_backward};
 
+/* Padding is linear, so it and edge_sum are each other's gradients, to any order. */
 static tern_status edge_backward(tern_gradient *g)
 {
     g->din[0] = tern_apply(&edge_sum_op, g->dout, 1, g->attributes, sizeof(edge_attributes));
@@ -218,7 +235,8 @@ static tern_status edge_sum_backward(tern_gradient *g)
 
 /* ---- the public function ----------------------------------------------------------------- */
 
-/* What PyTorch refuses of the modes that repeat x. */
+/* Reflection needs padding below the size, since the edge is not repeated; circular padding goes
+ * around at most once. Nothing can be repeated of an empty dim. */
 static tern_status check_edges(const tern_tensor *x, const tern_shape *pad, tern_pad_mode mode)
 {
     for (int i = 0; i < pad->ndim / 2; i++) {
@@ -243,9 +261,9 @@ static tern_status check_edges(const tern_tensor *x, const tern_shape *pad, tern
     return TERN_OK;
 }
 
-/* What negative padding takes off: before the repeating where that goes around,
- * after it elsewhere. */
-static tern_tensor *cut(tern_tensor *x, int dim, int64_t before, int64_t after)
+/* Negative padding takes elements off. Circular padding crops before it wraps around, the
+ * other modes after they repeat, as in PyTorch. */
+static tern_tensor *crop(tern_tensor *x, int dim, int64_t before, int64_t after)
 {
     if (!x || (before >= 0 && after >= 0))
         return x;
@@ -253,6 +271,8 @@ static tern_tensor *cut(tern_tensor *x, int dim, int64_t before, int64_t after)
     return tern_slice(x, dim, start, end, 1);
 }
 
+/* reflect, replicate and circular: one operation for each padded dim, from the last. The
+ * result is never x itself or a view of it. */
 static tern_tensor *pad_edges(tern_tensor *x, const tern_shape *pad, tern_pad_mode mode)
 {
     int dims = pad->ndim / 2;
@@ -269,7 +289,7 @@ static tern_tensor *pad_edges(tern_tensor *x, const tern_shape *pad, tern_pad_mo
         int d = x->ndim - 1 - i;
         int64_t before = pad->dims[2 * i], after = pad->dims[2 * i + 1];
         if (mode == TERN_PAD_CIRCULAR)
-            y = cut(y, d, before, after);
+            y = crop(y, d, before, after);
         edge_attributes at = {.mode = mode,
                               .dim = d,
                               .size = y ? y->shape[d] : 0,
@@ -281,11 +301,12 @@ static tern_tensor *pad_edges(tern_tensor *x, const tern_shape *pad, tern_pad_mo
         if (at.before || at.after)
             y = tern_apply(&edge_op, &y, 1, &at, sizeof at);
         if (mode != TERN_PAD_CIRCULAR)
-            y = cut(y, d, before, after);
+            y = crop(y, d, before, after);
     }
     return y == x || (y && y->storage == x->storage) ? tern_clone(y) : y;
 }
 
+/* `pad` holds pairs (before, after), the last dim's first. */
 tern_tensor *tern_pad(tern_tensor *x, tern_shape pad, const tern_pad_options *options)
 {
     tern_pad_mode mode = options ? options->mode : TERN_PAD_CONSTANT;

@@ -1,12 +1,13 @@
-/* fractional_pool.c -- the largest of windows whose distances are drawn (Graham 2014): which
- * elements they hold is worked out by operations, so that nothing but the choice is remembered. */
+/* fractional_pool.c -- max pooling with windows at random distances (Graham 2014). The elements of
+ * the windows are computed as index tensors by other operations; only the indices of the largest
+ * ones are saved for the gradient. */
 #include "base/checked.h"
 #include "ops/pool/pool.h"
 
-/* One dim of x's planes. */
+/* Sizes along one dim of the planes. */
 typedef struct axis {
     int64_t in, out, window;
-    int sample; /* its place in the samples */
+    int sample; /* its column in the samples */
 } axis;
 
 typedef struct fractional {
@@ -18,12 +19,15 @@ typedef struct fractional {
 
 /* ---- what is asked for --------------------------------------------------------------------- */
 
+/* Entry d of a list of ndim numbers, or of one number for all dims. */
 static int64_t number_of(const tern_shape *list, int ndim, int d)
 {
     return list->dims[list->ndim == ndim ? d : 0];
 }
 
-static tern_status read_lists(const tern_tensor *x, const tern_shape *window,
+/* Sizes of output and window for each dim, from a size or as a ratio of the input. The windows
+ * need in >= out + window - 1. */
+static tern_status read_sizes(const tern_tensor *x, const tern_shape *window,
                               const tern_fractional_max_pool_options *o, fractional *f)
 {
     static const char *const names[] = {"time", "height", "width"};
@@ -55,6 +59,7 @@ static tern_status read_lists(const tern_tensor *x, const tern_shape *window,
     return TERN_OK;
 }
 
+/* (N, C, *) or (C, *) of a floating point type; only the batch may be empty. */
 static tern_status check_input(const tern_tensor *x, const fractional *f)
 {
     tern_shape shape = tern_shape_of(x);
@@ -71,7 +76,8 @@ static tern_status check_input(const tern_tensor *x, const fractional *f)
     return TERN_OK;
 }
 
-/* (planes, ndim) numbers in [0, 1), as x's type or, of half precision, in float32. */
+/* One u in [0, 1) for each plane and dim, (planes, ndim), given or drawn. Half precision uses
+ * float32: at 11 bits u would move the windows. */
 static tern_tensor *samples_for(const fractional *f, const tern_tensor *x, tern_tensor *given)
 {
     tern_dtype dtype = tern_dtype_size(x->dtype) == 2 ? TERN_F32 : x->dtype;
@@ -95,9 +101,12 @@ static tern_tensor *samples_for(const fractional *f, const tern_tensor *x, tern_
 
 /* ---- where the windows lie ----------------------------------------------------------------- */
 
-/* (planes, out, window) places along an axis: window i begins at [(i + u) a] - [u a], a being the
- * distance at which they would fill the axis evenly; the last one ends with it. */
-static tern_tensor *places_along(const fractional *f, const axis *a, tern_tensor *samples)
+/* The elements of each window along one dim, (planes, out, window). With a = (in - window) /
+ * (out - 1), the distance of evenly spread windows, window i begins at
+ *   trunc((i + u) a) - trunc(u a)
+ * and the last one at in - window. So distances vary between floor(a) and ceil(a),
+ * pseudorandomly. */
+static tern_tensor *positions_along(const fractional *f, const axis *a, tern_tensor *samples)
 {
     const char *device = tern_device(samples);
     const int64_t last = a->in - a->window;
@@ -115,14 +124,16 @@ static tern_tensor *places_along(const fractional *f, const axis *a, tern_tensor
     return tern_add(tern_unsqueeze(starts, 2), step);
 }
 
-/* (planes, windows, elements of one): places in a plane. */
+/* The elements of each window as indices into the plane, (planes, windows, elements of one).
+ * Dims are combined one by one: index = index in the outer dims * size + index in this one,
+ * with windows and elements broadcast against each other. */
 static tern_tensor *windows_of(const fractional *f, tern_tensor *samples)
 {
     int64_t windows = 1, elements = 1;
     tern_tensor *all = NULL;
     for (int d = 3 - f->ndim; d < 3; d++) {
         const axis *a = &f->axes[d];
-        tern_tensor *along = places_along(f, a, samples);
+        tern_tensor *along = positions_along(f, a, samples);
         if (all) { /* (planes, before, 1, elements before, 1) and (planes, 1, out, 1, window) */
             all = tern_mul_scalar(tern_reshape(all, TERN_SHAPE(f->planes, windows, 1, elements, 1)),
                                   tern_scalar_int(a->in));
@@ -138,8 +149,8 @@ static tern_tensor *windows_of(const fractional *f, tern_tensor *samples)
 
 /* ---- the pool ------------------------------------------------------------------------------ */
 
-/* The place of each window's largest, (planes, windows). */
-static tern_tensor *choose(const fractional *f, tern_tensor *planes, tern_tensor *samples)
+/* The index in its plane of each window's largest element, (planes, windows). */
+static tern_tensor *argmax_windows(const fractional *f, tern_tensor *planes, tern_tensor *samples)
 {
     tern_tensor *windows = windows_of(f, samples);
     if (!windows)
@@ -152,6 +163,8 @@ static tern_tensor *choose(const fractional *f, tern_tensor *planes, tern_tensor
     return tern_squeeze_dim(tern_gather(windows, 2, largest), 2);
 }
 
+/* y = x gathered at the largest element of each window. Positions are found without recording;
+ * the gather is recorded, and its gradient adds dy to the chosen elements. */
 static tern_status pool(tern_tensor *x, tern_shape window,
                         const tern_fractional_max_pool_options *options, int ndim,
                         const char *function, tern_values_indices *out)
@@ -162,7 +175,7 @@ static tern_status pool(tern_tensor *x, tern_shape window,
     if (!x || !out)
         return tern_fail_argument_null(function, x ? "out" : "input");
     TERN_TRY(check_input(x, &f));
-    TERN_TRY(read_lists(x, &window, o, &f));
+    TERN_TRY(read_sizes(x, &window, o, &f));
     tern_shape shape = tern_shape_of(x);
     int64_t plane = 1;
     f.planes = 1;
@@ -170,7 +183,7 @@ static tern_status pool(tern_tensor *x, tern_shape window,
         *(d < x->ndim - ndim ? &f.planes : &plane) *= x->shape[d];
     for (int d = 0; d < ndim; d++)
         shape.dims[x->ndim - ndim + d] = f.axes[3 - ndim + d].out;
-    if (f.planes == 0) { /* a batch of nothing */
+    if (f.planes == 0) { /* an empty batch */
         *out = (tern_values_indices){tern_new_zeros(x, shape),
                                      tern_zeros(shape, TERN_I64, tern_device(x))};
         return out->values && out->indices ? TERN_OK : tern_last_status();
@@ -178,7 +191,7 @@ static tern_status pool(tern_tensor *x, tern_shape window,
     tern_tensor *planes = tern_reshape(x, TERN_SHAPE(f.planes, plane)), *places = NULL;
     TERN_NO_GRAD {
         tern_tensor *samples = samples_for(&f, x, o->random_samples);
-        places = samples ? choose(&f, tern_detach(planes), samples) : NULL;
+        places = samples ? argmax_windows(&f, tern_detach(planes), samples) : NULL;
     }
     tern_tensor *values = places ? tern_gather(planes, 1, places) : NULL;
     out->values = values ? tern_reshape(values, shape) : NULL;

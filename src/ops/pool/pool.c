@@ -2,6 +2,7 @@
 #include "ops/pool/pool.h"
 #include "base/checked.h"
 
+/* Whether x is there; the error names the argument. */
 static bool given(const void *x, const char *name, const char *function)
 {
     if (!x)
@@ -9,8 +10,9 @@ static bool given(const void *x, const char *name, const char *function)
     return x != NULL;
 }
 
-/* ---- the largest ------------------------------------------------------------------------- */
+/* ---- max pooling ------------------------------------------------------------------------- */
 
+/* y[q] = max over the window of q of x, and its index in the plane. Padding counts as -inf. */
 static tern_status max_pool(tern_tensor *x, tern_shape size, const tern_max_pool_options *o,
                             int ndim, const char *function, tern_values_indices *out)
 {
@@ -30,6 +32,8 @@ static tern_status max_pool(tern_tensor *x, tern_shape size, const tern_max_pool
     return tern_pool_max(&at, x, out);
 }
 
+/* The same over out windows that cover x: window q goes from floor(q in / out) to ceil((q + 1)
+ * in / out). */
 static tern_status adaptive_max_pool(tern_tensor *x, tern_shape size, int ndim,
                                      const char *function, tern_values_indices *out)
 {
@@ -40,10 +44,10 @@ static tern_status adaptive_max_pool(tern_tensor *x, tern_shape size, int ndim,
     return tern_pool_max(&at, x, out);
 }
 
-/* ---- back from the largest --------------------------------------------------------------- */
+/* ---- max unpooling ----------------------------------------------------------------------- */
 
-/* Numbers for each of ndim dims. */
-static tern_shape spread(tern_shape list, int ndim)
+/* A list of one number or of ndim, as ndim numbers; 0 for an empty one. */
+static tern_shape numbers_for_dims(tern_shape list, int ndim)
 {
     tern_shape all = {.ndim = ndim};
     for (int d = 0; d < ndim; d++)
@@ -51,17 +55,19 @@ static tern_shape spread(tern_shape list, int ndim)
     return all;
 }
 
+/* The size before pooling, (in - 1) stride + window - 2 padding for each dim. Pooling rounds
+ * down, so sizes up to a stride away pool to the same; output_size chooses among them. */
 static tern_status unpooled_shape(const tern_tensor *x, tern_shape size,
                                   const tern_max_unpool_options *o, int ndim, const char *function,
                                   tern_shape *out)
 {
     int lead = x->ndim - ndim;
-    tern_shape stride = spread(o->stride.ndim ? o->stride : size, ndim);
-    tern_shape padding = spread(o->padding, ndim);
+    tern_shape stride = numbers_for_dims(o->stride.ndim ? o->stride : size, ndim);
+    tern_shape padding = numbers_for_dims(o->padding, ndim);
     TERN_TRY(tern_check_window(&size, "kernel_size", function));
     TERN_TRY(tern_check_window(&o->stride, "stride", function));
     TERN_TRY(tern_check_window(&o->padding, "padding", function));
-    size = spread(size, ndim);
+    size = numbers_for_dims(size, ndim);
     *out = tern_shape_of(x);
     for (int d = 0; d < ndim; d++) {
         int64_t least = tern_size_add(tern_size_mul(x->shape[lead + d] - 1, stride.dims[d]),
@@ -81,6 +87,8 @@ static tern_status unpooled_shape(const tern_tensor *x, tern_shape size,
     return TERN_OK;
 }
 
+/* Zeros, with each element of x at the index that max pooling found for it. The inverse of max
+ * pooling as far as there is one. */
 static tern_tensor *max_unpool(tern_tensor *x, tern_tensor *indices, tern_shape size,
                                const tern_max_unpool_options *options, int ndim,
                                const char *function)
@@ -115,8 +123,10 @@ static tern_tensor *max_unpool(tern_tensor *x, tern_tensor *indices, tern_shape 
                : NULL;
 }
 
-/* ---- the mean ---------------------------------------------------------------------------- */
+/* ---- average pooling --------------------------------------------------------------------- */
 
+/* y[q] = the sum of x over the window of q, divided by divisor_override, or by the elements of
+ * the window with or without those in the padding. */
 static tern_tensor *avg_pool(tern_tensor *x, tern_shape size, const tern_avg_pool_options *o,
                              int ndim, const char *function)
 {
@@ -138,6 +148,8 @@ static tern_tensor *avg_pool(tern_tensor *x, tern_shape size, const tern_avg_poo
     return tern_pool_windows(&w, x, &at) == TERN_OK ? tern_pool_mean(&at, x) : NULL;
 }
 
+/* The mean over the windows of adaptive_max_pool. One window over everything (global average
+ * pooling) is a reduction over the spatial dims. */
 static tern_tensor *adaptive_avg_pool(tern_tensor *x, tern_shape size, int ndim,
                                       const char *function)
 {
@@ -154,14 +166,15 @@ static tern_tensor *adaptive_avg_pool(tern_tensor *x, tern_shape size, int ndim,
     return tern_mean_dim(x, dims, true);
 }
 
-/* (sign(m) relu(|m|) k)^(1 / p), m being the mean of x^p over k elements. */
+/* y = (sum of x^p over the window)^(1 / p), made of an average pool: with m the mean of x^p
+ * over k elements, (sign(m) relu(|m|) k)^(1 / p), as PyTorch has it. */
 static tern_tensor *lp_pool(tern_tensor *x, double p, tern_shape size,
                             const tern_lp_pool_options *o, int ndim, const char *function)
 {
     tern_avg_pool_options mean = {.stride = o ? o->stride : TERN_SHAPE_SCALAR,
                                   .ceil_mode = o && o->ceil_mode};
     double count = 1;
-    tern_shape all = spread(size, ndim);
+    tern_shape all = numbers_for_dims(size, ndim);
     for (int d = 0; d < ndim; d++)
         count *= (double)all.dims[d];
     if (!given(x, "input", function))

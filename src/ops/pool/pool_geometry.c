@@ -1,11 +1,13 @@
-/* pool_geometry.c -- sizes of pooled planes, and refusals in PyTorch's words. */
+/* pool_geometry.c -- sizes of pooled planes, and errors with PyTorch's messages. */
 #include "ops/pool/pool.h"
 #include "base/checked.h"
 #include <stdio.h>
 #include <string.h>
 
-static tern_status numbers(const tern_shape *list, int ndim, int64_t otherwise, const char *name,
-                           const char *function, int64_t out[3])
+/* A list of one number or of ndim as three numbers, right-aligned: pools of one and two dims
+ * are pools of three whose leading dims have size 1. */
+static tern_status read_numbers(const tern_shape *list, int ndim, int64_t otherwise,
+                                const char *name, const char *function, int64_t out[3])
 {
     for (int d = 0; d < 3; d++)
         out[d] = otherwise;
@@ -19,6 +21,7 @@ static tern_status numbers(const tern_shape *list, int ndim, int64_t otherwise, 
     return TERN_OK;
 }
 
+/* (N, C, *) or (C, *) of a floating point type; only the batch may be empty. */
 static tern_status check_input(const tern_tensor *x, int ndim, const char *function)
 {
     TERN_TRY(tern_check_floating(function, x->dtype));
@@ -32,7 +35,8 @@ static tern_status check_input(const tern_tensor *x, int ndim, const char *funct
                             function, ndim + 1, ndim + 2, TERN_TENSOR_TEXT(x));
 }
 
-static void copy_input(const tern_tensor *x, int ndim, tern_pool_shape *s)
+/* Batch and channels are one dim of planes; spatial dims are right-aligned in three. */
+static void set_input(const tern_tensor *x, int ndim, tern_pool_shape *s)
 {
     s->planes = 1;
     for (int d = 0; d < x->ndim - ndim; d++)
@@ -41,7 +45,8 @@ static void copy_input(const tern_tensor *x, int ndim, tern_pool_shape *s)
         s->in[d] = d < 3 - ndim ? 1 : x->shape[x->ndim - 3 + d];
 }
 
-static void set_shapes(const tern_tensor *x, int ndim, tern_pool_attributes *at)
+/* The shapes of x and y as tensors, without the dims that were added. */
+static void set_tensor_shapes(const tern_tensor *x, int ndim, tern_pool_attributes *at)
 {
     at->x = at->y = tern_shape_of(x);
     at->ndim = ndim;
@@ -49,6 +54,8 @@ static void set_shapes(const tern_tensor *x, int ndim, tern_pool_attributes *at)
         at->y.dims[x->ndim - ndim + d] = at->shape.out[3 - ndim + d];
 }
 
+/* What PyTorch refuses along dim d. Padding of more than half a window would make windows that
+ * lie in the padding alone, whose maximum is -inf. */
 static tern_status check_window(const tern_pool_window *w, const tern_pool_shape *s, int d)
 {
     if (s->window[d] < 1)
@@ -76,8 +83,8 @@ static tern_status check_window(const tern_pool_window *w, const tern_pool_shape
     return TERN_OK;
 }
 
-/* "(2x3)" with the channels in front. */
-static void sizes(char text[96], int64_t channels, const int64_t *dims, int ndim)
+/* "(4x2x3)", channels in front, for messages. */
+static void write_sizes(char text[96], int64_t channels, const int64_t *dims, int ndim)
 {
     size_t at = (size_t)snprintf(text, 96, "(%lld", (long long)channels);
     for (int d = 3 - ndim; d < 3; d++)
@@ -85,6 +92,9 @@ static void sizes(char text[96], int64_t channels, const int64_t *dims, int ndim
     snprintf(text + at, 96 - at, ")");
 }
 
+/* out = (in + 2 padding - dilation (window - 1) - 1) / stride + 1 for each dim, rounded down,
+ * or up with ceil_mode. Rounded up, a last window that would begin in the padding at the end
+ * is left out. */
 tern_status tern_pool_windows(const tern_pool_window *w, const tern_tensor *x,
                               tern_pool_attributes *out)
 {
@@ -93,17 +103,17 @@ tern_status tern_pool_windows(const tern_pool_window *w, const tern_tensor *x,
     memset(out, 0, sizeof *out);
     tern_pool_shape *s = &out->shape;
     out->function = f;
-    TERN_TRY(numbers(&w->size, w->ndim, 1, "kernel_size", f, s->window));
-    TERN_TRY(numbers(w->stride.ndim ? &w->stride
-                     : w->size.ndim ? &w->size
-                                    : &one,
-                     w->ndim, 1, "stride", f, s->stride));
-    TERN_TRY(numbers(&w->padding, w->ndim, 0, "padding", f, s->padding));
-    TERN_TRY(numbers(&w->dilation, w->ndim, 1, "dilation", f, s->dilation));
+    TERN_TRY(read_numbers(&w->size, w->ndim, 1, "kernel_size", f, s->window));
+    TERN_TRY(read_numbers(w->stride.ndim ? &w->stride
+                          : w->size.ndim ? &w->size
+                                         : &one,
+                          w->ndim, 1, "stride", f, s->stride));
+    TERN_TRY(read_numbers(&w->padding, w->ndim, 0, "padding", f, s->padding));
+    TERN_TRY(read_numbers(&w->dilation, w->ndim, 1, "dilation", f, s->dilation));
     for (int d = 0; d < 3; d++)
         TERN_TRY(check_window(w, s, d));
     TERN_TRY(check_input(x, w->ndim, f));
-    copy_input(x, w->ndim, s);
+    set_input(x, w->ndim, s);
     s->count_padding = !w->excludes_padding;
     s->divisor = w->divisor;
     bool fits = true;
@@ -119,17 +129,20 @@ tern_status tern_pool_windows(const tern_pool_window *w, const tern_tensor *x,
     if (!fits) {
         char in[96], result[96];
         int64_t channels = x->shape[x->ndim - w->ndim - 1];
-        sizes(in, channels, s->in, w->ndim);
-        sizes(result, channels, s->out, w->ndim);
+        write_sizes(in, channels, s->in, w->ndim);
+        write_sizes(result, channels, s->out, w->ndim);
         return tern_fail(TERN_ERR_SHAPE,
                          "%s: Given input size: %s. Calculated output size: %s. Output size is too "
                          "small",
                          f, in, result);
     }
-    set_shapes(x, w->ndim, out);
+    set_tensor_shapes(x, w->ndim, out);
     return TERN_OK;
 }
 
+/* Windows by output size: window q goes from floor(q in / out) to ceil((q + 1) in / out), so
+ * sizes differ by at most one and neighbours may overlap. The kernels compute them from in and
+ * out; window and stride are not read. */
 tern_status tern_pool_adaptive(const tern_shape *size, int ndim, const tern_tensor *x,
                                const char *function, tern_pool_attributes *out)
 {
@@ -139,9 +152,9 @@ tern_status tern_pool_adaptive(const tern_shape *size, int ndim, const tern_tens
     if (size->ndim == 0)
         return tern_fail(TERN_ERR_ARGUMENT, "%s: output_size must have %d elements", function,
                          ndim);
-    TERN_TRY(numbers(size, ndim, 1, "output_size", function, s->out));
+    TERN_TRY(read_numbers(size, ndim, 1, "output_size", function, s->out));
     TERN_TRY(check_input(x, ndim, function));
-    copy_input(x, ndim, s);
+    set_input(x, ndim, s);
     s->adaptive = 1;
     for (int d = 0; d < 3; d++) {
         s->out[d] = s->out[d] == -1 ? s->in[d] : s->out[d];
@@ -152,6 +165,6 @@ tern_status tern_pool_adaptive(const tern_shape *size, int ndim, const tern_tens
                              function, (long long)s->out[d]);
         s->window[d] = s->stride[d] = s->dilation[d] = 1;
     }
-    set_shapes(x, ndim, out);
+    set_tensor_shapes(x, ndim, out);
     return TERN_OK;
 }

@@ -1,6 +1,7 @@
-/* pool_ops.c -- the operations on windows: the largest, the mean, and going back to planes. */
+/* pool_ops.c -- the operations of pooling: maximum, mean, unpooling, and their gradients. */
 #include "ops/pool/pool.h"
 
+/* One result of the first input's dtype. */
 static tern_status infer_as(tern_call *call, const tern_shape *shape)
 {
     call->n_out = 1;
@@ -8,6 +9,7 @@ static tern_status infer_as(tern_call *call, const tern_shape *shape)
     return TERN_OK;
 }
 
+/* One thread an element of the result, about four operations an element of its window. */
 static tern_grid grid_of(const tern_shape *result, int64_t windows)
 {
     int64_t n = 1;
@@ -16,7 +18,7 @@ static tern_grid grid_of(const tern_shape *result, int64_t windows)
     return tern_items_of(n, 4 * windows);
 }
 
-/* Elements that a window has, about. */
+/* How many elements a window has; about, for adaptive pools, whose windows differ by one. */
 static int64_t window_size(const tern_pool_shape *s)
 {
     int64_t n = 1;
@@ -25,7 +27,7 @@ static int64_t window_size(const tern_pool_shape *s)
     return n;
 }
 
-/* ---- places back to planes: inputs y and indices ------------------------------------------- */
+/* ---- max unpooling: inputs y and indices ---------------------------------------------------- */
 
 typedef struct undo_attributes {
     tern_shape shape;
@@ -33,7 +35,8 @@ typedef struct undo_attributes {
     bool add;
 } undo_attributes;
 
-static int64_t plane_of(const tern_shape *shape, int ndim)
+/* Elements of a plane, the last ndim dims. */
+static int64_t plane_size(const tern_shape *shape, int ndim)
 {
     int64_t n = 1;
     for (int d = shape->ndim - ndim; d < shape->ndim; d++)
@@ -41,13 +44,17 @@ static int64_t plane_of(const tern_shape *shape, int ndim)
     return n;
 }
 
-static tern_status undo_infer(tern_call *call)
+/* The shape is an attribute: pooling does not determine the size it had before. */
+static tern_status unpool_infer(tern_call *call)
 {
     const undo_attributes *at = call->attributes;
     return infer_as(call, &at->shape);
 }
 
-static tern_status undo_forward(tern_call *call)
+/* x = 0, then x[plane, index[j]] = y[plane, j], or += with add. One group of threads a plane,
+ * so that elements with the same index are written in order. An index outside of the plane is
+ * a fault that the kernel reports. */
+static tern_status unpool_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"pool", "unpool"};
     const undo_attributes *at = call->attributes;
@@ -59,7 +66,7 @@ static tern_status undo_forward(tern_call *call)
     if (y->numel == 0)
         return tern_block_zero(x->storage->block, 0, (size_t)x->numel * tern_dtype_size(x->dtype));
     TERN_TRY(tern_fault_arg(call->place, &fault));
-    int64_t ins = plane_of(&at->shape, at->ndim), outs = plane_of(&y_shape, at->ndim);
+    int64_t ins = plane_size(&at->shape, at->ndim), outs = plane_size(&y_shape, at->ndim);
     TERN_TRY(TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(x->numel / ins, ins),
                          tern_arg_out(x), tern_arg_in(y), tern_arg_in(call->in[1]),
                          tern_arg_i64(x->numel / ins), tern_arg_i64(ins), tern_arg_i64(outs),
@@ -67,40 +74,45 @@ static tern_status undo_forward(tern_call *call)
     return tern_fault_check(call->place);
 }
 
-/* Elements of dx at the indices: the inverse. */
-static tern_tensor *read_maxima(tern_tensor *x, tern_tensor *indices, int ndim)
+/* x[plane, index[j]] for each j: the gradient of unpooling, and of the gradient of max
+ * pooling. Made of gather, so that it is differentiable. */
+static tern_tensor *gather_maxima(tern_tensor *x, tern_tensor *indices, int ndim)
 {
     tern_shape shape = tern_shape_of(x), result = tern_shape_of(indices);
-    int64_t ins = plane_of(&shape, ndim), outs = plane_of(&result, ndim);
+    int64_t ins = plane_size(&shape, ndim), outs = plane_size(&result, ndim);
     tern_tensor *planes = tern_reshape(x, TERN_SHAPE(x->numel / ins, ins));
     tern_tensor *places = tern_reshape(indices, TERN_SHAPE(x->numel / ins, outs));
     return tern_reshape(tern_gather(planes, 1, places), result);
 }
 
-static tern_status undo_backward(tern_gradient *g)
+/* dy[j] = dx[index[j]]; the indices get no gradient. */
+static tern_status unpool_backward(tern_gradient *g)
 {
     const undo_attributes *at = g->attributes;
-    g->din[0] = g->dout[0]->numel && g->in[1]->numel ? read_maxima(g->dout[0], g->in[1], at->ndim)
+    g->din[0] = g->dout[0]->numel && g->in[1]->numel ? gather_maxima(g->dout[0], g->in[1], at->ndim)
                                                      : tern_new_zeros(g->dout[0], g->in_shape[0]);
     return TERN_OK;
 }
 
-static const tern_op undo_op = {.name = "max_unpool",
-                                .saves = TERN_SAVE_IN(1),
-                                .infer = undo_infer,
-                                .forward = undo_forward,
-                                .backward = undo_backward};
+static const tern_op unpool_op = {.name = "max_unpool",
+                                  .saves = TERN_SAVE_IN(1),
+                                  .infer = unpool_infer,
+                                  .forward = unpool_forward,
+                                  .backward = unpool_backward};
 
+/* Unpooling as an operation; with add it is also the differentiable gradient of max pooling,
+ * where overlapping windows can share their largest element. */
 tern_tensor *tern_pool_undo(tern_tensor *y, tern_tensor *indices, const tern_shape *shape, int ndim,
                             bool add)
 {
     undo_attributes at = {*shape, ndim, add};
     tern_tensor *in[] = {tern_contiguous(y), tern_contiguous(indices)};
-    return tern_apply(&undo_op, in, 2, &at, sizeof at);
+    return tern_apply(&unpool_op, in, 2, &at, sizeof at);
 }
 
-/* ---- the largest: outputs y and its places in the planes ----------------------------------- */
+/* ---- max pooling: outputs y and its indices in the planes ----------------------------------- */
 
+/* y, and the index of each maximum in its plane as int64, which PyTorch's callers see. */
 static tern_status max_infer(tern_call *call)
 {
     const tern_pool_attributes *at = call->attributes;
@@ -110,6 +122,7 @@ static tern_status max_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* y[q] = max of x over the window of q, NaN counting as the largest. */
 static tern_status max_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"pool", "max_pool"};
@@ -122,13 +135,15 @@ static tern_status max_forward(tern_call *call)
                        TERN_ARG_STRUCT(tern_pool_shape, &at->shape));
 }
 
-/* Inputs dy and places. */
+/* dx has the shape of x. */
 static tern_status max_dx_infer(tern_call *call)
 {
     const tern_pool_attributes *at = call->attributes;
     return infer_as(call, &at->x);
 }
 
+/* dx[i] = the sum of dy[q] over the windows q whose maximum is element i: max passes its
+ * gradient to the element that it chose. */
 static tern_status max_dx_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"pool", "max_pool_dx"};
@@ -149,6 +164,7 @@ static const tern_op max_dx_op = {.name = "max_pool_dx",
                                   .infer = max_dx_infer,
                                   .forward = max_dx_forward};
 
+/* The fused gradient, or unpooling with add where gradients of gradients are recorded. */
 static tern_status max_backward(tern_gradient *g)
 {
     const tern_pool_attributes *at = g->attributes;
@@ -174,8 +190,9 @@ tern_status tern_pool_max(const tern_pool_attributes *at, tern_tensor *x, tern_v
     return TERN_OK;
 }
 
-/* ---- the mean, which is linear, and its gradient ------------------------------------------- */
+/* ---- average pooling, which is linear, and its gradient ------------------------------------- */
 
+/* y of the windows' shape, and dx of x's. */
 static tern_status mean_infer(tern_call *call)
 {
     const tern_pool_attributes *at = call->attributes;
@@ -187,6 +204,7 @@ static tern_status mean_dx_infer(tern_call *call)
     return infer_as(call, &at->x);
 }
 
+/* A launch that both directions share. Where the input is empty the sums are 0. */
 static tern_status launch_mean(tern_call *call, const tern_kernel_ref *kernel, int64_t work)
 {
     const tern_pool_attributes *at = call->attributes;
@@ -201,12 +219,15 @@ static tern_status launch_mean(tern_call *call, const tern_kernel_ref *kernel, i
                        TERN_ARG_STRUCT(tern_pool_shape, &at->shape));
 }
 
+/* y[q] = the sum of x over the window of q / divisor(q). */
 static tern_status mean_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"pool", "avg_pool"};
     const tern_pool_attributes *at = call->attributes;
     return launch_mean(call, &kernel, 4 + window_size(&at->shape));
 }
+
+/* dx[i] = the sum of dy[q] / divisor(q) over the windows q that element i is in. */
 static tern_status mean_dx_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"pool", "avg_pool_dx"};
@@ -222,6 +243,8 @@ static const tern_op mean_dx_op = {.name = "avg_pool_dx",
                                    .forward = mean_dx_forward,
                                    .backward = mean_dx_backward};
 
+/* The mean is a linear map and mean_dx its transpose, so each is the gradient of the other and
+ * any order of differentiation works. */
 static tern_status mean_backward(tern_gradient *g)
 {
     const tern_pool_attributes *at = g->attributes;

@@ -1,7 +1,11 @@
-/* gumbel_softmax.c -- samples of classes that logits give, with a gradient. */
+/* gumbel_softmax.c -- differentiable samples of a categorical distribution given by logits. */
 #include "tensor/op.h"
 #include <tern/ops.h>
 
+/* y = softmax((x + g) / tau) with Gumbel noise g = -log(-log(u)), u uniform: argmax(x + g) is
+ * a sample of softmax(x), and the softmax is its differentiable relaxation (Jang et al. 2017).
+ * hard: one_hot(argmax y) - y without gradient, plus y. Its value is the one-hot sample, its
+ * gradient that of y (straight-through). */
 tern_tensor *tern_gumbel_softmax(tern_tensor *x, double tau, bool hard, int dim)
 {
     tern_tensor *noise = NULL, *choice = NULL;

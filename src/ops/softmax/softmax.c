@@ -4,6 +4,7 @@
 
 enum { PLAIN, LOGARITHM }; /* as in softmax.cl */
 
+/* A team of threads for each row; n is the length of a row. The gradient has a second input. */
 static tern_status launch(const tern_kernel_ref *kernel, tern_call *call)
 {
     const tern_tensor *x = call->in[0];
@@ -30,35 +31,38 @@ static tern_status infer(tern_call *call)
 
 /* ---- the gradient, an operation of its own: inputs y, dy --------------------------------- */
 
+/* dx = y (dy - sum y dy) for softmax, dx = dy - e^y sum dy for log_softmax, sums over the row.
+ * Both need y only, so the logits are not saved. */
 static tern_status gradient_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"softmax", "softmax_gradient"};
     return launch(&kernel, call);
 }
 
+/* The sum of each row, kept as a dim of size 1. */
 static tern_tensor *row_sum(tern_tensor *x)
 {
     return tern_sum_dim(x, TERN_DIMS(-1), true);
 }
 
-/* dx = y (dy - sum dy y) with the gradient v of dx:
+/* The gradient of the gradient. dx = y (dy - sum dy y) with the gradient v of dx:
  * ddy = y (v - sum v y), d/dy = v (dy - sum dy y) - dy sum v y. */
-static tern_status softmax_second(tern_gradient *g);
+static tern_status softmax_double_backward(tern_gradient *g);
 /* dx = dy - e^y sum dy: ddy = v - sum v e^y, d/dy = -v e^y sum dy. */
-static tern_status log_softmax_second(tern_gradient *g);
+static tern_status log_softmax_double_backward(tern_gradient *g);
 
 static const tern_op softmax_gradient_op = {.name = "softmax_gradient",
                                             .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1),
                                             .variant = PLAIN,
                                             .infer = infer,
                                             .forward = gradient_forward,
-                                            .backward = softmax_second};
+                                            .backward = softmax_double_backward};
 static const tern_op log_softmax_gradient_op = {.name = "log_softmax_gradient",
                                                 .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1),
                                                 .variant = LOGARITHM,
                                                 .infer = infer,
                                                 .forward = gradient_forward,
-                                                .backward = log_softmax_second};
+                                                .backward = log_softmax_double_backward};
 
 static tern_tensor *gradient(const tern_op *op, tern_tensor *y, tern_tensor *dy)
 {
@@ -66,7 +70,7 @@ static tern_tensor *gradient(const tern_op *op, tern_tensor *y, tern_tensor *dy)
     return tern_apply(op, (tern_tensor *[]){y, dy}, 2, NULL, 0);
 }
 
-static tern_status softmax_second(tern_gradient *g)
+static tern_status softmax_double_backward(tern_gradient *g)
 {
     tern_tensor *y = g->in[0], *dy = g->in[1], *v = g->dout[0];
     if (g->needs[1] && !(g->din[1] = gradient(&softmax_gradient_op, y, v)))
@@ -78,7 +82,7 @@ static tern_status softmax_second(tern_gradient *g)
     return !g->needs[0] || g->din[0] ? TERN_OK : tern_last_status();
 }
 
-static tern_status log_softmax_second(tern_gradient *g)
+static tern_status log_softmax_double_backward(tern_gradient *g)
 {
     tern_tensor *dy = g->in[1], *v = g->dout[0], *ve = tern_mul(v, tern_exp(g->in[0]));
     if (g->needs[1] && !(g->din[1] = tern_sub(v, row_sum(ve))))
@@ -90,6 +94,8 @@ static tern_status log_softmax_second(tern_gradient *g)
 
 /* ---- forward ----------------------------------------------------------------------------- */
 
+/* y = e^(x - m) / sum e^(x - m), or log_softmax y = x - m - log sum e^(x - m). m is the row's
+ * maximum, so that no exponential overflows. */
 static tern_status forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"softmax", "softmax"};
@@ -121,7 +127,8 @@ static const tern_op log_softmax_op = {.name = "log_softmax",
                                        .forward = forward,
                                        .backward = backward};
 
-/* The kernels take dense rows: another dim changes places with the last one and back. */
+/* The kernels take contiguous rows: another dim is transposed with the last one, and back in
+ * the result. */
 static tern_tensor *over_dim(const tern_op *op, tern_tensor *x, int dim, const char *function)
 {
     int d;
@@ -149,6 +156,7 @@ tern_tensor *tern_log_softmax(tern_tensor *x, int dim)
     return over_dim(&log_softmax_op, x, dim, "tern_log_softmax");
 }
 
+/* softmin(x) = softmax(-x). */
 tern_tensor *tern_softmin(tern_tensor *x, int dim)
 {
     TERN_COMPOSED("softmin", FLOAT32, &x);

@@ -1,4 +1,4 @@
-/* grid_sample.c -- images at places that another tensor says, and grids of such places. */
+/* grid_sample.c -- images sampled at the coordinates of a grid, and affine grids. */
 #include "tensor/op.h"
 #include "types_host.h"
 #include "shapes.h"
@@ -11,6 +11,7 @@ typedef struct sample {
 
 /* ---- shapes ------------------------------------------------------------------------------ */
 
+/* (a, b, *) with the last ndim of three spatial dims. */
 static tern_shape spatial(const sample *at, int64_t a, int64_t b, const int64_t *dims)
 {
     int ndim = (int)at->shape.ndim;
@@ -27,6 +28,7 @@ static tern_status infer_as(tern_call *call, tern_shape shape)
     return TERN_OK;
 }
 
+/* y (N, C, out...), input and grid of one dtype. */
 static tern_status infer_y(tern_call *call)
 {
     const sample *at = call->attributes;
@@ -49,7 +51,7 @@ static tern_status infer_dgrid(tern_call *call)
 
 /* ---- launches ---------------------------------------------------------------------------- */
 
-/* out, then the inputs. */
+/* Kernels take the result, then the inputs. Without channels or images the result is 0. */
 static tern_status launch(tern_call *call, const tern_kernel_ref *kernel, tern_grid grid)
 {
     const sample *at = call->attributes;
@@ -70,29 +72,41 @@ static tern_status launch(tern_call *call, const tern_kernel_ref *kernel, tern_g
                        tern_arg_i32(at->padding), tern_arg_i32(at->align));
 }
 
-static int64_t places(const sample *at)
+/* Positions of the grid over the whole batch; every channel is read at each of them. */
+static int64_t output_count(const sample *at)
 {
     const int64_t *out = at->shape.out;
     return at->shape.n * out[0] * out[1] * out[2];
 }
+
+/* y[n, c, q] = the sum over taps t of w_t(grid[n, q]) x[n, c, t]. A coordinate v in [-1, 1] is
+ * the position ((v + 1) n - 1) / 2 along a dim of n elements, or (v + 1) (n - 1) / 2 with
+ * align_corners. Taps are the nearest element, 2 for each dim with linear, or 4 with cubic
+ * weights; the padding mode says what those outside are: 0, the border, or the reflection. */
 static tern_status forward_y(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"vision", "grid_sample"};
     const sample *at = call->attributes;
-    return launch(call, &kernel, tern_items_of(places(at), 32 * at->shape.c));
+    return launch(call, &kernel, tern_items_of(output_count(at), 32 * at->shape.c));
 }
+
+/* dx[n, c, t] += w_t(grid[n, q]) dy[n, c, q]. Any number of positions may read one element, so
+ * a thread takes a whole plane: no atomic addition, and the order of the sum is always the
+ * same. */
 static tern_status forward_dx(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"vision", "grid_sample_dx"};
     const sample *at = call->attributes;
     return launch(call, &kernel,
-                  (tern_grid){at->shape.planes, 32 * places(at) * at->shape.c, true});
+                  (tern_grid){at->shape.planes, 32 * output_count(at) * at->shape.c, true});
 }
+
+/* dgrid[n, q] = the sum over channels and taps of dy[n, c, q] x[n, c, t] dw_t / dgrid. */
 static tern_status forward_dgrid(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"vision", "grid_sample_dgrid"};
     const sample *at = call->attributes;
-    return launch(call, &kernel, tern_items_of(places(at), 32 * at->shape.c));
+    return launch(call, &kernel, tern_items_of(output_count(at), 32 * at->shape.c));
 }
 
 /* ---- operations: inputs (x, grid), (dy, grid) and (dy, x, grid) ------------------------------ */
@@ -104,6 +118,7 @@ static const tern_op dgrid_op = {.name = "grid_sample_dgrid",
                                  .infer = infer_dgrid,
                                  .forward = forward_dgrid};
 
+/* dx and dgrid by their own operations. PyTorch has no gradient of this gradient either. */
 static tern_status backward(tern_gradient *g)
 {
     const sample *at = g->attributes;
@@ -129,7 +144,8 @@ static const tern_op y_op = {.name = "grid_sample",
 
 /* ---- public functions -------------------------------------------------------------------- */
 
-static tern_status one_of(unsigned mode, const char *what, const char *words)
+/* A mode or a padding mode is one of three. */
+static tern_status check_mode(unsigned mode, const char *what, const char *words)
 {
     if (mode < 3)
         return TERN_OK;
@@ -137,6 +153,8 @@ static tern_status one_of(unsigned mode, const char *what, const char *words)
                      words, (int)mode);
 }
 
+/* x (N, C, in...), grid (N, out..., ndim) with coordinates in the order x, y, z, that is last
+ * dim first. Sizes are right-aligned in three dims. */
 static tern_status check_shapes(const tern_tensor *x, const tern_tensor *grid, sample *at)
 {
     int ndim = x->ndim - 2;
@@ -173,6 +191,7 @@ static tern_status check_shapes(const tern_tensor *x, const tern_tensor *grid, s
     return TERN_OK;
 }
 
+/* The kernels' codes of modes are shared with interpolate, whose modes have another order. */
 tern_tensor *tern_grid_sample(tern_tensor *x, tern_tensor *grid,
                               const tern_grid_sample_options *options)
 {
@@ -186,8 +205,9 @@ tern_tensor *tern_grid_sample(tern_tensor *x, tern_tensor *grid,
         tern_fail_argument_null("tern_grid_sample", x ? "grid" : "input");
         return NULL;
     }
-    if (one_of(o->mode, "mode", "'bilinear', 'nearest' or 'bicubic'") != TERN_OK ||
-        one_of(o->padding_mode, "padding_mode", "'zeros', 'border' or 'reflection'") != TERN_OK ||
+    if (check_mode(o->mode, "mode", "'bilinear', 'nearest' or 'bicubic'") != TERN_OK ||
+        check_mode(o->padding_mode, "padding_mode", "'zeros', 'border' or 'reflection'") !=
+            TERN_OK ||
         check_shapes(x, grid, &at) != TERN_OK)
         return NULL;
     at.mode = codes[o->mode];
@@ -200,8 +220,10 @@ tern_tensor *tern_grid_sample(tern_tensor *x, tern_tensor *grid,
     return tern_apply(&y_op, in, 2, &at, sizeof at);
 }
 
-/* n places from -1 to 1, or in the middle of n equal parts of that, along dim d of ndim. */
-static tern_tensor *axis(const tern_tensor *theta, int64_t n, int d, int ndim, bool align)
+/* n coordinates along dim d, shaped to broadcast: from -1 to 1 with align_corners, otherwise
+ * the centres of n equal parts, (2 i + 1) / n - 1. */
+static tern_tensor *axis_coordinates(const tern_tensor *theta, int64_t n, int d, int ndim,
+                                     bool align)
 {
     tern_shape shape = {.ndim = ndim};
     for (int i = 0; i < ndim; i++)
@@ -212,6 +234,9 @@ static tern_tensor *axis(const tern_tensor *theta, int64_t n, int d, int ndim, b
     return tern_reshape(x, shape);
 }
 
+/* grid[n, q] = theta[n] (x_q, y_q, z_q, 1)', one product of the batch with the coordinates of
+ * all output positions (Jaderberg et al. 2015). It is made of matmul, which brings the
+ * gradient of theta. */
 tern_tensor *tern_affine_grid(tern_tensor *theta, tern_shape size, bool align_corners)
 {
     int ndim = size.ndim - 2;
@@ -252,7 +277,8 @@ tern_tensor *tern_affine_grid(tern_tensor *theta, tern_shape size, bool align_co
     tern_tensor *places[4]; /* x, y, z and ones */
     for (int d = 0; d < ndim; d++)
         places[d] = tern_expand(
-            axis(theta, volume.dims[ndim - 1 - d], ndim - 1 - d, ndim, align_corners), volume);
+            axis_coordinates(theta, volume.dims[ndim - 1 - d], ndim - 1 - d, ndim, align_corners),
+            volume);
     places[ndim] = tern_ones(volume, theta->dtype, tern_device(theta));
     tern_tensor *base = tern_reshape(tern_stack(places, ndim + 1, -1), TERN_SHAPE(count, ndim + 1));
     return tern_reshape(tern_matmul(base, tern_transpose(theta, 1, 2)), result);

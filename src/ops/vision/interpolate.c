@@ -30,6 +30,7 @@ typedef struct resample {
 
 /* ---- the operation, which is linear, and its gradient -------------------------------------- */
 
+/* One result of the input's dtype. */
 static tern_status infer_as(tern_call *call, const tern_shape *shape)
 {
     call->n_out = 1;
@@ -45,6 +46,8 @@ static tern_status infer_x(tern_call *call)
     return infer_as(call, &((const resample *)call->attributes)->x);
 }
 
+/* One thread an element of the result; scales are passed in the type that positions are
+ * computed in. */
 static tern_status launch(tern_call *call, const tern_kernel_ref *kernel)
 {
     const resample *at = call->attributes;
@@ -57,11 +60,20 @@ static tern_status launch(tern_call *call, const tern_kernel_ref *kernel)
         tern_arg_i32(at->mode), tern_arg_i32(at->align), tern_arg_real(out->dtype, at->scale[0]),
         tern_arg_real(out->dtype, at->scale[1]), tern_arg_real(out->dtype, at->scale[2]));
 }
+
+/* y[q] = the sum over taps t of w_t(q) x[t], with the weights of the dims multiplied. Along a dim,
+ * output q lies in x at
+ *   (q + 1/2) scale - 1/2,   or q scale with align_corners
+ * Linear weighs the 2 elements around it by distance, cubic 4 with Keys' a = -0.75. Nearest takes
+ * element floor(q scale), nearest-exact floor((q + 1/2) scale). */
 static tern_status forward_y(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"vision", "interpolate"};
     return launch(call, &kernel);
 }
+
+/* dx[t] = the sum of w_t(q) dy[q] over the outputs q that read element t. They are a range, so
+ * that each element gathers and no atomic addition is needed. */
 static tern_status forward_x(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"vision", "interpolate_dx"};
@@ -78,6 +90,8 @@ static const tern_op y_op = {.name = "interpolate",
 static const tern_op x_op = {
     .name = "interpolate_dx", .infer = infer_x, .forward = forward_x, .backward = backward_x};
 
+/* Resampling is linear in x, and the other operation is its transpose: each is the gradient of
+ * the other, to any order. */
 static tern_status backward(tern_gradient *g, const tern_op *other)
 {
     tern_tensor *d = tern_contiguous(g->dout[0]);
@@ -93,8 +107,9 @@ static tern_status backward_x(tern_gradient *g)
     return backward(g, &y_op);
 }
 
-/* ---- what is asked ----------------------------------------------------------------------- */
+/* ---- options ----------------------------------------------------------------------------- */
 
+/* The row of the table for this mode, if its number of spatial dims is x's. */
 static const mode *mode_of(tern_interpolate_mode which, int ndim)
 {
     static const char *const wanted[] = {"3D", "4D", "5D"};
@@ -115,9 +130,11 @@ static const mode *mode_of(tern_interpolate_mode which, int ndim)
     return m;
 }
 
-/* The spatial dims of the result, and the scale factors that hold for the places (0: none). */
-static tern_status target(const tern_tensor *x, const tern_interpolate_options *o, int ndim,
-                          int64_t size[3], double factor[3])
+/* The spatial sizes of the result, floor(in * factor) for a scale factor, and the factors that
+ * positions are computed with: the given ones, as PyTorch does, or 0, which stands for out /
+ * in. */
+static tern_status output_sizes(const tern_tensor *x, const tern_interpolate_options *o, int ndim,
+                                int64_t size[3], double factor[3])
 {
     bool scaled = o->scale_factor[0] != 0;
     if (scaled && o->size.ndim)
@@ -147,6 +164,8 @@ static tern_status target(const tern_tensor *x, const tern_interpolate_options *
     return TERN_OK;
 }
 
+/* The distance in x between neighbouring outputs: (in - 1) / (out - 1) where the corners are
+ * aligned, otherwise 1 / factor or in / out. */
 static double scale_of(const resample *at, double factor, int64_t in, int64_t out)
 {
     if (at->align)
@@ -154,7 +173,8 @@ static double scale_of(const resample *at, double factor, int64_t in, int64_t ou
     return factor > 0 ? 1 / factor : (double)in / (double)out;
 }
 
-static tern_tensor *by_area(tern_tensor *x, const int64_t *size, int ndim)
+/* Area interpolation is adaptive average pooling. */
+static tern_tensor *resize_area(tern_tensor *x, const int64_t *size, int ndim)
 {
     tern_shape shape = tern_shape_from(ndim, size);
     return ndim == 1   ? tern_adaptive_avg_pool1d(x, shape)
@@ -174,7 +194,7 @@ tern_tensor *tern_interpolate(tern_tensor *x, const tern_interpolate_options *op
     }
     int ndim = x->ndim - 2;
     const mode *m = mode_of(o->mode, ndim);
-    if (!m || target(x, o, ndim, size, factor) != TERN_OK)
+    if (!m || output_sizes(x, o, ndim, size, factor) != TERN_OK)
         return NULL;
     if (o->align_corners && m->ndim == 0)
         return tern_fail_null(TERN_ERR_ARGUMENT,
@@ -183,7 +203,7 @@ tern_tensor *tern_interpolate(tern_tensor *x, const tern_interpolate_options *op
     if (tern_check_floating("tern_interpolate", x->dtype) != TERN_OK)
         return NULL;
     if (m->code == AREA)
-        return by_area(x, size, ndim);
+        return resize_area(x, size, ndim);
     resample at = {.mode = m->code, .align = o->align_corners, .x = tern_shape_of(x)};
     at.y = at.x;
     at.shape = (tern_sample_shape){.n = x->shape[0],

@@ -1,8 +1,9 @@
-/* pixel_shuffle.c -- pixels into channels and back. */
+/* pixel_shuffle.c -- channels rearranged into pixels and back, and channels shuffled. */
 #include "base/checked.h"
 #include "tensor/op.h"
 #include <tern/ops.h>
 
+/* Whether x has at least so many dims. */
 static bool has_dims(const tern_tensor *x, int least, const char *function)
 {
     if (!x)
@@ -15,7 +16,8 @@ static bool has_dims(const tern_tensor *x, int least, const char *function)
     return x && x->ndim >= least;
 }
 
-/* The dims before the last three, then these; viewed in `order` (of what follows the lead). */
+/* x (*, C, H, W) viewed as (*, parts...), permuted by `order` behind the leading dims, and
+ * reshaped to (*, c, h, w). Composed of views and one copy, so gradients come with it. */
 static tern_tensor *rearrange(tern_tensor *x, const int64_t *parts, int n, const int *order,
                               int64_t c, int64_t h, int64_t w)
 {
@@ -37,6 +39,8 @@ static tern_tensor *rearrange(tern_tensor *x, const int64_t *parts, int n, const
     return tern_reshape(tern_permute(tern_reshape(x, cut), permutation), whole);
 }
 
+/* (*, C r^2, H, W) -> (*, C, H r, W r): y[c, h r + i, w r + j] = x[c r^2 + i r + j, h, w] (Shi
+ * et al. 2016). */
 tern_tensor *tern_pixel_shuffle(tern_tensor *x, int64_t r)
 {
     static const int order[] = {0, 3, 1, 4, 2};
@@ -58,6 +62,7 @@ tern_tensor *tern_pixel_shuffle(tern_tensor *x, int64_t r)
     return rearrange(x, parts, 5, order, c / each, tern_size_mul(h, r), tern_size_mul(w, r));
 }
 
+/* The inverse: (*, C, H r, W r) -> (*, C r^2, H, W). */
 tern_tensor *tern_pixel_unshuffle(tern_tensor *x, int64_t r)
 {
     static const int order[] = {0, 2, 4, 1, 3};
@@ -79,6 +84,8 @@ tern_tensor *tern_pixel_unshuffle(tern_tensor *x, int64_t r)
     return rearrange(x, parts, 5, order, tern_size_mul(tern_size_mul(c, r), r), h / r, w / r);
 }
 
+/* Channels (groups, C / groups) transposed: channel g C / groups + k goes to k groups + g
+ * (Zhang et al. 2018). */
 tern_tensor *tern_channel_shuffle(tern_tensor *x, int64_t groups)
 {
     if (!has_dims(x, 3, "tern_channel_shuffle"))
