@@ -6,13 +6,16 @@
 
 /* ---- the kernel: y = x for any strides and types of one device --------------------------- */
 
+/* One kernel for each source dtype, compiled for each destination dtype. */
 static const tern_kernel_ref copy_from[] = {
 #define X(T) [DTYPE_FIELD(ENUM, DTYPE_##T)] = {"copy", "copy_" #T},
     EACH_DTYPE(X)
 #undef X
 };
 
-/* The same where both are contiguous, but along different dims. */
+/* y = x where both are contiguous, but along different dims: tiles of 32 x 32 go through local
+ * memory, so that both the reads and the writes are coalesced. Elements are only moved, so one
+ * dtype of each size serves for all. */
 static tern_status copy_transposed(tern_tensor *y, const tern_tensor *x,
                                    const tern_transposition *turn)
 {
@@ -26,6 +29,9 @@ static tern_status copy_transposed(tern_tensor *y, const tern_tensor *x,
                        TERN_ARG_STRUCT(tern_transposition, turn));
 }
 
+/* y = x, which broadcasts, for any strides and dtypes of one device. Dense tensors of one dtype
+ * are a copy of bytes; transposed ones go by tiles, all others by the strided kernel, which
+ * converts. */
 tern_status tern_hook_copy(tern_tensor *y, const tern_tensor *x)
 {
     if (y->numel == 0)
@@ -33,7 +39,7 @@ tern_status tern_hook_copy(tern_tensor *y, const tern_tensor *x)
     if (y->dtype == x->dtype && y->contiguous && x->contiguous && y->numel == x->numel) {
         size_t size = tern_dtype_size(y->dtype);
         if (y->storage == x->storage &&
-            y->offset == x->offset) /* its own elements: drivers refuse */
+            y->offset == x->offset) /* x itself: drivers refuse to copy it */
             return TERN_OK;
         return tern_block_copy(x->storage->block, (size_t)x->offset * size, y->storage->block,
                                (size_t)y->offset * size, (size_t)y->numel * size);
@@ -53,13 +59,14 @@ tern_status tern_hook_copy(tern_tensor *y, const tern_tensor *x)
 
 /* ---- to another type, dense, elsewhere --------------------------------------------------- */
 
+/* y = x in another dtype; dx = dy in the dtype of x. */
 static tern_status cast_infer(tern_call *call)
 {
     const tern_dtype *dtype = call->attributes;
     call->n_out = 1;
     call->result[0].dtype = *dtype;
     call->result[0].shape = tern_shape_of(call->in[0]);
-    return TERN_OK; /* the door refuses float64 where the device has none */
+    return TERN_OK; /* float64 on a device without it is refused before */
 }
 
 static tern_status copy_forward(tern_call *call)
@@ -67,7 +74,8 @@ static tern_status copy_forward(tern_call *call)
     return tern_hook_copy(call->out[0], call->in[0]);
 }
 
-/* The type of the input is all that is needed, and is kept in its attributes. */
+/* The backward needs nothing of the input but its dtype, which is kept here: x itself is not
+ * saved. */
 typedef struct cast_attributes {
     tern_dtype to, from;
 } cast_attributes;
@@ -96,6 +104,7 @@ tern_tensor *tern_to_dtype(tern_tensor *x, tern_dtype dtype)
     return tern_apply(&cast_op, &x, 1, &at, sizeof at);
 }
 
+/* A dense copy; dx = dy. */
 static tern_status clone_infer(tern_call *call)
 {
     call->n_out = 1;
@@ -104,6 +113,7 @@ static tern_status clone_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* dy is passed on as it is, not copied. */
 static tern_status pass_backward(tern_gradient *g)
 {
     g->din[0] = g->dout[0];
@@ -118,6 +128,7 @@ tern_tensor *tern_clone(tern_tensor *x)
     return tern_apply(&clone_op, &x, 1, NULL, 0);
 }
 
+/* x itself where it is dense in row-major order, else a copy. */
 tern_tensor *tern_contiguous(tern_tensor *x)
 {
     return x && x->contiguous ? x : tern_clone(x);
@@ -126,9 +137,10 @@ tern_tensor *tern_contiguous(tern_tensor *x)
 /* Between devices: the call runs on the source's place, its result lies on the target's. */
 typedef struct move_attributes {
     tern_place *to, *from;
-    bool non_blocking; /* without waiting, where that can be */
+    bool non_blocking; /* returns before the copy is done, where it can */
 } move_attributes;
 
+/* dx = dy on the device that x is on. */
 static tern_status move_backward(tern_gradient *g)
 {
     const move_attributes *at = g->attributes;
@@ -136,6 +148,8 @@ static tern_status move_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
+/* A copy of bytes, as x is dense. non_blocking returns before it is done where x is in pinned
+ * memory. */
 static tern_status move_forward(tern_call *call)
 {
     tern_tensor *x = call->in[0], *y = call->out[0];
@@ -151,13 +165,14 @@ static tern_status move_infer(tern_call *call)
 {
     const move_attributes *at = call->attributes;
     TERN_TRY(clone_infer(call));
-    call->place = at->to; /* where the door allocates the result */
+    call->place = at->to; /* where the result is allocated */
     return TERN_OK;
 }
 
 static const tern_op move_op = {
     .name = "to", .infer = move_infer, .forward = move_forward, .backward = move_backward};
 
+/* x on another device, dense there; x itself where it is on that device. */
 static tern_tensor *move(tern_tensor *x, const char *device, bool non_blocking,
                          const char *function)
 {
@@ -190,6 +205,8 @@ bool tern_is_pinned(const tern_tensor *x)
     return x && x->storage->block && x->storage->block->pinned;
 }
 
+/* A copy in page-locked memory of the host, from which a device copies without waiting; x itself
+ * where no device pins memory. */
 tern_tensor *tern_pin_memory(tern_tensor *x)
 {
     if (!x) {
@@ -223,6 +240,8 @@ tern_tensor *tern_pin_memory(tern_tensor *x)
 
 /* ---- in place ---------------------------------------------------------------------------- */
 
+/* x = src, broadcast and converted, in place; dsrc = dy in the dtype of src, and what x held
+ * before gets no gradient. */
 static tern_status copy_in_infer(tern_call *call)
 {
     tern_shape to = tern_shape_of(call->in[0]), from = tern_shape_of(call->in[1]), both;
@@ -251,6 +270,7 @@ static const tern_op copy_in_op = {.name = "copy",
                                    .forward = copy_in_forward,
                                    .backward = copy_in_backward};
 
+/* A source on another device is moved first, in its own dtype. */
 static tern_tensor *copy_in(tern_tensor *x, const tern_tensor *src, bool non_blocking,
                             const char *function)
 {
@@ -279,6 +299,7 @@ tern_tensor *tern_copy_non_blocking_(tern_tensor *x, const tern_tensor *src)
 
 static const tern_kernel_ref fill_kernel = {"copy", "fill"};
 
+/* A dense fill with 0 is a fill of bytes; -0 is not, as its sign bit is set. */
 static tern_status fill_forward(tern_call *call)
 {
     tern_tensor *y = call->out[0];
@@ -298,7 +319,8 @@ static tern_status fill_forward(tern_call *call)
                        TERN_ARG_STRUCT(tern_walk, &w), tern_arg_scalar(y->dtype, *value));
 }
 
-/* Whether a type can hold a value, as PyTorch sees it: unsigned ones also what wraps once. */
+/* Whether a dtype can hold a value by the rules of PyTorch: unsigned integers also take a
+ * negative integer that wraps around once. */
 static bool holds(tern_dtype dtype, tern_scalar value)
 {
     double v = tern_scalar_to_real(value), greatest = tern_dtype_rows[dtype].greatest;
@@ -313,6 +335,7 @@ static bool holds(tern_dtype dtype, tern_scalar value)
            v >= (tern_dtype_in(dtype, TERN_SET_SIGNED) ? -greatest - 1 : -greatest);
 }
 
+/* The result depends on no element that x held before. */
 static tern_status no_gradient(tern_gradient *g)
 {
     (void)g;

@@ -1,8 +1,9 @@
-/* create.c -- tensors from nothing: fills, sequences, random numbers, the host's data. */
+/* create.c -- new tensors: filled, from the data of the host, sequences, like another one. */
 #include "ops/elementwise/walk.h"
 #include <math.h>
 #include <tern/ops.h>
 
+/* A new tensor of the open scope, its elements undefined. */
 static tern_tensor *make(const tern_shape *shape, tern_dtype dtype, const char *device,
                          const char *function)
 {
@@ -16,6 +17,7 @@ static tern_tensor *make(const tern_shape *shape, tern_dtype dtype, const char *
     return tern_scoped(tern_tensor_new(shape, dtype, place, function));
 }
 
+/* The dtype that PyTorch infers from a number: float32, int64 or bool. */
 static tern_dtype dtype_of(tern_scalar value)
 {
     return value.kind == TERN_SCALAR_REAL  ? TERN_F32
@@ -23,7 +25,8 @@ static tern_dtype dtype_of(tern_scalar value)
                                            : TERN_BOOL;
 }
 
-/* The elements that a new tensor begins with: not a change of it. */
+/* The elements that a new tensor begins with. They are no change in place, so that its version
+ * is 0 again. */
 static tern_tensor *first_fill(tern_tensor *x, tern_scalar value)
 {
     if (!x || !tern_fill_(x, value))
@@ -32,6 +35,7 @@ static tern_tensor *first_fill(tern_tensor *x, tern_scalar value)
     return x;
 }
 
+/* A new tensor of one value, in the dtype asked for or that of the value. */
 static tern_tensor *filled(const tern_shape *shape, tern_scalar value, tern_dtype dtype,
                            const char *device, const char *function)
 {
@@ -45,6 +49,7 @@ tern_tensor *tern_empty(tern_shape shape, tern_dtype dtype, const char *device)
     return make(&shape, dtype, device, "tern_empty");
 }
 
+/* PyTorch's default for zeros and ones is float32, hence the real numbers. */
 tern_tensor *tern_zeros(tern_shape shape, tern_dtype dtype, const char *device)
 {
     return filled(&shape, tern_scalar_real(0), dtype, device, "tern_zeros");
@@ -66,6 +71,7 @@ tern_tensor *tern_tensor_scalar(tern_scalar value, tern_dtype dtype, const char 
     return filled(&shape, value, dtype, device, "tern_tensor_scalar");
 }
 
+/* A copy of dense data in row-major order. */
 tern_tensor *tern_from_data(const void *data, tern_shape shape, tern_dtype dtype,
                             const char *device)
 {
@@ -86,6 +92,7 @@ static const tern_kernel_ref sequence_kernel = {"create", "sequence"};
 static const tern_kernel_ref linspace_kernel = {"create", "linspace"};
 static const tern_kernel_ref eye_kernel = {"create", "eye"};
 
+/* Run a kernel of two numbers a and b: a + i b, or n numbers from a to b. */
 static tern_tensor *sequence(tern_tensor *x, const tern_kernel_ref *kernel, double a, double b)
 {
     if (!x || x->numel == 0)
@@ -97,11 +104,14 @@ static tern_tensor *sequence(tern_tensor *x, const tern_kernel_ref *kernel, doub
                : NULL;
 }
 
+/* Integers up to 9e15 < 2^53, which a double holds exactly. */
 static bool is_integer(double v)
 {
     return v == floor(v) && fabs(v) < 9e15;
 }
 
+/* start + i step for i < ceil((end - start) / step), each element computed from its index and
+ * not from the one before, so that rounding does not accumulate. */
 tern_tensor *tern_arange(double start, double end, double step, tern_dtype dtype,
                          const char *device)
 {
@@ -111,7 +121,7 @@ tern_tensor *tern_arange(double start, double end, double step, tern_dtype dtype
     if (dtype == TERN_DTYPE_DEFAULT)
         dtype = is_integer(start) && is_integer(end) && is_integer(step) ? TERN_I64 : TERN_F32;
     bool integers = !tern_dtype_is_floating_point(dtype);
-    if (dtype == TERN_I64) { /* as in PyTorch the length counts is_integer steps here */
+    if (dtype == TERN_I64) { /* PyTorch counts the length in integers here */
         start = trunc(start);
         end = trunc(end);
     }
@@ -135,6 +145,8 @@ tern_tensor *tern_arange(double start, double end, double step, tern_dtype dtype
     return sequence(make(&shape, dtype, device, "tern_arange"), &sequence_kernel, start, step);
 }
 
+/* start + i (end - start) / (steps - 1); the second half is counted from the end, so that both
+ * ends are exact. */
 tern_tensor *tern_linspace(double start, double end, int64_t steps, tern_dtype dtype,
                            const char *device)
 {
@@ -146,6 +158,7 @@ tern_tensor *tern_linspace(double start, double end, int64_t steps, tern_dtype d
     return sequence(make(&shape, dtype, device, "tern_linspace"), &linspace_kernel, start, end);
 }
 
+/* base^x for x = linspace(start, end) */
 tern_tensor *tern_logspace(double start, double end, int64_t steps, double base, tern_dtype dtype,
                            const char *device)
 {
@@ -157,6 +170,7 @@ tern_tensor *tern_logspace(double start, double end, int64_t steps, double base,
     return x ? tern_rpow_scalar(x, tern_scalar_real(base)) : NULL;
 }
 
+/* (n, m) with ones at (i, i) */
 tern_tensor *tern_eye(int64_t n, int64_t m, tern_dtype dtype, const char *device)
 {
     tern_shape shape = {2, {n, m}};
@@ -175,6 +189,7 @@ tern_tensor *tern_eye(int64_t n, int64_t m, tern_dtype dtype, const char *device
 
 /* ---- like another ------------------------------------------------------------------------ */
 
+/* A tensor of the dtype and device of x, of its shape or of the one given. */
 static tern_tensor *like(const tern_tensor *x, const tern_shape *shape, const char *function)
 {
     if (!x) {

@@ -1,7 +1,8 @@
-/* cholesky.c -- the triangular root of positive definite matrices. */
+/* cholesky.c -- the Cholesky factor of positive definite matrices. */
 #include "ops/linalg/linalg.h"
 #include <tern/ops.h>
 
+/* A = L L^T with L lower triangular; of A only one triangle is read. */
 static tern_status cholesky_infer(tern_call *call)
 {
     call->n_out = 1;
@@ -10,6 +11,9 @@ static tern_status cholesky_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* L[k][k] = sqrt(A[k][k] - sum_j L[k][j]^2), L[i][k] = (A[i][k] - sum_j L[i][j] L[k][j]) /
+ * L[k][k] for i > k, j running to k: column by column, a group for each matrix. A leading minor
+ * that is not positive is a fault. */
 static tern_status cholesky_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"linalg", "cholesky"};
@@ -26,8 +30,8 @@ static tern_status cholesky_forward(tern_call *call)
     return tern_fault_check(call->place);
 }
 
-/* With P = tril(L^T dL), its diagonal halved: dA = (S + S^T) / 2, S = L^-T P L^-1. (Iain Murray
- * 2016, "Differentiation of the Cholesky decomposition".) */
+/* With P = tril(L^T dL), its diagonal times 1/2: dA = (S + S^T) / 2, S = L^-T P L^-1, which is two
+ * triangular solves. (Iain Murray 2016, "Differentiation of the Cholesky decomposition".) */
 static tern_status cholesky_backward(tern_gradient *g)
 {
     tern_tensor *l = g->out[0];
@@ -47,6 +51,7 @@ static const tern_op cholesky_op = {.name = "linalg_cholesky",
                                     .forward = cholesky_forward,
                                     .backward = cholesky_backward};
 
+/* upper reads the upper triangle of A and gives U = L^T, A = U^T U. */
 static tern_tensor *cholesky(tern_tensor *x, bool upper, const char *function)
 {
     if (tern_check_square(x, "A", function) != TERN_OK || !(x = tern_contiguous(x)))

@@ -1,8 +1,9 @@
-/* solve.c -- general systems of equations by Gauss's elimination: solve, inv, det. */
+/* solve.c -- general systems of equations by LU decomposition: solve, inv, det. */
 #include "ops/linalg/linalg.h"
 #include <tern/ops.h>
 
-/* A's factors and what rows changed places, new and dense. */
+/* P A = L U, new and dense: L and U in one matrix, without the ones on L's diagonal, and for
+ * each step the row that the pivot was taken from. */
 typedef struct factors {
     tern_tensor *lu, *pivots;
 } factors;
@@ -13,7 +14,9 @@ static void release(factors *f)
     tern_release(f->pivots);
 }
 
-static tern_status factor(const tern_tensor *a, int fault_code, factors *f)
+/* Gaussian elimination with partial pivoting, a group for each matrix. A pivot of 0 is a fault,
+ * unless fault_code is 0: det has a result then. */
+static tern_status lu_factor(const tern_tensor *a, int fault_code, factors *f)
 {
     static const tern_kernel_ref kernel = {"linalg", "lu_factor"};
     tern_place *place = a->storage->place;
@@ -35,6 +38,7 @@ static tern_status factor(const tern_tensor *a, int fault_code, factors *f)
 
 /* ---- solve: inputs A, B of one stack, dense ----------------------------------------------- */
 
+/* X of A X = B has the shape of B. */
 static tern_status solve_infer(tern_call *call)
 {
     call->n_out = 1;
@@ -43,6 +47,7 @@ static tern_status solve_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* X = U^-1 L^-1 P B: the rows in the order of the pivots, then forward and back substitution. */
 static tern_status substitute(const factors *f, tern_tensor *x)
 {
     static const tern_kernel_ref kernel = {"linalg", "lu_permute"};
@@ -54,6 +59,7 @@ static tern_status substitute(const factors *f, tern_tensor *x)
     return tern_launch_triangular(x, f->lu, true, false, false);
 }
 
+/* The factors are not kept: the backward solves with A^T anew. */
 static tern_status solve_forward(tern_call *call)
 {
     tern_tensor *x = call->out[0];
@@ -61,7 +67,7 @@ static tern_status solve_forward(tern_call *call)
     if (x->numel == 0)
         return TERN_OK;
     TERN_TRY(tern_hook_copy(x, call->in[1]));
-    tern_status status = factor(call->in[0], TERN_FAULT_SINGULAR, &f);
+    tern_status status = lu_factor(call->in[0], TERN_FAULT_SINGULAR, &f);
     if (status == TERN_OK)
         status = substitute(&f, x);
     release(&f);
@@ -84,12 +90,14 @@ static const tern_op solve_op = {.name = "linalg_solve",
                                  .forward = solve_forward,
                                  .backward = solve_backward};
 
+/* X of A X = B for A (..., n, n) and B (..., n, k), or vectors (..., n), which are columns here;
+ * batch dims broadcast. */
 tern_tensor *tern_linalg_solve(tern_tensor *a, tern_tensor *b)
 {
     static const char function[] = "tern_linalg_solve";
     if (tern_check_square(a, "A", function) != TERN_OK)
         return NULL;
-    /* A vector, or a stack of them that is like A's. */
+    /* B is a vector, or a batch of vectors with the batch dims of A. */
     bool vectors = b && (b->ndim == 1 || (a->ndim - 1 == b->ndim && b->ndim > 0));
     for (int d = 0; vectors && d < b->ndim && b->ndim > 1; d++)
         vectors = b->shape[d] == a->shape[d];
@@ -110,12 +118,14 @@ tern_tensor *tern_linalg_solve(tern_tensor *a, tern_tensor *b)
     return x && vectors ? tern_squeeze_dim(x, -1) : x;
 }
 
+/* X of A X = I; the identity is expanded to the shape of A, as a batch of matrices and not of
+ * vectors. */
 static tern_tensor *inverse(tern_tensor *x, const char *function)
 {
     if (tern_check_square(x, "A", function) != TERN_OK)
         return NULL;
     int64_t n = x->shape[x->ndim - 1];
-    tern_tensor *one = tern_eye(n, n, x->dtype, tern_device(x)); /* for each: not vectors */
+    tern_tensor *one = tern_eye(n, n, x->dtype, tern_device(x));
     return tern_linalg_solve(x, tern_expand(one, tern_shape_of(x)));
 }
 
@@ -131,6 +141,7 @@ tern_tensor *tern_inverse(tern_tensor *x)
 
 /* ---- det --------------------------------------------------------------------------------- */
 
+/* det A = (-1)^s prod_i U[i][i], s being the number of row exchanges; A (..., n, n) gives (...). */
 static tern_status det_infer(tern_call *call)
 {
     const tern_tensor *x = call->in[0];
@@ -140,6 +151,7 @@ static tern_status det_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* A matrix without elements has the determinant 1, a singular one 0. */
 static tern_status det_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"linalg", "lu_det"};
@@ -149,7 +161,7 @@ static tern_status det_forward(tern_call *call)
         return TERN_OK;
     if (x->numel == 0) /* of a matrix without elements: 1 */
         return tern_fill_(y, tern_scalar_int(1)) ? TERN_OK : tern_last_status();
-    tern_status status = factor(x, 0, &f);
+    tern_status status = lu_factor(x, 0, &f);
     if (status == TERN_OK) {
         status = TERN_LAUNCH(call->place, &kernel, y->dtype, tern_items(y->numel), tern_arg_out(y),
                              tern_arg_in(f.lu), tern_arg_in(f.pivots), tern_arg_i64(y->numel),
@@ -159,7 +171,7 @@ static tern_status det_forward(tern_call *call)
     return status;
 }
 
-/* dA = dy det A^-T */
+/* dA = dy det(A) A^-T. The gradient of a singular matrix fails, as there is no inverse. */
 static tern_status det_backward(tern_gradient *g)
 {
     tern_tensor *inverted = tern_transpose(tern_linalg_inv(g->in[0]), -1, -2);

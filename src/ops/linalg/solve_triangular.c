@@ -32,6 +32,7 @@ tern_status tern_check_square(const tern_tensor *x, const char *name, const char
     return TERN_OK;
 }
 
+/* Expanded batch dims are copied dense: the kernels take matrices one after the other. */
 bool tern_match_stacks(tern_tensor **a, tern_tensor **b, const char *function)
 {
     tern_tensor **both[2] = {a, b};
@@ -57,8 +58,9 @@ bool tern_match_stacks(tern_tensor **a, tern_tensor **b, const char *function)
     return true;
 }
 
-/* ---- the operation: inputs A, B of one stack, dense --------------------------------------- */
+/* ---- the operation: inputs A, B with the same batch dims, dense --------------------------- */
 
+/* Which triangle of A is read, whether it is transposed, and whether its diagonal is ones. */
 typedef struct solve_attributes {
     bool upper, transpose, unit;
 } solve_attributes;
@@ -71,12 +73,14 @@ static tern_status solve_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* Forward or back substitution, a work-item for each column of x. A transposed A is read with
+ * its strides exchanged, and its upper triangle is then a lower one. */
 tern_status tern_launch_triangular(tern_tensor *x, const tern_tensor *a, bool upper, bool transpose,
                                    bool unit)
 {
     static const tern_kernel_ref kernel = {"linalg", "solve_triangular"};
     int64_t n = x->shape[x->ndim - 2], k = x->shape[x->ndim - 1];
-    bool down = upper != transpose; /* a transposed upper triangle is a lower one */
+    bool down = upper != transpose;
     return TERN_LAUNCH(x->storage->place, &kernel, x->dtype, tern_items_of(x->numel / n, n * n),
                        tern_arg_out(x), tern_arg_in(a), tern_arg_i64(x->numel / (n * k)),
                        tern_arg_i64(n), tern_arg_i64(k), tern_arg_i64(transpose ? 1 : n),
@@ -84,6 +88,7 @@ tern_status tern_launch_triangular(tern_tensor *x, const tern_tensor *a, bool up
                        tern_arg_i32((down ? 1 : 0) | (unit ? 2 : 0)));
 }
 
+/* X = op(A)^-1 B: B is copied to the result and solved in place. */
 static tern_status solve_forward(tern_call *call)
 {
     const solve_attributes *at = call->attributes;
@@ -96,7 +101,8 @@ static tern_status solve_forward(tern_call *call)
 
 static tern_tensor *solve(tern_tensor *a, tern_tensor *b, solve_attributes at);
 
-/* dB = A^-T dX, dA = -dB X^T (or its transpose), of which the triangle counts. */
+/* dB = op(A)^-T dX, dA = -dB X^T (for a transposed A its transpose, -X dB^T); only the triangle
+ * that was read has a gradient, without the diagonal for unit. */
 static tern_status solve_backward(tern_gradient *g)
 {
     solve_attributes at = *(const solve_attributes *)g->attributes;
@@ -123,8 +129,9 @@ static tern_tensor *solve(tern_tensor *a, tern_tensor *b, solve_attributes at)
     return tern_apply(&solve_op, (tern_tensor *[]){a, b}, 2, &at, sizeof at);
 }
 
-/* Whether A X = B (right: X A = B) is an equation. */
-static bool fits(const tern_tensor *a, const tern_tensor *b, bool right, const char *function)
+/* A is square and A X = B (right: X A = B) has shapes that agree. */
+static bool check_shapes(const tern_tensor *a, const tern_tensor *b, bool right,
+                         const char *function)
 {
     if (tern_check_square(a, "A", function) != TERN_OK ||
         tern_check_matrices(b, "B", function) != TERN_OK)
@@ -141,37 +148,39 @@ static bool fits(const tern_tensor *a, const tern_tensor *b, bool right, const c
     return false;
 }
 
-/* A X = B for any stacks. */
-static tern_tensor *solved(tern_tensor *a, tern_tensor *b, solve_attributes at,
-                           const char *function)
+/* A X = B after the batch dims are broadcast. */
+static tern_tensor *check_and_solve(tern_tensor *a, tern_tensor *b, solve_attributes at,
+                                    const char *function)
 {
-    if (!fits(a, b, false, function) || !tern_match_stacks(&a, &b, function))
+    if (!check_shapes(a, b, false, function) || !tern_match_stacks(&a, &b, function))
         return NULL;
     return solve(a, b, at);
 }
 
+/* A X = B, or X A = B for `right`, which is solved as A^T X^T = B^T through transposed views. */
 tern_tensor *tern_linalg_solve_triangular(tern_tensor *a, tern_tensor *b, bool upper,
                                           const tern_linalg_solve_triangular_options *options)
 {
     static const char function[] = "tern_linalg_solve_triangular";
     solve_attributes at = {.upper = upper, .unit = options && options->unitriangular};
     if (!options || !options->right)
-        return solved(a, b, at, function);
-    if (!fits(a, b, true, function))
+        return check_and_solve(a, b, at, function);
+    if (!check_shapes(a, b, true, function))
         return NULL;
-    at.transpose = true; /* X A = B is A^T X^T = B^T */
-    tern_tensor *x = solved(a, tern_transpose(b, -1, -2), at, function);
+    at.transpose = true;
+    tern_tensor *x = check_and_solve(a, tern_transpose(b, -1, -2), at, function);
     return x ? tern_contiguous(tern_transpose(x, -1, -2)) : NULL;
 }
 
+/* The older form, whose A can be transposed. */
 tern_tensor *tern_triangular_solve(tern_tensor *b, tern_tensor *a, bool upper, bool transpose,
                                    bool unitriangular)
 {
-    return solved(a, b, (solve_attributes){upper, transpose, unitriangular},
-                  "tern_triangular_solve");
+    return check_and_solve(a, b, (solve_attributes){upper, transpose, unitriangular},
+                           "tern_triangular_solve");
 }
 
-/* ---- cholesky_solve: both triangular solves at once, as the gradient is of the whole ---------------- */
+/* ---- cholesky_solve: one operation, as its gradient is simpler than that of the two solves - */
 
 static tern_status cholesky_solve_infer(tern_call *call)
 {
@@ -181,6 +190,7 @@ static tern_status cholesky_solve_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* A X = B for A = L L^T: X = L^-T L^-1 B, or U^-1 U^-T B for the upper factor. */
 static tern_status cholesky_solve_forward(tern_call *call)
 {
     const bool *upper = call->attributes;
@@ -192,8 +202,8 @@ static tern_status cholesky_solve_forward(tern_call *call)
     return tern_launch_triangular(x, factor, *upper, !*upper, false);
 }
 
-/* dB = A^-1 dX; with S = -dB X^T, dL = (S + S^T) L, or U (S + S^T). PyTorch's: all of the factor,
- * not its triangle alone. */
+/* dB = A^-1 dX; with S = -dB X^T, dL = (S + S^T) L, or dU = U (S + S^T). The gradient is that of
+ * the whole factor, not of its triangle alone, as in PyTorch. */
 static tern_status cholesky_solve_backward(tern_gradient *g)
 {
     const bool *upper = g->attributes;
@@ -214,10 +224,11 @@ static const tern_op cholesky_solve_op = {.name = "cholesky_solve",
                                           .forward = cholesky_solve_forward,
                                           .backward = cholesky_solve_backward};
 
+/* X of A X = B, where `factor` is L with A = L L^T, or U with A = U^T U for upper. */
 tern_tensor *tern_cholesky_solve(tern_tensor *b, tern_tensor *factor, bool upper)
 {
     static const char function[] = "tern_cholesky_solve";
-    if (!fits(factor, b, false, function) || !tern_match_stacks(&factor, &b, function))
+    if (!check_shapes(factor, b, false, function) || !tern_match_stacks(&factor, &b, function))
         return NULL;
     return tern_apply(&cholesky_solve_op, (tern_tensor *[]){factor, b}, 2, &upper, sizeof upper);
 }

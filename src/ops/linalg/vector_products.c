@@ -1,9 +1,10 @@
-/* vector_products.c -- products, distances and lengths of vectors. */
+/* vector_products.c -- products, distances and norms of vectors. */
 #include "tensor/op.h"
 #include <tern/ops.h>
 
 /* ---- cross products ------------------------------------------------------------------------ */
 
+/* Both have the same number of dims and size 3 along dim; the other dims broadcast. */
 static tern_status check_cross(const tern_tensor *x, const tern_tensor *y, int dim)
 {
     if (x->ndim != y->ndim)
@@ -22,7 +23,8 @@ static tern_status check_cross(const tern_tensor *x, const tern_tensor *y, int d
                            y->ndim ? (long long)y->shape[at] : 1);
 }
 
-/* Element i of the result is x_(i+1) y_(i+2) - x_(i+2) y_(i+1). */
+/* y_i = x_(i+1) y_(i+2) - x_(i+2) y_(i+1), indices modulo 3: shifted operands are rolled by -1
+ * and -2. */
 static tern_tensor *cross(tern_tensor *x, tern_tensor *y, int dim)
 {
     tern_shape one = TERN_DIMS(-1), two = TERN_DIMS(-2), along = TERN_DIMS(dim);
@@ -45,6 +47,7 @@ tern_tensor *tern_linalg_cross(tern_tensor *x, tern_tensor *y, int dim)
     return tern_to_dtype(cross(tern_to_dtype(x, TERN_F32), tern_to_dtype(y, TERN_F32), dim), dtype);
 }
 
+/* Without a dim, the first one of size 3. */
 tern_tensor *tern_cross(tern_tensor *x, tern_tensor *y, tern_optional_int dim)
 {
     TERN_COMPOSED("cross", WIDEST, &x, &y);
@@ -60,18 +63,22 @@ tern_tensor *tern_cross(tern_tensor *x, tern_tensor *y, tern_optional_int dim)
 
 /* ---- sums of products, norms --------------------------------------------------------------- */
 
+/* sum x y over dim, after broadcasting */
 tern_tensor *tern_linalg_vecdot(tern_tensor *x, tern_tensor *y, int dim)
 {
     TERN_COMPOSED("linalg_vecdot", LOWER, &x, &y);
     return tern_sum_dim(tern_mul(x, y), TERN_DIMS(dim), false);
 }
 
+/* |x - y|_p over all elements */
 tern_tensor *tern_dist(tern_tensor *x, tern_tensor *y, double p)
 {
     TERN_COMPOSED("dist", FLOAT32, &x, &y);
     return tern_norm(tern_sub(x, y), p);
 }
 
+/* Every slice along dim whose p-norm is above maxnorm is scaled by maxnorm / (norm + 1e-7), with
+ * PyTorch's constant; the others are unchanged. */
 tern_tensor *tern_renorm(tern_tensor *x, double p, int dim, double maxnorm)
 {
     TERN_COMPOSED("renorm", FLOAT32, &x);

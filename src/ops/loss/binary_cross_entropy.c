@@ -1,5 +1,5 @@
-/* binary_cross_entropy.c -- losses of yes and no: binary cross entropy, of logits too, soft
- * margins. */
+/* binary_cross_entropy.c -- binary cross entropy of probabilities and of logits, and soft margin
+ * losses. */
 #include "ops/loss/loss.h"
 #include <math.h>
 
@@ -8,13 +8,16 @@ static tern_scalar real(double value)
     return tern_scalar_real(value);
 }
 
+/* loss times weight, which broadcasts; NULL is a weight of 1. */
 static tern_tensor *weighted(tern_tensor *loss, tern_tensor *weight)
 {
     return weight ? tern_mul(loss, tern_loss_wide(weight)) : loss;
 }
 
-/* ---- of probabilities: an operation of its own, for its gradient at 0 and 1 -------------- */
+/* ---- of probabilities -------------------------------------------------------------------- */
 
+/* l = -(t log x + (1 - t) log(1 - x)) for each element. It is an operation of its own, not
+ * composed, because the gradient at x = 0 and x = 1 must stay finite. */
 static tern_status entropy_infer(tern_call *call)
 {
     const tern_tensor *x = call->in[0];
@@ -23,7 +26,8 @@ static tern_status entropy_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* Elements outside of [0, 1] are a fault of the device's. */
+/* A probability outside of [0, 1] is found by a kernel, which reports it as a fault of the
+ * device. */
 static tern_status check_probabilities(const tern_call *call)
 {
     static const tern_kernel_ref kernel = {"loss", "unit_interval"};
@@ -35,12 +39,14 @@ static tern_status check_probabilities(const tern_call *call)
     return tern_fault_check(call->place);
 }
 
-/* log x, not below -100 */
+/* max(log x, -100): a finite loss for x = 0, as in PyTorch. */
 static tern_tensor *bounded_log(tern_tensor *x)
 {
     return tern_clamp(tern_log(x), -100, INFINITY);
 }
 
+/* l = (t - 1) max(log(1 - x), -100) - t max(log x, -100). The reduction follows as an operation
+ * of its own. */
 static tern_status entropy_forward(tern_call *call)
 {
     tern_tensor *x = call->in[0], *target = call->in[1];
@@ -59,7 +65,8 @@ static tern_status entropy_forward(tern_call *call)
     return status;
 }
 
-/* dx = dy (x - t) / max(x (1 - x), 1e-12); dt = dy (log(1 - x) - log x) */
+/* dx = dy (x - t) / max(x (1 - x), 1e-12), where the bound avoids a division by 0 at x = 0 and x
+ * = 1; dt = dy (log(1 - x) - log x) with the logarithms bounded as in the forward. */
 static tern_status entropy_backward(tern_gradient *g)
 {
     tern_tensor *x = g->in[0], *no = tern_rsub_scalar(x, real(1)), *dy = g->dout[0];
@@ -81,6 +88,7 @@ static const tern_op entropy_op = {.name = "binary_cross_entropy",
                                    .forward = entropy_forward,
                                    .backward = entropy_backward};
 
+/* Half precision is computed in float32 and rounded after the reduction. */
 tern_tensor *tern_binary_cross_entropy(tern_tensor *input, tern_tensor *target,
                                        const tern_weighted_loss_options *options)
 {
@@ -102,7 +110,9 @@ tern_tensor *tern_binary_cross_entropy(tern_tensor *input, tern_tensor *target,
 
 /* ---- of logits --------------------------------------------------------------------------- */
 
-/* (1 - t) x + (1 + (p - 1) t) log(1 + e^-x) */
+/* (1 - t) x + (1 + (p - 1) t) log(1 + e^-x), p being pos_weight: with p = 1 it is -(t log s(x) +
+ * (1 - t) log(1 - s(x))), s being the sigmoid, but neither s(x) nor 1 - s(x) is computed, which
+ * would be rounded to 0 for large |x|. */
 tern_tensor *tern_binary_cross_entropy_with_logits(
     tern_tensor *input, tern_tensor *target,
     const tern_binary_cross_entropy_with_logits_options *options)
@@ -128,6 +138,7 @@ tern_tensor *tern_binary_cross_entropy_with_logits(
     return tern_loss_reduce(weighted(loss, o->weight), o->reduction, input, target);
 }
 
+/* log(1 + e^(-t x)) for targets 1 and -1. */
 tern_tensor *tern_soft_margin_loss(tern_tensor *input, tern_tensor *target,
                                    const tern_loss_options *options)
 {
@@ -139,6 +150,8 @@ tern_tensor *tern_soft_margin_loss(tern_tensor *input, tern_tensor *target,
     return tern_loss_reduce(tern_loss_softplus(tern_neg(product)), reduction, input, target);
 }
 
+/* The mean over the classes of t log(1 + e^-x) + (1 - t) log(1 + e^x): a binary cross entropy of
+ * logits for each class. */
 tern_tensor *tern_multilabel_soft_margin_loss(tern_tensor *input, tern_tensor *target,
                                               const tern_weighted_loss_options *options)
 {

@@ -9,14 +9,19 @@ typedef struct entropy_attributes {
     tern_reduction reduction;
 } entropy_attributes;
 
+/* The dtype of what the backward needs of each row: half precision keeps it in float32. */
 static tern_dtype kept_in(tern_dtype dtype)
 {
     return dtype == TERN_F64 ? TERN_F64 : TERN_F32;
 }
 
-/* ---- forward ------------------------------------------------------------------------------------
- * inputs x (rows, C), target (rows), weight (C) or none; outputs loss, and for the way back log sum
- * e^x and the pull of softmax for each row, and the sum of weights */
+/* ---- forward ---------------------------------------------------------------------------------
+ * With w the weights (or 1), t a row's target, s the smoothing and lse = log sum_c e^x[c]:
+ *   loss = (1 - s) w[t] (lse - x[t]) + s / C sum_c w[c] (lse - x[c])
+ * and the mean divides the sum of the losses by the sum of w[t]; ignored rows add to neither. */
+
+/* Inputs x (rows, C), target (rows), weight (C) or none. Outputs: the loss, and for the backward
+ * lse and the factor of softmax for each row, and the sum of the weights. */
 
 static tern_status entropy_infer(tern_call *call)
 {
@@ -32,6 +37,9 @@ static tern_status entropy_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* The softmax is never stored: a group of work-items reads its row three times, for the maximum,
+ * for lse and for the smoothing, and gives one loss and one weight. A target that is no class is
+ * a fault. */
 static tern_status launch_rows(const tern_call *call, const tern_tensor *losses,
                                const tern_tensor *weights)
 {
@@ -53,7 +61,8 @@ static tern_status launch_rows(const tern_call *call, const tern_tensor *losses,
     return tern_fault_check(call->place);
 }
 
-/* out = sum losses (/ sum weights), total = sum weights. */
+/* The reduction over the rows in one group: out = sum losses (/ sum weights), total = sum
+ * weights. */
 static tern_status launch_total(tern_tensor *out, const tern_tensor *total,
                                 const tern_tensor *losses, const tern_tensor *weights,
                                 tern_reduction reduction)
@@ -65,7 +74,7 @@ static tern_status launch_total(tern_tensor *out, const tern_tensor *total,
                        tern_arg_i32(reduction == TERN_REDUCTION_MEAN));
 }
 
-/* The same for no rows: 0 / 0 or 0. */
+/* The same for no rows: the mean is 0 / 0, the sum 0. */
 static tern_status total_of_none(tern_tensor *out, tern_tensor *total, tern_reduction reduction)
 {
     double value = reduction == TERN_REDUCTION_MEAN ? NAN : 0;
@@ -73,6 +82,8 @@ static tern_status total_of_none(tern_tensor *out, tern_tensor *total, tern_redu
     return filled ? TERN_OK : tern_last_status();
 }
 
+/* The losses of the rows are kept in float32 at least until they are summed: half precision
+ * rounds once. */
 static tern_status entropy_forward(tern_call *call)
 {
     const entropy_attributes *at = call->attributes;
@@ -97,7 +108,11 @@ static tern_status entropy_forward(tern_call *call)
     return status;
 }
 
-/* ---- backward: inputs dout, x, target, weight, lse, pull, total -------------------------- */
+/* ---- backward --------------------------------------------------------------------------------
+ * dx[c] = dout (f softmax(x)[c] - (1 - s) w[t] [c = t] - s / C w[c]) (/ total), where
+ * f = (1 - s) w[t] + s / C sum_c w[c] and softmax(x)[c] = e^(x[c] - lse). */
+
+/* Inputs dout, x, target, weight, lse, f, total. */
 
 static tern_status dx_infer(tern_call *call)
 {
@@ -131,23 +146,25 @@ static const tern_op dx_op = {.name = "cross_entropy_gradient",
                               .infer = dx_infer,
                               .forward = dx_forward};
 
-static tern_tensor *fused(tern_gradient *g, tern_tensor *dout, const entropy_attributes *at)
+/* dx in one kernel, for a gradient that is not differentiated again. */
+static tern_tensor *fused_dx(tern_gradient *g, tern_tensor *dout, const entropy_attributes *at)
 {
     tern_tensor *in[] = {
         tern_contiguous(dout), g->in[0], g->in[1], g->in[2], g->out[1], g->out[2], g->out[3]};
     return tern_apply(&dx_op, in, 7, at, sizeof *at);
 }
 
-/* dx = s (G + pull (softmax(x) - p)), s being dout (/ total): G is the fused gradient for s = 1 and
- * p today's softmax(x), both without history, so that only softmax and s are differentiated. */
-static tern_tensor *differentiable(tern_gradient *g, const entropy_attributes *at)
+/* The same for gradients of gradients: dx = s (G + f (softmax(x) - p)), s being dout (/ total).
+ * G is the fused gradient for s = 1 and p is the value of softmax(x), both without history, so
+ * that only softmax and s are differentiated. */
+static tern_tensor *differentiable_dx(tern_gradient *g, const entropy_attributes *at)
 {
     entropy_attributes alone = *at;
     alone.reduction = TERN_REDUCTION_SUM;
     tern_tensor *x = g->in[0], *s = g->dout[0], *constant = NULL, *now = NULL, *pull = NULL;
     TERN_NO_GRAD {
         tern_shape scalar = {0};
-        constant = fused(g, tern_new_ones(x, scalar), &alone);
+        constant = fused_dx(g, tern_new_ones(x, scalar), &alone);
         now = tern_softmax(x, 1);
         pull = tern_unsqueeze(tern_to_dtype(g->out[2], x->dtype), -1);
     }
@@ -163,7 +180,7 @@ static tern_status entropy_backward(tern_gradient *g)
 {
     const entropy_attributes *at = g->attributes;
     if (g->needs[0]) {
-        g->din[0] = g->recorded ? differentiable(g, at) : fused(g, g->dout[0], at);
+        g->din[0] = g->recorded ? differentiable_dx(g, at) : fused_dx(g, g->dout[0], at);
         if (!g->din[0])
             return tern_last_status();
     }
@@ -181,7 +198,7 @@ static const tern_op cross_entropy_op = {.name = "cross_entropy",
                                          .forward = entropy_forward,
                                          .backward = entropy_backward};
 
-/* ---- what the public function checks and rearranges -------------------------------------- */
+/* ---- the public function: checks, and views as rows of classes --------------------------- */
 
 /* Classes are dim 1, or the only one. */
 static int64_t classes_of(const tern_tensor *x)
@@ -189,7 +206,7 @@ static int64_t classes_of(const tern_tensor *x)
     return x->shape[x->ndim > 1 ? 1 : 0];
 }
 
-/* C last: (N, C, d1, ...) -> (N, d1, ..., C). */
+/* A view with the classes last, as the kernels take rows: (N, C, d1, ...) -> (N, d1, ..., C). */
 static tern_tensor *classes_last(tern_tensor *x)
 {
     tern_shape order = {.ndim = x ? x->ndim : 0};
@@ -217,6 +234,7 @@ static tern_status check_weight(const tern_tensor *x, const tern_tensor *weight)
     return TERN_OK;
 }
 
+/* The target of x (C) is (), of (N, C) it is (N), of (N, C, d1, ...) it is (N, d1, ...). */
 static tern_status check_classes(const tern_tensor *x, const tern_tensor *target)
 {
     if (x->ndim > 1 && (target->ndim == 0 || target->shape[0] != x->shape[0]))
@@ -246,8 +264,10 @@ static tern_status check_classes(const tern_tensor *x, const tern_tensor *target
     return TERN_OK;
 }
 
-static tern_tensor *against_classes(tern_tensor *x, tern_tensor *target, tern_tensor *weight,
-                                    const entropy_attributes *at)
+/* The fused operation over all positions as rows; without a reduction the losses get the shape
+ * of the target. */
+static tern_tensor *of_class_indices(tern_tensor *x, tern_tensor *target, tern_tensor *weight,
+                                     const entropy_attributes *at)
 {
     if (check_classes(x, target) != TERN_OK || check_weight(x, weight) != TERN_OK)
         return NULL;
@@ -261,9 +281,10 @@ static tern_tensor *against_classes(tern_tensor *x, tern_tensor *target, tern_te
     return at->reduction == TERN_REDUCTION_NONE ? tern_view(loss, shape) : loss;
 }
 
-/* - sum_c weight[c] target[c] log softmax(x)[c], the mean being over N and d1, ... */
-static tern_tensor *against_probabilities(tern_tensor *x, tern_tensor *target, tern_tensor *weight,
-                                          const entropy_attributes *at)
+/* -sum_c w[c] q[c] log softmax(x)[c] with q = (1 - s) target + s / C; the mean divides by the
+ * number of rows, not by the weights. Composed, as the target may need a gradient too. */
+static tern_tensor *of_class_probabilities(tern_tensor *x, tern_tensor *target, tern_tensor *weight,
+                                           const entropy_attributes *at)
 {
     if (!tern_dtype_is_floating_point(target->dtype))
         return tern_fail_null(
@@ -297,6 +318,7 @@ static tern_tensor *against_probabilities(tern_tensor *x, tern_tensor *target, t
     return terms;
 }
 
+/* A target of the shape of the logits holds probabilities, any other class indices. */
 tern_tensor *tern_cross_entropy(tern_tensor *input, tern_tensor *target,
                                 const tern_cross_entropy_options *options)
 {
@@ -321,6 +343,6 @@ tern_tensor *tern_cross_entropy(tern_tensor *input, tern_tensor *target,
                               (int)at.reduction);
     if (tern_check_floating("tern_cross_entropy", input->dtype) != TERN_OK)
         return NULL;
-    return tern_same_shape(input, target) ? against_probabilities(input, target, weight, &at)
-                                          : against_classes(input, target, weight, &at);
+    return tern_same_shape(input, target) ? of_class_probabilities(input, target, weight, &at)
+                                          : of_class_indices(input, target, weight, &at);
 }

@@ -1,4 +1,12 @@
-/* ctc_loss.c -- connectionist temporal classification. */
+/* ctc_loss.c -- connectionist temporal classification (Graves et al. 2006).
+ *
+ * The loss is -log of the summed probability of all alignments of T steps that give the target once
+ * repeated labels are merged and blanks are removed. A target of L labels becomes 2 L + 1 states
+ * (blank, label, blank, ..., label, blank); alpha[t][s] is the log of the summed probability of
+ * all paths that are in state s at step t:
+ *   alpha[t][s] = log p[t][s] + log(e^alpha[t-1][s] + e^alpha[t-1][s-1] (+ e^alpha[t-1][s-2])),
+ * where the last term is there for a label that differs from the one before it. The loss is
+ * -log(e^alpha[T-1][last] + e^alpha[T-1][last-1]). */
 #include "ops/loss/loss.h"
 
 typedef struct ctc_attributes {
@@ -7,7 +15,7 @@ typedef struct ctc_attributes {
 } ctc_attributes;
 
 /* Inputs: log_probs (T, N, C), targets flat, where each starts in them (N), input and target
- * lengths (N). Outputs: losses (N), and for the way back alpha (N, T, states). */
+ * lengths (N). Outputs: losses (N), and for the backward alpha (N, T, states). */
 static tern_status ctc_infer(tern_call *call)
 {
     const ctc_attributes *at = call->attributes;
@@ -19,7 +27,9 @@ static tern_status ctc_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* in: as above. */
+/* alpha into sums, or beta where `back`: the same recursion from the last step to the first. A
+ * sequence of the batch is one group, which goes through its steps; `in` is as above. Lengths
+ * that do not fit are a fault. */
 static tern_status launch_sums(tern_tensor *sums, tern_tensor *losses, tern_tensor *const *in,
                                const ctc_attributes *at, bool back)
 {
@@ -45,8 +55,9 @@ static tern_status ctc_forward(tern_call *call)
     return launch_sums(call->out[1], call->out[0], call->in, call->attributes, false);
 }
 
-/* ---- backward: inputs log_probs to target lengths, then losses, alpha, dy ---------------- */
+/* ---- backward ---------------------------------------------------------------------------- */
 
+/* Inputs: the five of the forward, then losses, alpha, dy. dx has the shape of log_probs. */
 static tern_status gradient_infer(tern_call *call)
 {
     const tern_tensor *x = call->in[0];
@@ -55,6 +66,10 @@ static tern_status gradient_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* dx[t][c] = dy (p[t][c] - e^loss / p[t][c] sum of e^(alpha + beta) over the states s of class
+ * c): the gradient with respect to the logits that log_softmax had, as PyTorch gives it. alpha +
+ * beta counts p[t][c] twice, which the division undoes. zero_infinity makes the gradient of an
+ * infinite loss 0. */
 static tern_status gradient_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"loss_ctc", "ctc_gradient"};
@@ -97,6 +112,7 @@ static const tern_op gradient_op = {.name = "ctc_loss_gradient",
                                     .forward = gradient_forward,
                                     .backward = gradient_backward};
 
+/* Lengths and targets have no gradient. */
 static tern_status ctc_backward(tern_gradient *g)
 {
     tern_tensor *dy = g->dout[0];
@@ -154,7 +170,9 @@ static tern_status check(const tern_tensor *x, const tern_tensor *targets,
     return TERN_OK;
 }
 
-/* Where each target starts, and how long the longest may be. */
+/* Where each target starts among the flat ones, and how long the longest may be. Targets of (N,
+ * S) have rows of S; those of one dim stand one after the other, and their starts are the
+ * exclusive sums of the lengths. */
 static tern_tensor *starts_of(const tern_tensor *targets, tern_tensor *lengths, int64_t *longest)
 {
     int64_t batch = lengths->numel;
@@ -178,6 +196,8 @@ static tern_tensor *starts_of(const tern_tensor *targets, tern_tensor *lengths, 
     return tern_sub(ends, lengths);
 }
 
+/* The mean is taken over the batch after each loss was divided by its target length (at least
+ * 1). */
 static tern_tensor *reduced(tern_tensor *losses, tern_tensor *lengths, bool batched,
                             const tern_ctc_loss_options *o)
 {
@@ -190,6 +210,7 @@ static tern_tensor *reduced(tern_tensor *losses, tern_tensor *lengths, bool batc
     return tern_loss_reduce(losses, o->reduction, losses, losses);
 }
 
+/* Without a batch dim, log_probs (T, C) are a batch of one. */
 tern_tensor *tern_ctc_loss(tern_tensor *log_probs, tern_tensor *targets, tern_tensor *input_lengths,
                            tern_tensor *target_lengths, const tern_ctc_loss_options *options)
 {

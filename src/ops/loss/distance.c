@@ -4,7 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* x / max(|x|, eps) along dim; the gradient of the norm is taken as if it were above eps. */
+/* x / max(|x|, eps) along dim. What the bound adds to |x|^2 is a constant, so that the gradient
+ * of the norm passes where the bound holds too, as in PyTorch. */
 static tern_tensor *to_unit(tern_tensor *x, int dim, double eps)
 {
     tern_tensor *square = tern_sum_dim(tern_square(x), TERN_DIMS(dim), true), *rise = NULL;
@@ -14,15 +15,16 @@ static tern_tensor *to_unit(tern_tensor *x, int dim, double eps)
     return tern_div(x, tern_sqrt(tern_add(square, rise)));
 }
 
-static tern_status both(tern_tensor *x1, tern_tensor *x2, const char *function)
+static tern_status check_not_null(tern_tensor *x1, tern_tensor *x2, const char *function)
 {
     return x1 && x2 ? TERN_OK : tern_fail_argument_null(function, x1 ? "x2" : "x1");
 }
 
+/* sum x1 x2 / (max(|x1|, eps) max(|x2|, eps)) over dim, after broadcasting. */
 tern_tensor *tern_cosine_similarity(tern_tensor *x1, tern_tensor *x2, int dim, double eps)
 {
     TERN_COMPOSED("cosine_similarity", FLOAT32, &x1, &x2);
-    if (both(x1, x2, "tern_cosine_similarity") != TERN_OK)
+    if (check_not_null(x1, x2, "tern_cosine_similarity") != TERN_OK)
         return NULL;
     tern_dtype common = tern_promote_types(x1->dtype, x2->dtype);
     if (!tern_dtype_is_floating_point(common))
@@ -39,11 +41,12 @@ tern_tensor *tern_cosine_similarity(tern_tensor *x1, tern_tensor *x2, int dim, d
     return tern_loss_reduce(y, TERN_REDUCTION_NONE, x1, x2);
 }
 
+/* |x1 - x2 + eps|_p over the last dim; eps keeps the norm away from 0, where it has no gradient. */
 tern_tensor *tern_pairwise_distance(tern_tensor *x1, tern_tensor *x2, double p, double eps,
                                     bool keepdim)
 {
     TERN_COMPOSED("pairwise_distance", FLOAT32, &x1, &x2);
-    if (both(x1, x2, "tern_pairwise_distance") != TERN_OK)
+    if (check_not_null(x1, x2, "tern_pairwise_distance") != TERN_OK)
         return NULL;
     tern_tensor *difference = tern_sub(tern_loss_wide(x1), tern_loss_wide(x2));
     difference = tern_add_scalar(difference, tern_scalar_real(eps));
@@ -53,7 +56,7 @@ tern_tensor *tern_pairwise_distance(tern_tensor *x1, tern_tensor *x2, double p, 
 
 /* ---- all pairs --------------------------------------------------------------------------- */
 
-enum { FEW = 25 }; /* points of which differences are taken one by one */
+enum { FEW = 25 }; /* points up to which the differences are taken, as in PyTorch */
 
 static tern_status check_points(const tern_tensor *x, const char *name, double p)
 {
@@ -71,7 +74,9 @@ static tern_status check_points(const tern_tensor *x, const char *name, double p
     return TERN_OK;
 }
 
-/* sqrt(|a|^2 + |b|^2 - 2 a b), for it needs no room for the differences; the gradient at 0 is 0. */
+/* sqrt(|a|^2 + |b|^2 - 2 a b^T): one matrix product, and no tensor of all differences (P, R, M).
+ * Rounding can make the sum negative for points that are close; the distance is 0 then and so is
+ * its gradient. */
 static tern_tensor *euclidean(tern_tensor *x1, tern_tensor *x2)
 {
     tern_tensor *a = tern_sum_dim(tern_square(x1), TERN_DIMS(-1), true);
@@ -84,11 +89,13 @@ static tern_tensor *euclidean(tern_tensor *x1, tern_tensor *x2)
     return tern_masked_fill(y, none, tern_scalar_int(0));
 }
 
+/* y[i][j] = |x1[i] - x2[j]|_p for all pairs of (..., P, M) and (..., R, M). Without columns
+ * every distance is 0, for p = 1 as well as for any other. */
 tern_tensor *tern_cdist(tern_tensor *x1, tern_tensor *x2, double p)
 {
     TERN_COMPOSED("cdist", FLOAT32, &x1, &x2);
     tern_tensor *y;
-    if (both(x1, x2, "tern_cdist") != TERN_OK || check_points(x1, "X1", p) != TERN_OK ||
+    if (check_not_null(x1, x2, "tern_cdist") != TERN_OK || check_points(x1, "X1", p) != TERN_OK ||
         check_points(x2, "X2", p) != TERN_OK)
         return NULL;
     int64_t width = x1->shape[x1->ndim - 1];
@@ -107,8 +114,8 @@ tern_tensor *tern_cdist(tern_tensor *x1, tern_tensor *x2, double p)
     return tern_loss_reduce(y, TERN_REDUCTION_NONE, x1, x2);
 }
 
-/* The first (or the second) points of all pairs of n. */
-static tern_tensor *ends_of_pairs(const tern_tensor *x, bool second)
+/* Indices of the first (or the second) points of all pairs i < j of n, in the order of PyTorch. */
+static tern_tensor *pair_indices(const tern_tensor *x, bool second)
 {
     int64_t n = x->shape[0], pairs = n > 1 ? tern_size_div(tern_size_mul(n, n - 1), 2) : 0, k = 0;
     int64_t *ends = malloc(tern_size_bytes(tern_size_add(pairs, 1), sizeof *ends));
@@ -122,6 +129,7 @@ static tern_tensor *ends_of_pairs(const tern_tensor *x, bool second)
     return index;
 }
 
+/* |x[i] - x[j]|_p for all i < j: the upper triangle of cdist(x, x) as a vector. */
 tern_tensor *tern_pdist(tern_tensor *x, double p)
 {
     TERN_COMPOSED("pdist", FLOAT32, &x);
@@ -138,8 +146,8 @@ tern_tensor *tern_pdist(tern_tensor *x, double p)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_pdist: pdist only supports non-negative p values, not %g", p);
     tern_tensor *wide = tern_loss_wide(x);
-    tern_tensor *first = tern_index(wide, ends_of_pairs(x, false));
-    tern_tensor *difference = tern_sub(first, tern_index(wide, ends_of_pairs(x, true)));
+    tern_tensor *first = tern_index(wide, pair_indices(x, false));
+    tern_tensor *difference = tern_sub(first, tern_index(wide, pair_indices(x, true)));
     difference = tern_norm_dim(difference, x->shape[1] ? p : 1, TERN_DIMS(-1), false);
     return tern_loss_reduce(difference, TERN_REDUCTION_NONE, x, x);
 }

@@ -24,6 +24,7 @@ tern_tensor *tern_loss_wide(tern_tensor *x)
     return x && is_half(x->dtype) ? tern_to_dtype(x, TERN_F32) : x;
 }
 
+/* The reduction runs in float32 and half precision is rounded once, at its end. */
 tern_tensor *tern_loss_reduce(tern_tensor *loss, tern_reduction reduction, const tern_tensor *a,
                               const tern_tensor *b)
 {
@@ -38,7 +39,8 @@ tern_tensor *tern_loss_positive(tern_tensor *x)
     return tern_clamp(x, 0, INFINITY);
 }
 
-/* - log sigmoid(-x): one operation, whose gradient at 0 is 1 / 2 (relu and abs have 0 there). */
+/* log(1 + e^x) = -log sigmoid(-x): one operation, whose gradient at 0 is 1 / 2 (a form with relu
+ * and abs would have 0 there). */
 tern_tensor *tern_loss_softplus(tern_tensor *x)
 {
     return tern_neg(tern_logsigmoid(tern_neg(x)));

@@ -1,4 +1,4 @@
-/* margin_loss.c -- losses with margins: ranking, hinge, cosine, triplets, several classes. */
+/* margin_loss.c -- margin losses: ranking, hinge, cosine, triplet, and over several classes. */
 #include "ops/loss/loss.h"
 #include <math.h>
 
@@ -9,6 +9,7 @@ static tern_scalar real(double value)
 
 /* ---- two classes, 1 and -1 --------------------------------------------------------------- */
 
+/* max(0, -t (x1 - x2) + margin): x1 is to be ranked above x2 for t = 1, below it for t = -1. */
 tern_tensor *tern_margin_ranking_loss(tern_tensor *input1, tern_tensor *input2, tern_tensor *target,
                                       const tern_margin_loss_options *options)
 {
@@ -31,21 +32,23 @@ tern_tensor *tern_margin_ranking_loss(tern_tensor *input1, tern_tensor *input2, 
     return tern_loss_reduce(tern_loss_positive(loss), o->reduction, input1, input2);
 }
 
-/* Whether target is value, in its own type: -1 is 255 of uint8, but not of bool. */
-static tern_tensor *is(tern_tensor *target, int64_t value)
+/* Whether target is value, compared in the dtype of target: -1 is 255 of uint8, but never a
+ * bool. */
+static tern_tensor *is_value(tern_tensor *target, int64_t value)
 {
     if (target->dtype == TERN_BOOL)
         return tern_eq_scalar(target, tern_scalar_int(value));
     return tern_eq(target, tern_new_full(target, TERN_SHAPE_SCALAR, tern_scalar_int(value)));
 }
 
-/* x where target is not value, 0 elsewhere. */
-static tern_tensor *unless(tern_tensor *target, int64_t value, tern_tensor *x)
+/* 0 where target is value, x elsewhere. */
+static tern_tensor *zero_where(tern_tensor *target, int64_t value, tern_tensor *x)
 {
     tern_tensor *zero = x ? tern_new_zeros(x, TERN_SHAPE_SCALAR) : NULL;
-    return tern_where(is(target, value), zero, x);
+    return tern_where(is_value(target, value), zero, x);
 }
 
+/* x for t = 1, max(0, margin - x) for t = -1. A target that is neither adds both, as in PyTorch. */
 tern_tensor *tern_hinge_embedding_loss(tern_tensor *input, tern_tensor *target,
                                        const tern_margin_loss_options *options)
 {
@@ -57,7 +60,7 @@ tern_tensor *tern_hinge_embedding_loss(tern_tensor *input, tern_tensor *target,
     double margin = tern_or_default(o->margin, 1);
     tern_tensor *x = tern_loss_wide(input);
     tern_tensor *apart = tern_loss_positive(tern_rsub_scalar(x, real(margin)));
-    tern_tensor *loss = tern_add(unless(target, 1, apart), unless(target, -1, x));
+    tern_tensor *loss = tern_add(zero_where(target, 1, apart), zero_where(target, -1, x));
     return tern_loss_reduce(loss, o->reduction, input, input);
 }
 
@@ -78,6 +81,8 @@ static tern_status check_cosine(const tern_tensor *a, const tern_tensor *b,
     return TERN_OK;
 }
 
+/* 1 - cos(x1, x2) for t = 1, max(0, cos(x1, x2) - margin) for t = -1, with cos = x1 x2 /
+ * sqrt((|x1|^2 + 1e-12) (|x2|^2 + 1e-12)). */
 tern_tensor *tern_cosine_embedding_loss(tern_tensor *input1, tern_tensor *input2,
                                         tern_tensor *target,
                                         const tern_margin_loss_options *options)
@@ -99,8 +104,8 @@ tern_tensor *tern_cosine_embedding_loss(tern_tensor *input1, tern_tensor *input2
     tern_tensor *apart =
         tern_loss_positive(tern_sub_scalar(cosine, real(tern_or_default(o->margin, 0))));
     tern_tensor *zero = cosine ? tern_new_zeros(cosine, TERN_SHAPE_SCALAR) : NULL;
-    tern_tensor *loss =
-        tern_add(tern_where(is(target, 1), same, zero), tern_where(is(target, -1), apart, zero));
+    tern_tensor *loss = tern_add(tern_where(is_value(target, 1), same, zero),
+                                 tern_where(is_value(target, -1), apart, zero));
     return tern_loss_reduce(loss, o->reduction, input1, input2);
 }
 
@@ -111,12 +116,15 @@ typedef struct pairwise {
     double p, eps;
 } pairwise;
 
-static tern_tensor *pairwise_of(tern_tensor *a, tern_tensor *b, void *user)
+/* pairwise_distance in the form of a distance function of the user. */
+static tern_tensor *default_distance(tern_tensor *a, tern_tensor *b, void *user)
 {
     const pairwise *w = user;
     return tern_pairwise_distance(a, b, w->p, w->eps, false);
 }
 
+/* max(0, d(a, p) - d(a, n) + margin). With swap the negative counts with its distance to the
+ * anchor or to the positive, whichever is smaller (Balntas et al. 2016). */
 tern_tensor *tern_triplet_margin_with_distance_loss(tern_tensor *anchor, tern_tensor *positive,
                                                     tern_tensor *negative,
                                                     tern_distance_function distance, void *user,
@@ -130,7 +138,7 @@ tern_tensor *tern_triplet_margin_with_distance_loss(tern_tensor *anchor, tern_te
         tern_loss_check(anchor, negative, o->reduction, function) != TERN_OK)
         return NULL;
     if (!distance) {
-        distance = pairwise_of;
+        distance = default_distance;
         user = &usual;
     }
     tern_tensor *near = distance(anchor, positive, user), *far = distance(anchor, negative, user);
@@ -142,6 +150,7 @@ tern_tensor *tern_triplet_margin_with_distance_loss(tern_tensor *anchor, tern_te
     return loss ? tern_loss_reduce(loss, o->reduction, loss, loss) : NULL;
 }
 
+/* The same for the distance |x - y + eps|_p. */
 tern_tensor *tern_triplet_margin_loss(tern_tensor *anchor, tern_tensor *positive,
                                       tern_tensor *negative,
                                       const tern_triplet_margin_loss_options *options)
@@ -158,11 +167,14 @@ tern_tensor *tern_triplet_margin_loss(tern_tensor *anchor, tern_tensor *positive
                               "tern_triplet_margin_loss: All inputs should have same dimension but "
                               "got %dD, %dD and %dD inputs.",
                               anchor->ndim, positive->ndim, negative->ndim);
-    return tern_triplet_margin_with_distance_loss(anchor, positive, negative, pairwise_of, &how, o);
+    return tern_triplet_margin_with_distance_loss(anchor, positive, negative, default_distance,
+                                                  &how, o);
 }
 
 /* ---- several classes --------------------------------------------------------------------- */
 
+/* x is (N, C) or (C) with C > 0; the target is like x (same) or has one class index for each
+ * row. */
 static tern_status check_rows(const tern_tensor *x, const tern_tensor *target, bool same,
                               const char *function)
 {
@@ -184,18 +196,20 @@ static tern_status check_rows(const tern_tensor *x, const tern_tensor *target, b
     return TERN_OK;
 }
 
-/* (N, C) */
-static tern_tensor *as_rows(tern_tensor *x, const tern_tensor *input)
+/* A view as (N, C), (C) being a batch of one. */
+static tern_tensor *rows_of(tern_tensor *x, const tern_tensor *input)
 {
     int64_t classes = input->ndim ? input->shape[input->ndim - 1] : 1;
     return tern_reshape(x, TERN_SHAPE(input->ndim == 2 ? input->shape[0] : 1, classes));
 }
 
-static tern_tensor *numbers(const tern_tensor *x)
+/* 0, 1, ..., C - 1 for the last dim of x. */
+static tern_tensor *class_indices(const tern_tensor *x)
 {
     return tern_arange(0, (double)x->shape[x->ndim - 1], 1, TERN_I64, tern_device(x));
 }
 
+/* 1 / C sum over c != t of w[t] max(0, margin - x[t] + x[c])^p, p being 1 or 2. */
 tern_tensor *tern_multi_margin_loss(tern_tensor *input, tern_tensor *target,
                                     const tern_multi_margin_loss_options *options)
 {
@@ -215,32 +229,34 @@ tern_tensor *tern_multi_margin_loss(tern_tensor *input, tern_tensor *target,
     if (check_rows(input, target, false, function) != TERN_OK)
         return NULL;
     bool one = target->ndim == 0;
-    tern_tensor *x = as_rows(tern_loss_wide(input), input),
+    tern_tensor *x = rows_of(tern_loss_wide(input), input),
                 *y = tern_reshape(target, TERN_SHAPE(target->numel, 1));
     tern_tensor *loss = tern_sub(x, tern_gather(x, 1, y));
     loss = tern_loss_positive(tern_add_scalar(loss, real(tern_or_default(o->margin, 1))));
     loss = p == 2 ? tern_square(loss) : loss;
     if (o->weight)
         loss = tern_mul(loss, tern_index(tern_loss_wide(o->weight), y));
-    loss = tern_masked_fill(loss, tern_eq(y, x ? numbers(x) : NULL), real(0));
+    loss = tern_masked_fill(loss, tern_eq(y, x ? class_indices(x) : NULL), real(0));
     loss = tern_mean_dim(loss, TERN_DIMS(1), false);
     if (o->reduction == TERN_REDUCTION_NONE && one)
         loss = tern_squeeze_dim(loss, 0);
     return tern_loss_reduce(loss, o->reduction, input, input);
 }
 
-/* For rows of classes (N, C): which stand before the first -1, and (N, C) whether a class is one of
- * them. */
-static tern_tensor *classes_that_count(tern_tensor *y, tern_tensor **is_target)
+/* For targets (N, C): which entries stand before the first -1 of their row, and in *is_target
+ * (N, C) whether a class is one of those. */
+static tern_tensor *valid_targets(tern_tensor *y, tern_tensor **is_target)
 {
     tern_tensor *valid = tern_cumprod(tern_ge_scalar(y, tern_scalar_int(0)), 1);
     valid = tern_ne_scalar(valid, tern_scalar_int(0));
-    tern_tensor *each = tern_eq(tern_unsqueeze(y, -1), y ? numbers(y) : NULL);
+    tern_tensor *each = tern_eq(tern_unsqueeze(y, -1), y ? class_indices(y) : NULL);
     each = tern_logical_and(each, tern_unsqueeze(valid, -1));
     *is_target = tern_any_dim(each, 1, false);
     return valid;
 }
 
+/* 1 / C sum over the target classes y and all other classes i of max(0, 1 - (x[y] - x[i])), as a
+ * tensor (N, y, i) in which the pairs that do not count are masked. */
 tern_tensor *tern_multilabel_margin_loss(tern_tensor *input, tern_tensor *target,
                                          const tern_loss_options *options)
 {
@@ -251,8 +267,8 @@ tern_tensor *tern_multilabel_margin_loss(tern_tensor *input, tern_tensor *target
     if (tern_loss_check(input, target, reduction, function) != TERN_OK ||
         check_rows(input, target, true, function) != TERN_OK)
         return NULL;
-    tern_tensor *x = as_rows(tern_loss_wide(input), input), *y = as_rows(target, input);
-    tern_tensor *valid = classes_that_count(y, &is_target);
+    tern_tensor *x = rows_of(tern_loss_wide(input), input), *y = rows_of(target, input);
+    tern_tensor *valid = valid_targets(y, &is_target);
     y = tern_masked_fill(y, tern_logical_not(valid), tern_scalar_int(0));
     /* (N, y, i): 1 - (x[y] - x[i]) */
     tern_tensor *loss = tern_sub(tern_unsqueeze(x, 1), tern_unsqueeze(tern_gather(x, 1, y), -1));

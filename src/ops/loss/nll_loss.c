@@ -39,6 +39,8 @@ static tern_status check(const tern_tensor *x, const tern_tensor *target, const 
     return TERN_OK;
 }
 
+/* -w[t] x[t] for log probabilities x; the mean divides by the sum of w[t]. Rows with the ignored
+ * target gather class 0 instead, and are masked with weight 0 afterwards. */
 tern_tensor *tern_nll_loss(tern_tensor *input, tern_tensor *target,
                            const tern_nll_loss_options *options)
 {

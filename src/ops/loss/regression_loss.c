@@ -1,5 +1,5 @@
-/* regression_loss.c -- losses of numbers and of distributions: L1, smooth L1, Huber, Poisson,
- * Gaussian, Kullback-Leibler. */
+/* regression_loss.c -- regression losses (L1, smooth L1, Huber), the likelihoods of Poisson and
+ * Gaussian distributions, and the Kullback-Leibler divergence. */
 #include "ops/loss/loss.h"
 #include <math.h>
 
@@ -8,6 +8,7 @@ static tern_scalar real(double value)
     return tern_scalar_real(value);
 }
 
+/* |x - y|; its gradient is the sign, 0 at x = y. */
 tern_tensor *tern_l1_loss(tern_tensor *input, tern_tensor *target, const tern_loss_options *options)
 {
     TERN_COMPOSED("l1_loss", FLOAT32, &input, &target);
@@ -18,8 +19,10 @@ tern_tensor *tern_l1_loss(tern_tensor *input, tern_tensor *target, const tern_lo
     return tern_loss_reduce(loss, reduction, input, target);
 }
 
-/* d^2 scale / 2 below the bend, (d - bend / 2) scale bend above it. */
-static tern_tensor *bent(tern_tensor *input, tern_tensor *target, double bend, double scale)
+/* With d = |x - y| and the threshold bend: scale d^2 / 2 for d < bend, scale bend (d - bend / 2)
+ * from there on, where value and slope are continuous. */
+static tern_tensor *quadratic_then_linear(tern_tensor *input, tern_tensor *target, double bend,
+                                          double scale)
 {
     tern_tensor *d = tern_abs(tern_sub(tern_loss_wide(input), tern_loss_wide(target)));
     tern_tensor *round = tern_mul_scalar(tern_square(d), real(scale / 2));
@@ -28,6 +31,7 @@ static tern_tensor *bent(tern_tensor *input, tern_tensor *target, double bend, d
     return tern_where(tern_lt_scalar(d, real(bend)), round, straight);
 }
 
+/* d^2 / (2 beta) for d < beta, else d - beta / 2; beta = 0 is the L1 loss. */
 tern_tensor *tern_smooth_l1_loss(tern_tensor *input, tern_tensor *target,
                                  const tern_smooth_l1_loss_options *options)
 {
@@ -44,9 +48,11 @@ tern_tensor *tern_smooth_l1_loss(tern_tensor *input, tern_tensor *target,
             beta);
     if (beta == 0)
         return tern_l1_loss(input, target, &(tern_loss_options){.reduction = o->reduction});
-    return tern_loss_reduce(bent(input, target, beta, 1 / beta), o->reduction, input, target);
+    return tern_loss_reduce(quadratic_then_linear(input, target, beta, 1 / beta), o->reduction,
+                            input, target);
 }
 
+/* d^2 / 2 for d < delta, else delta (d - delta / 2). */
 tern_tensor *tern_huber_loss(tern_tensor *input, tern_tensor *target,
                              const tern_huber_loss_options *options)
 {
@@ -61,10 +67,12 @@ tern_tensor *tern_huber_loss(tern_tensor *input, tern_tensor *target,
             TERN_ERR_ARGUMENT,
             "tern_huber_loss: huber_loss does not support non-positive values for delta. (%g)",
             delta);
-    return tern_loss_reduce(bent(input, target, delta, 1), o->reduction, input, target);
+    return tern_loss_reduce(quadratic_then_linear(input, target, delta, 1), o->reduction, input,
+                            target);
 }
 
-/* log target! by Stirling, for targets above 1. */
+/* log(t!) by Stirling's formula, t log t - t + log(2 pi t) / 2, for targets t > 1; 0 for the
+ * others. */
 static tern_tensor *stirling(tern_tensor *target)
 {
     tern_tensor *y = tern_sub(tern_mul(target, tern_log(target)), target);
@@ -72,6 +80,8 @@ static tern_tensor *stirling(tern_tensor *target)
     return tern_masked_fill(y, tern_le_scalar(target, real(1)), real(0));
 }
 
+/* The negative log likelihood of a Poisson distribution, e^x - t x for a logarithmic rate x, or
+ * x - t log(x + eps) for the rate itself; full adds log(t!). */
 tern_tensor *tern_poisson_nll_loss(tern_tensor *input, tern_tensor *target,
                                    const tern_poisson_nll_loss_options *options)
 {
@@ -92,8 +102,9 @@ tern_tensor *tern_poisson_nll_loss(tern_tensor *input, tern_tensor *target,
     return tern_loss_reduce(loss, o->reduction, input, target);
 }
 
-/* var with a last dim again, or an error. */
-static tern_tensor *fitting(tern_tensor *var, const tern_tensor *input)
+/* A view of var that broadcasts to input: of its shape, without its last dim, or with a last dim
+ * of 1. */
+static tern_tensor *broadcastable_var(tern_tensor *var, const tern_tensor *input)
 {
     tern_shape rows = tern_shape_of(input), own = tern_shape_of(var);
     if (tern_shape_equal(&rows, &own))
@@ -109,8 +120,9 @@ static tern_tensor *fitting(tern_tensor *var, const tern_tensor *input)
                           TERN_TENSOR_TEXT(var), TERN_TENSOR_TEXT(input));
 }
 
-/* var, not below eps; all of its gradient. */
-static tern_tensor *at_least(tern_tensor *var, double eps)
+/* max(var, eps). What the bound adds is a constant, so the gradient passes where the bound holds
+ * too; a negative variance is an error. */
+static tern_tensor *bounded_var(tern_tensor *var, double eps)
 {
     tern_tensor *least = NULL;
     TERN_NO_GRAD {
@@ -124,6 +136,7 @@ static tern_tensor *at_least(tern_tensor *var, double eps)
     return tern_add(var, least);
 }
 
+/* (log var + (x - y)^2 / var) / 2; full adds log(2 pi) / 2. */
 tern_tensor *tern_gaussian_nll_loss(tern_tensor *input, tern_tensor *target, tern_tensor *var,
                                     const tern_gaussian_nll_loss_options *options)
 {
@@ -136,8 +149,8 @@ tern_tensor *tern_gaussian_nll_loss(tern_tensor *input, tern_tensor *target, ter
         tern_fail_argument_null("tern_gaussian_nll_loss", "var");
         return NULL;
     }
-    if (!(var = fitting(tern_loss_wide(var), input)) ||
-        !(var = at_least(var, tern_or_default(o->eps, 1e-6))))
+    if (!(var = broadcastable_var(tern_loss_wide(var), input)) ||
+        !(var = bounded_var(var, tern_or_default(o->eps, 1e-6))))
         return NULL;
     tern_tensor *squares = tern_square(tern_sub(tern_loss_wide(input), tern_loss_wide(target)));
     tern_tensor *loss = tern_add(tern_log(var), tern_div(squares, var));
@@ -147,6 +160,9 @@ tern_tensor *tern_gaussian_nll_loss(tern_tensor *input, tern_tensor *target, ter
     return tern_loss_reduce(loss, o->reduction, input, target);
 }
 
+/* t (log t - x) for log probabilities x, with 0 log 0 = 0 (log t is taken of 1 there, so that
+ * its gradient is finite too); for a log_target it is e^t (t - x). batchmean divides the sum by
+ * the batch size. */
 tern_tensor *tern_kl_div(tern_tensor *input, tern_tensor *target,
                          const tern_kl_div_options *options)
 {

@@ -1,9 +1,11 @@
-/* addmm.c -- products of vectors and matrices by name, and with something added. */
+/* addmm.c -- products of vectors and matrices by name, and those with a scaled tensor added. */
 #include "ops/matmul/matrix_product.h"
 #include <tern/ops.h>
 
 /* ---- vectors ----------------------------------------------------------------------------- */
 
+/* sum_i a_i b_i: a matrix product of a row and a column, or for integers a sum in int64, rounded
+ * to their dtype at the end. */
 tern_tensor *tern_dot(tern_tensor *a, tern_tensor *b)
 {
     TERN_COMPOSED("dot", WIDEST, &a, &b);
@@ -31,6 +33,7 @@ tern_tensor *tern_vdot(tern_tensor *a, tern_tensor *b)
     return tern_dot(a, b);
 }
 
+/* y[i][j] = a[i] b[j], by broadcasting a column against a row. */
 static tern_tensor *outer(tern_tensor *a, tern_tensor *b, const char *function)
 {
     const tern_tensor *wrong = a && a->ndim != 1 ? a : b && b->ndim != 1 ? b : NULL;
@@ -50,6 +53,7 @@ tern_tensor *tern_ger(tern_tensor *a, tern_tensor *b)
     return outer(a, b, "tern_ger");
 }
 
+/* Sums over the last dims of both: y[..., ...] = sum_k a[..., k] b[..., k]; a scalar multiplies. */
 tern_tensor *tern_inner(tern_tensor *a, tern_tensor *b)
 {
     TERN_COMPOSED("inner", WIDEST, &a, &b);
@@ -64,6 +68,7 @@ tern_tensor *tern_inner(tern_tensor *a, tern_tensor *b)
     return tern_tensordot(a, b, TERN_DIMS(-1), TERN_DIMS(-1));
 }
 
+/* A v; matmul takes the vector as a column. */
 tern_tensor *tern_mv(tern_tensor *a, tern_tensor *v)
 {
     if (a && v && (a->ndim != 2 || v->ndim != 1))
@@ -75,8 +80,8 @@ tern_tensor *tern_mv(tern_tensor *a, tern_tensor *v)
 
 /* ---- beta input + alpha product ---------------------------------------------------------- */
 
-/* A factor, whole for integers. */
-static tern_tensor *times(tern_tensor *x, double factor)
+/* factor x; for integers the factor is an integer, for bools it is true or false. */
+static tern_tensor *scaled(tern_tensor *x, double factor)
 {
     if (factor == 1 || !x)
         return x;
@@ -86,9 +91,9 @@ static tern_tensor *times(tern_tensor *x, double factor)
     return tern_mul_scalar(x, real ? tern_scalar_real(factor) : tern_scalar_int((int64_t)factor));
 }
 
-/* beta 0 does not look at input, which may hold NaN. */
-static tern_tensor *plus(tern_tensor *input, tern_tensor *product, double beta,
-                         const char *function)
+/* beta input + product. For beta = 0 input is not read: a NaN in it must not reach the result. */
+static tern_tensor *add_scaled(tern_tensor *input, tern_tensor *product, double beta,
+                               const char *function)
 {
     if (!input || !product) {
         if (!input)
@@ -102,9 +107,10 @@ static tern_tensor *plus(tern_tensor *input, tern_tensor *product, double beta,
     tern_tensor *wide = tern_expand(input, tern_shape_of(product));
     if (!wide || beta == 0)
         return wide ? product : NULL;
-    return tern_add(times(wide, beta), product);
+    return tern_add(scaled(wide, beta), product);
 }
 
+/* The number of dims of both factors: a batch, a matrix or a vector. */
 static bool check_dims(int dims_a, const tern_tensor *a, const char *name_a, int dims_b,
                        const tern_tensor *b, const char *name_b, const char *function)
 {
@@ -121,9 +127,10 @@ static bool check_dims(int dims_a, const tern_tensor *a, const char *name_a, int
     return false;
 }
 
-/* ---- the same in one, which rounds once -------------------------------------------------- */
+/* ---- the same as one operation: gemm adds beta input before it rounds --------------------- */
 
-/* Inputs input, a, b; the product's beta is input's. */
+/* Inputs input, a, b: y = beta input + alpha a b. input broadcasts to the product and has its
+ * dtype. */
 static tern_status added_infer(tern_call *call)
 {
     const tern_tensor *input = call->in[0];
@@ -146,7 +153,8 @@ static tern_status added_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* Of integers, and of sums of nothing. */
+/* Product and sum as two operations: for integers, whose gemm has no beta, and where the summed
+ * dim is empty. */
 static tern_status added_by_parts(tern_call *call)
 {
     const tern_product *p = call->attributes;
@@ -156,14 +164,15 @@ static tern_status added_by_parts(tern_call *call)
     TERN_NO_GRAD {
         TERN_SCOPE {
             tern_tensor *product = tern_product_of(&own, call->in[1], call->in[2]);
-            product = plus(call->in[0], product, p->beta, call->op->name);
+            product = add_scaled(call->in[0], product, p->beta, call->op->name);
             status = product ? tern_hook_copy(call->out[0], product) : tern_last_status();
         }
     }
     return status;
 }
 
-/* One number a column, added as it is: the product's bias. */
+/* A dense vector of one number a column with beta = 1 goes into gemm as the bias, without a copy
+ * of input into the result. */
 static bool is_bias(const tern_product *p, const tern_tensor *input, const tern_tensor *out)
 {
     return p->beta == 1 && !p->drop && input->contiguous && input->ndim > 0 &&
@@ -171,6 +180,7 @@ static bool is_bias(const tern_product *p, const tern_tensor *input, const tern_
            input->numel == input->shape[input->ndim - 1];
 }
 
+/* The result begins as a copy of input, broadcast, and gemm accumulates into it: one rounding. */
 static tern_status added_forward(tern_call *call)
 {
     const tern_product *p = call->attributes;
@@ -182,15 +192,16 @@ static tern_status added_forward(tern_call *call)
         own.beta = 0;
         return tern_product_run(&own, a, b, call->in[0], call->out[0]);
     }
-    if (p->beta != 0) /* else input is not looked at: it may hold NaN */
+    if (p->beta != 0) /* else input is not read: it may hold NaN */
         TERN_TRY(tern_hook_copy(call->out[0], call->in[0]));
     return tern_product_run(p, a, b, NULL, call->out[0]);
 }
 
+/* dinput = beta dy (summed to its shape by the engine), da = alpha dy b^T, db = alpha a^T dy. */
 static tern_status added_backward(tern_gradient *g)
 {
     const tern_product *p = g->attributes;
-    if (g->needs[0] && !(g->din[0] = times(g->dout[0], p->beta)))
+    if (g->needs[0] && !(g->din[0] = scaled(g->dout[0], p->beta)))
         return tern_last_status();
     if (g->needs[1] && !(g->din[1] = tern_product_dx(p, g->dout[0], g->in[2])))
         return tern_last_status();
@@ -199,6 +210,7 @@ static tern_status added_backward(tern_gradient *g)
     return TERN_OK;
 }
 
+/* Each factor is needed for the gradient of the other one only. */
 static uint32_t added_saves(const tern_call *call)
 {
     return (call->in[2]->requires_grad ? TERN_SAVE_IN(1) : 0) |
@@ -217,6 +229,7 @@ ADDED_OP(addmv);
 ADDED_OP(baddbmm);
 ADDED_OP(addbmm);
 
+/* beta input + alpha mat1 mat2 */
 tern_tensor *tern_addmm(tern_tensor *input, tern_tensor *mat1, tern_tensor *mat2, double beta,
                         double alpha)
 {
@@ -226,6 +239,7 @@ tern_tensor *tern_addmm(tern_tensor *input, tern_tensor *mat1, tern_tensor *mat2
     return tern_apply(&addmm_op, (tern_tensor *[]){input, mat1, mat2}, 3, &p, sizeof p);
 }
 
+/* beta input + alpha mat vec, vec being a column whose dim the result drops */
 tern_tensor *tern_addmv(tern_tensor *input, tern_tensor *mat, tern_tensor *vec, double beta,
                         double alpha)
 {
@@ -236,6 +250,8 @@ tern_tensor *tern_addmv(tern_tensor *input, tern_tensor *mat, tern_tensor *vec, 
     return tern_apply(&addmv_op, (tern_tensor *[]){input, mat, vec}, 3, &p, sizeof p);
 }
 
+/* beta input + alpha vec1 vec2^T, composed: an outer product is elementwise and gains nothing
+ * from gemm. */
 tern_tensor *tern_addr(tern_tensor *input, tern_tensor *vec1, tern_tensor *vec2, double beta,
                        double alpha)
 {
@@ -245,15 +261,16 @@ tern_tensor *tern_addr(tern_tensor *input, tern_tensor *vec1, tern_tensor *vec2,
     tern_dtype dtype = vec1 ? vec1->dtype : TERN_F32;
     bool half = dtype == TERN_F16 || dtype == TERN_BF16;
     if (!half || !input || !vec2 || input->dtype != dtype || vec2->dtype != dtype)
-        return plus(input, times(tern_outer(vec1, vec2), alpha), beta, "tern_addr");
+        return add_scaled(input, scaled(tern_outer(vec1, vec2), alpha), beta, "tern_addr");
     /* half precision rounds once, at the end */
     vec1 = tern_to_dtype(vec1, TERN_F32);
-    tern_tensor *product = times(tern_outer(vec1, tern_to_dtype(vec2, TERN_F32)), alpha);
-    product = plus(tern_to_dtype(input, TERN_F32), product, beta, "tern_addr");
+    tern_tensor *product = scaled(tern_outer(vec1, tern_to_dtype(vec2, TERN_F32)), alpha);
+    product = add_scaled(tern_to_dtype(input, TERN_F32), product, beta, "tern_addr");
     return product ? tern_to_dtype(product, dtype) : NULL;
 }
 
-static bool batches(const tern_tensor *a, const tern_tensor *b, const char *function)
+/* batch1 (b, n, k) and batch2 (b, k, m) */
+static bool check_batches(const tern_tensor *a, const tern_tensor *b, const char *function)
 {
     if (!check_dims(3, a, "batch1", 3, b, "batch2", function))
         return false;
@@ -267,22 +284,25 @@ static bool batches(const tern_tensor *a, const tern_tensor *b, const char *func
     return false;
 }
 
+/* beta input + alpha batch1[b] batch2[b] for each b */
 tern_tensor *tern_baddbmm(tern_tensor *input, tern_tensor *batch1, tern_tensor *batch2, double beta,
                           double alpha)
 {
-    if (!batches(batch1, batch2, "tern_baddbmm"))
+    if (!check_batches(batch1, batch2, "tern_baddbmm"))
         return NULL;
     tern_product p = {.alpha = alpha, .beta = beta};
     return tern_apply(&baddbmm_op, (tern_tensor *[]){input, batch1, batch2}, 3, &p, sizeof p);
 }
 
+/* beta input + alpha sum_b batch1[b] batch2[b]: the sum over the batch is part of the summed dim
+ * of one product, (n, b k) times (b k, m). */
 tern_tensor *tern_addbmm(tern_tensor *input, tern_tensor *batch1, tern_tensor *batch2, double beta,
                          double alpha)
 {
-    if (!batches(batch1, batch2, "tern_addbmm"))
+    if (!check_batches(batch1, batch2, "tern_addbmm"))
         return NULL;
     tern_product p = {.alpha = alpha, .beta = beta};
-    if (batch1 && batch2) { /* matrices side by side times matrices one below the other */
+    if (batch1 && batch2) {
         int64_t n = batch1->shape[1], k = batch1->shape[0] * batch1->shape[2];
         batch1 = tern_reshape(tern_permute(batch1, TERN_DIMS(1, 0, 2)), TERN_SHAPE(n, k));
         batch2 = tern_reshape(batch2, TERN_SHAPE(k, batch2->shape[2]));
@@ -290,8 +310,8 @@ tern_tensor *tern_addbmm(tern_tensor *input, tern_tensor *batch1, tern_tensor *b
     return tern_apply(&addbmm_op, (tern_tensor *[]){input, batch1, batch2}, 3, &p, sizeof p);
 }
 
-/* x1 (*, n), x2 (*, m), weight (out, n, m): the products with all of weight's rows at once, then
- * with x2. */
+/* y[o] = x1^T W[o] x2 (+ bias[o]) for x1 (*, n), x2 (*, m), W (out, n, m): first x1 with all of
+ * W as one matrix (n, out m), then each row (out, m) of that with its x2 as a batched product. */
 tern_tensor *tern_bilinear(tern_tensor *x1, tern_tensor *x2, tern_tensor *weight, tern_tensor *bias)
 {
     TERN_COMPOSED("bilinear", WIDEST, &x1, &x2, &weight, &bias);

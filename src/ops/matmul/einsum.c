@@ -1,7 +1,9 @@
 /* einsum.c -- sums of products by Einstein's convention, as matrix products.
  *
- * Two operands at a time, from the left: what neither the output nor a next operand names is
- * summed. Labels are 0..51 for A-Za-z and 52.. for the dims of an ellipsis. */
+ * y[out] = the sum over all labels that are not in out of the product of the operands. Two operands
+ * at a time, from the left: labels of both that are needed afterwards are batch dims of one matrix
+ * product, labels of both that are not are its summed dim, labels of one alone its rows or columns.
+ * Labels are 0..51 for A-Za-z and 52.. for the dims of an ellipsis. */
 #include "tensor/op.h"
 #include <ctype.h>
 #include <string.h>
@@ -26,6 +28,7 @@ typedef struct equation {
     int seen[LABELS]; /* operands' dims with that label */
 } equation;
 
+/* Capitals come before small letters, as in the order of an implicit output. */
 static int label_of(char c)
 {
     return c >= 'A' && c <= 'Z' ? c - 'A' : c - 'a' + 26;
@@ -42,6 +45,7 @@ typedef struct subscripts {
     int n, dots;
 } subscripts;
 
+/* "ij...k" becomes labels and the place of the ellipsis; blanks are skipped. */
 static tern_status read_subscripts(const char *text, size_t length, const char *whole,
                                    subscripts *s)
 {
@@ -74,7 +78,7 @@ static tern_status read_subscripts(const char *text, size_t length, const char *
 
 /* ---- operands ---------------------------------------------------------------------------- */
 
-/* Dims with the same label become their diagonal. */
+/* Dims with the same label ("ii") become their diagonal, a view whose new dim is the last one. */
 static tern_status take_diagonals(term *t, int operand)
 {
     for (int i = 0; i < t->ndim; i++)
@@ -99,6 +103,8 @@ static tern_status take_diagonals(term *t, int operand)
     return TERN_OK;
 }
 
+/* Labels for all dims of one operand. Ellipses are aligned at their last dim, as broadcasting
+ * is: the last dim of each has the label LABELS - 1. A size of 1 broadcasts. */
 static tern_status read_operand(equation *e, const subscripts *s, tern_tensor *x, int operand)
 {
     int dots = x->ndim - s->n;
@@ -129,7 +135,7 @@ static tern_status read_operand(equation *e, const subscripts *s, tern_tensor *x
                              "which does not broadcast with previously seen size %lld",
                              letter_of(t->at[d]), (long long)n, operand, (long long)*size);
     }
-    for (int i = 0; i < s->n; i++) /* what a diagonal took away was named twice all the same */
+    for (int i = 0; i < s->n; i++) /* a label of a diagonal counts as seen twice */
         for (int j = 0; j < i; j++)
             if (s->at[i] == s->at[j])
                 e->seen[s->at[i]]++;
@@ -147,6 +153,7 @@ static tern_status add_out(equation *e, int label)
     return TERN_OK;
 }
 
+/* The dims of the largest ellipsis, into which the others broadcast. */
 static tern_status add_dots(equation *e)
 {
     for (int d = 0; d < e->dots; d++)
@@ -164,6 +171,7 @@ static tern_status implicit_output(equation *e)
     return TERN_OK;
 }
 
+/* The labels after "->", each once and each of an operand. */
 static tern_status explicit_output(equation *e, const char *text, const char *whole)
 {
     subscripts s;
@@ -188,6 +196,7 @@ static tern_status explicit_output(equation *e, const char *text, const char *wh
     return s.dots == s.n ? add_dots(e) : TERN_OK;
 }
 
+/* Operands between commas, then the output, or none. */
 static tern_status read_equation(equation *e, const char *text, tern_tensor *const *operands, int n)
 {
     const char *arrow = strstr(text, "->"), *end = arrow ? arrow : text + strlen(text);
@@ -216,6 +225,7 @@ static tern_status read_equation(equation *e, const char *text, tern_tensor *con
 
 /* ---- products ---------------------------------------------------------------------------- */
 
+/* The dim with a label, or -1. */
 static int place_of(const term *t, int label)
 {
     for (int d = 0; d < t->ndim; d++)
@@ -224,7 +234,7 @@ static int place_of(const term *t, int label)
     return -1;
 }
 
-/* Whether the output or an operand from `next` on names the label. */
+/* Whether the output or an operand from `next` on has the label. */
 static bool is_needed(const equation *e, int label, int next)
 {
     for (int i = 0; i < e->out_ndim; i++)
@@ -236,7 +246,8 @@ static bool is_needed(const equation *e, int label, int next)
     return false;
 }
 
-/* Sum the dims that nobody needs: of those in other (or none), nothing. */
+/* Sum over the labels that neither the output, a later operand nor `other` (or NULL) has: before
+ * the product, which is smaller for it. */
 static tern_status sum_unneeded(const equation *e, term *t, const term *other, int next)
 {
     tern_shape dims = {.ndim = 0};
@@ -253,12 +264,12 @@ static tern_status sum_unneeded(const equation *e, term *t, const term *other, i
     tern_dtype dtype = t->x->dtype;
     t->ndim = kept;
     t->x = tern_sum_dim(t->x, dims, false);
-    if (other) /* a product follows: of the operands' own type */
+    if (other) /* sums of integers are int64, but the product is of the operands' dtype */
         t->x = tern_to_dtype(t->x, dtype);
     return t->x ? TERN_OK : tern_last_status();
 }
 
-/* x's dims in the order of labels, as a tensor of shape. */
+/* A view of x with its dims in the order of labels, reshaped to a matrix or a batch of them. */
 static tern_tensor *arranged(const term *t, const uint8_t *labels, int n, tern_shape shape)
 {
     tern_shape order = {.ndim = n};
@@ -267,7 +278,7 @@ static tern_tensor *arranged(const term *t, const uint8_t *labels, int n, tern_s
     return tern_reshape(tern_permute(t->x, order), shape);
 }
 
-/* Labels that both have are of one size afterwards. */
+/* Expand dims of size 1 to the size that the other operand has for the label. */
 static tern_status match_sizes(term *t, const term *other)
 {
     tern_shape shape = tern_shape_of(t->x);
@@ -280,7 +291,8 @@ static tern_status match_sizes(term *t, const term *other)
     return t->x ? TERN_OK : tern_last_status();
 }
 
-/* Of two matrices or two stacks; bools, which have no product, are counted. */
+/* Of two matrices or two batches of them. There is no gemm of bools: their product is counted in
+ * int64, and true where it is not 0. */
 static tern_tensor *product_of(tern_tensor *l, tern_tensor *r)
 {
     tern_dtype dtype = l->dtype;
@@ -292,7 +304,8 @@ static tern_tensor *product_of(tern_tensor *l, tern_tensor *r)
     return tern_to_dtype(y, dtype);
 }
 
-/* a = a b: stacked labels both have and need, then a's own, b's own; the rest is summed. */
+/* a = a b with the labels (batch, own of a, own of b): a as (batch, rows, depth), b as (batch,
+ * depth, columns), where depth are the labels that both have and nothing needs afterwards. */
 static tern_status multiply(const equation *e, term *a, term *b, int next)
 {
     uint8_t stack[LABELS], own[LABELS], others[LABELS], summed[LABELS], all[LABELS];
@@ -351,7 +364,8 @@ static tern_status multiply(const equation *e, term *a, term *b, int next)
     return a->x ? TERN_OK : tern_last_status();
 }
 
-static tern_tensor *run(equation *e)
+/* All products from the left, the last sums, and a permuted view in the order of the output. */
+static tern_tensor *contract(equation *e)
 {
     term y = e->in[0];
     for (int i = 1; i < e->n; i++) {
@@ -391,5 +405,5 @@ tern_tensor *tern_einsum(const char *equation_text, tern_tensor *const *operands
     tern_tensor *in[MOST_OPERANDS];
     memcpy(in, operands, sizeof *in * (size_t)n);
     TERN_COMPOSED_LIST("einsum", LOWER, in, n);
-    return in[0] && read_equation(&e, equation_text, in, n) == TERN_OK ? run(&e) : NULL;
+    return in[0] && read_equation(&e, equation_text, in, n) == TERN_OK ? contract(&e) : NULL;
 }

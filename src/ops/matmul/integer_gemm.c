@@ -3,11 +3,13 @@
 #include "types_host.h"
 #include "shapes.h"
 
+/* The strides as the kernel takes them. */
 static tern_gemm_matrix strides_of(const tern_matrix *x)
 {
     return (tern_gemm_matrix){x->row, x->col, {x->batch[0], x->batch[1]}};
 }
 
+/* c = alpha a b (+ bias), a work-item for each element; sums wrap around as integers do. */
 tern_status tern_integer_gemm(tern_place *place, const tern_gemm *g)
 {
     static const tern_kernel_ref kernel = {"matmul", "integer_gemm"};

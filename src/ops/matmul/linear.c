@@ -4,6 +4,8 @@
 #include "shapes.h"
 #include <tern/ops.h>
 
+/* x weight^T: weight is read transposed through its strides; a vector x is a row, a vector
+ * weight (in) one output whose dim is dropped. */
 static tern_product linear_product(int x_ndim, int weight_ndim)
 {
     tern_product p = {.alpha = 1, .transpose = {false, true}};
@@ -23,6 +25,8 @@ static tern_status refuse_bias(const tern_tensor *bias, int64_t columns, const t
                      TERN_TENSOR_TEXT(bias));
 }
 
+/* x (..., in), weight (out, in) or (in), bias (out), one number, or none: y is (..., out) or
+ * (...). */
 static tern_status linear_infer(tern_call *call)
 {
     tern_tensor *x = call->in[0], *weight = call->in[1], *bias = call->in[2];
@@ -51,6 +55,8 @@ static tern_status linear_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* gemm adds the bias to each row before it rounds. It takes a dense bias of `out` numbers: one
+ * that is strided or a single number is copied to that form. */
 static tern_status linear_forward(tern_call *call)
 {
     tern_tensor *x = call->in[0], *weight = call->in[1], *bias = call->in[2], *copy = NULL;
@@ -70,9 +76,10 @@ static tern_status linear_forward(tern_call *call)
 
 /* ---- backward: for a small layer, the gradients of weight and bias in one launch --------- */
 
-enum { FEW_PRODUCTS = 4096 }; /* in fewer than these, a second launch takes longer than they do */
+enum { FEW_PRODUCTS = 4096 }; /* with fewer than these, a second launch costs more than they do */
 
-/* Inputs dy (..., out) and x (..., in), both dense. */
+/* dW = dy^T x and db = the sum of the rows of dy. Inputs dy (..., out) and x (..., in), both
+ * dense. */
 static tern_status gradient_infer(tern_call *call)
 {
     const tern_tensor *dy = call->in[0], *x = call->in[1];
@@ -83,6 +90,8 @@ static tern_status gradient_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* A group computes a tile of a row of dW in one pass over the rows of dy and x, and the first
+ * tile of each row db[i]. */
 static tern_status gradient_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"matmul", "linear_gradient"};
@@ -100,6 +109,8 @@ static const tern_op gradient_op = {.name = "linear_gradient",
                                     .infer = gradient_infer,
                                     .forward = gradient_forward};
 
+/* Whether the one launch is worth it: the gradients of weight and bias are both wanted, are not
+ * differentiated again, and take few products. */
 static bool is_small(const tern_gradient *g)
 {
     const tern_tensor *dy = g->dout[0], *x = g->in[0];
@@ -110,7 +121,7 @@ static bool is_small(const tern_gradient *g)
            dy->numel < FEW_PRODUCTS && dy->numel * g->in_shape[1].dims[1] < FEW_PRODUCTS;
 }
 
-/* The gradient of bias is dy: the engine sums it to the bias's shape. */
+/* dx = dy W, dW = dy^T x; db is dy, which the engine sums to the shape of the bias. */
 static tern_status linear_backward(tern_gradient *g)
 {
     tern_product p = linear_product(g->in_shape[0].ndim, g->in_shape[1].ndim);
@@ -126,6 +137,7 @@ static tern_status linear_backward(tern_gradient *g)
     return TERN_OK;
 }
 
+/* x is needed for dW, the weight for dx. */
 static uint32_t linear_saves(const tern_call *call)
 {
     return (call->in[1]->requires_grad ? TERN_SAVE_IN(0) : 0) |
@@ -142,6 +154,7 @@ static const tern_op linear_op = {
     .backward = linear_backward,
 };
 
+/* One operation, so that the bias costs no launch of its own. */
 tern_tensor *tern_linear(tern_tensor *x, tern_tensor *weight, tern_tensor *bias)
 {
     return tern_apply(&linear_op, (tern_tensor *[]){x, weight, bias}, 3, NULL, 0);

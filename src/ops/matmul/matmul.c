@@ -2,6 +2,8 @@
 #include "ops/matmul/matrix_product.h"
 #include <tern/ops.h>
 
+/* A vector on the left is a row, one on the right a column, and their dims of size 1 are not in
+ * the result; dims before the last two are a batch, which broadcasts. */
 tern_tensor *tern_matmul(tern_tensor *a, tern_tensor *b)
 {
     tern_product p = {.alpha = 1};
@@ -16,6 +18,7 @@ tern_tensor *tern_matmul(tern_tensor *a, tern_tensor *b)
     return tern_product_of(&p, a, b);
 }
 
+/* (n, k) times (k, m), without broadcasting. */
 tern_tensor *tern_mm(tern_tensor *a, tern_tensor *b)
 {
     if (a && b && (a->ndim != 2 || b->ndim != 2))
@@ -25,6 +28,7 @@ tern_tensor *tern_mm(tern_tensor *a, tern_tensor *b)
     return tern_product_of(&(tern_product){.alpha = 1}, a, b);
 }
 
+/* (b, n, k) times (b, k, m), without broadcasting. */
 tern_tensor *tern_bmm(tern_tensor *a, tern_tensor *b)
 {
     if (a && b && (a->ndim != 3 || b->ndim != 3))

@@ -1,10 +1,14 @@
 /* matrix_product.c -- one matrix product of two tensors: shapes, layouts that need no copy, the
- * gradient. */
+ * gradient.
+ *
+ * gemm takes matrices whose rows or columns are dense and at most two batch dims with any strides.
+ * Transposed, sliced and broadcast views mostly have that form as they are; only the others are
+ * copied. */
 #include "ops/matmul/matrix_product.h"
 #include <assert.h>
 #include <string.h>
 
-/* A tensor as a stack of matrices: the strides of its matrix, and of each dim of the stack. */
+/* A tensor as a batch (stack) of matrices: strides of the matrix and of the batch dims. */
 typedef struct stack {
     tern_tensor *x;
     int64_t rows, columns, row, column;
@@ -12,6 +16,7 @@ typedef struct stack {
     int64_t size[TERN_MAX_DIMS + 2], step[TERN_MAX_DIMS + 2];
 } stack;
 
+/* Dims of size 1 broadcast: their stride is 0. Transposing swaps strides and copies nothing. */
 static stack stack_of(tern_tensor *x, uint8_t insert, bool transpose)
 {
     stack s = {.x = x, .rows = 1, .columns = 1};
@@ -39,11 +44,13 @@ static stack stack_of(tern_tensor *x, uint8_t insert, bool transpose)
     return s;
 }
 
+/* How many dims a mask of inserted dims has. */
 static int dims_in(uint8_t insert)
 {
     return (insert & TERN_AS_ROW ? 1 : 0) + (insert & TERN_AS_COLUMN ? 1 : 0);
 }
 
+/* How many matrices the batch has. */
 static int64_t count_of(const stack *s)
 {
     int64_t n = 1;
@@ -54,7 +61,7 @@ static int64_t count_of(const stack *s)
 
 /* ---- shapes ------------------------------------------------------------------------------ */
 
-/* The stack of what both broadcast to. */
+/* The batch shape that both broadcast to. */
 static tern_status common_stack(const stack *a, const stack *b, tern_shape *shape, const char *name)
 {
     tern_shape left = tern_shape_from(a->ndim, a->size), right = tern_shape_from(b->ndim, b->size);
@@ -63,6 +70,7 @@ static tern_status common_stack(const stack *a, const stack *b, tern_shape *shap
     return tern_shape_broadcast(&left, &right, shape, function);
 }
 
+/* Both operands have one dtype, and there is no product of bools. */
 static tern_status check_dtypes(tern_tensor *x, tern_tensor *y, const char *name)
 {
     if (x->dtype != y->dtype)
@@ -75,6 +83,8 @@ static tern_status check_dtypes(tern_tensor *x, tern_tensor *y, const char *name
     return TERN_OK;
 }
 
+/* The error PyTorch has for what the product is there: of vectors, with a vector, of matrices,
+ * or batched. */
 static tern_status refuse_shapes(const tern_product *p, const stack *a, const stack *b,
                                  const char *name)
 {
@@ -99,6 +109,8 @@ static tern_status refuse_shapes(const tern_product *p, const stack *a, const st
                      name, (long long)count_of(b), k, (long long)count_of(b), other);
 }
 
+/* (batch, m, k) times (batch, k, n) is (batch, m, n), less the dims of vectors, or (m, n) for
+ * the sum over the batch. */
 tern_status tern_product_infer(const tern_product *p, tern_tensor *x, tern_tensor *y,
                                tern_result *result, const char *name)
 {
@@ -128,12 +140,14 @@ tern_status tern_product_infer(const tern_product *p, tern_tensor *x, tern_tenso
 
 /* ---- layouts ----------------------------------------------------------------------------- */
 
-/* The dims that two stacks have in common, broadcast and merged where both go on without a gap. */
+/* The batch dims of both operands, broadcast, and merged where both continue without a gap. */
 typedef struct batch_dims {
     int ndim;
     int64_t size[TERN_MAX_DIMS + 2], step[2][TERN_MAX_DIMS + 2];
 } batch_dims;
 
+/* Two neighbouring dims become one if in both operands the outer stride is the inner size times
+ * the inner stride; dims of size 1 are dropped. */
 static void merge_batch(const stack *a, const stack *b, batch_dims *j)
 {
     int ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
@@ -163,7 +177,8 @@ static bool is_matrix(const stack *s)
     return rows || columns;
 }
 
-/* The stack's dims and one of the matrix's as a single dim of n elements, step apart. */
+/* The batch dims and one dim of the matrix (n elements, step apart) as a single dim of *all
+ * elements, *each apart; false where the strides do not allow it without a copy. */
 static bool chain(const stack *s, int64_t n, int64_t step, int64_t *all, int64_t *each)
 {
     *all = n;
@@ -187,7 +202,7 @@ typedef struct operand {
     tern_tensor *copy; /* released when the product is launched */
 } operand;
 
-/* Go over to a dense copy, of the tensor's own shape or of the one it broadcasts to. */
+/* Go over to a dense copy of the tensor, of its own shape or of the one it broadcasts to. */
 static tern_status make_dense(operand *o, const tern_shape *shape)
 {
     tern_tensor *x = o->s.x, *old = o->copy;
@@ -200,7 +215,8 @@ static tern_status make_dense(operand *o, const tern_shape *shape)
     return status;
 }
 
-/* More than two dims in common that do not merge_batch: write both operands out in full. */
+/* More than two batch dims that do not merge: expand both operands and copy them dense, after
+ * which the batch is one dim. */
 static tern_status spread(operand *o, batch_dims *j)
 {
     tern_shape shape;
@@ -216,7 +232,8 @@ static tern_status spread(operand *o, batch_dims *j)
     return TERN_OK;
 }
 
-/* Along the summed dim: A's columns and B's rows take in the stack. */
+/* The sum over the batch of A[b] B[b] is one product whose summed dim takes in the batch: A as
+ * (m, b k), B as (b k, n). */
 static tern_status fold_sum(operand *o)
 {
     for (int i = 0; i < 2; i++) {
@@ -236,8 +253,10 @@ static tern_status fold_sum(operand *o)
     return TERN_OK;
 }
 
-/* Bring the operands into a form that gemm takes, *j telling what is left of the stack. */
-static tern_status fit(const tern_product *p, operand *o, batch_dims *j)
+/* Bring the operands into a form that gemm takes, with as few copies as there can be; *j tells
+ * the batch dims that are left. One matrix B for all of a batch of A is no batch: the rows of A
+ * are merged into one matrix, (b m, k). */
+static tern_status make_layout(const tern_product *p, operand *o, batch_dims *j)
 {
     stack *a = &o[0].s;
     int64_t all, step;
@@ -247,7 +266,7 @@ static tern_status fit(const tern_product *p, operand *o, batch_dims *j)
     if (p->sum)
         TERN_TRY(fold_sum(o));
     if (!p->sum && count_of(&o[1].s) == 1 && chain(a, a->rows, a->row, &all, &step)) {
-        a->rows = all; /* one matrix B for all of A's */
+        a->rows = all;
         a->row = step;
         a->ndim = 0;
     }
@@ -257,7 +276,8 @@ static tern_status fit(const tern_product *p, operand *o, batch_dims *j)
 
 /* ---- running ----------------------------------------------------------------------------- */
 
-/* The stride along a dim of size 1 is anything: make it one that suits. */
+/* The stride along a dim of size 1 can be anything; gemm gets one that makes rows or columns
+ * dense. */
 static tern_matrix matrix_of(const stack *s, const batch_dims *j, int side)
 {
     tern_matrix x = {.buffer = &s->x->storage->block->buffer,
@@ -271,6 +291,8 @@ static tern_matrix matrix_of(const stack *s, const batch_dims *j, int side)
     return x;
 }
 
+/* gemm with the result as dense matrices one after the other. Integers have a kernel of their
+ * own. */
 static tern_status launch(const tern_product *p, const stack *a, const stack *b,
                           const batch_dims *j, const tern_tensor *bias, tern_tensor *result)
 {
@@ -299,13 +321,14 @@ static tern_status launch(const tern_product *p, const stack *a, const stack *b,
     return tern_launch_gemm(result->storage->place, &g);
 }
 
-/* Sums of nothing: zero, or the bias. */
+/* Where the summed dim is empty the product is zero, plus the bias. */
 static tern_status empty_sums(tern_tensor *bias, tern_tensor *result)
 {
     size_t bytes = (size_t)result->numel * tern_dtype_size(result->dtype);
     return bias ? tern_hook_copy(result, bias) : tern_block_zero(result->storage->block, 0, bytes);
 }
 
+/* Without elements in an operand the summed dim is empty, which gemm does not take. */
 tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor *y,
                              tern_tensor *bias, tern_tensor *result)
 {
@@ -317,7 +340,7 @@ tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor 
         return TERN_OK;
     if (x->numel == 0 || y->numel == 0)
         return empty_sums(bias, result);
-    tern_status status = fit(p, o, &j);
+    tern_status status = make_layout(p, o, &j);
     if (status == TERN_OK)
         status = launch(p, &o[0].s, &o[1].s, &j, bias, result);
     tern_release(o[0].copy);
@@ -327,7 +350,8 @@ tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor 
 
 /* ---- the operation ----------------------------------------------------------------------- */
 
-/* With C = A B: dA = dC B^T and dB = A^T dC; where A is a transposed x, dx = dA^T = B dC^T. */
+/* With C = A B: dA = dC B^T; where A is a transposed x, dx = dA^T = B dC^T, so that no gradient
+ * needs to be transposed afterwards. */
 tern_tensor *tern_product_dx(const tern_product *p, tern_tensor *dout, tern_tensor *y)
 {
     tern_product d = {.alpha = p->alpha, .drop = p->insert[0]};
@@ -339,7 +363,8 @@ tern_tensor *tern_product_dx(const tern_product *p, tern_tensor *dout, tern_tens
     return out ? tern_product_of(&d, y, dout) : tern_product_of(&d, dout, y);
 }
 
-/* Where x is a stack and y is not, the sum over the stack is part of the product if x lies well. */
+/* dB = A^T dC, or dy = dC^T A for a transposed y. Where x is a batch and y a single matrix, the
+ * sum over the batch is part of the product, not a reduction after it. */
 tern_tensor *tern_product_dy(const tern_product *p, tern_tensor *dout, tern_tensor *x, int y_ndim)
 {
     tern_product d = {.alpha = p->alpha, .drop = p->insert[1]};
@@ -354,6 +379,7 @@ tern_tensor *tern_product_dy(const tern_product *p, tern_tensor *dout, tern_tens
     return out ? tern_product_of(&d, x, dout) : tern_product_of(&d, dout, x);
 }
 
+/* The differentiable operation C = alpha op(x) op(y). */
 static tern_status product_infer(tern_call *call)
 {
     call->n_out = 1;
@@ -366,6 +392,7 @@ static tern_status product_forward(tern_call *call)
     return tern_product_run(call->attributes, call->in[0], call->in[1], NULL, call->out[0]);
 }
 
+/* dA = dC B^T and dB = A^T dC. */
 static tern_status product_backward(tern_gradient *g)
 {
     const tern_product *p = g->attributes;
@@ -376,7 +403,7 @@ static tern_status product_backward(tern_gradient *g)
     return TERN_OK;
 }
 
-/* Each input only where the other one's gradient is wanted. */
+/* Each input is saved only where the gradient of the other one is wanted. */
 static uint32_t product_saves(const tern_call *call)
 {
     return (call->in[1]->requires_grad ? TERN_SAVE_IN(0) : 0) |

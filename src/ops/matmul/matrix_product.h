@@ -4,17 +4,17 @@
 #define TERN_SRC_OPS_PRODUCT_H
 #include "tensor/op.h"
 
-/* Dims of size 1 that a tensor is thought to have, and a result is thought not to have. */
+/* Dims of size 1 that a vector gets to be a row or a column, and that the result drops. */
 enum { TERN_AS_ROW = 1, TERN_AS_COLUMN = 2 };
 
-/* result = alpha op(x) op(y) + beta result: x and y as stacks of matrices, first with the dims in
+/* result = alpha op(x) op(y) + beta result: x and y as batches of matrices, first with the dims in
  * `insert`, then transposed where asked. */
 typedef struct tern_product {
     double alpha, beta; /* beta: of what tern_product_run finds in result, 0 for a new one */
     uint8_t insert[2];
     bool transpose[2];
-    uint8_t drop; /* dims that the result has not */
-    bool sum;     /* add up all of the stack: the result is one matrix */
+    uint8_t drop; /* dims that the result does not have */
+    bool sum;     /* sum over the batch: the result is one matrix */
 } tern_product;
 
 /* Shape of the result; TERN_ERR_SHAPE and TERN_ERR_DTYPE in PyTorch's words. */
@@ -24,7 +24,7 @@ tern_status tern_product_infer(const tern_product *p, tern_tensor *x, tern_tenso
  * beta. */
 tern_status tern_product_run(const tern_product *p, tern_tensor *x, tern_tensor *y,
                              tern_tensor *bias, tern_tensor *result);
-/* What tern_launch_gemm does, of integers. */
+/* tern_launch_gemm for integers. */
 tern_status tern_integer_gemm(tern_place *place, const tern_gemm *g);
 /* The operation on its own, differentiable. */
 tern_tensor *tern_product_of(const tern_product *p, tern_tensor *x, tern_tensor *y);

@@ -3,9 +3,10 @@
 #include "tensor/op.h"
 #include <tern/ops.h>
 
-/* ---- tensordot: one matrix product of what is left and what is summed -------------------- */
+/* ---- tensordot: one matrix product, all summed dims being its inner dim -------------------- */
 
-/* x with dims in front or behind, as a matrix; the others' sizes are added to rest. */
+/* x with the chosen dims in front or behind, as a matrix (summed, left) or (left, summed); the
+ * sizes of the other dims are added to rest, for the result. */
 static tern_tensor *as_matrix(tern_tensor *x, const int *dims, int n, bool in_front,
                               tern_shape *rest)
 {
@@ -28,6 +29,9 @@ static tern_tensor *as_matrix(tern_tensor *x, const int *dims, int n, bool in_fr
                         in_front ? TERN_SHAPE(summed, left) : TERN_SHAPE(left, summed));
 }
 
+/* y = sum over the pairs of dims (dims_a[i], dims_b[i]) of a b, with the other dims of a and
+ * then of b. A summed dim of size 1 broadcasts: the sum of products is then the product of a
+ * sum, so the other tensor is summed over its dim first. */
 tern_tensor *tern_tensordot(tern_tensor *a, tern_tensor *b, tern_shape dims_a, tern_shape dims_b)
 {
     TERN_COMPOSED("tensordot", WIDEST, &a, &b);
@@ -58,7 +62,7 @@ tern_tensor *tern_tensordot(tern_tensor *a, tern_tensor *b, tern_shape dims_a, t
                                   "%s: contracted dimensions need to match, but first has size "
                                   "%lld in dim %d and second has size %lld in dim %d",
                                   function, (long long)n, da[i], (long long)m, db[i]);
-        if (n == 1 && m != 1) /* one element for all of the other's */
+        if (n == 1 && m != 1)
             b = tern_sum_dim(b, TERN_DIMS(db[i]), true);
         else if (m == 1 && n != 1)
             a = tern_sum_dim(a, TERN_DIMS(da[i]), true);
@@ -75,6 +79,7 @@ tern_tensor *tern_tensordot(tern_tensor *a, tern_tensor *b, tern_shape dims_a, t
     return y ? tern_view(y, shape) : NULL;
 }
 
+/* The last n dims of a with the first n of b. */
 tern_tensor *tern_tensordot_n(tern_tensor *a, tern_tensor *b, int n)
 {
     if (!a || !b)
@@ -96,7 +101,7 @@ tern_tensor *tern_tensordot_n(tern_tensor *a, tern_tensor *b, int n)
 
 enum { MOST_MATRICES = 64 };
 
-/* Multiply first..last as split (from the table of the best costs) says. */
+/* The product of matrices first..last, cut in two where the table says, each part likewise. */
 static tern_tensor *multiply(tern_tensor *const *m, int (*split)[MOST_MATRICES], int first,
                              int last)
 {
@@ -106,7 +111,9 @@ static tern_tensor *multiply(tern_tensor *const *m, int (*split)[MOST_MATRICES],
     return tern_mm(multiply(m, split, first, cut), multiply(m, split, cut + 1, last));
 }
 
-/* Cormen, Leiserson, Rivest, Stein: Introduction to Algorithms, matrix-chain multiplication. */
+/* The matrix chain problem by dynamic programming: the cost of a product i..j is the least over
+ * all cuts k of cost[i][k] + cost[k+1][j] + rows_i columns_k columns_j. (Cormen, Leiserson,
+ * Rivest, Stein: Introduction to Algorithms, matrix-chain multiplication.) */
 static tern_tensor *in_best_order(tern_tensor *const *m, int n)
 {
     int(*split)[MOST_MATRICES] = tern_alloc(sizeof *split * (size_t)n);
@@ -142,6 +149,7 @@ tern_tensor *tern_chain_matmul(tern_tensor *const *matrices, int n)
     return tern_linalg_multi_dot(matrices, n);
 }
 
+/* A vector at the beginning is a row, one at the end a column; their dims are dropped again. */
 tern_tensor *tern_linalg_multi_dot(tern_tensor *const *tensors, int n)
 {
     static const char function[] = "tern_linalg_multi_dot";
@@ -175,7 +183,8 @@ tern_tensor *tern_linalg_multi_dot(tern_tensor *const *tensors, int n)
     return y && tensors[0]->ndim == 1 ? tern_squeeze_dim(y, 0) : y;
 }
 
-/* By squaring. */
+/* By repeated squaring: x^n is the product of x^(2^i) over the bits i that n has, about 2 log2 n
+ * products. A negative n takes the powers of the inverse. */
 tern_tensor *tern_matrix_power(tern_tensor *x, int64_t n)
 {
     if (!x)
@@ -190,7 +199,7 @@ tern_tensor *tern_matrix_power(tern_tensor *x, int64_t n)
     if (x && n == 0) {
         int64_t size = x->shape[x->ndim - 1];
         tern_tensor *never = tern_full(TERN_SHAPE_SCALAR, tern_scalar_bool(false), TERN_BOOL,
-                                       tern_device(x)); /* x has a gradient all the same: zeros */
+                                       tern_device(x)); /* x still has a gradient: zeros */
         return tern_where(never, x, tern_eye(size, size, x->dtype, tern_device(x)));
     }
     for (; left > 0 && square; left >>= 1) {

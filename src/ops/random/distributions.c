@@ -10,15 +10,17 @@ static tern_status check_real(const tern_tensor *x, const char *function)
     return tern_check_floating(function, x->dtype);
 }
 
-/* x without its history, half precision in float32: its own numbers would be too coarse. */
+/* x without its history, half precision as float32: uniform numbers in half precision would be
+ * too coarse. */
 static tern_tensor *numbers_of(tern_tensor *x)
 {
     x = tern_detach(x);
     return tern_dtype_size(tern_dtype_of(x)) == 2 ? tern_to_dtype(x, TERN_F32) : x;
 }
 
-/* ---- yes or no ----------------------------------------------------------------------------- */
+/* ---- bernoulli ----------------------------------------------------------------------------- */
 
+/* 1 where u < p for a uniform u in [0, 1), else 0: p = 0 is never 1, p = 1 always. */
 tern_tensor *tern_bernoulli(tern_tensor *x)
 {
     if (check_real(x, "tern_bernoulli") != TERN_OK)
@@ -29,6 +31,7 @@ tern_tensor *tern_bernoulli(tern_tensor *x)
     return yes;
 }
 
+/* The same with one p for all elements. */
 tern_tensor *tern_bernoulli_(tern_tensor *x, double p)
 {
     if (!(p >= 0 && p <= 1))
@@ -43,14 +46,15 @@ tern_tensor *tern_bernoulli_(tern_tensor *x, double p)
     return u ? tern_copy_(x, tern_lt_scalar(u, tern_scalar_real(p))) : NULL;
 }
 
-/* ---- one of several ------------------------------------------------------------------------ */
+/* ---- multinomial ---------------------------------------------------------------------------- */
 
 static bool any_of(tern_tensor *bools)
 {
     return bools && tern_item_int(tern_any(bools)) != 0;
 }
 
-/* Whether each row weighs: nothing negative, infinite or NaN in it, and not only zeros. */
+/* Each row must be a distribution up to a factor: nothing negative, infinite or NaN in it, and
+ * not only zeros. This reads a result on the host. */
 static tern_status check_weights(tern_tensor *p)
 {
     if (p->numel == 0)
@@ -71,8 +75,9 @@ static tern_status check_weights(tern_tensor *p)
                                               "(sum of probabilities <= 0)");
 }
 
-/* The largest of log p - log(-log u) are drawn without replacement (Gumbel; Efraimidis, Spirakis
- * 2006). */
+/* Without replacement: the indices of the n largest keys log p - log(-log u) are n draws (the
+ * Gumbel-max trick; Efraimidis, Spirakis 2006). u is kept away from 0, whose logarithm is
+ * infinite. */
 static tern_tensor *draw_largest(tern_tensor *p, int64_t n)
 {
     tern_values_indices largest;
@@ -83,8 +88,9 @@ static tern_tensor *draw_largest(tern_tensor *p, int64_t n)
     return tern_topk(keys, n, -1, true, true, &largest) == TERN_OK ? largest.indices : NULL;
 }
 
-/* Where n random parts of a row's sum lie among its running sums. */
-static tern_tensor *draw_places(tern_tensor *p, int64_t n)
+/* With replacement: inversion of the cumulative sums. A uniform part of the row's sum is
+ * searched among them; rounding could find the index after the last one, hence the clamp. */
+static tern_tensor *draw_by_inversion(tern_tensor *p, int64_t n)
 {
     tern_tensor *sums = tern_cumsum(p, -1);
     tern_tensor *all = tern_narrow(sums, -1, tern_size(p, -1) - 1, 1);
@@ -95,6 +101,8 @@ static tern_tensor *draw_places(tern_tensor *p, int64_t n)
     return tern_clamp(places, 0, (double)(tern_size(p, -1) - 1));
 }
 
+/* num_samples indices for each row of weights (N, C) or (C). One draw is the same with and
+ * without replacement, and is an argmax of the keys. */
 tern_tensor *tern_multinomial(tern_tensor *x, int64_t num_samples, bool replacement)
 {
     const char *function = "tern_multinomial";
@@ -129,14 +137,15 @@ tern_tensor *tern_multinomial(tern_tensor *x, int64_t num_samples, bool replacem
     TERN_NO_GRAD {
         tern_tensor *p = numbers_of(x);
         if (p && check_weights(p) == TERN_OK)
-            drawn = replacement && num_samples > 1 ? draw_places(p, num_samples)
+            drawn = replacement && num_samples > 1 ? draw_by_inversion(p, num_samples)
                                                    : draw_largest(p, num_samples);
     }
     return drawn;
 }
 
-/* ---- others -------------------------------------------------------------------------------- */
+/* ---- normal, integers ---------------------------------------------------------------------- */
 
+/* mean + std z, z standard normal, after mean and std are broadcast. */
 tern_tensor *tern_normal(tern_tensor *mean, tern_tensor *std)
 {
     const char *function = "tern_normal";
@@ -159,6 +168,7 @@ tern_tensor *tern_normal(tern_tensor *mean, tern_tensor *std)
     return x;
 }
 
+/* Uniform integers in [low, high). */
 tern_tensor *tern_randint_like(const tern_tensor *x, int64_t low, int64_t high)
 {
     if (!x) {

@@ -1,12 +1,12 @@
-/* dropout.c -- dropout of elements and of channels, with the mask of what was kept for the way
- * back. */
+/* dropout.c -- dropout of elements and of channels, with the mask of kept elements for the
+ * backward. */
 #include "tensor/op.h"
 #include <math.h>
 #include <tern/ops.h>
 
-/* y = x scale where kept: dropout's gradient, which is its own gradient. Inputs x, kept (bool),
- * both dense. */
-static tern_status kept_only_infer(tern_call *call)
+/* y = x scale where kept, else 0: the gradient of dropout. It is linear, and its own gradient is
+ * itself. Inputs x, kept (bool), both dense. */
+static tern_status apply_mask_infer(tern_call *call)
 {
     call->n_out = 1;
     call->result[0] =
@@ -14,7 +14,7 @@ static tern_status kept_only_infer(tern_call *call)
     return TERN_OK;
 }
 
-static tern_status kept_only_forward(tern_call *call)
+static tern_status apply_mask_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"random", "kept_only"};
     const double *scale = call->attributes;
@@ -24,33 +24,35 @@ static tern_status kept_only_forward(tern_call *call)
                        tern_arg_i64(x->numel), tern_arg_real(x->dtype, *scale));
 }
 
-static tern_status kept_only_backward(tern_gradient *g);
+static tern_status apply_mask_backward(tern_gradient *g);
 
-static const tern_op kept_only_op = {.name = "dropout_gradient",
-                                     .saves = TERN_SAVE_IN(1),
-                                     .infer = kept_only_infer,
-                                     .forward = kept_only_forward,
-                                     .backward = kept_only_backward};
+static const tern_op apply_mask_op = {.name = "dropout_gradient",
+                                      .saves = TERN_SAVE_IN(1),
+                                      .infer = apply_mask_infer,
+                                      .forward = apply_mask_forward,
+                                      .backward = apply_mask_backward};
 
-static tern_tensor *kept_only(tern_tensor *x, tern_tensor *kept, double scale)
+static tern_tensor *apply_mask(tern_tensor *x, tern_tensor *kept, double scale)
 {
     x = tern_contiguous(x);
-    return tern_apply(&kept_only_op, (tern_tensor *[]){x, kept}, 2, &scale, sizeof scale);
+    return tern_apply(&apply_mask_op, (tern_tensor *[]){x, kept}, 2, &scale, sizeof scale);
 }
 
-static tern_status kept_only_backward(tern_gradient *g)
+static tern_status apply_mask_backward(tern_gradient *g)
 {
     const double *scale = g->attributes;
-    g->din[0] = kept_only(g->dout[0], g->in[1], *scale);
+    g->din[0] = apply_mask(g->dout[0], g->in[1], *scale);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-/* y = x scale + kept, or dropped. */
+/* y = scale x + kept for a kept element, y = dropped for any other; p is the probability of
+ * dropping. */
 typedef struct dropout_attributes {
-    double scale; /* first: kept_only's attributes */
+    double scale; /* first, as it is all that apply_mask takes */
     double p, kept, dropped;
 } dropout_attributes;
 
+/* Outputs: y, and the mask (bool) for the backward. */
 static tern_status dropout_infer(tern_call *call)
 {
     const tern_tensor *x = call->in[0];
@@ -64,6 +66,8 @@ static tern_status dropout_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* An element is kept if 24 random bits are not below p 2^24. One call of the generator gives
+ * four words, so that a work-item does four elements. */
 static tern_status dropout_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"random", "dropout"};
@@ -82,10 +86,11 @@ static tern_status dropout_forward(tern_call *call)
                        tern_arg_real(x->dtype, at->dropped));
 }
 
+/* dx = scale dy where kept, else 0; the mask is saved rather than drawn again. */
 static tern_status dropout_backward(tern_gradient *g)
 {
     const dropout_attributes *at = g->attributes;
-    g->din[0] = kept_only(g->dout[0], g->out[1], at->scale);
+    g->din[0] = apply_mask(g->dout[0], g->out[1], at->scale);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
@@ -113,6 +118,8 @@ static tern_status check(const char *function, const tern_tensor *x, double p, i
     return TERN_OK;
 }
 
+/* y = x / (1 - p) with probability 1 - p, else 0, so that the mean is unchanged; x itself
+ * outside of training. */
 tern_tensor *tern_dropout(tern_tensor *x, double p, bool training)
 {
     if (check("tern_dropout", x, p, 0) != TERN_OK)
@@ -124,8 +131,8 @@ tern_tensor *tern_dropout(tern_tensor *x, double p, bool training)
     return tern_apply(&dropout_op, &x, 1, &at, sizeof at);
 }
 
-/* What is dropped becomes -ALPHA, what selu has at -infinity; then mean and
- * variance are restored. */
+/* A dropped element becomes -ALPHA, the limit of selu at -infinity, and y = a x + b restores mean 0
+ * and variance 1: a = 1 / sqrt((1 - p) (1 + p ALPHA^2)), b = a p ALPHA. (Klambauer et al. 2017.) */
 static const double ALPHA = 1.7580993408473766;
 
 static dropout_attributes alpha_attributes(double p)
@@ -137,6 +144,7 @@ static dropout_attributes alpha_attributes(double p)
                                 .dropped = ALPHA * scale * p - ALPHA * scale};
 }
 
+/* a x + b where kept, b - a ALPHA where dropped. */
 tern_tensor *tern_alpha_dropout(tern_tensor *x, double p, bool training)
 {
     if (check("tern_alpha_dropout", x, p, 0) != TERN_OK)
@@ -148,9 +156,10 @@ tern_tensor *tern_alpha_dropout(tern_tensor *x, double p, bool training)
     return tern_apply(&alpha_dropout_op, &x, 1, &at, sizeof at);
 }
 
-/* ---- numbers for parts of x, drawn as above, and what is done with them ---------------------- */
+/* ---- noise that broadcasts to x, for channels and for writing in place ----------------------- */
 
-/* Of the first `kept` dims of x: 1 / (1 - p) where it is kept, or 0; the other dims are 1. */
+/* 1 / (1 - p) or 0, one number for each index of the first `kept` dims of x; the other dims are
+ * 1 and broadcast. */
 static tern_tensor *noise_of(tern_tensor *x, double p, int kept)
 {
     tern_shape each = tern_shape_of(x);
@@ -162,13 +171,15 @@ static tern_tensor *noise_of(tern_tensor *x, double p, int kept)
     return noise;
 }
 
-static tern_tensor *times(tern_tensor *x, tern_tensor *noise, bool write)
+/* x noise, in place or as a new tensor. */
+static tern_tensor *multiply(tern_tensor *x, tern_tensor *noise, bool write)
 {
     return write ? tern_mul_(x, noise) : tern_mul(x, noise);
 }
 
-/* As alpha_dropout has it. */
-static tern_tensor *alpha_times(tern_tensor *x, tern_tensor *noise, double p, bool write)
+/* alpha dropout by noise: a x m + b + a ALPHA (m - 1) with m = noise (1 - p), which is 1 or 0.
+ * At p = 1 everything is 0, as in PyTorch. */
+static tern_tensor *alpha_multiply(tern_tensor *x, tern_tensor *noise, double p, bool write)
 {
     if (p == 1)
         return write ? tern_mul_scalar_(x, tern_scalar_real(0))
@@ -187,27 +198,28 @@ tern_tensor *tern_dropout_(tern_tensor *x, double p, bool training)
 {
     if (check("tern_dropout_", x, p, 0) != TERN_OK)
         return NULL;
-    return training && p > 0 ? times(x, noise_of(x, p, x->ndim), true) : x;
+    return training && p > 0 ? multiply(x, noise_of(x, p, x->ndim), true) : x;
 }
 
 tern_tensor *tern_alpha_dropout_(tern_tensor *x, double p, bool training)
 {
     if (check("tern_alpha_dropout_", x, p, 0) != TERN_OK)
         return NULL;
-    return training && p > 0 ? alpha_times(x, noise_of(x, p, x->ndim), p, true) : x;
+    return training && p > 0 ? alpha_multiply(x, noise_of(x, p, x->ndim), p, true) : x;
 }
 
 /* ---- whole channels -------------------------------------------------------------------------- */
 
-/* x has a batch where it has `batched` dims (0: always). */
-static tern_tensor *channels(const char *function, tern_tensor *x, double p, bool training,
-                             int batched, bool write)
+/* Whole channels (N, C, ...) are dropped. x has a batch dim if it has `batched` dims (0:
+ * always), else it is (C, ...). */
+static tern_tensor *channel_dropout(const char *function, tern_tensor *x, double p, bool training,
+                                    int batched, bool write)
 {
     bool off = !training || p == 0;
     int kept = x && batched && x->ndim != batched ? 1 : 2;
     if (check(function, x, p, off ? 0 : kept) != TERN_OK)
         return NULL;
-    return off ? x : times(x, noise_of(x, p, kept), write);
+    return off ? x : multiply(x, noise_of(x, p, kept), write);
 }
 
 static tern_tensor *dropout1d(const char *function, tern_tensor *x, double p, bool training,
@@ -221,16 +233,17 @@ static tern_tensor *dropout1d(const char *function, tern_tensor *x, double p, bo
             "with 1 spatial dimension, a channel dimension, and an optional batch "
             "dimension (i.e. 2D or 3D inputs).",
             function, x->ndim);
-    return channels(function, x, p, training, 3, write);
+    return channel_dropout(function, x, p, training, 3, write);
 }
 
-static tern_tensor *feature_alpha(const char *function, tern_tensor *x, double p, bool training,
-                                  bool write)
+/* alpha dropout of whole channels (N, C, ...). */
+static tern_tensor *feature_alpha_dropout(const char *function, tern_tensor *x, double p,
+                                          bool training, bool write)
 {
     bool off = !training || p == 0;
     if (check(function, x, p, off ? 0 : 2) != TERN_OK)
         return NULL;
-    return off ? x : alpha_times(x, noise_of(x, p, 2), p, write);
+    return off ? x : alpha_multiply(x, noise_of(x, p, 2), p, write);
 }
 
 #define BOTH(NAME, CALL)                                                                           \
@@ -247,6 +260,6 @@ static tern_tensor *feature_alpha(const char *function, tern_tensor *x, double p
         return CALL;                                                                               \
     }
 BOTH(dropout1d, dropout1d(function, x, p, training, write))
-BOTH(dropout2d, channels(function, x, p, training, 0, write))
-BOTH(dropout3d, channels(function, x, p, training, 5, write))
-BOTH(feature_alpha_dropout, feature_alpha(function, x, p, training, write))
+BOTH(dropout2d, channel_dropout(function, x, p, training, 0, write))
+BOTH(dropout3d, channel_dropout(function, x, p, training, 5, write))
+BOTH(feature_alpha_dropout, feature_alpha_dropout(function, x, p, training, write))

@@ -1,4 +1,8 @@
-/* random.c -- random tensors, from the device's Philox generator. */
+/* random.c -- random tensors, from the device's Philox generator.
+ *
+ * Philox is counter-based: a group of four 32-bit words is a function of the seed and the number of
+ * the group, so that any number of work-items can compute the elements in any order. A call takes
+ * as many groups as it needs from the generator's state. */
 #include "base/memory.h"
 #include "tensor/op.h"
 #include <math.h>
@@ -6,17 +10,18 @@
 
 /* ---- filling ----------------------------------------------------------------------------- */
 
+/* The distributions that a dense tensor is filled with. */
 enum { UNIFORM, NORMAL };
 static const tern_kernel_ref kernels[] = {{"random", "uniform"}, {"random", "normal"}};
 static const tern_kernel_ref integers_kernel = {"random", "integers"};
 
-/* How many groups of four words n elements take. */
+/* Groups that n elements take: two elements of 64 bits are one group, or four smaller ones. */
 static int64_t groups_of(int64_t n, bool wide)
 {
     return wide ? n / 2 + n % 2 : n / 4 + (n % 4 != 0);
 }
 
-/* Dense x = shift + scale v. */
+/* x = shift + scale v for a dense x, v uniform in [0, 1) or standard normal (Box, Muller 1958). */
 static tern_status fill(tern_tensor *x, const tern_kernel_ref *kernel, double shift, double scale)
 {
     tern_place *place = x->storage->place;
@@ -30,6 +35,8 @@ static tern_status fill(tern_tensor *x, const tern_kernel_ref *kernel, double sh
                        tern_arg_real(x->dtype, shift), tern_arg_real(x->dtype, scale));
 }
 
+/* low + uniform integers below span; span 0 stands for 2^64, and one above 2^32 takes 64 bits
+ * for each element. */
 static tern_status fill_integers(tern_tensor *x, int64_t low, uint64_t span)
 {
     tern_place *place = x->storage->place;
@@ -57,6 +64,7 @@ static tern_tensor *make(const tern_shape *shape, tern_dtype dtype, tern_place *
     return tern_scoped(tern_tensor_new(shape, dtype, place, function));
 }
 
+/* u or z as they are: shift 0, scale 1. */
 static tern_tensor *filled(tern_tensor *x, const tern_kernel_ref *kernel)
 {
     return x && fill(x, kernel, 0, 1) == TERN_OK ? x : NULL;
@@ -76,6 +84,7 @@ tern_tensor *tern_randn(tern_shape shape, tern_dtype dtype, const char *device)
     return filled(make(&shape, dtype, place, true, "tern_randn"), &kernels[NORMAL]);
 }
 
+/* New numbers with the shape, dtype and device of x. */
 static tern_tensor *like(const tern_tensor *x, const tern_kernel_ref *kernel, const char *function)
 {
     if (!x) {
@@ -110,6 +119,7 @@ static tern_status fill_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* The kernel writes dense tensors: a view that is not gets a copy of one. */
 static tern_status fill_forward(tern_call *call)
 {
     const fill_attributes *at = call->attributes;
@@ -138,6 +148,7 @@ static const tern_op normal_op = {.name = "normal",
                                   .infer = fill_infer,
                                   .forward = fill_forward};
 
+/* Without a graph: the elements do not depend on the old ones. */
 static tern_tensor *fill_in_place(const tern_op *op, tern_tensor *x, double shift, double scale)
 {
     fill_attributes at = {shift, scale};
@@ -148,6 +159,7 @@ static tern_tensor *fill_in_place(const tern_op *op, tern_tensor *x, double shif
     return done;
 }
 
+/* low + (high - low) u */
 tern_tensor *tern_uniform_(tern_tensor *x, double low, double high)
 {
     if (!(low <= high) || isinf(low) || isinf(high))
@@ -158,6 +170,7 @@ tern_tensor *tern_uniform_(tern_tensor *x, double low, double high)
     return fill_in_place(&uniform_op, x, low, high - low);
 }
 
+/* mean + std z */
 tern_tensor *tern_normal_(tern_tensor *x, double mean, double std)
 {
     if (!(std >= 0))
@@ -168,8 +181,9 @@ tern_tensor *tern_normal_(tern_tensor *x, double mean, double std)
 
 /* ---- integers ---------------------------------------------------------------------------- */
 
-/* The integers that a dtype holds without gaps. */
-static void whole_range(tern_dtype dtype, int64_t *least, int64_t *most)
+/* The integers that a dtype holds without gaps: up to 2^digits for floats, less one for
+ * integers. */
+static void integer_range(tern_dtype dtype, int64_t *least, int64_t *most)
 {
     int64_t power = (int64_t)((UINT64_C(1) << tern_dtype_rows[dtype].digits) - 1);
     bool has_sign = !tern_dtype_in(dtype, TERN_SET_UNSIGNED | TERN_SET_BOOLS);
@@ -177,6 +191,7 @@ static void whole_range(tern_dtype dtype, int64_t *least, int64_t *most)
     *least = has_sign ? -power - 1 : 0;
 }
 
+/* Uniform in [low, high); both bounds must be numbers of the dtype. */
 tern_tensor *tern_randint(int64_t low, int64_t high, tern_shape shape, tern_dtype dtype,
                           const char *device)
 {
@@ -191,7 +206,7 @@ tern_tensor *tern_randint(int64_t low, int64_t high, tern_shape shape, tern_dtyp
     if (!x)
         return NULL;
     int64_t least, most;
-    whole_range(dtype, &least, &most);
+    integer_range(dtype, &least, &most);
     if (low < least || low > most)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_randint: from (%lld) is out of bounds for %s", (long long)low,
@@ -203,8 +218,9 @@ tern_tensor *tern_randint(int64_t low, int64_t high, tern_shape shape, tern_dtyp
     return fill_integers(x, low, (uint64_t)high - (uint64_t)low) == TERN_OK ? x : NULL;
 }
 
-/* Fisher and Yates's shuffle on the host with 64 bits a step from the device's generator: the order
- * depends on the seed alone. */
+/* Fisher and Yates's shuffle: element i changes places with a random one of i..n-1. It runs on
+ * the host with a key of 64 bits for each step from the device's generator: the order depends on
+ * the seed alone, and the bias of the modulo is negligible. */
 static void shuffle(int64_t *keys, int64_t *order, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -217,6 +233,7 @@ static void shuffle(int64_t *keys, int64_t *order, int64_t n)
     }
 }
 
+/* The keys are drawn on the device into the int64 tensor that takes the permutation afterwards. */
 tern_tensor *tern_randperm(int64_t n, tern_dtype dtype, const char *device)
 {
     tern_shape shape = {1, {n}};
@@ -226,7 +243,7 @@ tern_tensor *tern_randperm(int64_t n, tern_dtype dtype, const char *device)
     if (!x || n == 0)
         return x;
     int64_t least, most;
-    whole_range(dtype, &least, &most);
+    integer_range(dtype, &least, &most);
     if (n - 1 > most)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_randperm: %s does not tell %lld elements apart",

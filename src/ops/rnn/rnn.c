@@ -1,6 +1,13 @@
-/* rnn.c -- one layer of an LSTM, GRU or plain network: one product for the inputs of all steps,
- * then for each step one product and one kernel; on the way back likewise, and then the gradients
- * of the weights as one product over all steps. */
+/* rnn.c -- one layer of an LSTM, GRU or plain network.
+ *
+ * With a = x W_ih^T + b_ih and u = h W_hh^T + b_hh, h and c the state before a step, s the sigmoid:
+ *   LSTM:  i, f, g, o = s(a_i + u_i), s(a_f + u_f), tanh(a_g + u_g), s(a_o + u_o)
+ *          c' = f c + i g, h' = o tanh(c')
+ *   GRU:   r, z = s(a_r + u_r), s(a_z + u_z), n = tanh(a_n + r u_n), h' = (1 - z) n + z h
+ *   plain: h' = tanh(a + u), or relu
+ * a is one matrix product for all steps; then each step is one product for u and one kernel for the
+ * gates. The backward goes through the steps likewise, and then takes the gradients of the weights
+ * as one product over all steps. */
 #include "ops/rnn/rnn.h"
 #include "tensor/recompute.h"
 #include <string.h>
@@ -11,11 +18,11 @@ enum {
     GRU_WORK = 30,
     RNN_WORK = 12,
     BACK_WORK = 20
-}; /* for an element of a step */
+}; /* of one element of a step, as tern_items_of takes it */
 
 /* ---- products of rows ---------------------------------------------------------------------- */
 
-/* Some rows of a dense matrix, or of the first columns of one. */
+/* Some rows of a dense matrix, or of its first columns. */
 typedef struct rows_of {
     tern_tensor *x;
     int64_t at, width; /* first row; elements from one row to the next */
@@ -52,7 +59,10 @@ static tern_status multiply(rows_of c, rows_of a, tern_tensor *weight, bool tran
     return rows > 0 ? tern_launch_gemm(c.x->storage->place, &g) : TERN_OK;
 }
 
-/* to += (or, without beta, =) the hidden state before the step times W_hh^T. */
+/* to = beta to + h W_hh^T (+ b_hh for beta = 0), h being the hidden state before the step. The
+ * rows that the step before has too take it from there, those that begin here from the initial
+ * state. An initial state of zeros adds nothing and its product is left out; for beta = 0 it is
+ * what writes the bias. */
 static tern_status recur(const tern_call *call, const tern_rnn_step *s, rows_of to, double beta)
 {
     const tern_rnn_steps *steps = call->attributes;
@@ -70,8 +80,8 @@ static tern_status recur(const tern_call *call, const tern_rnn_step *s, rows_of 
 
 /* ---- forward ------------------------------------------------------------------------------- */
 
-/* Outputs: y, the last h, and for a GRU what its backward needs, for an LSTM
- * the last c and that. */
+/* Outputs: y, the last h, for an LSTM the last c, and for an LSTM and a GRU the gates of each
+ * row, which the backward needs: i f g o c or r z n u_n, gates + 1 times the hidden width. */
 static tern_status rnn_infer(tern_call *call)
 {
     const tern_rnn_kind *kind = call->op->data;
@@ -97,6 +107,8 @@ static tern_status rnn_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* u is added to a where the gates are kept, and the kernel turns the sums into the gates in
+ * place: c' = f c + i g, h' = o tanh(c'). */
 static tern_status lstm_step(tern_call *call, const tern_rnn_step *s)
 {
     static const tern_kernel_ref kernel = {"rnn", "lstm_step"};
@@ -110,6 +122,7 @@ static tern_status lstm_step(tern_call *call, const tern_rnn_step *s)
                        tern_arg_i64(s->carried), tern_arg_i64(s->last), tern_arg_i64(n));
 }
 
+/* u stays apart from a, as the reset gate r scales u_n alone: n = tanh(a_n + r u_n). */
 static tern_status gru_step(tern_call *call, const tern_rnn_step *s, tern_tensor *us)
 {
     static const tern_kernel_ref kernel = {"rnn", "gru_step"};
@@ -123,6 +136,7 @@ static tern_status gru_step(tern_call *call, const tern_rnn_step *s, tern_tensor
                        tern_arg_i64(s->last), tern_arg_i64(n));
 }
 
+/* The sums a + u are accumulated in y itself, then h' = tanh or relu of them in place. */
 static tern_status plain_step(tern_call *call, const tern_rnn_step *s)
 {
     static const tern_kernel_ref kernel = {"rnn", "rnn_step"};
@@ -141,6 +155,8 @@ static tern_status one_step(tern_call *call, const tern_rnn_step *s, tern_tensor
     return kind->has_cell ? lstm_step(call, s) : us ? gru_step(call, s, us) : plain_step(call, s);
 }
 
+/* a for all steps goes where the steps find it: among the kept gates, or for a plain network in
+ * y. us has room for u of the first (largest) step of a GRU. */
 static tern_status rnn_forward(tern_call *call)
 {
     const tern_rnn_kind *kind = call->op->data;
@@ -166,8 +182,12 @@ static tern_status rnn_forward(tern_call *call)
 }
 
 /* ---- backward: gradients of the sums, step by step --------------------------------------------
- * Outputs: das (of the sums over the input), for a GRU dus (over the hidden state), the hidden
- * states before each step, dh and for an LSTM dc of the first one. */
+ * For a step: dh += dy, then da and du from it through the gates, and dh = du W_hh (+ dh z for a
+ * GRU) for the step before. After all steps, with h the states before each:
+ *   dx = da W_ih, dW_ih = da^T x, dW_hh = du^T h, db_ih = sum da, db_hh = sum du */
+
+/* Outputs of the operation: da of all rows, for a GRU du (elsewhere it is da), the hidden states
+ * before each step, dh and for an LSTM dc of the initial state. */
 enum { DY, DH, DC, WEIGHT, HS, KEPT, H_FIRST, C_FIRST, GRADIENT_INPUTS };
 
 static tern_status gradient_infer(tern_call *call)
@@ -190,6 +210,8 @@ static tern_status gradient_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* dc += dh o (1 - tanh(c')^2), do = dh tanh(c') o (1 - o), df = dc c f (1 - f), di = dc g i (1 -
+ * i), dg = dc i (1 - g^2), and dc f goes to the step before. */
 static tern_status lstm_step_back(tern_call *call, const tern_rnn_step *s, int64_t n)
 {
     static const tern_kernel_ref kernel = {"rnn", "lstm_step_back"};
@@ -202,6 +224,8 @@ static tern_status lstm_step_back(tern_call *call, const tern_rnn_step *s, int64
                        tern_arg_i64(s->carried), tern_arg_i64(n));
 }
 
+/* dn = dh (1 - z) (1 - n^2), dz = dh (h - n) z (1 - z), dr = dn u_n r (1 - r); du has dn r in
+ * place of dn, and dh z goes to the step before past the gates. */
 static tern_status gru_step_back(tern_call *call, const tern_rnn_step *s, int64_t n)
 {
     static const tern_kernel_ref kernel = {"rnn", "gru_step_back"};
@@ -214,6 +238,7 @@ static tern_status gru_step_back(tern_call *call, const tern_rnn_step *s, int64_
                        tern_arg_i64(n));
 }
 
+/* da = dh (1 - h'^2), or dh where h' > 0 for relu. */
 static tern_status plain_step_back(tern_call *call, const tern_rnn_step *s, int64_t n)
 {
     static const tern_kernel_ref kernel = {"rnn", "rnn_step_back"};
@@ -226,6 +251,7 @@ static tern_status plain_step_back(tern_call *call, const tern_rnn_step *s, int6
                        tern_arg_i32(call->op->data == &tern_relu_kind));
 }
 
+/* dh of the step before is du W_hh; a GRU adds it to dh z, which its kernel left there. */
 static tern_status step_back(tern_call *call, const tern_rnn_step *s)
 {
     const tern_rnn_kind *kind = call->op->data;
@@ -233,7 +259,6 @@ static tern_status step_back(tern_call *call, const tern_rnn_step *s)
     TERN_TRY(kind->has_cell     ? lstm_step_back(call, s, width)
              : kind->gates == 3 ? gru_step_back(call, s, width)
                                 : plain_step_back(call, s, width));
-    /* dh of the step before; a GRU adds to what goes past its gates. */
     tern_tensor *das = call->out[kind->gates == 3 ? 1 : 0];
     tern_tensor *dh = call->out[kind->gates == 3 ? 3 : 2];
     return multiply((rows_of){dh, 0, width}, (rows_of){das, s->at, kind->gates * width},
@@ -248,6 +273,8 @@ static tern_status copy_or_zero(tern_tensor *to, tern_tensor *from)
     return tern_block_zero(to->storage->block, 0, (size_t)to->numel * tern_dtype_size(to->dtype));
 }
 
+/* dh and dc begin with the gradients of the last state, or zero, and are updated in place from
+ * the last step to the first. */
 static tern_status gradient_forward(tern_call *call)
 {
     const tern_rnn_kind *kind = call->op->data;
@@ -281,6 +308,7 @@ static const tern_op *gradient_of(const tern_rnn_kind *kind)
                                      : &relu_gradient;
 }
 
+/* The steps, then the products listed above, in which the rows of all steps are the summed dim. */
 static tern_status fused_backward(tern_gradient *g)
 {
     const tern_rnn_kind *kind = g->op->data;
@@ -320,6 +348,7 @@ static tern_status fused_backward(tern_gradient *g)
 
 /* ---- the same in differentiable operations --------------------------------------------------- */
 
+/* The layer as a graph of differentiable operations, for gradients of gradients. */
 static tern_status compose(const tern_gradient *g, tern_tensor *const *in, tern_tensor **out)
 {
     const tern_rnn_kind *kind = g->op->data;
@@ -360,12 +389,14 @@ static const tern_op *op_of(const tern_rnn_kind *kind)
                                      : &relu_op;
 }
 
+/* b_ih and b_hh occur only as a sum except in a GRU, whose r scales b_hh with u_n: elsewhere
+ * they are added once and not in every step. */
 tern_status tern_rnn_layer(const tern_rnn_kind *kind, tern_tensor *const *in,
                            const tern_rnn_steps *steps, tern_rnn_layer_result *out)
 {
     tern_tensor *results[4] = {NULL}, *all[TERN_RNN_INPUTS];
     memcpy(all, in, sizeof all);
-    if (kind->gates != 3 && all[TERN_RNN_B_HH]) { /* they only occur as a sum */
+    if (kind->gates != 3 && all[TERN_RNN_B_HH]) {
         all[TERN_RNN_B_IH] = all[TERN_RNN_B_IH] ? tern_add(all[TERN_RNN_B_IH], all[TERN_RNN_B_HH])
                                                 : all[TERN_RNN_B_HH];
         all[TERN_RNN_B_HH] = NULL;

@@ -3,8 +3,8 @@
 #define TERN_SRC_OPS_RNN_H
 #include "tensor/op.h"
 
-/* Inputs of a layer. Weights (gates hidden, width), biases (gates hidden) or NULL, states (batch,
- * hidden); only an LSTM has c. */
+/* Inputs of a layer. w_ih (gates hidden, width), w_hh (gates hidden, hidden), biases (gates hidden)
+ * or NULL, states (batch, hidden); only an LSTM has c. */
 enum {
     TERN_RNN_X, /* (rows of all steps one after the other, width) */
     TERN_RNN_W_IH,
@@ -16,7 +16,7 @@ enum {
     TERN_RNN_INPUTS
 };
 
-/* What tells the kinds apart. */
+/* LSTM, GRU, tanh or relu network. */
 typedef struct tern_rnn_kind {
     const char *name;
     int gates;
@@ -27,7 +27,7 @@ typedef struct tern_rnn_kind {
 } tern_rnn_kind;
 extern const tern_rnn_kind tern_lstm_kind, tern_gru_kind, tern_tanh_kind, tern_relu_kind;
 
-/* How the rows of x are cut into steps: rows that end earlier stand further back, so that sizes
+/* How many rows of x each step has. Rows are sorted by length, the longest first, so that the sizes
  * never rise. */
 typedef struct tern_rnn_steps {
     int64_t steps;
@@ -36,9 +36,9 @@ typedef struct tern_rnn_steps {
     int64_t sizes[];
 } tern_rnn_steps;
 
-/* One step while they are gone through. */
+/* One step of the walk over them. */
 typedef struct tern_rnn_step {
-    int64_t t;       /* which */
+    int64_t t;       /* its time */
     int64_t at;      /* its first row */
     int64_t rows;    /* how many */
     int64_t before;  /* first row of the step before it in the layer's direction */

@@ -3,6 +3,8 @@
 #include "ops/rnn/rnn.h"
 #include <tern/ops.h>
 
+/* x (batch, width), W_ih (gates hidden, width), W_hh (gates hidden, hidden), h and c (batch,
+ * hidden), in the order of the inputs of a layer. */
 static tern_status check_cell(const char *function, int gates, tern_tensor *const *in)
 {
     static const char *const names[] = {"input", "w_ih", "w_hh", "b_ih", "b_hh", "h", "c"};
@@ -35,6 +37,7 @@ static tern_status check_cell(const char *function, int gates, tern_tensor *cons
                             function, gates, (long long)h->shape[1]);
 }
 
+/* A cell is a layer with one step whose rows are the batch. */
 static tern_status run_cell(const tern_rnn_kind *kind, const char *function, tern_tensor **in,
                             tern_rnn_layer_result *out)
 {
@@ -72,7 +75,9 @@ tern_status tern_lstm_cell(tern_tensor *input, tern_tensor *h, tern_tensor *c, t
     return TERN_OK;
 }
 
-static tern_tensor *plain_cell(const tern_rnn_kind *kind, const char *function, tern_tensor **in)
+/* Cells whose state is h alone. */
+static tern_tensor *cell_without_c(const tern_rnn_kind *kind, const char *function,
+                                   tern_tensor **in)
 {
     tern_rnn_layer_result r = {NULL};
     return run_cell(kind, function, in, &r) == TERN_OK ? r.h : NULL;
@@ -81,20 +86,20 @@ static tern_tensor *plain_cell(const tern_rnn_kind *kind, const char *function, 
 tern_tensor *tern_gru_cell(tern_tensor *input, tern_tensor *h, tern_tensor *w_ih, tern_tensor *w_hh,
                            tern_tensor *b_ih, tern_tensor *b_hh)
 {
-    return plain_cell(&tern_gru_kind, "tern_gru_cell",
-                      (tern_tensor *[TERN_RNN_INPUTS]){input, w_ih, w_hh, b_ih, b_hh, h});
+    return cell_without_c(&tern_gru_kind, "tern_gru_cell",
+                          (tern_tensor *[TERN_RNN_INPUTS]){input, w_ih, w_hh, b_ih, b_hh, h});
 }
 
 tern_tensor *tern_rnn_tanh_cell(tern_tensor *input, tern_tensor *h, tern_tensor *w_ih,
                                 tern_tensor *w_hh, tern_tensor *b_ih, tern_tensor *b_hh)
 {
-    return plain_cell(&tern_tanh_kind, "tern_rnn_tanh_cell",
-                      (tern_tensor *[TERN_RNN_INPUTS]){input, w_ih, w_hh, b_ih, b_hh, h});
+    return cell_without_c(&tern_tanh_kind, "tern_rnn_tanh_cell",
+                          (tern_tensor *[TERN_RNN_INPUTS]){input, w_ih, w_hh, b_ih, b_hh, h});
 }
 
 tern_tensor *tern_rnn_relu_cell(tern_tensor *input, tern_tensor *h, tern_tensor *w_ih,
                                 tern_tensor *w_hh, tern_tensor *b_ih, tern_tensor *b_hh)
 {
-    return plain_cell(&tern_relu_kind, "tern_rnn_relu_cell",
-                      (tern_tensor *[TERN_RNN_INPUTS]){input, w_ih, w_hh, b_ih, b_hh, h});
+    return cell_without_c(&tern_relu_kind, "tern_rnn_relu_cell",
+                          (tern_tensor *[TERN_RNN_INPUTS]){input, w_ih, w_hh, b_ih, b_hh, h});
 }

@@ -4,12 +4,14 @@
 #include "ops/rnn/rnn.h"
 #include <tern/ops.h>
 
-/* Columns of a gate; the gates stand side by side. */
+/* A view of the columns of gate i; the gates of width n stand side by side in the order of
+ * PyTorch. */
 static tern_tensor *gate(tern_tensor *sums, int64_t n, int i)
 {
     return sums ? tern_narrow(sums, 1, i * n, n) : NULL;
 }
 
+/* The hidden width, from sums (rows, gates hidden). */
 static int64_t width_of(tern_tensor *sums, int gates)
 {
     return sums ? tern_size(sums, 1) / gates : 0;
@@ -17,6 +19,7 @@ static int64_t width_of(tern_tensor *sums, int gates)
 
 /* ---- cells ------------------------------------------------------------------------------- */
 
+/* i, f, g, o = s(a + u) with tanh for g; c' = f c + i g, h' = o tanh(c'). */
 static tern_status lstm_cell(tern_tensor *a, tern_tensor *u, tern_tensor **h, tern_tensor **c)
 {
     int64_t n = width_of(a, 4);
@@ -28,6 +31,7 @@ static tern_status lstm_cell(tern_tensor *a, tern_tensor *u, tern_tensor **h, te
     return *h ? TERN_OK : tern_last_status();
 }
 
+/* r, z = s(a + u), n = tanh(a_n + r u_n), h' = n + z (h - n), which is (1 - z) n + z h. */
 static tern_status gru_cell(tern_tensor *a, tern_tensor *u, tern_tensor **h, tern_tensor **c)
 {
     int64_t n = width_of(a, 3);
@@ -39,6 +43,7 @@ static tern_status gru_cell(tern_tensor *a, tern_tensor *u, tern_tensor **h, ter
     return *h ? TERN_OK : tern_last_status();
 }
 
+/* h' = tanh(a + u) */
 static tern_status tanh_cell(tern_tensor *a, tern_tensor *u, tern_tensor **h, tern_tensor **c)
 {
     (void)c;
@@ -46,6 +51,7 @@ static tern_status tanh_cell(tern_tensor *a, tern_tensor *u, tern_tensor **h, te
     return *h ? TERN_OK : tern_last_status();
 }
 
+/* h' = relu(a + u) */
 static tern_status relu_cell(tern_tensor *a, tern_tensor *u, tern_tensor **h, tern_tensor **c)
 {
     (void)c;
@@ -60,15 +66,17 @@ const tern_rnn_kind tern_relu_kind = {"rnn_relu", 1, false, relu_cell};
 
 /* ---- the layer --------------------------------------------------------------------------- */
 
-/* The state of the rows that are under way, of those that have ended, and of all at first. */
+/* A state (h or c) while the steps go by: of the rows of this step, of those that have ended,
+ * and the initial one of all rows. */
 typedef struct state {
     tern_tensor *now, *first;
     tern_tensor **ended; /* the longest last */
     int n;
 } state;
 
-/* Bring the state before a step to its rows: some have ended, or others begin. */
-static tern_status fit(state *s, const tern_rnn_step *step)
+/* Bring the state before a step to the rows of the step. Rows are sorted by length, so that
+ * those which end, or begin in the reverse direction, are always the last ones. */
+static tern_status match_rows(state *s, const tern_rnn_step *step)
 {
     if (!s->first)
         return TERN_OK;
@@ -83,8 +91,9 @@ static tern_status fit(state *s, const tern_rnn_step *step)
     return s->now ? TERN_OK : tern_last_status();
 }
 
-/* The last state of all rows. */
-static tern_tensor *last(state *s)
+/* The last state of all rows. The rows that ended first are the last ones, so the pieces are
+ * joined in reverse order. */
+static tern_tensor *last_state(state *s)
 {
     s->ended[s->n] = s->now;
     for (int i = 0, j = s->n; i < j; i++, j--) {
@@ -95,14 +104,17 @@ static tern_tensor *last(state *s)
     return s->n ? tern_cat(s->ended, s->n + 1, 0) : s->now;
 }
 
-static tern_status run(const tern_rnn_kind *kind, tern_tensor *const *in, tern_tensor *projection,
-                       const tern_rnn_steps *steps, state *h, state *c, tern_tensor **ys)
+/* One product for a of all steps, then for each step u and the cell. A projection makes h = (o
+ * tanh(c)) W_hr^T, which y and the next step see. */
+static tern_status run_steps(const tern_rnn_kind *kind, tern_tensor *const *in,
+                             tern_tensor *projection, const tern_rnn_steps *steps, state *h,
+                             state *c, tern_tensor **ys)
 {
     tern_tensor *all = tern_linear(in[TERN_RNN_X], in[TERN_RNN_W_IH], in[TERN_RNN_B_IH]);
     tern_rnn_step s = tern_rnn_begin(steps, false);
     do {
-        TERN_TRY(fit(h, &s));
-        TERN_TRY(fit(c, &s));
+        TERN_TRY(match_rows(h, &s));
+        TERN_TRY(match_rows(c, &s));
         tern_tensor *a = all ? tern_narrow(all, 0, s.at, s.rows) : NULL;
         tern_tensor *u = tern_linear(h->now, in[TERN_RNN_W_HH], in[TERN_RNN_B_HH]);
         TERN_TRY(kind->cell(a, u, &h->now, &c->now));
@@ -124,11 +136,11 @@ tern_status tern_rnn_compose(const tern_rnn_kind *kind, tern_tensor *const *in,
     state h = {.first = in[TERN_RNN_H], .ended = room};
     state c = {.first = kind->has_cell ? in[TERN_RNN_C] : NULL, .ended = room + n + 1};
     tern_tensor **ys = room + 2 * (n + 1);
-    tern_status status = run(kind, in, projection, steps, &h, &c, ys);
+    tern_status status = run_steps(kind, in, projection, steps, &h, &c, ys);
     if (status == TERN_OK) {
         out->y = tern_cat(ys, (int)n, 0);
-        out->h = last(&h);
-        out->c = c.first ? last(&c) : NULL;
+        out->h = last_state(&h);
+        out->c = c.first ? last_state(&c) : NULL;
         status = out->y && out->h && (out->c || !c.first) ? TERN_OK : tern_last_status();
     }
     tern_free(room);

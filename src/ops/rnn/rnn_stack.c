@@ -4,7 +4,7 @@
 #include "ops/rnn/rnn.h"
 #include <tern/ops.h>
 
-/* What the functions of this file make of their arguments. */
+/* The arguments of lstm, gru and the plain networks as this file passes them on. */
 typedef struct stack {
     const tern_rnn_kind *kind;
     const char *function;
@@ -31,6 +31,9 @@ static tern_status check_shape(const stack *s, const char *name, int layer, cons
                      s->function, name, layer, TERN_SHAPE_TEXT(&wanted), TERN_SHAPE_TEXT(&shape));
 }
 
+/* For each layer and direction w_ih, w_hh, b_ih, b_hh (without biases the first two) and for an
+ * LSTM with a projection w_hr: the number of parameters says whether there is one. Layers after
+ * the first take the outputs of all directions as their features. */
 static tern_status check_params(stack *s, int n_params, int64_t features)
 {
     int sets = s->o.num_layers * s->directions, each = s->o.no_biases ? 2 : 4;
@@ -68,7 +71,8 @@ static tern_status check_params(stack *s, int n_params, int64_t features)
     return TERN_OK;
 }
 
-/* In PyTorch's words; i is 0 or 1 for h and c. */
+/* (layers directions, batch, width), i being 0 for h and 1 for c; the errors are in PyTorch's
+ * words. */
 static tern_status check_state(const stack *s, const tern_tensor *x, int i)
 {
     int sets = s->o.num_layers * s->directions;
@@ -84,6 +88,7 @@ static tern_status check_state(const stack *s, const tern_tensor *x, int i)
                      sets, (long long)s->batch, (long long)width, TERN_TENSOR_TEXT(x));
 }
 
+/* Packed input is (rows, features), else (T, N, features). */
 static tern_status check_input(const stack *s, const tern_tensor *x)
 {
     int dims = s->o.batch_sizes ? 2 : 3;
@@ -103,6 +108,7 @@ static tern_status check_input(const stack *s, const tern_tensor *x)
     return TERN_OK;
 }
 
+/* Packed rows are sorted by length, so that the sizes of the steps never rise. */
 static tern_status check_batch_sizes(const stack *s, const tern_tensor *x)
 {
     int64_t rows = 0, before = INT64_MAX;
@@ -123,6 +129,7 @@ static tern_status check_batch_sizes(const stack *s, const tern_tensor *x)
 
 /* ---- layers ------------------------------------------------------------------------------ */
 
+/* Without batch sizes every step has the whole batch. */
 static tern_status make_steps(stack *s, const tern_tensor *x, bool has_state)
 {
     int64_t n = s->o.batch_sizes ? s->o.steps : x->shape[0];
@@ -147,7 +154,8 @@ static tern_tensor *dense(tern_tensor *x)
     return x ? tern_contiguous(x) : NULL;
 }
 
-/* Layer and direction number i of x (rows, features). */
+/* Layer i / directions in direction i % directions over x (rows, features). A projection is only
+ * composed: the fused operation has states of one width. */
 static tern_status one_layer(const stack *s, int i, tern_tensor *x, tern_tensor *h, tern_tensor *c,
                              tern_rnn_layer_result *out)
 {
@@ -171,7 +179,8 @@ static tern_status one_layer(const stack *s, int i, tern_tensor *x, tern_tensor 
     return tern_rnn_layer(s->kind, in, s->steps, out);
 }
 
-/* All layers; hs and cs get a last state each. */
+/* y of a layer, both directions side by side, with dropout between layers, is x of the next; hs
+ * and cs get a last state each. */
 static tern_status all_layers(const stack *s, tern_tensor **x, tern_tensor *h, tern_tensor *c,
                               tern_tensor **hs, tern_tensor **cs)
 {
@@ -194,11 +203,14 @@ static tern_status all_layers(const stack *s, tern_tensor **x, tern_tensor *h, t
     return TERN_OK;
 }
 
+/* (layers directions, batch, width) */
 static tern_tensor *stack_states(tern_tensor *const *states, int n)
 {
     return n == 1 ? tern_unsqueeze(states[0], 0) : tern_stack(states, n, 0);
 }
 
+/* The layers work on rows of all steps, (T N, features); output is a view as (T, N, width) of
+ * the last layer's y, or (N, T, width) for batch_first. */
 static tern_status run_layers(const stack *s, tern_tensor *x, tern_tensor *h, tern_tensor *c,
                               tern_rnn_result *out)
 {
@@ -223,9 +235,11 @@ static tern_status run_layers(const stack *s, tern_tensor *x, tern_tensor *h, te
     return status;
 }
 
-static tern_status run(const tern_rnn_kind *kind, const char *function, tern_tensor *input,
-                       tern_tensor *h0, tern_tensor *c0, tern_tensor *const *params, int n_params,
-                       const tern_rnn_function_options *options, tern_rnn_result *out)
+/* All checks come before the first layer runs; batch_first is a transposed view of the input. */
+static tern_status run_stack(const tern_rnn_kind *kind, const char *function, tern_tensor *input,
+                             tern_tensor *h0, tern_tensor *c0, tern_tensor *const *params,
+                             int n_params, const tern_rnn_function_options *options,
+                             tern_rnn_result *out)
 {
     stack s = {.kind = kind, .function = function, .params = params};
     s.o = options ? *options : (tern_rnn_function_options){0};
@@ -258,25 +272,27 @@ tern_status tern_lstm(tern_tensor *input, tern_tensor *h0, tern_tensor *c0,
                       tern_tensor *const *params, int n_params,
                       const tern_rnn_function_options *options, tern_rnn_result *out)
 {
-    return run(&tern_lstm_kind, "tern_lstm", input, h0, c0, params, n_params, options, out);
+    return run_stack(&tern_lstm_kind, "tern_lstm", input, h0, c0, params, n_params, options, out);
 }
 
 tern_status tern_gru(tern_tensor *input, tern_tensor *h0, tern_tensor *const *params, int n_params,
                      const tern_rnn_function_options *options, tern_rnn_result *out)
 {
-    return run(&tern_gru_kind, "tern_gru", input, h0, NULL, params, n_params, options, out);
+    return run_stack(&tern_gru_kind, "tern_gru", input, h0, NULL, params, n_params, options, out);
 }
 
 tern_status tern_rnn_tanh(tern_tensor *input, tern_tensor *h0, tern_tensor *const *params,
                           int n_params, const tern_rnn_function_options *options,
                           tern_rnn_result *out)
 {
-    return run(&tern_tanh_kind, "tern_rnn_tanh", input, h0, NULL, params, n_params, options, out);
+    return run_stack(&tern_tanh_kind, "tern_rnn_tanh", input, h0, NULL, params, n_params, options,
+                     out);
 }
 
 tern_status tern_rnn_relu(tern_tensor *input, tern_tensor *h0, tern_tensor *const *params,
                           int n_params, const tern_rnn_function_options *options,
                           tern_rnn_result *out)
 {
-    return run(&tern_relu_kind, "tern_rnn_relu", input, h0, NULL, params, n_params, options, out);
+    return run_stack(&tern_relu_kind, "tern_rnn_relu", input, h0, NULL, params, n_params, options,
+                     out);
 }

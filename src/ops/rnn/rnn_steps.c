@@ -7,7 +7,9 @@ size_t tern_rnn_steps_bytes(int64_t steps)
     return sizeof(tern_rnn_steps) + (size_t)steps * sizeof(int64_t);
 }
 
-/* The step at time t, whose first row is at. */
+/* The step at time t, whose first row is `at`. Forward in time every row but those of step 0
+ * goes on from the step before, and the rows that the next step has not end here. In reverse the
+ * step before is t + 1: its rows go on, the others begin here, and all end at t = 0. */
 static tern_rnn_step step_at(const tern_rnn_steps *s, int64_t t, int64_t at)
 {
     int64_t rows = s->sizes[t], next_rows = t + 1 < s->steps ? s->sizes[t + 1] : 0;
@@ -24,6 +26,7 @@ static tern_rnn_step step_at(const tern_rnn_steps *s, int64_t t, int64_t at)
     return step;
 }
 
+/* Time runs up in the forward of a forward layer and in the backward of a reverse one. */
 tern_rnn_step tern_rnn_begin(const tern_rnn_steps *s, bool back)
 {
     int64_t at = 0;
