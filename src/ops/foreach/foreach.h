@@ -10,7 +10,8 @@
 #include "types_host.h"
 #include "shapes.h"
 
-/* The layout of n tensors, cut into chunks, and the table of addresses on their device. */
+/* The layout of n tensors, cut into chunks, and the table of addresses on their device: a row for
+ * each tensor, a column for each role (parameter, gradient, moments). */
 typedef struct tern_foreach tern_foreach;
 
 /* For tensors of these sizes on the device of the first; n > 0. NULL after an error. */
