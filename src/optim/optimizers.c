@@ -27,7 +27,7 @@
 #define END(NAME)           }
 #include "optimizers.def"
 
-/* A bit for each state that is needed. */
+/* Which states (moments, momentum buffers) these options need: a bit for each. */
 #define ALWAYS 1
 #define OPTIMIZER(NAME, FAMILY, KERNEL, DTYPES, PARTS)                                             \
     static uint32_t NAME##_states(const void *values)                                              \
@@ -43,7 +43,7 @@
     }
 #include "optimizers.def"
 
-/* What is wrong with them together, or NULL. */
+/* An error in how options are combined, e.g. Nesterov momentum without momentum; NULL for none. */
 #define OPTIMIZER(NAME, FAMILY, KERNEL, DTYPES, PARTS)                                             \
     static const char *NAME##_conflict(const void *values)                                         \
     {                                                                                              \
