@@ -1,8 +1,8 @@
 /* lbfgs.c -- L-BFGS: the inverse Hessian from the last steps and changes of the gradient (Nocedal &
  * Wright 2006, algorithm 7.4; https://pytorch.org/docs/stable/generated/torch.optim.LBFGS.html).
  *
- * With s the last steps, y the changes of the gradient and ro = 1 / (y s), the two-loop recursion gives
- * d = -H grad without forming H. All parameters are one vector here. Losses and products are
+ * With s the last steps, y the changes of the gradient and ro = 1 / (y s), the two-loop recursion
+ * gives d = -H grad without forming H. All parameters are one vector here. Losses and products are
  * read by the host, which decides by them. */
 #include "optim/line_search.h"
 #include "optim/optimizer.h"

@@ -1,5 +1,5 @@
-/* lr_cyclic.c -- learning rates that rise and fall: triangles (Smith 2017), one cycle (Smith & Topin
- * 2019), cosines with warm restarts (Loshchilov & Hutter 2017). */
+/* lr_cyclic.c -- learning rates that rise and fall: triangles (Smith 2017), one cycle (Smith &
+ * Topin 2019), cosines with warm restarts (Loshchilov & Hutter 2017). */
 #include "optim/lr_scheduler.h"
 
 static const double pi = 3.14159265358979323846;

@@ -1,7 +1,8 @@
 /* lr_rules.c -- schedulers of one formula, in the chainable form and in the closed one.
  *
- * The chainable form makes the new learning rate of the last one, so that several schedulers multiply
- * their factors; the closed form makes it of the first rate and the epoch. Both are PyTorch's. */
+ * The chainable form makes the new learning rate of the last one, so that several schedulers
+ * multiply their factors; the closed form makes it of the first rate and the epoch. Both are
+ * PyTorch's. */
 #include "optim/lr_scheduler.h"
 
 /* The parameters of all rules; each uses a few. */

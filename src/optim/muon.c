@@ -1,10 +1,10 @@
-/* muon.c -- Muon: the momentum of a matrix, orthogonalised by a Newton-Schulz iteration, which brings
- * all its singular values near one
- * (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon; torch.optim.Muon).
+/* muon.c -- Muon: the momentum of a matrix, orthogonalised by a Newton-Schulz iteration, which
+ * brings all its singular values near one (Jordan et al. 2024,
+ * https://kellerjordan.github.io/posts/muon; torch.optim.Muon).
  *
  * X = a X + (b A + c A^2) X with A = X X^T, five times: a polynomial of odd powers of X, which acts
- * on the singular values alone. These are matrix products, one parameter after the other; the update
- * of all parameters is one launch then. */
+ * on the singular values alone. These are matrix products, one parameter after the other; the
+ * update of all parameters is one launch then. */
 #include "optim/optimizer.h"
 #include <math.h>
 

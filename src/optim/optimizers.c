@@ -1,8 +1,8 @@
-/* optimizers.c -- the rows of optimizers.def as C: reading the options of each optimizer, what follows from them,
- * its table and its two constructors. */
+/* optimizers.c -- the rows of optimizers.def as C: reading the options of each optimizer, what
+ * follows from them, its table and its two constructors. */
 #include "optim/optimizer.h"
 
-/* ---- the options struct, or the defaults where it is NULL -------------------------------------- */
+/* ---- the options struct, or the defaults where it is NULL ------------------------------------ */
 
 #define OPTIMIZER(NAME, FAMILY, KERNEL, DTYPES, PARTS)                                             \
     static void NAME##_read(const void *options, void *values)                                     \
@@ -16,7 +16,7 @@
 #define END(NAME)                             }
 #include "optimizers.def"
 
-/* ---- what follows from them -------------------------------------------------------------------- */
+/* ---- what follows from them ------------------------------------------------------------------ */
 
 #define OPTIMIZER(NAME, FAMILY, KERNEL, DTYPES, PARTS)                                             \
     static void NAME##_derive(void *values)                                                        \
@@ -57,7 +57,7 @@
     }
 #include "optimizers.def"
 
-/* ---- tables ------------------------------------------------------------------------------------ */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 /* clang-format off */
 #define OPTIMIZER(NAME, FAMILY, KERNEL, DTYPES, PARTS)                                             \

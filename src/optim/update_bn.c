@@ -1,5 +1,5 @@
-/* update_bn.c -- recomputes the running statistics of batch norms: those of a model whose weights were
- * averaged belong to none of the models that were averaged. */
+/* update_bn.c -- recomputes the running statistics of batch norms: those of a model whose weights
+ * were averaged belong to none of the models that were averaged. */
 #include "base/error.h"
 #include "nn/layers/batch_norm.h"
 #include <tern/autograd.h>

@@ -1,7 +1,7 @@
 /* walk.c -- from tensors to the tern_walk that elementwise kernels follow.
  *
- * A walk is the broadcast shape with the strides of every tensor, with dims merged where all tensors
- * allow it. Its last dim is its row here, as in a matrix: rows * inner elements in all. */
+ * A walk is the broadcast shape with the strides of every tensor, with dims merged where all
+ * tensors allow it. Its last dim is its row here, as in a matrix: rows * inner elements in all. */
 #include "ops/elementwise/walk.h"
 
 /* Stride of t along dim d of the broadcast shape: 0 where t is broadcast. */

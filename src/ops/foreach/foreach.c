@@ -6,9 +6,9 @@
  * moments and so on, one in each column.
  *
  * The chunks depend on the sizes only and are uploaded once. Gradients are allocated anew in each
- * step, at addresses that the caching allocator repeats after a few steps: so the last TABLES tables
- * stay on the device, and another is uploaded, which may wait for the device, only when none of them
- * matches. */
+ * step, at addresses that the caching allocator repeats after a few steps: so the last TABLES
+ * tables stay on the device, and another is uploaded, which may wait for the device, only when none
+ * of them matches. */
 #include "ops/foreach/foreach.h"
 #include "base/memory.h"
 #include "device/capture.h"
@@ -139,8 +139,8 @@ static bool has_addresses(const tern_foreach *t, const tern_foreach_call *call, 
     return true;
 }
 
-/* The table's rows for this launch: addresses, or 1 + the element's offset where the kernel gets the
- * buffers as arguments; 0 where a tensor is left out. */
+/* The table's rows for this launch: addresses, or 1 + the element's offset where the kernel gets
+ * the buffers as arguments; 0 where a tensor is left out. */
 static void fill_rows(tern_foreach *t, const tern_foreach_call *call, bool addressed)
 {
     for (int i = 0; i < t->n; i++) {
@@ -171,8 +171,8 @@ static tern_status make_table(tern_foreach *t, size_t bytes)
     return TERN_OK;
 }
 
-/* A table on the device with the rows of this launch: one of the recent ones that equals it, or else
- * the oldest one overwritten. */
+/* A table on the device with the rows of this launch: one of the recent ones that equals it, or
+ * else the oldest one overwritten. */
 static tern_status find_table(tern_foreach *t, tern_block **block)
 {
     size_t bytes = sizeof *t->rows * (size_t)t->n;

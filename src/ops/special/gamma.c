@@ -18,8 +18,8 @@ tern_tensor *tern_polygamma(int64_t n, tern_tensor *x)
 }
 
 /* log of the multivariate gamma function:
- * p (p - 1) / 4 log(pi) + the sum over j = 1..p of lgamma(x + (1 - j) / 2). The p terms are a new last
- * dim, which the reduction removes. */
+ * p (p - 1) / 4 log(pi) + the sum over j = 1..p of lgamma(x + (1 - j) / 2). The p terms are a new
+ * last dim, which the reduction removes. */
 tern_tensor *tern_mvlgamma(tern_tensor *x, int64_t p)
 {
     if (p < 1)
