@@ -42,9 +42,9 @@ static tern_list_text list_text(const tern_shape *list)
 }
 #define LISTED(list) (list_text(&(list)).text)
 
-/* The inverse of a convolution's size formula: with a stride s, s input sizes give the same output
- * size, so a transposed convolution can be asked for any of them. output_padding is what is missing
- * to (in - 1) stride - 2 padding + dilation (kernel - 1) + 1. */
+/* With a stride s, s input sizes of a convolution give the same output size, so its transposed form
+ * can be asked for any of these: output_padding = size - ((in - 1) stride - 2 padding + dilation
+ * (kernel - 1) + 1), from 0 to stride - 1. */
 static tern_status output_padding_for(const conv *c, const tern_tensor *x, tern_shape size,
                                       tern_shape *padding)
 {
@@ -292,8 +292,8 @@ static tern_status read_named_padding(conv *c, arguments *a, tern_named_padding 
     return TERN_OK;
 }
 
-/* The widths of the padding for tern_pad: pairs from the last dim on. "same" needs dilation (kernel
- * - 1) in all, and where that is odd the end gets one more. */
+/* The padding for tern_pad: pairs from the last dim on. "same" pads by dilation (kernel - 1) in
+ * all; where that is odd the end gets one more. */
 static tern_status read_mode(conv *c, const arguments *a, tern_pad_mode mode)
 {
     TERN_TRY(tern_check_enum(c->function, "padding_mode", (int)mode, TERN_PAD_CIRCULAR,
