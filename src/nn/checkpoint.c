@@ -1,4 +1,5 @@
-/* checkpoint.c -- modules in checkpoints. */
+/* checkpoint.c -- modules in checkpoints: their intermediate results are not kept but computed
+ * again in the backward pass, which trades time for memory. */
 #include "base/memory.h"
 #include "nn/module.h"
 
@@ -27,6 +28,7 @@ tern_tensor *tern_checkpoint_forward(tern_module *m, tern_tensor *x)
 
 /* ---- a sequence -------------------------------------------------------------------------- */
 
+/* Children first .. end - 1 of a Sequential. */
 typedef struct segment {
     tern_module *m;
     int first, end;
@@ -43,8 +45,8 @@ static tern_status run_segment(void *data, tern_tensor *const *in, int n, tern_t
     return out[0] ? TERN_OK : tern_last_status();
 }
 
-static tern_tensor *checkpoint_segment(segment s, tern_tensor *x,
-                                       const tern_checkpoint_sequential_options *o)
+static tern_tensor *run_checkpointed(segment s, tern_tensor *x,
+                                     const tern_checkpoint_sequential_options *o)
 {
     tern_checkpoint_options options = {.no_preserve_rng_state = o && o->no_preserve_rng_state,
                                        .free_data = tern_free};
@@ -56,6 +58,8 @@ static tern_tensor *checkpoint_segment(segment s, tern_tensor *x,
     return tern_checkpoint(run_segment, data, &x, 1, &y, 1, &options) == TERN_OK ? y : NULL;
 }
 
+/* The last segment is not checkpointed: its backward pass is first, right after its forward
+ * pass. */
 tern_tensor *tern_checkpoint_sequential(tern_module *m, int segments, tern_tensor *x,
                                         const tern_checkpoint_sequential_options *options)
 {
@@ -69,7 +73,7 @@ tern_tensor *tern_checkpoint_sequential(tern_module *m, int segments, tern_tenso
                               "tern_checkpoint_sequential: %d segments of %d modules", segments, n);
     int length = n / segments, last = length * (segments - 1);
     for (int first = 0; x && first < last; first += length)
-        x = checkpoint_segment((segment){m, first, first + length}, x, options);
+        x = run_checkpointed((segment){m, first, first + length}, x, options);
     if (x && run_segment(&(segment){m, last, n}, &x, 1, &x, 1) != TERN_OK)
         return NULL;
     return x;

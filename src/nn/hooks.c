@@ -1,14 +1,16 @@
 /* hooks.c -- functions of the user's around a module's run, and around its backward.
  *
- * A module with backward hooks runs between two functions that do nothing on the way forward: on
- * the way back the one behind it sees the gradients of its results, the one before it those of its
- * inputs. */
+ * A module with backward hooks runs between two functions that are identities in the forward pass.
+ * In the backward pass the one after it receives the gradients of its outputs, the one before it
+ * those of its inputs, which is where the hooks are called. */
 #include "base/memory.h"
 #include "nn/module.h"
 #include <stdatomic.h>
 
 /* ---- the list ---------------------------------------------------------------------------- */
 
+/* Appends a hook, so that hooks are called in the order they were registered; its number, or 0
+ * after an error. */
 static int add_hook(tern_module *m, tern_module_hook_entry entry, bool there, const char *function)
 {
     if (!m || !there) {
@@ -74,18 +76,19 @@ void tern_nn_free_hooks(tern_module *m)
         tern_nn_remove_hook(m, m->hooks->id);
 }
 
-/* Going through the hooks of a kind that were there when it began. Any of them may be gone after
- * one was called, itself too, so that nothing here points to them. */
+/* An iteration over the hooks of a kind that were registered when it began. A hook may remove any
+ * hook, itself too, so a copy is kept and no pointer. */
 typedef struct turn {
     tern_module_hook_entry hook; /* a copy of the one whose turn it is */
     int last;
 } turn;
 
-static turn first_turn(const tern_module *m)
+static turn start_iteration(const tern_module *m)
 {
     return (turn){.last = m->last_hook};
 }
 
+/* Ids rise along the list: the next hook is the first with a larger one. */
 static bool next_hook(turn *t, const tern_module *m, tern_hook_kind kind)
 {
     for (const tern_module_hook_entry *h = m->hooks; h && h->id <= t->last; h = h->next)
@@ -108,7 +111,8 @@ typedef struct pass {
     tern_tensor **grad_out; /* of k, kept until the inputs' gradients are there */
 } pass;
 
-static void forget(pass *p)
+/* The output gradients are held only until the input gradients have come. */
+static void release_gradients(pass *p)
 {
     for (int i = 0; i < p->k; i++) {
         tern_release(p->grad_out[i]);
@@ -116,17 +120,19 @@ static void forget(pass *p)
     }
 }
 
+/* Both functions own the pass, and the graph may drop them in any order. */
 static void release_pass(void *data)
 {
     pass *p = data;
     if (atomic_fetch_sub(&p->refs, 1) > 1)
         return;
-    forget(p);
+    release_gradients(p);
     tern_free(p->at);
     tern_free(p->grad_out);
     tern_free(p);
 }
 
+/* The identity, of both functions. */
 static tern_status same(tern_function *f, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     (void)f;
@@ -138,11 +144,14 @@ static tern_status same(tern_function *f, tern_tensor *const *in, int n, tern_te
 
 static tern_status call_backward(pass *p, tern_tensor **grad_in)
 {
-    for (turn t = first_turn(p->m); next_hook(&t, p->m, HOOK_BACKWARD);)
+    for (turn t = start_iteration(p->m); next_hook(&t, p->m, HOOK_BACKWARD);)
         TERN_TRY(t.hook.call.backward(p->m, grad_in, p->n, p->grad_out, p->k, t.hook.user));
     return TERN_OK;
 }
 
+/* Backward of the function after the module: runs the pre-hooks, which may replace gradients, and
+ * keeps the result for the backward hooks. Where no input requires a gradient those would never
+ * run, and run here. */
 static tern_status behind(tern_function *f, tern_tensor *const *grad_out, int k,
                           tern_tensor **grad_in, int n)
 {
@@ -150,9 +159,9 @@ static tern_status behind(tern_function *f, tern_tensor *const *grad_out, int k,
     (void)n;
     for (int i = 0; i < k; i++)
         grad_in[i] = grad_out[i];
-    for (turn t = first_turn(p->m); next_hook(&t, p->m, HOOK_BACKWARD_PRE);)
+    for (turn t = start_iteration(p->m); next_hook(&t, p->m, HOOK_BACKWARD_PRE);)
         TERN_TRY(t.hook.call.backward_pre(p->m, grad_in, k, t.hook.user));
-    forget(p);
+    release_gradients(p);
     for (int i = 0; i < k; i++)
         p->grad_out[i] = tern_keep(grad_in[i]);
     if (p->inputs_seen)
@@ -163,6 +172,8 @@ static tern_status behind(tern_function *f, tern_tensor *const *grad_out, int k,
     return call_backward(p, none);
 }
 
+/* Backward of the function before the module: the hooks see a gradient for every input, NULL for
+ * absent ones, and may replace them. */
 static tern_status before(tern_function *f, tern_tensor *const *grad_out, int k,
                           tern_tensor **grad_in, int n)
 {
@@ -176,7 +187,7 @@ static tern_status before(tern_function *f, tern_tensor *const *grad_out, int k,
     for (int i = 0; i < p->n; i++)
         if (p->at[i] >= 0)
             grad_in[p->at[i]] = all[i];
-    forget(p);
+    release_gradients(p);
     return status;
 }
 
@@ -210,7 +221,8 @@ static pass *new_pass(tern_module *m, tern_tensor *const *in, int n, int k)
 
 /* ---- running ----------------------------------------------------------------------------- */
 
-static bool goes_back(const tern_module *m)
+/* Whether the two functions are needed at all. */
+static bool has_backward_hooks(const tern_module *m)
 {
     if (!tern_is_grad_enabled())
         return false;
@@ -220,11 +232,11 @@ static bool goes_back(const tern_module *m)
     return false;
 }
 
-/* m between its two functions. */
+/* Runs m between the two functions, with the absent inputs left out of the first. */
 static tern_status run_between(tern_module *m, tern_module_run run, tern_tensor *const *in, int n,
                                tern_tensor **out, int k)
 {
-    if (n < 1 || k < 1 || !goes_back(m))
+    if (n < 1 || k < 1 || !has_backward_hooks(m))
         return run(m, in, n, out, k);
     pass *p = new_pass(m, in, n, k);
     if (!p)
@@ -253,8 +265,8 @@ static tern_status run_between(tern_module *m, tern_module_run run, tern_tensor 
     return tern_function_apply(&behind_type, p, made, k, out, k);
 }
 
-/* A hook that failed without saying so. */
-static tern_status settle(const tern_module *m, tern_status status)
+/* Makes an error of a hook that failed without recording one. */
+static tern_status check_hook(const tern_module *m, tern_status status)
 {
     return status == TERN_OK ? TERN_OK
                              : tern_fail(status, "tern_nn_call: a hook of %s failed", m->name);
@@ -267,10 +279,10 @@ tern_status tern_nn_run_hooked(tern_module *m, tern_module_run run, tern_tensor 
     tern_tensor *given[n > 0 ? n : 1];
     for (int i = 0; i < n; i++)
         given[i] = in[i];
-    for (turn t = first_turn(m); next_hook(&t, m, HOOK_FORWARD_PRE);)
-        TERN_TRY(settle(m, t.hook.call.forward_pre(m, given, n, t.hook.user)));
+    for (turn t = start_iteration(m); next_hook(&t, m, HOOK_FORWARD_PRE);)
+        TERN_TRY(check_hook(m, t.hook.call.forward_pre(m, given, n, t.hook.user)));
     TERN_TRY(run_between(m, run, given, n, out, k));
-    for (turn t = first_turn(m); next_hook(&t, m, HOOK_FORWARD);)
-        TERN_TRY(settle(m, t.hook.call.forward(m, given, n, out, k, t.hook.user)));
+    for (turn t = start_iteration(m); next_hook(&t, m, HOOK_FORWARD);)
+        TERN_TRY(check_hook(m, t.hook.call.forward(m, given, n, out, k, t.hook.user)));
     return tern_failed_since(failures);
 }

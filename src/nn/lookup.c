@@ -1,4 +1,4 @@
-/* lookup.c -- finding what is in a module. */
+/* lookup.c -- children, parameters and buffers of a module by path and by index. */
 #include "base/text.h"
 #include "nn/module.h"
 #include <string.h>
@@ -8,11 +8,13 @@
 static const char *const kind_names[] = {
     [MEMBER_CHILD] = "children", [MEMBER_PARAMETER] = "parameters", [MEMBER_BUFFER] = "buffers"};
 
+/* A computed member counts as a parameter, as weight does under weight norm. */
 static bool is_a(const tern_member *member, tern_member_kind kind)
 {
     return member->kind == kind || (kind == MEMBER_PARAMETER && member->kind == MEMBER_COMPUTED);
 }
 
+/* The member called by the first `length` characters of name. */
 static tern_member *find(const tern_module *m, const char *name, size_t length,
                          tern_member_kind kind)
 {
@@ -25,7 +27,8 @@ static tern_member *find(const tern_module *m, const char *name, size_t length,
     return NULL;
 }
 
-static void fail_not_there(const tern_module *m, const char *name, size_t length,
+/* The error lists the names that there are. */
+static void fail_not_found(const tern_module *m, const char *name, size_t length,
                            tern_member_kind kind, const char *function)
 {
     tern_text names = {0};
@@ -37,6 +40,7 @@ static void fail_not_there(const tern_module *m, const char *name, size_t length
     tern_text_free(&names);
 }
 
+/* Follows the children along the path; its last name is a member of the wanted kind. */
 tern_member *tern_nn_member(const tern_module *m, const char *path, tern_member_kind kind,
                             const char *function)
 {
@@ -50,7 +54,7 @@ tern_member *tern_nn_member(const tern_module *m, const char *path, tern_member_
         tern_member_kind wanted = last ? kind : MEMBER_CHILD;
         tern_member *member = find(m, path, length, wanted);
         if (!member)
-            fail_not_there(m, path, length, wanted, function);
+            fail_not_found(m, path, length, wanted, function);
         if (!member || last)
             return member;
         m = member->child;

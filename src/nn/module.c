@@ -77,6 +77,7 @@ tern_status tern_nn_set_extra(tern_module *self, const char *format, ...)
 
 /* ---- members ----------------------------------------------------------------------------- */
 
+/* A name has no dots, which separate the names of a path, and is unique in its module. */
 static tern_status check_name(const tern_module *self, const char *name, const char *kind,
                               const char *function)
 {
@@ -199,7 +200,7 @@ tern_tensor *tern_nn_add_buffer(tern_module *self, const char *name, tern_tensor
 
 void tern_nn_drop_member(tern_module *self, int i)
 {
-    /* Numbered children keep their places' names: those behind it move up. */
+    /* Children of a Sequential are renumbered: each name gets the child after it. */
     for (int k = i + 1; self->numbered && k < self->count; k++)
         if (self->members[k].child) {
             self->members[i].child = self->members[k].child;
@@ -211,7 +212,7 @@ void tern_nn_drop_member(tern_module *self, int i)
             sizeof *self->members * (size_t)(self->count - i));
 }
 
-static void leave_parent(tern_module *m)
+static void remove_from_parent(tern_module *m)
 {
     tern_module *parent = m->parent;
     for (int i = 0; parent && i < parent->count; i++)
@@ -225,11 +226,11 @@ void tern_nn_free(tern_module *m)
 {
     if (!m)
         return;
-    leave_parent(m);
+    remove_from_parent(m);
     for (int i = 0; i < m->count; i++) {
         tern_member *member = &m->members[i];
         if (member->child)
-            member->child->parent = NULL; /* so that it does not look for itself here */
+            member->child->parent = NULL; /* so that it is not removed from this list */
         tern_nn_free(member->child);
         tern_release(member->tensor);
         tern_free(member->name);

@@ -1,4 +1,4 @@
-/* module.h -- the inside of a module; layers are written against tern/nn.h and do not look here. */
+/* module.h -- the inside of a module; layers are written against tern/nn.h and need none of it. */
 #ifndef TERN_NN_MODULE_H
 #define TERN_NN_MODULE_H
 #include "base/error.h"
@@ -91,7 +91,7 @@ void tern_nn_free_hooks(tern_module *m);
 /* Take a member out of its module's list; what it held is the caller's. */
 void tern_nn_drop_member(tern_module *self, int i);
 
-/* ---- computed members (computed.c) --------------------------------------------------------- */
+/* ---- computed members (parametrization.c) -------------------------------------------------- */
 /* Work out all of m's; before each forward. */
 tern_status tern_nn_compute_members(tern_module *m);
 tern_tensor *tern_nn_part(tern_module *m, const tern_member *member, const char *suffix);

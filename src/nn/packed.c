@@ -1,5 +1,8 @@
-/* packed.c -- packing sequences of different lengths, and padding them again: rows picked by an
- * index that the host works out from the lengths. */
+/* packed.c -- packing sequences of different lengths, and padding them again.
+ *
+ * Packed data are the time steps one after the other, each with the sequences that are still
+ * running, the longest first: (sum of lengths, *). Both ways are one index_select of matrix rows,
+ * with an index that the host works out from the lengths. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -44,12 +47,12 @@ static tern_status check_lengths(const char *function, const int64_t *lengths, i
 }
 
 /* Numbers that the host worked out, as an int64 tensor. */
-static tern_tensor *numbers(const int64_t *values, int64_t n, const char *device)
+static tern_tensor *index_tensor(const int64_t *values, int64_t n, const char *device)
 {
     return tern_from_data(values, TERN_SHAPE(n), TERN_I64, device);
 }
 
-/* Room of the host for what is worked out. */
+/* The packed layout, on the host. */
 typedef struct plan {
     place *places;              /* n */
     int64_t *rows;              /* of the result: where they are in the input */
@@ -67,6 +70,8 @@ static void plan_free(plan *p)
     tern_free(p->unsorted);
 }
 
+/* Sorts by length; sorted and unsorted are the permutation and its inverse. Sequence i at step t is
+ * row t n + i of the padded input. */
 static tern_status plan_make(plan *p, const int64_t *lengths, int n)
 {
     size_t all = 0;
@@ -98,7 +103,7 @@ static tern_status plan_make(plan *p, const int64_t *lengths, int n)
 }
 
 /* (time, batch, *) as (time batch, *). */
-static tern_tensor *as_rows(tern_tensor *x)
+static tern_tensor *flatten_time(tern_tensor *x)
 {
     return tern_flatten(x, 0, 1);
 }
@@ -111,10 +116,11 @@ static tern_status pack(tern_tensor *input, const int64_t *lengths, int n, bool 
     tern_status status = plan_make(&p, lengths, n);
     if (status == TERN_OK) {
         const uint64_t failures = tern_failures();
-        out->data = tern_index_select(as_rows(input), 0, numbers(p.rows, p.count, device));
-        out->batch_sizes = numbers(p.sizes, p.steps, "cpu");
-        out->sorted_indices = sorted ? NULL : numbers(p.sorted, n, device);
-        out->unsorted_indices = sorted ? NULL : numbers(p.unsorted, n, device);
+        out->data =
+            tern_index_select(flatten_time(input), 0, index_tensor(p.rows, p.count, device));
+        out->batch_sizes = index_tensor(p.sizes, p.steps, "cpu");
+        out->sorted_indices = sorted ? NULL : index_tensor(p.sorted, n, device);
+        out->unsorted_indices = sorted ? NULL : index_tensor(p.unsorted, n, device);
         status = tern_failed_since(failures);
     }
     plan_free(&p);
@@ -148,10 +154,10 @@ tern_status tern_nn_pack_padded_sequence(tern_tensor *input, const int64_t *leng
 
 /* ---- padding ------------------------------------------------------------------------------- */
 
-/* Where each row of (steps, batch) is among the data; `pad` for what is not there. lengths (batch)
- * are those of the sequences as they stand in the steps. */
-static void unpack(const int64_t *sizes, int64_t steps, int64_t batch, int64_t pad, int64_t total,
-                   int64_t *rows, int64_t *lengths)
+/* The row of the data for each place of (steps, batch), `pad` past the end of a sequence; lengths
+ * (batch) are those of the sequences in the order of the data. */
+static void padded_index(const int64_t *sizes, int64_t steps, int64_t batch, int64_t pad,
+                         int64_t total, int64_t *rows, int64_t *lengths)
 {
     int64_t at = 0;
     for (int64_t t = 0; t < total; t++) {
@@ -164,6 +170,7 @@ static void unpack(const int64_t *sizes, int64_t steps, int64_t batch, int64_t p
     }
 }
 
+/* Sizes fall from step to step, as sequences end, and their sum is the number of rows. */
 static tern_status check_sizes(const char *function, const int64_t *sizes, int64_t steps,
                                int64_t rows)
 {
@@ -181,7 +188,7 @@ static tern_status check_sizes(const char *function, const int64_t *sizes, int64
     return TERN_OK;
 }
 
-/* The data and below it one row of padding, picked by rows. */
+/* One index_select from the data with one row of padding appended. */
 static tern_tensor *padded(tern_tensor *data, double value, const int64_t *rows, int64_t total,
                            int64_t batch)
 {
@@ -189,10 +196,11 @@ static tern_tensor *padded(tern_tensor *data, double value, const int64_t *rows,
     shape.dims[0] = 1;
     tern_tensor *pad = tern_new_full(data, shape, tern_scalar_real(value));
     tern_tensor *all = tern_cat((tern_tensor *[]){data, pad}, 2, 0);
-    tern_tensor *index = numbers(rows, total * batch, tern_device(data));
+    tern_tensor *index = index_tensor(rows, total * batch, tern_device(data));
     return tern_unflatten(tern_index_select(all, 0, index), 0, TERN_SHAPE(total, batch));
 }
 
+/* Pads, and restores the order in which the sequences were given. */
 static tern_tensor *pad_packed(const tern_packed_sequence *s, const int64_t *sizes, int64_t steps,
                                int64_t total, const tern_pad_sequence_options *o, int64_t *lengths)
 {
@@ -200,7 +208,7 @@ static tern_tensor *pad_packed(const tern_packed_sequence *s, const int64_t *siz
     int64_t *rows = tern_alloc(tern_size_bytes(tern_size_mul(total, batch), sizeof *rows));
     if (!rows)
         return NULL;
-    unpack(sizes, steps, batch, tern_size(s->data, 0), total, rows, lengths);
+    padded_index(sizes, steps, batch, tern_size(s->data, 0), total, rows, lengths);
     tern_tensor *x = padded(s->data, o->padding_value, rows, total, batch);
     tern_free(rows);
     if (s->unsorted_indices)
@@ -211,7 +219,7 @@ static tern_tensor *pad_packed(const tern_packed_sequence *s, const int64_t *siz
 /* Lengths as a tensor, in the order the sequences came in. */
 static tern_tensor *lengths_of(const tern_packed_sequence *s, const int64_t *lengths, int64_t batch)
 {
-    tern_tensor *x = numbers(lengths, batch, "cpu");
+    tern_tensor *x = index_tensor(lengths, batch, "cpu");
     return s->unsorted_indices ? tern_index_select(x, 0, tern_to(s->unsorted_indices, "cpu")) : x;
 }
 

@@ -1,9 +1,11 @@
-/* parametrization.c -- parameters that are worked out of others before each forward. */
+/* parametrization.c -- parameters that are computed from others before each forward pass, such as a
+ * weight from its norm and direction. The originals are members of their own, called by the name
+ * and a suffix (weight_g, weight_v), and it is them that an optimizer updates. */
 #include "base/text.h"
 #include "nn/module.h"
 #include <string.h>
 
-/* The member called name and suffix, NULL if there is none; and the tensor of one that there is. */
+/* The member called by name and suffix; NULL if there is none. */
 static tern_member *member_of(tern_module *m, const char *name, const char *suffix)
 {
     size_t n = strlen(name);
@@ -33,6 +35,7 @@ tern_status tern_nn_add_part(tern_module *m, const char *name, const char *suffi
     return status;
 }
 
+/* Replaces the computed tensor by a new one with its graph, for this forward pass. */
 static tern_status compute(tern_module *m, tern_member *member)
 {
     tern_status status = TERN_OK;
@@ -94,7 +97,8 @@ static void drop(tern_module *m, tern_member *member)
     tern_nn_drop_member(m, (int)(member - m->members));
 }
 
-/* The value that the others give now, without their history and as evaluation has it. */
+/* The computed value detached from its graph, as in evaluation, where a spectral norm makes no
+ * power iteration. */
 static tern_tensor *value_now(tern_module *m, const tern_member *member)
 {
     tern_tensor *x = NULL;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* text, each of its lines but the first behind `indent` spaces. */
+/* Appends text with all its lines but the first indented. */
 static void add_lines(tern_text *out, const char *text, int indent)
 {
     for (size_t n; *text; text += n) {

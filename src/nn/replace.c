@@ -1,7 +1,7 @@
 /* replace.c -- changing what is in a module: other tensors and children under its names. */
 #include "nn/module.h"
 
-/* The tensor's member, if it may be another one. */
+/* The member at path, unless it is computed. */
 static tern_member *changeable(tern_module *m, const char *path, tern_member_kind kind,
                                const char *function)
 {

@@ -2,8 +2,10 @@
 #include "nn/module.h"
 #include <stdio.h>
 
-/* A module that failed without saying so (its own code is the user's). */
-static tern_status settle(const tern_module *m, tern_status status, tern_tensor *const *out, int k)
+/* Makes an error of a module that failed or gave NULL without recording one: its code may be the
+ * user's. */
+static tern_status check_result(const tern_module *m, tern_status status, tern_tensor *const *out,
+                                int k)
 {
     if (status != TERN_OK)
         return tern_fail(status, "tern_nn_call: %s failed", m->name);
@@ -17,12 +19,13 @@ static tern_status settle(const tern_module *m, tern_status status, tern_tensor 
     return TERN_OK;
 }
 
+/* The forward or call of m, after its computed parameters. */
 static tern_status run(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     if (m->computes)
         TERN_TRY(tern_nn_compute_members(m));
     if (m->call)
-        return settle(m, m->call(m, in, n, out, k), out, k);
+        return check_result(m, m->call(m, in, n, out, k), out, k);
     if (!m->forward)
         return tern_fail(TERN_ERR_ARGUMENT,
                          "tern_nn_call: Module [%s] is missing the required \"forward\" function",
@@ -34,7 +37,7 @@ static tern_status run(tern_module *m, tern_tensor *const *in, int n, tern_tenso
     if (!in[0])
         return tern_fail_argument_null("tern_nn_forward", "x");
     out[0] = m->forward(m, in[0]);
-    return settle(m, TERN_OK, out, 1);
+    return check_result(m, TERN_OK, out, 1);
 }
 
 static tern_status run_with_hooks(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out,
@@ -43,7 +46,7 @@ static tern_status run_with_hooks(tern_module *m, tern_tensor *const *in, int n,
     return m->hooks ? tern_nn_run_hooked(m, run, in, n, out, k) : run(m, in, n, out, k);
 }
 
-/* Where anomalies are looked for, the path to what made one is told: "Sequential > 0:Linear". */
+/* In anomaly detection the path to the module is part of the report: "Sequential > 0:Linear". */
 static tern_status run_labelled(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out,
                                 int k)
 {
@@ -67,7 +70,7 @@ tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_ten
         out[i] = NULL;
     tern_status status = tern_is_anomaly_enabled() ? run_labelled(m, in, n, out, k)
                                                    : run_with_hooks(m, in, n, out, k);
-    status = settle(m, status, out, k); /* a hook may have the last word */
+    status = check_result(m, status, out, k); /* a hook may have the last word */
     for (int i = 0; i < k && status != TERN_OK; i++)
         out[i] = NULL;
     return status;

@@ -17,6 +17,7 @@ typedef struct move {
     size_t count, capacity;
 } move;
 
+/* x on the device or in the dtype; integers keep theirs. */
 static tern_tensor *moved(const move *mv, tern_tensor *x)
 {
     if (mv->device)
@@ -24,6 +25,7 @@ static tern_tensor *moved(const move *mv, tern_tensor *x)
     return tern_dtype_is_floating_point(tern_dtype_of(x)) ? tern_to_dtype(x, mv->dtype) : x;
 }
 
+/* Makes the copies of a tensor and its gradient, and notes them. */
 static tern_status plan(const char *path, tern_tensor *x, void *user)
 {
     move *mv = user;
@@ -47,6 +49,7 @@ static tern_status plan(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
+/* Tensors change their data and stay the same objects, so an optimizer keeps them. */
 static tern_module *run_move(tern_module *m, move *mv)
 {
     tern_status status = TERN_OK;

@@ -4,6 +4,7 @@
 #include "nn/module.h"
 #include <string.h>
 
+/* A tensor under its path, in the order of the modules. */
 typedef struct entry {
     char *key;
     tern_tensor *x;
@@ -119,8 +120,9 @@ tern_tensor *tern_state_dict_at(const tern_state_dict *dict, int i)
     return e ? e->x : NULL;
 }
 
-/* ---- out --------------------------------------------------------------------------------- */
+/* ---- saving ------------------------------------------------------------------------------ */
 
+/* Detached and not copied: the entry shares the parameter's memory, as in PyTorch. */
 static tern_status save_one(const char *path, tern_tensor *x, void *user)
 {
     tern_status status = TERN_OK;
@@ -162,7 +164,7 @@ tern_state_dict *tern_state_dict_clone(const tern_state_dict *dict)
     return clone ? dict_if(clone, status) : NULL;
 }
 
-/* ---- back -------------------------------------------------------------------------------- */
+/* ---- loading ----------------------------------------------------------------------------- */
 
 /* What is to be copied, and what is wrong with it. */
 typedef struct load {
@@ -178,6 +180,7 @@ static void note(tern_text *keys, const char *key)
     tern_text_add(keys, "%s\"%s\"", keys->length ? ", " : "", key);
 }
 
+/* Notes keys that are missing and shapes that differ. Nothing is copied until all were checked. */
 static tern_status check_one(const char *path, tern_tensor *x, void *user)
 {
     load *l = user;
@@ -215,7 +218,8 @@ static void check_unexpected(load *l)
     }
 }
 
-static tern_status verdict(const load *l, const tern_module *m)
+/* One error for all that was found, in PyTorch's words. */
+static tern_status report(const load *l, const tern_module *m)
 {
     bool keys = !l->options->no_strict && (l->missing.length || l->unexpected.length);
     if (l->missing.failed || l->unexpected.failed || l->sizes.failed)
@@ -255,7 +259,7 @@ tern_status tern_nn_load_state_dict(tern_module *m, const tern_state_dict *dict,
     tern_status status = tern_nn_each_state(m, check_one, &l);
     if (status == TERN_OK) {
         check_unexpected(&l);
-        status = verdict(&l, m);
+        status = report(&l, m);
     }
     l.next = 0;
     if (status == TERN_OK)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A module, and what was found out about it. */
+/* A line of the table: a module with its output's shape and its own parameters. */
 typedef struct row {
     tern_module *m;
     char *label; /* "    (1): ReLU" */
@@ -42,6 +42,7 @@ static number_text with_commas(int64_t value)
 
 /* ---- rows -------------------------------------------------------------------------------- */
 
+/* Parameters of the module itself, not of its children. */
 static tern_status count_own(const char *path, tern_tensor *x, void *user)
 {
     row *r = user;
@@ -86,6 +87,8 @@ static tern_status add_row(const char *path, tern_module *m, void *user)
 
 /* ---- the run ----------------------------------------------------------------------------- */
 
+/* A forward hook: the shape of the first run, and the bytes of results, counted at the leaves so
+ * that none is counted twice. */
 static tern_status note_shape(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out,
                               int k, void *user)
 {
@@ -104,6 +107,7 @@ static tern_status note_shape(tern_module *m, tern_tensor *const *in, int n, ter
     return TERN_OK;
 }
 
+/* One forward pass in evaluation mode; modes and hooks are restored afterwards. */
 static tern_status run(summary *s, tern_module *m, tern_tensor *const *in, int n)
 {
     tern_status status = TERN_OK;
@@ -149,6 +153,7 @@ static void add_line(tern_text *text, int width)
     tern_text_add(text, "\n");
 }
 
+/* Columns are as wide as their longest entry. */
 static void add_table(tern_text *text, const summary *s, int depth)
 {
     int label = 12, shape = 12;

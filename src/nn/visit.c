@@ -1,4 +1,4 @@
-/* visit.c -- going through all that is in a module. */
+/* visit.c -- visiting the modules, parameters, buffers and state of a module, depth first. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "nn/module.h"
@@ -6,6 +6,7 @@
 
 /* ---- modules ----------------------------------------------------------------------------- */
 
+/* Children before their parent, as PyTorch's apply. */
 static tern_status apply(tern_module *m, tern_module_visit visit, void *user)
 {
     for (int i = 0; i < m->count; i++)
@@ -21,6 +22,7 @@ tern_status tern_nn_apply(tern_module *m, tern_module_visit visit, void *user)
     return apply(m, visit, user);
 }
 
+/* A parent before its children, with their paths; the path grows and shrinks along the way. */
 static tern_status each_module(tern_module *m, tern_text *path, tern_named_module_visit visit,
                                void *user)
 {
@@ -62,6 +64,7 @@ typedef struct traversal {
     size_t count, capacity;
 } traversal;
 
+/* A tensor that modules share is visited at its first place only. */
 static tern_status visit_once(traversal *r, tern_tensor *x, bool *first)
 {
     *first = r->options.keep_duplicates;
@@ -83,7 +86,8 @@ static tern_status visit_once(traversal *r, tern_tensor *x, bool *first)
     return TERN_OK;
 }
 
-/* Not formatted: rounds are part of training steps, where gradients are clipped. */
+/* Bytes are copied rather than formatted: visits are part of training steps, where gradients are
+ * clipped. */
 static void add_name(tern_text *path, const char *name)
 {
     tern_text_add_bytes(path, name, strlen(name));

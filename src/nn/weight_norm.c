@@ -1,10 +1,10 @@
-/* weight_norm.c -- a parameter as a length and a direction, or divided by its largest singular
- * value. */
+/* weight_norm.c -- weight norm, w = g v / ||v||, and spectral norm, w / sigma with sigma the
+ * largest singular value of w (Salimans & Kingma 2016; Miyato et al. 2018). */
 #include "nn/module.h"
 #include "nn/option.h"
 
-/* The parameter is made of the members from number `first` on, if status says that they are there;
- * m, or NULL after taking them away again. */
+/* Makes `name` a computed parameter of the members from number `first` on, if status says that they
+ * were added; after an error they are removed again and the result is NULL. */
 static tern_module *finish(tern_module *m, const char *name, tern_formula formula, int first,
                            tern_status status)
 {
@@ -25,8 +25,8 @@ static tern_tensor *weight_norm(tern_module *m, const tern_member *weight)
                             weight->formula.dim);
 }
 
-/* g and v with the values that make up x now. */
-static tern_status split(tern_module *m, const char *name, tern_tensor *x, int dim)
+/* Adds g = ||x|| over all dims but dim, and v = x, which give x again. */
+static tern_status add_norm_and_direction(tern_module *m, const char *name, tern_tensor *x, int dim)
 {
     tern_tensor *g = NULL, *v = NULL;
     TERN_NO_GRAD {
@@ -46,7 +46,7 @@ tern_module *tern_nn_weight_norm(tern_module *m, const char *name, int dim)
         return NULL;
     int first = m->count;
     TERN_SCOPE
-        status = split(m, name, x, dim);
+        status = add_norm_and_direction(m, name, x, dim);
     return finish(m, name, (tern_formula){.compute = weight_norm, .dim = dim}, first, status);
 }
 
@@ -57,15 +57,17 @@ tern_module *tern_nn_remove_weight_norm(tern_module *m, const char *name)
                                   "tern_nn_remove_weight_norm");
 }
 
-/* ---- spectral norm: w / (u W v), u and v being followed by power iterations ---------------- */
+/* ---- spectral norm: w / (u W v), u and v from power iterations ----------------------------- */
 
-/* w as a matrix whose rows go along dim. */
+/* w as a matrix, dim first and the other dims flattened. */
 static tern_tensor *matrix_of(tern_tensor *w, int dim)
 {
     tern_tensor *rows = dim > 0 ? tern_movedim(w, TERN_DIMS(dim), TERN_DIMS(0)) : w;
     return rows ? tern_reshape(rows, TERN_SHAPE(tern_size(rows, 0), -1)) : NULL;
 }
 
+/* v = normalize(W^T u), u = normalize(W v) in training; sigma = u W v, through which the gradient
+ * goes while u and v are constants. */
 static tern_tensor *spectral_norm(tern_module *m, const tern_member *weight)
 {
     const tern_formula *f = &weight->formula;
@@ -84,6 +86,7 @@ static tern_tensor *spectral_norm(tern_module *m, const tern_member *weight)
     return tern_div(w, tern_dot(u, tern_mv(matrix, v)));
 }
 
+/* A unit vector of the size of the matrix's dim. */
 static tern_tensor *random_direction(tern_tensor *matrix, int dim, double eps)
 {
     tern_shape each = TERN_SHAPE(tern_size(matrix, dim));

@@ -18,11 +18,13 @@ typedef struct bundle {
     tern_foreach *table;
 } bundle;
 
+/* All gradients of a module, by device and dtype. */
 typedef struct gathering {
     bundle *bundles;
     int n, parameters;
 } gathering;
 
+/* Adds a parameter's gradient to the bundle of its device and dtype. */
 static tern_status gather(const char *path, tern_tensor *x, void *user)
 {
     gathering *all = user;
@@ -47,12 +49,14 @@ static tern_status gather(const char *path, tern_tensor *x, void *user)
     return b->dense[b->count++] ? TERN_OK : tern_last_status();
 }
 
+/* Squares of half precision would overflow: sums are float32 or float64. */
 static tern_dtype sum_type(const bundle *b)
 {
     return tern_dtype_of(b->grad[0]) == TERN_F64 ? TERN_F64 : TERN_F32;
 }
 
-/* Add the squares of all elements: sums of a chunk on the device, the rest here. */
+/* *total += the sum of the squares of all elements: one launch sums each chunk, the reduction over
+ * chunks is done on the host in float64. */
 static tern_status add_squares(bundle *b, double *total)
 {
     b->table = tern_foreach_new(b->dense, b->count);
@@ -82,6 +86,7 @@ static tern_status store(bundle *b)
     return TERN_OK;
 }
 
+/* grad *= factor, in one launch. */
 static tern_status scale(bundle *b, double factor)
 {
     tern_tensor *number =
@@ -94,6 +99,7 @@ static tern_status scale(bundle *b, double factor)
     return store(b);
 }
 
+/* The 2-norm of all gradients as one vector. */
 static tern_status root_of_squares(gathering *all, double *norm)
 {
     double total = 0;
@@ -124,6 +130,7 @@ static tern_status norm_of_norms(gathering *all, double p, double *norm)
     return tern_failed_since(failures);
 }
 
+/* grad *= max_norm / (norm + 1e-6) where that is below 1. */
 static tern_status clip(tern_module *module, gathering *all, double max_norm,
                         const tern_clip_grad_norm_options *o, double *norm)
 {
@@ -184,7 +191,8 @@ double tern_nn_clip_grad_norm_(tern_module *module, double max_norm)
 
 /* ---- by value ---------------------------------------------------------------------------- */
 
-/* The kernels have no halves: those go through float32 and back. */
+/* grad = min(max(grad, -limit), limit). The kernel has no half precision form: those gradients are
+ * clamped in float32 copies. */
 static tern_status clip_value(bundle *b, double limit)
 {
     static const tern_foreach_kernel kernel = TERN_FOREACH_KERNEL("foreach", "clip");

@@ -1,5 +1,7 @@
-/* ema.c -- averages of a module's parameters over the steps
- * (torch.optim.swa_utils.AveragedModel). */
+/* ema.c -- averages of a module's parameters over the steps: exponential moving averages, or equal
+ * ones as for stochastic weight averaging (torch.optim.swa_utils.AveragedModel).
+ *
+ * mean += (x - mean) weight, with weight = 1 - decay, or 1 / (n + 1) after n updates. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "nn/option.h"
@@ -8,6 +10,7 @@
 #include <tern/autograd.h>
 #include <tern/optim.h>
 
+/* A tensor of the module, and its mean over the updates so far. */
 typedef struct average {
     tern_tensor *x, *mean;
     bool is_buffer;
@@ -92,34 +95,36 @@ void tern_swa_free(tern_averaged_model *self)
 /* ---- updates ----------------------------------------------------------------------------- */
 
 /* Whether a is averaged: of floating point, and no buffer unless that was asked for. */
-static bool counts(const tern_averaged_model *self, const average *a)
+static bool is_averaged(const tern_averaged_model *self, const average *a)
 {
     return tern_dtype_is_floating_point(tern_dtype_of(a->x)) &&
            (!a->is_buffer || self->options.use_buffers);
 }
 
-static bool go_together(const average *a, const average *b)
+/* One launch takes tensors of one device and dtype. */
+static bool share_launch(const average *a, const average *b)
 {
     return tern_device(a->x) == tern_device(b->x) && tern_dtype_of(a->x) == tern_dtype_of(b->x);
 }
 
-/* A column: as the kernel takes it, f32 for halves. */
+/* A column as the kernel takes it: dense, and half precision as float32. */
 static tern_tensor *column_of(tern_tensor *x)
 {
     return tern_contiguous(tern_dtype_of(x) == TERN_F64 ? tern_detach(x)
                                                         : tern_to_dtype(tern_detach(x), TERN_F32));
 }
 
-/* One launch for all of a device and dtype: mean += (x - mean) weight. */
-static tern_status run(tern_averaged_model *self, int first, bool *done, tern_tensor **columns,
-                       double weight)
+/* mean += (x - mean) weight for all tensors of the device and dtype of number `first`, in one
+ * launch. Means in half precision were updated in float32 copies and are written back. */
+static tern_status update_batch(tern_averaged_model *self, int first, bool *done,
+                                tern_tensor **columns, double weight)
 {
     static const tern_foreach_kernel kernel = TERN_FOREACH_KERNEL("foreach", "average");
     tern_tensor **means = columns, **xs = columns + self->n;
     int n = 0;
     for (int i = first; i < self->n; i++) {
         average *a = &self->averages[i];
-        if (done[i] || !counts(self, a) || !go_together(a, &self->averages[first]))
+        if (done[i] || !is_averaged(self, a) || !share_launch(a, &self->averages[first]))
             continue;
         done[i] = true;
         means[n] = column_of(a->mean);
@@ -140,7 +145,7 @@ static tern_status run(tern_averaged_model *self, int first, bool *done, tern_te
     n = 0;
     for (int i = first; i < self->n && status == TERN_OK; i++) {
         average *a = &self->averages[i];
-        if (!counts(self, a) || !go_together(a, &self->averages[first]))
+        if (!is_averaged(self, a) || !share_launch(a, &self->averages[first]))
             continue;
         if (tern_dtype_of(a->mean) != tern_dtype_of(means[n]) && !tern_copy_(a->mean, means[n]))
             status = tern_last_status();
@@ -149,8 +154,9 @@ static tern_status run(tern_averaged_model *self, int first, bool *done, tern_te
     return status;
 }
 
-/* A module that moved takes its averages along. */
-static tern_status follow(average *a)
+/* Moves the mean to the device and dtype of its parameter, which a call of tern_nn_to may have
+ * changed. */
+static tern_status move_mean(average *a)
 {
     if (tern_device(a->mean) == tern_device(a->x) && tern_dtype_of(a->mean) == tern_dtype_of(a->x))
         return TERN_OK;
@@ -163,6 +169,7 @@ static tern_status follow(average *a)
     return TERN_OK;
 }
 
+/* One update: buffers that are not averaged are copied, the rest goes in batches. */
 static tern_status update(tern_averaged_model *self, bool *done, tern_tensor **columns)
 {
     double n = (double)self->updates;
@@ -171,13 +178,13 @@ static tern_status update(tern_averaged_model *self, bool *done, tern_tensor **c
         weight = 1; /* the first average is the parameters themselves */
     for (int i = 0; i < self->n; i++) {
         average *a = &self->averages[i];
-        TERN_TRY(follow(a));
-        if (!counts(self, a) && !tern_copy_(a->mean, tern_detach(a->x)))
+        TERN_TRY(move_mean(a));
+        if (!is_averaged(self, a) && !tern_copy_(a->mean, tern_detach(a->x)))
             return tern_last_status();
     }
     for (int i = 0; i < self->n; i++)
-        if (!done[i] && counts(self, &self->averages[i]))
-            TERN_TRY(run(self, i, done, columns, weight));
+        if (!done[i] && is_averaged(self, &self->averages[i]))
+            TERN_TRY(update_batch(self, i, done, columns, weight));
     self->updates++;
     return TERN_OK;
 }
@@ -200,6 +207,7 @@ tern_status tern_swa_update(tern_averaged_model *self)
     return status;
 }
 
+/* Exchanges x and its mean, to evaluate with the averages and train on with the parameters. */
 static tern_status swap(average *a)
 {
     tern_status status = TERN_OK;
@@ -217,8 +225,8 @@ tern_status tern_swa_swap(tern_averaged_model *self)
     if (!self)
         return tern_fail_argument_null("tern_swa_swap", "ema");
     for (int i = 0; i < self->n; i++)
-        if (counts(self, &self->averages[i])) {
-            TERN_TRY(follow(&self->averages[i]));
+        if (is_averaged(self, &self->averages[i])) {
+            TERN_TRY(move_mean(&self->averages[i]));
             TERN_TRY(swap(&self->averages[i]));
         }
     return TERN_OK;

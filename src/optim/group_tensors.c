@@ -4,6 +4,7 @@
  * A module may move while it is optimized: then its states and steps follow it into new batches. */
 #include "optim/optimizer.h"
 
+/* Whether the parameter has changed its device, dtype or size since it was put into a batch. */
 static bool moved(const tern_optim_slot *s)
 {
     return s->batch < 0 || s->device != tern_device(s->x) || s->dtype != tern_dtype_of(s->x) ||
@@ -39,17 +40,19 @@ static tern_status read_steps(const tern_optimizer *o, const tern_optim_batch *g
     return status;
 }
 
-static bool go_together(const tern_optim_slot *a, const tern_optim_slot *b)
+/* A batch is one launch: one parameter group, device and dtype. */
+static bool share_batch(const tern_optim_slot *a, const tern_optim_slot *b)
 {
     return a->group == b->group && tern_device(a->x) == tern_device(b->x) &&
            tern_dtype_of(a->x) == tern_dtype_of(b->x);
 }
 
+/* Puts parameter i into the batch that it shares, or a new one. */
 static tern_status add_to_batch(tern_optim_batch *batches, int *n, const tern_optimizer *o, int i)
 {
     const tern_optim_slot *s = &o->slots[i];
     int k = 0;
-    while (k < *n && !go_together(&o->slots[batches[k].slot[0]], s))
+    while (k < *n && !share_batch(&o->slots[batches[k].slot[0]], s))
         k++;
     if (k == *n) {
         batches[k].slot = tern_alloc(sizeof(int) * (size_t)o->n);
@@ -78,7 +81,9 @@ static tern_status make_steps(tern_optim_batch *g, const char *device, const int
     return g->steps ? TERN_OK : tern_last_status();
 }
 
-static tern_status furnish(const tern_optimizer *o, tern_optim_batch *g, const int64_t *steps)
+/* The batch's table of chunks, its counts of steps and its options on the device. Arithmetic is in
+ * float32 for half precision parameters. */
+static tern_status init_batch(const tern_optimizer *o, tern_optim_batch *g, const int64_t *steps)
 {
     tern_tensor *first = o->slots[g->slot[0]].x;
     tern_dtype dtype = tern_dtype_of(first) == TERN_F64 ? TERN_F64 : TERN_F32;
@@ -97,7 +102,8 @@ static tern_status furnish(const tern_optimizer *o, tern_optim_batch *g, const i
     return make_steps(g, device, steps);
 }
 
-/* A state on x's device; dropped when x changed its size. */
+/* Moves the states with their parameters; one whose parameter has another size is dropped and
+ * begins at zero. */
 static tern_status move_states(tern_optimizer *o)
 {
     for (int i = 0; i < o->n; i++) {
@@ -119,7 +125,9 @@ static tern_status move_states(tern_optimizer *o)
     return TERN_OK;
 }
 
-static void settle(tern_optimizer *o)
+/* Each parameter notes where it is now, to see the next move, and its row of the multi-tensor
+ * table. */
+static void note_batches(tern_optimizer *o)
 {
     for (int k = 0; k < o->n_batches; k++)
         for (int i = 0; i < o->batches[k].count; i++) {
@@ -132,6 +140,7 @@ static void settle(tern_optimizer *o)
         }
 }
 
+/* Steps are read before the old batches go, as their devices keep the only count. */
 static tern_status build(tern_optimizer *o, tern_optim_batch *batches, int *n, int64_t *steps)
 {
     for (int k = 0; k < o->n_batches; k++)
@@ -139,7 +148,7 @@ static tern_status build(tern_optimizer *o, tern_optim_batch *batches, int *n, i
     for (int i = 0; i < o->n; i++)
         TERN_TRY(add_to_batch(batches, n, o, i));
     for (int k = 0; k < *n; k++)
-        TERN_TRY(furnish(o, &batches[k], steps));
+        TERN_TRY(init_batch(o, &batches[k], steps));
     return move_states(o);
 }
 
@@ -165,6 +174,6 @@ tern_status tern_optim_regroup(tern_optimizer *o)
     tern_optim_batches_free(o->batches, o->n_batches);
     o->batches = batches;
     o->n_batches = n;
-    settle(o);
+    note_batches(o);
     return TERN_OK;
 }

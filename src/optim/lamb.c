@@ -1,11 +1,17 @@
-/* lamb.c -- LAMB: Adam's direction, as long as the parameter is (You et al. 2020, algorithm 2;
- * https://arxiv.org/abs/1904.00962). Two launches: the first moves the moments and sums the squares
- * of each chunk, the second walks. */
+/* lamb.c -- LAMB: Adam's direction u, scaled to the length of the parameter (You et al. 2020,
+ * algorithm 2; https://arxiv.org/abs/1904.00962):
+ *
+ *   p -= lr ||p|| / ||u|| u,   u = m / (sqrt(v) + eps) + weight_decay p   (m, v bias corrected)
+ *
+ * The norms are needed before any element moves, so there are two launches: the first updates the
+ * moments m and v and sums the squares of p and u for each chunk, the second takes the step. */
 #include "optim/optimizer.h"
 
-/* Columns of the kernel: the moments, and sums. */
+/* The two moments are states 0 and 1; the third column is the sums of squares. */
 enum { SUMS = 2 };
 
+/* A tensor of n chunks has 1 + 2 n sums: n itself, and the squares of p and of u of each chunk. All
+ * tensors' sums share one allocation. */
 static tern_status prepare(tern_optimizer *o, tern_optim_batch *b, tern_optim_columns *c,
                            tern_foreach_call *call)
 {

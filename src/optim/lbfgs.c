@@ -1,8 +1,9 @@
 /* lbfgs.c -- L-BFGS: the inverse Hessian from the last steps and changes of the gradient (Nocedal &
  * Wright 2006, algorithm 7.4; https://pytorch.org/docs/stable/generated/torch.optim.LBFGS.html).
  *
- * All parameters are one vector here. Losses and products come to the host,
- * which decides by them. */
+ * With s the last steps, y the changes of the gradient and ro = 1 / (y s), the two-loop recursion
+ * gives d = -H grad without forming H. All parameters are one vector here. Losses and products are
+ * read by the host, which decides by them. */
 #include "optim/line_search.h"
 #include "optim/optimizer.h"
 #include <math.h>
@@ -27,6 +28,7 @@ typedef struct problem {
     tern_tensor *start; /* the parameters where a line search began */
 } problem;
 
+/* The inner product, on the host. */
 static double dot(tern_tensor *a, tern_tensor *b)
 {
     double value = NAN;
@@ -35,6 +37,7 @@ static double dot(tern_tensor *a, tern_tensor *b)
     return value;
 }
 
+/* The largest absolute value, on the host. */
 static double largest(tern_tensor *x)
 {
     double value = NAN;
@@ -43,7 +46,7 @@ static double largest(tern_tensor *x)
     return value;
 }
 
-/* x += factor y */
+/* x += factor y. */
 static tern_status add(tern_tensor *x, tern_tensor *y, double factor)
 {
     bool ok = false;
@@ -54,6 +57,7 @@ static tern_status add(tern_tensor *x, tern_tensor *y, double factor)
 
 /* ---- the vector of all parameters -------------------------------------------------------- */
 
+/* The parameters or their gradients as one vector; zeros for a parameter without a gradient. */
 static tern_tensor *flat(const tern_optimizer *o, bool gradients)
 {
     tern_tensor **piece = tern_alloc(sizeof *piece * (size_t)o->n), *all = NULL;
@@ -106,6 +110,8 @@ static tern_status evaluate(problem *p, double *loss, tern_tensor **grad)
                  : tern_fail(TERN_ERR_ARGUMENT, "tern_optim_step_closure: the closure failed");
 }
 
+/* A point of the line search: f and its slope along d at x + t d. The parameters go back to the
+ * start afterwards. */
 static tern_status evaluate_at(void *user, tern_line_point *point)
 {
     problem *p = user;
@@ -117,14 +123,14 @@ static tern_status evaluate_at(void *user, tern_line_point *point)
 
 /* ---- the direction ----------------------------------------------------------------------- */
 
-static void keep(tern_tensor **place, tern_tensor *x)
+static void replace(tern_tensor **place, tern_tensor *x)
 {
     tern_keep(x);
     tern_release(*place);
     *place = x;
 }
 
-static void forget_oldest(memory *m)
+static void drop_oldest(memory *m)
 {
     tern_release(m->change[0]);
     tern_release(m->step[0]);
@@ -134,7 +140,9 @@ static void forget_oldest(memory *m)
     memmove(m->ro, m->ro + 1, sizeof *m->ro * (size_t)m->count);
 }
 
-static tern_status remember(memory *m, tern_tensor *grad)
+/* A pair (s, y) is kept only where y s > 1e-10, which keeps H positive definite. The initial
+ * Hessian is y s / (y y) times the identity. */
+static tern_status add_to_history(memory *m, tern_tensor *grad)
 {
     tern_tensor *change = tern_sub(grad, m->grad);
     tern_tensor *step = tern_mul_scalar(m->d, tern_scalar_real(m->t));
@@ -144,7 +152,7 @@ static tern_status remember(memory *m, tern_tensor *grad)
     if (!(product > 1e-10))
         return TERN_OK;
     if (m->count == m->values.history_size)
-        forget_oldest(m);
+        drop_oldest(m);
     m->change[m->count] = tern_keep(change);
     m->step[m->count] = tern_keep(step);
     m->ro[m->count++] = 1 / product;
@@ -152,8 +160,9 @@ static tern_status remember(memory *m, tern_tensor *grad)
     return TERN_OK;
 }
 
-/* d = -H grad, by going through the memory back and forth. */
-static tern_status find_direction(memory *m, tern_tensor *grad)
+/* The two-loop recursion: from the newest pair to the oldest alpha = ro s d, d -= alpha y; then d
+ * *= scale; and from the oldest to the newest d += s (alpha - ro y d). */
+static tern_status two_loop_recursion(memory *m, tern_tensor *grad)
 {
     tern_tensor *d = tern_neg(grad);
     double *alpha = d ? tern_alloc(sizeof *alpha * (size_t)(m->count + 1)) : NULL;
@@ -168,18 +177,19 @@ static tern_status find_direction(memory *m, tern_tensor *grad)
         status = add(d, m->step[i], alpha[i] - dot(m->change[i], d) * m->ro[i]);
     tern_free(alpha);
     if (status == TERN_OK)
-        keep(&m->d, d);
+        replace(&m->d, d);
     return status;
 }
 
+/* The first direction is steepest descent. */
 static tern_status next_direction(memory *m, tern_tensor *grad)
 {
     if (m->iterations++ > 0) {
-        TERN_TRY(remember(m, grad));
-        return find_direction(m, grad);
+        TERN_TRY(add_to_history(m, grad));
+        return two_loop_recursion(m, grad);
     }
     tern_tensor *d = tern_neg(grad);
-    keep(&m->d, d);
+    replace(&m->d, d);
     m->scale = 1;
     return d ? TERN_OK : tern_last_status();
 }
@@ -194,7 +204,9 @@ typedef struct position {
     bool ends; /* it is good enough, or goes no further */
 } position;
 
-static tern_status walk(problem *p, position *at, bool last)
+/* Moves along d by the line search or by the learning rate. The last iteration needs no new
+ * gradient. */
+static tern_status take_step(problem *p, position *at, bool last)
 {
     const uint64_t failures = tern_failures();
     memory *m = p->m;
@@ -220,20 +232,22 @@ static tern_status walk(problem *p, position *at, bool last)
     return evaluate(p, &at->loss, &at->grad);
 }
 
-/* What it makes belongs to the scope, but for at->grad, which goes to the one around it. */
+/* One iteration, and whether it was the last: by the tolerances of PyTorch. The first step is
+ * min(1, 1 / ||grad||_1) lr long, because d is not scaled yet. What it makes belongs to the scope,
+ * but for at->grad, which goes to the one around it. */
 static tern_status iterate(problem *p, position *at, bool last)
 {
     const uint64_t failures = tern_failures();
     memory *m = p->m;
     double before = at->loss;
     TERN_TRY(next_direction(m, at->grad));
-    keep(&m->grad, at->grad);
+    replace(&m->grad, at->grad);
     m->t = p->o->groups[0].lr;
     if (m->iterations == 1) {
         tern_tensor *sum = tern_sum(tern_abs(at->grad));
         m->t *= fmin(1, 1 / tern_item(sum));
     }
-    TERN_TRY(walk(p, at, last));
+    TERN_TRY(take_step(p, at, last));
     if (at->ends)
         return TERN_OK;
     at->ends = last || (double)at->evaluations >= m->values.most_evaluations ||
@@ -243,6 +257,7 @@ static tern_status iterate(problem *p, position *at, bool last)
     return tern_failed_since(failures);
 }
 
+/* Up to max_iter iterations from the loss at the current parameters. */
 static tern_status run(problem *p, double *first_loss)
 {
     const tern_lbfgs_values *o = &p->m->values;
@@ -257,7 +272,7 @@ static tern_status run(problem *p, double *first_loss)
     for (int64_t i = 1; i <= most && !at.ends && status == TERN_OK; i++)
         TERN_SCOPE {
             status = iterate(p, &at, i == most);
-            keep(&grad, at.grad);
+            replace(&grad, at.grad);
         }
     tern_release(grad);
     return status;
@@ -282,7 +297,7 @@ static void free_memory(void *data)
     if (!m)
         return;
     while (m->count > 0)
-        forget_oldest(m);
+        drop_oldest(m);
     tern_release(m->d);
     tern_release(m->grad);
     tern_free(m->change);

@@ -1,13 +1,17 @@
 /* line_search.c -- the strong Wolfe conditions: f has fallen enough, and its slope has flattened
  * (Nocedal & Wright 2006, algorithms 3.5 and 3.6, with the safeguards that PyTorch has).
  *
- * First the step grows until it meets them or has gone too far; then the bracket is narrowed. */
+ *   f(t) <= f(0) + 1e-4 t f'(0)     and     |f'(t)| <= 0.9 |f'(0)|
+ *
+ * First the step grows until it meets them or brackets a minimum; then the bracket is narrowed by
+ * cubic interpolation. */
 #include "optim/line_search.h"
 #include <math.h>
 
 enum { MOST = 25 };
 static const double enough_fall = 1e-4, flat_enough = 0.9;
 
+/* A search at hand. MOST bounds its evaluations of f. */
 typedef struct search {
     tern_line_evaluate evaluate;
     void *user;
@@ -18,7 +22,8 @@ typedef struct search {
     int64_t *evaluations;
 } search;
 
-/* The least point of the cubic through both points and their slopes, within low..high. */
+/* The minimum, within low..high, of the cubic through both points with their slopes; the middle
+ * where it has none (Nocedal & Wright, formula 3.59). */
 static double cubic(const tern_line_point *a, const tern_line_point *b, double low, double high)
 {
     if (a->t > b->t) {
@@ -42,17 +47,21 @@ static tern_status evaluate(search *s, double t, tern_line_point *point)
     return s->evaluate(s->user, point);
 }
 
+/* Not enough decrease: the Armijo condition fails. */
 static bool is_too_high(const search *s, const tern_line_point *p)
 {
     return p->f > s->start->f + enough_fall * p->t * s->start->slope;
 }
 
+/* The curvature condition, in its strong form. */
 static bool is_flat(const search *s, const tern_line_point *p)
 {
     return fabs(p->slope) <= -flat_enough * s->start->slope;
 }
 
-static tern_status enclose(search *s, double t)
+/* Algorithm 3.5: extrapolates until a point is too high, no lower than the one before, or has a
+ * rising slope: then there is a minimum between the last two. */
+static tern_status find_bracket(search *s, double t)
 {
     tern_line_point before = *s->start, now;
     TERN_TRY(evaluate(s, t, &now));
@@ -77,7 +86,9 @@ static tern_status enclose(search *s, double t)
     return TERN_OK;
 }
 
-/* A trial inside of the bracket; away from its ends when it came to them twice, or left it. */
+/* The cubic's minimum in the bracket. Where it lies within a tenth of an end for the second
+ * time running, or on an end, a point a tenth away from that end is taken, so that the bracket
+ * shrinks. */
 static double trial(const search *s, bool *insufficient)
 {
     double low = fmin(s->bracket[0].t, s->bracket[1].t);
@@ -94,7 +105,10 @@ static double trial(const search *s, bool *insufficient)
     return t;
 }
 
-static tern_status narrow(search *s, double d_norm, double tolerance, int *low)
+/* Algorithm 3.6: `low` is the end with the lower f. A trial that is too high becomes the other end;
+ * a lower one becomes `low`, and the old `low` the other end if the slope says that the minimum is
+ * between them. */
+static tern_status zoom(search *s, double d_norm, double tolerance, int *low)
 {
     bool insufficient = false;
     tern_line_point *b = s->bracket;
@@ -124,9 +138,9 @@ tern_status tern_strong_wolfe(tern_line_evaluate function, void *user, const ter
                               int64_t *evaluations)
 {
     search s = {.evaluate = function, .user = user, .start = start, .evaluations = evaluations};
-    TERN_TRY(enclose(&s, t));
+    TERN_TRY(find_bracket(&s, t));
     int low = s.done || s.bracket[0].f <= s.bracket[1].f ? 0 : 1;
-    TERN_TRY(narrow(&s, d_norm, tolerance, &low));
+    TERN_TRY(zoom(&s, d_norm, tolerance, &low));
     *found = s.bracket[low];
     return TERN_OK;
 }

@@ -1,4 +1,5 @@
-/* lr_cyclic.c -- rates that go up and down: triangles, one cycle, cosines with restarts. */
+/* lr_cyclic.c -- learning rates that rise and fall: triangles (Smith 2017), one cycle (Smith &
+ * Topin 2019), cosines with warm restarts (Loshchilov & Hutter 2017). */
 #include "optim/lr_scheduler.h"
 
 static const double pi = 3.14159265358979323846;
@@ -16,7 +17,8 @@ typedef struct triangles {
     double total, ratio;
 } triangles;
 
-/* How high epoch t is in its cycle, 0 to 1, and what its mode makes of that. */
+/* The height of epoch t in its cycle, 0 to 1, times the amplitude: 1, half of it with each cycle,
+ * or gamma^t. */
 static double height(const tern_lr_scheduler *s)
 {
     const triangles *c = s->data;
@@ -28,6 +30,7 @@ static double height(const tern_lr_scheduler *s)
     return c->o.mode == TERN_CYCLIC_EXP_RANGE ? up * pow(c->o.gamma, t) : up;
 }
 
+/* base_lr + (max_lr - base_lr) height. */
 static double cyclic_next(const tern_lr_scheduler *s, int group, double lr)
 {
     const triangles *c = s->data;
@@ -35,6 +38,7 @@ static double cyclic_next(const tern_lr_scheduler *s, int group, double lr)
     return c->low[group] + (c->high[group] - c->low[group]) * height(s);
 }
 
+/* Momentum falls while the rate rises: max_momentum - (max_momentum - base_momentum) height. */
 static double cyclic_momentum(const tern_lr_scheduler *s, int group)
 {
     const triangles *c = s->data;
@@ -90,7 +94,8 @@ tern_lr_scheduler *tern_lr_scheduler_cyclic_lr(tern_optimizer *optimizer, double
 
 /* ---- one cycle ----------------------------------------------------------------------------- */
 
-/* A stretch that ends with step `end`, between points of the rate and of the momentum. */
+/* A phase up to step `end`, in which the rate goes from one of three points to another: the first
+ * rate max_lr / div_factor, the largest max_lr, and the smallest, first / final_div_factor. */
 typedef enum point { FIRST, MOST, LEAST } point;
 typedef struct phase {
     double end;
@@ -119,6 +124,7 @@ static const phase *phase_now(const tern_lr_scheduler *s, double *part)
     return &c->phases[i];
 }
 
+/* Between two rates, by half a cosine or linearly. */
 static double anneal(const one_cycle *c, double from, double to, double part)
 {
     if (c->o.anneal_strategy == TERN_ANNEAL_LINEAR)
@@ -141,6 +147,7 @@ static double one_cycle_next(const tern_lr_scheduler *s, int group, double lr)
     return anneal(c, rate_of(c, group, p->from), rate_of(c, group, p->to), part);
 }
 
+/* Momentum goes against the rate, and stays at its largest in the last of three phases. */
 static double one_cycle_momentum(const tern_lr_scheduler *s, int group)
 {
     const one_cycle *c = s->data;
@@ -175,6 +182,8 @@ static void free_one_cycle(void *data)
 static const tern_lr_kind one_cycle_kind = ONE_CYCLE(NULL);
 static const tern_lr_kind one_cycle_with_momentum = ONE_CYCLE(one_cycle_momentum);
 
+/* Up and down in pct_start and the rest of the steps; with three phases down to the first rate as
+ * fast as it rose, then to the smallest. */
 static void set_phases(one_cycle *c)
 {
     double total = (double)c->total, up = c->o.pct_start * total;
@@ -233,6 +242,8 @@ typedef struct restarts {
     double eta_min;
 } restarts;
 
+/* A period lasts t_0 epochs, each next one t_mult times as long. t_cur is the epoch within the
+ * period, t_i its length. */
 static void advance(tern_lr_scheduler *s, const int64_t *epoch)
 {
     const restarts *r = s->data;
@@ -251,6 +262,7 @@ static void advance(tern_lr_scheduler *s, const int64_t *epoch)
         at->t_cur -= at->t_i;
 }
 
+/* eta_min + (base - eta_min) (1 + cos(pi t_cur / t_i)) / 2. */
 static double restarts_next(const tern_lr_scheduler *s, int group, double lr)
 {
     const restarts *r = s->data;

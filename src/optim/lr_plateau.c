@@ -1,4 +1,4 @@
-/* lr_plateau.c -- a rate that falls when the model gets no better. */
+/* lr_plateau.c -- a learning rate that is reduced when a metric has stopped improving. */
 #include "optim/lr_scheduler.h"
 
 typedef struct plateau {
@@ -6,6 +6,7 @@ typedef struct plateau {
     double *least; /* a rate for each group */
 } plateau;
 
+/* Better by more than the threshold, absolute or relative to the best. */
 static bool is_better(const plateau *p, double metric, double best)
 {
     const bool max = p->o.mode == TERN_PLATEAU_MAX;
@@ -14,6 +15,7 @@ static bool is_better(const plateau *p, double metric, double best)
     return max ? metric > best * (p->o.threshold + 1) : metric < best * (1 - p->o.threshold);
 }
 
+/* lr = max(lr factor, min_lr), unless the change is below eps. */
 static void reduce(tern_lr_scheduler *s)
 {
     const plateau *p = s->data;
@@ -25,6 +27,8 @@ static void reduce(tern_lr_scheduler *s)
     }
 }
 
+/* Reduces after more than `patience` epochs without improvement; `cooldown` epochs after a
+ * reduction do not count. */
 static tern_status step_metric(tern_lr_scheduler *s, double metric)
 {
     const plateau *p = s->data;

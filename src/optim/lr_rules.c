@@ -1,6 +1,11 @@
-/* lr_rules.c -- schedulers of one formula, in the chainable form and in the closed one. */
+/* lr_rules.c -- schedulers of one formula, in the chainable form and in the closed one.
+ *
+ * The chainable form makes the new learning rate of the last one, so that several schedulers
+ * multiply their factors; the closed form makes it of the first rate and the epoch. Both are
+ * PyTorch's. */
 #include "optim/lr_scheduler.h"
 
+/* The parameters of all rules; each uses a few. */
 typedef struct rule {
     double gamma;
     double factor, end_factor; /* constant_lr, linear_lr */
@@ -50,15 +55,16 @@ static int64_t smaller(int64_t a, int64_t b)
     static const tern_lr_kind NAME##_kind = {.name = "tern_lr_scheduler_" #NAME,                   \
                                              .next = NAME##_next};
 
-/* How many milestones are t, and how many are not after it. */
-static int64_t meets(const rule *r, int64_t t)
+/* How many milestones are equal to t, and how many are up to t. One that is given twice counts
+ * twice. */
+static int64_t milestones_at(const rule *r, int64_t t)
 {
     int64_t count = 0;
     for (int64_t i = 0; i < r->n_milestones; i++)
         count += r->milestones[i] == t;
     return count;
 }
-static int64_t passed(const rule *r, int64_t t)
+static int64_t milestones_until(const rule *r, int64_t t)
 {
     int64_t count = 0;
     for (int64_t i = 0; i < r->n_milestones; i++)
@@ -66,13 +72,14 @@ static int64_t passed(const rule *r, int64_t t)
     return count;
 }
 
-/* (1 + cos(pi t / n)) */
+/* 1 + cos(pi t / n). */
 static double cosine(const rule *r, int64_t t)
 {
     return 1 + cos(pi * (double)t / (double)r->epochs);
 }
 
-/* In relation to the last one; where that was zero, from eta_min. */
+/* eta_min + (lr - eta_min) (1 + cos(pi t / n)) / (1 + cos(pi (t - 1) / n)). Where that divides by
+ * zero, after the lowest point, the rate rises by its first step from eta_min. */
 static double cosine_next(const rule *r, int64_t t, double lr, double base)
 {
     if (t == 0)
@@ -82,6 +89,7 @@ static double cosine_next(const rule *r, int64_t t, double lr, double base)
     return cosine(r, t) / cosine(r, t - 1) * (lr - r->eta_min) + r->eta_min;
 }
 
+/* lr ((1 - t / n) / (1 - (t - 1) / n))^power. */
 static double polynomial_next(const rule *r, int64_t t, double lr)
 {
     double n = (double)r->epochs;
@@ -90,6 +98,8 @@ static double polynomial_next(const rule *r, int64_t t, double lr)
     return lr * pow((1 - (double)t / n) / (1 - (double)(t - 1) / n), r->power);
 }
 
+/* The factor goes linearly from factor to end_factor; lr is multiplied by the quotient of two
+ * successive ones. */
 static double linear_next(const rule *r, int64_t t, double lr)
 {
     double rise = r->end_factor - r->factor;
@@ -102,8 +112,8 @@ static double linear_next(const rule *r, int64_t t, double lr)
 
 RULE(step_lr, t == 0 || t % r->epochs != 0 ? lr : lr * r->gamma,
      base *pow(r->gamma, (double)(t / r->epochs)))
-RULE(multi_step_lr, meets(r, t) ? lr *pow(r->gamma, (double)meets(r, t)) : lr,
-     base *pow(r->gamma, (double)passed(r, t)))
+RULE(multi_step_lr, milestones_at(r, t) ? lr *pow(r->gamma, (double)milestones_at(r, t)) : lr,
+     base *pow(r->gamma, (double)milestones_until(r, t)))
 RULE(exponential_lr, t == 0 ? lr : lr * r->gamma, base *pow(r->gamma, (double)t))
 RULE(constant_lr,
      t == 0           ? lr * r->factor

@@ -86,6 +86,7 @@ void tern_lr_note(tern_lr_scheduler *s)
         s->last[i] = s->optimizer->groups[i].lr;
 }
 
+/* Gives a parameter group its learning rate, and momentum where the schedule has one. */
 static tern_status set_group(tern_lr_scheduler *s, int i, double lr)
 {
     tern_optimizer *o = s->optimizer;
@@ -97,6 +98,9 @@ static tern_status set_group(tern_lr_scheduler *s, int i, double lr)
     return name ? tern_optim_set_option(o, i, name, s->kind->momentum(s, i)) : tern_last_status();
 }
 
+/* Where an epoch is given and the schedule has a closed form, that is used, as in PyTorch;
+ * otherwise the rate follows from the last one. A step that fails leaves the scheduler's state as
+ * it was. */
 tern_status tern_lr_step(tern_lr_scheduler *s, const int64_t *epoch)
 {
     if (s->kind->step)

@@ -1,6 +1,7 @@
 /* lr_sequential.c -- schedulers made of schedulers: one after the other, or all in each step. */
 #include "optim/lr_scheduler.h"
 
+/* The schedulers that it is made of. */
 typedef struct parts {
     tern_lr_scheduler **part; /* owned */
     int n;
@@ -16,6 +17,8 @@ static void free_parts(void *data)
     tern_free(p->milestones);
 }
 
+/* A step of the scheduler whose milestones epoch is between. At its milestone a scheduler begins
+ * with its own epoch 0. */
 static tern_status step_sequential(tern_lr_scheduler *s)
 {
     const parts *p = s->data;
@@ -29,6 +32,7 @@ static tern_status step_sequential(tern_lr_scheduler *s)
     return status;
 }
 
+/* A step of each: they are chainable, so their factors multiply. */
 static tern_status step_all(tern_lr_scheduler *s)
 {
     const parts *p = s->data;
@@ -53,6 +57,7 @@ static bool is_among(const tern_lr_scheduler *s, tern_lr_scheduler *const *list,
     return false;
 }
 
+/* They must be distinct, of one optimizer, and take no metric. */
 static tern_status check(const tern_lr_kind *kind, tern_optimizer *o,
                          tern_lr_scheduler *const *schedulers, int n)
 {
@@ -108,7 +113,8 @@ static tern_lr_scheduler *compose(const tern_lr_kind *kind, tern_optimizer *o,
     return NULL;
 }
 
-/* Its parts made a first step each when they were made: that is taken back, but for the first. */
+/* Each scheduler made a first step, and so changed the learning rate, when it was constructed. That
+ * is undone, and only the first one makes it again. */
 tern_lr_scheduler *tern_lr_scheduler_sequential_lr(tern_optimizer *optimizer,
                                                    tern_lr_scheduler *const *schedulers, int n,
                                                    const int64_t *milestones)

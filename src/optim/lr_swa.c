@@ -1,4 +1,4 @@
-/* lr_swa.c -- a rate that goes to a fixed one and stays there, for averaging weights
+/* lr_swa.c -- a learning rate annealed to a constant one, for averaging weights
  * (torch.optim.swa_utils.SWALR). */
 #include "optim/lr_scheduler.h"
 
@@ -8,29 +8,32 @@ typedef struct swa {
     bool linear;
 } swa;
 
-/* How far the way is gone after t epochs. */
-static double share(const swa *a, int64_t t)
+/* The share of the way from the first rate to swa_lr after t epochs, 0 to 1: linear or half a
+ * cosine. */
+static double progress(const swa *a, int64_t t)
 {
     double part = (double)t / (double)(a->epochs > 0 ? a->epochs : 1);
     part = part < 0 ? 0 : part > 1 ? 1 : part;
     return a->linear ? part : (1 - cos(3.14159265358979323846 * part)) / 2;
 }
 
-/* Steps are counted, as in PyTorch: one that is told its epoch is one more, too. */
+/* Steps are counted apart from epochs, as in PyTorch: a step that is given its epoch counts as one
+ * more, too. */
 static void advance(tern_lr_scheduler *s, const int64_t *epoch)
 {
     s->at.last_epoch = epoch ? *epoch : s->at.last_epoch + 1;
     s->at.t_cur = !epoch && s->at.last_epoch == 0 ? 1 : s->at.t_cur + 1; /* a first step begins */
 }
 
-/* From the rate as it is: where the way began, then one step further on it. */
+/* rate = swa_lr s(t) + first (1 - s(t)), s being the progress. The first rate is worked out from
+ * the current one, because another scheduler or the user may have changed it meanwhile. */
 static double swa_next(const tern_lr_scheduler *s, int group, double lr)
 {
     const swa *a = s->data;
     int64_t t = s->at.t_cur - 1;
     if (a->epochs == 0 && t < 1)
         t = 1;
-    double rate = a->rates[group], gone = share(a, t - 1), now = share(a, t);
+    double rate = a->rates[group], gone = progress(a, t - 1), now = progress(a, t);
     double first = gone == 1 ? rate : (lr - gone * rate) / (1 - gone);
     return rate * now + first * (1 - now);
 }

@@ -1,15 +1,19 @@
-/* muon.c -- Muon: momentum whose singular values are all brought near one, by Newton and Schulz
- * (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon; torch.optim.Muon).
+/* muon.c -- Muon: the momentum of a matrix, orthogonalised by a Newton-Schulz iteration, which
+ * brings all its singular values near one (Jordan et al. 2024,
+ * https://kellerjordan.github.io/posts/muon; torch.optim.Muon).
  *
- * X = a X + (b A + c A^2) X with A = X X^T, five times: products that each device has its own way
- * for. Then one launch moves all parameters. */
+ * X = a X + (b A + c A^2) X with A = X X^T, five times: a polynomial of odd powers of X, which acts
+ * on the singular values alone. These are matrix products, one parameter after the other; the
+ * update of all parameters is one launch then. */
 #include "optim/optimizer.h"
 #include <math.h>
 
 /* Columns of the kernel. */
 enum { MOMENTUM_BUFFER, NEW_BUFFER, DIRECTION };
 
-/* From float32, where PyTorch takes bfloat16. X is wide: of fewer rows than columns. */
+/* In float32, where PyTorch takes bfloat16. A tall matrix is transposed first, so that A is the
+ * smaller of the two Gram matrices. Dividing by the Frobenius norm brings the singular values below
+ * one, where the iteration converges. */
 static tern_tensor *orthogonalize(tern_tensor *x, const tern_muon_values *v)
 {
     bool tall = tern_size(x, 0) > tern_size(x, 1);
@@ -26,6 +30,8 @@ static tern_tensor *orthogonalize(tern_tensor *x, const tern_muon_values *v)
     return tern_contiguous(tall ? tern_t(x) : x);
 }
 
+/* What the learning rate is multiplied by for a matrix of this shape: 0.2 sqrt(max(rows, columns))
+ * to match the RMS of AdamW's updates, or sqrt(max(1, rows / columns)). */
 static double adjustment(const tern_tensor *x, const tern_muon_values *v)
 {
     double rows = (double)tern_size(x, 0), columns = (double)tern_size(x, 1);
@@ -34,6 +40,8 @@ static double adjustment(const tern_tensor *x, const tern_muon_values *v)
     return sqrt(fmax(1, rows / columns));
 }
 
+/* buffer = momentum buffer + (1 - momentum) grad; Nesterov adds the gradient once more. The new
+ * buffer and the direction are columns of the launch, which a step that is skipped does not use. */
 static tern_status prepare(tern_optimizer *o, tern_optim_batch *b, tern_optim_columns *c,
                            tern_foreach_call *call)
 {

@@ -16,6 +16,7 @@ static tern_status read_values(const tern_optim_kind *kind, double lr, const voi
     return conflict ? tern_fail(TERN_ERR_ARGUMENT, "%s: %s", kind->name, conflict) : TERN_OK;
 }
 
+/* The first parameter group. Its options are written once the parameters were accepted. */
 static tern_status fill(tern_optimizer *o, tern_tensor *const *parameters, int n)
 {
     o->groups = tern_alloc(sizeof *o->groups);
@@ -61,6 +62,7 @@ typedef struct list {
     int n;
 } list;
 
+/* The parameters that require gradients. */
 static tern_status collect(const char *path, tern_tensor *x, void *user)
 {
     list *l = user;
@@ -108,6 +110,7 @@ void tern_optim_free(tern_optimizer *o)
 
 /* ---- stepping ---------------------------------------------------------------------------- */
 
+/* Room for the columns of a launch: parameters, gradients and states. */
 static tern_status make_columns(tern_optim_columns *c, int n)
 {
     tern_tensor **memory = tern_alloc(sizeof *memory * (size_t)n * (2 + OPTIM_STATES));
@@ -134,7 +137,7 @@ tern_status tern_optim_make_states(const tern_optimizer *o, tern_optim_slot *slo
     return TERN_OK;
 }
 
-/* x as the kernels take it: dense, and where they have no halves, float32. */
+/* x as the kernels take it: dense, and as float32 where they have no half precision form. */
 static tern_tensor *column_of(const tern_optimizer *o, tern_tensor *x)
 {
     if (o->kind->only_wide && tern_dtype_of(x) != TERN_F64)
@@ -142,6 +145,7 @@ static tern_tensor *column_of(const tern_optimizer *o, tern_tensor *x)
     return tern_contiguous(x);
 }
 
+/* Parameters without a gradient are skipped: their column of gradients is NULL. */
 static tern_status fill_columns(tern_optimizer *o, const tern_optim_batch *b, tern_optim_columns *c)
 {
     for (int i = 0; i < b->count; i++) {
@@ -164,7 +168,8 @@ const void *tern_optim_values(const tern_optimizer *o, const tern_optim_batch *b
     return o->groups[o->slots[b->slot[0]].group].values;
 }
 
-/* The values go to the device when they changed, to the address they have always had. */
+/* The options go to the device only when they changed, always to the same address, so that a graph
+ * that was captured reads the new ones. */
 static tern_status write_values(const tern_optimizer *o, tern_optim_batch *b)
 {
     double values[OPTIM_VALUES];
@@ -183,7 +188,7 @@ static tern_status write_values(const tern_optimizer *o, tern_optim_batch *b)
     return b->is_written ? TERN_OK : tern_last_status();
 }
 
-/* As values are now, also for a replay. */
+/* Before each replay of a graph: the learning rate may have changed since. */
 static tern_status refresh_values(void *user)
 {
     const tern_optimizer *o = user;
@@ -196,6 +201,7 @@ static tern_status refresh_values(void *user)
     return status;
 }
 
+/* Uploads the options now, outside of a capture, and again before each replay. */
 static tern_status current_values(tern_optimizer *o, tern_optim_batch *b)
 {
     tern_status status = TERN_OK;
@@ -204,6 +210,7 @@ static tern_status current_values(tern_optimizer *o, tern_optim_batch *b)
     return status == TERN_OK ? tern_graph_on_replay(refresh_values, o) : status;
 }
 
+/* One launch that updates all parameters of a batch. */
 static tern_status launch(tern_optimizer *o, tern_optim_batch *b, tern_optim_columns *c,
                           tern_tensor *skip)
 {

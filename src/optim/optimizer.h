@@ -30,7 +30,7 @@ extern const tern_optim_parts tern_lamb_parts, tern_muon_parts, tern_lbfgs_parts
 typedef struct tern_optim_kind {
     const char *name; /* "tern_optim_sgd" */
     tern_foreach_kernel kernel;
-    bool only_wide; /* the kernels take f32 and f64: halves are computed in copies */
+    bool only_wide; /* the kernels take f32 and f64: half precision is computed in copies */
     const tern_optim_row *rows;
     int n_values;
     const char *const *state_names; /* PyTorch's */

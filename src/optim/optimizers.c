@@ -1,8 +1,8 @@
-/* optimizers.c -- the rows of optimizers.def as C: reading the options of each optimizer, what follows from them,
- * its table and its two constructors. */
+/* optimizers.c -- the rows of optimizers.def as C: reading the options of each optimizer, what
+ * follows from them, its table and its two constructors. */
 #include "optim/optimizer.h"
 
-/* ---- the options struct, or the defaults where it is NULL -------------------------------------- */
+/* ---- the options struct, or the defaults where it is NULL ------------------------------------ */
 
 #define OPTIMIZER(NAME, FAMILY, KERNEL, DTYPES, PARTS)                                             \
     static void NAME##_read(const void *options, void *values)                                     \
@@ -16,7 +16,7 @@
 #define END(NAME)                             }
 #include "optimizers.def"
 
-/* ---- what follows from them -------------------------------------------------------------------- */
+/* ---- what follows from them ------------------------------------------------------------------ */
 
 #define OPTIMIZER(NAME, FAMILY, KERNEL, DTYPES, PARTS)                                             \
     static void NAME##_derive(void *values)                                                        \
@@ -27,7 +27,7 @@
 #define END(NAME)           }
 #include "optimizers.def"
 
-/* A bit for each state that is needed. */
+/* Which states (moments, momentum buffers) these options need: a bit for each. */
 #define ALWAYS 1
 #define OPTIMIZER(NAME, FAMILY, KERNEL, DTYPES, PARTS)                                             \
     static uint32_t NAME##_states(const void *values)                                              \
@@ -43,7 +43,7 @@
     }
 #include "optimizers.def"
 
-/* What is wrong with them together, or NULL. */
+/* An error in how options are combined, e.g. Nesterov momentum without momentum; NULL for none. */
 #define OPTIMIZER(NAME, FAMILY, KERNEL, DTYPES, PARTS)                                             \
     static const char *NAME##_conflict(const void *values)                                         \
     {                                                                                              \
@@ -57,7 +57,7 @@
     }
 #include "optimizers.def"
 
-/* ---- tables ------------------------------------------------------------------------------------ */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 /* clang-format off */
 #define OPTIMIZER(NAME, FAMILY, KERNEL, DTYPES, PARTS)                                             \

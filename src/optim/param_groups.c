@@ -5,6 +5,7 @@
 
 /* ---- parameters -------------------------------------------------------------------------- */
 
+/* A leaf of floating point that is in no group yet. */
 static tern_status check_parameter(const tern_optimizer *o, tern_tensor *const *x, int i)
 {
     const char *name = o->kind->name;
@@ -98,7 +99,8 @@ tern_status tern_optim_check_value(const tern_optim_kind *kind, int i, double va
                      TERN_NUMBER_TEXT(value));
 }
 
-static int number_of(const tern_optim_kind *kind, const char *name)
+/* The index of a named option among the values; -1 for none. */
+static int option_index(const tern_optim_kind *kind, const char *name)
 {
     for (int i = 0; kind->rows[i].name; i++)
         if (kind->rows[i].kind == VALUE_OPTION && strcmp(kind->rows[i].name, name) == 0)
@@ -106,7 +108,7 @@ static int number_of(const tern_optim_kind *kind, const char *name)
     return -1;
 }
 
-/* The number of an option; -1 after an error. */
+/* The index of an option of a group; -1 after an error. */
 static int find(const tern_optimizer *o, int group, const char *name, const char *function)
 {
     if (!o || !name) {
@@ -118,7 +120,7 @@ static int find(const tern_optimizer *o, int group, const char *name, const char
                   function, group, o->kind->name, o->n_groups);
         return -1;
     }
-    int i = number_of(o->kind, name);
+    int i = option_index(o->kind, name);
     if (i < 0)
         tern_fail(TERN_ERR_ARGUMENT, "%s: %s has no option '%s'", function, o->kind->name, name);
     return i;
@@ -126,7 +128,7 @@ static int find(const tern_optimizer *o, int group, const char *name, const char
 
 bool tern_optim_has_option(const tern_optimizer *o, const char *name)
 {
-    return o && name && number_of(o->kind, name) >= 0;
+    return o && name && option_index(o->kind, name) >= 0;
 }
 
 double tern_optim_get_option(const tern_optimizer *o, int group, const char *name)
@@ -148,7 +150,7 @@ tern_status tern_optim_set_option(tern_optimizer *o, int group, const char *name
 
 tern_status tern_optim_check_lr(const tern_optimizer *o, double lr, const char *function)
 {
-    return tern_optim_check_value(o->kind, number_of(o->kind, "lr"), lr, function);
+    return tern_optim_check_value(o->kind, option_index(o->kind, "lr"), lr, function);
 }
 
 double tern_optim_get_lr(const tern_optimizer *o)

@@ -6,7 +6,8 @@
 
 enum { PATH = 96 };
 
-/* A parameter's elements of the count of steps; NULL for one without elements. */
+/* A view of a parameter's elements of the batch's steps, one for each of its chunks; NULL for a
+ * parameter without elements. */
 static tern_tensor *steps_of(const tern_optimizer *o, const tern_optim_slot *s)
 {
     const tern_optim_batch *b = &o->batches[s->batch];
@@ -15,6 +16,8 @@ static tern_tensor *steps_of(const tern_optimizer *o, const tern_optim_slot *s)
     return end > first ? tern_narrow(b->steps, 0, first, end - first) : NULL;
 }
 
+/* state.<i>.<moment> and state.<i>.step, which is the first of the equal counts of its chunks. A
+ * parameter that has never had a gradient has no state, as in PyTorch. */
 static tern_status visit_slot(tern_optimizer *o, int i, tern_tensor_visit visit, void *user)
 {
     tern_optim_slot *s = &o->slots[i];
@@ -35,6 +38,7 @@ static tern_status visit_slot(tern_optimizer *o, int i, tern_tensor_visit visit,
     return visit(path, tern_select(steps, 0, 0), user);
 }
 
+/* param_groups.<i>.<option>, each a float64 number. */
 static tern_status visit_group(tern_optimizer *o, int i, tern_tensor_visit visit, void *user)
 {
     char path[PATH];
@@ -66,7 +70,9 @@ tern_status tern_optim_each_state(tern_optimizer *o, tern_tensor_visit visit, vo
     return status;
 }
 
-static tern_status put_state(tern_optimizer *o, tern_optim_slot *s, const char *name,
+/* Copies a value into a state, made where it is not there yet; a number of steps is broadcast over
+ * the chunks. */
+static tern_status set_state(tern_optimizer *o, tern_optim_slot *s, const char *name,
                              const tern_tensor *value)
 {
     TERN_TRY(tern_optim_regroup(o));
@@ -102,7 +108,7 @@ tern_status tern_optim_set_state(tern_optimizer *o, const char *path, const tern
     if (sscanf(path, "state.%d.%n", &i, &length) == 1 && length && i >= 0 && i < o->n) {
         TERN_SCOPE
             TERN_NO_GRAD
-                status = put_state(o, &o->slots[i], path + length, value);
+                status = set_state(o, &o->slots[i], path + length, value);
         return status;
     }
     length = 0;

@@ -4,6 +4,8 @@
 
 static const tern_foreach_kernel kernel = TERN_FOREACH_KERNEL("foreach", "unscale");
 
+/* Counts the gradients. Half precision ones are refused: divided by the scale they would underflow,
+ * which the scale is there to prevent. */
 static tern_status check(const tern_optimizer *o, int *n)
 {
     for (int i = 0; i < o->n; i++) {
@@ -16,8 +18,9 @@ static tern_status check(const tern_optimizer *o, int *n)
     return TERN_OK;
 }
 
-/* grads is room for twice the group's tensors: the gradients, dense, and where there are none NULL;
- * and the same with the parameter in NULL's place. */
+/* grad /= scale for one batch; *found becomes 1 at an infinity or NaN. grads has room for two
+ * columns: the gradients, dense, NULL where there is none, and the same with the parameter in the
+ * place of NULL. */
 static tern_status unscale_batch(const tern_optimizer *o, const tern_optim_batch *g,
                                  tern_tensor **grads, tern_tensor *scale, tern_tensor *found)
 {
@@ -43,7 +46,8 @@ static tern_status unscale_batch(const tern_optimizer *o, const tern_optim_batch
     return TERN_OK;
 }
 
-/* On another device than the scale's it is found there first. */
+/* A batch on another device than the scale's has a copy of the scale and a `found` of its own
+ * there, joined to the first by a maximum. */
 static tern_status unscale(const tern_optimizer *o, const tern_optim_batch *g, tern_tensor **grads,
                            tern_tensor *scale, tern_tensor *found)
 {

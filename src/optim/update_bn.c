@@ -1,9 +1,12 @@
-/* update_bn.c -- running statistics of batch norms made anew, for weights that are an average. */
+/* update_bn.c -- recomputes the running statistics of batch norms: those of a model whose weights
+ * were averaged belong to none of the models that were averaged. */
 #include "base/error.h"
 #include "nn/layers/batch_norm.h"
 #include <tern/autograd.h>
 #include <tern/optim.h>
 
+/* Mean 0, variance 1, and a cumulative average in place of the exponential one, so that all batches
+ * weigh the same. */
 static tern_status reset(tern_module *m, void *user)
 {
     const uint64_t failures = tern_failures();
@@ -18,6 +21,7 @@ static tern_status reset(tern_module *m, void *user)
     return tern_failed_since(failures);
 }
 
+/* Back to the exponential average. */
 static tern_status restore(tern_module *m, void *user)
 {
     (void)user;

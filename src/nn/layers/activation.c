@@ -14,6 +14,7 @@ static tern_number_text short_text(double value)
 }
 #define SHORT(value) (short_text(value).text)
 
+/* Softmax over C of (N, C, H, W) or (C, H, W). */
 static tern_tensor *softmax_of_channels(tern_tensor *x)
 {
     if (tern_dim(x) != 3 && tern_dim(x) != 4)

@@ -1,6 +1,10 @@
 /* adaptive_softmax.c -- a softmax of very many classes (Grave et al. 2017): the frequent ones and a
  * class for each cluster of rarer ones in the head, the clusters behind it with smaller and smaller
- * projections. */
+ * projections:
+ *
+ *   log p(class) = log p_head(cluster) + log p_cluster(class)
+ *
+ * Training computes a cluster only for the samples whose target is in it. */
 #include "nn/layers/layer.h"
 #include <math.h>
 
@@ -16,16 +20,19 @@ static int clusters_of(const adaptive *a)
     return a->ends.ndim - 1;
 }
 
-static tern_tensor *column(tern_tensor *x)
+/* (N) as (N, 1), the form of an index of gather. */
+static tern_tensor *as_column(tern_tensor *x)
 {
     return tern_unsqueeze(x, 1);
 }
 
+/* Log probabilities of the frequent classes and of the clusters. */
 static tern_tensor *head_of(tern_module *self, tern_tensor *x)
 {
     return tern_log_softmax(tern_nn_forward(tern_nn_child_at(self, 0), x), 1);
 }
 
+/* Log probabilities of the classes of cluster i, given the cluster. */
 static tern_tensor *cluster_of(tern_module *self, int i, tern_tensor *x)
 {
     tern_module *tail = tern_nn_child_at(self, 1);
@@ -61,7 +68,7 @@ static tern_status check_call(tern_tensor *const *in, int n, int k)
     return TERN_OK;
 }
 
-/* The rows whose target is in low..high - 1. */
+/* The samples (matrix rows) whose target is in low..high - 1. */
 static tern_tensor *rows_between(tern_tensor *target, int64_t low, int64_t high)
 {
     tern_tensor *mask = tern_logical_and(tern_ge_scalar(target, tern_scalar_int(low)),
@@ -70,12 +77,15 @@ static tern_tensor *rows_between(tern_tensor *target, int64_t low, int64_t high)
     return rows ? tern_squeeze_dim(rows, 1) : NULL;
 }
 
-/* What the clusters add to the log probabilities, and where in the head each row looks. */
+/* The log probability within the cluster, and the class of the head whose log probability is added
+ * to it, for each sample; used: how many samples have been dealt with. */
 typedef struct parts {
     tern_tensor *output, *places;
     int64_t used;
 } parts;
 
+/* The samples of the head (i = 0) or of cluster i - 1. Results of the clusters are scattered back
+ * to the places of their samples. */
 static tern_status add_part(tern_module *self, int i, tern_tensor *x, tern_tensor *target, parts *p)
 {
     const uint64_t failures = tern_failures();
@@ -93,13 +103,14 @@ static tern_status add_part(tern_module *self, int i, tern_tensor *x, tern_tenso
         return tern_failed_since(failures);
     }
     tern_tensor *probabilities = cluster_of(self, i - 1, tern_index_select(x, 0, rows));
-    tern_tensor *here = column(tern_sub_scalar(targets, tern_scalar_int(low)));
+    tern_tensor *here = as_column(tern_sub_scalar(targets, tern_scalar_int(low)));
     tern_tensor *chosen = tern_squeeze_dim(tern_gather(probabilities, 1, here), 1);
     p->places = tern_index_fill(p->places, 0, rows, tern_scalar_int(a->ends.dims[0] + i - 1));
     p->output = tern_index_copy(p->output, 0, rows, chosen);
     return tern_failed_since(failures);
 }
 
+/* output = log p(target) for each sample, loss = -mean(output). */
 static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     const adaptive *a = tern_nn_data(self);
@@ -118,8 +129,8 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
                          name, (long long)a->classes - 1,
                          (long long)tern_item_int(tern_min(target)),
                          (long long)tern_item_int(tern_max(target)));
-    tern_tensor *output =
-        tern_add(p.output, tern_squeeze_dim(tern_gather(head_of(self, x), 1, column(p.places)), 1));
+    tern_tensor *output = tern_add(
+        p.output, tern_squeeze_dim(tern_gather(head_of(self, x), 1, as_column(p.places)), 1));
     out[k - 1] = tern_mean(tern_neg(output));
     if (k == 2)
         out[0] = batched || !output ? output : tern_squeeze_dim(output, 0);
@@ -128,7 +139,8 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
 
 /* ---- all classes --------------------------------------------------------------------------- */
 
-static bool is_one(const tern_module *m, const tern_tensor *x, const char *function)
+/* Whether m is such a module and x a batch for it; records an error if not. */
+static bool check_adaptive(const tern_module *m, const tern_tensor *x, const char *function)
 {
     if (!m || !x)
         tern_fail_argument_null(function, m ? "x" : "m");
@@ -142,6 +154,7 @@ static bool is_one(const tern_module *m, const tern_tensor *x, const char *funct
     return false;
 }
 
+/* Log probabilities of all classes, (N, n_classes). */
 static tern_tensor *log_prob(tern_module *m, tern_tensor *x)
 {
     const adaptive *a = tern_nn_data(m);
@@ -155,12 +168,12 @@ static tern_tensor *log_prob(tern_module *m, tern_tensor *x)
 
 tern_tensor *tern_nn_adaptive_log_softmax_log_prob(tern_module *m, tern_tensor *x)
 {
-    return is_one(m, x, "tern_nn_adaptive_log_softmax_log_prob") ? log_prob(m, x) : NULL;
+    return check_adaptive(m, x, "tern_nn_adaptive_log_softmax_log_prob") ? log_prob(m, x) : NULL;
 }
 
 tern_tensor *tern_nn_adaptive_log_softmax_predict(tern_module *m, tern_tensor *x)
 {
-    if (!is_one(m, x, "tern_nn_adaptive_log_softmax_predict"))
+    if (!check_adaptive(m, x, "tern_nn_adaptive_log_softmax_predict"))
         return NULL;
     return tern_argmax_dim(log_prob(m, x), 1, false);
 }
@@ -189,8 +202,10 @@ static tern_module *linear(int64_t in, int64_t out, bool bias,
         in, out, &(tern_linear_options){.no_bias = !bias, .dtype = o->dtype, .device = o->device});
 }
 
-static tern_status furnish(tern_module *m, int64_t in_features, const adaptive *a,
-                           const tern_adaptive_log_softmax_with_loss_options *o)
+/* A linear head, and for cluster i two linear layers through in_features / div_value^(i + 1)
+ * features, so that rare classes cost few parameters. */
+static tern_status add_children(tern_module *m, int64_t in_features, const adaptive *a,
+                                const tern_adaptive_log_softmax_with_loss_options *o)
 {
     const uint64_t failures = tern_failures();
     double divisor = TERN_OPTION(o, div_value, 4);
@@ -217,6 +232,6 @@ tern_module *tern_nn_adaptive_log_softmax_with_loss(
         return NULL;
     a.ends.dims[a.ends.ndim++] = n_classes;
     tern_module *m = tern_layer_loss("AdaptiveLogSoftmaxWithLoss", call, &a, sizeof a);
-    return tern_layer_if(m, m ? furnish(m, in_features, &a, options ? options : &none)
+    return tern_layer_if(m, m ? add_children(m, in_features, &a, options ? options : &none)
                               : tern_last_status());
 }

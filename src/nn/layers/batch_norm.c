@@ -1,4 +1,7 @@
-/* batch_norm.c -- batch norm of one, two and three spatial dims, with its running statistics. */
+/* batch_norm.c -- batch norm of one, two and three spatial dims, with its running statistics.
+ *
+ *   y = (x - mean) / sqrt(var + eps) weight + bias,   for each channel, over the batch
+ *   running = (1 - momentum) running + momentum batch */
 #include "nn/layers/batch_norm.h"
 #include "nn/layers/layer.h"
 
@@ -12,10 +15,10 @@ typedef struct batch_norm {
     const batch_kind *kind;
     double eps, momentum;
     bool cumulative, tracks;
-    bool averages; /* cumulative for the time being */
+    bool averages; /* cumulative until tern_batch_norm_average(m, false) */
 } batch_norm;
 
-/* The share of a new batch: one more is counted when training. */
+/* The momentum of a new batch, which is counted: 1 / n for a cumulative average over n batches. */
 static tern_status count_batch(tern_module *self, const batch_norm *b, double *momentum)
 {
     const uint64_t failures = tern_failures();
@@ -28,6 +31,7 @@ static tern_status count_batch(tern_module *self, const batch_norm *b, double *m
     return tern_failed_since(failures);
 }
 
+/* The statistics of the batch in training, or where there are no running ones. */
 static tern_tensor *forward(tern_module *self, tern_tensor *x)
 {
     const batch_norm *b = tern_nn_data(self);

@@ -1,4 +1,4 @@
-/* batch_norm.h -- batch norms, as those who look for them in a module need them. */
+/* batch_norm.h -- finding the batch norms of a module, and making their running statistics anew. */
 #ifndef TERN_NN_BATCH_NORM_H
 #define TERN_NN_BATCH_NORM_H
 #include <tern/nn.h>

@@ -1,4 +1,4 @@
-/* bilinear.c -- x1 A x2 + b, of two inputs. */
+/* bilinear.c -- y_k = x1^T A_k x2 + b_k, of two inputs. */
 #include "nn/layers/layer.h"
 #include <math.h>
 
@@ -13,8 +13,9 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
     return out[0] ? TERN_OK : tern_last_status();
 }
 
-static tern_status furnish(tern_module *m, int64_t in1, int64_t in2, int64_t out,
-                           const tern_linear_options *o)
+/* Uniform in +-1/sqrt(in1_features), as PyTorch has it. */
+static tern_status add_parameters(tern_module *m, int64_t in1, int64_t in2, int64_t out,
+                                  const tern_linear_options *o)
 {
     double bound = in1 > 0 ? 1 / sqrt((double)in1) : 0;
     tern_tensor *weight = tern_nn_init_uniform_(
@@ -39,6 +40,7 @@ tern_module *tern_nn_bilinear(int64_t in1_features, int64_t in2_features, int64_
     tern_module *m = tern_nn_module_with_call("Bilinear", call, NULL);
     tern_status status = TERN_OK;
     TERN_SCOPE
-        status = furnish(m, in1_features, in2_features, out_features, options ? options : &none);
+        status =
+            add_parameters(m, in1_features, in2_features, out_features, options ? options : &none);
     return tern_layer_if(m, status);
 }

@@ -2,6 +2,7 @@
 #include "nn/module.h"
 #include <stdio.h>
 
+/* Sequential: the children one after the other. */
 static tern_tensor *forward(tern_module *self, tern_tensor *x)
 {
     for (int i = 0; x && i < self->count; i++)
@@ -10,7 +11,8 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
     return x;
 }
 
-static bool met_before(tern_module *const *layers, int i)
+/* Whether layer i is also one of those before it. */
+static bool is_repeated(tern_module *const *layers, int i)
 {
     for (int j = 0; j < i; j++)
         if (layers[j] == layers[i])
@@ -18,12 +20,13 @@ static bool met_before(tern_module *const *layers, int i)
     return false;
 }
 
+/* A module has one parent, so a layer can be given once only. */
 static tern_status check(tern_module *const *layers, int n, const char *function)
 {
     for (int i = 0; i < n; i++) {
         if (!layers[i])
             return tern_fail_argument_null(function, "a layer");
-        if (layers[i]->parent || met_before(layers, i))
+        if (layers[i]->parent || is_repeated(layers, i))
             return tern_fail(
                 TERN_ERR_STATE,
                 "%s: layer %d (%s) is part of a module already; a module has one parent", function,
@@ -32,16 +35,18 @@ static tern_status check(tern_module *const *layers, int n, const char *function
     return TERN_OK;
 }
 
-/* Those that nobody else owns, each once: a later double is found in what came before it. */
+/* After an error: frees the layers without a parent, each once, at its first place in the list. */
 static void free_all(tern_module *const *layers, int n)
 {
     for (int i = n - 1; i >= 0; i--)
-        if (layers[i] && !met_before(layers, i) && !layers[i]->parent)
+        if (layers[i] && !is_repeated(layers, i) && !layers[i]->parent)
             tern_nn_free(layers[i]);
 }
 
 /* ---- numbered children ------------------------------------------------------------------- */
 
+/* A container whose children are named "0", "1", ... It takes the layers over, and frees them where
+ * it fails. */
 static tern_module *numbered(const char *name, tern_module_forward run, tern_module *const *layers,
                              int n, const char *function)
 {
@@ -120,6 +125,7 @@ tern_module *tern_nn_module_dict(void)
     return tern_nn_module("ModuleDict", NULL, NULL);
 }
 
+/* A container of parameters, which are printed as children are elsewhere. */
 static tern_module *parameters(const char *name)
 {
     tern_module *self = tern_nn_module(name, NULL, NULL);

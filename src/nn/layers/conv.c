@@ -15,7 +15,7 @@ typedef struct conv {
     tern_shape around;
 } conv;
 
-/* What is not zeros goes around x first. */
+/* Padding other than zeros is a tensor op before the convolution, which pads with zeros only. */
 static tern_tensor *padded(const conv *c, tern_tensor *x)
 {
     return c->mode.mode == TERN_PAD_CONSTANT ? x : tern_pad(x, c->around, &c->mode);
@@ -34,15 +34,17 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
 /* ---- a size of its output ---------------------------------------------------------------- */
 
 /* [2, 3] */
-static tern_list_text listed(const tern_shape *list)
+static tern_list_text list_text(const tern_shape *list)
 {
     tern_list_text t;
     tern_format_list(t.text, sizeof t.text, list->dims, list->ndim);
     return t;
 }
-#define LISTED(list) (listed(&(list)).text)
+#define LISTED(list) (list_text(&(list)).text)
 
-/* A stride larger than one leaves several sizes that a convolution back would have come from. */
+/* With a stride s, s input sizes of a convolution give the same output size, so its transposed form
+ * can be asked for any of these: output_padding = size - ((in - 1) stride - 2 padding + dilation
+ * (kernel - 1) + 1), from 0 to stride - 1. */
 static tern_status output_padding_for(const conv *c, const tern_tensor *x, tern_shape size,
                                       tern_shape *padding)
 {
@@ -77,6 +79,7 @@ static tern_status output_padding_for(const conv *c, const tern_tensor *x, tern_
                             c->function, LISTED(size), LISTED(least), LISTED(most), LISTED(in));
 }
 
+/* output_size as a call passes it: a list of int64 on the cpu. */
 static tern_status read_size(const tern_module *m, tern_tensor *list, tern_shape *size)
 {
     int64_t n = tern_numel(list);
@@ -155,9 +158,9 @@ static bool is_everywhere(const tern_shape *list, int64_t value)
     return true;
 }
 
-/* One number for each dim; none given: otherwise. */
-static tern_status spread(const conv *c, const char *name, tern_shape list, int64_t otherwise,
-                          tern_shape *out)
+/* One number stands for every dim, an empty list for the default. */
+static tern_status expand_list(const conv *c, const char *name, tern_shape list, int64_t otherwise,
+                               tern_shape *out)
 {
     if (list.ndim > 1 && list.ndim != c->ndim)
         return tern_fail(TERN_ERR_ARGUMENT, "%s: %s must be one number or %d, but got %d",
@@ -179,6 +182,7 @@ typedef struct arguments {
     const char *device;
 } arguments;
 
+/* As PyTorch prints it: only what is not the default. */
 static tern_status describe(tern_module *m, const conv *c, const arguments *a)
 {
     static const char *const modes[] = {[TERN_PAD_REFLECT] = "reflect",
@@ -209,13 +213,15 @@ static tern_status describe(tern_module *m, const conv *c, const arguments *a)
 
 /* ---- making ------------------------------------------------------------------------------ */
 
+/* Uniform in +-1/sqrt(fan_in), which is kaiming_uniform_ with a = sqrt(5). */
 static tern_tensor *uniform(tern_shape shape, double inputs, const arguments *a)
 {
     double bound = inputs > 0 ? 1 / sqrt(inputs) : 0;
     return tern_nn_init_uniform_(tern_empty(shape, a->dtype, a->device), -bound, bound);
 }
 
-static tern_status furnish(tern_module *m, const conv *c, const arguments *a)
+/* weight (out, in / groups, *kernel), transposed (in, out / groups, *kernel); bias (out). */
+static tern_status add_parameters(tern_module *m, const conv *c, const arguments *a)
 {
     tern_shape shape = {.ndim = 2 + c->ndim};
     shape.dims[0] = c->transposed ? a->in : a->out;
@@ -255,7 +261,7 @@ static tern_module *make(const conv *c, const arguments *a)
     tern_status status = m ? TERN_OK : tern_last_status();
     if (status == TERN_OK)
         TERN_SCOPE
-            status = furnish(m, c, a);
+            status = add_parameters(m, c, a);
     return tern_layer_if(m, status);
 }
 
@@ -265,10 +271,10 @@ static tern_status read_lists(conv *c, arguments *a, tern_shape size, const tern
     if (size.ndim == 0)
         return tern_fail(TERN_ERR_ARGUMENT, "%s: kernel_size must be one number or %d, but got 0",
                          c->function, c->ndim);
-    TERN_TRY(spread(c, "kernel_size", size, 1, &a->size));
-    TERN_TRY(spread(c, "stride", *stride, 1, &c->o.stride));
-    TERN_TRY(spread(c, "padding", *padding, 0, &c->o.padding));
-    TERN_TRY(spread(c, "dilation", *dilation, 1, &c->o.dilation));
+    TERN_TRY(expand_list(c, "kernel_size", size, 1, &a->size));
+    TERN_TRY(expand_list(c, "stride", *stride, 1, &c->o.stride));
+    TERN_TRY(expand_list(c, "padding", *padding, 0, &c->o.padding));
+    TERN_TRY(expand_list(c, "dilation", *dilation, 1, &c->o.dilation));
     a->padding = c->o.padding;
     c->size = a->size;
     return TERN_OK;
@@ -286,7 +292,8 @@ static tern_status read_named_padding(conv *c, arguments *a, tern_named_padding 
     return TERN_OK;
 }
 
-/* What is not zeros is put around x first: pairs from the last dim on. */
+/* The padding for tern_pad: pairs from the last dim on. "same" pads by dilation (kernel - 1) in
+ * all; where that is odd the end gets one more. */
 static tern_status read_mode(conv *c, const arguments *a, tern_pad_mode mode)
 {
     TERN_TRY(tern_check_enum(c->function, "padding_mode", (int)mode, TERN_PAD_CIRCULAR,
@@ -335,7 +342,8 @@ static tern_module *transposed(conv c, int64_t in, int64_t out, tern_shape size,
     c.transposed = true;
     c.o.groups = o->groups ? o->groups : 1;
     bool ok = read_lists(&c, &a, size, &o->stride, &o->padding, &o->dilation) == TERN_OK;
-    ok = ok && spread(&c, "output_padding", o->output_padding, 0, &c.output_padding) == TERN_OK;
+    ok =
+        ok && expand_list(&c, "output_padding", o->output_padding, 0, &c.output_padding) == TERN_OK;
     return ok ? make(&c, &a) : NULL;
 }
 

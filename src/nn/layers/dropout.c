@@ -1,4 +1,6 @@
-/* dropout.c -- zeros at random while training: of elements, of channels, and around selu's mean. */
+/* dropout.c -- in training y = x mask / (1 - p), mask being 0 with probability p for each element,
+ * or for each channel (dropout1d and so on). The alpha forms drop to the value that selu saturates
+ * at and rescale, so that mean and variance stay. */
 #include "nn/layers/layer.h"
 
 static tern_module *make(const char *function, const char *name, tern_module_forward forward,

@@ -1,4 +1,5 @@
-/* embedding.c -- rows of a table by index, one by one or in bags. */
+/* embedding.c -- y = weight[index], matrix rows of a table by index; bags reduce several of them to
+ * their sum, mean or maximum. */
 #include "base/checked.h"
 #include "nn/layers/layer.h"
 #include <stdio.h>
@@ -61,8 +62,9 @@ static tern_status describe(tern_module *m, const table *t,
                              mode ? mode : "", mode ? padding : "");
 }
 
-static tern_status furnish(tern_module *m, const table *t, const tern_embedding_function_options *o,
-                           const char *mode)
+/* A pretrained table is shared with the caller and may be frozen. */
+static tern_status add_weight(tern_module *m, const table *t,
+                              const tern_embedding_function_options *o, const char *mode)
 {
     tern_tensor *weight = make_weight(t, &o->padding_idx);
     if (!m || !weight)
@@ -105,7 +107,7 @@ static tern_module *make(table *t, const tern_embedding_options *o)
     tern_module *m = tern_layer("Embedding", forward, &how, sizeof how);
     tern_status status = TERN_OK;
     TERN_SCOPE
-        status = furnish(m, t, &how, NULL);
+        status = add_weight(m, t, &how, NULL);
     return tern_layer_if(m, status);
 }
 
@@ -164,7 +166,7 @@ static tern_module *make_bag(table *t, const tern_embedding_bag_options *o)
     tern_module *m = tern_layer_loss("EmbeddingBag", bag_call, &how, sizeof how);
     tern_status status = TERN_OK;
     TERN_SCOPE
-        status = furnish(m, t, &same, modes[o->mode]);
+        status = add_weight(m, t, &same, modes[o->mode]);
     return tern_layer_if(m, status);
 }
 

@@ -1,4 +1,8 @@
-/* group_norm.c -- group norm, RMS norm and local response norm. */
+/* group_norm.c -- group norm, RMS norm and local response norm.
+ *
+ *   group norm: (x - mean) / sqrt(var + eps) weight + bias, over groups of channels of a sample
+ *   RMS norm: x / sqrt(mean(x^2) + eps) weight, over the last dims
+ *   local response norm: x / (k + alpha mean(x^2 of size channels around it))^beta */
 #include "nn/layers/layer.h"
 
 /* ---- group norm -------------------------------------------------------------------------- */
@@ -15,7 +19,7 @@ static tern_tensor *group_forward(tern_module *self, tern_tensor *x)
                            tern_nn_parameter(self, "bias"), g->eps);
 }
 
-/* Ones, and zeros unless bias is NULL; NULL where they are not wanted. */
+/* A weight of ones, and a bias of zeros where it has a name; both are absent without affine. */
 static tern_status add_affine(tern_module *m, tern_shape shape, bool wanted, const char *bias,
                               tern_dtype dtype, const char *device)
 {

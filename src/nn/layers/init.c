@@ -64,6 +64,7 @@ double tern_nn_init_calculate_gain(tern_nonlinearity nonlinearity, double param)
     return NAN;
 }
 
+/* fan_in and fan_out of a weight (out, in, *kernel): the channels times the kernel's elements. */
 static tern_status fans(const tern_tensor *x, double *in, double *out, const char *function)
 {
     if (!x)
@@ -93,6 +94,7 @@ tern_status tern_nn_init_calculate_fan_in_and_fan_out(const tern_tensor *x, doub
     return TERN_OK;
 }
 
+/* U(-b, b) with b = gain sqrt(6 / (fan_in + fan_out)). */
 tern_tensor *tern_nn_init_xavier_uniform_(tern_tensor *x, double gain)
 {
     double in = 0, out = 0;
@@ -102,6 +104,7 @@ tern_tensor *tern_nn_init_xavier_uniform_(tern_tensor *x, double gain)
     return tern_numel(x) ? uniform(x, -bound, bound) : x;
 }
 
+/* N(0, std^2) with std = gain sqrt(2 / (fan_in + fan_out)). */
 tern_tensor *tern_nn_init_xavier_normal_(tern_tensor *x, double gain)
 {
     double in = 0, out = 0;
@@ -110,7 +113,7 @@ tern_tensor *tern_nn_init_xavier_normal_(tern_tensor *x, double gain)
     return tern_numel(x) ? normal(x, 0, gain * sqrt(2 / (in + out))) : x;
 }
 
-/* The standard deviation of He's rule; NaN after an error. */
+/* std = gain / sqrt(fan) (He et al. 2015); NaN after an error. */
 static double kaiming_std(const tern_tensor *x, const tern_init_kaiming_options *o,
                           const char *function)
 {

@@ -4,19 +4,21 @@
 #include "nn/layers/layer.h"
 #include <math.h>
 
-static tern_dtype wide(const tern_tensor *x)
+/* Half precision is computed in float32. */
+static tern_dtype compute_dtype(const tern_tensor *x)
 {
     return tern_dtype_of(x) == TERN_F64 ? TERN_F64 : TERN_F32;
 }
 
-/* x with the elements of value; NULL passes. */
-static tern_tensor *take_over(tern_tensor *x, tern_tensor *value)
+/* Copies value into x; NULL is passed on. */
+static tern_tensor *copy_into(tern_tensor *x, tern_tensor *value)
 {
     return value ? tern_copy_(x, value) : NULL;
 }
 
 /* ---- truncated normal -------------------------------------------------------------------- */
 
+/* Horner's rule, the highest coefficient first. */
 static tern_tensor *polynomial(tern_tensor *x, const double *c, int n)
 {
     tern_tensor *y = tern_full_like(x, tern_scalar_real(c[0]));
@@ -25,7 +27,8 @@ static tern_tensor *polynomial(tern_tensor *x, const double *c, int n)
     return y;
 }
 
-/* Giles 2010, "Approximating the erfinv function", table 5; -1 < x < 1. */
+/* Giles 2010, "Approximating the erfinv function", table 5: x times a polynomial of w = -log(1 -
+ * x^2), or of sqrt(w) in the tails; -1 < x < 1. */
 static tern_tensor *erfinv(tern_tensor *x)
 {
     static const double central[] = {2.81022636e-08,  3.43273939e-07, -3.5233877e-06,
@@ -46,12 +49,13 @@ static double normal_cdf(double x)
     return (1 + erf(x / sqrt(2))) / 2;
 }
 
-/* mean + std sqrt(2) erfinv(u), u uniform between what a and b come from. */
+/* The inverse of the normal distribution function at a uniform number: mean + std sqrt(2)
+ * erfinv(u), u uniform between 2 cdf(a) - 1 and 2 cdf(b) - 1. */
 static tern_tensor *truncated(const tern_tensor *x, double mean, double std, double a, double b)
 {
     const double most = 1 - 1.0 / (1 << 23); /* beyond it erfinv is infinite */
     double low = 2 * normal_cdf((a - mean) / std) - 1, high = 2 * normal_cdf((b - mean) / std) - 1;
-    tern_tensor *u = tern_empty(tern_shape_of(x), wide(x), tern_device(x));
+    tern_tensor *u = tern_empty(tern_shape_of(x), compute_dtype(x), tern_device(x));
     u = tern_uniform_(u, low, high);
     u = erfinv(tern_clamp(u, -most, most));
     u = tern_add_scalar(tern_mul_scalar(u, tern_scalar_real(std * sqrt(2))),
@@ -72,7 +76,7 @@ tern_tensor *tern_nn_init_trunc_normal_(tern_tensor *x, double mean, double std,
                               TERN_NUMBER_TEXT(std), TERN_NUMBER_TEXT(a), TERN_NUMBER_TEXT(b));
     TERN_SCOPE
         TERN_NO_GRAD
-            x = take_over(x, truncated(x, mean, std, a, b));
+            x = copy_into(x, truncated(x, mean, std, a, b));
     return x;
 }
 
@@ -96,11 +100,13 @@ tern_tensor *tern_nn_init_eye_(tern_tensor *x)
         return NULL;
     TERN_SCOPE
         TERN_NO_GRAD
-            x = take_over(
+            x = copy_into(
                 x, tern_eye(tern_size(x, 0), tern_size(x, 1), tern_dtype_of(x), tern_device(x)));
     return x;
 }
 
+/* The kernel of a convolution that passes its channels on: the identity over channels, of each
+ * group, at the middle of the window. */
 static tern_tensor *dirac(tern_tensor *x, int64_t groups)
 {
     int64_t out = tern_size(x, 0) / groups, in = tern_size(x, 1);
@@ -131,33 +137,35 @@ tern_tensor *tern_nn_init_dirac_(tern_tensor *x, int64_t groups)
 
 /* ---- orthogonal -------------------------------------------------------------------------- */
 
-/* rows less their parts along the orthonormal rows of basis; twice, because once leaves what
- * rounding made of it (Giraud, Langou, Rozloznik 2005: twice is enough). */
-static tern_tensor *reject(tern_tensor *rows, tern_tensor *basis)
+/* rows - rows basis^T basis, for orthonormal matrix rows of basis: classical Gram-Schmidt.
+ * Twice, because once leaves what rounding made of it (Giraud, Langou, Rozloznik 2005: twice is
+ * enough). */
+static tern_tensor *project_out(tern_tensor *rows, tern_tensor *basis)
 {
     for (int round = 0; round < 2; round++)
         rows = tern_sub(rows, tern_matmul(tern_matmul(rows, tern_t(basis)), basis));
     return rows;
 }
 
-/* Rows start .. start + n - 1 of q at right angles to those before and to each other. */
-static tern_status settle_block(tern_tensor *q, int64_t start, int64_t n)
+/* Makes matrix rows start .. start + n - 1 of q orthonormal, and orthogonal to those before. */
+static tern_status orthonormalize_block(tern_tensor *q, int64_t start, int64_t n)
 {
     const uint64_t failures = tern_failures();
     tern_tensor *block = tern_narrow(q, 0, start, n);
-    if (start > 0 && !tern_copy_(block, reject(block, tern_narrow(q, 0, 0, start))))
+    if (start > 0 && !tern_copy_(block, project_out(block, tern_narrow(q, 0, 0, start))))
         return tern_last_status();
     for (int64_t i = 0; i < n; i++)
         TERN_SCOPE {
             tern_tensor *place = tern_narrow(block, 0, i, 1);
-            tern_tensor *row = i > 0 ? reject(place, tern_narrow(block, 0, 0, i)) : place;
+            tern_tensor *row = i > 0 ? project_out(place, tern_narrow(block, 0, 0, i)) : place;
             tern_copy_(place, tern_div(row, tern_sqrt(tern_sum(tern_square(row)))));
         }
     return tern_failed_since(failures);
 }
 
-/* (rows, columns) with orthonormal rows, rows <= columns: what is made of normal numbers is
- * distributed evenly over all of these. In blocks, so that most of the work is matrix products. */
+/* (rows, columns) with orthonormal rows, rows <= columns. Starting from normal numbers the
+ * result is uniformly distributed (Haar measure). In blocks, so that most of the work is matrix
+ * products. */
 static tern_tensor *orthonormal(int64_t rows, int64_t columns, tern_dtype dtype, const char *device)
 {
     enum { BLOCK = 32 };
@@ -165,19 +173,20 @@ static tern_tensor *orthonormal(int64_t rows, int64_t columns, tern_dtype dtype,
     for (int64_t start = 0; q && start < rows; start += BLOCK) {
         tern_status status = TERN_OK;
         TERN_SCOPE
-            status = settle_block(q, start, rows - start < BLOCK ? rows - start : BLOCK);
+            status = orthonormalize_block(q, start, rows - start < BLOCK ? rows - start : BLOCK);
         if (status != TERN_OK)
             return NULL;
     }
     return q;
 }
 
+/* A tall matrix has orthonormal columns: the transposed problem. More dims are flattened. */
 static tern_tensor *orthogonal(const tern_tensor *x, double gain)
 {
     int64_t rows = tern_size(x, 0), columns = tern_numel(x) / rows;
     bool tall = rows > columns;
     tern_tensor *q =
-        orthonormal(tall ? columns : rows, tall ? rows : columns, wide(x), tern_device(x));
+        orthonormal(tall ? columns : rows, tall ? rows : columns, compute_dtype(x), tern_device(x));
     q = tern_mul_scalar(tall ? tern_t(q) : q, tern_scalar_real(gain));
     return tern_reshape(q, tern_shape_of(x));
 }
@@ -188,16 +197,17 @@ tern_tensor *tern_nn_init_orthogonal_(tern_tensor *x, double gain)
         return NULL;
     TERN_SCOPE
         TERN_NO_GRAD
-            x = tern_numel(x) ? take_over(x, orthogonal(x, gain)) : x;
+            x = tern_numel(x) ? copy_into(x, orthogonal(x, gain)) : x;
     return x;
 }
 
 /* ---- sparse ------------------------------------------------------------------------------ */
 
-/* The rank of a random number in its column is a random order of the rows. */
+/* In each column `zeros` elements, drawn without repetition, are zero: those whose rank among
+ * random numbers is lowest. Sorting twice gives the rank. */
 static tern_tensor *sparse(const tern_tensor *x, double zeros, double std)
 {
-    tern_tensor *value = tern_empty(tern_shape_of(x), wide(x), tern_device(x));
+    tern_tensor *value = tern_empty(tern_shape_of(x), compute_dtype(x), tern_device(x));
     tern_tensor *order = tern_rand(tern_shape_of(x), TERN_F32, tern_device(x));
     tern_tensor *rank = tern_argsort(tern_argsort(order, 0, false), 0, false);
     return tern_masked_fill(tern_normal_(value, 0, std),
@@ -216,6 +226,6 @@ tern_tensor *tern_nn_init_sparse_(tern_tensor *x, double sparsity, double std)
     double zeros = ceil(sparsity * (double)tern_size(x, 0));
     TERN_SCOPE
         TERN_NO_GRAD
-            x = tern_numel(x) ? take_over(x, sparse(x, zeros, std)) : x;
+            x = tern_numel(x) ? copy_into(x, sparse(x, zeros, std)) : x;
     return x;
 }

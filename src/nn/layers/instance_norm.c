@@ -1,4 +1,5 @@
-/* instance_norm.c -- instance norm of one, two and three spatial dims. */
+/* instance_norm.c -- instance norm of one, two and three spatial dims: batch norm with the mean and
+ * variance of each sample and channel. */
 #include "nn/layers/layer.h"
 
 /* What tells the three apart. */

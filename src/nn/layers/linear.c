@@ -14,7 +14,9 @@ static tern_tensor *parameter(tern_shape shape, int64_t in, const tern_linear_op
     return tern_nn_init_uniform_(tern_empty(shape, o->dtype, o->device), -bound, bound);
 }
 
-static tern_status furnish(tern_module *m, int64_t in, int64_t out, const tern_linear_options *o)
+/* weight (out, in), bias (out). */
+static tern_status add_parameters(tern_module *m, int64_t in, int64_t out,
+                                  const tern_linear_options *o)
 {
     tern_tensor *weight = parameter(TERN_SHAPE(out, in), in, o);
     tern_tensor *bias = o->no_bias ? NULL : parameter(TERN_SHAPE(out), in, o);
@@ -33,6 +35,6 @@ tern_module *tern_nn_linear(int64_t in_features, int64_t out_features,
     tern_module *m = tern_nn_module("Linear", forward, NULL);
     tern_status status = TERN_OK;
     TERN_SCOPE
-        status = furnish(m, in_features, out_features, options ? options : &none);
+        status = add_parameters(m, in_features, out_features, options ? options : &none);
     return tern_layer_if(m, status);
 }

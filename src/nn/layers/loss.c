@@ -1,6 +1,7 @@
 /* loss.c -- losses as modules: criterion(input, target). */
 #include "nn/layers/layer.h"
 
+/* The inputs and outputs of a call. */
 static tern_status check_two(const char *name, int n, int k)
 {
     if (n == 2 && k == 1)
@@ -24,6 +25,7 @@ tern_module *tern_nn_mse_loss(const tern_loss_options *options)
     return tern_layer_loss("MSELoss", mse_call, &o, sizeof o);
 }
 
+/* The class weights are a buffer, so that they move with the module. */
 static tern_status cross_entropy_call(tern_module *self, tern_tensor *const *in, int n,
                                       tern_tensor **out, int k)
 {

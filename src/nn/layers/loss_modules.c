@@ -1,6 +1,7 @@
 /* loss_modules.c -- losses and distances as modules: criterion(input, target, ...). */
 #include "nn/layers/layer.h"
 
+/* The inputs and outputs of a call. */
 static tern_status check_count(const char *name, int n, int takes, int k)
 {
     if (n == takes && k == 1)

@@ -1,4 +1,8 @@
-/* multihead_attention.c -- attention with several heads as a module. */
+/* multihead_attention.c -- attention with several heads as a module.
+ *
+ *   concat(head_1, ..., head_h) W_out,   head_i = softmax(Q_i K_i^T / sqrt(d)) V_i
+ *
+ * with Q, K and V projections of query, key and value. */
 #include "base/checked.h"
 #include "base/memory.h"
 #include "nn/layers/layer.h"
@@ -16,7 +20,7 @@ typedef struct attention {
 /* ---- running ------------------------------------------------------------------------------- */
 
 /* The member's tensor, or NULL for one that is absent. */
-static tern_tensor *of(tern_module *self, const char *parameter)
+static tern_tensor *parameter_of(tern_module *self, const char *parameter)
 {
     return tern_nn_parameter(self, parameter);
 }
@@ -36,11 +40,11 @@ static tern_status call(tern_module *self, tern_tensor *const *given, int n, ter
     const uint64_t failures = tern_failures();
     tern_multi_head_attention_forward_options o = {
         .num_heads = a->num_heads,
-        .in_proj_bias = of(self, "in_proj_bias"),
-        .out_proj_weight = of(self, "out_proj.weight"),
-        .out_proj_bias = of(self, "out_proj.bias"),
-        .bias_k = of(self, "bias_k"),
-        .bias_v = of(self, "bias_v"),
+        .in_proj_bias = parameter_of(self, "in_proj_bias"),
+        .out_proj_weight = parameter_of(self, "out_proj.weight"),
+        .out_proj_bias = parameter_of(self, "out_proj.bias"),
+        .bias_k = parameter_of(self, "bias_k"),
+        .bias_v = parameter_of(self, "bias_v"),
         .add_zero_attn = a->o.add_zero_attn,
         .batch_first = a->o.batch_first,
         .is_causal = in[IS_CAUSAL] != NULL,
@@ -49,11 +53,11 @@ static tern_status call(tern_module *self, tern_tensor *const *given, int n, ter
         .key_padding_mask = in[KEY_PADDING_MASK],
         .attn_mask = in[ATTN_MASK]};
     if (a->separate) {
-        o.q_proj_weight = of(self, "q_proj_weight");
-        o.k_proj_weight = of(self, "k_proj_weight");
-        o.v_proj_weight = of(self, "v_proj_weight");
+        o.q_proj_weight = parameter_of(self, "q_proj_weight");
+        o.k_proj_weight = parameter_of(self, "k_proj_weight");
+        o.v_proj_weight = parameter_of(self, "v_proj_weight");
     } else {
-        o.in_proj_weight = of(self, "in_proj_weight");
+        o.in_proj_weight = parameter_of(self, "in_proj_weight");
     }
     TERN_TRY(tern_failed_since(failures)); /* one that was not found is not one that is absent */
     tern_tensor *y = tern_multi_head_attention_forward(in[QUERY], in[KEY], in[VALUE], &o,
@@ -86,7 +90,7 @@ tern_tensor *tern_nn_multihead_attention_forward(tern_module *m, tern_tensor *qu
 
 /* ---- making -------------------------------------------------------------------------------- */
 
-static tern_tensor *made(const attention *a, tern_shape shape)
+static tern_tensor *empty(const attention *a, tern_shape shape)
 {
     return tern_empty(shape, a->o.dtype, a->o.device);
 }
@@ -97,22 +101,25 @@ static tern_status add(tern_module *m, const char *name, bool wanted, tern_tenso
     return wanted && !x ? tern_last_status() : tern_layer_parameter(m, name, wanted ? x : NULL);
 }
 
+/* One weight for all three projections is one matrix product in self attention; keys and values of
+ * other widths need weights of their own. */
 static tern_status add_weights(tern_module *m, const attention *a)
 {
     int64_t e = a->embed_dim;
     if (!a->separate)
         return add(m, "in_proj_weight", true,
-                   tern_nn_init_xavier_uniform_(made(a, TERN_SHAPE(tern_size_mul(3, e), e)), 1));
+                   tern_nn_init_xavier_uniform_(empty(a, TERN_SHAPE(tern_size_mul(3, e), e)), 1));
     TERN_TRY(
-        add(m, "q_proj_weight", true, tern_nn_init_xavier_uniform_(made(a, TERN_SHAPE(e, e)), 1)));
+        add(m, "q_proj_weight", true, tern_nn_init_xavier_uniform_(empty(a, TERN_SHAPE(e, e)), 1)));
     TERN_TRY(add(m, "k_proj_weight", true,
-                 tern_nn_init_xavier_uniform_(made(a, TERN_SHAPE(e, a->o.kdim)), 1)));
+                 tern_nn_init_xavier_uniform_(empty(a, TERN_SHAPE(e, a->o.kdim)), 1)));
     return add(m, "v_proj_weight", true,
-               tern_nn_init_xavier_uniform_(made(a, TERN_SHAPE(e, a->o.vdim)), 1));
+               tern_nn_init_xavier_uniform_(empty(a, TERN_SHAPE(e, a->o.vdim)), 1));
 }
 
-/* The way out is a Linear whose class has another name in PyTorch. */
-static tern_module *way_out(const attention *a)
+/* The output projection, a Linear whose class has another name in PyTorch. Its bias begins at
+ * zero. */
+static tern_module *output_projection(const attention *a)
 {
     tern_linear_options o = {.no_bias = a->o.no_bias, .dtype = a->o.dtype, .device = a->o.device};
     tern_module *m = tern_nn_linear(a->embed_dim, a->embed_dim, &o);
@@ -128,7 +135,8 @@ static tern_module *way_out(const attention *a)
     return m;
 }
 
-static tern_status furnish(tern_module *m, const attention *a)
+/* The input projections, the additional key and value of add_bias_kv, and the output. */
+static tern_status add_parameters(tern_module *m, const attention *a)
 {
     int64_t e = a->embed_dim;
     bool bias = !a->o.no_bias, kv = a->o.add_bias_kv;
@@ -137,8 +145,8 @@ static tern_status furnish(tern_module *m, const attention *a)
                  bias ? tern_zeros(TERN_SHAPE(3 * e), a->o.dtype, a->o.device) : NULL));
     for (int i = 0; i < 2; i++)
         TERN_TRY(add(m, i ? "bias_v" : "bias_k", kv,
-                     kv ? tern_nn_init_xavier_normal_(made(a, TERN_SHAPE(1, 1, e)), 1) : NULL));
-    return tern_nn_add(m, "out_proj", way_out(a)) ? TERN_OK : tern_last_status();
+                     kv ? tern_nn_init_xavier_normal_(empty(a, TERN_SHAPE(1, 1, e)), 1) : NULL));
+    return tern_nn_add(m, "out_proj", output_projection(a)) ? TERN_OK : tern_last_status();
 }
 
 tern_module *tern_nn_multihead_attention(int64_t embed_dim, int64_t num_heads,
@@ -168,6 +176,6 @@ tern_module *tern_nn_multihead_attention(int64_t embed_dim, int64_t num_heads,
     tern_status status = m ? TERN_OK : tern_last_status();
     if (status == TERN_OK)
         TERN_SCOPE
-            status = furnish(m, &a);
+            status = add_parameters(m, &a);
     return tern_layer_if(m, status);
 }

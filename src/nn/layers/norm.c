@@ -1,4 +1,4 @@
-/* norm.c -- layer normalisation. */
+/* norm.c -- layer normalisation: (x - mean) / sqrt(var + eps) weight + bias, over the last dims. */
 #include "nn/layers/layer.h"
 
 typedef struct norm {
@@ -36,7 +36,7 @@ static tern_status describe(tern_module *m, const norm *n, bool affine)
     return status;
 }
 
-static tern_status furnish(tern_module *m, const norm *n, const tern_layer_norm_options *o)
+static tern_status add_parameters(tern_module *m, const norm *n, const tern_layer_norm_options *o)
 {
     bool affine = !o->no_elementwise_affine, wants_bias = affine && !o->no_bias;
     tern_tensor *weight = affine ? tern_ones(n->shape, o->dtype, o->device) : NULL;
@@ -61,6 +61,6 @@ tern_module *tern_nn_layer_norm(tern_shape normalized_shape, const tern_layer_no
     tern_module *m = tern_layer("LayerNorm", forward, &n, sizeof n);
     tern_status status = TERN_OK;
     TERN_SCOPE
-        status = furnish(m, &n, &o);
+        status = add_parameters(m, &n, &o);
     return tern_layer_if(m, status);
 }

@@ -77,6 +77,7 @@ typedef struct windows {
     tern_unfold_options o;
 } windows;
 
+/* Windows as columns: (N, C, H, W) to (N, C kernel, windows), and fold, its sum back. */
 static tern_tensor *unfold_forward(tern_module *self, tern_tensor *x)
 {
     const windows *w = tern_nn_data(self);
@@ -89,7 +90,8 @@ static tern_tensor *fold_forward(tern_module *self, tern_tensor *x)
     return tern_fold(x, w->output, w->kernel, &w->o);
 }
 
-static windows given(tern_shape output, tern_shape kernel, const tern_unfold_options *options)
+static windows with_defaults(tern_shape output, tern_shape kernel,
+                             const tern_unfold_options *options)
 {
     windows w = {.output = output, .kernel = kernel};
     if (options)
@@ -102,7 +104,7 @@ static windows given(tern_shape output, tern_shape kernel, const tern_unfold_opt
 
 tern_module *tern_nn_unfold(tern_shape kernel_size, const tern_unfold_options *options)
 {
-    windows w = given(TERN_DIMS(0), kernel_size, options);
+    windows w = with_defaults(TERN_DIMS(0), kernel_size, options);
     tern_module *m = tern_layer("Unfold", unfold_forward, &w, sizeof w);
     return tern_layer_if(m,
                          tern_nn_set_extra(m, "kernel_size=%s, dilation=%s, padding=%s, stride=%s",
@@ -113,7 +115,7 @@ tern_module *tern_nn_unfold(tern_shape kernel_size, const tern_unfold_options *o
 tern_module *tern_nn_fold(tern_shape output_size, tern_shape kernel_size,
                           const tern_unfold_options *options)
 {
-    windows w = given(output_size, kernel_size, options);
+    windows w = with_defaults(output_size, kernel_size, options);
     tern_module *m = tern_layer("Fold", fold_forward, &w, sizeof w);
     return tern_layer_if(m, tern_nn_set_extra(m,
                                               "output_size=%s, kernel_size=%s, dilation=%s, "

@@ -1,4 +1,5 @@
-/* pool.c -- pooling. */
+/* pool.c -- pooling: the maximum, mean or p-norm of each window, fixed, adaptive to an output size
+ * or fractional; and max unpooling. */
 #include "nn/layers/layer.h"
 #include "nn/layers/list.h"
 
@@ -13,8 +14,8 @@ typedef struct pool {
     tern_fractional_max_pool_options fractional;
 } pool;
 
-/* One number for each dim. */
-static tern_shape each(tern_shape list, int ndim, int64_t otherwise)
+/* One number stands for every dim, an empty list for the default. */
+static tern_shape per_dim(tern_shape list, int ndim, int64_t otherwise)
 {
     tern_shape all = {.ndim = ndim};
     for (int d = 0; d < ndim; d++)
@@ -34,9 +35,9 @@ static tern_shape number(int64_t n)
 
 /* ---- the largest ------------------------------------------------------------------------- */
 
-/* With two outputs the second is where the largest lie. */
-static tern_status give(tern_status status, const tern_values_indices *pair, tern_tensor **out,
-                        int k)
+/* The maxima, and where two outputs are asked for their indices. */
+static tern_status set_outputs(tern_status status, const tern_values_indices *pair,
+                               tern_tensor **out, int k)
 {
     if (status == TERN_OK && k > 2)
         return tern_fail(TERN_ERR_ARGUMENT, "tern_nn_call: pooling gives one or two tensors");
@@ -56,7 +57,7 @@ static tern_status max_call(tern_module *self, tern_tensor *const *in, int n, te
     tern_status status = p->ndim == 1   ? tern_max_pool1d_with_indices(x, p->size, &p->max, &pair)
                          : p->ndim == 2 ? tern_max_pool2d_with_indices(x, p->size, &p->max, &pair)
                                         : tern_max_pool3d_with_indices(x, p->size, &p->max, &pair);
-    return give(status, &pair, out, k);
+    return set_outputs(status, &pair, out, k);
 }
 
 static tern_module *max_pool(const char *name, int ndim, tern_shape size,
@@ -83,7 +84,7 @@ static tern_status adaptive_max_call(tern_module *self, tern_tensor *const *in, 
     tern_status status = p->ndim == 1   ? tern_adaptive_max_pool1d_with_indices(x, p->size, &pair)
                          : p->ndim == 2 ? tern_adaptive_max_pool2d_with_indices(x, p->size, &pair)
                                         : tern_adaptive_max_pool3d_with_indices(x, p->size, &pair);
-    return give(status, &pair, out, k);
+    return set_outputs(status, &pair, out, k);
 }
 
 static tern_module *adaptive_max_pool(const char *name, int ndim, tern_shape size)
@@ -94,8 +95,9 @@ static tern_module *adaptive_max_pool(const char *name, int ndim, tern_shape siz
         m, tern_nn_set_extra(m, "output_size=%s", tern_list_to_text(&size, false, true).text));
 }
 
-/* ---- windows at random ------------------------------------------------------------------- */
+/* ---- fractional windows -------------------------------------------------------------------- */
 
+/* Window borders are drawn at random, or come from the buffer _random_samples. */
 static tern_status fractional_call(tern_module *self, tern_tensor *const *in, int n,
                                    tern_tensor **out, int k)
 {
@@ -107,7 +109,7 @@ static tern_status fractional_call(tern_module *self, tern_tensor *const *in, in
     tern_status status = p->ndim == 2
                              ? tern_fractional_max_pool2d_with_indices(x, p->size, &o, &pair)
                              : tern_fractional_max_pool3d_with_indices(x, p->size, &o, &pair);
-    return give(status, &pair, out, k);
+    return set_outputs(status, &pair, out, k);
 }
 
 static tern_status check_fractional(const char *name, const tern_fractional_max_pool_options *o,
@@ -162,8 +164,9 @@ tern_module *tern_nn_fractional_max_pool3d(tern_shape kernel_size,
     return fractional("FractionalMaxPool3d", 3, kernel_size, options);
 }
 
-/* ---- and back ---------------------------------------------------------------------------- */
+/* ---- unpooling ---------------------------------------------------------------------------- */
 
+/* Puts each value at the index where its maximum was, zeros elsewhere. */
 static tern_status unpool_call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out,
                                int k)
 {
@@ -184,8 +187,8 @@ static tern_module *max_unpool(const char *name, int ndim, tern_shape size,
     pool p = {.ndim = ndim, .size = size};
     if (o)
         p.unpool = *o;
-    tern_shape kernel = each(size, ndim, 1), padding = each(p.unpool.padding, ndim, 0);
-    tern_shape stride = each(or_else(p.unpool.stride, size), ndim, 1);
+    tern_shape kernel = per_dim(size, ndim, 1), padding = per_dim(p.unpool.padding, ndim, 0);
+    tern_shape stride = per_dim(or_else(p.unpool.stride, size), ndim, 1);
     tern_module *m = tern_layer_loss(name, unpool_call, &p, sizeof p);
     return tern_layer_if(m, tern_nn_set_extra(m, "kernel_size=%s, stride=%s, padding=%s",
                                               TUPLE(kernel), TUPLE(stride), TUPLE(padding)));

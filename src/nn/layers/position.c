@@ -1,4 +1,4 @@
-/* position.c -- modules that tell a model where in a sequence things are. */
+/* position.c -- positional encodings, added to x or as a rotation of queries and keys. */
 #include "nn/layers/layer.h"
 
 /* ---- encodings that are added: a table of sines, or one that is learned --------------------- */
@@ -10,6 +10,7 @@ typedef struct encoding {
     bool learned;
 } encoding;
 
+/* dropout(x + table[:time]), the table being broadcast over the batch. */
 static tern_tensor *add_encoding(tern_module *self, tern_tensor *x)
 {
     const encoding *e = tern_nn_data(self);
@@ -33,7 +34,8 @@ static tern_tensor *add_encoding(tern_module *self, tern_tensor *x)
     return tern_dropout(tern_add(x, table), e->o.dropout, tern_nn_is_training(self));
 }
 
-static tern_status furnish_encoding(tern_module *m, const encoding *e)
+/* sin and cos of position / 10000^(2 i / width), a buffer; or a parameter from N(0, 0.02^2). */
+static tern_status add_encoding_table(tern_module *m, const encoding *e)
 {
     const tern_position_encoding_options *o = &e->o;
     if (!e->learned) {
@@ -65,7 +67,7 @@ static tern_module *encoding_of(int64_t width, const tern_position_encoding_opti
     tern_status status = m ? TERN_OK : tern_last_status();
     if (m)
         TERN_SCOPE
-            status = furnish_encoding(m, &e);
+            status = add_encoding_table(m, &e);
     return tern_layer_if(m, status);
 }
 
@@ -82,6 +84,8 @@ tern_module *tern_nn_learned_encoding(int64_t width, const tern_position_encodin
 
 /* ---- rotary embedding ---------------------------------------------------------------------- */
 
+/* Rotates pairs of features of each tensor by angles that grow with the position (Su et al.
+ * 2021). */
 static tern_status rotate(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out,
                           int k)
 {
@@ -100,8 +104,9 @@ static tern_status rotate(tern_module *self, tern_tensor *const *in, int n, tern
     return TERN_OK;
 }
 
-static tern_status furnish_rotary(tern_module *m, int64_t dim,
-                                  const tern_rotary_embedding_options *o)
+/* cos and sin of every position and frequency, worked out once. */
+static tern_status add_rotary_tables(tern_module *m, int64_t dim,
+                                     const tern_rotary_embedding_options *o)
 {
     tern_tensor *cos, *sin;
     TERN_TRY(tern_rotary_tables(o->max_len, dim, o->base, o->dtype, o->device, &cos, &sin));
@@ -121,6 +126,6 @@ tern_module *tern_nn_rotary_embedding(int64_t dim, const tern_rotary_embedding_o
     tern_status status = m ? TERN_OK : tern_last_status();
     if (m)
         TERN_SCOPE
-            status = furnish_rotary(m, dim, &o);
+            status = add_rotary_tables(m, dim, &o);
     return tern_layer_if(m, status);
 }

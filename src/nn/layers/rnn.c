@@ -18,13 +18,15 @@ typedef struct rnn {
 
 /* ---- running ------------------------------------------------------------------------------- */
 
-/* The parameters, in the order that the functions want them in; they were added first. */
+/* The parameters in the order of the functions' argument, which is that in which they were
+ * added. */
 static void collect(tern_module *self, tern_tensor **params, int n)
 {
     for (int i = 0; i < n; i++)
         params[i] = self->members[i].tensor;
 }
 
+/* Runs all layers and directions by the function of the type. */
 static tern_status run(tern_module *self, tern_tensor *x, tern_tensor *h, tern_tensor *c,
                        const int64_t *batch_sizes, int64_t steps, tern_rnn_result *out)
 {
@@ -54,6 +56,7 @@ static tern_status run(tern_module *self, tern_tensor *x, tern_tensor *h, tern_t
     return status;
 }
 
+/* Takes the batch dim away again that an unbatched input was given. */
 static tern_tensor *without_batch(tern_tensor *x, int dim, bool batched)
 {
     return batched || !x ? x : tern_squeeze_dim(x, dim);
@@ -72,6 +75,8 @@ static tern_status check_counts(const char *name, bool has_cell, int n, int k, i
         name, first ? "x" : "a packed sequence", has_cell ? "h0 and c0" : "h0", n, k);
 }
 
+/* (x, h0, c0) to (output, h_n, c_n); states default to zeros, an unbatched input gets a batch of
+ * one. */
 static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     const uint64_t failures = tern_failures();
@@ -115,6 +120,7 @@ static tern_tensor *ordered(tern_tensor *x, tern_tensor *order)
     return x && order ? tern_index_select(x, 1, order) : x;
 }
 
+/* A packed sequence is sorted by length, so its states are brought to that order and back. */
 tern_status tern_nn_call_packed(tern_module *m, const tern_packed_sequence *x,
                                 tern_tensor *const *in, int n, tern_packed_sequence *output,
                                 tern_tensor **out, int k)
@@ -156,6 +162,7 @@ tern_status tern_nn_call_packed(tern_module *m, const tern_packed_sequence *x,
 
 /* ---- making -------------------------------------------------------------------------------- */
 
+/* A parameter "<part>_l<layer>[_reverse]", uniform in +-bound. */
 static tern_status add_uniform(tern_module *m, const char *part, int layer, bool reverse,
                                tern_shape shape, double bound, const tern_rnn_options *o)
 {
@@ -166,7 +173,10 @@ static tern_status add_uniform(tern_module *m, const char *part, int layer, bool
     return x ? tern_layer_parameter(m, name, x) : tern_last_status();
 }
 
-static tern_status furnish(tern_module *m, rnn *r)
+/* The weights of all gates are stacked: 4 hidden rows of the matrix for an LSTM, 3 for a GRU. The
+ * second and further layers take the output of the one below, of both directions where there are
+ * two. All are uniform in +-1/sqrt(hidden). */
+static tern_status add_parameters(tern_module *m, rnn *r)
 {
     const tern_rnn_options *o = &r->o;
     int64_t gates = tern_size_mul(r->type == LSTM ? 4 : r->type == GRU ? 3 : 1, r->hidden);
@@ -260,7 +270,7 @@ static tern_module *make(rnn_type type, const char *name, const char *function, 
     tern_status status = m ? TERN_OK : tern_last_status();
     if (status == TERN_OK)
         TERN_SCOPE
-            status = furnish(m, &r);
+            status = add_parameters(m, &r);
     if (status == TERN_OK)
         status = describe(m, &r);
     return tern_layer_if(m, status);

@@ -10,6 +10,7 @@ typedef struct cell {
     int64_t hidden;
 } cell;
 
+/* One time step: h' = tanh(W_ih x + b_ih + W_hh h + b_hh) or relu, or the gates of LSTM and GRU. */
 static tern_status run(tern_module *self, tern_tensor *x, tern_tensor *h, tern_tensor *c,
                        tern_lstm_state *out)
 {
@@ -29,6 +30,7 @@ static tern_status run(tern_module *self, tern_tensor *x, tern_tensor *h, tern_t
     return out->h ? TERN_OK : tern_last_status();
 }
 
+/* States default to zeros; x of (in) is a batch of one. */
 static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     const cell *l = tern_nn_data(self);
@@ -65,7 +67,9 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
     return TERN_OK;
 }
 
-static tern_status furnish(tern_module *m, const cell *l, int64_t input, const tern_rnn_options *o)
+/* The weights of all gates stacked, (gates hidden, in), uniform in +-1/sqrt(hidden). */
+static tern_status add_parameters(tern_module *m, const cell *l, int64_t input,
+                                  const tern_rnn_options *o)
 {
     double bound = l->hidden > 0 ? 1 / sqrt((double)l->hidden) : 0;
     int64_t rows = tern_size_mul(l->gates, l->hidden);
@@ -101,7 +105,7 @@ static tern_module *make(const cell *l, const char *function, int64_t input,
     tern_status status = m ? TERN_OK : tern_last_status();
     if (status == TERN_OK)
         TERN_SCOPE
-            status = furnish(m, l, input, options ? options : &none);
+            status = add_parameters(m, l, input, options ? options : &none);
     return tern_layer_if(m, status);
 }
 

@@ -1,4 +1,4 @@
-/* transformer.c -- stacks of transformer layers, and an encoder and a decoder together. */
+/* transformer.c -- stacks of transformer layers, and Transformer, an encoder with a decoder. */
 #include "nn/layers/transformer.h"
 #include "nn/module.h"
 #include <math.h>
@@ -9,7 +9,7 @@ enum { STACK_INPUTS = 8 };
 
 /* ---- stacks -------------------------------------------------------------------------------- */
 
-/* Each layer gets what the stack got, the first of it from the layer below. */
+/* The layers one after the other, each with the masks and memory of the call; then the norm. */
 static tern_status call_stack(tern_module *self, tern_tensor *const *given, int n,
                               tern_tensor **out, int k)
 {
@@ -45,6 +45,7 @@ static tern_status add_layers(tern_module *list, tern_module *layer, int n, cons
     return TERN_OK;
 }
 
+/* Takes layer and norm over, and frees them where it fails. */
 static tern_module *stack(const char *name, tern_module *layer, int n, tern_module *norm,
                           const char *function)
 {
@@ -127,6 +128,7 @@ static tern_status check(const transformer *t, const tern_tensor *src, const ter
     return TERN_OK;
 }
 
+/* decoder(tgt, encoder(src)), each with its masks. */
 static tern_status call_both(tern_module *self, tern_tensor *const *given, int n, tern_tensor **out,
                              int k)
 {
@@ -147,7 +149,9 @@ static tern_status call_both(tern_module *self, tern_tensor *const *given, int n
     return tern_nn_call(tern_nn_child(self, "decoder"), decoded, 8, out, 1);
 }
 
-static tern_status start_xavier(const char *path, tern_tensor *x, void *user)
+/* Matrices are initialised anew by Xavier's rule, as Transformer does in PyTorch; biases and norms
+ * stay. */
+static tern_status init_xavier(const char *path, tern_tensor *x, void *user)
 {
     (void)path;
     (void)user;
@@ -208,7 +212,7 @@ tern_module *tern_nn_transformer(const tern_transformer_options *options)
         else if (parts[i])
             fine &= tern_nn_add(m, i ? "decoder" : "encoder", parts[i]) != NULL;
     return tern_layer_if(m,
-                         fine ? tern_nn_each_parameter(m, start_xavier, NULL) : tern_last_status());
+                         fine ? tern_nn_each_parameter(m, init_xavier, NULL) : tern_last_status());
 }
 
 tern_tensor *tern_nn_transformer_generate_square_subsequent_mask(int64_t size, tern_dtype dtype,

@@ -23,14 +23,16 @@ typedef struct inputs {
 
 typedef enum sublayer { SELF_ATTENTION, MEMORY_ATTENTION, FEED_FORWARD } sublayer;
 
-/* The child whose name is this with a number. */
-static tern_tensor *through(tern_module *self, const char *name, int number, tern_tensor *x)
+/* The child "<name><number>" applied to x. */
+static tern_tensor *run_numbered_child(tern_module *self, const char *name, int number,
+                                       tern_tensor *x)
 {
     char full[16];
     snprintf(full, sizeof full, "%s%d", name, number);
     return tern_nn_forward(tern_nn_child(self, full), x);
 }
 
+/* Queries from x, keys and values from memory. */
 static tern_tensor *attend(tern_module *attention, tern_tensor *x, tern_tensor *memory,
                            tern_tensor *padding, tern_tensor *mask, tern_tensor *causal)
 {
@@ -38,6 +40,7 @@ static tern_tensor *attend(tern_module *attention, tern_tensor *x, tern_tensor *
     return x && tern_nn_call(attention, in, 6, &y, 1) == TERN_OK ? y : NULL;
 }
 
+/* linear2(dropout(activation(linear1(x)))). */
 static tern_tensor *feed_forward(tern_module *self, tern_tensor *x)
 {
     const layer *l = tern_nn_data(self);
@@ -46,12 +49,12 @@ static tern_tensor *feed_forward(tern_module *self, tern_tensor *x)
     return tern_nn_forward(tern_nn_child(self, "linear2"), x);
 }
 
-/* Sublayer `number` (from 1) with its dropout, norm and sum. */
+/* Sublayer `number` (from 1) with its dropout, norm and residual connection. */
 static tern_tensor *run(tern_module *self, sublayer which, int number, const inputs *in,
                         tern_tensor *x)
 {
     const layer *l = tern_nn_data(self);
-    tern_tensor *y = l->o.norm_first ? through(self, "norm", number, x) : x;
+    tern_tensor *y = l->o.norm_first ? run_numbered_child(self, "norm", number, x) : x;
     if (which == SELF_ATTENTION)
         y = attend(tern_nn_child(self, "self_attn"), y, y, in->padding, in->mask, in->causal);
     else if (which == MEMORY_ATTENTION)
@@ -59,8 +62,8 @@ static tern_tensor *run(tern_module *self, sublayer which, int number, const inp
                    in->memory_mask, in->memory_causal);
     else
         y = feed_forward(self, y);
-    x = tern_add(x, through(self, "dropout", number, y));
-    return l->o.norm_first ? x : through(self, "norm", number, x);
+    x = tern_add(x, run_numbered_child(self, "dropout", number, y));
+    return l->o.norm_first ? x : run_numbered_child(self, "norm", number, x);
 }
 
 static tern_status check_counts(tern_module *self, int n, int least, int most, int k)
@@ -126,7 +129,8 @@ static tern_module *dropout(const layer *l)
     return tern_nn_dropout(&(tern_dropout_options){.p = p == 0 ? TERN_ZERO : p});
 }
 
-static tern_status furnish(tern_module *m, const layer *l)
+/* The children by PyTorch's names and in its order, so that state dicts agree. */
+static tern_status add_sublayers(tern_module *m, const layer *l)
 {
     tern_linear_options linear = {
         .no_bias = l->o.no_bias, .dtype = l->o.dtype, .device = l->o.device};
@@ -173,7 +177,7 @@ static tern_module *make(const layer *l)
     tern_module *m = l->decoder
                          ? tern_layer_loss("TransformerDecoderLayer", call_decoder, l, sizeof *l)
                          : tern_layer_loss("TransformerEncoderLayer", call_encoder, l, sizeof *l);
-    return tern_layer_if(m, m ? furnish(m, l) : tern_last_status());
+    return tern_layer_if(m, m ? add_sublayers(m, l) : tern_last_status());
 }
 
 static tern_module *make_from(bool decoder, int64_t d_model, int64_t nhead,

@@ -7,6 +7,7 @@ static tern_tensor *upsample_forward(tern_module *self, tern_tensor *x)
     return tern_interpolate(x, tern_nn_data(self));
 }
 
+/* Scale factors as they were given: one, or a tuple of two or three. */
 static void add_reals(tern_text *text, const double *values)
 {
     int n = values[1] == 0 ? 1 : values[2] == 0 ? 2 : 3;

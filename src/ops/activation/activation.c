@@ -3,6 +3,8 @@
 #include "tensor/op.h"
 #include <tern/ops.h>
 
+/* y = max(0, x) + w min(0, x), with one w or one for each channel: w of (C) is viewed as (C, 1,
+ * ...) to be broadcast over x of (N, C, ...). */
 tern_tensor *tern_prelu(tern_tensor *x, tern_tensor *weight)
 {
     TERN_COMPOSED("prelu", LOWER, &x, &weight);
@@ -26,7 +28,7 @@ tern_tensor *tern_prelu(tern_tensor *x, tern_tensor *weight)
     return tern_prelu_kernel(x, tern_reshape(weight, shape));
 }
 
-/* A slope for each element of x. */
+/* A slope for each element of x, uniform in lower..upper, without a gradient. */
 static tern_tensor *random_slopes(tern_tensor *x, double lower, double upper)
 {
     tern_tensor *slopes = NULL;
@@ -38,6 +40,7 @@ static tern_tensor *random_slopes(tern_tensor *x, double lower, double upper)
     return slopes;
 }
 
+/* Whether the bounds of the slopes are in order; records an error if not. */
 static bool in_order(double lower, double upper, const char *function)
 {
     if (lower > upper)
@@ -48,6 +51,8 @@ static bool in_order(double lower, double upper, const char *function)
     return !(lower > upper);
 }
 
+/* y = x >= 0 ? x : s x. In training s is drawn for each element, which is prelu with a weight of
+ * x's shape; in evaluation it is the mean of the distribution. */
 tern_tensor *tern_rrelu(tern_tensor *x, double lower, double upper, bool training)
 {
     if (!in_order(lower, upper, "tern_rrelu"))
@@ -64,6 +69,7 @@ tern_tensor *tern_rrelu_(tern_tensor *x, double lower, double upper, bool traini
                          : tern_leaky_relu_(x, (lower + upper) / 2);
 }
 
+/* y = a sigmoid(b), where a and b are the first and the second half of x along dim. */
 tern_tensor *tern_glu(tern_tensor *x, int dim)
 {
     int64_t size = x && tern_dim(x) > 0 ? tern_size(x, dim) : 0;

@@ -6,6 +6,7 @@
 
 static const char function[] = "tern_all_reduce_";
 
+/* The collectives of vendors take dense buffers of one dtype and size. */
 static tern_status check(tern_tensor *const *x, int n)
 {
     if (!x || n < 1)
@@ -36,6 +37,8 @@ static tern_status check(tern_tensor *const *x, int n)
     return TERN_OK;
 }
 
+/* x[i] = the sum over all x on every device, by a ring or tree between them; *taken is false where
+ * the devices have no such library in common. */
 static tern_status by_vendor(tern_tensor *const *x, int n, bool *taken)
 {
     tern_place *places[TERN_MOST_TOGETHER];
@@ -53,7 +56,8 @@ static tern_status by_vendor(tern_tensor *const *x, int n, bool *taken)
     return TERN_OK;
 }
 
-/* The sum is made beside x[0], so that nothing is changed where a copy fails. */
+/* Without a collective: gather on the first device, add there, and broadcast the sum. It is made in
+ * a tensor of its own, so that no x has changed if a copy to it fails. */
 static tern_status by_copies(tern_tensor *const *x, int n)
 {
     const uint64_t failures = tern_failures();

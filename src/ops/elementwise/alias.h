@@ -3,6 +3,8 @@
 #define TERN_SRC_OPS_ALIAS_H
 #include <tern/ops.h>
 
+/* A public function tern_NAME that calls tern_OF; the macros below do it for each form that such a
+ * function has: allocating, in place, with a tensor or a number on the right. */
 #define ALIAS(NAME, OF, PARAMETERS, ...)                                                           \
     tern_tensor *tern_##NAME PARAMETERS                                                            \
     {                                                                                              \

@@ -1,4 +1,9 @@
-/* elementwise.c -- turns every row of elementwise.def into operations and public functions. */
+/* elementwise.c -- makes operations and public functions of every row of elementwise.def.
+ *
+ * A row gives an operation's formula and the formulas of its gradients. The forward pass is one
+ * kernel made of the row. The backward pass of y = f(x) is another one, made of the gradient's
+ * formula; that of the others, and of gradients that are recorded themselves, evaluates the formula
+ * with public operations (expression.c). "Row" means such a row in this file. */
 #include "ops/elementwise/elementwise.h"
 #include "ops/elementwise/expression.h"
 #include <math.h>
@@ -24,6 +29,8 @@ static tern_status check_number(const tern_row *row, tern_scalar y)
     return TERN_OK;
 }
 
+/* The result has the broadcast shape of all inputs, and the dtype of x or bool. Promotion has
+ * already brought the inputs to one dtype. */
 static tern_status row_infer(tern_call *call)
 {
     const tern_row *row = call->op->data;
@@ -46,7 +53,8 @@ static tern_status row_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* A parameter in dtype: for integers, infinity is the last number. */
+/* A parameter in dtype. An infinite bound, as clamp has by default, is the smallest or largest
+ * number of an integer dtype. */
 static tern_arg number_arg(tern_dtype dtype, tern_scalar number)
 {
     bool beyond = number.kind == TERN_SCALAR_REAL && isinf(number.value.real);
@@ -58,7 +66,7 @@ static tern_arg number_arg(tern_dtype dtype, tern_scalar number)
     return tern_arg_i32(negative ? INT32_MIN : INT32_MAX);
 }
 
-/* Any strides: the kernel takes them. */
+/* v = f(x, y, z). Ternary kernels read any strides, so a broadcast input needs no copy. */
 static tern_status ternary_forward(tern_call *call)
 {
     const tern_row *row = call->op->data;
@@ -75,6 +83,8 @@ static tern_status ternary_forward(tern_call *call)
                        number_arg(t[0]->dtype, attributes_of(call)->a));
 }
 
+/* y = f(x; a, b), z = f(x, y) or z = f(x, a). These kernels load vectors such as float4 along the
+ * last dim, so tern_walk_rows makes inputs with another stride there dense first. */
 static tern_status row_forward(tern_call *call)
 {
     const tern_row *row = call->op->data;
@@ -119,18 +129,20 @@ static tern_dtype with_scalar(const tern_call *call, tern_dtype common)
     return common;
 }
 
-/* Bools stay bools, to be refused. */
+/* For x - y: bools stay bools, so that the check of the dtype refuses them as PyTorch does. */
 static tern_dtype with_scalar_but_bools(const tern_call *call, tern_dtype common)
 {
     return common == TERN_BOOL ? common : with_scalar(call, common);
 }
 
+/* Whether an integer tensor would have to become float32 to be compared with this bound. */
 static bool is_fraction(tern_scalar number)
 {
     double v = number.value.real;
     return number.kind == TERN_SCALAR_REAL && !isinf(v) && v != floor(v);
 }
 
+/* clamp of integers stays an integer while both bounds are whole or infinite. */
 static tern_dtype with_bounds(const tern_call *call, tern_dtype common)
 {
     const tern_row_attributes *at = attributes_of(call);
@@ -138,6 +150,7 @@ static tern_dtype with_bounds(const tern_call *call, tern_dtype common)
     return real && !tern_dtype_is_floating_point(common) ? TERN_F32 : common;
 }
 
+/* square of a bool is int64, as a product of two bools would not be. */
 static tern_dtype with_integers(const tern_call *call, tern_dtype common)
 {
     (void)call;
@@ -146,6 +159,8 @@ static tern_dtype with_integers(const tern_call *call, tern_dtype common)
 
 /* ---- gradients --------------------------------------------------------------------------- */
 
+/* What the backward pass needs is read off the gradients' formulas: an input or the output is kept
+ * only where the gradient of an input that requires one mentions it. */
 static uint32_t row_saves(const tern_call *call)
 {
     static const char *const inputs[] = {"x", "y", "z"};
@@ -165,10 +180,11 @@ static uint32_t row_saves(const tern_call *call)
     return saves;
 }
 
-/* A row as a function of a gradient's expression. */
+/* Formulas of gradients may call other rows by name, e.g. exp(x). */
 static tern_tensor *call_row(const char *name, size_t length, tern_tensor **in, int n);
 
-/* The row's own gradient kernel; x or y that the expression does not mention is dy again. */
+/* dx = dy f'(x) in one kernel. An x or y that the formula does not mention was not kept, and dy
+ * stands in for it: the kernel does not use the value. */
 static tern_status unary_kernel(tern_gradient *g, const tern_row *row)
 {
     tern_tensor *dy = g->dout[0];
@@ -190,6 +206,7 @@ static tern_status unary_kernel(tern_gradient *g, const tern_row *row)
                        tern_arg_scalar(dy->dtype, at->b));
 }
 
+/* dx from the formula: by the kernel, or by public operations for a gradient of gradients. */
 static tern_status unary_backward(tern_gradient *g)
 {
     const tern_row *row = g->op->data;
@@ -205,6 +222,9 @@ static tern_status unary_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
+/* dx and dy from their formulas, in the broadcast shape: the caller sums them over the dims that
+ * were broadcast. tie is the share of x where x == y, as in max(x, y): half with a tensor y,
+ * nothing with a number. */
 static tern_status binary_backward(tern_gradient *g)
 {
     const tern_row *row = g->op->data;
@@ -223,6 +243,7 @@ static tern_status binary_backward(tern_gradient *g)
     return TERN_OK;
 }
 
+/* dx, dy and dz from their formulas. */
 static tern_status ternary_backward(tern_gradient *g)
 {
     const tern_row *row = g->op->data;
@@ -275,6 +296,7 @@ static const tern_row *const rows[] = {
 #include "logic.def"
 };
 
+/* The row of that name. A linear search will do: few formulas call functions. */
 static tern_tensor *call_row(const char *name, size_t length, tern_tensor **in, int n)
 {
     const tern_row_attributes none = {0};
@@ -285,6 +307,7 @@ static tern_tensor *call_row(const char *name, size_t length, tern_tensor **in, 
                           (int)length, name);
 }
 
+/* Gradients that meet in one tensor are added in src/tensor, which is below this folder. */
 tern_tensor *tern_hook_add(tern_tensor *a, tern_tensor *b)
 {
     return tern_add(a, b);

@@ -3,6 +3,8 @@
 #define TERN_SRC_OPS_ELEMENTWISE_H
 #include "ops/elementwise/walk.h"
 
+/* The form of an operation: y = f(x), z = f(x, y), v = f(x, y, z), a comparison of two tensors or a
+ * property of one; the last two give bools. */
 typedef enum tern_row_kind {
     TERN_ROW_UNARY,
     TERN_ROW_BINARY,
@@ -10,6 +12,8 @@ typedef enum tern_row_kind {
     TERN_ROW_COMPARE,
     TERN_ROW_PREDICATE
 } tern_row_kind;
+/* What an operation adds to the usual promotion and checks of its arguments: e.g. POWER refuses
+ * integers to negative powers, BOUNDS keeps integers while the bounds of clamp are whole. */
 typedef enum tern_row_rule {
     TERN_RULE_PLAIN,
     TERN_RULE_DIFFERENCE,
@@ -21,6 +25,7 @@ typedef enum tern_row_rule {
     TERN_RULE_TENSORS
 } tern_row_rule;
 
+/* A row of the table. low and high: the interval from which tests draw the inputs. */
 typedef struct tern_row {
     const char *name;
     tern_row_kind kind;

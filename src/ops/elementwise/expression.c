@@ -5,19 +5,23 @@
  *   and := compare {'&&' compare}   compare := sum [op sum]   sum := product {('+'|'-') product}
  *   product := factor {('*'|'/') factor}
  *   factor := '-' factor | '(' choice ')' | number | name | name '(' choice {',' choice} ')'
- * A value is a tensor or a plain number; two numbers give a number. */
+ * A value is a tensor or a plain number; two numbers give a number. The reader descends
+ * recursively, one function for each level of precedence, and computes while it reads: there is no
+ * tree. The text is the library's own, so its syntax is not checked. */
 #include "ops/elementwise/expression.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tern/ops.h>
 
+/* What a part of the expression has come to. */
 typedef struct value {
     tern_tensor *tensor; /* NULL: the number */
     double number;
     bool failed;
 } value;
 
+/* Where the reader is in the text, and what the names in it stand for. */
 typedef struct reader {
     const char *at;
     const tern_variable *variables;
@@ -37,6 +41,7 @@ static value tensor(tern_tensor *t)
     return (value){.tensor = t, .failed = t == NULL};
 }
 
+/* Skips white space, and the token where it is next. */
 static bool accept(reader *r, const char *token)
 {
     while (isspace((unsigned char)*r->at))
@@ -52,6 +57,8 @@ static bool accept(reader *r, const char *token)
     return true;
 }
 
+/* An operator for the four cases tensor-tensor, tensor-number, number-tensor, number-number. In the
+ * third the operands are swapped: 1 - x is rsub, 1 < x is x > 1. */
 typedef struct binary {
     const char *token;
     tern_tensor *(*both)(tern_tensor *, tern_tensor *);
@@ -113,6 +120,7 @@ static const binary sums[] = {{"+", tern_add, tern_add_scalar, tern_add_scalar, 
                               {"-", tern_sub, tern_sub_scalar, tern_rsub_scalar, sub}};
 static const binary products[] = {{"*", tern_mul, tern_mul_scalar, tern_mul_scalar, mul},
                                   {"/", tern_div, tern_div_scalar, tern_rdiv_scalar, divide}};
+/* "<=" is before "<", which it begins with. */
 static const binary compares[] = {{"<=", tern_le, tern_le_scalar, tern_ge_scalar, le},
                                   {">=", tern_ge, tern_ge_scalar, tern_le_scalar, ge},
                                   {"==", tern_eq, tern_eq_scalar, tern_eq_scalar, eq},
@@ -124,6 +132,7 @@ static const binary ands[] = {
 static const binary ors[] = {
     {"||", tern_logical_or, tern_logical_or_scalar, tern_logical_or_scalar, or }};
 
+/* a op b; a failure in either one is passed on. */
 static value apply_binary(const binary *op, value a, value b)
 {
     if (a.failed || b.failed)
@@ -137,17 +146,19 @@ static value apply_binary(const binary *op, value a, value b)
     return tensor(op->both(a.tensor, b.tensor));
 }
 
+/* part {op part}, from left to right. */
 static value chain(reader *r, const binary *ops, int n, value (*part)(reader *))
 {
     value v = part(r);
     for (int i = 0; i < n; i++)
         if (accept(r, ops[i].token)) {
             v = apply_binary(&ops[i], v, part(r));
-            i = -1; /* look for all of them again */
+            i = -1; /* any of the operators may be next */
         }
     return v;
 }
 
+/* The tensor or number that a name stands for. */
 static value variable(reader *r, const char *name, size_t length)
 {
     for (int i = 0; i < r->n; i++)
@@ -168,6 +179,8 @@ static tern_tensor *beside(value v, const tern_tensor *other)
     return tern_tensor_scalar(tern_scalar_real(v.number), other->dtype, tern_device(other));
 }
 
+/* name(x) or name(x, y), after the "(". In kernels C(x) gives a constant their type; here it is
+ * x. */
 static value call_function(reader *r, const char *name, size_t length)
 {
     value args[2] = {choice(r), {0}};
@@ -186,6 +199,7 @@ static value call_function(reader *r, const char *name, size_t length)
     return tensor(r->call(name, length, in, n));
 }
 
+/* The tightest level: a sign, parentheses, a number, a name or a call. */
 static value factor(reader *r)
 {
     if (accept(r, "-")) {
@@ -212,6 +226,7 @@ static value factor(reader *r)
     return accept(r, "(") ? call_function(r, start, length) : variable(r, start, length);
 }
 
+/* The levels of precedence above it, each a chain of the level below. */
 static value product(reader *r)
 {
     return chain(r, products, 2, factor);
@@ -233,6 +248,7 @@ static value disjunction(reader *r)
     return chain(r, ors, 1, conjunction);
 }
 
+/* c ? a : b, which for a tensor c is where(c, a, b): both branches are computed. */
 static value choice(reader *r)
 {
     value condition = disjunction(r);

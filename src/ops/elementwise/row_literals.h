@@ -35,6 +35,9 @@
 
 #define NONE_ATTRIBUTES ((tern_row_attributes){0})
 
+/* y = f(x; a, b): the row of the table, its operation, and the two public forms, tern_NAME and
+ * tern_NAME_. The declarations before the literals let a row and its operation point at each
+ * other. */
 #define UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, PROMOTE)                                 \
     static const tern_op NAME##_op;                                                                \
     static const tern_row NAME##_row = {                                                           \
@@ -75,6 +78,8 @@
         return tern_apply_in_place(&NAME##_op, (tern_tensor *[]){x}, 1, &at, sizeof at);           \
     }
 #define NOUGHT tern_scalar_int(0)
+/* Forms without a parameter, with one or two reals, and with a scalar that takes part in
+ * promotion. */
 #define UNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                           \
     UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, PROMOTE_##RULE)                              \
     UNARY_FUNCTIONS_(NAME, (tern_tensor * x), NOUGHT, NOUGHT)
@@ -89,6 +94,7 @@
     UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, WITH_SCALAR_##RULE)                          \
     UNARY_FUNCTIONS_(NAME, (tern_tensor * x, tern_scalar a), a, NOUGHT)
 
+/* The operation of z = f(x, y), for two tensors or a tensor and a number. */
 #define ROW_OP_(OP, NAME, TYPES, CAST, RULE, PROMOTE, NOGRAD)                                      \
     static const tern_op OP = {                                                                    \
         .name = #NAME,                                                                             \
@@ -104,6 +110,8 @@
         .forward = row_forward,                                                                    \
         .backward = binary_backward,                                                               \
     };
+/* z = f(x, y): a row with two operations, for a tensor y and for a number y, which has a kernel of
+ * its own. */
 #define BINARY_ROW_(NAME, KIND, TYPES, CAST, RULE, LOW, HIGH, Z, DX, DY)                           \
     static const tern_op NAME##_op, NAME##_scalar_op;                                              \
     static const tern_row NAME##_row = {                                                           \
@@ -145,6 +153,7 @@
         const tern_row_attributes at = {.a = y};                                                   \
         return tern_apply_in_place(&NAME##_scalar_op, (tern_tensor *[]){x}, 1, &at, sizeof at);    \
     }
+/* Comparisons and predicates give bools and have no gradient and no in-place form. */
 #define COMPARE(NAME, TYPES, RULE, Z)                                                              \
     BINARY_ROW_(NAME, TERN_ROW_COMPARE, TYPES, NONE, RULE, -3, 3, Z, "", "")
 #define PREDICATE(NAME, TYPES, Z)                                                                  \
@@ -165,6 +174,7 @@
                           sizeof(tern_row_attributes));                                            \
     }
 
+/* v = f(x, y, z; a). */
 #define TERNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, V, DX, DY, DZ, PARAMETERS, A)                 \
     static const tern_op NAME##_op;                                                                \
     static const tern_row NAME##_row = {                                                           \

@@ -1,13 +1,19 @@
-/* walk.c -- from tensors to the tern_walk that elementwise kernels follow. */
+/* walk.c -- from tensors to the tern_walk that elementwise kernels follow.
+ *
+ * A walk is the broadcast shape with the strides of every tensor, with dims merged where all
+ * tensors allow it. Its last dim is its row here, as in a matrix: rows * inner elements in all. */
 #include "ops/elementwise/walk.h"
 
-/* Stride of t along dim d of the broadcast shape. */
+/* Stride of t along dim d of the broadcast shape: 0 where t is broadcast. */
 static i64 stride_along(const tern_tensor *t, int ndim, int d)
 {
     int own = d - (ndim - t->ndim);
     return own < 0 || t->shape[own] == 1 ? 0 : t->stride[own];
 }
 
+/* Which code path of the kernels fits: every tensor contiguous along the rows (UNIT), the first
+ * or the second input constant along them, as y is in x + y[:, None] (FLAT_A, FLAT_B), or any
+ * strides. */
 static i32 form_of(const tern_walk *w, int n)
 {
     bool unit[TERN_WALK_TENSORS] = {true, true, true, true};
@@ -37,8 +43,9 @@ void tern_walk_make(tern_walk *w, const tern_shape *shape, tern_tensor *const *t
         w->form = TERN_WALK_UNIT;
         return;
     }
-    /* From the last dim: the first one that is not 1 is the row, later ones join it or the dim
-     * before where every tensor goes on without a gap. */
+    /* From the last dim outwards: the first of a size other than 1 becomes the row. Each further
+     * dim is merged with the one inside of it where for every tensor stride == the inner stride
+     * times the inner size, so that a view that is dense but for one dim has two dims. */
     int64_t size[TERN_MAX_DIMS];
     int64_t step[TERN_MAX_DIMS][TERN_WALK_TENSORS];
     int dims = 0;
@@ -79,6 +86,8 @@ static tern_tensor *dense_copy(const tern_tensor *x)
     return y && tern_hook_copy(y, x) == TERN_OK ? y : NULL;
 }
 
+/* Transposed inputs and the like are copied rather than read with a stride: a copy is tiled and the
+ * kernel reads vectors. */
 tern_status tern_walk_rows(tern_walk *w, const tern_shape *shape, tern_tensor **t, int n,
                            tern_tensor **strided)
 {
@@ -102,7 +111,8 @@ tern_status tern_walk_rows(tern_walk *w, const tern_shape *shape, tern_tensor **
     tern_walk_make(w, shape, t, n);
     if (w->form != TERN_WALK_STRIDED)
         return TERN_OK;
-    /* Two inputs that both repeat, or one in a kernel that knows no repeating: spread them out. */
+    /* Two inputs that are both broadcast along the rows, or one in a kernel that has no form for
+     * it, are expanded to dense copies. */
     for (int k = 1; k < n; k++)
         if (w->step[k] == 0) {
             tern_tensor view = *t[k];
@@ -125,9 +135,9 @@ tern_status tern_walk_finish(tern_tensor *dense, tern_tensor *strided)
     return strided ? tern_hook_copy(strided, dense) : TERN_OK;
 }
 
-/* ---- turned copies ----------------------------------------------------------------------- */
+/* ---- transposed copies ------------------------------------------------------------------- */
 
-/* The dim of the walk along which tensor k is contiguous, ndim for its rows; -1 without one. */
+/* The dim of the walk along which tensor k is contiguous; ndim stands for the row, -1 for none. */
 static int unit_dim(const tern_walk *w, int k)
 {
     if (w->step[k] == 1)
@@ -138,6 +148,10 @@ static int unit_dim(const tern_walk *w, int k)
     return -1;
 }
 
+/* A copy whose source and result are contiguous along different dims is a batch of (m, n) matrices
+ * to transpose. The kernel goes tile by tile, so that both the reads and the writes of a tile are
+ * contiguous. The remaining dims count the matrices, the planes. Below half a tile in either dim
+ * most of the tile would be idle. */
 bool tern_transposition_make(tern_transposition *t, const tern_walk *w)
 {
     enum { LEAST = TERN_TRANSPOSE_TILE / 2 };

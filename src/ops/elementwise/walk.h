@@ -8,10 +8,10 @@
 /* A walk over n (at most TERN_WALK_TENSORS) tensors broadcast to shape; t[0] is the result. */
 void tern_walk_make(tern_walk *walk, const tern_shape *shape, tern_tensor *const *t, int n);
 
-/* The same for elementwise kernels, whose rows must be dense: inputs that are not (tensors 1 and
- * up) become dense copies in t, owned by the open scope; a result that is not is given back in
- * *strided and t[0] is a dense one to write first, copied with tern_walk_finish. n = 3: one of the
- * inputs may repeat along rows instead. */
+/* The same for elementwise kernels, whose rows (last dims) must be dense: inputs that are not
+ * (tensors 1 and up) become dense copies in t, owned by the open scope; a result that is not is
+ * given back in *strided and t[0] is a dense one to write first, copied with tern_walk_finish. n =
+ * 3: one of the inputs may repeat along rows instead. */
 tern_status tern_walk_rows(tern_walk *walk, const tern_shape *shape, tern_tensor **t, int n,
                            tern_tensor **strided);
 tern_status tern_walk_finish(tern_tensor *dense, tern_tensor *strided);

@@ -2,6 +2,7 @@
 #include "ops/elementwise/walk.h"
 #include <tern/ops.h>
 
+/* The broadcast shape of all three; x and y have one dtype by now. */
 static tern_status where_infer(tern_call *call)
 {
     tern_tensor *c = call->in[0], *x = call->in[1], *y = call->in[2];
@@ -43,6 +44,7 @@ static tern_status where_forward(tern_call *call)
     return choose(call, call->in[0], call->in[1], call->in[2]);
 }
 
+/* dx = condition ? dout : 0, dy = condition ? 0 : dout. */
 static tern_status where_backward(tern_gradient *g)
 {
     tern_tensor *zero =
@@ -60,6 +62,7 @@ static const tern_op where_op = {.name = "where",
                                  .forward = where_forward,
                                  .backward = where_backward};
 
+/* Promotion is done here and not by the operation, where the condition's bool would take part. */
 tern_tensor *tern_where(tern_tensor *condition, tern_tensor *x, tern_tensor *y)
 {
     if (x && y && x->dtype != y->dtype) {
@@ -70,7 +73,8 @@ tern_tensor *tern_where(tern_tensor *condition, tern_tensor *x, tern_tensor *y)
     return tern_apply(&where_op, (tern_tensor *[]){condition, x, y}, 3, NULL, 0);
 }
 
-/* masked_fill's first input is x itself, so that the in-place form writes over it. */
+/* out = mask ? value : x. The first input is x, unlike where's, so that the in-place form writes
+ * over it. */
 static tern_status masked_fill_infer(tern_call *call)
 {
     tern_tensor *x = call->in[0], *mask = call->in[1];
@@ -85,6 +89,7 @@ static tern_status masked_fill_infer(tern_call *call)
     return tern_shape_broadcast(&sx, &sm, &call->result[0].shape, "tern_masked_fill");
 }
 
+/* The value as a tensor without dims, broadcast through the kernel of where. */
 static tern_status masked_fill_forward(tern_call *call)
 {
     const tern_scalar *value = call->attributes;
@@ -102,6 +107,7 @@ static tern_status masked_fill_forward(tern_call *call)
     return status;
 }
 
+/* dx = mask ? 0 : dout. */
 static tern_status masked_fill_backward(tern_gradient *g)
 {
     g->din[0] = tern_masked_fill(g->dout[0], g->in[1], tern_scalar_int(0));

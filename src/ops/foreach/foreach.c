@@ -1,8 +1,14 @@
 /* foreach.c -- kernels over many tensors at once: the table of their places, and launches.
  *
- * The chunks are fixed with the sizes. Gradients are made anew in each step, in places that the
- * allocator repeats after a few steps: the last tables stay on the device, and one is uploaded,
- * which may wait for the device, only when none of them fits. */
+ * The idea is PyTorch's multi_tensor_apply: all tensors are cut into chunks of a fixed number of
+ * elements, a work group takes one chunk, and finds its tensor's address in a table on the device.
+ * "Row" in this folder means a row of that table: the addresses of a parameter, its gradient, its
+ * moments and so on, one in each column.
+ *
+ * The chunks depend on the sizes only and are uploaded once. Gradients are allocated anew in each
+ * step, at addresses that the caching allocator repeats after a few steps: so the last TABLES
+ * tables stay on the device, and another is uploaded, which may wait for the device, only when none
+ * of them matches. */
 #include "ops/foreach/foreach.h"
 #include "base/memory.h"
 #include "device/capture.h"
@@ -11,7 +17,8 @@
 
 enum { TABLES = 8 };
 
-/* Addresses of all tensors, here and on the device. */
+/* A table of addresses that was used recently: its rows on the host, to compare with, and their
+ * copy on the device. */
 typedef struct table {
     tern_foreach_row *rows;
     tern_block *block;
@@ -27,11 +34,13 @@ struct tern_foreach {
     tern_block *device_chunks;
 };
 
+/* ceil(numel / chunk): the last chunk of a tensor may be short. */
 static int64_t chunks_of(const tern_tensor *x)
 {
     return (x->numel + TERN_FOREACH_CHUNK - 1) / TERN_FOREACH_CHUNK;
 }
 
+/* For each chunk its tensor, the first element and how many there are. */
 static tern_status upload_chunks(tern_foreach *t, tern_tensor *const *tensors)
 {
     int64_t n = t->first[t->n], c = 0;
@@ -54,6 +63,7 @@ static tern_status upload_chunks(tern_foreach *t, tern_tensor *const *tensors)
     return status;
 }
 
+/* first is the running sum of the numbers of chunks. */
 static tern_status lay_out(tern_foreach *t, tern_tensor *const *tensors)
 {
     t->first = tern_alloc(sizeof *t->first * ((size_t)t->n + 1));
@@ -105,6 +115,7 @@ int64_t tern_foreach_first_chunk(const tern_foreach *t, int i)
 
 /* ---- launches ---------------------------------------------------------------------------- */
 
+/* A tensor without elements or without a gradient (column 1) is skipped. */
 static bool takes_part(const tern_foreach_call *call, int i)
 {
     return call->column[0][i]->numel > 0 && call->column[1][i];
@@ -128,7 +139,8 @@ static bool has_addresses(const tern_foreach *t, const tern_foreach_call *call, 
     return true;
 }
 
-/* The rows of this launch: addresses, or else 1 + the offset into the buffer; 0: not there. */
+/* The table's rows for this launch: addresses, or 1 + the element's offset where the kernel gets
+ * the buffers as arguments; 0 where a tensor is left out. */
 static void fill_rows(tern_foreach *t, const tern_foreach_call *call, bool addressed)
 {
     for (int i = 0; i < t->n; i++) {
@@ -145,6 +157,7 @@ static void fill_rows(tern_foreach *t, const tern_foreach_call *call, bool addre
     }
 }
 
+/* Room for one more table on the device. */
 static tern_status make_table(tern_foreach *t, size_t bytes)
 {
     table *made = &t->tables[t->tables_made];
@@ -158,7 +171,8 @@ static tern_status make_table(tern_foreach *t, size_t bytes)
     return TERN_OK;
 }
 
-/* A table on the device with the rows of this launch. */
+/* A table on the device with the rows of this launch: one of the recent ones that equals it, or
+ * else the oldest one overwritten. */
 static tern_status find_table(tern_foreach *t, tern_block **block)
 {
     size_t bytes = sizeof *t->rows * (size_t)t->n;
@@ -180,7 +194,8 @@ static tern_status find_table(tern_foreach *t, tern_block **block)
     return TERN_OK;
 }
 
-/* What both forms begin with, from this chunk on; returns how many arguments there are. */
+/* The arguments that both forms of a kernel begin with, for `count` chunks from `chunk` on; returns
+ * how many there are. */
 static int common_arguments(tern_arg *args, const tern_foreach *t, const tern_foreach_call *call,
                             const tern_block *rows, const tern_arg *faults, int64_t chunk,
                             int64_t count)
@@ -204,6 +219,7 @@ static int common_arguments(tern_arg *args, const tern_foreach *t, const tern_fo
     return n;
 }
 
+/* One launch for all tensors: the device's memory has addresses. */
 static tern_status launch_all(tern_foreach *t, const tern_foreach_call *call,
                               const tern_block *rows, const tern_arg *faults)
 {
@@ -214,7 +230,8 @@ static tern_status launch_all(tern_foreach *t, const tern_foreach_call *call,
                        tern_groups(chunks, TERN_FOREACH_CHUNK), args, n);
 }
 
-/* Tensors from `from` to `to`. */
+/* The form without addresses, for tensors `from` to `to`: their buffers are arguments. An argument
+ * must be a valid buffer, so those left out get any other, which the row tells not to touch. */
 static tern_status launch_few(tern_foreach *t, const tern_foreach_call *call,
                               const tern_block *rows, const tern_arg *faults, int from, int to)
 {

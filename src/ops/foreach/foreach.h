@@ -10,7 +10,8 @@
 #include "types_host.h"
 #include "shapes.h"
 
-/* The layout of n tensors, cut into chunks, and the table of addresses on their device. */
+/* The layout of n tensors, cut into chunks, and the table of addresses on their device: a row for
+ * each tensor, a column for each role (parameter, gradient, moments). */
 typedef struct tern_foreach tern_foreach;
 
 /* For tensors of these sizes on the device of the first; n > 0. NULL after an error. */
@@ -29,10 +30,10 @@ typedef struct tern_foreach_kernel {
 /* clang-format on */
 
 /* A run of a kernel over columns of tensors: column[k][i] goes with tensor i. Columns 0 and 1 are
- * of one dtype; tensor i is left out where column[1][i] is NULL. All are dense. Arguments of the kernel
- * are rows, chunks, each, shared ..., found, faults, the number of chunks. Where the device's
- * memory has no addresses, its other form runs for TERN_FOREACH_FEW tensors at a time, which are its
- * arguments then. */
+ * of one dtype; tensor i is left out where column[1][i] is NULL. All are dense. Arguments of the
+ * kernel are rows, chunks, each, shared ..., found, faults, the number of chunks. Where the
+ * device's memory has no addresses, its other form runs for TERN_FOREACH_FEW tensors at a time,
+ * which are its arguments then. */
 enum { TERN_FOREACH_SHARED = 4 };
 typedef struct tern_foreach_call {
     const tern_foreach_kernel *kernel;

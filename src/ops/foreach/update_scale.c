@@ -2,6 +2,10 @@
 #include "ops/foreach/foreach.h"
 #include "tensor/tensor.h"
 
+/* Where an infinity or NaN was found: scale *= backoff, tracker = 0. Otherwise tracker += 1, and
+ * when that makes interval, scale *= growth, unless the product overflows, and tracker = 0. It is a
+ * kernel of one work item, because reading found would make the host wait for the device in every
+ * step. */
 tern_status tern_update_scale(tern_tensor *scale, tern_tensor *tracker, tern_tensor *found,
                               double growth, double backoff, int64_t interval)
 {

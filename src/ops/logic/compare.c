@@ -2,6 +2,8 @@
 #include "tensor/op.h"
 #include <tern/ops.h>
 
+/* |x - y| <= atol + rtol |y|. Equality comes first because inf - inf is NaN; a finite distance is
+ * required because an infinite y would allow any. */
 tern_tensor *tern_isclose(tern_tensor *x, tern_tensor *y, double rtol, double atol, bool equal_nan)
 {
     if (rtol < 0 || atol < 0)
@@ -28,6 +30,7 @@ static bool holds(tern_tensor *bools)
     return bools && tern_item_int(tern_all(bools)) != 0;
 }
 
+/* The reduction over isclose, read on the host. */
 bool tern_allclose(tern_tensor *x, tern_tensor *y, double rtol, double atol, bool equal_nan)
 {
     bool close = false;
@@ -39,6 +42,7 @@ bool tern_allclose(tern_tensor *x, tern_tensor *y, double rtol, double atol, boo
     return close;
 }
 
+/* Same shape and same elements. NaN is unequal to itself, as in PyTorch. */
 bool tern_equal(tern_tensor *x, tern_tensor *y)
 {
     bool equal = false;
@@ -52,6 +56,9 @@ bool tern_equal(tern_tensor *x, tern_tensor *y)
     return equal;
 }
 
+/* Whether each element of x is in y: y is sorted and x looked up by binary search, O((n + m) log m)
+ * and no n x m table. The search gives the first place not less than x, one past the end for a
+ * larger x, so it is clamped and the value there compared. */
 tern_tensor *tern_isin(tern_tensor *x, tern_tensor *y, bool invert)
 {
     tern_values_indices sorted;
@@ -78,6 +85,7 @@ tern_tensor *tern_isin(tern_tensor *x, tern_tensor *y, bool invert)
     return found && invert ? tern_logical_not(found) : found;
 }
 
+/* ~x = x xor -1; for bools x xor true. */
 tern_tensor *tern_bitwise_not(tern_tensor *x)
 {
     bool is_bool = x && tern_dtype_of(x) == TERN_BOOL;

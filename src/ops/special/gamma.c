@@ -3,6 +3,8 @@
 #include <math.h>
 #include <tern/ops.h>
 
+/* The n-th derivative of digamma. Only the orders that the gradients of lgamma and digamma need
+ * have kernels. */
 tern_tensor *tern_polygamma(int64_t n, tern_tensor *x)
 {
     if (n < 0)
@@ -15,7 +17,9 @@ tern_tensor *tern_polygamma(int64_t n, tern_tensor *x)
     return n == 0 ? tern_digamma(x) : tern_trigamma(x);
 }
 
-/* log pi^(p (p - 1) / 4) and the sum of lgamma(x + (1 - j) / 2), j = 1 to p. */
+/* log of the multivariate gamma function:
+ * p (p - 1) / 4 log(pi) + the sum over j = 1..p of lgamma(x + (1 - j) / 2). The p terms are a new
+ * last dim, which the reduction removes. */
 tern_tensor *tern_mvlgamma(tern_tensor *x, int64_t p)
 {
     if (p < 1)
@@ -28,7 +32,7 @@ tern_tensor *tern_mvlgamma(tern_tensor *x, int64_t p)
     tern_tensor *steps = tern_arange(0, (double)p / -2, -0.5, dtype, tern_device(x));
     tern_tensor *parts = steps ? tern_lgamma(tern_add(tern_unsqueeze(x, -1), steps)) : NULL;
     tern_tensor *sum = parts ? tern_sum_dim(parts, TERN_DIMS(-1), false) : NULL;
-    sum = sum ? tern_to_dtype(sum, tern_dtype_of(parts)) : NULL; /* autocast widens sums */
+    sum = sum ? tern_to_dtype(sum, tern_dtype_of(parts)) : NULL; /* autocast makes sums float32 */
     double shift = (double)p * (double)(p - 1) / 4 * log(3.14159265358979323846);
     return tern_add_scalar(sum, tern_scalar_real(shift));
 }
