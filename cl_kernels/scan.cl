@@ -1,6 +1,8 @@
 /* scan.cl -- running results, and products, along the middle of (outer, n, inner): element k of a
  * stretch is `inner` after the one before it. The types that sums are kept in: f32, f64, i64; the host
  * brings the others to them. */
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 4
 #include "order.h"
 #ifndef TERN_SCAN_ONCE
 #define TERN_SCAN_ONCE
