@@ -54,7 +54,7 @@ typedef struct written {
 
 typedef struct reader {
     const char *at, *again; /* what follows *20 comes 20 times */
-    long times;             /* 0 before it; the tensors of multi_tensor.h come without offsets */
+    long times;             /* 0 before it; the tensors of foreach_forms.h come without offsets */
 } reader;
 
 static bool next(reader *r, written *w)
