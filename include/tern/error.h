@@ -61,6 +61,16 @@ typedef void (*tern_error_hook)(tern_status status, const char *message, void *u
  * NULL removes it. One hook per process. */
 TERN_API void tern_on_error(tern_error_hook hook, void *user);
 
+/* Told of what is odd but right. kind is a word: "broadcast" (a loss whose input and target are of
+ * different shapes). text begins with the function's name. */
+typedef void (*tern_warning_handler)(const char *kind, const char *text, void *user);
+
+/* Call handler for each warning, on the thread that gives it, once for each place (the function and
+ * the reason); a new handler hears of all places again. NULL removes it. Without one warnings go to
+ * stderr if TERN_WARN is set in the environment (and not 0), else nowhere. One handler per process.
+ * A warning is no error: nothing is recorded. PyTorch: warnings.warn, warnings.showwarning. */
+TERN_API void tern_on_warning(tern_warning_handler handler, void *user);
+
 /* For what is built upon tern, such as bindings and operations of one's own: record an error on
  * this thread, unless one is recorded already, and return status. format is printf's; by custom the
  * message starts with the function's name: "tern_matmul: ...". */

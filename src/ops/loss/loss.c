@@ -1,6 +1,7 @@
 /* loss.c -- what losses share: checks, reductions, and the two functions most
  * of them are made of. */
 #include "ops/loss/loss.h"
+#include "base/warning.h"
 #include <math.h>
 
 tern_status tern_loss_check(const tern_tensor *input, const tern_tensor *target,
@@ -12,6 +13,17 @@ tern_status tern_loss_check(const tern_tensor *input, const tern_tensor *target,
         return tern_fail(TERN_ERR_ARGUMENT, "%s: %d is not a valid value for reduction", function,
                          (int)reduction);
     return TERN_OK;
+}
+
+void tern_loss_warn_shapes(const tern_tensor *input, const tern_tensor *target,
+                           const char *function)
+{
+    if (!tern_same_shape(input, target))
+        tern_warn("broadcast", function,
+                  "Using a target size (%s) that is different to the input size (%s). This will "
+                  "likely lead to incorrect results due to broadcasting. Please ensure they have "
+                  "the same size.",
+                  TERN_TENSOR_TEXT(target), TERN_TENSOR_TEXT(input));
 }
 
 static bool is_half(tern_dtype dtype)

@@ -7,6 +7,9 @@
 /* Neither tensor is NULL and the reduction is one of the enum. */
 tern_status tern_loss_check(const tern_tensor *input, const tern_tensor *target,
                             tern_reduction reduction, const char *function);
+/* A warning where they have different shapes and so broadcast, which PyTorch gives too. */
+void tern_loss_warn_shapes(const tern_tensor *input, const tern_tensor *target,
+                           const char *function);
 /* Half precision as float32, which losses are computed in; other dtypes as they are. */
 tern_tensor *tern_loss_wide(tern_tensor *x);
 /* The mean, the sum, or loss itself; where the common dtype of a and b is half precision, in

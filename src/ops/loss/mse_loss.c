@@ -1,7 +1,6 @@
 /* mse_loss.c -- the mean (sum) of squared differences. */
-#include "tensor/op.h"
+#include "ops/loss/loss.h"
 #include <math.h>
-#include <tern/ops.h>
 
 /* Differences that one group sums, and how many groups there are at most: beyond that each sums
  * more. */
@@ -187,6 +186,7 @@ tern_tensor *tern_mse_loss(tern_tensor *input, tern_tensor *target,
     tern_shape a = tern_shape_of(input), b = tern_shape_of(target), both;
     if (tern_shape_broadcast(&a, &b, &both, "tern_mse_loss") != TERN_OK)
         return NULL;
+    tern_loss_warn_shapes(input, target, "tern_mse_loss");
     tern_tensor *squares = tern_square(tern_sub(input, target));
     return at.reduction == TERN_REDUCTION_NONE  ? squares
            : at.reduction == TERN_REDUCTION_SUM ? tern_sum(squares)

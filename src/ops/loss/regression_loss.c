@@ -15,6 +15,7 @@ tern_tensor *tern_l1_loss(tern_tensor *input, tern_tensor *target, const tern_lo
     tern_reduction reduction = options ? options->reduction : TERN_REDUCTION_MEAN;
     if (tern_loss_check(input, target, reduction, "tern_l1_loss") != TERN_OK)
         return NULL;
+    tern_loss_warn_shapes(input, target, "tern_l1_loss");
     tern_tensor *loss = tern_abs(tern_sub(tern_loss_wide(input), tern_loss_wide(target)));
     return tern_loss_reduce(loss, reduction, input, target);
 }
@@ -48,6 +49,7 @@ tern_tensor *tern_smooth_l1_loss(tern_tensor *input, tern_tensor *target,
             beta);
     if (beta == 0)
         return tern_l1_loss(input, target, &(tern_loss_options){.reduction = o->reduction});
+    tern_loss_warn_shapes(input, target, "tern_smooth_l1_loss");
     return tern_loss_reduce(quadratic_then_linear(input, target, beta, 1 / beta), o->reduction,
                             input, target);
 }
@@ -67,6 +69,7 @@ tern_tensor *tern_huber_loss(tern_tensor *input, tern_tensor *target,
             TERN_ERR_ARGUMENT,
             "tern_huber_loss: huber_loss does not support non-positive values for delta. (%g)",
             delta);
+    tern_loss_warn_shapes(input, target, "tern_huber_loss");
     return tern_loss_reduce(quadratic_then_linear(input, target, delta, 1), o->reduction, input,
                             target);
 }

@@ -1,0 +1,103 @@
+/* warning.c -- what is odd but right is told once for each place. */
+#include "base/warning.h"
+#include "base/text.h"
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_BYTES = 1024, PLACES = 1024, MOST_PLACES = PLACES * 3 / 4 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    tern_warning_handler call;
+    void *user;
+    uint64_t seen[PLACES]; /* hashes of the places that were told, found by their last bits; or 0 */
+    int count;
+} warnings;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static tern_warning_handler standard; /* what there is without a handler */
+static atomic_bool listens;
+
+/* The handler of this thread is at work: what is odd in it is not told. */
+static _Thread_local bool told;
+
+static void print(const char *kind, const char *text, void *unused)
+{
+    (void)unused;
+    fprintf(stderr, "tern: warning: %s [%s]\n", text, kind);
+}
+
+static void read_environment(void)
+{
+    const char *wanted = getenv("TERN_WARN");
+    if (!wanted || !*wanted || strcmp(wanted, "0") == 0)
+        return;
+    warnings.call = standard = print;
+    atomic_store(&listens, true);
+}
+
+void tern_on_warning(tern_warning_handler handler, void *user)
+{
+    pthread_once(&once, read_environment);
+    pthread_mutex_lock(&lock);
+    warnings.call = handler ? handler : standard;
+    warnings.user = user;
+    memset(warnings.seen, 0, sizeof warnings.seen);
+    warnings.count = 0;
+    atomic_store(&listens, warnings.call != NULL);
+    pthread_mutex_unlock(&lock);
+}
+
+bool tern_warns(void)
+{
+    pthread_once(&once, read_environment);
+    return atomic_load_explicit(&listens, memory_order_relaxed) && !told;
+}
+
+static uint64_t place_of(const char *kind, const char *operation, const char *format)
+{
+    uint64_t place = tern_hash(TERN_HASH_SEED, kind, strlen(kind) + 1);
+    place = tern_hash(place, operation, strlen(operation) + 1);
+    return tern_hash(place, format, strlen(format)) | 1;
+}
+
+/* Note the place. With the table nearly full no more are told, lest one is told for ever. */
+static bool is_new(uint64_t place)
+{
+    size_t i = place % PLACES;
+    for (; warnings.seen[i]; i = (i + 1) % PLACES)
+        if (warnings.seen[i] == place)
+            return false;
+    if (warnings.count == MOST_PLACES)
+        return false;
+    warnings.seen[i] = place;
+    warnings.count++;
+    return true;
+}
+
+void tern_warn(const char *kind, const char *operation, const char *format, ...)
+{
+    if (!tern_warns())
+        return;
+    pthread_mutex_lock(&lock);
+    bool wanted = is_new(place_of(kind, operation, format));
+    tern_warning_handler call = warnings.call;
+    void *user = warnings.user;
+    pthread_mutex_unlock(&lock);
+    if (!wanted || !call)
+        return;
+    char text[TEXT_BYTES];
+    int length = snprintf(text, sizeof text, "%s: ", operation);
+    va_list args;
+    va_start(args, format);
+    if (length > 0 && (size_t)length < sizeof text)
+        vsnprintf(text + length, sizeof text - (size_t)length, format, args);
+    va_end(args);
+    told = true;
+    call(kind, text, user);
+    told = false;
+}

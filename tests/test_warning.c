@@ -1,0 +1,218 @@
+/* test_warning.c -- warnings reach the handler once for each place, and record nothing. */
+#include "support.h"
+#include "base/warning.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+typedef struct heard {
+    int count;
+    char kind[32], text[256];
+} heard;
+
+static void hear(const char *kind, const char *text, void *user)
+{
+    heard *h = user;
+    h->count++;
+    snprintf(h->kind, sizeof h->kind, "%s", kind);
+    snprintf(h->text, sizeof h->text, "%s", text);
+}
+
+static void a_place_is_told_once(void **state)
+{
+    (void)state;
+    heard h = {0};
+    tern_on_warning(hear, &h);
+    for (int i = 0; i < 3; i++)
+        tern_warn("slow", "tern_f", "turn %d", i);
+    assert_int_equal(h.count, 1);
+    assert_string_equal(h.kind, "slow");
+    assert_string_equal(h.text, "tern_f: turn 0");
+    tern_warn("slow", "tern_g", "turn %d", 0);
+    tern_warn("other", "tern_f", "turn %d", 0);
+    tern_warn("slow", "tern_f", "another reason");
+    assert_int_equal(h.count, 4);
+    tern_on_warning(hear, &h); /* hears of all places again */
+    tern_warn("slow", "tern_f", "turn %d", 0);
+    assert_int_equal(h.count, 5);
+    tern_on_warning(NULL, NULL);
+    assert_false(tern_warns());
+    tern_warn("slow", "tern_f", "to nobody");
+    tern_on_warning(hear, &h);
+    tern_warn("slow", "tern_f", "to nobody");
+    assert_int_equal(h.count, 6); /* what nobody heard was not told */
+    tern_on_warning(NULL, NULL);
+    assert_no_error();
+}
+
+static void very_many_places_are_cut_off(void **state)
+{
+    (void)state;
+    heard h = {0};
+    char name[32];
+    tern_on_warning(hear, &h);
+    for (int turn = 0; turn < 2; turn++)
+        for (int i = 0; i < 5000; i++) {
+            snprintf(name, sizeof name, "tern_%d", i);
+            tern_warn("slow", name, "x");
+        }
+    assert_in_range(h.count, 500, 4999);
+    tern_on_warning(NULL, NULL);
+}
+
+static void warn_again(const char *kind, const char *text, void *user)
+{
+    ++*(int *)user;
+    tern_warn(kind, "tern_handler", "%s", text);
+}
+
+static void what_is_odd_in_a_handler_is_not_told(void **state)
+{
+    (void)state;
+    int count = 0;
+    tern_on_warning(warn_again, &count);
+    tern_warn("slow", "tern_f", "x");
+    tern_warn("slow", "tern_g", "x");
+    assert_int_equal(count, 2);
+    tern_on_warning(NULL, NULL);
+}
+
+static void *warn_elsewhere(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < 100; i++)
+        tern_warn("slow", "tern_elsewhere", "x");
+    return NULL;
+}
+
+static void count_atomically(const char *kind, const char *text, void *user)
+{
+    (void)kind;
+    (void)text;
+    __atomic_add_fetch((int *)user, 1, __ATOMIC_RELAXED);
+}
+
+static void threads_share_the_places(void **state)
+{
+    (void)state;
+    int count = 0;
+    pthread_t thread[4];
+    tern_on_warning(count_atomically, &count);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, warn_elsewhere, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_join(thread[i], NULL), 0);
+    assert_int_equal(count, 1);
+    tern_on_warning(NULL, NULL);
+}
+
+/* ---- losses that broadcast --------------------------------------------------------------- */
+
+typedef tern_tensor *(*loss_call)(tern_tensor *input, tern_tensor *target);
+
+static tern_tensor *mse(tern_tensor *input, tern_tensor *target)
+{
+    return tern_mse_loss(input, target, NULL);
+}
+static tern_tensor *mse_none(tern_tensor *input, tern_tensor *target)
+{
+    return tern_mse_loss(input, target, &(tern_loss_options){.reduction = TERN_REDUCTION_NONE});
+}
+static tern_tensor *l1(tern_tensor *input, tern_tensor *target)
+{
+    return tern_l1_loss(input, target, NULL);
+}
+static tern_tensor *smooth_l1(tern_tensor *input, tern_tensor *target)
+{
+    return tern_smooth_l1_loss(input, target, NULL);
+}
+static tern_tensor *smooth_l1_of_0(tern_tensor *input, tern_tensor *target)
+{
+    return tern_smooth_l1_loss(input, target, &(tern_smooth_l1_loss_options){.beta = TERN_ZERO});
+}
+static tern_tensor *huber(tern_tensor *input, tern_tensor *target)
+{
+    return tern_huber_loss(input, target, NULL);
+}
+
+static const struct {
+    loss_call call;
+    const char *function;
+} losses[] = {{mse, "tern_mse_loss: "},
+              {mse_none, "tern_mse_loss: "},
+              {l1, "tern_l1_loss: "},
+              {smooth_l1, "tern_smooth_l1_loss: "},
+              {smooth_l1_of_0, "tern_l1_loss: "},
+              {huber, "tern_huber_loss: "}};
+
+static void losses_that_broadcast_warn(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
+        TERN_SCOPE {
+            heard h = {0};
+            tern_tensor *x = tern_ones(TERN_SHAPE(2, 4), TERN_F32, device);
+            tern_tensor *y = tern_ones(TERN_SHAPE(2, 1), TERN_F32, device);
+            tern_on_warning(hear, &h);
+            assert_non_null(losses[i].call(x, x));
+            assert_int_equal(h.count, 0);
+            for (int turn = 0; turn < 3; turn++)
+                assert_non_null(losses[i].call(x, y));
+            assert_int_equal(h.count, 1);
+            assert_string_equal(h.kind, "broadcast");
+            assert_ptr_equal(strstr(h.text, losses[i].function), h.text);
+            assert_non_null(strstr(h.text, "target size ([2, 1]) that is different to the input "
+                                           "size ([2, 4])"));
+            tern_on_warning(NULL, NULL);
+            assert_no_error();
+        }
+}
+
+/* ---- the environment --------------------------------------------------------------------- */
+
+/* What three warnings of one place write to stderr in a process of this environment. */
+static void written_with(const char *value, char *text, size_t bytes)
+{
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    IN_CHILD
+    {
+        if (value)
+            setenv("TERN_WARN", value, 1);
+        else
+            unsetenv("TERN_WARN");
+        fflush(stderr);
+        assert_int_equal(dup2(fileno(file), 2), 2);
+        for (int i = 0; i < 3; i++)
+            tern_warn("slow", "tern_f", "turn %d", i);
+        fflush(stderr);
+    }
+    rewind(file);
+    text[fread(text, 1, bytes - 1, file)] = '\0';
+    fclose(file);
+}
+
+/* The first of all: the environment is read once. */
+static void stderr_hears_if_the_environment_asks_for_it(void **state)
+{
+    (void)state;
+    char text[256];
+    written_with(NULL, text, sizeof text);
+    assert_string_equal(text, "");
+    written_with("0", text, sizeof text);
+    assert_string_equal(text, "");
+    written_with("1", text, sizeof text);
+    assert_string_equal(text, "tern: warning: tern_f: turn 0 [slow]\n");
+}
+
+static const struct CMUnitTest tests[] = {
+    TEST(stderr_hears_if_the_environment_asks_for_it),
+    TEST(a_place_is_told_once),
+    TEST(very_many_places_are_cut_off),
+    TEST(what_is_odd_in_a_handler_is_not_told),
+    TEST(threads_share_the_places),
+    TEST(losses_that_broadcast_warn),
+};
+TEST_MAIN(tests)
