@@ -3,15 +3,15 @@
 #include "support.h"
 
 /* Each way out of a block is a case of one function, so that both are the same code for all. */
-typedef enum way { FALL, RETURN, GOTO, BREAK, WAYS } way;
+typedef enum way { FALL, RETURN, GOTO, CONTINUE, WAYS } way;
 
 #define LEAVE(how)                                                                                 \
     if ((how) == RETURN)                                                                           \
         return;                                                                                    \
     if ((how) == GOTO)                                                                             \
         goto out;                                                                                  \
-    if ((how) == BREAK)                                                                            \
-    break
+    if ((how) == CONTINUE)                                                                         \
+    continue /* ends the block */
 
 static void no_grad(way how)
 {
@@ -57,6 +57,74 @@ static void scope(way how)
     }
 out:
     return;
+}
+
+/* With the twins `break` and `continue` are the loop's. */
+static int no_grad_here(way how)
+{
+    int turns = 0;
+    for (; turns < 3; turns++) {
+        TERN_NO_GRAD_HERE;
+        assert_false(tern_is_grad_enabled());
+        {
+            TERN_ENABLE_GRAD_HERE;
+            assert_true(tern_is_grad_enabled());
+        }
+        assert_false(tern_is_grad_enabled());
+        if (how == RETURN)
+            return turns;
+        if (how == GOTO)
+            break;
+        if (how == CONTINUE)
+            continue;
+        assert_false(tern_is_grad_enabled());
+    }
+    assert_true(tern_is_grad_enabled());
+    return turns;
+}
+
+static int everything_here(const char *name, int64_t live)
+{
+    int turns = 0;
+    for (;; turns++) {
+        TERN_SCOPE_HERE;
+        TERN_DEVICE_HERE(name);
+        TERN_DETECT_ANOMALY_HERE;
+        TERN_ANOMALY_LABEL_HERE("here");
+        TERN_AUTOCAST_HERE("cpu", TERN_BF16);
+        TERN_GRAD_MODE_HERE(false);
+        TERN_UNRECORDED_HERE;
+        assert_int_equal(tern_live_tensors(), live);
+        assert_non_null(tern_zeros(TERN_SHAPE(2), TERN_F32, NULL));
+        assert_string_equal(tern_default_device(), name);
+        assert_true(tern_is_anomaly_enabled());
+        assert_int_equal(tern_get_autocast_dtype("cpu"), TERN_BF16);
+        assert_false(tern_is_grad_enabled());
+        if (turns < 2)
+            continue;
+        break;
+    }
+    return turns;
+}
+
+static void twins_hold_until_the_braces_end(void **state)
+{
+    (void)state;
+    assert_int_equal(no_grad_here(FALL), 3);
+    assert_int_equal(no_grad_here(RETURN), 0);
+    assert_true(tern_is_grad_enabled());
+    assert_int_equal(no_grad_here(GOTO), 0);
+    assert_int_equal(no_grad_here(CONTINUE), 3);
+    FOR_EACH_DEVICE(name)
+    {
+        int64_t live = tern_live_tensors();
+        assert_int_equal(everything_here(name, live), 2);
+        assert_int_equal(tern_live_tensors(), live);
+        assert_string_equal(tern_default_device(), "cpu");
+        assert_false(tern_is_anomaly_enabled());
+        assert_int_equal(tern_get_autocast_dtype("cpu"), TERN_DTYPE_DEFAULT);
+        assert_true(tern_is_grad_enabled());
+    }
 }
 
 static void every_way_out_restores_grad_mode(void **state)
@@ -206,6 +274,7 @@ static void too_many_scopes_are_an_error_not_a_crash(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+    TEST(twins_hold_until_the_braces_end),
     TEST(every_way_out_restores_grad_mode),
     TEST(every_way_out_restores_the_device),
     TEST(a_refused_device_changes_nothing),

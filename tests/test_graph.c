@@ -182,7 +182,8 @@ static void leaving_the_block_ends_the_recording(void **state)
         assert_int_equal(tern_graph_size(graph), 1);
         assert_ok(tern_graph_reset(graph));
         assert_int_equal(tern_graph_size(graph), 0);
-        TERN_CAPTURE (graph) {
+        for (;;) {
+            TERN_CAPTURE_HERE(graph);
             y = tern_exp(y);
             break;
         }

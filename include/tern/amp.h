@@ -27,8 +27,8 @@ TERN_BEGIN_DECLS
  * A float32 leaf that requires a gradient is cast once while the outermost block is open, and again
  * after it was written in place. Blocks nest; run backward outside of them.
  *
- * A one-turn loop: `break` leaves only the block; leaving in any way restores the mode. A refused
- * device or dtype is recorded and leaves the mode as it was. */
+ * Leaving in any way restores the mode. A refused device or dtype is recorded and leaves the mode
+ * as it was. */
 typedef struct tern_autocast_block {
     int active;
     int kind; /* which device kind's mode was changed, -1 for none */
@@ -42,8 +42,12 @@ TERN_API void tern_autocast_block_leave(tern_autocast_block *block);
 #define TERN_AUTOCAST(device, dtype) TERN_AUTOCAST_MODE(device, dtype, true)
 /* enabled = false: nothing is cast inside. */
 #define TERN_AUTOCAST_MODE(device, dtype, enabled)                                                 \
-    TERN_BLOCK_(tern_autocast_block, TERN_BLOCK_NAME(tern_autocast_block_, __LINE__),              \
-                tern_autocast_block_enter(device, dtype, enabled), tern_autocast_block_leave)
+    TERN_BLOCK_(tern_autocast_block, tern_autocast_block_enter(device, dtype, enabled),            \
+                tern_autocast_block_leave)
+#define TERN_AUTOCAST_HERE(device, dtype) TERN_AUTOCAST_MODE_HERE(device, dtype, true)
+#define TERN_AUTOCAST_MODE_HERE(device, dtype, enabled)                                            \
+    TERN_HERE_(tern_autocast_block, tern_autocast_block_enter(device, dtype, enabled),             \
+               tern_autocast_block_leave)
 
 /* Whether operations on device are cast now, and to what (TERN_DTYPE_DEFAULT: they are not). */
 TERN_API bool tern_is_autocast_enabled(const char *device);

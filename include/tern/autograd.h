@@ -118,7 +118,7 @@ TERN_API tern_status tern_function_mark_non_differentiable(tern_function *f, int
  * For debugging, on this thread: backward fails with TERN_ERR_STATE at the first function that
  * returns a NaN, and names it and where its forward was called, if that was in such a block too:
  * "Function 'SqrtBackward0' returned nan values in its 0th output. ... in Sequential > 1:Encoder".
- * Every look waits for the device. A one-turn loop: `break` leaves only the block. */
+ * Every look waits for the device. */
 typedef struct tern_detect_anomaly_options {
     bool no_check_nan;  /* do not look at gradients */
     bool check_forward; /* look at the results of operations too: the first NaN fails at once */
@@ -140,9 +140,13 @@ TERN_API tern_anomaly_block tern_anomaly_block_enter(bool mode,
 /* Goes back to what was before. */
 TERN_API void tern_anomaly_block_leave(tern_anomaly_block *block);
 #define TERN_DETECT_ANOMALY_MODE(mode, options)                                                    \
-    TERN_BLOCK_(tern_anomaly_block, TERN_BLOCK_NAME(tern_anomaly_block_, __LINE__),                \
-                tern_anomaly_block_enter(mode, options), tern_anomaly_block_leave)
-#define TERN_DETECT_ANOMALY TERN_DETECT_ANOMALY_MODE (true, NULL)
+    TERN_BLOCK_(tern_anomaly_block, tern_anomaly_block_enter(mode, options),                       \
+                tern_anomaly_block_leave)
+#define TERN_DETECT_ANOMALY_MODE_HERE(mode, options)                                               \
+    TERN_HERE_(tern_anomaly_block, tern_anomaly_block_enter(mode, options),                        \
+               tern_anomaly_block_leave)
+#define TERN_DETECT_ANOMALY      TERN_DETECT_ANOMALY_MODE (true, NULL)
+#define TERN_DETECT_ANOMALY_HERE TERN_DETECT_ANOMALY_MODE_HERE(true, NULL)
 
 /* ---- TERN_ANOMALY_LABEL("decoder") { ... } ------------------------------------------------------
  * A word for where operations are called, as anomaly detection tells it: those of all open blocks,
@@ -156,11 +160,14 @@ TERN_API tern_anomaly_label_block tern_anomaly_label_enter(const char *label);
 /* Ends the innermost label. */
 TERN_API void tern_anomaly_label_leave(tern_anomaly_label_block *block);
 #define TERN_ANOMALY_LABEL(label)                                                                  \
-    TERN_BLOCK_(tern_anomaly_label_block, TERN_BLOCK_NAME(tern_anomaly_label_, __LINE__),          \
-                tern_anomaly_label_enter(label), tern_anomaly_label_leave)
+    TERN_BLOCK_(tern_anomaly_label_block, tern_anomaly_label_enter(label), tern_anomaly_label_leave)
+#define TERN_ANOMALY_LABEL_HERE(label)                                                             \
+    TERN_HERE_(tern_anomaly_label_block, tern_anomaly_label_enter(label), tern_anomaly_label_leave)
 
 /* ---- TERN_NO_GRAD { ... }, TERN_ENABLE_GRAD { ... } ---------------------------------------------
- * One-turn loops: `break` leaves only the block; leaving in any way restores the mode. */
+ * Whether operations are recorded for backward inside; leaving in any way restores the mode. */
+
+/* Whether they are now, on this thread. */
 TERN_API bool tern_is_grad_enabled(void);
 /* Turns recording on or off on this thread, without a block. */
 TERN_API void tern_set_grad_enabled(bool enabled);
@@ -174,10 +181,13 @@ TERN_API tern_grad_block tern_grad_block_enter(bool enabled);
 /* Goes back to what was before. */
 TERN_API void tern_grad_block_leave(tern_grad_block *block);
 #define TERN_GRAD_MODE(enabled)                                                                    \
-    TERN_BLOCK_(tern_grad_block, TERN_BLOCK_NAME(tern_grad_block_, __LINE__),                      \
-                tern_grad_block_enter(enabled), tern_grad_block_leave)
-#define TERN_NO_GRAD     TERN_GRAD_MODE(false)
-#define TERN_ENABLE_GRAD TERN_GRAD_MODE(true)
+    TERN_BLOCK_(tern_grad_block, tern_grad_block_enter(enabled), tern_grad_block_leave)
+#define TERN_GRAD_MODE_HERE(enabled)                                                               \
+    TERN_HERE_(tern_grad_block, tern_grad_block_enter(enabled), tern_grad_block_leave)
+#define TERN_NO_GRAD          TERN_GRAD_MODE(false)
+#define TERN_NO_GRAD_HERE     TERN_GRAD_MODE_HERE(false)
+#define TERN_ENABLE_GRAD      TERN_GRAD_MODE(true)
+#define TERN_ENABLE_GRAD_HERE TERN_GRAD_MODE_HERE(true)
 
 TERN_END_DECLS
 #endif

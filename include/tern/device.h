@@ -99,10 +99,16 @@ TERN_API tern_status tern_set_num_threads(int n);
 /* How many that are. */
 TERN_API int tern_get_num_threads(void);
 
-/* ---- blocks: TERN_DEVICE("opencl:0") { ... } ------------------------------------------------
- * The default device inside the block. A one-turn loop: `break` leaves only the block; leaving by
- * `return` or `goto` restores the old device too. A refused device records the error and leaves the
- * default as it was. */
+/* ---- blocks ---------------------------------------------------------------------------------
+ * TERN_DEVICE("opencl:0") { ... } and every macro of its kind (TERN_SCOPE, TERN_NO_GRAD, ...) hold
+ * for one statement. They are undone in any way out: at the end, by `return`, by `goto`, by
+ * `continue`, which ends the block. `break` in a block does not compile (gcc; clang from 14 on),
+ * because it looks as if it left the loop around. TERN_DEVICE_HERE("opencl:0"); is a declaration
+ * that holds until the braces around it end, where `break` and `continue` are those of the loop;
+ * each block has such a twin. At -O0 gcc warns of a function that ends in a block with `return`. */
+
+/* The default device inside the block. A refused device records the error and leaves the default
+ * as it was. */
 typedef struct tern_device_block {
     int active;
     int saved;
@@ -112,14 +118,46 @@ TERN_API tern_device_block tern_device_block_enter(const char *device);
 /* Goes back to what was before. */
 TERN_API void tern_device_block_leave(tern_device_block *block);
 
-#define TERN_BLOCK_NAME_(prefix, line) prefix##line
-#define TERN_BLOCK_NAME(prefix, line)  TERN_BLOCK_NAME_(prefix, line)
-#define TERN_BLOCK_(type, name, enter, leave)                                                      \
-    for (type name __attribute__((cleanup(leave))) = enter; name.active; name.active = 0)
+#define TERN_BLOCK_JOIN_(prefix, line) prefix##line
+#define TERN_BLOCK_NAME_(prefix, line) TERN_BLOCK_JOIN_(prefix, line)
+
+/* The body runs in the inner loop, whose increment jumps to a loop that ends at once. Nothing but
+ * `break` leads to the outer increment, so the compiler has a call to refuse. It sees, too, that the
+ * body runs: what is set in it is set, and what returns in it returns. */
+#define TERN_BLOCK_OF_(type, enter, leave, condition, name, done)                                  \
+    switch (0)                                                                                     \
+    done:                                                                                          \
+        while (0)                                                                                  \
+        default:                                                                                   \
+            for (type name __attribute__((cleanup(leave), unused)) = enter; condition(name);       \
+                 tern_break_in_block_())                                                           \
+                for (;; __extension__({ goto done; }))
+#define TERN_BLOCK_NUMBERED_(type, enter, leave, condition, n)                                     \
+    TERN_BLOCK_OF_(type, enter, leave, condition, TERN_BLOCK_NAME_(tern_block_, n),                \
+                   TERN_BLOCK_NAME_(tern_block_done_, n))
+#define TERN_BLOCK_ALWAYS_(name)
+#define TERN_BLOCK_ACTIVE_(name) name.active
+#define TERN_BLOCK_(type, enter, leave)                                                            \
+    TERN_BLOCK_NUMBERED_(type, enter, leave, TERN_BLOCK_ALWAYS_, __COUNTER__)
+/* The same for a block that may be refused: the body runs if it is active. */
+#define TERN_BLOCK_IF_(type, enter, leave)                                                         \
+    TERN_BLOCK_NUMBERED_(type, enter, leave, TERN_BLOCK_ACTIVE_, __COUNTER__)
+/* The declaration. */
+#define TERN_HERE_(type, enter, leave)                                                             \
+    type TERN_BLOCK_NAME_(tern_here_, __COUNTER__) __attribute__((cleanup(leave), unused)) = enter
+
+#if defined(__has_attribute)
+#if __has_attribute(error)
+__attribute__((error("`break` in a block of tern's: use the macro's twin with _HERE")))
+#endif
+#endif
+__attribute__((nothrow)) void
+tern_break_in_block_(void); /* there is none */
 
 #define TERN_DEVICE(device)                                                                        \
-    TERN_BLOCK_(tern_device_block, TERN_BLOCK_NAME(tern_device_block_, __LINE__),                  \
-                tern_device_block_enter(device), tern_device_block_leave)
+    TERN_BLOCK_(tern_device_block, tern_device_block_enter(device), tern_device_block_leave)
+#define TERN_DEVICE_HERE(device)                                                                   \
+    TERN_HERE_(tern_device_block, tern_device_block_enter(device), tern_device_block_leave)
 
 TERN_END_DECLS
 #endif

@@ -53,7 +53,8 @@ TERN_API tern_status tern_graph_reset(tern_graph *graph);
 TERN_API int64_t tern_graph_size(const tern_graph *graph);
 
 /* ---- blocks: TERN_CAPTURE(graph) { ... } ----------------------------------------------------
- * A one-turn loop: `break` leaves only the block; leaving by `return` ends the recording too. */
+ * Leaving it in any way ends the recording. Where the recording can't begin the error is recorded
+ * and the block is passed over; what follows TERN_CAPTURE_HERE(graph); then runs unrecorded. */
 typedef struct tern_capture_block {
     int active;
     tern_graph *graph;
@@ -64,8 +65,9 @@ TERN_API tern_capture_block tern_capture_block_enter(tern_graph *graph);
 TERN_API void tern_capture_block_leave(tern_capture_block *block);
 
 #define TERN_CAPTURE(graph)                                                                        \
-    TERN_BLOCK_(tern_capture_block, TERN_BLOCK_NAME(tern_capture_block_, __LINE__),                \
-                tern_capture_block_enter(graph), tern_capture_block_leave)
+    TERN_BLOCK_IF_(tern_capture_block, tern_capture_block_enter(graph), tern_capture_block_leave)
+#define TERN_CAPTURE_HERE(graph)                                                                   \
+    TERN_HERE_(tern_capture_block, tern_capture_block_enter(graph), tern_capture_block_leave)
 
 /* ---- state that outlives a step -------------------------------------------------------------
  * TERN_UNRECORDED { ... }: inside of a recording, run this at once, once, and not in replays, on
@@ -81,8 +83,9 @@ TERN_API tern_unrecorded_block tern_unrecorded_block_enter(void);
 TERN_API void tern_unrecorded_block_leave(tern_unrecorded_block *block);
 
 #define TERN_UNRECORDED                                                                            \
-    TERN_BLOCK_(tern_unrecorded_block, TERN_BLOCK_NAME(tern_unrecorded_block_, __LINE__),          \
-                tern_unrecorded_block_enter(), tern_unrecorded_block_leave)
+    TERN_BLOCK_(tern_unrecorded_block, tern_unrecorded_block_enter(), tern_unrecorded_block_leave)
+#define TERN_UNRECORDED_HERE                                                                       \
+    TERN_HERE_(tern_unrecorded_block, tern_unrecorded_block_enter(), tern_unrecorded_block_leave)
 
 /* While this thread records: call refresh(user) before each replay of the graph, once however often
  * it is asked for, until user is forgotten. Else nothing. */

@@ -165,11 +165,16 @@ TERN_API tern_scope_block tern_scope_enter(void);
 /* Releases what was made since. */
 TERN_API void tern_scope_leave(tern_scope_block *block);
 
-/* TERN_SCOPE { ... } releases what was made inside. A one-turn loop: `break`
- * leaves only the block. */
-#define TERN_SCOPE                                                                                 \
-    TERN_BLOCK_(tern_scope_block, TERN_BLOCK_NAME(tern_scope_block_, __LINE__),                    \
-                tern_scope_enter(), tern_scope_leave)
+/* TERN_SCOPE { ... } releases what was made inside, TERN_SCOPE_HERE; what is made from there to the
+ * end of the braces (device.h says what holds for all blocks):
+ *
+ *   for (;;) {
+ *       TERN_SCOPE_HERE;
+ *       if (tern_item(step()) < 0.1)
+ *           break;
+ *   } */
+#define TERN_SCOPE      TERN_BLOCK_(tern_scope_block, tern_scope_enter(), tern_scope_leave)
+#define TERN_SCOPE_HERE TERN_HERE_(tern_scope_block, tern_scope_enter(), tern_scope_leave)
 
 /* ---- determinism ------------------------------------------------------------------------- */
 /* torch.use_deterministic_algorithms, for the whole process. The cpu and OpenCL processors always
