@@ -36,6 +36,8 @@ static const struct {
     {33, 1, 270, {1, 1}, 2, 0, true, true, false, false},
     {64, 96, 80, {2, 1}, 1, 0.5, true, false, false, false},
     {130, 120, 70, {1, 1}, 2, 0, true, false, true, false},
+    {100, 300, 140, {1, 1}, 1, 1, true, true, true, false},
+    {7, 270, 131, {1, 2}, 1, 0.5, false, false, true, true},
 };
 
 static tern_matrix random_matrix(const char *device, tern_dtype dtype, int64_t m, int64_t n,

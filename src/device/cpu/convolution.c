@@ -6,19 +6,14 @@
  * once a call. A gradient of weights is summed over the threads' parts at the end. */
 #include "base/parallel.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/onednn.h"
 #include "device/device.h"
 #include "types_host.h"
 #include "shapes.h"
-#ifdef TERN_WITH_ONEDNN
-#include <oneapi/dnnl/dnnl.h>
-#endif
-#if defined(TERN_WITH_ONEDNN) && DNNL_VERSION_MAJOR == 2
+#ifdef TERN_ONEDNN_PRIMITIVES
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 /* Multiplications that cost as much as one of an elementwise kernel's operations; bytes of x and y
  * in a chunk. */
@@ -48,31 +43,8 @@ typedef struct plan {
 enum { BUCKETS = 256 };
 static struct {
     pthread_mutex_t lock;
-    dnnl_engine_t engine;
     plan *bucket[BUCKETS];
 } cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* From here to the end of the scope oneDNN has one thread. */
-typedef struct alone {
-    int threads;
-} alone;
-static alone go_alone(void)
-{
-    alone a = {1};
-#ifdef _OPENMP
-    a.threads = omp_get_max_threads();
-    omp_set_num_threads(1);
-#endif
-    return a;
-}
-static void end_alone(alone a)
-{
-#ifdef _OPENMP
-    omp_set_num_threads(a.threads);
-#else
-    (void)a;
-#endif
-}
 
 /* Leading spatial dims of size 1 are left out: two remain at least of the five. */
 static int dims_left_out(const tern_conv_shape *s)
@@ -140,7 +112,8 @@ static dnnl_primitive_desc_t describe_run(const plan *p, int left_out)
         &forward, dnnl_forward_training, dnnl_convolution_direct, x, w,
         p->has_bias ? &p->bias : NULL, y, stride, dilation, left, right);
     if (status == dnnl_success)
-        status = dnnl_primitive_desc_create(&hint, &forward, attributes, cache.engine, NULL);
+        status =
+            dnnl_primitive_desc_create(&hint, &forward, attributes, tern_onednn_engine(), NULL);
     if (status == dnnl_success && p->pass != TERN_CONV_Y) {
         status =
             p->pass == TERN_CONV_X
@@ -149,7 +122,8 @@ static dnnl_primitive_desc_t describe_run(const plan *p, int left_out)
                 : dnnl_dilated_convolution_backward_weights_desc_init(
                       &back, dnnl_convolution_direct, x, w, NULL, y, stride, dilation, left, right);
         if (status == dnnl_success)
-            status = dnnl_primitive_desc_create(&result, &back, attributes, cache.engine, hint);
+            status =
+                dnnl_primitive_desc_create(&result, &back, attributes, tern_onednn_engine(), hint);
         dnnl_primitive_desc_destroy(hint);
     } else if (status == dnnl_success) {
         result = hint;
@@ -167,8 +141,8 @@ static bool plan_layout(layout *t, dnnl_primitive_desc_t run, dnnl_query_t query
     const dnnl_memory_desc_t *from = result ? &t->worked : &t->given;
     const dnnl_memory_desc_t *to = result ? &t->given : &t->worked;
     dnnl_primitive_desc_t change;
-    if (dnnl_reorder_primitive_desc_create(&change, from, cache.engine, to, cache.engine, NULL) !=
-        dnnl_success)
+    if (dnnl_reorder_primitive_desc_create(&change, from, tern_onednn_engine(), to,
+                                           tern_onednn_engine(), NULL) != dnnl_success)
         return false;
     dnnl_status_t status = dnnl_primitive_create(&t->change, change);
     dnnl_primitive_desc_destroy(change);
@@ -186,9 +160,7 @@ static bool plan_make(plan *p)
     static const int result[3] = {
         [TERN_CONV_Y] = Y, [TERN_CONV_X] = X, [TERN_CONV_WEIGHT] = WEIGHT};
     int left_out = dims_left_out(&p->shape);
-    if (!cache.engine && dnnl_engine_create(&cache.engine, dnnl_cpu, 0) != dnnl_success)
-        return false;
-    if (!describe_tensors(p, left_out))
+    if (!tern_onednn_engine() || !describe_tensors(p, left_out))
         return false;
     dnnl_primitive_desc_t run = describe_run(p, left_out);
     if (!run)
@@ -230,9 +202,9 @@ static const plan *plan_for(const tern_convolution *c, int64_t images)
         p->shape = shape;
         p->pass = c->pass;
         p->has_bias = has_bias;
-        alone a = go_alone();
+        tern_onednn_threads a = tern_onednn_go_alone();
         p->refused = !plan_make(p);
-        end_alone(a);
+        tern_onednn_end_alone(a);
         p->next = *bucket;
         *bucket = p;
     }
@@ -242,35 +214,13 @@ static const plan *plan_for(const tern_convolution *c, int64_t images)
 
 /* ---- runs -------------------------------------------------------------------------------- */
 
-typedef struct argument {
-    int name;
-    const dnnl_memory_desc_t *desc;
-    void *data;
-} argument;
-
-static bool execute(dnnl_primitive_t primitive, dnnl_stream_t stream, const argument *a, int n)
-{
-    dnnl_exec_arg_t args[5];
-    int made = 0;
-    bool ok = true;
-    for (; ok && made < n; made++) {
-        args[made].arg = a[made].name;
-        ok = dnnl_memory_create(&args[made].memory, a[made].desc, cache.engine, a[made].data) ==
-             dnnl_success;
-    }
-    ok = ok && dnnl_primitive_execute(primitive, stream, n, args) == dnnl_success;
-    for (int i = 0; i < made; i++)
-        dnnl_memory_destroy(args[i].memory);
-    return ok;
-}
-
 static bool change(const layout *t, dnnl_stream_t stream, bool result, void *given, void *worked)
 {
-    const argument a[] = {
+    const tern_onednn_argument a[] = {
         {result ? DNNL_ARG_TO : DNNL_ARG_FROM, &t->given, given},
         {result ? DNNL_ARG_FROM : DNNL_ARG_TO, &t->worked, worked},
     };
-    return execute(t->change, stream, a, 2);
+    return tern_onednn_run(t->change, stream, a, 2);
 }
 
 /* One call, its images cut into parts, and those into chunks. */
@@ -314,14 +264,14 @@ static bool run_chunk(const job *j, dnnl_stream_t stream, int64_t i, char *room,
         ok = change(&p->t[X], stream, false, x, x_worked);
     if (p->t[Y].change && pass != TERN_CONV_Y)
         ok = ok && change(&p->t[Y], stream, false, y, y_worked);
-    const argument a[] = {
+    const tern_onednn_argument a[] = {
         {names[pass][X], &p->t[X].worked, x_worked},
         {names[pass][WEIGHT], &p->t[WEIGHT].worked, weight},
         {names[pass][Y], &p->t[Y].worked, y_worked},
         {DNNL_ARG_SCRATCHPAD, &p->scratch, room + j->x_room + j->y_room + j->weight_room},
         {DNNL_ARG_BIAS, &p->bias, j->bias},
     };
-    ok = ok && execute(p->run, stream, a, p->has_bias ? 5 : 4);
+    ok = ok && tern_onednn_run(p->run, stream, a, p->has_bias ? 5 : 4);
     if (p->t[X].change && pass == TERN_CONV_X)
         ok = ok && change(&p->t[X], stream, true, x, x_worked);
     if (p->t[Y].change && pass == TERN_CONV_Y)
@@ -342,8 +292,9 @@ static void run_part(void *user, int part, int parts)
     char *room = j->room + (size_t)part * j->part_room;
     int64_t from = j->chunks * part / parts, to = j->chunks * (part + 1) / parts;
     dnnl_stream_t stream;
-    alone a = go_alone();
-    bool ok = dnnl_stream_create(&stream, cache.engine, dnnl_stream_default_flags) == dnnl_success;
+    tern_onednn_threads a = tern_onednn_go_alone();
+    bool ok = dnnl_stream_create(&stream, tern_onednn_engine(), dnnl_stream_default_flags) ==
+              dnnl_success;
     if (ok) {
         bool sums = j->c->pass == TERN_CONV_WEIGHT;
         const layout *w = &j->chunk->t[WEIGHT];
@@ -356,7 +307,7 @@ static void run_part(void *user, int part, int parts)
             ok = ok && change(w, stream, true, partial(j, part), weight);
         dnnl_stream_destroy(stream);
     }
-    end_alone(a);
+    tern_onednn_end_alone(a);
     if (!ok)
         atomic_store(&j->failed, true);
 }
@@ -382,13 +333,14 @@ static void sum_part(void *user, int part, int parts)
 static bool prepare_weight(job *j)
 {
     dnnl_stream_t stream;
-    alone a = go_alone();
-    bool ok = dnnl_stream_create(&stream, cache.engine, dnnl_stream_default_flags) == dnnl_success;
+    tern_onednn_threads a = tern_onednn_go_alone();
+    bool ok = dnnl_stream_create(&stream, tern_onednn_engine(), dnnl_stream_default_flags) ==
+              dnnl_success;
     if (ok) {
         ok = change(&j->chunk->t[WEIGHT], stream, false, j->given[WEIGHT], j->weight);
         dnnl_stream_destroy(stream);
     }
-    end_alone(a);
+    tern_onednn_end_alone(a);
     return ok;
 }
 

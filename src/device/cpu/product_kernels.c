@@ -6,7 +6,11 @@
 #define TERN_GLUE(a, b)  TERN_GLUE_(a, b)
 #define TERN_SECTION     TERN_GLUE(tern_kernels_, TERN_ISA)
 #include "params_host.h"
+#include "dialect.h"
 #include "product.h"
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
 
 /* What host_table.c refers to, so that a static library brings this object. */
 #define FAMILY TERN_GLUE(tern_family_product_, TERN_ISA)
@@ -21,17 +25,59 @@ enum { VECTOR = 32, ROWS = 4 };
 #else
 enum { VECTOR = 16, ROWS = 4 };
 #endif
-enum { DEPTH = 256 /* of a packed panel of B */ };
+/* How deep a packed panel of B is; of halves, how much of A is widened at a time, and how many sums of a
+ * row of C are kept. */
+enum { DEPTH = 256, WIDE_DEPTH = 128, WIDE_COLUMNS = 128 };
 
-#define NAME(n) TERN_GLUE(n, REAL)
+#define UNROLL _Pragma("GCC unroll 16")
+#define VEC    FN(vector)
+#define LANE   ((idx)(VECTOR / sizeof(REAL)))
+#define QUADS  (16 / (int)sizeof(REAL)) /* numbers in 16 bytes */
 
-#define REAL  f32
-#define QUADS 4 /* numbers in 16 bytes */
-#include "product_vector.h"
+#define TERN_T f32
 #include "product_tile.h"
-#undef REAL
-#undef QUADS
-#define REAL  f64
-#define QUADS 2
+#include "product_pack.h"
 #include "product_vector.h"
+#include "product_unit.h"
+#undef TERN_T
+#define TERN_T f64
 #include "product_tile.h"
+#include "product_pack.h"
+#include "product_vector.h"
+#include "product_unit.h"
+#undef TERN_T
+
+/* ---- a register of halves, widened ------------------------------------------------------- */
+
+typedef u16 halves __attribute__((vector_size(VECTOR / 2), aligned(2), may_alias));
+typedef u32 words __attribute__((vector_size(VECTOR)));
+
+INLINE vector_f32 load_bf16(const u16 *p)
+{
+    return (vector_f32)(__builtin_convertvector(*(const halves *)p, words) << 16);
+}
+
+INLINE vector_f32 load_f16(const u16 *p)
+{
+#if defined(__AVX512F__)
+    return (vector_f32)_mm512_cvtph_ps(_mm256_loadu_si256((const void *)p));
+#elif defined(__F16C__)
+    return (vector_f32)_mm256_cvtph_ps(_mm_loadu_si128((const void *)p));
+#else /* as tern_f16_to_f32 */
+    words bits = __builtin_convertvector(*(const halves *)p, words);
+    words magnitude = (bits & 0x7fffu) << 13, sign = (bits & 0x8000u) << 16;
+    words special = (words)(magnitude >= 0x0f800000u);
+    words finite = (words)((vector_f32)magnitude * 0x1p112f);
+    return (vector_f32)((finite & ~special) | ((magnitude | 0x7f800000u) & special) | sign);
+#endif
+}
+
+#define TERN_T bf16
+#include "product_pack.h"
+#include "product_vector.h"
+#include "product_unit.h"
+#undef TERN_T
+#define TERN_T f16
+#include "product_pack.h"
+#include "product_vector.h"
+#include "product_unit.h"

@@ -1,0 +1,83 @@
+/* product_pack.h -- panels of B, packed: of stored numbers those that are computed in. A panel has `width`
+ * numbers a row, zeros behind its columns. */
+
+/* Rows that lie dense: whole registers as long as they end before `end`. */
+INLINE void K(pack_rows)(REAL *panel, const STO *b, idx row, idx depth, idx columns, idx width,
+                         const STO *end)
+{
+    for (idx p = 0; p < depth; p++, panel += width, b += row) {
+        if (end - b >= width) {
+            for (idx j = 0; j < width; j += LANE)
+                *(VEC *)(panel + j) = K(load)(b + j);
+        } else {
+            for (idx j = 0; j < width; j++)
+                panel[j] = j < columns ? LD(b, j) : 0;
+        }
+    }
+}
+
+#if IS_HALF
+/* Columns that lie dense: some of them are widened, and then turned. */
+INLINE void K(pack_columns)(REAL *panel, const STO *b, idx col, idx depth, idx columns, idx width)
+{
+    REAL wide[QUADS * DEPTH];
+    for (idx j = 0; j < width; j += QUADS) {
+        idx n = tern_smaller(QUADS, columns > j ? columns - j : 0);
+        for (idx q = 0; q < n; q++)
+            SIMD for (idx p = 0; p < depth; p++) wide[q * DEPTH + p] = LD(b, (j + q) * col + p);
+        FN(turn)(panel + j, wide, DEPTH, depth, n, QUADS, width);
+    }
+}
+#else
+typedef REAL K(quad) __attribute__((vector_size(16), aligned(sizeof(REAL)), may_alias));
+
+/* panel[p][j] = b[j][p], and 0 from `columns` to `to`; squares of 16-byte registers at a time. */
+INLINE void K(turn)(REAL *panel, const REAL *b, idx col, idx depth, idx columns, idx to, idx width)
+{
+    idx full = columns / QUADS * QUADS, deep = depth / QUADS * QUADS;
+    for (idx j = 0; j < full; j += QUADS) {
+        for (idx p = 0; p < deep; p += QUADS) {
+            K(quad) in[QUADS], out[QUADS] = {{0}};
+            for (int q = 0; q < QUADS; q++)
+                in[q] = *(const K(quad) *)(b + (j + q) * col + p);
+            for (int q = 0; q < QUADS; q++)
+                for (int s = 0; s < QUADS; s++)
+                    out[q][s] = in[s][q];
+            for (int q = 0; q < QUADS; q++)
+                *(K(quad) *)(panel + (p + q) * width + j) = out[q];
+        }
+        for (idx p = deep; p < depth; p++)
+            for (int q = 0; q < QUADS; q++)
+                panel[p * width + j + q] = b[(j + q) * col + p];
+    }
+    for (idx p = 0; p < depth; p++)
+        for (idx j = full; j < to; j++)
+            panel[p * width + j] = j < columns ? b[j * col + p] : 0;
+}
+
+/* Columns that lie dense. */
+INLINE void K(pack_columns)(REAL *panel, const STO *b, idx col, idx depth, idx columns, idx width)
+{
+    K(turn)(panel, b, col, depth, columns, width, width);
+}
+#endif
+
+INLINE void K(pack_any)(REAL *panel, const STO *b, idx row, idx col, idx depth, idx columns,
+                        idx width)
+{
+    for (idx p = 0; p < depth; p++)
+        for (idx j = 0; j < width; j++)
+            panel[p * width + j] = j < columns ? LD(b, p * row + j * col) : 0;
+}
+
+/* b: the first of depth x columns numbers of B, which ends at `end`. */
+INLINE void K(pack)(REAL *panel, const STO *b, idx row, idx col, idx depth, idx columns, idx width,
+                    const STO *end)
+{
+    if (col == 1)
+        K(pack_rows)(panel, b, row, depth, columns, width, end);
+    else if (row == 1)
+        K(pack_columns)(panel, b, col, depth, columns, width);
+    else
+        K(pack_any)(panel, b, row, col, depth, columns, width);
+}

@@ -1,0 +1,144 @@
+/* product_unit.h -- one unit of a matrix product, and the kernel that does them all. */
+
+#if IS_HALF
+/* C = alpha sums + beta C + bias for rows x n numbers; bias_row: from a row's bias to the next one's. */
+static void K(narrow)(const tern_host_product *g, const REAL *sums, idx sums_row, STO *c, idx rows,
+                      idx n, const STO *bias)
+{
+    const REAL alpha = (REAL)g->alpha, beta = (REAL)g->beta;
+    for (idx i = 0; i < rows; i++, sums += sums_row, c += g->c.row) {
+        REAL row[WIDE_COLUMNS];
+        SIMD for (idx j = 0; j < n; j++) row[j] = alpha * sums[j];
+        if (bias)
+            SIMD for (idx j = 0; j < n; j++) row[j] += LD(bias, j);
+        if (beta != 0)
+            SIMD for (idx j = 0; j < n; j++) row[j] += beta * LD(c, j);
+        SIMD for (idx j = 0; j < n; j++) ST(c, j, row[j]);
+    }
+}
+
+/* to = rows x depth numbers of A, widened, WIDE_DEPTH from row to row. */
+static void K(widen)(REAL *to, const STO *a, idx row, idx col, idx rows, idx depth)
+{
+    for (idx i = 0; i < rows; i++, to += WIDE_DEPTH, a += row) {
+        if (col == 1)
+            SIMD for (idx p = 0; p < depth; p++) to[p] = LD(a, p);
+        else
+            for (idx p = 0; p < depth; p++)
+                to[p] = LD(a, p * col);
+    }
+}
+
+/* Rows i0..i1 and columns j0..j1 of one product: both factors are widened in parts that stay in the
+ * caches, and the sums are narrowed once. */
+static void K(block)(const tern_host_product *g, const STO *a, const STO *b, STO *c, idx i0, idx i1,
+                     idx j0, idx j1)
+{
+    REAL panel[WIDE_DEPTH * 2 * LANE] __attribute__((aligned(64)));
+    REAL wide[TERN_PRODUCT_ROWS * WIDE_DEPTH] __attribute__((aligned(64)));
+    REAL sums[TERN_PRODUCT_ROWS * WIDE_COLUMNS] __attribute__((aligned(64)));
+    const STO *end = b + ((idx)g->k - 1) * g->b.row + (idx)g->n, *bias = g->bias;
+    for (idx j = j0; j < j1; j += WIDE_COLUMNS) {
+        idx n = tern_smaller(j1 - j, WIDE_COLUMNS);
+        for (idx p0 = 0; p0 < (idx)g->k; p0 += WIDE_DEPTH) {
+            idx depth = tern_smaller((idx)g->k - p0, WIDE_DEPTH);
+            K(widen)
+            (wide, a + i0 * g->a.row + p0 * g->a.col, (idx)g->a.row, (idx)g->a.col, i1 - i0, depth);
+            for (idx s = 0; s < n; s += 2 * LANE) {
+                idx columns = tern_smaller(n - s, 2 * LANE),
+                    width = columns > LANE ? 2 * LANE : LANE;
+                FN(finish) f = {1, p0 ? 1 : 0, NULL, width};
+                K(pack)
+                (panel, b + p0 * g->b.row + (j + s) * g->b.col, (idx)g->b.row, (idx)g->b.col, depth,
+                 columns, width, end);
+                FN(strips)
+                (i1 - i0, depth, wide, WIDE_DEPTH, 1, panel, width, sums + s, WIDE_COLUMNS, &f,
+                 width);
+            }
+        }
+        K(narrow)
+        (g, sums, WIDE_COLUMNS, c + i0 * g->c.row + j, i1 - i0, n, bias ? bias + j : NULL);
+    }
+}
+#else
+/* Rows i0..i1 and columns j0..j1 of one product. B is read where it lies if its rows are dense and the
+ * panel is full. */
+static void K(block)(const tern_host_product *g, const STO *a, const STO *b, STO *c, idx i0, idx i1,
+                     idx j0, idx j1)
+{
+    REAL panel[DEPTH * 2 * LANE] __attribute__((aligned(64)));
+    idx row = (idx)g->b.row, col = (idx)g->b.col;
+    const STO *end = b + ((idx)g->k - 1) * row + (idx)g->n, *bias = g->bias;
+    for (idx p0 = 0; p0 < (idx)g->k; p0 += DEPTH) {
+        idx depth = tern_smaller((idx)g->k - p0, DEPTH);
+        for (idx j = j0; j < j1; j += 2 * LANE) {
+            idx columns = tern_smaller(j1 - j, 2 * LANE);
+            idx width = columns > LANE ? 2 * LANE : LANE, step = row;
+            const STO *at = b + p0 * row + j * col;
+            if (col != 1 || columns != width) {
+                K(pack)(panel, at, row, col, depth, columns, width, end);
+                at = panel;
+                step = width;
+            }
+            K(finish)
+            f = {(REAL)g->alpha, p0 ? 1 : (REAL)g->beta, p0 || !bias ? NULL : bias + j, columns};
+            K(strips)
+            (i1 - i0, depth, a + i0 * (idx)g->a.row + p0 * (idx)g->a.col, (idx)g->a.row,
+             (idx)g->a.col, at, step, c + i0 * (idx)g->c.row + j, (idx)g->c.row, &f, width);
+        }
+    }
+}
+#endif
+
+/* Numbers first..last of a matrix times a vector, alpha M x + beta y + bias; a step is the distance from
+ * number to number. */
+static void K(vector_unit)(const tern_host_product *g, const STO *m, idx row, idx col, K(strided) x,
+                           STO *y, idx y_step, idx bias_step, idx first, idx last)
+{
+    const STO *bias = g->bias;
+#if IS_HALF
+    REAL sums[TERN_PRODUCT_COLUMNS];
+    idx n = last - first;
+    K(matrix_vector)
+    (m + first * row, row, col, (idx)g->k, x, sums, 1, (FN(strided)){0}, 1, 0, 0, n);
+    for (idx i = 0; i < n; i++) {
+        idx at = (first + i) * y_step;
+        REAL v = (REAL)g->alpha * sums[i] + (bias ? LD(bias, (first + i) * bias_step) : 0);
+        ST(y, at, g->beta == 0 ? v : v + (REAL)g->beta * LD(y, at));
+    }
+#else
+    K(matrix_vector)
+    (m, row, col, (idx)g->k, x, y, y_step, (K(strided)){bias, bias_step}, (REAL)g->alpha,
+     (REAL)g->beta, first, last);
+#endif
+}
+
+/* Rows i0..i1 and columns j0..j1 by the form of the product. */
+static void K(unit)(const tern_host_product *g, const STO *a, const STO *b, STO *c, idx i0, idx i1,
+                    idx j0, idx j1)
+{
+    K(strided) row = {a, (idx)g->a.col}, column = {b, (idx)g->b.row};
+    if (g->n == 1 && (g->a.col == 1 || g->a.row == 1))
+        K(vector_unit)(g, a, (idx)g->a.row, (idx)g->a.col, column, c, (idx)g->c.row, 0, i0, i1);
+    else if (g->m == 1 && (g->b.col == 1 || g->b.row == 1))
+        K(vector_unit)(g, b, (idx)g->b.col, (idx)g->b.row, row, c, 1, 1, j0, j1);
+    else
+        K(block)(g, a, b, c, i0, i1, j0, j1);
+}
+
+KERNEL1(K(product), (IN, tern_host_product, g))
+{
+    idx down = ((idx)g->m + TERN_PRODUCT_ROWS - 1) / TERN_PRODUCT_ROWS;
+    idx across = ((idx)g->n + TERN_PRODUCT_COLUMNS - 1) / TERN_PRODUCT_COLUMNS;
+    GROUPS (u, g->count[0] * g->count[1] * down * across) {
+        idx j = u % across * TERN_PRODUCT_COLUMNS, rest = u / across;
+        idx i = rest % down * TERN_PRODUCT_ROWS, batch = rest / down;
+        idx b0 = batch / (idx)g->count[1], b1 = batch % (idx)g->count[1];
+        K(unit)
+        (g, (const STO *)g->a.data + b0 * g->a.batch[0] + b1 * g->a.batch[1],
+         (const STO *)g->b.data + b0 * g->b.batch[0] + b1 * g->b.batch[1],
+         (STO *)(uintptr_t)g->c.data + b0 * g->c.batch[0] + b1 * g->c.batch[1], i,
+         tern_smaller(i + TERN_PRODUCT_ROWS, (idx)g->m), j,
+         tern_smaller(j + TERN_PRODUCT_COLUMNS, (idx)g->n));
+    }
+}
