@@ -26,6 +26,10 @@ TERN_API tern_module *tern_nn_module_with_call(const char *name, tern_module_cal
 TERN_API void *tern_nn_data(tern_module *self);
 /* free_data is called with it when the module is freed. */
 TERN_API tern_status tern_nn_on_free(tern_module *self, void (*free_data)(void *data));
+/* copy_data makes the data of a copy (tern_nn_copy), whose children, parameters and buffers are
+ * there already; NULL: it failed. */
+TERN_API tern_status tern_nn_on_copy(tern_module *self,
+                                     void *(*copy_data)(const void *data, tern_module *copy));
 /* What stands between the brackets when the module is printed. */
 TERN_API tern_status tern_nn_set_extra(tern_module *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -116,6 +120,9 @@ typedef tern_status (*tern_named_module_visit)(const char *path, tern_module *m,
 TERN_API tern_status tern_nn_each_module(tern_module *m, tern_named_module_visit visit, void *user);
 /* How many parameter tensors, and their elements in all. */
 TERN_API int64_t tern_nn_parameter_count(tern_module *m);
+/* Every parameter once, borrowed, in the order of tern_nn_each_parameter: as many as there is room
+ * for into list (list(m.parameters())). Returns how many there are; -1 after an error. */
+TERN_API int64_t tern_nn_parameters(tern_module *m, tern_tensor **list, int64_t capacity);
 /* The elements of all parameters. */
 TERN_API int64_t tern_nn_numel(tern_module *m);
 
@@ -125,6 +132,11 @@ TERN_API tern_module *tern_nn_to(tern_module *m, const char *device);
 TERN_API tern_module *tern_nn_to_dtype(tern_module *m, tern_dtype dtype);
 /* Of all parameters. Returns m. */
 TERN_API tern_module *tern_nn_requires_grad_(tern_module *m, bool requires_grad);
+/* A deep copy, which has no parent (copy.deepcopy): parameters and buffers have elements of their
+ * own, tensors that are under two names are so in the copy, requires_grad, mode and hooks (with
+ * their user pointers) are the same; gradients are not copied. TERN_ERR_UNSUPPORTED for a module of
+ * your own that has data and no tern_nn_on_copy, TERN_ERR_STATE for a tensor that is no leaf. */
+TERN_API tern_module *tern_nn_copy(const tern_module *m);
 /* Remove the gradients of all parameters. */
 TERN_API tern_status tern_nn_zero_grad(tern_module *m);
 /* As PyTorch prints a model; text to be freed with tern_free_text. */

@@ -19,7 +19,8 @@ typedef struct tern_sgd_options {
     uint64_t reserved[4];
 } tern_sgd_options;
 
-/* lr > 0 or 0; all parameters of module that require gradients. */
+/* lr > 0 or 0; all parameters of module, also those that do not require gradients now: they are left
+ * alone until they have one. */
 TERN_API tern_optimizer *tern_optim_sgd(tern_module *module, double lr,
                                         const tern_sgd_options *options);
 
@@ -48,7 +49,7 @@ TERN_API tern_optimizer *tern_optim_adam(tern_module *module, double lr,
 TERN_API tern_optimizer *tern_optim_adamw(tern_module *module, double lr,
                                           const tern_adamw_options *options);
 
-/* The same for a list of leaf tensors. */
+/* The same for a list of leaf tensors, whether or not they require gradients. */
 TERN_API tern_optimizer *tern_optim_sgd_of(tern_tensor *const *parameters, int n, double lr,
                                            const tern_sgd_options *options);
 /* Adam's. */
@@ -83,6 +84,10 @@ TERN_API void tern_optim_free(tern_optimizer *optimizer);
  * error. */
 TERN_API int tern_optim_add_param_group(tern_optimizer *optimizer, tern_tensor *const *parameters,
                                         int n);
+/* The same with all parameters of module: a group with, say, its own learning rate
+ * (tern_optim_set_option(optimizer, group, "lr", 1e-4)). TERN_ERR_ARGUMENT if one of them is in a
+ * group already. */
+TERN_API int tern_optim_add_module(tern_optimizer *optimizer, tern_module *module);
 /* How many groups there are. */
 TERN_API int tern_optim_param_groups(const tern_optimizer *optimizer);
 /* NaN, or TERN_ERR_ARGUMENT, for a group or an option that is not there. Options that are flags

@@ -96,8 +96,7 @@ static tern_status check_name(const tern_module *self, const char *name, const c
     return TERN_OK;
 }
 
-/* Room for one more; the new member is all zeros but for its name and kind. */
-static tern_member *add_member(tern_module *self, const char *name, tern_member_kind kind)
+tern_member *tern_nn_new_member(tern_module *self, const char *name, tern_member_kind kind)
 {
     if (self->count == self->capacity) {
         int capacity = self->capacity ? 2 * self->capacity : 4;
@@ -136,7 +135,7 @@ tern_module *tern_nn_add(tern_module *self, const char *name, tern_module *child
     if (tern_nn_check_child(self, child, "tern_nn_add") != TERN_OK)
         return NULL;
     tern_member *member = check_name(self, name, "module", "tern_nn_add") == TERN_OK
-                              ? add_member(self, name, MEMBER_CHILD)
+                              ? tern_nn_new_member(self, name, MEMBER_CHILD)
                               : NULL;
     if (!member) {
         tern_nn_free(child);
@@ -169,7 +168,7 @@ tern_tensor *tern_nn_add_parameter(tern_module *self, const char *name, tern_ten
     if (check_name(self, name, "parameter", function) != TERN_OK ||
         tern_nn_check_parameter(x, name, function) != TERN_OK)
         return NULL;
-    tern_member *member = add_member(self, name, MEMBER_PARAMETER);
+    tern_member *member = tern_nn_new_member(self, name, MEMBER_PARAMETER);
     if (!member)
         return NULL;
     if (x)
@@ -183,7 +182,7 @@ tern_tensor *tern_nn_add_buffer_with(tern_module *self, const char *name, tern_t
 {
     if (check_name(self, name, "buffer", "tern_nn_add_buffer") != TERN_OK)
         return NULL;
-    tern_member *member = add_member(self, name, MEMBER_BUFFER);
+    tern_member *member = tern_nn_new_member(self, name, MEMBER_BUFFER);
     if (!member)
         return NULL;
     member->tensor = tern_keep(x);

@@ -59,6 +59,8 @@ struct tern_module {
     tern_module_call call;
     void *data;
     void (*free_data)(void *data);
+    void *(*copy_data)(const void *data, tern_module *copy); /* or: */
+    size_t data_bytes;                                       /* copied as they are */
     tern_module *parent;
     bool training;
     bool numbered;         /* children are named by their places: "0", "1", ... */
@@ -88,6 +90,8 @@ typedef tern_status (*tern_module_run)(tern_module *m, tern_tensor *const *in, i
 tern_status tern_nn_run_hooked(tern_module *m, tern_module_run run, tern_tensor *const *in, int n,
                                tern_tensor **out, int k);
 void tern_nn_free_hooks(tern_module *m);
+/* Room for one more; the new member is all zeros but for its name and kind. NULL: no memory. */
+tern_member *tern_nn_new_member(tern_module *self, const char *name, tern_member_kind kind);
 /* Take a member out of its module's list; what it held is the caller's. */
 void tern_nn_drop_member(tern_module *self, int i);
 

@@ -212,6 +212,31 @@ int64_t tern_nn_parameter_count(tern_module *m)
     return tern_nn_each_parameter(m, add_to_counts, counts) == TERN_OK ? counts[0] : -1;
 }
 
+typedef struct list {
+    tern_tensor **x;
+    int64_t count, capacity;
+} list;
+
+static tern_status add_to_list(const char *path, tern_tensor *x, void *user)
+{
+    list *l = user;
+    (void)path;
+    if (l->count < l->capacity)
+        l->x[l->count] = x;
+    l->count++;
+    return TERN_OK;
+}
+
+int64_t tern_nn_parameters(tern_module *m, tern_tensor **x, int64_t capacity)
+{
+    list l = {.x = x, .capacity = capacity};
+    if (!x && capacity > 0) {
+        tern_fail_argument_null("tern_nn_parameters", "list");
+        return -1;
+    }
+    return tern_nn_each_parameter(m, add_to_list, &l) == TERN_OK ? l.count : -1;
+}
+
 int64_t tern_nn_numel(tern_module *m)
 {
     int64_t counts[2] = {0};

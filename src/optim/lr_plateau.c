@@ -3,7 +3,7 @@
 
 typedef struct plateau {
     tern_reduce_lr_on_plateau_options o;
-    double *least; /* a rate for each group */
+    double *least; /* a rate for each group; those that are added later have o.min_lr */
 } plateau;
 
 /* Better by more than the threshold, absolute or relative to the best. */
@@ -16,15 +16,22 @@ static bool is_better(const plateau *p, double metric, double best)
 }
 
 /* lr = max(lr factor, min_lr), unless the change is below eps. */
-static void reduce(tern_lr_scheduler *s)
+static tern_status reduce(tern_lr_scheduler *s)
 {
     const plateau *p = s->data;
-    for (int i = 0; i < s->n; i++) {
+    const int n = s->optimizer->n_groups;
+    if (n > s->n && p->o.min_lrs)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "%s: the optimizer has %d parameter groups and min_lrs %d numbers: give "
+                         "min_lr, or make the scheduler after the groups",
+                         s->kind->name, n, s->n);
+    for (int i = 0; i < n; i++) {
         double *lr = &s->optimizer->groups[i].lr;
-        double next = fmax(*lr * p->o.factor, p->least[i]);
+        double next = fmax(*lr * p->o.factor, i < s->n ? p->least[i] : p->o.min_lr);
         if (*lr - next > p->o.eps)
             *lr = next;
     }
+    return TERN_OK;
 }
 
 /* Reduces after more than `patience` epochs without improvement; `cooldown` epochs after a
@@ -32,6 +39,7 @@ static void reduce(tern_lr_scheduler *s)
 static tern_status step_metric(tern_lr_scheduler *s, double metric)
 {
     const plateau *p = s->data;
+    const tern_lr_scheduler_state before = s->at;
     tern_lr_scheduler_state *at = &s->at;
     at->last_epoch++;
     if (is_better(p, metric, at->best)) {
@@ -45,12 +53,15 @@ static tern_status step_metric(tern_lr_scheduler *s, double metric)
         at->num_bad_epochs = 0;
     }
     if (at->num_bad_epochs > p->o.patience.value) {
-        reduce(s);
+        const tern_status status = reduce(s);
+        if (status != TERN_OK) {
+            s->at = before;
+            return status;
+        }
         at->cooldown_counter = p->o.cooldown;
         at->num_bad_epochs = 0;
     }
-    tern_lr_note(s);
-    return TERN_OK;
+    return tern_lr_note(s);
 }
 
 static void free_plateau(void *data)

@@ -30,7 +30,7 @@ static int64_t smaller(int64_t a, int64_t b)
     {                                                                                              \
         const rule *r = s->data;                                                                   \
         const int64_t t = s->at.last_epoch;                                                        \
-        const double base = s->base[group];                                                        \
+        const double base = tern_lr_base(s, group);                                                \
         (void)r, (void)t, (void)base;                                                              \
         return NEXT;                                                                               \
     }                                                                                              \
@@ -38,11 +38,13 @@ static int64_t smaller(int64_t a, int64_t b)
     {                                                                                              \
         const rule *r = s->data;                                                                   \
         const int64_t t = s->at.last_epoch;                                                        \
-        const double base = s->base[group];                                                        \
+        const double base = tern_lr_base(s, group);                                                \
         return AT;                                                                                 \
     }                                                                                              \
-    static const tern_lr_kind NAME##_kind = {                                                      \
-        .name = "tern_lr_scheduler_" #NAME, .next = NAME##_next, .at = NAME##_at};
+    static const tern_lr_kind NAME##_kind = {.name = "tern_lr_scheduler_" #NAME,                   \
+                                             .next = NAME##_next,                                  \
+                                             .at = NAME##_at,                                      \
+                                             .every_group = true};
 /* One without a closed form. */
 #define CHAINED_RULE(NAME, NEXT)                                                                   \
     static double NAME##_next(const tern_lr_scheduler *s, int group, double lr)                    \

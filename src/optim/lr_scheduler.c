@@ -14,7 +14,7 @@ tern_lr_scheduler *tern_lr_new(const tern_lr_kind *kind, tern_optimizer *o, cons
         return NULL;
     s->kind = kind;
     s->optimizer = o;
-    s->n = o->n_groups;
+    s->n = s->noted = o->n_groups;
     s->at.last_epoch = -1;
     s->base = tern_alloc(sizeof *s->base * (size_t)s->n);
     s->last = tern_alloc(sizeof *s->last * (size_t)s->n);
@@ -34,8 +34,10 @@ tern_lr_scheduler *tern_lr_new(const tern_lr_kind *kind, tern_optimizer *o, cons
         g->has_initial_lr = true;
         s->base[i] = g->initial_lr;
     }
-    tern_lr_note(s);
-    return s;
+    if (tern_lr_note(s) == TERN_OK)
+        return s;
+    tern_lr_scheduler_free(s);
+    return NULL;
 }
 
 tern_lr_scheduler *tern_lr_start(tern_lr_scheduler *s)
@@ -80,10 +82,19 @@ const char *tern_lr_momentum_name(const tern_optimizer *o, const char *function)
 
 /* ---- steps ------------------------------------------------------------------------------- */
 
-void tern_lr_note(tern_lr_scheduler *s)
+tern_status tern_lr_note(tern_lr_scheduler *s)
 {
-    for (int i = 0; i < s->n; i++)
+    const int n = s->optimizer->n_groups;
+    if (n > s->noted) {
+        double *last = tern_grow(s->last, sizeof *last * (size_t)n);
+        if (!last)
+            return TERN_ERR_MEMORY;
+        s->last = last;
+        s->noted = n;
+    }
+    for (int i = 0; i < n; i++)
         s->last[i] = s->optimizer->groups[i].lr;
+    return TERN_OK;
 }
 
 /* Gives a parameter group its learning rate, and momentum where the schedule has one. */
@@ -96,6 +107,20 @@ static tern_status set_group(tern_lr_scheduler *s, int i, double lr)
         return TERN_OK;
     const char *name = tern_lr_momentum_name(o, s->kind->name);
     return name ? tern_optim_set_option(o, i, name, s->kind->momentum(s, i)) : tern_last_status();
+}
+
+/* Whether the step has a rate for groups that were added after the scheduler was made. */
+static tern_status check_new_groups(const tern_lr_scheduler *s, bool closed)
+{
+    const tern_optimizer *o = s->optimizer;
+    for (int i = s->n; i < o->n_groups; i++)
+        if (closed || !s->kind->every_group || isnan(s->kind->next(s, i, o->groups[i].lr)))
+            return tern_fail(TERN_ERR_STATE,
+                             "%s: the optimizer has %d parameter groups, and had %d when the "
+                             "scheduler was made, which has no first learning rate for group %d: "
+                             "make it after the groups",
+                             s->kind->name, o->n_groups, s->n, i);
+    return TERN_OK;
 }
 
 /* Where an epoch is given and the schedule has a closed form, that is used, as in PyTorch;
@@ -111,14 +136,16 @@ tern_status tern_lr_step(tern_lr_scheduler *s, const int64_t *epoch)
     else
         s->at.last_epoch = epoch ? *epoch : s->at.last_epoch + 1;
     tern_status status = s->kind->check ? s->kind->check(s) : TERN_OK;
-    for (int i = 0; i < s->n && status == TERN_OK; i++)
-        status = set_group(s, i,
-                           epoch && s->kind->at ? s->kind->at(s, i)
-                                                : s->kind->next(s, i, s->optimizer->groups[i].lr));
+    const bool closed = epoch && s->kind->at;
+    if (status == TERN_OK)
+        status = check_new_groups(s, closed);
+    for (int i = 0; i < s->optimizer->n_groups && status == TERN_OK; i++)
+        status = set_group(
+            s, i, closed ? s->kind->at(s, i) : s->kind->next(s, i, s->optimizer->groups[i].lr));
     if (status != TERN_OK)
         s->at = before;
-    tern_lr_note(s);
-    return status;
+    const tern_status noted = tern_lr_note(s);
+    return status == TERN_OK ? noted : status;
 }
 
 tern_status tern_lr_scheduler_step(tern_lr_scheduler *s)
@@ -149,14 +176,14 @@ tern_status tern_lr_scheduler_step_metric(tern_lr_scheduler *s, double metric)
 
 double tern_lr_scheduler_get_last_lr(const tern_lr_scheduler *s, int group)
 {
-    if (s && group >= 0 && group < s->n)
+    if (s && group >= 0 && group < s->noted)
         return s->last[group];
     if (!s)
         tern_fail_argument_null("tern_lr_scheduler_get_last_lr", "scheduler");
     else
         tern_fail(TERN_ERR_ARGUMENT,
                   "tern_lr_scheduler_get_last_lr: group %d is out of range (there are %d)", group,
-                  s->n);
+                  s->noted);
     return NAN;
 }
 
@@ -178,6 +205,5 @@ tern_status tern_lr_scheduler_set_state(tern_lr_scheduler *s, const tern_lr_sche
     if (!s || !state)
         return tern_fail_argument_null("tern_lr_scheduler_set_state", s ? "state" : "scheduler");
     s->at = *state;
-    tern_lr_note(s);
-    return TERN_OK;
+    return tern_lr_note(s);
 }

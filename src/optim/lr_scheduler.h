@@ -21,14 +21,18 @@ typedef struct tern_lr_kind {
     tern_status (*step)(tern_lr_scheduler *s);        /* instead of all that */
     tern_status (*step_metric)(tern_lr_scheduler *s, double metric);
     void (*free_data)(void *data);
+    /* next goes by the group's last rate alone, so that groups that are added later follow too; NaN
+     * where it needs a first rate that they do not have. */
+    bool every_group;
 } tern_lr_kind;
 
 struct tern_lr_scheduler {
     const tern_lr_kind *kind;
     tern_optimizer *optimizer;
     tern_lr_scheduler_state at;
-    int n;               /* groups */
-    double *base, *last; /* their first rates, and those given last */
+    int n;               /* groups that there were when it was made */
+    int noted;           /* groups whose rates are in last */
+    double *base, *last; /* first rates of n groups, and those given last */
     void *data;          /* the kind's own */
 };
 
@@ -40,8 +44,13 @@ tern_lr_scheduler *tern_lr_new(const tern_lr_kind *kind, tern_optimizer *optimiz
 tern_lr_scheduler *tern_lr_start(tern_lr_scheduler *s);
 /* A step, to `epoch` where that is not NULL. */
 tern_status tern_lr_step(tern_lr_scheduler *s, const int64_t *epoch);
+/* The first rate of a group; NaN for one that was added later. */
+static inline double tern_lr_base(const tern_lr_scheduler *s, int group)
+{
+    return group < s->n ? s->base[group] : NAN;
+}
 /* Note the rates as they are. */
-void tern_lr_note(tern_lr_scheduler *s);
+tern_status tern_lr_note(tern_lr_scheduler *s);
 /* A copy of n numbers; of `otherwise` where they are NULL. NULL after TERN_ERR_MEMORY. */
 double *tern_lr_numbers(const double *numbers, double otherwise, int n);
 /* "momentum" or "beta1"; NULL after an error when the optimizer has neither. */

@@ -28,8 +28,7 @@ static tern_status step_sequential(tern_lr_scheduler *s)
         i++;
     bool begins = i > 0 && p->milestones[i - 1] == epoch;
     tern_status status = tern_lr_step(p->part[i], begins ? &first : NULL);
-    tern_lr_note(s);
-    return status;
+    return status == TERN_OK ? tern_lr_note(s) : status;
 }
 
 /* A step of each: they are chainable, so their factors multiply. */
@@ -40,8 +39,7 @@ static tern_status step_all(tern_lr_scheduler *s)
     s->at.last_epoch++;
     for (int i = 0; i < p->n && status == TERN_OK; i++)
         status = tern_lr_step(p->part[i], NULL);
-    tern_lr_note(s);
-    return status;
+    return status == TERN_OK ? tern_lr_note(s) : status;
 }
 
 static const tern_lr_kind sequential = {
@@ -135,8 +133,10 @@ tern_lr_scheduler *tern_lr_scheduler_sequential_lr(tern_optimizer *optimizer,
         tern_lr_scheduler_free(s);
         return NULL;
     }
-    tern_lr_note(s);
-    return s;
+    if (tern_lr_note(s) == TERN_OK)
+        return s;
+    tern_lr_scheduler_free(s);
+    return NULL;
 }
 
 tern_lr_scheduler *tern_lr_scheduler_chained_scheduler(tern_lr_scheduler *const *schedulers, int n)

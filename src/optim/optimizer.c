@@ -57,36 +57,13 @@ tern_optimizer *tern_optim_new_of(const tern_optim_kind *kind, tern_tensor *cons
     return NULL;
 }
 
-typedef struct list {
-    tern_tensor **x;
-    int n;
-} list;
-
-/* The parameters that require gradients. */
-static tern_status collect(const char *path, tern_tensor *x, void *user)
-{
-    list *l = user;
-    (void)path;
-    if (tern_requires_grad(x))
-        l->x[l->n++] = x;
-    return TERN_OK;
-}
-
 tern_optimizer *tern_optim_new(const tern_optim_kind *kind, tern_module *module, double lr,
                                const void *options)
 {
-    if (!module) {
-        tern_fail_argument_null(kind->name, "module");
-        return NULL;
-    }
-    int64_t n = tern_nn_parameter_count(module);
-    list l = {.x = n < 0 ? NULL : tern_alloc(sizeof *l.x * (size_t)(n + 1))};
-    if (!l.x)
-        return NULL;
-    tern_optimizer *o = tern_nn_each_parameter(module, collect, &l) == TERN_OK
-                            ? tern_optim_new_of(kind, l.x, l.n, lr, options)
-                            : NULL;
-    tern_free(l.x);
+    int n = 0;
+    tern_tensor **x = tern_optim_collect(module, &n, kind->name);
+    tern_optimizer *o = x ? tern_optim_new_of(kind, x, n, lr, options) : NULL;
+    tern_free(x);
     return o;
 }
 

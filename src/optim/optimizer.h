@@ -92,7 +92,9 @@ struct tern_optimizer {
     void *data; /* the kind's own */
 };
 
-/* An optimizer for all parameters of module that require gradients, or for a list; options: of the
+/* All n parameters of module, to be freed with tern_free; NULL after an error. */
+tern_tensor **tern_optim_collect(tern_module *module, int *n, const char *function);
+/* An optimizer for all parameters of module, or for a list; options: of the
  * kind's struct, or NULL. NULL after an error that names kind. */
 tern_optimizer *tern_optim_new(const tern_optim_kind *kind, tern_module *module, double lr,
                                const void *options);

@@ -42,6 +42,20 @@ tern_status tern_optim_check_parameters(const tern_optimizer *o, tern_tensor *co
     return TERN_OK;
 }
 
+tern_tensor **tern_optim_collect(tern_module *module, int *n, const char *function)
+{
+    if (!module) {
+        tern_fail_argument_null(function, "module");
+        return NULL;
+    }
+    const int64_t count = tern_nn_parameters(module, NULL, 0);
+    tern_tensor **x = count < 0 ? NULL : tern_alloc(sizeof *x * (size_t)(count + 1));
+    if (x && (*n = (int)tern_nn_parameters(module, x, count)) == count)
+        return x;
+    tern_free(x);
+    return NULL;
+}
+
 tern_status tern_optim_append(tern_optimizer *o, tern_tensor *const *x, int n, int group)
 {
     tern_optim_slot *slots = tern_grow(o->slots, sizeof *slots * (size_t)(o->n + n));
@@ -53,20 +67,12 @@ tern_status tern_optim_append(tern_optimizer *o, tern_tensor *const *x, int n, i
     return TERN_OK;
 }
 
-int tern_optim_add_param_group(tern_optimizer *o, tern_tensor *const *parameters, int n)
+/* The number of the new group, whose options are those of group 0 so far; -1 after an error. */
+static int add_group(tern_optimizer *o, tern_tensor *const *parameters, int n, const char *function)
 {
-    if (!o || !parameters) {
-        tern_fail_argument_null("tern_optim_add_param_group", o ? "parameters" : "optimizer");
-        return -1;
-    }
-    if (n < 0) {
-        tern_fail(TERN_ERR_ARGUMENT, "tern_optim_add_param_group: %d parameters", n);
-        return -1;
-    }
     if (o->kind->parts->closure_step) {
         tern_fail(TERN_ERR_UNSUPPORTED,
-                  "tern_optim_add_param_group: LBFGS doesn't support per-parameter options "
-                  "(parameter groups)");
+                  "%s: LBFGS doesn't support per-parameter options (parameter groups)", function);
         return -1;
     }
     if (tern_optim_check_parameters(o, parameters, n) != TERN_OK)
@@ -80,6 +86,34 @@ int tern_optim_add_param_group(tern_optimizer *o, tern_tensor *const *parameters
     groups[o->n_groups] = groups[0];
     groups[o->n_groups].has_initial_lr = false;
     return o->n_groups++;
+}
+
+int tern_optim_add_param_group(tern_optimizer *o, tern_tensor *const *parameters, int n)
+{
+    const char *function = "tern_optim_add_param_group";
+    if (!o || !parameters) {
+        tern_fail_argument_null(function, o ? "parameters" : "optimizer");
+        return -1;
+    }
+    if (n < 0) {
+        tern_fail(TERN_ERR_ARGUMENT, "%s: %d parameters", function, n);
+        return -1;
+    }
+    return add_group(o, parameters, n, function);
+}
+
+int tern_optim_add_module(tern_optimizer *o, tern_module *module)
+{
+    const char *function = "tern_optim_add_module";
+    int n = 0;
+    if (!o) {
+        tern_fail_argument_null(function, "optimizer");
+        return -1;
+    }
+    tern_tensor **x = tern_optim_collect(module, &n, function);
+    int group = x ? add_group(o, x, n, function) : -1;
+    tern_free(x);
+    return group;
 }
 
 int tern_optim_param_groups(const tern_optimizer *o)

@@ -1,6 +1,6 @@
 /* optim/algorithms.h -- the optimizers besides SGD, Adam and AdamW. Each has two constructors: for
- * a module's parameters that require gradients, and (_of) for a list. Half precision parameters
- * keep their states in float32. https://pytorch.org/docs/stable/optim.html */
+ * all parameters of a module, and (_of) for a list. Half precision parameters keep their states in
+ * float32. https://pytorch.org/docs/stable/optim.html */
 #ifndef TERN_OPTIM_ALGORITHMS_H
 #define TERN_OPTIM_ALGORITHMS_H
 #include <tern/optim.h>
@@ -15,7 +15,7 @@ typedef struct tern_adamax_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_adamax_options;
-/* Of the parameters of module that require gradients. */
+/* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_adamax(tern_module *module, double lr,
                                            const tern_adamax_options *options);
 /* Of a list of leaves. */
@@ -32,7 +32,7 @@ typedef struct tern_nadam_options {
     bool decoupled_weight_decay, maximize;
     uint64_t reserved[4];
 } tern_nadam_options;
-/* Of the parameters of module that require gradients. */
+/* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_nadam(tern_module *module, double lr,
                                           const tern_nadam_options *options);
 /* Of a list of leaves. */
@@ -47,7 +47,7 @@ typedef struct tern_radam_options {
     bool decoupled_weight_decay, maximize;
     uint64_t reserved[4];
 } tern_radam_options;
-/* Of the parameters of module that require gradients. */
+/* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_radam(tern_module *module, double lr,
                                           const tern_radam_options *options);
 /* Of a list of leaves. */
@@ -62,7 +62,7 @@ typedef struct tern_rmsprop_options {
     bool centered, maximize;
     uint64_t reserved[4];
 } tern_rmsprop_options;
-/* Of the parameters of module that require gradients. */
+/* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_rmsprop(tern_module *module, double lr,
                                             const tern_rmsprop_options *options);
 /* Of a list of leaves. */
@@ -76,7 +76,7 @@ typedef struct tern_adagrad_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_adagrad_options;
-/* Of the parameters of module that require gradients. */
+/* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_adagrad(tern_module *module, double lr,
                                             const tern_adagrad_options *options);
 /* Of a list of leaves. */
@@ -91,7 +91,7 @@ typedef struct tern_adadelta_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_adadelta_options;
-/* Of the parameters of module that require gradients. */
+/* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_adadelta(tern_module *module, double lr,
                                              const tern_adadelta_options *options);
 /* Of a list of leaves. */
@@ -106,7 +106,7 @@ typedef struct tern_rprop_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_rprop_options;
-/* Of the parameters of module that require gradients. */
+/* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_rprop(tern_module *module, double lr,
                                           const tern_rprop_options *options);
 /* Of a list of leaves. */
@@ -123,7 +123,7 @@ typedef struct tern_asgd_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_asgd_options;
-/* Of the parameters of module that require gradients. */
+/* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_asgd(tern_module *module, double lr,
                                          const tern_asgd_options *options);
 /* Of a list of leaves. */
@@ -139,7 +139,7 @@ typedef struct tern_lamb_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_lamb_options;
-/* Of the parameters of module that require gradients. */
+/* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_lamb(tern_module *module, double lr,
                                          const tern_lamb_options *options);
 /* Of a list of leaves. */
@@ -164,7 +164,7 @@ typedef struct tern_muon_options {
     tern_muon_adjust adjust_lr;
     uint64_t reserved[4];
 } tern_muon_options;
-/* Of the parameters of module that require gradients. */
+/* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_muon(tern_module *module, double lr,
                                          const tern_muon_options *options);
 /* Of a list of leaves. */
@@ -186,7 +186,7 @@ typedef struct tern_lbfgs_options {
     tern_line_search_fn line_search_fn;
     uint64_t reserved[4];
 } tern_lbfgs_options;
-/* Of the parameters of module that require gradients. */
+/* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_lbfgs(tern_module *module, double lr,
                                           const tern_lbfgs_options *options);
 /* Of a list of leaves. */

@@ -11,6 +11,7 @@ static tern_module *finish(tern_module *m, void *copy, const void *data, size_t 
         return NULL;
     }
     memcpy(copy, data, bytes);
+    m->data_bytes = bytes;
     tern_nn_on_free(m, tern_free);
     return m;
 }
