@@ -454,6 +454,17 @@ static void bad_scalers_and_gradients_are_refused(void **state)
         tern_amp_free(s);
         tern_optim_free(o);
     }
+    int64_t live = tern_live_tensors();
+    TERN_SCOPE {
+        tern_tensor *loss = tern_ones(TERN_SHAPE_SCALAR, TERN_F32, "cpu");
+        tern_scaler *s = tern_amp_grad_scaler(&(tern_grad_scaler_options){.init_scale = 1e300});
+        for (int i = 0; i < 2; i++) {
+            assert_null(tern_amp_scale(s, loss));
+            assert_error(TERN_ERR_ARGUMENT, "cannot be converted to type float32");
+        }
+        tern_amp_free(s);
+    }
+    assert_int_equal(tern_live_tensors(), live);
     assert_null(tern_amp_scale(NULL, NULL));
     assert_error(TERN_ERR_ARGUMENT, "tern_amp_scale");
     tern_amp_free(NULL);

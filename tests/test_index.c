@@ -158,11 +158,31 @@ static void what_comes_to_one_place_is_reduced(void **state)
     }
 }
 
+/* An index of 12 dims among the dims of x. */
+static void results_of_too_many_dims_are_refused(void **state)
+{
+    (void)state;
+    tern_shape ones = {.ndim = TERN_MAX_DIMS};
+    for (int d = 0; d < TERN_MAX_DIMS; d++)
+        ones.dims[d] = 1;
+    TERN_SCOPE {
+        tern_tensor *x = tern_zeros(ones, TERN_F32, "cpu"), *one = tern_ones_like(x);
+        tern_tensor *index = tern_zeros(ones, TERN_I64, "cpu");
+        assert_null(tern_index_list(x, &index, 1));
+        assert_error(TERN_ERR_SHAPE, "too many indices for tensor of dimension 12");
+        assert_null(tern_index_put(x, &index, 1, one, false));
+        assert_error(TERN_ERR_SHAPE, "too many indices for tensor of dimension 12");
+        tern_tensor *flat = tern_flatten(x, 0, -1);
+        assert_int_equal(tern_dim(tern_index_list(flat, &index, 1)), TERN_MAX_DIMS);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     TEST(picking_along_a_dim),
     TEST(repeats_add_up),
     TEST(an_index_out_of_range_is_found),
     TEST(what_does_not_fit_is_refused),
+    TEST(results_of_too_many_dims_are_refused),
     TEST(gradients_are_the_differences),
     TEST(what_comes_to_one_place_is_reduced),
 };

@@ -78,11 +78,17 @@ static tern_status start_on(tern_scaler *self, const char *device)
 {
     tern_scalar scale = tern_scalar_real(self->options.init_scale);
     tern_scalar tracker = tern_scalar_int(self->first_tracker);
+    const uint64_t failures = tern_failures();
     TERN_UNRECORDED { /* they go on from replay to replay */
         self->scale = tern_keep(tern_full(TERN_SHAPE_SCALAR, scale, TERN_F32, device));
         self->tracker = tern_keep(tern_full(TERN_SHAPE_SCALAR, tracker, TERN_I64, device));
     }
-    return self->scale && self->tracker ? TERN_OK : tern_last_status();
+    if (self->scale && self->tracker)
+        return TERN_OK;
+    tern_release(self->scale);
+    tern_release(self->tracker);
+    self->scale = self->tracker = NULL;
+    return tern_failed_since(failures);
 }
 
 tern_tensor *tern_amp_scale(tern_scaler *self, tern_tensor *x)

@@ -67,23 +67,29 @@ static tern_tensor *matrix_of(tern_tensor *w, int dim)
 }
 
 /* v = normalize(W^T u), u = normalize(W v) in training; sigma = u W v, through which the gradient
- * goes while u and v are constants. */
+ * goes while u and v are constants, copies: a second forward before the backward writes the buffers
+ * again. Those are written when all else is done, so that a failure leaves them as they were; u is
+ * last, as v follows from it. */
 static tern_tensor *spectral_norm(tern_module *m, const tern_member *weight)
 {
     const tern_formula *f = &weight->formula;
     tern_tensor *w = tern_nn_part(m, weight, "_orig"), *matrix = matrix_of(w, f->dim);
     tern_tensor *u = tern_nn_part(m, weight, "_u"), *v = tern_nn_part(m, weight, "_v");
     tern_tensor *across = tern_transpose(matrix, 0, 1);
+    tern_tensor *next_u = u, *next_v = v;
     TERN_NO_GRAD {
         for (int i = 0; m->training && i < f->iterations; i++) {
-            tern_copy_(v, tern_normalize(tern_mv(across, u), 2, 0, f->eps));
-            tern_copy_(u, tern_normalize(tern_mv(matrix, v), 2, 0, f->eps));
+            next_v = tern_normalize(tern_mv(across, next_u), 2, 0, f->eps);
+            next_u = tern_normalize(tern_mv(matrix, next_v), 2, 0, f->eps);
         }
-        /* A second forward before the backward writes u and v again. */
-        u = tern_clone(u);
-        v = tern_clone(v);
+        next_u = next_u == u ? tern_clone(u) : next_u;
+        next_v = next_v == v ? tern_clone(v) : next_v;
     }
-    return tern_div(w, tern_dot(u, tern_mv(matrix, v)));
+    tern_tensor *result = tern_div(w, tern_dot(next_u, tern_mv(matrix, next_v)));
+    TERN_NO_GRAD
+        if (result && m->training && (!tern_copy_(v, next_v) || !tern_copy_(u, next_u)))
+            result = NULL;
+    return result;
 }
 
 /* A unit vector of the size of the matrix's dim. */

@@ -116,6 +116,8 @@ static tern_status lay_out(plan *p, const tern_tensor *x, const char *function)
     bool together = (p->mask >> low) + 1 == 1u << (high - low + 1);
     p->first = together ? low : 0;
     int64_t size = 1;
+    if (x->ndim - __builtin_popcount(p->mask) + p->index_shape.ndim > TERN_MAX_DIMS)
+        return too_many(x, function);
     for (int d = 0; d < x->ndim; d++)
         size *= p->mask >> d & 1 ? x->shape[d] : 1;
     for (int pass = 0; pass < 3; pass++) { /* in front, indexed, behind */
@@ -132,12 +134,10 @@ static tern_status lay_out(plan *p, const tern_tensor *x, const char *function)
         if (pass != 1)
             continue;
         p->merged.dims[p->merged.ndim++] = size;
-        if (p->result.ndim + p->index_shape.ndim > TERN_MAX_DIMS)
-            return too_many(x, function);
         for (int d = 0; d < p->index_shape.ndim; d++)
             p->result.dims[p->result.ndim++] = p->index_shape.dims[d];
     }
-    return p->result.ndim <= TERN_MAX_DIMS ? TERN_OK : too_many(x, function);
+    return TERN_OK;
 }
 
 /* flat = ((i0) n1 + i1) n2 + i2 ..., negative ones counting from the end. */
