@@ -2,6 +2,7 @@
  * numbers that one alone gets. */
 #include "support.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 enum { STEPS = 20, THREADS = 2 };
@@ -60,6 +61,107 @@ static void two_threads_train_as_one_would(void **state)
     }
 }
 
+/* ---- threads that share ------------------------------------------------------------------ */
+
+enum { MANY = 8, ROUNDS = 40, LEAVES = 5 };
+
+typedef struct sharer {
+    tern_tensor *const *leaf; /* shared, and differentiated by all; gradients are whole numbers */
+    tern_tensor *input;
+    bool failed;
+} sharer;
+
+static void *differentiate(void *user)
+{
+    sharer *s = user;
+    for (int round = 0; round < ROUNDS; round++)
+        TERN_SCOPE {
+            /* Each leaf twice, through a view too; the input gets its first history here. */
+            tern_tensor *sum = tern_sum(tern_select(s->input, 0, 0));
+            for (int i = 0; i < LEAVES; i++) {
+                tern_tensor *once = tern_sum(tern_mul(s->leaf[i], s->input));
+                sum = tern_add(sum, tern_add(once, tern_sum(tern_transpose(s->leaf[i], 0, 1))));
+            }
+            tern_backward(sum);
+        }
+    s->failed = tern_last_status() != TERN_OK;
+    return NULL;
+}
+
+static atomic_int seen;
+static tern_tensor *note_gradient(tern_tensor *grad, void *user)
+{
+    (void)grad;
+    (void)user;
+    atomic_fetch_add(&seen, 1);
+    return NULL;
+}
+
+static void gradients_of_threads_add_up_in_a_shared_leaf(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device) TERN_SCOPE
+    {
+        tern_tensor *leaf[LEAVES],
+            *three = tern_full(TERN_SHAPE(3, 4), TERN_SCALAR(3), TERN_F32, device);
+        sharer jobs[MANY];
+        pthread_t threads[MANY];
+        atomic_store(&seen, 0);
+        for (int i = 0; i < LEAVES; i++) {
+            leaf[i] = test_uniform(device, TERN_F32, TERN_SHAPE(3, 4), -1, 1, 7);
+            tern_requires_grad_(leaf[i], true);
+        }
+        tern_register_hook(leaf[0], note_gradient, NULL);
+        for (int i = 0; i < MANY; i++) {
+            jobs[i] = (sharer){.leaf = leaf, .input = three};
+            assert_int_equal(pthread_create(&threads[i], NULL, differentiate, &jobs[i]), 0);
+        }
+        for (int i = 0; i < MANY; i++) {
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+            assert_false(jobs[i].failed);
+        }
+        assert_int_equal(atomic_load(&seen), MANY * ROUNDS); /* once for each walk */
+        tern_tensor *expected =
+            tern_full(TERN_SHAPE(3, 4), TERN_SCALAR(4 * MANY * ROUNDS), TERN_F32, device);
+        for (int i = 0; i < LEAVES; i++)
+            assert_same(tern_grad(leaf[i]), expected);
+    }
+}
+
+/* A walk inside of another, through the same leaf, after which more comes to it. */
+static tern_tensor *walk_inside(tern_tensor *grad, void *user)
+{
+    tern_tensor *const *leaf = user;
+    (void)grad;
+    TERN_ENABLE_GRAD
+    {
+        tern_tensor *first = tern_sum(leaf[1]), *last = tern_sum(leaf[0]), *unused[2];
+        tern_tensor *loss = tern_add(first, last);
+        assert_ok(tern_autograd_grad(&loss, 1, leaf, 2, unused, NULL));
+    }
+    return NULL;
+}
+
+static void a_walk_inside_of_another_leaves_it_its_leaves(void **state)
+{
+    (void)state;
+    TERN_SCOPE {
+        tern_tensor *leaf[2];
+        for (int i = 0; i < 2; i++)
+            leaf[i] = tern_requires_grad_(tern_ones(TERN_SHAPE(3), TERN_F32, "cpu"), true);
+        tern_tensor *middle = tern_exp(leaf[0]);
+        tern_register_hook(middle, walk_inside, leaf);
+        tern_register_hook(leaf[0], note_gradient, NULL);
+        tern_tensor *below = tern_mul(middle, leaf[1]); /* leaf[0] is reached before and after */
+        tern_tensor *loss = tern_sum(below);
+        loss = tern_add(loss, tern_sum(leaf[0]));
+        loss = tern_add(loss, tern_sum(leaf[1]));
+        atomic_store(&seen, 0);
+        assert_ok(tern_backward(loss));
+        assert_int_equal(atomic_load(&seen), 2); /* once in each walk */
+    }
+}
+
 static void *leave_tensors_behind(void *unused)
 {
     for (int i = 0; i < 10; i++)
@@ -101,6 +203,8 @@ static void modes_and_errors_are_per_thread(void **state)
 
 static const struct CMUnitTest tests[] = {
     TEST(two_threads_train_as_one_would),
+    TEST(gradients_of_threads_add_up_in_a_shared_leaf),
+    TEST(a_walk_inside_of_another_leaves_it_its_leaves),
     TEST(the_end_of_a_thread_drains_its_scope),
     TEST(modes_and_errors_are_per_thread),
 };

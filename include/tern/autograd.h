@@ -29,7 +29,8 @@ typedef struct tern_backward_options {
     uint64_t reserved[4];
 } tern_backward_options;
 
-/* Add the gradient of root to every leaf that asked for one. */
+/* Add the gradient of root to every leaf that asked for one. Threads may do so at once for leaves
+ * that they share, each with a graph of its own: the gradients add up. */
 TERN_API tern_status tern_backward(tern_tensor *root);
 /* The same with options; NULL: none. */
 TERN_API tern_status tern_backward_with(tern_tensor *root, const tern_backward_options *options);

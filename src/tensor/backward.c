@@ -1,67 +1,16 @@
 /* backward.c -- the walk back: nodes by falling serial number, without recursion. */
-#include "tensor/node.h"
+#include "tensor/walk.h"
 #include <tern/ops/create.h>
-
-/* One gradient that arrived at a leaf. */
-typedef struct arrival {
-    tern_tensor *leaf, *grad;
-} arrival;
-
-typedef struct walk {
-    tern_node_heap heap; /* of nodes that a gradient came to */
-    arrival *leaves;     /* in order of first arrival */
-    size_t n_leaves, leaf_capacity;
-    bool retain, create;
-    tern_tensor *one; /* what it began with, unless that was given; nobody outside has seen it */
-    /* tern_autograd_grad: where to catch gradients instead of leaving them in leaves. */
-    tern_tensor *const *wanted;
-    tern_tensor **caught; /* owned */
-    int n_wanted;
-    uint64_t failures; /* of the thread before it began */
-    bool ends;         /* at the wanted ones: what is before them is left alone */
-} walk;
 
 /* ---- gradients arriving ------------------------------------------------------------------ */
 
-/* *sum += grad, where *sum is owned and grad borrowed. */
-static tern_status gather(tern_tensor **sum, tern_tensor *grad)
-{
-    tern_tensor *total = *sum ? tern_hook_add(*sum, grad) : grad;
-    if (!total)
-        return tern_last_status();
-    tern_keep(total);
-    tern_release(*sum);
-    *sum = total;
-    return TERN_OK;
-}
-
-static tern_status arrive_at_leaf(walk *w, tern_tensor *leaf, tern_tensor *grad)
-{
-    tern_history *history = tern_history_of(leaf);
-    if (!history)
-        return TERN_ERR_MEMORY;
-    if (history->arrival < w->n_leaves && w->leaves[history->arrival].leaf == leaf)
-        return gather(&w->leaves[history->arrival].grad, grad);
-    if (w->n_leaves == w->leaf_capacity) {
-        size_t capacity = w->leaf_capacity ? 2 * w->leaf_capacity : 32;
-        arrival *leaves = tern_grow(w->leaves, capacity * sizeof *leaves);
-        if (!leaves)
-            return TERN_ERR_MEMORY;
-        w->leaves = leaves;
-        w->leaf_capacity = capacity;
-    }
-    history->arrival = w->n_leaves;
-    w->leaves[w->n_leaves++] = (arrival){tern_keep(leaf), tern_keep(grad)};
-    return TERN_OK;
-}
-
-static tern_status arrive(walk *w, const tern_edge *edge, tern_tensor *grad)
+static tern_status arrive(tern_walk *w, const tern_edge *edge, tern_tensor *grad)
 {
     if (edge->leaf)
-        return arrive_at_leaf(w, edge->leaf, grad);
+        return tern_walk_to_leaf(w, edge->leaf, grad);
     if (!edge->node)
         return TERN_OK;
-    TERN_TRY(gather(&edge->node->output[edge->output].dout, grad));
+    TERN_TRY(tern_walk_gather(&edge->node->output[edge->output].dout, grad));
     return tern_heap_push(&w->heap, edge->node);
 }
 
@@ -99,80 +48,28 @@ static tern_status fetch_saved(tern_node *node)
     return check_saved(node);
 }
 
-/* The user gets to see a gradient: if it is the one, it is no longer known to stay that. */
-static void show(walk *w, const tern_tensor *grad)
-{
-    if (!w->one || grad->storage != w->one->storage)
-        return;
-    tern_release(w->one);
-    w->one = NULL;
-}
-
-/* By ids: a hook may remove others, and itself; those it registers wait for the next walk. */
-static const tern_hook *hook_behind(const tern_hook *hook, int id, int last)
-{
-    while (hook && hook->id <= id)
-        hook = hook->next;
-    return hook && hook->id <= last ? hook : NULL;
-}
-
-/* Hooks of a tensor on its gradient; *grad is owned. */
-static tern_status run_hooks(walk *w, tern_hook *const *list, tern_tensor **grad)
-{
-    const tern_hook *hook;
-    int last = 0;
-    for (hook = *list; hook; hook = hook->next)
-        last = hook->id;
-    if (last)
-        show(w, *grad);
-    for (int id = 0; (hook = hook_behind(*list, id, last));) {
-        id = hook->id;
-        tern_tensor *other = hook->call(*grad, hook->user);
-        TERN_TRY(tern_failed_since(w->failures));
-        if (!other)
-            continue;
-        TERN_TRY(tern_check_hooked(other, *grad));
-        tern_keep(other);
-        tern_release(*grad);
-        *grad = other;
-    }
-    return TERN_OK;
-}
-
-static tern_status set_grad(walk *w, tern_tensor *x, tern_tensor *grad)
-{
-    show(w, grad);
-    tern_history *history = tern_history_of(x);
-    if (!history)
-        return TERN_ERR_MEMORY;
-    tern_keep(grad);
-    tern_release(history->grad);
-    history->grad = grad;
-    return TERN_OK;
-}
-
 /* Hooks, retained gradients and captures of the node's outputs, whose
  * gradients are complete now. */
-static tern_status finish_outputs(walk *w, tern_node *node)
+static tern_status finish_outputs(tern_walk *w, tern_node *node)
 {
     for (int i = 0; i < node->n_out; i++) {
         tern_node_output *out = &node->output[i];
         if (!out->dout)
             continue;
-        TERN_TRY(run_hooks(w, &out->hooks, &out->dout));
+        TERN_TRY(tern_walk_hooks(w, &out->hooks, &out->dout));
         if (out->retainer && !w->wanted)
-            TERN_TRY(set_grad(w, out->retainer, out->dout));
+            TERN_TRY(tern_walk_set_grad(w, out->retainer, out->dout));
         for (int k = 0; k < w->n_wanted; k++) {
             const tern_history *h = w->wanted[k]->history;
             if (h && h->node == node && h->output == i)
-                TERN_TRY(gather(&w->caught[k], out->dout));
+                TERN_TRY(tern_walk_gather(&w->caught[k], out->dout));
         }
     }
     return TERN_OK;
 }
 
 /* The gradient that the node's loss made with its value. It is given away: nobody may come again. */
-static tern_tensor *unit_gradient(const walk *w, const tern_node *node, const bool *needs)
+static tern_tensor *unit_gradient(const tern_walk *w, const tern_node *node, const bool *needs)
 {
     int k = node->op->unit_gradient;
     if (k == 0 || k >= node->n_out || !w->one || node->output[0].dout != w->one || w->retain)
@@ -183,7 +80,7 @@ static tern_tensor *unit_gradient(const walk *w, const tern_node *node, const bo
     return node->saved[node->n_in + k].tensor;
 }
 
-static tern_status backward_of(walk *w, tern_node *node)
+static tern_status backward_of(tern_walk *w, tern_node *node)
 {
     int n_in = node->n_in, n_out = node->n_out;
     tern_tensor *in[n_in + 1], *out[n_out + 1], *dout[n_out + 1], *din[n_in + 1];
@@ -238,7 +135,7 @@ static tern_status backward_of(walk *w, tern_node *node)
     return TERN_OK;
 }
 
-static bool is_end(const walk *w, const tern_node *node)
+static bool is_end(const tern_walk *w, const tern_node *node)
 {
     for (int k = 0; w->ends && k < w->n_wanted; k++)
         if (w->wanted[k]->history && w->wanted[k]->history->node == node)
@@ -246,7 +143,7 @@ static bool is_end(const walk *w, const tern_node *node)
     return false;
 }
 
-static tern_status run_node(walk *w, tern_node *node)
+static tern_status run_node(tern_walk *w, tern_node *node)
 {
     tern_status status = TERN_OK;
     TERN_SCOPE {
@@ -269,74 +166,23 @@ static void clear_douts(tern_node *node)
     }
 }
 
-/* ---- leaves ---------------------------------------------------------------------------------- */
+/* ---- walks ----------------------------------------------------------------------------------- */
 
-/* Take grad as the leaf's own: as it is when nothing else uses it, else a copy. */
-static tern_tensor *own(tern_tensor *grad, bool create)
-{
-    bool alone = atomic_load(&grad->refs) == 1 && atomic_load(&grad->storage->refs) == 1 &&
-                 grad->contiguous && grad->offset == 0;
-    if (alone || create)
-        return grad;
-    tern_shape shape = tern_shape_of(grad);
-    tern_tensor *copy = tern_tensor_new(&shape, grad->dtype, grad->storage->place, "tern_backward");
-    if (copy && copy->numel && tern_hook_copy(copy, grad) != TERN_OK) {
-        tern_release(copy);
-        copy = NULL;
-    }
-    return tern_scoped(copy);
-}
-
-static tern_status leave_in_leaf(walk *w, arrival *a)
-{
-    TERN_TRY(run_hooks(w, &a->leaf->history->hooks, &a->grad));
-    TERN_TRY(tern_check_leaf(a->grad, a->leaf));
-    if (w->wanted) {
-        for (int k = 0; k < w->n_wanted; k++)
-            if (w->wanted[k] == a->leaf)
-                TERN_TRY(gather(&w->caught[k], a->grad));
-        return TERN_OK;
-    }
-    tern_tensor *old = a->leaf->history->grad;
-    tern_tensor *grad;
-    if (!old)
-        grad = own(a->grad, w->create);
-    else if (w->create || atomic_load(&old->refs) > 1)
-        grad = tern_hook_add(old, a->grad); /* somebody looks at the old one: leave it as it is */
-    else
-        grad = tern_hook_add_in_place(old, a->grad);
-    return grad ? set_grad(w, a->leaf, grad) : tern_last_status();
-}
-
-static tern_status finish_leaves(walk *w)
-{
-    tern_status status = TERN_OK;
-    for (size_t i = 0; i < w->n_leaves && status == TERN_OK; i++)
-        TERN_SCOPE {
-            status = leave_in_leaf(w, &w->leaves[i]);
-        }
-    return status;
-}
-
-static void walk_free(walk *w)
+static void walk_free(tern_walk *w)
 {
     while (w->heap.count > 0) { /* after an error */
         tern_node *node = tern_heap_pop(&w->heap);
         clear_douts(node);
         tern_node_release(node);
     }
-    for (size_t i = 0; i < w->n_leaves; i++) {
-        tern_release(w->leaves[i].leaf);
-        tern_release(w->leaves[i].grad);
-    }
-    tern_one_return(w->one);
     tern_free(w->heap.node);
-    tern_free(w->leaves);
+    tern_walk_end(w);
+    tern_one_return(w->one);
 }
 
 /* Gradients have the types of what they are gradients of: nothing is cast on the way. Of NaNs the
  * node is told, not the operations that its backward is made of. */
-static tern_status go(walk *w)
+static tern_status go(tern_walk *w)
 {
     tern_thread_mode outer __attribute__((cleanup(tern_thread_leave))) = tern_thread_enter();
     tern_thread.mode.no_grad = !w->create;
@@ -352,11 +198,12 @@ static tern_status go(walk *w)
         tern_node_release(node);
         TERN_TRY(status);
     }
-    return finish_leaves(w);
+    return tern_walk_finish_leaves(w);
 }
 
 /* Start the walk at root with gradient (NULL: one). */
-static tern_status start(walk *w, tern_tensor *root, tern_tensor *gradient, const char *function)
+static tern_status start(tern_walk *w, tern_tensor *root, tern_tensor *gradient,
+                         const char *function)
 {
     if (!root)
         return tern_fail_argument_null(function, "root");
@@ -393,8 +240,9 @@ static tern_status start(walk *w, tern_tensor *root, tern_tensor *gradient, cons
 tern_status tern_backward_with(tern_tensor *root, const tern_backward_options *options)
 {
     tern_backward_options o = options ? *options : (tern_backward_options){0};
-    walk w = {.retain = o.retain_graph || o.create_graph, .create = o.create_graph};
+    tern_walk w = {.retain = o.retain_graph || o.create_graph, .create = o.create_graph};
     tern_status status = TERN_OK;
+    tern_walk_begin(&w);
     TERN_SCOPE {
         status = start(&w, root, o.gradient, "tern_backward");
     }
@@ -409,7 +257,7 @@ tern_status tern_backward(tern_tensor *root)
     return tern_backward_with(root, NULL);
 }
 
-static tern_status grad_of_all(walk *w, tern_tensor *const *outputs, int n_outputs,
+static tern_status grad_of_all(tern_walk *w, tern_tensor *const *outputs, int n_outputs,
                                tern_tensor *const *gradients)
 {
     for (int i = 0; i < w->n_wanted; i++) {
@@ -429,11 +277,12 @@ static tern_status grad_of_all(walk *w, tern_tensor *const *outputs, int n_outpu
     return status == TERN_OK ? go(w) : status;
 }
 
-static tern_status catch (walk *w, tern_tensor *const *outputs, int n_outputs,
+static tern_status catch (tern_walk *w, tern_tensor *const *outputs, int n_outputs,
                           tern_tensor *const *gradients, bool allow_unused)
 {
     for (int i = 0; i < w->n_wanted; i++)
         w->caught[i] = NULL;
+    tern_walk_begin(w);
     tern_status status = grad_of_all(w, outputs, n_outputs, gradients);
     walk_free(w);
     for (int i = 0; i < w->n_wanted; i++) {
@@ -462,11 +311,11 @@ tern_status tern_autograd_grad(tern_tensor *const *outputs, int n_outputs,
         return tern_fail(TERN_ERR_ARGUMENT,
                          "tern_autograd_grad: expected outputs, inputs and room for grads");
     tern_autograd_grad_options o = options ? *options : (tern_autograd_grad_options){0};
-    walk w = {.retain = o.retain_graph || o.create_graph,
-              .create = o.create_graph,
-              .wanted = inputs,
-              .caught = grads,
-              .n_wanted = n_inputs};
+    tern_walk w = {.retain = o.retain_graph || o.create_graph,
+                   .create = o.create_graph,
+                   .wanted = inputs,
+                   .caught = grads,
+                   .n_wanted = n_inputs};
     return catch (&w, outputs, n_outputs, o.gradients, o.allow_unused);
 }
 
@@ -474,11 +323,11 @@ tern_status tern_gradients_between(tern_tensor *const *outputs, tern_tensor *con
                                    int n_outputs, tern_tensor *const *inputs, int n_inputs,
                                    tern_tensor **grads)
 {
-    walk w = {.retain = true,
-              .create = true,
-              .wanted = inputs,
-              .caught = grads,
-              .n_wanted = n_inputs,
-              .ends = true};
+    tern_walk w = {.retain = true,
+                   .create = true,
+                   .wanted = inputs,
+                   .caught = grads,
+                   .n_wanted = n_inputs,
+                   .ends = true};
     return catch (&w, outputs, n_outputs, gradients, true);
 }

@@ -31,9 +31,19 @@ static void drain(void *unused)
     scopes.capacity = 0;
 }
 
+static bool key_is_made;
+
 static void make_key(void)
 {
-    pthread_key_create(&at_thread_end, drain);
+    key_is_made = pthread_key_create(&at_thread_end, drain) == 0;
+}
+
+/* The library may be unloaded, within a module that it is linked into, while threads that used it
+ * live: at their end nothing of it can be called. (The shared library stays: -z nodelete.) */
+__attribute__((destructor)) static void delete_key(void)
+{
+    if (key_is_made)
+        pthread_key_delete(at_thread_end);
 }
 
 static bool reserve(void)
@@ -48,7 +58,8 @@ static bool reserve(void)
     scopes.capacity = capacity;
     if (!scopes.watched) {
         pthread_once(&once, make_key);
-        pthread_setspecific(at_thread_end, &scopes);
+        if (key_is_made)
+            pthread_setspecific(at_thread_end, &scopes);
         scopes.watched = true;
     }
     return true;

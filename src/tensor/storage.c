@@ -120,9 +120,14 @@ tern_tensor *tern_tensor_detached(const tern_tensor *x)
 
 tern_history *tern_history_of(tern_tensor *x)
 {
-    if (!x->history)
-        x->history = tern_alloc(sizeof *x->history);
-    return x->history;
+    tern_history *history = atomic_load_explicit(&x->history, memory_order_acquire);
+    if (history)
+        return history;
+    tern_history *made = tern_alloc(sizeof *made);
+    if (!made || atomic_compare_exchange_strong(&x->history, &history, made))
+        return made;
+    tern_free(made); /* another thread was first */
+    return history;
 }
 
 tern_place *tern_tensor_place(const tern_tensor *x)

@@ -31,7 +31,7 @@ typedef struct tern_history {
     tern_hook *hooks;
     int last_hook;
     bool retains_grad;
-    size_t arrival; /* of a leaf: its place in the list of the walk that is running */
+    atomic_size_t arrival; /* of a leaf: its place in the list of the walk that came last */
     /* A differentiable view: the tensor it looks into, and the base's count of in-place writes for
      * which `node` is right. */
     tern_tensor *base;
@@ -50,7 +50,7 @@ struct tern_tensor {
     int64_t numel;
     int64_t offset; /* first element in the storage */
     tern_storage *storage;
-    tern_history *history; /* NULL for most */
+    _Atomic(tern_history *) history; /* NULL for most; threads that share x may make it */
     int64_t shape[TERN_MAX_DIMS];
     int64_t stride[TERN_MAX_DIMS];
 };

@@ -1,0 +1,197 @@
+/* leaves.c -- gradients of a walk back: gathered, shown to hooks, and left in leaves, which several
+ * threads may share. */
+#include "tensor/walk.h"
+#include <pthread.h>
+
+/* Walks of this and other threads, which may meet at leaves. */
+static atomic_ullong begun;
+static atomic_int under_way;
+
+void tern_walk_begin(tern_walk *w)
+{
+    w->turn = atomic_fetch_add(&begun, 1) + 1;
+    w->first = atomic_fetch_add(&under_way, 1) == 0;
+}
+
+/* There has been no other walk since it began. */
+static bool is_alone(const tern_walk *w)
+{
+    return w->first && atomic_load_explicit(&begun, memory_order_acquire) == w->turn;
+}
+
+void tern_walk_end(tern_walk *w)
+{
+    for (size_t i = 0; i < w->n_leaves; i++) {
+        tern_release(w->leaves[i].leaf);
+        tern_release(w->leaves[i].grad);
+    }
+    tern_free(w->leaves);
+    atomic_fetch_sub(&under_way, 1);
+}
+
+/* ---- gradients --------------------------------------------------------------------------- */
+
+tern_status tern_walk_gather(tern_tensor **sum, tern_tensor *grad)
+{
+    tern_tensor *total = *sum ? tern_hook_add(*sum, grad) : grad;
+    if (!total)
+        return tern_last_status();
+    tern_keep(total);
+    tern_release(*sum);
+    *sum = total;
+    return TERN_OK;
+}
+
+/* The user gets to see a gradient: if it is the one, it is no longer known to stay that. */
+static void show(tern_walk *w, const tern_tensor *grad)
+{
+    if (!w->one || grad->storage != w->one->storage)
+        return;
+    tern_release(w->one);
+    w->one = NULL;
+}
+
+/* By ids: a hook may remove others, and itself; those it registers wait for the next walk. */
+static const tern_hook *hook_behind(const tern_hook *hook, int id, int last)
+{
+    while (hook && hook->id <= id)
+        hook = hook->next;
+    return hook && hook->id <= last ? hook : NULL;
+}
+
+tern_status tern_walk_hooks(tern_walk *w, tern_hook *const *list, tern_tensor **grad)
+{
+    const tern_hook *hook;
+    int last = 0;
+    for (hook = *list; hook; hook = hook->next)
+        last = hook->id;
+    if (last)
+        show(w, *grad);
+    for (int id = 0; (hook = hook_behind(*list, id, last));) {
+        id = hook->id;
+        tern_tensor *other = hook->call(*grad, hook->user);
+        TERN_TRY(tern_failed_since(w->failures));
+        if (!other)
+            continue;
+        TERN_TRY(tern_check_hooked(other, *grad));
+        tern_keep(other);
+        tern_release(*grad);
+        *grad = other;
+    }
+    return TERN_OK;
+}
+
+tern_status tern_walk_set_grad(tern_walk *w, tern_tensor *x, tern_tensor *grad)
+{
+    show(w, grad);
+    tern_history *history = tern_history_of(x);
+    if (!history)
+        return TERN_ERR_MEMORY;
+    tern_keep(grad);
+    tern_release(history->grad);
+    history->grad = grad;
+    return TERN_OK;
+}
+
+/* ---- arriving ---------------------------------------------------------------------------- */
+
+/* Where the leaf is among those that the walk came to, n_leaves for a new one. The leaf's own note
+ * of it may have been overwritten by another walk, of another thread or within this one. */
+static size_t place_of(const tern_walk *w, const tern_tensor *leaf, tern_history *history)
+{
+    size_t at = atomic_load_explicit(&history->arrival, memory_order_acquire);
+    if (at < w->n_leaves && w->leaves[at].leaf == leaf)
+        return at;
+    for (at = is_alone(w) ? w->n_leaves : 0; at < w->n_leaves; at++)
+        if (w->leaves[at].leaf == leaf)
+            break;
+    return at;
+}
+
+tern_status tern_walk_to_leaf(tern_walk *w, tern_tensor *leaf, tern_tensor *grad)
+{
+    tern_history *history = tern_history_of(leaf);
+    if (!history)
+        return TERN_ERR_MEMORY;
+    size_t at = place_of(w, leaf, history);
+    if (at < w->n_leaves)
+        return tern_walk_gather(&w->leaves[at].grad, grad);
+    if (w->n_leaves == w->leaf_capacity) {
+        size_t capacity = w->leaf_capacity ? 2 * w->leaf_capacity : 32;
+        tern_arrival *leaves = tern_grow(w->leaves, capacity * sizeof *leaves);
+        if (!leaves)
+            return TERN_ERR_MEMORY;
+        w->leaves = leaves;
+        w->leaf_capacity = capacity;
+    }
+    atomic_store_explicit(&history->arrival, w->n_leaves, memory_order_release);
+    w->leaves[w->n_leaves++] = (tern_arrival){tern_keep(leaf), tern_keep(grad)};
+    return TERN_OK;
+}
+
+/* ---- staying ----------------------------------------------------------------------------- */
+
+/* Take grad as the leaf's own: as it is when nothing else uses it, else a copy. */
+static tern_tensor *own(tern_tensor *grad, bool create)
+{
+    bool alone = atomic_load(&grad->refs) == 1 && atomic_load(&grad->storage->refs) == 1 &&
+                 grad->contiguous && grad->offset == 0;
+    if (alone || create)
+        return grad;
+    tern_shape shape = tern_shape_of(grad);
+    tern_tensor *copy = tern_tensor_new(&shape, grad->dtype, grad->storage->place, "tern_backward");
+    if (copy && copy->numel && tern_hook_copy(copy, grad) != TERN_OK) {
+        tern_release(copy);
+        copy = NULL;
+    }
+    return tern_scoped(copy);
+}
+
+/* Threads may leave gradients in the same leaf: one at a time. */
+static pthread_mutex_t *lock_of(const tern_tensor *leaf)
+{
+#define FOUR(X) X, X, X, X
+    static pthread_mutex_t locks[] = {FOUR(FOUR(PTHREAD_MUTEX_INITIALIZER))};
+#undef FOUR
+    return &locks[(uintptr_t)leaf / sizeof *leaf % (sizeof locks / sizeof *locks)];
+}
+
+/* leaf.grad += grad */
+static tern_status accumulate(tern_walk *w, tern_tensor *leaf, tern_tensor *grad)
+{
+    tern_tensor *old = tern_history_of(leaf)->grad;
+    if (!old)
+        grad = own(grad, w->create);
+    else if (w->create || atomic_load(&old->refs) > 1)
+        grad = tern_hook_add(old, grad); /* somebody looks at the old one: leave it as it is */
+    else
+        grad = tern_hook_add_in_place(old, grad);
+    return grad ? tern_walk_set_grad(w, leaf, grad) : tern_last_status();
+}
+
+static tern_status leave_in_leaf(tern_walk *w, tern_arrival *a)
+{
+    TERN_TRY(tern_walk_hooks(w, &a->leaf->history->hooks, &a->grad));
+    TERN_TRY(tern_check_leaf(a->grad, a->leaf));
+    if (w->wanted) {
+        for (int k = 0; k < w->n_wanted; k++)
+            if (w->wanted[k] == a->leaf)
+                TERN_TRY(tern_walk_gather(&w->caught[k], a->grad));
+        return TERN_OK;
+    }
+    pthread_mutex_t *lock = lock_of(a->leaf);
+    pthread_mutex_lock(lock);
+    tern_status status = accumulate(w, a->leaf, a->grad);
+    pthread_mutex_unlock(lock);
+    return status;
+}
+
+tern_status tern_walk_finish_leaves(tern_walk *w)
+{
+    tern_status status = TERN_OK;
+    for (size_t i = 0; i < w->n_leaves && status == TERN_OK; i++)
+        TERN_SCOPE {
+            status = leave_in_leaf(w, &w->leaves[i]);
+        }
+    return status;
+}

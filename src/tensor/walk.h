@@ -1,0 +1,41 @@
+/* walk.h -- a walk back, for the files that make it. */
+#ifndef TERN_TENSOR_WALK_H
+#define TERN_TENSOR_WALK_H
+#include "tensor/node.h"
+
+/* One gradient that arrived at a leaf. */
+typedef struct tern_arrival {
+    tern_tensor *leaf, *grad;
+} tern_arrival;
+
+typedef struct tern_walk {
+    tern_node_heap heap;  /* of nodes that a gradient came to */
+    tern_arrival *leaves; /* in order of first arrival */
+    size_t n_leaves, leaf_capacity;
+    bool retain, create;
+    tern_tensor *one; /* what it began with, unless that was given; nobody outside has seen it */
+    /* tern_autograd_grad: where to catch gradients instead of leaving them in leaves. */
+    tern_tensor *const *wanted;
+    tern_tensor **caught; /* owned */
+    int n_wanted;
+    uint64_t failures;       /* of the thread before it began */
+    bool ends;               /* at the wanted ones: what is before them is left alone */
+    bool first;              /* there was no other walk when it began */
+    unsigned long long turn; /* how many began before it */
+} tern_walk;
+
+/* ---- leaves.c ---------------------------------------------------------------------------- */
+/* *sum += grad, where *sum is owned and grad borrowed. */
+tern_status tern_walk_gather(tern_tensor **sum, tern_tensor *grad);
+/* Hooks of a tensor on its gradient; *grad is owned. */
+tern_status tern_walk_hooks(tern_walk *w, tern_hook *const *list, tern_tensor **grad);
+/* x.grad = grad, which is borrowed. */
+tern_status tern_walk_set_grad(tern_walk *w, tern_tensor *x, tern_tensor *grad);
+/* Around a walk. */
+void tern_walk_begin(tern_walk *w);
+void tern_walk_end(tern_walk *w);
+tern_status tern_walk_to_leaf(tern_walk *w, tern_tensor *leaf, tern_tensor *grad);
+/* Give the leaves, or whoever wants them, the gradients that arrived. */
+tern_status tern_walk_finish_leaves(tern_walk *w);
+
+#endif
