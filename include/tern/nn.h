@@ -33,7 +33,8 @@ TERN_API tern_status tern_nn_on_copy(tern_module *self,
 /* What stands between the brackets when the module is printed. */
 TERN_API tern_status tern_nn_set_extra(tern_module *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Give self a child; self owns it from now on (also when this fails). Returns the child. */
+/* Give self a child; self owns it from now on (also when this fails). Returns the child. There are at
+ * most 1000 levels of modules in modules (TERN_ERR_STATE). */
 TERN_API tern_module *tern_nn_add(tern_module *self, const char *name, tern_module *child);
 /* Give self a parameter: requires_grad is set, self keeps it, in any scope. NULL is a parameter
  * that is absent (as a bias that is not wanted). Returns it. */

@@ -3,9 +3,20 @@
 #include "base/memory.h"
 #include "nn/module.h"
 
-static tern_status call_module(void *m, tern_tensor *const *in, int n, tern_tensor **out, int k)
+/* The module of a checkpoint, which is run again in the backward pass; NULL after an error. */
+static tern_module *module_of(tern_life *life)
 {
-    return tern_nn_call(m, in, n, out, k);
+    tern_module *m = tern_life_object(life);
+    if (!m)
+        tern_fail(TERN_ERR_STATE, "tern_checkpoint: the module was freed before the backward pass, "
+                                  "which runs it again");
+    return m;
+}
+
+static tern_status call_module(void *life, tern_tensor *const *in, int n, tern_tensor **out, int k)
+{
+    tern_module *m = module_of(life);
+    return m ? tern_nn_call(m, in, n, out, k) : TERN_ERR_STATE;
 }
 
 tern_status tern_checkpoint_call(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out,
@@ -13,7 +24,9 @@ tern_status tern_checkpoint_call(tern_module *m, tern_tensor *const *in, int n, 
 {
     if (!m)
         return tern_fail_argument_null("tern_checkpoint_call", "m");
-    return tern_checkpoint(call_module, m, in, n, out, k, NULL);
+    tern_life *life = tern_life_of(&m->life, m);
+    const tern_checkpoint_options options = {.free_data = tern_life_release};
+    return life ? tern_checkpoint(call_module, life, in, n, out, k, &options) : TERN_ERR_MEMORY;
 }
 
 tern_tensor *tern_checkpoint_forward(tern_module *m, tern_tensor *x)
@@ -30,31 +43,48 @@ tern_tensor *tern_checkpoint_forward(tern_module *m, tern_tensor *x)
 
 /* Children first .. end - 1 of a Sequential. */
 typedef struct segment {
-    tern_module *m;
+    tern_life *module;
     int first, end;
 } segment;
+
+static void free_segment(void *data)
+{
+    segment *s = data;
+    tern_life_release(s->module);
+    tern_free(s);
+}
+
+static tern_tensor *run_children(tern_module *m, int first, int end, tern_tensor *x)
+{
+    for (int i = first; x && i < end; i++)
+        x = tern_nn_forward(tern_nn_child_at(m, i), x);
+    return x;
+}
 
 static tern_status run_segment(void *data, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     const segment *s = data;
+    tern_module *m = module_of(s->module);
     (void)n;
     (void)k;
-    out[0] = in[0];
-    for (int i = s->first; out[0] && i < s->end; i++)
-        out[0] = tern_nn_forward(tern_nn_child_at(s->m, i), out[0]);
+    out[0] = m ? run_children(m, s->first, s->end, in[0]) : NULL;
     return out[0] ? TERN_OK : tern_last_status();
 }
 
-static tern_tensor *run_checkpointed(segment s, tern_tensor *x,
+static tern_tensor *run_checkpointed(tern_module *m, int first, int end, tern_tensor *x,
                                      const tern_checkpoint_sequential_options *o)
 {
     tern_checkpoint_options options = {.no_preserve_rng_state = o && o->no_preserve_rng_state,
-                                       .free_data = tern_free};
+                                       .free_data = free_segment};
     tern_tensor *y = NULL;
     segment *data = tern_alloc(sizeof *data);
     if (!data)
         return NULL;
-    *data = s;
+    *data = (segment){tern_life_of(&m->life, m), first, end};
+    if (!data->module) {
+        tern_free(data);
+        return NULL;
+    }
     return tern_checkpoint(run_segment, data, &x, 1, &y, 1, &options) == TERN_OK ? y : NULL;
 }
 
@@ -73,8 +103,6 @@ tern_tensor *tern_checkpoint_sequential(tern_module *m, int segments, tern_tenso
                               "tern_checkpoint_sequential: %d segments of %d modules", segments, n);
     int length = n / segments, last = length * (segments - 1);
     for (int first = 0; x && first < last; first += length)
-        x = run_checkpointed((segment){m, first, first + length}, x, options);
-    if (x && run_segment(&(segment){m, last, n}, &x, 1, &x, 1) != TERN_OK)
-        return NULL;
-    return x;
+        x = run_checkpointed(m, first, first + length, x, options);
+    return run_children(m, last, n, x);
 }

@@ -107,8 +107,10 @@ static tern_status copy_member(copies *c, tern_module *to, const tern_member *fr
     member->child = child;
     member->passing = from->passing;
     member->formula = from->formula;
-    if (child)
+    if (child) {
         child->parent = to;
+        tern_nn_count_levels(to);
+    }
     return TERN_OK;
 }
 

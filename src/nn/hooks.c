@@ -85,13 +85,13 @@ typedef struct turn {
 
 static turn start_iteration(const tern_module *m)
 {
-    return (turn){.last = m->last_hook};
+    return (turn){.last = m ? m->last_hook : 0};
 }
 
 /* Ids rise along the list: the next hook is the first with a larger one. */
 static bool next_hook(turn *t, const tern_module *m, tern_hook_kind kind)
 {
-    for (const tern_module_hook_entry *h = m->hooks; h && h->id <= t->last; h = h->next)
+    for (const tern_module_hook_entry *h = m ? m->hooks : NULL; h && h->id <= t->last; h = h->next)
         if (h->id > t->hook.id && h->kind == kind) {
             t->hook = *h;
             return true;
@@ -104,7 +104,7 @@ static bool next_hook(turn *t, const tern_module *m, tern_hook_kind kind)
 /* One run of a module, as its two functions know it. */
 typedef struct pass {
     atomic_int refs;
-    tern_module *m;
+    tern_life *module; /* which may be gone by the time of backward, with its hooks */
     int n, k;
     int *at;                /* where each input stands among those that are there; -1 for others */
     bool inputs_seen;       /* an input requires a gradient */
@@ -127,6 +127,7 @@ static void release_pass(void *data)
     if (atomic_fetch_sub(&p->refs, 1) > 1)
         return;
     release_gradients(p);
+    tern_life_release(p->module);
     tern_free(p->at);
     tern_free(p->grad_out);
     tern_free(p);
@@ -144,8 +145,10 @@ static tern_status same(tern_function *f, tern_tensor *const *in, int n, tern_te
 
 static tern_status call_backward(pass *p, tern_tensor **grad_in)
 {
-    for (turn t = start_iteration(p->m); next_hook(&t, p->m, HOOK_BACKWARD);)
-        TERN_TRY(t.hook.call.backward(p->m, grad_in, p->n, p->grad_out, p->k, t.hook.user));
+    tern_module *m = tern_life_object(p->module);
+    for (turn t = start_iteration(m); next_hook(&t, m, HOOK_BACKWARD);
+         m = tern_life_object(p->module))
+        TERN_TRY(t.hook.call.backward(m, grad_in, p->n, p->grad_out, p->k, t.hook.user));
     return TERN_OK;
 }
 
@@ -159,8 +162,10 @@ static tern_status behind(tern_function *f, tern_tensor *const *grad_out, int k,
     (void)n;
     for (int i = 0; i < k; i++)
         grad_in[i] = grad_out[i];
-    for (turn t = start_iteration(p->m); next_hook(&t, p->m, HOOK_BACKWARD_PRE);)
-        TERN_TRY(t.hook.call.backward_pre(p->m, grad_in, k, t.hook.user));
+    tern_module *m = tern_life_object(p->module);
+    for (turn t = start_iteration(m); next_hook(&t, m, HOOK_BACKWARD_PRE);
+         m = tern_life_object(p->module))
+        TERN_TRY(t.hook.call.backward_pre(m, grad_in, k, t.hook.user));
     release_gradients(p);
     for (int i = 0; i < k; i++)
         p->grad_out[i] = tern_keep(grad_in[i]);
@@ -201,13 +206,15 @@ static pass *new_pass(tern_module *m, tern_tensor *const *in, int n, int k)
     pass *p = tern_alloc(sizeof *p);
     tern_tensor **grad_out = p ? tern_alloc(sizeof *grad_out * (size_t)k) : NULL;
     int *at = grad_out ? tern_alloc(sizeof *at * (size_t)n) : NULL;
-    if (!at) {
+    tern_life *life = at ? tern_life_of(&m->life, m) : NULL;
+    if (!life) {
+        tern_free(at);
         tern_free(grad_out);
         tern_free(p);
         return NULL;
     }
     atomic_init(&p->refs, 2);
-    p->m = m;
+    p->module = life;
     p->n = n;
     p->k = k;
     p->at = at;

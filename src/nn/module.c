@@ -129,12 +129,39 @@ tern_status tern_nn_check_child(const tern_module *self, const tern_module *chil
     return TERN_OK;
 }
 
+tern_status tern_nn_check_levels(const tern_module *self, const tern_module *child,
+                                 const char *function)
+{
+    int levels = child->height + 2;
+    for (const tern_module *up = self->parent; up; up = up->parent)
+        levels++;
+    if (levels <= TERN_NN_MOST_LEVELS)
+        return TERN_OK;
+    return tern_fail(TERN_ERR_STATE,
+                     "%s: %s in %s makes %d levels of modules in modules, of %d at most", function,
+                     child->name, self->name, levels, TERN_NN_MOST_LEVELS);
+}
+
+void tern_nn_count_levels(tern_module *m)
+{
+    for (; m; m = m->parent) {
+        int height = 0;
+        for (int i = 0; i < m->count; i++)
+            if (m->members[i].child && m->members[i].child->height >= height)
+                height = m->members[i].child->height + 1;
+        if (m->height == height)
+            return;
+        m->height = height;
+    }
+}
+
 tern_module *tern_nn_add(tern_module *self, const char *name, tern_module *child)
 {
     /* One that belongs to another, or is above self, is not self's to free. */
     if (tern_nn_check_child(self, child, "tern_nn_add") != TERN_OK)
         return NULL;
-    tern_member *member = check_name(self, name, "module", "tern_nn_add") == TERN_OK
+    tern_member *member = check_name(self, name, "module", "tern_nn_add") == TERN_OK &&
+                                  tern_nn_check_levels(self, child, "tern_nn_add") == TERN_OK
                               ? tern_nn_new_member(self, name, MEMBER_CHILD)
                               : NULL;
     if (!member) {
@@ -143,6 +170,7 @@ tern_module *tern_nn_add(tern_module *self, const char *name, tern_module *child
     }
     member->child = child;
     child->parent = self;
+    tern_nn_count_levels(self);
     return child;
 }
 
@@ -209,6 +237,7 @@ void tern_nn_drop_member(tern_module *self, int i)
     self->count--;
     memmove(&self->members[i], &self->members[i + 1],
             sizeof *self->members * (size_t)(self->count - i));
+    tern_nn_count_levels(self);
 }
 
 static void remove_from_parent(tern_module *m)
@@ -226,6 +255,7 @@ void tern_nn_free(tern_module *m)
     if (!m)
         return;
     remove_from_parent(m);
+    tern_life_end(&m->life);
     for (int i = 0; i < m->count; i++) {
         tern_member *member = &m->members[i];
         if (member->child)

@@ -2,6 +2,7 @@
 #ifndef TERN_NN_MODULE_H
 #define TERN_NN_MODULE_H
 #include "base/error.h"
+#include "base/life.h"
 #include <tern/autograd.h>
 #include <tern/nn.h>
 
@@ -73,7 +74,12 @@ struct tern_module {
     int count, capacity;
     tern_module_hook_entry *hooks; /* in the order they came in */
     int last_hook;
+    int height;                /* levels of modules below */
+    _Atomic(tern_life *) life; /* for graphs, which may outlive the module */
 };
+
+/* Modules are visited by recursion: so many levels there may be, as in PyTorch. */
+enum { TERN_NN_MOST_LEVELS = 1000 };
 
 /* The member of that kind at a path of names and dots; NULL after an error that names function and
  * lists the names there are. */
@@ -84,6 +90,11 @@ tern_status tern_nn_check_parameter(const tern_tensor *x, const char *name, cons
 /* Whether child may come to stand below self. */
 tern_status tern_nn_check_child(const tern_module *self, const tern_module *child,
                                 const char *function);
+/* Whether that would be too many levels. */
+tern_status tern_nn_check_levels(const tern_module *self, const tern_module *child,
+                                 const char *function);
+/* After a child of m came or went. */
+void tern_nn_count_levels(tern_module *m);
 typedef tern_status (*tern_module_run)(tern_module *m, tern_tensor *const *in, int n,
                                        tern_tensor **out, int k);
 /* Run m with its hooks around it. */

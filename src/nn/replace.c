@@ -42,13 +42,14 @@ tern_module *tern_nn_set_child(tern_module *m, const char *path, tern_module *ch
     if (tern_nn_check_child(m, child, function) != TERN_OK)
         return NULL;
     tern_member *member = tern_nn_member(m, path, MEMBER_CHILD, function);
-    if (!member) {
+    if (!member || tern_nn_check_levels(member->child->parent, child, function) != TERN_OK) {
         tern_nn_free(child);
         return NULL;
     }
     tern_module *old = member->child;
     child->parent = old->parent;
     member->child = child;
+    tern_nn_count_levels(child->parent);
     old->parent = NULL;
     tern_nn_free(old);
     return child;

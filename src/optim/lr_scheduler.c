@@ -14,12 +14,13 @@ tern_lr_scheduler *tern_lr_new(const tern_lr_kind *kind, tern_optimizer *o, cons
         return NULL;
     s->kind = kind;
     s->optimizer = o;
+    s->life = tern_life_of(&o->life, o);
     s->n = s->noted = o->n_groups;
     s->at.last_epoch = -1;
     s->base = tern_alloc(sizeof *s->base * (size_t)s->n);
     s->last = tern_alloc(sizeof *s->last * (size_t)s->n);
     s->data = bytes ? tern_alloc(bytes) : NULL;
-    if (!s->base || !s->last || (bytes && !s->data)) {
+    if (!s->life || !s->base || !s->last || (bytes && !s->data)) {
         tern_free(s->data);
         s->data = NULL;
         tern_lr_scheduler_free(s);
@@ -57,6 +58,7 @@ void tern_lr_scheduler_free(tern_lr_scheduler *s)
     tern_free(s->data);
     tern_free(s->base);
     tern_free(s->last);
+    tern_life_release(s->life);
     tern_free(s);
 }
 
@@ -78,6 +80,13 @@ const char *tern_lr_momentum_name(const tern_optimizer *o, const char *function)
                           "%s: optimizer must support momentum or beta1 with `cycle_momentum` "
                           "option enabled (%s does not)",
                           function, o->kind->name);
+}
+
+tern_status tern_lr_check_optimizer(const tern_lr_scheduler *s, const char *function)
+{
+    if (tern_life_object(s->life))
+        return TERN_OK;
+    return tern_fail(TERN_ERR_STATE, "%s: the optimizer of the scheduler was freed", function);
 }
 
 /* ---- steps ------------------------------------------------------------------------------- */
@@ -153,6 +162,7 @@ tern_status tern_lr_scheduler_step(tern_lr_scheduler *s)
     if (!s)
         return tern_fail_argument_null("tern_lr_scheduler_step", "scheduler");
     TERN_TRY(tern_last_status());
+    TERN_TRY(tern_lr_check_optimizer(s, "tern_lr_scheduler_step"));
     if (s->kind->step_metric)
         return tern_fail(TERN_ERR_ARGUMENT,
                          "tern_lr_scheduler_step: %s wants to know a metric: call "
@@ -166,6 +176,7 @@ tern_status tern_lr_scheduler_step_metric(tern_lr_scheduler *s, double metric)
     if (!s)
         return tern_fail_argument_null("tern_lr_scheduler_step_metric", "scheduler");
     TERN_TRY(tern_last_status());
+    TERN_TRY(tern_lr_check_optimizer(s, "tern_lr_scheduler_step_metric"));
     if (!s->kind->step_metric)
         return tern_fail(TERN_ERR_ARGUMENT,
                          "tern_lr_scheduler_step_metric: %s takes no metric: call "
@@ -204,6 +215,7 @@ tern_status tern_lr_scheduler_set_state(tern_lr_scheduler *s, const tern_lr_sche
 {
     if (!s || !state)
         return tern_fail_argument_null("tern_lr_scheduler_set_state", s ? "state" : "scheduler");
+    TERN_TRY(tern_lr_check_optimizer(s, "tern_lr_scheduler_set_state"));
     s->at = *state;
     return tern_lr_note(s);
 }

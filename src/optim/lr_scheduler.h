@@ -28,7 +28,8 @@ typedef struct tern_lr_kind {
 
 struct tern_lr_scheduler {
     const tern_lr_kind *kind;
-    tern_optimizer *optimizer;
+    tern_optimizer *optimizer; /* while alive */
+    tern_life *life;
     tern_lr_scheduler_state at;
     int n;               /* groups that there were when it was made */
     int noted;           /* groups whose rates are in last */
@@ -49,6 +50,8 @@ static inline double tern_lr_base(const tern_lr_scheduler *s, int group)
 {
     return group < s->n ? s->base[group] : NAN;
 }
+/* Whether the scheduler's optimizer still is. */
+tern_status tern_lr_check_optimizer(const tern_lr_scheduler *s, const char *function);
 /* Note the rates as they are. */
 tern_status tern_lr_note(tern_lr_scheduler *s);
 /* A copy of n numbers; of `otherwise` where they are NULL. NULL after TERN_ERR_MEMORY. */

@@ -64,6 +64,7 @@ static tern_status check(const tern_lr_kind *kind, tern_optimizer *o,
     for (int i = 0; i < n; i++) {
         if (!schedulers[i])
             return tern_fail_argument_null(kind->name, "a scheduler");
+        TERN_TRY(tern_lr_check_optimizer(schedulers[i], kind->name));
         if (is_among(schedulers[i], schedulers, i))
             return tern_fail(TERN_ERR_ARGUMENT,
                              "%s: the scheduler at index %d is there twice; it can be one part",

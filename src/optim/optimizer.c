@@ -72,6 +72,7 @@ void tern_optim_free(tern_optimizer *o)
     if (!o)
         return;
     tern_graph_forget(o);
+    tern_life_end(&o->life);
     tern_optim_batches_free(o->batches, o->n_batches);
     for (int i = 0; i < o->n; i++) {
         tern_release(o->slots[i].x);

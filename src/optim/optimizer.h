@@ -1,6 +1,7 @@
 /* optimizer.h -- the inside of an optimizer. */
 #ifndef TERN_OPTIM_OPTIMIZER_H
 #define TERN_OPTIM_OPTIMIZER_H
+#include "base/life.h"
 #include "base/text.h"
 #include "nn/option.h"
 #include "ops/foreach/foreach.h"
@@ -89,7 +90,8 @@ struct tern_optimizer {
     int n;
     tern_optim_batch *batches;
     int n_batches;
-    void *data; /* the kind's own */
+    void *data;                /* the kind's own */
+    _Atomic(tern_life *) life; /* for its schedulers */
 };
 
 /* All n parameters of module, to be freed with tern_free; NULL after an error. */

@@ -3,7 +3,8 @@
  *
  * A scheduler sets the learning rates of all parameter groups when it is made and with each
  * tern_lr_scheduler_step, in PyTorch's chainable form: from the rate as it is, so that several on
- * one optimizer multiply. It borrows the optimizer, which must outlive it. Groups that are added
+ * one optimizer multiply. It borrows the optimizer: steps after that was freed are
+ * TERN_ERR_STATE. Groups that are added
  * later follow the rules that go by the last rate alone (step_lr to cosine_annealing_lr, and
  * reduce_lr_on_plateau without min_lrs); a step of the others is TERN_ERR_STATE then. */
 #ifndef TERN_OPTIM_LR_SCHEDULER_H
