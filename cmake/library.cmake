@@ -181,8 +181,9 @@ function(tern_library name export)
       $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:tern_flags>)
   endforeach()
-  # Calls of the library's own public functions go straight to them.
-  target_link_options(${name}_shared PRIVATE LINKER:-Bsymbolic-functions
+  # Calls of the library's own public functions go straight to them. The end of a thread that used
+  # the library comes back to it: dlclose leaves it where it is.
+  target_link_options(${name}_shared PRIVATE LINKER:-Bsymbolic-functions LINKER:-z,nodelete
     $<$<BOOL:${TERN_PACKS_RELOCATIONS}>:LINKER:-z,pack-relative-relocs>
     "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")
   set_property(TARGET ${name}_shared APPEND PROPERTY

@@ -1,72 +1,9 @@
 /* test_opencl_state.c -- what the opencl backend makes of installations, masks, caches and forks:
  * states of a process, so each is a child that runs this program again. */
 #include "device/opencl/opencl.h"
-#include "support.h"
+#include "rerun.h"
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-enum { MAX_OUTPUT = 8192, MAX_VARIABLES = 4 };
-
-/* ---- children ---------------------------------------------------------------------------- */
-
-static char self[4096];
-static char folder[] = "/tmp/tern-test-XXXXXX";
-
-/* Run a scenario with these variables ("NAME=value"; "NAME" alone unsets); its output. */
-static const char *run(const char *scenario, const char *const *variables)
-{
-    static char output[MAX_OUTPUT];
-    int ends[2], status;
-    fflush(NULL);
-    assert_int_equal(pipe(ends), 0);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        for (int i = 0; i < MAX_VARIABLES && variables[i]; i++) {
-            char *equals = strchr(variables[i], '=');
-            if (equals)
-                setenv(strndup(variables[i], (size_t)(equals - variables[i])), equals + 1, 1);
-            else
-                unsetenv(variables[i]);
-        }
-        dup2(ends[1], STDOUT_FILENO);
-        close(ends[0]);
-        alarm(100);
-        execl(self, self, scenario, (char *)NULL);
-        _exit(127);
-    }
-    close(ends[1]);
-    size_t used = 0;
-    for (ssize_t n; (n = read(ends[0], output + used, sizeof output - 1 - used)) > 0;)
-        used += (size_t)n;
-    output[used] = '\0';
-    close(ends[0]);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        fail_msg("%s ended with %d: %s", scenario, status, output);
-    return output;
-}
-#define RUN(scenario, ...) run(scenario, (const char *const[MAX_VARIABLES]){__VA_ARGS__})
-
-static const char *file_with(const char *name, const char *text)
-{
-    static char path[512];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    char *slash = strrchr(path, '/');
-    *slash = '\0';
-    mkdir(path, 0700);
-    *slash = '/';
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
-    return path;
-}
 
 /* ---- scenarios: what a child prints ------------------------------------------------------ */
 
@@ -141,6 +78,25 @@ static int forked(void)
     return 0;
 }
 
+/* The device in a child alone. */
+static int fresh(void)
+{
+    tern_tensor *x = tern_ones(TERN_SHAPE(300000), TERN_F32, "cpu"); /* of the pool's size */
+    tern_add(x, x);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        tern_tensor *y = tern_to(x, "opencl:0");
+        printf("sum %g %s", tern_item(tern_sum(tern_add(y, y))), tern_last_error());
+        exit(0);
+    }
+    int status = 1;
+    waitpid(child, &status, 0);
+    printf(" child %d parent %g", status, tern_item(tern_sum(tern_to(x, "opencl:0"))));
+    return 0;
+}
+
 /* One small product with a bias and an odd shape, all of it. */
 static int product(void)
 {
@@ -172,11 +128,9 @@ static int leave(void)
     return 0;
 }
 
-static const struct {
-    const char *name;
-    int (*run)(void);
-} scenarios[] = {{"list", list},     {"add", add},         {"two", two},
-                 {"forked", forked}, {"product", product}, {"leave", leave}};
+static const scenario scenarios[] = {{"list", list},     {"add", add},     {"two", two},
+                                     {"forked", forked}, {"fresh", fresh}, {"product", product},
+                                     {"leave", leave}};
 
 /* ---- tests ------------------------------------------------------------------------------- */
 
@@ -364,6 +318,58 @@ static void a_spoiled_or_missing_cache_is_no_error(void **state)
                            "different 0 built 1 loaded 0"));
 }
 
+static void make_fifo(const char *file)
+{
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(mkfifo(file, 0600), 0);
+}
+
+static void make_link(const char *file)
+{
+    char other[128];
+    snprintf(other, sizeof other, "%s/linked", folder);
+    assert_int_equal(rename(file, other), 0);
+    assert_int_equal(symlink(other, file), 0);
+}
+
+static void let_all_write(const char *file)
+{
+    assert_int_equal(chmod(file, 0620), 0);
+}
+
+static void give_away(const char *file)
+{
+    assert_int_equal(chown(file, 12345, (gid_t)-1), 0);
+}
+
+static void what_others_may_have_written_is_not_run(void **state)
+{
+    (void)state;
+    if (no_device())
+        skip();
+    void (*const spoil[])(const char *file) = {make_fifo, make_link, let_all_write, give_away};
+    char path[128], cache[256];
+    const char *form = "TERN_OPENCL_FORM=cpu", *output;
+    snprintf(path, sizeof path, "%s/foreign", folder);
+    snprintf(cache, sizeof cache, "TERN_CACHE_DIR=%s", path);
+    RUN("add", cache, form, NULL);
+    for (size_t i = 0; i < sizeof spoil / sizeof *spoil - (geteuid() != 0); i++) {
+        each_file(path, spoil[i]);
+        assert_non_null(strstr(RUN("add", cache, form, NULL), "different 0 built 1 loaded 0"));
+        assert_non_null(strstr(RUN("add", cache, form, NULL), "different 0 built 0 loaded 1"));
+    }
+    assert_int_equal(chmod(path, 0770), 0);
+    output = RUN("add", cache, form, "TERN_WARN=1");
+    assert_non_null(strstr(output, "different 0 built 1 loaded 0"));
+    assert_non_null(strstr(output, "which others may write to (chmod go-w) [cache]"));
+    assert_int_equal(chmod(path, 0700), 0);
+    assert_non_null(strstr(RUN("add", cache, form, NULL), "different 0 built 0 loaded 1"));
+    if (geteuid() == 0) {
+        give_away(path);
+        assert_non_null(strstr(RUN("add", cache, form, NULL), "different 0 built 1 loaded 0"));
+    }
+}
+
 static void both_forms_compute_what_the_cpu_does(void **state)
 {
     (void)state;
@@ -405,6 +411,29 @@ static void a_tuning_file_is_read_when_a_device_is_opened(void **state)
     assert_non_null(strstr(output, "tern/opencl.tuning:3: \"foo\" is none of"));
 }
 
+static void a_tuning_file_without_an_end_is_refused(void **state)
+{
+    (void)state;
+    char variable[600], path[128];
+    if (no_device())
+        skip();
+    snprintf(path, sizeof path, "%s/fifo", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    snprintf(variable, sizeof variable, "TERN_OPENCL_TUNING=%s", path);
+    assert_non_null(strstr(RUN("product", variable, NULL), "it is not a regular file"));
+    assert_non_null(
+        strstr(RUN("product", "TERN_OPENCL_TUNING=/dev/zero", NULL), "it is not a regular file"));
+    assert_int_equal(atoi(RUN("product", "TERN_OPENCL_TUNING=/dev/null", NULL)), 20);
+}
+
+static void a_forked_child_may_be_the_first_to_use_a_device(void **state)
+{
+    (void)state;
+    if (no_device())
+        skip();
+    assert_string_equal(RUN("fresh", NULL), "sum 600000  child 0 parent 300000");
+}
+
 static void a_forked_child_gets_an_error_and_ends(void **state)
 {
     (void)state;
@@ -428,22 +457,11 @@ static void a_process_may_end_while_the_driver_compiles(void **state)
     assert_string_equal(RUN("leave", pocl, drivers, "TERN_CACHE_DIR=/dev/null"), "left ");
 }
 
-static void remove_folder(void)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    if (system(command) != 0)
-        fprintf(stderr, "%s is left over\n", folder);
-}
-
 int main(int argc, char **argv)
 {
-    for (size_t i = 0; argc > 1 && i < sizeof scenarios / sizeof *scenarios; i++)
-        if (strcmp(argv[1], scenarios[i].name) == 0)
-            return scenarios[i].run();
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n < 0 || !mkdtemp(folder))
-        return 1;
+    int code = rerun_scenario(argc, argv, scenarios, sizeof scenarios / sizeof *scenarios);
+    if (code >= 0)
+        return code;
     const struct CMUnitTest tests[] = {
         TEST(an_absent_driver_is_explained),
         TEST(a_broken_driver_beside_a_good_one_is_mentioned),
@@ -452,9 +470,12 @@ int main(int argc, char **argv)
         TEST(devices_of_one_platform_are_never_merged),
         TEST(a_second_process_builds_nothing),
         TEST(a_spoiled_or_missing_cache_is_no_error),
+        TEST(what_others_may_have_written_is_not_run),
         TEST(both_forms_compute_what_the_cpu_does),
         TEST(every_way_to_a_product_gives_the_same),
         TEST(a_tuning_file_is_read_when_a_device_is_opened),
+        TEST(a_tuning_file_without_an_end_is_refused),
+        TEST(a_forked_child_may_be_the_first_to_use_a_device),
         TEST(a_forked_child_gets_an_error_and_ends),
         TEST(a_process_may_end_while_the_driver_compiles),
     };

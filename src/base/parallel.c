@@ -35,7 +35,7 @@ static struct {
           .sleep = PTHREAD_MUTEX_INITIALIZER,
           .wake = PTHREAD_COND_INITIALIZER};
 
-static atomic_bool forked;
+static atomic_int forks;
 static atomic_int limit; /* 0: as many as the machine has */
 static _Thread_local bool inside;
 
@@ -43,7 +43,7 @@ static _Thread_local bool inside;
 
 static void in_child(void)
 {
-    atomic_store(&forked, true);
+    atomic_fetch_add(&forks, 1);
 }
 
 __attribute__((constructor)) static void start(void)
@@ -51,9 +51,14 @@ __attribute__((constructor)) static void start(void)
     pthread_atfork(NULL, NULL, in_child);
 }
 
+int tern_forks(void)
+{
+    return atomic_load_explicit(&forks, memory_order_relaxed);
+}
+
 bool tern_is_forked_child(void)
 {
-    return atomic_load_explicit(&forked, memory_order_relaxed);
+    return tern_forks() > 0;
 }
 
 /* ---- how many ---------------------------------------------------------------------------- */

@@ -18,5 +18,7 @@ int tern_parallel_limit_get(void);
 
 /* True in a child of the process that loaded the library: device drivers do not survive a fork. */
 bool tern_is_forked_child(void);
+/* How many forks there are between the process that loaded the library and this one. */
+int tern_forks(void);
 
 #endif

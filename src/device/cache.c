@@ -1,8 +1,10 @@
 /* cache.c -- compiled programs on disk, under $TERN_CACHE_DIR, $XDG_CACHE_HOME/tern or
  * ~/.cache/tern: one file each, named by the hash of what it was made from. */
 #include "device/cache.h"
-#include <errno.h>
+#include "base/warning.h"
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +33,24 @@ void tern_cache_key_add(tern_cache_key *key, const char *text)
         key->hash[i] = tern_hash(key->hash[i], text, strlen(text) + 1);
 }
 
-/* The cache's folder, made if need be; false where there is none. */
-static bool folder(char *path)
+/* Programs run in this process: what somebody else owns, or could write, is left alone. */
+static bool is_trusted(int file, mode_t type, const char *path)
+{
+    struct stat status;
+    if (fstat(file, &status) != 0)
+        return false;
+    bool right = (status.st_mode & S_IFMT) == type;
+    bool own = status.st_uid == geteuid() || status.st_uid == 0;
+    if (right && own && !(status.st_mode & (S_IWGRP | S_IWOTH)))
+        return true;
+    tern_warn("cache", "TERN_CACHE_DIR", "compiled programs are not read from %s, which %s", path,
+              !right ? "is no regular file"
+              : own  ? "others may write to (chmod go-w)"
+                     : "belongs to another user");
+    return false;
+}
+
+static bool path_of_folder(char *path)
 {
     const char *own = getenv("TERN_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME");
     const char *home = getenv("HOME");
@@ -43,24 +61,35 @@ static bool folder(char *path)
         n = snprintf(path, PATH_BYTES, "%s/tern", xdg);
     else if (home && *home)
         n = snprintf(path, PATH_BYTES, "%s/.cache/tern", home);
-    if (n < 0 || n > PATH_BYTES - 128)
-        return false;
+    return n >= 0 && n < PATH_BYTES;
+}
+
+/* The cache's folder, made if need be and open; -1 where there is none. Its files are opened by way
+ * of this descriptor, so that nobody can exchange the folder meanwhile. */
+static int open_folder(void)
+{
+    char path[PATH_BYTES];
+    if (!path_of_folder(path))
+        return -1;
     for (char *slash = path + 1; (slash = strchr(slash, '/')); slash++) {
         *slash = '\0';
         mkdir(path, 0700);
         *slash = '/';
     }
-    return mkdir(path, 0700) == 0 || errno == EEXIST;
+    mkdir(path, 0700);
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder >= 0 && !is_trusted(folder, S_IFDIR, path)) {
+        close(folder);
+        folder = -1;
+    }
+    return folder;
 }
 
-static bool file_of(const tern_cache_key *key, char *path)
+enum { NAME_BYTES = 33 };
+
+static void name_of(const tern_cache_key *key, char name[NAME_BYTES])
 {
-    if (!folder(path))
-        return false;
-    size_t used = strlen(path);
-    snprintf(path + used, PATH_BYTES - used, "/%016" PRIx64 "%016" PRIx64, key->hash[0],
-             key->hash[1]);
-    return true;
+    snprintf(name, NAME_BYTES, "%016" PRIx64 "%016" PRIx64, key->hash[0], key->hash[1]);
 }
 
 static void *read_body(FILE *f, const tern_cache_key *key, size_t *bytes)
@@ -85,43 +114,71 @@ static void *read_body(FILE *f, const tern_cache_key *key, size_t *bytes)
     return NULL;
 }
 
+/* An entry: no link, and opened without waiting, should it be a FIFO. */
+static FILE *open_entry(int folder, const char *name)
+{
+    int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0)
+        return NULL;
+    FILE *f = is_trusted(file, S_IFREG, name) ? fdopen(file, "rb") : NULL;
+    if (!f)
+        close(file);
+    return f;
+}
+
 void *tern_cache_load(const tern_cache_key *key, size_t *bytes)
 {
-    char path[PATH_BYTES];
-    FILE *f = file_of(key, path) ? fopen(path, "rbe") : NULL;
+    char name[NAME_BYTES];
+    int folder = open_folder();
+    if (folder < 0)
+        return NULL;
+    name_of(key, name);
+    FILE *f = open_entry(folder, name);
     void *data = f ? read_body(f, key, bytes) : NULL;
     if (f)
         fclose(f);
     if (f && !data)
-        unlink(path);
+        unlinkat(folder, name, 0);
+    close(folder);
     return data;
 }
 
-void tern_cache_store(const tern_cache_key *key, const void *data, size_t bytes)
+static bool write_entry(int file, const tern_cache_key *key, const void *data, size_t bytes)
 {
-    char path[PATH_BYTES], temporary[PATH_BYTES + 16];
-    if (!file_of(key, path))
-        return;
-    snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
-    int file = mkstemp(temporary); /* mode 0600 */
-    if (file < 0)
-        return;
     header h = {.format = FORMAT, .bytes = bytes, .hash = tern_hash(TERN_HASH_SEED, data, bytes)};
     memcpy(h.magic, magic, sizeof magic);
     memcpy(h.key, key->hash, sizeof h.key);
     FILE *f = fdopen(file, "wb");
     bool whole = f && fwrite(&h, sizeof h, 1, f) == 1 && fwrite(data, 1, bytes, f) == bytes;
-    if (f)
-        whole = fclose(f) == 0 && whole;
-    else
+    if (!f)
         close(file);
-    if (!whole || rename(temporary, path) != 0)
-        unlink(temporary);
+    return f && fclose(f) == 0 && whole;
+}
+
+void tern_cache_store(const tern_cache_key *key, const void *data, size_t bytes)
+{
+    static atomic_uint stored;
+    char name[NAME_BYTES], temporary[NAME_BYTES + 32];
+    int folder = open_folder();
+    if (folder < 0)
+        return;
+    name_of(key, name);
+    snprintf(temporary, sizeof temporary, "%s.%ld.%u", name, (long)getpid(),
+             atomic_fetch_add(&stored, 1));
+    int file = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file >= 0 &&
+        (!write_entry(file, key, data, bytes) || renameat(folder, temporary, folder, name) != 0))
+        unlinkat(folder, temporary, 0);
+    close(folder);
 }
 
 void tern_cache_remove(const tern_cache_key *key)
 {
-    char path[PATH_BYTES];
-    if (file_of(key, path))
-        unlink(path);
+    char name[NAME_BYTES];
+    int folder = open_folder();
+    if (folder < 0)
+        return;
+    name_of(key, name);
+    unlinkat(folder, name, 0);
+    close(folder);
 }

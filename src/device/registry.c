@@ -24,6 +24,7 @@ enum { BACKENDS = sizeof backends / sizeof *backends };
 static struct {
     pthread_mutex_t lock;
     bool found[BACKENDS];
+    int forks[BACKENDS]; /* when it was found: what drivers started is not there after a fork */
     tern_place **places[BACKENDS];
     int count[BACKENDS];
     char *notes[BACKENDS];
@@ -69,12 +70,15 @@ static tern_place *make_place(const tern_backend *backend, int index, const tern
     return place;
 }
 
+static bool is_of_parent(int b)
+{
+    return registry.forks[b] != tern_forks();
+}
+
 static void close_all(void)
 {
-    if (tern_is_forked_child())
-        return;
     for (int b = 0; b < BACKENDS; b++)
-        for (int i = 0; i < registry.count[b]; i++) {
+        for (int i = 0; i < registry.count[b] && !is_of_parent(b); i++) {
             tern_place *place = registry.places[b][i];
             if (atomic_exchange(&place->is_open, false))
                 place->backend->close(place);
@@ -94,10 +98,8 @@ extern void *__dso_handle __attribute__((visibility("hidden")));
 static void wait_for_all(void *unused)
 {
     (void)unused;
-    if (tern_is_forked_child())
-        return;
     for (int b = 0; b < BACKENDS; b++)
-        for (int i = 0; i < registry.count[b]; i++)
+        for (int i = 0; i < registry.count[b] && !is_of_parent(b); i++)
             if (atomic_load(&registry.places[b][i]->is_open))
                 registry.places[b][i]->backend->sync(registry.places[b][i]);
 }
@@ -139,6 +141,7 @@ static tern_status find(int b)
     registry.places[b] = places;
     registry.count[b] = n;
     registry.notes[b] = notes.data;
+    registry.forks[b] = tern_forks();
     registry.found[b] = true;
     /* Once more for each backend: handlers run last to first, and this one must come before those
      * of the libraries that the backend opened just now. */
@@ -215,11 +218,13 @@ tern_place *tern_place_at(int i)
 
 tern_status tern_registry_open(tern_place *place)
 {
-    if (tern_is_forked_child() && strcmp(place->backend->kind, "cpu") != 0)
+    if (tern_is_forked_child() && strcmp(place->backend->kind, "cpu") != 0 &&
+        is_of_parent(tern_registry_kind(place->backend->kind, strlen(place->backend->kind))))
         return tern_fail(TERN_ERR_DEVICE,
                          "%s cannot be used in a forked child process: its driver does not survive "
-                         "fork(). Open devices after forking, or start workers with posix_spawn() "
-                         "or exec(); cpu keeps working",
+                         "fork(), and this process's parent has looked for devices. Do so after "
+                         "forking only, or start workers with posix_spawn() or exec(); cpu keeps "
+                         "working",
                          place->text);
     if (atomic_load_explicit(&place->is_open, memory_order_acquire))
         return TERN_OK;

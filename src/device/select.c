@@ -94,9 +94,15 @@ static tern_place *by_name_part(int kind, const char *part, const char *device,
     return matches == 1 ? match : NULL;
 }
 
+static tern_place *the_cpu(const char *function)
+{
+    tern_place *place = tern_registry_place(0, 0);
+    return place ? place : no_device(0, "cpu", function);
+}
+
 /* cuda, then an OpenCL GPU, then cpu: backends from the best down, each asked for its first device
  * that is no processor. */
-static tern_place *best(void)
+static tern_place *best(const char *function)
 {
     for (int k = tern_registry_kinds() - 1; k > 0; k--)
         for (int i = 0; i < tern_registry_count(k); i++) {
@@ -104,7 +110,7 @@ static tern_place *best(void)
             if (place->info.type != TERN_DEVICE_CPU)
                 return place;
         }
-    return tern_registry_place(0, 0);
+    return the_cpu(function);
 }
 
 static bool all_digits(const char *text)
@@ -128,7 +134,7 @@ static tern_place *parse(const char *device, const char *function)
     if (*device == '\0')
         return tern_fail_null(TERN_ERR_DEVICE, "%s: Device string must not be empty", function);
     if (strcmp(device, "auto") == 0)
-        return best();
+        return best(function);
     size_t length = strcspn(device, ":");
     int kind = tern_registry_kind(device, length);
     if (kind < 0) {
@@ -158,7 +164,7 @@ static tern_place *parse(const char *device, const char *function)
 static tern_place *process_default(const char *function)
 {
     const char *chosen = getenv("TERN_DEVICE");
-    return chosen && *chosen ? parse(chosen, function) : tern_registry_place(0, 0);
+    return chosen && *chosen ? parse(chosen, function) : the_cpu(function);
 }
 
 tern_place *tern_place_name(const char *device, const char *function)

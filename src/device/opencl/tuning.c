@@ -1,10 +1,13 @@
 /* tuning.c -- a tuning file: its lines, and what they tell CLBlast and the routes. */
 #include "device/opencl/gemm.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { LINE_BYTES = 4096, WORDS = 64, PATH_BYTES = 4096 };
 
@@ -189,6 +192,21 @@ static bool path_of_file(char *path, bool *asked_for)
     return n > 0 && n < PATH_BYTES;
 }
 
+/* Opened without waiting for a writer, should it be a FIFO; a device, which may have no end, only
+ * where it is /dev/null. NULL with errno. */
+static FILE *open_file(const char *path)
+{
+    struct stat status;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0)
+        return NULL;
+    if (fstat(file, &status) == 0 && (S_ISREG(status.st_mode) || strcmp(path, "/dev/null") == 0))
+        return fdopen(file, "r");
+    close(file);
+    errno = ENOTSUP;
+    return NULL;
+}
+
 static tern_status read_lines(reader *r, FILE *file)
 {
     char line[LINE_BYTES];
@@ -209,10 +227,11 @@ tern_status tern_cl_tuning_read(tern_place *place, tern_cl_tuning *tuning)
     *tuning = (tern_cl_tuning){0};
     if (!path_of_file(path, &asked_for))
         return TERN_OK;
-    FILE *file = fopen(path, "re");
+    FILE *file = open_file(path);
     if (!file && (asked_for || errno != ENOENT))
         return tern_fail(TERN_ERR_ARGUMENT, "%s: the tuning file %s cannot be opened: %s",
-                         tern_place_info(place)->device, path, strerror(errno));
+                         tern_place_info(place)->device, path,
+                         errno == ENOTSUP ? "it is not a regular file" : strerror(errno));
     if (!file)
         return TERN_OK;
     reader r = {.place = place, .tuning = tuning, .path = path};
