@@ -204,6 +204,62 @@ static void long_sequences_go_block_by_block(void **state)
         }
 }
 
+/* A mask of bools that is 1 where `low <= query - key <= high`; of more keys than `high` sees none. */
+static tern_tensor *band(const char *device, int64_t queries, int64_t keys, int64_t low,
+                         int64_t high)
+{
+    tern_tensor *i =
+        tern_reshape(tern_arange(0, (double)queries, 1, TERN_I64, device), TERN_SHAPE(queries, 1));
+    tern_tensor *apart = tern_sub(i, tern_arange(0, (double)keys, 1, TERN_I64, device));
+    return tern_logical_and(tern_ge_scalar(apart, tern_scalar_int(low)),
+                            tern_le_scalar(apart, tern_scalar_int(high)));
+}
+
+static void masks_that_hide_whole_blocks_of_keys(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t heads, queries, keys, width, value_width;
+        int64_t low, high; /* a band; low = high + 1: causal */
+        bool packed, padded;
+    } cases[] = {
+        {2, 530, 530, 64, 64, 0, 40, true, false},     /* a sliding window, views of packed heads */
+        {2, 900, 300, 20, 7, 100, 2000, false, false}, /* the first queries see no key */
+        {1, 1100, 530, 33, 130, 1, 0, false, false},
+        {3, 400, 517, 5, 40, -3, 2000, false, true}, /* the keys of each batch end elsewhere */
+    };
+    FOR_EACH_DEVICE(device)
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        TERN_SCOPE {
+            const int64_t h = cases[c].heads,
+                          sizes[] = {cases[c].queries, cases[c].keys, cases[c].keys};
+            const int64_t widths[] = {cases[c].width, cases[c].width, cases[c].value_width};
+            tern_tensor *x[3], *five[3];
+            for (int i = 0; i < 3; i++) {
+                x[i] = test_uniform(device, TERN_F32, TERN_SHAPE(2, sizes[i], h, widths[i]), -1, 1,
+                                    (uint64_t)i + 1);
+                x[i] = tern_transpose(x[i], 1, 2);
+                if (!cases[c].packed)
+                    x[i] = tern_contiguous(x[i]);
+                five[i] = tern_reshape(x[i], TERN_SHAPE(1, 2, h, sizes[i], widths[i]));
+            }
+            tern_scaled_dot_product_attention_options o = {.is_causal =
+                                                               cases[c].low > cases[c].high};
+            if (!o.is_causal)
+                o.attn_mask = band(device, sizes[0], sizes[1], cases[c].low, cases[c].high);
+            if (cases[c].padded)
+                o.attn_mask =
+                    tern_reshape(tern_cat((tern_tensor *[]){tern_narrow(o.attn_mask, 0, 100, 1),
+                                                            tern_narrow(o.attn_mask, 0, 399, 1)},
+                                          2, 0),
+                                 TERN_SHAPE(2, 1, 1, sizes[1]));
+            tern_tensor *y = tern_scaled_dot_product_attention(x[0], x[1], x[2], &o);
+            tern_tensor *composed =
+                tern_scaled_dot_product_attention(five[0], five[1], five[2], &o);
+            assert_close(y, tern_reshape(composed, tern_shape_of(y)), .abs = 2e-6, .rel = 1e-5);
+        }
+}
+
 static uint64_t peak_of(const char *device, int64_t length)
 {
     tern_memory_stats before, after;
@@ -374,6 +430,7 @@ int main(void)
         TEST(scores_of_halves_are_not_rounded),
         TEST(first_and_second_gradients),
         TEST(long_sequences_go_block_by_block),
+        TEST(masks_that_hide_whole_blocks_of_keys),
         TEST(memory_grows_with_the_length_and_not_with_its_square),
         TEST(dropout_drops_the_same_on_the_way_back),
         TEST(views_of_one_projection_are_read_where_they_lie),

@@ -91,6 +91,17 @@ typedef struct tern_convolution {
     const tern_buffer *scratch; /* likewise; NULL: none was wanted */
 } tern_convolution;
 
+/* out = softmax(scale q k' + mask) v for every stack, q (queries, width), k (keys, width), v (keys,
+ * value_width), and log sum e^score of each query. Nothing is empty; out's columns are dense. */
+typedef struct tern_attention {
+    tern_dtype dtype;
+    const struct tern_attention_block *block; /* of shapes.h; rows, columns, first, drop unused */
+    int64_t width, value_width;
+    double scale;
+    tern_matrix q, k, v, out;
+    tern_arg sums, mask; /* mask without a buffer: none */
+} tern_attention;
+
 /* Devices of a collective. */
 enum { TERN_MOST_TOGETHER = 64 };
 
@@ -102,6 +113,9 @@ typedef struct tern_vendor {
      * of scratch memory that it is to be given, 0 for none. */
     tern_status (*convolution_plan)(tern_place *place, const tern_convolution *c, size_t *scratch,
                                     bool *taken);
+    /* Attention without dropout, where it fits. Both or none. */
+    bool (*attention_fits)(tern_place *place, const tern_attention *a);
+    tern_status (*attention)(tern_place *place, const tern_attention *a);
     bool leaves_bias; /* convolutions are never given one: it is added afterwards */
     /* x[i] of count elements on places[i], distinct devices of this backend, become their sum. */
     tern_status (*all_reduce)(tern_place *const *places, const tern_arg *x, int n, int64_t count,

@@ -167,6 +167,26 @@ static tern_graph_node *add_convolution(tern_graph *graph, const tern_work *work
     return node;
 }
 
+static tern_graph_node *add_attention(tern_graph *graph, const tern_work *work)
+{
+    const tern_attention *a = work->what.attention;
+    const tern_buffer *buffers[] = {a->q.buffer,   a->k.buffer,    a->v.buffer,
+                                    a->out.buffer, a->sums.buffer, a->mask.buffer};
+    for (int i = 0; i < 6; i++)
+        if (hold(graph, buffers[i]) != TERN_OK)
+            return NULL;
+    tern_graph_node *node = add(graph, work, padded(sizeof *a) + sizeof *a->block);
+    if (!node)
+        return NULL;
+    tern_attention *copy = (void *)node->room;
+    tern_attention_block *block = (void *)((char *)node->room + padded(sizeof *a));
+    *copy = *a;
+    *block = *a->block;
+    copy->block = block;
+    node->work.what.attention = copy;
+    return node;
+}
+
 static tern_graph_node *add_copy(tern_graph *graph, const tern_work *work)
 {
     if (hold(graph, work->what.copy.from) != TERN_OK || hold(graph, work->what.copy.to) != TERN_OK)
@@ -177,9 +197,13 @@ static tern_graph_node *add_copy(tern_graph *graph, const tern_work *work)
 tern_status tern_record_work(tern_graph *graph, const tern_work *work)
 {
     static tern_graph_node *(*const adders[])(tern_graph * graph, const tern_work *work) = {
-        [TERN_WORK_KERNEL] = add_launch, [TERN_WORK_USER] = add_launch,
-        [TERN_WORK_GEMM] = add_gemm,     [TERN_WORK_CONVOLUTION] = add_convolution,
-        [TERN_WORK_COPY] = add_copy,     [TERN_WORK_ZERO] = add_copy};
+        [TERN_WORK_KERNEL] = add_launch,
+        [TERN_WORK_USER] = add_launch,
+        [TERN_WORK_GEMM] = add_gemm,
+        [TERN_WORK_CONVOLUTION] = add_convolution,
+        [TERN_WORK_ATTENTION] = add_attention,
+        [TERN_WORK_COPY] = add_copy,
+        [TERN_WORK_ZERO] = add_copy};
     if (!adders[work->kind](graph, work)) {
         graph->failed = true;
         return tern_last_status();

@@ -85,6 +85,7 @@ tern_status tern_launch_user(tern_place *place, void *kernel, const tern_kernel_
                              const tern_arg *args, int n);
 /* Ask the place's vendor; *taken is false when it has no answer. */
 tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c, bool *taken);
+tern_status tern_launch_attention(tern_place *place, const tern_attention *a, bool *taken);
 /* x[i] of count elements on places[i] become their sum, if they are distinct devices of one vendor
  * that has a way, outside of captures; else *taken is false. */
 tern_status tern_launch_all_reduce(tern_place *const *places, const tern_arg *x, int n,

@@ -17,6 +17,8 @@ tern_status tern_work_run(tern_place *place, const tern_work *work, bool *taken)
         return b->gemm(place, work->what.gemm);
     case TERN_WORK_CONVOLUTION:
         return b->vendor->convolution(place, work->what.convolution, taken);
+    case TERN_WORK_ATTENTION:
+        return b->vendor->attention(place, work->what.attention);
     case TERN_WORK_ALL_REDUCE:
         return b->vendor->all_reduce(work->what.all_reduce.places, work->what.all_reduce.x,
                                      work->what.all_reduce.n, work->what.all_reduce.count,

@@ -47,6 +47,16 @@ tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c
     return status;
 }
 
+tern_status tern_launch_attention(tern_place *place, const tern_attention *a, bool *taken)
+{
+    const tern_vendor *vendor = place->backend->vendor;
+    *taken = vendor && vendor->attention && vendor->attention_fits(place, a);
+    if (!*taken)
+        return TERN_OK;
+    return tern_work_give(place, &(tern_work){.kind = TERN_WORK_ATTENTION, .what.attention = a},
+                          NULL);
+}
+
 tern_status tern_launch_all_reduce(tern_place *const *places, const tern_arg *x, int n,
                                    int64_t count, tern_dtype dtype, bool *taken)
 {

@@ -10,6 +10,7 @@ typedef enum tern_work_kind {
     TERN_WORK_USER,
     TERN_WORK_GEMM,
     TERN_WORK_CONVOLUTION,
+    TERN_WORK_ATTENTION,
     TERN_WORK_ALL_REDUCE,
     TERN_WORK_COPY,
     TERN_WORK_ZERO
@@ -29,6 +30,7 @@ typedef struct tern_work {
         } launch;
         const tern_gemm *gemm;
         const tern_convolution *convolution;
+        const tern_attention *attention;
         struct {
             tern_place *const *places;
             const tern_arg *x;

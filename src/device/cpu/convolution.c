@@ -405,7 +405,7 @@ static void *at(const tern_arg *a)
     return a->buffer ? (char *)a->buffer->host + (size_t)a->at * a->bytes : NULL;
 }
 
-static tern_status convolution(tern_place *place, const tern_convolution *c, bool *taken)
+tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, bool *taken)
 {
     job j = {.c = c, .given = {at(&c->x), at(&c->weight), at(&c->y)}, .bias = at(&c->bias)};
     *taken = false;
@@ -424,8 +424,11 @@ static tern_status convolution(tern_place *place, const tern_convolution *c, boo
     return run(place, &j, parts);
 }
 
-const tern_vendor tern_cpu_vendor = {.convolution = convolution};
-
 #else
-const tern_vendor tern_cpu_vendor = {.convolution = NULL};
+tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, bool *taken)
+{
+    (void)place, (void)c;
+    *taken = false;
+    return TERN_OK;
+}
 #endif

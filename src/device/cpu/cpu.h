@@ -12,8 +12,13 @@ const char *tern_cpu_level(void);
 tern_status tern_cpu_resolve(tern_place *place, const char *file, const char *name,
                              tern_dtype dtype, void **kernel);
 void tern_cpu_free_kernels(void);
-extern const tern_vendor tern_cpu_vendor; /* oneDNN's convolutions, where it is linked */
-
 tern_status tern_cpu_gemm(tern_place *place, const tern_gemm *gemm);
+/* Kernel `name` of product_kernels.c; *slot keeps what was found, and held against its parameters, for
+ * the next call. */
+tern_status tern_cpu_product_kernel(tern_place *place, _Atomic(void *) *slot, const char *name,
+                                    tern_dtype dtype, const tern_arg *args, int n, void **kernel);
+/* oneDNN's convolutions, where it is linked, and attention. */
+extern const tern_vendor tern_cpu_vendor;
+tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, bool *taken);
 
 #endif

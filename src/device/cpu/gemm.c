@@ -16,22 +16,6 @@
 enum { PER_OPERATION = 16 };
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
-/* ---- kernels of the host ----------------------------------------------------------------- */
-
-/* Run kernel name for dtype; *slot keeps what was found, and held against its parameters, for the
- * next call. */
-static tern_status run(tern_place *place, _Atomic(void *) *slot, const char *name, tern_dtype dtype,
-                       tern_grid grid, const tern_arg *args, int n)
-{
-    void *kernel = atomic_load_explicit(slot, memory_order_acquire);
-    if (!kernel) {
-        TERN_TRY(tern_signature_check(place, "product", name, dtype, args, n));
-        TERN_TRY(tern_cpu_backend.resolve(place, "product", name, dtype, &kernel));
-        atomic_store_explicit(slot, kernel, memory_order_release);
-    }
-    return tern_cpu_backend.launch(place, kernel, &grid, args, n);
-}
-
 static int64_t multiplications(const tern_host_product *p)
 {
     return p->m * p->n * p->k * p->count[0] * p->count[1];
@@ -46,7 +30,10 @@ static tern_status own_product(tern_place *place, tern_dtype dtype, const tern_h
                       true};
     /* The kernel has the host's own struct, which is no type of kernels in general. */
     const tern_arg args[] = {{.role = TERN_ROLE_IN, .by_reference = true, .value.data = p}};
-    return run(place, &found[dtype], "product", dtype, grid, args, COUNT(args));
+    void *kernel;
+    TERN_TRY(tern_cpu_product_kernel(place, &found[dtype], "product", dtype, args, COUNT(args),
+                                     &kernel));
+    return tern_cpu_backend.launch(place, kernel, &grid, args, COUNT(args));
 }
 
 /* ---- oneDNN ------------------------------------------------------------------------------ */

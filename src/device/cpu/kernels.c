@@ -2,6 +2,7 @@
  * that has it. */
 #include "device/cpu/cpu.h"
 #include "device/signature.h"
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,7 +169,7 @@ const char *tern_host_parameters(const char *name, tern_dtype dtype)
 
 /* ---- resolving --------------------------------------------------------------------------- */
 
-static tern_cpu_kernel *kernels;
+static _Atomic(tern_cpu_kernel *) kernels; /* products are resolved under no lock */
 
 tern_status tern_cpu_resolve(tern_place *place, const char *file, const char *name,
                              tern_dtype dtype, void **kernel)
@@ -185,8 +186,9 @@ tern_status tern_cpu_resolve(tern_place *place, const char *file, const char *na
             if (!k)
                 return TERN_ERR_MEMORY;
             *k = found;
-            k->next = kernels;
-            kernels = k;
+            k->next = atomic_load(&kernels);
+            while (!atomic_compare_exchange_weak(&kernels, &k->next, k))
+                ;
             *kernel = k;
             return TERN_OK;
         }
@@ -196,9 +198,21 @@ tern_status tern_cpu_resolve(tern_place *place, const char *file, const char *na
 
 void tern_cpu_free_kernels(void)
 {
-    while (kernels) {
-        tern_cpu_kernel *next = kernels->next;
-        tern_free(kernels);
-        kernels = next;
+    tern_cpu_kernel *next;
+    for (tern_cpu_kernel *k = atomic_exchange(&kernels, NULL); k; k = next) {
+        next = k->next;
+        tern_free(k);
     }
+}
+
+tern_status tern_cpu_product_kernel(tern_place *place, _Atomic(void *) *slot, const char *name,
+                                    tern_dtype dtype, const tern_arg *args, int n, void **kernel)
+{
+    *kernel = atomic_load_explicit(slot, memory_order_acquire);
+    if (!*kernel) {
+        TERN_TRY(tern_signature_check(place, "product", name, dtype, args, n));
+        TERN_TRY(tern_cpu_resolve(place, "product", name, dtype, kernel));
+        atomic_store_explicit(slot, *kernel, memory_order_release);
+    }
+    return TERN_OK;
 }

@@ -32,6 +32,23 @@ bool tern_bf16_is_fast(void);
 bool tern_bf16_product(const tern_bf16_shape *shape, const void *a, const void *b, void *c,
                        const void *bias);
 
+/* Attention as attention_tile.h takes it; out's columns are dense. stride and flags are those of
+ * tern_attention_block. */
+typedef struct tern_host_attention {
+    i64 count[2], queries, keys, width, value_width;
+    i64 stride[4];
+    i32 flags;
+    f64 scale;
+    tern_host_matrix q, k, v, out;
+    f32 *sums;
+    const void *mask; /* NULL: none */
+    f32 *room;        /* part_room numbers for each part */
+    i64 part_room;
+} tern_host_attention;
+
+/* Panels of queries that share a block of keys, the most lanes of one, and keys of a block. */
+enum { TERN_ATTENTION_PANELS = 4, TERN_ATTENTION_LANES = 32, TERN_ATTENTION_KEYS = 64 };
+
 /* Rows and columns of C that are one unit of work. */
 enum { TERN_PRODUCT_ROWS = 96, TERN_PRODUCT_COLUMNS = 256 };
 

@@ -7,6 +7,7 @@
 #define TERN_SECTION     TERN_GLUE(tern_kernels_, TERN_ISA)
 #include "params_host.h"
 #include "dialect.h"
+#include "shapes.h"
 #include "product.h"
 #ifdef __F16C__
 #include <immintrin.h>
@@ -39,6 +40,10 @@ enum { DEPTH = 256, WIDE_DEPTH = 128, WIDE_COLUMNS = 128 };
 #include "product_pack.h"
 #include "product_vector.h"
 #include "product_unit.h"
+#undef TERN_T
+#include "math.cl"
+#define TERN_T f32
+#include "attention_tile.h"
 #undef TERN_T
 #define TERN_T f64
 #include "product_tile.h"
