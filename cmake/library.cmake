@@ -145,7 +145,8 @@ target_compile_options(tern_objects PRIVATE
   "$<$<CONFIG:Release>:-fno-asynchronous-unwind-tables;-fno-unwind-tables>")
 target_include_directories(tern_objects PUBLIC
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/cl_kernels)
-target_compile_definitions(tern_objects PRIVATE ${TERN_ISA_DEFINITIONS}
+# It defines the functions that are macros for programs (tern/numbers.h, tern/pointers.h).
+target_compile_definitions(tern_objects PRIVATE TERN_PLAIN_NAMES ${TERN_ISA_DEFINITIONS}
   $<$<BOOL:${TERN_OPENCL}>:TERN_WITH_OPENCL> $<$<BOOL:${TERN_CUDA}>:TERN_WITH_CUDA> $<$<BOOL:${onednn_FOUND}>:TERN_WITH_ONEDNN>)
 if(TERN_OPENCL)
   target_include_directories(tern_objects PRIVATE ${TERN_OPENCL_INCLUDE})
@@ -159,6 +160,7 @@ target_link_libraries(tern_objects PRIVATE tern_flags Threads::Threads
 add_library(tern_names_objects OBJECT ${TERN_NAMES_SOURCES})
 target_include_directories(tern_names_objects PRIVATE
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/cl_kernels)
+target_compile_definitions(tern_names_objects PRIVATE TERN_PLAIN_NAMES)
 set_target_properties(tern_names_objects PROPERTIES POSITION_INDEPENDENT_CODE ON
                       C_VISIBILITY_PRESET hidden)
 target_link_libraries(tern_names_objects PRIVATE tern_flags)

@@ -28,4 +28,7 @@
 #include <tern/ops/statistics.h>
 #include <tern/ops/view.h>
 #include <tern/ops/vision.h>
+/* Last: macros for what stands above. */
+#include <tern/numbers.h>
+#include <tern/pointers.h>
 #endif

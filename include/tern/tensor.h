@@ -1,6 +1,7 @@
 /* tensor.h -- tensors: making, looking at, moving and owning them. */
 #ifndef TERN_TENSOR_H
 #define TERN_TENSOR_H
+#include <tern/defaults.h>
 #include <tern/device.h>
 
 TERN_BEGIN_DECLS
@@ -76,16 +77,24 @@ TERN_API double tern_scalar_to_real(tern_scalar scalar);
 TERN_API int64_t tern_scalar_to_int(tern_scalar scalar);
 
 #ifndef __cplusplus
-/* TERN_SCALAR(2) is an integer, TERN_SCALAR(0.5) a real, TERN_SCALAR((bool)1) a bool. */
+static inline tern_scalar tern_scalar_self_(tern_scalar x)
+{
+    return x;
+}
+/* TERN_SCALAR(2) is an integer, TERN_SCALAR(0.5) a real, TERN_SCALAR((bool)1) a bool; a tern_scalar
+ * is itself. */
 #define TERN_SCALAR(x)                                                                             \
     _Generic((x), float                                                                            \
              : tern_scalar_real, double                                                            \
+             : tern_scalar_real, long double                                                       \
              : tern_scalar_real, bool                                                              \
-             : tern_scalar_bool, default                                                           \
+             : tern_scalar_bool, tern_scalar                                                       \
+             : tern_scalar_self_, default                                                          \
              : tern_scalar_int)(x)
 #endif
 
-/* In an options struct a zero field means the default; this means the number zero. */
+/* In a literal of an options struct a zero field means the default; this means the number zero.
+ * TERN_DEFAULTS (defaults.h) is for numbers that are computed. */
 #define TERN_ZERO 4.9406564584124654e-324
 
 /* An integer that may be absent, where zero is a meaningful value. */
@@ -128,6 +137,21 @@ TERN_API double tern_item(const tern_tensor *x);
 TERN_API int64_t tern_item_int(const tern_tensor *x);
 /* Copy all elements, densely in row-major order; bytes must be numel times the element size. */
 TERN_API tern_status tern_copy_to_host(const tern_tensor *x, void *data, size_t bytes);
+/* What a host pointer points to, as pointers.h tells it by the pointer's type. */
+typedef enum tern_elements {
+    TERN_ELEMENTS_ANY = 0, /* bytes: void *, char * */
+    TERN_ELEMENTS_F32 = TERN_F32,
+    TERN_ELEMENTS_F64 = TERN_F64,
+    TERN_ELEMENTS_I32 = TERN_I32,
+    TERN_ELEMENTS_I64 = TERN_I64,
+    TERN_ELEMENTS_U8 = TERN_U8,
+    TERN_ELEMENTS_BOOL = TERN_BOOL,
+    TERN_ELEMENTS_HALF = -1, /* uint16_t: float16 or bfloat16 */
+    TERN_ELEMENTS_OTHER = -2 /* an integer that is no dtype */
+} tern_elements;
+/* The same where data points to elements: TERN_ERR_DTYPE if they are not x's. */
+TERN_API tern_status tern_copy_to_host_typed(const tern_tensor *x, void *data,
+                                             tern_elements elements, size_t bytes);
 /* As PyTorch prints: "tensor([[1., 2.],\n        [3., 4.]])". tern_print writes to stdout and a
  * newline; tern_to_text returns text to be freed with tern_free_text. */
 TERN_API tern_status tern_print(const tern_tensor *x);
@@ -225,6 +249,14 @@ inline tern_scalar tern_make_scalar(float value)
 inline tern_scalar tern_make_scalar(double value)
 {
     return tern_scalar_real(value);
+}
+inline tern_scalar tern_make_scalar(long double value)
+{
+    return tern_scalar_real(static_cast<double>(value));
+}
+inline tern_scalar tern_make_scalar(tern_scalar value)
+{
+    return value;
 }
 template <class I> inline tern_scalar tern_make_scalar(I value)
 {

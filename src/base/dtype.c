@@ -69,6 +69,21 @@ tern_dtype tern_promote_types(tern_dtype a, tern_dtype b)
     return width > other ? a : b;
 }
 
+bool tern_elements_are(tern_elements elements, tern_dtype dtype)
+{
+    if (elements == TERN_ELEMENTS_HALF)
+        return dtype == TERN_F16 || dtype == TERN_BF16;
+    return elements == TERN_ELEMENTS_ANY || (int)elements == (int)dtype;
+}
+
+const char *tern_elements_name(tern_elements elements)
+{
+    if (elements == TERN_ELEMENTS_HALF)
+        return "halves (uint16_t: float16 or bfloat16)";
+    return elements > TERN_ELEMENTS_ANY ? tern_dtype_name((tern_dtype)elements)
+                                        : "integers of a type that no dtype has";
+}
+
 tern_scalar tern_scalar_real(double value)
 {
     tern_scalar s = {.kind = TERN_SCALAR_REAL};

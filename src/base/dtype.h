@@ -44,6 +44,10 @@ static inline bool tern_dtype_in(tern_dtype dtype, tern_dtype_set set)
     return (unsigned)set >> tern_dtype_rows[dtype].kind & 1u;
 }
 
+/* Whether a pointer to elements may be to elements of dtype, and "float32", "halves (uint16_t)". */
+bool tern_elements_are(tern_elements elements, tern_dtype dtype);
+const char *tern_elements_name(tern_elements elements);
+
 /* TERN_ERR_DTYPE: "<function>: not implemented for <dtype>"; unless it is a floating type. */
 tern_status tern_fail_dtype(const char *function, tern_dtype dtype);
 tern_status tern_check_floating(const char *function, tern_dtype dtype);

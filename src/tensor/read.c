@@ -30,6 +30,17 @@ tern_status tern_copy_to_host(const tern_tensor *x, void *data, size_t bytes)
     return status;
 }
 
+tern_status tern_copy_to_host_typed(const tern_tensor *x, void *data, tern_elements elements,
+                                    size_t bytes)
+{
+    if (x && !tern_elements_are(elements, x->dtype))
+        return tern_fail(TERN_ERR_DTYPE,
+                         "tern_copy_to_host: the tensor is %s, and data points to %s: convert it "
+                         "(tern_to_dtype), or pass a void *",
+                         tern_dtype_name(x->dtype), tern_elements_name(elements));
+    return tern_copy_to_host(x, data, bytes);
+}
+
 static float from_f16(uint16_t h)
 {
     int exponent = h >> 10 & 31, mantissa = h & 1023;

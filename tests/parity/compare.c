@@ -91,7 +91,7 @@ bool parity_close_to(const tern_tensor *x, const parity_file *file, const case_r
     unsigned char *data = malloc(2 * bytes + 1), *golden = data + bytes;
     if (!data)
         abort();
-    bool close = bytes == 0 || tern_copy_to_host(x, data, bytes) == TERN_OK;
+    bool close = bytes == 0 || tern_copy_to_host(x, (void *)data, bytes) == TERN_OK;
     if (!close)
         snprintf(text, size, "%s", tern_last_error());
     for (size_t byte = 0, n = (size_t)expected->count; byte < tern_dtype_size(dtype); byte++)

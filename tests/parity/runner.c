@@ -225,7 +225,7 @@ static bool refusal(const parity_file *file, const parity_case *c, char *text, s
     for (int i = 0; called && i < n_out; i++) { /* a device finds a bad index when it gets there */
         size_t bytes = (size_t)tern_numel(out[i]) * tern_dtype_size(tern_dtype_of(out[i]));
         void *data = malloc(bytes + 1);
-        tern_copy_to_host(out[i], data, bytes);
+        tern_copy_to_host(out[i], (void *)data, bytes);
         free(data);
     }
     if (tern_last_status() == TERN_OK) {

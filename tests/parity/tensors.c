@@ -80,7 +80,8 @@ tern_tensor *parity_tensor(const stored_tensor *stored, tern_dtype dtype, const 
         data = laid_out(data, stored, layout, &stride, &offset, &count);
     dense = dense && !moves;
     TERN_NO_GRAD {
-        x = tern_from_data(data, dense ? stored->shape : TERN_SHAPE(count), stored->dtype, device);
+        x = tern_from_data((const void *)data, dense ? stored->shape : TERN_SHAPE(count),
+                           stored->dtype, device);
         if (dtype == TERN_F64 && stored->dtype == TERN_F32)
             x = tern_to_dtype(x, dtype);
         if (!dense && count == 0)

@@ -27,9 +27,14 @@ TERN_API tern_tensor *tern_eye(int64_t n, int64_t m, tern_dtype dtype, const cha
 /* ---- rows of values -------------------------------------------------------------------------- */
 
 /* start, start + step, ... below end (above, for a negative step): (ceil((end - start) / step),).
- * The default dtype is int64 when all three are whole numbers, else float32. */
+ * The default dtype goes by the types of the three, not by their values: tern_arange(0, 6, 1, 0, NULL)
+ * is int64, and float32 if one of them is a real (numbers.h); float32 in a call of the function, whose
+ * parameters are reals. */
 TERN_API tern_tensor *tern_arange(double start, double end, double step, tern_dtype dtype,
                                   const char *device);
+/* The same of tagged numbers, which tell their types; integers are counted exactly. */
+TERN_API tern_tensor *tern_arange_scalar(tern_scalar start, tern_scalar end, tern_scalar step,
+                                         tern_dtype dtype, const char *device);
 /* steps values from start to end, both included, evenly apart. */
 TERN_API tern_tensor *tern_linspace(double start, double end, int64_t steps, tern_dtype dtype,
                                     const char *device);
@@ -39,10 +44,14 @@ TERN_API tern_tensor *tern_logspace(double start, double end, int64_t steps, dou
 
 /* ---- from the host --------------------------------------------------------------------------- */
 
-/* A copy of the host's elements, which must be of type dtype (default float32), densely in
- * row-major order (torch.tensor of an array). */
+/* A copy of the host's elements, densely in row-major order (torch.tensor of an array). The default
+ * dtype is that of the pointer, and another one TERN_ERR_DTYPE (pointers.h); of void *, and in a call
+ * of the function, it is float32, and the elements must be of type dtype. */
 TERN_API tern_tensor *tern_from_data(const void *data, tern_shape shape, tern_dtype dtype,
                                      const char *device);
+/* The same where data points to elements. */
+TERN_API tern_tensor *tern_from_data_typed(const void *data, tern_elements elements,
+                                           tern_shape shape, tern_dtype dtype, const char *device);
 /* A tensor of one value, shape (); the default dtype as in tern_full (torch.tensor of a number). */
 TERN_API tern_tensor *tern_tensor_scalar(tern_scalar value, tern_dtype dtype, const char *device);
 

@@ -9,8 +9,8 @@
  * mixed. All are differentiable unless they say otherwise.
  *
  * A trailing _ is PyTorch's: the result goes into x, which is returned and keeps its shape and
- * dtype. _scalar takes a number for y: TERN_SCALAR(2). [float]: integers and bools become
- * float32. */
+ * dtype. _scalar takes a number for y: TERN_SCALAR(2); so does the name without it (numbers.h):
+ * tern_mul(x, 2). [float]: integers and bools become float32. */
 #ifndef TERN_OPS_ELEMENTWISE_H
 #define TERN_OPS_ELEMENTWISE_H
 #include <tern/tensor.h>
@@ -285,6 +285,12 @@ TERN_API tern_tensor *tern_atan2_scalar_(tern_tensor *x, tern_scalar y); /* a nu
 
 /* x where condition (bool) holds, y elsewhere; all three broadcast. */
 TERN_API tern_tensor *tern_where(tern_tensor *condition, tern_tensor *x, tern_tensor *y);
+/* A number for y; for x; for both: of dtype int64, float32 or bool. */
+TERN_API tern_tensor *tern_where_scalar(tern_tensor *condition, tern_tensor *x, tern_scalar y);
+/* A number for x. */
+TERN_API tern_tensor *tern_where_scalar_self(tern_tensor *condition, tern_scalar x, tern_tensor *y);
+/* Numbers for both. */
+TERN_API tern_tensor *tern_where_scalars(tern_tensor *condition, tern_scalar x, tern_scalar y);
 /* x with value where mask (bool, broadcast) holds. */
 TERN_API tern_tensor *tern_masked_fill(tern_tensor *x, tern_tensor *mask, tern_scalar value);
 /* into x */

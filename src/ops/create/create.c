@@ -86,6 +86,22 @@ tern_tensor *tern_from_data(const void *data, tern_shape shape, tern_dtype dtype
     return tern_block_write(x->storage->block, 0, data, bytes) == TERN_OK ? x : NULL;
 }
 
+tern_tensor *tern_from_data_typed(const void *data, tern_elements elements, tern_shape shape,
+                                  tern_dtype dtype, const char *device)
+{
+    if (dtype == TERN_DTYPE_DEFAULT && elements > TERN_ELEMENTS_ANY)
+        dtype = (tern_dtype)elements;
+    const bool fits = dtype == TERN_DTYPE_DEFAULT ? elements == TERN_ELEMENTS_ANY
+                                                  : tern_elements_are(elements, dtype);
+    if (!fits)
+        return tern_fail_null(TERN_ERR_DTYPE,
+                              "tern_from_data: data points to %s, and dtype is %s: make it of the "
+                              "pointer's type (0) and convert (tern_to_dtype), or pass a void *",
+                              tern_elements_name(elements),
+                              dtype == TERN_DTYPE_DEFAULT ? "not given" : tern_dtype_name(dtype));
+    return tern_from_data(data, shape, dtype, device);
+}
+
 /* ---- sequences --------------------------------------------------------------------------- */
 
 static const tern_kernel_ref sequence_kernel = {"create", "sequence"};
@@ -93,21 +109,16 @@ static const tern_kernel_ref linspace_kernel = {"create", "linspace"};
 static const tern_kernel_ref eye_kernel = {"create", "eye"};
 
 /* Run a kernel of two numbers a and b: a + i b, or n numbers from a to b. */
-static tern_tensor *sequence(tern_tensor *x, const tern_kernel_ref *kernel, double a, double b)
+static tern_tensor *sequence(tern_tensor *x, const tern_kernel_ref *kernel, tern_scalar a,
+                             tern_scalar b)
 {
     if (!x || x->numel == 0)
         return x;
     return TERN_LAUNCH(x->storage->place, kernel, x->dtype, tern_items(x->numel), tern_arg_out(x),
-                       tern_arg_i64(x->numel), tern_arg_real(x->dtype, a),
-                       tern_arg_real(x->dtype, b)) == TERN_OK
+                       tern_arg_i64(x->numel), tern_arg_scalar(x->dtype, a),
+                       tern_arg_scalar(x->dtype, b)) == TERN_OK
                ? x
                : NULL;
-}
-
-/* Integers up to 9e15 < 2^53, which a double holds exactly. */
-static bool is_integer(double v)
-{
-    return v == floor(v) && fabs(v) < 9e15;
 }
 
 /* start + i step for i < ceil((end - start) / step), each element computed from its index and
@@ -119,7 +130,7 @@ tern_tensor *tern_arange(double start, double end, double step, tern_dtype dtype
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_arange: unsupported range: %g -> %g", start,
                               end);
     if (dtype == TERN_DTYPE_DEFAULT)
-        dtype = is_integer(start) && is_integer(end) && is_integer(step) ? TERN_I64 : TERN_F32;
+        dtype = TERN_F32;
     bool integers = !tern_dtype_is_floating_point(dtype);
     if (dtype == TERN_I64) { /* PyTorch counts the length in integers here */
         start = trunc(start);
@@ -142,7 +153,37 @@ tern_tensor *tern_arange(double start, double end, double step, tern_dtype dtype
         step = trunc(step);
     }
     tern_shape shape = {1, {(int64_t)n}};
-    return sequence(make(&shape, dtype, device, "tern_arange"), &sequence_kernel, start, step);
+    return sequence(make(&shape, dtype, device, "tern_arange"), &sequence_kernel,
+                    tern_scalar_real(start), tern_scalar_real(step));
+}
+
+/* Integers in their own arithmetic: beyond 2^53 reals would round them. */
+static tern_tensor *arange_of_integers(int64_t start, int64_t end, int64_t step, const char *device)
+{
+    if (step == 0 || (step > 0 ? end < start : end > start))
+        return tern_arange((double)start, (double)end, (double)step, TERN_I64, device);
+    const uint64_t distance =
+        step > 0 ? (uint64_t)end - (uint64_t)start : (uint64_t)start - (uint64_t)end;
+    const uint64_t each = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
+    const uint64_t n = distance / each + (distance % each != 0);
+    if (n > (uint64_t)9e15)
+        return tern_fail_null(TERN_ERR_SHAPE, "tern_arange: %llu elements are too many",
+                              (unsigned long long)n);
+    tern_shape shape = {1, {(int64_t)n}};
+    return sequence(make(&shape, TERN_I64, device, "tern_arange"), &sequence_kernel,
+                    tern_scalar_int(start), tern_scalar_int(step));
+}
+
+tern_tensor *tern_arange_scalar(tern_scalar start, tern_scalar end, tern_scalar step,
+                                tern_dtype dtype, const char *device)
+{
+    const bool real = start.kind == TERN_SCALAR_REAL || end.kind == TERN_SCALAR_REAL ||
+                      step.kind == TERN_SCALAR_REAL;
+    if (!real && (dtype == TERN_DTYPE_DEFAULT || dtype == TERN_I64))
+        return arange_of_integers(tern_scalar_to_int(start), tern_scalar_to_int(end),
+                                  tern_scalar_to_int(step), device);
+    return tern_arange(tern_scalar_to_real(start), tern_scalar_to_real(end),
+                       tern_scalar_to_real(step), dtype, device);
 }
 
 /* start + i (end - start) / (steps - 1); the second half is counted from the end, so that both
@@ -155,7 +196,8 @@ tern_tensor *tern_linspace(double start, double end, int64_t steps, tern_dtype d
                               "tern_linspace: number of steps must be non-negative (%lld)",
                               (long long)steps);
     tern_shape shape = {1, {steps}};
-    return sequence(make(&shape, dtype, device, "tern_linspace"), &linspace_kernel, start, end);
+    return sequence(make(&shape, dtype, device, "tern_linspace"), &linspace_kernel,
+                    tern_scalar_real(start), tern_scalar_real(end));
 }
 
 /* base^x for x = linspace(start, end) */

@@ -73,6 +73,41 @@ tern_tensor *tern_where(tern_tensor *condition, tern_tensor *x, tern_tensor *y)
     return tern_apply(&where_op, (tern_tensor *[]){condition, x, y}, 3, NULL, 0);
 }
 
+/* A number beside x: of x's dtype unless it is of a higher kind, bool < integer < real. NULL for a
+ * NULL x. */
+static tern_tensor *number_beside(const tern_tensor *x, tern_scalar value)
+{
+    if (!x)
+        return NULL;
+    tern_dtype dtype = x->dtype;
+    if (value.kind == TERN_SCALAR_REAL && !tern_dtype_is_floating_point(dtype))
+        dtype = TERN_F32;
+    else if (value.kind == TERN_SCALAR_INT && dtype == TERN_BOOL)
+        dtype = TERN_I64;
+    return tern_tensor_scalar(value, dtype, tern_device(x));
+}
+
+tern_tensor *tern_where_scalar(tern_tensor *condition, tern_tensor *x, tern_scalar y)
+{
+    return tern_where(condition, x, number_beside(x, y));
+}
+
+tern_tensor *tern_where_scalar_self(tern_tensor *condition, tern_scalar x, tern_tensor *y)
+{
+    return tern_where(condition, number_beside(y, x), y);
+}
+
+/* Both as one dtype: that of the higher kind. */
+tern_tensor *tern_where_scalars(tern_tensor *condition, tern_scalar x, tern_scalar y)
+{
+    const char *device = tern_device(condition);
+    if (!condition)
+        return tern_where(NULL, NULL, NULL);
+    tern_tensor *a = tern_tensor_scalar(x, TERN_DTYPE_DEFAULT, device),
+                *b = tern_tensor_scalar(y, TERN_DTYPE_DEFAULT, device);
+    return tern_where(condition, a, b);
+}
+
 /* out = mask ? value : x. The first input is x, unlike where's, so that the in-place form writes
  * over it. */
 static tern_status masked_fill_infer(tern_call *call)
