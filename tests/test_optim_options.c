@@ -1,7 +1,7 @@
 /* test_optim_options.c -- every row of optimizers.def: defaults, ranges, what is saved. */
 #include "support.h"
 #include "base/text.h"
-#include "nn/option.h"
+#include "base/option.h"
 #include "optim/values.h"
 #include <math.h>
 #include <stdio.h>

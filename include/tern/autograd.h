@@ -28,6 +28,8 @@ typedef struct tern_backward_options {
     bool create_graph;     /* record the walk itself, for second derivatives */
     uint64_t reserved[4];
 } tern_backward_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_backward_options tern_backward_defaults(void);
 
 /* Add the gradient of root to every leaf that asked for one. Threads may do so at once for leaves
  * that they share, each with a graph of its own: the gradients add up. */
@@ -41,6 +43,8 @@ typedef struct tern_autograd_grad_options {
     bool allow_unused; /* an input not in the graph gives NULL instead of an error */
     uint64_t reserved[4];
 } tern_autograd_grad_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_autograd_grad_options tern_autograd_grad_defaults(void);
 
 /* Gradients of the sum of outputs with respect to inputs, into grads[n_inputs] (new, owned by the
  * scope), without touching any leaf's own (torch.autograd.grad). */
@@ -72,6 +76,8 @@ typedef struct tern_checkpoint_options {
     void (*free_data)(void *data); /* called as soon as data is not needed any more */
     uint64_t reserved[4];
 } tern_checkpoint_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_checkpoint_options tern_checkpoint_defaults(void);
 
 /* Run function, and save nothing of what happens in it for backward but the inputs: when its first
  * gradient is asked for it runs again, with the random numbers, the autocast mode and the inputs of
@@ -125,6 +131,8 @@ typedef struct tern_detect_anomaly_options {
     bool check_forward; /* look at the results of operations too: the first NaN fails at once */
     uint64_t reserved[4];
 } tern_detect_anomaly_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_detect_anomaly_options tern_detect_anomaly_defaults(void);
 /* Turns it on or off outside of a block; options NULL: look at gradients. */
 TERN_API void tern_autograd_set_detect_anomaly(bool mode,
                                                const tern_detect_anomaly_options *options);

@@ -109,6 +109,8 @@ typedef struct tern_each_options {
     bool keep_duplicates; /* visit a tensor under all of its names */
     uint64_t reserved[4];
 } tern_each_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_each_options tern_each_defaults(void);
 /* tern_nn_each_parameter with options. */
 TERN_API tern_status tern_nn_each_parameter_with(tern_module *m, tern_tensor_visit visit,
                                                  void *user, const tern_each_options *options);

@@ -18,6 +18,8 @@ typedef struct tern_sgd_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_sgd_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_sgd_options tern_sgd_defaults(void);
 
 /* lr > 0 or 0; all parameters of module, also those that do not require gradients now: they are left
  * alone until they have one. */
@@ -32,6 +34,8 @@ typedef struct tern_adam_options {
     bool amsgrad, maximize;
     uint64_t reserved[4];
 } tern_adam_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_adam_options tern_adam_defaults(void);
 
 typedef struct tern_adamw_options {
     double beta1;        /* default 0.9; TERN_ZERO for 0 */
@@ -41,6 +45,8 @@ typedef struct tern_adamw_options {
     bool amsgrad, maximize;
     uint64_t reserved[4];
 } tern_adamw_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_adamw_options tern_adamw_defaults(void);
 
 /* Kingma & Ba 2015; weight decay is added to the gradient. */
 TERN_API tern_optimizer *tern_optim_adam(tern_module *module, double lr,
@@ -122,6 +128,8 @@ typedef struct tern_clip_grad_norm_options {
                                 are scaled by it as by any other */
     uint64_t reserved[4];
 } tern_clip_grad_norm_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_clip_grad_norm_options tern_clip_grad_norm_defaults(void);
 /* The same with another norm. */
 TERN_API double tern_nn_clip_grad_norm_with_(tern_module *module, double max_norm,
                                              const tern_clip_grad_norm_options *options);

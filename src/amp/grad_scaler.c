@@ -3,9 +3,9 @@
  *
  * The scale, its count to growth and what was found are on the device; nothing here waits for it
  * but the getters. */
+#include "base/option.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "nn/option.h"
 #include "optim/optimizer.h"
 #include "ops/foreach/foreach.h"
 #include <math.h>
@@ -37,16 +37,16 @@ static tern_status check(const tern_grad_scaler_options *o)
         return tern_fail(TERN_ERR_ARGUMENT,
                          "tern_amp_grad_scaler: The backoff factor must be < 1.0. (%s)",
                          TERN_NUMBER_TEXT(o->backoff_factor));
+    if (o->growth_interval < 1)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_amp_grad_scaler: The growth interval must be at least 1. (%lld)",
+                         (long long)o->growth_interval);
     return TERN_OK;
 }
 
 tern_scaler *tern_amp_grad_scaler(const tern_grad_scaler_options *options)
 {
-    tern_grad_scaler_options o = options ? *options : (tern_grad_scaler_options){0};
-    o.init_scale = TERN_OPTION(&o, init_scale, 65536);
-    o.growth_factor = TERN_OPTION(&o, growth_factor, 2);
-    o.backoff_factor = TERN_OPTION(&o, backoff_factor, 0.5);
-    o.growth_interval = o.growth_interval ? o.growth_interval : 2000;
+    tern_grad_scaler_options o = tern_read_grad_scaler(options);
     if (!o.disabled && check(&o) != TERN_OK)
         return NULL;
     tern_scaler *self = tern_alloc(sizeof *self);
@@ -292,7 +292,8 @@ tern_status tern_amp_set_state(tern_scaler *self, const tern_scaler_state *state
     if (self->options.disabled)
         return TERN_OK;
     tern_grad_scaler_options o = {.growth_factor = state->growth_factor,
-                                  .backoff_factor = state->backoff_factor};
+                                  .backoff_factor = state->backoff_factor,
+                                  .growth_interval = state->growth_interval};
     TERN_TRY(check(&o));
     TERN_TRY(write_scale(self, state->scale));
     self->options.growth_factor = state->growth_factor;

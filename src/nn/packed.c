@@ -3,6 +3,7 @@
  * Packed data are the time steps one after the other, each with the sequences that are still
  * running, the longest first: (sum of lengths, *). Both ways are one index_select of matrix rows,
  * with an index that the host works out from the lengths. */
+#include "base/option.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -227,9 +228,8 @@ tern_tensor *tern_nn_pad_packed_sequence(const tern_packed_sequence *sequence,
                                          const tern_pad_sequence_options *options,
                                          tern_tensor **lengths)
 {
-    static const tern_pad_sequence_options none;
     const char *function = "tern_nn_pad_packed_sequence";
-    const tern_pad_sequence_options *o = options ? options : &none;
+    const tern_pad_sequence_options read = tern_read_pad_sequence(options), *o = &read;
     if (!sequence || !sequence->data || !sequence->batch_sizes) {
         tern_fail_argument_null(function, "sequence");
         return NULL;
@@ -242,7 +242,7 @@ tern_tensor *tern_nn_pad_packed_sequence(const tern_packed_sequence *sequence,
                               "more, not %lld of %s",
                               function, (long long)steps,
                               tern_dtype_name(tern_dtype_of(sequence->batch_sizes)));
-    int64_t total = o->total_length ? o->total_length : steps;
+    int64_t total = o->total_length == -1 ? steps : o->total_length;
     if (total < steps)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "%s: Expected total_length to be at least the length of the longest "
@@ -285,12 +285,11 @@ static tern_status check_list(tern_tensor *const *sequences, int n, const char *
 tern_tensor *tern_nn_pad_sequence(tern_tensor *const *sequences, int n,
                                   const tern_pad_sequence_options *options)
 {
-    static const tern_pad_sequence_options none;
     const char *function = "tern_nn_pad_sequence";
-    const tern_pad_sequence_options *o = options ? options : &none;
+    const tern_pad_sequence_options read = tern_read_pad_sequence(options), *o = &read;
     if (check_list(sequences, n, function) != TERN_OK)
         return NULL;
-    int64_t longest = o->total_length;
+    int64_t longest = o->total_length; /* -1: none */
     for (int i = 0; i < n; i++)
         longest = tern_size(sequences[i], 0) > longest ? tern_size(sequences[i], 0) : longest;
     tern_tensor **long_ones = tern_alloc((size_t)n * sizeof *long_ones), *x = NULL;

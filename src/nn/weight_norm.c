@@ -1,7 +1,7 @@
 /* weight_norm.c -- weight norm, w = g v / ||v||, and spectral norm, w / sigma with sigma the
  * largest singular value of w (Salimans & Kingma 2016; Miyato et al. 2018). */
+#include "base/option.h"
 #include "nn/module.h"
-#include "nn/option.h"
 
 /* Makes `name` a computed parameter of the members from number `first` on, if status says that they
  * were added; after an error they are removed again and the result is NULL. */
@@ -118,9 +118,8 @@ static tern_status add_directions(tern_module *m, const char *name, tern_tensor 
 tern_module *tern_nn_spectral_norm(tern_module *m, const char *name,
                                    const tern_spectral_norm_options *options)
 {
-    tern_spectral_norm_options o = options ? *options : (tern_spectral_norm_options){0};
-    tern_formula f = {spectral_norm, o.dim, o.n_power_iterations ? o.n_power_iterations : 1,
-                      TERN_OPTION(&o, eps, 1e-12)};
+    tern_spectral_norm_options o = tern_read_spectral_norm(options);
+    tern_formula f = {spectral_norm, o.dim, o.n_power_iterations, o.eps};
     name = name ? name : "weight";
     tern_tensor *x = tern_nn_to_compute(m, name, o.dim, "tern_nn_spectral_norm");
     tern_status status = TERN_OK;

@@ -1,8 +1,8 @@
 /* clip_grad.c -- the norm of all gradients, and scaling them to it; or every element clamped
  * (torch.nn.utils.clip_grad_norm_, clip_grad_value_). */
+#include "base/option.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "nn/option.h"
 #include "ops/foreach/foreach.h"
 #include <math.h>
 #include <tern/autograd.h>
@@ -134,7 +134,7 @@ static tern_status norm_of_norms(gathering *all, double p, double *norm)
 static tern_status clip(tern_module *module, gathering *all, double max_norm,
                         const tern_clip_grad_norm_options *o, double *norm)
 {
-    double p = TERN_OPTION(o, norm_type, 2);
+    const double p = o->norm_type;
     TERN_TRY(tern_nn_each_parameter(module, gather, all));
     TERN_TRY(p == 2 ? root_of_squares(all, norm) : norm_of_norms(all, p, norm));
     if (o->error_if_nonfinite && !isfinite(*norm))
@@ -164,7 +164,7 @@ static void free_all(gathering *all)
 double tern_nn_clip_grad_norm_with_(tern_module *module, double max_norm,
                                     const tern_clip_grad_norm_options *options)
 {
-    static const tern_clip_grad_norm_options none;
+    const tern_clip_grad_norm_options o = tern_read_clip_grad_norm(options);
     double norm = NAN;
     if (!module) {
         tern_fail_argument_null("tern_nn_clip_grad_norm_", "module");
@@ -179,7 +179,7 @@ double tern_nn_clip_grad_norm_with_(tern_module *module, double max_norm,
     if (status == TERN_OK)
         TERN_SCOPE
             TERN_NO_GRAD
-                status = clip(module, &all, max_norm, options ? options : &none, &norm);
+                status = clip(module, &all, max_norm, &o, &norm);
     free_all(&all);
     return status == TERN_OK ? norm : NAN;
 }

@@ -2,9 +2,9 @@
  * ones as for stochastic weight averaging (torch.optim.swa_utils.AveragedModel).
  *
  * mean += (x - mean) weight, with weight = 1 - decay, or 1 / (n + 1) after n updates. */
+#include "base/option.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "nn/option.h"
 #include "ops/foreach/foreach.h"
 #include <math.h>
 #include <tern/autograd.h>
@@ -51,12 +51,11 @@ static tern_status add_buffer(const char *path, tern_tensor *x, void *user)
 tern_averaged_model *tern_swa_averaged_model(tern_module *module,
                                              const tern_averaged_model_options *options)
 {
-    tern_averaged_model_options o = options ? *options : (tern_averaged_model_options){0};
+    tern_averaged_model_options o = tern_read_averaged_model(options);
     if (!module) {
         tern_fail_argument_null("tern_swa_averaged_model", "module");
         return NULL;
     }
-    o.decay = TERN_OPTION(&o, decay, 0.999);
     if (!(o.decay >= 0 && o.decay <= 1))
         return tern_fail_null(
             TERN_ERR_ARGUMENT,

@@ -64,17 +64,14 @@ static const tern_lr_kind cyclic_with_momentum = CYCLIC(cyclic_momentum);
 tern_lr_scheduler *tern_lr_scheduler_cyclic_lr(tern_optimizer *optimizer, double base_lr,
                                                double max_lr, const tern_cyclic_lr_options *options)
 {
-    tern_cyclic_lr_options o = options ? *options : (tern_cyclic_lr_options){0};
+    tern_cyclic_lr_options o = tern_read_cyclic_lr(options);
     const tern_lr_kind *kind = o.no_cycle_momentum ? &cyclic : &cyclic_with_momentum;
     if (check_groups(optimizer, kind->name) != TERN_OK ||
         (!o.no_cycle_momentum && !tern_lr_momentum_name(optimizer, kind->name)))
         return NULL;
-    o.step_size_up = o.step_size_up ? o.step_size_up : 2000;
-    o.step_size_down = o.step_size_down ? o.step_size_down : o.step_size_up;
-    o.gamma = TERN_OPTION(&o, gamma, 1);
-    o.base_momentum = TERN_OPTION(&o, base_momentum, 0.8);
-    o.max_momentum = TERN_OPTION(&o, max_momentum, 0.9);
-    if (o.step_size_up < 0 || o.step_size_down < 0)
+    if (o.step_size_down == -1)
+        o.step_size_down = o.step_size_up;
+    if (o.step_size_up < 0 || o.step_size_down < 0 || (!o.step_size_up && !o.step_size_down))
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "%s: Expected positive step sizes, but got %lld, "
                               "%lld",
@@ -200,13 +197,8 @@ tern_lr_scheduler *tern_lr_scheduler_one_cycle_lr(tern_optimizer *optimizer, dou
                                                   int64_t total_steps,
                                                   const tern_one_cycle_lr_options *options)
 {
-    tern_one_cycle_lr_options o = options ? *options : (tern_one_cycle_lr_options){0};
+    tern_one_cycle_lr_options o = tern_read_one_cycle_lr(options);
     const tern_lr_kind *kind = o.no_cycle_momentum ? &one_cycle_kind : &one_cycle_with_momentum;
-    o.pct_start = TERN_OPTION(&o, pct_start, 0.3);
-    o.base_momentum = TERN_OPTION(&o, base_momentum, 0.85);
-    o.max_momentum = TERN_OPTION(&o, max_momentum, 0.95);
-    o.div_factor = TERN_OPTION(&o, div_factor, 25);
-    o.final_div_factor = TERN_OPTION(&o, final_div_factor, 1e4);
     if (check_groups(optimizer, kind->name) != TERN_OK ||
         (!o.no_cycle_momentum && !tern_lr_momentum_name(optimizer, kind->name)))
         return NULL;

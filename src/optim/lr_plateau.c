@@ -77,8 +77,7 @@ static const tern_lr_kind kind = {.name = "tern_lr_scheduler_reduce_lr_on_platea
 tern_lr_scheduler *tern_lr_scheduler_reduce_lr_on_plateau(
     tern_optimizer *optimizer, const tern_reduce_lr_on_plateau_options *options)
 {
-    tern_reduce_lr_on_plateau_options o =
-        options ? *options : (tern_reduce_lr_on_plateau_options){0};
+    tern_reduce_lr_on_plateau_options o = tern_read_reduce_lr_on_plateau(options);
     if (!optimizer) {
         tern_fail_argument_null(kind.name, "optimizer");
         return NULL;
@@ -88,11 +87,6 @@ tern_lr_scheduler *tern_lr_scheduler_reduce_lr_on_plateau(
         tern_check_enum(kind.name, "threshold_mode", (int)o.threshold_mode, TERN_THRESHOLD_ABS,
                         "tern_threshold_mode") != TERN_OK)
         return NULL;
-    o.factor = TERN_OPTION(&o, factor, 0.1);
-    o.threshold = TERN_OPTION(&o, threshold, 1e-4);
-    o.eps = TERN_OPTION(&o, eps, 1e-8);
-    if (!o.patience.set)
-        o.patience = tern_some(10);
     if (!(o.factor < 1))
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: Factor should be < 1.0. (%s)", kind.name,
                               TERN_NUMBER_TEXT(o.factor));

@@ -2,7 +2,6 @@
 #ifndef TERN_OPTIM_LR_SCHEDULER_INSIDE_H
 #define TERN_OPTIM_LR_SCHEDULER_INSIDE_H
 #include "base/text.h"
-#include "nn/option.h"
 #include "optim/optimizer.h"
 #include <math.h>
 

@@ -52,9 +52,8 @@ static const tern_lr_kind kind = {.name = "tern_lr_scheduler_swa_lr",
 tern_lr_scheduler *tern_lr_scheduler_swa_lr(tern_optimizer *optimizer, double swa_lr,
                                             const tern_swa_lr_options *options)
 {
-    tern_swa_lr_options o = options ? *options : (tern_swa_lr_options){0};
-    swa a = {.epochs = o.anneal_epochs.set ? o.anneal_epochs.value : 10,
-             .linear = o.anneal_strategy == TERN_ANNEAL_LINEAR};
+    tern_swa_lr_options o = tern_read_swa_lr(options);
+    swa a = {.epochs = o.anneal_epochs.value, .linear = o.anneal_strategy == TERN_ANNEAL_LINEAR};
     if (!optimizer) {
         tern_fail_argument_null(kind.name, "optimizer");
         return NULL;

@@ -2,8 +2,8 @@
 #ifndef TERN_OPTIM_OPTIMIZER_H
 #define TERN_OPTIM_OPTIMIZER_H
 #include "base/life.h"
+#include "base/option.h"
 #include "base/text.h"
-#include "nn/option.h"
 #include "ops/foreach/foreach.h"
 #include "optim/values.h"
 #include <tern/autograd.h>

@@ -16,6 +16,19 @@
 #define END(NAME)                             }
 #include "optimizers.def"
 
+/* ---- the defaults, to be read and changed ---------------------------------------------------- */
+
+#define OPTIMIZER(NAME, FAMILY, KERNEL, DTYPES, PARTS)                                             \
+    tern_##NAME##_options tern_##NAME##_defaults(void)                                             \
+    {                                                                                              \
+        tern_##NAME##_options o = {.reserved = {TERN_OPTIONS_AS_WRITTEN}};
+#define OPTION(FIELD, DEFAULT, RANGE, WORDS)  o.FIELD = DEFAULT;
+#define SETTING(FIELD, DEFAULT, RANGE, WORDS) o.FIELD = DEFAULT;
+#define END(NAME)                                                                                  \
+    return o;                                                                                      \
+    }
+#include "optimizers.def"
+
 /* ---- what follows from them ------------------------------------------------------------------ */
 
 #define OPTIMIZER(NAME, FAMILY, KERNEL, DTYPES, PARTS)                                             \

@@ -21,12 +21,14 @@ TERN_BEGIN_DECLS
 typedef struct tern_multihead_attention_options {
     double dropout; /* of the weights, when training */
     bool no_bias, add_bias_kv, add_zero_attn;
-    int64_t kdim, vdim; /* widths of key and value; default embed_dim */
+    int64_t kdim, vdim; /* widths of key and value; default embed_dim, which -1 is */
     bool batch_first;
     tern_dtype dtype;
     const char *device;
     uint64_t reserved[4];
 } tern_multihead_attention_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_multihead_attention_options tern_multihead_attention_defaults(void);
 
 /* tern_nn_call with {query, key, value, key_padding_mask, attn_mask, is_causal, of_each_head} gives
  * {output} or {output, weights}: (batch, L, S), the mean over the heads, or of_each_head (batch,
@@ -64,6 +66,8 @@ typedef struct tern_transformer_layer_options {
     const char *device;
     uint64_t reserved[4];
 } tern_transformer_layer_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_transformer_layer_options tern_transformer_layer_defaults(void);
 
 /* Self-attention and a network of two layers. tern_nn_call with {src, src_mask,
  * src_key_padding_mask, is_causal} gives {output}. */
@@ -92,6 +96,8 @@ typedef struct tern_transformer_options {
     tern_module *custom_encoder, *custom_decoder; /* instead; owned from then on */
     uint64_t reserved[4];
 } tern_transformer_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_transformer_options tern_transformer_defaults(void);
 /* Encoder and decoder with a norm each. tern_nn_call with {src, tgt, src_mask, tgt_mask,
  * memory_mask, src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask, src_is_causal,
  * tgt_is_causal, memory_is_causal} gives {output}. Parameters of two and more dims start
@@ -131,6 +137,8 @@ typedef struct tern_position_encoding_options {
     const char *device;
     uint64_t reserved[4];
 } tern_position_encoding_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_position_encoding_options tern_position_encoding_defaults(void);
 /* x plus row t of a table at time t: of sines and cosines, tern_sinusoidal_table, the buffer "pe";
  * or learned, the parameter "weight", normal with deviation 0.02 (both (max_len, width)). */
 TERN_API tern_module *tern_nn_sinusoidal_encoding(int64_t width,
@@ -147,6 +155,8 @@ typedef struct tern_rotary_embedding_options {
     const char *device;
     uint64_t reserved[4];
 } tern_rotary_embedding_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_rotary_embedding_options tern_rotary_embedding_defaults(void);
 /* tern_rotary_embedding of each tensor (..., time, width): tern_nn_call with {query, key} gives
  * both turned. Buffers "cos" and "sin" (max_len, dim / 2); elements beyond dim stay. */
 TERN_API tern_module *tern_nn_rotary_embedding(int64_t dim,

@@ -15,6 +15,8 @@ typedef struct tern_conv_options {
     const char *device;
     uint64_t reserved[4];
 } tern_conv_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_conv_options tern_conv_defaults(void);
 
 /* (N, C, *) or (C, *) -> (N, O, *); weight (O, C / groups, *kernel_size) and bias (O), uniform in
  * +-1/sqrt(C / groups * kernel). kernel_size: one number, or one for each dim.
@@ -36,6 +38,8 @@ typedef struct tern_conv_transpose_options {
     const char *device;
     uint64_t reserved[4];
 } tern_conv_transpose_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_conv_transpose_options tern_conv_transpose_defaults(void);
 
 /* The same backwards: weight (C, O / groups, *kernel_size). */
 TERN_API tern_module *tern_nn_conv_transpose1d(int64_t in_channels, int64_t out_channels,

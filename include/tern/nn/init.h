@@ -54,6 +54,8 @@ typedef struct tern_init_kaiming_options {
     tern_nonlinearity nonlinearity;
     uint64_t reserved[4];
 } tern_init_kaiming_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_init_kaiming_options tern_init_kaiming_defaults(void);
 /* tern_nn_init_kaiming_uniform_ with PyTorch's other arguments; NULL: defaults. */
 TERN_API tern_tensor *tern_nn_init_kaiming_uniform_with_(tern_tensor *x,
                                                          const tern_init_kaiming_options *options);

@@ -20,6 +20,8 @@ typedef struct tern_pack_sequence_options {
     bool not_enforce_sorted; /* lengths need not fall: the sequences are sorted */
     uint64_t reserved[4];
 } tern_pack_sequence_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_pack_sequence_options tern_pack_sequence_defaults(void);
 
 /* input's first lengths[i] steps of each sequence i of the batch. Differentiable. Errors:
  * TERN_ERR_ARGUMENT for lengths below 1, beyond the input, or rising. */
@@ -30,9 +32,11 @@ TERN_API tern_status tern_nn_pack_padded_sequence(tern_tensor *input, const int6
 typedef struct tern_pad_sequence_options {
     bool batch_first;
     double padding_value;
-    int64_t total_length; /* 0: that of the longest sequence */
+    int64_t total_length; /* default: that of the longest sequence, which -1 is */
     uint64_t reserved[4];
 } tern_pad_sequence_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_pad_sequence_options tern_pad_sequence_defaults(void);
 
 /* (time, batch, *) in the order the sequences came in, padded; lengths (NULL: not wanted) gets that
  * of each, int64 on "cpu". Differentiable. */

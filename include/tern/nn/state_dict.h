@@ -43,6 +43,8 @@ typedef struct tern_load_state_dict_options {
     void *user;
     uint64_t reserved[4];
 } tern_load_state_dict_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_load_state_dict_options tern_load_state_dict_defaults(void);
 
 /* Copy the tensors of dict, from any device and dtype, into those of m. Errors: TERN_ERR_STATE,
  * with all missing and unexpected names and all other shapes in the message, m being as it was. */

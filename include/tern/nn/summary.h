@@ -9,6 +9,8 @@ typedef struct tern_summary_options {
     int depth; /* rows for modules down to here, 1 being m's children; 0 for all */
     uint64_t reserved[4];
 } tern_summary_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_summary_options tern_summary_defaults(void);
 
 /* A row for m and each module below it with the shape of its (first) result, how many parameters
  * are its own and whether they are trained; then the totals, a tied weight counted once, and bytes.

@@ -12,11 +12,14 @@ TERN_BEGIN_DECLS
 typedef struct tern_embedding_function_options {
     tern_optional_int padding_idx; /* this row gets no gradient; negative counts from the end */
     double max_norm;               /* > 0: rows that are looked up and whose norm is larger are
-                                    * scaled to it, in weight itself; TERN_ZERO for 0 */
+                                    * scaled to it, in weight itself; TERN_ZERO for 0. Default:
+                                    * none are, which NaN is, too */
     double norm_type;              /* of that norm; default 2 */
     bool scale_grad_by_freq;       /* gradients by how often their index is there */
     uint64_t reserved[4];
 } tern_embedding_function_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_embedding_function_options tern_embedding_function_defaults(void);
 /* indices (*) -> (*, width) (torch.nn.functional.embedding). */
 TERN_API tern_tensor *tern_embedding(tern_tensor *indices, tern_tensor *weight,
                                      const tern_embedding_function_options *options);
@@ -35,6 +38,8 @@ typedef struct tern_embedding_bag_function_options {
     bool scale_grad_by_freq;         /* not of maxima */
     uint64_t reserved[4];
 } tern_embedding_bag_function_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_embedding_bag_function_options tern_embedding_bag_function_defaults(void);
 /* The mean, sum or maximum of rows, without room for them: of each row of indices (B, N), offsets
  * NULL; or of indices (N) from each of offsets (B) to the next -> (B, width), zeros for an empty
  * bag (torch.nn.functional.embedding_bag). */

@@ -22,6 +22,8 @@ typedef struct tern_loss_options {
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_loss_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_loss_options tern_loss_defaults(void);
 
 /* ---- of numbers ------------------------------------------------------------------------------ */
 
@@ -37,6 +39,8 @@ typedef struct tern_smooth_l1_loss_options {
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_smooth_l1_loss_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_smooth_l1_loss_options tern_smooth_l1_loss_defaults(void);
 /* d^2 / (2 beta) where d = |input - target| is below beta, else d - beta / 2. */
 TERN_API tern_tensor *tern_smooth_l1_loss(tern_tensor *input, tern_tensor *target,
                                           const tern_smooth_l1_loss_options *options);
@@ -46,6 +50,8 @@ typedef struct tern_huber_loss_options {
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_huber_loss_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_huber_loss_options tern_huber_loss_defaults(void);
 /* d^2 / 2 where d is below delta, else delta (d - delta / 2). */
 TERN_API tern_tensor *tern_huber_loss(tern_tensor *input, tern_tensor *target,
                                       const tern_huber_loss_options *options);
@@ -57,6 +63,8 @@ typedef struct tern_poisson_nll_loss_options {
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_poisson_nll_loss_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_poisson_nll_loss_options tern_poisson_nll_loss_defaults(void);
 /* e^input - target input, or input - target log(input + eps). */
 TERN_API tern_tensor *tern_poisson_nll_loss(tern_tensor *input, tern_tensor *target,
                                             const tern_poisson_nll_loss_options *options);
@@ -67,6 +75,8 @@ typedef struct tern_gaussian_nll_loss_options {
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_gaussian_nll_loss_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_gaussian_nll_loss_options tern_gaussian_nll_loss_defaults(void);
 /* (log var + (input - target)^2 / var) / 2; var of input's shape, or without its last dim, or with
  * 1 there. A negative variance is an error, for which the device is waited for. */
 TERN_API tern_tensor *tern_gaussian_nll_loss(tern_tensor *input, tern_tensor *target,
@@ -80,6 +90,8 @@ typedef struct tern_kl_div_options {
     tern_reduction reduction; /* TERN_REDUCTION_BATCHMEAN: the sum by the size of dim 0 */
     uint64_t reserved[4];
 } tern_kl_div_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_kl_div_options tern_kl_div_defaults(void);
 /* target (log target - input), 0 where target is 0; input is log probabilities. */
 TERN_API tern_tensor *tern_kl_div(tern_tensor *input, tern_tensor *target,
                                   const tern_kl_div_options *options);
@@ -89,6 +101,8 @@ typedef struct tern_weighted_loss_options {
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_weighted_loss_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_weighted_loss_options tern_weighted_loss_defaults(void);
 /* - target log input - (1 - target) log(1 - input), logarithms not below -100; input in [0, 1] and
  * target of one shape. */
 TERN_API tern_tensor *tern_binary_cross_entropy(tern_tensor *input, tern_tensor *target,
@@ -100,6 +114,9 @@ typedef struct tern_binary_cross_entropy_with_logits_options {
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_binary_cross_entropy_with_logits_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_binary_cross_entropy_with_logits_options
+tern_binary_cross_entropy_with_logits_defaults(void);
 /* The same of sigmoid(input), without its overflow. */
 TERN_API tern_tensor *tern_binary_cross_entropy_with_logits(
     tern_tensor *input, tern_tensor *target,
@@ -112,6 +129,8 @@ typedef struct tern_cross_entropy_options {
     double label_smoothing; /* 0..1 */
     uint64_t reserved[4];
 } tern_cross_entropy_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_cross_entropy_options tern_cross_entropy_defaults(void);
 /* Of logits (N, C), (C) or (N, C, d1, ...) against class indices (N), () or (N, d1, ...) of int64,
  * or probabilities of the shape of the logits. */
 TERN_API tern_tensor *tern_cross_entropy(tern_tensor *input, tern_tensor *target,
@@ -123,6 +142,8 @@ typedef struct tern_nll_loss_options {
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_nll_loss_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_nll_loss_options tern_nll_loss_defaults(void);
 /* - weight[target] input[target] of log probabilities (C), (N, C) or (N, C, d1, ...) and classes
  * (), (N) or (N, d1, ...) of int64; the mean is by the sum of the weights. */
 TERN_API tern_tensor *tern_nll_loss(tern_tensor *input, tern_tensor *target,
@@ -134,6 +155,8 @@ typedef struct tern_ctc_loss_options {
     tern_reduction reduction; /* the mean is of each loss by its target's length */
     uint64_t reserved[4];
 } tern_ctc_loss_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_ctc_loss_options tern_ctc_loss_defaults(void);
 /* Connectionist temporal classification (Graves et al. 2006): log_probs (T, N, C) or (T, C),
  * float32 or float64, log_softmax of something; targets (N, S), (S) or all of them one after the
  * other (sum of lengths), of int64 or int32; lengths (N) or (). The loss of each of N, in log space
@@ -153,10 +176,12 @@ TERN_API tern_tensor *tern_multilabel_soft_margin_loss(tern_tensor *input, tern_
                                                        const tern_weighted_loss_options *options);
 
 typedef struct tern_margin_loss_options {
-    double margin; /* default 0; of hinge_embedding 1 (TERN_ZERO for 0) */
+    double margin; /* default 0; of hinge_embedding 1 (TERN_ZERO for 0); NaN is the default */
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_margin_loss_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_margin_loss_options tern_margin_loss_defaults(void);
 /* max(0, - target (input1 - input2) + margin), target being 1 or -1; as many dims each. */
 TERN_API tern_tensor *tern_margin_ranking_loss(tern_tensor *input1, tern_tensor *input2,
                                                tern_tensor *target,
@@ -178,6 +203,8 @@ typedef struct tern_triplet_margin_loss_options {
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_triplet_margin_loss_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_triplet_margin_loss_options tern_triplet_margin_loss_defaults(void);
 /* max(0, d(anchor, positive) - d(anchor, negative) + margin): (N, D) -> (N). */
 TERN_API tern_tensor *tern_triplet_margin_loss(tern_tensor *anchor, tern_tensor *positive,
                                                tern_tensor *negative,
@@ -196,6 +223,8 @@ typedef struct tern_multi_margin_loss_options {
     tern_reduction reduction;
     uint64_t reserved[4];
 } tern_multi_margin_loss_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_multi_margin_loss_options tern_multi_margin_loss_defaults(void);
 /* weight[y] sum max(0, margin - x[y] + x[i])^p / C over the classes i but y: input (N, C) or (C),
  * target (N) or () of int64. */
 TERN_API tern_tensor *tern_multi_margin_loss(tern_tensor *input, tern_tensor *target,

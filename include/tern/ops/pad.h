@@ -17,6 +17,8 @@ typedef struct tern_pad_options {
     double value; /* of TERN_PAD_CONSTANT */
     uint64_t reserved[4];
 } tern_pad_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_pad_options tern_pad_defaults(void);
 
 /* pad is (before, after) of the last dim, then of the one in front of it, and so on, six dims at
  * most. Negative numbers cut. TERN_PAD_CONSTANT pads any tensor; the other modes pad the last 1, 2

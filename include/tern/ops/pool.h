@@ -20,6 +20,8 @@ typedef struct tern_max_pool_options {
     bool ceil_mode;
     uint64_t reserved[4];
 } tern_max_pool_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_max_pool_options tern_max_pool_defaults(void);
 
 /* The largest element of each window of L, NaN being larger than all. */
 TERN_API tern_tensor *tern_max_pool1d(tern_tensor *x, tern_shape kernel_size,
@@ -49,6 +51,8 @@ typedef struct tern_max_unpool_options {
                                1) stride - 2 padding + kernel_size */
     uint64_t reserved[4];
 } tern_max_unpool_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_max_unpool_options tern_max_unpool_defaults(void);
 
 /* Zeros but for x at its indices, as max_pool1d_with_indices gives them. An index outside of the
  * result is an error; of several x with one index one is taken. */
@@ -71,6 +75,8 @@ typedef struct tern_avg_pool_options {
     tern_optional_int divisor_override; /* what to divide by; default: the size of the window */
     uint64_t reserved[4];
 } tern_avg_pool_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_avg_pool_options tern_avg_pool_defaults(void);
 
 /* The mean of each window of L, padding counting as zeros. */
 TERN_API tern_tensor *tern_avg_pool1d(tern_tensor *x, tern_shape kernel_size,
@@ -110,6 +116,8 @@ typedef struct tern_lp_pool_options {
     bool ceil_mode;
     uint64_t reserved[4];
 } tern_lp_pool_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_lp_pool_options tern_lp_pool_defaults(void);
 
 /* (sum x^norm_type)^(1 / norm_type) of each window, as PyTorch computes it. */
 TERN_API tern_tensor *tern_lp_pool1d(tern_tensor *x, double norm_type, tern_shape kernel_size,
@@ -128,6 +136,8 @@ typedef struct tern_fractional_max_pool_options {
                                   * a batch. NULL: drawn */
     uint64_t reserved[4];
 } tern_fractional_max_pool_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_fractional_max_pool_options tern_fractional_max_pool_defaults(void);
 
 /* The largest of windows of kernel_size at random distances, so many that output_size comes out: x
  * (N, C, H, W) or (C, H, W) (Graham 2014). */

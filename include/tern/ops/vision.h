@@ -28,6 +28,8 @@ typedef struct tern_interpolate_options {
     bool recompute_scale_factor; /* from the sizes, instead of taking scale_factor itself */
     uint64_t reserved[4];
 } tern_interpolate_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_interpolate_options tern_interpolate_defaults(void);
 /* x (N, C, *) resampled to another size of its one to three spatial dims. */
 TERN_API tern_tensor *tern_interpolate(tern_tensor *x, const tern_interpolate_options *options);
 
@@ -50,6 +52,8 @@ typedef struct tern_grid_sample_options {
     bool align_corners; /* -1 and 1 are the centres of the outermost pixels, not their edges */
     uint64_t reserved[4];
 } tern_grid_sample_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_grid_sample_options tern_grid_sample_defaults(void);
 /* x (N, C, H, W) at the places (x, y) in -1..1 of grid (N, H', W', 2) -> (N, C, H', W'); likewise
  * volumes (N, C, D, H, W) with grid (N, D', H', W', 3). */
 TERN_API tern_tensor *tern_grid_sample(tern_tensor *x, tern_tensor *grid,

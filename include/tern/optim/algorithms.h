@@ -15,6 +15,8 @@ typedef struct tern_adamax_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_adamax_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_adamax_options tern_adamax_defaults(void);
 /* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_adamax(tern_module *module, double lr,
                                            const tern_adamax_options *options);
@@ -32,6 +34,8 @@ typedef struct tern_nadam_options {
     bool decoupled_weight_decay, maximize;
     uint64_t reserved[4];
 } tern_nadam_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_nadam_options tern_nadam_defaults(void);
 /* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_nadam(tern_module *module, double lr,
                                           const tern_nadam_options *options);
@@ -47,6 +51,8 @@ typedef struct tern_radam_options {
     bool decoupled_weight_decay, maximize;
     uint64_t reserved[4];
 } tern_radam_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_radam_options tern_radam_defaults(void);
 /* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_radam(tern_module *module, double lr,
                                           const tern_radam_options *options);
@@ -62,6 +68,8 @@ typedef struct tern_rmsprop_options {
     bool centered, maximize;
     uint64_t reserved[4];
 } tern_rmsprop_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_rmsprop_options tern_rmsprop_defaults(void);
 /* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_rmsprop(tern_module *module, double lr,
                                             const tern_rmsprop_options *options);
@@ -76,6 +84,8 @@ typedef struct tern_adagrad_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_adagrad_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_adagrad_options tern_adagrad_defaults(void);
 /* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_adagrad(tern_module *module, double lr,
                                             const tern_adagrad_options *options);
@@ -91,6 +101,8 @@ typedef struct tern_adadelta_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_adadelta_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_adadelta_options tern_adadelta_defaults(void);
 /* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_adadelta(tern_module *module, double lr,
                                              const tern_adadelta_options *options);
@@ -106,6 +118,8 @@ typedef struct tern_rprop_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_rprop_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_rprop_options tern_rprop_defaults(void);
 /* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_rprop(tern_module *module, double lr,
                                           const tern_rprop_options *options);
@@ -123,6 +137,8 @@ typedef struct tern_asgd_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_asgd_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_asgd_options tern_asgd_defaults(void);
 /* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_asgd(tern_module *module, double lr,
                                          const tern_asgd_options *options);
@@ -139,6 +155,8 @@ typedef struct tern_lamb_options {
     bool maximize;
     uint64_t reserved[4];
 } tern_lamb_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_lamb_options tern_lamb_defaults(void);
 /* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_lamb(tern_module *module, double lr,
                                          const tern_lamb_options *options);
@@ -164,6 +182,8 @@ typedef struct tern_muon_options {
     tern_muon_adjust adjust_lr;
     uint64_t reserved[4];
 } tern_muon_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_muon_options tern_muon_defaults(void);
 /* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_muon(tern_module *module, double lr,
                                          const tern_muon_options *options);
@@ -179,13 +199,15 @@ typedef enum tern_line_search_fn {
  * one device, in one group. Products and losses are read by the host. PyTorch's lr is 1. */
 typedef struct tern_lbfgs_options {
     int max_iter;            /* default 20: of one step */
-    int max_eval;            /* default 1.25 max_iter */
+    int max_eval;            /* default 1.25 max_iter, which -1 is */
     int history_size;        /* default 100 */
     double tolerance_grad;   /* default 1e-7; TERN_ZERO for 0 */
     double tolerance_change; /* default 1e-9; TERN_ZERO for 0 */
     tern_line_search_fn line_search_fn;
     uint64_t reserved[4];
 } tern_lbfgs_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_lbfgs_options tern_lbfgs_defaults(void);
 /* Of all parameters of module. */
 TERN_API tern_optimizer *tern_optim_lbfgs(tern_module *module, double lr,
                                           const tern_lbfgs_options *options);

@@ -58,7 +58,7 @@ static tern_tensor *softmax_of_channels(tern_tensor *x)
         return tern_layer_if(m, tern_nn_set_extra(m, "dim=%d", dim));                              \
     }
 
-#define ONE(FUNCTION, NAME, INPLACE, OPTION, DEFAULT, FORMAT, VALUE)                               \
+#define ONE(FUNCTION, NAME, INPLACE, OPTION, FORMAT, VALUE)                                        \
     static tern_tensor *FUNCTION##_forward(tern_module *self, tern_tensor *x)                      \
     {                                                                                              \
         double a = *(const double *)tern_nn_data(self);                                            \
@@ -66,13 +66,13 @@ static tern_tensor *softmax_of_channels(tern_tensor *x)
     }                                                                                              \
     tern_module *tern_nn_##FUNCTION(const tern_##FUNCTION##_options *options)                      \
     {                                                                                              \
-        double a = options ? TERN_OPTION(options, OPTION, DEFAULT) : (DEFAULT);                    \
+        const double a = tern_read_##FUNCTION(options).OPTION;                                     \
         tern_module *m = tern_layer(NAME, FUNCTION##_forward, &a, sizeof a);                       \
         m = tern_layer_if(m, tern_nn_set_extra(m, FORMAT, TERN_NUMBER_TEXT(a)));                   \
         return tern_layer_with_inplace(m, INPLACE_##INPLACE, ASKS_##INPLACE(options));             \
     }
 
-#define TWO(FUNCTION, NAME, INPLACE, FIRST, DEFAULT, SECOND, OTHER, FORMAT, TEXT, VALUE)           \
+#define TWO(FUNCTION, NAME, INPLACE, FIRST, SECOND, FORMAT, TEXT, VALUE)                           \
     static tern_tensor *FUNCTION##_forward(tern_module *self, tern_tensor *x)                      \
     {                                                                                              \
         const double *o = tern_nn_data(self);                                                      \
@@ -81,8 +81,8 @@ static tern_tensor *softmax_of_channels(tern_tensor *x)
     }                                                                                              \
     tern_module *tern_nn_##FUNCTION(const tern_##FUNCTION##_options *options)                      \
     {                                                                                              \
-        double o[2] = {options ? TERN_OPTION(options, FIRST, DEFAULT) : (DEFAULT),                 \
-                       options ? TERN_OPTION(options, SECOND, OTHER) : (OTHER)};                   \
+        const tern_##FUNCTION##_options r = tern_read_##FUNCTION(options);                         \
+        const double o[2] = {r.FIRST, r.SECOND};                                                   \
         tern_module *m = tern_layer(NAME, FUNCTION##_forward, o, sizeof o);                        \
         m = tern_layer_if(m, tern_nn_set_extra(m, FORMAT, TEXT(o[0]), TEXT(o[1])));                \
         return tern_layer_with_inplace(m, INPLACE_##INPLACE, ASKS_##INPLACE(options));             \
@@ -131,13 +131,13 @@ static tern_tensor *prelu_forward(tern_module *self, tern_tensor *x)
 
 tern_module *tern_nn_prelu(const tern_prelu_options *options)
 {
-    tern_prelu_options o = options ? *options : (tern_prelu_options){0};
-    int64_t n = o.num_parameters ? o.num_parameters : 1;
+    const tern_prelu_options o = tern_read_prelu(options);
+    const int64_t n = o.num_parameters;
     tern_module *m = tern_nn_module("PReLU", prelu_forward, NULL);
     tern_status status = m ? TERN_OK : tern_last_status();
     if (status == TERN_OK)
         TERN_SCOPE {
-            tern_scalar init = tern_scalar_real(TERN_OPTION(&o, init, 0.25));
+            tern_scalar init = tern_scalar_real(o.init);
             tern_tensor *weight = tern_full(TERN_SHAPE(n), init, o.dtype, o.device);
             status = weight ? tern_layer_parameter(m, "weight", weight) : tern_last_status();
         }

@@ -208,7 +208,7 @@ static tern_status add_children(tern_module *m, int64_t in_features, const adapt
                                 const tern_adaptive_log_softmax_with_loss_options *o)
 {
     const uint64_t failures = tern_failures();
-    double divisor = TERN_OPTION(o, div_value, 4);
+    const double divisor = o->div_value;
     tern_module *tail = NULL;
     if (tern_nn_add(m, "head",
                     linear(in_features, a->ends.dims[0] + clusters_of(a), o->head_bias, o)))
@@ -226,12 +226,12 @@ tern_module *tern_nn_adaptive_log_softmax_with_loss(
     int64_t in_features, int64_t n_classes, tern_shape cutoffs,
     const tern_adaptive_log_softmax_with_loss_options *options)
 {
-    static const tern_adaptive_log_softmax_with_loss_options none;
+    const tern_adaptive_log_softmax_with_loss_options o =
+        tern_read_adaptive_log_softmax_with_loss(options);
     adaptive a = {.classes = n_classes, .ends = cutoffs};
     if (check(n_classes, &cutoffs) != TERN_OK)
         return NULL;
     a.ends.dims[a.ends.ndim++] = n_classes;
     tern_module *m = tern_layer_loss("AdaptiveLogSoftmaxWithLoss", call, &a, sizeof a);
-    return tern_layer_if(m, m ? add_children(m, in_features, &a, options ? options : &none)
-                              : tern_last_status());
+    return tern_layer_if(m, m ? add_children(m, in_features, &a, &o) : tern_last_status());
 }

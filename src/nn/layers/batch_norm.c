@@ -70,10 +70,10 @@ tern_status tern_layer_running(tern_module *m, int64_t features, bool affine, bo
 static tern_module *make(const batch_kind *kind, const char *name, int64_t features,
                          const tern_batch_norm_options *options)
 {
-    tern_batch_norm_options o = options ? *options : (tern_batch_norm_options){0};
+    tern_batch_norm_options o = tern_read_batch_norm(options);
     batch_norm b = {.kind = kind,
-                    .eps = TERN_OPTION(&o, eps, 1e-5),
-                    .momentum = TERN_OPTION(&o, momentum, 0.1),
+                    .eps = o.eps,
+                    .momentum = o.momentum,
                     .cumulative = o.cumulative,
                     .tracks = !o.no_track_running_stats};
     tern_module *m = tern_layer(name, forward, &b, sizeof b);

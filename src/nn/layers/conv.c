@@ -319,12 +319,11 @@ static tern_status read_mode(conv *c, const arguments *a, tern_pad_mode mode)
 static tern_module *plain(conv c, int64_t in, int64_t out, tern_shape size,
                           const tern_conv_options *options)
 {
-    static const tern_conv_options none;
-    const tern_conv_options *o = options ? options : &none;
+    const tern_conv_options read = tern_read_conv(options), *o = &read;
     arguments a = {.in = in, .out = out, .bias = !o->no_bias};
     a.dtype = o->dtype;
     a.device = o->device;
-    c.o.groups = o->groups ? o->groups : 1;
+    c.o.groups = o->groups;
     bool ok = read_lists(&c, &a, size, &o->stride, &o->padding, &o->dilation) == TERN_OK;
     ok = ok && read_named_padding(&c, &a, o->named_padding) == TERN_OK;
     ok = ok && read_mode(&c, &a, o->padding_mode) == TERN_OK;
@@ -334,13 +333,12 @@ static tern_module *plain(conv c, int64_t in, int64_t out, tern_shape size,
 static tern_module *transposed(conv c, int64_t in, int64_t out, tern_shape size,
                                const tern_conv_transpose_options *options)
 {
-    static const tern_conv_transpose_options none;
-    const tern_conv_transpose_options *o = options ? options : &none;
+    const tern_conv_transpose_options read = tern_read_conv_transpose(options), *o = &read;
     arguments a = {.in = in, .out = out, .bias = !o->no_bias};
     a.dtype = o->dtype;
     a.device = o->device;
     c.transposed = true;
-    c.o.groups = o->groups ? o->groups : 1;
+    c.o.groups = o->groups;
     bool ok = read_lists(&c, &a, size, &o->stride, &o->padding, &o->dilation) == TERN_OK;
     ok =
         ok && expand_list(&c, "output_padding", o->output_padding, 0, &c.output_padding) == TERN_OK;

@@ -6,7 +6,7 @@
 static tern_module *make(const char *function, const char *name, tern_module_forward forward,
                          const tern_dropout_options *options)
 {
-    double p = options ? TERN_OPTION(options, p, 0.5) : 0.5;
+    const double p = tern_read_dropout(options).p;
     if (!(p >= 0 && p <= 1))
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_nn_%s: dropout probability has to be between 0 and 1, but got "

@@ -48,12 +48,11 @@ static tern_status describe(tern_module *m, const table *t,
 {
     char norm[80] = "", padding[48] = "";
     int used = 0;
-    if (o->max_norm != 0)
-        used = snprintf(norm, sizeof norm, ", max_norm=%s",
-                        TERN_NUMBER_TEXT(o->max_norm == TERN_ZERO ? 0 : o->max_norm));
-    if (TERN_OPTION(o, norm_type, 2) != 2)
+    if (!isnan(o->max_norm))
+        used = snprintf(norm, sizeof norm, ", max_norm=%s", TERN_NUMBER_TEXT(o->max_norm));
+    if (o->norm_type != 2)
         snprintf(norm + used, sizeof norm - (size_t)used, ", norm_type=%s",
-                 TERN_NUMBER_TEXT(TERN_OPTION(o, norm_type, 2)));
+                 TERN_NUMBER_TEXT(o->norm_type));
     if (o->padding_idx.set)
         snprintf(padding, sizeof padding, ", padding_idx=%lld", (long long)o->padding_idx.value);
     return tern_nn_set_extra(m, "%lld, %lld%s%s%s%s%s", (long long)t->rows, (long long)t->width,
@@ -101,7 +100,8 @@ static tern_module *make(table *t, const tern_embedding_options *o)
     tern_embedding_function_options how = {.padding_idx = o->padding_idx,
                                            .max_norm = o->max_norm,
                                            .norm_type = o->norm_type,
-                                           .scale_grad_by_freq = o->scale_grad_by_freq};
+                                           .scale_grad_by_freq = o->scale_grad_by_freq,
+                                           .reserved = {TERN_OPTIONS_AS_WRITTEN}};
     if (check_padding(&how.padding_idx, t) != TERN_OK)
         return NULL;
     tern_module *m = tern_layer("Embedding", forward, &how, sizeof how);
@@ -114,7 +114,7 @@ static tern_module *make(table *t, const tern_embedding_options *o)
 tern_module *tern_nn_embedding(int64_t num_embeddings, int64_t embedding_dim,
                                const tern_embedding_options *options)
 {
-    tern_embedding_options o = options ? *options : (tern_embedding_options){0};
+    tern_embedding_options o = tern_read_embedding(options);
     table t = {"tern_nn_embedding", num_embeddings, embedding_dim, NULL, false, o.dtype, o.device};
     return make(&t, &o);
 }
@@ -122,7 +122,7 @@ tern_module *tern_nn_embedding(int64_t num_embeddings, int64_t embedding_dim,
 tern_module *tern_nn_embedding_from_pretrained(tern_tensor *embeddings, bool freeze,
                                                const tern_embedding_options *options)
 {
-    tern_embedding_options o = options ? *options : (tern_embedding_options){0};
+    tern_embedding_options o = tern_read_embedding(options);
     table t = {"tern_nn_embedding_from_pretrained", .weight = embeddings, .freeze = freeze};
     return check_pretrained(&t) == TERN_OK ? make(&t, &o) : NULL;
 }
@@ -152,7 +152,8 @@ static tern_module *make_bag(table *t, const tern_embedding_bag_options *o)
                                                .padding_idx = o->padding_idx,
                                                .max_norm = o->max_norm,
                                                .norm_type = o->norm_type,
-                                               .scale_grad_by_freq = o->scale_grad_by_freq};
+                                               .scale_grad_by_freq = o->scale_grad_by_freq,
+                                               .reserved = {TERN_OPTIONS_AS_WRITTEN}};
     if (check_padding(&how.padding_idx, t) != TERN_OK)
         return NULL;
     if (o->mode < TERN_EMBEDDING_BAG_MEAN || o->mode > TERN_EMBEDDING_BAG_MAX)
@@ -162,7 +163,8 @@ static tern_module *make_bag(table *t, const tern_embedding_bag_options *o)
     tern_embedding_function_options same = {.padding_idx = how.padding_idx,
                                             .max_norm = o->max_norm,
                                             .norm_type = o->norm_type,
-                                            .scale_grad_by_freq = o->scale_grad_by_freq};
+                                            .scale_grad_by_freq = o->scale_grad_by_freq,
+                                            .reserved = {TERN_OPTIONS_AS_WRITTEN}};
     tern_module *m = tern_layer_loss("EmbeddingBag", bag_call, &how, sizeof how);
     tern_status status = TERN_OK;
     TERN_SCOPE
@@ -173,7 +175,7 @@ static tern_module *make_bag(table *t, const tern_embedding_bag_options *o)
 tern_module *tern_nn_embedding_bag(int64_t num_embeddings, int64_t embedding_dim,
                                    const tern_embedding_bag_options *options)
 {
-    tern_embedding_bag_options o = options ? *options : (tern_embedding_bag_options){0};
+    tern_embedding_bag_options o = tern_read_embedding_bag(options);
     table t = {
         "tern_nn_embedding_bag", num_embeddings, embedding_dim, NULL, false, o.dtype, o.device};
     return make_bag(&t, &o);
@@ -182,7 +184,7 @@ tern_module *tern_nn_embedding_bag(int64_t num_embeddings, int64_t embedding_dim
 tern_module *tern_nn_embedding_bag_from_pretrained(tern_tensor *embeddings, bool freeze,
                                                    const tern_embedding_bag_options *options)
 {
-    tern_embedding_bag_options o = options ? *options : (tern_embedding_bag_options){0};
+    tern_embedding_bag_options o = tern_read_embedding_bag(options);
     table t = {"tern_nn_embedding_bag_from_pretrained", .weight = embeddings, .freeze = freeze};
     return check_pretrained(&t) == TERN_OK ? make_bag(&t, &o) : NULL;
 }

@@ -34,8 +34,8 @@ static tern_status add_affine(tern_module *m, tern_shape shape, bool wanted, con
 tern_module *tern_nn_group_norm(int64_t num_groups, int64_t num_channels,
                                 const tern_group_norm_options *options)
 {
-    tern_group_norm_options o = options ? *options : (tern_group_norm_options){0};
-    group_norm g = {num_groups, num_channels, TERN_OPTION(&o, eps, 1e-5)};
+    tern_group_norm_options o = tern_read_group_norm(options);
+    group_norm g = {num_groups, num_channels, o.eps};
     if (num_groups < 1 || num_channels % num_groups)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_nn_group_norm: num_channels must be divisible by num_groups "
@@ -83,8 +83,8 @@ static tern_status describe(tern_module *m, const rms_norm *r, bool affine)
 
 tern_module *tern_nn_rms_norm(tern_shape normalized_shape, const tern_rms_norm_options *options)
 {
-    tern_rms_norm_options o = options ? *options : (tern_rms_norm_options){0};
-    rms_norm r = {normalized_shape, TERN_OPTION(&o, eps, -1)};
+    tern_rms_norm_options o = tern_read_rms_norm(options);
+    rms_norm r = {normalized_shape, o.eps};
     if (normalized_shape.ndim < 1 || normalized_shape.ndim > TERN_MAX_DIMS)
         return tern_fail_null(TERN_ERR_SHAPE,
                               "tern_nn_rms_norm: Expected normalized_shape to be at least "
@@ -116,9 +116,8 @@ static tern_tensor *response_forward(tern_module *self, tern_tensor *x)
 tern_module *tern_nn_local_response_norm(int64_t size,
                                          const tern_local_response_norm_options *options)
 {
-    tern_local_response_norm_options o = options ? *options : (tern_local_response_norm_options){0};
-    response_norm l = {size, TERN_OPTION(&o, alpha, 1e-4), TERN_OPTION(&o, beta, 0.75),
-                       TERN_OPTION(&o, k, 1)};
+    tern_local_response_norm_options o = tern_read_local_response_norm(options);
+    response_norm l = {size, o.alpha, o.beta, o.k};
     tern_module *m = tern_layer("LocalResponseNorm", response_forward, &l, sizeof l);
     return tern_layer_if(m, tern_nn_set_extra(m, "%lld, alpha=%s, beta=%s, k=%s", (long long)size,
                                               TERN_NUMBER_TEXT(l.alpha), TERN_NUMBER_TEXT(l.beta),

@@ -34,9 +34,8 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
 static tern_module *make(const instance_kind *kind, const char *name, int64_t features,
                          const tern_instance_norm_options *options)
 {
-    tern_instance_norm_options o = options ? *options : (tern_instance_norm_options){0};
-    instance_norm i = {kind, TERN_OPTION(&o, eps, 1e-5), TERN_OPTION(&o, momentum, 0.1),
-                       o.track_running_stats};
+    tern_instance_norm_options o = tern_read_instance_norm(options);
+    instance_norm i = {kind, o.eps, o.momentum, o.track_running_stats};
     tern_module *m = tern_layer(name, forward, &i, sizeof i);
     tern_status status = m ? TERN_OK : tern_last_status();
     if (status == TERN_OK)

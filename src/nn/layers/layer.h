@@ -1,9 +1,9 @@
 /* layer.h -- what constructors of layers share. */
 #ifndef TERN_NN_LAYER_H
 #define TERN_NN_LAYER_H
+#include "base/option.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "nn/option.h"
 #include <tern/autograd.h>
 #include <tern/nn.h>
 

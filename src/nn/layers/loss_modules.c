@@ -48,12 +48,24 @@ LOSS(triplet_margin_loss, "TripletMarginLoss", 3, tern_triplet_margin_loss_optio
      tern_triplet_margin_loss(in[0], in[1], in[2], o))
 LOSS(multi_label_margin_loss, "MultiLabelMarginLoss", 2, tern_loss_options,
      tern_multilabel_margin_loss(in[0], in[1], o))
+
+static tern_tensor *cosine_similarity(tern_tensor *const *in,
+                                      const tern_cosine_similarity_options *options)
+{
+    const tern_cosine_similarity_options o = tern_read_cosine_similarity(options);
+    return tern_cosine_similarity(in[0], in[1], (int)o.dim.value, o.eps);
+}
+
+static tern_tensor *pairwise_distance(tern_tensor *const *in,
+                                      const tern_pairwise_distance_options *options)
+{
+    const tern_pairwise_distance_options o = tern_read_pairwise_distance(options);
+    return tern_pairwise_distance(in[0], in[1], o.p, o.eps, o.keepdim);
+}
 LOSS(cosine_similarity, "CosineSimilarity", 2, tern_cosine_similarity_options,
-     tern_cosine_similarity(in[0], in[1], o->dim.set ? (int)o->dim.value : 1,
-                            TERN_OPTION(o, eps, 1e-8)))
+     cosine_similarity(in, o))
 LOSS(pairwise_distance, "PairwiseDistance", 2, tern_pairwise_distance_options,
-     tern_pairwise_distance(in[0], in[1], TERN_OPTION(o, p, 2), TERN_OPTION(o, eps, 1e-6),
-                            o->keepdim))
+     pairwise_distance(in, o))
 
 /* The same with the tensor options->weight, which lives on as the buffer "weight". */
 #define WEIGHTED(ID, NAME, OPTIONS, FUNCTION)                                                      \

@@ -154,9 +154,9 @@ tern_module *tern_nn_multihead_attention(int64_t embed_dim, int64_t num_heads,
 {
     const char *function = "tern_nn_multihead_attention";
     attention a = {.embed_dim = embed_dim, .num_heads = num_heads};
-    a.o = options ? *options : (tern_multihead_attention_options){0};
-    a.o.kdim = a.o.kdim ? a.o.kdim : embed_dim;
-    a.o.vdim = a.o.vdim ? a.o.vdim : embed_dim;
+    a.o = tern_read_multihead_attention(options);
+    a.o.kdim = a.o.kdim == -1 ? embed_dim : a.o.kdim;
+    a.o.vdim = a.o.vdim == -1 ? embed_dim : a.o.vdim;
     a.separate = a.o.kdim != embed_dim || a.o.vdim != embed_dim;
     if (embed_dim < 1 || num_heads < 1 || a.o.kdim < 1 || a.o.vdim < 1)
         return tern_fail_null(TERN_ERR_ARGUMENT,

@@ -13,13 +13,6 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
                            tern_nn_parameter(self, "bias"), n->eps);
 }
 
-static tern_layer_norm_options with_defaults(const tern_layer_norm_options *options)
-{
-    tern_layer_norm_options o = options ? *options : (tern_layer_norm_options){0};
-    o.eps = TERN_OPTION(&o, eps, 1e-5);
-    return o;
-}
-
 /* "(8,), eps=1e-05, elementwise_affine=True": a shape as Python writes a tuple. */
 static tern_status describe(tern_module *m, const norm *n, bool affine)
 {
@@ -50,7 +43,7 @@ static tern_status add_parameters(tern_module *m, const norm *n, const tern_laye
 
 tern_module *tern_nn_layer_norm(tern_shape normalized_shape, const tern_layer_norm_options *options)
 {
-    tern_layer_norm_options o = with_defaults(options);
+    tern_layer_norm_options o = tern_read_layer_norm(options);
     norm n = {normalized_shape, o.eps};
     if (normalized_shape.ndim < 1 || normalized_shape.ndim > TERN_MAX_DIMS)
         return tern_fail_null(

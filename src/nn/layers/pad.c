@@ -93,13 +93,7 @@ static tern_tensor *fold_forward(tern_module *self, tern_tensor *x)
 static windows with_defaults(tern_shape output, tern_shape kernel,
                              const tern_unfold_options *options)
 {
-    windows w = {.output = output, .kernel = kernel};
-    if (options)
-        w.o = *options;
-    w.o.dilation = w.o.dilation.ndim ? w.o.dilation : TERN_DIMS(1);
-    w.o.padding = w.o.padding.ndim ? w.o.padding : TERN_DIMS(0);
-    w.o.stride = w.o.stride.ndim ? w.o.stride : TERN_DIMS(1);
-    return w;
+    return (windows){.output = output, .kernel = kernel, .o = tern_read_unfold(options)};
 }
 
 tern_module *tern_nn_unfold(tern_shape kernel_size, const tern_unfold_options *options)

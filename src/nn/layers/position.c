@@ -53,10 +53,7 @@ static tern_status add_encoding_table(tern_module *m, const encoding *e)
 static tern_module *encoding_of(int64_t width, const tern_position_encoding_options *options,
                                 bool learned, const char *name, const char *function)
 {
-    encoding e = {.width = width, .learned = learned};
-    if (options)
-        e.o = *options;
-    e.o.max_len = e.o.max_len ? e.o.max_len : 5000;
+    encoding e = {.width = width, .learned = learned, .o = tern_read_position_encoding(options)};
     if (width < 1 || e.o.max_len < 1 || !(e.o.dropout >= 0 && e.o.dropout <= 1))
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "%s: width and max_len must be above 0 and dropout from 0 to 1, got "
@@ -119,9 +116,7 @@ static tern_status add_rotary_tables(tern_module *m, int64_t dim,
 
 tern_module *tern_nn_rotary_embedding(int64_t dim, const tern_rotary_embedding_options *options)
 {
-    tern_rotary_embedding_options o = options ? *options : (tern_rotary_embedding_options){0};
-    o.max_len = o.max_len ? o.max_len : 4096;
-    o.base = o.base == 0 ? 10000 : o.base;
+    const tern_rotary_embedding_options o = tern_read_rotary_embedding(options);
     tern_module *m = tern_layer_loss("RotaryEmbedding", rotate, &o, sizeof o);
     tern_status status = m ? TERN_OK : tern_last_status();
     if (m)

@@ -258,8 +258,7 @@ static tern_module *make(rnn_type type, const char *name, const char *function, 
                          int64_t hidden, const tern_rnn_options *options)
 {
     rnn r = {.type = type, .input = input, .hidden = hidden};
-    r.o = options ? *options : (tern_rnn_options){0};
-    r.o.num_layers = r.o.num_layers ? r.o.num_layers : 1;
+    r.o = tern_read_rnn(options);
     if (check_options(&r, function) != TERN_OK)
         return NULL;
     int each = 2 + (r.o.no_bias ? 0 : 2) + (r.o.proj_size ? 1 : 0);

@@ -189,19 +189,9 @@ static tern_module *decoder(const tern_transformer_options *o)
     return tern_nn_transformer_decoder(one, o->num_decoder_layers, norm);
 }
 
-static tern_transformer_options with_defaults(const tern_transformer_options *options)
-{
-    tern_transformer_options o = options ? *options : (tern_transformer_options){0};
-    o.d_model = o.d_model ? o.d_model : 512;
-    o.nhead = o.nhead ? o.nhead : 8;
-    o.num_encoder_layers = o.num_encoder_layers ? o.num_encoder_layers : 6;
-    o.num_decoder_layers = o.num_decoder_layers ? o.num_decoder_layers : 6;
-    return o;
-}
-
 tern_module *tern_nn_transformer(const tern_transformer_options *options)
 {
-    tern_transformer_options o = with_defaults(options);
+    tern_transformer_options o = tern_read_transformer(options);
     transformer t = {o.d_model, o.layer.batch_first};
     tern_module *m = tern_layer_loss("Transformer", call_both, &t, sizeof t);
     tern_module *parts[] = {encoder(&o), decoder(&o)};

@@ -125,8 +125,8 @@ static tern_status add_attention(tern_module *m, const layer *l, const char *nam
 
 static tern_module *dropout(const layer *l)
 {
-    double p = l->o.dropout;
-    return tern_nn_dropout(&(tern_dropout_options){.p = p == 0 ? TERN_ZERO : p});
+    return tern_nn_dropout(
+        &(tern_dropout_options){.p = l->o.dropout, .reserved = {TERN_OPTIONS_AS_WRITTEN}});
 }
 
 /* The children by PyTorch's names and in its order, so that state dicts agree. */
@@ -134,10 +134,11 @@ static tern_status add_sublayers(tern_module *m, const layer *l)
 {
     tern_linear_options linear = {
         .no_bias = l->o.no_bias, .dtype = l->o.dtype, .device = l->o.device};
-    tern_layer_norm_options norm = {.eps = l->o.layer_norm_eps ? l->o.layer_norm_eps : TERN_ZERO,
+    tern_layer_norm_options norm = {.eps = l->o.layer_norm_eps,
                                     .no_bias = l->o.no_bias,
                                     .dtype = l->o.dtype,
-                                    .device = l->o.device};
+                                    .device = l->o.device,
+                                    .reserved = {TERN_OPTIONS_AS_WRITTEN}};
     int sublayers = l->decoder ? 3 : 2;
     char name[24];
     TERN_TRY(add_attention(m, l, "self_attn"));
@@ -184,11 +185,7 @@ static tern_module *make_from(bool decoder, int64_t d_model, int64_t nhead,
                               const tern_transformer_layer_options *options, const char *function)
 {
     layer l = {.decoder = decoder, .d_model = d_model, .nhead = nhead};
-    if (options)
-        l.o = *options;
-    l.o.dim_feedforward = l.o.dim_feedforward ? l.o.dim_feedforward : 2048;
-    l.o.dropout = TERN_OPTION(&l.o, dropout, 0.1);
-    l.o.layer_norm_eps = TERN_OPTION(&l.o, layer_norm_eps, 1e-5);
+    l.o = tern_read_transformer_layer(options);
     return choose_activation(&l.o, function) == TERN_OK ? make(&l) : NULL;
 }
 

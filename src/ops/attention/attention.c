@@ -3,6 +3,7 @@
  *
  *   softmax(scale q k' + mask) v, over the keys; scale is 1 / sqrt(E) */
 #include "ops/attention/attention.h"
+#include "base/option.h"
 #include <math.h>
 #include <tern/ops.h>
 
@@ -100,22 +101,18 @@ static bool keeps_half_precision(const tern_tensor *query, const tern_tensor *ke
 }
 
 /* Chooses among three ways: fused where the shapes allow it, composed of other operations
- * otherwise, and half precision through float32 where that loses nothing. A scale of 0 in the
- * options means the default 1 / sqrt(E); TERN_ZERO asks for a real 0. */
+ * otherwise, and half precision through float32 where that loses nothing. */
 tern_tensor *tern_scaled_dot_product_attention(
     tern_tensor *query, tern_tensor *key, tern_tensor *value,
     const tern_scaled_dot_product_attention_options *options)
 {
-    tern_scaled_dot_product_attention_options o =
-        options ? *options : (tern_scaled_dot_product_attention_options){0};
+    tern_scaled_dot_product_attention_options o = tern_read_scaled_dot_product_attention(options);
     TERN_CAST_FOR(&tern_attention_fused, &query, &key, &value, &o.attn_mask);
     if (check(query, key, value, &o) != TERN_OK)
         return NULL;
     tern_attention_attributes at = {o.scale, o.dropout_p, o.is_causal};
-    if (o.scale == 0)
+    if (isnan(o.scale))
         at.scale = 1 / sqrt((double)query->shape[query->ndim - 1]);
-    else if (o.scale == TERN_ZERO)
-        at.scale = 0;
     bool half = query->dtype == TERN_F16 || query->dtype == TERN_BF16;
     bool fits = fits_fused(query, key, value, o.attn_mask);
     if (half && !(fits && keeps_half_precision(query, key)))

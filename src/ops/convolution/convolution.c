@@ -4,6 +4,7 @@
  * transposed convolution) and dweight = x * y'. The gradients of each of the three are the other
  * two, so that any order of differentiation stays among them. */
 #include "ops/convolution/convolution.h"
+#include "base/option.h"
 
 typedef struct conv_attributes {
     tern_conv_shape shape;
@@ -196,13 +197,11 @@ static tern_tensor *make_weight(const conv_attributes *at, tern_tensor *x, tern_
 
 /* ---- public functions -------------------------------------------------------------------- */
 
-/* Zero values of the options are PyTorch's defaults: stride, dilation and groups 1, padding 0. */
-static tern_status read_options(const tern_conv_function_options *o, tern_conv_window *w)
+static tern_status read_options(const tern_conv_function_options *options, tern_conv_window *w)
 {
-    static const tern_conv_function_options none;
-    o = o ? o : &none;
+    const tern_conv_function_options read = tern_read_conv_function(options), *o = &read;
     const char *f = w->function;
-    w->groups = o->groups ? o->groups : 1;
+    w->groups = o->groups;
     TERN_TRY(tern_conv_numbers(&o->stride, w->ndim, 1, "stride", f, w->stride));
     TERN_TRY(tern_conv_numbers(&o->dilation, w->ndim, 1, "dilation", f, w->dilation));
     TERN_TRY(tern_conv_numbers(&o->padding, w->ndim, 0, "padding", f, w->padding));
@@ -250,9 +249,10 @@ static tern_tensor *conv_transpose(tern_tensor *y, tern_tensor *weight, tern_ten
                                    const tern_conv_transpose_function_options *options, int ndim,
                                    const char *function)
 {
-    static const tern_conv_transpose_function_options none;
-    const tern_conv_transpose_function_options *o = options ? options : &none;
+    const tern_conv_transpose_function_options read = tern_read_conv_transpose_function(options),
+                                               *o = &read;
     tern_conv_function_options plain = {o->stride, o->padding, o->dilation, .groups = o->groups};
+    plain.reserved[0] = TERN_OPTIONS_AS_WRITTEN;
     bool alone;
     tern_conv_window w = {.function = function, .ndim = ndim};
     conv_attributes at = {.ndim = ndim, .function = function};

@@ -1,5 +1,6 @@
 /* unfold.c -- sliding windows over images as columns: unfold and fold. */
 #include "ops/convolution/unfold.h"
+#include "base/option.h"
 #include "base/checked.h"
 #include <tern/ops.h>
 
@@ -195,8 +196,7 @@ static tern_status pair(const tern_shape *given, int64_t none, int64_t least, in
 static tern_status read_window(tern_shape kernel_size, const tern_unfold_options *options,
                                tern_window *w, const char *function)
 {
-    static const tern_unfold_options none = {.stride = {0}};
-    const tern_unfold_options *o = options ? options : &none;
+    const tern_unfold_options read = tern_read_unfold(options), *o = &read;
     w->ndim = 2;
     TERN_TRY(pair(&kernel_size, -1, 1, w->kernel, "kernel_size", function));
     TERN_TRY(pair(&o->dilation, 1, 1, w->dilation, "dilation", function));

@@ -3,6 +3,7 @@
  * The operation is index_select's with a gradient of its own: that of the padding row stays 0, and
  * scale_grad_by_freq divides each row's by how often its index is there. */
 #include "ops/embedding/embedding.h"
+#include "base/option.h"
 #include "ops/index/gather.h"
 #include <tern/ops.h>
 
@@ -38,22 +39,17 @@ tern_status tern_embedding_padding(tern_optional_int padding, int64_t rows, int6
 tern_status tern_embedding_renorm(tern_tensor *weight, tern_tensor *indices, double max_norm,
                                   double norm_type)
 {
-    double most = max_norm == TERN_ZERO ? 0 : max_norm;
     tern_status status = TERN_OK;
-    if (max_norm == 0 || indices->numel == 0)
+    if (isnan(max_norm) || indices->numel == 0)
         return TERN_OK;
     TERN_NO_GRAD {
         TERN_SCOPE {
             tern_tensor *index = tern_flatten(tern_to_dtype(indices, TERN_I64), 0, -1);
             tern_tensor *rows = tern_embedding(index, weight, NULL);
-            tern_tensor *norm = tern_norm_dim(rows,
-                                              norm_type == 0           ? 2
-                                              : norm_type == TERN_ZERO ? 0
-                                                                       : norm_type,
-                                              TERN_DIMS(-1), true);
+            tern_tensor *norm = tern_norm_dim(rows, norm_type, TERN_DIMS(-1), true);
             tern_tensor *scale = tern_reciprocal(tern_add_scalar(norm, tern_scalar_real(1e-7)));
-            scale = tern_mul_scalar(scale, tern_scalar_real(most));
-            tern_tensor *fits = tern_le_scalar(norm, tern_scalar_real(most));
+            scale = tern_mul_scalar(scale, tern_scalar_real(max_norm));
+            tern_tensor *fits = tern_le_scalar(norm, tern_scalar_real(max_norm));
             rows = tern_mul(rows, tern_masked_fill(scale, fits, tern_scalar_int(1)));
             if (!tern_index_put_(weight, &index, 1, rows, false))
                 status = tern_last_status();
@@ -102,8 +98,7 @@ static const tern_op embedding_op = {.name = "embedding",
 tern_tensor *tern_embedding(tern_tensor *indices, tern_tensor *weight,
                             const tern_embedding_function_options *options)
 {
-    static const tern_embedding_function_options none;
-    const tern_embedding_function_options *o = options ? options : &none;
+    const tern_embedding_function_options read = tern_read_embedding_function(options), *o = &read;
     static const char function[] = "tern_embedding";
     embedding_attributes at = {.gather.fault = TERN_FAULT_EMBEDDING,
                                .by_frequency = o->scale_grad_by_freq};

@@ -3,6 +3,7 @@
  * One kernel adds a bag's rows up without making room for them. The gradient goes back row by row:
  *   dtable[index[i]] += factor[i] dy[bag of i],   factor: 1, 1 / size of the bag, or the weight
  * and for maxima to the row that each column came from. */
+#include "base/option.h"
 #include "ops/embedding/embedding.h"
 #include "ops/loss/loss.h"
 #include "ops/index/gather.h"
@@ -216,8 +217,8 @@ static tern_tensor *starts_of_rows(const tern_tensor *indices)
 tern_tensor *tern_embedding_bag(tern_tensor *indices, tern_tensor *weight, tern_tensor *offsets,
                                 const tern_embedding_bag_function_options *options)
 {
-    static const tern_embedding_bag_function_options none;
-    const tern_embedding_bag_function_options *o = options ? options : &none;
+    const tern_embedding_bag_function_options read = tern_read_embedding_bag_function(options),
+                                              *o = &read;
     bag_attributes at = {.mode = o->mode, .by_frequency = o->scale_grad_by_freq};
     if (!indices || !weight) {
         tern_fail_argument_null(function, indices ? "weight" : "indices");

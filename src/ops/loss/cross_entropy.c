@@ -1,4 +1,5 @@
 /* cross_entropy.c -- cross entropy of logits against classes or probabilities. */
+#include "base/option.h"
 #include "tensor/op.h"
 #include <math.h>
 #include <tern/ops.h>
@@ -322,17 +323,14 @@ static tern_tensor *of_class_probabilities(tern_tensor *x, tern_tensor *target, 
 tern_tensor *tern_cross_entropy(tern_tensor *input, tern_tensor *target,
                                 const tern_cross_entropy_options *options)
 {
-    tern_tensor *weight = options ? options->weight : NULL;
+    const tern_cross_entropy_options o = tern_read_cross_entropy(options);
+    tern_tensor *weight = o.weight;
     TERN_CAST_FOR(&cross_entropy_op, &input, &target, &weight);
-    static const tern_cross_entropy_options none;
-    options = options ? options : &none;
     if (!input || !target) {
         tern_fail_argument_null("tern_cross_entropy", input ? "target" : "input");
         return NULL;
     }
-    entropy_attributes at = {-100, options->label_smoothing, options->reduction};
-    if (options->ignore_index.set)
-        at.ignored = options->ignore_index.value;
+    entropy_attributes at = {o.ignore_index.value, o.label_smoothing, o.reduction};
     if (!(at.smoothing >= 0 && at.smoothing <= 1))
         return tern_fail_null(
             TERN_ERR_ARGUMENT,

@@ -1,6 +1,7 @@
 /* loss.h -- what losses share. */
 #ifndef TERN_SRC_OPS_LOSS_SRC_H
 #define TERN_SRC_OPS_LOSS_SRC_H
+#include "base/option.h"
 #include "tensor/op.h"
 #include <tern/ops.h>
 
@@ -20,11 +21,5 @@ tern_tensor *tern_loss_reduce(tern_tensor *loss, tern_reduction reduction, const
 tern_tensor *tern_loss_softplus(tern_tensor *x);
 /* max(0, x); the gradient at 0 is 1, as that of clamp. */
 tern_tensor *tern_loss_positive(tern_tensor *x);
-
-/* Options are 0 where they are not set; TERN_ZERO asks for 0 itself. */
-static inline double tern_or_default(double value, double otherwise)
-{
-    return value == 0 ? otherwise : value == TERN_ZERO ? 0 : value;
-}
 
 #endif

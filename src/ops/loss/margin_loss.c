@@ -7,6 +7,12 @@ static tern_scalar real(double value)
     return tern_scalar_real(value);
 }
 
+/* The margin of a loss whose own default is otherwise. */
+static double margin_of(const tern_margin_loss_options *o, double otherwise)
+{
+    return isnan(o->margin) ? otherwise : o->margin;
+}
+
 /* ---- two classes, 1 and -1 --------------------------------------------------------------- */
 
 /* max(0, -t (x1 - x2) + margin): x1 is to be ranked above x2 for t = 1, below it for t = -1. */
@@ -14,8 +20,7 @@ tern_tensor *tern_margin_ranking_loss(tern_tensor *input1, tern_tensor *input2, 
                                       const tern_margin_loss_options *options)
 {
     TERN_COMPOSED("margin_ranking_loss", FLOAT32, &input1, &input2, &target);
-    static const tern_margin_loss_options none;
-    const tern_margin_loss_options *o = options ? options : &none;
+    const tern_margin_loss_options read = tern_read_margin_loss(options), *o = &read;
     if (tern_loss_check(input1, target, o->reduction, "tern_margin_ranking_loss") != TERN_OK ||
         tern_loss_check(input2, target, o->reduction, "tern_margin_ranking_loss") != TERN_OK)
         return NULL;
@@ -28,7 +33,7 @@ tern_tensor *tern_margin_ranking_loss(tern_tensor *input1, tern_tensor *input2, 
                               TERN_TENSOR_TEXT(target));
     tern_tensor *loss = tern_sub(tern_loss_wide(input1), tern_loss_wide(input2));
     loss = tern_mul(tern_neg(tern_loss_wide(target)), loss);
-    loss = tern_add_scalar(loss, real(tern_or_default(o->margin, 0)));
+    loss = tern_add_scalar(loss, real(margin_of(o, 0)));
     return tern_loss_reduce(tern_loss_positive(loss), o->reduction, input1, input2);
 }
 
@@ -53,11 +58,10 @@ tern_tensor *tern_hinge_embedding_loss(tern_tensor *input, tern_tensor *target,
                                        const tern_margin_loss_options *options)
 {
     TERN_COMPOSED("hinge_embedding_loss", FLOAT32, &input, &target);
-    static const tern_margin_loss_options none;
-    const tern_margin_loss_options *o = options ? options : &none;
+    const tern_margin_loss_options read = tern_read_margin_loss(options), *o = &read;
     if (tern_loss_check(input, target, o->reduction, "tern_hinge_embedding_loss") != TERN_OK)
         return NULL;
-    double margin = tern_or_default(o->margin, 1);
+    double margin = margin_of(o, 1);
     tern_tensor *x = tern_loss_wide(input);
     tern_tensor *apart = tern_loss_positive(tern_rsub_scalar(x, real(margin)));
     tern_tensor *loss = tern_add(zero_where(target, 1, apart), zero_where(target, -1, x));
@@ -88,8 +92,7 @@ tern_tensor *tern_cosine_embedding_loss(tern_tensor *input1, tern_tensor *input2
                                         const tern_margin_loss_options *options)
 {
     TERN_COMPOSED("cosine_embedding_loss", FLOAT32, &input1, &input2, &target);
-    static const tern_margin_loss_options none;
-    const tern_margin_loss_options *o = options ? options : &none;
+    const tern_margin_loss_options read = tern_read_margin_loss(options), *o = &read;
     if (tern_loss_check(input1, target, o->reduction, "tern_cosine_embedding_loss") != TERN_OK ||
         tern_loss_check(input2, target, o->reduction, "tern_cosine_embedding_loss") != TERN_OK ||
         check_cosine(input1, input2, target) != TERN_OK)
@@ -101,8 +104,7 @@ tern_tensor *tern_cosine_embedding_loss(tern_tensor *input1, tern_tensor *input2
     tern_tensor *size2 = tern_add_scalar(tern_sum_dim(tern_mul(b, b), dims, false), real(1e-12));
     tern_tensor *cosine = tern_div(product, tern_sqrt(tern_mul(size1, size2)));
     tern_tensor *same = tern_rsub_scalar(cosine, real(1));
-    tern_tensor *apart =
-        tern_loss_positive(tern_sub_scalar(cosine, real(tern_or_default(o->margin, 0))));
+    tern_tensor *apart = tern_loss_positive(tern_sub_scalar(cosine, real(margin_of(o, 0))));
     tern_tensor *zero = cosine ? tern_new_zeros(cosine, TERN_SHAPE_SCALAR) : NULL;
     tern_tensor *loss = tern_add(tern_where(is_value(target, 1), same, zero),
                                  tern_where(is_value(target, -1), apart, zero));
@@ -131,8 +133,8 @@ tern_tensor *tern_triplet_margin_with_distance_loss(tern_tensor *anchor, tern_te
                                                     const tern_triplet_margin_loss_options *options)
 {
     static const char function[] = "tern_triplet_margin_with_distance_loss";
-    static const tern_triplet_margin_loss_options none;
-    const tern_triplet_margin_loss_options *o = options ? options : &none;
+    const tern_triplet_margin_loss_options read = tern_read_triplet_margin_loss(options),
+                                           *o = &read;
     pairwise usual = {2, 1e-6};
     if (tern_loss_check(anchor, positive, o->reduction, function) != TERN_OK ||
         tern_loss_check(anchor, negative, o->reduction, function) != TERN_OK)
@@ -144,8 +146,7 @@ tern_tensor *tern_triplet_margin_with_distance_loss(tern_tensor *anchor, tern_te
     tern_tensor *near = distance(anchor, positive, user), *far = distance(anchor, negative, user);
     if (o->swap)
         far = tern_minimum(far, distance(positive, negative, user));
-    double margin = tern_or_default(o->margin, 1);
-    tern_tensor *loss = tern_add_scalar(tern_sub(near, far), real(margin));
+    tern_tensor *loss = tern_add_scalar(tern_sub(near, far), real(o->margin));
     loss = tern_loss_positive(loss);
     return loss ? tern_loss_reduce(loss, o->reduction, loss, loss) : NULL;
 }
@@ -156,9 +157,9 @@ tern_tensor *tern_triplet_margin_loss(tern_tensor *anchor, tern_tensor *positive
                                       const tern_triplet_margin_loss_options *options)
 {
     TERN_COMPOSED("triplet_margin_loss", FLOAT32, &anchor, &positive, &negative);
-    static const tern_triplet_margin_loss_options none;
-    const tern_triplet_margin_loss_options *o = options ? options : &none;
-    pairwise how = {tern_or_default(o->p, 2), tern_or_default(o->eps, 1e-6)};
+    const tern_triplet_margin_loss_options read = tern_read_triplet_margin_loss(options),
+                                           *o = &read;
+    pairwise how = {o->p, o->eps};
     if (tern_loss_check(anchor, positive, o->reduction, "tern_triplet_margin_loss") != TERN_OK ||
         tern_loss_check(anchor, negative, o->reduction, "tern_triplet_margin_loss") != TERN_OK)
         return NULL;
@@ -214,10 +215,9 @@ tern_tensor *tern_multi_margin_loss(tern_tensor *input, tern_tensor *target,
                                     const tern_multi_margin_loss_options *options)
 {
     TERN_COMPOSED("multi_margin_loss", FLOAT32, &input);
-    static const tern_multi_margin_loss_options none;
-    const tern_multi_margin_loss_options *o = options ? options : &none;
+    const tern_multi_margin_loss_options read = tern_read_multi_margin_loss(options), *o = &read;
     static const char function[] = "tern_multi_margin_loss";
-    int p = o->p ? o->p : 1;
+    int p = o->p;
     if (tern_loss_check(input, target, o->reduction, function) != TERN_OK)
         return NULL;
     if (p != 1 && p != 2)
@@ -232,7 +232,7 @@ tern_tensor *tern_multi_margin_loss(tern_tensor *input, tern_tensor *target,
     tern_tensor *x = rows_of(tern_loss_wide(input), input),
                 *y = tern_reshape(target, TERN_SHAPE(target->numel, 1));
     tern_tensor *loss = tern_sub(x, tern_gather(x, 1, y));
-    loss = tern_loss_positive(tern_add_scalar(loss, real(tern_or_default(o->margin, 1))));
+    loss = tern_loss_positive(tern_add_scalar(loss, real(o->margin)));
     loss = p == 2 ? tern_square(loss) : loss;
     if (o->weight)
         loss = tern_mul(loss, tern_index(tern_loss_wide(o->weight), y));

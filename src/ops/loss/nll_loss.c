@@ -45,12 +45,11 @@ tern_tensor *tern_nll_loss(tern_tensor *input, tern_tensor *target,
                            const tern_nll_loss_options *options)
 {
     TERN_COMPOSED("nll_loss", FLOAT32, &input);
-    static const tern_nll_loss_options none;
-    const tern_nll_loss_options *o = options ? options : &none;
+    const tern_nll_loss_options read = tern_read_nll_loss(options), *o = &read;
     if (tern_loss_check(input, target, o->reduction, "tern_nll_loss") != TERN_OK ||
         check(input, target, o->weight) != TERN_OK)
         return NULL;
-    int64_t ignored = o->ignore_index.set ? o->ignore_index.value : -100;
+    int64_t ignored = o->ignore_index.value;
     int dim = class_dim(input);
     tern_tensor *x = tern_loss_wide(input);
     if (input->ndim == 1)

@@ -37,9 +37,8 @@ tern_tensor *tern_smooth_l1_loss(tern_tensor *input, tern_tensor *target,
                                  const tern_smooth_l1_loss_options *options)
 {
     TERN_COMPOSED("smooth_l1_loss", FLOAT32, &input, &target);
-    static const tern_smooth_l1_loss_options none;
-    const tern_smooth_l1_loss_options *o = options ? options : &none;
-    double beta = tern_or_default(o->beta, 1);
+    const tern_smooth_l1_loss_options read = tern_read_smooth_l1_loss(options), *o = &read;
+    double beta = o->beta;
     if (tern_loss_check(input, target, o->reduction, "tern_smooth_l1_loss") != TERN_OK)
         return NULL;
     if (!(beta >= 0))
@@ -59,9 +58,8 @@ tern_tensor *tern_huber_loss(tern_tensor *input, tern_tensor *target,
                              const tern_huber_loss_options *options)
 {
     TERN_COMPOSED("huber_loss", FLOAT32, &input, &target);
-    static const tern_huber_loss_options none;
-    const tern_huber_loss_options *o = options ? options : &none;
-    double delta = tern_or_default(o->delta, 1);
+    const tern_huber_loss_options read = tern_read_huber_loss(options), *o = &read;
+    double delta = o->delta;
     if (tern_loss_check(input, target, o->reduction, "tern_huber_loss") != TERN_OK)
         return NULL;
     if (!(delta > 0))
@@ -89,13 +87,12 @@ tern_tensor *tern_poisson_nll_loss(tern_tensor *input, tern_tensor *target,
                                    const tern_poisson_nll_loss_options *options)
 {
     TERN_COMPOSED("poisson_nll_loss", FLOAT32, &input, &target);
-    static const tern_poisson_nll_loss_options none;
-    const tern_poisson_nll_loss_options *o = options ? options : &none;
+    const tern_poisson_nll_loss_options read = tern_read_poisson_nll_loss(options), *o = &read;
     tern_tensor *loss, *x = tern_loss_wide(input), *y = tern_loss_wide(target);
     if (tern_loss_check(input, target, o->reduction, "tern_poisson_nll_loss") != TERN_OK)
         return NULL;
     if (o->no_log_input) {
-        tern_tensor *rate = tern_add_scalar(x, real(tern_or_default(o->eps, 1e-8)));
+        tern_tensor *rate = tern_add_scalar(x, real(o->eps));
         loss = tern_sub(x, tern_mul(y, tern_log(rate)));
     } else {
         loss = tern_sub(tern_exp(x), tern_mul(y, x));
@@ -144,16 +141,14 @@ tern_tensor *tern_gaussian_nll_loss(tern_tensor *input, tern_tensor *target, ter
                                     const tern_gaussian_nll_loss_options *options)
 {
     TERN_COMPOSED("gaussian_nll_loss", FLOAT32, &input, &target, &var);
-    static const tern_gaussian_nll_loss_options none;
-    const tern_gaussian_nll_loss_options *o = options ? options : &none;
+    const tern_gaussian_nll_loss_options read = tern_read_gaussian_nll_loss(options), *o = &read;
     if (tern_loss_check(input, target, o->reduction, "tern_gaussian_nll_loss") != TERN_OK)
         return NULL;
     if (!var) {
         tern_fail_argument_null("tern_gaussian_nll_loss", "var");
         return NULL;
     }
-    if (!(var = broadcastable_var(tern_loss_wide(var), input)) ||
-        !(var = bounded_var(var, tern_or_default(o->eps, 1e-6))))
+    if (!(var = broadcastable_var(tern_loss_wide(var), input)) || !(var = bounded_var(var, o->eps)))
         return NULL;
     tern_tensor *squares = tern_square(tern_sub(tern_loss_wide(input), tern_loss_wide(target)));
     tern_tensor *loss = tern_add(tern_log(var), tern_div(squares, var));

@@ -1,4 +1,5 @@
 /* rnn_stack.c -- recurrent networks of several layers and directions. */
+#include "base/option.h"
 #include "base/checked.h"
 #include "base/memory.h"
 #include "ops/rnn/rnn.h"
@@ -242,8 +243,7 @@ static tern_status run_stack(const tern_rnn_kind *kind, const char *function, te
                              tern_rnn_result *out)
 {
     stack s = {.kind = kind, .function = function, .params = params};
-    s.o = options ? *options : (tern_rnn_function_options){0};
-    s.o.num_layers = s.o.num_layers ? s.o.num_layers : 1;
+    s.o = tern_read_rnn_function(options);
     s.directions = s.o.bidirectional ? 2 : 1;
     if (!input || !params || !out)
         return tern_fail_argument_null(function, !input ? "input" : !params ? "params" : "out");

@@ -3,6 +3,7 @@
  *   cov = sum_i w_i (x_i - mean)(x_i - mean)' / (sum w - correction sum(w a) / sum w)
  *
  * with w = fweights aweights and a = aweights, the mean weighted too: one matrix product. */
+#include "base/option.h"
 #include "tensor/op.h"
 #include <math.h>
 #include <tern/ops.h>
@@ -39,7 +40,7 @@ static tern_status check_weights(tern_tensor *w, const char *what, bool whole, i
 /* What the sums of products are divided by: not below zero. */
 static tern_tensor *divisor(const tern_cov_options *o, tern_tensor *w, tern_tensor *sum)
 {
-    double correction = o->correction.set ? (double)o->correction.value : 1;
+    double correction = (double)o->correction.value;
     if (o->aweights && correction != 0) {
         tern_tensor *squares = tern_sum(tern_mul(w, o->aweights));
         sum = tern_sub(sum, tern_mul_scalar(tern_div(squares, sum), tern_scalar_real(correction)));
@@ -51,8 +52,7 @@ static tern_tensor *divisor(const tern_cov_options *o, tern_tensor *w, tern_tens
 
 tern_tensor *tern_cov(tern_tensor *x, const tern_cov_options *options)
 {
-    static const tern_cov_options none;
-    const tern_cov_options *o = options ? options : &none;
+    const tern_cov_options read = tern_read_cov(options), *o = &read;
     if (!x) {
         tern_fail_argument_null(name, "x");
         return NULL;
