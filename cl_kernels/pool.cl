@@ -68,9 +68,76 @@ INLINE idx divisor_of(const tern_pool_shape *s, tern_span z, tern_span y, tern_s
 #define PLANES(p, n) ITEMS(p, n)
 #endif
 #define EACH(i, span) for (idx i = (span).first; i < (span).end; i += (span).step)
+
+/* Windows of a tile, the largest stride that it takes, and numbers of a row of x for each of it. */
+#define POOL_TILE   64
+#define POOL_STRIDE 4
+#define POOL_ROW    88
+INLINE i32 pool_fits_tiles(const tern_pool_shape *s)
+{
+    return s->adaptive == 0 && s->in[0] * s->in[1] * s->in[2] < 0x40000000 && s->stride[2] <= POOL_STRIDE &&
+           s->window[2] * s->dilation[2] <= POOL_ROW - POOL_TILE;
+}
 #endif
 
 #if IS_FLOAT
+
+#if TERN_CHUNKS
+/* The windows of a row of y from `from` on, POOL_TILE at most: lanes are windows. A row of x is read once,
+ * minus infinity where it ends, so that windows at the edges are as all others; element t goes to row
+ * t % stride, so that those of neighbouring windows lie side by side. */
+INLINE void K(max_pool_tile)(GLOBAL STO *ys, GLOBAL i64 *places, const GLOBAL STO *plane,
+                             const tern_pool_shape *s, tern_span z, tern_span y, idx from)
+{
+    REAL row[POOL_STRIDE * POOL_ROW], most[POOL_TILE];
+    i32 best[POOL_TILE];
+    idx in1 = (idx)s->in[1], in2 = (idx)s->in[2], ins = (idx)s->in[0] * in1 * in2, inside[POOL_STRIDE];
+    idx stride = (idx)s->stride[2], step = (idx)s->dilation[2], begin = from * stride - (idx)s->padding[2];
+    idx n = tern_smaller((idx)s->out[2] - from, POOL_TILE), lanes = (n + 7) / 8 * 8;
+    idx reach = lanes + ((idx)s->window[2] - 1) * step / stride + 1;
+    i32 corner = (i32)((z.first * in1 + y.first) * in2 + begin);
+    for (idx b = 0; b < lanes; b += 8)
+        SIMD for (i32 q = 0; q < 8; ++q)
+        {
+            most[b + q] = MINUS_INF;
+            best[b + q] = corner + (i32)(b + q) * (i32)stride;
+        }
+    for (idx q = 0; q < lanes && begin + q * stride < 0; ++q) /* the first one inside */
+        best[q] += (i32)((step - 1 - begin - q * stride) / step * step);
+    for (idx k = 0; k < stride; ++k) {
+        idx left = in2 - begin - k;
+        inside[k] = left <= 0 ? 0 : tern_smaller((left + stride - 1) / stride, POOL_ROW);
+        for (idx b = 0; b < reach; b += 8)
+            SIMD for (i32 t = 0; t < 8; ++t) row[k * POOL_ROW + b + t] = MINUS_INF;
+    }
+    EACH(iz, z) EACH(iy, y)
+    {
+        idx at = (iz * in1 + iy) * in2 + begin;
+        for (idx k = 0; k < stride; ++k) {
+            REAL *to = row + k * POOL_ROW;
+            idx first = begin + k < 0 ? (stride - 1 - begin - k) / stride : 0;
+            SIMD for (idx t = first; t < inside[k]; ++t) to[t] = LD(plane, at + t * stride + k);
+        }
+        for (idx k = 0; k < (idx)s->window[2] * step; k += step) {
+            const REAL *x = row + k % stride * POOL_ROW + k / stride;
+            for (idx b = 0; b < lanes; b += 8) {
+                i32 place = (i32)(at + b * stride + k);
+                SIMD for (i32 q = 0; q < 8; ++q)
+                {
+                    REAL v = x[b + q];
+                    i32 more = v > most[b + q] || v != v;
+                    best[b + q] = more ? place + q * (i32)stride : best[b + q];
+                    most[b + q] = more ? v : most[b + q];
+                }
+            }
+        }
+    }
+    for (idx q = 0; q < n; ++q) {
+        ST(ys, from + q, most[q]);
+        places[from + q] = best[q] < ins ? (i64)best[q] : (i64)(ins - 1);
+    }
+}
+#endif
 
 /* The largest of each window, NaN being larger than all, and where it lies in its plane. */
 KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, tern_pool_shape, shape))
@@ -80,6 +147,18 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, te
     BASE(xs);
     tern_pool_shape s = shape;
     idx in1 = (idx)s.in[1], in2 = (idx)s.in[2], out1 = (idx)s.out[1], out2 = (idx)s.out[2];
+#if TERN_CHUNKS
+    if (pool_fits_tiles(&s)) {
+        GROUPS(r, (idx)s.planes * (idx)s.out[0] * out1)
+        {
+            tern_span z = window_of(&s, 0, r / out1 % (idx)s.out[0]), y = window_of(&s, 1, r % out1);
+            const GLOBAL STO *plane = xs + r / out1 / (idx)s.out[0] * (idx)s.in[0] * in1 * in2;
+            for (idx from = 0; from < out2; from += POOL_TILE)
+                K(max_pool_tile)(ys + r * out2, places + r * out2, plane, &s, z, y, from);
+        }
+        return;
+    }
+#endif
     FLAT(r, (idx)s.planes * (idx)s.out[0] * out1, out2)
     {
         tern_span z = window_of(&s, 0, r / out1 % (idx)s.out[0]), y = window_of(&s, 1, r % out1);
