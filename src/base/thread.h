@@ -62,9 +62,16 @@ typedef struct tern_dead_nodes {
     bool draining;
 } tern_dead_nodes;
 
+/* What waits for the end of the walk back that runs: called then, however it ended. */
+typedef struct tern_after_walk {
+    void (*call)(struct tern_after_walk *end);
+    struct tern_after_walk *next;
+} tern_after_walk;
+
 typedef struct tern_thread_state {
     tern_thread_mode mode;
-    struct tern_graph *graph; /* what is being recorded; NULL: work runs */
+    tern_after_walk **after_walk; /* of the walk back that runs; NULL: none does */
+    struct tern_graph *graph;     /* what is being recorded; NULL: work runs */
 
     struct tern_place *default_place; /* NULL: the process's */
     int current_device[TERN_DEVICE_KINDS];

@@ -5,7 +5,7 @@
 
 tern_status tern_pinning_place(tern_place **place)
 {
-    *place = tern_registry_pinning();
+    TERN_TRY(tern_registry_pinning(place));
     return *place ? tern_registry_open(*place) : TERN_OK;
 }
 

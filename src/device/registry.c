@@ -192,12 +192,19 @@ const char *tern_registry_notes(int kind)
     return registry.notes[kind] ? registry.notes[kind] : "";
 }
 
-tern_place *tern_registry_pinning(void)
+tern_status tern_registry_pinning(tern_place **place)
 {
-    for (int b = 0; b < BACKENDS; b++)
-        if (backends[b]->vendor && backends[b]->vendor->host_alloc && tern_registry_count(b) > 0)
-            return registry.places[b][0];
-    return NULL;
+    tern_status status = TERN_OK;
+    *place = NULL;
+    pthread_mutex_lock(&registry.lock);
+    for (int b = 0; b < BACKENDS && status == TERN_OK && !*place; b++) {
+        if (!backends[b]->vendor || !backends[b]->vendor->host_alloc)
+            continue;
+        status = find(b);
+        *place = status == TERN_OK && registry.count[b] > 0 ? registry.places[b][0] : NULL;
+    }
+    pthread_mutex_unlock(&registry.lock);
+    return status;
 }
 
 tern_place *tern_registry_place(int kind, int64_t index)

@@ -13,8 +13,8 @@ int tern_registry_found(int kind);
 const char *tern_registry_notes(int kind);
 /* NULL beyond the end. */
 tern_place *tern_registry_place(int kind, int64_t index);
-/* The first device whose backend pins memory of the host; NULL without one. */
-tern_place *tern_registry_pinning(void);
+/* The first device whose backend pins memory of the host; *place is NULL without one. */
+tern_status tern_registry_pinning(tern_place **place);
 tern_status tern_registry_open(tern_place *place);
 /* Every place found so far, in order of kind and index; NULL beyond the end. */
 tern_place *tern_place_at(int i);

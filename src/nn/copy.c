@@ -107,6 +107,7 @@ static tern_status copy_member(copies *c, tern_module *to, const tern_member *fr
     member->child = child;
     member->passing = from->passing;
     member->formula = from->formula;
+    member->formula.next[0].x = member->formula.next[1].x = NULL;
     if (child) {
         child->parent = to;
         tern_nn_count_levels(to);

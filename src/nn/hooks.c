@@ -4,6 +4,7 @@
  * In the backward pass the one after it receives the gradients of its outputs, the one before it
  * those of its inputs, which is where the hooks are called. */
 #include "base/memory.h"
+#include "base/thread.h"
 #include "nn/module.h"
 #include <stdatomic.h>
 
@@ -103,6 +104,8 @@ static bool next_hook(turn *t, const tern_module *m, tern_hook_kind kind)
 
 /* One run of a module, as its two functions know it. */
 typedef struct pass {
+    tern_after_walk end; /* first; waits only once */
+    bool waits;
     atomic_int refs;
     tern_life *module; /* which may be gone by the time of backward, with its hooks */
     int n, k;
@@ -131,6 +134,26 @@ static void release_pass(void *data)
     tern_free(p->at);
     tern_free(p->grad_out);
     tern_free(p);
+}
+
+/* A walk that ended in between, or that never comes to the function before the module, lets go of
+ * the gradients too: recorded ones would hold the graph that holds them. */
+static void walk_ended(tern_after_walk *end)
+{
+    pass *p = (pass *)end;
+    p->waits = false;
+    release_gradients(p);
+    release_pass(p);
+}
+
+static void wait_for_end(pass *p)
+{
+    if (p->waits || !tern_thread.after_walk)
+        return;
+    p->waits = true;
+    p->end = (tern_after_walk){walk_ended, *tern_thread.after_walk};
+    *tern_thread.after_walk = &p->end;
+    atomic_fetch_add(&p->refs, 1);
 }
 
 /* The identity, of both functions. */
@@ -167,6 +190,7 @@ static tern_status behind(tern_function *f, tern_tensor *const *grad_out, int k,
          m = tern_life_object(p->module))
         TERN_TRY(t.hook.call.backward_pre(m, grad_in, k, t.hook.user));
     release_gradients(p);
+    wait_for_end(p);
     for (int i = 0; i < k; i++)
         p->grad_out[i] = tern_keep(grad_in[i]);
     if (p->inputs_seen)

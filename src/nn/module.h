@@ -16,11 +16,16 @@ typedef enum tern_member_kind {
 typedef struct tern_member tern_member;
 
 /* What a computed member is, from the module's members of its name and a suffix. */
-typedef tern_tensor *(*tern_compute)(tern_module *m, const tern_member *member);
+typedef tern_tensor *(*tern_compute)(tern_module *m, tern_member *member);
 typedef struct tern_formula {
     tern_compute compute;
     int dim, iterations;
     double eps;
+    /* What the parts of these suffixes become once the run that it was computed for went well. */
+    struct tern_next_part {
+        const char *suffix;
+        tern_tensor *x; /* or NULL */
+    } next[2];
 } tern_formula;
 
 /* A child, a parameter or a buffer under its name, in the order they were added. */
@@ -109,6 +114,9 @@ void tern_nn_drop_member(tern_module *self, int i);
 /* ---- computed members (parametrization.c) -------------------------------------------------- */
 /* Work out all of m's; before each forward. */
 tern_status tern_nn_compute_members(tern_module *m);
+/* After it: parts take the values that the formulas have for them if it went well, which the result
+ * says too. */
+tern_status tern_nn_settle_members(tern_module *m, tern_status status);
 tern_tensor *tern_nn_part(tern_module *m, const tern_member *member, const char *suffix);
 tern_status tern_nn_add_part(tern_module *m, const char *name, const char *suffix,
                              tern_member_kind kind, tern_tensor *x);

@@ -59,6 +59,28 @@ tern_status tern_nn_compute_members(tern_module *m)
     return TERN_OK;
 }
 
+static tern_status settle(tern_module *m, tern_member *member, tern_status status)
+{
+    for (int i = 0; i < 2; i++) {
+        struct tern_next_part *next = &member->formula.next[i];
+        if (status == TERN_OK && next->x)
+            TERN_NO_GRAD
+                if (!tern_copy_(tern_nn_part(m, member, next->suffix), next->x))
+                    status = tern_last_status();
+        tern_release(next->x);
+        next->x = NULL;
+    }
+    return status;
+}
+
+tern_status tern_nn_settle_members(tern_module *m, tern_status status)
+{
+    for (int i = 0; i < m->count; i++)
+        if (m->members[i].kind == MEMBER_COMPUTED)
+            status = settle(m, &m->members[i], status);
+    return status;
+}
+
 tern_tensor *tern_nn_to_compute(tern_module *m, const char *name, int dim, const char *function)
 {
     if (!m) {
@@ -84,7 +106,7 @@ tern_module *tern_nn_set_formula(tern_module *m, const char *name, tern_formula 
 {
     tern_member *member = member_of(m, name, "");
     member->formula = formula;
-    if (compute(m, member) != TERN_OK)
+    if (settle(m, member, compute(m, member)) != TERN_OK)
         return NULL;
     member->kind = MEMBER_COMPUTED;
     m->computes = true;
@@ -99,7 +121,7 @@ static void drop(tern_module *m, tern_member *member)
 
 /* The computed value detached from its graph, as in evaluation, where a spectral norm makes no
  * power iteration. */
-static tern_tensor *value_now(tern_module *m, const tern_member *member)
+static tern_tensor *value_now(tern_module *m, tern_member *member)
 {
     tern_tensor *x = NULL;
     bool training = m->training;

@@ -19,11 +19,8 @@ static tern_status check_result(const tern_module *m, tern_status status, tern_t
     return TERN_OK;
 }
 
-/* The forward or call of m, after its computed parameters. */
-static tern_status run(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out, int k)
+static tern_status run_own(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
-    if (m->computes)
-        TERN_TRY(tern_nn_compute_members(m));
     if (m->call)
         return check_result(m, m->call(m, in, n, out, k), out, k);
     if (!m->forward)
@@ -38,6 +35,17 @@ static tern_status run(tern_module *m, tern_tensor *const *in, int n, tern_tenso
         return tern_fail_argument_null("tern_nn_forward", "x");
     out[0] = m->forward(m, in[0]);
     return check_result(m, TERN_OK, out, 1);
+}
+
+/* The forward or call of m, after its computed parameters. */
+static tern_status run(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out, int k)
+{
+    if (!m->computes)
+        return run_own(m, in, n, out, k);
+    tern_status status = tern_nn_compute_members(m);
+    if (status == TERN_OK)
+        status = run_own(m, in, n, out, k);
+    return tern_nn_settle_members(m, status);
 }
 
 static tern_status run_with_hooks(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out,

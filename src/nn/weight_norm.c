@@ -19,7 +19,7 @@ static tern_module *finish(tern_module *m, const char *name, tern_formula formul
 
 /* ---- weight norm: g v / ||v|| -------------------------------------------------------------- */
 
-static tern_tensor *weight_norm(tern_module *m, const tern_member *weight)
+static tern_tensor *weight_norm(tern_module *m, tern_member *weight)
 {
     return tern_weight_norm(tern_nn_part(m, weight, "_v"), tern_nn_part(m, weight, "_g"),
                             weight->formula.dim);
@@ -66,30 +66,38 @@ static tern_tensor *matrix_of(tern_tensor *w, int dim)
     return rows ? tern_reshape(rows, TERN_SHAPE(tern_size(rows, 0), -1)) : NULL;
 }
 
-/* v = normalize(W^T u), u = normalize(W v) in training; sigma = u W v, through which the gradient
- * goes while u and v are constants, copies: a second forward before the backward writes the buffers
- * again. Those are written when all else is done, so that a failure leaves them as they were; u is
- * last, as v follows from it. */
-static tern_tensor *spectral_norm(tern_module *m, const tern_member *weight)
+/* What a part is to become. */
+static void set_next(tern_formula *f, int i, const char *suffix, tern_tensor *x)
 {
-    const tern_formula *f = &weight->formula;
+    tern_release(f->next[i].x);
+    f->next[i].suffix = suffix;
+    f->next[i].x = tern_keep(x);
+}
+
+/* v = normalize(W^T u), u = normalize(W v) in training; sigma = u W v, through which the gradient
+ * goes while u and v are constants. */
+static tern_tensor *spectral_norm(tern_module *m, tern_member *weight)
+{
+    tern_formula *f = &weight->formula;
     tern_tensor *w = tern_nn_part(m, weight, "_orig"), *matrix = matrix_of(w, f->dim);
     tern_tensor *u = tern_nn_part(m, weight, "_u"), *v = tern_nn_part(m, weight, "_v");
     tern_tensor *across = tern_transpose(matrix, 0, 1);
-    tern_tensor *next_u = u, *next_v = v;
     TERN_NO_GRAD {
-        for (int i = 0; m->training && i < f->iterations; i++) {
-            next_v = tern_normalize(tern_mv(across, next_u), 2, 0, f->eps);
-            next_u = tern_normalize(tern_mv(matrix, next_v), 2, 0, f->eps);
+        if (!m->training) { /* a forward in training may write them before the backward of this */
+            u = tern_clone(u);
+            v = tern_clone(v);
         }
-        next_u = next_u == u ? tern_clone(u) : next_u;
-        next_v = next_v == v ? tern_clone(v) : next_v;
+        for (int i = 0; m->training && i < f->iterations; i++) {
+            v = tern_normalize(tern_mv(across, u), 2, 0, f->eps);
+            u = tern_normalize(tern_mv(matrix, v), 2, 0, f->eps);
+        }
     }
-    tern_tensor *result = tern_div(w, tern_dot(next_u, tern_mv(matrix, next_v)));
-    TERN_NO_GRAD
-        if (result && m->training && (!tern_copy_(v, next_v) || !tern_copy_(u, next_u)))
-            result = NULL;
-    return result;
+    tern_tensor *y = tern_div(w, tern_dot(u, tern_mv(matrix, v)));
+    if (y && m->training) {
+        set_next(f, 0, "_u", u);
+        set_next(f, 1, "_v", v);
+    }
+    return y;
 }
 
 /* A unit vector of the size of the matrix's dim. */
@@ -119,7 +127,8 @@ tern_module *tern_nn_spectral_norm(tern_module *m, const char *name,
                                    const tern_spectral_norm_options *options)
 {
     tern_spectral_norm_options o = tern_read_spectral_norm(options);
-    tern_formula f = {spectral_norm, o.dim, o.n_power_iterations, o.eps};
+    tern_formula f = {
+        .compute = spectral_norm, .dim = o.dim, .iterations = o.n_power_iterations, .eps = o.eps};
     name = name ? name : "weight";
     tern_tensor *x = tern_nn_to_compute(m, name, o.dim, "tern_nn_spectral_norm");
     tern_status status = TERN_OK;

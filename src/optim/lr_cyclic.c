@@ -76,7 +76,7 @@ tern_lr_scheduler *tern_lr_scheduler_cyclic_lr(tern_optimizer *optimizer, double
                               "%s: Expected positive step sizes, but got %lld, "
                               "%lld",
                               kind->name, (long long)o.step_size_up, (long long)o.step_size_down);
-    double total = (double)(o.step_size_up + o.step_size_down);
+    double total = (double)o.step_size_up + (double)o.step_size_down;
     int n = optimizer->n_groups;
     triangles c = {.o = o,
                    .low = tern_lr_numbers(o.base_lrs, base_lr, n),

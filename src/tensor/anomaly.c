@@ -50,13 +50,18 @@ void tern_anomaly_label_leave(tern_anomaly_label_block *block)
     tern_thread.labels.depth = block->depth;
 }
 
-char *tern_anomaly_where(void)
+tern_status tern_anomaly_where(char **where)
 {
     const tern_labels *labels = &tern_thread.labels;
     tern_text text = {0};
     for (int i = 0; i < labels->depth && i < TERN_MOST_LABELS; i++)
         tern_text_add(&text, "%s%s", i ? " > " : "", labels->open[i]);
-    return text.data;
+    if (text.failed) {
+        tern_text_free(&text);
+        return TERN_ERR_MEMORY;
+    }
+    *where = text.data;
+    return TERN_OK;
 }
 
 /* ---- looking ----------------------------------------------------------------------------- */
@@ -133,7 +138,8 @@ tern_status tern_anomaly_check_results(const tern_call *call)
             from = has_nan ? k : -1;
         }
         tern_text text = {0};
-        char *where = tern_anomaly_where();
+        char *where = NULL;
+        TERN_TRY(tern_anomaly_where(&where));
         tern_text_add(&text, "tern_%s: returned nan values in its %dth output", call->op->name, i);
         if (from >= 0)
             tern_text_add(&text, "; its input %d had nan values already", from);

@@ -108,8 +108,9 @@ static tern_status promote(tern_call *call, tern_tensor **cast)
     if (all_of(call, common))
         return TERN_OK;
     for (int i = 0; i < call->n_in; i++) {
-        cast[i] = call->in[i] ? tern_to_dtype(call->in[i], common) : NULL;
-        if (call->in[i] && !cast[i])
+        tern_tensor *x = call->in[i]; /* in may be cast itself */
+        cast[i] = x ? tern_to_dtype(x, common) : NULL;
+        if (x && !cast[i])
             return tern_last_status();
     }
     call->in = cast;
@@ -182,8 +183,13 @@ static tern_status run(tern_call *call, tern_tensor **cast, size_t attribute_byt
     TERN_TRY(check_type(call, ""));
     TERN_TRY(call->op->infer(call));
     TERN_TRY(make_outputs(call));
-    tern_status status = forward(call);
+    bool first = call->op->writes_inputs;
+    tern_status status = first ? tern_scope_reserve(call->n_out) : TERN_OK;
+    if (status == TERN_OK && first)
+        status = record(call, attribute_bytes);
     if (status == TERN_OK)
+        status = forward(call);
+    if (status == TERN_OK && !first)
         status = record(call, attribute_bytes);
     if (status != TERN_OK)
         release_outputs(call);

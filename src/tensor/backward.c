@@ -182,7 +182,7 @@ static void walk_free(tern_walk *w)
 
 /* Gradients have the types of what they are gradients of: nothing is cast on the way. Of NaNs the
  * node is told, not the operations that its backward is made of. */
-static tern_status go(tern_walk *w)
+static tern_status go_on(tern_walk *w)
 {
     tern_thread_mode outer __attribute__((cleanup(tern_thread_leave))) = tern_thread_enter();
     tern_thread.mode.no_grad = !w->create;
@@ -199,6 +199,20 @@ static tern_status go(tern_walk *w)
         TERN_TRY(status);
     }
     return tern_walk_finish_leaves(w);
+}
+
+static tern_status go(tern_walk *w)
+{
+    tern_after_walk *ends = NULL, **outer = tern_thread.after_walk;
+    tern_thread.after_walk = &ends;
+    tern_status status = go_on(w);
+    tern_thread.after_walk = outer;
+    while (ends) {
+        tern_after_walk *end = ends;
+        ends = end->next;
+        end->call(end);
+    }
+    return status;
 }
 
 /* Start the walk at root with gradient (NULL: one). */

@@ -170,9 +170,11 @@ tern_status tern_refresh_view(tern_tensor *x)
     if (!mine || !mine->base || mine->base_writes == mine->base->history->writes)
         return TERN_OK;
     tern_tensor *base = mine->base;
-    mine->base_writes = base->history->writes;
-    if (!base->requires_grad)
+    const int64_t writes = base->history->writes;
+    if (!base->requires_grad) {
+        mine->base_writes = writes;
         return TERN_OK;
+    }
     tern_strided at = {.shape = tern_shape_of(x), .offset = x->offset - base->offset};
     memcpy(at.stride, x->stride, sizeof at.stride);
     memcpy(at.in_stride, base->stride, sizeof at.in_stride);
@@ -184,7 +186,9 @@ tern_status tern_refresh_view(tern_tensor *x)
                       .place = x->storage->place,
                       .n_out = 1,
                       .out = {x}};
-    return tern_record(&call, in, sizeof at);
+    TERN_TRY(tern_record(&call, in, sizeof at));
+    mine->base_writes = writes;
+    return TERN_OK;
 }
 
 /* ---- writing through a view -------------------------------------------------------------- */
@@ -366,7 +370,5 @@ tern_status tern_finish_write(tern_write *write, tern_tensor *x, bool written)
         x->requires_grad = true;
     }
     tern_node_release(write->node);
-    if (written && status == TERN_OK && write->inner)
-        status = tern_refresh_view(x);
     return status;
 }

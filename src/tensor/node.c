@@ -27,8 +27,10 @@ tern_node *tern_node_new(const tern_op *op, tern_place *place, int n_in, int n_o
     node->attributes = node->output + out;
     if (attribute_bytes)
         memcpy(node->attributes, attributes, attribute_bytes);
-    if (tern_thread.mode.anomaly.on)
-        node->where = tern_anomaly_where();
+    if (tern_thread.mode.anomaly.on && tern_anomaly_where(&node->where) != TERN_OK) {
+        tern_free(node);
+        return NULL;
+    }
     return node;
 }
 

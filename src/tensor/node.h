@@ -95,8 +95,8 @@ tern_status tern_frame_unpack(tern_node *node);
 void tern_frame_release(tern_frame *frame);
 
 /* ---- anomalies (anomaly.c) --------------------------------------------------------------- */
-/* The labels that are open now, to be freed; NULL for none. */
-char *tern_anomaly_where(void);
+/* The labels that are open now, to be freed; *where is NULL for none. */
+tern_status tern_anomaly_where(char **where);
 /* TERN_ERR_STATE when one of the gradients that node's backward made has a NaN in it. */
 tern_status tern_anomaly_check_gradients(const tern_node *node, tern_tensor *const *dout,
                                          tern_tensor *const *din, const bool *needs);

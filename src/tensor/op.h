@@ -88,6 +88,7 @@ struct tern_op {
     bool view;         /* outputs look into input 0; forward is NULL */
     bool multi_view;   /* several looks by one call, which are not written in place */
     bool not_differentiable;
+    bool writes_inputs; /* forward does, running statistics, and is the last thing that can fail */
     /* Of a loss: the output, if it is there, that is the gradient of input 0 for dout = 1. It is made
      * with the value, saved, and nobody's but the walk's that begins there, which saves a launch. */
     int unit_gradient;    /* 0: none is */

@@ -46,9 +46,9 @@ __attribute__((destructor)) static void delete_key(void)
         pthread_key_delete(at_thread_end);
 }
 
-static bool reserve(void)
+static bool reserve(size_t n)
 {
-    if (scopes.count < scopes.capacity)
+    if (scopes.count + n <= scopes.capacity)
         return true;
     size_t capacity = scopes.capacity ? 2 * scopes.capacity : 256;
     tern_tensor **items = tern_grow(scopes.items, capacity * sizeof *items);
@@ -65,11 +65,16 @@ static bool reserve(void)
     return true;
 }
 
+tern_status tern_scope_reserve(int n)
+{
+    return reserve((size_t)n) ? TERN_OK : TERN_ERR_MEMORY;
+}
+
 tern_tensor *tern_scoped(tern_tensor *x)
 {
     if (!x)
         return NULL;
-    if (!reserve()) {
+    if (!reserve(1)) {
         tern_release(x);
         return NULL;
     }

@@ -112,7 +112,8 @@ void tern_dense_strides(const tern_shape *shape, int64_t *stride)
     int64_t step = 1;
     for (int i = shape->ndim - 1; i >= 0; i--) {
         stride[i] = step;
-        step *= shape->dims[i] > 1 ? shape->dims[i] : 1;
+        /* without an element it may wrap */
+        step = (int64_t)((uint64_t)step * (uint64_t)(shape->dims[i] > 1 ? shape->dims[i] : 1));
     }
 }
 

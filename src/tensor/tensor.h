@@ -108,6 +108,8 @@ tern_tensor *tern_tensor_detached(const tern_tensor *x);
 /* Give a new tensor to the innermost scope and return it; NULL passes. On
  * failure it is released. */
 tern_tensor *tern_scoped(tern_tensor *x);
+/* The next n of them find room. */
+tern_status tern_scope_reserve(int n);
 /* Its history, made if need be; NULL after TERN_ERR_MEMORY. */
 tern_history *tern_history_of(tern_tensor *x);
 tern_place *tern_tensor_place(const tern_tensor *x);

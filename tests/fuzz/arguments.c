@@ -17,13 +17,14 @@ static const struct {
 
 static const char *recipe_for(fuzz_source *s, const char *name)
 {
-    uint32_t count = 0, chosen = fuzz_pick(s, 16);
-    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
-        count += strcmp(recipes[i].name, name) == 0;
-    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
-        if (strcmp(recipes[i].name, name) == 0 && chosen-- % count == 0)
-            return recipes[i].text;
-    return NULL;
+    static fuzz_index index;
+    for (size_t i = (size_t)index.count; i < sizeof recipes / sizeof *recipes; i++)
+        fuzz_index_add(&index, recipes[i].name);
+    int places[16], count = 0;
+    for (int i = -1; count < 16 && (i = fuzz_index_find(&index, name, i)) >= 0; count++)
+        places[count] = i;
+    uint32_t chosen = fuzz_pick(s, 16);
+    return count ? recipes[places[chosen % (uint32_t)count]].text : NULL;
 }
 
 /* What is the same in a whole call. */
@@ -169,7 +170,8 @@ static int tensor_for(context *c, const char *word, const char *name)
         ndim -= ndim > 0;
     else if (fuzz_chance(s, 3) && ndim < TERN_MAX_DIMS)
         size[ndim++] = pick_size(s);
-    return fuzz_tensor(s, size, ndim, dtype, high);
+    int slot = fuzz_tensor(s, size, ndim, dtype, high);
+    return slot >= 0 && (fuzz_is_handy(slot) || takes_vast(c->op)) ? slot : -1;
 }
 
 static const char *next_word(context *c)
@@ -375,7 +377,7 @@ void fuzz_fail_next(fuzz_source *s)
 {
     static fuzz_step step;
     fuzz_step_begin(&step, fuzz_find("fail_allocation"));
-    fuzz_add_int(&step, "n", 1 + fuzz_pick(s, 24));
+    fuzz_add_int(&step, "n", fuzz_chance(s, 60) ? -1 : 1 + (int64_t)fuzz_pick(s, 24));
     fuzz_run(&step);
 }
 

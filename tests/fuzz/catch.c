@@ -21,7 +21,7 @@ static int kind_count;
 /* Shared with the children. */
 typedef struct progress {
     volatile uint64_t run; /* the one that began last */
-    volatile uint64_t calls;
+    volatile uint64_t calls, good_calls;
 } progress;
 
 /* ---- reports ------------------------------------------------------------------------------ */
@@ -96,6 +96,7 @@ static char *read_all(FILE *file)
 static bool run_child(const fuzz_plan *plan, uint64_t first, uint64_t end, progress *shared,
                       FILE *report, bool verbose)
 {
+    uint64_t calls = shared->calls, good_calls = shared->good_calls;
     fflush(NULL);
     if (ftruncate(fileno(report), 0) != 0)
         return false;
@@ -107,6 +108,8 @@ static bool run_child(const fuzz_plan *plan, uint64_t first, uint64_t end, progr
         for (uint64_t run = first; run < end; run++) {
             shared->run = run;
             fuzz_run_seeded(plan->seed, run);
+            shared->calls = calls + fuzz_calls;
+            shared->good_calls = good_calls + fuzz_good_calls;
         }
         shared->run = end;
         exit(0);
@@ -181,8 +184,7 @@ int fuzz_catch(const fuzz_plan *plan)
     for (int i = 0; i < kind_count; i++)
         printf("%6llu  %llu: %s\n", (unsigned long long)kinds[i].count,
                (unsigned long long)kinds[i].first, kinds[i].text);
-    printf("%llu programs of seed %llu, %llu faults of %d kinds\n",
-           (unsigned long long)(run - plan->first), (unsigned long long)plan->seed,
-           (unsigned long long)faults, kind_count);
+    fuzz_print_counts(plan, run - plan->first, shared->calls, shared->good_calls);
+    printf("%llu faults of %d kinds\n", (unsigned long long)faults, kind_count);
     return faults != 0;
 }

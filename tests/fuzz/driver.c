@@ -3,7 +3,8 @@
  *   fuzz_ops [--seed S] [--first R] [--runs N | --seconds T] [--verbose]
  *   fuzz_ops [--verbose] FILE|FOLDER...
  *
- * Program R of seed S is always the same. Without --catch the first fault ends the process. With
+ * Program R of seed S is always the same. With --device each operation runs there too, on copies of
+ * what it is given, and results and gradients are compared. Without --catch the first fault ends the process. With
  * --catch FOLDER programs run in children; each new kind of fault leaves its program there, as text
  * with the report behind it, and the last lines count the kinds. */
 #include "fuzz.h"
@@ -86,6 +87,14 @@ static int run_path(const char *path)
 
 /* ---- the command line --------------------------------------------------------------------- */
 
+void fuzz_print_counts(const fuzz_plan *plan, uint64_t runs, uint64_t calls, uint64_t good_calls)
+{
+    printf("%llu programs of seed %llu from %llu on, %llu calls, %llu of them not refused\n",
+           (unsigned long long)runs, (unsigned long long)plan->seed,
+           (unsigned long long)plan->first, (unsigned long long)calls,
+           (unsigned long long)good_calls);
+}
+
 static uint64_t run_all(const fuzz_plan *plan)
 {
     time_t start = time(NULL);
@@ -98,11 +107,23 @@ static uint64_t run_all(const fuzz_plan *plan)
     return run - plan->first;
 }
 
+/* 77: there is no such device. Its driver takes what memory it needs. */
+static int beside(const char *device)
+{
+    fuzz_most_bytes = SIZE_MAX;
+    if (!tern_device_is_available(device)) {
+        fprintf(stderr, "there is no %s\n", device);
+        return 77;
+    }
+    fuzz_other_device = device;
+    return 0;
+}
+
 static int usage(const char *name)
 {
     fprintf(stderr,
             "usage: %s [--seed S] [--first R] [--runs N] [--seconds T] [--verbose] "
-            "[--catch FOLDER] [FILE...]\n",
+            "[--device DEVICE] [--catch FOLDER] [FILE...]\n",
             name);
     return 2;
 }
@@ -122,11 +143,15 @@ int main(int argc, char **argv)
             fuzz_log = stderr;
         else if (number)
             *number = strtoull(value, NULL, 10), i++;
+        else if (strcmp(word, "--device") == 0)
+            failed = beside(value), i++;
         else if (strcmp(word, "--catch") == 0)
             plan.folder = value, i++;
         else
             return usage(argv[0]);
     }
+    if (failed)
+        return failed;
     if (i < argc) {
         for (; i < argc; i++)
             failed |= run_path(argv[i]);
@@ -137,6 +162,6 @@ int main(int argc, char **argv)
     if (plan.folder)
         return fuzz_catch(&plan);
     uint64_t runs = run_all(&plan);
-    printf("%llu programs of seed %llu\n", (unsigned long long)runs, (unsigned long long)plan.seed);
+    fuzz_print_counts(&plan, runs, fuzz_calls, fuzz_good_calls);
     return 0;
 }

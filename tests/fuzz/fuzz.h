@@ -23,7 +23,7 @@ enum {
     FUZZ_SLOTS = 40,
     FUZZ_LIST = 28, /* of a list in a step */
     FUZZ_RESULTS = 32,
-    FUZZ_VAST = 1 << 19 /* elements: more are for views and refusals only */
+    FUZZ_VAST = 1 << 14 /* elements: more are for views and refusals only */
 };
 
 /* ---- bytes as choices (source.c) ---------------------------------------------------------- */
@@ -95,12 +95,26 @@ int fuzz_run_text(const char *text);
 extern FILE *fuzz_log;
 
 /* ---- rows (rows.c) ------------------------------------------------------------------------ */
+enum { FUZZ_NAMES = 4096 };
+/* The places of names in a table, in which a name may stand several times. */
+typedef struct fuzz_index {
+    const char *names[FUZZ_NAMES];
+    int next[FUZZ_NAMES], first[FUZZ_NAMES]; /* 1 + place, or 0 */
+    int count;
+} fuzz_index;
+/* The name of the next place. */
+void fuzz_index_add(fuzz_index *index, const char *name);
+/* The first place of that name behind the place `after`, which is of that name too, or -1; -1 if
+ * there is none. */
+int fuzz_index_find(const fuzz_index *index, const char *name, int after);
 /* Families of rows that only this target has; NULL-ended. */
 extern const names_family *const fuzz_families[];
 /* The first own row, or else operation of the library, of that name. */
 const tern_named_op *fuzz_find(const char *name);
 /* Another one of the same name. */
 const tern_named_op *fuzz_find_next(const tern_named_op *op);
+/* Any of the library's. */
+const tern_named_op *fuzz_any_named(fuzz_source *s);
 extern const names_family fuzz_tensor_rows, fuzz_inplace_rows, fuzz_gradient_rows, fuzz_module_rows,
     fuzz_layer_rows, fuzz_training_rows;
 /* For rows that make no tensor. */
@@ -146,8 +160,8 @@ typedef struct fuzz_snapshot {
     tern_tensor *x;
     tern_shape shape, stride;
     tern_dtype dtype;
-    int64_t version;
-    uint64_t sum; /* of the elements, where they are few and can be read */
+    int64_t version; /* -1: may be another, with the same elements */
+    uint64_t sum;    /* of the elements, where they are few and can be read */
     bool has_sum;
 } fuzz_snapshot;
 void fuzz_look(fuzz_snapshot *snapshot, tern_tensor *x);
@@ -155,12 +169,26 @@ void fuzz_check_unchanged(const fuzz_snapshot *snapshot, const char *op);
 /* Sizes are not negative, their product is numel, and every element can be read. */
 void fuzz_check_result(tern_tensor *x, const char *op);
 
+/* ---- two devices (devices.c) -------------------------------------------------------------- */
+/* Where each step that the cpu runs is run too; NULL: nowhere. */
+extern const char *fuzz_other_device;
+/* Run op on copies of the values on both. */
+void fuzz_compare_devices(const fuzz_step *step, const tern_named_op *op, const tern_value *values);
+
 /* ---- programs ----------------------------------------------------------------------------- */
 /* Of each target: tensors that a failing op leaves alone though it is not given them. */
-int fuzz_watched(const tern_named_op *op, tern_tensor **list, int most);
-/* The n-th allocation of the next step fails. */
+int fuzz_watched(const fuzz_step *step, tern_tensor **list, int most);
+/* The n-th allocation of the next step fails; -1: that step runs again and again, first with its
+ * first allocation failing, then with its second one, and so on until none is left to fail. */
 extern int64_t fuzz_fail_allocation;
-/* Around each: modes as they are at first, a limit of time, and afterwards no memory lost. */
+/* For what is the caller's own: no allocation of it fails. */
+void fuzz_spare_begin(void);
+void fuzz_spare_end(void);
+/* Steps that were run, and those of them that ended well. */
+extern uint64_t fuzz_calls, fuzz_good_calls;
+/* A request for more memory than that fails. */
+extern size_t fuzz_most_bytes;
+/* Around each: modes as they are at first, a limit of time for each step, and afterwards no memory lost. */
 void fuzz_begin(void);
 void fuzz_end(void);
 /* What the target makes of bytes, between the two; and what it has that is to be freed. */

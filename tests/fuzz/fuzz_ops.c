@@ -5,9 +5,9 @@
 const names_family *const fuzz_families[] = {&fuzz_tensor_rows, &fuzz_inplace_rows,
                                              &fuzz_gradient_rows, NULL};
 
-int fuzz_watched(const tern_named_op *op, tern_tensor **list, int most)
+int fuzz_watched(const fuzz_step *step, tern_tensor **list, int most)
 {
-    (void)op;
+    (void)step;
     (void)list;
     (void)most;
     return 0;
@@ -29,14 +29,6 @@ bool fuzz_pick_object(fuzz_source *s, const char *name, int64_t *value)
     return false;
 }
 
-static const tern_named_op *any_named(fuzz_source *s)
-{
-    static uint32_t count;
-    while (tern_named_op_at((int)count))
-        count++;
-    return tern_named_op_at((int)fuzz_pick(s, count));
-}
-
 static const tern_named_op *any_view(fuzz_source *s)
 {
     char word[48];
@@ -54,7 +46,7 @@ void fuzz_program(fuzz_source *s)
     for (int steps = 0; steps < 24 && !fuzz_ended(s); steps++) {
         uint32_t kind = fuzz_pick(s, 20);
         if (kind < 9)
-            fuzz_call(s, any_named(s));
+            fuzz_call(s, fuzz_any_named(s));
         else if (kind < 11)
             fuzz_call(s, any_view(s));
         else if (kind < 14)

@@ -24,8 +24,10 @@ tern_module *fuzz_module(int64_t i)
 tern_module *fuzz_without_grads(int64_t i)
 {
     tern_module *m = fuzz_module(i);
+    fuzz_spare_begin();
     if (m)
         tern_nn_zero_grad(m);
+    fuzz_spare_end();
     return m;
 }
 
@@ -100,12 +102,24 @@ static tern_status watch(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
-int fuzz_watched(const tern_named_op *op, tern_tensor **list, int most)
+/* Buffers of the module that is run, if it has no children: one of several may have moved its own
+ * when a later one fails. */
+static int watch_run(const fuzz_step *step, watched *w)
+{
+    tern_module *m = step->n > 0 ? fuzz_module(tern_scalar_to_int(step->values[0].scalar)) : NULL;
+    if (m && tern_nn_children_count(m) == 0)
+        tern_nn_each_buffer(m, watch, w);
+    return w->n;
+}
+
+int fuzz_watched(const fuzz_step *step, tern_tensor **list, int most)
 {
     watched w = {list, 0, most};
     char name[64];
-    snprintf(name, sizeof name, " %.60s ", tern_named_op_name(op));
+    snprintf(name, sizeof name, " %.60s ", tern_named_op_name(step->op));
 
+    if (strstr(" forward call call_packed ", name))
+        return watch_run(step, &w);
     if (!strstr(" step scaler_step load_state_dict ", name))
         return 0;
     for (int i = 0; i < FUZZ_MODULES; i++)

@@ -5,11 +5,13 @@
 #include <strings.h>
 
 tern_tensor *fuzz_slots[FUZZ_SLOTS], *fuzz_results[FUZZ_RESULTS];
+enum { MOST_ALLOCATIONS = 100 };
 int fuzz_result_count, fuzz_next_slot;
 bool fuzz_writes_inside;
 
-/* A gradient that was recorded holds its leaf, which holds the gradient: what may be one stays
- * until the end, where such rings are cut. */
+/* A gradient that was recorded holds its leaf, which holds the gradient, and a tensor that was saved
+ * for backward and then took up in place what came of it holds itself, as in PyTorch. What may be
+ * one stays until the end, where such rings are cut. */
 static tern_tensor *held[512];
 static int held_count;
 
@@ -29,8 +31,10 @@ void fuzz_drop_all(void)
         tern_release(fuzz_results[--fuzz_result_count]);
     for (int i = 0; i < FUZZ_SLOTS; i++)
         fuzz_put(i, NULL);
-    for (int i = 0; i < held_count; i++)
+    for (int i = 0; i < held_count; i++) {
         tern_set_grad(held[i], NULL);
+        tern_detach_(held[i]);
+    }
     while (held_count > 0)
         tern_release(held[--held_count]);
 }
@@ -135,6 +139,14 @@ static bool take_value(call *c, const fuzz_value *from, int i)
     return true;
 }
 
+static bool is_own(const tern_named_op *op)
+{
+    for (const names_family *const *f = fuzz_families; *f; f++)
+        if (op >= (*f)->rows && op < (*f)->rows + (*f)->count)
+            return true;
+    return false;
+}
+
 /* Operations that are to change what they are given: the own rows, running statistics, and rows of
  * an embedding that are brought to max_norm. */
 bool fuzz_writes(const tern_named_op *op)
@@ -144,10 +156,7 @@ bool fuzz_writes(const tern_named_op *op)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(tern_named_op_name(op), names[i]) == 0)
             return true;
-    for (const names_family *const *f = fuzz_families; *f; f++)
-        if (op >= (*f)->rows && op < (*f)->rows + (*f)->count)
-            return true;
-    return false;
+    return is_own(op);
 }
 
 /* The first of the operations of that name that takes the values. */
@@ -182,7 +191,8 @@ static void check_call(const fuzz_step *step, const call *c, tern_tensor *const 
         fuzz_check_result(out[i], name);
     }
     /* A place out of range or a NaN may be found when some elements are written already. */
-    if (n < 0 && (strstr(tern_last_error(), "out of") || strstr(tern_last_error(), "nan values")))
+    bool late = strstr(tern_last_error(), "out of") && tern_last_status() != TERN_ERR_MEMORY;
+    if (n < 0 && (late || tern_is_anomaly_enabled()))
         return;
     bool own = fuzz_writes(step->op);
     for (int i = 0; i < c->n_inputs && (n < 0 ? !own || !fuzz_writes_inside : !own); i++)
@@ -198,24 +208,65 @@ static void forget_results(void)
 }
 
 int64_t fuzz_fail_allocation;
+uint64_t fuzz_calls, fuzz_good_calls;
+static uint64_t armed; /* the n of the allocation that fails from here on, 0: none does */
 
-static int call_failing(const tern_named_op *op, call *c, int n, tern_tensor **out, int capacity)
+static void arm(uint64_t n)
 {
-    uint64_t at = fuzz_fail_allocation > 0 ? (uint64_t)fuzz_fail_allocation : 0;
+    armed = n;
+    tern_memory_fail_at(n);
+}
+
+void fuzz_spare_begin(void)
+{
+    uint64_t made = tern_memory_fail_at(0);
+    armed = armed > made ? armed - made : 0;
+}
+
+void fuzz_spare_end(void)
+{
+    tern_memory_fail_at(armed);
+}
+
+/* With the n-th allocation failing, unless n is 0. armed is 0 if it was reached. */
+static int call_once(const tern_named_op *op, call *c, const fuzz_step *step, tern_tensor **out,
+                     uint64_t n)
+{
+    for (int i = 0; i < FUZZ_RESULTS + 2; i++)
+        out[i] = (tern_tensor *)&fuzz_slots;
+    tern_clear_error();
+    fuzz_calls++;
+    if (n)
+        arm(n);
+    int count = tern_named_op_call(op, c->values, step->n, out, step->capacity);
+    fuzz_spare_begin();
+    check_call(step, c, out, count);
+    fuzz_good_calls += count >= 0;
+    return count;
+}
+
+/* What changes something is done once: then it is done. */
+static int call_failing(const tern_named_op *op, call *c, const fuzz_step *step, tern_tensor **out)
+{
+    int64_t at = fuzz_fail_allocation;
     fuzz_fail_allocation = 0;
-    if (at)
-        tern_memory_fail_at(at);
-    n = tern_named_op_call(op, c->values, n, out, capacity);
-    tern_memory_fail_at(0);
-    return n;
+    bool once = fuzz_writes(op);
+    if (fuzz_other_device && at == 0 && !is_own(op))
+        fuzz_compare_devices(step, op, c->values);
+    for (uint64_t n = 1; at < 0 && n <= MOST_ALLOCATIONS; n++) {
+        int count = call_once(op, c, step, out, n);
+        if (armed || (once && count >= 0))
+            return count;
+    }
+    return call_once(op, c, step, out, at > 0 ? (uint64_t)at : 0);
 }
 
 static void look_at_watched(const fuzz_step *step, call *c)
 {
     tern_tensor *list[64];
-    c->n_watched = fuzz_watched(step->op, list, 64);
+    c->n_watched = fuzz_watched(step, list, 64);
     for (int i = 0; i < c->n_watched; i++)
-        fuzz_look(&c->watched[i], list[i]);
+        fuzz_look(&c->watched[i], list[i]), c->watched[i].version = -1;
 }
 
 int fuzz_run(const fuzz_step *step)
@@ -233,13 +284,9 @@ int fuzz_run(const fuzz_step *step)
     if (fuzz_log)
         fuzz_print_step(fuzz_log, step);
     look_at_watched(step, &c);
-    for (int i = 0; i < FUZZ_RESULTS + 2; i++)
-        out[i] = (tern_tensor *)&fuzz_slots;
-    tern_clear_error();
     int n = -1;
     TERN_SCOPE {
-        n = call_failing(choose(step, &c), &c, step->n, out, step->capacity);
-        check_call(step, &c, out, n);
+        n = call_failing(choose(step, &c), &c, step, out);
         for (int i = 0; i < n; i++)
             fuzz_results[fuzz_result_count++] = tern_keep(out[i]);
     }

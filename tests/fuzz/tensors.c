@@ -14,37 +14,55 @@ static uint64_t next_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-static double element(const char *fill, int64_t high, uint64_t *state)
+/* More elements than that are zeros. */
+enum { FILLED = 1 << 19 };
+typedef enum fill { SMALL, SPECIAL, ZEROS, UNIT, INDEX, FAR, BACK } fill;
+
+static fill fill_of(const char *word)
+{
+    static const char *const words[] = {"small", "special", "zeros", "unit",
+                                        "index", "far",     "back"};
+    for (int i = BACK; i > 0; i--)
+        if (strcmp(words[i], word) == 0)
+            return (fill)i;
+    return SMALL;
+}
+
+static double element(fill how, int64_t high, uint64_t *state)
 {
     static const double special[] = {0,    -0.0,  NAN,          INFINITY, -INFINITY, 1,
                                      -1,   1e-40, 1e30,         -1e30,    65504,     3.4e38,
                                      1e-8, 0.5,   2147483648.0, -9.3e18};
     uint64_t r = next_random(state);
-    if (strcmp(fill, "special") == 0)
+    switch (how) {
+    case SPECIAL:
         return special[r % 16];
-    if (strcmp(fill, "zeros") == 0)
+    case ZEROS:
         return 0;
-    if (strcmp(fill, "unit") == 0)
+    case UNIT:
         return (double)(r >> 11) * 0x1p-53;
-    if (strcmp(fill, "index") == 0)
+    case INDEX:
         return high > 0 ? (double)(r % (uint64_t)high) : 0;
-    if (strcmp(fill, "far") == 0) /* mostly indices */
-        return r % 8 ? element("index", high, state) : (double)high;
-    if (strcmp(fill, "back") == 0)
+    case FAR: /* mostly indices */
+        return r % 8 ? element(INDEX, high, state) : (double)high;
+    case BACK:
         return (double)(int64_t)(r % 7) - 3;
-    return ((double)(r % 33) - 16) / 8;
+    default:
+        return ((double)(r % 33) - 16) / 8;
+    }
 }
 
-static tern_tensor *filled(tern_shape shape, tern_dtype dtype, const char *fill, uint64_t state,
+static tern_tensor *filled(tern_shape shape, tern_dtype dtype, const char *word, uint64_t state,
                            int64_t high)
 {
     tern_tensor *x = tern_empty(shape, TERN_F64, "cpu");
     int64_t n = x ? tern_numel(x) : 0;
-    if (n > FUZZ_VAST)
+    fill how = fill_of(word);
+    if (n > FILLED || how == ZEROS)
         x = tern_zero_(x);
-    double *data = x && n > 0 ? tern_data(x) : NULL;
-    for (int64_t i = 0; data && i < n && n <= FUZZ_VAST; i++)
-        data[i] = element(fill, high, &state);
+    double *data = x && n > 0 && n <= FILLED && how != ZEROS ? tern_data(x) : NULL;
+    for (int64_t i = 0; data && i < n; i++)
+        data[i] = element(how, high, &state);
     return tern_to_dtype(x, dtype);
 }
 

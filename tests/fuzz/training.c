@@ -121,7 +121,7 @@ typedef struct batches {
 static tern_tensor *next_batch(void *user)
 {
     batches *b = user;
-    return b->left-- > 0 ? b->x : NULL;
+    return b->left > 0 ? (b->left--, b->x) : NULL;
 }
 
 static int update_bn(const names_argument *a)

@@ -18,16 +18,20 @@ typedef struct batch_norm {
     bool averages; /* cumulative until tern_batch_norm_average(m, false) */
 } batch_norm;
 
-/* The momentum of a new batch, which is counted: 1 / n for a cumulative average over n batches. */
-static tern_status count_batch(tern_module *self, const batch_norm *b, double *momentum)
+/* A new batch is counted, or counted off again where it failed. */
+static tern_status count_batch(tern_module *self, int by)
+{
+    tern_tensor *count = tern_nn_buffer(self, "num_batches_tracked");
+    return tern_add_scalar_(count, tern_scalar_int(by)) ? TERN_OK : tern_last_status();
+}
+
+/* 1 / n for a cumulative average over n batches. */
+static tern_status momentum_now(tern_module *self, const batch_norm *b, double *momentum)
 {
     const uint64_t failures = tern_failures();
-    tern_tensor *count = tern_nn_buffer(self, "num_batches_tracked");
     *momentum = b->momentum;
-    if (!tern_add_scalar_(count, tern_scalar_int(1)))
-        return tern_last_status();
     if (b->cumulative || b->averages)
-        *momentum = 1 / (double)tern_item_int(count);
+        *momentum = 1 / (double)tern_item_int(tern_nn_buffer(self, "num_batches_tracked"));
     return tern_failed_since(failures);
 }
 
@@ -35,17 +39,22 @@ static tern_status count_batch(tern_module *self, const batch_norm *b, double *m
 static tern_tensor *forward(tern_module *self, tern_tensor *x)
 {
     const batch_norm *b = tern_nn_data(self);
-    bool training = tern_nn_is_training(self);
+    bool training = tern_nn_is_training(self), counts = training && b->tracks;
+    tern_tensor *y = NULL;
     double momentum = 0;
     if (tern_dim(x) < b->kind->least || tern_dim(x) > b->kind->most)
         return tern_fail_null(TERN_ERR_SHAPE, "tern_nn_%s: expected %s input (got %dD input)",
                               b->kind->name, b->kind->dims, tern_dim(x));
-    if (training && b->tracks && count_batch(self, b, &momentum) != TERN_OK)
+    if (counts && count_batch(self, 1) != TERN_OK)
         return NULL;
-    return tern_batch_norm(x, tern_nn_buffer(self, "running_mean"),
-                           tern_nn_buffer(self, "running_var"), tern_nn_parameter(self, "weight"),
-                           tern_nn_parameter(self, "bias"), training || !b->tracks, momentum,
-                           b->eps);
+    if (!counts || momentum_now(self, b, &momentum) == TERN_OK)
+        y = tern_batch_norm(x, tern_nn_buffer(self, "running_mean"),
+                            tern_nn_buffer(self, "running_var"), tern_nn_parameter(self, "weight"),
+                            tern_nn_parameter(self, "bias"), training || !b->tracks, momentum,
+                            b->eps);
+    if (!y && counts)
+        count_batch(self, -1);
+    return y;
 }
 
 /* The parameters and buffers that the options ask for; absent ones are NULL. */

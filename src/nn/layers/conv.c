@@ -66,10 +66,12 @@ static tern_status output_padding_for(const conv *c, const tern_tensor *x, tern_
     bool fits = true;
     for (int d = 0; d < n; d++) {
         in.dims[d] = tern_size(x, front + d);
-        least.dims[d] = (in.dims[d] - 1) * c->o.stride.dims[d] - 2 * c->o.padding.dims[d] +
-                        c->o.dilation.dims[d] * (c->size.dims[d] - 1) + 1;
-        most.dims[d] = least.dims[d] + c->o.stride.dims[d] - 1;
-        padding->dims[d] = size.dims[d] - least.dims[d];
+        int64_t apart = tern_size_mul(tern_size_sub(in.dims[d], 1), c->o.stride.dims[d]);
+        int64_t window = tern_size_mul(c->o.dilation.dims[d], tern_size_sub(c->size.dims[d], 1));
+        apart = tern_size_sub(apart, tern_size_mul(2, c->o.padding.dims[d]));
+        least.dims[d] = tern_size_add(tern_size_add(apart, window), 1);
+        most.dims[d] = tern_size_sub(tern_size_add(least.dims[d], c->o.stride.dims[d]), 1);
+        padding->dims[d] = tern_size_sub(size.dims[d], least.dims[d]);
         fits = fits && size.dims[d] >= least.dims[d] && size.dims[d] <= most.dims[d];
     }
     return fits ? TERN_OK
@@ -139,6 +141,12 @@ tern_tensor *tern_nn_conv_transpose_forward(tern_module *m, tern_tensor *x, tern
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_nn_conv_transpose_forward: %s is no transposed convolution",
                               tern_nn_name(m));
+    if (output_size.ndim > TERN_MAX_DIMS)
+        return tern_fail_null(
+            TERN_ERR_SHAPE,
+            "tern_nn_conv_transpose_forward: output_size has %d numbers, of which "
+            "a tensor has at most %d",
+            output_size.ndim, TERN_MAX_DIMS);
     /* Written by hand: a copy could not be recorded. */
     tern_tensor *size = tern_empty(TERN_SHAPE(output_size.ndim), TERN_I64, "cpu");
     if (!size)

@@ -114,24 +114,24 @@ tern_tensor *tern_nn_init_xavier_normal_(tern_tensor *x, double gain)
 }
 
 /* std = gain / sqrt(fan) (He et al. 2015); NaN after an error. */
-static double kaiming_std(const tern_tensor *x, const tern_init_kaiming_options *o,
-                          const char *function)
+static tern_status kaiming_std(const tern_tensor *x, const tern_init_kaiming_options *o,
+                               const char *function, double *std)
 {
     double in = 0, out = 0;
-    if (fans(x, &in, &out, function) != TERN_OK)
-        return NAN;
-    if (tern_check_enum(function, "mode", (int)o->mode, TERN_FAN_OUT, "tern_fan_mode") != TERN_OK)
-        return NAN;
+    const uint64_t failures = tern_failures();
+    TERN_TRY(fans(x, &in, &out, function));
+    TERN_TRY(tern_check_enum(function, "mode", (int)o->mode, TERN_FAN_OUT, "tern_fan_mode"));
     double gain = tern_nn_init_calculate_gain(o->nonlinearity, o->a != 0 ? o->a : TERN_ZERO);
-    return gain / sqrt(o->mode == TERN_FAN_OUT ? out : in);
+    *std = gain / sqrt(o->mode == TERN_FAN_OUT ? out : in);
+    return tern_failed_since(failures);
 }
 
 tern_tensor *tern_nn_init_kaiming_uniform_with_(tern_tensor *x,
                                                 const tern_init_kaiming_options *options)
 {
     static const tern_init_kaiming_options none;
-    double std = kaiming_std(x, options ? options : &none, "tern_nn_init_kaiming_uniform_");
-    if (isnan(std))
+    double std;
+    if (kaiming_std(x, options ? options : &none, "tern_nn_init_kaiming_uniform_", &std) != TERN_OK)
         return NULL;
     return tern_numel(x) ? uniform(x, -sqrt(3) * std, sqrt(3) * std) : x;
 }
@@ -140,8 +140,8 @@ tern_tensor *tern_nn_init_kaiming_normal_with_(tern_tensor *x,
                                                const tern_init_kaiming_options *options)
 {
     static const tern_init_kaiming_options none;
-    double std = kaiming_std(x, options ? options : &none, "tern_nn_init_kaiming_normal_");
-    if (isnan(std))
+    double std;
+    if (kaiming_std(x, options ? options : &none, "tern_nn_init_kaiming_normal_", &std) != TERN_OK)
         return NULL;
     return tern_numel(x) ? normal(x, 0, std) : x;
 }

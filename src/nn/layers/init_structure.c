@@ -110,14 +110,14 @@ tern_tensor *tern_nn_init_eye_(tern_tensor *x)
 static tern_tensor *dirac(tern_tensor *x, int64_t groups)
 {
     int64_t out = tern_size(x, 0) / groups, in = tern_size(x, 1);
-    tern_tensor *middle = tern_zero_(x);
+    tern_tensor *y = tern_zeros(tern_shape_of(x), tern_dtype_of(x), tern_device(x)), *middle = y;
     for (int dim = tern_dim(x) - 1; dim >= 2; dim--)
         middle = tern_select(middle, dim, tern_size(x, dim) / 2);
     tern_tensor *one = tern_eye(out, in, tern_dtype_of(x), tern_device(x));
     for (int64_t g = 0; g < groups; g++)
         if (!tern_copy_(tern_narrow(middle, 0, g * out, out), one))
             return NULL;
-    return x;
+    return y;
 }
 
 tern_tensor *tern_nn_init_dirac_(tern_tensor *x, int64_t groups)
@@ -131,7 +131,7 @@ tern_tensor *tern_nn_init_dirac_(tern_tensor *x, int64_t groups)
                               (long long)tern_size(x, 0), (long long)groups);
     TERN_SCOPE
         TERN_NO_GRAD
-            x = tern_numel(x) ? dirac(x, groups) : x;
+            x = tern_numel(x) ? copy_into(x, dirac(x, groups)) : x;
     return x;
 }
 

@@ -120,6 +120,22 @@ static tern_tensor *ordered(tern_tensor *x, tern_tensor *order)
     return x && order ? tern_index_select(x, 1, order) : x;
 }
 
+static tern_status run_packed(tern_module *m, const tern_packed_sequence *x, tern_tensor *const *in,
+                              int n, tern_rnn_result *result)
+{
+    int64_t steps = tern_numel(x->batch_sizes);
+    int64_t *sizes = tern_alloc((size_t)(steps + 1) * sizeof *sizes);
+    if (!sizes)
+        return TERN_ERR_MEMORY;
+    tern_status status = tern_copy_to_host(x->batch_sizes, sizes, (size_t)steps * sizeof *sizes);
+    tern_tensor *h = n > 0 ? ordered(in[0], x->sorted_indices) : NULL;
+    tern_tensor *c = n > 1 ? ordered(in[1], x->sorted_indices) : NULL;
+    if (status == TERN_OK)
+        status = run(m, x->data, h, c, sizes, steps, result);
+    tern_free(sizes);
+    return status;
+}
+
 /* A packed sequence is sorted by length, so its states are brought to that order and back. */
 tern_status tern_nn_call_packed(tern_module *m, const tern_packed_sequence *x,
                                 tern_tensor *const *in, int n, tern_packed_sequence *output,
@@ -137,21 +153,12 @@ tern_status tern_nn_call_packed(tern_module *m, const tern_packed_sequence *x,
         return tern_fail(TERN_ERR_ARGUMENT, "%s: %s takes no packed sequence", function,
                          tern_nn_name(m));
     const rnn *r = tern_nn_data(m);
-    if (m->computes)
-        TERN_TRY(tern_nn_compute_members(m));
     TERN_TRY(check_counts(tern_nn_name(m), r->type == LSTM, n, k, 0));
-    int64_t steps = tern_numel(x->batch_sizes);
-    int64_t *sizes = tern_alloc((size_t)(steps + 1) * sizeof *sizes);
-    if (!sizes)
-        return TERN_ERR_MEMORY;
     tern_rnn_result result = {NULL};
-    tern_status status = tern_copy_to_host(x->batch_sizes, sizes, (size_t)steps * sizeof *sizes);
-    tern_tensor *h = n > 0 ? ordered(in[0], x->sorted_indices) : NULL;
-    tern_tensor *c = n > 1 ? ordered(in[1], x->sorted_indices) : NULL;
+    tern_status status = m->computes ? tern_nn_compute_members(m) : TERN_OK;
     if (status == TERN_OK)
-        status = run(m, x->data, h, c, sizes, steps, &result);
-    tern_free(sizes);
-    TERN_TRY(status);
+        status = run_packed(m, x, in, n, &result);
+    TERN_TRY(m->computes ? tern_nn_settle_members(m, status) : status);
     *output = *x;
     output->data = result.output;
     tern_tensor *states[] = {result.h_n, result.c_n};

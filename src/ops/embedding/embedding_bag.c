@@ -237,9 +237,15 @@ tern_tensor *tern_embedding_bag(tern_tensor *indices, tern_tensor *weight, tern_
     tern_tensor *w = o->per_sample_weights;
     if (w && !(w = tern_contiguous(tern_reshape(w, flat))))
         return NULL;
-    if (tern_embedding_renorm(weight, indices, o->max_norm, o->norm_type) != TERN_OK)
-        return NULL;
     tern_tensor *in[] = {tern_contiguous(weight), tern_contiguous(tern_reshape(indices, flat)),
                          tern_contiguous(offsets), w};
+    if (o->max_norm != 0) { /* bad offsets are found before anything is written */
+        tern_tensor *y = NULL;
+        TERN_NO_GRAD
+            y = tern_apply(&bag_op, in, 4, &at, sizeof at);
+        if (!y || tern_embedding_renorm(weight, indices, o->max_norm, o->norm_type) != TERN_OK)
+            return NULL;
+        in[0] = tern_contiguous(weight);
+    }
     return tern_apply(&bag_op, in, 4, &at, sizeof at);
 }

@@ -63,6 +63,8 @@ tern_tensor *tern_masked_scatter(tern_tensor *x, tern_tensor *mask, tern_tensor 
                               function, (long long)source->numel, (long long)places->numel);
     tern_scatter_way way = {.fault = TERN_FAULT_INDEX};
     source = tern_narrow(tern_flatten(source, 0, -1), 0, 0, places->numel);
+    if (!source)
+        return NULL;
     tern_tensor *y =
         places->numel ? tern_scatter_rows(flat, places, source, &way) : tern_clone(flat);
     return y ? tern_view(y, shape) : NULL;

@@ -21,7 +21,9 @@ tern_tensor *tern_one_hot(tern_tensor *x, int64_t num_classes)
         return tern_fail_null(TERN_ERR_SHAPE, "tern_one_hot: a tensor has at most %d dims, not %d",
                               TERN_MAX_DIMS, TERN_MAX_DIMS + 1);
     if (num_classes < 0) {
-        int64_t most = tern_item_int(tern_max(x));
+        int64_t most = 0;
+        if (tern_copy_to_host(tern_max(x), &most, sizeof most) != TERN_OK)
+            return NULL;
         if (most < 0)
             return tern_fail_null(TERN_ERR_ARGUMENT,
                                   "tern_one_hot: Class values must be non-negative. (%lld)",

@@ -83,13 +83,13 @@ static tern_status reduce_forward(tern_call *call)
     TERN_SCOPE {
         tern_tensor *x = tern_scoped(tern_tensor_detached(call->in[0]));
         src = tern_scoped(tern_tensor_detached(src));
-        if (!at->include_self) {
+        if (x && !at->include_self) {
             tern_scalar neutral = neutral_of(r, x->dtype);
             tern_tensor *one = tern_scatter_scalar(x, at->dim, index, neutral, TERN_REDUCE_NONE);
             x = one;
         }
         tern_tensor *y = into(x, at, r->mode, index, src);
-        if (at->reduce == TERN_REDUCE_MEAN)
+        if (y && at->reduce == TERN_REDUCE_MEAN)
             y = divided(y, counts(y, at, index, src));
         status = y ? tern_hook_copy(call->out[0], y) : tern_last_status();
     }

@@ -40,8 +40,10 @@ tern_tensor *tern_loss_wide(tern_tensor *x)
 tern_tensor *tern_loss_reduce(tern_tensor *loss, tern_reduction reduction, const tern_tensor *a,
                               const tern_tensor *b)
 {
+    if (!loss || !a || !b)
+        return NULL;
     tern_dtype common = tern_promote_types(a->dtype, b->dtype);
-    if (loss && reduction != TERN_REDUCTION_NONE)
+    if (reduction != TERN_REDUCTION_NONE)
         loss = reduction == TERN_REDUCTION_SUM ? tern_sum(loss) : tern_mean(loss);
     return loss && is_half(common) ? tern_to_dtype(loss, common) : loss;
 }

@@ -106,6 +106,8 @@ tern_tensor *tern_poisson_nll_loss(tern_tensor *input, tern_tensor *target,
  * of 1. */
 static tern_tensor *broadcastable_var(tern_tensor *var, const tern_tensor *input)
 {
+    if (!var)
+        return NULL;
     tern_shape rows = tern_shape_of(input), own = tern_shape_of(var);
     if (tern_shape_equal(&rows, &own))
         return var;

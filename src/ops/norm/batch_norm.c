@@ -1,4 +1,5 @@
 /* batch_norm.c -- batch norm of (N, C, *), and its running statistics. */
+#include "base/checked.h"
 #include "tensor/op.h"
 #include <math.h>
 #include <string.h>
@@ -23,7 +24,7 @@ static batch batch_of(const tern_tensor *x)
 {
     batch b = {.n = x->shape[0], .channels = x->ndim > 1 ? x->shape[1] : 0, .size = 1};
     for (int d = 2; d < x->ndim; d++)
-        b.size *= x->shape[d];
+        b.size = tern_size_mul(b.size, x->shape[d]);
     return b;
 }
 
@@ -58,7 +59,7 @@ static tern_status batch_infer(tern_call *call)
     const batch_attributes *at = call->attributes;
     const tern_tensor *x = call->in[X];
     batch b = batch_of(x);
-    if (at->training && b.n * b.size == 1)
+    if (at->training && b.n == 1 && b.size == 1)
         return tern_fail(TERN_ERR_SHAPE,
                          "tern_batch_norm: Expected more than 1 value per channel when training, "
                          "got input size %s",
@@ -237,6 +238,7 @@ static const tern_op batch_norm_op = {
     .optional = 1u << WEIGHT | 1u << BIAS | 1u << MEAN | 1u << VAR,
     .saves = TERN_SAVE_IN(X) | TERN_SAVE_IN(WEIGHT) | TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2),
     .no_grad_out = 1u << 1 | 1u << 2,
+    .writes_inputs = true,
     .infer = batch_infer,
     .forward = batch_forward,
     .backward = batch_backward};

@@ -1,4 +1,5 @@
 /* group_norm.c -- group norm, instance norm and local response norm, composed of other operations. */
+#include "base/checked.h"
 #include "tensor/op.h"
 #include <tern/ops.h>
 
@@ -27,7 +28,7 @@ static int64_t spatial(const tern_tensor *x)
 {
     int64_t n = 1;
     for (int d = 2; d < x->ndim; d++)
-        n *= x->shape[d];
+        n = tern_size_mul(n, x->shape[d]);
     return n;
 }
 
@@ -60,13 +61,13 @@ tern_tensor *tern_group_norm(tern_tensor *x, int64_t num_groups, tern_tensor *we
                               "%s: Expected number of channels in input to be divisible by "
                               "num_groups, but got input of shape %s and num_groups=%lld",
                               function, TERN_TENSOR_TEXT(x), (long long)num_groups);
-    int64_t each = channels / num_groups * size;
-    if (n * channels / num_groups * size == 1)
+    int64_t each = tern_size_mul(channels / num_groups, size);
+    if (n == 1 && each == 1)
         return tern_fail_null(TERN_ERR_SHAPE,
                               "%s: Expected more than 1 value per channel when training, got input "
                               "size %s",
                               function, TERN_TENSOR_TEXT(x));
-    tern_tensor *rows = tern_reshape(x, TERN_SHAPE(n * num_groups, each));
+    tern_tensor *rows = tern_reshape(x, TERN_SHAPE(tern_size_mul(n, num_groups), each));
     tern_tensor *y = each ? tern_layer_norm(rows, TERN_SHAPE(each), NULL, NULL, eps) : rows;
     y = tern_view(y, tern_shape_of(x));
     if (weight)
@@ -129,7 +130,7 @@ tern_tensor *tern_instance_norm(tern_tensor *x, tern_tensor *running_mean, tern_
         if (!all[i] && params[i])
             return NULL;
     }
-    tern_tensor *y = tern_reshape(x, TERN_SHAPE(1, n * channels, size));
+    tern_tensor *y = tern_reshape(x, TERN_SHAPE(1, tern_size_mul(n, channels), size));
     y = tern_batch_norm(y, all[0], all[1], all[2], all[3], use_input_stats, momentum, eps);
     y = y ? tern_view(y, tern_shape_of(x)) : NULL;
     if (y && n > 0 && use_input_stats && average_running_statistics(params, all, n) != TERN_OK)
@@ -166,11 +167,16 @@ tern_tensor *tern_local_response_norm(tern_tensor *x, int64_t size, double alpha
     if (x->numel == 0)
         return x;
     tern_tensor *squares = tern_square(x), *sum = NULL;
-    tern_tensor *wide[] = {zero_channels(x, size / 2), squares, zero_channels(x, (size - 1) / 2)};
+    /* Beyond x's channels there are only zeros. */
+    int64_t most = x->shape[1], before = size / 2 < most ? size / 2 : most;
+    int64_t after = (size - 1) / 2 < most ? (size - 1) / 2 : most;
+    tern_tensor *wide[] = {zero_channels(x, before), squares, zero_channels(x, after)};
     tern_tensor *padded = tern_cat(wide, 3, 1);
-    for (int64_t i = 0; padded && i < size; i++) {
+    for (int64_t i = 0; padded && i <= before + after; i++) {
         tern_tensor *part = tern_narrow(padded, 1, i, x->shape[1]);
-        sum = sum ? tern_add(sum, part) : part;
+        sum = i ? tern_add(sum, part) : part;
+        if (!sum)
+            return NULL;
     }
     sum = tern_mul_scalar(sum, tern_scalar_real(alpha / (double)size));
     sum = tern_pow_scalar(tern_add_scalar(sum, tern_scalar_real(k)), tern_scalar_real(beta));

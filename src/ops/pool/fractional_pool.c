@@ -134,6 +134,8 @@ static tern_tensor *windows_of(const fractional *f, tern_tensor *samples)
     for (int d = 3 - f->ndim; d < 3; d++) {
         const axis *a = &f->axes[d];
         tern_tensor *along = positions_along(f, a, samples);
+        if (!along || (d > 3 - f->ndim && !all))
+            return NULL;
         if (all) { /* (planes, before, 1, elements before, 1) and (planes, 1, out, 1, window) */
             all = tern_mul_scalar(tern_reshape(all, TERN_SHAPE(f->planes, windows, 1, elements, 1)),
                                   tern_scalar_int(a->in));

@@ -181,6 +181,8 @@ static tern_tensor *multiply(tern_tensor *x, tern_tensor *noise, bool write)
  * At p = 1 everything is 0, as in PyTorch. */
 static tern_tensor *alpha_multiply(tern_tensor *x, tern_tensor *noise, double p, bool write)
 {
+    if (!noise)
+        return NULL;
     if (p == 1)
         return write ? tern_mul_scalar_(x, tern_scalar_real(0))
                      : tern_mul_scalar(x, tern_scalar_real(0));
@@ -191,7 +193,8 @@ static tern_tensor *alpha_multiply(tern_tensor *x, tern_tensor *noise, double p,
         shift = tern_add_scalar(tern_mul_scalar(scale, tern_scalar_real(ALPHA)),
                                 tern_scalar_real(at.dropped));
     }
-    return write ? tern_add_(tern_mul_(x, scale), shift) : tern_add(tern_mul(x, scale), shift);
+    tern_tensor *y = tern_add(tern_mul(x, scale), shift);
+    return write && y ? tern_copy_(x, y) : y;
 }
 
 tern_tensor *tern_dropout_(tern_tensor *x, double p, bool training)

@@ -78,7 +78,7 @@ CHOOSE_OP(mode, MODE, TERN_TAKES_ALL);
 static tern_status choose(const tern_op *op, tern_tensor *x, int64_t k, int dim, bool keepdim,
                           tern_values_indices *out, const char *function)
 {
-    choose_attributes at = {.k = k - 1};
+    choose_attributes at = {0};
     if (!x || !out)
         return tern_fail_argument_null(function, x ? "out" : "x");
     TERN_TRY(tern_wrap_dim(dim, x->ndim, &at.dim, function));
@@ -88,6 +88,7 @@ static tern_status choose(const tern_op *op, tern_tensor *x, int64_t k, int dim,
                          "tern_kthvalue: kthvalue(): selected number k out of range for dimension "
                          "%d (k %lld, size %lld)",
                          at.dim, (long long)k, (long long)n);
+    at.k = n > 0 ? k - 1 : 0;
     tern_tensor *dense = tern_contiguous(x);
     tern_tensor *indices = tern_apply(op, &dense, 1, &at, sizeof at);
     tern_values_indices both = {tern_gather(x, at.dim, indices), indices};

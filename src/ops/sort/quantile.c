@@ -45,10 +45,12 @@ static tern_tensor *ranks_of(tern_tensor *sorted, tern_tensor *q, bool without_n
 static tern_tensor *between(tern_tensor *sorted, tern_tensor *ranks, tern_interpolation how)
 {
     tern_tensor *low = tern_to_dtype(ranks, TERN_I64);
-    tern_tensor *part = tern_sub(ranks, tern_to_dtype(low, ranks ? ranks->dtype : TERN_F32));
-    tern_tensor *high = tern_add(low, tern_gt_scalar(part, tern_scalar_int(0)));
     if (how == TERN_INTERPOLATION_LOWER)
         return tern_gather(sorted, -1, low);
+    tern_tensor *part = tern_sub(ranks, tern_to_dtype(low, ranks ? ranks->dtype : TERN_F32));
+    tern_tensor *high = tern_add(low, tern_gt_scalar(part, tern_scalar_int(0)));
+    if (!high)
+        return NULL;
     if (how == TERN_INTERPOLATION_HIGHER)
         return tern_gather(sorted, -1, high);
     if (how == TERN_INTERPOLATION_NEAREST) { /* half to even */

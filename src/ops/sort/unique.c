@@ -105,6 +105,8 @@ static tern_status unique(tern_tensor *x, bool sorted, tern_unique_result *out)
     tern_shape shape = tern_shape_of(x), flat = {1, {x->numel}};
     tern_values_indices both = {0};
     tern_tensor *elements = tern_reshape(x, flat), *sequence = elements;
+    if (!elements)
+        return tern_last_status();
     if (x->numel == 0)
         return unique_of_none(x, out);
     if (sorted) {

@@ -27,7 +27,8 @@ static tern_status check_bincount(tern_tensor *x, tern_tensor *weights, int64_t 
         return tern_fail(TERN_ERR_ARGUMENT, "tern_bincount: minlength should be >= 0, not %lld",
                          (long long)minlength);
     if (x->ndim == 1 && x->numel > 0) {
-        x = tern_to_dtype(x, TERN_I64);
+        if (!(x = tern_to_dtype(x, TERN_I64)))
+            return tern_last_status();
         TERN_TRY(tern_copy_to_host(tern_min(x), &low, sizeof low));
         TERN_TRY(tern_copy_to_host(tern_max(x), &high, sizeof high));
     }
@@ -57,12 +58,15 @@ tern_tensor *tern_bincount(tern_tensor *x, tern_tensor *weights, int64_t minleng
         if (check_bincount(x, weights, minlength, &bins) == TERN_OK) {
             tern_shape shape = {1, {bins}};
             x = tern_to_dtype(x, TERN_I64);
-            if (!weights) {
+            if (!x) {
+                y = NULL;
+            } else if (!weights) {
                 y = x->numel ? counts_of(x, bins) : tern_zeros(shape, TERN_I64, tern_device(x));
             } else {
                 weights = tern_to_dtype(weights, weights->dtype == TERN_F32 ? TERN_F32 : TERN_F64);
-                y = tern_scatter_add(tern_zeros(shape, weights->dtype, tern_device(x)), 0, x,
-                                     weights);
+                y = !weights ? NULL
+                             : tern_scatter_add(tern_zeros(shape, weights->dtype, tern_device(x)),
+                                                0, x, weights);
             }
         }
     }
@@ -73,9 +77,11 @@ tern_tensor *tern_bincount(tern_tensor *x, tern_tensor *weights, int64_t minleng
  * number. */
 static tern_status histc_range(tern_tensor *x, double *low, double *high)
 {
+    const uint64_t failures = tern_failures();
     if (*low == *high && x->numel > 0) {
         *low = tern_item(tern_min(x));
         *high = tern_item(tern_max(x));
+        TERN_TRY(tern_failed_since(failures));
     }
     if (!isfinite(*low) || !isfinite(*high))
         return tern_fail(TERN_ERR_ARGUMENT, "tern_histc: range of [%g, %g] is not finite", *low,

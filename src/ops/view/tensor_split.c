@@ -27,10 +27,20 @@ static bool has_room(int64_t n, tern_tensor *const *pieces, int capacity, const 
     return false;
 }
 
+/* Whether n fits the int that is given back. */
+static bool is_counted(int64_t n, const char *function)
+{
+    if (n <= INT32_MAX)
+        return true;
+    tern_fail(TERN_ERR_ARGUMENT, "%s: %lld pieces are more than an int counts", function,
+              (long long)n);
+    return false;
+}
+
 int tern_unbind(tern_tensor *x, int dim, tern_tensor **pieces, int capacity)
 {
     int d;
-    if (!has_dim(x, dim, &d, "tern_unbind") || x->shape[d] > INT32_MAX ||
+    if (!has_dim(x, dim, &d, "tern_unbind") || !is_counted(x->shape[d], "tern_unbind") ||
         !has_room(x->shape[d], pieces, capacity, "tern_unbind"))
         return -1;
     int n = (int)x->shape[d];
