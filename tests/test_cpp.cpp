@@ -38,6 +38,57 @@ static void makes_tensors()
     }
 }
 
+static bool is(tern_tensor *x, tern_dtype dtype, double sum)
+{
+    return x && tern_dtype_of(x) == dtype && tern_item(tern_sum(x)) == sum;
+}
+
+// numbers.h, pointers.h: overloads.
+static void tells_types()
+{
+    TERN_SCOPE {
+        const double reals[] = {1.5, 2};
+        const float rows[2][2] = {{1, 2}, {3, 4}};
+        double back[2] = {};
+        tern_tensor *(*mul)(tern_tensor *, tern_tensor *) = tern_mul;
+        tern_tensor *d = tern_from_data(reals, TERN_SHAPE(2), TERN_DTYPE_DEFAULT, "cpu");
+        tern_tensor *i = tern_arange(0, 3, 1, TERN_DTYPE_DEFAULT, "cpu");
+        check(is(d, TERN_F64, 3.5), "a pointer tells its type");
+        check(is(tern_from_data(rows, TERN_SHAPE(2, 2), TERN_DTYPE_DEFAULT, "cpu"), TERN_F32, 10),
+              "and rows of arrays");
+        check(tern_copy_to_host(d, back, sizeof back) == TERN_OK && back[1] == 2, "and back");
+        check(!tern_from_data(reals, TERN_SHAPE(2), TERN_F32, "cpu") &&
+                  tern_last_status() == TERN_ERR_DTYPE,
+              "another type is refused");
+        tern_clear_error();
+        check(is(i, TERN_I64, 3), "a range of integers");
+        check(is(tern_arange(0.0, 3, 1, TERN_DTYPE_DEFAULT, "cpu"), TERN_F32, 3), "of reals");
+        check(is(tern_mul(i, 2), TERN_I64, 6) && is(tern_mul(i, 0.5), TERN_F32, 1.5) &&
+                  is(tern_mul(i, TERN_SCALAR(2)), TERN_I64, 6),
+              "numbers stand for tensors");
+        check(is(tern_where(tern_gt(i, 1), i, 0.5), TERN_F32, 3), "in where, too");
+        check(is(tern_full(TERN_SHAPE(2), 7, TERN_DTYPE_DEFAULT, "cpu"), TERN_I64, 14), "in full");
+        check(is(mul(i, i), TERN_I64, 5), "the name is still a function's");
+    }
+}
+
+static void reads_options_as_written(double computed)
+{
+    tern_adamw_options o = tern_adamw_defaults();
+    check(o.weight_decay == 0.01 && o.beta2 == 0.999, "defaults can be read");
+    tern_module *m = tern_nn_linear(1, 1, nullptr);
+    tern_optimizer *a = tern_optim_adamw(m, 0.1, TERN_DEFAULTS(adamw, .weight_decay = computed));
+    o.weight_decay = computed;
+    tern_optimizer *b = tern_optim_adamw(m, 0.1, &o);
+    check(tern_optim_get_option(a, 0, "weight_decay") == 0 &&
+              tern_optim_get_option(b, 0, "weight_decay") == 0 &&
+              tern_optim_get_option(a, 0, "beta1") == 0.9,
+          "a computed zero is zero");
+    tern_optim_free(a);
+    tern_optim_free(b);
+    tern_nn_free(m);
+}
+
 // RAII: leaving by return restores everything.
 static void leaves_blocks()
 {
@@ -171,6 +222,8 @@ int main()
     check(tern_memory_get_stats("cpu", &stats) == TERN_OK, "stats");
     check(tern_get_rng_state("cpu", &rng) == TERN_OK, "rng");
     makes_tensors();
+    tells_types();
+    reads_options_as_written(0);
     const long long live = tern_live_tensors();
     leaves_blocks();
     check(tern_live_tensors() == live && tern_is_grad_enabled(), "blocks are left by return");

@@ -106,14 +106,11 @@ static void every_function_of_two_tensors_takes_numbers(void **state)
     static const tern_dtype dtypes[] = {TERN_F32, TERN_F16, TERN_I32, TERN_I64, TERN_U8, TERN_BOOL};
     (void)state;
     assert_true(TAKERS > 60);
-    FOR_EACH_DEVICE(device)
-    {
-        int n = strcmp(device, "cpu") == 0 ? sizeof dtypes / sizeof *dtypes : 1;
-        for (int k = 0; k < TAKERS; k++)
-            for (int d = 0; d < n; d++)
-                TERN_SCOPE
-                    check_taker(&takers[k], dtypes[d], device);
-    }
+    /* Which function a name calls is the compiler's doing, on any device. */
+    for (int k = 0; k < TAKERS; k++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+            TERN_SCOPE
+                check_taker(&takers[k], dtypes[d], "cpu");
 }
 
 /* ---- PyTorch's promotion --------------------------------------------------------------------- */

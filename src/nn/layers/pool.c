@@ -28,11 +28,6 @@ static tern_shape or_else(tern_shape list, tern_shape otherwise)
     return list.ndim ? list : otherwise;
 }
 
-static tern_shape number(int64_t n)
-{
-    return tern_shape_from(1, &n);
-}
-
 /* ---- the largest ------------------------------------------------------------------------- */
 
 /* The maxima, and where two outputs are asked for their indices. */
@@ -63,15 +58,12 @@ static tern_status max_call(tern_module *self, tern_tensor *const *in, int n, te
 static tern_module *max_pool(const char *name, int ndim, tern_shape size,
                              const tern_max_pool_options *o)
 {
-    pool p = {.ndim = ndim, .size = size};
-    if (o)
-        p.max = *o;
-    tern_shape stride = or_else(p.max.stride, size), padding = or_else(p.max.padding, number(0));
-    tern_shape dilation = or_else(p.max.dilation, number(1));
+    const pool p = {.ndim = ndim, .size = size, .max = tern_read_max_pool(o)};
+    tern_shape stride = or_else(p.max.stride, size);
     tern_module *m = tern_layer_loss(name, max_call, &p, sizeof p);
     return tern_layer_if(
         m, tern_nn_set_extra(m, "kernel_size=%s, stride=%s, padding=%s, dilation=%s, ceil_mode=%s",
-                             LIST(size), LIST(stride), LIST(padding), LIST(dilation),
+                             LIST(size), LIST(stride), LIST(p.max.padding), LIST(p.max.dilation),
                              p.max.ceil_mode ? "True" : "False"));
 }
 
@@ -184,9 +176,7 @@ static tern_status unpool_call(tern_module *self, tern_tensor *const *in, int n,
 static tern_module *max_unpool(const char *name, int ndim, tern_shape size,
                                const tern_max_unpool_options *o)
 {
-    pool p = {.ndim = ndim, .size = size};
-    if (o)
-        p.unpool = *o;
+    const pool p = {.ndim = ndim, .size = size, .unpool = tern_read_max_unpool(o)};
     tern_shape kernel = per_dim(size, ndim, 1), padding = per_dim(p.unpool.padding, ndim, 0);
     tern_shape stride = per_dim(or_else(p.unpool.stride, size), ndim, 1);
     tern_module *m = tern_layer_loss(name, unpool_call, &p, sizeof p);
@@ -207,16 +197,15 @@ static tern_tensor *avg_forward(tern_module *self, tern_tensor *x)
 static tern_module *avg_pool(const char *name, int ndim, tern_shape size,
                              const tern_avg_pool_options *o)
 {
-    pool p = {.ndim = ndim, .size = size};
-    if (o)
-        p.avg = *o;
-    tern_shape stride = or_else(p.avg.stride, size), padding = or_else(p.avg.padding, number(0));
+    const pool p = {.ndim = ndim, .size = size, .avg = tern_read_avg_pool(o)};
+    tern_shape stride = or_else(p.avg.stride, size);
     bool tuple = ndim == 1;
     tern_module *m = tern_layer(name, avg_forward, &p, sizeof p);
-    return tern_layer_if(m, tern_nn_set_extra(m, "kernel_size=%s, stride=%s, padding=%s",
-                                              tern_list_to_text(&size, tuple, false).text,
-                                              tern_list_to_text(&stride, tuple, false).text,
-                                              tern_list_to_text(&padding, tuple, false).text));
+    return tern_layer_if(m,
+                         tern_nn_set_extra(m, "kernel_size=%s, stride=%s, padding=%s",
+                                           tern_list_to_text(&size, tuple, false).text,
+                                           tern_list_to_text(&stride, tuple, false).text,
+                                           tern_list_to_text(&p.avg.padding, tuple, false).text));
 }
 
 static tern_tensor *adaptive_avg_forward(tern_module *self, tern_tensor *x)

@@ -1,5 +1,6 @@
 /* pool.c -- the public functions of pooling. */
 #include "ops/pool/pool.h"
+#include "base/option.h"
 #include "base/checked.h"
 
 /* Whether x is there; the error names the argument. */
@@ -13,14 +14,13 @@ static bool given(const void *x, const char *name, const char *function)
 /* ---- max pooling ------------------------------------------------------------------------- */
 
 /* y[q] = max over the window of q of x, and its index in the plane. Padding counts as -inf. */
-static tern_status max_pool(tern_tensor *x, tern_shape size, const tern_max_pool_options *o,
+static tern_status max_pool(tern_tensor *x, tern_shape size, const tern_max_pool_options *options,
                             int ndim, const char *function, tern_values_indices *out)
 {
-    static const tern_max_pool_options none;
+    const tern_max_pool_options read = tern_read_max_pool(options), *o = &read;
     tern_pool_attributes at;
     if (!given(x, "input", function) || !given(out, "out", function))
         return tern_last_status();
-    o = o ? o : &none;
     tern_pool_window w = {.function = function,
                           .ndim = ndim,
                           .size = size,
@@ -93,8 +93,7 @@ static tern_tensor *max_unpool(tern_tensor *x, tern_tensor *indices, tern_shape 
                                const tern_max_unpool_options *options, int ndim,
                                const char *function)
 {
-    static const tern_max_unpool_options none;
-    const tern_max_unpool_options *o = options ? options : &none;
+    const tern_max_unpool_options read = tern_read_max_unpool(options), *o = &read;
     tern_shape shape, given_size = o->output_size;
     if (!given(x, "input", function) || !given(indices, "indices", function))
         return NULL;
@@ -127,14 +126,13 @@ static tern_tensor *max_unpool(tern_tensor *x, tern_tensor *indices, tern_shape 
 
 /* y[q] = the sum of x over the window of q, divided by divisor_override, or by the elements of
  * the window with or without those in the padding. */
-static tern_tensor *avg_pool(tern_tensor *x, tern_shape size, const tern_avg_pool_options *o,
+static tern_tensor *avg_pool(tern_tensor *x, tern_shape size, const tern_avg_pool_options *options,
                              int ndim, const char *function)
 {
-    static const tern_avg_pool_options none;
+    const tern_avg_pool_options read = tern_read_avg_pool(options), *o = &read;
     tern_pool_attributes at;
     if (!given(x, "input", function))
         return NULL;
-    o = o ? o : &none;
     tern_pool_window w = {.function = function,
                           .ndim = ndim,
                           .size = size,
