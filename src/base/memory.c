@@ -6,7 +6,8 @@
 
 enum { SMALL = 1024 };
 
-static atomic_ullong calls, fail_at;
+static atomic_ullong calls, fail_at; /* the first that fails; 0: none does */
+static atomic_bool goes_on;          /* so do those after it */
 
 /* Calls are counted only while the hook is armed: an atomic addition costs as much as a small
  * malloc. */
@@ -15,13 +16,25 @@ static bool must_fail(void)
     if (atomic_load_explicit(&fail_at, memory_order_relaxed) == 0)
         return false;
     unsigned long long call = atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) + 1;
-    return call == atomic_load_explicit(&fail_at, memory_order_relaxed);
+    unsigned long long first = atomic_load_explicit(&fail_at, memory_order_relaxed);
+    return call == first || (call > first && first && atomic_load(&goes_on));
+}
+
+static uint64_t arm(uint64_t n, bool on)
+{
+    atomic_store(&fail_at, n);
+    atomic_store(&goes_on, on);
+    return atomic_exchange(&calls, 0);
 }
 
 uint64_t tern_memory_fail_at(uint64_t n)
 {
-    atomic_store(&fail_at, n);
-    return atomic_exchange(&calls, 0);
+    return arm(n, false);
+}
+
+uint64_t tern_memory_fail_from(uint64_t n)
+{
+    return arm(n, true);
 }
 
 /* glibc's calloc passes by the thread's cache of small blocks, its malloc does not. */

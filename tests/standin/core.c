@@ -1,5 +1,6 @@
 /* core.c -- devices, memory and lazy streams of the stand-in. */
 #include "standin.h"
+#include "faults/points.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,9 +38,9 @@ unsigned standin_fault(const char *function)
         unsigned long calls;
     } counts[128];
     const char *plan = getenv("TERN_STANDIN_FAIL");
-    unsigned code = 0;
-    if (!plan)
-        return 0;
+    unsigned code = (unsigned)fault_point(function);
+    if (!plan || code)
+        return code;
     standin_lock();
     int i = 0;
     while (i < 127 && counts[i].name[0] && strcmp(counts[i].name, function) != 0)

@@ -61,6 +61,7 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *made, cublasComput
 
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc)
 {
+    FAULT(cublasLtMatmulDescDestroy);
     free(desc);
     return 0;
 }
@@ -106,6 +107,7 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *made, cudaData
 
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
 {
+    FAULT(cublasLtMatrixLayoutDestroy);
     free(layout);
     return 0;
 }
@@ -135,6 +137,7 @@ cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *made)
 
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
 {
+    FAULT(cublasLtMatmulPreferenceDestroy);
     free(preference);
     return 0;
 }
@@ -143,6 +146,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
                                                     cublasLtMatmulPreferenceAttributes_t attribute,
                                                     const void *value, size_t bytes)
 {
+    FAULT(cublasLtMatmulPreferenceSetAttribute);
     if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES)
         return store(&preference->workspace, sizeof preference->workspace, value, bytes);
     if (attribute < CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES ||

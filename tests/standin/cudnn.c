@@ -154,12 +154,14 @@ cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t conv,
 
 cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t conv, int groups)
 {
+    FAULT(cudnnSetConvolutionGroupCount);
     conv->groups = groups;
     return groups < 1 ? BAD_PARAM : 0;
 }
 
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t conv, cudnnMathType_t math)
 {
+    FAULT(cudnnSetConvolutionMathType);
     conv->math = math;
     return math > CUDNN_FMA_MATH ? BAD_PARAM : 0;
 }
@@ -389,6 +391,7 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(
     const cudnnConvolutionDescriptor_t conv, const cudnnTensorDescriptor_t y,
     cudnnConvolutionFwdAlgo_t algorithm, size_t *bytes)
 {
+    FAULT(cudnnGetConvolutionForwardWorkspaceSize);
     (void)handle, (void)x, (void)w, (void)conv, (void)y;
     return scratch_of(Y, algorithm, bytes);
 }
@@ -422,6 +425,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(
     const cudnnConvolutionDescriptor_t conv, const cudnnTensorDescriptor_t dx,
     cudnnConvolutionBwdDataAlgo_t algorithm, size_t *bytes)
 {
+    FAULT(cudnnGetConvolutionBackwardDataWorkspaceSize);
     (void)handle, (void)w, (void)dy, (void)conv, (void)dx;
     return scratch_of(X, algorithm, bytes);
 }
@@ -465,6 +469,7 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
     const cudnnConvolutionDescriptor_t conv, const cudnnFilterDescriptor_t dw,
     cudnnConvolutionBwdFilterAlgo_t algorithm, size_t *bytes)
 {
+    FAULT(cudnnGetConvolutionBackwardFilterWorkspaceSize);
     (void)handle, (void)x, (void)dy, (void)conv, (void)dw;
     return scratch_of(WEIGHT, algorithm, bytes);
 }

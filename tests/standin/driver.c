@@ -106,6 +106,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
 
 CUresult cuModuleUnload(CUmodule module)
 {
+    FAULT(cuModuleUnload);
     user_program_unload(module->user);
     free(module);
     return 0;

@@ -21,6 +21,7 @@ struct _nvrtcProgram {
 
 nvrtcResult nvrtcVersion(int *major, int *minor)
 {
+    FAULT(nvrtcVersion);
     *major = 13;
     *minor = 0;
     return 0;
@@ -35,12 +36,14 @@ static const int architectures[] = {75, 80, 90, 120};
 
 nvrtcResult nvrtcGetNumSupportedArchs(int *n)
 {
+    FAULT(nvrtcGetNumSupportedArchs);
     *n = 4;
     return 0;
 }
 
 nvrtcResult nvrtcGetSupportedArchs(int *list)
 {
+    FAULT(nvrtcGetSupportedArchs);
     memcpy(list, architectures, sizeof architectures);
     return 0;
 }
@@ -61,6 +64,7 @@ nvrtcResult nvrtcCreateProgram(nvrtcProgram *program, const char *text, const ch
 
 nvrtcResult nvrtcDestroyProgram(nvrtcProgram *program)
 {
+    FAULT(nvrtcDestroyProgram);
     free((*program)->text);
     free((*program)->name);
     free(*program);
@@ -136,33 +140,39 @@ static nvrtcResult size_of(const char *text, size_t *bytes)
 
 nvrtcResult nvrtcGetCUBINSize(nvrtcProgram p, size_t *bytes)
 {
+    FAULT(nvrtcGetCUBINSize);
     return size_of(p->image, bytes);
 }
 
 nvrtcResult nvrtcGetCUBIN(nvrtcProgram p, char *cubin)
 {
+    FAULT(nvrtcGetCUBIN);
     strcpy(cubin, p->image);
     return 0;
 }
 
 nvrtcResult nvrtcGetPTXSize(nvrtcProgram p, size_t *bytes)
 {
+    FAULT(nvrtcGetPTXSize);
     return size_of(p->image, bytes);
 }
 
 nvrtcResult nvrtcGetPTX(nvrtcProgram p, char *ptx)
 {
+    FAULT(nvrtcGetPTX);
     strcpy(ptx, p->image);
     return 0;
 }
 
 nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram p, size_t *bytes)
 {
+    FAULT(nvrtcGetProgramLogSize);
     return size_of(p->log, bytes);
 }
 
 nvrtcResult nvrtcGetProgramLog(nvrtcProgram p, char *log)
 {
+    FAULT(nvrtcGetProgramLog);
     strcpy(log, p->log);
     return 0;
 }

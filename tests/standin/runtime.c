@@ -21,12 +21,14 @@ static cudaError_t answer(cudaError_t code)
 
 cudaError_t cudaDriverGetVersion(int *version)
 {
+    FAULT(cudaDriverGetVersion);
     *version = 13000;
     return 0;
 }
 
 cudaError_t cudaRuntimeGetVersion(int *version)
 {
+    FAULT(cudaRuntimeGetVersion);
     *version = 13000;
     return 0;
 }
@@ -137,6 +139,7 @@ cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned int flags)
 
 cudaError_t cudaFreeHost(void *address)
 {
+    FAULT(cudaFreeHost);
     free(address);
     return 0;
 }
@@ -203,12 +206,14 @@ cudaError_t cudaMemsetAsync(void *address, int value, size_t bytes, cudaStream_t
 
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 {
+    FAULT(cudaDeviceCanAccessPeer);
     *can = device != peer;
     return 0;
 }
 
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags)
 {
+    FAULT(cudaDeviceEnablePeerAccess);
     (void)peer, (void)flags;
     return 0;
 }
@@ -225,10 +230,11 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-    FAULT(cudaStreamSynchronize);
     if (standin_is_recording(stream))
         return answer(cudaErrorStreamCaptureUnsupported);
-    return answer(standin_drain(stream));
+    unsigned code = standin_drain(stream);
+    FAULT(cudaStreamSynchronize); /* copies to host memory do not come later all the same */
+    return answer(code);
 }
 
 /* Shared by its owner and by the waits that are still queued. */
@@ -304,6 +310,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
+    FAULT(cudaEventSynchronize);
     if (event->point.stream)
         standin_run_until(event->point);
     return 0;
@@ -311,6 +318,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to)
 {
+    FAULT(cudaEventElapsedTime);
     if (!from->time.tv_sec || !to->time.tv_sec)
         return answer(cudaErrorNotReady);
     *milliseconds = (float)((double)(to->time.tv_sec - from->time.tv_sec) * 1e3 +
@@ -320,6 +328,7 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEven
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
+    FAULT(cudaEventDestroy);
     let_go(event);
     return 0;
 }
@@ -361,12 +370,14 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream)
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable)
 {
+    FAULT(cudaGraphExecDestroy);
     standin_drop((void *)executable);
     return 0;
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 {
+    FAULT(cudaGraphDestroy);
     standin_drop(graph);
     return 0;
 }

@@ -10,7 +10,9 @@
  *   TERN_STANDIN_COMPUTE   compute capability (90)
  *   TERN_STANDIN_CUDNN     version of its cuDNN (91900)
  *   TERN_STANDIN_FAIL      function:n:code, the n-th call of a function answers code; more after
- *                          commas */
+ *                          commas
+ *
+ * Tests in the same process use faults/points.h instead. */
 #ifndef TERN_TESTS_STANDIN_H
 #define TERN_TESTS_STANDIN_H
 #include "device/cuda/types.h"

@@ -5,12 +5,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int attribute(enum cudaDeviceAttr what, int device)
+/* What a device says of itself in numbers. */
+typedef struct numbers {
+    int major, minor, shared_memory, threads, units, integrated;
+} numbers;
+
+/* False where it does not answer. */
+static bool ask_numbers(int device, numbers *n)
 {
-    int value = 0;
-    if (tern_cuda.cudaDeviceGetAttribute(&value, what, device) != 0)
-        tern_cuda.cudaGetLastError();
-    return value;
+    const struct {
+        enum cudaDeviceAttr what;
+        int *value;
+    } questions[] = {{cudaDevAttrComputeCapabilityMajor, &n->major},
+                     {cudaDevAttrComputeCapabilityMinor, &n->minor},
+                     {cudaDevAttrMaxSharedMemoryPerBlock, &n->shared_memory},
+                     {cudaDevAttrMaxThreadsPerBlock, &n->threads},
+                     {cudaDevAttrMultiProcessorCount, &n->units},
+                     {cudaDevAttrIntegrated, &n->integrated}};
+    for (size_t i = 0; i < sizeof questions / sizeof *questions; i++)
+        if (tern_cuda.cudaDeviceGetAttribute(questions[i].value, questions[i].what, device) != 0) {
+            tern_cuda.cudaGetLastError();
+            return false;
+        }
+    return true;
 }
 
 static bool describe(int index, tern_found *found, tern_text *notes)
@@ -20,6 +37,7 @@ static bool describe(int index, tern_found *found, tern_text *notes)
     size_t total = 0;
     int version = 0;
     CUuuid uuid;
+    numbers number;
     tern_cuda.cuDriverGetVersion(&version);
     CUresult code = tern_cuda.cuDeviceGet(&device, index);
     if (code == 0)
@@ -28,7 +46,7 @@ static bool describe(int index, tern_found *found, tern_text *notes)
         code = tern_cuda.cuDeviceTotalMem_v2(&total, device);
     if (code == 0)
         code = tern_cuda.cuDeviceGetUuid_v2(&uuid, device);
-    if (code != 0) {
+    if (code != 0 || !ask_numbers(index, &number)) {
         const char *text = NULL;
         tern_cuda.cuGetErrorName(code, &text);
         tern_text_add(notes, "%sdevice %d does not answer (%s)", notes->length ? "; " : "", index,
@@ -39,10 +57,9 @@ static bool describe(int index, tern_found *found, tern_text *notes)
     if (!s)
         return false;
     s->index = index;
-    s->compute = attribute(cudaDevAttrComputeCapabilityMajor, index) * 10 +
-                 attribute(cudaDevAttrComputeCapabilityMinor, index);
-    s->shared_memory = attribute(cudaDevAttrMaxSharedMemoryPerBlock, index);
-    s->threads = attribute(cudaDevAttrMaxThreadsPerBlock, index);
+    s->compute = number.major * 10 + number.minor;
+    s->shared_memory = number.shared_memory;
+    s->threads = number.threads;
     pthread_mutex_init(&s->staging_lock, NULL);
     pthread_mutex_init(&s->gemm_lock, NULL);
     pthread_mutex_init(&s->dnn_lock, NULL);
@@ -54,15 +71,15 @@ static bool describe(int index, tern_found *found, tern_text *notes)
         .platform = "CUDA",
         .driver = tern_copy_text(platform),
         .type = TERN_DEVICE_GPU,
-        .compute_units = attribute(cudaDevAttrMultiProcessorCount, index),
+        .compute_units = number.units,
         .memory_total = total,
         .memory_free = total,
         .has_f64 = true,
         .has_native_f16 = true,
-        .unified_memory = attribute(cudaDevAttrIntegrated, index) != 0,
+        .unified_memory = number.integrated != 0,
         .exact = true,
-        .capability_major = s->compute / 10,
-        .capability_minor = s->compute % 10,
+        .capability_major = number.major,
+        .capability_minor = number.minor,
     };
     tern_uuid_text(uuid.bytes, found->info.uuid);
     return found->info.name && found->info.driver;

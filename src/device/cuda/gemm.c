@@ -290,9 +290,21 @@ static bool collapses(const tern_gemm *g)
     return true;
 }
 
-/* *done stays false where this is not for cuBLASLt. */
+/* The batches of g but the first `done`. */
+static tern_gemm batches_after(const tern_gemm *g, int64_t done)
+{
+    tern_gemm rest = *g;
+    rest.count[0] -= done;
+    rest.a.at += done * g->a.batch[0];
+    rest.b.at += done * g->b.batch[0];
+    rest.c.at += done * g->c.batch[0];
+    return rest;
+}
+
+/* What is not for cuBLASLt, all or the last of its batches, is left in *rest. Parts of a batch differ
+ * in their alignment: there may be an algorithm for some. */
 static tern_status through_lt(tern_place *place, tern_cuda_gemm_state *state, const tern_gemm *g,
-                              bool *done)
+                              tern_gemm *rest)
 {
     shape s;
     bool whole = collapses(g);
@@ -301,12 +313,11 @@ static tern_status through_lt(tern_place *place, tern_cuda_gemm_state *state, co
         return TERN_OK;
     for (int64_t i = 0; i < (whole ? 1 : g->count[0]); i++) {
         const int64_t more[3] = {i * g->a.batch[0], i * g->b.batch[0], i * g->c.batch[0]};
-        TERN_TRY(multiply(place, state, g, &s, more, done));
-        if (!*done) /* the first one: the others are alike but for their alignment */
-            return i == 0 ? TERN_OK
-                          : tern_fail(TERN_ERR_DEVICE,
-                                      "%s: cuBLASLt has no algorithm for part of a batch",
-                                      tern_place_info(place)->device);
+        bool done = false;
+        TERN_TRY(multiply(place, state, g, &s, more, &done));
+        if (!done)
+            return TERN_OK;
+        *rest = batches_after(g, whole ? g->count[0] : i + 1);
     }
     return TERN_OK;
 }
@@ -338,14 +349,14 @@ static tern_status open_state(tern_place *place, tern_cuda_state *device)
 tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
 {
     tern_cuda_state *device = tern_cuda_state_of(place);
-    bool done = false;
+    tern_gemm rest = *g;
     TERN_TRY(tern_cuda_enter(place));
     pthread_mutex_lock(&device->gemm_lock);
     tern_status status = open_state(place, device);
     if (status == TERN_OK && device->gemm->handle)
-        status = through_lt(place, device->gemm, g, &done);
-    if (status == TERN_OK && !done)
-        status = portable(place, device->gemm, g);
+        status = through_lt(place, device->gemm, g, &rest);
+    if (status == TERN_OK && rest.count[0] > 0)
+        status = portable(place, device->gemm, &rest);
     pthread_mutex_unlock(&device->gemm_lock);
     return status;
 }

@@ -55,6 +55,14 @@ static uint64_t device_number(cl_device_id device, cl_device_info what, size_t b
     return bytes == sizeof value.small ? value.small : value.large;
 }
 
+/* The same for what every device has: *answers becomes false where this one does not say. */
+static uint64_t needed_number(cl_device_id device, cl_device_info what, size_t bytes, bool *answers)
+{
+    uint64_t value = device_number(device, what, bytes);
+    *answers = *answers && value != 0;
+    return value;
+}
+
 static bool has_extension(cl_device_id device, const char *name)
 {
     char all[8192] = "";
@@ -188,22 +196,25 @@ static tern_device_type type_of(cl_device_id device)
                                        : TERN_DEVICE_ACCELERATOR;
 }
 
-static void describe(const entry *e, tern_found *found)
+/* False for a device that does not answer. */
+static bool describe(const entry *e, tern_found *found)
 {
     cl_device_id d = e->device;
+    bool answers = true;
     uint64_t floats = device_number(d, CL_DEVICE_SINGLE_FP_CONFIG, 8);
     uint64_t rounded = CL_FP_DENORM | CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
-    uint64_t total = device_number(d, CL_DEVICE_GLOBAL_MEM_SIZE, 8);
+    uint64_t total = needed_number(d, CL_DEVICE_GLOBAL_MEM_SIZE, 8, &answers);
+    needed_number(d, CL_DEVICE_TYPE, 8, &answers);
     found->info = (tern_device_info){
         .name = device_text(d, CL_DEVICE_NAME),
         .vendor = device_text(d, CL_DEVICE_VENDOR),
         .platform = platform_text(e->platform, CL_PLATFORM_NAME),
         .driver = device_text(d, CL_DRIVER_VERSION),
         .type = type_of(d),
-        .compute_units = (int)device_number(d, CL_DEVICE_MAX_COMPUTE_UNITS, 4),
+        .compute_units = (int)needed_number(d, CL_DEVICE_MAX_COMPUTE_UNITS, 4, &answers),
         .memory_total = total,
         .memory_free = total,
-        .largest_allocation = device_number(d, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8),
+        .largest_allocation = needed_number(d, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8, &answers),
         .has_f64 = device_number(d, CL_DEVICE_DOUBLE_FP_CONFIG, 8) != 0,
         .has_native_f16 = has_extension(d, "cl_khr_fp16"),
         .unified_memory = device_number(d, CL_DEVICE_HOST_UNIFIED_MEMORY, 4) != 0,
@@ -213,9 +224,10 @@ static void describe(const entry *e, tern_found *found)
     if (has_extension(d, "cl_khr_device_uuid") &&
         CL(GetDeviceInfo(d, CL_DEVICE_UUID_KHR, sizeof uuid, uuid, NULL)) == CL_SUCCESS)
         tern_uuid_text(uuid, found->info.uuid);
+    return answers;
 }
 
-static tern_cl_state *make_state(const entry *e, const tern_device_info *info)
+static tern_cl_state *make_state(const entry *e, const tern_device_info *info, bool *answers)
 {
     tern_cl_state *s = tern_alloc(sizeof *s);
     if (!s)
@@ -239,9 +251,9 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info)
     s->options = floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
                      ? "-cl-std=CL1.2 -w -cl-fp32-correctly-rounded-divide-sqrt"
                      : "-cl-std=CL1.2 -w";
-    s->local_memory = device_number(e->device, CL_DEVICE_LOCAL_MEM_SIZE, 8);
+    s->local_memory = needed_number(e->device, CL_DEVICE_LOCAL_MEM_SIZE, 8, answers);
     s->group_limit =
-        (size_t)device_number(e->device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
+        (size_t)needed_number(e->device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t), answers);
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->staged_lock, NULL);
     return s;
@@ -257,18 +269,26 @@ tern_status tern_cl_enumerate(tern_found **found, int *n, tern_text *notes)
     tern_found *all = tern_alloc(sizeof *all * (size_t)(devices.n + 1));
     if (!all)
         return TERN_ERR_MEMORY;
+    int made = 0;
     for (int i = 0; i < devices.n; i++) {
-        describe(&devices.of[i], &all[i]);
-        const tern_device_info *info = &all[i].info;
-        tern_cl_state *s = make_state(&devices.of[i], info);
-        all[i].state = s;
+        bool answers = describe(&devices.of[i], &all[made]);
+        const tern_device_info *info = &all[made].info;
+        tern_cl_state *s = make_state(&devices.of[i], info, &answers);
+        all[made].state = s;
         if (!s || !info->name || !info->vendor || !info->platform || !info->driver ||
             !s->platform_version) {
             tern_free(all); /* the texts stay: memory is out, and only once a process */
             return TERN_ERR_MEMORY;
         }
+        if (answers) {
+            made++;
+            continue;
+        }
+        tern_text_add(notes, "%s%s does not answer", notes->length ? "; " : "",
+                      *info->name ? info->name : "a device");
+        tern_free(s);
     }
     *found = all;
-    *n = devices.n;
-    return TERN_OK;
+    *n = made;
+    return notes->failed ? TERN_ERR_MEMORY : TERN_OK;
 }

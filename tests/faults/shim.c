@@ -1,0 +1,183 @@
+/* shim.c -- an OpenCL driver that stands before another (TERN_SHIM_DRIVER, or PoCL's): each entry
+ * point that tern and CLBlast call is counted, may be told to fail, and is then passed on.
+ *
+ * A loader calls a driver through the table that the first word of each of its objects points to.
+ * The shim is such a driver: it loads the other, hands out its platforms, and puts its own functions
+ * into the table, so that all objects come by here. A test names the folder of the shim's .icd in
+ * OCL_ICD_VENDORS. What such a driver reports (device limits, extensions) is answered by the row of
+ * the function that is asked: give it a body instead of PASS. */
+#define CL_TARGET_OPENCL_VERSION 300
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include "faults/points.h"
+#include <CL/cl.h>
+#include <CL/cl_icd.h>
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+static cl_icd_dispatch real; /* the driver's own table */
+
+/* ---- entry points ------------------------------------------------------------------------ */
+
+/* A call that answers a code: it fails without being made. */
+#define PASS(NAME, PARAMETERS, ...)                                                                \
+    static cl_int CL_API_CALL shim_##NAME PARAMETERS                                               \
+    {                                                                                              \
+        int code = fault_point(#NAME);                                                             \
+        return code ? code : real.NAME(__VA_ARGS__);                                               \
+    }
+/* One that makes an object, and puts its code into the last parameter. */
+#define MAKE(TYPE, NAME, PARAMETERS, ...)                                                          \
+    static TYPE CL_API_CALL shim_##NAME PARAMETERS                                                 \
+    {                                                                                              \
+        int fault = fault_point(#NAME);                                                            \
+        if (fault && code)                                                                         \
+            *code = fault;                                                                         \
+        return fault ? NULL : real.NAME(__VA_ARGS__);                                              \
+    }
+typedef void(CL_CALLBACK *on_context)(const char *, const void *, size_t, void *);
+typedef void(CL_CALLBACK *on_program)(cl_program, void *);
+#define INFO size_t n, void *to, size_t *needed
+#define WAIT cl_uint n, const cl_event *events, cl_event *event
+
+PASS(clGetPlatformInfo, (cl_platform_id x, cl_platform_info what, INFO), x, what, n, to, needed)
+PASS(clGetDeviceIDs,
+     (cl_platform_id x, cl_device_type type, cl_uint n, cl_device_id *to, cl_uint *needed), x, type,
+     n, to, needed)
+PASS(clGetDeviceInfo, (cl_device_id x, cl_device_info what, INFO), x, what, n, to, needed)
+MAKE(cl_context, clCreateContext,
+     (const cl_context_properties *p, cl_uint n, const cl_device_id *d, on_context call, void *user,
+      cl_int *code),
+     p, n, d, call, user, code)
+PASS(clReleaseContext, (cl_context x), x)
+MAKE(cl_command_queue, clCreateCommandQueue,
+     (cl_context x, cl_device_id d, cl_command_queue_properties p, cl_int *code), x, d, p, code)
+PASS(clGetCommandQueueInfo, (cl_command_queue x, cl_command_queue_info what, INFO), x, what, n, to,
+     needed)
+PASS(clReleaseCommandQueue, (cl_command_queue x), x)
+MAKE(cl_mem, clCreateBuffer,
+     (cl_context x, cl_mem_flags flags, size_t n, void *host, cl_int *code), x, flags, n, host, code)
+PASS(clGetMemObjectInfo, (cl_mem x, cl_mem_info what, INFO), x, what, n, to, needed)
+PASS(clReleaseMemObject, (cl_mem x), x)
+PASS(clEnqueueReadBuffer,
+     (cl_command_queue q, cl_mem x, cl_bool wait, size_t at, size_t bytes, void *to, WAIT), q, x,
+     wait, at, bytes, to, n, events, event)
+PASS(clEnqueueWriteBuffer,
+     (cl_command_queue q, cl_mem x, cl_bool wait, size_t at, size_t bytes, const void *from, WAIT),
+     q, x, wait, at, bytes, from, n, events, event)
+PASS(clEnqueueCopyBuffer,
+     (cl_command_queue q, cl_mem from, cl_mem to, size_t a, size_t b, size_t bytes, WAIT), q, from,
+     to, a, b, bytes, n, events, event)
+PASS(clEnqueueFillBuffer,
+     (cl_command_queue q, cl_mem x, const void *pattern, size_t p, size_t at, size_t bytes, WAIT), q,
+     x, pattern, p, at, bytes, n, events, event)
+MAKE(cl_program, clCreateProgramWithSource,
+     (cl_context x, cl_uint n, const char **text, const size_t *lengths, cl_int *code), x, n, text,
+     lengths, code)
+MAKE(cl_program, clCreateProgramWithBinary,
+     (cl_context x, cl_uint n, const cl_device_id *d, const size_t *lengths,
+      const unsigned char **binaries, cl_int *codes, cl_int *code),
+     x, n, d, lengths, binaries, codes, code)
+PASS(clBuildProgram,
+     (cl_program x, cl_uint n, const cl_device_id *d, const char *options, on_program call,
+      void *user),
+     x, n, d, options, call, user)
+PASS(clGetProgramInfo, (cl_program x, cl_program_info what, INFO), x, what, n, to, needed)
+PASS(clGetProgramBuildInfo, (cl_program x, cl_device_id d, cl_program_build_info what, INFO), x, d,
+     what, n, to, needed)
+PASS(clRetainProgram, (cl_program x), x)
+PASS(clReleaseProgram, (cl_program x), x)
+MAKE(cl_kernel, clCreateKernel, (cl_program x, const char *name, cl_int *code), x, name, code)
+PASS(clGetKernelInfo, (cl_kernel x, cl_kernel_info what, INFO), x, what, n, to, needed)
+PASS(clGetKernelWorkGroupInfo, (cl_kernel x, cl_device_id d, cl_kernel_work_group_info what, INFO),
+     x, d, what, n, to, needed)
+PASS(clSetKernelArg, (cl_kernel x, cl_uint i, size_t bytes, const void *value), x, i, bytes, value)
+PASS(clReleaseKernel, (cl_kernel x), x)
+PASS(clEnqueueNDRangeKernel,
+     (cl_command_queue q, cl_kernel x, cl_uint dims, const size_t *offset, const size_t *global,
+      const size_t *local, WAIT),
+     q, x, dims, offset, global, local, n, events, event)
+PASS(clWaitForEvents, (cl_uint n, const cl_event *events), n, events)
+PASS(clReleaseEvent, (cl_event x), x)
+PASS(clFinish, (cl_command_queue q), q)
+
+static void *CL_API_CALL shim_clSVMAlloc(cl_context x, cl_svm_mem_flags flags, size_t bytes,
+                                         cl_uint alignment)
+{
+    return fault_point("clSVMAlloc") ? NULL : real.clSVMAlloc(x, flags, bytes, alignment);
+}
+
+#define EACH(X)                                                                                    \
+    X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext)                   \
+    X(clReleaseContext) X(clCreateCommandQueue) X(clGetCommandQueueInfo) X(clReleaseCommandQueue)  \
+    X(clCreateBuffer) X(clGetMemObjectInfo) X(clReleaseMemObject) X(clEnqueueReadBuffer)           \
+    X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer) X(clEnqueueFillBuffer)                          \
+    X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clBuildProgram)                    \
+    X(clGetProgramInfo) X(clGetProgramBuildInfo) X(clRetainProgram) X(clReleaseProgram)            \
+    X(clCreateKernel) X(clGetKernelInfo) X(clGetKernelWorkGroupInfo) X(clSetKernelArg)             \
+    X(clReleaseKernel) X(clEnqueueNDRangeKernel) X(clWaitForEvents) X(clReleaseEvent) X(clFinish)  \
+    X(clSVMAlloc)
+
+/* ---- in front of the driver -------------------------------------------------------------- */
+
+typedef void *(CL_API_CALL *find_function)(const char *name);
+typedef cl_int(CL_API_CALL *find_platforms)(cl_uint n, cl_platform_id *to, cl_uint *needed);
+static find_function find_real;
+
+static void load_driver(void)
+{
+    const char *path = getenv("TERN_SHIM_DRIVER");
+    void *library = find_real ? NULL : dlopen(path ? path : "libpocl.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (library)
+        *(void **)&find_real = dlsym(library, "clGetExtensionFunctionAddress");
+}
+
+static void stand_before(cl_icd_dispatch *table)
+{
+    if (table->clFinish == shim_clFinish)
+        return;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)table & ~(page - 1);
+    uintptr_t to = ((uintptr_t)(table + 1) + page - 1) & ~(page - 1);
+    if (mprotect((void *)from, to - from, PROT_READ | PROT_WRITE) != 0) {
+        perror("shim: mprotect");
+        abort();
+    }
+    real = *table;
+#define X(NAME) table->NAME = shim_##NAME;
+    EACH(X)
+#undef X
+}
+
+EXPORT cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint n, cl_platform_id *to, cl_uint *needed);
+cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint n, cl_platform_id *to, cl_uint *needed)
+{
+    cl_platform_id platform;
+    cl_uint there = 0;
+    int code = fault_point("clIcdGetPlatformIDsKHR");
+    load_driver();
+    if (code || !find_real)
+        return code ? code : CL_PLATFORM_NOT_FOUND_KHR;
+    find_platforms find;
+    *(void **)&find = find_real("clIcdGetPlatformIDsKHR");
+    if (find && find(1, &platform, &there) == CL_SUCCESS && there > 0)
+        stand_before(*(cl_icd_dispatch **)platform);
+    return find ? find(n, to, needed) : CL_PLATFORM_NOT_FOUND_KHR;
+}
+
+EXPORT void *CL_API_CALL clGetExtensionFunctionAddress(const char *name);
+void *CL_API_CALL clGetExtensionFunctionAddress(const char *name)
+{
+    void *address;
+    cl_int(CL_API_CALL * own)(cl_uint, cl_platform_id *, cl_uint *) = clIcdGetPlatformIDsKHR;
+    load_driver();
+    memcpy(&address, &own, sizeof address);
+    if (strcmp(name, "clIcdGetPlatformIDsKHR") == 0)
+        return address;
+    return find_real ? find_real(name) : NULL;
+}
