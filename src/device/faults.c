@@ -3,18 +3,27 @@
 #include "device/capture.h"
 #include "device/registry.h"
 
+static tern_status make_words(tern_place *place)
+{
+    const uint64_t none[3] = {0};
+    tern_status status = TERN_OK;
+    pthread_mutex_lock(&place->lock);
+    tern_block *block = atomic_load(&place->fault.block);
+    if (!block) {
+        status = tern_block_set_words(place, &block, none);
+        atomic_store(&place->fault.block, block);
+    }
+    pthread_mutex_unlock(&place->lock);
+    return status;
+}
+
 tern_status tern_fault_arg(tern_place *place, tern_arg *arg)
 {
     TERN_TRY(tern_registry_open(place));
-    if (!place->fault.block) {
-        const uint64_t none[3] = {0};
-        pthread_mutex_lock(&place->lock);
-        tern_status status =
-            place->fault.block ? TERN_OK : tern_block_set_words(place, &place->fault.block, none);
-        pthread_mutex_unlock(&place->lock);
-        TERN_TRY(status);
-    }
-    *arg = tern_arg_buffer(TERN_ROLE_OUT, TERN_I64, &place->fault.block->buffer, 0);
+    if (!atomic_load_explicit(&place->fault.block, memory_order_acquire))
+        TERN_TRY(make_words(place));
+    tern_block *block = atomic_load_explicit(&place->fault.block, memory_order_acquire);
+    *arg = tern_arg_buffer(TERN_ROLE_OUT, TERN_I64, &block->buffer, 0);
     if (tern_capture_of(place))
         tern_record_faults(tern_thread.graph);
     else
@@ -29,10 +38,16 @@ tern_status tern_fault_report(tern_place *place)
         return TERN_OK;
     int64_t words[3] = {0};
     const uint64_t none[3] = {0};
-    TERN_TRY(place->backend->read(place, &place->fault.block->buffer, 0, words, sizeof words));
-    if (words[0] == 0)
+    tern_block *block = atomic_load(&place->fault.block);
+    tern_status status = place->backend->read(place, &block->buffer, 0, words, sizeof words);
+    if (status == TERN_OK && words[0] == 0)
         return TERN_OK;
-    TERN_TRY(tern_block_set_words(place, &place->fault.block, none));
+    if (status == TERN_OK)
+        status = tern_block_set_words(place, &block, none);
+    if (status != TERN_OK) { /* what there is to say is said next time */
+        atomic_store(&place->fault.used, true);
+        return status;
+    }
     if ((words[0] & 255) == TERN_FAULT_DIMENSION)
         return tern_fail(TERN_ERR_ARGUMENT,
                          "index %lld is out of bounds for dimension %lld with size %lld",

@@ -237,12 +237,16 @@ tern_block *tern_block_take_one(tern_place *place, tern_dtype dtype)
 tern_status tern_block_set_words(tern_place *place, tern_block **block, const uint64_t *words)
 {
     tern_graph *graph = tern_capture_suspend();
-    if (!*block)
-        *block = tern_block_alloc(place, 3 * sizeof *words, "tern");
+    tern_block *to = *block ? *block : tern_block_alloc(place, 3 * sizeof *words, "tern");
     tern_capture_resume(graph);
-    if (!*block)
+    if (!to)
         return tern_last_status();
-    return place->backend->write(place, &(*block)->buffer, 0, words, 3 * sizeof *words);
+    tern_status status = place->backend->write(place, &to->buffer, 0, words, 3 * sizeof *words);
+    if (status == TERN_OK)
+        *block = to;
+    else if (!*block)
+        tern_block_free(to); /* nobody wrote into it */
+    return status;
 }
 
 tern_status tern_memory_get_stats(const char *device, tern_memory_stats *stats)

@@ -43,7 +43,7 @@ struct tern_place {
         bool seeded, written;
     } rng;
     struct {
-        tern_block *block; /* {code, a, b} on the device */
+        _Atomic(tern_block *) block; /* {code, a, b} on the device */
         atomic_bool used;
     } fault;
 };
