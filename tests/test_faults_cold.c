@@ -20,7 +20,7 @@ static struct {
     int points;
     double loss;
     char wrong[512]; /* what does not hold; "" for nothing */
-} *told;
+} * told;
 
 static bool wrong(const char *format, ...)
 {

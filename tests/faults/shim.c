@@ -61,8 +61,8 @@ MAKE(cl_command_queue, clCreateCommandQueue,
 PASS(clGetCommandQueueInfo, (cl_command_queue x, cl_command_queue_info what, INFO), x, what, n, to,
      needed)
 PASS(clReleaseCommandQueue, (cl_command_queue x), x)
-MAKE(cl_mem, clCreateBuffer,
-     (cl_context x, cl_mem_flags flags, size_t n, void *host, cl_int *code), x, flags, n, host, code)
+MAKE(cl_mem, clCreateBuffer, (cl_context x, cl_mem_flags flags, size_t n, void *host, cl_int *code),
+     x, flags, n, host, code)
 PASS(clGetMemObjectInfo, (cl_mem x, cl_mem_info what, INFO), x, what, n, to, needed)
 PASS(clReleaseMemObject, (cl_mem x), x)
 PASS(clEnqueueReadBuffer,
@@ -75,8 +75,8 @@ PASS(clEnqueueCopyBuffer,
      (cl_command_queue q, cl_mem from, cl_mem to, size_t a, size_t b, size_t bytes, WAIT), q, from,
      to, a, b, bytes, n, events, event)
 PASS(clEnqueueFillBuffer,
-     (cl_command_queue q, cl_mem x, const void *pattern, size_t p, size_t at, size_t bytes, WAIT), q,
-     x, pattern, p, at, bytes, n, events, event)
+     (cl_command_queue q, cl_mem x, const void *pattern, size_t p, size_t at, size_t bytes, WAIT),
+     q, x, pattern, p, at, bytes, n, events, event)
 MAKE(cl_program, clCreateProgramWithSource,
      (cl_context x, cl_uint n, const char **text, const size_t *lengths, cl_int *code), x, n, text,
      lengths, code)
@@ -114,15 +114,17 @@ static void *CL_API_CALL shim_clSVMAlloc(cl_context x, cl_svm_mem_flags flags, s
 }
 
 #define EACH(X)                                                                                    \
-    X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext)                   \
-    X(clReleaseContext) X(clCreateCommandQueue) X(clGetCommandQueueInfo) X(clReleaseCommandQueue)  \
-    X(clCreateBuffer) X(clGetMemObjectInfo) X(clReleaseMemObject) X(clEnqueueReadBuffer)           \
-    X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer) X(clEnqueueFillBuffer)                          \
-    X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clBuildProgram)                    \
-    X(clGetProgramInfo) X(clGetProgramBuildInfo) X(clRetainProgram) X(clReleaseProgram)            \
-    X(clCreateKernel) X(clGetKernelInfo) X(clGetKernelWorkGroupInfo) X(clSetKernelArg)             \
-    X(clReleaseKernel) X(clEnqueueNDRangeKernel) X(clWaitForEvents) X(clReleaseEvent) X(clFinish)  \
-    X(clSVMAlloc)
+    X(clGetPlatformInfo)                                                                           \
+    X(clGetDeviceIDs)                                                                              \
+    X(clGetDeviceInfo) X(clCreateContext) X(clReleaseContext) X(clCreateCommandQueue)              \
+        X(clGetCommandQueueInfo) X(clReleaseCommandQueue) X(clCreateBuffer) X(clGetMemObjectInfo)  \
+            X(clReleaseMemObject) X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer)                   \
+                X(clEnqueueCopyBuffer) X(clEnqueueFillBuffer) X(clCreateProgramWithSource)         \
+                    X(clCreateProgramWithBinary) X(clBuildProgram) X(clGetProgramInfo)             \
+                        X(clGetProgramBuildInfo) X(clRetainProgram) X(clReleaseProgram)            \
+                            X(clCreateKernel) X(clGetKernelInfo) X(clGetKernelWorkGroupInfo)       \
+                                X(clSetKernelArg) X(clReleaseKernel) X(clEnqueueNDRangeKernel)     \
+                                    X(clWaitForEvents) X(clReleaseEvent) X(clFinish) X(clSVMAlloc)
 
 /* ---- in front of the driver -------------------------------------------------------------- */
 
