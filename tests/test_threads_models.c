@@ -125,7 +125,8 @@ static void one_model_serves_all(void **state)
             tern_nn_zero_grad(t.m);
             reader r[THREADS];
             for (int i = 0; i < THREADS; i++)
-                r[i] = (reader){.m = t.m, .x = t.x, .expected = tern_detach(y), .backward = backward};
+                r[i] =
+                    (reader){.m = t.m, .x = t.x, .expected = tern_detach(y), .backward = backward};
             run_threads(use, r, sizeof *r);
             for (int i = 0; i < THREADS; i++) {
                 assert_false(r[i].failed);

@@ -113,19 +113,6 @@ static void *CL_API_CALL shim_clSVMAlloc(cl_context x, cl_svm_mem_flags flags, s
     return fault_point("clSVMAlloc") ? NULL : real.clSVMAlloc(x, flags, bytes, alignment);
 }
 
-#define EACH(X)                                                                                    \
-    X(clGetPlatformInfo)                                                                           \
-    X(clGetDeviceIDs)                                                                              \
-    X(clGetDeviceInfo) X(clCreateContext) X(clReleaseContext) X(clCreateCommandQueue)              \
-        X(clGetCommandQueueInfo) X(clReleaseCommandQueue) X(clCreateBuffer) X(clGetMemObjectInfo)  \
-            X(clReleaseMemObject) X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer)                   \
-                X(clEnqueueCopyBuffer) X(clEnqueueFillBuffer) X(clCreateProgramWithSource)         \
-                    X(clCreateProgramWithBinary) X(clBuildProgram) X(clGetProgramInfo)             \
-                        X(clGetProgramBuildInfo) X(clRetainProgram) X(clReleaseProgram)            \
-                            X(clCreateKernel) X(clGetKernelInfo) X(clGetKernelWorkGroupInfo)       \
-                                X(clSetKernelArg) X(clReleaseKernel) X(clEnqueueNDRangeKernel)     \
-                                    X(clWaitForEvents) X(clReleaseEvent) X(clFinish) X(clSVMAlloc)
-
 /* ---- in front of the driver -------------------------------------------------------------- */
 
 typedef void *(CL_API_CALL *find_function)(const char *name);
@@ -152,7 +139,7 @@ static void stand_before(cl_icd_dispatch *table)
     }
     real = *table;
 #define X(NAME) table->NAME = shim_##NAME;
-    EACH(X)
+#include "faults/shim.def"
 #undef X
 }
 
