@@ -109,6 +109,24 @@ static void hooks_are_copied_and_the_parent_is_not(void **state)
     }
 }
 
+/* A stack is made of copies of a layer as it is, with what was changed in it. */
+static void layers_of_a_stack_are_deep_copies(void **state)
+{
+    (void)state;
+    tern_module *layer = tern_nn_transformer_encoder_layer(
+        4, 2, &(tern_transformer_layer_options){.dim_feedforward = 3});
+    assert_non_null(tern_nn_set_child(layer, "dropout1", tern_nn_identity()));
+    tern_rng_state before, after;
+    assert_ok(tern_get_rng_state("cpu", &before));
+    tern_module *m = tern_nn_transformer_encoder(layer, 3, NULL);
+    assert_ok(tern_get_rng_state("cpu", &after));
+    assert_int_equal(before.offset, after.offset);
+    assert_string_equal(tern_nn_name(tern_nn_child(m, "layers.2.dropout1")), "Identity");
+    assert_true(tern_equal(tern_nn_parameter(m, "layers.0.linear1.weight"),
+                           tern_nn_parameter(m, "layers.2.linear1.weight")));
+    tern_nn_free(m);
+}
+
 /* ---- data of the user's ---------------------------------------------------------------------- */
 
 typedef struct mine {
@@ -230,6 +248,7 @@ static const struct CMUnitTest tests[] = {
     TEST(a_copy_computes_the_same_with_tensors_of_its_own),
     TEST(tied_weights_are_tied_in_the_copy),
     TEST(hooks_are_copied_and_the_parent_is_not),
+    TEST(layers_of_a_stack_are_deep_copies),
     TEST(data_is_copied_as_its_owner_says),
     TEST(what_is_no_leaf_is_not_copied),
     TEST(a_copy_without_memory_is_none),

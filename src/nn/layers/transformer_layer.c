@@ -203,14 +203,6 @@ tern_module *tern_nn_transformer_decoder_layer(int64_t d_model, int64_t nhead,
 
 /* ---- copying ------------------------------------------------------------------------------- */
 
-static tern_status copy_parameter(const char *path, tern_tensor *x, void *user)
-{
-    const tern_tensor *original = tern_nn_parameter(user, path);
-    return tern_copy_(x, original) && tern_requires_grad_(x, tern_requires_grad(original))
-               ? TERN_OK
-               : tern_last_status();
-}
-
 tern_module *tern_transformer_layer_copy(tern_module *original, const char *function)
 {
     if (original->call != call_encoder && original->call != call_decoder)
@@ -218,16 +210,5 @@ tern_module *tern_transformer_layer_copy(tern_module *original, const char *func
                               "%s: %s can't be copied; a stack is made of TransformerEncoderLayer "
                               "or TransformerDecoderLayer",
                               function, tern_nn_name(original));
-    layer l = *(const layer *)tern_nn_data(original);
-    const tern_tensor *weight = tern_nn_parameter(original, "norm1.weight");
-    l.o.dtype = tern_dtype_of(weight);
-    l.o.device = tern_device(weight);
-    tern_module *m = make(&l);
-    if (!m)
-        return NULL;
-    tern_status status = TERN_OK;
-    TERN_NO_GRAD
-        status = tern_nn_each_parameter(m, copy_parameter, original);
-    tern_nn_train(m, tern_nn_is_training(original));
-    return tern_layer_if(m, status);
+    return tern_nn_copy(original);
 }
