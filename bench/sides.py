@@ -34,6 +34,7 @@ class Side:
     def __init__(self, name, command, **more):
         self.name, self.command, self.more = name, command, more
         self.turns, self.losses, self.memory, self.process = [], [], "", None
+        self.kind = ""  # of which the best one counts
 
     def start(self):
         self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, text=True,

@@ -21,6 +21,7 @@ LARGE = {
              "dtype=f32"],
     "resnet50": ["width=8", "blocks=1-2", "classes=10", "side=32", "batch=8", "dtype=f32"],
 }
+CPU_WAYS = {"eager": "PyTorch", "compile": "torch.compile", "jax": "JAX"}
 WAYS = {"eager": "eager", "compile": "torch.compile", "graphs": "CUDA graphs"}
 
 
@@ -42,12 +43,33 @@ def tolerance_of(device, chosen):
     return 1e-4 if device.startswith("cpu") else 1e-3
 
 
+def cpu_peers(name, stem, options):
+    """PyTorch as it is and compiled, with each number of threads, and JAX, which takes all."""
+    command = [options.python, "-B", os.path.join(ROOT, "bench", "peer.py"), "serve", name, stem]
+    jax = [options.python, "-B", os.path.join(ROOT, "bench", "jax_peer.py"), "serve", name, stem]
+    sides = []
+    for way in options.cpu_ways:
+        if way == "compile" and (name == "add" or name in LARGE) or way == "jax" and name in LARGE:
+            continue
+        if way == "jax":
+            sides.append(Side("", jax, JAX_PLATFORMS="cpu"))
+        else:
+            sides += [torch_side("%d" % n, command + ["%d" % n, "cpu", way], "cpu", n) for n in (1, 2)]
+        for side in sides:
+            side.kind = side.kind or CPU_WAYS[way]
+    return sides
+
+
+def gpu_ways(options):
+    return [w for w in options.ways.split(",") if w in WAYS]
+
+
 def peers_of(name, stem, options):
-    """PyTorch's ways to do the same: numbers of threads, or on a GPU as it is and compiled."""
+    """Ways of others to do the same."""
     command = [options.python, "-B", os.path.join(ROOT, "bench", "peer.py"), "serve", name, stem]
     if options.peer == "cpu":
-        return [torch_side("%d" % n, command + ["%d" % n, "cpu", "eager"], "cpu", n) for n in (1, 2)]
-    ways = [w for w in options.ways.split(",") if name != "add" or w == "eager"]
+        return cpu_peers(name, stem, options)
+    ways = [w for w in gpu_ways(options) if name != "add" or w == "eager"]
     return [torch_side(WAYS[w], command + ["1", options.peer, w], options.peer) for w in ways]
 
 
@@ -85,10 +107,12 @@ def compare(title, tern, columns, tolerance, key, options):
             words += " %14s %7s" % ("failed", "")
             continue
         over = ratio(s.turns, tern.turns)
-        threads = " (%s)" % s.name if options.peer == "cpu" else ""
+        threads = " (%s)" % s.name if s.kind and s.name else ""
         words += " %14s %7.2f" % (unit(s.median()) + threads, over)
-        if same:
-            measured[key, tern.name, "PyTorch" if threads else s.name] = over
+        if same and agree(s.losses, reference.losses, tolerance):
+            measured[key, tern.name, s.kind or s.name] = over
+        elif same:
+            words += " (other losses)"
     if not same:
         wrong.append(key)
         return say(words + "  DOES NOT COUNT: losses %s, not %s" % (tern.losses, reference.losses))
@@ -96,7 +120,9 @@ def compare(title, tern, columns, tolerance, key, options):
 
 
 def header(options):
-    names = ["PyTorch"] if options.peer == "cpu" else [WAYS[w] for w in options.ways.split(",")]
+    names = [CPU_WAYS[w] for w in options.cpu_ways]
+    if options.peer != "cpu":
+        names = [WAYS[w] for w in gpu_ways(options)]
     say("\n%-38s %-15s %10s%s  peak memory of each" % (
         "one step", "device", "tern", "".join(" %14s   ratio" % n for n in names)))
 
@@ -120,9 +146,10 @@ def model_rows(name, devices, work, options):
         wrong.append(name)
         say("%-38s %-15s failed" % (title, "PyTorch, " + s.name))
     columns = peers if any(s.memory for s in peers) else []
-    if columns and options.peer == "cpu":
-        columns = [min([s for s in peers if s.memory], key=Side.median)]
-    if columns and name == "add":  # which has one way
+    if columns and options.peer == "cpu":  # each at its best number of threads
+        kinds = dict.fromkeys(s.kind for s in peers if s.memory)
+        columns = [min([s for s in peers if s.memory and s.kind == k], key=Side.median) for k in kinds]
+    elif columns and name == "add":  # which has one way
         columns = columns[:1]
     for s in tern:
         if s.memory and columns:
