@@ -4,6 +4,7 @@
 set(TERN_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/tern)
 
 install(DIRECTORY include/tern DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(FILES ${TERN_WHERE} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tern)
 install(TARGETS tern_shared tern_names_shared EXPORT tern-targets)
 install(TARGETS tern_static tern_names_static EXPORT tern-static-targets)
 foreach(set IN ITEMS tern-targets tern-static-targets)

@@ -1,7 +1,12 @@
-/* test_error.c -- the first error is kept, named, cleared and handed to the hook. */
+/* test_error.c -- the first error is kept, named, cleared and told to whom the policy says. */
 #include "support.h"
 #include "base/error.h"
 #include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void first_error_is_kept(void **state)
 {
@@ -62,22 +67,28 @@ static void a_long_message_is_cut_not_overrun(void **state)
 typedef struct seen {
     int calls;
     tern_status status;
-    char message[64];
+    char message[64], operation[64];
 } seen;
 
-static void remember(tern_status status, const char *message, void *user)
+static void remember(const tern_error_info *error, void *user)
 {
     seen *s = user;
     s->calls++;
-    s->status = status;
-    strncpy(s->message, message, sizeof s->message - 1);
+    s->status = error->status;
+    snprintf(s->message, sizeof s->message, "%s", error->message);
+    snprintf(s->operation, sizeof s->operation, "%s", error->operation);
 }
 
-static void hook_sees_each_first_error(void **state)
+static void record(void)
+{
+    assert_ok(tern_set_error_policy(TERN_ERRORS_RECORD, NULL, NULL));
+}
+
+static void a_handler_hears_each_first_error(void **state)
 {
     (void)state;
     seen s = {0};
-    tern_on_error(remember, &s);
+    assert_ok(tern_set_error_policy(TERN_ERRORS_RECORD, remember, &s));
     tern_fail(TERN_ERR_DTYPE, "one");
     tern_fail(TERN_ERR_SHAPE, "its echo");
     assert_int_equal(s.calls, 1);
@@ -86,11 +97,103 @@ static void hook_sees_each_first_error(void **state)
     tern_clear_error();
     tern_fail(TERN_ERR_SHAPE, "two");
     assert_int_equal(s.calls, 2);
-    tern_on_error(NULL, NULL);
+    record();
     tern_clear_error();
     tern_fail(TERN_ERR_SHAPE, "three");
     assert_int_equal(s.calls, 2);
     tern_clear_error();
+}
+
+static void with_call_a_handler_hears_every_failure(void **state)
+{
+    (void)state;
+    seen s = {0};
+    tern_tensor *x = tern_ones(TERN_SHAPE(2, 3), TERN_F32, NULL);
+    assert_ok(tern_set_error_policy(TERN_ERRORS_CALL, remember, &s));
+    assert_null(tern_matmul(x, x));
+    assert_int_equal(s.calls, 1);
+    assert_string_equal(s.operation, "matmul");
+    assert_null(tern_exp(tern_matmul(x, x))); /* what NULL is passed on by is no failure */
+    assert_int_equal(s.calls, 2);
+    assert_null(tern_cat((tern_tensor *[]){x, x}, 2, 7));
+    assert_int_equal(s.calls, 3);
+    assert_string_equal(s.operation, "cat");
+    assert_string_equal(s.message + 5,
+                        "cat: Dimension out of range (expected to be in range of [-");
+    record();
+    assert_null(tern_matmul(x, x));
+    assert_int_equal(s.calls, 3);
+    assert_int_equal(tern_last_status(), TERN_ERR_SHAPE);
+    assert_non_null(strstr(tern_last_error(), "tern_matmul: "));
+    tern_clear_error();
+    tern_scope_clear();
+}
+
+static void policies_are_checked(void **state)
+{
+    (void)state;
+    seen s = {0};
+    assert_int_equal(tern_set_error_policy(TERN_ERRORS_CALL, NULL, NULL), TERN_ERR_ARGUMENT);
+    assert_error(TERN_ERR_ARGUMENT, "tern_set_error_policy: handler is NULL");
+    assert_int_equal(tern_set_error_policy((tern_error_policy)3, remember, &s), TERN_ERR_ARGUMENT);
+    assert_error(TERN_ERR_ARGUMENT, "tern_set_error_policy: policy 3 is none of tern_error_policy");
+    tern_fail(TERN_ERR_SHAPE, "one");
+    assert_int_equal(s.calls, 0);
+    tern_clear_error();
+}
+
+/* What a child process prints that fails under TERN_ERRORS_ABORT; it must end by abort(). */
+static void printed_by(void (*fails)(void), tern_error_handler handler, char *text, size_t bytes)
+{
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        dup2(fileno(file), 2);
+        signal(SIGABRT, SIG_DFL);
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0});
+        tern_set_error_policy(TERN_ERRORS_ABORT, handler, NULL);
+        fails();
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    rewind(file);
+    text[fread(text, 1, bytes - 1, file)] = '\0';
+    fclose(file);
+}
+
+static void fail_in_a_module(void)
+{
+    tern_module *m = tern_nn_sequential(tern_nn_relu(), tern_nn_linear(4, 4, NULL));
+    tern_at("main.c", 12);
+    tern_nn_forward(m, tern_ones(TERN_SHAPE(2, 3), TERN_F32, NULL));
+}
+
+static void fail_plainly(void)
+{
+    tern_fail(TERN_ERR_IO, "no such thing");
+}
+
+static void say(const tern_error_info *error, void *user)
+{
+    (void)user;
+    fprintf(stderr, "heard %s\n", error->operation);
+}
+
+static void with_abort_all_of_it_is_printed_and_the_program_stops(void **state)
+{
+    (void)state;
+    char text[1024];
+    printed_by(fail_plainly, NULL, text, sizeof text);
+    assert_string_equal(text, "tern: error: no such thing (IO)\n");
+    printed_by(fail_in_a_module, say, text, sizeof text);
+    assert_ptr_equal(strstr(text, "heard linear\ntern: error: tern_linear: "), text);
+    assert_non_null(strstr(text, " (SHAPE)\n  operation: linear\n  module: 1 (Linear)\n"
+                                 "  called at: main.c:12\n"));
 }
 
 static void *fail_elsewhere(void *result)
@@ -112,35 +215,41 @@ static void each_thread_has_its_own_error(void **state)
     assert_error(TERN_ERR_STATE, "here");
 }
 
-static void fail_again(tern_status status, const char *message, void *user)
+static void fail_again(const tern_error_info *error, void *user)
 {
     ++*(int *)user;
     tern_clear_error();
-    tern_fail(status, "again: %s", message);
+    tern_fail(error->status, "again: %s", error->message);
 }
 
-static void a_hook_that_fails_is_not_told(void **state)
+static void a_handler_that_fails_is_not_told(void **state)
 {
     (void)state;
     int calls = 0;
-    tern_on_error(fail_again, &calls);
-    tern_fail(TERN_ERR_SHAPE, "cause");
-    assert_int_equal(calls, 1);
-    tern_clear_error();
-    tern_fail(TERN_ERR_SHAPE, "another");
-    assert_int_equal(calls, 2);
-    tern_on_error(NULL, NULL);
-    tern_clear_error();
+    for (tern_error_policy policy = TERN_ERRORS_RECORD; policy <= TERN_ERRORS_CALL; policy++) {
+        calls = 0;
+        assert_ok(tern_set_error_policy(policy, fail_again, &calls));
+        tern_fail(TERN_ERR_SHAPE, "cause");
+        assert_int_equal(calls, 1);
+        assert_error(TERN_ERR_SHAPE, "again: cause");
+        tern_fail(TERN_ERR_SHAPE, "another");
+        assert_int_equal(calls, 2);
+        record();
+        tern_clear_error();
+    }
 }
 
 static const struct CMUnitTest tests[] = {
-    TEST(a_hook_that_fails_is_not_told),
+    TEST(a_handler_that_fails_is_not_told),
     TEST(first_error_is_kept),
     TEST(null_argument_is_named_unless_an_error_is_its_cause),
     TEST(null_passes_through_an_expression),
     TEST(statuses_have_names),
     TEST(a_long_message_is_cut_not_overrun),
-    TEST(hook_sees_each_first_error),
+    TEST(a_handler_hears_each_first_error),
+    TEST(with_call_a_handler_hears_every_failure),
+    TEST(policies_are_checked),
+    TEST(with_abort_all_of_it_is_printed_and_the_program_stops),
     TEST(each_thread_has_its_own_error),
 };
 TEST_MAIN(tests)

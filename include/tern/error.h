@@ -55,14 +55,60 @@ TERN_API const char *tern_last_error(void);
 /* Forget the recorded error of this thread. */
 TERN_API void tern_clear_error(void);
 
-typedef void (*tern_error_hook)(tern_status status, const char *message, void *user);
+/* All that is known of an error. Texts live as long as the recorded error does, those that a
+ * handler is given until it returns. */
+typedef struct tern_error_info {
+    tern_status status;
+    const char *message;
+    const char *operation; /* what failed: "linear"; in backward, whose gradient; "" if not known */
+    const char *module;    /* path of the innermost module that ran, from the outermost one that was
+                            * called: "blocks.0.mlp.2"; "" for that one itself, NULL for none. What
+                            * is not below it has its type in front: "Linear", "Sequential.0". In
+                            * backward: the module of the forward, if it is still there. */
+    const char *module_type; /* "Linear"; NULL for none */
+    const char *file;        /* where the program called into tern, the innermost call where own */
+    int line;                /* code runs in another: with tern/where.h. Else NULL and 0 */
+    bool backward;           /* while gradients were computed */
+    uint64_t reserved[5];
+} tern_error_info;
 
-/* Call hook for each error that is recorded (the first since a clear), on the thread that failed;
- * NULL removes it. One hook per process. */
-TERN_API void tern_on_error(tern_error_hook hook, void *user);
+/* Fill *error with the recorded error of this thread, all zeros and "" without one. Returns its
+ * status. NULL is fine. */
+TERN_API tern_status tern_get_error(tern_error_info *error);
+
+/* What is done about errors beside recording the first since a clear. */
+typedef enum tern_error_policy {
+    TERN_ERRORS_RECORD = 0, /* the handler, if any, hears of each error that is recorded */
+    TERN_ERRORS_CALL = 1,   /* the handler hears of every failure, also after the first */
+    TERN_ERRORS_ABORT = 2   /* every failure is told (the handler, if any), printed to stderr with
+                             * all that is known of it, and stops the program by abort() */
+} tern_error_policy;
+
+/* Called on the thread that failed. What fails in a handler is recorded, and not told. */
+typedef void (*tern_error_handler)(const tern_error_info *error, void *user);
+
+/* For the process; at first TERN_ERRORS_RECORD without a handler. A NULL that is only passed on by
+ * a call (NULL in, NULL out) is no failure of its own. TERN_ERR_ARGUMENT for another policy, and
+ * for TERN_ERRORS_CALL without a handler. */
+TERN_API tern_status tern_set_error_policy(tern_error_policy policy, tern_error_handler handler,
+                                           void *user);
+
+/* Calls of this thread are made at that line of the program from now on, which errors and warnings
+ * tell; NULL: it is not known. file must live as long as the process. For other languages. */
+TERN_API void tern_at(const char *file, int line);
+typedef struct tern_where_block {
+    const char *file;
+    int line;
+} tern_where_block;
+/* The same until tern_where_leave: what tern/where.h puts around each call, with __FILE__ and
+ * __LINE__. */
+TERN_API tern_where_block tern_where_enter(const char *file, int line);
+/* Goes back to what was before. */
+TERN_API void tern_where_leave(tern_where_block *block);
 
 /* Told of what is odd but right. kind is a word: "broadcast" (a loss whose input and target are of
- * different shapes). text begins with the function's name. */
+ * different shapes). text begins with the function's name, and ends with "(file:line)" where
+ * tern/where.h tells that. */
 typedef void (*tern_warning_handler)(const char *kind, const char *text, void *user);
 
 /* Call handler for each warning, on the thread that gives it, once for each place (the function and

@@ -1,26 +1,40 @@
-/* error.c -- the first error of each thread, kept until it is cleared. */
+/* error.c -- the first error of each thread, kept until it is cleared, and who is told of it. */
 #include "base/error.h"
+#include "base/thread.h"
+#include <ctype.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-enum { MESSAGE_BYTES = 4096 };
+enum { MESSAGE_BYTES = 4096, NAME_BYTES = 256 };
+
+/* What is kept of a failure. */
+typedef struct record {
+    tern_status status;
+    bool backward, in_module;
+    int line;
+    const char *file;
+    char operation[NAME_BYTES], module[NAME_BYTES], module_type[NAME_BYTES];
+    char message[MESSAGE_BYTES];
+} record;
 
 static _Thread_local struct {
-    tern_status status;
-    bool told; /* the hook is at work: what fails in it is recorded, and not told to it */
-    char message[MESSAGE_BYTES];
-    /* Failures are numbered, whether they are recorded or not. */
-    uint64_t failures;
-    uint64_t recorded, newest; /* the one above, the last one since a clear; 0 for none */
+    record first; /* status TERN_OK: none */
+    bool told;    /* the handler is at work: what fails in it is recorded, and not told to it */
+    /* The numbers of the failure above and of the last one since a clear; 0 for none. */
+    uint64_t recorded, newest;
     tern_status newest_status;
 } last;
 
-static pthread_mutex_t hook_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct {
-    tern_error_hook call;
+static pthread_mutex_t policy_lock = PTHREAD_MUTEX_INITIALIZER;
+typedef struct policy {
+    tern_error_policy kind;
+    tern_error_handler call;
     void *user;
-} hook;
+} policy;
+static policy current;
 
 static const char *const names[] = {"OK",     "ARGUMENT", "SHAPE", "DTYPE",       "DEVICE",
                                     "MEMORY", "STATE",    "IO",    "UNSUPPORTED", "DEVICE_LOST"};
@@ -32,73 +46,180 @@ const char *tern_status_name(tern_status status)
 
 tern_status tern_last_status(void)
 {
-    return last.status;
+    return last.first.status;
 }
 
 const char *tern_last_error(void)
 {
-    return last.status == TERN_OK ? "" : last.message;
+    return last.first.status == TERN_OK ? "" : last.first.message;
 }
 
 void tern_clear_error(void)
 {
-    last.status = TERN_OK;
-    last.message[0] = '\0';
+    last.first.status = TERN_OK;
+    last.first.message[0] = '\0';
     last.recorded = last.newest = 0;
-}
-
-uint64_t tern_failures(void)
-{
-    return last.failures;
 }
 
 tern_status tern_failed_since(uint64_t failures)
 {
     if (last.newest <= failures)
         return TERN_OK;
-    return last.recorded > failures ? last.status : last.newest_status;
+    return last.recorded > failures ? last.first.status : last.newest_status;
 }
 
-void tern_on_error(tern_error_hook call, void *user)
+void tern_at(const char *file, int line)
 {
-    pthread_mutex_lock(&hook_lock);
-    hook.call = call;
-    hook.user = user;
-    pthread_mutex_unlock(&hook_lock);
+    tern_thread.running.at.file = file;
+    tern_thread.running.at.line = line;
+}
+
+tern_where_block tern_where_enter(const char *file, int line)
+{
+    tern_running *running = &tern_thread.running;
+    tern_where_block before = {running->at.file, running->at.line};
+    running->at.file = file;
+    running->at.line = line;
+    return before;
+}
+
+void tern_where_leave(tern_where_block *block)
+{
+    tern_at(block->file, block->line);
+}
+
+/* ---- what is known of a failure ---------------------------------------------------------- */
+
+/* "add_" of "tern_add_: ..."; what runs, where the message does not say. */
+static void name_operation(record *r)
+{
+    const char *from = r->message, *op = tern_thread.running.backward;
+    size_t length = 0;
+    if (!op && strncmp(from, "tern_", 5) == 0) {
+        from += 5;
+        while (isalnum((unsigned char)from[length]) || from[length] == '_')
+            length++;
+        if (from[length] == ':')
+            op = from;
+    }
+    if (op != from) {
+        from = op ? op : tern_thread.mode.op ? tern_thread.mode.op : "";
+        length = strlen(from);
+    }
+    snprintf(r->operation, sizeof r->operation, "%.*s", (int)length, from);
+}
+
+static void fill(record *r, tern_status status, const char *format, va_list args)
+{
+    const tern_running *running = &tern_thread.running;
+    r->status = status;
+    vsnprintf(r->message, sizeof r->message, format, args);
+    name_operation(r);
+    r->backward = running->backward != NULL;
+    r->file = running->at.file;
+    r->line = running->at.line;
+    r->in_module = tern_hook_module_path(&running->modules, r->module, r->module_type, NAME_BYTES);
+}
+
+static tern_error_info info_of(const record *r)
+{
+    return (tern_error_info){.status = r->status,
+                             .message = r->message,
+                             .operation = r->operation,
+                             .module = r->in_module ? r->module : NULL,
+                             .module_type = r->in_module ? r->module_type : NULL,
+                             .file = r->file,
+                             .line = r->line,
+                             .backward = r->backward};
+}
+
+tern_status tern_get_error(tern_error_info *error)
+{
+    if (error && last.first.status == TERN_OK)
+        *error = (tern_error_info){.message = "", .operation = ""};
+    else if (error)
+        *error = info_of(&last.first);
+    return last.first.status;
+}
+
+/* ---- who is told ------------------------------------------------------------------------- */
+
+static policy policy_now(void)
+{
+    pthread_mutex_lock(&policy_lock);
+    policy p = current;
+    pthread_mutex_unlock(&policy_lock);
+    return p;
+}
+
+tern_status tern_set_error_policy(tern_error_policy kind, tern_error_handler handler, void *user)
+{
+    TERN_TRY(tern_check_enum("tern_set_error_policy", "policy", (int)kind, TERN_ERRORS_ABORT,
+                             "tern_error_policy"));
+    if (kind == TERN_ERRORS_CALL && !handler)
+        return tern_fail_argument_null("tern_set_error_policy", "handler");
+    pthread_mutex_lock(&policy_lock);
+    current = (policy){kind, handler, user};
+    pthread_mutex_unlock(&policy_lock);
+    return TERN_OK;
+}
+
+static void print_and_stop(const tern_error_info *e)
+{
+    fprintf(stderr, "tern: error: %s (%s)\n", e->message, tern_status_name(e->status));
+    if (*e->operation)
+        fprintf(stderr, "  operation: %s%s\n", e->operation, e->backward ? ", its backward" : "");
+    if (e->module)
+        fprintf(stderr, "  module: %s%s%s%s\n", e->module, *e->module ? " (" : "", e->module_type,
+                *e->module ? ")" : "");
+    if (e->file)
+        fprintf(stderr, "  called at: %s:%d\n", e->file, e->line);
+    fflush(stderr);
+    abort();
+}
+
+static void tell(const policy *p, const record *r)
+{
+    tern_error_info e = info_of(r);
+    if (p->call && !last.told) {
+        last.told = true;
+        p->call(&e, p->user);
+        last.told = false;
+    }
+    if (p->kind == TERN_ERRORS_ABORT)
+        print_and_stop(&e);
 }
 
 static void count(tern_status status)
 {
     if (status == TERN_OK)
         return;
-    last.newest = ++last.failures;
+    last.newest = ++tern_thread.failures;
     last.newest_status = status;
 }
 
-static void record(tern_status status, const char *format, va_list args)
+/* The first error is the cause and is kept; later ones are its echo. */
+static void note(tern_status status, const char *format, va_list args)
 {
     count(status);
-    if (last.status != TERN_OK)
-        return; /* the first error is the cause, later ones its echo */
-    last.status = status;
-    last.recorded = last.newest;
-    vsnprintf(last.message, sizeof last.message, format, args);
-    pthread_mutex_lock(&hook_lock);
-    tern_error_hook call = hook.call;
-    void *user = hook.user;
-    pthread_mutex_unlock(&hook_lock);
-    if (!call || last.told)
+    policy p = policy_now();
+    bool first = last.first.status == TERN_OK;
+    if (!first && p.kind == TERN_ERRORS_RECORD)
         return;
-    last.told = true;
-    call(status, last.message, user);
-    last.told = false;
+    record r; /* apart from the one that is kept: a handler may clear that */
+    fill(&r, status, format, args);
+    if (first) {
+        last.first = r;
+        last.recorded = last.newest;
+    }
+    tell(&p, &r);
 }
 
 tern_status tern_fail(tern_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    record(status, format, args);
+    note(status, format, args);
     va_end(args);
     return status;
 }
@@ -107,16 +228,16 @@ void *tern_fail_null(tern_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    record(status, format, args);
+    note(status, format, args);
     va_end(args);
     return NULL;
 }
 
 tern_status tern_fail_argument_null(const char *function, const char *argument)
 {
-    if (last.status != TERN_OK) {
-        count(last.status);
-        return last.status;
+    if (last.first.status != TERN_OK) {
+        count(last.first.status);
+        return last.first.status;
     }
     return tern_fail(TERN_ERR_ARGUMENT, "%s: %s is NULL", function, argument);
 }

@@ -1,6 +1,7 @@
 /* error.h -- recording errors inside the library, beside tern_fail. */
 #ifndef TERN_BASE_ERROR_H
 #define TERN_BASE_ERROR_H
+#include "base/thread.h"
 #include <tern/error.h>
 
 /* Pass a failed status on to the caller. */
@@ -19,10 +20,14 @@
  *     ...
  *     return tern_failed_since(failures);
  *
- * Failures of this thread so far; the status of one since there were that many (the recorded one,
- * where that is one of them), TERN_OK where there was none, or it was cleared. */
-uint64_t tern_failures(void);
+ * Failures of this thread so far (thread.h); the status of one since there were that many (the
+ * recorded one, where that is one of them), TERN_OK where there was none, or it was cleared. */
 tern_status tern_failed_since(uint64_t failures);
+
+/* The module that errors name: its path and its type into two texts of that many bytes; false where
+ * none runs, or it is gone (nn/running.c). */
+bool tern_hook_module_path(const tern_modules_running *running, char *path, char *type,
+                           size_t bytes);
 
 /* The status to return for a NULL handle: the recorded error if there is one (NULL in, NULL out),
  * else a new TERN_ERR_ARGUMENT that names the function and the argument. */

@@ -68,8 +68,32 @@ typedef struct tern_after_walk {
     struct tern_after_walk *next;
 } tern_after_walk;
 
+/* A module, and its number: the address alone may be another's by now. */
+typedef struct tern_module_ref {
+    const struct tern_module *module; /* NULL: none */
+    uint64_t number;
+} tern_module_ref;
+
+/* The modules that run, between which are others. */
+typedef struct tern_modules_running {
+    tern_module_ref outermost, innermost;
+} tern_modules_running;
+
+/* What errors tell of where they happened. Who calls code of the program's in the middle of an own
+ * function puts it back (callback.h). */
+typedef struct tern_running {
+    struct {
+        const char *file; /* NULL: not known */
+        int line;
+    } at;                 /* of tern_at, tern_where_enter */
+    const char *backward; /* the operation whose gradient is computed; NULL */
+    tern_modules_running modules;
+} tern_running;
+
 typedef struct tern_thread_state {
     tern_thread_mode mode;
+    tern_running running;
+    uint64_t failures;            /* so far, whether they are recorded or not */
     tern_after_walk **after_walk; /* of the walk back that runs; NULL: none does */
     struct tern_graph *graph;     /* what is being recorded; NULL: work runs */
 
@@ -83,6 +107,20 @@ typedef struct tern_thread_state {
 } tern_thread_state;
 
 extern _Thread_local tern_thread_state tern_thread;
+
+/* *to = *from, member by member: a loop over bytes costs more, and modules run through here. */
+static inline void tern_running_copy(tern_running *to, const tern_running *from)
+{
+    to->at = from->at;
+    to->backward = from->backward;
+    to->modules.outermost = from->modules.outermost;
+    to->modules.innermost = from->modules.innermost;
+}
+
+static inline uint64_t tern_failures(void)
+{
+    return tern_thread.failures;
+}
 
 /* The mode there is, to be given to leave: what is changed in tern_thread.mode holds until then. */
 static inline tern_thread_mode tern_thread_enter(void)

@@ -1,6 +1,7 @@
 /* warning.c -- what is odd but right is told once for each place. */
 #include "base/warning.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -61,7 +62,11 @@ bool tern_warns(void)
 static uint64_t place_of(const char *kind, const char *operation, const char *format)
 {
     uint64_t place = tern_hash(TERN_HASH_SEED, kind, strlen(kind) + 1);
+    const tern_running *running = &tern_thread.running;
     place = tern_hash(place, operation, strlen(operation) + 1);
+    if (running->at.file)
+        place = tern_hash(place, running->at.file, strlen(running->at.file) + 1);
+    place = tern_hash(place, &running->at.line, sizeof running->at.line);
     return tern_hash(place, format, strlen(format)) | 1;
 }
 
@@ -90,13 +95,17 @@ void tern_warn(const char *kind, const char *operation, const char *format, ...)
     pthread_mutex_unlock(&lock);
     if (!wanted || !call)
         return;
-    char text[TEXT_BYTES];
-    int length = snprintf(text, sizeof text, "%s: ", operation);
+    char reason[TEXT_BYTES], text[TEXT_BYTES + 256];
+    const tern_running *running = &tern_thread.running;
     va_list args;
     va_start(args, format);
-    if (length > 0 && (size_t)length < sizeof text)
-        vsnprintf(text + length, sizeof text - (size_t)length, format, args);
+    vsnprintf(reason, sizeof reason, format, args);
     va_end(args);
+    if (running->at.file)
+        snprintf(text, sizeof text, "%s: %s (%s:%d)", operation, reason, running->at.file,
+                 running->at.line);
+    else
+        snprintf(text, sizeof text, "%s: %s", operation, reason);
     told = true;
     call(kind, text, user);
     told = false;

@@ -3,6 +3,7 @@
  * A module with backward hooks runs between two functions that are identities in the forward pass.
  * In the backward pass the one after it receives the gradients of its outputs, the one before it
  * those of its inputs, which is where the hooks are called. */
+#include "base/callback.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "nn/module.h"
@@ -263,12 +264,26 @@ static bool has_backward_hooks(const tern_module *m)
     return false;
 }
 
+tern_status tern_nn_check_result(const tern_module *m, tern_tensor *const *out, int k,
+                                 uint64_t failures)
+{
+    for (int i = 0; i < k; i++)
+        if (!out[i])
+            return tern_failed_since(failures) != TERN_OK
+                       ? tern_failed_since(failures)
+                       : tern_fail(TERN_ERR_ARGUMENT,
+                                   "tern_nn_call: %s gave no tensor (output %d of %d is NULL)",
+                                   m->name, i, k);
+    return TERN_OK;
+}
+
 /* Runs m between the two functions, with the absent inputs left out of the first. */
 static tern_status run_between(tern_module *m, tern_module_run run, tern_tensor *const *in, int n,
                                tern_tensor **out, int k)
 {
     if (n < 1 || k < 1 || !has_backward_hooks(m))
         return run(m, in, n, out, k);
+    const uint64_t failures = tern_failures();
     pass *p = new_pass(m, in, n, k);
     if (!p)
         return TERN_ERR_MEMORY;
@@ -289,6 +304,8 @@ static tern_status run_between(tern_module *m, tern_module_run run, tern_tensor 
         given[i] = p->at[i] >= 0 ? seen[p->at[i]] : NULL;
     if (status == TERN_OK)
         status = run(m, given, n, made, k);
+    if (status == TERN_OK)
+        status = tern_nn_check_result(m, made, k, failures);
     if (status != TERN_OK) {
         release_pass(p);
         return status;
@@ -296,11 +313,19 @@ static tern_status run_between(tern_module *m, tern_module_run run, tern_tensor 
     return tern_function_apply(&behind_type, p, made, k, out, k);
 }
 
-/* Makes an error of a hook that failed without recording one. */
-static tern_status check_hook(const tern_module *m, tern_status status)
+static tern_status run_pre_hook(const turn *t, tern_module *m, tern_tensor **in, int n)
 {
-    return status == TERN_OK ? TERN_OK
-                             : tern_fail(status, "tern_nn_call: a hook of %s failed", m->name);
+    const tern_callback before = tern_callback_begin();
+    tern_status status = t->hook.call.forward_pre(m, in, n, t->hook.user);
+    return TERN_CALLBACK_END(&before, status, "tern_nn_call: a hook of %s failed", m->name);
+}
+
+static tern_status run_hook(const turn *t, tern_module *m, tern_tensor *const *in, int n,
+                            tern_tensor **out, int k)
+{
+    const tern_callback before = tern_callback_begin();
+    tern_status status = t->hook.call.forward(m, in, n, out, k, t->hook.user);
+    return TERN_CALLBACK_END(&before, status, "tern_nn_call: a hook of %s failed", m->name);
 }
 
 tern_status tern_nn_run_hooked(tern_module *m, tern_module_run run, tern_tensor *const *in, int n,
@@ -311,9 +336,10 @@ tern_status tern_nn_run_hooked(tern_module *m, tern_module_run run, tern_tensor 
     for (int i = 0; i < n; i++)
         given[i] = in[i];
     for (turn t = start_iteration(m); next_hook(&t, m, HOOK_FORWARD_PRE);)
-        TERN_TRY(check_hook(m, t.hook.call.forward_pre(m, given, n, t.hook.user)));
+        TERN_TRY(run_pre_hook(&t, m, given, n));
     TERN_TRY(run_between(m, run, given, n, out, k));
+    TERN_TRY(tern_nn_check_result(m, out, k, failures));
     for (turn t = start_iteration(m); next_hook(&t, m, HOOK_FORWARD);)
-        TERN_TRY(check_hook(m, t.hook.call.forward(m, given, n, out, k, t.hook.user)));
+        TERN_TRY(run_hook(&t, m, given, n, out, k));
     return tern_failed_since(failures);
 }

@@ -1,6 +1,6 @@
 /* module.c -- modules: making them, giving them children, parameters and buffers, freeing them. */
-#include "nn/module.h"
 #include "base/memory.h"
+#include "nn/running.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +20,7 @@ static tern_module *new_module(const char *name, const char *function)
         tern_free(m);
         return NULL;
     }
+    tern_nn_list(m);
     return m;
 }
 
@@ -254,6 +255,7 @@ void tern_nn_free(tern_module *m)
 {
     if (!m)
         return;
+    tern_nn_unlist(m);
     remove_from_parent(m);
     tern_life_end(&m->life);
     for (int i = 0; i < m->count; i++) {

@@ -68,6 +68,8 @@ struct tern_module {
     void *(*copy_data)(const void *data, tern_module *copy); /* or: */
     size_t data_bytes;                                       /* copied as they are */
     tern_module *parent;
+    uint64_t number;                  /* no other module has or had it */
+    tern_module *listed, **listed_at; /* all modules (running.c) */
     bool training;
     bool numbered;         /* children are named by their places: "0", "1", ... */
     bool shows_parameters; /* printed with its parameters, not only its children */
@@ -100,6 +102,10 @@ tern_status tern_nn_check_levels(const tern_module *self, const tern_module *chi
                                  const char *function);
 /* After a child of m came or went. */
 void tern_nn_count_levels(tern_module *m);
+/* Makes an error of a NULL that m gave without recording one since there were that many failures:
+ * its code may be the user's. */
+tern_status tern_nn_check_result(const tern_module *m, tern_tensor *const *out, int k,
+                                 uint64_t failures);
 typedef tern_status (*tern_module_run)(tern_module *m, tern_tensor *const *in, int n,
                                        tern_tensor **out, int k);
 /* Run m with its hooks around it. */

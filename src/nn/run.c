@@ -1,28 +1,13 @@
 /* run.c -- running modules, and the mode they run in. */
-#include "nn/module.h"
+#include "base/callback.h"
+#include "nn/running.h"
 #include <stdio.h>
 
-/* Makes an error of a module that failed or gave NULL without recording one: its code may be the
- * user's. */
-static tern_status check_result(const tern_module *m, tern_status status, tern_tensor *const *out,
-                                int k)
-{
-    if (status != TERN_OK)
-        return tern_fail(status, "tern_nn_call: %s failed", m->name);
-    for (int i = 0; i < k; i++)
-        if (!out[i])
-            return tern_last_status() != TERN_OK
-                       ? tern_last_status()
-                       : tern_fail(TERN_ERR_ARGUMENT,
-                                   "tern_nn_call: %s gave no tensor (output %d of %d is NULL)",
-                                   m->name, i, k);
-    return TERN_OK;
-}
-
+/* A result may be NULL. */
 static tern_status run_own(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     if (m->call)
-        return check_result(m, m->call(m, in, n, out, k), out, k);
+        return m->call(m, in, n, out, k);
     if (!m->forward)
         return tern_fail(TERN_ERR_ARGUMENT,
                          "tern_nn_call: Module [%s] is missing the required \"forward\" function",
@@ -34,7 +19,7 @@ static tern_status run_own(tern_module *m, tern_tensor *const *in, int n, tern_t
     if (!in[0])
         return tern_fail_argument_null("tern_nn_forward", "x");
     out[0] = m->forward(m, in[0]);
-    return check_result(m, TERN_OK, out, 1);
+    return TERN_OK;
 }
 
 /* The forward or call of m, after its computed parameters. */
@@ -42,9 +27,12 @@ static tern_status run(tern_module *m, tern_tensor *const *in, int n, tern_tenso
 {
     if (!m->computes)
         return run_own(m, in, n, out, k);
+    const uint64_t failures = tern_failures();
     tern_status status = tern_nn_compute_members(m);
     if (status == TERN_OK)
         status = run_own(m, in, n, out, k);
+    if (status == TERN_OK)
+        status = tern_nn_check_result(m, out, k, failures);
     return tern_nn_settle_members(m, status);
 }
 
@@ -76,9 +64,13 @@ tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_ten
         return tern_fail_argument_null("tern_nn_call", !m ? "m" : !in && n > 0 ? "in" : "out");
     for (int i = 0; i < k; i++)
         out[i] = NULL;
-    tern_status status = tern_is_anomaly_enabled() ? run_labelled(m, in, n, out, k)
-                                                   : run_with_hooks(m, in, n, out, k);
-    status = check_result(m, status, out, k); /* a hook may have the last word */
+    const tern_callback before = tern_callback_begin();
+    tern_nn_runs(m);
+    tern_status status = tern_thread.mode.anomaly.on ? run_labelled(m, in, n, out, k)
+                                                     : run_with_hooks(m, in, n, out, k);
+    if (status == TERN_OK)
+        status = tern_nn_check_result(m, out, k, before.failures);
+    status = TERN_CALLBACK_END(&before, status, "tern_nn_call: %s failed", m->name);
     for (int i = 0; i < k && status != TERN_OK; i++)
         out[i] = NULL;
     return status;

@@ -4,6 +4,7 @@
  * With s the last steps, y the changes of the gradient and ro = 1 / (y s), the two-loop recursion
  * gives d = -H grad without forming H. All parameters are one vector here. Losses and products are
  * read by the host, which decides by them. */
+#include "base/callback.h"
 #include "optim/line_search.h"
 #include "optim/optimizer.h"
 #include <math.h>
@@ -95,12 +96,14 @@ static tern_status move(const tern_optimizer *o, tern_tensor *d, const double *t
 /* The loss at the parameters as they are; *grad belongs to the scope. */
 static tern_status evaluate(problem *p, double *loss, tern_tensor **grad)
 {
-    const uint64_t failures = tern_failures();
+    const tern_callback before = tern_callback_begin();
+    const uint64_t failures = before.failures;
     tern_tensor *value = NULL;
     TERN_SCOPE {
         TERN_ENABLE_GRAD
         {
             value = p->closure(p->user);
+            tern_callback_end(&before, TERN_OK);
             *loss = value ? tern_item(value) : NAN;
         }
         *grad =

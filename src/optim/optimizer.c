@@ -1,4 +1,5 @@
 /* optimizer.c -- what all optimizers share: making them, and steps. */
+#include "base/callback.h"
 #include "optim/optimizer.h"
 #include <string.h>
 
@@ -262,10 +263,11 @@ tern_status tern_optim_step_closure(tern_optimizer *o, tern_closure closure, voi
     TERN_SCOPE
         TERN_ENABLE_GRAD
         {
+            const tern_callback before = tern_callback_begin();
             tern_tensor *value = closure(user);
-            if (!value)
-                tern_fail(TERN_ERR_ARGUMENT, "tern_optim_step_closure: the closure failed");
-            else if (loss)
+            TERN_CALLBACK_END(&before, value ? TERN_OK : TERN_ERR_ARGUMENT,
+                              "tern_optim_step_closure: the closure failed");
+            if (value && loss)
                 *loss = tern_item(value);
         }
     return tern_optim_step(o);

@@ -1,4 +1,5 @@
 /* backward.c -- the walk back: nodes by falling serial number, without recursion. */
+#include "base/callback.h"
 #include "tensor/walk.h"
 #include <tern/ops/create.h>
 
@@ -56,7 +57,8 @@ static tern_status finish_outputs(tern_walk *w, tern_node *node)
         tern_node_output *out = &node->output[i];
         if (!out->dout)
             continue;
-        TERN_TRY(tern_walk_hooks(w, &out->hooks, &out->dout));
+        if (out->hooks)
+            TERN_TRY(tern_walk_hooks(w, &out->hooks, &out->dout));
         if (out->retainer && !w->wanted)
             TERN_TRY(tern_walk_set_grad(w, out->retainer, out->dout));
         for (int k = 0; k < w->n_wanted; k++) {
@@ -146,6 +148,8 @@ static bool is_end(const tern_walk *w, const tern_node *node)
 static tern_status run_node(tern_walk *w, tern_node *node)
 {
     tern_status status = TERN_OK;
+    tern_thread.running.backward = node->inner ? node->inner->op->name : node->op->name;
+    tern_thread.running.modules = node->modules;
     TERN_SCOPE {
         status = fetch_saved(node);
         if (status == TERN_OK && node->inner)
@@ -189,16 +193,18 @@ static tern_status go_on(tern_walk *w)
     tern_thread.mode.cast = NULL;
     tern_thread.mode.anomaly.results = false;
     w->failures = tern_failures();
-    while (w->heap.count > 0) {
+    const tern_callback before = tern_callback_begin();
+    tern_status status = TERN_OK;
+    while (w->heap.count > 0 && status == TERN_OK) {
         tern_node *node = tern_heap_pop(&w->heap);
-        tern_status status = run_node(w, node);
+        status = run_node(w, node);
         clear_douts(node);
         if (!w->retain && status == TERN_OK)
             tern_node_free_saved(node);
         tern_node_release(node);
-        TERN_TRY(status);
     }
-    return tern_walk_finish_leaves(w);
+    tern_callback_end(&before, status);
+    return status == TERN_OK ? tern_walk_finish_leaves(w) : status;
 }
 
 static tern_status go(tern_walk *w)

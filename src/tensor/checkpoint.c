@@ -5,6 +5,7 @@
  * frame runs the function again; the nodes of that run hand what they would save to the frame, in
  * the same order, and are forgotten. Inputs of a checkpoint inside of a checkpoint are let go of by
  * the outer one in the same way. */
+#include "base/callback.h"
 #include "tensor/frame.h"
 
 enum { MOST_DEVICES = 64 };
@@ -93,10 +94,13 @@ static tern_status run_with(tern_frame *f, tern_tensor *const *in)
     tern_thread.mode.cast = f->cast;
     tern_thread.autocast = f->autocast;
     f->running = f->again = true;
-    const uint64_t failures = tern_failures();
+    const tern_callback before = tern_callback_begin();
+    tern_thread.running.backward = NULL;
     tern_status status = f->call(f->data, in, f->n, out, f->k);
     if (status == TERN_OK)
-        status = tern_failed_since(failures);
+        status = tern_failed_since(before.failures);
+    status = TERN_CALLBACK_END(&before, status,
+                               "tern_checkpoint: the function failed when it ran again");
     f->running = f->again = false;
     tern_thread.autocast = autocast;
     tern_thread_leave(&outer);
@@ -125,7 +129,7 @@ static tern_status run_again(tern_frame *f)
             (long long)f->let_go, (long long)f->n_kept);
     if (status != TERN_OK) {
         tern_frame_forget_kept(f);
-        return tern_fail(status, "tern_checkpoint: the function failed when it ran again");
+        return status;
     }
     f->done = true;
     tern_frame_forget_inputs(f);
@@ -242,7 +246,7 @@ static tern_status check_results(tern_tensor *const *out, int k)
 
 static tern_status run_first(tern_frame *f, tern_tensor *const *in, tern_tensor **out)
 {
-    const uint64_t failures = tern_failures();
+    const tern_callback before = tern_callback_begin();
     tern_status status = TERN_OK;
     f->running = true;
     TERN_SCOPE {
@@ -250,7 +254,7 @@ static tern_status run_first(tern_frame *f, tern_tensor *const *in, tern_tensor 
         status = f->call(f->data, in, f->n, out, f->k);
         tern_thread.mode.frame = f->outer;
         if (status == TERN_OK)
-            status = tern_failed_since(failures);
+            status = tern_failed_since(before.failures);
         if (status == TERN_OK)
             status = check_results(out, f->k);
         for (int i = 0; status == TERN_OK && i < f->k; i++)
@@ -259,7 +263,8 @@ static tern_status run_first(tern_frame *f, tern_tensor *const *in, tern_tensor 
     f->running = false;
     for (int i = 0; i < f->k; i++)
         out[i] = status == TERN_OK ? tern_scoped(out[i]) : NULL;
-    return status == TERN_OK ? tern_failed_since(failures) : status;
+    status = TERN_CALLBACK_END(&before, status, "tern_checkpoint: the function failed");
+    return status == TERN_OK ? tern_failed_since(before.failures) : status;
 }
 
 tern_status tern_checkpoint(tern_checkpoint_function function, void *data, tern_tensor *const *in,

@@ -2,6 +2,7 @@
  *
  * The node of a run has the inputs' edges, and behind its inputs' slots one for each tensor that
  * was saved and is neither input nor result. */
+#include "base/callback.h"
 #include "tensor/node.h"
 
 /* A tensor that was saved: input or extra `slot`, or result `slot` where from_out is set. */
@@ -106,10 +107,10 @@ static tern_status backward(tern_gradient *g)
     tern_function *f = *(tern_function *const *)g->attributes;
     const tern_gradient *outside = f->g;
     f->g = g;
+    const tern_callback before = tern_callback_begin();
     tern_status status = f->type->backward(f, g->dout, f->k, g->din, f->n);
     f->g = outside;
-    return status == TERN_OK ? TERN_OK
-                             : tern_fail(status, "tern_backward: %s failed", f->type->name);
+    return TERN_CALLBACK_END(&before, status, "tern_backward: %s failed", f->type->name);
 }
 
 /* ---- the node ---------------------------------------------------------------------------- */
@@ -236,7 +237,7 @@ static tern_function *new_function(const tern_function_type *type, void *data,
 /* The results, which outlive what was made on the way to them. */
 static tern_status run_forward(tern_function *f, tern_tensor *const *in, tern_tensor **out)
 {
-    const uint64_t failures = tern_failures();
+    const tern_callback before = tern_callback_begin();
     tern_status status = TERN_OK;
     TERN_SCOPE {
         TERN_NO_GRAD
@@ -249,9 +250,8 @@ static tern_status run_forward(tern_function *f, tern_tensor *const *in, tern_te
     }
     for (int i = 0; i < f->k; i++)
         out[i] = status == TERN_OK ? tern_scoped(out[i]) : NULL;
-    if (status != TERN_OK)
-        return tern_fail(status, "tern_function_apply: %s failed", f->type->name);
-    return tern_failed_since(failures);
+    status = TERN_CALLBACK_END(&before, status, "tern_function_apply: %s failed", f->type->name);
+    return status == TERN_OK ? tern_failed_since(before.failures) : status;
 }
 
 tern_status tern_function_apply(const tern_function_type *type, void *data, tern_tensor *const *in,

@@ -1,5 +1,6 @@
 /* leaves.c -- gradients of a walk back: gathered, shown to hooks, and left in leaves, which several
  * threads may share. */
+#include "base/callback.h"
 #include "tensor/walk.h"
 #include <pthread.h>
 
@@ -65,11 +66,12 @@ tern_status tern_walk_hooks(tern_walk *w, tern_hook *const *list, tern_tensor **
     int last = 0;
     for (hook = *list; hook; hook = hook->next)
         last = hook->id;
-    if (last)
-        show(w, *grad);
+    show(w, *grad);
     for (int id = 0; (hook = hook_behind(*list, id, last));) {
         id = hook->id;
+        const tern_callback before = tern_callback_begin();
         tern_tensor *other = hook->call(*grad, hook->user);
+        tern_callback_end(&before, TERN_OK);
         TERN_TRY(tern_failed_since(w->failures));
         if (!other)
             continue;
@@ -171,7 +173,8 @@ static tern_status accumulate(tern_walk *w, tern_tensor *leaf, tern_tensor *grad
 
 static tern_status leave_in_leaf(tern_walk *w, tern_arrival *a)
 {
-    TERN_TRY(tern_walk_hooks(w, &a->leaf->history->hooks, &a->grad));
+    if (a->leaf->history->hooks)
+        TERN_TRY(tern_walk_hooks(w, &a->leaf->history->hooks, &a->grad));
     TERN_TRY(tern_check_leaf(a->grad, a->leaf));
     if (w->wanted) {
         for (int k = 0; k < w->n_wanted; k++)

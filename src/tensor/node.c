@@ -27,6 +27,7 @@ tern_node *tern_node_new(const tern_op *op, tern_place *place, int n_in, int n_o
     node->attributes = node->output + out;
     if (attribute_bytes)
         memcpy(node->attributes, attributes, attribute_bytes);
+    node->modules = tern_thread.running.modules;
     if (tern_thread.mode.anomaly.on && tern_anomaly_where(&node->where) != TERN_OK) {
         tern_free(node);
         return NULL;

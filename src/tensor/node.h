@@ -43,8 +43,9 @@ struct tern_node {
     tern_shape *in_shape;
     tern_node_output *output;
     void *attributes;
-    char *where;          /* its forward was called, if anomalies were looked for; or NULL */
-    tern_frame *frame;    /* of a checkpoint: whom to ask for the saved tensors */
+    char *where;       /* its forward was called, if anomalies were looked for; or NULL */
+    tern_frame *frame; /* of a checkpoint: whom to ask for the saved tensors */
+    tern_modules_running modules; /* in the forward */
     tern_node *inner;     /* copy_slices: the operation whose result was written into a view */
     tern_node *next_free; /* in the list of nodes to free */
 };

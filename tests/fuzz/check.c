@@ -160,7 +160,7 @@ static uint64_t allocated_now(void)
 
 static void reset_modes(void)
 {
-    tern_on_error(NULL, NULL);
+    tern_set_error_policy(TERN_ERRORS_RECORD, NULL, NULL);
     tern_set_grad_enabled(true);
     tern_use_deterministic(false);
     tern_autograd_set_detect_anomaly(false, NULL);

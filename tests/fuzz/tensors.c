@@ -138,24 +138,25 @@ static int to_host(tern_tensor *x, int64_t bytes)
     return DONE(status);
 }
 
-static void fail_again(tern_status status, const char *message, void *user)
+static void fail_again(const tern_error_info *error, void *user)
 {
     (void)user;
-    tern_fail(status, "again: %.20s", message);
+    tern_fail(error->status, "again: %.20s", error->message);
 }
 
-static void fail_once_more(tern_status status, const char *message, void *user)
+static void fail_once_more(const tern_error_info *error, void *user)
 {
     (void)user;
     tern_clear_error();
-    tern_fail(status, "again: %.20s", message);
+    tern_fail(error->status, "again: %.20s", error->message);
 }
 
-static int set_error_hook(const char *what)
+static int set_error_handler(const char *what)
 {
-    tern_error_hook hook = strcmp(what, "clear") == 0 ? fail_once_more : fail_again;
-    tern_on_error(strcmp(what, "none") == 0 ? NULL : hook, NULL);
-    return 0;
+    bool all = strcmp(what, "all") == 0;
+    tern_error_handler handler = strcmp(what, "clear") == 0 ? fail_once_more : fail_again;
+    return DONE(tern_set_error_policy(all ? TERN_ERRORS_CALL : TERN_ERRORS_RECORD,
+                                      strcmp(what, "none") == 0 ? NULL : handler, NULL));
 }
 
 #define TABLE  fuzz_tensor_rows

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <tern/names.h>
 #include <tern/tern.h>
+#include <tern/where.h>
 
 int main(void)
 {
@@ -18,5 +19,9 @@ int main(void)
             sum = tern_item(dx);
     }
     printf("%g %s\n", sum, tern_last_error());
-    return sum == 12 && tern_last_status() == TERN_OK ? 0 : 1;
+    bool right = sum == 12 && tern_last_status() == TERN_OK;
+    int line = (tern_ones(TERN_SHAPE(-1), TERN_F32, NULL), __LINE__);
+    tern_error_info error;
+    tern_get_error(&error);
+    return right && error.line == line && error.status == TERN_ERR_SHAPE ? 0 : 1;
 }

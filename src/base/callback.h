@@ -1,0 +1,37 @@
+/* callback.h -- code of the program's, called in the middle of an own function. */
+#ifndef TERN_BASE_CALLBACK_H
+#define TERN_BASE_CALLBACK_H
+#include "base/error.h"
+
+/* How things were before it. */
+typedef struct tern_callback {
+    tern_running running;
+    uint64_t failures;
+} tern_callback;
+
+static inline tern_callback tern_callback_begin(void)
+{
+    tern_callback now;
+    tern_running_copy(&now.running, &tern_thread.running);
+    now.failures = tern_thread.failures;
+    return now;
+}
+
+/* Whether a failure of it has recorded nothing. */
+static inline bool tern_callback_silent(const tern_callback *before, tern_status status)
+{
+    return status != TERN_OK && tern_failed_since(before->failures) == TERN_OK;
+}
+static inline tern_status tern_callback_end(const tern_callback *before, tern_status status)
+{
+    tern_running_copy(&tern_thread.running, &before->running);
+    return status;
+}
+/* After it: errors tell again of the call into tern that goes on. Gives its status; a failure that
+ * it did not record is recorded with the message behind. */
+#define TERN_CALLBACK_END(before, status, ...)                                                     \
+    tern_callback_end(before, tern_callback_silent(before, status)                                \
+                                   ? tern_fail(status, __VA_ARGS__)                                \
+                                   : (status))
+
+#endif

@@ -1,0 +1,88 @@
+/* running.c -- which modules run, and their paths for errors to tell. */
+#include "nn/running.h"
+#include <pthread.h>
+#include <string.h>
+
+/* ---- the modules there are --------------------------------------------------------------- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tern_module *modules;
+static uint64_t count;
+
+void tern_nn_list(tern_module *m)
+{
+    pthread_mutex_lock(&lock);
+    m->number = ++count;
+    m->listed = modules;
+    m->listed_at = &modules;
+    if (modules)
+        modules->listed_at = &m->listed;
+    modules = m;
+    pthread_mutex_unlock(&lock);
+}
+
+void tern_nn_unlist(tern_module *m)
+{
+    pthread_mutex_lock(&lock);
+    *m->listed_at = m->listed;
+    if (m->listed)
+        m->listed->listed_at = m->listed_at;
+    pthread_mutex_unlock(&lock);
+}
+
+static const tern_module *find(tern_module_ref ref)
+{
+    const tern_module *m = ref.module ? modules : NULL;
+    while (m && (m != ref.module || m->number != ref.number))
+        m = m->listed;
+    return m;
+}
+
+/* ---- paths ------------------------------------------------------------------------------- */
+
+static const char *name_in_parent(const tern_module *m)
+{
+    for (int i = 0; i < m->parent->count; i++)
+        if (m->parent->members[i].child == m)
+            return m->parent->members[i].name;
+    return "?";
+}
+
+/* Put text and a dot before what stands at *at, or no more than its end. */
+static void prepend(char *path, size_t *at, const char *text, bool dot)
+{
+    if (dot && *at > 0)
+        path[--*at] = '.';
+    size_t length = strlen(text), fits = length < *at ? length : *at;
+    *at -= fits;
+    memcpy(path + *at, text + length - fits, fits);
+}
+
+/* "blocks.0.mlp" from outermost; from the module that nothing holds, by its type, where that is not
+ * below outermost. */
+static void write_path(const tern_module *m, const tern_module *outermost, char *path, size_t bytes)
+{
+    size_t at = bytes - 1;
+    path[at] = '\0';
+    for (; m != outermost && m->parent && at > 0; m = m->parent)
+        prepend(path, &at, name_in_parent(m), at < bytes - 1);
+    if (m != outermost && at > 0)
+        prepend(path, &at, m->name, at < bytes - 1);
+    memmove(path, path + at, bytes - at);
+}
+
+bool tern_hook_module_path(const tern_modules_running *running, char *path, char *type,
+                           size_t bytes)
+{
+    *path = *type = '\0';
+    if (!running->innermost.module)
+        return false;
+    pthread_mutex_lock(&lock);
+    const tern_module *m = find(running->innermost);
+    if (m) {
+        write_path(m, find(running->outermost), path, bytes);
+        strncat(type, m->name, bytes - 1);
+    }
+    pthread_mutex_unlock(&lock);
+    return m;
+}
