@@ -295,8 +295,8 @@ static void a_checkpoint_tells_the_module_that_runs_again(void **state)
     (void)state;
     FOR_EACH_DEVICE(device)
     TERN_SCOPE {
-        tern_module *m = tern_nn_sequential(tern_nn_relu(),
-                                            tern_nn_module("Again", fails_again, NULL));
+        tern_module *m =
+            tern_nn_sequential(tern_nn_relu(), tern_nn_module("Again", fails_again, NULL));
         tern_tensor *x = tern_requires_grad_(ones(2, 4, device), true), *y;
         narrow_now = false;
         assert_ok(tern_checkpoint(run_module, m, &x, 1, &y, 1, NULL));
