@@ -8,16 +8,6 @@ static tern_tensor *gelu(tern_tensor *x, tern_approximate approximate)
                                                   : NULL;
 }
 
-static tern_tensor *softshrink(tern_tensor *x, double lambd)
-{
-    if (lambd < 0)
-        return tern_fail_null(TERN_ERR_ARGUMENT,
-                              "tern_softshrink: lambda must be greater or equal to 0, but found to "
-                              "be %g.",
-                              lambd);
-    return tern_softshrink(x, lambd);
-}
-
 #define TABLE  names_activation
 #define FAMILY "names/activation.def"
 #include "names/expand.h"

@@ -19,6 +19,15 @@ static tern_tensor *masked_fill(tern_tensor *x, tern_tensor *mask, tern_tensor *
     return tern_where(mask, tern_to_dtype(value, tern_dtype_of(x)), x);
 }
 
+/* alpha x for x + alpha y and its like, in the type that x and y have together. */
+static tern_tensor *scaled(tern_tensor *x, tern_tensor *y, tern_scalar alpha)
+{
+    tern_tensor *product = tern_mul_scalar(x, alpha);
+    bool whole = x && y && !tern_dtype_is_floating_point(tern_dtype_of(x)) &&
+                 tern_dtype_is_floating_point(tern_dtype_of(y));
+    return whole ? tern_to_dtype(product, tern_dtype_of(y)) : product;
+}
+
 #define TABLE  names_elementwise
 #define FAMILY "names/elementwise.def"
 #include "names/expand.h"

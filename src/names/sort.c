@@ -38,7 +38,19 @@ static tern_tensor *search(tern_tensor *bounds, tern_tensor *values, bool right,
     return places_as(tern_searchsorted(bounds, values, side), out_int32);
 }
 
-#define SORTED_BY(i) (GIVEN(i) ? tern_gather(T(0), -1, T(i)) : T(0))
+static tern_tensor *sorted_by(tern_tensor *x, tern_tensor *sorter)
+{
+    tern_shape a = tern_shape_of(x), b = tern_shape_of(sorter);
+    bool same = a.ndim == b.ndim;
+    for (int d = 0; d < a.ndim && same; d++)
+        same = a.dims[d] == b.dims[d];
+    if (!same)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_searchsorted: boundary and sorter must have the same size");
+    return tern_gather(x, -1, sorter);
+}
+
+#define SORTED_BY(i) (GIVEN(i) ? sorted_by(T(0), T(i)) : T(0))
 #define QUANTILE                                                                                   \
     &(tern_quantile_options)                                                                       \
     {                                                                                              \

@@ -19,6 +19,12 @@ static tern_tensor *narrow_from(tern_tensor *x, int dim, tern_tensor *start, int
         return tern_fail_null(TERN_ERR_SHAPE,
                               "tern_narrow: start must be a tensor of one element, not of %lld",
                               (long long)tern_numel(start));
+    tern_dtype dtype = tern_dtype_of(start);
+    if (tern_dim(start) != 0 || tern_dtype_is_floating_point(dtype) || dtype == TERN_BOOL)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_narrow: start must be an 0-dim integral Tensor, not %s with %d "
+                              "dims",
+                              tern_dtype_name(dtype), tern_dim(start));
     int64_t at;
     tern_tensor *number = tern_to_dtype(start, TERN_I64);
     if (!number || tern_copy_to_host(number, &at, sizeof at) != TERN_OK)

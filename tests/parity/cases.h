@@ -35,8 +35,13 @@ typedef struct parity_case {
     int number; /* in its file */
     int n_arguments, n_outs, n_afters, n_grads;
     case_argument argument[CASE_ARGUMENTS];
-    case_result out[CASE_RESULTS], after[8], grad[CASE_RESULTS];
-    const char *error; /* PyTorch's refusal; NULL for a case with results */
+    case_result out[CASE_RESULTS], after[8], grad[CASE_RESULTS], grad2[CASE_RESULTS], in_place;
+    int n_grads2;
+    const char *kind;    /* which of variants.py made it; "" for PyTorch's own samples */
+    const char *error;   /* PyTorch's refusal; NULL for a case with results */
+    const char *refused; /* the same, of a case whose message need not carry PyTorch's numbers */
+    const char *in_place_refused; /* PyTorch's refusal of the form in place */
+    bool has_in_place;
 } parity_case;
 
 typedef struct parity_file {
@@ -52,6 +57,10 @@ typedef struct parity_file {
     void *blocks;    /* memory of the lists */
 } parity_file;
 
+/* Calls the form in place of the operation on the first of the values; false if tern has none for them. *out: what
+ * it returns. */
+bool parity_in_place(const parity_file *file, const tern_value *values, int n, tern_tensor **out);
+
 /* Reads folder/<op>.gz; false if there is none. A file that is damaged ends the program. */
 bool parity_open(parity_file *file, const char *folder, const char *op);
 void parity_close(parity_file *file);
@@ -66,11 +75,11 @@ typedef enum parity_layout {
     PARITY_SPACED
 } parity_layout;
 
-/* The tensor on the device in this layout; f32 may become another floating point type. Owned by the
+/* The tensor on the device in this layout; with dtype TERN_F64 all of floating point become that. Owned by the
  * scope. */
 tern_tensor *parity_tensor(const stored_tensor *stored, tern_dtype dtype, const char *device,
                            parity_layout layout);
-/* The arguments of a case as values; tensors of f32 become wide (TERN_F64) if wide is. list is room
+/* The arguments of a case as values; tensors of floating point become wide if that is TERN_F64. list is room
  * for the tensors of lists. */
 int parity_values(const parity_file *file, const parity_case *c, tern_dtype wide,
                   const char *device, parity_layout layout, tern_value *values, tern_tensor **list);
@@ -81,13 +90,18 @@ int parity_values(const parity_file *file, const parity_case *c, tern_dtype wide
 bool parity_close_to(const tern_tensor *x, const parity_file *file, const case_result *result,
                      char *text, size_t size);
 
-/* ---- unsupported.txt: lines "operation | what | reason" --------------------------------------
+/* ---- unsupported.txt and fresh.txt: lines "operation | what | reason" -------------------------
  * operation: a pattern as of the shell. what: `dtype float16`, `arg max_norm` (given),
  * `arg mode text bicubic` (of that value), or `arg index int32` (a tensor of that dtype); values
- * are patterns, too. */
+ * are patterns, too. Such a case is not run. `lacks PATTERN` and `differs PATTERN` are of what was
+ * run and failed, and why: of the text "form dtype kind: failure". */
 bool parity_read_unsupported(const char *path);
 /* The index of the line that a case falls under, -1 for none. */
 int parity_unsupported(const parity_file *file, const parity_case *c);
+/* The index of the line that a failure falls under, -1 for none; *differs: whether it is a difference, rather than
+ * something that tern lacks. */
+int parity_listed(const parity_file *file, const parity_case *c, const char *form, const char *text,
+                  bool *differs);
 /* Its text; NULL past the end. */
 const char *parity_unsupported_line(int i);
 

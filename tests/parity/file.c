@@ -143,6 +143,34 @@ static void read_tensor(parity_file *file, char *line)
     t->count = strtoll(line, NULL, 10);
 }
 
+static void read_gradient(case_result *g, char *line)
+{
+    g->argument = (int)strtol(word(&line), NULL, 10);
+    g->item = (int)strtol(word(&line), NULL, 10);
+    g->tensor = strtoll(line, NULL, 10);
+}
+
+/* What a case has beside arguments and results. */
+static void read_rest(parity_case *c, const char *what, char *line)
+{
+    if (strcmp(what, "grad") == 0 && c->n_grads < CASE_RESULTS) {
+        read_gradient(&c->grad[c->n_grads++], line);
+    } else if (strcmp(what, "grad2") == 0 && c->n_grads2 < CASE_RESULTS) {
+        read_gradient(&c->grad2[c->n_grads2++], line);
+    } else if (strcmp(what, "inplace") == 0 && strncmp(line, "refused ", 8) == 0) {
+        c->in_place_refused = line + 8;
+    } else if (strcmp(what, "inplace") == 0) {
+        c->has_in_place = true;
+        c->in_place.tensor = strtoll(line, NULL, 10);
+    } else if (strcmp(what, "kind") == 0) {
+        c->kind = line;
+    } else if (strcmp(what, "error") == 0) {
+        c->error = line;
+    } else if (strcmp(what, "refused") == 0) {
+        c->refused = line;
+    }
+}
+
 static void read_line(parity_file *file, char *line)
 {
     const char *what = word(&line);
@@ -156,6 +184,7 @@ static void read_line(parity_file *file, char *line)
     } else if (strcmp(what, "case") == 0) {
         file->cases[file->n_cases].dtype = dtype_named(line);
         file->cases[file->n_cases].number = file->n_cases;
+        file->cases[file->n_cases].kind = "";
         file->n_cases++;
     } else if (c && strcmp(what, "arg") == 0 && c->n_arguments < CASE_ARGUMENTS) {
         read_argument(file, c, line);
@@ -166,15 +195,10 @@ static void read_line(parity_file *file, char *line)
     } else if (c && strcmp(what, "after") == 0 && c->n_afters < 8) {
         c->after[c->n_afters].argument = (int)strtol(word(&line), NULL, 10);
         c->after[c->n_afters++].tensor = strtoll(line, NULL, 10);
-    } else if (c && strcmp(what, "grad") == 0 && c->n_grads < CASE_RESULTS) {
-        case_result *g = &c->grad[c->n_grads++];
-        g->argument = (int)strtol(word(&line), NULL, 10);
-        g->item = (int)strtol(word(&line), NULL, 10);
-        g->tensor = strtoll(line, NULL, 10);
-    } else if (c && strcmp(what, "error") == 0) {
-        c->error = line;
     } else if (strcmp(what, "op") == 0) {
         file->op = line;
+    } else if (c) {
+        read_rest(c, what, line);
     }
 }
 

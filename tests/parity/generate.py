@@ -67,7 +67,7 @@ def cloned(x):
 def widened(x):
     if x.dtype not in (torch.float32, *HALVES):
         return cloned(x)
-    out = x.detach().double() if x.is_contiguous() else \
+    out = x.detach().double() if x.is_contiguous() or 0 in x.stride() else \
         torch.empty_strided(x.shape, x.stride(), dtype=torch.float64).copy_(x.detach())
     return out.requires_grad_(x.requires_grad)
 
@@ -209,7 +209,7 @@ def samples(op, dtype, seed):
     return list(op.sample_inputs("cpu", dtype, requires_grad=op.supports_autograd and dtype.is_floating_point))
 
 
-def write_errors(file, op):
+def write_errors(file, op, word="error"):
     if not op.error_inputs_func:
         return
     for error in op.error_inputs("cpu"):
@@ -228,7 +228,7 @@ def write_errors(file, op):
             if bound is None:
                 raise Unwritable("arguments without names")
             file.case(next((x.dtype for x in leaves([args, kwargs]) if x.dtype in DTYPES), torch.float32),
-                      bound, ["error " + message[:400]])
+                      bound, [word + " " + message[:400]])
         except Unwritable as why:
             print("{}: an error input is left out: {}: {}".format(op.name, why, message[:90]))
 

@@ -67,16 +67,16 @@ VARIADIC = {"meshgrid", "broadcast_tensors", "cartesian_prod", "block_diag", "ei
 NAMES = {
     "sum_to_size": ["self", "size"], "unique": ["input", "sorted", "return_inverse", "return_counts", "dim"],
     "unique_consecutive": ["input", "return_inverse", "return_counts", "dim"], "contiguous": ["self"],
-    "tensordot": ["a", "b", "dims"], "eye": ["n", "m"], "nonzero": ["input"],
+    "polygamma": ["input", "n"], "linalg.det": ["A"], "tensordot": ["a", "b", "dims"], "eye": ["n", "m"], "nonzero": ["input"],
 }
 
 
-def operations():
-    """(OpInfo, its name here) of what is in scope, in a fixed order."""
+def operations(also=()):
+    """(OpInfo, its name here) of what is in scope and of the names also, in a fixed order."""
     for op in op_db:
-        if op.name.startswith(EXCLUDED_PREFIXES) or op.name in EXCLUDED:
+        if op.name not in also and (op.name.startswith(EXCLUDED_PREFIXES) or op.name in EXCLUDED):
             continue
-        if op.name.startswith("linalg.") and op.name not in LINALG:
+        if op.name.startswith("linalg.") and op.name not in LINALG and op.name not in also:
             continue
         if op.variant_test_name == "decomposed":
             continue
@@ -110,7 +110,7 @@ def positional(op, sample):
         args[0], args[1] = args[1], args[0]
     if op.name == "where":
         args[0], args[1] = args[1], args[0]
-    if "adaptive" in op.name and isinstance(args[1], (tuple, list)):  # None: the input's own size
+    if "adaptive" in op.name and len(args) > 1 and isinstance(args[1], (tuple, list)):  # None: the input's own size
         sizes = args[0].shape[-len(args[1]):]
         args[1] = tuple(n if wanted is None else wanted for wanted, n in zip(args[1], sizes))
     if op.name == "nn.functional._scaled_dot_product_attention":
@@ -190,6 +190,8 @@ def tensor_list(value):
 def bind(op, args, kwargs, strict=True):
     """The arguments by name, or None. strict: of the right kinds."""
     function = callee(op)
+    if getattr(op, "has_names", False):
+        return dict(kwargs)
     if op.name == "tensordot" and len(args) == 2 and isinstance(kwargs.get("dims"), (tuple, list)):
         return {"a": args[0], "b": args[1], "dims_self": list(kwargs["dims"][0]), "dims_other": list(kwargs["dims"][1])}
     if op.name == "__getitem__":

@@ -1,9 +1,10 @@
 /* runner.c -- runs every case of every operation that tern has by name against PyTorch's results.
  *
- *   runner [--errors | --kept] [--all | --forward] [--layout NAME] [--op NAME] [--verbose] FOLDER
- *          DEVICE
+ *   runner [--errors | --kept] [--all | --forward] [--layout NAME] [--set CASES] [--op NAME]
+ *          [--verbose] FOLDER DEVICE
  *
- * FOLDER has cases/ and unsupported.txt. By default the cpu runs everything, other devices the
+ * FOLDER has cases/ and unsupported.txt; --set reads other cases and what they are listed in:
+ * FOLDER/CASES/ (or CASES, where that has a slash) and FOLDER/fresh.txt. By default the cpu runs everything, other devices the
  * forward cases of float32. --errors runs what PyTorch refuses instead. --kept runs all while an
  * earlier error is recorded, which must not change a result. --layout transposed, permuted or
  * spaced lays the inputs out otherwise in memory, which must not either. */
@@ -14,22 +15,37 @@
 enum { OUTS = 1024, SHOWN = 4 };
 
 static struct {
-    const char *folder, *device, *only;
+    const char *folder, *device, *only, *set;
     bool errors, kept, all, verbose;
     parity_layout layout;
-    int ops, cases, passed, failed, unsupported;
+    int ops, cases, passed, failed, unsupported, differ;
     int float32, gradients; /* of those that ran */
-    int hits[128];          /* of each unsupported line */
+    int hits[512];          /* of each unsupported line */
     int op_failed;          /* of this operation, so far */
 } run;
 
+/* Whether a failure is listed; it is counted there. */
+static bool is_listed(const parity_file *file, const parity_case *c, const char *form,
+                      const char *text)
+{
+    bool differs = false;
+    int line = parity_listed(file, c, form, text, &differs);
+    if (line < 0)
+        return false;
+    run.hits[line]++;
+    *(differs ? &run.differ : &run.unsupported) += 1;
+    return true;
+}
+
 static void fail(const parity_file *file, const parity_case *c, const char *form, const char *text)
 {
+    if (is_listed(file, c, form, text))
+        return;
     run.failed++;
     if (run.op_failed++ >= SHOWN && !run.verbose)
         return;
-    printf("FAIL %s case %d, %s %s: %s\n    ", file->op, c->number, form, tern_dtype_name(c->dtype),
-           text);
+    printf("FAIL %s case %d, %s %s %s: %s\n    ", file->op, c->number, form,
+           tern_dtype_name(c->dtype), c->kind, text);
     for (int i = 0; i < c->n_arguments; i++) {
         const case_argument *a = &c->argument[i];
         printf("%s%s=", i ? ", " : "", a->value.name);
@@ -125,7 +141,7 @@ static bool forward(const parity_file *file, const parity_case *c, char *text, s
 {
     tern_value values[CASE_ARGUMENTS];
     tern_tensor *list[OUTS], *out[OUTS];
-    int n = parity_values(file, c, c->dtype, run.device, run.layout, values, list), n_out;
+    int n = parity_values(file, c, TERN_F32, run.device, run.layout, values, list), n_out;
     if (!call(file, values, n, out, &n_out, text, size))
         return false;
     if (n_out != c->n_outs) {
@@ -155,41 +171,104 @@ static tern_tensor *weights_for(tern_tensor *x, int k)
     return tern_to_dtype(w, tern_dtype_of(x));
 }
 
-static bool gradient(const parity_file *file, const parity_case *c, char *text, size_t size)
+/* Gradients of the sum of root[i] * weight[i] by the tensors wanted; those of none are zero. */
+static bool differentiate(tern_tensor **root, int n, tern_tensor **wanted, int n_wanted,
+                          tern_tensor **grad, bool again, char *text, size_t size)
 {
-    tern_value values[CASE_ARGUMENTS];
-    tern_tensor *list[OUTS], *out[OUTS], *root[OUTS], *weight[OUTS], *wanted[CASE_RESULTS],
-        *grad[CASE_RESULTS];
-    int n = parity_values(file, c, TERN_F64, run.device, run.layout, values, list), n_out,
-        roots = 0;
-    for (int i = 0; i < c->n_grads; i++) {
-        const case_result *g = &c->grad[i];
-        wanted[i] =
-            g->item < 0 ? values[g->argument].as.tensor : values[g->argument].as.tensors[g->item];
-        tern_requires_grad_(wanted[i], true);
-    }
-    if (!call(file, values, n, out, &n_out, text, size))
-        return false;
-    for (int k = 0; k < n_out; k++) {
-        if (!tern_requires_grad(out[k]))
+    tern_tensor *weight[OUTS], *differs[OUTS];
+    int roots = 0;
+    for (int k = 0; k < n; k++) {
+        if (!tern_requires_grad(root[k]))
             continue;
-        weight[roots] = weights_for(out[k], k);
-        root[roots++] = out[k];
+        weight[roots] = weights_for(root[k], k);
+        differs[roots++] = root[k];
     }
-    tern_autograd_grad_options options = {.gradients = weight, .allow_unused = true};
+    tern_autograd_grad_options options = {
+        .gradients = weight, .allow_unused = true, .create_graph = again};
     if (roots == 0 ||
-        tern_autograd_grad(root, roots, wanted, c->n_grads, grad, &options) != TERN_OK) {
+        tern_autograd_grad(differs, roots, wanted, n_wanted, grad, &options) != TERN_OK) {
         snprintf(text, size, "no gradient: %s", roots ? tern_last_error() : "nothing is recorded");
         return false;
     }
-    for (int i = 0; i < c->n_grads; i++) {
+    for (int i = 0; i < n_wanted; i++)
         if (!grad[i])
             grad[i] = tern_zeros_like(wanted[i]);
-        if (!check(file, "gradient of argument", &c->grad[i], c->grad[i].argument, grad[i], text,
-                   size))
-            return false;
-    }
     return true;
+}
+
+static tern_tensor *argument_of(const tern_value *values, const case_result *g)
+{
+    const tern_value *v = &values[g->argument];
+    return g->item < 0 ? v->as.tensor : v->as.tensors[g->item];
+}
+
+static bool check_gradients(const parity_file *file, const char *what, const case_result *expected,
+                            int n, tern_tensor **grad, char *text, size_t size)
+{
+    for (int i = 0; i < n; i++)
+        if (!check(file, what, &expected[i], expected[i].argument, grad[i], text, size))
+            return false;
+    return true;
+}
+
+/* The gradients, or those of them, in float64. */
+static bool derivative(const parity_file *file, const parity_case *c, bool second, char *text,
+                       size_t size)
+{
+    tern_value values[CASE_ARGUMENTS];
+    tern_tensor *list[OUTS], *out[OUTS], *wanted[CASE_RESULTS], *grad[CASE_RESULTS],
+        *grad2[CASE_RESULTS];
+    int n = parity_values(file, c, TERN_F64, run.device, run.layout, values, list), n_out;
+    for (int i = 0; i < c->n_grads; i++)
+        wanted[i] = tern_requires_grad_(argument_of(values, &c->grad[i]), true);
+    if (!call(file, values, n, out, &n_out, text, size) ||
+        !differentiate(out, n_out, wanted, c->n_grads, grad, second, text, size))
+        return false;
+    if (!second)
+        return check_gradients(file, "gradient of argument", c->grad, c->n_grads, grad, text, size);
+    bool depends = false; /* else PyTorch gives zeros */
+    for (int i = 0; i < c->n_grads2; i++) {
+        wanted[i] = argument_of(values, &c->grad2[i]);
+        grad2[i] = tern_zeros_like(wanted[i]);
+    }
+    for (int i = 0; i < c->n_grads; i++)
+        depends |= tern_requires_grad(grad[i]);
+    return (!depends ||
+            differentiate(grad, c->n_grads, wanted, c->n_grads2, grad2, false, text, size)) &&
+           check_gradients(file, "second derivative of argument", c->grad2, c->n_grads2, grad2,
+                           text, size);
+}
+
+static bool gradient(const parity_file *file, const parity_case *c, char *text, size_t size)
+{
+    return derivative(file, c, false, text, size);
+}
+
+static bool second(const parity_file *file, const parity_case *c, char *text, size_t size)
+{
+    return derivative(file, c, true, text, size);
+}
+
+/* The form in place; true where tern has none for these arguments. */
+static bool in_place(const parity_file *file, const parity_case *c, char *text, size_t size)
+{
+    tern_value values[CASE_ARGUMENTS];
+    tern_tensor *list[OUTS], *out = NULL;
+    int n = parity_values(file, c, TERN_F32, run.device, run.layout, values, list);
+    const stored_tensor *first = &file->tensor[c->argument[0].number[0]];
+    for (int i = 0; i < first->shape.ndim; i++)
+        if (first->stride.dims[i] == 0) /* elements at one place can't be written */
+            values[0].as.tensor = tern_contiguous(values[0].as.tensor);
+    start_clean();
+    if (!parity_in_place(file, values, n, &out))
+        return true;
+    if (c->in_place_refused && out)
+        snprintf(text, size, "not refused; PyTorch: %s", c->in_place_refused);
+    if (!c->in_place_refused && !out)
+        snprintf(text, size, "refused: %s", tern_last_error());
+    if (c->in_place_refused || !out)
+        return c->in_place_refused && !out;
+    return check(file, "in place", &c->in_place, 0, values[0].as.tensor, text, size);
 }
 
 static void run_form(const parity_file *file, const parity_case *c, const char *form,
@@ -207,7 +286,7 @@ static void run_form(const parity_file *file, const parity_case *c, const char *
     run.cases++;
     run.passed += passed;
     run.float32 += function == forward && c->dtype == TERN_F32;
-    run.gradients += function == gradient;
+    run.gradients += function == gradient || function == second;
     if (!passed)
         fail(file, c, form, text);
     tern_clear_error();
@@ -229,12 +308,13 @@ static bool refusal(const parity_file *file, const parity_case *c, char *text, s
         free(data);
     }
     if (tern_last_status() == TERN_OK) {
-        snprintf(text, size, "not refused; PyTorch: %s", c->error);
+        snprintf(text, size, "not refused; PyTorch: %s", c->error ? c->error : c->refused);
         return false;
     }
     if (run.verbose)
-        printf("%s\n    PyTorch: %s\n    tern:    %s\n", file->op, c->error, tern_last_error());
-    if (parity_same_facts(c->error, tern_last_error(), lacking, sizeof lacking))
+        printf("%s\n    PyTorch: %s\n    tern:    %s\n", file->op, c->error ? c->error : c->refused,
+               tern_last_error());
+    if (c->refused || parity_same_facts(c->error, tern_last_error(), lacking, sizeof lacking))
         return true;
     snprintf(text, size, "refused without %s: %s; PyTorch: %s", lacking, tern_last_error(),
              c->error);
@@ -255,19 +335,23 @@ static bool is_about_layout(const char *op)
 static void run_case(const parity_file *file, const parity_case *c)
 {
     int line = parity_unsupported(file, c);
-    bool checks_gradient = c->n_grads > 0 && run.all;
-    if (run.errors != (c->error != NULL) || (c->dtype != TERN_F32 && !run.all && !run.errors))
+    bool refuses = c->error || c->refused, in_place_too = c->has_in_place || c->in_place_refused;
+    if (run.errors != refuses || (c->dtype != TERN_F32 && !run.all && !run.errors))
         return;
     if (line >= 0) {
-        int forms = 1 + checks_gradient;
+        int forms = 1 + (c->n_grads > 0 && run.all);
         run.hits[line] += forms;
         run.cases += forms;
         run.unsupported += forms;
         return;
     }
     run_form(file, c, run.errors ? "refusal" : "forward", run.errors ? refusal : forward);
-    if (checks_gradient)
+    if (c->n_grads > 0 && run.all)
         run_form(file, c, "gradient", gradient);
+    if (c->n_grads2 > 0 && run.all)
+        run_form(file, c, "second", second);
+    if (in_place_too)
+        run_form(file, c, "inplace", in_place);
 }
 
 static void run_op(const char *name)
@@ -275,7 +359,10 @@ static void run_op(const char *name)
     char folder[1024];
     parity_file file;
     int before = run.cases;
-    snprintf(folder, sizeof folder, "%s/cases", run.folder);
+    if (run.set && strchr(run.set, '/'))
+        snprintf(folder, sizeof folder, "%s", run.set);
+    else
+        snprintf(folder, sizeof folder, "%s/%s", run.folder, run.set ? run.set : "cases");
     if (run.layout != PARITY_AS_STORED && is_about_layout(name))
         return;
     if (!parity_open(&file, folder, name))
@@ -315,6 +402,8 @@ static bool read_arguments(int argc, char **argv)
             run.verbose = true;
         else if (strcmp(argv[i], "--layout") == 0 && i + 1 < argc)
             run.layout = layout_named(argv[++i]);
+        else if (strcmp(argv[i], "--set") == 0 && i + 1 < argc)
+            run.set = argv[++i];
         else if (strcmp(argv[i], "--op") == 0 && i + 1 < argc)
             run.only = argv[++i];
         else if (!run.folder)
@@ -331,14 +420,14 @@ int main(int argc, char **argv)
     char path[1024];
     if (!read_arguments(argc, argv)) {
         fprintf(stderr, "usage: runner [--errors | --kept] [--all | --forward] [--layout NAME] "
-                        "[--op NAME] [--verbose] FOLDER DEVICE\n");
+                        "[--set CASES] [--op NAME] [--verbose] FOLDER DEVICE\n");
         return 2;
     }
     if (!tern_device_is_available(run.device)) {
         printf("parity: SKIP: there is no %s\n", run.device);
         return 77;
     }
-    snprintf(path, sizeof path, "%s/unsupported.txt", run.folder);
+    snprintf(path, sizeof path, "%s/%s.txt", run.folder, run.set ? "fresh" : "unsupported");
     if (!parity_read_unsupported(path)) {
         fprintf(stderr, "parity: %s cannot be read\n", path);
         return 2;
@@ -353,14 +442,14 @@ int main(int argc, char **argv)
     const char *text;
     for (int i = 0; (text = parity_unsupported_line(i)); i++)
         if (run.hits[i])
-            printf("unsupported, listed: %s (%d cases)\n", text, run.hits[i]);
+            printf("listed: %s (%d cases)\n", text, run.hits[i]);
     if (run.errors)
         printf("on %s: refusals with PyTorch's facts\n", run.device);
     else
         printf("on %s: %d forward float32, %d gradient float64, %d forward of other types\n",
                run.device, run.float32, run.gradients,
                run.cases - run.unsupported - run.float32 - run.gradients);
-    printf("ops %d, cases %d: %d passed, %d failed, %d unsupported\n", run.ops, run.cases,
-           run.passed, run.failed, run.unsupported);
+    printf("ops %d, cases %d: %d passed, %d failed, %d unsupported, %d listed differences\n",
+           run.ops, run.cases, run.passed, run.failed, run.unsupported, run.differ);
     return run.failed > 0 || run.passed == 0; /* no cases, no proof */
 }

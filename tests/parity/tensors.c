@@ -82,7 +82,7 @@ tern_tensor *parity_tensor(const stored_tensor *stored, tern_dtype dtype, const 
     TERN_NO_GRAD {
         x = tern_from_data((const void *)data, dense ? stored->shape : TERN_SHAPE(count),
                            stored->dtype, device);
-        if (dtype == TERN_F64 && stored->dtype == TERN_F32)
+        if (dtype == TERN_F64 && tern_dtype_is_floating_point(stored->dtype))
             x = tern_to_dtype(x, dtype);
         if (!dense && count == 0)
             x = tern_view(x, stored->shape);

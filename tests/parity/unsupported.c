@@ -1,25 +1,27 @@
-/* unsupported.c -- the documented dtypes and arguments that tern does without: unsupported.txt. */
+/* unsupported.c -- what tern does without, and where it differs: unsupported.txt, fresh.txt. */
 #include "cases.h"
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { LINES = 512 };
+
 typedef struct line {
-    char whole[256];
-    char op[64], what[96];
+    char whole[400];
+    char op[64], what[200];
 } line;
-static line lines[128];
+static line lines[LINES];
 static int n_lines;
 
 bool parity_read_unsupported(const char *path)
 {
     FILE *in = fopen(path, "r");
-    char text[256];
-    while (in && fgets(text, sizeof text, in) && n_lines < 128) {
+    char text[400];
+    while (in && fgets(text, sizeof text, in) && n_lines < LINES) {
         line *l = &lines[n_lines];
         text[strcspn(text, "\n")] = '\0';
         strcpy(l->whole, text);
-        if (text[0] != '#' && sscanf(text, "%63s | %95[^|]", l->op, l->what) == 2) {
+        if (text[0] != '#' && sscanf(text, "%63s | %199[^|]", l->op, l->what) == 2) {
             for (size_t n = strlen(l->what); n > 0 && l->what[n - 1] == ' '; n--)
                 l->what[n - 1] = '\0';
             n_lines++;
@@ -61,6 +63,24 @@ int parity_unsupported(const parity_file *file, const parity_case *c)
         if (strncmp(what, "dtype ", 6) == 0 && fnmatch(what + 6, tern_dtype_name(c->dtype), 0) == 0)
             return i;
         if (strncmp(what, "arg ", 4) == 0 && has_argument(file, c, what + 4))
+            return i;
+    }
+    return -1;
+}
+
+int parity_listed(const parity_file *file, const parity_case *c, const char *form, const char *text,
+                  bool *differs)
+{
+    char whole[700];
+    snprintf(whole, sizeof whole, "%s %s %s: %s", form, tern_dtype_name(c->dtype), c->kind, text);
+    for (int i = 0; i < n_lines; i++) {
+        const char *what = lines[i].what;
+        if (fnmatch(lines[i].op, file->op, 0) != 0)
+            continue;
+        *differs = strncmp(what, "differs ", 8) == 0;
+        if (*differs && fnmatch(what + 8, whole, 0) == 0)
+            return i;
+        if (strncmp(what, "lacks ", 6) == 0 && fnmatch(what + 6, whole, 0) == 0)
             return i;
     }
     return -1;

@@ -120,7 +120,7 @@ TERN_API tern_tensor *tern_nonzero(tern_tensor *x);
 /* tern_nonzero. */
 TERN_API tern_tensor *tern_argwhere(tern_tensor *x);
 /* x (*) of int64 -> (*, num_classes) int64, 1 at x, else 0. num_classes -1: the largest and one,
- * which is read from the device. */
+ * which is read from the device; less is refused. */
 TERN_API tern_tensor *tern_one_hot(tern_tensor *x, int64_t num_classes);
 
 TERN_END_DECLS

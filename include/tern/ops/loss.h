@@ -103,8 +103,8 @@ typedef struct tern_weighted_loss_options {
 } tern_weighted_loss_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_weighted_loss_options tern_weighted_loss_defaults(void);
-/* - target log input - (1 - target) log(1 - input), logarithms not below -100; input in [0, 1] and
- * target of one shape. */
+/* - target log input - (1 - target) log(1 - input), logarithms not below -100; input and
+ * target of one shape, in [0, 1]. */
 TERN_API tern_tensor *tern_binary_cross_entropy(tern_tensor *input, tern_tensor *target,
                                                 const tern_weighted_loss_options *options);
 
@@ -196,7 +196,7 @@ TERN_API tern_tensor *tern_cosine_embedding_loss(tern_tensor *input1, tern_tenso
                                                  const tern_margin_loss_options *options);
 
 typedef struct tern_triplet_margin_loss_options {
-    double margin; /* default 1 */
+    double margin; /* more than 0; default 1 */
     double p;      /* of the distance; default 2 */
     double eps;    /* default 1e-6 */
     bool swap;     /* the negative's distance is the smaller of those to the other two */

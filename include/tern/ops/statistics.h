@@ -21,7 +21,7 @@ TERN_API tern_tensor *tern_histc(tern_tensor *x, int64_t bins, double min, doubl
 
 /* ---- differences and areas ------------------------------------------------------------------- */
 
-/* Each element less the one before, n times, along dim (PyTorch's defaults: 1, -1); of bools
+/* Each element less the one before, n >= 0 times, along dim (PyTorch's defaults: 1, -1); of bools
  * whether they differ. prepend and append, or NULL, are joined to x first. */
 TERN_API tern_tensor *tern_diff(tern_tensor *x, int64_t n, int dim, tern_tensor *prepend,
                                 tern_tensor *append);

@@ -29,6 +29,25 @@ static tern_status check_number(const tern_row *row, tern_scalar y)
     return TERN_OK;
 }
 
+/* Numbers a and b that a function of one tensor can't take. */
+static tern_status check_numbers(const tern_row *row, const tern_row_attributes *at)
+{
+    double a = tern_scalar_to_real(at->a), b = tern_scalar_to_real(at->b);
+    if (row->rule == TERN_RULE_ORDERED && a > b)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_%s: min_val cannot be greater than max_val, got %g and %g",
+                         row->name, a, b);
+    if (row->rule == TERN_RULE_DIVISOR && a == 0)
+        return tern_fail(TERN_ERR_ARGUMENT, "tern_%s: ZeroDivisionError: alpha cannot be 0",
+                         row->name);
+    if (row->rule == TERN_RULE_SIZE && !(a >= 0 && a < INFINITY))
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_%s: lambda must be finite and greater or equal to 0, but found to "
+                         "be %g.",
+                         row->name, a);
+    return TERN_OK;
+}
+
 /* The result has the broadcast shape of all inputs, and the dtype of x or bool. Promotion has
  * already brought the inputs to one dtype. */
 static tern_status row_infer(tern_call *call)
@@ -42,6 +61,8 @@ static tern_status row_infer(tern_call *call)
     tern_read_shape(x, &r->shape);
     if (call->op == row->scalar_op && !tern_dtype_is_floating_point(x->dtype))
         TERN_TRY(check_number(row, attributes_of(call)->a));
+    if (row->rule >= TERN_RULE_ORDERED && row->rule <= TERN_RULE_SIZE)
+        TERN_TRY(check_numbers(row, attributes_of(call)));
     for (int i = 1; i < call->n_in; i++) {
         if (call->n_in == 2 && tern_same_shape(x, call->in[i]))
             break;

@@ -21,6 +21,9 @@ typedef enum tern_row_rule {
     TERN_RULE_DIVISION,
     TERN_RULE_POWER,
     TERN_RULE_BOUNDS,
+    TERN_RULE_ORDERED,
+    TERN_RULE_DIVISOR,
+    TERN_RULE_SIZE,
     TERN_RULE_SQUARE,
     TERN_RULE_TENSORS
 } tern_row_rule;

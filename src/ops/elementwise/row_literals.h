@@ -14,6 +14,9 @@
 #define PROMOTE_DIFFERENCE NULL
 #define PROMOTE_BOUNDS     with_bounds
 #define PROMOTE_SQUARE     with_integers
+#define PROMOTE_ORDERED    NULL
+#define PROMOTE_DIVISOR    NULL
+#define PROMOTE_SIZE       NULL
 /* The same where a number takes part. */
 #define WITH_SCALAR_PLAIN      with_scalar
 #define WITH_SCALAR_TENSORS    with_scalar
@@ -26,6 +29,9 @@
 #define ADVICE_POWER           NULL
 #define ADVICE_BOUNDS          NULL
 #define ADVICE_SQUARE          NULL
+#define ADVICE_ORDERED         NULL
+#define ADVICE_DIVISOR         NULL
+#define ADVICE_SIZE            NULL
 #define ADVICE_NEGATION                                                                            \
     "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert "  \
     "a mask, use tern_logical_not instead."

@@ -181,6 +181,11 @@ static tern_status make_plan(plan *p, const tern_tensor *x, tern_tensor *const *
     if (p->n == 0)
         return TERN_OK;
     TERN_TRY(broadcast_parts(p, function));
+    for (int i = 0; i < p->n && p->count > 0; i++)
+        if (p->parts[i].size == 0)
+            return tern_fail(TERN_ERR_ARGUMENT,
+                             "%s: index is out of bounds for dimension %d with size 0", function,
+                             p->parts[i].dim);
     TERN_TRY(lay_out(p, x, function));
     return flatten_parts(p, place);
 }

@@ -13,7 +13,11 @@ tern_tensor *tern_one_hot(tern_tensor *x, int64_t num_classes)
         return tern_fail_null(TERN_ERR_DTYPE,
                               "tern_one_hot: one_hot is only applicable to index tensor, not %s",
                               tern_dtype_name(x->dtype));
-    if (num_classes < 0 && x->numel == 0)
+    if (num_classes < -1)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_one_hot: Class values must be smaller than num_classes. (%lld)",
+                              (long long)num_classes);
+    if (num_classes <= 0 && x->numel == 0)
         return tern_fail_null(
             TERN_ERR_ARGUMENT,
             "tern_one_hot: Can not infer total number of classes from empty tensor.");

@@ -144,11 +144,15 @@ tern_tensor *tern_roll(tern_tensor *x, tern_shape shifts, tern_shape dims)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_roll: shifts and dimensions must align. shifts: %d, dims:%d",
                               shifts.ndim, dims.ndim);
+    if (x->ndim == 0)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_roll: Dimension specified as %lld but tensor has no dimensions",
+                              (long long)dims.dims[0]);
     for (int i = 0; i < dims.ndim; i++) {
         int d;
         if (tern_wrap_dim(dims.dims[i], x->ndim, &d, "tern_roll") != TERN_OK)
             return NULL;
-        int64_t n = x->ndim ? x->shape[d] : 1;
+        int64_t n = x->shape[d];
         if (n > 0)
             by.shift[d] = ((by.shift[d] + shifts.dims[i] % n) % n + n) % n;
     }

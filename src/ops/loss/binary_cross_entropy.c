@@ -26,16 +26,19 @@ static tern_status entropy_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* A probability outside of [0, 1] is found by a kernel, which reports it as a fault of the
+/* A probability or a target outside of [0, 1] is found by a kernel, which reports it as a fault of the
  * device. */
 static tern_status check_probabilities(const tern_call *call)
 {
     static const tern_kernel_ref kernel = {"loss", "unit_interval"};
-    const tern_tensor *x = call->in[0];
-    tern_arg fault;
-    TERN_TRY(tern_fault_arg(call->place, &fault));
-    TERN_TRY(TERN_LAUNCH(call->place, &kernel, x->dtype, tern_items(x->numel), tern_arg_in(x),
-                         fault, tern_arg_i64(x->numel), tern_arg_i32(TERN_FAULT_PROBABILITY)));
+    static const int codes[] = {TERN_FAULT_PROBABILITY, TERN_FAULT_TARGET_PROBABILITY};
+    for (int i = 0; i < 2; i++) {
+        const tern_tensor *x = call->in[i];
+        tern_arg fault;
+        TERN_TRY(tern_fault_arg(call->place, &fault));
+        TERN_TRY(TERN_LAUNCH(call->place, &kernel, x->dtype, tern_items(x->numel), tern_arg_in(x),
+                             fault, tern_arg_i64(x->numel), tern_arg_i32(codes[i])));
+    }
     return tern_fault_check(call->place);
 }
 

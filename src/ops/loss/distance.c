@@ -35,8 +35,10 @@ tern_tensor *tern_cosine_similarity(tern_tensor *x1, tern_tensor *x2, int dim, d
     tern_shape a = tern_shape_of(x1), b = tern_shape_of(x2), shape;
     if (tern_shape_broadcast(&a, &b, &shape, "tern_cosine_similarity") != TERN_OK)
         return NULL;
-    tern_tensor *u1 = to_unit(tern_expand(tern_loss_wide(x1), shape), dim, eps);
-    tern_tensor *u2 = to_unit(tern_expand(tern_loss_wide(x2), shape), dim, eps);
+    tern_tensor *wide1 = tern_loss_wide(tern_to_dtype(x1, common));
+    tern_tensor *wide2 = tern_loss_wide(tern_to_dtype(x2, common));
+    tern_tensor *u1 = to_unit(tern_expand(wide1, shape), dim, eps);
+    tern_tensor *u2 = to_unit(tern_expand(wide2, shape), dim, eps);
     tern_tensor *y = tern_sum_dim(tern_mul(u1, u2), TERN_DIMS(dim), false);
     return tern_loss_reduce(y, TERN_REDUCTION_NONE, x1, x2);
 }

@@ -136,6 +136,9 @@ tern_tensor *tern_triplet_margin_with_distance_loss(tern_tensor *anchor, tern_te
     const tern_triplet_margin_loss_options read = tern_read_triplet_margin_loss(options),
                                            *o = &read;
     pairwise usual = {2, 1e-6};
+    if (o->margin <= 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: margin must be greater than 0, got %g",
+                              function, o->margin);
     if (tern_loss_check(anchor, positive, o->reduction, function) != TERN_OK ||
         tern_loss_check(anchor, negative, o->reduction, function) != TERN_OK)
         return NULL;

@@ -26,7 +26,9 @@ static tern_tensor *quadratic_then_linear(tern_tensor *input, tern_tensor *targe
                                           double scale)
 {
     tern_tensor *d = tern_abs(tern_sub(tern_loss_wide(input), tern_loss_wide(target)));
-    tern_tensor *round = tern_mul_scalar(tern_square(d), real(scale / 2));
+    tern_tensor *near =
+        tern_clamp(d, -INFINITY, bend); /* squares that would overflow are not used */
+    tern_tensor *round = tern_mul_scalar(tern_square(near), real(scale / 2));
     tern_tensor *straight = tern_sub_scalar(d, real(bend / 2));
     straight = tern_mul_scalar(straight, real(scale * bend));
     return tern_where(tern_lt_scalar(d, real(bend)), round, straight);

@@ -29,6 +29,12 @@ static tern_tensor *as_matrix(tern_tensor *x, const int *dims, int n, bool in_fr
                         in_front ? TERN_SHAPE(summed, left) : TERN_SHAPE(left, summed));
 }
 
+/* The sum over dim d, which stays, in x's dtype. */
+static tern_tensor *sum_over(tern_tensor *x, int d)
+{
+    return tern_to_dtype(tern_sum_dim(x, TERN_DIMS(d), true), x->dtype);
+}
+
 /* y = sum over the pairs of dims (dims_a[i], dims_b[i]) of a b, with the other dims of a and
  * then of b. A summed dim of size 1 broadcasts: the sum of products is then the product of a
  * sum, so the other tensor is summed over its dim first. */
@@ -63,9 +69,9 @@ tern_tensor *tern_tensordot(tern_tensor *a, tern_tensor *b, tern_shape dims_a, t
                                   "%lld in dim %d and second has size %lld in dim %d",
                                   function, (long long)n, da[i], (long long)m, db[i]);
         if (n == 1 && m != 1)
-            b = tern_sum_dim(b, TERN_DIMS(db[i]), true);
+            b = sum_over(b, db[i]);
         else if (m == 1 && n != 1)
-            a = tern_sum_dim(a, TERN_DIMS(da[i]), true);
+            a = sum_over(a, da[i]);
         if (!a || !b)
             return NULL;
     }

@@ -56,6 +56,11 @@ tern_tensor *tern_group_norm(tern_tensor *x, int64_t num_groups, tern_tensor *we
     if (check(function, x, 2, 2, (tern_tensor *[]){weight, bias}, names) != TERN_OK)
         return NULL;
     int64_t n = x->shape[0], channels = x->shape[1], size = spatial(x);
+    if (channels == 0 || size == 0)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "%s: Expected number of channels and HxW to be greater than 0, got "
+                              "input of shape %s",
+                              function, TERN_TENSOR_TEXT(x));
     if (num_groups < 1 || channels % num_groups)
         return tern_fail_null(TERN_ERR_SHAPE,
                               "%s: Expected number of channels in input to be divisible by "

@@ -142,13 +142,14 @@ static const tern_op even_op = {.name = "median",
                                 .forward = even_forward,
                                 .backward = even_backward};
 
-/* What PyTorch fills in for the median of nothing: NaN, or the smallest integer of the type. */
+/* What PyTorch fills in for the median of nothing: NaN, the smallest integer of the type, or true. */
 static tern_scalar of_nothing(tern_dtype dtype)
 {
-    return tern_dtype_is_floating_point(dtype) ? tern_scalar_real(NAN)
-                                               : tern_scalar_int(dtype == TERN_I64   ? INT64_MIN
-                                                                 : dtype == TERN_I32 ? INT32_MIN
-                                                                                     : 0);
+    return tern_dtype_is_floating_point(dtype)
+               ? tern_scalar_real(NAN)
+               : tern_scalar_int(dtype == TERN_I64   ? INT64_MIN
+                                 : dtype == TERN_I32 ? INT32_MIN
+                                                     : dtype == TERN_BOOL);
 }
 
 static tern_tensor *of_all(const tern_op *op, tern_tensor *x, const char *function)

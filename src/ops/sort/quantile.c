@@ -19,26 +19,22 @@ static tern_tensor *dim_last(tern_tensor *x, const tern_optional_int *dim, int d
     return tern_permute(x, order);
 }
 
-/* Where each q is among 0 .. n - 1: (*, q), without history. Rows with NaN take the last one, which
- * is NaN; without_nan: their NaN do not count. */
+/* Where each q is among 0 .. n - 1: (*, q), with the history of q. Rows with NaN take the last one,
+ * which is NaN; without_nan: their NaN do not count. */
 static tern_tensor *ranks_of(tern_tensor *sorted, tern_tensor *q, bool without_nan)
 {
     int64_t n = tern_size(sorted, -1);
-    tern_tensor *ranks = NULL;
-    TERN_NO_GRAD {
-        if (without_nan) {
-            tern_tensor *valid = tern_logical_not(tern_isnan(sorted));
-            valid = tern_to_dtype(tern_sum_dim(valid, TERN_DIMS(-1), true), sorted->dtype);
-            ranks = tern_mul(tern_sub_scalar(valid, tern_scalar_int(1)), q);
-            ranks = tern_relu(ranks); /* of no valid ones */
-        } else {
-            tern_tensor *bad = tern_isnan(tern_narrow(sorted, -1, n - 1, 1));
-            ranks = tern_mul_scalar(q, tern_scalar_int(n - 1));
-            ranks = tern_add(tern_mul(ranks, tern_logical_not(bad)),
-                             tern_mul_scalar(bad, tern_scalar_int(n - 1)));
-        }
+    tern_tensor *ranks, *bad;
+    if (without_nan) {
+        tern_tensor *valid = tern_logical_not(tern_isnan(sorted));
+        valid = tern_to_dtype(tern_sum_dim(valid, TERN_DIMS(-1), true), sorted->dtype);
+        ranks = tern_mul(tern_sub_scalar(valid, tern_scalar_int(1)), q);
+        bad = tern_lt_scalar(ranks, tern_scalar_int(0)); /* none is valid */
+        return tern_masked_fill(ranks, bad, tern_scalar_int(0));
     }
-    return ranks;
+    bad = tern_isnan(tern_narrow(sorted, -1, n - 1, 1));
+    ranks = tern_mul_scalar(q, tern_scalar_int(n - 1));
+    return tern_where(bad, tern_full_like(ranks, tern_scalar_int(n - 1)), ranks);
 }
 
 /* low = floor(rank), high = the next where the rank has a fraction. */
@@ -62,7 +58,7 @@ static tern_tensor *between(tern_tensor *sorted, tern_tensor *ranks, tern_interp
     tern_tensor *a = tern_gather(sorted, -1, low), *b = tern_gather(sorted, -1, high);
     if (how == TERN_INTERPOLATION_MIDPOINT)
         part = tern_full_like(part, tern_scalar_real(0.5));
-    return tern_add(a, tern_mul(part, tern_sub(b, a)));
+    return tern_lerp(a, b, part); /* from the nearer end, so that an infinite one stays */
 }
 
 static tern_status check(tern_tensor *x, tern_tensor *q, const char *name)

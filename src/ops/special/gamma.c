@@ -28,11 +28,13 @@ tern_tensor *tern_mvlgamma(tern_tensor *x, int64_t p)
                               (long long)p);
     if (!x)
         return tern_lgamma(x);
-    tern_dtype dtype = tern_dtype_is_floating_point(tern_dtype_of(x)) ? tern_dtype_of(x) : TERN_F32;
+    tern_dtype own = tern_dtype_of(x), dtype = own == TERN_F64 ? TERN_F64 : TERN_F32;
     tern_tensor *steps = tern_arange(0, (double)p / -2, -0.5, dtype, tern_device(x));
+    x = tern_to_dtype(x, dtype); /* halves are rounded once, at the end */
     tern_tensor *parts = steps ? tern_lgamma(tern_add(tern_unsqueeze(x, -1), steps)) : NULL;
     tern_tensor *sum = parts ? tern_sum_dim(parts, TERN_DIMS(-1), false) : NULL;
     sum = sum ? tern_to_dtype(sum, tern_dtype_of(parts)) : NULL; /* autocast makes sums float32 */
     double shift = (double)p * (double)(p - 1) / 4 * log(3.14159265358979323846);
-    return tern_add_scalar(sum, tern_scalar_real(shift));
+    tern_tensor *y = tern_add_scalar(sum, tern_scalar_real(shift));
+    return y && tern_dtype_is_floating_point(own) && own != dtype ? tern_to_dtype(y, own) : y;
 }

@@ -63,7 +63,10 @@ tern_tensor *tern_diff(tern_tensor *x, int64_t n, int dim, tern_tensor *prepend,
     if ((dim = place_of(dim, x, "tern_diff")) < 0 || check_joined(x, prepend, dim) != TERN_OK ||
         check_joined(x, append, dim) != TERN_OK)
         return NULL;
-    if (n <= 0)
+    if (n < 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_diff: order must be non-negative but got %lld", (long long)n);
+    if (n == 0)
         return tern_clone(x);
     x = joined(x, dim, prepend, append);
     for (; x && n > 0 && x->shape[dim] > 0; n--) {
