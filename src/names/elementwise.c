@@ -22,10 +22,15 @@ static tern_tensor *masked_fill(tern_tensor *x, tern_tensor *mask, tern_tensor *
 /* alpha x for x + alpha y and its like, in the type that x and y have together. */
 static tern_tensor *scaled(tern_tensor *x, tern_tensor *y, tern_scalar alpha)
 {
+    if (!x || !y)
+        return NULL;
+    tern_dtype own = tern_dtype_of(x), other = tern_dtype_of(y);
+    bool floating = tern_dtype_is_floating_point(own);
+    if (floating && (tern_dim(x) == 0) == (tern_dim(y) == 0))
+        x = tern_to_dtype(x, tern_promote_types(own, other));
     tern_tensor *product = tern_mul_scalar(x, alpha);
-    bool whole = x && y && !tern_dtype_is_floating_point(tern_dtype_of(x)) &&
-                 tern_dtype_is_floating_point(tern_dtype_of(y));
-    return whole ? tern_to_dtype(product, tern_dtype_of(y)) : product;
+    bool beside = !floating && tern_dtype_is_floating_point(other);
+    return beside ? tern_to_dtype(product, other) : product;
 }
 
 #define TABLE  names_elementwise

@@ -44,6 +44,11 @@ static tern_tensor *sorted_by(tern_tensor *x, tern_tensor *sorter)
     bool same = a.ndim == b.ndim;
     for (int d = 0; d < a.ndim && same; d++)
         same = a.dims[d] == b.dims[d];
+    if (tern_dtype_of(sorter) != TERN_I64)
+        return tern_fail_null(TERN_ERR_DTYPE,
+                              "tern_searchsorted: sorter must be a tensor of long dtype but got "
+                              "dtype %s",
+                              tern_dtype_name(tern_dtype_of(sorter)));
     if (!same)
         return tern_fail_null(TERN_ERR_SHAPE,
                               "tern_searchsorted: boundary and sorter must have the same size");

@@ -9,8 +9,9 @@ typedef struct form {
     tern_tensor *(*scalar)(tern_tensor *x, tern_scalar y);
 } form;
 
-#define UNARY(NAME, ...)          {.name = #NAME, .unary = tern_##NAME##_},
-#define BINARY(NAME, ...)         {.name = #NAME, .binary = tern_##NAME##_, .scalar = tern_##NAME##_scalar_},
+#define UNARY(NAME, ...) {.name = #NAME, .unary = tern_##NAME##_},
+#define BINARY(NAME, ...)                                                                          \
+    {.name = #NAME, .binary = tern_##NAME##_, .scalar = tern_##NAME##_scalar_},
 #define UNARY_REAL1(NAME, ...)
 #define UNARY_REAL2(NAME, ...)
 #define UNARY_SCALAR(NAME, ...)

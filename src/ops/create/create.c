@@ -126,7 +126,7 @@ static tern_tensor *sequence(tern_tensor *x, const tern_kernel_ref *kernel, tern
 tern_tensor *tern_arange(double start, double end, double step, tern_dtype dtype,
                          const char *device)
 {
-    if (!isfinite(start) || !isfinite(end) || isnan(step))
+    if (!isfinite(start) || !isfinite(end) || !isfinite(step))
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_arange: unsupported range: %g -> %g", start,
                               end);
     if (dtype == TERN_DTYPE_DEFAULT)

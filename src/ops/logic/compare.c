@@ -6,7 +6,7 @@
  * required because an infinite y would allow any. */
 tern_tensor *tern_isclose(tern_tensor *x, tern_tensor *y, double rtol, double atol, bool equal_nan)
 {
-    if (rtol < 0 || atol < 0)
+    if (!(rtol >= 0 && atol >= 0))
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_isclose: rtol and atol must be greater than or equal to zero, "
                               "but got %g and %g",

@@ -76,7 +76,7 @@ static tern_status var_forward(tern_call *call)
     return status;
 }
 
-/* dx = 2 (x - mean) / (n - correction) dvar; dvar = dstd / (2 std), 0 where std is 0. In float32
+/* dx = 2 (x - mean) / max(n - correction, 0) dvar; dvar = dstd / (2 std), 0 where std is 0. In float32
  * for half precision: the mean's rounding would show in every deviation. */
 static tern_status var_backward(tern_gradient *g)
 {
@@ -84,6 +84,7 @@ static tern_status var_backward(tern_gradient *g)
     const tern_shape *shape = &g->in_shape[0];
     tern_dtype dtype = g->in[0]->dtype, wide = dtype == TERN_F64 ? TERN_F64 : TERN_F32;
     double freedom = (double)tern_masked_count(shape, at->mask) - (double)at->correction;
+    freedom = freedom > 0 ? freedom : 0;
     tern_tensor *x = tern_to_dtype(g->in[0], wide), *dvar = tern_to_dtype(g->dout[0], wide);
     if (g->op->variant == STD) {
         tern_tensor *std = tern_to_dtype(g->out[0], wide);

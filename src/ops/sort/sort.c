@@ -199,5 +199,7 @@ tern_status tern_topk(tern_tensor *x, int64_t k, int dim, bool largest, bool sor
                          (long long)k, (long long)n);
     if (x->dtype == TERN_BOOL)
         return tern_fail_dtype("tern_topk", x->dtype);
+    if (x->ndim == 0)
+        k = 1; /* without a dim to shorten its one element stays, as in PyTorch */
     return with_values(x, d, places(x, d, k, largest), out);
 }
