@@ -30,7 +30,24 @@ static bool ask_numbers(int device, numbers *n)
     return true;
 }
 
-static bool describe(int index, tern_found *found, tern_text *notes)
+/* A new state; NULL without memory. */
+static tern_cuda_state *make_state(int index, const numbers *number)
+{
+    tern_cuda_state *s = tern_alloc(sizeof *s);
+    if (!s)
+        return NULL;
+    s->index = index;
+    s->compute = number->major * 10 + number->minor;
+    s->shared_memory = number->shared_memory;
+    s->threads = number->threads;
+    pthread_mutex_init(&s->staging_lock, NULL);
+    pthread_mutex_init(&s->gemm_lock, NULL);
+    pthread_mutex_init(&s->dnn_lock, NULL);
+    return s;
+}
+
+/* *answers says whether found was filled. */
+static tern_status describe(int index, tern_found *found, tern_text *notes, bool *answers)
 {
     CUdevice device;
     char name[256] = "", platform[32];
@@ -46,30 +63,27 @@ static bool describe(int index, tern_found *found, tern_text *notes)
         code = tern_cuda.cuDeviceTotalMem_v2(&total, device);
     if (code == 0)
         code = tern_cuda.cuDeviceGetUuid_v2(&uuid, device);
-    if (code != 0 || !ask_numbers(index, &number)) {
+    *answers = code == 0 && ask_numbers(index, &number);
+    if (!*answers) {
         const char *text = NULL;
         tern_cuda.cuGetErrorName(code, &text);
         tern_text_add(notes, "%sdevice %d does not answer (%s)", notes->length ? "; " : "", index,
                       text ? text : "unknown error");
-        return false;
+        return notes->failed ? TERN_ERR_MEMORY : TERN_OK;
     }
-    tern_cuda_state *s = tern_alloc(sizeof *s);
-    if (!s)
-        return false;
-    s->index = index;
-    s->compute = number.major * 10 + number.minor;
-    s->shared_memory = number.shared_memory;
-    s->threads = number.threads;
-    pthread_mutex_init(&s->staging_lock, NULL);
-    pthread_mutex_init(&s->gemm_lock, NULL);
-    pthread_mutex_init(&s->dnn_lock, NULL);
     snprintf(platform, sizeof platform, "CUDA %d.%d", version / 1000, version % 1000 / 10);
-    found->state = s;
+    char *own_name = tern_copy_text(name), *driver = own_name ? tern_copy_text(platform) : NULL;
+    found->state = driver ? make_state(index, &number) : NULL;
+    if (!found->state) {
+        tern_free(own_name);
+        tern_free(driver);
+        return TERN_ERR_MEMORY;
+    }
     found->info = (tern_device_info){
-        .name = tern_copy_text(name),
+        .name = own_name,
         .vendor = "NVIDIA",
         .platform = "CUDA",
-        .driver = tern_copy_text(platform),
+        .driver = driver,
         .type = TERN_DEVICE_GPU,
         .compute_units = number.units,
         .memory_total = total,
@@ -82,7 +96,7 @@ static bool describe(int index, tern_found *found, tern_text *notes)
         .capability_minor = number.minor,
     };
     tern_uuid_text(uuid.bytes, found->info.uuid);
-    return found->info.name && found->info.driver;
+    return TERN_OK;
 }
 
 static void note_none(cudaError_t code, tern_text *notes)
@@ -112,10 +126,15 @@ tern_status tern_cuda_enumerate(tern_found **found, int *n, tern_text *notes)
     tern_found *all = tern_alloc(sizeof *all * (size_t)(count + 1));
     if (!all)
         return TERN_ERR_MEMORY;
+    tern_status status = notes->failed ? TERN_ERR_MEMORY : TERN_OK;
     /* Numbers are CUDA's: the list ends at the first device that does not answer. */
-    while (made < count && describe(made, &all[made], notes))
-        made++;
+    for (bool answers = true; status == TERN_OK && made < count && answers; made += answers)
+        status = describe(made, &all[made], notes, &answers);
+    if (status != TERN_OK) { /* the texts of others stay: memory is out, and devices are few */
+        tern_free(all);
+        return status;
+    }
     *found = all;
     *n = made;
-    return notes->failed ? TERN_ERR_MEMORY : TERN_OK;
+    return TERN_OK;
 }
