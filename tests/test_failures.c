@@ -196,6 +196,60 @@ static void what_cannot_be_copied_is_not_absent(void **state)
     }
 }
 
+typedef struct buffers {
+    tern_tensor *x[4];
+    double *before[4];
+    int n;
+} buffers;
+
+static tern_status note_buffer(const char *path, tern_tensor *x, void *user)
+{
+    buffers *b = user;
+    (void)path;
+    b->x[b->n] = x;
+    b->before[b->n++] = test_read(x);
+    return TERN_OK;
+}
+
+static tern_module *with_buffers(int which)
+{
+    if (which == 0)
+        return tern_nn_spectral_norm(tern_nn_linear(4, 3, NULL), NULL, NULL);
+    if (which == 1)
+        return tern_nn_batch_norm1d(4, NULL);
+    return tern_nn_batch_norm1d(4, &(tern_batch_norm_options){.momentum = 0.5});
+}
+
+/* Running statistics, and the directions of a spectral norm. */
+static void buffers_stay_where_a_forward_fails(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int which = 0; which < 3; which++)
+        TERN_SCOPE {
+            tern_module *m = tern_nn_to(with_buffers(which), device);
+            tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(5, 4), -1, 1, 1);
+            bool done = false;
+            assert_non_null(tern_nn_forward(m, x));
+            for (uint64_t n = 1; !done; n++)
+                TERN_SCOPE {
+                    buffers b = {.n = 0};
+                    assert_ok(tern_nn_each_buffer(m, note_buffer, &b));
+                    tern_memory_fail_at(n);
+                    tern_tensor *y = tern_nn_forward(m, x);
+                    done = tern_memory_fail_at(0) < n;
+                    assert_true(y || tern_last_status() != TERN_OK);
+                    tern_clear_error();
+                    for (int i = 0; i < b.n; i++) {
+                        if (!y)
+                            same_numbers(b.x[i], b.before[i], "a buffer", n);
+                        free(b.before[i]);
+                    }
+                }
+            tern_nn_free(m);
+        }
+}
+
 static void any_of_several_results_may_not_be_made(void **state)
 {
     (void)state;
@@ -231,6 +285,7 @@ static void any_driver_call_may_fail(void **state)
 
 static const struct CMUnitTest tests[] = {
     TEST(any_host_allocation_may_fail),
+    TEST(buffers_stay_where_a_forward_fails),
     TEST(any_of_several_results_may_not_be_made),
     TEST(what_cannot_be_copied_is_not_absent),
     TEST(any_driver_call_may_fail),
