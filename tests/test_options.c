@@ -313,9 +313,9 @@ static void zeros_are_zeros_in_functions(void **state)
                                                    TERN_DEFAULTS(margin_loss))) == 0.5);
         assert_true(ITEM(tern_margin_ranking_loss(one, one, one, TERN_DEFAULTS(margin_loss))) == 0);
         tern_tensor *rows[] = {tern_unsqueeze(x, 0), tern_unsqueeze(y, 0), tern_unsqueeze(zero, 0)};
-        assert_true(
-            ITEM(tern_triplet_margin_loss(rows[0], rows[0], rows[0],
-                                          TERN_DEFAULTS(triplet_margin_loss, .margin = 0))) == 0);
+        assert_null(tern_triplet_margin_loss(rows[0], rows[0], rows[0],
+                                             TERN_DEFAULTS(triplet_margin_loss, .margin = 0)));
+        assert_error(TERN_ERR_ARGUMENT, "margin must be greater than 0");
         assert_true(ITEM(tern_triplet_margin_loss(rows[0], rows[0], rows[0], NULL)) == 1);
         tern_tensor *first = TENSOR("cpu", TERN_I64, TERN_SHAPE(1), 0);
         assert_null(
