@@ -52,7 +52,7 @@ function(tern_host_object name isa source)
 endfunction()
 # Rows and kernels are written for every type at once: not each of them uses every parameter.
 set(TERN_HOST_OPTIONS
-  -fwrapv -fno-math-errno -fno-trapping-math -ftrack-macro-expansion=0
+  -fwrapv -fno-math-errno -fno-trapping-math $<$<C_COMPILER_ID:GNU>:-ftrack-macro-expansion=0>
   -Wno-unused-parameter -Wno-unused-variable -Wno-unused-function -Wno-type-limits
   -Wno-bool-operation -Wno-int-in-bool-context -Wno-tautological-compare
   -fno-asynchronous-unwind-tables -fno-unwind-tables)

@@ -2,16 +2,6 @@
 #include "tensor/node.h"
 #include <string.h>
 
-/* A view whose base was written in place since has another history now. */
-static void look_again(const tern_tensor *x)
-{
-    tern_tensor *view;
-    if (!x || !x->history || !x->history->base)
-        return;
-    memcpy(&view, &x, sizeof x); /* what x says of itself is the same, only up to date */
-    tern_refresh_view(view);
-}
-
 tern_tensor *tern_requires_grad_(tern_tensor *x, bool requires_grad)
 {
     if (!x) {
@@ -39,21 +29,34 @@ tern_tensor *tern_requires_grad_(tern_tensor *x, bool requires_grad)
     return x;
 }
 
+/* A view that takes part in its base's graph, and has yet to look again: what it says of itself then
+ * needs no memory. */
+static bool is_behind(const tern_tensor *x)
+{
+    const tern_history *mine = x->history;
+    return mine && mine->base && mine->base->requires_grad &&
+           mine->base_writes != mine->base->history->writes;
+}
+
 bool tern_requires_grad(const tern_tensor *x)
 {
-    look_again(x);
-    return x && x->requires_grad;
+    return x && (x->requires_grad || is_behind(x));
 }
 
 bool tern_is_leaf(const tern_tensor *x)
 {
-    look_again(x);
-    return x && !(x->history && x->history->node);
+    return x && !(x->history && x->history->node) && !is_behind(x);
 }
 
+/* A view whose base was written in place since has another history now: what x says of itself is the
+ * same, only up to date. */
 const char *tern_grad_fn(const tern_tensor *x)
 {
-    return tern_is_leaf(x) || !x ? NULL : tern_node_name(x->history->node);
+    tern_tensor *view;
+    memcpy(&view, &x, sizeof x);
+    if (x)
+        tern_refresh_view(view);
+    return x && x->history && x->history->node ? tern_node_name(x->history->node) : NULL;
 }
 
 tern_tensor *tern_grad(const tern_tensor *x)
@@ -93,7 +96,7 @@ tern_status tern_retain_grad(tern_tensor *x)
 {
     if (!x)
         return tern_fail_argument_null("tern_retain_grad", "x");
-    look_again(x);
+    TERN_TRY(tern_refresh_view(x));
     if (!x->requires_grad)
         return tern_fail(TERN_ERR_STATE, "tern_retain_grad: can't retain_grad on Tensor that has "
                                          "requires_grad=False");
@@ -146,7 +149,8 @@ int tern_register_hook(tern_tensor *x, tern_grad_hook call, void *user)
         tern_fail_argument_null("tern_register_hook", x ? "hook" : "x");
         return 0;
     }
-    look_again(x);
+    if (tern_refresh_view(x) != TERN_OK)
+        return 0;
     if (!x->requires_grad) {
         tern_fail(TERN_ERR_STATE, "tern_register_hook: cannot register a hook on a tensor that "
                                   "doesn't require gradient");

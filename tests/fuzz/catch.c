@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -122,6 +123,8 @@ static bool run_child(const fuzz_plan *plan, uint64_t first, uint64_t end, progr
 static void save(const fuzz_plan *plan, uint64_t run, int number, progress *shared)
 {
     char path[1024];
+    progress before = *shared;
+    mkdir(plan->folder, 0777);
     snprintf(path, sizeof path, "%s/%03d-%llu-%llu.txt", plan->folder, number,
              (unsigned long long)plan->seed, (unsigned long long)run);
     FILE *file = fopen(path, "w+");
@@ -129,6 +132,10 @@ static void save(const fuzz_plan *plan, uint64_t run, int number, progress *shar
         return;
     run_child(plan, run, run + 1, shared, file, true);
     fclose(file);
+    *shared = before;
+    printf("     --seed %llu --first %llu --runs 1, or the file %s\n",
+           (unsigned long long)plan->seed, (unsigned long long)run, path);
+    fflush(stdout);
 }
 
 static void count_fault(const fuzz_plan *plan, uint64_t run, char *report, progress *shared)

@@ -181,7 +181,7 @@ void fuzz_begin(void)
     live = tern_live_tensors();
     if (!allocated_first)
         allocated_first = allocated_now();
-    start_timers(SECONDS);
+    start_timers(fuzz_other_device ? SECONDS * 30 : SECONDS); /* kernels are compiled there */
 }
 
 void fuzz_end(void)

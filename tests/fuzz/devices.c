@@ -183,10 +183,14 @@ void fuzz_compare_devices(const fuzz_step *step, const tern_named_op *op, const 
 {
     static side cpu, other;
     const char *name = tern_named_op_name(op);
-    for (int i = 0; i < step->n; i++)
+    bool tensors = false;
+    for (int i = 0; i < step->n; i++) {
         if (values[i].kind == TERN_VALUE_TEXT && strcmp(values[i].name, "device") == 0)
             return;
-    if (is_free(name))
+        tensors = tensors || values[i].kind == TERN_VALUE_TENSOR ||
+                  (values[i].kind == TERN_VALUE_TENSORS && values[i].count > 0);
+    }
+    if (is_free(name) || !tensors)
         return;
     TERN_SCOPE {
         bool made = begin_side(&cpu, "cpu", values, step->n) &&

@@ -137,6 +137,58 @@ static void run_module(fuzz_source *s)
     fuzz_run(&step);
 }
 
+/* A step with these integers: "module", 0, ..., NULL. */
+static int run_ints(const char *name, const char *first, int64_t a, const char *second, int64_t b)
+{
+    static fuzz_step step;
+    fuzz_step_begin(&step, fuzz_find(name));
+    if (first)
+        fuzz_add_int(&step, first, a);
+    if (second)
+        fuzz_add_int(&step, second, b);
+    return fuzz_run(&step);
+}
+
+/* A step of training that is captured and replayed: of a module and its optimizer, if it has one. */
+static void capture_step(fuzz_source *s)
+{
+    int64_t graph = fuzz_pick(s, FUZZ_OBJECTS), optimizer;
+    fuzz_pick_object(s, "optimizer", &optimizer);
+    bool walks = fuzz_chance(s, 50);
+    if (walks) /* gradients are there before */
+        run_module(s);
+    run_ints("graph", "into", graph, NULL, 0);
+    if (fuzz_chance(s, 10))
+        fuzz_fail_next(s);
+    run_ints("capture_begin", "graph", graph, NULL, 0);
+    run_module(s);
+    if (fuzz_chance(s, 30))
+        fuzz_call(s, fuzz_any(s, &fuzz_training_rows));
+    run_ints("step", "optimizer", optimizer, NULL, 0);
+    run_ints("capture_end", "graph", graph, NULL, 0);
+    for (int i = 0; i < 2; i++)
+        run_ints("replay", "graph", graph, NULL, 0);
+}
+
+/* Under autocast, with a scaler. */
+static void amp_step(fuzz_source *s)
+{
+    int64_t scaler = fuzz_pick(s, FUZZ_OBJECTS), optimizer;
+    fuzz_pick_object(s, "optimizer", &optimizer);
+    if (!fuzz_held.scalers[scaler])
+        run_ints("grad_scaler", "into", scaler, NULL, 0);
+    run_ints("autocast", NULL, 0, NULL, 0);
+    run_module(s);
+    if (fuzz_chance(s, 80))
+        run_ints("leave_autocast", NULL, 0, NULL, 0);
+    if (fuzz_chance(s, 30))
+        run_ints("unscale_", "scaler", scaler, "optimizer", optimizer);
+    if (fuzz_chance(s, 10))
+        fuzz_fail_next(s);
+    run_ints("scaler_step", "scaler", scaler, "optimizer", optimizer);
+    run_ints("scaler_update", "scaler", scaler, NULL, 0);
+}
+
 void fuzz_program(fuzz_source *s)
 {
     memset(fuzz_held.shapes, 0, sizeof fuzz_held.shapes);
@@ -148,8 +200,10 @@ void fuzz_program(fuzz_source *s)
         uint32_t kind = fuzz_pick(s, 20);
         if (kind < 2)
             add_layer(s);
-        else if (kind < 8)
+        else if (kind < 7)
             run_module(s);
+        else if (kind < 8)
+            fuzz_chance(s, 50) ? capture_step(s) : amp_step(s);
         else if (kind < 12)
             fuzz_call(s, fuzz_any(s, &fuzz_module_rows));
         else if (kind < 18)

@@ -1,5 +1,6 @@
 /* objects.c -- see objects.h. */
 #include "objects.h"
+#include "nn/module.h"
 #include <string.h>
 
 fuzz_objects fuzz_held;
@@ -102,12 +103,12 @@ static tern_status watch(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
-/* Buffers of the module that is run, if it has no children: one of several may have moved its own
- * when a later one fails. */
+/* Buffers of the module that is run, if it has no children, of which one may have moved its own when
+ * a later one fails, and no hooks, which may fail after the module ran. */
 static int watch_run(const fuzz_step *step, watched *w)
 {
     tern_module *m = step->n > 0 ? fuzz_module(tern_scalar_to_int(step->values[0].scalar)) : NULL;
-    if (m && tern_nn_children_count(m) == 0)
+    if (m && tern_nn_children_count(m) == 0 && !m->hooks)
         tern_nn_each_buffer(m, watch, w);
     return w->n;
 }

@@ -1,6 +1,7 @@
 /* run.c -- one step: built, run, checked, and its results put into slots. */
 #include "fuzz.h"
 #include "base/memory.h"
+#include "tensor/tensor.h"
 #include <string.h>
 #include <strings.h>
 
@@ -33,6 +34,8 @@ void fuzz_drop_all(void)
         fuzz_put(i, NULL);
     for (int i = 0; i < held_count; i++) {
         tern_set_grad(held[i], NULL);
+        if (held[i]->history && held[i]->history->base)
+            tern_detach_(held[i]->history->base);
         tern_detach_(held[i]);
     }
     while (held_count > 0)
@@ -192,6 +195,8 @@ static void check_call(const fuzz_step *step, const call *c, tern_tensor *const 
     }
     /* A place out of range or a NaN may be found when some elements are written already. */
     bool late = strstr(tern_last_error(), "out of") && tern_last_status() != TERN_ERR_MEMORY;
+    /* Rows that were brought to max_norm stay that when there is no memory for the result. */
+    late = late || strstr(name, "functional.embedding");
     if (n < 0 && (late || tern_is_anomaly_enabled()))
         return;
     bool own = fuzz_writes(step->op);

@@ -214,7 +214,7 @@ tern_tensor *tern_index_list(tern_tensor *x, tern_tensor *const *indices, int n)
         return NULL;
     if (is_scalar_mask(indices, n)) {
         tern_tensor *mask = tern_unsqueeze(indices[0], 0);
-        return tern_index_list(tern_unsqueeze(x, 0), &mask, 1);
+        return mask ? tern_index_list(tern_unsqueeze(x, 0), &mask, 1) : NULL;
     }
     if (make_plan(&p, x, indices, n, function) != TERN_OK)
         return NULL;
@@ -289,7 +289,8 @@ static tern_tensor *index_put(tern_tensor *x, tern_tensor *const *indices, int n
                               function, tern_dtype_name(x->dtype), tern_dtype_name(values->dtype));
     if (is_scalar_mask(indices, n)) {
         tern_tensor *mask = tern_unsqueeze(indices[0], 0);
-        tern_tensor *y = index_put(tern_unsqueeze(x, 0), &mask, 1, values, accumulate, in_place);
+        tern_tensor *y =
+            mask ? index_put(tern_unsqueeze(x, 0), &mask, 1, values, accumulate, in_place) : NULL;
         return !y ? NULL : in_place ? x : tern_squeeze_dim(y, 0);
     }
     if (make_plan(&p, x, indices, n, function) != TERN_OK)
