@@ -29,7 +29,12 @@ static tern_tensor *loss_of(tern_module *model, tern_tensor *x, tern_tensor *y, 
 int main(int argc, char **argv)
 {
     tern_dtype half = argc > 2 && strcmp(argv[2], "bf16") == 0 ? TERN_BF16 : TERN_F16;
-    tern_set_default_device(argc > 1 ? argv[1] : "auto");
+    if (tern_set_default_device(argc > 1 ? argv[1] : "auto") != TERN_OK) {
+        fprintf(stderr, "amp: %s\n", tern_last_error());
+        return 1;
+    }
+    /* What fails from here on is a mistake of this program: print all of it, and stop. */
+    tern_set_error_policy(TERN_ERRORS_ABORT, NULL, NULL);
     tern_manual_seed(1);
 
     tern_module *model = tern_nn_sequential(tern_nn_linear(INPUTS, 64, NULL), tern_nn_gelu(NULL),
@@ -59,9 +64,5 @@ int main(int argc, char **argv)
     tern_amp_free(scaler);
     tern_optim_free(optimizer);
     tern_nn_free(model);
-    if (tern_last_status() != TERN_OK) {
-        fprintf(stderr, "amp: %s\n", tern_last_error());
-        return 1;
-    }
     return last < 0.3 ? 0 : 2;
 }

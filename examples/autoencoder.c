@@ -113,13 +113,14 @@ static void show(tern_module *model, source *s)
 static void train(source *s, const settings *set)
 {
     tern_manual_seed(set->seed);
-    tern_set_default_device(set->device);
+    if (tern_set_default_device(set->device) != TERN_OK)
+        return;
     tern_module *model = network();
     tern_optimizer *optimizer = tern_optim_adam(model, 2e-3, NULL);
     double sum = 0;
     for (int step = 1; step <= set->steps && tern_last_status() == TERN_OK; step++) {
         sum += train_step(model, optimizer, s);
-        if (step % EVERY == 0) {
+        if (step % EVERY == 0 && tern_last_status() == TERN_OK) {
             printf("step %d: loss %.4f\n", step, sum / EVERY);
             fflush(stdout);
             sum = 0;

@@ -91,9 +91,11 @@ static void train(const model *m, tern_module *all, const text *t, const setting
             tern_backward(loss);
             tern_nn_clip_grad_norm_(all, 1.0);
             tern_optim_step(optimizer);
-            if (step == 1 || step % 50 == 0)
-                printf("step %4d  loss %.4f  validation %.4f\n", step, tern_item(loss),
-                       validation_loss(m, t));
+            if (step == 1 || step % 50 == 0) {
+                double now = tern_item(loss), validation = validation_loss(m, t);
+                if (tern_last_status() == TERN_OK)
+                    printf("step %4d  loss %.4f  validation %.4f\n", step, now, validation);
+            }
         }
     }
     tern_optim_free(optimizer);
@@ -118,7 +120,7 @@ static void write_sample(const model *m, const text *t, uint64_t seed)
     float probability[256];
     int64_t id = t->id_of['\n'] >= 0 ? t->id_of['\n'] : 0;
     puts("\na sample:");
-    for (int i = 0; i < SAMPLE && tern_last_status() == TERN_OK; i++) {
+    for (int i = 0; i < SAMPLE; i++) {
         TERN_NO_GRAD
             TERN_SCOPE {
                 tern_tensor *before[2] = {state[0], state[1]};
@@ -131,6 +133,8 @@ static void write_sample(const model *m, const text *t, uint64_t seed)
                     tern_release(before[k]);
                 }
             }
+        if (tern_last_status() != TERN_OK)
+            break;
         id = draw(probability, t->vocabulary, &seed);
         putchar(t->byte_of[id]);
     }
@@ -170,7 +174,8 @@ int main(int argc, char **argv)
         printf("%zu characters, %d different; %lld parameters on %s\n", t.train.n, t.vocabulary,
                (long long)tern_nn_numel(all), tern_default_device());
         train(&m, all, &t, &s);
-        write_sample(&m, &t, s.seed);
+        if (tern_last_status() == TERN_OK)
+            write_sample(&m, &t, s.seed);
     }
     if (tern_last_status() != TERN_OK)
         fprintf(stderr, "char_lstm: %s\n", tern_last_error());

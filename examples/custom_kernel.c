@@ -41,8 +41,9 @@ int main(int argc, char **argv)
         tern_kernel_launch(saxpy, TERN_GRID(N), TERN_ARG_TENSOR(x), TERN_ARG_TENSOR(y),
                            TERN_ARG_FLOAT(2), TERN_ARG_INT(N));
         /* Before and after it, tern's own operations. */
-        printf("on %s: mean of 2 x 1 + 0.5 is %g\n", tern_device_name(device),
-               tern_item(tern_mean(y)));
+        double mean = tern_item(tern_mean(y));
+        if (tern_last_status() == TERN_OK)
+            printf("on %s: mean of 2 x 1 + 0.5 is %g\n", tern_device_name(device), mean);
     }
     tern_kernel_free(saxpy);
     if (tern_last_status() != TERN_OK) {

@@ -142,9 +142,12 @@ static double accuracy(const image_set *d, tern_module *model)
 void images_train(image_set *d, int epochs, tern_module *model, tern_optimizer *optimizer,
                   image_step step)
 {
-    for (int epoch = 0; epoch < epochs && tern_last_status() == TERN_OK; epoch++) {
-        printf("epoch %d: loss %.4f", epoch + 1, train_epoch(d, model, optimizer, step));
-        printf(", %.2f %% of those held out are right\n", accuracy(d, model));
+    for (int epoch = 0; epoch < epochs; epoch++) {
+        double loss = train_epoch(d, model, optimizer, step), right = accuracy(d, model);
+        if (tern_last_status() != TERN_OK)
+            return;
+        printf("epoch %d: loss %.4f, %.2f %% of those held out are right\n", epoch + 1, loss,
+               right);
         fflush(stdout);
     }
 }

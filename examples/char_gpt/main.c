@@ -116,13 +116,15 @@ static void write_sample(trainer *r)
     int64_t *ids = r->x;
     ids[0] = r->t->id_of['\n'] >= 0 ? r->t->id_of['\n'] : 0;
     printf("\na sample of %d characters:\n", r->s->sample);
-    for (int i = 0; i < r->s->sample && tern_last_status() == TERN_OK; i++) {
+    for (int i = 0; i < r->s->sample; i++) {
         TERN_NO_GRAD
             TERN_SCOPE {
                 tern_tensor *x = tern_from_data(ids, TERN_SHAPE(1, length), TERN_I64, NULL);
                 tern_tensor *last = tern_select(tern_nn_forward(r->gpt, x), 0, -1);
                 tern_copy_to_host(last, logits, sizeof *logits * (size_t)vocabulary);
             }
+        if (tern_last_status() != TERN_OK)
+            break;
         int id = draw(logits, vocabulary, &r->random);
         putchar(r->t->byte_of[id]);
         if (length == context)

@@ -30,7 +30,8 @@ static tern_tensor *train_step(tern_module *model, tern_optimizer *optimizer, te
 static void train(image_set *digits, const image_settings *s)
 {
     tern_manual_seed(s->seed);
-    tern_set_default_device(s->device);
+    if (tern_set_default_device(s->device) != TERN_OK)
+        return;
     tern_module *model = network();
     tern_optimizer *optimizer = tern_optim_adam(model, 1e-3, NULL);
     images_train(digits, s->epochs, model, optimizer, train_step);

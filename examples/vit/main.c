@@ -23,7 +23,8 @@ static void train(image_set *d, const image_settings *s)
 {
     vit_options o = {.width = 64, .heads = 4, .layers = 2, .classes = s->images ? 10 : KINDS};
     tern_manual_seed(s->seed);
-    tern_set_default_device(s->device);
+    if (tern_set_default_device(s->device) != TERN_OK)
+        return;
     tern_module *model = vit_new(&o);
     tern_optimizer *optimizer = tern_optim_adamw(model, 2e-3, NULL);
     printf("%lld parameters, %zu images to train with, %zu held out\n",
