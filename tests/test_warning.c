@@ -1,6 +1,7 @@
 /* test_warning.c -- warnings reach the handler once for each place, and record nothing. */
 #include "support.h"
 #include "base/warning.h"
+#include "device/cache.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,6 +171,110 @@ static void losses_that_broadcast_warn(void **state)
         }
 }
 
+/* ---- others ------------------------------------------------------------------------------ */
+
+static void assert_heard_once(heard *h, const char *kind, const char *words)
+{
+    assert_int_equal(h->count, 1);
+    assert_string_equal(h->kind, kind);
+    assert_non_null(strstr(h->text, words));
+    *h = (heard){0};
+    tern_on_warning(NULL, NULL);
+    assert_no_error();
+}
+
+static void a_scheduler_before_its_optimizer_warns(void **state)
+{
+    (void)state;
+    for (int right = 0; right < 2; right++)
+        TERN_SCOPE {
+            heard h = {0};
+            tern_tensor *x = tern_requires_grad_(tern_ones(TERN_SHAPE(2), TERN_F32, NULL), true);
+            tern_optimizer *o = tern_optim_sgd_of(&x, 1, 0.1, NULL);
+            tern_lr_scheduler *s = tern_lr_scheduler_step_lr(o, 1, 0.5);
+            tern_on_warning(hear, &h);
+            if (right)
+                assert_ok(tern_optim_step(o));
+            for (int i = 0; i < 3; i++)
+                assert_ok(tern_lr_scheduler_step(s));
+            if (right)
+                assert_int_equal(h.count, 0);
+            else
+                assert_heard_once(&h, "order", "tern_lr_scheduler_step: called before");
+            tern_on_warning(NULL, NULL);
+            tern_lr_scheduler_free(s);
+            tern_optim_free(o);
+        }
+}
+
+static void a_cache_that_cannot_be_written_warns(void **state)
+{
+    (void)state;
+    heard h = {0};
+    const char *folder = getenv("TERN_CACHE_DIR");
+    char before[512];
+    snprintf(before, sizeof before, "%s", folder ? folder : "");
+    setenv("TERN_CACHE_DIR", "/dev/null/cache", 1);
+    tern_on_warning(hear, &h);
+    tern_cache_key key = tern_cache_key_start("test");
+    for (int i = 0; i < 2; i++)
+        tern_cache_store(&key, "x", 1);
+    assert_heard_once(&h, "cache", "compiled programs are not kept in /dev/null/cache: ");
+    if (folder)
+        setenv("TERN_CACHE_DIR", before, 1);
+    else
+        unsetenv("TERN_CACHE_DIR");
+}
+
+static void options_that_do_nothing_or_something_else_warn(void **state)
+{
+    (void)state;
+    TERN_SCOPE {
+        heard h = {0};
+        tern_tensor *x = tern_ones(TERN_SHAPE(2, 4), TERN_F32, NULL);
+        tern_on_warning(hear, &h);
+        assert_non_null(
+            tern_kl_div(x, x, &(tern_kl_div_options){.reduction = TERN_REDUCTION_BATCHMEAN}));
+        assert_int_equal(h.count, 0);
+        assert_non_null(tern_kl_div(x, x, NULL));
+        assert_heard_once(&h, "reduction", "tern_kl_div: the mean");
+        tern_on_warning(hear, &h);
+        tern_module *two = tern_nn_lstm(4, 4, &(tern_rnn_options){.num_layers = 2, .dropout = 0.5});
+        assert_int_equal(h.count, 0);
+        tern_module *one = tern_nn_lstm(4, 4, &(tern_rnn_options){.dropout = 0.5});
+        assert_heard_once(&h, "dropout", "dropout=0.5 drops nothing");
+        tern_nn_free(one);
+        tern_nn_free(two);
+    }
+}
+
+static void slow_ways_warn(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        heard h = {0};
+        tern_tensor *q = tern_ones(TERN_SHAPE(1, 1024, 4), TERN_F32, device);
+        tern_tensor *mask = tern_zeros(TERN_SHAPE(1024, 1024), TERN_F32, device);
+        tern_scaled_dot_product_attention_options o = {.attn_mask = mask};
+        tern_on_warning(hear, &h);
+        assert_non_null(tern_scaled_dot_product_attention(q, q, q, &o));
+        assert_int_equal(h.count, 0);
+        tern_requires_grad_(mask, true);
+        assert_non_null(tern_scaled_dot_product_attention(q, q, q, &o));
+        assert_heard_once(&h, "slow", "tern_scaled_dot_product_attention: query [1, 1024, 4]");
+        bool no_cudnn = strncmp(device, "cuda", 4) == 0 && getenv("TERN_STANDIN_CUDNN");
+        tern_tensor *image = tern_ones(TERN_SHAPE(1, 1, 4, 4), TERN_F32, device);
+        tern_on_warning(hear, &h);
+        assert_non_null(tern_conv2d(image, image, NULL, NULL));
+        if (no_cudnn)
+            assert_heard_once(&h, "slow", "convolutions on cuda:0 are products");
+        else
+            assert_int_equal(h.count, 0);
+        tern_on_warning(NULL, NULL);
+    }
+}
+
 /* ---- the environment --------------------------------------------------------------------- */
 
 /* What three warnings of one place write to stderr in a process of this environment. */
@@ -214,5 +319,9 @@ static const struct CMUnitTest tests[] = {
     TEST(what_is_odd_in_a_handler_is_not_told),
     TEST(threads_share_the_places),
     TEST(losses_that_broadcast_warn),
+    TEST(a_scheduler_before_its_optimizer_warns),
+    TEST(a_cache_that_cannot_be_written_warns),
+    TEST(options_that_do_nothing_or_something_else_warn),
+    TEST(slow_ways_warn),
 };
 TEST_MAIN(tests)

@@ -106,9 +106,18 @@ TERN_API tern_where_block tern_where_enter(const char *file, int line);
 /* Goes back to what was before. */
 TERN_API void tern_where_leave(tern_where_block *block);
 
-/* Told of what is odd but right. kind is a word: "broadcast" (a loss whose input and target are of
- * different shapes). text begins with the function's name, and ends with "(file:line)" where
- * tern/where.h tells that. */
+/* Told of what is odd but right. kind is a word:
+ *
+ *   broadcast   a loss whose input and target are of different shapes
+ *   reduction   kl_div's mean, which is not the divergence
+ *   order       a scheduler's step before the optimizer's first
+ *   dropout     between the layers of a network of one layer
+ *   slow        a product, convolution or attention that takes a slower way: a library that is not
+ *               there, shapes that the fast one does not take
+ *   cache       compiled programs that can't be kept, or are not to be trusted
+ *
+ * text begins with the function's name, and ends with "(file:line)" where tern/where.h tells that.
+ * A handler notes it and returns: the device may be in the middle of something. */
 typedef void (*tern_warning_handler)(const char *kind, const char *text, void *user);
 
 /* Call handler for each warning, on the thread that gives it, once for each place (the function and

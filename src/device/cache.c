@@ -2,6 +2,7 @@
  * ~/.cache/tern: one file each, named by the hash of what it was made from. */
 #include "device/cache.h"
 #include "base/warning.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -64,6 +65,15 @@ static bool path_of_folder(char *path)
     return n >= 0 && n < PATH_BYTES;
 }
 
+/* Programs are compiled again by each process. */
+static void warn_unwritable(void)
+{
+    char path[PATH_BYTES];
+    const char *why = strerror(errno);
+    if (path_of_folder(path))
+        tern_warn("cache", "TERN_CACHE_DIR", "compiled programs are not kept in %s: %s", path, why);
+}
+
 /* The cache's folder, made if need be and open; -1 where there is none. Its files are opened by way
  * of this descriptor, so that nobody can exchange the folder meanwhile. */
 static int open_folder(void)
@@ -78,6 +88,8 @@ static int open_folder(void)
     }
     mkdir(path, 0700);
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        warn_unwritable();
     if (folder >= 0 && !is_trusted(folder, S_IFDIR, path)) {
         close(folder);
         folder = -1;
@@ -166,8 +178,11 @@ void tern_cache_store(const tern_cache_key *key, const void *data, size_t bytes)
     snprintf(temporary, sizeof temporary, "%s.%ld.%u", name, (long)getpid(),
              atomic_fetch_add(&stored, 1));
     int file = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file >= 0 &&
-        (!write_entry(file, key, data, bytes) || renameat(folder, temporary, folder, name) != 0))
+    bool kept = file >= 0 && write_entry(file, key, data, bytes) &&
+                renameat(folder, temporary, folder, name) == 0;
+    if (!kept)
+        warn_unwritable();
+    if (!kept && file >= 0)
         unlinkat(folder, temporary, 0);
     close(folder);
 }

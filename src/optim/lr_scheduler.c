@@ -1,5 +1,6 @@
 /* lr_scheduler.c -- what all schedulers share. */
 #include "optim/lr_scheduler.h"
+#include "base/warning.h"
 #include <string.h>
 
 tern_lr_scheduler *tern_lr_new(const tern_lr_kind *kind, tern_optimizer *o, const void *data,
@@ -168,6 +169,10 @@ tern_status tern_lr_scheduler_step(tern_lr_scheduler *s)
                          "tern_lr_scheduler_step: %s wants to know a metric: call "
                          "tern_lr_scheduler_step_metric",
                          s->kind->name);
+    if (s->at.last_epoch == 0 && !s->optimizer->stepped)
+        tern_warn("order", "tern_lr_scheduler_step",
+                  "called before the optimizer's first step: the first value of the learning rate "
+                  "is passed over. Call tern_optim_step first, then the scheduler's step.");
     return tern_lr_step(s, NULL);
 }
 

@@ -233,6 +233,7 @@ tern_status tern_optim_step_unless(tern_optimizer *o, tern_tensor *skip)
     tern_status status = tern_last_status();
     if (status != TERN_OK)
         return status;
+    o->stepped = true;
     if (o->kind->parts->closure_step)
         return tern_fail(TERN_ERR_STATE,
                          "tern_optim_step: %s needs a closure that evaluates the model again: call "
@@ -258,6 +259,7 @@ tern_status tern_optim_step_closure(tern_optimizer *o, tern_closure closure, voi
     if (!o || !closure)
         return tern_fail_argument_null("tern_optim_step_closure", o ? "closure" : "optimizer");
     TERN_TRY(tern_last_status());
+    o->stepped = true;
     if (o->kind->parts->closure_step)
         return o->kind->parts->closure_step(o, closure, user, loss);
     TERN_SCOPE

@@ -90,6 +90,7 @@ struct tern_optimizer {
     int n;
     tern_optim_batch *batches;
     int n_batches;
+    bool stepped;              /* at least once, or would have without an infinite gradient */
     void *data;                /* the kind's own */
     _Atomic(tern_life *) life; /* for its schedulers */
 };

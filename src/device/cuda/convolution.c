@@ -4,6 +4,7 @@
  * needs. Its heuristics choose the algorithm, out of the deterministic ones where that is asked
  * for. Everything that it has no words for is left to products of columns
  * (ops/convolution/conv_run.c). */
+#include "base/warning.h"
 #include "device/cuda/cuda.h"
 #include "types_host.h"
 #include "shapes.h"
@@ -315,6 +316,9 @@ tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution
     tern_cuda_state *device = tern_cuda_state_of(place);
     plan *p = NULL;
     *taken = false;
+    if (!tern_cuda.has_dnn)
+        tern_warn("slow", "tern_conv2d", "convolutions on %s are products of unfolded images: %s",
+                  tern_place_info(place)->device, tern_device_notes("cuda"));
     if (!tern_cuda.has_dnn || !tern_backends_cudnn_is_enabled() || !fits(c))
         return TERN_OK;
     TERN_TRY(tern_cuda_enter(place));

@@ -2,6 +2,7 @@
  *
  * cuBLASLt's matrices are column by column, so C = A B is asked for as C' = B' A'. What it answers
  * for a shape is kept: its heuristics cost more than a small product. */
+#include "base/warning.h"
 #include "device/cuda/cuda.h"
 #include "device/signature.h"
 #include "types_host.h"
@@ -358,5 +359,8 @@ tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
     if (status == TERN_OK && rest.count[0] > 0)
         status = portable(place, device->gemm, &rest);
     pthread_mutex_unlock(&device->gemm_lock);
+    if (!tern_cuda.has_lt)
+        tern_warn("slow", "tern_matmul", "matrix products on %s take tern's own kernel: %s",
+                  tern_place_info(place)->device, tern_device_notes("cuda"));
     return status;
 }

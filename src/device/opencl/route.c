@@ -5,6 +5,7 @@
  * costs several driver calls, and its gemm wastes most of a tile on a thin matrix: own kernels and
  * gemv there. TERN_OPENCL_GEMM=own, clblast or portable takes that wherever it can, =gpu a GPU's
  * routes. */
+#include "base/warning.h"
 #include "device/opencl/gemm.h"
 #include <stdlib.h>
 #include <string.h>
@@ -67,5 +68,10 @@ tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *g)
         clblast || strcmp(forced, "gpu") == 0 || tern_place_info(place)->type != TERN_DEVICE_CPU;
     if (!r && gpu)
         r = first(gpu_routes, GPU_ROUTES, g, clblast);
+    if (!r && gpu && !tern_cl_clblast_is_there())
+        tern_warn("slow", "tern_matmul",
+                  "matrix products on %s take tern's own kernel, as there is no CLBlast (Debian: "
+                  "libclblast1)",
+                  tern_place_info(place)->device);
     return r && r->way != TERN_CL_OWN ? r->way : clblast ? TERN_CL_PORTABLE : own(place);
 }

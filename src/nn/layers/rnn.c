@@ -2,6 +2,7 @@
  * states, packed or not. */
 #include "base/checked.h"
 #include "base/memory.h"
+#include "base/warning.h"
 #include "nn/layers/layer.h"
 #include "nn/module.h"
 #include <math.h>
@@ -240,6 +241,10 @@ static tern_status check_options(const rnn *r, const char *function)
                          "%s: dropout should be a number in range [0, 1] representing the "
                          "probability of an element being zeroed (%s)",
                          function, TERN_NUMBER_TEXT(r->o.dropout));
+    if (r->o.dropout > 0 && r->o.num_layers <= 1)
+        tern_warn("dropout", function,
+                  "dropout=%s drops nothing: it stands between layers, of which there is one",
+                  TERN_NUMBER_TEXT(r->o.dropout));
     if (r->o.proj_size && r->type != LSTM)
         return tern_fail(TERN_ERR_ARGUMENT,
                          "%s: proj_size argument is only supported for LSTM, not RNN or GRU",

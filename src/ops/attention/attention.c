@@ -4,6 +4,7 @@
  *   softmax(scale q k' + mask) v, over the keys; scale is 1 / sqrt(E) */
 #include "ops/attention/attention.h"
 #include "base/option.h"
+#include "base/warning.h"
 #include <math.h>
 #include <tern/ops.h>
 
@@ -100,6 +101,18 @@ static bool keeps_half_precision(const tern_tensor *query, const tern_tensor *ke
     return many && tern_place_info(query->storage->place)->type == TERN_DEVICE_GPU;
 }
 
+/* The composed form keeps a score for each query and key. */
+static void warn_composed(const tern_tensor *query, const tern_tensor *key)
+{
+    enum { MANY = 1 << 20 };
+    int64_t width = query->shape[query->ndim - 1];
+    if (width && query->numel / width * key->shape[key->ndim - 2] >= MANY)
+        tern_warn("slow", "tern_scaled_dot_product_attention",
+                  "query %s and key %s take the form that keeps all scores: the fused one wants "
+                  "equal leading dims, two of them at most, and a mask without a gradient",
+                  TERN_TENSOR_TEXT(query), TERN_TENSOR_TEXT(key));
+}
+
 /* Chooses among three ways: fused where the shapes allow it, composed of other operations
  * otherwise, and half precision through float32 where that loses nothing. */
 tern_tensor *tern_scaled_dot_product_attention(
@@ -117,6 +130,8 @@ tern_tensor *tern_scaled_dot_product_attention(
     bool fits = fits_fused(query, key, value, o.attn_mask);
     if (half && !(fits && keeps_half_precision(query, key)))
         return in_f32(query, key, value, o);
+    if (!fits)
+        warn_composed(query, key);
     if (!fits)
         return tern_attention_composed(query, key, value, o.attn_mask, &at);
     tern_tensor *in[] = {query, key, value, o.attn_mask}, *out[4];

@@ -1,5 +1,6 @@
 /* regression_loss.c -- regression losses (L1, smooth L1, Huber), the likelihoods of Poisson and
  * Gaussian distributions, and the Kullback-Leibler divergence. */
+#include "base/warning.h"
 #include "ops/loss/loss.h"
 #include <math.h>
 
@@ -176,6 +177,11 @@ tern_tensor *tern_kl_div(tern_tensor *input, tern_tensor *target,
     tern_tensor *loss, *x = tern_loss_wide(input), *y = tern_loss_wide(target);
     if (tern_loss_check(input, target, reduction, "tern_kl_div") != TERN_OK)
         return NULL;
+    if (reduction == TERN_REDUCTION_MEAN)
+        tern_warn(
+            "reduction", "tern_kl_div",
+            "the mean divides by the batch size and by the number of classes: batchmean is the "
+            "divergence");
     if (o->log_target) {
         loss = tern_mul(tern_exp(y), tern_sub(y, x));
     } else {
