@@ -13,21 +13,39 @@
     idx seen = (b.flags & TERN_ATTENTION_CAUSAL) != 0 && i < (idx)b.columns ? i + 1                \
                                                                             : (idx)b.columns;
 
-/* Score j of the row, as the products left it: halves left what they rounded away in rests. */
+/* Score j < seen of the row, masked. Of floats the mask was put into the scores by ATTENTION_MASK, so that
+ * the loops that follow have no branch; halves left what the products rounded away in rests, and are not
+ * rounded once more before the end. */
 #if IS_HALF
-#define ATTENTION_PRODUCT(j) (LD(ps, at + j) + LD(rests, at + j))
-#else
-#define ATTENTION_PRODUCT(j) LD(ps, at + j)
-#endif
-
-/* The same, masked. */
 #define ATTENTION_SCORE(x, j)                                                                      \
-    ACC x = ATTENTION_PRODUCT(j);                                                                  \
+    ACC x = LD(ps, at + j) + LD(rests, at + j);                                                    \
     if ((b.flags & TERN_ATTENTION_NUMBERS) != 0)                                                   \
         x += LD(numbers, mask_at + j * (idx)b.stride[3]);                                          \
-    if (j >= seen ||                                                                               \
-        ((b.flags & TERN_ATTENTION_BOOLS) != 0 && bools[mask_at + j * (idx)b.stride[3]] == 0))     \
+    if ((b.flags & TERN_ATTENTION_BOOLS) != 0 && bools[mask_at + j * (idx)b.stride[3]] == 0)       \
         x = MINUS_INF;
+#define ATTENTION_MASK
+#else
+#define ATTENTION_SCORE(x, j) ACC x = LD(ps, at + j);
+#define ATTENTION_MASK                                                                             \
+    if ((b.flags & TERN_ATTENTION_NUMBERS) != 0)                                                   \
+        SIMD LANES(j, seen)                                                                        \
+        {                                                                                          \
+            ST(ps, at + j, LD(ps, at + j) + LD(numbers, mask_at + j * (idx)b.stride[3]));          \
+        }                                                                                          \
+    if ((b.flags & TERN_ATTENTION_BOOLS) != 0)                                                     \
+        SIMD LANES(j, seen)                                                                        \
+        {                                                                                          \
+            ACC x = LD(ps, at + j);                                                                \
+            ST(ps, at + j, bools[mask_at + j * (idx)b.stride[3]] != 0 ? x : MINUS_INF);            \
+        }
+#endif
+
+/* The weights of keys that causality hides. */
+#define ATTENTION_UNSEEN                                                                           \
+    SIMD LANES(j, (idx)b.columns - seen)                                                           \
+    {                                                                                              \
+        ST(ps, at + seen + j, 0);                                                                  \
+    }
 
 /* 1 where dropout keeps weight j, else 0; from the element's number in the whole. */
 #define ATTENTION_KEPT(kept, j)                                                                    \
@@ -52,25 +70,35 @@ KERNEL6(K(attention_weights), (OUT, STO, ps), (IN, STO, rests), (OUT, ACC, lses)
     {
         ATTENTION_ROW
         ACC m = MINUS_INF, z = 0;
-        SIMD_MAX(m) LANES(j, b.columns)
+        ATTENTION_MASK
+        SIMD_MAX(m) LANES(j, seen)
         {
             ATTENTION_SCORE(x, j)
             m = m > x ? m : x;
         }
         m = GROUP_MAX(m, scratch);
         m = m == MINUS_INF ? 0 : m; /* no key is seen: e^(-inf - 0) is 0, and so are the weights */
-        SIMD_SUM(z) LANES(j, b.columns)
+        SIMD_SUM(z) LANES(j, seen)
         {
             ATTENTION_SCORE(x, j)
-            z += exp(x - m);
+            ACC e = exp(x - m);
+#if !IS_HALF /* it would be rounded before it is divided */
+            ST(ps, at + j, e);
+#endif
+            z += e;
         }
         z = GROUP_SUM(z, scratch);
         ACC lse = z == 0 ? 0 : m + log(z), one = z == 0 ? 0 : 1 / z;
-        SIMD LANES(j, b.columns)
+        SIMD LANES(j, seen)
         {
+#if IS_HALF
             ATTENTION_SCORE(x, j)
             ST(ps, at + j, exp(x - m) * one);
+#else
+            ST(ps, at + j, LD(ps, at + j) * one);
+#endif
         }
+        ATTENTION_UNSEEN
         if (LID == 0)
             lses[stack * (idx)b.queries + i] = lse;
     }
@@ -89,11 +117,13 @@ KERNEL6(K(attention_again), (OUT, STO, ps), (IN, STO, rests), (IN, ACC, lses), (
     {
         ATTENTION_ROW
         ACC lse = lses[stack * (idx)b.queries + i];
-        SIMD LANES(j, b.columns)
+        ATTENTION_MASK
+        SIMD LANES(j, seen)
         {
             ATTENTION_SCORE(x, j)
             ST(ps, at + j, exp(x - lse));
         }
+        ATTENTION_UNSEEN
     }
 }
 
@@ -183,7 +213,8 @@ KERNEL5(K(rotary), (OUT, STO, ys), (IN, STO, xs), (IN, ACC, cosines), (IN, ACC, 
 }
 
 #undef ATTENTION_ROW
-#undef ATTENTION_PRODUCT
 #undef ATTENTION_SCORE
+#undef ATTENTION_MASK
+#undef ATTENTION_UNSEEN
 #undef ATTENTION_KEPT
 #endif
