@@ -104,6 +104,37 @@ static void frozen_parameters_train_when_they_are_thawed(void **state)
     }
 }
 
+/* Counts of steps, as for Adam's bias correction, begin then too: the first step is a new optimizer's. */
+static void a_thawed_parameter_begins_anew(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        for (int k = 0; k < MAKERS; k++)
+            TERN_SCOPE {
+                if (strcmp(makers[k].name, "lbfgs") == 0) /* all parameters are one vector */
+                    continue;
+                tern_module *m = two_layers(device);
+                tern_nn_requires_grad_(tern_nn_child(m, "0"), false);
+                tern_optimizer *o = makers[k].of_module(m, 0.01);
+                for (int i = 0; i < 3; i++)
+                    step(&makers[k], o, m);
+                tern_nn_requires_grad_(m, true);
+                tern_module *twin = tern_nn_copy(m);
+                tern_optimizer *fresh = makers[k].of_module(twin, 0.01);
+                step(&makers[k], o, m);
+                step(&makers[k], fresh, twin);
+                if (!tern_equal(tern_nn_parameter(m, "0.weight"),
+                                tern_nn_parameter(twin, "0.weight")))
+                    fail_msg("%s counts the steps of a frozen parameter", makers[k].name);
+                tern_optim_free(fresh);
+                tern_optim_free(o);
+                tern_nn_free(twin);
+                tern_nn_free(m);
+            }
+    }
+}
+
 /* As with LoRA: all is frozen when the optimizer is made. */
 static void a_frozen_module_has_an_optimizer(void **state)
 {
@@ -281,6 +312,7 @@ static void schedulers_see_new_groups(void **state)
 
 static const struct CMUnitTest tests[] = {
     TEST(frozen_parameters_train_when_they_are_thawed),
+    TEST(a_thawed_parameter_begins_anew),
     TEST(a_frozen_module_has_an_optimizer),
     TEST(a_module_is_a_group),
     TEST(wrong_groups_are_refused),

@@ -7,7 +7,8 @@
  *
  * The names are functions all the same: without brackets behind it, or in brackets ((tern_mul)(x, y)),
  * a name is the function of its prototype. In C they are macros: an argument with a comma that is not
- * in round brackets wants brackets around it. TERN_PLAIN_NAMES, defined before the first header of
+ * in round brackets wants brackets around it. In C++ they are overloads, among which the type of a
+ * function pointer chooses. TERN_PLAIN_NAMES, defined before the first header of
  * tern's, leaves all of this out. */
 #ifndef TERN_NUMBERS_H
 #define TERN_NUMBERS_H
