@@ -61,8 +61,8 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *made, cublasComput
 
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc)
 {
-    FAULT(cublasLtMatmulDescDestroy);
     free(desc);
+    FAULT(cublasLtMatmulDescDestroy);
     return 0;
 }
 
@@ -107,8 +107,8 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *made, cudaData
 
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
 {
-    FAULT(cublasLtMatrixLayoutDestroy);
     free(layout);
+    FAULT(cublasLtMatrixLayoutDestroy);
     return 0;
 }
 
@@ -137,8 +137,8 @@ cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *made)
 
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
 {
-    FAULT(cublasLtMatmulPreferenceDestroy);
     free(preference);
+    FAULT(cublasLtMatmulPreferenceDestroy);
     return 0;
 }
 

@@ -106,9 +106,9 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
 
 CUresult cuModuleUnload(CUmodule module)
 {
-    FAULT(cuModuleUnload);
     user_program_unload(module->user);
     free(module);
+    FAULT(cuModuleUnload);
     return 0;
 }
 

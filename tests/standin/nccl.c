@@ -70,10 +70,10 @@ ncclResult_t ncclCommInitAll(ncclComm_t *comms, int n, const int *devices)
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
-    FAULT(ncclCommDestroy);
     if (--*comm->together == 0)
         free(comm->together);
     free(comm);
+    FAULT(ncclCommDestroy);
     return 0;
 }
 

@@ -64,11 +64,11 @@ nvrtcResult nvrtcCreateProgram(nvrtcProgram *program, const char *text, const ch
 
 nvrtcResult nvrtcDestroyProgram(nvrtcProgram *program)
 {
-    FAULT(nvrtcDestroyProgram);
     free((*program)->text);
     free((*program)->name);
     free(*program);
     *program = NULL;
+    FAULT(nvrtcDestroyProgram);
     return 0;
 }
 

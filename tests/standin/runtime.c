@@ -139,8 +139,8 @@ cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned int flags)
 
 cudaError_t cudaFreeHost(void *address)
 {
-    FAULT(cudaFreeHost);
     free(address);
+    FAULT(cudaFreeHost);
     return 0;
 }
 
@@ -328,8 +328,8 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEven
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
-    FAULT(cudaEventDestroy);
     let_go(event);
+    FAULT(cudaEventDestroy);
     return 0;
 }
 
@@ -370,14 +370,14 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream)
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable)
 {
-    FAULT(cudaGraphExecDestroy);
     standin_drop((void *)executable);
+    FAULT(cudaGraphExecDestroy);
     return 0;
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 {
-    FAULT(cudaGraphDestroy);
     standin_drop(graph);
+    FAULT(cudaGraphDestroy);
     return 0;
 }
