@@ -373,7 +373,23 @@ static void numbers_that_do_not_fit_are_refused_before_a_write(void **state)
     }
 }
 
+static void a_copy_of_itself_changes_nothing(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *x = TENSOR(device, TERN_F32, SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
+        assert_non_null(tern_copy_(x, x));
+        assert_non_null(tern_copy_(x, tern_detach(x)));
+        tern_tensor *row = tern_narrow(x, 0, 1, 1);
+        assert_non_null(tern_copy_(row, tern_detach(row)));
+        assert_ok(tern_last_status());
+        assert_values(x, 1, 2, 3, 4, 5, 6);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    TEST(a_copy_of_itself_changes_nothing),
     TEST(a_leaf_is_no_view_of_what_it_was_cut_from),
     TEST(a_scatter_does_not_hold_itself),
     TEST(a_view_may_be_its_own_operand),

@@ -3,7 +3,7 @@
 operations, made of PyTorch's own by variants.py, what PyTorch makes of them, gradients and second derivatives, forms in place
 and refusals.
 
-The committed files in fresh/ are those of PyTorch 2.15 (PyPI), --seed 1 --times 1, with the names that `parity_runner --names`
+The committed files in fresh/ are those of PyTorch 2.15 (PyPI), --seed 1 --times 1, with the names that build/tests/coverage_names
 prints. A child process an operation: the same PyTorch writes the same files, in any order."""
 import argparse
 import os
