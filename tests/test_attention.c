@@ -369,6 +369,40 @@ static void a_query_whose_keys_are_all_masked_gives_zeros(void **state)
                 }
 }
 
+static tern_tensor *grouped(tern_tensor *const *in, void *user)
+{
+    return tern_scaled_dot_product_attention(in[0], in[1], in[2], user);
+}
+
+static void heads_of_queries_share_those_of_keys(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_scaled_dot_product_attention_options o = {.enable_gqa = true, .is_causal = true},
+                                                  each = {.is_causal = true};
+        tern_shape shapes[] = {TERN_SHAPE(2, 6, 4, 3), TERN_SHAPE(2, 3, 5, 3),
+                               TERN_SHAPE(2, 2, 5, 2)};
+        tern_tensor *in[3];
+        for (int i = 0; i < 3; i++)
+            in[i] = tern_requires_grad_(
+                test_uniform(device, TERN_F64, shapes[i], -1, 1, (uint64_t)i + 5), true);
+        tern_tensor *y = tern_scaled_dot_product_attention(in[0], in[1], in[2], &o);
+        for (int head = 0; head < 6; head++) {
+            const int at[] = {head, head / 2, head / 3};
+            tern_tensor *one[3];
+            for (int i = 0; i < 3; i++)
+                one[i] = tern_select(in[i], 1, at[i]);
+            assert_close(tern_select(y, 1, head),
+                         tern_scaled_dot_product_attention(one[0], one[1], one[2], &each),
+                         .abs = 1e-12);
+        }
+        gradcheck(grouped, in, 3, .user = &o);
+        assert_null(tern_scaled_dot_product_attention(in[2], in[0], in[0], &o));
+        assert_error(TERN_ERR_SHAPE, "must divide");
+    }
+}
+
 static void dropout_keeps_the_mean_and_drops_whole_weights(void **state)
 {
     (void)state;
@@ -435,6 +469,7 @@ int main(void)
         TEST(dropout_drops_the_same_on_the_way_back),
         TEST(views_of_one_projection_are_read_where_they_lie),
         TEST(a_query_whose_keys_are_all_masked_gives_zeros),
+        TEST(heads_of_queries_share_those_of_keys),
         TEST(dropout_keeps_the_mean_and_drops_whole_weights),
         TEST(mistakes_are_told_in_pytorchs_words),
     };

@@ -168,8 +168,8 @@ def elementwise(op):
 
 
 def is_usual(name, key, value):
-    """Whether an argument is the default, or is of devices."""
-    return key in ("device", "layout", "requires_grad", "pin_memory") or (key == "enable_gqa" and not value) or (
+    """Whether an argument is the default, of devices, or of chance."""
+    return key in ("device", "layout", "requires_grad", "pin_memory", "dropout_p") or (
         key == "dtype" and name in ("tril_indices", "triu_indices") and value == torch.int64)
 
 

@@ -14,6 +14,7 @@ typedef struct tern_scaled_dot_product_attention_options {
         *attn_mask;   /* bool (true = look) or added to the scores; broadcast to (..., L, S) */
     double dropout_p; /* of the weights; applies whenever it is > 0, as in PyTorch */
     bool is_causal;   /* hides later keys; not together with attn_mask */
+    bool enable_gqa;  /* heads of query share those of key and value: multiples of their numbers */
     double scale;     /* default 1 / sqrt(E), which NaN is, too */
     uint64_t reserved[4];
 } tern_scaled_dot_product_attention_options;
@@ -21,7 +22,7 @@ typedef struct tern_scaled_dot_product_attention_options {
 TERN_API tern_scaled_dot_product_attention_options tern_scaled_dot_product_attention_defaults(void);
 /* softmax(query key^T scale + mask) value: query (..., L, E), key (..., S, E), value (..., S, Ev)
  * -> (..., L, Ev) (torch.nn.functional.scaled_dot_product_attention). A query that sees no key
- * gives zeros. */
+ * gives zeros. With enable_gqa dim -3 is that of the heads (Ainslie et al. 2023). */
 TERN_API tern_tensor *tern_scaled_dot_product_attention(
     tern_tensor *query, tern_tensor *key, tern_tensor *value,
     const tern_scaled_dot_product_attention_options *options);

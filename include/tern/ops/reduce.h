@@ -99,10 +99,14 @@ TERN_API tern_tensor *tern_argmin_dim(tern_tensor *x, int dim, bool keepdim);
 TERN_API tern_tensor *tern_all(tern_tensor *x);
 /* Along dim. */
 TERN_API tern_tensor *tern_all_dim(tern_tensor *x, int dim, bool keepdim);
+/* Along these dims; along none: of each element by itself. */
+TERN_API tern_tensor *tern_all_dims(tern_tensor *x, tern_shape dims, bool keepdim);
 /* Whether one is not. */
 TERN_API tern_tensor *tern_any(tern_tensor *x);
 /* Along dim. */
 TERN_API tern_tensor *tern_any_dim(tern_tensor *x, int dim, bool keepdim);
+/* As tern_all_dims. */
+TERN_API tern_tensor *tern_any_dims(tern_tensor *x, tern_shape dims, bool keepdim);
 /* How many are not: int64. */
 TERN_API tern_tensor *tern_count_nonzero(tern_tensor *x);
 /* Over dims. */

@@ -29,6 +29,8 @@ TERN_API tern_tensor *tern_unflatten(tern_tensor *x, int dim, tern_shape sizes);
 TERN_API tern_tensor *tern_squeeze(tern_tensor *x);
 /* Without this dim, if it has size 1. */
 TERN_API tern_tensor *tern_squeeze_dim(tern_tensor *x, int dim);
+/* Without these dims, those of them that have size 1; each is named once. */
+TERN_API tern_tensor *tern_squeeze_dims(tern_tensor *x, tern_shape dims);
 /* With a dim of size 1 before dim. */
 TERN_API tern_tensor *tern_unsqueeze(tern_tensor *x, int dim);
 /* At least one dim: () -> (1). */

@@ -113,6 +113,24 @@ static void warn_composed(const tern_tensor *query, const tern_tensor *key)
                   TERN_TENSOR_TEXT(query), TERN_TENSOR_TEXT(key));
 }
 
+/* Grouped queries: each head of x once for every head of query that shares it. */
+static tern_tensor *repeat_heads(tern_tensor *x, const tern_tensor *query)
+{
+    if (query->ndim < 3 || x->ndim < 3)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "%s: Dimension out of range: enable_gqa wants heads in dim -3, but "
+                              "query is %s and key or value is %s",
+                              name, TERN_TENSOR_TEXT(query), TERN_TENSOR_TEXT(x));
+    int64_t wanted = query->shape[query->ndim - 3], heads = x->shape[x->ndim - 3];
+    if (heads == 0 || wanted % heads != 0)
+        return tern_fail_null(
+            TERN_ERR_SHAPE,
+            "%s: Number of heads in key and value must divide the number of heads "
+            "in query: %s does not divide %s",
+            name, TERN_TENSOR_TEXT(x), TERN_TENSOR_TEXT(query));
+    return wanted == heads ? x : tern_repeat_interleave(x, wanted / heads, TERN_SOME(x->ndim - 3));
+}
+
 /* Chooses among three ways: fused where the shapes allow it, composed of other operations
  * otherwise, and half precision through float32 where that loses nothing. */
 tern_tensor *tern_scaled_dot_product_attention(
@@ -123,6 +141,10 @@ tern_tensor *tern_scaled_dot_product_attention(
     TERN_CAST_FOR(&tern_attention_fused, &query, &key, &value, &o.attn_mask);
     if (check(query, key, value, &o) != TERN_OK)
         return NULL;
+    if (o.enable_gqa &&
+        (!(key = repeat_heads(key, query)) || !(value = repeat_heads(value, query))))
+        return NULL;
+    o.enable_gqa = false;
     tern_attention_attributes at = {o.scale, o.dropout_p, o.is_causal};
     if (isnan(o.scale))
         at.scale = 1 / sqrt((double)query->shape[query->ndim - 1]);

@@ -277,3 +277,23 @@ tern_tensor *tern_any_dim(tern_tensor *x, int dim, bool keepdim)
 {
     return truth(&amax_op, x, one_dim(dim), keepdim, "tern_any_dim");
 }
+
+/* No dims are none here: each element by itself. */
+static tern_tensor *truth_over(const tern_op *op, tern_tensor *x, tern_shape dims, bool keepdim,
+                               const char *function)
+{
+    if (!x || dims.ndim != 0)
+        return truth(op, x, dims, keepdim, function);
+    return tern_to_dtype(tern_ne_scalar(x, tern_scalar_int(0)),
+                         x->dtype == TERN_U8 ? TERN_U8 : TERN_BOOL);
+}
+
+tern_tensor *tern_all_dims(tern_tensor *x, tern_shape dims, bool keepdim)
+{
+    return truth_over(&amin_op, x, dims, keepdim, "tern_all_dims");
+}
+
+tern_tensor *tern_any_dims(tern_tensor *x, tern_shape dims, bool keepdim)
+{
+    return truth_over(&amax_op, x, dims, keepdim, "tern_any_dims");
+}

@@ -227,12 +227,12 @@ tern_tensor *tern_unflatten(tern_tensor *x, int dim, tern_shape sizes)
     return tern_apply(&unflatten_op, &x, 1, &shape, sizeof shape);
 }
 
-/* x without the dims of size 1 among first..last. */
-static tern_tensor *squeezed(tern_tensor *x, int first, int last)
+/* x without those dims of size 1 whose bit is set. */
+static tern_tensor *squeezed(tern_tensor *x, uint32_t dims)
 {
     tern_shape shape = {.ndim = 0};
     for (int d = 0; d < x->ndim; d++)
-        if (x->shape[d] != 1 || d < first || d > last)
+        if (x->shape[d] != 1 || !(dims >> d & 1))
             shape.dims[shape.ndim++] = x->shape[d];
     return tern_apply(&squeeze_op, &x, 1, &shape, sizeof shape);
 }
@@ -243,7 +243,7 @@ tern_tensor *tern_squeeze(tern_tensor *x)
         tern_fail_argument_null("tern_squeeze", "x");
         return NULL;
     }
-    return squeezed(x, 0, x->ndim - 1);
+    return squeezed(x, ~(uint32_t)0);
 }
 
 tern_tensor *tern_squeeze_dim(tern_tensor *x, int dim)
@@ -253,7 +253,28 @@ tern_tensor *tern_squeeze_dim(tern_tensor *x, int dim)
         tern_fail_argument_null("tern_squeeze_dim", "x");
     if (!x || tern_wrap_dim(dim, x->ndim, &d, "tern_squeeze_dim") != TERN_OK)
         return NULL;
-    return squeezed(x, d, d);
+    return squeezed(x, (uint32_t)1 << d);
+}
+
+tern_tensor *tern_squeeze_dims(tern_tensor *x, tern_shape dims)
+{
+    uint32_t mask = 0;
+    if (!x)
+        tern_fail_argument_null("tern_squeeze_dims", "x");
+    if (!x || valid_ndim(&dims, "tern_squeeze_dims") != TERN_OK)
+        return NULL;
+    for (int i = 0; i < dims.ndim; i++) {
+        int d;
+        if (tern_wrap_dim(dims.dims[i], x->ndim, &d, "tern_squeeze_dims") != TERN_OK)
+            return NULL;
+        if (mask >> d & 1)
+            return tern_fail_null(TERN_ERR_ARGUMENT,
+                                  "tern_squeeze_dims: dim %d appears multiple times in the list of "
+                                  "dims",
+                                  d);
+        mask |= (uint32_t)1 << d;
+    }
+    return squeezed(x, mask);
 }
 
 tern_tensor *tern_unsqueeze(tern_tensor *x, int dim)
