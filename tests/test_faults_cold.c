@@ -3,7 +3,7 @@
  *
  * What must hold then: an error, or the numbers that there are without a failure; nothing is left
  * behind; a second try gives those numbers, unless no device was found: that is final, and the notes
- * say why. */
+ * say why. A device that was lost stays so. The process ends as it should. */
 #include "support.h"
 #include "faults/models.h"
 #include "faults/source.h"
@@ -64,13 +64,15 @@ static void count(const char *device)
     }
 }
 
-static bool second_try(const char *device)
+static bool second_try(const char *device, const source *s)
 {
     char kind[16];
     double loss = NAN;
     snprintf(kind, sizeof kind, "%.*s", (int)strcspn(device, ":"), device);
     if (train(device, &loss) == TERN_OK)
         return is_right(loss) || wrong("the second try gives a loss of %g", loss);
+    if (s->fatal && tern_last_status() == TERN_ERR_DEVICE_LOST)
+        return true;
     if (tern_device_count(kind) == 0 && *tern_device_notes(kind))
         return true;
     return wrong("the second try: %s", tern_last_error());
@@ -89,7 +91,7 @@ static bool first_try(const char *device, const source *s)
     tern_clear_error();
     if (tern_live_tensors() != 0)
         return wrong("%lld tensors are left behind", (long long)tern_live_tensors());
-    return second_try(device);
+    return second_try(device, s);
 }
 
 static void in_child(const char *device, const source *s)
@@ -119,8 +121,8 @@ static int sweep(const char *device, const char *point, unsigned long long calls
                  unsigned long long most)
 {
     int tried = 0;
-    for (int on = 0; on < 2; on++) {
-        source s = {.point = point, .n = 1, .on = on};
+    for (int way = 0; way < (point ? 3 : 2); way++) {
+        source s = {.point = point, .n = 1, .on = way == 1, .fatal = way == 2};
         for (; s.n <= calls; s.n += stride(calls, most)) {
             in_child(device, &s);
             tried++;

@@ -79,7 +79,8 @@ static void no_instruction_set_is_an_error(void **state)
 static void a_thread_outlives_the_library_that_it_used(void **state)
 {
     (void)state;
-    const char *output = RUN("unload", NULL);
+    /* What the thread held in a module that is gone is lost. */
+    const char *output = RUN("unload", "ASAN_OPTIONS=detect_leaks=0");
     assert_non_null(strstr(output, "used 1 gone "));
     assert_non_null(strstr(strchr(output, '\n'), "used 1 gone "));
 }

@@ -12,7 +12,8 @@
 typedef struct source {
     const char *point; /* NULL: host memory */
     unsigned long long n;
-    bool on; /* from the n-th on */
+    bool on;    /* from the n-th on */
+    bool fatal; /* with a code after which the device is lost */
 } source;
 
 /* The functions of faults/points.h in the driver's library. */
@@ -37,22 +38,22 @@ static inline bool load_driver(void)
 }
 
 /* "There is no memory", in the words of each library, and something else. */
-static inline int code_for(const char *point, unsigned long long n)
+static inline int code_for(const char *point, unsigned long long n, bool fatal)
 {
     bool memory = n % 2;
     if (strncmp(point, "cl", 2) == 0)
-        return memory ? -4 : -59;
+        return fatal ? -36 : memory ? -4 : -59;
     if (strncmp(point, "cudnn", 5) == 0)
         return memory ? 4003 : 5000;
     if (strncmp(point, "cublas", 6) == 0)
         return memory ? 3 : 13;
-    return memory ? 2 : 1;
+    return fatal ? 719 : memory ? 2 : 1;
 }
 
 static inline void arm(const source *s)
 {
     if (s->point)
-        driver.arm(s->point, s->n, s->on, code_for(s->point, s->n));
+        driver.arm(s->point, s->n, s->on, code_for(s->point, s->n, s->fatal));
     else if (s->on)
         tern_memory_fail_from(s->n);
     else
@@ -75,7 +76,10 @@ static inline unsigned long long disarm(const source *s)
 static inline const char *text_of(const source *s)
 {
     static char text[128];
-    snprintf(text, sizeof text, "call %llu%s of %s", s->n, s->on ? " and those after it" : "",
+    snprintf(text, sizeof text, "call %llu%s of %s", s->n,
+             s->fatal ? ", fatal,"
+             : s->on  ? " and those after it"
+                      : "",
              s->point ? s->point : "malloc");
     return text;
 }
