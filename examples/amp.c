@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <tern/tern.h>
+#include <tern/where.h> /* errors tell file and line of the calls below */
 
 enum { STEPS = 60, ROWS = 512, INPUTS = 32, CLASSES = 4 };
 

@@ -3,6 +3,7 @@
  *   train_linear opencl:0 */
 #include <stdio.h>
 #include <tern/tern.h>
+#include <tern/where.h> /* errors tell file and line of the calls below */
 
 int main(int argc, char **argv)
 {

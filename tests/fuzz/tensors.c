@@ -153,7 +153,7 @@ static void fail_once_more(const tern_error_info *error, void *user)
 
 static int set_error_handler(const char *what)
 {
-    bool all = strcmp(what, "all") == 0;
+    bool all = strcmp(what, "double") == 0;
     tern_error_handler handler = strcmp(what, "clear") == 0 ? fail_once_more : fail_again;
     return DONE(tern_set_error_policy(all ? TERN_ERRORS_CALL : TERN_ERRORS_RECORD,
                                       strcmp(what, "none") == 0 ? NULL : handler, NULL));
