@@ -90,6 +90,9 @@ def rare():
                              "mean", "all", "any", "cumsum", "cummax", "logcumsumexp", "std", "var", "sort", "argsort", "unbind"):
                     if name != "unbind" or dim is not None:
                         yield name, getattr(torch, name), {"input": x, **({} if dim is None else {"dim": dim})}
+    for places in ((), (0,), (0, 0, 1), (-1,)):
+        index = torch.tensor(places, dtype=torch.int64)
+        yield "index_fill", torch.index_fill, {"input": torch.ones(()), "dim": -1, "index": index, "value": 5.0}
     for k in (0, 1, 2, -1):
         yield "topk", torch.topk, {"input": torch.ones(()), "k": k}
         yield "kthvalue", torch.kthvalue, {"input": torch.ones(()), "k": k}

@@ -120,10 +120,13 @@ static tern_tensor *index_fill(tern_tensor *x, int dim, tern_tensor *index, tern
     tern_scatter_way way = {.wrap = true, .in_place = in_place};
     if (check_rows(x, dim, index, NULL, &way.dim, "index_fill") != TERN_OK)
         return NULL;
+    if (x->ndim == 0) { /* as one dim of size 1, so that every index is looked at */
+        tern_tensor *y = index_fill(tern_unsqueeze(x, 0), 0, index, value, in_place);
+        return !y ? NULL : in_place ? x : tern_squeeze_dim(y, 0);
+    }
     way.fault = TERN_FAULT_ALONG(way.dim);
     tern_shape shape = tern_shape_of(x), ones = shape;
-    if (shape.ndim)
-        shape.dims[way.dim] = index->numel;
+    shape.dims[way.dim] = index->numel;
     for (int d = 0; d < ones.ndim; d++)
         ones.dims[d] = 1;
     tern_tensor *one = tern_new_full(x, ones, value);
