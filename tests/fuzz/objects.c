@@ -40,6 +40,11 @@ tern_module *fuzz_take(int64_t i)
     return m;
 }
 
+tern_module *fuzz_give(int64_t to, int64_t i)
+{
+    return to == i ? NULL : fuzz_take(i);
+}
+
 tern_module *fuzz_take_back(int64_t i)
 {
     tern_module *m = fuzz_take(i);

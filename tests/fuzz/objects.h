@@ -25,6 +25,8 @@ tern_module *fuzz_module(int64_t i);
 tern_module *fuzz_without_grads(int64_t i);
 /* The module, which is out of its slot and the callee's. */
 tern_module *fuzz_take(int64_t i);
+/* Likewise, for module `to`; NULL, and left where it is, if it is that one, which refuses itself. */
+tern_module *fuzz_give(int64_t to, int64_t i);
 /* The same where the callee gives it back, or leaves it alone: freed at the end. */
 tern_module *fuzz_take_back(int64_t i);
 /* Put a new one into a slot; what was there lives on until the end, as graphs may use it. */

@@ -6,9 +6,15 @@
 const char *__asan_default_options(void);
 const char *__ubsan_default_options(void);
 
+#ifdef TERN_LIBFUZZER /* it has tables of its own */
+#define MOST "64"
+#else
+#define MOST "8"
+#endif
+
 const char *__asan_default_options(void)
 {
-    return "allocator_may_return_null=1:max_allocation_size_mb=8:soft_rss_limit_mb=3000:"
+    return "allocator_may_return_null=1:max_allocation_size_mb=" MOST ":soft_rss_limit_mb=3000:"
            "handle_abort=1:detect_stack_use_after_return=0:detect_odr_violation=0";
 }
 

@@ -5,6 +5,7 @@
  *   log p(class) = log p_head(cluster) + log p_cluster(class)
  *
  * Training computes a cluster only for the samples whose target is in it. */
+#include "base/checked.h"
 #include "nn/layers/layer.h"
 #include <math.h>
 
@@ -214,7 +215,7 @@ static tern_status add_children(tern_module *m, int64_t in_features, const adapt
                     linear(in_features, a->ends.dims[0] + clusters_of(a), o->head_bias, o)))
         tail = tern_nn_add(m, "tail", tern_nn_module_list_of(NULL, 0));
     for (int i = 0; tail && i < clusters_of(a); i++) {
-        int64_t width = (int64_t)floor((double)in_features / pow(divisor, i + 1));
+        int64_t width = tern_size_of_real(floor((double)in_features / pow(divisor, i + 1)));
         tern_module *both[] = {linear(in_features, width, false, o),
                                linear(width, a->ends.dims[i + 1] - a->ends.dims[i], false, o)};
         tern_nn_append(tail, tern_nn_sequential_of(both, 2));

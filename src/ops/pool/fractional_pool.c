@@ -196,9 +196,11 @@ static tern_status pool(tern_tensor *x, tern_shape window,
         places = samples ? argmax_windows(&f, tern_detach(planes), samples) : NULL;
     }
     tern_tensor *values = places ? tern_gather(planes, 1, places) : NULL;
-    out->values = values ? tern_reshape(values, shape) : NULL;
-    out->indices = places ? tern_reshape(places, shape) : NULL;
-    return out->values && out->indices ? TERN_OK : tern_last_status();
+    tern_values_indices both = {values ? tern_reshape(values, shape) : NULL,
+                                values ? tern_reshape(places, shape) : NULL};
+    bool made = both.values && both.indices;
+    *out = made ? both : (tern_values_indices){0};
+    return made ? TERN_OK : tern_last_status();
 }
 
 #define POOL(N)                                                                                    \
