@@ -253,7 +253,6 @@ static int compare(const tern_named_op *op, const line *l, tern_dtype half)
 static void results_have_the_types_of_pytorchs(void **state)
 {
     (void)state;
-    read_lines();
     const tern_named_op *op;
     int wrong = 0, calls, all = 0;
     for (int i = 0; (op = tern_named_op_at(i)); i++, all += calls) {
@@ -277,9 +276,87 @@ static void results_have_the_types_of_pytorchs(void **state)
         wrong += calls == 0;
     }
     print_message("%d calls\n", all);
-    free(lines);
     assert_int_equal(wrong, 0);
 }
 
-static const struct CMUnitTest tests[] = {TEST(results_have_the_types_of_pytorchs)};
-TEST_MAIN(tests)
+/* ---- tensors that are gone ------------------------------------------------------------------- */
+
+static tern_tensor *gone(tern_tensor *x)
+{
+    tern_tensor *copy = NULL;
+    TERN_SCOPE
+        copy = tern_clone(x);
+    return copy;
+}
+
+/* Calls op with *place, one of its tensors, gone; whether it says so. */
+static bool refuses(const tern_named_op *op, const call *c, tern_tensor *const *place)
+{
+    tern_tensor *out[RESULTS], *x = *place;
+    memcpy((void *)(uintptr_t)place, &(tern_tensor *){gone(x)}, sizeof x);
+    int n = tern_named_op_call(op, c->value, c->n, out, RESULTS);
+    bool refused = n < 0 && tern_last_status() == TERN_ERR_STATE &&
+                   strstr(tern_last_error(), " is gone: made by clone");
+    if (!refused)
+        print_error("%s: %d results, %s\n", tern_named_op_signature(op), n, tern_last_error());
+    tern_clear_error();
+    memcpy((void *)(uintptr_t)place, &x, sizeof x);
+    return refused;
+}
+
+/* Returns how many tensors of the line's call may be gone without an error. */
+static int unnoticed(const tern_named_op *op, const line *l)
+{
+    char arguments[LINE];
+    call c = {.first = TERN_F32, .others = TERN_F32};
+    tern_tensor *out[RESULTS];
+    int wrong = 0;
+    strcpy(arguments, l->arguments);
+    read_values(&c, arguments);
+    bool fits = tern_named_op_call(op, c.value, c.n, out, RESULTS) >= 0;
+    tern_clear_error(); /* else a call of another operation of this name */
+    for (int i = 0; fits && i < c.n; i++) {
+        const tern_value *v = &c.value[i];
+        if (v->kind == TERN_VALUE_TENSOR)
+            wrong += !refuses(op, &c, &v->as.tensor);
+        for (int k = 0; v->kind == TERN_VALUE_TENSORS && k < v->count; k++)
+            wrong += !refuses(op, &c, &v->as.tensors[k]);
+    }
+    return wrong;
+}
+
+static void tensors_that_are_gone_are_refused(void **state)
+{
+    (void)state;
+    const tern_named_op *op;
+    int wrong = 0;
+    for (int i = 0; (op = tern_named_op_at(i)); i++)
+        for (int k = 0; k < n_lines; k++)
+            if (strcmp(lines[k].name, tern_named_op_name(op)) == 0)
+                TERN_SCOPE {
+                    wrong += unnoticed(op, &lines[k]);
+                }
+    assert_int_equal(wrong, 0);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    read_lines();
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    free(lines);
+    return 0;
+}
+
+static const struct CMUnitTest tests[] = {TEST(results_have_the_types_of_pytorchs),
+                                          TEST(tensors_that_are_gone_are_refused)};
+
+int main(void)
+{
+    return cmocka_run_group_tests(tests, begin, end);
+}

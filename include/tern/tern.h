@@ -2,6 +2,7 @@
 #ifndef TERN_H
 #define TERN_H
 #include <tern/error.h>
+#include <tern/debug.h>
 #include <tern/device.h>
 #include <tern/backends.h>
 #include <tern/graph.h>

@@ -19,7 +19,11 @@ typedef struct part {
     bool stepped;
 } part;
 
+/* self is NULL from here on if it was freed, which is an error. */
+#define TERN_SCALER_GIVEN(self, function) TERN_GIVEN(self, "scaler", function)
+
 struct tern_scaler {
+    tern_handle handle;
     tern_grad_scaler_options options;
     tern_tensor *scale, *tracker; /* made by the first tensor that is scaled */
     int64_t first_tracker;        /* the tracker's value until then */
@@ -44,12 +48,14 @@ static tern_status check(const tern_grad_scaler_options *o)
     return TERN_OK;
 }
 
+static tern_handles handles = TERN_HANDLES("scaler", tern_scaler);
+
 tern_scaler *tern_amp_grad_scaler(const tern_grad_scaler_options *options)
 {
     tern_grad_scaler_options o = tern_read_grad_scaler(options);
     if (!o.disabled && check(&o) != TERN_OK)
         return NULL;
-    tern_scaler *self = tern_alloc(sizeof *self);
+    tern_scaler *self = tern_object_new(&handles);
     if (self)
         self->options = o;
     return self;
@@ -63,13 +69,14 @@ static void forget_parts(tern_scaler *self)
 
 void tern_amp_free(tern_scaler *self)
 {
+    TERN_SCALER_GIVEN(self, "tern_amp_free");
     if (!self)
         return;
     forget_parts(self);
     tern_free(self->parts);
     tern_release(self->scale);
     tern_release(self->tracker);
-    tern_free(self);
+    tern_object_end(&handles, &self->handle);
 }
 
 /* ---- scaling ----------------------------------------------------------------------------- */
@@ -93,6 +100,7 @@ static tern_status start_on(tern_scaler *self, const char *device)
 
 tern_tensor *tern_amp_scale(tern_scaler *self, tern_tensor *x)
 {
+    TERN_SCALER_GIVEN(self, "tern_amp_scale");
     if (!self || !x) {
         tern_fail_argument_null("tern_amp_scale", self ? "x" : "scaler");
         return NULL;
@@ -155,6 +163,8 @@ static tern_status unscale(tern_scaler *self, part *p, const char *function)
 /* An earlier error is the caller's news, not this one's. */
 static tern_status check_call(tern_scaler *self, tern_optimizer *optimizer, const char *function)
 {
+    TERN_OPTIMIZER_GIVEN(optimizer, function);
+    TERN_SCALER_GIVEN(self, function);
     if (!self || !optimizer)
         return tern_fail_argument_null(function, self ? "optimizer" : "scaler");
     TERN_TRY(tern_last_status());
@@ -215,6 +225,7 @@ static tern_tensor *found_by_all(const tern_scaler *self)
 
 tern_status tern_amp_update(tern_scaler *self)
 {
+    TERN_SCALER_GIVEN(self, "tern_amp_update");
     if (!self)
         return tern_fail_argument_null("tern_amp_update", "scaler");
     TERN_TRY(tern_last_status());
@@ -246,6 +257,7 @@ static tern_status write_scale(tern_scaler *self, double scale)
 
 tern_status tern_amp_set_scale(tern_scaler *self, double scale)
 {
+    TERN_SCALER_GIVEN(self, "tern_amp_set_scale");
     if (!self)
         return tern_fail_argument_null("tern_amp_set_scale", "scaler");
     if (self->options.disabled)
@@ -257,6 +269,7 @@ tern_status tern_amp_set_scale(tern_scaler *self, double scale)
 
 double tern_amp_get_scale(tern_scaler *self)
 {
+    TERN_SCALER_GIVEN(self, "tern_amp_get_scale");
     if (!self) {
         tern_fail_argument_null("tern_amp_get_scale", "scaler");
         return NAN;
@@ -268,11 +281,13 @@ double tern_amp_get_scale(tern_scaler *self)
 
 bool tern_amp_is_enabled(const tern_scaler *self)
 {
+    TERN_SCALER_GIVEN(self, "tern_amp_is_enabled");
     return self && !self->options.disabled;
 }
 
 tern_status tern_amp_get_state(tern_scaler *self, tern_scaler_state *state)
 {
+    TERN_SCALER_GIVEN(self, "tern_amp_get_state");
     const uint64_t failures = tern_failures();
     if (!self || !state)
         return tern_fail_argument_null("tern_amp_get_state", self ? "state" : "scaler");
@@ -287,6 +302,7 @@ tern_status tern_amp_get_state(tern_scaler *self, tern_scaler_state *state)
 
 tern_status tern_amp_set_state(tern_scaler *self, const tern_scaler_state *state)
 {
+    TERN_SCALER_GIVEN(self, "tern_amp_set_state");
     if (!self || !state)
         return tern_fail_argument_null("tern_amp_set_state", self ? "state" : "scaler");
     if (self->options.disabled)

@@ -113,7 +113,10 @@ static void fill(record *r, tern_status status, const char *format, va_list args
 {
     const tern_running *running = &tern_thread.running;
     r->status = status;
-    vsnprintf(r->message, sizeof r->message, format, args);
+    int n = vsnprintf(r->message, sizeof r->message, format, args);
+    if (tern_thread.work && n > 0 && (size_t)n < sizeof r->message)
+        snprintf(r->message + n, sizeof r->message - (size_t)n, " (%s%s%s)", tern_thread.work,
+                 tern_thread.mode.op ? " of " : "", tern_thread.mode.op ? tern_thread.mode.op : "");
     name_operation(r);
     r->backward = running->backward != NULL;
     r->file = running->at.file;

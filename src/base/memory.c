@@ -27,6 +27,19 @@ static uint64_t arm(uint64_t n, bool on)
     return atomic_exchange(&calls, 0);
 }
 
+static void fail(size_t bytes)
+{
+    tern_fail(TERN_ERR_MEMORY, "out of host memory: tried to allocate %zu bytes", bytes);
+}
+
+bool tern_memory_fails(size_t bytes)
+{
+    if (!must_fail())
+        return false;
+    fail(bytes);
+    return true;
+}
+
 uint64_t tern_memory_fail_at(uint64_t n)
 {
     return arm(n, false);
@@ -50,7 +63,7 @@ void *tern_alloc(size_t bytes)
 {
     void *block = must_fail() ? NULL : zeroed(bytes);
     if (!block)
-        tern_fail(TERN_ERR_MEMORY, "out of host memory: tried to allocate %zu bytes", bytes);
+        fail(bytes);
     return block;
 }
 
@@ -58,7 +71,7 @@ void *tern_grow(void *block, size_t bytes)
 {
     void *grown = must_fail() ? NULL : realloc(block, bytes ? bytes : 1);
     if (!grown)
-        tern_fail(TERN_ERR_MEMORY, "out of host memory: tried to allocate %zu bytes", bytes);
+        fail(bytes);
     return grown;
 }
 

@@ -11,6 +11,9 @@ void *tern_grow(void *block, size_t bytes);
  * device layer retries and words the message). Free with tern_free. */
 void *tern_alloc_aligned(size_t bytes);
 void tern_free(void *block);
+/* For who uses memory again: whether the allocation that this saves was to fail, by the hook below;
+ * then TERN_ERR_MEMORY is recorded. */
+bool tern_memory_fails(size_t bytes);
 char *tern_copy_text(const char *text);
 
 /* Test hook: the n-th call from now (1 = the next) fails, later ones succeed again; 0 disarms.

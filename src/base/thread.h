@@ -90,12 +90,23 @@ typedef struct tern_running {
     tern_modules_running modules;
 } tern_running;
 
+/* Where a scope was opened. */
+typedef struct tern_scope_place {
+    int64_t number; /* of its thread's scopes, from 1 on; 0: the root */
+    int depth;
+    const char *file; /* NULL: not known */
+    int line;
+} tern_scope_place;
+
 typedef struct tern_thread_state {
     tern_thread_mode mode;
     tern_running running;
     uint64_t failures;            /* so far, whether they are recorded or not */
     tern_after_walk **after_walk; /* of the walk back that runs; NULL: none does */
     struct tern_graph *graph;     /* what is being recorded; NULL: work runs */
+    /* While debugging: what a device does; the scope that ends; NULL: nothing, none. */
+    const char *work;
+    const tern_scope_place *ending;
 
     struct tern_place *default_place; /* NULL: the process's */
     int current_device[TERN_DEVICE_KINDS];

@@ -35,6 +35,7 @@ static void print(const char *kind, const char *text, void *unused)
 static void read_environment(void)
 {
     const char *wanted = getenv("TERN_WARN");
+    wanted = wanted ? wanted : getenv("TERN_DEBUG");
     if (!wanted || !*wanted || strcmp(wanted, "0") == 0)
         return;
     warnings.call = standard = print;

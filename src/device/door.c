@@ -1,7 +1,9 @@
 /* door.c -- where all that a device is given to do passes. */
 #include "device/work.h"
+#include "base/debug.h"
 #include "device/capture.h"
 #include "device/registry.h"
+#include <stdio.h>
 
 tern_status tern_work_run(tern_place *place, const tern_work *work, bool *taken)
 {
@@ -31,6 +33,36 @@ tern_status tern_work_run(tern_place *place, const tern_work *work, bool *taken)
     }
 }
 
+/* "kernel 'gather'", for what an error says. */
+static const char *name_of(const tern_work *work, char text[64])
+{
+    static const char *const names[] = {[TERN_WORK_USER] = "a kernel of the program's",
+                                        [TERN_WORK_GEMM] = "a matrix product",
+                                        [TERN_WORK_CONVOLUTION] = "a convolution",
+                                        [TERN_WORK_ALL_REDUCE] = "an all-reduce",
+                                        [TERN_WORK_COPY] = "a copy",
+                                        [TERN_WORK_ZERO] = "a fill with zeros"};
+    if (work->kind != TERN_WORK_KERNEL)
+        return names[work->kind];
+    snprintf(text, 64, "kernel '%s'", work->what.launch.kernel->ref->name);
+    return text;
+}
+
+/* While debugging: what goes wrong on the device is an error of this piece of work. */
+static tern_status run_and_wait(tern_place *place, const tern_work *work, bool *taken)
+{
+    char text[64];
+    const char *outer = tern_thread.work;
+    tern_thread.work = name_of(work, text);
+    tern_status status = tern_work_run(place, work, taken);
+    if (status == TERN_OK)
+        status = place->backend->sync(place);
+    if (status == TERN_OK)
+        status = tern_fault_report(place);
+    tern_thread.work = outer;
+    return status;
+}
+
 static void count_launch(tern_place *place)
 {
     atomic_fetch_add_explicit(&place->launches, 1, memory_order_relaxed);
@@ -43,7 +75,7 @@ tern_status tern_work_give(tern_place *place, const tern_work *work, bool *taken
     tern_graph *graph = tern_capture_of(place);
     if (graph)
         return tern_record_work(graph, work);
-    TERN_TRY(tern_work_run(place, work, &done));
+    TERN_TRY(tern_debugging ? run_and_wait(place, work, &done) : tern_work_run(place, work, &done));
     if (taken)
         *taken = done;
     if (work->kind == TERN_WORK_ALL_REDUCE)

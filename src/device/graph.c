@@ -1,4 +1,5 @@
 /* graph.c -- graphs: their life, the ends of a capture, and replays. */
+#include "base/debug.h"
 #include "device/recording.h"
 #include "device/registry.h"
 
@@ -255,8 +256,9 @@ tern_status tern_graph_replay(tern_graph *graph)
                               memory_order_relaxed);
     if (graph->taken)
         tern_rng_advance(place, graph->taken);
-    if (!graph->faults)
-        return TERN_OK;
-    atomic_store_explicit(&place->fault.used, true, memory_order_relaxed);
-    return tern_fault_check(place);
+    if (graph->faults)
+        atomic_store_explicit(&place->fault.used, true, memory_order_relaxed);
+    if (tern_debugging)
+        return tern_place_sync(place);
+    return graph->faults ? tern_fault_check(place) : TERN_OK;
 }

@@ -22,6 +22,7 @@ static tern_status call_module(void *life, tern_tensor *const *in, int n, tern_t
 tern_status tern_checkpoint_call(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out,
                                  int k)
 {
+    TERN_MODULE_GIVEN(m, "tern_checkpoint_call");
     if (!m)
         return tern_fail_argument_null("tern_checkpoint_call", "m");
     tern_life *life = tern_life_of(&m->life, m);
@@ -31,6 +32,7 @@ tern_status tern_checkpoint_call(tern_module *m, tern_tensor *const *in, int n, 
 
 tern_tensor *tern_checkpoint_forward(tern_module *m, tern_tensor *x)
 {
+    TERN_MODULE_GIVEN(m, "tern_checkpoint_forward");
     tern_tensor *y = NULL;
     if (!m || !x) {
         tern_fail_argument_null("tern_checkpoint_forward", m ? "x" : "m");
@@ -93,6 +95,7 @@ static tern_tensor *run_checkpointed(tern_module *m, int first, int end, tern_te
 tern_tensor *tern_checkpoint_sequential(tern_module *m, int segments, tern_tensor *x,
                                         const tern_checkpoint_sequential_options *options)
 {
+    TERN_MODULE_GIVEN(m, "tern_checkpoint_sequential");
     if (!m || !x) {
         tern_fail_argument_null("tern_checkpoint_sequential", m ? "x" : "m");
         return NULL;

@@ -148,6 +148,7 @@ static tern_module *copy_module(copies *c, const tern_module *from)
 
 tern_module *tern_nn_copy(const tern_module *m)
 {
+    TERN_MODULE_GIVEN(m, "tern_nn_copy");
     copies c = {.count = 0};
     tern_module *copy = NULL;
     if (!m) {
@@ -164,6 +165,7 @@ tern_module *tern_nn_copy(const tern_module *m)
 tern_status tern_nn_on_copy(tern_module *self,
                             void *(*copy_data_of)(const void *data, tern_module *copy))
 {
+    TERN_MODULE_GIVEN(self, "tern_nn_on_copy");
     if (!self)
         return tern_fail_argument_null("tern_nn_on_copy", "self");
     self->copy_data = copy_data_of;

@@ -15,6 +15,7 @@
  * after an error. */
 static int add_hook(tern_module *m, tern_module_hook_entry entry, bool there, const char *function)
 {
+    TERN_MODULE_GIVEN(m, function);
     if (!m || !there) {
         tern_fail_argument_null(function, m ? "hook" : "m");
         return 0;
@@ -60,6 +61,7 @@ int tern_nn_register_full_backward_hook(tern_module *m, tern_module_backward_hoo
 
 tern_status tern_nn_remove_hook(tern_module *m, int id)
 {
+    TERN_MODULE_GIVEN(m, "tern_nn_remove_hook");
     if (!m)
         return tern_fail_argument_null("tern_nn_remove_hook", "m");
     for (tern_module_hook_entry **h = &m->hooks; *h; h = &(*h)->next)

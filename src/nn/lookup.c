@@ -44,6 +44,7 @@ static void fail_not_found(const tern_module *m, const char *name, size_t length
 tern_member *tern_nn_member(const tern_module *m, const char *path, tern_member_kind kind,
                             const char *function)
 {
+    TERN_MODULE_GIVEN(m, function);
     if (!m || !path) {
         tern_fail_argument_null(function, m ? "path" : "m");
         return NULL;
@@ -82,11 +83,13 @@ tern_tensor *tern_nn_buffer(tern_module *m, const char *path)
 
 const char *tern_nn_name(const tern_module *m)
 {
+    TERN_MODULE_GIVEN(m, "tern_nn_name");
     return m ? m->name : NULL;
 }
 
 int tern_nn_children_count(const tern_module *m)
 {
+    TERN_MODULE_GIVEN(m, "tern_nn_children_count");
     int n = 0;
     for (int i = 0; m && i < m->count; i++)
         n += m->members[i].kind == MEMBER_CHILD;
@@ -97,6 +100,7 @@ int tern_nn_children_count(const tern_module *m)
 static const tern_member *member_at(const tern_module *m, int i, tern_member_kind kind,
                                     const char *function)
 {
+    TERN_MODULE_GIVEN(m, function);
     if (!m) {
         tern_fail_argument_null(function, "m");
         return NULL;

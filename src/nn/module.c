@@ -5,19 +5,21 @@
 #include <stdio.h>
 #include <string.h>
 
+static tern_handles handles = TERN_HANDLES("module", tern_module);
+
 static tern_module *new_module(const char *name, const char *function)
 {
     if (!name) {
         tern_fail_argument_null(function, "name");
         return NULL;
     }
-    tern_module *m = tern_alloc(sizeof *m);
+    tern_module *m = tern_object_new(&handles);
     if (!m)
         return NULL;
     m->training = true;
     m->name = tern_copy_text(name);
     if (!m->name) {
-        tern_free(m);
+        tern_object_end(&handles, &m->handle);
         return NULL;
     }
     tern_nn_list(m);
@@ -46,11 +48,13 @@ tern_module *tern_nn_module_with_call(const char *name, tern_module_call call, v
 
 void *tern_nn_data(tern_module *self)
 {
+    TERN_MODULE_GIVEN(self, "tern_nn_data");
     return self ? self->data : NULL;
 }
 
 tern_status tern_nn_on_free(tern_module *self, void (*free_data)(void *data))
 {
+    TERN_MODULE_GIVEN(self, "tern_nn_on_free");
     if (!self)
         return tern_fail_argument_null("tern_nn_on_free", "self");
     self->free_data = free_data;
@@ -59,6 +63,7 @@ tern_status tern_nn_on_free(tern_module *self, void (*free_data)(void *data))
 
 tern_status tern_nn_set_extra(tern_module *self, const char *format, ...)
 {
+    TERN_MODULE_GIVEN(self, "tern_nn_set_extra");
     va_list args, again;
     if (!self || !format)
         return tern_fail_argument_null("tern_nn_set_extra", self ? "format" : "self");
@@ -82,6 +87,7 @@ tern_status tern_nn_set_extra(tern_module *self, const char *format, ...)
 static tern_status check_name(const tern_module *self, const char *name, const char *kind,
                               const char *function)
 {
+    TERN_MODULE_GIVEN(self, function);
     if (!self || !name)
         return tern_fail_argument_null(function, self ? "name" : "self");
     if (strchr(name, '.'))
@@ -118,6 +124,8 @@ tern_member *tern_nn_new_member(tern_module *self, const char *name, tern_member
 tern_status tern_nn_check_child(const tern_module *self, const tern_module *child,
                                 const char *function)
 {
+    TERN_MODULE_GIVEN(self, function);
+    TERN_MODULE_GIVEN(child, function);
     if (!child)
         return tern_fail_argument_null(function, "child");
     for (const tern_module *up = self; up; up = up->parent)
@@ -194,7 +202,8 @@ tern_status tern_nn_check_parameter(const tern_tensor *x, const char *name, cons
 tern_tensor *tern_nn_add_parameter(tern_module *self, const char *name, tern_tensor *x)
 {
     const char *function = "tern_nn_add_parameter";
-    if (check_name(self, name, "parameter", function) != TERN_OK ||
+    if ((x && !tern_there(x, "tensor", function, "x")) ||
+        check_name(self, name, "parameter", function) != TERN_OK ||
         tern_nn_check_parameter(x, name, function) != TERN_OK)
         return NULL;
     tern_member *member = tern_nn_new_member(self, name, MEMBER_PARAMETER);
@@ -209,7 +218,9 @@ tern_tensor *tern_nn_add_parameter(tern_module *self, const char *name, tern_ten
 tern_tensor *tern_nn_add_buffer_with(tern_module *self, const char *name, tern_tensor *x,
                                      bool persistent)
 {
-    if (check_name(self, name, "buffer", "tern_nn_add_buffer") != TERN_OK)
+    const char *function = "tern_nn_add_buffer";
+    if ((x && !tern_there(x, "tensor", function, "x")) ||
+        check_name(self, name, "buffer", function) != TERN_OK)
         return NULL;
     tern_member *member = tern_nn_new_member(self, name, MEMBER_BUFFER);
     if (!member)
@@ -251,7 +262,7 @@ static void remove_from_parent(tern_module *m)
         }
 }
 
-void tern_nn_free(tern_module *m)
+static void free_module(tern_module *m, const tern_module *parent)
 {
     if (!m)
         return;
@@ -262,15 +273,23 @@ void tern_nn_free(tern_module *m)
         tern_member *member = &m->members[i];
         if (member->child)
             member->child->parent = NULL; /* so that it is not removed from this list */
-        tern_nn_free(member->child);
+        free_module(member->child, m);
         tern_release(member->tensor);
         tern_free(member->name);
     }
     if (m->free_data)
         m->free_data(m->data);
     tern_nn_free_hooks(m);
+    tern_handle_tell(&m->handle, "%s%s%s", m->name, parent ? ", freed with its parent " : "",
+                     parent ? parent->name : "");
     tern_free(m->members);
     tern_free(m->extra);
     tern_free(m->name);
-    tern_free(m);
+    tern_object_end(&handles, &m->handle);
+}
+
+void tern_nn_free(tern_module *m)
+{
+    TERN_MODULE_GIVEN(m, "tern_nn_free");
+    free_module(m, NULL);
 }

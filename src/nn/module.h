@@ -2,6 +2,7 @@
 #ifndef TERN_NN_MODULE_H
 #define TERN_NN_MODULE_H
 #include "base/error.h"
+#include "base/handle.h"
 #include "base/life.h"
 #include <tern/autograd.h>
 #include <tern/nn.h>
@@ -60,6 +61,7 @@ typedef struct tern_module_hook_entry {
 } tern_module_hook_entry;
 
 struct tern_module {
+    tern_handle handle;
     char *name, *extra;
     tern_module_forward forward;
     tern_module_call call;
@@ -84,6 +86,9 @@ struct tern_module {
     int height;                /* levels of modules below */
     _Atomic(tern_life *) life; /* for graphs, which may outlive the module */
 };
+
+/* m is NULL from here on if it was freed, which is an error. */
+#define TERN_MODULE_GIVEN(m, function) TERN_GIVEN(m, "module", function)
 
 /* Modules are visited by recursion: so many levels there may be, as in PyTorch. */
 enum { TERN_NN_MOST_LEVELS = 1000 };

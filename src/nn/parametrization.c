@@ -83,6 +83,7 @@ tern_status tern_nn_settle_members(tern_module *m, tern_status status)
 
 tern_tensor *tern_nn_to_compute(tern_module *m, const char *name, int dim, const char *function)
 {
+    TERN_MODULE_GIVEN(m, function);
     if (!m) {
         tern_fail_argument_null(function, "m");
         return NULL;
@@ -135,6 +136,7 @@ static tern_tensor *value_now(tern_module *m, tern_member *member)
 tern_module *tern_nn_remove_formula(tern_module *m, const char *name, tern_compute compute_one,
                                     const char *const *suffixes, const char *function)
 {
+    TERN_MODULE_GIVEN(m, function);
     if (!m) {
         tern_fail_argument_null(function, "m");
         return NULL;

@@ -61,6 +61,7 @@ static void add_module(tern_text *out, const tern_module *m, int indent)
 
 char *tern_nn_to_text(const tern_module *m)
 {
+    TERN_MODULE_GIVEN(m, "tern_nn_to_text");
     tern_text text = {0};
     if (!m) {
         tern_fail_argument_null("tern_nn_to_text", "m");

@@ -24,15 +24,17 @@ tern_tensor *tern_nn_set_parameter(tern_module *m, const char *path, tern_tensor
 {
     const char *function = "tern_nn_set_parameter";
     tern_member *member = changeable(m, path, MEMBER_PARAMETER, function);
-    if (!member || tern_nn_check_parameter(x, path, function) != TERN_OK)
+    if (!member || (x && !tern_there(x, "tensor", function, "x")) ||
+        tern_nn_check_parameter(x, path, function) != TERN_OK)
         return NULL;
     return set_tensor(member, x ? tern_requires_grad_(x, true) : NULL);
 }
 
 tern_tensor *tern_nn_set_buffer(tern_module *m, const char *path, tern_tensor *x)
 {
-    tern_member *member = changeable(m, path, MEMBER_BUFFER, "tern_nn_set_buffer");
-    return member ? set_tensor(member, x) : NULL;
+    const char *function = "tern_nn_set_buffer";
+    tern_member *member = changeable(m, path, MEMBER_BUFFER, function);
+    return member && (!x || tern_there(x, "tensor", function, "x")) ? set_tensor(member, x) : NULL;
 }
 
 tern_module *tern_nn_set_child(tern_module *m, const char *path, tern_module *child)

@@ -60,6 +60,7 @@ static tern_status run_labelled(tern_module *m, tern_tensor *const *in, int n, t
 
 tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
+    TERN_MODULE_GIVEN(m, "tern_nn_call");
     if (!m || (!in && n > 0) || (!out && k > 0))
         return tern_fail_argument_null("tern_nn_call", !m ? "m" : !in && n > 0 ? "in" : "out");
     for (int i = 0; i < k; i++)
@@ -78,6 +79,7 @@ tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_ten
 
 tern_tensor *tern_nn_forward(tern_module *m, tern_tensor *x)
 {
+    TERN_MODULE_GIVEN(m, "tern_nn_forward");
     tern_tensor *y = NULL;
     if (!m || !x) {
         tern_fail_argument_null("tern_nn_forward", m ? "x" : "m");
@@ -88,6 +90,7 @@ tern_tensor *tern_nn_forward(tern_module *m, tern_tensor *x)
 
 tern_tensor *tern_nn_loss(tern_module *criterion, tern_tensor *input, tern_tensor *target)
 {
+    TERN_MODULE_GIVEN(criterion, "tern_nn_loss");
     tern_tensor *loss = NULL, *in[2] = {input, target};
     if (!criterion || !input || !target) {
         tern_fail_argument_null("tern_nn_loss", !criterion ? "criterion"
@@ -116,5 +119,6 @@ tern_module *tern_nn_eval(tern_module *m)
 
 bool tern_nn_is_training(const tern_module *m)
 {
+    TERN_MODULE_GIVEN(m, "tern_nn_is_training");
     return m && m->training;
 }

@@ -71,6 +71,7 @@ static tern_module *run_move(tern_module *m, move *mv)
 
 tern_module *tern_nn_to(tern_module *m, const char *device)
 {
+    TERN_MODULE_GIVEN(m, "tern_nn_to");
     if (!m) {
         tern_fail_argument_null("tern_nn_to", "m");
         return NULL;
@@ -82,6 +83,7 @@ tern_module *tern_nn_to(tern_module *m, const char *device)
 
 tern_module *tern_nn_to_dtype(tern_module *m, tern_dtype dtype)
 {
+    TERN_MODULE_GIVEN(m, "tern_nn_to_dtype");
     if (!m) {
         tern_fail_argument_null("tern_nn_to_dtype", "m");
         return NULL;

@@ -249,6 +249,7 @@ static tern_status copy(const char *path, tern_tensor *x, void *user)
 tern_status tern_nn_load_state_dict(tern_module *m, const tern_state_dict *dict,
                                     const tern_load_state_dict_options *options)
 {
+    TERN_MODULE_GIVEN(m, "tern_nn_load_state_dict");
     static const tern_load_state_dict_options none;
     if (!m || !dict)
         return tern_fail_argument_null("tern_nn_load_state_dict", m ? "dict" : "m");

@@ -17,6 +17,7 @@ static tern_status apply(tern_module *m, tern_module_visit visit, void *user)
 
 tern_status tern_nn_apply(tern_module *m, tern_module_visit visit, void *user)
 {
+    TERN_MODULE_GIVEN(m, "tern_nn_apply");
     if (!m || !visit)
         return tern_fail_argument_null("tern_nn_apply", m ? "visit" : "m");
     return apply(m, visit, user);
@@ -43,6 +44,7 @@ static tern_status each_module(tern_module *m, tern_text *path, tern_named_modul
 
 tern_status tern_nn_each_module(tern_module *m, tern_named_module_visit visit, void *user)
 {
+    TERN_MODULE_GIVEN(m, "tern_nn_each_module");
     tern_text path = {0};
     if (!m || !visit)
         return tern_fail_argument_null("tern_nn_each_module", m ? "visit" : "m");
@@ -141,6 +143,7 @@ static tern_status each(tern_module *m, bool (*wanted)(const tern_member *member
                         tern_tensor_visit visit, void *user, const tern_each_options *options,
                         const char *function)
 {
+    TERN_MODULE_GIVEN(m, function);
     if (!m || !visit)
         return tern_fail_argument_null(function, m ? "visit" : "m");
     traversal r = {.wanted = wanted, .visit = visit, .user = user};

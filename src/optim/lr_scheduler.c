@@ -3,16 +3,20 @@
 #include "base/warning.h"
 #include <string.h>
 
+static tern_handles handles = TERN_HANDLES("scheduler", tern_lr_scheduler);
+
 tern_lr_scheduler *tern_lr_new(const tern_lr_kind *kind, tern_optimizer *o, const void *data,
                                size_t bytes)
 {
+    TERN_OPTIMIZER_GIVEN(o, kind->name);
     if (!o) {
         tern_fail_argument_null(kind->name, "optimizer");
         return NULL;
     }
-    tern_lr_scheduler *s = tern_alloc(sizeof *s);
+    tern_lr_scheduler *s = tern_object_new(&handles);
     if (!s)
         return NULL;
+    s->handle.about = kind->name;
     s->kind = kind;
     s->optimizer = o;
     s->life = tern_life_of(&o->life, o);
@@ -52,6 +56,7 @@ tern_lr_scheduler *tern_lr_start(tern_lr_scheduler *s)
 
 void tern_lr_scheduler_free(tern_lr_scheduler *s)
 {
+    TERN_SCHEDULER_GIVEN(s, "tern_lr_scheduler_free");
     if (!s)
         return;
     if (s->kind->free_data && s->data)
@@ -60,7 +65,7 @@ void tern_lr_scheduler_free(tern_lr_scheduler *s)
     tern_free(s->base);
     tern_free(s->last);
     tern_life_release(s->life);
-    tern_free(s);
+    tern_object_end(&handles, &s->handle);
 }
 
 double *tern_lr_numbers(const double *numbers, double otherwise, int n)
@@ -160,6 +165,7 @@ tern_status tern_lr_step(tern_lr_scheduler *s, const int64_t *epoch)
 
 tern_status tern_lr_scheduler_step(tern_lr_scheduler *s)
 {
+    TERN_SCHEDULER_GIVEN(s, "tern_lr_scheduler_step");
     if (!s)
         return tern_fail_argument_null("tern_lr_scheduler_step", "scheduler");
     TERN_TRY(tern_last_status());
@@ -178,6 +184,7 @@ tern_status tern_lr_scheduler_step(tern_lr_scheduler *s)
 
 tern_status tern_lr_scheduler_step_metric(tern_lr_scheduler *s, double metric)
 {
+    TERN_SCHEDULER_GIVEN(s, "tern_lr_scheduler_step_metric");
     if (!s)
         return tern_fail_argument_null("tern_lr_scheduler_step_metric", "scheduler");
     TERN_TRY(tern_last_status());
@@ -192,6 +199,7 @@ tern_status tern_lr_scheduler_step_metric(tern_lr_scheduler *s, double metric)
 
 double tern_lr_scheduler_get_last_lr(const tern_lr_scheduler *s, int group)
 {
+    TERN_SCHEDULER_GIVEN(s, "tern_lr_scheduler_get_last_lr");
     if (s && group >= 0 && group < s->noted)
         return s->last[group];
     if (!s)
@@ -205,11 +213,13 @@ double tern_lr_scheduler_get_last_lr(const tern_lr_scheduler *s, int group)
 
 int64_t tern_lr_scheduler_last_epoch(const tern_lr_scheduler *s)
 {
+    TERN_SCHEDULER_GIVEN(s, "tern_lr_scheduler_last_epoch");
     return s ? s->at.last_epoch : -1;
 }
 
 tern_status tern_lr_scheduler_get_state(const tern_lr_scheduler *s, tern_lr_scheduler_state *state)
 {
+    TERN_SCHEDULER_GIVEN(s, "tern_lr_scheduler_get_state");
     if (!s || !state)
         return tern_fail_argument_null("tern_lr_scheduler_get_state", s ? "state" : "scheduler");
     *state = s->at;
@@ -218,6 +228,7 @@ tern_status tern_lr_scheduler_get_state(const tern_lr_scheduler *s, tern_lr_sche
 
 tern_status tern_lr_scheduler_set_state(tern_lr_scheduler *s, const tern_lr_scheduler_state *state)
 {
+    TERN_SCHEDULER_GIVEN(s, "tern_lr_scheduler_set_state");
     if (!s || !state)
         return tern_fail_argument_null("tern_lr_scheduler_set_state", s ? "state" : "scheduler");
     TERN_TRY(tern_lr_check_optimizer(s, "tern_lr_scheduler_set_state"));

@@ -25,7 +25,11 @@ typedef struct tern_lr_kind {
     bool every_group;
 } tern_lr_kind;
 
+/* s is NULL from here on if it was freed, which is an error. */
+#define TERN_SCHEDULER_GIVEN(s, function) TERN_GIVEN(s, "scheduler", function)
+
 struct tern_lr_scheduler {
+    tern_handle handle;
     const tern_lr_kind *kind;
     tern_optimizer *optimizer; /* while alive */
     tern_life *life;

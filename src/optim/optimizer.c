@@ -1,7 +1,10 @@
 /* optimizer.c -- what all optimizers share: making them, and steps. */
 #include "base/callback.h"
 #include "optim/optimizer.h"
+#include "nn/module.h"
 #include <string.h>
+
+static tern_handles handles = TERN_HANDLES("optimizer", tern_optimizer);
 
 /* ---- making ------------------------------------------------------------------------------ */
 
@@ -41,9 +44,10 @@ tern_optimizer *tern_optim_new_of(const tern_optim_kind *kind, tern_tensor *cons
     if (n <= 0)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: optimizer got an empty parameter list",
                               kind->name);
-    tern_optimizer *o = tern_alloc(sizeof *o);
+    tern_optimizer *o = tern_object_new(&handles);
     if (!o)
         return NULL;
+    o->handle.about = kind->name;
     o->kind = kind;
     tern_status status = fill(o, parameters, n);
     if (status == TERN_OK) {
@@ -61,6 +65,7 @@ tern_optimizer *tern_optim_new_of(const tern_optim_kind *kind, tern_tensor *cons
 tern_optimizer *tern_optim_new(const tern_optim_kind *kind, tern_module *module, double lr,
                                const void *options)
 {
+    TERN_MODULE_GIVEN(module, kind->name);
     int n = 0;
     tern_tensor **x = tern_optim_collect(module, &n, kind->name);
     tern_optimizer *o = x ? tern_optim_new_of(kind, x, n, lr, options) : NULL;
@@ -70,6 +75,7 @@ tern_optimizer *tern_optim_new(const tern_optim_kind *kind, tern_module *module,
 
 void tern_optim_free(tern_optimizer *o)
 {
+    TERN_OPTIMIZER_GIVEN(o, "tern_optim_free");
     if (!o)
         return;
     tern_graph_forget(o);
@@ -84,7 +90,7 @@ void tern_optim_free(tern_optimizer *o)
         o->kind->parts->free_data(o->data);
     tern_free(o->groups);
     tern_free(o->slots);
-    tern_free(o);
+    tern_object_end(&handles, &o->handle);
 }
 
 /* ---- stepping ---------------------------------------------------------------------------- */
@@ -228,6 +234,7 @@ static tern_status step_batch(tern_optimizer *o, tern_optim_batch *b, tern_tenso
 
 tern_status tern_optim_step_unless(tern_optimizer *o, tern_tensor *skip)
 {
+    TERN_OPTIMIZER_GIVEN(o, "tern_optim_step");
     if (!o)
         return tern_fail_argument_null("tern_optim_step", "optimizer");
     tern_status status = tern_last_status();
@@ -256,6 +263,7 @@ tern_status tern_optim_step(tern_optimizer *optimizer)
 tern_status tern_optim_step_closure(tern_optimizer *o, tern_closure closure, void *user,
                                     double *loss)
 {
+    TERN_OPTIMIZER_GIVEN(o, "tern_optim_step_closure");
     if (!o || !closure)
         return tern_fail_argument_null("tern_optim_step_closure", o ? "closure" : "optimizer");
     TERN_TRY(tern_last_status());
@@ -282,6 +290,7 @@ tern_status tern_optim_zero_grad(tern_optimizer *o)
 
 tern_status tern_optim_zero_grad_with(tern_optimizer *o, bool set_to_none)
 {
+    TERN_OPTIMIZER_GIVEN(o, "tern_optim_zero_grad_with");
     if (!o)
         return tern_fail_argument_null("tern_optim_zero_grad", "optimizer");
     for (int i = 0; i < o->n; i++) {

@@ -2,6 +2,7 @@
 #ifndef TERN_OPTIM_OPTIMIZER_H
 #define TERN_OPTIM_OPTIMIZER_H
 #include "base/life.h"
+#include "base/handle.h"
 #include "base/option.h"
 #include "base/text.h"
 #include "ops/foreach/foreach.h"
@@ -82,6 +83,7 @@ struct tern_optim_columns {
 };
 
 struct tern_optimizer {
+    tern_handle handle;
     const tern_optim_kind *kind;
     uint32_t states; /* bit k: state k is in use */
     tern_param_group *groups;
@@ -97,6 +99,9 @@ struct tern_optimizer {
 
 /* All n parameters of module, to be freed with tern_free; NULL after an error. */
 tern_tensor **tern_optim_collect(tern_module *module, int *n, const char *function);
+/* o is NULL from here on if it was freed, which is an error. */
+#define TERN_OPTIMIZER_GIVEN(o, function) TERN_GIVEN(o, "optimizer", function)
+
 /* An optimizer for all parameters of module, or for a list; options: of the
  * kind's struct, or NULL. NULL after an error that names kind. */
 tern_optimizer *tern_optim_new(const tern_optim_kind *kind, tern_module *module, double lr,

@@ -1,5 +1,6 @@
 /* param_groups.c -- parameter groups: their parameters, and options by name. */
 #include "optim/optimizer.h"
+#include "nn/module.h"
 #include <math.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@ static tern_status check_parameter(const tern_optimizer *o, tern_tensor *const *
     const char *name = o->kind->name;
     if (!x[i])
         return tern_fail_argument_null(name, "a parameter");
+    if (!tern_there(x[i], "tensor", name, "a parameter"))
+        return TERN_ERR_STATE;
     if (!tern_is_leaf(x[i]))
         return tern_fail(TERN_ERR_STATE, "%s: can't optimize a non-leaf Tensor (parameter %d)",
                          name, i);
@@ -90,6 +93,7 @@ static int add_group(tern_optimizer *o, tern_tensor *const *parameters, int n, c
 
 int tern_optim_add_param_group(tern_optimizer *o, tern_tensor *const *parameters, int n)
 {
+    TERN_OPTIMIZER_GIVEN(o, "tern_optim_add_param_group");
     const char *function = "tern_optim_add_param_group";
     if (!o || !parameters) {
         tern_fail_argument_null(function, o ? "parameters" : "optimizer");
@@ -104,6 +108,7 @@ int tern_optim_add_param_group(tern_optimizer *o, tern_tensor *const *parameters
 
 int tern_optim_add_module(tern_optimizer *o, tern_module *module)
 {
+    TERN_OPTIMIZER_GIVEN(o, "tern_optim_add_module");
     const char *function = "tern_optim_add_module";
     int n = 0;
     if (!o) {
@@ -118,6 +123,7 @@ int tern_optim_add_module(tern_optimizer *o, tern_module *module)
 
 int tern_optim_param_groups(const tern_optimizer *o)
 {
+    TERN_OPTIMIZER_GIVEN(o, "tern_optim_param_groups");
     return o ? o->n_groups : 0;
 }
 
@@ -145,6 +151,7 @@ static int option_index(const tern_optim_kind *kind, const char *name)
 /* The index of an option of a group; -1 after an error. */
 static int find(const tern_optimizer *o, int group, const char *name, const char *function)
 {
+    TERN_OPTIMIZER_GIVEN(o, function);
     if (!o || !name) {
         tern_fail_argument_null(function, o ? "name" : "optimizer");
         return -1;
@@ -162,6 +169,7 @@ static int find(const tern_optimizer *o, int group, const char *name, const char
 
 bool tern_optim_has_option(const tern_optimizer *o, const char *name)
 {
+    TERN_OPTIMIZER_GIVEN(o, "tern_optim_has_option");
     return o && name && option_index(o->kind, name) >= 0;
 }
 
@@ -189,6 +197,7 @@ tern_status tern_optim_check_lr(const tern_optimizer *o, double lr, const char *
 
 double tern_optim_get_lr(const tern_optimizer *o)
 {
+    TERN_OPTIMIZER_GIVEN(o, "tern_optim_get_lr");
     if (!o)
         tern_fail_argument_null("tern_optim_get_lr", "optimizer");
     return o ? o->groups[0].lr : NAN;
@@ -196,6 +205,7 @@ double tern_optim_get_lr(const tern_optimizer *o)
 
 tern_status tern_optim_set_lr(tern_optimizer *o, double lr)
 {
+    TERN_OPTIMIZER_GIVEN(o, "tern_optim_set_lr");
     if (!o)
         return tern_fail_argument_null("tern_optim_set_lr", "optimizer");
     TERN_TRY(tern_optim_check_lr(o, lr, "tern_optim_set_lr"));

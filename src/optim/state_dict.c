@@ -57,6 +57,7 @@ static tern_status visit_group(tern_optimizer *o, int i, tern_tensor_visit visit
 
 tern_status tern_optim_each_state(tern_optimizer *o, tern_tensor_visit visit, void *user)
 {
+    TERN_OPTIMIZER_GIVEN(o, "tern_optim_each_state");
     if (!o || !visit)
         return tern_fail_argument_null("tern_optim_each_state", o ? "visit" : "optimizer");
     tern_status status = TERN_OK;
@@ -99,6 +100,7 @@ static tern_status set_state(tern_optimizer *o, tern_optim_slot *s, const char *
 
 tern_status tern_optim_set_state(tern_optimizer *o, const char *path, const tern_tensor *value)
 {
+    TERN_OPTIMIZER_GIVEN(o, "tern_optim_set_state");
     if (!o || !path || !value)
         return tern_fail_argument_null("tern_optim_set_state", !o      ? "optimizer"
                                                                : !path ? "path"

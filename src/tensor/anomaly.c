@@ -1,7 +1,10 @@
 /* anomaly.c -- looking for the operation that made a NaN. */
 #include "base/text.h"
+#include "base/warning.h"
 #include "tensor/node.h"
 #include <ctype.h>
+#include <stdio.h>
+#include <string.h>
 
 /* ---- the mode ---------------------------------------------------------------------------- */
 
@@ -74,6 +77,7 @@ static tern_status look(tern_tensor *x, bool *has_nan)
         return TERN_OK;
     tern_thread_mode outer = tern_thread_enter();
     tern_thread.mode.anomaly = (tern_anomaly_state){0};
+    tern_thread.mode.op = "isnan";
     tern_status status = tern_hook_has_nan(x, has_nan);
     tern_thread_leave(&outer);
     return status;
@@ -125,8 +129,66 @@ tern_status tern_anomaly_check_gradients(const tern_node *node, tern_tensor *con
     return TERN_OK;
 }
 
-tern_status tern_anomaly_check_results(const tern_call *call)
+static void warn_of_nan(const tern_call *call, int i)
 {
+    char operation[64], path[128], type[128], where[300] = "";
+    const tern_running *running = &tern_thread.running;
+    snprintf(operation, sizeof operation, "tern_%s", call->op->name);
+    if (tern_hook_module_path(&running->modules, path, type, sizeof path))
+        snprintf(where, sizeof where, ", in the module %s (%s)", path, type);
+    tern_warn("nan", operation, "made NaN in its %dth output of inputs without NaN%s%s%s", i, where,
+              running->backward ? ", in the backward of " : "",
+              running->backward ? running->backward : "");
+}
+
+/* Only operations that are not part of another one are looked at, not where values can't be read
+ * now, nor those that write a number they are given (fill, masked_fill). */
+static bool looks_for_new(const tern_call *call)
+{
+    return call->n_in > 0 && !tern_thread.mode.op && !tern_thread.graph && tern_warns() &&
+           !strstr(call->op->name, "fill");
+}
+
+static tern_status came_in(const tern_call *call, bool *has_nan)
+{
+    *has_nan = false;
+    for (int k = 0; k < call->n_in && !*has_nan; k++)
+        TERN_TRY(look(call->in[k], has_nan));
+    return TERN_OK;
+}
+
+static bool is_in_place(const tern_call *call)
+{
+    for (int k = 0; k < call->n_in; k++)
+        if (call->in[k] == call->out[0])
+            return true;
+    return false;
+}
+
+bool tern_anomaly_came_in(const tern_call *call)
+{
+    bool has_nan = false;
+    return looks_for_new(call) && is_in_place(call) && came_in(call, &has_nan) == TERN_OK &&
+           has_nan;
+}
+
+static tern_status look_for_new(const tern_call *call, bool had_nan)
+{
+    for (int i = 0; !had_nan && i < call->n_out && looks_for_new(call); i++) {
+        bool has_nan = false;
+        TERN_TRY(look(call->out[i], &has_nan));
+        if (has_nan && !is_in_place(call))
+            TERN_TRY(came_in(call, &had_nan));
+        if (has_nan && !had_nan)
+            warn_of_nan(call, i);
+    }
+    return TERN_OK;
+}
+
+tern_status tern_anomaly_check_results(const tern_call *call, bool had_nan)
+{
+    if (!tern_thread.mode.anomaly.results)
+        return look_for_new(call, had_nan);
     for (int i = 0; i < call->n_out && call->n_in > 0; i++) {
         bool has_nan = false;
         TERN_TRY(look(call->out[i], &has_nan));

@@ -21,12 +21,13 @@ static tern_status check_inputs(tern_call *call)
         tern_tensor *x = call->in[i];
         if (!x && i < 32 && (call->op->optional >> i & 1))
             continue;
-        if (!x) {
+        if (!x || tern_handle_is_gone(&x->handle)) {
             char name[24];
             snprintf(name, sizeof name, "input %d", i);
             char function[FUNCTION_ROOM];
             name_function(function, call->op);
-            return tern_fail_argument_null(function, name);
+            tern_given(x, function, name);
+            return TERN_ERR_STATE;
         }
         tern_place *place = x->storage->place;
         if (call->place && place != call->place)
@@ -141,6 +142,8 @@ static tern_status make_outputs(tern_call *call)
             release_outputs(call);
             return tern_last_status();
         }
+        /* The op of a user's function may be gone before the result. */
+        call->out[i]->handle.about = call->op->release ? "a function" : call->op->name;
     }
     return TERN_OK;
 }
@@ -157,26 +160,30 @@ static tern_status record(tern_call *call, size_t attribute_bytes)
 
 /* What forward calls in turn is not cast again: the operation's types are settled. Nor is it
  * looked at for NaNs. */
-static tern_status forward(tern_call *call)
+static tern_status forward(tern_call *call, tern_thread_mode *mode)
 {
     if (!call->op->forward)
         return TERN_OK;
-    tern_thread_mode outer = tern_thread_enter();
-    tern_thread.mode.op = call->op->name;
-    tern_thread.mode.cast = NULL;
-    tern_thread.mode.anomaly.results = false;
+    bool had_nan = tern_debugging && tern_anomaly_came_in(call);
+    tern_thread_mode outer = *mode;
+    mode->op = call->op->name;
+    mode->cast = NULL;
+    mode->anomaly.results = false;
     tern_status status = call->op->forward(call);
-    tern_thread_leave(&outer);
-    return status == TERN_OK && outer.anomaly.results ? tern_anomaly_check_results(call) : status;
+    *mode = outer;
+    if (status != TERN_OK || !(mode->anomaly.results || tern_debugging))
+        return status;
+    return tern_anomaly_check_results(call, had_nan);
 }
 
 static tern_status run(tern_call *call, tern_tensor **cast, size_t attribute_bytes)
 {
+    tern_thread_mode *mode = &tern_thread.mode;
     TERN_TRY(check_inputs(call));
     TERN_TRY(refresh_inputs(call));
-    if (tern_thread.mode.cast && call->n_in > 0) {
+    if (mode->cast && call->n_in > 0) {
         memcpy(cast, call->in, sizeof *cast * (size_t)call->n_in);
-        TERN_TRY(tern_thread.mode.cast(call->op, cast, call->n_in));
+        TERN_TRY(mode->cast(call->op, cast, call->n_in));
         call->in = cast;
     }
     TERN_TRY(promote(call, cast));
@@ -188,7 +195,7 @@ static tern_status run(tern_call *call, tern_tensor **cast, size_t attribute_byt
     if (status == TERN_OK && first)
         status = record(call, attribute_bytes);
     if (status == TERN_OK)
-        status = forward(call);
+        status = forward(call, mode);
     if (status == TERN_OK && !first)
         status = record(call, attribute_bytes);
     if (status != TERN_OK)
@@ -254,10 +261,10 @@ static tern_status write_target(tern_call *call, tern_tensor *target)
 {
     if (call->result[0].dtype == target->dtype) {
         call->out[0] = target;
-        return forward(call);
+        return forward(call, &tern_thread.mode);
     }
     TERN_TRY(make_outputs(call));
-    tern_status status = forward(call);
+    tern_status status = forward(call, &tern_thread.mode);
     if (status == TERN_OK)
         status = tern_hook_copy(target, call->out[0]);
     tern_release(call->out[0]);

@@ -4,10 +4,8 @@
 
 tern_tensor *tern_requires_grad_(tern_tensor *x, bool requires_grad)
 {
-    if (!x) {
-        tern_fail_argument_null("tern_requires_grad_", "x");
+    if (!tern_given(x, "tern_requires_grad_", "x"))
         return NULL;
-    }
     if (requires_grad && !tern_dtype_is_floating_point(x->dtype))
         return tern_fail_null(TERN_ERR_DTYPE,
                               "tern_requires_grad_: Only Tensors of floating point dtype can "
@@ -66,8 +64,9 @@ tern_tensor *tern_grad(const tern_tensor *x)
 
 tern_status tern_set_grad(tern_tensor *x, tern_tensor *grad)
 {
-    if (!x)
-        return tern_fail_argument_null("tern_set_grad", "x");
+    if (!tern_given(x, "tern_set_grad", "x") ||
+        (grad && !tern_given(grad, "tern_set_grad", "grad")))
+        return tern_last_status();
     if (!grad && !x->history)
         return TERN_OK;
     if (grad && !tern_same_shape(x, grad))
@@ -94,8 +93,8 @@ tern_status tern_set_grad(tern_tensor *x, tern_tensor *grad)
 
 tern_status tern_retain_grad(tern_tensor *x)
 {
-    if (!x)
-        return tern_fail_argument_null("tern_retain_grad", "x");
+    if (!tern_given(x, "tern_retain_grad", "x"))
+        return tern_last_status();
     TERN_TRY(tern_refresh_view(x));
     if (!x->requires_grad)
         return tern_fail(TERN_ERR_STATE, "tern_retain_grad: can't retain_grad on Tensor that has "
@@ -109,19 +108,15 @@ tern_status tern_retain_grad(tern_tensor *x)
 
 tern_tensor *tern_detach(tern_tensor *x)
 {
-    if (!x) {
-        tern_fail_argument_null("tern_detach", "x");
+    if (!tern_given(x, "tern_detach", "x"))
         return NULL;
-    }
     return tern_scoped(tern_tensor_detached(x));
 }
 
 tern_tensor *tern_detach_(tern_tensor *x)
 {
-    if (!x) {
-        tern_fail_argument_null("tern_detach_", "x");
+    if (!tern_given(x, "tern_detach_", "x"))
         return NULL;
-    }
     if (x->history && x->history->base)
         return tern_fail_null(TERN_ERR_STATE, "tern_detach_: Can't detach views in-place. Use "
                                               "tern_detach instead");
@@ -145,8 +140,10 @@ static tern_hook **hooks_of(tern_tensor *x)
 
 int tern_register_hook(tern_tensor *x, tern_grad_hook call, void *user)
 {
-    if (!x || !call) {
-        tern_fail_argument_null("tern_register_hook", x ? "hook" : "x");
+    if (!tern_given(x, "tern_register_hook", "x"))
+        return 0;
+    if (!call) {
+        tern_fail_argument_null("tern_register_hook", "hook");
         return 0;
     }
     if (tern_refresh_view(x) != TERN_OK)
@@ -172,8 +169,8 @@ int tern_register_hook(tern_tensor *x, tern_grad_hook call, void *user)
 
 tern_status tern_remove_hook(tern_tensor *x, int id)
 {
-    if (!x)
-        return tern_fail_argument_null("tern_remove_hook", "x");
+    if (!tern_given(x, "tern_remove_hook", "x"))
+        return tern_last_status();
     for (tern_hook **h = x->history ? hooks_of(x) : NULL; h && *h; h = &(*h)->next)
         if ((*h)->id == id) {
             tern_hook *gone = *h;

@@ -225,8 +225,10 @@ static tern_status go(tern_walk *w)
 static tern_status start(tern_walk *w, tern_tensor *root, tern_tensor *gradient,
                          const char *function)
 {
-    if (!root)
-        return tern_fail_argument_null(function, "root");
+    if (!tern_given(root, function, "root"))
+        return tern_last_status();
+    if (gradient && !tern_given(gradient, function, "gradient"))
+        return TERN_ERR_STATE;
     TERN_TRY(tern_refresh_view(root));
     if (!root->requires_grad)
         return tern_fail(TERN_ERR_STATE,
@@ -281,8 +283,8 @@ static tern_status grad_of_all(tern_walk *w, tern_tensor *const *outputs, int n_
                                tern_tensor *const *gradients)
 {
     for (int i = 0; i < w->n_wanted; i++) {
-        if (!w->wanted[i])
-            return tern_fail_argument_null("tern_autograd_grad", "an input");
+        if (!tern_given(w->wanted[i], "tern_autograd_grad", "an input"))
+            return tern_last_status();
         TERN_TRY(tern_refresh_view(w->wanted[i]));
         if (!w->wanted[i]->requires_grad)
             return tern_fail(TERN_ERR_STATE,

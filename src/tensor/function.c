@@ -57,8 +57,10 @@ void *tern_function_data(const tern_function *f)
 
 tern_status tern_function_save(tern_function *f, tern_tensor *x)
 {
-    if (!f || !x)
-        return tern_fail_argument_null("tern_function_save", f ? "x" : "f");
+    if (!f)
+        return tern_fail_argument_null("tern_function_save", "f");
+    if (!tern_given(x, "tern_function_save", "x"))
+        return tern_last_status();
     if (f->g || f->where)
         return tern_fail(TERN_ERR_STATE, "tern_function_save: %s is past its forward",
                          f->type->name);
@@ -245,6 +247,8 @@ static tern_status run_forward(tern_function *f, tern_tensor *const *in, tern_te
         for (int i = 0; status == TERN_OK && i < f->k; i++)
             if (!out[i])
                 status = tern_fail_argument_null("tern_function_apply", "a result");
+            else if (!tern_given(out[i], "tern_function_apply", "a result"))
+                status = TERN_ERR_STATE;
         for (int i = 0; status == TERN_OK && i < f->k; i++)
             tern_keep(out[i]);
     }

@@ -136,7 +136,7 @@ tern_status tern_walk_to_leaf(tern_walk *w, tern_tensor *leaf, tern_tensor *grad
 /* Take grad as the leaf's own: as it is when nothing else uses it, else a copy. */
 static tern_tensor *own(tern_tensor *grad, bool create)
 {
-    bool alone = atomic_load(&grad->refs) == 1 && atomic_load(&grad->storage->refs) == 1 &&
+    bool alone = atomic_load(&grad->handle.refs) == 1 && atomic_load(&grad->storage->refs) == 1 &&
                  grad->contiguous && grad->offset == 0;
     if (alone || create)
         return grad;
@@ -164,7 +164,7 @@ static tern_status accumulate(tern_walk *w, tern_tensor *leaf, tern_tensor *grad
     tern_tensor *old = tern_history_of(leaf)->grad;
     if (!old)
         grad = own(grad, w->create);
-    else if (w->create || atomic_load(&old->refs) > 1)
+    else if (w->create || atomic_load(&old->handle.refs) > 1)
         grad = tern_hook_add(old, grad); /* somebody looks at the old one: leave it as it is */
     else
         grad = tern_hook_add_in_place(old, grad);

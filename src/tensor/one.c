@@ -17,7 +17,7 @@ tern_tensor *tern_one_like(tern_tensor *root)
 /* No view of it left, and nobody wrote into it. */
 static bool as_it_was(const tern_tensor *one)
 {
-    return atomic_load(&one->refs) == 1 && atomic_load(&one->storage->refs) == 1 &&
+    return atomic_load(&one->handle.refs) == 1 && atomic_load(&one->storage->refs) == 1 &&
            tern_tensor_version(one) == 0;
 }
 

@@ -142,8 +142,11 @@ tern_autocast_hook tern_compose_list(const tern_op *op, tern_tensor **tensors, i
 void tern_composed(const tern_autocast_hook *outer);
 
 /* ---- anomalies (anomaly.c) --------------------------------------------------------------- */
-/* TERN_ERR_STATE when a result of the call has a NaN in it. */
-tern_status tern_anomaly_check_results(const tern_call *call);
+/* TERN_ERR_STATE when a result of the call has a NaN in it, if those are looked for; while debugging,
+ * a warning when no input has, or had (before a call in place). */
+tern_status tern_anomaly_check_results(const tern_call *call, bool had_nan);
+/* While debugging, before a call: whether an input has a NaN that the call may write over. */
+bool tern_anomaly_came_in(const tern_call *call);
 
 /* ---- the tape (tape.c, node.c) ----------------------------------------------------------- */
 /* Whether a call with these inputs is recorded now. */

@@ -248,10 +248,8 @@ static void add_suffixes(printer *p)
 
 char *tern_to_text(const tern_tensor *x)
 {
-    if (!x) {
-        tern_fail_argument_null("tern_to_text", "x");
+    if (!tern_given(x, "tern_to_text", "x"))
         return NULL;
-    }
     printer p = {.x = x};
     tern_text_add(&p.text, "tensor(");
     if (x->numel == 0) {

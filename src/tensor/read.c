@@ -7,8 +7,10 @@
 
 tern_status tern_copy_to_host(const tern_tensor *x, void *data, size_t bytes)
 {
-    if (!x || (!data && x->numel))
-        return tern_fail_argument_null("tern_copy_to_host", x ? "data" : "x");
+    if (!tern_given(x, "tern_copy_to_host", "x"))
+        return tern_last_status();
+    if (!data && x->numel)
+        return tern_fail_argument_null("tern_copy_to_host", "data");
     size_t own = (size_t)x->numel * tern_dtype_size(x->dtype);
     if (bytes != own)
         return tern_fail(TERN_ERR_ARGUMENT,
@@ -91,10 +93,8 @@ tern_scalar tern_element(const void *data, tern_dtype dtype, int64_t i)
 static bool one(const tern_tensor *x, const char *function, tern_scalar *value)
 {
     char bytes[8];
-    if (!x) {
-        tern_fail_argument_null(function, "x");
+    if (!tern_given(x, function, "x"))
         return false;
-    }
     if (x->numel != 1) {
         tern_fail(TERN_ERR_SHAPE,
                   "%s: only one element tensors can be converted to scalars (shape %s)", function,

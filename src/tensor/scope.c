@@ -1,49 +1,62 @@
 /* scope.c -- who releases a new tensor: a stack of tensors a thread, scopes are marks on it. */
+#include "base/thread.h"
+#include "base/thread_end.h"
+#include "base/warning.h"
 #include "tensor/tensor.h"
-#include <pthread.h>
-#include <string.h>
 
-enum { MAX_DEPTH = 1024 };
+enum { MAX_DEPTH = 1024, ROOT_IS_LARGE = 10000 };
 
-static _Thread_local struct {
+typedef struct stack {
     tern_tensor **items;
     size_t count, capacity;
     size_t mark[MAX_DEPTH]; /* where each open scope begins; mark[0] is the root's */
     int depth;
-    bool watched; /* this thread's end drains the root */
-} scopes;
+    int64_t opened;          /* while debugging */
+    tern_scope_place *place; /* of MAX_DEPTH open scopes, likewise; or NULL */
+} stack;
 
-static pthread_key_t at_thread_end;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static _Thread_local stack scopes;
 
-static void release_down_to(size_t mark)
+static void drain(void);
+static _Thread_local tern_thread_end end = {.run = drain};
+
+/* With a pointer, because each look at a thread's variable takes a call. */
+static __attribute__((noinline)) void release_down_to(stack *s, size_t mark)
 {
-    while (scopes.count > mark)
-        tern_release(scopes.items[--scopes.count]);
+    tern_headers ended = {.count = 0};
+    while (s->count > mark)
+        tern_release_into(s->items[--s->count], &ended);
+    if (ended.count)
+        tern_released(&ended);
 }
 
-static void drain(void *unused)
+/* Errors about what ends in here tell of the scope that does. */
+static __attribute__((noinline)) void release_and_tell(stack *s, int depth)
 {
-    (void)unused;
-    release_down_to(0);
+    static const tern_scope_place root = {.number = 0};
+    const tern_scope_place *outer = tern_thread.ending;
+    tern_thread.ending = depth == 0 ? &root : s->place ? &s->place[depth] : NULL;
+    release_down_to(s, s->mark[depth]);
+    tern_thread.ending = outer;
+}
+
+static void release_from(stack *s, int depth)
+{
+    if (tern_debugging)
+        release_and_tell(s, depth);
+    else
+        release_down_to(s, s->mark[depth]);
+}
+
+/* At the end of the thread. */
+static void drain(void)
+{
+    release_from(&scopes, 0);
     tern_free(scopes.items);
+    tern_free(scopes.place);
     scopes.items = NULL;
+    scopes.place = NULL;
     scopes.capacity = 0;
-}
-
-static bool key_is_made;
-
-static void make_key(void)
-{
-    key_is_made = pthread_key_create(&at_thread_end, drain) == 0;
-}
-
-/* The library may be unloaded, within a module that it is linked into, while threads that used it
- * live: at their end nothing of it can be called. (The shared library stays: -z nodelete.) */
-__attribute__((destructor)) static void delete_key(void)
-{
-    if (key_is_made)
-        pthread_key_delete(at_thread_end);
 }
 
 static bool reserve(size_t n)
@@ -56,12 +69,7 @@ static bool reserve(size_t n)
         return false;
     scopes.items = items;
     scopes.capacity = capacity;
-    if (!scopes.watched) {
-        pthread_once(&once, make_key);
-        if (key_is_made)
-            pthread_setspecific(at_thread_end, &scopes);
-        scopes.watched = true;
-    }
+    tern_at_thread_end(&end);
     return true;
 }
 
@@ -69,6 +77,31 @@ tern_status tern_scope_reserve(int n)
 {
     return reserve((size_t)n) ? TERN_OK : TERN_ERR_MEMORY;
 }
+
+/* ---- debugging --------------------------------------------------------------------------- */
+
+static __attribute__((noinline)) void note_opened(stack *s)
+{
+    if (!s->place && !(s->place = tern_alloc(MAX_DEPTH * sizeof *s->place)))
+        return;
+    s->place[s->depth] = (tern_scope_place){.number = ++s->opened,
+                                            .depth = s->depth,
+                                            .file = tern_thread.running.at.file,
+                                            .line = tern_thread.running.at.line};
+}
+
+/* A training loop without a scope keeps all that it makes. */
+static __attribute__((noinline)) void watch_root(const tern_tensor *x)
+{
+    if (scopes.depth == 0 && scopes.count == ROOT_IS_LARGE)
+        tern_warn("scope", "tern_scope_clear",
+                  "the root scope holds %d tensors and grows (the newest is made by %s): what is "
+                  "made outside of TERN_SCOPE { } stays until tern_scope_clear() or the end of the "
+                  "thread",
+                  ROOT_IS_LARGE, x->handle.about ? x->handle.about : "tern");
+}
+
+/* ---- scopes ------------------------------------------------------------------------------ */
 
 tern_tensor *tern_scoped(tern_tensor *x)
 {
@@ -78,6 +111,8 @@ tern_tensor *tern_scoped(tern_tensor *x)
         tern_release(x);
         return NULL;
     }
+    if (tern_debugging)
+        watch_root(x);
     return scopes.items[scopes.count++] = x;
 }
 
@@ -92,20 +127,25 @@ tern_scope_block tern_scope_enter(void)
     scopes.mark[++scopes.depth] = scopes.count;
     block.depth = scopes.depth;
     block.mark = scopes.count;
+    if (tern_debugging)
+        note_opened(&scopes);
     return block;
 }
 
 void tern_scope_leave(tern_scope_block *block)
 {
-    if (block->depth <= 0 || block->depth > scopes.depth)
+    stack *s = &scopes;
+    if (block->depth <= 0 || block->depth > s->depth)
         return;
-    release_down_to(scopes.mark[block->depth]);
-    scopes.depth = block->depth - 1;
+    release_from(s, block->depth);
+    s->depth = block->depth - 1;
 }
 
 tern_tensor *tern_escape(tern_tensor *x)
 {
-    if (!x || scopes.depth == 0)
+    if (!x || !tern_given(x, "tern_escape", "x"))
+        return NULL;
+    if (scopes.depth == 0)
         return x;
     /* Swap it to the scope's beginning and begin the scope after it. */
     size_t *mark = &scopes.mark[scopes.depth];
@@ -121,5 +161,5 @@ tern_tensor *tern_escape(tern_tensor *x)
 
 void tern_scope_clear(void)
 {
-    release_down_to(scopes.depth == 0 ? 0 : scopes.mark[scopes.depth]);
+    release_from(&scopes, scopes.depth);
 }

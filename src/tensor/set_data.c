@@ -34,10 +34,8 @@ static bool fits(const tern_tensor *grad, const tern_tensor *x)
 
 tern_tensor *tern_set_data_(tern_tensor *x, tern_tensor *data)
 {
-    if (!x || !data) {
-        tern_fail_argument_null("tern_set_data_", x ? "data" : "x");
+    if (!tern_given(x, "tern_set_data_", "x") || !tern_given(data, "tern_set_data_", "data"))
         return NULL;
-    }
     if (!tern_is_leaf(x))
         return tern_fail_null(TERN_ERR_STATE, "tern_set_data_: x is the result of a recorded "
                                               "operation; only leaf tensors take other elements");

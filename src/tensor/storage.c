@@ -40,10 +40,10 @@ static bool dense(const tern_tensor *x)
 static tern_tensor *blank(const tern_shape *shape, tern_dtype dtype, const char *function)
 {
     int64_t numel = tern_shape_numel(shape, function);
-    tern_tensor *x = numel < 0 ? NULL : tern_alloc(sizeof *x);
+    tern_tensor *x = numel < 0 ? NULL : tern_header_new();
     if (!x)
         return NULL;
-    atomic_init(&x->refs, 1);
+    atomic_init(&x->handle.refs, 1);
     x->dtype = dtype;
     x->ndim = shape->ndim;
     x->numel = numel;
@@ -149,15 +149,14 @@ int64_t tern_tensor_version(const tern_tensor *x)
 
 tern_tensor *tern_keep(tern_tensor *x)
 {
-    if (x)
-        atomic_fetch_add_explicit(&x->refs, 1, memory_order_relaxed);
+    if (!x || tern_handle_is_gone(&x->handle))
+        return x && tern_given_slow(x, "tern_keep", "x") ? x : NULL;
+    atomic_fetch_add_explicit(&x->handle.refs, 1, memory_order_relaxed);
     return x;
 }
 
 static void history_free(tern_history *history)
 {
-    if (!history)
-        return;
     while (history->hooks) {
         tern_hook *next = history->hooks->next;
         tern_free(history->hooks);
@@ -171,38 +170,97 @@ static void history_free(tern_history *history)
     tern_free(history);
 }
 
-void tern_release(tern_tensor *x)
+/* x becomes one that is gone. */
+static void end(tern_tensor *x, tern_headers *ended)
 {
-    if (!x || !last_reference(&x->refs))
-        return;
-    history_free(x->history);
-    tern_storage_release(x->storage);
-    tern_free(x);
-    atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
+    tern_storage *storage = x->storage, *none;
+    if (tern_debugging)
+        tern_header_tell(x);
+    if (x->history) {
+        history_free(x->history);
+        x->history = NULL;
+    }
+    x->requires_grad = false;
+    if (storage) {
+        none = atomic_load_explicit(&tern_gone_last, memory_order_acquire);
+        x->storage =
+            none && none->place == storage->place ? none : tern_gone_storage(storage->place);
+        tern_storage_release(storage);
+    }
+    atomic_store_explicit(&x->handle.refs, 0, memory_order_release);
+    x->handle.next = ended->first;
+    if (!ended->first)
+        ended->last = &x->handle;
+    ended->first = &x->handle;
+    ended->count++;
 }
 
-/* ---- questions --------------------------------------------------------------------------- */
+/* Of which there may be no more references: apart, so that giving up one of several is short. */
+static __attribute__((noinline)) void release_last(tern_tensor *x, tern_headers *ended, int refs)
+{
+    if (refs < 1)
+        tern_given_slow(x, "tern_release", "x");
+    else if (refs == 1 || atomic_fetch_sub_explicit(&x->handle.refs, 1, memory_order_acq_rel) == 1)
+        end(x, ended);
+}
+
+void tern_released(const tern_headers *ended)
+{
+    atomic_fetch_sub_explicit(&live, ended->count, memory_order_relaxed);
+    tern_headers_put(ended);
+}
+
+static __attribute__((noinline)) void release_one(tern_tensor *x, int refs)
+{
+    tern_headers ended = {.count = 0};
+    release_last(x, &ended, refs);
+    if (ended.count)
+        tern_released(&ended);
+}
+
+void tern_release_into(tern_tensor *x, tern_headers *ended)
+{
+    release_last(x, ended, atomic_load_explicit(&x->handle.refs, memory_order_acquire));
+}
+
+void tern_release(tern_tensor *x)
+{
+    if (!x)
+        return;
+    int refs = atomic_load_explicit(&x->handle.refs, memory_order_acquire);
+    while (refs > 1)
+        if (atomic_compare_exchange_weak_explicit(&x->handle.refs, &refs, refs - 1,
+                                                  memory_order_acq_rel, memory_order_acquire))
+            return;
+    release_one(x, refs);
+}
+
+bool tern_given_slow(const tern_tensor *x, const char *function, const char *argument)
+{
+    if (!x)
+        tern_fail_argument_null(function, argument);
+    else
+        tern_fail_gone(&x->handle, "tensor", function, argument);
+    return false;
+}
+
+/* ---- questions: those that record no error for NULL record none for what is gone either, and answer
+ * what it was -------------------------------------------------------------------- */
 
 int tern_dim(const tern_tensor *x)
 {
-    if (!x)
-        tern_fail_argument_null("tern_dim", "x");
-    return x ? x->ndim : -1;
+    return tern_given(x, "tern_dim", "x") ? x->ndim : -1;
 }
 
 int64_t tern_numel(const tern_tensor *x)
 {
-    if (!x)
-        tern_fail_argument_null("tern_numel", "x");
-    return x ? x->numel : -1;
+    return tern_given(x, "tern_numel", "x") ? x->numel : -1;
 }
 
 int64_t tern_size(const tern_tensor *x, int dim)
 {
     int d = 0;
-    if (!x)
-        tern_fail_argument_null("tern_size", "x");
-    if (!x || tern_wrap_dim(dim, x->ndim, &d, "tern_size") != TERN_OK)
+    if (!tern_given(x, "tern_size", "x") || tern_wrap_dim(dim, x->ndim, &d, "tern_size") != TERN_OK)
         return -1;
     return x->ndim ? x->shape[d] : 1;
 }
@@ -210,9 +268,8 @@ int64_t tern_size(const tern_tensor *x, int dim)
 int64_t tern_stride(const tern_tensor *x, int dim)
 {
     int d = 0;
-    if (!x)
-        tern_fail_argument_null("tern_stride", "x");
-    if (!x || tern_wrap_dim(dim, x->ndim, &d, "tern_stride") != TERN_OK)
+    if (!tern_given(x, "tern_stride", "x") ||
+        tern_wrap_dim(dim, x->ndim, &d, "tern_stride") != TERN_OK)
         return -1;
     return x->ndim ? x->stride[d] : 1;
 }
@@ -251,11 +308,7 @@ int64_t tern_version(const tern_tensor *x)
 
 void *tern_data(tern_tensor *x)
 {
-    if (!x) {
-        tern_fail_argument_null("tern_data", "x");
-        return NULL;
-    }
-    if (x->numel == 0)
+    if (!tern_given(x, "tern_data", "x") || x->numel == 0)
         return NULL;
     char *host = x->storage->block->buffer.host;
     if (!host || strcmp(tern_place_kind(x->storage->place), "cpu") != 0)

@@ -2,8 +2,8 @@
 #ifndef TERN_SRC_TENSOR_H
 #define TERN_SRC_TENSOR_H
 #include "base/dtype.h"
+#include "base/handle.h"
 #include "device/device.h"
-#include <stdatomic.h>
 #include <tern/autograd.h>
 
 typedef struct tern_node tern_node;
@@ -42,7 +42,7 @@ typedef struct tern_history {
 } tern_history;
 
 struct tern_tensor {
-    atomic_int refs;
+    tern_handle handle;
     tern_dtype dtype;
     int ndim;
     bool requires_grad; /* asked for, or inherited from inputs */
@@ -98,6 +98,23 @@ static inline void tern_read_shape(const tern_tensor *x, tern_shape *shape)
     for (int i = 0; i < x->ndim; i++)
         shape->dims[i] = x->shape[i];
 }
+/* The headers of tensors that ended, by handle.next. */
+typedef struct tern_headers {
+    tern_handle *first, *last;
+    int count;
+} tern_headers;
+/* One that has no history and is not asked for a gradient; NULL after an error. What becomes of
+ * those that ended. Of one that ends: what is to
+ * be told of it; the storage without memory that those of a place share, and the last that was
+ * asked for (header.c). */
+tern_tensor *tern_header_new(void);
+void tern_headers_put(const tern_headers *ended);
+void tern_header_tell(tern_tensor *x);
+tern_storage *tern_gone_storage(tern_place *place);
+extern _Atomic(tern_storage *) tern_gone_last;
+/* tern_release of several: of each, and once after it (storage.c). */
+void tern_release_into(tern_tensor *x, tern_headers *ended);
+void tern_released(const tern_headers *ended);
 /* Another view of x's storage; the same. Knows nothing of autograd. */
 tern_tensor *tern_tensor_alias(const tern_tensor *x, const tern_shape *shape, const int64_t *stride,
                                int64_t offset);
@@ -110,6 +127,20 @@ tern_tensor *tern_tensor_detached(const tern_tensor *x);
 tern_tensor *tern_scoped(tern_tensor *x);
 /* The next n of them find room. */
 tern_status tern_scope_reserve(int n);
+/* The same of a tensor that a function made without an operation: errors say so once it is gone. The
+ * name, "tern_full", lives as long as the process. */
+static inline tern_tensor *tern_scoped_from(tern_tensor *x, const char *function)
+{
+    if (x)
+        x->handle.about = function + sizeof "tern_" - 1;
+    return tern_scoped(x);
+}
+/* Whether x is a tensor; an error that names function and argument if it is NULL or gone. */
+bool tern_given_slow(const tern_tensor *x, const char *function, const char *argument);
+static inline bool tern_given(const tern_tensor *x, const char *function, const char *argument)
+{
+    return (x && !tern_handle_is_gone(&x->handle)) || tern_given_slow(x, function, argument);
+}
 /* Its history, made if need be; NULL after TERN_ERR_MEMORY. */
 tern_history *tern_history_of(tern_tensor *x);
 tern_place *tern_tensor_place(const tern_tensor *x);

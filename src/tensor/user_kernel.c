@@ -80,6 +80,8 @@ static tern_status tensor_argument(const tern_kernel *kernel, const tern_kernel_
             return tern_last_status();
         return tern_fail(TERN_ERR_ARGUMENT, "tern_kernel_launch: argument %d is a NULL tensor", i);
     }
+    if (!tern_given(x, "tern_kernel_launch", "a tensor"))
+        return TERN_ERR_STATE;
     if (x->storage->place != kernel->place)
         return tern_fail(TERN_ERR_DEVICE,
                          "tern_kernel_launch: argument %d is on %s, the kernel was compiled for %s",

@@ -82,6 +82,7 @@ tern_module *tern_nn_module_list_of(tern_module *const *layers, int n)
 
 tern_module *tern_nn_append(tern_module *list, tern_module *child)
 {
+    TERN_MODULE_GIVEN(list, "tern_nn_append");
     char name[16];
     if (!list || !list->numbered) {
         if (!list)
@@ -151,6 +152,7 @@ tern_module *tern_nn_parameter_list_of(tern_tensor *const *tensors, int n)
 
 tern_tensor *tern_nn_append_parameter(tern_module *list, tern_tensor *x)
 {
+    TERN_MODULE_GIVEN(list, "tern_nn_append_parameter");
     char name[16];
     int n = 0;
     if (!list || !x) {

@@ -142,6 +142,7 @@ tern_status tern_nn_call_packed(tern_module *m, const tern_packed_sequence *x,
                                 tern_tensor *const *in, int n, tern_packed_sequence *output,
                                 tern_tensor **out, int k)
 {
+    TERN_MODULE_GIVEN(m, "tern_nn_call_packed");
     const uint64_t failures = tern_failures();
     const char *function = "tern_nn_call_packed";
     if (!m || !x || !x->data || !x->batch_sizes || !output || (n > 0 && !in) || (k > 0 && !out))

@@ -92,10 +92,8 @@ static const tern_op cast_op = {
 
 tern_tensor *tern_to_dtype(tern_tensor *x, tern_dtype dtype)
 {
-    if (!x) {
-        tern_fail_argument_null("tern_to_dtype", "x");
+    if (!tern_given(x, "tern_to_dtype", "x"))
         return NULL;
-    }
     if (tern_dtype_size(dtype) == 0)
         return tern_fail_null(TERN_ERR_DTYPE, "tern_to_dtype: %d is not a dtype", (int)dtype);
     if (x->dtype == dtype)
@@ -131,7 +129,7 @@ tern_tensor *tern_clone(tern_tensor *x)
 /* x itself where it is dense in row-major order, else a copy. */
 tern_tensor *tern_contiguous(tern_tensor *x)
 {
-    return x && x->contiguous ? x : tern_clone(x);
+    return x && x->contiguous && !tern_handle_is_gone(&x->handle) ? x : tern_clone(x);
 }
 
 /* Between devices: the call runs on the source's place, its result lies on the target's. */
@@ -176,10 +174,8 @@ static const tern_op move_op = {
 static tern_tensor *move(tern_tensor *x, const char *device, bool non_blocking,
                          const char *function)
 {
-    if (!x) {
-        tern_fail_argument_null(function, "x");
+    if (!tern_given(x, function, "x"))
         return NULL;
-    }
     tern_place *to = tern_place_find(device, function);
     if (!to)
         return NULL;
@@ -209,10 +205,8 @@ bool tern_is_pinned(const tern_tensor *x)
  * where no device pins memory. */
 tern_tensor *tern_pin_memory(tern_tensor *x)
 {
-    if (!x) {
-        tern_fail_argument_null("tern_pin_memory", "x");
+    if (!tern_given(x, "tern_pin_memory", "x"))
         return NULL;
-    }
     if (strcmp(tern_place_kind(x->storage->place), "cpu") != 0)
         return tern_fail_null(TERN_ERR_DEVICE,
                               "tern_pin_memory: cannot pin a tensor on %s, only dense CPU tensors "
@@ -274,10 +268,8 @@ static const tern_op copy_in_op = {.name = "copy",
 static tern_tensor *copy_in(tern_tensor *x, const tern_tensor *src, bool non_blocking,
                             const char *function)
 {
-    if (!x || !src) {
-        tern_fail_argument_null(function, x ? "src" : "x");
+    if (!tern_given(x, function, "x") || !tern_given(src, function, "src"))
         return NULL;
-    }
     tern_tensor *from;
     memcpy(&from, &src, sizeof src); /* only its graph's reference count changes */
     from = move(from, tern_device(x), non_blocking, function);

@@ -14,7 +14,7 @@ static tern_tensor *make(const tern_shape *shape, tern_dtype dtype, const char *
     tern_place *place = tern_place_find(device, function);
     if (!place || tern_shape_numel(shape, function) < 0)
         return NULL;
-    return tern_scoped(tern_tensor_new(shape, dtype, place, function));
+    return tern_scoped_from(tern_tensor_new(shape, dtype, place, function), function);
 }
 
 /* The dtype that PyTorch infers from a number: float32, int64 or bool. */
@@ -234,15 +234,13 @@ tern_tensor *tern_eye(int64_t n, int64_t m, tern_dtype dtype, const char *device
 /* A tensor of the dtype and device of x, of its shape or of the one given. */
 static tern_tensor *like(const tern_tensor *x, const tern_shape *shape, const char *function)
 {
-    if (!x) {
-        tern_fail_argument_null(function, "x");
+    if (!tern_given(x, function, "x"))
         return NULL;
-    }
     tern_shape own = tern_shape_of(x);
     if (shape && tern_shape_numel(shape, function) < 0)
         return NULL;
-    return tern_scoped(
-        tern_tensor_new(shape ? shape : &own, x->dtype, x->storage->place, function));
+    tern_tensor *y = tern_tensor_new(shape ? shape : &own, x->dtype, x->storage->place, function);
+    return tern_scoped_from(y, function);
 }
 
 tern_tensor *tern_empty_like(const tern_tensor *x)

@@ -68,7 +68,7 @@ tern_tensor *tern_lerp_scalar(tern_tensor *x, tern_tensor *end, double weight)
 tern_tensor *tern_nan_to_num(tern_tensor *x, double nan, double posinf, double neginf)
 {
     if (!x || !tern_dtype_is_floating_point(tern_dtype_of(x)))
-        return x ? x : tern_neg(x);
+        return tern_given(x, "tern_positive", "x") ? x : NULL;
     double largest = tern_dtype_rows[tern_dtype_of(x)].greatest;
     tern_tensor *is_nan = tern_isnan(x), *is_high = tern_isposinf(x), *is_low = tern_isneginf(x);
     x = tern_masked_fill(x, is_nan, tern_scalar_real(nan));
@@ -112,11 +112,11 @@ tern_tensor *tern_sgn(tern_tensor *x)
     return tern_sign(x);
 }
 
-/* x itself. tern_neg(NULL) is called for its error only. */
+/* x itself. */
 tern_tensor *tern_positive(tern_tensor *x)
 {
     if (x && tern_dtype_of(x) == TERN_BOOL)
         return tern_fail_null(
             TERN_ERR_DTYPE, "tern_positive: The `+` operator, on a bool tensor is not supported.");
-    return x ? x : tern_neg(x);
+    return tern_given(x, "tern_positive", "x") ? x : NULL;
 }

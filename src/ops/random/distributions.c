@@ -171,9 +171,7 @@ tern_tensor *tern_normal(tern_tensor *mean, tern_tensor *std)
 /* Uniform integers in [low, high). */
 tern_tensor *tern_randint_like(const tern_tensor *x, int64_t low, int64_t high)
 {
-    if (!x) {
-        tern_fail_argument_null("tern_randint_like", "x");
+    if (!tern_given(x, "tern_randint_like", "x"))
         return NULL;
-    }
     return tern_randint(low, high, tern_shape_of(x), x->dtype, tern_device(x));
 }

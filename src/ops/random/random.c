@@ -61,7 +61,7 @@ static tern_tensor *make(const tern_shape *shape, tern_dtype dtype, tern_place *
         return NULL;
     if (!place || tern_shape_numel(shape, function) < 0)
         return NULL;
-    return tern_scoped(tern_tensor_new(shape, dtype, place, function));
+    return tern_scoped_from(tern_tensor_new(shape, dtype, place, function), function);
 }
 
 /* u or z as they are: shift 0, scale 1. */

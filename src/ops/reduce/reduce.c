@@ -262,10 +262,8 @@ tern_tensor *tern_hook_sum_to(tern_tensor *x, const tern_shape *shape)
 
 tern_tensor *tern_sum_to_size(tern_tensor *x, tern_shape shape)
 {
-    if (!x) {
-        tern_fail_argument_null("tern_sum_to_size", "x");
+    if (!tern_given(x, "tern_sum_to_size", "x"))
         return NULL;
-    }
     if (tern_shape_numel(&shape, "tern_sum_to_size") < 0)
         return NULL;
     if (shape.ndim == 0) /* all of it: integers become int64, as by sum alone */

@@ -171,9 +171,7 @@ static int64_t needed(const tern_strided *view, int64_t offset)
 
 tern_tensor *tern_as_strided(tern_tensor *x, tern_shape shape, tern_shape stride, int64_t offset)
 {
-    if (!x)
-        tern_fail_argument_null("tern_as_strided", "x");
-    if (!x || tern_shape_numel(&shape, "tern_as_strided") < 0)
+    if (!tern_given(x, "tern_as_strided", "x") || tern_shape_numel(&shape, "tern_as_strided") < 0)
         return NULL;
     if (shape.ndim != stride.ndim)
         return tern_fail_null(

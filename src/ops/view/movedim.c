@@ -74,36 +74,38 @@ tern_tensor *tern_swapaxes(tern_tensor *x, int axis0, int axis1)
 
 /* ---- added ------------------------------------------------------------------------------- */
 
+/* What is gone goes on to an operation, which refuses it. */
+static bool has_dims(const tern_tensor *x, int least)
+{
+    return x && x->ndim >= least && !tern_handle_is_gone(&x->handle);
+}
+
 tern_tensor *tern_atleast_1d(tern_tensor *x)
 {
-    return x && x->ndim > 0 ? x : tern_unsqueeze(x, 0);
+    return has_dims(x, 1) ? x : tern_unsqueeze(x, 0);
 }
 
 tern_tensor *tern_atleast_2d(tern_tensor *x)
 {
-    return x && x->ndim > 1 ? x : tern_unsqueeze(tern_atleast_1d(x), 0);
+    return has_dims(x, 2) ? x : tern_unsqueeze(tern_atleast_1d(x), 0);
 }
 
 tern_tensor *tern_atleast_3d(tern_tensor *x)
 {
-    return x && x->ndim > 2 ? x : tern_unsqueeze(tern_atleast_2d(x), -1);
+    return has_dims(x, 3) ? x : tern_unsqueeze(tern_atleast_2d(x), -1);
 }
 
 tern_tensor *tern_view_as(tern_tensor *x, const tern_tensor *other)
 {
-    if (!other) {
-        tern_fail_argument_null("tern_view_as", "other");
+    if (!tern_given(other, "tern_view_as", "other"))
         return NULL;
-    }
     return tern_view(x, tern_shape_of(other));
 }
 
 tern_tensor *tern_reshape_as(tern_tensor *x, const tern_tensor *other)
 {
-    if (!other) {
-        tern_fail_argument_null("tern_reshape_as", "other");
+    if (!tern_given(other, "tern_reshape_as", "other"))
         return NULL;
-    }
     return tern_reshape(x, tern_shape_of(other));
 }
 

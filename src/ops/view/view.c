@@ -436,10 +436,8 @@ tern_tensor *tern_expand(tern_tensor *x, tern_shape shape)
 
 tern_tensor *tern_expand_as(tern_tensor *x, const tern_tensor *other)
 {
-    if (!other) {
-        tern_fail_argument_null("tern_expand_as", "other");
+    if (!tern_given(other, "tern_expand_as", "other"))
         return NULL;
-    }
     return tern_expand(x, tern_shape_of(other));
 }
 

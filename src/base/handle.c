@@ -1,0 +1,94 @@
+/* handle.c -- the end of objects that a program frees, and errors about using them after it. */
+#include "base/handle.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_BYTES = 192 };
+
+void tern_handles_put(tern_handles *all, tern_handle *batch)
+{
+    batch->next_batch = NULL;
+    pthread_mutex_lock(&all->lock);
+    if (all->last)
+        all->last->next_batch = batch;
+    else
+        all->first = batch;
+    all->last = batch;
+    all->count++;
+    pthread_mutex_unlock(&all->lock);
+}
+
+tern_handle *tern_handles_take(tern_handles *all)
+{
+    tern_handle *batch = NULL;
+    if (tern_debugging)
+        return NULL;
+    pthread_mutex_lock(&all->lock);
+    if (all->count > all->keeps) {
+        batch = all->first;
+        all->first = batch->next_batch;
+        all->count--;
+    }
+    pthread_mutex_unlock(&all->lock);
+    return batch;
+}
+
+void tern_handle_forget(tern_handle *handle)
+{
+    if (handle->owns_about)
+        tern_free((void *)(uintptr_t)handle->about);
+    handle->about = NULL;
+    handle->owns_about = false;
+}
+
+/* Without tern_alloc, which records an error: this is the end of an object. */
+void tern_handle_tell(tern_handle *handle, const char *format, ...)
+{
+    char *text = malloc(TEXT_BYTES);
+    va_list args;
+    va_start(args, format);
+    if (text)
+        vsnprintf(text, TEXT_BYTES, format, args);
+    va_end(args);
+    tern_handle_forget(handle);
+    handle->about = text;
+    handle->owns_about = text != NULL;
+}
+
+void *tern_object_new(tern_handles *all)
+{
+    tern_handle *object = tern_handles_take(all);
+    if (!object) {
+        object = tern_alloc(all->bytes);
+    } else if (tern_memory_fails(all->bytes)) {
+        tern_handles_put(all, object);
+        return NULL;
+    } else {
+        tern_handle_forget(object);
+        memset(object, 0, all->bytes);
+    }
+    if (object)
+        atomic_init(&object->refs, 1);
+    return object;
+}
+
+void tern_object_end(tern_handles *all, tern_handle *object)
+{
+    memset((char *)object + sizeof *object, 0, all->bytes - sizeof *object);
+    atomic_store_explicit(&object->refs, 0, memory_order_release);
+    object->next = NULL;
+    tern_handles_put(all, object);
+}
+
+tern_status tern_fail_gone(const tern_handle *handle, const char *kind, const char *function,
+                           const char *argument)
+{
+    /* Of a tensor there is only the operation's name, unless more was told at its end. */
+    bool bare = !handle->owns_about && strcmp(kind, "tensor") == 0;
+    return tern_fail(TERN_ERR_STATE, "%s: the %s %s is gone%s%s%s%s", function, kind, argument,
+                     handle->about ? ": " : "", handle->about && bare ? "made by " : "",
+                     handle->about ? handle->about : "",
+                     tern_debugging ? "" : " (TERN_DEBUG=1 in the environment tells more)");
+}

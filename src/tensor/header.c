@@ -1,0 +1,132 @@
+/* header.c -- the memory that handles of tensors point to.
+ *
+ * The header of a tensor that is gone stays one: its refs are 0, its shape and dtype what they
+ * were, its storage is without memory. So functions may look at it before the door sees and refuses
+ * it. It is used again after KEPT others went; each thread gathers a batch of them, so that on most
+ * ways nothing is locked. */
+#include "base/thread.h"
+#include "base/thread_end.h"
+#include "tensor/tensor.h"
+#include <stdio.h>
+
+enum { BATCH = 64, KEPT = 4096, PLACES = 32, LINE = 64 };
+
+static tern_handles handles = {.kind = "tensor",
+                               .bytes = sizeof(tern_tensor),
+                               .keeps = KEPT / BATCH,
+                               .lock = PTHREAD_MUTEX_INITIALIZER};
+
+static _Thread_local struct {
+    tern_handle *fresh; /* to be used again */
+    tern_handle *gone;  /* a batch that grows */
+    int count;
+} headers;
+
+/* It was last used long ago; so it is in the cache by the time of the next tensor. */
+static inline void fetch(const tern_handle *next)
+{
+    const char *at = (const char *)next;
+    __builtin_prefetch(at, 1);
+    __builtin_prefetch(at + LINE, 1);
+    __builtin_prefetch(at + 2 * LINE, 1);
+    __builtin_prefetch(at + 3 * LINE, 1);
+}
+
+tern_tensor *tern_header_new(void)
+{
+    tern_handle **fresh = &headers.fresh;
+    if (!*fresh && !(*fresh = tern_handles_take(&handles)))
+        return tern_alloc(sizeof(tern_tensor));
+    if (tern_memory_fails(sizeof(tern_tensor)))
+        return NULL;
+    tern_tensor *x = (tern_tensor *)*fresh;
+    *fresh = x->handle.next;
+    fetch(*fresh);
+    if (x->handle.owns_about)
+        tern_handle_forget(&x->handle);
+    x->handle.about = NULL;
+    x->contiguous = false;
+    x->offset = 0;
+    x->storage = NULL;
+    return x;
+}
+
+/* ---- the end ----------------------------------------------------------------------------- */
+
+_Atomic(tern_storage *) tern_gone_last;
+
+tern_storage *tern_gone_storage(tern_place *place)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static tern_storage gone[PLACES]; /* of different places; of so many the last is anyone's */
+    int i = 0;
+    pthread_mutex_lock(&lock);
+    while (i < PLACES - 1 && gone[i].place && gone[i].place != place)
+        i++;
+    if (!gone[i].place) {
+        gone[i].place = place;
+        atomic_init(&gone[i].refs, 1 << 30);
+    }
+    pthread_mutex_unlock(&lock);
+    atomic_store_explicit(&tern_gone_last, &gone[i], memory_order_release);
+    return &gone[i];
+}
+
+/* How tensors that end now come to it. */
+static void tell_end(char *text, size_t bytes)
+{
+    const tern_scope_place *p = tern_thread.ending;
+    const char *file = p ? p->file : tern_thread.running.at.file;
+    int line = p ? p->line : tern_thread.running.at.line;
+    if (p && !p->number)
+        snprintf(text, bytes, "tern_scope_clear() or the end of its thread released it");
+    else if (p && file)
+        snprintf(text, bytes, "the end of the scope of %s:%d released it", file, line);
+    else if (p)
+        snprintf(text, bytes, "the end of scope %lld (at depth %d) released it",
+                 (long long)p->number, p->depth);
+    else if (file)
+        snprintf(text, bytes, "its last reference was released at %s:%d", file, line);
+    else
+        snprintf(text, bytes, "its last reference was released");
+}
+
+/* "made by mul; the end of scope 3 (at depth 1) released it". */
+void tern_header_tell(tern_tensor *x)
+{
+    char ending[128];
+    const char *about = x->handle.about;
+    tell_end(ending, sizeof ending);
+    tern_handle_tell(&x->handle, "%s%s%s%s", about ? "made by " : "", about ? about : "",
+                     about ? "; " : "", ending);
+}
+
+static void hand_over(void)
+{
+    if (headers.gone)
+        tern_handles_put(&handles, headers.gone);
+    headers.gone = NULL;
+    headers.count = 0;
+}
+
+/* At the end of the thread. */
+static void give_all(void)
+{
+    hand_over();
+    headers.gone = headers.fresh;
+    headers.fresh = NULL;
+    hand_over();
+}
+
+static _Thread_local tern_thread_end end = {.run = give_all};
+
+void tern_headers_put(const tern_headers *ended)
+{
+    if (headers.count == 0)
+        tern_at_thread_end(&end);
+    ended->last->next = headers.gone;
+    headers.gone = ended->first;
+    headers.count += ended->count;
+    if (headers.count >= BATCH)
+        hand_over();
+}
