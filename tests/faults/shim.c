@@ -4,8 +4,11 @@
  * A loader calls a driver through the table that the first word of each of its objects points to.
  * The shim is such a driver: it loads the other, hands out its platforms, and puts its own functions
  * into the table, so that all objects come by here. A test names the folder of the shim's .icd in
- * OCL_ICD_VENDORS. What such a driver reports (device limits, extensions) is answered by the row of
- * the function that is asked: give it a body instead of PASS. */
+ * OCL_ICD_VENDORS.
+ *
+ * It may stand for a smaller device. TERN_SHIM_LIMITS is a list of words: "group=64" (work-items of a
+ * work-group), "local=32768" (bytes of local memory), "alloc=16777216" (bytes of a buffer), "no_fp64",
+ * "no_int64_atomics". It reports these, and refuses what is beyond the first three. */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include "faults/points.h"
@@ -113,6 +116,100 @@ static void *CL_API_CALL shim_clSVMAlloc(cl_context x, cl_svm_mem_flags flags, s
     return fault_point("clSVMAlloc") ? NULL : real.clSVMAlloc(x, flags, bytes, alignment);
 }
 
+/* ---- a smaller device -------------------------------------------------------------------- */
+
+/* The number of a word of TERN_SHIM_LIMITS, where it is less than the device's own. */
+static uint64_t limit(const char *word, uint64_t own)
+{
+    const char *limits = getenv("TERN_SHIM_LIMITS"), *at = limits ? strstr(limits, word) : NULL;
+    if (!at)
+        return own;
+    at += strlen(word);
+    uint64_t value = *at == '=' ? strtoull(at + 1, NULL, 10) : 0;
+    return value < own ? value : own;
+}
+
+static void lower(void *to, const char *word)
+{
+    uint64_t value; /* as size_t and cl_ulong are */
+    memcpy(&value, to, sizeof value);
+    value = limit(word, value);
+    memcpy(to, &value, sizeof value);
+}
+
+/* Blanks where an extension's name was. */
+static void leave_out(char *extensions, const char *name)
+{
+    for (char *at; (at = strstr(extensions, name));)
+        memset(at, ' ', strlen(name));
+}
+
+static cl_int CL_API_CALL limited_clGetDeviceInfo(cl_device_id x, cl_device_info what, INFO)
+{
+    cl_int code = shim_clGetDeviceInfo(x, what, n, to, needed);
+    if (code != CL_SUCCESS || !to)
+        return code;
+    if (what == CL_DEVICE_MAX_WORK_GROUP_SIZE)
+        lower(to, "group");
+    if (what == CL_DEVICE_LOCAL_MEM_SIZE)
+        lower(to, "local");
+    if (what == CL_DEVICE_MAX_MEM_ALLOC_SIZE)
+        lower(to, "alloc");
+    if (what == CL_DEVICE_DOUBLE_FP_CONFIG)
+        lower(to, "no_fp64");
+    if (what == CL_DEVICE_EXTENSIONS && !limit("no_fp64", 1))
+        leave_out(to, "cl_khr_fp64");
+    if (what == CL_DEVICE_EXTENSIONS && !limit("no_int64_atomics", 1)) {
+        leave_out(to, "cl_khr_int64_base_atomics");
+        leave_out(to, "cl_khr_int64_extended_atomics");
+    }
+    return code;
+}
+
+static cl_int CL_API_CALL limited_clGetKernelWorkGroupInfo(cl_kernel x, cl_device_id d,
+                                                           cl_kernel_work_group_info what, INFO)
+{
+    cl_int code = shim_clGetKernelWorkGroupInfo(x, d, what, n, to, needed);
+    if (code == CL_SUCCESS && to && what == CL_KERNEL_WORK_GROUP_SIZE)
+        lower(to, "group");
+    return code;
+}
+
+static cl_mem CL_API_CALL limited_clCreateBuffer(cl_context x, cl_mem_flags flags, size_t n,
+                                                 void *host, cl_int *code)
+{
+    if (n <= limit("alloc", UINT64_MAX))
+        return shim_clCreateBuffer(x, flags, n, host, code);
+    if (code)
+        *code = CL_INVALID_BUFFER_SIZE;
+    return NULL;
+}
+
+static cl_int CL_API_CALL limited_clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel x,
+                                                         cl_uint dims, const size_t *offset,
+                                                         const size_t *global, const size_t *local,
+                                                         WAIT)
+{
+    cl_device_id device = NULL;
+    cl_ulong used = 0;
+    size_t items = 1;
+    for (cl_uint i = 0; local && i < dims; i++)
+        items *= local[i];
+    if (items > limit("group", UINT64_MAX))
+        return CL_INVALID_WORK_GROUP_SIZE;
+    real.clGetCommandQueueInfo(q, CL_QUEUE_DEVICE, sizeof device, &device, NULL);
+    real.clGetKernelWorkGroupInfo(x, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof used, &used, NULL);
+    if (used > limit("local", UINT64_MAX))
+        return CL_OUT_OF_RESOURCES;
+    return shim_clEnqueueNDRangeKernel(q, x, dims, offset, global, local, n, events, event);
+}
+
+static void *CL_API_CALL limited_clSVMAlloc(cl_context x, cl_svm_mem_flags flags, size_t bytes,
+                                            cl_uint alignment)
+{
+    return bytes > limit("alloc", UINT64_MAX) ? NULL : shim_clSVMAlloc(x, flags, bytes, alignment);
+}
+
 /* ---- in front of the driver -------------------------------------------------------------- */
 
 typedef void *(CL_API_CALL *find_function)(const char *name);
@@ -141,6 +238,13 @@ static void stand_before(cl_icd_dispatch *table)
 #define X(NAME) table->NAME = shim_##NAME;
 #include "faults/shim.def"
 #undef X
+    if (!getenv("TERN_SHIM_LIMITS"))
+        return;
+    table->clGetDeviceInfo = limited_clGetDeviceInfo;
+    table->clGetKernelWorkGroupInfo = limited_clGetKernelWorkGroupInfo;
+    table->clCreateBuffer = limited_clCreateBuffer;
+    table->clEnqueueNDRangeKernel = limited_clEnqueueNDRangeKernel;
+    table->clSVMAlloc = limited_clSVMAlloc;
 }
 
 EXPORT cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint n, cl_platform_id *to, cl_uint *needed);
