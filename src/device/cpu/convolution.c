@@ -408,6 +408,7 @@ static void *at(const tern_arg *a)
 tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, bool *taken)
 {
     job j = {.c = c, .given = {at(&c->x), at(&c->weight), at(&c->y)}, .bias = at(&c->bias)};
+    const uint64_t failures = tern_failures();
     *taken = false;
     if (c->dtype != TERN_F32 || tern_is_forked_child())
         return TERN_OK;
@@ -419,7 +420,7 @@ tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, b
     j.rest = rest && j.chunk ? plan_for(c, rest) : j.chunk;
     if (!j.chunk || !j.rest ||
         !dnnl_memory_desc_equal(&j.chunk->t[WEIGHT].worked, &j.rest->t[WEIGHT].worked))
-        return TERN_OK;
+        return tern_failed_since(failures);
     *taken = true;
     return run(place, &j, parts);
 }

@@ -130,8 +130,10 @@ static tern_module *output_projection(const attention *a)
     }
     tern_free(m->name);
     m->name = name;
-    if (!o.no_bias)
-        tern_nn_init_zeros_(tern_nn_parameter(m, "bias"));
+    if (!o.no_bias && !tern_nn_init_zeros_(tern_nn_parameter(m, "bias"))) {
+        tern_nn_free(m);
+        return NULL;
+    }
     return m;
 }
 
