@@ -16,11 +16,12 @@ static tern_handles handles = {.kind = "tensor",
                                .keeps = KEPT / BATCH,
                                .lock = PTHREAD_MUTEX_INITIALIZER};
 
-static _Thread_local struct {
-    tern_handle *fresh; /* to be used again */
-    tern_handle *gone;  /* a batch that grows */
-    int count;
-} headers;
+static _Thread_local tern_headers_kept headers;
+
+tern_headers_kept *tern_headers_of_thread(void)
+{
+    return &headers;
+}
 
 /* It was last used long ago; so it is in the cache by the time of the next tensor. */
 static inline void fetch(const tern_handle *next)
@@ -120,13 +121,13 @@ static void give_all(void)
 
 static _Thread_local tern_thread_end end = {.run = give_all};
 
-void tern_headers_put(const tern_headers *ended)
+void tern_headers_put(tern_headers_kept *kept, const tern_headers *ended)
 {
-    if (headers.count == 0)
+    if (kept->count == 0)
         tern_at_thread_end(&end);
-    ended->last->next = headers.gone;
-    headers.gone = ended->first;
-    headers.count += ended->count;
-    if (headers.count >= BATCH)
+    ended->last->next = kept->gone;
+    kept->gone = ended->first;
+    kept->count += ended->count;
+    if (kept->count >= BATCH)
         hand_over();
 }

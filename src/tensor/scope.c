@@ -11,8 +11,9 @@ typedef struct stack {
     size_t count, capacity;
     size_t mark[MAX_DEPTH]; /* where each open scope begins; mark[0] is the root's */
     int depth;
-    int64_t opened;          /* while debugging */
-    tern_scope_place *place; /* of MAX_DEPTH open scopes, likewise; or NULL */
+    tern_headers_kept *headers; /* this thread's, where there are items */
+    int64_t opened;             /* while debugging */
+    tern_scope_place *place;    /* of MAX_DEPTH open scopes, likewise; or NULL */
 } stack;
 
 static _Thread_local stack scopes;
@@ -27,7 +28,7 @@ static __attribute__((noinline)) void release_down_to(stack *s, size_t mark)
     while (s->count > mark)
         tern_release_into(s->items[--s->count], &ended);
     if (ended.count)
-        tern_released(&ended);
+        tern_released(s->headers, &ended);
 }
 
 /* Errors about what ends in here tell of the scope that does. */
@@ -69,6 +70,7 @@ static bool reserve(size_t n)
         return false;
     scopes.items = items;
     scopes.capacity = capacity;
+    scopes.headers = tern_headers_of_thread();
     tern_at_thread_end(&end);
     return true;
 }

@@ -204,10 +204,10 @@ static __attribute__((noinline)) void release_last(tern_tensor *x, tern_headers 
         end(x, ended);
 }
 
-void tern_released(const tern_headers *ended)
+void tern_released(tern_headers_kept *kept, const tern_headers *ended)
 {
     atomic_fetch_sub_explicit(&live, ended->count, memory_order_relaxed);
-    tern_headers_put(ended);
+    tern_headers_put(kept, ended);
 }
 
 static __attribute__((noinline)) void release_one(tern_tensor *x, int refs)
@@ -215,7 +215,7 @@ static __attribute__((noinline)) void release_one(tern_tensor *x, int refs)
     tern_headers ended = {.count = 0};
     release_last(x, &ended, refs);
     if (ended.count)
-        tern_released(&ended);
+        tern_released(tern_headers_of_thread(), &ended);
 }
 
 void tern_release_into(tern_tensor *x, tern_headers *ended)

@@ -103,18 +103,25 @@ typedef struct tern_headers {
     tern_handle *first, *last;
     int count;
 } tern_headers;
+/* Of a thread. */
+typedef struct tern_headers_kept {
+    tern_handle *fresh; /* to be used again */
+    tern_handle *gone;  /* a batch that grows */
+    int count;
+} tern_headers_kept;
 /* One that has no history and is not asked for a gradient; NULL after an error. What becomes of
  * those that ended. Of one that ends: what is to
  * be told of it; the storage without memory that those of a place share, and the last that was
  * asked for (header.c). */
 tern_tensor *tern_header_new(void);
-void tern_headers_put(const tern_headers *ended);
+void tern_headers_put(tern_headers_kept *kept, const tern_headers *ended);
+tern_headers_kept *tern_headers_of_thread(void);
 void tern_header_tell(tern_tensor *x);
 tern_storage *tern_gone_storage(tern_place *place);
 extern _Atomic(tern_storage *) tern_gone_last;
 /* tern_release of several: of each, and once after it (storage.c). */
 void tern_release_into(tern_tensor *x, tern_headers *ended);
-void tern_released(const tern_headers *ended);
+void tern_released(tern_headers_kept *kept, const tern_headers *ended);
 /* Another view of x's storage; the same. Knows nothing of autograd. */
 tern_tensor *tern_tensor_alias(const tern_tensor *x, const tern_shape *shape, const int64_t *stride,
                                int64_t offset);
