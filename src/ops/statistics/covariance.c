@@ -75,6 +75,8 @@ tern_tensor *tern_cov(tern_tensor *x, const tern_cov_options *options)
     tern_tensor *w = o->fweights && o->aweights ? tern_mul(o->fweights, o->aweights)
                      : o->fweights              ? o->fweights
                                                 : o->aweights;
+    if (!x || (!w && o->fweights))
+        return NULL;
     tern_tensor *sum =
         w ? tern_sum(w)
           : tern_tensor_scalar(tern_scalar_int(tern_size(x, 1)), TERN_I64, tern_device(x));
