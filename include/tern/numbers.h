@@ -2,14 +2,14 @@
  *
  * tern_mul(x, 2), tern_mul(x, 0.5) and tern_mul(x, y): where a function of two tensors has a form for
  * a number (tern_mul_scalar), its name takes the number too, and promotes as PyTorch does: 2 is an
- * integer, 0.5 a real, a bool a bool. Every parameter of type tern_scalar takes a plain number.
- * tern_arange of integers is int64, of any real float32.
+ * integer, 0.5 a real, a bool a bool. What takes a value as a tern_scalar, such as tern_full, tern_fill_
+ * and tern_masked_fill, takes a plain number. tern_arange of integers is int64, of any real float32.
  *
  * The names are functions all the same: without brackets behind it, or in brackets ((tern_mul)(x, y)),
  * a name is the function of its prototype. In C they are macros: an argument with a comma that is not
  * in round brackets wants brackets around it. In C++ they are overloads, among which the type of a
- * function pointer chooses. TERN_PLAIN_NAMES, defined before the first header of
- * tern's, leaves all of this out. */
+ * function pointer chooses. TERN_PLAIN_NAMES, defined before the first header of tern's, leaves all of
+ * this out. */
 #ifndef TERN_NUMBERS_H
 #define TERN_NUMBERS_H
 #include <tern/ops.h>
