@@ -285,6 +285,9 @@ static tern_module *with_buffers(int which)
         return tern_nn_spectral_norm(tern_nn_linear(4, 3, NULL), NULL, NULL);
     if (which == 1)
         return tern_nn_batch_norm1d(4, NULL);
+    if (which == 2) /* of an input without a batch */
+        return tern_nn_instance_norm1d(5,
+                                       &(tern_instance_norm_options){.track_running_stats = true});
     return tern_nn_batch_norm1d(4, &(tern_batch_norm_options){.momentum = 0.5});
 }
 
@@ -293,7 +296,7 @@ static void buffers_stay_where_a_forward_fails(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-    for (int which = 0; which < 3; which++)
+    for (int which = 0; which < 4; which++)
         TERN_SCOPE {
             tern_module *m = tern_nn_to(with_buffers(which), device);
             tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(5, 4), -1, 1, 1);

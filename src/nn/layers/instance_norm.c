@@ -14,6 +14,32 @@ typedef struct instance_norm {
     bool tracks;
 } instance_norm;
 
+static tern_tensor *normalized(tern_module *self, tern_tensor *x, tern_tensor *mean,
+                               tern_tensor *var)
+{
+    const instance_norm *i = tern_nn_data(self);
+    return tern_instance_norm(x, mean, var, tern_nn_parameter(self, "weight"),
+                              tern_nn_parameter(self, "bias"),
+                              tern_nn_is_training(self) || !i->tracks, i->momentum, i->eps);
+}
+
+/* As a batch of one. Its statistics are written to copies first: the view of the result without the
+ * batch may fail, and a failed forward leaves the running ones as they were. */
+static tern_tensor *without_batch(tern_module *self, tern_tensor *x, tern_tensor *const *running)
+{
+    tern_tensor *copy[2] = {NULL, NULL};
+    for (int k = 0; k < 2; k++)
+        if (running[k] && !(copy[k] = tern_clone(running[k])))
+            return NULL;
+    x = tern_unsqueeze(x, 0);
+    tern_tensor *y = x ? normalized(self, x, copy[0], copy[1]) : NULL;
+    y = y ? tern_squeeze_dim(y, 0) : NULL;
+    for (int k = 0; k < 2 && y && tern_nn_is_training(self); k++)
+        if (running[k] && !tern_copy_(running[k], copy[k]))
+            y = NULL;
+    return y;
+}
+
 static tern_tensor *forward(tern_module *self, tern_tensor *x)
 {
     const instance_norm *i = tern_nn_data(self);
@@ -21,13 +47,10 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
     if (dims != i->kind->single && dims != i->kind->single + 1)
         return tern_fail_null(TERN_ERR_SHAPE, "tern_nn_%s: expected %s input (got %dD input)",
                               i->kind->name, i->kind->dims, dims);
-    bool batched = dims > i->kind->single;
-    x = batched ? x : tern_unsqueeze(x, 0);
-    x = tern_instance_norm(x, tern_nn_buffer(self, "running_mean"),
-                           tern_nn_buffer(self, "running_var"), tern_nn_parameter(self, "weight"),
-                           tern_nn_parameter(self, "bias"), tern_nn_is_training(self) || !i->tracks,
-                           i->momentum, i->eps);
-    return batched || !x ? x : tern_squeeze_dim(x, 0);
+    tern_tensor *running[] = {tern_nn_buffer(self, "running_mean"),
+                              tern_nn_buffer(self, "running_var")};
+    return dims > i->kind->single ? normalized(self, x, running[0], running[1])
+                                  : without_batch(self, x, running);
 }
 
 /* The parameters and buffers that the options ask for; absent ones are NULL. */
