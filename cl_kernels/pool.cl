@@ -82,7 +82,7 @@ INLINE i32 pool_fits_tiles(const tern_pool_shape *s)
 
 #if IS_FLOAT
 
-#if TERN_CHUNKS
+#if TERN_HOST /* OpenCL's compilers for processors make less of it than of the loops below */
 /* The windows of a row of y from `from` on, POOL_TILE at most: lanes are windows. A row of x is read once,
  * minus infinity where it ends, so that windows at the edges are as all others; element t goes to row
  * t % stride, so that those of neighbouring windows lie side by side. */
@@ -147,7 +147,7 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, te
     BASE(xs);
     tern_pool_shape s = shape;
     idx in1 = (idx)s.in[1], in2 = (idx)s.in[2], out1 = (idx)s.out[1], out2 = (idx)s.out[2];
-#if TERN_CHUNKS
+#if TERN_HOST
     if (pool_fits_tiles(&s)) {
         GROUPS(r, (idx)s.planes * (idx)s.out[0] * out1)
         {
