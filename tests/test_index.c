@@ -159,6 +159,25 @@ static void what_comes_to_one_place_is_reduced(void **state)
 }
 
 /* An index of 12 dims among the dims of x. */
+/* A tensor without dims stands for one of one dim, and takes rows of one number. */
+static void rows_are_not_written_to_a_number(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *x = tern_zeros(TERN_SHAPE_SCALAR, TERN_F32, device);
+        tern_tensor *index = tern_zeros(TERN_SHAPE(3), TERN_I64, device);
+        tern_tensor *rows = tern_ones(TERN_SHAPE(3, 2, 5), TERN_F32, device);
+        assert_null(tern_index_add(x, 0, index, rows, TERN_SCALAR(1)));
+        assert_error(TERN_ERR_SHAPE, "same slice shapes");
+        assert_null(tern_index_copy_(x, 0, index, rows));
+        assert_error(TERN_ERR_SHAPE, "same slice shapes");
+        rows = tern_ones(TERN_SHAPE(3), TERN_F32, device);
+        assert_close(tern_index_add(x, 0, index, rows, TERN_SCALAR(2)),
+                     TENSOR(device, TERN_F32, TERN_SHAPE_SCALAR, 6), .abs = 0);
+    }
+}
+
 static void results_of_too_many_dims_are_refused(void **state)
 {
     (void)state;
@@ -182,6 +201,7 @@ static const struct CMUnitTest tests[] = {
     TEST(repeats_add_up),
     TEST(an_index_out_of_range_is_found),
     TEST(what_does_not_fit_is_refused),
+    TEST(rows_are_not_written_to_a_number),
     TEST(results_of_too_many_dims_are_refused),
     TEST(gradients_are_the_differences),
     TEST(what_comes_to_one_place_is_reduced),

@@ -37,7 +37,8 @@ static tern_status check_rows(const tern_tensor *x, int dim, const tern_tensor *
                          "%s: %s_(): Number of indices (%lld) should be equal to source.size(dim): "
                          "(%lld), for dim: %d",
                          function, name, (long long)index->numel, (long long)entries, *d);
-    bool fits = source->ndim == x->ndim || x->ndim == 0 || (source->ndim == 0 && x->ndim == 1);
+    /* A tensor without dims stands for one of one dim. */
+    bool fits = source->ndim == x->ndim || source->ndim + x->ndim == 1;
     for (int k = 0; k < x->ndim && fits && source->ndim; k++)
         fits = k == *d || source->shape[k] == x->shape[k];
     if (!fits)
