@@ -86,7 +86,7 @@ static double cosine_next(const rule *r, int64_t t, double lr, double base)
 {
     if (t == 0)
         return lr;
-    if ((t - 1 - r->epochs) % (2 * r->epochs) == 0)
+    if ((t - 1) % r->epochs == 0 && (t - 1) / r->epochs % 2 == 1)
         return lr + (base - r->eta_min) * (1 - cos(pi / (double)r->epochs)) / 2;
     return cosine(r, t) / cosine(r, t - 1) * (lr - r->eta_min) + r->eta_min;
 }
