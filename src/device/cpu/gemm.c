@@ -98,7 +98,7 @@ static bool multiply_bf16(const many *t, int64_t m, int64_t n, const void *a, co
     shape.a_row = p->a.row, shape.a_col = p->a.col;
     shape.b_row = p->b.row, shape.b_col = p->b.col;
     shape.c_row = t->c_distance;
-    shape.alpha = (float)p->alpha, shape.beta = (float)p->beta;
+    shape.alpha = p->alpha;
     shape.has_bias = bias != NULL;
     return tern_bf16_product(&shape, a, b, c, bias);
 }
@@ -155,15 +155,18 @@ static tern_status onednn_product(tern_dtype dtype, const tern_host_product *p, 
               .c_distance = p->m == 1 ? p->n : p->c.row};
     t.a = form_of(&p->a, p->m, p->k, &t.a_distance);
     t.b = form_of(&p->b, p->k, p->n, &t.b_distance);
-    bool odd_bias = p->bias && (p->beta != 0 || (dtype == TERN_BF16 && p->alpha != 1));
-    *taken = t.a && t.b && !odd_bias && !tern_is_forked_child();
+    bool half = dtype == TERN_BF16;
+    bool odd = half ? p->beta != 0 || (p->bias && p->alpha != 1) : p->bias && p->beta != 0;
+    *taken = t.a && t.b && !odd && !tern_is_forked_child();
     if (!*taken)
         return TERN_OK;
     int64_t all = p->count[0] * p->count[1];
     int parts = tern_parallel_parts(multiplications(p) / PER_OPERATION);
     t.by_product = all >= 4 * parts;
     tern_parallel(parts, some, &t);
-    return atomic_load(&t.failed)
+    if (half) /* C was not read: the own kernel does all of it, where oneDNN has not, or no memory */
+        *taken = !atomic_load(&t.failed);
+    return atomic_load(&t.failed) && !half
                ? tern_fail(TERN_ERR_DEVICE,
                            "cpu: oneDNN refused a product of (%lld x %lld) and (%lld x %lld)",
                            (long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n)

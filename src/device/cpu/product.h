@@ -21,14 +21,14 @@ typedef struct tern_host_product {
 /* A product as product_bf16.c keeps it. All bytes count: cleared before it is filled. */
 typedef struct tern_bf16_shape {
     i64 m, n, k, a_row, a_col, b_row, b_col, c_row;
-    f32 alpha, beta;
+    f64 alpha;
     i64 has_bias;
 } tern_bf16_shape;
 
 /* Does this processor multiply bfloat16 faster than float32? */
 bool tern_bf16_is_fast(void);
-/* C = alpha A B + beta C + bias of dense or transposed matrices, on this thread alone; false if oneDNN
- * fails or does not have it. A bias goes with alpha 1. */
+/* C = alpha A B + bias of dense or transposed matrices, on this thread alone; false if oneDNN fails or
+ * does not have it. A bias goes with alpha 1. */
 bool tern_bf16_product(const tern_bf16_shape *shape, const void *a, const void *b, void *c,
                        const void *bias);
 

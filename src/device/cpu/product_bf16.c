@@ -35,7 +35,6 @@ static void plan_make(plan *p)
     const tern_bf16_shape *s = &p->shape;
     dnnl_matmul_desc_t desc;
     dnnl_primitive_attr_t attributes;
-    dnnl_post_ops_t after;
     dnnl_primitive_desc_t run = NULL;
     if (!describe(&p->a, s->m, s->k, s->a_row, s->a_col) ||
         !describe(&p->b, s->k, s->n, s->b_row, s->b_col) ||
@@ -47,14 +46,9 @@ static void plan_make(plan *p)
         return;
     bool ok = dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user) ==
               dnnl_success;
-    if (s->alpha != 1)
-        ok = ok &&
-             dnnl_primitive_attr_set_output_scales(attributes, 1, 0, &s->alpha) == dnnl_success;
-    if (ok && s->beta != 0 && dnnl_post_ops_create(&after) == dnnl_success) {
-        ok = dnnl_post_ops_append_sum(after, s->beta) == dnnl_success &&
-             dnnl_primitive_attr_set_post_ops(attributes, after) == dnnl_success;
-        dnnl_post_ops_destroy(after);
-    }
+    const float alpha = (float)s->alpha;
+    if (alpha != 1)
+        ok = ok && dnnl_primitive_attr_set_output_scales(attributes, 1, 0, &alpha) == dnnl_success;
     if (ok && dnnl_primitive_desc_create(&run, &desc, attributes, tern_onednn_engine(), NULL) ==
                   dnnl_success) {
         p->scratch = *dnnl_primitive_desc_query_md(run, dnnl_query_scratchpad_md, 0);

@@ -1,7 +1,7 @@
 /* product_unit.h -- one unit of a matrix product, and the kernel that does them all. */
 
 #if IS_HALF
-/* C = alpha sums + beta C + bias for rows x n numbers; bias_row: from a row's bias to the next one's. */
+/* C = alpha sums + beta C + bias for rows x n numbers; bias has a number for each column, or is NULL. */
 static void K(narrow)(const tern_host_product *g, const REAL *sums, idx sums_row, STO *c, idx rows,
                       idx n, const STO *bias)
 {
