@@ -1,32 +1,18 @@
 /* attention.c -- attention on the host: scores of a few queries and keys at a time, which never leave the
  * cache (attention_tile.h). */
 #include "device/cpu/cpu.h"
-#include "device/cpu/product.h"
 #include "device/device.h"
 #include "shapes.h"
 #include "base/parallel.h"
 
 /* Wider heads leave the cache; fewer queries than these do not fill a panel's lanes. */
 enum { WIDEST = 256, FEWEST_QUERIES = 16 };
-/* Multiplications that cost as much as one of an elementwise kernel's operations. */
-enum { PER_OPERATION = 16 };
 
 static bool attention_fits(tern_place *place, const tern_attention *a)
 {
     (void)place;
     return a->dtype == TERN_F32 && a->width <= WIDEST && a->value_width <= WIDEST &&
            a->block->queries >= FEWEST_QUERIES;
-}
-
-static tern_host_matrix host_matrix(const tern_matrix *x)
-{
-    return (tern_host_matrix){
-        (float *)x->buffer->host + x->at, x->row, x->col, {x->batch[0], x->batch[1]}};
-}
-
-static void *at(const tern_arg *a)
-{
-    return a->buffer ? (char *)a->buffer->host + (size_t)a->at * a->bytes : NULL;
 }
 
 typedef struct job {
@@ -46,7 +32,7 @@ static tern_status attention(tern_place *place, const tern_attention *a)
     const tern_attention_block *b = a->block;
     static _Atomic(void *) found;
     int parts = tern_parallel_parts(b->count[0] * b->count[1] * b->queries * b->keys *
-                                    (a->width + a->value_width) / PER_OPERATION);
+                                    (a->width + a->value_width) / TERN_CPU_PER_OPERATION);
     int64_t part_room = TERN_ATTENTION_LANES *
                         (TERN_ATTENTION_PANELS * (a->width + a->value_width) + TERN_ATTENTION_KEYS);
     tern_block *room = tern_block_alloc(place, (size_t)(part_room * parts) * sizeof(float),
@@ -61,12 +47,12 @@ static tern_status attention(tern_place *place, const tern_attention *a)
                              .stride = {b->stride[0], b->stride[1], b->stride[2], b->stride[3]},
                              .flags = b->flags,
                              .scale = a->scale,
-                             .q = host_matrix(&a->q),
-                             .k = host_matrix(&a->k),
-                             .v = host_matrix(&a->v),
-                             .out = host_matrix(&a->out),
-                             .sums = at(&a->sums),
-                             .mask = at(&a->mask),
+                             .q = tern_cpu_matrix(&a->q, sizeof(float)),
+                             .k = tern_cpu_matrix(&a->k, sizeof(float)),
+                             .v = tern_cpu_matrix(&a->v, sizeof(float)),
+                             .out = tern_cpu_matrix(&a->out, sizeof(float)),
+                             .sums = tern_cpu_at(&a->sums),
+                             .mask = tern_cpu_at(&a->mask),
                              .room = room->buffer.host,
                              .part_room = part_room};
     const tern_arg args[] = {{.role = TERN_ROLE_IN, .by_reference = true, .value.data = &g}};

@@ -15,9 +15,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Multiplications that cost as much as one of an elementwise kernel's operations; bytes of x and y
- * in a chunk. */
-enum { PER_OPERATION = 16, CHUNK_BYTES = 384 << 10, MOST_PARTS = 64, ALIGN = 64 };
+/* Bytes of x and y in a chunk. */
+enum { CHUNK_BYTES = 384 << 10, MOST_PARTS = 64, ALIGN = 64 };
 
 /* ---- plans: a primitive for a shape, a pass and a number of images ------------------------- */
 
@@ -354,7 +353,7 @@ static int cut(const tern_conv_shape *s, tern_conv_pass pass, int64_t *images)
 {
     int64_t each = s->c * numbers_of(s->in) + s->o * numbers_of(s->out);
     int64_t work = s->n * s->o * numbers_of(s->out) * (s->c / s->groups) * numbers_of(s->window);
-    int parts = tern_parallel_parts(work / PER_OPERATION);
+    int parts = tern_parallel_parts(work / TERN_CPU_PER_OPERATION);
     parts = parts < MOST_PARTS ? parts : MOST_PARTS;
     parts = parts < s->n ? parts : (int)s->n;
     int64_t share = (s->n + parts - 1) / parts, fit = CHUNK_BYTES / (4 * each);
@@ -400,14 +399,11 @@ static tern_status run(tern_place *place, job *j, int parts)
                : TERN_OK;
 }
 
-static void *at(const tern_arg *a)
-{
-    return a->buffer ? (char *)a->buffer->host + (size_t)a->at * a->bytes : NULL;
-}
-
 tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, bool *taken)
 {
-    job j = {.c = c, .given = {at(&c->x), at(&c->weight), at(&c->y)}, .bias = at(&c->bias)};
+    job j = {.c = c,
+             .given = {tern_cpu_at(&c->x), tern_cpu_at(&c->weight), tern_cpu_at(&c->y)},
+             .bias = tern_cpu_at(&c->bias)};
     const uint64_t failures = tern_failures();
     *taken = false;
     if (c->dtype != TERN_F32 || tern_is_forked_child())

@@ -3,6 +3,7 @@
 #define TERN_DEVICE_CPU_CPU_H
 #include "device/backend.h"
 #include "device/cpu/host_tables.h"
+#include "device/cpu/product.h"
 
 extern const tern_backend tern_cpu_backend;
 
@@ -12,6 +13,24 @@ const char *tern_cpu_level(void);
 tern_status tern_cpu_resolve(tern_place *place, const char *file, const char *name,
                              tern_dtype dtype, void **kernel);
 void tern_cpu_free_kernels(void);
+/* Multiplications that cost as much as one of an elementwise kernel's operations. */
+enum { TERN_CPU_PER_OPERATION = 16 };
+
+/* Where an argument's elements begin; NULL without a buffer. */
+static inline void *tern_cpu_at(const tern_arg *a)
+{
+    return a->buffer ? (char *)a->buffer->host + (size_t)a->at * a->bytes : NULL;
+}
+
+/* Matrices of elements of so many bytes, as the host's kernels take them. */
+static inline tern_host_matrix tern_cpu_matrix(const tern_matrix *x, size_t element)
+{
+    return (tern_host_matrix){(char *)x->buffer->host + (size_t)x->at * element,
+                              x->row,
+                              x->col,
+                              {x->batch[0], x->batch[1]}};
+}
+
 tern_status tern_cpu_gemm(tern_place *place, const tern_gemm *gemm);
 /* Kernel `name` of product_kernels.c; *slot keeps what was found, and held against its parameters, for
  * the next call. */

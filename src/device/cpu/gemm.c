@@ -6,14 +6,11 @@
 #include "base/parallel.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/onednn.h"
-#include "device/cpu/product.h"
 #include "device/signature.h"
 #include "shapes.h"
 #include <stdatomic.h>
 #include <string.h>
 
-/* Multiplications that cost as much as one of an elementwise kernel's operations. */
-enum { PER_OPERATION = 16 };
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 static int64_t multiplications(const tern_host_product *p)
@@ -26,8 +23,8 @@ static tern_status own_product(tern_place *place, tern_dtype dtype, const tern_h
     static _Atomic(void *) found[TERN_BF16 + 1];
     int64_t down = (p->m + TERN_PRODUCT_ROWS - 1) / TERN_PRODUCT_ROWS;
     int64_t across = (p->n + TERN_PRODUCT_COLUMNS - 1) / TERN_PRODUCT_COLUMNS;
-    tern_grid grid = {p->count[0] * p->count[1] * down * across, multiplications(p) / PER_OPERATION,
-                      true};
+    tern_grid grid = {p->count[0] * p->count[1] * down * across,
+                      multiplications(p) / TERN_CPU_PER_OPERATION, true};
     /* The kernel has the host's own struct, which is no type of kernels in general. */
     const tern_arg args[] = {{.role = TERN_ROLE_IN, .by_reference = true, .value.data = p}};
     void *kernel;
@@ -161,7 +158,7 @@ static tern_status onednn_product(tern_dtype dtype, const tern_host_product *p, 
     if (!*taken)
         return TERN_OK;
     int64_t all = p->count[0] * p->count[1];
-    int parts = tern_parallel_parts(multiplications(p) / PER_OPERATION);
+    int parts = tern_parallel_parts(multiplications(p) / TERN_CPU_PER_OPERATION);
     t.by_product = all >= 4 * parts;
     tern_parallel(parts, some, &t);
     if (half) /* C was not read: the own kernel does all of it, where oneDNN has not, or no memory */
@@ -188,14 +185,6 @@ static tern_status product(tern_place *place, tern_dtype dtype, const tern_host_
     return own_product(place, dtype, p);
 }
 
-static tern_host_matrix host_matrix(const tern_matrix *x, size_t element)
-{
-    return (tern_host_matrix){(char *)x->buffer->host + (size_t)x->at * element,
-                              x->row,
-                              x->col,
-                              {x->batch[0], x->batch[1]}};
-}
-
 tern_status tern_cpu_gemm(tern_place *place, const tern_gemm *g)
 {
     size_t element = tern_dtype_size(g->dtype);
@@ -205,9 +194,9 @@ tern_status tern_cpu_gemm(tern_place *place, const tern_gemm *g)
                            .count = {g->count[0], g->count[1]},
                            .alpha = g->alpha,
                            .beta = g->beta,
-                           .a = host_matrix(&g->a, element),
-                           .b = host_matrix(&g->b, element),
-                           .c = host_matrix(&g->c, element),
+                           .a = tern_cpu_matrix(&g->a, element),
+                           .b = tern_cpu_matrix(&g->b, element),
+                           .c = tern_cpu_matrix(&g->c, element),
                            .bias = g->bias ? (char *)g->bias->host + (size_t)g->bias_at * element
                                            : NULL};
     return product(place, g->dtype, &p);
