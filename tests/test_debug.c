@@ -1,6 +1,7 @@
 /* test_debug.c -- handles of what is gone are known, with the debug mode and without it; and what the
  * mode tells beside. */
 #include "support.h"
+#include "heard.h"
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,19 +11,6 @@
 #define FOR_EACH_MODE(debug)                                                                       \
     for (int turn_ = 0, was_ = tern_is_debug(), debug = 0; turn_ < 3; turn_++)                     \
         if (debug = turn_ < 2 ? turn_ : was_, tern_set_debug(debug), turn_ < 2)
-
-typedef struct heard {
-    int count;
-    char kind[32], text[512];
-} heard;
-
-static void hear(const char *kind, const char *text, void *user)
-{
-    heard *h = user;
-    h->count++;
-    snprintf(h->kind, sizeof h->kind, "%s", kind);
-    snprintf(h->text, sizeof h->text, "%s", text);
-}
 
 /* Made by mul, and gone. */
 static tern_tensor *gone(const char *device)

@@ -1,24 +1,12 @@
 /* test_warning.c -- warnings reach the handler once for each place, and record nothing. */
 #include "support.h"
+#include "heard.h"
 #include "base/warning.h"
 #include "device/cache.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-typedef struct heard {
-    int count;
-    char kind[32], text[256];
-} heard;
-
-static void hear(const char *kind, const char *text, void *user)
-{
-    heard *h = user;
-    h->count++;
-    snprintf(h->kind, sizeof h->kind, "%s", kind);
-    snprintf(h->text, sizeof h->text, "%s", text);
-}
 
 static void a_place_is_told_once(void **state)
 {

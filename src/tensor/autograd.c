@@ -82,13 +82,7 @@ tern_status tern_set_grad(tern_tensor *x, tern_tensor *grad)
                          tern_device(grad), tern_device(x));
     if (grad == x)
         return tern_fail(TERN_ERR_ARGUMENT, "tern_set_grad: can't assign a tensor as its own grad");
-    tern_history *history = tern_history_of(x);
-    if (!history)
-        return TERN_ERR_MEMORY;
-    tern_keep(grad);
-    tern_release(history->grad);
-    history->grad = grad;
-    return TERN_OK;
+    return tern_history_set_grad(x, grad);
 }
 
 tern_status tern_retain_grad(tern_tensor *x)

@@ -86,13 +86,7 @@ tern_status tern_walk_hooks(tern_walk *w, tern_hook *const *list, tern_tensor **
 tern_status tern_walk_set_grad(tern_walk *w, tern_tensor *x, tern_tensor *grad)
 {
     show(w, grad);
-    tern_history *history = tern_history_of(x);
-    if (!history)
-        return TERN_ERR_MEMORY;
-    tern_keep(grad);
-    tern_release(history->grad);
-    history->grad = grad;
-    return TERN_OK;
+    return tern_history_set_grad(x, grad);
 }
 
 /* ---- arriving ---------------------------------------------------------------------------- */

@@ -130,6 +130,17 @@ tern_history *tern_history_of(tern_tensor *x)
     return history;
 }
 
+tern_status tern_history_set_grad(tern_tensor *x, tern_tensor *grad)
+{
+    tern_history *history = tern_history_of(x);
+    if (!history)
+        return TERN_ERR_MEMORY;
+    tern_keep(grad);
+    tern_release(history->grad);
+    history->grad = grad;
+    return TERN_OK;
+}
+
 tern_place *tern_tensor_place(const tern_tensor *x)
 {
     return x->storage->place;

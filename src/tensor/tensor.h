@@ -150,6 +150,8 @@ static inline bool tern_given(const tern_tensor *x, const char *function, const 
 }
 /* Its history, made if need be; NULL after TERN_ERR_MEMORY. */
 tern_history *tern_history_of(tern_tensor *x);
+/* x keeps grad, which has been checked, or NULL, in place of the one before. */
+tern_status tern_history_set_grad(tern_tensor *x, tern_tensor *grad);
 tern_place *tern_tensor_place(const tern_tensor *x);
 /* x as a kernel's argument, its elements taken for those of a dtype of the same width. Without a
  * block, as empty tensors are, it may be made but not passed. */
