@@ -68,6 +68,8 @@ typedef struct tern_kernel_ref {
 
 tern_status tern_launch_grid(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype,
                              const tern_grid *grid, const tern_arg *args, int n);
+/* Compile it, if it was not used yet: a launch afterwards needs no memory of the host's. */
+tern_status tern_launch_prepare(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype);
 static inline tern_status tern_launch(tern_place *place, const tern_kernel_ref *kernel,
                                       tern_dtype dtype, tern_grid grid, const tern_arg *args, int n)
 {

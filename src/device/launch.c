@@ -49,6 +49,13 @@ static tern_resolved *resolve(tern_place *place, const tern_kernel_ref *ref, ter
     return r;
 }
 
+tern_status tern_launch_prepare(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype)
+{
+    size_t slot;
+    bool there = look_up(place, kernel, dtype, &slot) || resolve(place, kernel, dtype);
+    return there ? TERN_OK : tern_last_status();
+}
+
 tern_status tern_launch_grid(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype,
                              const tern_grid *grid, const tern_arg *args, int n)
 {

@@ -11,11 +11,14 @@
 static const tern_foreach_kernel squares = TERN_FOREACH_KERNEL("foreach", "squares");
 static const tern_foreach_kernel times = TERN_FOREACH_KERNEL("foreach", "times");
 
-/* The gradients of one device and dtype, and dense copies of those that are not. */
+/* The gradients of one device and dtype, dense copies of those that are not, and what is to be
+ * launched. */
 typedef struct bundle {
     tern_tensor **grad, **dense;
     int count;
     tern_foreach *table;
+    tern_foreach_call call;
+    tern_foreach_ready ready;
 } bundle;
 
 /* All gradients of a module, by device and dtype. */
@@ -77,26 +80,28 @@ static tern_status add_squares(bundle *b, double *total)
     return TERN_OK;
 }
 
-/* Dense copies go back to where they came from. */
-static tern_status store(bundle *b)
-{
-    for (int i = 0; i < b->count; i++)
-        if (b->dense[i] != b->grad[i] && !tern_copy_(b->grad[i], b->dense[i]))
-            return tern_last_status();
-    return TERN_OK;
-}
-
-/* grad *= factor, in one launch. */
-static tern_status scale(bundle *b, double factor)
+/* A kernel over the gradients, with a number, that writes them. */
+static tern_status prepare(bundle *b, const tern_foreach_kernel *kernel, double value,
+                           const char *function)
 {
     tern_tensor *number =
-        tern_full(TERN_SHAPE(1), tern_scalar_real(factor), sum_type(b), tern_device(b->grad[0]));
-    tern_foreach_call call = {
-        .kernel = &times, .column = {b->dense, b->dense}, .shared = {number}, .writes = true};
-    if (!number)
-        return tern_last_status();
-    TERN_TRY(tern_foreach_launch(b->table, &call));
-    return store(b);
+        tern_full(TERN_SHAPE(1), tern_scalar_real(value), sum_type(b), tern_device(b->grad[0]));
+    b->call = (tern_foreach_call){.kernel = kernel,
+                                  .function = function,
+                                  .column = {b->dense, b->dense},
+                                  .target = b->grad,
+                                  .shared = {number},
+                                  .writes = true};
+    return number ? tern_foreach_prepare(b->table, &b->call, &b->ready) : tern_last_status();
+}
+
+static tern_status run_all(const gathering *all)
+{
+    for (int k = 0; k < all->n; k++) {
+        const bundle *b = &all->bundles[k];
+        TERN_TRY(tern_foreach_run(b->table, &b->call, &b->ready));
+    }
+    return TERN_OK;
 }
 
 /* The 2-norm of all gradients as one vector. */
@@ -148,8 +153,8 @@ static tern_status clip(tern_module *module, gathering *all, double max_norm,
     if (factor >= 1)
         return TERN_OK;
     for (int k = 0; k < all->n; k++)
-        TERN_TRY(scale(&all->bundles[k], factor));
-    return TERN_OK;
+        TERN_TRY(prepare(&all->bundles[k], &times, factor, "tern_nn_clip_grad_norm_"));
+    return run_all(all);
 }
 
 static void free_all(gathering *all)
@@ -196,18 +201,11 @@ double tern_nn_clip_grad_norm_(tern_module *module, double max_norm)
 static tern_status clip_value(bundle *b, double limit)
 {
     static const tern_foreach_kernel kernel = TERN_FOREACH_KERNEL("foreach", "clip");
-    tern_tensor *number =
-        tern_full(TERN_SHAPE(1), tern_scalar_real(limit), sum_type(b), tern_device(b->grad[0]));
-    for (int i = 0; i < b->count && number; i++)
+    for (int i = 0; i < b->count; i++)
         if (!(b->dense[i] = tern_to_dtype(b->dense[i], sum_type(b))))
             return tern_last_status();
-    b->table = number ? tern_foreach_new(b->dense, b->count) : NULL;
-    tern_foreach_call call = {
-        .kernel = &kernel, .column = {b->dense, b->dense}, .shared = {number}, .writes = true};
-    if (!b->table)
-        return tern_last_status();
-    TERN_TRY(tern_foreach_launch(b->table, &call));
-    return store(b);
+    b->table = tern_foreach_new(b->dense, b->count);
+    return b->table ? prepare(b, &kernel, limit, "tern_nn_clip_grad_value_") : tern_last_status();
 }
 
 static tern_status clip_values(tern_module *module, gathering *all, double limit)
@@ -215,7 +213,7 @@ static tern_status clip_values(tern_module *module, gathering *all, double limit
     TERN_TRY(tern_nn_each_parameter(module, gather, all));
     for (int k = 0; k < all->n; k++)
         TERN_TRY(clip_value(&all->bundles[k], limit));
-    return TERN_OK;
+    return run_all(all);
 }
 
 tern_status tern_nn_clip_grad_value_(tern_module *module, double limit)

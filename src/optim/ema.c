@@ -109,48 +109,55 @@ static bool share_launch(const average *a, const average *b)
 /* A column as the kernel takes it: dense, and half precision as float32. */
 static tern_tensor *column_of(tern_tensor *x)
 {
-    return tern_contiguous(tern_dtype_of(x) == TERN_F64 ? tern_detach(x)
-                                                        : tern_to_dtype(tern_detach(x), TERN_F32));
+    return tern_contiguous(tern_dtype_of(x) == TERN_F64 ? x : tern_to_dtype(x, TERN_F32));
 }
 
+/* What is launched for the tensors of one device and dtype. */
+typedef struct batch {
+    tern_foreach *table;
+    tern_foreach_call call;
+    tern_foreach_ready ready;
+} batch;
+
+/* The batches of an update, and room for their columns. */
+typedef struct plan {
+    batch *batches;
+    int n, used;
+    tern_tensor **means, **xs, **targets;
+    bool *done;
+} plan;
+
 /* mean += (x - mean) weight for all tensors of the device and dtype of number `first`, in one
- * launch. Means in half precision were updated in float32 copies and are written back. */
-static tern_status update_batch(tern_averaged_model *self, int first, bool *done,
-                                tern_tensor **columns, double weight)
+ * launch. Means in half precision are updated in float32 copies. */
+static tern_status prepare_batch(const tern_averaged_model *self, int first, plan *p, double weight)
 {
     static const tern_foreach_kernel kernel = TERN_FOREACH_KERNEL("foreach", "average");
-    tern_tensor **means = columns, **xs = columns + self->n;
+    tern_tensor **means = p->means + p->used, **xs = p->xs + p->used;
+    batch *b = &p->batches[p->n++];
     int n = 0;
     for (int i = first; i < self->n; i++) {
-        average *a = &self->averages[i];
-        if (done[i] || !is_averaged(self, a) || !share_launch(a, &self->averages[first]))
+        const average *a = &self->averages[i];
+        if (p->done[i] || !is_averaged(self, a) || !share_launch(a, &self->averages[first]))
             continue;
-        done[i] = true;
+        p->done[i] = true;
+        p->targets[p->used + n] = a->mean;
         means[n] = column_of(a->mean);
-        xs[n] = column_of(a->x);
+        xs[n] = column_of(tern_detach(a->x));
         if (!means[n] || !xs[n])
             return tern_last_status();
         n++;
     }
     tern_tensor *factor = tern_full(TERN_SHAPE(1), tern_scalar_real(weight),
                                     tern_dtype_of(means[0]), tern_device(means[0]));
-    tern_foreach *table = factor ? tern_foreach_new(means, n) : NULL;
-    if (!table)
-        return tern_last_status();
-    tern_foreach_call call = {
-        .kernel = &kernel, .column = {means, xs}, .shared = {factor}, .writes = true};
-    tern_status status = tern_foreach_launch(table, &call);
-    tern_foreach_free(table);
-    n = 0;
-    for (int i = first; i < self->n && status == TERN_OK; i++) {
-        average *a = &self->averages[i];
-        if (!is_averaged(self, a) || !share_launch(a, &self->averages[first]))
-            continue;
-        if (tern_dtype_of(a->mean) != tern_dtype_of(means[n]) && !tern_copy_(a->mean, means[n]))
-            status = tern_last_status();
-        n++;
-    }
-    return status;
+    b->table = factor ? tern_foreach_new(means, n) : NULL;
+    b->call = (tern_foreach_call){.kernel = &kernel,
+                                  .function = "tern_swa_update",
+                                  .column = {means, xs},
+                                  .target = p->targets + p->used,
+                                  .shared = {factor},
+                                  .writes = true};
+    p->used += n;
+    return b->table ? tern_foreach_prepare(b->table, &b->call, &b->ready) : tern_last_status();
 }
 
 /* Moves the mean to the device and dtype of its parameter, which a call of tern_nn_to may have
@@ -168,8 +175,8 @@ static tern_status move_mean(average *a)
     return TERN_OK;
 }
 
-/* One update: buffers that are not averaged are copied, the rest goes in batches. */
-static tern_status update(tern_averaged_model *self, bool *done, tern_tensor **columns)
+/* One update: buffers that are not averaged are copied, the rest goes in batches, all or none. */
+static tern_status update(tern_averaged_model *self, plan *p)
 {
     double n = (double)self->updates;
     double weight = self->options.equal ? 1 / (n + 1) : 1 - self->options.decay;
@@ -182,10 +189,33 @@ static tern_status update(tern_averaged_model *self, bool *done, tern_tensor **c
             return tern_last_status();
     }
     for (int i = 0; i < self->n; i++)
-        if (!done[i] && is_averaged(self, &self->averages[i]))
-            TERN_TRY(update_batch(self, i, done, columns, weight));
+        if (!p->done[i] && is_averaged(self, &self->averages[i]))
+            TERN_TRY(prepare_batch(self, i, p, weight));
+    for (int k = 0; k < p->n; k++)
+        TERN_TRY(tern_foreach_run(p->batches[k].table, &p->batches[k].call, &p->batches[k].ready));
     self->updates++;
     return TERN_OK;
+}
+
+static tern_status make_plan(plan *p, size_t n)
+{
+    *p = (plan){.batches = tern_alloc(sizeof *p->batches * n),
+                .means = tern_alloc(sizeof *p->means * 3 * n),
+                .done = tern_alloc(sizeof *p->done * n)};
+    if (!p->batches || !p->means || !p->done)
+        return TERN_ERR_MEMORY;
+    p->xs = p->means + n;
+    p->targets = p->xs + n;
+    return TERN_OK;
+}
+
+static void free_plan(plan *p)
+{
+    for (int k = 0; k < p->n; k++)
+        tern_foreach_free(p->batches[k].table);
+    tern_free(p->batches);
+    tern_free(p->means);
+    tern_free(p->done);
 }
 
 tern_status tern_swa_update(tern_averaged_model *self)
@@ -193,16 +223,13 @@ tern_status tern_swa_update(tern_averaged_model *self)
     if (!self)
         return tern_fail_argument_null("tern_swa_update", "ema");
     TERN_TRY(tern_last_status());
-    size_t n = (size_t)self->n + 1;
-    tern_tensor **columns = tern_alloc(sizeof *columns * 2 * n);
-    bool *done = tern_alloc(sizeof *done * n);
-    tern_status status = columns && done ? TERN_OK : TERN_ERR_MEMORY;
+    plan p;
+    tern_status status = make_plan(&p, (size_t)self->n + 1);
     if (status == TERN_OK)
         TERN_SCOPE
             TERN_NO_GRAD
-                status = update(self, done, columns);
-    tern_free(columns);
-    tern_free(done);
+                status = update(self, &p);
+    free_plan(&p);
     return status;
 }
 

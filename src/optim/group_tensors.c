@@ -18,6 +18,7 @@ void tern_optim_batches_free(tern_optim_batch *batches, int n)
         tern_release(batches[i].steps);
         tern_release(batches[i].values);
         tern_release(batches[i].no_skip);
+        tern_free(batches[i].columns.target);
         tern_free(batches[i].slot);
     }
     tern_free(batches);
@@ -81,6 +82,18 @@ static tern_status make_steps(tern_optim_batch *g, const char *device, const int
     return g->steps ? TERN_OK : tern_last_status();
 }
 
+/* Room for the columns of a launch. */
+static tern_status make_columns(tern_optim_columns *c, int n)
+{
+    tern_tensor **memory = tern_alloc(sizeof *memory * (size_t)n * (3 + OPTIM_STATES));
+    if (!memory)
+        return TERN_ERR_MEMORY;
+    *c = (tern_optim_columns){.target = memory, .x = memory + n, .grad = memory + 2 * n};
+    for (int k = 0; k < OPTIM_STATES; k++)
+        c->state[k] = memory + (3 + k) * n;
+    return TERN_OK;
+}
+
 /* The batch's table of chunks, its counts of steps and its options on the device. Arithmetic is in
  * float32 for half precision parameters. */
 static tern_status init_batch(const tern_optimizer *o, tern_optim_batch *g, const int64_t *steps)
@@ -99,6 +112,7 @@ static tern_status init_batch(const tern_optimizer *o, tern_optim_batch *g, cons
     g->no_skip = tern_keep(tern_zeros(TERN_SHAPE(1), TERN_F32, device));
     if (!g->values || !g->no_skip)
         return tern_last_status();
+    TERN_TRY(make_columns(&g->columns, g->count));
     return make_steps(g, device, steps);
 }
 

@@ -12,10 +12,8 @@ enum { SUMS = 2 };
 
 /* A tensor of n chunks has 1 + 2 n sums: n itself, and the squares of p and of u of each chunk. All
  * tensors' sums share one allocation. */
-static tern_status prepare(tern_optimizer *o, tern_optim_batch *b, tern_optim_columns *c,
-                           tern_foreach_call *call)
+static tern_status prepare(const tern_optimizer *o, tern_optim_batch *b)
 {
-    static const tern_foreach_kernel kernel = TERN_FOREACH_KERNEL("adam_variants", "lamb_norms");
     int64_t room = 2 * tern_foreach_chunks(b->table) + b->count;
     tern_tensor *sums =
         tern_empty(TERN_SHAPE(room), tern_dtype_of(b->values), tern_device(b->values));
@@ -23,14 +21,12 @@ static tern_status prepare(tern_optimizer *o, tern_optim_batch *b, tern_optim_co
     for (int i = 0; i < b->count; i++) {
         int64_t from = 2 * tern_foreach_first_chunk(b->table, i) + i;
         int64_t to = 2 * tern_foreach_first_chunk(b->table, i + 1) + i + 1;
-        c->state[SUMS][i] = tern_narrow(sums, 0, from, to - from);
-        if (!c->state[SUMS][i])
+        b->columns.state[SUMS][i] = tern_narrow(sums, 0, from, to - from);
+        if (!b->columns.state[SUMS][i])
             return tern_last_status();
     }
-    tern_foreach_call norms = *call;
-    norms.kernel = &kernel;
-    norms.writes = false;
-    return tern_foreach_launch(b->table, &norms);
+    return TERN_OK;
 }
 
-const tern_optim_parts tern_lamb_parts = {.prepare = prepare};
+static const tern_foreach_kernel norms = TERN_FOREACH_KERNEL("adam_variants", "lamb_norms");
+const tern_optim_parts tern_lamb_parts = {.prepare = prepare, .before = &norms};

@@ -42,12 +42,11 @@ static double adjustment(const tern_tensor *x, const tern_muon_values *v)
 
 /* buffer = momentum buffer + (1 - momentum) grad; Nesterov adds the gradient once more. The new
  * buffer and the direction are columns of the launch, which a step that is skipped does not use. */
-static tern_status prepare(tern_optimizer *o, tern_optim_batch *b, tern_optim_columns *c,
-                           tern_foreach_call *call)
+static tern_status prepare(const tern_optimizer *o, tern_optim_batch *b)
 {
     const tern_muon_values *v = tern_optim_values(o, b);
+    tern_optim_columns *c = &b->columns;
     tern_scalar momentum = tern_scalar_real(v->momentum), fresh = tern_scalar_real(1 - v->momentum);
-    (void)call;
     for (int i = 0; i < b->count; i++) {
         if (!c->grad[i] || tern_numel(c->grad[i]) == 0)
             continue;

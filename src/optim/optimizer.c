@@ -95,18 +95,6 @@ void tern_optim_free(tern_optimizer *o)
 
 /* ---- stepping ---------------------------------------------------------------------------- */
 
-/* Room for the columns of a launch: parameters, gradients and states. */
-static tern_status make_columns(tern_optim_columns *c, int n)
-{
-    tern_tensor **memory = tern_alloc(sizeof *memory * (size_t)n * (2 + OPTIM_STATES));
-    if (!memory)
-        return TERN_ERR_MEMORY;
-    *c = (tern_optim_columns){.x = memory, .grad = memory + n, .memory = memory};
-    for (int k = 0; k < OPTIM_STATES; k++)
-        c->state[k] = memory + (2 + k) * n;
-    return TERN_OK;
-}
-
 /* States are float32 for half precision parameters. */
 tern_status tern_optim_make_states(const tern_optimizer *o, tern_optim_slot *slot)
 {
@@ -131,11 +119,13 @@ static tern_tensor *column_of(const tern_optimizer *o, tern_tensor *x)
 }
 
 /* Parameters without a gradient are skipped: their column of gradients is NULL. */
-static tern_status fill_columns(tern_optimizer *o, const tern_optim_batch *b, tern_optim_columns *c)
+static tern_status fill_columns(tern_optimizer *o, tern_optim_batch *b)
 {
+    tern_optim_columns *c = &b->columns;
     for (int i = 0; i < b->count; i++) {
         tern_optim_slot *slot = &o->slots[b->slot[i]];
         tern_tensor *grad = tern_grad(slot->x);
+        c->target[i] = slot->x;
         c->x[i] = column_of(o, slot->x);
         c->grad[i] = grad ? column_of(o, grad) : NULL;
         if (!c->x[i] || (grad && !c->grad[i]))
@@ -195,41 +185,39 @@ static tern_status current_values(tern_optimizer *o, tern_optim_batch *b)
     return status == TERN_OK ? tern_graph_on_replay(refresh_values, o) : status;
 }
 
-/* One launch that updates all parameters of a batch. */
-static tern_status launch(tern_optimizer *o, tern_optim_batch *b, tern_optim_columns *c,
-                          tern_tensor *skip)
+/* Everything of a batch's step but the launch, which updates all its parameters. */
+static tern_status prepare(tern_optimizer *o, tern_optim_batch *b, tern_tensor *skip)
 {
-    TERN_TRY(fill_columns(o, b, c));
+    tern_optim_columns *c = &b->columns;
+    TERN_TRY(fill_columns(o, b));
     TERN_TRY(current_values(o, b));
     skip = skip ? tern_to(skip, tern_device(b->no_skip)) : b->no_skip;
     if (!skip)
         return tern_last_status();
-    tern_foreach_call call = {.kernel = &o->kind->kernel,
-                              .column = {c->x, c->grad},
-                              .each = b->steps,
-                              .shared = {b->values, skip},
-                              .writes = true};
+    b->call = (tern_foreach_call){.kernel = &o->kind->kernel,
+                                  .before = o->kind->parts->before,
+                                  .function = "tern_optim_step",
+                                  .column = {c->x, c->grad},
+                                  .target = c->target,
+                                  .each = b->steps,
+                                  .shared = {b->values, skip},
+                                  .writes = true};
     for (int k = 0; k < OPTIM_STATES; k++)
-        call.column[2 + k] = c->state[k];
+        b->call.column[2 + k] = c->state[k];
     if (o->kind->parts->prepare)
-        TERN_TRY(o->kind->parts->prepare(o, b, c, &call));
-    TERN_TRY(tern_foreach_launch(b->table, &call));
-    /* A parameter that is not dense was updated in a dense copy. */
-    for (int i = 0; i < b->count; i++) {
-        tern_tensor *x = o->slots[b->slot[i]].x;
-        if (c->grad[i] && c->x[i] != x && !tern_copy_(x, c->x[i]))
-            return tern_last_status();
-    }
-    return TERN_OK;
+        TERN_TRY(o->kind->parts->prepare(o, b));
+    return tern_foreach_prepare(b->table, &b->call, &b->ready);
 }
 
-static tern_status step_batch(tern_optimizer *o, tern_optim_batch *b, tern_tensor *skip)
+/* What can fail comes first: all batches step, or none. */
+static tern_status step_batches(tern_optimizer *o, tern_tensor *skip)
 {
-    tern_optim_columns c;
-    TERN_TRY(make_columns(&c, b->count));
-    tern_status status = launch(o, b, &c, skip);
-    tern_free(c.memory);
-    return status;
+    TERN_TRY(tern_optim_regroup(o));
+    for (int i = 0; i < o->n_batches; i++)
+        TERN_TRY(prepare(o, &o->batches[i], skip));
+    for (int i = 0; i < o->n_batches; i++)
+        TERN_TRY(tern_foreach_run(o->batches[i].table, &o->batches[i].call, &o->batches[i].ready));
+    return TERN_OK;
 }
 
 tern_status tern_optim_step_unless(tern_optimizer *o, tern_tensor *skip)
@@ -247,11 +235,8 @@ tern_status tern_optim_step_unless(tern_optimizer *o, tern_tensor *skip)
                          "tern_optim_step_closure",
                          o->kind->name);
     TERN_SCOPE
-        TERN_NO_GRAD {
-            status = tern_optim_regroup(o);
-            for (int i = 0; status == TERN_OK && i < o->n_batches; i++)
-                status = step_batch(o, &o->batches[i], skip);
-        }
+        TERN_NO_GRAD
+            status = step_batches(o, skip);
     return status;
 }
 
@@ -268,8 +253,11 @@ tern_status tern_optim_step_closure(tern_optimizer *o, tern_closure closure, voi
         return tern_fail_argument_null("tern_optim_step_closure", o ? "closure" : "optimizer");
     TERN_TRY(tern_last_status());
     o->stepped = true;
-    if (o->kind->parts->closure_step)
+    if (o->kind->parts->closure_step) {
+        for (int i = 0; i < o->n; i++)
+            TERN_TRY(tern_foreach_can_write(o->slots[i].x, "tern_optim_step_closure"));
         return o->kind->parts->closure_step(o, closure, user, loss);
+    }
     TERN_SCOPE
         TERN_ENABLE_GRAD
         {

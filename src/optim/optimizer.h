@@ -16,9 +16,9 @@ typedef struct tern_optim_columns tern_optim_columns;
 
 /* What an optimizer has of its own in C; all may be NULL. */
 typedef struct tern_optim_parts {
-    /* Before the launch: more columns, other launches. */
-    tern_status (*prepare)(tern_optimizer *o, tern_optim_batch *b, tern_optim_columns *c,
-                           tern_foreach_call *call);
+    /* Before anything is written: more columns. */
+    tern_status (*prepare)(const tern_optimizer *o, tern_optim_batch *b);
+    const tern_foreach_kernel *before; /* a launch before the step's; or NULL */
     tern_status (*check_parameter)(const tern_tensor *x);
     /* Instead of a launch: a step that evaluates the model itself. */
     tern_status (*closure_step)(tern_optimizer *o, tern_closure closure, void *user, double *loss);
@@ -64,6 +64,12 @@ typedef struct tern_param_group {
     bool has_initial_lr;
 } tern_param_group;
 
+/* What a kernel gets of its batch, column by column. target: the parameters, of which x are dense
+ * copies where they are not dense. */
+struct tern_optim_columns {
+    tern_tensor **target, **x, **grad, **state[OPTIM_STATES];
+};
+
 /* The parameters of one group, device and dtype: what one launch updates. */
 struct tern_optim_batch {
     int *slot; /* of count */
@@ -74,12 +80,9 @@ struct tern_optim_batch {
     tern_tensor *no_skip;         /* a zero: nothing tells the kernel to skip */
     double written[OPTIM_VALUES]; /* what the group had then */
     bool is_written;
-};
-
-/* What a kernel gets of its batch, column by column; inside of one scope. */
-struct tern_optim_columns {
-    tern_tensor **x, **grad, **state[OPTIM_STATES];
-    void *memory;
+    tern_optim_columns columns; /* of the step at hand, and its launch */
+    tern_foreach_call call;
+    tern_foreach_ready ready;
 };
 
 struct tern_optimizer {

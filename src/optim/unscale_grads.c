@@ -18,63 +18,88 @@ static tern_status check(const tern_optimizer *o, int *n)
     return TERN_OK;
 }
 
-/* grad /= scale for one batch; *found becomes 1 at an infinity or NaN. grads has room for two
- * columns: the gradients, dense, NULL where there is none, and the same with the parameter in the
- * place of NULL. */
-static tern_status unscale_batch(const tern_optimizer *o, const tern_optim_batch *g,
-                                 tern_tensor **grads, tern_tensor *scale, tern_tensor *found)
+/* What the launches of all batches have: the gradients, dense, or NULL; the same with the parameter
+ * in the place of NULL, as an argument must be there; where to a dense copy goes back. */
+typedef struct columns {
+    tern_tensor **grads, **filled, **targets;
+} columns;
+
+/* A batch on another device than the scale's has a copy of the scale and a `found` of its own there. */
+typedef struct unscaling {
+    tern_foreach_call call;
+    tern_foreach_ready ready;
+} unscaling;
+
+static tern_status prepare(const tern_optimizer *o, const tern_optim_batch *b, columns c,
+                           tern_tensor *scale, tern_tensor *found, unscaling *u)
 {
-    tern_tensor **column = grads + g->count;
-    for (int i = 0; i < g->count; i++) {
-        tern_tensor *x = o->slots[g->slot[i]].x, *grad = tern_grad(x);
-        grads[i] = grad ? tern_contiguous(grad) : NULL;
-        if (grad && !grads[i])
-            return tern_last_status();
-        column[i] = grad ? grads[i] : x;
-    }
-    tern_foreach_call call = {.kernel = &kernel,
-                              .column = {column, grads},
-                              .shared = {scale},
-                              .found = found,
-                              .writes = true};
-    TERN_TRY(tern_foreach_launch(g->table, &call));
-    for (int i = 0; i < g->count; i++) {
-        tern_tensor *grad = tern_grad(o->slots[g->slot[i]].x);
-        if (grad && grads[i] != grad && !tern_copy_(grad, grads[i]))
+    const char *device = tern_device(o->slots[b->slot[0]].x);
+    if (device != tern_device(scale)) {
+        found = tern_zeros(TERN_SHAPE_SCALAR, TERN_F32, device);
+        scale = tern_to(scale, device);
+        if (!found || !scale)
             return tern_last_status();
     }
-    return TERN_OK;
+    for (int i = 0; i < b->count; i++) {
+        tern_tensor *x = o->slots[b->slot[i]].x, *grad = tern_grad(x);
+        c.targets[i] = grad;
+        c.grads[i] = grad ? tern_contiguous(grad) : NULL;
+        if (grad && !c.grads[i])
+            return tern_last_status();
+        c.filled[i] = grad ? c.grads[i] : x;
+    }
+    u->call = (tern_foreach_call){.kernel = &kernel,
+                                  .function = "tern_amp_unscale_",
+                                  .column = {c.filled, c.grads},
+                                  .target = c.targets,
+                                  .shared = {scale},
+                                  .found = found,
+                                  .writes = true};
+    return tern_foreach_prepare(b->table, &u->call, &u->ready);
 }
 
-/* A batch on another device than the scale's has a copy of the scale and a `found` of its own
- * there, joined to the first by a maximum. */
-static tern_status unscale(const tern_optimizer *o, const tern_optim_batch *g, tern_tensor **grads,
-                           tern_tensor *scale, tern_tensor *found)
+/* grad /= scale for one batch; *found becomes 1 at an infinity or NaN. Where another device found
+ * one, a maximum brings it here. */
+static tern_status run(const tern_optim_batch *b, const unscaling *u, tern_tensor *found)
 {
-    const char *device = tern_device(o->slots[g->slot[0]].x);
-    if (device == tern_device(scale))
-        return unscale_batch(o, g, grads, scale, found);
-    tern_tensor *there = tern_zeros(TERN_SHAPE_SCALAR, TERN_F32, device);
-    scale = tern_to(scale, device);
-    if (!there || !scale)
-        return tern_last_status();
-    TERN_TRY(unscale_batch(o, g, grads, scale, there));
-    return tern_maximum_(found, tern_to(there, tern_device(found))) ? TERN_OK : tern_last_status();
+    TERN_TRY(tern_foreach_run(b->table, &u->call, &u->ready));
+    if (u->call.found == found)
+        return TERN_OK;
+    tern_tensor *there = tern_to(u->call.found, tern_device(found));
+    return tern_maximum_(found, there) ? TERN_OK : tern_last_status();
+}
+
+/* What can fail comes first: the gradients of all batches are divided, or none. */
+static tern_status unscale(tern_optimizer *o, columns c, unscaling *all, tern_tensor *scale,
+                           tern_tensor *found)
+{
+    for (int i = 0; i < o->n_batches; i++) {
+        const int n = o->batches[i].count;
+        TERN_TRY(prepare(o, &o->batches[i], c, scale, found, &all[i]));
+        c = (columns){c.grads + n, c.filled + n, c.targets + n};
+    }
+    for (int i = 0; i < o->n_batches; i++)
+        TERN_TRY(run(&o->batches[i], &all[i], found));
+    return TERN_OK;
 }
 
 tern_status tern_optim_unscale(tern_optimizer *o, tern_tensor *scale, tern_tensor *found, int *n)
 {
     *n = 0;
     TERN_TRY(check(o, n));
-    tern_tensor **grads = tern_alloc(sizeof *grads * 2 * (size_t)o->n);
-    tern_status status = grads ? TERN_OK : TERN_ERR_MEMORY;
+    const size_t count = (size_t)o->n;
+    tern_tensor **memory = tern_alloc(sizeof *memory * 3 * count);
+    unscaling *all = tern_alloc(sizeof *all * count); /* no more batches than parameters */
+    tern_status status = memory && all ? TERN_OK : TERN_ERR_MEMORY;
     if (status == TERN_OK)
         TERN_SCOPE
             TERN_NO_GRAD {
                 status = tern_optim_regroup(o);
-                for (int i = 0; status == TERN_OK && i < o->n_batches; i++)
-                    status = unscale(o, &o->batches[i], grads, scale, found);
+                if (status == TERN_OK)
+                    status = unscale(o, (columns){memory, memory + count, memory + 2 * count}, all,
+                                     scale, found);
             }
-    tern_free(grads);
+    tern_free(memory);
+    tern_free(all);
     return status;
 }

@@ -23,7 +23,7 @@ static geometry geometry_in(const tern_tensor *view, const tern_tensor *base)
     return g;
 }
 
-static bool repeats(const tern_tensor *x)
+bool tern_repeats(const tern_tensor *x)
 {
     tern_shape shape = tern_shape_of(x);
     return x->numel > 1 && !x->contiguous &&
@@ -63,12 +63,12 @@ static bool fills_stretch(const tern_tensor *x)
 {
     int64_t first, last;
     extent(x, &first, &last);
-    return last - first + 1 == x->numel && !repeats(x);
+    return last - first + 1 == x->numel && !tern_repeats(x);
 }
 
 static tern_status check_memory(const tern_op *op, tern_tensor *x, tern_tensor *const *in, int n)
 {
-    if (repeats(x))
+    if (tern_repeats(x))
         return tern_fail(TERN_ERR_ARGUMENT,
                          "tern_%s_: unsupported operation: more than one element of the written-to "
                          "tensor refers to a single memory location. Please clone() the tensor "

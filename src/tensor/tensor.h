@@ -77,6 +77,8 @@ void tern_dense_strides(const tern_shape *shape, int64_t *stride);
 /* Dims, as bits, whose elements are certain to differ: by rising stride, as long as each steps over
  * all that the ones before it reach. The others may come back to the same elements. */
 uint32_t tern_distinct_dims(const tern_shape *shape, const int64_t *stride);
+/* Whether several elements of x may be one in memory, as in what was expanded. */
+bool tern_repeats(const tern_tensor *x);
 /* "[2, 3]" in a buffer of the caller's. */
 typedef struct tern_shape_text {
     char text[256];

@@ -14,6 +14,7 @@
 #include "device/capture.h"
 #include "tensor/tensor.h"
 #include <string.h>
+#include <tern/ops/copy.h>
 
 enum { TABLES = 8 };
 
@@ -197,11 +198,10 @@ static tern_status find_table(tern_foreach *t, tern_block **block)
 /* The arguments that both forms of a kernel begin with, for `count` chunks from `chunk` on; returns
  * how many there are. */
 static int common_arguments(tern_arg *args, const tern_foreach *t, const tern_foreach_call *call,
-                            const tern_block *rows, const tern_arg *faults, int64_t chunk,
-                            int64_t count)
+                            const tern_foreach_ready *ready, int64_t chunk, int64_t count)
 {
     int n = 0;
-    args[n++] = tern_arg_elements(TERN_ROLE_IN, TERN_TYPE_tern_foreach_row, &rows->buffer, 0,
+    args[n++] = tern_arg_elements(TERN_ROLE_IN, TERN_TYPE_tern_foreach_row, &ready->rows->buffer, 0,
                                   sizeof(tern_foreach_row));
     args[n++] = tern_arg_elements(TERN_ROLE_IN, TERN_TYPE_tern_foreach_chunk,
                                   &t->device_chunks->buffer, chunk, sizeof(tern_foreach_chunk));
@@ -213,7 +213,7 @@ static int common_arguments(tern_arg *args, const tern_foreach *t, const tern_fo
         args[n++] = tern_arg_in(call->shared[i]);
     if (call->found)
         args[n++] = tern_arg_out(call->found);
-    args[n] = *faults;
+    args[n] = ready->faults;
     args[n++].role = TERN_ROLE_IN;
     args[n++] = tern_arg_i64(count);
     return n;
@@ -221,19 +221,20 @@ static int common_arguments(tern_arg *args, const tern_foreach *t, const tern_fo
 
 /* One launch for all tensors: the device's memory has addresses. */
 static tern_status launch_all(tern_foreach *t, const tern_foreach_call *call,
-                              const tern_block *rows, const tern_arg *faults)
+                              const tern_foreach_ready *ready, const tern_foreach_kernel *kernel)
 {
     tern_arg args[16];
     int64_t chunks = tern_foreach_chunks(t);
-    int n = common_arguments(args, t, call, rows, faults, 0, chunks);
-    return tern_launch(t->place, &call->kernel->many, call->column[0][0]->dtype,
+    int n = common_arguments(args, t, call, ready, 0, chunks);
+    return tern_launch(t->place, &kernel->many, call->column[0][0]->dtype,
                        tern_groups(chunks, TERN_FOREACH_CHUNK), args, n);
 }
 
 /* The form without addresses, for tensors `from` to `to`: their buffers are arguments. An argument
  * must be a valid buffer, so those left out get any other, which the row tells not to touch. */
 static tern_status launch_few(tern_foreach *t, const tern_foreach_call *call,
-                              const tern_block *rows, const tern_arg *faults, int from, int to)
+                              const tern_foreach_ready *ready, const tern_foreach_kernel *kernel,
+                              int from, int to)
 {
     tern_arg args[16 + TERN_FOREACH_FEW * TERN_FOREACH_COLUMNS];
     int64_t chunk = t->first[from], count = t->first[to] - chunk;
@@ -242,35 +243,93 @@ static tern_status launch_few(tern_foreach *t, const tern_foreach_call *call,
         present++;
     if (present == to)
         return TERN_OK;
-    int n = common_arguments(args, t, call, rows, faults, chunk, count);
+    int n = common_arguments(args, t, call, ready, chunk, count);
     for (int i = from; i < from + TERN_FOREACH_FEW; i++)
         for (int k = 0; k < TERN_FOREACH_COLUMNS; k++) {
             const tern_tensor *x = i < to && takes_part(call, i) ? tensor_at(call, k, i) : NULL;
             args[n] = x ? tern_arg_out(x) : tern_arg_unused(call->column[0][present]);
             args[n++].bare = true;
         }
-    return tern_launch(t->place, &call->kernel->few, call->column[0][present]->dtype,
+    return tern_launch(t->place, &kernel->few, call->column[0][present]->dtype,
                        tern_groups(count, TERN_FOREACH_CHUNK), args, n);
+}
+
+static tern_tensor *target_of(const tern_foreach_call *call, int i)
+{
+    return call->target ? call->target[i] : call->column[0][i];
+}
+
+static tern_status launch(tern_foreach *t, const tern_foreach_call *call,
+                          const tern_foreach_ready *ready, const tern_foreach_kernel *kernel)
+{
+    if (ready->addressed)
+        return launch_all(t, call, ready, kernel);
+    for (int i = 0; i < t->n; i += TERN_FOREACH_FEW) {
+        int end = i + TERN_FOREACH_FEW < t->n ? i + TERN_FOREACH_FEW : t->n;
+        TERN_TRY(launch_few(t, call, ready, kernel, i, end));
+    }
+    return TERN_OK;
+}
+
+static tern_status prepare_kernel(const tern_foreach *t, const tern_foreach_call *call,
+                                  const tern_foreach_ready *ready,
+                                  const tern_foreach_kernel *kernel)
+{
+    return tern_launch_prepare(t->place, ready->addressed ? &kernel->many : &kernel->few,
+                               call->column[0][0]->dtype);
+}
+
+tern_status tern_foreach_can_write(const tern_tensor *x, const char *function)
+{
+    if (!tern_repeats(x))
+        return TERN_OK;
+    return tern_fail(TERN_ERR_ARGUMENT,
+                     "%s: unsupported operation: more than one element of the written-to tensor "
+                     "refers to a single memory location. Please clone() the tensor before "
+                     "performing the operation.",
+                     function);
+}
+
+tern_status tern_foreach_prepare(tern_foreach *t, const tern_foreach_call *call,
+                                 tern_foreach_ready *ready)
+{
+    ready->any = false;
+    ready->addressed = has_addresses(t, call, &ready->any);
+    if (!ready->any)
+        return TERN_OK;
+    for (int i = 0; call->target && i < t->n; i++)
+        if (takes_part(call, i))
+            TERN_TRY(tern_foreach_can_write(call->target[i], call->function));
+    TERN_TRY(prepare_kernel(t, call, ready, call->kernel));
+    if (call->before)
+        TERN_TRY(prepare_kernel(t, call, ready, call->before));
+    fill_rows(t, call, ready->addressed);
+    TERN_TRY(tern_fault_arg(t->place, &ready->faults));
+    return find_table(t, &ready->rows);
+}
+
+tern_status tern_foreach_run(tern_foreach *t, const tern_foreach_call *call,
+                             const tern_foreach_ready *ready)
+{
+    if (!ready->any)
+        return TERN_OK;
+    if (call->before)
+        TERN_TRY(launch(t, call, ready, call->before));
+    TERN_TRY(launch(t, call, ready, call->kernel));
+    for (int i = 0; call->writes && i < t->n; i++) {
+        if (!takes_part(call, i))
+            continue;
+        tern_tensor *target = target_of(call, i), *x = call->column[0][i];
+        tern_bump_version(x);
+        if (target != x && !tern_copy_(target, x))
+            return tern_last_status();
+    }
+    return TERN_OK;
 }
 
 tern_status tern_foreach_launch(tern_foreach *t, const tern_foreach_call *call)
 {
-    bool any = false, addressed = has_addresses(t, call, &any);
-    tern_arg faults;
-    tern_block *rows;
-    if (!any)
-        return TERN_OK;
-    fill_rows(t, call, addressed);
-    TERN_TRY(tern_fault_arg(t->place, &faults));
-    TERN_TRY(find_table(t, &rows));
-    if (addressed)
-        TERN_TRY(launch_all(t, call, rows, &faults));
-    for (int i = 0; !addressed && i < t->n; i += TERN_FOREACH_FEW) {
-        int end = i + TERN_FOREACH_FEW < t->n ? i + TERN_FOREACH_FEW : t->n;
-        TERN_TRY(launch_few(t, call, rows, &faults, i, end));
-    }
-    for (int i = 0; call->writes && i < t->n; i++)
-        if (takes_part(call, i))
-            tern_bump_version(call->column[0][i]);
-    return TERN_OK;
+    tern_foreach_ready ready;
+    TERN_TRY(tern_foreach_prepare(t, call, &ready));
+    return tern_foreach_run(t, call, &ready);
 }

@@ -30,20 +30,39 @@ typedef struct tern_foreach_kernel {
 /* clang-format on */
 
 /* A run of a kernel over columns of tensors: column[k][i] goes with tensor i. Columns 0 and 1 are
- * of one dtype; tensor i is left out where column[1][i] is NULL. All are dense. Arguments of the
+ * of one dtype; tensor i is left out where column[1][i] is NULL. All are dense: where column[0][i]
+ * is a dense copy of target[i], it is copied back in the end. Arguments of the
  * kernel are rows, chunks, each, shared ..., found, faults, the number of chunks. Where the
  * device's memory has no addresses, its other form runs for TERN_FOREACH_FEW tensors at a time,
  * which are its arguments then. */
 enum { TERN_FOREACH_SHARED = 4 };
 typedef struct tern_foreach_call {
     const tern_foreach_kernel *kernel;
+    const tern_foreach_kernel *before;                /* runs first, on the same; or NULL */
+    const char *function;                             /* that errors name */
     tern_tensor *const *column[TERN_FOREACH_COLUMNS]; /* NULL: not there */
+    tern_tensor *const *target;                       /* NULL: column 0 */
     tern_tensor *each; /* an element for each chunk, written; NULL: left out */
     tern_tensor *shared[TERN_FOREACH_SHARED]; /* those that are there, read */
     tern_tensor *found;                       /* of one element, written; NULL: left out */
     bool writes;                              /* column 0 is written: versions rise */
 } tern_foreach_call;
 tern_status tern_foreach_launch(tern_foreach *table, const tern_foreach_call *call);
+
+/* The two halves of a launch, for several of which all are to run or none: what may be refused or
+ * lack memory, and what writes. */
+typedef struct tern_foreach_ready {
+    bool any, addressed;
+    tern_arg faults;
+    tern_block *rows; /* the table's, until the next launch of it is prepared */
+} tern_foreach_ready;
+tern_status tern_foreach_prepare(tern_foreach *table, const tern_foreach_call *call,
+                                 tern_foreach_ready *ready);
+tern_status tern_foreach_run(tern_foreach *table, const tern_foreach_call *call,
+                             const tern_foreach_ready *ready);
+/* Whether x can be written: refused where several of its elements are one in memory, as in what was
+ * expanded. */
+tern_status tern_foreach_can_write(const tern_tensor *x, const char *function);
 
 /* Beside them, torch._amp_update_scale_: the scale of mixed precision (float32, one element) after
  * a step; tracker (int64) counts those in a row for which *found (float32) was 0. */
