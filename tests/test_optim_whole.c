@@ -44,8 +44,7 @@ static tern_tensor *strided(const char *device, tern_dtype dtype, int64_t rows, 
 
 static tern_tensor *expanded(const char *device)
 {
-    return tern_detach(
-        tern_expand(drawn(device, TERN_F32, TERN_SHAPE(1, 2), 9), TERN_SHAPE(3, 2)));
+    return tern_detach(tern_expand(drawn(device, TERN_F32, TERN_SHAPE(1, 2), 9), TERN_SHAPE(3, 2)));
 }
 
 static tern_module *layer(const char *device, int64_t in, int64_t out)
@@ -55,9 +54,10 @@ static tern_module *layer(const char *device, int64_t in, int64_t out)
 
 static training begin(maker make, const char *device)
 {
-    training t = {.m = tern_nn_sequential(layer(device, 3, 4), layer(device, 4, 2),
-                                          layer(device, 2, 3))};
-    tern_tensor *x[LAYERS] = {tern_nn_parameter(t.m, "0.weight"), tern_nn_parameter(t.m, "1.weight"),
+    training t = {
+        .m = tern_nn_sequential(layer(device, 3, 4), layer(device, 4, 2), layer(device, 2, 3))};
+    tern_tensor *x[LAYERS] = {tern_nn_parameter(t.m, "0.weight"),
+                              tern_nn_parameter(t.m, "1.weight"),
                               tern_nn_parameter(t.m, "2.weight")};
     assert_non_null(tern_set_data_(x[1], strided(device, TERN_BF16, 2, 4, 1)));
     assert_non_null(tern_set_data_(x[2], strided(device, TERN_F32, 3, 2, 2)));
@@ -225,9 +225,9 @@ static void a_parameter_that_cannot_be_written_stops_the_step(void **state)
                 tern_expand(drawn(device, TERN_F32, TERN_SHAPE(1, shape.dims[1]), 9), shape);
             assert_non_null(tern_set_data_(last, tern_detach(repeated)));
             numbers before = read_all(&t);
-            assert_int_not_equal(
-                evaluates ? tern_optim_step_closure(t.o, closure, &t, NULL) : tern_optim_step(t.o),
-                TERN_OK);
+            assert_int_not_equal(evaluates ? tern_optim_step_closure(t.o, closure, &t, NULL)
+                                           : tern_optim_step(t.o),
+                                 TERN_OK);
             assert_error(TERN_ERR_ARGUMENT, refusal);
             assert_int_equal(moved(&t, &before, 0), 0);
             if (!evaluates) { /* without a gradient it is passed over */

@@ -66,9 +66,10 @@ TERN_API tern_optimizer *tern_optim_adamw_of(tern_tensor *const *parameters, int
                                              const tern_adamw_options *options);
 
 /* ---- steps ------------------------------------------------------------------------------- */
-/* One step of all groups. TERN_ERR_STATE and the like where it is refused, as said above. Where the
- * device or memory fails on the way, each parameter has been stepped or is as it was: those of one
- * group, dtype and device go together. */
+/* One step of all groups. TERN_ERR_STATE and the like where it is refused, as said above;
+ * TERN_ERR_ARGUMENT where several elements of a parameter that has a gradient are one in memory, as in
+ * what was expanded. Where it is refused or memory is short, no parameter has been stepped; where the
+ * device fails on the way, those of one group, dtype and device go together. */
 TERN_API tern_status tern_optim_step(tern_optimizer *optimizer);
 /* Computes the loss: clears the gradients, runs the model and backward, returns the loss (owned by
  * the scope that is open then); NULL after an error. */
