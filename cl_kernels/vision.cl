@@ -1,4 +1,4 @@
-/* vision.cl -- planes read between their elements: interpolate and grid_sample.
+/* vision.cl -- planes read between their elements: interpolate, resize and grid_sample.
  *
  * Along each of three dims a place between the elements is a few taps, elements and what they weigh; the
  * value there is the sum over the products of the dims' taps. Nearest has one tap, linear two, cubic four
@@ -334,5 +334,59 @@ KERNEL8(K(grid_sample_dgrid), (OUT, STO, dgrid), (IN, STO, ys), (IN, STO, xs), (
         if (s.ndim > 2)
             ST(dgrid, i * (idx)s.ndim + 2, sum_z);
     }
+}
+#endif
+
+/* ---- resize ----------------------------------------------------------------------------------------- */
+
+#if IS_FLOAT || IN_SET(UNSIGNED, TERN_T)
+
+/* Weights of bytes are in units of 2^-bits; their sum is rounded, and within 0..255. */
+#undef RESIZE_HALF
+#undef RESIZED
+#if IS_FLOAT
+#define RESIZE_HALF       0
+#define RESIZED(sum, bits) (sum)
+#else
+#define RESIZE_HALF       (1 << bits >> 1)
+#define RESIZED(sum, bits) ((sum) > 0 ? (sum) >> (bits) < 255 ? (sum) >> (bits) : 255 : 0)
+#endif
+
+/* x (rows, in, inner) -> y (rows, out, inner): y[r, q, j] = the sum of weights[q, k] x[r, first + k, j]; range[q]
+ * is first, and how many there are. */
+KERNEL10(K(resize), (OUT, STO, ys), (IN, STO, xs), (IN, i64, range), (IN, REAL, weights), (ARG, i64, rows),
+         (ARG, i64, in), (ARG, i64, out), (ARG, i64, inner), (ARG, i64, width), (ARG, i32, bits))
+{
+    BASE(ys);
+    BASE(xs);
+    BASE(range);
+    BASE(weights);
+    if (inner == 1)
+        FLAT(r, (idx)rows, (idx)out)
+        {
+            const GLOBAL STO *row = xs + r * (idx)in;
+            INNER(r, q)
+            {
+                idx first = (idx)range[2 * q], count = (idx)range[2 * q + 1];
+                REAL sum = RESIZE_HALF;
+                for (idx k = 0; k < count; ++k)
+                    sum += weights[q * (idx)width + k] * LD(row, first + k);
+                ST(ys, r * (idx)out + q, RESIZED(sum, bits));
+            }
+        }
+    else
+        FLAT(r, (idx)rows * (idx)out, (idx)inner)
+        {
+            idx q = r % (idx)out, count = (idx)range[2 * q + 1];
+            const GLOBAL STO *from = xs + (r / (idx)out * (idx)in + (idx)range[2 * q]) * (idx)inner;
+            const GLOBAL REAL *w = weights + q * (idx)width;
+            SIMD INNER(r, j)
+            {
+                REAL sum = RESIZE_HALF;
+                for (idx k = 0; k < count; ++k)
+                    sum += w[k] * LD(from, k * (idx)inner + j);
+                ST(ys, r * (idx)inner + j, RESIZED(sum, bits));
+            }
+        }
 }
 #endif

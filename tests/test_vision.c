@@ -164,6 +164,25 @@ static void gradients_of_any_order_are_the_differences(void **state)
             }
 }
 
+/* Taller and less wide: bands of the table that overlap, and ones that do not. */
+static tern_tensor *lanczos(tern_tensor *const *in, void *user)
+{
+    (void)user;
+    tern_tensor *x = in[0];
+    return TO(SIZE(6, 3), .mode = TERN_INTERPOLATE_LANCZOS, .antialias = true);
+}
+
+static void wide_filters_have_gradients_of_any_order(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *x = test_uniform(device, TERN_F64, TERN_SHAPE(1, 2, 4, 7), -1, 1, 3);
+        tern_requires_grad_(x, true);
+        gradcheck(lanczos, &x, 1, .second = true);
+    }
+}
+
 static void misfits_are_refused_in_pytorch_s_words(void **state)
 {
     (void)state;
@@ -171,7 +190,7 @@ static void misfits_are_refused_in_pytorch_s_words(void **state)
     tern_tensor *grid = tern_zeros(TERN_SHAPE(1, 2, 2, 3), TERN_F32, "cpu");
     assert_null(TO(SIZE(2), .mode = TERN_INTERPOLATE_LINEAR));
     assert_error(TERN_ERR_SHAPE, "Got 4D input, but linear mode needs 3D input");
-    assert_null(TO(SIZE(2), .mode = (tern_interpolate_mode)7));
+    assert_null(TO(SIZE(2), .mode = (tern_interpolate_mode)8));
     assert_error(TERN_ERR_ARGUMENT, "Only 3D, 4D and 5D input Tensors supported (got 4D)");
     assert_null(TO(.align_corners = false));
     assert_error(TERN_ERR_ARGUMENT, "either size or scale_factor should be defined");
@@ -181,6 +200,10 @@ static void misfits_are_refused_in_pytorch_s_words(void **state)
     assert_error(TERN_ERR_SHAPE, "Input and output sizes should be greater than 0");
     assert_null(TO(SIZE(2), .align_corners = true));
     assert_error(TERN_ERR_ARGUMENT, "align_corners option can only be set with");
+    assert_null(TO(SIZE(2), .antialias = true));
+    assert_error(TERN_ERR_ARGUMENT, "Anti-alias option is restricted to bilinear, bicubic, and");
+    assert_null(TO(SIZE(2), .mode = TERN_INTERPOLATE_LANCZOS));
+    assert_error(TERN_ERR_ARGUMENT, "Lanczos mode requires antialias=True");
     assert_null(TO(SIZE(1, 2, 3)));
     assert_error(TERN_ERR_SHAPE, "must have the same number of spatial dimensions");
     assert_null(tern_grid_sample(x, grid, NULL));
@@ -206,6 +229,7 @@ static const struct CMUnitTest tests[] = {
     TEST(images_are_resampled_as_pytorch_does),
     TEST(grids_are_sampled_as_pytorch_does),
     TEST(gradients_of_any_order_are_the_differences),
+    TEST(wide_filters_have_gradients_of_any_order),
     TEST(misfits_are_refused_in_pytorch_s_words),
 };
 TEST_MAIN(tests)

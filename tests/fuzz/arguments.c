@@ -261,7 +261,7 @@ static void add_text(context *c, fuzz_step *step, const char *name)
         {"reduction", "none mean sum"},
         {"mode",
          "constant reflect replicate circular nearest linear bilinear bicubic trilinear area "
-         "nearest-exact sum mean max"},
+         "nearest-exact lanczos sum mean max"},
         {"reduce", "sum prod mean amax amin add multiply"},
         {"rounding_mode", "trunc floor"},
         {"padding_mode", "zeros border reflection"},

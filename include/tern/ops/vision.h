@@ -18,7 +18,8 @@ typedef enum tern_interpolate_mode {
     TERN_INTERPOLATE_BILINEAR,      /* of two */
     TERN_INTERPOLATE_BICUBIC,       /* of two */
     TERN_INTERPOLATE_TRILINEAR,     /* of three */
-    TERN_INTERPOLATE_AREA           /* the mean of what a pixel covers */
+    TERN_INTERPOLATE_AREA,          /* the mean of what a pixel covers */
+    TERN_INTERPOLATE_LANCZOS        /* of two, with antialias alone */
 } tern_interpolate_mode;
 typedef struct tern_interpolate_options {
     tern_shape size;        /* of the spatial dims: one number each, or one for all; or ... */
@@ -26,11 +27,14 @@ typedef struct tern_interpolate_options {
     tern_interpolate_mode mode;
     bool align_corners; /* the first and last pixels stay where they are (not for nearest, area) */
     bool recompute_scale_factor; /* from the sizes, instead of taking scale_factor itself */
+    bool antialias; /* bilinear, bicubic and lanczos: smaller images are means of all pixels, by a
+                     * filter as wide as the scale, as Pillow's */
     uint64_t reserved[4];
 } tern_interpolate_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_interpolate_options tern_interpolate_defaults(void);
-/* x (N, C, *) resampled to another size of its one to three spatial dims. */
+/* x (N, C, *) resampled to another size of its one to three spatial dims. uint8 too: nearest elements in any
+ * number of dims; bilinear, bicubic and lanczos in fixed point, with the same bytes as PyTorch's. */
 TERN_API tern_tensor *tern_interpolate(tern_tensor *x, const tern_interpolate_options *options);
 
 /* ---- other places ---------------------------------------------------------------------------- */

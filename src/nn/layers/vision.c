@@ -19,8 +19,8 @@ static void add_reals(tern_text *text, const double *values)
 static tern_module *upsample(const char *name, tern_interpolate_options o)
 {
     static const char *const modes[] = {"nearest", "nearest-exact", "linear", "bilinear",
-                                        "bicubic", "trilinear",     "area"};
-    if (tern_check_enum("tern_nn_upsample", "mode", (int)o.mode, TERN_INTERPOLATE_AREA,
+                                        "bicubic", "trilinear",     "area",   "lanczos"};
+    if (tern_check_enum("tern_nn_upsample", "mode", (int)o.mode, TERN_INTERPOLATE_LANCZOS,
                         "tern_interpolate_mode") != TERN_OK)
         return NULL;
     tern_text text = {0};

@@ -1,12 +1,14 @@
 /* interpolate.c -- images resampled to another size. */
+#include "ops/vision/resize.h"
 #include "base/checked.h"
 #include "tensor/op.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <tern/ops.h>
+#include <string.h>
 
 /* The kernels' modes, and how many spatial dims each of PyTorch's is for. */
-enum { NEAREST, NEAREST_EXACT, LINEAR, CUBIC, AREA };
+enum { NEAREST, NEAREST_EXACT, LINEAR, CUBIC, LANCZOS, AREA };
 typedef struct mode {
     const char *name;
     int code, ndim; /* 0: any */
@@ -19,6 +21,7 @@ static const mode modes[] = {
     [TERN_INTERPOLATE_BICUBIC] = {"bicubic", CUBIC, 2},
     [TERN_INTERPOLATE_TRILINEAR] = {"trilinear", LINEAR, 3},
     [TERN_INTERPOLATE_AREA] = {"area", AREA, 0},
+    [TERN_INTERPOLATE_LANCZOS] = {"lanczos", LANCZOS, 2},
 };
 
 typedef struct resample {
@@ -113,11 +116,11 @@ static tern_status backward_x(tern_gradient *g)
 static const mode *mode_of(tern_interpolate_mode which, int ndim)
 {
     static const char *const wanted[] = {"3D", "4D", "5D"};
-    if (ndim < 1 || ndim > 3 || (unsigned)which > TERN_INTERPOLATE_AREA) {
+    if (ndim < 1 || ndim > 3 || (unsigned)which > TERN_INTERPOLATE_LANCZOS) {
         tern_fail(TERN_ERR_ARGUMENT,
                   "tern_interpolate: Input Error: Only 3D, 4D and 5D input Tensors supported (got "
-                  "%dD) for the modes: nearest | linear | bilinear | bicubic | trilinear | area | "
-                  "nearest-exact (got %d)",
+                  "%dD) for the modes: nearest | linear | bilinear | bicubic | trilinear | "
+                  "lanczos | area | nearest-exact (got %d)",
                   ndim + 2, (int)which);
         return NULL;
     }
@@ -182,6 +185,52 @@ static tern_tensor *resize_area(tern_tensor *x, const int64_t *size, int ndim)
                        : tern_adaptive_avg_pool3d(x, shape);
 }
 
+/* What PyTorch refuses of a mode's options. */
+static tern_status check_options(const mode *m, const tern_interpolate_options *o, int ndim)
+{
+    bool smooth = ndim == 2 && (m->code == LINEAR || m->code == CUBIC || m->code == LANCZOS);
+    if (o->align_corners && m->ndim == 0)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_interpolate: align_corners option can only be set with the "
+                         "interpolating modes: linear | bilinear | bicubic | trilinear");
+    if (o->antialias && !smooth)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_interpolate: Anti-alias option is restricted to bilinear, bicubic, "
+                         "and lanczos modes and requires a 4-D tensor as input");
+    if (m->code == LANCZOS && o->align_corners)
+        return tern_fail(TERN_ERR_ARGUMENT, "tern_interpolate: Lanczos mode does not support "
+                                            "align_corners=True");
+    if (m->code == LANCZOS && !o->antialias)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_interpolate: Lanczos mode requires antialias=True");
+    return TERN_OK;
+}
+
+/* Bytes are nearest elements, or images by linear and cubic weights. */
+static bool takes_bytes(const mode *m)
+{
+    return m->code != AREA && (m->ndim == 0 || m->ndim == 2);
+}
+
+/* By tables of weights, along one dim after the other. */
+static tern_tensor *resize(tern_tensor *x, const mode *m, const resample *at, bool antialias)
+{
+    static const int32_t filters[] = {TERN_RESIZE_NEAREST, TERN_RESIZE_NEAREST_EXACT,
+                                      TERN_RESIZE_LINEAR, TERN_RESIZE_CUBIC, TERN_RESIZE_LANCZOS};
+    tern_resize steps[3];
+    memset(steps, 0, sizeof steps); /* its padding goes into the graph */
+    int ndim = x->ndim - 2;
+    for (int d = 0; d < ndim; d++)
+        steps[d] = (tern_resize){.in = at->x.dims[2 + d],
+                                 .out = at->y.dims[2 + d],
+                                 .scale = at->scale[3 - ndim + d],
+                                 .filter = filters[m->code],
+                                 .dim = 2 + d,
+                                 .align = at->align,
+                                 .antialias = antialias};
+    return tern_resize_dims(x, steps, ndim);
+}
+
 tern_tensor *tern_interpolate(tern_tensor *x, const tern_interpolate_options *options)
 {
     static const tern_interpolate_options none;
@@ -194,13 +243,11 @@ tern_tensor *tern_interpolate(tern_tensor *x, const tern_interpolate_options *op
     }
     int ndim = x->ndim - 2;
     const mode *m = mode_of(o->mode, ndim);
-    if (!m || output_sizes(x, o, ndim, size, factor) != TERN_OK)
+    if (!m || output_sizes(x, o, ndim, size, factor) != TERN_OK ||
+        check_options(m, o, ndim) != TERN_OK)
         return NULL;
-    if (o->align_corners && m->ndim == 0)
-        return tern_fail_null(TERN_ERR_ARGUMENT,
-                              "tern_interpolate: align_corners option can only be set with the "
-                              "interpolating modes: linear | bilinear | bicubic | trilinear");
-    if (tern_check_floating("tern_interpolate", x->dtype) != TERN_OK)
+    bool bytes = x->dtype == TERN_U8 && takes_bytes(m);
+    if (!bytes && tern_check_floating("tern_interpolate", x->dtype) != TERN_OK)
         return NULL;
     if (m->code == AREA)
         return resize_area(x, size, ndim);
@@ -219,6 +266,8 @@ tern_tensor *tern_interpolate(tern_tensor *x, const tern_interpolate_options *op
         at.shape.in[3 - ndim + d] = x->shape[2 + d];
         at.scale[3 - ndim + d] = scale_of(&at, factor[d], x->shape[2 + d], size[d]);
     }
+    if (bytes || o->antialias)
+        return resize(x, m, &at, o->antialias);
     x = tern_contiguous(x);
     return tern_apply(&y_op, &x, 1, &at, sizeof at);
 }
