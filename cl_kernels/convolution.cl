@@ -69,7 +69,7 @@ INLINE idx tap_of_input(const tern_conv_shape *s, idx i, idx k)
              ++y, row += (idx)(s)->out[2], from += (idx)(s)->stride[1] * (idx)(s)->in[2])
 #endif
 
-#if IS_FLOAT && !IS_HALF
+#if (IS_FLOAT && !IS_HALF) || IS_WHOLE
 
 #if TERN_CHUNKS
 /* ys += w x, for the outputs that tap k reaches. */
@@ -78,10 +78,10 @@ INLINE void K(add_tap)(GLOBAL STO *ys, const GLOBAL STO *xs, REAL w, const tern_
     TAP_ROWS(s, k, row, from)
     {
         if (step == 1) {
-            SIMD for (idx q = first; q < end; ++q) ys[row + q] += w * xs[from + q];
+            SIMD for (idx q = first; q < end; ++q) ys[row + q] = (STO)(ys[row + q] + w * xs[from + q]);
         } else {
             for (idx q = first; q < end; ++q)
-                ys[row + q] += w * xs[from + q * step];
+                ys[row + q] = (STO)(ys[row + q] + w * xs[from + q * step]);
         }
     }
 }
@@ -92,15 +92,94 @@ INLINE void K(add_tap_back)(GLOBAL STO *xs, const GLOBAL STO *ys, REAL w, const 
     TAP_ROWS(s, k, row, from)
     {
         if (step == 1) {
-            SIMD for (idx q = first; q < end; ++q) xs[from + q] += w * ys[row + q];
+            SIMD for (idx q = first; q < end; ++q) xs[from + q] = (STO)(xs[from + q] + w * ys[row + q]);
         } else {
             for (idx q = first; q < end; ++q)
-                xs[from + q * step] += w * ys[row + q];
+                xs[from + q * step] = (STO)(xs[from + q * step] + w * ys[row + q]);
         }
     }
 }
 #endif
 
+/* y = x * weight (+ bias), a plane of y at a time. */
+KERNEL6(K(conv_direct), (OUT, STO, ys), (IN, STO, xs), (IN, STO, ws), (IN, STO, bs),
+        (ARG, tern_conv_shape, shape), (ARG, i32, has_bias))
+{
+    BASE(ys);
+    BASE(xs);
+    BASE(ws);
+    BASE(bs);
+    tern_conv_shape s = shape;
+    idx taps = VOLUME(s.window), outs = VOLUME(s.out), ins = VOLUME(s.in);
+    idx each = (idx)s.c / (idx)s.groups, of_group = (idx)s.o / (idx)s.groups;
+    GROUPS(g, (idx)s.n * (idx)s.o)
+    {
+        idx n = g / (idx)s.o, o = g % (idx)s.o;
+        GLOBAL STO *y = ys + g * outs;
+        const GLOBAL STO *x = xs + (n * (idx)s.c + o / of_group * each) * ins;
+        const GLOBAL STO *w = ws + o * each * taps;
+        REAL bias = has_bias != 0 ? bs[o] : 0;
+#if TERN_CHUNKS
+        SIMD LANES(q, outs)
+        {
+            y[q] = (STO)bias;
+        }
+        for (idx ck = 0; ck < each * taps; ++ck)
+            K(add_tap)(y, x + ck / taps * ins, w[ck], &s, ck % taps);
+#else
+        LANES(q, outs)
+        {
+            REAL sum = bias;
+            for (idx ck = 0; ck < each * taps; ++ck) {
+                idx i = tap_of_output(&s, q, ck % taps);
+                sum += i < 0 ? 0 : w[ck] * x[ck / taps * ins + i];
+            }
+            y[q] = (STO)sum;
+        }
+#endif
+    }
+}
+
+/* dx from dy and weight, a plane of x at a time. */
+KERNEL4(K(conv_direct_dx), (OUT, STO, xs), (IN, STO, ys), (IN, STO, ws), (ARG, tern_conv_shape, shape))
+{
+    BASE(xs);
+    BASE(ys);
+    BASE(ws);
+    tern_conv_shape s = shape;
+    idx taps = VOLUME(s.window), outs = VOLUME(s.out), ins = VOLUME(s.in);
+    idx each = (idx)s.c / (idx)s.groups, of_group = (idx)s.o / (idx)s.groups;
+    GROUPS(g, (idx)s.n * (idx)s.c)
+    {
+        idx n = g / (idx)s.c, c = g % (idx)s.c, o0 = c / each * of_group;
+        GLOBAL STO *x = xs + g * ins;
+        const GLOBAL STO *y = ys + (n * (idx)s.o + o0) * outs;
+        const GLOBAL STO *w = ws + (o0 * each + c % each) * taps;
+#if TERN_CHUNKS
+        SIMD LANES(i, ins)
+        {
+            x[i] = 0;
+        }
+        for (idx o = 0; o < of_group; ++o)
+            for (idx k = 0; k < taps; ++k)
+                K(add_tap_back)(x, y + o * outs, w[o * each * taps + k], &s, k);
+#else
+        LANES(i, ins)
+        {
+            REAL sum = 0;
+            for (idx k = 0; k < taps; ++k) {
+                idx q = tap_of_input(&s, i, k);
+                for (idx o = 0; o < of_group; ++o)
+                    sum += q < 0 ? 0 : w[o * each * taps + k] * y[o * outs + q];
+            }
+            x[i] = (STO)sum;
+        }
+#endif
+    }
+}
+#endif
+
+#if IS_FLOAT && !IS_HALF
 /* cols[channel and tap][image][output] = the x that it reads; images of x from the first on. */
 KERNEL4(K(conv_columns), (OUT, STO, cols), (IN, STO, xs), (ARG, tern_conv_shape, shape),
         (ARG, i64, images))
@@ -193,83 +272,6 @@ KERNEL4(K(conv_gather), (OUT, STO, xs), (IN, STO, cols), (ARG, tern_conv_shape, 
             for (idx k = 0; k < taps; ++k) {
                 idx q = tap_of_input(&s, i, k);
                 sum += q < 0 ? 0 : col[k * (idx)images * outs + q];
-            }
-            x[i] = sum;
-        }
-#endif
-    }
-}
-
-/* y = x * weight (+ bias), a plane of y at a time. */
-KERNEL6(K(conv_direct), (OUT, STO, ys), (IN, STO, xs), (IN, STO, ws), (IN, STO, bs),
-        (ARG, tern_conv_shape, shape), (ARG, i32, has_bias))
-{
-    BASE(ys);
-    BASE(xs);
-    BASE(ws);
-    BASE(bs);
-    tern_conv_shape s = shape;
-    idx taps = VOLUME(s.window), outs = VOLUME(s.out), ins = VOLUME(s.in);
-    idx each = (idx)s.c / (idx)s.groups, of_group = (idx)s.o / (idx)s.groups;
-    GROUPS(g, (idx)s.n * (idx)s.o)
-    {
-        idx n = g / (idx)s.o, o = g % (idx)s.o;
-        GLOBAL STO *y = ys + g * outs;
-        const GLOBAL STO *x = xs + (n * (idx)s.c + o / of_group * each) * ins;
-        const GLOBAL STO *w = ws + o * each * taps;
-        REAL bias = has_bias != 0 ? bs[o] : 0;
-#if TERN_CHUNKS
-        SIMD LANES(q, outs)
-        {
-            y[q] = bias;
-        }
-        for (idx ck = 0; ck < each * taps; ++ck)
-            K(add_tap)(y, x + ck / taps * ins, w[ck], &s, ck % taps);
-#else
-        LANES(q, outs)
-        {
-            REAL sum = bias;
-            for (idx ck = 0; ck < each * taps; ++ck) {
-                idx i = tap_of_output(&s, q, ck % taps);
-                sum += i < 0 ? 0 : w[ck] * x[ck / taps * ins + i];
-            }
-            y[q] = sum;
-        }
-#endif
-    }
-}
-
-/* dx from dy and weight, a plane of x at a time. */
-KERNEL4(K(conv_direct_dx), (OUT, STO, xs), (IN, STO, ys), (IN, STO, ws), (ARG, tern_conv_shape, shape))
-{
-    BASE(xs);
-    BASE(ys);
-    BASE(ws);
-    tern_conv_shape s = shape;
-    idx taps = VOLUME(s.window), outs = VOLUME(s.out), ins = VOLUME(s.in);
-    idx each = (idx)s.c / (idx)s.groups, of_group = (idx)s.o / (idx)s.groups;
-    GROUPS(g, (idx)s.n * (idx)s.c)
-    {
-        idx n = g / (idx)s.c, c = g % (idx)s.c, o0 = c / each * of_group;
-        GLOBAL STO *x = xs + g * ins;
-        const GLOBAL STO *y = ys + (n * (idx)s.o + o0) * outs;
-        const GLOBAL STO *w = ws + (o0 * each + c % each) * taps;
-#if TERN_CHUNKS
-        SIMD LANES(i, ins)
-        {
-            x[i] = 0;
-        }
-        for (idx o = 0; o < of_group; ++o)
-            for (idx k = 0; k < taps; ++k)
-                K(add_tap_back)(x, y + o * outs, w[o * each * taps + k], &s, k);
-#else
-        LANES(i, ins)
-        {
-            REAL sum = 0;
-            for (idx k = 0; k < taps; ++k) {
-                idx q = tap_of_input(&s, i, k);
-                for (idx o = 0; o < of_group; ++o)
-                    sum += q < 0 ? 0 : w[o * each * taps + k] * y[o * outs + q];
             }
             x[i] = sum;
         }

@@ -80,9 +80,27 @@ INLINE i32 pool_fits_tiles(const tern_pool_shape *s)
 }
 #endif
 
-#if IS_FLOAT
+#if IS_FLOAT || IS_WHOLE
 
-#if TERN_HOST /* OpenCL's compilers for processors make less of it than of the loops below */
+/* What a window's largest is before its first element, and a sum by its divisor: of integers rounded towards 0. */
+#undef LARGER
+#undef LOWEST
+#undef DIVIDED
+#if IS_FLOAT
+#define LOWEST        MINUS_INF
+#define LARGER(v, w)  ((v) > (w) || (v) != (v))
+#define DIVIDED(v, d) ((v) / (ACC)(d))
+#elif IN_SET(UNSIGNED, TERN_T)
+#define LOWEST        0
+#define LARGER(v, w)  ((v) > (w))
+#define DIVIDED(v, d) ((d) == -1 ? -(v) : (v) / (ACC)(d))
+#else
+#define LOWEST        ((REAL)((u64)1 << (8 * sizeof(REAL) - 1)))
+#define LARGER(v, w)  ((v) > (w))
+#define DIVIDED(v, d) ((d) == -1 ? -(v) : (v) / (ACC)(d))
+#endif
+
+#if TERN_HOST && IS_FLOAT /* OpenCL's compilers for processors make less of it than of the loops below */
 /* The windows of a row of y from `from` on, POOL_TILE at most: lanes are windows. A row of x is read once,
  * minus infinity where it ends, so that windows at the edges are as all others; element t goes to row
  * t % stride, so that those of neighbouring windows lie side by side. */
@@ -147,7 +165,7 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, te
     BASE(xs);
     tern_pool_shape s = shape;
     idx in1 = (idx)s.in[1], in2 = (idx)s.in[2], out1 = (idx)s.out[1], out2 = (idx)s.out[2];
-#if TERN_HOST
+#if TERN_HOST && IS_FLOAT
     if (pool_fits_tiles(&s)) {
         GROUPS(r, (idx)s.planes * (idx)s.out[0] * out1)
         {
@@ -167,14 +185,14 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, te
         {
             tern_span x = window_of(&s, 2, j);
             idx best = (z.first * in1 + y.first) * in2 + x.first, ins = (idx)s.in[0] * in1 * in2;
-            REAL most = MINUS_INF;
+            REAL most = LOWEST;
             EACH(iz, z) EACH(iy, y)
             {
                 idx row = (iz * in1 + iy) * in2;
                 EACH(ix, x)
                 {
                     REAL v = LD(plane, row + ix);
-                    i32 more = v > most || v != v;
+                    i32 more = LARGER(v, most);
                     most = more ? v : most;
                     best = more ? row + ix : best;
                 }
@@ -185,6 +203,33 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, te
     }
 }
 
+/* The mean of each window. */
+KERNEL3(K(avg_pool), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_pool_shape, shape))
+{
+    BASE(ys);
+    BASE(xs);
+    tern_pool_shape s = shape;
+    idx in1 = (idx)s.in[1], in2 = (idx)s.in[2], out1 = (idx)s.out[1], out2 = (idx)s.out[2];
+    FLAT(r, (idx)s.planes * (idx)s.out[0] * out1, out2)
+    {
+        tern_span z = window_of(&s, 0, r / out1 % (idx)s.out[0]), y = window_of(&s, 1, r % out1);
+        const GLOBAL STO *plane = xs + r / out1 / (idx)s.out[0] * (idx)s.in[0] * in1 * in2;
+        INNER(r, j)
+        {
+            tern_span x = window_of(&s, 2, j);
+            ACC sum = 0;
+            EACH(iz, z) EACH(iy, y)
+            {
+                const GLOBAL STO *row = plane + (iz * in1 + iy) * in2;
+                SIMD_SUM(sum) for (idx ix = x.first; ix < x.end; ++ix) sum += LD(row, ix);
+            }
+            ST(ys, r * out2 + j, DIVIDED(sum, divisor_of(&s, z, y, x)));
+        }
+    }
+}
+#endif
+
+#if IS_FLOAT
 /* dx = dy where x was the largest. */
 KERNEL4(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places),
         (ARG, tern_pool_shape, shape))
@@ -227,31 +272,6 @@ KERNEL4(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places),
         }
     }
 #endif
-}
-
-/* The mean of each window. */
-KERNEL3(K(avg_pool), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_pool_shape, shape))
-{
-    BASE(ys);
-    BASE(xs);
-    tern_pool_shape s = shape;
-    idx in1 = (idx)s.in[1], in2 = (idx)s.in[2], out1 = (idx)s.out[1], out2 = (idx)s.out[2];
-    FLAT(r, (idx)s.planes * (idx)s.out[0] * out1, out2)
-    {
-        tern_span z = window_of(&s, 0, r / out1 % (idx)s.out[0]), y = window_of(&s, 1, r % out1);
-        const GLOBAL STO *plane = xs + r / out1 / (idx)s.out[0] * (idx)s.in[0] * in1 * in2;
-        INNER(r, j)
-        {
-            tern_span x = window_of(&s, 2, j);
-            ACC sum = 0;
-            EACH(iz, z) EACH(iy, y)
-            {
-                const GLOBAL STO *row = plane + (iz * in1 + iy) * in2;
-                SIMD_SUM(sum) for (idx ix = x.first; ix < x.end; ++ix) sum += LD(row, ix);
-            }
-            ST(ys, r * out2 + j, sum / (ACC)divisor_of(&s, z, y, x));
-        }
-    }
 }
 
 /* dx = the sum of dy / divisor over the windows it is in. */

@@ -201,8 +201,10 @@ static void misfits_are_refused_in_pytorch_s_words(void **state)
                  "kernel_size must either be a single int, or a tuple of 2 ints");
     assert_null(tern_max_pool1d(x, TERN_DIMS(2), NULL));
     assert_error(TERN_ERR_SHAPE, "Expected 2D or 3D (batch mode) tensor");
-    assert_null(tern_avg_pool2d(whole, TERN_DIMS(2), NULL));
+    assert_null(tern_adaptive_avg_pool2d(whole, TERN_DIMS(2)));
     assert_error(TERN_ERR_DTYPE, "not implemented for int64");
+    assert_null(tern_avg_pool2d(tern_to_dtype(whole, TERN_BOOL), TERN_DIMS(2), NULL));
+    assert_error(TERN_ERR_DTYPE, "not implemented for bool");
     assert_null(tern_avg_pool2d(x, TERN_DIMS(2), AVG(.divisor_override = TERN_SOME(0))));
     assert_error(TERN_ERR_ARGUMENT, "divisor must be not zero");
     assert_null(tern_adaptive_avg_pool2d(x, TERN_DIMS(-2)));

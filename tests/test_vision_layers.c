@@ -352,8 +352,8 @@ static void options_that_do_not_go_together_are_refused(void **state)
     REFUSED(tern_nn_conv1d(3, 4, D(2), CONV(.padding_mode = (tern_pad_mode)9)), "padding_mode 9");
     REFUSED(tern_nn_conv_transpose2d(3, 4, D(2), BACK(.output_padding = D(1, 1, 1))),
             "tern_nn_conv_transpose2d: output_padding must be one number or 2, but got 3");
-    REFUSED(tern_nn_upsample(SIZED(.size = D(2), .mode = (tern_interpolate_mode)7)),
-            "mode 7 is none of tern_interpolate_mode");
+    REFUSED(tern_nn_upsample(SIZED(.size = D(2), .mode = (tern_interpolate_mode)8)),
+            "mode 8 is none of tern_interpolate_mode");
     REFUSED(tern_nn_reflection_pad2d(D(1, 2)), "padding of one number or 4, not 2");
     tern_module *pool = tern_nn_max_unpool2d(D(2), NULL);
     REFUSED(tern_nn_forward(pool, NULL), "");

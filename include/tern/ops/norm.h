@@ -32,19 +32,19 @@ TERN_API tern_tensor *tern_instance_norm(tern_tensor *x, tern_tensor *running_me
                                          tern_tensor *running_var, tern_tensor *weight,
                                          tern_tensor *bias, bool use_input_stats, double momentum,
                                          double eps);
-/* x / (k + alpha mean(squares of `size` neighbouring channels, zeros beyond)) to the beta.
- * PyTorch's defaults: alpha 1e-4, beta 0.75, k 1. (Krizhevsky et al. 2012.) */
+/* x / (k + alpha mean(squares of `size` neighbouring channels, zeros beyond)) to the beta; the mean
+ * of int64 is rounded down. PyTorch's defaults: alpha 1e-4, beta 0.75, k 1. (Krizhevsky et al. 2012.) */
 TERN_API tern_tensor *tern_local_response_norm(tern_tensor *x, int64_t size, double alpha,
                                                double beta, double k);
 
 /* ---- rows: the last dims, normalized_shape --------------------------------------------------- */
 
-/* (x - mean) / sqrt(var + eps) weight + bias. eps: PyTorch's default is 1e-5. (Ba, Kiros, Hinton
- * 2016.) */
+/* (x - mean) / sqrt(var + eps) weight + bias, parameters of x's type, or of float32 where x is of
+ * halves. eps: PyTorch's default is 1e-5. (Ba, Kiros, Hinton 2016.) */
 TERN_API tern_tensor *tern_layer_norm(tern_tensor *x, tern_shape normalized_shape,
                                       tern_tensor *weight, tern_tensor *bias, double eps);
 /* x / sqrt(mean(x squared) + eps) weight (Zhang, Sennrich 2019). eps below 0: the smallest step
- * from 1 in x's type, PyTorch's default. */
+ * from 1 in x's type, PyTorch's default. weight of any type. */
 TERN_API tern_tensor *tern_rms_norm(tern_tensor *x, tern_shape normalized_shape,
                                     tern_tensor *weight, double eps);
 

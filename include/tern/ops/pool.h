@@ -3,7 +3,8 @@
  * tern_x is torch.nn.functional.x, tern_x_with_indices the same with return_indices=True: values,
  * and where each lies in its plane, an int64 index into the flattened spatial dims.
  *
- * Inputs are (N, C, *) or (C, *) of a floating point type. Lists (kernel_size, stride, ...) hold
+ * Inputs are (N, C, *) or (C, *) of a floating point type; of integers, too, where windows are not
+ * adaptive: means are rounded towards 0. Lists (kernel_size, stride, ...) hold
  * one number for each spatial dim, or one for all of them: TERN_DIMS(2), TERN_DIMS(2, 3). Each dim
  * of the result is (in + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1, rounded down, or
  * with ceil_mode up, but no window begins outside of the padded input. Results belong to the

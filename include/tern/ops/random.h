@@ -48,7 +48,7 @@ TERN_API tern_tensor *tern_multinomial(tern_tensor *x, int64_t num_samples, bool
  * device whether a std is negative (TERN_ERR_ARGUMENT). */
 TERN_API tern_tensor *tern_normal(tern_tensor *mean, tern_tensor *std);
 
-/* ---- dropout (torch.nn.functional): x itself where training is false ------------------------- */
+/* ---- dropout (torch.nn.functional): x itself where training is false or p is 0 --------------- */
 
 /* Elements are zero with probability p, and scaled by 1 / (1 - p) otherwise. */
 TERN_API tern_tensor *tern_dropout(tern_tensor *x, double p, bool training);

@@ -42,7 +42,7 @@ TERN_API tern_tensor *tern_interpolate(tern_tensor *x, const tern_interpolate_op
 typedef enum tern_grid_sample_mode {
     TERN_GRID_SAMPLE_BILINEAR = 0,
     TERN_GRID_SAMPLE_NEAREST,
-    TERN_GRID_SAMPLE_BICUBIC /* images only */
+    TERN_GRID_SAMPLE_BICUBIC
 } tern_grid_sample_mode;
 /* What is outside of x. */
 typedef enum tern_grid_sample_padding_mode {

@@ -259,12 +259,14 @@ static tern_status run_vendor(const conv *c, bool *taken)
 }
 
 /* Depthwise convolutions and others with few channels a group would make products too small to
- * be worth it and are summed directly; everything else goes through columns. */
+ * be worth it and are summed directly, as those of integers are, which wrap around; everything else goes
+ * through columns. */
 static tern_status run_without_vendor(const conv *c)
 {
     const tern_conv_shape *s = &c->s;
     int64_t of_group = s->o / s->groups, each = s->c / s->groups;
-    return of_group * each <= FEW && s->groups > 1 ? run_direct(c) : run_columns(c);
+    bool few = of_group * each <= FEW && s->groups > 1;
+    return few || tern_dtype_in(c->x->dtype, TERN_SET_WHOLES) ? run_direct(c) : run_columns(c);
 }
 
 /* x in float32; filled only where it is an input. */
@@ -333,6 +335,8 @@ tern_status tern_conv_run(tern_conv_pass pass, const tern_conv_shape *s, tern_te
     bool taken;
     if (x->numel == 0 || weight->numel == 0 || y->numel == 0)
         return run_empty(&c);
+    if (tern_dtype_in(x->dtype, TERN_SET_WHOLES))
+        return run_without_vendor(&c);
     TERN_TRY(run_vendor(&c, &taken));
     if (taken)
         return TERN_OK;

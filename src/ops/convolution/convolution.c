@@ -48,7 +48,8 @@ static tern_status infer(tern_call *call, tern_shape (*shape_of)(const conv_attr
                              "%s: Input type (%s) and %s type (%s) should be the same",
                              at->function, tern_dtype_name(dtype), i == 2 ? "bias" : "weight",
                              tern_dtype_name(call->in[i]->dtype));
-    TERN_TRY(tern_check_floating(at->function, dtype));
+    if (!tern_dtype_in(dtype, TERN_SET_NUMBERS))
+        return tern_fail_dtype(at->function, dtype);
     call->n_out = 1;
     call->result[0] = (tern_result){.dtype = dtype, .shape = shape_of(at)};
     return TERN_OK;
@@ -238,8 +239,22 @@ static tern_tensor *conv(tern_tensor *x, tern_tensor *weight, tern_tensor *bias,
     tern_shape xs = tern_shape_of(x), ws = tern_shape_of(weight);
     if (!x || tern_conv_shape_of(&w, &xs, &ws, bias, &at.shape) != TERN_OK)
         return NULL;
+    if (bias && options && options->named_padding && !(bias = tern_to_dtype(bias, x->dtype)))
+        return NULL; /* PyTorch compares types where padding is numbers alone */
     tern_tensor *y = make_y(&at, x, weight, bias);
     return alone ? tern_squeeze_dim(y, 0) : y;
+}
+
+/* x + bias, one number for each channel, in x's type: PyTorch adds it in place. */
+static tern_tensor *add_bias(const conv_attributes *at, tern_tensor *x, tern_tensor *bias)
+{
+    const int64_t ones[3] = {1, 1, 1};
+    if (tern_dtype_is_floating_point(bias->dtype) && !tern_dtype_is_floating_point(x->dtype))
+        return tern_fail_null(
+            TERN_ERR_DTYPE, "%s: result type %s can't be cast to the desired output type %s",
+            at->function, tern_dtype_name(bias->dtype), tern_dtype_name(x->dtype));
+    bias = tern_reshape(bias, with_dims(1, at->shape.c, ones, at->ndim));
+    return tern_to_dtype(tern_add(x, bias), tern_dtype_of(x));
 }
 
 /* The gradient of a convolution as an operation of its own: each element of y, times the
@@ -265,16 +280,9 @@ static tern_tensor *conv_transpose(tern_tensor *y, tern_tensor *weight, tern_ten
     tern_shape ys = tern_shape_of(y), ws = tern_shape_of(weight);
     if (!y || tern_conv_transpose_shape_of(&w, &ys, &ws, bias, &at.shape) != TERN_OK)
         return NULL;
-    if (bias && bias->dtype != y->dtype)
-        return tern_fail_null(TERN_ERR_DTYPE,
-                              "%s: Input type (%s) and bias type (%s) should be the same", function,
-                              tern_dtype_name(y->dtype), tern_dtype_name(bias->dtype));
     tern_tensor *x = make_x(&at, y, weight);
-    if (x && bias) {
-        const int64_t ones[3] = {1, 1, 1};
-        bias = tern_reshape(bias, with_dims(1, at.shape.c, ones, ndim));
-        x = tern_add(x, bias);
-    }
+    if (x && bias)
+        x = add_bias(&at, x, bias);
     return alone ? tern_squeeze_dim(x, 0) : x;
 }
 

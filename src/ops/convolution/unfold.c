@@ -130,7 +130,7 @@ static tern_status fold_forward(tern_call *call)
     return launch_columns(call, &kernel, &c);
 }
 
-/* x (N, C, size...) -> (N, C * kernel..., windows), differentiable. */
+/* x (N, C, size...) -> (N, C * kernel..., windows), differentiable; bools as numbers. */
 static tern_tensor *columns_of(tern_tensor *x, const tern_window *window);
 
 /* The transpose of fold is unfold: dx = unfold(dy). */
@@ -156,6 +156,8 @@ static tern_tensor *columns_of(tern_tensor *x, const tern_window *window)
 {
     if (!(x = tern_contiguous(x)))
         return NULL;
+    if (x->dtype == TERN_BOOL)
+        return tern_to_dtype(columns_of(tern_to_dtype(x, TERN_F32), window), TERN_BOOL);
     columns_attributes at = {.window = *window};
     for (int d = 0; d < window->ndim; d++)
         at.size[d] = x->shape[2 + d];
@@ -167,6 +169,8 @@ tern_tensor *tern_columns_sum(tern_tensor *x, const tern_window *window, const i
 {
     if (!(x = tern_contiguous(x)))
         return NULL;
+    if (x->dtype == TERN_BOOL)
+        return tern_to_dtype(tern_columns_sum(tern_to_dtype(x, TERN_F32), window, size), TERN_BOOL);
     columns_attributes at = {.window = *window};
     for (int d = 0; d < window->ndim; d++)
         at.size[d] = size[d];

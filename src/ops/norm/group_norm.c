@@ -46,7 +46,7 @@ static tern_tensor *by_channel(tern_tensor *p, const tern_tensor *x)
 /* y = (x - mean) / sqrt(var + eps) w + b with mean and biased variance over the channels of a
  * group and the spatial dims (Wu and He 2018): rows (N groups, C / groups size) of a layer
  * norm. Its weights would be for each element of the row, so the channels' ones are applied
- * afterwards. */
+ * afterwards. Halves with parameters of float32 are computed in that and rounded once. */
 tern_tensor *tern_group_norm(tern_tensor *x, int64_t num_groups, tern_tensor *weight,
                              tern_tensor *bias, double eps)
 {
@@ -72,6 +72,11 @@ tern_tensor *tern_group_norm(tern_tensor *x, int64_t num_groups, tern_tensor *we
                               "%s: Expected more than 1 value per channel when training, got input "
                               "size %s",
                               function, TERN_TENSOR_TEXT(x));
+    const tern_tensor *first = weight ? weight : bias;
+    if (tern_dtype_size(x->dtype) == 2 && first && first->dtype == TERN_F32)
+        return tern_to_dtype(
+            tern_group_norm(tern_to_dtype(x, TERN_F32), num_groups, weight, bias, eps),
+            tern_dtype_of(x));
     tern_tensor *rows = tern_reshape(x, TERN_SHAPE(tern_size_mul(n, num_groups), each));
     tern_tensor *y = each ? tern_layer_norm(rows, TERN_SHAPE(each), NULL, NULL, eps) : rows;
     y = tern_view(y, tern_shape_of(x));
@@ -155,22 +160,27 @@ static tern_tensor *zero_channels(tern_tensor *x, int64_t channels)
 
 /* y_c = x_c / (k + alpha / size sum of x_j^2 over the size channels j around c)^beta
  * (Krizhevsky et al. 2012). The sum is that of `size` shifted views of the padded squares. It
- * differs from the paper in the division by size, as PyTorch does. */
+ * differs from the paper in the division by size, as PyTorch does. The mean of integers (int64 alone, as
+ * there) is rounded towards 0. */
 tern_tensor *tern_local_response_norm(tern_tensor *x, int64_t size, double alpha, double beta,
                                       double k)
 {
     const char *function = "tern_local_response_norm";
-    if (x && x->ndim < 3)
+    if (!x) {
+        tern_fail_argument_null(function, "x");
+        return NULL;
+    }
+    if (x->ndim < 3)
         return tern_fail_null(TERN_ERR_SHAPE,
                               "%s: Expected 3D or higher dimensionality input (got %d dimensions)",
                               function, x->ndim);
-    if (check(function, x, 3, 0, NULL, NULL) != TERN_OK)
+    if (x->numel == 0)
+        return x;
+    if (x->dtype != TERN_I64 && tern_check_floating(function, x->dtype) != TERN_OK)
         return NULL;
     if (size < 1)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: size must be above 0, got %lld", function,
                               (long long)size);
-    if (x->numel == 0)
-        return x;
     tern_tensor *squares = tern_square(x), *sum = NULL;
     /* Beyond x's channels there are only zeros. */
     int64_t most = x->shape[1], before = size / 2 < most ? size / 2 : most;
@@ -183,7 +193,11 @@ tern_tensor *tern_local_response_norm(tern_tensor *x, int64_t size, double alpha
         if (!sum)
             return NULL;
     }
-    sum = tern_mul_scalar(sum, tern_scalar_real(alpha / (double)size));
+    if (x->dtype == TERN_I64)
+        sum = tern_mul_scalar(tern_trunc_divide_scalar(sum, tern_scalar_int(size)),
+                              tern_scalar_real(alpha));
+    else
+        sum = tern_mul_scalar(sum, tern_scalar_real(alpha / (double)size));
     sum = tern_pow_scalar(tern_add_scalar(sum, tern_scalar_real(k)), tern_scalar_real(beta));
     return tern_div(x, sum);
 }

@@ -259,6 +259,27 @@ static tern_status norm_backward(tern_gradient *g)
     }
 static const tern_op layer_norm_op = NORM_OP("layer_norm"), rms_norm_op = NORM_OP("rms_norm");
 
+/* Whether PyTorch takes parameters of this type with x: of float32 with halves; RMS norm's of any. */
+static bool is_mixed(const tern_tensor *x, const tern_tensor *p, bool any)
+{
+    bool half = tern_dtype_size(x->dtype) == 2 && tern_dtype_is_floating_point(x->dtype);
+    return p && p->dtype != x->dtype && (any || (half && p->dtype == TERN_F32));
+}
+
+static tern_tensor *apply_norm(const tern_op *op, tern_tensor *x, const norm_attributes *at,
+                               tern_tensor *weight, tern_tensor *bias, const char *function);
+
+/* In the type of the statistics, and rounded to x's. */
+static tern_tensor *mixed_norm(const tern_op *op, tern_tensor *x, const norm_attributes *at,
+                               tern_tensor *weight, tern_tensor *bias, const char *function)
+{
+    tern_dtype dtype = x->dtype, wide = statistics_dtype(dtype);
+    if ((weight && !(weight = tern_to_dtype(weight, wide))) ||
+        (bias && !(bias = tern_to_dtype(bias, wide))))
+        return NULL;
+    return tern_to_dtype(apply_norm(op, tern_to_dtype(x, wide), at, weight, bias, function), dtype);
+}
+
 /* weight and bias may be NULL, but one that failed to become contiguous is an error. */
 static tern_tensor *apply_norm(const tern_op *op, tern_tensor *x, const norm_attributes *at,
                                tern_tensor *weight, tern_tensor *bias, const char *function)
@@ -269,6 +290,12 @@ static tern_tensor *apply_norm(const tern_op *op, tern_tensor *x, const norm_att
     }
     if (tern_shape_numel(&at->normalized, function) < 0)
         return NULL;
+    if (tern_dtype_is_floating_point(x->dtype) &&
+        ((is_mixed(x, weight, at->no_mean) && (!bias || bias->dtype == weight->dtype)) ||
+         (!weight && is_mixed(x, bias, false)))) {
+        TERN_CAST_FOR(op, &x, &weight, &bias);
+        return x ? mixed_norm(op, x, at, weight, bias, function) : NULL;
+    }
     x = tern_contiguous(x);
     if ((weight && !(weight = tern_contiguous(weight))) ||
         (bias && !(bias = tern_contiguous(bias))))

@@ -2,6 +2,7 @@
 #include "ops/pool/pool.h"
 #include "base/option.h"
 #include "base/checked.h"
+#include <math.h>
 
 /* Whether x is there; the error names the argument. */
 static bool given(const void *x, const char *name, const char *function)
@@ -40,7 +41,7 @@ static tern_status adaptive_max_pool(tern_tensor *x, tern_shape size, int ndim,
     tern_pool_attributes at;
     if (!given(x, "input", function) || !given(out, "out", function))
         return tern_last_status();
-    TERN_TRY(tern_pool_adaptive(&size, ndim, x, function, &at));
+    TERN_TRY(tern_pool_adaptive(&size, ndim, x, false, function, &at));
     return tern_pool_max(&at, x, out);
 }
 
@@ -147,25 +148,30 @@ static tern_tensor *avg_pool(tern_tensor *x, tern_shape size, const tern_avg_poo
 }
 
 /* The mean over the windows of adaptive_max_pool. One window over everything (global average
- * pooling) is a reduction over the spatial dims. */
+ * pooling) is a reduction over the spatial dims, of no elements too. */
 static tern_tensor *adaptive_avg_pool(tern_tensor *x, tern_shape size, int ndim,
                                       const char *function)
 {
     tern_pool_attributes at;
-    if (!given(x, "input", function) ||
-        tern_pool_adaptive(&size, ndim, x, function, &at) != TERN_OK)
-        return NULL;
-    const int64_t *out = at.shape.out;
-    if (x->numel == 0 || out[0] != 1 || out[1] != 1 || out[2] != 1)
-        return tern_pool_mean(&at, x);
     tern_shape dims = {.ndim = ndim};
-    for (int d = 0; d < ndim; d++)
+    bool one = size.ndim > 0 && (size.ndim == 1 || size.ndim == ndim);
+    if (!given(x, "input", function))
+        return NULL;
+    for (int d = 0; d < ndim; d++) {
+        one = one && size.dims[size.ndim == 1 ? 0 : d] == 1;
         dims.dims[d] = -1 - d;
-    return tern_mean_dim(x, dims, true);
+    }
+    if (one && (x->ndim == ndim + 1 || x->ndim == ndim + 2))
+        return tern_check_floating(function, x->dtype) == TERN_OK ? tern_mean_dim(x, dims, true)
+                                                                  : NULL;
+    return tern_pool_adaptive(&size, ndim, x, true, function, &at) == TERN_OK
+               ? tern_pool_mean(&at, x)
+               : NULL;
 }
 
 /* y = (sum of x^p over the window)^(1 / p), made of an average pool: with m the mean of x^p
- * over k elements, (sign(m) relu(|m|) k)^(1 / p), as PyTorch has it. */
+ * over k elements, (sign(m) relu(|m|) k)^(1 / p), as PyTorch has it: of integers, too, whose mean is
+ * rounded towards 0 where p is whole. */
 static tern_tensor *lp_pool(tern_tensor *x, double p, tern_shape size,
                             const tern_lp_pool_options *o, int ndim, const char *function)
 {
@@ -177,9 +183,13 @@ static tern_tensor *lp_pool(tern_tensor *x, double p, tern_shape size,
         count *= (double)all.dims[d];
     if (!given(x, "input", function))
         return NULL;
-    tern_tensor *y = avg_pool(tern_pow_scalar(x, tern_scalar_real(p)), size, &mean, ndim, function);
+    bool real = tern_dtype_is_floating_point(x->dtype) || p != floor(p);
+    tern_tensor *y =
+        tern_pow_scalar(x, real ? tern_scalar_real(p) : tern_scalar_int(tern_size_of_real(p)));
+    y = avg_pool(y, size, &mean, ndim, function);
     y = tern_mul(tern_sign(y), tern_relu(tern_abs(y)));
-    return tern_pow_scalar(tern_mul_scalar(y, tern_scalar_real(count)), tern_scalar_real(1 / p));
+    y = tern_mul_scalar(y, real ? tern_scalar_real(count) : tern_scalar_int((int64_t)count));
+    return tern_pow_scalar(y, tern_scalar_real(1 / p));
 }
 
 /* ---- one, two and three dims ------------------------------------------------------------- */

@@ -23,11 +23,11 @@ typedef struct tern_pool_attributes {
     const char *function;
 } tern_pool_attributes;
 
-/* For x of ndim + 1 (no batch) or ndim + 2 dims; errors with PyTorch's messages. */
+/* For x of ndim + 1 (no batch) or ndim + 2 dims, not of bools; errors with PyTorch's messages. */
 tern_status tern_pool_windows(const tern_pool_window *w, const tern_tensor *x,
                               tern_pool_attributes *out);
-/* Windows of any size that make size (-1: as x's) of x. */
-tern_status tern_pool_adaptive(const tern_shape *size, int ndim, const tern_tensor *x,
+/* Windows of any size that make size (-1: as x's) of x, of a floating point type, for maxima or means. */
+tern_status tern_pool_adaptive(const tern_shape *size, int ndim, const tern_tensor *x, bool mean,
                                const char *function, tern_pool_attributes *out);
 
 /* y[q] = max or mean of x over the window of q; max with the index of each in its plane. */

@@ -21,10 +21,11 @@ static tern_status read_numbers(const tern_shape *list, int ndim, int64_t otherw
     return TERN_OK;
 }
 
-/* (N, C, *) or (C, *) of a floating point type; only the batch may be empty. */
-static tern_status check_input(const tern_tensor *x, int ndim, const char *function)
+/* (N, C, *) or (C, *) of these types; only the batch may be empty. */
+static tern_status check_input(const tern_tensor *x, int ndim, uint32_t takes, const char *function)
 {
-    TERN_TRY(tern_check_floating(function, x->dtype));
+    if (!tern_dtype_in(x->dtype, takes))
+        return tern_fail_dtype(function, x->dtype);
     bool fits = x->ndim == ndim + 1 || x->ndim == ndim + 2;
     for (int d = x->ndim - ndim - 1; fits && d < x->ndim; d++)
         fits = x->shape[d] > 0;
@@ -33,6 +34,23 @@ static tern_status check_input(const tern_tensor *x, int ndim, const char *funct
                             "%s: Expected %dD or %dD (batch mode) tensor with optional 0 dim batch "
                             "size for input, but got: %s",
                             function, ndim + 1, ndim + 2, TERN_TENSOR_TEXT(x));
+}
+
+/* The same of floating point types for adaptive pools, as PyTorch has it: the first dim may be empty, and for
+ * means of one and two dims the channels. */
+static tern_status check_adaptive(const tern_tensor *x, int ndim, bool mean, const char *function)
+{
+    TERN_TRY(tern_check_floating(function, x->dtype));
+    if (x->ndim != ndim + 1 && x->ndim != ndim + 2)
+        return tern_fail(TERN_ERR_SHAPE, "%s: Expected %dD or %dD tensor, but got %s", function,
+                         ndim + 1, ndim + 2, TERN_TENSOR_TEXT(x));
+    for (int d = mean && ndim < 3 ? x->ndim - ndim : 1; d < x->ndim; d++)
+        if (x->shape[d] == 0)
+            return tern_fail(TERN_ERR_SHAPE,
+                             "%s: Expected input to have non-zero size for non-batch dimensions, "
+                             "but input has sizes %s with dimension %d being empty",
+                             function, TERN_TENSOR_TEXT(x), d);
+    return TERN_OK;
 }
 
 /* Batch and channels are one dim of planes; spatial dims are right-aligned in three. */
@@ -112,7 +130,7 @@ tern_status tern_pool_windows(const tern_pool_window *w, const tern_tensor *x,
     TERN_TRY(read_numbers(&w->dilation, w->ndim, 1, "dilation", f, s->dilation));
     for (int d = 0; d < 3; d++)
         TERN_TRY(check_window(w, s, d));
-    TERN_TRY(check_input(x, w->ndim, f));
+    TERN_TRY(check_input(x, w->ndim, TERN_SET_NUMBERS, f));
     set_input(x, w->ndim, s);
     s->count_padding = !w->excludes_padding;
     s->divisor = w->divisor;
@@ -143,7 +161,7 @@ tern_status tern_pool_windows(const tern_pool_window *w, const tern_tensor *x,
 /* Windows by output size: window q goes from floor(q in / out) to ceil((q + 1) in / out), so
  * sizes differ by at most one and neighbours may overlap. The kernels compute them from in and
  * out; window and stride are not read. */
-tern_status tern_pool_adaptive(const tern_shape *size, int ndim, const tern_tensor *x,
+tern_status tern_pool_adaptive(const tern_shape *size, int ndim, const tern_tensor *x, bool mean,
                                const char *function, tern_pool_attributes *out)
 {
     memset(out, 0, sizeof *out);
@@ -153,7 +171,7 @@ tern_status tern_pool_adaptive(const tern_shape *size, int ndim, const tern_tens
         return tern_fail(TERN_ERR_ARGUMENT, "%s: output_size must have %d elements", function,
                          ndim);
     TERN_TRY(read_numbers(size, ndim, 1, "output_size", function, s->out));
-    TERN_TRY(check_input(x, ndim, function));
+    TERN_TRY(check_adaptive(x, ndim, mean, function));
     set_input(x, ndim, s);
     s->adaptive = 1;
     for (int d = 0; d < 3; d++) {

@@ -118,15 +118,33 @@ static tern_status check(const char *function, const tern_tensor *x, double p, i
     return TERN_OK;
 }
 
+/* What needs no noise, for inputs of any type and dims: x itself outside of training, where nothing is
+ * dropped and where there is nothing; 0 x where all is. */
+static bool is_certain(const tern_tensor *x, double p, bool training)
+{
+    return !training || p == 0 || p == 1 || (x && x->numel == 0);
+}
+
+static tern_tensor *certain(const char *function, tern_tensor *x, double p, bool training,
+                            bool write)
+{
+    if (check(function, x, p, 0) != TERN_OK)
+        return NULL;
+    if (!training || p == 0 || x->numel == 0)
+        return x;
+    tern_tensor *zero = tern_new_zeros(x, TERN_SHAPE_SCALAR);
+    return write ? tern_mul_(x, zero) : tern_mul(x, zero);
+}
+
 /* y = x / (1 - p) with probability 1 - p, else 0, so that the mean is unchanged; x itself
  * outside of training. */
 tern_tensor *tern_dropout(tern_tensor *x, double p, bool training)
 {
+    if (is_certain(x, p, training))
+        return certain("tern_dropout", x, p, training, false);
     if (check("tern_dropout", x, p, 0) != TERN_OK)
         return NULL;
-    if (!training || p == 0)
-        return x;
-    dropout_attributes at = {.scale = p == 1 ? 0 : 1 / (1 - p), .p = p};
+    dropout_attributes at = {.scale = 1 / (1 - p), .p = p};
     x = tern_contiguous(x);
     return tern_apply(&dropout_op, &x, 1, &at, sizeof at);
 }
@@ -137,7 +155,7 @@ static const double ALPHA = 1.7580993408473766;
 
 static dropout_attributes alpha_attributes(double p)
 {
-    double scale = p == 1 ? 0 : 1 / sqrt((ALPHA * ALPHA * p + 1) * (1 - p));
+    double scale = 1 / sqrt((ALPHA * ALPHA * p + 1) * (1 - p));
     return (dropout_attributes){.scale = scale,
                                 .p = p,
                                 .kept = ALPHA * scale * p,
@@ -147,10 +165,10 @@ static dropout_attributes alpha_attributes(double p)
 /* a x + b where kept, b - a ALPHA where dropped. */
 tern_tensor *tern_alpha_dropout(tern_tensor *x, double p, bool training)
 {
+    if (is_certain(x, p, training))
+        return certain("tern_alpha_dropout", x, p, training, false);
     if (check("tern_alpha_dropout", x, p, 0) != TERN_OK)
         return NULL;
-    if (!training || p == 0)
-        return x;
     dropout_attributes at = alpha_attributes(p);
     x = tern_contiguous(x);
     return tern_apply(&alpha_dropout_op, &x, 1, &at, sizeof at);
@@ -177,15 +195,11 @@ static tern_tensor *multiply(tern_tensor *x, tern_tensor *noise, bool write)
     return write ? tern_mul_(x, noise) : tern_mul(x, noise);
 }
 
-/* alpha dropout by noise: a x m + b + a ALPHA (m - 1) with m = noise (1 - p), which is 1 or 0.
- * At p = 1 everything is 0, as in PyTorch. */
+/* alpha dropout by noise: a x m + b + a ALPHA (m - 1) with m = noise (1 - p), which is 1 or 0. */
 static tern_tensor *alpha_multiply(tern_tensor *x, tern_tensor *noise, double p, bool write)
 {
     if (!noise)
         return NULL;
-    if (p == 1)
-        return write ? tern_mul_scalar_(x, tern_scalar_real(0))
-                     : tern_mul_scalar(x, tern_scalar_real(0));
     dropout_attributes at = alpha_attributes(p);
     tern_tensor *scale = NULL, *shift = NULL;
     TERN_NO_GRAD {
@@ -199,16 +213,20 @@ static tern_tensor *alpha_multiply(tern_tensor *x, tern_tensor *noise, double p,
 
 tern_tensor *tern_dropout_(tern_tensor *x, double p, bool training)
 {
+    if (is_certain(x, p, training))
+        return certain("tern_dropout_", x, p, training, true);
     if (check("tern_dropout_", x, p, 0) != TERN_OK)
         return NULL;
-    return training && p > 0 ? multiply(x, noise_of(x, p, x->ndim), true) : x;
+    return multiply(x, noise_of(x, p, x->ndim), true);
 }
 
 tern_tensor *tern_alpha_dropout_(tern_tensor *x, double p, bool training)
 {
+    if (is_certain(x, p, training))
+        return certain("tern_alpha_dropout_", x, p, training, true);
     if (check("tern_alpha_dropout_", x, p, 0) != TERN_OK)
         return NULL;
-    return training && p > 0 ? alpha_multiply(x, noise_of(x, p, x->ndim), p, true) : x;
+    return alpha_multiply(x, noise_of(x, p, x->ndim), p, true);
 }
 
 /* ---- whole channels -------------------------------------------------------------------------- */
@@ -218,11 +236,12 @@ tern_tensor *tern_alpha_dropout_(tern_tensor *x, double p, bool training)
 static tern_tensor *channel_dropout(const char *function, tern_tensor *x, double p, bool training,
                                     int batched, bool write)
 {
-    bool off = !training || p == 0;
     int kept = x && batched && x->ndim != batched ? 1 : 2;
-    if (check(function, x, p, off ? 0 : kept) != TERN_OK)
+    if (is_certain(x, p, training))
+        return certain(function, x, p, training, write);
+    if (check(function, x, p, kept) != TERN_OK)
         return NULL;
-    return off ? x : multiply(x, noise_of(x, p, kept), write);
+    return multiply(x, noise_of(x, p, kept), write);
 }
 
 static tern_tensor *dropout1d(const char *function, tern_tensor *x, double p, bool training,
@@ -243,10 +262,11 @@ static tern_tensor *dropout1d(const char *function, tern_tensor *x, double p, bo
 static tern_tensor *feature_alpha_dropout(const char *function, tern_tensor *x, double p,
                                           bool training, bool write)
 {
-    bool off = !training || p == 0;
-    if (check(function, x, p, off ? 0 : 2) != TERN_OK)
+    if (is_certain(x, p, training))
+        return certain(function, x, p, training, write);
+    if (check(function, x, p, 2) != TERN_OK)
         return NULL;
-    return off ? x : alpha_multiply(x, noise_of(x, p, 2), p, write);
+    return alpha_multiply(x, noise_of(x, p, 2), p, write);
 }
 
 #define BOTH(NAME, CALL)                                                                           \

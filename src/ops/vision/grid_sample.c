@@ -1,13 +1,9 @@
 /* grid_sample.c -- images sampled at the coordinates of a grid, and affine grids. */
-#include "tensor/op.h"
-#include "types_host.h"
-#include "shapes.h"
+#include "ops/vision/grid_sample.h"
+#include "tensor/recompute.h"
 #include <tern/ops.h>
 
-typedef struct sample {
-    tern_sample_shape shape;
-    int32_t mode, padding, align;
-} sample;
+typedef tern_grid_attributes sample;
 
 /* ---- shapes ------------------------------------------------------------------------------ */
 
@@ -118,14 +114,13 @@ static const tern_op dgrid_op = {.name = "grid_sample_dgrid",
                                  .infer = infer_dgrid,
                                  .forward = forward_dgrid};
 
-/* dx and dgrid by their own operations. PyTorch has no gradient of this gradient either. */
+/* dx and dgrid by their own operations, or by those of the composition where gradients of gradients are
+ * recorded. */
 static tern_status backward(tern_gradient *g)
 {
     const sample *at = g->attributes;
-    if (g->recorded)
-        return tern_fail(TERN_ERR_UNSUPPORTED,
-                         "tern_grid_sample: derivative for grid_sampler_backward is not "
-                         "implemented");
+    if (g->recorded && g->in[0]->numel && g->dout[0]->numel)
+        return tern_recompute(g, 1, tern_grid_sample_compose);
     tern_tensor *dy = tern_contiguous(g->dout[0]);
     tern_tensor *in[] = {dy, g->in[0], g->in[1]}, *without_x[] = {dy, g->in[1]};
     if (g->needs[0])
@@ -195,9 +190,9 @@ static tern_status check_shapes(const tern_tensor *x, const tern_tensor *grid, s
 tern_tensor *tern_grid_sample(tern_tensor *x, tern_tensor *grid,
                               const tern_grid_sample_options *options)
 {
-    static const int32_t codes[] = {[TERN_GRID_SAMPLE_BILINEAR] = 2,
-                                    [TERN_GRID_SAMPLE_NEAREST] = 0,
-                                    [TERN_GRID_SAMPLE_BICUBIC] = 3};
+    static const int32_t codes[] = {[TERN_GRID_SAMPLE_BILINEAR] = TERN_SAMPLE_LINEAR,
+                                    [TERN_GRID_SAMPLE_NEAREST] = TERN_SAMPLE_NEAREST,
+                                    [TERN_GRID_SAMPLE_BICUBIC] = TERN_SAMPLE_CUBIC};
     static const tern_grid_sample_options none;
     const tern_grid_sample_options *o = options ? options : &none;
     sample at = {.align = o->align_corners, .padding = (int32_t)o->padding_mode};
@@ -211,9 +206,6 @@ tern_tensor *tern_grid_sample(tern_tensor *x, tern_tensor *grid,
         check_shapes(x, grid, &at) != TERN_OK)
         return NULL;
     at.mode = codes[o->mode];
-    if (at.shape.ndim == 3 && at.mode == 3)
-        return tern_fail_null(TERN_ERR_ARGUMENT, "tern_grid_sample: bicubic interpolation only "
-                                                 "supports 4D input");
     if (tern_check_floating("tern_grid_sample", x->dtype) != TERN_OK)
         return NULL;
     tern_tensor *in[] = {tern_contiguous(x), tern_contiguous(grid)};
