@@ -4,8 +4,8 @@
  * tern_x is torch.nn.functional.x. Lists (stride, padding, ...) hold one number for each spatial
  * dim, or one for all of them: TERN_DIMS(2), TERN_DIMS(1, 2). An empty list is the default. A
  * missing batch dim N is allowed in inputs and then missing in the result. Floating point types and
- * integers, which wrap around; input, weight and bias of one type, but that a bias of a transposed
- * convolution or beside a named padding becomes of the input's. Results belong to the innermost scope; NULL after an error:
+ * integers, which wrap around; input, weight and bias of one type, but that a bias beside a named
+ * padding, or of a transposed convolution of one or two dims, becomes of the input's. Results belong to the innermost scope; NULL after an error:
  * TERN_ERR_SHAPE, TERN_ERR_ARGUMENT and TERN_ERR_DTYPE in PyTorch's words. The modules are in
  * nn/convolution.h. */
 #ifndef TERN_OPS_CONVOLUTION_H

@@ -245,10 +245,15 @@ static tern_tensor *conv(tern_tensor *x, tern_tensor *weight, tern_tensor *bias,
     return alone ? tern_squeeze_dim(y, 0) : y;
 }
 
-/* x + bias, one number for each channel, in x's type: PyTorch adds it in place. */
+/* x + bias, one number for each channel, in x's type: in one and two dims PyTorch adds it in place, to
+ * any but bfloat16. */
 static tern_tensor *add_bias(const conv_attributes *at, tern_tensor *x, tern_tensor *bias)
 {
     const int64_t ones[3] = {1, 1, 1};
+    if (bias->dtype != x->dtype && (at->ndim == 3 || x->dtype == TERN_BF16))
+        return tern_fail_null(
+            TERN_ERR_DTYPE, "%s: Input type (%s) and bias type (%s) should be the same",
+            at->function, tern_dtype_name(x->dtype), tern_dtype_name(bias->dtype));
     if (tern_dtype_is_floating_point(bias->dtype) && !tern_dtype_is_floating_point(x->dtype))
         return tern_fail_null(
             TERN_ERR_DTYPE, "%s: result type %s can't be cast to the desired output type %s",

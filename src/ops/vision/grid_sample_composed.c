@@ -36,9 +36,12 @@ static tern_tensor *folded(tern_tensor *v, double low, double span, tern_tensor 
     *slope = times(v, 0);
     if (span <= 0)
         return *slope;
-    tern_tensor *from = plus(v, -low), *sign = tern_add_scalar(times(tern_to_dtype(
-                                           tern_lt_scalar(from, tern_scalar_real(0)),
-                                           tern_dtype_of(v)), -2), tern_scalar_real(1));
+    tern_tensor *from = plus(v, -low),
+                *sign =
+                    tern_add_scalar(times(tern_to_dtype(tern_lt_scalar(from, tern_scalar_real(0)),
+                                                        tern_dtype_of(v)),
+                                          -2),
+                                    tern_scalar_real(1));
     from = tern_abs(from);
     tern_tensor *turn = tern_floor(times(from, 1 / span));
     tern_tensor *rest = tern_sub(from, times(turn, span));
@@ -151,8 +154,8 @@ tern_status tern_grid_sample_compose(const tern_gradient *g, tern_tensor *const 
     tern_dtype dtype = tern_dtype_of(in[0]), wide = dtype == TERN_F64 ? TERN_F64 : TERN_F32;
     int ndim = (int)at->shape.ndim;
     int64_t places = at->shape.out[0] * at->shape.out[1] * at->shape.out[2];
-    tern_tensor *planes = tern_reshape(
-        in[0], TERN_SHAPE(at->shape.n, at->shape.c, size[0] * size[1] * size[2]));
+    tern_tensor *planes =
+        tern_reshape(in[0], TERN_SHAPE(at->shape.n, at->shape.c, size[0] * size[1] * size[2]));
     tern_tensor *grid = tern_reshape(in[1], TERN_SHAPE(at->shape.n, places, ndim));
     taps t[3] = {{.count = 1}};
     planes = tern_to_dtype(planes, wide);
