@@ -13,4 +13,5 @@
 #include <tern/nn.h>
 #include <tern/optim.h>
 #include <tern/amp.h>
+#include <tern/metrics.h>
 #endif
