@@ -168,7 +168,7 @@ ROW_MATH REAL FN(tern_trigamma)(REAL x)
 
 ROW_MATH REAL FN(tern_tetragamma)(REAL x)
 {
-    REAL s = 0, w = x < 0 ? 1 - x : x, v, z, y, sine = FN(tern_sinpi)(x);
+    REAL s = 0, w = x < 0 ? 1 - x : x + 0, v, z, y, sine = FN(tern_sinpi)(x);
     for (i32 i = 0; i < 10; i++) {
         v = 1 / w;
         s = w < 10 ? s - 2 * v * v * v : s;

@@ -40,6 +40,7 @@ set(TERN_KERNEL_FAMILIES
   matmul
   norm
   norm_layer
+  polygamma
   pool
   random
   reduce
@@ -68,6 +69,7 @@ set(TERN_KERNEL_FAMILIES_ONCE
   linalg
   logic
   loss_ctc
+  polygamma
   random
   rmsprop_adagrad
   scan

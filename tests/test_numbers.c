@@ -188,6 +188,14 @@ static void numbers_stand_where_numbers_are_wanted(void **state)
         IS(tern_new_full(x, TERN_SHAPE(1), true), TERN_F32, 1);
         IS(tern_masked_fill(x, c, 9), TERN_F32, 3, 9);
         IS(tern_index_fill(x, 0, first, 1), TERN_F32, 1, 4);
+        IS(tern_index_fill(x, 0, first, tern_max(x)), TERN_F32, 4, 4);
+        IS(tern_quantile(x, 0.5, NULL), TERN_F32, 3.5);
+        IS(tern_nanquantile(x, 1, NULL), TERN_F32, 4);
+        IS(tern_quantile(x, tern_zeros_like(tern_max(x)), NULL), TERN_F32, 3);
+        IS(tern_searchsorted(x, 3.5, TERN_SIDE_LEFT), TERN_I64, 1);
+        IS(tern_searchsorted(x, tern_max(x), TERN_SIDE_RIGHT), TERN_I64, 2);
+        IS(tern_bucketize(3, x, true), TERN_I64, 1);
+        IS(tern_bucketize(x, x, true), TERN_I64, 1, 2);
         IS(tern_scatter(x, 0, first, 1.5, TERN_REDUCE_NONE), TERN_F32, 1.5, 4);
         IS(tern_lerp(x, tern_zeros_like(x), 0.5), TERN_F32, 1.5, 2);
         IS(tern_addcmul(x, x, x, 2), TERN_F32, 21, 36);

@@ -204,6 +204,8 @@ static void empty_reductions(void **state)
         tern_tensor *two = TENSOR(device, TERN_F32, TERN_SHAPE(2), 1, 2);
         assert_values(tern_var(two, 2), INFINITY);
         assert_values(tern_var(two, 5), INFINITY);
+        assert_values(tern_var(two, 1.5), 1);
+        assert_values(tern_std(two, -6), 0.25);
     }
 }
 

@@ -99,7 +99,7 @@ static void numbers_beside_the_sizes_do_not_wrap(void **state)
         tern_tensor *x = tern_arange(0, 4, 1, TERN_F32, "cpu");
         FOR_EACH_NUMBER(n)
         {
-            tern_tensor *var = tern_var(x, n);
+            tern_tensor *var = tern_var(x, (double)n);
             assert_non_null(var);
             assert_true(n > 0 ? tern_item(var) == INFINITY : tern_item(var) < 1e-8);
             assert_refused(tern_fractional_max_pool2d(

@@ -175,6 +175,39 @@ static void unique_values(void **state)
     }
 }
 
+static void unique_entries_along_a_dim(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        tern_unique_result u;
+        tern_tensor *x =
+            TENSOR(device, TERN_I64, TERN_SHAPE(4, 3), 2, 0, 1, 1, 5, 5, 2, 0, 1, 1, 5, 4);
+        assert_ok(tern_unique_dim(x, 0, &u));
+        assert_values(u.output, 1, 5, 4, 1, 5, 5, 2, 0, 1);
+        assert_values(u.inverse, 2, 1, 2, 0);
+        assert_values(u.counts, 1, 1, 2);
+        assert_ok(tern_unique_dim(tern_t(x), -1, &u));
+        assert_shape(u.output, 3, 3);
+        assert_values(u.inverse, 2, 1, 2, 0);
+        assert_ok(tern_unique_consecutive_dim(x, 0, &u));
+        assert_values(u.inverse, 0, 1, 2, 3);
+        tern_tensor *twice = tern_repeat_interleave(x, 2, TERN_SOME(1));
+        assert_ok(tern_unique_consecutive_dim(twice, 1, &u));
+        assert_true(tern_equal(u.output, x));
+        assert_values(u.counts, 2, 2, 2);
+        assert_ok(tern_unique_dim(tern_zeros(TERN_SHAPE(0, 3), TERN_F32, device), 0, &u));
+        assert_shape(u.output, 0, 3);
+        assert_int_equal(tern_unique_dim(tern_zeros(TERN_SHAPE(2, 0), TERN_F32, device), 0, &u),
+                         TERN_ERR_SHAPE);
+        assert_error(TERN_ERR_SHAPE, "aren't selected, so unique cannot be applied");
+        assert_int_equal(
+            tern_unique_dim(tern_tensor_scalar(TERN_SCALAR(1), TERN_F32, device), 0, &u),
+            TERN_ERR_SHAPE);
+        assert_error(TERN_ERR_SHAPE, "tensor has no dimensions");
+    }
+}
+
 static void places_between_bounds(void **state)
 {
     (void)state;
@@ -307,6 +340,7 @@ static const struct CMUnitTest tests[] = {
     TEST(places_in_the_order),
     TEST(empty_and_scalar),
     TEST(unique_values),
+    TEST(unique_entries_along_a_dim),
     TEST(places_between_bounds),
     TEST(counts),
     TEST(what_can_not_be_done_is_refused),

@@ -50,6 +50,23 @@ static void very_many_places_are_cut_off(void **state)
     tern_on_warning(NULL, NULL);
 }
 
+static void a_condition_of_bytes_is_told(void **state)
+{
+    (void)state;
+    heard h = {0};
+    tern_on_warning(hear, &h);
+    TERN_SCOPE {
+        tern_tensor *c = TENSOR("cpu", TERN_U8, TERN_SHAPE(3), 2, 0, 1);
+        assert_values(tern_where(c, 1, 2), 1, 2, 1);
+        assert_int_equal(h.count, 1);
+        assert_string_equal(h.kind, "dtype");
+        assert_non_null(strstr(h.text, "where received a uint8 condition tensor"));
+        assert_null(tern_where(tern_to_dtype(c, TERN_I32), 1, 2));
+        assert_error(TERN_ERR_DTYPE, "expected condition to be a boolean tensor");
+    }
+    tern_on_warning(NULL, NULL);
+}
+
 static void warn_again(const char *kind, const char *text, void *user)
 {
     ++*(int *)user;
@@ -303,6 +320,7 @@ static void stderr_hears_if_the_environment_asks_for_it(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(stderr_hears_if_the_environment_asks_for_it),
     TEST(a_place_is_told_once),
+    TEST(a_condition_of_bytes_is_told),
     TEST(very_many_places_are_cut_off),
     TEST(what_is_odd_in_a_handler_is_not_told),
     TEST(threads_share_the_places),

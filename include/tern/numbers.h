@@ -211,6 +211,45 @@ static inline tern_tensor *tern_scatter_into_operand_(tern_tensor *x, int dim, t
     _Generic((weight), tern_tensor *: tern_lerp, const tern_tensor *: tern_lerp, void *: tern_lerp,    \
              default: tern_lerp_scalar)(x, end, weight)
 
+#define TERN_OF_REAL_(y, f, g)                                                                         \
+    _Generic((y), tern_tensor *: f, const tern_tensor *: f, void *: f, default: g)
+#define tern_quantile(x, q, options)                                                                   \
+    TERN_OF_REAL_(q, tern_quantile, tern_quantile_scalar)(x, q, options)
+#define tern_nanquantile(x, q, options)                                                                \
+    TERN_OF_REAL_(q, tern_nanquantile, tern_nanquantile_scalar)(x, q, options)
+static inline tern_tensor *tern_searchsorted_operand_(tern_tensor *boundaries, tern_operand_ values,
+                                                      tern_side side)
+{
+    return values.is_number ? tern_searchsorted_scalar(boundaries, values.number, side)
+                            : tern_searchsorted(boundaries, values.tensor, side);
+}
+#define tern_searchsorted(boundaries, values, side)                                                    \
+    tern_searchsorted_operand_(boundaries, TERN_OPERAND_(values), side)
+static inline tern_tensor *tern_bucketize_operand_(tern_operand_ values, tern_tensor *boundaries,
+                                                   bool right)
+{
+    return values.is_number ? tern_bucketize_scalar(values.number, boundaries, right)
+                            : tern_bucketize(values.tensor, boundaries, right);
+}
+#define tern_bucketize(values, boundaries, right)                                                      \
+    tern_bucketize_operand_(TERN_OPERAND_(values), boundaries, right)
+static inline tern_tensor *tern_index_fill_operand_(tern_tensor *x, int dim, tern_tensor *index,
+                                                    tern_operand_ value)
+{
+    return value.is_number ? tern_index_fill(x, dim, index, value.number)
+                           : tern_index_fill_tensor(x, dim, index, value.tensor);
+}
+#define tern_index_fill(x, dim, index, value)                                                          \
+    tern_index_fill_operand_(x, dim, index, TERN_OPERAND_(value))
+static inline tern_tensor *tern_index_fill_in_operand_(tern_tensor *x, int dim, tern_tensor *index,
+                                                       tern_operand_ value)
+{
+    return value.is_number ? tern_index_fill_(x, dim, index, value.number)
+                           : tern_index_fill_tensor_(x, dim, index, value.tensor);
+}
+#define tern_index_fill_(x, dim, index, value)                                                         \
+    tern_index_fill_in_operand_(x, dim, index, TERN_OPERAND_(value))
+
 /* ---- a number -------------------------------------------------------------------------------- */
 
 #define tern_full(shape, value, dtype, device) tern_full(shape, TERN_SCALAR(value), dtype, device)
@@ -226,8 +265,6 @@ static inline tern_tensor *tern_scatter_into_operand_(tern_tensor *x, int dim, t
 #define tern_addcdiv_(x, y, z, value) tern_addcdiv_(x, y, z, TERN_SCALAR(value))
 #define tern_index_add(x, dim, index, source, value) tern_index_add(x, dim, index, source, TERN_SCALAR(value))
 #define tern_index_add_(x, dim, index, source, value) tern_index_add_(x, dim, index, source, TERN_SCALAR(value))
-#define tern_index_fill(x, dim, index, value) tern_index_fill(x, dim, index, TERN_SCALAR(value))
-#define tern_index_fill_(x, dim, index, value) tern_index_fill_(x, dim, index, TERN_SCALAR(value))
 #define tern_rsub_scalar(x, value) tern_rsub_scalar(x, TERN_SCALAR(value))
 #define tern_rsub_scalar_(x, value) tern_rsub_scalar_(x, TERN_SCALAR(value))
 #define tern_rdiv_scalar(x, value) tern_rdiv_scalar(x, TERN_SCALAR(value))
@@ -365,6 +402,34 @@ inline tern_if_number_<N> tern_scatter_(tern_tensor *x, int dim, tern_tensor *in
                                         tern_reduce_mode reduce)
 {
     return tern_scatter_scalar_(x, dim, index, tern_make_scalar(src), reduce);
+}
+inline tern_tensor *tern_index_fill(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *value)
+{
+    return tern_index_fill_tensor(x, dim, index, value);
+}
+inline tern_tensor *tern_index_fill_(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *value)
+{
+    return tern_index_fill_tensor_(x, dim, index, value);
+}
+template <class N>
+inline tern_if_number_<N> tern_quantile(tern_tensor *x, N q, const tern_quantile_options *options)
+{
+    return tern_quantile_scalar(x, static_cast<double>(q), options);
+}
+template <class N>
+inline tern_if_number_<N> tern_nanquantile(tern_tensor *x, N q, const tern_quantile_options *options)
+{
+    return tern_nanquantile_scalar(x, static_cast<double>(q), options);
+}
+template <class N>
+inline tern_if_number_<N> tern_searchsorted(tern_tensor *boundaries, N value, tern_side side)
+{
+    return tern_searchsorted_scalar(boundaries, tern_make_scalar(value), side);
+}
+template <class N>
+inline tern_if_number_<N> tern_bucketize(N value, tern_tensor *boundaries, bool right)
+{
+    return tern_bucketize_scalar(tern_make_scalar(value), boundaries, right);
 }
 template <class N>
 inline tern_if_number_<N> tern_lerp(tern_tensor *x, tern_tensor *end, N weight)

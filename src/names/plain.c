@@ -14,6 +14,15 @@
 #define FAMILY "names/embedding.def"
 #include "names/expand.h"
 
+/* Places are int64, or int32 where that is asked for. */
+static tern_tensor *places_as(tern_tensor *places, const names_argument *dtype, const char *name)
+{
+    if (!dtype->given || dtype->dtype == TERN_I64 || dtype->dtype == TERN_I32)
+        return dtype->given ? tern_to_dtype(places, dtype->dtype) : places;
+    return tern_fail_null(TERN_ERR_DTYPE, "tern_%s: \"%s\" not implemented for %s", name, name,
+                          tern_dtype_name(dtype->dtype));
+}
+
 #define TABLE  names_layout
 #define FAMILY "names/layout.def"
 #include "names/expand.h"

@@ -2,16 +2,13 @@
 #include "names/rows.h"
 
 /* Those results that are asked for. */
-static int unique_of(tern_status (*function)(tern_tensor *, tern_unique_result *), tern_tensor *x,
+static int unique_of(tern_status (*function)(tern_tensor *, tern_unique_result *),
+                     tern_status (*along)(tern_tensor *, int, tern_unique_result *), tern_tensor *x,
                      bool inverse, bool counts, const names_argument *dim, tern_tensor **out,
                      int capacity)
 {
     tern_unique_result u = {0};
-    if (dim->given) {
-        tern_fail(TERN_ERR_UNSUPPORTED, "unique: dim is not supported, elements are taken as flat");
-        return -1;
-    }
-    tern_status status = function(x, &u);
+    tern_status status = dim->given ? along(x, names_int(dim), &u) : function(x, &u);
     tern_tensor *results[3] = {u.output};
     int n = 1;
     if (inverse)
@@ -26,16 +23,18 @@ static tern_tensor *places_as(tern_tensor *places, bool out_int32)
     return out_int32 ? tern_to_dtype(places, TERN_I32) : places;
 }
 
-/* right and side say the same in two ways, which must not differ. */
-static tern_tensor *search(tern_tensor *bounds, tern_tensor *values, bool right, bool side_given,
-                           tern_side side, bool out_int32)
+/* right and side say the same in two ways, which must not differ. Values are a tensor or a number. */
+static tern_tensor *search(tern_tensor *bounds, const names_argument *values, bool right,
+                           bool side_given, tern_side side, bool out_int32)
 {
     if (right && side_given && side == TERN_SIDE_LEFT)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "searchsorted: side and right can't be set to opposites, got side of "
                               "left while right was True");
     side = side_given ? side : right ? TERN_SIDE_RIGHT : TERN_SIDE_LEFT;
-    return places_as(tern_searchsorted(bounds, values, side), out_int32);
+    return places_as(values->tensor ? tern_searchsorted(bounds, values->tensor, side)
+                                    : tern_searchsorted_scalar(bounds, values->scalar, side),
+                     out_int32);
 }
 
 static tern_tensor *sorted_by(tern_tensor *x, tern_tensor *sorter)

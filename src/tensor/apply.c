@@ -64,16 +64,14 @@ static tern_status refresh_inputs(const tern_call *call)
     return TERN_OK;
 }
 
-/* The common type of the inputs (torch.result_type): tensors with dims outweigh scalars of the same
- * category. */
-static tern_dtype common_type(const tern_call *call)
+tern_dtype tern_common_type(tern_tensor *const *in, int n)
 {
     tern_dtype dims = TERN_DTYPE_DEFAULT, scalars = TERN_DTYPE_DEFAULT;
-    for (int i = 0; i < call->n_in; i++) {
-        if (!call->in[i])
+    for (int i = 0; i < n; i++) {
+        if (!in[i])
             continue;
-        tern_dtype *kind = call->in[i]->ndim ? &dims : &scalars;
-        tern_dtype t = call->in[i]->dtype;
+        tern_dtype *kind = in[i]->ndim ? &dims : &scalars;
+        tern_dtype t = in[i]->dtype;
         *kind = *kind == TERN_DTYPE_DEFAULT ? t : tern_promote_types(*kind, t);
     }
     if (dims == TERN_DTYPE_DEFAULT)
@@ -99,7 +97,7 @@ static tern_status promote(tern_call *call, tern_tensor **cast)
     const tern_op *op = call->op;
     if (op->promotion == TERN_PROMOTE_NONE)
         return TERN_OK;
-    tern_dtype common = common_type(call);
+    tern_dtype common = tern_common_type(call->in, call->n_in);
     if (op->promote)
         common = op->promote(call, common);
     if (op->promotion == TERN_PROMOTE_FLOAT && !tern_dtype_is_floating_point(common))

@@ -118,6 +118,10 @@ tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, con
 tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int n,
                                  const void *attributes, size_t attribute_bytes);
 
+/* The common type of tensors, of which some may be NULL (torch.result_type): those with dims
+ * outweigh those without of the same category. */
+tern_dtype tern_common_type(tern_tensor *const *in, int n);
+
 /* ---- autocast before the door (apply.c) ---------------------------------------------------- */
 /* At the beginning of a function that is made of several operations:
  *

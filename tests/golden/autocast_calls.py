@@ -38,7 +38,9 @@ CALLS = {
     "norm(Tensor input, str": "p='fro'|p='fro' dim=(0,1)", "linalg.vector_norm": "|ord=1 dim=(0)", "dist": "|p=1",
     "cdist": "|p=1.0", "diff": "|prepend=f3,1", "sort(Tensor input, *": "stable=True",
     "argsort(Tensor input, *": "stable=True", "quantile": "q=f2", "nanquantile": "q=f2",
-    "searchsorted": "sorted_sequence=f3 input=f3", "bucketize": "boundaries=f3", "bincount": "input=i3",
+    "quantile(Tensor input, f": "q=0.5", "nanquantile(Tensor input, f": "q=0.5",
+    "searchsorted": "sorted_sequence=f3 input=f3", "searchsorted(Tensor sorted_sequence, S": "sorted_sequence=f3",
+    "bucketize": "boundaries=f3", "bincount": "input=i3",
     "histc": "bins=4 max=1", "view": "size=(9)", "reshape": "shape=(9)", "unflatten": "sizes=(3,1)",
     "permute": "dims=(1,0)", "transpose": "dim0=0", "unfold": "dimension=0 size=2", "expand": "size=(2,3,3)",
     "broadcast_to": "size=(2,3,3)", "narrow(Tensor input, int dim, T": "start=i",
@@ -59,7 +61,7 @@ CALLS = {
     "take": "index=i2", "take_along_dim": "indices=i3,1 dim=1", "masked_select": "mask=b3,3",
     "masked_scatter": "mask=b3,3", "scatter": "index=i3,3", "scatter_add": "index=i3,3",
     "scatter_reduce": "index=i3,3 reduce='sum'", "index_add": "index=i3", "index_copy": "index=i3",
-    "index_fill": "index=i2", "put": "index=i2 source=f2", "index_put": "indices=[i2;i2] values=f2",
+    "index_fill": "index=i2", "index_fill(Tensor input, int dim, Tensor index, T": "index=i2 value=f", "put": "index=i2 source=f2", "index_put": "indices=[i2;i2] values=f2",
     "nn.functional.one_hot": "input=i3 num_classes=4", "index_reduce": "index=i3 reduce='amax'",
     "bmm": "input=f2,3,3 mat2=f2,3,3", "nn.functional.linear": "|bias=f3",
     "matmul": "|input=f3 other=f3|input=f2,3,3",
@@ -134,6 +136,11 @@ CALLS = {
     "nn.functional.multi_margin_loss": "target=i3|target=i3 weight=f3",
     "nn.functional.multilabel_margin_loss": "target=i3,3", "arange(Scalar start, Scalar end, *": "start=0",
     "arange(Scalar start, Scalar end, S": "start=0 step=1", "eye": "n=3", "linspace": "start=0.0 end=1.0 steps=3",
+    "linspace(Tensor start, T": "start=f end=f steps=3", "linspace(Tensor start, f": "start=f end=1.0 steps=3",
+    "linspace(float start, T": "start=0.0 end=f steps=3", "logspace(Tensor start, T": "start=f end=f steps=3",
+    "logspace(Tensor start, f": "start=f end=1.0 steps=3", "logspace(float start, T": "start=0.0 end=f steps=3",
+    "nuclear_norm(Tensor input, int": "dim=(0,1)", "linalg.norm(Tensor input, str": "ord='nuc'",
+    "linalg.matrix_norm(Tensor input, str": "|ord='nuc'", "linalg.norm(Tensor input, Scalar": "|ord=2 dim=(0)|ord=1",
     "logspace": "start=0.0 end=1.0 steps=3", "multinomial": "num_samples=2", "randint_like": "low=0 high=5",
     "nn.functional.l1_loss": "|reduction='none'", "nn.functional.mse_loss": "|reduction='none'|reduction='sum'",
     "nn.functional.threshold": "threshold=0.5 value=0.1", "isin(Scalar": "element=1",
@@ -167,7 +174,7 @@ def by_position(name):
 THEIRS = {name: by_position(name) for name in """
     pow clamp_min clamp_max heaviside bitwise_and bitwise_or bitwise_xor polygamma sum_to_size view view_as reshape_as
     expand expand_as contiguous unfold repeat new_zeros new_ones new_full atleast_1d atleast_2d atleast_3d split hsplit
-    vsplit dsplit max min isin arange masked_fill put vander constant_pad_nd
+    vsplit dsplit max min isin arange masked_fill put vander constant_pad_nd where searchsorted bucketize
     """.split()}
 THEIRS.update({name: listed(getattr(torch, name)) for name in """
     broadcast_tensors meshgrid cartesian_prod block_diag chain_matmul""".split()})

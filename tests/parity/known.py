@@ -2,6 +2,7 @@
 own, and arguments that PyTorch refuses. Each is (operation, function, {argument: value})."""
 import itertools
 
+import known_forms
 import known_images
 import torch
 import torch.nn.functional as F
@@ -152,5 +153,5 @@ def refused():
 
 
 def calls():
-    for make in (reduced_products, kinks, quantiles, rare, refused, known_images.calls):
+    for make in (reduced_products, kinks, quantiles, rare, refused, known_images.calls, known_forms.calls):
         yield from make()

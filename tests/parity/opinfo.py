@@ -100,7 +100,7 @@ def is_sound(op, bound):
 
 
 def callee(op):
-    return CALLED.get(op.name, op.op)
+    return op.op if getattr(op, "has_names", False) else CALLED.get(op.name, op.op)
 
 
 def positional(op, sample):

@@ -94,6 +94,12 @@ TERN_API tern_tensor *tern_index_fill(tern_tensor *x, int dim, tern_tensor *inde
 /* Into x. */
 TERN_API tern_tensor *tern_index_fill_(tern_tensor *x, int dim, tern_tensor *index,
                                        tern_scalar value);
+/* tern_index_fill of a value () that is a tensor, and has a gradient: the sum of those set. */
+TERN_API tern_tensor *tern_index_fill_tensor(tern_tensor *x, int dim, tern_tensor *index,
+                                             tern_tensor *value);
+/* Into x. */
+TERN_API tern_tensor *tern_index_fill_tensor_(tern_tensor *x, int dim, tern_tensor *index,
+                                              tern_tensor *value);
 /* Elements of the flattened x set to source's, or added to. */
 TERN_API tern_tensor *tern_put(tern_tensor *x, tern_tensor *index, tern_tensor *source,
                                bool accumulate);

@@ -41,24 +41,24 @@ TERN_API tern_tensor *tern_logsumexp(tern_tensor *x, tern_shape dims, bool keepd
 /* ---- spread: correction 1 divides by n - 1 (PyTorch's default), 0 by n ----------------------- */
 
 /* The variance of all. */
-TERN_API tern_tensor *tern_var(tern_tensor *x, int64_t correction);
+TERN_API tern_tensor *tern_var(tern_tensor *x, double correction);
 /* Over dims. */
-TERN_API tern_tensor *tern_var_dim(tern_tensor *x, tern_shape dims, int64_t correction,
+TERN_API tern_tensor *tern_var_dim(tern_tensor *x, tern_shape dims, double correction,
                                    bool keepdim);
 /* The standard deviation of all. */
-TERN_API tern_tensor *tern_std(tern_tensor *x, int64_t correction);
+TERN_API tern_tensor *tern_std(tern_tensor *x, double correction);
 /* Over dims. */
-TERN_API tern_tensor *tern_std_dim(tern_tensor *x, tern_shape dims, int64_t correction,
+TERN_API tern_tensor *tern_std_dim(tern_tensor *x, tern_shape dims, double correction,
                                    bool keepdim);
 /* out[0]: the variance; out[1]: the mean. */
-TERN_API tern_status tern_var_mean(tern_tensor *x, int64_t correction, tern_tensor *out[2]);
+TERN_API tern_status tern_var_mean(tern_tensor *x, double correction, tern_tensor *out[2]);
 /* Over dims. */
-TERN_API tern_status tern_var_mean_dim(tern_tensor *x, tern_shape dims, int64_t correction,
+TERN_API tern_status tern_var_mean_dim(tern_tensor *x, tern_shape dims, double correction,
                                        bool keepdim, tern_tensor *out[2]);
 /* out[0]: the standard deviation; out[1]: the mean. */
-TERN_API tern_status tern_std_mean(tern_tensor *x, int64_t correction, tern_tensor *out[2]);
+TERN_API tern_status tern_std_mean(tern_tensor *x, double correction, tern_tensor *out[2]);
 /* Over dims. */
-TERN_API tern_status tern_std_mean_dim(tern_tensor *x, tern_shape dims, int64_t correction,
+TERN_API tern_status tern_std_mean_dim(tern_tensor *x, tern_shape dims, double correction,
                                        bool keepdim, tern_tensor *out[2]);
 
 /* ---- the largest and the smallest ------------------------------------------------------------ */

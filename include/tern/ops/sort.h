@@ -64,6 +64,12 @@ TERN_API tern_tensor *tern_quantile(tern_tensor *x, tern_tensor *q,
 /* The same without the NaN. */
 TERN_API tern_tensor *tern_nanquantile(tern_tensor *x, tern_tensor *q,
                                        const tern_quantile_options *options);
+/* tern_quantile for a number q. */
+TERN_API tern_tensor *tern_quantile_scalar(tern_tensor *x, double q,
+                                           const tern_quantile_options *options);
+/* The same without the NaN. */
+TERN_API tern_tensor *tern_nanquantile_scalar(tern_tensor *x, double q,
+                                              const tern_quantile_options *options);
 
 /* ---- where values would go ------------------------------------------------------------------- */
 
@@ -77,6 +83,11 @@ TERN_API tern_tensor *tern_searchsorted(tern_tensor *boundaries, tern_tensor *va
                                         tern_side side);
 /* The same for boundaries (n); right: TERN_SIDE_RIGHT. */
 TERN_API tern_tensor *tern_bucketize(tern_tensor *values, tern_tensor *boundaries, bool right);
+/* tern_searchsorted for a number and boundaries (n): a place (). */
+TERN_API tern_tensor *tern_searchsorted_scalar(tern_tensor *boundaries, tern_scalar value,
+                                               tern_side side);
+/* tern_bucketize for a number: a place (). */
+TERN_API tern_tensor *tern_bucketize_scalar(tern_scalar value, tern_tensor *boundaries, bool right);
 
 /* ---- equals ---------------------------------------------------------------------------------- */
 
@@ -90,6 +101,11 @@ typedef struct tern_unique_result {
 TERN_API tern_status tern_unique(tern_tensor *x, tern_unique_result *out);
 /* The same of neighbours in the flattened x alone, in their order. */
 TERN_API tern_status tern_unique_consecutive(tern_tensor *x, tern_unique_result *out);
+/* The different entries of dim, in the order of their elements; inverse has an element for each
+ * entry. Entries with a NaN are different from all. */
+TERN_API tern_status tern_unique_dim(tern_tensor *x, int dim, tern_unique_result *out);
+/* The same of neighbours along dim, in their order. */
+TERN_API tern_status tern_unique_consecutive_dim(tern_tensor *x, int dim, tern_unique_result *out);
 
 TERN_END_DECLS
 #endif

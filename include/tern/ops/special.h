@@ -17,10 +17,11 @@ TERN_API tern_tensor *tern_lgamma(tern_tensor *x);    /* log |gamma(x)| (special
 TERN_API tern_tensor *tern_lgamma_(tern_tensor *x);   /* into x */
 TERN_API tern_tensor *tern_digamma(tern_tensor *x);   /* its derivative */
 TERN_API tern_tensor *tern_digamma_(tern_tensor *x);  /* into x */
-TERN_API tern_tensor *tern_trigamma(tern_tensor *x);  /* the next one; its gradient has none */
+TERN_API tern_tensor *tern_trigamma(tern_tensor *x);  /* the next one */
 TERN_API tern_tensor *tern_trigamma_(tern_tensor *x); /* into x */
 
-/* The n-th derivative of digamma: 0 and 1, others are TERN_ERR_UNSUPPORTED. */
+/* The n-th derivative of digamma, n >= 0; from n = 2 on n! times a Hurwitz zeta function. Infinite
+ * where n! is beyond the type's range. */
 TERN_API tern_tensor *tern_polygamma(int64_t n, tern_tensor *x);
 /* The logarithm of the multivariate gamma function of dimension p >= 1 (special.multigammaln). */
 TERN_API tern_tensor *tern_mvlgamma(tern_tensor *x, int64_t p);

@@ -324,6 +324,8 @@ static tern_tensor *call_row(const char *name, size_t length, tern_tensor **in, 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strlen(rows[i]->name) == length && memcmp(rows[i]->name, name, length) == 0)
             return tern_apply(rows[i]->op, in, n, &none, sizeof none);
+    if (strncmp(name, "tetragamma", length) == 0)
+        return tern_polygamma(2, in[0]);
     return tern_fail_null(TERN_ERR_UNSUPPORTED, "tern_backward: cannot differentiate %.*s",
                           (int)length, name);
 }

@@ -1,4 +1,5 @@
 /* where.c -- choosing between two tensors by a third. */
+#include "base/warning.h"
 #include "ops/elementwise/walk.h"
 #include <tern/ops.h>
 
@@ -66,9 +67,15 @@ static const tern_op where_op = {.name = "where",
 tern_tensor *tern_where(tern_tensor *condition, tern_tensor *x, tern_tensor *y)
 {
     if (x && y && x->dtype != y->dtype) {
-        tern_dtype common = tern_promote_types(x->dtype, y->dtype);
+        tern_dtype common = tern_common_type((tern_tensor *[]){x, y}, 2);
         x = tern_to_dtype(x, common);
         y = tern_to_dtype(y, common);
+    }
+    if (condition && condition->dtype == TERN_U8) {
+        tern_warn("dtype", "tern_where",
+                  "where received a uint8 condition tensor. This behavior is deprecated. Use a "
+                  "boolean condition instead.");
+        condition = tern_to_dtype(condition, TERN_BOOL);
     }
     return tern_apply(&where_op, (tern_tensor *[]){condition, x, y}, 3, NULL, 0);
 }

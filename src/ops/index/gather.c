@@ -235,10 +235,10 @@ tern_tensor *tern_gather(tern_tensor *x, int dim, tern_tensor *index)
     if (both_there(x, "x", index, "tern_gather") != TERN_OK ||
         tern_wrap_dim(dim, x->ndim, &d, "tern_gather") != TERN_OK)
         return NULL;
-    if (index->dtype != TERN_I64 && index->numel > 0) /* an empty one may be of any type */
+    if (index->dtype != TERN_I64 && index->dtype != TERN_I32 && index->numel > 0)
         return tern_fail_null(TERN_ERR_DTYPE,
-                              "tern_gather: gather(): Expected dtype int64 for index, got %s",
-                              tern_dtype_name(index->dtype));
+                              "tern_gather: gather(): Expected dtype int32/int64 for index, got %s",
+                              tern_dtype_name(index->dtype)); /* an empty one may be of any type */
     if (index->numel > 0 && (index->ndim ? index->ndim : 1) != (x->ndim ? x->ndim : 1))
         return tern_fail_null(
             TERN_ERR_SHAPE,
@@ -293,5 +293,8 @@ tern_tensor *tern_take_along_dim(tern_tensor *x, tern_tensor *index, tern_option
         own.dims[d] = x->shape[d];
         at.dims[d] = index->shape[d];
     }
+    int64_t size = x->ndim ? x->shape[d] : 1;
+    if (size > 0) /* places are counted around, forwards and backwards */
+        index = tern_remainder_scalar(index, tern_scalar_int(size));
     return tern_gather(tern_expand(x, own), d, tern_expand(index, at));
 }

@@ -114,8 +114,8 @@ tern_tensor *tern_index_copy_(tern_tensor *x, int dim, tern_tensor *index, tern_
     return index_copy(x, dim, index, source, true);
 }
 
-/* y[.., index[i], ..] = value: one element expanded. */
-static tern_tensor *index_fill(tern_tensor *x, int dim, tern_tensor *index, tern_scalar value,
+/* y[.., index[i], ..] = value (), expanded; of a NULL the error is recorded. */
+static tern_tensor *index_fill(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *value,
                                bool in_place)
 {
     tern_scatter_way way = {.wrap = true, .in_place = in_place};
@@ -126,20 +126,54 @@ static tern_tensor *index_fill(tern_tensor *x, int dim, tern_tensor *index, tern
         return !y ? NULL : in_place ? x : tern_squeeze_dim(y, 0);
     }
     way.fault = TERN_FAULT_ALONG(way.dim);
-    tern_shape shape = tern_shape_of(x), ones = shape;
+    tern_shape shape = tern_shape_of(x);
     shape.dims[way.dim] = index->numel;
-    for (int d = 0; d < ones.ndim; d++)
-        ones.dims[d] = 1;
-    tern_tensor *one = tern_new_full(x, ones, value);
-    return one ? write_rows(x, index, tern_expand(one, shape), way) : NULL;
+    value = value ? tern_expand(tern_to_dtype(value, x->dtype), shape) : NULL;
+    return value ? write_rows(x, index, value, way) : NULL;
+}
+
+static tern_tensor *value_of(const tern_tensor *x, tern_scalar value)
+{
+    return x ? tern_new_full(x, (tern_shape){0}, value) : NULL;
 }
 
 tern_tensor *tern_index_fill(tern_tensor *x, int dim, tern_tensor *index, tern_scalar value)
 {
-    return index_fill(x, dim, index, value, false);
+    return index_fill(x, dim, index, value_of(x, value), false);
 }
 
 tern_tensor *tern_index_fill_(tern_tensor *x, int dim, tern_tensor *index, tern_scalar value)
 {
-    return index_fill(x, dim, index, value, true);
+    return index_fill(x, dim, index, value_of(x, value), true);
+}
+
+/* y = where(the entry is one of index, value, x): an entry that index names twice counts once in the
+ * gradient of value. */
+tern_tensor *tern_index_fill_tensor(tern_tensor *x, int dim, tern_tensor *index, tern_tensor *value)
+{
+    int d;
+    if (!value) {
+        tern_fail_argument_null("tern_index_fill", "value");
+        return NULL;
+    }
+    if (value->ndim > 0)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_index_fill: index_fill_ only supports a 0-dimensional value "
+                              "tensor, but got tensor with %d dimension(s).",
+                              value->ndim);
+    if (check_rows(x, dim, index, NULL, &d, "index_fill") != TERN_OK)
+        return NULL;
+    tern_shape line = {.ndim = x->ndim};
+    for (int k = 0; k < x->ndim; k++)
+        line.dims[k] = k == d ? x->shape[k] : 1;
+    tern_tensor *chosen = tern_zeros(line, TERN_BOOL, tern_device(x));
+    chosen = tern_index_fill_(chosen, d, index, tern_scalar_bool(true));
+    return tern_where(chosen, tern_to_dtype(value, x->dtype), x);
+}
+
+tern_tensor *tern_index_fill_tensor_(tern_tensor *x, int dim, tern_tensor *index,
+                                     tern_tensor *value)
+{
+    tern_tensor *y = tern_index_fill_tensor(x, dim, index, value);
+    return y ? tern_copy_(x, y) : NULL;
 }

@@ -180,8 +180,8 @@ bool tern_scatter_check(tern_tensor *x, int dim, tern_tensor **index, tern_tenso
                   function, tern_dtype_name(x->dtype), tern_dtype_name(s->dtype));
         return false;
     }
-    if (i->dtype != TERN_I64 && i->numel > 0) {
-        tern_fail(TERN_ERR_DTYPE, "%s: Expected dtype int64 for index, got %s", function,
+    if (i->dtype != TERN_I64 && i->dtype != TERN_I32 && i->numel > 0) {
+        tern_fail(TERN_ERR_DTYPE, "%s: Expected dtype int32/int64 for index, got %s", function,
                   tern_dtype_name(i->dtype));
         return false;
     }

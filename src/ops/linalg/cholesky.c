@@ -54,6 +54,9 @@ static const tern_op cholesky_op = {.name = "linalg_cholesky",
 /* upper reads the upper triangle of A and gives U = L^T, A = U^T U. */
 static tern_tensor *cholesky(tern_tensor *x, bool upper, const char *function)
 {
+    if (x && x->numel == 0 && x->ndim > 1 && tern_dtype_size(x->dtype) == 2 &&
+        x->shape[x->ndim - 1] == x->shape[x->ndim - 2])
+        return tern_clone(x); /* as PyTorch, which computes nothing of halves but this */
     if (tern_check_square(x, "A", function) != TERN_OK || !(x = tern_contiguous(x)))
         return NULL;
     tern_tensor *l = tern_apply(&cholesky_op, &x, 1, &upper, sizeof upper);

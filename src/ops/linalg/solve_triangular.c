@@ -163,6 +163,9 @@ tern_tensor *tern_linalg_solve_triangular(tern_tensor *a, tern_tensor *b, bool u
 {
     static const char function[] = "tern_linalg_solve_triangular";
     solve_attributes at = {.upper = upper, .unit = options && options->unitriangular};
+    if (b && tern_check_matrices(a, "A", function) != TERN_OK)
+        return NULL;
+    b = b ? tern_to_dtype(b, a->dtype) : NULL; /* the result is of A's type */
     if (!options || !options->right)
         return check_and_solve(a, b, at, function);
     if (!check_shapes(a, b, true, function))

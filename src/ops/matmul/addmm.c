@@ -258,15 +258,15 @@ tern_tensor *tern_addr(tern_tensor *input, tern_tensor *vec1, tern_tensor *vec2,
     TERN_COMPOSED("addr", LOWER, &input, &vec1, &vec2);
     if (!check_dims(1, vec1, "vec1", 1, vec2, "vec2", "tern_addr"))
         return NULL;
-    tern_dtype dtype = vec1 ? vec1->dtype : TERN_F32;
+    tern_dtype dtype = tern_common_type((tern_tensor *[]){input, vec1, vec2}, 3);
     bool half = dtype == TERN_F16 || dtype == TERN_BF16;
-    if (!half || !input || !vec2 || input->dtype != dtype || vec2->dtype != dtype)
-        return add_scaled(input, scaled(tern_outer(vec1, vec2), alpha), beta, "tern_addr");
-    /* half precision rounds once, at the end */
-    vec1 = tern_to_dtype(vec1, TERN_F32);
-    tern_tensor *product = scaled(tern_outer(vec1, tern_to_dtype(vec2, TERN_F32)), alpha);
-    product = add_scaled(tern_to_dtype(input, TERN_F32), product, beta, "tern_addr");
-    return product ? tern_to_dtype(product, dtype) : NULL;
+    tern_dtype wide = half ? TERN_F32 : dtype; /* half precision rounds once, at the end */
+    input = input ? tern_to_dtype(input, wide) : NULL;
+    vec1 = vec1 ? tern_to_dtype(vec1, wide) : NULL;
+    vec2 = vec2 ? tern_to_dtype(vec2, wide) : NULL;
+    tern_tensor *product = scaled(tern_outer(vec1, vec2), alpha);
+    product = add_scaled(input, product, beta, "tern_addr");
+    return product && half ? tern_to_dtype(product, dtype) : product;
 }
 
 /* batch1 (b, n, k) and batch2 (b, k, m) */

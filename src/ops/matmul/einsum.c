@@ -304,6 +304,36 @@ static tern_tensor *product_of(tern_tensor *l, tern_tensor *r)
     return tern_to_dtype(y, dtype);
 }
 
+/* Whether a label that nothing needs afterwards has more than one element in both. */
+static bool is_summed(const equation *e, const term *a, const term *b, int next)
+{
+    for (int d = 0; d < a->ndim; d++) {
+        int there = place_of(b, a->at[d]);
+        if (there >= 0 && a->x->shape[d] != 1 && b->x->shape[there] != 1 &&
+            !is_needed(e, a->at[d], next))
+            return true;
+    }
+    return false;
+}
+
+/* Before the product of a and b: what neither needs is summed, sizes of 1 are expanded. Types that
+ * differ are promoted where nothing is summed, as the product is elementwise then. */
+static tern_status prepare(const equation *e, term *a, term *b, int next)
+{
+    TERN_TRY(sum_unneeded(e, a, b, next));
+    TERN_TRY(sum_unneeded(e, b, a, next));
+    tern_dtype left = a->x->dtype, right = b->x->dtype;
+    if (left != right && is_summed(e, a, b, next))
+        return tern_fail(TERN_ERR_DTYPE, "tern_einsum: expected scalar type %s but found %s",
+                         tern_dtype_name(left), tern_dtype_name(right));
+    a->x = tern_to_dtype(a->x, tern_promote_types(left, right));
+    b->x = tern_to_dtype(b->x, tern_promote_types(left, right));
+    if (!a->x || !b->x)
+        return tern_last_status();
+    TERN_TRY(match_sizes(a, b));
+    return match_sizes(b, a);
+}
+
 /* a = a b with the labels (batch, own of a, own of b): a as (batch, rows, depth), b as (batch,
  * depth, columns), where depth are the labels that both have and nothing needs afterwards. */
 static tern_status multiply(const equation *e, term *a, term *b, int next)
@@ -311,10 +341,7 @@ static tern_status multiply(const equation *e, term *a, term *b, int next)
     uint8_t stack[LABELS], own[LABELS], others[LABELS], summed[LABELS], all[LABELS];
     int64_t batch = 1, rows = 1, columns = 1, depth = 1;
     int n_stack = 0, n_own = 0, n_others = 0, n_summed = 0, n = 0;
-    TERN_TRY(sum_unneeded(e, a, b, next));
-    TERN_TRY(sum_unneeded(e, b, a, next));
-    TERN_TRY(match_sizes(a, b));
-    TERN_TRY(match_sizes(b, a));
+    TERN_TRY(prepare(e, a, b, next));
     for (int d = 0; d < a->ndim; d++) {
         int64_t size = a->x->shape[d];
         bool both = place_of(b, a->at[d]) >= 0, needed = is_needed(e, a->at[d], next);
@@ -368,14 +395,9 @@ static tern_status multiply(const equation *e, term *a, term *b, int next)
 static tern_tensor *contract(equation *e)
 {
     term y = e->in[0];
-    for (int i = 1; i < e->n; i++) {
-        if (y.x->dtype != e->in[i].x->dtype)
-            return tern_fail_null(TERN_ERR_DTYPE,
-                                  "tern_einsum: expected operands of one dtype, but got %s and %s",
-                                  tern_dtype_name(y.x->dtype), tern_dtype_name(e->in[i].x->dtype));
+    for (int i = 1; i < e->n; i++)
         if (multiply(e, &y, &e->in[i], i + 1) != TERN_OK)
             return NULL;
-    }
     if (sum_unneeded(e, &y, NULL, e->n) != TERN_OK)
         return NULL;
     tern_shape order = {.ndim = e->out_ndim};

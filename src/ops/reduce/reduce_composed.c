@@ -68,13 +68,13 @@ static tern_status pair(tern_tensor *first, tern_tensor *second, tern_tensor *ou
 }
 
 #define WITH_MEAN(NAME)                                                                            \
-    tern_status tern_##NAME##_mean(tern_tensor *x, int64_t correction, tern_tensor *out[2])        \
+    tern_status tern_##NAME##_mean(tern_tensor *x, double correction, tern_tensor *out[2])         \
     {                                                                                              \
         if (!x || !out)                                                                            \
             return tern_fail_argument_null("tern_" #NAME "_mean", x ? "out" : "x");                \
         return pair(tern_##NAME(x, correction), tern_mean(x), out);                                \
     }                                                                                              \
-    tern_status tern_##NAME##_mean_dim(tern_tensor *x, tern_shape dims, int64_t correction,        \
+    tern_status tern_##NAME##_mean_dim(tern_tensor *x, tern_shape dims, double correction,         \
                                        bool keepdim, tern_tensor *out[2])                          \
     {                                                                                              \
         if (!x || !out)                                                                            \

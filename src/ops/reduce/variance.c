@@ -10,7 +10,7 @@
 
 typedef struct var_attributes {
     tern_shape shape;
-    int64_t correction;
+    double correction;
     uint32_t mask;
 } var_attributes;
 
@@ -38,7 +38,7 @@ static tern_status var_into(tern_tensor *out, tern_tensor *x, const var_attribut
         return tern_last_status();
     tern_status status = tern_reduction_begin(&f, x, at->mask, false);
     if (status == TERN_OK) {
-        double freedom = (double)f.n - (double)at->correction;
+        double freedom = (double)f.n - at->correction;
         status = tern_reduction_sum(&f, mean, (double)f.n);
         if (status == TERN_OK)
             status = tern_reduction_deviations(&f, out, mean, freedom > 0 ? freedom : 0);
@@ -76,15 +76,14 @@ static tern_status var_forward(tern_call *call)
     return status;
 }
 
-/* dx = 2 (x - mean) / max(n - correction, 0) dvar; dvar = dstd / (2 std), 0 where std is 0. In float32
+/* dx = 2 (x - mean) / (n - correction) dvar; dvar = dstd / (2 std), 0 where std is 0. In float32
  * for half precision: the mean's rounding would show in every deviation. */
 static tern_status var_backward(tern_gradient *g)
 {
     const var_attributes *at = g->attributes;
     const tern_shape *shape = &g->in_shape[0];
     tern_dtype dtype = g->in[0]->dtype, wide = dtype == TERN_F64 ? TERN_F64 : TERN_F32;
-    double freedom = (double)tern_masked_count(shape, at->mask) - (double)at->correction;
-    freedom = freedom > 0 ? freedom : 0;
+    double freedom = (double)tern_masked_count(shape, at->mask) - at->correction;
     tern_tensor *x = tern_to_dtype(g->in[0], wide), *dvar = tern_to_dtype(g->dout[0], wide);
     if (g->op->variant == STD) {
         tern_tensor *std = tern_to_dtype(g->out[0], wide);
@@ -115,7 +114,7 @@ static const tern_op std_op = {.name = "std",
                                .backward = var_backward};
 
 static tern_tensor *variance(const tern_op *op, tern_tensor *x, const tern_shape *dims,
-                             int64_t correction, bool keepdim, const char *function)
+                             double correction, bool keepdim, const char *function)
 {
     var_attributes at = {.correction = correction};
     if (tern_reduction_of(x, dims, keepdim, &at.mask, &at.shape, function) != TERN_OK)
@@ -125,22 +124,22 @@ static tern_tensor *variance(const tern_op *op, tern_tensor *x, const tern_shape
 
 static const tern_shape all = {0};
 
-tern_tensor *tern_var(tern_tensor *x, int64_t correction)
+tern_tensor *tern_var(tern_tensor *x, double correction)
 {
     return variance(&var_op, x, &all, correction, false, "tern_var");
 }
 
-tern_tensor *tern_var_dim(tern_tensor *x, tern_shape dims, int64_t correction, bool keepdim)
+tern_tensor *tern_var_dim(tern_tensor *x, tern_shape dims, double correction, bool keepdim)
 {
     return variance(&var_op, x, &dims, correction, keepdim, "tern_var_dim");
 }
 
-tern_tensor *tern_std(tern_tensor *x, int64_t correction)
+tern_tensor *tern_std(tern_tensor *x, double correction)
 {
     return variance(&std_op, x, &all, correction, false, "tern_std");
 }
 
-tern_tensor *tern_std_dim(tern_tensor *x, tern_shape dims, int64_t correction, bool keepdim)
+tern_tensor *tern_std_dim(tern_tensor *x, tern_shape dims, double correction, bool keepdim)
 {
     return variance(&std_op, x, &dims, correction, keepdim, "tern_std_dim");
 }

@@ -135,3 +135,27 @@ tern_tensor *tern_nanquantile(tern_tensor *x, tern_tensor *q, const tern_quantil
 {
     return quantile(x, q, options, true, "nanquantile");
 }
+
+/* q as a tensor of x's type; what is wrong with x is said of the tensor's form. */
+static tern_tensor *rank_like(const tern_tensor *x, double q, const char *name)
+{
+    if (!x)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "tern_%s: x is NULL", name);
+    if (!(q >= 0 && q <= 1))
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_%s: %s() q must be in the range [0, 1] but got %g", name, name,
+                              q);
+    return tern_new_full(x, (tern_shape){0}, tern_scalar_real(q));
+}
+
+tern_tensor *tern_quantile_scalar(tern_tensor *x, double q, const tern_quantile_options *options)
+{
+    tern_tensor *rank = rank_like(x, q, "quantile");
+    return rank ? quantile(x, rank, options, false, "quantile") : NULL;
+}
+
+tern_tensor *tern_nanquantile_scalar(tern_tensor *x, double q, const tern_quantile_options *options)
+{
+    tern_tensor *rank = rank_like(x, q, "nanquantile");
+    return rank ? quantile(x, rank, options, true, "nanquantile") : NULL;
+}

@@ -15,6 +15,12 @@ typedef struct search_attributes {
 static tern_status search_infer(tern_call *call)
 {
     const tern_tensor *bounds = call->in[0], *values = call->in[1];
+    if (values->ndim == 0 && bounds->ndim > 1)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_searchsorted: input value can be a scalar only when boundaries "
+                         "tensor dimension is 1, but we got boundaries tensor dim(%d) and input "
+                         "value's dim(%d) numel(%lld)",
+                         bounds->ndim, values->ndim, (long long)values->numel);
     bool fits = bounds->ndim == 1 || bounds->ndim == values->ndim;
     for (int d = 0; fits && bounds->ndim > 1 && d + 1 < bounds->ndim; d++)
         fits = bounds->shape[d] == values->shape[d];
@@ -75,6 +81,24 @@ tern_tensor *tern_bucketize(tern_tensor *values, tern_tensor *boundaries, bool r
                               "dim(%d)",
                               boundaries->ndim);
     return tern_searchsorted(boundaries, values, right ? TERN_SIDE_RIGHT : TERN_SIDE_LEFT);
+}
+
+/* value beside boundaries, of their type unless it is real and they are not. */
+static tern_tensor *number_beside(const tern_tensor *boundaries, tern_scalar value)
+{
+    bool real = value.kind == TERN_SCALAR_REAL && !tern_dtype_is_floating_point(boundaries->dtype);
+    return tern_tensor_scalar(value, real ? TERN_F32 : boundaries->dtype, tern_device(boundaries));
+}
+
+tern_tensor *tern_searchsorted_scalar(tern_tensor *boundaries, tern_scalar value, tern_side side)
+{
+    return tern_searchsorted(boundaries, boundaries ? number_beside(boundaries, value) : NULL,
+                             side);
+}
+
+tern_tensor *tern_bucketize_scalar(tern_scalar value, tern_tensor *boundaries, bool right)
+{
+    return tern_bucketize(boundaries ? number_beside(boundaries, value) : NULL, boundaries, right);
 }
 
 /* ---- unique ------------------------------------------------------------------------------ */

@@ -3,18 +3,57 @@
 #include <math.h>
 #include <tern/ops.h>
 
-/* The n-th derivative of digamma. Only the orders that the gradients of lgamma and digamma need
- * have kernels. */
+/* ---- polygamma: orders above 1 ----------------------------------------------------------- */
+
+static tern_status polygamma_infer(tern_call *call)
+{
+    call->n_out = 1;
+    call->result[0] =
+        (tern_result){.dtype = call->in[0]->dtype, .shape = tern_shape_of(call->in[0])};
+    return TERN_OK;
+}
+
+/* (-1)^(n + 1) n! zeta(n + 1, x) */
+static tern_status polygamma_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"polygamma", "polygamma"};
+    const int64_t n = *(const int64_t *)call->attributes;
+    const tern_tensor *x = call->in[0];
+    double factorial = n < 200 ? exp(lgamma((double)n + 1)) : (double)INFINITY;
+    if (x->numel == 0)
+        return TERN_OK;
+    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_items_of(x->numel, 100),
+                       tern_arg_out(call->out[0]), tern_arg_in(x), tern_arg_i64(x->numel),
+                       tern_arg_scalar(x->dtype, tern_scalar_real((double)n + 1)),
+                       tern_arg_scalar(x->dtype, tern_scalar_real(n % 2 ? factorial : -factorial)));
+}
+
+static tern_status polygamma_backward(tern_gradient *g)
+{
+    const int64_t n = *(const int64_t *)g->attributes;
+    g->din[0] = tern_mul(g->dout[0], tern_polygamma(n + 1, g->in[0]));
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op polygamma_op = {.name = "polygamma",
+                                     .promotion = TERN_PROMOTE_FLOAT,
+                                     .saves = TERN_SAVE_IN(0),
+                                     .infer = polygamma_infer,
+                                     .forward = polygamma_forward,
+                                     .backward = polygamma_backward};
+
+/* The n-th derivative of digamma; the first two are rows of special.def. */
 tern_tensor *tern_polygamma(int64_t n, tern_tensor *x)
 {
     if (n < 0)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_polygamma: polygamma(n, x) does not support negative n (%lld).",
                               (long long)n);
-    if (n > 1)
-        return tern_fail_null(TERN_ERR_UNSUPPORTED, "tern_polygamma: n is 0 or 1, not %lld",
-                              (long long)n);
-    return n == 0 ? tern_digamma(x) : tern_trigamma(x);
+    if (n < 2)
+        return n == 0 ? tern_digamma(x) : tern_trigamma(x);
+    if (!(x = tern_contiguous(x)))
+        return NULL;
+    return tern_apply(&polygamma_op, &x, 1, &n, sizeof n);
 }
 
 /* log of the multivariate gamma function:
