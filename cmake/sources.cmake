@@ -51,6 +51,7 @@ set(TERN_KERNEL_FAMILIES
   sgd_variants
   softmax
   sort
+  svd
   vision
 )
 # Those that are made of rows: cl_kernels/<family>.def is compiled for the host instead.
@@ -76,6 +77,7 @@ set(TERN_KERNEL_FAMILIES_ONCE
   sgd_variants
   sort
   special
+  svd
   vision
 )
 # those that compute more than they load, so that x86-64-v4 helps them beyond v3;

@@ -10,12 +10,19 @@ static tern_tensor *kept(tern_tensor *result, const tern_tensor *x, bool keepdim
     return keepdim ? tern_view(result, ones) : result;
 }
 
-/* p of a norm: a number or "fro"; another text is refused as NaN would be. */
+/* p of a norm: a number, "fro", or "nuc" of a matrix's two dims. */
 static tern_tensor *norm_of(tern_tensor *x, const names_argument *p, tern_shape dims, bool keepdim)
 {
-    static const char *const texts[] = {"fro"};
-    if (p->text && names_choice(p, "p", texts, 1) < 0)
+    static const char *const texts[] = {"fro", "nuc"};
+    int choice = p->text ? names_choice(p, "p", texts, 2) : 0;
+    if (choice < 0)
         return NULL;
+    if (choice == 1) {
+        for (int d = 0; dims.ndim == 0 && d < tern_dim(x); d++)
+            dims.dims[d] = d;
+        dims.ndim = dims.ndim ? dims.ndim : tern_dim(x);
+        return tern_nuclear_norm(x, dims, keepdim);
+    }
     return tern_norm_dim(x, p->text ? 2 : tern_scalar_to_real(p->scalar), dims, keepdim);
 }
 

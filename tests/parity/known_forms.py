@@ -134,6 +134,25 @@ def orders():
     yield "lgamma", torch.lgamma, {"input": x}
 
 
+def singular_values():
+    x = leaf(3.0, 1.0, -2.0, 0.5, 4.0, 1.5, shape=(2, 3))
+    stack = leaf(*(((i * i * 7 + 3 * i) % 13 - 6) / 4 for i in range(24)), shape=(2, 4, 3))
+    for t in (x, x.detach().t().requires_grad_(), stack, torch.zeros(0, 3), torch.zeros(2, 0, 3), torch.zeros(3, 3), torch.ones(3, 2),
+              x.detach().double().requires_grad_(), x.detach().half(), x.detach().long(), x[0].detach()):
+        yield "linalg.svdvals", torch.linalg.svdvals, {"A": t}
+        for order in (2, -2, 1, -1, inf, -inf, 0, 3, "nuc", "fro"):
+            yield "linalg.matrix_norm", torch.linalg.matrix_norm, {"input": t, "ord": order}
+            yield "linalg.norm", torch.linalg.norm, {"input": t, "ord": order, "keepdim": True}
+        yield "norm", torch.norm, {"input": t, "p": "nuc"}
+    for dims in ((0, 2), (-1, 0), (1, 1), (0, 1, 2), (1,)):
+        for order in (2, -1, "nuc", "fro"):
+            yield "linalg.matrix_norm", torch.linalg.matrix_norm, {"input": stack, "ord": order, "dim": dims, "keepdim": dims == (0, 2)}
+        yield "norm", torch.norm, {"input": stack, "p": "nuc", "dim": dims, "keepdim": dims == (0, 2)}
+    for t in (leaf(1, 2, 4, 2, 4, 8, 0, 1, 1, shape=(3, 3)), leaf(1, 0, 0, 0, shape=(2, 2)), leaf(2, 1, 4, 2, 0, 1, 1, 0, shape=(2, 2, 2)),
+              leaf(*(0,) * 9, shape=(3, 3)), leaf(*(1,) * 9, shape=(3, 3)), leaf(0, shape=(1, 1))):
+        yield "linalg.det", torch.linalg.det, {"A": t.detach().float().requires_grad_()}
+
+
 def calls():
-    for make in (entries, numbers, chosen, places, mixed, orders):
+    for make in (entries, numbers, chosen, places, mixed, orders, singular_values):
         yield from make()

@@ -1,5 +1,6 @@
 /* solve.c -- general systems of equations by LU decomposition: solve, inv, det. */
 #include "ops/linalg/linalg.h"
+#include <tern/graph.h>
 #include <tern/ops.h>
 
 /* P A = L U, new and dense: L and U in one matrix, without the ones on L's diagonal, and for
@@ -171,13 +172,57 @@ static tern_status det_forward(tern_call *call)
     return status;
 }
 
-/* dA = dy det(A) A^-T. The gradient of a singular matrix fails, as there is no inverse. */
+/* With A = U diag(S) V^T: det(U) det(V) U diag(the products of all S but one) V^T, the cofactors. */
+static tern_tensor *cofactors(tern_tensor *a)
+{
+    tern_tensor *usv[3], *sign = NULL, *others = NULL;
+    if (tern_linalg_svd(a, false, usv) != TERN_OK)
+        return NULL;
+    TERN_NO_GRAD { /* 1 or -1 */
+        sign = tern_round(tern_mul(tern_linalg_det(usv[0]), tern_linalg_det(usv[2])));
+        sign = sign ? tern_unsqueeze(tern_unsqueeze(sign, -1), -1) : NULL;
+    }
+    int64_t k = tern_size(usv[1], -1);
+    tern_tensor *own =
+        tern_eye(k, k, TERN_BOOL, tern_device(a)); /* row i: all S, 1 in place of S_i */
+    others = tern_prod_dim(
+        tern_where_scalar_self(own, tern_scalar_int(1), tern_unsqueeze(usv[1], -2)), -1, false);
+    others = others ? tern_mul(usv[0], tern_unsqueeze(others, -2)) : NULL;
+    return tern_mul(sign, tern_matmul(others, usv[2]));
+}
+
+/* Whether a determinant is 0; false while a graph is recorded, when nothing can be read. */
+static bool some_is_zero(tern_tensor *det)
+{
+    bool zero = false;
+    if (!tern_is_capturing())
+        TERN_NO_GRAD {
+            zero =
+                det->numel > 0 && tern_item(tern_any(tern_eq_scalar(det, tern_scalar_int(0)))) != 0;
+        }
+    return zero;
+}
+
+/* dA = dy det(A) A^-T. Where a determinant is 0 that is dy times the cofactors; each way is given
+ * matrices of its own kind in place of the others. */
 static tern_status det_backward(tern_gradient *g)
 {
-    tern_tensor *inverted = tern_transpose(tern_linalg_inv(g->in[0]), -1, -2);
-    tern_tensor *scale = tern_mul(g->dout[0], g->out[0]);
-    scale = scale ? tern_unsqueeze(tern_unsqueeze(scale, -1), -1) : NULL;
-    g->din[0] = tern_mul(inverted, scale);
+    tern_tensor *a = g->in[0], *zero = NULL, *regular = a;
+    tern_tensor *dy = tern_unsqueeze(tern_unsqueeze(g->dout[0], -1), -1);
+    tern_tensor *det = tern_unsqueeze(tern_unsqueeze(g->out[0], -1), -1);
+    int64_t n = a->shape[a->ndim - 1];
+    if (some_is_zero(g->out[0])) {
+        zero = tern_eq_scalar(det, tern_scalar_int(0));
+        regular = tern_where(zero, tern_eye(n, n, a->dtype, tern_device(a)), a);
+    }
+    tern_tensor *inverted = tern_transpose(tern_linalg_inv(regular), -1, -2);
+    g->din[0] = tern_mul(inverted, tern_mul(dy, det));
+    if (zero && g->din[0]) {
+        tern_tensor *other =
+            tern_diag(tern_arange(1, (double)n + 1, 1, a->dtype, tern_device(a)), 0);
+        tern_tensor *singular = cofactors(tern_where(zero, a, other));
+        g->din[0] = tern_where(zero, tern_mul(dy, singular), g->din[0]);
+    }
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 

@@ -35,8 +35,8 @@ static tern_tensor *ranks_of_entries(tern_tensor *x)
         tern_tensor *both =
             tern_reshape(tern_narrow(ranks, 0, 0, 2 * pairs), TERN_SHAPE(pairs, 2, n));
         tern_tensor *last = k % 2 ? tern_narrow(ranks, 0, k - 1, 1) : NULL;
-        tern_tensor *keys = tern_add(
-            tern_mul_scalar(tern_select(both, 1, 0), tern_scalar_int(n)), tern_select(both, 1, 1));
+        tern_tensor *keys = tern_add(tern_mul_scalar(tern_select(both, 1, 0), tern_scalar_int(n)),
+                                     tern_select(both, 1, 1));
         ranks = ranks_of(keys);
         if (last && ranks)
             ranks = tern_cat((tern_tensor *[]){ranks, last}, 2, 0);
