@@ -137,6 +137,8 @@ tern_tensor *tern_instance_norm(tern_tensor *x, tern_tensor *running_mean, tern_
                               function);
     for (int i = 0; i < 4; i++) { /* (C) -> (N C), copied: the running ones are written */
         all[i] = params[i] ? tern_repeat(params[i], TERN_SHAPE(n)) : NULL;
+        if (i == 0 && all[i] && all[i]->dtype != x->dtype) /* PyTorch's running mean has any type */
+            all[i] = tern_to_dtype(all[i], x->dtype == TERN_F64 ? TERN_F64 : TERN_F32);
         if (!all[i] && params[i])
             return NULL;
     }

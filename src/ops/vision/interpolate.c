@@ -135,7 +135,7 @@ static const mode *mode_of(tern_interpolate_mode which, int ndim)
 
 /* The spatial sizes of the result, floor(in * factor) for a scale factor, and the factors that
  * positions are computed with: the given ones, as PyTorch does, or 0, which stands for out /
- * in. */
+ * in. Those of areas are the pool's to check. */
 static tern_status output_sizes(const tern_tensor *x, const tern_interpolate_options *o, int ndim,
                                 int64_t size[3], double factor[3])
 {
@@ -158,7 +158,7 @@ static tern_status output_sizes(const tern_tensor *x, const tern_interpolate_opt
         factor[d] = scaled && !o->recompute_scale_factor ? f : 0;
         size[d] =
             scaled ? tern_size_of_real((double)in * f) : o->size.dims[o->size.ndim == 1 ? 0 : d];
-        if (in < 1 || size[d] < 1)
+        if ((in < 1 || size[d] < 1) && o->mode != TERN_INTERPOLATE_AREA)
             return tern_fail(TERN_ERR_SHAPE,
                              "tern_interpolate: Input and output sizes should be greater than 0, "
                              "but got input (%lld) output (%lld)",
