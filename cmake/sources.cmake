@@ -45,6 +45,7 @@ set(TERN_KERNEL_FAMILIES
   random
   reduce
   rmsprop_adagrad
+  resize
   rnn
   scan
   sgd_adam

@@ -234,7 +234,7 @@ static tern_tensor *weights_on(const tern_call *call, const table *t)
 
 static tern_status launch(tern_call *call, const table *t, int32_t bits)
 {
-    static const tern_kernel_ref kernel = {"vision", "resize"};
+    static const tern_kernel_ref kernel = {"resize", "resize"};
     const tern_resize *at = call->attributes;
     const tern_tensor *x = call->in[0];
     tern_tensor *y = call->out[0];
