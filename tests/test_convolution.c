@@ -247,6 +247,35 @@ static void inputs_may_lack_a_batch_be_empty_or_strided(void **state)
     }
 }
 
+static tern_tensor *whole(const char *device, tern_dtype dtype, tern_shape shape, uint64_t seed)
+{
+    return tern_to_dtype(test_uniform(device, TERN_F32, shape, 0, 3, seed), dtype);
+}
+
+/* Sums are small enough to be the same in float32, and in bytes. */
+static void integers_have_the_sums_of_reals(void **state)
+{
+    (void)state;
+    static const tern_dtype dtypes[] = {TERN_I64, TERN_I32, TERN_U8};
+    const tern_conv_function_options two = {.stride = TERN_DIMS(2), .padding = TERN_DIMS(1)};
+    const tern_conv_transpose_function_options back = {.stride = TERN_DIMS(2), .groups = 2};
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 3; i++)
+        TERN_SCOPE {
+            tern_tensor *in[3] = {whole(device, dtypes[i], TERN_SHAPE(2, 4, 6, 5), 1),
+                                  whole(device, dtypes[i], TERN_SHAPE(4, 4, 2, 3), 2),
+                                  whole(device, dtypes[i], TERN_SHAPE(4), 3)},
+                        *wide[3];
+            for (int k = 0; k < 3; k++)
+                wide[k] = tern_to_dtype(in[k], TERN_F32);
+            tern_tensor *y = tern_round(tern_conv2d(wide[0], wide[1], wide[2], &two));
+            assert_same(tern_conv2d(in[0], in[1], in[2], &two), tern_to_dtype(y, dtypes[i]));
+            y = tern_round(tern_conv_transpose2d(wide[0], wide[1], NULL, &back));
+            assert_same(tern_conv_transpose2d(in[0], in[1], NULL, &back),
+                        tern_to_dtype(y, dtypes[i]));
+        }
+}
+
 static void misfits_are_refused_in_pytorch_s_words(void **state)
 {
     (void)state;
@@ -313,6 +342,7 @@ static const struct CMUnitTest tests[] = {
     TEST(gradients_of_any_order_are_the_differences),
     TEST(large_convolutions_agree_with_float64),
     TEST(inputs_may_lack_a_batch_be_empty_or_strided),
+    TEST(integers_have_the_sums_of_reals),
     TEST(misfits_are_refused_in_pytorch_s_words),
 };
 TEST_MAIN(tests)

@@ -179,6 +179,26 @@ static void unpooling_has_gradients_and_checks_its_indices(void **state)
     }
 }
 
+static void integers_have_the_largest_and_a_mean_rounded_towards_zero(void **state)
+{
+    (void)state;
+    static const tern_dtype dtypes[] = {TERN_I64, TERN_I32, TERN_U8};
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 3; i++)
+        TERN_SCOPE {
+            double low = dtypes[i] == TERN_U8 ? 0 : -40;
+            tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(2, 3, 7, 6), low, 40, 1);
+            x = tern_to_dtype(x, dtypes[i]);
+            tern_tensor *wide = tern_to_dtype(x, TERN_F32);
+            tern_tensor *y = tern_max_pool2d(wide, TERN_DIMS(3), MAX(PADDING(1)));
+            assert_same(tern_max_pool2d(x, TERN_DIMS(3), MAX(PADDING(1))),
+                        tern_to_dtype(y, dtypes[i]));
+            y = tern_trunc(tern_avg_pool2d(wide, TERN_DIMS(3), AVG(PADDING(1))));
+            assert_same(tern_avg_pool2d(x, TERN_DIMS(3), AVG(PADDING(1))),
+                        tern_to_dtype(y, dtypes[i]));
+        }
+}
+
 static void misfits_are_refused_in_pytorch_s_words(void **state)
 {
     (void)state;
@@ -221,6 +241,7 @@ static const struct CMUnitTest tests[] = {
     TEST(gradients_of_any_order_are_the_differences),
     TEST(the_largest_knows_ties_nan_and_its_place),
     TEST(unpooling_has_gradients_and_checks_its_indices),
+    TEST(integers_have_the_largest_and_a_mean_rounded_towards_zero),
     TEST(misfits_are_refused_in_pytorch_s_words),
 };
 TEST_MAIN(tests)

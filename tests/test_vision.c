@@ -183,6 +183,27 @@ static void wide_filters_have_gradients_of_any_order(void **state)
     }
 }
 
+/* Bytes over their whole range. The cpu's are PyTorch's, which tests/parity compares. */
+static void images_of_bytes_are_the_same_on_every_device(void **state)
+{
+    (void)state;
+    static const tern_interpolate_options options[] = {
+        {.size = S(4, 5), .mode = TERN_INTERPOLATE_BILINEAR},
+        {.size = S(13, 20), .mode = TERN_INTERPOLATE_BICUBIC},
+        {.size = S(4, 31), .mode = TERN_INTERPOLATE_BICUBIC, .antialias = true},
+        {.size = S(3, 7), .mode = TERN_INTERPOLATE_LANCZOS, .antialias = true},
+        {.size = S(5, 30), .mode = TERN_INTERPOLATE_NEAREST_EXACT}};
+    tern_tensor *image = test_uniform("cpu", TERN_F32, TERN_SHAPE(1, 3, 9, 12), 0, 256, 5);
+    image = tern_to_dtype(image, TERN_U8);
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        TERN_SCOPE {
+            tern_tensor *y = tern_interpolate(tern_to(image, device), &options[i]);
+            assert_int_equal(tern_dtype_of(y), TERN_U8);
+            assert_same(y, tern_interpolate(image, &options[i]));
+        }
+}
+
 static void misfits_are_refused_in_pytorch_s_words(void **state)
 {
     (void)state;
@@ -230,6 +251,7 @@ static const struct CMUnitTest tests[] = {
     TEST(grids_are_sampled_as_pytorch_does),
     TEST(gradients_of_any_order_are_the_differences),
     TEST(wide_filters_have_gradients_of_any_order),
+    TEST(images_of_bytes_are_the_same_on_every_device),
     TEST(misfits_are_refused_in_pytorch_s_words),
 };
 TEST_MAIN(tests)
