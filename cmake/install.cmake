@@ -15,12 +15,12 @@ configure_package_config_file(cmake/tern-config.cmake.in ${PROJECT_BINARY_DIR}/t
   INSTALL_DESTINATION ${TERN_PACKAGE_DIR} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tern-config-version.cmake
   COMPATIBILITY SameMinorVersion)
-install(FILES cmake/Findonednn.cmake
+install(FILES cmake/Findonednn.cmake cmake/Findjansson.cmake
   ${PROJECT_BINARY_DIR}/tern-config.cmake ${PROJECT_BINARY_DIR}/tern-config-version.cmake
   DESTINATION ${TERN_PACKAGE_DIR})
 
 # These files find their prefix from where they lie, so that the tree can be moved.
-set(TERN_PC_LIBS "-lpthread -lm -ldl")
+set(TERN_PC_LIBS "-ljansson -lpthread -lm -ldl")
 if(OpenMP_C_FOUND)
   string(APPEND TERN_PC_LIBS " -lgomp")
 endif()

@@ -18,6 +18,9 @@ endif()
 if(NOT TERN_CUDA)
   list(FILTER TERN_SOURCES EXCLUDE REGEX "^src/device/cuda/")
 endif()
+file(GLOB TERN_IO_SOURCES RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS src/io/*.c)
+set_source_files_properties(${TERN_IO_SOURCES} PROPERTIES COMPILE_OPTIONS -Os)
+list(APPEND TERN_SOURCES ${TERN_IO_SOURCES})
 
 # libtern_names, a library of its own: operations by PyTorch's name.
 file(GLOB TERN_NAMES_SOURCES RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS src/names/*.c)

@@ -14,4 +14,5 @@
 #include <tern/optim.h>
 #include <tern/amp.h>
 #include <tern/metrics.h>
+#include <tern/io.h>
 #endif

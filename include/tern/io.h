@@ -1,0 +1,6 @@
+/* io.h -- tensors, models and whole trainings in files. */
+#ifndef TERN_IO_H
+#define TERN_IO_H
+#include <tern/io/file.h>
+#include <tern/io/module.h>
+#endif

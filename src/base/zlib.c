@@ -1,0 +1,52 @@
+/* zlib.c -- zlib, opened at run time. */
+#include "base/zlib.h"
+#ifdef TERN_WITH_ZLIB
+#include "base/dynlib.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static tern_zlib zlib;
+static char reason[256];
+static bool there;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void load(void)
+{
+    static const char *const names[] = {"libz.so.1", "libz.so", NULL};
+    void *library = tern_dynlib_open(names, reason, sizeof reason);
+    void *address = library;
+#define TAKE(NAME)                                                                                 \
+    if (address) {                                                                                 \
+        address = tern_dynlib_symbol(library, #NAME);                                              \
+        memcpy(&zlib.NAME, &address, sizeof address);                                              \
+        if (!address)                                                                              \
+            snprintf(reason, sizeof reason, "it has no " #NAME);                                   \
+    }
+    TAKE(gzdopen)
+    TAKE(gzbuffer)
+    TAKE(gzread)
+    TAKE(gzerror)
+    TAKE(gzclose)
+#undef TAKE
+    there = address != NULL;
+}
+
+const tern_zlib *tern_zlib_open(const char *function)
+{
+    pthread_once(&once, load);
+    if (there)
+        return &zlib;
+    return tern_fail_null(TERN_ERR_UNSUPPORTED, "%s: zlib can't be opened (Debian: zlib1g): %s",
+                          function, reason);
+}
+#else
+
+const tern_zlib *tern_zlib_open(const char *function)
+{
+    return tern_fail_null(TERN_ERR_UNSUPPORTED,
+                          "%s: tern was built without zlib: configure it with -DTERN_ZLIB=ON and "
+                          "zlib's headers (Debian: zlib1g-dev)",
+                          function);
+}
+#endif

@@ -1,0 +1,24 @@
+/* zlib.h -- zlib, opened at run time: files that are compressed with gzip. */
+#ifndef TERN_BASE_ZLIB_H
+#define TERN_BASE_ZLIB_H
+#include "base/error.h"
+#ifdef TERN_WITH_ZLIB
+#include <zlib.h>
+#else
+typedef struct gzFile_s *gzFile;
+#endif
+
+/* As zlib.h declares them. */
+typedef struct tern_zlib {
+    gzFile (*gzdopen)(int fd, const char *mode);
+    int (*gzbuffer)(gzFile file, unsigned size);
+    int (*gzread)(gzFile file, void *to, unsigned n);
+    const char *(*gzerror)(gzFile file, int *code);
+    int (*gzclose)(gzFile file);
+} tern_zlib;
+
+/* NULL after TERN_ERR_UNSUPPORTED, which begins with function and names the option and the package,
+ * where there is none. Safe on several threads. */
+const tern_zlib *tern_zlib_open(const char *function);
+
+#endif

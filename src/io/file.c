@@ -1,0 +1,328 @@
+/* file.c -- files that are open for reading: their kinds, and what is told of them. */
+#define _GNU_SOURCE
+#include "io/file.h"
+#include "io/out.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- errors ------------------------------------------------------------------------------ */
+
+io_name_text io_show(const char *name, size_t bytes)
+{
+    io_name_text shown;
+    size_t used = 0;
+    for (size_t i = 0; i < bytes && i < 80; i++) {
+        unsigned char c = (unsigned char)name[i];
+        if (c < 0x20 || c == 0x7f)
+            used += (size_t)snprintf(shown.text + used, 5, "\\x%02x", c);
+        else
+            shown.text[used++] = (char)c;
+    }
+    if (bytes > 80) {
+        while (used && ((unsigned char)shown.text[used - 1] & 0xc0) == 0x80)
+            used--; /* not in the middle of a character */
+        memcpy(shown.text + used, "...", 3);
+        used += 3;
+    }
+    shown.text[used] = '\0';
+    return shown;
+}
+
+tern_status io_bad(const tern_file *file, int part, const char *format, ...)
+{
+    va_list args;
+    char message[1024];
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    return tern_fail(TERN_ERR_IO, "%s: \"%s\": %s", file->function,
+                     part < file->n_parts ? file->parts[part].path : file->path, message);
+}
+
+/* ---- parts ------------------------------------------------------------------------------- */
+
+int io_take_part(tern_file *file, tern_file *from)
+{
+    io_part *parts = tern_grow(file->parts, sizeof *parts * (size_t)(file->n_parts + 1));
+    if (!parts)
+        return -1;
+    file->parts = parts;
+    parts[file->n_parts] = from->parts[0];
+    from->n_parts = 0;
+    return file->n_parts++;
+}
+
+/* The file itself, as its first part. */
+static tern_status open_part(tern_file *file)
+{
+    file->parts = tern_alloc(sizeof *file->parts);
+    char *path = tern_copy_text(file->path);
+    if (!file->parts || !path) {
+        tern_free(path);
+        return TERN_ERR_MEMORY;
+    }
+    file->parts[file->n_parts++] = (io_part){.path = path, .fd = -1};
+    io_part *part = &file->parts[0];
+    struct stat facts;
+    do { /* nothing waits for whoever may write into a pipe */
+        part->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    } while (part->fd < 0 && errno == EINTR);
+    if (part->fd < 0 || fstat(part->fd, &facts) != 0)
+        return io_fail_system(file->function, path, "");
+    if (!S_ISREG(facts.st_mode))
+        return io_bad(file, 0, "no regular file");
+    part->size = (uint64_t)facts.st_size;
+    return TERN_OK;
+}
+
+tern_status io_read_at(const tern_file *file, int part, uint64_t at, void *to, size_t bytes,
+                       const char *what)
+{
+    enum { PIECE = 1 << 30 };
+    char *next = to;
+    while (bytes) {
+        ssize_t n = pread(file->parts[part].fd, next, bytes < PIECE ? bytes : PIECE, (off_t)at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return io_fail_system(file->function, file->parts[part].path, what);
+        if (n == 0)
+            return io_bad(file, part, "the file ends at byte %llu, in the middle of %s",
+                          (unsigned long long)at, what);
+        next += n;
+        at += (uint64_t)n;
+        bytes -= (size_t)n;
+    }
+    return TERN_OK;
+}
+
+/* ---- entries ----------------------------------------------------------------------------- */
+
+io_entry *io_add_entry(tern_file *file, const char *name, const io_type *type, const int64_t *dims,
+                       int ndim, bool is_strided)
+{
+    if (file->count == file->capacity) {
+        int capacity = file->capacity ? file->capacity + file->capacity / 2 : 16;
+        io_entry *entries = tern_grow(file->entries, sizeof *entries * (size_t)capacity);
+        if (!entries)
+            return NULL;
+        file->entries = entries;
+        file->capacity = capacity;
+    }
+    size_t numbers = sizeof *dims * (size_t)ndim * (is_strided ? 2 : 1), text = strlen(name) + 1;
+    char *memory = tern_alloc(numbers + text);
+    if (!memory)
+        return NULL;
+    io_entry *e = &file->entries[file->count];
+    *e = (io_entry){.type = type,
+                    .dims = (int64_t *)(void *)memory,
+                    .ndim = ndim,
+                    .name = memory + numbers,
+                    .is_strided = is_strided};
+    if (numbers)
+        memcpy(e->dims, dims, numbers);
+    memcpy(e->name, name, text);
+    if (tern_keys_add(&file->keys, e->name, file->count) != TERN_OK) {
+        tern_free(memory);
+        return NULL;
+    }
+    file->count++;
+    return e;
+}
+
+void tern_file_free(tern_file *file)
+{
+    if (!file)
+        return;
+    if (file->reader && file->reader->close)
+        file->reader->close(file);
+    for (int i = 0; i < file->n_parts; i++) {
+        if (file->parts[i].fd >= 0)
+            close(file->parts[i].fd);
+        tern_free(file->parts[i].path);
+    }
+    for (int i = 0; i < file->count; i++)
+        tern_free(file->entries[i].dims); /* names with them */
+    tern_keys_free(&file->keys);
+    tern_state_dict_free(file->notes);
+    tern_free(file->entries);
+    tern_free(file->parts);
+    tern_free(file->path);
+    tern_free(file);
+}
+
+/* ---- kinds ------------------------------------------------------------------------------- */
+
+static bool ends(const char *text, const char *with)
+{
+    size_t n = strlen(text), k = strlen(with);
+    return n >= k && strcmp(text + n - k, with) == 0;
+}
+
+/* By the first bytes; a name tells only where a JSON text may stand. */
+static tern_status open_any(tern_file *file)
+{
+    char head[16] = {0};
+    uint64_t size = file->parts[0].size;
+    TERN_TRY(io_read_at(file, 0, 0, head, size < sizeof head ? (size_t)size : sizeof head,
+                        "the first bytes"));
+    if (strchr("{ \t\r\n", head[0]) && head[0] && ends(file->path, ".json"))
+        return io_index_open(file);
+    return io_safetensors_open(file);
+}
+
+tern_file *io_open_as(const char *function, const char *path, tern_status (*open)(tern_file *))
+{
+    tern_file *file = tern_alloc(sizeof *file);
+    if (!file)
+        return NULL;
+    file->function = function;
+    file->reader = &io_plain_reader;
+    file->path = tern_copy_text(path);
+    file->notes = tern_state_dict_new();
+    tern_status status = file->path && file->notes ? open_part(file) : TERN_ERR_MEMORY;
+    if (status == TERN_OK)
+        status = open(file);
+    if (status == TERN_OK)
+        return file;
+    tern_file_free(file);
+    return NULL;
+}
+
+/* What is loaded of a folder: its index, else its only file. */
+static char *inside(const char *folder)
+{
+    static const char *const names[] = {"model.safetensors.index.json", "model.safetensors"};
+    tern_text path = {0};
+    for (int i = 0; i < 2; i++) {
+        tern_text_free(&path);
+        tern_text_add(&path, "%s/%s", folder, names[i]);
+        if (!path.failed && access(path.data, F_OK) == 0)
+            break;
+    }
+    if (!path.failed)
+        return path.data;
+    tern_text_free(&path);
+    return NULL;
+}
+
+tern_file *io_open(const char *function, const char *path)
+{
+    struct stat facts;
+    if (!path) {
+        tern_fail_argument_null(function, "path");
+        return NULL;
+    }
+    if (stat(path, &facts) != 0 || !S_ISDIR(facts.st_mode))
+        return io_open_as(function, path, open_any);
+    char *model = inside(path);
+    tern_file *file = model ? io_open_as(function, model, open_any) : NULL;
+    tern_free(model);
+    return file;
+}
+
+tern_file *tern_safe_open(const char *path)
+{
+    return io_open("tern_safe_open", path);
+}
+
+/* ---- looking ----------------------------------------------------------------------------- */
+
+int tern_file_count(const tern_file *file)
+{
+    return file ? file->count : 0;
+}
+
+const char *tern_file_name_at(const tern_file *file, int i)
+{
+    if (i < 0 || i >= tern_file_count(file))
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_file_name_at: index %d is out of range (of %d)", i,
+                              tern_file_count(file));
+    return file->entries[i].name;
+}
+
+bool tern_file_has(const tern_file *file, const char *name)
+{
+    return file && name && tern_keys_find(&file->keys, name) >= 0;
+}
+
+static const io_entry *find(const tern_file *file, const char *name, const char *function)
+{
+    if (!file || !name) {
+        tern_fail_argument_null(function, file ? "name" : "file");
+        return NULL;
+    }
+    int i = tern_keys_find(&file->keys, name);
+    if (i < 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: \"%s\": there is no tensor `%s`", function,
+                              file->path, IO_SHOW(name));
+    return &file->entries[i];
+}
+
+tern_shape tern_file_shape(const tern_file *file, const char *name)
+{
+    const io_entry *e = find(file, name, "tern_file_shape");
+    return e ? tern_shape_from(e->ndim, e->dims) : tern_shape_from(-1, NULL);
+}
+
+tern_dtype tern_file_dtype(const tern_file *file, const char *name)
+{
+    const io_entry *e = find(file, name, "tern_file_dtype");
+    return e && e->type ? io_type_dtype(e->type) : TERN_DTYPE_DEFAULT;
+}
+
+const char *tern_file_dtype_name(const tern_file *file, const char *name)
+{
+    const io_entry *e = find(file, name, "tern_file_dtype_name");
+    return !e ? NULL : e->type ? e->type->name : e->foreign;
+}
+
+tern_tensor *tern_file_get(tern_file *file, const char *name, const char *device)
+{
+    const io_entry *e = find(file, name, "tern_file_get");
+    return e ? io_read(file, e, -1, -1, device, "tern_file_get") : NULL;
+}
+
+tern_tensor *tern_file_get_slice(tern_file *file, const char *name, int64_t start, int64_t end,
+                                 const char *device)
+{
+    const io_entry *e = find(file, name, "tern_file_get_slice");
+    if (!e)
+        return NULL;
+    int64_t size = e->ndim ? e->dims[0] : -1;
+    if (size < 0)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "tern_file_get_slice: tensor `%s` has no dims",
+                              IO_SHOW(name));
+    if (start < 0 || start > end || end > size)
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_file_get_slice: tensor `%s` has %lld rows: %lld to %lld are no "
+                              "part of them",
+                              IO_SHOW(name), (long long)size, (long long)start, (long long)end);
+    return io_read(file, e, start, end, device, "tern_file_get_slice");
+}
+
+const char *tern_file_metadata(const tern_file *file, const char *key)
+{
+    return file ? tern_state_dict_metadata(file->notes, key) : NULL;
+}
+
+int tern_file_metadata_count(const tern_file *file)
+{
+    return file ? tern_state_dict_metadata_count(file->notes) : 0;
+}
+
+const char *tern_file_metadata_key_at(const tern_file *file, int i)
+{
+    if (i < 0 || i >= tern_file_metadata_count(file))
+        return tern_fail_null(TERN_ERR_ARGUMENT,
+                              "tern_file_metadata_key_at: index %d is out of range (of %d)", i,
+                              tern_file_metadata_count(file));
+    return tern_state_dict_metadata_key_at(file->notes, i);
+}

@@ -1,0 +1,96 @@
+/* file.h -- a file that is open for reading: its names, where their bytes are, and how they come in. */
+#ifndef TERN_IO_FILE_INSIDE_H
+#define TERN_IO_FILE_INSIDE_H
+#include "base/keys.h"
+#include "base/text.h"
+#include "io/types.h"
+#include <tern/io/file.h>
+
+/* A tensor in a file. */
+typedef struct io_entry {
+    char *name;
+    const io_type *type; /* NULL: one that only the file knows; then: */
+    char foreign[24];    /* what it calls it */
+    int64_t *dims;       /* of ndim; behind them as many strides, in elements, where is_strided */
+    uint64_t at, bytes;  /* of its first element in its part, and of all elements from there on */
+    int ndim;
+    int part;
+    bool is_strided, is_swapped; /* its bytes stand in the other order */
+} io_entry;
+
+/* Bytes of an entry that come in one after the other. */
+typedef struct io_stream {
+    tern_file *file;
+    const io_entry *entry;
+    uint64_t at, left; /* in its part; how many the entry still has */
+    void *handle;
+} io_stream;
+
+/* How the bytes of a kind of file are read. Safe on several threads. */
+typedef struct io_reader {
+    /* From the byte `skip` of the entry on. */
+    tern_status (*start)(io_stream *s, uint64_t skip);
+    tern_status (*next)(io_stream *s, void *to, size_t bytes);
+    /* Also after an error. whole: all of it was read, and is as it was written. */
+    tern_status (*finish)(io_stream *s, bool whole);
+    void (*close)(tern_file *file);
+} io_reader;
+
+/* A part of it: one of several files, which are one model. */
+typedef struct io_part {
+    char *path;
+    int fd;
+    uint64_t size;
+    void *zip; /* an archive's */
+} io_part;
+
+struct tern_file {
+    const char *function; /* what opens it, for messages */
+    char *path;
+    const io_reader *reader;
+    io_part *parts;
+    int n_parts;
+    io_entry *entries;
+    int count, capacity;
+    tern_keys keys;         /* of the entries */
+    tern_state_dict *notes; /* metadata */
+    void *lock;             /* of a reader that can do one thing at a time */
+};
+
+/* ---- kinds of files: each fills a file whose first part is open ---------------------------------- */
+tern_status io_safetensors_open(tern_file *file);
+tern_status io_index_open(tern_file *file);
+
+/* Regular files at offsets. */
+extern const io_reader io_plain_reader;
+
+/* ---- what they use --------------------------------------------------------------------------- */
+/* Open a file of any kind, for function; or of one. */
+tern_file *io_open(const char *function, const char *path);
+tern_file *io_open_as(const char *function, const char *path, tern_status (*open)(tern_file *));
+/* Take over the first part of another file; its number there. -1 after an error. */
+int io_take_part(tern_file *file, tern_file *from);
+/* An entry, all zeros but for its name (which is copied), dims and type; NULL after an error. */
+io_entry *io_add_entry(tern_file *file, const char *name, const io_type *type, const int64_t *dims,
+                       int ndim, bool is_strided);
+/* Bytes of a part, all or an error. */
+tern_status io_read_at(const tern_file *file, int part, uint64_t at, void *to, size_t bytes,
+                       const char *what);
+/* The elements of rows start .. end of an entry (all of it where start < 0), on device. */
+tern_tensor *io_read(tern_file *file, const io_entry *e, int64_t start, int64_t end,
+                     const char *device, const char *function);
+/* tern_load of a file that is open; errors name its function. */
+tern_state_dict *io_load(tern_file *file, const tern_load_options *options);
+
+/* ---- errors ------------------------------------------------------------------------------ */
+/* TERN_ERR_IO: "<function>: "<path of the part>": ...". */
+tern_status io_bad(const tern_file *file, int part, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* A name as messages show it: at most 80 bytes of it, nothing that a terminal obeys. */
+typedef struct io_name_text {
+    char text[4 * 80 + 4];
+} io_name_text;
+io_name_text io_show(const char *name, size_t bytes);
+#define IO_SHOW(name) (io_show(name, strlen(name)).text)
+
+#endif

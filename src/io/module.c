@@ -1,0 +1,112 @@
+/* module.c -- a module's parameters and buffers in a file. */
+#include "base/option.h"
+#include "io/file.h"
+#include "io/save.h"
+#include "nn/module.h"
+#include "nn/state_dict.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- saving: one name of each tensor, the first by sorting, as safetensors' save_model keeps ----- */
+
+typedef struct tied {
+    tern_tensor *x;
+    const char *name;
+} tied;
+
+static int by_tensor(const void *a, const void *b)
+{
+    const tied *x = a, *y = b;
+    return x->x != y->x ? (x->x > y->x ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+typedef struct collector {
+    tern_state_dict *dict; /* to be written */
+    tied *list;            /* of count */
+    int count, capacity;
+} collector;
+
+static tern_status collect(const char *path, tern_tensor *x, void *user)
+{
+    collector *c = user;
+    if (c->count == c->capacity) {
+        int capacity = c->capacity ? 2 * c->capacity : 64;
+        tied *list = tern_grow(c->list, sizeof *list * (size_t)capacity);
+        if (!list)
+            return TERN_ERR_MEMORY;
+        c->list = list;
+        c->capacity = capacity;
+    }
+    char *name = tern_copy_text(path);
+    if (!name)
+        return TERN_ERR_MEMORY;
+    c->list[c->count++] = (tied){x, name};
+    return TERN_OK;
+}
+
+static tern_status keep_one_name(collector *c)
+{
+    if (c->count)
+        qsort(c->list, (size_t)c->count, sizeof *c->list, by_tensor);
+    for (int i = 0, kept = 0; i < c->count; i++) {
+        if (!i || c->list[i].x != c->list[kept].x) {
+            kept = i;
+            continue;
+        }
+        TERN_TRY(tern_state_dict_remove(c->dict, c->list[i].name));
+        TERN_TRY(tern_state_dict_set_metadata(c->dict, c->list[i].name, c->list[kept].name));
+    }
+    return TERN_OK;
+}
+
+tern_status tern_nn_save(tern_module *m, const char *path, const tern_save_options *options)
+{
+    TERN_MODULE_GIVEN(m, "tern_nn_save");
+    if (!m || !path)
+        return tern_fail_argument_null("tern_nn_save", m ? "path" : "m");
+    TERN_TRY(tern_last_status());
+    collector c = {.dict = tern_nn_state_dict(m)};
+    tern_status status = c.dict ? tern_nn_each_state(m, collect, &c) : tern_last_status();
+    if (status == TERN_OK)
+        status = tern_state_dict_set_metadata(c.dict, "format", "pt");
+    if (status == TERN_OK)
+        status = keep_one_name(&c);
+    if (status == TERN_OK)
+        status = io_save(c.dict, path, options, "tern_nn_save");
+    for (int i = 0; i < c.count; i++)
+        tern_free((void *)(uintptr_t)c.list[i].name);
+    tern_free(c.list);
+    tern_state_dict_free(c.dict);
+    return status;
+}
+
+/* ---- loading ----------------------------------------------------------------------------- */
+
+/* Where m's tensors are: a file's come there at once. */
+static tern_status note_device(const char *path, tern_tensor *x, void *user)
+{
+    (void)path;
+    *(const char **)user = tern_device(x);
+    return TERN_OK;
+}
+
+tern_status tern_nn_load(tern_module *m, const char *path,
+                         const tern_load_state_dict_options *options)
+{
+    TERN_MODULE_GIVEN(m, "tern_nn_load");
+    if (!m || !path)
+        return tern_fail_argument_null("tern_nn_load", m ? "path" : "m");
+    const char *device = "cpu";
+    TERN_TRY(tern_nn_each_state(m, note_device, &device));
+    tern_load_state_dict_options o = tern_read_load_state_dict(options);
+    tern_file *file = io_open("tern_nn_load", path);
+    tern_state_dict *dict =
+        file ? io_load(file, &(tern_load_options){.map_location = device, .prefix = o.prefix})
+             : NULL;
+    tern_file_free(file);
+    o.prefix = NULL; /* nothing else was loaded, and these without it */
+    tern_status status =
+        dict ? tern_nn_load_state(m, dict, &o, "tern_nn_load", true, false) : tern_last_status();
+    tern_state_dict_free(dict);
+    return status;
+}

@@ -1,0 +1,298 @@
+/* out.c -- files that are there as a whole or not at all. */
+#define _GNU_SOURCE
+#include "io/out.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+enum { PIECE = 8 << 20, MOST_LINKS = 40 };
+
+tern_status io_fail_system(const char *function, const char *path, const char *what)
+{
+    return tern_fail(TERN_ERR_IO, "%s: \"%s\": %s%s%s", function, path, what, *what ? ": " : "",
+                     strerror(errno));
+}
+
+static tern_status fail(const io_out *out, const char *what)
+{
+    return io_fail_system(out->function, out->path, what);
+}
+
+/* ---- the place ------------------------------------------------------------------------------- */
+
+/* The path behind the symbolic links at its end, to be freed; NULL after an error. */
+static char *resolve(const io_out *out)
+{
+    char *path = tern_copy_text(out->path);
+    for (int links = 0; path; links++) {
+        char to[PATH_MAX];
+        ssize_t n = readlink(path, to, sizeof to - 1);
+        if (n < 0 && (errno == EINVAL || errno == ENOENT))
+            return path;
+        errno = n < 0 ? errno : links < MOST_LINKS ? 0 : ELOOP;
+        if (errno) {
+            fail(out, "");
+            break;
+        }
+        to[n] = '\0';
+        const char *slash = to[0] == '/' ? NULL : strrchr(path, '/');
+        tern_text next = {0};
+        tern_text_add(&next, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, to);
+        tern_free(path);
+        path = next.failed ? NULL : next.data;
+        if (next.failed)
+            tern_text_free(&next);
+    }
+    tern_free(path);
+    return NULL;
+}
+
+/* The folder is opened, and the name in it known. */
+static tern_status find(io_out *out)
+{
+    char *path = resolve(out);
+    if (!path)
+        return tern_last_status();
+    char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    const char *folder = !slash ? "." : slash == path ? "/" : path;
+    tern_status status = TERN_OK;
+    if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        status =
+            tern_fail(TERN_ERR_IO, "%s: \"%s\" is no name of a file", out->function, out->path);
+    else if (!(out->name = tern_copy_text(name)))
+        status = TERN_ERR_MEMORY;
+    if (slash && slash != path)
+        *slash = '\0';
+    if (status == TERN_OK) {
+        out->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (out->folder < 0)
+            status = fail(out, "the folder");
+    }
+    tern_free(path);
+    return status;
+}
+
+/* What is there must be a regular file that may be written; *mode is its mode, -1 without one. */
+static tern_status look_at_old(const io_out *out, int *mode)
+{
+    struct stat old;
+    *mode = -1;
+    if (fstatat(out->folder, out->name, &old, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == ENOENT ? TERN_OK : fail(out, "");
+    if (!S_ISREG(old.st_mode))
+        return tern_fail(TERN_ERR_IO, "%s: \"%s\" is %s and is not replaced", out->function,
+                         out->path, S_ISDIR(old.st_mode) ? "a folder" : "no regular file");
+    if (out->fresh) {
+        errno = EEXIST;
+        return fail(out, "");
+    }
+    if (faccessat(out->folder, out->name, W_OK, AT_EACCESS) != 0)
+        return fail(out, "");
+    *mode = (int)(old.st_mode & 07777);
+    return TERN_OK;
+}
+
+/* ---- names for a while ----------------------------------------------------------------------- */
+
+/* ".NAME.<pid>.<n>.tmp", which no other process and no other call here makes. */
+static tern_status name_temporary(io_out *out)
+{
+    static atomic_ulong calls;
+    tern_text text = {0};
+    tern_text_add(&text, ".%.200s.%ld.%lu.tmp", out->name, (long)getpid(),
+                  atomic_fetch_add(&calls, 1));
+    if (text.failed) {
+        tern_text_free(&text);
+        return TERN_ERR_MEMORY;
+    }
+    out->temporary = text.data;
+    return TERN_OK;
+}
+
+/* What another process with this number left behind. */
+static void remove_stale(const io_out *out)
+{
+    if (errno == EEXIST)
+        unlinkat(out->folder, out->temporary, 0);
+}
+
+static tern_status open_named(io_out *out)
+{
+    TERN_TRY(name_temporary(out));
+    for (int i = 0; i < 2; i++) {
+        out->fd = openat(out->folder, out->temporary,
+                         O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (out->fd >= 0)
+            return TERN_OK;
+        remove_stale(out);
+    }
+    tern_status status = fail(out, "");
+    tern_free(out->temporary); /* which is not this call's */
+    out->temporary = NULL;
+    return status;
+}
+
+static tern_status open_file(io_out *out)
+{
+    /* Without /proc it could not be given a name. */
+    if (access("/proc/self/fd", X_OK) != 0)
+        return open_named(out);
+    out->fd = openat(out->folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+    if (out->fd >= 0)
+        return TERN_OK;
+    if (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL)
+        return open_named(out);
+    return fail(out, "");
+}
+
+/* Gives an open file without a name one. */
+static tern_status link_file(io_out *out)
+{
+    char self[64];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", out->fd);
+    TERN_TRY(name_temporary(out));
+    for (int i = 0; i < 2; i++) {
+        if (linkat(AT_FDCWD, self, out->folder, out->temporary, AT_SYMLINK_FOLLOW) == 0)
+            return TERN_OK;
+        remove_stale(out);
+    }
+    tern_status status = fail(out, "");
+    tern_free(out->temporary);
+    out->temporary = NULL;
+    return status;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+static tern_status fail_write(const io_out *out, uint64_t bytes)
+{
+    int code = errno;
+    struct statvfs disk;
+    if ((code != ENOSPC && code != EDQUOT) || fstatvfs(out->fd, &disk) != 0) {
+        errno = code;
+        return fail(out, "");
+    }
+    return tern_fail(TERN_ERR_IO, "%s: \"%s\": %s: %llu bytes are needed, %llu are free",
+                     out->function, out->path, strerror(code), (unsigned long long)bytes,
+                     (unsigned long long)disk.f_bavail * disk.f_frsize);
+}
+
+/* The whole size, so that a full disk says so before anything is written. */
+static tern_status reserve(io_out *out, uint64_t bytes)
+{
+    if (bytes > INT64_MAX) {
+        errno = EFBIG;
+        return fail(out, "");
+    }
+    int code;
+    do {
+        code = bytes && fallocate(out->fd, 0, 0, (off_t)bytes) != 0 ? errno : 0;
+    } while (code == EINTR);
+    if (!code || code == EOPNOTSUPP || code == ENOSYS)
+        return TERN_OK;
+    errno = code;
+    return fail_write(out, bytes);
+}
+
+tern_status io_out_open(io_out *out, uint64_t bytes)
+{
+    int mode = -1;
+    out->folder = out->fd = -1;
+    out->is_open = true;
+    TERN_TRY(find(out));
+    TERN_TRY(look_at_old(out, &mode));
+    TERN_TRY(open_file(out));
+    if (mode >= 0 && fchmod(out->fd, (mode_t)mode) != 0)
+        return fail(out, "its mode");
+    return reserve(out, bytes);
+}
+
+tern_status io_out_write(io_out *out, const void *data, size_t bytes)
+{
+    const char *from = data;
+    while (bytes) {
+        ssize_t n = write(out->fd, from, bytes < PIECE ? bytes : PIECE);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            errno = n ? errno : EIO;
+            return fail_write(out, out->at + bytes);
+        }
+        from += n;
+        bytes -= (size_t)n;
+        out->at += (uint64_t)n;
+    }
+    return TERN_OK;
+}
+
+tern_status io_out_write_at(io_out *out, uint64_t at, const void *data, size_t bytes)
+{
+    ssize_t n;
+    do {
+        n = pwrite(out->fd, data, bytes, (off_t)at);
+    } while (n < 0 && errno == EINTR);
+    if (n == (ssize_t)bytes)
+        return TERN_OK;
+    errno = n < 0 ? errno : EIO;
+    return fail_write(out, bytes);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+tern_status io_out_sync(io_out *out)
+{
+    return fsync(out->fd) == 0 ? TERN_OK : fail(out, "fsync");
+}
+
+tern_status io_out_rename(io_out *out)
+{
+    if (!out->temporary)
+        TERN_TRY(link_file(out));
+    if (renameat(out->folder, out->temporary, out->folder, out->name) != 0)
+        return fail(out, "");
+    out->is_renamed = true;
+    return TERN_OK;
+}
+
+tern_status io_out_sync_folder(io_out *out)
+{
+    /* Some file systems have nothing to sync there. */
+    if (fsync(out->folder) == 0 || errno == EINVAL || errno == EROFS)
+        return TERN_OK;
+    return fail(out, "fsync of the folder");
+}
+
+tern_status io_out_commit(io_out *out)
+{
+    TERN_TRY(io_out_sync(out));
+    TERN_TRY(io_out_rename(out));
+    return io_out_sync_folder(out);
+}
+
+void io_out_undo(io_out *out)
+{
+    if (out->is_renamed && out->fresh)
+        unlinkat(out->folder, out->name, 0);
+}
+
+void io_out_close(io_out *out)
+{
+    if (!out->is_open)
+        return;
+    if (out->temporary && !out->is_renamed)
+        unlinkat(out->folder, out->temporary, 0);
+    if (out->fd >= 0)
+        close(out->fd);
+    if (out->folder >= 0)
+        close(out->folder);
+    tern_free(out->name);
+    tern_free(out->temporary);
+    out->is_open = false;
+}

@@ -1,0 +1,33 @@
+/* state_dict.h -- the inside of a state_dict. */
+#ifndef TERN_NN_STATE_DICT_INSIDE_H
+#define TERN_NN_STATE_DICT_INSIDE_H
+#include "base/keys.h"
+#include <tern/nn.h>
+
+/* A tensor under its path, in the order of the modules. */
+typedef struct tern_state_dict_entry {
+    char *key;
+    tern_tensor *x;
+} tern_state_dict_entry;
+
+typedef struct tern_state_dict_note {
+    char *key, *value;
+} tern_state_dict_note;
+
+struct tern_state_dict {
+    tern_state_dict_entry *entries;
+    int count, capacity;
+    tern_keys keys; /* of the entries */
+    tern_state_dict_note *notes;
+    int n_notes, notes_capacity;
+    tern_keys note_keys;
+};
+
+/* tern_nn_load_state_dict, by another name in errors. tied: a name that is missing is no error where
+ * the same tensor has another name that is there (safetensors' load_model). check_only: nothing is
+ * copied. */
+tern_status tern_nn_load_state(tern_module *m, const tern_state_dict *dict,
+                               const tern_load_state_dict_options *options, const char *function,
+                               bool tied, bool check_only);
+
+#endif
