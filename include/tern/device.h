@@ -84,6 +84,9 @@ TERN_API tern_status tern_set_device(const char *device);
 /* Which one that is, canonical; NULL after an error. */
 TERN_API const char *tern_current_device(const char *kind);
 
+/* The i-th device that this process has opened, canonical; NULL behind the last. */
+TERN_API const char *tern_opened_device_at(int i);
+
 /* Wait until everything launched on the device is done, and report what went wrong there. */
 TERN_API tern_status tern_synchronize(const char *device);
 

@@ -3,4 +3,6 @@
 #define TERN_IO_H
 #include <tern/io/file.h>
 #include <tern/io/module.h>
+#include <tern/io/numpy.h>
+#include <tern/io/snapshot.h>
 #endif

@@ -121,6 +121,18 @@ TERN_API tern_status tern_optim_each_state(tern_optimizer *optimizer, tern_tenso
 TERN_API tern_status tern_optim_set_state(tern_optimizer *optimizer, const char *path,
                                           const tern_tensor *value);
 
+/* All that tern_optim_each_state visits, by its paths, sharing its elements; to be freed with
+ * tern_state_dict_free. NULL after an error: TERN_ERR_UNSUPPORTED for L-BFGS. */
+TERN_API tern_state_dict *tern_optim_state_dict(tern_optimizer *optimizer);
+/* Put all of it back, from any device and dtype: parameters that dict has no state of are as before
+ * their first step. Errors: TERN_ERR_STATE where groups, parameters, names or shapes are others,
+ * nothing having changed. */
+TERN_API tern_status tern_optim_load_state_dict(tern_optimizer *optimizer,
+                                                const tern_state_dict *dict);
+/* Whether that would be done; changes nothing. */
+TERN_API tern_status tern_optim_check_state_dict(tern_optimizer *optimizer,
+                                                 const tern_state_dict *dict);
+
 /* ---- gradients --------------------------------------------------------------------------- */
 /* The norm of all gradients together; they are scaled so that it is at most max_norm. NaN after an
  * error. (torch.nn.utils.clip_grad_norm_.) */

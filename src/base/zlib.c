@@ -28,6 +28,9 @@ static void load(void)
     TAKE(gzread)
     TAKE(gzerror)
     TAKE(gzclose)
+    TAKE(deflateInit2_)
+    TAKE(deflate)
+    TAKE(deflateEnd)
 #undef TAKE
     there = address != NULL;
 }

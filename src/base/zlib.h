@@ -1,4 +1,4 @@
-/* zlib.h -- zlib, opened at run time: files that are compressed with gzip. */
+/* zlib.h -- zlib, opened at run time: what is packed with gzip or deflate. */
 #ifndef TERN_BASE_ZLIB_H
 #define TERN_BASE_ZLIB_H
 #include "base/error.h"
@@ -15,6 +15,12 @@ typedef struct tern_zlib {
     int (*gzread)(gzFile file, void *to, unsigned n);
     const char *(*gzerror)(gzFile file, int *code);
     int (*gzclose)(gzFile file);
+#ifdef TERN_WITH_ZLIB
+    int (*deflateInit2_)(z_stream *stream, int level, int method, int bits, int memory,
+                         int strategy, const char *version, int bytes);
+    int (*deflate)(z_stream *stream, int flush);
+    int (*deflateEnd)(z_stream *stream);
+#endif
 } tern_zlib;
 
 /* NULL after TERN_ERR_UNSUPPORTED, which begins with function and names the option and the package,

@@ -276,6 +276,15 @@ tern_status tern_set_device(const char *device)
     return TERN_OK;
 }
 
+const char *tern_opened_device_at(int i)
+{
+    tern_place *place;
+    for (int k = 0; i >= 0 && (place = tern_place_at(k)); k++)
+        if (atomic_load_explicit(&place->is_open, memory_order_acquire) && i-- == 0)
+            return place->text;
+    return NULL;
+}
+
 const char *tern_current_device(const char *kind)
 {
     int k = kind ? tern_registry_kind(kind, strlen(kind)) : -1;

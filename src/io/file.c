@@ -1,6 +1,8 @@
 /* file.c -- files that are open for reading: their kinds, and what is told of them. */
 #define _GNU_SOURCE
 #include "io/file.h"
+#include "io/numpy.h"
+#include "io/torch.h"
 #include "io/out.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -168,12 +170,23 @@ static bool ends(const char *text, const char *with)
 /* By the first bytes; a name tells only where a JSON text may stand. */
 static tern_status open_any(tern_file *file)
 {
-    char head[16] = {0};
+    static const char legacy[] = "\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
+    char head[264] = {0};
     uint64_t size = file->parts[0].size;
     TERN_TRY(io_read_at(file, 0, 0, head, size < sizeof head ? (size_t)size : sizeof head,
                         "the first bytes"));
     if (strchr("{ \t\r\n", head[0]) && head[0] && ends(file->path, ".json"))
         return io_index_open(file);
+    if (memcmp(head, "PK\3\4", 4) == 0 || memcmp(head, "PK\5\6", 4) == 0)
+        return io_archive_open(file);
+    if (memcmp(head, "\x93NUMPY", 6) == 0)
+        return io_npy_open(file);
+    if (memcmp(head, legacy, sizeof legacy - 1) == 0)
+        return io_refuse_old(file, "of the form that PyTorch wrote before 1.6");
+    if (memcmp(head + 257, "ustar", 5) == 0)
+        return io_refuse_old(file, "a tar, which PyTorch wrote before 0.1.10");
+    if (head[0] == '\x80' && head[1] <= 5 && head[1] > 0 && head[7])
+        return io_refuse_old(file, "a pickle alone");
     return io_safetensors_open(file);
 }
 

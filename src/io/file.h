@@ -54,7 +54,6 @@ struct tern_file {
     int count, capacity;
     tern_keys keys;         /* of the entries */
     tern_state_dict *notes; /* metadata */
-    void *lock;             /* of a reader that can do one thing at a time */
 };
 
 /* ---- kinds of files: each fills a file whose first part is open ---------------------------------- */

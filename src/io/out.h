@@ -30,10 +30,11 @@ tern_status io_out_open(io_out *out, uint64_t bytes);
 tern_status io_out_write(io_out *out, const void *data, size_t bytes);
 /* Bytes that were written before, once more. */
 tern_status io_out_write_at(io_out *out, uint64_t at, const void *data, size_t bytes);
-/* All bytes of x, densely in row-major order, from any device; each piece goes through see, if that
- * is not NULL, as it is written. */
+/* All bytes of x, densely in row-major order, from any device; put writes each piece, if it is not
+ * NULL. */
 tern_status io_out_tensor(io_out *out, tern_tensor *x,
-                          void (*see)(void *user, const void *, size_t), void *user);
+                          tern_status (*put)(void *user, const void *data, size_t bytes),
+                          void *user);
 /* The bytes are on the disk. */
 tern_status io_out_sync(io_out *out);
 /* The file has its name; the folder may not know it yet after a loss of power. */

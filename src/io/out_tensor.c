@@ -8,16 +8,14 @@ enum { PIECE = 8 << 20 };
 
 typedef struct writer {
     io_out *out;
-    void (*see)(void *user, const void *data, size_t bytes);
+    tern_status (*put)(void *user, const void *data, size_t bytes); /* or NULL */
     void *user;
     void *memory; /* of PIECE bytes, made when it is first used */
 } writer;
 
 static tern_status put(writer *w, const void *data, size_t bytes)
 {
-    if (w->see)
-        w->see(w->user, data, bytes);
-    return io_out_write(w->out, data, bytes);
+    return w->put ? w->put(w->user, data, bytes) : io_out_write(w->out, data, bytes);
 }
 
 /* A dense tensor on the host. */
@@ -73,10 +71,11 @@ static tern_status put_tensor(writer *w, tern_tensor *x)
     return rows ? put_rows(w, rows, bytes) : tern_last_status();
 }
 
-tern_status io_out_tensor(io_out *out, tern_tensor *x, void (*see)(void *, const void *, size_t),
+tern_status io_out_tensor(io_out *out, tern_tensor *x,
+                          tern_status (*put_piece)(void *user, const void *data, size_t bytes),
                           void *user)
 {
-    writer w = {.out = out, .see = see, .user = user};
+    writer w = {.out = out, .put = put_piece, .user = user};
     tern_status status = TERN_OK;
     TERN_SCOPE
         TERN_NO_GRAD

@@ -13,6 +13,7 @@
 /* A tensor of the module, and its mean over the updates so far. */
 typedef struct average {
     tern_tensor *x, *mean;
+    char *path; /* in the module */
     bool is_buffer;
 } average;
 
@@ -23,29 +24,30 @@ struct tern_averaged_model {
     int n;
 };
 
-static tern_status add(tern_averaged_model *self, tern_tensor *x, bool is_buffer)
+static tern_status add(tern_averaged_model *self, const char *path, tern_tensor *x, bool is_buffer)
 {
     average *averages = tern_grow(self->averages, sizeof *averages * (size_t)(self->n + 1));
     if (!averages)
         return TERN_ERR_MEMORY;
     self->averages = averages;
-    tern_tensor *mean = tern_keep(tern_clone(tern_detach(x)));
-    if (!mean)
+    char *copy = tern_copy_text(path);
+    tern_tensor *mean = copy ? tern_keep(tern_clone(tern_detach(x))) : NULL;
+    if (!mean) {
+        tern_free(copy);
         return tern_last_status();
-    averages[self->n++] = (average){tern_keep(x), mean, is_buffer};
+    }
+    averages[self->n++] = (average){tern_keep(x), mean, copy, is_buffer};
     return TERN_OK;
 }
 
 static tern_status add_parameter(const char *path, tern_tensor *x, void *user)
 {
-    (void)path;
-    return add(user, x, false);
+    return add(user, path, x, false);
 }
 
 static tern_status add_buffer(const char *path, tern_tensor *x, void *user)
 {
-    (void)path;
-    return add(user, x, true);
+    return add(user, path, x, true);
 }
 
 tern_averaged_model *tern_swa_averaged_model(tern_module *module,
@@ -86,6 +88,7 @@ void tern_swa_free(tern_averaged_model *self)
     for (int i = 0; i < self->n; i++) {
         tern_release(self->averages[i].x);
         tern_release(self->averages[i].mean);
+        tern_free(self->averages[i].path);
     }
     tern_free(self->averages);
     tern_free(self);
@@ -265,4 +268,82 @@ tern_tensor *tern_swa_average(const tern_averaged_model *self, const tern_tensor
             return self->averages[i].mean;
     return tern_fail_null(TERN_ERR_ARGUMENT,
                           "tern_swa_average: not a parameter or buffer of the module");
+}
+
+/* ---- state ------------------------------------------------------------------------------- */
+
+static tern_status collect(const tern_averaged_model *self, tern_state_dict *dict)
+{
+    tern_tensor *n = tern_tensor_scalar(tern_scalar_int(self->updates), TERN_I64, "cpu");
+    if (!n)
+        return tern_last_status();
+    TERN_TRY(tern_state_dict_set(dict, "n_averaged", n));
+    for (int i = 0; i < self->n; i++) {
+        tern_text path = {0};
+        tern_text_add(&path, "module.%s", self->averages[i].path);
+        tern_status status = path.failed
+                                 ? TERN_ERR_MEMORY
+                                 : tern_state_dict_set(dict, path.data, self->averages[i].mean);
+        tern_text_free(&path);
+        TERN_TRY(status);
+    }
+    return TERN_OK;
+}
+
+tern_state_dict *tern_swa_state_dict(const tern_averaged_model *self)
+{
+    if (!self) {
+        tern_fail_argument_null("tern_swa_state_dict", "ema");
+        return NULL;
+    }
+    tern_state_dict *dict = tern_state_dict_new();
+    tern_status status = dict ? TERN_OK : TERN_ERR_MEMORY;
+    if (dict)
+        TERN_SCOPE
+            status = collect(self, dict);
+    if (status == TERN_OK)
+        return dict;
+    tern_state_dict_free(dict);
+    return NULL;
+}
+
+/* Every average must be in dict, and nothing else; from is where they are. */
+static tern_status load(tern_averaged_model *self, const tern_state_dict *dict,
+                        const tern_state_dict *own)
+{
+    const uint64_t failures = tern_failures();
+    for (int i = 0; i < tern_state_dict_count(own); i++) {
+        const char *key = tern_state_dict_key_at(own, i);
+        const tern_tensor *x = tern_state_dict_get(dict, key);
+        if (!x || !tern_same_shape(x, tern_state_dict_at(own, i)))
+            return tern_fail(TERN_ERR_STATE,
+                             "tern_swa_load_state_dict: \"%s\" is missing, or has another shape",
+                             key);
+    }
+    if (tern_state_dict_count(dict) != tern_state_dict_count(own))
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_swa_load_state_dict: there are %d names, %d are expected",
+                         tern_state_dict_count(dict), tern_state_dict_count(own));
+    int64_t updates = tern_item_int(tern_state_dict_get(dict, "n_averaged"));
+    TERN_TRY(tern_failed_since(failures));
+    for (int i = 0; i < self->n; i++) /* in the order in which they were collected */
+        tern_copy_(self->averages[i].mean,
+                   tern_state_dict_get(dict, tern_state_dict_key_at(own, i + 1)));
+    TERN_TRY(tern_failed_since(failures));
+    self->updates = updates;
+    return TERN_OK;
+}
+
+tern_status tern_swa_load_state_dict(tern_averaged_model *self, const tern_state_dict *dict)
+{
+    if (!self || !dict)
+        return tern_fail_argument_null("tern_swa_load_state_dict", self ? "dict" : "ema");
+    tern_state_dict *own = tern_swa_state_dict(self);
+    tern_status status = own ? TERN_OK : tern_last_status();
+    if (own)
+        TERN_SCOPE
+            TERN_NO_GRAD
+                status = load(self, dict, own);
+    tern_state_dict_free(own);
+    return status;
 }

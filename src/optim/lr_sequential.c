@@ -47,6 +47,13 @@ static const tern_lr_kind sequential = {
 static const tern_lr_kind chained = {
     .name = "tern_lr_scheduler_chained_scheduler", .step = step_all, .free_data = free_parts};
 
+tern_lr_scheduler *tern_lr_scheduler_part(const tern_lr_scheduler *scheduler, int i)
+{
+    TERN_SCHEDULER_GIVEN(scheduler, "tern_lr_scheduler_part");
+    const parts *p = scheduler && scheduler->kind->free_data == free_parts ? scheduler->data : NULL;
+    return p && i >= 0 && i < p->n ? p->part[i] : NULL;
+}
+
 static bool is_among(const tern_lr_scheduler *s, tern_lr_scheduler *const *list, int n)
 {
     for (int i = 0; i < n; i++)

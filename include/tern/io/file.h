@@ -3,10 +3,11 @@
  *   tern_save(dict, "model.safetensors", NULL);
  *   tern_state_dict *back = tern_load("model.safetensors", NULL);
  *
- * What is loaded: safetensors, one file or several with their index. A file's kind is read from its
- * first bytes, never from its name. Nothing in a file is run, no size in it is believed before it
- * was compared with the file's, and one that is damaged is TERN_ERR_IO with the tensor and the
- * place in the message.
+ * What is loaded: safetensors, one file or several with their index; NumPy's arrays (.npy, .npz);
+ * PyTorch's state dicts and checkpoints (.pt, .pth), their tensors under names joined by dots and
+ * their numbers and texts as metadata. A file's kind is read from its first bytes, never from its
+ * name. Nothing in a file is run, no size in it is believed before it was compared with the file's,
+ * and one that is damaged is TERN_ERR_IO with the tensor and the place in the message.
  *
  * What is saved is complete or not there: a file is written under no name, brought to the disk
  * (fsync), and then takes the place of the old one (rename). A failure or the end of the process
@@ -54,7 +55,8 @@ TERN_API tern_load_options tern_load_defaults(void);
 /* All that is in a file, to be freed with tern_state_dict_free: of several files the index
  * ("model.safetensors.index.json") or their folder. Needs memory for the tensors, and 16 MiB where
  * they go to a device. Errors: TERN_ERR_IO; TERN_ERR_DTYPE for types that tern does not have, unless
- * only leaves them out; TERN_ERR_ARGUMENT where a name of only is not there. */
+ * only leaves them out; TERN_ERR_ARGUMENT where a name of only is not there; TERN_ERR_UNSUPPORTED
+ * for an archive without libzip. */
 TERN_API tern_state_dict *tern_load(const char *path, const tern_load_options *options);
 
 /* ---- a look inside (safetensors.safe_open) --------------------------------------------------- */

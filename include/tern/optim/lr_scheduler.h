@@ -41,6 +41,9 @@ TERN_API tern_status tern_lr_scheduler_get_state(const tern_lr_scheduler *schedu
 /* As tern_lr_scheduler_get_state gave it. */
 TERN_API tern_status tern_lr_scheduler_set_state(tern_lr_scheduler *scheduler,
                                                  const tern_lr_scheduler_state *state);
+/* The i-th of the schedulers that it is made of (sequential_lr, chained_scheduler), borrowed; NULL
+ * where there is none, without an error. */
+TERN_API tern_lr_scheduler *tern_lr_scheduler_part(const tern_lr_scheduler *scheduler, int i);
 
 /* ---- one rule ------------------------------------------------------------------------------
  * All may fail with NULL after TERN_ERR_ARGUMENT. gamma: PyTorch's default is 0.1 for step_lr and

@@ -29,6 +29,13 @@ TERN_API tern_status tern_swa_update(tern_averaged_model *model);
 TERN_API tern_status tern_swa_swap(tern_averaged_model *model);
 /* The average of a parameter or buffer, borrowed. */
 TERN_API tern_tensor *tern_swa_average(const tern_averaged_model *model, const tern_tensor *x);
+/* The number of updates ("n_averaged") and the averages by their paths ("module.0.weight"), sharing
+ * their elements; to be freed with tern_state_dict_free. */
+TERN_API tern_state_dict *tern_swa_state_dict(const tern_averaged_model *model);
+/* Put them back, from any device and dtype. Errors: TERN_ERR_STATE for other names or shapes,
+ * nothing having changed. */
+TERN_API tern_status tern_swa_load_state_dict(tern_averaged_model *model,
+                                              const tern_state_dict *dict);
 /* Frees the averages; NULL is fine. */
 TERN_API void tern_swa_free(tern_averaged_model *model);
 

@@ -1,0 +1,287 @@
+/* snapshot.c -- a whole training in a file. */
+#include "io/snapshot.h"
+#include "base/option.h"
+#include "io/file.h"
+#include "io/out.h"
+#include "io/save.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct tern_snapshot {
+    io_snapshot_part *parts;
+    int count, capacity;
+    /* A save in the background. */
+    bool runs;
+    pthread_t thread;
+    tern_state_dict *dict;
+    char *folder;
+    tern_snapshot_options options;
+    tern_status status;
+    char message[1024];
+};
+
+tern_snapshot *tern_snapshot_new(void)
+{
+    return tern_alloc(sizeof(tern_snapshot));
+}
+
+/* ---- what belongs to it ---------------------------------------------------------------------- */
+
+static tern_status add(tern_snapshot *s, const char *name, const io_part_kind *kind, const void *object,
+                       const char *function)
+{
+    static const char *const own[] = {"format", "version", "rng", "__metadata__"};
+    if (!s || !name || !object)
+        return tern_fail_argument_null(function, !s ? "snapshot" : name ? "object" : "name");
+    bool taken = !*name || strchr(name, '.') || !io_is_utf8(name) || strlen(name) > 200;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        taken = taken || strcmp(own[i], name) == 0;
+    for (int i = 0; i < s->count; i++)
+        taken = taken || strcmp(s->parts[i].name, name) == 0;
+    if (taken)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "%s: nothing can be called \"%s\": it is empty, has a dot, or is there already",
+                         function, name);
+    if (s->count == s->capacity) {
+        int capacity = s->capacity ? 2 * s->capacity : 8;
+        io_snapshot_part *parts = tern_grow(s->parts, sizeof *parts * (size_t)capacity);
+        if (!parts)
+            return TERN_ERR_MEMORY;
+        s->parts = parts;
+        s->capacity = capacity;
+    }
+    char *copy = tern_copy_text(name);
+    if (!copy)
+        return TERN_ERR_MEMORY;
+    s->parts[s->count++] = (io_snapshot_part){copy, kind, (void *)(uintptr_t)object};
+    return TERN_OK;
+}
+
+#define ADD(KIND, TYPE)                                                                            \
+    tern_status tern_snapshot_add_##KIND(tern_snapshot *snapshot, const char *name, TYPE *object)  \
+    {                                                                                              \
+        return add(snapshot, name, &io_part_##KIND, object, "tern_snapshot_add_" #KIND);           \
+    }
+ADD(module, tern_module)
+ADD(optimizer, tern_optimizer)
+ADD(lr_scheduler, tern_lr_scheduler)
+ADD(scaler, tern_scaler)
+ADD(averaged_model, tern_averaged_model)
+ADD(tensor, tern_tensor)
+ADD(int, int64_t)
+ADD(real, double)
+
+/* ---- saving ---------------------------------------------------------------------------------- */
+
+static tern_status collect(const tern_snapshot *s, tern_state_dict *dict)
+{
+    TERN_TRY(tern_state_dict_set_metadata(dict, "format", IO_SNAPSHOT_FORMAT));
+    TERN_TRY(tern_state_dict_set_metadata(dict, "version", "1"));
+    for (int i = 0; i < s->count; i++)
+        TERN_TRY(s->parts[i].kind->save(&s->parts[i], dict));
+    return io_save_generators(dict);
+}
+
+/* The tensors as they are now, on the host. */
+static tern_status to_host(tern_state_dict *dict)
+{
+    tern_status status = TERN_OK;
+    const char *cpu = tern_device_canonical("cpu");
+    for (int i = 0; i < tern_state_dict_count(dict) && status == TERN_OK; i++)
+        TERN_SCOPE {
+            tern_tensor *x = tern_state_dict_at(dict, i);
+            x = tern_device(x) == cpu ? tern_clone(x) : tern_to(x, cpu);
+            status = x ? tern_state_dict_set(dict, tern_state_dict_key_at(dict, i), x)
+                       : tern_last_status();
+        }
+    return status;
+}
+
+static tern_status write_snapshot(const tern_state_dict *dict, const char *folder,
+                                  const tern_snapshot_options *o)
+{
+    tern_text path = {0};
+    tern_status status = io_snapshot_path(&path, folder, o->step);
+    if (status == TERN_OK)
+        status = io_save(dict, path.data, NULL, "tern_snapshot_save");
+    if (status == TERN_OK && o->is_best)
+        status = io_snapshot_make_best(folder, path.data);
+    if (status == TERN_OK && o->keep_last > 0)
+        status = io_snapshot_keep(folder, o->keep_last, o->step);
+    tern_text_free(&path);
+    return status;
+}
+
+static void *write_later(void *user)
+{
+    tern_snapshot *s = user;
+    s->status = write_snapshot(s->dict, s->folder, &s->options);
+    snprintf(s->message, sizeof s->message, "%s", tern_last_error());
+    tern_clear_error();
+    return NULL;
+}
+
+static tern_status finish(tern_snapshot *s)
+{
+    if (!s->runs)
+        return TERN_OK;
+    pthread_join(s->thread, NULL);
+    s->runs = false;
+    tern_state_dict_free(s->dict);
+    tern_free(s->folder);
+    s->dict = NULL;
+    s->folder = NULL;
+    return s->status == TERN_OK ? TERN_OK : tern_fail(s->status, "%s", s->message);
+}
+
+tern_status tern_snapshot_wait(tern_snapshot *snapshot)
+{
+    return snapshot ? finish(snapshot) : tern_fail_argument_null("tern_snapshot_wait", "snapshot");
+}
+
+/* Hands the dict over to the thread. */
+static tern_status start(tern_snapshot *s, tern_state_dict *dict, const char *folder)
+{
+    TERN_TRY(to_host(dict));
+    s->folder = tern_copy_text(folder);
+    if (!s->folder)
+        return TERN_ERR_MEMORY;
+    s->dict = dict;
+    int code = pthread_create(&s->thread, NULL, write_later, s);
+    if (code == 0) {
+        s->runs = true;
+        return TERN_OK;
+    }
+    tern_free(s->folder);
+    s->folder = NULL;
+    s->dict = NULL;
+    return tern_fail(TERN_ERR_MEMORY, "tern_snapshot_save: no thread for the background: %s",
+                     strerror(code));
+}
+
+/* The folders of a path that are not there. */
+static tern_status make_folder(const char *folder)
+{
+    char *path = tern_copy_text(folder);
+    if (!path)
+        return TERN_ERR_MEMORY;
+    int code = 0;
+    for (char *c = path + 1; path[0] && !code; c++) {
+        bool last = !*c;
+        if (*c && *c != '/')
+            continue;
+        *c = '\0';
+        code = mkdir(path, 0777) != 0 && errno != EEXIST && errno != EISDIR ? errno : 0;
+        if (last)
+            break;
+        *c = '/';
+    }
+    tern_free(path);
+    errno = code;
+    return code ? io_fail_system("tern_snapshot_save", folder, "the folder can't be made") : TERN_OK;
+}
+
+tern_status tern_snapshot_save(tern_snapshot *snapshot, const char *folder,
+                               const tern_snapshot_options *options)
+{
+    tern_snapshot_options o = tern_read_snapshot(options);
+    if (!snapshot || !folder)
+        return tern_fail_argument_null("tern_snapshot_save", snapshot ? "folder" : "snapshot");
+    if (o.step < 0 || o.keep_last < 0)
+        return tern_fail(TERN_ERR_ARGUMENT, "tern_snapshot_save: step %lld and keep_last %d should not be negative",
+                         (long long)o.step, o.keep_last);
+    TERN_TRY(tern_last_status());
+    TERN_TRY(finish(snapshot));
+    TERN_TRY(make_folder(folder));
+    if (!o.step) {
+        int count;
+        int64_t newest = io_snapshot_newest(folder, &count);
+        o.step = newest < 0 ? 1 : newest + 1;
+    }
+    snapshot->options = o;
+    tern_state_dict *dict = tern_state_dict_new();
+    tern_status status = dict ? collect(snapshot, dict) : TERN_ERR_MEMORY;
+    if (status == TERN_OK)
+        status = o.background ? start(snapshot, dict, folder) : write_snapshot(dict, folder, &o);
+    if (!snapshot->runs)
+        tern_state_dict_free(dict);
+    return status;
+}
+
+/* ---- loading --------------------------------------------------------------------------------- */
+
+/* Whether what begins a key, up to its first dot, is in the snapshot. */
+static tern_status check_key(const tern_snapshot *s, const char *key)
+{
+    size_t n = strcspn(key, ".");
+    for (int i = 0; i < s->count; i++)
+        if (strlen(s->parts[i].name) == n && strncmp(s->parts[i].name, key, n) == 0)
+            return TERN_OK;
+    return tern_fail(TERN_ERR_STATE,
+                     "tern_snapshot_load: the file has %s, and nothing called \"%s\" was added to the snapshot",
+                     IO_SHOW(key), io_show(key, n).text);
+}
+
+static tern_status check(const tern_snapshot *s, const tern_state_dict *dict, const char *path)
+{
+    const char *format = tern_state_dict_metadata(dict, "format");
+    const char *version = tern_state_dict_metadata(dict, "version");
+    if (!format || strcmp(format, IO_SNAPSHOT_FORMAT) != 0)
+        return tern_fail(TERN_ERR_IO, "tern_snapshot_load: \"%s\": it is no snapshot", path);
+    if (!version || strcmp(version, "1") != 0)
+        return tern_fail(TERN_ERR_IO, "tern_snapshot_load: \"%s\": version %s is not known, 1 is", path,
+                         version ? IO_SHOW(version) : "?");
+    for (int i = 0; i < tern_state_dict_count(dict); i++)
+        TERN_TRY(check_key(s, tern_state_dict_key_at(dict, i)));
+    for (int i = 0; i < tern_state_dict_metadata_count(dict); i++) {
+        const char *key = tern_state_dict_metadata_key_at(dict, i);
+        if (strcmp(key, "format") != 0 && strcmp(key, "version") != 0 && strncmp(key, "rng.", 4) != 0)
+            TERN_TRY(check_key(s, key));
+    }
+    return TERN_OK;
+}
+
+static tern_status load(tern_snapshot *s, const tern_state_dict *dict, bool apply)
+{
+    for (int i = 0; i < s->count; i++)
+        TERN_TRY(s->parts[i].kind->load(&s->parts[i], dict, apply));
+    return io_load_generators(dict, apply);
+}
+
+tern_status tern_snapshot_load(tern_snapshot *snapshot, const char *path)
+{
+    struct stat facts;
+    if (!snapshot || !path)
+        return tern_fail_argument_null("tern_snapshot_load", snapshot ? "path" : "snapshot");
+    TERN_TRY(finish(snapshot));
+    const char *file = path;
+    if (stat(path, &facts) == 0 && S_ISDIR(facts.st_mode)) {
+        file = tern_snapshot_latest(path);
+        if (!file)
+            return tern_fail(TERN_ERR_IO, "tern_snapshot_load: there is no snapshot in \"%s\"", path);
+    }
+    tern_file *open = io_open("tern_snapshot_load", file);
+    tern_state_dict *dict = open ? io_load(open, &(tern_load_options){.map_location = "cpu"}) : NULL;
+    tern_status status = dict ? check(snapshot, dict, open->path) : tern_last_status();
+    if (status == TERN_OK)
+        status = load(snapshot, dict, false);
+    if (status == TERN_OK)
+        status = load(snapshot, dict, true);
+    tern_state_dict_free(dict);
+    tern_file_free(open);
+    return status;
+}
+
+void tern_snapshot_free(tern_snapshot *snapshot)
+{
+    if (!snapshot)
+        return;
+    finish(snapshot);
+    for (int i = 0; i < snapshot->count; i++)
+        tern_free(snapshot->parts[i].name);
+    tern_free(snapshot->parts);
+    tern_free(snapshot);
+}

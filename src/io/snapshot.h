@@ -1,0 +1,51 @@
+/* snapshot.h -- the inside of a snapshot: what belongs to it, and where it lies. */
+#ifndef TERN_IO_SNAPSHOT_INSIDE_H
+#define TERN_IO_SNAPSHOT_INSIDE_H
+#include "base/text.h"
+#include <stdint.h>
+#include <tern/io/snapshot.h>
+
+typedef struct io_snapshot_part io_snapshot_part;
+
+/* A kind of thing that is saved. All tensors and texts begin with the part's name and a dot, but for
+ * one that is a single tensor or text, which has its name. */
+typedef struct io_part_kind {
+    tern_status (*save)(const io_snapshot_part *part, tern_state_dict *to);
+    /* Whether it could be loaded; and load it. Nothing changes while apply is false. */
+    tern_status (*load)(const io_snapshot_part *part, const tern_state_dict *from, bool apply);
+} io_part_kind;
+
+struct io_snapshot_part {
+    char *name;
+    const io_part_kind *kind;
+    void *object;
+};
+
+extern const io_part_kind io_part_module, io_part_optimizer, io_part_lr_scheduler, io_part_scaler,
+    io_part_averaged_model, io_part_tensor, io_part_int, io_part_real;
+
+/* The generators of all devices in use. */
+tern_status io_save_generators(tern_state_dict *to);
+tern_status io_load_generators(const tern_state_dict *from, bool apply);
+
+/* Texts "<name>.<field>" and numbers in them; TERN_ERR_STATE where there is none. */
+tern_status io_note_int(tern_state_dict *to, const char *name, const char *field, int64_t value);
+tern_status io_note_real(tern_state_dict *to, const char *name, const char *field, double value);
+tern_status io_read_int(const tern_state_dict *from, const char *name, const char *field,
+                        int64_t *value);
+tern_status io_read_real(const tern_state_dict *from, const char *name, const char *field,
+                         double *value);
+
+/* ---- folders (snapshot_folder.c) ------------------------------------------------------------- */
+/* What every snapshot begins with. */
+#define IO_SNAPSHOT_FORMAT "tern.snapshot"
+/* The greatest number there; -1: there is none. */
+int64_t io_snapshot_newest(const char *folder, int *count);
+/* "<folder>/step-<number>.safetensors" */
+tern_status io_snapshot_path(tern_text *path, const char *folder, int64_t step);
+/* Remove the oldest but `saved` until keep are left. */
+tern_status io_snapshot_keep(const char *folder, int keep, int64_t saved);
+/* best.safetensors becomes the file at path. */
+tern_status io_snapshot_make_best(const char *folder, const char *path);
+
+#endif
