@@ -1,6 +1,7 @@
 /* archive.h -- archives of stored members, made in memory, right or with one thing wrong. */
 #ifndef TERN_TESTS_ARCHIVE_H
 #define TERN_TESTS_ARCHIVE_H
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -52,8 +52,10 @@ static const struct {
     {"{'descr': '<f4', 'fortran_order': False, }", 4, TERN_ERR_IO, "are expected"},
     {"{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", 4, TERN_ERR_IO,
      "are expected"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'more': 1}", 4, TERN_ERR_IO, "are expected"},
-    {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} + 1", 4, TERN_ERR_IO, "behind the dict"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'more': 1}", 4, TERN_ERR_IO,
+     "are expected"},
+    {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} + 1", 4, TERN_ERR_IO,
+     "behind the dict"},
     {"__import__('os').system('true')", 4, TERN_ERR_IO, "no dict"},
     {"", 4, TERN_ERR_IO, "no dict"},
     {"{", 4, TERN_ERR_IO, "no dict"},
@@ -65,7 +67,8 @@ static const struct {
     {DICT("<V2", "False", "(1,)"), 2, TERN_ERR_DTYPE, "bfloat16"},
     {DICT("|f4", "False", "(1,)"), 4, TERN_ERR_DTYPE, "|f4"},
     {DICT("f4", "False", "(1,)"), 4, TERN_ERR_DTYPE, "f4"},
-    {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", 4, TERN_ERR_DTYPE, "structs"},
+    {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", 4, TERN_ERR_DTYPE,
+     "structs"},
 };
 
 static void every_header_has_its_verdict(void **state)
@@ -109,7 +112,8 @@ static void other_orders_are_turned(void **state)
     (void)state;
     unsigned char bytes[256];
     TERN_SCOPE {
-        write_file(in_folder("turned.npy"), bytes, array_of(bytes, DICT("|u1", "True", "(2, 3)"), 6));
+        write_file(in_folder("turned.npy"), bytes,
+                   array_of(bytes, DICT("|u1", "True", "(2, 3)"), 6));
         tern_tensor *x = tern_npy_load(in_folder("turned.npy"), NULL);
         assert_shape(x, 2, 3);
         assert_true(tern_is_contiguous(x));
@@ -133,17 +137,22 @@ static void an_array_is_written_as_numpy_does(void **state)
         size_t n;
         char *bytes = read_file(in_folder("w.npy"), &n);
         assert_int_equal(n, 128 + 24);
-        assert_memory_equal(bytes, "\x93NUMPY\1\0v\0{'descr': '<f4', 'fortran_order': False, "
-                                   "'shape': (2, 3), }      ", 75);
+        assert_memory_equal(bytes,
+                            "\x93NUMPY\1\0v\0{'descr': '<f4', 'fortran_order': False, "
+                            "'shape': (2, 3), }      ",
+                            75);
         assert_int_equal(bytes[127], '\n');
         free(bytes);
-        FOR_EACH_DEVICE (device) {
+        FOR_EACH_DEVICE(device)
+        {
             tern_tensor *x = tern_transpose(tern_randn(TERN_SHAPE(7, 5), TERN_F64, "cpu"), 0, 1);
-            assert_ok(tern_npy_save(tern_to(tern_to_dtype(x, TERN_F32), device), in_folder("w.npy")));
+            assert_ok(
+                tern_npy_save(tern_to(tern_to_dtype(x, TERN_F32), device), in_folder("w.npy")));
             assert_same(tern_npy_load(in_folder("w.npy"), device), tern_to_dtype(x, TERN_F32));
         }
-        assert_int_equal(tern_npy_save(tern_ones(TERN_SHAPE(2), TERN_BF16, NULL), in_folder("b.npy")),
-                         TERN_ERR_DTYPE);
+        assert_int_equal(
+            tern_npy_save(tern_ones(TERN_SHAPE(2), TERN_BF16, NULL), in_folder("b.npy")),
+            TERN_ERR_DTYPE);
         assert_error(TERN_ERR_DTYPE, "NumPy has no bfloat16");
         assert_int_equal(access(in_folder("b.npy"), F_OK), -1);
     }
@@ -163,45 +172,65 @@ static bool no_libzip(void)
 static void archives_go_both_ways(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE (device)
-        for (int compressed = 0; compressed < 2; compressed++)
-            TERN_SCOPE {
-                tern_state_dict *dict = tern_state_dict_new();
-                tern_state_dict_set(dict, "zeros", tern_zeros(TERN_SHAPE(300, 500), TERN_F32, device));
-                tern_state_dict_set(dict, "layer/weight", tern_randn(TERN_SHAPE(90, 50), TERN_F16, device));
-                tern_state_dict_set(dict, "\xc3\xa9", tern_arange(0, 7, 1, TERN_I64, device));
-                tern_state_dict_set(dict, "empty", tern_zeros(TERN_SHAPE(0, 2), TERN_BOOL, device));
-                tern_state_dict_set_metadata(dict, "left", "out");
-                tern_status status = tern_npz_save(dict, in_folder("x.npz"),
-                                                   &(tern_npz_options){.compressed = compressed});
-                if (status == TERN_ERR_UNSUPPORTED && no_libzip()) {
-                    tern_state_dict_free(dict);
-                    continue;
-                }
-                assert_ok(status);
-                struct stat facts;
-                stat(in_folder("x.npz"), &facts);
-                assert_true((facts.st_size < 100000) == compressed);
-                tern_state_dict *back = tern_load(in_folder("x.npz"), &(tern_load_options){.map_location = device});
-                if (back || !no_libzip()) {
-                    assert_non_null(back);
-                    assert_int_equal(tern_state_dict_count(back), 4);
-                    for (int i = 0; i < 4; i++) {
-                        assert_string_equal(tern_state_dict_key_at(dict, i), tern_state_dict_key_at(back, i));
-                        assert_same(tern_state_dict_at(dict, i), tern_state_dict_at(back, i));
-                    }
-                    tern_file *file = tern_safe_open(in_folder("x.npz"));
-                    assert_same(tern_file_get_slice(file, "layer/weight", 10, 12, device),
-                                tern_narrow(tern_state_dict_at(dict, 1), 0, 10, 2));
-                    tern_file_free(file);
-                }
-                tern_state_dict_free(back);
+    FOR_EACH_DEVICE(device)
+    for (int compressed = 0; compressed < 2; compressed++)
+        TERN_SCOPE {
+            tern_state_dict *dict = tern_state_dict_new();
+            tern_state_dict_set(dict, "zeros", tern_zeros(TERN_SHAPE(300, 500), TERN_F32, device));
+            tern_state_dict_set(dict, "layer/weight",
+                                tern_randn(TERN_SHAPE(90, 50), TERN_F16, device));
+            tern_state_dict_set(dict, "\xc3\xa9", tern_arange(0, 7, 1, TERN_I64, device));
+            tern_state_dict_set(dict, "empty", tern_zeros(TERN_SHAPE(0, 2), TERN_BOOL, device));
+            tern_state_dict_set_metadata(dict, "left", "out");
+            tern_status status = tern_npz_save(dict, in_folder("x.npz"),
+                                               &(tern_npz_options){.compressed = compressed});
+            if (status == TERN_ERR_UNSUPPORTED && no_libzip()) {
                 tern_state_dict_free(dict);
+                continue;
             }
+            assert_ok(status);
+            struct stat facts;
+            stat(in_folder("x.npz"), &facts);
+            assert_true((facts.st_size < 100000) == compressed);
+            tern_state_dict *back =
+                tern_load(in_folder("x.npz"), &(tern_load_options){.map_location = device});
+            if (back || !no_libzip()) {
+                assert_non_null(back);
+                assert_int_equal(tern_state_dict_count(back), 4);
+                for (int i = 0; i < 4; i++) {
+                    assert_string_equal(tern_state_dict_key_at(dict, i),
+                                        tern_state_dict_key_at(back, i));
+                    assert_same(tern_state_dict_at(dict, i), tern_state_dict_at(back, i));
+                }
+                tern_file *file = tern_safe_open(in_folder("x.npz"));
+                assert_same(tern_file_get_slice(file, "layer/weight", 10, 12, device),
+                            tern_narrow(tern_state_dict_at(dict, 1), 0, 10, 2));
+                tern_file_free(file);
+            }
+            tern_state_dict_free(back);
+            tern_state_dict_free(dict);
+        }
 }
 
-enum { FINE, CRC, CUT, CUT_END, BEHIND, BEFORE, TWICE, SHARED, LONGER, ENCRYPTED, MANY, METHOD, NO_NAME,
-       NOT_NUMPY, FEW_BYTES, EMPTY, KINDS };
+enum {
+    FINE,
+    CRC,
+    CUT,
+    CUT_END,
+    BEHIND,
+    BEFORE,
+    TWICE,
+    SHARED,
+    LONGER,
+    ENCRYPTED,
+    MANY,
+    METHOD,
+    NO_NAME,
+    NOT_NUMPY,
+    FEW_BYTES,
+    EMPTY,
+    KINDS
+};
 static const struct {
     const char *name, *says; /* NULL: it is loaded */
 } kinds[KINDS] = {
@@ -276,12 +305,9 @@ static void every_archive_has_its_verdict(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(every_header_has_its_verdict),
-        TEST(what_begins_otherwise_is_refused),
-        TEST(other_orders_are_turned),
-        TEST(an_array_is_written_as_numpy_does),
-        TEST(archives_go_both_ways),
-        TEST(every_archive_has_its_verdict),
+        TEST(every_header_has_its_verdict), TEST(what_begins_otherwise_is_refused),
+        TEST(other_orders_are_turned),      TEST(an_array_is_written_as_numpy_does),
+        TEST(archives_go_both_ways),        TEST(every_archive_has_its_verdict),
     };
     return folder_main(tests, sizeof tests / sizeof *tests);
 }

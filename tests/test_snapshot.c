@@ -27,8 +27,9 @@ static training *start(const char *device, bool momentum)
     tern_manual_seed(11);
     t->x = tern_keep(test_uniform(device, TERN_F32, TERN_SHAPE(8, 6), -1, 1, 1));
     t->y = tern_keep(test_uniform(device, TERN_F32, TERN_SHAPE(8, 3), -1, 1, 2));
-    t->model = tern_nn_sequential(tern_nn_linear(6, 16, NULL), tern_nn_batch_norm1d(16, NULL),
-                                  tern_nn_relu(), tern_nn_dropout(NULL), tern_nn_linear(16, 3, NULL));
+    t->model =
+        tern_nn_sequential(tern_nn_linear(6, 16, NULL), tern_nn_batch_norm1d(16, NULL),
+                           tern_nn_relu(), tern_nn_dropout(NULL), tern_nn_linear(16, 3, NULL));
     t->optimizer = momentum ? tern_optim_sgd(t->model, 0.1, &(tern_sgd_options){.momentum = 0.9})
                             : tern_optim_adamw(t->model, 1e-2, NULL);
     t->scheduler = tern_lr_scheduler_sequential_lr(
@@ -86,8 +87,8 @@ static double average_of(const training *t)
 {
     double value = 0;
     TERN_SCOPE
-        value = tern_item(tern_sum(tern_abs(
-            tern_swa_average(t->average, tern_nn_parameter(t->model, "0.weight")))));
+        value = tern_item(tern_sum(
+            tern_abs(tern_swa_average(t->average, tern_nn_parameter(t->model, "0.weight")))));
     return value;
 }
 
@@ -96,55 +97,56 @@ static double average_of(const training *t)
 static void a_training_goes_on_with_the_same_numbers(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE (device)
-        for (int momentum = 0; momentum < 2; momentum++)
-            TERN_SCOPE {
-                const char *runs = in_folder(momentum ? "sgd" : "adamw");
-                training *whole = start(device, momentum);
-                double losses[12];
-                for (int i = 0; i < 12; i++) {
-                    losses[i] = run(whole);
-                    if (i == 4)
-                        assert_ok(tern_snapshot_save(whole->snapshot, runs, NULL));
-                }
-                double best = whole->best, average = average_of(whole),
-                       scale = tern_amp_get_scale(whole->scaler), lr = tern_optim_get_lr(whole->optimizer);
-                stop(whole);
-                training *again = start(device, momentum);
-                assert_ok(tern_snapshot_load(again->snapshot, runs));
-                assert_int_equal(again->step, 5);
-                for (int i = 5; i < 12; i++)
-                    assert_true(run(again) == losses[i]);
-                assert_true(again->best == best);
-                assert_true(average_of(again) == average);
-                assert_true(tern_amp_get_scale(again->scaler) == scale);
-                assert_true(tern_optim_get_lr(again->optimizer) == lr);
-                stop(again);
-                remove_tree(runs);
+    FOR_EACH_DEVICE(device)
+    for (int momentum = 0; momentum < 2; momentum++)
+        TERN_SCOPE {
+            const char *runs = in_folder(momentum ? "sgd" : "adamw");
+            training *whole = start(device, momentum);
+            double losses[12];
+            for (int i = 0; i < 12; i++) {
+                losses[i] = run(whole);
+                if (i == 4)
+                    assert_ok(tern_snapshot_save(whole->snapshot, runs, NULL));
             }
+            double best = whole->best, average = average_of(whole),
+                   scale = tern_amp_get_scale(whole->scaler),
+                   lr = tern_optim_get_lr(whole->optimizer);
+            stop(whole);
+            training *again = start(device, momentum);
+            assert_ok(tern_snapshot_load(again->snapshot, runs));
+            assert_int_equal(again->step, 5);
+            for (int i = 5; i < 12; i++)
+                assert_true(run(again) == losses[i]);
+            assert_true(again->best == best);
+            assert_true(average_of(again) == average);
+            assert_true(tern_amp_get_scale(again->scaler) == scale);
+            assert_true(tern_optim_get_lr(again->optimizer) == lr);
+            stop(again);
+            remove_tree(runs);
+        }
 }
 
 /* The generator of the old default device goes on on the new one: dropout's numbers are the same. */
 static void it_goes_on_on_another_device(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE (device)
-        TERN_SCOPE {
-            training *whole = start("cpu", false);
-            double losses[9];
-            for (int i = 0; i < 9; i++) {
-                losses[i] = run(whole);
-                if (i == 4)
-                    assert_ok(tern_snapshot_save(whole->snapshot, in_folder("move"), NULL));
-            }
-            stop(whole);
-            training *there = start(device, false);
-            assert_ok(tern_snapshot_load(there->snapshot, in_folder("move")));
-            for (int i = 5; i < 9; i++)
-                assert_true(fabs(run(there) - losses[i]) < 1e-4);
-            stop(there);
-            remove_tree(in_folder("move"));
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        training *whole = start("cpu", false);
+        double losses[9];
+        for (int i = 0; i < 9; i++) {
+            losses[i] = run(whole);
+            if (i == 4)
+                assert_ok(tern_snapshot_save(whole->snapshot, in_folder("move"), NULL));
         }
+        stop(whole);
+        training *there = start(device, false);
+        assert_ok(tern_snapshot_load(there->snapshot, in_folder("move")));
+        for (int i = 5; i < 9; i++)
+            assert_true(fabs(run(there) - losses[i]) < 1e-4);
+        stop(there);
+        remove_tree(in_folder("move"));
+    }
 }
 
 /* What a training has that has not begun: no states of the optimizer. */
@@ -203,31 +205,31 @@ static void the_last_and_the_best_are_kept(void **state)
 static void one_is_written_in_the_background(void **state)
 {
     (void)state;
-    FOR_EACH_DEVICE (device)
-        TERN_SCOPE {
-            tern_tensor *x = tern_full(TERN_SHAPE(1 << 20), tern_scalar_real(1), TERN_F32, device);
-            tern_snapshot *s = tern_snapshot_new();
-            tern_snapshot_options options = {.background = true, .keep_last = 2};
-            assert_ok(tern_snapshot_add_tensor(s, "x", x));
-            for (int i = 0; i < 4; i++) {
-                assert_ok(tern_snapshot_save(s, in_folder("later"), &options));
-                tern_add_scalar_(x, tern_scalar_real(1)); /* which is not in it */
-            }
-            assert_ok(tern_snapshot_wait(s));
-            assert_int_equal(tern_snapshot_count(in_folder("later")), 2);
-            assert_ok(tern_snapshot_load(s, in_folder("later")));
-            assert_true(tern_item(tern_max(x)) == 4);
-            /* An error there is told by the next call. */
-            remove_tree(in_folder("later"));
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *x = tern_full(TERN_SHAPE(1 << 20), tern_scalar_real(1), TERN_F32, device);
+        tern_snapshot *s = tern_snapshot_new();
+        tern_snapshot_options options = {.background = true, .keep_last = 2};
+        assert_ok(tern_snapshot_add_tensor(s, "x", x));
+        for (int i = 0; i < 4; i++) {
             assert_ok(tern_snapshot_save(s, in_folder("later"), &options));
-            assert_ok(tern_snapshot_wait(s));
-            mkfifo(in_folder("later/step-2.safetensors"), 0600);
-            assert_ok(tern_snapshot_save(s, in_folder("later"), &options));
-            assert_int_equal(tern_snapshot_wait(s), TERN_ERR_IO);
-            assert_error(TERN_ERR_IO, "is no regular file");
-            tern_snapshot_free(s);
-            remove_tree(in_folder("later"));
+            tern_add_scalar_(x, tern_scalar_real(1)); /* which is not in it */
         }
+        assert_ok(tern_snapshot_wait(s));
+        assert_int_equal(tern_snapshot_count(in_folder("later")), 2);
+        assert_ok(tern_snapshot_load(s, in_folder("later")));
+        assert_true(tern_item(tern_max(x)) == 4);
+        /* An error there is told by the next call. */
+        remove_tree(in_folder("later"));
+        assert_ok(tern_snapshot_save(s, in_folder("later"), &options));
+        assert_ok(tern_snapshot_wait(s));
+        mkfifo(in_folder("later/step-2.safetensors"), 0600);
+        assert_ok(tern_snapshot_save(s, in_folder("later"), &options));
+        assert_int_equal(tern_snapshot_wait(s), TERN_ERR_IO);
+        assert_error(TERN_ERR_IO, "is no regular file");
+        tern_snapshot_free(s);
+        remove_tree(in_folder("later"));
+    }
 }
 
 /* ---- refusals -------------------------------------------------------------------------------- */
@@ -325,7 +327,9 @@ static void a_kill_leaves_a_snapshot_that_loads(void **state)
             tern_snapshot *s = tern_snapshot_new();
             tern_snapshot_add_int(s, "n", &n);
             tern_snapshot_add_tensor(s, "x", tern_ones(TERN_SHAPE(1 << 18), TERN_F32, "cpu"));
-            while (tern_snapshot_save(s, runs, &(tern_snapshot_options){.keep_last = 2, .background = i % 2}) == TERN_OK)
+            while (tern_snapshot_save(
+                       s, runs, &(tern_snapshot_options){.keep_last = 2, .background = i % 2}) ==
+                   TERN_OK)
                 ;
             _exit(1);
         }

@@ -9,44 +9,54 @@ typedef struct pickle {
     const char *bytes;
     size_t n;
 } pickle;
-#define P(TEXT) {TEXT, sizeof(TEXT) - 1}
+#define P(TEXT)                                                                                    \
+    {                                                                                              \
+        TEXT, sizeof(TEXT) - 1                                                                     \
+    }
 
 /* ---- pieces of pickles ----------------------------------------------------------------------- */
 
-#define BEGIN       "\x80\2"
-#define TEXT(N, T)  "X" N "\0\0\0" T
-#define NUMBER(N)   "K" N
-#define FLOATS      "ctorch\nFloatStorage\n"
-#define REBUILD     "ctorch._utils\n_rebuild_tensor_v2\n"
-#define ORDERED     "ccollections\nOrderedDict\n)R"
+#define BEGIN      "\x80\2"
+#define TEXT(N, T) "X" N "\0\0\0" T
+#define NUMBER(N)  "K" N
+#define FLOATS     "ctorch\nFloatStorage\n"
+#define REBUILD    "ctorch._utils\n_rebuild_tensor_v2\n"
+#define ORDERED    "ccollections\nOrderedDict\n)R"
 /* A storage of N floats under a key, and a tensor of it. */
-#define STORAGE(KEY, N)           "(" TEXT("\7", "storage") FLOATS TEXT("\1", KEY) TEXT("\3", "cpu") NUMBER(N) "tQ"
-#define TENSOR_OF(S, OFFSET, SIZE, STRIDE) REBUILD "(" S NUMBER(OFFSET) SIZE STRIDE "\x89" ORDERED "tR"
-#define MATRIX                    TENSOR_OF(STORAGE("0", "\6"), "\0", "K\2K\3\x86", "K\3K\1\x86")
-#define DICT_OF(NAME, VALUE)      BEGIN "}" TEXT("\1", NAME) VALUE "s."
+#define STORAGE(KEY, N)                                                                            \
+    "(" TEXT("\7", "storage") FLOATS TEXT("\1", KEY) TEXT("\3", "cpu") NUMBER(N) "tQ"
+#define TENSOR_OF(S, OFFSET, SIZE, STRIDE)                                                         \
+    REBUILD "(" S NUMBER(OFFSET)                                                                   \
+    SIZE STRIDE "\x89" ORDERED "tR"
+#define MATRIX               TENSOR_OF(STORAGE("0", "\6"), "\0", "K\2K\3\x86", "K\3K\1\x86")
+#define DICT_OF(NAME, VALUE) BEGIN "}" TEXT("\1", NAME) VALUE "s."
 
-#define TEN(T)                    T T T T T T T T T T
+#define TEN(T) T T T T T T T T T T
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
 static const float numbers[6] = {1, 2, 3, 4, 5, 6};
 
 typedef struct options {
-    const char *order;   /* NULL: little */
-    const char *more;    /* the name of another member */
-    size_t bytes;        /* of the storage; 0: all */
+    const char *order; /* NULL: little */
+    const char *more;  /* the name of another member */
+    size_t bytes;      /* of the storage; 0: all */
     bool no_crc, no_storage;
 } options;
 
 static void write_archive(const char *path, pickle p, options o)
 {
     archive a = {0};
-    archive_add(&a, (archive_member){.name = "any/data.pkl", .data = p.bytes, .size = p.n, .no_crc = o.no_crc});
-    archive_add(&a, (archive_member){.name = "any/byteorder", .data = o.order ? o.order : "little",
+    archive_add(&a, (archive_member){
+                        .name = "any/data.pkl", .data = p.bytes, .size = p.n, .no_crc = o.no_crc});
+    archive_add(&a, (archive_member){.name = "any/byteorder",
+                                     .data = o.order ? o.order : "little",
                                      .size = strlen(o.order ? o.order : "little")});
     if (!o.no_storage)
-        archive_add(&a, (archive_member){.name = "any/data/0", .data = numbers,
-                                         .size = o.bytes ? o.bytes : sizeof numbers, .no_crc = o.no_crc});
+        archive_add(&a, (archive_member){.name = "any/data/0",
+                                         .data = numbers,
+                                         .size = o.bytes ? o.bytes : sizeof numbers,
+                                         .no_crc = o.no_crc});
     if (o.more)
         archive_add(&a, (archive_member){.name = o.more, .data = "x", .size = 1});
     archive_add(&a, (archive_member){.name = "any/version", .data = "3\n", .size = 2});
@@ -76,11 +86,12 @@ static tern_state_dict *load(pickle p, options o)
 static void a_state_dict_is_read(void **state)
 {
     (void)state;
-    static const pickle p = P(BEGIN ORDERED "q\0(" TEXT("\1", "w") MATRIX "q\1" TEXT("\1", "t")
-                              TENSOR_OF(STORAGE("0", "\6"), "\1", "K\2K\2\x86", "K\1K\3\x86")
-                              TEXT("\1", "s") TENSOR_OF(STORAGE("0", "\6"), "\5", ")", ")")
-                              TEXT("\1", "p") "ctorch._utils\n_rebuild_parameter\n(h\1\x88" ORDERED "tR"
-                              "u}" TEXT("\x9", "_metadata") ORDERED "sb.");
+    static const pickle p =
+        P(BEGIN ORDERED "q\0(" TEXT("\1", "w") MATRIX "q\1" TEXT("\1", "t")
+              TENSOR_OF(STORAGE("0", "\6"), "\1", "K\2K\2\x86", "K\1K\3\x86") TEXT("\1", "s")
+                  TENSOR_OF(STORAGE("0", "\6"), "\5", ")", ")")
+                      TEXT("\1", "p") "ctorch._utils\n_rebuild_parameter\n(h\1\x88" ORDERED "tR"
+                                      "u}" TEXT("\x9", "_metadata") ORDERED "sb.");
     for (int no_crc = 0; no_crc < 2; no_crc++)
         TERN_SCOPE {
             tern_state_dict *dict = load(p, (options){.no_crc = no_crc});
@@ -101,10 +112,13 @@ static void a_state_dict_is_read(void **state)
 static void names_are_joined_and_numbers_are_metadata(void **state)
 {
     (void)state;
-    static const pickle p = P(BEGIN "}(" TEXT("\1", "a") "}(" TEXT("\1", "b") MATRIX "K\7K\3u"
-                              TEXT("\1", "l") "](" MATRIX "G\x3f\xd0\0\0\0\0\0\0" TEXT("\2", "hi") "e"
-                              TEXT("\1", "n") "N" TEXT("\1", "y") "\x88" TEXT("\1", "m") "J\xfe\xff\xff\xff"
-                              TEXT("\1", "q") "\x8a\2\xff\xfe" "u.");
+    static const pickle p = P(BEGIN "}(" TEXT("\1", "a") "}(" TEXT("\1", "b") MATRIX "K\7K\3u" TEXT(
+        "\1", "l") "](" MATRIX
+                   "G\x3f\xd0\0\0\0\0\0\0" TEXT("\2", "hi") "e" TEXT("\1", "n") "N" TEXT(
+                       "\1", "y") "\x88" TEXT("\1",
+                                              "m") "J\xfe\xff\xff\xff" TEXT("\1",
+                                                                            "q") "\x8a\2\xff\xfe"
+                                                                                 "u.");
     TERN_SCOPE {
         tern_state_dict *dict = load(p, (options){0});
         if (!dict && no_libzip())
@@ -138,8 +152,12 @@ static const struct {
     {P(BEGIN "X\xff\xff\xff\xffz"), "ends too early"},
     {P(BEGIN "\x8a\xff"), "ends too early"},
     {P(BEGIN "G\0"), "ends too early"},
-    {P(BEGIN "c" "torch"), "ends too early"},
-    {P(BEGIN "c" "torch\nFloat"), "ends too early"},
+    {P(BEGIN "c"
+             "torch"),
+     "ends too early"},
+    {P(BEGIN "c"
+             "torch\nFloat"),
+     "ends too early"},
     {P(BEGIN "cos\nsystem\nX\4\0\0\0true\x85R."), "wants os.system"},
     {P(BEGIN "cbuiltins\neval\nX\1\0\0\0x\x85R."), "wants builtins.eval"},
     {P(BEGIN "c__main__\nNet\n)\x81."), "wants __main__.Net"},
@@ -167,23 +185,30 @@ static const struct {
     {P(BEGIN "h\0."), "nothing was kept"},
     {P(BEGIN "}q\5h\4."), "nothing was kept"},
     {P(BEGIN "}" TEXT("\0", "") MATRIX "s."), "no name"},
-    {P(DICT_OF("x", TENSOR_OF(STORAGE("1", "\6"), "\0", "K\6\x85", "K\1\x85"))), "not in the archive"},
+    {P(DICT_OF("x", TENSOR_OF(STORAGE("1", "\6"), "\0", "K\6\x85", "K\1\x85"))),
+     "not in the archive"},
     {P(DICT_OF("x", TENSOR_OF(STORAGE("/", "\6"), "\0", "K\6\x85", "K\1\x85"))), "no plain name"},
     {P(DICT_OF("x", TENSOR_OF(STORAGE("0", "\7"), "\0", "K\6\x85", "K\1\x85"))), "not as long"},
     {P(DICT_OF("x", TENSOR_OF(STORAGE("0", "\6"), "\0", "K\7\x85", "K\1\x85"))), "do not fit"},
     {P(DICT_OF("x", TENSOR_OF(STORAGE("0", "\6"), "\1", "K\6\x85", "K\1\x85"))), "do not fit"},
     {P(DICT_OF("x", TENSOR_OF(STORAGE("0", "\6"), "\6", "K\1\x85", "K\1\x85"))), "do not fit"},
     {P(DICT_OF("x", TENSOR_OF(STORAGE("0", "\6"), "\0", "K\4\x85", "K\2\x85"))), "do not fit"},
-    {P(DICT_OF("x", TENSOR_OF(STORAGE("0", "\6"), "\0", "J\xff\xff\xff\x7f\x85", "K\0\x85"))), "do not fit"},
-    {P(DICT_OF("x", TENSOR_OF(STORAGE("0", "\6"), "\0", "K\2\x85", "\x8a\x8\xff\xff\xff\xff\xff\xff\xff\x7f\x85"))),
+    {P(DICT_OF("x", TENSOR_OF(STORAGE("0", "\6"), "\0", "J\xff\xff\xff\x7f\x85", "K\0\x85"))),
      "do not fit"},
-    {P(DICT_OF("x", TENSOR_OF(STORAGE("0", "\6"), "\0", "J\xff\xff\xff\xff\x85", "K\1\x85"))), "negative"},
-    {P(DICT_OF("x", TENSOR_OF(STORAGE("0", "\6"), "\0", "K\2\x85", "J\xff\xff\xff\xff\x85"))), "negative"},
+    {P(DICT_OF("x", TENSOR_OF(STORAGE("0", "\6"), "\0", "K\2\x85",
+                              "\x8a\x8\xff\xff\xff\xff\xff\xff\xff\x7f\x85"))),
+     "do not fit"},
+    {P(DICT_OF("x", TENSOR_OF(STORAGE("0", "\6"), "\0", "J\xff\xff\xff\xff\x85", "K\1\x85"))),
+     "negative"},
+    {P(DICT_OF("x", TENSOR_OF(STORAGE("0", "\6"), "\0", "K\2\x85", "J\xff\xff\xff\xff\x85"))),
+     "negative"},
     {P(DICT_OF("x", TENSOR_OF(STORAGE("0", "\6"), "\0", "N\x85", "K\1\x85"))), "no whole number"},
     {P(DICT_OF("x", TENSOR_OF(STORAGE("0", "\6"), "\0", "K\6\x85", ")"))), "as many strides"},
-    {P(DICT_OF("x", TENSOR_OF(STORAGE("0", "\6"), "\0", "(K\1K\1K\1K\1K\1K\1K\1K\1K\1K\1K\1K\1K\1t", ")"))),
+    {P(DICT_OF("x", TENSOR_OF(STORAGE("0", "\6"), "\0", "(K\1K\1K\1K\1K\1K\1K\1K\1K\1K\1K\1K\1K\1t",
+                              ")"))),
      "12 dims"},
-    {P(BEGIN "}(" TEXT("\3", "a.b") MATRIX TEXT("\1", "a") "}" TEXT("\1", "b") MATRIX "su."), "twice"},
+    {P(BEGIN "}(" TEXT("\3", "a.b") MATRIX TEXT("\1", "a") "}" TEXT("\1", "b") MATRIX "su."),
+     "twice"},
     {P(BEGIN "}N" MATRIX "s."), "neither text nor whole number"},
     {P(BEGIN "]q\0h\0a."), "more than the pickle"}, /* a list in itself */
     {P(BEGIN TEN("]]]]]]]") TEN("aaaaaaa") "N."), "stack"},
@@ -200,7 +225,8 @@ static void every_pickle_has_its_verdict(void **state)
             if (!dict && no_libzip())
                 return;
             if (dict || !strstr(tern_last_error(), refused[i].says))
-                fail_msg("number %zu, %s: %s", i, refused[i].says, dict ? "loaded" : tern_last_error());
+                fail_msg("number %zu, %s: %s", i, refused[i].says,
+                         dict ? "loaded" : tern_last_error());
             assert_error(TERN_ERR_IO, "x.pt");
         }
     assert_int_equal(tern_live_tensors(), 0);

@@ -78,18 +78,19 @@ tern_status io_zip_member(const tern_file *file, int i, io_member_facts *facts)
                              ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
     if (zip.zip_stat_index(from, (zip_uint64_t)i, 0, &stat) != 0)
         return io_bad(file, 0, "member %d of the archive: %s", i, zip.zip_strerror(from));
-    const char *what = (stat.valid & all) != all             ? "has no size"
-                       : stat.encryption_method != ZIP_EM_NONE ? "is encrypted"
-                       : stat.comp_method != ZIP_CM_STORE && stat.comp_method != ZIP_CM_DEFLATE
-                           ? "is compressed in a way that is not deflate"
-                       : stat.comp_method == ZIP_CM_STORE ? (stat.size == stat.comp_size ? NULL : "has two sizes")
-                       : stat.size / MOST_RATIO > stat.comp_size ? "says that it is larger than it can be"
-                                                                 : NULL;
+    const char *what =
+        (stat.valid & all) != all               ? "has no size"
+        : stat.encryption_method != ZIP_EM_NONE ? "is encrypted"
+        : stat.comp_method != ZIP_CM_STORE && stat.comp_method != ZIP_CM_DEFLATE
+            ? "is compressed in a way that is not deflate"
+        : stat.comp_method == ZIP_CM_STORE ? (stat.size == stat.comp_size ? NULL : "has two sizes")
+        : stat.size / MOST_RATIO > stat.comp_size ? "says that it is larger than it can be"
+                                                  : NULL;
     if (!what && stat.comp_size > file->parts[0].size)
         what = "is larger than the archive";
     if (what)
-        return io_bad(file, 0, "member `%s` of the archive %s", stat.name ? IO_SHOW(stat.name) : "?",
-                      what);
+        return io_bad(file, 0, "member `%s` of the archive %s",
+                      stat.name ? IO_SHOW(stat.name) : "?", what);
     *facts = (io_member_facts){stat.name, (uint64_t)i, stat.size,
                                stat.valid & ZIP_STAT_CRC && stat.crc == 0};
     return TERN_OK;
@@ -97,14 +98,15 @@ tern_status io_zip_member(const tern_file *file, int i, io_member_facts *facts)
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-static tern_status bad_member(const tern_file *file, zip_file_t *member, const char *name, uint64_t at)
+static tern_status bad_member(const tern_file *file, zip_file_t *member, const char *name,
+                              uint64_t at)
 {
     return io_bad(file, 0, "`%s` at byte %llu: %s", IO_SHOW(name), (unsigned long long)at,
                   zip.zip_file_strerror(member));
 }
 
-static tern_status read_bytes(const tern_file *file, zip_file_t *member, const char *name, uint64_t at,
-                              void *to, size_t bytes)
+static tern_status read_bytes(const tern_file *file, zip_file_t *member, const char *name,
+                              uint64_t at, void *to, size_t bytes)
 {
     for (char *next = to; bytes;) {
         zip_int64_t n = zip.zip_fread(member, next, bytes);
@@ -120,7 +122,8 @@ static tern_status read_bytes(const tern_file *file, zip_file_t *member, const c
 }
 
 /* Nothing may follow, and the checksum is compared when the end was seen. */
-static tern_status read_end(const tern_file *file, zip_file_t *member, const char *name, bool is_zero_crc)
+static tern_status read_end(const tern_file *file, zip_file_t *member, const char *name,
+                            bool is_zero_crc)
 {
     char more;
     zip_int64_t n = zip.zip_fread(member, &more, 1);
@@ -133,15 +136,16 @@ static tern_status read_end(const tern_file *file, zip_file_t *member, const cha
     return io_bad(file, 0, "`%s`: %s", IO_SHOW(name), zip.zip_file_strerror(member));
 }
 
-tern_status io_zip_read(tern_file *file, const io_member_facts *facts, void *to, size_t most, size_t *n,
-                        bool whole)
+tern_status io_zip_read(tern_file *file, const io_member_facts *facts, void *to, size_t most,
+                        size_t *n, bool whole)
 {
     archive *a = archive_of(file);
     *n = facts->size < most ? (size_t)facts->size : most;
     pthread_mutex_lock(&a->lock);
     zip_file_t *member = zip.zip_fopen_index(a->zip, facts->index, 0);
-    tern_status status = member ? read_bytes(file, member, facts->name, 0, to, *n)
-                                : io_bad(file, 0, "`%s`: %s", IO_SHOW(facts->name), zip.zip_strerror(a->zip));
+    tern_status status =
+        member ? read_bytes(file, member, facts->name, 0, to, *n)
+               : io_bad(file, 0, "`%s`: %s", IO_SHOW(facts->name), zip.zip_strerror(a->zip));
     if (status == TERN_OK && whole)
         status = read_end(file, member, facts->name, facts->is_zero_crc);
     if (member)
@@ -217,8 +221,10 @@ tern_status io_zip_open(tern_file *file)
 {
     pthread_once(&once, load);
     if (!there)
-        return tern_fail(TERN_ERR_UNSUPPORTED, "%s: \"%s\" is an archive, and libzip can't be opened (Debian: libzip4): %s",
-                         file->function, file->path, reason);
+        return tern_fail(
+            TERN_ERR_UNSUPPORTED,
+            "%s: \"%s\" is an archive, and libzip can't be opened (Debian: libzip4): %s",
+            file->function, file->path, reason);
     archive *a = tern_alloc(sizeof *a);
     if (!a)
         return TERN_ERR_MEMORY;
@@ -243,10 +249,11 @@ tern_status io_zip_open(tern_file *file)
 
 tern_status io_zip_open(tern_file *file)
 {
-    return tern_fail(TERN_ERR_UNSUPPORTED,
-                     "%s: \"%s\" is an archive, and tern was built without libzip: configure it with "
-                     "-DTERN_ZIP=ON and its header (Debian: libzip-dev)",
-                     file->function, file->path);
+    return tern_fail(
+        TERN_ERR_UNSUPPORTED,
+        "%s: \"%s\" is an archive, and tern was built without libzip: configure it with "
+        "-DTERN_ZIP=ON and its header (Debian: libzip-dev)",
+        file->function, file->path);
 }
 
 int io_zip_count(const tern_file *file)
@@ -261,8 +268,8 @@ tern_status io_zip_member(const tern_file *file, int i, io_member_facts *facts)
     return io_zip_open((tern_file *)(uintptr_t)file);
 }
 
-tern_status io_zip_read(tern_file *file, const io_member_facts *facts, void *to, size_t most, size_t *n,
-                        bool whole)
+tern_status io_zip_read(tern_file *file, const io_member_facts *facts, void *to, size_t most,
+                        size_t *n, bool whole)
 {
     (void)facts, (void)to, (void)most, (void)n, (void)whole;
     return io_zip_open(file);

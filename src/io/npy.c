@@ -111,12 +111,14 @@ static tern_status read_member(npy *h)
         return read_shape(h);
     if (k == 1) {
         h->turned = pass_word(h, "True");
-        return h->turned || pass_word(h, "False") ? TERN_OK
-                                                  : bad(h, "fortran_order is neither True nor False");
+        return h->turned || pass_word(h, "False")
+                   ? TERN_OK
+                   : bad(h, "fortran_order is neither True nor False");
     }
     skip_blanks(h);
     if (h->at < h->end && *h->at == '[') /* a list of fields */
-        return tern_fail(TERN_ERR_DTYPE, "%s: \"%s\": array `%s` is of structs, which tern does not have",
+        return tern_fail(TERN_ERR_DTYPE,
+                         "%s: \"%s\": array `%s` is of structs, which tern does not have",
                          h->file->function, h->file->path, IO_SHOW(h->name));
     return read_text(h, h->descr, sizeof h->descr) ? TERN_OK : bad(h, "descr is no text");
 }
@@ -270,15 +272,16 @@ tern_text io_npy_header(const tern_tensor *x, const char *function)
         return text;
     }
     tern_text_add_bytes(&text, "\x93NUMPY\1\0\0\0", 10);
-    tern_text_add(&text, "{'descr': '%c%s', 'fortran_order': False, 'shape': (", type->bits > 8 ? '<' : '|',
-                  type->numpy);
+    tern_text_add(&text, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
+                  type->bits > 8 ? '<' : '|', type->numpy);
     for (int i = 0; i < shape.ndim; i++)
         tern_text_add(&text, "%s%lld%s", i ? ", " : "", (long long)shape.dims[i],
                       shape.ndim == 1 ? "," : "");
     tern_text_add(&text, "), }");
     /* NumPy leaves room for a first dim that grows. */
     if (shape.ndim)
-        tern_text_add(&text, "%*s", GROWTH - snprintf(NULL, 0, "%lld", (long long)shape.dims[0]), "");
+        tern_text_add(&text, "%*s", GROWTH - snprintf(NULL, 0, "%lld", (long long)shape.dims[0]),
+                      "");
     tern_text_add(&text, "%*s", (int)(ALIGN - (text.length + 1) % ALIGN), "");
     tern_text_add(&text, "\n");
     if (text.failed) {
@@ -299,8 +302,8 @@ tern_status tern_npy_save(tern_tensor *x, const char *path)
     tern_text header = io_npy_header(x, out.function);
     if (!header.data)
         return tern_last_status();
-    tern_status status = io_out_open(
-        &out, header.length + (uint64_t)tern_numel(x) * tern_dtype_size(tern_dtype_of(x)));
+    tern_status status = io_out_open(&out, header.length + (uint64_t)tern_numel(x) *
+                                                               tern_dtype_size(tern_dtype_of(x)));
     if (status == TERN_OK)
         status = io_out_write(&out, header.data, header.length);
     if (status == TERN_OK)

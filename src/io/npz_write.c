@@ -255,7 +255,8 @@ static tern_status check(const tern_state_dict *dict, member *members, uint64_t 
         const char *name = members[i].name = tern_state_dict_key_at(dict, i);
         tern_tensor *x = tern_state_dict_at(dict, i);
         if (!*name || !io_is_utf8(name) || strlen(name) > UINT16_MAX - 4)
-            return tern_fail(TERN_ERR_ARGUMENT, "tern_npz_save: an array can't be called \"%s\"", name);
+            return tern_fail(TERN_ERR_ARGUMENT, "tern_npz_save: an array can't be called \"%s\"",
+                             name);
         tern_text header = io_npy_header(x, "tern_npz_save");
         if (!header.data)
             return tern_last_status();
@@ -295,7 +296,7 @@ tern_status tern_npz_save(const tern_state_dict *dict, const char *path,
     w->members = tern_alloc(sizeof *w->members * ((size_t)tern_state_dict_count(dict) + 1));
     w->zlib = o.compressed ? tern_zlib_open("tern_npz_save") : NULL;
     make_table(w);
-    tern_status status = !w->members ? TERN_ERR_MEMORY
+    tern_status status = !w->members                ? TERN_ERR_MEMORY
                          : o.compressed && !w->zlib ? tern_last_status()
                                                     : write_all(w, dict);
     io_out_close(&w->out);

@@ -5,14 +5,6 @@
 #include "io/pickle.h"
 #include <string.h>
 
-enum { G_ORDERED_DICT = 1, G_TENSOR_V2, G_TENSOR_V3, G_PARAMETER, G_UNTYPED, G_SIZE, G_OPAQUE, G_TYPES = 100, G_DTYPES = 200 };
-
-static const io_torch_type types[] = {
-#define STORAGE(NAME, DTYPE, TYPE, BYTES) {NAME "Storage", DTYPE, TYPE, BYTES},
-#include "io/pickle.def"
-};
-enum { TYPES = sizeof types / sizeof *types };
-
 /* ---- errors and bytes ------------------------------------------------------------------------ */
 
 static tern_status bad(const io_pickle *p, const char *what)
@@ -320,26 +312,6 @@ static const char *take_line(io_pickle *p, size_t *n)
     return (const char *)begin;
 }
 
-static bool is(const char *text, size_t n, const char *what)
-{
-    return strlen(what) == n && memcmp(text, what, n) == 0;
-}
-
-static int number_of(const char *module, size_t k, const char *name, size_t n)
-{
-#define GLOBAL(MODULE, NAME, WHAT)                                                                 \
-    if (is(module, k, MODULE) && is(name, n, NAME))                                                \
-        return G_##WHAT;
-#include "io/pickle.def"
-    for (int i = 0; is(module, k, "torch") && i < TYPES; i++) {
-        if (is(name, n, types[i].storage))
-            return G_TYPES + i;
-        if (is(name, n, types[i].dtype))
-            return G_DTYPES + i;
-    }
-    return 0;
-}
-
 static tern_status read_global(io_pickle *p, int unused)
 {
     (void)unused;
@@ -347,7 +319,7 @@ static tern_status read_global(io_pickle *p, int unused)
     const char *module = take_line(p, &k), *name = module ? take_line(p, &n) : NULL;
     if (!name)
         return tern_last_status();
-    int number = number_of(module, k, name, n);
+    int number = io_pickle_global(module, k, name, n);
     if (!number)
         return io_bad(p->file, 0,
                       "data.pkl wants %s.%s, and nothing of a pickle is run: save tensors alone, "
@@ -375,10 +347,11 @@ static tern_status read_storage(io_pickle *p, int unused)
         !item(p, id, 2, IO_TEXT) || count->is.integer < 0)
         return bad(p, "a persistent id that is no storage");
     int64_t number = type->is.integer;
-    if (number != G_UNTYPED && !(number >= G_TYPES && number < G_TYPES + TYPES))
+    const io_torch_type *elements = io_torch_type_at(number - G_TYPES);
+    if (number != G_UNTYPED && !elements)
         return bad(p, "a storage of no type");
     io_value storage = {.kind = IO_STORAGE};
-    storage.is.storage.type = number == G_UNTYPED ? NULL : &types[number - G_TYPES];
+    storage.is.storage.type = elements;
     storage.is.storage.key = id->is.items[2];
     storage.is.storage.count = count->is.integer;
     p->depth--;
@@ -395,12 +368,8 @@ static tern_status push_tensor(io_pickle *p, const io_value *args, bool has_dtyp
         return bad(p, "a tensor of other arguments");
     io_value tensor = {.kind = IO_TENSOR};
     tensor.is.tensor.type = storage->is.storage.type;
-    if (has_dtype) {
-        int64_t number = dtype ? dtype->is.integer - G_DTYPES : -1;
-        if (number < 0 || number >= TYPES)
-            return bad(p, "a tensor of no type");
-        tensor.is.tensor.type = &types[number];
-    }
+    if (has_dtype)
+        tensor.is.tensor.type = dtype ? io_torch_type_at(dtype->is.integer - G_DTYPES) : NULL;
     if (!tensor.is.tensor.type)
         return bad(p, "a tensor of no type");
     tensor.is.tensor.storage = args->is.items[0];
@@ -450,7 +419,9 @@ static tern_status read_build(io_pickle *p, int unused)
         return tern_last_status();
     pop(p);
     const io_value *object = top(p, IO_DICT);
-    return !object ? tern_last_status() : object->is_ordered ? TERN_OK : bad(p, "BUILD of what is no OrderedDict");
+    return !object              ? tern_last_status()
+           : object->is_ordered ? TERN_OK
+                                : bad(p, "BUILD of what is no OrderedDict");
 }
 
 /* ---- the machine ----------------------------------------------------------------------------- */

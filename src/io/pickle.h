@@ -26,6 +26,23 @@ typedef struct io_torch_type {
     int bytes;
 } io_torch_type;
 
+/* What a global is pushed as; types of elements are behind the last two. */
+enum {
+    G_ORDERED_DICT = 1,
+    G_TENSOR_V2,
+    G_TENSOR_V3,
+    G_PARAMETER,
+    G_UNTYPED,
+    G_SIZE,
+    G_OPAQUE,
+    G_TYPES = 100,
+    G_DTYPES = 200
+};
+/* The number of a module's name, of k and n bytes; 0 for one that is not known. */
+int io_pickle_global(const char *module, size_t k, const char *name, size_t n);
+/* The i-th type; NULL for none. */
+const io_torch_type *io_torch_type_at(int64_t i);
+
 /* A value; others are named by their place in the list of all. */
 typedef struct io_value {
     uint8_t kind;

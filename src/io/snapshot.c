@@ -30,8 +30,8 @@ tern_snapshot *tern_snapshot_new(void)
 
 /* ---- what belongs to it ---------------------------------------------------------------------- */
 
-static tern_status add(tern_snapshot *s, const char *name, const io_part_kind *kind, const void *object,
-                       const char *function)
+static tern_status add(tern_snapshot *s, const char *name, const io_part_kind *kind,
+                       const void *object, const char *function)
 {
     static const char *const own[] = {"format", "version", "rng", "__metadata__"};
     if (!s || !name || !object)
@@ -42,9 +42,10 @@ static tern_status add(tern_snapshot *s, const char *name, const io_part_kind *k
     for (int i = 0; i < s->count; i++)
         taken = taken || strcmp(s->parts[i].name, name) == 0;
     if (taken)
-        return tern_fail(TERN_ERR_ARGUMENT,
-                         "%s: nothing can be called \"%s\": it is empty, has a dot, or is there already",
-                         function, name);
+        return tern_fail(
+            TERN_ERR_ARGUMENT,
+            "%s: nothing can be called \"%s\": it is empty, has a dot, or is there already",
+            function, name);
     if (s->count == s->capacity) {
         int capacity = s->capacity ? 2 * s->capacity : 8;
         io_snapshot_part *parts = tern_grow(s->parts, sizeof *parts * (size_t)capacity);
@@ -181,7 +182,8 @@ static tern_status make_folder(const char *folder)
     }
     tern_free(path);
     errno = code;
-    return code ? io_fail_system("tern_snapshot_save", folder, "the folder can't be made") : TERN_OK;
+    return code ? io_fail_system("tern_snapshot_save", folder, "the folder can't be made")
+                : TERN_OK;
 }
 
 tern_status tern_snapshot_save(tern_snapshot *snapshot, const char *folder,
@@ -191,7 +193,8 @@ tern_status tern_snapshot_save(tern_snapshot *snapshot, const char *folder,
     if (!snapshot || !folder)
         return tern_fail_argument_null("tern_snapshot_save", snapshot ? "folder" : "snapshot");
     if (o.step < 0 || o.keep_last < 0)
-        return tern_fail(TERN_ERR_ARGUMENT, "tern_snapshot_save: step %lld and keep_last %d should not be negative",
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_snapshot_save: step %lld and keep_last %d should not be negative",
                          (long long)o.step, o.keep_last);
     TERN_TRY(tern_last_status());
     TERN_TRY(finish(snapshot));
@@ -220,9 +223,10 @@ static tern_status check_key(const tern_snapshot *s, const char *key)
     for (int i = 0; i < s->count; i++)
         if (strlen(s->parts[i].name) == n && strncmp(s->parts[i].name, key, n) == 0)
             return TERN_OK;
-    return tern_fail(TERN_ERR_STATE,
-                     "tern_snapshot_load: the file has %s, and nothing called \"%s\" was added to the snapshot",
-                     IO_SHOW(key), io_show(key, n).text);
+    return tern_fail(
+        TERN_ERR_STATE,
+        "tern_snapshot_load: the file has %s, and nothing called \"%s\" was added to the snapshot",
+        IO_SHOW(key), io_show(key, n).text);
 }
 
 static tern_status check(const tern_snapshot *s, const tern_state_dict *dict, const char *path)
@@ -232,13 +236,14 @@ static tern_status check(const tern_snapshot *s, const tern_state_dict *dict, co
     if (!format || strcmp(format, IO_SNAPSHOT_FORMAT) != 0)
         return tern_fail(TERN_ERR_IO, "tern_snapshot_load: \"%s\": it is no snapshot", path);
     if (!version || strcmp(version, "1") != 0)
-        return tern_fail(TERN_ERR_IO, "tern_snapshot_load: \"%s\": version %s is not known, 1 is", path,
-                         version ? IO_SHOW(version) : "?");
+        return tern_fail(TERN_ERR_IO, "tern_snapshot_load: \"%s\": version %s is not known, 1 is",
+                         path, version ? IO_SHOW(version) : "?");
     for (int i = 0; i < tern_state_dict_count(dict); i++)
         TERN_TRY(check_key(s, tern_state_dict_key_at(dict, i)));
     for (int i = 0; i < tern_state_dict_metadata_count(dict); i++) {
         const char *key = tern_state_dict_metadata_key_at(dict, i);
-        if (strcmp(key, "format") != 0 && strcmp(key, "version") != 0 && strncmp(key, "rng.", 4) != 0)
+        if (strcmp(key, "format") != 0 && strcmp(key, "version") != 0 &&
+            strncmp(key, "rng.", 4) != 0)
             TERN_TRY(check_key(s, key));
     }
     return TERN_OK;
@@ -261,10 +266,12 @@ tern_status tern_snapshot_load(tern_snapshot *snapshot, const char *path)
     if (stat(path, &facts) == 0 && S_ISDIR(facts.st_mode)) {
         file = tern_snapshot_latest(path);
         if (!file)
-            return tern_fail(TERN_ERR_IO, "tern_snapshot_load: there is no snapshot in \"%s\"", path);
+            return tern_fail(TERN_ERR_IO, "tern_snapshot_load: there is no snapshot in \"%s\"",
+                             path);
     }
     tern_file *open = io_open("tern_snapshot_load", file);
-    tern_state_dict *dict = open ? io_load(open, &(tern_load_options){.map_location = "cpu"}) : NULL;
+    tern_state_dict *dict =
+        open ? io_load(open, &(tern_load_options){.map_location = "cpu"}) : NULL;
     tern_status status = dict ? check(snapshot, dict, open->path) : tern_last_status();
     if (status == TERN_OK)
         status = load(snapshot, dict, false);

@@ -131,13 +131,13 @@ static tern_status copy(const char *path, const char *best)
     io_out out = {.function = "tern_snapshot_save", .path = best};
     char *memory = tern_grow(NULL, PIECE);
     int fd = memory ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    tern_status status = !memory ? TERN_ERR_MEMORY
+    tern_status status = !memory  ? TERN_ERR_MEMORY
                          : fd < 0 ? io_fail_system(out.function, path, "")
                                   : io_out_open(&out, 0);
     for (ssize_t n = 1; status == TERN_OK && n > 0;) {
         n = read(fd, memory, PIECE);
-        status = n < 0 ? io_fail_system(out.function, path, "")
-                       : io_out_write(&out, memory, (size_t)n);
+        status =
+            n < 0 ? io_fail_system(out.function, path, "") : io_out_write(&out, memory, (size_t)n);
     }
     if (status == TERN_OK)
         status = io_out_commit(&out);

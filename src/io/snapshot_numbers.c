@@ -146,7 +146,8 @@ static tern_status save_scaler(const io_snapshot_part *part, tern_state_dict *to
     return io_note_int(to, part->name, "growth_tracker", state.growth_tracker);
 }
 
-static tern_status load_scaler(const io_snapshot_part *part, const tern_state_dict *from, bool apply)
+static tern_status load_scaler(const io_snapshot_part *part, const tern_state_dict *from,
+                               bool apply)
 {
     tern_scaler_state state = {0};
     TERN_TRY(io_read_real(from, part->name, "scale", &state.scale));
@@ -180,8 +181,8 @@ static tern_status save_scheduler(const tern_lr_scheduler *s, const char *name, 
 }
 
 /* Parts first: the whole tells the rates that they left behind. */
-static tern_status load_scheduler(tern_lr_scheduler *s, const char *name, const tern_state_dict *from,
-                                  bool apply)
+static tern_status load_scheduler(tern_lr_scheduler *s, const char *name,
+                                  const tern_state_dict *from, bool apply)
 {
     tern_lr_scheduler_state state = {0};
     for (int i = 0; tern_lr_scheduler_part(s, i); i++) {

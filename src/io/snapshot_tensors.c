@@ -40,8 +40,8 @@ static tern_status add_all(const char *name, tern_state_dict *dict, tern_state_d
 {
     tern_status status = dict ? TERN_OK : tern_last_status();
     for (int i = 0; dict && i < tern_state_dict_count(dict) && status == TERN_OK; i++)
-        status = add(tern_state_dict_key_at(dict, i), tern_state_dict_at(dict, i),
-                     &(target){name, to});
+        status =
+            add(tern_state_dict_key_at(dict, i), tern_state_dict_at(dict, i), &(target){name, to});
     tern_state_dict_free(dict);
     return status;
 }
@@ -70,12 +70,13 @@ static tern_status save_module(const io_snapshot_part *part, tern_state_dict *to
     return tern_nn_each_state(part->object, add, &(target){part->name, to});
 }
 
-static tern_status load_module(const io_snapshot_part *part, const tern_state_dict *from, bool apply)
+static tern_status load_module(const io_snapshot_part *part, const tern_state_dict *from,
+                               bool apply)
 {
     tern_state_dict *dict = part_of(from, part->name);
-    tern_status status = dict ? tern_nn_load_state(part->object, dict, NULL, "tern_snapshot_load",
-                                                   false, !apply)
-                              : tern_last_status();
+    tern_status status =
+        dict ? tern_nn_load_state(part->object, dict, NULL, "tern_snapshot_load", false, !apply)
+             : tern_last_status();
     tern_state_dict_free(dict);
     return status;
 }
@@ -93,7 +94,7 @@ static tern_status load_optimizer(const io_snapshot_part *part, const tern_state
                                   bool apply)
 {
     tern_state_dict *dict = part_of(from, part->name);
-    tern_status status = !dict ? tern_last_status()
+    tern_status status = !dict   ? tern_last_status()
                          : apply ? tern_optim_load_state_dict(part->object, dict)
                                  : tern_optim_check_state_dict(part->object, dict);
     tern_state_dict_free(dict);
@@ -117,11 +118,13 @@ static tern_status check_same(const char *name, const tern_state_dict *from,
         const char *key = tern_state_dict_key_at(to, i);
         const tern_tensor *x = tern_state_dict_get(from, key);
         if (!x || !tern_same_shape(x, tern_state_dict_at(to, i)))
-            return tern_fail(TERN_ERR_STATE, "tern_snapshot_load: %s.%s is not in the file, or has another shape",
+            return tern_fail(TERN_ERR_STATE,
+                             "tern_snapshot_load: %s.%s is not in the file, or has another shape",
                              name, IO_SHOW(key));
     }
     if (tern_state_dict_count(from) != tern_state_dict_count(to))
-        return tern_fail(TERN_ERR_STATE, "tern_snapshot_load: %s has %d tensors in the file, not %d", name,
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_snapshot_load: %s has %d tensors in the file, not %d", name,
                          tern_state_dict_count(from), tern_state_dict_count(to));
     return TERN_OK;
 }
@@ -152,11 +155,13 @@ static tern_status save_tensor(const io_snapshot_part *part, tern_state_dict *to
     return status;
 }
 
-static tern_status load_tensor(const io_snapshot_part *part, const tern_state_dict *from, bool apply)
+static tern_status load_tensor(const io_snapshot_part *part, const tern_state_dict *from,
+                               bool apply)
 {
     tern_tensor *x = tern_state_dict_get(from, part->name);
     if (!x || !tern_same_shape(x, part->object))
-        return tern_fail(TERN_ERR_STATE, "tern_snapshot_load: %s is not in the file, or has another shape",
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_snapshot_load: %s is not in the file, or has another shape",
                          part->name);
     tern_status status = TERN_OK;
     if (apply)

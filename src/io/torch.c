@@ -48,7 +48,8 @@ static tern_status list_members(checkpoint *c)
             return io_bad(c->file, 0, "`%s` is twice in the archive", IO_SHOW(facts.name));
         TERN_TRY(tern_keys_add(&c->members, facts.name, i));
         if (ends(facts.name, "/data.pkl") && !c->stem.length) {
-            tern_text_add(&c->stem, "%.*s", (int)(strlen(facts.name) - strlen("data.pkl")), facts.name);
+            tern_text_add(&c->stem, "%.*s", (int)(strlen(facts.name) - strlen("data.pkl")),
+                          facts.name);
             if (c->stem.failed)
                 return TERN_ERR_MEMORY;
         }
@@ -65,8 +66,9 @@ static tern_status check_kind(const checkpoint *c)
     size_t n;
     TERN_TRY(find_member(c, "constants.pkl", &facts, &found));
     if (found)
-        return io_bad(c->file, 0, "it is a TorchScript program, which is not run: save its tensors, "
-                                  "torch.save(model.state_dict(), ...)");
+        return io_bad(c->file, 0,
+                      "it is a TorchScript program, which is not run: save its tensors, "
+                      "torch.save(model.state_dict(), ...)");
     TERN_TRY(find_member(c, "byteorder", &facts, &found));
     if (found)
         TERN_TRY(io_zip_read(c->file, &facts, order, sizeof order - 1, &n, false));
@@ -81,7 +83,8 @@ static tern_status read_pickle(checkpoint *c)
     bool found;
     TERN_TRY(find_member(c, "data.pkl", &facts, &found));
     if (facts.size > MOST_PICKLE)
-        return io_bad(c->file, 0, "data.pkl is too large: %llu bytes", (unsigned long long)facts.size);
+        return io_bad(c->file, 0, "data.pkl is too large: %llu bytes",
+                      (unsigned long long)facts.size);
     unsigned char *bytes = tern_grow(NULL, (size_t)facts.size + 1);
     if (!bytes)
         return TERN_ERR_MEMORY;
@@ -110,7 +113,8 @@ static tern_status find_record(const checkpoint *c, const char *name, const io_v
     TERN_TRY(find_member(c, path, facts, &found));
     if (!found)
         return bad_tensor(c, name, "its storage is not in the archive");
-    if (__builtin_mul_overflow(bytes, (uint64_t)storage->is.storage.count, &bytes) || bytes != facts->size)
+    if (__builtin_mul_overflow(bytes, (uint64_t)storage->is.storage.count, &bytes) ||
+        bytes != facts->size)
         return bad_tensor(c, name, "its storage is not as long as the pickle says");
     return TERN_OK;
 }
@@ -179,11 +183,13 @@ static tern_status add_tensor(checkpoint *c, const char *name, const io_value *t
         return tern_last_status();
     int strides = take_numbers(c, name, tensor->is.tensor.stride, g.numbers + g.ndim);
     if (strides != g.ndim)
-        return strides < 0 ? tern_last_status() : bad_tensor(c, name, "it has not as many strides as sizes");
+        return strides < 0 ? tern_last_status()
+                           : bad_tensor(c, name, "it has not as many strides as sizes");
     uint64_t size = (uint64_t)type->bytes, offset = (uint64_t)tensor->is.tensor.offset;
     if (!measure(&g, offset, facts.size / size))
         return bad_tensor(c, name, "sizes, strides and offset do not fit into its storage");
-    io_entry *e = io_add_entry(c->file, name, io_type_named(type->type), g.numbers, g.ndim, !g.is_dense);
+    io_entry *e =
+        io_add_entry(c->file, name, io_type_named(type->type), g.numbers, g.ndim, !g.is_dense);
     if (!e)
         return tern_last_status();
     e->part = (int)facts.index;
@@ -198,7 +204,8 @@ static tern_status add_tensor(checkpoint *c, const char *name, const io_value *t
 static tern_status add_value(checkpoint *c, const char *name, int value, int depth);
 
 /* "<name>.<key>" and the value there. */
-static tern_status add_named(checkpoint *c, const char *name, const char *key, int n, int value, int depth)
+static tern_status add_named(checkpoint *c, const char *name, const char *key, int n, int value,
+                             int depth)
 {
     tern_text path = {0};
     tern_text_add(&path, "%s%s%.*s", name, *name ? "." : "", n, key);
@@ -238,7 +245,8 @@ static tern_status add_value(checkpoint *c, const char *name, int value, int dep
     const io_value *v = &c->pickle.values[value];
     char text[40];
     if (++c->visits > (int64_t)c->pickle.n)
-        return bad_tensor(c, name, "values are shared until they are more than the pickle has bytes");
+        return bad_tensor(c, name,
+                          "values are shared until they are more than the pickle has bytes");
     switch ((io_value_kind)v->kind) {
     case IO_TENSOR:
         return add_tensor(c, name, v);
@@ -252,8 +260,9 @@ static tern_status add_value(checkpoint *c, const char *name, int value, int dep
         {
             tern_text note = {0};
             tern_text_add(&note, "%.*s", v->count, v->is.text);
-            tern_status status = note.failed ? TERN_ERR_MEMORY
-                                             : tern_state_dict_set_metadata(c->file->notes, name, note.data);
+            tern_status status =
+                note.failed ? TERN_ERR_MEMORY
+                            : tern_state_dict_set_metadata(c->file->notes, name, note.data);
             tern_text_free(&note);
             return status;
         }
@@ -308,6 +317,8 @@ tern_status io_archive_open(tern_file *file)
 
 tern_status io_refuse_old(const tern_file *file, const char *kind)
 {
-    return io_bad(file, 0, "it is %s, which is not read: load it with PyTorch and save it again, "
-                           "torch.save(model.state_dict(), ...)", kind);
+    return io_bad(file, 0,
+                  "it is %s, which is not read: load it with PyTorch and save it again, "
+                  "torch.save(model.state_dict(), ...)",
+                  kind);
 }

@@ -41,8 +41,10 @@ static tern_status check_option(const tern_optimizer *o, int group, const char *
 {
     const uint64_t failures = tern_failures();
     if (group < 0 || group >= o->n_groups)
-        return tern_fail(TERN_ERR_STATE, "tern_optim_load_state_dict: loaded state dict has a "
-                                         "different number of parameter groups: number %d", group);
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_optim_load_state_dict: loaded state dict has a "
+                         "different number of parameter groups: number %d",
+                         group);
     for (int k = 0; o->kind->rows[k].name; k++) {
         if (o->kind->rows[k].kind != VALUE_OPTION || strcmp(o->kind->rows[k].name, name) != 0)
             continue;
@@ -58,20 +60,23 @@ static tern_status check_state(const tern_optimizer *o, int i, const char *name,
                                const tern_tensor *value)
 {
     if (i < 0 || i >= o->n)
-        return tern_fail(TERN_ERR_STATE, "tern_optim_load_state_dict: there is no parameter %d, of %d",
-                         i, o->n);
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_optim_load_state_dict: there is no parameter %d, of %d", i, o->n);
     if (strcmp(name, "step") == 0)
         return tern_numel(value) == 1 ? TERN_OK
                                       : tern_fail(TERN_ERR_STATE,
                                                   "tern_optim_load_state_dict: state.%d.step is no "
-                                                  "number", i);
+                                                  "number",
+                                                  i);
     for (int k = 0; k < OPTIM_STATES; k++)
         if (o->states >> k & 1 && strcmp(o->kind->state_names[k], name) == 0)
             return tern_same_shape(value, o->slots[i].x)
                        ? TERN_OK
-                       : tern_fail(TERN_ERR_STATE,
-                                   "tern_optim_load_state_dict: state.%d.%s does not have the shape "
-                                   "of its parameter", i, name);
+                       : tern_fail(
+                             TERN_ERR_STATE,
+                             "tern_optim_load_state_dict: state.%d.%s does not have the shape "
+                             "of its parameter",
+                             i, name);
     return tern_fail(TERN_ERR_STATE, "tern_optim_load_state_dict: %s has no state '%s'",
                      o->kind->name, name);
 }
@@ -98,8 +103,10 @@ tern_status tern_optim_check_state_dict(tern_optimizer *o, const tern_state_dict
         char path[PATH];
         snprintf(path, sizeof path, "param_groups.%d.lr", i);
         if (!tern_state_dict_get(dict, path))
-            return tern_fail(TERN_ERR_STATE, "tern_optim_load_state_dict: loaded state dict has a "
-                                             "different number of parameter groups: no number %d", i);
+            return tern_fail(TERN_ERR_STATE,
+                             "tern_optim_load_state_dict: loaded state dict has a "
+                             "different number of parameter groups: no number %d",
+                             i);
     }
     return TERN_OK;
 }

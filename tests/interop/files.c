@@ -33,8 +33,8 @@ static void write_files(const char *folder)
     tern_state_dict_set(dict, "b/c", tern_ones(TERN_SHAPE(2, 2), TERN_F16, NULL));
     tern_state_dict_set(dict, "e", tern_ones(TERN_SHAPE(0, 3), TERN_F32, NULL));
     check(tern_npz_save(dict, at(folder, "tern.npz"), NULL) == TERN_OK, "npz");
-    check(tern_npz_save(dict, at(folder, "tern_packed.npz"), &(tern_npz_options){.compressed = true}) ==
-              TERN_OK,
+    check(tern_npz_save(dict, at(folder, "tern_packed.npz"),
+                        &(tern_npz_options){.compressed = true}) == TERN_OK,
           "npz, packed");
     tern_state_dict_free(dict);
     dict = tern_state_dict_new();
@@ -54,7 +54,8 @@ static void write_files(const char *folder)
     tern_snapshot *s = tern_snapshot_new();
     tern_snapshot_add_module(s, "model", m);
     tern_snapshot_add_int(s, "step", &step);
-    check(tern_snapshot_save(s, at(folder, "snapshot"), &(tern_snapshot_options){.step = step}) == TERN_OK,
+    check(tern_snapshot_save(s, at(folder, "snapshot"), &(tern_snapshot_options){.step = step}) ==
+              TERN_OK,
           "snapshot");
     tern_snapshot_free(s);
     tern_nn_free(m);
@@ -110,8 +111,9 @@ static void read_torch(const char *folder)
     tern_nn_free(m);
     tern_state_dict_free(dict);
     dict = load(at(folder, "torch_all.pth"));
-    look(dict, "turned", TERN_F32, 0 + 1 * 4 + 2 * 8 + 3 * 1 + 4 * 5 + 5 * 9 + 6 * 2 + 7 * 6 + 8 * 10 + 9 * 3 +
-                                       10 * 7 + 11 * 11);
+    look(dict, "turned", TERN_F32,
+         0 + 1 * 4 + 2 * 8 + 3 * 1 + 4 * 5 + 5 * 9 + 6 * 2 + 7 * 6 + 8 * 10 + 9 * 3 + 10 * 7 +
+             11 * 11);
     look(dict, "row", TERN_F32, 5 + 12 + 21);
     look(dict, "half", TERN_F16, 506);
     look(dict, "bf", TERN_BF16, 506);
@@ -120,7 +122,8 @@ static void read_torch(const char *folder)
     check(!strcmp(tern_state_dict_metadata(dict, "epoch"), "3"), "epoch");
     check(!strcmp(tern_state_dict_metadata(dict, "loss"), "0.25"), "loss");
     tern_state_dict_free(dict);
-    check(!tern_load(at(folder, "torch_module.pt"), NULL) && strstr(tern_last_error(), "state_dict()"),
+    check(!tern_load(at(folder, "torch_module.pt"), NULL) &&
+              strstr(tern_last_error(), "state_dict()"),
           "a module is refused by name");
     check(!tern_load(at(folder, "torch_old.pt"), NULL) && strstr(tern_last_error(), "before 1.6"),
           "the old form is refused by name");
