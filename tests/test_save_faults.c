@@ -91,7 +91,8 @@ static tern_state_dict *dict_of(double value)
     TERN_SCOPE {
         tern_state_dict_set(
             dict, "x", tern_full(TERN_SHAPE(1 << 16), tern_scalar_real(value), TERN_F32, "cpu"));
-        tern_state_dict_set(dict, "y", tern_full(TERN_SHAPE(7), tern_scalar_real(value), TERN_F64, "cpu"));
+        tern_state_dict_set(dict, "y",
+                            tern_full(TERN_SHAPE(7), tern_scalar_real(value), TERN_F64, "cpu"));
     }
     return dict;
 }
@@ -137,11 +138,11 @@ static const struct {
     const char *function;
     int code;
 } faults[] = {
-    {"write", ENOSPC},    {"write", EIO},       {"write", EDQUOT},   {"write", EFBIG},
-    {"pwrite", EIO},      {"fsync", EIO},       {"fsync", ENOSPC},   {"fsync", EDQUOT},
+    {"write", ENOSPC},     {"write", EIO},      {"write", EDQUOT},    {"write", EFBIG},
+    {"pwrite", EIO},       {"fsync", EIO},      {"fsync", ENOSPC},    {"fsync", EDQUOT},
     {"fallocate", ENOSPC}, {"fallocate", EIO},  {"fallocate", EFBIG}, {"fallocate", EDQUOT},
-    {"renameat", EIO},    {"renameat", EROFS},  {"renameat", ENOSPC}, {"linkat", ENOSPC},
-    {"linkat", EROFS},    {"fchmod", EPERM},    {"openat", EROFS},    {"openat", EACCES},
+    {"renameat", EIO},     {"renameat", EROFS}, {"renameat", ENOSPC}, {"linkat", ENOSPC},
+    {"linkat", EROFS},     {"fchmod", EPERM},   {"openat", EROFS},    {"openat", EACCES},
     {"openat", EMFILE},
 };
 
@@ -168,7 +169,8 @@ static void every_fault_leaves_one_of_both(void **state)
                 double value = value_in(in_folder(saves[s].path));
                 /* After the rename only the folder's own fsync is left: the new file is there. */
                 if (value != 1 && value != 2)
-                    fail_msg("%s, %s %d: %g is there", saves[s].name, faults[f].function, at, value);
+                    fail_msg("%s, %s %d: %g is there", saves[s].name, faults[f].function, at,
+                             value);
                 if (status == TERN_OK)
                     assert_true(value == 2);
                 int files = count_files(in_folder("f"));
@@ -203,9 +205,12 @@ static void what_is_only_odd_succeeds(void **state)
         const char *function;
         int code;
         bool goes_on, halves;
-    } rows[] = {{"write", EINTR, false, false},        {"fallocate", EINTR, false, false},
-                {"fallocate", EOPNOTSUPP, true, false}, {"pread", EINTR, false, false},
-                {"none", 0, false, true},               {"pwrite", EINTR, false, false}};
+    } rows[] = {{"write", EINTR, false, false},
+                {"fallocate", EINTR, false, false},
+                {"fallocate", EOPNOTSUPP, true, false},
+                {"pread", EINTR, false, false},
+                {"none", 0, false, true},
+                {"pwrite", EINTR, false, false}};
     tern_state_dict *dict = dict_of(3);
     for (size_t s = 0; s < sizeof saves / sizeof *saves; s++)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -271,8 +276,10 @@ static void what_cannot_be_read_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_full_disk_says_how_much_is_missing), TEST(every_fault_leaves_one_of_both),
-        TEST(what_is_only_odd_succeeds),            TEST(a_file_with_a_name_does_too),
+        TEST(a_full_disk_says_how_much_is_missing),
+        TEST(every_fault_leaves_one_of_both),
+        TEST(what_is_only_odd_succeeds),
+        TEST(a_file_with_a_name_does_too),
         TEST(what_cannot_be_read_is_an_error),
     };
     return folder_main(tests, sizeof tests / sizeof *tests);

@@ -5,6 +5,7 @@
  * Offsets count from the first byte of data, which tensors cover without holes and overlaps. */
 #include "io/file.h"
 #include "io/json.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +78,14 @@ static bool count_bytes(const io_type *type, const int64_t *dims, int ndim, uint
     return n <= INT64_MAX && (empty || n % 8 == 0);
 }
 
+/* What is said of a tensor. */
+typedef struct info {
+    const char *dtype; /* of n bytes */
+    size_t n;
+    int64_t dims[TERN_MAX_DIMS], offsets[2];
+    int ndim;
+} info;
+
 /* Whole numbers of an array into to; how many, or -1. */
 static int take_numbers(const json_t *array, int64_t *to, size_t most)
 {
@@ -91,28 +100,80 @@ static int take_numbers(const json_t *array, int64_t *to, size_t most)
     return (int)json_array_size(array);
 }
 
-static tern_status take_info(header *h, const char *name, const json_t *info)
+/* Of a value that jansson has read; what is wrong with it, or NULL. */
+static const char *read_info(const json_t *value, info *i)
 {
-    int64_t dims[TERN_MAX_DIMS], offsets[2];
-    const char *dtype = json_string_value(json_object_get(info, "dtype"));
-    const json_t *shape = json_object_get(info, "shape");
-    int ndim = take_numbers(shape, dims, TERN_MAX_DIMS);
-    const char *what = !json_is_object(info) || json_object_size(info) != 3 || !dtype
-                           ? "dtype, shape and data_offsets are expected"
-                       : ndim < 0 && json_array_size(shape) > TERN_MAX_DIMS
-                           ? "it has more than 12 dims"
-                       : ndim < 0 ? "shape is no list of whole numbers"
-                       : take_numbers(json_object_get(info, "data_offsets"), offsets, 2) != 2
-                           ? "data_offsets are no two whole numbers"
-                           : NULL;
-    const io_type *type = what ? NULL : io_type_named(dtype);
-    if (!what && !type)
+    const json_t *shape = json_object_get(value, "shape");
+    i->dtype = json_string_value(json_object_get(value, "dtype"));
+    if (!json_is_object(value) || json_object_size(value) != 3 || !i->dtype)
+        return "dtype, shape and data_offsets are expected";
+    i->n = strlen(i->dtype);
+    i->ndim = take_numbers(shape, i->dims, TERN_MAX_DIMS);
+    if (i->ndim < 0)
+        return json_array_size(shape) > TERN_MAX_DIMS ? "it has more than 12 dims"
+                                                      : "shape is no list of whole numbers";
+    return take_numbers(json_object_get(value, "data_offsets"), i->offsets, 2) == 2
+               ? NULL
+               : "data_offsets are no two whole numbers";
+}
+
+/* The bytes that every writer writes, read without a tree; false for any others, which jansson reads. */
+static bool pass(const char **at, const char *end, const char *text)
+{
+    size_t n = strlen(text);
+    if ((size_t)(end - *at) < n || memcmp(*at, text, n) != 0)
+        return false;
+    *at += n;
+    return true;
+}
+
+static int pass_numbers(const char **at, const char *end, int64_t *to, int most)
+{
+    enum { DIGITS = 18 };
+    int count = 0;
+    while (!pass(at, end, "]")) {
+        const char *begin = *at;
+        if (count == most)
+            return -1;
+        for (to[count] = 0; *at < end && **at >= '0' && **at <= '9' && *at - begin < DIGITS; ++*at)
+            to[count] = to[count] * 10 + (**at - '0');
+        if (*at == begin || (*begin == '0' && *at - begin > 1))
+            return -1;
+        count++;
+        if (!pass(at, end, ",") && !(*at < end && **at == ']'))
+            return -1;
+        if ((*at)[-1] == ',' && *at < end && **at == ']')
+            return -1;
+    }
+    return count;
+}
+
+static bool read_plain_info(const io_member *m, info *i)
+{
+    const char *at = m->value, *end = m->value + m->n;
+    if (!pass(&at, end, "{\"dtype\":\""))
+        return false;
+    for (i->dtype = at;
+         at < end && ((*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9') || *at == '_'); at++)
+        ;
+    i->n = (size_t)(at - i->dtype);
+    if (!pass(&at, end, "\",\"shape\":["))
+        return false;
+    i->ndim = pass_numbers(&at, end, i->dims, TERN_MAX_DIMS);
+    return i->ndim >= 0 && pass(&at, end, ",\"data_offsets\":[") &&
+           pass_numbers(&at, end, i->offsets, 2) == 2 && pass(&at, end, "}") && at == end;
+}
+
+static tern_status take_info(header *h, const char *name, const info *i)
+{
+    char dtype[32];
+    snprintf(dtype, sizeof dtype, "%.*s", i->n < 31 ? (int)i->n : 31, i->dtype);
+    const io_type *type = i->n < sizeof dtype ? io_type_named(dtype) : NULL;
+    if (!type)
         return io_bad(h->file, 0, "invalid JSON in header: tensor `%s` has the unknown dtype %s",
-                      IO_SHOW(name), IO_SHOW(dtype));
-    if (what)
-        return io_bad(h->file, 0, "invalid JSON in header: tensor `%s`: %s", IO_SHOW(name), what);
-    uint64_t bytes, begin = (uint64_t)offsets[0], end = (uint64_t)offsets[1];
-    if (!count_bytes(type, dims, ndim, &bytes))
+                      IO_SHOW(name), io_show(i->dtype, i->n).text);
+    uint64_t bytes, begin = (uint64_t)i->offsets[0], end = (uint64_t)i->offsets[1];
+    if (!count_bytes(type, i->dims, i->ndim, &bytes))
         return io_bad(
             h->file, 0,
             "overflow computing buffer size from shape and/or element type of tensor `%s`",
@@ -128,12 +189,28 @@ static tern_status take_info(header *h, const char *name, const json_t *info)
                       "offset %llu, its shape %llu",
                       IO_SHOW(name), (unsigned long long)(end - begin), (unsigned long long)begin,
                       (unsigned long long)bytes);
-    io_entry *e = io_add_entry(h->file, name, type, dims, ndim, false);
+    io_entry *e = io_add_entry(h->file, name, type, i->dims, i->ndim, false);
     if (!e)
         return tern_last_status();
     e->at = h->data + begin;
     e->bytes = bytes;
     return TERN_OK;
+}
+
+static tern_status take_tensor(header *h, const io_member *m)
+{
+    info i;
+    if (read_plain_info(m, &i))
+        return take_info(h, m->key, &i);
+    json_t *value = io_json_value(h->json, m);
+    if (!value)
+        return tern_last_status();
+    const char *what = read_info(value, &i);
+    tern_status status =
+        what ? io_bad(h->file, 0, "invalid JSON in header: tensor `%s`: %s", IO_SHOW(m->key), what)
+             : take_info(h, m->key, &i);
+    json_decref(value);
+    return status;
 }
 
 static tern_status take_member(void *user, const io_member *m)
@@ -148,10 +225,7 @@ static tern_status take_member(void *user, const io_member *m)
     if (m->n > MOST_VALUE || m->depth > MOST_DEPTH)
         return io_bad(h->file, 0, "invalid JSON in header: what is said of tensor `%s` is too long",
                       IO_SHOW(m->key));
-    json_t *info = io_json_value(h->json, m);
-    tern_status status = info ? take_info(h, m->key, info) : tern_last_status();
-    json_decref(info);
-    return status;
+    return take_tensor(h, m);
 }
 
 /* ---- the whole --------------------------------------------------------------------------- */
