@@ -78,7 +78,8 @@ static void check_frozen(const maker *k, tern_optimizer *o, tern_module *m)
     assert_false(moves(k, o, m, "0.weight"));
     assert_true(moves(k, o, m, "1.weight"));
     assert_ok(tern_optim_each_state(o, count_first, &states));
-    assert_int_equal(states, 0); /* it begins with the first gradient */
+    if (strcmp(k->name, "lbfgs") != 0) /* whose states are of all parameters at once */
+        assert_int_equal(states, 0);   /* it begins with the first gradient */
     tern_nn_requires_grad_(m, true);
     if (!moves(k, o, m, "0.weight"))
         fail_msg("%s does not train a parameter that was frozen", k->name);

@@ -163,7 +163,32 @@ static void a_kill_leaves_the_old_file_or_the_new(void **state)
         TERN_SCOPE
             assert_true(value_in(path) == 1);
     }
+    /* One that was killed in the middle of the two last calls is cleared away by the next save. */
+    save_value(path, 1);
     assert_int_equal(count_files(in_folder("kills")), 2);
+}
+
+static void what_a_killed_process_left_goes(void **state)
+{
+    (void)state;
+    char name[300];
+    fresh_folder("left");
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    static const char *const stay[] = {".x.safetensors.1.tmp",    ".x.safetensors.tmp",
+                                       ".y.safetensors.1.2.tmp",  "x.safetensors.1.2.tmp",
+                                       ".x.safetensors.1.2.tmp2", ".x.safetensors.-1.2.tmp"};
+    for (int i = 0; i < 6; i++) {
+        snprintf(name, sizeof name, "left/%s", stay[i]);
+        write_file(in_folder(name), "", 0);
+    }
+    snprintf(name, sizeof name, "left/.x.safetensors.%ld.3.tmp", (long)child);
+    write_file(in_folder(name), "", 0);
+    save_value(in_folder("left/x.safetensors"), 1);
+    assert_int_equal(access(in_folder(name), F_OK), -1);
+    assert_int_equal(count_files(in_folder("left")), 7);
 }
 
 /* ---- several files --------------------------------------------------------------------------- */
@@ -384,6 +409,7 @@ int main(void)
         TEST(only_regular_files_are_replaced),
         TEST(nothing_is_saved_while_an_error_is_recorded),
         TEST(a_kill_leaves_the_old_file_or_the_new),
+        TEST(what_a_killed_process_left_goes),
         TEST(several_files_are_one_model),
         TEST(an_index_is_not_trusted),
         TEST(a_module_is_saved_and_loaded),

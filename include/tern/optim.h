@@ -114,7 +114,8 @@ TERN_API tern_status tern_optim_set_lr(tern_optimizer *optimizer, double lr);
 
 /* ---- state: what has been gathered, to be saved -------------------------------------------------
  * Paths are PyTorch's: "state.0.exp_avg" (parameter 0), "state.0.step" (int64), and the options
- * "param_groups.0.lr" (float64). visit borrows the tensor. L-BFGS keeps its memory to itself. */
+ * "param_groups.0.lr" (float64). visit borrows the tensor. Those of
+ * L-BFGS, a vector of all parameters each, are put back by tern_optim_load_state_dict alone. */
 TERN_API tern_status tern_optim_each_state(tern_optimizer *optimizer, tern_tensor_visit visit,
                                            void *user);
 /* Put back what was visited: value is copied, from any device and dtype. */
@@ -122,7 +123,7 @@ TERN_API tern_status tern_optim_set_state(tern_optimizer *optimizer, const char 
                                           const tern_tensor *value);
 
 /* All that tern_optim_each_state visits, by its paths, sharing its elements; to be freed with
- * tern_state_dict_free. NULL after an error: TERN_ERR_UNSUPPORTED for L-BFGS. */
+ * tern_state_dict_free. NULL after an error. */
 TERN_API tern_state_dict *tern_optim_state_dict(tern_optimizer *optimizer);
 /* Put all of it back, from any device and dtype: parameters that dict has no state of are as before
  * their first step. Errors: TERN_ERR_STATE where groups, parameters, names or shapes are others,

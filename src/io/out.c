@@ -1,17 +1,20 @@
 /* out.c -- files that are there as a whole or not at all. */
 #define _GNU_SOURCE
 #include "io/out.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-enum { PIECE = 8 << 20, MOST_LINKS = 40 };
+enum { PIECE = 8 << 20, MOST_LINKS = 40, MOST_OF_NAME = 200 };
 
 tern_status io_fail_system(const char *function, const char *path, const char *what)
 {
@@ -106,7 +109,7 @@ static tern_status name_temporary(io_out *out)
 {
     static atomic_ulong calls;
     tern_text text = {0};
-    tern_text_add(&text, ".%.200s.%ld.%lu.tmp", out->name, (long)getpid(),
+    tern_text_add(&text, ".%.*s.%ld.%lu.tmp", MOST_OF_NAME, out->name, (long)getpid(),
                   atomic_fetch_add(&calls, 1));
     if (text.failed) {
         tern_text_free(&text);
@@ -114,6 +117,35 @@ static tern_status name_temporary(io_out *out)
     }
     out->temporary = text.data;
     return TERN_OK;
+}
+
+/* Whether it is the name of another process's file for this name, and that process is no more: it was
+ * killed between giving the file this name and the last one. */
+static bool is_left(const io_out *out, const char *name)
+{
+    size_t length = strlen(out->name);
+    char *end;
+    length = length < MOST_OF_NAME ? length : MOST_OF_NAME;
+    if (name[0] != '.' || strncmp(name + 1, out->name, length) != 0 || name[1 + length] != '.')
+        return false;
+    long pid = strtol(name + length + 2, &end, 10), n;
+    if (pid <= 0 || *end != '.')
+        return false;
+    n = strtol(end + 1, &end, 10);
+    return n >= 0 && strcmp(end, ".tmp") == 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+static void remove_left(const io_out *out)
+{
+    int fd = openat(out->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *open = fd < 0 ? NULL : fdopendir(fd);
+    for (struct dirent *e; open && (e = readdir(open));)
+        if (e->d_name[0] == '.' && is_left(out, e->d_name))
+            unlinkat(out->folder, e->d_name, 0);
+    if (open)
+        closedir(open);
+    else if (fd >= 0)
+        close(fd);
 }
 
 /* What another process with this number left behind. */
@@ -208,6 +240,7 @@ tern_status io_out_open(io_out *out, uint64_t bytes)
     out->is_open = true;
     TERN_TRY(find(out));
     TERN_TRY(look_at_old(out, &mode));
+    remove_left(out);
     TERN_TRY(open_file(out));
     if (mode >= 0 && fchmod(out->fd, (mode_t)mode) != 0)
         return fail(out, "its mode");

@@ -5,21 +5,13 @@
  * gives d = -H grad without forming H. All parameters are one vector here. Losses and products are
  * read by the host, which decides by them. */
 #include "base/callback.h"
+#include "optim/lbfgs.h"
 #include "optim/line_search.h"
 #include "optim/optimizer.h"
 #include <math.h>
 #include <string.h>
 
-/* What stays from step to step. */
-typedef struct memory {
-    tern_lbfgs_values values;
-    int64_t iterations;
-    tern_tensor *d, *grad;        /* the last direction, and the gradient before it */
-    double t, scale;              /* the last step's length; the initial Hessian's */
-    tern_tensor **change, **step; /* of count, each pair one step */
-    double *ro;                   /* 1 / their product */
-    int count;
-} memory;
+typedef tern_lbfgs_memory memory;
 
 typedef struct problem {
     tern_optimizer *o;
@@ -324,5 +316,8 @@ static tern_status make_data(tern_optimizer *o)
     return m->change && m->step && m->ro ? TERN_OK : TERN_ERR_MEMORY;
 }
 
-const tern_optim_parts tern_lbfgs_parts = {
-    .closure_step = closure_step, .make_data = make_data, .free_data = free_memory};
+const tern_optim_parts tern_lbfgs_parts = {.closure_step = closure_step,
+                                           .make_data = make_data,
+                                           .free_data = free_memory,
+                                           .each_state = tern_lbfgs_each_state,
+                                           .load_state = tern_lbfgs_load_state};

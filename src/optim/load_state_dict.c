@@ -11,13 +11,10 @@ static tern_status keep_one(const char *path, tern_tensor *x, void *user)
     return tern_state_dict_set(user, path, x);
 }
 
-/* What is not visited can't be put back. */
-static tern_status check_kind(const tern_optimizer *o, const char *function)
+/* Whether the kind has states of its own, and not those of slots. */
+static bool has_own(const tern_optimizer *o)
 {
-    return o->kind->parts && o->kind->parts->closure_step
-               ? tern_fail(TERN_ERR_UNSUPPORTED, "%s: %s keeps its memory to itself", function,
-                           o->kind->name)
-               : TERN_OK;
+    return o->kind->parts && o->kind->parts->load_state;
 }
 
 tern_state_dict *tern_optim_state_dict(tern_optimizer *o)
@@ -27,8 +24,7 @@ tern_state_dict *tern_optim_state_dict(tern_optimizer *o)
         tern_fail_argument_null("tern_optim_state_dict", "optimizer");
         return NULL;
     }
-    tern_state_dict *dict =
-        check_kind(o, "tern_optim_state_dict") == TERN_OK ? tern_state_dict_new() : NULL;
+    tern_state_dict *dict = tern_state_dict_new();
     if (!dict || tern_optim_each_state(o, keep_one, dict) == TERN_OK)
         return dict;
     tern_state_dict_free(dict);
@@ -86,11 +82,14 @@ tern_status tern_optim_check_state_dict(tern_optimizer *o, const tern_state_dict
     TERN_OPTIMIZER_GIVEN(o, "tern_optim_check_state_dict");
     if (!o || !dict)
         return tern_fail_argument_null("tern_optim_check_state_dict", o ? "dict" : "optimizer");
-    TERN_TRY(check_kind(o, "tern_optim_check_state_dict"));
+    if (has_own(o))
+        TERN_TRY(o->kind->parts->load_state(o, dict, false));
     for (int k = 0; k < tern_state_dict_count(dict); k++) {
         const char *path = tern_state_dict_key_at(dict, k);
         const tern_tensor *value = tern_state_dict_at(dict, k);
         int i = -1, length = 0;
+        if (has_own(o) && path[0] == 's')
+            continue;
         if (sscanf(path, "state.%d.%n", &i, &length) == 1 && length)
             TERN_TRY(check_state(o, i, path + length, value));
         else if (sscanf(path, "param_groups.%d.%n", &i, &length) == 1 && length)
@@ -165,10 +164,10 @@ static tern_status take_all(load *l, const tern_state_dict *dict)
 static tern_status apply(load *l, const tern_state_dict *dict)
 {
     tern_optimizer *o = l->o;
-    for (int i = 0; i < o->n_batches; i++)
+    for (int i = 0; i < o->n_batches && !has_own(o); i++)
         if (!tern_copy_(o->batches[i].steps, l->steps[i]))
             return tern_last_status();
-    for (int i = 0; i < o->n; i++)
+    for (int i = 0; i < o->n && !has_own(o); i++)
         for (int k = 0; k < OPTIM_STATES; k++) {
             tern_tensor *state = l->states[i * OPTIM_STATES + k];
             tern_keep(state);
@@ -195,7 +194,8 @@ tern_status tern_optim_load_state_dict(tern_optimizer *o, const tern_state_dict 
     if (status == TERN_OK)
         TERN_SCOPE
             TERN_NO_GRAD {
-                status = take_all(&l, dict);
+                status =
+                    has_own(o) ? o->kind->parts->load_state(o, dict, true) : take_all(&l, dict);
                 if (status == TERN_OK)
                     status = apply(&l, dict);
             }

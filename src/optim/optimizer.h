@@ -24,6 +24,10 @@ typedef struct tern_optim_parts {
     tern_status (*closure_step)(tern_optimizer *o, tern_closure closure, void *user, double *loss);
     tern_status (*make_data)(tern_optimizer *o);
     void (*free_data)(void *data);
+    /* Instead of the slots' states: visit what was gathered; all of dict's "state." into it, or
+     * (apply is false) see whether that could be. */
+    tern_status (*each_state)(tern_optimizer *o, tern_tensor_visit visit, void *user);
+    tern_status (*load_state)(tern_optimizer *o, const tern_state_dict *dict, bool apply);
 } tern_optim_parts;
 extern const tern_optim_parts tern_lamb_parts, tern_muon_parts, tern_lbfgs_parts;
 

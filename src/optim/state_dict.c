@@ -63,7 +63,10 @@ tern_status tern_optim_each_state(tern_optimizer *o, tern_tensor_visit visit, vo
     tern_status status = TERN_OK;
     TERN_SCOPE
         TERN_NO_GRAD {
-            for (int i = 0; i < o->n && status == TERN_OK; i++)
+            const bool own = o->kind->parts && o->kind->parts->each_state;
+            if (own)
+                status = o->kind->parts->each_state(o, visit, user);
+            for (int i = 0; i < o->n && status == TERN_OK && !own; i++)
                 status = visit_slot(o, i, visit, user);
             for (int i = 0; i < o->n_groups && status == TERN_OK; i++)
                 status = visit_group(o, i, visit, user);
