@@ -78,6 +78,19 @@ INLINE i32 pool_fits_tiles(const tern_pool_shape *s)
     return s->adaptive == 0 && s->in[0] * s->in[1] * s->in[2] < 0x40000000 && s->stride[2] <= POOL_STRIDE &&
            s->window[2] * s->dilation[2] <= POOL_ROW - POOL_TILE;
 }
+
+/* Numbers of x in a band of rows, and how many lanes past a row's end are written before the next row is. */
+#define POOL_BAND 1024
+#define POOL_PAST 8
+/* Windows of 2 x 2 side by side that fill their plane's rows? */
+INLINE i32 pool_is_halving(const tern_pool_shape *s)
+{
+    i32 flat = s->window[0] == 1 && s->stride[0] == 1 && s->padding[0] == 0;
+    for (i32 d = 1; d < 3; ++d)
+        flat &= s->window[d] == 2 && s->stride[d] == 2 && s->padding[d] == 0 && s->dilation[d] == 1;
+    return flat && s->adaptive == 0 && 2 * s->out[1] <= s->in[1] && 2 * s->out[2] == s->in[2] &&
+           s->in[2] <= POOL_BAND / 2;
+}
 #endif
 
 #if IS_FLOAT || IS_WHOLE
@@ -101,6 +114,38 @@ INLINE i32 pool_fits_tiles(const tern_pool_shape *s)
 #endif
 
 #if TERN_HOST && IS_FLOAT /* OpenCL's compilers for processors make less of it than of the loops below */
+/* `rows` rows of windows of 2 x 2, `n` in each. The larger of each two neighbours in a row, in one loop over
+ * all rows, then that of two rows: the first of equal ones is in the first row, as in a walk over windows. */
+INLINE void K(max_pool_halved)(GLOBAL STO *ys, GLOBAL i64 *places, const GLOBAL STO *x, i64 first, idx rows,
+                               idx n)
+{
+    REAL pair[POOL_BAND / 2 + POOL_PAST], most[POOL_BAND / 4 + POOL_PAST];
+    i32 at[POOL_BAND / 2 + POOL_PAST], best[POOL_BAND / 4 + POOL_PAST];
+    SIMD for (i32 i = 0; i < 2 * (i32)(rows * n); ++i)
+    {
+        REAL a = LD(x, 2 * i), b = LD(x, 2 * i + 1);
+        i32 more = b > a || b != b;
+        pair[i] = more ? b : a;
+        at[i] = 2 * i + (more ? 1 : 0);
+    }
+    for (idx r = 0; r < rows; ++r)
+        for (idx b = 0; b < n; b += POOL_PAST) {
+            const REAL *upper = pair + 2 * r * n + b, *lower = upper + n;
+            const i32 *upper_at = at + 2 * r * n + b, *lower_at = upper_at + n;
+            SIMD for (i32 q = 0; q < POOL_PAST; ++q)
+            {
+                i32 more = lower[q] > upper[q] || lower[q] != lower[q];
+                most[r * n + b + q] = more ? lower[q] : upper[q];
+                best[r * n + b + q] = more ? lower_at[q] : upper_at[q];
+            }
+        }
+    SIMD for (idx i = 0; i < rows * n; ++i)
+    {
+        ST(ys, i, most[i]);
+        places[i] = first + best[i];
+    }
+}
+
 /* The windows of a row of y from `from` on, POOL_TILE at most: lanes are windows. A row of x is read once,
  * minus infinity where it ends, so that windows at the edges are as all others; element t goes to row
  * t % stride, so that those of neighbouring windows lie side by side. */
@@ -134,7 +179,13 @@ INLINE void K(max_pool_tile)(GLOBAL STO *ys, GLOBAL i64 *places, const GLOBAL ST
         for (idx k = 0; k < stride; ++k) {
             REAL *to = row + k * POOL_ROW;
             idx first = begin + k < 0 ? (stride - 1 - begin - k) / stride : 0;
-            SIMD for (idx t = first; t < inside[k]; ++t) to[t] = LD(plane, at + t * stride + k);
+            if (stride == 1)
+                SIMD for (idx t = first; t < inside[k]; ++t) to[t] = LD(plane, at + t);
+            else if (stride == 2)
+                SIMD for (idx t = first; t < inside[k]; ++t) to[t] = LD(plane, at + 2 * t + k);
+            else
+                for (idx t = first; t < inside[k]; ++t)
+                    to[t] = LD(plane, at + t * stride + k);
         }
         for (idx k = 0; k < (idx)s->window[2] * step; k += step) {
             const REAL *x = row + k % stride * POOL_ROW + k / stride;
@@ -166,6 +217,17 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, te
     tern_pool_shape s = shape;
     idx in1 = (idx)s.in[1], in2 = (idx)s.in[2], out1 = (idx)s.out[1], out2 = (idx)s.out[2];
 #if TERN_HOST && IS_FLOAT
+    if (pool_is_halving(&s)) {
+        idx band = POOL_BAND / 2 / in2, bands = (out1 + band - 1) / band;
+        GROUPS(g, (idx)s.planes * (idx)s.in[0] * bands)
+        {
+            idx slice = g / bands, q = g % bands * band, z = slice % (idx)s.in[0];
+            idx y = (slice * out1 + q) * out2;
+            K(max_pool_halved)(ys + y, places + y, xs + (slice * in1 + 2 * q) * in2,
+                               (z * in1 + 2 * q) * in2, tern_smaller(out1 - q, band), out2);
+        }
+        return;
+    }
     if (pool_fits_tiles(&s)) {
         GROUPS(r, (idx)s.planes * (idx)s.out[0] * out1)
         {

@@ -2,6 +2,7 @@
 #include "pattern.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define S(...)                                                                                     \
     {                                                                                              \
@@ -152,6 +153,41 @@ static void the_largest_knows_ties_nan_and_its_place(void **state)
     test_golden_close(file);
 }
 
+/* Planes whose windows fill them, in one band of rows, several, and too wide a one: values that are often
+ * equal, some NaN, against a walk over each window. */
+static void windows_of_two_by_two_are_walked_in_order(void **state)
+{
+    (void)state;
+    const tern_shape shapes[] = {S(3, 2, 2), S(2, 5, 10), S(2, 9, 28), S(1, 70, 66), S(1, 4, 600)};
+    FOR_EACH_DEVICE(device)
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        TERN_SCOPE {
+            int64_t planes = shapes[s].dims[0], in1 = shapes[s].dims[1], in2 = shapes[s].dims[2];
+            float *x = malloc((size_t)(planes * in1 * in2) * sizeof *x);
+            assert_non_null(x);
+            for (int64_t i = 0; i < planes * in1 * in2; i++)
+                x[i] = i % 37 == 5 ? NAN : (float)(i * 7919 % 11 % 4);
+            tern_values_indices y;
+            assert_ok(tern_max_pool2d_with_indices(tern_from_data(x, shapes[s], TERN_F32, device),
+                                                   TERN_DIMS(2), NULL, &y));
+            double *values = test_read(y.values), *at = test_read(y.indices);
+            for (int64_t i = 0; i < planes * (in1 / 2) * (in2 / 2); i++) {
+                int64_t plane = i / (in1 / 2 * (in2 / 2)), r = i / (in2 / 2) % (in1 / 2);
+                int64_t first = 2 * r * in2 + i % (in2 / 2) * 2, best = first;
+                const int64_t places[] = {first + 1, first + in2, first + in2 + 1};
+                const float *p = x + plane * in1 * in2;
+                for (int k = 0; k < 3; k++)
+                    if (p[places[k]] > p[best] || isnan(p[places[k]]))
+                        best = places[k];
+                assert_int_equal((int64_t)at[i], best);
+                assert_true(isnan(p[best]) ? isnan(values[i]) : values[i] == (double)p[best]);
+            }
+            free(values);
+            free(at);
+            free(x);
+        }
+}
+
 static tern_tensor *unpool(tern_tensor *const *in, void *user)
 {
     return tern_max_unpool1d(in[0], user, TERN_DIMS(2), NULL);
@@ -240,6 +276,7 @@ static const struct CMUnitTest tests[] = {
     TEST(pooling_is_pytorch_s),
     TEST(gradients_of_any_order_are_the_differences),
     TEST(the_largest_knows_ties_nan_and_its_place),
+    TEST(windows_of_two_by_two_are_walked_in_order),
     TEST(unpooling_has_gradients_and_checks_its_indices),
     TEST(integers_have_the_largest_and_a_mean_rounded_towards_zero),
     TEST(misfits_are_refused_in_pytorch_s_words),

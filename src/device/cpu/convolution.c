@@ -3,7 +3,8 @@
  * oneDNN stays on the thread that calls it, as in gemm.c: the images are shared out over tern's
  * threads, and each goes over its own in chunks that stay in its cache: bring x and y into the
  * layout that oneDNN likes, convolve, bring the result back. Weights are brought into their layout
- * once a call. A gradient of weights is summed over the threads' parts at the end. */
+ * once a call. A gradient of weights is summed over a part's chunks as it is, and over the parts at
+ * the end. */
 #include "base/parallel.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/onednn.h"
@@ -230,7 +231,7 @@ typedef struct job {
     float *given[TENSORS], *bias;
     char *weight; /* as worked on */
     char *room;   /* of each part */
-    size_t part_room, x_room, y_room, weight_room;
+    size_t part_room, x_room, y_room, weight_room, scratch_room;
     atomic_bool failed;
 } job;
 
@@ -278,11 +279,34 @@ static bool run_chunk(const job *j, dnnl_stream_t stream, int64_t i, char *room,
     return ok;
 }
 
+static void add_numbers(float *restrict to, const float *restrict more, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] += more[i];
+}
+
+/* A part's chunks one after the other. The first one's gradient of the weight is where those of the others
+ * are added, which have the memory behind it. */
+static bool run_chunks(const job *j, dnnl_stream_t stream, int64_t from, int64_t to, char *room,
+                       char *weight)
+{
+    bool sums = j->c->pass == TERN_CONV_WEIGHT, ok = true;
+    char *more = room + j->x_room + j->y_room + 2 * j->weight_room + j->scratch_room;
+    for (int64_t i = from; ok && i < to; i++) {
+        bool adds = sums && i > from;
+        ok = run_chunk(j, stream, i * j->images, room, adds ? more : weight);
+        if (adds && ok)
+            add_numbers((void *)weight, (void *)more, j->chunk->t[WEIGHT].bytes / sizeof(float));
+    }
+    return ok;
+}
+
 /* Where part p's gradient of the weight is, as given. */
 static float *partial(const job *j, int part)
 {
     return part == 0 ? j->given[WEIGHT]
-                     : (void *)(j->room + (size_t)part * j->part_room - j->weight_room);
+                     : (void *)(j->room + (size_t)part * j->part_room + j->x_room + j->y_room +
+                                j->weight_room + j->scratch_room);
 }
 
 static void run_part(void *user, int part, int parts)
@@ -300,8 +324,7 @@ static void run_part(void *user, int part, int parts)
         char *weight = j->weight;
         if (sums)
             weight = w->change ? room + j->x_room + j->y_room : (void *)partial(j, part);
-        for (int64_t i = from; ok && i < to; i++)
-            ok = run_chunk(j, stream, i * j->images, room, weight);
+        ok = run_chunks(j, stream, from, to, room, weight);
         if (sums && w->change)
             ok = ok && change(w, stream, true, partial(j, part), weight);
         dnnl_stream_destroy(stream);
@@ -357,7 +380,10 @@ static int cut(const tern_conv_shape *s, tern_conv_pass pass, int64_t *images)
     parts = parts < MOST_PARTS ? parts : MOST_PARTS;
     parts = parts < s->n ? parts : (int)s->n;
     int64_t share = (s->n + parts - 1) / parts, fit = CHUNK_BYTES / (4 * each);
-    *images = pass == TERN_CONV_WEIGHT || fit > share ? share : fit < 1 ? 1 : fit;
+    int64_t weights = s->o * (s->c / s->groups) * numbers_of(s->window);
+    bool whole =
+        pass == TERN_CONV_WEIGHT && weights > CHUNK_BYTES / 8; /* to be added for a chunk */
+    *images = whole || fit > share ? share : fit < 1 ? 1 : fit;
     return parts;
 }
 
@@ -371,14 +397,14 @@ static tern_status run(tern_place *place, job *j, int parts)
     const layout *w = &j->chunk->t[WEIGHT];
     bool sums = j->c->pass == TERN_CONV_WEIGHT;
     const plan *p = j->chunk;
-    size_t scratch = larger(p->scratch_bytes, j->rest->scratch_bytes);
     const tern_conv_shape *s = j->c->shape;
     size_t numbers = (size_t)(s->o * (s->c / s->groups) * numbers_of(s->window));
     j->x_room = aligned(larger(p->t[X].bytes, j->rest->t[X].bytes));
     j->y_room = aligned(larger(p->t[Y].bytes, j->rest->t[Y].bytes));
     j->weight_room = aligned(larger(w->bytes, numbers * sizeof(float)));
-    /* x, y, the gradient as worked on, scratch, the gradient as given */
-    j->part_room = j->x_room + j->y_room + 2 * j->weight_room + aligned(scratch);
+    j->scratch_room = aligned(larger(p->scratch_bytes, j->rest->scratch_bytes));
+    /* x, y, the gradient as worked on, scratch, the gradient as given, and one of a chunk */
+    j->part_room = j->x_room + j->y_room + (sums ? 3 : 2) * j->weight_room + j->scratch_room;
     tern_block *room = tern_block_alloc(
         place, j->part_room * (size_t)parts + j->weight_room + ALIGN, "tern_convolution");
     if (!room)
@@ -399,6 +425,17 @@ static tern_status run(tern_place *place, job *j, int parts)
                : TERN_OK;
 }
 
+/* Plans for chunks of j's images, which work on weights in one layout. */
+static bool find_plans(job *j)
+{
+    int64_t n = j->c->shape->n, rest = n % j->images;
+    j->chunks = (n + j->images - 1) / j->images;
+    j->chunk = plan_for(j->c, j->images);
+    j->rest = rest && j->chunk ? plan_for(j->c, rest) : j->chunk;
+    return j->chunk && j->rest &&
+           dnnl_memory_desc_equal(&j->chunk->t[WEIGHT].worked, &j->rest->t[WEIGHT].worked);
+}
+
 tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, bool *taken)
 {
     job j = {.c = c,
@@ -409,16 +446,15 @@ tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, b
     if (c->dtype != TERN_F32 || tern_is_forked_child())
         return TERN_OK;
     int parts = cut(c->shape, c->pass, &j.images);
-    j.chunks = (c->shape->n + j.images - 1) / j.images;
-    parts = parts < j.chunks ? parts : (int)j.chunks;
-    int64_t rest = c->shape->n % j.images;
-    j.chunk = plan_for(c, j.images);
-    j.rest = rest && j.chunk ? plan_for(c, rest) : j.chunk;
-    if (!j.chunk || !j.rest ||
-        !dnnl_memory_desc_equal(&j.chunk->t[WEIGHT].worked, &j.rest->t[WEIGHT].worked))
+    bool found = find_plans(&j);
+    if (!found && j.chunk) { /* all images at once have no rest */
+        j.images = c->shape->n;
+        found = find_plans(&j);
+    }
+    if (!found)
         return tern_failed_since(failures);
     *taken = true;
-    return run(place, &j, parts);
+    return run(place, &j, parts < j.chunks ? parts : (int)j.chunks);
 }
 
 #else
