@@ -81,7 +81,7 @@ KERNEL6(K(attention_weights), (OUT, STO, ps), (IN, STO, rests), (OUT, ACC, lses)
         SIMD_SUM(z) LANES(j, seen)
         {
             ATTENTION_SCORE(x, j)
-            ACC e = exp(x - m);
+            ACC e = exp_below(x - m);
 #if !IS_HALF /* it would be rounded before it is divided */
             ST(ps, at + j, e);
 #endif
@@ -93,7 +93,7 @@ KERNEL6(K(attention_weights), (OUT, STO, ps), (IN, STO, rests), (OUT, ACC, lses)
         {
 #if IS_HALF
             ATTENTION_SCORE(x, j)
-            ST(ps, at + j, exp(x - m) * one);
+            ST(ps, at + j, exp_below(x - m) * one);
 #else
             ST(ps, at + j, LD(ps, at + j) * one);
 #endif
@@ -121,7 +121,7 @@ KERNEL6(K(attention_again), (OUT, STO, ps), (IN, STO, rests), (IN, ACC, lses), (
         SIMD LANES(j, seen)
         {
             ATTENTION_SCORE(x, j)
-            ST(ps, at + j, exp(x - lse));
+            ST(ps, at + j, exp_below(x - lse));
         }
         ATTENTION_UNSEEN
     }

@@ -76,7 +76,7 @@ INLINE u16 tern_f32_to_bf16(f32 f)
 {
     u32 u = f32_bits(f);
     u32 rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-    return (u16)((u & 0x7fffffffu) > 0x7f800000u ? (u >> 16) | 0x40u : rounded);
+    return (u16)((i32)(u & 0x7fffffffu) > 0x7f800000 ? (u >> 16) | 0x40u : rounded);
 }
 
 /* Record a mistake of the data: code is one of TERN_FAULT_..., a and b go into its message. */

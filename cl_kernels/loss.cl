@@ -34,7 +34,7 @@ KERNEL14(K(cross_entropy), (OUT, ACC, losses), (OUT, ACC, lses), (OUT, ACC, pull
         m = GROUP_MAX(m, scratch);
         SIMD_SUM(z) LANES(j, n)
         {
-            z += exp(LD(xs, at + j) - m);
+            z += exp_below(LD(xs, at + j) - m);
         }
         z = log(GROUP_SUM(z, scratch));
         if (smoothing != 0 && has_weight != 0) {
@@ -104,18 +104,18 @@ KERNEL15(K(cross_entropy_gradient), (OUT, STO, dxs), (IN, STO, douts), (IN, STO,
             if (smoothing != 0 && has_weight != 0) {
                 SIMD LANES(j, n)
                 {
-                    ST(dxs, at + j, pull * exp(LD(xs, at + j) - lse) - even * LD(ws, j));
+                    ST(dxs, at + j, pull * exp_below(LD(xs, at + j) - lse) - even * LD(ws, j));
                 }
             } else {
                 SIMD LANES(j, n)
                 {
-                    ST(dxs, at + j, pull * exp(LD(xs, at + j) - lse) - even);
+                    ST(dxs, at + j, pull * exp_below(LD(xs, at + j) - lse) - even);
                 }
             }
             if (LID == (i32)(target % LSIZE)) { /* the lane that wrote there */
                 idx j = (idx)target;
                 even = has_weight != 0 ? even * w : even;
-                ST(dxs, at + j, pull * exp(LD(xs, at + j) - lse) - push * w - even);
+                ST(dxs, at + j, pull * exp_below(LD(xs, at + j) - lse) - push * w - even);
             }
         }
     }

@@ -115,6 +115,21 @@ INLINE f32 tern_exp_f32(f32 x)
     return tern_scale_f32(e.hi + e.lo, e.k);
 }
 
+/* e^x for x <= 88 whose result is no subnormal: such are 0. Half the work of the above; for sums of powers
+   of what the largest was taken from. */
+INLINE f32 tern_exp_below_f32(f32 x0)
+{
+    f32 x = x0 < -88.0f ? -88.0f : x0, t = x * 1.44269504f + 12582912.0f, n = t - 12582912.0f;
+    f32 r = (x - n * 0.693145752f) - n * 1.42860677e-6f, q;
+    q = 1.38636446e-3f;
+    q = q * r + 8.36760644e-3f;
+    q = q * r + 4.16672416e-2f;
+    q = q * r + 1.66665331e-1f;
+    q = q * r + 0.5f;
+    q = 1.0f + (r + r * r * q);
+    return q * f32_from_bits((f32_bits(t) - 0x4b400000u + 127u) << 23); /* -127: 0 */
+}
+
 /* 2^x = 2^k 2^r, 2^r = 1 + r p(r) on |r| <= 1/2; low is a correction to x, as
  * tern_pow_f32 needs it */
 INLINE f32 tern_exp2_pair_f32(f32 x, f32 low)
@@ -457,32 +472,4 @@ INLINE f32 tern_sigmoid_f32(f32 x)
     f32 d = 1.0f + e, d_low = (e - (d - 1.0f)) + e_low, q = e / d;
     f32 fix = (e_low - q * d_low) * (1.0f - q); /* 1 - q = 1 / d, nearly */
     return x < 0.0f ? q + fix : 1.0f - (q + fix);
-}
-
-/* ---- error function ---------------------------------------------------------------------- */
-
-/* |x| < 0.9: x + x P(x^2); else 1 - e^(|x| L(|x|)), x L(x) = log erfc x fitted on [0.9, 3.95],
-   beyond which erf is 1 in f32 */
-INLINE f32 tern_erf_f32(f32 x)
-{
-    f32 a = tern_fabs_f32(x), z = a * a, p, l, b;
-    tern_pair_f32 sum;
-    tern_exp_parts_f32 e;
-    p = 7.94321968e-5f;
-    p = p * z - 8.03976785e-4f;
-    p = p * z + 5.19175362e-3f;
-    p = p * z - 2.6855560e-2f;
-    p = p * z + 1.12836242e-1f;
-    p = p * z - 3.76126289e-1f;
-    p = p * z + 1.28379166e-1f;
-    b = a > 3.95f ? 3.95f : a;
-    l = -1.07670539e-5f;
-    l = l * b + 3.18092585e-4f;
-    l = l * b - 3.62304831e-3f;
-    l = l * b + 2.37204637e-2f;
-    l = l * b - 1.06187932e-1f;
-    l = l * b - 6.35181308e-1f;
-    sum = tern_pair_sum_f32(-1.12864101f, l * b);
-    e = tern_exp_split_f32(sum.hi * b, sum.lo * b);
-    return tern_copysign_f32(a < 0.9f ? a + a * p : 1.0f - tern_scale_f32(e.hi + e.lo, e.k), x);
 }

@@ -73,6 +73,17 @@ INLINE64 f64 tern_erfc_f64(f64 x)
     return x > -0.9 && x < 0.45 ? 1.0 - tern_erf_f64(x) : x != x ? x : y;
 }
 
+/* The integral of the normal distribution up to x. */
+INLINE64 f64 tern_normal_cdf_f64(f64 x)
+{
+    return 0.5 * (1.0 + tern_erf_f64(0.7071067811865476 * x));
+}
+
+INLINE64 f64 tern_exp_below_f64(f64 x)
+{
+    return tern_exp_f64(x);
+}
+
 /* ---- powers ------------------------------------------------------------------------------ */
 
 /* log x = pair of 2 atanh s plus k ln 2: here atanh s, s = (m - 1) / (m + 1), as a pair */

@@ -56,6 +56,8 @@
 #define pow(x, y)  FN(tern_pow)(x, y)
 #define sigmoid(x) FN(tern_sigmoid)(x)
 #define exp2(x) FN(tern_exp2)(x)
+#define exp_below(x) FN(tern_exp_below)(x)
+#define normal_cdf(x) FN(tern_normal_cdf)(x)
 #define expm1(x) FN(tern_expm1)(x)
 #define log2(x) FN(tern_log2)(x)
 #define log10(x) FN(tern_log10)(x)

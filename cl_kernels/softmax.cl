@@ -4,6 +4,33 @@
 #define TERN_BLOCKS 4
 #if IS_FLOAT
 
+#if TERN_HOST && IS_HALF
+/* Powers of a row this short are kept in the cache as they are computed: half precision is read and written
+ * once. */
+#define SOFTMAX_KEPT 2048
+INLINE void K(softmax_short)(GLOBAL STO *ys, const GLOBAL STO *xs, idx n)
+{
+    ACC kept[SOFTMAX_KEPT], m = MINUS_INF, z = 0;
+    SIMD_MAX(m) LANES(j, n)
+    {
+        ACC x = LD(xs, j);
+        kept[j] = x;
+        m = m > x ? m : x;
+    }
+    SIMD_SUM(z) LANES(j, n)
+    {
+        ACC e = exp_below(kept[j] - m);
+        kept[j] = e;
+        z += e;
+    }
+    z = 1 / z;
+    SIMD LANES(j, n)
+    {
+        ST(ys, j, kept[j] * z);
+    }
+}
+#endif
+
 /* y = e^(x - max) / sum, or (log_ != 0) x - max - log sum. An empty or all -inf row gives NaN. */
 KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, n), (ARG, i32, log_))
 {
@@ -14,6 +41,12 @@ KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, 
     {
         idx at = r * (idx)n;
         ACC m = MINUS_INF, z = 0;
+#if TERN_HOST && IS_HALF
+        if (log_ == 0 && n <= SOFTMAX_KEPT) {
+            K(softmax_short)(ys + at, xs + at, (idx)n);
+            continue;
+        }
+#endif
         SIMD_MAX(m) TEAM_LANES(j, n)
         {
             ACC x = LD(xs, at + j);
@@ -26,7 +59,7 @@ KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, 
                 ACC some = 0;
                 SIMD_SUM(some) TEAM_LANES(j, run)
                 {
-                    ACC e = exp(LD(xs, at + b + j) - m);
+                    ACC e = exp_below(LD(xs, at + b + j) - m);
                     ST(ys, at + b + j, e);
                     some += e;
                 }
@@ -38,7 +71,7 @@ KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, 
                 ACC some = 0;
                 SIMD_SUM(some) TEAM_LANES(j, run)
                 {
-                    some += exp(LD(xs, at + b + j) - m);
+                    some += exp_below(LD(xs, at + b + j) - m);
                 }
                 z += some;
             }
@@ -54,7 +87,7 @@ KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, 
             z = 1 / z;
             SIMD TEAM_LANES(j, n)
             {
-                ST(ys, at + j, exp(LD(xs, at + j) - m) * z);
+                ST(ys, at + j, exp_below(LD(xs, at + j) - m) * z);
             }
         } else {
             z = 1 / z;

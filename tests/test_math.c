@@ -24,6 +24,7 @@ static long double sigmoidl(long double x)
  * bounds; lgamma is left out where it crosses zero, since relative error has no bound there. */
 #define FUNCTIONS(X)                                                                               \
     X(exp, expl, 1, 1, -INFINITY, INFINITY)                                                        \
+    X(exp_below, expl, 1.5, 1, -87, 88)                                                            \
     X(exp2, exp2l, 1, 1, -INFINITY, INFINITY)                                                      \
     X(expm1, expm1l, 1.5, 1.5, -INFINITY, INFINITY)                                                \
     X(log, logl, 1, 1, -INFINITY, INFINITY)                                                        \

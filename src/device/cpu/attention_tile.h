@@ -110,14 +110,14 @@ static void attention_powers(const tern_host_attention *g, attention_panel *p, f
     {
         f32 old = p->top[i], base = top[i] == MINUS_INF_f32 ? 0 : top[i]; /* no key is seen yet */
         p->top[i] = top[i];
-        factor[i] = tern_exp_f32(old - base);
+        factor[i] = tern_exp_below_f32(old - base);
         top[i] = base;
         sum[i] = p->sum[i] * factor[i];
     }
     for (idx j = 0; j < n; j++)
         SIMD for (idx i = 0; i < PANEL; i++)
         {
-            f32 e = tern_exp_f32(s[j * PANEL + i] - top[i]);
+            f32 e = tern_exp_below_f32(s[j * PANEL + i] - top[i]);
             s[j * PANEL + i] = e;
             sum[i] += e;
         }

@@ -317,10 +317,27 @@ static const tern_row *const rows[] = {
 #include "logic.def"
 };
 
+/* (1 + erf(x / sqrt 2)) / 2 */
+static tern_tensor *normal_cdf(tern_tensor *x)
+{
+    tern_tensor *e = tern_erf(tern_mul_scalar(x, tern_scalar_real(0.7071067811865476)));
+    e = tern_mul_scalar(e, tern_scalar_real(0.5));
+    return tern_add_scalar(e, tern_scalar_real(0.5));
+}
+
+/* Functions of kernels that have no row. */
+static const struct {
+    const char *name;
+    tern_tensor *(*call)(tern_tensor *x);
+} composed[] = {{"normal_cdf", normal_cdf}, {"exp_below", tern_exp}};
+
 /* The row of that name. A linear search will do: few formulas call functions. */
 static tern_tensor *call_row(const char *name, size_t length, tern_tensor **in, int n)
 {
     const tern_row_attributes none = {0};
+    for (size_t i = 0; i < sizeof composed / sizeof *composed; i++)
+        if (strlen(composed[i].name) == length && memcmp(composed[i].name, name, length) == 0)
+            return composed[i].call(in[0]);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strlen(rows[i]->name) == length && memcmp(rows[i]->name, name, length) == 0)
             return tern_apply(rows[i]->op, in, n, &none, sizeof none);
