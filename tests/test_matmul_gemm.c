@@ -38,6 +38,11 @@ static const struct {
     {130, 120, 70, {1, 1}, 2, 0, true, false, true, false},
     {100, 300, 140, {1, 1}, 1, 1, true, true, true, false},
     {7, 270, 131, {1, 2}, 1, 0.5, false, false, true, true},
+    {2, 7, 33, {1, 1}, 1, 0, true, false, true, false},
+    {3, 133, 1100, {1, 1}, 0.5, 1, false, false, true, false},
+    {4, 2, 5, {2, 1}, 1, 0, false, false, true, false},
+    {6, 261, 70, {1, 2}, 1, 0.5, true, false, true, false},
+    {8, 130, 1056, {1, 1}, 2, 0, true, false, true, false},
 };
 
 static tern_matrix random_matrix(const char *device, tern_dtype dtype, int64_t m, int64_t n,

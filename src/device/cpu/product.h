@@ -18,6 +18,12 @@ typedef struct tern_host_product {
     const void *bias; /* n numbers, or NULL */
 } tern_host_product;
 
+/* Is it one of product_few.h, whose B is read once and where it lies? */
+static inline bool tern_product_has_few_rows(const tern_host_product *p)
+{
+    return p->m >= 2 && p->m <= 8 && p->a.col == 1 && p->b.row == 1 && p->n > 1;
+}
+
 /* A product as product_bf16.c keeps it. All bytes count: cleared before it is filled. */
 typedef struct tern_bf16_shape {
     i64 m, n, k, a_row, a_col, b_row, b_col, c_row;
