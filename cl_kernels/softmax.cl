@@ -4,29 +4,49 @@
 #define TERN_BLOCKS 4
 #if IS_FLOAT
 
-#if TERN_HOST && IS_HALF
-/* Powers of a row this short are kept in the cache as they are computed: half precision is read and written
- * once. */
+#if TERN_HOST && !IS_WIDE
+/* A row this short is kept in the cache, filled up to whole registers: no power is computed by itself, and half
+ * precision is read and written once. Lanes are put together by halves. */
+#undef SOFTMAX_KEPT
+#if IS_HALF
 #define SOFTMAX_KEPT 2048
+#else
+#define SOFTMAX_KEPT 256
+#endif
+#define SOFTMAX_LANES 16
+#define SOFTMAX_EACH(n) SIMD for (i32 q = 0; q < (n); q++)
+#define SOFTMAX_LARGER(n) SOFTMAX_EACH(n) most[q] = most[q] > most[q + (n)] ? most[q] : most[q + (n)];
+#define SOFTMAX_ADD(n)    SOFTMAX_EACH(n) sum[q] += sum[q + (n)];
 INLINE void K(softmax_short)(GLOBAL STO *ys, const GLOBAL STO *xs, idx n)
 {
-    ACC kept[SOFTMAX_KEPT], m = MINUS_INF, z = 0;
-    SIMD_MAX(m) LANES(j, n)
-    {
-        ACC x = LD(xs, j);
-        kept[j] = x;
-        m = m > x ? m : x;
-    }
-    SIMD_SUM(z) LANES(j, n)
-    {
-        ACC e = exp_below(kept[j] - m);
-        kept[j] = e;
-        z += e;
-    }
-    z = 1 / z;
+    ACC kept[SOFTMAX_KEPT], most[SOFTMAX_LANES], sum[SOFTMAX_LANES];
+    const idx end = (n + SOFTMAX_LANES - 1) / SOFTMAX_LANES * SOFTMAX_LANES;
     SIMD LANES(j, n)
     {
-        ST(ys, j, kept[j] * z);
+        kept[j] = LD(xs, j);
+    }
+    for (idx j = n; j < end; j++)
+        kept[j] = MINUS_INF;
+    SOFTMAX_EACH(SOFTMAX_LANES)
+    {
+        most[q] = kept[q];
+        sum[q] = 0;
+    }
+    for (idx j = SOFTMAX_LANES; j < end; j += SOFTMAX_LANES)
+        SOFTMAX_EACH(SOFTMAX_LANES) most[q] = most[q] > kept[j + q] ? most[q] : kept[j + q];
+    SOFTMAX_LARGER(8) SOFTMAX_LARGER(4) SOFTMAX_LARGER(2) SOFTMAX_LARGER(1)
+    for (idx j = 0; j < end; j += SOFTMAX_LANES)
+        SOFTMAX_EACH(SOFTMAX_LANES)
+        {
+            ACC e = exp_below(kept[j + q] - most[0]);
+            kept[j + q] = e;
+            sum[q] += e;
+        }
+    SOFTMAX_ADD(8) SOFTMAX_ADD(4) SOFTMAX_ADD(2) SOFTMAX_ADD(1)
+    const ACC one = 1 / sum[0];
+    SIMD LANES(j, n)
+    {
+        ST(ys, j, kept[j] * one);
     }
 }
 #endif
@@ -41,8 +61,8 @@ KERNEL5(K(softmax), (OUT, STO, ys), (IN, STO, xs), (ARG, i64, rows), (ARG, i64, 
     {
         idx at = r * (idx)n;
         ACC m = MINUS_INF, z = 0;
-#if TERN_HOST && IS_HALF
-        if (log_ == 0 && n <= SOFTMAX_KEPT) {
+#if TERN_HOST && !IS_WIDE
+        if (log_ == 0 && n > 0 && n <= SOFTMAX_KEPT) {
             K(softmax_short)(ys + at, xs + at, (idx)n);
             continue;
         }

@@ -94,6 +94,26 @@ static void long_rows_sum_to_one(void **state)
     }
 }
 
+/* Rows of every length around those of registers and of what is kept of a row, against float64. */
+static void rows_of_every_length(void **state)
+{
+    (void)state;
+    static const tern_dtype dtypes[] = {TERN_F32, TERN_F16, TERN_BF16};
+    static const double near[] = {1e-6, 1e-3, 8e-3};
+    static const int64_t lengths[] = {1,  2,  7,   15,  16,  17,   31,  40,
+                                      64, 65, 255, 256, 257, 2047, 2048};
+    FOR_EACH_DEVICE(device)
+    for (int d = 0; d < 3; d++)
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+            TERN_SCOPE {
+                tern_shape shape = TERN_SHAPE(3, lengths[i]);
+                tern_tensor *x = test_uniform(device, dtypes[d], shape, -9, 9, i);
+                tern_tensor *y = tern_to_dtype(tern_softmax(x, 1), TERN_F64);
+                assert_close(y, tern_softmax(tern_to_dtype(x, TERN_F64), 1), .abs = near[d],
+                             .rel = near[d]);
+            }
+}
+
 /* Enough rows for several parts of the sums over rows. */
 static void layer_norm_of_many_rows(void **state)
 {
@@ -183,6 +203,7 @@ static const struct CMUnitTest tests[] = {
     TEST(layer_norm_is_pytorch_s),
     TEST(softmax_at_the_corners),
     TEST(long_rows_sum_to_one),
+    TEST(rows_of_every_length),
     TEST(layer_norm_of_many_rows),
     TEST(gradients_are_the_differences),
     TEST(what_does_not_fit_is_refused),
