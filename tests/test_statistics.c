@@ -134,6 +134,8 @@ static void sets_and_matrices(void **state)
                             1.6449341);
         assert_values_close(tern_polygamma(2, TENSOR(device, TERN_F32, TERN_SHAPE(3), 1, -1.5, 0)),
                             1e-6, -2.4041138, -0.23620405, -INFINITY);
+        tern_tensor *ten = TENSOR(device, TERN_F32, TERN_SHAPE(1), 10);
+        assert_values_close(tern_mul(tern_polygamma(40, ten), 1e-6), 1e-4, -8.32784872);
         assert_values_close(tern_polygamma(3, tern_ones(TERN_SHAPE(1), TERN_I64, device)), 1e-6,
                             6.4939394);
     }

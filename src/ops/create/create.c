@@ -208,8 +208,10 @@ tern_tensor *tern_logspace(double start, double end, int64_t steps, double base,
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_logspace: number of steps must be non-negative (%lld)",
                               (long long)steps);
-    tern_tensor *x = tern_linspace(start, end, steps, dtype, device);
-    return x ? tern_rpow_scalar(x, tern_scalar_real(base)) : NULL;
+    bool half = tern_dtype_size(dtype) == 2; /* an exponent's rounding would grow with the power */
+    tern_tensor *x = tern_linspace(start, end, steps, half ? TERN_F32 : dtype, device);
+    x = x ? tern_rpow_scalar(x, tern_scalar_real(base)) : NULL;
+    return x && half ? tern_to_dtype(x, dtype) : x;
 }
 
 /* (n, m) with ones at (i, i) */

@@ -316,12 +316,10 @@ static bool is_summed(const equation *e, const term *a, const term *b, int next)
     return false;
 }
 
-/* Before the product of a and b: what neither needs is summed, sizes of 1 are expanded. Types that
- * differ are promoted where nothing is summed, as the product is elementwise then. */
+/* Before the product of a and b: types that differ are promoted where no products are summed, as it is
+ * elementwise then; what neither needs is summed, sizes of 1 are expanded. */
 static tern_status prepare(const equation *e, term *a, term *b, int next)
 {
-    TERN_TRY(sum_unneeded(e, a, b, next));
-    TERN_TRY(sum_unneeded(e, b, a, next));
     tern_dtype left = a->x->dtype, right = b->x->dtype;
     if (left != right && is_summed(e, a, b, next))
         return tern_fail(TERN_ERR_DTYPE, "tern_einsum: expected scalar type %s but found %s",
@@ -330,6 +328,8 @@ static tern_status prepare(const equation *e, term *a, term *b, int next)
     b->x = tern_to_dtype(b->x, tern_promote_types(left, right));
     if (!a->x || !b->x)
         return tern_last_status();
+    TERN_TRY(sum_unneeded(e, a, b, next));
+    TERN_TRY(sum_unneeded(e, b, a, next));
     TERN_TRY(match_sizes(a, b));
     return match_sizes(b, a);
 }

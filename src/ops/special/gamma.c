@@ -13,19 +13,22 @@ static tern_status polygamma_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* (-1)^(n + 1) n! zeta(n + 1, x) */
+/* (-1)^(n + 1) n! zeta(n + 1, x), where a large n! is brought under the powers of zeta's terms. */
 static tern_status polygamma_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"polygamma", "polygamma"};
     const int64_t n = *(const int64_t *)call->attributes;
     const tern_tensor *x = call->in[0];
-    double factorial = n < 200 ? exp(lgamma((double)n + 1)) : (double)INFINITY;
+    const double s = (double)n + 1, log_factorial = lgamma(s);
+    const bool large = log_factorial > 70;
+    double root = large ? exp(log_factorial / s) : 1, scale = large ? 1 : exp(log_factorial);
     if (x->numel == 0)
         return TERN_OK;
     return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_items_of(x->numel, 100),
                        tern_arg_out(call->out[0]), tern_arg_in(x), tern_arg_i64(x->numel),
-                       tern_arg_scalar(x->dtype, tern_scalar_real((double)n + 1)),
-                       tern_arg_scalar(x->dtype, tern_scalar_real(n % 2 ? factorial : -factorial)));
+                       tern_arg_scalar(x->dtype, tern_scalar_real(s)),
+                       tern_arg_scalar(x->dtype, tern_scalar_real(root)),
+                       tern_arg_scalar(x->dtype, tern_scalar_real(n % 2 ? scale : -scale)));
 }
 
 static tern_status polygamma_backward(tern_gradient *g)
