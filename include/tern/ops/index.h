@@ -16,7 +16,8 @@ TERN_BEGIN_DECLS
 TERN_API tern_tensor *tern_index_select(tern_tensor *x, int dim, tern_tensor *index);
 /* out[i][j][k] = x[i][index[i][j][k]][k] for dim 1, and so on; index has as many dims as x. */
 TERN_API tern_tensor *tern_gather(tern_tensor *x, int dim, tern_tensor *index);
-/* gather, x and index broadcast in the other dims; without dim, of the flattened tensors. */
+/* gather, x and index (int64) broadcast in the other dims, and places count around: -1 is the last one;
+ * without dim, of the flattened tensors. */
 TERN_API tern_tensor *tern_take_along_dim(tern_tensor *x, tern_tensor *index,
                                           tern_optional_int dim);
 /* Elements of the flattened x; negative indices count from the end. */

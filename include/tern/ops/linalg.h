@@ -39,7 +39,8 @@ typedef struct tern_linalg_solve_triangular_options {
 } tern_linalg_solve_triangular_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_linalg_solve_triangular_options tern_linalg_solve_triangular_defaults(void);
-/* X of A X = B: A's upper (or lower) triangle (..., n, n), B (..., n, k). Stacks broadcast. */
+/* X of A X = B: A's upper (or lower) triangle (..., n, n), B (..., n, k), which is brought to A's
+ * type. Stacks broadcast. */
 TERN_API tern_tensor *tern_linalg_solve_triangular(
     tern_tensor *a, tern_tensor *b, bool upper,
     const tern_linalg_solve_triangular_options *options);

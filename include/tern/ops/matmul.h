@@ -56,7 +56,7 @@ TERN_API tern_tensor *tern_addmm(tern_tensor *input, tern_tensor *mat1, tern_ten
 /* Of mv. */
 TERN_API tern_tensor *tern_addmv(tern_tensor *input, tern_tensor *mat, tern_tensor *vec,
                                  double beta, double alpha);
-/* Of outer. */
+/* Of outer; the three promote. */
 TERN_API tern_tensor *tern_addr(tern_tensor *input, tern_tensor *vec1, tern_tensor *vec2,
                                 double beta, double alpha);
 /* Of bmm. */
@@ -69,7 +69,7 @@ TERN_API tern_tensor *tern_addbmm(tern_tensor *input, tern_tensor *batch1, tern_
 /* ---- many operands --------------------------------------------------------------------------- */
 
 /* Einstein's convention, all of torch.einsum's: "bij,bjk->bik", "...ij->...ji", "ii->i", "ij,j". n
- * operands, 32 at most. */
+ * operands, 32 at most. Types that differ promote where no products are summed, and are refused elsewhere. */
 TERN_API tern_tensor *tern_einsum(const char *equation, tern_tensor *const *operands, int n);
 /* The product of n matrices, 64 at most, in the cheapest order. */
 TERN_API tern_tensor *tern_chain_matmul(tern_tensor *const *matrices, int n);
