@@ -16,6 +16,7 @@ INLINE idx tern_checked(i64 index, i64 size, i32 wrap, i32 code, GLOBAL i64 *fau
 }
 #endif
 
+#if IS_MOVER
 /* ys[o][i][k] = xs[o][index[i]][k]: (outer, count, inner) from (outer, size, inner) */
 KERNEL10(K(index_select), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT, i64, fault),
          (ARG, i64, outer), (ARG, i64, count), (ARG, i64, inner), (ARG, i64, size), (ARG, i32, wrap),
@@ -62,6 +63,7 @@ KERNEL9(K(gather), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT, i64, f
         }
     }
 }
+#endif
 
 /* The way back: dxs, which is zero before, gets the sum of dys where index points (again out of range:
  * nothing; the index `skip` too). each: index has an entry for every element, not for every i. Where

@@ -60,13 +60,13 @@ KERNEL5(K(scatter), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT, i64, 
             {
                 idx to = tern_scatter_to(index[i0 + j * (idx)s.walk.step[2] + i * (idx)s.step[2]],
                                          s.size, s.wrap, s.code, fault);
-                REAL v = LD(xs, x0 + j * (idx)s.walk.step[1] + i * (idx)s.step[1]);
+                idx from = x0 + j * (idx)s.walk.step[1] + i * (idx)s.step[1];
                 idx at = y0 + j * (idx)s.walk.step[0] + to * (idx)s.step[0];
                 if (to >= 0 && s.mode == TERN_SCATTER_SET)
-                    ST(ys, at, v);
+                    ys[at] = xs[from];
 #if SCATTER_ATOMIC_
                 if (to >= 0 && s.mode == TERN_SCATTER_ADD)
-                    TERN_CAT(ADD, TERN_T)(ys + at, v);
+                    TERN_CAT(ADD, TERN_T)(ys + at, LD(xs, from));
 #endif
             }
         }
@@ -82,11 +82,11 @@ KERNEL5(K(scatter), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT, i64, 
                 idx to = tern_scatter_to(index[i0 + j * (idx)s.walk.step[2] + i * (idx)s.step[2]],
                                          s.size, s.wrap, s.code, fault);
                 idx at = y0 + j * (idx)s.walk.step[0] + to * (idx)s.step[0];
-                REAL v = LD(xs, x0 + j * (idx)s.walk.step[1] + i * (idx)s.step[1]);
+                idx from = x0 + j * (idx)s.walk.step[1] + i * (idx)s.step[1];
                 if (to >= 0 && s.mode == TERN_SCATTER_SET)
-                    ST(ys, at, v);
+                    ys[at] = xs[from];
                 if (to >= 0 && s.mode != TERN_SCATTER_SET)
-                    ST(ys, at, K(tern_scattered)(LD(ys, at), v, s.mode));
+                    ST(ys, at, K(tern_scattered)(LD(ys, at), LD(xs, from), s.mode));
             }
         }
     }

@@ -31,6 +31,7 @@ set(TERN_KERNEL_FAMILIES
   attention
   convolution
   copy
+  copy_stored
   create
   embedding
   foreach
@@ -68,6 +69,7 @@ set(TERN_ROW_FAMILIES
 # of both lists, those that no training step waits for, in the lowest instruction set alone;
 set(TERN_KERNEL_FAMILIES_ONCE
   adam_variants
+  copy_stored
   embedding
   index_nonzero
   index_scatter

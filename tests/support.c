@@ -317,6 +317,19 @@ tern_tensor *test_tensor(const char *device, tern_dtype dtype, tern_shape shape,
         case TERN_I64:
             e.i64 = (int64_t)v;
             break;
+        case TERN_I16:
+        case TERN_U16:
+            e.u16 = (uint16_t)(int64_t)v;
+            break;
+        case TERN_U32:
+            e.i32 = (int32_t)(uint32_t)v;
+            break;
+        case TERN_U64:
+            e.i64 = (int64_t)(uint64_t)v;
+            break;
+        case TERN_F8_E4M3FN:
+        case TERN_F8_E5M2:
+            return tern_to_dtype(test_tensor(device, TERN_F32, shape, values), dtype);
         default:
             e.u8 = dtype == TERN_BOOL ? v != 0 : (uint8_t)(int64_t)v;
         }

@@ -2,7 +2,39 @@
  * says when something is missing or fails, several devices, users' kernels. Nothing here is a
  * result of a GPU. */
 #include "again.h"
+#include "device/cuda/cuda.h"
 #include "support.h"
+
+/* ---- a stream of the application's --- */
+
+/* The application's work and tern's are in one order; convolutions follow too. */
+static void work_goes_to_the_applications_stream(void **state)
+{
+    (void)state;
+    cudaStream_t mine;
+    tern_device_handles own;
+    TERN_SCOPE {
+        tern_tensor *x = tern_ones(TERN_SHAPE(1, 1, 4, 4), TERN_F32, "cuda:0");
+        tern_tensor *w = tern_ones(TERN_SHAPE(1, 1, 2, 2), TERN_F32, "cuda:0");
+        assert_true(tern_item(tern_sum(tern_conv2d(x, w, NULL, NULL))) == 36);
+        assert_ok(tern_device_get_handles("cuda:0", &own));
+        assert_int_equal(own.index, 0);
+        assert_int_equal(tern_cuda.cudaStreamCreateWithFlags(&mine, cudaStreamNonBlocking), 0);
+        assert_ok(tern_device_set_handles("cuda:0", &(tern_device_handles){.queue = mine}));
+        tern_tensor *sum = tern_add(x, x);
+        tern_memory_handle memory;
+        float out[16] = {0};
+        assert_ok(tern_get_memory_handle(sum, &memory));
+        assert_int_equal(
+            tern_cuda.cudaMemcpyAsync(out, memory.memory, sizeof out, cudaMemcpyDeviceToHost, mine),
+            0);
+        assert_int_equal(tern_cuda.cudaStreamSynchronize(mine), 0);
+        assert_true(out[0] == 2 && out[15] == 2);
+        assert_true(tern_item(tern_sum(tern_conv2d(x, w, NULL, NULL))) == 36);
+        assert_ok(tern_device_set_handles("cuda:0", &own));
+        assert_true(tern_item(tern_sum(sum)) == 32);
+    }
+}
 
 /* ---- what is there ----------------------------------------------------------------------- */
 
@@ -419,6 +451,7 @@ int main(int argc, char **argv)
     };
     const struct CMUnitTest tests[] = {
         TEST(the_stand_in_says_what_it_is),
+        TEST(work_goes_to_the_applications_stream),
         TEST(a_mask_that_leaves_nothing_is_quoted),
         TEST(what_is_missing_is_said_by_name),
         TEST(a_device_older_than_nvrtc_is_named),

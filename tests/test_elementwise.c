@@ -135,7 +135,7 @@ static const struct {
 enum { FORMS = sizeof forms / sizeof *forms };
 
 #define FOR_EACH_DTYPE(dtype)                                                                      \
-    for (tern_dtype dtype = TERN_F32; tern_dtype_size(dtype); dtype = (tern_dtype)(dtype + 1))
+    for (tern_dtype dtype = TERN_F32; dtype <= TERN_BOOL; dtype = (tern_dtype)(dtype + 1))
 
 static bool takes_two(const row *r)
 {

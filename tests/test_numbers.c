@@ -271,6 +271,11 @@ static void a_pointer_tells_its_type(void **state)
         TAKES(long long, TERN_I64);
         TAKES(unsigned char, TERN_U8);
         TAKES(bool, TERN_BOOL);
+        TAKES(signed char, TERN_I8);
+        TAKES(short, TERN_I16);
+        TAKES(unsigned, TERN_U32);
+        TAKES(unsigned long, TERN_U64);
+        TAKES(unsigned long long, TERN_U64);
     }
     const char *device = "cpu";
     TERN_SCOPE
@@ -283,7 +288,7 @@ static void halves_and_bytes_fit_what_is_said(void **state)
     static const uint16_t brains[] = {0x3f80, 0xc000}; /* 1, -2 in bfloat16 */
     static const float floats[] = {1, -2};
     uint16_t back[2] = {0};
-    uint32_t unsigned_ones[] = {1, 1};
+    static const uint8_t eights[] = {0x38, 0xc0}; /* 1, -2 in float8_e4m3fn */
     (void)state;
     TERN_SCOPE {
         tern_dtype dtype = TERN_F32;
@@ -293,14 +298,16 @@ static void halves_and_bytes_fit_what_is_said(void **state)
         assert_ok(tern_copy_to_host(h, back, sizeof back));
         assert_memory_equal(back, halves, sizeof back);
         assert_null(tern_from_data(halves, TERN_SHAPE(2), 0, "cpu"));
-        assert_error(TERN_ERR_DTYPE, "halves (uint16_t: float16 or bfloat16), and dtype is not");
+        assert_error(TERN_ERR_DTYPE,
+                     "halves (uint16_t: float16, bfloat16 or uint16), and dtype is not");
         assert_null(tern_from_data(halves, TERN_SHAPE(1), dtype, "cpu"));
         assert_error(TERN_ERR_DTYPE, "and dtype is float32");
         IS(tern_from_data((const void *)floats, TERN_SHAPE(2), 0, "cpu"), TERN_F32, 1, -2);
         IS(tern_from_data((const char *)floats, TERN_SHAPE(2), TERN_F32, "cpu"), TERN_F32, 1, -2);
         IS((tern_from_data)(halves, TERN_SHAPE(2), TERN_F16, "cpu"), TERN_F16, 1, -2);
-        assert_null(tern_from_data(unsigned_ones, TERN_SHAPE(2), 0, "cpu"));
-        assert_error(TERN_ERR_DTYPE, "integers of a type that no dtype has");
+        IS(tern_from_data(eights, TERN_SHAPE(2), TERN_F8_E4M3FN, "cpu"), TERN_F8_E4M3FN, 1, -2);
+        tern_tensor *u = tern_from_data(halves, TERN_SHAPE(2), TERN_U16, "cpu");
+        assert_int_equal(tern_item_int(tern_select(u, 0, 1)), 0xc000);
         assert_non_null(tern_from_data(NULL, TERN_SHAPE(0), TERN_F32, "cpu"));
     }
 }

@@ -75,12 +75,13 @@ static void numbers_promote_as_in_pytorch(void **state)
 static void unknown_types_have_no_name_and_no_size(void **state)
 {
     (void)state;
-    for (int t = -1; t < 12; t++) {
-        bool known = t >= TERN_F32 && t <= TERN_BOOL;
+    for (int t = -1; t < 19; t++) {
+        bool known = t >= TERN_F32 && t <= TERN_F8_E5M2;
         assert_true((strcmp(tern_dtype_name((tern_dtype)t), "?") != 0) == known);
         assert_true((tern_dtype_size((tern_dtype)t) != 0) == known);
         assert_int_equal(tern_dtype_is_floating_point((tern_dtype)t),
-                         t >= TERN_F32 && t <= TERN_BF16);
+                         (t >= TERN_F32 && t <= TERN_BF16) ||
+                             (t >= TERN_F8_E4M3FN && t <= TERN_F8_E5M2));
     }
     assert_int_equal(tern_promote_types(TERN_F32, (tern_dtype)0), TERN_DTYPE_DEFAULT);
 }

@@ -1,10 +1,10 @@
 /* pointers.h -- host pointers tell their types: tern_from_data and tern_copy_to_host.
  *
- * tern_from_data(values, shape, 0, NULL) takes the dtype of what values points to: float, double, int,
- * int64_t, uint8_t or bool, rows of arrays (float (*)[3]) too. Another dtype that is asked for is
+ * tern_from_data(values, shape, 0, NULL) takes the dtype of what values points to: float, double, bool or an
+ * integer, rows of arrays (float (*)[3]) too. Another dtype that is asked for is
  * TERN_ERR_DTYPE, in C at compile time where dtype is a constant; so is a tensor of another dtype in
- * tern_copy_to_host. uint16_t holds halves: TERN_F16 or TERN_BF16, which has to be said. void * and
- * char * are bytes that fit any dtype, float32 where none is given. What holds for the names in
+ * tern_copy_to_host. uint16_t holds halves: TERN_F16 or TERN_BF16, or TERN_U16, which has to be said; uint8_t
+ * may also hold a float8. void * and char * are bytes that fit any dtype, float32 where none is given. What holds for the names in
  * numbers.h holds for these. */
 #ifndef TERN_POINTERS_H
 #define TERN_POINTERS_H
@@ -21,9 +21,10 @@
     _Generic((p), TERN_POINTERS_(float, 1), TERN_POINTERS_(double, 2), TERN_POINTERS_(int, 5),         \
              TERN_POINTERS_(long, sizeof(long) == 8 ? 6 : 5), TERN_POINTERS_(long long, 6),            \
              TERN_POINTERS_(unsigned char, 7), TERN_POINTERS_(bool, 8),                                \
-             TERN_POINTERS_(unsigned short, -1), TERN_POINTERS_(signed char, -2),                      \
-             TERN_POINTERS_(short, -2), TERN_POINTERS_(unsigned, -2),                                  \
-             TERN_POINTERS_(unsigned long, -2), TERN_POINTERS_(unsigned long long, -2), default: 0)
+             TERN_POINTERS_(unsigned short, -1), TERN_POINTERS_(signed char, 9),                       \
+             TERN_POINTERS_(short, 10), TERN_POINTERS_(unsigned, 12),                                  \
+             TERN_POINTERS_(unsigned long, sizeof(long) == 8 ? 13 : 12),                               \
+             TERN_POINTERS_(unsigned long long, 13), default: 0)
 /* n where that is a constant expression, else 0: only then is (void *)(0 * n) a null pointer. */
 #define TERN_CONSTANT_(n) _Generic(1 ? (void *)((intptr_t)(n) * 0) : (int *)0, int *: (n), default: 0)
 #define TERN_FROM_DATA_4_(data, shape, dtype, device)                                                  \
@@ -34,7 +35,8 @@
 #define TERN_FROM_DATA_AS_(e, d, data, shape, dtype, device)                                           \
     __extension__({                                                                                    \
         enum { e = TERN_ELEMENTS_(data), d = TERN_CONSTANT_(dtype) };                                  \
-        _Static_assert(!d || !e || (int)e == (int)d || (e == -1 && (d == 3 || d == 4)),                \
+        _Static_assert(!d || !e || (int)e == (int)d || (e == -1 && (d == 3 || d == 4 || d == 11)) ||   \
+                           (e == 7 && (d == 14 || d == 15)),                                       \
                        "tern_from_data: the pointer is to elements of another type than dtype");       \
         tern_from_data_typed(data, (tern_elements)e, shape, dtype, device);                            \
     })
@@ -159,7 +161,11 @@ template <class T> constexpr tern_elements tern_elements_of_()
            : !std::is_integral<T>::value || std::is_same<T, char>::value ? TERN_ELEMENTS_ANY
            : std::is_signed<T>::value && sizeof(T) == 4 ? TERN_ELEMENTS_I32
            : std::is_signed<T>::value && sizeof(T) == 8 ? TERN_ELEMENTS_I64
-                                                        : TERN_ELEMENTS_OTHER;
+           : std::is_signed<T>::value && sizeof(T) == 2 ? TERN_ELEMENTS_I16
+           : std::is_signed<T>::value && sizeof(T) == 1 ? TERN_ELEMENTS_I8
+           : std::is_unsigned<T>::value && sizeof(T) == 4 ? TERN_ELEMENTS_U32
+           : std::is_unsigned<T>::value && sizeof(T) == 8 ? TERN_ELEMENTS_U64
+                                                          : TERN_ELEMENTS_OTHER;
 }
 template <class T>
 inline tern_tensor *tern_from_data(const T *data, tern_shape shape, tern_dtype dtype,

@@ -20,16 +20,26 @@ typedef enum tern_dtype {
     TERN_I32 = 5,           /* torch.int32 */
     TERN_I64 = 6,           /* torch.int64 */
     TERN_U8 = 7,            /* torch.uint8 */
-    TERN_BOOL = 8           /* torch.bool */
+    TERN_BOOL = 8,          /* torch.bool */
+    /* These are only stored: they are copied, filled, printed, converted (tern_to_dtype), compared and
+     * indexed, and promote as PyTorch's; other arithmetic is TERN_ERR_DTYPE. */
+    TERN_I8 = 9,         /* torch.int8 */
+    TERN_I16 = 10,       /* torch.int16 */
+    TERN_U16 = 11,       /* torch.uint16 */
+    TERN_U32 = 12,       /* torch.uint32 */
+    TERN_U64 = 13,       /* torch.uint64 */
+    TERN_F8_E4M3FN = 14, /* torch.float8_e4m3fn: conversions to it saturate at 448 */
+    TERN_F8_E5M2 = 15    /* torch.float8_e5m2 */
 } tern_dtype;
 
 /* "float32" and so on; "?" for an unknown value. */
 TERN_API const char *tern_dtype_name(tern_dtype dtype);
 /* Bytes of one element; 0 for an unknown value. */
 TERN_API size_t tern_dtype_size(tern_dtype dtype);
-/* Whether it is float32, float64, float16 or bfloat16. */
+/* Whether it is float32, float64, float16, bfloat16 or a float8. */
 TERN_API bool tern_dtype_is_floating_point(tern_dtype dtype);
-/* The type two tensors of these types are computed in (torch.promote_types). */
+/* The type two tensors of these types are computed in (torch.promote_types). Where there is none, as for a float8
+ * or for uint16, uint32 and uint64 with another integer: TERN_DTYPE_DEFAULT and TERN_ERR_DTYPE. */
 TERN_API tern_dtype tern_promote_types(tern_dtype a, tern_dtype b);
 
 /* ---- shapes and lists of dims: TERN_SHAPE(2, 3), TERN_DIMS(-1) ------------------------------- */
@@ -133,7 +143,7 @@ TERN_API int64_t tern_version(const tern_tensor *x);
 TERN_API void *tern_data(tern_tensor *x);
 /* The value of a one-element tensor; waits for its device. NaN (0) after an error. */
 TERN_API double tern_item(const tern_tensor *x);
-/* As an integer; a real is truncated. 0 after an error. */
+/* As an integer; a real is truncated; uint64 from 2^63 on is negative, cast it back. 0 after an error. */
 TERN_API int64_t tern_item_int(const tern_tensor *x);
 /* Copy all elements, densely in row-major order; bytes must be numel times the element size. */
 TERN_API tern_status tern_copy_to_host(const tern_tensor *x, void *data, size_t bytes);
@@ -146,7 +156,11 @@ typedef enum tern_elements {
     TERN_ELEMENTS_I64 = TERN_I64,
     TERN_ELEMENTS_U8 = TERN_U8,
     TERN_ELEMENTS_BOOL = TERN_BOOL,
-    TERN_ELEMENTS_HALF = -1, /* uint16_t: float16 or bfloat16 */
+    TERN_ELEMENTS_I8 = TERN_I8,
+    TERN_ELEMENTS_I16 = TERN_I16,
+    TERN_ELEMENTS_U32 = TERN_U32,
+    TERN_ELEMENTS_U64 = TERN_U64,
+    TERN_ELEMENTS_HALF = -1, /* uint16_t: float16, bfloat16 or uint16 */
     TERN_ELEMENTS_OTHER = -2 /* an integer that is no dtype */
 } tern_elements;
 /* The same where data points to elements: TERN_ERR_DTYPE if they are not x's. */

@@ -9,6 +9,7 @@
 #include <tern/tensor.h>
 #include <tern/autograd.h>
 #include <tern/ops.h>
+#include <tern/interop.h>
 #include <tern/kernel.h>
 #include <tern/nn.h>
 #include <tern/optim.h>

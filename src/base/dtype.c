@@ -15,6 +15,16 @@ const tern_dtype_row tern_dtype_rows[TERN_DTYPE_END] = {
                                       (double)DTYPE_FIELD(GREATEST, DTYPE_##T)},
     EACH_DTYPE(X)
 #undef X
+#define X(T)                                                                                       \
+    [DTYPE_FIELD(ENUM, STORED_##T)] = {DTYPE_FIELD(NAME, STORED_##T),                              \
+                                       #T,                                                         \
+                                       FIELD_OF_MATH(ENUM, STORED_##T),                            \
+                                       sizeof(DTYPE_FIELD(STORED, STORED_##T)),                    \
+                                       DTYPE_IN(KINDS, STORED_##T),                                \
+                                       DTYPE_FIELD(DIGITS, STORED_##T),                            \
+                                       (double)DTYPE_FIELD(GREATEST, STORED_##T)},
+        EACH_STORED(X)
+#undef X
 };
 
 static bool known(tern_dtype dtype)
@@ -39,8 +49,11 @@ bool tern_dtype_is_floating_point(tern_dtype dtype)
 
 tern_status tern_fail_dtype(const char *function, tern_dtype dtype)
 {
-    return tern_fail(TERN_ERR_DTYPE, "%s: not implemented for %s", function,
-                     tern_dtype_name(dtype));
+    return tern_fail(TERN_ERR_DTYPE, "%s: not implemented for %s%s", function,
+                     tern_dtype_name(dtype),
+                     tern_dtype_is_stored(dtype)
+                         ? ", which can be copied, compared and indexed: convert it (tern_to_dtype)"
+                         : "");
 }
 
 tern_status tern_check_floating(const char *function, tern_dtype dtype)
@@ -54,32 +67,62 @@ static int category(tern_dtype dtype)
     return tern_dtype_in(dtype, TERN_SET_FLOATS) ? 2 : tern_dtype_in(dtype, TERN_SET_WHOLES);
 }
 
-/* torch.promote_types: the higher category wins; within one, the wider; f16 with bf16 gives f32. */
+static bool is_float8(tern_dtype dtype)
+{
+    return dtype == TERN_F8_E4M3FN || dtype == TERN_F8_E5M2;
+}
+
+/* Those that PyTorch promotes with themselves and with reals alone. */
+static bool is_barebones(tern_dtype dtype)
+{
+    return dtype == TERN_U16 || dtype == TERN_U32 || dtype == TERN_U64;
+}
+
+static tern_dtype fail_promotion(const char *types, tern_dtype a, tern_dtype b)
+{
+    tern_fail(
+        TERN_ERR_DTYPE,
+        "tern_promote_types: Promotion for %s is not supported, attempted to promote %s and %s",
+        types, tern_dtype_name(a), tern_dtype_name(b));
+    return TERN_DTYPE_DEFAULT;
+}
+
+/* torch.promote_types: the higher category wins; within one, the wider; f16 with bf16 gives f32, u8
+ * with i8 i16. */
 tern_dtype tern_promote_types(tern_dtype a, tern_dtype b)
 {
     if (!known(a) || !known(b))
         return TERN_DTYPE_DEFAULT;
-    if (category(a) != category(b))
-        return category(a) > category(b) ? a : b;
     if (a == b)
         return a;
+    if (is_float8(a) || is_float8(b))
+        return fail_promotion("Float8 Types", a, b);
+    if (category(a) != category(b) && (category(a) == 2 || category(b) == 2))
+        return category(a) == 2 ? a : b;
+    if (is_barebones(a) || is_barebones(b))
+        return fail_promotion("uint16, uint32, uint64 types", a, b);
+    if (category(a) != category(b))
+        return category(a) > category(b) ? a : b;
     size_t width = tern_dtype_size(a), other = tern_dtype_size(b);
-    if (width == other)
-        return TERN_F32; /* f16 and bf16: the only two of one size in one category */
+    if (width == other) /* f16 and bf16, or i8 and u8 */
+        return category(a) == 2 ? TERN_F32 : TERN_I16;
     return width > other ? a : b;
 }
 
+/* uint8_t also holds float8. */
 bool tern_elements_are(tern_elements elements, tern_dtype dtype)
 {
     if (elements == TERN_ELEMENTS_HALF)
-        return dtype == TERN_F16 || dtype == TERN_BF16;
+        return dtype == TERN_F16 || dtype == TERN_BF16 || dtype == TERN_U16;
+    if (elements == TERN_ELEMENTS_U8 && is_float8(dtype))
+        return true;
     return elements == TERN_ELEMENTS_ANY || (int)elements == (int)dtype;
 }
 
 const char *tern_elements_name(tern_elements elements)
 {
     if (elements == TERN_ELEMENTS_HALF)
-        return "halves (uint16_t: float16 or bfloat16)";
+        return "halves (uint16_t: float16, bfloat16 or uint16)";
     return elements > TERN_ELEMENTS_ANY ? tern_dtype_name((tern_dtype)elements)
                                         : "integers of a type that no dtype has";
 }

@@ -17,7 +17,7 @@ typedef struct tern_dtype_row {
 
 enum {
 #define X(T) +1
-    TERN_DTYPE_END = 1 EACH_DTYPE(X) /* one after the last type */
+    TERN_DTYPE_END = 1 EACH_DTYPE(X) EACH_STORED(X) /* one after the last type */
 #undef X
 };
 
@@ -44,11 +44,17 @@ static inline bool tern_dtype_in(tern_dtype dtype, tern_dtype_set set)
     return (unsigned)set >> tern_dtype_rows[dtype].kind & 1u;
 }
 
+/* Whether dtype is one of those that are only stored: copied, converted, compared and indexed. */
+static inline bool tern_dtype_is_stored(tern_dtype dtype)
+{
+    return dtype > TERN_BOOL;
+}
+
 /* Whether a pointer to elements may be to elements of dtype, and "float32", "halves (uint16_t)". */
 bool tern_elements_are(tern_elements elements, tern_dtype dtype);
 const char *tern_elements_name(tern_elements elements);
 
-/* TERN_ERR_DTYPE: "<function>: not implemented for <dtype>"; unless it is a floating type. */
+/* TERN_ERR_DTYPE: "<function>: not implemented for <dtype>", and what such a dtype is for; unless it is a floating type. */
 tern_status tern_fail_dtype(const char *function, tern_dtype dtype);
 tern_status tern_check_floating(const char *function, tern_dtype dtype);
 

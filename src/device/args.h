@@ -9,15 +9,17 @@
 typedef enum tern_type {
     TERN_TYPE_NONE,
 #define X(T) TERN_TYPE_##T,
-    EACH_DTYPE(X)
+    EACH_DTYPE(X) EACH_STORED(X)
 #undef X
 #define X(NAME, BYTES) TERN_TYPE_##NAME,
 #include "types.def"
 #undef X
         TERN_TYPES
 } tern_type;
-_Static_assert((int)TERN_TYPE_f32 == TERN_F32 && (int)TERN_TYPE_bool == TERN_BOOL,
+_Static_assert((int)TERN_TYPE_f32 == TERN_F32 && (int)TERN_TYPE_bool == TERN_BOOL &&
+                   (int)TERN_TYPE_e5m2 == TERN_F8_E5M2,
                "dtypes.def is in the enum's order");
+enum { TERN_FIRST_STRUCT = TERN_TYPE_e5m2 + 1 }; /* types from here on are structs of shapes.h */
 
 /* Elements of a buffer, from one of them on, by its index; the same of a tensor's type. */
 static inline tern_arg tern_arg_elements(tern_role role, tern_type type, const tern_buffer *buffer,

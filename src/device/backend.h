@@ -6,6 +6,7 @@
 #ifndef TERN_DEVICE_BACKEND_H
 #define TERN_DEVICE_BACKEND_H
 #include "base/text.h"
+#include <tern/interop.h>
 #include <tern/kernel.h>
 #include <tern/tensor.h>
 
@@ -136,6 +137,29 @@ typedef struct tern_vendor {
     void (*graph_free)(tern_place *place, void *graph);
 } tern_vendor;
 
+/* Copies beside the launches, on a queue of the device's own, which is opened when it is first used; and points in
+ * the order of that queue or of the launches', for one to wait for the other. A point NULL has passed. */
+typedef struct tern_transfers {
+    /* Memory of the host, buffer->bytes of it at buffer->host, that the device copies from and to by itself. */
+    tern_status (*host_alloc)(tern_place *place, tern_buffer *buffer);
+    void (*host_free)(tern_place *place, tern_buffer *buffer);
+    /* To and from such memory, or what host_alloc of the vendor pinned, on the queue for copies; they do
+     * not wait. */
+    tern_status (*write_later)(tern_place *place, const tern_buffer *to, size_t at,
+                               const void *from, size_t bytes);
+    tern_status (*read_later)(tern_place *place, const tern_buffer *from, size_t at, void *to,
+                              size_t bytes);
+    /* A point behind all that was given so far; what is given from now on waits for a point. */
+    tern_status (*mark)(tern_place *place, bool transfers, void **point);
+    tern_status (*after)(tern_place *place, bool transfers, void *point);
+    /* Whether it has passed, wait for it, free it (passed or not). */
+    bool (*has_passed)(tern_place *place, void *point);
+    tern_status (*await)(tern_place *place, void *point);
+    void (*unmark)(tern_place *place, void *point);
+    /* Wait for all copies, where a point could not be made. */
+    void (*drain)(tern_place *place);
+} tern_transfers;
+
 /* What enumerate found: the device layer fills places from it. */
 typedef struct tern_found {
     tern_device_info info; /* device and memory_free are filled in later */
@@ -208,7 +232,18 @@ struct tern_backend {
                                const tern_arg *args, int n);
     void (*user_free)(tern_place *place, void *kernel);
 
-    const tern_vendor *vendor; /* NULL: none; the only slot that may be */
+    /* Memory of the application's, an address or a cl_mem: fill buffer, whose bytes are what is used of it, and keep
+     * it until unborrow. Errors: TERN_ERR_DEVICE where the device can't use it, TERN_ERR_ARGUMENT where it is
+     * smaller. */
+    tern_status (*borrow)(tern_place *place, void *memory, tern_buffer *buffer);
+    void (*unborrow)(tern_place *place, tern_buffer *buffer);
+    /* The driver's objects; use those of the application instead, before the device is opened or (a queue of the
+     * same context) after. */
+    void (*handles)(tern_place *place, tern_device_handles *handles);
+    tern_status (*use_handles)(tern_place *place, const tern_device_handles *handles);
+
+    const tern_vendor *vendor;       /* NULL: none; the only slots that may be */
+    const tern_transfers *transfers; /* NULL: copies are in launch order */
 };
 
 /* What the backend may know of its place. */

@@ -28,7 +28,11 @@ typedef struct tern_block {
     struct tern_block *of_pool;
     int holds; /* also the copies from it that are under way (pinned.c) */
     bool is_idle, is_orphan;
-    tern_place *pinned; /* the cpu's memory, but this device's to give back; NULL: ordinary */
+    tern_place *pinned;     /* the cpu's memory, but this device's to give back; NULL: ordinary */
+    struct tern_lent *lent; /* memory that is not the allocator's; NULL: it is (lent.c) */
+    bool is_ahead;          /* written by transfers: see last_use (transfers.c) */
+    bool was_used;          /* since it was last written so */
+    void *last_use;         /* of one that is free: behind what used it */
 } tern_block;
 
 /* A block of at least bytes (> 0); NULL after TERN_ERR_MEMORY that names function and says what was
@@ -47,6 +51,26 @@ tern_status tern_block_read(tern_block *from, size_t at, void *to, size_t bytes)
 tern_status tern_block_copy(tern_block *from, size_t from_at, tern_block *to, size_t to_at,
                             size_t bytes);
 tern_status tern_block_zero(tern_block *to, size_t at, size_t bytes);
+
+/* ---- memory that is lent (lent.c) ---- */
+/* A block on memory that is not the allocator's. Instead of going to the cache it ends: once no copy or graph
+ * has it and the device is done, deleter is called (NULL: nothing is). */
+tern_block *tern_block_lend(tern_place *place, const tern_buffer *buffer, void (*deleter)(void *),
+                            void *user);
+/* The same of the application's memory, as the backend knows it. */
+typedef struct tern_borrowing {
+    const char *function; /* for messages */
+    void *memory;         /* an address or a cl_mem */
+    size_t bytes;         /* that are used */
+    size_t alignment;     /* of an address */
+    void (*deleter)(void *user);
+    void *user;
+} tern_borrowing;
+tern_block *tern_block_borrow(tern_place *place, const tern_borrowing *borrowing);
+/* The deleter is not called when it ends. */
+void tern_block_disown(tern_block *block);
+/* The user of a block that was lent with this deleter; NULL for others. */
+void *tern_block_lent_by(const tern_block *block, void (*deleter)(void *));
 
 /* ---- pinned memory of the host (pinned.c) ---- */
 /* A device that has a use for it, opened; *place is NULL where there is none. */

@@ -73,15 +73,11 @@ static void release_blocks(tern_graph *graph)
     }
     for (int c = 0; c < SIZE_CLASSES; c++)
         graph->idle[c] = NULL;
-    for (int64_t i = 0; i < graph->n_held; i++) {
-        tern_block *block = graph->held[i];
-        block->holder = NULL;
-        if (--block->holds == 0 && block->is_orphan) {
-            block->is_orphan = false;
-            tern_cache_put(place, block);
-        }
-    }
+    for (int64_t i = 0; i < graph->n_held; i++)
+        graph->held[i]->holder = NULL;
     pthread_mutex_unlock(&place->memory_lock);
+    for (int64_t i = 0; i < graph->n_held; i++)
+        tern_block_drop_hold(graph->held[i]);
     for (int i = 0; i < graph->n_constants; i++)
         tern_block_free(graph->constants[i]);
 }

@@ -1,6 +1,7 @@
 /* memory.c -- the caching allocator: blocks by size class, kept for the next request. */
 #include "device/capture.h"
 #include "device/registry.h"
+#include "device/transfers.h"
 #include <inttypes.h>
 
 /* Eight classes a doubling from 64 bytes up: at most 1/8 of a block is unused. */
@@ -27,6 +28,17 @@ static void drop(tern_place *place, tern_block *block)
     tern_free(block);
 }
 
+/* With memory_lock held. */
+static void empty_ahead(tern_place *place)
+{
+    while (place->ahead) {
+        tern_block *block = place->ahead;
+        place->ahead = block->next;
+        tern_ahead_forget(block);
+        drop(place, block);
+    }
+}
+
 void tern_cache_empty(tern_place *place)
 {
     for (int c = 0; c < SIZE_CLASSES; c++)
@@ -35,6 +47,7 @@ void tern_cache_empty(tern_place *place)
             place->cache[c] = block->next;
             drop(place, block);
         }
+    empty_ahead(place);
     while (place->pinned) {
         tern_block *block = place->pinned;
         place->pinned = block->next;
@@ -98,6 +111,12 @@ static tern_block *from_driver(tern_place *place, size_t bytes, int class)
     if (place->stats.reserved > place->stats.reserved_peak)
         place->stats.reserved_peak = place->stats.reserved;
     return block;
+}
+
+void tern_block_count(tern_block *block, size_t bytes)
+{
+    block->used = bytes;
+    count(block->place, bytes);
 }
 
 tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *function)
@@ -177,7 +196,9 @@ tern_block *tern_cache_take_pinned(tern_place *cpu, tern_place *by, size_t bytes
 
 void tern_cache_put(tern_place *place, tern_block *block)
 {
-    tern_block **list = block->pinned ? &place->pinned : &place->cache[block->size_class];
+    tern_block **list = block->pinned     ? &place->pinned
+                        : block->is_ahead ? &place->ahead
+                                          : &place->cache[block->size_class];
     block->next = *list;
     *list = block;
 }
@@ -186,11 +207,14 @@ void tern_block_drop_hold(tern_block *block)
 {
     tern_place *place = block->place;
     pthread_mutex_lock(&place->memory_lock);
-    if (--block->holds == 0 && block->is_orphan) {
+    bool unused = --block->holds == 0 && block->is_orphan;
+    if (unused)
         block->is_orphan = false;
+    if (unused && !block->lent)
         tern_cache_put(place, block);
-    }
     pthread_mutex_unlock(&place->memory_lock);
+    if (unused && block->lent)
+        tern_block_end(block);
 }
 
 void tern_block_free(tern_block *block)
@@ -198,15 +222,20 @@ void tern_block_free(tern_block *block)
     if (!block)
         return;
     tern_place *place = block->place;
+    if (block->is_ahead && !block->holds && !block->pool)
+        tern_ahead_mark(block);
     pthread_mutex_lock(&place->memory_lock);
     place->stats.allocated -= block->used;
+    bool ends = block->lent && !block->holds;
     if (block->pool)
         tern_pool_give(block->pool, block);
     else if (block->holds)
         block->is_orphan = true;
-    else
+    else if (!ends)
         tern_cache_put(place, block);
     pthread_mutex_unlock(&place->memory_lock);
+    if (ends)
+        tern_block_end(block);
 }
 
 void tern_block_keep_one(tern_block *block, tern_dtype dtype)
@@ -214,7 +243,7 @@ void tern_block_keep_one(tern_block *block, tern_dtype dtype)
     tern_place *place = block->place;
     pthread_mutex_lock(&place->memory_lock);
     tern_block *spare = block;
-    if (!place->one[dtype] && !block->pool) {
+    if (!place->one[dtype] && !block->pool && !block->lent && !block->is_ahead) {
         place->stats.allocated -= block->used;
         place->one[dtype] = block;
         spare = NULL;

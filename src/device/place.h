@@ -32,6 +32,8 @@ struct tern_place {
     tern_block *cache[SIZE_CLASSES];
     tern_block *one[TERN_DTYPE_END]; /* likewise, but with a number in it */
     tern_block *pinned;              /* likewise, of any size */
+    tern_block *ahead;               /* likewise, of those that transfers write */
+    struct tern_staging *staging;    /* pinned memory that waits for the next transfer */
     tern_memory_stats stats;
     atomic_ullong launches, to_host, to_device, built, loaded;
 
@@ -59,6 +61,9 @@ void tern_block_drop_hold(tern_block *block);
 /* Write three words into a block that lives as long as the place, captures or not; where there is
  * none yet, make it. */
 tern_status tern_block_set_words(tern_place *place, tern_block **block, const uint64_t *words);
+/* A block that is lent ends; with no lock held. */
+typedef struct tern_lent tern_lent;
+void tern_block_end(tern_block *block);
 /* Let go of the pinned memory that copies are through with. */
 void tern_pinned_collect(void);
 /* Raise what a kernel wrote into the fault words, if a launch since the last look used them. */

@@ -17,6 +17,9 @@ static const struct {
 #define X(T) {#T, sizeof(DTYPE_FIELD(STORED, DTYPE_##T))},
              EACH_DTYPE(X)
 #undef X
+#define X(T) {#T, sizeof(DTYPE_FIELD(STORED, STORED_##T))},
+                 EACH_STORED(X)
+#undef X
 #define X(NAME, BYTES) {#NAME, BYTES},
 #include "types.def"
 #undef X
@@ -102,7 +105,7 @@ static tern_parameter parameter_of(const written *w, tern_dtype dtype)
                 p.also = alike[i].also;
     }
     p.bytes = (uint32_t)types[p.type].bytes;
-    p.by_reference = p.role == TERN_ROLE_VALUE && p.type > TERN_TYPE_u64;
+    p.by_reference = p.role == TERN_ROLE_VALUE && p.type >= TERN_FIRST_STRUCT;
     return p;
 }
 
@@ -114,9 +117,13 @@ static reader reader_of(const char *name, tern_dtype dtype)
 int tern_signature_read(tern_parameter parameters[TERN_MOST_PARAMETERS], const char *file,
                         const char *name, tern_dtype dtype)
 {
-    reader r = reader_of(name, dtype);
     written w;
     int n = 0;
+    if (tern_dtype_is_stored(dtype)) {
+        tern_fail_dtype(name, dtype);
+        return -1;
+    }
+    reader r = reader_of(name, dtype);
     if (!r.at) {
         tern_fail(TERN_ERR_UNSUPPORTED, "there is no kernel %s for %s (%s.cl)", name,
                   tern_dtype_name(dtype), file);
@@ -141,7 +148,7 @@ static phrase said(unsigned role, unsigned type, const char *name, uint32_t byte
     static const char *const roles[] = {"a buffer of", "OUT", "IN", "an unused buffer of", "ARG"};
     phrase p;
     int n = snprintf(p.text, sizeof p.text, "%s %s", roles[role], name);
-    if (type > TERN_TYPE_u64)
+    if (type >= TERN_FIRST_STRUCT)
         snprintf(p.text + n, sizeof p.text - (size_t)n, " of %u bytes", (unsigned)bytes);
     return p;
 }

@@ -1,6 +1,7 @@
 /* sync.c -- waiting for a device, and what is done then. */
 #include "device/capture.h"
 #include "device/registry.h"
+#include "device/transfers.h"
 
 tern_status tern_place_sync(tern_place *place)
 {
@@ -27,5 +28,6 @@ tern_status tern_empty_cache(const char *device)
     pthread_mutex_lock(&place->memory_lock);
     tern_cache_empty(place);
     pthread_mutex_unlock(&place->memory_lock);
+    tern_staging_empty(place);
     return TERN_OK;
 }

@@ -14,6 +14,13 @@ static void name_function(char function[FUNCTION_ROOM], const tern_op *op)
         function[FUNCTION_ROOM - 1] = '\0';
 }
 
+static tern_status missing(const tern_call *call, const tern_tensor *x)
+{
+    char function[FUNCTION_ROOM];
+    name_function(function, call->op);
+    return tern_storage_missing(x, function);
+}
+
 static tern_status check_inputs(tern_call *call)
 {
     call->place = NULL;
@@ -30,6 +37,8 @@ static tern_status check_inputs(tern_call *call)
             return TERN_ERR_STATE;
         }
         tern_place *place = x->storage->place;
+        if (x->storage->emptied)
+            return missing(call, x);
         if (call->place && place != call->place)
             return tern_fail(TERN_ERR_DEVICE,
                              "tern_%s: Expected all tensors to be on the same device, but found at "
@@ -40,12 +49,24 @@ static tern_status check_inputs(tern_call *call)
     return TERN_OK;
 }
 
+/* An input of a type that the operation is not there for. */
+static const tern_tensor *refused(const tern_call *call)
+{
+    const tern_op *op = call->op;
+    for (int i = 0; op->stored == TERN_STORED_REFUSED && !op->view && i < call->n_in; i++)
+        if (call->in[i] && tern_dtype_is_stored(call->in[i]->dtype))
+            return call->in[i];
+    if (op->takes == TERN_TAKES_ALL || tern_dtype_in(call->in[0]->dtype, (tern_dtype_set)op->takes))
+        return NULL;
+    return call->in[0];
+}
+
 static tern_status check_type(const tern_call *call, const char *suffix)
 {
-    const uint32_t takes = call->op->takes;
-    tern_dtype dtype = takes == TERN_TAKES_ALL ? TERN_F32 : call->in[0]->dtype;
-    if (takes == TERN_TAKES_ALL || tern_dtype_in(dtype, (tern_dtype_set)takes))
+    const tern_tensor *x = refused(call);
+    if (!x)
         return TERN_OK;
+    tern_dtype dtype = x->dtype;
     char function[FUNCTION_ROOM];
     name_function(function, call->op);
     strncat(function, suffix, sizeof function - strlen(function) - 1);
@@ -73,6 +94,8 @@ tern_dtype tern_common_type(tern_tensor *const *in, int n)
         tern_dtype *kind = in[i]->ndim ? &dims : &scalars;
         tern_dtype t = in[i]->dtype;
         *kind = *kind == TERN_DTYPE_DEFAULT ? t : tern_promote_types(*kind, t);
+        if (*kind == TERN_DTYPE_DEFAULT) /* they have none, which was told */
+            return *kind;
     }
     if (dims == TERN_DTYPE_DEFAULT)
         return scalars;
@@ -91,6 +114,22 @@ static bool all_of(const tern_call *call, tern_dtype dtype)
     return true;
 }
 
+/* The inputs as the type that holds the values of a common type that is only stored. */
+static tern_status read_stored(tern_call *call, tern_dtype common, tern_tensor **cast)
+{
+    tern_dtype as = common == TERN_U64 && call->n_in == 1 ? TERN_F32 : tern_dtype_rows[common].math;
+    for (int i = 0; i < call->n_in; i++) {
+        bool ordered = common == TERN_U64 && as == TERN_I64;
+        cast[i] = tern_to_dtype(call->in[i], ordered ? common : as);
+        if (ordered && cast[i])
+            cast[i] = tern_hook_ordered(cast[i]);
+        if (!cast[i])
+            return tern_last_status();
+    }
+    call->in = cast;
+    return TERN_OK;
+}
+
 /* Bring the inputs to their common type; cast points to room for them. */
 static tern_status promote(tern_call *call, tern_tensor **cast)
 {
@@ -98,12 +137,16 @@ static tern_status promote(tern_call *call, tern_tensor **cast)
     if (op->promotion == TERN_PROMOTE_NONE)
         return TERN_OK;
     tern_dtype common = tern_common_type(call->in, call->n_in);
+    if (common == TERN_DTYPE_DEFAULT)
+        return tern_last_status();
     if (op->promote)
         common = op->promote(call, common);
     if (op->promotion == TERN_PROMOTE_FLOAT && !tern_dtype_is_floating_point(common))
         common = TERN_F32;
     if (op->promotion == TERN_PROMOTE_BOOL)
         common = TERN_BOOL;
+    if (tern_dtype_is_stored(common) && op->stored == TERN_STORED_READ)
+        return read_stored(call, common, cast);
     if (all_of(call, common))
         return TERN_OK;
     for (int i = 0; i < call->n_in; i++) {

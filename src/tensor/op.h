@@ -63,6 +63,14 @@ enum {
     TERN_TAKES_NUMBERS = TERN_SET_NUMBERS
 };
 
+/* What an operation does with types that are only stored (EACH_STORED): nothing, unless it only moves
+ * elements, or reads them as the type that holds their values. Views take every type. */
+typedef enum tern_takes_stored {
+    TERN_STORED_REFUSED = 0,
+    TERN_STORED_MOVED,
+    TERN_STORED_READ
+} tern_takes_stored;
+
 /* What autocast makes of the inputs of a floating point type, other than float64. PyTorch's lists
  * for CUDA: https://pytorch.org/docs/stable/amp.html#cuda-op-specific-behavior */
 typedef enum tern_cast {
@@ -80,7 +88,8 @@ typedef enum tern_cast {
 struct tern_op {
     const char *name; /* "mul": tern_mul in messages, MulBackward in graphs */
     tern_promotion promotion;
-    uint32_t takes;     /* TERN_TAKES_... */
+    uint32_t takes; /* TERN_TAKES_... */
+    tern_takes_stored stored;
     const char *advice; /* in place of "not implemented for bool"; may be NULL */
     tern_cast cast;
     uint32_t optional; /* bit i: input i may be NULL */

@@ -86,6 +86,8 @@ static size_t write_number(const printer *p, tern_scalar value, char number[NUMB
     int n;
     if (value.kind == TERN_SCALAR_BOOL)
         n = snprintf(number, NUMBER_ROOM, value.value.integer ? "True" : "False");
+    else if (p->x->dtype == TERN_U64)
+        n = snprintf(number, NUMBER_ROOM, "%llu", (unsigned long long)value.value.integer);
     else if (value.kind == TERN_SCALAR_INT)
         n = snprintf(number, NUMBER_ROOM, "%lld", (long long)value.value.integer);
     else if (isnan(v))

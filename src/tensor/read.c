@@ -18,6 +18,7 @@ tern_status tern_copy_to_host(const tern_tensor *x, void *data, size_t bytes)
                          tern_dtype_name(x->dtype), TERN_TENSOR_TEXT(x), own, bytes);
     if (own == 0)
         return TERN_OK;
+    TERN_TRY(tern_storage_there(x, "tern_copy_to_host"));
     if (x->contiguous)
         return tern_block_read(x->storage->block, (size_t)x->offset * tern_dtype_size(x->dtype),
                                data, bytes);
@@ -61,23 +62,38 @@ static float from_bf16(uint16_t h)
     return v.value;
 }
 
+static float from_e4m3(uint8_t b)
+{
+    int exponent = b >> 3 & 15, mantissa = b & 7;
+    float v = (b & 127) == 127 ? NAN
+              : exponent       ? ldexpf((float)(8 + mantissa), exponent - 10)
+                               : ldexpf((float)mantissa, -9);
+    return b & 0x80 ? -v : v;
+}
+
 /* Element i of each type, from how it lies in memory (code) and what it is (kind). */
 #define FROM_PLAIN(v) (v)
 #define FROM_TRUTH(v) ((v) != 0)
 #define FROM_F16(v)   from_f16(v)
 #define FROM_BF16(v)  from_bf16(v)
+#define FROM_E4M3(v)  from_e4m3(v)
+#define FROM_E5M2(v)  from_f16((uint16_t)((v) << 8))
 #define REAL_(v)      tern_scalar_real((double)(v))
 #define INT_(v)       tern_scalar_int((int64_t)(v))
 #define BOOL_(v)      tern_scalar_bool(v)
 #define SET_SCALARS   (REAL_, REAL_, REAL_, INT_, INT_, BOOL_)
-#define X(T)                                                                                       \
-    static tern_scalar element_##T(const void *data, int64_t i)                                    \
+#define ELEMENT(NAME, ROW)                                                                         \
+    static tern_scalar NAME(const void *data, int64_t i)                                           \
     {                                                                                              \
-        DTYPE_FIELD(STORED, DTYPE_##T) v;                                                          \
+        DTYPE_FIELD(STORED, ROW) v;                                                                \
         memcpy(&v, (const char *)data + (size_t)i * sizeof v, sizeof v);                           \
-        return DTYPE_IN(SCALARS, DTYPE_##T)(DTYPE_GLUE_(FROM, DTYPE_FIELD(CODE, DTYPE_##T))(v));   \
+        return DTYPE_IN(SCALARS, ROW)(DTYPE_GLUE_(FROM, DTYPE_FIELD(CODE, ROW))(v));               \
     }
+#define X(T) ELEMENT(element_##T, DTYPE_##T)
 EACH_DTYPE(X)
+#undef X
+#define X(T) ELEMENT(element_##T, STORED_##T)
+EACH_STORED(X)
 #undef X
 
 tern_scalar tern_element(const void *data, tern_dtype dtype, int64_t i)
@@ -85,6 +101,9 @@ tern_scalar tern_element(const void *data, tern_dtype dtype, int64_t i)
     static tern_scalar (*const elements[TERN_DTYPE_END])(const void *data, int64_t i) = {
 #define X(T) [DTYPE_FIELD(ENUM, DTYPE_##T)] = element_##T,
         EACH_DTYPE(X)
+#undef X
+#define X(T) [DTYPE_FIELD(ENUM, STORED_##T)] = element_##T,
+            EACH_STORED(X)
 #undef X
     };
     return elements[dtype](data, i);
@@ -102,6 +121,8 @@ static bool one(const tern_tensor *x, const char *function, tern_scalar *value)
         return false;
     }
     size_t size = tern_dtype_size(x->dtype);
+    if (tern_storage_there(x, function) != TERN_OK)
+        return false;
     if (tern_block_read(x->storage->block, (size_t)x->offset * size, bytes, size) != TERN_OK)
         return false;
     *value = tern_element(bytes, x->dtype, 0);
@@ -111,7 +132,10 @@ static bool one(const tern_tensor *x, const char *function, tern_scalar *value)
 double tern_item(const tern_tensor *x)
 {
     tern_scalar value;
-    return one(x, "tern_item", &value) ? tern_scalar_to_real(value) : NAN;
+    if (!one(x, "tern_item", &value))
+        return NAN;
+    return x->dtype == TERN_U64 ? (double)(uint64_t)value.value.integer
+                                : tern_scalar_to_real(value);
 }
 
 int64_t tern_item_int(const tern_tensor *x)

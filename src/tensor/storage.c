@@ -97,6 +97,19 @@ tern_tensor *tern_tensor_of_block(const tern_shape *shape, tern_dtype dtype, ter
     return x;
 }
 
+tern_tensor *tern_tensor_on_block(const tern_shape *shape, tern_dtype dtype, tern_block *block,
+                                  const int64_t *strides, int64_t offset)
+{
+    tern_tensor *x = tern_tensor_of_block(shape, dtype, block);
+    if (!x)
+        return NULL;
+    for (int i = 0; i < shape->ndim; i++)
+        x->stride[i] = strides[i];
+    x->offset = offset;
+    x->contiguous = dense(x);
+    return x;
+}
+
 tern_tensor *tern_tensor_alias(const tern_tensor *of, const tern_shape *shape,
                                const int64_t *stride, int64_t offset)
 {
@@ -320,6 +333,8 @@ int64_t tern_version(const tern_tensor *x)
 void *tern_data(tern_tensor *x)
 {
     if (!tern_given(x, "tern_data", "x") || x->numel == 0)
+        return NULL;
+    if (tern_storage_there(x, "tern_data") != TERN_OK)
         return NULL;
     char *host = x->storage->block->buffer.host;
     if (!host || strcmp(tern_place_kind(x->storage->place), "cpu") != 0)

@@ -14,6 +14,7 @@ typedef struct tern_storage {
     atomic_llong version; /* counts writes in place */
     tern_place *place;
     tern_block *block; /* NULL for no elements */
+    size_t emptied;    /* bytes of the block that it gave back (storage.h) */
 } tern_storage;
 
 typedef struct tern_hook {
@@ -93,6 +94,18 @@ tern_tensor *tern_tensor_new(const tern_shape *shape, tern_dtype dtype, tern_pla
                              const char *function);
 /* The same of memory that is there, and is the tensor's from then on unless this fails. */
 tern_tensor *tern_tensor_of_block(const tern_shape *shape, tern_dtype dtype, tern_block *block);
+/* The same with strides and the first element. */
+tern_tensor *tern_tensor_on_block(const tern_shape *shape, tern_dtype dtype, tern_block *block,
+                                  const int64_t *strides, int64_t offset);
+/* Elements from the first to the last that shape and strides, none negative, reach, in *span; false where that
+ * overflows. */
+bool tern_span_of(const tern_shape *shape, const int64_t *strides, int64_t *span);
+/* TERN_ERR_STATE for a tensor whose storage was emptied (storage.h). */
+tern_status tern_storage_missing(const tern_tensor *x, const char *function);
+static inline tern_status tern_storage_there(const tern_tensor *x, const char *function)
+{
+    return x->storage->emptied ? tern_storage_missing(x, function) : TERN_OK;
+}
 /* *shape = x's shape: tern_shape_of for where every nanosecond counts. */
 static inline void tern_read_shape(const tern_tensor *x, tern_shape *shape)
 {
@@ -198,7 +211,10 @@ tern_status tern_hook_has_nan(tern_tensor *x, bool *has_nan);
 /* y = x, elementwise, for any strides and dtypes on one device. */
 tern_status tern_hook_copy(tern_tensor *y, const tern_tensor *x);
 
-/* Element i of dense host data. */
+/* int64 in the order of x's uint64: what comparisons read. */
+tern_tensor *tern_hook_ordered(tern_tensor *x);
+
+/* Element i of dense host data; of uint64 an integer with its bits. */
 tern_scalar tern_element(const void *data, tern_dtype dtype, int64_t i);
 
 #endif

@@ -75,7 +75,7 @@ tern_dtype fuzz_dtype(fuzz_source *s)
     static const tern_dtype common[] = {TERN_F32, TERN_F32, TERN_F32,
                                         TERN_F64, TERN_F16, TERN_BF16};
     uint32_t i = fuzz_pick(s, 16);
-    return i < 6 ? common[i] : i < 13 ? TERN_F32 : (tern_dtype)(1 + fuzz_pick(s, 8));
+    return i < 6 ? common[i] : i < 13 ? TERN_F32 : (tern_dtype)(1 + fuzz_pick(s, 15));
 }
 
 int fuzz_tensor(fuzz_source *s, const int64_t *size, int ndim, tern_dtype dtype, int64_t high)

@@ -84,7 +84,7 @@ void fuzz_print_step(FILE *file, const fuzz_step *step)
 static bool read_dtype(const char *word, tern_dtype *dtype)
 {
     *dtype = strcmp(word, "?") == 0 ? (tern_dtype)99 : TERN_DTYPE_DEFAULT;
-    for (int d = TERN_F32; d <= TERN_BOOL; d++)
+    for (int d = TERN_F32; d <= TERN_F8_E5M2; d++)
         if (strcmp(word, tern_dtype_name((tern_dtype)d)) == 0)
             *dtype = (tern_dtype)d;
     return *dtype || strcmp(word, "default") == 0;

@@ -129,6 +129,36 @@ static tern_status cpu_zero(tern_place *place, const tern_buffer *to, size_t at,
     return TERN_OK;
 }
 
+/* ---- interop: an address is what it is ---- */
+
+static tern_status cpu_borrow(tern_place *place, void *memory, tern_buffer *buffer)
+{
+    (void)place;
+    buffer->handle = buffer->host = memory;
+    buffer->address = (uint64_t)(uintptr_t)memory;
+    return TERN_OK;
+}
+
+static void cpu_unborrow(tern_place *place, tern_buffer *buffer)
+{
+    (void)place;
+    (void)buffer;
+}
+
+static void cpu_handles(tern_place *place, tern_device_handles *handles)
+{
+    (void)place;
+    *handles = (tern_device_handles){.index = -1};
+}
+
+static tern_status cpu_use_handles(tern_place *place, const tern_device_handles *handles)
+{
+    (void)place;
+    (void)handles;
+    return tern_fail(TERN_ERR_UNSUPPORTED,
+                     "tern_device_set_handles: cpu has no context and no queue");
+}
+
 /* ---- kernels ----------------------------------------------------------------------------- */
 
 typedef struct launch {
@@ -250,5 +280,9 @@ const tern_backend tern_cpu_backend = {
     .user_compile = cpu_user_compile,
     .user_launch = cpu_user_launch,
     .user_free = cpu_user_free,
+    .borrow = cpu_borrow,
+    .unborrow = cpu_unborrow,
+    .handles = cpu_handles,
+    .use_handles = cpu_use_handles,
     .vendor = &tern_cpu_vendor,
 };

@@ -7,7 +7,8 @@ static tern_status open_device(tern_place *place)
     tern_cuda_state *s = tern_cuda_state_of(place);
     TERN_TRY(tern_cuda_enter(place));
     CUDA_TRY(place, cudaFree(NULL)); /* makes the context, which loading programs needs */
-    CUDA_TRY(place, cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking));
+    if (!s->stream)                  /* the application may have handed in its own */
+        CUDA_TRY(place, cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking));
     return TERN_OK;
 }
 
@@ -16,8 +17,11 @@ static tern_status open_device(tern_place *place)
 static void close_device(tern_place *place)
 {
     tern_cuda_state *s = tern_cuda_state_of(place);
-    if (!atomic_load(&s->lost) && tern_cuda.cudaSetDevice(s->index) == 0)
-        tern_cuda.cudaStreamSynchronize(s->stream);
+    if (atomic_load(&s->lost) || tern_cuda.cudaSetDevice(s->index) != 0)
+        return;
+    tern_cuda.cudaStreamSynchronize(s->stream);
+    if (s->copies)
+        tern_cuda.cudaStreamSynchronize(s->copies);
 }
 
 static tern_status synchronize(tern_place *place)
@@ -95,5 +99,10 @@ const tern_backend tern_cuda_backend = {
     .user_compile = tern_cuda_user_compile,
     .user_launch = tern_cuda_user_launch,
     .user_free = tern_cuda_user_free,
+    .borrow = tern_cuda_borrow,
+    .unborrow = tern_cuda_unborrow,
+    .handles = tern_cuda_handles,
+    .use_handles = tern_cuda_use_handles,
     .vendor = &vendor,
+    .transfers = &tern_cuda_transfers,
 };

@@ -32,8 +32,8 @@ typedef struct plan {
 
 struct tern_cuda_dnn_state {
     cudnnHandle_t handle;
-    bool ready;        /* the handle has its stream */
-    plan plans[PLANS]; /* by hash; a newer shape takes the older one's place */
+    cudaStream_t stream; /* the handle's */
+    plan plans[PLANS];   /* by hash; a newer shape takes the older one's place */
 };
 
 typedef struct tern_cudnn_perf perf;
@@ -293,7 +293,7 @@ static tern_status open_state(tern_place *place, tern_cuda_state *device)
     if (!device->dnn && !(device->dnn = tern_alloc(sizeof *device->dnn)))
         return TERN_ERR_MEMORY;
     tern_cuda_dnn_state *state = device->dnn;
-    if (state->ready)
+    if (state->stream && state->stream == device->stream)
         return TERN_OK;
     cudnnStatus_t code = state->handle ? 0 : tern_cuda.cudnnCreate(&state->handle);
     if (code)
@@ -304,7 +304,7 @@ static tern_status open_state(tern_place *place, tern_cuda_state *device)
                          tern_cuda.cudnnGetErrorString(code), code);
     TERN_TRY(
         check(place, tern_cuda.cudnnSetStream(state->handle, device->stream), "cudnnSetStream"));
-    state->ready = true;
+    state->stream = device->stream;
     return TERN_OK;
 }
 

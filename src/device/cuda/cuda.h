@@ -36,6 +36,7 @@ typedef struct tern_cuda_state {
     int compute;                /* 90 for compute capability 9.0 */
     int shared_memory, threads; /* most of a block */
     cudaStream_t stream;
+    cudaStream_t copies; /* of transfers; NULL before the first */
     atomic_bool lost;
     atomic_ullong live; /* bytes of buffers */
 
@@ -123,6 +124,12 @@ tern_status tern_cuda_graph_make(tern_place *place, tern_status (*record)(void *
                                  void **graph);
 tern_status tern_cuda_graph_run(tern_place *place, void *graph);
 void tern_cuda_graph_free(tern_place *place, void *graph);
+
+extern const tern_transfers tern_cuda_transfers;
+tern_status tern_cuda_borrow(tern_place *place, void *memory, tern_buffer *buffer);
+void tern_cuda_unborrow(tern_place *place, tern_buffer *buffer);
+void tern_cuda_handles(tern_place *place, tern_device_handles *handles);
+tern_status tern_cuda_use_handles(tern_place *place, const tern_device_handles *handles);
 
 tern_status tern_cuda_user_compile(tern_place *place, const char *source, const char *name,
                                    void **kernel);

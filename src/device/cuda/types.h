@@ -57,6 +57,13 @@ typedef struct tern_cudnn_perf { /* alike for the three */
 } cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionBwdDataAlgoPerf_t,
     cudnnConvolutionBwdFilterAlgoPerf_t;
 
+struct cudaPointerAttributes {
+    unsigned int type; /* 0 and 1 of the host, 2 of a device, 3 managed */
+    int device;
+    void *devicePointer, *hostPointer;
+    long reserved[8]; /* from 13 on */
+};
+
 enum cudaDeviceAttr {
 #define ATTRIBUTE(NAME, VALUE) NAME = VALUE,
 #define KIND(NAME, VALUE)

@@ -10,15 +10,20 @@ static tern_status open_device(tern_place *place)
     TERN_TRY(tern_cl_tuning_read(place, &tuning));
     cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)s->platform,
                                           0};
-    cl_context context = CL_NEW(code, CreateContext(properties, 1, &s->device, NULL, NULL, &code));
+    /* The application may have handed in its own. */
+    cl_context context =
+        s->context ? s->context
+                   : CL_NEW(code, CreateContext(properties, 1, &s->device, NULL, NULL, &code));
     if (code != CL_SUCCESS) {
         tern_free(tuning.routes);
         return tern_cl_check(place, code, "CreateContext");
     }
     /* No profiling: it slows every enqueue down. */
-    cl_command_queue queue = CL_NEW(code, CreateCommandQueue(context, s->device, 0, &code));
+    cl_command_queue queue =
+        s->queue ? s->queue : CL_NEW(code, CreateCommandQueue(context, s->device, 0, &code));
     if (code != CL_SUCCESS) {
-        tern_cl.ReleaseContext(context);
+        if (!s->context)
+            tern_cl.ReleaseContext(context);
         tern_free(tuning.routes);
         return tern_cl_check(place, code, "CreateCommandQueue");
     }
@@ -37,6 +42,8 @@ static void close_device(tern_place *place)
     bool idle = atomic_load(&s->enqueued) == atomic_load(&s->finished);
     if (!idle && !atomic_load(&s->lost)) /* waiting for a dead device may take for ever */
         tern_cl.Finish(s->queue);
+    if (s->copies && !atomic_load(&s->lost))
+        tern_cl.Finish(s->copies);
 }
 
 static tern_status peer(tern_place *from_place, const tern_buffer *from, size_t from_at,
@@ -101,4 +108,9 @@ const tern_backend tern_opencl_backend = {
     .user_compile = tern_cl_user_compile,
     .user_launch = tern_cl_user_launch,
     .user_free = tern_cl_user_free,
+    .borrow = tern_cl_borrow,
+    .unborrow = tern_cl_unborrow,
+    .handles = tern_cl_handles,
+    .use_handles = tern_cl_use_handles,
+    .transfers = &tern_cl_transfers,
 };

@@ -18,9 +18,9 @@ uint64_t tern_cl_queued(tern_cl_state *s)
     return atomic_load_explicit(&s->enqueued, memory_order_acquire) - finished;
 }
 
-static bool idle(tern_cl_state *s)
+bool tern_cl_is_idle(tern_cl_state *s)
 {
-    return tern_cl_queued(s) == 0;
+    return !s->shares_queue && tern_cl_queued(s) == 0;
 }
 
 tern_status tern_cl_alive(tern_place *place)
@@ -66,7 +66,7 @@ tern_status tern_cl_settle(tern_place *place)
 {
     tern_cl_state *s = tern_cl_state_of(place);
     TERN_TRY(tern_cl_alive(place));
-    if (idle(s))
+    if (tern_cl_is_idle(s))
         return TERN_OK;
     /* What is staged now belongs to writes that are enqueued. */
     pthread_mutex_lock(&s->staged_lock);
@@ -132,7 +132,7 @@ void tern_cl_free(tern_place *place, tern_buffer *buffer)
     tern_cl_state *s = tern_cl_state_of(place);
     /* Queued commands hold a buffer, but not the shared memory under it. */
     bool shared = buffer->address != 0;
-    if (shared && !idle(s) && !atomic_load(&s->lost))
+    if (shared && !tern_cl_is_idle(s) && !atomic_load(&s->lost))
         tern_cl.Finish(s->queue);
     tern_cl.ReleaseMemObject(buffer->handle);
     if (shared)
@@ -155,7 +155,7 @@ tern_status tern_cl_write(tern_place *place, const tern_buffer *to, size_t at, c
 {
     tern_cl_state *s = tern_cl_state_of(place);
     TERN_TRY(tern_cl_alive(place));
-    if (to->host && idle(s)) {
+    if (to->host && tern_cl_is_idle(s)) {
         memcpy((char *)to->host + at, from, bytes);
         return TERN_OK;
     }
@@ -203,7 +203,7 @@ tern_status tern_cl_zero(tern_place *place, const tern_buffer *to, size_t at, si
     static const cl_uint4 zero;
     tern_cl_state *s = tern_cl_state_of(place);
     TERN_TRY(tern_cl_alive(place));
-    if (to->host && bytes <= SMALL && idle(s)) {
+    if (to->host && bytes <= SMALL && tern_cl_is_idle(s)) {
         memset((char *)to->host + at, 0, bytes);
         return TERN_OK;
     }

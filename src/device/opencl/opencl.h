@@ -51,6 +51,8 @@ typedef struct tern_cl_state {
 
     cl_context context;
     cl_command_queue queue;
+    cl_command_queue copies; /* of transfers; NULL before the first */
+    bool shares_queue;       /* it is the application's, who may have given it work */
     /* clSetKernelArg is not safe on a kernel that two threads share. One lock around setting the
      * arguments and enqueueing costs 20 ns, keeps the queue's order the order of calls, and needs
      * no copies of kernels per thread; the driver's own queue has a lock there anyway. */
@@ -111,10 +113,19 @@ tern_status tern_cl_memory(tern_place *place, uint64_t *free_bytes, uint64_t *to
 tern_status tern_cl_alive(tern_place *place);
 /* Say that a command was enqueued. */
 void tern_cl_note_enqueued(tern_cl_state *state);
+/* Whether the device is known to have nothing to do. */
+bool tern_cl_is_idle(tern_cl_state *state);
 /* How many commands may not be done yet. */
 uint64_t tern_cl_queued(tern_cl_state *state);
 /* Wait for the queue, unless it is known to be empty. */
 tern_status tern_cl_settle(tern_place *place);
+
+/* ---- transfers.c, interop.c -------------------------------------------------------------- */
+extern const tern_transfers tern_cl_transfers;
+tern_status tern_cl_borrow(tern_place *place, void *memory, tern_buffer *buffer);
+void tern_cl_unborrow(tern_place *place, tern_buffer *buffer);
+void tern_cl_handles(tern_place *place, tern_device_handles *handles);
+tern_status tern_cl_use_handles(tern_place *place, const tern_device_handles *handles);
 
 /* ---- programs.c, launch.c, gemm.c, user.c ------------------------------------------------ */
 typedef struct tern_cl_source {

@@ -1,5 +1,5 @@
 /* copy.c -- copies: to another type, another device, dense; fills; writes in place. */
-#include "ops/elementwise/walk.h"
+#include "ops/copy/stored.h"
 #include <math.h>
 #include <string.h>
 #include <tern/ops.h>
@@ -44,6 +44,8 @@ tern_status tern_hook_copy(tern_tensor *y, const tern_tensor *x)
         return tern_block_copy(x->storage->block, (size_t)x->offset * size, y->storage->block,
                                (size_t)y->offset * size, (size_t)y->numel * size);
     }
+    if (tern_dtype_is_stored(y->dtype > x->dtype ? y->dtype : x->dtype) && y->dtype != x->dtype)
+        return tern_copy_stored(y, x);
     tern_tensor *t[2];
     t[0] = y;
     memcpy(&t[1], &x, sizeof x);
@@ -53,6 +55,8 @@ tern_status tern_hook_copy(tern_tensor *y, const tern_tensor *x)
     tern_transposition turn;
     if (y->dtype == x->dtype && tern_transposition_make(&turn, &w))
         return copy_transposed(y, x, &turn);
+    if (tern_dtype_is_stored(y->dtype))
+        return tern_copy_stored(y, x);
     return TERN_LAUNCH(y->storage->place, &copy_from[x->dtype], y->dtype, tern_walk_grid(&w),
                        tern_arg_out(y), tern_arg_in(x), TERN_ARG_STRUCT(tern_walk, &w));
 }
@@ -87,8 +91,11 @@ static tern_status cast_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-static const tern_op cast_op = {
-    .name = "to_dtype", .infer = cast_infer, .forward = copy_forward, .backward = cast_backward};
+static const tern_op cast_op = {.name = "to_dtype",
+                                .stored = TERN_STORED_MOVED,
+                                .infer = cast_infer,
+                                .forward = copy_forward,
+                                .backward = cast_backward};
 
 tern_tensor *tern_to_dtype(tern_tensor *x, tern_dtype dtype)
 {
@@ -118,8 +125,11 @@ static tern_status pass_backward(tern_gradient *g)
     return TERN_OK;
 }
 
-static const tern_op clone_op = {
-    .name = "clone", .infer = clone_infer, .forward = copy_forward, .backward = pass_backward};
+static const tern_op clone_op = {.name = "clone",
+                                 .stored = TERN_STORED_MOVED,
+                                 .infer = clone_infer,
+                                 .forward = copy_forward,
+                                 .backward = pass_backward};
 
 tern_tensor *tern_clone(tern_tensor *x)
 {
@@ -167,8 +177,11 @@ static tern_status move_infer(tern_call *call)
     return TERN_OK;
 }
 
-static const tern_op move_op = {
-    .name = "to", .infer = move_infer, .forward = move_forward, .backward = move_backward};
+static const tern_op move_op = {.name = "to",
+                                .stored = TERN_STORED_MOVED,
+                                .infer = move_infer,
+                                .forward = move_forward,
+                                .backward = move_backward};
 
 /* x on another device, dense there; x itself where it is on that device. */
 static tern_tensor *move(tern_tensor *x, const char *device, bool non_blocking,
@@ -260,6 +273,7 @@ static tern_status copy_in_backward(tern_gradient *g)
 }
 
 static const tern_op copy_in_op = {.name = "copy",
+                                   .stored = TERN_STORED_MOVED,
                                    .infer = copy_in_infer,
                                    .forward = copy_in_forward,
                                    .backward = copy_in_backward};
@@ -291,24 +305,44 @@ tern_tensor *tern_copy_non_blocking_(tern_tensor *x, const tern_tensor *src)
 
 static const tern_kernel_ref fill_kernel = {"copy", "fill"};
 
-/* A dense fill with 0 is a fill of bytes; -0 is not, as its sign bit is set. */
-static tern_status fill_forward(tern_call *call)
+static tern_status fill(tern_tensor *y, tern_scalar value);
+
+/* By way of one element of a type that is computed in. */
+static tern_status fill_stored(tern_tensor *y, tern_scalar value)
 {
-    tern_tensor *y = call->out[0];
-    const tern_scalar *value = call->attributes;
-    if (y->numel == 0)
-        return TERN_OK;
-    if (y->contiguous && tern_scalar_to_real(*value) == 0 &&
-        !signbit(tern_scalar_to_real(*value))) {
+    tern_dtype by;
+    tern_shape one = {0};
+    value = tern_stored_number(y->dtype, value, &by);
+    tern_tensor *number = tern_tensor_new(&one, by, y->storage->place, "tern_fill_");
+    tern_status status = number ? fill(number, value) : tern_last_status();
+    if (status == TERN_OK)
+        status = tern_hook_copy(y, number);
+    tern_release(number);
+    return status;
+}
+
+/* A dense fill with 0 is a fill of bytes; -0 is not, as its sign bit is set. */
+static tern_status fill(tern_tensor *y, tern_scalar value)
+{
+    if (y->contiguous && tern_scalar_to_real(value) == 0 && !signbit(tern_scalar_to_real(value))) {
         size_t size = tern_dtype_size(y->dtype);
         return tern_block_zero(y->storage->block, (size_t)y->offset * size,
                                (size_t)y->numel * size);
     }
+    if (tern_dtype_is_stored(y->dtype))
+        return fill_stored(y, value);
     tern_walk w;
     tern_shape shape = tern_shape_of(y);
     tern_walk_make(&w, &shape, &y, 1);
-    return TERN_LAUNCH(call->place, &fill_kernel, y->dtype, tern_walk_grid(&w), tern_arg_out(y),
-                       TERN_ARG_STRUCT(tern_walk, &w), tern_arg_scalar(y->dtype, *value));
+    return TERN_LAUNCH(y->storage->place, &fill_kernel, y->dtype, tern_walk_grid(&w),
+                       tern_arg_out(y), TERN_ARG_STRUCT(tern_walk, &w),
+                       tern_arg_scalar(y->dtype, value));
+}
+
+static tern_status fill_forward(tern_call *call)
+{
+    const tern_scalar *value = call->attributes;
+    return call->out[0]->numel == 0 ? TERN_OK : fill(call->out[0], *value);
 }
 
 /* Whether a dtype can hold a value by the rules of PyTorch: unsigned integers also take a
@@ -317,7 +351,8 @@ static bool holds(tern_dtype dtype, tern_scalar value)
 {
     double v = tern_scalar_to_real(value), greatest = tern_dtype_rows[dtype].greatest;
     bool real = value.kind == TERN_SCALAR_REAL;
-    if (tern_dtype_in(dtype, TERN_SET_BOOLS) || (!real && dtype == TERN_I64))
+    if (tern_dtype_in(dtype, TERN_SET_BOOLS) || (!real && greatest > 0x1p62) ||
+        dtype == TERN_F8_E4M3FN || dtype == TERN_F8_E5M2) /* which take what is beyond them */
         return true;
     if (!isfinite(v))
         return tern_dtype_in(dtype, TERN_SET_FLOATS);
@@ -334,8 +369,11 @@ static tern_status no_gradient(tern_gradient *g)
     return TERN_OK;
 }
 
-static const tern_op fill_op = {
-    .name = "fill", .infer = clone_infer, .forward = fill_forward, .backward = no_gradient};
+static const tern_op fill_op = {.name = "fill",
+                                .stored = TERN_STORED_MOVED,
+                                .infer = clone_infer,
+                                .forward = fill_forward,
+                                .backward = no_gradient};
 
 tern_tensor *tern_fill_(tern_tensor *x, tern_scalar value)
 {

@@ -114,6 +114,12 @@ static tern_tensor *sequence(tern_tensor *x, const tern_kernel_ref *kernel, tern
 {
     if (!x || x->numel == 0)
         return x;
+    if (tern_dtype_is_stored(x->dtype)) {
+        tern_shape shape = tern_shape_of(x);
+        tern_tensor *y =
+            make(&shape, tern_dtype_rows[x->dtype].math, tern_device(x), "tern_arange");
+        return tern_to_dtype(sequence(y, kernel, a, b), x->dtype);
+    }
     return TERN_LAUNCH(x->storage->place, kernel, x->dtype, tern_items(x->numel), tern_arg_out(x),
                        tern_arg_i64(x->numel), tern_arg_scalar(x->dtype, a),
                        tern_arg_scalar(x->dtype, b)) == TERN_OK
@@ -222,6 +228,8 @@ tern_tensor *tern_eye(int64_t n, int64_t m, tern_dtype dtype, const char *device
         return tern_fail_null(TERN_ERR_SHAPE,
                               "tern_eye: %s must be greater or equal to 0, got %lld",
                               n < 0 ? "n" : "m", (long long)(n < 0 ? n : m));
+    if (tern_dtype_is_stored(dtype) && tern_dtype_size(dtype) > 0)
+        return tern_to_dtype(tern_eye(n, m, tern_dtype_rows[dtype].math, device), dtype);
     tern_tensor *x = make(&shape, dtype, device, "tern_eye");
     if (!x || x->numel == 0)
         return x;

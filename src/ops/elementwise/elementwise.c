@@ -279,6 +279,22 @@ static tern_status ternary_backward(tern_gradient *g)
     return TERN_OK;
 }
 
+/* A number that takes part in the type of x: uint64 has an order of its own, float8 rounds it. */
+static bool rounds(const tern_tensor *x, tern_scalar y)
+{
+    bool float8 = x->dtype == TERN_F8_E4M3FN || x->dtype == TERN_F8_E5M2;
+    return float8 || (x->dtype == TERN_U64 && y.kind != TERN_SCALAR_REAL);
+}
+
+static tern_tensor *compare_number(const tern_row *row, tern_tensor *x, tern_scalar y)
+{
+    const tern_row_attributes at = {.a = y};
+    if (!x || !rounds(x, y))
+        return tern_apply(row->scalar_op, (tern_tensor *[]){x}, 1, &at, sizeof at);
+    tern_tensor *number = tern_tensor_scalar(y, x->dtype, tern_device(x));
+    return number ? tern_apply(row->op, (tern_tensor *[]){x, number}, 2, &at, sizeof at) : NULL;
+}
+
 /* ---- rows -------------------------------------------------------------------------------- */
 
 #include "ops/elementwise/row_literals.h"

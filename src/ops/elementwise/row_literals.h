@@ -106,6 +106,7 @@
         .name = #NAME,                                                                             \
         .promotion = PROMOTION_##TYPES,                                                            \
         .takes = TERN_TAKES_##TYPES,                                                               \
+        .stored = (NOGRAD) ? TERN_STORED_READ : TERN_STORED_REFUSED,                               \
         .advice = ADVICE_##RULE,                                                                   \
         .cast = TERN_CAST_##CAST,                                                                  \
         .promote = PROMOTE,                                                                        \
@@ -141,7 +142,8 @@
     {                                                                                              \
         return tern_apply(&NAME##_op, (tern_tensor *[]){x, y}, 2, &NONE_ATTRIBUTES,                \
                           sizeof(tern_row_attributes));                                            \
-    }                                                                                              \
+    }
+#define SCALAR_FORM_(NAME)                                                                         \
     tern_tensor *tern_##NAME##_scalar(tern_tensor *x, tern_scalar y)                               \
     {                                                                                              \
         const tern_row_attributes at = {.a = y};                                                   \
@@ -149,6 +151,7 @@
     }
 #define BINARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Z, DX, DY)                                      \
     BINARY_ROW_(NAME, TERN_ROW_BINARY, TYPES, CAST, RULE, LOW, HIGH, Z, #DX, #DY)                  \
+    SCALAR_FORM_(NAME)                                                                             \
     tern_tensor *tern_##NAME##_(tern_tensor *x, tern_tensor *y)                                    \
     {                                                                                              \
         return tern_apply_in_place(&NAME##_op, (tern_tensor *[]){x, y}, 2, &NONE_ATTRIBUTES,       \
@@ -161,7 +164,11 @@
     }
 /* Comparisons and predicates give bools and have no gradient and no in-place form. */
 #define COMPARE(NAME, TYPES, RULE, Z)                                                              \
-    BINARY_ROW_(NAME, TERN_ROW_COMPARE, TYPES, NONE, RULE, -3, 3, Z, "", "")
+    BINARY_ROW_(NAME, TERN_ROW_COMPARE, TYPES, NONE, RULE, -3, 3, Z, "", "")                       \
+    tern_tensor *tern_##NAME##_scalar(tern_tensor *x, tern_scalar y)                               \
+    {                                                                                              \
+        return compare_number(&NAME##_row, x, y);                                                  \
+    }
 #define PREDICATE(NAME, TYPES, Z)                                                                  \
     static const tern_op NAME##_op;                                                                \
     static const tern_row NAME##_row = {                                                           \

@@ -58,6 +58,7 @@ static tern_status where_backward(tern_gradient *g)
 }
 
 static const tern_op where_op = {.name = "where",
+                                 .stored = TERN_STORED_MOVED,
                                  .saves = TERN_SAVE_IN(0),
                                  .infer = where_infer,
                                  .forward = where_forward,

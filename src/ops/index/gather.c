@@ -7,6 +7,7 @@
  * and the gradient adds dy[o][i][k] to dx where y[o][i][k] was read; its own
  * gradient reads again. */
 #include "ops/index/gather.h"
+#include "ops/elementwise/walk.h"
 #include <tern/ops.h>
 
 /* Entries of index along dim. */
@@ -36,17 +37,19 @@ tern_status tern_gather_forward(tern_call *call)
     if (y->numel == 0)
         return TERN_OK;
     TERN_TRY(tern_fault_arg(call->place, &fault));
-    tern_arg from = x->numel ? tern_arg_in(x) : tern_arg_unused(y);
+    tern_dtype mover = tern_mover(x->dtype);
+    tern_arg to = tern_arg_as(TERN_ROLE_OUT, mover, y);
+    tern_arg from =
+        tern_arg_as(x->numel ? TERN_ROLE_IN : TERN_ROLE_UNUSED, mover, x->numel ? x : y);
     if (at->each)
-        TERN_TRY(TERN_LAUNCH(call->place, &gather, x->dtype, tern_items(y->numel), tern_arg_out(y),
-                             from, tern_arg_in(index), fault, tern_arg_i64(s.outer),
-                             tern_arg_i64(count), tern_arg_i64(s.inner), tern_arg_i64(s.n),
-                             tern_arg_i32(at->fault)));
+        TERN_TRY(TERN_LAUNCH(call->place, &gather, mover, tern_items(y->numel), to, from,
+                             tern_arg_in(index), fault, tern_arg_i64(s.outer), tern_arg_i64(count),
+                             tern_arg_i64(s.inner), tern_arg_i64(s.n), tern_arg_i32(at->fault)));
     else
-        TERN_TRY(TERN_LAUNCH(call->place, &select, x->dtype, tern_items(y->numel), tern_arg_out(y),
-                             from, tern_arg_in(index), fault, tern_arg_i64(s.outer),
-                             tern_arg_i64(count), tern_arg_i64(s.inner), tern_arg_i64(s.n),
-                             tern_arg_i32(at->wrap), tern_arg_i32(at->fault)));
+        TERN_TRY(TERN_LAUNCH(call->place, &select, mover, tern_items(y->numel), to, from,
+                             tern_arg_in(index), fault, tern_arg_i64(s.outer), tern_arg_i64(count),
+                             tern_arg_i64(s.inner), tern_arg_i64(s.n), tern_arg_i32(at->wrap),
+                             tern_arg_i32(at->fault)));
     return tern_fault_check(call->place);
 }
 
@@ -118,6 +121,7 @@ static tern_status gather_backward(tern_gradient *g)
 
 #define GATHER_OP(NAME)                                                                            \
     static const tern_op NAME##_op = {.name = #NAME,                                               \
+                                      .stored = TERN_STORED_MOVED,                                 \
                                       .saves = TERN_SAVE_IN(1),                                    \
                                       .infer = tern_gather_infer,                                  \
                                       .forward = tern_gather_forward,                              \

@@ -15,10 +15,14 @@ typedef struct scatter_attributes {
 
 static tern_status scatter_infer(tern_call *call)
 {
+    const scatter_attributes *at = call->attributes;
+    tern_dtype dtype = call->in[0]->dtype;
     call->n_out = 1;
-    call->result[0].dtype = call->in[0]->dtype;
+    call->result[0].dtype = dtype;
     call->result[0].shape = tern_shape_of(call->in[0]);
-    return TERN_OK;
+    return tern_dtype_is_stored(dtype) && at->mode != TERN_SCATTER_SET
+               ? tern_fail_dtype("tern_scatter", dtype)
+               : TERN_OK;
 }
 
 /* x without dim, of shape without dim; repeated: the same element everywhere. */
@@ -60,9 +64,10 @@ static tern_status launch(tern_tensor *y, const tern_tensor *index, const tern_t
                                 .ordered = tern_are_deterministic_algorithms_enabled()};
         tern_walk_make(&s.walk, &rest, t, 3);
         int64_t items = s.walk.rows * s.walk.inner * s.count;
-        status = TERN_LAUNCH(place, &kernel, y->dtype, tern_items(items), tern_arg_out(y),
-                             tern_arg_in(src), tern_arg_in(index), fault,
-                             TERN_ARG_STRUCT(tern_scatter_shape, &s));
+        tern_dtype as = tern_dtype_is_stored(y->dtype) ? tern_mover(y->dtype) : y->dtype;
+        status = TERN_LAUNCH(place, &kernel, as, tern_items(items),
+                             tern_arg_as(TERN_ROLE_OUT, as, y), tern_arg_as(TERN_ROLE_IN, as, src),
+                             tern_arg_in(index), fault, TERN_ARG_STRUCT(tern_scatter_shape, &s));
     }
     for (int i = 0; i < 3; i++)
         tern_release(t[i]);
@@ -117,6 +122,7 @@ static tern_status scatter_backward(tern_gradient *g)
 }
 
 static const tern_op scatter_op = {.name = "scatter",
+                                   .stored = TERN_STORED_MOVED,
                                    .saves = TERN_SAVE_IN(1),
                                    .infer = scatter_infer,
                                    .forward = scatter_forward,

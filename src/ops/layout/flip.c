@@ -36,8 +36,11 @@ static tern_status flip_forward(tern_call *call)
 
 static tern_status flip_backward(tern_gradient *g);
 
-static const tern_op flip_op = {
-    .name = "flip", .infer = same_infer, .forward = flip_forward, .backward = flip_backward};
+static const tern_op flip_op = {.name = "flip",
+                                .stored = TERN_STORED_MOVED,
+                                .infer = same_infer,
+                                .forward = flip_forward,
+                                .backward = flip_backward};
 
 static tern_status flip_backward(tern_gradient *g)
 {
@@ -115,8 +118,11 @@ static tern_status roll_forward(tern_call *call)
 /* Rolled by n - shift, everything is back where it was. */
 static tern_status roll_backward(tern_gradient *g);
 
-static const tern_op roll_op = {
-    .name = "roll", .infer = same_infer, .forward = roll_forward, .backward = roll_backward};
+static const tern_op roll_op = {.name = "roll",
+                                .stored = TERN_STORED_MOVED,
+                                .infer = same_infer,
+                                .forward = roll_forward,
+                                .backward = roll_backward};
 
 static tern_status roll_backward(tern_gradient *g)
 {

@@ -36,16 +36,24 @@ tern_tensor *tern_loss_wide(tern_tensor *x)
     return x && is_half(x->dtype) ? tern_to_dtype(x, TERN_F32) : x;
 }
 
+/* The half precision that two types have together; TERN_DTYPE_DEFAULT for none. */
+static tern_dtype half_of(tern_dtype a, tern_dtype b)
+{
+    if (is_half(a) && (a == b || !tern_dtype_is_floating_point(b)))
+        return a;
+    return is_half(b) && !tern_dtype_is_floating_point(a) ? b : TERN_DTYPE_DEFAULT;
+}
+
 /* The reduction runs in float32 and half precision is rounded once, at its end. */
 tern_tensor *tern_loss_reduce(tern_tensor *loss, tern_reduction reduction, const tern_tensor *a,
                               const tern_tensor *b)
 {
     if (!loss || !a || !b)
         return NULL;
-    tern_dtype common = tern_promote_types(a->dtype, b->dtype);
+    tern_dtype half = half_of(a->dtype, b->dtype);
     if (reduction != TERN_REDUCTION_NONE)
         loss = reduction == TERN_REDUCTION_SUM ? tern_sum(loss) : tern_mean(loss);
-    return loss && is_half(common) ? tern_to_dtype(loss, common) : loss;
+    return loss && half ? tern_to_dtype(loss, half) : loss;
 }
 
 tern_tensor *tern_loss_positive(tern_tensor *x)

@@ -66,6 +66,7 @@ static tern_status constant_forward(tern_call *call)
 static tern_status constant_backward(tern_gradient *g);
 
 static const tern_op constant_op = {.name = "constant_pad_nd",
+                                    .stored = TERN_STORED_MOVED,
                                     .infer = constant_infer,
                                     .forward = constant_forward,
                                     .backward = constant_backward};
@@ -213,8 +214,11 @@ static tern_status edge_sum_forward(tern_call *call)
 static tern_status edge_backward(tern_gradient *g);
 static tern_status edge_sum_backward(tern_gradient *g);
 
-static const tern_op edge_op = {
-    .name = "pad", .infer = edge_infer, .forward = edge_forward, .backward = edge_backward};
+static const tern_op edge_op = {.name = "pad",
+                                .stored = TERN_STORED_MOVED,
+                                .infer = edge_infer,
+                                .forward = edge_forward,
+                                .backward = edge_backward};
 static const tern_op edge_sum_op = {.name = "pad_backward",
                                     .infer = edge_sum_infer,
                                     .forward = edge_sum_forward,

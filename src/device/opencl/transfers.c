@@ -1,0 +1,141 @@
+/* transfers.c -- copies on a queue of their own, and points in the order of both queues: events. */
+#include "device/opencl/opencl.h"
+
+static tern_status copies_queue(tern_place *place, cl_command_queue *queue)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    cl_int code = CL_SUCCESS;
+    TERN_TRY(tern_cl_alive(place));
+    pthread_mutex_lock(&s->staged_lock);
+    if (!s->copies)
+        s->copies = CL_NEW(code, CreateCommandQueue(s->context, s->device, 0, &code));
+    *queue = s->copies;
+    pthread_mutex_unlock(&s->staged_lock);
+    return tern_cl_check(place, code, "CreateCommandQueue");
+}
+
+/* Drivers pin what they allocate for the host themselves. */
+static tern_status host_alloc(tern_place *place, tern_buffer *buffer)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    cl_command_queue queue;
+    cl_int code = CL_SUCCESS;
+    const cl_mem_flags flags = CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR;
+    TERN_TRY(copies_queue(place, &queue));
+    cl_mem memory = CL_NEW(code, CreateBuffer(s->context, flags, buffer->bytes, NULL, &code));
+    TERN_TRY(tern_cl_check(place, code, "CreateBuffer"));
+    buffer->host = CL_NEW(code, EnqueueMapBuffer(queue, memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
+                                                 0, buffer->bytes, 0, NULL, NULL, &code));
+    if (code != CL_SUCCESS) {
+        tern_cl.ReleaseMemObject(memory);
+        return tern_cl_check(place, code, "EnqueueMapBuffer");
+    }
+    buffer->handle = memory;
+    return TERN_OK;
+}
+
+static void host_free(tern_place *place, tern_buffer *buffer)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    if (atomic_load(&s->lost))
+        return;
+    tern_cl.EnqueueUnmapMemObject(s->copies, buffer->handle, buffer->host, 0, NULL, NULL);
+    tern_cl.ReleaseMemObject(buffer->handle);
+}
+
+static tern_status write_later(tern_place *place, const tern_buffer *to, size_t at,
+                               const void *from, size_t bytes)
+{
+    cl_command_queue queue;
+    TERN_TRY(copies_queue(place, &queue));
+    CL_TRY(place, EnqueueWriteBuffer(queue, to->handle, CL_FALSE, at, bytes, from, 0, NULL, NULL));
+    return TERN_OK;
+}
+
+static tern_status read_later(tern_place *place, const tern_buffer *from, size_t at, void *to,
+                              size_t bytes)
+{
+    cl_command_queue queue;
+    TERN_TRY(copies_queue(place, &queue));
+    CL_TRY(place, EnqueueReadBuffer(queue, from->handle, CL_FALSE, at, bytes, to, 0, NULL, NULL));
+    return TERN_OK;
+}
+
+/* A queue that waits for another's event does so until that one is flushed. */
+static tern_status mark(tern_place *place, bool transfers, void **point)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    cl_command_queue queue = s->queue;
+    cl_event event;
+    *point = NULL;
+    TERN_TRY(tern_cl_alive(place));
+    if (!transfers && tern_cl_is_idle(s))
+        return TERN_OK;
+    if (transfers)
+        TERN_TRY(copies_queue(place, &queue));
+    CL_TRY(place, EnqueueMarkerWithWaitList(queue, 0, NULL, &event));
+    *point = event;
+    if (!transfers)
+        tern_cl_note_enqueued(s);
+    CL_TRY(place, Flush(queue));
+    return TERN_OK;
+}
+
+static tern_status after(tern_place *place, bool transfers, void *point)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    cl_command_queue queue = s->queue;
+    cl_event event = point;
+    TERN_TRY(tern_cl_alive(place));
+    if (transfers)
+        TERN_TRY(copies_queue(place, &queue));
+    CL_TRY(place, EnqueueBarrierWithWaitList(queue, 1, &event, NULL));
+    if (!transfers)
+        tern_cl_note_enqueued(s);
+    return TERN_OK;
+}
+
+/* A command that failed is over, too: who waits for it is told. */
+static bool has_passed(tern_place *place, void *point)
+{
+    cl_int status = CL_COMPLETE;
+    if (atomic_load(&tern_cl_state_of(place)->lost))
+        return true;
+    cl_int code = tern_cl.GetEventInfo(point, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
+                                       &status, NULL);
+    return code != CL_SUCCESS || status <= CL_COMPLETE;
+}
+
+static tern_status await(tern_place *place, void *point)
+{
+    cl_event event = point;
+    TERN_TRY(tern_cl_alive(place));
+    CL_TRY(place, WaitForEvents(1, &event));
+    return TERN_OK;
+}
+
+static void unmark(tern_place *place, void *point)
+{
+    (void)place;
+    tern_cl.ReleaseEvent(point);
+}
+
+static void drain(tern_place *place)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    if (!atomic_load(&s->lost))
+        tern_cl.Finish(s->copies);
+}
+
+const tern_transfers tern_cl_transfers = {
+    .host_alloc = host_alloc,
+    .host_free = host_free,
+    .write_later = write_later,
+    .read_later = read_later,
+    .mark = mark,
+    .after = after,
+    .has_passed = has_passed,
+    .await = await,
+    .unmark = unmark,
+    .drain = drain,
+};

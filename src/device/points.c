@@ -1,0 +1,45 @@
+/* points.c -- points in the order of a device's launches and copies, and the last one of a block that is free. */
+#include "device/registry.h"
+#include "device/transfers.h"
+
+static const tern_transfers *slots(const tern_place *place)
+{
+    return place->backend->transfers;
+}
+
+bool tern_point_has_passed(tern_place *place, void *point)
+{
+    return !point || slots(place)->has_passed(place, point);
+}
+
+tern_status tern_point_await(tern_place *place, void *point)
+{
+    return point ? slots(place)->await(place, point) : TERN_OK;
+}
+
+void tern_point_free(tern_place *place, void *point)
+{
+    if (point)
+        slots(place)->unmark(place, point);
+}
+
+tern_status tern_point_before_launches(tern_place *place, void *point)
+{
+    return tern_point_has_passed(place, point) ? TERN_OK : slots(place)->after(place, false, point);
+}
+
+void tern_ahead_forget(tern_block *block)
+{
+    tern_point_free(block->place, block->last_use);
+    block->last_use = NULL;
+    block->is_ahead = false;
+}
+
+/* Without a point the block is an ordinary one again, used in launch order. */
+void tern_ahead_mark(tern_block *block)
+{
+    tern_place *place = block->place;
+    tern_ahead_forget(block);
+    block->is_ahead = slots(place)->mark(place, false, &block->last_use) == TERN_OK;
+    block->was_used = true;
+}

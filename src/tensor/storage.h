@@ -1,0 +1,68 @@
+/* storage.h -- the memory under tensors, for what moves it about (data, io, dist): emptied and refilled, read and
+ * written by bytes, borrowed, copied to and from devices without waiting.
+ *
+ * A device has a queue of its own for these copies. What is written by it is ordered behind the launches that used
+ * the same memory before; what is read by it, behind those that made it. Devices without one (cpu) copy at once.
+ * All of it may be called from any thread; a transfer and a stage are one thread's at a time. Errors are recorded as
+ * everywhere. Inside of a capture of the device nothing here works (TERN_ERR_STATE). */
+#ifndef TERN_SRC_STORAGE_H
+#define TERN_SRC_STORAGE_H
+#include <tern/tensor.h>
+
+/* ---- emptied and refilled (storage.c) ---------------------------------------------------------- */
+/* Give the memory under x back: of x, its views, and what shares it. They keep shape, dtype and version; whoever
+ * uses one meets TERN_ERR_STATE until it is refilled. x must be dense and begin its storage. */
+tern_status tern_storage_empty(tern_tensor *x);
+/* New memory for it, its elements undefined; nothing where x has its memory. */
+tern_status tern_storage_refill(tern_tensor *x);
+bool tern_storage_is_empty(const tern_tensor *x);
+/* A view of x's storage, from an element of it on (counted from x's first), of any strides; no part of the
+ * graph. Its elements must lie in the storage. Owned by the innermost scope. */
+tern_tensor *tern_storage_view(tern_tensor *x, tern_shape shape, const int64_t *strides,
+                               int64_t offset);
+/* The same bytes as elements of another dtype of the same size. */
+tern_tensor *tern_storage_as(tern_tensor *x, tern_dtype dtype);
+
+/* ---- bytes (transfer.c) ------------------------------------------------------------------------ */
+/* Bytes at..at + bytes of dense x from the host; the host's may be reused when it returns. Not a write that versions
+ * see: for what has just been made. */
+tern_status tern_storage_write(tern_tensor *x, size_t at, const void *from, size_t bytes);
+/* To the host; waits. */
+tern_status tern_storage_read(tern_tensor *x, size_t at, void *to, size_t bytes);
+
+/* A piece of the host's memory that a device copies from and to by itself, pinned where the driver has that. Two of
+ * them in turn keep disk and device busy. */
+typedef struct tern_stage tern_stage;
+tern_stage *tern_stage_new(const char *device, size_t bytes);
+void *tern_stage_memory(tern_stage *stage);
+/* Bytes of the stage, from `from` on, to dense x of its device at `at`; the reverse. They return before it is done: until
+ * tern_stage_wait the stage's memory is not to be touched, nor x written. x is held as long; what is launched on it after a
+ * write comes behind. */
+tern_status tern_stage_write(tern_stage *stage, size_t from, tern_tensor *x, size_t at,
+                             size_t bytes);
+tern_status tern_stage_read(tern_stage *stage, size_t to, tern_tensor *x, size_t at, size_t bytes);
+/* Wait for what was begun; on the spot where nothing was. */
+tern_status tern_stage_wait(tern_stage *stage);
+/* Waits too; NULL is fine. */
+void tern_stage_free(tern_stage *stage);
+
+/* ---- tensors (transfer.c) ---------------------------------------------------------------------- */
+/* A dense tensor of the cpu in memory that `device` copies from by itself, owned by the innermost scope; its memory is
+ * used again once it is released and copied. What is collated into one needs no copy more. */
+tern_tensor *tern_staged_empty(tern_shape shape, tern_dtype dtype, const char *device);
+
+/* A copy of x to another device that is under way. From the cpu: x may be written or released at once unless it was made by
+ * tern_staged_empty, when it may be released only. From a device to "cpu": x must not be written before
+ * tern_transfer_take, which answers TERN_ERR_STATE if it was (copy a clone where it may be). Its result is
+ * no part of the graph. */
+typedef struct tern_transfer tern_transfer;
+tern_transfer *tern_transfer_begin(tern_tensor *x, const char *device);
+/* Whether its copy is done. */
+bool tern_transfer_is_done(const tern_transfer *transfer);
+/* The result, owned by the innermost scope. To a device: launches from now on come behind the copy, and the host does not
+ * wait; to the cpu: it waits. The transfer ends, also with NULL after an error. */
+tern_tensor *tern_transfer_take(tern_transfer *transfer);
+/* Leave it, taken or not; NULL is fine. */
+void tern_transfer_free(tern_transfer *transfer);
+
+#endif
