@@ -1,48 +1,39 @@
 /* product_few.h -- a few rows of halves times a matrix whose columns are dense, such as x W': dot products of
  * both where they lie, so that W is neither packed nor turned. Registers of W are widened once for all rows. */
 
-/* sums[r] += lanes of acc[r], eight of them: quarters of registers first, then squares of four by four. */
-INLINE void K(few_sums)(REAL *sums, VEC (*acc)[8])
+/* sums[r * columns + c] += lanes of acc[r * columns + c], and what is left behind whole registers. */
+static __attribute__((noinline)) void K(few_sums)(REAL *sums, VEC *acc, const REAL *wide,
+                                                  const STO *const *b, idx p, idx depth,
+                                                  int columns)
 {
-    typedef REAL quad __attribute__((vector_size(16), aligned(16), may_alias));
-    quad q[8];
-    UNROLL
-    for (int r = 0; r < 8; r++) {
-        const quad *part = (const quad *)&(*acc)[r];
-        q[r] = part[0];
-        UNROLL
-        for (int i = 1; i < VECTOR / 16; i++)
-            q[r] += part[i];
-    }
-    for (int r = 0; r < 8; r++)
-        sums[r] += (q[r][0] + q[r][2]) + (q[r][1] + q[r][3]);
+    _Pragma("GCC unroll 1") for (int r = 0; r < 8; r++) sums[r] += FN(sum)(acc[r]);
+    for (; p < depth; p++)
+        _Pragma("GCC unroll 1") for (int q = 0; q < 8; q++) sums[q] +=
+            wide[q / columns * FEW_ROW + p] * LD(b[q % columns], p);
 }
 
-/* sums[i * columns + c] of rows x columns = 8 dot products; those of A are wide, FEW_ROW from row to row.
+/* sums[r * columns + c] of rows x columns = 8 dot products; those of A are wide, FEW_ROW from row to row.
  * What is next wanted of B lies `ahead`, too far for processors to find it by themselves. */
 INLINE void K(few_dots)(const REAL *wide, const STO *const *b, idx depth, idx ahead, REAL *sums,
                         const int rows, const int columns)
 {
     VEC acc[8] = {{0}};
     idx p = 0;
-    for (; p + LANE <= depth; p += LANE)
+    for (; p + LANE <= depth; p += LANE) {
         UNROLL
-    for (int c = 0; c < columns; c++) {
-        VEC w = K(load)(b[c] + p);
-        __builtin_prefetch(b[c] + ahead + p);
-        UNROLL
-        for (int r = 0; r < rows; r++)
-            acc[r * columns + c] += FN(load)(wide + r * FEW_ROW + p) * w;
+        for (int c = 0; c < columns; c++) {
+            VEC w = K(load)(b[c] + p);
+            __builtin_prefetch(b[c] + ahead + p);
+            UNROLL
+            for (int r = 0; r < rows; r++)
+                acc[r * columns + c] += FN(load)(wide + r * FEW_ROW + p) * w;
+        }
     }
     VEC kept[8]; /* so that acc has no address and stays in registers */
     UNROLL
     for (int r = 0; r < 8; r++)
         kept[r] = acc[r];
-    K(few_sums)(sums, &kept);
-    for (; p < depth; p++)
-        for (int r = 0; r < rows; r++)
-            for (int c = 0; c < columns; c++)
-                sums[r * columns + c] += wide[r * FEW_ROW + p] * LD(b[c], p);
+    K(few_sums)(sums, kept, wide, b, p, depth, columns);
 }
 
 /* Columns j0..j1 of m <= 8 rows: rows are filled up to 2, 4 or 8 by zeros, columns of the last tile by the last
@@ -56,13 +47,16 @@ static void K(few_rows)(const tern_host_product *g, const STO *a, const STO *b, 
     const STO *bias = g->bias;
     for (idx j = j0; j < j1; j += WIDE_COLUMNS) {
         idx n = tern_smaller(j1 - j, WIDE_COLUMNS);
-        for (idx i = 0; i < 8 * WIDE_COLUMNS; i++)
-            sums[i] = 0;
+        for (idx i = 0; i < 8 * WIDE_COLUMNS; i += LANE)
+            *(VEC *)(sums + i) = (VEC){0};
         for (idx p0 = 0; p0 < k; p0 += FEW_DEPTH) {
             idx depth = tern_smaller(k - p0, FEW_DEPTH);
             for (idx r = 0; r < rows; r++) {
                 const STO *from = a + (r < m ? r : 0) * g->a.row + p0;
-                SIMD for (idx p = 0; p < depth; p++) wide[r * FEW_ROW + p] = LD(from, p);
+                idx p = 0;
+                for (; p + LANE <= depth; p += LANE)
+                    *(VEC *)(wide + r * FEW_ROW + p) = K(load)(from + p);
+                _Pragma("GCC unroll 1") for (; p < depth; p++) wide[r * FEW_ROW + p] = LD(from, p);
             }
             for (idx s = 0; s < n; s += columns) {
                 REAL some[8] = {0};

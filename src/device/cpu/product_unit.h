@@ -2,8 +2,9 @@
 
 #if IS_HALF
 /* C = alpha sums + beta C + bias for rows x n numbers; bias has a number for each column, or is NULL. */
-static void K(narrow)(const tern_host_product *g, const REAL *sums, idx sums_row, STO *c, idx rows,
-                      idx n, const STO *bias)
+static __attribute__((noinline)) void K(narrow)(const tern_host_product *g, const REAL *sums,
+                                                idx sums_row, STO *c, idx rows, idx n,
+                                                const STO *bias)
 {
     const REAL alpha = (REAL)g->alpha, beta = (REAL)g->beta;
     for (idx i = 0; i < rows; i++, sums += sums_row, c += g->c.row) {
