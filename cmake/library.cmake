@@ -137,7 +137,7 @@ add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/embedded.c
 
 # What comes before a kernel takes far less time than it; the door itself, src/tensor, is for speed.
 set(sources_for_size ${TERN_SOURCES})
-list(FILTER sources_for_size INCLUDE REGEX "^src/(ops|nn|optim|amp)/")
+list(FILTER sources_for_size INCLUDE REGEX "^src/(ops|nn|optim|amp|data)/")
 set_source_files_properties(${sources_for_size} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
 add_library(tern_objects OBJECT ${TERN_SOURCES} ${PROJECT_BINARY_DIR}/embedded.c)
 # Tables for unwinding are a twentieth of the library; with -g debuggers have their own.

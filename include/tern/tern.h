@@ -16,4 +16,5 @@
 #include <tern/amp.h>
 #include <tern/metrics.h>
 #include <tern/io.h>
+#include <tern/data.h>
 #endif

@@ -20,13 +20,15 @@ typedef struct record {
     char message[MESSAGE_BYTES];
 } record;
 
-static _Thread_local struct {
+typedef struct tern_error_record {
     record first; /* status TERN_OK: none */
     bool told;    /* the handler is at work: what fails in it is recorded, and not told to it */
+    bool held;    /* nobody is told */
     /* The numbers of the failure above and of the last one since a clear; 0 for none. */
     uint64_t recorded, newest;
     tern_status newest_status;
-} last;
+} tern_error_record;
+static _Thread_local tern_error_record last;
 
 static pthread_mutex_t policy_lock = PTHREAD_MUTEX_INITIALIZER;
 typedef struct policy {
@@ -205,7 +207,7 @@ static void count(tern_status status)
 static void note(tern_status status, const char *format, va_list args)
 {
     count(status);
-    policy p = policy_now();
+    policy p = last.held ? (policy){TERN_ERRORS_RECORD, NULL, NULL} : policy_now();
     bool first = last.first.status == TERN_OK;
     if (!first && p.kind == TERN_ERRORS_RECORD)
         return;
@@ -243,6 +245,36 @@ tern_status tern_fail_argument_null(const char *function, const char *argument)
         return last.first.status;
     }
     return tern_fail(TERN_ERR_ARGUMENT, "%s: %s is NULL", function, argument);
+}
+
+/* ---- apart ------------------------------------------------------------------------------- */
+
+tern_status tern_error_hold_begin(tern_error_hold *hold)
+{
+    *hold = (tern_error_hold){.before = NULL, .held = last.held};
+    if (last.newest) {
+        hold->before = malloc(sizeof last); /* as it must be there when all else fails */
+        if (!hold->before)
+            return TERN_ERR_MEMORY;
+        memcpy(hold->before, &last, sizeof last);
+        tern_clear_error();
+    }
+    last.held = true;
+    return TERN_OK;
+}
+
+tern_status tern_error_hold_end(tern_error_hold *hold, char *message, size_t bytes)
+{
+    tern_status status = last.first.status;
+    if (bytes)
+        snprintf(message, bytes, "%s", tern_last_error());
+    if (last.newest)
+        tern_clear_error();
+    if (hold->before)
+        memcpy(&last, hold->before, sizeof last);
+    free(hold->before);
+    last.held = hold->held;
+    return status;
 }
 
 tern_status tern_check_enum(const char *function, const char *argument, int value, int most,

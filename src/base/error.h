@@ -33,6 +33,19 @@ bool tern_hook_module_path(const tern_modules_running *running, char *path, char
  * else a new TERN_ERR_ARGUMENT that names the function and the argument. */
 tern_status tern_fail_argument_null(const char *function, const char *argument);
 
+/* From tern_error_hold_begin to tern_error_hold_end what fails on this thread is recorded apart from what was
+ * recorded before, and told to nobody: for code of the program's whose failure is not, or not yet,
+ * the program's. */
+typedef struct tern_error_hold {
+    struct tern_error_record *before; /* NULL: nothing was recorded */
+    bool held;                        /* within another */
+} tern_error_hold;
+/* TERN_ERR_MEMORY: nothing has begun. */
+tern_status tern_error_hold_begin(tern_error_hold *hold);
+/* The status of the first failure since, TERN_OK without one, and its message in that many bytes;
+ * the record is what it was. */
+tern_status tern_error_hold_end(tern_error_hold *hold, char *message, size_t bytes);
+
 /* TERN_ERR_ARGUMENT for a value that is not one of an enum whose values are 0..most: "tern_pad:
  * mode 9 is none of tern_pad_mode". */
 tern_status tern_check_enum(const char *function, const char *argument, int value, int most,

@@ -97,6 +97,13 @@ int tern_parallel_parts(int64_t work)
     return parts < threads ? (int)parts : threads;
 }
 
+bool tern_parallel_alone(bool alone)
+{
+    bool before = inside;
+    inside = alone;
+    return before;
+}
+
 /* ---- workers ----------------------------------------------------------------------------- */
 
 static inline void pause_briefly(void)

@@ -16,6 +16,9 @@ int tern_parallel_parts(int64_t work);
 void tern_parallel_limit(int n);
 int tern_parallel_limit_get(void);
 
+/* Whether this thread runs all parts itself from now on; returns how it was. */
+bool tern_parallel_alone(bool alone);
+
 /* True in a child of the process that loaded the library: device drivers do not survive a fork. */
 bool tern_is_forked_child(void);
 /* How many forks there are between the process that loaded the library and this one. */

@@ -98,8 +98,18 @@ typedef struct tern_scope_place {
     int line;
 } tern_scope_place;
 
+/* Random numbers in place of the devices' generators: those of a data set's item. They count on one
+ * for all devices. */
+typedef struct tern_random_stream {
+    uint64_t seed;
+    uint64_t taken;           /* groups of four words */
+    uint64_t words[3];        /* what kernels of the host read: seed, 0, 0 */
+    struct tern_block *block; /* the same words on a device; NULL: on none yet */
+} tern_random_stream;
+
 typedef struct tern_thread_state {
     tern_thread_mode mode;
+    tern_random_stream *random; /* NULL: the devices' generators */
     tern_running running;
     uint64_t failures;            /* so far, whether they are recorded or not */
     tern_after_walk **after_walk; /* of the walk back that runs; NULL: none does */
@@ -127,6 +137,9 @@ static inline void tern_running_copy(tern_running *to, const tern_running *from)
     to->modules.outermost = from->modules.outermost;
     to->modules.innermost = from->modules.innermost;
 }
+
+/* Give back what a stream has on a device (device/random.c). */
+void tern_hook_random_end(tern_random_stream *stream);
 
 static inline uint64_t tern_failures(void)
 {

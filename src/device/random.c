@@ -31,9 +31,53 @@ static tern_status write_state(tern_place *place)
     return TERN_OK;
 }
 
+/* ---- streams of a thread ----------------------------------------------------------------- */
+
+void tern_hook_random_end(tern_random_stream *stream)
+{
+    tern_block_free(stream->block);
+    stream->block = NULL;
+}
+
+static void set_stream(tern_random_stream *stream, uint64_t seed, uint64_t taken)
+{
+    if (stream->seed != seed)
+        tern_hook_random_end(stream);
+    stream->seed = seed;
+    stream->taken = taken;
+}
+
+static tern_status take_from_stream(tern_random_stream *stream, tern_place *place, int64_t n,
+                                    tern_arg *state, int64_t *at)
+{
+    static _Thread_local tern_buffer words;
+    const tern_buffer *buffer = &words;
+    if (tern_capture_of(place))
+        return tern_capture_refuse(place, "random numbers of a data set's item");
+    stream->words[0] = stream->seed;
+    if (place->synchronous) {
+        words = (tern_buffer){stream->words, (uint64_t)(uintptr_t)stream->words, stream->words,
+                              sizeof stream->words};
+    } else {
+        if (stream->block && stream->block->place != place)
+            tern_hook_random_end(stream);
+        if (!stream->block)
+            TERN_TRY(tern_block_set_words(place, &stream->block, stream->words));
+        buffer = &stream->block->buffer;
+    }
+    *state = tern_arg_elements(TERN_ROLE_IN, TERN_TYPE_u64, buffer, 0, sizeof(uint64_t));
+    *at = (int64_t)stream->taken;
+    stream->taken += (uint64_t)n;
+    return TERN_OK;
+}
+
+/* ---- generators -------------------------------------------------------------------------- */
+
 tern_status tern_rng_take(tern_place *place, int64_t n, tern_arg *state, int64_t *at)
 {
     TERN_TRY(tern_registry_open(place));
+    if (tern_thread.random)
+        return take_from_stream(tern_thread.random, place, n, state, at);
     pthread_mutex_lock(&place->lock);
     seed_once(place);
     tern_status status = write_state(place);
@@ -68,6 +112,8 @@ void tern_rng_advance(tern_place *place, int64_t n)
 
 uint64_t tern_initial_seed(void)
 {
+    if (tern_thread.random)
+        return tern_thread.random->seed;
     pthread_mutex_lock(&seeds.lock);
     uint64_t seed = seeds.seed;
     pthread_mutex_unlock(&seeds.lock);
@@ -76,6 +122,10 @@ uint64_t tern_initial_seed(void)
 
 void tern_manual_seed(uint64_t seed)
 {
+    if (tern_thread.random) {
+        set_stream(tern_thread.random, seed, 0);
+        return;
+    }
     pthread_mutex_lock(&seeds.lock);
     seeds.seed = seed;
     pthread_mutex_unlock(&seeds.lock);
@@ -89,6 +139,8 @@ void tern_manual_seed(uint64_t seed)
 
 static tern_rng_state rng_state_of(tern_place *place)
 {
+    if (tern_thread.random)
+        return (tern_rng_state){tern_thread.random->seed, tern_thread.random->taken};
     pthread_mutex_lock(&place->lock);
     seed_once(place);
     tern_rng_state state = {place->rng.seed, place->rng.base + place->rng.taken};
@@ -98,6 +150,10 @@ static tern_rng_state rng_state_of(tern_place *place)
 
 static void set_rng_state_of(tern_place *place, const tern_rng_state *state)
 {
+    if (tern_thread.random) {
+        set_stream(tern_thread.random, state->seed, state->offset);
+        return;
+    }
     pthread_mutex_lock(&place->lock);
     bool same = place->rng.seeded && place->rng.seed == state->seed &&
                 place->rng.base + place->rng.taken == state->offset;

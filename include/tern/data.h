@@ -1,0 +1,8 @@
+/* data.h -- data sets, samplers, transforms and loaders. */
+#ifndef TERN_DATA_H
+#define TERN_DATA_H
+#include <tern/data/dataset.h>
+#include <tern/data/loader.h>
+#include <tern/data/sampler.h>
+#include <tern/data/transforms.h>
+#endif

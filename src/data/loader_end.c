@@ -1,0 +1,29 @@
+/* loader_end.c -- the memory of loaders; the last thread that has one ends it. */
+#include "data/loader.h"
+
+static tern_handles handles = TERN_HANDLES("loader", tern_loader);
+
+tern_loader *tern_loader_new(void)
+{
+    return tern_object_new(&handles);
+}
+
+void tern_loader_end(tern_loader *l)
+{
+    tern_job_free(l->hand, l->dataset->count);
+    tern_jobs_drop(l);
+    if (l->looping && tern_dataset_iterates(l->dataset))
+        atomic_store(&tern_dataset_root(l->dataset)->iterated, false);
+    tern_dataset_free(l->dataset);
+    tern_sampler_free(l->sampler);
+    tern_transform_free(l->o.device_transform);
+    tern_free(l->device);
+    tern_free(l->workers);
+    if (l->prepared) {
+        pthread_mutex_destroy(&l->lock);
+        pthread_cond_destroy(&l->work);
+        pthread_cond_destroy(&l->done);
+        pthread_cond_destroy(&l->move);
+    }
+    tern_object_end(&handles, &l->handle);
+}

@@ -1,0 +1,251 @@
+/* workers.c -- the threads of a loader: those that make batches, and one that copies them to the
+ * device, so that a copy that waits for the device holds up nobody. */
+#define _GNU_SOURCE /* pthread_clockjoin_np */
+#include "base/parallel.h"
+#include "data/loader.h"
+#include <signal.h>
+#include <time.h>
+
+/* ---- what they do, with the lock held but for the work itself ------------------------------ */
+
+static tern_job *first_in(tern_loader *l, job_state state)
+{
+    tern_job *job = l->first;
+    while (job && job->state != state)
+        job = job->next;
+    return job;
+}
+
+/* Work on a job; true if its loop still wants it. */
+static bool worked(tern_loader *l, tern_job *job, job_state after)
+{
+    if (job->abandoned) {
+        pthread_mutex_unlock(&l->lock);
+        tern_job_free(job, l->dataset->count);
+        pthread_mutex_lock(&l->lock);
+        return false;
+    }
+    job->state = after;
+    return true;
+}
+
+static void make(tern_data_worker *w, tern_job *job)
+{
+    tern_loader *l = w->loader;
+    const bool reads = tern_dataset_iterates(l->dataset);
+    job->state = JOB_TAKEN;
+    l->reading = reads;
+    pthread_mutex_unlock(&l->lock);
+    if (reads) {
+        atomic_store_explicit(&w->item, job->indices[0], memory_order_relaxed);
+        tern_job_read(l, job);
+        pthread_mutex_lock(&l->lock);
+        l->reading = false;
+        l->ended |= job->last && !job->abandoned;
+        pthread_cond_broadcast(&l->work);
+        pthread_mutex_unlock(&l->lock);
+    }
+    tern_job_make(l, job, &w->item, w->number);
+    pthread_mutex_lock(&l->lock);
+    if (worked(l, job, l->moves ? JOB_MADE : JOB_DONE))
+        pthread_cond_signal(l->moves ? &l->move : &l->done);
+}
+
+static void run_worker(tern_data_worker *w)
+{
+    tern_loader *l = w->loader;
+    tern_job *job;
+    while (!l->stop && !w->hangs) {
+        job = l->reading ? NULL : first_in(l, JOB_WANTED);
+        if (job)
+            make(w, job);
+        else
+            pthread_cond_wait(&l->work, &l->lock);
+    }
+}
+
+/* The first job that is not on the device, if it is made and there is room. */
+static tern_job *to_move(tern_loader *l)
+{
+    tern_job *job = l->first;
+    while (job && job->state == JOB_DONE)
+        job = job->next;
+    return job && job->state == JOB_MADE && l->moved < l->o.prefetch_factor ? job : NULL;
+}
+
+static void run_mover(tern_loader *l)
+{
+    tern_job *job;
+    while (!l->stop) {
+        if (!(job = to_move(l))) {
+            pthread_cond_wait(&l->move, &l->lock);
+            continue;
+        }
+        job->state = JOB_MOVING;
+        l->moved++;
+        pthread_mutex_unlock(&l->lock);
+        tern_job_move(l, job);
+        pthread_mutex_lock(&l->lock);
+        if (worked(l, job, JOB_DONE))
+            pthread_cond_signal(&l->done);
+    }
+}
+
+static void start_item_thread(tern_data_worker *w)
+{
+    tern_loader *l = w->loader;
+    tern_error_hold hold;
+    tern_item_state state; /* until the thread ends */
+    tern_item_state_enter(&state);
+    if (!l->o.worker_init || tern_error_hold_begin(&hold) != TERN_OK)
+        return;
+    l->o.worker_init(w->number, l->o.worker_init_user);
+    tern_error_hold_end(&hold, NULL, 0);
+}
+
+static void *run(void *user)
+{
+    tern_data_worker *w = user;
+    tern_loader *l = w->loader;
+    const bool mover = w->number == l->o.num_workers;
+    if (mover)
+        tern_thread.mode = (tern_thread_mode){.no_grad = true};
+    else
+        start_item_thread(w);
+    pthread_mutex_lock(&l->lock);
+    if (mover)
+        run_mover(l);
+    else
+        run_worker(w);
+    w->runs = false;
+    bool ends = --l->working == 0 && l->orphan;
+    pthread_mutex_unlock(&l->lock);
+    if (ends)
+        tern_loader_end(l);
+    return NULL;
+}
+
+/* ---- all loaders whose workers run: the process's end waits for them ------------------------ */
+
+static struct {
+    pthread_mutex_t lock;
+    tern_loader *first;
+} running = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void list(tern_loader *l)
+{
+    pthread_mutex_lock(&running.lock);
+    l->listed = running.first;
+    l->listed_at = &running.first;
+    if (l->listed)
+        l->listed->listed_at = &l->listed;
+    running.first = l;
+    pthread_mutex_unlock(&running.lock);
+}
+
+static void unlist(tern_loader *l)
+{
+    pthread_mutex_lock(&running.lock);
+    if (l->listed_at) {
+        *l->listed_at = l->listed;
+        if (l->listed)
+            l->listed->listed_at = l->listed_at;
+    }
+    l->listed_at = NULL;
+    pthread_mutex_unlock(&running.lock);
+}
+
+static void tell_to_stop(tern_loader *l)
+{
+    pthread_mutex_lock(&l->lock);
+    l->stop = true;
+    pthread_cond_broadcast(&l->work);
+    pthread_cond_broadcast(&l->move);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* What a program that never frees its loaders leaves: items in hand have a second. */
+__attribute__((destructor)) static void close_loaders(void)
+{
+    if (tern_is_forked_child())
+        return;
+    struct timespec until;
+    for (tern_loader *l = running.first; l; l = l->listed)
+        tell_to_stop(l);
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec++;
+    for (tern_loader *l = running.first; l; l = l->listed)
+        for (int i = 0; i < l->n_workers; i++)
+            if (!l->workers[i].hangs)
+                pthread_clockjoin_np(l->workers[i].thread, NULL, CLOCK_MONOTONIC, &until);
+}
+
+/* ---- from the loop's thread ---------------------------------------------------------------- */
+
+static tern_status hire(tern_loader *l, int wanted)
+{
+    sigset_t all, before;
+    int failed = 0;
+    sigfillset(&all); /* signals are the program's threads' */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (l->n_workers < wanted && !failed) {
+        tern_data_worker *w = &l->workers[l->n_workers];
+        *w = (tern_data_worker){.loader = l, .number = l->n_workers, .runs = true};
+        atomic_init(&w->item, -1);
+        pthread_mutex_lock(&l->lock);
+        l->working++;
+        pthread_mutex_unlock(&l->lock);
+        failed = pthread_create(&w->thread, NULL, run, w);
+        l->n_workers += !failed;
+        pthread_mutex_lock(&l->lock);
+        l->working -= failed != 0;
+        pthread_mutex_unlock(&l->lock);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed)
+        return tern_fail(TERN_ERR_MEMORY, "tern_data_loader: %d of %d workers could be started",
+                         l->n_workers, wanted);
+    return TERN_OK;
+}
+
+tern_status tern_workers_start(tern_loader *l)
+{
+    const int wanted = l->o.num_workers + l->moves;
+    if (l->n_workers == wanted || !l->o.num_workers)
+        return TERN_OK;
+    if (!l->n_workers) {
+        l->workers = tern_alloc(sizeof *l->workers * (size_t)wanted);
+        if (!l->workers)
+            return TERN_ERR_MEMORY;
+        list(l);
+    }
+    return hire(l, wanted);
+}
+
+bool tern_workers_stop(tern_loader *l)
+{
+    if (!l->n_workers)
+        return unlist(l), false;
+    unlist(l);
+    if (l->forks != tern_forks()) /* they are the parent's */
+        return false;
+    tell_to_stop(l);
+    bool hang = false;
+    for (int i = 0; i < l->n_workers; i++) {
+        pthread_mutex_lock(&l->lock);
+        bool hangs = l->workers[i].hangs && l->workers[i].runs;
+        pthread_mutex_unlock(&l->lock);
+        hang |= hangs;
+        if (hangs)
+            pthread_detach(l->workers[i].thread);
+        else
+            pthread_join(l->workers[i].thread, NULL);
+    }
+    if (!hang)
+        return false;
+    pthread_mutex_lock(&l->lock);
+    bool left = l->working > 0;
+    l->orphan = left;
+    pthread_mutex_unlock(&l->lock);
+    return left;
+}

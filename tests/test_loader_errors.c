@@ -1,0 +1,151 @@
+/* test_loader_errors.c -- items that fail, that hang, that do not fit, and options that do not. */
+#include "loaders.h"
+
+/* ---- errors ------------------------------------------------------------------------------ */
+
+static atomic_int heard;
+static void hear(const tern_error_info *error, void *user)
+{
+    (void)user;
+    assert_non_null(strstr(error->message, "item 13 is broken"));
+    atomic_fetch_add(&heard, 1);
+}
+
+static void an_error_comes_with_its_batch(void **state)
+{
+    (void)state;
+    settings s = {.broken = 13, .slow = -1};
+    tern_dataset *d = noise(&s);
+    for (int workers = 0; workers < 3; workers++) {
+        int64_t live = tern_live_tensors(), items;
+        heard = 0;
+        assert_ok(tern_set_error_policy(TERN_ERRORS_CALL, hear, NULL));
+        tern_loader *loader =
+            tern_data_loader(d, &(tern_loader_options){.batch_size = 3, .num_workers = workers});
+        TERN_SCOPE
+            run(loader, -1, &items);
+        assert_int_equal(items, 12);
+        assert_int_equal(heard, 1);
+        assert_ok(tern_set_error_policy(TERN_ERRORS_RECORD, NULL, NULL));
+        assert_error(TERN_ERR_IO, "item 13 of Noise");
+        tern_loader_free(loader);
+        assert_int_equal(tern_live_tensors(), live);
+    }
+    tern_dataset_free(d);
+}
+
+static void items_that_fail_are_left_out(void **state)
+{
+    (void)state;
+    settings s = {.broken = 13, .slow = -1};
+    tern_dataset *d = noise(&s);
+    tern_fail(TERN_ERR_DEVICE, "an error that was there before");
+    for (int workers = 0; workers < 3; workers++)
+        for (int size = 1; size < 4; size++) {
+            int64_t items;
+            tern_loader *loader = tern_data_loader(d, &(tern_loader_options){.batch_size = size,
+                                                                             .num_workers = workers,
+                                                                             .skip_errors = true});
+            TERN_SCOPE
+                run(loader, -1, &items);
+            assert_int_equal(items, ITEMS - 1);
+            assert_int_equal(tern_loader_skipped(loader), 1);
+            tern_loader_free(loader);
+        }
+    assert_error(TERN_ERR_DEVICE, "an error that was there before");
+    tern_dataset_free(d);
+}
+
+static void a_hanging_item_is_named(void **state)
+{
+    (void)state;
+    settings s = {.broken = -1, .slow = 21};
+    tern_dataset *d = noise(&s);
+    int64_t items, live = tern_live_tensors();
+    tern_loader *loader = tern_data_loader(
+        d, &(tern_loader_options){.batch_size = 5, .num_workers = 2, .timeout = 0.2});
+    TERN_SCOPE
+        run(loader, -1, &items);
+    assert_int_equal(items, 20);
+    assert_error(TERN_ERR_STATE, "timed out after 0.2 seconds with Noise: worker");
+    tern_loader_free(loader); /* does not wait for it */
+    atomic_store(&s.release, true);
+    for (int i = 0; i < 5000 && tern_live_tensors() > live; i++) /* it frees what is left */
+        nap(1);
+    assert_int_equal(tern_live_tensors(), live);
+    tern_dataset_free(d);
+}
+
+static tern_status uneven_items(tern_dataset *self, int64_t i, tern_tensor **item)
+{
+    (void)self;
+    item[0] = tern_ones(TERN_SHAPE(i), TERN_F32, NULL);
+    return TERN_OK;
+}
+
+static tern_status lengths_and_all(tern_tensor *const *items, int64_t n, int count,
+                                   tern_tensor **batch, void *user)
+{
+    (void)count, (void)user;
+    int64_t lengths[64];
+    for (int64_t i = 0; i < n; i++)
+        lengths[i] = tern_numel(items[i]);
+    batch[0] = tern_cat(items, (int)n, 0);
+    batch[1] = tern_from_data(lengths, TERN_SHAPE(n), TERN_I64, "cpu");
+    return TERN_OK;
+}
+
+static void batches_are_collated(void **state)
+{
+    (void)state;
+    tern_dataset *d = tern_data_dataset("Uneven", 6, 1, uneven_items, NULL);
+    for (int workers = 0; workers < 2; workers++) {
+        tern_loader *loader =
+            tern_data_loader(d, &(tern_loader_options){.batch_size = 2, .num_workers = workers});
+        TERN_EACH_BATCH(batch, loader) fail();
+        assert_error(TERN_ERR_SHAPE, "stack expects each tensor to be equal size, but got [0] at "
+                                     "entry 0 and [1] at entry 1");
+        tern_loader_free(loader);
+        loader = tern_data_loader(d, &(tern_loader_options){.batch_size = 4,
+                                                            .num_workers = workers,
+                                                            .collate = lengths_and_all,
+                                                            .collate_count = 2});
+        TERN_EACH_BATCH(batch, loader)
+        {
+            assert_int_equal(batch.count, 2);
+            assert_int_equal(tern_numel(batch.tensors[0]), batch.index ? 9 : 6);
+            assert_int_equal(tern_numel(batch.tensors[1]), batch.size);
+        }
+        tern_loader_free(loader);
+    }
+    tern_dataset_free(d);
+}
+
+static void the_default_collate_stacks(void **state)
+{
+    (void)state;
+    TERN_SCOPE
+        FOR_EACH_DEVICE(device)
+        {
+            tern_tensor *items[] = {tern_ones(TERN_SHAPE(2), TERN_F32, device),
+                                    tern_tensor_scalar(TERN_SCALAR(1), TERN_I64, "cpu"),
+                                    tern_zeros(TERN_SHAPE(2), TERN_F32, device),
+                                    tern_tensor_scalar(TERN_SCALAR(2.5), TERN_F32, "cpu")};
+            tern_tensor *batch[2];
+            assert_ok(tern_data_default_collate(items, 2, 2, batch, NULL));
+            assert_shape(batch[0], 2, 2);
+            assert_values(batch[0], 1, 1, 0, 0);
+            assert_string_equal(tern_device(batch[0]), device);
+            assert_values(batch[1], 1, 2.5);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(an_error_comes_with_its_batch), TEST(items_that_fail_are_left_out),
+        TEST(a_hanging_item_is_named),       TEST(batches_are_collated),
+        TEST(the_default_collate_stacks),
+    };
+    return test_main(tests, sizeof tests / sizeof *tests);
+}
