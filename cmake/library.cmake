@@ -148,7 +148,7 @@ target_include_directories(tern_objects PUBLIC
 # It defines the functions that are macros for programs (tern/numbers.h, tern/pointers.h).
 target_compile_definitions(tern_objects PRIVATE TERN_PLAIN_NAMES ${TERN_ISA_DEFINITIONS}
   $<$<BOOL:${TERN_OPENCL}>:TERN_WITH_OPENCL> $<$<BOOL:${TERN_CUDA}>:TERN_WITH_CUDA> $<$<BOOL:${onednn_FOUND}>:TERN_WITH_ONEDNN>
-  $<$<BOOL:${TERN_ZLIB}>:TERN_WITH_ZLIB> $<$<BOOL:${TERN_ZIP}>:TERN_WITH_ZIP>)
+  $<$<BOOL:${TERN_ZLIB}>:TERN_WITH_ZLIB> $<$<BOOL:${TERN_ZIP}>:TERN_WITH_ZIP> $<$<BOOL:${TERN_IMAGES}>:TERN_WITH_IMAGES>)
 if(TERN_OPENCL)
   target_include_directories(tern_objects PRIVATE ${TERN_OPENCL_INCLUDE})
 endif()

@@ -4,6 +4,7 @@
 #include "base/callback.h"
 #include "base/checked.h"
 #include "base/handle.h"
+#include "data/names.h"
 #include <tern/tern.h>
 
 /* ---- data sets (dataset.c) --------------------------------------------------------------- */
@@ -19,6 +20,7 @@ struct tern_dataset {
     tern_dataset *inner;
     tern_transform *transform;
     int which;
+    tern_names classes;   /* of its labels */
     atomic_bool iterated; /* a loop goes through an iterable one */
 };
 

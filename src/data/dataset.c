@@ -11,6 +11,7 @@ static void end(tern_dataset *d)
         d->type.free_data(d->data);
     tern_dataset_free(d->inner);
     tern_transform_free(d->transform);
+    tern_names_free(&d->classes);
     tern_free(d->name);
     tern_object_end(&handles, &d->handle);
 }

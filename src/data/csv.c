@@ -1,0 +1,308 @@
+/* csv.c -- tables of numbers and names. One pass counts rows and fields, one reads them. */
+#define _GNU_SOURCE /* strtod_l */
+#include "base/option.h"
+#include "data/file.h"
+#include "data/names.h"
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST_FIELD = 1 << 20, MOST_COLUMNS = 1 << 16 };
+
+static const char function[] = "tern_datasets_csv";
+
+/* A place in the text, and the field that was read there. */
+typedef struct reader {
+    const char *path;
+    const unsigned char *at, *end;
+    char separator;
+    int64_t line; /* of the field, from 1 on */
+    int64_t next_line;
+    char *field; /* LONGEST_FIELD + 1 */
+    size_t length;
+    bool quoted;
+    bool row_ends; /* behind the field */
+} reader;
+
+static tern_status wrong(const reader *r, const char *what)
+{
+    return tern_fail(TERN_ERR_IO, "%s: %s, line %lld: %s", function, r->path, (long long)r->line,
+                     what);
+}
+
+static tern_status put(reader *r, unsigned char c)
+{
+    if (r->length == LONGEST_FIELD)
+        return wrong(r, "a field of more than 1 MiB");
+    r->next_line += c == '\n';
+    r->field[r->length++] = (char)c;
+    return TERN_OK;
+}
+
+static tern_status quoted_part(reader *r)
+{
+    for (r->at++; r->at < r->end; r->at++) {
+        if (*r->at == '"' && (r->at + 1 == r->end || r->at[1] != '"')) {
+            r->at++;
+            return TERN_OK;
+        }
+        r->at += *r->at == '"';
+        TERN_TRY(put(r, *r->at));
+    }
+    return wrong(r, "a quote is not closed");
+}
+
+/* The next field; the end of the text ends a row. */
+static tern_status next_field(reader *r)
+{
+    r->line = r->next_line;
+    r->length = 0;
+    r->quoted = r->at < r->end && *r->at == '"';
+    if (r->quoted)
+        TERN_TRY(quoted_part(r));
+    while (r->at < r->end && *r->at != (unsigned char)r->separator && *r->at != '\n' &&
+           *r->at != '\r') {
+        if (r->quoted || *r->at == '"')
+            return wrong(r, r->quoted ? "text behind a quoted field"
+                                      : "a quote within a field that does not begin with one");
+        TERN_TRY(put(r, *r->at++));
+    }
+    r->field[r->length] = '\0';
+    if (strlen(r->field) != r->length)
+        return wrong(r, "a NUL in a field");
+    r->row_ends = r->at == r->end || *r->at != (unsigned char)r->separator;
+    if (r->at < r->end && *r->at == '\r' && (r->at + 1 == r->end || r->at[1] != '\n'))
+        return wrong(r, "a carriage return without a line feed");
+    if (r->row_ends && r->at < r->end)
+        r->at += *r->at == '\r' ? 2 : 1, r->next_line++;
+    else if (r->at < r->end)
+        r->at++;
+    return TERN_OK;
+}
+
+/* Lines without a character are none. */
+static bool more_rows(reader *r)
+{
+    while (r->at < r->end &&
+           (*r->at == '\n' || (*r->at == '\r' && r->at + 1 < r->end && r->at[1] == '\n'))) {
+        r->at += *r->at == '\r' ? 2 : 1;
+        r->next_line++;
+    }
+    return r->at < r->end;
+}
+
+static void rewind_to(reader *r, const unsigned char *text, int64_t size)
+{
+    bool bom = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0;
+    r->at = text + (bom ? 3 : 0);
+    r->end = text + size;
+    r->line = r->next_line = 1;
+}
+
+/* ---- what is wanted ---------------------------------------------------------------------- */
+
+typedef struct table {
+    int64_t rows;
+    int fields;
+    int *to; /* of each field: the column of values, -1 for none, -2 for the label */
+    int columns;
+    tern_names header, labels; /* labels: all texts of the column, in rows' order */
+    float *values;
+} table;
+
+static tern_status count(reader *r, table *t, bool header)
+{
+    for (bool first = true; more_rows(r); first = false) {
+        int fields = 0;
+        do {
+            TERN_TRY(next_field(r));
+            if (fields++ == MOST_COLUMNS)
+                return wrong(r, "more than 65536 fields");
+            if (first && header)
+                TERN_TRY(tern_names_add(&t->header, r->field));
+        } while (!r->row_ends);
+        if (first)
+            t->fields = fields;
+        if (fields != t->fields)
+            return tern_fail(TERN_ERR_IO,
+                             "%s: %s, line %lld: %d fields, where the first line has %d", function,
+                             r->path, (long long)r->line, fields, t->fields);
+        t->rows += !first || !header;
+    }
+    return TERN_OK;
+}
+
+static tern_status find_column(const reader *r, const table *t, const char *name, int *found)
+{
+    char *end;
+    if (t->header.n) {
+        *found = (int)tern_names_find(&t->header, name);
+    } else {
+        long i = strtol(name, &end, 10);
+        *found = *name && !*end && i >= 0 && i < t->fields ? (int)i : -1;
+    }
+    if (*found >= 0)
+        return TERN_OK;
+    return tern_fail(TERN_ERR_ARGUMENT, "%s: %s has no column %.80s", function, r->path, name);
+}
+
+static tern_status choose(const reader *r, table *t, const tern_csv_options *o)
+{
+    int at;
+    t->to = tern_alloc(sizeof *t->to * (size_t)(t->fields + 1));
+    if (!t->to)
+        return TERN_ERR_MEMORY;
+    for (int i = 0; i < t->fields; i++)
+        t->to[i] = o->columns ? -1 : 0;
+    if (o->label) {
+        TERN_TRY(find_column(r, t, o->label, &at));
+        t->to[at] = -2;
+    }
+    for (int i = 0; o->columns && i < o->n_columns; i++) {
+        if (!o->columns[i])
+            return tern_fail_argument_null(function, "a column");
+        TERN_TRY(find_column(r, t, o->columns[i], &at));
+        if (t->to[at] != -1)
+            return tern_fail(TERN_ERR_ARGUMENT, "%s: column %.80s twice", function, o->columns[i]);
+        t->to[at] = t->columns++;
+    }
+    for (int i = 0; !o->columns && i < t->fields; i++)
+        if (t->to[i] == 0)
+            t->to[i] = t->columns++;
+    if (t->columns == 0)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: %s has no column of values", function, r->path);
+    return TERN_OK;
+}
+
+/* ---- numbers ----------------------------------------------------------------------------- */
+
+static locale_t c_locale;
+static pthread_once_t c_once = PTHREAD_ONCE_INIT;
+static void make_locale(void)
+{
+    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+/* Digits, sign, point, exponent, nan, inf, blanks around; nothing else that strtod takes. */
+static bool to_number(const char *text, double *x)
+{
+    char *end;
+    while (*text == ' ' || *text == '\t')
+        text++;
+    const char *digits = text + (*text == '-' || *text == '+');
+    if (digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X'))
+        return false;
+    pthread_once(&c_once, make_locale);
+    *x = c_locale ? strtod_l(text, &end, c_locale) : strtod(text, &end);
+    if (end == text || strchr(text, '('))
+        return false;
+    while (*end == ' ' || *end == '\t')
+        end++;
+    return !*end;
+}
+
+static tern_status value(const reader *r, int field, bool empty_is_nan, float *to)
+{
+    double x;
+    if (r->length == 0 && empty_is_nan)
+        x = NAN;
+    else if (!to_number(r->field, &x))
+        return tern_fail(TERN_ERR_IO, "%s: %s, line %lld, column %d: '%.40s' is not a number",
+                         function, r->path, (long long)r->line, field, r->field);
+    *to = (float)x;
+    return TERN_OK;
+}
+
+static tern_status read_rows(reader *r, table *t, const tern_csv_options *o)
+{
+    for (int64_t row = o->no_header ? 0 : -1; more_rows(r); row++)
+        for (int i = 0; i < t->fields; i++) {
+            TERN_TRY(next_field(r));
+            if (row < 0 || t->to[i] == -1)
+                continue;
+            if (t->to[i] == -2)
+                TERN_TRY(tern_names_add(&t->labels, r->field));
+            else
+                TERN_TRY(value(r, i, o->empty_is_nan, t->values + row * t->columns + t->to[i]));
+        }
+    return TERN_OK;
+}
+
+/* ---- labels ------------------------------------------------------------------------------ */
+
+static bool to_whole(const char *text, int64_t *x)
+{
+    char *end;
+    if (!*text)
+        return false;
+    *x = strtoll(text, &end, 10);
+    return !*end && (*text == '-' || (*text >= '0' && *text <= '9'));
+}
+
+/* Numbers where all are, else the numbers of the names among all, which become classes. */
+static tern_tensor *label_column(table *t, tern_names *classes)
+{
+    tern_tensor *y = tern_empty(TERN_SHAPE(t->rows), TERN_I64, "cpu");
+    int64_t *to = y ? tern_data(y) : NULL;
+    bool whole = true;
+    for (int64_t i = 0; to && i < t->rows && whole; i++)
+        whole = to_whole(t->labels.of[i], &to[i]);
+    if (!to || whole)
+        return y;
+    for (int64_t i = 0; i < t->rows; i++)
+        if (tern_names_add(classes, t->labels.of[i]) != TERN_OK)
+            return NULL;
+    tern_names_sort(classes);
+    for (int64_t i = 0; i < t->rows; i++)
+        to[i] = tern_names_find_sorted(classes, t->labels.of[i]);
+    return y;
+}
+
+static tern_dataset *data_set(reader *r, table *t, const tern_csv_options *o)
+{
+    TERN_SCOPE_HERE;
+    tern_names classes = {0};
+    tern_tensor *x = tern_empty(TERN_SHAPE(t->rows, t->columns), TERN_F32, "cpu"), *y = NULL;
+    t->values = x && t->rows ? tern_data(x) : NULL;
+    if (!x || read_rows(r, t, o) != TERN_OK)
+        return NULL;
+    if (o->label && !(y = label_column(t, &classes))) {
+        tern_names_free(&classes);
+        return NULL;
+    }
+    tern_tensor *const both[] = {x, y};
+    tern_dataset *d = tern_data_tensor_dataset_of(both, y ? 2 : 1);
+    if (d)
+        d->classes = classes;
+    else
+        tern_names_free(&classes);
+    return d;
+}
+
+tern_dataset *tern_datasets_csv(const char *path, const tern_csv_options *options)
+{
+    const tern_csv_options o = tern_read_csv(options);
+    tern_data_file file;
+    table t = {.rows = 0};
+    tern_dataset *d = NULL;
+    if (tern_data_file_open(&file, path, function) != TERN_OK)
+        return NULL;
+    unsigned char *text = tern_data_file_all(&file, INT64_C(1) << 40, function);
+    reader r = {.path = path, .separator = o.separator ? o.separator : ','};
+    r.field = text ? tern_alloc(LONGEST_FIELD + 1) : NULL;
+    if (r.field) {
+        rewind_to(&r, text, file.size);
+        if (count(&r, &t, !o.no_header) == TERN_OK && choose(&r, &t, &o) == TERN_OK) {
+            rewind_to(&r, text, file.size);
+            d = data_set(&r, &t, &o);
+        }
+    }
+    tern_free(r.field);
+    tern_free(t.to);
+    tern_names_free(&t.header);
+    tern_names_free(&t.labels);
+    tern_free(text);
+    tern_data_file_close(&file);
+    return d;
+}

@@ -1,0 +1,252 @@
+/* image_file.c -- PNG by libpng's simplified interface and JPEG by libjpeg-turbo's, opened at run time. */
+#include "base/dynlib.h"
+#include "base/option.h"
+#include "data/file.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char function[] = "tern_image_decode";
+
+/* Rows of pixels of `channels` bytes become planes, the first three. */
+static tern_tensor *planes(const unsigned char *pixels, int64_t w, int64_t h, int channels)
+{
+    tern_tensor *x = tern_empty(TERN_SHAPE(3, h, w), TERN_U8, "cpu");
+    unsigned char *to = x ? tern_data(x) : NULL;
+    const int64_t n = w * h;
+    for (int64_t i = 0; to && i < n; i++, pixels += channels) {
+        to[i] = pixels[0];
+        to[n + i] = pixels[1];
+        to[2 * n + i] = pixels[2];
+    }
+    return x;
+}
+
+static bool fits(int64_t w, int64_t h, const tern_image_options *o, const char *kind)
+{
+    int64_t most = o->max_pixels;
+    if (w > 0 && h > 0 && tern_size_mul(w, h) <= most)
+        return true;
+    tern_fail(TERN_ERR_IO, "%s: a %s of %lld x %lld pixels, %lld are allowed", function, kind,
+              (long long)w, (long long)h, (long long)most);
+    return false;
+}
+
+static tern_tensor *absent(const char *kind, const char *package, const char *reason)
+{
+    return tern_fail_null(
+        TERN_ERR_UNSUPPORTED,
+        "%s: a %s takes its library (Debian: %s; TERN_IMAGES when tern is built) %s", function,
+        kind, package, reason);
+}
+
+/* ---- JPEG: TurboJPEG 2's functions --------------------------------------------------------- */
+
+typedef struct factor {
+    int num, denom;
+} factor;
+
+static struct {
+    pthread_once_t once;
+    char reason[256];
+    void *(*init)(void);
+    int (*header)(void *handle, const unsigned char *jpeg, unsigned long n, int *w, int *h,
+                  int *subsampling, int *colours);
+    int (*decode)(void *handle, const unsigned char *jpeg, unsigned long n, unsigned char *to,
+                  int w, int pitch, int h, int format, int flags);
+    char *(*error)(void *handle);
+    int (*destroy)(void *handle);
+    int (*error_code)(void *handle);
+} jpeg = {.once = PTHREAD_ONCE_INIT};
+
+enum { TJ_RGB = 0, TJ_CMYK = 3, TJ_YCCK = 4, TJ_WARNING = 0 };
+
+static void find_all(const char *const names[], const char *const symbols[], void *const to[],
+                     char *reason, size_t bytes)
+{
+    void *library = tern_dynlib_open(names, reason, bytes), *found[8];
+    int n = 0;
+    for (; library && symbols[n]; n++)
+        if (!(found[n] = tern_dynlib_symbol(library, symbols[n]))) {
+            snprintf(reason, bytes, "%s has no %s", names[0], symbols[n]);
+            return;
+        }
+    for (int i = 0; i < n; i++)
+        memcpy(to[i], &found[i], sizeof found[i]);
+}
+
+#ifdef TERN_WITH_IMAGES
+static void find_jpeg(void)
+{
+    static const char *const names[] = {"libturbojpeg.so.0", "libturbojpeg.so", NULL},
+                             *const symbols[] = {"tjDecompressHeader3",
+                                                 "tjDecompress2",
+                                                 "tjGetErrorStr2",
+                                                 "tjDestroy",
+                                                 "tjGetErrorCode",
+                                                 "tjInitDecompress",
+                                                 NULL};
+    find_all(names, symbols,
+             (void *const[]){&jpeg.header, &jpeg.decode, &jpeg.error, &jpeg.destroy,
+                             &jpeg.error_code, &jpeg.init},
+             jpeg.reason, sizeof jpeg.reason);
+}
+#else
+static void find_jpeg(void)
+{
+}
+#endif
+
+/* The smallest of 1, 1/2, 1/4, 1/8 of which the shorter edge is min_edge or more. */
+static int scale_of(int64_t w, int64_t h, int64_t min_edge)
+{
+    int by = 1;
+    int64_t shorter = w < h ? w : h;
+    while (min_edge > 0 && by < 8 && (shorter + 2 * by - 1) / (2 * by) >= min_edge)
+        by *= 2;
+    return by;
+}
+
+static tern_tensor *decode_with(void *handle, const unsigned char *bytes, size_t n,
+                                const tern_image_options *o)
+{
+    int w, h, subsampling, colours;
+    if (jpeg.header(handle, bytes, n, &w, &h, &subsampling, &colours) != 0)
+        return tern_fail_null(TERN_ERR_IO, "%s: %s", function, jpeg.error(handle));
+    if (!fits(w, h, o, "JPEG"))
+        return NULL;
+    if (colours == TJ_CMYK || colours == TJ_YCCK)
+        return tern_fail_null(TERN_ERR_IO, "%s: a JPEG of CMYK colours", function);
+    int by = scale_of(w, h, o->min_edge);
+    w = (w + by - 1) / by;
+    h = (h + by - 1) / by;
+    unsigned char *pixels =
+        tern_alloc_aligned(tern_size_bytes(tern_size_mul(3 * (int64_t)w, h), 1));
+    if (!pixels)
+        return tern_fail_null(TERN_ERR_MEMORY, "%s: no memory for %d x %d pixels", function, w, h);
+    tern_tensor *x = NULL;
+    /* a warning is data that is damaged: an error here, where torchvision gives grey */
+    if (jpeg.decode(handle, bytes, n, pixels, w, 0, h, TJ_RGB, 0) != 0)
+        tern_fail(TERN_ERR_IO, "%s: %s", function, jpeg.error(handle));
+    else
+        x = planes(pixels, w, h, 3);
+    tern_free(pixels);
+    return x;
+}
+
+static tern_tensor *decode_jpeg(const unsigned char *bytes, size_t n, const tern_image_options *o)
+{
+    pthread_once(&jpeg.once, find_jpeg);
+    if (!jpeg.init)
+        return absent("JPEG", "libturbojpeg0", jpeg.reason);
+    void *handle = jpeg.init();
+    if (!handle)
+        return tern_fail_null(TERN_ERR_MEMORY, "%s: no memory for a JPEG", function);
+    tern_tensor *x = decode_with(handle, bytes, n, o);
+    jpeg.destroy(handle);
+    return x;
+}
+
+/* ---- PNG: png_image of png.h, version 1 --------------------------------------------------------- */
+
+typedef struct png_image {
+    void *opaque;
+    uint32_t version, width, height, format, flags, colormap_entries, warning_or_error;
+    char message[64];
+} png_image;
+
+static struct {
+    pthread_once_t once;
+    char reason[256];
+    int (*begin)(png_image *image, const void *memory, size_t size);
+    int (*finish)(png_image *image, const void *background, void *buffer, int32_t row, void *map);
+    void (*free)(png_image *image);
+} png = {.once = PTHREAD_ONCE_INIT};
+
+enum { PNG_RGBA = 3, PNG_16BIT_SRGB = 4, PNG_IS_ERROR = 2 };
+
+#ifdef TERN_WITH_IMAGES
+static void find_png(void)
+{
+    static const char *const names[] = {"libpng16.so.16", "libpng16.so", NULL},
+                             *const symbols[] = {"png_image_finish_read", "png_image_free",
+                                                 "png_image_begin_read_from_memory", NULL};
+    find_all(names, symbols, (void *const[]){&png.finish, &png.free, &png.begin}, png.reason,
+             sizeof png.reason);
+}
+#else
+static void find_png(void)
+{
+}
+#endif
+
+static tern_tensor *read_png(png_image *image, const tern_image_options *o)
+{
+    if (!fits(image->width, image->height, o, "PNG"))
+        return NULL;
+    image->format = PNG_RGBA; /* without alpha it would be mixed with a background */
+    image->flags |= PNG_16BIT_SRGB;
+    size_t bytes = tern_size_bytes(tern_size_mul(image->width, image->height), 4);
+    unsigned char *pixels = tern_alloc_aligned(bytes);
+    if (!pixels)
+        return tern_fail_null(TERN_ERR_MEMORY, "%s: no memory for %u x %u pixels", function,
+                              image->width, image->height);
+    tern_tensor *x = NULL;
+    if (!png.finish(image, NULL, pixels, 0, NULL))
+        tern_fail(TERN_ERR_IO, "%s: %s", function, image->message);
+    else
+        x = planes(pixels, image->width, image->height, 4);
+    tern_free(pixels);
+    return x;
+}
+
+static tern_tensor *decode_png(const unsigned char *bytes, size_t n, const tern_image_options *o)
+{
+    pthread_once(&png.once, find_png);
+    if (!png.begin)
+        return absent("PNG", "libpng16-16", png.reason);
+    png_image image = {.version = 1};
+    tern_tensor *x = NULL;
+    if (!png.begin(&image, bytes, n))
+        tern_fail(TERN_ERR_IO, "%s: %s", function, image.message);
+    else
+        x = read_png(&image, o);
+    png.free(&image);
+    return x;
+}
+
+/* ---- either ------------------------------------------------------------------------------ */
+
+tern_tensor *tern_image_decode(const void *bytes, size_t n, const tern_image_options *options)
+{
+    const tern_image_options o = tern_read_image(options);
+    const unsigned char *at = bytes;
+    if (!bytes)
+        return tern_fail_argument_null(function, "bytes"), NULL;
+    if (n >= 8 && memcmp(at, "\x89PNG\r\n\x1a\n", 8) == 0)
+        return decode_png(at, n, &o);
+    if (n >= 3 && memcmp(at, "\xff\xd8\xff", 3) == 0)
+        return decode_jpeg(at, n, &o);
+    return tern_fail_null(TERN_ERR_IO, "%s: neither PNG nor JPEG, by the first of %zu bytes",
+                          function, n);
+}
+
+tern_tensor *tern_image_read(const char *path, const tern_image_options *options)
+{
+    tern_data_file file;
+    tern_tensor *x = NULL;
+    char message[1024];
+    tern_error_hold hold;
+    if (tern_data_file_open(&file, path, "tern_image_read") != TERN_OK)
+        return NULL;
+    unsigned char *bytes = tern_data_file_all(&file, INT64_C(1) << 32, "tern_image_read");
+    if (bytes && tern_error_hold_begin(&hold) == TERN_OK) {
+        x = tern_image_decode(bytes, (size_t)file.size, options);
+        tern_status status = tern_error_hold_end(&hold, message, sizeof message);
+        if (!x)
+            tern_fail(status, "tern_image_read: %s: %s", path, message);
+    }
+    tern_free(bytes);
+    tern_data_file_close(&file);
+    return x;
+}

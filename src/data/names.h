@@ -1,0 +1,20 @@
+/* names.h -- lists of names: classes, columns, files. */
+#ifndef TERN_SRC_DATA_NAMES_H
+#define TERN_SRC_DATA_NAMES_H
+#include "base/memory.h"
+
+typedef struct tern_names {
+    char **of;
+    int64_t n, room;
+} tern_names;
+
+/* A copy of name at the end. */
+tern_status tern_names_add(tern_names *names, const char *name);
+/* By their bytes, each once. */
+void tern_names_sort(tern_names *names);
+/* The number of a name, -1 for none; the second of sorted ones. */
+int64_t tern_names_find(const tern_names *names, const char *name);
+int64_t tern_names_find_sorted(const tern_names *names, const char *name);
+void tern_names_free(tern_names *names);
+
+#endif

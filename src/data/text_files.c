@@ -1,0 +1,181 @@
+/* text_files.c -- lines of text, and files of tokens. */
+#include "data/file.h"
+#include <string.h>
+#include <sys/mman.h>
+
+/* ---- lines ------------------------------------------------------------------------------- */
+
+typedef struct lines {
+    tern_data_file file;
+    int64_t *begin; /* of n + 1: each line, and behind the last */
+    int64_t n, room;
+} lines;
+
+static void free_lines(void *data)
+{
+    lines *l = data;
+    tern_data_file_close(&l->file);
+    tern_free(l->begin);
+    tern_free(l);
+}
+
+static tern_status line_item(tern_dataset *self, int64_t i, tern_tensor **item)
+{
+    const lines *l = self->data;
+    int64_t n = l->begin[i + 1] - l->begin[i];
+    tern_tensor *x = tern_empty(TERN_SHAPE(n), TERN_U8, "cpu");
+    if (!x)
+        return TERN_ERR_MEMORY;
+    char *text = n ? tern_data(x) : NULL;
+    if (n)
+        TERN_TRY(tern_data_file_read(&l->file, l->begin[i], text, n, "tern_datasets_text_lines"));
+    while (n && (text[n - 1] == '\n' || (text[n - 1] == '\r' && n)))
+        n--;
+    item[0] = tern_narrow(x, 0, 0, n);
+    return TERN_OK;
+}
+
+static tern_status add_line(lines *l, int64_t at)
+{
+    if (l->n == l->room) {
+        int64_t room = l->room ? 2 * l->room : 1024;
+        int64_t *begin = tern_grow(l->begin, tern_size_bytes(room + 1, sizeof *begin));
+        if (!begin)
+            return TERN_ERR_MEMORY;
+        l->begin = begin;
+        l->room = room;
+    }
+    l->begin[l->n++] = at;
+    return TERN_OK;
+}
+
+static tern_status find_lines(lines *l)
+{
+    enum { PIECE = 1 << 16 };
+    char *piece = tern_alloc(PIECE);
+    tern_status status = piece ? TERN_OK : TERN_ERR_MEMORY;
+    bool fresh = true;
+    for (int64_t at = 0; status == TERN_OK && at < l->file.size; at += PIECE) {
+        int64_t n = l->file.size - at < PIECE ? l->file.size - at : PIECE;
+        status = tern_data_file_read(&l->file, at, piece, n, "tern_datasets_text_lines");
+        for (int64_t i = 0; i < n && status == TERN_OK; i++) {
+            if (fresh)
+                status = add_line(l, at + i);
+            fresh = piece[i] == '\n';
+        }
+    }
+    tern_free(piece);
+    if (status == TERN_OK && !l->begin)
+        l->begin = tern_alloc(sizeof *l->begin);
+    if (status == TERN_OK && l->begin)
+        l->begin[l->n] = l->file.size;
+    return status == TERN_OK && !l->begin ? TERN_ERR_MEMORY : status;
+}
+
+tern_dataset *tern_datasets_text_lines(const char *path)
+{
+    static const tern_dataset_type type = {
+        .name = "text lines", .item = line_item, .free_data = free_lines};
+    lines *l = tern_alloc(sizeof *l);
+    tern_dataset *d = NULL;
+    if (!l)
+        return NULL;
+    if (tern_data_file_open(&l->file, path, "tern_datasets_text_lines") == TERN_OK &&
+        find_lines(l) == TERN_OK)
+        d = tern_data_dataset_of(&type, l->n, 1, l);
+    if (!d)
+        free_lines(l);
+    return d;
+}
+
+/* ---- tokens ------------------------------------------------------------------------------ */
+
+typedef struct tokens {
+    tern_data_file file;
+    void *map; /* of file.size */
+    int64_t block;
+    tern_dtype dtype;
+} tokens;
+
+static void free_tokens(void *data)
+{
+    tokens *t = data;
+    if (t->map)
+        munmap(t->map, (size_t)t->file.size);
+    tern_data_file_close(&t->file);
+    tern_free(t);
+}
+
+static int64_t token(const tokens *t, int64_t i)
+{
+    const unsigned char *map = t->map;
+    int32_t four;
+    int64_t eight;
+    switch (t->dtype) {
+    case TERN_U8:
+        return map[i];
+    case TERN_I32:
+        memcpy(&four, map + 4 * i, sizeof four);
+        return four;
+    case TERN_I64:
+        memcpy(&eight, map + 8 * i, sizeof eight);
+        return eight;
+    default:
+        return map[2 * i] | map[2 * i + 1] << 8;
+    }
+}
+
+static tern_status tokens_item(tern_dataset *self, int64_t i, tern_tensor **item)
+{
+    const tokens *t = self->data;
+    for (int k = 0; k < 2; k++) {
+        item[k] = tern_empty(TERN_SHAPE(t->block), TERN_I64, "cpu");
+        int64_t *to = item[k] ? tern_data(item[k]) : NULL;
+        if (!to)
+            return TERN_ERR_MEMORY;
+        for (int64_t j = 0; j < t->block; j++)
+            to[j] = token(t, i + j + k);
+    }
+    return TERN_OK;
+}
+
+static tern_status open_tokens(tokens *t, const char *path, tern_dtype dtype, int64_t block)
+{
+    const char *function = "tern_datasets_tokens";
+    t->file.fd = -1;
+    t->dtype = dtype;
+    t->block = block;
+    if (dtype != TERN_DTYPE_DEFAULT && dtype != TERN_U8 && dtype != TERN_I32 && dtype != TERN_I64)
+        return tern_fail(TERN_ERR_DTYPE, "%s: tokens of %s", function, tern_dtype_name(dtype));
+    if (block < 1)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: block %lld should be positive", function,
+                         (long long)block);
+    TERN_TRY(tern_data_file_open(&t->file, path, function));
+    int64_t each = dtype ? (int64_t)tern_dtype_size(dtype) : 2;
+    if (t->file.size % each || t->file.size / each <= block)
+        return tern_fail(
+            TERN_ERR_IO, "%s: %s has %lld bytes: not tokens of %lld, more than %lld of them",
+            function, path, (long long)t->file.size, (long long)each, (long long)block);
+    void *map = mmap(NULL, (size_t)t->file.size, PROT_READ, MAP_SHARED, t->file.fd, 0);
+    if (map == MAP_FAILED)
+        return tern_fail(TERN_ERR_IO, "%s: %s can't be mapped", function, path);
+    t->map = map;
+    return TERN_OK;
+}
+
+tern_dataset *tern_datasets_tokens(const char *path, tern_dtype dtype, int64_t block)
+{
+    static const tern_dataset_type type = {
+        .name = "tokens", .item = tokens_item, .free_data = free_tokens};
+    tokens *t = tern_alloc(sizeof *t);
+    tern_dataset *d = NULL;
+    if (!t)
+        return NULL;
+    if (open_tokens(t, path, dtype, block) == TERN_OK) {
+        int64_t each = dtype ? (int64_t)tern_dtype_size(dtype) : 2;
+        d = tern_data_dataset_of(&type, t->file.size / each - block, 2, t);
+    }
+    if (!d)
+        free_tokens(t);
+    return d;
+}

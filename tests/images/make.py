@@ -1,0 +1,39 @@
+"""make.py -- small images of every kind, and what torchvision reads in them: python3 make.py > ../golden/decoded.txt"""
+import os
+
+import numpy as np
+import torch
+from PIL import Image
+from torchvision.io import ImageReadMode, decode_image, read_file
+
+here = os.path.dirname(os.path.abspath(__file__))
+rng = np.random.default_rng(1)
+y, x = np.mgrid[0:10, 0:14]
+smooth = np.stack([x * 18, y * 25, (x + y) * 10], -1).astype(np.uint8)
+noisy = rng.integers(0, 256, (5, 7, 3), dtype=np.uint8)
+
+
+def save(name, image, **options):
+    image.save(os.path.join(here, name), **options)
+
+
+save("colour.png", Image.fromarray(noisy))
+save("grey.png", Image.fromarray(noisy[..., 0]))
+save("palette.png", Image.fromarray(noisy // 64 * 64).quantize(8))
+save("alpha.png", Image.fromarray(np.concatenate([noisy, noisy[..., :1]], -1)))
+save("deep.png", Image.fromarray(rng.integers(0, 65536, (3, 4)).astype(np.uint16)))
+save("colour.jpg", Image.fromarray(smooth), quality=85)
+save("grey.jpg", Image.fromarray(smooth[..., 0]), quality=85)
+save("cmyk.jpg", Image.fromarray(smooth).convert("CMYK"))
+save("large.jpg", Image.fromarray(np.kron(smooth, np.ones((4, 4, 1))).astype(np.uint8)), quality=85)
+for name in ["colour.png", "grey.png", "palette.png", "colour.jpg", "grey.jpg", "large.jpg"]:
+    z = decode_image(read_file(os.path.join(here, name)), mode=ImageReadMode.RGB)
+    print(name, "uint8", z.dim(), *z.shape)
+    print(*z.contiguous().flatten().tolist())
+z = torch.from_numpy(noisy).permute(2, 0, 1)
+print("alpha.png uint8 3", *z.shape)
+print(*z.contiguous().flatten().tolist())
+deep = torch.from_numpy(np.asarray(Image.open(os.path.join(here, "deep.png"))).astype(np.int64))
+z = torch.round(deep.double() / 257).long().expand(3, -1, -1)
+print("deep.png uint8 3", *z.shape)
+print(*z.contiguous().flatten().tolist())
