@@ -3,6 +3,7 @@
 #define TERN_DATA_H
 #include <tern/data/dataset.h>
 #include <tern/data/datasets.h>
+#include <tern/data/images.h>
 #include <tern/data/loader.h>
 #include <tern/data/sampler.h>
 #include <tern/data/transforms.h>

@@ -31,6 +31,91 @@ TERN_API tern_transform *tern_transforms_to_dtype(tern_dtype dtype, bool scale);
 /* (x - mean) / std of each channel, floating point types only; n is C, or 1 for all channels. */
 TERN_API tern_transform *tern_transforms_normalize(const double *mean, const double *std, int n);
 
+/* ---- sizes: a size is TERN_SHAPE(height, width), or one number ---------------------------------- */
+
+typedef struct tern_resize_options {
+    int64_t max_size; /* where size is one number: the longer edge is at most this */
+    uint64_t reserved[4];
+} tern_resize_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_resize_options tern_resize_defaults(void);
+typedef struct tern_random_crop_options {
+    tern_shape padding; /* first, of zeros: one number, (left and right, top and bottom), or (left,
+                         * top, right, bottom) */
+    bool pad_if_needed; /* of an image that is smaller than size, on both sides */
+    uint64_t reserved[4];
+} tern_random_crop_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_random_crop_options tern_random_crop_defaults(void);
+typedef struct tern_random_resized_crop_options {
+    double scale[2]; /* of the area; default 0.08, 1 */
+    double ratio[2]; /* of width to height; default 3 / 4, 4 / 3 */
+    uint64_t reserved[4];
+} tern_random_resized_crop_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_random_resized_crop_options tern_random_resized_crop_defaults(void);
+
+/* Resized, bilinear with antialias; one number is the shorter edge, whose ratio to the other stays. */
+TERN_API tern_transform *tern_transforms_resize(tern_shape size,
+                                                const tern_resize_options *options);
+/* The middle; zeros around what is smaller. */
+TERN_API tern_transform *tern_transforms_center_crop(tern_shape size);
+/* A part at a random place. */
+TERN_API tern_transform *tern_transforms_random_crop(tern_shape size,
+                                                     const tern_random_crop_options *options);
+/* A part of random size, ratio and place, resized. */
+TERN_API tern_transform *tern_transforms_random_resized_crop(
+    tern_shape size, const tern_random_resized_crop_options *options);
+/* fill around: padding as that of tern_random_crop_options. */
+TERN_API tern_transform *tern_transforms_pad(tern_shape padding, double fill);
+
+/* ---- colours ----------------------------------------------------------------------------------- */
+
+typedef struct tern_color_jitter_options {
+    /* Factors of [1 - x, 1 + x], not below 0; hue turned by [-x, x], x at most 0.5. Default 0. */
+    double brightness, contrast, saturation, hue;
+    uint64_t reserved[4];
+} tern_color_jitter_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_color_jitter_options tern_color_jitter_defaults(void);
+/* Brightness, contrast, saturation and hue by random factors, in a random order. */
+TERN_API tern_transform *tern_transforms_color_jitter(const tern_color_jitter_options *options);
+/* Grey, of 1 or 3 channels. */
+TERN_API tern_transform *tern_transforms_grayscale(int channels);
+/* Grey of as many channels, with probability p. */
+TERN_API tern_transform *tern_transforms_random_grayscale(double p);
+/* Blurred by a kernel of that odd size with a random sigma of [low, high]. */
+TERN_API tern_transform *tern_transforms_gaussian_blur(int kernel_size, double low, double high);
+
+/* ---- mixtures ---------------------------------------------------------------------------------- */
+
+typedef struct tern_random_erasing_options {
+    double p;        /* default 0.5 */
+    double scale[2]; /* of the area; default 0.02, 0.33 */
+    double ratio[2]; /* of height to width; default 0.3, 3.3 */
+    double value;    /* that is left there */
+    bool random;     /* normal numbers instead */
+    uint64_t reserved[4];
+} tern_random_erasing_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_random_erasing_options tern_random_erasing_defaults(void);
+/* A random rectangle erased. */
+TERN_API tern_transform *tern_transforms_random_erasing(const tern_random_erasing_options *options);
+
+typedef struct tern_rand_augment_options {
+    int num_ops;            /* default 2 */
+    int magnitude;          /* default 9 */
+    int num_magnitude_bins; /* default 31 */
+    double fill;
+    uint64_t reserved[4];
+} tern_rand_augment_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_rand_augment_options tern_rand_augment_defaults(void);
+/* num_ops of 14 transforms drawn at random (Cubuk et al. 2020). */
+TERN_API tern_transform *tern_transforms_rand_augment(const tern_rand_augment_options *options);
+/* transform, which is owned, with probability p. */
+TERN_API tern_transform *tern_transforms_random_apply(tern_transform *transform, double p);
+
 #ifndef __cplusplus
 #define tern_transforms_compose(...)                                                               \
     tern_transforms_compose_of(                                                                    \
