@@ -20,7 +20,7 @@ typedef struct settings {
 /* ---- images ------------------------------------------------------------------------------ */
 
 typedef struct source {
-    idx_file file; /* no bytes: images are drawn */
+    tern_tensor *file; /* (N, 28, 28), bytes on the cpu; NULL: images are drawn */
     uint64_t random;
 } source;
 
@@ -29,9 +29,11 @@ static tern_tensor *next_batch(source *s)
 {
     static float pixels[BATCH * PIXELS];
     uint8_t image[PIXELS];
+    const uint8_t *all = s->file ? tern_data(s->file) : NULL;
     for (int n = 0; n < BATCH; n++) {
-        if (s->file.bytes)
-            memcpy(image, s->file.bytes + number_below(&s->random, s->file.n) * PIXELS, PIXELS);
+        if (all)
+            memcpy(image, all + number_below(&s->random, (size_t)tern_size(s->file, 0)) * PIXELS,
+                   PIXELS);
         else
             image_draw(&s->random, image, (int)number_below(&s->random, 3));
         for (int i = 0; i < PIXELS; i++)
@@ -145,15 +147,15 @@ int main(int argc, char **argv)
         return 2;
     }
     s.random = 2 * set.seed + 1;
-    if (set.images && !idx_read(&s.file, set.images))
-        return 1;
-    if (s.file.bytes && (s.file.each != PIXELS || s.file.n == 0)) {
+    if (set.images)
+        s.file = tern_read_idx(set.images);
+    if (s.file && (tern_numel(s.file) != tern_size(s.file, 0) * PIXELS || tern_numel(s.file) == 0 ||
+                   tern_dtype_of(s.file) != TERN_U8)) {
         fprintf(stderr, "%s has no images of %d x %d\n", set.images, SIDE, SIDE);
-        idx_free(&s.file);
         return 1;
     }
-    train(&s, &set);
-    idx_free(&s.file);
+    if (tern_last_status() == TERN_OK)
+        train(&s, &set);
     if (tern_last_status() != TERN_OK) {
         fprintf(stderr, "autoencoder: %s\n", tern_last_error());
         return 1;

@@ -1,4 +1,4 @@
-/* images.c -- images with labels: reading, drawing, batches, epochs. */
+/* images.c -- images with labels: data sets of files or drawn, loaders, epochs. */
 #include "images.h"
 #include "common.h"
 #include <stdio.h>
@@ -37,117 +37,127 @@ void image_draw(uint64_t *random, uint8_t *image, int kind)
     }
 }
 
-static bool draw_all(image_set *d)
+static tern_dataset *draw_all(uint64_t random)
 {
-    d->images = (idx_file){malloc((size_t)DRAWN * PIXELS), DRAWN, PIXELS};
-    d->labels = (idx_file){malloc(DRAWN), DRAWN, 1};
-    if (!d->images.bytes || !d->labels.bytes)
-        return false;
-    for (size_t i = 0; i < DRAWN; i++) {
-        d->labels.bytes[i] = (uint8_t)number_below(&d->random, KINDS);
-        image_draw(&d->random, d->images.bytes + i * PIXELS, d->labels.bytes[i]);
+    TERN_SCOPE_HERE;
+    uint8_t *images = malloc((size_t)DRAWN * PIXELS);
+    int64_t labels[DRAWN];
+    for (size_t i = 0; images && i < DRAWN; i++) {
+        labels[i] = (int64_t)number_below(&random, KINDS);
+        image_draw(&random, images + i * PIXELS, (int)labels[i]);
     }
-    return true;
+    tern_tensor *x = tern_from_data(images, TERN_SHAPE(DRAWN, 1, SIDE, SIDE), TERN_U8, "cpu");
+    free(images);
+    return tern_data_tensor_dataset(x, tern_from_data(labels, TERN_SHAPE(DRAWN), TERN_I64, "cpu"));
 }
 
-bool images_open(image_set *d, const image_settings *s, float mean, float deviation)
+/* The items first .. last - 1. */
+static tern_dataset *stretch(tern_dataset *all, int64_t first, int64_t last)
 {
-    *d = (image_set){.mean = mean, .deviation = deviation, .random = s->seed * 2 + 1};
-    if (s->images ? !idx_read(&d->images, s->images) || !idx_read(&d->labels, s->labels)
-                  : !draw_all(d))
-        return false;
-    d->trained = d->held = d->images.n / 5 * 4;
-    if (s->train > 0 && (size_t)s->train < d->trained)
-        d->trained = (size_t)s->train;
-    d->order = malloc((d->images.n + 1) * sizeof *d->order);
-    for (size_t i = 0; d->order && i < d->images.n; i++)
-        d->order[i] = i;
-    bool fits = d->trained > 0 && d->images.each == PIXELS && d->labels.each == 1 &&
-                d->images.n == d->labels.n;
+    int64_t *indices = malloc((size_t)(last - first + 1) * sizeof *indices);
+    for (int64_t i = first; indices && i < last; i++)
+        indices[i - first] = i;
+    tern_dataset *part = tern_data_subset(all, indices, last - first);
+    free(indices);
+    return part;
+}
+
+static bool are_images(tern_dataset *all)
+{
+    TERN_SCOPE_HERE;
+    tern_tensor *item[TERN_MAX_ITEM];
+    bool fits = tern_dataset_length(all) >= 5 && tern_dataset_count(all) == 2 &&
+                tern_dataset_item(all, 0, item) == TERN_OK && tern_numel(item[0]) == PIXELS;
     if (!fits)
         fprintf(stderr, "these are not %d x %d images and their labels\n", SIDE, SIDE);
-    return fits && d->order;
+    return fits;
+}
+
+bool images_open(image_set *d, const image_settings *s, double mean, double deviation)
+{
+    *d = (image_set){.mean = mean, .deviation = deviation, .seed = s->seed};
+    tern_dataset *all =
+        s->images ? tern_datasets_idx(s->images, s->labels) : draw_all(s->seed * 2 + 1);
+    if (all && are_images(all)) {
+        int64_t n = tern_dataset_length(all), held = n / 5 * 4, trained = held;
+        if (s->train > 0 && s->train < trained)
+            trained = s->train;
+        d->train = stretch(all, 0, trained);
+        d->held = stretch(all, held, n);
+    }
+    tern_dataset_free(all);
+    return d->train && d->held;
 }
 
 void images_close(image_set *d)
 {
-    idx_free(&d->images);
-    idx_free(&d->labels);
-    free(d->order);
+    tern_dataset_free(d->train);
+    tern_dataset_free(d->held);
 }
 
-/* Fisher and Yates. */
-static void shuffle(image_set *d)
+/* Bytes travel to the device, and become numbers there. */
+static tern_loader *loader_of(const image_set *d, tern_dataset *data, bool shuffle)
 {
-    for (size_t i = d->trained - 1; i > 0; i--) {
-        size_t j = number_below(&d->random, i + 1), other = d->order[i];
-        d->order[i] = d->order[j];
-        d->order[j] = other;
-    }
-}
-
-/* Images order[first..first + n) as (n, 1, 28, 28), and their labels. */
-static void read_batch(const image_set *d, size_t first, size_t n, tern_tensor **x, tern_tensor **y)
-{
-    static float pixels[BATCH * PIXELS];
-    int64_t labels[BATCH];
-    for (size_t i = 0; i < n; i++) {
-        const uint8_t *image = d->images.bytes + d->order[first + i] * PIXELS;
-        for (size_t p = 0; p < PIXELS; p++)
-            pixels[i * PIXELS + p] = ((float)image[p] / 255.0f - d->mean) / d->deviation;
-        labels[i] = d->labels.bytes[d->order[first + i]];
-    }
-    *x = tern_from_data(pixels, TERN_SHAPE((int64_t)n, 1, SIDE, SIDE), TERN_F32, NULL);
-    *y = tern_from_data(labels, TERN_SHAPE((int64_t)n), TERN_I64, NULL);
+    return tern_data_loader(data, &(tern_loader_options){
+                                      .batch_size = BATCH,
+                                      .shuffle = shuffle,
+                                      .seed = d->seed + 1,
+                                      .num_workers = 1,
+                                      .device = tern_default_device(),
+                                      .device_transform = tern_transforms_compose(
+                                          tern_transforms_to_dtype(TERN_F32, true),
+                                          tern_transforms_normalize(&d->mean, &d->deviation, 1)),
+                                  });
 }
 
 /* ---- training ---------------------------------------------------------------------------- */
 
 /* The mean loss over the images trained with. */
-static double train_epoch(image_set *d, tern_module *model, tern_optimizer *optimizer,
+static double train_epoch(tern_loader *loader, tern_module *model, tern_optimizer *optimizer,
                           image_step step)
 {
     double sum = 0;
-    shuffle(d);
-    for (size_t first = 0, n; first < d->trained && tern_last_status() == TERN_OK; first += n) {
-        n = d->trained - first < BATCH ? d->trained - first : BATCH;
-        TERN_SCOPE {
-            tern_tensor *x, *y;
-            read_batch(d, first, n, &x, &y);
-            sum += (double)n * tern_item(step(model, optimizer, x, y));
-        }
+    int64_t n = 0;
+    TERN_EACH_BATCH(batch, loader)
+    {
+        sum += (double)batch.size *
+               tern_item(step(model, optimizer, batch.tensors[0], batch.tensors[1]));
+        n += batch.size;
+        if (tern_last_status() != TERN_OK)
+            break;
     }
-    return sum / (double)d->trained;
+    return sum / (double)n;
 }
 
 /* How many percent of the images held out are told right. */
-static double accuracy(const image_set *d, tern_module *model)
+static double accuracy(tern_loader *loader, tern_module *model)
 {
     double right = 0;
+    int64_t n = 0;
+    TERN_NO_GRAD_HERE;
     tern_nn_eval(model);
-    for (size_t first = d->held, n; first < d->images.n; first += n) {
-        n = d->images.n - first < BATCH ? d->images.n - first : BATCH;
-        TERN_NO_GRAD
-            TERN_SCOPE {
-                tern_tensor *x, *y;
-                read_batch(d, first, n, &x, &y);
-                tern_tensor *kind = tern_argmax_dim(tern_nn_forward(model, x), 1, false);
-                right += (double)tern_item_int(tern_sum(tern_eq(kind, y)));
-            }
+    TERN_EACH_BATCH(batch, loader)
+    {
+        tern_tensor *kind = tern_argmax_dim(tern_nn_forward(model, batch.tensors[0]), 1, false);
+        right += (double)tern_item_int(tern_sum(tern_eq(kind, batch.tensors[1])));
+        n += batch.size;
     }
     tern_nn_train(model, true);
-    return 100 * right / (double)(d->images.n - d->held);
+    return 100 * right / (double)n;
 }
 
 void images_train(image_set *d, int epochs, tern_module *model, tern_optimizer *optimizer,
                   image_step step)
 {
+    tern_loader *trained = loader_of(d, d->train, true), *held = loader_of(d, d->held, false);
     for (int epoch = 0; epoch < epochs; epoch++) {
-        double loss = train_epoch(d, model, optimizer, step), right = accuracy(d, model);
+        double loss = train_epoch(trained, model, optimizer, step), right = accuracy(held, model);
         if (tern_last_status() != TERN_OK)
-            return;
+            break;
         printf("epoch %d: loss %.4f, %.2f %% of those held out are right\n", epoch + 1, loss,
                right);
         fflush(stdout);
     }
+    tern_loader_free(trained);
+    tern_loader_free(held);
 }

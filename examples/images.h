@@ -2,7 +2,6 @@
  * examples that look at images share, so that each is its network and its step. */
 #ifndef EXAMPLES_IMAGES_H
 #define EXAMPLES_IMAGES_H
-#include "idx.h"
 #include <stdbool.h>
 #include <tern/tern.h>
 
@@ -16,11 +15,9 @@ typedef struct image_settings {
 } image_settings;
 
 typedef struct image_set {
-    idx_file images, labels;
-    float mean, deviation; /* of pixels from 0 to 1: what is taken off, and divided by */
-    size_t *order;
-    size_t trained, held; /* how many are trained with; where those that are held out begin */
-    uint64_t random;
+    tern_dataset *train, *held; /* the images trained with; those that are held out */
+    double mean, deviation;     /* of pixels from 0 to 1: what is taken off, and divided by */
+    uint64_t seed;
 } image_set;
 
 /* The defaults, then the command line; false where it is wrong. */
@@ -28,7 +25,7 @@ bool image_settings_read(image_settings *s, int argc, char **argv);
 
 /* Read the files, a fifth held out, or draw images of KINDS kinds. False after a message to stderr.
  * Closing is due in either case. */
-bool images_open(image_set *d, const image_settings *s, float mean, float deviation);
+bool images_open(image_set *d, const image_settings *s, double mean, double deviation);
 void images_close(image_set *d);
 /* A disc, a box, a cross or a ring (kind 0 to 3) somewhere, of some size: bytes 0 and 255. */
 void image_draw(uint64_t *random, uint8_t *image, int kind);

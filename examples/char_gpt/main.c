@@ -18,16 +18,50 @@ typedef struct trainer {
     const text *t;
     tern_module *gpt;
     tern_optimizer *optimizer;
-    int64_t *x, *y; /* a batch on the host */
+    tern_loader *loader; /* windows of the training text, in another order each time round */
+    int64_t *x, *y;      /* a batch on the host */
     uint64_t random;
 } trainer;
+
+/* Window i of the training text, and the same one character further on. */
+static tern_status window(tern_dataset *self, int64_t i, tern_tensor **item)
+{
+    const trainer *r = tern_dataset_data(self);
+    const int length = r->s->model.context;
+    for (int k = 0; k < 2; k++) {
+        item[k] = tern_empty(TERN_SHAPE(length), TERN_I64, NULL);
+        int64_t *ids = item[k] ? tern_data(item[k]) : NULL;
+        for (int j = 0; ids && j < length; j++)
+            ids[j] = r->t->train.ids[i + j + k];
+    }
+    return TERN_OK;
+}
+
+static tern_loader *loader_of(trainer *r)
+{
+    int64_t n = (int64_t)r->t->train.n - r->s->model.context;
+    tern_dataset *windows = tern_data_dataset("windows", n, 2, window, r);
+    tern_loader *loader =
+        tern_data_loader(windows, &(tern_loader_options){.batch_size = r->s->batch,
+                                                         .shuffle = true,
+                                                         .seed = r->s->seed,
+                                                         .num_workers = 1,
+                                                         .device = tern_default_device()});
+    tern_dataset_free(windows);
+    return loader;
+}
+
+static tern_tensor *loss_of(trainer *r, tern_tensor *x, tern_tensor *y)
+{
+    return tern_cross_entropy(tern_nn_forward(r->gpt, x), tern_reshape(y, TERN_SHAPE(-1)), NULL);
+}
 
 static tern_tensor *loss_of_batch(trainer *r, int n)
 {
     int64_t length = r->s->model.context;
     tern_tensor *x = tern_from_data(r->x, TERN_SHAPE(n, length), TERN_I64, NULL);
-    tern_tensor *y = tern_from_data(r->y, TERN_SHAPE(n * length), TERN_I64, NULL);
-    return tern_cross_entropy(tern_nn_forward(r->gpt, x), y, NULL);
+    tern_tensor *y = tern_from_data(r->y, TERN_SHAPE(n, length), TERN_I64, NULL);
+    return loss_of(r, x, y);
 }
 
 /* Linear warmup over a twentieth of the steps, then half a cosine down to a tenth. */
@@ -40,21 +74,15 @@ static double learning_rate(const settings *s, int step)
     return s->lr * (0.55 + 0.45 * cos(3.14159265358979 * done));
 }
 
-static double train_step(trainer *r, int step)
+static double train_step(trainer *r, int step, const tern_batch *batch)
 {
-    const settings *s = r->s;
-    double value = NAN;
-    text_random_windows(&r->t->train, s->batch, s->model.context, &r->random, r->x, r->y);
-    TERN_SCOPE {
-        tern_optim_set_lr(r->optimizer, learning_rate(s, step));
-        tern_optim_zero_grad(r->optimizer);
-        tern_tensor *loss = loss_of_batch(r, s->batch);
-        tern_backward(loss);
-        tern_nn_clip_grad_norm_(r->gpt, 1.0);
-        tern_optim_step(r->optimizer);
-        value = tern_item(loss);
-    }
-    return value;
+    tern_optim_set_lr(r->optimizer, learning_rate(r->s, step));
+    tern_optim_zero_grad(r->optimizer);
+    tern_tensor *loss = loss_of(r, batch->tensors[0], batch->tensors[1]);
+    tern_backward(loss);
+    tern_nn_clip_grad_norm_(r->gpt, 1.0);
+    tern_optim_step(r->optimizer);
+    return tern_item(loss);
 }
 
 static double validation_loss(trainer *r, text_windows w)
@@ -77,15 +105,20 @@ static bool train(trainer *r, text_windows w, report *log)
 {
     const settings *s = r->s;
     report_validation(log, validation_loss(r, w));
-    for (int step = 0; step < s->steps && tern_last_status() == TERN_OK; step++) {
-        double loss = train_step(r, step);
-        if (tern_last_status() != TERN_OK)
-            break;
-        report_step(log, loss);
-        if (step + 1 == s->steps ||
-            (s->steps >= 60 && (step + 1) % (s->steps / 6) == 0 && s->steps - step > s->steps / 12))
-            report_validation(log, validation_loss(r, w));
-    }
+    int step = 0;
+    while (step < s->steps && tern_last_status() == TERN_OK)
+        TERN_EACH_BATCH(batch, r->loader)
+        {
+            double loss = train_step(r, step, &batch);
+            if (tern_last_status() != TERN_OK)
+                break;
+            report_step(log, loss);
+            if (++step == s->steps ||
+                (s->steps >= 60 && step % (s->steps / 6) == 0 && s->steps - step >= s->steps / 12))
+                report_validation(log, validation_loss(r, w));
+            if (step == s->steps)
+                break;
+        }
     return tern_last_status() == TERN_OK;
 }
 
@@ -205,12 +238,14 @@ int main(int argc, char **argv)
         r.x = calloc((size_t)s.batch * (size_t)s.model.context, sizeof *r.x);
         r.y = calloc((size_t)s.batch * (size_t)s.model.context, sizeof *r.y);
         printf("model: %lld parameters\n", (long long)tern_nn_numel(r.gpt));
-        fine = r.x && r.y && run(&r);
+        r.loader = loader_of(&r);
+        fine = r.x && r.y && r.loader && run(&r);
     }
     if (tern_last_status() != TERN_OK)
         fprintf(stderr, "char_gpt: %s\n", tern_last_error());
     free(r.x);
     free(r.y);
+    tern_loader_free(r.loader);
     tern_optim_free(r.optimizer);
     tern_nn_free(r.gpt);
     text_free(&t);

@@ -50,7 +50,7 @@ int main(int argc, char **argv)
               stderr);
         return 2;
     }
-    bool opened = images_open(&digits, &s, 0.1307f, 0.3081f);
+    bool opened = images_open(&digits, &s, 0.1307, 0.3081);
     if (opened)
         train(&digits, &s);
     images_close(&digits);

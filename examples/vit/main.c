@@ -27,8 +27,9 @@ static void train(image_set *d, const image_settings *s)
         return;
     tern_module *model = vit_new(&o);
     tern_optimizer *optimizer = tern_optim_adamw(model, 2e-3, NULL);
-    printf("%lld parameters, %zu images to train with, %zu held out\n",
-           (long long)tern_nn_numel(model), d->trained, d->images.n - d->held);
+    printf("%lld parameters, %lld images to train with, %lld held out\n",
+           (long long)tern_nn_numel(model), (long long)tern_dataset_length(d->train),
+           (long long)tern_dataset_length(d->held));
     images_train(d, s->epochs, model, optimizer, train_step);
     tern_optim_free(optimizer);
     tern_nn_free(model);
@@ -44,7 +45,7 @@ int main(int argc, char **argv)
               stderr);
         return 2;
     }
-    bool opened = images_open(&d, &s, 0.5f, 0.5f);
+    bool opened = images_open(&d, &s, 0.5, 0.5);
     if (opened)
         train(&d, &s);
     images_close(&d);
