@@ -1,5 +1,6 @@
 /* test_loader_errors.c -- items that fail, that hang, that do not fit, and options that do not. */
 #include "loaders.h"
+#include "base/memory.h"
 
 /* ---- errors ------------------------------------------------------------------------------ */
 
@@ -140,12 +141,70 @@ static void the_default_collate_stacks(void **state)
         }
 }
 
+/* ---- no memory ----------------------------------------------------------------------------- */
+
+/* A loader of parts that are transformed, weighted and of several data sets, with an epoch: true if
+ * all went well. */
+static bool whole_run(int workers)
+{
+    settings none = {.broken = -1, .slow = -1};
+    const double weights[] = {1, 2, 3, 4};
+    int64_t items = 0;
+    tern_dataset *d = noise(&none), *part[2] = {NULL};
+    tern_data_random_split(d, (double[]){8, ITEMS - 8}, 2, 3, part);
+    tern_dataset *all = tern_data_concat_dataset(part[0], part[0]);
+    tern_dataset *flipped =
+        tern_data_transformed(all, 0,
+                              tern_transforms_compose(tern_transforms_random_horizontal_flip(0.5),
+                                                      tern_transforms_to_dtype(TERN_F64, false)));
+    tern_loader *loader = tern_data_loader(
+        flipped,
+        &(tern_loader_options){.batch_size = 3,
+                               .num_workers = workers,
+                               .seed = 2,
+                               .sampler = tern_data_weighted_random_sampler(weights, 4, 7, NULL)});
+    TERN_EACH_BATCH(batch, loader) items += batch.size;
+    tern_loader_free(loader);
+    tern_dataset_free(flipped);
+    tern_dataset_free(all);
+    tern_dataset_free(part[0]);
+    tern_dataset_free(part[1]);
+    tern_dataset_free(d);
+    return items == 7;
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    for (int workers = 0; workers < 2; workers++) {
+        int64_t live = tern_live_tensors();
+        assert_true(whole_run(workers));
+        tern_memory_fail_at(UINT64_MAX);
+        assert_true(whole_run(workers));
+        uint64_t calls = tern_memory_fail_at(0), failed = 0;
+        assert_true(calls > 50);
+        for (uint64_t n = 1; n <= calls; n++) {
+            tern_memory_fail_at(n);
+            bool whole = whole_run(workers);
+            tern_memory_fail_at(0);
+            /* what is kept for the next time may do without */
+            if (whole != (tern_last_status() == TERN_OK))
+                fail_msg("allocation %llu: %d, %s", (unsigned long long)n, whole,
+                         tern_last_error());
+            failed += !whole;
+            tern_clear_error();
+            assert_int_equal(tern_live_tensors(), live);
+        }
+        assert_true(failed > 50);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(an_error_comes_with_its_batch), TEST(items_that_fail_are_left_out),
         TEST(a_hanging_item_is_named),       TEST(batches_are_collated),
-        TEST(the_default_collate_stacks),
+        TEST(the_default_collate_stacks),    TEST(every_allocation_may_fail),
     };
     return test_main(tests, sizeof tests / sizeof *tests);
 }
