@@ -192,6 +192,31 @@ static void has_modules()
     tern_nn_free(model);
 }
 
+static void reads_batches()
+{
+    int64_t live = tern_live_tensors();
+    double sum = 0;
+    TERN_SCOPE {
+        tern_tensor *x = tern_arange(0, 6, 1, TERN_F32, "cpu");
+        tern_dataset *data = tern_data_tensor_dataset(x, tern_to_dtype(x, TERN_I64));
+        tern_dataset *both = tern_data_concat_dataset(data, data);
+        tern_loader_options options = {.batch_size = 4, .num_workers = 1};
+        tern_loader *loader = tern_data_loader(both, &options);
+        TERN_EACH_BATCH(batch, loader)
+        {
+            sum += tern_item(tern_sum(batch.tensors[0]));
+            if (batch.index == 1)
+                break;
+        }
+        tern_transform_free(tern_transforms_compose(tern_transforms_random_vertical_flip(0.5),
+                                                    tern_transforms_to_dtype(TERN_F32, true)));
+        tern_loader_free(loader);
+        tern_dataset_free(both);
+        tern_dataset_free(data);
+    }
+    check(sum == 16 && tern_live_tensors() == live, "batches are read, and a loop is left");
+}
+
 static void launches_kernels()
 {
     const char source[] = "__kernel void twice(__global float *x, int n, long m, float a, double b,"
@@ -228,6 +253,7 @@ int main()
     leaves_blocks();
     check(tern_live_tensors() == live && tern_is_grad_enabled(), "blocks are left by return");
     casts();
+    reads_batches();
     differentiates();
     records();
     has_modules();
