@@ -4,6 +4,7 @@
 #include "base/parallel.h"
 #include "data/loader.h"
 #include <signal.h>
+#include <stdlib.h>
 #include <time.h>
 
 /* ---- what they do, with the lock held but for the work itself ------------------------------ */
@@ -132,17 +133,6 @@ static struct {
     tern_loader *first;
 } running = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void list(tern_loader *l)
-{
-    pthread_mutex_lock(&running.lock);
-    l->listed = running.first;
-    l->listed_at = &running.first;
-    if (l->listed)
-        l->listed->listed_at = &l->listed;
-    running.first = l;
-    pthread_mutex_unlock(&running.lock);
-}
-
 static void unlist(tern_loader *l)
 {
     pthread_mutex_lock(&running.lock);
@@ -164,8 +154,9 @@ static void tell_to_stop(tern_loader *l)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* What a program that never frees its loaders leaves: items in hand have a second. */
-__attribute__((destructor)) static void close_loaders(void)
+/* What a program that never frees its loaders leaves: items in hand have a second. It is called
+ * before the destructors of libraries, a driver's among them. */
+static void close_loaders(void)
 {
     if (tern_is_forked_child())
         return;
@@ -178,6 +169,24 @@ __attribute__((destructor)) static void close_loaders(void)
         for (int i = 0; i < l->n_workers; i++)
             if (!l->workers[i].hangs)
                 pthread_clockjoin_np(l->workers[i].thread, NULL, CLOCK_MONOTONIC, &until);
+}
+
+static void at_exit(void)
+{
+    atexit(close_loaders);
+}
+
+static void list(tern_loader *l)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, at_exit);
+    pthread_mutex_lock(&running.lock);
+    l->listed = running.first;
+    l->listed_at = &running.first;
+    if (l->listed)
+        l->listed->listed_at = &l->listed;
+    running.first = l;
+    pthread_mutex_unlock(&running.lock);
 }
 
 /* ---- from the loop's thread ---------------------------------------------------------------- */
