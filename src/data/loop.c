@@ -151,6 +151,10 @@ static tern_status take_first(tern_loader *l, tern_job **job)
             status = plan_ahead(l);
     }
     pthread_mutex_unlock(&l->lock);
+    if (status != TERN_OK) {
+        tern_job_free(*job, l->dataset->count);
+        *job = NULL;
+    }
     return status;
 }
 
