@@ -27,6 +27,8 @@ typedef struct archive_member {
 
 static inline void archive_put(archive *a, const void *data, size_t n)
 {
+    if (!n)
+        return;
     if (a->size + n > a->room) {
         a->room = 2 * (a->size + n);
         a->bytes = realloc(a->bytes, a->room);
