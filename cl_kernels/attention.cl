@@ -7,11 +7,22 @@
 
 /* Where group r's row lies: stack (b0, b1), query i. */
 #define ATTENTION_ROW                                                                              \
-    idx at = r * (idx)b.columns, i = (idx)b.first + r % (idx)b.rows, stack = r / (idx)b.rows;      \
+    idx at = r * (idx)b.columns, i = (idx)b.first + r % (idx)b.rows, stack = r / (idx)b.rows;
+
+/* Of its columns the band leaves `seen`, from `skipped` on; at and mask_at go there. */
+#define ATTENTION_BAND                                                                             \
+    idx skipped = 0, seen = (idx)b.columns;                                                        \
+    if ((b.flags & TERN_ATTENTION_BAND) != 0) {                                                    \
+        idx end = i + (idx)b.after + 1 - (idx)b.from;                                              \
+        skipped = i - (idx)b.before - (idx)b.from;                                                 \
+        skipped = skipped < 0 ? 0 : skipped > seen ? seen : skipped;                               \
+        end = end < skipped ? skipped : end > seen ? seen : end;                                   \
+        seen = end - skipped;                                                                      \
+    }                                                                                              \
+    at += skipped;                                                                                 \
     idx mask_at = stack / (idx)b.count[1] * (idx)b.stride[0] +                                     \
-                  stack % (idx)b.count[1] * (idx)b.stride[1] + i * (idx)b.stride[2];               \
-    idx seen = (b.flags & TERN_ATTENTION_CAUSAL) != 0 && i < (idx)b.columns ? i + 1                \
-                                                                            : (idx)b.columns;
+                  stack % (idx)b.count[1] * (idx)b.stride[1] + i * (idx)b.stride[2] +              \
+                  ((idx)b.from + skipped) * (idx)b.stride[3];
 
 /* Score j < seen of the row, masked. Of floats the mask was put into the scores by ATTENTION_MASK, so that
  * the loops that follow have no branch; halves left what the products rounded away in rests, and are not
@@ -19,6 +30,8 @@
 #if IS_HALF
 #define ATTENTION_SCORE(x, j)                                                                      \
     ACC x = LD(ps, at + j) + LD(rests, at + j);                                                    \
+    if (cap != 0)                                                                                  \
+        x = cap * tanh(x / cap);                                                                   \
     if ((b.flags & TERN_ATTENTION_NUMBERS) != 0)                                                   \
         x += LD(numbers, mask_at + j * (idx)b.stride[3]);                                          \
     if ((b.flags & TERN_ATTENTION_BOOLS) != 0 && bools[mask_at + j * (idx)b.stride[3]] == 0)       \
@@ -27,6 +40,11 @@
 #else
 #define ATTENTION_SCORE(x, j) ACC x = LD(ps, at + j);
 #define ATTENTION_MASK                                                                             \
+    if (cap != 0)                                                                                  \
+        SIMD LANES(j, seen)                                                                        \
+        {                                                                                          \
+            ST(ps, at + j, cap * tanh(LD(ps, at + j) / cap));                                      \
+        }                                                                                          \
     if ((b.flags & TERN_ATTENTION_NUMBERS) != 0)                                                   \
         SIMD LANES(j, seen)                                                                        \
         {                                                                                          \
@@ -40,16 +58,20 @@
         }
 #endif
 
-/* The weights of keys that causality hides. */
+/* The weights of keys that the band hides. */
 #define ATTENTION_UNSEEN                                                                           \
-    SIMD LANES(j, (idx)b.columns - seen)                                                           \
+    SIMD LANES(j, skipped)                                                                         \
+    {                                                                                              \
+        ST(ps, at - skipped + j, 0);                                                               \
+    }                                                                                              \
+    SIMD LANES(j, (idx)b.columns - skipped - seen)                                                 \
     {                                                                                              \
         ST(ps, at + seen + j, 0);                                                                  \
     }
 
 /* 1 where dropout keeps weight j, else 0; from the element's number in the whole. */
 #define ATTENTION_KEPT(kept, j)                                                                    \
-    u64 number = ((u64)stack * (u64)b.queries + (u64)i) * (u64)b.keys + (u64)(j);                  \
+    u64 number = ((u64)stack * (u64)b.queries + (u64)i) * (u64)b.keys + (u64)(b.from + (j));                \
     tern_words w = tern_philox(state[1] + (number >> 2), state[0]);                                \
     u32 which = (u32)number & 3u;                                                                  \
     u32 word = which == 0 ? w.a : which == 1 ? w.b : which == 2 ? w.c : w.d;                       \
@@ -57,8 +79,8 @@
 
 /* Scores become weights e^(x - max) / sum; log sum e^x of each row is kept. Without a key the weights are
  * 0, as is what is kept. */
-KERNEL6(K(attention_weights), (OUT, STO, ps), (IN, STO, rests), (OUT, ACC, lses), (IN, STO, numbers),
-        (IN, u8, bools), (ARG, tern_attention_block, b))
+KERNEL7(K(attention_weights), (OUT, STO, ps), (IN, STO, rests), (OUT, ACC, lses), (IN, STO, numbers),
+        (IN, u8, bools), (ARG, tern_attention_block, b), (ARG, REAL, cap))
 {
     BASE(ps);
     BASE(rests);
@@ -69,6 +91,7 @@ KERNEL6(K(attention_weights), (OUT, STO, ps), (IN, STO, rests), (OUT, ACC, lses)
     GROUPS(r, b.count[0] * b.count[1] * b.rows)
     {
         ATTENTION_ROW
+        ATTENTION_BAND
         ACC m = MINUS_INF, z = 0;
         ATTENTION_MASK
         SIMD_MAX(m) LANES(j, seen)
@@ -105,8 +128,8 @@ KERNEL6(K(attention_weights), (OUT, STO, ps), (IN, STO, rests), (OUT, ACC, lses)
 }
 
 /* The same once more, from the sums. */
-KERNEL6(K(attention_again), (OUT, STO, ps), (IN, STO, rests), (IN, ACC, lses), (IN, STO, numbers),
-        (IN, u8, bools), (ARG, tern_attention_block, b))
+KERNEL7(K(attention_again), (OUT, STO, ps), (IN, STO, rests), (IN, ACC, lses), (IN, STO, numbers),
+        (IN, u8, bools), (ARG, tern_attention_block, b), (ARG, REAL, cap))
 {
     BASE(ps);
     BASE(rests);
@@ -116,6 +139,7 @@ KERNEL6(K(attention_again), (OUT, STO, ps), (IN, STO, rests), (IN, ACC, lses), (
     GROUPS(r, b.count[0] * b.count[1] * b.rows)
     {
         ATTENTION_ROW
+        ATTENTION_BAND
         ACC lse = lses[stack * (idx)b.queries + i];
         ATTENTION_MASK
         SIMD LANES(j, seen)
@@ -179,6 +203,31 @@ KERNEL5(K(attention_gradient), (OUT, STO, ds), (IN, STO, ps), (IN, u64, state),
     }
 }
 
+/* The same of scores before softcap, cap tanh(x / cap): by 1 - tanh^2. The score after it is found from its
+ * weight, log p + lse, less the mask's number; where p is 0 so is ds. */
+KERNEL6(K(attention_uncap), (OUT, STO, ds), (IN, STO, ps), (IN, ACC, lses), (IN, STO, numbers),
+        (ARG, tern_attention_block, b), (ARG, REAL, cap))
+{
+    BASE(ds);
+    BASE(ps);
+    BASE(lses);
+    BASE(numbers);
+    GROUPS(r, b.count[0] * b.count[1] * b.rows)
+    {
+        ATTENTION_ROW
+        ATTENTION_BAND
+        ACC lse = lses[stack * (idx)b.queries + i];
+        SIMD LANES(j, seen)
+        {
+            ACC p = LD(ps, at + j), x = lse + log(p > 0 ? p : 1);
+            if ((b.flags & TERN_ATTENTION_NUMBERS) != 0)
+                x -= LD(numbers, mask_at + j * (idx)b.stride[3]);
+            ACC t = x / cap, slope = 1 - t * t;
+            ST(ds, at + j, p > 0 && slope > 0 ? LD(ds, at + j) * slope : 0);
+        }
+    }
+}
+
 /* The generator's seed and place, as the way back needs them. */
 KERNEL3(K(attention_note), (OUT, u64, noted), (IN, u64, state), (ARG, i64, at))
 {
@@ -213,6 +262,7 @@ KERNEL5(K(rotary), (OUT, STO, ys), (IN, STO, xs), (IN, ACC, cosines), (IN, ACC, 
 }
 
 #undef ATTENTION_ROW
+#undef ATTENTION_BAND
 #undef ATTENTION_SCORE
 #undef ATTENTION_MASK
 #undef ATTENTION_UNSEEN

@@ -88,12 +88,14 @@ typedef struct tern_conv_shape {
 } tern_conv_shape;
 
 /* Scores of attention in a block of queries: (count[0], count[1], rows, columns), dense; row i of it is
- * query `first` + i. The mask's element for query i and key j is at stride[0] b0 + stride[1] b1 +
- * stride[2] i + stride[3] j. Dropout keeps where a random number of 24 bits is at least `drop`. */
-enum { TERN_ATTENTION_CAUSAL = 1, TERN_ATTENTION_BOOLS = 2, TERN_ATTENTION_NUMBERS = 4 };
+ * query `first` + i, column j key `from` + j. With a band query i sees the keys from i - before to
+ * i + after. The mask's element for query i and key j is at stride[0] b0 + stride[1] b1 + stride[2] i +
+ * stride[3] j. Dropout keeps where a random number of 24 bits is at least `drop`. */
+enum { TERN_ATTENTION_BAND = 1, TERN_ATTENTION_BOOLS = 2, TERN_ATTENTION_NUMBERS = 4 };
 typedef struct tern_attention_block {
-    i64 count[2], rows, columns, first;
+    i64 count[2], rows, columns, first, from;
     i64 queries, keys; /* of the whole */
+    i64 before, after;
     i64 stride[4];
     i32 flags, drop;
 } tern_attention_block;

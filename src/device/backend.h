@@ -96,9 +96,10 @@ typedef struct tern_convolution {
  * value_width), and log sum e^score of each query. Nothing is empty; out's columns are dense. */
 typedef struct tern_attention {
     tern_dtype dtype;
-    const struct tern_attention_block *block; /* of shapes.h; rows, columns, first, drop unused */
+    const struct tern_attention_block
+        *block; /* of shapes.h; rows, columns, first, from, drop unused */
     int64_t width, value_width;
-    double scale;
+    double scale, softcap; /* 0: none; else scores are softcap tanh(score / softcap) before masks */
     tern_matrix q, k, v, out;
     tern_arg sums, mask; /* mask without a buffer: none */
 } tern_attention;

@@ -16,13 +16,21 @@ typedef struct tern_scaled_dot_product_attention_options {
     bool is_causal;   /* hides later keys; not together with attn_mask */
     bool enable_gqa;  /* heads of query share those of key and value: multiples of their numbers */
     double scale;     /* default 1 / sqrt(E), which NaN is, too */
+    double softcap;   /* > 0: scores become softcap tanh(score / softcap), before masks */
+    int64_t window;   /* > 0: a query sees the keys less than `window` places from its own */
+    bool
+        lower_right; /* the last query is at the last key's place: query i at i + S - L, not at i */
     uint64_t reserved[4];
 } tern_scaled_dot_product_attention_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_scaled_dot_product_attention_options tern_scaled_dot_product_attention_defaults(void);
 /* softmax(query key^T scale + mask) value: query (..., L, E), key (..., S, E), value (..., S, Ev)
  * -> (..., L, Ev) (torch.nn.functional.scaled_dot_product_attention). A query that sees no key
- * gives zeros. With enable_gqa dim -3 is that of the heads (Ainslie et al. 2023). */
+ * gives zeros. With enable_gqa dim -3 is that of the heads (Ainslie et al. 2023). A window goes with
+ * causality and with masks: is_causal and window 4096 are Mistral's sliding window (Beltagy et al.
+ * 2020), of which scores outside are not computed; is_causal and lower_right are
+ * torch.nn.attention.bias.causal_lower_right, for queries that continue a sequence; softcap is
+ * Gemma 2's. */
 TERN_API tern_tensor *tern_scaled_dot_product_attention(
     tern_tensor *query, tern_tensor *key, tern_tensor *value,
     const tern_scaled_dot_product_attention_options *options);

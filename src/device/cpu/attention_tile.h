@@ -61,18 +61,30 @@ static attention_sight attention_bools_sight(const tern_host_attention *g, const
     return first;
 }
 
-/* What causality and the mask leave of n keys. A mask of numbers is always read. */
+/* What the band leaves of n keys. */
+static attention_sight attention_band_sight(const tern_host_attention *g, const attention_panel *p,
+                                            idx key, idx n)
+{
+    idx before = (idx)g->before, after = (idx)g->after, last = p->first + p->queries - 1;
+    if (!(g->flags & TERN_ATTENTION_BAND))
+        return SEEN_ALL;
+    if (key > last + after || key + n <= p->first - before)
+        return HIDDEN_ALL;
+    return key < last - before || key + n - 1 > p->first + after ? SEEN_PARTLY : SEEN_ALL;
+}
+
+/* What the band and the mask leave of n keys. A mask of numbers is always read. */
 static attention_sight attention_sees(const tern_host_attention *g, const attention_panel *p,
                                       idx mask_at, idx key, idx n)
 {
     idx at = mask_at + p->first * (idx)g->stride[2] + key * (idx)g->stride[3];
-    if (g->flags & TERN_ATTENTION_CAUSAL)
-        return key >= p->first + p->queries ? HIDDEN_ALL
-               : key + n > p->first + 1     ? SEEN_PARTLY
-                                            : SEEN_ALL;
-    if (g->flags & TERN_ATTENTION_BOOLS)
-        return attention_bools_sight(g, p, (const u8 *)g->mask + at, n);
-    return g->mask ? SEEN_PARTLY : SEEN_ALL;
+    attention_sight band = attention_band_sight(g, p, key, n), bools;
+    if (!g->mask || band == HIDDEN_ALL)
+        return band;
+    if (g->flags & TERN_ATTENTION_NUMBERS)
+        return SEEN_PARTLY;
+    bools = attention_bools_sight(g, p, (const u8 *)g->mask + at, n);
+    return bools == SEEN_ALL ? band : bools;
 }
 
 /* Hide scores of n keys, and add the mask's numbers. */
@@ -89,10 +101,13 @@ static void attention_hide(const tern_host_attention *g, const attention_panel *
             else if (!bools[at])
                 s[j * PANEL + i] = MINUS_INF_f32;
     }
-    if (g->flags & TERN_ATTENTION_CAUSAL)
-        for (idx j = tern_larger(p->first + 1 - key, 0); j < n; j++)
-            for (idx i = 0; i < tern_smaller(key + j - p->first, PANEL); i++)
-                s[j * PANEL + i] = MINUS_INF_f32;
+    for (idx j = 0; g->flags & TERN_ATTENTION_BAND && j < n; j++) {
+        idx apart = key + j - p->first;
+        for (idx i = 0; i < tern_smaller(apart - (idx)g->after, PANEL); i++)
+            s[j * PANEL + i] = MINUS_INF_f32;
+        for (idx i = tern_larger(apart + (idx)g->before + 1, 0); i < PANEL; i++)
+            s[j * PANEL + i] = MINUS_INF_f32;
+    }
 }
 
 /* Scores of n keys become powers; what was summed before them is brought to the new maximum. */
@@ -135,6 +150,9 @@ static void attention_keys(const tern_host_attention *g, attention_panel *p, con
     finish_f32 f = {(f32)g->scale, 0, NULL, PANEL};
     strips_f32(n, (idx)g->width, k + key * g->k.row, (idx)g->k.row, (idx)g->k.col, p->q, PANEL, s,
                PANEL, &f, PANEL);
+    f32 cap = (f32)g->softcap;
+    if (cap > 0)
+        SIMD for (idx i = 0; i < n * PANEL; i++) s[i] = cap * tern_tanh_f32(s[i] / cap);
     if (sight == SEEN_PARTLY)
         attention_hide(g, p, mask_at, s, key, n);
     attention_powers(g, p, s, n);
@@ -181,9 +199,12 @@ KERNEL1(attention_f32, (IN, tern_host_attention, g))
             panels[n].queries = tern_smaller(end - i, PANEL);
             attention_begin(g, &panels[n], q);
         }
-        idx keys =
-            g->flags & TERN_ATTENTION_CAUSAL ? tern_smaller(end, (idx)g->keys) : (idx)g->keys;
-        for (idx key = 0; key < keys; key += TERN_ATTENTION_KEYS)
+        idx from = 0, keys = (idx)g->keys;
+        if (g->flags & TERN_ATTENTION_BAND) {
+            from = tern_larger(first - (idx)g->before, 0);
+            keys = tern_smaller(end + (idx)g->after, keys);
+        }
+        for (idx key = from; key < keys; key += TERN_ATTENTION_KEYS)
             for (idx i = 0; i < n; i++)
                 attention_keys(g, &panels[i], k, v, mask_at, s, key,
                                tern_smaller(keys - key, TERN_ATTENTION_KEYS));

@@ -38,13 +38,14 @@ bool tern_bf16_is_fast(void);
 bool tern_bf16_product(const tern_bf16_shape *shape, const void *a, const void *b, void *c,
                        const void *bias);
 
-/* Attention as attention_tile.h takes it; out's columns are dense. stride and flags are those of
+/* Attention as attention_tile.h takes it; out's columns are dense. before to flags are those of
  * tern_attention_block. */
 typedef struct tern_host_attention {
     i64 count[2], queries, keys, width, value_width;
+    i64 before, after;
     i64 stride[4];
     i32 flags;
-    f64 scale;
+    f64 scale, softcap; /* 0: none */
     tern_host_matrix q, k, v, out;
     f32 *sums;
     const void *mask; /* NULL: none */

@@ -41,7 +41,24 @@ static tern_status check(tern_tensor *query, tern_tensor *key, tern_tensor *valu
         return tern_fail(TERN_ERR_ARGUMENT,
                          "%s: dropout probability has to be between 0 and 1, but got %g", name,
                          o->dropout_p);
+    if (!(o->softcap >= 0 && isfinite(o->softcap)))
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: softcap has to be a positive number, but got %g",
+                         name, o->softcap);
+    if (o->window < 0)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "%s: window has to be a positive number of keys, but got %lld", name,
+                         (long long)o->window);
     return TERN_OK;
+}
+
+/* The band of causality and of the window. With lower_right the last query is at the last key, so
+ * that query i is at i + keys - queries. */
+tern_attention_band tern_attention_band_of(const tern_attention_attributes *at, int64_t queries,
+                                           int64_t keys)
+{
+    int64_t all = queries + keys, shift = at->lower_right ? keys - queries : 0;
+    int64_t side = at->window && at->window < all ? at->window - 1 : all;
+    return (tern_attention_band){.before = side - shift, .after = (at->causal ? 0 : side) + shift};
 }
 
 /* Whether the fused form takes these tensors: q, k and v have the same leading dims without
@@ -145,7 +162,12 @@ tern_tensor *tern_scaled_dot_product_attention(
         (!(key = repeat_heads(key, query)) || !(value = repeat_heads(value, query))))
         return NULL;
     o.enable_gqa = false;
-    tern_attention_attributes at = {o.scale, o.dropout_p, o.is_causal};
+    tern_attention_attributes at = {.scale = o.scale,
+                                    .dropout = o.dropout_p,
+                                    .softcap = o.softcap,
+                                    .window = o.window,
+                                    .causal = o.is_causal,
+                                    .lower_right = o.lower_right};
     if (isnan(o.scale))
         at.scale = 1 / sqrt((double)query->shape[query->ndim - 1]);
     bool half = query->dtype == TERN_F16 || query->dtype == TERN_BF16;

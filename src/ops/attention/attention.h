@@ -4,9 +4,17 @@
 #include "tensor/op.h"
 
 typedef struct tern_attention_attributes {
-    double scale, dropout;
-    bool causal;
+    double scale, dropout, softcap;
+    int64_t window; /* 0: all keys */
+    bool causal, lower_right;
 } tern_attention_attributes;
+
+/* Query i sees the keys from i - before to i + after; no limits are more than there are. */
+typedef struct tern_attention_band {
+    int64_t before, after;
+} tern_attention_band;
+tern_attention_band tern_attention_band_of(const tern_attention_attributes *at, int64_t queries,
+                                           int64_t keys);
 
 /* Inputs q (..., L, E), k (..., S, E), v (..., S, Ev) with the same two or fewer dims in front and
  * nothing empty, and a mask that broadcasts to (..., L, S) or NULL, which gets no gradient. */

@@ -5,38 +5,56 @@
 #include <math.h>
 #include <tern/ops.h>
 
-/* The causal mask (L, S) as bool: true where key j comes after query i, that is j > i. It is
- * aligned at the top left, as PyTorch's is, also where L and S differ. */
-static tern_tensor *future_keys(const tern_tensor *scores)
+/* The keys outside of the band, (L, S) as bool: true where j > i + after or j < i - before. */
+static tern_tensor *outside(const tern_tensor *scores, const tern_attention_attributes *at)
 {
     int64_t queries = scores->shape[scores->ndim - 2], keys = scores->shape[scores->ndim - 1];
     const char *device = tern_device(scores);
     tern_tensor *query = tern_arange(0, (double)queries, 1, TERN_I32, device);
     tern_tensor *key = tern_arange(0, (double)keys, 1, TERN_I32, device);
-    return tern_gt(key, tern_unsqueeze(query, 1));
+    tern_attention_band band = tern_attention_band_of(at, queries, keys);
+    tern_tensor *ahead = tern_sub(key, tern_unsqueeze(query, 1));
+    tern_tensor *later = tern_gt_scalar(ahead, tern_scalar_int(band.after));
+    if (!at->window)
+        return later;
+    return tern_logical_or(later, tern_lt_scalar(ahead, tern_scalar_int(-band.before)));
 }
 
-/* Scores with the mask applied: a float mask is added, and what a bool mask or causality hides
- * becomes -inf, of which softmax makes a weight of exactly 0. */
-static tern_tensor *masked(tern_tensor *scores, tern_tensor *mask, bool causal)
+/* Scores with the mask applied: a float mask is added, and what a bool mask, causality or the window
+ * hides becomes -inf, of which softmax makes a weight of exactly 0. */
+static tern_tensor *masked(tern_tensor *scores, tern_tensor *mask,
+                           const tern_attention_attributes *at)
 {
-    if (!scores || (!mask && !causal))
+    const tern_scalar hidden = tern_scalar_real(-INFINITY);
+    if (scores && (at->causal || at->window))
+        scores = tern_masked_fill(scores, outside(scores, at), hidden);
+    if (!scores || !mask)
         return scores;
-    if (mask && mask->dtype != TERN_BOOL)
-        return tern_add(scores, mask);
-    return tern_masked_fill(scores, mask ? tern_logical_not(mask) : future_keys(scores),
-                            tern_scalar_real(-INFINITY));
+    return mask->dtype == TERN_BOOL ? tern_masked_fill(scores, tern_logical_not(mask), hidden)
+                                    : tern_add(scores, mask);
 }
 
-/* p = softmax(mask(scale q k')) over the keys. A row in which a mask hides every key is all
- * -inf, and softmax of it NaN: such scores are set to 0 before the softmax and the weights to
- * 0 after it, so that the output is 0 and no gradient flows through the row. */
-static tern_tensor *weights_of(tern_tensor *query, tern_tensor *key, tern_tensor *mask,
-                               const tern_attention_attributes *at)
+/* scale q k', or cap tanh of it through cap. */
+static tern_tensor *scores_of(tern_tensor *query, tern_tensor *key,
+                              const tern_attention_attributes *at)
 {
     tern_product product = {.alpha = at->scale, .transpose = {false, true}};
-    tern_tensor *scores = masked(tern_product_of(&product, query, key), mask, at->causal);
-    if (!mask || !scores || scores->shape[scores->ndim - 1] == 0)
+    tern_tensor *scores = tern_product_of(&product, query, key);
+    if (at->softcap == 0)
+        return scores;
+    const tern_scalar cap = tern_scalar_real(at->softcap);
+    return tern_mul_scalar(tern_tanh(tern_div_scalar(scores, cap)), cap);
+}
+
+/* p = softmax(mask(scores)) over the keys. A row in which a mask hides every key is all
+ * -inf, and softmax of it NaN: such scores are set to 0 before the softmax and the weights to
+ * 0 after it, so that the output is 0 and no gradient flows through the row. */
+static tern_tensor *weights_of(tern_tensor *scores, tern_tensor *mask,
+                               const tern_attention_attributes *at)
+{
+    scores = masked(scores, mask, at);
+    bool may_see_none = mask || at->window || at->lower_right;
+    if (!may_see_none || !scores || scores->shape[scores->ndim - 1] == 0)
         return tern_softmax(scores, -1);
     tern_tensor *no_key =
         tern_all_dim(tern_eq_scalar(scores, tern_scalar_real(-INFINITY)), -1, true);
@@ -50,7 +68,7 @@ tern_tensor *tern_attention_composed(tern_tensor *query, tern_tensor *key, tern_
 {
     tern_tensor *result = NULL;
     TERN_SCOPE {
-        tern_tensor *weights = weights_of(query, key, mask, at);
+        tern_tensor *weights = weights_of(scores_of(query, key, at), mask, at);
         if (at->dropout > 0)
             weights = tern_dropout(weights, at->dropout, true);
         result = tern_escape(tern_matmul(weights, value));
@@ -61,8 +79,8 @@ tern_tensor *tern_attention_composed(tern_tensor *query, tern_tensor *key, tern_
 /* With p = softmax(s), s = scale q k':
  *   dv = p' do,   dp = do v',   ds = p (dp - sum p dp),
  *   dq = scale ds k,   dk = scale ds' q
- * where the sum is over the keys. The scale goes into alpha of the last two products. With
- * dropout the weights that were dropped are not reproduced here, so it is refused. */
+ * where the sum is over the keys. The scale goes into alpha of the last two products. Through a
+ * softcap, s = cap tanh(r / cap), ds goes by 1 - (s / cap)^2. With dropout the weights that were dropped are not reproduced here, so it is refused. */
 tern_status tern_attention_composed_gradient(tern_gradient *g)
 {
     const tern_attention_attributes *at = g->attributes;
@@ -73,13 +91,18 @@ tern_status tern_attention_composed_gradient(tern_gradient *g)
             "not there with dropout (dropout_p %g)",
             at->dropout);
     tern_tensor *q = g->in[0], *k = g->in[1], *v = g->in[2], *dout = g->dout[0];
-    tern_tensor *p = weights_of(q, k, g->in[3], at);
+    tern_tensor *s = scores_of(q, k, at), *p = weights_of(s, g->in[3], at);
     const tern_product dout_v = {.alpha = 1, .transpose = {false, true}},
                        ds_k = {.alpha = at->scale},
                        ds_q = {.alpha = at->scale, .transpose = {true}},
                        p_dout = {.alpha = 1, .transpose = {true}};
     tern_tensor *dp = tern_product_of(&dout_v, dout, v);
     tern_tensor *ds = tern_mul(p, tern_sub(dp, tern_sum_dim(tern_mul(p, dp), TERN_DIMS(-1), true)));
+    if (at->softcap != 0) {
+        const double factor = 1 / (at->softcap * at->softcap);
+        tern_tensor *square = tern_mul_scalar(tern_mul(s, s), tern_scalar_real(factor));
+        ds = tern_sub(ds, tern_mul(ds, square));
+    }
     g->din[0] = g->needs[0] ? tern_product_of(&ds_k, ds, k) : NULL;
     g->din[1] = g->needs[1] ? tern_product_of(&ds_q, ds, q) : NULL;
     g->din[2] = g->needs[2] ? tern_product_of(&p_dout, p, dout) : NULL;

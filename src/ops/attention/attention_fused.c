@@ -45,6 +45,7 @@ static geometry geometry_of(tern_place *place, tern_tensor *const *in,
                   .width = q->shape[q->ndim - 1],
                   .value_width = in[V]->shape[in[V]->ndim - 1]};
     stack_of(q, g.count);
+    tern_attention_band band = tern_attention_band_of(at, g.queries, g.keys);
     int64_t most = tern_place_info(place)->type == TERN_DEVICE_GPU ? GPU_SCORES : SCORES;
     int64_t each = g.count[0] * g.count[1] * g.keys;
     g.rows = each > 0 && most / each > 1 ? most / each : 1;
@@ -53,9 +54,11 @@ static geometry geometry_of(tern_place *place, tern_tensor *const *in,
     g.block = (tern_attention_block){.count = {g.count[0], g.count[1]},
                                      .queries = g.queries,
                                      .keys = g.keys,
+                                     .before = band.before,
+                                     .after = band.after,
                                      .drop = (int32_t)ceil(at->dropout * (1 << 24))};
-    if (at->causal)
-        g.block.flags = TERN_ATTENTION_CAUSAL;
+    if (at->causal || at->window)
+        g.block.flags = TERN_ATTENTION_BAND;
     if (mask) /* broadcast to the scores: a dim of size 1 stays where it is */
         g.block.flags |= mask->dtype == TERN_BOOL ? TERN_ATTENTION_BOOLS : TERN_ATTENTION_NUMBERS;
     for (int d = 0; mask && d < 4 && d < mask->ndim; d++) {
@@ -65,17 +68,26 @@ static geometry geometry_of(tern_place *place, tern_tensor *const *in,
     return g;
 }
 
-/* The block that begins at query `first`. With a causal mask the columns end at the last key
- * that the last query of the block attends to: the rest of the scores is never computed, which
- * saves about half of the work. */
+static int64_t between(int64_t low, int64_t x, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+/* The block that begins at query `first`. With a band the columns are from the first key that its
+ * first query attends to, to the last one that its last query does: the rest of the scores is never
+ * computed, which saves about half of the work of a causal mask and most of a narrow window's. At
+ * least one column is there, which may be hidden from all. */
 static void set_query_block(geometry *g, int64_t first)
 {
     tern_attention_block *b = &g->block;
     b->first = first;
     b->rows = g->queries - first < g->rows ? g->queries - first : g->rows;
+    b->from = 0;
     b->columns = g->keys;
-    if (b->flags & TERN_ATTENTION_CAUSAL && first + b->rows < g->keys)
-        b->columns = first + b->rows;
+    if (!(b->flags & TERN_ATTENTION_BAND))
+        return;
+    b->from = between(0, first - b->before, g->keys - 1);
+    b->columns = between(b->from + 1, first + b->rows + b->after, g->keys) - b->from;
 }
 
 /* How many independent attentions there are: batch times heads. */
@@ -146,7 +158,7 @@ static tern_status compute_scores(const geometry *g, tern_tensor *const *in, dou
                                   tern_tensor *p, tern_tensor *rest)
 {
     const tern_attention_block *b = &g->block;
-    tern_matrix q = matrix(in[Q], b->first, false), k = matrix(in[K], 0, true);
+    tern_matrix q = matrix(in[Q], b->first, false), k = matrix(in[K], b->from, true);
     const int64_t *size = SIZE(b->rows, b->columns, g->width);
     TERN_TRY(multiply(g, p, q, k, scores(g, p, false), size, scale, 0));
     if (!rest)
@@ -160,20 +172,21 @@ static tern_status compute_scores(const geometry *g, tern_tensor *const *in, dou
 /* p = softmax of the block's masked scores. The forward pass reduces each row to its maximum
  * and sum, and stores log sum e^s, one number a row. The backward pass (again) takes the
  * weights from that number, p = e^(s - log sum e^s), without another reduction. */
-static tern_status compute_weights(const geometry *g, tern_tensor *const *in, double scale,
-                                   tern_tensor *p, tern_tensor *rest, tern_tensor *sums, bool again)
+static tern_status compute_weights(const geometry *g, tern_tensor *const *in,
+                                   const tern_attention_attributes *at, tern_tensor *p,
+                                   tern_tensor *rest, tern_tensor *sums, bool again)
 {
     static const tern_kernel_ref first_time = {"attention", "attention_weights"},
                                  once_more = {"attention", "attention_again"};
     const tern_attention_block *b = &g->block;
     const tern_tensor *numbers = b->flags & TERN_ATTENTION_NUMBERS ? in[MASK] : NULL;
     const tern_tensor *bools = b->flags & TERN_ATTENTION_BOOLS ? in[MASK] : NULL;
-    TERN_TRY(compute_scores(g, in, scale, p, rest));
-    return TERN_LAUNCH(p->storage->place, again ? &once_more : &first_time, p->dtype, grid_of(g),
-                       tern_arg_out(p), tern_arg_in(rest ? rest : p),
-                       again ? tern_arg_in(sums) : tern_arg_out(sums),
-                       tern_arg_optional(numbers, p), tern_arg_optional(bools, p),
-                       TERN_ARG_STRUCT(tern_attention_block, b));
+    TERN_TRY(compute_scores(g, in, at->scale, p, rest));
+    return TERN_LAUNCH(
+        p->storage->place, again ? &once_more : &first_time, p->dtype, grid_of(g), tern_arg_out(p),
+        tern_arg_in(rest ? rest : p), again ? tern_arg_in(sums) : tern_arg_out(sums),
+        tern_arg_optional(numbers, p), tern_arg_optional(bools, p),
+        TERN_ARG_STRUCT(tern_attention_block, b), tern_arg_real(p->dtype, at->softcap));
 }
 
 /* to = from scale where a weight is kept, 0 where it is dropped. The decision for weight n is
@@ -256,10 +269,10 @@ static tern_status forward_block(tern_call *call, const geometry *g, tern_tensor
 {
     const tern_attention_attributes *at = call->attributes;
     const tern_attention_block *b = &g->block;
-    TERN_TRY(compute_weights(g, call->in, at->scale, p, rest, call->out[SUMS], false));
+    TERN_TRY(compute_weights(g, call->in, at, p, rest, call->out[SUMS], false));
     if (at->dropout > 0)
         TERN_TRY(apply_dropout(g, kept_scale(at), p, p, call->out[STATE]));
-    return multiply(g, p, scores(g, p, false), matrix(call->in[V], 0, false),
+    return multiply(g, p, scores(g, p, false), matrix(call->in[V], b->from, false),
                     matrix(call->out[OUT], b->first, false),
                     SIZE(b->rows, g->value_width, b->columns), 1, 0);
 }
@@ -274,6 +287,7 @@ static tern_status forward_at_once(tern_call *call, const geometry *g, bool *tak
                         .width = g->width,
                         .value_width = g->value_width,
                         .scale = at->scale,
+                        .softcap = at->softcap,
                         .q = matrix(call->in[Q], 0, false),
                         .k = matrix(call->in[K], 0, false),
                         .v = matrix(call->in[V], 0, false),
@@ -330,6 +344,20 @@ typedef struct spaces {
     tern_tensor *p, *rest, *dropped, *ds;
 } spaces;
 
+/* ds of the scores before softcap. */
+static tern_status through_softcap(const geometry *g, tern_tensor *const *in,
+                                   const tern_attention_attributes *at, const spaces *s,
+                                   tern_tensor *sums)
+{
+    static const tern_kernel_ref kernel = {"attention", "attention_uncap"};
+    const tern_attention_block *b = &g->block;
+    tern_tensor *numbers = b->flags & TERN_ATTENTION_NUMBERS ? in[MASK] : NULL;
+    return TERN_LAUNCH(s->ds->storage->place, &kernel, s->ds->dtype, grid_of(g),
+                       tern_arg_out(s->ds), tern_arg_in(s->p), tern_arg_in(sums),
+                       tern_arg_optional(numbers, s->p), TERN_ARG_STRUCT(tern_attention_block, b),
+                       tern_arg_real(s->ds->dtype, at->softcap));
+}
+
 /* The gradients of one block of queries, with p its weights and d its dropped ones:
  *   dv += d' do,   dp = do v',   ds = p (dp - sum p dp),
  *   dq = scale ds k,   dk += scale ds' q
@@ -343,33 +371,32 @@ static tern_status gradient_block(tern_call *call, const geometry *g, const spac
     const tern_tensor *dout = call->in[DOUT];
     tern_tensor *state = call->in[HAD + STATE];
     if (call->in[HAD + WEIGHTS]->numel == 0)
-        TERN_TRY(
-            compute_weights(g, call->in, at->scale, s->p, s->rest, call->in[HAD + SUMS], true));
+        TERN_TRY(compute_weights(g, call->in, at, s->p, s->rest, call->in[HAD + SUMS], true));
     if (at->dropout > 0)
         TERN_TRY(apply_dropout(g, kept_scale(at), s->dropped, s->p, state));
     TERN_TRY(multiply(g, dout, scores(g, s->dropped, true), matrix(dout, b->first, false),
-                      matrix(call->out[V], 0, false), SIZE(b->columns, g->value_width, b->rows), 1,
-                      more));
-    TERN_TRY(multiply(g, dout, matrix(dout, b->first, false), matrix(call->in[V], 0, true),
+                      matrix(call->out[V], b->from, false),
+                      SIZE(b->columns, g->value_width, b->rows), 1, more));
+    TERN_TRY(multiply(g, dout, matrix(dout, b->first, false), matrix(call->in[V], b->from, true),
                       scores(g, s->ds, false), SIZE(b->rows, b->columns, g->value_width), 1, 0));
     TERN_TRY(TERN_LAUNCH(
         s->ds->storage->place, &kernel, dout->dtype, grid_of(g), tern_arg_out(s->ds),
         tern_arg_in(s->p), tern_arg_optional(at->dropout > 0 ? state : NULL, s->p),
         TERN_ARG_STRUCT(tern_attention_block, b), tern_arg_real(dout->dtype, kept_scale(at))));
-    TERN_TRY(multiply(g, dout, scores(g, s->ds, false), matrix(call->in[K], 0, false),
+    if (at->softcap != 0)
+        TERN_TRY(through_softcap(g, call->in, at, s, call->in[HAD + SUMS]));
+    TERN_TRY(multiply(g, dout, scores(g, s->ds, false), matrix(call->in[K], b->from, false),
                       matrix(call->out[Q], b->first, false), SIZE(b->rows, g->width, b->columns),
                       at->scale, 0));
     return multiply(g, dout, scores(g, s->ds, true), matrix(call->in[Q], b->first, false),
-                    matrix(call->out[K], 0, false), SIZE(b->columns, g->width, b->rows), at->scale,
-                    more);
+                    matrix(call->out[K], b->from, false), SIZE(b->columns, g->width, b->rows),
+                    at->scale, more);
 }
 
-/* With a causal mask and more keys than queries, the last keys are attended to by no query and
- * are in no block: dk and dv are 0 there. */
-static tern_status zero_unseen_keys(tern_call *call, const geometry *g)
+/* dk and dv are sums over blocks, the first of which writes them. Where it does not reach every key
+ * they begin as 0, and all blocks add. */
+static tern_status zero_keys(tern_call *call)
 {
-    if (!(g->block.flags & TERN_ATTENTION_CAUSAL) || g->queries >= g->keys)
-        return TERN_OK;
     for (int i = K; i <= V; i++)
         TERN_TRY(
             tern_block_zero(call->out[i]->storage->block, 0,
@@ -386,15 +413,19 @@ static tern_status gradient_forward(tern_call *call)
     tern_tensor *had = call->in[HAD + WEIGHTS]->numel ? call->in[HAD + WEIGHTS] : NULL;
     spaces s = {.p = had ? had : new_scores(&g, call->in[Q]), .ds = new_scores(&g, call->in[Q])};
     s.dropped = at->dropout > 0 ? new_scores(&g, call->in[Q]) : s.p;
-    tern_status status = s.p && s.ds && s.dropped ? zero_unseen_keys(call, &g) : tern_last_status();
+    tern_status status = s.p && s.ds && s.dropped ? TERN_OK : tern_last_status();
     if (!had && status == TERN_OK)
         status = new_rest(&g, s.p, &s.rest);
-    /* The first block overwrites dk and dv and must reach every key. With a causal mask only
-     * the last block of queries does, so the blocks go from last to first. */
+    /* With a causal mask it is the last block of queries that reaches most keys, so the blocks go
+     * from last to first. */
     int64_t blocks = (g.queries + g.rows - 1) / g.rows;
+    set_query_block(&g, (blocks - 1) * g.rows);
+    bool reaches_all = g.block.columns == g.keys;
+    if (!reaches_all && status == TERN_OK)
+        status = zero_keys(call);
     for (int64_t k = 0; k < blocks && status == TERN_OK; k++) {
-        set_query_block(&g, (at->causal ? blocks - 1 - k : k) * g.rows);
-        status = gradient_block(call, &g, &s, k > 0);
+        set_query_block(&g, (blocks - 1 - k) * g.rows);
+        status = gradient_block(call, &g, &s, k > 0 || !reaches_all);
     }
     if (at->dropout > 0)
         tern_release(s.dropped);
