@@ -100,6 +100,12 @@ typedef struct tern_attention_block {
     i32 flags, drop;
 } tern_attention_block;
 
+/* One factor of a Fourier transform: see fft.cl. Half: one side of a spectrum that is its own mirror image. */
+typedef struct tern_fft_shape {
+    i64 rows, n, factor, groups, stride, have, want;
+    i32 real_in, real_out, half_in, half_out;
+} tern_fft_shape;
+
 /* Windows over planes x (planes, in), one for each of y (planes, out), three dims: window q begins at
  * q * stride - padding and has every dilation-th element; adaptive: it is from q in / out to
  * (q + 1) in / out, rounded outwards. */

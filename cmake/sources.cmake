@@ -35,6 +35,7 @@ set(TERN_KERNEL_FAMILIES
   copy_stored
   create
   embedding
+  fft
   foreach
   index
   index_nonzero
@@ -72,6 +73,7 @@ set(TERN_KERNEL_FAMILIES_ONCE
   adam_variants
   copy_stored
   embedding
+  fft
   index_nonzero
   index_scatter
   linalg

@@ -119,7 +119,8 @@ static void windows_places_and_softcaps_are_the_definitions(void **state)
                 options o = options_of(r, dtypes[d], device);
                 double *q = test_read(in[0]), *k = test_read(in[1]), *v = test_read(in[2]);
                 tern_shape shape = TERN_SHAPE(STACKS, r->queries, VALUE_WIDTH);
-                double *expected = calloc((size_t)(STACKS * r->queries * VALUE_WIDTH), sizeof *expected);
+                double *expected =
+                    calloc((size_t)(STACKS * r->queries * VALUE_WIDTH), sizeof *expected);
                 attend(r, q, k, v, expected);
                 for (int composed = 0; composed < 2; composed++)
                     assert_close(attention_of(in, composed, &o),

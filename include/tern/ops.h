@@ -9,6 +9,7 @@
 #include <tern/ops/create.h>
 #include <tern/ops/elementwise.h>
 #include <tern/ops/embedding.h>
+#include <tern/ops/fft.h>
 #include <tern/ops/index.h>
 #include <tern/ops/layout.h>
 #include <tern/ops/linalg.h>
@@ -22,6 +23,7 @@
 #include <tern/ops/reduce.h>
 #include <tern/ops/rnn.h>
 #include <tern/ops/scan.h>
+#include <tern/ops/signal.h>
 #include <tern/ops/softmax.h>
 #include <tern/ops/sort.h>
 #include <tern/ops/special.h>

@@ -43,12 +43,20 @@ static tern_tensor *places_as(tern_tensor *places, const names_argument *dtype, 
 #define FAMILY "names/pad.def"
 #include "names/expand.h"
 
+#define TABLE  names_fft
+#define FAMILY "names/fft.def"
+#include "names/expand.h"
+
 #define TABLE  names_random
 #define FAMILY "names/random.def"
 #include "names/expand.h"
 
 #define TABLE  names_scan
 #define FAMILY "names/scan.def"
+#include "names/expand.h"
+
+#define TABLE  names_signal
+#define FAMILY "names/signal.def"
 #include "names/expand.h"
 
 #define TABLE  names_softmax

@@ -141,6 +141,12 @@ CALLS = {
     "logspace(Tensor start, f": "start=f end=1.0 steps=3", "logspace(float start, T": "start=0.0 end=f steps=3",
     "nuclear_norm(Tensor input, int": "dim=(0,1)", "linalg.norm(Tensor input, str": "ord='nuc'",
     "linalg.matrix_norm(Tensor input, str": "|ord='nuc'", "linalg.norm(Tensor input, Scalar": "|ord=2 dim=(0)|ord=1",
+    "hann_window": "window_length=3", "hamming_window": "window_length=3", "blackman_window": "window_length=3",
+    "bartlett_window": "window_length=3", "kaiser_window": "window_length=3", "fft.fftfreq": "n=3",
+    "fft.rfftfreq": "n=3", "signal.windows.general_cosine": "M=3 a={0.5}",
+    **{"signal.windows." + name: "M=3" for name in (
+        "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_hamming", "hamming", "hann", "kaiser",
+        "nuttall")},
     "logspace": "start=0.0 end=1.0 steps=3", "multinomial": "num_samples=2", "randint_like": "low=0 high=5",
     "nn.functional.l1_loss": "|reduction='none'", "nn.functional.mse_loss": "|reduction='none'|reduction='sum'",
     "nn.functional.threshold": "threshold=0.5 value=0.1", "isin(Scalar": "element=1",

@@ -51,16 +51,6 @@ static tern_status check(tern_tensor *query, tern_tensor *key, tern_tensor *valu
     return TERN_OK;
 }
 
-/* The band of causality and of the window. With lower_right the last query is at the last key, so
- * that query i is at i + keys - queries. */
-tern_attention_band tern_attention_band_of(const tern_attention_attributes *at, int64_t queries,
-                                           int64_t keys)
-{
-    int64_t all = queries + keys, shift = at->lower_right ? keys - queries : 0;
-    int64_t side = at->window && at->window < all ? at->window - 1 : all;
-    return (tern_attention_band){.before = side - shift, .after = (at->causal ? 0 : side) + shift};
-}
-
 /* Whether the fused form takes these tensors: q, k and v have the same leading dims without
  * broadcasting, at most two of them, nothing is empty, and the mask broadcasts to the scores
  * (..., L, S) and needs no gradient, since the fused backward makes none for it. */

@@ -13,8 +13,16 @@ typedef struct tern_attention_attributes {
 typedef struct tern_attention_band {
     int64_t before, after;
 } tern_attention_band;
-tern_attention_band tern_attention_band_of(const tern_attention_attributes *at, int64_t queries,
-                                           int64_t keys);
+
+/* The band of causality and of the window. With lower_right the last query is at the last key, so
+ * that query i is at i + keys - queries. */
+static inline tern_attention_band tern_attention_band_of(const tern_attention_attributes *at,
+                                                         int64_t queries, int64_t keys)
+{
+    int64_t all = queries + keys, shift = at->lower_right ? keys - queries : 0;
+    int64_t side = at->window && at->window < all ? at->window - 1 : all;
+    return (tern_attention_band){.before = side - shift, .after = (at->causal ? 0 : side) + shift};
+}
 
 /* Inputs q (..., L, E), k (..., S, E), v (..., S, Ev) with the same two or fewer dims in front and
  * nothing empty, and a mask that broadcasts to (..., L, S) or NULL, which gets no gradient. */

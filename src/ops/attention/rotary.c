@@ -1,6 +1,5 @@
 /* rotary.c -- positions in a sequence: rotary embedding, and tables of sines and cosines. */
-#include "base/memory.h"
-#include "tensor/op.h"
+#include "ops/create/table.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <math.h>
@@ -130,20 +129,13 @@ static tern_tensor *table(int64_t places, int64_t columns, double base, int64_t 
                               "%s: %lld places of width %lld and base %g are not possible",
                               function, (long long)places, (long long)width, base);
     tern_shape shape = {2, {places, columns}};
-    int64_t numel = tern_shape_numel(&shape, function);
-    double *data = numel < 0 ? NULL : tern_alloc((size_t)numel * sizeof *data + 1);
-    if (!data)
-        return NULL;
-    for (int64_t k = 0; k < columns && numel > 0; k++) {
+    double *data = tern_table_room(function, &shape);
+    for (int64_t k = 0; data && places > 0 && k < columns; k++) {
         double frequency = pow(base, -2.0 * (double)(k / pairs) / (double)width);
         for (int64_t i = 0; i < places; i++)
             data[i * columns + k] = value(i, k, frequency);
     }
-    tern_tensor *x = tern_from_data(data, shape, TERN_F64, "cpu");
-    tern_free(data);
-    if (!dtype)
-        dtype = TERN_F32;
-    return tern_to(tern_to_dtype(x, dtype), device ? device : tern_default_device());
+    return tern_table_done(data, &shape, dtype, device);
 }
 
 /* cos(t base^(-2 i / dim)), column i. */
