@@ -46,7 +46,7 @@ RULE2(nadam, exp_avg, exp_avg_sq)
     REAL mu = beta1 * (C(1.0) - C(0.5) * exp((REAL)t * q));
     REAL next = beta1 * (C(1.0) - C(0.5) * exp((REAL)(t + 1) * q));
     REAL by_g = lr * (C(1.0) - mu) / (C(1.0) - product);
-    REAL by_m = lr * next / (C(1.0) - product * mu * next);
+    REAL by_m = lr * next / (C(1.0) - product * next);
     REAL scale = sqrt(K(one_minus_power)(o->log_beta2, t));
     SIMD LANES(j, n)
     {

@@ -61,18 +61,18 @@ static const struct {
     int dim;
     tern_fft_norm norm;
 } along[] = {
-    {tern_fft_fft, {3, {3, 6, 2}}, 0, -1, 0},      {tern_fft_fft, {3, {6, 3, 2}}, 0, 0, 1},
-    {tern_fft_fft, {3, {2, 7, 2}}, 10, 1, 2},      {tern_fft_fft, {3, {2, 7, 2}}, 5, -1, 0},
-    {tern_fft_fft, {2, {1, 2}}, 0, 0, 0},          {tern_fft_ifft, {3, {3, 12, 2}}, 0, -1, 0},
-    {tern_fft_ifft, {3, {4, 5, 2}}, 8, 0, 1},      {tern_fft_ifft, {3, {2, 9, 2}}, 0, -1, 2},
-    {tern_fft_rfft, {2, {2, 8}}, 0, -1, 0},        {tern_fft_rfft, {2, {9, 2}}, 0, 0, 1},
-    {tern_fft_rfft, {2, {2, 5}}, 12, -1, 2},       {tern_fft_rfft, {2, {2, 11}}, 4, 1, 0},
-    {tern_fft_irfft, {3, {2, 5, 2}}, 0, -1, 0},    {tern_fft_irfft, {3, {2, 5, 2}}, 9, -1, 1},
-    {tern_fft_irfft, {3, {5, 2, 2}}, 12, 0, 2},    {tern_fft_irfft, {3, {2, 6, 2}}, 5, -1, 0},
-    {tern_fft_hfft, {3, {2, 5, 2}}, 0, -1, 0},     {tern_fft_hfft, {3, {2, 4, 2}}, 7, -1, 1},
-    {tern_fft_ihfft, {2, {2, 8}}, 0, -1, 0},       {tern_fft_ihfft, {2, {2, 7}}, 0, -1, 2},
-    {tern_fft_fft, {3, {2, 103, 2}}, 0, -1, 0},    {tern_fft_ifft, {2, {103, 2}}, 101, -1, 1},
-    {tern_fft_rfft, {1, {101}}, 103, -1, 0},       {tern_fft_irfft, {2, {52, 2}}, 103, -1, 0},
+    {tern_fft_fft, {3, {3, 6, 2}}, 0, -1, 0},   {tern_fft_fft, {3, {6, 3, 2}}, 0, 0, 1},
+    {tern_fft_fft, {3, {2, 7, 2}}, 10, 1, 2},   {tern_fft_fft, {3, {2, 7, 2}}, 5, -1, 0},
+    {tern_fft_fft, {2, {1, 2}}, 0, 0, 0},       {tern_fft_ifft, {3, {3, 12, 2}}, 0, -1, 0},
+    {tern_fft_ifft, {3, {4, 5, 2}}, 8, 0, 1},   {tern_fft_ifft, {3, {2, 9, 2}}, 0, -1, 2},
+    {tern_fft_rfft, {2, {2, 8}}, 0, -1, 0},     {tern_fft_rfft, {2, {9, 2}}, 0, 0, 1},
+    {tern_fft_rfft, {2, {2, 5}}, 12, -1, 2},    {tern_fft_rfft, {2, {2, 11}}, 4, 1, 0},
+    {tern_fft_irfft, {3, {2, 5, 2}}, 0, -1, 0}, {tern_fft_irfft, {3, {2, 5, 2}}, 9, -1, 1},
+    {tern_fft_irfft, {3, {5, 2, 2}}, 12, 0, 2}, {tern_fft_irfft, {3, {2, 6, 2}}, 5, -1, 0},
+    {tern_fft_hfft, {3, {2, 5, 2}}, 0, -1, 0},  {tern_fft_hfft, {3, {2, 4, 2}}, 7, -1, 1},
+    {tern_fft_ihfft, {2, {2, 8}}, 0, -1, 0},    {tern_fft_ihfft, {2, {2, 7}}, 0, -1, 2},
+    {tern_fft_fft, {3, {2, 103, 2}}, 0, -1, 0}, {tern_fft_ifft, {2, {103, 2}}, 101, -1, 1},
+    {tern_fft_rfft, {1, {101}}, 103, -1, 0},    {tern_fft_irfft, {2, {52, 2}}, 103, -1, 0},
     {tern_fft_hfft, {2, {30, 2}}, 101, -1, 0},
 };
 
@@ -175,12 +175,11 @@ static void spectra_of_signals_are_pytorchs(void **state)
             int64_t length = signals[i].length ? signals[i].length : signals[i].n_fft;
             tern_tensor *window =
                 tern_add_scalar(tern_hann_window(length, true, 0, device), tern_scalar_real(0.125));
-            const tern_stft_options *o =
-                TERN_DEFAULTS(stft, .hop_length = signals[i].hop, .win_length = signals[i].length,
-                              .window = signals[i].window ? window : NULL,
-                              .no_center = !signals[i].center, .pad_mode = signals[i].mode,
-                              .normalized = signals[i].normalized,
-                              .two_sided = signals[i].two_sided);
+            const tern_stft_options *o = TERN_DEFAULTS(
+                stft, .hop_length = signals[i].hop, .win_length = signals[i].length,
+                .window = signals[i].window ? window : NULL, .no_center = !signals[i].center,
+                .pad_mode = signals[i].mode, .normalized = signals[i].normalized,
+                .two_sided = signals[i].two_sided);
             tern_tensor *x = leaf(device, signals[i].shape);
             tern_tensor *y = tern_stft(x, signals[i].n_fft, o);
             compare(golden, "stft", i, x, y);

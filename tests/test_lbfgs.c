@@ -16,6 +16,7 @@ typedef struct valley {
     tern_tensor **x;
     tern_optimizer *o;
     int calls;
+    bool upside_down;
 } valley;
 
 static tern_tensor *descend(void *user)
@@ -29,6 +30,8 @@ static tern_tensor *descend(void *user)
     tern_tensor *bend = tern_square(tern_sub(b, tern_square(a)));
     tern_tensor *slope = tern_square(tern_rsub_scalar(a, TERN_SCALAR(1.0)));
     tern_tensor *loss = tern_sum(tern_add(tern_mul_scalar(bend, TERN_SCALAR(100.0)), slope));
+    if (v->upside_down)
+        loss = tern_neg(loss);
     assert_ok(tern_backward(loss));
     return loss;
 }
@@ -46,15 +49,18 @@ static void lbfgs_goes_down_the_valley_as_pytorchs_does(void **state)
         {"lbfgs_short",
          0.5,
          {.max_iter = 7, .history_size = 3, .line_search_fn = TERN_LINE_SEARCH_STRONG_WOLFE}},
+        {"lbfgs_capped",
+         1,
+         {.max_eval = 9, .line_search_fn = TERN_LINE_SEARCH_STRONG_WOLFE, .maximize = true}},
     };
     test_golden *file = test_golden_open("optim");
-    for (int c = 0; c < 3; c++)
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
         TERN_SCOPE {
             tern_tensor *x[2];
             char name[32];
             for (int i = 0; i < 2; i++)
                 x[i] = tern_requires_grad_(golden(file, "start", i, "f64", "cpu"), true);
-            valley v = {.x = x};
+            valley v = {.x = x, .upside_down = cases[c].options.maximize};
             v.o = tern_optim_lbfgs_of(x, 2, cases[c].lr, &cases[c].options);
             snprintf(name, sizeof name, "%s_losses", cases[c].name);
             double *losses = test_read(test_golden_tensor(file, name, "cpu"));

@@ -31,6 +31,7 @@ static const struct {
     {"adam_zero_betas", 0.02, {.beta1 = TERN_ZERO, .beta2 = TERN_ZERO}},
     {"adam_amsgrad", 0.01, {.amsgrad = true}},
     {"adam_maximize", 0.01, {.maximize = true, .weight_decay = 0.1}},
+    {"adam_decoupled", 0.01, {.weight_decay = 0.5, .decoupled_weight_decay = true}},
 };
 static const struct {
     const char *name;

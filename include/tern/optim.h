@@ -32,6 +32,7 @@ typedef struct tern_adam_options {
     double eps;   /* default 1e-8; TERN_ZERO for 0 */
     double weight_decay;
     bool amsgrad, maximize;
+    bool decoupled_weight_decay; /* from the parameter, as AdamW's */
     uint64_t reserved[4];
 } tern_adam_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */

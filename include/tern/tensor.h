@@ -38,6 +38,11 @@ TERN_API const char *tern_dtype_name(tern_dtype dtype);
 TERN_API size_t tern_dtype_size(tern_dtype dtype);
 /* Whether it is float32, float64, float16, bfloat16 or a float8. */
 TERN_API bool tern_dtype_is_floating_point(tern_dtype dtype);
+/* The dtype of new tensors and modules for which none is given, of a real beside integers, and of what integers
+ * become where reals are needed (torch.get_default_dtype): float32 until it is set, for the whole process. */
+TERN_API tern_dtype tern_get_default_dtype(void);
+/* A floating point dtype; else TERN_ERR_DTYPE (torch.set_default_dtype). */
+TERN_API tern_status tern_set_default_dtype(tern_dtype dtype);
 /* The type two tensors of these types are computed in (torch.promote_types). Where there is none, as for a float8
  * or for uint16, uint32 and uint64 with another integer: TERN_DTYPE_DEFAULT and TERN_ERR_DTYPE. */
 TERN_API tern_dtype tern_promote_types(tern_dtype a, tern_dtype b);
@@ -130,6 +135,9 @@ TERN_API int64_t tern_numel(const tern_tensor *x);
 TERN_API tern_shape tern_shape_of(const tern_tensor *x);
 /* The type of the elements. */
 TERN_API tern_dtype tern_dtype_of(const tern_tensor *x);
+/* The dtype that both are brought to (torch.result_type): tensors without dims count by their kind, bool, integer
+ * or real, alone where the other has dims. */
+TERN_API tern_dtype tern_result_type(const tern_tensor *x, const tern_tensor *y);
 /* The canonical device string; NULL for NULL. Lives as long as the process. */
 TERN_API const char *tern_device(const tern_tensor *x);
 /* Whether it is dense in row-major order. */

@@ -61,6 +61,24 @@ tern_status tern_check_floating(const char *function, tern_dtype dtype)
     return tern_dtype_is_floating_point(dtype) ? TERN_OK : tern_fail_dtype(function, dtype);
 }
 
+_Atomic(tern_dtype) tern_chosen_dtype = TERN_F32;
+
+tern_dtype tern_get_default_dtype(void)
+{
+    return tern_default_real();
+}
+
+tern_status tern_set_default_dtype(tern_dtype dtype)
+{
+    if (!tern_dtype_is_floating_point(dtype) || tern_dtype_is_stored(dtype))
+        return tern_fail(TERN_ERR_DTYPE,
+                         "tern_set_default_dtype: only floating-point types are supported as the "
+                         "default type, not %s",
+                         tern_dtype_name(dtype));
+    atomic_store(&tern_chosen_dtype, dtype);
+    return TERN_OK;
+}
+
 /* bool 0, integers 1, floats 2 */
 static int category(tern_dtype dtype)
 {

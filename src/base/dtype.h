@@ -3,6 +3,7 @@
 #define TERN_BASE_DTYPE_H
 #include "base/error.h"
 #include "dtypes.def"
+#include <stdatomic.h>
 #include <tern/tensor.h>
 
 typedef struct tern_dtype_row {
@@ -53,6 +54,13 @@ static inline bool tern_dtype_is_stored(tern_dtype dtype)
 /* Whether a pointer to elements may be to elements of dtype, and "float32", "halves (uint16_t)". */
 bool tern_elements_are(tern_elements elements, tern_dtype dtype);
 const char *tern_elements_name(tern_elements elements);
+
+/* The dtype of reals that none was given for: tern_get_default_dtype(). */
+extern _Atomic(tern_dtype) tern_chosen_dtype;
+static inline tern_dtype tern_default_real(void)
+{
+    return atomic_load_explicit(&tern_chosen_dtype, memory_order_relaxed);
+}
 
 /* TERN_ERR_DTYPE: "<function>: not implemented for <dtype>", and what such a dtype is for; unless it is a floating type. */
 tern_status tern_fail_dtype(const char *function, tern_dtype dtype);

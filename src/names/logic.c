@@ -1,12 +1,13 @@
 /* logic.c -- names of logic.def, and what its rows need beside the public functions. */
 #include "names/rows.h"
 
-/* A number as a tensor beside x: of x's type, or float32 where that would cut it. */
+/* A number as a tensor beside x: of x's type, or the default dtype where that would cut it. */
 static tern_tensor *number_like(const names_argument *a, const tern_tensor *x)
 {
     bool wide =
         a->scalar.kind == TERN_SCALAR_REAL && !tern_dtype_is_floating_point(tern_dtype_of(x));
-    return tern_tensor_scalar(a->scalar, wide ? TERN_F32 : tern_dtype_of(x), tern_device(x));
+    return tern_tensor_scalar(a->scalar, wide ? tern_get_default_dtype() : tern_dtype_of(x),
+                              tern_device(x));
 }
 
 #define TABLE  names_logic

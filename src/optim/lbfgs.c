@@ -85,7 +85,7 @@ static tern_status move(const tern_optimizer *o, tern_tensor *d, const double *t
     return status;
 }
 
-/* The loss at the parameters as they are; *grad belongs to the scope. */
+/* The loss, or what is to fall of it, at the parameters as they are; *grad belongs to the scope. */
 static tern_status evaluate(problem *p, double *loss, tern_tensor **grad)
 {
     const tern_callback before = tern_callback_begin();
@@ -96,10 +96,10 @@ static tern_status evaluate(problem *p, double *loss, tern_tensor **grad)
         {
             value = p->closure(p->user);
             tern_callback_end(&before, TERN_OK);
-            *loss = value ? tern_item(value) : NAN;
+            *loss = value ? p->m->values.sign * tern_item(value) : NAN;
         }
-        *grad =
-            value && tern_failed_since(failures) == TERN_OK ? tern_escape(flat(p->o, true)) : NULL;
+        tern_tensor *g = value && tern_failed_since(failures) == TERN_OK ? flat(p->o, true) : NULL;
+        *grad = g ? tern_escape(p->m->values.maximize != 0 ? tern_neg(g) : g) : NULL;
     }
     return *grad ? TERN_OK
                  : tern_fail(TERN_ERR_ARGUMENT, "tern_optim_step_closure: the closure failed");
@@ -212,8 +212,9 @@ static tern_status take_step(problem *p, position *at, bool last)
     }
     if (m->values.line_search_fn == TERN_LINE_SEARCH_STRONG_WOLFE) {
         tern_line_point start = {.f = at->loss, .slope = slope, .g = at->grad}, found;
+        int64_t most = (int64_t)m->values.most_evaluations - at->evaluations;
         p->start = flat(p->o, false);
-        TERN_TRY(tern_strong_wolfe(evaluate_at, p, &start, m->t, largest(m->d), 1e-9, &found,
+        TERN_TRY(tern_strong_wolfe(evaluate_at, p, &start, m->t, largest(m->d), 1e-9, most, &found,
                                    &at->evaluations));
         m->t = found.t;
         at->loss = found.f;
@@ -260,7 +261,7 @@ static tern_status run(problem *p, double *first_loss)
     position at = {.evaluations = 1};
     const uint64_t failures = tern_failures();
     TERN_TRY(evaluate(p, &at.loss, &at.grad));
-    *first_loss = at.loss;
+    *first_loss = o->sign * at.loss;
     at.ends = largest(at.grad) <= o->tolerance_grad;
     tern_status status = tern_failed_since(failures);
     tern_tensor *grad = tern_keep(at.grad);

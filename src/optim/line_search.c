@@ -8,17 +8,16 @@
 #include "optim/line_search.h"
 #include <math.h>
 
-enum { MOST = 25 };
 static const double enough_fall = 1e-4, flat_enough = 0.9;
 
-/* A search at hand. MOST bounds its evaluations of f. */
+/* A search at hand; after the first evaluation of f there are `most` rounds. */
 typedef struct search {
     tern_line_evaluate evaluate;
     void *user;
     const tern_line_point *start;
     tern_line_point bracket[2];
     bool done; /* bracket[0] meets the conditions */
-    int rounds;
+    int64_t rounds, most;
     int64_t *evaluations;
 } search;
 
@@ -65,7 +64,7 @@ static tern_status find_bracket(search *s, double t)
 {
     tern_line_point before = *s->start, now;
     TERN_TRY(evaluate(s, t, &now));
-    for (; s->rounds < MOST; s->rounds++) {
+    for (; s->rounds < s->most; s->rounds++) {
         s->bracket[0] = before;
         s->bracket[1] = now;
         if (is_too_high(s, &now) || (s->rounds > 1 && now.f >= before.f))
@@ -112,7 +111,7 @@ static tern_status zoom(search *s, double d_norm, double tolerance, int *low)
 {
     bool insufficient = false;
     tern_line_point *b = s->bracket;
-    while (!s->done && s->rounds < MOST) {
+    while (!s->done && s->rounds < s->most) {
         tern_line_point now;
         if (fabs(b[1].t - b[0].t) * d_norm < tolerance)
             return TERN_OK;
@@ -134,10 +133,14 @@ static tern_status zoom(search *s, double d_norm, double tolerance, int *low)
 }
 
 tern_status tern_strong_wolfe(tern_line_evaluate function, void *user, const tern_line_point *start,
-                              double t, double d_norm, double tolerance, tern_line_point *found,
-                              int64_t *evaluations)
+                              double t, double d_norm, double tolerance, int64_t most,
+                              tern_line_point *found, int64_t *evaluations)
 {
-    search s = {.evaluate = function, .user = user, .start = start, .evaluations = evaluations};
+    search s = {.evaluate = function,
+                .user = user,
+                .start = start,
+                .most = most,
+                .evaluations = evaluations};
     TERN_TRY(find_bracket(&s, t));
     int low = s.done || s.bracket[0].f <= s.bracket[1].f ? 0 : 1;
     TERN_TRY(zoom(&s, d_norm, tolerance, &low));

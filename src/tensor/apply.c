@@ -21,8 +21,47 @@ static tern_status missing(const tern_call *call, const tern_tensor *x)
     return tern_storage_missing(x, function);
 }
 
-static tern_status check_inputs(tern_call *call)
+static tern_status fail_places(const tern_call *call, const tern_place *other)
 {
+    return tern_fail(TERN_ERR_DEVICE,
+                     "tern_%s: Expected all tensors to be on the same device, but found at least "
+                     "two devices, %s and %s!",
+                     call->op->name, tern_place_text(call->place), tern_place_text(other));
+}
+
+/* A tensor without dims on the cpu: beside tensors of a device it counts as a number. */
+static bool is_number(const tern_tensor *x)
+{
+    return x->ndim == 0 && strcmp(tern_place_kind(x->storage->place), "cpu") == 0;
+}
+
+/* Inputs of two places: numbers go to that of the others; cast points to room for them. */
+static tern_status bring_numbers(tern_call *call, tern_tensor **cast, bool in_place)
+{
+    tern_place *place = NULL;
+    for (int i = 0; i < call->n_in; i++)
+        if (call->in[i] && !is_number(call->in[i])) {
+            call->place = place ? place : call->place;
+            if (place && call->in[i]->storage->place != place)
+                return fail_places(call, call->in[i]->storage->place);
+            place = call->in[i]->storage->place;
+        }
+    call->place = place;
+    if (in_place && call->in[0]->storage->place != place)
+        return fail_places(call, call->in[0]->storage->place);
+    for (int i = 0; i < call->n_in; i++) {
+        tern_tensor *x = call->in[i];
+        bool here = !x || x->storage->place == place;
+        if (!(cast[i] = here ? x : tern_to(x, tern_place_text(place))) && x)
+            return tern_last_status();
+    }
+    call->in = cast;
+    return TERN_OK;
+}
+
+static tern_status check_inputs(tern_call *call, tern_tensor **cast, bool in_place)
+{
+    bool mixed = false;
     call->place = NULL;
     for (int i = 0; i < call->n_in; i++) {
         tern_tensor *x = call->in[i];
@@ -39,14 +78,14 @@ static tern_status check_inputs(tern_call *call)
         tern_place *place = x->storage->place;
         if (x->storage->emptied)
             return missing(call, x);
-        if (call->place && place != call->place)
-            return tern_fail(TERN_ERR_DEVICE,
-                             "tern_%s: Expected all tensors to be on the same device, but found at "
-                             "least two devices, %s and %s!",
-                             call->op->name, tern_place_text(call->place), tern_place_text(place));
-        call->place = place;
+        if (call->place && place != call->place) {
+            if (!call->op->takes_numbers)
+                return fail_places(call, place);
+            mixed = true;
+        }
+        call->place = call->place ? call->place : place;
     }
-    return TERN_OK;
+    return mixed ? bring_numbers(call, cast, in_place) : TERN_OK;
 }
 
 /* An input of a type that the operation is not there for. */
@@ -106,6 +145,16 @@ tern_dtype tern_common_type(tern_tensor *const *in, int n)
     return dims;
 }
 
+tern_dtype tern_result_type(const tern_tensor *x, const tern_tensor *y)
+{
+    tern_tensor *in[2];
+    if (!tern_given(x, "tern_result_type", "x") || !tern_given(y, "tern_result_type", "y"))
+        return TERN_DTYPE_DEFAULT;
+    memcpy(&in[0], &x, sizeof x);
+    memcpy(&in[1], &y, sizeof y);
+    return tern_common_type(in, 2);
+}
+
 static bool all_of(const tern_call *call, tern_dtype dtype)
 {
     for (int i = 0; i < call->n_in; i++)
@@ -142,7 +191,7 @@ static tern_status promote(tern_call *call, tern_tensor **cast)
     if (op->promote)
         common = op->promote(call, common);
     if (op->promotion == TERN_PROMOTE_FLOAT && !tern_dtype_is_floating_point(common))
-        common = TERN_F32;
+        common = tern_default_real();
     if (op->promotion == TERN_PROMOTE_BOOL)
         common = TERN_BOOL;
     if (tern_dtype_is_stored(common) && op->stored == TERN_STORED_READ)
@@ -220,10 +269,10 @@ static tern_status forward(tern_call *call, tern_thread_mode *mode)
 static tern_status run(tern_call *call, tern_tensor **cast, size_t attribute_bytes)
 {
     tern_thread_mode *mode = &tern_thread.mode;
-    TERN_TRY(check_inputs(call));
+    TERN_TRY(check_inputs(call, cast, false));
     TERN_TRY(refresh_inputs(call));
     if (mode->cast && call->n_in > 0) {
-        memcpy(cast, call->in, sizeof *cast * (size_t)call->n_in);
+        memmove(cast, call->in, sizeof *cast * (size_t)call->n_in); /* in may be cast itself */
         TERN_TRY(mode->cast(call->op, cast, call->n_in));
         call->in = cast;
     }
@@ -316,7 +365,7 @@ static tern_status write_target(tern_call *call, tern_tensor *target)
 static tern_status run_in_place(tern_call *call, tern_tensor **cast, size_t attribute_bytes)
 {
     tern_tensor *target = call->in[0];
-    TERN_TRY(check_inputs(call));
+    TERN_TRY(check_inputs(call, cast, true));
     TERN_TRY(refresh_inputs(call));
     TERN_TRY(promote(call, cast));
     TERN_TRY(check_type(call, "_"));

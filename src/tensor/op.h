@@ -49,7 +49,7 @@ typedef struct tern_gradient {
 typedef enum tern_promotion {
     TERN_PROMOTE_NONE = 0, /* infer checks them itself */
     TERN_PROMOTE_SAME,     /* the common type of all (tern_promote_types) */
-    TERN_PROMOTE_FLOAT,    /* the same, and integers become float32 */
+    TERN_PROMOTE_FLOAT,    /* the same, and integers become the default dtype */
     TERN_PROMOTE_BOOL      /* bool */
 } tern_promotion;
 
@@ -95,6 +95,8 @@ struct tern_op {
     uint32_t optional; /* bit i: input i may be NULL */
     uint32_t saves;    /* TERN_SAVE_...: what backward needs */
     bool view;         /* outputs look into input 0; forward is NULL */
+    bool
+        takes_numbers; /* tensors of the cpu without dims are brought to the device of the others */
     bool multi_view;   /* several looks by one call, which are not written in place */
     bool not_differentiable;
     bool writes_inputs; /* forward does, running statistics, and is the last thing that can fail */

@@ -14,6 +14,7 @@ VARIANTS = {
     "adam_zero_betas": (torch.optim.Adam, dict(lr=0.02, betas=(0.0, 0.0))),
     "adam_amsgrad": (torch.optim.Adam, dict(lr=0.01, amsgrad=True)),
     "adam_maximize": (torch.optim.Adam, dict(lr=0.01, maximize=True, weight_decay=0.1)),
+    "adam_decoupled": (torch.optim.Adam, dict(lr=0.01, weight_decay=0.5, decoupled_weight_decay=True)),
     "adamw": (torch.optim.AdamW, dict(lr=0.01)),
     "adamw_decay": (torch.optim.AdamW, dict(lr=0.01, weight_decay=0.5)),
     "adamw_amsgrad": (torch.optim.AdamW, dict(lr=0.01, amsgrad=True, maximize=True)),
@@ -22,6 +23,9 @@ VARIANTS = {
     "nadam": (torch.optim.NAdam, dict(lr=0.02)),
     "nadam_decay": (torch.optim.NAdam, dict(lr=0.02, betas=(0.8, 0.9), weight_decay=0.1, momentum_decay=0.5)),
     "nadam_steady": (torch.optim.NAdam, dict(lr=0.02, momentum_decay=0)),
+    "nadam_decoupled": (torch.optim.NAdam, dict(lr=0.02, weight_decay=0.2, decoupled_weight_decay=True, maximize=True)),
+    "radam_decoupled": (torch.optim.RAdam, dict(lr=0.05, betas=(0.5, 0.9), weight_decay=0.2, decoupled_weight_decay=True, maximize=True)),
+    "rprop_maximize": (torch.optim.Rprop, dict(lr=0.01, maximize=True)),
     "radam": (torch.optim.RAdam, dict(lr=0.05)),
     "radam_early": (torch.optim.RAdam, dict(lr=0.05, betas=(0.5, 0.9), weight_decay=0.1)),
     "rmsprop": (torch.optim.RMSprop, dict(lr=0.01)),
@@ -134,13 +138,15 @@ for name, options in {
     "lbfgs": dict(lr=1e-3),
     "lbfgs_wolfe": dict(lr=1, line_search_fn="strong_wolfe"),
     "lbfgs_short": dict(lr=0.5, max_iter=7, history_size=3, line_search_fn="strong_wolfe"),
+    "lbfgs_capped": dict(lr=1, max_eval=9, line_search_fn="strong_wolfe", maximize=True),
 }.items():
     params = [x.clone().requires_grad_() for x in start]
     optimizer = torch.optim.LBFGS(params, **options)
+    sign = -1 if options.get("maximize") else 1
 
     def closure():
         optimizer.zero_grad()
-        loss = valley(torch.cat([x.view(-1) for x in params]))
+        loss = sign * valley(torch.cat([x.view(-1) for x in params]))
         loss.backward()
         return loss
 

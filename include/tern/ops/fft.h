@@ -90,10 +90,10 @@ TERN_API tern_tensor *tern_fft_rfftfreq(int64_t n, double d, tern_dtype dtype, c
 /* ---- spectra of stretches of a signal -------------------------------------------------------- */
 
 typedef struct tern_stft_options {
-    int64_t hop_length;     /* between the beginnings of stretches; default n_fft / 4 */
-    int64_t win_length;     /* default n_fft, in whose middle a shorter window lies */
-    tern_tensor *window;    /* (win_length); NULL: ones. torch warns, tern does not */
-    bool no_center;         /* stretches begin at multiples of hop_length; else these are their middles */
+    int64_t hop_length;  /* between the beginnings of stretches; default n_fft / 4 */
+    int64_t win_length;  /* default n_fft, in whose middle a shorter window lies */
+    tern_tensor *window; /* (win_length); NULL: ones. torch warns, tern does not */
+    bool no_center; /* stretches begin at multiples of hop_length; else these are their middles */
     tern_pad_mode pad_mode; /* of the ends for that; default TERN_PAD_REFLECT */
     bool normalized;        /* by 1 / sqrt(n_fft) */
     bool two_sided;         /* all n_fft frequencies and not only n_fft / 2 + 1 */
@@ -106,11 +106,11 @@ TERN_API tern_stft_options tern_stft_defaults(void);
 TERN_API tern_tensor *tern_stft(tern_tensor *x, int64_t n_fft, const tern_stft_options *options);
 
 typedef struct tern_istft_options {
-    int64_t hop_length, win_length;  /* as of tern_stft */
-    tern_tensor *window;             /* likewise */
-    bool no_center;                  /* likewise */
-    bool normalized, two_sided;      /* likewise */
-    int64_t length;                  /* of the signal; 0: what the stretches make */
+    int64_t hop_length, win_length; /* as of tern_stft */
+    tern_tensor *window;            /* likewise */
+    bool no_center;                 /* likewise */
+    bool normalized, two_sided;     /* likewise */
+    int64_t length;                 /* of the signal; 0: what the stretches make */
     uint64_t reserved[4];
 } tern_istft_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */

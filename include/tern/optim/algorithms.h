@@ -24,8 +24,7 @@ TERN_API tern_optimizer *tern_optim_adamax(tern_module *module, double lr,
 TERN_API tern_optimizer *tern_optim_adamax_of(tern_tensor *const *parameters, int n, double lr,
                                               const tern_adamax_options *options);
 
-/* Adam with Nesterov's momentum (Dozat 2016). PyTorch's lr is 2e-3. The product of momenta has
- * the current one twice in the second term, as in PyTorch 1.13. */
+/* Adam with Nesterov's momentum (Dozat 2016). PyTorch's lr is 2e-3. */
 typedef struct tern_nadam_options {
     double beta1, beta2; /* default 0.9, 0.999; TERN_ZERO for 0 */
     double eps;          /* default 1e-8 */
@@ -198,12 +197,13 @@ typedef enum tern_line_search_fn {
 /* L-BFGS (Nocedal & Wright 2006): stepped with tern_optim_step_closure alone. All parameters are on
  * one device, in one group. Products and losses are read by the host. PyTorch's lr is 1. */
 typedef struct tern_lbfgs_options {
-    int max_iter;            /* default 20: of one step */
-    int max_eval;            /* default 1.25 max_iter, which -1 is */
-    int history_size;        /* default 100 */
+    int max_iter;     /* default 20: of one step */
+    int max_eval;     /* default 1.25 max_iter, which -1 is; a search evaluates once at least */
+    int history_size; /* default 100 */
     double tolerance_grad;   /* default 1e-7; TERN_ZERO for 0 */
     double tolerance_change; /* default 1e-9; TERN_ZERO for 0 */
     tern_line_search_fn line_search_fn;
+    bool maximize;
     uint64_t reserved[4];
 } tern_lbfgs_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */

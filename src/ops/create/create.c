@@ -8,7 +8,7 @@ static tern_tensor *make(const tern_shape *shape, tern_dtype dtype, const char *
                          const char *function)
 {
     if (dtype == TERN_DTYPE_DEFAULT)
-        dtype = TERN_F32;
+        dtype = tern_default_real();
     if (tern_dtype_size(dtype) == 0)
         return tern_fail_null(TERN_ERR_DTYPE, "%s: %d is not a dtype", function, (int)dtype);
     tern_place *place = tern_place_find(device, function);
@@ -17,10 +17,10 @@ static tern_tensor *make(const tern_shape *shape, tern_dtype dtype, const char *
     return tern_scoped_from(tern_tensor_new(shape, dtype, place, function), function);
 }
 
-/* The dtype that PyTorch infers from a number: float32, int64 or bool. */
+/* The dtype that PyTorch infers from a number: the default one, int64 or bool. */
 static tern_dtype dtype_of(tern_scalar value)
 {
-    return value.kind == TERN_SCALAR_REAL  ? TERN_F32
+    return value.kind == TERN_SCALAR_REAL  ? tern_default_real()
            : value.kind == TERN_SCALAR_INT ? TERN_I64
                                            : TERN_BOOL;
 }
@@ -79,6 +79,7 @@ tern_tensor *tern_from_data(const void *data, tern_shape shape, tern_dtype dtype
         tern_fail_argument_null("tern_from_data", "data");
         return NULL;
     }
+    dtype = dtype == TERN_DTYPE_DEFAULT ? TERN_F32 : dtype; /* what data points to, and no choice */
     tern_tensor *x = make(&shape, dtype, device, "tern_from_data");
     if (!x || x->numel == 0)
         return x;
@@ -136,7 +137,7 @@ tern_tensor *tern_arange(double start, double end, double step, tern_dtype dtype
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_arange: unsupported range: %g -> %g", start,
                               end);
     if (dtype == TERN_DTYPE_DEFAULT)
-        dtype = TERN_F32;
+        dtype = tern_default_real();
     bool integers = !tern_dtype_is_floating_point(dtype);
     if (dtype == TERN_I64) { /* PyTorch counts the length in integers here */
         start = trunc(start);

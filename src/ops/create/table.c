@@ -14,6 +14,6 @@ tern_tensor *tern_table_done(double *data, const tern_shape *shape, tern_dtype d
 {
     tern_tensor *x = data ? tern_from_data(data, *shape, TERN_F64, "cpu") : NULL;
     tern_free(data);
-    x = x ? tern_to_dtype(x, dtype ? dtype : TERN_F32) : NULL;
+    x = x ? tern_to_dtype(x, dtype ? dtype : tern_default_real()) : NULL;
     return x ? tern_to(x, device ? device : tern_default_device()) : NULL;
 }

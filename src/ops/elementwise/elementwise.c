@@ -138,13 +138,13 @@ static tern_status row_forward(tern_call *call)
     return tern_walk_finish(t[0], strided);
 }
 
-/* A scalar takes part in promotion by its kind only: a real with integers gives float32, an integer
- * with bools int64. */
+/* A scalar takes part in promotion by its kind only: a real with integers gives the default
+ * dtype, an integer with bools int64. */
 static tern_dtype with_scalar(const tern_call *call, tern_dtype common)
 {
     tern_scalar_kind kind = attributes_of(call)->a.kind;
     if (kind == TERN_SCALAR_REAL && !tern_dtype_is_floating_point(common))
-        return TERN_F32;
+        return tern_default_real();
     if (kind == TERN_SCALAR_INT && common == TERN_BOOL)
         return TERN_I64;
     return common;
@@ -156,7 +156,7 @@ static tern_dtype with_scalar_but_bools(const tern_call *call, tern_dtype common
     return common == TERN_BOOL ? common : with_scalar(call, common);
 }
 
-/* Whether an integer tensor would have to become float32 to be compared with this bound. */
+/* Whether an integer tensor would have to become one of reals to be compared with this bound. */
 static bool is_fraction(tern_scalar number)
 {
     double v = number.value.real;
@@ -168,7 +168,7 @@ static tern_dtype with_bounds(const tern_call *call, tern_dtype common)
 {
     const tern_row_attributes *at = attributes_of(call);
     bool real = is_fraction(at->a) || is_fraction(at->b);
-    return real && !tern_dtype_is_floating_point(common) ? TERN_F32 : common;
+    return real && !tern_dtype_is_floating_point(common) ? tern_default_real() : common;
 }
 
 /* square of a bool is int64, as a product of two bools would not be. */

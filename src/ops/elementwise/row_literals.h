@@ -105,6 +105,7 @@
     static const tern_op OP = {                                                                    \
         .name = #NAME,                                                                             \
         .promotion = PROMOTION_##TYPES,                                                            \
+        .takes_numbers = true,                                                                     \
         .takes = TERN_TAKES_##TYPES,                                                               \
         .stored = (NOGRAD) ? TERN_STORED_READ : TERN_STORED_REFUSED,                               \
         .advice = ADVICE_##RULE,                                                                   \
@@ -206,6 +207,7 @@
     static const tern_op NAME##_op = {                                                             \
         .name = #NAME,                                                                             \
         .promotion = PROMOTION_##TYPES,                                                            \
+        .takes_numbers = true,                                                                     \
         .takes = TERN_TAKES_##TYPES,                                                               \
         .advice = ADVICE_##RULE,                                                                   \
         .cast = TERN_CAST_##CAST,                                                                  \

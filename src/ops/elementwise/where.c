@@ -59,6 +59,7 @@ static tern_status where_backward(tern_gradient *g)
 
 static const tern_op where_op = {.name = "where",
                                  .stored = TERN_STORED_MOVED,
+                                 .takes_numbers = true,
                                  .saves = TERN_SAVE_IN(0),
                                  .infer = where_infer,
                                  .forward = where_forward,
@@ -89,7 +90,7 @@ static tern_tensor *number_beside(const tern_tensor *x, tern_scalar value)
         return NULL;
     tern_dtype dtype = x->dtype;
     if (value.kind == TERN_SCALAR_REAL && !tern_dtype_is_floating_point(dtype))
-        dtype = TERN_F32;
+        dtype = tern_default_real();
     else if (value.kind == TERN_SCALAR_INT && dtype == TERN_BOOL)
         dtype = TERN_I64;
     return tern_tensor_scalar(value, dtype, tern_device(x));

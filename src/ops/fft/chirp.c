@@ -40,8 +40,7 @@ static tern_tensor *of_pairs(tern_tensor *x, int64_t length, int64_t have, int64
                              double scale)
 {
     return tern_fft_by_factors(
-        x, &(tern_fft_rule){
-               .sign = sign, .n = length, .have = have, .want = want, .scale = scale});
+        x, &(tern_fft_rule){.sign = sign, .n = length, .have = have, .want = want, .scale = scale});
 }
 
 /* y[k] = c[k] sum_j (x[j] c[j]) conj(c[k - j]) with c the chirp of the transform's sign. */
@@ -59,7 +58,8 @@ static tern_tensor *transform(tern_tensor *x, const tern_fft_rule *rule)
     tern_tensor *a = product(x, tern_narrow(chirp, 0, 0, rule->have));
     tern_tensor *spectrum = product(of_pairs(a, length, rule->have, length, -1, 1),
                                     of_pairs(kernel, length, length, length, -1, 1));
-    tern_tensor *y = of_pairs(spectrum, length, length, rule->want, 1, rule->scale / (double)length);
+    tern_tensor *y =
+        of_pairs(spectrum, length, length, rule->want, 1, rule->scale / (double)length);
     return product(y, tern_narrow(chirp, 0, 0, rule->want));
 }
 
@@ -69,8 +69,6 @@ tern_tensor *tern_fft_by_chirp(tern_tensor *x, const tern_fft_rule *rule)
     TERN_COMPOSED("fft", FLOAT32, &x);
     TERN_SCOPE {
         tern_tensor *y = x;
-        if (y && !tern_dtype_is_floating_point(y->dtype))
-            y = tern_to_dtype(y, TERN_F32);
         if (rule->in == TERN_FFT_REALS)
             y = tern_stack((tern_tensor *[]){y, tern_zeros_like(y)}, 2, -1);
         if (y && rule->in == TERN_FFT_HALF)

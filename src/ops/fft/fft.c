@@ -140,7 +140,6 @@ static tern_status backward(tern_gradient *g)
 }
 
 static const tern_op fft_op = {.name = "fft",
-                               .promotion = TERN_PROMOTE_FLOAT,
                                .cast = TERN_CAST_FLOAT32,
                                .infer = infer,
                                .forward = forward,

@@ -37,6 +37,8 @@ bool tern_fft_given(const char *function, const tern_tensor *x, bool pairs)
 /* Of the last dim (that before the pairs) of x, of any length. */
 static tern_tensor *rows(tern_tensor *x, const tern_fft_rule *rule)
 {
+    if (x && !tern_dtype_is_floating_point(x->dtype))
+        x = tern_to_dtype(x, tern_default_real() == TERN_F64 ? TERN_F64 : TERN_F32);
     bool large = tern_fft_largest_factor(rule->n) > TERN_FFT_LARGEST;
     return large ? tern_fft_by_chirp(x, rule) : tern_fft_by_factors(x, rule);
 }
@@ -58,8 +60,10 @@ static tern_tensor *along(const transform *t, tern_tensor *x, int64_t n, int64_t
     if (tern_wrap_dim(dim, last + 1, &d, t->name) != TERN_OK)
         return NULL;
     if (last < 0)
-        return tern_fail_null(TERN_ERR_SHAPE, "%s: Dimension specified as %lld but tensor has no "
-                              "dimensions", t->name, (long long)dim);
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "%s: Dimension specified as %lld but tensor has no "
+                              "dimensions",
+                              t->name, (long long)dim);
     if ((unsigned)norm > TERN_FFT_FORWARD)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: Invalid normalization mode: %d", t->name,
                               (int)norm);

@@ -91,8 +91,8 @@ tern_tensor *tern_stft(tern_tensor *x, int64_t n_fft, const tern_stft_options *o
 static tern_tensor *laid_down(tern_tensor *frames, int64_t n_fft, int64_t hop, int64_t length)
 {
     tern_unfold_options o = {.stride = TERN_SHAPE(1, hop)};
-    tern_tensor *y = tern_fold(tern_transpose(frames, 1, 2), TERN_SHAPE(1, length),
-                               TERN_SHAPE(1, n_fft), &o);
+    tern_tensor *y =
+        tern_fold(tern_transpose(frames, 1, 2), TERN_SHAPE(1, length), TERN_SHAPE(1, n_fft), &o);
     return tern_squeeze_dims(y, TERN_DIMS(1, 2));
 }
 
@@ -122,12 +122,12 @@ static tern_tensor *signal_of(tern_tensor *x, int64_t n_fft, int64_t hop, int64_
     tern_tensor *square = tern_expand(tern_mul(window, window), TERN_SHAPE(1, frames, n_fft));
     tern_tensor *weight = laid_down(square, n_fft, hop, all);
     if (!y || !weight || start >= (end < all ? end : all))
-        return !y || !weight ? NULL
-                             : tern_fail_null(TERN_ERR_ARGUMENT,
-                                              "%s: a signal of %lld elements has nothing from %lld "
-                                              "to %lld",
-                                              name, (long long)all, (long long)start,
-                                              (long long)end);
+        return !y || !weight
+                   ? NULL
+                   : tern_fail_null(TERN_ERR_ARGUMENT,
+                                    "%s: a signal of %lld elements has nothing from %lld "
+                                    "to %lld",
+                                    name, (long long)all, (long long)start, (long long)end);
     int64_t stop = end < all ? end : all;
     weight = cut(weight, start, stop);
     double least = tern_item(tern_min(tern_abs(weight)));
@@ -144,10 +144,11 @@ static tern_status check_spectra(const tern_tensor *x, int64_t n_fft, int64_t ho
     static const char *const name = "tern_istft";
     int64_t wanted = o->two_sided ? n_fft : n_fft / 2 + 1;
     if (n_fft < 1 || x->numel == 0)
-        return tern_fail(TERN_ERR_SHAPE,
-                         "%s: expected n_fft > 0 and spectra that are not empty, but got n_fft=%lld "
-                         "and %s",
-                         name, (long long)n_fft, TERN_TENSOR_TEXT(x));
+        return tern_fail(
+            TERN_ERR_SHAPE,
+            "%s: expected n_fft > 0 and spectra that are not empty, but got n_fft=%lld "
+            "and %s",
+            name, (long long)n_fft, TERN_TENSOR_TEXT(x));
     if (x->shape[1] != wanted)
         return tern_fail(TERN_ERR_SHAPE,
                          "%s: expected the frequency dimension (3rd to the last) of the input "

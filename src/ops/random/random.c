@@ -72,14 +72,14 @@ static tern_tensor *filled(tern_tensor *x, const tern_kernel_ref *kernel)
 
 tern_tensor *tern_rand(tern_shape shape, tern_dtype dtype, const char *device)
 {
-    dtype = dtype == TERN_DTYPE_DEFAULT ? TERN_F32 : dtype;
+    dtype = dtype == TERN_DTYPE_DEFAULT ? tern_default_real() : dtype;
     tern_place *place = tern_place_find(device, "tern_rand");
     return filled(make(&shape, dtype, place, true, "tern_rand"), &kernels[UNIFORM]);
 }
 
 tern_tensor *tern_randn(tern_shape shape, tern_dtype dtype, const char *device)
 {
-    dtype = dtype == TERN_DTYPE_DEFAULT ? TERN_F32 : dtype;
+    dtype = dtype == TERN_DTYPE_DEFAULT ? tern_default_real() : dtype;
     tern_place *place = tern_place_find(device, "tern_randn");
     return filled(make(&shape, dtype, place, true, "tern_randn"), &kernels[NORMAL]);
 }

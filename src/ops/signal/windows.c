@@ -83,7 +83,8 @@ static tern_tensor *make(const char *name, window w, tern_dtype dtype, const cha
 }
 
 #define NUMBERS(...)                                                                               \
-    .numbers = (const double[]){__VA_ARGS__}, .count = sizeof((double[]){__VA_ARGS__}) / sizeof(double)
+    .numbers = (const double[]){__VA_ARGS__},                                                      \
+    .count = sizeof((double[]){__VA_ARGS__}) / sizeof(double)
 /* tern_NAME_window and tern_signal_windows_NAME without numbers of their own. */
 #define WINDOW(NAME, ...)                                                                          \
     tern_tensor *tern_##NAME##_window(int64_t n, bool periodic, tern_dtype dtype,                  \
