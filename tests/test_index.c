@@ -196,6 +196,31 @@ static void results_of_too_many_dims_are_refused(void **state)
     }
 }
 
+static void places_become_coordinates(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        tern_tensor *places = TENSOR(device, TERN_I64, TERN_SHAPE(2, 2), 0, 7, 23, 24), *out[3];
+        assert_ok(tern_unravel_index(places, TERN_SHAPE(2, 3, 4), out));
+        assert_same(out[0], TENSOR(device, TERN_I64, TERN_SHAPE(2, 2), 0, 0, 1, 0));
+        assert_same(out[1], TENSOR(device, TERN_I64, TERN_SHAPE(2, 2), 0, 1, 2, 0));
+        assert_same(out[2], TENSOR(device, TERN_I64, TERN_SHAPE(2, 2), 0, 3, 3, 0));
+        tern_tensor *real = tern_to_dtype(places, TERN_F32);
+        assert_int_equal(tern_unravel_index(real, TERN_SHAPE(2), out), TERN_ERR_DTYPE);
+        assert_error(TERN_ERR_DTYPE, "integer dtype, but got float32");
+        assert_int_equal(tern_unravel_index(places, TERN_SHAPE(-2), out), TERN_ERR_ARGUMENT);
+        assert_error(TERN_ERR_ARGUMENT, "cannot have negative values");
+        tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(2, 2), 0, 3, 4, 5);
+        assert_same(tern_nonzero_static(x, 2, -1),
+                    TENSOR(device, TERN_I64, TERN_SHAPE(2, 2), 0, 1, 1, 0));
+        assert_same(tern_nonzero_static(x, 4, -1),
+                    TENSOR(device, TERN_I64, TERN_SHAPE(4, 2), 0, 1, 1, 0, 1, 1, -1, -1));
+        assert_null(tern_nonzero_static(x, -1, 0));
+        assert_error(TERN_ERR_ARGUMENT, "non-negative");
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     TEST(picking_along_a_dim),
     TEST(repeats_add_up),
@@ -203,6 +228,7 @@ static const struct CMUnitTest tests[] = {
     TEST(what_does_not_fit_is_refused),
     TEST(rows_are_not_written_to_a_number),
     TEST(results_of_too_many_dims_are_refused),
+    TEST(places_become_coordinates),
     TEST(gradients_are_the_differences),
     TEST(what_comes_to_one_place_is_reduced),
 };

@@ -147,6 +147,7 @@ CALLS = {
     **{"signal.windows." + name: "M=3" for name in (
         "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_hamming", "hamming", "hann", "kaiser",
         "nuttall")},
+    "nonzero_static": "size=3",
     "logspace": "start=0.0 end=1.0 steps=3", "multinomial": "num_samples=2", "randint_like": "low=0 high=5",
     "nn.functional.l1_loss": "|reduction='none'", "nn.functional.mse_loss": "|reduction='none'|reduction='sum'",
     "nn.functional.threshold": "threshold=0.5 value=0.1", "isin(Scalar": "element=1",
