@@ -23,6 +23,12 @@ static void idx_files_are_read(void **state)
         assert_values(x, 1, 2, 3, 4, 5, 255);
         x = tern_read_idx(IDX("a", 0, 0, 0x0c, 1, 0, 0, 0, 2, 0, 0, 1, 0, 255, 255, 255, 254));
         assert_values(x, 256, -2);
+        x = tern_read_idx(IDX("a", 0, 0, 0x09, 1, 0, 0, 0, 2, 255, 127));
+        assert_true(tern_dtype_of(x) == TERN_I8);
+        assert_values(x, -1, 127);
+        x = tern_read_idx(IDX("a", 0, 0, 0x0b, 1, 0, 0, 0, 2, 1, 0, 255, 254));
+        assert_true(tern_dtype_of(x) == TERN_I16);
+        assert_values(x, 256, -2);
         x = tern_read_idx(IDX("a", 0, 0, 0x0d, 1, 0, 0, 0, 1, 0x3f, 0xc0, 0, 0));
         assert_values(x, 1.5);
         x = tern_read_idx(IDX("a", 0, 0, 0x0e, 1, 0, 0, 0, 1, 0xc0, 4, 0, 0, 0, 0, 0, 0));

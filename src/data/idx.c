@@ -13,8 +13,8 @@ typedef struct idx_type {
 
 static const idx_type *type_of(unsigned char code)
 {
-    static const idx_type types[] = {
-        {0x08, TERN_U8, 1}, {0x0c, TERN_I32, 4}, {0x0d, TERN_F32, 4}, {0x0e, TERN_F64, 8}};
+    static const idx_type types[] = {{0x08, TERN_U8, 1},  {0x09, TERN_I8, 1},  {0x0b, TERN_I16, 2},
+                                     {0x0c, TERN_I32, 4}, {0x0d, TERN_F32, 4}, {0x0e, TERN_F64, 8}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (types[i].code == code)
             return &types[i];
@@ -42,9 +42,7 @@ static const idx_type *read_header(tern_data_stream *s, tern_shape *shape, int64
     const idx_type *type = type_of(head[2]);
     if (head[0] || head[1] || !type || head[3] < 1 || head[3] > 8)
         return tern_fail_null(
-            head[0] || head[1] || head[3] < 1 || head[3] > 8 || (head[2] != 9 && head[2] != 11)
-                ? TERN_ERR_IO
-                : TERN_ERR_DTYPE,
+            TERN_ERR_IO,
             "%s: %s begins with %02x %02x %02x %02x: not an IDX file of a type and 1 to 8 sizes",
             read_function, s->file->path, head[0], head[1], head[2], head[3]);
     *shape = (tern_shape){.ndim = head[3]};
