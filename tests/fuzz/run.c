@@ -1,7 +1,7 @@
 /* run.c -- one step: built, run, checked, and its results put into slots. */
 #include "fuzz.h"
 #include "base/memory.h"
-#include "tensor/tensor.h"
+#include "tensor/node.h"
 #include <string.h>
 #include <strings.h>
 
@@ -26,6 +26,22 @@ void fuzz_put(int slot, tern_tensor *x)
         tern_release(old);
 }
 
+/* What made x, and what it looks into, is forgotten; tern_detach_ refuses views. */
+static void cut(tern_tensor *x)
+{
+    tern_history *h = x->history;
+    if (h && h->base)
+        cut(h->base);
+    if (!h || !h->node)
+        return;
+    tern_node *node = h->node;
+    if (h->retains_grad)
+        node->output[h->output].retainer = NULL;
+    h->retains_grad = false;
+    h->node = NULL;
+    tern_node_release(node);
+}
+
 void fuzz_drop_all(void)
 {
     while (fuzz_result_count > 0)
@@ -34,9 +50,7 @@ void fuzz_drop_all(void)
         fuzz_put(i, NULL);
     for (int i = 0; i < held_count; i++) {
         tern_set_grad(held[i], NULL);
-        if (held[i]->history && held[i]->history->base)
-            tern_detach_(held[i]->history->base);
-        tern_detach_(held[i]);
+        cut(held[i]);
     }
     while (held_count > 0)
         tern_release(held[--held_count]);
