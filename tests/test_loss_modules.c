@@ -346,6 +346,23 @@ static void classes_and_probabilities_are_checked(void **state)
     }
 }
 
+/* A device that tells later of a class out of bounds refuses a type as the cpu does. */
+static void types_are_looked_at_before_classes(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        tern_tensor *x = tern_ones(TERN_SHAPE(2, 3), TERN_BOOL, device);
+        tern_tensor *y = tern_full(TERN_SHAPE(2), tern_scalar_int(7), TERN_I64, device);
+        tern_tensor *many = tern_full(TERN_SHAPE(2, 3), tern_scalar_int(7), TERN_I64, device);
+        REFUSED(tern_multilabel_margin_loss(x, many, NULL), TERN_ERR_DTYPE, "bool");
+        REFUSED(tern_multi_margin_loss(x, y, NULL), TERN_ERR_DTYPE, "bool");
+        REFUSED(tern_nll_loss(x, y, NULL), TERN_ERR_DTYPE, "bool");
+        REFUSED(tern_cross_entropy(x, y, NULL), TERN_ERR_DTYPE, "bool");
+        assert_ok(tern_synchronize(device));
+    }
+}
+
 /* ---- gradients of gradients -------------------------------------------------------------- */
 
 static tern_tensor *entropy(tern_tensor *const *in, void *user)
@@ -399,6 +416,7 @@ static const struct CMUnitTest tests[] = {
     TEST(many_points_are_as_far_as_few),
     TEST(what_does_not_fit_is_refused),
     TEST(classes_and_probabilities_are_checked),
+    TEST(types_are_looked_at_before_classes),
     TEST(gradients_are_differentiable),
 };
 TEST_MAIN(tests)
