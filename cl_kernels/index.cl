@@ -2,19 +2,7 @@
  * from. index is int64. An index out of range picks 0 and records the fault `code`. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
-
-#ifndef TERN_INDEX_ONCE
-#define TERN_INDEX_ONCE
-/* 0 <= index < size, or -1 after recording the fault; wrap: negative ones count from the end. */
-INLINE idx tern_checked(i64 index, i64 size, i32 wrap, i32 code, GLOBAL i64 *fault)
-{
-    i64 at = index < 0 && wrap != 0 ? index + size : index;
-    if (at >= 0 && at < size)
-        return (idx)at;
-    FAULT(fault, code, index, size);
-    return -1;
-}
-#endif
+#include "index_check.h"
 
 #if IS_MOVER
 /* ys[o][i][k] = xs[o][index[i]][k]: (outer, count, inner) from (outer, size, inner) */

@@ -2,19 +2,7 @@
  * nothing and records the fault `code`. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
-
-#ifndef TERN_SCATTER_ONCE
-#define TERN_SCATTER_ONCE
-/* 0 <= index < size, or -1 after recording the fault; wrap: negative ones count from the end. */
-INLINE idx tern_scatter_to(i64 index, i64 size, i32 wrap, i32 code, GLOBAL i64 *fault)
-{
-    i64 at = index < 0 && wrap != 0 ? index + size : index;
-    if (at >= 0 && at < size)
-        return (idx)at;
-    FAULT(fault, code, index, size);
-    return -1;
-}
-#endif
+#include "index_check.h"
 
 /* What becomes of old when v arrives. NaN stays. */
 INLINE REAL K(tern_scattered)(REAL old, REAL v, i32 mode)
@@ -58,8 +46,8 @@ KERNEL5(K(scatter), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT, i64, 
             WALK3(s.walk, q, y0, x0, i0)
             INNER(r, j)
             {
-                idx to = tern_scatter_to(index[i0 + j * (idx)s.walk.step[2] + i * (idx)s.step[2]],
-                                         s.size, s.wrap, s.code, fault);
+                idx to = tern_checked(index[i0 + j * (idx)s.walk.step[2] + i * (idx)s.step[2]],
+                                      s.size, s.wrap, s.code, fault);
                 idx from = x0 + j * (idx)s.walk.step[1] + i * (idx)s.step[1];
                 idx at = y0 + j * (idx)s.walk.step[0] + to * (idx)s.step[0];
                 if (to >= 0 && s.mode == TERN_SCATTER_SET)
@@ -79,8 +67,8 @@ KERNEL5(K(scatter), (OUT, STO, ys), (IN, STO, xs), (IN, i64, index), (OUT, i64, 
         for (idx i = 0; i < (idx)s.count; i++) {
             INNER(r, j)
             {
-                idx to = tern_scatter_to(index[i0 + j * (idx)s.walk.step[2] + i * (idx)s.step[2]],
-                                         s.size, s.wrap, s.code, fault);
+                idx to = tern_checked(index[i0 + j * (idx)s.walk.step[2] + i * (idx)s.step[2]],
+                                      s.size, s.wrap, s.code, fault);
                 idx at = y0 + j * (idx)s.walk.step[0] + to * (idx)s.step[0];
                 idx from = x0 + j * (idx)s.walk.step[1] + i * (idx)s.step[1];
                 if (to >= 0 && s.mode == TERN_SCATTER_SET)
@@ -106,7 +94,7 @@ KERNEL6(K(linear_index), (OUT, STO, ys), (IN, STO, index), (OUT, i64, fault), (A
         WALK2(w, r, y0, i0)
         INNER(r, j)
         {
-            idx at = tern_scatter_to(index[i0 + j * (idx)w.step[1]], size, 1, code, fault);
+            idx at = tern_checked(index[i0 + j * (idx)w.step[1]], size, 1, code, fault);
             idx y = y0 + j * (idx)w.step[0];
             ys[y] = ys[y] * size + (at < 0 ? 0 : at);
         }

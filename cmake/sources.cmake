@@ -115,6 +115,7 @@ set(TERN_EMBEDDED_FILES
   dtypes.def
   float4.h
   foreach_forms.h
+  index_check.h
   math.cl
   math64.cl
   math64_special.cl

@@ -1,8 +1,7 @@
 /* test_matmul_gemm.c -- a device's matrix product and the portable kernel, against sums in double
  * precision. */
 #include "support.h"
-#include "types_host.h"
-#include "shapes.h"
+#include "device/gemm_kernel.h"
 #include "tensor/tensor.h"
 #include <math.h>
 #include <stdlib.h>
@@ -81,27 +80,9 @@ static void multiply_by_hand(const tern_gemm *g, const double *a, const double *
 static tern_status launch_portable(tern_place *place, const tern_gemm *g)
 {
     static const tern_kernel_ref gemm = {"matmul", "gemm"};
-    tern_gemm_shape s = {.m = g->m,
-                         .n = g->n,
-                         .k = g->k,
-                         .count = {g->count[0], g->count[1]},
-                         .has_bias = g->bias != NULL};
-    const tern_matrix *from[] = {&g->a, &g->b, &g->c};
-    tern_gemm_matrix *to[] = {&s.a, &s.b, &s.c};
-    for (int i = 0; i < 3; i++)
-        *to[i] =
-            (tern_gemm_matrix){from[i]->row, from[i]->col, {from[i]->batch[0], from[i]->batch[1]}};
-    int64_t tiles = (g->m + TERN_GEMM_TILE - 1) / TERN_GEMM_TILE *
-                    ((g->n + TERN_GEMM_TILE - 1) / TERN_GEMM_TILE);
-    return TERN_LAUNCH(place, &gemm, g->dtype,
-                       tern_groups(g->count[0] * g->count[1] * tiles, 4096 * g->k),
-                       tern_arg_buffer(TERN_ROLE_OUT, g->dtype, g->c.buffer, g->c.at),
-                       tern_arg_buffer(TERN_ROLE_IN, g->dtype, g->a.buffer, g->a.at),
-                       tern_arg_buffer(TERN_ROLE_IN, g->dtype, g->b.buffer, g->b.at),
-                       g->bias ? tern_arg_buffer(TERN_ROLE_IN, g->dtype, g->bias, g->bias_at)
-                               : tern_arg_buffer(TERN_ROLE_UNUSED, g->dtype, g->c.buffer, 0),
-                       TERN_ARG_STRUCT(tern_gemm_shape, &s), tern_arg_real(g->dtype, g->alpha),
-                       tern_arg_real(g->dtype, g->beta));
+    tern_gemm_shape shape = tern_gemm_shape_of(g);
+    const tern_arg args[] = TERN_GEMM_ARGS(g, &shape);
+    return tern_launch(place, &gemm, g->dtype, tern_gemm_grid(g), args, sizeof args / sizeof *args);
 }
 
 static void check_gemm(const char *device, tern_dtype dtype, size_t i, bool portable)

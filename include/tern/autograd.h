@@ -17,7 +17,8 @@ TERN_API const char *tern_grad_fn(const tern_tensor *x);
 
 /* The gradient accumulated in a leaf, borrowed; NULL if there is none yet. Records no error. */
 TERN_API tern_tensor *tern_grad(const tern_tensor *x);
-/* Replace it (NULL removes it). Shape, dtype and device must be x's. */
+/* Replace it. Shape, dtype and device must be x's. NULL removes it: one that was made with create_graph
+ * holds x, and x it, until then. */
 TERN_API tern_status tern_set_grad(tern_tensor *x, tern_tensor *grad);
 /* Let the result of an operation keep its gradient too. */
 TERN_API tern_status tern_retain_grad(tern_tensor *x);

@@ -4,9 +4,8 @@
  * for a shape is kept: its heuristics cost more than a small product. */
 #include "base/warning.h"
 #include "device/cuda/cuda.h"
+#include "device/gemm_kernel.h"
 #include "device/signature.h"
-#include "types_host.h"
-#include "shapes.h"
 #include <string.h>
 
 enum { PLANS = 1024, WORKSPACE = 32 << 20 };
@@ -44,34 +43,12 @@ static tern_status check_lt(tern_place *place, cublasStatus_t code, const char *
 
 /* ---- matmul.cl ----------------------------------------------------------------------------- */
 
-static tern_gemm_matrix strides_of(const tern_matrix *m)
-{
-    return (tern_gemm_matrix){m->row, m->col, {m->batch[0], m->batch[1]}};
-}
-
 static tern_status portable(tern_place *place, tern_cuda_gemm_state *state, const tern_gemm *g)
 {
-    const int64_t tile = TERN_GEMM_TILE;
-    int64_t tiles =
-        g->count[0] * g->count[1] * ((g->m + tile - 1) / tile) * ((g->n + tile - 1) / tile);
-    tern_gemm_shape s = {.m = g->m,
-                         .n = g->n,
-                         .k = g->k,
-                         .count = {g->count[0], g->count[1]},
-                         .a = strides_of(&g->a),
-                         .b = strides_of(&g->b),
-                         .c = strides_of(&g->c),
-                         .has_bias = g->bias != NULL};
-    const tern_arg args[] = {tern_arg_buffer(TERN_ROLE_OUT, g->dtype, g->c.buffer, g->c.at),
-                             tern_arg_buffer(TERN_ROLE_IN, g->dtype, g->a.buffer, g->a.at),
-                             tern_arg_buffer(TERN_ROLE_IN, g->dtype, g->b.buffer, g->b.at),
-                             g->bias ? tern_arg_buffer(TERN_ROLE_IN, g->dtype, g->bias, g->bias_at)
-                                     : tern_arg_buffer(TERN_ROLE_UNUSED, g->dtype, g->a.buffer, 0),
-                             TERN_ARG_STRUCT(tern_gemm_shape, &s),
-                             tern_arg_real(g->dtype, g->alpha),
-                             tern_arg_real(g->dtype, g->beta)};
+    tern_gemm_shape s = tern_gemm_shape_of(g);
+    const tern_arg args[] = TERN_GEMM_ARGS(g, &s);
     const int n = sizeof args / sizeof *args;
-    tern_grid grid = {tiles, tiles * tile * tile * g->k, true};
+    tern_grid grid = tern_gemm_grid(g);
     void **kernel = &state->portable[g->dtype];
     if (!*kernel) {
         TERN_TRY(tern_signature_check(place, "matmul", "gemm", g->dtype, args, n));

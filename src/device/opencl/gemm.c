@@ -1,8 +1,7 @@
 /* gemm.c -- matrix products: the kernels of matmul.cl, and batches for the other ways. */
 #include "device/opencl/gemm.h"
+#include "device/gemm_kernel.h"
 #include "device/signature.h"
-#include "types_host.h"
-#include "shapes.h"
 
 static tern_cl_gemm_state *state_of(tern_place *place)
 {
@@ -21,21 +20,6 @@ static tern_cl_gemm_state *state_of(tern_place *place)
 
 /* ---- kernels of matmul.cl ------------------------------------------------------------------ */
 
-static tern_gemm_shape shape_of(const tern_gemm *g)
-{
-    const tern_matrix *from[] = {&g->a, &g->b, &g->c};
-    tern_gemm_shape s = {.m = g->m,
-                         .n = g->n,
-                         .k = g->k,
-                         .count = {g->count[0], g->count[1]},
-                         .has_bias = g->bias != NULL};
-    tern_gemm_matrix *to[] = {&s.a, &s.b, &s.c};
-    for (int i = 0; i < 3; i++)
-        *to[i] =
-            (tern_gemm_matrix){from[i]->row, from[i]->col, {from[i]->batch[0], from[i]->batch[1]}};
-    return s;
-}
-
 /* With the state's lock held. */
 static tern_status launch_gemm_kernel(tern_place *place, const char *name, void **slots,
                                       const tern_gemm *g, tern_grid grid, const tern_arg *args,
@@ -51,27 +35,16 @@ static tern_status launch_gemm_kernel(tern_place *place, const char *name, void 
 
 static tern_status portable(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *g)
 {
-    const int64_t tile = TERN_GEMM_TILE;
-    int64_t tiles =
-        g->count[0] * g->count[1] * ((g->m + tile - 1) / tile) * ((g->n + tile - 1) / tile);
-    tern_gemm_shape shape = shape_of(g);
-    const tern_arg args[] = {tern_arg_buffer(TERN_ROLE_OUT, g->dtype, g->c.buffer, g->c.at),
-                             tern_arg_buffer(TERN_ROLE_IN, g->dtype, g->a.buffer, g->a.at),
-                             tern_arg_buffer(TERN_ROLE_IN, g->dtype, g->b.buffer, g->b.at),
-                             g->bias ? tern_arg_buffer(TERN_ROLE_IN, g->dtype, g->bias, g->bias_at)
-                                     : tern_arg_buffer(TERN_ROLE_UNUSED, g->dtype, g->a.buffer, 0),
-                             TERN_ARG_STRUCT(tern_gemm_shape, &shape),
-                             tern_arg_real(g->dtype, g->alpha),
-                             tern_arg_real(g->dtype, g->beta)};
-    tern_grid grid = {tiles, tiles * tile * tile * g->k, true};
-    return launch_gemm_kernel(place, "gemm", state->portable, g, grid, args,
+    tern_gemm_shape shape = tern_gemm_shape_of(g);
+    const tern_arg args[] = TERN_GEMM_ARGS(g, &shape);
+    return launch_gemm_kernel(place, "gemm", state->portable, g, tern_gemm_grid(g), args,
                               sizeof args / sizeof *args);
 }
 
 /* C = beta C + bias; the product is then added to it. */
 static tern_status put_bias(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *g)
 {
-    tern_gemm_shape shape = shape_of(g);
+    tern_gemm_shape shape = tern_gemm_shape_of(g);
     int64_t items = g->count[0] * g->count[1] * g->m * g->n;
     const tern_arg args[] = {tern_arg_buffer(TERN_ROLE_OUT, g->dtype, g->c.buffer, g->c.at),
                              tern_arg_buffer(TERN_ROLE_IN, g->dtype, g->bias, g->bias_at),

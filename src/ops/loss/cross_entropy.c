@@ -1,6 +1,6 @@
 /* cross_entropy.c -- cross entropy of logits against classes or probabilities. */
 #include "base/option.h"
-#include "tensor/op.h"
+#include "ops/loss/loss.h"
 #include <math.h>
 #include <tern/ops.h>
 
@@ -115,14 +115,6 @@ static tern_status entropy_forward(tern_call *call)
 
 /* Inputs dout, x, target, weight, lse, f, total. */
 
-static tern_status dx_infer(tern_call *call)
-{
-    call->n_out = 1;
-    call->result[0] =
-        (tern_result){.dtype = call->in[1]->dtype, .shape = tern_shape_of(call->in[1])};
-    return TERN_OK;
-}
-
 static tern_status dx_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"loss", "cross_entropy_gradient"};
@@ -144,7 +136,7 @@ static tern_status dx_forward(tern_call *call)
 static const tern_op dx_op = {.name = "cross_entropy_gradient",
                               .optional = 1u << 3,
                               .not_differentiable = true,
-                              .infer = dx_infer,
+                              .infer = tern_loss_infer_dx,
                               .forward = dx_forward};
 
 /* dx in one kernel, for a gradient that is not differentiated again. */

@@ -56,6 +56,14 @@ tern_tensor *tern_loss_reduce(tern_tensor *loss, tern_reduction reduction, const
     return loss && half ? tern_to_dtype(loss, half) : loss;
 }
 
+tern_status tern_loss_infer_dx(tern_call *call)
+{
+    call->n_out = 1;
+    call->result[0] =
+        (tern_result){.dtype = call->in[1]->dtype, .shape = tern_shape_of(call->in[1])};
+    return TERN_OK;
+}
+
 tern_tensor *tern_loss_positive(tern_tensor *x)
 {
     return tern_clamp(x, 0, INFINITY);

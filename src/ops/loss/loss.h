@@ -17,6 +17,8 @@ tern_tensor *tern_loss_wide(tern_tensor *x);
  * that. */
 tern_tensor *tern_loss_reduce(tern_tensor *loss, tern_reduction reduction, const tern_tensor *a,
                               const tern_tensor *b);
+/* infer of a gradient's own operation, whose inputs are dout, x, ...: it is like x. */
+tern_status tern_loss_infer_dx(tern_call *call);
 /* log(1 + e^x), without overflow. */
 tern_tensor *tern_loss_softplus(tern_tensor *x);
 /* max(0, x); the gradient at 0 is 1, as that of clamp. */

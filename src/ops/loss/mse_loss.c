@@ -107,14 +107,6 @@ static tern_status mse_forward(tern_call *call)
 
 /* ---- backward: dx = 2 dout (x - y) (/ n), dy = -dx; inputs dout, x, y -------------------- */
 
-static tern_status dx_infer(tern_call *call)
-{
-    call->n_out = 1;
-    call->result[0] =
-        (tern_result){.dtype = call->in[1]->dtype, .shape = tern_shape_of(call->in[1])};
-    return TERN_OK;
-}
-
 static tern_status dx_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"loss", "difference_scaled"};
@@ -130,7 +122,7 @@ static tern_status dx_forward(tern_call *call)
 
 static const tern_op dx_op = {.name = "mse_loss_gradient",
                               .not_differentiable = true,
-                              .infer = dx_infer,
+                              .infer = tern_loss_infer_dx,
                               .forward = dx_forward};
 
 /* dx = 2 dout (x - y) (/ n) and dy = -dx; in differentiable operations where gradients of
