@@ -311,8 +311,9 @@ KERNEL4(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places),
             ST(x, i, 0);
         }
         for (idx q = 0; q < outs; ++q) {
-            idx i = (idx)places[p * outs + q];
-            ST(x, i, LD(x, i) + LD(ys, p * outs + q));
+            i64 i = places[p * outs + q];
+            if (i >= 0 && i < ins) /* else its forward was recorded, and never ran */
+                ST(x, (idx)i, LD(x, (idx)i) + LD(ys, p * outs + q));
         }
     }
 #else

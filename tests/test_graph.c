@@ -327,6 +327,30 @@ static void mistakes_that_only_a_kernel_sees_are_reported(void **state)
     }
 }
 
+/* Its memory is whatever was there: walking back from it must not follow that as places. */
+static void what_never_ran_leads_nowhere(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        tern_graph *graph = tern_graph_new(device);
+        tern_tensor *x =
+            tern_requires_grad_(tern_ones(TERN_SHAPE(1, 1, 8, 8), TERN_F32, device), true);
+        TERN_SCOPE
+            for (int i = 0; i < 8; i++)
+                tern_full(TERN_SHAPE(1, 1, 4, 4), tern_scalar_int(INT64_C(1) << 44), TERN_I64,
+                          device);
+        tern_tensor *y = NULL;
+        TERN_CAPTURE (graph)
+            y = tern_keep(tern_max_pool2d(x, TERN_SHAPE(2, 2), NULL));
+        assert_ok(tern_backward(tern_sum(y)));
+        assert_ok(tern_synchronize(device));
+        assert_int_equal(tern_numel(tern_grad(x)), 64);
+        tern_release(y);
+        tern_graph_free(graph);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     TEST(nothing_runs_before_the_replay),
     TEST(replays_go_on_as_steps_would),
@@ -335,5 +359,6 @@ static const struct CMUnitTest tests[] = {
     TEST(what_is_made_inside_is_the_graphs_own),
     TEST(what_needs_the_host_is_refused_by_name),
     TEST(mistakes_that_only_a_kernel_sees_are_reported),
+    TEST(what_never_ran_leads_nowhere),
 };
 TEST_MAIN(tests)
