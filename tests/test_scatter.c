@@ -46,6 +46,24 @@ static void several_zeros_in_a_place_refuse_second_derivatives(void **state)
     assert_error(TERN_ERR_UNSUPPORTED, "Double backward is unsupported for src when >1 zeros");
 }
 
+/* A device that tells later of a place out of bounds refuses values as the cpu does. */
+static void values_are_looked_at_before_places(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        tern_tensor *x = tern_ones(TERN_SHAPE(3, 2), TERN_F32, device);
+        tern_tensor *far = tern_full(TERN_SHAPE(1), tern_scalar_int(7), TERN_I64, device);
+        tern_tensor *places[] = {far, far}, *values = tern_ones(TERN_SHAPE(2), TERN_F32, device);
+        assert_null(tern_index_put(x, places, 2, values, true));
+        assert_error(TERN_ERR_SHAPE, "cannot be broadcast to indexing result of shape [1]");
+        assert_null(tern_index_put_(x, places, 2, values, false));
+        assert_error(TERN_ERR_SHAPE, "cannot be broadcast to indexing result of shape [1]");
+        assert_ok(tern_synchronize(device));
+    }
+}
+
 static const struct CMUnitTest tests[] = {TEST(products_with_a_zero_have_second_derivatives),
+                                          TEST(values_are_looked_at_before_places),
                                           TEST(several_zeros_in_a_place_refuse_second_derivatives)};
 TEST_MAIN(tests)

@@ -165,7 +165,7 @@ static tern_status flatten_parts(plan *p, tern_place *place)
     return p->flat ? TERN_OK : tern_last_status();
 }
 
-/* All that is known before elements move: parts, their shape, the order of dims, the flat index. */
+/* All that is known before kernels look at places: parts, their shape, the order of dims. */
 static tern_status make_plan(plan *p, const tern_tensor *x, tern_tensor *const *indices, int n,
                              const char *function)
 {
@@ -186,8 +186,7 @@ static tern_status make_plan(plan *p, const tern_tensor *x, tern_tensor *const *
             return tern_fail(TERN_ERR_ARGUMENT,
                              "%s: index is out of bounds for dimension %d with size 0", function,
                              p->parts[i].dim);
-    TERN_TRY(lay_out(p, x, function));
-    return flatten_parts(p, place);
+    return lay_out(p, x, function);
 }
 
 static bool check(const tern_tensor *x, tern_tensor *const *indices, int n, const char *function)
@@ -226,6 +225,8 @@ tern_tensor *tern_index_list(tern_tensor *x, tern_tensor *const *indices, int n)
     if (merged->shape[p.first] == 0 && p.count > 0)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "%s: index is out of bounds for dimension with size 0", function);
+    if (flatten_parts(&p, x->storage->place) != TERN_OK)
+        return NULL;
     return tern_index_entries(merged, p.flat, p.first, p.result, TERN_FAULT_ALONG(p.parts[0].dim));
 }
 
@@ -298,7 +299,8 @@ static tern_tensor *index_put(tern_tensor *x, tern_tensor *const *indices, int n
     if (p.n == 0)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: expected at least one index tensor",
                               function);
-    if (!(values = spread_values(&p, values, function)))
+    if (!(values = spread_values(&p, values, function)) ||
+        flatten_parts(&p, x->storage->place) != TERN_OK)
         return NULL;
     tern_tensor *moved = tern_permute(x, p.order), *merged = tern_reshape(moved, p.merged);
     bool through = in_place && merged && merged->storage == x->storage;
