@@ -208,6 +208,45 @@ static void lbfgs_goes_on_too(void **state)
     }
 }
 
+/* The batches that a loop would have given are those that the next one gives. */
+static void a_loader_goes_on_in_its_epoch(void **state)
+{
+    (void)state;
+    TERN_SCOPE {
+        tern_tensor *x = tern_arange(0, 20, 1, TERN_I64, "cpu"),
+                    *other = tern_arange(0, 21, 1, TERN_I64, "cpu");
+        int64_t seen[2][8] = {{0}};
+        for (int again = 0; again < 3; again++) {
+            tern_dataset *data = tern_data_tensor_dataset(again < 2 ? x : other);
+            tern_loader *loader = tern_data_loader(
+                data, &(tern_loader_options){
+                          .batch_size = 3, .shuffle = true, .seed = (uint64_t)(5 + again)});
+            tern_snapshot *s = tern_snapshot_new();
+            int n = again ? 3 : 0;
+            assert_ok(tern_snapshot_add_loader(s, "loader", loader));
+            if (again == 1)
+                assert_ok(tern_snapshot_load(s, in_folder("loader")));
+            if (again == 2) {
+                assert_int_equal(tern_snapshot_load(s, in_folder("loader")), TERN_ERR_STATE);
+                assert_error(TERN_ERR_STATE, "loader is of another data set or sampler");
+            }
+            for (; again < 2 && n < 7;)
+                TERN_EACH_BATCH(batch, loader)
+                {
+                    seen[again][n++] = tern_item_int(tern_select(batch.tensors[0], 0, 0));
+                    if (n == 3 && !again)
+                        assert_ok(tern_snapshot_save(s, in_folder("loader"), NULL));
+                    if (n == 7)
+                        break;
+                }
+            tern_snapshot_free(s);
+            tern_loader_free(loader);
+            tern_dataset_free(data);
+        }
+        assert_memory_equal(seen[0] + 3, seen[1] + 3, 4 * sizeof(int64_t));
+    }
+}
+
 /* ---- which are kept -------------------------------------------------------------------------- */
 
 static void the_last_and_the_best_are_kept(void **state)
@@ -404,6 +443,7 @@ int main(void)
         TEST(it_goes_on_on_another_device),
         TEST(a_snapshot_of_the_beginning_is_one),
         TEST(lbfgs_goes_on_too),
+        TEST(a_loader_goes_on_in_its_epoch),
         TEST(the_last_and_the_best_are_kept),
         TEST(one_is_written_in_the_background),
         TEST(another_training_is_refused_and_nothing_changes),

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tern/data/loader.h>
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
@@ -211,6 +212,37 @@ static tern_status load_lr_scheduler(const io_snapshot_part *part, const tern_st
 }
 
 const io_part_kind io_part_lr_scheduler = {save_lr_scheduler, load_lr_scheduler};
+
+/* ---- loaders --------------------------------------------------------------------------------- */
+
+static tern_status save_loader(const io_snapshot_part *part, tern_state_dict *to)
+{
+    tern_loader_state state;
+    TERN_TRY(tern_loader_get_state(part->object, &state));
+    TERN_TRY(note_unsigned(to, part->name, "seed", state.seed));
+    TERN_TRY(io_note_int(to, part->name, "epoch", state.epoch));
+    TERN_TRY(io_note_int(to, part->name, "samples", state.samples));
+    return note_unsigned(to, part->name, "fingerprint", state.fingerprint);
+}
+
+static tern_status load_loader(const io_snapshot_part *part, const tern_state_dict *from,
+                               bool apply)
+{
+    tern_loader_state state = {0}, now;
+    TERN_TRY(read_unsigned(from, part->name, "seed", &state.seed));
+    TERN_TRY(io_read_int(from, part->name, "epoch", &state.epoch));
+    TERN_TRY(io_read_int(from, part->name, "samples", &state.samples));
+    TERN_TRY(read_unsigned(from, part->name, "fingerprint", &state.fingerprint));
+    if (apply)
+        return tern_loader_set_state(part->object, &state);
+    TERN_TRY(tern_loader_get_state(part->object, &now));
+    return now.fingerprint == state.fingerprint
+               ? TERN_OK
+               : tern_fail(TERN_ERR_STATE,
+                           "tern_snapshot_load: %s is of another data set or sampler", part->name);
+}
+
+const io_part_kind io_part_loader = {save_loader, load_loader};
 
 /* ---- generators ------------------------------------------------------------------------------ */
 

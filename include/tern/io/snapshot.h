@@ -21,6 +21,7 @@
 #ifndef TERN_IO_SNAPSHOT_H
 #define TERN_IO_SNAPSHOT_H
 #include <tern/amp.h>
+#include <tern/data/loader.h>
 #include <tern/io/file.h>
 
 TERN_BEGIN_DECLS
@@ -49,6 +50,9 @@ TERN_API tern_status tern_snapshot_add_scaler(tern_snapshot *snapshot, const cha
 /* The averages and how many updates they are of. */
 TERN_API tern_status tern_snapshot_add_averaged_model(tern_snapshot *snapshot, const char *name,
                                                       tern_averaged_model *model);
+/* Its seed, and how far it is in its epoch: the next loop goes on there, without what was given. */
+TERN_API tern_status tern_snapshot_add_loader(tern_snapshot *snapshot, const char *name,
+                                              tern_loader *loader);
 /* A tensor, into which is copied. */
 TERN_API tern_status tern_snapshot_add_tensor(tern_snapshot *snapshot, const char *name,
                                               tern_tensor *x);
