@@ -117,6 +117,40 @@ static void what_was_saved_is_loaded(void **state)
     }
 }
 
+/* The types that tern only stores; their bytes are looked at, since a device may not compare them. */
+static void stored_types_go_both_ways(void **state)
+{
+    (void)state;
+    static const tern_dtype types[] = {TERN_I8,  TERN_I16,       TERN_U16,    TERN_U32,
+                                       TERN_U64, TERN_F8_E4M3FN, TERN_F8_E5M2};
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_state_dict *dict = tern_state_dict_new(), *back;
+        uint64_t bytes[7], loaded[7];
+        for (int i = 0; i < 7; i++) {
+            char name[8];
+            snprintf(name, sizeof name, "x%d", i);
+            for (int k = 0; k < 7; k++)
+                bytes[k] = 0x0102030405060708u * (uint64_t)(k + 1);
+            tern_state_dict_set(dict, name,
+                                tern_from_data((void *)bytes, TERN_SHAPE(7), types[i], device));
+        }
+        assert_ok(tern_save(dict, in_folder("stored.safetensors"), NULL));
+        back = tern_load(in_folder("stored.safetensors"),
+                         &(tern_load_options){.map_location = device});
+        assert_non_null(back);
+        for (int i = 0; i < 7; i++) {
+            tern_tensor *x = tern_state_dict_get(back, tern_state_dict_key_at(dict, i));
+            size_t n = 7 * tern_dtype_size(types[i]);
+            assert_int_equal(tern_dtype_of(x), types[i]);
+            assert_ok(tern_copy_to_host(x, (void *)loaded, n));
+            assert_memory_equal(loaded, bytes, n);
+        }
+        tern_state_dict_free(back);
+        tern_state_dict_free(dict);
+    }
+}
+
 /* More than a piece, dense and not, and rows that are larger than one. */
 static void large_tensors_come_in_pieces(void **state)
 {
@@ -320,6 +354,7 @@ int main(void)
         TEST(names_are_shown_cut_and_escaped),
         TEST(what_is_no_file_is_refused),
         TEST(what_was_saved_is_loaded),
+        TEST(stored_types_go_both_ways),
         TEST(large_tensors_come_in_pieces),
         TEST(a_file_is_byte_for_byte_the_reference),
         TEST(names_that_no_file_can_have_are_refused),

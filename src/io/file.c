@@ -288,7 +288,7 @@ tern_shape tern_file_shape(const tern_file *file, const char *name)
 tern_dtype tern_file_dtype(const tern_file *file, const char *name)
 {
     const io_entry *e = find(file, name, "tern_file_dtype");
-    return e && e->type ? io_type_dtype(e->type) : TERN_DTYPE_DEFAULT;
+    return e && e->type ? e->type->dtype : TERN_DTYPE_DEFAULT;
 }
 
 const char *tern_file_dtype_name(const tern_file *file, const char *name)

@@ -36,7 +36,7 @@ static tern_status check_types(const tern_file *file, const tern_load_options *o
     const char *name;
     for (int i = 0; i < file->count; i++) {
         const io_entry *e = &file->entries[i];
-        if (wanted(o, only, e, &name) && (!e->type || !io_type_dtype(e->type)))
+        if (wanted(o, only, e, &name) && (!e->type || !e->type->dtype))
             return tern_fail(TERN_ERR_DTYPE,
                              "tern_load: \"%s\": tensor `%s` is of type %s, which tern does not "
                              "have; with .only the others can be loaded",

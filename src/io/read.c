@@ -117,7 +117,7 @@ static tern_status fill_staged(io_stream *s, tern_tensor *x)
 /* The next elements of the stream, in a new tensor. */
 static tern_tensor *next_tensor(io_stream *s, const tern_shape *shape, const char *device)
 {
-    tern_dtype dtype = io_type_dtype(s->entry->type);
+    tern_dtype dtype = s->entry->type->dtype;
     bool host = strcmp(device, "cpu") == 0;
     tern_tensor *x = tern_empty(*shape, dtype, device);
     size_t bytes = x ? (size_t)tern_numel(x) * tern_dtype_size(dtype) : 0;
@@ -166,7 +166,7 @@ static tern_tensor *read_all(io_stream *s, const tern_shape *shape, uint64_t ski
 tern_tensor *io_read(tern_file *file, const io_entry *e, int64_t start, int64_t end,
                      const char *device, const char *function)
 {
-    if (!e->type || !io_type_dtype(e->type))
+    if (!e->type || !e->type->dtype)
         return tern_fail_null(
             TERN_ERR_DTYPE, "%s: \"%s\": tensor `%s` is of type %s, which tern does not have",
             function, file->path, IO_SHOW(e->name), e->type ? e->type->name : e->foreign);

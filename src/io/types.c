@@ -2,9 +2,6 @@
 #include "io/types.h"
 #include <string.h>
 
-/* Those that tern may not have yet. */
-enum { I8 = 9, I16, U16, U32, U64, F8_E4M3, F8_E5M2 };
-
 /* In the order in which files have them: the last first. */
 static const io_type types[] = {
     {"BOOL", 8, TERN_BOOL, "b1"},
@@ -12,23 +9,23 @@ static const io_type types[] = {
     {"F6_E2M3", 6, TERN_DTYPE_DEFAULT, ""},
     {"F6_E3M2", 6, TERN_DTYPE_DEFAULT, ""},
     {"U8", 8, TERN_U8, "u1"},
-    {"I8", 8, (tern_dtype)I8, "i1"},
-    {"F8_E5M2", 8, (tern_dtype)F8_E5M2, ""},
-    {"F8_E4M3", 8, (tern_dtype)F8_E4M3, ""},
+    {"I8", 8, TERN_I8, "i1"},
+    {"F8_E5M2", 8, TERN_F8_E5M2, ""},
+    {"F8_E4M3", 8, TERN_F8_E4M3FN, ""},
     {"F8_E8M0", 8, TERN_DTYPE_DEFAULT, ""},
     {"F8_E4M3FNUZ", 8, TERN_DTYPE_DEFAULT, ""},
     {"F8_E5M2FNUZ", 8, TERN_DTYPE_DEFAULT, ""},
-    {"I16", 16, (tern_dtype)I16, "i2"},
-    {"U16", 16, (tern_dtype)U16, "u2"},
+    {"I16", 16, TERN_I16, "i2"},
+    {"U16", 16, TERN_U16, "u2"},
     {"F16", 16, TERN_F16, "f2"},
     {"BF16", 16, TERN_BF16, ""},
     {"I32", 32, TERN_I32, "i4"},
-    {"U32", 32, (tern_dtype)U32, "u4"},
+    {"U32", 32, TERN_U32, "u4"},
     {"F32", 32, TERN_F32, "f4"},
     {"C64", 64, TERN_DTYPE_DEFAULT, ""},
     {"F64", 64, TERN_F64, "f8"},
     {"I64", 64, TERN_I64, "i8"},
-    {"U64", 64, (tern_dtype)U64, "u8"},
+    {"U64", 64, TERN_U64, "u8"},
 };
 enum { TYPES = sizeof types / sizeof *types };
 
@@ -59,10 +56,4 @@ const io_type *io_type_of(tern_dtype dtype)
 int io_type_rank(const io_type *type)
 {
     return (int)(types + TYPES - type);
-}
-
-tern_dtype io_type_dtype(const io_type *type)
-{
-    size_t size = type->dtype ? tern_dtype_size(type->dtype) : 0;
-    return size * 8 == (size_t)type->bits ? type->dtype : TERN_DTYPE_DEFAULT;
 }

@@ -16,7 +16,5 @@ const io_type *io_type_numpy(const char *descr);
 const io_type *io_type_of(tern_dtype dtype);
 /* The place in the order in which the reference sorts types in a file. */
 int io_type_rank(const io_type *type);
-/* The dtype of a tensor of that type; TERN_DTYPE_DEFAULT where there is none. */
-tern_dtype io_type_dtype(const io_type *type);
 
 #endif
