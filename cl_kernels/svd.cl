@@ -164,40 +164,38 @@ KERNEL6(K(svd_complete), (OUT, STO, qs), (IN, STO, ss), (ARG, i64, batch), (ARG,
         REAL least = ss[s0] * SVD_ROUNDING * (REAL)l;
         for (idx i = 0; i < (idx)c; i++) {
             idx x0 = q0 + i * (idx)l;
-            REAL value = i < (idx)k ? ss[s0 + i] : 0, own = 0;
-            if (!(value > least)) {
-                REAL far = 0, at = 0;
-                LANES(j, l)
+            REAL value = i < (idx)k ? ss[s0 + i] : 0, own = 0, far = 0, at = 0;
+            idx fresh = value > least ? 0 : (idx)l; /* no barrier stands under a condition */
+            LANES(j, fresh)
+            {
+                REAL rest = 1;
+                for (idx r = 0; r < i; r++)
+                    rest -= qs[q0 + r * (idx)l + j] * qs[q0 + r * (idx)l + j];
+                qs[x0 + j] = rest;
+                far = rest > far ? rest : far;
+            }
+            far = GROUP_MAX(far, scratch);
+            LANES(j, fresh)
+            {
+                REAL place = qs[x0 + j] == far ? (REAL)((idx)l - j) : 0;
+                at = place > at ? place : at;
+            }
+            at = GROUP_MAX(at, scratch);
+            LANES(j, fresh)
+            {
+                qs[x0 + j] = (REAL)((idx)l - j) == at;
+            }
+            for (idx r = 0; r < 2 * i; r++) {
+                REAL dot = 0;
+                idx y0 = q0 + (r < i ? r : r - i) * (idx)l;
+                SIMD_SUM(dot) LANES(j, fresh)
                 {
-                    REAL rest = 1;
-                    for (idx r = 0; r < i; r++)
-                        rest -= qs[q0 + r * (idx)l + j] * qs[q0 + r * (idx)l + j];
-                    qs[x0 + j] = rest;
-                    far = rest > far ? rest : far;
+                    dot += qs[y0 + j] * qs[x0 + j];
                 }
-                far = GROUP_MAX(far, scratch);
-                LANES(j, l)
+                dot = GROUP_SUM(dot, scratch);
+                SIMD LANES(j, fresh)
                 {
-                    REAL place = qs[x0 + j] == far ? (REAL)((idx)l - j) : 0;
-                    at = place > at ? place : at;
-                }
-                at = GROUP_MAX(at, scratch);
-                LANES(j, l)
-                {
-                    qs[x0 + j] = (REAL)((idx)l - j) == at;
-                }
-                for (idx r = 0; r < 2 * i; r++) {
-                    REAL dot = 0;
-                    idx y0 = q0 + (r < i ? r : r - i) * (idx)l;
-                    SIMD_SUM(dot) LANES(j, l)
-                    {
-                        dot += qs[y0 + j] * qs[x0 + j];
-                    }
-                    dot = GROUP_SUM(dot, scratch);
-                    SIMD LANES(j, l)
-                    {
-                        qs[x0 + j] -= dot * qs[y0 + j];
-                    }
+                    qs[x0 + j] -= dot * qs[y0 + j];
                 }
             }
             SIMD_SUM(own) LANES(j, l)
