@@ -137,9 +137,29 @@ add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/embedded.c
 
 # What comes before a kernel takes far less time than it; the door itself, src/tensor, is for speed.
 set(sources_for_size ${TERN_SOURCES})
-list(FILTER sources_for_size INCLUDE REGEX "^src/(ops|nn|optim|amp|data)/")
+list(FILTER sources_for_size INCLUDE REGEX "^src/(ops|nn|optim|amp|metrics|data|io)/")
 set_source_files_properties(${sources_for_size} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
-add_library(tern_objects OBJECT ${TERN_SOURCES} ${PROJECT_BINARY_DIR}/embedded.c)
+set(generated_sources)
+if(TERN_ONNX)
+  # Messages of ONNX's .proto, whose functions of protobuf-c are those of src/io/onnx/protobuf.c.
+  set(onnx ${PROJECT_BINARY_DIR}/onnx)
+  get_filename_component(folder ${TERN_ONNX_PROTO} DIRECTORY)
+  add_custom_command(OUTPUT ${onnx}/onnx.pb-c.c ${onnx}/onnx.pb-c.h
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${onnx}
+    COMMAND ${TERN_PROTOC_C} --proto_path=${folder} --c_out=${onnx} ${TERN_ONNX_PROTO}
+    DEPENDS ${TERN_ONNX_PROTO} VERBATIM)
+  set(generated_sources ${onnx}/onnx.pb-c.c ${onnx}/onnx.pb-c.h)
+  set(renamed)
+  foreach(function IN ITEMS unpack free_unpacked get_packed_size pack pack_to_buffer)
+    list(APPEND renamed protobuf_c_message_${function}=tern_protobuf_${function})
+  endforeach()
+  file(GLOB onnx_sources ${PROJECT_SOURCE_DIR}/src/io/onnx/*.c)
+  set_source_files_properties(${onnx_sources} ${onnx}/onnx.pb-c.c PROPERTIES
+    COMPILE_DEFINITIONS "${renamed};NDEBUG" INCLUDE_DIRECTORIES "${onnx}"
+    OBJECT_DEPENDS ${onnx}/onnx.pb-c.h)
+  set_source_files_properties(${onnx}/onnx.pb-c.c PROPERTIES COMPILE_OPTIONS "-Os;-w")
+endif()
+add_library(tern_objects OBJECT ${TERN_SOURCES} ${PROJECT_BINARY_DIR}/embedded.c ${generated_sources})
 # Tables for unwinding are a twentieth of the library; with -g debuggers have their own.
 target_compile_options(tern_objects PRIVATE
   "$<$<CONFIG:Release>:-fno-asynchronous-unwind-tables;-fno-unwind-tables>")
@@ -148,7 +168,8 @@ target_include_directories(tern_objects PUBLIC
 # It defines the functions that are macros for programs (tern/numbers.h, tern/pointers.h).
 target_compile_definitions(tern_objects PRIVATE TERN_PLAIN_NAMES ${TERN_ISA_DEFINITIONS}
   $<$<BOOL:${TERN_OPENCL}>:TERN_WITH_OPENCL> $<$<BOOL:${TERN_CUDA}>:TERN_WITH_CUDA> $<$<BOOL:${onednn_FOUND}>:TERN_WITH_ONEDNN>
-  $<$<BOOL:${TERN_ZLIB}>:TERN_WITH_ZLIB> $<$<BOOL:${TERN_ZIP}>:TERN_WITH_ZIP> $<$<BOOL:${TERN_IMAGES}>:TERN_WITH_IMAGES>)
+  $<$<BOOL:${TERN_ZLIB}>:TERN_WITH_ZLIB> $<$<BOOL:${TERN_ZIP}>:TERN_WITH_ZIP> $<$<BOOL:${TERN_IMAGES}>:TERN_WITH_IMAGES>
+  $<$<BOOL:${TERN_ONNX}>:TERN_WITH_ONNX>)
 if(TERN_OPENCL)
   target_include_directories(tern_objects PRIVATE ${TERN_OPENCL_INCLUDE})
 endif()

@@ -3,25 +3,20 @@
 # compiled once for each instruction set (library.cmake), and a backend only where it is wanted.
 file(GLOB_RECURSE TERN_SOURCES RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
   src/base/*.c src/device/*.c src/tensor/*.c src/ops/*.c src/nn/*.c src/amp/*.c src/optim/*.c src/metrics/*.c
-  src/data/*.c)
+  src/data/*.c src/io/*.c)
 set(TERN_HOST_SOURCES host_kernels host_table product_kernels row_kernels row_run)
 list(TRANSFORM TERN_HOST_SOURCES REPLACE "(.+)" "src/device/cpu/\\1.c")
 list(REMOVE_ITEM TERN_SOURCES ${TERN_HOST_SOURCES})
-# What waits for files, people or other threads is compiled for size.
-foreach(source IN LISTS TERN_SOURCES)
-  if(source MATCHES "^src/(data|io|metrics)/")
-    set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -Os)
-  endif()
-endforeach()
 if(NOT TERN_OPENCL)
   list(FILTER TERN_SOURCES EXCLUDE REGEX "^src/device/opencl/")
 endif()
 if(NOT TERN_CUDA)
   list(FILTER TERN_SOURCES EXCLUDE REGEX "^src/device/cuda/")
 endif()
-file(GLOB TERN_IO_SOURCES RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS src/io/*.c)
-set_source_files_properties(${TERN_IO_SOURCES} PROPERTIES COMPILE_OPTIONS -Os)
-list(APPEND TERN_SOURCES ${TERN_IO_SOURCES})
+
+if(NOT TERN_ONNX)
+  list(FILTER TERN_SOURCES EXCLUDE REGEX "^src/io/onnx/")
+endif()
 
 # libtern_names, a library of its own: operations by PyTorch's name.
 file(GLOB TERN_NAMES_SOURCES RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS src/names/*.c)

@@ -4,5 +4,6 @@
 #include <tern/io/file.h>
 #include <tern/io/module.h>
 #include <tern/io/numpy.h>
+#include <tern/io/onnx.h>
 #include <tern/io/snapshot.h>
 #endif

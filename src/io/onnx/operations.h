@@ -1,0 +1,14 @@
+/* operations.h -- the functions of operations.def. */
+#ifndef TERN_IO_ONNX_OPERATIONS_H
+#define TERN_IO_ONNX_OPERATIONS_H
+#include "io/onnx/graph.h"
+
+#define UNARY(NAME, function)
+#define BINARY(NAME, function)
+#define RUN(NAME, function, on_host) tern_status onnx_##function(onnx_call *c);
+#include "io/onnx/operations.def"
+#undef UNARY
+#undef BINARY
+#undef RUN
+
+#endif

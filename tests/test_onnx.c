@@ -1,0 +1,303 @@
+/* test_onnx.c -- ONNX models as modules: names, gradients, devices, training, and files that lie. */
+#include "onnx_file.h"
+#include "support.h"
+#include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[200];
+
+static const char *at(const char *name)
+{
+    static char path[2][400];
+    static int next;
+    char *p = path[next++ % 2];
+    snprintf(p, sizeof path[0], "%s/%s", folder, name);
+    return p;
+}
+
+static const float weight[] = {1, 2, 3, -1, 0.5f, 0}, bias[] = {0.5f, -0.5f};
+static const int64_t weight_dims[] = {2, 3}, bias_dims[] = {2};
+
+/* y = relu(x W^T + b), with W and b under names with dots. */
+static message linear_graph(message w, message b)
+{
+    message g = {0}, gemm = node("Gemm", "x", "fc.1.weight", "fc.1.bias", "h"), trans = {0};
+    put_text(&trans, 1, "transB");
+    put_int(&trans, 3, 1);
+    put_int(&trans, 20, 2);
+    put_message(&gemm, 5, trans);
+    put_message(&g, 1, gemm);
+    put_message(&g, 1, node("Relu", "h", "", "", "y"));
+    put_text(&g, 2, "Net");
+    put_message(&g, 5, w);
+    put_message(&g, 5, b);
+    put_message(&g, 11, named("x"));
+    put_message(&g, 12, named("y"));
+    return g;
+}
+
+static message plain_weight(void)
+{
+    return float_tensor("fc.1.weight", 2, weight_dims, weight);
+}
+
+static message plain_bias(void)
+{
+    return float_tensor("fc.1.bias", 1, bias_dims, bias);
+}
+
+static void initializers_are_parameters(void **state)
+{
+    (void)state;
+    write_model(at("net.onnx"), linear_graph(plain_weight(), plain_bias()), 17);
+    FOR_EACH_DEVICE(device)
+    {
+        tern_module *m = tern_nn_to(tern_onnx_load(at("net.onnx")), device);
+        assert_non_null(m);
+        assert_string_equal(tern_nn_name(m), "Net");
+        TERN_SCOPE {
+            tern_tensor *x = tern_ones(TERN_SHAPE(1, 3), TERN_F32, device);
+            tern_tensor *y = tern_nn_forward(m, x);
+            assert_values(y, 6.5, 0);
+            assert_ok(tern_backward(tern_sum(y)));
+            assert_values(tern_grad(tern_nn_parameter(m, "fc.1.weight")), 1, 1, 1, 0, 0, 0);
+            assert_values(tern_grad(tern_nn_parameter(m, "fc.1.bias")), 1, 0);
+            tern_optimizer *sgd = tern_optim_sgd(m, 1, NULL);
+            assert_ok(tern_optim_step(sgd));
+            assert_values(tern_nn_forward(m, x), 2.5, 0);
+            tern_optim_free(sgd);
+            assert_null(tern_nn_forward(m, tern_ones(TERN_SHAPE(1, 4), TERN_F32, device)));
+            assert_error(TERN_ERR_SHAPE, "");
+        }
+        tern_nn_free(m);
+    }
+}
+
+/* A reshape whose sizes are computed from a shape: (2, 3, 4) -> (2, 12), on any device. */
+static void shapes_are_computed_by_the_host(void **state)
+{
+    (void)state;
+    message g = {0}, zero = {0}, minus = {0}, concat = node("Concat", "n1", "rest", "", "to"),
+            axis = {0};
+    const int64_t place[] = {0}, rest[] = {-1};
+    put_message(&g, 1, node("Shape", "x", "", "", "shape"));
+    put_message(&g, 1, node("Gather", "shape", "zero", "", "n1"));
+    put_text(&axis, 1, "axis");
+    put_int(&axis, 3, 0);
+    put_int(&axis, 20, 2);
+    put_message(&concat, 5, axis);
+    put_message(&g, 1, concat);
+    put_message(&g, 1, node("Reshape", "x", "to", "", "y"));
+    put_int(&zero, 1, 1), put_int(&zero, 2, 7), put_text(&zero, 8, "zero");
+    put_block(&zero, 9, place, sizeof place);
+    put_int(&minus, 1, 1), put_int(&minus, 2, 7), put_text(&minus, 8, "rest");
+    put_block(&minus, 9, rest, sizeof rest);
+    put_message(&g, 5, zero);
+    put_message(&g, 5, minus);
+    put_message(&g, 11, named("x"));
+    put_message(&g, 12, named("y"));
+    write_model(at("shapes.onnx"), g, 13);
+    FOR_EACH_DEVICE(device)
+    {
+        tern_module *m = tern_nn_to(tern_onnx_load(at("shapes.onnx")), device);
+        TERN_SCOPE {
+            tern_tensor *x = tern_zeros(TERN_SHAPE(2, 3, 4), TERN_F32, device);
+            tern_tensor *y = tern_nn_forward(m, x);
+            assert_int_equal(tern_dim(y), 2);
+            assert_int_equal(tern_size(y, 1), 12);
+            assert_string_equal(tern_device(y), device);
+        }
+        tern_nn_free(m);
+    }
+}
+
+/* ---- weights beside the model ---------------------------------------------------------------- */
+
+static void entry(message *t, const char *key, const char *value)
+{
+    message e = {0};
+    put_text(&e, 1, key);
+    put_text(&e, 2, value);
+    put_message(t, 13, e);
+}
+
+static message external_weight(const char *location, const char *offset, const char *length)
+{
+    message t = {0};
+    put_int(&t, 1, 2);
+    put_int(&t, 1, 3);
+    put_int(&t, 2, 1);
+    put_text(&t, 8, "fc.1.weight");
+    put_int(&t, 14, 1);
+    entry(&t, "location", location);
+    entry(&t, "offset", offset);
+    if (*length)
+        entry(&t, "length", length);
+    return t;
+}
+
+static void weights_beside_the_model(void **state)
+{
+    (void)state;
+    FILE *file = fopen(at("net.data"), "wb");
+    fwrite("12345678", 1, 8, file);
+    fwrite(weight, 1, sizeof weight, file);
+    fclose(file);
+    assert_int_equal(symlink("net.data", at("link.data")), 0);
+    assert_int_equal(mkfifo(at("pipe.data"), 0600), 0);
+    static const struct {
+        const char *location, *offset, *length, *error;
+    } rows[] = {{"net.data", "8", "24", NULL},
+                {"net.data", "8", "", NULL},
+                {"net.data", "9", "24", "behind the end"},
+                {"net.data", "-8", "24", "does not give"},
+                {"net.data", "8", "20", "does not give"},
+                {"net.data", "8", "24x", "does not give"},
+                {"net.data", "9223372036854775807", "24", "behind the end"},
+                {"absent.data", "0", "24", "can't be read"},
+                {"link.data", "8", "24", "can't be read"},
+                {"pipe.data", "8", "24", "can't be read"},
+                {"../net.data", "8", "24", "no plain name"},
+                {"/etc/passwd", "8", "24", "no plain name"},
+                {".", "8", "24", "no plain name"},
+                {"", "8", "24", "no plain name"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        write_model(at("outside.onnx"),
+                    linear_graph(external_weight(rows[i].location, rows[i].offset, rows[i].length),
+                                 plain_bias()),
+                    17);
+        tern_module *m = tern_onnx_load(at("outside.onnx"));
+        if (rows[i].error) {
+            assert_null(m);
+            assert_error(TERN_ERR_IO, rows[i].error);
+            continue;
+        }
+        TERN_SCOPE
+            assert_values(tern_nn_parameter(m, "fc.1.weight"), 1, 2, 3, -1, 0.5, 0);
+        tern_nn_free(m);
+    }
+    unlink(at("link.data"));
+    unlink(at("pipe.data"));
+    unlink(at("net.data"));
+}
+
+/* ---- files that lie -------------------------------------------------------------------------- */
+
+static void refused(message graph, int64_t opset, tern_status status, const char *part)
+{
+    int64_t live = tern_live_tensors();
+    write_model(at("bad.onnx"), graph, opset);
+    assert_null(tern_onnx_load(at("bad.onnx")));
+    assert_error(status, part);
+    assert_int_equal(tern_live_tensors(), live);
+}
+
+static message sized(int64_t a, int64_t b, int64_t type)
+{
+    message t = {0};
+    put_int(&t, 1, a);
+    put_int(&t, 1, b);
+    put_int(&t, 2, type);
+    put_text(&t, 8, "fc.1.weight");
+    put_block(&t, 9, weight, sizeof weight);
+    return t;
+}
+
+static void what_is_no_model_is_refused(void **state)
+{
+    (void)state;
+    message g;
+    refused(linear_graph(plain_weight(), plain_bias()), 6, TERN_ERR_UNSUPPORTED, "operator set 6");
+    refused(linear_graph(plain_weight(), plain_bias()), 99, TERN_ERR_UNSUPPORTED,
+            "operator set 99");
+    refused(linear_graph(plain_weight(), plain_weight()), 17, TERN_ERR_IO, "defined twice");
+    refused(linear_graph(sized(2, 2, 1), plain_bias()), 17, TERN_ERR_IO, "24 bytes");
+    refused(linear_graph(sized(INT64_C(1) << 40, INT64_C(1) << 40, 1), plain_bias()), 17,
+            TERN_ERR_SHAPE, "overflow");
+    refused(linear_graph(sized(-1, 3, 1), plain_bias()), 17, TERN_ERR_SHAPE, "overflow");
+    refused(linear_graph(sized(1, 3, 14), plain_bias()), 17, TERN_ERR_DTYPE, "complex64");
+    refused(linear_graph(sized(1, 3, 8), plain_bias()), 17, TERN_ERR_DTYPE, "string");
+    g = linear_graph(plain_weight(), plain_bias());
+    put_message(&g, 1, node("Loop", "y", "", "", "z"));
+    refused(g, 17, TERN_ERR_UNSUPPORTED, "is Loop of operator set 17");
+    g = linear_graph(plain_weight(), plain_bias());
+    put_message(&g, 1, node("Relu", "nowhere", "", "", "z"));
+    refused(g, 17, TERN_ERR_IO, "'nowhere'");
+    g = linear_graph(plain_weight(), plain_bias());
+    put_message(&g, 12, named("elsewhere"));
+    refused(g, 17, TERN_ERR_IO, "nothing gives output 1");
+    assert_null(tern_onnx_load(at("absent.onnx")));
+    assert_error(TERN_ERR_IO, "absent.onnx");
+    assert_null(tern_onnx_load(folder));
+    assert_error(TERN_ERR_IO, "not a regular file");
+    assert_null(tern_onnx_load(NULL));
+    assert_error(TERN_ERR_ARGUMENT, "path");
+}
+
+/* Every file that is cut off is refused or is a smaller model; none reads beyond its end. */
+static void a_file_that_is_cut_off(void **state)
+{
+    (void)state;
+    write_model(at("whole.onnx"), linear_graph(plain_weight(), plain_bias()), 17);
+    unsigned char bytes[1000];
+    FILE *file = fopen(at("whole.onnx"), "rb");
+    size_t n = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    int refusals = 0;
+    for (size_t k = 0; k < n; k++) {
+        file = fopen(at("cut.onnx"), "wb");
+        fwrite(bytes, 1, k, file);
+        fclose(file);
+        tern_module *m = tern_onnx_load(at("cut.onnx"));
+        refusals += !m;
+        tern_clear_error();
+        tern_nn_free(m);
+    }
+    assert_true(refusals > (int)n - 10);
+}
+
+static void nesting_and_swelling_have_limits(void **state)
+{
+    (void)state;
+    message inner = {0};
+    for (int i = 0; i < 10000;
+         i++) { /* an attribute that is a graph with a node with an attribute */
+        message attribute = {0}, n = {0}, g = {0};
+        put_message(&attribute, 6, inner);
+        put_message(&n, 5, attribute);
+        put_message(&g, 1, n);
+        inner = g;
+        if (inner.n > 100000)
+            break;
+    }
+    refused(inner, 17, TERN_ERR_IO, "nested more than 32 deep");
+    message many = {0};
+    for (int i = 0; i < 400000; i++)
+        put_block(&many, 1, "", 0); /* empty nodes, of 2 bytes each */
+    refused(many, 17, TERN_ERR_IO, "bytes of memory");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(initializers_are_parameters), TEST(shapes_are_computed_by_the_host),
+        TEST(weights_beside_the_model),    TEST(what_is_no_model_is_refused),
+        TEST(a_file_that_is_cut_off),      TEST(nesting_and_swelling_have_limits)};
+    if (!tern_onnx_is_available()) {
+        printf("test_onnx: skipped: libprotobuf-c.so.1 can't be opened\n");
+        return 77;
+    }
+    snprintf(folder, sizeof folder, "onnx-test-XXXXXX");
+    if (!mkdtemp(folder))
+        return 1;
+    int failures = test_main(tests, sizeof tests / sizeof *tests);
+    static const char *const files[] = {"net", "shapes", "outside", "bad", "whole", "cut"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "%s.onnx", files[i]);
+        unlink(at(name));
+    }
+    rmdir(folder);
+    return failures;
+}

@@ -1,0 +1,150 @@
+/* test_onnx_nodes.c -- the node tests of ONNX (Debian's libonnx-testdata): each model against its stored
+ * results; what tern does not have is listed with the reason.
+ *
+ *   test_onnx_nodes [FOLDER [PART OF A NAME]] */
+#include "io/onnx/graph.h"
+#include "support.h"
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <tern/io/onnx.h>
+
+#define NODES "/usr/share/libonnx-testdata/data/node"
+enum { MOST = 16 };
+
+static int passed, failed, lacking;
+
+/* A TensorProto in a file; NULL after an error. */
+static tern_tensor *read_tensor(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return NULL;
+    static uint8_t bytes[16 << 20];
+    size_t n = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    Onnx__TensorProto *proto = onnx__tensor_proto__unpack(NULL, n, bytes);
+    tern_tensor *x = proto
+                         ? onnx_tensor(proto, NULL)
+                         : tern_fail_null(TERN_ERR_UNSUPPORTED, "tern_onnx: %s is no tensor", path);
+    if (proto)
+        onnx__tensor_proto__free_unpacked(proto, NULL);
+    return x;
+}
+
+/* NumPy had no bfloat16: these files hold its bits as uint16. */
+static tern_tensor *as_bfloat16(tern_tensor *x)
+{
+    static uint16_t bits[1 << 16];
+    if (!x || tern_dtype_of(x) != TERN_U16 || tern_numel(x) > 1 << 16)
+        return x;
+    tern_copy_to_host(x, (void *)bits, sizeof *bits * (size_t)tern_numel(x));
+    return tern_from_data((const void *)bits, tern_shape_of(x), TERN_BF16, "cpu");
+}
+
+static int read_all(const char *folder, const char *kind, tern_tensor *list[MOST])
+{
+    char path[600];
+    int n = 0;
+    for (; n < MOST; n++) {
+        snprintf(path, sizeof path, "%s/test_data_set_0/%s_%d.pb", folder, kind, n);
+        if (!(list[n] = read_tensor(path)))
+            break;
+        if (strstr(folder, "BFLOAT16"))
+            list[n] = as_bfloat16(list[n]);
+    }
+    return n;
+}
+
+/* |a - b| <= 1e-7 + 1e-3 |b|, as onnx.backend.test compares. A bfloat16 may be a step away: the stored
+ * results were cut off, where later versions of ONNX round, as tern does. */
+static bool is_close(tern_tensor *a, tern_tensor *b)
+{
+    if (!tern_same_shape(a, b) || tern_dtype_of(a) != tern_dtype_of(b))
+        return false;
+    return tern_allclose(tern_to_dtype(tern_to(tern_detach(a), "cpu"), TERN_F64),
+                         tern_to_dtype(b, TERN_F64), tern_dtype_of(b) == TERN_BF16 ? 0x1p-7 : 1e-3,
+                         1e-7, true);
+}
+
+static void report(const char *name, const char *what, const char *why)
+{
+    printf("%-7s %s%s%.200s\n", what, name, *why ? ": " : "", why);
+}
+
+/* What is drawn at random is compared in its shape and dtype alone. */
+static bool is_random(const char *name)
+{
+    return strstr(name, "bernoulli") ||
+           (strstr(name, "training_dropout") && !strstr(name, "zero_ratio"));
+}
+
+static bool compare(const char *name, tern_tensor **got, tern_tensor **want, int n)
+{
+    for (int i = 0; i < n; i++) {
+        char text[160];
+        if (is_random(name) ? tern_same_shape(got[i], want[i]) &&
+                                  tern_dtype_of(got[i]) == tern_dtype_of(want[i])
+                            : is_close(got[i], want[i]))
+            continue;
+        snprintf(text, sizeof text, "output %d differs (%s, %s)", i,
+                 tern_dtype_name(tern_dtype_of(got[i])),
+                 tern_same_shape(got[i], want[i]) ? "same shape" : "another shape");
+        report(name, "FAIL", text);
+        return false;
+    }
+    return true;
+}
+
+static void run_node(const char *folder, const char *name, const char *device)
+{
+    char path[600];
+    tern_tensor *in[MOST] = {NULL}, *want[MOST] = {NULL}, *got[MOST] = {NULL};
+    snprintf(path, sizeof path, "%s/model.onnx", folder);
+    tern_module *m = tern_onnx_load(path);
+    int n = m ? read_all(folder, "input", in) : 0, k = m ? read_all(folder, "output", want) : 0;
+    bool readable = m && tern_last_status() == TERN_OK;
+    for (int i = 0; readable && i < n; i++)
+        in[i] = tern_to(in[i], device);
+    if (m)
+        tern_nn_train(tern_nn_to(m, device), strstr(name, "training") != NULL);
+    if (readable && tern_nn_call(m, in, n, got, k) == TERN_OK) {
+        bool same = compare(name, got, want, k);
+        passed += same;
+        failed += !same;
+        if (same && getenv("TEST_ONNX_LIST"))
+            report(name, "ok", "");
+    } else if (tern_last_status() == TERN_ERR_UNSUPPORTED || tern_last_status() == TERN_ERR_DTYPE) {
+        report(name, "lacks", tern_last_error());
+        lacking++;
+    } else {
+        report(name, "FAIL", tern_last_error());
+        failed++;
+    }
+    tern_clear_error();
+    tern_nn_free(m);
+}
+
+int main(int argc, char **argv)
+{
+    const char *folder = argc > 1 ? argv[1] : NODES;
+    struct dirent **entries;
+    int n = tern_onnx_is_available() ? scandir(folder, &entries, NULL, alphasort) : -1;
+    if (n < 0) {
+        printf("test_onnx_nodes: skipped: %s\n",
+               tern_onnx_is_available() ? "no libonnx-testdata" : "this build does not read ONNX");
+        return 77;
+    }
+    for (int i = 0; i < n; i++) {
+        char path[500];
+        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+        if (entries[i]->d_name[0] != '.' && (argc < 3 || strstr(entries[i]->d_name, argv[2])))
+            TERN_SCOPE
+                run_node(path, entries[i]->d_name, test_device(0));
+        free(entries[i]);
+    }
+    free(entries);
+    printf("%d passed, %d failed, %d that tern does not have\n", passed, failed, lacking);
+    return failed > 0;
+}
