@@ -194,8 +194,21 @@ static tern_status split(tern_tensor *x)
     return tern_split(x, 2, 2, pieces, 3) == 3 ? gradient_of(pieces[1], x) : tern_last_status();
 }
 
+/* Several results or none. */
+static tern_status uniques(tern_tensor *x)
+{
+    tern_tensor *none = tern_narrow(x, 0, 0, 0), *const of[] = {x, none};
+    for (int i = 0; none && i < 4; i++) {
+        tern_unique_result u = {NULL, NULL, NULL};
+        tern_status status = i < 2 ? tern_unique(of[i], &u) : tern_unique_dim(of[i - 2], 0, &u);
+        if (status != TERN_OK) /* a result of what failed is as wrong as no error */
+            return u.output || u.inverse || u.counts ? TERN_OK : status;
+    }
+    return none ? TERN_OK : tern_last_status();
+}
+
 static tern_status (*const several[])(tern_tensor *x) = {
-    layer_norm, batch_norm, linear, attention, lstm, ctc, max_pool, pairs, split};
+    layer_norm, batch_norm, linear, attention, lstm, ctc, max_pool, pairs, split, uniques};
 enum { SEVERAL = sizeof several / sizeof *several };
 
 /* Leaves no zeros on the stack, so that what is not set is found. */

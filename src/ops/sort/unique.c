@@ -116,10 +116,15 @@ static tern_tensor *runs_of(tern_tensor *x)
 static tern_status unique_of_none(const tern_tensor *x, tern_unique_result *out)
 {
     tern_shape none = {1, {0}};
-    out->output = tern_new_empty(x, none);
-    out->inverse = tern_empty(tern_shape_of(x), TERN_I64, tern_device(x));
-    out->counts = tern_empty(none, TERN_I64, tern_device(x));
-    return out->output && out->inverse && out->counts ? TERN_OK : tern_last_status();
+    tern_unique_result r = {
+        .output = tern_new_empty(x, none),
+        .inverse = tern_empty(tern_shape_of(x), TERN_I64, tern_device(x)),
+        .counts = tern_empty(none, TERN_I64, tern_device(x)),
+    };
+    if (!r.output || !r.inverse || !r.counts)
+        return tern_last_status();
+    *out = r;
+    return TERN_OK;
 }
 
 /* runs: 0 0 1 2 2 .., the number of each element's run; starts: where each run begins. Inverse indices of

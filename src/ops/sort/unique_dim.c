@@ -37,7 +37,7 @@ static tern_tensor *ranks_of_entries(tern_tensor *x)
         tern_tensor *last = k % 2 ? tern_narrow(ranks, 0, k - 1, 1) : NULL;
         tern_tensor *keys = tern_add(tern_mul_scalar(tern_select(both, 1, 0), tern_scalar_int(n)),
                                      tern_select(both, 1, 1));
-        ranks = ranks_of(keys);
+        ranks = last || k % 2 == 0 ? ranks_of(keys) : NULL;
         if (last && ranks)
             ranks = tern_cat((tern_tensor *[]){ranks, last}, 2, 0);
     }
@@ -55,10 +55,15 @@ static tern_tensor *runs_of_entries(tern_tensor *x)
 
 static tern_status unique_of_none(tern_tensor *x, tern_unique_result *out)
 {
-    out->output = tern_clone(x);
-    out->inverse = tern_empty(TERN_SHAPE(0), TERN_I64, tern_device(x));
-    out->counts = tern_empty(TERN_SHAPE(0), TERN_I64, tern_device(x));
-    return out->output && out->inverse && out->counts ? TERN_OK : tern_last_status();
+    tern_unique_result r = {
+        .output = tern_clone(x),
+        .inverse = tern_empty(TERN_SHAPE(0), TERN_I64, tern_device(x)),
+        .counts = tern_empty(TERN_SHAPE(0), TERN_I64, tern_device(x)),
+    };
+    if (!r.output || !r.inverse || !r.counts)
+        return tern_last_status();
+    *out = r;
+    return TERN_OK;
 }
 
 static tern_status check(const tern_tensor *x, int dim, const char *function)
