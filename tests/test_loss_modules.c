@@ -326,6 +326,11 @@ static void classes_and_probabilities_are_checked(void **state)
     FOR_EACH_DEVICE(device)
     {
         tern_tensor *p = TENSOR(device, TERN_F32, TERN_SHAPE(2), 0.5, 1.5), *y;
+        tern_tensor *weight = tern_ones(TERN_SHAPE(3), TERN_F32, device);
+        assert_null(tern_binary_cross_entropy(p, tern_ones_like(p),
+                                              &(tern_weighted_loss_options){.weight = weight}));
+        assert_error(TERN_ERR_SHAPE, "tern_binary_cross_entropy"); /* whatever the input holds */
+        assert_ok(tern_synchronize(device));
         tern_tensor *loss = tern_binary_cross_entropy(p, tern_ones_like(p), NULL);
         if (loss) /* devices tell when they are waited for */
             assert_int_not_equal(tern_synchronize(device), TERN_OK);

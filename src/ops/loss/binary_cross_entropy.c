@@ -105,6 +105,12 @@ tern_tensor *tern_binary_cross_entropy(tern_tensor *input, tern_tensor *target,
                               "different to the input size (%s) is deprecated. Please ensure they "
                               "have the same size.",
                               TERN_TENSOR_TEXT(target), TERN_TENSOR_TEXT(input));
+    /* before the kernel looks at the input, which a device reports later than the cpu */
+    if (o->weight) {
+        tern_shape a = tern_shape_of(input), b = tern_shape_of(o->weight), both;
+        if (tern_shape_broadcast(&a, &b, &both, "tern_binary_cross_entropy") != TERN_OK)
+            return NULL;
+    }
     tern_tensor *in[] = {tern_contiguous(tern_loss_wide(input)),
                          tern_contiguous(tern_loss_wide(target))};
     tern_tensor *loss = weighted(tern_apply(&entropy_op, in, 2, NULL, 0), o->weight);
