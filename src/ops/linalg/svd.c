@@ -217,13 +217,15 @@ static tern_tensor *gradient(tern_tensor *u, tern_tensor *s, tern_tensor *vt, te
 static tern_status svd_backward(tern_gradient *g)
 {
     const svd_attributes *at = g->attributes;
-    tern_tensor *usv[3] = {g->out[0], g->out[1], g->out[2]}, *d[3] = {0};
+    tern_tensor *usv[3] = {NULL}, *d[3] = {NULL};
+    uint64_t failures = tern_failures();
     if (!at->vectors) {
         TERN_TRY(tern_linalg_svd(g->in[0], false, usv));
         d[1] = g->dout[0];
-    } else {
-        for (int i = 0; i < 3; i++)
-            d[i] = g->dout[i];
+    }
+    for (int i = 0; i < 3 && at->vectors; i++) {
+        usv[i] = g->out[i];
+        d[i] = g->dout[i];
     }
     int64_t k = tern_size(usv[1], -1);
     for (int i = 0; i < 3 && at->full; i += 2) {
@@ -233,7 +235,8 @@ static tern_status svd_backward(tern_gradient *g)
     }
     if (k > 0 && (d[0] || d[1] || d[2]))
         g->din[0] = gradient(usv[0], usv[1], usv[2], d[0], d[1], d[2]);
-    return g->din[0] || k == 0 ? TERN_OK : tern_last_status();
+    return tern_failed_since(
+        failures); /* a part that could not be made is no part that is not there */
 }
 
 static uint32_t svd_saves(const tern_call *call)
