@@ -185,7 +185,8 @@ tern_tensor *tern_normal_(tern_tensor *x, double mean, double std)
  * integers. */
 static void integer_range(tern_dtype dtype, int64_t *least, int64_t *most)
 {
-    int64_t power = (int64_t)((UINT64_C(1) << tern_dtype_rows[dtype].digits) - 1);
+    int digits = tern_dtype_rows[dtype].digits; /* 64 of uint64, whose upper half no int64 names */
+    int64_t power = digits < 63 ? (INT64_C(1) << digits) - 1 : INT64_MAX;
     bool has_sign = !tern_dtype_in(dtype, TERN_SET_UNSIGNED | TERN_SET_BOOLS);
     *most = tern_dtype_in(dtype, TERN_SET_FLOATS) ? power + 1 : power;
     *least = has_sign ? -power - 1 : 0;
