@@ -51,7 +51,7 @@ static tern_tensor *frequencies(const char *name, int64_t n, int64_t count, int6
 
 tern_tensor *tern_fft_fftfreq(int64_t n, double d, tern_dtype dtype, const char *device)
 {
-    return frequencies("tern_fft_fftfreq", n, n, (n + 1) / 2, d, dtype, device);
+    return frequencies("tern_fft_fftfreq", n, n, n / 2 + n % 2, d, dtype, device);
 }
 
 tern_tensor *tern_fft_rfftfreq(int64_t n, double d, tern_dtype dtype, const char *device)
