@@ -256,7 +256,6 @@ tern_tensor *tern_affine_grid(tern_tensor *theta, tern_shape size, bool align_co
     tern_shape volume = {.ndim = ndim}, result = {.ndim = ndim + 2};
     result.dims[0] = size.dims[0];
     result.dims[ndim + 1] = ndim;
-    int64_t count = 1;
     for (int d = 0; d < ndim; d++) {
         result.dims[1 + d] = volume.dims[d] = size.dims[2 + d];
         if (size.dims[2 + d] < 1)
@@ -264,8 +263,10 @@ tern_tensor *tern_affine_grid(tern_tensor *theta, tern_shape size, bool align_co
                                   "tern_affine_grid: Expected non-zero, positive output size. Got "
                                   "%s",
                                   TERN_SHAPE_TEXT(&size));
-        count *= size.dims[2 + d];
     }
+    int64_t count = tern_shape_numel(&volume, "tern_affine_grid");
+    if (count < 0)
+        return NULL;
     tern_tensor *places[4]; /* x, y, z and ones */
     for (int d = 0; d < ndim; d++)
         places[d] = tern_expand(
