@@ -71,7 +71,7 @@ foreach(isa IN LISTS TERN_CPU_ISAS)
   set(families ${TERN_KERNEL_FAMILIES} ${TERN_ROW_FAMILIES})
   set(halves ${TERN_KERNEL_FAMILIES_HALVES})
   set(small) # what is compiled for size here
-  set(product -O3)
+  set(product -O2 -ftree-vectorize -fvect-cost-model=dynamic -fversion-loops-for-strides) # half of -O3, as fast
   if(NOT isa STREQUAL lowest)
     list(REMOVE_ITEM families ${TERN_KERNEL_FAMILIES_ONCE})
   elseif(n_isas GREATER 1) # what old processors fall back to

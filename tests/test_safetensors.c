@@ -128,7 +128,7 @@ static void stored_types_go_both_ways(void **state)
         tern_state_dict *dict = tern_state_dict_new(), *back;
         uint64_t bytes[7], loaded[7];
         for (int i = 0; i < 7; i++) {
-            char name[8];
+            char name[16];
             snprintf(name, sizeof name, "x%d", i);
             for (int k = 0; k < 7; k++)
                 bytes[k] = 0x0102030405060708u * (uint64_t)(k + 1);

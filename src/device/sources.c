@@ -21,6 +21,21 @@ static bool see(tern_sources_seen *seen, size_t index)
     return first;
 }
 
+/* n bytes, those that stand for words as these. */
+static void add_words(tern_text *text, const char *bytes, size_t n)
+{
+    size_t plain = 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *word = (unsigned char)bytes[i] < 32 ? tern_source_words[(int)bytes[i]] : NULL;
+        if (!word)
+            continue;
+        tern_text_add_bytes(text, bytes + plain, i - plain);
+        tern_text_add_bytes(text, word, strlen(word));
+        plain = i + 1;
+    }
+    tern_text_add_bytes(text, bytes + plain, n - plain);
+}
+
 static void add(tern_text *text, tern_sources_seen *seen, const char *name, size_t length)
 {
     static const char include[] = "#include \"";
@@ -32,9 +47,12 @@ static void add(tern_text *text, tern_sources_seen *seen, const char *name, size
     }
     if (!see(seen, index))
         return;
+    tern_text whole = {0};
+    add_words(&whole, source->text, source->bytes);
+    text->failed = text->failed || whole.failed;
     tern_text_add(text, "#line 1 \"%s\"\n", source->name);
     int number = 1;
-    for (const char *line = source->text; *line; number++) {
+    for (const char *line = whole.data; line && *line; number++) {
         const char *end = strchr(line, '\n');
         end = end ? end + 1 : line + strlen(line);
         if (strncmp(line, include, sizeof include - 1) == 0) {
@@ -46,6 +64,7 @@ static void add(tern_text *text, tern_sources_seen *seen, const char *name, size
         }
         line = end;
     }
+    tern_text_free(&whole);
 }
 
 void tern_source_add(tern_text *text, tern_sources_seen *seen, const char *name)

@@ -5,12 +5,14 @@
 
 typedef struct tern_source {
     const char *name; /* "dialect.h" */
-    const char *text;
+    const char *text; /* with bytes that stand for words */
     size_t bytes;
 } tern_source;
 
 /* Ended by a row of zeros; made at build time by cmake/embed.cmake. */
 extern const tern_source tern_sources[];
+/* What a byte below 32 stands for; NULL: itself. */
+extern const char *const tern_source_words[32];
 
 /* The files already in a text, so that each is there once. */
 typedef struct tern_sources_seen {
