@@ -9,13 +9,15 @@
 /* Bytes of a message. */
 typedef struct message {
     unsigned char *bytes;
-    size_t n;
+    size_t n, room;
 } message;
 
 static inline void put_bytes(message *m, const void *bytes, size_t n)
 {
-    m->bytes = realloc(m->bytes, m->n + n + 1);
-    memcpy(m->bytes + m->n, bytes, n);
+    if (m->n + n >= m->room)
+        m->bytes = realloc(m->bytes, m->room = 2 * (m->n + n) + 16);
+    if (n)
+        memcpy(m->bytes + m->n, bytes, n);
     m->n += n;
 }
 

@@ -329,6 +329,7 @@ tern_tensor *test_tensor(const char *device, tern_dtype dtype, tern_shape shape,
             break;
         case TERN_F8_E4M3FN:
         case TERN_F8_E5M2:
+            free(data);
             return tern_to_dtype(test_tensor(device, TERN_F32, shape, values), dtype);
         default:
             e.u8 = dtype == TERN_BOOL ? v != 0 : (uint8_t)(int64_t)v;

@@ -53,24 +53,21 @@ tern_dtype onnx_dtype(int64_t data_type, const char *what)
 static tern_status typed_bytes(const Onnx__TensorProto *p, field from, size_t size, int64_t n,
                                uint8_t *out)
 {
-    size_t there = from == FLOAT    ? p->n_float_data
-                   : from == DOUBLE ? p->n_double_data
-                   : from == INT64  ? p->n_int64_data
-                   : from == UINT64 ? p->n_uint64_data
-                                    : p->n_int32_data;
+    const struct {
+        const void *elements;
+        size_t count, size;
+    } fields[] = {[INT32] = {p->int32_data, p->n_int32_data, 4},
+                  [INT64] = {p->int64_data, p->n_int64_data, 8},
+                  [FLOAT] = {p->float_data, p->n_float_data, 4},
+                  [DOUBLE] = {p->double_data, p->n_double_data, 8},
+                  [UINT64] = {p->uint64_data, p->n_uint64_data, 8}};
+    size_t there = fields[from].count;
     if (there != (size_t)n)
         return tern_fail(TERN_ERR_IO,
                          "tern_onnx_load: tensor '%.80s' has %zu elements, its shape wants %lld",
                          p->name ? p->name : "", there, (long long)n);
-    if (from == FLOAT)
-        memcpy(out, p->float_data, there * 4);
-    else if (from == DOUBLE)
-        memcpy(out, p->double_data, there * 8);
-    else if (from == INT64)
-        memcpy(out, p->int64_data, there * 8);
-    else
-        for (size_t i = 0; i < there; i++)
-            memcpy(out + i * size, &p->int32_data[i], size);
+    for (size_t i = 0; i < there; i++) /* the low bytes of what is stored wider */
+        memcpy(out + i * size, (const char *)fields[from].elements + i * fields[from].size, size);
     return TERN_OK;
 }
 
