@@ -1,12 +1,18 @@
-# install.cmake -- headers, libtern and libtern_names, tern.pc and tern_names.pc, and a CMake package:
-# find_package(tern) gives tern::tern and tern::names, find_package(tern COMPONENTS static)
-# tern::tern_static and tern::names_static too.
+# install.cmake -- headers, libtern, libtern_names and libtern_models, a .pc of each, and a CMake package:
+# find_package(tern) gives tern::tern, tern::names and tern::models, find_package(tern COMPONENTS static)
+# tern::tern_static, tern::names_static and tern::models_static too.
 set(TERN_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/tern)
 
 install(DIRECTORY include/tern DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(FILES ${TERN_WHERE} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tern)
-install(TARGETS tern_shared tern_names_shared EXPORT tern-targets)
-install(TARGETS tern_static tern_names_static EXPORT tern-static-targets)
+set(companions tern_names)
+if(TERN_MODELS)
+  list(APPEND companions tern_models)
+endif()
+list(TRANSFORM companions APPEND _shared OUTPUT_VARIABLE shared)
+list(TRANSFORM companions APPEND _static OUTPUT_VARIABLE static)
+install(TARGETS tern_shared ${shared} EXPORT tern-targets)
+install(TARGETS tern_static ${static} EXPORT tern-static-targets)
 foreach(set IN ITEMS tern-targets tern-static-targets)
   install(EXPORT ${set} NAMESPACE tern:: DESTINATION ${TERN_PACKAGE_DIR})
 endforeach()
@@ -15,7 +21,7 @@ configure_package_config_file(cmake/tern-config.cmake.in ${PROJECT_BINARY_DIR}/t
   INSTALL_DESTINATION ${TERN_PACKAGE_DIR} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tern-config-version.cmake
   COMPATIBILITY SameMinorVersion)
-install(FILES cmake/Findonednn.cmake cmake/Findjansson.cmake
+install(FILES cmake/Findonednn.cmake cmake/Findjansson.cmake cmake/Findpcre2.cmake cmake/Findutf8proc.cmake
   ${PROJECT_BINARY_DIR}/tern-config.cmake ${PROJECT_BINARY_DIR}/tern-config-version.cmake
   DESTINATION ${TERN_PACKAGE_DIR})
 
@@ -29,7 +35,7 @@ if(onednn_FOUND)
 endif()
 file(RELATIVE_PATH TERN_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" TERN_PC_PREFIX "${TERN_PC_PREFIX}")
-foreach(name IN ITEMS tern tern_names)
+foreach(name IN ITEMS tern ${companions})
   configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()

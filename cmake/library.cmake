@@ -183,14 +183,22 @@ set_target_properties(tern_objects PROPERTIES POSITION_INDEPENDENT_CODE ON
 target_link_libraries(tern_objects PRIVATE tern_flags Threads::Threads jansson::jansson
   $<$<BOOL:${OpenMP_C_FOUND}>:OpenMP::OpenMP_C> $<$<BOOL:${onednn_FOUND}>:onednn::onednn>)
 
-# Operations by name, written against the public headers alone.
-add_library(tern_names_objects OBJECT ${TERN_NAMES_SOURCES})
-target_include_directories(tern_names_objects PRIVATE
-  ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/cl_kernels)
-target_compile_definitions(tern_names_objects PRIVATE TERN_PLAIN_NAMES)
-set_target_properties(tern_names_objects PROPERTIES POSITION_INDEPENDENT_CODE ON
-                      C_VISIBILITY_PRESET hidden)
-target_link_libraries(tern_names_objects PRIVATE tern_flags)
+# Companions, written against the public headers alone: operations by name, and pretrained models.
+function(tern_companion_objects name)
+  add_library(${name}_objects OBJECT ${ARGN})
+  target_include_directories(${name}_objects PRIVATE
+    ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/cl_kernels)
+  target_compile_definitions(${name}_objects PRIVATE TERN_PLAIN_NAMES)
+  set_target_properties(${name}_objects PROPERTIES POSITION_INDEPENDENT_CODE ON
+                        C_VISIBILITY_PRESET hidden)
+  target_link_libraries(${name}_objects PRIVATE tern_flags)
+endfunction()
+tern_companion_objects(tern_names ${TERN_NAMES_SOURCES})
+if(TERN_MODELS)
+  set_source_files_properties(${TERN_MODELS_SOURCES} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
+  tern_companion_objects(tern_models ${TERN_MODELS_SOURCES})
+  target_link_libraries(tern_models_objects PRIVATE jansson::jansson pcre2::pcre2 utf8proc::utf8proc)
+endif()
 
 # Tables of names and functions are a tenth of the library's addresses; packed, they take no room.
 include(CheckLinkerFlag)
@@ -227,8 +235,19 @@ foreach(suffix IN ITEMS shared static)
     $<$<BOOL:${OpenMP_C_FOUND}>:OpenMP::OpenMP_C> $<$<BOOL:${onednn_FOUND}>:onednn::onednn>)
   target_link_libraries(tern_names_${suffix} PUBLIC tern_${suffix})
 endforeach()
+if(TERN_MODELS)
+  tern_library(tern_models models $<TARGET_OBJECTS:tern_models_objects>)
+  foreach(suffix IN ITEMS shared static)
+    target_link_libraries(tern_models_${suffix} PUBLIC tern_${suffix}
+                          PRIVATE jansson::jansson pcre2::pcre2 utf8proc::utf8proc m)
+  endforeach()
+  add_library(tern::models ALIAS tern_models_shared)
+endif()
 if(NOT TERN_SANITIZE)
   target_link_options(tern_names_shared PRIVATE "LINKER:-z,defs")
+  if(TERN_MODELS)
+    target_link_options(tern_models_shared PRIVATE "LINKER:-z,defs")
+  endif()
 endif()
 add_library(tern::tern ALIAS tern_shared)
 add_library(tern::names ALIAS tern_names_shared)

@@ -21,6 +21,9 @@ endif()
 # libtern_names, a library of its own: operations by PyTorch's name.
 file(GLOB TERN_NAMES_SOURCES RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS src/names/*.c)
 
+# libtern_models, another: pretrained models and tokenizers.
+file(GLOB_RECURSE TERN_MODELS_SOURCES RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS src/models/*.c)
+
 # Kernels: cl_kernels/<family>.cl each, compiled for the host and embedded for other devices.
 set(TERN_KERNEL_FAMILIES
   adam_variants

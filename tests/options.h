@@ -4,6 +4,7 @@
 #define TESTS_OPTIONS_H
 #include <cstddef>
 #include <cstdint>
+#include <tern/models.h>
 #include <tern/tern.h>
 #include <type_traits>
 
