@@ -249,7 +249,8 @@ KERNEL5(K(rotary), (OUT, STO, ys), (IN, STO, xs), (IN, ACC, cosines), (IN, ACC, 
     BASE(sines);
     FLAT(r, s.rows, s.pairs)
     {
-        idx table = (r % (idx)s.length + (idx)s.offset) * (idx)s.pairs, row = r * (idx)s.width;
+        idx place = r / (idx)s.share * (idx)s.places + r % (idx)s.length + (idx)s.offset;
+        idx table = place * (idx)s.pairs, row = r * (idx)s.width;
         INNER(r, k)
         {
             idx a = row + k * (idx)s.step, b = a + (idx)s.apart;

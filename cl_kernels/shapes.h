@@ -121,9 +121,10 @@ typedef struct tern_sample_shape {
     i64 n, c, planes, in[3], out[3], ndim;
 } tern_sample_shape;
 
-/* Rows of `width` elements, `length` in a sequence, of which `pairs` pairs are turned (turn -1: back). */
+/* Rows of `width` elements, `length` in a sequence, of which `pairs` pairs are turned (turn -1: back), each
+ * `share` rows by a table of their own of `places` rows. */
 typedef struct tern_rotary {
-    i64 rows, length, width, pairs, offset, step, apart, turn;
+    i64 rows, length, width, pairs, offset, step, apart, turn, share, places;
 } tern_rotary;
 
 #endif

@@ -46,6 +46,33 @@ static void rows_are_turned_by_their_place(void **state)
         }
 }
 
+/* Tables of its own for each item: as that item alone, offset by as many places. */
+static void items_are_turned_by_tables_of_their_own(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(2, 3, T, D), -1, 1, 9);
+        tern_tensor *c, *s, *own[2][2], *alone[2];
+        assert_ok(tern_rotary_tables(8, 4, 0, 0, device, &c, &s));
+        for (int i = 0; i < 2; i++) {
+            own[0][i] = tern_narrow(c, 0, 1 + 3 * i, T);
+            own[1][i] = tern_narrow(s, 0, 1 + 3 * i, T);
+            alone[i] = tern_rotary_embedding(
+                tern_select(x, 0, i), c, s,
+                &(tern_rotary_embedding_function_options){.offset = 1 + 3 * i});
+        }
+        c = tern_stack(own[0], 2, 0);
+        s = tern_stack(own[1], 2, 0);
+        assert_same(tern_rotary_embedding(x, c, s, NULL), tern_stack(alone, 2, 0));
+        assert_same(tern_rotary_embedding(tern_narrow(x, 0, 0, 1), tern_narrow(c, 0, 0, 1),
+                                          tern_narrow(s, 0, 0, 1), NULL),
+                    tern_unsqueeze(alone[0], 0));
+        assert_null(tern_rotary_embedding(tern_cat((tern_tensor *[]){x, x}, 2, 0), c, s, NULL));
+        assert_error(TERN_ERR_SHAPE, "tables (N, places, pairs)");
+    }
+}
+
 static tern_tensor *rotate(tern_tensor *const *in, void *user)
 {
     tern_tensor *c, *s;
@@ -146,6 +173,7 @@ static void mistakes_are_told(void **state)
 
 static const struct CMUnitTest tests[] = {
     TEST(rows_are_turned_by_their_place),
+    TEST(items_are_turned_by_tables_of_their_own),
     TEST(gradients_turn_back),
     TEST(products_depend_on_the_distance),
     TEST(encodings_are_added),

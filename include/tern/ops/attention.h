@@ -83,8 +83,9 @@ typedef struct tern_rotary_embedding_function_options {
 TERN_API tern_rotary_embedding_function_options tern_rotary_embedding_function_defaults(void);
 /* Rotary position embedding (Su et al. 2021, https://arxiv.org/abs/2104.09864): each pair (a, b) of
  * x (..., time, width) becomes (a cos - b sin, a sin + b cos), by row of the tables (places,
- * pairs). Pairs are elements (i, i + pairs), or interleaved (2 i, 2 i + 1); what is beyond 2 pairs
- * stays. The tables get no gradient. */
+ * pairs), or of x (N, ..., time, width) by tables (N or 1, places, pairs), each item's own, as places of
+ * padded or packed rows want them. Pairs are elements (i, i + pairs), or interleaved (2 i, 2 i + 1);
+ * what is beyond 2 pairs stays. The tables get no gradient. */
 TERN_API tern_tensor *tern_rotary_embedding(tern_tensor *x, tern_tensor *cos, tern_tensor *sin,
                                             const tern_rotary_embedding_function_options *options);
 

@@ -36,8 +36,11 @@ static tern_status forward(tern_call *call)
     const tern_tensor *x = call->in[X], *c = call->in[COS];
     if (x->numel == 0)
         return TERN_OK;
-    int64_t width = x->shape[x->ndim - 1], pairs = c->shape[1];
-    tern_rotary s = {.rows = x->numel / width,
+    int64_t width = x->shape[x->ndim - 1], pairs = c->shape[c->ndim - 1];
+    int64_t rows = x->numel / width;
+    tern_rotary s = {.rows = rows,
+                     .share = c->ndim == 3 ? rows / c->shape[0] : rows,
+                     .places = c->shape[c->ndim - 2],
                      .length = x->shape[x->ndim - 2],
                      .width = width,
                      .pairs = pairs,
@@ -81,18 +84,19 @@ static tern_status check(const tern_tensor *x, const tern_tensor *c, const tern_
     if (!x || !c || !s)
         return tern_fail_argument_null(name, !x ? "x" : !c ? "cos" : "sin");
     TERN_TRY(tern_check_floating(name, x->dtype));
-    if (x->ndim < 2 || c->ndim != 2 || !tern_same_shape(c, s) ||
-        2 * c->shape[1] > x->shape[x->ndim - 1])
+    bool fits = c->ndim == 2 ||
+                (c->ndim == 3 && x->ndim >= 3 && (c->shape[0] == x->shape[0] || c->shape[0] == 1));
+    if (x->ndim < 2 || !fits || !tern_same_shape(c, s) ||
+        2 * c->shape[c->ndim - 1] > x->shape[x->ndim - 1])
         return tern_fail(
             TERN_ERR_SHAPE,
-            "%s: x (..., time, width) and cos and sin (places, at most width / 2), not "
-            "%s, %s and %s",
+            "%s: x (..., time, width) and cos and sin (places, at most width / 2), or x (N, ..., "
+            "time, width) and tables (N, places, pairs), not %s, %s and %s",
             name, TERN_TENSOR_TEXT(x), TERN_TENSOR_TEXT(c), TERN_TENSOR_TEXT(s));
-    int64_t length = x->shape[x->ndim - 2];
-    if (offset < 0 || offset > c->shape[0] - length)
+    int64_t length = x->shape[x->ndim - 2], places = c->shape[c->ndim - 2];
+    if (offset < 0 || offset > places - length)
         return tern_fail(TERN_ERR_SHAPE, "%s: places %lld to %lld are not in tables of %lld places",
-                         name, (long long)offset, (long long)(offset + length),
-                         (long long)c->shape[0]);
+                         name, (long long)offset, (long long)(offset + length), (long long)places);
     if (tern_requires_grad(c) || tern_requires_grad(s))
         return tern_fail(TERN_ERR_UNSUPPORTED, "%s: cos and sin are tables without gradients",
                          name);
