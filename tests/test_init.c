@@ -24,6 +24,33 @@ static void gains_are_pytorchs(void **state)
     assert_error(TERN_ERR_ARGUMENT, "Unsupported nonlinearity 6");
 }
 
+/* No numbers are drawn and nothing is written; norms, which hold ones, are as always. */
+static void skipped_values_are_not_written(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_rng_state before, after;
+        assert_ok(tern_get_rng_state(device, &before));
+        tern_tensor *x = tern_full(TERN_SHAPE(4, 4), tern_scalar_int(3), TERN_F32, device);
+        TERN_SKIP_INIT
+        {
+            assert_ptr_equal(tern_nn_init_uniform_(x, -1, 1), x);
+            assert_ptr_equal(tern_nn_init_kaiming_normal_(x, 0), x);
+            assert_ptr_equal(tern_nn_init_zeros_(x), x);
+            TERN_DEVICE (device) {
+                tern_module *m = tern_nn_linear(3, 2, NULL);
+                assert_shape(tern_nn_parameter(m, "weight"), 2, 3);
+                tern_nn_free(m);
+            }
+        }
+        assert_ok(tern_get_rng_state(device, &after));
+        assert_int_equal(before.offset, after.offset);
+        assert_true(tern_item(tern_min(x)) == 3);
+        assert_true(tern_item(tern_max(tern_nn_init_zeros_(x))) == 0);
+    }
+}
+
 /* The standard deviation that x is filled with, within 4 %. */
 static void assert_std(tern_tensor *x, double std)
 {
@@ -195,6 +222,7 @@ static void every_column_is_as_sparse_as_asked(void **state)
 
 static const struct CMUnitTest tests[] = {
     TEST(gains_are_pytorchs),
+    TEST(skipped_values_are_not_written),
     TEST(fans_count_what_meets_in_a_weight),
     TEST(truncated_numbers_stay_between_and_have_their_moments),
     TEST(identities_and_diracs),

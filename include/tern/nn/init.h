@@ -20,6 +20,23 @@ TERN_API tern_tensor *tern_nn_init_ones_(tern_tensor *x);
 TERN_API tern_tensor *tern_nn_init_trunc_normal_(tern_tensor *x, double mean, double std, double a,
                                                  double b);
 
+/* ---- TERN_SKIP_INIT { ... } ---------------------------------------------------------------------
+ * Modules made inside have parameters with room and no values, which something is to be loaded into
+ * (torch.nn.utils.skip_init): the functions of this header leave x as it is on this thread. Memory
+ * of the cpu that was never written is not taken yet. */
+typedef struct tern_skip_init_block {
+    int active;
+    bool saved;
+} tern_skip_init_block;
+/* What TERN_SKIP_INIT opens with, for other languages. */
+TERN_API tern_skip_init_block tern_skip_init_enter(void);
+/* Goes back to what was before. */
+TERN_API void tern_skip_init_leave(tern_skip_init_block *block);
+#define TERN_SKIP_INIT                                                                             \
+    TERN_BLOCK_(tern_skip_init_block, tern_skip_init_enter(), tern_skip_init_leave)
+#define TERN_SKIP_INIT_HERE                                                                        \
+    TERN_HERE_(tern_skip_init_block, tern_skip_init_enter(), tern_skip_init_leave)
+
 /* ---- by the number of inputs and outputs --------------------------------------------------------
  * x is (out, in, *kernel); fewer than two dims are TERN_ERR_SHAPE. */
 TERN_API tern_status tern_nn_init_calculate_fan_in_and_fan_out(const tern_tensor *x, double *fan_in,

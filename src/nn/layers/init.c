@@ -2,17 +2,33 @@
 #include "nn/layers/layer.h"
 #include <math.h>
 
+static _Thread_local bool skips;
+
+tern_skip_init_block tern_skip_init_enter(void)
+{
+    tern_skip_init_block block = {.active = 1, .saved = skips};
+    skips = true;
+    return block;
+}
+
+void tern_skip_init_leave(tern_skip_init_block *block)
+{
+    skips = block->saved;
+}
+
 static tern_tensor *uniform(tern_tensor *x, double low, double high)
 {
-    TERN_NO_GRAD
-        x = tern_uniform_(x, low, high);
+    if (!skips)
+        TERN_NO_GRAD
+            x = tern_uniform_(x, low, high);
     return x;
 }
 
 static tern_tensor *normal(tern_tensor *x, double mean, double std)
 {
-    TERN_NO_GRAD
-        x = tern_normal_(x, mean, std);
+    if (!skips)
+        TERN_NO_GRAD
+            x = tern_normal_(x, mean, std);
     return x;
 }
 
@@ -28,8 +44,9 @@ tern_tensor *tern_nn_init_normal_(tern_tensor *x, double mean, double std)
 
 tern_tensor *tern_nn_init_constant_(tern_tensor *x, double value)
 {
-    TERN_NO_GRAD
-        x = tern_fill_(x, tern_scalar_real(value));
+    if (!skips)
+        TERN_NO_GRAD
+            x = tern_fill_(x, tern_scalar_real(value));
     return x;
 }
 
