@@ -51,6 +51,7 @@ static void mnist_is_found_in_its_folders(void **state)
         tern_dataset *d = tern_datasets_mnist(test_path(""), false);
         assert_non_null(d);
         assert_string_equal(tern_dataset_name(d), "MNIST");
+        assert_int_equal(tern_dataset_classes(d), 6);
         assert_ok(tern_dataset_item(d, 1, item));
         assert_shape(item[0], 1, 1, 2);
         assert_values(item[0], 7, 6);

@@ -116,6 +116,14 @@ static void sizes_follow_the_shorter_edge(void **state)
         assert_shape(by(tern_transforms_pad(TERN_SHAPE(1, 2, 3, 4), 0), x), 3, 36, 51);
         assert_null(tern_transforms_resize(TERN_SHAPE(20), &(tern_resize_options){.max_size = 9}));
         assert_error(TERN_ERR_ARGUMENT, "must be strictly greater than the requested size");
+        const tern_resize_options cubic = {.interpolation = TERN_INTERPOLATE_BICUBIC};
+        const tern_interpolate_options same = {
+            .size = TERN_SHAPE(20, 10), .mode = TERN_INTERPOLATE_BICUBIC, .antialias = true};
+        assert_same(by(tern_transforms_resize(TERN_SHAPE(20, 10), &cubic), x),
+                    tern_squeeze_dim(tern_interpolate(tern_unsqueeze(x, 0), &same), 0));
+        assert_null(tern_transforms_resize(
+            TERN_SHAPE(20), &(tern_resize_options){.interpolation = TERN_INTERPOLATE_AREA}));
+        assert_error(TERN_ERR_ARGUMENT, "interpolation");
         assert_null(tern_transforms_resize(TERN_SHAPE(0), NULL));
         assert_error(TERN_ERR_ARGUMENT, "positive numbers");
         assert_null(tern_transforms_pad(TERN_SHAPE(1, 2, 3), 0));

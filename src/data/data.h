@@ -21,6 +21,7 @@ struct tern_dataset {
     tern_transform *transform;
     int which;
     tern_names classes;   /* of its labels */
+    int64_t n_classes;    /* where they have no names */
     atomic_bool iterated; /* a loop goes through an iterable one */
 };
 

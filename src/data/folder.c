@@ -161,6 +161,14 @@ int64_t tern_datasets_class_count(const tern_dataset *d)
     return d ? d->classes.n : 0;
 }
 
+int64_t tern_dataset_classes(const tern_dataset *d)
+{
+    TERN_DATASET_GIVEN(d, "tern_dataset_classes");
+    while (d && d->inner)
+        d = d->inner;
+    return !d ? 0 : d->classes.n ? d->classes.n : d->n_classes;
+}
+
 const char *tern_datasets_class_name(const tern_dataset *d, int64_t i)
 {
     TERN_DATASET_GIVEN(d, "tern_datasets_class_name");

@@ -132,6 +132,8 @@ static tern_dataset *named(const char *name, tern_tensor *images, tern_tensor *l
     }
     tern_free(d->name);
     d->type.name = d->name = copy;
+    if (labels && tern_numel(labels))
+        d->n_classes = tern_item_int(tern_max(labels)) + 1;
     return d;
 }
 

@@ -20,7 +20,23 @@ static bool sizes_of(tern_shape size, int64_t out[2], const char *function)
 typedef struct resize {
     int64_t size[2], max_size;
     bool shorter; /* one number, for the shorter edge */
+    tern_interpolate_mode mode;
 } resize;
+
+static tern_tensor *resize_to(const resize *o, tern_tensor *x, int64_t height, int64_t width)
+{
+    if (!o->mode)
+        return tern_image_resize(x, height, width);
+    tern_shape shape = tern_shape_of(x), to = shape;
+    int n = shape.ndim;
+    tern_tensor *items = tern_reshape(
+        x, TERN_SHAPE(-1, n > 2 ? shape.dims[n - 3] : 1, shape.dims[n - 2], shape.dims[n - 1]));
+    tern_interpolate_options how = {
+        .size = TERN_SHAPE(height, width), .mode = o->mode, .antialias = true};
+    to.dims[n - 2] = height;
+    to.dims[n - 1] = width;
+    return tern_reshape(tern_interpolate(items, &how), to);
+}
 
 static tern_tensor *resize_apply(tern_transform *t, tern_tensor *x)
 {
@@ -28,7 +44,7 @@ static tern_tensor *resize_apply(tern_transform *t, tern_tensor *x)
     if (!tern_image_given(x, true, "Resize"))
         return NULL;
     if (!o->shorter)
-        return tern_image_resize(x, o->size[0], o->size[1]);
+        return resize_to(o, x, o->size[0], o->size[1]);
     int64_t h = tern_size(x, -2), w = tern_size(x, -1);
     int64_t low = h < w ? h : w, high = h < w ? w : h, to = o->size[0];
     if (low < 1)
@@ -38,7 +54,7 @@ static tern_tensor *resize_apply(tern_transform *t, tern_tensor *x)
         to = (int64_t)((double)o->max_size * (double)to / (double)other);
         other = o->max_size;
     }
-    return tern_image_resize(x, h < w ? to : other, h < w ? other : to);
+    return resize_to(o, x, h < w ? to : other, h < w ? other : to);
 }
 
 tern_transform *tern_transforms_resize(tern_shape size, const tern_resize_options *options)
@@ -46,9 +62,13 @@ tern_transform *tern_transforms_resize(tern_shape size, const tern_resize_option
     static const tern_transform_kind kind = {"Resize", resize_apply, NULL};
     const char *function = "tern_transforms_resize";
     const tern_resize_options o = tern_read_resize(options);
-    resize r = {.shorter = size.ndim == 1, .max_size = o.max_size};
+    resize r = {.shorter = size.ndim == 1, .max_size = o.max_size, .mode = o.interpolation};
     if (!sizes_of(size, r.size, function))
         return NULL;
+    if (r.mode && r.mode != TERN_INTERPOLATE_BICUBIC && r.mode != TERN_INTERPOLATE_BILINEAR &&
+        r.mode != TERN_INTERPOLATE_LANCZOS)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: interpolation %d is not one of images",
+                              function, (int)r.mode);
     if (o.max_size && (!r.shorter || o.max_size <= r.size[0]))
         return tern_fail_null(
             TERN_ERR_ARGUMENT,

@@ -73,6 +73,9 @@ TERN_API int64_t tern_dataset_length(const tern_dataset *dataset);
 TERN_API int tern_dataset_count(const tern_dataset *dataset);
 /* Its name; NULL after an error. */
 TERN_API const char *tern_dataset_name(const tern_dataset *dataset);
+/* How many classes its labels are of: as many as have names, of IDX files and CIFAR the largest label and one; 0
+ * where that is not known. A transformed one has those of what it transforms. */
+TERN_API int64_t tern_dataset_classes(const tern_dataset *dataset);
 /* The data that it was made with. */
 TERN_API void *tern_dataset_data(const tern_dataset *dataset);
 /* Item i into item[count], owned by the scope. Errors: TERN_ERR_ARGUMENT for an i that is none. */

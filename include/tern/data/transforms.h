@@ -7,6 +7,7 @@
 #ifndef TERN_DATA_TRANSFORMS_H
 #define TERN_DATA_TRANSFORMS_H
 #include <tern/data/dataset.h>
+#include <tern/ops/vision.h>
 
 TERN_BEGIN_DECLS
 
@@ -35,6 +36,7 @@ TERN_API tern_transform *tern_transforms_normalize(const double *mean, const dou
 
 typedef struct tern_resize_options {
     int64_t max_size; /* where size is one number: the longer edge is at most this */
+    tern_interpolate_mode interpolation; /* _BICUBIC or _LANCZOS instead of bilinear; uint8, too */
     uint64_t reserved[4];
 } tern_resize_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
@@ -55,7 +57,7 @@ typedef struct tern_random_resized_crop_options {
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_random_resized_crop_options tern_random_resized_crop_defaults(void);
 
-/* Resized, bilinear with antialias; one number is the shorter edge, whose ratio to the other stays. */
+/* Resized with antialias, bilinear unless options say otherwise; one number is the shorter edge, whose ratio to the other stays. */
 TERN_API tern_transform *tern_transforms_resize(tern_shape size,
                                                 const tern_resize_options *options);
 /* The middle; zeros around what is smaller. */
