@@ -2,6 +2,8 @@
  * tern_models, CMake tern::models). */
 #ifndef TERN_MODELS_H
 #define TERN_MODELS_H
+#include <tern/models/generate.h>
+#include <tern/models/pretrained.h>
 #include <tern/models/tokenizer.h>
 
 #endif

@@ -38,9 +38,8 @@ typedef struct policy {
 } policy;
 static policy current;
 
-static const char *const names[] = {"OK",          "ARGUMENT",    "SHAPE", "DTYPE",
-                                    "DEVICE",      "MEMORY",      "STATE", "IO",
-                                    "UNSUPPORTED", "DEVICE_LOST", "PEER"};
+static const char *const names[] = {"OK",     "ARGUMENT", "SHAPE", "DTYPE",       "DEVICE",
+                                    "MEMORY", "STATE",    "IO",    "UNSUPPORTED", "DEVICE_LOST"};
 
 const char *tern_status_name(tern_status status)
 {

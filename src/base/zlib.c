@@ -31,9 +31,6 @@ static void load(void)
     TAKE(deflateInit2_)
     TAKE(deflate)
     TAKE(deflateEnd)
-    TAKE(inflateInit2_)
-    TAKE(inflate)
-    TAKE(inflateEnd)
 #undef TAKE
     there = address != NULL;
 }

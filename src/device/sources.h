@@ -5,18 +5,14 @@
 
 typedef struct tern_source {
     const char *name; /* "dialect.h" */
-    size_t from, bytes;
+    const char *text; /* with bytes that stand for words */
+    size_t bytes;
 } tern_source;
 
-/* All of them, one after the other; deflated where tern is built with zlib. */
-typedef struct tern_source_pack {
-    const unsigned char *bytes;
-    size_t packed, whole;
-} tern_source_pack;
-
-/* Made at build time by cmake/embed.cmake; the rows are ended by one of zeros. */
+/* Ended by a row of zeros; made at build time by cmake/embed.cmake. */
 extern const tern_source tern_sources[];
-extern const tern_source_pack tern_packed_sources;
+/* What a byte below 32 stands for; NULL: itself. */
+extern const char *const tern_source_words[32];
 
 /* The files already in a text, so that each is there once. */
 typedef struct tern_sources_seen {

@@ -1,0 +1,11 @@
+/* architectures.c -- all architectures there are: the rows of architectures.def. */
+#include "models/model.h"
+
+#define ARCHITECTURE(NAME) extern const models_architecture models_##NAME;
+#include "models/architectures.def"
+#undef ARCHITECTURE
+
+#define ARCHITECTURE(NAME) &models_##NAME,
+const models_architecture *const models_all[] = {
+#include "models/architectures.def"
+    NULL};

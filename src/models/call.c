@@ -1,0 +1,179 @@
+/* call.c -- a call of a model: what its inputs mean, and the loss of what comes out. */
+#include "models/cache.h"
+#include <string.h>
+
+/* ---- inputs ------------------------------------------------------------------------------ */
+
+tern_status models_need(const models_model *m, const tern_tensor *x, const char *name)
+{
+    return x ? TERN_OK
+             : tern_fail(TERN_ERR_ARGUMENT, "tern_models_call: %s needs %s, which is NULL",
+                         m->kind->name, name);
+}
+
+tern_tensor *models_embed(models_model *m, const tern_model_inputs *in, const char *path)
+{
+    if (in->inputs_embeds)
+        return in->inputs_embeds;
+    if (models_need(m, in->input_ids, "input_ids") != TERN_OK)
+        return NULL;
+    if (tern_dim(in->input_ids) != 2)
+        return tern_fail_null(TERN_ERR_SHAPE, "tern_models_call: input_ids are (N, T), not %d dims",
+                              tern_dim(in->input_ids));
+    return models_run(m->module, path, in->input_ids);
+}
+
+int64_t models_past(const tern_model_inputs *in)
+{
+    return in->cache ? models_cache_length(in->cache) : 0;
+}
+
+/* The number of its sequence for each place of a packed row, (T): how many ends are before it. */
+static tern_tensor *sequence_of(const tern_model_inputs *in, int64_t places)
+{
+    tern_tensor *cu = tern_to_dtype(in->cu_seqlens, TERN_I64);
+    tern_tensor *t = tern_arange_scalar(tern_scalar_int(0), tern_scalar_int(places),
+                                        tern_scalar_int(1), TERN_I64, tern_device(cu));
+    tern_tensor *passed = cu && t ? tern_ge(tern_unsqueeze(t, 1), tern_unsqueeze(cu, 0)) : NULL;
+    return passed ? tern_sum_dim(tern_to_dtype(passed, TERN_I64), TERN_DIMS(1), false) : NULL;
+}
+
+tern_tensor *models_positions(const tern_model_inputs *in, tern_tensor *x)
+{
+    int64_t n = tern_size(x, 1), past = models_past(in);
+    if (in->position_ids)
+        return in->position_ids;
+    tern_tensor *t = tern_arange_scalar(tern_scalar_int(past), tern_scalar_int(past + n),
+                                        tern_scalar_int(1), TERN_I64, tern_device(x));
+    if (in->cu_seqlens) {
+        tern_tensor *number = sequence_of(in, n);
+        tern_tensor *start = number ? tern_index_select(tern_to_dtype(in->cu_seqlens, TERN_I64), 0,
+                                                        tern_sub_scalar(number, tern_scalar_int(1)))
+                                    : NULL;
+        t = start ? tern_sub(t, start) : NULL;
+    }
+    return t ? tern_unsqueeze(t, 0) : NULL;
+}
+
+/* ---- masks ------------------------------------------------------------------------------- */
+
+/* (T, S): whether key s is not behind query t, the last of both being at one place. */
+static tern_tensor *causal_mask(int64_t queries, int64_t keys, const char *device)
+{
+    tern_tensor *t = tern_arange_scalar(tern_scalar_int(keys - queries), tern_scalar_int(keys),
+                                        tern_scalar_int(1), TERN_I64, device);
+    tern_tensor *s = tern_arange_scalar(tern_scalar_int(0), tern_scalar_int(keys),
+                                        tern_scalar_int(1), TERN_I64, device);
+    return t && s ? tern_le(tern_unsqueeze(s, 0), tern_unsqueeze(t, 1)) : NULL;
+}
+
+static tern_tensor * and (tern_tensor * a, tern_tensor *b)
+{
+    return !a ? b : !b ? a : tern_logical_and(a, b);
+}
+
+tern_status models_mask(const tern_model_inputs *in, tern_tensor *x, bool causal,
+                        tern_tensor **mask)
+{
+    int64_t queries = tern_size(x, 1), keys = queries + models_past(in);
+    tern_tensor *given = in->attention_mask, *packed = NULL;
+    *mask = NULL;
+    if (!given && !in->cu_seqlens)
+        return TERN_OK;
+    if (given && tern_size(given, 1) != keys)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_models_call: attention_mask is of %lld places, and there are %lld",
+                         (long long)tern_size(given, 1), (long long)keys);
+    if (in->cu_seqlens && (tern_size(x, 0) != 1 || in->cache))
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_models_call: cu_seqlens go with one row and no cache");
+    if (in->cu_seqlens) {
+        tern_tensor *number = sequence_of(in, queries);
+        packed = number ? tern_eq(tern_unsqueeze(number, 0), tern_unsqueeze(number, 1)) : NULL;
+        if (!packed)
+            return tern_last_status();
+    }
+    if (given) {
+        given = tern_view(tern_ne_scalar(given, tern_scalar_int(0)),
+                          TERN_SHAPE(tern_size(given, 0), 1, 1, keys));
+        if (!given)
+            return tern_last_status();
+    }
+    tern_tensor *before = causal && queries > 1 ? causal_mask(queries, keys, tern_device(x)) : NULL;
+    *mask = and(and(given, packed), before);
+    if (*mask && tern_dim(*mask) == 2)
+        *mask = tern_view(*mask, TERN_SHAPE(1, 1, queries, keys));
+    return *mask ? TERN_OK : tern_last_status();
+}
+
+/* ---- losses ------------------------------------------------------------------------------ */
+
+/* The labels of the next places, as long as they are of the same sequence; -100 at the ends. */
+static tern_tensor *shifted(const tern_model_inputs *in)
+{
+    int64_t n = tern_size(in->labels, 0), t = tern_size(in->labels, 1);
+    tern_tensor *ends =
+        tern_full(TERN_SHAPE(n, 1), tern_scalar_int(-100), TERN_I64, tern_device(in->labels));
+    tern_tensor *next[] = {tern_narrow(in->labels, 1, 1, t - 1), ends};
+    tern_tensor *y = tern_cat(next, 2, 1);
+    if (!in->cu_seqlens || !y)
+        return y;
+    tern_tensor *cu = tern_to_dtype(in->cu_seqlens, TERN_I64);
+    tern_tensor *last =
+        tern_sub_scalar(tern_narrow(cu, 0, 1, tern_size(cu, 0) - 1), tern_scalar_int(1));
+    return tern_index_fill(y, 1, last, tern_scalar_int(-100));
+}
+
+tern_status models_token_head(models_model *m, const tern_model_inputs *in, tern_tensor *x,
+                              tern_model_outputs *out)
+{
+    int64_t t = tern_size(x, 1), keep = in->logits_to_keep;
+    if (keep > 0 && keep < t)
+        x = tern_narrow(x, 1, t - keep, keep);
+    out->logits = models_run(m->module, m->kind->head, x);
+    if (!out->logits || !in->labels)
+        return out->logits ? TERN_OK : tern_last_status();
+    if (tern_dim(in->labels) != 2 || tern_size(in->labels, 1) != t || keep > 0)
+        return tern_fail(TERN_ERR_SHAPE,
+                         "tern_models_call: labels (N, T) go with logits of all places");
+    tern_tensor *labels = shifted(in);
+    tern_tensor *logits = tern_reshape(out->logits, TERN_SHAPE(-1, tern_size(out->logits, -1)));
+    out->loss =
+        labels ? tern_cross_entropy(logits, tern_reshape(labels, TERN_SHAPE(-1)), NULL) : NULL;
+    return out->loss ? TERN_OK : tern_last_status();
+}
+
+tern_status models_class_loss(const tern_model_inputs *in, tern_model_outputs *out)
+{
+    if (!out->logits)
+        return tern_last_status();
+    if (!in->labels)
+        return TERN_OK;
+    out->loss = tern_cross_entropy(out->logits, in->labels, NULL);
+    return out->loss ? TERN_OK : tern_last_status();
+}
+
+/* ---- the call ---------------------------------------------------------------------------- */
+
+tern_status tern_models_call(tern_module *model, const tern_model_inputs *in,
+                             tern_model_outputs *out)
+{
+    models_model *m = models_of(model, "tern_models_call");
+    if (!m)
+        return tern_last_status();
+    if (!in || !out)
+        return tern_fail(TERN_ERR_ARGUMENT, "tern_models_call: %s is NULL", in ? "out" : "in");
+    *out = (tern_model_outputs){0};
+    tern_status status = m->kind->call(m, in, out);
+    if (status != TERN_OK)
+        *out = (tern_model_outputs){0};
+    return status;
+}
+
+tern_tensor *tern_models_loss(tern_module *model, const tern_model_inputs *in)
+{
+    tern_model_outputs out;
+    if (in && !in->labels)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "tern_models_loss: labels is NULL");
+    return tern_models_call(model, in, &out) == TERN_OK ? out.loss : NULL;
+}

@@ -1,0 +1,200 @@
+/* layer.c -- a transformer layer of any of the architectures, by the paths of what it is made of:
+ *
+ *   x + attention(norm(x)), x + mlp(norm(x))     norm_first
+ *   norm(x + attention(x)), norm(x + mlp(x))     else
+ *
+ * mlp(x) is down(f(gate(x)) up(x)), without a gate down(f(up(x))). */
+#include "models/cache.h"
+#include <string.h>
+
+typedef struct layer {
+    const models_layer_names *names;
+    int64_t heads, kv_heads, head_dim, window;
+    double dropout, attention_dropout;
+    models_activation activation;
+    int index;
+    bool causal;
+} layer;
+
+/* ---- attention ------------------------------------------------------------------------------ */
+
+/* (N, T, heads width) -> (N, heads, T, width), normalised where there is a norm. */
+static tern_tensor *split(tern_module *self, tern_tensor *x, int64_t heads, int64_t width,
+                          const char *norm)
+{
+    if (!x)
+        return NULL;
+    x = tern_view(x, TERN_SHAPE(tern_size(x, 0), tern_size(x, 1), heads, width));
+    if (norm)
+        x = models_run(self, norm, x);
+    return tern_transpose(x, 1, 2);
+}
+
+/* What is attended with: query, key and value. */
+static tern_status project(tern_module *self, const layer *l, tern_tensor *x, tern_tensor *qkv[3])
+{
+    const models_layer_names *n = l->names;
+    const char *const paths[] = {n->query, n->key, n->value};
+    const char *const norms[] = {n->query_norm, n->key_norm, NULL};
+    if (n->qkv && tern_chunk(models_run(self, n->qkv, x), 3, -1, qkv, 3) != 3)
+        return tern_last_status();
+    for (int i = 0; i < 3; i++) {
+        if (!n->qkv)
+            qkv[i] = models_run(self, paths[i], x);
+        if (n->qkv)
+            qkv[i] = tern_contiguous(qkv[i]);
+        qkv[i] = split(self, qkv[i], i ? l->kv_heads : l->heads, l->head_dim, norms[i]);
+        if (!qkv[i])
+            return tern_last_status();
+    }
+    return TERN_OK;
+}
+
+static tern_tensor *attend(tern_module *self, const layer *l, tern_tensor *x,
+                           const models_shared *s)
+{
+    tern_tensor *qkv[3];
+    if (project(self, l, x, qkv) != TERN_OK)
+        return NULL;
+    for (int i = 0; i < 2 && s->cos; i++)
+        qkv[i] = tern_rotary_embedding(qkv[i], s->cos, s->sin, NULL);
+    if (s->cache && models_cache_extend(s->cache, l->index, l->window, &qkv[1], &qkv[2]) != TERN_OK)
+        return NULL;
+    tern_scaled_dot_product_attention_options o = {
+        .attn_mask = s->mask,
+        .is_causal = l->causal && !s->mask,
+        .lower_right = true,
+        .window = l->window,
+        .enable_gqa = l->heads != l->kv_heads,
+        .dropout_p = tern_nn_is_training(self) ? l->attention_dropout : 0};
+    tern_tensor *y = tern_scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], &o);
+    if (!y)
+        return NULL;
+    y = tern_reshape(tern_transpose(y, 1, 2),
+                     TERN_SHAPE(tern_size(x, 0), tern_size(x, 1), l->heads * l->head_dim));
+    return models_run(self, l->names->out, y);
+}
+
+/* ---- the layer ------------------------------------------------------------------------------ */
+
+static tern_tensor *mlp(tern_module *self, const layer *l, tern_tensor *x)
+{
+    const models_layer_names *n = l->names;
+    tern_tensor *up = models_run(self, n->up, x);
+    tern_tensor *gate = n->gate ? models_run(self, n->gate, x) : up;
+    if (!up || !gate)
+        return NULL;
+    gate = l->activation(gate);
+    return models_run(self, n->down, n->gate ? tern_mul(gate, up) : gate);
+}
+
+/* x plus what f makes of it, with the norm where it belongs. */
+static tern_tensor *residual(tern_module *self, const layer *l, tern_tensor *x,
+                             const models_shared *s)
+{
+    const models_layer_names *n = l->names;
+    const char *norm = s ? n->norm1 : n->norm2;
+    tern_tensor *h = n->norm_first ? models_run(self, norm, x) : x;
+    h = !h ? NULL : s ? attend(self, l, h, s) : mlp(self, l, h);
+    h = h ? tern_dropout(h, l->dropout, tern_nn_is_training(self)) : NULL;
+    h = h ? tern_add(x, h) : NULL;
+    return n->norm_first || !h ? h : models_run(self, norm, h);
+}
+
+/* The cache of the call that runs: a checkpoint, which runs a layer again in backward, has none. */
+static _Thread_local tern_kv_cache *running_cache;
+
+/* in: x, mask, cos, sin, of which all but x may be NULL. */
+static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out, int k)
+{
+    const layer *l = tern_nn_data(self);
+    if (n < 1 || n > 4 || k != 1)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_nn_call: %s takes x, mask, cos and sin and gives one tensor",
+                         l->names->class_name);
+    models_shared s = {.mask = n > 1 ? in[1] : NULL,
+                       .cos = n > 2 ? in[2] : NULL,
+                       .sin = n > 3 ? in[3] : NULL,
+                       .cache = running_cache};
+    out[0] = residual(self, l, in[0], &s);
+    out[0] = out[0] ? residual(self, l, out[0], NULL) : NULL;
+    return out[0] ? TERN_OK : tern_last_status();
+}
+
+/* ---- making them ----------------------------------------------------------------------------- */
+
+static tern_status linear(tern_module *m, const models_layer_names *n, const char *path, int64_t in,
+                          int64_t out, bool bias)
+{
+    if (!path)
+        return TERN_OK;
+    return n->columns ? models_conv1d(m, path, in, out) : models_linear(m, path, in, out, bias);
+}
+
+static tern_status norm(tern_module *m, const models_layer_names *n, const char *path,
+                        int64_t width, double eps)
+{
+    if (!path)
+        return TERN_OK;
+    return n->rms ? models_rms_norm(m, path, width, eps) : models_layer_norm(m, path, width, eps);
+}
+
+static tern_status fill(tern_module *m, const models_layer_names *n, const models_config *c)
+{
+    int64_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+    TRY(linear(m, n, n->qkv, c->width, q + 2 * kv, c->bias));
+    TRY(linear(m, n, n->query, c->width, q, c->bias));
+    TRY(linear(m, n, n->key, c->width, kv, c->bias));
+    TRY(linear(m, n, n->value, c->width, kv, c->bias));
+    TRY(linear(m, n, n->out, q, c->width, c->out_bias));
+    TRY(norm(m, n, n->query_norm, c->head_dim, c->eps));
+    TRY(norm(m, n, n->key_norm, c->head_dim, c->eps));
+    TRY(norm(m, n, n->norm1, c->width, c->eps));
+    TRY(linear(m, n, n->gate, c->width, c->hidden, c->mlp_bias));
+    TRY(linear(m, n, n->up, c->width, c->hidden, c->mlp_bias));
+    TRY(linear(m, n, n->down, c->hidden, c->width, c->mlp_bias));
+    return norm(m, n, n->norm2, c->width, c->eps);
+}
+
+tern_status models_layers(models_model *m, tern_module *base, const char *path,
+                          const models_layer_names *names, bool causal)
+{
+    const models_config *c = &m->c;
+    tern_module *list = models_put(base, path, tern_nn_module_list_of(NULL, 0));
+    for (int64_t i = 0; list && i < c->layers; i++) {
+        bool windowed = c->window > 0 && i >= c->window_from;
+        layer l = {.names = names,
+                   .heads = c->heads,
+                   .kv_heads = c->kv_heads,
+                   .head_dim = c->head_dim,
+                   .window = windowed ? c->window : 0,
+                   .dropout = c->dropout,
+                   .attention_dropout = c->attention_dropout,
+                   .activation = c->activation,
+                   .index = (int)i,
+                   .causal = causal};
+        tern_module *one = models_module(names->class_name, call, &l, sizeof l);
+        if (!one || !tern_nn_append(list, one))
+            return tern_last_status();
+        TRY(fill(one, names, c));
+    }
+    return list ? TERN_OK : tern_last_status();
+}
+
+tern_tensor *models_run_layers(models_model *m, tern_module *base, const char *path, tern_tensor *x,
+                               const models_shared *s)
+{
+    tern_module *list = x ? tern_nn_child(base, path) : NULL;
+    bool checkpoints = m->checkpointing && !s->cache && tern_is_grad_enabled();
+    tern_kv_cache *before = running_cache;
+    running_cache = s->cache;
+    for (int i = 0; list && x && i < tern_nn_children_count(list); i++) {
+        tern_tensor *in[] = {x, s->mask, s->cos, s->sin};
+        tern_module *one = tern_nn_child_at(list, i);
+        tern_status status =
+            checkpoints ? tern_checkpoint_call(one, in, 4, &x, 1) : tern_nn_call(one, in, 4, &x, 1);
+        x = status == TERN_OK ? x : NULL;
+    }
+    running_cache = before;
+    return list ? x : NULL;
+}

@@ -1,0 +1,392 @@
+/* pretrained.c -- models of directories: made by config.json, filled from files. */
+#include "models/option.h"
+#include "models/model.h"
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MARK = 0x6d6f646c };
+static const char from_pretrained[] = "tern_models_from_pretrained";
+
+/* ---- the root ---------------------------------------------------------------------------- */
+
+/* What one tensor is to a model, by its kind. */
+static tern_tensor *forward(tern_module *self, tern_tensor *x)
+{
+    tern_model_inputs in = {.input_ids = x, .pixel_values = x, .input_features = x};
+    tern_model_outputs out;
+    if (tern_models_call(self, &in, &out) != TERN_OK)
+        return NULL;
+    return out.logits ? out.logits : out.last_hidden_state;
+}
+
+static void free_model(void *data)
+{
+    models_model *m = data;
+    json_decref(m->json);
+    json_decref(m->processor);
+    free(m->directory);
+    free(m);
+}
+
+static void *copy_model(const void *data, tern_module *copy)
+{
+    const models_model *from = data;
+    models_model *m = malloc(sizeof *m);
+    if (!m)
+        return NULL;
+    *m = *from;
+    m->module = copy;
+    m->json = json_deep_copy(from->json);
+    m->processor = json_deep_copy(from->processor);
+    m->directory = from->directory ? strdup(from->directory) : NULL;
+    if (m->json && models_read_config(m) == TERN_OK)
+        return m;
+    free_model(m);
+    return NULL;
+}
+
+models_model *models_of(tern_module *module, const char *function)
+{
+    const char *name = module ? tern_nn_name(module) : NULL;
+    models_model *m = name ? tern_nn_data(module) : NULL;
+    bool known = false;
+    if (!module)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: model is NULL", function);
+    for (int i = 0; name && models_all[i] && !known; i++)
+        known = strcmp(models_all[i]->name, name) == 0;
+    if (known && m && m->mark == MARK && m->module == module)
+        return m;
+    return name ? tern_fail_null(TERN_ERR_ARGUMENT, "%s: %s is no model of tern_models", function,
+                                 name)
+                : NULL;
+}
+
+/* ---- which architecture ------------------------------------------------------------------ */
+
+int tern_models_architectures(const char *const **names)
+{
+    static const char *list[64];
+    int n = 0;
+    for (; models_all[n] && n < 63; n++)
+        list[n] = models_all[n]->name;
+    if (names)
+        *names = list;
+    return n;
+}
+
+static const char *text_of(const json_t *json, const char *name)
+{
+    const json_t *value = json_object_get(json, name);
+    return json_is_string(value) ? json_string_value(value) : "";
+}
+
+static const models_architecture *named(const char *name, const char *type, bool classifies)
+{
+    for (int i = 0; models_all[i]; i++) {
+        const models_architecture *a = models_all[i];
+        if (type ? strcmp(a->type, type) == 0 && (!classifies || a->classifies)
+                 : strcmp(a->name, name) == 0)
+            return a;
+    }
+    return NULL;
+}
+
+/* architectures[0], else timm's architecture, else what model_type is. */
+static const models_architecture *architecture_of(const json_t *json, bool classifies,
+                                                  const char *function)
+{
+    const json_t *first = json_array_get(json_object_get(json, "architectures"), 0);
+    const char *type = text_of(json, "model_type"), *timm = text_of(json, "architecture");
+    const char *name = json_is_string(first) ? json_string_value(first) : timm;
+    const models_architecture *a = *name ? named(name, NULL, false) : named("", type, false);
+    if (classifies && *type && (!a || !a->classifies))
+        a = named("", type, true);
+    if (a)
+        return a;
+    return tern_fail_null(TERN_ERR_UNSUPPORTED,
+                          "%s: %.80s%s%.80s is none of tern_models_architectures%s", function, name,
+                          *type ? " of model_type " : "", type, classifies ? " that classify" : "");
+}
+
+/* ---- making it --------------------------------------------------------------------------- */
+
+/* A module without values in it; takes json over. */
+static models_model *make(json_t *json, int64_t labels, const char *function)
+{
+    const models_architecture *a = architecture_of(json, labels > 0, function);
+    models_model *m = a ? calloc(1, sizeof *m) : NULL;
+    if (!m) {
+        json_decref(json);
+        return a ? tern_fail_null(TERN_ERR_MEMORY, "%s: no memory", function) : NULL;
+    }
+    *m = (models_model){.mark = MARK, .kind = a, .json = json};
+    m->c.labels = labels;
+    m->module = tern_nn_module(a->name, forward, m);
+    if (!m->module) {
+        free_model(m);
+        return NULL;
+    }
+    tern_nn_on_free(m->module, free_model);
+    tern_nn_on_copy(m->module, copy_model);
+    tern_status status = models_read_config(m);
+    if (status == TERN_OK)
+        TERN_DEVICE ("cpu")
+            status = a->build(m);
+    if (status == TERN_OK)
+        return m;
+    tern_nn_free(m->module);
+    return NULL;
+}
+
+/* ---- names ------------------------------------------------------------------------------- */
+
+typedef struct filling {
+    models_model *m;
+    tern_file *file;
+    const tern_pretrained_options *o;
+    bool *used; /* names of the file */
+    tern_tensor **filled;
+    int n_filled, capacity;
+    char *missing; /* of the first name, or NULL */
+} filling;
+
+/* The file's names for a name of the model: its own, the base model's, old BERT's. */
+static bool in_file(const filling *f, const char *path, char *name, size_t bytes)
+{
+    static const models_rename old[] = {{".gamma", ".weight"}, {".beta", ".bias"}};
+    const char *prefix = f->m->kind->prefix;
+    size_t n = prefix ? strlen(prefix) : 0;
+    const char *candidates[3] = {path, NULL, NULL};
+    char longer[512];
+    if (n && strncmp(path, prefix, n) == 0)
+        candidates[1] = path + n;
+    else if (n && snprintf(longer, sizeof longer, "%s%s", prefix, path) < (int)sizeof longer)
+        candidates[2] = longer; /* the model is the base, the file's has a head */
+    for (int i = 0; i < 3; i++) {
+        if (!candidates[i])
+            continue;
+        snprintf(name, bytes, "%s", candidates[i]);
+        if (tern_file_has(f->file, name))
+            return true;
+        for (size_t k = 0; k < 2; k++) {
+            size_t end = strlen(old[k].model), all = strlen(candidates[i]);
+            if (all < end || strcmp(candidates[i] + all - end, old[k].model) != 0)
+                continue;
+            snprintf(name, bytes, "%.*s%s", (int)(all - end), candidates[i], old[k].file);
+            if (tern_file_has(f->file, name))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool is_left_out(const models_model *m, const char *name)
+{
+    for (int i = 0; m->kind->left_out && m->kind->left_out[i]; i++)
+        if (fnmatch(m->kind->left_out[i], name, 0) == 0)
+            return true;
+    return false;
+}
+
+static bool of_head(const models_model *m, const char *path)
+{
+    size_t n = m->kind->head ? strlen(m->kind->head) : 0;
+    return n && strncmp(path, m->kind->head, n) == 0 && path[n] == '.';
+}
+
+static void mark_used(filling *f, const char *name)
+{
+    for (int i = 0; i < tern_file_count(f->file); i++)
+        if (strcmp(tern_file_name_at(f->file, i), name) == 0)
+            f->used[i] = true;
+}
+
+/* ---- filling it -------------------------------------------------------------------------- */
+
+static bool is_filled(const filling *f, const tern_tensor *x)
+{
+    for (int i = 0; i < f->n_filled; i++)
+        if (f->filled[i] == x)
+            return true;
+    return false;
+}
+
+static tern_status take(filling *f, const char *path, const char *name, tern_tensor *x)
+{
+    tern_shape shape = tern_file_shape(f->file, name);
+    bool same = shape.ndim == tern_dim(x);
+    for (int i = 0; i < shape.ndim && same; i++)
+        same = shape.dims[i] == tern_size(x, i);
+    if (!same && f->o->num_labels > 0 && of_head(f->m, path))
+        return TERN_OK; /* another head */
+    if (!same)
+        return tern_fail(TERN_ERR_STATE,
+                         "%s: size mismatch for %s: the file has %d dims%s%lld..., the model wants "
+                         "another shape",
+                         from_pretrained, path, shape.ndim, shape.ndim ? ", the first of " : " ",
+                         (long long)(shape.ndim ? shape.dims[0] : 0));
+    tern_tensor *values = tern_file_get(f->file, name, f->o->device);
+    if (values && f->o->dtype && tern_dtype_is_floating_point(tern_dtype_of(values)))
+        values = tern_to_dtype(values, f->o->dtype);
+    if (!values || !tern_set_data_(x, values))
+        return tern_last_status();
+    if (f->n_filled < f->capacity)
+        f->filled[f->n_filled++] = x;
+    return TERN_OK;
+}
+
+static tern_status fill_one(const char *path, tern_tensor *x, void *user)
+{
+    filling *f = user;
+    char name[512];
+    tern_status status = TERN_OK;
+    if (!in_file(f, path, name, sizeof name))
+        return TERN_OK;
+    mark_used(f, name);
+    TERN_SCOPE
+        TERN_NO_GRAD
+            status = take(f, path, name, x);
+    return status;
+}
+
+/* What has no values yet: a tied tensor has them under its other name; a head is new. */
+static tern_status complete_one(const char *path, tern_tensor *x, void *user)
+{
+    filling *f = user;
+    if (is_filled(f, x))
+        return TERN_OK;
+    bool head = of_head(f->m, path) && f->o->num_labels > 0;
+    if (!head && !is_left_out(f->m, path)) {
+        if (!f->o->missing)
+            return tern_fail(TERN_ERR_STATE, "%s: the files have no %s", from_pretrained, path);
+        f->o->missing(path, f->o->user);
+    }
+    tern_status status = TERN_OK;
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            bool real = tern_dtype_is_floating_point(tern_dtype_of(x));
+            const char *end = strrchr(path, '.');
+            bool bias = end && strcmp(end, ".bias") == 0;
+            tern_tensor *values = tern_to(x, f->o->device);
+            values = real && f->o->dtype ? tern_to_dtype(values, f->o->dtype) : values;
+            values = values ? tern_clone(values) : NULL;
+            if (values && (bias || tern_dim(x) > 1)) /* norms have theirs */
+                values = bias ? tern_zero_(values) : tern_normal_(values, 0, 0.02);
+            status = values && tern_set_data_(x, values) ? TERN_OK : tern_last_status();
+        }
+    return status;
+}
+
+static tern_status check_unexpected(const filling *f)
+{
+    for (int i = 0; i < tern_file_count(f->file); i++) {
+        const char *name = tern_file_name_at(f->file, i);
+        if (f->used[i] || is_left_out(f->m, name))
+            continue;
+        if (!f->o->unexpected)
+            return tern_fail(TERN_ERR_STATE, "%s: the files have %s, which %s has not",
+                             from_pretrained, name, f->m->kind->name);
+        f->o->unexpected(name, f->o->user);
+    }
+    return TERN_OK;
+}
+
+static tern_status count_one(const char *path, tern_tensor *x, void *user)
+{
+    (void)path, (void)x;
+    ++*(int *)user;
+    return TERN_OK;
+}
+
+static tern_status fill_from(models_model *m, const char *directory,
+                             const tern_pretrained_options *o)
+{
+    char path[4096];
+    struct stat about;
+    static const char *const files[] = {"model.safetensors", "model.safetensors.index.json"};
+    int i = 0;
+    snprintf(path, sizeof path, "%s/%s", directory, files[0]);
+    for (; i < 2 && stat(path, &about) != 0; i++)
+        snprintf(path, sizeof path, "%s/%s", directory, files[i]);
+    filling f = {.m = m, .o = o, .file = tern_safe_open(path)};
+    tern_status status =
+        f.file ? tern_nn_each_state(m->module, count_one, &f.capacity) : tern_last_status();
+    if (status == TERN_OK) {
+        f.used = calloc((size_t)tern_file_count(f.file) + 1, sizeof *f.used);
+        f.filled = calloc((size_t)f.capacity + 1, sizeof(tern_tensor *));
+        status = f.used && f.filled ? TERN_OK
+                                    : tern_fail(TERN_ERR_MEMORY, "%s: no memory", from_pretrained);
+    }
+    if (status == TERN_OK)
+        status = tern_nn_each_state(m->module, fill_one, &f);
+    if (status == TERN_OK)
+        status = check_unexpected(&f);
+    if (status == TERN_OK)
+        status = tern_nn_each_state(m->module, complete_one, &f);
+    free(f.used);
+    free(f.filled);
+    tern_file_free(f.file);
+    return status;
+}
+
+static bool there(const char *directory, const char *file)
+{
+    char path[4096];
+    struct stat about;
+    int n = snprintf(path, sizeof path, "%s/%s", directory, file);
+    return n > 0 && (size_t)n < sizeof path && stat(path, &about) == 0;
+}
+
+tern_module *tern_models_from_pretrained(const char *directory,
+                                         const tern_pretrained_options *options)
+{
+    tern_pretrained_options o = tern_read_pretrained(options);
+    static const char processor[] = "preprocessor_config.json";
+    models_model *m = NULL;
+    if (!directory)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: directory is NULL", from_pretrained);
+    json_t *json = models_read_json(from_pretrained, directory, "config.json");
+    if (!json)
+        return NULL;
+    TERN_SCOPE
+        TERN_SKIP_INIT
+    m = make(json, o.num_labels, from_pretrained);
+    if (!m)
+        return NULL;
+    m->directory = strdup(directory);
+    tern_status status = m->directory ? TERN_OK : TERN_ERR_MEMORY;
+    if (there(directory, processor) &&
+        !(m->processor = models_read_json(from_pretrained, directory, processor)))
+        status = tern_last_status();
+    if (status == TERN_OK)
+        status = fill_from(m, directory, &o);
+    if (status == TERN_OK && tern_nn_eval(m->module))
+        return m->module;
+    tern_nn_free(m->module);
+    return NULL;
+}
+
+tern_module *tern_models_from_config(const char *path, const tern_pretrained_options *options)
+{
+    static const char function[] = "tern_models_from_config";
+    tern_pretrained_options o = tern_read_pretrained(options);
+    struct stat about;
+    models_model *m = NULL;
+    if (!path)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: path is NULL", function);
+    bool folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+    json_t *json = models_read_json(function, path, folder ? "config.json" : NULL);
+    if (json)
+        TERN_SCOPE
+            m = make(json, o.num_labels, function);
+    if (!m)
+        return NULL;
+    tern_module *made = tern_nn_to(m->module, o.device ? o.device : tern_default_device());
+    if (made && (!o.dtype || tern_nn_to_dtype(made, o.dtype)))
+        return made;
+    tern_nn_free(m->module);
+    return NULL;
+}

@@ -1,0 +1,147 @@
+/* save.c -- a model's directory, written as transformers and timm read it. */
+#include "models/model.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char function[] = "tern_models_save_pretrained";
+
+/* ---- files ------------------------------------------------------------------------------- */
+
+/* Written beside and then renamed: there is never half a file. */
+static tern_status write_json(const json_t *json, const char *directory, const char *file)
+{
+    char path[4096], part[4096];
+    snprintf(path, sizeof path, "%s/%s", directory, file);
+    snprintf(part, sizeof part, "%s/%s.part", directory, file);
+    char *text = json_dumps(json, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+    FILE *to = text ? fopen(part, "we") : NULL;
+    bool good = to && fputs(text, to) >= 0 && fputc('\n', to) != EOF;
+    good = to && fclose(to) == 0 && good;
+    good = good && rename(part, path) == 0;
+    free(text);
+    return good ? TERN_OK : tern_fail(TERN_ERR_IO, "%s: can't write \"%s\"", function, path);
+}
+
+static tern_status make_directory(const char *directory)
+{
+    struct stat about;
+    if (mkdir(directory, 0777) == 0 ||
+        (errno == EEXIST && stat(directory, &about) == 0 && S_ISDIR(about.st_mode)))
+        return TERN_OK;
+    return tern_fail(TERN_ERR_IO, "%s: can't make the directory \"%s\"", function, directory);
+}
+
+/* ---- weights ----------------------------------------------------------------------------- */
+
+/* Of a tied tensor the first name stays, as transformers has it. */
+typedef struct first_names {
+    tern_state_dict *dict;
+    tern_tensor **seen;
+    int n, capacity;
+} first_names;
+
+static tern_status count_one(const char *path, tern_tensor *x, void *user)
+{
+    (void)path, (void)x;
+    ++*(int *)user;
+    return TERN_OK;
+}
+
+static tern_status keep_first(const char *path, tern_tensor *x, void *user)
+{
+    first_names *f = user;
+    for (int i = 0; i < f->n; i++)
+        if (f->seen[i] == x)
+            return tern_state_dict_remove(f->dict, path);
+    f->seen[f->n++] = x;
+    return TERN_OK;
+}
+
+static tern_status save_weights(tern_module *m, const char *directory,
+                                const tern_save_options *options)
+{
+    char path[4096];
+    first_names f = {.dict = tern_nn_state_dict(m)};
+    tern_status status =
+        f.dict ? tern_nn_each_state(m, count_one, &f.capacity) : tern_last_status();
+    if (status == TERN_OK && !(f.seen = calloc((size_t)f.capacity + 1, sizeof(tern_tensor *))))
+        status = tern_fail(TERN_ERR_MEMORY, "%s: no memory", function);
+    if (status == TERN_OK)
+        status = tern_nn_each_state(m, keep_first, &f);
+    if (status == TERN_OK)
+        status = tern_state_dict_set_metadata(f.dict, "format", "pt");
+    bool shards = options && options->max_shard_size;
+    snprintf(path, sizeof path, "%s%s", directory, shards ? "" : "/model.safetensors");
+    if (status == TERN_OK)
+        status = tern_save(f.dict, path, options);
+    free(f.seen);
+    tern_state_dict_free(f.dict);
+    return status;
+}
+
+/* ---- config.json ------------------------------------------------------------------------- */
+
+static tern_status find_dtype(const char *path, tern_tensor *x, void *user)
+{
+    (void)path;
+    if (!*(tern_dtype *)user)
+        *(tern_dtype *)user = tern_dtype_of(x);
+    return TERN_OK;
+}
+
+/* The fields that may have changed since it was read: the architecture, the type, the classes. */
+static tern_status renew(models_model *m, json_t *json)
+{
+    tern_dtype dtype = TERN_DTYPE_DEFAULT;
+    bool timm = json_object_get(json, "architecture") != NULL;
+    TRY(tern_nn_each_parameter(m->module, find_dtype, &dtype));
+    const char *field = json_object_get(json, "dtype") ? "dtype" : "torch_dtype";
+    if (timm) {
+        json_object_set_new(json, "num_classes", json_integer(m->c.labels));
+        return TERN_OK;
+    }
+    json_object_set_new(json, "architectures", json_pack("[s]", m->kind->name));
+    json_object_set_new(json, field, json_string(tern_dtype_name(dtype)));
+    const json_t *labels = json_object_get(json, "id2label");
+    if (!m->kind->classifies || (labels && (int64_t)json_object_size(labels) == m->c.labels))
+        return TERN_OK;
+    json_t *names = json_object(), *numbers = json_object();
+    for (int64_t i = 0; i < m->c.labels; i++) {
+        char number[32], name[48];
+        snprintf(number, sizeof number, "%lld", (long long)i);
+        snprintf(name, sizeof name, "LABEL_%lld", (long long)i);
+        json_object_set_new(names, number, json_string(name));
+        json_object_set_new(numbers, name, json_integer(i));
+    }
+    if (json_object_set_new(json, "id2label", names) ||
+        json_object_set_new(json, "label2id", numbers))
+        return tern_fail(TERN_ERR_MEMORY, "%s: no memory", function);
+    json_object_del(json, "num_labels");
+    return TERN_OK;
+}
+
+tern_status tern_models_save_pretrained(tern_module *model, const char *directory,
+                                        const tern_save_options *options)
+{
+    models_model *m = models_of(model, function);
+    if (!m)
+        return tern_last_status();
+    if (!directory)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: directory is NULL", function);
+    TRY(tern_last_status());
+    TRY(make_directory(directory));
+    json_t *json = json_deep_copy(m->json);
+    tern_status status =
+        json ? renew(m, json) : tern_fail(TERN_ERR_MEMORY, "%s: no memory", function);
+    if (status == TERN_OK)
+        status = save_weights(model, directory, options);
+    if (status == TERN_OK)
+        status = write_json(json, directory, "config.json");
+    if (status == TERN_OK && m->processor)
+        status = write_json(m->processor, directory, "preprocessor_config.json");
+    json_decref(json);
+    return status;
+}
