@@ -11,6 +11,7 @@
 /* ---- the mode: entered and left ---------------------------------------------------------- */
 
 struct tern_op;
+struct tern_tracing;
 
 /* Replaces inputs of the operation by casts of them. */
 typedef tern_status (*tern_autocast_hook)(const struct tern_op *op, tern_tensor **in, int n);
@@ -23,9 +24,10 @@ typedef struct tern_anomaly_state {
 /* How operations run now. An operation, a walk back and a checkpoint that computes again have one
  * of their own inside, and leave it for the one that was there. */
 typedef struct tern_thread_mode {
-    const char *op;           /* the operation that runs: "mul"; NULL where none does */
-    tern_autocast_hook cast;  /* NULL: inputs are not cast */
-    struct tern_frame *frame; /* the checkpoint that saves for backward; NULL: nodes do */
+    const char *op;             /* the operation that runs: "mul"; NULL where none does */
+    tern_autocast_hook cast;    /* NULL: inputs are not cast */
+    struct tern_frame *frame;   /* the checkpoint that saves for backward; NULL: nodes do */
+    struct tern_tracing *trace; /* where calls are written down (tensor/trace.h); NULL: nowhere */
     bool no_grad;
     tern_anomaly_state anomaly;
 } tern_thread_mode;

@@ -259,6 +259,7 @@ static tern_status forward(tern_call *call, tern_thread_mode *mode)
     mode->op = call->op->name;
     mode->cast = NULL;
     mode->anomaly.results = false;
+    mode->trace = NULL;
     tern_status status = call->op->forward(call);
     *mode = outer;
     if (status != TERN_OK || !(mode->anomaly.results || tern_debugging))
@@ -288,6 +289,8 @@ static tern_status run(tern_call *call, tern_tensor **cast, size_t attribute_byt
         status = forward(call, mode);
     if (status == TERN_OK && !first)
         status = record(call, attribute_bytes);
+    if (status == TERN_OK && mode->trace)
+        status = tern_trace_note(mode->trace, call, attribute_bytes, false);
     if (status != TERN_OK)
         release_outputs(call);
     return status;
@@ -380,6 +383,8 @@ static tern_status run_in_place(tern_call *call, tern_tensor **cast, size_t attr
     if (status == TERN_OK)
         tern_bump_version(target);
     tern_status finished = tern_finish_write(&write, target, status == TERN_OK);
+    if (status == TERN_OK && finished == TERN_OK && tern_thread.mode.trace)
+        finished = tern_trace_note(tern_thread.mode.trace, call, attribute_bytes, true);
     return status == TERN_OK ? finished : status;
 }
 

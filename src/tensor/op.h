@@ -3,6 +3,7 @@
 #define TERN_TENSOR_OP_H
 #include "base/thread.h"
 #include "tensor/tensor.h"
+#include "tensor/trace.h"
 
 enum { TERN_MAX_OUTPUTS = 4 };
 
@@ -102,10 +103,11 @@ struct tern_op {
     bool writes_inputs; /* forward does, running statistics, and is the last thing that can fail */
     /* Of a loss: the output, if it is there, that is the gradient of input 0 for dout = 1. It is made
      * with the value, saved, and nobody's but the walk's that begins there, which saves a launch. */
-    int unit_gradient;    /* 0: none is */
-    uint32_t no_grad_out; /* bit i: output i never has a gradient (indices, masks) */
-    int32_t variant;      /* which of those that share its functions; the enum is their file's */
-    const void *data;     /* the row of a table that it was made of */
+    int unit_gradient;           /* 0: none is */
+    uint32_t no_grad_out;        /* bit i: output i never has a gradient (indices, masks) */
+    const tern_attribute *names; /* of its attributes, for who reads them (trace.h); may be NULL */
+    int32_t variant;  /* which of those that share its functions; the enum is their file's */
+    const void *data; /* the row of a table that it was made of */
     uint32_t (*choose_saves)(const tern_call *call); /* instead of saves, where it depends */
     tern_dtype (*promote)(const tern_call *call, tern_dtype common); /* adjusts the common type */
     /* Check inputs and attributes; set n_out and result. Fails without side effects. */

@@ -161,10 +161,11 @@ tern_tensor *tern_scaled_dot_product_attention(
     if (isnan(o.scale))
         at.scale = 1 / sqrt((double)query->shape[query->ndim - 1]);
     bool half = query->dtype == TERN_F16 || query->dtype == TERN_BF16;
-    bool fits = fits_fused(query, key, value, o.attn_mask);
+    /* a trace is of operations that others have too */
+    bool fits = !tern_thread.mode.trace && fits_fused(query, key, value, o.attn_mask);
     if (half && !(fits && keeps_half_precision(query, key)))
         return in_f32(query, key, value, o);
-    if (!fits)
+    if (!fits && !tern_thread.mode.trace)
         warn_composed(query, key);
     if (!fits)
         return tern_attention_composed(query, key, value, o.attn_mask, &at);

@@ -60,6 +60,10 @@ static tern_status forward(tern_call *call)
 static tern_status backward(tern_gradient *g);
 
 static const tern_op rotary_op = {.name = "rotary_embedding",
+                                  .names =
+                                      TERN_NAMES(TERN_FIELD(rotation, "offset", offset),
+                                                 TERN_FIELD(rotation, "interleaved", interleaved),
+                                                 TERN_FIELD(rotation, "back", back)),
                                   .saves = TERN_SAVE_IN(COS) | TERN_SAVE_IN(SIN),
                                   .infer = infer,
                                   .forward = forward,

@@ -158,7 +158,16 @@ static tern_status backward_weight(tern_gradient *g)
     return TERN_OK;
 }
 
+#define CONVOLUTION_NAMES                                                                          \
+    TERN_NAMES(TERN_FIELD(conv_attributes, "dims", ndim),                                          \
+               TERN_FIELD(conv_attributes, "groups", shape.groups),                                \
+               TERN_FIELDS(conv_attributes, "kernel_size", shape.window),                          \
+               TERN_FIELDS(conv_attributes, "stride", shape.stride),                               \
+               TERN_FIELDS(conv_attributes, "padding", shape.padding),                             \
+               TERN_FIELDS(conv_attributes, "dilation", shape.dilation))
+
 static const tern_op y_op = {.name = "convolution",
+                             .names = CONVOLUTION_NAMES,
                              .cast = TERN_CAST_LOWER,
                              .optional = 1u << 2,
                              .choose_saves = saves,
@@ -166,6 +175,7 @@ static const tern_op y_op = {.name = "convolution",
                              .forward = forward_y,
                              .backward = backward_y};
 static const tern_op x_op = {.name = "conv_transpose",
+                             .names = CONVOLUTION_NAMES,
                              .cast = TERN_CAST_LOWER,
                              .choose_saves = saves,
                              .infer = infer_x,

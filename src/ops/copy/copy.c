@@ -370,6 +370,7 @@ static tern_status no_gradient(tern_gradient *g)
 }
 
 static const tern_op fill_op = {.name = "fill",
+                                .names = TERN_NAMES(TERN_WHOLE(tern_scalar, "value")),
                                 .stored = TERN_STORED_MOVED,
                                 .infer = clone_infer,
                                 .forward = fill_forward,

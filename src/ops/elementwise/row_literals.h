@@ -39,12 +39,16 @@
     "Subtraction, the `-` operator, with two bool tensors is not supported. Use tern_bitwise_xor " \
     "or tern_logical_xor instead."
 
+/* The numbers of a row; y of an operation with a number is a. */
+static const tern_attribute number_names[] = {TERN_FIELD(tern_row_attributes, "a", a),
+                                              TERN_FIELD(tern_row_attributes, "b", b),
+                                              {{0}, 0, 0, 0}};
 #define NONE_ATTRIBUTES ((tern_row_attributes){0})
 
 /* y = f(x; a, b): the row of the table, its operation, and the two public forms, tern_NAME and
  * tern_NAME_. The declarations before the literals let a row and its operation point at each
  * other. */
-#define UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, PROMOTE)                                 \
+#define UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, PROMOTE, NAMES)                          \
     static const tern_op NAME##_op;                                                                \
     static const tern_row NAME##_row = {                                                           \
         .name = #NAME,                                                                             \
@@ -60,6 +64,7 @@
     };                                                                                             \
     static const tern_op NAME##_op = {                                                             \
         .name = #NAME,                                                                             \
+        .names = NAMES,                                                                            \
         .promotion = PROMOTION_##TYPES,                                                            \
         .takes = TERN_TAKES_##TYPES,                                                               \
         .advice = ADVICE_##RULE,                                                                   \
@@ -87,23 +92,24 @@
 /* Forms without a parameter, with one or two reals, and with a scalar that takes part in
  * promotion. */
 #define UNARY(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                           \
-    UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, PROMOTE_##RULE)                              \
+    UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, PROMOTE_##RULE, NULL)                        \
     UNARY_FUNCTIONS_(NAME, (tern_tensor * x), NOUGHT, NOUGHT)
 #define UNARY_REAL1(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                     \
-    UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, PROMOTE_##RULE)                              \
+    UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, PROMOTE_##RULE, number_names)                \
     UNARY_FUNCTIONS_(NAME, (tern_tensor * x, double a), tern_scalar_real(a), NOUGHT)
 #define UNARY_REAL2(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                     \
-    UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, PROMOTE_##RULE)                              \
+    UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, PROMOTE_##RULE, number_names)                \
     UNARY_FUNCTIONS_(NAME, (tern_tensor * x, double a, double b), tern_scalar_real(a),             \
                      tern_scalar_real(b))
 #define UNARY_SCALAR(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX)                                    \
-    UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, WITH_SCALAR_##RULE)                          \
+    UNARY_(NAME, TYPES, CAST, RULE, LOW, HIGH, Y, DX, WITH_SCALAR_##RULE, number_names)            \
     UNARY_FUNCTIONS_(NAME, (tern_tensor * x, tern_scalar a), a, NOUGHT)
 
 /* The operation of z = f(x, y), for two tensors or a tensor and a number. */
-#define ROW_OP_(OP, NAME, TYPES, CAST, RULE, PROMOTE, NOGRAD)                                      \
+#define ROW_OP_(OP, NAME, TYPES, CAST, RULE, PROMOTE, NOGRAD, NAMES)                               \
     static const tern_op OP = {                                                                    \
         .name = #NAME,                                                                             \
+        .names = NAMES,                                                                            \
         .promotion = PROMOTION_##TYPES,                                                            \
         .takes_numbers = true,                                                                     \
         .takes = TERN_TAKES_##TYPES,                                                               \
@@ -136,9 +142,9 @@
         .op = &NAME##_op,                                                                          \
         .scalar_op = &NAME##_scalar_op,                                                            \
     };                                                                                             \
-    ROW_OP_(NAME##_op, NAME, TYPES, CAST, RULE, NULL, (KIND) != TERN_ROW_BINARY)                   \
+    ROW_OP_(NAME##_op, NAME, TYPES, CAST, RULE, NULL, (KIND) != TERN_ROW_BINARY, NULL)             \
     ROW_OP_(NAME##_scalar_op, NAME, TYPES, CAST, RULE, WITH_SCALAR_##RULE,                         \
-            (KIND) != TERN_ROW_BINARY)                                                             \
+            (KIND) != TERN_ROW_BINARY, number_names)                                               \
     tern_tensor *tern_##NAME(tern_tensor *x, tern_tensor *y)                                       \
     {                                                                                              \
         return tern_apply(&NAME##_op, (tern_tensor *[]){x, y}, 2, &NONE_ATTRIBUTES,                \
@@ -181,7 +187,7 @@
         .kernel = {TERN_ROW_FAMILY, #NAME},                                                        \
         .op = &NAME##_op,                                                                          \
     };                                                                                             \
-    ROW_OP_(NAME##_op, NAME, TYPES, NONE, PLAIN, NULL, true)                                       \
+    ROW_OP_(NAME##_op, NAME, TYPES, NONE, PLAIN, NULL, true, NULL)                                 \
     tern_tensor *tern_##NAME(tern_tensor *x)                                                       \
     {                                                                                              \
         return tern_apply(&NAME##_op, (tern_tensor *[]){x}, 1, &NONE_ATTRIBUTES,                   \
@@ -206,6 +212,7 @@
     };                                                                                             \
     static const tern_op NAME##_op = {                                                             \
         .name = #NAME,                                                                             \
+        .names = number_names,                                                                     \
         .promotion = PROMOTION_##TYPES,                                                            \
         .takes_numbers = true,                                                                     \
         .takes = TERN_TAKES_##TYPES,                                                               \

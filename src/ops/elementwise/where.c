@@ -159,6 +159,7 @@ static tern_status masked_fill_backward(tern_gradient *g)
 }
 
 static const tern_op masked_fill_op = {.name = "masked_fill",
+                                       .names = TERN_NAMES(TERN_WHOLE(tern_scalar, "value")),
                                        .saves = TERN_SAVE_IN(1),
                                        .infer = masked_fill_infer,
                                        .forward = masked_fill_forward,

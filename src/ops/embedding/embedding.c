@@ -89,11 +89,13 @@ static tern_status embedding_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-static const tern_op embedding_op = {.name = "embedding",
-                                     .saves = TERN_SAVE_IN(1),
-                                     .infer = tern_gather_infer,
-                                     .forward = tern_gather_forward,
-                                     .backward = embedding_backward};
+static const tern_op embedding_op = {
+    .name = "embedding",
+    .names = TERN_NAMES(TERN_FIELD(embedding_attributes, "dim", gather.dim)),
+    .saves = TERN_SAVE_IN(1),
+    .infer = tern_gather_infer,
+    .forward = tern_gather_forward,
+    .backward = embedding_backward};
 
 tern_tensor *tern_embedding(tern_tensor *indices, tern_tensor *weight,
                             const tern_embedding_function_options *options)

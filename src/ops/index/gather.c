@@ -120,12 +120,15 @@ static tern_status gather_backward(tern_gradient *g)
 }
 
 #define GATHER_OP(NAME)                                                                            \
-    static const tern_op NAME##_op = {.name = #NAME,                                               \
-                                      .stored = TERN_STORED_MOVED,                                 \
-                                      .saves = TERN_SAVE_IN(1),                                    \
-                                      .infer = tern_gather_infer,                                  \
-                                      .forward = tern_gather_forward,                              \
-                                      .backward = gather_backward}
+    static const tern_op NAME##_op = {                                                             \
+        .name = #NAME,                                                                             \
+        .names = TERN_NAMES(TERN_FIELD(tern_gather_attributes, "dim", dim),                        \
+                            TERN_FIELD(tern_gather_attributes, "each", each)),                     \
+        .stored = TERN_STORED_MOVED,                                                               \
+        .saves = TERN_SAVE_IN(1),                                                                  \
+        .infer = tern_gather_infer,                                                                \
+        .forward = tern_gather_forward,                                                            \
+        .backward = gather_backward}
 GATHER_OP(index_select);
 GATHER_OP(index);
 GATHER_OP(gather);

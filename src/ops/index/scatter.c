@@ -122,6 +122,10 @@ static tern_status scatter_backward(tern_gradient *g)
 }
 
 static const tern_op scatter_op = {.name = "scatter",
+                                   .names =
+                                       TERN_NAMES(TERN_FIELD(scatter_attributes, "dim", dim),
+                                                  TERN_FIELD(scatter_attributes, "mode", mode),
+                                                  TERN_FIELD(scatter_attributes, "rows", rows)),
                                    .stored = TERN_STORED_MOVED,
                                    .saves = TERN_SAVE_IN(1),
                                    .infer = scatter_infer,

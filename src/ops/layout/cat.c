@@ -90,6 +90,7 @@ static tern_status cat_backward(tern_gradient *g)
 }
 
 static const tern_op cat_op = {.name = "cat",
+                               .names = TERN_NAMES(TERN_WHOLE(int, "dim")),
                                .stored = TERN_STORED_MOVED,
                                .cast = TERN_CAST_WIDEST,
                                .promotion = TERN_PROMOTE_SAME,

@@ -37,6 +37,7 @@ static tern_status flip_forward(tern_call *call)
 static tern_status flip_backward(tern_gradient *g);
 
 static const tern_op flip_op = {.name = "flip",
+                                .names = TERN_NAMES({"dims", TERN_ATTRIBUTE_DIMS, 1, 0}),
                                 .stored = TERN_STORED_MOVED,
                                 .infer = same_infer,
                                 .forward = flip_forward,
@@ -119,6 +120,7 @@ static tern_status roll_forward(tern_call *call)
 static tern_status roll_backward(tern_gradient *g);
 
 static const tern_op roll_op = {.name = "roll",
+                                .names = TERN_NAMES(TERN_FIELDS(roll, "shifts", shift)),
                                 .stored = TERN_STORED_MOVED,
                                 .infer = same_infer,
                                 .forward = roll_forward,

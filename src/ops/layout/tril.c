@@ -58,11 +58,13 @@ static tern_status triangular_backward(tern_gradient *g)
 }
 
 static const tern_op tril_op = {.name = "tril",
+                                .names = TERN_NAMES(TERN_WHOLE(int64_t, "diagonal")),
                                 .variant = LOWER,
                                 .infer = triangular_infer,
                                 .forward = triangular_forward,
                                 .backward = triangular_backward};
 static const tern_op triu_op = {.name = "triu",
+                                .names = TERN_NAMES(TERN_WHOLE(int64_t, "diagonal")),
                                 .variant = UPPER,
                                 .infer = triangular_infer,
                                 .forward = triangular_forward,

@@ -219,6 +219,7 @@ static uint32_t added_saves(const tern_call *call)
 
 #define ADDED_OP(NAME)                                                                             \
     static const tern_op NAME##_op = {.name = #NAME,                                               \
+                                      .names = TERN_PRODUCT_NAMES,                                 \
                                       .cast = TERN_CAST_LOWER,                                     \
                                       .choose_saves = added_saves,                                 \
                                       .infer = added_infer,                                        \

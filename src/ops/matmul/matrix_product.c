@@ -412,6 +412,7 @@ static uint32_t product_saves(const tern_call *call)
 
 static const tern_op product_op = {
     .name = "matmul",
+    .names = TERN_PRODUCT_NAMES,
     .cast = TERN_CAST_LOWER,
     .choose_saves = product_saves,
     .infer = product_infer,

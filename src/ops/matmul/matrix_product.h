@@ -17,6 +17,12 @@ typedef struct tern_product {
     bool sum;     /* sum over the batch: the result is one matrix */
 } tern_product;
 
+#define TERN_PRODUCT_NAMES                                                                         \
+    TERN_NAMES(TERN_FIELD(tern_product, "alpha", alpha), TERN_FIELD(tern_product, "beta", beta),   \
+               TERN_FIELDS(tern_product, "insert", insert),                                        \
+               TERN_FIELDS(tern_product, "transpose", transpose),                                  \
+               TERN_FIELD(tern_product, "drop", drop), TERN_FIELD(tern_product, "sum", sum))
+
 /* Shape of the result; TERN_ERR_SHAPE and TERN_ERR_DTYPE in PyTorch's words. */
 tern_status tern_product_infer(const tern_product *p, tern_tensor *x, tern_tensor *y,
                                tern_result *result, const char *name);

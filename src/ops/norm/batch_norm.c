@@ -235,6 +235,9 @@ static tern_status batch_backward(tern_gradient *g)
 
 static const tern_op batch_norm_op = {
     .name = "batch_norm",
+    .names = TERN_NAMES(TERN_FIELD(batch_attributes, "momentum", momentum),
+                        TERN_FIELD(batch_attributes, "eps", eps),
+                        TERN_FIELD(batch_attributes, "training", training)),
     .optional = 1u << WEIGHT | 1u << BIAS | 1u << MEAN | 1u << VAR,
     .saves = TERN_SAVE_IN(X) | TERN_SAVE_IN(WEIGHT) | TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2),
     .no_grad_out = 1u << 1 | 1u << 2,

@@ -251,8 +251,10 @@ static tern_status norm_backward(tern_gradient *g)
 
 #define NORM_OP(NAME)                                                                              \
     {                                                                                              \
-        .name = NAME, .takes = TERN_TAKES_FLOATS, .cast = TERN_CAST_FLOAT32,                       \
-        .optional = 1u << 1 | 1u << 2,                                                             \
+        .name = NAME,                                                                              \
+        .names = TERN_NAMES(TERN_FIELD(norm_attributes, "normalized_shape", normalized),           \
+                            TERN_FIELD(norm_attributes, "eps", eps)),                              \
+        .takes = TERN_TAKES_FLOATS, .cast = TERN_CAST_FLOAT32, .optional = 1u << 1 | 1u << 2,      \
         .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) | TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2),          \
         .no_grad_out = 1u << 1 | 1u << 2, .infer = norm_infer, .forward = norm_forward,            \
         .backward = norm_backward                                                                  \

@@ -65,11 +65,15 @@ static tern_status constant_forward(tern_call *call)
 
 static tern_status constant_backward(tern_gradient *g);
 
-static const tern_op constant_op = {.name = "constant_pad_nd",
-                                    .stored = TERN_STORED_MOVED,
-                                    .infer = constant_infer,
-                                    .forward = constant_forward,
-                                    .backward = constant_backward};
+static const tern_op constant_op = {
+    .name = "constant_pad_nd",
+    .names = TERN_NAMES(TERN_FIELDS(constant_attributes, "before", before),
+                        TERN_FIELDS(constant_attributes, "after", after),
+                        TERN_FIELD(constant_attributes, "value", value)),
+    .stored = TERN_STORED_MOVED,
+    .infer = constant_infer,
+    .forward = constant_forward,
+    .backward = constant_backward};
 
 /* The gradient is the same operation with all paddings negated, which crops what was added;
  * what was cropped gets 0. */
@@ -215,6 +219,10 @@ static tern_status edge_backward(tern_gradient *g);
 static tern_status edge_sum_backward(tern_gradient *g);
 
 static const tern_op edge_op = {.name = "pad",
+                                .names = TERN_NAMES(TERN_FIELD(edge_attributes, "mode", mode),
+                                                    TERN_FIELD(edge_attributes, "dim", dim),
+                                                    TERN_FIELD(edge_attributes, "before", before),
+                                                    TERN_FIELD(edge_attributes, "after", after)),
                                 .stored = TERN_STORED_MOVED,
                                 .infer = edge_infer,
                                 .forward = edge_forward,

@@ -174,7 +174,18 @@ static tern_status max_backward(tern_gradient *g)
     return TERN_OK;
 }
 
+#define POOL_NAMES                                                                                 \
+    TERN_NAMES(TERN_FIELD(tern_pool_attributes, "dims", ndim),                                     \
+               TERN_FIELDS(tern_pool_attributes, "kernel_size", shape.window),                     \
+               TERN_FIELDS(tern_pool_attributes, "stride", shape.stride),                          \
+               TERN_FIELDS(tern_pool_attributes, "padding", shape.padding),                        \
+               TERN_FIELDS(tern_pool_attributes, "dilation", shape.dilation),                      \
+               TERN_FIELD(tern_pool_attributes, "adaptive", shape.adaptive),                       \
+               TERN_FIELD(tern_pool_attributes, "count_include_pad", shape.count_padding),         \
+               TERN_FIELD(tern_pool_attributes, "divisor", shape.divisor))
+
 static const tern_op max_op = {.name = "max_pool",
+                               .names = POOL_NAMES,
                                .saves = TERN_SAVE_OUT(1),
                                .no_grad_out = 1u << 1,
                                .infer = max_infer,
@@ -236,8 +247,11 @@ static tern_status mean_dx_forward(tern_call *call)
 
 static tern_status mean_backward(tern_gradient *g);
 static tern_status mean_dx_backward(tern_gradient *g);
-static const tern_op mean_op = {
-    .name = "avg_pool", .infer = mean_infer, .forward = mean_forward, .backward = mean_backward};
+static const tern_op mean_op = {.name = "avg_pool",
+                                .names = POOL_NAMES,
+                                .infer = mean_infer,
+                                .forward = mean_forward,
+                                .backward = mean_backward};
 static const tern_op mean_dx_op = {.name = "avg_pool_dx",
                                    .infer = mean_dx_infer,
                                    .forward = mean_dx_forward,

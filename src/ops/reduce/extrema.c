@@ -149,8 +149,10 @@ static tern_status place_backward(tern_gradient *g)
 
 /* ---- public functions -------------------------------------------------------------------- */
 
+#define EXTREMUM_NAMES TERN_NAMES(TERN_DIMS_FIELD(extremum_attributes, "dims", mask))
 #define TIES_OP(NAME, VARIANT)                                                                     \
     static const tern_op NAME##_op = {.name = #NAME,                                               \
+                                      .names = EXTREMUM_NAMES,                                     \
                                       .saves = TERN_SAVE_IN(0) | TERN_SAVE_OUT(0),                 \
                                       .variant = (VARIANT),                                        \
                                       .infer = extremum_infer,                                     \
@@ -158,6 +160,7 @@ static tern_status place_backward(tern_gradient *g)
                                       .backward = ties_backward}
 #define PLACE_OP(NAME, VARIANT)                                                                    \
     static const tern_op NAME##_dim_op = {.name = #NAME,                                           \
+                                          .names = EXTREMUM_NAMES,                                 \
                                           .saves = TERN_SAVE_OUT(1),                               \
                                           .no_grad_out = 1u << 1,                                  \
                                           .variant = (VARIANT),                                    \
@@ -166,6 +169,7 @@ static tern_status place_backward(tern_gradient *g)
                                           .backward = place_backward}
 #define ARG_OP(NAME, VARIANT)                                                                      \
     static const tern_op NAME##_op = {.name = #NAME,                                               \
+                                      .names = EXTREMUM_NAMES,                                     \
                                       .takes = TERN_TAKES_NUMBERS,                                 \
                                       .not_differentiable = true,                                  \
                                       .variant = (VARIANT),                                        \

@@ -59,6 +59,8 @@ static tern_status log_backward(tern_gradient *g)
 }
 
 static const tern_op logsumexp_op = {.name = "logsumexp",
+                                     .names =
+                                         TERN_NAMES(TERN_DIMS_FIELD(log_attributes, "dims", mask)),
                                      .cast = TERN_CAST_FLOAT32,
                                      .promotion = TERN_PROMOTE_FLOAT,
                                      .saves = TERN_SAVE_IN(0) | TERN_SAVE_OUT(0),

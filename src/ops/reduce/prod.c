@@ -90,6 +90,7 @@ static tern_status prod_backward(tern_gradient *g)
 }
 
 static const tern_op prod_op = {.name = "prod",
+                                .names = TERN_NAMES(TERN_FIELD(prod_attributes, "dim", dim)),
                                 .cast = TERN_CAST_FLOAT32,
                                 .saves = TERN_SAVE_IN(0),
                                 .infer = prod_infer,

@@ -136,12 +136,14 @@ static tern_status sum_backward(tern_gradient *g)
 }
 
 static const tern_op sum_op = {.name = "sum",
+                               .names = TERN_NAMES(TERN_DIMS_FIELD(sum_attributes, "dims", mask)),
                                .cast = TERN_CAST_FLOAT32,
                                .variant = SUM,
                                .infer = sum_infer,
                                .forward = sum_forward,
                                .backward = sum_backward};
 static const tern_op mean_op = {.name = "mean",
+                                .names = TERN_NAMES(TERN_DIMS_FIELD(sum_attributes, "dims", mask)),
                                 .variant = MEAN,
                                 .infer = sum_infer,
                                 .forward = sum_forward,
@@ -189,8 +191,12 @@ static tern_status expand_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-static const tern_op expand_op = {
-    .name = "expand", .view = true, .infer = expand_infer, .backward = expand_backward};
+static const tern_op expand_op = {.name = "expand",
+                                  .names =
+                                      TERN_NAMES(TERN_DIMS_FIELD(expand_attributes, "dims", mask)),
+                                  .view = true,
+                                  .infer = expand_infer,
+                                  .backward = expand_backward};
 
 tern_tensor *tern_expand_masked(tern_tensor *x, const tern_shape *shape, uint32_t mask)
 {

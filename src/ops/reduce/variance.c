@@ -101,12 +101,18 @@ static tern_status var_backward(tern_gradient *g)
 }
 
 static const tern_op var_op = {.name = "var",
+                               .names =
+                                   TERN_NAMES(TERN_DIMS_FIELD(var_attributes, "dims", mask),
+                                              TERN_FIELD(var_attributes, "correction", correction)),
                                .saves = TERN_SAVE_IN(0),
                                .variant = VAR,
                                .infer = var_infer,
                                .forward = var_forward,
                                .backward = var_backward};
 static const tern_op std_op = {.name = "std",
+                               .names =
+                                   TERN_NAMES(TERN_DIMS_FIELD(var_attributes, "dims", mask),
+                                              TERN_FIELD(var_attributes, "correction", correction)),
                                .saves = TERN_SAVE_IN(0) | TERN_SAVE_OUT(0),
                                .variant = STD,
                                .infer = var_infer,

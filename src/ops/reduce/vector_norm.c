@@ -137,12 +137,15 @@ static tern_status norm_backward(tern_gradient *g)
 /* ---- public functions -------------------------------------------------------------------- */
 
 #define NORM_OP(NAME)                                                                              \
-    static const tern_op NAME##_op = {.name = #NAME,                                               \
-                                      .cast = TERN_CAST_FLOAT32,                                   \
-                                      .saves = TERN_SAVE_IN(0) | TERN_SAVE_OUT(0),                 \
-                                      .infer = norm_infer,                                         \
-                                      .forward = norm_forward,                                     \
-                                      .backward = norm_backward}
+    static const tern_op NAME##_op = {                                                             \
+        .name = #NAME,                                                                             \
+        .names = TERN_NAMES(TERN_FIELD(norm_attributes, "p", p),                                   \
+                            TERN_DIMS_FIELD(norm_attributes, "dims", mask)),                       \
+        .cast = TERN_CAST_FLOAT32,                                                                 \
+        .saves = TERN_SAVE_IN(0) | TERN_SAVE_OUT(0),                                               \
+        .infer = norm_infer,                                                                       \
+        .forward = norm_forward,                                                                   \
+        .backward = norm_backward}
 NORM_OP(norm);
 NORM_OP(linalg_vector_norm);
 

@@ -372,7 +372,11 @@ static tern_status rnn_backward(tern_gradient *g)
      TERN_SAVE_IN(5) | TERN_SAVE_IN(6))
 #define OP(NAME, KIND, KEPT_OUT)                                                                   \
     {                                                                                              \
-        .name = NAME, .takes = TERN_TAKES_FLOATS, .cast = TERN_CAST_LOWER,                         \
+        .name = NAME,                                                                              \
+        .names = TERN_NAMES(TERN_FIELD(tern_rnn_steps, "steps", steps),                            \
+                            TERN_FIELD(tern_rnn_steps, "reverse", reverse),                        \
+                            TERN_FIELD(tern_rnn_steps, "has_state", has_state)),                   \
+        .takes = TERN_TAKES_FLOATS, .cast = TERN_CAST_LOWER,                                       \
         .optional = 1u << TERN_RNN_B_IH | 1u << TERN_RNN_B_HH | 1u << TERN_RNN_C,                  \
         .saves = ALL_INPUTS | TERN_SAVE_OUT(0) | ((KEPT_OUT) ? TERN_SAVE_OUT(KEPT_OUT) : 0),       \
         .no_grad_out = (KEPT_OUT) ? 1u << (KEPT_OUT) : 0, .data = &tern_##KIND##_kind,             \

@@ -96,13 +96,16 @@ static uint32_t scan_saves(const tern_call *call)
 }
 
 #define SCAN_OP(NAME, CAST)                                                                        \
-    static const tern_op NAME##_op = {.name = #NAME,                                               \
-                                      .cast = TERN_CAST_##CAST,                                    \
-                                      .optional = 3,                                               \
-                                      .choose_saves = scan_saves,                                  \
-                                      .infer = scan_infer,                                         \
-                                      .forward = scan_forward,                                     \
-                                      .backward = scan_backward}
+    static const tern_op NAME##_op = {                                                             \
+        .name = #NAME,                                                                             \
+        .names = TERN_NAMES(TERN_FIELD(scan_attributes, "dim", dim),                               \
+                            TERN_FIELD(scan_attributes, "reverse", reverse)),                      \
+        .cast = TERN_CAST_##CAST,                                                                  \
+        .optional = 3,                                                                             \
+        .choose_saves = scan_saves,                                                                \
+        .infer = scan_infer,                                                                       \
+        .forward = scan_forward,                                                                   \
+        .backward = scan_backward}
 SCAN_OP(cumsum, FLOAT32);
 SCAN_OP(cumprod, FLOAT32);
 SCAN_OP(linear_scan, NONE);

@@ -131,8 +131,14 @@ static tern_status sort_forward(tern_call *call)
     return status;
 }
 
-static const tern_op sort_op = {
-    .name = "sort", .not_differentiable = true, .infer = sort_infer, .forward = sort_forward};
+static const tern_op sort_op = {.name = "sort",
+                                .names =
+                                    TERN_NAMES(TERN_FIELD(sort_attributes, "k", count),
+                                               TERN_FIELD(sort_attributes, "dim", dim),
+                                               TERN_FIELD(sort_attributes, "descending", flip)),
+                                .not_differentiable = true,
+                                .infer = sort_infer,
+                                .forward = sort_forward};
 
 /* ---- public functions -------------------------------------------------------------------- */
 

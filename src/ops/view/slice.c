@@ -86,10 +86,20 @@ static tern_status part_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-static const tern_op narrow_op = {
-    .name = "narrow", .view = true, .infer = part_infer, .backward = part_backward};
-static const tern_op slice_op = {
-    .name = "slice", .view = true, .infer = part_infer, .backward = part_backward};
+#define PART_NAMES                                                                                 \
+    TERN_NAMES(TERN_FIELD(part, "dim", dim), TERN_FIELD(part, "start", start),                     \
+               TERN_FIELD(part, "length", length), TERN_FIELD(part, "step", step))
+
+static const tern_op narrow_op = {.name = "narrow",
+                                  .names = PART_NAMES,
+                                  .view = true,
+                                  .infer = part_infer,
+                                  .backward = part_backward};
+static const tern_op slice_op = {.name = "slice",
+                                 .names = PART_NAMES,
+                                 .view = true,
+                                 .infer = part_infer,
+                                 .backward = part_backward};
 
 static tern_tensor *apply_part(const tern_op *op, tern_tensor *x, const part *p)
 {
@@ -184,8 +194,11 @@ static tern_status select_backward(tern_gradient *g)
     return g->din[0] ? TERN_OK : tern_last_status();
 }
 
-static const tern_op select_op = {
-    .name = "select", .view = true, .infer = select_infer, .backward = select_backward};
+static const tern_op select_op = {.name = "select",
+                                  .names = PART_NAMES,
+                                  .view = true,
+                                  .infer = select_infer,
+                                  .backward = select_backward};
 
 tern_tensor *tern_select(tern_tensor *x, int dim, int64_t index)
 {

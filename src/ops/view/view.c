@@ -334,8 +334,11 @@ static tern_status permute_backward(tern_gradient *g)
 }
 
 #define PERMUTE_OP(NAME)                                                                           \
-    static const tern_op NAME##_op = {                                                             \
-        .name = #NAME, .view = true, .infer = permute_infer, .backward = permute_backward}
+    static const tern_op NAME##_op = {.name = #NAME,                                               \
+                                      .names = TERN_NAMES(TERN_WHOLE(tern_shape, "dims")),         \
+                                      .view = true,                                                \
+                                      .infer = permute_infer,                                      \
+                                      .backward = permute_backward}
 PERMUTE_OP(permute);
 PERMUTE_OP(transpose);
 PERMUTE_OP(t);

@@ -130,12 +130,16 @@ static tern_status backward(tern_gradient *g)
     return TERN_OK;
 }
 
-static const tern_op y_op = {.name = "grid_sample",
-                             .cast = TERN_CAST_WIDEST,
-                             .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1),
-                             .infer = infer_y,
-                             .forward = forward_y,
-                             .backward = backward};
+static const tern_op y_op = {
+    .name = "grid_sample",
+    .names = TERN_NAMES(TERN_FIELD(tern_grid_attributes, "mode", mode),
+                        TERN_FIELD(tern_grid_attributes, "padding_mode", padding),
+                        TERN_FIELD(tern_grid_attributes, "align_corners", align)),
+    .cast = TERN_CAST_WIDEST,
+    .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1),
+    .infer = infer_y,
+    .forward = forward_y,
+    .backward = backward};
 
 /* ---- public functions -------------------------------------------------------------------- */
 

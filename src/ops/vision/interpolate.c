@@ -86,6 +86,11 @@ static tern_status forward_x(tern_call *call)
 static tern_status backward_y(tern_gradient *g);
 static tern_status backward_x(tern_gradient *g);
 static const tern_op y_op = {.name = "interpolate",
+                             .names = TERN_NAMES(TERN_FIELD(resample, "mode", mode),
+                                                 TERN_FIELD(resample, "align_corners", align),
+                                                 TERN_FIELD(resample, "scale0", scale[0]),
+                                                 TERN_FIELD(resample, "scale1", scale[1]),
+                                                 TERN_FIELD(resample, "scale2", scale[2])),
                              .cast = TERN_CAST_FLOAT32,
                              .infer = infer_y,
                              .forward = forward_y,
