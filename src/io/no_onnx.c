@@ -15,4 +15,14 @@ tern_module *tern_onnx_load(const char *path)
                           "libonnx-dev, libprotobuf-c-dev and protobuf-c-compiler)",
                           path ? path : "NULL");
 }
+
+tern_status tern_onnx_export(tern_module *module, tern_tensor *const *inputs, int n,
+                             const char *path, const tern_onnx_export_options *options)
+{
+    (void)module, (void)inputs, (void)n, (void)options;
+    return tern_fail(TERN_ERR_UNSUPPORTED,
+                     "tern_onnx_export: %s: this build has no ONNX (CMake's TERN_ONNX; Debian's "
+                     "libonnx-dev, libprotobuf-c-dev and protobuf-c-compiler)",
+                     path ? path : "NULL");
+}
 #endif

@@ -69,6 +69,8 @@ void onnx_free_graph(void *graph);
 tern_tensor *onnx_tensor(const Onnx__TensorProto *proto, const char *path);
 /* The dtype of a data_type; 0 and TERN_ERR_DTYPE that names what has it. */
 tern_dtype onnx_dtype(int64_t data_type, const char *what);
+/* The other way round; 0: there is none. */
+int onnx_type_of(tern_dtype dtype);
 
 /* ---- what operations read -------------------------------------------------------------------- */
 #define ONNX_FAIL(c, status, ...) onnx_fail(c, status, __VA_ARGS__)

@@ -1,4 +1,4 @@
-/* protobuf.c -- ONNX's messages, read with protobuf-c within limits. */
+/* protobuf.c -- ONNX's messages, read with protobuf-c within limits, and written. */
 #include "io/onnx/protobuf.h"
 #include "base/dynlib.h"
 #include "base/memory.h"
@@ -16,6 +16,7 @@ static struct {
     void (*free_unpacked)(ProtobufCMessage *, ProtobufCAllocator *);
     size_t (*get_packed_size)(const ProtobufCMessage *);
     size_t (*pack)(const ProtobufCMessage *, uint8_t *);
+    size_t (*pack_to_buffer)(const ProtobufCMessage *, ProtobufCBuffer *);
     bool there;
     char reason[200];
 } protobuf;
@@ -30,7 +31,8 @@ static void open_once(void)
     } symbols[] = {{"protobuf_c_message_unpack", 0},
                    {"protobuf_c_message_free_unpacked", sizeof(void *)},
                    {"protobuf_c_message_get_packed_size", 2 * sizeof(void *)},
-                   {"protobuf_c_message_pack", 3 * sizeof(void *)}};
+                   {"protobuf_c_message_pack", 3 * sizeof(void *)},
+                   {"protobuf_c_message_pack_to_buffer", 4 * sizeof(void *)}};
     void *library = tern_dynlib_open(names, protobuf.reason, sizeof protobuf.reason);
     protobuf.there = library != NULL;
     for (size_t i = 0; library && i < sizeof symbols / sizeof *symbols; i++) {
@@ -73,11 +75,9 @@ size_t protobuf_c_message_pack(const ProtobufCMessage *message, uint8_t *out)
     return protobuf.pack(message, out);
 }
 
-/* The generated code calls it in functions that tern does not. */
 size_t protobuf_c_message_pack_to_buffer(const ProtobufCMessage *message, ProtobufCBuffer *buffer)
 {
-    (void)message, (void)buffer;
-    return 0;
+    return protobuf.pack_to_buffer(message, buffer);
 }
 
 /* ---- limits ---------------------------------------------------------------------------------- */

@@ -47,6 +47,14 @@ tern_dtype onnx_dtype(int64_t data_type, const char *what)
     return 0;
 }
 
+int onnx_type_of(tern_dtype dtype)
+{
+    for (int i = 1; i < TYPES; i++)
+        if (types[i].dtype == dtype)
+            return i;
+    return 0;
+}
+
 /* ---- elements -------------------------------------------------------------------------------- */
 
 /* The elements of the typed field, as bytes of dtype. */
