@@ -280,6 +280,7 @@ static tern_status export_module(onnx_export *w, tern_tensor *const *in, int n,
                                  const tern_onnx_export_options *o, members *m)
 {
     Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
+    uint64_t failures = tern_failures();
     int *results = onnx_room(w, sizeof *results * (size_t)o->n_outputs);
     if (!results)
         return TERN_ERR_MEMORY;
@@ -292,6 +293,7 @@ static tern_status export_module(onnx_export *w, tern_tensor *const *in, int n,
     restore_modes(&was);
     TERN_TRY(status);
     TERN_TRY(write_graph(w, n, results, o, m, &graph));
+    TERN_TRY(tern_failed_since(failures));
     return onnx_write_model(w, &graph, o->external_data);
 }
 
@@ -317,8 +319,10 @@ tern_status tern_onnx_export(tern_module *module, tern_tensor *const *inputs, in
                              const char *path, const tern_onnx_export_options *options)
 {
     const tern_onnx_export_options o = tern_read_onnx_export(options);
+    if (!module)
+        return tern_fail_argument_null(function, "module");
     if (!TERN_MODULE_GIVEN(module, function))
-        return TERN_ERR_ARGUMENT;
+        return TERN_ERR_STATE;
     TERN_TRY(check(inputs, n, path, &o));
     onnx_export *w = tern_alloc(sizeof *w);
     if (!w)

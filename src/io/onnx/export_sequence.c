@@ -81,34 +81,52 @@ tern_status onnx_write_recurrent(onnx_export *w, const tern_traced_call *c)
     return w->status;
 }
 
-/* From start to end of a dim. */
-static const char *part(onnx_export *w, const char *x, int64_t dim, int64_t start, int64_t end)
+/* From start to end of a dim, every step-th. */
+static const char *part(onnx_export *w, const char *x, int64_t dim, int64_t start, int64_t end,
+                        int64_t step)
 {
     return ONNX_EMIT(w, "Slice", x, onnx_ints_of(w, &start, 1), onnx_ints_of(w, &end, 1),
-                     onnx_ints_of(w, &dim, 1));
+                     onnx_ints_of(w, &dim, 1), onnx_ints_of(w, &step, 1));
 }
 
-/* a cos - b sin, a sin + b cos for the pairs (a, b) of the rows' first elements. */
+/* The places of a table that rows of x stand at: (places, pairs), or (N, places, pairs) before the other dims of x. */
+static const char *turn_of(onnx_export *w, int i, int64_t offset, int64_t length, int x_ndim)
+{
+    int64_t dims[TERN_MAX_DIMS];
+    int n = 0;
+    const char *table = part(w, onnx_in_name(w, i), -2, offset, offset + length, 1);
+    if (onnx_in_shape(w, i).ndim == 2)
+        return table;
+    for (int d = 1; d < x_ndim - 2; d++)
+        dims[n++] = d;
+    return n ? ONNX_EMIT(w, "Unsqueeze", table, onnx_ints_of(w, dims, n)) : table;
+}
+
+/* a cos - b sin, a sin + b cos for the pairs (a, b) of the rows' first elements: neighbours, or the first half and the
+ * second. */
 tern_status onnx_write_rotary(onnx_export *w, const tern_traced_call *c)
 {
-    tern_shape x_shape = onnx_in_shape(w, 0);
-    int64_t pairs = onnx_in_shape(w, 1).dims[1], width = x_shape.dims[x_shape.ndim - 1];
+    tern_shape x_shape = onnx_in_shape(w, 0), table = onnx_in_shape(w, 1);
+    int64_t pairs = table.dims[table.ndim - 1], width = x_shape.dims[x_shape.ndim - 1], last = -1;
     int64_t offset = onnx_attr(w, "offset"), length = x_shape.dims[x_shape.ndim - 2];
-    const char *x = onnx_in_name(w, 0), *turn[2], *parts[3];
-    tern_dtype dtype = onnx_in_dtype(w, 0);
-    (void)c;
-    if (onnx_attr(w, "interleaved") || onnx_attr(w, "back") || onnx_in_dtype(w, 1) != dtype)
-        return onnx_cannot(w, "pairs of neighbours, or of half precision");
-    for (int i = 0; i < 2; i++)
-        turn[i] = part(w, onnx_in_name(w, 1 + i), 0, offset, offset + length);
-    const char *a = part(w, x, -1, 0, pairs), *b = part(w, x, -1, pairs, 2 * pairs);
-    parts[0] = ONNX_EMIT(w, "Mul", a, turn[0]);
-    parts[0] = ONNX_EMIT(w, "Sub", parts[0], ONNX_EMIT(w, "Mul", b, turn[1]));
-    parts[1] = ONNX_EMIT(w, "Mul", a, turn[1]);
-    parts[1] = ONNX_EMIT(w, "Add", parts[1], ONNX_EMIT(w, "Mul", b, turn[0]));
+    bool near = onnx_attr(w, "interleaved");
+    const char *x = onnx_in_name(w, 0), *parts[3];
+    if (onnx_attr(w, "back") || onnx_in_dtype(w, 1) != onnx_in_dtype(w, 0) ||
+        (near && 2 * pairs < width))
+        return onnx_cannot(w, "half precision, or neighbours in a part of the width");
+    const char *cosine = turn_of(w, 1, offset, length, x_shape.ndim);
+    const char *sine = turn_of(w, 2, offset, length, x_shape.ndim);
+    const char *a = part(w, x, -1, 0, near ? width : pairs, near ? 2 : 1);
+    const char *b = part(w, x, -1, near ? 1 : pairs, 2 * pairs, near ? 2 : 1);
+    parts[0] = ONNX_EMIT(w, "Mul", a, cosine);
+    parts[0] = ONNX_EMIT(w, "Sub", parts[0], ONNX_EMIT(w, "Mul", b, sine));
+    parts[1] = ONNX_EMIT(w, "Mul", a, sine);
+    parts[1] = ONNX_EMIT(w, "Add", parts[1], ONNX_EMIT(w, "Mul", b, cosine));
+    for (int i = 0; near && i < 2; i++)
+        parts[i] = ONNX_EMIT(w, "Unsqueeze", parts[i], onnx_ints_of(w, &last, 1));
     if (2 * pairs < width)
-        parts[2] = part(w, x, -1, 2 * pairs, width);
+        parts[2] = part(w, x, -1, 2 * pairs, width, 1);
     const char *y = onnx_emit(w, "Concat", parts, 2 * pairs < width ? 3 : 2);
     onnx_put_int(w, "axis", -1);
-    return onnx_done(w, y);
+    return onnx_done(w, near ? onnx_reshape_to(w, y, c->out[0]) : y);
 }
