@@ -1,6 +1,29 @@
-/* networks.c -- the convolutional models, as models.py has them. */
+/* networks.c -- the models, as models.py has them. */
 #include "networks.h"
 #include <stdlib.h>
+
+tern_module *mlp(void)
+{
+    return tern_nn_sequential(tern_nn_linear(784, 128, NULL), tern_nn_relu(),
+                              tern_nn_linear(128, 64, NULL), tern_nn_relu(),
+                              tern_nn_linear(64, 10, NULL));
+}
+
+static tern_tensor *lstm_forward(tern_module *self, tern_tensor *ids)
+{
+    tern_tensor *x = tern_nn_forward(tern_nn_child(self, "embedding"), ids);
+    x = tern_nn_forward(tern_nn_child(self, "lstm"), x);
+    return tern_flatten(tern_nn_forward(tern_nn_child(self, "head"), x), 0, 1);
+}
+
+tern_module *char_lstm(void)
+{
+    tern_module *self = tern_nn_module("CharLSTM", lstm_forward, NULL);
+    tern_nn_add(self, "embedding", tern_nn_embedding(65, 128, NULL));
+    tern_nn_add(self, "lstm", tern_nn_lstm(128, 128, &(tern_rnn_options){.batch_first = true}));
+    tern_nn_add(self, "head", tern_nn_linear(128, 65, NULL));
+    return self;
+}
 
 tern_module *lenet(void)
 {

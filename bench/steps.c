@@ -35,30 +35,16 @@ static tern_module *linear(const bundle *b)
     return tern_nn_linear(10, 1, NULL);
 }
 
-static tern_module *mlp(const bundle *b)
+static tern_module *layers(const bundle *b)
 {
     (void)b;
-    return tern_nn_sequential(tern_nn_linear(784, 128, NULL), tern_nn_relu(),
-                              tern_nn_linear(128, 64, NULL), tern_nn_relu(),
-                              tern_nn_linear(64, 10, NULL));
-}
-
-/* Characters (N, T) -> logits (N T, 65). */
-static tern_tensor *lstm_forward(tern_module *self, tern_tensor *ids)
-{
-    tern_tensor *x = tern_nn_forward(tern_nn_child(self, "embedding"), ids);
-    x = tern_nn_forward(tern_nn_child(self, "lstm"), x);
-    return tern_flatten(tern_nn_forward(tern_nn_child(self, "head"), x), 0, 1);
+    return mlp();
 }
 
 static tern_module *lstm(const bundle *b)
 {
     (void)b;
-    tern_module *self = tern_nn_module("CharLSTM", lstm_forward, NULL);
-    tern_nn_add(self, "embedding", tern_nn_embedding(65, 128, NULL));
-    tern_nn_add(self, "lstm", tern_nn_lstm(128, 128, &(tern_rnn_options){.batch_first = true}));
-    tern_nn_add(self, "head", tern_nn_linear(128, 65, NULL));
-    return self;
+    return char_lstm();
 }
 
 static tern_module *convolutions(const bundle *b)
@@ -125,7 +111,7 @@ static const struct {
     tern_optimizer *(*optimizer)(tern_module *model, double lr);
     tern_tensor *(*loss)(tern_tensor *output, tern_tensor *y);
 } kinds[] = {
-    {"a", linear, sgd, squared_error},        {"b", mlp, sgd, cross_entropy},
+    {"a", linear, sgd, squared_error},        {"b", layers, sgd, cross_entropy},
     {"c", convolutions, adam, cross_entropy}, {"d", residuals, momentum, cross_entropy},
     {"e", gpt, adamw, cross_entropy},         {"f", lstm, adam, cross_entropy},
     {"gpt2", gpt, adamw, cross_entropy},      {"resnet50", resnet50, momentum, cross_entropy},

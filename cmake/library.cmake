@@ -132,7 +132,7 @@ list(TRANSFORM TERN_EMBEDDED_FILES PREPEND ${PROJECT_SOURCE_DIR}/cl_kernels/ OUT
 list(JOIN TERN_EMBEDDED "," TERN_EMBEDDED_INPUTS)
 add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/embedded.c
   COMMAND ${CMAKE_COMMAND} -DINPUTS=${TERN_EMBEDDED_INPUTS} -DOUTPUT=${PROJECT_BINARY_DIR}/embedded.c
-          -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+          -DDEFLATE=$<BOOL:${TERN_ZLIB}> -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
   DEPENDS ${TERN_EMBEDDED} cmake/embed.cmake VERBATIM)
 
 # What comes before a kernel takes far less time than it; the door itself, src/tensor, is for speed.

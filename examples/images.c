@@ -1,4 +1,4 @@
-/* images.c -- images with labels: data sets of files or drawn, loaders, epochs. */
+/* images.c -- images with labels: data sets of files or drawn, loaders, epochs, snapshots. */
 #include "images.h"
 #include "common.h"
 #include <stdio.h>
@@ -9,16 +9,18 @@ enum { BATCH = 64, DRAWN = 2000 };
 bool image_settings_read(image_settings *s, int argc, char **argv)
 {
     const char *files[2] = {NULL, NULL};
-    *s = (image_settings){.device = "auto", .seed = 1, .epochs = 3};
+    *s = (image_settings){.device = "auto", .seed = 1, .epochs = 3, .every = 50};
     const option_row list[] = {{"device", .text = &s->device},
                                {"seed", .seed = &s->seed},
                                {"epochs", .number = &s->epochs},
                                {"train", .number = &s->train},
+                               {"snapshots", .text = &s->snapshots},
+                               {"every", .number = &s->every},
                                {NULL}};
     bool fine = read_options(argc, argv, list, files, 2);
     s->images = files[0];
     s->labels = files[1];
-    return fine && !s->images == !s->labels;
+    return fine && !s->images == !s->labels && s->every > 0;
 }
 
 /* ---- images ------------------------------------------------------------------------------ */
@@ -75,7 +77,8 @@ static bool are_images(tern_dataset *all)
 
 bool images_open(image_set *d, const image_settings *s, double mean, double deviation)
 {
-    *d = (image_set){.mean = mean, .deviation = deviation, .seed = s->seed};
+    *d = (image_set){
+        .classes = s->images ? 10 : KINDS, .mean = mean, .deviation = deviation, .seed = s->seed};
     tern_dataset *all =
         s->images ? tern_datasets_idx(s->images, s->labels) : draw_all(s->seed * 2 + 1);
     if (all && are_images(all)) {
@@ -112,52 +115,118 @@ static tern_loader *loader_of(const image_set *d, tern_dataset *data, bool shuff
 
 /* ---- training ---------------------------------------------------------------------------- */
 
-/* The mean loss over the images trained with. */
-static double train_epoch(tern_loader *loader, tern_module *model, tern_optimizer *optimizer,
-                          image_step step)
+/* A training, and all that is in its snapshots. */
+typedef struct training {
+    const image_settings *s;
+    tern_module *model;
+    tern_optimizer *optimizer;
+    image_step step;
+    tern_loader *trained, *held;
+    tern_metric *loss, *right;  /* of the epoch so far; of the images held out */
+    int64_t steps, epochs;      /* done */
+    double last_loss, accuracy; /* of the last epoch; percent */
+    double best;                /* of the accuracies */
+    tern_snapshot *snapshot;
+} training;
+
+static void save(training *t, bool is_best)
 {
-    double sum = 0;
-    int64_t n = 0;
-    TERN_EACH_BATCH(batch, loader)
+    if (t->s->snapshots)
+        tern_snapshot_save(
+            t->snapshot, t->s->snapshots,
+            &(tern_snapshot_options){
+                .step = t->steps, .keep_last = 2, .is_best = is_best, .background = true});
+}
+
+static void go_on(training *t)
+{
+    tern_snapshot *s = t->snapshot = tern_snapshot_new();
+    tern_snapshot_add_module(s, "model", t->model);
+    tern_snapshot_add_optimizer(s, "optimizer", t->optimizer);
+    tern_snapshot_add_loader(s, "loader", t->trained);
+    tern_snapshot_add_metric(s, "loss", t->loss);
+    tern_snapshot_add_int(s, "steps", &t->steps);
+    tern_snapshot_add_int(s, "epochs", &t->epochs);
+    tern_snapshot_add_real(s, "last_loss", &t->last_loss);
+    tern_snapshot_add_real(s, "accuracy", &t->accuracy);
+    tern_snapshot_add_real(s, "best", &t->best);
+    if (t->s->snapshots && tern_snapshot_latest(t->s->snapshots) &&
+        tern_snapshot_load(s, t->s->snapshots) == TERN_OK)
+        printf("going on after %lld steps\n", (long long)t->steps);
+}
+
+/* What is left of the epoch. */
+static void train_epoch(training *t)
+{
+    TERN_EACH_BATCH(batch, t->trained)
     {
-        sum += (double)batch.size *
-               tern_item(step(model, optimizer, batch.tensors[0], batch.tensors[1]));
-        n += batch.size;
+        tern_tensor *loss = t->step(t->model, t->optimizer, batch.tensors[0], batch.tensors[1]);
+        tern_metric_update_number(t->loss, tern_item(loss), (double)batch.size);
         if (tern_last_status() != TERN_OK)
             break;
+        if (++t->steps % t->s->every == 0)
+            save(t, false);
     }
-    return sum / (double)n;
 }
 
 /* How many percent of the images held out are told right. */
-static double accuracy(tern_loader *loader, tern_module *model)
+static double accuracy(const training *t)
 {
-    double right = 0;
-    int64_t n = 0;
     TERN_NO_GRAD_HERE;
-    tern_nn_eval(model);
-    TERN_EACH_BATCH(batch, loader)
+    tern_metric_reset(t->right);
+    tern_nn_eval(t->model);
+    TERN_EACH_BATCH(batch, t->held)
     {
-        tern_tensor *kind = tern_argmax_dim(tern_nn_forward(model, batch.tensors[0]), 1, false);
-        right += (double)tern_item_int(tern_sum(tern_eq(kind, batch.tensors[1])));
-        n += batch.size;
+        tern_metric_update(t->right, tern_nn_forward(t->model, batch.tensors[0]), batch.tensors[1]);
     }
-    tern_nn_train(model, true);
-    return 100 * right / (double)n;
+    tern_nn_train(t->model, true);
+    return 100 * tern_item(tern_metric_compute(t->right));
 }
 
-void images_train(image_set *d, int epochs, tern_module *model, tern_optimizer *optimizer,
-                  image_step step)
+static void report(const training *t)
 {
-    tern_loader *trained = loader_of(d, d->train, true), *held = loader_of(d, d->held, false);
-    for (int epoch = 0; epoch < epochs; epoch++) {
-        double loss = train_epoch(trained, model, optimizer, step), right = accuracy(held, model);
+    printf("epoch %lld: loss %.4f, %.2f %% of those held out are right\n", (long long)t->epochs,
+           t->last_loss, t->accuracy);
+    fflush(stdout);
+}
+
+static void run(training *t)
+{
+    go_on(t);
+    if (t->epochs)
+        report(t);
+    while (t->epochs < t->s->epochs && tern_last_status() == TERN_OK) {
+        TERN_SCOPE_HERE;
+        train_epoch(t);
+        t->accuracy = accuracy(t);
+        t->last_loss = tern_item(tern_metric_compute(t->loss));
+        tern_metric_reset(t->loss);
         if (tern_last_status() != TERN_OK)
             break;
-        printf("epoch %d: loss %.4f, %.2f %% of those held out are right\n", epoch + 1, loss,
-               right);
-        fflush(stdout);
+        t->epochs++;
+        report(t);
+        bool is_best = t->accuracy > t->best;
+        if (is_best)
+            t->best = t->accuracy;
+        save(t, is_best);
     }
-    tern_loader_free(trained);
-    tern_loader_free(held);
+    if (tern_last_status() == TERN_OK)
+        tern_snapshot_wait(t->snapshot);
+}
+
+void images_train(image_set *d, const image_settings *s, tern_module *model,
+                  tern_optimizer *optimizer, image_step step)
+{
+    training t = {.s = s, .model = model, .optimizer = optimizer, .step = step, .best = -1};
+    t.trained = loader_of(d, d->train, true);
+    t.held = loader_of(d, d->held, false);
+    t.loss = tern_metrics_mean();
+    t.right = tern_metrics_accuracy(TERN_TASK_MULTICLASS, d->classes, NULL);
+    if (t.trained && t.held && t.loss && t.right)
+        run(&t);
+    tern_snapshot_free(t.snapshot);
+    tern_metric_free(t.loss);
+    tern_metric_free(t.right);
+    tern_loader_free(t.trained);
+    tern_loader_free(t.held);
 }

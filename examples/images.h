@@ -7,16 +7,20 @@
 
 enum { SIDE = 28, PIXELS = SIDE * SIDE, KINDS = 4 };
 
-/* The command line: [IMAGES LABELS] [--device D] [--seed N] [--epochs N] [--train N]. */
+/* The command line: [IMAGES LABELS] [--device D] [--seed N] [--epochs N] [--train N]
+ * [--snapshots FOLDER] [--every N]. */
 typedef struct image_settings {
     const char *images, *labels, *device;
+    const char *snapshots; /* where to go on from, and to save to; NULL: nothing is saved */
     uint64_t seed;
     int epochs, train; /* train: how many images at most; 0: all */
+    int every;         /* steps from one snapshot to the next */
 } image_settings;
 
 typedef struct image_set {
     tern_dataset *train, *held; /* the images trained with; those that are held out */
-    double mean, deviation;     /* of pixels from 0 to 1: what is taken off, and divided by */
+    int classes;
+    double mean, deviation; /* of pixels from 0 to 1: what is taken off, and divided by */
     uint64_t seed;
 } image_set;
 
@@ -34,8 +38,9 @@ void image_draw(uint64_t *random, uint8_t *image, int kind);
 typedef tern_tensor *(*image_step)(tern_module *model, tern_optimizer *optimizer, tern_tensor *x,
                                    tern_tensor *y);
 /* Epochs of steps; after each a line with the mean loss and how many percent of the images held out
- * the model tells right. */
-void images_train(image_set *d, int epochs, tern_module *model, tern_optimizer *optimizer,
-                  image_step step);
+ * the model tells right. With s->snapshots it goes on where the newest one there stands, whatever
+ * ended the process that wrote it, and ends with the same numbers. */
+void images_train(image_set *d, const image_settings *s, tern_module *model,
+                  tern_optimizer *optimizer, image_step step);
 
 #endif

@@ -45,12 +45,12 @@ static void null_passes_through_an_expression(void **state)
 static void statuses_have_names(void **state)
 {
     (void)state;
-    static const char *const names[] = {"OK",          "ARGUMENT",   "SHAPE", "DTYPE",
-                                        "DEVICE",      "MEMORY",     "STATE", "IO",
-                                        "UNSUPPORTED", "DEVICE_LOST"};
-    for (int i = 0; i < 10; i++)
+    static const char *const names[] = {"OK",          "ARGUMENT",    "SHAPE", "DTYPE",
+                                        "DEVICE",      "MEMORY",      "STATE", "IO",
+                                        "UNSUPPORTED", "DEVICE_LOST", "PEER"};
+    for (int i = 0; i < 11; i++)
         assert_string_equal(tern_status_name((tern_status)i), names[i]);
-    assert_string_equal(tern_status_name((tern_status)10), "?");
+    assert_string_equal(tern_status_name((tern_status)11), "?");
     assert_string_equal(tern_status_name((tern_status)-1), "?");
 }
 

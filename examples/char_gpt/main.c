@@ -2,7 +2,8 @@
  *
  *   char_gpt --data ~/tern --device opencl:0 --steps 500
  *
- * Its validation loss is compared with that of a table of pairs of characters. */
+ * With --snapshots FOLDER it saves itself on the way, and the same command goes on where it was
+ * stopped. Its validation loss is compared with that of a table of pairs of characters. */
 #include "report.h"
 #include "settings.h"
 #include "text.h"
@@ -19,7 +20,9 @@ typedef struct trainer {
     tern_module *gpt;
     tern_optimizer *optimizer;
     tern_loader *loader; /* windows of the training text, in another order each time round */
-    int64_t *x, *y;      /* a batch on the host */
+    tern_snapshot *snapshot;
+    tern_tensor *losses, *validations; /* what the report has, as tensors */
+    int64_t *x, *y;                    /* a batch on the host */
     uint64_t random;
 } trainer;
 
@@ -100,12 +103,42 @@ static double validation_loss(trainer *r, text_windows w)
     return sum / w.count;
 }
 
+/* All that a training is made of; the numbers of the report lie in the program's own memory. */
+static void go_on(trainer *r, report *log)
+{
+    TERN_SCOPE_HERE;
+    const char *folder = r->s->snapshots;
+    tern_snapshot *s = r->snapshot = tern_snapshot_new();
+    tern_snapshot_add_module(s, "model", r->gpt);
+    tern_snapshot_add_optimizer(s, "optimizer", r->optimizer);
+    tern_snapshot_add_loader(s, "loader", r->loader);
+    tern_snapshot_add_int(s, "steps", &log->n_loss);
+    tern_snapshot_add_int(s, "validations", &log->n_validation);
+    r->losses = tern_keep(tern_from_blob(log->loss, TERN_SHAPE(log->steps), TERN_F64, NULL));
+    r->validations =
+        tern_keep(tern_from_blob(log->validation, TERN_SHAPE(REPORT_POINTS, 2), TERN_F64, NULL));
+    tern_snapshot_add_tensor(s, "loss", r->losses);
+    tern_snapshot_add_tensor(s, "validation", r->validations);
+    if (folder && tern_snapshot_latest(folder) && tern_snapshot_load(s, folder) == TERN_OK)
+        report_go_on(log);
+}
+
+static void save(trainer *r, int step)
+{
+    if (r->s->snapshots && (step % r->s->every == 0 || step == r->s->steps))
+        tern_snapshot_save(
+            r->snapshot, r->s->snapshots,
+            &(tern_snapshot_options){.step = step, .keep_last = 2, .background = true});
+}
+
 /* Validates before, five times on the way and at the end. */
 static bool train(trainer *r, text_windows w, report *log)
 {
     const settings *s = r->s;
-    report_validation(log, validation_loss(r, w));
-    int step = 0;
+    go_on(r, log);
+    if (!log->n_validation)
+        report_validation(log, validation_loss(r, w));
+    int step = (int)log->n_loss;
     while (step < s->steps && tern_last_status() == TERN_OK)
         TERN_EACH_BATCH(batch, r->loader)
         {
@@ -116,9 +149,12 @@ static bool train(trainer *r, text_windows w, report *log)
             if (++step == s->steps ||
                 (s->steps >= 60 && step % (s->steps / 6) == 0 && s->steps - step >= s->steps / 12))
                 report_validation(log, validation_loss(r, w));
+            save(r, step);
             if (step == s->steps)
                 break;
         }
+    if (tern_last_status() == TERN_OK)
+        tern_snapshot_wait(r->snapshot);
     return tern_last_status() == TERN_OK;
 }
 
@@ -208,6 +244,9 @@ static bool run(trainer *r)
         write_sample(r);
         puts("wrote loss.csv and loss.svg");
     }
+    tern_snapshot_free(r->snapshot);
+    tern_release(r->losses);
+    tern_release(r->validations);
     report_end(&log);
     return fine;
 }

@@ -23,6 +23,12 @@ bool report_begin(report *r, int steps, int tokens_per_step, double bigram)
     return r->loss != NULL;
 }
 
+void report_go_on(report *r)
+{
+    r->before = r->n_loss;
+    printf("going on after %lld steps\n", (long long)r->n_loss);
+}
+
 void report_end(report *r)
 {
     free(r->loss);
@@ -41,7 +47,7 @@ static void show_bar(const report *r)
 {
     enum { WIDTH = 24 };
     char bar[WIDTH + 1];
-    int filled = r->n_loss * WIDTH / r->steps;
+    int filled = (int)(r->n_loss * WIDTH / r->steps);
     memset(bar, '.', WIDTH);
     memset(bar, '#', (size_t)filled);
     bar[WIDTH] = '\0';
@@ -49,9 +55,10 @@ static void show_bar(const report *r)
         printf("\r[%s] ", bar);
     /* Programs are built during the first step: it says nothing about the others. */
     double spent = report_clock() - r->first;
-    double rate = r->n_loss > 1 && spent > 0 ? (r->n_loss - 1) / spent : 0;
-    int left = rate > 0 ? (int)((r->steps - r->n_loss) / rate + 0.5) : 0;
-    printf("step %4d of %d  loss %.4f  %6.0f tokens/s  %d:%02d left", r->n_loss, r->steps,
+    double done = (double)(r->n_loss - r->before - 1);
+    double rate = done > 0 && spent > 0 ? done / spent : 0;
+    int left = rate > 0 ? (int)((double)(r->steps - r->n_loss) / rate + 0.5) : 0;
+    printf("step %4d of %d  loss %.4f  %6.0f tokens/s  %d:%02d left", (int)r->n_loss, r->steps,
            r->loss[r->n_loss - 1], rate * r->tokens_per_step, left / 60, left % 60);
     fputs(r->terminal ? "\033[K" : "\n", stdout);
     fflush(stdout);
@@ -60,8 +67,8 @@ static void show_bar(const report *r)
 void report_step(report *r, double loss)
 {
     r->loss[r->n_loss++] = loss;
-    int n = r->n_loss, every = r->steps / 40 > 0 ? r->steps / 40 : 1;
-    if (n == 1)
+    int n = (int)r->n_loss, every = r->steps / 40 > 0 ? r->steps / 40 : 1;
+    if (n == r->before + 1)
         r->first = report_clock();
     if (n <= 20) {
         clear_line(r);
@@ -79,10 +86,10 @@ void report_step(report *r, double loss)
 
 void report_validation(report *r, double loss)
 {
-    if (r->n_validation < 64)
-        r->validation[r->n_validation++] = (struct report_point){r->n_loss, loss};
+    if (r->n_validation < REPORT_POINTS)
+        r->validation[r->n_validation++] = (struct report_point){(double)r->n_loss, loss};
     clear_line(r);
-    printf("after %d steps: validation loss %.4f (bigram table: %.4f)\n", r->n_loss, loss,
+    printf("after %d steps: validation loss %.4f (bigram table: %.4f)\n", (int)r->n_loss, loss,
            r->bigram);
     fflush(stdout);
 }
@@ -92,12 +99,12 @@ void report_validation(report *r, double loss)
 static void write_table(const report *r, FILE *file)
 {
     fputs("step,training_loss,validation_loss,bigram_loss\n", file);
-    int next = 0;
+    int64_t next = 0;
     for (int step = 0; step <= r->n_loss; step++) {
         fprintf(file, "%d,", step);
         if (step > 0)
             fprintf(file, "%.6f", r->loss[step - 1]);
-        if (next < r->n_validation && r->validation[next].step == step)
+        if (next < r->n_validation && (int)r->validation[next].step == step)
             fprintf(file, ",%.6f,%.6f\n", r->validation[next++].loss, r->bigram);
         else
             fprintf(file, ",,%.6f\n", r->bigram);
@@ -131,7 +138,7 @@ static axes fit_axes(const report *r)
         low = fmin(low, r->validation[i].loss);
         high = fmax(high, r->validation[i].loss);
     }
-    axes a = {r->n_loss > 0 ? r->n_loss : 1, floor(2 * low) / 2, ceil(2 * high) / 2};
+    axes a = {r->n_loss > 0 ? (double)r->n_loss : 1, floor(2 * low) / 2, ceil(2 * high) / 2};
     if (!(a.y_end > a.y_start))
         a.y_end = a.y_start + 1;
     return a;

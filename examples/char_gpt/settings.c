@@ -14,7 +14,9 @@ static const char help[] = "Usage: char_gpt [options]\n"
                            "  --batch N       windows of text a step (default 16)\n"
                            "  --lr X          largest learning rate (default 0.003)\n"
                            "  --seed N        of weights and windows (default 1)\n"
-                           "  --sample N      characters to write at the end (default 400)\n";
+                           "  --sample N      characters to write at the end (default 400)\n"
+                           "  --snapshots F   save the training in folder F, and go on from there\n"
+                           "  --every N       steps from one snapshot to the next (default 100)\n";
 
 static bool read_count(const char *name, const char *value, int least, int most, int *to)
 {
@@ -47,6 +49,7 @@ int settings_read(settings *s, int argc, char **argv)
                     .steps = 1000,
                     .batch = 16,
                     .sample = 400,
+                    .every = 100,
                     .lr = 3e-3,
                     .model = {.layers = 4, .width = 128, .heads = 4, .context = 64}};
     int seed = 1;
@@ -58,14 +61,16 @@ int settings_read(settings *s, int argc, char **argv)
         {"width", &s->model.width, 1, 8192},     {"heads", &s->model.heads, 1, 256},
         {"context", &s->model.context, 1, 8192}, {"batch", &s->batch, 1, 8192},
         {"sample", &s->sample, 0, 1000000},      {"seed", &seed, 0, 2147483647},
+        {"every", &s->every, 1, 10000000},
     };
     enum { COUNTS = sizeof counts / sizeof *counts };
-    struct option list[COUNTS + 5] = {{"data", required_argument, NULL, 'd'},
+    struct option list[COUNTS + 6] = {{"data", required_argument, NULL, 'd'},
                                       {"device", required_argument, NULL, 'D'},
                                       {"lr", required_argument, NULL, 'l'},
+                                      {"snapshots", required_argument, NULL, 's'},
                                       {"help", no_argument, NULL, 'h'}};
     for (int i = 0; i < COUNTS; i++)
-        list[4 + i] = (struct option){counts[i].name, required_argument, NULL, 256 + i};
+        list[5 + i] = (struct option){counts[i].name, required_argument, NULL, 256 + i};
 
     int c;
     bool fine = true;
@@ -78,6 +83,8 @@ int settings_read(settings *s, int argc, char **argv)
             s->data = optarg;
         else if (c == 'D')
             s->device = optarg;
+        else if (c == 's')
+            s->snapshots = optarg;
         else if (c == 'l')
             fine = read_rate(optarg, &s->lr);
         else if (c >= 256)

@@ -5,8 +5,10 @@
 
 typedef struct settings {
     const char *device, *data;
+    const char *snapshots; /* where to go on from, and to save to; NULL: nothing is saved */
     gpt_options model;
     int steps, batch, sample;
+    int every; /* steps from one snapshot to the next */
     double lr;
     uint64_t seed;
 } settings;

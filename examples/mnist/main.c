@@ -3,7 +3,8 @@
  *   mnist t10k-images-idx3-ubyte t10k-labels-idx1-ubyte --device opencl:0
  *
  * The last fifth of the images is held out; the last line says how many of them it reads right.
- * With --train N it sees no more than the first N of the others. */
+ * With --train N it sees no more than the first N of the others. With --snapshots FOLDER it saves
+ * itself there every 50 steps (--every N); the same command goes on where it was stopped. */
 #include "../images.h"
 #include <stdio.h>
 
@@ -34,7 +35,7 @@ static void train(image_set *digits, const image_settings *s)
         return;
     tern_module *model = network();
     tern_optimizer *optimizer = tern_optim_adam(model, 1e-3, NULL);
-    images_train(digits, s->epochs, model, optimizer, train_step);
+    images_train(digits, s, model, optimizer, train_step);
     tern_optim_free(optimizer);
     tern_nn_free(model);
 }
@@ -45,7 +46,7 @@ int main(int argc, char **argv)
     image_set digits;
     if (!image_settings_read(&s, argc, argv) || !s.images) {
         fputs("Usage: mnist IMAGES LABELS [--device D] [--seed N] [--epochs N]"
-              " [--train N]\n"
+              " [--train N] [--snapshots FOLDER] [--every N]\n"
               "IMAGES and LABELS are IDX files, as such or packed (.gz).\n",
               stderr);
         return 2;

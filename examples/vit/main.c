@@ -1,10 +1,11 @@
 /* main.c -- trains a small vision transformer to tell what is on an image.
  *
- *   vit [IMAGES LABELS] [--device D] [--epochs N] [--train N] [--seed N]
+ *   vit [IMAGES LABELS] [--device D] [--epochs N] [--train N] [--seed N] [--snapshots FOLDER]
  *
  * IMAGES and LABELS are IDX files as MNIST's; without them the program draws discs, boxes, crosses
  * and rings itself. A fifth of the images is held out; the last line says how many of them it tells
- * right. */
+ * right. With --snapshots it saves itself every 50 steps (--every N), and the same command goes on
+ * where it was stopped. */
 #include "model.h"
 #include <stdio.h>
 
@@ -21,7 +22,7 @@ static tern_tensor *train_step(tern_module *model, tern_optimizer *optimizer, te
 
 static void train(image_set *d, const image_settings *s)
 {
-    vit_options o = {.width = 64, .heads = 4, .layers = 2, .classes = s->images ? 10 : KINDS};
+    vit_options o = {.width = 64, .heads = 4, .layers = 2, .classes = d->classes};
     tern_manual_seed(s->seed);
     if (tern_set_default_device(s->device) != TERN_OK)
         return;
@@ -30,7 +31,7 @@ static void train(image_set *d, const image_settings *s)
     printf("%lld parameters, %lld images to train with, %lld held out\n",
            (long long)tern_nn_numel(model), (long long)tern_dataset_length(d->train),
            (long long)tern_dataset_length(d->held));
-    images_train(d, s->epochs, model, optimizer, train_step);
+    images_train(d, s, model, optimizer, train_step);
     tern_optim_free(optimizer);
     tern_nn_free(model);
 }
@@ -41,6 +42,7 @@ int main(int argc, char **argv)
     image_set d;
     if (!image_settings_read(&s, argc, argv)) {
         fputs("Usage: vit [IMAGES LABELS] [--device D] [--epochs N] [--train N] [--seed N]\n"
+              "           [--snapshots FOLDER] [--every N]\n"
               "IMAGES and LABELS are IDX files, as such or packed (.gz).\n",
               stderr);
         return 2;

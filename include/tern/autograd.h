@@ -64,6 +64,16 @@ TERN_API tern_tensor *tern_detach_(tern_tensor *x);
 typedef tern_tensor *(*tern_grad_hook)(tern_tensor *grad, void *user);
 /* Hooks of x are called in the order they were registered. */
 TERN_API int tern_register_hook(tern_tensor *x, tern_grad_hook hook, void *user);
+/* Called with leaf x in the middle of the walk back, as soon as its gradient is final and tern_grad(x) has it
+ * (torch.Tensor.register_post_accumulate_grad_hook): an optimizer may step x there, and take the gradient away.
+ * What is not TERN_OK fails the walk. */
+typedef tern_status (*tern_post_accumulate_grad_hook)(tern_tensor *x, void *user);
+/* Hooks of x are called in the order they were registered, after those of tern_register_hook. Returns an id (> 0) for
+ * tern_remove_hook; 0 after an error, which is TERN_ERR_STATE for what is no leaf or needs no gradient. While there
+ * is such a hook on any tensor, a walk that fails leaves the gradients that were final by then. */
+TERN_API int tern_register_post_accumulate_grad_hook(tern_tensor *x,
+                                                     tern_post_accumulate_grad_hook hook,
+                                                     void *user);
 /* TERN_ERR_ARGUMENT for an id that is not x's. */
 TERN_API tern_status tern_remove_hook(tern_tensor *x, int id);
 

@@ -40,7 +40,8 @@ typedef enum tern_status {
     TERN_ERR_STATE = 6,       /* the caller: not now (freed graph, changed saved tensor, ...) */
     TERN_ERR_IO = 7,          /* a file could not be read or written, or is malformed */
     TERN_ERR_UNSUPPORTED = 8, /* this device or build cannot do it */
-    TERN_ERR_DEVICE_LOST = 9  /* the device died; only a new process can use it again */
+    TERN_ERR_DEVICE_LOST = 9, /* the device died; only a new process can use it again */
+    TERN_ERR_PEER = 10        /* another process died, does not answer, or does something else */
 } tern_status;
 
 /* The name of a status without its prefix ("SHAPE"); "?" for an unknown value. Never NULL. */

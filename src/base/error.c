@@ -38,8 +38,9 @@ typedef struct policy {
 } policy;
 static policy current;
 
-static const char *const names[] = {"OK",     "ARGUMENT", "SHAPE", "DTYPE",       "DEVICE",
-                                    "MEMORY", "STATE",    "IO",    "UNSUPPORTED", "DEVICE_LOST"};
+static const char *const names[] = {"OK",          "ARGUMENT",    "SHAPE", "DTYPE",
+                                    "DEVICE",      "MEMORY",      "STATE", "IO",
+                                    "UNSUPPORTED", "DEVICE_LOST", "PEER"};
 
 const char *tern_status_name(tern_status status)
 {

@@ -64,9 +64,10 @@ typedef struct tern_dead_nodes {
     bool draining;
 } tern_dead_nodes;
 
-/* What waits for the end of the walk back that runs: called then, however it ended. */
+/* What waits for the end of the walk back that runs: called then, however it ended, the last
+ * that came first. status is the walk's so far, and what it returns is that from then on. */
 typedef struct tern_after_walk {
-    void (*call)(struct tern_after_walk *end);
+    tern_status (*call)(struct tern_after_walk *end, tern_status status);
     struct tern_after_walk *next;
 } tern_after_walk;
 
@@ -142,6 +143,18 @@ static inline void tern_running_copy(tern_running *to, const tern_running *from)
 
 /* Give back what a stream has on a device (device/random.c). */
 void tern_hook_random_end(tern_random_stream *stream);
+
+/* end is called once when the walk back that runs has ended, and has to live until then; false
+ * where none runs. */
+static inline bool tern_await_walk(tern_after_walk *end)
+{
+    tern_after_walk **ends = tern_thread.after_walk;
+    if (!ends)
+        return false;
+    end->next = *ends;
+    *ends = end;
+    return true;
+}
 
 static inline uint64_t tern_failures(void)
 {

@@ -31,6 +31,9 @@ static void load(void)
     TAKE(deflateInit2_)
     TAKE(deflate)
     TAKE(deflateEnd)
+    TAKE(inflateInit2_)
+    TAKE(inflate)
+    TAKE(inflateEnd)
 #undef TAKE
     there = address != NULL;
 }

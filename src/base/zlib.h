@@ -20,6 +20,9 @@ typedef struct tern_zlib {
                          int strategy, const char *version, int bytes);
     int (*deflate)(z_stream *stream, int flush);
     int (*deflateEnd)(z_stream *stream);
+    int (*inflateInit2_)(z_stream *stream, int bits, const char *version, int bytes);
+    int (*inflate)(z_stream *stream, int flush);
+    int (*inflateEnd)(z_stream *stream);
 #endif
 } tern_zlib;
 

@@ -11,6 +11,11 @@ const char *tern_place_kind(const tern_place *place)
     return place->backend->kind;
 }
 
+bool tern_place_is_synchronous(const tern_place *place)
+{
+    return place->synchronous;
+}
+
 bool tern_place_has_f64(const tern_place *place)
 {
     return place->info.has_f64;

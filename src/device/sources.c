@@ -1,7 +1,44 @@
 /* sources.c -- from embedded files to one text: #include is resolved here, as not every device's
  * compiler can. */
 #include "device/sources.h"
+#include "base/zlib.h"
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* All texts; unpacked when a device first wants one, and again after memory was short. */
+static const char *whole;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static const char missing[] = "#error zlib (Debian: zlib1g) can't be opened to unpack kernels\n";
+
+#ifdef TERN_WITH_ZLIB
+static const char *unpack(void)
+{
+    const tern_source_pack *pack = &tern_packed_sources;
+    const tern_zlib *zlib = tern_zlib_open("kernels of a device");
+    if (!zlib)
+        return missing;
+    char *to = malloc(pack->whole);
+    z_stream z = {.next_in = (z_const Bytef *)pack->bytes,
+                  .avail_in = (uInt)pack->packed,
+                  .next_out = (Bytef *)to,
+                  .avail_out = (uInt)pack->whole};
+    bool begun = to && zlib->inflateInit2_(&z, -15, ZLIB_VERSION, (int)sizeof z) == Z_OK;
+    bool done = begun && zlib->inflate(&z, Z_FINISH) == Z_STREAM_END;
+    if (begun)
+        zlib->inflateEnd(&z);
+    if (done)
+        return to;
+    free(to);
+    return NULL;
+}
+#else
+static const char *unpack(void)
+{
+    return (const char *)tern_packed_sources.bytes;
+}
+#endif
 
 static const tern_source *find(const char *name, size_t length, size_t *index)
 {
@@ -21,21 +58,6 @@ static bool see(tern_sources_seen *seen, size_t index)
     return first;
 }
 
-/* n bytes, those that stand for words as these. */
-static void add_words(tern_text *text, const char *bytes, size_t n)
-{
-    size_t plain = 0;
-    for (size_t i = 0; i < n; i++) {
-        const char *word = (unsigned char)bytes[i] < 32 ? tern_source_words[(int)bytes[i]] : NULL;
-        if (!word)
-            continue;
-        tern_text_add_bytes(text, bytes + plain, i - plain);
-        tern_text_add_bytes(text, word, strlen(word));
-        plain = i + 1;
-    }
-    tern_text_add_bytes(text, bytes + plain, n - plain);
-}
-
 static void add(tern_text *text, tern_sources_seen *seen, const char *name, size_t length)
 {
     static const char include[] = "#include \"";
@@ -47,15 +69,13 @@ static void add(tern_text *text, tern_sources_seen *seen, const char *name, size
     }
     if (!see(seen, index))
         return;
-    tern_text whole = {0};
-    add_words(&whole, source->text, source->bytes);
-    text->failed = text->failed || whole.failed;
     tern_text_add(text, "#line 1 \"%s\"\n", source->name);
-    int number = 1;
-    for (const char *line = whole.data; line && *line; number++) {
-        const char *end = strchr(line, '\n');
-        end = end ? end + 1 : line + strlen(line);
-        if (strncmp(line, include, sizeof include - 1) == 0) {
+    const char *line = whole + source->from, *last = line + source->bytes;
+    for (int number = 1; line < last; number++) {
+        const char *end = memchr(line, '\n', (size_t)(last - line));
+        end = end ? end + 1 : last;
+        if ((size_t)(end - line) >= sizeof include &&
+            memcmp(line, include, sizeof include - 1) == 0) {
             const char *from = line + sizeof include - 1;
             add(text, seen, from, strcspn(from, "\""));
             tern_text_add(text, "#line %d \"%s\"\n", number + 1, source->name);
@@ -64,10 +84,17 @@ static void add(tern_text *text, tern_sources_seen *seen, const char *name, size
         }
         line = end;
     }
-    tern_text_free(&whole);
 }
 
 void tern_source_add(tern_text *text, tern_sources_seen *seen, const char *name)
 {
-    add(text, seen, name, strlen(name));
+    pthread_mutex_lock(&lock);
+    whole = whole ? whole : unpack();
+    pthread_mutex_unlock(&lock);
+    if (!whole)
+        text->failed = true;
+    else if (whole == missing)
+        tern_text_add(text, "%s", missing);
+    else
+        add(text, seen, name, strlen(name));
 }

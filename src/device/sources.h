@@ -5,14 +5,18 @@
 
 typedef struct tern_source {
     const char *name; /* "dialect.h" */
-    const char *text; /* with bytes that stand for words */
-    size_t bytes;
+    size_t from, bytes;
 } tern_source;
 
-/* Ended by a row of zeros; made at build time by cmake/embed.cmake. */
+/* All of them, one after the other; deflated where tern is built with zlib. */
+typedef struct tern_source_pack {
+    const unsigned char *bytes;
+    size_t packed, whole;
+} tern_source_pack;
+
+/* Made at build time by cmake/embed.cmake; the rows are ended by one of zeros. */
 extern const tern_source tern_sources[];
-/* What a byte below 32 stands for; NULL: itself. */
-extern const char *const tern_source_words[32];
+extern const tern_source_pack tern_packed_sources;
 
 /* The files already in a text, so that each is there once. */
 typedef struct tern_sources_seen {

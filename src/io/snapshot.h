@@ -22,7 +22,8 @@ struct io_snapshot_part {
 };
 
 extern const io_part_kind io_part_module, io_part_optimizer, io_part_lr_scheduler, io_part_scaler,
-    io_part_averaged_model, io_part_loader, io_part_tensor, io_part_int, io_part_real;
+    io_part_averaged_model, io_part_loader, io_part_metric, io_part_early_stopping, io_part_tensor,
+    io_part_int, io_part_real;
 
 /* The generators of all devices in use. */
 tern_status io_save_generators(tern_state_dict *to);

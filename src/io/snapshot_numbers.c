@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tern/data/loader.h>
+#include <tern/metrics.h>
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
@@ -243,6 +244,37 @@ static tern_status load_loader(const io_snapshot_part *part, const tern_state_di
 }
 
 const io_part_kind io_part_loader = {save_loader, load_loader};
+
+/* ---- stopping early -------------------------------------------------------------------------- */
+
+static tern_status save_early_stopping(const io_snapshot_part *part, tern_state_dict *to)
+{
+    tern_early_stopping_state state;
+    TERN_TRY(tern_early_stopping_get_state(part->object, &state));
+    TERN_TRY(io_note_real(to, part->name, "best", state.best));
+    TERN_TRY(io_note_int(to, part->name, "wait_count", state.wait_count));
+    TERN_TRY(io_note_int(to, part->name, "is_best", state.is_best));
+    return io_note_int(to, part->name, "stopped", state.stopped);
+}
+
+static tern_status load_early_stopping(const io_snapshot_part *part, const tern_state_dict *from,
+                                       bool apply)
+{
+    tern_early_stopping_state state = {0};
+    int64_t is_best, stopped;
+    TERN_TRY(io_read_real(from, part->name, "best", &state.best));
+    TERN_TRY(io_read_int(from, part->name, "wait_count", &state.wait_count));
+    TERN_TRY(io_read_int(from, part->name, "is_best", &is_best));
+    TERN_TRY(io_read_int(from, part->name, "stopped", &stopped));
+    state.is_best = is_best != 0;
+    state.stopped = stopped != 0;
+    if (state.wait_count < 0)
+        return tern_fail(TERN_ERR_STATE, "tern_snapshot_load: %s.wait_count is %" PRId64,
+                         part->name, state.wait_count);
+    return apply ? tern_early_stopping_set_state(part->object, &state) : TERN_OK;
+}
+
+const io_part_kind io_part_early_stopping = {save_early_stopping, load_early_stopping};
 
 /* ---- generators ------------------------------------------------------------------------------ */
 

@@ -4,6 +4,7 @@
 #include "nn/state_dict.h"
 #include <string.h>
 #include <tern/autograd.h>
+#include <tern/metrics.h>
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
@@ -142,6 +143,92 @@ static tern_status load_averaged_model(const io_snapshot_part *part, const tern_
 }
 
 const io_part_kind io_part_averaged_model = {save_averaged_model, load_averaged_model};
+
+/* ---- metrics --------------------------------------------------------------------------------- */
+
+static tern_status save_metric(const io_snapshot_part *part, tern_state_dict *to)
+{
+    int before = tern_state_dict_count(to);
+    TERN_TRY(tern_metric_each_state(part->object, add, &(target){part->name, to}));
+    return io_note_int(to, part->name, "states", tern_state_dict_count(to) - before);
+}
+
+static tern_status own_state(const char *name, tern_tensor *x, void *user)
+{
+    return tern_state_dict_set(user, name, x);
+}
+
+/* Whether it keeps predictions under that name; a name that is not there is no error. */
+static bool is_list(const tern_metric *metric, const char *name)
+{
+    tern_error_hold hold;
+    if (tern_error_hold_begin(&hold) != TERN_OK)
+        return false;
+    bool list = tern_metric_state_reduction(metric, name) == TERN_METRIC_CAT;
+    tern_error_hold_end(&hold, NULL, 0);
+    return list;
+}
+
+/* States that are gathered as one tensor have their shape and kind of numbers; those that are kept
+ * batch by batch may have any number of rows, or none. */
+static tern_status check_metric(const io_snapshot_part *part, const tern_state_dict *from,
+                                const tern_state_dict *own)
+{
+    int missing = 0;
+    for (int i = 0; i < tern_state_dict_count(own); i++) {
+        const char *key = tern_state_dict_key_at(own, i);
+        missing += !is_list(part->object, key) && !tern_state_dict_get(from, key);
+    }
+    for (int i = 0; i < tern_state_dict_count(from); i++) {
+        const char *key = tern_state_dict_key_at(from, i);
+        const tern_tensor *x = tern_state_dict_at(from, i), *now = tern_state_dict_get(own, key);
+        bool real = tern_dtype_is_floating_point(tern_dtype_of(x));
+        if (is_list(part->object, key)
+                ? tern_dim(x) > 0
+                : now && tern_same_shape(x, now) &&
+                      real == tern_dtype_is_floating_point(tern_dtype_of(now)))
+            continue;
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_snapshot_load: %s.%s is no state of this metric, or has another "
+                         "shape or type",
+                         part->name, IO_SHOW(key));
+    }
+    return missing ? tern_fail(TERN_ERR_STATE,
+                               "tern_snapshot_load: the file lacks %d states of metric %s", missing,
+                               part->name)
+                   : TERN_OK;
+}
+
+static tern_status put_metric(const io_snapshot_part *part, const tern_state_dict *from)
+{
+    TERN_TRY(tern_metric_reset(part->object));
+    for (int i = 0; i < tern_state_dict_count(from); i++)
+        TERN_TRY(tern_metric_set_state(part->object, tern_state_dict_key_at(from, i),
+                                       tern_state_dict_at(from, i)));
+    return TERN_OK;
+}
+
+static tern_status load_metric(const io_snapshot_part *part, const tern_state_dict *from,
+                               bool apply)
+{
+    int64_t states;
+    TERN_TRY(io_read_int(from, part->name, "states", &states));
+    tern_state_dict *dict = part_of(from, part->name), *own = dict ? tern_state_dict_new() : NULL;
+    tern_status status =
+        own ? tern_metric_each_state(part->object, own_state, own) : tern_last_status();
+    if (status == TERN_OK && states != tern_state_dict_count(dict))
+        status = tern_fail(TERN_ERR_STATE,
+                           "tern_snapshot_load: %s has %d states in the file, not "
+                           "%lld",
+                           part->name, tern_state_dict_count(dict), (long long)states);
+    if (status == TERN_OK)
+        status = apply ? put_metric(part, dict) : check_metric(part, dict, own);
+    tern_state_dict_free(dict);
+    tern_state_dict_free(own);
+    return status;
+}
+
+const io_part_kind io_part_metric = {save_metric, load_metric};
 
 /* ---- a tensor -------------------------------------------------------------------------------- */
 

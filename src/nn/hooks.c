@@ -141,21 +141,21 @@ static void release_pass(void *data)
 
 /* A walk that ended in between, or that never comes to the function before the module, lets go of
  * the gradients too: recorded ones would hold the graph that holds them. */
-static void walk_ended(tern_after_walk *end)
+static tern_status walk_ended(tern_after_walk *end, tern_status status)
 {
     pass *p = (pass *)end;
     p->waits = false;
     release_gradients(p);
     release_pass(p);
+    return status;
 }
 
 static void wait_for_end(pass *p)
 {
-    if (p->waits || !tern_thread.after_walk)
+    p->end.call = walk_ended;
+    if (p->waits || !tern_await_walk(&p->end))
         return;
     p->waits = true;
-    p->end = (tern_after_walk){walk_ended, *tern_thread.after_walk};
-    *tern_thread.after_walk = &p->end;
     atomic_fetch_add(&p->refs, 1);
 }
 

@@ -2,6 +2,7 @@
  * (torch.nn.utils.clip_grad_norm_, clip_grad_value_). */
 #include "base/option.h"
 #include "base/memory.h"
+#include "base/ranks.h"
 #include "base/text.h"
 #include "ops/foreach/foreach.h"
 #include <math.h>
@@ -11,9 +12,10 @@
 static const tern_foreach_kernel squares = TERN_FOREACH_KERNEL("foreach", "squares");
 static const tern_foreach_kernel times = TERN_FOREACH_KERNEL("foreach", "times");
 
-/* The gradients of one device and dtype, dense copies of those that are not, and what is to be
+/* The gradients of one device and dtype, and of parameters that the same ranks have parts of; dense copies of those that are not, and what is to be
  * launched. */
 typedef struct bundle {
+    tern_ranks *ranks;
     tern_tensor **grad, **dense;
     int count;
     tern_foreach *table;
@@ -24,19 +26,32 @@ typedef struct bundle {
 /* All gradients of a module, by device and dtype. */
 typedef struct gathering {
     bundle *bundles;
-    int n, parameters;
+    tern_ranks **ranks; /* of parameters, each once, also where a parameter has no gradient here */
+    int n, n_ranks, parameters;
 } gathering;
+
+static void note_ranks(gathering *all, tern_ranks *ranks)
+{
+    int k = 0;
+    while (k < all->n_ranks && all->ranks[k] != ranks)
+        k++;
+    if (ranks && k == all->n_ranks)
+        all->ranks[all->n_ranks++] = ranks;
+}
 
 /* Adds a parameter's gradient to the bundle of its device and dtype. */
 static tern_status gather(const char *path, tern_tensor *x, void *user)
 {
     gathering *all = user;
     tern_tensor *grad = tern_grad(x);
+    tern_ranks *ranks = tern_ranks_of(x);
     int k = 0;
     (void)path;
+    note_ranks(all, ranks);
     if (!grad || tern_numel(grad) == 0)
         return TERN_OK;
-    while (k < all->n && (tern_device(all->bundles[k].grad[0]) != tern_device(grad) ||
+    while (k < all->n && (all->bundles[k].ranks != ranks ||
+                          tern_device(all->bundles[k].grad[0]) != tern_device(grad) ||
                           tern_dtype_of(all->bundles[k].grad[0]) != tern_dtype_of(grad)))
         k++;
     bundle *b = &all->bundles[k];
@@ -45,6 +60,7 @@ static tern_status gather(const char *path, tern_tensor *x, void *user)
         if (!b->grad)
             return TERN_ERR_MEMORY;
         b->dense = b->grad + all->parameters;
+        b->ranks = ranks;
         all->n++;
     }
     b->grad[b->count] = grad;
@@ -104,35 +120,60 @@ static tern_status run_all(const gathering *all)
     return TERN_OK;
 }
 
-/* The 2-norm of all gradients as one vector. */
-static tern_status root_of_squares(gathering *all, double *norm)
+/* The squared 2-norm of all gradients that ranks share as one vector, of what is here. */
+static tern_status sum_of_squares(gathering *all, const tern_ranks *ranks, double *total)
 {
-    double total = 0;
+    *total = 0;
     for (int k = 0; k < all->n; k++)
-        TERN_TRY(add_squares(&all->bundles[k], &total));
-    *norm = sqrt(total);
+        if (all->bundles[k].ranks == ranks)
+            TERN_TRY(add_squares(&all->bundles[k], total));
     return TERN_OK;
 }
 
-/* The norm of the norms of all gradients, for norms other than 2. */
-static tern_status norm_of_norms(gathering *all, double p, double *norm)
+/* The p-th power of the norm of the norms of those gradients, or the norm itself where there is none. */
+static tern_status power_of_norms(gathering *all, const tern_ranks *ranks, double p, double *total)
 {
     const uint64_t failures = tern_failures();
     tern_tensor *norms[all->n + 1];
-    norms[0] = tern_zeros(TERN_SHAPE(1), TERN_F64, "cpu"); /* so that there is one */
+    int n = 0;
+    norms[n++] = tern_zeros(TERN_SHAPE(1), TERN_F64, "cpu"); /* so that there is one */
     for (int k = 0; k < all->n; k++) {
         bundle *b = &all->bundles[k];
+        if (b->ranks != ranks)
+            continue;
         tern_tensor *each[b->count];
         for (int i = 0; i < b->count; i++)
             each[i] = tern_norm(tern_to_dtype(b->dense[i], sum_type(b)), p);
         tern_tensor *stacked = tern_to(tern_stack(each, b->count, 0), "cpu");
-        norms[k + 1] = tern_to_dtype(stacked, TERN_F64);
+        norms[n++] = tern_to_dtype(stacked, TERN_F64);
         b->table = tern_foreach_new(b->dense, b->count); /* for the scaling */
-        if (!norms[k + 1] || !b->table)
+        if (!norms[n - 1] || !b->table)
             return tern_last_status();
     }
-    *norm = tern_item(tern_norm(tern_cat(norms, all->n + 1, 0), p));
+    *total = tern_item(tern_norm(tern_cat(norms, n, 0), p));
+    if (ranks && isfinite(p) && p != 0)
+        *total = pow(*total, p);
     return tern_failed_since(failures);
+}
+
+/* The norm of all gradients, wherever their parts are: those that are whole here, and the sums over each set of
+ * ranks of what they have. A norm that no other is added to is taken as it is. */
+static tern_status norm_of_all(gathering *all, double p, double *norm)
+{
+    const bool powers = isfinite(p) && p != 0;
+    double whole = 0;
+    TERN_TRY(p == 2 ? sum_of_squares(all, NULL, &whole) : power_of_norms(all, NULL, p, &whole));
+    if (p != 2 && powers && all->n_ranks)
+        whole = pow(whole, p);
+    for (int r = 0; r < all->n_ranks; r++) {
+        tern_ranks *ranks = all->ranks[r];
+        double part = 0;
+        TERN_TRY(p == 2 ? sum_of_squares(all, ranks, &part) : power_of_norms(all, ranks, p, &part));
+        TERN_TRY(ranks->reduce(ranks, &part, 1, isinf(p)));
+        whole = isinf(p) ? (part > whole || isnan(part) ? part : whole) : whole + part;
+    }
+    *norm = p == 2 ? sqrt(whole) : powers && all->n_ranks ? pow(whole, 1 / p) : whole;
+    return TERN_OK;
 }
 
 /* grad *= max_norm / (norm + 1e-6) where that is below 1. */
@@ -141,7 +182,7 @@ static tern_status clip(tern_module *module, gathering *all, double max_norm,
 {
     const double p = o->norm_type;
     TERN_TRY(tern_nn_each_parameter(module, gather, all));
-    TERN_TRY(p == 2 ? root_of_squares(all, norm) : norm_of_norms(all, p, norm));
+    TERN_TRY(norm_of_all(all, p, norm));
     if (o->error_if_nonfinite && !isfinite(*norm))
         return tern_fail(TERN_ERR_STATE,
                          "tern_nn_clip_grad_norm_: The total norm of order %s for gradients from "
@@ -157,8 +198,18 @@ static tern_status clip(tern_module *module, gathering *all, double max_norm,
     return run_all(all);
 }
 
+static tern_status begin(gathering *all, int64_t parameters)
+{
+    const size_t n = (size_t)parameters + 1;
+    *all = (gathering){.parameters = (int)n,
+                       .bundles = tern_alloc(sizeof *all->bundles * n),
+                       .ranks = tern_alloc(sizeof *all->ranks * n)};
+    return all->bundles && all->ranks ? TERN_OK : TERN_ERR_MEMORY;
+}
+
 static void free_all(gathering *all)
 {
+    tern_free(all->ranks);
     for (int k = 0; k < all->n; k++) {
         tern_foreach_free(all->bundles[k].table);
         tern_free(all->bundles[k].grad);
@@ -178,9 +229,8 @@ double tern_nn_clip_grad_norm_with_(tern_module *module, double max_norm,
     int64_t n = tern_nn_parameter_count(module);
     if (n < 0)
         return NAN;
-    gathering all = {.parameters = (int)n + 1};
-    all.bundles = tern_alloc(sizeof *all.bundles * (size_t)all.parameters);
-    tern_status status = all.bundles ? TERN_OK : TERN_ERR_MEMORY;
+    gathering all;
+    tern_status status = begin(&all, n);
     if (status == TERN_OK)
         TERN_SCOPE
             TERN_NO_GRAD
@@ -223,9 +273,8 @@ tern_status tern_nn_clip_grad_value_(tern_module *module, double limit)
     int64_t n = tern_nn_parameter_count(module);
     if (n < 0)
         return tern_last_status();
-    gathering all = {.parameters = (int)n + 1};
-    all.bundles = tern_alloc(sizeof *all.bundles * (size_t)all.parameters);
-    tern_status status = all.bundles ? TERN_OK : TERN_ERR_MEMORY;
+    gathering all;
+    tern_status status = begin(&all, n);
     if (status == TERN_OK)
         TERN_SCOPE
             TERN_NO_GRAD

@@ -284,8 +284,10 @@ tern_status tern_optim_zero_grad_with(tern_optimizer *o, bool set_to_none)
     for (int i = 0; i < o->n; i++) {
         tern_tensor *grad = tern_grad(o->slots[i].x);
         if (grad && !set_to_none) {
+            /* A view, as into a bucket, cannot be detached in place, and need not be. */
             TERN_NO_GRAD
-                grad = tern_zero_(tern_detach_(grad));
+                grad = tern_zero_(tern_is_leaf(grad) ? tern_requires_grad_(grad, false)
+                                                     : tern_detach_(grad));
             if (!grad)
                 return tern_last_status();
         } else {

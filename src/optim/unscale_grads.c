@@ -1,5 +1,6 @@
 /* unscale_grads.c -- an optimizer's gradients over the scale of mixed precision, looking for
  * infinities and NaN: one launch for each of its batches (PyTorch's GradScaler._unscale_grads_). */
+#include "base/ranks.h"
 #include "optim/optimizer.h"
 
 static const tern_foreach_kernel kernel = TERN_FOREACH_KERNEL("foreach", "unscale");
@@ -69,6 +70,25 @@ static tern_status run(const tern_optim_batch *b, const unscaling *u, tern_tenso
     return tern_maximum_(found, there) ? TERN_OK : tern_last_status();
 }
 
+/* What other ranks found in their parts of the parameters makes this one skip its step too. */
+static tern_status ask_ranks(const tern_optimizer *o, tern_tensor *found)
+{
+    const tern_ranks *asked = NULL;
+    for (int i = 0; i < o->n; i++) {
+        tern_ranks *ranks = tern_ranks_of(o->slots[i].x);
+        const uint64_t failures = tern_failures();
+        if (!ranks || ranks == asked)
+            continue;
+        asked = ranks;
+        double value = tern_item(found);
+        TERN_TRY(tern_failed_since(failures));
+        TERN_TRY(ranks->reduce(ranks, &value, 1, true));
+        if (!tern_fill_(found, tern_scalar_real(value)))
+            return tern_failed_since(failures);
+    }
+    return TERN_OK;
+}
+
 /* What can fail comes first: the gradients of all batches are divided, or none. */
 static tern_status unscale(tern_optimizer *o, columns c, unscaling *all, tern_tensor *scale,
                            tern_tensor *found)
@@ -80,7 +100,7 @@ static tern_status unscale(tern_optimizer *o, columns c, unscaling *all, tern_te
     }
     for (int i = 0; i < o->n_batches; i++)
         TERN_TRY(run(&o->batches[i], &all[i], found));
-    return TERN_OK;
+    return ask_ranks(o, found);
 }
 
 tern_status tern_optim_unscale(tern_optimizer *o, tern_tensor *scale, tern_tensor *found, int *n)

@@ -161,16 +161,26 @@ int tern_register_hook(tern_tensor *x, tern_grad_hook call, void *user)
     return hook->id;
 }
 
+static bool remove_from(tern_hook **list, int id)
+{
+    while (*list && (*list)->id != id)
+        list = &(*list)->next;
+    tern_hook *gone = *list;
+    if (gone)
+        *list = gone->next;
+    tern_free(gone);
+    return gone;
+}
+
 tern_status tern_remove_hook(tern_tensor *x, int id)
 {
     if (!tern_given(x, "tern_remove_hook", "x"))
         return tern_last_status();
-    for (tern_hook **h = x->history ? hooks_of(x) : NULL; h && *h; h = &(*h)->next)
-        if ((*h)->id == id) {
-            tern_hook *gone = *h;
-            *h = gone->next;
-            tern_free(gone);
-            return TERN_OK;
-        }
+    if (x->history && remove_from(hooks_of(x), id))
+        return TERN_OK;
+    if (x->history && x->history->leaf && remove_from(&x->history->leaf->post, id)) {
+        tern_walks_count(-1);
+        return TERN_OK;
+    }
     return tern_fail(TERN_ERR_ARGUMENT, "tern_remove_hook: the tensor has no hook %d", id);
 }

@@ -12,6 +12,8 @@ static tern_status arrive(tern_walk *w, const tern_edge *edge, tern_tensor *grad
     if (!edge->node)
         return TERN_OK;
     TERN_TRY(tern_walk_gather(&edge->node->output[edge->output].dout, grad));
+    if (w->heap.counts && edge->node->turn == w->turn)
+        return TERN_OK; /* its turn comes once all have come */
     return tern_heap_push(&w->heap, edge->node);
 }
 
@@ -194,13 +196,15 @@ static tern_status go_on(tern_walk *w)
     tern_thread.mode.anomaly.results = false;
     w->failures = tern_failures();
     const tern_callback before = tern_callback_begin();
-    tern_status status = TERN_OK;
+    tern_status status = tern_walk_count(w);
     while (w->heap.count > 0 && status == TERN_OK) {
         tern_node *node = tern_heap_pop(&w->heap);
         status = run_node(w, node);
         clear_douts(node);
         if (!w->retain && status == TERN_OK)
             tern_node_free_saved(node);
+        if (status == TERN_OK)
+            status = tern_walk_settle(w, node);
         tern_node_release(node);
     }
     tern_callback_end(&before, status);
@@ -216,7 +220,7 @@ static tern_status go(tern_walk *w)
     while (ends) {
         tern_after_walk *end = ends;
         ends = end->next;
-        end->call(end);
+        status = end->call(end, status);
     }
     return status;
 }

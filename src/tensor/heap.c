@@ -1,5 +1,11 @@
-/* heap.c -- nodes whose turn comes in a walk back, the one with the largest serial number first. */
+/* heap.c -- nodes whose turn comes in a walk back: the one with the largest serial number first, or, where
+ * all that are in it may run, the most urgent. */
 #include "tensor/node.h"
+
+static uint64_t order(const tern_node_heap *h, const tern_node *node)
+{
+    return h->counts ? (uint64_t)node->urgency << 62 | node->serial : node->serial;
+}
 
 tern_status tern_heap_push(tern_node_heap *h, tern_node *node)
 {
@@ -16,7 +22,8 @@ tern_status tern_heap_push(tern_node_heap *h, tern_node *node)
     tern_node_retain(node);
     node->queued = true;
     size_t i = h->count++;
-    while (i > 0 && h->node[(i - 1) / 2]->serial < node->serial) {
+    const uint64_t at = order(h, node);
+    while (i > 0 && order(h, h->node[(i - 1) / 2]) < at) {
         h->node[i] = h->node[(i - 1) / 2];
         i = (i - 1) / 2;
     }
@@ -28,10 +35,11 @@ tern_node *tern_heap_pop(tern_node_heap *h)
 {
     tern_node *top = h->node[0], *last = h->node[--h->count];
     size_t i = 0, child;
+    const uint64_t at = order(h, last);
     while ((child = 2 * i + 1) < h->count) {
-        if (child + 1 < h->count && h->node[child + 1]->serial > h->node[child]->serial)
+        if (child + 1 < h->count && order(h, h->node[child + 1]) > order(h, h->node[child]))
             child++;
-        if (h->node[child]->serial <= last->serial)
+        if (order(h, h->node[child]) <= at)
             break;
         h->node[i] = h->node[child];
         i = child;

@@ -27,6 +27,7 @@ void tern_walk_end(tern_walk *w)
         tern_release(w->leaves[i].grad);
     }
     tern_free(w->leaves);
+    tern_free(w->stack.node);
     atomic_fetch_sub(&under_way, 1);
 }
 
@@ -83,6 +84,24 @@ tern_status tern_walk_hooks(tern_walk *w, tern_hook *const *list, tern_tensor **
     return TERN_OK;
 }
 
+static tern_status call_post_hooks(tern_walk *w, tern_tensor *x)
+{
+    const tern_hook *hook;
+    int last = 0;
+    for (hook = x->history->leaf->post; hook; hook = hook->next)
+        last = hook->id;
+    for (int id = 0; (hook = hook_behind(x->history->leaf->post, id, last));) {
+        id = hook->id;
+        const tern_callback before = tern_callback_begin();
+        tern_status status = hook->post(x, hook->user);
+        TERN_TRY(TERN_CALLBACK_END(&before, status,
+                                   "tern_backward: a hook on a gradient of shape %s failed",
+                                   TERN_TENSOR_TEXT(x)));
+        TERN_TRY(tern_failed_since(w->failures));
+    }
+    return TERN_OK;
+}
+
 tern_status tern_walk_set_grad(tern_walk *w, tern_tensor *x, tern_tensor *grad)
 {
     show(w, grad);
@@ -104,25 +123,31 @@ static size_t place_of(const tern_walk *w, const tern_tensor *leaf, tern_history
     return at;
 }
 
-tern_status tern_walk_to_leaf(tern_walk *w, tern_tensor *leaf, tern_tensor *grad)
+tern_arrival *tern_walk_leaf(tern_walk *w, tern_tensor *leaf)
 {
     tern_history *history = tern_history_of(leaf);
     if (!history)
-        return TERN_ERR_MEMORY;
+        return NULL;
     size_t at = place_of(w, leaf, history);
     if (at < w->n_leaves)
-        return tern_walk_gather(&w->leaves[at].grad, grad);
+        return &w->leaves[at];
     if (w->n_leaves == w->leaf_capacity) {
         size_t capacity = w->leaf_capacity ? 2 * w->leaf_capacity : 32;
         tern_arrival *leaves = tern_grow(w->leaves, capacity * sizeof *leaves);
         if (!leaves)
-            return TERN_ERR_MEMORY;
+            return NULL;
         w->leaves = leaves;
         w->leaf_capacity = capacity;
     }
     atomic_store_explicit(&history->arrival, w->n_leaves, memory_order_release);
-    w->leaves[w->n_leaves++] = (tern_arrival){tern_keep(leaf), tern_keep(grad)};
-    return TERN_OK;
+    w->leaves[w->n_leaves] = (tern_arrival){.leaf = tern_keep(leaf)};
+    return &w->leaves[w->n_leaves++];
+}
+
+tern_status tern_walk_to_leaf(tern_walk *w, tern_tensor *leaf, tern_tensor *grad)
+{
+    tern_arrival *a = tern_walk_leaf(w, leaf);
+    return a ? tern_walk_gather(&a->grad, grad) : TERN_ERR_MEMORY;
 }
 
 /* ---- staying ----------------------------------------------------------------------------- */
@@ -152,10 +177,28 @@ static pthread_mutex_t *lock_of(const tern_tensor *leaf)
     return &locks[(uintptr_t)leaf / sizeof *leaf % (sizeof locks / sizeof *locks)];
 }
 
+/* The same in a place of its own, which is the leaf's gradient then, whoever looks at it. */
+static tern_status accumulate_at(tern_walk *w, tern_tensor *home, tern_tensor *leaf,
+                                 tern_tensor *grad)
+{
+    tern_tensor *old = leaf->history->grad;
+    if (old == home)
+        return tern_hook_add_in_place(home, grad) ? TERN_OK : tern_failed_since(w->failures);
+    if (old && !(grad = tern_hook_add(old, grad)))
+        return tern_failed_since(w->failures);
+    if (home->numel)
+        TERN_TRY(tern_hook_copy(home, grad));
+    tern_bump_version(home);
+    return tern_walk_set_grad(w, leaf, home);
+}
+
 /* leaf.grad += grad */
 static tern_status accumulate(tern_walk *w, tern_tensor *leaf, tern_tensor *grad)
 {
     tern_tensor *old = tern_history_of(leaf)->grad;
+    const tern_leaf *more = leaf->history->leaf;
+    if (more && more->home && !w->create)
+        return accumulate_at(w, more->home, leaf, grad);
     if (!old)
         grad = own(grad, w->create);
     else if (w->create || atomic_load(&old->handle.refs) > 1)
@@ -180,6 +223,21 @@ static tern_status leave_in_leaf(tern_walk *w, tern_arrival *a)
     pthread_mutex_lock(lock);
     tern_status status = accumulate(w, a->leaf, a->grad);
     pthread_mutex_unlock(lock);
+    if (status == TERN_OK && a->leaf->history->leaf)
+        status = call_post_hooks(w, a->leaf);
+    return status;
+}
+
+/* What is done with a gradient may make more leaves arrive (a hook that walks on): the line is a copy. */
+tern_status tern_walk_finish_leaf(tern_walk *w, tern_arrival *line)
+{
+    tern_arrival a = *line;
+    tern_status status = TERN_OK;
+    line->grad = NULL;
+    if (a.grad)
+        TERN_SCOPE
+            status = leave_in_leaf(w, &a);
+    tern_release(a.grad);
     return status;
 }
 
@@ -187,8 +245,6 @@ tern_status tern_walk_finish_leaves(tern_walk *w)
 {
     tern_status status = TERN_OK;
     for (size_t i = 0; i < w->n_leaves && status == TERN_OK; i++)
-        TERN_SCOPE {
-            status = leave_in_leaf(w, &w->leaves[i]);
-        }
+        status = tern_walk_finish_leaf(w, &w->leaves[i]);
     return status;
 }

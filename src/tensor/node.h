@@ -36,8 +36,10 @@ struct tern_node {
     tern_place *place;
     uint64_t serial; /* inputs have smaller ones: the order of the walk back */
     int n_in, n_out;
-    bool freed;  /* saved tensors are gone */
-    bool queued; /* in the heap of a walk */
+    bool freed;      /* saved tensors are gone */
+    bool queued;     /* in the heap of a walk */
+    uint8_t urgency; /* in a walk that counts (ready.c): before those of less */
+    int awaited;     /* in such a walk: edges that gradients may still come by */
     tern_edge *edge;
     tern_saved *saved; /* n_in inputs, then n_out outputs */
     tern_shape *in_shape;
@@ -46,8 +48,11 @@ struct tern_node {
     char *where;       /* its forward was called, if anomalies were looked for; or NULL */
     tern_frame *frame; /* of a checkpoint: whom to ask for the saved tensors */
     tern_modules_running modules; /* in the forward */
-    tern_node *inner;     /* copy_slices: the operation whose result was written into a view */
-    tern_node *next_free; /* in the list of nodes to free */
+    tern_node *inner; /* copy_slices: the operation whose result was written into a view */
+    union {
+        tern_node *next_free;    /* in the list of nodes to free */
+        unsigned long long turn; /* of the walk that counted it last */
+    };
 };
 
 /* A node with room for everything; nothing retained yet. NULL after TERN_ERR_MEMORY. */
@@ -71,10 +76,11 @@ tern_status tern_node_attach(tern_node *node, int i, tern_tensor *x);
 typedef struct tern_node_heap {
     tern_node **node;
     size_t count, capacity;
+    bool counts; /* the most urgent first; and of those, as of all otherwise, the largest serial */
 } tern_node_heap;
 /* Retains a node that is not in it yet. */
 tern_status tern_heap_push(tern_node_heap *heap, tern_node *node);
-/* The node with the largest serial, whose reference is the caller's; there must be one. */
+/* The first node, whose reference is the caller's; there must be one. */
 tern_node *tern_heap_pop(tern_node_heap *heap);
 /* Gradients fit what they are of (fit.c). Those that came out of an operation or from outside are
  * cast; a device they do not change (place NULL: nothing is known of it). */

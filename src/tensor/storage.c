@@ -179,15 +179,32 @@ tern_tensor *tern_keep(tern_tensor *x)
     return x;
 }
 
+static int free_hooks(tern_hook *hook)
+{
+    int n = 0;
+    while (hook) {
+        tern_hook *next = hook->next;
+        tern_free(hook);
+        hook = next;
+        n++;
+    }
+    return n;
+}
+
+static void leaf_free(tern_leaf *leaf)
+{
+    tern_walks_count(-free_hooks(leaf->post));
+    tern_release(leaf->home);
+    tern_free(leaf);
+}
+
 static void history_free(tern_history *history)
 {
-    while (history->hooks) {
-        tern_hook *next = history->hooks->next;
-        tern_free(history->hooks);
-        history->hooks = next;
-    }
+    free_hooks(history->hooks);
     if (history->retains_grad && history->node)
         history->node->output[history->output].retainer = NULL;
+    if (history->leaf)
+        leaf_free(history->leaf);
     tern_release(history->grad);
     tern_release(history->base);
     tern_node_release(history->node);

@@ -20,9 +20,19 @@ typedef struct tern_storage {
 typedef struct tern_hook {
     struct tern_hook *next;
     int id;
-    tern_grad_hook call;
+    union {
+        tern_grad_hook call;
+        tern_post_accumulate_grad_hook post; /* of the list `post` of a leaf */
+    };
     void *user;
 } tern_hook;
+
+/* What only leaves have that devices or processes train together. */
+typedef struct tern_leaf {
+    tern_hook *post;   /* called once the gradient is in its place */
+    tern_tensor *home; /* where it is to lie (leaf.h); NULL: anywhere */
+    struct tern_ranks *ranks;
+} tern_leaf;
 
 /* What only tensors in the autograd graph have. */
 typedef struct tern_history {
@@ -33,6 +43,7 @@ typedef struct tern_history {
     int last_hook;
     bool retains_grad;
     atomic_size_t arrival; /* of a leaf: its place in the list of the walk that came last */
+    tern_leaf *leaf;       /* NULL for most */
     /* A differentiable view: the tensor it looks into, and the base's count of in-place writes for
      * which `node` is right. */
     tern_tensor *base;
@@ -200,6 +211,12 @@ static inline tern_arg tern_arg_tensor(const tern_tensor *x)
 }
 void tern_bump_version(tern_tensor *x);
 int64_t tern_tensor_version(const tern_tensor *x);
+
+/* Walks back count while there are reasons (count.c), which are post hooks, of which there are n more, and copies
+ * between devices: from the first that is recorded on. */
+void tern_walks_count(int n);
+void tern_walks_cross(void);
+bool tern_walks_do_count(void);
 
 /* ---- hooks that the layers to the right fill in ------------------------------------------ */
 /* For gradients: a + b, a += b, x summed to a shape it was broadcast from. Defined in ops/. */

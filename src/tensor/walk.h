@@ -3,9 +3,10 @@
 #define TERN_TENSOR_WALK_H
 #include "tensor/node.h"
 
-/* One gradient that arrived at a leaf. */
+/* The gradient that arrived at a leaf; NULL before, and once the leaf has it. */
 typedef struct tern_arrival {
     tern_tensor *leaf, *grad;
+    int awaited; /* in a walk that counts: edges that more may come by */
 } tern_arrival;
 
 typedef struct tern_walk {
@@ -22,6 +23,7 @@ typedef struct tern_walk {
     bool ends;               /* at the wanted ones: what is before them is left alone */
     bool first;              /* there was no other walk when it began */
     unsigned long long turn; /* how many began before it */
+    tern_node_heap stack;    /* nodes in hand while edges are counted, or taken off */
 } tern_walk;
 
 /* ---- leaves.c ---------------------------------------------------------------------------- */
@@ -35,7 +37,17 @@ tern_status tern_walk_set_grad(tern_walk *w, tern_tensor *x, tern_tensor *grad);
 void tern_walk_begin(tern_walk *w);
 void tern_walk_end(tern_walk *w);
 tern_status tern_walk_to_leaf(tern_walk *w, tern_tensor *leaf, tern_tensor *grad);
-/* Give the leaves, or whoever wants them, the gradients that arrived. */
+/* The leaf's line in the list, of which there is one from now on; valid until the next. NULL: no memory. */
+tern_arrival *tern_walk_leaf(tern_walk *w, tern_tensor *leaf);
+/* Give a leaf, or whoever wants it, the gradient that arrived, if one did; the same of all leaves. */
+tern_status tern_walk_finish_leaf(tern_walk *w, tern_arrival *a);
 tern_status tern_walk_finish_leaves(tern_walk *w);
+
+/* ---- ready.c ------------------------------------------------------------------------------ */
+/* Count the edges of what the walk can reach from the nodes in its heap, if there is a reason. */
+tern_status tern_walk_count(tern_walk *w);
+/* After node has run: gradients that were waited for by its edges have come. Nodes and leaves for which
+ * no more can come have their turn. */
+tern_status tern_walk_settle(tern_walk *w, tern_node *node);
 
 #endif

@@ -285,5 +285,5 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                  d,
                  wide ? *(const double *)alpha : (double)*(const float *)alpha,
                  wide ? *(const double *)beta : (double)*(const float *)beta};
-    return standin_enqueue(stream, multiply, &p, sizeof p) ? 0 : NOT_SUPPORTED;
+    return standin_command(stream, multiply, &p, sizeof p) ? 0 : NOT_SUPPORTED;
 }

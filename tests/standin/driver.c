@@ -185,7 +185,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
         memcpy(l.values + at, parameters[i], function->sizes[i]);
         at += (function->sizes[i] + 15u) / 16 * 16;
     }
-    return standin_enqueue(stream, run, &l, sizeof l) ? 0 : INVALID_HANDLE;
+    return standin_command(stream, run, &l, sizeof l) ? 0 : INVALID_HANDLE;
 }
 
 /* ---- the table of the host's kernels ----------------------------------------------------- */

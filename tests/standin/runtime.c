@@ -190,7 +190,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     if (kind != cudaMemcpyDeviceToDevice && standin_is_recording(stream))
         return answer(cudaErrorStreamCaptureUnsupported); /* the host's memory may be gone later */
     transfer t = {to, from, bytes, 0};
-    return answer(standin_enqueue(stream, do_copy, &t, sizeof t) ? 0 : INVALID_HANDLE);
+    return answer(standin_command(stream, do_copy, &t, sizeof t) ? 0 : INVALID_HANDLE);
 }
 
 cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
@@ -200,7 +200,7 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int f
     if (standin_owner(to, bytes) != to_device || standin_owner(from, bytes) != from_device)
         return answer(INVALID_VALUE);
     transfer t = {to, from, bytes, 0};
-    return answer(standin_enqueue(stream, do_copy, &t, sizeof t) ? 0 : INVALID_HANDLE);
+    return answer(standin_command(stream, do_copy, &t, sizeof t) ? 0 : INVALID_HANDLE);
 }
 
 cudaError_t cudaMemsetAsync(void *address, int value, size_t bytes, cudaStream_t stream)
@@ -209,7 +209,7 @@ cudaError_t cudaMemsetAsync(void *address, int value, size_t bytes, cudaStream_t
     if (standin_owner(address, bytes) < 0)
         return answer(INVALID_VALUE);
     transfer t = {address, NULL, bytes, value};
-    return answer(standin_enqueue(stream, do_set, &t, sizeof t) ? 0 : INVALID_HANDLE);
+    return answer(standin_command(stream, do_set, &t, sizeof t) ? 0 : INVALID_HANDLE);
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)

@@ -9,6 +9,8 @@
  *   TERN_STANDIN_MEMORY    bytes of each (1 GiB)
  *   TERN_STANDIN_COMPUTE   compute capability (90)
  *   TERN_STANDIN_CUDNN     version of its cuDNN (91900)
+ *   TERN_STANDIN_IDLE      1: commands are counted and not run, memory is not filled: for
+ *                          standin_commands of steps that would take hours
  *   TERN_STANDIN_FAIL      function:n:code, the n-th call of a function answers code; more after
  *                          commas
  *
@@ -58,6 +60,12 @@ double standin_tf32(double value);
 typedef void (*standin_work)(void *data);
 /* Put work at the stream's end, with a copy of data; false for a stream of another device. */
 bool standin_enqueue(cudaStream_t stream, standin_work work, const void *data, size_t bytes);
+/* The same of a command, which a GPU would have a launch for: kernels, products, convolutions,
+ * copies. */
+bool standin_command(cudaStream_t stream, standin_work work, const void *data, size_t bytes);
+/* How many there were. */
+EXPORT unsigned long standin_commands(void);
+bool standin_is_idle(void);
 cudaStream_t standin_stream_new(void);
 /* Run what is in the stream; the code of a failure that it met, which then stays. */
 unsigned standin_drain(cudaStream_t stream);

@@ -23,6 +23,7 @@
 #include <tern/amp.h>
 #include <tern/data/loader.h>
 #include <tern/io/file.h>
+#include <tern/metrics.h>
 
 TERN_BEGIN_DECLS
 
@@ -53,6 +54,12 @@ TERN_API tern_status tern_snapshot_add_averaged_model(tern_snapshot *snapshot, c
 /* Its seed, and how far it is in its epoch: the next loop goes on there, without what was given. */
 TERN_API tern_status tern_snapshot_add_loader(tern_snapshot *snapshot, const char *name,
                                               tern_loader *loader);
+/* The states that it gathered (tern_metric_each_state). */
+TERN_API tern_status tern_snapshot_add_metric(tern_snapshot *snapshot, const char *name,
+                                              tern_metric *metric);
+/* The best value so far, and how long ago that was. */
+TERN_API tern_status tern_snapshot_add_early_stopping(tern_snapshot *snapshot, const char *name,
+                                                      tern_early_stopping *stopping);
 /* A tensor, into which is copied. */
 TERN_API tern_status tern_snapshot_add_tensor(tern_snapshot *snapshot, const char *name,
                                               tern_tensor *x);

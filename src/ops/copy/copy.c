@@ -195,6 +195,8 @@ static tern_tensor *move(tern_tensor *x, const char *device, bool non_blocking,
     if (to == x->storage->place)
         return x;
     x = tern_contiguous(x);
+    if (x && x->requires_grad && tern_is_grad_enabled())
+        tern_walks_cross();
     move_attributes at = {to, x ? x->storage->place : NULL, non_blocking};
     return x ? tern_apply(&move_op, &x, 1, &at, sizeof at) : NULL;
 }

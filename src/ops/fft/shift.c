@@ -9,6 +9,8 @@ static tern_tensor *shifted(const char *name, tern_tensor *x, tern_shape dims, b
     tern_shape shifts = {0};
     if (!tern_given(x, name, "x"))
         return NULL;
+    if (dims.ndim < 0 || dims.ndim > TERN_MAX_DIMS)
+        return tern_fail_null(TERN_ERR_SHAPE, "%s: a list of %d dims", name, dims.ndim);
     if (dims.ndim == 0)
         for (dims.ndim = 0; dims.ndim < x->ndim; dims.ndim++)
             dims.dims[dims.ndim] = dims.ndim;

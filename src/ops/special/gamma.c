@@ -34,6 +34,9 @@ static tern_status polygamma_forward(tern_call *call)
 static tern_status polygamma_backward(tern_gradient *g)
 {
     const int64_t n = *(const int64_t *)g->attributes;
+    if (n == INT64_MAX)
+        return tern_fail(TERN_ERR_ARGUMENT, "polygamma: the derivative for n = %lld has no order",
+                         (long long)n);
     g->din[0] = tern_mul(g->dout[0], tern_polygamma(n + 1, g->in[0]));
     return g->din[0] ? TERN_OK : tern_last_status();
 }

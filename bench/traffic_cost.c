@@ -1,0 +1,189 @@
+/* traffic_cost.c -- bytes, flops and time of a piece of recorded work: a model, which takes each tensor to be read and
+ * written once by each command that is given it, and a command to be done when the slower of memory and arithmetic is. */
+#include "traffic.h"
+#include "device/device.h"
+#include "device/work.h"
+#include "types_host.h"
+#include "shapes.h"
+#include <string.h>
+
+/* H200: 4.3 TB/s were measured for copies, 800 TFLOP/s of bfloat16 and 50 of float32 are what products reach;
+ * TensorFloat-32 is half of bfloat16. The others are their data sheets' dense numbers. */
+const hardware machines[MACHINES] = {
+    {"H200", "measured copies and products", 4.3e12, {50e12, 400e12, 800e12}, 2.5e-6, 5e-6},
+    {"A100 80GB", "data sheet", 2.039e12, {19.5e12, 156e12, 312e12}, 2.5e-6, 5e-6},
+    {"RTX 4090", "data sheet", 1.008e12, {82.6e12, 82.6e12, 165.2e12}, 2.5e-6, 5e-6},
+};
+
+double cost_time(const cost *c, const hardware *h)
+{
+    double memory = (c->read + c->written) / h->bytes, arithmetic = c->flops / h->flops[c->rate];
+    return memory > arithmetic ? memory : arithmetic;
+}
+
+static rate rate_of(tern_dtype dtype, bool tf32)
+{
+    return tern_dtype_size(dtype) == 2 ? RATE_HALF : tf32 ? RATE_TF32 : RATE_F32;
+}
+
+/* ---- kernels ---- */
+
+/* Elements of tensor k that a walk comes to. */
+static double walked(const tern_walk *w, int k)
+{
+    double n = w->step[k] ? (double)w->inner : 1;
+    for (int d = 0; d < w->ndim; d++)
+        n *= w->stride[k][d] ? (double)w->dim[d] : 1;
+    return n;
+}
+
+static const tern_walk *walk_of(const tern_work *work)
+{
+    for (int i = 0; i < work->what.launch.n; i++)
+        if (work->what.launch.args[i].type == TERN_TYPE_tern_walk)
+            return work->what.launch.args[i].value.data;
+    return NULL;
+}
+
+/* Elements from an argument to the end of its memory; no more than the launch has operations for. */
+static double elements_of(const tern_work *work, const tern_arg *arg)
+{
+    const tern_block *block = (const void *)arg->buffer;
+    double n = (double)(block->used / arg->bytes) - (double)arg->at;
+    double most = (double)work->what.launch.grid->work;
+    return n < most ? n : most;
+}
+
+/* Kernels over all parameters know them by a table: how many numbers of each are read and written. */
+static const struct {
+    const char *name;
+    int read, written;
+    bool least; /* part of what a step can't do without */
+} over_parameters[] = {
+    {"adam", 4, 3, true},     {"sgd", 3, 2, true},     {"squares", 1, 0, false},
+    {"unscale", 1, 1, false}, {"scaled", 1, 1, false}, {"multiply", 1, 1, false},
+};
+
+static bool takes_rows(const tern_work *work)
+{
+    return work->what.launch.n && work->what.launch.args[0].type == TERN_TYPE_tern_foreach_row;
+}
+
+static void cost_rows(const step *s, cost *c)
+{
+    int read = 1, written = 1;
+    for (size_t i = 0; i < sizeof over_parameters / sizeof *over_parameters; i++)
+        if (strcmp(over_parameters[i].name, c->name) == 0) {
+            read = over_parameters[i].read;
+            written = over_parameters[i].written;
+            if (over_parameters[i].least)
+                c->least = 4 * s->parameters * (read + written);
+        }
+    c->read = 4 * s->parameters * read;
+    c->written = 4 * s->parameters * written;
+}
+
+static void cost_kernel(const tern_work *work, const step *s, cost *c)
+{
+    const tern_walk *walk = walk_of(work);
+    int k = 0;
+    c->name = work->what.launch.kernel->ref->name;
+    c->flops = (double)work->what.launch.grid->work;
+    if (takes_rows(work)) {
+        cost_rows(s, c);
+        return;
+    }
+    for (int i = 0; i < work->what.launch.n; i++) {
+        const tern_arg *arg = &work->what.launch.args[i];
+        if (!arg->buffer || arg->role == TERN_ROLE_UNUSED)
+            continue;
+        double n = elements_of(work, arg);
+        if (walk && k < TERN_WALK_TENSORS && walked(walk, k) < n)
+            n = walked(walk, k);
+        k++;
+        *(arg->role == TERN_ROLE_OUT ? &c->written : &c->read) += n * arg->bytes;
+    }
+}
+
+/* ---- products and the rest ---- */
+
+static double batches(const tern_gemm *g, const tern_matrix *m)
+{
+    return (m->batch[0] ? (double)g->count[0] : 1) * (m->batch[1] ? (double)g->count[1] : 1);
+}
+
+/* Products of one matrix are those with weights, which no step can do without. */
+static void cost_product(const tern_gemm *g, cost *c)
+{
+    double size = (double)tern_dtype_size(g->dtype), m = (double)g->m, n = (double)g->n;
+    double k = (double)g->k, all = (double)(g->count[0] * g->count[1]);
+    c->name = "product";
+    c->kind = KIND_PRODUCT;
+    c->rate = rate_of(g->dtype, g->tf32);
+    c->flops = 2 * m * n * k * all;
+    c->written = size * m * n * all;
+    c->read = size * (m * k * batches(g, &g->a) + k * n * batches(g, &g->b)) +
+              (g->beta != 0 ? c->written : 0) + (g->bias ? size * n : 0);
+    if (all == 1)
+        c->least = c->read + c->written;
+}
+
+static void cost_convolution(const tern_convolution *v, cost *c)
+{
+    static const char *const names[] = {"convolution", "convolution dx", "convolution dw"};
+    const tern_conv_shape *s = v->shape;
+    double size = (double)tern_dtype_size(v->dtype), in = 1, out = 1, window = 1;
+    for (int d = 0; d < 3; d++) {
+        in *= (double)s->in[d];
+        out *= (double)s->out[d];
+        window *= (double)s->window[d];
+    }
+    double x = (double)(s->n * s->c) * in, y = (double)(s->n * s->o) * out;
+    double weight = (double)(s->o * s->c) / (double)s->groups * window;
+    double result = v->pass == TERN_CONV_Y ? y : v->pass == TERN_CONV_X ? x : weight;
+    c->name = names[v->pass];
+    c->kind = KIND_CONVOLUTION;
+    c->rate = rate_of(v->dtype, v->tf32);
+    c->flops = 2 * y * (double)s->c / (double)s->groups * window;
+    c->written = size * result;
+    c->least = size * (x + y + weight);
+    c->read = c->least - c->written;
+}
+
+static void cost_attention(const tern_attention *a, cost *c)
+{
+    double size = (double)tern_dtype_size(a->dtype);
+    double stacks = (double)(a->block->count[0] * a->block->count[1]);
+    double queries = (double)a->block->queries, keys = (double)a->block->keys;
+    double width = (double)a->width, value = (double)a->value_width;
+    c->name = "attention";
+    c->rate = rate_of(a->dtype, false);
+    c->flops = 2 * stacks * queries * keys * (width + value);
+    c->read = size * stacks * (queries * width + keys * (width + value));
+    c->written = size * stacks * queries * value;
+}
+
+cost cost_of(const tern_work *work, const step *s)
+{
+    cost c = {.name = "copy", .kind = KIND_KERNEL};
+    switch (work->kind) {
+    case TERN_WORK_KERNEL:
+        cost_kernel(work, s, &c);
+        break;
+    case TERN_WORK_GEMM:
+        cost_product(work->what.gemm, &c);
+        break;
+    case TERN_WORK_CONVOLUTION:
+        cost_convolution(work->what.convolution, &c);
+        break;
+    case TERN_WORK_ATTENTION:
+        cost_attention(work->what.attention, &c);
+        break;
+    default:
+        c.kind = KIND_COPY;
+        c.name = work->kind == TERN_WORK_ZERO ? "zero" : "copy";
+        c.written = (double)work->what.copy.bytes;
+        c.read = work->kind == TERN_WORK_ZERO ? 0 : c.written;
+    }
+    return c;
+}

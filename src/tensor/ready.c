@@ -1,0 +1,107 @@
+/* ready.c -- walks that count: edges are counted before, and taken off as nodes run, so that it is known when
+ * nothing more can come to a leaf or a node. A leaf's gradient is final then, in the middle of the walk, and of the nodes
+ * that may run those go first that keep devices busy. */
+#include "tensor/walk.h"
+
+static tern_status push(tern_node_heap *stack, tern_node *node)
+{
+    if (stack->count == stack->capacity) {
+        size_t capacity = stack->capacity ? 2 * stack->capacity : 64;
+        tern_node **grown = tern_grow(stack->node, capacity * sizeof *grown);
+        if (!grown)
+            return TERN_ERR_MEMORY;
+        stack->node = grown;
+        stack->capacity = capacity;
+    }
+    stack->node[stack->count++] = node;
+    return TERN_OK;
+}
+
+/* Gradients on their way down to another device first, as that one waits for them; then what a device does by
+ * itself, then what the host does; last those that come back to a leaf, as they wait for a device. */
+static uint8_t urgency_of(const tern_node *node)
+{
+    const tern_edge *edge = &node->edge[0];
+    const tern_place *below = !node->n_in  ? node->place
+                              : edge->leaf ? edge->leaf->storage->place
+                              : edge->node ? edge->node->place
+                                           : node->place;
+    if (below != node->place)
+        return edge->leaf ? 0 : 3;
+    return tern_place_is_synchronous(node->place) ? 1 : 2;
+}
+
+static tern_status meet(tern_walk *w, tern_node *node)
+{
+    if (node->turn == w->turn)
+        return TERN_OK;
+    node->turn = w->turn;
+    node->awaited = 0;
+    node->urgency = urgency_of(node);
+    return push(&w->stack, node);
+}
+
+static tern_status count_edge(tern_walk *w, const tern_edge *edge)
+{
+    if (edge->node) {
+        TERN_TRY(meet(w, edge->node));
+        edge->node->awaited++;
+    } else if (edge->leaf) {
+        tern_arrival *leaf = tern_walk_leaf(w, edge->leaf);
+        if (!leaf)
+            return TERN_ERR_MEMORY;
+        leaf->awaited++;
+    }
+    return TERN_OK;
+}
+
+tern_status tern_walk_count(tern_walk *w)
+{
+    if (!tern_walks_do_count() || w->wanted)
+        return TERN_OK;
+    for (size_t i = 0; i < w->heap.count; i++)
+        TERN_TRY(meet(w, w->heap.node[i]));
+    while (w->stack.count > 0) {
+        const tern_node *node = w->stack.node[--w->stack.count];
+        for (int i = 0; i < node->n_in; i++)
+            TERN_TRY(count_edge(w, &node->edge[i]));
+    }
+    w->heap.counts = true;
+    return TERN_OK;
+}
+
+static bool has_gradient(const tern_node *node)
+{
+    for (int i = 0; i < node->n_out; i++)
+        if (node->output[i].dout)
+            return true;
+    return false;
+}
+
+/* To a node without a gradient none will come: it has run, as it were. */
+static tern_status take_off(tern_walk *w, const tern_edge *edge)
+{
+    if (edge->node && --edge->node->awaited == 0)
+        return has_gradient(edge->node) ? tern_heap_push(&w->heap, edge->node)
+                                        : push(&w->stack, edge->node);
+    if (!edge->leaf)
+        return TERN_OK;
+    tern_arrival *leaf = tern_walk_leaf(w, edge->leaf);
+    if (!leaf)
+        return TERN_ERR_MEMORY;
+    return --leaf->awaited == 0 ? tern_walk_finish_leaf(w, leaf) : TERN_OK;
+}
+
+tern_status tern_walk_settle(tern_walk *w, tern_node *node)
+{
+    if (!w->heap.counts)
+        return TERN_OK;
+    tern_thread.running.backward = NULL;
+    TERN_TRY(push(&w->stack, node));
+    while (w->stack.count > 0) {
+        node = w->stack.node[--w->stack.count];
+        for (int i = 0; i < node->n_in; i++)
+            TERN_TRY(take_off(w, &node->edge[i]));
+    }
+    return TERN_OK;
+}
