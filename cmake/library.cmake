@@ -137,7 +137,7 @@ add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/embedded.c
 
 # What comes before a kernel takes far less time than it; the door itself, src/tensor, is for speed.
 set(sources_for_size ${TERN_SOURCES})
-list(FILTER sources_for_size INCLUDE REGEX "^src/(ops|nn|optim|amp|metrics|data|io)/")
+list(FILTER sources_for_size INCLUDE REGEX "^src/(ops|nn|optim|amp|metrics|data|io|dist)/")
 set_source_files_properties(${sources_for_size} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
 set(generated_sources)
 if(TERN_ONNX)

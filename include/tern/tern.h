@@ -17,4 +17,5 @@
 #include <tern/metrics.h>
 #include <tern/io.h>
 #include <tern/data.h>
+#include <tern/dist/data_parallel.h>
 #endif

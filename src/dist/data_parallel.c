@@ -1,0 +1,358 @@
+/* data_parallel.c -- one module on several devices of one process: rows are dealt out, the module is run for each device with
+ * its members swapped for copies there, results are gathered. */
+#include "base/memory.h"
+#include "base/option.h"
+#include "dist/replicas.h"
+#include "dist/shares.h"
+#include "dist/stopwatch.h"
+#include <stdio.h>
+#include <string.h>
+
+static const char function[] = "tern_nn_data_parallel";
+
+/* Steps that are not timed, as kernels are compiled in them; all are then until the parts are about right, and
+ * later one of so many. */
+enum { COLD_STEPS = 2, FAST_STEPS = 42, RARELY = 16 };
+
+typedef struct parallel {
+    int n, dim;
+    const char **device; /* texts of the library's */
+    const char *output;
+    double *weight; /* their sum is 1; NULL: equal parts */
+    bool balance;
+    int64_t step;
+    tern_replicas replicas;
+} parallel;
+
+/* One run. */
+typedef struct pass {
+    parallel *p;
+    tern_module *child;
+    tern_tensor *const *in;
+    int n_in, n_out;
+    int64_t rows;       /* of inputs; -1 where none has dims */
+    int64_t *part, *at; /* how many of them a device gets, from which on */
+    tern_tensor **out;  /* n_out of each device */
+    bool timed;
+    tern_stopwatch *watch;
+} pass;
+
+/* ---- one device -------------------------------------------------------------------------------- */
+
+static bool is_shared_out(const tern_tensor *x)
+{
+    return x && tern_dim(x) > 0;
+}
+
+/* What device i gets of input x. */
+static tern_tensor *part_of(const pass *s, tern_tensor *x, int i)
+{
+    if (is_shared_out(x) && s->part[i] != s->rows)
+        x = tern_narrow(x, s->p->dim, s->at[i], s->part[i]);
+    return tern_to(x, s->p->device[i]);
+}
+
+static tern_status run_one(pass *s, int i)
+{
+    const uint64_t failures = tern_failures();
+    tern_tensor *in[s->n_in + 1];
+    for (int k = 0; k < s->n_in; k++) {
+        in[k] = s->in[k] ? part_of(s, s->in[k], i) : NULL;
+        if (s->in[k] && !in[k])
+            return tern_failed_since(failures);
+    }
+    /* What the module makes on the default device is made on this one, as with torch.cuda.device. */
+    const char *own = strcmp(tern_default_device(), s->p->device[0]) == 0 ? s->p->device[i] : NULL;
+    tern_device_block block = tern_device_block_enter(own ? own : tern_default_device());
+    tern_status status = tern_nn_call(s->child, in, s->n_in, s->out + i * s->n_out, s->n_out);
+    tern_device_block_leave(&block);
+    return status;
+}
+
+static tern_status run_replica(pass *s, int i)
+{
+    parallel *p = s->p;
+    if (s->timed)
+        tern_stopwatch_begin(&s->watch[i], p->device[i]);
+    tern_status status = TERN_OK;
+    if (i > 0)
+        status = tern_replicas_enter(&p->replicas, i, p->n, p->device[i], p->device[0]);
+    if (status == TERN_OK)
+        status = run_one(s, i);
+    if (i > 0)
+        tern_replicas_leave(&p->replicas);
+    if (s->timed)
+        tern_stopwatch_given(&s->watch[i]);
+    return status;
+}
+
+/* Devices that work by themselves first; the host's own part is done while they do. */
+static tern_status run_replicas(pass *s)
+{
+    tern_status status = TERN_OK;
+    for (int own = 0; own < 2; own++)
+        for (int i = 0; i < s->p->n && status == TERN_OK; i++)
+            if (s->part[i] > 0 && (strcmp(s->p->device[i], "cpu") == 0) == own)
+                status = run_replica(s, i);
+    return status;
+}
+
+/* ---- sharing out ------------------------------------------------------------------------------- */
+
+static tern_status count_rows(pass *s)
+{
+    s->rows = -1;
+    for (int k = 0; k < s->n_in; k++) {
+        if (!is_shared_out(s->in[k]))
+            continue;
+        const uint64_t failures = tern_failures();
+        int64_t rows = tern_size(s->in[k], s->p->dim);
+        if (rows < 0)
+            return tern_failed_since(failures);
+        if (s->rows >= 0 && rows != s->rows)
+            return tern_fail(TERN_ERR_SHAPE,
+                             "%s: inputs are shared out along dim %d, and one has size %lld there, "
+                             "input %d %lld",
+                             function, s->p->dim, (long long)s->rows, k, (long long)rows);
+        s->rows = rows;
+    }
+    return TERN_OK;
+}
+
+/* Without rows the first device does it all. */
+static void share_out(pass *s)
+{
+    const parallel *p = s->p;
+    int64_t at = 0;
+    if (s->rows <= 0) {
+        s->part[0] = s->rows = 1;
+        return;
+    }
+    if (p->weight)
+        tern_shares_weighted(s->rows, p->weight, p->n, s->part);
+    else
+        tern_shares_equal(s->rows, p->n, s->part);
+    for (int i = 0; i < p->n; i++) {
+        s->at[i] = at;
+        at += s->part[i];
+    }
+}
+
+/* ---- gathering --------------------------------------------------------------------------------- */
+
+/* Result k of all devices along dim; of numbers without dims a vector. */
+static tern_status gather(const pass *s, int k, tern_tensor **out)
+{
+    const uint64_t failures = tern_failures();
+    tern_tensor *parts[s->p->n];
+    int n = 0;
+    for (int i = 0; i < s->p->n; i++) {
+        if (s->part[i] == 0)
+            continue;
+        tern_tensor *x = tern_to(s->out[i * s->n_out + k], s->p->output);
+        if (x && tern_dim(x) == 0 && s->p->n > 1)
+            x = tern_reshape(x, TERN_SHAPE(1));
+        if (!x)
+            return tern_failed_since(failures);
+        parts[n++] = x;
+    }
+    const int dim = tern_dim(parts[0]) > s->p->dim ? s->p->dim : 0;
+    *out = n == 1 ? parts[0] : tern_cat(parts, n, dim);
+    return tern_failed_since(failures);
+}
+
+/* ---- a step ------------------------------------------------------------------------------------ */
+
+static bool is_time_to_look(const parallel *p)
+{
+    return p->balance && p->step > COLD_STEPS && (p->step <= FAST_STEPS || p->step % RARELY == 0);
+}
+
+static tern_status run_all(pass *s, tern_tensor **out)
+{
+    parallel *p = s->p;
+    double seconds[p->n];
+    TERN_TRY(count_rows(s));
+    TERN_TRY(tern_replicas_look(&p->replicas, s->child, p->device[0]));
+    share_out(s);
+    p->step++;
+    s->timed = is_time_to_look(p);
+    tern_status status = run_replicas(s);
+    if (s->timed) {
+        tern_status waited = tern_stopwatch_read(s->watch, p->n, seconds);
+        if (status == TERN_OK)
+            status = waited;
+        if (status == TERN_OK)
+            tern_shares_balance(p->weight, s->part, seconds, p->n, p->step - COLD_STEPS);
+    }
+    for (int k = 0; k < s->n_out && status == TERN_OK; k++)
+        status = gather(s, k, &out[k]);
+    return status;
+}
+
+static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out, int k)
+{
+    parallel *p = tern_nn_data(self);
+    int64_t part[p->n], at[p->n];
+    tern_tensor *results[p->n * k + 1];
+    tern_stopwatch watch[p->n];
+    memset(part, 0, sizeof part);
+    memset(at, 0, sizeof at);
+    memset(results, 0, sizeof results);
+    memset(watch, 0, sizeof watch);
+    pass s = {.p = p,
+              .child = self->members[0].child,
+              .in = in,
+              .n_in = n,
+              .n_out = k,
+              .part = part,
+              .at = at,
+              .out = results,
+              .watch = watch};
+    return run_all(&s, out);
+}
+
+/* ---- making it --------------------------------------------------------------------------------- */
+
+static void free_parallel(void *data)
+{
+    parallel *p = data;
+    tern_replicas_free(&p->replicas);
+    tern_free(p->device);
+    tern_free(p->weight);
+    tern_free(p);
+}
+
+static parallel *new_parallel(int n, bool weighted)
+{
+    parallel *p = tern_alloc(sizeof *p);
+    if (!p)
+        return NULL;
+    p->n = n;
+    p->device = tern_alloc(sizeof *p->device * (size_t)n);
+    p->weight = weighted ? tern_alloc(sizeof *p->weight * (size_t)n) : NULL;
+    if (p->device && (p->weight || !weighted))
+        return p;
+    free_parallel(p);
+    return NULL;
+}
+
+static void *copy_parallel(const void *data, tern_module *copy)
+{
+    const parallel *from = data;
+    parallel *p = new_parallel(from->n, from->weight);
+    (void)copy;
+    if (!p)
+        return NULL;
+    memcpy(p->device, from->device, sizeof *p->device * (size_t)p->n);
+    if (p->weight)
+        memcpy(p->weight, from->weight, sizeof *p->weight * (size_t)p->n);
+    p->output = from->output;
+    p->dim = from->dim;
+    p->balance = from->balance;
+    return p;
+}
+
+static tern_status read_weights(parallel *p, const double *weights)
+{
+    double sum = 0;
+    for (int i = 0; p->weight && i < p->n; i++) {
+        p->weight[i] = weights ? weights[i] : 1;
+        if (!(p->weight[i] >= 0) || isinf(p->weight[i]))
+            return tern_fail(TERN_ERR_ARGUMENT, "%s: weight %d is %g, expected a number >= 0",
+                             function, i, p->weight[i]);
+        sum += p->weight[i];
+    }
+    if (p->weight && sum <= 0)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: all weights are 0", function);
+    for (int i = 0; p->weight && i < p->n; i++)
+        p->weight[i] /= sum;
+    return TERN_OK;
+}
+
+static tern_status read_device(const char *text, const char **device)
+{
+    const uint64_t failures = tern_failures();
+    *device = tern_device_canonical(text ? text : tern_default_device());
+    return tern_failed_since(failures);
+}
+
+/* devices NULL: numbers 0 to n - 1 of the kind. */
+static tern_status read_devices(parallel *p, const char *const *devices, const char *kind)
+{
+    for (int i = 0; i < p->n; i++) {
+        char text[40];
+        snprintf(text, sizeof text, "%s:%d", kind, i);
+        TERN_TRY(read_device(devices ? devices[i] : text, &p->device[i]));
+    }
+    return TERN_OK;
+}
+
+static tern_status set_up(parallel *p, tern_module *module, const char *const *devices,
+                          const char *kind, const tern_data_parallel_options *o)
+{
+    p->balance = o->balance;
+    p->dim = o->dim;
+    if (o->dim < 0)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: dim %d, expected one >= 0", function, o->dim);
+    TERN_TRY(read_weights(p, o->weights));
+    TERN_TRY(read_devices(p, devices, kind));
+    p->output = p->device[0];
+    if (o->output_device)
+        TERN_TRY(read_device(o->output_device, &p->output));
+    return tern_replicas_look(&p->replicas, module, p->device[0]);
+}
+
+/* The device of the first tensor that there is. */
+static tern_status first_device(const char *path, tern_tensor *x, void *device)
+{
+    (void)path;
+    if (!*(const char **)device)
+        *(const char **)device = tern_device(x);
+    return TERN_OK;
+}
+
+tern_module *tern_nn_data_parallel(tern_module *module, const char *const *devices, int n,
+                                   const tern_data_parallel_options *options)
+{
+    const tern_data_parallel_options o = tern_read_data_parallel(options);
+    TERN_MODULE_GIVEN(module, function);
+    if (!module) {
+        tern_fail_argument_null(function, "module");
+        return NULL;
+    }
+    const char *own = NULL;
+    char kind[24] = "";
+    tern_nn_each_parameter(module, first_device, &own);
+    own = own ? own : tern_default_device();
+    strncat(kind, own, strcspn(own, ":"));
+    if (!devices)
+        n = tern_device_count(kind);
+    parallel *p = n < 1 ? NULL : new_parallel(n, o.weights || o.balance);
+    if (n < 1)
+        tern_fail(TERN_ERR_ARGUMENT, "%s: expected devices, but got %d", function, n);
+    tern_module *self = NULL;
+    if (p && set_up(p, module, devices, kind, &o) == TERN_OK &&
+        (self = tern_nn_module_with_call("DataParallel", call, p))) {
+        tern_nn_on_free(self, free_parallel);
+        tern_nn_on_copy(self, copy_parallel);
+        if (tern_nn_add(self, "module", module))
+            return self;
+        tern_nn_free(self);
+        return NULL;
+    }
+    if (p)
+        free_parallel(p);
+    if (!module->parent)
+        tern_nn_free(module);
+    return NULL;
+}
+
+double tern_data_parallel_weight(const tern_module *parallel_module, int i)
+{
+    TERN_MODULE_GIVEN(parallel_module, "tern_data_parallel_weight");
+    if (!parallel_module || parallel_module->call != call)
+        return -1;
+    const parallel *p = parallel_module->data;
+    return i < 0 || i >= p->n ? -1 : p->weight ? p->weight[i] : 1.0 / p->n;
+}
