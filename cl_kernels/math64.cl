@@ -72,13 +72,9 @@ INLINE64 f64 tern_pair_residual_f64(f64 a, f64 b, f64 c)
     return (((a - b_head * c_head) - b_head * c_tail) - b_tail * c_head) - b_tail * c_tail;
 }
 
-/* ---- rounding to integers, by adding 2^52 ------------------------------------------------ */
+/* ---- rounding to integers ---------------------------------------------------------------- */
 
-INLINE64 f64 tern_round_f64(f64 x)
-{
-    f64 a = tern_fabs_f64(x), r = (a + 4503599627370496.0) - 4503599627370496.0;
-    return a < 4503599627370496.0 ? tern_copysign_f64(r, x) : x;
-}
+#define tern_round_f64(x) tern_rint_f64(x)
 
 INLINE64 f64 tern_floor_f64(f64 x)
 {

@@ -21,8 +21,8 @@
    they only reach rows and columns of C that are not stored.
 
    Built once per type: -DGEMM_F32 (default), GEMM_F64, GEMM_F16 or GEMM_BF16; the last two store 16
-   bits and compute in float. On a device with less than 512 KiB of local memory: -DKC=128, or
-   64. */
+   bits and compute in float. On a device with less local memory than a KC of 256 takes:
+   128, 64, 32 or 16. */
 
 /* GEMM_WIDE: there are 32 vector registers of 64 bytes, and vectors fill one each. Else of half the
    size, and tiles of half the height, for which 16 registers of 32 bytes do, or 32 of 16. */

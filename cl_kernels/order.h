@@ -1,11 +1,13 @@
 /* order.h -- numbers as integers in the same order, for the largest, the smallest and sorting. */
 #ifndef TERN_ORDER_H
 #define TERN_ORDER_H
-/* Integers in the order of the numbers: flip -1 turns the order round, NaN is the largest either way.
- * zeros are equal. tern_unorder is the way back. */
+/* Integers in the order of the numbers: flip -1 turns the order round, NaN is the largest either way,
+ * zeros are equal: that of -0 is made 0 as an integer, since compilers take x + 0 for x.
+ * tern_unorder is the way back. */
 INLINE i32 tern_order_f32(f32 v, i32 flip)
 {
-    u32 u = f32_bits(v + 0.0f);
+    u32 u = f32_bits(v);
+    u = u == 0x80000000u ? 0u : u;
     i32 key = (i32)(u ^ ((0u - (u >> 31)) >> 1)) ^ flip;
     return v != v ? 0x7fffffff : key;
 }
@@ -17,7 +19,8 @@ INLINE f32 tern_unorder_f32(i32 key, i32 flip)
 #if TERN_F64
 INLINE i64 tern_order_f64(f64 v, i32 flip)
 {
-    u64 u = f64_bits(v + 0.0);
+    u64 u = f64_bits(v);
+    u = u == (u64)1 << 63 ? 0 : u;
     i64 key = (i64)(u ^ (((u64)0 - (u >> 63)) >> 1)) ^ (i64)flip;
     return v != v ? 0x7fffffffffffffff : key;
 }

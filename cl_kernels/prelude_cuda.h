@@ -72,6 +72,8 @@ INLINE f64 tern_sqrt_f64(f64 x)
 }
 #define tern_fabs_f32(x) fabsf((f32)(x))
 #define tern_fabs_f64(x) fabs((f64)(x))
+#define tern_rint_f32(x) rintf((f32)(x))
+#define tern_rint_f64(x) rint((f64)(x))
 INLINE f32 tern_f16_to_f32(u16 h)
 {
     f32 f;
@@ -90,10 +92,19 @@ INLINE void tern_atomic_add_f32(f32 *p, f32 v)
 {
     atomicAdd(p, v);
 }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 600 /* has none of doubles */
+INLINE void tern_atomic_add_f64(f64 *p, f64 v)
+{
+    u64 *q = (u64 *)p, old = 0x8000000000000000ull, seen;
+    while ((seen = atomicCAS(q, old, f64_bits(f64_from_bits(old) + v))) != old)
+        old = seen;
+}
+#else
 INLINE void tern_atomic_add_f64(f64 *p, f64 v)
 {
     atomicAdd(p, v);
 }
+#endif
 
 /* Four elements in one load or store: see float4.h. */
 #define TERN_FLOAT4 1

@@ -37,6 +37,10 @@ static inline f32 tern_fabs_f32(f32 x)
 {
     return fabs(x);
 }
+static inline f32 tern_rint_f32(f32 x)
+{
+    return rint(x);
+}
 #if TERN_F64
 static inline f64 tern_sqrt_f64(f64 x)
 {
@@ -45,6 +49,10 @@ static inline f64 tern_sqrt_f64(f64 x)
 static inline f64 tern_fabs_f64(f64 x)
 {
     return fabs(x);
+}
+static inline f64 tern_rint_f64(f64 x)
+{
+    return rint(x);
 }
 #endif
 

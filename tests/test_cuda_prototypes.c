@@ -12,6 +12,9 @@
 #include <cudnn.h>
 #endif
 #ifdef TERN_NCCL_HEADERS
+#ifndef __CUDA_BF16_TYPES_EXIST__
+#define __CUDA_BF16_TYPES_EXIST__ /* NCCL 2.18 hides ncclBfloat16 from C without it */
+#endif
 #include <nccl.h>
 #endif
 

@@ -21,7 +21,7 @@
  *
  * What needs a value on the host (tern_item, tern_nonzero, a branch on a result), data from another
  * device and tern_synchronize can't be recorded: they are errors that name the operation, and the
- * capture ends without a graph. While a block is open or ends, no other thread may use the device.
+ * capture ends without a graph. What other threads do on the device meanwhile runs, and is not recorded.
  * Kernels of the user's own must live as long as the graph. */
 #ifndef TERN_GRAPH_H
 #define TERN_GRAPH_H

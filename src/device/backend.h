@@ -243,13 +243,18 @@ struct tern_backend {
     void (*handles)(tern_place *place, tern_device_handles *handles);
     tern_status (*use_handles)(tern_place *place, const tern_device_handles *handles);
 
-    const tern_vendor *vendor;       /* NULL: none; the only slots that may be */
+    const tern_vendor *vendor;       /* NULL: none; from here on slots may be */
     const tern_transfers *transfers; /* NULL: copies are in launch order */
+    /* Begin what was launched, where the driver waits to be told: the host turns to something else. NULL: it
+     * never waits. One that does calls tern_work_is_held for what it keeps. */
+    void (*flush)(tern_place *place);
 };
 
 /* What the backend may know of its place. */
 void *tern_place_state(const tern_place *place);
 const tern_device_info *tern_place_info(const tern_place *place);
+/* Say that a driver holds back work until flush. */
+void tern_work_is_held(void);
 /* Count a program that was built from source, or loaded from the cache on disk. */
 void tern_place_count_program(tern_place *place, bool built);
 

@@ -16,6 +16,9 @@ bool tern_place_has_f64(const tern_place *place);
 /* Whether launches there are done when they return. */
 bool tern_place_is_synchronous(const tern_place *place);
 
+/* Begin what devices were given and their drivers hold back: the host turns to something else. */
+void tern_flush(void);
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 /* A block of device memory from the caching allocator. */
 typedef struct tern_block {

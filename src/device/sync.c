@@ -1,7 +1,26 @@
 /* sync.c -- waiting for a device, and what is done then. */
+#include "base/parallel.h"
 #include "device/capture.h"
 #include "device/registry.h"
 #include "device/transfers.h"
+
+static atomic_bool held;
+
+void tern_work_is_held(void)
+{
+    atomic_store_explicit(&held, true, memory_order_relaxed);
+}
+
+void tern_flush(void)
+{
+    if (!atomic_load_explicit(&held, memory_order_relaxed) || tern_is_forked_child())
+        return;
+    atomic_store_explicit(&held, false, memory_order_relaxed);
+    tern_place *place;
+    for (int i = 0; (place = tern_place_at(i)); i++)
+        if (place->backend->flush)
+            place->backend->flush(place);
+}
 
 tern_status tern_place_sync(tern_place *place)
 {

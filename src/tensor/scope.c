@@ -141,6 +141,7 @@ void tern_scope_leave(tern_scope_block *block)
         return;
     release_from(s, block->depth);
     s->depth = block->depth - 1;
+    tern_flush(); /* the end of a step, or of what was wanted */
 }
 
 tern_tensor *tern_escape(tern_tensor *x)

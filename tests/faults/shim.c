@@ -108,6 +108,7 @@ PASS(clEnqueueNDRangeKernel,
      q, x, dims, offset, global, local, n, events, event)
 PASS(clWaitForEvents, (cl_uint n, const cl_event *events), n, events)
 PASS(clReleaseEvent, (cl_event x), x)
+PASS(clFlush, (cl_command_queue q), q)
 PASS(clFinish, (cl_command_queue q), q)
 
 static void *CL_API_CALL shim_clSVMAlloc(cl_context x, cl_svm_mem_flags flags, size_t bytes,

@@ -29,7 +29,7 @@ struct tern_lt_matrix_layout {
 };
 struct tern_lt_preference {
     uint64_t workspace;
-    uint32_t alignment[4];
+    uint32_t alignment[4], schemes; /* of reductions */
 };
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
@@ -132,6 +132,7 @@ cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *made)
         return ALLOCATION;
     for (int i = 0; i < 4; i++)
         (*made)->alignment[i] = 256; /* the documented default */
+    (*made)->schemes = CUBLASLT_REDUCTION_SCHEME_MASK;
     return 0;
 }
 
@@ -149,6 +150,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
     FAULT(cublasLtMatmulPreferenceSetAttribute);
     if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES)
         return store(&preference->workspace, sizeof preference->workspace, value, bytes);
+    if (attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK)
+        return store(&preference->schemes, sizeof preference->schemes, value, bytes);
     if (attribute < CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES ||
         attribute > CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES)
         return INVALID_VALUE;
@@ -206,6 +209,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     FAULT(cublasLtMatmulAlgoGetHeuristic);
     *n = 0;
     if (!fits(desc, a, b, d))
+        return INVALID_VALUE;
+    /* Halves that may be added as halves: tern wants sums in float32. */
+    if ((a->type == CUDA_R_16F || a->type == CUDA_R_16BF) &&
+        preference->schemes & ~(uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)
         return INVALID_VALUE;
     if (!is_supported(desc, a))
         return NOT_SUPPORTED;

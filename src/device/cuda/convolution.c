@@ -293,7 +293,8 @@ static tern_status open_state(tern_place *place, tern_cuda_state *device)
     if (!device->dnn && !(device->dnn = tern_alloc(sizeof *device->dnn)))
         return TERN_ERR_MEMORY;
     tern_cuda_dnn_state *state = device->dnn;
-    if (state->stream && state->stream == device->stream)
+    cudaStream_t stream = tern_cuda_stream(place);
+    if (state->stream && state->stream == stream)
         return TERN_OK;
     cudnnStatus_t code = state->handle ? 0 : tern_cuda.cudnnCreate(&state->handle);
     if (code)
@@ -302,9 +303,8 @@ static tern_status open_state(tern_place *place, tern_cuda_state *device)
                          "tern_backends_cudnn_set_enabled(false) goes without it",
                          tern_place_info(place)->device, tern_cuda.cudnnGetVersion(),
                          tern_cuda.cudnnGetErrorString(code), code);
-    TERN_TRY(
-        check(place, tern_cuda.cudnnSetStream(state->handle, device->stream), "cudnnSetStream"));
-    state->stream = device->stream;
+    TERN_TRY(check(place, tern_cuda.cudnnSetStream(state->handle, stream), "cudnnSetStream"));
+    state->stream = stream;
     return TERN_OK;
 }
 

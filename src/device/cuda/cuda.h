@@ -37,6 +37,8 @@ typedef struct tern_cuda_state {
     int shared_memory, threads; /* most of a block */
     cudaStream_t stream;
     cudaStream_t copies; /* of transfers; NULL before the first */
+    pthread_mutex_t recording_lock;
+    cudaStream_t recording; /* what graphs are made on, one at a time; NULL before the first */
     atomic_bool lost;
     atomic_ullong live; /* bytes of buffers */
 
@@ -65,6 +67,14 @@ struct tern_cuda_kernel {
 static inline tern_cuda_state *tern_cuda_state_of(const tern_place *place)
 {
     return tern_place_state(place);
+}
+
+/* The stream that a thread makes a graph on: its launches go there, those of others do not. */
+extern _Thread_local cudaStream_t tern_cuda_recording;
+/* Where the calling thread's work on the device goes. */
+static inline cudaStream_t tern_cuda_stream(const tern_place *place)
+{
+    return tern_cuda_recording ? tern_cuda_recording : tern_cuda_state_of(place)->stream;
 }
 
 /* Make the device the calling thread's; TERN_ERR_DEVICE_LOST once it is dead. */

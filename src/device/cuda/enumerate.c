@@ -41,6 +41,7 @@ static tern_cuda_state *make_state(int index, const numbers *number)
     s->shared_memory = number->shared_memory;
     s->threads = number->threads;
     pthread_mutex_init(&s->staging_lock, NULL);
+    pthread_mutex_init(&s->recording_lock, NULL);
     pthread_mutex_init(&s->gemm_lock, NULL);
     pthread_mutex_init(&s->dnn_lock, NULL);
     return s;
@@ -99,11 +100,19 @@ static tern_status describe(int index, tern_found *found, tern_text *notes, bool
     return TERN_OK;
 }
 
-static void note_none(cudaError_t code, tern_text *notes)
+/* The driver's own code first: what the runtime says after it is that there is no device. */
+static void note_none(CUresult init, cudaError_t code, tern_text *notes)
 {
-    const char *mask = getenv("CUDA_VISIBLE_DEVICES");
-    const char *text = code ? tern_cuda.cudaGetErrorString(code) : "no CUDA device";
-    tern_text_add(notes, "%s%s", notes->length ? "; " : "", text);
+    const char *mask = getenv("CUDA_VISIBLE_DEVICES"), *name = NULL, *text = "no CUDA device";
+    const char *comma = notes->length ? "; " : "";
+    if (init) {
+        tern_cuda.cuGetErrorName(init, &name);
+        tern_cuda.cuGetErrorString(init, &text);
+        tern_text_add(notes, "%scuInit gave %s (%u): %s", comma, name ? name : "an unknown code",
+                      init, text ? text : "");
+    } else {
+        tern_text_add(notes, "%s%s", comma, code ? tern_cuda.cudaGetErrorString(code) : text);
+    }
     if (mask)
         tern_text_add(notes, " (CUDA_VISIBLE_DEVICES=\"%s\")", mask);
 }
@@ -115,11 +124,11 @@ tern_status tern_cuda_enumerate(tern_found **found, int *n, tern_text *notes)
     if (notes->failed)
         return TERN_ERR_MEMORY;
     if (loaded) {
-        cudaError_t code =
-            tern_cuda.cuInit(0) ? cudaErrorNoDevice : tern_cuda.cudaGetDeviceCount(&count);
+        CUresult init = tern_cuda.cuInit(0);
+        cudaError_t code = init ? cudaErrorNoDevice : tern_cuda.cudaGetDeviceCount(&count);
         if (code != 0 || count == 0) {
             tern_cuda.cudaGetLastError();
-            note_none(code, notes);
+            note_none(init, code, notes);
             count = 0;
         }
     }

@@ -174,10 +174,16 @@ static tern_status ask(tern_place *place, tern_cuda_gemm_state *state, const sha
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES};
     uint64_t room = state->workspace ? WORKSPACE : 0;
+    /* Parts of a sum over k are added as they were computed, in float32, not as halves. */
+    uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     cublasLtMatmulHeuristicResult_t result = {.workspaceSize = 0};
     int n = 0;
     LT_TRY(place, cublasLtMatmulPreferenceSetAttribute(
                       preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, sizeof room));
+    if (s->dtype == TERN_F16 || s->dtype == TERN_BF16)
+        LT_TRY(place,
+               cublasLtMatmulPreferenceSetAttribute(
+                   preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme, sizeof scheme));
     for (int i = 0; i < 3; i++)
         LT_TRY(place, cublasLtMatmulPreferenceSetAttribute(
                           preference, alignments[i], &s->alignment[i], sizeof s->alignment[i]));
@@ -252,7 +258,7 @@ static tern_status multiply(tern_place *place, tern_cuda_gemm_state *state, cons
     LT_TRY(place, cublasLtMatmul(state->handle, p->desc, alpha, at[1], p->layout[1], at[0],
                                  p->layout[0], beta, at[2], p->layout[2], at[2], p->layout[2],
                                  &p->algo, state->workspace, state->workspace ? WORKSPACE : 0,
-                                 tern_cuda_state_of(place)->stream));
+                                 tern_cuda_stream(place)));
     *done = true;
     return TERN_OK;
 }
@@ -336,6 +342,12 @@ tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
     if (status == TERN_OK && rest.count[0] > 0)
         status = portable(place, device->gemm, &rest);
     pthread_mutex_unlock(&device->gemm_lock);
+    if (tern_cuda.has_lt && status == TERN_OK && rest.count[0] > 0)
+        tern_warn("slow", "tern_matmul",
+                  "cuBLASLt takes no %s product of %lld x %lld x %lld with these strides on %s: "
+                  "tern's own, slower kernel computes it",
+                  tern_dtype_name(g->dtype), (long long)g->m, (long long)g->n, (long long)g->k,
+                  tern_place_info(place)->device);
     if (!tern_cuda.has_lt)
         tern_warn("slow", "tern_matmul", "matrix products on %s take tern's own kernel: %s",
                   tern_place_info(place)->device, tern_device_notes("cuda"));

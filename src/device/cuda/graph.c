@@ -1,19 +1,33 @@
-/* graph.c -- what the stream is given between two points, as a CUDA graph. */
+/* graph.c -- what a stream is given between two points, as a CUDA graph. */
 #include "device/cuda/cuda.h"
 
-/* Relaxed: a kernel that is new here is compiled and loaded in between. */
+_Thread_local cudaStream_t tern_cuda_recording;
+
+/* On a stream of its own: on the device's, what other threads launch meanwhile would go into the
+ * graph. Relaxed: a kernel that is new here is compiled and loaded in between. */
+static tern_status record_on(tern_place *place, tern_cuda_state *s,
+                             tern_status (*record)(void *user), void *user, cudaGraph_t *recorded)
+{
+    if (!s->recording)
+        CUDA_TRY(place, cudaStreamCreateWithFlags(&s->recording, cudaStreamNonBlocking));
+    CUDA_TRY(place, cudaStreamBeginCapture(s->recording, cudaStreamCaptureModeRelaxed));
+    tern_cuda_recording = s->recording;
+    tern_status status = record(user);
+    tern_cuda_recording = NULL;
+    cudaError_t code = tern_cuda.cudaStreamEndCapture(s->recording, recorded);
+    return status == TERN_OK ? tern_cuda_check(place, code, "cudaStreamEndCapture") : status;
+}
+
 tern_status tern_cuda_graph_make(tern_place *place, tern_status (*record)(void *user), void *user,
                                  void **graph)
 {
-    cudaStream_t stream = tern_cuda_state_of(place)->stream;
+    tern_cuda_state *s = tern_cuda_state_of(place);
     cudaGraph_t recorded = NULL;
     cudaGraphExec_t executable = NULL;
     TERN_TRY(tern_cuda_enter(place));
-    CUDA_TRY(place, cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
-    tern_status status = record(user);
-    cudaError_t code = tern_cuda.cudaStreamEndCapture(stream, &recorded);
-    if (status == TERN_OK)
-        status = tern_cuda_check(place, code, "cudaStreamEndCapture");
+    pthread_mutex_lock(&s->recording_lock);
+    tern_status status = record_on(place, s, record, user, &recorded);
+    pthread_mutex_unlock(&s->recording_lock);
     if (status == TERN_OK)
         status = tern_cuda_check(place, tern_cuda.cudaGraphInstantiate(&executable, recorded, 0),
                                  "cudaGraphInstantiate");

@@ -47,6 +47,6 @@ tern_status tern_cuda_launch(tern_place *place, void *kernel, const tern_grid *g
     tern_cuda_parameters(args, n, addresses, parameters);
     CUresult code = tern_cuda.cuLaunchKernel(k->function, (unsigned)blocks_for(place, k, grid), 1,
                                              1, (unsigned)k->block, 1, 1, 0,
-                                             tern_cuda_state_of(place)->stream, parameters, NULL);
+                                             tern_cuda_stream(place), parameters, NULL);
     return code == 0 ? TERN_OK : tern_cuda_check_driver(place, code, k->name);
 }

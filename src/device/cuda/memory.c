@@ -120,7 +120,7 @@ tern_status tern_cuda_write_later(tern_place *place, const tern_buffer *to, size
 {
     TERN_TRY(tern_cuda_enter(place));
     CUDA_TRY(place, cudaMemcpyAsync(address(to, at), from, bytes, cudaMemcpyHostToDevice,
-                                    tern_cuda_state_of(place)->stream));
+                                    tern_cuda_stream(place)));
     return TERN_OK;
 }
 
@@ -154,14 +154,14 @@ tern_status tern_cuda_copy(tern_place *place, const tern_buffer *from, size_t fr
 {
     TERN_TRY(tern_cuda_enter(place));
     CUDA_TRY(place, cudaMemcpyAsync(address(to, to_at), address(from, from_at), bytes,
-                                    cudaMemcpyDeviceToDevice, tern_cuda_state_of(place)->stream));
+                                    cudaMemcpyDeviceToDevice, tern_cuda_stream(place)));
     return TERN_OK;
 }
 
 tern_status tern_cuda_zero(tern_place *place, const tern_buffer *to, size_t at, size_t bytes)
 {
     TERN_TRY(tern_cuda_enter(place));
-    CUDA_TRY(place, cudaMemsetAsync(address(to, at), 0, bytes, tern_cuda_state_of(place)->stream));
+    CUDA_TRY(place, cudaMemsetAsync(address(to, at), 0, bytes, tern_cuda_stream(place)));
     return TERN_OK;
 }
 

@@ -5,8 +5,19 @@
 /* Codes after which the context answers nothing else: a kernel or the device failed. */
 static bool is_fatal(unsigned code)
 {
-    return code == cudaErrorECCUncorrectable || code == cudaErrorIllegalAddress ||
-           (code >= 702 && code <= 703) || (code >= 708 && code <= 719);
+    static const struct {
+        unsigned from, to;
+    } fatal[] = {{cudaErrorECCUncorrectable, cudaErrorECCUncorrectable},
+                 {cudaErrorNvlinkUncorrectable, cudaErrorNvlinkUncorrectable},
+                 {cudaErrorContained, cudaErrorContained},
+                 {cudaErrorIllegalAddress, cudaErrorIllegalAddress},
+                 {702, 703},
+                 {708, cudaErrorLaunchFailure},
+                 {cudaErrorTensorMemoryLeak, cudaErrorTensorMemoryLeak}};
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+        if (code >= fatal[i].from && code <= fatal[i].to)
+            return true;
+    return false;
 }
 
 static tern_status failed(tern_place *place, unsigned code, const char *name, const char *text,

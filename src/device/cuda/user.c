@@ -93,9 +93,9 @@ tern_status tern_cuda_user_launch(tern_place *place, void *kernel, const tern_ke
     for (int i = 0; i < 3; i++)
         blocks[i] = (unsigned)((grid->items[i] + block[i] - 1) / block[i]);
     tern_cuda_parameters(placed, n, addresses, parameters);
-    CUresult code = tern_cuda.cuLaunchKernel(k->function, blocks[0], blocks[1], blocks[2], block[0],
-                                             block[1], block[2], shared,
-                                             tern_cuda_state_of(place)->stream, parameters, NULL);
+    CUresult code =
+        tern_cuda.cuLaunchKernel(k->function, blocks[0], blocks[1], blocks[2], block[0], block[1],
+                                 block[2], shared, tern_cuda_stream(place), parameters, NULL);
     return tern_cuda_check_driver(place, code, k->name);
 }
 

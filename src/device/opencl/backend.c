@@ -101,6 +101,7 @@ const tern_backend tern_opencl_backend = {
     .launch = tern_cl_launch,
     .gemm = tern_cl_gemm,
     .sync = tern_cl_settle,
+    .flush = tern_cl_flush,
     .event = event_new,
     .elapsed = elapsed,
     .event_free = event_free,

@@ -62,7 +62,7 @@ typedef struct tern_cl_gemm_state {
 } tern_cl_gemm_state;
 
 /* matmul_vector.cl, for CPU-type devices. */
-bool tern_cl_vector_fits(tern_place *place);
+bool tern_cl_vector_fits(tern_place *place, tern_dtype dtype);
 tern_status tern_cl_vector_gemm(tern_place *place, tern_cl_gemm_state *state,
                                 const tern_cl_product *product);
 

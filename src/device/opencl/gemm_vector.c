@@ -4,14 +4,6 @@
 #include "device/sources.h"
 #include <stdio.h>
 
-enum { LOCAL_BYTES = 512 << 10 }; /* what matmul_vector.cl needs, with room */
-
-bool tern_cl_vector_fits(tern_place *place)
-{
-    const tern_cl_state *s = tern_cl_state_of(place);
-    return tern_place_info(place)->type == TERN_DEVICE_CPU && s->local_memory >= LOCAL_BYTES;
-}
-
 /* OpenCL does not tell, but its CPU is this one. */
 static bool has_wide_registers(void)
 {
@@ -20,6 +12,25 @@ static bool has_wide_registers(void)
 #else
     return false;
 #endif
+}
+
+/* CPUs have no local memory of their own, and say anything from 32 KiB to some MiB of it. The k of a block of
+ * matmul_vector.cl, by what its arrays take: gemm_plan.c's 256, or a part of it; 0: no block fits. */
+static int block_k(tern_place *place, tern_dtype dtype)
+{
+    enum { MC = 96, B_ROW = 1024, MR = 12 };
+    uint64_t element = dtype == TERN_F64 ? 8 : 4, vector = has_wide_registers() ? 64 : 32;
+    uint64_t spill = dtype == TERN_F16 || dtype == TERN_BF16 ? MC * B_ROW : MR * 2 * vector;
+    uint64_t fixed = MC * vector + B_ROW + spill, each = MC * element + B_ROW;
+    int k = 256;
+    while (k >= 16 && fixed + (uint64_t)k * each > tern_cl_state_of(place)->local_memory)
+        k /= 2;
+    return k < 16 ? 0 : k;
+}
+
+bool tern_cl_vector_fits(tern_place *place, tern_dtype dtype)
+{
+    return tern_place_info(place)->type == TERN_DEVICE_CPU && block_k(place, dtype) > 0;
 }
 
 /* GEMM_KERNEL in matmul_vector.cl. */
@@ -41,7 +52,8 @@ static tern_status kernel_for(tern_place *place, tern_cl_gemm_state *state, int 
         tern_sources_seen seen = {0};
         char title[64];
         snprintf(title, sizeof title, "kernel %s of matmul_vector.cl", names[which]);
-        tern_text_add(&text, "#define %s\n#define GEMM_KERNEL %d\n%s", types[dtype], which,
+        tern_text_add(&text, "#define %s\n#define GEMM_KERNEL %d\n#define KC %d\n%s", types[dtype],
+                      which, block_k(place, dtype),
                       has_wide_registers() ? "#define GEMM_WIDE\n" : "");
         tern_source_add(&text, &seen, "matmul_vector.cl");
         tern_cl_source source = {text.data, s->options, title, s->keeps_programs};

@@ -3,12 +3,37 @@
 #include <string.h>
 
 enum { SMALL = 64 << 10, MOST_STAGED = 8 << 20 };
+/* A driver's call of some microseconds; drivers that start nothing before it, start nothing. */
+enum { FLUSH_EVERY = 8 };
+
+/* What goes wrong, a wait will tell. */
+static void flush(tern_cl_state *s, uint64_t now)
+{
+    atomic_store_explicit(&s->flushed, now, memory_order_relaxed);
+    if (s->queue)
+        (void)CL(Flush(s->queue));
+}
 
 /* Count a command after it was enqueued: counted before, another thread's finish could take it for
  * done. */
 void tern_cl_note_enqueued(tern_cl_state *s)
 {
-    atomic_fetch_add_explicit(&s->enqueued, 1, memory_order_release);
+    uint64_t now = atomic_fetch_add_explicit(&s->enqueued, 1, memory_order_release) + 1;
+    bool first = now - 1 == atomic_load_explicit(&s->finished, memory_order_relaxed);
+    if (first || now - atomic_load_explicit(&s->flushed, memory_order_relaxed) >= FLUSH_EVERY)
+        flush(s, now);
+    else
+        tern_work_is_held();
+}
+
+void tern_cl_flush(tern_place *place)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    uint64_t now = atomic_load_explicit(&s->enqueued, memory_order_acquire);
+    bool held = now > atomic_load_explicit(&s->flushed, memory_order_relaxed) &&
+                now > atomic_load_explicit(&s->finished, memory_order_relaxed);
+    if (held && !atomic_load(&s->lost))
+        flush(s, now);
 }
 
 uint64_t tern_cl_queued(tern_cl_state *s)

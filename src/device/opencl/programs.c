@@ -166,6 +166,7 @@ tern_status tern_cl_build(tern_place *place, const tern_cl_source *source, cl_pr
             return TERN_OK;
         }
     }
+    tern_cl_flush(place); /* the compiler takes its time, in which the device has work */
     cl_program made = CL_NEW(
         code, CreateProgramWithSource(s->context, 1, (const char *[]){source->text}, NULL, &code));
     TERN_TRY(tern_cl_check(place, code, "CreateProgramWithSource"));

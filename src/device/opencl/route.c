@@ -28,9 +28,9 @@ static const tern_cl_route gpu_routes[] = {
 };
 enum { GPU_ROUTES = sizeof gpu_routes / sizeof *gpu_routes };
 
-static tern_cl_way own(tern_place *place)
+static tern_cl_way own(tern_place *place, const tern_gemm *g)
 {
-    bool vector = tern_cl_state_of(place)->cpu_form && tern_cl_vector_fits(place);
+    bool vector = tern_cl_state_of(place)->cpu_form && tern_cl_vector_fits(place, g->dtype);
     return vector ? TERN_CL_OWN : TERN_CL_PORTABLE;
 }
 
@@ -61,7 +61,7 @@ tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *g)
     if (strcmp(forced, "portable") == 0)
         return TERN_CL_PORTABLE;
     if (strcmp(forced, "own") == 0)
-        return tern_cl_vector_fits(place) ? TERN_CL_OWN : TERN_CL_PORTABLE;
+        return tern_cl_vector_fits(place, g->dtype) ? TERN_CL_OWN : TERN_CL_PORTABLE;
     bool clblast = strcmp(forced, "clblast") == 0;
     const tern_cl_route *r = first(tuning->routes, tuning->n_routes, g, clblast);
     bool gpu =
@@ -73,5 +73,5 @@ tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *g)
                   "matrix products on %s take tern's own kernel, as there is no CLBlast (Debian: "
                   "libclblast1)",
                   tern_place_info(place)->device);
-    return r && r->way != TERN_CL_OWN ? r->way : clblast ? TERN_CL_PORTABLE : own(place);
+    return r && r->way != TERN_CL_OWN ? r->way : clblast ? TERN_CL_PORTABLE : own(place, g);
 }

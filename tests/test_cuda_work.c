@@ -1,0 +1,157 @@
+/* test_cuda_work.c -- graphs and matrix products of the cuda backend, on the stand-in for NVIDIA's libraries
+ * (tests/standin). Nothing here is a result of a GPU. */
+#include "again.h"
+#include "device/cuda/cuda.h"
+#include "heard.h"
+#include "support.h"
+
+/* ---- graphs ------------------------------------------------------------------------------ */
+
+/* A graph that can't be made leaves nothing behind, and the device goes on. */
+static void graphs(void **state)
+{
+    (void)state;
+    TERN_SCOPE {
+        tern_tensor *x = tern_ones(TERN_SHAPE(4), TERN_F32, "cuda:0"), *y = NULL;
+        tern_graph *graph = tern_graph_new("cuda:0");
+        TERN_CAPTURE (graph)
+            y = tern_exp(x);
+        if (tern_last_status() != TERN_OK) {
+            assert_error(TERN_ERR_DEVICE, "(999)");
+            assert_int_equal(tern_graph_size(graph), 0);
+            TERN_CAPTURE (graph)
+                y = tern_neg(x);
+            assert_no_error();
+        }
+        tern_status status = tern_graph_replay(graph);
+        if (status != TERN_OK) {
+            assert_error(TERN_ERR_DEVICE, "cudaGraphLaunch gave");
+            assert_ok(tern_graph_replay(graph));
+        }
+        assert_int_equal(tern_numel(y), 4);
+        assert_values(x, 1, 1, 1, 1);
+        tern_graph_free(graph);
+    }
+}
+
+static void a_graph_that_fails_leaves_nothing(void **state)
+{
+    (void)state;
+    static const char *const calls[] = {"cudaStreamBeginCapture", "cudaStreamEndCapture",
+                                        "cudaGraphInstantiate", "cudaGraphLaunch"};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        char plan[96];
+        snprintf(plan, sizeof plan, "%s:1:999", calls[i]);
+        again("graphs", "TERN_STANDIN_FAIL", plan);
+    }
+}
+
+/* Additions on a thread of their own; the stand-in's stream holds them until it is waited for. */
+static void *add_many(void *user)
+{
+    TERN_NO_GRAD
+        for (int i = 0; i < 5000; i++)
+            TERN_SCOPE
+                tern_add_(user, tern_ones(TERN_SHAPE(4), TERN_F32, "cuda:0"));
+    return NULL;
+}
+
+static void what_another_thread_launches_is_not_recorded(void **state)
+{
+    (void)state;
+    TERN_SCOPE {
+        pthread_t thread;
+        tern_tensor *sum = tern_zeros(TERN_SHAPE(4), TERN_F32, "cuda:0");
+        tern_tensor *x = tern_ones(TERN_SHAPE(4), TERN_F32, "cuda:0"), *y = NULL;
+        assert_int_equal(pthread_create(&thread, NULL, add_many, sum), 0);
+        for (int i = 0; i < 60; i++)
+            TERN_SCOPE {
+                tern_graph *graph = tern_graph_new("cuda:0");
+                TERN_CAPTURE (graph)
+                    for (int k = 0; k < 100; k++)
+                        y = tern_add(x, x);
+                assert_ok(tern_graph_replay(graph));
+                assert_values(y, 2, 2, 2, 2);
+                tern_graph_free(graph);
+            }
+        pthread_join(thread, NULL);
+        assert_values(sum, 5000, 5000, 5000, 5000);
+    }
+}
+
+/* ---- products ---------------------------------------------------------------------------- */
+
+static double near_one(void)
+{
+    tern_tensor *x = tern_full(TERN_SHAPE(1, 1), TERN_SCALAR(1 + 0x1p-12), TERN_F32, "cuda:0");
+    return tern_item(tern_matmul(x, tern_ones(TERN_SHAPE(1, 1), TERN_F32, "cuda:0")));
+}
+
+/* What cuBLASLt refuses is computed, and told. */
+static void refused(void **state)
+{
+    heard h = {0};
+    (void)state;
+    tern_on_warning(hear, &h);
+    assert_true(near_one() == 1 + 0x1p-12);
+    assert_int_equal(h.count, 1);
+    assert_non_null(strstr(h.text, "1 x 1 x 1"));
+    tern_on_warning(NULL, NULL);
+}
+
+static void a_product_that_cublaslt_refuses_is_told(void **state)
+{
+    (void)state;
+    again("refused", "TERN_STANDIN_FAIL", "cublasLtMatmulAlgoGetHeuristic:1:15");
+}
+
+/* The stand-in takes no halves whose parts may be added as halves. */
+static void products_of_halves_are_added_in_float32(void **state)
+{
+    heard h = {0};
+    (void)state;
+    tern_on_warning(hear, &h);
+    TERN_SCOPE
+        for (int i = 0; i < 2; i++) {
+            tern_dtype dtype = i ? TERN_BF16 : TERN_F16;
+            tern_tensor *x = tern_ones(TERN_SHAPE(4, 4), dtype, "cuda:0");
+            assert_true(tern_item(tern_sum(tern_matmul(x, x))) == 64);
+        }
+    assert_int_equal(h.count, 0);
+    tern_on_warning(NULL, NULL);
+}
+
+/* The same shape before and after: what cuBLASLt answered is not mixed up. */
+static void tf32_is_a_switch(void **state)
+{
+    (void)state;
+    TERN_SCOPE {
+        tern_tensor *x = tern_full(TERN_SHAPE(1, 1), TERN_SCALAR(1 + 0x1p-12), TERN_F32, "cuda:0");
+        tern_tensor *one = tern_ones(TERN_SHAPE(1, 1), TERN_F32, "cuda:0"), *y = NULL;
+        tern_graph *graph = tern_graph_new("cuda:0");
+        assert_true(near_one() == 1 + 0x1p-12);
+        assert_ok(tern_set_float32_matmul_precision(TERN_MATMUL_PRECISION_HIGH));
+        assert_true(near_one() == 1);
+        TERN_CAPTURE (graph)
+            y = tern_matmul(x, one);
+        assert_ok(tern_set_float32_matmul_precision(TERN_MATMUL_PRECISION_HIGHEST));
+        assert_true(near_one() == 1 + 0x1p-12);
+        assert_ok(tern_graph_replay(graph));
+        assert_values(y, 1);
+        tern_graph_free(graph);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest scenarios[] = {TEST(graphs), TEST(refused)};
+    const struct CMUnitTest tests[] = {
+        TEST(a_graph_that_fails_leaves_nothing),
+        TEST(what_another_thread_launches_is_not_recorded),
+        TEST(a_product_that_cublaslt_refuses_is_told),
+        TEST(products_of_halves_are_added_in_float32),
+        TEST(tf32_is_a_switch),
+    };
+    return again_main(argc, argv, scenarios, sizeof scenarios / sizeof *scenarios, tests,
+                      sizeof tests / sizeof *tests);
+}
