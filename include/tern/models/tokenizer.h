@@ -26,5 +26,81 @@ typedef struct tern_encode_options {
 /* All of the defaults. */
 TERN_API tern_encode_options tern_encode_defaults(void);
 
+/* Text as a batch of n rows of T tokens, of int64. */
+typedef struct tern_encoding {
+    tern_tensor *input_ids, *attention_mask; /* (n, T); the mask is 0 where a row is filled up */
+    tern_tensor *token_type_ids;             /* (n, T): 1 for the second text of a pair */
+    tern_tensor *special_tokens_mask;        /* (n, T): 1 for what the text does not have itself */
+    tern_tensor *word_ids;                   /* (n, T): which piece of the text; -1: none */
+    tern_tensor *offsets;                    /* (n, T, 2): from and to, in bytes of the text */
+    uint64_t reserved[4];
+} tern_encoding;
+
+/* ---- tokenizers ------------------------------------------------------------------------------ */
+
+/* BPE, WordPiece, Unigram or WordLevel with the normalizers, patterns, processors and decoders that its file names.
+ * It does not change: threads may use one together. */
+typedef struct tern_tokenizer tern_tokenizer;
+
+/* Of a directory of the Hugging Face Hub: tokenizer.json, and where it is there tokenizer_config.json (AutoTokenizer.
+ * from_pretrained). Lengths to cut or fill up to that the files name are not applied, as transformers does not. To be
+ * freed with tern_tokenizer_free. NULL after TERN_ERR_IO for files that are not there or malformed, and after
+ * TERN_ERR_UNSUPPORTED for a part of another type, which the message names. */
+TERN_API tern_tokenizer *tern_tokenizer_from_pretrained(const char *directory);
+/* Of a tokenizer.json alone (tokenizers.Tokenizer.from_file). */
+TERN_API tern_tokenizer *tern_tokenizer_from_file(const char *path);
+/* Writes a tokenizer.json, byte for byte as it was read. */
+TERN_API tern_status tern_tokenizer_save(const tern_tokenizer *tokenizer, const char *path);
+/* Frees it; NULL is fine. */
+TERN_API void tern_tokenizer_free(tern_tokenizer *tokenizer);
+
+/* A text, UTF-8, as ids (1, T) of int64. TERN_ERR_ARGUMENT for bytes that are not UTF-8. */
+TERN_API tern_tensor *tern_tokenizer_encode(const tern_tokenizer *tokenizer, const char *text,
+                                            const tern_encode_options *options);
+/* n texts filled up to one length: ids and attention_mask (n, T) of int64, either of which may be NULL. */
+TERN_API tern_status tern_tokenizer_encode_batch(const tern_tokenizer *tokenizer,
+                                                 const char *const *texts, int n,
+                                                 const tern_encode_options *options,
+                                                 tern_tensor **ids, tern_tensor **mask);
+/* The same with all that is known of the tokens (tokenizer(texts, pairs)): of n texts, or n pairs of texts where pairs
+ * is not NULL. */
+TERN_API tern_status tern_tokenizer_call(const tern_tokenizer *tokenizer, const char *const *texts,
+                                         const char *const *pairs, int n,
+                                         const tern_encode_options *options, tern_encoding *out);
+/* The text of ids (T) or (1, T) of int64 or int32, to be freed with tern_free_text. Numbers without a token give
+ * nothing. */
+TERN_API char *tern_tokenizer_decode(const tern_tokenizer *tokenizer, const tern_tensor *ids,
+                                     bool skip_special_tokens);
+
+/* How many tokens there are, added ones too (len(tokenizer)). */
+TERN_API int64_t tern_tokenizer_vocab_size(const tern_tokenizer *tokenizer);
+/* The number of a token (convert_tokens_to_ids); -1 without an error if there is none. */
+TERN_API int64_t tern_tokenizer_token_to_id(const tern_tokenizer *tokenizer, const char *token);
+/* The token of a number as the file writes it; NULL without an error if there is none. Lives as long as the
+ * tokenizer. */
+TERN_API const char *tern_tokenizer_id_to_token(const tern_tokenizer *tokenizer, int64_t id);
+
+typedef enum tern_special_token {
+    TERN_TOKEN_PAD,
+    TERN_TOKEN_BOS,
+    TERN_TOKEN_EOS
+} tern_special_token;
+/* The number of the token that the files name for it; -1 without an error if they name none. */
+TERN_API int64_t tern_tokenizer_special_id(const tern_tokenizer *tokenizer,
+                                           tern_special_token which);
+
+/* ---- as tokens come -------------------------------------------------------------------------- */
+
+typedef struct tern_decode_stream tern_decode_stream;
+/* Text of ids that come one by one (tokenizers.decoders.DecodeStream); to be freed with tern_decode_stream_free before
+ * the tokenizer. */
+TERN_API tern_decode_stream *tern_decode_stream_new(const tern_tokenizer *tokenizer,
+                                                    bool skip_special_tokens);
+/* What the next id adds to the text: "" while a character is not whole. Lives until the next call; NULL after an
+ * error. */
+TERN_API const char *tern_decode_stream_step(tern_decode_stream *stream, int64_t id);
+/* Frees it; NULL is fine. */
+TERN_API void tern_decode_stream_free(tern_decode_stream *stream);
+
 TERN_END_DECLS
 #endif

@@ -1,0 +1,214 @@
+/* load.c -- a tokenizer from tokenizer.json, and what tokenizer_config.json beside it says. */
+#include "models/tokenizer/tokenizer.h"
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+char *tk_read_file(const char *function, const char *path, bool may_lack, size_t *n)
+{
+    struct stat about;
+    *n = 0;
+    FILE *file = fopen(path, "rb");
+    if (!file && may_lack && errno == ENOENT)
+        return NULL;
+    if (!file || fstat(fileno(file), &about) != 0 || S_ISDIR(about.st_mode)) {
+        tern_fail(TERN_ERR_IO, "%s: can't read %s: %s", function, path,
+                  file ? "a folder" : strerror(errno));
+        if (file)
+            fclose(file);
+        return NULL;
+    }
+    char *bytes = about.st_size < INT32_MAX ? malloc((size_t)about.st_size + 1) : NULL;
+    if (!bytes)
+        tern_fail(TERN_ERR_MEMORY, "%s: no memory for %s, %lld bytes", function, path,
+                  (long long)about.st_size);
+    if (bytes)
+        *n = fread(bytes, 1, (size_t)about.st_size, file);
+    if (bytes && *n != (size_t)about.st_size) {
+        tern_fail(TERN_ERR_IO, "%s: can't read all of %s", function, path);
+        free(bytes);
+        bytes = NULL;
+    }
+    fclose(file);
+    if (bytes)
+        bytes[*n] = 0;
+    return bytes;
+}
+
+/* NULL after an error. */
+static json_t *parse(const char *function, const char *what, const char *bytes, size_t n)
+{
+    json_error_t error;
+    json_t *json = json_loadb(bytes, n, JSON_ALLOW_NUL, &error);
+    if (json && json_is_object(json))
+        return json;
+    if (json)
+        tern_fail(TERN_ERR_IO, "%s: %s is not a JSON object", function, what);
+    else
+        tern_fail(TERN_ERR_IO, "%s: %s is not JSON: %s at line %d", function, what, error.text,
+                  error.line);
+    json_decref(json);
+    return NULL;
+}
+
+/* ---- tokenizer.json ------------------------------------------------------------------------ */
+
+/* "padding" and "truncation": their sides and the padding's token; lengths are the caller's. */
+static void read_limits(tern_tokenizer *t, const json_t *json)
+{
+    const json_t *padding = json_object_get(json, "padding"),
+                 *cut = json_object_get(json, "truncation");
+    const char *side = json_string_value(json_object_get(padding, "direction"));
+    t->pad_left = side && strcmp(side, "Left") == 0;
+    t->pad_id = tk_int(padding, "pad_id", -1);
+    side = json_string_value(json_object_get(cut, "direction"));
+    t->cut_left = side && strcmp(side, "Left") == 0;
+}
+
+static tern_status read_parts(tern_tokenizer *t, const char *function, const json_t *json)
+{
+    TK_TRY(tk_step_read(function, "normalizer", tk_normalizers, json_object_get(json, "normalizer"),
+                        &t->normalizer));
+    TK_TRY(tk_step_read(function, "pre_tokenizer", tk_pre_tokenizers,
+                        json_object_get(json, "pre_tokenizer"), &t->pre_tokenizer));
+    TK_TRY(tk_step_read(function, "decoder", tk_decoders, json_object_get(json, "decoder"),
+                        &t->decoder));
+    TK_TRY(tk_model_read(&t->model, function, json_object_get(json, "model")));
+    TK_TRY(tk_added_read(&t->added, function, json_object_get(json, "added_tokens"),
+                         &t->model.vocab, t->normalizer));
+    TK_TRY(tk_post_read(&t->post, function, json_object_get(json, "post_processor")));
+    read_limits(t, json);
+    return TERN_OK;
+}
+
+tern_tokenizer *tk_tokenizer_read(const char *function, const char *bytes, size_t n)
+{
+    json_t *json = parse(function, "tokenizer.json", bytes, n);
+    tern_tokenizer *t = json ? calloc(1, sizeof *t) : NULL;
+    if (json && !t)
+        tern_fail(TERN_ERR_MEMORY, "%s: no memory for a tokenizer", function);
+    if (t) {
+        t->pad_id = t->bos_id = t->eos_id = -1;
+        t->n_json = n;
+        t->json = tk_copy(bytes, n);
+        if (!t->json || read_parts(t, function, json) != TERN_OK) {
+            tern_tokenizer_free(t);
+            t = NULL;
+        }
+    }
+    json_decref(json);
+    return t;
+}
+
+void tern_tokenizer_free(tern_tokenizer *t)
+{
+    if (!t)
+        return;
+    tk_step_free(t->normalizer);
+    tk_step_free(t->pre_tokenizer);
+    tk_step_free(t->decoder);
+    tk_added_free(&t->added);
+    tk_model_free(&t->model);
+    tk_post_free(&t->post);
+    free(t->chat_template);
+    free(t->json);
+    free(t);
+}
+
+/* ---- tokenizer_config.json ----------------------------------------------------------------- */
+
+/* A token's number by a key that names it, "</s>" or {"content": "</s>"}. */
+static int64_t named(const tern_tokenizer *t, const json_t *json, const char *key,
+                     int64_t otherwise)
+{
+    size_t n;
+    const json_t *value = json_object_get(json, key);
+    const char *text =
+        json_is_object(value) ? tk_string(value, "content", &n) : tk_string(json, key, &n);
+    int64_t id = text ? tern_tokenizer_token_to_id(t, text) : -1;
+    return id < 0 ? otherwise : id;
+}
+
+static tern_status read_config(tern_tokenizer *t, const char *function, const char *path)
+{
+    size_t n;
+    char *bytes = tk_read_file(function, path, true, &n);
+    if (!bytes)
+        return n ? TERN_ERR_IO : TERN_OK;
+    json_t *json = parse(function, "tokenizer_config.json", bytes, n);
+    free(bytes);
+    if (!json)
+        return TERN_ERR_IO;
+    const char *side = json_string_value(json_object_get(json, "padding_side"));
+    if (side)
+        t->pad_left = strcmp(side, "left") == 0;
+    side = json_string_value(json_object_get(json, "truncation_side"));
+    if (side)
+        t->cut_left = strcmp(side, "left") == 0;
+    t->pad_id = named(t, json, "pad_token", t->pad_id);
+    t->bos_id = named(t, json, "bos_token", t->bos_id);
+    t->eos_id = named(t, json, "eos_token", t->eos_id);
+    json_decref(json);
+    return TERN_OK;
+}
+
+/* Models whose files say nothing of padding name its token so. */
+static void find_padding(tern_tokenizer *t)
+{
+    static const char *const names[] = {"[PAD]", "<pad>", "<|pad|>", "<|finetune_right_pad_id|>"};
+    for (size_t i = 0; i < sizeof names / sizeof *names && t->pad_id < 0; i++)
+        t->pad_id = tern_tokenizer_token_to_id(t, names[i]);
+}
+
+static tern_tokenizer *read_at(const char *function, const char *path, const char *config)
+{
+    size_t n;
+    uint64_t wrong = 0;
+    char *bytes = tk_read_file(function, path, false, &n);
+    tern_tokenizer *t = bytes ? tk_tokenizer_read(function, bytes, n) : NULL;
+    free(bytes);
+    if (t && config)
+        wrong = read_config(t, function, config) != TERN_OK;
+    if (t && !wrong) {
+        find_padding(t);
+        return t;
+    }
+    tern_tokenizer_free(t);
+    return NULL;
+}
+
+tern_tokenizer *tern_tokenizer_from_pretrained(const char *directory)
+{
+    static const char function[] = "tern_tokenizer_from_pretrained";
+    char path[2][4096];
+    if (!directory)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: directory is NULL", function);
+    if (snprintf(path[0], sizeof path[0], "%s/tokenizer.json", directory) >= (int)sizeof path[0] ||
+        snprintf(path[1], sizeof path[1], "%s/tokenizer_config.json", directory) >=
+            (int)sizeof path[1])
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: the path is too long", function);
+    return read_at(function, path[0], path[1]);
+}
+
+tern_tokenizer *tern_tokenizer_from_file(const char *path)
+{
+    static const char function[] = "tern_tokenizer_from_file";
+    if (!path)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: path is NULL", function);
+    return read_at(function, path, NULL);
+}
+
+tern_status tern_tokenizer_save(const tern_tokenizer *t, const char *path)
+{
+    static const char function[] = "tern_tokenizer_save";
+    if (!t || !path)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: %s is NULL", function, t ? "path" : "tokenizer");
+    FILE *file = fopen(path, "wb");
+    bool good = file && fwrite(t->json, 1, t->n_json, file) == t->n_json;
+    if (file)
+        good = fclose(file) == 0 && good;
+    return good ? TERN_OK
+                : tern_fail(TERN_ERR_IO, "%s: can't write %s: %s", function, path, strerror(errno));
+}

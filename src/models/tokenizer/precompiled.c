@@ -1,0 +1,141 @@
+/* precompiled.c -- the table of replacements that sentencepiece's models bring: a double array of byte strings
+ * (darts-clone's) and the texts that stand for them, in base64. */
+#include "models/tokenizer/parts.h"
+#include <utf8proc.h>
+
+static tern_status decode_base64(const char *function, const char *text, size_t n, uint8_t **bytes,
+                                 size_t *count)
+{
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    uint32_t bits = 0, held = 0;
+    *count = 0;
+    *bytes = malloc(n + 1);
+    if (!*bytes)
+        return tern_fail(TERN_ERR_MEMORY, "%s: no memory for %zu bytes", function, n);
+    for (size_t i = 0; i < n && text[i] != '='; i++) {
+        const char *at = text[i] ? strchr(letters, text[i]) : NULL;
+        if (!at)
+            return tern_fail(TERN_ERR_IO, "%s: precompiled_charsmap is not base64", function);
+        bits = bits << 6 | (uint32_t)(at - letters);
+        held += 6;
+        if (held >= 8)
+            (*bytes)[(*count)++] = (uint8_t)(bits >> (held -= 8));
+    }
+    return TERN_OK;
+}
+
+/* The bytes: the array's size in bytes, its units of 32 bits, the texts, each with a zero behind it. */
+tern_status tk_precompiled_read(tk_step *step, const char *function, const json_t *json)
+{
+    size_t n;
+    uint32_t size = 0;
+    uint8_t *bytes = NULL;
+    const char *text = tk_string(json, "precompiled_charsmap", &n);
+    if (!text) /* null: nothing is replaced */
+        return TERN_OK;
+    tern_status status = decode_base64(function, text, n, &bytes, &n);
+    if (status == TERN_OK && n >= 4)
+        memcpy(&size, bytes, 4);
+    if (status == TERN_OK &&
+        (n < 5 || size > n - 4 || size % 4 || (bytes[n - 1] != 0 && size != n - 4)))
+        status = tern_fail(TERN_ERR_IO, "%s: precompiled_charsmap is not a table of %zu bytes",
+                           function, n);
+    if (status == TERN_OK) {
+        step->n_table = size / 4;
+        step->n_text = n - 4 - size;
+        step->table = malloc(size + 1);
+        step->text = tk_copy((char *)bytes + 4 + size, step->n_text);
+        status = step->table && step->text ? TERN_OK : TERN_ERR_MEMORY;
+        if (step->table)
+            memcpy(step->table, bytes + 4, size);
+    }
+    free(bytes);
+    return status;
+}
+
+/* The text for all n bytes; NULL if there is none. The shortest prefix that is in the array counts, as in
+ * Hugging Face's reader. */
+static const char *look_up(const tk_step *step, const char *key, size_t n)
+{
+    const uint32_t *units = step->table;
+    size_t at = 0;
+    if (step->n_table == 0)
+        return NULL;
+#define OFFSET(unit) ((unit) >> 10 << (((unit)&512) >> 6))
+    at ^= OFFSET(units[0]);
+    for (size_t i = 0; i < n; i++) {
+        uint8_t c = (uint8_t)key[i];
+        at ^= c;
+        if (c == 0 || at >= step->n_table || (units[at] & 0x800000ffu) != c)
+            return NULL;
+        bool leaf = units[at] >> 8 & 1;
+        at ^= OFFSET(units[at]);
+        if (leaf && at < step->n_table) {
+            uint32_t value = units[at] & 0x7fffffffu;
+            return value < step->n_text ? step->text + value : NULL;
+        }
+    }
+    return NULL;
+}
+
+/* A replacement has the change of what it has more or less than the characters it stands for. */
+static tern_status put(const char *text, size_t old, tk_changes *list)
+{
+    size_t n = tk_utf8_end(text, strlen(text)), count = 0, i = 0;
+    for (size_t at = 0; at < n; count++)
+        tk_next(text, &at);
+    for (size_t at = 0; at < n; i++) {
+        uint32_t c = tk_next(text, &at);
+        bool last = i + 1 == count;
+        TK_TRY(tk_changes_add(list, c,
+                              i >= old              ? 1
+                              : last && old > count ? -(int32_t)(old - count)
+                                                    : 0));
+    }
+    if (count == 0 && list->n) /* what goes away goes with what was before */
+        list->list[list->n - 1].change -= (int32_t)old;
+    return TERN_OK;
+}
+
+static tern_status replace(const tk_step *step, const tk_text *in, tk_changes *list)
+{
+    for (size_t at = 0; at < in->n;) { /* by what is seen as one character */
+        utf8proc_int32_t state = 0;
+        size_t from = at, count = 1;
+        for (uint32_t c = tk_next(in->data, &at); at < in->n; count++) {
+            size_t next = at;
+            uint32_t other = tk_next(in->data, &next);
+            if (utf8proc_grapheme_break_stateful((utf8proc_int32_t)c, (utf8proc_int32_t)other,
+                                                 &state))
+                break;
+            c = other;
+            at = next;
+        }
+        const char *text = at - from < 6 ? look_up(step, in->data + from, at - from) : NULL;
+        if (text) {
+            TK_TRY(put(text, count, list));
+            continue;
+        }
+        for (size_t one = from; one < at;) {
+            size_t start = one;
+            uint32_t c = tk_next(in->data, &one);
+            text = look_up(step, in->data + start, one - start);
+            TK_TRY(text ? put(text, 1, list) : tk_changes_add(list, c, 0));
+        }
+    }
+    return TERN_OK;
+}
+
+tern_status tk_precompiled(const tk_step *step, tk_matching *m, const tk_text *in, tk_text *out)
+{
+    tk_changes list = {0};
+    (void)m;
+    if (!step->table)
+        return tk_text_add(out, in->data, in->n, in->origin);
+    tern_status status = replace(step, in, &list);
+    if (status == TERN_OK)
+        status = tk_transform(in, &list, 0, out);
+    free(list.list);
+    return status;
+}
