@@ -17,6 +17,10 @@ foreach(set IN ITEMS tern-targets tern-static-targets)
   install(EXPORT ${set} NAMESPACE tern:: DESTINATION ${TERN_PACKAGE_DIR})
 endforeach()
 
+foreach(family IN LISTS TERN_MPI_FAMILIES)
+  install(TARGETS tern_mpi_${family} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/tern)
+endforeach()
+
 configure_package_config_file(cmake/tern-config.cmake.in ${PROJECT_BINARY_DIR}/tern-config.cmake
   INSTALL_DESTINATION ${TERN_PACKAGE_DIR} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tern-config-version.cmake

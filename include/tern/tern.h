@@ -18,4 +18,5 @@
 #include <tern/io.h>
 #include <tern/data.h>
 #include <tern/dist/data_parallel.h>
+#include <tern/dist.h>
 #endif

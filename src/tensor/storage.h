@@ -29,6 +29,8 @@ tern_tensor *tern_storage_as(tern_tensor *x, tern_dtype dtype);
 /* Bytes at..at + bytes of dense x from the host; the host's may be reused when it returns. Not a write that versions
  * see: for what has just been made. */
 tern_status tern_storage_write(tern_tensor *x, size_t at, const void *from, size_t bytes);
+/* x was written: version counters see it. */
+void tern_storage_written(tern_tensor *x);
 /* To the host; waits. */
 tern_status tern_storage_read(tern_tensor *x, size_t at, void *to, size_t bytes);
 

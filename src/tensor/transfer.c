@@ -27,6 +27,11 @@ tern_status tern_storage_write(tern_tensor *x, size_t at, const void *from, size
     return bytes ? tern_block_write(x->storage->block, start, from, bytes) : TERN_OK;
 }
 
+void tern_storage_written(tern_tensor *x)
+{
+    tern_bump_version(x);
+}
+
 tern_status tern_storage_read(tern_tensor *x, size_t at, void *to, size_t bytes)
 {
     size_t start = 0;

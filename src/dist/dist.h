@@ -1,0 +1,214 @@
+/* dist.h -- inside of src/dist: the job, its groups, its works, and the words that ranks exchange about them.
+ *
+ * One lock holds all of it; MPI is called by whoever has the lock, and never waits: a thread of the job's own tests
+ * what is under way, and naps; who waits for a work helps it. A collective begins with a sum of two numbers, its
+ * signature, so that data flow only where all ranks ask for the same. */
+#ifndef TERN_DIST_DIST_H
+#define TERN_DIST_DIST_H
+#include "base/memory.h"
+#include "dist/mpi.h"
+#include "tensor/storage.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <tern/dist.h>
+
+typedef enum tern_dist_kind {
+    DIST_ALL_REDUCE,
+    DIST_REDUCE,
+    DIST_BROADCAST,
+    DIST_ALL_GATHER,
+    DIST_REDUCE_SCATTER,
+    DIST_GATHER,
+    DIST_SCATTER,
+    DIST_ALL_TO_ALL,
+    DIST_SEND,
+    DIST_RECV,
+    DIST_BARRIER,
+    DIST_NEW_GROUP,
+    DIST_LEAVE
+} tern_dist_kind;
+
+enum {
+    DIST_LABEL = 48,
+    DIST_TEXT = 192,
+    DIST_RECORD = 16,
+    DIST_MESSAGE = 3072,
+    DIST_PIECE = 1 << 28,
+    DIST_DIRECT_PIECE = 1 << 22
+};
+
+/* What a rank does: all of it is compared. */
+typedef struct tern_dist_deed {
+    uint64_t signature;
+    char text[DIST_TEXT]; /* "all_reduce of 10 float32 'step 3'" */
+} tern_dist_deed;
+
+typedef enum tern_dist_state {
+    WORK_WAITS,   /* for what is before it in its channel */
+    WORK_SIGNS,   /* signatures are compared */
+    WORK_DIFFERS, /* they are not the same: deeds are exchanged */
+    WORK_FLOWS,   /* data */
+    WORK_STUCK,   /* MPI failed in it */
+    WORK_DONE
+} tern_dist_state;
+
+struct tern_dist_group {
+    tern_mpi_comm data, control;
+    int number;     /* in the order in which they were made; 0: all processes */
+    int rank, size; /* rank -1: not in it */
+    int *members;   /* their numbers in the job */
+    double timeout;
+    uint64_t count; /* of collectives that were asked for */
+    struct tern_dist_group *next;
+};
+
+struct tern_dist_work {
+    struct tern_dist_work *next;
+    tern_dist_kind kind;
+    tern_dist_group *group;
+    uint64_t number; /* of the group's collectives, from 1 on */
+    tern_dist_deed deed;
+    int root, tag; /* root: in the group */
+    tern_dist_op op;
+    tern_dtype dtype;
+    int64_t count; /* elements, those of one rank where there are parts of all */
+    bool direct;   /* summed here, in the order of ranks */
+    double timeout, asked, begun;
+
+    tern_tensor *in, *out; /* held; in NULL: in place */
+    tern_stage *in_stage, *out_stage;
+    const void *from;
+    void *to;
+    bool reads, writes; /* this rank's to, before and after */
+
+    tern_dist_state state;
+    tern_mpi_request request[2];
+    int requests;
+    uint64_t sign[2];
+    tern_dist_deed *deeds; /* of all ranks, or of the sender */
+    int64_t at, piece;     /* of a large tensor */
+    int phase;
+    void *scratch; /* direct: what all have for this rank's part */
+    int *room;
+
+    tern_status status;
+    atomic_bool done;
+};
+
+/* What ranks say of themselves when they meet. */
+typedef struct tern_dist_card {
+    char host[48];
+    int64_t pid;
+    uint64_t cores; /* which this process may use: a number of the set */
+    uint64_t version;
+} tern_dist_card;
+
+/* A line of the flight record. */
+typedef struct tern_dist_line {
+    char text[DIST_TEXT];
+    int group;
+    uint64_t number;
+    double begun, ended; /* ended 0: not yet */
+    const tern_dist_work *of;
+} tern_dist_line;
+
+typedef struct tern_dist_talk tern_dist_talk; /* talk.c */
+
+typedef struct tern_dist_job {
+    pthread_mutex_t lock;
+    pthread_cond_t wake; /* the thread */
+    tern_dist_group all; /* size 0: there is no job */
+    const tern_mpi *mpi; /* NULL: one process, nothing to talk to */
+    tern_mpi_level level;
+    bool ours;    /* MPI was not the program's */
+    bool threads; /* the job has its thread */
+    bool helps;   /* others may call MPI */
+    bool began, failed, stops, left;
+    int forks;
+    int local_rank;
+    pthread_t thread;
+    int helpers;
+    tern_mpi_comm talk_comm;
+    tern_dist_talk *talk;
+    tern_dist_card *cards; /* of all ranks */
+    tern_dist_work *first; /* under way, in the order in which they were asked for */
+    tern_dist_work *lent;  /* ended with the job while MPI had their memory: it keeps it */
+    tern_dist_group *groups;
+    int n_groups;
+    tern_status status; /* of the job's end: all later calls' */
+    char message[DIST_MESSAGE];
+    tern_dist_line record[DIST_RECORD];
+    uint64_t recorded;
+} tern_dist_job;
+
+extern tern_dist_job tern_dist_the_job;
+
+/* ---- record.c ------------------------------------------------------------------------------------ */
+double tern_dist_now(void);
+const char *tern_dist_kind_name(tern_dist_kind kind);
+/* Fill work->deed. */
+void tern_dist_describe(tern_dist_work *work, const char *label);
+void tern_dist_note(const tern_dist_work *work);
+void tern_dist_note_end(const tern_dist_work *work);
+/* The last lines, at most n, newest first; the length of what there is. */
+size_t tern_dist_lines(char *text, size_t bytes, int n);
+/* "rank 2 (host, pid 451)" into text, which is returned. */
+const char *tern_dist_name(int rank, char *text, size_t bytes);
+/* snprintf behind what is in text already. */
+void tern_dist_add(char *text, size_t bytes, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- launcher.c ---------------------------------------------------------------------------------- */
+typedef struct tern_dist_launcher {
+    const char *families[3]; /* of plugins, in the order in which they are tried; NULL-ended */
+    const char *variable;    /* that says how many processes there are; NULL: none does */
+    int size;                /* 0: not known */
+    int rank;                /* -1: not known */
+    int local_rank;          /* -1 */
+    bool there;              /* something started this process as one of a job */
+} tern_dist_launcher;
+tern_dist_launcher tern_dist_find_launcher(void);
+/* The table of the first plugin that opens; NULL with the reason, without recording an error. */
+const tern_mpi *tern_dist_open_plugin(const char *const *families, char *where, size_t bytes);
+
+/* ---- talk.c: questions on a communicator of their own -------------------------------------------- */
+tern_status tern_dist_talk_begin(tern_dist_job *job);
+void tern_dist_talk_free(tern_dist_job *job);
+/* Answer what was asked, hear what came; false where nothing did. */
+bool tern_dist_talk_step(tern_dist_job *job);
+/* Nothing is waited for any more: MPI can be finalized. */
+void tern_dist_talk_end(tern_dist_job *job);
+/* Whether nothing is on its way to others. */
+bool tern_dist_talk_is_silent(const tern_dist_job *job);
+/* The work has waited too long, or MPI failed in it: ask the others, and end the job with what they say. */
+void tern_dist_ask(tern_dist_job *job, tern_dist_work *work, const char *why);
+/* The work is done after all. */
+void tern_dist_ask_no_more(tern_dist_job *job, const tern_dist_work *work);
+/* End the job: all works fail, all ranks are told. */
+void tern_dist_end(tern_dist_job *job, tern_status status, const char *message);
+
+/* ---- steps.c, sum.c ------------------------------------------------------------------------------ */
+/* Go on with a work; whether something happened. */
+bool tern_dist_step(tern_dist_job *job, tern_dist_work *work);
+/* out[i] = op over r of the n rows[r][i], in that order, over ranks for the average; halves in float32. */
+void tern_dist_combine(void *out, const void *rows, int n, int64_t count, tern_dtype dtype,
+                       tern_dist_op op, int ranks);
+
+/* ---- engine.c ------------------------------------------------------------------------------------ */
+/* Start the thread, and MPI on it, with the world's communicators; waits for at most timeout seconds. */
+tern_status tern_dist_start(tern_dist_job *job, double timeout);
+/* End the thread, and MPI where that may be. */
+void tern_dist_stop(tern_dist_job *job);
+/* Begin a work, or refuse: once the job has ended. */
+tern_status tern_dist_give(tern_dist_job *job, tern_dist_work *work);
+/* Until it is done; its status. */
+tern_status tern_dist_await(tern_dist_job *job, tern_dist_work *work);
+
+/* A work that all of it is told of but its tensors; NULL after TERN_ERR_MEMORY. */
+tern_dist_work *tern_dist_work_new(const tern_dist_work *what, const char *label);
+/* Nothing where MPI may still have its memory. */
+void tern_dist_work_free(tern_dist_work *work);
+/* A collective on the host's memory, from start to end. */
+tern_status tern_dist_run(const tern_dist_work *what, const char *label);
+
+#endif

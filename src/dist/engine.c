@@ -1,0 +1,307 @@
+/* engine.c -- the job's thread, which goes on with all works, and whoever waits and helps it. */
+#define _GNU_SOURCE /* pthread_mutex_timedlock */
+#include "base/parallel.h"
+#include "dist/dist.h"
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+enum { NAP = 30, SPINS = 100, LONG_NAP = 1000, IDLE_NAP = 20000 }; /* microseconds */
+
+static void nap(long microseconds)
+{
+    const struct timespec t = {microseconds / 1000000, microseconds % 1000000 * 1000};
+    nanosleep(&t, NULL);
+}
+
+static struct timespec after(double seconds)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    const double whole = (double)t.tv_nsec * 1e-9 + (seconds > 1e8 ? 1e8 : seconds);
+    t.tv_sec += (time_t)whole;
+    t.tv_nsec = (long)((whole - (double)(time_t)whole) * 1e9);
+    return t;
+}
+
+/* Works of one channel go one after the other: a group's collectives, what is sent to a rank or received from it. */
+static bool waits_for_another(const tern_dist_job *job, const tern_dist_work *w)
+{
+    for (const tern_dist_work *u = job->first; u != w; u = u->next) {
+        const bool u_pair = u->kind == DIST_SEND || u->kind == DIST_RECV;
+        const bool w_pair = w->kind == DIST_SEND || w->kind == DIST_RECV;
+        if (u->group != w->group || u_pair != w_pair)
+            continue;
+        if (!w_pair || (u->kind == w->kind && u->root == w->root && u->tag == w->tag))
+            return true;
+    }
+    return false;
+}
+
+/* With the lock held: go on with everything; whether something happened. */
+static bool poll_all(tern_dist_job *job)
+{
+    bool happened = tern_dist_talk_step(job);
+    for (tern_dist_work **link = &job->first; *link && job->status == TERN_OK;) {
+        tern_dist_work *w = *link, *next = w->next;
+        if (w->state == WORK_WAITS && waits_for_another(job, w)) {
+            link = &w->next;
+            continue;
+        }
+        happened |= tern_dist_step(job, w);
+        if (job->status != TERN_OK)
+            break;
+        if (w->state == WORK_DONE)
+            *link = next; /* w may be gone */
+        else
+            link = &w->next;
+    }
+    return happened;
+}
+
+/* ---- the thread -------------------------------------------------------------------------------- */
+
+static void begin_mpi(tern_dist_job *job)
+{
+    tern_mpi_comm comms[3] = {0};
+    tern_mpi_level level = TERN_MPI_FUNNELED;
+    bool ours = false;
+    int rank = 0, size = 0, error = job->mpi->init(&ours, &level);
+    if (!error)
+        error = job->mpi->world(&rank, &size, comms, 3);
+    pthread_mutex_lock(&job->lock);
+    job->ours = ours;
+    job->level = level;
+    job->helps = level >= TERN_MPI_SERIALIZED;
+    job->all.rank = rank;
+    job->all.size = size;
+    job->all.data = comms[0];
+    job->all.control = comms[1];
+    job->talk_comm = comms[2];
+    job->failed = error != 0;
+    job->began = true;
+    pthread_mutex_unlock(&job->lock);
+}
+
+static void end_mpi(tern_dist_job *job)
+{
+    if (job->status != TERN_OK && job->talk) {
+        const double until = tern_dist_now() + 0.3; /* others are to hear of it */
+        while (!tern_dist_talk_is_silent(job) && tern_dist_now() < until) {
+            tern_dist_talk_step(job);
+            nap(LONG_NAP);
+        }
+    } else if (job->left && job->ours) {
+        if (job->talk)
+            tern_dist_talk_end(job);
+        job->mpi->finalize();
+    }
+}
+
+static void *run(void *user)
+{
+    tern_dist_job *job = user;
+    int quiet = 0;
+    prctl(PR_SET_TIMERSLACK, 1000UL);
+    begin_mpi(job);
+    pthread_mutex_lock(&job->lock);
+    while (!job->stops) {
+        if (!job->talk || (!job->first && !poll_all(job))) {
+            const struct timespec until = after(IDLE_NAP * 1e-6);
+            pthread_cond_timedwait(&job->wake, &job->lock, &until);
+            quiet = 0;
+            continue;
+        }
+        quiet = poll_all(job) ? 0 : quiet + 1;
+        const bool helped = job->helpers > 0, slow = job->status != TERN_OK || quiet > 20000;
+        pthread_mutex_unlock(&job->lock);
+        if (slow)
+            nap(LONG_NAP);
+        else if (quiet > SPINS || helped)
+            nap(helped ? 10 * NAP : NAP);
+        else
+            sched_yield();
+        pthread_mutex_lock(&job->lock);
+    }
+    end_mpi(job);
+    pthread_mutex_unlock(&job->lock);
+    return NULL;
+}
+
+/* A program that leaves without tern_dist_destroy_process_group: before the destructors of MPI run. */
+static void at_exit(void)
+{
+    if (!tern_is_forked_child())
+        tern_dist_stop(&tern_dist_the_job);
+}
+
+static void once_at_exit(void)
+{
+    atexit(at_exit);
+}
+
+static bool start_thread(tern_dist_job *job)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    sigset_t all, before;
+    pthread_once(&once, once_at_exit);
+    sigfillset(&all); /* signals are the program's threads' */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    job->threads = pthread_create(&job->thread, NULL, run, job) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return job->threads;
+}
+
+tern_status tern_dist_start(tern_dist_job *job, double timeout)
+{
+    const char *function = "tern_dist_init_process_group";
+    bool began = false;
+    if (!start_thread(job))
+        return tern_fail(TERN_ERR_MEMORY, "%s: no thread could be started", function);
+    for (double until = tern_dist_now() + timeout; !began && tern_dist_now() < until;) {
+        nap(NAP);
+        pthread_mutex_lock(&job->lock);
+        began = job->began;
+        pthread_mutex_unlock(&job->lock);
+    }
+    if (!began) { /* nobody can take MPI_Init back */
+        job->status = TERN_ERR_PEER;
+        snprintf(job->message, sizeof job->message,
+                 "MPI_Init did not end within %.1f s: not all processes of the job have come to it",
+                 timeout);
+        return tern_fail(TERN_ERR_PEER, "%s: %s", function, job->message);
+    }
+    if (job->failed)
+        return tern_fail(TERN_ERR_PEER, "%s: MPI_Init failed, or was finalized before", function);
+    return TERN_OK;
+}
+
+void tern_dist_stop(tern_dist_job *job)
+{
+    if (!job->threads)
+        return;
+    struct timespec until = after(1);
+    bool hangs = true; /* in MPI_Init */
+    if (pthread_mutex_timedlock(&job->lock, &until) == 0) {
+        hangs = !job->began;
+        job->stops = true;
+        pthread_cond_signal(&job->wake);
+        pthread_mutex_unlock(&job->lock);
+    }
+    if (hangs)
+        pthread_detach(job->thread);
+    else
+        pthread_join(job->thread, NULL);
+    job->threads = false;
+}
+
+/* ---- from other threads -------------------------------------------------------------------------- */
+
+tern_status tern_dist_give(tern_dist_job *job, tern_dist_work *w)
+{
+    pthread_mutex_lock(&job->lock);
+    if (job->status != TERN_OK) {
+        const tern_status status =
+            tern_fail(job->status, "tern_dist_%s: %s", tern_dist_kind_name(w->kind), job->message);
+        pthread_mutex_unlock(&job->lock);
+        return status;
+    }
+    tern_dist_work **last = &job->first;
+    while (*last)
+        last = &(*last)->next;
+    *last = w;
+    w->asked = tern_dist_now();
+    if (w->kind != DIST_SEND && w->kind != DIST_RECV)
+        w->number = ++w->group->count;
+    tern_dist_note(w);
+    if (job->helps)
+        poll_all(job);
+    pthread_cond_signal(&job->wake);
+    pthread_mutex_unlock(&job->lock);
+    return TERN_OK;
+}
+
+tern_status tern_dist_await(tern_dist_job *job, tern_dist_work *w)
+{
+    bool counted = false;
+    for (int quiet = 0; !atomic_load(&w->done);) {
+        struct timespec until = after(w->timeout + 5);
+        if (pthread_mutex_timedlock(&job->lock, &until) != 0)
+            return tern_fail(TERN_ERR_PEER, "tern_dist_%s: a call of MPI does not return",
+                             tern_dist_kind_name(w->kind));
+        job->helpers += !counted;
+        counted = true;
+        if (job->helps && !atomic_load(&w->done))
+            poll_all(job);
+        pthread_mutex_unlock(&job->lock);
+        if (++quiet > SPINS)
+            nap(quiet > 20000 ? LONG_NAP : NAP);
+        else
+            sched_yield();
+    }
+    pthread_mutex_lock(&job->lock);
+    job->helpers -= counted;
+    const tern_status status =
+        w->status == TERN_OK
+            ? TERN_OK
+            : tern_fail(w->status, "tern_dist_%s: %s", tern_dist_kind_name(w->kind), job->message);
+    pthread_mutex_unlock(&job->lock);
+    return status;
+}
+
+/* ---- works ----------------------------------------------------------------------------------------- */
+
+void tern_dist_work_free(tern_dist_work *w)
+{
+    if (!w || (w->status != TERN_OK && w->state != WORK_WAITS && w->state != WORK_DONE))
+        return;
+    tern_stage_free(w->in_stage);
+    tern_stage_free(w->out_stage);
+    tern_release(w->in);
+    tern_release(w->out);
+    tern_free(w->deeds);
+    tern_free(w->scratch);
+    tern_free(w->room);
+    tern_free(w);
+}
+
+tern_dist_work *tern_dist_work_new(const tern_dist_work *what, const char *label)
+{
+    tern_dist_work *w = tern_alloc(sizeof *w);
+    if (!w)
+        return NULL;
+    *w = *what;
+    const size_t size = (size_t)w->group->size;
+    w->deeds = tern_alloc(sizeof *w->deeds * size);
+    if (w->direct) {
+        const int64_t part = w->kind == DIST_REDUCE_SCATTER ? w->count
+                             : w->count < DIST_DIRECT_PIECE
+                                 ? (w->count + (int64_t)size - 1) / (int64_t)size
+                                 : DIST_DIRECT_PIECE / (int64_t)size + 1;
+        w->scratch = tern_alloc((size_t)part * size * tern_dtype_size(w->dtype) + 1);
+        w->room = tern_alloc(sizeof *w->room * 4 * size);
+    }
+    if (!w->deeds || (w->direct && (!w->scratch || !w->room))) {
+        tern_dist_work_free(w);
+        return NULL;
+    }
+    tern_dist_describe(w, label);
+    return w;
+}
+
+tern_status tern_dist_run(const tern_dist_work *what, const char *label)
+{
+    tern_dist_job *job = &tern_dist_the_job;
+    tern_dist_work *w = tern_dist_work_new(what, label);
+    if (!w)
+        return TERN_ERR_MEMORY;
+    tern_status status = tern_dist_give(job, w);
+    if (status == TERN_OK)
+        status = tern_dist_await(job, w);
+    tern_dist_work_free(w);
+    return status;
+}

@@ -1,0 +1,101 @@
+/* launcher.c -- what started this process, by the environment, and the plugin for its MPI. */
+#define _GNU_SOURCE /* dladdr */
+#include "base/dynlib.h"
+#include "dist/dist.h"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int number(const char *variable, int otherwise)
+{
+    const char *text = variable ? getenv(variable) : NULL;
+    char *end;
+    if (!text || !*text)
+        return otherwise;
+    long value = strtol(text, &end, 10);
+    return *end || value < 0 || value > 1 << 30 ? otherwise : (int)value;
+}
+
+/* mpirun of Open MPI starts its own daemons by srun, so that Slurm's variables are the last to believe.
+ * SLURM_NTASKS is set in a batch script too, where nothing was started yet. */
+tern_dist_launcher tern_dist_find_launcher(void)
+{
+    static const struct {
+        const char *size, *rank, *local_rank, *families[3];
+    } known[] = {
+        {"OMPI_COMM_WORLD_SIZE",
+         "OMPI_COMM_WORLD_RANK",
+         "OMPI_COMM_WORLD_LOCAL_RANK",
+         {"openmpi", "abi"}},
+        {"PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID", {"abi", "mpich"}},
+        {"MPI_LOCALNRANKS", "MPI_LOCALRANKID", "MPI_LOCALRANKID", {"abi", "mpich"}},
+        {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID", {"openmpi", "mpich", "abi"}},
+        {NULL, "PMIX_RANK", NULL, {"openmpi", "mpich", "abi"}},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const bool local = known[i].size && strcmp(known[i].size, "MPI_LOCALNRANKS") == 0;
+        const int size = number(known[i].size, 0), rank = number(known[i].rank, -1);
+        if (known[i].size ? size == 0 : rank < 0)
+            continue;
+        tern_dist_launcher l = {.variable = known[i].size ? known[i].size : known[i].rank,
+                                .size = local ? 0 : size,
+                                .rank = rank,
+                                .local_rank = number(known[i].local_rank, -1),
+                                .there = true};
+        memcpy(l.families, known[i].families, sizeof l.families);
+        return l;
+    }
+    return (tern_dist_launcher){
+        .families = {"openmpi", "mpich", "abi"}, .rank = -1, .local_rank = -1};
+}
+
+static const tern_mpi *open_one(const char *path, char *where, size_t bytes)
+{
+    const char *const names[] = {path, NULL};
+    tern_mpi_plugin_function plugin = NULL;
+    char reason[256];
+    void *library = tern_dynlib_open(names, reason, sizeof reason);
+    void *symbol = library ? tern_dynlib_symbol(library, "tern_mpi_plugin") : NULL;
+    memcpy(&plugin, &symbol, sizeof plugin);
+    const tern_mpi *mpi = plugin ? plugin() : NULL;
+    if (mpi && mpi->version == TERN_MPI_VERSION) {
+        snprintf(where, bytes, "%s", path);
+        return mpi;
+    }
+    snprintf(where, bytes, "%s%s", library ? path : reason,
+             !library ? ""
+             : !mpi   ? " is no plugin of tern's"
+                      : " is a plugin for another version of tern");
+    return NULL;
+}
+
+/* Beside the library: lib/tern; beside a program that it is linked into: ../lib/tern or tern. */
+const tern_mpi *tern_dist_open_plugin(const char *const *families, char *where, size_t bytes)
+{
+    const char *own = getenv("TERN_MPI_PLUGIN");
+    Dl_info here;
+    char path[1024];
+    const tern_mpi *mpi = NULL;
+    if (own && *own)
+        return open_one(own, where, bytes);
+    if (!dladdr((void *)&tern_dist_the_job, &here) || !here.dli_fname)
+        here.dli_fname = "";
+    const char *slash = strrchr(here.dli_fname, '/');
+    const int length = slash ? (int)(slash - here.dli_fname) : 0;
+    const char *folder = slash ? here.dli_fname : ".";
+    static const char *const ways[] = {"%.*s/tern/libtern_mpi_%s.so",
+                                       "%.*s/../lib/tern/libtern_mpi_%s.so"};
+    snprintf(where, bytes, "there is no libtern_mpi_%s.so in %.*s/tern", families[0],
+             slash ? length : 1, folder);
+    for (int i = 0; i < 3 && families[i] && !mpi; i++)
+        for (int k = 0; k < 2 && !mpi; k++) {
+            snprintf(path, sizeof path, ways[k], slash ? length : 1, folder, families[i]);
+            FILE *file = fopen(path, "r"); /* one that is there and does not open tells why */
+            if (!file)
+                continue;
+            fclose(file);
+            mpi = open_one(path, where, bytes);
+        }
+    return mpi;
+}
