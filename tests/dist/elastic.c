@@ -59,7 +59,8 @@ static void train(int run, int die, int rank, int ranks)
     tern_optimizer *optimizer = tern_optim_adam(model, 0.01, NULL);
     tern_dataset *data = rows();
     tern_loader *loader = tern_data_loader(
-        data, &(tern_loader_options){.batch_size = BATCH / ranks, .sampler = tern_data_distributed_sampler(ranks, rank, NULL)});
+        data, &(tern_loader_options){.batch_size = BATCH / ranks,
+                                     .sampler = tern_data_distributed_sampler(ranks, rank, NULL)});
     tern_snapshot *snapshot = tern_snapshot_new();
     tern_snapshot_add_module(snapshot, "model", model);
     tern_snapshot_add_optimizer(snapshot, "optimizer", optimizer);
@@ -71,7 +72,8 @@ static void train(int run, int die, int rank, int ranks)
     if (rank == 0)
         fprintf(log, "start %d %lld\n", run, (long long)done);
     while (done < EPOCHS * ROWS / BATCH && tern_last_status() == TERN_OK)
-        TERN_EACH_BATCH(batch, loader) {
+        TERN_EACH_BATCH(batch, loader)
+        {
             const float *x = tern_data(batch.tensors[0]);
             for (int64_t i = 0; i < batch.size; i++)
                 fprintf(log, "%d %lld %g\n", run, (long long)done, x[3 * i]);
@@ -82,7 +84,8 @@ static void train(int run, int die, int rank, int ranks)
             done++;
             if (done % EVERY == 0) {
                 if (rank == 0)
-                    tern_snapshot_save(snapshot, "snapshots", &(tern_snapshot_options){.step = done, .keep_last = 2});
+                    tern_snapshot_save(snapshot, "snapshots",
+                                       &(tern_snapshot_options){.step = done, .keep_last = 2});
                 tern_dist_barrier(NULL); /* nobody goes on before it is there */
             }
             if (done == die && rank == ranks - 1)
