@@ -1,5 +1,6 @@
-/* onnx_files.c -- onnx_files FOLDER: each of onnx_models.def as NAME.onnx, with inputs and what tern computes of them as
- * NAME.in0.npy, NAME.out0.npy and so on; of a dynamic batch with another one than it was exported with. */
+/* onnx_files.c -- onnx_files FOLDER [seeds]: each of onnx_models.def as NAME.onnx, with inputs and what tern computes of them as
+ * NAME.in0.npy, NAME.out0.npy and so on; of a dynamic batch with another one than it was exported with. With "seeds" instead
+ * NAME as an input of fuzz_onnx, of those that are small. */
 #include "../onnx_models.h"
 #include <stdio.h>
 
@@ -27,10 +28,37 @@ static tern_status write(const onnx_model *m, const char *folder)
     return tern_last_status();
 }
 
+/* The inputs' types and sizes, and the model. */
+static tern_status write_seed(const onnx_model *m, const char *folder)
+{
+    enum { MOST = 3000 };
+    char path[500], bytes[MOST + 1];
+    tern_onnx_export_options o = {.n_outputs = m->n_out, .dynamic_batch = m->any_batch};
+    snprintf(path, sizeof path, "%s/%s", folder, m->name);
+    tern_status status = tern_onnx_export(m->module, m->in, m->n_in, path, &o);
+    FILE *file = status == TERN_OK ? fopen(path, "rb") : NULL;
+    size_t n = file ? fread(bytes, 1, sizeof bytes, file) : 0;
+    if (file)
+        fclose(file);
+    if (n > MOST)
+        return remove(path) ? TERN_ERR_IO : TERN_OK;
+    if (!n || !(file = fopen(path, "wb")))
+        return TERN_ERR_IO;
+    fputc(m->n_in, file);
+    for (int k = 0; k < m->n_in; k++) {
+        fputc(tern_dtype_of(m->in[k]) == TERN_I64, file);
+        fputc(tern_dim(m->in[k]), file);
+        for (int d = 0; d < tern_dim(m->in[k]); d++)
+            fputc((int)tern_size(m->in[k], d), file);
+    }
+    fwrite(bytes, 1, n, file);
+    return fclose(file) ? TERN_ERR_IO : TERN_OK;
+}
+
 int main(int argc, char **argv)
 {
     int failures = 0;
-    bool there = argc == 2;
+    bool there = argc > 1, seeds = argc > 2;
     if (there && !tern_onnx_is_available()) {
         printf("SKIP: libprotobuf-c.so.1 can't be opened\n");
         return 77;
@@ -40,7 +68,7 @@ int main(int argc, char **argv)
             onnx_model m;
             there = onnx_model_make(i, "cpu", &m);
             if (there) {
-                if (write(&m, argv[1]) != TERN_OK) {
+                if ((seeds ? write_seed : write)(&m, argv[1]) != TERN_OK) {
                     printf("FAIL %s: %s\n", m.name, tern_last_error());
                     failures++;
                 }

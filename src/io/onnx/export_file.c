@@ -47,8 +47,12 @@ static Onnx__StringStringEntryProto *entry(onnx_export *w, const char *key, char
 
 static tern_status pad(io_out *out)
 {
-    static const char zeros[ALIGNMENT];
-    return io_out_write(out, zeros, (size_t)(-out->at & (ALIGNMENT - 1)));
+    static const char zeros[64];
+    for (size_t n = (size_t)(-out->at & (ALIGNMENT - 1)), part; n; n -= part) {
+        part = n < sizeof zeros ? n : sizeof zeros;
+        TERN_TRY(io_out_write(out, zeros, part));
+    }
+    return TERN_OK;
 }
 
 /* Behind what is in the file, where a page begins. */

@@ -92,7 +92,7 @@ int onnx_axes(const onnx_call *c, const char *name, int i, int64_t list[ONNX_DIM
 tern_tensor *onnx_in(const onnx_call *c, int i);
 /* TERN_OK, with out[0], or why there is none. */
 tern_status onnx_give(onnx_call *c, tern_tensor *y);
-/* axis with negative ones counted from the end. */
+/* axis with negative ones counted from the end; more than dims where it is beyond them. */
 int onnx_axis(int64_t axis, int dims);
 
 #endif

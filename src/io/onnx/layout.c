@@ -57,6 +57,8 @@ tern_status onnx_flatten(onnx_call *c)
     tern_tensor *x = onnx_in(c, 0);
     int axis = onnx_axis(onnx_int(c, "axis", 1), tern_dim(x));
     int64_t rows = 1;
+    if (axis < 0 || axis > tern_dim(x))
+        return onnx_fail(c, TERN_ERR_SHAPE, "axis %d of %d dims", axis, tern_dim(x));
     for (int d = 0; d < axis && d < tern_dim(x); d++)
         rows *= tern_size(x, d);
     return onnx_give(c, tern_reshape(x, TERN_SHAPE(rows, rows ? tern_numel(x) / rows : -1)));
@@ -431,7 +433,7 @@ tern_status onnx_depth_to_space(onnx_call *c)
 {
     tern_tensor *x = onnx_in(c, 0);
     int64_t b = onnx_int(c, "blocksize", 0);
-    if (tern_dim(x) != 4 || b < 1 || tern_size(x, 1) % (b * b))
+    if (tern_dim(x) != 4 || b < 1 || b > INT16_MAX || tern_size(x, 1) % (b * b))
         return onnx_fail(c, TERN_ERR_SHAPE, "blocks of %lld", (long long)b);
     int64_t n = tern_size(x, 0), ch = tern_size(x, 1) / (b * b), h = tern_size(x, 2),
             w = tern_size(x, 3);
@@ -448,7 +450,7 @@ tern_status onnx_space_to_depth(onnx_call *c)
 {
     tern_tensor *x = onnx_in(c, 0);
     int64_t b = onnx_int(c, "blocksize", 0);
-    if (tern_dim(x) != 4 || b < 1 || tern_size(x, 2) % b || tern_size(x, 3) % b)
+    if (tern_dim(x) != 4 || b < 1 || b > INT16_MAX || tern_size(x, 2) % b || tern_size(x, 3) % b)
         return onnx_fail(c, TERN_ERR_SHAPE, "blocks of %lld", (long long)b);
     int64_t n = tern_size(x, 0), ch = tern_size(x, 1), h = tern_size(x, 2) / b,
             w = tern_size(x, 3) / b;

@@ -238,8 +238,10 @@ static tern_status add_all(tern_module *module, names *n)
     const Onnx__GraphProto *graph = g->model->graph;
     int first = g->n_values;
     for (size_t i = 0; i < graph->n_initializer; i++)
-        if (!graph->initializer[i]->name ||
-            define(n, graph->initializer[i]->name, ONNX_CONSTANT) < 0)
+        if (!graph->initializer[i]->name)
+            return tern_fail(TERN_ERR_IO, "tern_onnx_load: %s: initializer %zu has no name",
+                             g->path, i);
+        else if (define(n, graph->initializer[i]->name, ONNX_CONSTANT) < 0)
             return TERN_ERR_IO;
     /* up to IR 3 initializers stand among the inputs too */
     for (size_t i = 0; i < graph->n_input; i++) {

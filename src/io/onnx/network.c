@@ -31,8 +31,11 @@ static tern_status read_list(const onnx_call *c, const char *name, int n, int64_
 {
     int64_t read[ONNX_DIMS];
     int count = onnx_ints(c, name, read);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         list[i] = count < 0 ? otherwise : i < count ? read[i] : 0;
+        if (list[i] < -INT32_MAX || list[i] > INT32_MAX)
+            return onnx_fail(c, TERN_ERR_SHAPE, "%s has %lld", name, (long long)list[i]);
+    }
     if (count >= 0 && count != n)
         return onnx_fail(c, TERN_ERR_SHAPE, "%s has %d numbers for %d dims", name, count, n);
     return TERN_OK;
@@ -51,6 +54,8 @@ static tern_status read_window(const onnx_call *c, const tern_tensor *x, const t
         TERN_TRY(read_list(c, "kernel_shape", w->n, 1, w->kernel));
     TERN_TRY(read_list(c, "strides", w->n, 1, w->stride));
     TERN_TRY(read_list(c, "dilations", w->n, 1, w->dilation));
+    if (onnx_int(c, "group", 1) < 1)
+        return onnx_fail(c, TERN_ERR_ARGUMENT, "%lld groups", (long long)onnx_int(c, "group", 1));
     int64_t pads[6];
     TERN_TRY(read_list(c, "pads", 2 * w->n, 0, pads));
     bool upper = onnx_text_is(c, "auto_pad", "SAME_UPPER", false);
@@ -107,12 +112,16 @@ static tern_status transposed_pads(const onnx_call *c, const tern_tensor *x, con
     int n = onnx_ints(c, "output_shape", shape);
     bool upper = onnx_text_is(c, "auto_pad", "SAME_UPPER", false);
     bool lower = onnx_text_is(c, "auto_pad", "SAME_LOWER", false);
+    if (n > 0 && n < w->n)
+        return onnx_fail(c, TERN_ERR_SHAPE, "output_shape has %d sizes for %d dims", n, w->n);
     if (n > w->n)
         memmove(shape, shape + n - w->n, sizeof *shape * (size_t)w->n);
     for (int i = 0; i < w->n; i++) {
         int64_t in = tern_size(x, i + 2);
         int64_t extent = (w->kernel[i] - 1) * w->dilation[i] + 1;
         int64_t whole = (in - 1) * w->stride[i] + extent + more[i];
+        if (n > 0 && (shape[i] < 0 || shape[i] > INT32_MAX))
+            return onnx_fail(c, TERN_ERR_SHAPE, "output_shape has %lld", (long long)shape[i]);
         if (n > 0 || upper || lower) {
             int64_t all = whole - (n > 0 ? shape[i] : in * w->stride[i]);
             int64_t half = all >= 0 ? all / 2 : (all - 1) / 2; /* rounded down */
@@ -266,6 +275,8 @@ tern_status onnx_batch_normalization(onnx_call *c)
 {
     double momentum = onnx_real(c, "momentum", 0.9);
     tern_tensor *mean = onnx_in(c, 3), *var = onnx_in(c, 4);
+    if (!mean || !var)
+        return onnx_fail(c, TERN_ERR_ARGUMENT, "lacks its mean or variance");
     if (c->training)
         TERN_TRY(new_statistics(c, momentum));
     return onnx_give(c, tern_batch_norm(onnx_in(c, 0), mean, var, onnx_in(c, 1), onnx_in(c, 2),

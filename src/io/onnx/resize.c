@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { MOST_SIZE = INT32_MAX }; /* of a dim that is padded or resized */
+
 /* Entries places[0 .. n - 1] of a dim. */
 static tern_tensor *select_places(tern_tensor *x, int d, const int64_t *places, int64_t n)
 {
@@ -28,10 +30,15 @@ static int64_t source(pad_kind kind, int64_t i, int64_t n)
 
 static tern_tensor *pad_dim(tern_tensor *x, int d, pad_kind kind, int64_t before, int64_t after)
 {
-    int64_t n = tern_size(x, d), out = n + before + after;
+    int64_t n = tern_size(x, d), out = 0;
     if (before == 0 && after == 0)
         return x;
-    int64_t *places = n > 0 && out >= 0 ? tern_alloc(sizeof *places * (size_t)(out + 1)) : NULL;
+    bool fits =
+        before > -MOST_SIZE && before < MOST_SIZE && after > -MOST_SIZE && after < MOST_SIZE;
+    if (fits)
+        out = n + before + after;
+    int64_t *places =
+        fits && n > 0 && out >= 0 ? tern_alloc(sizeof *places * (size_t)(out + 1)) : NULL;
     if (!places)
         return tern_fail_null(TERN_ERR_SHAPE,
                               "tern_onnx: Pad of a dim of size %lld by %lld and %lld", (long long)n,
@@ -140,6 +147,9 @@ static tern_tensor *weigh(const resizing *r, tern_tensor *x, int d, int64_t out,
     int64_t in = tern_size(x, d);
     double shrink = r->antialias && scale < 1 ? scale : 1,
            support = (r->mode == CUBIC ? 2 : 1) / shrink;
+    if (2 * support * (double)out > MOST_SIZE)
+        return tern_fail_null(TERN_ERR_SHAPE, "tern_onnx: Resize of a dim of size %lld by %g",
+                              (long long)in, scale);
     int64_t taps = (int64_t)ceil(2 * support) + (shrink < 1 ? 1 : 0);
     int64_t *places = tern_alloc(sizeof *places * (size_t)(taps * out + 1));
     double *weights = tern_alloc(sizeof *weights * (size_t)(taps * out + 1));
@@ -218,13 +228,12 @@ static tern_status targets(const onnx_call *c, const tern_tensor *x, int64_t *ou
         int d = onnx_axis(n_axes >= 0 ? axes[i] : i, dims);
         if (d < 0 || d >= dims)
             return onnx_fail(c, TERN_ERR_SHAPE, "axis %d of %d dims", d, dims);
-        if (n_sizes > 0) {
-            scale[d] = (double)sizes[i] / (double)out[d];
-            out[d] = sizes[i];
-        } else {
-            scale[d] = scales[i];
-            out[d] = (int64_t)floor((double)out[d] * scales[i]);
-        }
+        double size = n_sizes > 0 ? (double)sizes[i] : floor((double)out[d] * scales[i]);
+        scale[d] = n_sizes > 0 ? size / (double)out[d] : scales[i];
+        if (!(scale[d] >= 0 && scale[d] < MOST_SIZE && size >= 0 && size < MOST_SIZE))
+            return onnx_fail(c, TERN_ERR_SHAPE, "a dim of size %lld by %g", (long long)out[d],
+                             scale[d]);
+        out[d] = (int64_t)size;
         least = i == 0 || scale[d] < least ? scale[d] : least;
         most = i == 0 || scale[d] > most ? scale[d] : most;
     }
@@ -233,7 +242,8 @@ static tern_status targets(const onnx_call *c, const tern_tensor *x, int64_t *ou
     for (int i = 0; n_sizes > 0 && (larger || smaller) && i < count; i++) {
         int d = onnx_axis(n_axes >= 0 ? axes[i] : i, dims);
         scale[d] = larger ? least : most;
-        out[d] = (int64_t)floor((double)tern_size(x, d) * scale[d] + 0.5);
+        double size = floor((double)tern_size(x, d) * scale[d] + 0.5);
+        out[d] = size < MOST_SIZE ? (int64_t)size : MOST_SIZE;
     }
     return TERN_OK;
 }

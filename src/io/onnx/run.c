@@ -101,6 +101,8 @@ tern_status onnx_give(onnx_call *c, tern_tensor *y)
 
 int onnx_axis(int64_t axis, int dims)
 {
+    if (axis < -(int64_t)dims || axis > dims)
+        return INT16_MAX; /* which is none */
     return (int)(axis < 0 ? axis + dims : axis);
 }
 
