@@ -3,7 +3,7 @@
 # compiled once for each instruction set (library.cmake), and a backend only where it is wanted.
 file(GLOB_RECURSE TERN_SOURCES RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
   src/base/*.c src/device/*.c src/tensor/*.c src/ops/*.c src/nn/*.c src/amp/*.c src/optim/*.c src/metrics/*.c
-  src/data/*.c src/io/*.c src/dist/*.c)
+  src/data/*.c src/io/*.c src/dist/*.c src/profile/*.c)
 list(FILTER TERN_SOURCES EXCLUDE REGEX "^src/dist/mpi/") # a plugin of its own (mpi.cmake)
 set(TERN_HOST_SOURCES host_kernels host_table product_kernels row_kernels row_run)
 list(TRANSFORM TERN_HOST_SOURCES REPLACE "(.+)" "src/device/cpu/\\1.c")

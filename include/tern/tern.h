@@ -19,4 +19,5 @@
 #include <tern/data.h>
 #include <tern/dist/data_parallel.h>
 #include <tern/dist.h>
+#include <tern/profiler.h>
 #endif

@@ -117,6 +117,9 @@ typedef struct tern_thread_state {
     uint64_t failures;            /* so far, whether they are recorded or not */
     tern_after_walk **after_walk; /* of the walk back that runs; NULL: none does */
     struct tern_graph *graph;     /* what is being recorded; NULL: work runs */
+    bool strict;                  /* within TERN_STRICT */
+    /* The innermost stretch of time that a profiler measures, and the run of the profiler it is of. */
+    int64_t span, profile_run;
     /* While debugging: what a device does; the scope that ends; NULL: nothing, none. */
     const char *work;
     const tern_scope_place *ending;

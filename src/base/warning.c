@@ -1,5 +1,6 @@
 /* warning.c -- what is odd but right is told once for each place. */
 #include "base/warning.h"
+#include "base/strict.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include <pthread.h>
@@ -87,6 +88,8 @@ static bool is_new(uint64_t place)
 
 void tern_warn(const char *kind, const char *operation, const char *format, ...)
 {
+    if (strcmp(kind, "slow") == 0)
+        tern_count_fallback(operation);
     if (!tern_warns())
         return;
     pthread_mutex_lock(&lock);

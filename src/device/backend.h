@@ -248,6 +248,9 @@ struct tern_backend {
     /* Begin what was launched, where the driver waits to be told: the host turns to something else. NULL: it
      * never waits. One that does calls tern_work_is_held for what it keeps. */
     void (*flush)(tern_place *place);
+    /* From now on events cost no wait, at the price of slower launches, or no longer; NULL: they never do.
+     * Called when nothing is under way. */
+    tern_status (*profile)(tern_place *place, bool on);
 };
 
 /* What the backend may know of its place. */

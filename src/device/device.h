@@ -18,6 +18,8 @@ bool tern_place_is_synchronous(const tern_place *place);
 
 /* Begin what devices were given and their drivers hold back: the host turns to something else. */
 void tern_flush(void);
+/* One more for tern_get_counters. */
+void tern_place_count_operation(tern_place *place);
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 /* A block of device memory from the caching allocator. */

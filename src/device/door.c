@@ -1,6 +1,7 @@
 /* door.c -- where all that a device is given to do passes. */
 #include "device/work.h"
 #include "base/debug.h"
+#include "base/profile.h"
 #include "device/capture.h"
 #include "device/registry.h"
 #include <stdio.h>
@@ -36,12 +37,11 @@ tern_status tern_work_run(tern_place *place, const tern_work *work, bool *taken)
 /* "kernel 'gather'", for what an error says. */
 static const char *name_of(const tern_work *work, char text[64])
 {
-    static const char *const names[] = {[TERN_WORK_USER] = "a kernel of the program's",
-                                        [TERN_WORK_GEMM] = "a matrix product",
-                                        [TERN_WORK_CONVOLUTION] = "a convolution",
-                                        [TERN_WORK_ALL_REDUCE] = "an all-reduce",
-                                        [TERN_WORK_COPY] = "a copy",
-                                        [TERN_WORK_ZERO] = "a fill with zeros"};
+    static const char *const names[] = {
+        [TERN_WORK_USER] = "a kernel of the program's", [TERN_WORK_GEMM] = "a matrix product",
+        [TERN_WORK_CONVOLUTION] = "a convolution",      [TERN_WORK_ATTENTION] = "an attention",
+        [TERN_WORK_ALL_REDUCE] = "an all-reduce",       [TERN_WORK_COPY] = "a copy",
+        [TERN_WORK_ZERO] = "a fill with zeros"};
     if (work->kind != TERN_WORK_KERNEL)
         return names[work->kind];
     snprintf(text, 64, "kernel '%s'", work->what.launch.kernel->ref->name);
@@ -63,6 +63,16 @@ static tern_status run_and_wait(tern_place *place, const tern_work *work, bool *
     return status;
 }
 
+static tern_status run_and_time(tern_place *place, const tern_work *work, bool *taken)
+{
+    char text[64];
+    tern_work_span span;
+    tern_hook_work_begin(&span, place, name_of(work, text), work);
+    tern_status status = tern_work_run(place, work, taken);
+    tern_hook_work_end(&span, status == TERN_OK && *taken);
+    return status;
+}
+
 static void count_launch(tern_place *place)
 {
     atomic_fetch_add_explicit(&place->launches, 1, memory_order_relaxed);
@@ -75,7 +85,9 @@ tern_status tern_work_give(tern_place *place, const tern_work *work, bool *taken
     tern_graph *graph = tern_capture_of(place);
     if (graph)
         return tern_record_work(graph, work);
-    TERN_TRY(tern_debugging ? run_and_wait(place, work, &done) : tern_work_run(place, work, &done));
+    TERN_TRY(tern_debugging   ? run_and_wait(place, work, &done)
+             : tern_profiling ? run_and_time(place, work, &done)
+                              : tern_work_run(place, work, &done));
     if (taken)
         *taken = done;
     if (work->kind == TERN_WORK_ALL_REDUCE)

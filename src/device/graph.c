@@ -1,5 +1,6 @@
 /* graph.c -- graphs: their life, the ends of a capture, and replays. */
 #include "base/debug.h"
+#include "base/profile.h"
 #include "device/recording.h"
 #include "device/registry.h"
 
@@ -246,8 +247,11 @@ tern_status tern_graph_replay(tern_graph *graph)
         TERN_TRY(graph->refreshes[i].run(graph->refreshes[i].user));
     if (graph->taken)
         TERN_TRY(tern_rng_settle(place));
-    TERN_TRY(graph->made ? place->backend->vendor->graph_run(place, graph->made)
-                         : run_nodes(graph));
+    int64_t span = tern_span_begin(TERN_SPAN_LABEL, "graph_replay", 0);
+    tern_status status =
+        graph->made ? place->backend->vendor->graph_run(place, graph->made) : run_nodes(graph);
+    tern_span_end(span);
+    TERN_TRY(status);
     atomic_fetch_add_explicit(&place->launches, (unsigned long long)graph->n_nodes,
                               memory_order_relaxed);
     if (graph->taken)

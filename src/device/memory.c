@@ -1,4 +1,6 @@
 /* memory.c -- the caching allocator: blocks by size class, kept for the next request. */
+#include "base/profile.h"
+#include "base/strict.h"
 #include "device/capture.h"
 #include "device/registry.h"
 #include "device/transfers.h"
@@ -85,6 +87,15 @@ static void count(tern_place *place, size_t bytes)
     s->allocated += bytes;
     if (s->allocated > s->allocated_peak)
         s->allocated_peak = s->allocated;
+    if (tern_profiling)
+        tern_hook_memory(place->text, s->allocated);
+}
+
+static void uncount(tern_place *place, size_t bytes)
+{
+    place->stats.allocated -= bytes;
+    if (tern_profiling)
+        tern_hook_memory(place->text, place->stats.allocated);
 }
 
 /* With memory_lock held. */
@@ -225,7 +236,7 @@ void tern_block_free(tern_block *block)
     if (block->is_ahead && !block->holds && !block->pool)
         tern_ahead_mark(block);
     pthread_mutex_lock(&place->memory_lock);
-    place->stats.allocated -= block->used;
+    uncount(place, block->used);
     bool ends = block->lent && !block->holds;
     if (block->pool)
         tern_pool_give(block->pool, block);
@@ -244,7 +255,7 @@ void tern_block_keep_one(tern_block *block, tern_dtype dtype)
     pthread_mutex_lock(&place->memory_lock);
     tern_block *spare = block;
     if (!place->one[dtype] && !block->pool && !block->lent && !block->is_ahead) {
-        place->stats.allocated -= block->used;
+        uncount(place, block->used);
         place->one[dtype] = block;
         spare = NULL;
     }
@@ -306,4 +317,32 @@ tern_status tern_reset_peak_memory_stats(const char *device)
     place->stats.reserved_peak = place->stats.reserved;
     pthread_mutex_unlock(&place->memory_lock);
     return TERN_OK;
+}
+
+tern_status tern_get_counters(const char *device, tern_counters *counters)
+{
+    tern_memory_stats stats;
+    if (!counters)
+        return tern_fail_argument_null("tern_get_counters", "counters");
+    tern_place *place = tern_place_name(device, "tern_get_counters");
+    if (!place)
+        return tern_last_status();
+    TERN_TRY(tern_memory_get_stats(place->text, &stats));
+    *counters = (tern_counters){.operations = atomic_load(&place->operations),
+                                .launches = stats.launches,
+                                .waits = atomic_load(&place->waits),
+                                .to_host = stats.to_host_bytes,
+                                .to_device = stats.to_device_bytes,
+                                .fallbacks = tern_fallbacks(),
+                                .programs_built = stats.programs_built,
+                                .programs_loaded = stats.programs_loaded,
+                                .allocations = stats.allocations,
+                                .driver_allocations = stats.driver_calls};
+    return TERN_OK;
+}
+
+void tern_place_count_operation(tern_place *place)
+{
+    uint64_t n = atomic_load_explicit(&place->operations, memory_order_relaxed);
+    atomic_store_explicit(&place->operations, n + 1, memory_order_relaxed);
 }

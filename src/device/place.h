@@ -35,7 +35,7 @@ struct tern_place {
     tern_block *ahead;               /* likewise, of those that transfers write */
     struct tern_staging *staging;    /* pinned memory that waits for the next transfer */
     tern_memory_stats stats;
-    atomic_ullong launches, to_host, to_device, built, loaded;
+    atomic_ullong launches, to_host, to_device, built, loaded, waits, operations;
 
     _Atomic(tern_resolved *) kernels[KERNEL_SLOTS]; /* open addressing, never removed */
 

@@ -1,5 +1,6 @@
 /* sync.c -- waiting for a device, and what is done then. */
 #include "base/parallel.h"
+#include "base/profile.h"
 #include "device/capture.h"
 #include "device/registry.h"
 #include "device/transfers.h"
@@ -27,7 +28,11 @@ tern_status tern_place_sync(tern_place *place)
     TERN_TRY(tern_registry_open(place));
     if (tern_capture_of(place))
         return tern_capture_refuse(place, "waiting for the device");
-    TERN_TRY(place->backend->sync(place));
+    atomic_fetch_add_explicit(&place->waits, 1, memory_order_relaxed);
+    int64_t span = tern_span_begin(TERN_SPAN_WAIT, "synchronize", 0);
+    tern_status status = place->backend->sync(place);
+    tern_span_end(span);
+    TERN_TRY(status);
     tern_pinned_collect();
     return tern_fault_report(place);
 }

@@ -1,4 +1,5 @@
 /* transfer.c -- moving bytes: from and to the host, within a device and between two. */
+#include "base/profile.h"
 #include "device/recording.h"
 #include "device/registry.h"
 
@@ -38,7 +39,10 @@ tern_status tern_block_write(tern_block *to, size_t at, const void *from, size_t
         return copy_within(constant, 0, to, at, bytes);
     }
     atomic_fetch_add_explicit(&place->to_device, bytes, memory_order_relaxed);
-    return place->backend->write(place, &to->buffer, at, from, bytes);
+    int64_t span = tern_span_begin(TERN_SPAN_COPY, "to_device", (int64_t)bytes);
+    tern_status status = place->backend->write(place, &to->buffer, at, from, bytes);
+    tern_span_end(span);
+    return status;
 }
 
 tern_status tern_block_read(tern_block *from, size_t at, void *to, size_t bytes)
@@ -48,8 +52,11 @@ tern_status tern_block_read(tern_block *from, size_t at, void *to, size_t bytes)
     if (tern_capture_of(place))
         return tern_capture_refuse(place, "reading values on the host");
     atomic_fetch_add_explicit(&place->to_host, bytes, memory_order_relaxed);
-    TERN_TRY(place->backend->read(place, &from->buffer, at, to, bytes));
-    return tern_fault_report(place);
+    atomic_fetch_add_explicit(&place->waits, 1, memory_order_relaxed);
+    int64_t span = tern_span_begin(TERN_SPAN_COPY, "to_host", (int64_t)bytes);
+    tern_status status = place->backend->read(place, &from->buffer, at, to, bytes);
+    tern_span_end(span);
+    return status == TERN_OK ? tern_fault_report(place) : status;
 }
 
 tern_status tern_block_zero(tern_block *to, size_t at, size_t bytes)

@@ -1,4 +1,6 @@
 /* apply.c -- the one door: every operation is checked, promoted, run and recorded here. */
+#include "base/profile.h"
+#include "base/strict.h"
 #include "tensor/op.h"
 #include <stdio.h>
 #include <string.h>
@@ -38,6 +40,11 @@ static bool is_number(const tern_tensor *x)
 /* Inputs of two places: numbers go to that of the others; cast points to room for them. */
 static tern_status bring_numbers(tern_call *call, tern_tensor **cast, bool in_place)
 {
+    if (tern_thread.strict) {
+        char function[FUNCTION_ROOM];
+        name_function(function, call->op);
+        TERN_TRY(tern_strict_refuse(function, "copies a number of the cpu to the device"));
+    }
     tern_place *place = NULL;
     for (int i = 0; i < call->n_in; i++)
         if (call->in[i] && !is_number(call->in[i])) {
@@ -296,6 +303,16 @@ static tern_status run(tern_call *call, tern_tensor **cast, size_t attribute_byt
     return status;
 }
 
+static tern_status run_profiled(tern_call *call, tern_tensor **cast, size_t attribute_bytes)
+{
+    int64_t span = tern_span_begin(TERN_SPAN_OPERATION, call->op->name, 0);
+    tern_status status = run(call, cast, attribute_bytes);
+    if (status == TERN_OK)
+        tern_hook_span_call(span, call);
+    tern_span_end(span);
+    return status;
+}
+
 tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, const void *attributes,
                            size_t attribute_bytes, tern_tensor **out, int n_out)
 {
@@ -306,7 +323,9 @@ tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, con
     call.n_in = n;
     call.attributes = attributes;
     call.n_out = 0;
-    TERN_TRY(run(&call, cast, attribute_bytes));
+    TERN_TRY(__builtin_expect(tern_profiling, 0) ? run_profiled(&call, cast, attribute_bytes)
+                                                 : run(&call, cast, attribute_bytes));
+    tern_place_count_operation(call.place);
     while (call.n_out > n_out) /* nobody asked for these, but backward may keep them */
         tern_release(call.out[--call.n_out]);
     for (int i = 0; i < call.n_out; i++) {
@@ -399,7 +418,13 @@ tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int 
     call.attributes = attributes;
     call.n_out = 1;
     call.out[0] = NULL;
-    return run_in_place(&call, cast, attribute_bytes) == TERN_OK ? in[0] : NULL;
+    int64_t span = tern_span_begin(TERN_SPAN_OPERATION, op->name, 0);
+    tern_status status = run_in_place(&call, cast, attribute_bytes);
+    tern_span_end(span);
+    if (status != TERN_OK)
+        return NULL;
+    tern_place_count_operation(call.place);
+    return in[0];
 }
 
 /* ---- autocast before the door ------------------------------------------------------------ */

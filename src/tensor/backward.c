@@ -1,5 +1,6 @@
 /* backward.c -- the walk back: nodes by falling serial number, without recursion. */
 #include "base/callback.h"
+#include "base/profile.h"
 #include "tensor/walk.h"
 #include <tern/ops/create.h>
 
@@ -152,6 +153,8 @@ static tern_status run_node(tern_walk *w, tern_node *node)
     tern_status status = TERN_OK;
     tern_thread.running.backward = node->inner ? node->inner->op->name : node->op->name;
     tern_thread.running.modules = node->modules;
+    int64_t span =
+        tern_profiling ? tern_span_begin(TERN_SPAN_BACKWARD, tern_node_name(node), 0) : 0;
     TERN_SCOPE {
         status = fetch_saved(node);
         if (status == TERN_OK && node->inner)
@@ -161,6 +164,7 @@ static tern_status run_node(tern_walk *w, tern_node *node)
         if (status == TERN_OK && !is_end(w, node))
             status = backward_of(w, node);
     }
+    tern_span_end(span);
     return status;
 }
 

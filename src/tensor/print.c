@@ -1,4 +1,5 @@
 /* print.c -- tensors as text, in PyTorch's format (torch/_tensor_str.py, default options). */
+#include "base/strict.h"
 #include "base/text.h"
 #include "tensor/tensor.h"
 #include <ctype.h>
@@ -55,6 +56,7 @@ static tern_status copy_edges(const printer *p, tern_tensor *out, tern_shape par
 static tern_status read_shown(printer *p)
 {
     const tern_tensor *x = p->x;
+    TERN_TRY(tern_strict_check("tern_to_text", "waits for values of the device"));
     p->shown = tern_shape_of(x);
     p->summarized = x->numel > THRESHOLD;
     int64_t numel = 1;

@@ -1,4 +1,5 @@
 /* read.c -- elements back to the host. */
+#include "base/strict.h"
 #include "tensor/tensor.h"
 #include "types_host.h"
 #include <math.h>
@@ -121,7 +122,8 @@ static bool one(const tern_tensor *x, const char *function, tern_scalar *value)
         return false;
     }
     size_t size = tern_dtype_size(x->dtype);
-    if (tern_storage_there(x, function) != TERN_OK)
+    if (tern_storage_there(x, function) != TERN_OK ||
+        tern_strict_check(function, "waits for a number of the device") != TERN_OK)
         return false;
     if (tern_block_read(x->storage->block, (size_t)x->offset * size, bytes, size) != TERN_OK)
         return false;

@@ -109,6 +109,9 @@ PASS(clEnqueueNDRangeKernel,
 PASS(clWaitForEvents, (cl_uint n, const cl_event *events), n, events)
 PASS(clReleaseEvent, (cl_event x), x)
 PASS(clFlush, (cl_command_queue q), q)
+PASS(clGetEventProfilingInfo,
+     (cl_event x, cl_profiling_info what, size_t bytes, void *to, size_t *got), x, what, bytes, to,
+     got)
 PASS(clFinish, (cl_command_queue q), q)
 
 static void *CL_API_CALL shim_clSVMAlloc(cl_context x, cl_svm_mem_flags flags, size_t bytes,

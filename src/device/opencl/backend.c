@@ -54,35 +54,79 @@ static tern_status peer(tern_place *from_place, const tern_buffer *from, size_t 
     return TERN_ERR_UNSUPPORTED;
 }
 
-/* A point in launch order is the time when the queue was empty: a queue that takes times of its own
- * would slow every launch, and events are rare. */
+/* A point in launch order: a marker of a queue that takes times, or the time when the queue was empty. A
+ * queue that takes times would slow every launch: only a profiler has one. */
+typedef struct point {
+    cl_event event; /* NULL: at */
+    struct timespec at;
+} point;
+
 static tern_status event_new(tern_place *place, void **event)
 {
-    struct timespec *now = tern_alloc(sizeof *now);
-    if (!now)
+    tern_cl_state *s = tern_cl_state_of(place);
+    point *p = tern_alloc(sizeof *p);
+    if (!p)
         return TERN_ERR_MEMORY;
-    tern_status status = tern_cl_settle(place);
+    tern_status status = TERN_OK;
+    if (s->takes_times)
+        status = tern_cl_check(place, CL(EnqueueMarkerWithWaitList(s->queue, 0, NULL, &p->event)),
+                               "EnqueueMarker");
+    else
+        status = tern_cl_settle(place);
     if (status != TERN_OK) {
-        tern_free(now);
+        tern_free(p);
         return status;
     }
-    clock_gettime(CLOCK_MONOTONIC, now);
-    *event = now;
+    clock_gettime(CLOCK_MONOTONIC, &p->at);
+    *event = p;
+    return TERN_OK;
+}
+
+static tern_status time_of(tern_place *place, const point *p, cl_ulong *ns)
+{
+    CL_TRY(place, WaitForEvents(1, &p->event));
+    CL_TRY(place, GetEventProfilingInfo(p->event, CL_PROFILING_COMMAND_END, sizeof *ns, ns, NULL));
     return TERN_OK;
 }
 
 static tern_status elapsed(tern_place *place, void *from, void *to, double *nanoseconds)
 {
-    const struct timespec *a = from, *b = to;
-    (void)place;
-    *nanoseconds = (double)(b->tv_sec - a->tv_sec) * 1e9 + (double)(b->tv_nsec - a->tv_nsec);
+    const point *a = from, *b = to;
+    cl_ulong begin, end;
+    *nanoseconds =
+        (double)(b->at.tv_sec - a->at.tv_sec) * 1e9 + (double)(b->at.tv_nsec - a->at.tv_nsec);
+    if (!a->event || !b->event)
+        return TERN_OK;
+    TERN_TRY(time_of(place, a, &begin));
+    TERN_TRY(time_of(place, b, &end));
+    *nanoseconds = end > begin ? (double)(end - begin) : 0;
     return TERN_OK;
 }
 
 static void event_free(tern_place *place, void *event)
 {
+    point *p = event;
     (void)place;
-    tern_free(event);
+    if (p->event)
+        tern_cl.ReleaseEvent(p->event);
+    tern_free(p);
+}
+
+/* The application's queue is left alone. */
+static tern_status profile(tern_place *place, bool on)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    cl_int code = CL_SUCCESS;
+    if (s->shares_queue || s->takes_times == on)
+        return TERN_OK;
+    cl_command_queue queue = CL_NEW(
+        code, CreateCommandQueue(s->context, s->device, on ? CL_QUEUE_PROFILING_ENABLE : 0, &code));
+    if (code != CL_SUCCESS)
+        return tern_cl_check(place, code, "CreateCommandQueue");
+    tern_cl.ReleaseCommandQueue(s->queue);
+    s->queue = queue;
+    s->takes_times = on;
+    return TERN_OK;
 }
 
 const tern_backend tern_opencl_backend = {
@@ -105,6 +149,7 @@ const tern_backend tern_opencl_backend = {
     .event = event_new,
     .elapsed = elapsed,
     .event_free = event_free,
+    .profile = profile,
     .memory = tern_cl_memory,
     .user_compile = tern_cl_user_compile,
     .user_launch = tern_cl_user_launch,

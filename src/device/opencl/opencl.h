@@ -52,6 +52,7 @@ typedef struct tern_cl_state {
     cl_context context;
     cl_command_queue queue;
     cl_command_queue copies; /* of transfers; NULL before the first */
+    bool takes_times;        /* the queue does: a profiler runs */
     bool shares_queue;       /* it is the application's, who may have given it work */
     /* clSetKernelArg is not safe on a kernel that two threads share. One lock around setting the
      * arguments and enqueueing costs 20 ns, keeps the queue's order the order of calls, and needs

@@ -2,6 +2,7 @@
  *
  * Every chunk of x counts its own, running sums of the counts say where each chunk's begin, and the
  * chunks write them there: in order, whatever the device. */
+#include "base/strict.h"
 #include "ops/index/nonzero.h"
 #include <tern/ops.h>
 
@@ -13,7 +14,9 @@ int64_t tern_running_starts(tern_tensor *counts, int64_t n, int fault_code)
     tern_place *place = counts->storage->place;
     tern_arg fault;
     int64_t total = -1;
-    if (tern_fault_arg(place, &fault) != TERN_OK)
+    if (tern_fault_arg(place, &fault) != TERN_OK ||
+        tern_strict_check(tern_thread.mode.op ? tern_thread.mode.op : "tern_nonzero",
+                          "waits for the number of results") != TERN_OK)
         return -1;
     if (TERN_LAUNCH(place, &kernel, TERN_I64, tern_items(1), tern_arg_out(counts), fault,
                     tern_arg_i64(n), tern_arg_i32(fault_code)) != TERN_OK ||

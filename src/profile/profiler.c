@@ -1,0 +1,367 @@
+/* profiler.c -- profilers: made, started, stopped, and what they are told meanwhile. */
+#include "profile/profile.h"
+#include "tensor/op.h"
+#include "device/work.h"
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tern_profiler *running; /* NULL: none */
+static int64_t runs;
+static atomic_int threads;
+static _Thread_local int thread_number;
+
+enum { MOST = 1 << 22 };
+
+static int64_t now(const tern_profiler *p)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)(t.tv_sec - p->zero.tv_sec) * 1000000000 + (t.tv_nsec - p->zero.tv_nsec);
+}
+
+/* ---- what is seen ------------------------------------------------------------------------ */
+
+const char *tern_profile_text(tern_profiler *p, const char *text)
+{
+    if (2 * (p->n_texts + 1) > p->text_room) {
+        size_t room = p->text_room ? 2 * p->text_room : 256;
+        char **grown = tern_alloc(room * sizeof *grown);
+        if (!grown)
+            return "";
+        for (size_t i = 0; i < p->text_room; i++)
+            if (p->texts[i]) {
+                size_t k = tern_hash(TERN_HASH_SEED, p->texts[i], strlen(p->texts[i])) % room;
+                while (grown[k])
+                    k = (k + 1) % room;
+                grown[k] = p->texts[i];
+            }
+        tern_free(p->texts);
+        p->texts = grown;
+        p->text_room = room;
+    }
+    size_t length = strlen(text), k = tern_hash(TERN_HASH_SEED, text, length) % p->text_room;
+    for (; p->texts[k]; k = (k + 1) % p->text_room)
+        if (strcmp(p->texts[k], text) == 0)
+            return p->texts[k];
+    char *copy = tern_alloc(length + 1);
+    if (!copy)
+        return "";
+    p->texts[k] = memcpy(copy, text, length + 1);
+    p->n_texts++;
+    return copy;
+}
+
+/* A new event of this thread; NULL where there is no room. With the lock held. */
+static tern_event *add(tern_profiler *p, int kind, const char *name)
+{
+    if (p->n == p->room && p->n < p->options.most) {
+        int64_t room = p->room ? 2 * p->room : 1024;
+        tern_event *grown = tern_grow(p->events, sizeof *grown * (size_t)room);
+        p->events = grown ? grown : p->events;
+        p->room = grown ? room : p->room;
+    }
+    if (p->n == p->room || p->n >= p->options.most) {
+        p->lost++;
+        return NULL;
+    }
+    if (!thread_number)
+        thread_number = atomic_fetch_add(&threads, 1) + 1;
+    tern_event *e = &p->events[p->n++];
+    *e = (tern_event){.kind = (uint8_t)kind,
+                      .name = tern_profile_text(p, name),
+                      .path = "",
+                      .thread = thread_number,
+                      .outer = tern_thread.profile_run == p->run ? tern_thread.span : 0,
+                      .begin = now(p)};
+    e->end = e->begin;
+    return e;
+}
+
+/* "cross_entropy": "CrossEntropyBackward". */
+static const char *name_gradient(char text[128], const char *name)
+{
+    size_t n = 0;
+    for (bool first = true; *name && n < 100; name++) {
+        if (*name != '_')
+            text[n++] = (char)(first && *name >= 'a' && *name <= 'z' ? *name - 32 : *name);
+        first = *name == '_';
+    }
+    memcpy(text + n, "Backward", sizeof "Backward");
+    return text;
+}
+
+int64_t tern_hook_span_begin(tern_span_kind kind, const char *name, int64_t bytes)
+{
+    char path[256], type[256], text[128];
+    if (kind == TERN_SPAN_BACKWARD)
+        name = name_gradient(text, name);
+    if (kind == TERN_SPAN_OPERATION && tern_thread.running.backward) {
+        snprintf(text, sizeof text, "%s (backward)", name);
+        name = text;
+    }
+    tern_hook_module_path(&tern_thread.running.modules, path, type, sizeof path);
+    int64_t number = 0;
+    pthread_mutex_lock(&lock);
+    tern_event *e = running ? add(running, kind, name) : NULL;
+    if (e) {
+        e->path = tern_profile_text(running, path);
+        e->bytes = bytes;
+        number = tern_thread.span = running->n;
+        tern_thread.profile_run = running->run;
+    }
+    pthread_mutex_unlock(&lock);
+    return number;
+}
+
+void tern_hook_span_end(int64_t span)
+{
+    pthread_mutex_lock(&lock);
+    if (running && tern_thread.profile_run == running->run && span <= running->n) {
+        tern_event *e = &running->events[span - 1];
+        e->end = now(running);
+        e->done = true;
+        tern_thread.span = e->outer;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void tern_hook_span_call(int64_t span, const tern_call *call)
+{
+    tern_text shapes = {0};
+    double flops = tern_profile_flops(call);
+    pthread_mutex_lock(&lock);
+    bool there = span && running && tern_thread.profile_run == running->run && span <= running->n;
+    if (there)
+        running->events[span - 1].flops = flops;
+    for (int i = 0; there && running->options.shapes && i < call->n_in; i++)
+        tern_text_add(&shapes, "%s%s", i ? ", " : "",
+                      call->in[i] ? TERN_TENSOR_TEXT(call->in[i]) : "[]");
+    if (shapes.data)
+        running->events[span - 1].shapes = tern_profile_text(running, shapes.data);
+    pthread_mutex_unlock(&lock);
+    tern_text_free(&shapes);
+}
+
+void tern_hook_memory(const char *device, uint64_t allocated)
+{
+    pthread_mutex_lock(&lock);
+    tern_event *e =
+        running && running->options.memory ? add(running, TERN_EVENT_MEMORY, device) : NULL;
+    if (e)
+        e->allocated = (int64_t)allocated;
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- work of devices --------------------------------------------------------------------- */
+
+/* An event after all that the place was given; NULL where launches are done when they return. */
+static void *mark(tern_place *place)
+{
+    void *event = NULL;
+    return place->synchronous || place->backend->event(place, &event) != TERN_OK ? NULL : event;
+}
+
+/* With the lock held. */
+static tern_event_clock *clock_of(tern_profiler *p, tern_place *place)
+{
+    for (int i = 0; i < p->n_clocks; i++)
+        if (p->clocks[i].place == place)
+            return &p->clocks[i];
+    return NULL;
+}
+
+void tern_hook_work_begin(tern_work_span *span, tern_place *place, const char *name,
+                          const tern_work *work)
+{
+    *span = (tern_work_span){.place = place, .from = mark(place)};
+    if (work->kind == TERN_WORK_KERNEL)
+        name = work->what.launch.kernel->ref->name;
+    span->span = tern_hook_span_begin(TERN_SPAN_WORK, name, 0);
+    pthread_mutex_lock(&lock);
+    if (span->span && running && !clock_of(running, place) &&
+        running->n_clocks < TERN_MOST_CLOCKS) {
+        tern_event_clock *c = &running->clocks[running->n_clocks++];
+        *c = (tern_event_clock){place, NULL, now(running)};
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void tern_hook_work_end(tern_work_span *span, bool done)
+{
+    void *to = done && span->span ? mark(span->place) : NULL;
+    tern_hook_span_end(span->span);
+    pthread_mutex_lock(&lock);
+    bool there = span->span && running && tern_thread.profile_run == running->run;
+    if (there) {
+        tern_event *e = &running->events[span->span - 1];
+        e->place = span->place;
+        e->done = done;
+        e->from = span->from;
+        e->to = to;
+        span->from = to = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    if (span->from)
+        span->place->backend->event_free(span->place, span->from);
+    if (to)
+        span->place->backend->event_free(span->place, to);
+}
+
+/* Times of the device for all work whose events are there; they go. The first event of a device is
+ * taken for the time when it was launched. */
+static void settle(tern_profiler *p)
+{
+    for (int64_t i = 0; i < p->n; i++) {
+        tern_event *e = &p->events[i];
+        if (e->kind != TERN_SPAN_WORK || !e->place)
+            continue;
+        const tern_backend *b = e->place->backend;
+        tern_event_clock *c = clock_of(p, e->place);
+        double ns = (double)(e->end - e->begin), since = 0;
+        if (e->from && e->to && c) {
+            b->elapsed(e->place, e->from, e->to, &ns);
+            if (!c->first) {
+                c->first = e->from;
+                c->at = e->begin;
+            } else {
+                b->elapsed(e->place, c->first, e->from, &since);
+            }
+        }
+        bool timed = e->from && c && c->first;
+        e->device_begin = timed ? c->at + (int64_t)since : e->begin;
+        e->device_ns = ns > 0 ? (int64_t)ns : 0;
+        if (e->from && (!c || c->first != e->from))
+            b->event_free(e->place, e->from);
+        if (e->to)
+            b->event_free(e->place, e->to);
+        e->from = e->to = NULL;
+        e->device_ns = e->done ? e->device_ns : 0;
+    }
+    for (int i = 0; i < p->n_clocks; i++)
+        if (p->clocks[i].first)
+            p->clocks[i].place->backend->event_free(p->clocks[i].place, p->clocks[i].first);
+    p->n_clocks = 0;
+}
+
+/* ---- profilers --------------------------------------------------------------------------- */
+
+tern_profiler *tern_profiler_new(const tern_profiler_options *options)
+{
+    tern_profiler *p = tern_alloc(sizeof *p);
+    if (!p)
+        return NULL;
+    p->options = options ? *options : tern_profiler_defaults();
+    if (p->options.most <= 0)
+        p->options.most = MOST;
+    clock_gettime(CLOCK_MONOTONIC, &p->zero);
+    return p;
+}
+
+static tern_status each_device(bool on)
+{
+    const char *device;
+    tern_status status = TERN_OK;
+    for (int i = 0; (device = tern_opened_device_at(i)); i++) {
+        tern_place *place = tern_place_find(device, "tern_profiler_start");
+        tern_status s = place ? tern_place_sync(place) : tern_last_status();
+        if (s == TERN_OK && place->backend->profile)
+            s = place->backend->profile(place, on);
+        status = status == TERN_OK ? s : status;
+    }
+    return status;
+}
+
+tern_status tern_profiler_start(tern_profiler *p)
+{
+    if (!p)
+        return tern_fail_argument_null("tern_profiler_start", "profiler");
+    pthread_mutex_lock(&lock);
+    bool other = running;
+    if (!other) {
+        running = p;
+        p->run = ++runs;
+    }
+    pthread_mutex_unlock(&lock);
+    if (other)
+        return tern_fail(TERN_ERR_STATE, "tern_profiler_start: a profiler runs already");
+    tern_status status = each_device(true);
+    tern_profiling = true;
+    return status;
+}
+
+tern_status tern_profiler_stop(tern_profiler *p)
+{
+    if (!p)
+        return tern_fail_argument_null("tern_profiler_stop", "profiler");
+    pthread_mutex_lock(&lock);
+    bool mine = running == p;
+    if (mine) {
+        tern_profiling = false;
+        running = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!mine)
+        return tern_fail(TERN_ERR_STATE, "tern_profiler_stop: the profiler does not run");
+    int64_t open = now(p);
+    for (int64_t i = 0; i < p->n; i++) /* what began and has not ended ends here */
+        if (!p->events[i].done && p->events[i].kind != TERN_EVENT_MEMORY &&
+            p->events[i].kind != TERN_SPAN_WORK)
+            p->events[i].end = open;
+    tern_status status = TERN_OK;
+    const char *device;
+    for (int i = 0; (device = tern_opened_device_at(i)) && status == TERN_OK; i++)
+        status = tern_synchronize(device);
+    settle(p);
+    tern_status off = each_device(false);
+    return status == TERN_OK ? off : status;
+}
+
+void tern_profiler_free(tern_profiler *p)
+{
+    if (!p)
+        return;
+    pthread_mutex_lock(&lock);
+    bool mine = running == p;
+    pthread_mutex_unlock(&lock);
+    if (mine)
+        tern_profiler_stop(p);
+    for (size_t i = 0; i < p->text_room; i++)
+        tern_free(p->texts[i]);
+    tern_free(p->texts);
+    tern_free(p->events);
+    tern_free(p);
+}
+
+/* ---- blocks ------------------------------------------------------------------------------ */
+
+tern_profile_block tern_profile_block_enter(const char *path)
+{
+    tern_profile_block block = {
+        tern_profiler_new(&(tern_profiler_options){.memory = true, .shapes = true}), path};
+    if (block.profiler && tern_profiler_start(block.profiler) != TERN_OK) {
+        tern_profiler_free(block.profiler);
+        block.profiler = NULL;
+    }
+    return block;
+}
+
+void tern_profile_block_leave(tern_profile_block *block)
+{
+    if (!block->profiler)
+        return;
+    if (tern_profiler_stop(block->profiler) == TERN_OK)
+        tern_profiler_write_trace(block->profiler, block->path);
+    tern_profiler_free(block->profiler);
+}
+
+tern_profiler_label_block tern_profiler_label_enter(const char *label)
+{
+    return (tern_profiler_label_block){tern_span_begin(TERN_SPAN_LABEL, label ? label : "", 0)};
+}
+
+void tern_profiler_label_leave(tern_profiler_label_block *block)
+{
+    tern_span_end(block->span);
+}
