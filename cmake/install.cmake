@@ -1,11 +1,11 @@
-# install.cmake -- headers, libtern, libtern_names and libtern_models, a .pc of each, and a CMake package:
-# find_package(tern) gives tern::tern, tern::names and tern::models, find_package(tern COMPONENTS static)
+# install.cmake -- headers, libtern, libtern_names, libtern_report and libtern_models, a .pc of each, and a CMake package:
+# find_package(tern) gives tern::tern, tern::names, tern::report and tern::models, find_package(tern COMPONENTS static)
 # tern::tern_static, tern::names_static and tern::models_static too.
 set(TERN_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/tern)
 
 install(DIRECTORY include/tern DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(FILES ${TERN_WHERE} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tern)
-set(companions tern_names)
+set(companions tern_names tern_report)
 if(TERN_MODELS)
   list(APPEND companions tern_models)
 endif()

@@ -183,7 +183,7 @@ set_target_properties(tern_objects PROPERTIES POSITION_INDEPENDENT_CODE ON
 target_link_libraries(tern_objects PRIVATE tern_flags Threads::Threads jansson::jansson
   $<$<BOOL:${OpenMP_C_FOUND}>:OpenMP::OpenMP_C> $<$<BOOL:${onednn_FOUND}>:onednn::onednn>)
 
-# Companions, written against the public headers alone: operations by name, and pretrained models.
+# Companions, written against the public headers alone: operations by name, reports, and pretrained models.
 function(tern_companion_objects name)
   add_library(${name}_objects OBJECT ${ARGN})
   target_include_directories(${name}_objects PRIVATE
@@ -194,6 +194,7 @@ function(tern_companion_objects name)
   target_link_libraries(${name}_objects PRIVATE tern_flags)
 endfunction()
 tern_companion_objects(tern_names ${TERN_NAMES_SOURCES})
+tern_companion_objects(tern_report ${TERN_REPORT_SOURCES})
 if(TERN_MODELS)
   set_source_files_properties(${TERN_MODELS_SOURCES} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
   tern_companion_objects(tern_models ${TERN_MODELS_SOURCES})
@@ -230,10 +231,12 @@ endfunction()
 
 tern_library(tern tern $<TARGET_OBJECTS:tern_objects> ${TERN_HOST_OBJECTS})
 tern_library(tern_names names $<TARGET_OBJECTS:tern_names_objects>)
+tern_library(tern_report report $<TARGET_OBJECTS:tern_report_objects>)
 foreach(suffix IN ITEMS shared static)
   target_link_libraries(tern_${suffix} PRIVATE Threads::Threads m ${CMAKE_DL_LIBS} jansson::jansson
     $<$<BOOL:${OpenMP_C_FOUND}>:OpenMP::OpenMP_C> $<$<BOOL:${onednn_FOUND}>:onednn::onednn>)
   target_link_libraries(tern_names_${suffix} PUBLIC tern_${suffix})
+  target_link_libraries(tern_report_${suffix} PUBLIC tern_${suffix} PRIVATE m)
 endforeach()
 if(TERN_MODELS)
   tern_library(tern_models models $<TARGET_OBJECTS:tern_models_objects>)
@@ -245,9 +248,11 @@ if(TERN_MODELS)
 endif()
 if(NOT TERN_SANITIZE)
   target_link_options(tern_names_shared PRIVATE "LINKER:-z,defs")
+  target_link_options(tern_report_shared PRIVATE "LINKER:-z,defs")
   if(TERN_MODELS)
     target_link_options(tern_models_shared PRIVATE "LINKER:-z,defs")
   endif()
 endif()
 add_library(tern::tern ALIAS tern_shared)
 add_library(tern::names ALIAS tern_names_shared)
+add_library(tern::report ALIAS tern_report_shared)

@@ -22,6 +22,9 @@ endif()
 # libtern_names, a library of its own: operations by PyTorch's name.
 file(GLOB TERN_NAMES_SOURCES RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS src/names/*.c)
 
+# libtern_report, another: how a training goes.
+file(GLOB TERN_REPORT_SOURCES RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS src/report/*.c)
+
 # libtern_models, another: pretrained models and tokenizers.
 file(GLOB_RECURSE TERN_MODELS_SOURCES RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS src/models/*.c)
 

@@ -1,0 +1,57 @@
+/* csv.c -- a row for each step. A new name is a new column, for which the file is written again. */
+#include "report/report.h"
+#include <string.h>
+
+/* The first step that is not in the file yet, over all names; false where there is none before `limit`. */
+static bool next_step(const tern_report *r, int64_t limit, int64_t *step, double *time)
+{
+    bool found = false;
+    for (int i = 0; i < r->n_series; i++) {
+        const tern_report_series *s = &r->series[i];
+        const tern_report_point *p = s->written < s->n ? &s->points[s->written] : NULL;
+        if (!p || p->step >= limit || (found && p->step >= *step))
+            continue;
+        found = true;
+        *step = p->step;
+        *time = p->time;
+    }
+    return found;
+}
+
+/* Of several values of a step the last counts. */
+static void put_row(tern_report *r, int64_t step, double time)
+{
+    fprintf(r->csv, "%lld,%.3f", (long long)step, time);
+    for (int i = 0; i < r->n_series; i++) {
+        tern_report_series *s = &r->series[i];
+        const tern_report_point *last = NULL;
+        while (s->written < s->n && s->points[s->written].step <= step)
+            last = &s->points[s->written++];
+        putc(',', r->csv);
+        if (last && last->step == step)
+            fprintf(r->csv, "%.9g", last->value);
+    }
+    putc('\n', r->csv);
+}
+
+tern_status tern_report_write_rows(tern_report *r, int64_t limit)
+{
+    int64_t step = 0;
+    double time = 0;
+    if (!next_step(r, limit, &step, &time))
+        return TERN_OK;
+    if (r->columns != r->n_series) {
+        if (!(r->csv = freopen(r->csv_path, "wb", r->csv)))
+            return tern_report_io("tern_report_step", r->csv_path);
+        fputs("step,time", r->csv);
+        for (int i = 0; i < r->n_series; i++) {
+            r->series[i].written = 0;
+            fprintf(r->csv, ",%s", r->series[i].name);
+        }
+        putc('\n', r->csv);
+        r->columns = r->n_series;
+    }
+    while (next_step(r, limit, &step, &time))
+        put_row(r, step, time);
+    return fflush(r->csv) == 0 ? TERN_OK : tern_report_io("tern_report_step", r->csv_path);
+}
