@@ -1,7 +1,6 @@
 /* text_files.c -- lines of text, and files of tokens. */
 #include "data/file.h"
 #include <string.h>
-#include <sys/mman.h>
 
 /* ---- lines ------------------------------------------------------------------------------- */
 
@@ -92,74 +91,64 @@ tern_dataset *tern_datasets_text_lines(const char *path)
 
 typedef struct tokens {
     tern_data_file file;
-    void *map; /* of file.size */
-    int64_t block;
-    tern_dtype dtype;
+    int64_t block, each; /* each: bytes of a token */
 } tokens;
 
 static void free_tokens(void *data)
 {
     tokens *t = data;
-    if (t->map)
-        munmap(t->map, (size_t)t->file.size);
     tern_data_file_close(&t->file);
     tern_free(t);
 }
 
-static int64_t token(const tokens *t, int64_t i)
+/* n tokens of `each` bytes as int64. */
+static void widen(const unsigned char *from, int64_t each, int64_t *to, int64_t n)
 {
-    const unsigned char *map = t->map;
     int32_t four;
-    int64_t eight;
-    switch (t->dtype) {
-    case TERN_U8:
-        return map[i];
-    case TERN_I32:
-        memcpy(&four, map + 4 * i, sizeof four);
-        return four;
-    case TERN_I64:
-        memcpy(&eight, map + 8 * i, sizeof eight);
-        return eight;
-    default:
-        return map[2 * i] | map[2 * i + 1] << 8;
+    for (int64_t i = 0; i < n; i++, from += each) {
+        memcpy(&four, from, each == 4 ? 4 : 0);
+        if (each == 8)
+            memcpy(&to[i], from, 8);
+        else
+            to[i] = each == 1 ? from[0] : each == 4 ? four : from[0] | from[1] << 8;
     }
 }
 
+/* Read, not mapped: a file that is cut off by another process is an error then, and no SIGBUS. */
 static tern_status tokens_item(tern_dataset *self, int64_t i, tern_tensor **item)
 {
     const tokens *t = self->data;
-    for (int k = 0; k < 2; k++) {
-        item[k] = tern_empty(TERN_SHAPE(t->block), TERN_I64, "cpu");
-        int64_t *to = item[k] ? tern_data(item[k]) : NULL;
-        if (!to)
+    const int64_t bytes = (t->block + 1) * t->each;
+    for (int k = 0; k < 2; k++)
+        if (!(item[k] = tern_empty(TERN_SHAPE(t->block), TERN_I64, "cpu")))
             return TERN_ERR_MEMORY;
-        for (int64_t j = 0; j < t->block; j++)
-            to[j] = token(t, i + j + k);
-    }
-    return TERN_OK;
+    unsigned char *read = tern_alloc_aligned((size_t)bytes);
+    if (!read)
+        return TERN_ERR_MEMORY;
+    tern_status status =
+        tern_data_file_read(&t->file, i * t->each, read, bytes, "tern_datasets_tokens");
+    for (int k = 0; k < 2 && status == TERN_OK; k++)
+        widen(read + k * t->each, t->each, tern_data(item[k]), t->block);
+    tern_free(read);
+    return status;
 }
 
 static tern_status open_tokens(tokens *t, const char *path, tern_dtype dtype, int64_t block)
 {
     const char *function = "tern_datasets_tokens";
     t->file.fd = -1;
-    t->dtype = dtype;
     t->block = block;
+    t->each = dtype ? (int64_t)tern_dtype_size(dtype) : 2;
     if (dtype != TERN_DTYPE_DEFAULT && dtype != TERN_U8 && dtype != TERN_I32 && dtype != TERN_I64)
         return tern_fail(TERN_ERR_DTYPE, "%s: tokens of %s", function, tern_dtype_name(dtype));
     if (block < 1)
         return tern_fail(TERN_ERR_ARGUMENT, "%s: block %lld should be positive", function,
                          (long long)block);
     TERN_TRY(tern_data_file_open(&t->file, path, function));
-    int64_t each = dtype ? (int64_t)tern_dtype_size(dtype) : 2;
-    if (t->file.size % each || t->file.size / each <= block)
+    if (t->file.size % t->each || t->file.size / t->each <= block)
         return tern_fail(
             TERN_ERR_IO, "%s: %s has %lld bytes: not tokens of %lld, more than %lld of them",
-            function, path, (long long)t->file.size, (long long)each, (long long)block);
-    void *map = mmap(NULL, (size_t)t->file.size, PROT_READ, MAP_SHARED, t->file.fd, 0);
-    if (map == MAP_FAILED)
-        return tern_fail(TERN_ERR_IO, "%s: %s can't be mapped", function, path);
-    t->map = map;
+            function, path, (long long)t->file.size, (long long)t->each, (long long)block);
     return TERN_OK;
 }
 
@@ -171,10 +160,8 @@ tern_dataset *tern_datasets_tokens(const char *path, tern_dtype dtype, int64_t b
     tern_dataset *d = NULL;
     if (!t)
         return NULL;
-    if (open_tokens(t, path, dtype, block) == TERN_OK) {
-        int64_t each = dtype ? (int64_t)tern_dtype_size(dtype) : 2;
-        d = tern_data_dataset_of(&type, t->file.size / each - block, 2, t);
-    }
+    if (open_tokens(t, path, dtype, block) == TERN_OK)
+        d = tern_data_dataset_of(&type, t->file.size / t->each - block, 2, t);
     if (!d)
         free_tokens(t);
     return d;

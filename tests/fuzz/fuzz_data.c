@@ -1,6 +1,7 @@
 /* fuzz_data.c -- the readers of data sets given any bytes: an error or items, and nothing else.
  *
- * The first byte of an input chooses the reader, the rest is the file. bytes.c makes it a program. */
+ * The first byte of an input chooses the reader, the rest is the file; TERN_FUZZ_READER=idx|csv|... tries one alone.
+ * bytes.c makes it a program. */
 #define _GNU_SOURCE /* memfd_create */
 #include "bytes.h"
 #include <stdio.h>
@@ -49,8 +50,19 @@ static tern_dataset *image(const char *path)
     return NULL;
 }
 
-static tern_dataset *(*const readers[])(const char *path) = {idx,   csv,    csv_bare, lines,
-                                                             image, tokens, tar};
+static const struct {
+    const char *name;
+    tern_dataset *(*read)(const char *path);
+} readers[] = {{"idx", idx},     {"csv", csv},       {"csv", csv_bare}, {"lines", lines},
+               {"image", image}, {"tokens", tokens}, {"tar", tar}};
+enum { READERS = sizeof readers / sizeof *readers };
+
+/* Whether the input is for the one reader that is wanted, or for any. */
+static bool is_wanted(uint8_t first)
+{
+    const char *wanted = getenv("TERN_FUZZ_READER");
+    return !wanted || !strcmp(wanted, readers[first % READERS].name);
+}
 
 static void look_at(tern_dataset *d)
 {
@@ -72,12 +84,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     char path[64];
     int64_t live = tern_live_tensors();
+    if (size == 0 || !is_wanted(bytes[0]))
+        return 0;
     int fd = memfd_create("data", MFD_CLOEXEC);
-    if (size == 0 || fd < 0 || write(fd, bytes + 1, size - 1) != (ssize_t)size - 1)
+    if (fd < 0 || write(fd, bytes + 1, size - 1) != (ssize_t)size - 1)
         return fd < 0 ? 0 : close(fd);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     TERN_SCOPE {
-        tern_dataset *d = readers[bytes[0] % (sizeof readers / sizeof *readers)](path);
+        tern_dataset *d = readers[bytes[0] % READERS].read(path);
         tern_clear_error();
         if (d)
             look_at(d);

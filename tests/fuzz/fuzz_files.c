@@ -3,6 +3,7 @@
  *   fuzz_files [--seed S] [--first R] [--runs N | --seconds T] [--catch FOLDER]
  *   fuzz_files FILE|FOLDER...
  *
+ * TERN_FUZZ_READER=plain|header|index|array|pickle tries one kind alone.
  * The first byte of an input says what the rest is: a file as it is, a header of safetensors or an
  * index beside it, an array or a pickle in an archive whose checksums are right. Inputs of a seed are
  * the files of tests/hostile_safetensors.c and a few that are right, with some bytes changed. */
@@ -21,6 +22,14 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 enum { PLAIN, HEADER, INDEX, ARRAY, PICKLE, FORMS };
+static const char *const forms[FORMS] = {"plain", "header", "index", "array", "pickle"};
+
+/* Whether the form is the one that TERN_FUZZ_READER names, or there is no such name. */
+static bool is_wanted(int form)
+{
+    const char *wanted = getenv("TERN_FUZZ_READER");
+    return !wanted || strcmp(wanted, forms[form]) == 0;
+}
 
 /* ---- an input as a file ---------------------------------------------------------------------- */
 
@@ -95,6 +104,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     char path[64];
     int64_t live = tern_live_tensors();
+    if (!is_wanted(size ? bytes[0] % FORMS : PLAIN))
+        return 0;
     int fd = input_file(bytes, size, path);
     TERN_SCOPE {
         tern_state_dict *dict = tern_load(path, NULL);
@@ -128,7 +139,8 @@ static int n_seeds;
 
 static void add(int form, const void *bytes, size_t size)
 {
-    if (size > 100000 || n_seeds == 256) /* what is long is slow, and no other kind */
+    if (size > 100000 || n_seeds == 256 ||
+        !is_wanted(form)) /* what is long is slow, and no other kind */
         return;
     seed s = {malloc(size + 1), size + 1};
     s.bytes[0] = (uint8_t)form;
@@ -137,6 +149,17 @@ static void add(int form, const void *bytes, size_t size)
 }
 
 #define ADD(FORM, TEXT) add(FORM, TEXT, sizeof(TEXT) - 1)
+
+/* An archive as a whole, so that its headers and its directory are changed too. */
+static void add_archive(const char *name, const char *bytes, size_t size)
+{
+    char path[64];
+    uint8_t whole[2048];
+    int fd = archive_of(name, (const uint8_t *)bytes, size, path);
+    ssize_t n = pread(fd, whole, sizeof whole, 0);
+    add(PLAIN, whole, n > 0 ? (size_t)n : 0);
+    close(fd);
+}
 
 static void make_seeds(void)
 {
@@ -155,6 +178,11 @@ static void make_seeds(void)
         "\x93NUMPY\1\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }12345678");
     ADD(ARRAY, "\x93NUMPY\1\0\x3d\0{'descr': '>i4', 'fortran_order': True, 'shape': (1, 2), }   "
                "\n12345678");
+    static const char array[] = "\x93NUMPY\1\0\x3d\0{'descr': '<f4', 'fortran_order': False, "
+                                "'shape': (1, 2), }  \n12345678";
+    static const char pickle[] = "\x80\2}X\1\0\0\0xK\1s.";
+    add_archive("x.npy", array, sizeof array - 1);
+    add_archive("a/data.pkl", pickle, sizeof pickle - 1);
     ADD(PICKLE, "\x80\2}q\0X\1\0\0\0wctorch._utils\n_rebuild_tensor_v2\n(("
                 "X\7\0\0\0storagectorch\nFloatStorage\n"
                 "X\1\0\0\0"

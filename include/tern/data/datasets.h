@@ -49,9 +49,8 @@ TERN_API tern_csv_options tern_csv_defaults(void);
 TERN_API tern_dataset *tern_datasets_csv(const char *path, const tern_csv_options *options);
 /* A line each: its bytes (n), uint8, without the end of line. */
 TERN_API tern_dataset *tern_datasets_text_lines(const char *path);
-/* A flat file of dtype (TERN_I32, TERN_I64, TERN_U8; TERN_DTYPE_DEFAULT: unsigned 16 bits), mapped:
- * item i is x = t[i : i + block] and y = t[i + 1 : i + block + 1], int64. The file must not be cut
- * short while it is read (SIGBUS). */
+/* A flat file of dtype (TERN_I32, TERN_I64, TERN_U8; TERN_DTYPE_DEFAULT: unsigned 16 bits), of any size:
+ * item i is x = t[i : i + block] and y = t[i + 1 : i + block + 1], int64. */
 TERN_API tern_dataset *tern_datasets_tokens(const char *path, tern_dtype dtype, int64_t block);
 
 /* ---- images ------------------------------------------------------------------------------------- */
