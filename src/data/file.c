@@ -1,6 +1,6 @@
-/* file.c -- files read whole or in parts, out of gzip by zlib, which is opened at run time. */
+/* file.c -- files read whole or in parts, out of gzip by zlib. */
 #include "data/file.h"
-#include "base/dynlib.h"
+#include "base/zlib.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -78,53 +78,17 @@ bool tern_data_is_gzip(const tern_data_file *f)
     return f->size >= 2 && pread(f->fd, first, 2, 0) == 2 && first[0] == 0x1f && first[1] == 0x8b;
 }
 
-static struct {
-    pthread_once_t once;
-    void *(*dopen)(int fd, const char *mode);
-    int (*read)(void *file, void *to, unsigned n);
-    int (*close)(void *file);
-    const char *(*error)(void *file, int *number);
-    char reason[256];
-} zlib = {.once = PTHREAD_ONCE_INIT};
-
-#ifdef TERN_WITH_ZLIB
-static void find_zlib(void)
-{
-    static const char *const names[] = {"libz.so.1", "libz.so", NULL};
-    void *library = tern_dynlib_open(names, zlib.reason, sizeof zlib.reason);
-    if (!library)
-        return;
-    void *found[4] = {
-        tern_dynlib_symbol(library, "gzread"), tern_dynlib_symbol(library, "gzclose_r"),
-        tern_dynlib_symbol(library, "gzerror"), tern_dynlib_symbol(library, "gzdopen")};
-    if (!found[0] || !found[1] || !found[2])
-        return;
-    memcpy(&zlib.read, &found[0], sizeof found[0]);
-    memcpy(&zlib.close, &found[1], sizeof found[1]);
-    memcpy(&zlib.error, &found[2], sizeof found[2]);
-    memcpy(&zlib.dopen, &found[3], sizeof found[3]);
-}
-#else
-static void find_zlib(void)
-{
-}
-#endif
-
 tern_status tern_data_stream_open(tern_data_stream *s, const tern_data_file *f,
                                   const char *function)
 {
     *s = (tern_data_stream){.file = f};
     if (!tern_data_is_gzip(f))
         return TERN_OK;
-    pthread_once(&zlib.once, find_zlib);
-    if (!zlib.dopen)
-        return tern_fail(TERN_ERR_UNSUPPORTED,
-                         "%s: %s is gzip: that takes zlib (Debian: zlib1g; TERN_ZLIB when tern is "
-                         "built) %s",
-                         function, f->path, zlib.reason);
+    if (!(s->zlib = tern_zlib_open(function)))
+        return TERN_ERR_UNSUPPORTED;
     int fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 0);
     if (fd >= 0 && lseek(fd, 0, SEEK_SET) == 0)
-        s->gz = zlib.dopen(fd, "rb");
+        s->gz = s->zlib->gzdopen(fd, "rb");
     if (s->gz)
         return TERN_OK;
     if (fd >= 0)
@@ -135,7 +99,7 @@ tern_status tern_data_stream_open(tern_data_stream *s, const tern_data_file *f,
 void tern_data_stream_close(tern_data_stream *s)
 {
     if (s->gz)
-        zlib.close(s->gz);
+        s->zlib->gzclose(s->gz);
     s->gz = NULL;
 }
 
@@ -152,13 +116,14 @@ tern_status tern_data_stream_read(tern_data_stream *s, void *to, int64_t n, int6
     }
     while (*got < n) {
         int64_t left = n - *got;
-        int m = zlib.read(s->gz, (char *)to + *got, (unsigned)(left < 1 << 30 ? left : 1 << 30));
+        int m =
+            s->zlib->gzread(s->gz, (char *)to + *got, (unsigned)(left < 1 << 30 ? left : 1 << 30));
         int number = 0;
         if (m < 0)
             return tern_fail(TERN_ERR_IO, "%s: %s: %s", function, s->file->path,
-                             zlib.error(s->gz, &number));
+                             s->zlib->gzerror(s->gz, &number));
         if (m == 0) { /* at the end, or of a file that was cut: gzread says so behind */
-            const char *text = zlib.error(s->gz, &number);
+            const char *text = s->zlib->gzerror(s->gz, &number);
             if (number != 0)
                 return tern_fail(TERN_ERR_IO, "%s: %s: %s", function, s->file->path, text);
             break;

@@ -24,7 +24,8 @@ bool tern_data_is_gzip(const tern_data_file *f);
 typedef struct tern_data_stream {
     const tern_data_file *file;
     int64_t at;
-    void *gz; /* NULL: the file as it is */
+    void *gz;                     /* NULL: the file as it is */
+    const struct tern_zlib *zlib; /* that inflates it */
 } tern_data_stream;
 tern_status tern_data_stream_open(tern_data_stream *s, const tern_data_file *f,
                                   const char *function);
