@@ -147,6 +147,7 @@ void tern_file_free(tern_file *file)
     for (int i = 0; i < file->n_parts; i++) {
         if (file->parts[i].fd >= 0)
             close(file->parts[i].fd);
+        io_map_release(file->parts[i].map);
         tern_free(file->parts[i].path);
     }
     for (int i = 0; i < file->count; i++)

@@ -36,12 +36,16 @@ typedef struct io_reader {
     void (*close)(tern_file *file);
 } io_reader;
 
+/* What its bytes are mapped to (map.c). */
+typedef struct io_map io_map;
+
 /* A part of it: one of several files, which are one model. */
 typedef struct io_part {
     char *path;
     int fd;
     uint64_t size;
-    void *zip; /* an archive's */
+    void *zip;   /* an archive's */
+    io_map *map; /* NULL: none yet */
 } io_part;
 
 struct tern_file {
@@ -50,6 +54,7 @@ struct tern_file {
     const io_reader *reader;
     io_part *parts;
     int n_parts;
+    bool is_mapped; /* tensors lie in its pages where they can */
     io_entry *entries;
     int count, capacity;
     tern_keys keys;         /* of the entries */
@@ -62,6 +67,14 @@ tern_status io_index_open(tern_file *file);
 
 /* Regular files at offsets. */
 extern const io_reader io_plain_reader;
+
+/* ---- pages of a file (map.c) ------------------------------------------------------------------ */
+/* Whether an entry can be a tensor there: asked for, of a plain file, as tern has its elements. */
+bool io_map_fits(const tern_file *file, const io_entry *e, const char *device);
+/* It is; of the innermost scope. */
+tern_tensor *io_map_tensor(tern_file *file, const io_entry *e, tern_shape shape);
+/* NULL is fine. */
+void io_map_release(void *map);
 
 /* ---- what they use --------------------------------------------------------------------------- */
 /* Open a file of any kind, for function; or of one. */

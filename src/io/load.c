@@ -69,6 +69,7 @@ static tern_status load_all(tern_file *file, const tern_load_options *o, const t
 tern_state_dict *io_load(tern_file *file, const tern_load_options *options)
 {
     tern_load_options o = tern_read_load(options);
+    file->is_mapped = o.mmap;
     tern_keys only = {0};
     tern_state_dict *dict = tern_state_dict_new();
     tern_status status = dict ? check_only(file, &o, &only) : TERN_ERR_MEMORY;

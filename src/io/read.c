@@ -186,7 +186,8 @@ tern_tensor *io_read(tern_file *file, const io_entry *e, int64_t start, int64_t 
     tern_tensor *x = NULL;
     TERN_SCOPE
         TERN_NO_GRAD {
-            x = read_all(&s, &shape, skip, device);
+            x = start < 0 && io_map_fits(file, e, device) ? io_map_tensor(file, e, shape)
+                                                          : read_all(&s, &shape, skip, device);
             if (x && start >= 0 && !part)
                 x = tern_clone(tern_narrow(x, 0, start, end - start));
             if (x)

@@ -47,6 +47,11 @@ typedef struct tern_load_options {
     const char *prefix;      /* only tensors whose names begin with it, which are left without it */
     const char *const *only; /* only these names, as the file has them; NULL: all */
     int n_only;
+    /* Tensors of the cpu lie in the file's pages, which are read when they are first touched: those of safetensors and
+     * .npy whose elements are as tern has them; others, bools among them, and those of devices are read as without.
+     * Writes stay in memory. A file that is cut short meanwhile ends the process with SIGBUS, as every map does; one
+     * that tern_save replaces does not. */
+    bool mmap;
     uint64_t reserved[4];
 } tern_load_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */

@@ -1,0 +1,66 @@
+/* map.c -- tensors that lie in the pages of a file: tern_load's mmap. One private map of each part, which ends with the
+ * last tensor on it. */
+#define _GNU_SOURCE
+#include "io/file.h"
+#include "io/out.h"
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <tern/interop.h>
+
+struct io_map {
+    atomic_int refs;
+    char *bytes;
+    size_t size;
+};
+
+void io_map_release(void *map)
+{
+    io_map *m = map;
+    if (!m || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    munmap(m->bytes, m->size);
+    tern_free(m);
+}
+
+/* The part's map, made when it is first wanted. */
+static io_map *map_of(tern_file *file, int n)
+{
+    io_part *part = &file->parts[n];
+    if (part->map)
+        return part->map;
+    io_map *m = tern_alloc(sizeof *m);
+    if (!m)
+        return NULL;
+    void *bytes = mmap(NULL, (size_t)part->size, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_NORESERVE, part->fd, 0);
+    if (bytes == MAP_FAILED) {
+        tern_free(m);
+        io_fail_system(file->function, part->path, "mmap");
+        return NULL;
+    }
+    *m = (io_map){.bytes = bytes, .size = (size_t)part->size};
+    atomic_init(&m->refs, 1);
+    return part->map = m;
+}
+
+bool io_map_fits(const tern_file *file, const io_entry *e, const char *device)
+{
+    return file->is_mapped && file->reader == &io_plain_reader && !strcmp(device, "cpu") &&
+           e->bytes && !e->is_strided && !e->is_swapped && e->type->dtype != TERN_BOOL &&
+           e->at % tern_dtype_size(e->type->dtype) == 0;
+}
+
+tern_tensor *io_map_tensor(tern_file *file, const io_entry *e, tern_shape shape)
+{
+    io_map *m = map_of(file, e->part);
+    if (!m)
+        return NULL;
+    atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
+    tern_tensor *x =
+        tern_from_blob(m->bytes + e->at, shape, e->type->dtype,
+                       &(tern_from_blob_options){.deleter = io_map_release, .user = m});
+    if (!x)
+        io_map_release(m);
+    return x;
+}
