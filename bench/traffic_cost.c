@@ -37,12 +37,21 @@ static double walked(const tern_walk *w, int k)
     return n;
 }
 
-static const tern_walk *walk_of(const tern_work *work)
+/* The argument that is this struct, NULL where there is none. */
+static const void *struct_of(const tern_work *work, tern_type type)
 {
     for (int i = 0; i < work->what.launch.n; i++)
-        if (work->what.launch.args[i].type == TERN_TYPE_tern_walk)
+        if (work->what.launch.args[i].type == (uint8_t)type)
             return work->what.launch.args[i].value.data;
     return NULL;
+}
+
+/* Elements of q, k, v and the like, whose views may be of what all three are packed in. */
+static double most_of_tiles(const tern_attention_tiles *s)
+{
+    int64_t rows = s->block.queries > s->block.keys ? s->block.queries : s->block.keys;
+    int64_t width = s->width > s->value_width ? s->width : s->value_width;
+    return (double)(s->block.count[0] * s->block.count[1] * rows * width);
 }
 
 /* Elements from an argument to the end of its memory; no more than the launch has operations for. */
@@ -85,7 +94,8 @@ static void cost_rows(const step *s, cost *c)
 
 static void cost_kernel(const tern_work *work, const step *s, cost *c)
 {
-    const tern_walk *walk = walk_of(work);
+    const tern_walk *walk = struct_of(work, TERN_TYPE_tern_walk);
+    const tern_attention_tiles *tiles = struct_of(work, TERN_TYPE_tern_attention_tiles);
     int k = 0;
     c->name = work->what.launch.kernel->ref->name;
     c->flops = (double)work->what.launch.grid->work;
@@ -98,6 +108,8 @@ static void cost_kernel(const tern_work *work, const step *s, cost *c)
         if (!arg->buffer || arg->role == TERN_ROLE_UNUSED)
             continue;
         double n = elements_of(work, arg);
+        if (tiles && most_of_tiles(tiles) < n)
+            n = most_of_tiles(tiles);
         if (walk && k < TERN_WALK_TENSORS && walked(walk, k) < n)
             n = walked(walk, k);
         k++;

@@ -50,6 +50,10 @@
     static void n##_body parameters
 /* A kernel that devices have and the host has not. */
 #define DECLARED_(n, text) ENTRY_(n, 0, text)
+/* The same with its text, which nobody calls: see attention_tiles.cl. */
+#define DEVICE_KERNEL_(n, text, parameters, fetched)                                               \
+    ENTRY_(n, 0, text)                                                                             \
+    static __attribute__((unused)) void n##_body parameters
 #define KERNEL1(n, p1) \
     KERNEL_(n, #p1, (const tern_host_grid tern_g, PARAM_ p1), (*grid, FETCH_0 p1))
 #define KERNEL2(n, p1, p2) \

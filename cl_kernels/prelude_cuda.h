@@ -36,6 +36,8 @@ typedef long long idx;
 #define LID       ((i32)threadIdx.x)
 #define LSIZE     TERN_WG
 #define BARRIER() __syncthreads()
+/* Of sums that no other device has to agree with to the bit. */
+#define MULTIPLY_ADD(a, b, c) __fmaf_rn(a, b, c)
 #define GROUP_ID    ((idx)blockIdx.x)
 #define GROUP_COUNT ((idx)gridDim.x)
 /* From the lane `by` further on; from the first of every `team` lanes. All of a warp take part. */

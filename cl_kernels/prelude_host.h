@@ -18,6 +18,7 @@
 #define LID     0
 #define LSIZE   1
 #define BARRIER() ((void)0)
+#define MULTIPLY_ADD(a, b, c) ((a) * (b) + (c))
 #define LOCAL_ARRAY(T, name, n) T name[n]
 
 #define TERN_PRAGMA(x)  _Pragma(#x)

@@ -23,6 +23,8 @@ typedef long idx;
 #define PARAM_IN(T, a)  const __global T *a, const i64 a##_at
 #define PARAM_ARG(T, a) const T a
 #define BASE(x) x += x##_at
+/* Of sums that no other device has to agree with to the bit. */
+#define MULTIPLY_ADD(a, b, c) mad(a, b, c)
 
 #define f32_from_bits(u) as_float((u32)(u))
 #define f32_bits(f)      as_uint((f32)(f))

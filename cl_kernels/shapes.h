@@ -100,6 +100,16 @@ typedef struct tern_attention_block {
     i32 flags, drop;
 } tern_attention_block;
 
+/* Attention of whole stacks by tiles: how each matrix lies, their widths, up to TERN_ATTENTION_WIDEST, what scores are
+ * multiplied by, and their softcap or 0. */
+enum { TERN_ATTENTION_WIDEST = 128 };
+typedef struct tern_attention_tiles {
+    tern_attention_block block; /* rows, columns, first, from unused */
+    tern_gemm_matrix q, k, v, out, dout, dq, dk, dv;
+    i64 width, value_width;
+    f32 scale, softcap;
+} tern_attention_tiles;
+
 /* One factor of a Fourier transform: see fft.cl. Half: one side of a spectrum that is its own mirror image. */
 typedef struct tern_fft_shape {
     i64 rows, n, factor, groups, stride, have, want;

@@ -32,6 +32,7 @@ file(GLOB_RECURSE TERN_MODELS_SOURCES RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_D
 set(TERN_KERNEL_FAMILIES
   adam_variants
   attention
+  attention_tiles
   convolution
   copy
   copy_stored
@@ -73,6 +74,7 @@ set(TERN_ROW_FAMILIES
 # of both lists, those that no training step waits for, in the lowest instruction set alone;
 set(TERN_KERNEL_FAMILIES_ONCE
   adam_variants
+  attention_tiles
   copy_stored
   embedding
   fft

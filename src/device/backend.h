@@ -166,6 +166,7 @@ typedef struct tern_found {
     tern_device_info info; /* device and memory_free are filled in later */
     void *state;           /* the backend's own, given back in tern_place.state */
     bool synchronous;      /* launches are done when they return */
+    bool grouped;          /* a work-group has lanes that share local memory: the form for GPUs */
 } tern_found;
 /* The 16 bytes of a UUID as the text of tern_device_info. */
 void tern_uuid_text(const void *bytes, char text[40]);

@@ -13,6 +13,8 @@ tern_place *tern_place_name(const char *device, const char *function);
 const char *tern_place_text(const tern_place *place);
 const char *tern_place_kind(const tern_place *place);
 bool tern_place_has_f64(const tern_place *place);
+/* Whether its work-groups have many lanes that share local memory, as GPUs' do. */
+bool tern_place_is_grouped(const tern_place *place);
 /* Whether launches there are done when they return. */
 bool tern_place_is_synchronous(const tern_place *place);
 

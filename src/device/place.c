@@ -16,6 +16,11 @@ bool tern_place_is_synchronous(const tern_place *place)
     return place->synchronous;
 }
 
+bool tern_place_is_grouped(const tern_place *place)
+{
+    return place->grouped;
+}
+
 bool tern_place_has_f64(const tern_place *place)
 {
     return place->info.has_f64;

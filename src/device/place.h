@@ -24,6 +24,7 @@ struct tern_place {
     tern_device_info info;
     void *state;
     bool synchronous; /* launches are done when they return */
+    bool grouped;     /* work-groups have lanes that share local memory */
 
     pthread_mutex_t lock; /* guards open, resolve, rng and fault */
     atomic_bool is_open;

@@ -59,6 +59,7 @@ static tern_place *make_place(const tern_backend *backend, int index, const tern
     place->index = index;
     place->state = found->state;
     place->synchronous = found->synchronous;
+    place->grouped = found->grouped;
     place->info = found->info;
     if (strcmp(backend->kind, "cpu") == 0)
         snprintf(place->text, sizeof place->text, "cpu");

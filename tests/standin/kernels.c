@@ -2,6 +2,7 @@
  * tells the size of each parameter, as CUDA's driver reads it from the program. TERN_FAMILY is
  * "reduce.cl" and so on. */
 #include "prelude_host.h"
+#define TERN_STANDIN 1
 #define TERN_SECTION standin_kernels
 #include "params_host.h"
 

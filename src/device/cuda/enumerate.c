@@ -97,6 +97,7 @@ static tern_status describe(int index, tern_found *found, tern_text *notes, bool
         .capability_minor = number.minor,
     };
     tern_uuid_text(uuid.bytes, found->info.uuid);
+    found->grouped = true;
     return TERN_OK;
 }
 

@@ -6,6 +6,8 @@
 #include <string.h>
 
 enum { MAX_PLATFORMS = 32, MAX_DEVICES = 256 };
+/* Local memory that kernels of tiles want, such as attention_tiles.cl. */
+enum { ENOUGH_LOCAL = 24 << 10 };
 
 typedef struct entry {
     cl_platform_id platform;
@@ -275,6 +277,7 @@ tern_status tern_cl_enumerate(tern_found **found, int *n, tern_text *notes)
         const tern_device_info *info = &all[made].info;
         tern_cl_state *s = make_state(&devices.of[i], info, &answers);
         all[made].state = s;
+        all[made].grouped = s && !s->cpu_form && s->local_memory >= ENOUGH_LOCAL;
         if (!s || !info->name || !info->vendor || !info->platform || !info->driver ||
             !s->platform_version) {
             tern_free(all); /* the texts stay: memory is out, and only once a process */

@@ -105,7 +105,7 @@ static bool keeps_half_precision(const tern_tensor *query, const tern_tensor *ke
     enum { FEW = 1 << 14 };
     int64_t keys = key->shape[key->ndim - 2], width = query->shape[query->ndim - 1];
     bool many = width > 0 && query->numel / width * keys > FEW;
-    return many && tern_place_info(query->storage->place)->type == TERN_DEVICE_GPU;
+    return many && tern_place_is_grouped(query->storage->place);
 }
 
 /* The composed form keeps a score for each query and key. */

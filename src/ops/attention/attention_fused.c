@@ -2,7 +2,7 @@
  * the sequence instead of quadratic (the idea of Dao et al. 2022). Each block has its scores, its
  * softmax and its two matrix products, which are the device's own. The backward pass computes the
  * weights again from the log of each row's sum; short sequences store them instead. */
-#include "ops/attention/attention.h"
+#include "ops/attention/attention_tiles.h"
 #include "types_host.h"
 #include "shapes.h"
 #include <math.h>
@@ -239,7 +239,8 @@ static tern_status forward_infer(tern_call *call)
     tern_shape out = tern_shape_of(q);
     out.dims[out.ndim - 1] = v->shape[v->ndim - 1];
     int64_t all = stack_count(&g) * g.queries * g.keys;
-    bool kept = at->dropout == 0 && g.rows == g.queries && all <= KEPT;
+    bool kept = !tern_attention_tiles_fit(call->in) && at->dropout == 0 && g.rows == g.queries &&
+                all <= KEPT;
     call->n_out = OUTPUTS;
     call->result[OUT] = (tern_result){.dtype = q->dtype, .shape = out};
     call->result[SUMS] = (tern_result){.dtype = q->dtype == TERN_F64 ? TERN_F64 : TERN_F32,
@@ -313,6 +314,8 @@ static tern_status forward(tern_call *call)
         return TERN_OK;
     if (at->dropout > 0)
         TERN_TRY(reserve_random_numbers(call, &g));
+    if (tern_attention_tiles_fit(call->in))
+        return tern_attention_tiles_forward(call, &g.block);
     tern_tensor *p = kept ? call->out[WEIGHTS] : new_scores(&g, call->in[Q]), *rest = NULL;
     tern_status status = p ? new_rest(&g, p, &rest) : tern_last_status();
     for (int64_t i = 0; i < g.queries && status == TERN_OK; i += g.rows) {
@@ -410,6 +413,8 @@ static tern_status gradient_forward(tern_call *call)
 {
     const tern_attention_attributes *at = call->attributes;
     geometry g = geometry_of(call->place, call->in, at);
+    if (tern_attention_tiles_fit(call->in))
+        return tern_attention_tiles_gradient(call, &g.block);
     tern_tensor *had = call->in[HAD + WEIGHTS]->numel ? call->in[HAD + WEIGHTS] : NULL;
     spaces s = {.p = had ? had : new_scores(&g, call->in[Q]), .ds = new_scores(&g, call->in[Q])};
     s.dropped = at->dropout > 0 ? new_scores(&g, call->in[Q]) : s.p;
@@ -451,10 +456,11 @@ static tern_status backward(tern_gradient *g)
     const tern_attention_attributes *at = g->attributes;
     if (g->recorded)
         return tern_attention_composed_gradient(g);
-    tern_tensor *dout = tern_contiguous(g->dout[OUT]);
+    bool tiles = tern_attention_tiles_fit(g->in);
+    tern_tensor *dout = tiles ? g->dout[OUT] : tern_contiguous(g->dout[OUT]);
     tern_tensor *in[HAD + OUTPUTS] = {g->in[Q], g->in[K],     g->in[V],        g->in[MASK],  dout,
                                       NULL,     g->out[SUMS], g->out[WEIGHTS], g->out[STATE]};
-    in[HAD + OUT] = dout; /* the output itself is not needed */
+    in[HAD + OUT] = tiles ? g->out[OUT] : dout; /* elsewhere the output itself is not needed */
     tern_tensor *din[3];
     TERN_TRY(tern_apply_all(&gradient_op, in, HAD + OUTPUTS, at, sizeof *at, din, 3));
     for (int i = 0; i < 3; i++)
@@ -462,12 +468,17 @@ static tern_status backward(tern_gradient *g)
     return TERN_OK;
 }
 
+static uint32_t saves(const tern_call *call)
+{
+    return TERN_SAVE_IN(Q) | TERN_SAVE_IN(K) | TERN_SAVE_IN(V) | TERN_SAVE_IN(MASK) |
+           TERN_SAVE_OUT(SUMS) | TERN_SAVE_OUT(WEIGHTS) | TERN_SAVE_OUT(STATE) |
+           (tern_attention_tiles_fit(call->in) ? TERN_SAVE_OUT(OUT) : 0);
+}
+
 const tern_op tern_attention_fused = {.name = "scaled_dot_product_attention",
                                       .cast = TERN_CAST_LOWER,
                                       .optional = 1u << MASK,
-                                      .saves = TERN_SAVE_IN(Q) | TERN_SAVE_IN(K) | TERN_SAVE_IN(V) |
-                                               TERN_SAVE_IN(MASK) | TERN_SAVE_OUT(SUMS) |
-                                               TERN_SAVE_OUT(WEIGHTS) | TERN_SAVE_OUT(STATE),
+                                      .choose_saves = saves,
                                       .no_grad_out = 1u << SUMS | 1u << WEIGHTS | 1u << STATE,
                                       .infer = forward_infer,
                                       .forward = forward,

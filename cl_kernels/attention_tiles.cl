@@ -1,0 +1,450 @@
+/* attention_tiles.cl -- attention in one pass, for devices with work-groups: nothing of the size of the scores is
+ * written (Dao et al. 2022). A group has TILE_ROWS queries (or keys) and goes through the others TILE_COLS at a
+ * time: their scores are a product of tiles in local memory, and each query's maximum and sum run along.
+ *
+ * A product adds A (TILE_ROWS, TILE_COLS) B (TILE_COLS, TILE_COLS) to sums of which each of TILE_ITEMS items
+ * keeps eight in registers, at SUM_ROW and SUM_COL; a lane has LANE_ITEMS of them. Matrices wider than a tile are
+ * taken in TILE_COLS columns at a time, up to TERN_ATTENTION_WIDEST. The host has these kernels by name alone. */
+#if TERN_HOST && !TERN_STANDIN
+#undef KERNEL_
+#define KERNEL_ DEVICE_KERNEL_
+#endif
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 1
+#if IS_FLOAT && !IS_WIDE
+#include "philox.h"
+#ifndef UNROLL
+#define UNROLL
+#endif
+
+#define TILE_ROWS  (TERN_WG < 256 ? 32 : 64)
+#define TILE_COLS  32
+#define TILE_LD    33 /* from row to row: no two of 32 neighbours share a bank */
+#define TILE_PARTS (TERN_ATTENTION_WIDEST / TILE_COLS)
+#define TILE_ITEMS (TILE_ROWS * TILE_COLS / 8)
+#define LANE_ITEMS (TILE_ITEMS / TERN_WG)
+#define EACH_ITEM(u, t)                                                                            \
+    UNROLL for (i32 u = 0, t = LID; u < LANE_ITEMS; u++, t += TERN_WG)
+#define EACH_SUM(e)      UNROLL for (i32 e = 0; e < 8; e++)
+#define EACH_PART(c, n)  UNROLL for (i32 c = 0; c < TILE_PARTS && c * TILE_COLS < (i32)(n); c++)
+#define SUM_ROW(t, e)    ((t) / 16 + TILE_ROWS / 4 * ((e) / 2))
+#define SUM_COL(t, e)    ((t) % 16 + 16 * ((e) % 2))
+#define SUMS(name)       f32 name[LANE_ITEMS][8]
+#define EMPTY(sums)                                                                                \
+    EACH_ITEM(u, t)                                                                                \
+    EACH_SUM(e) sums[u][e] = 0;
+
+INLINE void K(tile_product)(f32 *sums, i32 t, const LOCAL f32 *a, const LOCAL f32 *b)
+{
+    a += t / 16 * TILE_LD;
+    b += t % 16;
+    for (i32 p = 0; p < TILE_COLS; p++) {
+        f32 y0 = b[p * TILE_LD], y1 = b[p * TILE_LD + 16];
+        UNROLL for (i32 r = 0; r < 4; r++)
+        {
+            f32 x = a[r * (TILE_ROWS / 4) * TILE_LD + p];
+            sums[2 * r] = MULTIPLY_ADD(x, y0, sums[2 * r]);
+            sums[2 * r + 1] = MULTIPLY_ADD(x, y1, sums[2 * r + 1]);
+        }
+    }
+}
+#define PRODUCT(sums)                                                                              \
+    EACH_ITEM(u, t)                                                                                \
+    K(tile_product)(sums[u], t, tile_a, tile_b);
+
+/* Rows `first` and on of a matrix of `rows`, TILE_COLS of its columns from `col` on; 0 outside. */
+INLINE void K(tile_load)(LOCAL f32 *to, i32 count, i32 row_step, i32 col_step,
+                         const GLOBAL STO *from, i64 row, i64 column, idx first, idx rows, idx col,
+                         idx columns)
+{
+    LANES(q, count * TILE_COLS)
+    {
+        i32 i = (i32)q / TILE_COLS, j = (i32)q % TILE_COLS;
+        f32 x = 0;
+        if (first + i < rows && col + j < columns)
+            x = LD(from, (first + i) * (idx)row + (col + j) * (idx)column);
+        to[i * row_step + j * col_step] = x;
+    }
+}
+/* Into A; into B, and into B transposed. */
+#define LOAD_A(x, first, rows, at, columns)                                                        \
+    K(tile_load)(tile_a, TILE_ROWS, TILE_LD, 1, x##s, s.x.row, s.x.col, first, rows, at, columns);
+#define LOAD_B(x, first, rows, at, columns)                                                        \
+    K(tile_load)(tile_b, TILE_COLS, TILE_LD, 1, x##s, s.x.row, s.x.col, first, rows, at, columns);
+#define LOAD_BT(x, first, rows, at, columns)                                                       \
+    K(tile_load)(tile_b, TILE_COLS, 1, TILE_LD, x##s, s.x.row, s.x.col, first, rows, at, columns);
+/* sums = rows of x by rows of y. */
+#define ROWS_BY_ROWS(sums, x, x_first, x_rows, y, y_first, y_rows, columns)                        \
+    EMPTY(sums)                                                                                    \
+    for (idx col = 0; col < (columns); col += TILE_COLS) {                                         \
+        BARRIER();                                                                                 \
+        LOAD_A(x, x_first, x_rows, col, columns)                                                   \
+        LOAD_BT(y, y_first, y_rows, col, columns)                                                  \
+        BARRIER();                                                                                 \
+        PRODUCT(sums)                                                                              \
+    }                                                                                              \
+    BARRIER();
+/* wide += A by rows of y, a part of its columns after the other. */
+#define ADD_TO(wide, y, y_first, y_rows, columns)                                                  \
+    EACH_PART(c, columns)                                                                          \
+    {                                                                                              \
+        BARRIER();                                                                                 \
+        LOAD_B(y, y_first, y_rows, c * TILE_COLS, columns)                                         \
+        BARRIER();                                                                                 \
+        EACH_ITEM(u, t)                                                                            \
+        K(tile_product)(wide[u][c], t, tile_a, tile_b);                                            \
+    }
+
+#define TILES_BEGIN                                                                                \
+    LOCAL_ARRAY(f32, tile_a, TILE_ROWS *TILE_LD);                                                  \
+    LOCAL_ARRAY(f32, tile_b, TILE_COLS *TILE_LD);                                                  \
+    const idx queries = (idx)s.block.queries, keys = (idx)s.block.keys;                            \
+    const idx width = (idx)s.width, value_width = (idx)s.value_width;
+/* What group u has: stack (b0, b1), and where its matrices begin. */
+#define MOVE_TO(x) x##s += b0 * (idx)s.x.batch[0] + b1 * (idx)s.x.batch[1]
+#define STACK(g, tiles)                                                                            \
+    idx stack = g / (tiles), first = g % (tiles)*TILE_ROWS;                                        \
+    idx b0 = stack / (idx)s.block.count[1], b1 = stack % (idx)s.block.count[1];                    \
+    idx mask_at = b0 * (idx)s.block.stride[0] + b1 * (idx)s.block.stride[1];
+
+/* Score x of query i and key j, as it is before the mask; false where it is not there or hidden. */
+INLINE i32 K(tile_sees)(const tern_attention_block b, idx i, idx j)
+{
+    i32 there = i < (idx)b.queries && j < (idx)b.keys;
+    i32 band = (b.flags & TERN_ATTENTION_BAND) == 0 ||
+               (j >= i - (idx)b.before && j <= i + (idx)b.after);
+    return there && band;
+}
+#define MASKED(x, i, j)                                                                            \
+    if (!K(tile_sees)(s.block, i, j))                                                              \
+        x = MINUS_INF;                                                                             \
+    else {                                                                                         \
+        idx place = mask_at + (i) * (idx)s.block.stride[2] + (j) * (idx)s.block.stride[3];         \
+        if ((s.block.flags & TERN_ATTENTION_NUMBERS) != 0)                                         \
+            x += LD(numbers, place);                                                               \
+        if ((s.block.flags & TERN_ATTENTION_BOOLS) != 0 && bools[place] == 0)                      \
+            x = MINUS_INF;                                                                         \
+    }
+
+/* 1 where dropout keeps the weight of query i and key j, else 0; from its number in the whole. */
+INLINE i32 K(tile_keeps)(const GLOBAL u64 *state, u64 number, i32 drop)
+{
+    tern_words w = tern_philox(state[1] + (number >> 2), state[0]);
+    u32 which = (u32)number & 3u;
+    u32 word = which == 0 ? w.a : which == 1 ? w.b : which == 2 ? w.c : w.d;
+    return (i32)(word >> 8) >= drop ? 1 : 0;
+}
+#define KEPT(i, j)                                                                                 \
+    (s.block.drop == 0 ||                                                                          \
+     K(tile_keeps)(state, ((u64)stack * (u64)queries + (u64)(i)) * (u64)keys + (u64)(j),           \
+                   s.block.drop) != 0)
+
+/* The first and last of `count` others that rows first..first + TILE_ROWS see: below and above a row. */
+#define OTHERS(from, to, below, above, count)                                                      \
+    idx from = 0, to = (count);                                                                    \
+    if ((s.block.flags & TERN_ATTENTION_BAND) != 0) {                                              \
+        idx low = first - (idx)(below), high = first + TILE_ROWS + (idx)(above);                   \
+        from = low > 0 ? low / TILE_COLS * TILE_COLS : 0;                                          \
+        to = high < to ? high : to;                                                                \
+    }
+
+/* out = softmax(scores) v and log sum e^score of each query. Without a key both are 0. */
+KERNEL10(K(attention_tiles), (OUT, STO, outs), (OUT, f32, lses), (IN, STO, qs), (IN, STO, ks),
+         (IN, STO, vs), (IN, STO, numbers), (IN, u8, bools), (IN, u64, state),
+         (ARG, tern_attention_tiles, s), (ARG, f32, kept))
+{
+    BASE(outs);
+    BASE(lses);
+    BASE(qs);
+    BASE(ks);
+    BASE(vs);
+    BASE(numbers);
+    BASE(bools);
+    BASE(state);
+    TILES_BEGIN
+    LOCAL_ARRAY(f32, most, TILE_ROWS);
+    LOCAL_ARRAY(f32, total, TILE_ROWS);
+    LOCAL_ARRAY(f32, shrink, TILE_ROWS);
+    LOCAL_ARRAY(f32, weights, TILE_ROWS *TILE_LD);
+    const GLOBAL STO *q0s = qs, *k0s = ks, *v0s = vs;
+    GLOBAL STO *out0s = outs;
+    const idx tiles = (queries + TILE_ROWS - 1) / TILE_ROWS;
+    GROUPS(g, s.block.count[0] * s.block.count[1] * tiles)
+    {
+        STACK(g, tiles)
+        f32 wide[LANE_ITEMS][TILE_PARTS][8];
+        SUMS(x);
+        qs = q0s, ks = k0s, vs = v0s, outs = out0s;
+        MOVE_TO(q), MOVE_TO(k), MOVE_TO(v), MOVE_TO(out);
+        EACH_ITEM(u, t)
+        UNROLL for (i32 c = 0; c < TILE_PARTS; c++)
+        EACH_SUM(e) wide[u][c][e] = 0;
+        BARRIER();
+        LANES(i, TILE_ROWS)
+        {
+            most[i] = MINUS_INF;
+            total[i] = 0;
+        }
+        OTHERS(from, to, s.block.before, s.block.after, keys)
+        for (idx other = from; other < to; other += TILE_COLS) {
+            ROWS_BY_ROWS(x, q, first, queries, k, other, keys, width)
+            EACH_ITEM(u, t)
+            EACH_SUM(e)
+            {
+                idx i = first + SUM_ROW(t, e), j = other + SUM_COL(t, e);
+                f32 score = x[u][e] * s.scale;
+                if (s.softcap != 0)
+                    score = s.softcap * tanh(score / s.softcap);
+                MASKED(score, i, j)
+                x[u][e] = score;
+                weights[SUM_ROW(t, e) * TILE_LD + SUM_COL(t, e)] = score;
+            }
+            BARRIER();
+            LANES(i, TILE_ROWS)
+            {
+                f32 m = most[i], before = m;
+                for (i32 j = 0; j < TILE_COLS; j++) {
+                    f32 v = weights[i * TILE_LD + j];
+                    m = m > v ? m : v;
+                }
+                shrink[i] = m == MINUS_INF ? C(1.0) : exp_below(before - m);
+                most[i] = m;
+            }
+            BARRIER();
+            EACH_ITEM(u, t)
+            EACH_SUM(e)
+            {
+                i32 i = SUM_ROW(t, e), j = SUM_COL(t, e);
+                f32 p = x[u][e] == MINUS_INF ? C(0.0) : exp_below(x[u][e] - most[i]);
+                weights[i * TILE_LD + j] = p;
+                tile_a[i * TILE_LD + j] = KEPT(first + i, other + j) ? p : C(0.0);
+                UNROLL for (i32 c = 0; c < TILE_PARTS; c++) wide[u][c][e] *= shrink[i];
+            }
+            BARRIER();
+            LANES(i, TILE_ROWS)
+            {
+                f32 z = total[i] * shrink[i];
+                for (i32 j = 0; j < TILE_COLS; j++)
+                    z += weights[i * TILE_LD + j];
+                total[i] = z;
+            }
+            ADD_TO(wide, v, other, keys, value_width)
+        }
+        BARRIER();
+        EACH_ITEM(u, t)
+        EACH_PART(c, value_width)
+        EACH_SUM(e)
+        {
+            idx i = first + SUM_ROW(t, e), j = c * TILE_COLS + SUM_COL(t, e);
+            f32 z = total[SUM_ROW(t, e)];
+            if (i < queries && j < value_width)
+                ST(outs, i * (idx)s.out.row + j * (idx)s.out.col,
+                   z == 0 ? C(0.0) : wide[u][c][e] * kept / z);
+        }
+        LANES(i, TILE_ROWS)
+        {
+            if (first + i < queries)
+                lses[stack * queries + first + i] =
+                    total[i] == 0 ? C(0.0) : most[i] + log(total[i]);
+        }
+    }
+}
+
+/* What both ways back do with a tile of scores x: its weights, from what is kept of each query, at ROW(t, e) and
+ * COL(t, e) of query and key; x becomes the slope of the softcap there. */
+#define WEIGHTS(p, x, QUERY, KEY, lse)                                                             \
+    EACH_ITEM(u, t)                                                                                \
+    EACH_SUM(e)                                                                                    \
+    {                                                                                              \
+        idx i = QUERY, j = KEY;                                                                    \
+        f32 score = x[u][e] * s.scale, slope = C(1.0);                                             \
+        if (s.softcap != 0) {                                                                      \
+            f32 bent = tanh(score / s.softcap);                                                    \
+            slope = C(1.0) - bent * bent;                                                          \
+            score = s.softcap * bent;                                                              \
+        }                                                                                          \
+        MASKED(score, i, j)                                                                        \
+        p[u][e] = score == MINUS_INF ? C(0.0) : exp_below(score - (lse));                          \
+        x[u][e] = slope;                                                                           \
+    }
+
+/* dq = scale ds k, ds = p (dp - delta), dp = do v' through dropout; delta, the sum of do out of each query, is noted
+ * for attention_tiles_dkv. */
+KERNEL13(K(attention_tiles_dq), (OUT, STO, dqs), (OUT, f32, deltas), (IN, STO, qs), (IN, STO, ks),
+         (IN, STO, vs), (IN, STO, outs), (IN, STO, douts), (IN, f32, lses), (IN, STO, numbers),
+         (IN, u8, bools), (IN, u64, state), (ARG, tern_attention_tiles, s), (ARG, f32, kept))
+{
+    BASE(dqs);
+    BASE(deltas);
+    BASE(qs);
+    BASE(ks);
+    BASE(vs);
+    BASE(outs);
+    BASE(douts);
+    BASE(lses);
+    BASE(numbers);
+    BASE(bools);
+    BASE(state);
+    TILES_BEGIN
+    LOCAL_ARRAY(f32, delta, TILE_ROWS);
+    LOCAL_ARRAY(f32, lse, TILE_ROWS);
+    const GLOBAL STO *q0s = qs, *k0s = ks, *v0s = vs, *out0s = outs, *dout0s = douts;
+    GLOBAL STO *dq0s = dqs;
+    const idx tiles = (queries + TILE_ROWS - 1) / TILE_ROWS;
+    GROUPS(g, s.block.count[0] * s.block.count[1] * tiles)
+    {
+        STACK(g, tiles)
+        f32 wide[LANE_ITEMS][TILE_PARTS][8];
+        SUMS(x);
+        SUMS(p);
+        qs = q0s, ks = k0s, vs = v0s, outs = out0s, douts = dout0s, dqs = dq0s;
+        MOVE_TO(q), MOVE_TO(k), MOVE_TO(v), MOVE_TO(out), MOVE_TO(dout), MOVE_TO(dq);
+        EACH_ITEM(u, t)
+        UNROLL for (i32 c = 0; c < TILE_PARTS; c++)
+        EACH_SUM(e) wide[u][c][e] = 0;
+        BARRIER();
+        LANES(i, TILE_ROWS)
+        {
+            delta[i] = 0;
+            lse[i] = first + i < queries ? lses[stack * queries + first + i] : C(0.0);
+        }
+        for (idx col = 0; col < value_width; col += TILE_COLS) {
+            BARRIER();
+            LANES(n, TILE_ROWS * TILE_COLS)
+            {
+                idx i = first + n / TILE_COLS, j = col + n % TILE_COLS;
+                f32 both = 0;
+                if (i < queries && j < value_width)
+                    both = LD(outs, i * (idx)s.out.row + j * (idx)s.out.col) *
+                           LD(douts, i * (idx)s.dout.row + j * (idx)s.dout.col);
+                tile_a[n / TILE_COLS * TILE_LD + n % TILE_COLS] = both;
+            }
+            BARRIER();
+            LANES(i, TILE_ROWS)
+            {
+                f32 sum = delta[i];
+                for (i32 j = 0; j < TILE_COLS; j++)
+                    sum += tile_a[i * TILE_LD + j];
+                delta[i] = sum;
+            }
+        }
+        OTHERS(from, to, s.block.before, s.block.after, keys)
+        for (idx other = from; other < to; other += TILE_COLS) {
+            ROWS_BY_ROWS(x, q, first, queries, k, other, keys, width)
+            WEIGHTS(p, x, first + SUM_ROW(t, e), other + SUM_COL(t, e), lse[SUM_ROW(t, e)])
+            SUMS(dp);
+            ROWS_BY_ROWS(dp, dout, first, queries, v, other, keys, value_width)
+            EACH_ITEM(u, t)
+            EACH_SUM(e)
+            {
+                i32 i = SUM_ROW(t, e), j = SUM_COL(t, e);
+                f32 d = KEPT(first + i, other + j) ? dp[u][e] * kept : C(0.0);
+                tile_a[i * TILE_LD + j] = p[u][e] * (d - delta[i]) * x[u][e];
+            }
+            ADD_TO(wide, k, other, keys, width)
+        }
+        EACH_ITEM(u, t)
+        EACH_PART(c, width)
+        EACH_SUM(e)
+        {
+            idx i = first + SUM_ROW(t, e), j = c * TILE_COLS + SUM_COL(t, e);
+            if (i < queries && j < width)
+                ST(dqs, i * (idx)s.dq.row + j * (idx)s.dq.col, wide[u][c][e] * s.scale);
+        }
+        LANES(i, TILE_ROWS)
+        {
+            if (first + i < queries)
+                deltas[stack * queries + first + i] = delta[i];
+        }
+    }
+}
+
+/* dk = scale ds' q and dv = p' do: a group has a tile of keys and goes through the queries that see them. */
+KERNEL13(K(attention_tiles_dkv), (OUT, STO, dks), (OUT, STO, dvs), (IN, f32, deltas), (IN, STO, qs),
+         (IN, STO, ks), (IN, STO, vs), (IN, STO, douts), (IN, f32, lses), (IN, STO, numbers),
+         (IN, u8, bools), (IN, u64, state), (ARG, tern_attention_tiles, s), (ARG, f32, kept))
+{
+    BASE(dks);
+    BASE(dvs);
+    BASE(deltas);
+    BASE(qs);
+    BASE(ks);
+    BASE(vs);
+    BASE(douts);
+    BASE(lses);
+    BASE(numbers);
+    BASE(bools);
+    BASE(state);
+    TILES_BEGIN
+    LOCAL_ARRAY(f32, delta, TILE_COLS);
+    LOCAL_ARRAY(f32, lse, TILE_COLS);
+    const GLOBAL STO *q0s = qs, *k0s = ks, *v0s = vs, *dout0s = douts;
+    GLOBAL STO *dk0s = dks, *dv0s = dvs;
+    const idx tiles = (keys + TILE_ROWS - 1) / TILE_ROWS;
+    GROUPS(g, s.block.count[0] * s.block.count[1] * tiles)
+    {
+        STACK(g, tiles)
+        f32 wide_k[LANE_ITEMS][TILE_PARTS][8], wide_v[LANE_ITEMS][TILE_PARTS][8];
+        SUMS(x);
+        SUMS(p);
+        qs = q0s, ks = k0s, vs = v0s, douts = dout0s, dks = dk0s, dvs = dv0s;
+        MOVE_TO(q), MOVE_TO(k), MOVE_TO(v), MOVE_TO(dout), MOVE_TO(dk), MOVE_TO(dv);
+        EACH_ITEM(u, t)
+        UNROLL for (i32 c = 0; c < TILE_PARTS; c++)
+        EACH_SUM(e) wide_k[u][c][e] = wide_v[u][c][e] = 0;
+        OTHERS(from, to, s.block.after, s.block.before, queries)
+        for (idx other = from; other < to; other += TILE_COLS) {
+            BARRIER();
+            LANES(i, TILE_COLS)
+            {
+                idx at = stack * queries + other + i;
+                lse[i] = other + i < queries ? lses[at] : C(0.0);
+                delta[i] = other + i < queries ? deltas[at] : C(0.0);
+            }
+            ROWS_BY_ROWS(x, k, first, keys, q, other, queries, width)
+            WEIGHTS(p, x, other + SUM_COL(t, e), first + SUM_ROW(t, e), lse[SUM_COL(t, e)])
+            EACH_ITEM(u, t)
+            EACH_SUM(e)
+            {
+                i32 i = SUM_COL(t, e), j = SUM_ROW(t, e);
+                tile_a[j * TILE_LD + i] = KEPT(other + i, first + j) ? p[u][e] * kept : C(0.0);
+            }
+            ADD_TO(wide_v, dout, other, queries, value_width)
+            SUMS(dp);
+            ROWS_BY_ROWS(dp, v, first, keys, dout, other, queries, value_width)
+            EACH_ITEM(u, t)
+            EACH_SUM(e)
+            {
+                i32 i = SUM_COL(t, e), j = SUM_ROW(t, e);
+                f32 d = KEPT(other + i, first + j) ? dp[u][e] * kept : C(0.0);
+                tile_a[j * TILE_LD + i] = p[u][e] * (d - delta[i]) * x[u][e];
+            }
+            ADD_TO(wide_k, q, other, queries, width)
+        }
+        EACH_ITEM(u, t)
+        EACH_PART(c, width)
+        EACH_SUM(e)
+        {
+            idx i = first + SUM_ROW(t, e), j = c * TILE_COLS + SUM_COL(t, e);
+            if (i < keys && j < width)
+                ST(dks, i * (idx)s.dk.row + j * (idx)s.dk.col, wide_k[u][c][e] * s.scale);
+        }
+        EACH_ITEM(u, t)
+        EACH_PART(c, value_width)
+        EACH_SUM(e)
+        {
+            idx i = first + SUM_ROW(t, e), j = c * TILE_COLS + SUM_COL(t, e);
+            if (i < keys && j < value_width)
+                ST(dvs, i * (idx)s.dv.row + j * (idx)s.dv.col, wide_v[u][c][e]);
+        }
+    }
+}
+#undef WEIGHTS
+#undef MASKED
+#undef KEPT
+#undef OTHERS
+#undef STACK
+#undef SUMS
+#undef EMPTY
+#undef PRODUCT
+#endif

@@ -1,0 +1,111 @@
+/* attention_tiles.c -- attention in one launch, and its gradients in two, on devices whose work-groups share local
+ * memory: attention_tiles.cl. Nothing of the size of the scores is written. */
+#include "ops/attention/attention_tiles.h"
+#include "types_host.h"
+#include "shapes.h"
+
+enum { Q, K, V, MASK, DOUT, HAD, INPUTS = DOUT };
+enum { OUT, SUMS, WEIGHTS, STATE };
+enum { FEWEST_ROWS = 32 }; /* of a group; those with more leave some groups without any */
+
+bool tern_attention_tiles_fit(tern_tensor *const *in)
+{
+    const tern_tensor *q = in[Q], *v = in[V];
+    return tern_place_is_grouped(q->storage->place) && q->dtype != TERN_F64 &&
+           q->shape[q->ndim - 1] <= TERN_ATTENTION_WIDEST &&
+           v->shape[v->ndim - 1] <= TERN_ATTENTION_WIDEST;
+}
+
+static tern_gemm_matrix matrix(const tern_tensor *x)
+{
+    return (tern_gemm_matrix){.row = x->stride[x->ndim - 2],
+                              .col = x->stride[x->ndim - 1],
+                              .batch = {x->ndim > 3 ? x->stride[x->ndim - 4] : 0,
+                                        x->ndim > 2 ? x->stride[x->ndim - 3] : 0}};
+}
+
+static tern_attention_tiles tiles_of(tern_tensor *const *in, const tern_attention_attributes *at,
+                                     const tern_attention_block *block)
+{
+    return (tern_attention_tiles){.block = *block,
+                                  .q = matrix(in[Q]),
+                                  .k = matrix(in[K]),
+                                  .v = matrix(in[V]),
+                                  .width = in[Q]->shape[in[Q]->ndim - 1],
+                                  .value_width = in[V]->shape[in[V]->ndim - 1],
+                                  .scale = (f32)at->scale,
+                                  .softcap = (f32)at->softcap};
+}
+
+/* Groups for rows of all stacks, `products` products of tiles with each of `others`. */
+static tern_grid grid_of(const tern_attention_tiles *s, int64_t rows, int64_t others, int products)
+{
+    int64_t tiles = (rows + FEWEST_ROWS - 1) / FEWEST_ROWS;
+    return tern_groups(s->block.count[0] * s->block.count[1] * tiles,
+                       FEWEST_ROWS * others * products * (s->width + s->value_width));
+}
+
+typedef struct extras {
+    tern_arg numbers, bools, state, kept;
+} extras;
+
+/* The mask, the generator's state, and what kept weights are multiplied by. */
+static extras extras_of(tern_tensor *const *in, tern_tensor *state,
+                        const tern_attention_attributes *at, const tern_attention_block *b)
+{
+    tern_tensor *numbers = b->flags & TERN_ATTENTION_NUMBERS ? in[MASK] : NULL;
+    tern_tensor *bools = b->flags & TERN_ATTENTION_BOOLS ? in[MASK] : NULL;
+    return (extras){tern_arg_optional(numbers, in[Q]), tern_arg_optional(bools, in[Q]),
+                    tern_arg_optional(at->dropout > 0 ? state : NULL, in[Q]),
+                    tern_arg_f32(at->dropout < 1 ? (float)(1 / (1 - at->dropout)) : 0)};
+}
+
+tern_status tern_attention_tiles_forward(tern_call *call, const tern_attention_block *block)
+{
+    static const tern_kernel_ref kernel = {"attention_tiles", "attention_tiles"};
+    tern_tensor *const *in = call->in, *const *out = call->out;
+    tern_attention_tiles s = tiles_of(in, call->attributes, block);
+    extras e = extras_of(in, out[STATE], call->attributes, block);
+    s.out = matrix(out[OUT]);
+    return TERN_LAUNCH(call->place, &kernel, in[Q]->dtype,
+                       grid_of(&s, block->queries, block->keys, 1), tern_arg_out(out[OUT]),
+                       tern_arg_out(out[SUMS]), tern_arg_in(in[Q]), tern_arg_in(in[K]),
+                       tern_arg_in(in[V]), e.numbers, e.bools, e.state,
+                       TERN_ARG_STRUCT(tern_attention_tiles, &s), e.kept);
+}
+
+static tern_status gradient(tern_call *call, tern_attention_tiles *s, const extras *e,
+                            tern_tensor *deltas)
+{
+    static const tern_kernel_ref dq = {"attention_tiles", "attention_tiles_dq"},
+                                 dkv = {"attention_tiles", "attention_tiles_dkv"};
+    tern_tensor *const *in = call->in, *const *out = call->out;
+    const tern_attention_block *b = &s->block;
+    TERN_TRY(TERN_LAUNCH(call->place, &dq, in[Q]->dtype, grid_of(s, b->queries, b->keys, 2),
+                         tern_arg_out(out[Q]), tern_arg_out(deltas), tern_arg_in(in[Q]),
+                         tern_arg_in(in[K]), tern_arg_in(in[V]), tern_arg_in(in[HAD + OUT]),
+                         tern_arg_in(in[DOUT]), tern_arg_in(in[HAD + SUMS]), e->numbers, e->bools,
+                         e->state, TERN_ARG_STRUCT(tern_attention_tiles, s), e->kept));
+    return TERN_LAUNCH(call->place, &dkv, in[Q]->dtype, grid_of(s, b->keys, b->queries, 2),
+                       tern_arg_out(out[K]), tern_arg_out(out[V]), tern_arg_in(deltas),
+                       tern_arg_in(in[Q]), tern_arg_in(in[K]), tern_arg_in(in[V]),
+                       tern_arg_in(in[DOUT]), tern_arg_in(in[HAD + SUMS]), e->numbers, e->bools,
+                       e->state, TERN_ARG_STRUCT(tern_attention_tiles, s), e->kept);
+}
+
+tern_status tern_attention_tiles_gradient(tern_call *call, const tern_attention_block *block)
+{
+    tern_tensor *const *in = call->in, *const *out = call->out;
+    tern_attention_tiles s = tiles_of(in, call->attributes, block);
+    extras e = extras_of(in, in[HAD + STATE], call->attributes, block);
+    s.out = matrix(in[HAD + OUT]);
+    s.dout = matrix(in[DOUT]);
+    s.dq = matrix(out[Q]);
+    s.dk = matrix(out[K]);
+    s.dv = matrix(out[V]);
+    tern_shape rows = {1, {block->count[0] * block->count[1] * block->queries}};
+    tern_tensor *deltas = tern_tensor_new(&rows, TERN_F32, call->place, TERN_ATTENTION_NAME);
+    tern_status status = deltas ? gradient(call, &s, &e, deltas) : TERN_ERR_MEMORY;
+    tern_release(deltas);
+    return status;
+}

@@ -1,0 +1,16 @@
+/* attention_tiles.h -- the fused form as kernels of tiles, for attention_fused.c. */
+#ifndef TERN_SRC_OPS_ATTENTION_TILES_H
+#define TERN_SRC_OPS_ATTENTION_TILES_H
+#include "ops/attention/attention.h"
+
+#define TERN_ATTENTION_NAME "tern_scaled_dot_product_attention"
+
+/* Whether the device has work-groups for them and the widths are in their reach. */
+bool tern_attention_tiles_fit(tern_tensor *const *in);
+/* The whole forward and gradient of that operation; block is the problem's sizes and mask. */
+struct tern_attention_block;
+tern_status tern_attention_tiles_forward(tern_call *call, const struct tern_attention_block *block);
+tern_status tern_attention_tiles_gradient(tern_call *call,
+                                          const struct tern_attention_block *block);
+
+#endif
