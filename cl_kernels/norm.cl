@@ -8,6 +8,7 @@
 #define RUNNING_MEAN     4 /* to be brought up to date */
 #define RUNNING_VARIANCE 8
 #define FIXED            16 /* mean and variance do not depend on x */
+#define COUNTED          32 /* one batch more */
 
 /* A channel's elements: n stretches of `size`. Where lanes are many they take all of it at once. */
 #if TERN_CHUNKS
@@ -26,9 +27,14 @@
     if ((what & (flag)) != 0)                                                                      \
         running = (1 - momentum) * running + momentum * (value);
 
+/* The first channel counts the batch. */
+#define COUNT(c)                                                                                   \
+    if ((what & COUNTED) != 0 && (c) == 0)                                                         \
+        counts[0] += 1;
+
 /* y = (x - mean) / sqrt(var + eps) w + b over each channel; mean and 1 / sqrt(...) are kept. */
-KERNEL14(K(batch_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (OUT, ACC, running_means),
-         (OUT, ACC, running_variances), (IN, STO, xs), (IN, ACC, ws), (IN, ACC, bs), (ARG, i64, n),
+KERNEL15(K(batch_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (OUT, ACC, running_means),
+         (OUT, ACC, running_variances), (OUT, i64, counts), (IN, STO, xs), (IN, ACC, ws), (IN, ACC, bs), (ARG, i64, n),
          (ARG, i64, channels), (ARG, i64, size), (ARG, REAL, eps), (ARG, REAL, momentum),
          (ARG, i32, what))
 {
@@ -37,6 +43,7 @@ KERNEL14(K(batch_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (O
     BASE(rstds);
     BASE(running_means);
     BASE(running_variances);
+    BASE(counts);
     BASE(xs);
     BASE(ws);
     BASE(bs);
@@ -72,6 +79,7 @@ KERNEL14(K(batch_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (O
             rstds[c] = rstd;
             RUN(RUNNING_MEAN, running_means[c], mean)
             RUN(RUNNING_VARIANCE, running_variances[c], squares / (ACC)(n * size - 1))
+            COUNT(c)
         }
         STRETCHES(k, row)
         {
@@ -136,8 +144,8 @@ KERNEL12(K(batch_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, db
 
 /* The same two where size is 1: groups take tiles of the channels, which lie side by side. */
 #define TILE 64
-KERNEL14(K(batch_norm_flat), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds),
-         (OUT, ACC, running_means), (OUT, ACC, running_variances), (IN, STO, xs), (IN, ACC, ws),
+KERNEL15(K(batch_norm_flat), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds),
+         (OUT, ACC, running_means), (OUT, ACC, running_variances), (OUT, i64, counts), (IN, STO, xs), (IN, ACC, ws),
          (IN, ACC, bs), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size), (ARG, REAL, eps),
          (ARG, REAL, momentum), (ARG, i32, what))
 {
@@ -146,6 +154,7 @@ KERNEL14(K(batch_norm_flat), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds
     BASE(rstds);
     BASE(running_means);
     BASE(running_variances);
+    BASE(counts);
     BASE(xs);
     BASE(ws);
     BASE(bs);
@@ -185,6 +194,7 @@ KERNEL14(K(batch_norm_flat), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds
             rstds[c] = rstd;
             RUN(RUNNING_MEAN, running_means[c], mean[j])
             RUN(RUNNING_VARIANCE, running_variances[c], squares / (ACC)(n - 1))
+            COUNT(c)
             w[j] = (what & WEIGHT) != 0 ? ws[c] * rstd : rstd;
         }
         for (idx k = 0; k < (idx)n; k++) {
@@ -308,6 +318,8 @@ KERNEL13(K(batch_norm_fixed), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstd
 #undef RUNNING_MEAN
 #undef RUNNING_VARIANCE
 #undef FIXED
+#undef COUNTED
+#undef COUNT
 #undef STRETCHES
 #undef STRETCH
 #undef PLACE

@@ -5,6 +5,7 @@
 #include "tensor/tensor.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const tern_dtype dtypes[] = {TERN_F32, TERN_F64, TERN_F16, TERN_BF16};
 
@@ -190,10 +191,44 @@ static void less_than_float32_is_for_cuda_and_only_when_asked(void **state)
     assert_int_equal(tern_get_float32_matmul_precision(), TERN_MATMUL_PRECISION_HIGHEST);
 }
 
+/* The gradient of a layer's bias comes with the product that makes its weight's: no launch of its own on cuda. */
+static void a_bias_gradient_is_part_of_a_product(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(given)
+    for (int i = 0; i < 4; i++)
+        TERN_SCOPE {
+            tern_tensor *grads[2][3];
+            uint64_t spent = 0;
+            for (int k = 0; k < 2; k++) {
+                const char *device = k ? given : "cpu";
+                tern_tensor *in[] = {
+                    test_uniform(device, dtypes[i], TERN_SHAPE(3, 30, 40), -1, 1, 1),
+                    test_uniform(device, dtypes[i], TERN_SHAPE(50, 40), -1, 1, 2),
+                    test_uniform(device, dtypes[i], TERN_SHAPE(50), -1, 1, 3)};
+                tern_tensor *dy = test_uniform(device, dtypes[i], TERN_SHAPE(3, 30, 50), -1, 1, 4);
+                for (int j = 0; j < 3; j++)
+                    tern_requires_grad_(in[j], true);
+                tern_tensor *y = tern_linear(in[0], in[1], in[2]);
+                spent = launches(device);
+                assert_ok(tern_backward_with(y, &(tern_backward_options){.gradient = dy}));
+                spent = launches(device) - spent;
+                for (int j = 0; j < 3; j++)
+                    grads[k][j] = tern_grad(in[j]);
+            }
+            if (strncmp(given, "cuda", 4) == 0)
+                assert_int_equal(spent, 2);
+            double error = tern_dtype_size(dtypes[i]) == 2 ? 4e-2 : 1e-4;
+            for (int j = 0; j < 3; j++)
+                assert_close(tern_to(grads[1][j], "cpu"), grads[0][j], .abs = error, .rel = error);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_vector_that_is_added_is_the_products_bias),
+        TEST(a_bias_gradient_is_part_of_a_product),
         TEST(less_than_float32_is_for_cuda_and_only_when_asked),
         TEST(every_way_of_a_device_computes_alpha_beta_bias_and_strides),
     };

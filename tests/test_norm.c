@@ -212,6 +212,32 @@ static void modules_print_as_in_pytorch(void **state)
     tern_nn_free(m);
 }
 
+/* Counted in the same launch, or by an addition where the counter is of another type; not where it failed. */
+static void batches_are_counted(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int dims = 2; dims <= 4; dims++)
+        TERN_SCOPE {
+            tern_shape shape = {dims, {4, 70, 3, 2}};
+            tern_tensor *x = test_uniform(device, TERN_F32, shape, -1, 1, 1);
+            tern_tensor *n = tern_zeros(TERN_SHAPE_SCALAR, TERN_I64, device);
+            tern_tensor *small = tern_zeros(TERN_SHAPE(1), TERN_I32, device);
+            tern_tensor *four = tern_zeros(TERN_SHAPE(4), TERN_F32, device);
+            tern_tensor *y = tern_batch_norm(x, NULL, NULL, NULL, NULL, true, 0.1, 1e-5);
+            uint64_t before = launches(device);
+            assert_same(tern_batch_norm_counted(x, NULL, NULL, n, NULL, NULL, 0.1, 1e-5), y);
+            assert_int_equal(launches(device) - before, 1);
+            tern_batch_norm_counted(x, NULL, NULL, n, NULL, NULL, 0.1, 1e-5);
+            assert_int_equal(tern_item_int(n), 2);
+            assert_non_null(tern_batch_norm_counted(x, NULL, NULL, small, NULL, NULL, 0.1, 1e-5));
+            assert_int_equal(tern_item_int(small), 1);
+            assert_null(tern_batch_norm_counted(x, four, NULL, n, NULL, NULL, 0.1, 1e-5));
+            assert_error(TERN_ERR_SHAPE, "running_mean should contain 70 elements");
+            assert_int_equal(tern_item_int(n), 2);
+        }
+}
+
 static void what_does_not_fit_is_refused(void **state)
 {
     (void)state;
@@ -249,6 +275,7 @@ static const struct CMUnitTest tests[] = {
     TEST(nothing_in_is_nothing_out),
     TEST(batch_norm_modules_keep_running_statistics),
     TEST(batch_norm_without_statistics_or_weights),
+    TEST(batches_are_counted),
     TEST(modules_print_as_in_pytorch),
     TEST(what_does_not_fit_is_refused),
 };

@@ -76,6 +76,9 @@ typedef struct tern_gemm {
     tern_matrix a, b, c;
     const tern_buffer *bias; /* NULL = none */
     int64_t bias_at;
+    const tern_buffer
+        *sums; /* of A's rows, m numbers, written; NULL = none, and where sums_fit says no */
+    int64_t sums_at;
     bool tf32; /* f32: may read A and B as TensorFloat-32 numbers; set by tern_launch_gemm */
 } tern_gemm;
 
@@ -118,6 +121,8 @@ typedef struct tern_vendor {
     /* Attention without dropout, where it fits. Both or none. */
     bool (*attention_fits)(tern_place *place, const tern_attention *a);
     tern_status (*attention)(tern_place *place, const tern_attention *a);
+    /* Whether gemm does this product with its sums of A's rows. NULL: it has none. */
+    tern_status (*sums_fit)(tern_place *place, const tern_gemm *g, bool *fits);
     bool leaves_bias; /* convolutions are never given one: it is added afterwards */
     /* x[i] of count elements on places[i], distinct devices of this backend, become their sum. */
     tern_status (*all_reduce)(tern_place *const *places, const tern_arg *x, int n, int64_t count,

@@ -72,6 +72,18 @@ tern_status tern_launch_grid(tern_place *place, const tern_kernel_ref *kernel, t
     return tern_work_give(place, &work, NULL);
 }
 
+tern_status tern_gemm_sums_fit(tern_place *place, const tern_gemm *gemm, bool *fits)
+{
+    const tern_vendor *vendor = place->backend->vendor;
+    tern_gemm g = *gemm;
+    *fits = false;
+    if (!vendor || !vendor->sums_fit)
+        return TERN_OK;
+    g.tf32 = g.dtype == TERN_F32 && tern_allows_tf32();
+    TERN_TRY(tern_registry_open(place));
+    return vendor->sums_fit(place, &g, fits);
+}
+
 tern_status tern_launch_gemm(tern_place *place, const tern_gemm *gemm)
 {
     tern_gemm g = *gemm;

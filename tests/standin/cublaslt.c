@@ -228,9 +228,21 @@ typedef struct product {
     struct tern_lt_matmul_desc desc;
     struct tern_lt_matrix_layout a, b, c, d;
     const void *from_a, *from_b, *from_c;
-    void *to;
+    void *to, *bias;
     double alpha, beta;
 } product;
+
+/* The sums of B's columns over k, one for each column of D. */
+static void sum_columns(const product *p, int64_t n, int64_t k)
+{
+    int64_t bk = p->desc.transposed[1] ? p->b.ld : 1, bj = p->desc.transposed[1] ? 1 : p->b.ld;
+    for (int64_t j = 0; j < n; j++) {
+        double sum = 0;
+        for (int64_t q = 0; q < k; q++)
+            sum += standin_load(p->from_b, q * bk + j * bj, p->b.type);
+        standin_save(p->bias, j, p->d.type, sum);
+    }
+}
 
 static void multiply(void *data)
 {
@@ -239,6 +251,8 @@ static void multiply(void *data)
     int64_t k = (int64_t)(p->desc.transposed[0] ? p->a.rows : p->a.columns);
     int64_t ai = p->desc.transposed[0] ? p->a.ld : 1, ak = p->desc.transposed[0] ? 1 : p->a.ld;
     bool fast = p->desc.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+    if (p->desc.epilogue == CUBLASLT_EPILOGUE_BGRADB)
+        sum_columns(p, n, k);
     int64_t bk = p->desc.transposed[1] ? p->b.ld : 1, bj = p->desc.transposed[1] ? 1 : p->b.ld;
     for (int64_t u = 0; u < p->d.count; u++)
         for (int64_t j = 0; j < n; j++)
@@ -273,8 +287,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     const void *const at[] = {a, b, c, d, desc->bias};
     if (!fits(desc, a_layout, b_layout, d_layout))
         return INVALID_VALUE;
-    if (desc->epilogue == CUBLASLT_EPILOGUE_BIAS && !desc->bias)
+    if (desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT && !desc->bias)
         return INVALID_VALUE;
+    if (desc->epilogue == CUBLASLT_EPILOGUE_BGRADB && a_layout->count != 1)
+        return NOT_SUPPORTED;
     for (int i = 0; i < 5; i++)
         if (algo->data[i] == 0 || (uintptr_t)at[i] % algo->data[i])
             return INVALID_VALUE; /* the algorithm was chosen for better aligned matrices */
@@ -290,6 +306,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                  b,
                  c,
                  d,
+                 (void *)(uintptr_t)desc->bias,
                  wide ? *(const double *)alpha : (double)*(const float *)alpha,
                  wide ? *(const double *)beta : (double)*(const float *)beta};
     return standin_command(stream, multiply, &p, sizeof p) ? 0 : NOT_SUPPORTED;

@@ -22,6 +22,12 @@ TERN_API tern_tensor *tern_batch_norm(tern_tensor *x, tern_tensor *running_mean,
                                       tern_tensor *running_var, tern_tensor *weight,
                                       tern_tensor *bias, bool training, double momentum,
                                       double eps);
+/* The same when training, which adds 1 to num_batches_tracked (int64, one element; NULL: none) in the same launch,
+ * as torch.nn.BatchNorm2d does in one of its own. */
+TERN_API tern_tensor *tern_batch_norm_counted(tern_tensor *x, tern_tensor *running_mean,
+                                              tern_tensor *running_var,
+                                              tern_tensor *num_batches_tracked, tern_tensor *weight,
+                                              tern_tensor *bias, double momentum, double eps);
 /* Each item by the statistics of the C / num_groups channels of a group and all other dims (Wu, He
  * 2018). weight and bias (C). */
 TERN_API tern_tensor *tern_group_norm(tern_tensor *x, int64_t num_groups, tern_tensor *weight,

@@ -65,6 +65,7 @@ static void event_free(tern_place *place, void *event)
 static const tern_vendor vendor = {
     .convolution = tern_cuda_convolution,
     .convolution_plan = tern_cuda_convolution_plan,
+    .sums_fit = tern_cuda_sums_fit,
     .leaves_bias = true,
     .all_reduce = tern_cuda_all_reduce,
     .host_alloc = tern_cuda_host_alloc,

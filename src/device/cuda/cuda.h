@@ -125,6 +125,7 @@ tern_status tern_cuda_launch(tern_place *place, void *kernel, const tern_grid *g
 /* The pointers to values that cuLaunchKernel takes; addresses is room for n. */
 void tern_cuda_parameters(const tern_arg *args, int n, uint64_t *addresses, void **parameters);
 tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *gemm);
+tern_status tern_cuda_sums_fit(tern_place *place, const tern_gemm *gemm, bool *fits);
 tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution *c,
                                        size_t *scratch, bool *taken);
 tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, bool *taken);

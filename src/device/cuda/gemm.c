@@ -14,7 +14,7 @@ enum { PLANS = 1024, WORKSPACE = 32 << 20 };
 typedef struct shape {
     int64_t m, n, k, count, ld[3], stride[3];
     uint32_t alignment[4]; /* of A, B, C and the bias */
-    int32_t dtype, transposed[2], bias, tf32;
+    int32_t dtype, transposed[2], epilogue, tf32;
 } shape;
 
 typedef struct plan {
@@ -93,7 +93,9 @@ static bool describe(const tern_gemm *g, int64_t count, int level, shape *s)
     memset(s, 0, sizeof *s); /* padding too: it is compared */
     s->m = g->m, s->n = g->n, s->k = g->k, s->count = count;
     s->dtype = (int32_t)g->dtype;
-    s->bias = g->bias != NULL;
+    s->epilogue = g->sums   ? CUBLASLT_EPILOGUE_BGRADB /* its B is our A */
+                  : g->bias ? CUBLASLT_EPILOGUE_BIAS
+                            : CUBLASLT_EPILOGUE_DEFAULT;
     s->tf32 = g->tf32;
     const tern_matrix *of[] = {&g->a, &g->b, &g->c};
     for (int i = 0; i < 3; i++)
@@ -151,7 +153,7 @@ static tern_status set_bias(tern_place *place, const plan *p, uint64_t bias)
 static tern_status set_desc(tern_place *place, const shape *s, uint64_t bias, plan *p)
 {
     int32_t op[2];
-    uint32_t epilogue = s->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+    uint32_t epilogue = (uint32_t)s->epilogue;
     for (int i = 0; i < 2; i++)
         op[i] = s->transposed[i] ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasComputeType_t compute = s->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : types[s->dtype].compute;
@@ -163,7 +165,7 @@ static tern_status set_desc(tern_place *place, const shape *s, uint64_t bias, pl
                                                  sizeof op[0]));
     LT_TRY(place, cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
                                                  sizeof epilogue));
-    return s->bias ? set_bias(place, p, bias) : TERN_OK;
+    return s->epilogue != CUBLASLT_EPILOGUE_DEFAULT ? set_bias(place, p, bias) : TERN_OK;
 }
 
 /* The algorithm; p->usable stays false where cuBLASLt knows none. */
@@ -232,24 +234,33 @@ static tern_status find_plan(tern_place *place, tern_cuda_gemm_state *state, con
     return status;
 }
 
-/* One strided batch; *done stays false where cuBLASLt has no algorithm. */
-static tern_status multiply(tern_place *place, tern_cuda_gemm_state *state, const tern_gemm *g,
-                            shape *s, const int64_t more[3], bool *done)
+/* Where the matrices begin, A's, B's and C's, and the bias or the sums; and how that is aligned. */
+static uint64_t addresses(const tern_gemm *g, shape *s, const int64_t more[3], void *at[3])
 {
-    plan *p;
     const tern_matrix *of[] = {&g->a, &g->b, &g->c};
-    void *at[3];
     for (int i = 0; i < 3; i++) {
         uint64_t address = address_of(of[i]->buffer, of[i]->at + more[i], g->dtype);
         s->alignment[i] = alignment_of(address);
         at[i] = (void *)(uintptr_t)address;
     }
-    uint64_t bias = g->bias ? address_of(g->bias, g->bias_at, g->dtype) : 0;
+    uint64_t bias = g->sums   ? address_of(g->sums, g->sums_at, g->dtype)
+                    : g->bias ? address_of(g->bias, g->bias_at, g->dtype)
+                              : 0;
     s->alignment[3] = alignment_of(bias);
+    return bias;
+}
+
+/* One strided batch; *done stays false where cuBLASLt has no algorithm. */
+static tern_status multiply(tern_place *place, tern_cuda_gemm_state *state, const tern_gemm *g,
+                            shape *s, const int64_t more[3], bool *done)
+{
+    plan *p;
+    void *at[3];
+    uint64_t bias = addresses(g, s, more, at);
     TERN_TRY(find_plan(place, state, s, bias, &p));
     if (!p->usable)
         return TERN_OK;
-    if (g->bias)
+    if (bias)
         TERN_TRY(set_bias(place, p, bias));
     float narrow[] = {(float)g->alpha, (float)g->beta};
     double wide[] = {g->alpha, g->beta};
@@ -330,6 +341,25 @@ static tern_status open_state(tern_place *place, tern_cuda_state *device)
     return TERN_OK;
 }
 
+tern_status tern_cuda_sums_fit(tern_place *place, const tern_gemm *g, bool *fits)
+{
+    tern_cuda_state *device = tern_cuda_state_of(place);
+    plan *p = NULL;
+    shape s;
+    void *at[3];
+    if (!tern_cuda.has_lt || g->count[0] * g->count[1] != 1 || !describe(g, 1, 1, &s))
+        return TERN_OK;
+    TERN_TRY(tern_cuda_enter(place));
+    uint64_t sums = addresses(g, &s, (const int64_t[3]){0}, at);
+    pthread_mutex_lock(&device->gemm_lock);
+    tern_status status = open_state(place, device);
+    if (status == TERN_OK)
+        status = find_plan(place, device->gemm, &s, sums, &p);
+    *fits = status == TERN_OK && p->usable;
+    pthread_mutex_unlock(&device->gemm_lock);
+    return status;
+}
+
 tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
 {
     tern_cuda_state *device = tern_cuda_state_of(place);
@@ -340,7 +370,9 @@ tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
     if (status == TERN_OK && device->gemm->handle)
         status = through_lt(place, device->gemm, g, &rest);
     if (status == TERN_OK && rest.count[0] > 0)
-        status = portable(place, device->gemm, &rest);
+        status = g->sums ? tern_fail(TERN_ERR_DEVICE, "%s: cuBLASLt has no sums with this product",
+                                     tern_place_info(place)->device)
+                         : portable(place, device->gemm, &rest);
     pthread_mutex_unlock(&device->gemm_lock);
     if (tern_cuda.has_lt && status == TERN_OK && rest.count[0] > 0)
         tern_warn("slow", "tern_matmul",

@@ -45,6 +45,11 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
     if (tern_dim(x) < b->kind->least || tern_dim(x) > b->kind->most)
         return tern_fail_null(TERN_ERR_SHAPE, "tern_nn_%s: expected %s input (got %dD input)",
                               b->kind->name, b->kind->dims, tern_dim(x));
+    if (counts && !b->cumulative && !b->averages)
+        return tern_batch_norm_counted(
+            x, tern_nn_buffer(self, "running_mean"), tern_nn_buffer(self, "running_var"),
+            tern_nn_buffer(self, "num_batches_tracked"), tern_nn_parameter(self, "weight"),
+            tern_nn_parameter(self, "bias"), b->momentum, b->eps);
     if (counts && count_batch(self, 1) != TERN_OK)
         return NULL;
     if (!counts || momentum_now(self, b, &momentum) == TERN_OK)

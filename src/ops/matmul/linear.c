@@ -74,9 +74,14 @@ static tern_status linear_forward(tern_call *call)
     return status;
 }
 
-/* ---- backward: for a small layer, the gradients of weight and bias in one launch --------- */
+/* ---- backward: the gradients of weight and bias in one launch, where that can be ---------- */
 
 enum { FEW_PRODUCTS = 4096 }; /* with fewer than these, a second launch costs more than they do */
+
+static bool takes_few(const tern_tensor *dy, const tern_tensor *x)
+{
+    return dy->numel < FEW_PRODUCTS && dy->numel * x->shape[x->ndim - 1] < FEW_PRODUCTS;
+}
 
 /* dW = dy^T x and db = the sum of the rows of dy. Inputs dy (..., out) and x (..., in), both
  * dense. */
@@ -90,12 +95,49 @@ static tern_status gradient_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* dW as a product that takes the sums of dy^T's rows, which are db, along. */
+static tern_gemm product_with_sums(const tern_tensor *dy, const tern_tensor *x)
+{
+    int64_t out = dy->shape[dy->ndim - 1], in = x->shape[x->ndim - 1];
+    return (tern_gemm){
+        .dtype = x->dtype,
+        .m = out,
+        .n = in,
+        .k = dy->numel / out,
+        .count = {1, 1},
+        .alpha = 1,
+        .a = {.buffer = &dy->storage->block->buffer, .at = dy->offset, .row = 1, .col = out},
+        .b = {.buffer = &x->storage->block->buffer, .at = x->offset, .row = in, .col = 1}};
+}
+
+/* The results are new memory, which is as well aligned as can be, so x's own beginning stands for it. */
+static tern_status takes_sums(const tern_tensor *dy, const tern_tensor *x, bool *fits)
+{
+    tern_gemm g = product_with_sums(dy, x);
+    g.c = (tern_matrix){.buffer = g.b.buffer, .row = g.n, .col = 1};
+    g.sums = g.b.buffer;
+    return tern_gemm_sums_fit(x->storage->place, &g, fits);
+}
+
+static tern_status gradient_at_once(tern_call *call)
+{
+    tern_gemm g = product_with_sums(call->in[0], call->in[1]);
+    tern_tensor *dw = call->out[0], *db = call->out[1];
+    g.c = (tern_matrix){
+        .buffer = &dw->storage->block->buffer, .at = dw->offset, .row = g.n, .col = 1};
+    g.sums = &db->storage->block->buffer;
+    g.sums_at = db->offset;
+    return tern_launch_gemm(call->place, &g);
+}
+
 /* A group computes a tile of a row of dW in one pass over the rows of dy and x, and the first
  * tile of each row db[i]. */
 static tern_status gradient_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"matmul", "linear_gradient"};
     const tern_tensor *dy = call->in[0], *x = call->in[1];
+    if (!takes_few(dy, x))
+        return gradient_at_once(call);
     int64_t out = call->result[0].shape.dims[0], in = call->result[0].shape.dims[1];
     int64_t tiles = (in + TERN_LINEAR_TILE - 1) / TERN_LINEAR_TILE;
     return TERN_LAUNCH(
@@ -109,16 +151,18 @@ static const tern_op gradient_op = {.name = "linear_gradient",
                                     .infer = gradient_infer,
                                     .forward = gradient_forward};
 
-/* Whether the one launch is worth it: the gradients of weight and bias are both wanted, are not
- * differentiated again, and take few products. */
-static bool is_small(const tern_gradient *g)
+/* Whether the gradients of weight and bias are made at once: both are wanted and not differentiated
+ * again, and either they take few products or the device's product sums rows on its way. */
+static tern_status is_at_once(const tern_gradient *g, bool *fits)
 {
     const tern_tensor *dy = g->dout[0], *x = g->in[0];
+    *fits = false;
     if (g->recorded || !g->needs[1] || g->n_in < 3 || !g->needs[2] || g->in_shape[1].ndim != 2 ||
-        g->in_shape[2].ndim != 1 || g->in_shape[2].dims[0] != g->in_shape[1].dims[0])
-        return false;
-    return dy->numel > 0 && x->numel > 0 && dy->contiguous && x->contiguous &&
-           dy->numel < FEW_PRODUCTS && dy->numel * g->in_shape[1].dims[1] < FEW_PRODUCTS;
+        g->in_shape[2].ndim != 1 || g->in_shape[2].dims[0] != g->in_shape[1].dims[0] ||
+        dy->numel == 0 || x->numel == 0 || !dy->contiguous || !x->contiguous)
+        return TERN_OK;
+    *fits = takes_few(dy, x);
+    return *fits ? TERN_OK : takes_sums(dy, x, fits);
 }
 
 /* dx = dy W, dW = dy^T x; db is dy, which the engine sums to the shape of the bias. */
@@ -126,9 +170,11 @@ static tern_status linear_backward(tern_gradient *g)
 {
     tern_product p = linear_product(g->in_shape[0].ndim, g->in_shape[1].ndim);
     tern_tensor *dy = g->dout[0];
+    bool at_once;
     if (g->needs[0] && !(g->din[0] = tern_product_dx(&p, dy, g->in[1])))
         return tern_last_status();
-    if (is_small(g))
+    TERN_TRY(is_at_once(g, &at_once));
+    if (at_once)
         return tern_apply_all(&gradient_op, (tern_tensor *[]){dy, g->in[0]}, 2, NULL, 0, &g->din[1],
                               2);
     if (g->needs[1] && !(g->din[1] = tern_product_dy(&p, dy, g->in[0], g->in_shape[1].ndim)))

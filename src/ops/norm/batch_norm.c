@@ -6,9 +6,17 @@
 #include <tern/ops.h>
 
 /* As in norm.cl. */
-enum { HAS_WEIGHT = 1, HAS_BIAS = 2, RUNNING_MEAN = 4, RUNNING_VAR = 8, FIXED = 16, TILE = 64 };
+enum {
+    HAS_WEIGHT = 1,
+    HAS_BIAS = 2,
+    RUNNING_MEAN = 4,
+    RUNNING_VAR = 8,
+    FIXED = 16,
+    COUNTED = 32,
+    TILE = 64
+};
 /* Inputs of the operation. */
-enum { X, WEIGHT, BIAS, MEAN, VAR, INPUTS };
+enum { X, WEIGHT, BIAS, MEAN, VAR, COUNT, INPUTS };
 
 typedef struct batch_attributes {
     double momentum, eps;
@@ -39,8 +47,8 @@ static tern_dtype statistics_dtype(tern_dtype dtype)
 /* Parameters and running statistics are one number a channel. */
 static tern_status check_channels(tern_tensor *const *in, batch b)
 {
-    static const char *const names[INPUTS] = {"input", "weight", "bias", "running_mean",
-                                              "running_var"};
+    static const char *const names[COUNT] = {"input", "weight", "bias", "running_mean",
+                                             "running_var"};
     static const int order[] = {MEAN, VAR, WEIGHT, BIAS};
     for (int i = 0; i < 4; i++) {
         const tern_tensor *p = in[order[i]];
@@ -105,19 +113,21 @@ static tern_status batch_forward(tern_call *call)
     const batch_attributes *at = call->attributes;
     tern_tensor *x = call->in[X], *weight = call->in[WEIGHT], *bias = call->in[BIAS];
     tern_tensor *mean = call->in[MEAN], *var = call->in[VAR], *kept = call->out[1];
+    tern_tensor *counter = call->in[COUNT];
     batch b = batch_of(x);
     int what = (weight ? HAS_WEIGHT : 0) | (bias ? HAS_BIAS : 0);
     if (x->numel == 0)
         return TERN_OK;
     if (!at->training)
         return launch_running_statistics(call, b, what);
-    what |= (mean ? RUNNING_MEAN : 0) | (var ? RUNNING_VAR : 0);
+    what |= (mean ? RUNNING_MEAN : 0) | (var ? RUNNING_VAR : 0) | (counter ? COUNTED : 0);
     int64_t groups = b.size > 1 ? b.channels : (b.channels + TILE - 1) / TILE;
     TERN_TRY(TERN_LAUNCH(
         call->place, b.size > 1 ? &kernel : &flat, x->dtype,
         tern_groups(groups, 3 * x->numel / groups), tern_arg_out(call->out[0]), tern_arg_out(kept),
         tern_arg_out(call->out[2]), mean ? tern_arg_out(mean) : tern_arg_unused(kept),
-        var ? tern_arg_out(var) : tern_arg_unused(kept), tern_arg_in(x),
+        var ? tern_arg_out(var) : tern_arg_unused(kept),
+        counter ? tern_arg_out(counter) : tern_arg_unused(kept), tern_arg_in(x),
         tern_arg_optional(weight, kept), tern_arg_optional(bias, kept), tern_arg_i64(b.n),
         tern_arg_i64(b.channels), tern_arg_i64(b.size), tern_arg_real(x->dtype, at->eps),
         tern_arg_real(x->dtype, at->momentum), tern_arg_i32(what)));
@@ -125,6 +135,8 @@ static tern_status batch_forward(tern_call *call)
         tern_bump_version(mean);
     if (var)
         tern_bump_version(var);
+    if (counter)
+        tern_bump_version(counter);
     return TERN_OK;
 }
 
@@ -238,7 +250,7 @@ static const tern_op batch_norm_op = {
     .names = TERN_NAMES(TERN_FIELD(batch_attributes, "momentum", momentum),
                         TERN_FIELD(batch_attributes, "eps", eps),
                         TERN_FIELD(batch_attributes, "training", training)),
-    .optional = 1u << WEIGHT | 1u << BIAS | 1u << MEAN | 1u << VAR,
+    .optional = 1u << WEIGHT | 1u << BIAS | 1u << MEAN | 1u << VAR | 1u << COUNT,
     .saves = TERN_SAVE_IN(X) | TERN_SAVE_IN(WEIGHT) | TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2),
     .no_grad_out = 1u << 1 | 1u << 2,
     .writes_inputs = true,
@@ -262,12 +274,10 @@ static tern_tensor *dense_parameter(tern_tensor *p, const tern_tensor *x)
 
 /* Running statistics of another dtype or layout are updated in a copy and copied back. Whether
  * they may be written in place is checked before anything is. */
-tern_tensor *tern_batch_norm(tern_tensor *x, tern_tensor *running_mean, tern_tensor *running_var,
-                             tern_tensor *weight, tern_tensor *bias, bool training, double momentum,
-                             double eps)
+static tern_tensor *norm(tern_tensor *const given[INPUTS], const batch_attributes *at)
 {
-    batch_attributes at = {.momentum = momentum, .eps = eps, .training = training};
-    tern_tensor *given[INPUTS] = {x, weight, bias, running_mean, running_var}, *in[INPUTS];
+    tern_tensor *x = given[X], *in[INPUTS];
+    bool training = at->training;
     if (!x) {
         tern_fail_argument_null("tern_batch_norm", "x");
         return NULL;
@@ -279,16 +289,42 @@ tern_tensor *tern_batch_norm(tern_tensor *x, tern_tensor *running_mean, tern_ten
                               "tern_batch_norm: expected at least 2 dims (N, C), but got %s",
                               TERN_TENSOR_TEXT(x));
     in[X] = tern_contiguous(x);
-    for (int i = WEIGHT; i < INPUTS; i++)
+    in[COUNT] = given[COUNT];
+    for (int i = WEIGHT; i < COUNT; i++)
         if (!(in[i] = dense_parameter(given[i], x)) && given[i])
             return NULL;
-    for (int i = MEAN; training && i < INPUTS; i++) /* before anything is written */
+    for (int i = MEAN; training && i < COUNT; i++) /* before anything is written */
         if (in[i] != given[i] &&
             tern_check_in_place(&batch_norm_op, given[i], &given[i], 1) != TERN_OK)
             return NULL;
-    tern_tensor *y = tern_apply(&batch_norm_op, in, INPUTS, &at, sizeof at);
-    for (int i = MEAN; y && training && i < INPUTS; i++)
+    tern_tensor *y = tern_apply(&batch_norm_op, in, INPUTS, at, sizeof *at);
+    for (int i = MEAN; y && training && i < COUNT; i++)
         if (in[i] != given[i] && !tern_copy_(given[i], in[i]))
             return NULL;
+    return y;
+}
+
+tern_tensor *tern_batch_norm(tern_tensor *x, tern_tensor *running_mean, tern_tensor *running_var,
+                             tern_tensor *weight, tern_tensor *bias, bool training, double momentum,
+                             double eps)
+{
+    const batch_attributes at = {.momentum = momentum, .eps = eps, .training = training};
+    return norm((tern_tensor *[]){x, weight, bias, running_mean, running_var, NULL}, &at);
+}
+
+/* The kernel counts where it runs and the counter is what modules have; else an addition does. */
+tern_tensor *tern_batch_norm_counted(tern_tensor *x, tern_tensor *running_mean,
+                                     tern_tensor *running_var, tern_tensor *num_batches_tracked,
+                                     tern_tensor *weight, tern_tensor *bias, double momentum,
+                                     double eps)
+{
+    const batch_attributes at = {.momentum = momentum, .eps = eps, .training = true};
+    tern_tensor *n = num_batches_tracked;
+    bool on_the_way = n && x && n->dtype == TERN_I64 && n->numel == 1 && x->numel > 0 &&
+                      n->storage->place == x->storage->place;
+    tern_tensor *y = norm(
+        (tern_tensor *[]){x, weight, bias, running_mean, running_var, on_the_way ? n : NULL}, &at);
+    if (y && n && !on_the_way && !tern_add_scalar_(n, tern_scalar_int(1)))
+        return NULL;
     return y;
 }

@@ -183,6 +183,32 @@ static const tern_op dw_op = {.name = "layer_norm_dw",
                               .infer = dw_infer,
                               .forward = dw_forward};
 
+/* dw and db of a device with work-groups as the sums of their parts, in one launch. */
+static tern_status sums_infer(tern_call *call)
+{
+    const norm_attributes *at = call->attributes;
+    call->n_out = 2;
+    for (int i = 0; i < 2; i++)
+        call->result[i] = (tern_result){.dtype = call->in[2]->dtype, .shape = at->normalized};
+    return TERN_OK;
+}
+
+static tern_status sums_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"norm_layer", "layer_norm_sums"};
+    const tern_tensor *parts = call->in[0];
+    int64_t n = parts->shape[1];
+    return TERN_LAUNCH(call->place, &kernel, call->in[2]->dtype,
+                       tern_items_of(n, 2 * parts->shape[0]), tern_arg_out(call->out[0]),
+                       tern_arg_out(call->out[1]), tern_arg_in(parts), tern_arg_in(call->in[1]),
+                       tern_arg_i64(parts->shape[0]), tern_arg_i64(n));
+}
+
+static const tern_op sums_op = {.name = "layer_norm_sums",
+                                .not_differentiable = true,
+                                .infer = sums_infer,
+                                .forward = sums_forward};
+
 /* One gradient as the sum of its parts, in the parameter's dtype and shape. */
 static tern_tensor *sum_parts(tern_tensor *parts, const norm_attributes *at, tern_dtype dtype)
 {
@@ -202,6 +228,9 @@ static tern_status fused_backward(tern_gradient *g)
     if (!g->needs[1] && !g->needs[2])
         return TERN_OK;
     TERN_TRY(tern_apply_all(&dw_op, in, 5, at, sizeof *at, parts, 2));
+    if (g->needs[1] && g->needs[2] && tern_place_is_grouped(x->storage->place))
+        return tern_apply_all(&sums_op, (tern_tensor *[]){parts[0], parts[1], x}, 3, at, sizeof *at,
+                              &g->din[1], 2);
     for (int i = 1; i <= 2; i++)
         if (g->needs[i] && !(g->din[i] = sum_parts(parts[i - 1], at, x->dtype)))
             return tern_last_status();
