@@ -2,7 +2,7 @@
  * takes.
  *
  *   softmax(scale q k' + mask) v, over the keys; scale is 1 / sqrt(E) */
-#include "ops/attention/attention.h"
+#include "ops/attention/attention_tiles.h"
 #include "base/option.h"
 #include "base/warning.h"
 #include <math.h>
@@ -138,6 +138,13 @@ static tern_tensor *repeat_heads(tern_tensor *x, const tern_tensor *query)
     return wanted == heads ? x : tern_repeat_interleave(x, wanted / heads, TERN_SOME(x->ndim - 3));
 }
 
+/* Whether the heads lie beside each other at each place, as a layer leaves them: the result lies so
+ * too, and neither it nor the gradients are copied to go back there. */
+static bool heads_are_inner(const tern_tensor *q)
+{
+    return q->ndim == 4 && q->shape[1] > 1 && q->shape[2] > 1 && q->stride[1] < q->stride[2];
+}
+
 /* Chooses among three ways: fused where the shapes allow it, composed of other operations
  * otherwise, and half precision through float32 where that loses nothing. */
 tern_tensor *tern_scaled_dot_product_attention(
@@ -170,7 +177,8 @@ tern_tensor *tern_scaled_dot_product_attention(
     if (!fits)
         return tern_attention_composed(query, key, value, o.attn_mask, &at);
     tern_tensor *in[] = {query, key, value, o.attn_mask}, *out[4];
+    at.inner = heads_are_inner(query) && tern_attention_tiles_fit(in);
     if (tern_apply_all(&tern_attention_fused, in, 4, &at, sizeof at, out, 4) != TERN_OK)
         return NULL;
-    return out[0];
+    return at.inner ? tern_transpose(out[0], 1, 2) : out[0];
 }

@@ -7,6 +7,7 @@ typedef struct tern_attention_attributes {
     double scale, dropout, softcap;
     int64_t window; /* 0: all keys */
     bool causal, lower_right;
+    bool inner; /* result and gradients lie as (N, T, heads, width), as the inputs do */
 } tern_attention_attributes;
 
 /* Query i sees the keys from i - before to i + after; no limits are more than there are. */

@@ -90,7 +90,8 @@ tern_status tern_attention_composed_gradient(tern_gradient *g)
             "tern_scaled_dot_product_attention: gradients of gradients (create_graph) are "
             "not there with dropout (dropout_p %g)",
             at->dropout);
-    tern_tensor *q = g->in[0], *k = g->in[1], *v = g->in[2], *dout = g->dout[0];
+    tern_tensor *q = g->in[0], *k = g->in[1], *v = g->in[2];
+    tern_tensor *dout = at->inner ? tern_transpose(g->dout[0], 1, 2) : g->dout[0];
     tern_tensor *s = scores_of(q, k, at), *p = weights_of(s, g->in[3], at);
     const tern_product dout_v = {.alpha = 1, .transpose = {false, true}},
                        ds_k = {.alpha = at->scale},

@@ -238,6 +238,8 @@ static tern_status forward_infer(tern_call *call)
     geometry g = geometry_of(call->place, call->in, at);
     tern_shape out = tern_shape_of(q);
     out.dims[out.ndim - 1] = v->shape[v->ndim - 1];
+    if (at->inner)
+        out = tern_attention_swapped(out);
     int64_t all = stack_count(&g) * g.queries * g.keys;
     bool kept = !tern_attention_tiles_fit(call->in) && at->dropout == 0 && g.rows == g.queries &&
                 all <= KEPT;
@@ -334,10 +336,13 @@ enum { DOUT = INPUTS, HAD };
 
 static tern_status gradient_infer(tern_call *call)
 {
+    const tern_attention_attributes *at = call->attributes;
     call->n_out = 3;
-    for (int i = 0; i < 3; i++)
-        call->result[i] =
-            (tern_result){.dtype = call->in[i]->dtype, .shape = tern_shape_of(call->in[i])};
+    for (int i = 0; i < 3; i++) {
+        tern_shape shape = tern_shape_of(call->in[i]);
+        call->result[i] = (tern_result){.dtype = call->in[i]->dtype,
+                                        .shape = at->inner ? tern_attention_swapped(shape) : shape};
+    }
     return TERN_OK;
 }
 
@@ -449,6 +454,12 @@ static const tern_op gradient_op = {.name = "scaled_dot_product_attention_gradie
 
 /* ---- the operation ----------------------------------------------------------------------- */
 
+/* x with its heads before the places, as it is seen from outside. */
+static tern_tensor *outer(tern_tensor *x, const tern_attention_attributes *at)
+{
+    return at->inner ? tern_transpose(x, 1, 2) : x;
+}
+
 /* The fused gradient, or, when the backward pass is itself recorded for gradients of
  * gradients, the same formulas in differentiable operations. */
 static tern_status backward(tern_gradient *g)
@@ -457,14 +468,14 @@ static tern_status backward(tern_gradient *g)
     if (g->recorded)
         return tern_attention_composed_gradient(g);
     bool tiles = tern_attention_tiles_fit(g->in);
-    tern_tensor *dout = tiles ? g->dout[OUT] : tern_contiguous(g->dout[OUT]);
+    tern_tensor *dout = tiles ? outer(g->dout[OUT], at) : tern_contiguous(g->dout[OUT]);
     tern_tensor *in[HAD + OUTPUTS] = {g->in[Q], g->in[K],     g->in[V],        g->in[MASK],  dout,
                                       NULL,     g->out[SUMS], g->out[WEIGHTS], g->out[STATE]};
-    in[HAD + OUT] = tiles ? g->out[OUT] : dout; /* elsewhere the output itself is not needed */
+    in[HAD + OUT] = tiles ? outer(g->out[OUT], at) : dout; /* elsewhere it is not needed */
     tern_tensor *din[3];
     TERN_TRY(tern_apply_all(&gradient_op, in, HAD + OUTPUTS, at, sizeof *at, din, 3));
     for (int i = 0; i < 3; i++)
-        g->din[i] = g->needs[i] ? din[i] : NULL;
+        g->din[i] = g->needs[i] ? outer(din[i], at) : NULL;
     return TERN_OK;
 }
 

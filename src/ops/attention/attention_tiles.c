@@ -37,6 +37,17 @@ static tern_attention_tiles tiles_of(tern_tensor *const *in, const tern_attentio
                                   .softcap = (f32)at->softcap};
 }
 
+/* The same of (N, T, heads, width). */
+static tern_gemm_matrix result(const tern_tensor *x, bool inner)
+{
+    tern_gemm_matrix m = matrix(x);
+    if (inner) {
+        m.row = x->stride[1];
+        m.batch[1] = x->stride[2];
+    }
+    return m;
+}
+
 /* Groups for rows of all stacks, `products` products of tiles with each of `others`. */
 static tern_grid grid_of(const tern_attention_tiles *s, int64_t rows, int64_t others, int products)
 {
@@ -66,7 +77,7 @@ tern_status tern_attention_tiles_forward(tern_call *call, const tern_attention_b
     tern_tensor *const *in = call->in, *const *out = call->out;
     tern_attention_tiles s = tiles_of(in, call->attributes, block);
     extras e = extras_of(in, out[STATE], call->attributes, block);
-    s.out = matrix(out[OUT]);
+    s.out = result(out[OUT], ((const tern_attention_attributes *)call->attributes)->inner);
     return TERN_LAUNCH(call->place, &kernel, in[Q]->dtype,
                        grid_of(&s, block->queries, block->keys, 1), tern_arg_out(out[OUT]),
                        tern_arg_out(out[SUMS]), tern_arg_in(in[Q]), tern_arg_in(in[K]),
@@ -100,9 +111,10 @@ tern_status tern_attention_tiles_gradient(tern_call *call, const tern_attention_
     extras e = extras_of(in, in[HAD + STATE], call->attributes, block);
     s.out = matrix(in[HAD + OUT]);
     s.dout = matrix(in[DOUT]);
-    s.dq = matrix(out[Q]);
-    s.dk = matrix(out[K]);
-    s.dv = matrix(out[V]);
+    bool inner = ((const tern_attention_attributes *)call->attributes)->inner;
+    s.dq = result(out[Q], inner);
+    s.dk = result(out[K], inner);
+    s.dv = result(out[V], inner);
     tern_shape rows = {1, {block->count[0] * block->count[1] * block->queries}};
     tern_tensor *deltas = tern_tensor_new(&rows, TERN_F32, call->place, TERN_ATTENTION_NAME);
     tern_status status = deltas ? gradient(call, &s, &e, deltas) : TERN_ERR_MEMORY;

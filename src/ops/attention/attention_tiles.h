@@ -5,6 +5,15 @@
 
 #define TERN_ATTENTION_NAME "tern_scaled_dot_product_attention"
 
+/* (N, heads, T, width) as (N, T, heads, width). */
+static inline tern_shape tern_attention_swapped(tern_shape s)
+{
+    int64_t heads = s.dims[1];
+    s.dims[1] = s.dims[2];
+    s.dims[2] = heads;
+    return s;
+}
+
 /* Whether the device has work-groups for them and the widths are in their reach. */
 bool tern_attention_tiles_fit(tern_tensor *const *in);
 /* The whole forward and gradient of that operation; block is the problem's sizes and mask. */
