@@ -20,4 +20,5 @@
 #include <tern/dist/data_parallel.h>
 #include <tern/dist.h>
 #include <tern/profiler.h>
+#include <tern/dist/ddp.h>
 #endif

@@ -1,0 +1,56 @@
+/* dist/ddp.h -- one module trained by the processes of a job (torch.nn.parallel.DistributedDataParallel). */
+#ifndef TERN_DIST_DDP_H
+#define TERN_DIST_DDP_H
+#include <tern/dist.h>
+#include <tern/nn.h>
+
+TERN_BEGIN_DECLS
+
+typedef struct tern_distributed_data_parallel_options {
+    double bucket_cap_mb; /* gradients travel in buckets of that many MiB, the first of 1; 0: 25 */
+    bool no_broadcast_buffers; /* buffers stay each rank's own */
+    tern_dtype compress;       /* TERN_F16, TERN_BF16: gradients travel so, added in float32 */
+    tern_dist_group *group;    /* NULL: all processes */
+    uint64_t reserved[4];
+} tern_distributed_data_parallel_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_distributed_data_parallel_options tern_distributed_data_parallel_defaults(void);
+
+/* A module that runs `module`, its child "module", on this rank's rows, and whose backward leaves the same gradients on all
+ * ranks: the mean over ranks of theirs, or as tern_ddp_divide_by says. All ranks make it, with the same parameters in the same
+ * order, and begin with rank 0's parameters and buffers.
+ *
+ * Gradients lie in buckets, one dtype and device each, in the reverse order of the parameters; a bucket is summed over the
+ * ranks as soon as the walk back has filled it, while the walk goes on. tern_backward returns when all are there. A
+ * parameter that no rank used has no gradient (tern_on_warning is told its name), one that only some used counts as 0
+ * on the others; nothing needs to be said before. Buffers are rank 0's at the start of each forward that is after a step.
+ *
+ * With tern_nn_data_parallel inside each rank may have several devices. The result owns module, also when this fails. Errors:
+ * TERN_ERR_PEER, with the first parameter that differs and its rank, where models are not the same; later as those of
+ * tern_dist_all_reduce, out of tern_backward and tern_nn_forward. To be made before optimizers, after moves to a device. */
+TERN_API tern_module *tern_nn_distributed_data_parallel(
+    tern_module *module, const tern_distributed_data_parallel_options *options);
+
+/* For losses that are sums: the next gradients are the sum over all ranks divided by the sum of all rows that were said since
+ * the last, over ranks and over the steps inside TERN_NO_SYNC. So they are exact where ranks have different numbers of rows, 0
+ * too. Gradients must have been zeroed in between (TERN_ERR_STATE out of tern_backward). rows >= 0. */
+TERN_API tern_status tern_ddp_divide_by(tern_module *ddp, double rows);
+
+/* TERN_NO_SYNC(model) { forward and backward }: gradients are added up on this rank alone, and summed over ranks by the next
+ * backward whose forward is outside (torch's no_sync). All ranks do so alike. */
+typedef struct tern_no_sync_block {
+    int active;
+    bool saved;
+    tern_module *ddp;
+} tern_no_sync_block;
+/* What TERN_NO_SYNC opens with. */
+TERN_API tern_no_sync_block tern_no_sync_block_enter(tern_module *ddp);
+/* Goes back to what was before. */
+TERN_API void tern_no_sync_block_leave(tern_no_sync_block *block);
+#define TERN_NO_SYNC(ddp)                                                                          \
+    TERN_BLOCK_(tern_no_sync_block, tern_no_sync_block_enter(ddp), tern_no_sync_block_leave)
+#define TERN_NO_SYNC_HERE(ddp)                                                                     \
+    TERN_HERE_(tern_no_sync_block, tern_no_sync_block_enter(ddp), tern_no_sync_block_leave)
+
+TERN_END_DECLS
+#endif

@@ -1,0 +1,121 @@
+/* ddp.c -- tern_nn_distributed_data_parallel: a module whose gradients are those of all ranks. */
+#include "base/memory.h"
+#include "base/option.h"
+#include "dist/ddp.h"
+
+static const char function[] = "tern_nn_distributed_data_parallel";
+
+static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out, int k);
+
+/* NULL after an error that names the function. */
+static tern_ddp *ddp_of(tern_module *m, const char *name)
+{
+    TERN_MODULE_GIVEN(m, name);
+    if (!m)
+        tern_fail_argument_null(name, "ddp");
+    else if (m->call != call)
+        tern_fail(TERN_ERR_ARGUMENT, "%s: expected a DistributedDataParallel, but got %s", name,
+                  m->name);
+    return m && m->call == call ? m->data : NULL;
+}
+
+/* Buffers are rank 0's at the start of a forward, unless nothing was summed since they were (PyTorch's forward_sync_buffers). */
+static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out, int k)
+{
+    tern_ddp *d = tern_nn_data(self);
+    tern_module *module = self->members[0].child;
+    if (d->buffers_due && d->broadcasts)
+        TERN_TRY(tern_ddp_broadcast(module, tern_nn_each_buffer, d->group, "buffers"));
+    TERN_TRY(tern_nn_call(module, in, n, out, k));
+    d->buffers_due = tern_is_grad_enabled() && !d->no_sync;
+    if (tern_is_grad_enabled()) {
+        d->sums = !d->no_sync;
+        d->kept = d->n && tern_grad(d->slots[0].x) == d->slots[0].home && d->result &&
+                  tern_version(d->buckets[0].flat) == d->result;
+    }
+    return TERN_OK;
+}
+
+static void free_ddp(void *data)
+{
+    tern_ddp_free_buckets(data);
+    tern_free(data);
+}
+
+static tern_status set_up(tern_ddp *d, tern_module *module,
+                          const tern_distributed_data_parallel_options *o)
+{
+    const bool half = o->compress == TERN_F16 || o->compress == TERN_BF16;
+    d->group = o->group;
+    d->ranks = tern_dist_get_world_size(o->group);
+    d->broadcasts = !o->no_broadcast_buffers;
+    d->buffers_due = true;
+    d->compress = o->compress;
+    if (tern_dist_get_rank(o->group) < 0)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: this process is not in the group", function);
+    if (o->compress != TERN_DTYPE_DEFAULT && !half)
+        return tern_fail(TERN_ERR_DTYPE, "%s: compress is %s, expected float16 or bfloat16",
+                         function, tern_dtype_name(o->compress));
+    if (!(o->bucket_cap_mb > 0))
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: bucket_cap_mb is %g, expected more than 0",
+                         function, o->bucket_cap_mb);
+    TERN_TRY(tern_ddp_compare(module, o->group));
+    TERN_TRY(tern_ddp_broadcast(module, tern_nn_each_parameter, o->group, "parameters"));
+    TERN_TRY(tern_ddp_broadcast(module, tern_nn_each_buffer, o->group, "buffers"));
+    return tern_ddp_make_buckets(d, module, o->bucket_cap_mb * (1 << 20));
+}
+
+tern_module *tern_nn_distributed_data_parallel(
+    tern_module *module, const tern_distributed_data_parallel_options *options)
+{
+    const tern_distributed_data_parallel_options o = tern_read_distributed_data_parallel(options);
+    TERN_MODULE_GIVEN(module, function);
+    if (!module) {
+        tern_fail_argument_null(function, "module");
+        return NULL;
+    }
+    tern_ddp *d = tern_alloc(sizeof *d);
+    tern_module *self = d && set_up(d, module, &o) == TERN_OK
+                            ? tern_nn_module_with_call("DistributedDataParallel", call, d)
+                            : NULL;
+    if (self) {
+        d->self = self;
+        tern_nn_on_free(self, free_ddp);
+        if (tern_nn_add(self, "module", module))
+            return self;
+        tern_nn_free(self);
+        return NULL;
+    }
+    if (d)
+        free_ddp(d);
+    if (!module->parent)
+        tern_nn_free(module);
+    return NULL;
+}
+
+tern_status tern_ddp_divide_by(tern_module *ddp, double rows)
+{
+    tern_ddp *d = ddp_of(ddp, "tern_ddp_divide_by");
+    if (!d)
+        return TERN_ERR_ARGUMENT;
+    if (!(rows >= 0))
+        return tern_fail(TERN_ERR_ARGUMENT, "tern_ddp_divide_by: rows is %g, expected >= 0", rows);
+    d->rows += rows;
+    return TERN_OK;
+}
+
+tern_no_sync_block tern_no_sync_block_enter(tern_module *ddp)
+{
+    tern_ddp *d = ddp_of(ddp, "TERN_NO_SYNC");
+    tern_no_sync_block block = {.active = 1, .saved = d && d->no_sync, .ddp = d ? ddp : NULL};
+    if (d)
+        d->no_sync = true;
+    return block;
+}
+
+void tern_no_sync_block_leave(tern_no_sync_block *block)
+{
+    tern_ddp *d = block->ddp ? ddp_of(block->ddp, "TERN_NO_SYNC") : NULL;
+    if (d)
+        d->no_sync = block->saved;
+}

@@ -1,0 +1,65 @@
+/* ddp.h -- inside of DistributedDataParallel. */
+#ifndef TERN_DIST_DDP_INSIDE_H
+#define TERN_DIST_DDP_INSIDE_H
+#include "base/thread.h"
+#include "dist/dist.h"
+#include "nn/module.h"
+#include <tern/dist/ddp.h>
+
+typedef struct tern_ddp tern_ddp;
+
+/* A parameter that is trained. */
+typedef struct tern_ddp_slot {
+    tern_ddp *of;
+    tern_tensor *x, *home; /* where its gradient lies in its bucket */
+    char *path;
+    int hook, bucket;
+} tern_ddp_slot;
+
+/* Gradients that travel together. */
+typedef struct tern_ddp_bucket {
+    tern_tensor *flat;
+    tern_tensor *packed; /* in the type that it travels in; NULL: it is flat that does */
+    int slots, waiting;  /* of its slots how many the walk has not come to */
+    tern_dist_work *work;
+} tern_ddp_bucket;
+
+struct tern_ddp {
+    tern_after_walk end; /* first */
+    tern_module *self;
+    tern_dist_group *group;
+    int ranks;
+    bool broadcasts;
+    tern_dtype compress;
+    tern_ddp_slot *slots; /* bucket by bucket */
+    int n;
+    tern_ddp_bucket *buckets;
+    int n_buckets, given; /* given: of them, the first so many, to MPI in this walk */
+    tern_tensor *counts;  /* what ranks tell beside gradients: rows, then how many used each slot */
+    double rows;          /* since the last sum */
+    bool no_sync;         /* inside of a block */
+    bool sums;            /* the last forward was outside of one */
+    bool buffers_due;
+    bool walks;
+    bool kept; /* gradients of the last sum were there still when a forward began */
+    int64_t step, result;
+};
+
+/* ---- buckets.c ----------------------------------------------------------------------------------- */
+/* Slots of the module's parameters, and buckets with homes for their gradients; the first of 1 MiB, others of limit bytes. */
+tern_status tern_ddp_make_buckets(tern_ddp *d, tern_module *module, double limit);
+void tern_ddp_free_buckets(tern_ddp *d);
+
+/* ---- agree.c ------------------------------------------------------------------------------------- */
+/* Whether all ranks have the same parameters: TERN_ERR_PEER that names the first that differs. */
+tern_status tern_ddp_compare(tern_module *module, tern_dist_group *group);
+/* All tensors that visit is called with become rank 0's, several at a time. */
+typedef tern_status (*tern_ddp_each)(tern_module *m, tern_tensor_visit visit, void *user);
+tern_status tern_ddp_broadcast(tern_module *module, tern_ddp_each each, tern_dist_group *group,
+                               const char *label);
+
+/* ---- reduce.c ------------------------------------------------------------------------------------ */
+/* A slot's hook: its gradient is final. */
+tern_status tern_ddp_arrived(tern_tensor *x, void *slot);
+
+#endif

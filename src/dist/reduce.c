@@ -1,0 +1,184 @@
+/* reduce.c -- DistributedDataParallel's walk back: buckets are summed over ranks as they fill, in one order on all ranks. */
+#include "base/text.h"
+#include "base/warning.h"
+#include "dist/ddp.h"
+#include <stdio.h>
+
+/* ---- during the walk ----------------------------------------------------------------------------- */
+
+/* Halves would not hold the sum, so it is a mean that travels in them. */
+static tern_status pack(const tern_ddp *d, tern_ddp_bucket *b)
+{
+    tern_status status = TERN_OK;
+    TERN_SCOPE
+        TERN_NO_GRAD {
+            tern_tensor *mean = tern_mul_scalar(b->flat, tern_scalar_real(1.0 / d->ranks));
+            b->packed = tern_keep(tern_to_dtype(mean, d->compress));
+            status = b->packed ? TERN_OK : TERN_ERR_MEMORY;
+        }
+    return status;
+}
+
+static tern_status give(tern_ddp *d, int i)
+{
+    tern_ddp_bucket *b = &d->buckets[i];
+    char label[48];
+    snprintf(label, sizeof label, "step %lld bucket %d", (long long)d->step, i);
+    if (d->compress != TERN_DTYPE_DEFAULT && d->compress != tern_dtype_of(b->flat))
+        TERN_TRY(pack(d, b));
+    d->given = i + 1;
+    return tern_dist_all_reduce(
+        b->packed ? b->packed : b->flat,
+        &(tern_dist_options){.group = d->group, .work = &b->work, .label = label});
+}
+
+/* The gradient of a walk with create_graph, or one that the program put there, lies elsewhere. */
+static tern_status bring_home(const tern_ddp_slot *s)
+{
+    tern_tensor *grad = tern_grad(s->x);
+    tern_status status = TERN_OK;
+    if (!grad || grad == s->home)
+        return TERN_OK;
+    TERN_SCOPE
+        TERN_NO_GRAD
+            status = tern_copy_(s->home, tern_detach(grad)) ? TERN_OK : TERN_ERR_STATE;
+    return status == TERN_OK ? tern_set_grad(s->x, s->home) : status;
+}
+
+static tern_status walk_ended(tern_after_walk *end, tern_status status);
+
+tern_status tern_ddp_arrived(tern_tensor *x, void *slot)
+{
+    tern_ddp_slot *s = slot;
+    tern_ddp *d = s->of;
+    (void)x;
+    if (!d->sums)
+        return TERN_OK;
+    if (!d->walks) {
+        d->end.call = walk_ended;
+        d->walks = tern_await_walk(&d->end);
+        d->step++;
+    }
+    TERN_TRY(bring_home(s));
+    d->buckets[s->bucket].waiting--;
+    while (d->given < d->n_buckets && d->buckets[d->given].waiting == 0)
+        TERN_TRY(give(d, d->given));
+    return TERN_OK;
+}
+
+/* ---- at its end ---------------------------------------------------------------------------------- */
+
+/* What the walk did not come to counts as 0, unless steps without sums left something there. */
+static tern_status fill_rest(tern_ddp *d)
+{
+    double *counts = tern_data(d->counts);
+    tern_status status = TERN_OK;
+    if (!counts)
+        return TERN_ERR_STATE;
+    counts[0] = d->rows;
+    for (int i = 0; i < d->n && status == TERN_OK; i++) {
+        tern_ddp_slot *s = &d->slots[i];
+        counts[i + 1] = tern_grad(s->x) != NULL;
+        if (s->bucket < d->given)
+            continue;
+        if (tern_grad(s->x))
+            status = bring_home(s);
+        else
+            TERN_NO_GRAD
+                status = tern_zero_(s->home) ? TERN_OK : TERN_ERR_STATE;
+    }
+    return status;
+}
+
+static tern_status give_rest(tern_ddp *d)
+{
+    char label[48];
+    TERN_TRY(fill_rest(d));
+    while (d->given < d->n_buckets)
+        TERN_TRY(give(d, d->given));
+    snprintf(label, sizeof label, "step %lld counts", (long long)d->step);
+    return tern_dist_all_reduce(d->counts, &(tern_dist_options){.group = d->group, .label = label});
+}
+
+/* Also after an error: MPI has their memory. */
+static tern_status await_all(tern_ddp *d)
+{
+    tern_status status = TERN_OK;
+    for (int i = 0; i < d->n_buckets; i++) {
+        tern_ddp_bucket *b = &d->buckets[i];
+        tern_status one = b->work ? tern_dist_wait(b->work) : TERN_OK;
+        b->work = NULL;
+        b->waiting = b->slots;
+        if (status == TERN_OK)
+            status = one;
+    }
+    d->given = 0;
+    return status;
+}
+
+static tern_status scale(tern_ddp *d, tern_ddp_bucket *b, double factor)
+{
+    tern_tensor *x = b->flat;
+    if (b->packed) {
+        x = tern_copy_(x, b->packed);
+        factor *= d->ranks;
+    }
+    if (x && factor != 1)
+        x = tern_mul_scalar_(x, tern_scalar_real(factor));
+    return x ? TERN_OK : TERN_ERR_STATE;
+}
+
+static void name_unused(const tern_ddp *d, const double *counts)
+{
+    tern_text names = {0};
+    for (int i = d->n - 1; i >= 0; i--)
+        if (counts[i + 1] <= 0)
+            tern_text_add(&names, "%s'%s'", names.length ? ", " : "", d->slots[i].path);
+    if (names.length)
+        tern_warn("unused", "tern_nn_distributed_data_parallel",
+                  "no rank used parameters %s: they have no gradients", names.data);
+    tern_text_free(&names);
+}
+
+static tern_status take_sums(tern_ddp *d)
+{
+    const double *counts = tern_data(d->counts);
+    const double rows = counts[0];
+    if (rows > 0 && d->kept)
+        return tern_fail(TERN_ERR_STATE, "tern_ddp_divide_by: there were gradients of the step "
+                                         "before, divided already: zero them before the next");
+    for (int i = 0; i < d->n_buckets; i++)
+        TERN_TRY(scale(d, &d->buckets[i], rows > 0 ? 1 / rows : 1.0 / d->ranks));
+    for (int i = 0; i < d->n; i++) {
+        tern_ddp_slot *s = &d->slots[i];
+        if (counts[i + 1] > 0)
+            TERN_TRY(tern_set_grad(s->x, s->home));
+    }
+    if (tern_warns())
+        name_unused(d, counts);
+    d->rows = 0;
+    d->result = d->n ? tern_version(d->buckets[0].flat) : 0;
+    return TERN_OK;
+}
+
+static tern_status walk_ended(tern_after_walk *end, tern_status status)
+{
+    tern_ddp *d = (tern_ddp *)end;
+    d->walks = false;
+    TERN_SCOPE {
+        TERN_NO_GRAD {
+            if (status == TERN_OK)
+                status = give_rest(d);
+            tern_status waited = await_all(d);
+            if (status == TERN_OK)
+                status = waited;
+            if (status == TERN_OK)
+                status = take_sums(d);
+        }
+    }
+    for (int i = 0; i < d->n_buckets; i++) {
+        tern_release(d->buckets[i].packed);
+        d->buckets[i].packed = NULL;
+    }
+    return status;
+}
