@@ -1,10 +1,17 @@
 /* resize.cl -- one dim of images resampled by a table of weights; images of bytes, too, on their way to a model.
  *
  * Where a thread does a chunk of the work, it adds up a line of elements side by side, or along the last dim the
- * same element of several rows. */
+ * same element of several rows, by way of a tile. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 1
-#if IS_FLOAT || IN_SET(UNSIGNED, TERN_T)
+/* Above the lowest instruction set the host has f32, and bytes. */
+#undef RESIZE_HERE
+#if defined(TERN_HOST) && TERN_WIDE && !TERN_LOWEST
+#define RESIZE_HERE IN_SET(UNSIGNED, TERN_T)
+#else
+#define RESIZE_HERE (IS_FLOAT || IN_SET(UNSIGNED, TERN_T))
+#endif
+#if RESIZE_HERE
 
 /* Weights of bytes are in units of 2^-bits; their sum is rounded, and within 0..255. */
 #undef RESIZE_HALF
@@ -17,45 +24,64 @@
 #define RESIZED(sum, bits) ((sum) > 0 ? (sum) >> (bits) < 255 ? (sum) >> (bits) : 255 : 0)
 #endif
 
-/* Elements of a row, and rows, that a thread of many adds up side by side. */
-#ifndef RESIZE_LINE
-#define RESIZE_LINE 64
-#define RESIZE_ROWS 4
+#if TERN_CHUNKS
+/* Elements that are added up side by side, in registers; rows that lie side by side in a tile of columns. */
+#ifndef RESIZE_SIDE
+#define RESIZE_SIDE    32
+#define RESIZE_COLUMNS 256
 #endif
 
-#if TERN_CHUNKS
 /* n elements of y, each the sum of `count` elements of x that lie inner apart. */
 INLINE void K(resize_line)(GLOBAL STO *y, const GLOBAL STO *x, const GLOBAL REAL *w, idx count,
                            idx inner, idx n, i32 bits)
 {
-    REAL sum[RESIZE_LINE];
+    idx j = 0;
     (void)bits;
-    for (idx j = 0; j < n; ++j)
-        sum[j] = RESIZE_HALF;
-    for (idx k = 0; k < count; ++k) {
-        REAL v = w[k];
-        SIMD for (idx j = 0; j < n; ++j) sum[j] += v * LD(x, k * inner + j);
+    for (; j + RESIZE_SIDE <= n; j += RESIZE_SIDE) {
+        REAL sum[RESIZE_SIDE];
+        for (idx i = 0; i < RESIZE_SIDE; ++i)
+            sum[i] = RESIZE_HALF;
+        for (idx k = 0; k < count; ++k) {
+            REAL v = w[k];
+            SIMD for (idx i = 0; i < RESIZE_SIDE; ++i) sum[i] += v * LD(x, k * inner + j + i);
+        }
+        SIMD for (idx i = 0; i < RESIZE_SIDE; ++i) ST(y, j + i, RESIZED(sum[i], bits));
     }
-    SIMD for (idx j = 0; j < n; ++j) ST(y, j, RESIZED(sum[j], bits));
+    for (; j < n; ++j) {
+        REAL sum = RESIZE_HALF;
+        for (idx k = 0; k < count; ++k)
+            sum += w[k] * LD(x, k * inner + j);
+        ST(y, j, RESIZED(sum, bits));
+    }
 }
 
-/* The same element of four rows of x that are in apart, in y out apart: a weight is loaded once. */
-INLINE void K(resize_rows)(GLOBAL STO *y, const GLOBAL STO *x, const GLOBAL REAL *w, idx count,
-                           idx in, idx out, i32 bits)
+/* Outputs q of n rows of x, `in` apart, as long as their elements fit into a tile, in which an element of all rows is
+ * a line; the first output that does not. */
+INLINE idx K(resize_tile)(GLOBAL STO *y, const GLOBAL STO *x, const GLOBAL i64 *range, const GLOBAL REAL *weights,
+                          idx n, idx in, idx out, idx width, idx q, i32 bits)
 {
-    REAL a = RESIZE_HALF, b = a, c = a, d = a;
-    (void)bits;
-    for (idx k = 0; k < count; ++k) {
-        REAL v = w[k];
-        a += v * LD(x, k);
-        b += v * LD(x, in + k);
-        c += v * LD(x, 2 * in + k);
-        d += v * LD(x, 3 * in + k);
+    LOCAL_ARRAY(STO, tile, RESIZE_SIDE * RESIZE_COLUMNS);
+    idx base = (idx)range[2 * q], end = q, columns = 0;
+    for (; end < out && (idx)range[2 * end] >= base; ++end) {
+        idx last = (idx)range[2 * end] + (idx)range[2 * end + 1] - base;
+        if (last > RESIZE_COLUMNS)
+            break;
+        columns = last > columns ? last : columns;
     }
-    ST(y, 0, RESIZED(a, bits));
-    ST(y, out, RESIZED(b, bits));
-    ST(y, 2 * out, RESIZED(c, bits));
-    ST(y, 3 * out, RESIZED(d, bits));
+    if (n < RESIZE_SIDE)
+        for (idx i = 0; i < columns * RESIZE_SIDE; ++i)
+            tile[i] = 0;
+    for (idx i = 0; i < n; ++i)
+        for (idx c = 0; c < columns; ++c)
+            tile[c * RESIZE_SIDE + i] = x[i * in + base + c];
+    for (; q < end; ++q) {
+        STO line[RESIZE_SIDE];
+        K(resize_line)(line, tile + ((idx)range[2 * q] - base) * RESIZE_SIDE, weights + q * width,
+                       (idx)range[2 * q + 1], RESIZE_SIDE, RESIZE_SIDE, bits);
+        for (idx i = 0; i < n; ++i)
+            y[i * out + q] = line[i];
+    }
+    return q;
 }
 #endif
 
@@ -71,17 +97,18 @@ KERNEL10(K(resize), (OUT, STO, ys), (IN, STO, xs), (IN, i64, range), (IN, REAL, 
 #if TERN_CHUNKS
     idx ins = (idx)in, outs = (idx)out, wide = (idx)inner;
     if (wide == 1)
-        GROUPS(b, ((idx)rows + RESIZE_ROWS - 1) / RESIZE_ROWS)
+        GROUPS(b, ((idx)rows + RESIZE_SIDE - 1) / RESIZE_SIDE)
         {
-            idx r = b * RESIZE_ROWS, end = r + RESIZE_ROWS;
-            for (idx q = 0; q < outs; ++q) {
-                const GLOBAL REAL *w = weights + q * (idx)width;
-                idx first = (idx)range[2 * q], count = (idx)range[2 * q + 1];
-                if (end <= (idx)rows)
-                    K(resize_rows)(ys + r * outs + q, xs + r * ins + first, w, count, ins, outs, bits);
-                else
-                    for (idx i = r; i < (idx)rows; ++i)
-                        K(resize_line)(ys + i * outs + q, xs + i * ins + first, w, count, 1, 1, bits);
+            idx r = b * RESIZE_SIDE, n = (idx)rows - r < RESIZE_SIDE ? (idx)rows - r : RESIZE_SIDE;
+            for (idx q = 0; q < outs;) {
+                idx next = K(resize_tile)(ys + r * outs, xs + r * ins, range, weights, n, ins, outs, (idx)width, q, bits);
+                if (next == q) { /* wider than a tile */
+                    for (idx i = r; i < r + n; ++i)
+                        K(resize_line)(ys + i * outs + q, xs + i * ins + (idx)range[2 * q], weights + q * (idx)width,
+                                       (idx)range[2 * q + 1], 1, 1, bits);
+                    next++;
+                }
+                q = next;
             }
         }
     else
@@ -89,9 +116,7 @@ KERNEL10(K(resize), (OUT, STO, ys), (IN, STO, xs), (IN, i64, range), (IN, REAL, 
         {
             idx q = r % outs, count = (idx)range[2 * q + 1];
             const GLOBAL STO *from = xs + (r / outs * ins + (idx)range[2 * q]) * wide;
-            for (idx j = 0; j < wide; j += RESIZE_LINE)
-                K(resize_line)(ys + r * wide + j, from + j, weights + q * (idx)width, count, wide,
-                               wide - j < RESIZE_LINE ? wide - j : RESIZE_LINE, bits);
+            K(resize_line)(ys + r * wide, from, weights + q * (idx)width, count, wide, wide, bits);
         }
 #else
     FLAT(r, (idx)rows * (idx)out, (idx)inner)

@@ -102,6 +102,8 @@ set(TERN_KERNEL_FAMILIES_V4
   rnn
   softmax
 )
+# those whose bytes are compiled for speed, on every instruction set but the last: images on their way to a model.
+set(TERN_KERNEL_FAMILIES_BYTES resize)
 # those whose half precision forms mixed precision waits for (elementwise rows always have them).
 set(TERN_KERNEL_FAMILIES_HALVES
   copy
