@@ -246,6 +246,46 @@ static tern_tensor *nothing(tern_tensor *x, void *user)
     return NULL;
 }
 
+/* Types and normalised channels of bytes, which a composition looks up in a table, are those of one transform after the other; a
+ * function between them is called with the image. */
+static tern_tensor *twice(tern_tensor *x, void *user)
+{
+    *(int64_t *)user = tern_numel(x);
+    return tern_mul_scalar(x, TERN_SCALAR(2.0));
+}
+
+static void bytes_that_are_looked_up_are_the_same(void **state)
+{
+    (void)state;
+    const double mean[] = {0.485, 0.456, 0.406}, std[] = {0.229, 0.224, 0.225};
+    int64_t seen = 0;
+    TERN_SCOPE {
+        for (int kind = 0; kind < 4; kind++) {
+            tern_dtype dtype = kind == 3 ? TERN_F64 : TERN_F32;
+            tern_transform *t[] = {tern_transforms_to_dtype(dtype, kind != 1),
+                                   kind == 2 ? tern_transforms_lambda(twice, &seen)
+                                             : tern_transforms_normalize(mean, std, 3),
+                                   tern_transforms_normalize(mean + 1, std, 1)};
+            tern_tensor *x = tern_to_dtype(
+                test_uniform("cpu", TERN_F32, TERN_SHAPE(3, 37, 41), 0, 256, 3), TERN_U8);
+            tern_tensor *y = x;
+            for (int i = 0; i < 3; i++)
+                y = tern_transform_apply(t[i], y);
+            tern_transform *all = tern_transforms_compose_of(t, 3);
+            assert_same(tern_transform_apply(all, x), y);
+            assert_same(tern_transform_apply(all, tern_transpose(x, 1, 2)),
+                        tern_transpose(y, 1, 2));
+            tern_transform_free(all);
+        }
+        assert_int_equal(seen, 3 * 37 * 41);
+        tern_transform *wrong = tern_transforms_compose(tern_transforms_to_dtype(TERN_F32, true),
+                                                        tern_transforms_normalize(mean, std, 3));
+        assert_null(tern_transform_apply(wrong, tern_zeros(TERN_SHAPE(2, 64, 64), TERN_U8, "cpu")));
+        assert_error(TERN_ERR_SHAPE, "with 3 channels");
+        tern_transform_free(wrong);
+    }
+}
+
 static void transforms_are_composed(void **state)
 {
     (void)state;
@@ -304,10 +344,15 @@ static void wrong_images_and_numbers_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(images_are_torchvisions),           TEST(sizes_follow_the_shorter_edge),
-        TEST(random_transforms_follow_the_seed), TEST(probabilities_are_kept),
-        TEST(rand_augment_keeps_shape_and_type), TEST(erased_rectangles_have_their_value),
-        TEST(transforms_are_composed),           TEST(wrong_images_and_numbers_are_refused),
+        TEST(images_are_torchvisions),
+        TEST(sizes_follow_the_shorter_edge),
+        TEST(random_transforms_follow_the_seed),
+        TEST(probabilities_are_kept),
+        TEST(rand_augment_keeps_shape_and_type),
+        TEST(erased_rectangles_have_their_value),
+        TEST(bytes_that_are_looked_up_are_the_same),
+        TEST(transforms_are_composed),
+        TEST(wrong_images_and_numbers_are_refused),
     };
     return test_main(tests, sizeof tests / sizeof *tests);
 }

@@ -141,6 +141,8 @@ typedef struct tern_transform_kind {
     const char *name; /* "RandomHorizontalFlip" */
     tern_tensor *(*apply)(tern_transform *t, tern_tensor *x);
     void (*free_data)(tern_transform *t); /* what data points to; NULL: nothing */
+    bool
+        pointwise; /* an element of the result is a function of that of x and its channel; nothing is drawn */
 } tern_transform_kind;
 
 struct tern_transform {

@@ -5,8 +5,41 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <tmmintrin.h>
+#endif
 
 static const char function[] = "tern_image_decode";
+
+#if defined(__x86_64__)
+/* 16 pixels of three bytes at a time: which bytes of three vectors belong to a plane. */
+__attribute__((target("ssse3"))) static int64_t planes_of_16(const unsigned char *pixels, int64_t n,
+                                                             unsigned char *to)
+{
+    enum { NONE = -1 };
+    signed char place[3][3][16];
+    __m128i order[3][3];
+    int64_t i = 0;
+    memset(place, NONE, sizeof place);
+    for (int c = 0; c < 3; c++)
+        for (int k = 0; k < 16; k++)
+            place[c][(3 * k + c) / 16][k] = (signed char)((3 * k + c) % 16);
+    for (int c = 0; c < 3; c++)
+        for (int part = 0; part < 3; part++)
+            order[c][part] = _mm_loadu_si128((const __m128i *)(const void *)place[c][part]);
+    for (; i + 16 <= n; i += 16, pixels += 48) {
+        __m128i v[3];
+        for (int part = 0; part < 3; part++)
+            v[part] = _mm_loadu_si128((const __m128i *)(const void *)(pixels + 16 * part));
+        for (int c = 0; c < 3; c++)
+            _mm_storeu_si128((__m128i *)(void *)(to + c * n + i),
+                             _mm_or_si128(_mm_or_si128(_mm_shuffle_epi8(v[0], order[c][0]),
+                                                       _mm_shuffle_epi8(v[1], order[c][1])),
+                                          _mm_shuffle_epi8(v[2], order[c][2])));
+    }
+    return i;
+}
+#endif
 
 /* Rows of pixels of `channels` bytes become planes, the first three. */
 static tern_tensor *planes(const unsigned char *pixels, int64_t w, int64_t h, int channels)
@@ -14,7 +47,13 @@ static tern_tensor *planes(const unsigned char *pixels, int64_t w, int64_t h, in
     tern_tensor *x = tern_empty(TERN_SHAPE(3, h, w), TERN_U8, "cpu");
     unsigned char *to = x ? tern_data(x) : NULL;
     const int64_t n = w * h;
-    for (int64_t i = 0; to && i < n; i++, pixels += channels) {
+    int64_t i = 0;
+#if defined(__x86_64__)
+    if (to && channels == 3 && __builtin_cpu_supports("ssse3"))
+        i = planes_of_16(pixels, n, to);
+#endif
+    pixels += i * channels;
+    for (; to && i < n; i++, pixels += channels) {
         to[i] = pixels[0];
         to[n + i] = pixels[1];
         to[2 * n + i] = pixels[2];

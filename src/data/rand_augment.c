@@ -120,7 +120,7 @@ static tern_tensor *apply(tern_transform *t, tern_tensor *x)
 
 tern_transform *tern_transforms_rand_augment(const tern_rand_augment_options *options)
 {
-    static const tern_transform_kind kind = {"RandAugment", apply, NULL};
+    static const tern_transform_kind kind = {"RandAugment", apply, NULL, false};
     const tern_rand_augment_options o = tern_read_rand_augment(options);
     if (o.num_ops < 0 || o.num_magnitude_bins < 1 || o.magnitude < 0 ||
         o.magnitude >= o.num_magnitude_bins)

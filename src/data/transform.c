@@ -57,11 +57,60 @@ typedef struct list {
     int n;
 } list;
 
+/* How many of the transforms from the i-th on see each byte of a channel by itself and give one number for it. */
+static int pointwise(const list *l, int i)
+{
+    int n = 0;
+    while (i + n < l->n && l->of[i + n]->kind->pointwise)
+        n++;
+    return n;
+}
+
+/* An image (C, H, W) of bytes that is dense, on the host, and larger than all bytes there are. */
+static bool has_bytes(tern_tensor *x)
+{
+    return tern_dtype_of(x) == TERN_U8 && tern_dim(x) == 3 &&
+           tern_numel(x) > 1024 * tern_size(x, 0) && tern_is_contiguous(x) &&
+           strcmp(tern_device(x), "cpu") == 0;
+}
+
+/* The n transforms at l->of[i] of a byte depend on the byte and its channel alone: they are done to a table (C, 16, 16) of all
+ * bytes, in which the image's are looked up. */
+static tern_tensor *look_up(const list *l, int i, int n, tern_tensor *x)
+{
+    uint8_t bytes[256];
+    const int64_t channels = tern_size(x, 0), each = tern_numel(x) / channels;
+    for (int v = 0; v < 256; v++)
+        bytes[v] = (uint8_t)v;
+    tern_tensor *table =
+        tern_contiguous(tern_expand(tern_from_data(bytes, TERN_SHAPE(1, 16, 16), TERN_U8, "cpu"),
+                                    TERN_SHAPE(channels, 16, 16)));
+    for (int k = 0; k < n && table; k++)
+        table = tern_transform_run(l->of[i + k], table);
+    if (!table || tern_dtype_of(table) != TERN_F32 || !tern_is_contiguous(table))
+        return NULL;
+    tern_tensor *y = tern_empty(tern_shape_of(x), TERN_F32, "cpu");
+    const uint8_t *from = tern_data(x);
+    const float *row = tern_data(table);
+    float *to = y ? tern_data(y) : NULL;
+    for (int64_t c = 0; to && c < channels; c++, row += 256)
+        for (const uint8_t *end = from + each; from < end;)
+            *to++ = row[*from++];
+    return y;
+}
+
 static tern_tensor *compose_apply(tern_transform *t, tern_tensor *x)
 {
     const list *l = t->data;
-    for (int i = 0; i < l->n && x; i++)
-        x = tern_transform_run(l->of[i], x);
+    for (int i = 0; i < l->n && x; i++) {
+        const int n = has_bytes(x) ? pointwise(l, i) : 0;
+        uint64_t failures = tern_failures();
+        tern_tensor *y = n > 1 ? look_up(l, i, n, x) : NULL;
+        if (n > 1 && !y && tern_failed_since(failures) != TERN_OK)
+            return NULL;
+        i += y ? n - 1 : 0;
+        x = y ? y : tern_transform_run(l->of[i], x);
+    }
     return x;
 }
 
@@ -75,7 +124,7 @@ static void compose_free(tern_transform *t)
 
 tern_transform *tern_transforms_compose_of(tern_transform *const *transforms, int n)
 {
-    static const tern_transform_kind kind = {"Compose", compose_apply, compose_free};
+    static const tern_transform_kind kind = {"Compose", compose_apply, compose_free, false};
     if (n < 0 || (n && !transforms))
         return tern_fail_argument_null("tern_transforms_compose", "transforms"), NULL;
     list l = {.n = n, .of = tern_alloc(sizeof *l.of * (size_t)n)};
@@ -110,7 +159,7 @@ static tern_tensor *lambda_apply(tern_transform *t, tern_tensor *x)
 
 tern_transform *tern_transforms_lambda(tern_tensor *(*call)(tern_tensor *x, void *user), void *user)
 {
-    static const tern_transform_kind kind = {"Lambda", lambda_apply, NULL};
+    static const tern_transform_kind kind = {"Lambda", lambda_apply, NULL, false};
     if (!call)
         return tern_fail_argument_null("tern_transforms_lambda", "function"), NULL;
     return tern_transform_new(&kind, &(function){call, user}, sizeof(function));

@@ -30,13 +30,13 @@ static tern_transform *flip_of(const tern_transform_kind *kind, double p, int di
 
 tern_transform *tern_transforms_random_horizontal_flip(double p)
 {
-    static const tern_transform_kind kind = {"RandomHorizontalFlip", flip_apply, NULL};
+    static const tern_transform_kind kind = {"RandomHorizontalFlip", flip_apply, NULL, false};
     return flip_of(&kind, p, -1);
 }
 
 tern_transform *tern_transforms_random_vertical_flip(double p)
 {
-    static const tern_transform_kind kind = {"RandomVerticalFlip", flip_apply, NULL};
+    static const tern_transform_kind kind = {"RandomVerticalFlip", flip_apply, NULL, false};
     return flip_of(&kind, p, -2);
 }
 
@@ -70,7 +70,7 @@ static tern_tensor *to_dtype_apply(tern_transform *t, tern_tensor *x)
 
 tern_transform *tern_transforms_to_dtype(tern_dtype dtype, bool scale)
 {
-    static const tern_transform_kind kind = {"ToDtype", to_dtype_apply, NULL};
+    static const tern_transform_kind kind = {"ToDtype", to_dtype_apply, NULL, true};
     if (!tern_dtype_size(dtype))
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_transforms_to_dtype: dtype %d", (int)dtype);
     return tern_transform_new(&kind, &(to_dtype){dtype, scale}, sizeof(to_dtype));
@@ -110,7 +110,7 @@ static tern_tensor *normalize_apply(tern_transform *t, tern_tensor *x)
 
 tern_transform *tern_transforms_normalize(const double *mean, const double *std, int n)
 {
-    static const tern_transform_kind kind = {"Normalize", normalize_apply, NULL};
+    static const tern_transform_kind kind = {"Normalize", normalize_apply, NULL, true};
     const char *function = "tern_transforms_normalize";
     normalize o = {.n = n};
     if (!mean || !std)

@@ -31,7 +31,7 @@ static tern_tensor *jitter_apply(tern_transform *t, tern_tensor *x)
 
 tern_transform *tern_transforms_color_jitter(const tern_color_jitter_options *options)
 {
-    static const tern_transform_kind kind = {"ColorJitter", jitter_apply, NULL};
+    static const tern_transform_kind kind = {"ColorJitter", jitter_apply, NULL, false};
     const tern_color_jitter_options o = tern_read_color_jitter(options);
     const double by[4] = {o.brightness, o.contrast, o.saturation, o.hue};
     for (int i = 0; i < 4; i++)
@@ -71,7 +71,7 @@ static tern_tensor *grey_apply(tern_transform *t, tern_tensor *x)
 
 tern_transform *tern_transforms_grayscale(int channels)
 {
-    static const tern_transform_kind kind = {"Grayscale", grey_apply, NULL};
+    static const tern_transform_kind kind = {"Grayscale", grey_apply, NULL, false};
     if (channels != 1 && channels != 3)
         return tern_fail_null(
             TERN_ERR_ARGUMENT,
@@ -91,7 +91,7 @@ static bool is_probability(double p, const char *function)
 
 tern_transform *tern_transforms_random_grayscale(double p)
 {
-    static const tern_transform_kind kind = {"RandomGrayscale", grey_apply, NULL};
+    static const tern_transform_kind kind = {"RandomGrayscale", grey_apply, NULL, false};
     return is_probability(p, "tern_transforms_random_grayscale")
                ? tern_transform_new(&kind, &(numbers){.p = p}, sizeof(numbers))
                : NULL;
@@ -108,7 +108,7 @@ static tern_tensor *blur_apply(tern_transform *t, tern_tensor *x)
 
 tern_transform *tern_transforms_gaussian_blur(int size, double low, double high)
 {
-    static const tern_transform_kind kind = {"GaussianBlur", blur_apply, NULL};
+    static const tern_transform_kind kind = {"GaussianBlur", blur_apply, NULL, false};
     if (size < 1 || size % 2 == 0 || !(low > 0 && low <= high))
         return tern_fail_null(
             TERN_ERR_ARGUMENT,
@@ -166,7 +166,7 @@ static tern_tensor *erase_apply(tern_transform *t, tern_tensor *x)
 
 tern_transform *tern_transforms_random_erasing(const tern_random_erasing_options *options)
 {
-    static const tern_transform_kind kind = {"RandomErasing", erase_apply, NULL};
+    static const tern_transform_kind kind = {"RandomErasing", erase_apply, NULL, false};
     const char *function = "tern_transforms_random_erasing";
     const tern_random_erasing_options o = tern_read_random_erasing(options);
     if (!(o.scale[0] >= 0 && o.scale[0] <= o.scale[1] && o.scale[1] <= 1 && o.ratio[0] > 0 &&
@@ -201,7 +201,7 @@ static void sometimes_free(tern_transform *t)
 
 tern_transform *tern_transforms_random_apply(tern_transform *of, double p)
 {
-    static const tern_transform_kind kind = {"RandomApply", sometimes_apply, sometimes_free};
+    static const tern_transform_kind kind = {"RandomApply", sometimes_apply, sometimes_free, false};
     const char *function = "tern_transforms_random_apply";
     TERN_TRANSFORM_GIVEN(of, function);
     if (!of)

@@ -1,6 +1,7 @@
 /* transforms_size.c -- images resized, cropped, padded. */
 #include "base/option.h"
 #include "data/image.h"
+#include <string.h>
 
 /* (height, width) of a list of one number or two. */
 static bool sizes_of(tern_shape size, int64_t out[2], const char *function)
@@ -59,7 +60,7 @@ static tern_tensor *resize_apply(tern_transform *t, tern_tensor *x)
 
 tern_transform *tern_transforms_resize(tern_shape size, const tern_resize_options *options)
 {
-    static const tern_transform_kind kind = {"Resize", resize_apply, NULL};
+    static const tern_transform_kind kind = {"Resize", resize_apply, NULL, false};
     const char *function = "tern_transforms_resize";
     const tern_resize_options o = tern_read_resize(options);
     resize r = {.shorter = size.ndim == 1, .max_size = o.max_size, .mode = o.interpolation};
@@ -94,7 +95,7 @@ static tern_tensor *center_apply(tern_transform *t, tern_tensor *x)
 
 tern_transform *tern_transforms_center_crop(tern_shape size)
 {
-    static const tern_transform_kind kind = {"CenterCrop", center_apply, NULL};
+    static const tern_transform_kind kind = {"CenterCrop", center_apply, NULL, false};
     crop c = {.fill = 0};
     return sizes_of(size, c.size, "tern_transforms_center_crop")
                ? tern_transform_new(&kind, &c, sizeof c)
@@ -151,7 +152,7 @@ static tern_tensor *random_crop_apply(tern_transform *t, tern_tensor *x)
 tern_transform *tern_transforms_random_crop(tern_shape size,
                                             const tern_random_crop_options *options)
 {
-    static const tern_transform_kind kind = {"RandomCrop", random_crop_apply, NULL};
+    static const tern_transform_kind kind = {"RandomCrop", random_crop_apply, NULL, false};
     const char *function = "tern_transforms_random_crop";
     const tern_random_crop_options o = tern_read_random_crop(options);
     crop c = {.pad_if_needed = o.pad_if_needed};
@@ -199,6 +200,22 @@ static bool choose(const crop *c, int64_t h, int64_t w, part *p)
     return true;
 }
 
+/* A part of an image on the host, row by row: what its resize would copy element by element. */
+static tern_tensor *dense(tern_tensor *x)
+{
+    if (!x || tern_dim(x) != 3 || tern_stride(x, 2) != 1 || tern_is_contiguous(x) ||
+        strcmp(tern_device(x), "cpu") != 0)
+        return x;
+    tern_tensor *y = tern_empty(tern_shape_of(x), tern_dtype_of(x), "cpu");
+    const size_t size = tern_dtype_size(tern_dtype_of(x)), row = (size_t)tern_size(x, 2) * size;
+    const char *from = tern_data(x);
+    char *to = y ? tern_data(y) : NULL;
+    for (int64_t c = 0; to && from && c < tern_size(x, 0); c++)
+        for (int64_t i = 0; i < tern_size(x, 1); i++, to += row)
+            memcpy(to, from + size * (size_t)(c * tern_stride(x, 0) + i * tern_stride(x, 1)), row);
+    return y;
+}
+
 static tern_tensor *resized_crop_apply(tern_transform *t, tern_tensor *x)
 {
     const crop *c = t->data;
@@ -206,14 +223,14 @@ static tern_tensor *resized_crop_apply(tern_transform *t, tern_tensor *x)
     if (!tern_image_given(x, true, "RandomResizedCrop") ||
         !choose(c, tern_size(x, -2), tern_size(x, -1), &p))
         return NULL;
-    return tern_image_resize(tern_image_crop(x, p.top, p.left, p.height, p.width), c->size[0],
-                             c->size[1]);
+    return tern_image_resize(dense(tern_image_crop(x, p.top, p.left, p.height, p.width)),
+                             c->size[0], c->size[1]);
 }
 
 tern_transform *tern_transforms_random_resized_crop(tern_shape size,
                                                     const tern_random_resized_crop_options *options)
 {
-    static const tern_transform_kind kind = {"RandomResizedCrop", resized_crop_apply, NULL};
+    static const tern_transform_kind kind = {"RandomResizedCrop", resized_crop_apply, NULL, false};
     const char *function = "tern_transforms_random_resized_crop";
     const tern_random_resized_crop_options o = tern_read_random_resized_crop(options);
     crop c = {.scale = {o.scale[0], o.scale[1]}, .ratio = {o.ratio[0], o.ratio[1]}};
@@ -236,7 +253,7 @@ static tern_tensor *pad_apply(tern_transform *t, tern_tensor *x)
 
 tern_transform *tern_transforms_pad(tern_shape padding, double fill)
 {
-    static const tern_transform_kind kind = {"Pad", pad_apply, NULL};
+    static const tern_transform_kind kind = {"Pad", pad_apply, NULL, false};
     crop c = {.fill = fill};
     return padding_of(padding, c.padding, "tern_transforms_pad")
                ? tern_transform_new(&kind, &c, sizeof c)
