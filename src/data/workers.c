@@ -30,6 +30,15 @@ static bool worked(tern_loader *l, tern_job *job, job_state after)
     return true;
 }
 
+/* Wake who waits for the job: the mover, or the loop, which waits for the first alone and need not run for others. */
+static void tell(tern_loader *l, const tern_job *job)
+{
+    if (job->state == JOB_MADE)
+        pthread_cond_signal(&l->move);
+    else if (job == l->first)
+        pthread_cond_signal(&l->done);
+}
+
 static void make(tern_data_worker *w, tern_job *job)
 {
     tern_loader *l = w->loader;
@@ -49,7 +58,7 @@ static void make(tern_data_worker *w, tern_job *job)
     tern_job_make(l, job, &w->item, w->number);
     pthread_mutex_lock(&l->lock);
     if (worked(l, job, l->moves ? JOB_MADE : JOB_DONE))
-        pthread_cond_signal(l->moves ? &l->move : &l->done);
+        tell(l, job);
 }
 
 static void run_worker(tern_data_worker *w)
@@ -88,7 +97,7 @@ static void run_mover(tern_loader *l)
         tern_job_move(l, job);
         pthread_mutex_lock(&l->lock);
         if (worked(l, job, JOB_DONE))
-            pthread_cond_signal(&l->done);
+            tell(l, job);
     }
 }
 
