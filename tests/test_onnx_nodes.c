@@ -1,19 +1,22 @@
 /* test_onnx_nodes.c -- the node tests of ONNX (Debian's libonnx-testdata): each model against its stored
- * results; what tern does not have is listed with the reason.
+ * results, also after it was exported again; what tern does not have, or does not write, is listed with the reason.
  *
- *   test_onnx_nodes [FOLDER [PART OF A NAME]] */
+ *   test_onnx_nodes [FOLDER [PART OF A NAME]]
+ *
+ * TEST_ONNX_WRITE=FOLDER/ keeps the exported models there. */
 #include "io/onnx/graph.h"
 #include "support.h"
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <tern/io/onnx.h>
 
 #define NODES "/usr/share/libonnx-testdata/data/node"
 enum { MOST = 16 };
 
-static int passed, failed, lacking;
+static int passed, failed, lacking, written, refused;
 
 /* A TensorProto in a file; NULL after an error. */
 static tern_tensor *read_tensor(const char *path)
@@ -97,6 +100,43 @@ static bool compare(const char *name, tern_tensor **got, tern_tensor **want, int
     return true;
 }
 
+/* The module as ONNX again: what the file computes is the same, or its operations are not written. */
+static void write_node(tern_module *m, const char *name, tern_tensor **in, int n,
+                       tern_tensor **want, int k)
+{
+    const char *kept = getenv("TEST_ONNX_WRITE");
+    char path[600];
+    tern_tensor *got[MOST] = {NULL};
+    if (kept)
+        snprintf(path, sizeof path, "%s%s.onnx", kept, name);
+    else
+        snprintf(path, sizeof path, "onnx-node-%d.onnx", (int)getpid());
+    if (tern_onnx_export(m, in, n, path, &(tern_onnx_export_options){.n_outputs = k}) != TERN_OK) {
+        bool fails =
+            tern_last_status() != TERN_ERR_UNSUPPORTED && tern_last_status() != TERN_ERR_DTYPE;
+        report(name, fails ? "FAIL" : "unsaid", tern_last_error());
+        failed += fails;
+        refused += !fails;
+        tern_clear_error();
+        return;
+    }
+    tern_module *again = tern_onnx_load(path);
+    if (!kept)
+        unlink(path);
+    if (again)
+        tern_nn_eval(tern_nn_to(again, tern_device(in[0])));
+    if (!again || tern_nn_call(again, in, n, got, k) != TERN_OK) {
+        report(name, "FAIL", tern_last_error());
+        failed++;
+    } else {
+        bool same = compare(name, got, want, k);
+        written += same;
+        failed += !same;
+    }
+    tern_clear_error();
+    tern_nn_free(again);
+}
+
 static void run_node(const char *folder, const char *name, const char *device)
 {
     char path[600];
@@ -115,6 +155,8 @@ static void run_node(const char *folder, const char *name, const char *device)
         failed += !same;
         if (same && getenv("TEST_ONNX_LIST"))
             report(name, "ok", "");
+        if (same && n > 0 && !tern_nn_is_training(m) && !is_random(name))
+            write_node(m, name, in, n, want, k);
     } else if (tern_last_status() == TERN_ERR_UNSUPPORTED || tern_last_status() == TERN_ERR_DTYPE) {
         report(name, "lacks", tern_last_error());
         lacking++;
@@ -145,6 +187,8 @@ int main(int argc, char **argv)
         free(entries[i]);
     }
     free(entries);
-    printf("%d passed, %d failed, %d that tern does not have\n", passed, failed, lacking);
+    printf("%d passed, %d failed, %d that tern does not have; %d written again, %d that are not "
+           "written\n",
+           passed, failed, lacking, written, refused);
     return failed > 0;
 }

@@ -164,6 +164,7 @@ static bool *needed_calls(onnx_export *w, const int *results, int k)
 static tern_status write_call(onnx_export *w, const tern_traced_call *c)
 {
     w->call = c;
+    w->begun = w->nodes.n;
     w->varies = false;
     onnx_writer writer = onnx_find_writer(w, c);
     if (!writer && !c->follows)

@@ -44,6 +44,7 @@ typedef struct onnx_export {
     size_t left;
     onnx_list nodes, initializers, weights;
     Onnx__NodeProto *last;
+    size_t begun;                 /* nodes that there were before the call that is being written */
     const tern_traced_call *call; /* that is being written */
     const char *batch_name;       /* of a vector of the batch's size; NULL: none yet */
     int numbers;                  /* for names */

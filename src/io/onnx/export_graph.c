@@ -283,7 +283,7 @@ tern_status onnx_result(onnx_export *w, int k, const char *name)
     const char *wanted = w->wanted[v];
     if (wanted) { /* the node that has just been written gives it, or another one passes it on */
         int at = -1;
-        for (size_t i = 0; i < w->last->n_output; i++)
+        for (size_t i = 0; w->nodes.n > w->begun && i < w->last->n_output; i++)
             at = w->last->output[i] == name ? (int)i : at;
         if (at < 0) {
             ONNX_EMIT(w, "Identity", name);

@@ -211,7 +211,7 @@ tern_status onnx_run(tern_module *module, tern_tensor *const *in, int n, tern_te
                 own = out[j] != y;
             for (int v = 0; own && v < g->n_values; v++)
                 own = g->values[v].source == ONNX_COMPUTED || values[v] != y;
-            out[i] = tern_escape(own ? y : tern_positive(tern_clone(y)));
+            out[i] = tern_escape(own ? y : tern_clone(y));
             if (!out[i])
                 status = TERN_ERR_MEMORY;
         }
