@@ -28,6 +28,19 @@ static void compare(const onnx_model *m, tern_module *again, tern_tensor *const 
         assert_close(b[k], a[k], .abs = 2e-5, .rel = 1e-4);
 }
 
+/* No constant has become a parameter. */
+static tern_status is_member(const char *path, tern_tensor *x, void *module)
+{
+    tern_tensor *y = tern_nn_parameter(module, path);
+    if (!y) {
+        tern_clear_error();
+        y = tern_nn_buffer(module, path);
+    }
+    assert_non_null(y);
+    assert_same(x, y);
+    return TERN_OK;
+}
+
 static void modules_come_back(void **state)
 {
     (void)state;
@@ -47,6 +60,7 @@ static void modules_come_back(void **state)
                 tern_module *again = tern_nn_to(tern_onnx_load(at("model.onnx")), device);
                 assert_non_null(again);
                 tern_nn_eval(again);
+                assert_ok(tern_nn_each_parameter(again, is_member, m.module));
                 compare(&m, again, m.in);
                 onnx_model_more(&m, more);
                 if (m.any_batch)

@@ -18,10 +18,11 @@ typedef struct onnx_list {
     size_t n, room;
 } onnx_list;
 
-/* An initializer and the tensor that it holds. */
+/* An initializer, or a constant's tensor, and what it holds. */
 typedef struct onnx_weight {
     Onnx__TensorProto *proto;
     tern_tensor *tensor; /* the trace's, or of the scope */
+    bool is_inside;      /* it is in the model also where others are in a file beside it */
 } onnx_weight;
 
 /* A node with what it points to. */
@@ -81,8 +82,9 @@ void onnx_put_texts(onnx_export *w, const char *name, const char *text);
 /* Constants: a vector of int64, a number of a type (of one dim of size 1 where is_vector). */
 const char *onnx_ints_of(onnx_export *w, const int64_t *list, int n);
 const char *onnx_number(onnx_export *w, double value, tern_dtype dtype);
-/* A tensor under a name of its own; w holds what it is until the end. */
+/* A tensor under a name that is taken; any other constant. x is there until the end. */
 const char *onnx_initializer(onnx_export *w, const char *name, tern_tensor *x);
+const char *onnx_constant_of(onnx_export *w, tern_tensor *x);
 
 /* ---- values (export_graph.c) ------------------------------------------------------------------- */
 /* Name of a value: a constant's where it has none yet; NULL for -1. */

@@ -82,7 +82,7 @@ static tern_status put_weights(onnx_export *w, io_out *out)
         TERN_TRY(io_out_open(out, 0));
     for (size_t i = 0; i < w->weights.n; i++) {
         const onnx_weight *at = weight(w, i);
-        if (out->path && bytes_of(at->tensor) >= FEW)
+        if (out->path && !at->is_inside && bytes_of(at->tensor) >= FEW)
             TERN_TRY(put_beside(w, at, out, name));
         else
             TERN_TRY(put_inside(w, at));

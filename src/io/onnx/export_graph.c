@@ -192,7 +192,9 @@ void onnx_put_texts(onnx_export *w, const char *name, const char *text)
 
 /* ---- constants ------------------------------------------------------------------------------------ */
 
-const char *onnx_initializer(onnx_export *w, const char *name, tern_tensor *x)
+/* The message of a tensor, whose bytes come in at the end; NULL after an error. */
+static Onnx__TensorProto *tensor_of(onnx_export *w, const char *name, tern_tensor *x,
+                                    bool is_inside)
 {
     int type = x ? onnx_type_of(tern_dtype_of(x)) : 0;
     if (!type) {
@@ -200,29 +202,50 @@ const char *onnx_initializer(onnx_export *w, const char *name, tern_tensor *x)
             w->status = x ? tern_fail(TERN_ERR_DTYPE, "tern_onnx_export: ONNX has no type %s (%s)",
                                       tern_dtype_name(tern_dtype_of(x)), name)
                           : TERN_ERR_MEMORY;
-        return name;
+        return NULL;
     }
     Onnx__TensorProto *t = onnx_room(w, sizeof *t);
     onnx_weight *weight = onnx_room(w, sizeof *weight);
     int64_t *dims = onnx_room(w, sizeof *dims * TERN_MAX_DIMS);
     if (!t || !weight || !dims)
-        return name;
+        return NULL;
     *t = (Onnx__TensorProto)ONNX__TENSOR_PROTO__INIT;
     t->name = onnx_text(w, "%s", name);
     t->has_data_type = 1;
     t->data_type = type;
     t->n_dims = (size_t)tern_dim(x);
     t->dims = memcpy(dims, tern_shape_of(x).dims, sizeof *dims * t->n_dims);
-    *weight = (onnx_weight){t, x};
-    onnx_append(w, &w->initializers, t);
+    *weight = (onnx_weight){t, x, is_inside};
     onnx_append(w, &w->weights, weight);
+    return t;
+}
+
+const char *onnx_initializer(onnx_export *w, const char *name, tern_tensor *x)
+{
+    Onnx__TensorProto *t = tensor_of(w, name, x, false);
+    if (!t)
+        return name;
+    onnx_append(w, &w->initializers, t);
     return t->name;
+}
+
+/* Who reads the file takes initializers of reals for parameters: a constant is a node. */
+const char *onnx_constant_of(onnx_export *w, tern_tensor *x)
+{
+    const char *name = new_name(w, "constant");
+    if (x && !tern_dtype_is_floating_point(tern_dtype_of(x)))
+        return onnx_initializer(w, name, x);
+    Onnx__TensorProto *t = tensor_of(w, name, x, true);
+    const char *y = onnx_emit(w, "Constant", NULL, 0);
+    Onnx__AttributeProto *a = put(w, "value", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR);
+    a->t = t;
+    return y;
 }
 
 const char *onnx_ints_of(onnx_export *w, const int64_t *list, int n)
 {
     tern_tensor *x = tern_from_data((const void *)list, TERN_SHAPE(n), TERN_I64, "cpu");
-    return onnx_initializer(w, new_name(w, "constant"), x);
+    return onnx_constant_of(w, x);
 }
 
 const char *onnx_number(onnx_export *w, double value, tern_dtype dtype)
@@ -235,7 +258,7 @@ const char *onnx_number(onnx_export *w, double value, tern_dtype dtype)
         number = TERN_SCALAR((int64_t)value);
     }
     tern_tensor *x = tern_tensor_scalar(number, dtype, "cpu");
-    return onnx_initializer(w, new_name(w, "constant"), x);
+    return onnx_constant_of(w, x);
 }
 
 /* ---- values of the trace --------------------------------------------------------------------------- */
@@ -250,7 +273,7 @@ static const char *expanded(onnx_export *w, int value)
         onnx_cannot(w, "a constant beside it follows the size of the batch");
         return "";
     }
-    const char *number = onnx_initializer(w, new_name(w, "constant"), first);
+    const char *number = onnx_constant_of(w, first);
     return ONNX_EMIT(w, "Expand", number, onnx_sizes(w, value, false));
 }
 
@@ -264,10 +287,10 @@ const char *onnx_value_name(onnx_export *w, int value)
             dynamic = dynamic || onnx_is_dynamic(w, value, d);
         if (dynamic)
             return expanded(w, value); /* one for each use: the shape's nodes come before it */
+        tern_tensor *x = w->trace.values[value].tensor;
         bool is_member = w->trace.values[value].source == TERN_TRACED_MEMBER;
         w->names[value] =
-            onnx_initializer(w, is_member ? w->wanted[value] : new_name(w, "constant"),
-                             w->trace.values[value].tensor);
+            is_member ? onnx_initializer(w, w->wanted[value], x) : onnx_constant_of(w, x);
     }
     return w->names[value];
 }

@@ -218,7 +218,7 @@ tern_status onnx_write_interpolate(onnx_export *w, const tern_traced_call *c)
     tern_tensor *x = tern_to_dtype(
         tern_from_data((const void *)factor, TERN_SHAPE(dims), TERN_F64, "cpu"), TERN_F32);
     const char *size = by_size ? onnx_ints_of(w, &to.dims[2], dims) : NULL;
-    const char *scale = by_size ? NULL : onnx_initializer(w, onnx_unique(w, "/scales"), x);
+    const char *scale = by_size ? NULL : onnx_constant_of(w, x);
     const char *y = ONNX_EMIT(w, "Resize", onnx_in_name(w, 0), NULL, scale, size);
     onnx_put_ints(w, "axes", axes, dims);
     onnx_put_text(w, "mode", modes[mode]);
@@ -254,7 +254,7 @@ static const char *parameter(onnx_export *w, int i, double otherwise, tern_shape
     if (onnx_has(w, i))
         return onnx_in_name(w, i);
     tern_tensor *x = tern_full(shape, TERN_SCALAR(otherwise), onnx_in_dtype(w, 0), "cpu");
-    return onnx_initializer(w, onnx_unique(w, "/constant"), x);
+    return onnx_constant_of(w, x);
 }
 
 static const char *mean_of(onnx_export *w, const char *x, const int64_t *dims, int n)

@@ -37,10 +37,10 @@ static const char *biases(onnx_export *w, int gates, int64_t hidden)
     if (!onnx_has(w, B_IH) && !onnx_has(w, B_HH))
         return NULL;
     for (int i = 0; i < 2; i++)
-        both[i] = onnx_has(w, B_IH + i) ? ordered(w, onnx_in_name(w, B_IH + i), gates, hidden)
-                                        : onnx_initializer(w, onnx_unique(w, "/constant"),
-                                                           tern_zeros(TERN_SHAPE(gates * hidden),
-                                                                      onnx_in_dtype(w, X), "cpu"));
+        both[i] = onnx_has(w, B_IH + i)
+                      ? ordered(w, onnx_in_name(w, B_IH + i), gates, hidden)
+                      : onnx_constant_of(
+                            w, tern_zeros(TERN_SHAPE(gates * hidden), onnx_in_dtype(w, X), "cpu"));
     const char *y = onnx_emit(w, "Concat", both, 2);
     onnx_put_int(w, "axis", 0);
     return directed(w, y);
@@ -102,6 +102,15 @@ static const char *turn_of(onnx_export *w, int i, int64_t offset, int64_t length
     return n ? ONNX_EMIT(w, "Unsqueeze", table, onnx_ints_of(w, dims, n)) : table;
 }
 
+static const char *cast(onnx_export *w, const char *x, tern_dtype from, tern_dtype to)
+{
+    if (from == to)
+        return x;
+    const char *y = ONNX_EMIT(w, "Cast", x);
+    onnx_put_int(w, "to", onnx_type_of(to));
+    return y;
+}
+
 /* a cos - b sin, a sin + b cos for the pairs (a, b) of the rows' first elements: neighbours, or the first half and the
  * second. */
 tern_status onnx_write_rotary(onnx_export *w, const tern_traced_call *c)
@@ -111,9 +120,11 @@ tern_status onnx_write_rotary(onnx_export *w, const tern_traced_call *c)
     int64_t offset = onnx_attr(w, "offset"), length = x_shape.dims[x_shape.ndim - 2];
     bool near = onnx_attr(w, "interleaved");
     const char *x = onnx_in_name(w, 0), *parts[3];
-    if (onnx_attr(w, "back") || onnx_in_dtype(w, 1) != onnx_in_dtype(w, 0) ||
-        (near && 2 * pairs < width))
-        return onnx_cannot(w, "half precision, or neighbours in a part of the width");
+    tern_dtype dtype = onnx_in_dtype(w, 0),
+               wide = onnx_in_dtype(w, 1); /* tables of halves' are float32 */
+    if (onnx_attr(w, "back") || (near && 2 * pairs < width))
+        return onnx_cannot(w, "neighbours in a part of the width");
+    x = cast(w, x, dtype, wide);
     const char *cosine = turn_of(w, 1, offset, length, x_shape.ndim);
     const char *sine = turn_of(w, 2, offset, length, x_shape.ndim);
     const char *a = part(w, x, -1, 0, near ? width : pairs, near ? 2 : 1);
@@ -128,5 +139,6 @@ tern_status onnx_write_rotary(onnx_export *w, const tern_traced_call *c)
         parts[2] = part(w, x, -1, 2 * pairs, width, 1);
     const char *y = onnx_emit(w, "Concat", parts, 2 * pairs < width ? 3 : 2);
     onnx_put_int(w, "axis", -1);
-    return onnx_done(w, near ? onnx_reshape_to(w, y, c->out[0]) : y);
+    y = near ? onnx_reshape_to(w, y, c->out[0]) : y;
+    return onnx_done(w, cast(w, y, wide, dtype));
 }
