@@ -220,6 +220,32 @@ static void a_head_is_exchanged(void **state)
     tern_nn_free(m);
 }
 
+static void a_layer_is_wrapped_and_unwrapped(void **state)
+{
+    (void)state;
+    tern_module *m = tern_nn_sequential(linear(2, 3), tern_nn_relu(), linear(3, 4)),
+                *layer = tern_nn_child(m, "0");
+    tern_module *around = tern_nn_module_dict();
+    assert_ptr_equal(tern_nn_wrap(m, "0", around, "base_layer"), around);
+    assert_ptr_equal(tern_nn_child(m, "0"), around);
+    assert_ptr_equal(tern_nn_child(m, "0.base_layer"), layer);
+    assert_int_equal(tern_nn_parameter_count(m), 4);
+    assert_null(tern_nn_wrap(m, "2", tern_nn_module_dict(), "a.b"));
+    assert_error(TERN_ERR_ARGUMENT, "can't contain");
+    assert_null(tern_nn_wrap(m, "7", tern_nn_module_dict(), "a"));
+    assert_error(TERN_ERR_ARGUMENT, "Sequential has no attribute `7`");
+    assert_null(tern_nn_wrap(layer, "0", m, "a"));
+    assert_error(TERN_ERR_STATE, "its own child");
+    assert_null(tern_nn_unwrap(m, "0", "nothing"));
+    assert_error(TERN_ERR_ARGUMENT, "nothing");
+    assert_ptr_equal(tern_nn_unwrap(m, "0", "base_layer"), layer);
+    assert_ptr_equal(tern_nn_child(m, "0"), layer);
+    assert_int_equal(tern_nn_children_count(m), 3);
+    TERN_SCOPE
+        assert_shape(tern_nn_forward(m, tern_ones(TERN_SHAPE(1, 2), TERN_F32, NULL)), 1, 4);
+    tern_nn_free(m);
+}
+
 /* ---- state dicts ------------------------------------------------------------------------- */
 
 static tern_module *with_buffers(void)
@@ -430,6 +456,7 @@ static const struct CMUnitTest tests[] = {
     TEST(visits_have_prefixes_and_ends),
     TEST(a_tied_weight_is_one_parameter_under_two_names),
     TEST(a_head_is_exchanged),
+    TEST(a_layer_is_wrapped_and_unwrapped),
     TEST(a_state_dict_has_names_and_shares_elements),
     TEST(tied_weights_are_there_under_both_names),
     TEST(what_does_not_fit_is_told_and_nothing_is_copied),

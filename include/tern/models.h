@@ -3,6 +3,7 @@
 #ifndef TERN_MODELS_H
 #define TERN_MODELS_H
 #include <tern/models/generate.h>
+#include <tern/models/lora.h>
 #include <tern/models/pretrained.h>
 #include <tern/models/tokenizer.h>
 

@@ -56,6 +56,13 @@ TERN_API tern_tensor *tern_nn_set_buffer(tern_module *m, const char *path, tern_
 /* child instead of the module at path, which is freed; owned from now on (also when this fails).
  * Returns child. */
 TERN_API tern_module *tern_nn_set_child(tern_module *m, const char *path, tern_module *child);
+/* wrapper instead of the module at path, which becomes its child called name: as PEFT puts adapters around layers.
+ * wrapper is owned from now on (also when this fails, which changes nothing else). Returns wrapper. */
+TERN_API tern_module *tern_nn_wrap(tern_module *m, const char *path, tern_module *wrapper,
+                                   const char *name);
+/* The child called name of the module at path in its place, which is freed with all else that it has. Returns the
+ * child. */
+TERN_API tern_module *tern_nn_unwrap(tern_module *m, const char *path, const char *name);
 /* Take the module at path out: it has no parent any more and is the caller's. */
 TERN_API tern_module *tern_nn_take(tern_module *m, const char *path);
 

@@ -84,8 +84,8 @@ tern_status tern_nn_set_extra(tern_module *self, const char *format, ...)
 /* ---- members ----------------------------------------------------------------------------- */
 
 /* A name has no dots, which separate the names of a path, and is unique in its module. */
-static tern_status check_name(const tern_module *self, const char *name, const char *kind,
-                              const char *function)
+tern_status tern_nn_check_name(const tern_module *self, const char *name, const char *kind,
+                               const char *function)
 {
     TERN_MODULE_GIVEN(self, function);
     if (!self || !name)
@@ -169,7 +169,7 @@ tern_module *tern_nn_add(tern_module *self, const char *name, tern_module *child
     /* One that belongs to another, or is above self, is not self's to free. */
     if (tern_nn_check_child(self, child, "tern_nn_add") != TERN_OK)
         return NULL;
-    tern_member *member = check_name(self, name, "module", "tern_nn_add") == TERN_OK &&
+    tern_member *member = tern_nn_check_name(self, name, "module", "tern_nn_add") == TERN_OK &&
                                   tern_nn_check_levels(self, child, "tern_nn_add") == TERN_OK
                               ? tern_nn_new_member(self, name, MEMBER_CHILD)
                               : NULL;
@@ -203,7 +203,7 @@ tern_tensor *tern_nn_add_parameter(tern_module *self, const char *name, tern_ten
 {
     const char *function = "tern_nn_add_parameter";
     if ((x && !tern_there(x, "tensor", function, "x")) ||
-        check_name(self, name, "parameter", function) != TERN_OK ||
+        tern_nn_check_name(self, name, "parameter", function) != TERN_OK ||
         tern_nn_check_parameter(x, name, function) != TERN_OK)
         return NULL;
     tern_member *member = tern_nn_new_member(self, name, MEMBER_PARAMETER);
@@ -220,7 +220,7 @@ tern_tensor *tern_nn_add_buffer_with(tern_module *self, const char *name, tern_t
 {
     const char *function = "tern_nn_add_buffer";
     if ((x && !tern_there(x, "tensor", function, "x")) ||
-        check_name(self, name, "buffer", function) != TERN_OK)
+        tern_nn_check_name(self, name, "buffer", function) != TERN_OK)
         return NULL;
     tern_member *member = tern_nn_new_member(self, name, MEMBER_BUFFER);
     if (!member)

@@ -97,6 +97,9 @@ enum { TERN_NN_MOST_LEVELS = 1000 };
  * lists the names there are. */
 tern_member *tern_nn_member(const tern_module *m, const char *path, tern_member_kind kind,
                             const char *function);
+/* A name has no dots, which separate the names of a path, and is unique in its module. */
+tern_status tern_nn_check_name(const tern_module *self, const char *name, const char *kind,
+                               const char *function);
 /* Whether x may be the parameter called name. */
 tern_status tern_nn_check_parameter(const tern_tensor *x, const char *name, const char *function);
 /* Whether child may come to stand below self. */

@@ -57,6 +57,47 @@ tern_module *tern_nn_set_child(tern_module *m, const char *path, tern_module *ch
     return child;
 }
 
+tern_module *tern_nn_wrap(tern_module *m, const char *path, tern_module *wrapper, const char *name)
+{
+    const char *function = "tern_nn_wrap";
+    if (tern_nn_check_child(m, wrapper, function) != TERN_OK)
+        return NULL;
+    tern_member *place = tern_nn_member(m, path, MEMBER_CHILD, function);
+    tern_module *parent = place ? place->child->parent : NULL;
+    wrapper->parent = parent; /* how many levels there would be */
+    bool fits = place && tern_nn_check_levels(wrapper, place->child, function) == TERN_OK;
+    wrapper->parent = NULL;
+    tern_member *member = fits && tern_nn_check_name(wrapper, name, "module", function) == TERN_OK
+                              ? tern_nn_new_member(wrapper, name, MEMBER_CHILD)
+                              : NULL;
+    if (!member) {
+        tern_nn_free(wrapper);
+        return NULL;
+    }
+    member->child = place->child;
+    member->child->parent = wrapper;
+    place->child = wrapper;
+    wrapper->parent = parent;
+    tern_nn_count_levels(wrapper);
+    tern_nn_count_levels(parent);
+    return wrapper;
+}
+
+tern_module *tern_nn_unwrap(tern_module *m, const char *path, const char *name)
+{
+    tern_member *place = tern_nn_member(m, path, MEMBER_CHILD, "tern_nn_unwrap");
+    tern_module *wrapper = place ? place->child : NULL;
+    tern_module *child = wrapper ? tern_nn_take(wrapper, name) : NULL;
+    if (!child)
+        return NULL;
+    place->child = child;
+    child->parent = wrapper->parent;
+    wrapper->parent = NULL;
+    tern_nn_count_levels(child->parent);
+    tern_nn_free(wrapper);
+    return child;
+}
+
 tern_module *tern_nn_take(tern_module *m, const char *path)
 {
     tern_member *member = tern_nn_member(m, path, MEMBER_CHILD, "tern_nn_take");
