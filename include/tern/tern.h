@@ -21,4 +21,5 @@
 #include <tern/dist.h>
 #include <tern/profiler.h>
 #include <tern/dist/ddp.h>
+#include <tern/dist/pipeline.h>
 #endif

@@ -201,6 +201,8 @@ tern_status tern_dist_start(tern_dist_job *job, double timeout);
 void tern_dist_stop(tern_dist_job *job);
 /* Begin a work, or refuse: once the job has ended. */
 tern_status tern_dist_give(tern_dist_job *job, tern_dist_work *work);
+/* Whether a failure ended the job. */
+bool tern_dist_has_ended(tern_dist_job *job);
 /* Until it is done; its status. */
 tern_status tern_dist_await(tern_dist_job *job, tern_dist_work *work);
 

@@ -225,6 +225,14 @@ tern_status tern_dist_give(tern_dist_job *job, tern_dist_work *w)
     return TERN_OK;
 }
 
+bool tern_dist_has_ended(tern_dist_job *job)
+{
+    pthread_mutex_lock(&job->lock);
+    const bool ended = job->status != TERN_OK;
+    pthread_mutex_unlock(&job->lock);
+    return ended;
+}
+
 tern_status tern_dist_await(tern_dist_job *job, tern_dist_work *w)
 {
     bool counted = false;

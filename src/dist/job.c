@@ -242,10 +242,12 @@ tern_status tern_dist_init_process_group(const char *backend, const tern_dist_in
         return tern_fail(TERN_ERR_UNSUPPORTED, "%s: %s%s%.0d: no plugin for its MPI: %s", function,
                          l.there ? l.variable : "mpi", l.size ? " is " : "", l.size, where);
     tern_status status = TERN_OK;
-    if (job->mpi)
+    if (job->mpi) {
         status = join(job, &l, where);
-    else
+    } else {
+        snprintf(notes, sizeof notes, "no launcher started this process: a job of one");
         job->all.size = 1;
+    }
     if (status == TERN_OK)
         status = choose_device(job, o.device);
     if (status != TERN_OK)
@@ -259,7 +261,7 @@ tern_status tern_dist_destroy_process_group(void)
     tern_status status = TERN_OK;
     if (!job->all.size || job->forks != tern_forks())
         return tern_fail(TERN_ERR_STATE, "tern_dist_destroy_process_group: there is no group");
-    if (job->mpi && job->status == TERN_OK) {
+    if (job->mpi && !tern_dist_has_ended(job)) {
         status = tern_dist_run(
             &(tern_dist_work){.kind = DIST_LEAVE, .group = &job->all, .timeout = job->all.timeout},
             NULL);

@@ -1,6 +1,7 @@
 /* fault.c -- a job in which one rank does something wrong, at a step that a seed gives: the others name it.
  *
  *   mpirun -n N fault SEED [KIND]
+ *   mpirun -n N fault late          rank 1 does not come: all others end with 7
  *   fault plan SEED N [KIND]        says what will be done
  *
  * Each rank that is left writes what it met into result.<rank>: "ok", or "named SECONDS MESSAGE". */
@@ -142,6 +143,22 @@ static void await_results(int bad)
         }
 }
 
+static int late(void)
+{
+    const char *own =
+        getenv("OMPI_COMM_WORLD_RANK") ? getenv("OMPI_COMM_WORLD_RANK") : getenv("PMI_RANK");
+    if (own && atoi(own) == 1)
+        rest(60);
+    const double began = now();
+    tern_dist_init_process_group(NULL, &(tern_dist_init_options){.timeout = TIMEOUT});
+    CHECK(tern_last_status() == TERN_ERR_PEER && now() - began < TIMEOUT + 2, "%.1f s",
+          now() - began);
+    CHECK(strstr(tern_last_error(), "not all processes of the job have come"), "init");
+    tern_clear_error();
+    REFUSED(tern_dist_init_process_group(NULL, NULL), TERN_ERR_STATE, "has left its job");
+    return 7;
+}
+
 typedef struct plan {
     fault kind;
     int bad, when, which;
@@ -165,6 +182,8 @@ int main(int argc, char **argv)
         return 0;
     }
     leave_pid();
+    if (argc > 1 && strcmp(argv[1], "late") == 0)
+        return late();
     tern_dist_init_process_group("mpi", &(tern_dist_init_options){.timeout = TIMEOUT});
     rank = tern_dist_get_rank(NULL);
     ranks = tern_dist_get_world_size(NULL);
