@@ -1,7 +1,8 @@
-/* files.c -- seconds that files take: bench_files WHAT FILE [MIB] [NUMBER], the least of as many turns.
+/* files.c -- seconds that files take: bench_files WHAT FILE [MIB] [NUMBER] [DEVICE], the least of as many turns.
  *
- *   open   the header of FILE        load   all of it            peak   MiB of memory that one load takes
- *   save   MIB of tensors, synced    write  the same bytes by write and fsync */
+ *   open   the header of FILE        load   all of it
+ *   save   MIB of tensors, synced    write  the same bytes by write and fsync
+ *   peak-load, peak-save: MiB of memory that one load or save takes, beyond what is saved */
 #include "clock.h"
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,14 +12,15 @@
 
 enum { TENSORS = 64 };
 
-static tern_state_dict *tensors(long mib)
+static tern_state_dict *tensors(long mib, const char *device)
 {
     tern_state_dict *dict = tern_state_dict_new();
     TERN_SCOPE
         for (int i = 0; i < TENSORS; i++) {
             char name[32];
             snprintf(name, sizeof name, "layers.%d.weight", i);
-            tern_state_dict_set(dict, name, tern_ones(TERN_SHAPE(mib << 18 >> 6), TERN_F32, "cpu"));
+            tern_state_dict_set(dict, name,
+                                tern_ones(TERN_SHAPE(mib << 18 >> 6), TERN_F32, device));
         }
     return dict;
 }
@@ -51,7 +53,7 @@ static double peak_memory(void)
 }
 
 static int turn(const char *what, const char *path, const tern_state_dict *dict, const char *bytes,
-                size_t n)
+                size_t n, const char *device)
 {
     tern_file *file = NULL;
     tern_state_dict *back = NULL;
@@ -62,7 +64,7 @@ static int turn(const char *what, const char *path, const tern_state_dict *dict,
     if (strcmp(what, "open") == 0)
         file = tern_safe_open(path);
     else
-        back = tern_load(path, NULL);
+        back = tern_load(path, &(tern_load_options){.map_location = device});
     int failed = !file && !back;
     tern_file_free(file);
     tern_state_dict_free(back);
@@ -75,16 +77,21 @@ int main(int argc, char **argv)
         return 1;
     const char *what = argv[1], *path = argv[2];
     long mib = argc > 3 ? atol(argv[3]) : 64, number = argc > 4 ? atol(argv[4]) : 3;
-    int failed = 0, is_peak = strcmp(what, "peak") == 0;
-    tern_state_dict *dict = strcmp(what, "save") == 0 ? tensors(mib) : NULL;
+    const char *device = argc > 5 ? argv[5] : "cpu";
+    int failed = 0, is_peak = strncmp(what, "peak-", 5) == 0;
+    what += is_peak ? 5 : 0;
+    tern_state_dict *dict = strcmp(what, "save") == 0 ? tensors(mib, device) : NULL;
     char *bytes = strcmp(what, "write") == 0 ? calloc((size_t)mib, 1 << 20) : NULL;
     if (bytes)
         memset(bytes, 1, (size_t)mib << 20);
-    tern_zeros(TERN_SHAPE(1), TERN_F32, "cpu");
+    TERN_SCOPE { /* what a device takes by itself */
+        tern_item(tern_sum(tern_zeros(TERN_SHAPE(1), TERN_F32, device)));
+        tern_synchronize(device);
+    }
     double least = 1e30, before = peak_memory();
     for (long i = 0; i < (is_peak ? 1 : number); i++) {
         double start = clock_seconds();
-        failed |= turn(what, path, dict, bytes, (size_t)mib << 20);
+        failed |= turn(what, path, dict, bytes, (size_t)mib << 20, device);
         double spent = clock_seconds() - start;
         least = spent < least ? spent : least;
     }

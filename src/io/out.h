@@ -20,9 +20,10 @@ typedef struct io_out {
     /* The rest is set by io_out_open. */
     bool is_open, is_renamed;
     int folder, fd;
-    char *name;      /* in the folder */
-    char *temporary; /* likewise; NULL: the file has no name */
-    uint64_t at;     /* bytes written so far */
+    char *name;       /* in the folder */
+    char *temporary;  /* likewise; NULL: the file has no name */
+    uint64_t at;      /* bytes written so far */
+    uint64_t started; /* of these, on their way to the disk */
 } io_out;
 
 /* bytes: how long it will be; 0: not known. */
