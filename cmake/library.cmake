@@ -75,7 +75,7 @@ foreach(isa IN LISTS TERN_CPU_ISAS)
   if(NOT isa STREQUAL lowest)
     list(REMOVE_ITEM families ${TERN_KERNEL_FAMILIES_ONCE})
   elseif(n_isas GREATER 1) # what old processors fall back to
-    set(product -O2)
+    set(product -Os)
     set(halves)
     set(small ${families})
     list(REMOVE_ITEM small ${TERN_KERNEL_FAMILIES_ONCE})
@@ -137,8 +137,13 @@ add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/embedded.c
 
 # What comes before a kernel takes far less time than it; the door itself, src/tensor, is for speed.
 set(sources_for_size ${TERN_SOURCES})
-list(FILTER sources_for_size INCLUDE REGEX "^src/(ops|nn|optim|amp|metrics|data|io|dist)/")
+list(FILTER sources_for_size INCLUDE REGEX "^src/(ops|nn|optim|amp|metrics|data|io|dist|profile)/")
 set_source_files_properties(${sources_for_size} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
+# Nothing of it is a loop over elements, which -O3 makes faster.
+set(sources_plain ${TERN_SOURCES})
+list(FILTER sources_plain INCLUDE REGEX "^src/(base|device|tensor)/")
+list(FILTER sources_plain EXCLUDE REGEX "^src/device/cpu/")
+set_source_files_properties(${sources_plain} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O2>)
 set(generated_sources)
 if(TERN_ONNX)
   # Messages of ONNX's .proto, whose functions of protobuf-c are those of src/io/onnx/protobuf.c.
