@@ -281,6 +281,12 @@ const char *onnx_value_name(onnx_export *w, int value)
 {
     if (value < 0)
         return NULL;
+    const tern_traced_value *v = &w->trace.values[value];
+    if (!w->names[value] && v->follows) {
+        w->call = &w->trace.calls[v->call];
+        onnx_cannot(w, v->output ? "a further result of it is used" : "its result is used");
+        return "";
+    }
     if (!w->names[value]) { /* a constant, or made of members alone by what can't be written */
         bool dynamic = false;
         for (int d = 0; d < tern_dim(w->trace.values[value].tensor); d++)
