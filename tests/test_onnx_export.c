@@ -190,13 +190,6 @@ static tern_tensor *spectrum(tern_tensor *x)
     return tern_fft_rfft(x, 0, -1, TERN_FFT_BACKWARD);
 }
 
-static tern_tensor *places(tern_tensor *x)
-{
-    tern_values_indices out = {0};
-    tern_max_pool1d_with_indices(tern_unsqueeze(x, 0), TERN_DIMS(2), NULL, &out);
-    return out.indices;
-}
-
 typedef tern_tensor *(*own_function)(tern_tensor *x);
 
 static tern_tensor *call_own(tern_module *self, tern_tensor *x)
@@ -215,7 +208,6 @@ static void what_can_not_be_written(void **state)
                  {through_a_view, false, "written in place through another view"},
                  {into_a_constant, false, "add of module 1 can't be written to ONNX: it writes"},
                  {noise, false, "dropout of module 1 can't be written to ONNX"},
-                 {places, false, "max_pool of module 1 can't be written to ONNX: a further result"},
                  {spectrum, false, "fft of module 1 can't be written to ONNX"}};
     (void)state;
     tern_tensor *x = rows(3);

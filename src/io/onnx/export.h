@@ -93,6 +93,8 @@ const char *onnx_value_name(onnx_export *w, int value);
 const char *onnx_in_name(onnx_export *w, int i);
 /* Result k of the call is the value of that name. */
 tern_status onnx_result(onnx_export *w, int k, const char *name);
+/* Whether something needs result k. */
+bool onnx_is_used(const onnx_export *w, int k);
 /* Result 0. */
 tern_status onnx_done(onnx_export *w, const char *name);
 tern_shape onnx_in_shape(const onnx_export *w, int i);

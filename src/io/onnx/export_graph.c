@@ -325,6 +325,16 @@ tern_status onnx_result(onnx_export *w, int k, const char *name)
     return w->status;
 }
 
+bool onnx_is_used(const onnx_export *w, int k)
+{
+    int v = w->call->out[k];
+    for (const tern_traced_call *c = w->call + 1; c < w->trace.calls + w->trace.n_calls; c++)
+        for (int i = 0; i < c->n_in; i++)
+            if (c->in[i] == v)
+                return true;
+    return w->wanted[v] != NULL;
+}
+
 tern_status onnx_done(onnx_export *w, const char *name)
 {
     return onnx_result(w, 0, name);

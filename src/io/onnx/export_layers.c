@@ -177,15 +177,19 @@ tern_status onnx_write_pool(onnx_export *w, const tern_traced_call *c)
     windows v = windows_of(w);
     if (onnx_attr(w, "adaptive") && !equal_windows(w, &v))
         return onnx_cannot(w, "its windows are of different sizes");
-    int64_t divisor = onnx_attr(w, "divisor"), elements = 1;
-    for (int d = 0; d < v.dims; d++)
+    tern_shape shape = onnx_in_shape(w, 0);
+    int64_t divisor = onnx_attr(w, "divisor"), elements = 1, plane = 1;
+    for (int d = 0; d < v.dims; d++) {
         elements *= v.size[d];
+        plane *= shape.dims[shape.ndim - v.dims + d];
+    }
     const char *x = onnx_in_name(w, 0);
-    bool alone = onnx_in_shape(w, 0).ndim == v.dims + 1;
+    bool alone = shape.ndim == v.dims + 1;
     int64_t first = 0;
     if (alone)
         x = ONNX_EMIT(w, "Unsqueeze", x, onnx_ints_of(w, &first, 1));
     const char *y = ONNX_EMIT(w, is_max ? "MaxPool" : "AveragePool", x);
+    const char *places = is_max && onnx_is_used(w, 1) ? onnx_another(w) : NULL;
     put_windows(w, &v, is_max);
     if (rounds_up(w, &v))
         onnx_put_int(w, "ceil_mode", 1);
@@ -193,7 +197,12 @@ tern_status onnx_write_pool(onnx_export *w, const tern_traced_call *c)
         onnx_put_int(w, "count_include_pad", divisor || onnx_attr(w, "count_include_pad"));
     if (!is_max && divisor)
         y = scaled(w, y, (double)elements / (double)divisor, onnx_in_dtype(w, 0));
-    return onnx_done(w, alone ? ONNX_EMIT(w, "Squeeze", y, onnx_ints_of(w, &first, 1)) : y);
+    onnx_done(w, alone ? ONNX_EMIT(w, "Squeeze", y, onnx_ints_of(w, &first, 1)) : y);
+    if (places) { /* in the whole tensor; in the plane: the remainder */
+        places = ONNX_EMIT(w, "Mod", places, onnx_ints_of(w, &plane, 1));
+        onnx_result(w, 1, onnx_reshape_to(w, places, c->out[1]));
+    }
+    return w->status;
 }
 
 tern_status onnx_write_interpolate(onnx_export *w, const tern_traced_call *c)
