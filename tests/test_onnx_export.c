@@ -49,7 +49,7 @@ static void modules_come_back(void **state)
         onnx_model m;
         for (int i = 0;; i++)
             TERN_SCOPE {
-                if (!test_thorough(device) && i % 4)
+                if (!test_thorough(device) && i % 12)
                     continue;
                 if (!onnx_model_make(i, device, &m))
                     return;
