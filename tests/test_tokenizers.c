@@ -289,6 +289,57 @@ static void a_stream_gives_the_text_of_all(void **state)
         }
 }
 
+/* ---- training ------------------------------------------------------------------------------ */
+
+static char *read_golden(const char *name)
+{
+    char path[1024], *text = calloc(1, 1 << 16);
+    snprintf(path, sizeof path, "%s/golden/tokenizers/%s", TEST_FOLDER, name);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    assert_true(fread(text, 1, (1 << 16) - 1, f) > 0);
+    fclose(f);
+    return text;
+}
+
+static void training_learns_hugging_faces_tokens(void **state)
+{
+    static const char *const special[] = {"<|endoftext|>", NULL}, *const names[] = {"gpt2", "qwen"};
+    char *text = read_golden("training.txt"), file[32];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        tern_tokenizer *like = i ? open_golden(names[i]) : NULL;
+        const tern_bpe_options o = {.vocab_size = 400, .special_tokens = special, .like = like};
+        tern_tokenizer *t = tern_tokenizer_train_bpe((const char *const *)&text, 1, &o);
+        if (!t)
+            fail_msg("%s", tern_last_error());
+        assert_ok(tern_tokenizer_save(t, test_path("trained.json")));
+        snprintf(file, sizeof file, "%s.json", names[i]);
+        char *want = read_golden(file), *have = calloc(1, 1 << 16);
+        FILE *f = fopen(test_path("trained.json"), "r");
+        assert_true(fread(have, 1, (1 << 16) - 1, f) > 0);
+        fclose(f);
+        assert_string_equal(have, want);
+        free(have);
+        free(want);
+        tern_tokenizer_free(t);
+        tern_tokenizer_free(like);
+    }
+    tern_tokenizer *bert = open_golden("bert");
+    assert_null(
+        tern_tokenizer_train_bpe((const char *const *)&text, 1, &(tern_bpe_options){.like = bert}));
+    assert_error(TERN_ERR_UNSUPPORTED, "options.like is no BPE");
+    assert_null(tern_tokenizer_train_bpe(NULL, 1, NULL));
+    assert_error(TERN_ERR_ARGUMENT, "texts NULL");
+    tern_tokenizer *small =
+        tern_tokenizer_train_bpe((const char *const *)&text, 1,
+                                 &(tern_bpe_options){.vocab_size = 1000, .min_frequency = 50});
+    assert_int_equal(tern_tokenizer_vocab_size(small), 256);
+    tern_tokenizer_free(small);
+    tern_tokenizer_free(bert);
+    free(text);
+}
+
 /* ---- errors -------------------------------------------------------------------------------- */
 
 /* Text that is refused, and a part of the message. */
@@ -368,6 +419,7 @@ int main(void)
         TEST(batches_are_filled_up),
         TEST(tokens_have_names),
         TEST(a_stream_gives_the_text_of_all),
+        TEST(training_learns_hugging_faces_tokens),
         TEST(malformed_files_say_why),
         TEST(wrong_calls_are_errors),
     };

@@ -196,6 +196,7 @@ def main():
     r = Random()
     lines = [line(r) for _ in range(LINES)]
     os.makedirs(HERE, exist_ok=True)
+    with open(os.path.join(HERE, "training.txt"), "w") as f: f.write(TEXT)
     with open(HERE + ".txt", "w") as f:
         f.write("# file, hashes of ids, offsets and texts of %d lines; written by tokenizers.py\n" % LINES)
         for make in gpt2, roberta, llama3, qwen, clip, llama2, bert, t5, xlmr, words:

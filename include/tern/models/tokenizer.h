@@ -89,6 +89,25 @@ typedef enum tern_special_token {
 TERN_API int64_t tern_tokenizer_special_id(const tern_tokenizer *tokenizer,
                                            tern_special_token which);
 
+/* ---- training -------------------------------------------------------------------------------- */
+
+typedef struct tern_bpe_options {
+    int64_t vocab_size;                /* default 30000 */
+    int64_t min_frequency;             /* pairs that are rarer are not merged */
+    int64_t max_token_length;          /* characters as the vocabulary writes them; 0: any */
+    const char *const *special_tokens; /* the first numbers; ends with NULL */
+    const tern_tokenizer
+        *like; /* whose normalizer, patterns and decoder it is to have; default: GPT-2's bytes */
+    uint64_t reserved[4];
+} tern_bpe_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_bpe_options tern_bpe_defaults(void);
+/* A tokenizer of byte pairs learned of n texts, with the tokens that Hugging Face's BpeTrainer learns of them (also
+ * tokenizer.train_new_from_iterator); tern_tokenizer_save writes it. To be freed with tern_tokenizer_free; NULL after an
+ * error. */
+TERN_API tern_tokenizer *tern_tokenizer_train_bpe(const char *const *texts, int n,
+                                                  const tern_bpe_options *options);
+
 /* ---- as tokens come -------------------------------------------------------------------------- */
 
 typedef struct tern_decode_stream tern_decode_stream;
