@@ -5,6 +5,7 @@
 #include <tern/models/generate.h>
 #include <tern/models/lora.h>
 #include <tern/models/pretrained.h>
+#include <tern/models/quantize.h>
 #include <tern/models/tokenizer.h>
 
 #endif

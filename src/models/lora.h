@@ -26,6 +26,8 @@ typedef struct lora_data {
 lora_data *lora_of(tern_module *m);
 /* Whether m is a layer that an adapter can be around. */
 bool lora_is_linear(tern_module *m);
+/* Its bias, or NULL. */
+tern_tensor *lora_bias(tern_module *base);
 /* Around the module at path of model; borrowed, NULL after an error. */
 tern_module *lora_wrap(tern_module *model, const char *path, bool whole);
 /* The module of an adapter, "lora_A" or "lora_B", or what is trained whole; NULL without an error. */

@@ -66,7 +66,7 @@ static tern_status visit_layer(const char *path, tern_module *wrapper, void *use
         TRY(tern_nn_each_state(whole, give_whole, &(whole_part){w, path, a->name}));
     const char *bias = json_string_value(json_object_get(a->config, "bias"));
     tern_tensor *own = bias && strcmp(bias, "lora_only") == 0 && !d->whole
-                           ? tern_nn_parameter_at(tern_nn_child_at(wrapper, 0), 1)
+                           ? lora_bias(tern_nn_child_at(wrapper, 0))
                            : NULL;
     return own ? give(w, path, "base_layer.bias", "base_layer.bias", own) : TERN_OK;
 }

@@ -1,5 +1,6 @@
 /* lora_layer.c -- a linear layer with adapters around it, and a module that is trained whole beside what it was. */
 #include "models/lora.h"
+#include "models/quantize.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ lora_data *lora_of(tern_module *m)
 bool lora_is_linear(tern_module *m)
 {
     const char *name = tern_nn_name(m);
-    return name && (strcmp(name, "Linear") == 0 || strcmp(name, "Conv1D") == 0);
+    return name && (strcmp(name, "Linear") == 0 || strcmp(name, "Conv1D") == 0 || quantize_is(m));
 }
 
 static const char *inner_name(const lora_data *d)
@@ -41,8 +42,15 @@ tern_module *lora_part(tern_module *wrapper, const char *part, const char *adapt
 /* (out, in) whatever the layer's own order is. */
 static tern_tensor *weight_of(tern_module *base)
 {
+    if (quantize_is(base))
+        return tern_dequantize_weight(base);
     tern_tensor *w = tern_nn_parameter(base, "weight");
     return strcmp(tern_nn_name(base), "Conv1D") == 0 ? tern_transpose(w, 0, 1) : w;
+}
+
+tern_tensor *lora_bias(tern_module *base)
+{
+    return tern_nn_parameter_at(base, !quantize_is(base));
 }
 
 /* s B A, of W's shape, in the adapter's type. */
@@ -71,7 +79,7 @@ static tern_tensor *with_dora(tern_module *self, const lora_adapter *a, tern_ten
     tern_tensor *m = tern_nn_parameter(lora_part(self, "lora_magnitude_vector", a->name), "weight");
     tern_tensor *weight = weight_of(base);
     tern_tensor *ratio = tern_div(m, lengths(weight, delta_of(self, a)));
-    tern_tensor *bias = tern_nn_parameter_at(base, 1);
+    tern_tensor *bias = lora_bias(base);
     tern_tensor *plain =
         dropped != x ? tern_linear(tern_to_dtype(dropped, tern_dtype_of(weight)), weight, NULL)
         : bias       ? tern_sub(y, bias)
@@ -262,8 +270,8 @@ static tern_tensor *keep_lengths(tern_module *wrapper, tern_tensor *x)
 static tern_status fold(tern_module *wrapper, const lora_adapter *a, bool in)
 {
     tern_module *base = tern_nn_child_at(wrapper, 0);
-    tern_tensor *own = tern_nn_parameter(base, "weight"), *delta = delta_of(wrapper, a);
-    tern_tensor *w = own ? tern_to_dtype(weight_of(base), tern_dtype_of(delta)) : NULL;
+    tern_tensor *delta = delta_of(wrapper, a);
+    tern_tensor *w = delta ? tern_to_dtype(weight_of(base), tern_dtype_of(delta)) : NULL;
     if (a->dora && w) {
         tern_tensor *m =
             tern_nn_parameter(lora_part(wrapper, "lora_magnitude_vector", a->name), "weight");
@@ -275,9 +283,11 @@ static tern_status fold(tern_module *wrapper, const lora_adapter *a, bool in)
             return tern_last_status();
     } else if (w)
         w = in ? tern_add(w, delta) : tern_sub(w, delta);
+    if (w && quantize_is(base))
+        return quantize_set(base, w);
     if (w && strcmp(tern_nn_name(base), "Conv1D") == 0)
         w = tern_transpose(w, 0, 1);
-    return w && tern_copy_(own, w) ? TERN_OK : tern_last_status();
+    return w && tern_copy_(tern_nn_parameter(base, "weight"), w) ? TERN_OK : tern_last_status();
 }
 
 tern_status lora_fold(tern_module *wrapper, bool in)

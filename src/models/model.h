@@ -134,6 +134,8 @@ struct models_model {
     tern_module *module;      /* the root */
     bool checkpointing;
 };
+/* Whether module is the root of a model. */
+bool models_is(tern_module *module);
 /* What module is the root of; NULL after an error that names function. */
 models_model *models_of(tern_module *module, const char *function);
 

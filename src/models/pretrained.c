@@ -48,17 +48,23 @@ static void *copy_model(const void *data, tern_module *copy)
     return NULL;
 }
 
+bool models_is(tern_module *module)
+{
+    const char *name = module ? tern_nn_name(module) : NULL;
+    const models_model *m = name ? tern_nn_data(module) : NULL;
+    bool known = false;
+    for (int i = 0; name && models_all[i] && !known; i++)
+        known = strcmp(models_all[i]->name, name) == 0;
+    return known && m && m->mark == MARK && m->module == module;
+}
+
 models_model *models_of(tern_module *module, const char *function)
 {
     const char *name = module ? tern_nn_name(module) : NULL;
-    models_model *m = name ? tern_nn_data(module) : NULL;
-    bool known = false;
     if (!module)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: model is NULL", function);
-    for (int i = 0; name && models_all[i] && !known; i++)
-        known = strcmp(models_all[i]->name, name) == 0;
-    if (known && m && m->mark == MARK && m->module == module)
-        return m;
+    if (models_is(module))
+        return tern_nn_data(module);
     return name ? tern_fail_null(TERN_ERR_ARGUMENT, "%s: %s is no model of tern_models", function,
                                  name)
                 : NULL;

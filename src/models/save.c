@@ -1,5 +1,6 @@
 /* save.c -- a model's directory, written as transformers and timm read it. */
-#include "models/model.h"
+#include "models/lora.h"
+#include "models/quantize.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,6 +124,18 @@ static tern_status renew(models_model *m, json_t *json)
     return TERN_OK;
 }
 
+/* Layers whose weights would have other names than those of the architecture. */
+static tern_status is_plain(const char *path, tern_module *m, void *user)
+{
+    (void)user;
+    if (!lora_of(m) && !quantize_is(m))
+        return TERN_OK;
+    return tern_fail(TERN_ERR_STATE, "%s: %s is %s: %s", function, path, tern_nn_name(m),
+                     lora_of(m)
+                         ? "tern_lora_merge makes it plain, tern_lora_save writes adapters alone"
+                         : "quantized models are not written");
+}
+
 tern_status tern_models_save_pretrained(tern_module *model, const char *directory,
                                         const tern_save_options *options)
 {
@@ -132,6 +145,7 @@ tern_status tern_models_save_pretrained(tern_module *model, const char *director
     if (!directory)
         return tern_fail(TERN_ERR_ARGUMENT, "%s: directory is NULL", function);
     TRY(tern_last_status());
+    TRY(tern_nn_each_module(model, is_plain, NULL));
     TRY(make_directory(directory));
     json_t *json = json_deep_copy(m->json);
     tern_status status =

@@ -1,0 +1,40 @@
+/* models/quantize.h -- linear layers whose weights take 8 or 4 bits, in bitsandbytes' layout.
+ *
+ *   tern_quantize_(model, TERN_QUANTIZE_NF4);     weights as QLoRA keeps them (Dettmers et al. 2023),
+ *   tern_lora_add(model, NULL);                   adapters around them
+ *
+ * The weights are not trained; a product makes the layer's weight in full for as long as it runs, forward and backward, and
+ * gradients of inputs go through it. */
+#ifndef TERN_MODELS_QUANTIZE_H
+#define TERN_MODELS_QUANTIZE_H
+#include <tern/tern.h>
+
+TERN_BEGIN_DECLS
+
+typedef enum tern_quantization {
+    TERN_QUANTIZE_NONE,
+    TERN_QUANTIZE_INT8, /* a scale for each row: weight = code max|row| / 127 */
+    TERN_QUANTIZE_NF4 /* a scale for 64 elements, and 16 quantiles of the normal distribution: 4.5 bits */
+} tern_quantization;
+
+/* A layer "Linear4bit" or "Linear8bitLt" with the weights of a Linear or Conv1D, which stays as it is, on its device, and
+ * its bias. NULL after an error. */
+TERN_API tern_module *tern_quantize_linear(tern_module *linear, tern_quantization type);
+/* Every Linear and Conv1D of model, in place, but the head of a pretrained model. Quantize after tern_nn_to_dtype, which
+ * would round the scales. TERN_ERR_MEMORY leaves layers of both kinds; nothing else fails half way. */
+TERN_API tern_status tern_quantize_(tern_module *model, tern_quantization type);
+/* The weight (out, in) of such a layer as float32 (bitsandbytes.functional.dequantize_4bit); NULL after an error. */
+TERN_API tern_tensor *tern_dequantize_weight(tern_module *layer);
+
+/* A layer of what bitsandbytes saved under a name, "layers.0.mlp.up_proj.weight": NF4 (name, name.absmax, name.quant_map,
+ * name.quant_state.bitsandbytes__nf4; with scales in 8 bits too) or int8 (name and SCB beside it). bias: (out) or NULL.
+ * Errors: TERN_ERR_ARGUMENT for a name that is not there, TERN_ERR_STATE for sizes, TERN_ERR_UNSUPPORTED for
+ * another type. */
+TERN_API tern_module *tern_quantized_from_state_dict(const tern_state_dict *dict, const char *name,
+                                                     tern_tensor *bias);
+/* The same tensors into dict, as bitsandbytes reads them. */
+TERN_API tern_status tern_quantized_to_state_dict(tern_module *layer, tern_state_dict *dict,
+                                                  const char *name);
+
+TERN_END_DECLS
+#endif

@@ -1,0 +1,197 @@
+/* test_quantize.c -- linear layers in 4 and 8 bits, beside bitsandbytes' own numbers. */
+#include "models.h"
+#include <math.h>
+#include <stdio.h>
+
+static const tern_quantization types[] = {TERN_QUANTIZE_NF4, TERN_QUANTIZE_INT8};
+
+/* ---- bitsandbytes' file ------------------------------------------------------------------------ */
+
+static void nf4_is_bitsandbytes(void **state)
+{
+    static const char *const names[] = {"plain.weight", "double.weight"};
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 2; i++)
+        TERN_SCOPE {
+            tern_state_dict *r = models_reference("quantized", "nf4.safetensors", device);
+            tern_module *m = tern_quantized_from_state_dict(r, names[i], NULL);
+            if (!m)
+                fail_msg("%s: %s", names[i], tern_last_error());
+            tern_tensor *w = models_get(r, "%s.dequantized", names[i]), *x = models_get(r, "input");
+            assert_same(tern_dequantize_weight(m), w);
+            assert_near(tern_nn_forward(m, x), tern_linear(x, w, NULL), 1e-6, 0);
+            tern_state_dict_free(r);
+            tern_nn_free(m);
+        }
+}
+
+static void nf4_is_made_and_written_as_bitsandbytes_does(void **state)
+{
+    static const char *const suffixes[] = {"", ".absmax", ".quant_map",
+                                           ".quant_state.bitsandbytes__nf4"};
+    (void)state;
+    TERN_SCOPE {
+        tern_state_dict *r = models_reference("quantized", "nf4.safetensors", "cpu"),
+                        *own = tern_state_dict_new();
+        tern_module *linear =
+            tern_nn_linear(128, 24, &(tern_linear_options){.no_bias = true, .device = "cpu"});
+        TERN_NO_GRAD
+            assert_non_null(
+                tern_copy_(tern_nn_parameter(linear, "weight"), models_get(r, "original")));
+        tern_module *m = tern_quantize_linear(linear, TERN_QUANTIZE_NF4);
+        assert_non_null(m);
+        assert_ok(tern_quantized_to_state_dict(m, own, "plain.weight"));
+        assert_int_equal(tern_state_dict_count(own), 4);
+        for (int i = 0; i < 4; i++)
+            assert_same(models_get(own, "plain.weight%s", suffixes[i]),
+                        models_get(r, "plain.weight%s", suffixes[i]));
+        tern_nn_free(m);
+        m = tern_quantize_linear(linear, TERN_QUANTIZE_INT8);
+        assert_ok(tern_quantized_to_state_dict(m, own, "a.weight"));
+        assert_non_null(tern_state_dict_get(own, "a.SCB"));
+        tern_module *again = tern_quantized_from_state_dict(own, "a.weight", NULL);
+        assert_non_null(again);
+        assert_same(tern_dequantize_weight(again), tern_dequantize_weight(m));
+        tern_nn_free(again);
+        tern_nn_free(m);
+        tern_nn_free(linear);
+        tern_state_dict_free(own);
+        tern_state_dict_free(r);
+    }
+}
+
+/* ---- layers -------------------------------------------------------------------------------------- */
+
+static void products_and_gradients_are_those_of_the_weight(void **state)
+{
+    const int64_t sizes[][2] = {{24, 64}, {7, 11}, {1, 1}}; /* whole blocks, and what is less */
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 6; i++)
+        TERN_SCOPE {
+            const int64_t *size = sizes[i / 2];
+            tern_module *linear =
+                tern_nn_linear(size[1], size[0], &(tern_linear_options){.device = device});
+            tern_module *m = tern_quantize_linear(linear, types[i % 2]);
+            assert_non_null(m);
+            tern_tensor *w = tern_dequantize_weight(m), *own = tern_nn_parameter(linear, "weight");
+            double most = tern_item(tern_max(tern_abs(own)));
+            assert_near(w, tern_detach(own), 0, most * (i % 2 ? 0.5 / 127 + 1e-6 : 0.16));
+            tern_tensor *x =
+                tern_requires_grad_(tern_randn(TERN_SHAPE(2, 3, size[1]), TERN_F32, device), true);
+            tern_tensor *copy = tern_requires_grad_(tern_detach(tern_clone(x)), true);
+            tern_tensor *y = tern_nn_forward(m, x);
+            tern_tensor *expected = tern_linear(copy, w, tern_nn_parameter(linear, "bias"));
+            assert_near(y, tern_detach(expected), 1e-6, 0);
+            tern_tensor *g = tern_randn(tern_shape_of(y), TERN_F32, device);
+            assert_ok(tern_backward(tern_sum(tern_mul(y, g))));
+            assert_ok(tern_backward(tern_sum(tern_mul(expected, g))));
+            assert_near(tern_grad(x), tern_grad(copy), 1e-5, 1e-7);
+            tern_nn_free(m);
+            tern_nn_free(linear);
+        }
+}
+
+static int64_t bytes_of(tern_module *m)
+{
+    int64_t bytes = 0;
+    tern_state_dict *dict = tern_nn_state_dict(m);
+    for (int i = 0; i < tern_state_dict_count(dict); i++)
+        bytes += tern_numel(tern_state_dict_at(dict, i)) *
+                 (int64_t)tern_dtype_size(tern_dtype_of(tern_state_dict_at(dict, i)));
+    tern_state_dict_free(dict);
+    return bytes;
+}
+
+static void nf4_takes_a_third_of_half_precision(void **state)
+{
+    (void)state;
+    tern_module *linear =
+        tern_nn_linear(512, 256, &(tern_linear_options){.no_bias = true, .dtype = TERN_BF16});
+    tern_module *m = tern_quantize_linear(linear, TERN_QUANTIZE_NF4);
+    assert_true((double)bytes_of(m) <= 0.35 * (double)bytes_of(linear));
+    tern_nn_free(m);
+    tern_nn_free(linear);
+}
+
+/* ---- models -------------------------------------------------------------------------------------- */
+
+static void adapters_train_around_quantized_layers(void **state)
+{
+    static const char *const names[] = {"llama", "gpt2"};
+    static const char *const all[] = {"all-linear", NULL};
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 4; i += test_thorough(device) ? 1 : 3)
+        TERN_SCOPE {
+            tern_state_dict *r = models_reference(names[i / 2], "reference.safetensors", device);
+            tern_module *m = models_load(models_path(names[i / 2], NULL), device);
+            tern_model_inputs in = models_inputs(r);
+            double plain = tern_item(tern_models_loss(m, &in));
+            assert_ok(tern_quantize_(m, types[i % 2]));
+            double first = tern_item(tern_models_loss(m, &in)), last = 0;
+            assert_true(fabs(first - plain) < (i % 2 ? 0.02 : 0.3) * plain);
+            assert_int_equal(tern_models_save_pretrained(m, "/nowhere", NULL), TERN_ERR_STATE);
+            assert_error(TERN_ERR_STATE, "is Linear");
+            assert_non_null(tern_lora_add(m, &(tern_lora_options){.target_modules = all}));
+            tern_optimizer *optimizer = tern_optim_adamw(m, 1e-2, NULL);
+            for (int step = 0; step < 8; step++)
+                TERN_SCOPE {
+                    tern_tensor *loss = tern_models_loss(m, &in);
+                    tern_optim_zero_grad(optimizer);
+                    assert_ok(tern_backward(loss));
+                    assert_ok(tern_optim_step(optimizer));
+                    last = tern_item(loss);
+                }
+            assert_true(last < 0.8 * first);
+            tern_optim_free(optimizer);
+            tern_tensor *before = tern_models_loss(m, &in);
+            assert_non_null(tern_lora_merge(m));
+            if (i % 2) /* what is merged is rounded again */
+                assert_near(tern_models_loss(m, &in), before, 0.1, 0);
+            tern_state_dict_free(r);
+            tern_nn_free(m);
+        }
+}
+
+static void what_is_wrong_is_an_error(void **state)
+{
+    (void)state;
+    TERN_SCOPE {
+        tern_state_dict *r = models_reference("quantized", "nf4.safetensors", "cpu");
+        tern_module *relu = tern_nn_relu();
+        assert_null(tern_quantize_linear(relu, TERN_QUANTIZE_NF4));
+        assert_error(TERN_ERR_ARGUMENT, "ReLU is neither");
+        assert_null(tern_dequantize_weight(relu));
+        assert_error(TERN_ERR_ARGUMENT, "ReLU is no quantized layer");
+        assert_null(tern_quantized_from_state_dict(r, "nothing", NULL));
+        assert_error(TERN_ERR_ARGUMENT, "\"nothing\" is not there");
+        assert_null(tern_quantized_from_state_dict(r, "original", NULL));
+        assert_error(TERN_ERR_UNSUPPORTED, "no quant_state");
+        assert_ok(
+            tern_state_dict_set(r, "plain.weight", tern_zeros(TERN_SHAPE(5, 1), TERN_U8, "cpu")));
+        assert_null(tern_quantized_from_state_dict(r, "plain.weight", NULL));
+        assert_error(TERN_ERR_STATE, "has 5 bytes");
+        assert_ok(tern_state_dict_remove(r, "double.weight.nested_absmax"));
+        assert_null(tern_quantized_from_state_dict(r, "double.weight", NULL));
+        assert_error(TERN_ERR_ARGUMENT, "nested_absmax");
+        assert_int_equal(tern_quantize_(relu, TERN_QUANTIZE_NONE), TERN_ERR_ARGUMENT);
+        assert_error(TERN_ERR_ARGUMENT, "type 0");
+        tern_nn_free(relu);
+        tern_state_dict_free(r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(nf4_is_bitsandbytes),
+        TEST(nf4_is_made_and_written_as_bitsandbytes_does),
+        TEST(products_and_gradients_are_those_of_the_weight),
+        TEST(nf4_takes_a_third_of_half_precision),
+        TEST(adapters_train_around_quantized_layers),
+        TEST(what_is_wrong_is_an_error),
+    };
+    return models_main(tests, sizeof tests / sizeof *tests);
+}
