@@ -20,7 +20,7 @@ typedef struct line {
     double times[MACHINES];
 } line;
 
-enum { LINES = 256 };
+enum { LINES = 256, WARM = 12 };
 typedef struct count {
     line lines[LINES];
     int n;
@@ -77,7 +77,7 @@ static void add(count *t, const cost *c, unsigned long n)
 static tern_graph *record(step *s, count *t)
 {
     unsigned long before = 0;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < WARM; i++)
         TERN_SCOPE {
             before = commands ? commands() : 0;
             step_run(s);

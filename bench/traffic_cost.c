@@ -99,6 +99,8 @@ static void cost_kernel(const tern_work *work, const step *s, cost *c)
     int k = 0;
     c->name = work->what.launch.kernel->ref->name;
     c->flops = (double)work->what.launch.grid->work;
+    if (tiles) /* products on tensor cores, where halves are */
+        c->rate = rate_of(work->what.launch.kernel->dtype, false);
     if (takes_rows(work)) {
         cost_rows(s, c);
         return;

@@ -17,9 +17,8 @@
 #define UNROLL
 #endif
 
-#define TILE_ROWS  (TERN_WG < 256 ? 32 : 64)
-#define TILE_COLS  32
-#define TILE_LD    33 /* from row to row: no two of 32 neighbours share a bank */
+#define TILE_ROWS (TERN_WG < 256 ? 32 : 64)
+#define TILE_COLS 32
 #define TILE_PARTS (TERN_ATTENTION_WIDEST / TILE_COLS)
 #define TILE_ITEMS (TILE_ROWS * TILE_COLS / 8)
 #define LANE_ITEMS (TILE_ITEMS / TERN_WG)
@@ -27,13 +26,69 @@
     UNROLL for (i32 u = 0, t = LID; u < LANE_ITEMS; u++, t += TERN_WG)
 #define EACH_SUM(e)      UNROLL for (i32 e = 0; e < 8; e++)
 #define EACH_PART(c, n)  UNROLL for (i32 c = 0; c < TILE_PARTS && c * TILE_COLS < (i32)(n); c++)
+
+/* Halves on tensor cores: a warp has 16 rows and two times 8 columns, tiles are of halves, and B lies by columns.
+ * Elsewhere they are of f32. *_LD: from row to row, so that lanes that load together meet no bank twice. */
+#undef ON_TENSOR_CORES
+#undef TILE
+#undef TILE_LD
+#undef B_ROW
+#undef B_COL
+#undef SUM_ROW
+#undef SUM_COL
+#undef TILE_OF
+#undef PUT
+#undef TILE_ARRAY
+#if TERN_TENSOR_CORES && IS_HALF
+#define ON_TENSOR_CORES  1
+#define TILE             STO
+#define TILE_LD          40
+#define B_ROW            1
+#define B_COL            TILE_LD
+#define SUM_ROW(t, e)    ((t) / 32 % 4 * 16 + (t) % 32 / 4 + (e) / 2 % 2 * 8)
+#define SUM_COL(t, e)    ((t) / 128 * 16 + (e) / 4 * 8 + (t) % 4 * 2 + (e) % 2)
+#define TILE_OF(from, i) (from)[i]
+#define PUT(to, i, v)    ST(to, i, v)
+#define TILE_ARRAY(name, n) /* words, for alignment */                                            \
+    LOCAL_ARRAY(u32, name##_words, (n) / 2);                                                       \
+    LOCAL TILE *name = (LOCAL TILE *)name##_words;
+#else
+#define ON_TENSOR_CORES  0
+#define TILE             f32
+#define TILE_LD          33
+#define B_ROW            TILE_LD
+#define B_COL            1
 #define SUM_ROW(t, e)    ((t) / 16 + TILE_ROWS / 4 * ((e) / 2))
 #define SUM_COL(t, e)    ((t) % 16 + 16 * ((e) % 2))
+#define TILE_OF(from, i) LD(from, i)
+#define PUT(to, i, v)    (to)[i] = (v)
+#define TILE_ARRAY(name, n) LOCAL_ARRAY(f32, name, n);
+#endif
+#define ROW_LD 33 /* of f32 */
 #define SUMS(name)       f32 name[LANE_ITEMS][8]
+/* Two halves that lie beside each other, of which the first is at an even place. */
+#define TWO(p) (*(const u32 *)(p))
 #define EMPTY(sums)                                                                                \
     EACH_ITEM(u, t)                                                                                \
     EACH_SUM(e) sums[u][e] = 0;
 
+#if ON_TENSOR_CORES
+INLINE void K(tile_product)(f32 *sums, i32 t, const LOCAL TILE *a, const LOCAL TILE *b)
+{
+    a += (t / 32 % 4 * 16 + t % 32 / 4) * TILE_LD + t % 4 * 2;
+    b += (t / 128 * 16 + t % 32 / 4) * TILE_LD + t % 4 * 2;
+    UNROLL for (i32 k = 0; k < TILE_COLS; k += 16)
+    {
+        u32 x[4], y[2];
+        UNROLL for (i32 r = 0; r < 4; r++) x[r] = TWO(a + r % 2 * 8 * TILE_LD + k + r / 2 * 8);
+        UNROLL for (i32 c = 0; c < 2; c++)
+        {
+            UNROLL for (i32 r = 0; r < 2; r++) y[r] = TWO(b + c * 8 * TILE_LD + k + r * 8);
+            TERN_CAT(tern_mma, TERN_T)(sums + 4 * c, x, y);
+        }
+    }
+}
+#else
 INLINE void K(tile_product)(f32 *sums, i32 t, const LOCAL f32 *a, const LOCAL f32 *b)
 {
     a += t / 16 * TILE_LD;
@@ -48,21 +103,22 @@ INLINE void K(tile_product)(f32 *sums, i32 t, const LOCAL f32 *a, const LOCAL f3
         }
     }
 }
+#endif
 #define PRODUCT(sums)                                                                              \
     EACH_ITEM(u, t)                                                                                \
     K(tile_product)(sums[u], t, tile_a, tile_b);
 
 /* Rows `first` and on of a matrix of `rows`, TILE_COLS of its columns from `col` on; 0 outside. */
-INLINE void K(tile_load)(LOCAL f32 *to, i32 count, i32 row_step, i32 col_step,
+INLINE void K(tile_load)(LOCAL TILE *to, i32 count, i32 row_step, i32 col_step,
                          const GLOBAL STO *from, i64 row, i64 column, idx first, idx rows, idx col,
                          idx columns)
 {
     LANES(q, count * TILE_COLS)
     {
         i32 i = (i32)q / TILE_COLS, j = (i32)q % TILE_COLS;
-        f32 x = 0;
+        TILE x = 0;
         if (first + i < rows && col + j < columns)
-            x = LD(from, (first + i) * (idx)row + (col + j) * (idx)column);
+            x = TILE_OF(from, (first + i) * (idx)row + (col + j) * (idx)column);
         to[i * row_step + j * col_step] = x;
     }
 }
@@ -70,9 +126,9 @@ INLINE void K(tile_load)(LOCAL f32 *to, i32 count, i32 row_step, i32 col_step,
 #define LOAD_A(x, first, rows, at, columns)                                                        \
     K(tile_load)(tile_a, TILE_ROWS, TILE_LD, 1, x##s, s.x.row, s.x.col, first, rows, at, columns);
 #define LOAD_B(x, first, rows, at, columns)                                                        \
-    K(tile_load)(tile_b, TILE_COLS, TILE_LD, 1, x##s, s.x.row, s.x.col, first, rows, at, columns);
+    K(tile_load)(tile_b, TILE_COLS, B_ROW, B_COL, x##s, s.x.row, s.x.col, first, rows, at, columns);
 #define LOAD_BT(x, first, rows, at, columns)                                                       \
-    K(tile_load)(tile_b, TILE_COLS, 1, TILE_LD, x##s, s.x.row, s.x.col, first, rows, at, columns);
+    K(tile_load)(tile_b, TILE_COLS, B_COL, B_ROW, x##s, s.x.row, s.x.col, first, rows, at, columns);
 /* sums = rows of x by rows of y. */
 #define ROWS_BY_ROWS(sums, x, x_first, x_rows, y, y_first, y_rows, columns)                        \
     EMPTY(sums)                                                                                    \
@@ -96,8 +152,8 @@ INLINE void K(tile_load)(LOCAL f32 *to, i32 count, i32 row_step, i32 col_step,
     }
 
 #define TILES_BEGIN                                                                                \
-    LOCAL_ARRAY(f32, tile_a, TILE_ROWS *TILE_LD);                                                  \
-    LOCAL_ARRAY(f32, tile_b, TILE_COLS *TILE_LD);                                                  \
+    TILE_ARRAY(tile_a, TILE_ROWS *TILE_LD)                                                  \
+    TILE_ARRAY(tile_b, TILE_COLS *TILE_LD)                                                  \
     const idx queries = (idx)s.block.queries, keys = (idx)s.block.keys;                            \
     const idx width = (idx)s.width, value_width = (idx)s.value_width;
 /* What group u has: stack (b0, b1), and where its matrices begin. */
@@ -165,7 +221,7 @@ KERNEL10(K(attention_tiles), (OUT, STO, outs), (OUT, f32, lses), (IN, STO, qs), 
     LOCAL_ARRAY(f32, most, TILE_ROWS);
     LOCAL_ARRAY(f32, total, TILE_ROWS);
     LOCAL_ARRAY(f32, shrink, TILE_ROWS);
-    LOCAL_ARRAY(f32, weights, TILE_ROWS *TILE_LD);
+    LOCAL_ARRAY(f32, weights, TILE_ROWS *ROW_LD);
     const GLOBAL STO *q0s = qs, *k0s = ks, *v0s = vs;
     GLOBAL STO *out0s = outs;
     const idx tiles = (queries + TILE_ROWS - 1) / TILE_ROWS;
@@ -197,14 +253,14 @@ KERNEL10(K(attention_tiles), (OUT, STO, outs), (OUT, f32, lses), (IN, STO, qs), 
                     score = s.softcap * tanh(score / s.softcap);
                 MASKED(score, i, j)
                 x[u][e] = score;
-                weights[SUM_ROW(t, e) * TILE_LD + SUM_COL(t, e)] = score;
+                weights[SUM_ROW(t, e) * ROW_LD + SUM_COL(t, e)] = score;
             }
             BARRIER();
             LANES(i, TILE_ROWS)
             {
                 f32 m = most[i], before = m;
                 for (i32 j = 0; j < TILE_COLS; j++) {
-                    f32 v = weights[i * TILE_LD + j];
+                    f32 v = weights[i * ROW_LD + j];
                     m = m > v ? m : v;
                 }
                 shrink[i] = m == MINUS_INF ? C(1.0) : exp_below(before - m);
@@ -216,8 +272,8 @@ KERNEL10(K(attention_tiles), (OUT, STO, outs), (OUT, f32, lses), (IN, STO, qs), 
             {
                 i32 i = SUM_ROW(t, e), j = SUM_COL(t, e);
                 f32 p = x[u][e] == MINUS_INF ? C(0.0) : exp_below(x[u][e] - most[i]);
-                weights[i * TILE_LD + j] = p;
-                tile_a[i * TILE_LD + j] = KEPT(first + i, other + j) ? p : C(0.0);
+                weights[i * ROW_LD + j] = p;
+                PUT(tile_a, i * TILE_LD + j, KEPT(first + i, other + j) ? p : C(0.0));
                 UNROLL for (i32 c = 0; c < TILE_PARTS; c++) wide[u][c][e] *= shrink[i];
             }
             BARRIER();
@@ -225,7 +281,7 @@ KERNEL10(K(attention_tiles), (OUT, STO, outs), (OUT, f32, lses), (IN, STO, qs), 
             {
                 f32 z = total[i] * shrink[i];
                 for (i32 j = 0; j < TILE_COLS; j++)
-                    z += weights[i * TILE_LD + j];
+                    z += weights[i * ROW_LD + j];
                 total[i] = z;
             }
             ADD_TO(wide, v, other, keys, value_width)
@@ -286,6 +342,7 @@ KERNEL13(K(attention_tiles_dq), (OUT, STO, dqs), (OUT, f32, deltas), (IN, STO, q
     BASE(bools);
     BASE(state);
     TILES_BEGIN
+    LOCAL_ARRAY(f32, both, TILE_ROWS *ROW_LD);
     LOCAL_ARRAY(f32, delta, TILE_ROWS);
     LOCAL_ARRAY(f32, lse, TILE_ROWS);
     const GLOBAL STO *q0s = qs, *k0s = ks, *v0s = vs, *out0s = outs, *dout0s = douts;
@@ -313,18 +370,18 @@ KERNEL13(K(attention_tiles_dq), (OUT, STO, dqs), (OUT, f32, deltas), (IN, STO, q
             LANES(n, TILE_ROWS * TILE_COLS)
             {
                 idx i = first + n / TILE_COLS, j = col + n % TILE_COLS;
-                f32 both = 0;
+                f32 product = 0;
                 if (i < queries && j < value_width)
-                    both = LD(outs, i * (idx)s.out.row + j * (idx)s.out.col) *
+                    product = LD(outs, i * (idx)s.out.row + j * (idx)s.out.col) *
                            LD(douts, i * (idx)s.dout.row + j * (idx)s.dout.col);
-                tile_a[n / TILE_COLS * TILE_LD + n % TILE_COLS] = both;
+                both[n / TILE_COLS * ROW_LD + n % TILE_COLS] = product;
             }
             BARRIER();
             LANES(i, TILE_ROWS)
             {
                 f32 sum = delta[i];
                 for (i32 j = 0; j < TILE_COLS; j++)
-                    sum += tile_a[i * TILE_LD + j];
+                    sum += both[i * ROW_LD + j];
                 delta[i] = sum;
             }
         }
@@ -339,7 +396,7 @@ KERNEL13(K(attention_tiles_dq), (OUT, STO, dqs), (OUT, f32, deltas), (IN, STO, q
             {
                 i32 i = SUM_ROW(t, e), j = SUM_COL(t, e);
                 f32 d = KEPT(first + i, other + j) ? dp[u][e] * kept : C(0.0);
-                tile_a[i * TILE_LD + j] = p[u][e] * (d - delta[i]) * x[u][e];
+                PUT(tile_a, i * TILE_LD + j, p[u][e] * (d - delta[i]) * x[u][e]);
             }
             ADD_TO(wide, k, other, keys, width)
         }
@@ -407,7 +464,7 @@ KERNEL13(K(attention_tiles_dkv), (OUT, STO, dks), (OUT, STO, dvs), (IN, f32, del
             EACH_SUM(e)
             {
                 i32 i = SUM_COL(t, e), j = SUM_ROW(t, e);
-                tile_a[j * TILE_LD + i] = KEPT(other + i, first + j) ? p[u][e] * kept : C(0.0);
+                PUT(tile_a, j * TILE_LD + i, KEPT(other + i, first + j) ? p[u][e] * kept : C(0.0));
             }
             ADD_TO(wide_v, dout, other, queries, value_width)
             SUMS(dp);
@@ -417,7 +474,7 @@ KERNEL13(K(attention_tiles_dkv), (OUT, STO, dks), (OUT, STO, dvs), (IN, f32, del
             {
                 i32 i = SUM_COL(t, e), j = SUM_ROW(t, e);
                 f32 d = KEPT(other + i, first + j) ? dp[u][e] * kept : C(0.0);
-                tile_a[j * TILE_LD + i] = p[u][e] * (d - delta[i]) * x[u][e];
+                PUT(tile_a, j * TILE_LD + i, p[u][e] * (d - delta[i]) * x[u][e]);
             }
             ADD_TO(wide_k, q, other, queries, width)
         }
@@ -446,5 +503,6 @@ KERNEL13(K(attention_tiles_dkv), (OUT, STO, dks), (OUT, STO, dvs), (IN, f32, del
 #undef STACK
 #undef SUMS
 #undef EMPTY
+#undef TWO
 #undef PRODUCT
 #endif

@@ -108,6 +108,22 @@ INLINE void tern_atomic_add_f64(f64 *p, f64 v)
 }
 #endif
 
+/* c (16, 8) += a (16, 16) b (16, 8) of a warp, as PTX says which lane has what (mma.m16n8k16): two elements in each
+ * word. */
+#if __CUDA_ARCH__ >= 800
+#define TERN_TENSOR_CORES 1
+#define TERN_MMA_(T)                                                                               \
+    INLINE void tern_mma_##T(f32 *c, const u32 *a, const u32 *b)                                   \
+    {                                                                                              \
+        asm("mma.sync.aligned.m16n8k16.row.col.f32." #T "." #T ".f32 {%0, %1, %2, %3}, "           \
+            "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                        \
+            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                       \
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                   \
+    }
+TERN_MMA_(f16)
+TERN_MMA_(bf16)
+#endif
+
 /* Four elements in one load or store: see float4.h. */
 #define TERN_FLOAT4 1
 #define UNROLL     _Pragma("unroll")
