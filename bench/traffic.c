@@ -20,7 +20,7 @@ typedef struct line {
     double times[MACHINES];
 } line;
 
-enum { LINES = 256, WARM = 12 };
+enum { LINES = 256, WARM = 40 };
 typedef struct count {
     line lines[LINES];
     int n;

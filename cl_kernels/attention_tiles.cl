@@ -496,13 +496,4 @@ KERNEL13(K(attention_tiles_dkv), (OUT, STO, dks), (OUT, STO, dvs), (IN, f32, del
         }
     }
 }
-#undef WEIGHTS
-#undef MASKED
-#undef KEPT
-#undef OTHERS
-#undef STACK
-#undef SUMS
-#undef EMPTY
-#undef TWO
-#undef PRODUCT
 #endif

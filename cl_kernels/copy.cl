@@ -186,3 +186,27 @@ KERNEL5(K(where), (OUT, STO, zs), (IN, u8, cs), (IN, STO, xs), (IN, STO, ys), (A
 #undef COPY_FLOAT4
 #undef TRANSPOSE_TILE
 #undef TRANSPOSE_CELLS
+
+/* Rows of up to four dense tensors one behind the other: ys (rows, na + nb + nc + nd). */
+#if IS_FLOAT
+KERNEL10(K(cat), (OUT, STO, ys), (IN, STO, as), (IN, STO, bs), (IN, STO, cs), (IN, STO, ds),
+         (ARG, i64, rows), (ARG, i64, na), (ARG, i64, nb), (ARG, i64, nc), (ARG, i64, nd))
+{
+    BASE(ys);
+    BASE(as);
+    BASE(bs);
+    BASE(cs);
+    BASE(ds);
+    const idx a = (idx)na, b = a + (idx)nb, c = b + (idx)nc, n = c + (idx)nd;
+    FLAT(r, rows, n)
+    {
+        INNER(r, j)
+        {
+            ys[r * n + j] = j < a   ? as[r * a + j]
+                            : j < b ? bs[r * (b - a) + j - a]
+                            : j < c ? cs[r * (c - b) + j - b]
+                                    : ds[r * (n - c) + j - c];
+        }
+    }
+}
+#endif

@@ -3,6 +3,8 @@
 #include "tensor/op.h"
 #include <tern/ops.h>
 
+enum { MOST_AT_ONCE = 4 };
+
 static bool legacy_empty(const tern_tensor *x)
 {
     return x->ndim == 1 && x->shape[0] == 0; /* PyTorch lets it stand beside any shape */
@@ -51,13 +53,42 @@ static tern_status cat_infer(tern_call *call)
     return tern_shape_numel(&shape, "tern_cat") < 0 ? tern_last_status() : TERN_OK;
 }
 
+/* Few dense tensors on a device that a launch costs more than the copy: all in one. *taken: they are. */
+static tern_status cat_at_once(const tern_call *call, bool *taken)
+{
+    static const tern_kernel_ref kernel = {"copy", "cat"};
+    const int *dim = call->attributes;
+    tern_tensor *y = call->out[0], *const *x = call->in;
+    tern_arg in[MOST_AT_ONCE];
+    int64_t n[MOST_AT_ONCE] = {0}, rows = 1, inner = 1;
+    *taken = false;
+    if (call->n_in > MOST_AT_ONCE || !tern_place_is_grouped(call->place) || y->numel == 0 ||
+        !tern_dtype_is_floating_point(y->dtype) || tern_dtype_is_stored(y->dtype))
+        return TERN_OK;
+    for (int d = 0; d < y->ndim; d++)
+        *(d < *dim ? &rows : &inner) *= d == *dim ? 1 : y->shape[d];
+    for (int i = 0; i < MOST_AT_ONCE; i++) {
+        bool there = i < call->n_in;
+        if (there && (x[i]->numel == 0 || !x[i]->contiguous))
+            return TERN_OK;
+        in[i] = there ? tern_arg_in(x[i]) : tern_arg_unused(x[0]);
+        n[i] = there ? x[i]->shape[*dim] * inner : 0;
+    }
+    *taken = true;
+    return TERN_LAUNCH(call->place, &kernel, y->dtype, tern_items(y->numel), tern_arg_out(y), in[0],
+                       in[1], in[2], in[3], tern_arg_i64(rows), tern_arg_i64(n[0]),
+                       tern_arg_i64(n[1]), tern_arg_i64(n[2]), tern_arg_i64(n[3]));
+}
+
 /* Each input goes to the view of y that begins at the sum of the sizes before it. */
 static tern_status cat_forward(tern_call *call)
 {
     const int *dim = call->attributes;
     tern_tensor *y = call->out[0];
     int64_t at = 0;
-    for (int i = 0; i < call->n_in; i++) {
+    bool taken;
+    TERN_TRY(cat_at_once(call, &taken));
+    for (int i = 0; i < call->n_in && !taken; i++) {
         tern_tensor *x = call->in[i];
         if (legacy_empty(x) || x->numel == 0)
             continue;
