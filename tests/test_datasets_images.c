@@ -79,6 +79,9 @@ static void hostile_images_are_refused(void **state)
     assert_null(tern_image_decode(bomb, n, NULL));
     assert_error(TERN_ERR_IO, "tern_image_decode: ");
     free(bomb);
+    /* tables without an image, as an abbreviated JPEG begins: the library says no sizes, and no error */
+    assert_null(tern_image_decode("\xff\xd8\xff\xfe\0\4ab\xff\xd9", 10, NULL));
+    assert_error(TERN_ERR_IO, "a JPEG of 0 x 0 pixels");
     assert_null(tern_image_decode("GIF89a..", 8, NULL));
     assert_error(TERN_ERR_IO, "neither PNG nor JPEG");
 }

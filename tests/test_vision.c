@@ -204,6 +204,32 @@ static void images_of_bytes_are_the_same_on_every_device(void **state)
         }
 }
 
+/* Rows and columns that do not fill vectors, filters wider than a tile of columns, and both directions: within what two roundings
+ * may be off. */
+static void bytes_are_reals_that_were_rounded(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t in[3], out[2];
+    } sizes[] = {{{3, 33, 700}, {20, 9}}, {{1, 5, 4000}, {3, 7}},     {{2, 40, 30}, {64, 100}},
+                 {{1, 1, 65}, {1, 33}},   {{3, 300, 17}, {1, 1}},     {{1, 70, 3000}, {70, 1500}},
+                 {{2, 64, 520}, {64, 2}}, {{3, 375, 500}, {224, 224}}};
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        TERN_SCOPE {
+            tern_tensor *x = test_uniform(
+                device, TERN_F32, TERN_SHAPE(1, sizes[i].in[0], sizes[i].in[1], sizes[i].in[2]), 0,
+                256, i + 1);
+            x = tern_to_dtype(x, TERN_U8);
+            tern_interpolate_options o = {.size = TERN_SHAPE(sizes[i].out[0], sizes[i].out[1]),
+                                          .mode = TERN_INTERPOLATE_BILINEAR,
+                                          .antialias = true};
+            tern_tensor *bytes = tern_to_dtype(tern_interpolate(x, &o), TERN_F32);
+            tern_tensor *reals = tern_interpolate(tern_to_dtype(x, TERN_F32), &o);
+            assert_true(tern_item(tern_max(tern_abs(tern_sub(bytes, reals)))) < 1.05);
+        }
+}
+
 static void misfits_are_refused_in_pytorch_s_words(void **state)
 {
     (void)state;
@@ -252,6 +278,7 @@ static const struct CMUnitTest tests[] = {
     TEST(gradients_of_any_order_are_the_differences),
     TEST(wide_filters_have_gradients_of_any_order),
     TEST(images_of_bytes_are_the_same_on_every_device),
+    TEST(bytes_are_reals_that_were_rounded),
     TEST(misfits_are_refused_in_pytorch_s_words),
 };
 TEST_MAIN(tests)

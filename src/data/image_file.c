@@ -149,7 +149,7 @@ static int scale_of(int64_t w, int64_t h, int64_t min_edge)
 static tern_tensor *decode_with(void *handle, const unsigned char *bytes, size_t n,
                                 const tern_image_options *o)
 {
-    int w, h, subsampling, colours;
+    int w = 0, h = 0, subsampling, colours = 0; /* tables alone have none, and are no error there */
     if (jpeg.header(handle, bytes, n, &w, &h, &subsampling, &colours) != 0)
         return tern_fail_null(TERN_ERR_IO, "%s: %s", function, jpeg.error(handle));
     if (!fits(w, h, o, "JPEG"))
