@@ -54,7 +54,7 @@ static tern_status collective(int step, int i, int more)
 {
     tern_status status = TERN_OK;
     TERN_SCOPE {
-        const tern_dist_options o = {.label = i % 2 ? "a label" : NULL};
+        const tern_dist_options o = {.label = i % 2 ? "a label" : NULL, .timeout = TIMEOUT};
         const int64_t n = 10 + (i % 3) * 5000 + more;
         tern_tensor *x = tern_full(TERN_SHAPE(n), TERN_SCALAR(rank), TERN_F32, "cpu");
         switch (i) {
@@ -184,7 +184,7 @@ int main(int argc, char **argv)
     leave_pid();
     if (argc > 1 && strcmp(argv[1], "late") == 0)
         return late();
-    tern_dist_init_process_group("mpi", &(tern_dist_init_options){.timeout = TIMEOUT});
+    tern_dist_init_process_group("mpi", &(tern_dist_init_options){.timeout = 30});
     rank = tern_dist_get_rank(NULL);
     ranks = tern_dist_get_world_size(NULL);
     CHECK(tern_last_status() == TERN_OK && ranks > 1, "%d ranks", ranks);
