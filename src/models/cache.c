@@ -1,7 +1,8 @@
-/* cache.c -- keys and values of the places so far, in room that grows by doubling. */
+/* cache.c -- keys and values of the places so far, in room that grows by doubling, or static: of all places there may be,
+ * with their number on the device. */
 #include "models/cache.h"
-#include <tern/models/generate.h>
 #include <stdlib.h>
+#include <tern/models/generate.h>
 
 /* A layer's keys and values (N, heads, room, width), of which `used` places are filled. */
 typedef struct rows {
@@ -13,15 +14,17 @@ struct tern_kv_cache {
     rows *layers;
     int n_layers;
     int64_t length, places; /* so far; room from the start on */
+    bool is_static;
+    tern_tensor *position; /* of a static one: (1), how many places are filled */
+    tern_tensor *now;      /* (T), the places of the call that runs */
 };
 
-tern_kv_cache *tern_models_cache(tern_module *model, int64_t places)
+static tern_kv_cache *make(tern_module *model, int64_t places, bool is_static, const char *function)
 {
-    static const char function[] = "tern_models_cache";
     models_model *m = models_of(model, function);
     if (!m)
         return NULL;
-    if (places < 0 || m->c.layers < 1)
+    if (places < is_static || m->c.layers < 1)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: %lld places of %s", function,
                               (long long)places, m->kind->name);
     tern_kv_cache *cache = calloc(1, sizeof *cache);
@@ -30,8 +33,19 @@ tern_kv_cache *tern_models_cache(tern_module *model, int64_t places)
         free(cache);
         return tern_fail_null(TERN_ERR_MEMORY, "%s: no memory", function);
     }
-    *cache = (tern_kv_cache){layers, (int)m->c.layers, 0, places};
+    *cache = (tern_kv_cache){
+        .layers = layers, .n_layers = (int)m->c.layers, .places = places, .is_static = is_static};
     return cache;
+}
+
+tern_kv_cache *tern_models_cache(tern_module *model, int64_t places)
+{
+    return make(model, places, false, "tern_models_cache");
+}
+
+tern_kv_cache *tern_models_static_cache(tern_module *model, int64_t places)
+{
+    return make(model, places, true, "tern_models_static_cache");
 }
 
 void tern_kv_cache_free(tern_kv_cache *cache)
@@ -39,60 +53,153 @@ void tern_kv_cache_free(tern_kv_cache *cache)
     for (int i = 0; cache && i < cache->n_layers; i++)
         for (int k = 0; k < 2; k++)
             tern_release(cache->layers[i].x[k]);
-    if (cache)
+    if (cache) {
+        tern_release(cache->position);
+        tern_release(cache->now);
         free(cache->layers);
+    }
     free(cache);
 }
 
 int64_t tern_kv_cache_length(const tern_kv_cache *cache)
 {
-    return cache ? cache->length : 0;
+    return !cache ? 0 : cache->position ? tern_item_int(cache->position) : cache->length;
 }
+
+tern_status tern_kv_cache_reorder(tern_kv_cache *cache, tern_tensor *index)
+{
+    if (!cache || !index)
+        return tern_fail(TERN_ERR_ARGUMENT, "tern_kv_cache_reorder: %s is NULL",
+                         cache ? "index" : "cache");
+    TERN_SCOPE_HERE;
+    for (int i = 0; i < cache->n_layers; i++)
+        for (int k = 0; k < 2; k++) {
+            tern_tensor *x = cache->layers[i].x[k];
+            if (!x)
+                continue;
+            tern_tensor *chosen =
+                tern_keep(tern_index_select(x, 0, tern_to(index, tern_device(x))));
+            if (!chosen)
+                return tern_last_status();
+            tern_release(x);
+            cache->layers[i].x[k] = chosen;
+        }
+    return TERN_OK;
+}
+
+/* ---- a call ------------------------------------------------------------------------------- */
 
 int64_t models_cache_length(const tern_kv_cache *cache)
 {
     return cache->length;
 }
 
-void models_cache_advance(tern_kv_cache *cache, int64_t places)
+int64_t models_cache_static(const tern_kv_cache *cache)
 {
+    return cache && cache->is_static ? cache->places : 0;
+}
+
+static tern_tensor *count_to(int64_t n, const char *device)
+{
+    return tern_arange_scalar(tern_scalar_int(0), tern_scalar_int(n), tern_scalar_int(1), TERN_I64,
+                              device);
+}
+
+tern_status models_cache_begin(tern_kv_cache *cache, int64_t n, const char *device)
+{
+    if (!cache || !cache->is_static)
+        return TERN_OK;
+    if (cache->length + n > cache->places)
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_models_call: a static cache of %lld places has %lld, and %lld come",
+                         (long long)cache->places, (long long)cache->length, (long long)n);
+    if (!cache->position)
+        cache->position = tern_keep(tern_zeros(TERN_SHAPE(1), TERN_I64, device));
+    tern_tensor *now = cache->position ? tern_add(count_to(n, device), cache->position) : NULL;
+    tern_release(cache->now);
+    cache->now = tern_keep(now);
+    return now ? TERN_OK : tern_last_status();
+}
+
+tern_tensor *models_cache_now(const tern_kv_cache *cache)
+{
+    return cache->now;
+}
+
+/* (1, 1, T, places): key s is at t or before it, and with a window behind t - window. */
+tern_tensor *models_cache_mask(const tern_kv_cache *cache, int64_t window)
+{
+    int64_t n = tern_size(cache->now, 0);
+    tern_tensor *t = tern_view(cache->now, TERN_SHAPE(1, 1, n, 1));
+    tern_tensor *s =
+        tern_view(count_to(cache->places, tern_device(t)), TERN_SHAPE(1, 1, 1, cache->places));
+    return window ? tern_gt(s, tern_sub_scalar(t, tern_scalar_int(window))) : tern_le(s, t);
+}
+
+tern_status models_cache_advance(tern_kv_cache *cache, int64_t places)
+{
+    if (!cache)
+        return TERN_OK;
     cache->length += places;
+    if (!cache->is_static)
+        return TERN_OK;
+    tern_release(cache->now);
+    cache->now = NULL;
+    return tern_add_scalar_(cache->position, tern_scalar_int(places)) ? TERN_OK
+                                                                      : tern_last_status();
 }
 
-/* x with the places [from, from + n) of old in front, in a tensor of room places. */
-static tern_tensor *with_room(tern_tensor *old, int64_t from, int64_t n, const tern_tensor *x,
-                              int64_t room)
-{
-    tern_shape shape = tern_shape_of(x);
-    shape.dims[2] = room;
-    tern_tensor *wide = tern_empty(shape, tern_dtype_of(x), tern_device(x));
-    if (wide && n && !tern_copy_(tern_narrow(wide, 2, 0, n), tern_narrow(old, 2, from, n)))
-        return NULL;
-    return wide;
-}
+/* ---- a layer ------------------------------------------------------------------------------ */
 
-/* Places behind the `used` ones of r become those of x; with a window only so many stay in front. */
-static tern_tensor *extend(const tern_kv_cache *cache, rows *r, int which, int64_t window,
-                           tern_tensor *x)
+/* What becomes of a layer's rows: `kept` of them, from `from` on, and new ones at `at`; moved to new
+ * room where that is not 0. With a window no more than its keys are kept. */
+typedef struct plan {
+    int64_t from, kept, at, room;
+} plan;
+
+static plan plan_of(const tern_kv_cache *cache, const rows *r, int64_t window, int64_t n)
 {
-    int64_t n = tern_size(x, 2), used = r->used, from = 0;
-    tern_tensor *old = r->x[which];
-    if (window && used >= window) {
-        from = used - (window - 1);
-        used = window - 1;
+    plan p = {.at = r->used, .kept = r->used};
+    if (window && r->used >= window) {
+        p.kept = window - 1;
+        p.from = r->used - p.kept;
     }
-    if (!old || from + used + n > tern_size(old, 2)) {
-        int64_t room = used + n < cache->places ? cache->places : 2 * (used + n);
-        tern_tensor *wide = with_room(old, from, used, x, window ? used + n + window : room);
-        if (!wide)
+    if (r->x[0] && r->used + n <= tern_size(r->x[0], 2))
+        return p;
+    p.at = p.kept;
+    p.room = window                        ? p.kept + n + window
+             : p.kept + n <= cache->places ? cache->places
+                                           : 2 * (p.kept + n);
+    return p;
+}
+
+static tern_tensor *extend(rows *r, int which, const plan *p, tern_tensor *x)
+{
+    tern_tensor *old = r->x[which];
+    int64_t n = tern_size(x, 2);
+    if (p->room) {
+        tern_shape shape = tern_shape_of(x);
+        shape.dims[2] = p->room;
+        tern_tensor *wide = tern_empty(shape, tern_dtype_of(x), tern_device(x));
+        if (!wide || (p->kept && !tern_copy_(tern_narrow(wide, 2, 0, p->kept),
+                                             tern_narrow(old, 2, p->from, p->kept))))
             return NULL;
         r->x[which] = tern_keep(wide);
         tern_release(old);
-        from = 0;
     }
-    if (!tern_copy_(tern_narrow(r->x[which], 2, from + used, n), x))
+    if (!tern_copy_(tern_narrow(r->x[which], 2, p->at, n), x))
         return NULL;
-    return tern_narrow(r->x[which], 2, from, used + n);
+    return tern_narrow(r->x[which], 2, p->at - p->kept, p->kept + n);
+}
+
+/* All places, of which those of the call are written. */
+static tern_tensor *write_static(const tern_kv_cache *cache, rows *r, int which, tern_tensor *x)
+{
+    tern_shape shape = tern_shape_of(x);
+    shape.dims[2] = cache->places;
+    if (!r->x[which])
+        r->x[which] = tern_keep(tern_zeros(shape, tern_dtype_of(x), tern_device(x)));
+    return r->x[which] ? tern_index_copy_(r->x[which], 2, cache->now, x) : NULL;
 }
 
 tern_status models_cache_extend(tern_kv_cache *cache, int layer, int64_t window, tern_tensor **key,
@@ -107,11 +214,13 @@ tern_status models_cache_extend(tern_kv_cache *cache, int layer, int64_t window,
     if (r->x[0] && tern_size(r->x[0], 0) != tern_size(*key, 0))
         return tern_fail(TERN_ERR_SHAPE, "tern_models_call: a cache of %lld rows and %lld of ids",
                          (long long)tern_size(r->x[0], 0), (long long)tern_size(*key, 0));
+    const plan p = plan_of(cache, r, window, n);
     for (int i = 0; i < 2; i++)
-        if (!(all[i] = extend(cache, r, i, window, *x[i])))
+        if (!(all[i] =
+                  cache->is_static ? write_static(cache, r, i, *x[i]) : extend(r, i, &p, *x[i])))
             return tern_last_status();
     for (int i = 0; i < 2; i++)
         *x[i] = all[i];
-    r->used += n;
+    r->used = p.at + n;
     return TERN_OK;
 }

@@ -7,8 +7,15 @@
  * of them may look at, with a window the last ones. */
 tern_status models_cache_extend(tern_kv_cache *cache, int layer, int64_t window, tern_tensor **key,
                                 tern_tensor **value);
-/* Places so far, and after a call that many more. */
+/* Places so far; of a static one as far as the host knows, without replays. */
 int64_t models_cache_length(const tern_kv_cache *cache);
-void models_cache_advance(tern_kv_cache *cache, int64_t places);
+/* The places of a static one; 0 of others and of NULL. */
+int64_t models_cache_static(const tern_kv_cache *cache);
+/* Before and after a call of so many places; NULL is fine. */
+tern_status models_cache_begin(tern_kv_cache *cache, int64_t places, const char *device);
+tern_status models_cache_advance(tern_kv_cache *cache, int64_t places);
+/* Of a static one: the places (T) of the call that runs, and which keys its queries see. */
+tern_tensor *models_cache_now(const tern_kv_cache *cache);
+tern_tensor *models_cache_mask(const tern_kv_cache *cache, int64_t window);
 
 #endif

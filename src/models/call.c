@@ -28,6 +28,12 @@ int64_t models_past(const tern_model_inputs *in)
     return in->cache ? models_cache_length(in->cache) : 0;
 }
 
+int64_t models_reach(const tern_model_inputs *in, int64_t places)
+{
+    int64_t room = models_cache_static(in->cache);
+    return room ? room : models_past(in) + places;
+}
+
 /* The number of its sequence for each place of a packed row, (T): how many ends are before it. */
 static tern_tensor *sequence_of(const tern_model_inputs *in, int64_t places)
 {
@@ -41,8 +47,12 @@ static tern_tensor *sequence_of(const tern_model_inputs *in, int64_t places)
 tern_tensor *models_positions(const tern_model_inputs *in, tern_tensor *x)
 {
     int64_t n = tern_size(x, 1), past = models_past(in);
+    if (models_cache_begin(in->cache, n, tern_device(x)) != TERN_OK)
+        return NULL;
     if (in->position_ids)
         return in->position_ids;
+    if (models_cache_static(in->cache))
+        return tern_unsqueeze(models_cache_now(in->cache), 0);
     tern_tensor *t = tern_arange_scalar(tern_scalar_int(past), tern_scalar_int(past + n),
                                         tern_scalar_int(1), TERN_I64, tern_device(x));
     if (in->cu_seqlens) {
@@ -75,10 +85,11 @@ static tern_tensor * and (tern_tensor * a, tern_tensor *b)
 tern_status models_mask(const tern_model_inputs *in, tern_tensor *x, bool causal,
                         tern_tensor **mask)
 {
-    int64_t queries = tern_size(x, 1), keys = queries + models_past(in);
+    int64_t queries = tern_size(x, 1), room = models_cache_static(in->cache);
+    int64_t keys = room ? room : queries + models_past(in);
     tern_tensor *given = in->attention_mask, *packed = NULL;
     *mask = NULL;
-    if (!given && !in->cu_seqlens)
+    if (!given && !in->cu_seqlens && !room)
         return TERN_OK;
     if (given && tern_size(given, 1) != keys)
         return tern_fail(TERN_ERR_SHAPE,
@@ -99,7 +110,9 @@ tern_status models_mask(const tern_model_inputs *in, tern_tensor *x, bool causal
         if (!given)
             return tern_last_status();
     }
-    tern_tensor *before = causal && queries > 1 ? causal_mask(queries, keys, tern_device(x)) : NULL;
+    tern_tensor *before = room                    ? models_cache_mask(in->cache, 0)
+                          : causal && queries > 1 ? causal_mask(queries, keys, tern_device(x))
+                                                  : NULL;
     *mask = and(and(given, packed), before);
     if (*mask && tern_dim(*mask) == 2)
         *mask = tern_view(*mask, TERN_SHAPE(1, 1, queries, keys));

@@ -38,8 +38,7 @@ static tern_status call(models_model *m, const tern_model_inputs *in, tern_model
     out->last_hidden_state = x ? models_run(m->module, "transformer.ln_f", x) : NULL;
     if (!out->last_hidden_state)
         return tern_last_status();
-    if (in->cache)
-        models_cache_advance(in->cache, t);
+    TRY(models_cache_advance(in->cache, t));
     return models_token_head(m, in, out->last_hidden_state, out);
 }
 
@@ -81,4 +80,5 @@ const models_architecture models_gpt2 = {.name = "GPT2LMHeadModel",
                                          .call = call,
                                          .prefix = "transformer.",
                                          .head = "lm_head",
-                                         .left_out = left_out};
+                                         .left_out = left_out,
+                                         .generates = true};

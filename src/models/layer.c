@@ -60,11 +60,18 @@ static tern_tensor *attend(tern_module *self, const layer *l, tern_tensor *x,
         qkv[i] = tern_rotary_embedding(qkv[i], s->cos, s->sin, NULL);
     if (s->cache && models_cache_extend(s->cache, l->index, l->window, &qkv[1], &qkv[2]) != TERN_OK)
         return NULL;
+    tern_tensor *mask = s->mask;
+    int64_t keys = tern_size(qkv[1], 2), masked = mask ? tern_size(mask, 3) : keys;
+    bool fixed = models_cache_static(s->cache) > 0;
+    if (keys < masked) /* of a window the cache has the last ones */
+        mask = tern_narrow(mask, 3, masked - keys, keys);
+    if (fixed && l->window) /* places are not counted from the last one there */
+        mask = tern_logical_and(mask, models_cache_mask(s->cache, l->window));
     tern_scaled_dot_product_attention_options o = {
-        .attn_mask = s->mask,
-        .is_causal = l->causal && !s->mask,
+        .attn_mask = mask,
+        .is_causal = l->causal && !mask,
         .lower_right = true,
-        .window = l->window,
+        .window = fixed ? 0 : l->window,
         .enable_gqa = l->heads != l->kv_heads,
         .dropout_p = tern_nn_is_training(self) ? l->attention_dropout : 0};
     tern_tensor *y = tern_scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], &o);

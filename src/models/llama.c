@@ -42,13 +42,12 @@ static tern_status call(models_model *m, const tern_model_inputs *in, tern_model
         return tern_last_status();
     int64_t t = tern_size(x, 1);
     TRY(models_mask(in, x, true, &s.mask));
-    TRY(models_rope_tables(&m->c, positions, models_past(in) + t, &s.cos, &s.sin));
+    TRY(models_rope_tables(&m->c, positions, models_reach(in, t), &s.cos, &s.sin));
     x = models_run_layers(m, m->module, "model.layers", x, &s);
     out->last_hidden_state = x ? models_run(m->module, "model.norm", x) : NULL;
     if (!out->last_hidden_state)
         return tern_last_status();
-    if (in->cache)
-        models_cache_advance(in->cache, t);
+    TRY(models_cache_advance(in->cache, t));
     return models_token_head(m, in, out->last_hidden_state, out);
 }
 
@@ -128,7 +127,8 @@ static const char *const left_out[] = {"lm_head.weight", "*rotary_emb.inv_freq",
                                                .call = call,                                       \
                                                .prefix = "model.",                                 \
                                                .head = "lm_head",                                  \
-                                               .left_out = left_out};
+                                               .left_out = left_out,                               \
+                                               .generates = true};
 
 CAUSAL(llama, "LlamaForCausalLM", "llama", llama_fields, configure_llama, build)
 CAUSAL(mistral, "MistralForCausalLM", "mistral", mistral_fields, configure_llama, build)

@@ -120,6 +120,9 @@ struct models_architecture {
     const char *head;            /* path of the last linear layer; or NULL */
     const char *const *left_out; /* patterns of names that one side may lack; ends with NULL */
     bool classifies;             /* the head gives classes, not tokens */
+    bool generates;              /* it gives tokens, one after the other */
+    /* Of one with an encoder: what that gives, (N, S, width). */
+    tern_tensor *(*encode)(models_model *m, const tern_model_inputs *in);
 };
 /* Rows of all architectures; ends with one without a name. */
 extern const models_architecture *const models_all[];
@@ -129,9 +132,10 @@ struct models_model {
     uint64_t mark;
     const models_architecture *kind;
     models_config c;
-    json_t *json, *processor; /* config.json; preprocessor_config.json or NULL */
-    char *directory;          /* it was read from; or NULL */
-    tern_module *module;      /* the root */
+    json_t *json;                   /* config.json */
+    json_t *processor, *generation; /* preprocessor_config.json, generation_config.json; or NULL */
+    char *directory;                /* it was read from; or NULL */
+    tern_module *module;            /* the root */
     bool checkpointing;
 };
 /* Whether module is the root of a model. */
@@ -193,6 +197,8 @@ tern_module *models_base(models_model *m);
 tern_tensor *models_embed(models_model *m, const tern_model_inputs *in, const char *path);
 /* How many places came before; the cache's. */
 int64_t models_past(const tern_model_inputs *in);
+/* How long the sequence becomes by so many more; with a static cache, may become. */
+int64_t models_reach(const tern_model_inputs *in, int64_t places);
 /* (1 or N, T) */
 tern_tensor *models_positions(const tern_model_inputs *in, tern_tensor *x);
 /* What queries may look at, where that is not all, or plain causality: *mask is NULL then. */

@@ -27,6 +27,7 @@ static void free_model(void *data)
     models_model *m = data;
     json_decref(m->json);
     json_decref(m->processor);
+    json_decref(m->generation);
     free(m->directory);
     free(m);
 }
@@ -41,6 +42,7 @@ static void *copy_model(const void *data, tern_module *copy)
     m->module = copy;
     m->json = json_deep_copy(from->json);
     m->processor = json_deep_copy(from->processor);
+    m->generation = json_deep_copy(from->generation);
     m->directory = from->directory ? strdup(from->directory) : NULL;
     if (m->json && models_read_config(m) == TERN_OK)
         return m;
@@ -350,7 +352,7 @@ tern_module *tern_models_from_pretrained(const char *directory,
                                          const tern_pretrained_options *options)
 {
     tern_pretrained_options o = tern_read_pretrained(options);
-    static const char processor[] = "preprocessor_config.json";
+    static const char *const files[] = {"preprocessor_config.json", "generation_config.json"};
     models_model *m = NULL;
     if (!directory)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: directory is NULL", from_pretrained);
@@ -364,9 +366,11 @@ tern_module *tern_models_from_pretrained(const char *directory,
         return NULL;
     m->directory = strdup(directory);
     tern_status status = m->directory ? TERN_OK : TERN_ERR_MEMORY;
-    if (there(directory, processor) &&
-        !(m->processor = models_read_json(from_pretrained, directory, processor)))
-        status = tern_last_status();
+    json_t **beside[] = {&m->processor, &m->generation};
+    for (int i = 0; i < 2 && status == TERN_OK; i++)
+        if (there(directory, files[i]) &&
+            !(*beside[i] = models_read_json(from_pretrained, directory, files[i])))
+            status = tern_last_status();
     if (status == TERN_OK)
         status = fill_from(m, directory, &o);
     if (status == TERN_OK && tern_nn_eval(m->module))

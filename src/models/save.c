@@ -156,6 +156,8 @@ tern_status tern_models_save_pretrained(tern_module *model, const char *director
         status = write_json(json, directory, "config.json");
     if (status == TERN_OK && m->processor)
         status = write_json(m->processor, directory, "preprocessor_config.json");
+    if (status == TERN_OK && m->generation)
+        status = write_json(m->generation, directory, "generation_config.json");
     json_decref(json);
     return status;
 }

@@ -64,13 +64,14 @@ typedef struct tern_model_inputs {
     tern_tensor *token_type_ids; /* (N, T): segments; default 0 */
     tern_tensor *cu_seqlens; /* (sequences + 1): N = 1, several sequences in a row, packed: 0, the
                                   * end of the first, ... T; attention and loss stay within them */
-    tern_tensor *inputs_embeds;     /* (N, T, width) instead of input_ids */
-    tern_tensor *pixel_values;      /* (N, C, H, W) */
-    tern_tensor *input_features;    /* (N, mels, frames) */
-    tern_tensor *decoder_input_ids; /* (N, T) of a decoder beside an encoder */
-    tern_tensor *labels;            /* ids (N, T), shifted inside, -100 left out; or classes (N) */
-    tern_kv_cache *cache;           /* goes on from there, and is added to */
-    int64_t logits_to_keep;         /* of the last places only; 0: of all */
+    tern_tensor *inputs_embeds;         /* (N, T, width) instead of input_ids */
+    tern_tensor *pixel_values;          /* (N, C, H, W) */
+    tern_tensor *input_features;        /* (N, mels, frames) */
+    tern_tensor *decoder_input_ids;     /* (N, T) of a decoder beside an encoder */
+    tern_tensor *encoder_hidden_states; /* (N, S, width): what an encoder gave, not run again */
+    tern_tensor *labels;    /* ids (N, T), shifted inside, -100 left out; or classes (N) */
+    tern_kv_cache *cache;   /* goes on from there, and is added to */
+    int64_t logits_to_keep; /* of the last places only; 0: of all */
     uint64_t reserved[4];
 } tern_model_inputs;
 /* Results of the innermost scope; NULL where the model has none or was not given what it takes. */
