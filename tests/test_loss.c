@@ -185,6 +185,68 @@ static tern_tensor *squared(tern_tensor *const *in, void *user)
     return tern_mse_loss(in[0], in[1], options);
 }
 
+/* Loss and gradients of a linear layer and cross_entropy, in chunks of any number of rows. */
+static void chunks_of_logits_give_the_loss_of_all(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 24; i++)
+        TERN_SCOPE {
+            tern_reduction reduction = (tern_reduction)(i % 3);
+            tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(7, 4), -1, 1, 1);
+            tern_tensor *w = test_uniform(device, TERN_F32, TERN_SHAPE(9, 4), -1, 1, 2);
+            tern_tensor *b = test_uniform(device, TERN_F32, TERN_SHAPE(9), -1, 1, 3);
+            tern_tensor *classes =
+                i & 4 ? test_uniform(device, TERN_F32, TERN_SHAPE(9), 0, 1, 4) : NULL;
+            tern_tensor *t = TENSOR(device, TERN_I64, TERN_SHAPE(7), 1, 8, -100, 0, 3, 3, -100);
+            tern_tensor *leaves[] = {x, w, b}, *grads[2][3], *loss[2];
+            for (int k = 0; k < 3; k++)
+                tern_requires_grad_(leaves[k], true);
+            loss[0] = tern_cross_entropy(
+                tern_linear(x, w, b), t,
+                &(tern_cross_entropy_options){
+                    .weight = classes, .label_smoothing = i & 8 ? 0.1 : 0, .reduction = reduction});
+            loss[1] = tern_linear_cross_entropy(
+                x, w, t,
+                &(tern_linear_cross_entropy_options){.linear_bias = b,
+                                                     .weight = classes,
+                                                     .label_smoothing = i & 8 ? 0.1 : 0,
+                                                     .reduction = reduction,
+                                                     .chunk_size = i < 12 ? 0 : 3});
+            assert_close(loss[1], loss[0], .abs = 1e-6, .rel = 1e-6);
+            for (int form = 0; form < 2; form++) {
+                assert_ok(tern_backward(tern_sum(loss[form])));
+                for (int k = 0; k < 3; k++)
+                    grads[form][k] = tern_clone(tern_grad(leaves[k]));
+                for (int k = 0; k < 3; k++)
+                    assert_ok(tern_set_grad(leaves[k], NULL));
+            }
+            for (int k = 0; k < 3; k++)
+                assert_close(grads[1][k], grads[0][k], .abs = 1e-6, .rel = 1e-5);
+        }
+}
+
+static void chunked_loss_refuses_what_does_not_fit(void **state)
+{
+    (void)state;
+    TERN_SCOPE {
+        tern_tensor *x = tern_ones(TERN_SHAPE(3, 4), TERN_BF16, NULL);
+        tern_tensor *w = tern_ones(TERN_SHAPE(5, 4), TERN_BF16, NULL);
+        tern_tensor *t = tern_zeros(TERN_SHAPE(3), TERN_I64, NULL);
+        tern_linear_cross_entropy_options wide = {.dtype = TERN_F32};
+        assert_int_equal(tern_dtype_of(tern_linear_cross_entropy(x, w, t, NULL)), TERN_BF16);
+        assert_values_close(tern_linear_cross_entropy(x, w, t, &wide), 1e-6, 1.6094379124341003);
+        assert_null(tern_linear_cross_entropy(x, tern_t(w), t, NULL));
+        assert_error(TERN_ERR_SHAPE, "input (N, in) and linear_weight (C, in)");
+        assert_null(tern_linear_cross_entropy(x, w, tern_narrow(t, 0, 0, 2), NULL));
+        assert_error(TERN_ERR_SHAPE, "target (N) of 3 rows");
+        assert_null(tern_linear_cross_entropy(x, w, tern_to_dtype(t, TERN_I32), NULL));
+        assert_error(TERN_ERR_DTYPE, "expected scalar type int64");
+        assert_null(tern_linear_cross_entropy(x, NULL, t, NULL));
+        assert_error(TERN_ERR_ARGUMENT, "linear_weight");
+    }
+}
+
 static void gradients_are_the_differences(void **state)
 {
     (void)state;
@@ -210,8 +272,13 @@ static void gradients_are_the_differences(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    TEST(cross_entropy_is_pytorch_s),         TEST(cross_entropy_at_the_corners),
-    TEST(a_target_that_is_no_class_is_found), TEST(what_does_not_fit_is_refused),
-    TEST(squared_error_of_all_forms),         TEST(gradients_are_the_differences),
+    TEST(cross_entropy_is_pytorch_s),
+    TEST(cross_entropy_at_the_corners),
+    TEST(a_target_that_is_no_class_is_found),
+    TEST(what_does_not_fit_is_refused),
+    TEST(chunks_of_logits_give_the_loss_of_all),
+    TEST(chunked_loss_refuses_what_does_not_fit),
+    TEST(squared_error_of_all_forms),
+    TEST(gradients_are_the_differences),
 };
 TEST_MAIN(tests)

@@ -136,6 +136,25 @@ TERN_API tern_cross_entropy_options tern_cross_entropy_defaults(void);
 TERN_API tern_tensor *tern_cross_entropy(tern_tensor *input, tern_tensor *target,
                                          const tern_cross_entropy_options *options);
 
+typedef struct tern_linear_cross_entropy_options {
+    tern_tensor *linear_bias;       /* (C) */
+    tern_tensor *weight;            /* (C): of each class */
+    tern_optional_int ignore_index; /* default -100 */
+    tern_reduction reduction;
+    double label_smoothing; /* 0..1 */
+    int64_t chunk_size;     /* rows whose logits are there at a time; default by the sizes */
+    tern_dtype dtype;       /* of the loss; default: input's */
+    uint64_t reserved[4];
+} tern_linear_cross_entropy_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_linear_cross_entropy_options tern_linear_cross_entropy_defaults(void);
+/* tern_cross_entropy of tern_linear(input, linear_weight), input (N, in), linear_weight (C, in) and target (N) of
+ * int64, whose logits (N, C) are never in memory as a whole: neither here nor in backward, which computes them again.
+ * Half precision is summed in float32. */
+TERN_API tern_tensor *tern_linear_cross_entropy(tern_tensor *input, tern_tensor *linear_weight,
+                                                tern_tensor *target,
+                                                const tern_linear_cross_entropy_options *options);
+
 typedef struct tern_nll_loss_options {
     tern_tensor *weight;            /* (C): of each class */
     tern_optional_int ignore_index; /* default -100 */

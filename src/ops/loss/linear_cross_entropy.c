@@ -1,0 +1,117 @@
+/* linear_cross_entropy.c -- cross entropy of a linear layer's logits, of which few rows are in memory at a time. */
+#include "base/memory.h"
+#include "ops/loss/loss.h"
+#include <tern/autograd.h>
+
+static const char *const name = "tern_linear_cross_entropy";
+
+enum { X, WEIGHT, BIAS, TARGET, CLASSES, INPUTS };
+
+/* Half precision is widened before rows are summed. */
+static tern_status chunk_loss(void *data, tern_tensor *const *in, int n, tern_tensor **out, int k)
+{
+    (void)n, (void)k;
+    const tern_cross_entropy_options *given = data;
+    tern_cross_entropy_options o = *given;
+    o.weight = in[CLASSES] ? tern_loss_wide(in[CLASSES]) : NULL;
+    tern_tensor *logits = tern_loss_wide(tern_linear(in[X], in[WEIGHT], in[BIAS]));
+    out[0] = in[CLASSES] && !o.weight ? NULL : tern_cross_entropy(logits, in[TARGET], &o);
+    return out[0] ? TERN_OK : tern_last_status();
+}
+
+/* Rows whose logits take about as much room as x: a V th part of x's rows times its width. */
+static int64_t rows_of_chunk(const tern_tensor *x, const tern_tensor *weight)
+{
+    int64_t width = x->shape[1] > 0 ? x->shape[1] : 1, rows = x->shape[0], chunk = 1;
+    int64_t parts = (weight->shape[0] + width - 1) / width;
+    while (chunk < rows / (parts > 0 ? parts : 1))
+        chunk *= 2;
+    return chunk;
+}
+
+static tern_tensor *one_chunk(tern_tensor *const *in, int64_t from, int64_t n,
+                              const tern_cross_entropy_options *o)
+{
+    const tern_checkpoint_options how = {.free_data = tern_free};
+    tern_tensor *part[INPUTS] = {tern_narrow(in[X], 0, from, n), in[WEIGHT], in[BIAS],
+                                 tern_narrow(in[TARGET], 0, from, n), in[CLASSES]};
+    tern_tensor *loss = NULL;
+    tern_cross_entropy_options *copy = part[X] && part[TARGET] ? tern_alloc(sizeof *copy) : NULL;
+    if (!copy)
+        return NULL;
+    *copy = *o;
+    return tern_checkpoint(chunk_loss, copy, part, INPUTS, &loss, 1, &how) == TERN_OK ? loss : NULL;
+}
+
+/* What the mean is by: how many targets count, or the sum of the weights of their classes. */
+static tern_tensor *total(tern_tensor *target, tern_tensor *classes, int64_t ignored)
+{
+    tern_tensor *counts = tern_to_dtype(tern_ne_scalar(target, tern_scalar_int(ignored)), TERN_F32);
+    if (counts && classes) {
+        tern_tensor *index = tern_clamp_min_scalar(target, tern_scalar_int(0));
+        counts = tern_mul(counts, tern_index_select(tern_loss_wide(classes), 0, index));
+    }
+    return counts ? tern_sum(counts) : NULL;
+}
+
+static tern_status check(tern_tensor *const *in)
+{
+    const tern_tensor *x = in[X], *w = in[WEIGHT], *t = in[TARGET];
+    if (x->ndim != 2 || w->ndim != 2 || x->shape[1] != w->shape[1])
+        return tern_fail(TERN_ERR_SHAPE,
+                         "%s: input (N, in) and linear_weight (C, in), not %s and %s", name,
+                         TERN_TENSOR_TEXT(x), TERN_TENSOR_TEXT(w));
+    if (t->ndim != 1 || t->shape[0] != x->shape[0])
+        return tern_fail(TERN_ERR_SHAPE, "%s: target (N) of %lld rows, not %s", name,
+                         (long long)x->shape[0], TERN_TENSOR_TEXT(t));
+    if (t->dtype != TERN_I64)
+        return tern_fail(TERN_ERR_DTYPE, "%s: expected scalar type int64 but found %s (target)",
+                         name, tern_dtype_name(t->dtype));
+    return TERN_OK;
+}
+
+static tern_tensor *in_chunks(tern_tensor *const *in, const tern_cross_entropy_options *o,
+                              tern_tensor **all, int64_t chunk)
+{
+    int64_t rows = in[X]->shape[0];
+    int n = 0;
+    for (int64_t from = 0; from < rows || !n; from += chunk) {
+        all[n] = one_chunk(in, from, rows - from < chunk ? rows - from : chunk, o);
+        if (!all[n])
+            return NULL;
+        if (o->reduction == TERN_REDUCTION_SUM && n)
+            all[0] = tern_add(all[0], all[n]);
+        else
+            n++;
+    }
+    return n > 1 ? tern_cat(all, n, 0) : all[0];
+}
+
+tern_tensor *tern_linear_cross_entropy(tern_tensor *input, tern_tensor *linear_weight,
+                                       tern_tensor *target,
+                                       const tern_linear_cross_entropy_options *options)
+{
+    tern_linear_cross_entropy_options o = tern_read_linear_cross_entropy(options);
+    tern_tensor *in[] = {input, linear_weight, o.linear_bias, target, o.weight};
+    if (tern_loss_check(input, target, o.reduction, name) != TERN_OK)
+        return NULL;
+    if (!linear_weight)
+        return tern_fail_argument_null(name, "linear_weight"), NULL;
+    if (check(in) != TERN_OK)
+        return NULL;
+    const bool mean = o.reduction == TERN_REDUCTION_MEAN;
+    const tern_cross_entropy_options each = {.ignore_index = o.ignore_index,
+                                             .label_smoothing = o.label_smoothing,
+                                             .reduction = mean ? TERN_REDUCTION_SUM : o.reduction,
+                                             .reserved = {TERN_OPTIONS_AS_WRITTEN}};
+    int64_t chunk = o.chunk_size > 0 ? o.chunk_size : rows_of_chunk(input, linear_weight);
+    int64_t chunks = input->shape[0] / chunk + 1;
+    tern_tensor **all = tern_alloc(sizeof(tern_tensor *) * (size_t)(chunks + 1));
+    tern_tensor *loss = all ? in_chunks(in, &each, all, chunk) : NULL;
+    tern_free(all);
+    if (loss && mean)
+        loss = tern_div(loss, total(target, o.weight, o.ignore_index.value));
+    /* Autocast leaves losses in float32. */
+    tern_dtype like = tern_thread.mode.cast && loss ? loss->dtype : input->dtype;
+    return loss ? tern_to_dtype(loss, o.dtype ? o.dtype : like) : NULL;
+}
