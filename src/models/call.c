@@ -137,22 +137,54 @@ static tern_tensor *shifted(const tern_model_inputs *in)
     return tern_index_fill(y, 1, last, tern_scalar_int(-100));
 }
 
+/* Without logits, which then are never in memory as a whole. */
+static tern_tensor *loss_alone(tern_module *head, tern_tensor *x, tern_tensor *labels)
+{
+    tern_linear_cross_entropy_options o = {.linear_bias = tern_nn_parameter(head, "bias"),
+                                           .dtype = TERN_F32};
+    if (tern_dtype_of(x) == TERN_F64)
+        o.dtype = TERN_F64;
+    x = tern_reshape(x, TERN_SHAPE(-1, tern_size(x, -1)));
+    return x ? tern_linear_cross_entropy(x, tern_nn_parameter(head, "weight"), labels, &o) : NULL;
+}
+
+/* Of halves the loss is computed in float32, as transformers does. */
+static tern_tensor *loss_of(tern_tensor *logits, tern_tensor *labels)
+{
+    if (logits && tern_dtype_size(tern_dtype_of(logits)) < 4)
+        logits = tern_to_dtype(logits, TERN_F32);
+    return logits ? tern_cross_entropy(tern_reshape(logits, TERN_SHAPE(-1, tern_size(logits, -1))),
+                                       labels, NULL)
+                  : NULL;
+}
+
 tern_status models_token_head(models_model *m, const tern_model_inputs *in, tern_tensor *x,
                               tern_model_outputs *out)
 {
     int64_t t = tern_size(x, 1), keep = in->logits_to_keep;
+    tern_tensor *labels = NULL;
+    if (in->labels) {
+        if (tern_dim(in->labels) != 2 || tern_size(in->labels, 1) != t || keep > 0)
+            return tern_fail(TERN_ERR_SHAPE,
+                             "tern_models_call: labels (N, T) go with logits of all places");
+        labels = m->kind->encode ? in->labels : shifted(in);
+        labels = labels ? tern_reshape(labels, TERN_SHAPE(-1)) : NULL;
+        if (!labels)
+            return tern_last_status();
+    }
+    tern_module *head = tern_nn_child(m->module, m->kind->head);
+    if (!head)
+        return tern_last_status();
+    if (keep < 0 && labels && strcmp(tern_nn_name(head), "Linear") == 0) {
+        out->loss = loss_alone(head, x, labels);
+        return out->loss ? TERN_OK : tern_last_status();
+    }
     if (keep > 0 && keep < t)
         x = tern_narrow(x, 1, t - keep, keep);
-    out->logits = models_run(m->module, m->kind->head, x);
-    if (!out->logits || !in->labels)
+    out->logits = x ? tern_nn_forward(head, x) : NULL;
+    if (!out->logits || !labels)
         return out->logits ? TERN_OK : tern_last_status();
-    if (tern_dim(in->labels) != 2 || tern_size(in->labels, 1) != t || keep > 0)
-        return tern_fail(TERN_ERR_SHAPE,
-                         "tern_models_call: labels (N, T) go with logits of all places");
-    tern_tensor *labels = shifted(in);
-    tern_tensor *logits = tern_reshape(out->logits, TERN_SHAPE(-1, tern_size(out->logits, -1)));
-    out->loss =
-        labels ? tern_cross_entropy(logits, tern_reshape(labels, TERN_SHAPE(-1)), NULL) : NULL;
+    out->loss = loss_of(out->logits, labels);
     return out->loss ? TERN_OK : tern_last_status();
 }
 
@@ -186,7 +218,10 @@ tern_status tern_models_call(tern_module *model, const tern_model_inputs *in,
 tern_tensor *tern_models_loss(tern_module *model, const tern_model_inputs *in)
 {
     tern_model_outputs out;
-    if (in && !in->labels)
-        return tern_fail_null(TERN_ERR_ARGUMENT, "tern_models_loss: labels is NULL");
-    return tern_models_call(model, in, &out) == TERN_OK ? out.loss : NULL;
+    if (!in || !in->labels)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "tern_models_loss: %s is NULL",
+                              in ? "labels" : "in");
+    tern_model_inputs loss_alone_of = *in;
+    loss_alone_of.logits_to_keep = -1;
+    return tern_models_call(model, &loss_alone_of, &out) == TERN_OK ? out.loss : NULL;
 }

@@ -69,9 +69,11 @@ typedef struct tern_model_inputs {
     tern_tensor *input_features;        /* (N, mels, frames) */
     tern_tensor *decoder_input_ids;     /* (N, T) of a decoder beside an encoder */
     tern_tensor *encoder_hidden_states; /* (N, S, width): what an encoder gave, not run again */
-    tern_tensor *labels;    /* ids (N, T), shifted inside, -100 left out; or classes (N) */
-    tern_kv_cache *cache;   /* goes on from there, and is added to */
-    int64_t logits_to_keep; /* of the last places only; 0: of all */
+    tern_tensor *labels;  /* ids (N, T), shifted inside, -100 left out; or classes (N) */
+    tern_kv_cache *cache; /* goes on from there, and is added to */
+    int64_t
+        logits_to_keep; /* of the last places only; 0: of all; -1: labels' loss without logits, which
+                             * then are never in memory as a whole */
     uint64_t reserved[4];
 } tern_model_inputs;
 /* Results of the innermost scope; NULL where the model has none or was not given what it takes. */
