@@ -47,6 +47,28 @@ static void greedy_texts_are_transformers(void **state)
         }
 }
 
+/* Of features, behind an encoder that runs once. */
+static void transcripts_are_transformers(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_module *m = models_load(models_path("whisper", NULL), device);
+        tern_state_dict *r = models_reference("whisper", "reference.safetensors", device);
+        tern_tensor *x = tern_narrow(models_get(r, "input.input_features"), 0, 0, 1);
+        tern_generate_options o = {.no_eos = true};
+        assert_ids(tern_models_generate(m, x, &o), models_get(r, "generated"));
+        o.no_cache = true;
+        assert_ids(tern_models_generate(m, x, &o), models_get(r, "generated"));
+        o = (tern_generate_options){.no_eos = true, .num_beams = 2, .max_new_tokens = 8};
+        tern_tensor *beams = tern_models_generate(m, x, &o);
+        o.no_cache = true;
+        assert_ids(tern_models_generate(m, x, &o), beams);
+        tern_state_dict_free(r);
+        tern_nn_free(m);
+    }
+}
+
 /* Llama's weights as Mistral's, whose queries see 6 keys. */
 static tern_module *windowed(const char *device)
 {
@@ -367,6 +389,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(greedy_texts_are_transformers),
+        TEST(transcripts_are_transformers),
         TEST(sliding_caches_give_what_whole_passes_give),
         TEST(caches_go_on_where_they_were),
         TEST(recorded_steps_write_the_same),

@@ -10,7 +10,7 @@ static const struct {
     const char *name, *config;
 } cases[] = {{"llama", "config.json"},    {"llama", "config.v5.json"}, {"qwen3", "config.json"},
              {"qwen3", "config.v5.json"}, {"gpt2", "config.json"},     {"bert", "config.json"},
-             {"vit", "config.json"},      {"resnet18", "config.json"}};
+             {"vit", "config.json"},      {"resnet18", "config.json"}, {"whisper", "config.json"}};
 enum { CASES = sizeof cases / sizeof *cases };
 
 static tern_module *load_case(int i, const char *device)

@@ -137,6 +137,23 @@ static tern_tensor *shifted(const tern_model_inputs *in)
     return tern_index_fill(y, 1, last, tern_scalar_int(-100));
 }
 
+tern_tensor *models_decoder_ids(models_model *m, const tern_model_inputs *in)
+{
+    if (in->decoder_input_ids)
+        return in->decoder_input_ids;
+    if (models_need(m, in->labels, "decoder_input_ids or labels") != TERN_OK)
+        return NULL;
+    tern_tensor *y = in->labels;
+    if (tern_dim(y) != 2 || tern_size(y, 1) < 1)
+        return tern_fail_null(TERN_ERR_SHAPE, "tern_models_call: labels are (N, T)");
+    tern_tensor *parts[] = {tern_full(TERN_SHAPE(tern_size(y, 0), 1), tern_scalar_int(m->c.first),
+                                      TERN_I64, tern_device(y)),
+                            tern_narrow(y, 1, 0, tern_size(y, 1) - 1)};
+    tern_tensor *moved = tern_cat(parts, 2, 1);
+    tern_tensor *none = moved ? tern_eq_scalar(moved, tern_scalar_int(-100)) : NULL;
+    return none ? tern_masked_fill(moved, none, tern_scalar_int(m->c.pad)) : NULL;
+}
+
 /* Without logits, which then are never in memory as a whole. */
 static tern_tensor *loss_alone(tern_module *head, tern_tensor *x, tern_tensor *labels)
 {

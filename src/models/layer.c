@@ -50,6 +50,17 @@ static tern_status project(tern_module *self, const layer *l, tern_tensor *x, te
     return TERN_OK;
 }
 
+/* (N, heads, T, width) -> what the output layer makes of (N, T, heads width). */
+static tern_tensor *merge(tern_module *self, const layer *l, tern_tensor *x, tern_tensor *y,
+                          const char *out)
+{
+    if (!y)
+        return NULL;
+    y = tern_reshape(tern_transpose(y, 1, 2),
+                     TERN_SHAPE(tern_size(x, 0), tern_size(x, 1), l->heads * l->head_dim));
+    return models_run(self, out, y);
+}
+
 static tern_tensor *attend(tern_module *self, const layer *l, tern_tensor *x,
                            const models_shared *s)
 {
@@ -74,12 +85,26 @@ static tern_tensor *attend(tern_module *self, const layer *l, tern_tensor *x,
         .window = fixed ? 0 : l->window,
         .enable_gqa = l->heads != l->kv_heads,
         .dropout_p = tern_nn_is_training(self) ? l->attention_dropout : 0};
-    tern_tensor *y = tern_scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], &o);
-    if (!y)
-        return NULL;
-    y = tern_reshape(tern_transpose(y, 1, 2),
-                     TERN_SHAPE(tern_size(x, 0), tern_size(x, 1), l->heads * l->head_dim));
-    return models_run(self, l->names->out, y);
+    return merge(self, l, x, tern_scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], &o),
+                 l->names->out);
+}
+
+/* From x to memory, all of which every query sees. */
+static tern_tensor *attend_across(tern_module *self, const layer *l, tern_tensor *x,
+                                  tern_tensor *memory)
+{
+    const models_layer_names *n = l->names;
+    const char *const paths[] = {n->cross_query, n->cross_key, n->cross_value};
+    tern_tensor *qkv[3];
+    for (int i = 0; i < 3; i++) {
+        tern_tensor *y = models_run(self, paths[i], i ? memory : x);
+        if (!(qkv[i] = split(self, y, i ? l->kv_heads : l->heads, l->head_dim, NULL)))
+            return NULL;
+    }
+    tern_scaled_dot_product_attention_options o = {
+        .dropout_p = tern_nn_is_training(self) ? l->attention_dropout : 0};
+    return merge(self, l, x, tern_scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], &o),
+                 n->cross_out);
 }
 
 /* ---- the layer ------------------------------------------------------------------------------ */
@@ -95,36 +120,44 @@ static tern_tensor *mlp(tern_module *self, const layer *l, tern_tensor *x)
     return models_run(self, n->down, n->gate ? tern_mul(gate, up) : gate);
 }
 
-/* x plus what f makes of it, with the norm where it belongs. */
+enum { ATTEND, ACROSS, MLP };
+
+/* x plus what a part makes of it, with the norm where it belongs. */
 static tern_tensor *residual(tern_module *self, const layer *l, tern_tensor *x,
-                             const models_shared *s)
+                             const models_shared *s, int part)
 {
     const models_layer_names *n = l->names;
-    const char *norm = s ? n->norm1 : n->norm2;
-    tern_tensor *h = n->norm_first ? models_run(self, norm, x) : x;
-    h = !h ? NULL : s ? attend(self, l, h, s) : mlp(self, l, h);
+    const char *const norms[] = {n->norm1, n->cross_norm, n->norm2};
+    tern_tensor *h = !x ? NULL : n->norm_first ? models_run(self, norms[part], x) : x;
+    h = !h               ? NULL
+        : part == ATTEND ? attend(self, l, h, s)
+        : part == ACROSS ? attend_across(self, l, h, s->memory)
+                         : mlp(self, l, h);
     h = h ? tern_dropout(h, l->dropout, tern_nn_is_training(self)) : NULL;
     h = h ? tern_add(x, h) : NULL;
-    return n->norm_first || !h ? h : models_run(self, norm, h);
+    return n->norm_first || !h ? h : models_run(self, norms[part], h);
 }
 
 /* The cache of the call that runs: a checkpoint, which runs a layer again in backward, has none. */
 static _Thread_local tern_kv_cache *running_cache;
 
-/* in: x, mask, cos, sin, of which all but x may be NULL. */
+/* in: x, mask, cos, sin, memory, of which all but x may be NULL. */
 static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     const layer *l = tern_nn_data(self);
-    if (n < 1 || n > 4 || k != 1)
+    if (n < 1 || n > 5 || k != 1)
         return tern_fail(TERN_ERR_ARGUMENT,
-                         "tern_nn_call: %s takes x, mask, cos and sin and gives one tensor",
+                         "tern_nn_call: %s takes x, mask, cos, sin, memory and gives one tensor",
                          l->names->class_name);
     models_shared s = {.mask = n > 1 ? in[1] : NULL,
                        .cos = n > 2 ? in[2] : NULL,
                        .sin = n > 3 ? in[3] : NULL,
+                       .memory = n > 4 ? in[4] : NULL,
                        .cache = running_cache};
-    out[0] = residual(self, l, in[0], &s);
-    out[0] = out[0] ? residual(self, l, out[0], NULL) : NULL;
+    out[0] = residual(self, l, in[0], &s, ATTEND);
+    if (s.memory && l->names->cross_query)
+        out[0] = residual(self, l, out[0], &s, ACROSS);
+    out[0] = residual(self, l, out[0], &s, MLP);
     return out[0] ? TERN_OK : tern_last_status();
 }
 
@@ -151,9 +184,14 @@ static tern_status fill(tern_module *m, const models_layer_names *n, const model
     int64_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
     TRY(linear(m, n, n->qkv, c->width, q + 2 * kv, c->bias));
     TRY(linear(m, n, n->query, c->width, q, c->bias));
-    TRY(linear(m, n, n->key, c->width, kv, c->bias));
+    TRY(linear(m, n, n->key, c->width, kv, c->bias && !n->no_key_bias));
     TRY(linear(m, n, n->value, c->width, kv, c->bias));
     TRY(linear(m, n, n->out, q, c->width, c->out_bias));
+    TRY(linear(m, n, n->cross_query, c->width, q, c->bias));
+    TRY(linear(m, n, n->cross_key, c->width, kv, c->bias && !n->no_key_bias));
+    TRY(linear(m, n, n->cross_value, c->width, kv, c->bias));
+    TRY(linear(m, n, n->cross_out, q, c->width, c->out_bias));
+    TRY(norm(m, n, n->cross_norm, c->width, c->eps));
     TRY(norm(m, n, n->query_norm, c->head_dim, c->eps));
     TRY(norm(m, n, n->key_norm, c->head_dim, c->eps));
     TRY(norm(m, n, n->norm1, c->width, c->eps));
@@ -196,10 +234,10 @@ tern_tensor *models_run_layers(models_model *m, tern_module *base, const char *p
     tern_kv_cache *before = running_cache;
     running_cache = s->cache;
     for (int i = 0; list && x && i < tern_nn_children_count(list); i++) {
-        tern_tensor *in[] = {x, s->mask, s->cos, s->sin};
+        tern_tensor *in[] = {x, s->mask, s->cos, s->sin, s->memory};
         tern_module *one = tern_nn_child_at(list, i);
         tern_status status =
-            checkpoints ? tern_checkpoint_call(one, in, 4, &x, 1) : tern_nn_call(one, in, 4, &x, 1);
+            checkpoints ? tern_checkpoint_call(one, in, 5, &x, 1) : tern_nn_call(one, in, 5, &x, 1);
         x = status == TERN_OK ? x : NULL;
     }
     running_cache = before;

@@ -43,6 +43,7 @@ typedef struct models_config {
     int64_t vocab, width, layers, heads, kv_heads, head_dim, hidden, places, types, labels;
     int64_t window, window_from; /* 0: none; layers from that one on */
     int64_t channels, image, patch, pad, first;
+    int64_t encoder_layers, encoder_heads, encoder_hidden;
     double eps, dropout, attention_dropout, embedding_dropout, head_dropout;
     bool tied, bias, out_bias, mlp_bias, windowed;
     models_activation activation;
@@ -172,7 +173,9 @@ typedef struct models_layer_names {
     const char *query_norm, *key_norm;
     const char *norm1, *norm2;
     const char *gate, *up, *down;
-    bool norm_first, rms;
+    /* Of a decoder's layer: attention to what the encoder gave, between the two. */
+    const char *cross_query, *cross_key, *cross_value, *cross_out, *cross_norm;
+    bool norm_first, rms, no_key_bias;
     bool columns; /* weights are (in, out) */
 } models_layer_names;
 /* The layers 0 .. layers - 1 into the list at path of base. */
@@ -184,6 +187,7 @@ typedef struct models_shared {
     tern_tensor *mask;      /* (N or 1, 1, T or 1, S), true where a query looks; or NULL */
     tern_tensor *cos, *sin; /* or NULL */
     tern_kv_cache *cache;
+    tern_tensor *memory; /* (N, S, width): what the encoder gave; or NULL */
 } models_shared;
 /* x through all layers of the list at path. */
 tern_tensor *models_run_layers(models_model *m, tern_module *base, const char *path, tern_tensor *x,
@@ -204,7 +208,9 @@ tern_tensor *models_positions(const tern_model_inputs *in, tern_tensor *x);
 /* What queries may look at, where that is not all, or plain causality: *mask is NULL then. */
 tern_status models_mask(const tern_model_inputs *in, tern_tensor *x, bool causal,
                         tern_tensor **mask);
-/* Logits and loss of a model of tokens, whose head is at path. */
+/* What the decoder reads: decoder_input_ids, or labels moved right, behind decoder_start_token_id. */
+tern_tensor *models_decoder_ids(models_model *m, const tern_model_inputs *in);
+/* Logits and loss of a model of tokens; labels are of the next places, beside an encoder of these. */
 tern_status models_token_head(models_model *m, const tern_model_inputs *in, tern_tensor *x,
                               tern_model_outputs *out);
 /* Loss of classes (N, C), after out->logits. */
