@@ -160,6 +160,41 @@ static void training_is_pytorchs(void **state)
         }
 }
 
+/* T5 of both kinds: golden/t5.py's own, beside the sources. */
+static void t5_is_transformers(void **state)
+{
+    static const char *const names[] = {"t5", "t5_gated"};
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 2; i++)
+        TERN_SCOPE {
+            char folder[1024], file[1100];
+            snprintf(folder, sizeof folder, TEST_FOLDER "/golden/%s", names[i]);
+            snprintf(file, sizeof file, "%s/reference.safetensors", folder);
+            tern_module *m = models_load(folder, device);
+            tern_state_dict *r = tern_load(file, &(tern_load_options){.map_location = device});
+            assert_non_null(r);
+            tern_model_inputs in = models_inputs(r);
+            tern_model_outputs out;
+            assert_ok(tern_models_call(m, &in, &out));
+            assert_near(out.logits, models_get(r, "logits"), 1e-5, 0);
+            assert_near(out.loss, models_get(r, "loss"), 1e-6, 0);
+            assert_ok(tern_backward(out.loss));
+            comparison c = {.reference = r, .look = true};
+            assert_ok(tern_nn_each_parameter(m, compare_gradient, &c));
+            c.look = false;
+            assert_ok(tern_nn_each_parameter(m, compare_gradient, &c));
+            assert_true(c.compared > 20);
+            tern_generate_options o = {.no_eos = true, .max_new_tokens = 12};
+            tern_tensor *prompt = tern_narrow(in.input_ids, 0, 0, 1);
+            assert_same(tern_models_generate(m, prompt, &o), models_get(r, "generated"));
+            o.no_cache = true;
+            assert_same(tern_models_generate(m, prompt, &o), models_get(r, "generated"));
+            tern_state_dict_free(r);
+            tern_nn_free(m);
+        }
+}
+
 /* ---- padding and packing --------------------------------------------------------------------- */
 
 static void padded_and_packed_rows_are_as_each_alone(void **state)
@@ -385,6 +420,7 @@ int main(void)
         TEST(logits_are_pytorchs),
         TEST(checkpointed_layers_give_the_same_gradients),
         TEST(training_is_pytorchs),
+        TEST(t5_is_transformers),
         TEST(padded_and_packed_rows_are_as_each_alone),
         TEST(packed_loss_stays_within_sequences),
         TEST(what_is_saved_is_what_was_loaded),

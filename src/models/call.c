@@ -67,8 +67,7 @@ tern_tensor *models_positions(const tern_model_inputs *in, tern_tensor *x)
 
 /* ---- masks ------------------------------------------------------------------------------- */
 
-/* (T, S): whether key s is not behind query t, the last of both being at one place. */
-static tern_tensor *causal_mask(int64_t queries, int64_t keys, const char *device)
+tern_tensor *models_causal(int64_t queries, int64_t keys, const char *device)
 {
     tern_tensor *t = tern_arange_scalar(tern_scalar_int(keys - queries), tern_scalar_int(keys),
                                         tern_scalar_int(1), TERN_I64, device);
@@ -111,7 +110,7 @@ tern_status models_mask(const tern_model_inputs *in, tern_tensor *x, bool causal
             return tern_last_status();
     }
     tern_tensor *before = room                    ? models_cache_mask(in->cache, 0)
-                          : causal && queries > 1 ? causal_mask(queries, keys, tern_device(x))
+                          : causal && queries > 1 ? models_causal(queries, keys, tern_device(x))
                                                   : NULL;
     *mask = and(and(given, packed), before);
     if (*mask && tern_dim(*mask) == 2)

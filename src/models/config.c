@@ -41,7 +41,7 @@ static tern_tensor *relu_squared(tern_tensor *x)
     return tern_square(tern_relu(x));
 }
 
-static models_activation activation_of(const char *name)
+models_activation models_activation_of(const char *name)
 {
     static const struct {
         const char *name;
@@ -123,7 +123,8 @@ static tern_status take(models_model *m, const models_field *f)
         return take_number(m, f, value, to);
     if (!value)
         return TERN_OK;
-    if (!json_is_string(value) || !(m->c.activation = activation_of(json_string_value(value))))
+    if (!json_is_string(value) ||
+        !(m->c.activation = models_activation_of(json_string_value(value))))
         return refuse(m, f->name, value, "an activation of this library");
     return TERN_OK;
 }

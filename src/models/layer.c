@@ -10,7 +10,7 @@
 typedef struct layer {
     const models_layer_names *names;
     int64_t heads, kv_heads, head_dim, window;
-    double dropout, attention_dropout;
+    double dropout, attention_dropout, activation_dropout;
     models_activation activation;
     int index;
     bool causal;
@@ -82,6 +82,7 @@ static tern_tensor *attend(tern_module *self, const layer *l, tern_tensor *x,
         .attn_mask = mask,
         .is_causal = l->causal && !mask,
         .lower_right = true,
+        .scale = l->names->unscaled ? 1 : 0,
         .window = fixed ? 0 : l->window,
         .enable_gqa = l->heads != l->kv_heads,
         .dropout_p = tern_nn_is_training(self) ? l->attention_dropout : 0};
@@ -91,17 +92,19 @@ static tern_tensor *attend(tern_module *self, const layer *l, tern_tensor *x,
 
 /* From x to memory, all of which every query sees. */
 static tern_tensor *attend_across(tern_module *self, const layer *l, tern_tensor *x,
-                                  tern_tensor *memory)
+                                  const models_shared *s)
 {
     const models_layer_names *n = l->names;
     const char *const paths[] = {n->cross_query, n->cross_key, n->cross_value};
     tern_tensor *qkv[3];
     for (int i = 0; i < 3; i++) {
-        tern_tensor *y = models_run(self, paths[i], i ? memory : x);
+        tern_tensor *y = models_run(self, paths[i], i ? s->memory : x);
         if (!(qkv[i] = split(self, y, i ? l->kv_heads : l->heads, l->head_dim, NULL)))
             return NULL;
     }
     tern_scaled_dot_product_attention_options o = {
+        .attn_mask = s->memory_mask,
+        .scale = n->unscaled ? 1 : 0,
         .dropout_p = tern_nn_is_training(self) ? l->attention_dropout : 0};
     return merge(self, l, x, tern_scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], &o),
                  n->cross_out);
@@ -117,7 +120,9 @@ static tern_tensor *mlp(tern_module *self, const layer *l, tern_tensor *x)
     if (!up || !gate)
         return NULL;
     gate = l->activation(gate);
-    return models_run(self, n->down, n->gate ? tern_mul(gate, up) : gate);
+    gate = gate && n->gate ? tern_mul(gate, up) : gate;
+    gate = gate ? tern_dropout(gate, l->activation_dropout, tern_nn_is_training(self)) : NULL;
+    return gate ? models_run(self, n->down, gate) : NULL;
 }
 
 enum { ATTEND, ACROSS, MLP };
@@ -131,7 +136,7 @@ static tern_tensor *residual(tern_module *self, const layer *l, tern_tensor *x,
     tern_tensor *h = !x ? NULL : n->norm_first ? models_run(self, norms[part], x) : x;
     h = !h               ? NULL
         : part == ATTEND ? attend(self, l, h, s)
-        : part == ACROSS ? attend_across(self, l, h, s->memory)
+        : part == ACROSS ? attend_across(self, l, h, s)
                          : mlp(self, l, h);
     h = h ? tern_dropout(h, l->dropout, tern_nn_is_training(self)) : NULL;
     h = h ? tern_add(x, h) : NULL;
@@ -141,18 +146,20 @@ static tern_tensor *residual(tern_module *self, const layer *l, tern_tensor *x,
 /* The cache of the call that runs: a checkpoint, which runs a layer again in backward, has none. */
 static _Thread_local tern_kv_cache *running_cache;
 
-/* in: x, mask, cos, sin, memory, of which all but x may be NULL. */
+/* in: x, mask, cos, sin, memory, its mask, of which all but x may be NULL. */
 static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     const layer *l = tern_nn_data(self);
-    if (n < 1 || n > 5 || k != 1)
-        return tern_fail(TERN_ERR_ARGUMENT,
-                         "tern_nn_call: %s takes x, mask, cos, sin, memory and gives one tensor",
-                         l->names->class_name);
+    if (n < 1 || n > 6 || k != 1)
+        return tern_fail(
+            TERN_ERR_ARGUMENT,
+            "tern_nn_call: %s takes x, masks, cos, sin and memory and gives one tensor",
+            l->names->class_name);
     models_shared s = {.mask = n > 1 ? in[1] : NULL,
                        .cos = n > 2 ? in[2] : NULL,
                        .sin = n > 3 ? in[3] : NULL,
                        .memory = n > 4 ? in[4] : NULL,
+                       .memory_mask = n > 5 ? in[5] : NULL,
                        .cache = running_cache};
     out[0] = residual(self, l, in[0], &s, ATTEND);
     if (s.memory && l->names->cross_query)
@@ -215,6 +222,7 @@ tern_status models_layers(models_model *m, tern_module *base, const char *path,
                    .window = windowed ? c->window : 0,
                    .dropout = c->dropout,
                    .attention_dropout = c->attention_dropout,
+                   .activation_dropout = c->activation_dropout,
                    .activation = c->activation,
                    .index = (int)i,
                    .causal = causal};
@@ -234,10 +242,10 @@ tern_tensor *models_run_layers(models_model *m, tern_module *base, const char *p
     tern_kv_cache *before = running_cache;
     running_cache = s->cache;
     for (int i = 0; list && x && i < tern_nn_children_count(list); i++) {
-        tern_tensor *in[] = {x, s->mask, s->cos, s->sin, s->memory};
+        tern_tensor *in[] = {x, s->mask, s->cos, s->sin, s->memory, s->memory_mask};
         tern_module *one = tern_nn_child_at(list, i);
         tern_status status =
-            checkpoints ? tern_checkpoint_call(one, in, 5, &x, 1) : tern_nn_call(one, in, 5, &x, 1);
+            checkpoints ? tern_checkpoint_call(one, in, 6, &x, 1) : tern_nn_call(one, in, 6, &x, 1);
         x = status == TERN_OK ? x : NULL;
     }
     running_cache = before;

@@ -44,8 +44,10 @@ typedef struct models_config {
     int64_t window, window_from; /* 0: none; layers from that one on */
     int64_t channels, image, patch, pad, first;
     int64_t encoder_layers, encoder_heads, encoder_hidden;
+    int64_t buckets, reach; /* of distances, and the last of them */
     double eps, dropout, attention_dropout, embedding_dropout, head_dropout;
-    bool tied, bias, out_bias, mlp_bias, windowed;
+    double activation_dropout; /* behind the activation of an mlp */
+    bool tied, bias, out_bias, mlp_bias, windowed, gated, scaled;
     models_activation activation;
     models_rope rope;
 } models_config;
@@ -92,6 +94,8 @@ typedef struct models_field {
 
 /* config.json of a directory, or a path of its own; NULL after an error. */
 json_t *models_read_json(const char *function, const char *directory, const char *file);
+/* The function of that name; NULL for none. */
+models_activation models_activation_of(const char *name);
 /* The numbers of m->json by the table of m's architecture. */
 tern_status models_read_config(models_model *m);
 /* rope_theta and rope_scaling, or rope_parameters. */
@@ -175,7 +179,7 @@ typedef struct models_layer_names {
     const char *gate, *up, *down;
     /* Of a decoder's layer: attention to what the encoder gave, between the two. */
     const char *cross_query, *cross_key, *cross_value, *cross_out, *cross_norm;
-    bool norm_first, rms, no_key_bias;
+    bool norm_first, rms, no_key_bias, unscaled;
     bool columns; /* weights are (in, out) */
 } models_layer_names;
 /* The layers 0 .. layers - 1 into the list at path of base. */
@@ -184,10 +188,12 @@ tern_status models_layers(models_model *m, tern_module *base, const char *path,
 
 /* What layers of one call share. */
 typedef struct models_shared {
-    tern_tensor *mask;      /* (N or 1, 1, T or 1, S), true where a query looks; or NULL */
+    tern_tensor *
+        mask; /* (N or 1, 1 or heads, T or 1, S), true where a query looks, or added to scores; or NULL */
     tern_tensor *cos, *sin; /* or NULL */
     tern_kv_cache *cache;
-    tern_tensor *memory; /* (N, S, width): what the encoder gave; or NULL */
+    tern_tensor *memory;      /* (N, S, width): what the encoder gave; or NULL */
+    tern_tensor *memory_mask; /* (N, 1, 1, S), or NULL */
 } models_shared;
 /* x through all layers of the list at path. */
 tern_tensor *models_run_layers(models_model *m, tern_module *base, const char *path, tern_tensor *x,
@@ -208,6 +214,8 @@ tern_tensor *models_positions(const tern_model_inputs *in, tern_tensor *x);
 /* What queries may look at, where that is not all, or plain causality: *mask is NULL then. */
 tern_status models_mask(const tern_model_inputs *in, tern_tensor *x, bool causal,
                         tern_tensor **mask);
+/* (T, S): whether key s is not behind query t, the last of both being at one place. */
+tern_tensor *models_causal(int64_t queries, int64_t keys, const char *device);
 /* What the decoder reads: decoder_input_ids, or labels moved right, behind decoder_start_token_id. */
 tern_tensor *models_decoder_ids(models_model *m, const tern_model_inputs *in);
 /* Logits and loss of a model of tokens; labels are of the next places, beside an encoder of these. */
