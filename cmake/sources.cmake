@@ -139,6 +139,11 @@ set(TERN_EMBEDDED_FILES
   prelude_opencl_cpu.h
   prelude_opencl_gpu.h
   row_kernels.h
+  user.h
+  user_cuda.h
+  user_group.h
+  user_host.h
+  user_limits.h
   shapes.h
   walk.h
 )

@@ -1,6 +1,6 @@
 /* custom_kernel.c -- a kernel of your own on tern's tensors: y = a x + y.
  *
- *   custom_kernel opencl:0 */
+ *   custom_kernel opencl:0        custom_kernel cpu */
 #include <stdio.h>
 #include <tern/tern.h>
 
@@ -11,15 +11,14 @@ static const char source[] =
     "    if (i < n) y[i] = a * x[i] + y[i];\n"
     "}\n";
 
-/* The one named, else the first OpenCL device; NULL after saying that there is none. */
+/* The one named, else the cpu; NULL after saying that there is none. */
 static const char *find_device(int argc, char **argv)
 {
-    const char *device = argc > 1 ? argv[1] : "opencl";
+    const char *device = argc > 1 ? argv[1] : "cpu";
     if (tern_device_is_available(device))
         return device;
-    printf("no device \"%s\" here, and kernels need an OpenCL one. %s\n", device,
-           tern_device_notes("opencl"));
-    puts("hint: on Debian, apt install pocl-opencl-icd makes one of the processor.");
+    printf("no device \"%s\" here. %s\n", device, tern_device_notes("opencl"));
+    puts("hint: on Debian, apt install pocl-opencl-icd makes an OpenCL device of the processor.");
     return NULL;
 }
 
@@ -32,7 +31,7 @@ int main(int argc, char **argv)
     enum { N = 1000000 };
     tern_kernel *saxpy = tern_kernel_compile(device, source, "saxpy");
     if (tern_last_status() == TERN_ERR_UNSUPPORTED) {
-        printf("%s\nhint: name an OpenCL device, such as opencl:0.\n", tern_last_error());
+        printf("%s\n", tern_last_error());
         return 0;
     }
     TERN_SCOPE {

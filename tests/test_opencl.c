@@ -99,8 +99,6 @@ static void bad_sources_say_why(void **state)
         assert_null(tern_kernel_compile(device, rows[i].source, rows[i].name));
         assert_error(rows[i].status, rows[i].part);
     }
-    assert_null(tern_kernel_compile("cpu", twice, "twice"));
-    assert_error(TERN_ERR_UNSUPPORTED, "cpu compiles no kernels");
 }
 
 static void bad_arguments_are_refused(void **state)

@@ -4,7 +4,29 @@
  *   tern_kernel_launch(k, TERN_GRID(n), TERN_ARG_TENSOR(x), TERN_ARG_TENSOR(y), TERN_ARG_INT(n));
  *   tern_kernel_free(k);
  *
- * The text is OpenCL C on OpenCL devices. */
+ * The text is OpenCL C 1.2 on every device. An OpenCL device's driver compiles it. On "cpu" and "cuda" it becomes C++ that
+ * the machine's compiler makes a library of (c++, g++ or clang++ on the PATH, or TERN_CXX; where there is none, an OpenCL
+ * driver for the processor computes the kernel on copies of the tensors), and NVRTC a kernel. What these two take:
+ *
+ *   words           __kernel __global __local __constant __private, with and without __; restrict; helper functions
+ *                   without any; structs, unions, enums, typedefs; the preprocessor, macros in the parameters too
+ *   types           bool char uchar short ushort int uint long ulong float double size_t, half behind a pointer, and
+ *                   vectors of 2, 3, 4, 8, 16: literals (float4)(a, b), .xyzw, .s0 to .sf, swizzles that are read and
+ *                   assigned, .lo .hi .even .odd that are read, arithmetic, comparisons (-1 for true)
+ *   work-items      get_global_id and its like, get_work_dim, get_global_offset (0), barrier, mem_fence,
+ *                   reqd_work_group_size
+ *   memory          __local variables and arguments, __constant tables, vload, vstore and vload_half, vstore_half of
+ *                   every width (nearest: _rte)
+ *   numbers         C's functions of float and double, native_ and half_; fma mad min max clamp mix step smoothstep
+ *                   sign degrees radians fract modf sincos ldexp frexp pown powr rsqrt; dot cross length distance normalize
+ *   integers        abs abs_diff add_sat sub_sat hadd rhadd mul24 mad24 mul_hi (32 bits) rotate popcount clz
+ *   truths          select any all bitselect isnan isinf isfinite isnormal signbit isless and its like
+ *   conversions     convert_type, _sat, _rte _rtz _rtp _rtn; as_type
+ *   atomics         atomic_ and atom_ add sub inc dec min max and or xor xchg cmpxchg, of 32 and 64 bits
+ *   constants       INFINITY NAN FLT_MAX FLT_EPSILON M_PI_F INT_MAX ... as OpenCL has them
+ *
+ * Not: images, samplers, pipes, events, async copies, a vector as a condition of ?:, swizzles of swizzles that are
+ * assigned. */
 #ifndef TERN_KERNEL_H
 #define TERN_KERNEL_H
 #include <tern/tensor.h>
@@ -14,7 +36,8 @@ TERN_BEGIN_DECLS
 typedef struct tern_kernel tern_kernel;
 
 /* Compile source for device and take the kernel called name. NULL after an error: the build log is
- * in the message (TERN_ERR_ARGUMENT), TERN_ERR_UNSUPPORTED where the device compiles no text. */
+ * in the message (TERN_ERR_ARGUMENT), TERN_ERR_UNSUPPORTED where nothing here compiles text for the
+ * device. */
 TERN_API tern_kernel *tern_kernel_compile(const char *device, const char *source, const char *name);
 /* Frees the kernel; NULL is fine. */
 TERN_API void tern_kernel_free(tern_kernel *kernel);

@@ -17,6 +17,12 @@ void *tern_dynlib_open(const char *const names[], char *reason, size_t bytes)
     return NULL;
 }
 
+void tern_dynlib_close(void *library)
+{
+    if (library)
+        dlclose(library);
+}
+
 void *tern_dynlib_symbol(void *library, const char *name)
 {
     return dlsym(library, name);

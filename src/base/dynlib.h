@@ -7,6 +7,9 @@
  * in reason. Records no error: an absent library is an ordinary state. */
 void *tern_dynlib_open(const char *const names[], char *reason, size_t bytes);
 
+/* NULL is fine. */
+void tern_dynlib_close(void *library);
+
 /* The address of a symbol, or NULL. Copy it into a function pointer with memcpy. */
 void *tern_dynlib_symbol(void *library, const char *name);
 

@@ -197,3 +197,19 @@ void tern_cache_remove(const tern_cache_key *key)
     unlinkat(folder, name, 0);
     close(folder);
 }
+
+bool tern_cache_folder(char *path, size_t bytes)
+{
+    char own[PATH_BYTES];
+    const char *temporary = getenv("TMPDIR");
+    int folder = open_folder();
+    bool made = folder >= 0 && path_of_folder(own) &&
+                (size_t)snprintf(path, bytes, "%s/XXXXXX", own) < bytes && mkdtemp(path);
+    if (folder >= 0)
+        close(folder);
+    if (!made)
+        made = (size_t)snprintf(path, bytes, "%s/tern-XXXXXX",
+                                temporary && *temporary ? temporary : "/tmp") < bytes &&
+               mkdtemp(path);
+    return made;
+}

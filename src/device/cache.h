@@ -15,6 +15,9 @@ void tern_cache_key_add(tern_cache_key *key, const char *text);
  * function records an error: whatever goes wrong, the program is built from source. */
 void *tern_cache_load(const tern_cache_key *key, size_t *bytes);
 void tern_cache_store(const tern_cache_key *key, const void *data, size_t bytes);
+/* A new folder of the process's own, for what is not finished: in the cache, or where that can't be written in
+ * TMPDIR or /tmp. False where none can be made. */
+bool tern_cache_folder(char *path, size_t bytes);
 /* Remove an entry that the driver refused. */
 void tern_cache_remove(const tern_cache_key *key);
 

@@ -23,14 +23,25 @@ static const char before[] =
     "}\n"
     "static thread_local standin::size threadIdx, blockIdx, blockDim, gridDim;\n"
     "#define __global__\n#define __device__\n#define __shared__ static\n#define __align__(n)\n"
-    "#define __syncthreads() standin::meet()\n#define __threadfence_block()\n"
-    "#define uint standin_uint\n#define ushort standin_ushort\n#define ulong standin_ulong\n"
-    "#define __expf std::exp\n#define __logf std::log\n";
+    "#define __constant__\n#define __syncthreads() standin::meet()\n#define __threadfence_block()\n"
+    "#define __threadfence()\n#define __cosf std::cos\n#define __sinf std::sin\n#define __tanf "
+    "std::tan\n"
+    "#define __expf std::exp\n#define __exp10f(x) std::pow(10.0f, x)\n#define __logf std::log\n"
+    "#define __log2f std::log2\n#define __log10f std::log10\n#define rsqrtf(x) (1 / std::sqrt(x))\n"
+    "#define __popcll __builtin_popcountll\n#define __clzll __builtin_clzll\n"
+    "#define ATOMIC(NAME, VALUE) template <class T> static T NAME(T *p, T v) \\\n"
+    "{ T old = __atomic_load_n(p, 0); T now; do now = VALUE; \\\n"
+    "  while (!__atomic_compare_exchange_n(p, &old, now, false, 0, 0)); return old; }\n"
+    "ATOMIC(atomicAdd, old + v) ATOMIC(atomicMin, v < old ? v : old) ATOMIC(atomicMax, old < v ? v "
+    ": old)\n"
+    "ATOMIC(atomicAnd, old & v) ATOMIC(atomicOr, old | v) ATOMIC(atomicXor, old ^ v) "
+    "ATOMIC(atomicExch, v)\n"
+    "template <class T> static T atomicCAS(T *p, T old, T v)\n"
+    "{ __atomic_compare_exchange_n(p, &old, v, false, 0, 0); return old; }\n";
 
 /* The kernel as a function of an array of pointers, over a grid. */
 static const char after[] =
-    "\n#undef long\n#undef local\n#undef kernel\n#undef global\n#undef constant\n#undef barrier\n"
-    "alignas(16) char tern_shared[48 << 10];\n"
+    "\nalignas(16) char tern_shared[48 << 10];\n"
     "template <class... A> struct entry_of {\n"
     "    static constexpr unsigned sizes[] = {unsigned(sizeof(A))..., 0};\n"
     "    template <std::size_t... I>\n"

@@ -3,6 +3,7 @@
 #include "base/parallel.h"
 #include "device/backend.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/user.h"
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -227,36 +228,6 @@ static void cpu_event_free(tern_place *place, void *event)
     tern_free(event);
 }
 
-static tern_status cpu_user_compile(tern_place *place, const char *source, const char *name,
-                                    void **kernel)
-{
-    (void)place;
-    (void)source;
-    (void)kernel;
-    return tern_fail(
-        TERN_ERR_UNSUPPORTED,
-        "tern_kernel_compile: cpu compiles no kernels (%s); OpenCL devices do, PoCL is "
-        "one on this processor",
-        name);
-}
-
-static tern_status cpu_user_launch(tern_place *place, void *kernel, const tern_kernel_grid *grid,
-                                   const tern_arg *args, int n)
-{
-    (void)place;
-    (void)kernel;
-    (void)grid;
-    (void)args;
-    (void)n;
-    return tern_fail(TERN_ERR_UNSUPPORTED, "tern_kernel_launch: cpu runs no kernels of the user's");
-}
-
-static void cpu_user_free(tern_place *place, void *kernel)
-{
-    (void)place;
-    (void)kernel;
-}
-
 const tern_backend tern_cpu_backend = {
     .kind = "cpu",
     .enumerate = cpu_enumerate,
@@ -277,9 +248,9 @@ const tern_backend tern_cpu_backend = {
     .elapsed = cpu_elapsed,
     .event_free = cpu_event_free,
     .memory = cpu_memory,
-    .user_compile = cpu_user_compile,
-    .user_launch = cpu_user_launch,
-    .user_free = cpu_user_free,
+    .user_compile = tern_cpu_user_compile,
+    .user_launch = tern_cpu_user_launch,
+    .user_free = tern_cpu_user_free,
     .borrow = cpu_borrow,
     .unborrow = cpu_unborrow,
     .handles = cpu_handles,

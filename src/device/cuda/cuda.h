@@ -3,6 +3,7 @@
 #define TERN_DEVICE_CUDA_CUDA_H
 #include "device/backend.h"
 #include "device/cuda/types.h"
+#include "device/user_source.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -59,8 +60,7 @@ struct tern_cuda_kernel {
     CUfunction function;
     int block; /* threads of a block, for the library's kernels */
     int shared, most_threads;
-    int arguments; /* of a user's kernel; bit i of locals: argument i is local memory */
-    uint64_t locals;
+    tern_user_source source; /* of a user's kernel */
     char name[128];
 };
 
@@ -147,9 +147,5 @@ tern_status tern_cuda_user_compile(tern_place *place, const char *source, const 
 tern_status tern_cuda_user_launch(tern_place *place, void *kernel, const tern_kernel_grid *grid,
                                   const tern_arg *args, int n);
 void tern_cuda_user_free(tern_place *place, void *kernel);
-/* OpenCL C text as NVRTC takes it, with a kernel around `name` whose local memory is an offset into
- * one block; *arguments and *locals describe its parameters. */
-tern_status tern_cuda_translate(tern_text *text, const char *source, const char *name,
-                                int *arguments, uint64_t *locals);
 
 #endif

@@ -103,12 +103,14 @@ static nvrtcResult take_image(nvrtcProgram program, bool ptx, void **image, size
 static tern_status compile(tern_place *place, const tern_cuda_source *source, const target *t,
                            void **image, size_t *bytes)
 {
-    const char *options[] = {t->option, "--disable-warnings", "--fmad=false"};
+    /* Users' helper functions say nothing of where they run. */
+    const char *options[] = {t->option, "--disable-warnings",
+                             source->exact ? "--fmad=false" : "-default-device"};
     nvrtcProgram program = NULL;
     nvrtcResult code =
         tern_cuda.nvrtcCreateProgram(&program, source->text, source->kernel, 0, NULL, NULL);
     if (code == 0)
-        code = tern_cuda.nvrtcCompileProgram(program, source->exact ? 3 : 2, options);
+        code = tern_cuda.nvrtcCompileProgram(program, 3, options);
     if (code == 0)
         code = take_image(program, t->ptx, image, bytes);
     tern_status status = TERN_OK;

@@ -1,5 +1,6 @@
 /* user.c -- kernels of the user's own: their text, their arguments, their grids. */
 #include "device/opencl/opencl.h"
+#include "device/user_source.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -100,7 +101,7 @@ tern_status tern_cl_user_launch(tern_place *place, void *kernel, const tern_kern
     TERN_TRY(check_group(place, k, local));
     for (int i = 0; i < 3; i++)
         global[i] = ((size_t)grid->items[i] + local[i] - 1) / local[i] * local[i];
-    return tern_cl_enqueue(place, k, 3, global, local, args, n, false);
+    return tern_cl_enqueue(place, k, (cl_uint)tern_user_dims(grid), global, local, args, n, false);
 }
 
 void tern_cl_user_free(tern_place *place, void *kernel)

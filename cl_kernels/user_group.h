@@ -1,0 +1,9 @@
+/* user_group.h -- what the cpu device tells a kernel of the program's own about its work-group; C and C++. */
+typedef struct tern_user_group {
+    size_t group[3], groups[3], local[3];
+    unsigned dims;
+    const unsigned long long *words; /* arguments; of local memory where it begins in shared */
+    char *shared;
+    void (*meet)(void *meeting); /* returns when all items of the group have called it */
+    void *meeting;
+} tern_user_group;

@@ -1,0 +1,252 @@
+/* user.c -- kernels of the program's own on the cpu: from C++ text to a library that the host's compiler makes, kept
+ * in the cache; through an OpenCL device of the processor where there is no compiler. */
+#include "base/dynlib.h"
+#include "device/cache.h"
+#include "device/cpu/cpu.h"
+#include "device/cpu/user.h"
+#include "device/sources.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { PATH_BYTES = 4096, LOG_BYTES = 4000 };
+
+/* ---- the text ---------------------------------------------------------------------------- */
+
+static tern_status add_text(tern_text *text, const tern_user_source *source)
+{
+    tern_sources_seen seen = {0};
+    tern_source_add(text, &seen, "user_host.h");
+    tern_source_add(text, &seen, "user.h");
+    tern_text_add_bytes(text, source->text.data, source->text.length);
+    tern_text_add(text, "TERN_ENTRY(%s)\n", source->call.data);
+    return text->failed ? TERN_ERR_MEMORY : TERN_OK;
+}
+
+static bool write_file(const char *path, const void *bytes, size_t n)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    FILE *f = file >= 0 ? fdopen(file, "wb") : NULL;
+    if (!f && file >= 0)
+        close(file);
+    bool whole = f && fwrite(bytes, 1, n, f) == n;
+    return f && fclose(f) == 0 && whole;
+}
+
+/* All of a file; NULL without memory or file. */
+static void *read_file(const char *path, size_t *n)
+{
+    FILE *f = fopen(path, "rb");
+    void *bytes = NULL;
+    long size = f && fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
+    if (size > 0 && fseek(f, 0, SEEK_SET) == 0 && (bytes = tern_alloc_aligned((size_t)size + 1)) &&
+        fread(bytes, 1, (size_t)size, f) != (size_t)size) {
+        tern_free(bytes);
+        bytes = NULL;
+    }
+    if (f)
+        fclose(f);
+    *n = bytes ? (size_t)size : 0;
+    return bytes;
+}
+
+/* ---- the compiler ------------------------------------------------------------------------ */
+
+/* A folder of this process's alone, and what is in it. */
+typedef struct workshop {
+    char folder[PATH_BYTES], source[PATH_BYTES + 16], library[PATH_BYTES + 16],
+        log[PATH_BYTES + 16];
+} workshop;
+
+static bool open_workshop(workshop *w)
+{
+    if (!tern_cache_folder(w->folder, sizeof w->folder))
+        return false;
+    snprintf(w->source, sizeof w->source, "%s/kernel.cpp", w->folder);
+    snprintf(w->library, sizeof w->library, "%s/kernel.so", w->folder);
+    snprintf(w->log, sizeof w->log, "%s/log", w->folder);
+    return true;
+}
+
+static void close_workshop(const workshop *w)
+{
+    unlink(w->source);
+    unlink(w->library);
+    unlink(w->log);
+    rmdir(w->folder);
+}
+
+/* Without a shell. -1: there is no such compiler; else its exit status. */
+static int run_compiler(const char *name, const workshop *w)
+{
+    const char *const words[] = {name,
+                                 "-x",
+                                 "c++",
+                                 "-std=gnu++17",
+                                 "-O2",
+                                 "-fPIC",
+                                 "-shared",
+                                 "-w",
+                                 "-fsigned-char",
+                                 "-fno-exceptions",
+                                 "-fno-math-errno",
+                                 "-fno-strict-aliasing",
+                                 "-fvisibility=hidden",
+#ifdef __x86_64__
+                                 "-march=native",
+#endif
+                                 "-o",
+                                 w->library,
+                                 w->source,
+                                 "-lm",
+                                 NULL};
+    char *arguments[sizeof words / sizeof *words];
+    memcpy(arguments, words, sizeof words);
+    posix_spawn_file_actions_t actions;
+    pid_t child;
+    int status;
+    if (posix_spawn_file_actions_init(&actions) != 0)
+        return -1;
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 1, w->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    int code = posix_spawnp(&child, name, &actions, NULL, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (code != 0)
+        return -1;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return -1;
+    return WIFEXITED(status) && WEXITSTATUS(status) != 127 ? WEXITSTATUS(status) : -1;
+}
+
+/* Compilers, the program's choice first: TERN_CXX, empty for none. */
+static const char *compiler(int i)
+{
+    static const char *const names[] = {"c++", "g++", "clang++"};
+    const char *own = getenv("TERN_CXX");
+    if (own)
+        return i == 0 && *own ? own : NULL;
+    return i < 3 ? names[i] : NULL;
+}
+
+static tern_status refused(const char *name, const workshop *w)
+{
+    size_t n;
+    char *log = read_file(w->log, &n);
+    tern_status status = tern_fail(
+        TERN_ERR_ARGUMENT, "cpu: tern_kernel_compile: the source of \"%s\" does not build:\n%.*s",
+        name, (int)(n < LOG_BYTES ? n : LOG_BYTES), log ? log : "");
+    tern_free(log);
+    return status;
+}
+
+/* The library's bytes, from the cache or made; *found stays false where there is no compiler. */
+static tern_status make_library(tern_place *place, const workshop *w, const char *name,
+                                const tern_text *text, bool *found)
+{
+    size_t n = 0;
+    *found = true;
+    tern_cache_key key = tern_cache_key_start("cpu 1");
+    tern_cache_key_add(&key, tern_place_info(place)->name);
+    tern_cache_key_add(&key, compiler(0) ? compiler(0) : "");
+    tern_cache_key_add(&key, text->data);
+    void *bytes = compiler(0) ? tern_cache_load(&key, &n) : NULL;
+    if (bytes) {
+        bool written = write_file(w->library, bytes, n);
+        tern_free(bytes);
+        tern_place_count_program(place, false);
+        return written ? TERN_OK
+                       : tern_fail(TERN_ERR_IO, "tern_kernel_compile: can't write %s: %s",
+                                   w->library, strerror(errno));
+    }
+    if (!write_file(w->source, text->data, text->length))
+        return tern_fail(TERN_ERR_IO, "tern_kernel_compile: can't write %s: %s", w->source,
+                         strerror(errno));
+    for (int i = 0; compiler(i); i++) {
+        int code = run_compiler(compiler(i), w);
+        if (code > 0)
+            return refused(name, w);
+        if (code == 0) {
+            tern_place_count_program(place, true);
+            if ((bytes = read_file(w->library, &n)))
+                tern_cache_store(&key, bytes, n);
+            tern_free(bytes);
+            return TERN_OK;
+        }
+    }
+    *found = false;
+    return TERN_OK;
+}
+
+static tern_status load(tern_cpu_user *k, const workshop *w)
+{
+    char why[512] = "";
+    const char *const names[] = {w->library, NULL};
+    k->library = tern_dynlib_open(names, why, sizeof why);
+    void *item = k->library ? tern_dynlib_symbol(k->library, "tern_user_item") : NULL;
+    void *items = k->library ? tern_dynlib_symbol(k->library, "tern_user_items") : NULL;
+    if (!item || !items)
+        return tern_fail(TERN_ERR_IO, "tern_kernel_compile: %s does not load: %s", w->library, why);
+    memcpy(&k->item, &item, sizeof item);
+    memcpy(&k->items, &items, sizeof items);
+    return TERN_OK;
+}
+
+/* *found stays false where there is no compiler. */
+static tern_status compile(tern_place *place, tern_cpu_user *k, const char *name, bool *found)
+{
+    workshop w;
+    tern_text text = {0};
+    tern_status status = add_text(&text, &k->source);
+    if (status == TERN_OK && !open_workshop(&w))
+        status = tern_fail(TERN_ERR_IO, "tern_kernel_compile: no folder to compile \"%s\" in: %s",
+                           name, strerror(errno));
+    else if (status == TERN_OK) {
+        status = make_library(place, &w, name, &text, found);
+        if (status == TERN_OK && *found)
+            status = load(k, &w);
+        close_workshop(&w); /* what is loaded stays */
+    }
+    tern_text_free(&text);
+    return status;
+}
+
+/* ---- kernels ----------------------------------------------------------------------------- */
+
+tern_status tern_cpu_user_compile(tern_place *place, const char *source, const char *name,
+                                  void **kernel)
+{
+    bool found = false;
+    tern_cpu_user *k = tern_alloc(sizeof *k);
+    if (!k)
+        return TERN_ERR_MEMORY;
+    snprintf(k->name, sizeof k->name, "%s", name);
+    tern_status status = tern_user_source_read(&k->source, source, name);
+    if (status == TERN_OK)
+        status = compile(place, k, name, &found);
+    if (status == TERN_OK && !found)
+        status = tern_cpu_elsewhere_compile(k, source, name);
+    if (status != TERN_OK)
+        tern_cpu_user_free(place, k);
+    else
+        *kernel = k;
+    return status;
+}
+
+void tern_cpu_user_free(tern_place *place, void *kernel)
+{
+    tern_cpu_user *k = kernel;
+    (void)place;
+    tern_cpu_elsewhere_free(k);
+    tern_dynlib_close(k->library);
+    tern_user_source_free(&k->source);
+    tern_free(k);
+}

@@ -1,0 +1,165 @@
+/* user_run.c -- the work-groups of a kernel of the program's own, each on one thread: its work-items one after the
+ * other, or where there are barriers each on a stack of its own, taking turns. */
+#include "base/parallel.h"
+#include "device/cpu/user.h"
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum { MOST_ITEMS = 1024, STACK = 256 << 10, WORK_OF_ITEM = 64 };
+
+typedef struct launch {
+    const tern_cpu_user *kernel;
+    const uint64_t *words;
+    size_t groups[3], local[3], shared;
+    unsigned dims;
+    atomic_bool failed; /* there was no memory */
+} launch;
+
+/* ---- items that meet --------------------------------------------------------------------- */
+
+/* Stacks lie behind each other, with a page between that nothing may touch. */
+typedef struct meeting {
+    const launch *l;
+    tern_user_group group;
+    ucontext_t outside, items[MOST_ITEMS];
+    bool ended[MOST_ITEMS];
+    size_t n, now;
+    char *stacks;
+} meeting;
+
+static void meet(void *user)
+{
+    meeting *m = user;
+    swapcontext(&m->items[m->now], &m->outside);
+}
+
+/* makecontext hands over ints. */
+static void begin_item(unsigned low, unsigned high)
+{
+    meeting *m = (meeting *)(uintptr_t)((uint64_t)high << 32 | low);
+    m->l->kernel->item(&m->group, m->now);
+    m->ended[m->now] = true;
+    swapcontext(&m->items[m->now], &m->outside);
+}
+
+static bool open_stacks(meeting *m, size_t page)
+{
+    size_t bytes = m->n * (STACK + page);
+    m->stacks = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (m->stacks == MAP_FAILED)
+        return false;
+    for (size_t i = 0; i < m->n; i++)
+        mprotect(m->stacks + i * (STACK + page), page, PROT_NONE);
+    return true;
+}
+
+static void run_meeting(meeting *m, size_t page)
+{
+    uint64_t address = (uintptr_t)m;
+    for (size_t i = 0; i < m->n; i++) {
+        getcontext(&m->items[i]);
+        m->items[i].uc_stack.ss_sp = m->stacks + i * (STACK + page) + page;
+        m->items[i].uc_stack.ss_size = STACK;
+        m->items[i].uc_link = NULL;
+        makecontext(&m->items[i], (void (*)(void))begin_item, 2, (unsigned)address,
+                    (unsigned)(address >> 32));
+        m->ended[i] = false;
+    }
+    for (size_t left = m->n; left > 0;)
+        for (m->now = 0; m->now < m->n; m->now++)
+            if (!m->ended[m->now]) {
+                swapcontext(&m->outside, &m->items[m->now]);
+                left -= m->ended[m->now];
+            }
+}
+
+/* ---- groups ------------------------------------------------------------------------------ */
+
+static tern_user_group group_at(const launch *l, size_t i, char *shared)
+{
+    tern_user_group g = {.dims = l->dims, .shared = shared};
+    g.words = (const unsigned long long *)l->words;
+    memcpy(g.groups, l->groups, sizeof g.groups);
+    memcpy(g.local, l->local, sizeof g.local);
+    g.group[0] = i % l->groups[0];
+    g.group[1] = i / l->groups[0] % l->groups[1];
+    g.group[2] = i / l->groups[0] / l->groups[1];
+    return g;
+}
+
+static bool run_groups(launch *l, size_t from, size_t to, char *shared)
+{
+    meeting *m = NULL;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (l->kernel->source.meets) {
+        m = tern_alloc(sizeof *m);
+        if (!m)
+            return false;
+        m->l = l;
+        m->n = l->local[0] * l->local[1] * l->local[2];
+        if (!open_stacks(m, page)) {
+            tern_free(m);
+            return false;
+        }
+    }
+    for (size_t i = from; i < to; i++) {
+        tern_user_group g = group_at(l, i, shared);
+        if (!m) {
+            l->kernel->items(&g);
+            continue;
+        }
+        m->group = g;
+        m->group.meet = meet;
+        m->group.meeting = m;
+        run_meeting(m, page);
+    }
+    if (m)
+        munmap(m->stacks, m->n * (STACK + page));
+    tern_free(m);
+    return true;
+}
+
+static void run_part(void *user, int part, int parts)
+{
+    launch *l = user;
+    size_t n = l->groups[0] * l->groups[1] * l->groups[2];
+    size_t from = n * (size_t)part / (size_t)parts, to = n * (size_t)(part + 1) / (size_t)parts;
+    char *shared = tern_alloc_aligned(l->shared + 1);
+    if (!shared || !run_groups(l, from, to, shared))
+        atomic_store(&l->failed, true);
+    tern_free(shared);
+}
+
+tern_status tern_cpu_user_launch(tern_place *place, void *kernel, const tern_kernel_grid *grid,
+                                 const tern_arg *args, int n)
+{
+    tern_cpu_user *k = kernel;
+    uint64_t words[TERN_USER_ARGUMENTS + 1];
+    int64_t group[3], groups = 1, items = 1;
+    size_t shared;
+    (void)place;
+    TERN_TRY(tern_user_words(&k->source, k->name, args, n, words, &shared));
+    TERN_TRY(tern_user_group_of(&k->source, "cpu", k->name, grid, MOST_ITEMS, group));
+    if (k->elsewhere)
+        return tern_cpu_elsewhere_launch(k, grid, args, n);
+    launch l = {.kernel = k, .words = words, .shared = shared};
+    l.dims = (unsigned)tern_user_dims(grid);
+    for (int i = 0; i < 3; i++) {
+        l.local[i] = (size_t)group[i];
+        l.groups[i] = (size_t)((grid->items[i] + group[i] - 1) / group[i]);
+        groups *= (int64_t)l.groups[i];
+        items *= group[i];
+    }
+    int parts = tern_parallel_parts(groups * items * WORK_OF_ITEM);
+    tern_parallel(parts < groups ? parts : (int)groups, run_part, &l);
+    return atomic_load(&l.failed)
+               ? tern_fail(TERN_ERR_MEMORY,
+                           "tern_kernel_launch: no memory for the work-groups of "
+                           "kernel %s on cpu",
+                           k->name)
+               : TERN_OK;
+}

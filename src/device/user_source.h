@@ -1,0 +1,34 @@
+/* user_source.h -- a kernel of the program's own, from OpenCL C to C++ with cl_kernels/user.h before it: what NVRTC
+ * and the host's compiler take. */
+#ifndef TERN_DEVICE_USER_SOURCE_H
+#define TERN_DEVICE_USER_SOURCE_H
+#include "device/backend.h"
+
+enum { TERN_USER_ARGUMENTS = 64 };
+
+typedef struct tern_user_source {
+    const char *source;
+    tern_text text;   /* without what comes before and after it */
+    tern_text call;   /* of the kernel, with its words */
+    int arguments;    /* of the kernel */
+    uint64_t locals;  /* bit i: argument i is local memory */
+    int64_t group[3]; /* that it requires (reqd_work_group_size); 0: any */
+    bool meets;       /* there are barriers */
+} tern_user_source;
+
+/* Reads the kernel called name; TERN_ERR_ARGUMENT where the source has none. */
+tern_status tern_user_source_read(tern_user_source *made, const char *source, const char *name);
+void tern_user_source_free(tern_user_source *made);
+
+/* ---- launches (user_launch.c) ------------------------------------------------------------ */
+/* How many dimensions of the grid are used, at least 1. */
+int tern_user_dims(const tern_kernel_grid *grid);
+/* Each argument as 8 bytes: a buffer's address, a value, or where its local memory begins among *shared bytes. An
+ * error where they are not those of the kernel's parameters. */
+tern_status tern_user_words(const tern_user_source *source, const char *name, const tern_arg *args,
+                            int n, uint64_t *words, size_t *shared);
+/* Work-items of a group, of which a device takes `most`: the grid's, those that the kernel requires, or 64. */
+tern_status tern_user_group_of(const tern_user_source *source, const char *device, const char *name,
+                               const tern_kernel_grid *grid, int64_t most, int64_t group[3]);
+
+#endif

@@ -1,0 +1,257 @@
+/* test_user_kernels.c -- programs in OpenCL C (tests/kernels) as a user of any device writes them: the same numbers
+ * everywhere. */
+#include "support.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Arguments: "f" a float32 tensor of numbers between -1 and 1, "F" one of zeros, "i" int32 of 0 to 99, "I" of
+ * zeros, "h" float16 of zeros, "u" uint8 of 0 to 99, "U" of zeros, each followed by how many elements; "n" an int,
+ * "x" a float, "l" bytes of local memory. `sums` are those of the results (F I h U) in this order, weighted (see
+ * digest), as PoCL computes them. */
+typedef struct program {
+    const char *file, *kernel, *arguments;
+    int64_t items[2], group[2];
+    double sums[3];
+} program;
+
+static const program programs[] = {
+#define P(...) {__VA_ARGS__},
+#include "user_kernels.def"
+#undef P
+};
+enum { PROGRAMS = sizeof programs / sizeof *programs, MOST = 8 };
+
+/* ---- running one ------------------------------------------------------------------------- */
+
+static char *read_text(const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/kernels/%s.cl", TEST_FOLDER, name);
+    FILE *f = fopen(path, "r");
+    char *text = calloc(1, 1 << 14);
+    assert_non_null(f);
+    assert_true(text && fread(text, 1, (1 << 14) - 1, f) > 0);
+    fclose(f);
+    return text;
+}
+
+/* Numbers that every device gets alike. */
+static tern_tensor *input(const char *device, char kind, int64_t n)
+{
+    float *x = malloc(sizeof *x * (size_t)n);
+    for (int64_t i = 0; i < n; i++)
+        x[i] =
+            kind == 'f' ? (float)((i * 37 + 11) % 129 - 64) / 64.0f : (float)((i * 53 + 7) % 100);
+    tern_dtype dtype = kind == 'f' ? TERN_F32 : kind == 'i' ? TERN_I32 : TERN_U8;
+    tern_tensor *y = tern_to_dtype(tern_from_data(x, TERN_SHAPE(n), TERN_F32, device), dtype);
+    free(x);
+    return y;
+}
+
+typedef struct arguments {
+    tern_kernel_arg list[MOST];
+    tern_tensor *results[3];
+    int n, n_results;
+} arguments;
+
+static void make_arguments(arguments *a, const char *text, const char *device)
+{
+    *a = (arguments){.n = 0};
+    for (const char *p = text; *p;) {
+        char kind = *p, *end;
+        double value = strtod(p + 1, &end);
+        p = end + strspn(end, " ");
+        tern_kernel_arg arg;
+        if (kind == 'n')
+            arg = TERN_ARG_INT((int)value);
+        else if (kind == 'x')
+            arg = TERN_ARG_FLOAT((float)value);
+        else if (kind == 'l')
+            arg = TERN_ARG_LOCAL((size_t)value);
+        else if (strchr("fiu", kind))
+            arg = TERN_ARG_TENSOR(input(device, kind, (int64_t)value));
+        else {
+            tern_dtype dtype = kind == 'F'   ? TERN_F32
+                               : kind == 'I' ? TERN_I32
+                               : kind == 'U' ? TERN_U8
+                                             : TERN_F16;
+            tern_tensor *x = tern_zeros(TERN_SHAPE((int64_t)value), dtype, device);
+            a->results[a->n_results++] = x;
+            arg = TERN_ARG_TENSOR(x);
+        }
+        a->list[a->n++] = arg;
+    }
+}
+
+/* A sum in which every place counts. */
+static double digest(const tern_tensor *x)
+{
+    double *values = test_read(x), sum = 0;
+    for (int64_t i = 0; i < tern_numel(x); i++)
+        sum += values[i] * (1 + (double)(i % 13) / 13);
+    free(values);
+    return sum;
+}
+
+static void run_program(const char *device, const program *p)
+{
+    arguments a;
+    char *text = read_text(p->file);
+    tern_kernel *kernel = tern_kernel_compile(device, text, p->kernel);
+    if (!kernel)
+        fail_msg("%s: %s", p->file, tern_last_error());
+    tern_kernel_grid grid = {{p->items[0], p->items[1], 1}, {p->group[0], p->group[1], 0}};
+    make_arguments(&a, p->arguments, device);
+    if (tern_kernel_launch_args(kernel, grid, a.list, a.n) != TERN_OK)
+        fail_msg("%s: %s", p->file, tern_last_error());
+    for (int i = 0; i < a.n_results; i++) {
+        double sum = digest(a.results[i]), wanted = p->sums[i];
+        if (getenv("TERN_TEST_PRINT"))
+            print_message("%s %d: %.9g\n", p->file, i, sum);
+        else if (!(fabs(sum - wanted) <= 1e-4 + 2e-5 * fabs(wanted)))
+            fail_msg("%s on %s: result %d sums up to %.9g, not %.9g", p->file, device, i, sum,
+                     wanted);
+    }
+    tern_kernel_free(kernel);
+    free(text);
+}
+
+static bool compiles(const char *device)
+{
+    if (strncmp(device, "cuda", 4) != 0 && strcmp(device, "cpu") != 0)
+        return true;
+    bool there = system("c++ --version > /dev/null 2>&1") == 0;
+    if (!there)
+        print_message("SKIP: no C++ compiler, which %s needs here\n", device);
+    return there;
+}
+
+static void the_programs_give_the_same_numbers(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; compiles(device) && i < PROGRAMS; i++)
+        TERN_SCOPE
+            run_program(device, &programs[i]);
+}
+
+/* ---- what is refused --------------------------------------------------------------------- */
+
+static void a_required_group_is_held_to(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        char *text = compiles(device) ? read_text("tiles") : NULL;
+        if (!text)
+            continue;
+        TERN_SCOPE {
+            tern_tensor *x = tern_ones(TERN_SHAPE(16, 16), TERN_F32, device),
+                        *y = tern_zeros_like(x);
+            tern_kernel *k = tern_kernel_compile(device, text, "tiles");
+            tern_kernel_grid wrong = {{16, 16, 1}, {4, 4, 1}};
+            assert_int_equal(tern_kernel_launch(k, wrong, TERN_ARG_TENSOR(x), TERN_ARG_TENSOR(x),
+                                                TERN_ARG_TENSOR(y), TERN_ARG_INT(16)),
+                             TERN_ERR_ARGUMENT);
+            assert_error(TERN_ERR_ARGUMENT, "requires groups of 8x8x1, not 4x4x1");
+            assert_ok(tern_kernel_launch(k, TERN_GRID_2D(16, 16), TERN_ARG_TENSOR(x),
+                                         TERN_ARG_TENSOR(x), TERN_ARG_TENSOR(y), TERN_ARG_INT(16)));
+            assert_true(tern_item(tern_sum(y)) == 16 * 16 * 16);
+            tern_kernel_free(k);
+        }
+        free(text);
+    }
+}
+
+static void wrong_arguments_are_refused(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        char *text = compiles(device) ? read_text("reduce") : NULL;
+        if (!text)
+            continue;
+        TERN_SCOPE {
+            tern_tensor *x = tern_ones(TERN_SHAPE(64), TERN_F32, device);
+            tern_kernel *k = tern_kernel_compile(device, text, "reduce");
+            assert_int_equal(tern_kernel_launch(k, TERN_GRID(64), TERN_ARG_TENSOR(x)),
+                             TERN_ERR_ARGUMENT);
+            assert_error(TERN_ERR_ARGUMENT, "takes 4 arguments, 1 were given");
+            assert_int_equal(tern_kernel_launch(k, TERN_GRID(64), TERN_ARG_TENSOR(x),
+                                                TERN_ARG_TENSOR(x), TERN_ARG_TENSOR(x),
+                                                TERN_ARG_INT(64)),
+                             TERN_ERR_ARGUMENT);
+            tern_clear_error();
+            assert_int_equal(tern_kernel_launch(k, TERN_GRID_GROUP(1 << 20, 1 << 20),
+                                                TERN_ARG_TENSOR(x), TERN_ARG_TENSOR(x),
+                                                TERN_ARG_LOCAL(256), TERN_ARG_INT(64)),
+                             TERN_ERR_ARGUMENT);
+            assert_error(TERN_ERR_ARGUMENT, "too large");
+            tern_kernel_free(k);
+            assert_null(tern_kernel_compile(device, text, "no_such_kernel"));
+            assert_error(TERN_ERR_ARGUMENT, "no kernel called \"no_such_kernel\"");
+            assert_null(tern_kernel_compile(
+                device, "__kernel void f(int n)\n{ no_such_thing(n); }\n", "f"));
+            assert_error(TERN_ERR_ARGUMENT, "no_such_thing");
+        }
+        free(text);
+    }
+}
+
+/* ---- the cpu without a compiler ---------------------------------------------------------- */
+
+static void without_a_compiler_the_cpu_asks_opencl(void **state)
+{
+    (void)state;
+    bool there = false;
+    tern_device_info info;
+    for (int i = 0; i < tern_device_count("opencl") && !there; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "opencl:%d", i);
+        there = tern_device_get_info(name, &info) == TERN_OK && info.type == TERN_DEVICE_CPU;
+    }
+    if (strcmp(test_device(0), "cpu") != 0)
+        skip();
+    setenv("TERN_CXX", "", 1);
+    if (there) {
+        TERN_SCOPE
+            run_program("cpu", &programs[0]);
+    } else {
+        assert_null(tern_kernel_compile("cpu", "__kernel void f(int n) { }", "f"));
+        assert_error(TERN_ERR_UNSUPPORTED, "a C++ compiler does");
+    }
+    unsetenv("TERN_CXX");
+}
+
+static void compiled_kernels_of_the_cpu_are_kept(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/tern-kernels-XXXXXX", command[64];
+    tern_memory_stats before, after;
+    if (strcmp(test_device(0), "cpu") != 0 || !compiles("cpu"))
+        skip();
+    assert_non_null(mkdtemp(folder));
+    setenv("TERN_CACHE_DIR", folder, 1);
+    assert_ok(tern_memory_get_stats("cpu", &before));
+    for (int i = 0; i < 2; i++)
+        TERN_SCOPE
+            run_program("cpu", &programs[0]);
+    assert_ok(tern_memory_get_stats("cpu", &after));
+    assert_int_equal(after.programs_built - before.programs_built, 1);
+    assert_int_equal(after.programs_loaded - before.programs_loaded, 1);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+    unsetenv("TERN_CACHE_DIR");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_programs_give_the_same_numbers),   TEST(a_required_group_is_held_to),
+        TEST(wrong_arguments_are_refused),          TEST(without_a_compiler_the_cpu_asks_opencl),
+        TEST(compiled_kernels_of_the_cpu_are_kept),
+    };
+    return test_main(tests, sizeof tests / sizeof *tests);
+}
