@@ -240,11 +240,47 @@ static void batches_go_through_the_batched_product(void **state)
     }
 }
 
+/* CLBlast adds halves in halves: they go there as float32. */
+static void halves_go_through_float32(void **state)
+{
+    static const struct {
+        tern_dtype dtype;
+        double tolerance;
+    } rows[] = {{TERN_F16, 4e-3}, {TERN_BF16, 3e-2}};
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        TERN_SCOPE {
+            tern_place *place = place_of(device);
+            if (!place || !tern_cl_clblast_is_there())
+                continue;
+            tern_dtype dtype = rows[i].dtype;
+            tern_tensor *result[2][2];
+            for (int there = 0; there < 2; there++) {
+                const char *on = there ? device : "cpu";
+                tern_tensor *x = test_uniform(on, dtype, TERN_SHAPE(3, 20, 50), -1, 1, 1);
+                tern_tensor *y = test_uniform(on, dtype, TERN_SHAPE(3, 37, 50), -1, 1, 2);
+                tern_tensor *sum = test_uniform(on, dtype, TERN_SHAPE(3, 20, 37), -1, 1, 3);
+                tern_tensor *bias = test_uniform(on, dtype, TERN_SHAPE(37), -1, 1, 4);
+                setenv("TERN_OPENCL_GEMM", "clblast", 1);
+                result[there][0] = tern_baddbmm(sum, x, tern_transpose(y, 1, 2), 0.5, 2);
+                result[there][1] = tern_baddbmm(bias, x, tern_transpose(y, 1, 2), 1, 1);
+                unsetenv("TERN_OPENCL_GEMM");
+            }
+            tern_cl_gemm_state *s = tern_cl_state_of(place)->gemm;
+            assert_true(s && s->wide[0].bytes >= 3 * 20 * 50 * sizeof(float));
+            for (int k = 0; k < 2; k++)
+                assert_close(result[1][k], result[0][k], .abs = rows[i].tolerance,
+                             .rel = rows[i].tolerance);
+        }
+}
+
 static const struct CMUnitTest tests[] = {
     TEST(routes_go_by_size),
     TEST(parameters_reach_clblast),
     TEST(a_bad_file_is_refused_with_its_line),
     TEST(vectors_go_through_gemv),
     TEST(batches_go_through_the_batched_product),
+    TEST(halves_go_through_float32),
 };
 TEST_MAIN(tests)

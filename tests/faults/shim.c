@@ -8,7 +8,8 @@
  *
  * It may stand for a smaller device. TERN_SHIM_LIMITS is a list of words: "group=64" (work-items of a
  * work-group), "local=32768" (bytes of local memory), "alloc=16777216" (bytes of a buffer), "no_fp64",
- * "no_int64_atomics". It reports these, and refuses what is beyond the first three. */
+ * "no_int64_atomics", "no_subgroups"; or the name of a family of GPUs (profiles). It reports these, and refuses what is
+ * beyond: programs that say double or use 64-bit atomics do not compile. */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include "faults/points.h"
@@ -122,10 +123,29 @@ static void *CL_API_CALL shim_clSVMAlloc(cl_context x, cl_svm_mem_flags flags, s
 
 /* ---- a smaller device -------------------------------------------------------------------- */
 
-/* The number of a word of TERN_SHIM_LIMITS, where it is less than the device's own. */
+/* What the least device of a family has, or less. */
+static const struct {
+    const char *name, *limits;
+} profiles[] = {
+    {"arc", "group=512 local=65536 alloc=268435456 no_fp64"},
+    {"mali", "group=128 local=32768 alloc=67108864 no_fp64 no_int64_atomics no_subgroups"},
+    {"rdna", "group=64 local=32768 alloc=268435456"},
+    {"nvidia-opencl", "group=1024 local=49152 alloc=268435456 no_subgroups"},
+};
+
+static const char *all_limits(void)
+{
+    const char *limits = getenv("TERN_SHIM_LIMITS");
+    for (size_t i = 0; limits && i < sizeof profiles / sizeof *profiles; i++)
+        if (strcmp(limits, profiles[i].name) == 0)
+            return profiles[i].limits;
+    return limits;
+}
+
+/* The number of a word of the limits, where it is less than the device's own. */
 static uint64_t limit(const char *word, uint64_t own)
 {
-    const char *limits = getenv("TERN_SHIM_LIMITS"), *at = limits ? strstr(limits, word) : NULL;
+    const char *limits = all_limits(), *at = limits ? strstr(limits, word) : NULL;
     if (!at)
         return own;
     at += strlen(word);
@@ -167,6 +187,10 @@ static cl_int CL_API_CALL limited_clGetDeviceInfo(cl_device_id x, cl_device_info
         leave_out(to, "cl_khr_int64_base_atomics");
         leave_out(to, "cl_khr_int64_extended_atomics");
     }
+    if (what == CL_DEVICE_EXTENSIONS && !limit("no_subgroups", 1)) {
+        leave_out(to, "cl_khr_subgroups");
+        leave_out(to, "cl_intel_subgroups");
+    }
     return code;
 }
 
@@ -177,6 +201,30 @@ static cl_int CL_API_CALL limited_clGetKernelWorkGroupInfo(cl_kernel x, cl_devic
     if (code == CL_SUCCESS && to && what == CL_KERNEL_WORK_GROUP_SIZE)
         lower(to, "group");
     return code;
+}
+
+/* Words that the device lacks are no words. */
+static cl_program CL_API_CALL limited_clCreateProgramWithSource(cl_context x, cl_uint n,
+                                                                const char **text,
+                                                                const size_t *lengths, cl_int *code)
+{
+    enum { MOST = 16 };
+    const char *all[MOST + 1] = {""};
+    size_t sizes[MOST + 1] = {0};
+    static const char doubles[] = "#define double this_device_has_no_double\n";
+    static const char atomics[] = "#define atom_cmpxchg this_device_has_no_64_bit_atomics\n"
+                                  "#define atom_add this_device_has_no_64_bit_atomics\n";
+    static const char both[] = "#define double this_device_has_no_double\n"
+                               "#define atom_cmpxchg this_device_has_no_64_bit_atomics\n";
+    bool f64 = limit("no_fp64", 1), i64 = limit("no_int64_atomics", 1);
+    if (n > MOST || (f64 && i64))
+        return shim_clCreateProgramWithSource(x, n, text, lengths, code);
+    all[0] = !f64 && !i64 ? both : !f64 ? doubles : atomics;
+    for (cl_uint i = 0; i < n; i++) {
+        all[i + 1] = text[i];
+        sizes[i + 1] = lengths ? lengths[i] : 0;
+    }
+    return shim_clCreateProgramWithSource(x, n + 1, all, sizes, code);
 }
 
 static cl_mem CL_API_CALL limited_clCreateBuffer(cl_context x, cl_mem_flags flags, size_t n,
@@ -247,6 +295,7 @@ static void stand_before(cl_icd_dispatch *table)
     table->clGetDeviceInfo = limited_clGetDeviceInfo;
     table->clGetKernelWorkGroupInfo = limited_clGetKernelWorkGroupInfo;
     table->clCreateBuffer = limited_clCreateBuffer;
+    table->clCreateProgramWithSource = limited_clCreateProgramWithSource;
     table->clEnqueueNDRangeKernel = limited_clEnqueueNDRangeKernel;
     table->clSVMAlloc = limited_clSVMAlloc;
 }

@@ -87,22 +87,38 @@ static tern_status multiply(tern_place *place, tern_cl_gemm_state *state, tern_c
     return TERN_OK;
 }
 
+/* With the state's lock held. */
+static tern_status compute(tern_place *place, tern_cl_gemm_state *state, tern_cl_way way,
+                           const tern_gemm *g)
+{
+    if (way == TERN_CL_PORTABLE)
+        return portable(place, state, g);
+    if (way != TERN_CL_OWN && g->bias)
+        TERN_TRY(put_bias(place, state, g));
+    return multiply(place, state, way, g);
+}
+
+static tern_status compute_wide(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *g,
+                                tern_gemm *wide)
+{
+    TERN_TRY(tern_cl_half_begin(place, state, g, wide));
+    TERN_TRY(compute(place, state, tern_cl_route_of(place, wide), wide));
+    return tern_cl_half_end(place, state, g);
+}
+
 tern_status tern_cl_gemm(tern_place *place, const tern_gemm *g)
 {
+    tern_gemm wide;
     TERN_TRY(tern_cl_alive(place));
     tern_cl_gemm_state *state = state_of(place);
     if (!state)
         return TERN_ERR_MEMORY;
     tern_cl_way way = tern_cl_route_of(place, g);
+    bool half = way == TERN_CL_PORTABLE && tern_cl_half_fits(place, g, &wide);
     /* Held to the end: the scratch is used by two launches in a row. */
     pthread_mutex_lock(&state->lock);
-    tern_status status = TERN_OK;
-    if (way == TERN_CL_PORTABLE)
-        status = portable(place, state, g);
-    if (way != TERN_CL_PORTABLE && way != TERN_CL_OWN && g->bias)
-        status = put_bias(place, state, g);
-    if (way != TERN_CL_PORTABLE && status == TERN_OK)
-        status = multiply(place, state, way, g);
+    tern_status status =
+        half ? compute_wide(place, state, g, &wide) : compute(place, state, way, g);
     pthread_mutex_unlock(&state->lock);
     return status;
 }

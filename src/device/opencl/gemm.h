@@ -59,12 +59,21 @@ typedef struct tern_cl_gemm_state {
     tern_cl_kernel *vector[3][TERN_DTYPE_END]; /* gemm, gemm_dot, gemm_sum for each dtype */
     tern_buffer scratch;                       /* for products cut along k */
     void *portable[TERN_DTYPE_END], *bias[TERN_DTYPE_END];
+    tern_buffer wide[4];               /* A, B, C and the bias of a product of halves, in float32 */
+    void *convert[2 * TERN_DTYPE_END]; /* to float32 from a type, and from it to a type */
 } tern_cl_gemm_state;
 
 /* matmul_vector.cl, for CPU-type devices. */
 bool tern_cl_vector_fits(tern_place *place, tern_dtype dtype);
 tern_status tern_cl_vector_gemm(tern_place *place, tern_cl_gemm_state *state,
                                 const tern_cl_product *product);
+
+/* gemm_half.c: halves in float32. Whether CLBlast takes the product so, and which product that is; the operands
+ * converted, with the state's lock held; its result in the product's own type. */
+bool tern_cl_half_fits(tern_place *place, const tern_gemm *gemm, tern_gemm *wide);
+tern_status tern_cl_half_begin(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *gemm,
+                               tern_gemm *wide);
+tern_status tern_cl_half_end(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *gemm);
 
 /* CLBlast, opened at run time; for f32 and f64 only, as its f16 sums are in f16. */
 bool tern_cl_clblast_is_there(void);

@@ -1,0 +1,130 @@
+/* gemm_half.c -- products of halves on GPUs: CLBlast sums halves in halves, so what is large enough for it is
+ * converted to float32 there and back. */
+#include "device/opencl/gemm.h"
+#include "device/gemm_kernel.h"
+#include "device/signature.h"
+#include <stdio.h>
+
+/* A matrix of the batch as rows and columns, dense in the scratch. */
+typedef struct dense {
+    tern_matrix as; /* in float32 */
+    int64_t rows, columns, elements;
+} dense;
+
+static dense dense_of(const tern_gemm *g, const tern_matrix *of, int64_t rows, int64_t columns)
+{
+    dense d = {.rows = rows, .columns = columns};
+    d.as = (tern_matrix){.row = columns, .col = 1};
+    /* A matrix that all products share is converted once. */
+    int64_t inner = of->batch[1] ? g->count[1] : 1, outer = of->batch[0] ? g->count[0] : 1;
+    d.as.batch[1] = of->batch[1] ? rows * columns : 0;
+    d.as.batch[0] = of->batch[0] ? rows * columns * inner : 0;
+    d.elements = rows * columns * inner * outer;
+    return d;
+}
+
+/* The walk over what the scratch holds of it: tensor `half` is the matrix, the other is dense. */
+static tern_walk walk_of(const tern_gemm *g, const tern_matrix *of, const dense *d, int half)
+{
+    tern_walk w = {.rows = d->elements / d->columns, .inner = d->columns, .ndim = 3};
+    const int64_t sizes[] = {of->batch[0] ? g->count[0] : 1, of->batch[1] ? g->count[1] : 1,
+                             d->rows};
+    const int64_t strides[] = {of->batch[0], of->batch[1], of->row};
+    int64_t own = d->columns;
+    for (int i = 2; i >= 0; i--) {
+        w.dim[i] = sizes[i];
+        w.stride[half][i] = strides[i];
+        w.stride[!half][i] = own;
+        own *= sizes[i];
+    }
+    w.step[half] = of->col;
+    w.step[!half] = 1;
+    w.form = of->col == 1 ? TERN_WALK_UNIT : TERN_WALK_STRIDED;
+    return w;
+}
+
+/* to and from: buffer, first element, type. */
+typedef struct end {
+    const tern_buffer *buffer;
+    int64_t at;
+    tern_dtype dtype;
+} end;
+
+static tern_status convert(tern_place *place, void **slots, end to, end from, const tern_walk *w)
+{
+    const tern_arg args[] = {tern_arg_buffer(TERN_ROLE_OUT, to.dtype, to.buffer, to.at),
+                             tern_arg_buffer(TERN_ROLE_IN, from.dtype, from.buffer, from.at),
+                             TERN_ARG_STRUCT(tern_walk, w)};
+    const int n = sizeof args / sizeof *args;
+    void **kernel = &slots[to.dtype == TERN_F32 ? from.dtype : TERN_DTYPE_END + to.dtype];
+    tern_grid grid = {w->rows * w->inner, w->rows * w->inner, 0};
+    char name[32];
+    if (!*kernel) {
+        snprintf(name, sizeof name, "copy_%s", tern_dtype_rows[from.dtype].suffix);
+        TERN_TRY(tern_signature_check(place, "copy", name, to.dtype, args, n));
+        TERN_TRY(tern_cl_resolve(place, "copy", name, to.dtype, kernel));
+    }
+    return tern_cl_launch(place, *kernel, &grid, args, n);
+}
+
+bool tern_cl_half_fits(tern_place *place, const tern_gemm *g, tern_gemm *wide)
+{
+    if (g->dtype != TERN_F16 && g->dtype != TERN_BF16)
+        return false;
+    *wide = *g;
+    wide->dtype = TERN_F32;
+    wide->a = dense_of(g, &g->a, g->m, g->k).as;
+    wide->b = dense_of(g, &g->b, g->k, g->n).as;
+    wide->c = dense_of(g, &g->c, g->m, g->n).as;
+    tern_cl_way way = tern_cl_route_of(place, wide);
+    return way == TERN_CL_GEMM || way == TERN_CL_BATCHED;
+}
+
+/* Room for n floats; with the state's lock held. What is queued keeps the buffer that it had. */
+static tern_status grow(tern_place *place, tern_buffer *buffer, int64_t n)
+{
+    size_t bytes = (size_t)n * sizeof(float);
+    if (buffer->bytes >= bytes)
+        return TERN_OK;
+    if (buffer->bytes)
+        tern_cl_free(place, buffer);
+    *buffer = (tern_buffer){.bytes = bytes};
+    if (tern_cl_alloc(place, buffer) == TERN_OK)
+        return TERN_OK;
+    *buffer = (tern_buffer){0};
+    return tern_fail(TERN_ERR_MEMORY, "%s: no %zu bytes for a matrix product of halves in float32",
+                     tern_place_info(place)->device, bytes);
+}
+
+tern_status tern_cl_half_begin(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *g,
+                               tern_gemm *wide)
+{
+    const tern_matrix *of[] = {&g->a, &g->b, &g->c};
+    tern_matrix *to[] = {&wide->a, &wide->b, &wide->c};
+    const int64_t sizes[3][2] = {{g->m, g->k}, {g->k, g->n}, {g->m, g->n}};
+    for (int i = 0; i < 3; i++) {
+        dense d = dense_of(g, of[i], sizes[i][0], sizes[i][1]);
+        TERN_TRY(grow(place, &state->wide[i], d.elements));
+        to[i]->buffer = &state->wide[i];
+        tern_walk w = walk_of(g, of[i], &d, 1);
+        if (i < 2 || g->beta != 0)
+            TERN_TRY(convert(place, state->convert, (end){to[i]->buffer, 0, TERN_F32},
+                             (end){of[i]->buffer, of[i]->at, g->dtype}, &w));
+    }
+    if (!g->bias)
+        return TERN_OK;
+    tern_walk w = {.rows = 1, .inner = g->n, .step = {1, 1}, .form = TERN_WALK_UNIT};
+    TERN_TRY(grow(place, &state->wide[3], g->n));
+    wide->bias = &state->wide[3];
+    wide->bias_at = 0;
+    return convert(place, state->convert, (end){wide->bias, 0, TERN_F32},
+                   (end){g->bias, g->bias_at, g->dtype}, &w);
+}
+
+tern_status tern_cl_half_end(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *g)
+{
+    dense d = dense_of(g, &g->c, g->m, g->n);
+    tern_walk w = walk_of(g, &g->c, &d, 0);
+    return convert(place, state->convert, (end){g->c.buffer, g->c.at, g->dtype},
+                   (end){&state->wide[2], 0, TERN_F32}, &w);
+}
