@@ -31,29 +31,33 @@
 #define RESIZE_COLUMNS 256
 #endif
 
-/* n elements of y, each the sum of `count` elements of x that lie inner apart. */
-INLINE void K(resize_line)(GLOBAL STO *y, const GLOBAL STO *x, const GLOBAL REAL *w, idx count,
-                           idx inner, idx n, i32 bits)
-{
-    idx j = 0;
-    (void)bits;
-    for (; j + RESIZE_SIDE <= n; j += RESIZE_SIDE) {
-        REAL sum[RESIZE_SIDE];
-        for (idx i = 0; i < RESIZE_SIDE; ++i)
-            sum[i] = RESIZE_HALF;
-        for (idx k = 0; k < count; ++k) {
-            REAL v = w[k];
-            SIMD for (idx i = 0; i < RESIZE_SIDE; ++i) sum[i] += v * LD(x, k * inner + j + i);
-        }
-        SIMD for (idx i = 0; i < RESIZE_SIDE; ++i) ST(y, j + i, RESIZED(sum[i], bits));
+/* n elements of y, each the sum of `count` elements of x that lie inner apart: in the images, and of a tile. */
+#undef RESIZE_LINE
+#define RESIZE_LINE(NAME, SPACE)                                                                   \
+    INLINE void K(NAME)(SPACE STO *y, const SPACE STO *x, const GLOBAL REAL *w, idx count,         \
+                        idx inner, idx n, i32 bits)                                                \
+    {                                                                                              \
+        idx j = 0;                                                                                 \
+        (void)bits;                                                                                \
+        for (; j + RESIZE_SIDE <= n; j += RESIZE_SIDE) {                                           \
+            REAL sum[RESIZE_SIDE];                                                                 \
+            for (idx i = 0; i < RESIZE_SIDE; ++i)                                                  \
+                sum[i] = RESIZE_HALF;                                                              \
+            for (idx k = 0; k < count; ++k) {                                                      \
+                REAL v = w[k];                                                                     \
+                SIMD for (idx i = 0; i < RESIZE_SIDE; ++i) sum[i] += v * LD(x, k * inner + j + i); \
+            }                                                                                      \
+            SIMD for (idx i = 0; i < RESIZE_SIDE; ++i) ST(y, j + i, RESIZED(sum[i], bits));        \
+        }                                                                                          \
+        for (; j < n; ++j) {                                                                       \
+            REAL sum = RESIZE_HALF;                                                                \
+            for (idx k = 0; k < count; ++k)                                                        \
+                sum += w[k] * LD(x, k * inner + j);                                                \
+            ST(y, j, RESIZED(sum, bits));                                                          \
+        }                                                                                          \
     }
-    for (; j < n; ++j) {
-        REAL sum = RESIZE_HALF;
-        for (idx k = 0; k < count; ++k)
-            sum += w[k] * LD(x, k * inner + j);
-        ST(y, j, RESIZED(sum, bits));
-    }
-}
+RESIZE_LINE(resize_line, GLOBAL)
+RESIZE_LINE(resize_tiled, )
 
 /* Outputs q of n rows of x, `in` apart, as long as their elements fit into a tile, in which an element of all rows is
  * a line; the first output that does not. */
@@ -76,8 +80,8 @@ INLINE idx K(resize_tile)(GLOBAL STO *y, const GLOBAL STO *x, const GLOBAL i64 *
             tile[c * RESIZE_SIDE + i] = x[i * in + base + c];
     for (; q < end; ++q) {
         STO line[RESIZE_SIDE];
-        K(resize_line)(line, tile + ((idx)range[2 * q] - base) * RESIZE_SIDE, weights + q * width,
-                       (idx)range[2 * q + 1], RESIZE_SIDE, RESIZE_SIDE, bits);
+        K(resize_tiled)(line, tile + ((idx)range[2 * q] - base) * RESIZE_SIDE, weights + q * width,
+                        (idx)range[2 * q + 1], RESIZE_SIDE, RESIZE_SIDE, bits);
         for (idx i = 0; i < n; ++i)
             y[i * out + q] = line[i];
     }
