@@ -75,7 +75,7 @@ foreach(isa IN LISTS TERN_CPU_ISAS)
   if(NOT isa STREQUAL lowest)
     list(REMOVE_ITEM families ${TERN_KERNEL_FAMILIES_ONCE})
   elseif(n_isas GREATER 1) # what old processors fall back to
-    set(product -Os)
+    set(product -O2)
     set(halves)
     set(small ${families})
     list(REMOVE_ITEM small ${TERN_KERNEL_FAMILIES_ONCE})
