@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <tern/models.h>
+#include <tern/report.h>
 #include <tern/tern.h>
 #include <type_traits>
 
