@@ -135,15 +135,19 @@ add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/embedded.c
           -DDEFLATE=$<BOOL:${TERN_ZLIB}> -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
   DEPENDS ${TERN_EMBEDDED} cmake/embed.cmake VERBATIM)
 
-# What comes before a kernel takes far less time than it; the door itself, src/tensor, is for speed.
-set(sources_for_size ${TERN_SOURCES})
-list(FILTER sources_for_size INCLUDE REGEX "^src/(ops|nn|optim|amp|metrics|data|io|dist|profile)/")
-set_source_files_properties(${sources_for_size} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
-# Nothing of it is a loop over elements, which -O3 makes faster.
+# What comes before a kernel takes far less time than it: it is compiled for size. The door, src/tensor and what is near
+# it, is for speed; nothing of it is a loop over elements, which -O3 makes faster.
 set(sources_plain ${TERN_SOURCES})
 list(FILTER sources_plain INCLUDE REGEX "^src/(base|device|tensor)/")
 list(FILTER sources_plain EXCLUDE REGEX "^src/device/cpu/")
 set_source_files_properties(${sources_plain} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O2>)
+set(sources_for_size ${TERN_SOURCES})
+string(CONCAT for_size
+  "^src/((ops|nn|optim|amp|metrics|data|io|dist|profile|device/opencl|device/cuda)/|device/(cpu/)?user)"
+  "|^src/device/(cache|interop|registry|select|signature|sources|switches)\\.c"
+  "|^src/tensor/(anomaly|checkpoint|dlpack|function|interop|print|recompute|trace|transfer|user_kernel)\\.c")
+list(FILTER sources_for_size INCLUDE REGEX "${for_size}")
+set_source_files_properties(${sources_for_size} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
 set(generated_sources)
 if(TERN_ONNX)
   # Messages of ONNX's .proto, whose functions of protobuf-c are those of src/io/onnx/protobuf.c.
