@@ -3,8 +3,8 @@
 # tern::tern_static, tern::names_static and tern::models_static too.
 set(TERN_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/tern)
 
-install(DIRECTORY include/tern DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-install(FILES ${TERN_WHERE} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tern)
+install(DIRECTORY include/tern DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+install(FILES ${TERN_WHERE} ${TERN_CPP_OPS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tern)
 set(companions tern_names tern_report)
 if(TERN_MODELS)
   list(APPEND companions tern_models)

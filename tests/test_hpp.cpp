@@ -1,0 +1,169 @@
+// test_hpp.cpp -- the C++17 face (tern/tern.hpp): owners, operators, modules of the program's own, exceptions, loops.
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <tern/tern.hpp>
+
+namespace nn = tern::nn;
+using tern::Tensor;
+
+#define CHECK(x)                                                                                   \
+    do {                                                                                           \
+        if (!(x)) {                                                                                \
+            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                           \
+            std::exit(1);                                                                          \
+        }                                                                                          \
+    } while (0)
+
+template <class F> static tern::Error thrown(F f)
+{
+    try {
+        f();
+    } catch (const tern::Error &error) {
+        CHECK(tern_last_status() == TERN_OK); // it is cleared
+        return error;
+    }
+    CHECK(!"nothing was thrown");
+    std::abort();
+}
+
+static void tensors()
+{
+    Tensor x({1.f, 2.f, 3.f, 4.f}, {2, 2}), y = x; // from a list: a vector of floats
+    CHECK(x.dtype() == TERN_F32 && x.dim() == 2 && x.size(1) == 2 && x.numel() == 4);
+    CHECK(y.get() == x.get() && x.shape()[0] == 2 && x.shape().size() == 2);
+    CHECK((x + x * 2 - 1).sum().item() == 26);
+    CHECK((2 / x).to_vector<float>()[3] == 0.5f && (1 - x).to_vector<float>()[0] == 0);
+    CHECK((x > 2).sum().item() == 2 && (x == y).all().item() == 1);
+    CHECK(x.sum(0).to_vector<float>()[1] == 6 && x.sum({0, 1}).item() == 10 &&
+          x.sum(0, true).dim() == 2);
+    CHECK(x.argmax(1).to_vector<std::int64_t>()[0] == 1 && x.argmax().item() == 3);
+    CHECK(tern::matmul(x, x.t()).to_vector<float>()[0] == 5);
+    CHECK(tern::full({3}, 7).dtype() == TERN_I64 && tern::full({3}, 0.5).sum().item() == 1.5);
+    x += tern::ones({2, 2});
+    CHECK(y.sum().item() == 14);
+    CHECK(Tensor(std::vector<std::int64_t>{1, 2}).dtype() == TERN_I64);
+    CHECK(!Tensor() && x);
+    Tensor w = tern::ones({3}).requires_grad_();
+    CHECK(!w.grad());
+    (w * w).sum().backward();
+    CHECK(w.grad().to_vector<float>()[2] == 2);
+    {
+        tern::NoGrad no_grad;
+        CHECK(!(w * w).requires_grad());
+    }
+    CHECK((w * w).requires_grad());
+}
+
+static void errors()
+{
+    tern::Error shapes = thrown([] { tern::matmul(tern::ones({2, 3}), tern::ones({2, 3})); });
+    CHECK(shapes.status() == TERN_ERR_SHAPE && std::strstr(shapes.what(), "tern_matmul"));
+    CHECK(thrown([] { tern::ones({2}).item(); }).status() == TERN_ERR_SHAPE);
+    CHECK(std::isnan(tern::full({1}, NAN).item())); // a NaN is no error
+    CHECK(thrown([] { tern::ones({2}).to_vector<double>(); }).status() == TERN_ERR_DTYPE);
+    CHECK(thrown([] { Tensor({1.f, 2.f}, {3}); }).status() == TERN_ERR_SHAPE);
+    CHECK(thrown([] { tern::set_default_device("nowhere:0"); }).status() == TERN_ERR_DEVICE);
+    nn::Sequential net{nn::Linear(2, 3), nn::Linear(4, 1)};
+    CHECK(thrown([&] { net(tern::ones({1, 2})); }).module() == "1");
+}
+
+static int alive;
+struct Doubled : nn::Module {
+    nn::Linear inner = add("inner", nn::Linear(3, 3));
+    Tensor scale = add_parameter("scale", tern::full({1}, 2.0));
+    int *count;
+    explicit Doubled(int *calls) : Module("Doubled"), count(calls)
+    {
+        alive++;
+    }
+    Doubled(const Doubled &other)
+        : Module(other), inner(other.inner), scale(other.scale), count(other.count)
+    {
+        alive++;
+    }
+    ~Doubled() override
+    {
+        alive--;
+    }
+    Tensor forward(const Tensor &x) override
+    {
+        ++*count;
+        if (x.size(-1) != 3)
+            throw std::runtime_error("three are expected");
+        return inner(x) * scale;
+    }
+};
+
+static void modules()
+{
+    int calls = 0;
+    {
+        Doubled one(&calls), same = one;
+        Tensor x = tern::randn({4, 3});
+        CHECK(same.get() == one.get() && (one(x) == one.inner(x) * 2).all().item() == 1);
+        nn::Sequential net{Doubled(&calls), nn::Tanh(),
+                           Doubled(&calls)}; // the objects live on in it
+        CHECK(net.parameters().list().size() == 6 && net(x).size(1) == 3);
+        CHECK(calls == 3);
+        tern::Error error = thrown([&] { one(tern::randn({4, 2})); });
+        CHECK(std::strstr(error.what(), "three are expected"));
+        CHECK(thrown([&] { net(tern::randn({4, 2})); }).module() == "0");
+        tern::optim::SGD sgd(net.parameters(), 0.5, tern::optim::SGD::Options().momentum(0));
+        Tensor before = net.parameters().list()[0].clone();
+        net(x).sum().backward();
+        sgd.step();
+        CHECK((before == net.parameters().list()[0]).all().item() == 0);
+        sgd.zero_grad();
+    }
+    CHECK(alive == 0);
+    Tensor x = tern::ones({1000});
+    nn::Dropout none(0.0);
+    CHECK(none(x).sum().item() == 1000);
+}
+
+static void loops()
+{
+    tern::data::TensorDataset data(tern::arange(0, 10, 1), tern::arange(0, 10, 1, TERN_I64));
+    tern::data::Loader loader(data, tern::data::Loader::Options().batch_size(4));
+    CHECK(loader.size() == 3 && data.size() == 10);
+    int turns = 0;
+    double sum = 0;
+    Tensor kept;
+    for (auto [x, y] : loader) {
+        sum += x.sum().item() + y.sum().item();
+        kept = x;
+        turns++;
+    }
+    CHECK(turns == 3 && sum == 90 && kept.size(0) == 2); // a handle outlives its turn
+    for (auto [x, y] : loader)
+        if (x.size(0) == 4)
+            break;
+    turns = 0;
+    for (auto [x, y] : loader) // from the beginning
+        turns++;
+    CHECK(turns == 3);
+    CHECK(thrown([&] {
+              for (auto [x] : loader.batches<1>())
+                  (void)x;
+          }).status() == TERN_ERR_ARGUMENT);
+}
+
+int main()
+{
+    tern::set_default_device("cpu");
+    tern::manual_seed(0);
+    std::int64_t before = tern_live_tensors();
+    for (int i = 0; i < 2; i++) { // the second time nothing is left of the first
+        if (i == 1)
+            before = tern_live_tensors();
+        tensors();
+        errors();
+        modules();
+        loops();
+    }
+    CHECK(tern_live_tensors() == before);
+    std::puts("ok");
+    return 0;
+}
