@@ -43,7 +43,9 @@ function(tern_write_where)
  * function. */
 #ifndef TERN_WHERE_H
 #define TERN_WHERE_H
+#include <tern/models.h>
 #include <tern/names.h>
+#include <tern/report.h>
 #include <tern/tern.h>
 
 /* What is called for the arguments has places of its own, and goes back to this one. */

@@ -220,6 +220,18 @@ int every_block(tern_graph *graph)
     TERN_UNRECORDED {
         blocks++;
     }
+    TERN_PROFILE("trace.json")
+    {
+        blocks++;
+    }
+    TERN_PROFILER_LABEL("here")
+    {
+        blocks++;
+    }
+    TERN_STRICT
+    {
+        blocks++;
+    }
     return blocks;
 }
 
@@ -237,6 +249,9 @@ int every_twin(tern_graph *graph, int n)
     TERN_ANOMALY_LABEL_HERE("here");
     TERN_CAPTURE_HERE(graph);
     TERN_UNRECORDED_HERE;
+    TERN_PROFILE_HERE("trace.json");
+    TERN_PROFILER_LABEL_HERE("here");
+    TERN_STRICT_HERE;
     return n;
 }
 
