@@ -24,7 +24,7 @@
 #define RESIZED(sum, bits) ((sum) > 0 ? (sum) >> (bits) < 255 ? (sum) >> (bits) : 255 : 0)
 #endif
 
-#if TERN_CHUNKS
+#if TERN_CHUNKS && TERN_HOST /* halves in private memory are not OpenCL C 1.2's */
 /* Elements that are added up side by side, in registers; rows that lie side by side in a tile of columns. */
 #ifndef RESIZE_SIDE
 #define RESIZE_SIDE    32
@@ -98,7 +98,7 @@ KERNEL10(K(resize), (OUT, STO, ys), (IN, STO, xs), (IN, i64, range), (IN, REAL, 
     BASE(xs);
     BASE(range);
     BASE(weights);
-#if TERN_CHUNKS
+#if TERN_CHUNKS && TERN_HOST
     idx ins = (idx)in, outs = (idx)out, wide = (idx)inner;
     if (wide == 1)
         GROUPS(b, ((idx)rows + RESIZE_SIDE - 1) / RESIZE_SIDE)

@@ -28,6 +28,7 @@ typedef struct meeting {
     bool ended[MOST_ITEMS];
     size_t n, now;
     char *stacks;
+    size_t page; /* bytes before each of them that nothing may touch */
 } meeting;
 
 static void meet(void *user)
@@ -45,24 +46,24 @@ static void begin_item(unsigned low, unsigned high)
     swapcontext(&m->items[m->now], &m->outside);
 }
 
-static bool open_stacks(meeting *m, size_t page)
+static bool open_stacks(meeting *m)
 {
-    size_t bytes = m->n * (STACK + page);
+    size_t bytes = m->n * (STACK + m->page);
     m->stacks = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (m->stacks == MAP_FAILED)
         return false;
     for (size_t i = 0; i < m->n; i++)
-        mprotect(m->stacks + i * (STACK + page), page, PROT_NONE);
+        mprotect(m->stacks + i * (STACK + m->page), m->page, PROT_NONE);
     return true;
 }
 
-static void run_meeting(meeting *m, size_t page)
+static void run_meeting(meeting *m)
 {
     uint64_t address = (uintptr_t)m;
     for (size_t i = 0; i < m->n; i++) {
         getcontext(&m->items[i]);
-        m->items[i].uc_stack.ss_sp = m->stacks + i * (STACK + page) + page;
+        m->items[i].uc_stack.ss_sp = m->stacks + i * (STACK + m->page) + m->page;
         m->items[i].uc_stack.ss_size = STACK;
         m->items[i].uc_link = NULL;
         makecontext(&m->items[i], (void (*)(void))begin_item, 2, (unsigned)address,
@@ -94,14 +95,14 @@ static tern_user_group group_at(const launch *l, size_t i, char *shared)
 static bool run_groups(launch *l, size_t from, size_t to, char *shared)
 {
     meeting *m = NULL;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
     if (l->kernel->source.meets) {
         m = tern_alloc(sizeof *m);
         if (!m)
             return false;
         m->l = l;
+        m->page = (size_t)sysconf(_SC_PAGESIZE);
         m->n = l->local[0] * l->local[1] * l->local[2];
-        if (!open_stacks(m, page)) {
+        if (!open_stacks(m)) {
             tern_free(m);
             return false;
         }
@@ -115,10 +116,10 @@ static bool run_groups(launch *l, size_t from, size_t to, char *shared)
         m->group = g;
         m->group.meet = meet;
         m->group.meeting = m;
-        run_meeting(m, page);
+        run_meeting(m);
     }
     if (m)
-        munmap(m->stacks, m->n * (STACK + page));
+        munmap(m->stacks, m->n * (STACK + m->page));
     tern_free(m);
     return true;
 }
