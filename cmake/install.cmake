@@ -21,6 +21,10 @@ foreach(family IN LISTS TERN_MPI_FAMILIES)
   install(TARGETS tern_mpi_${family} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/tern)
 endforeach()
 
+if(TERN_ONNX)
+  install(TARGETS tern_onnx LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/tern)
+endif()
+
 configure_package_config_file(cmake/tern-config.cmake.in ${PROJECT_BINARY_DIR}/tern-config.cmake
   INSTALL_DESTINATION ${TERN_PACKAGE_DIR} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tern-config-version.cmake

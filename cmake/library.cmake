@@ -148,27 +148,7 @@ string(CONCAT for_size
   "|^src/tensor/(anomaly|checkpoint|dlpack|function|interop|print|recompute|trace|transfer|user_kernel)\\.c")
 list(FILTER sources_for_size INCLUDE REGEX "${for_size}")
 set_source_files_properties(${sources_for_size} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
-set(generated_sources)
-if(TERN_ONNX)
-  # Messages of ONNX's .proto, whose functions of protobuf-c are those of src/io/onnx/protobuf.c.
-  set(onnx ${PROJECT_BINARY_DIR}/onnx)
-  get_filename_component(folder ${TERN_ONNX_PROTO} DIRECTORY)
-  add_custom_command(OUTPUT ${onnx}/onnx.pb-c.c ${onnx}/onnx.pb-c.h
-    COMMAND ${CMAKE_COMMAND} -E make_directory ${onnx}
-    COMMAND ${TERN_PROTOC_C} --proto_path=${folder} --c_out=${onnx} ${TERN_ONNX_PROTO}
-    DEPENDS ${TERN_ONNX_PROTO} VERBATIM)
-  set(generated_sources ${onnx}/onnx.pb-c.c ${onnx}/onnx.pb-c.h)
-  set(renamed)
-  foreach(function IN ITEMS unpack free_unpacked get_packed_size pack pack_to_buffer)
-    list(APPEND renamed protobuf_c_message_${function}=tern_protobuf_${function})
-  endforeach()
-  file(GLOB onnx_sources ${PROJECT_SOURCE_DIR}/src/io/onnx/*.c)
-  set_source_files_properties(${onnx_sources} ${onnx}/onnx.pb-c.c PROPERTIES
-    COMPILE_DEFINITIONS "${renamed};NDEBUG" INCLUDE_DIRECTORIES "${onnx}"
-    OBJECT_DEPENDS ${onnx}/onnx.pb-c.h)
-  set_source_files_properties(${onnx}/onnx.pb-c.c PROPERTIES COMPILE_OPTIONS "-Os;-w")
-endif()
-add_library(tern_objects OBJECT ${TERN_SOURCES} ${PROJECT_BINARY_DIR}/embedded.c ${generated_sources})
+add_library(tern_objects OBJECT ${TERN_SOURCES} ${PROJECT_BINARY_DIR}/embedded.c)
 # Tables for unwinding are a twentieth of the library; with -g debuggers have their own.
 target_compile_options(tern_objects PRIVATE
   "$<$<CONFIG:Release>:-fno-asynchronous-unwind-tables;-fno-unwind-tables>")
@@ -177,8 +157,7 @@ target_include_directories(tern_objects PUBLIC
 # It defines the functions that are macros for programs (tern/numbers.h, tern/pointers.h).
 target_compile_definitions(tern_objects PRIVATE TERN_PLAIN_NAMES ${TERN_ISA_DEFINITIONS}
   $<$<BOOL:${TERN_OPENCL}>:TERN_WITH_OPENCL> $<$<BOOL:${TERN_CUDA}>:TERN_WITH_CUDA> $<$<BOOL:${onednn_FOUND}>:TERN_WITH_ONEDNN>
-  $<$<BOOL:${TERN_ZLIB}>:TERN_WITH_ZLIB> $<$<BOOL:${TERN_ZIP}>:TERN_WITH_ZIP> $<$<BOOL:${TERN_IMAGES}>:TERN_WITH_IMAGES>
-  $<$<BOOL:${TERN_ONNX}>:TERN_WITH_ONNX>)
+  $<$<BOOL:${TERN_ZLIB}>:TERN_WITH_ZLIB> $<$<BOOL:${TERN_ZIP}>:TERN_WITH_ZIP> $<$<BOOL:${TERN_IMAGES}>:TERN_WITH_IMAGES>)
 if(TERN_OPENCL)
   target_include_directories(tern_objects PRIVATE ${TERN_OPENCL_INCLUDE})
 endif()
@@ -208,6 +187,26 @@ if(TERN_MODELS)
   set_source_files_properties(${TERN_MODELS_SOURCES} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
   tern_companion_objects(tern_models ${TERN_MODELS_SOURCES})
   target_link_libraries(tern_models_objects PRIVATE jansson::jansson pcre2::pcre2 utf8proc::utf8proc)
+endif()
+
+# ONNX: messages of its .proto, whose functions of protobuf-c are those of src/io/onnx/protobuf.c.
+if(TERN_ONNX)
+  set(onnx ${PROJECT_BINARY_DIR}/onnx)
+  get_filename_component(folder ${TERN_ONNX_PROTO} DIRECTORY)
+  add_custom_command(OUTPUT ${onnx}/onnx.pb-c.c ${onnx}/onnx.pb-c.h
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${onnx}
+    COMMAND ${TERN_PROTOC_C} --proto_path=${folder} --c_out=${onnx} ${TERN_ONNX_PROTO}
+    DEPENDS ${TERN_ONNX_PROTO} VERBATIM)
+  set(renamed)
+  foreach(function IN ITEMS unpack free_unpacked get_packed_size pack pack_to_buffer)
+    list(APPEND renamed protobuf_c_message_${function}=tern_protobuf_${function})
+  endforeach()
+  set_source_files_properties(${TERN_ONNX_SOURCES} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>
+                              OBJECT_DEPENDS ${onnx}/onnx.pb-c.h)
+  set_source_files_properties(${onnx}/onnx.pb-c.c PROPERTIES COMPILE_OPTIONS "-Os;-w")
+  tern_companion_objects(tern_onnx ${TERN_ONNX_SOURCES} ${onnx}/onnx.pb-c.c)
+  target_compile_definitions(tern_onnx_objects PRIVATE ${renamed} NDEBUG)
+  target_include_directories(tern_onnx_objects PRIVATE ${onnx})
 endif()
 
 # Tables of names and functions are a tenth of the library's addresses; packed, they take no room.
@@ -255,6 +254,19 @@ if(TERN_MODELS)
   endforeach()
   add_library(tern::models ALIAS tern_models_shared)
 endif()
+if(TERN_ONNX)
+  add_library(tern_onnx MODULE $<TARGET_OBJECTS:tern_onnx_objects>)
+  set_target_properties(tern_onnx PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tern INSTALL_RPATH $ORIGIN/..)
+  target_link_options(tern_onnx PRIVATE LINKER:-Bsymbolic-functions
+    "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")
+  target_link_libraries(tern_onnx PRIVATE tern_flags tern_shared m)
+  target_compile_definitions(tern_shared PRIVATE TERN_WITH_ONNX)
+  target_sources(tern_static PRIVATE $<TARGET_OBJECTS:tern_onnx_objects>)
+else()
+  target_sources(tern_static PRIVATE src/io/onnx_open.c)
+endif()
+target_sources(tern_shared PRIVATE src/io/onnx_open.c)
+set_source_files_properties(src/io/onnx_open.c PROPERTIES COMPILE_DEFINITIONS TERN_PLAIN_NAMES INCLUDE_DIRECTORIES ${PROJECT_SOURCE_DIR}/src)
 if(NOT TERN_SANITIZE)
   target_link_options(tern_names_shared PRIVATE "LINKER:-z,defs")
   target_link_options(tern_report_shared PRIVATE "LINKER:-z,defs")

@@ -15,9 +15,9 @@ if(NOT TERN_CUDA)
   list(FILTER TERN_SOURCES EXCLUDE REGEX "^src/device/cuda/")
 endif()
 
-if(NOT TERN_ONNX)
-  list(FILTER TERN_SOURCES EXCLUDE REGEX "^src/io/onnx/")
-endif()
+# libtern_onnx, which libtern.so opens and libtern.a holds; io/onnx.h where neither is.
+file(GLOB TERN_ONNX_SOURCES RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS src/io/onnx/*.c)
+list(FILTER TERN_SOURCES EXCLUDE REGEX "^src/io/onnx(_open\\.c|/)")
 
 # libtern_names, a library of its own: operations by PyTorch's name.
 file(GLOB TERN_NAMES_SOURCES RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS src/names/*.c)

@@ -1,7 +1,9 @@
 /* dynlib.c -- libraries opened at run time. */
+#define _GNU_SOURCE /* dladdr */
 #include "base/dynlib.h"
 #include <dlfcn.h>
 #include <stdio.h>
+#include <string.h>
 
 void *tern_dynlib_open(const char *const names[], char *reason, size_t bytes)
 {
@@ -15,6 +17,27 @@ void *tern_dynlib_open(const char *const names[], char *reason, size_t bytes)
         snprintf(reason, bytes, "%s", why ? why : "unknown reason");
     }
     return NULL;
+}
+
+bool tern_dynlib_beside(const char *name, char *path, size_t bytes)
+{
+    static const char here = 0; /* somewhere in the library */
+    static const char *const ways[] = {"%.*s/tern/libtern_%s.so", "%.*s/../lib/tern/libtern_%s.so"};
+    Dl_info info;
+    if (!dladdr(&here, &info) || !info.dli_fname)
+        info.dli_fname = "";
+    const char *slash = strrchr(info.dli_fname, '/'), *folder = slash ? info.dli_fname : ".";
+    const int length = slash ? (int)(slash - folder) : 1;
+    for (int k = 0; k < 2; k++) {
+        snprintf(path, bytes, ways[k], length, folder, name);
+        FILE *file = fopen(path, "r");
+        if (!file)
+            continue;
+        fclose(file);
+        return true;
+    }
+    snprintf(path, bytes, "there is no libtern_%s.so in %.*s/tern", name, length, folder);
+    return false;
 }
 
 void tern_dynlib_close(void *library)

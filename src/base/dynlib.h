@@ -5,12 +5,16 @@
 
 /* Open the first of names (NULL-ended) that loads; NULL if none does, with the loader's last words
  * in reason. Records no error: an absent library is an ordinary state. */
-void *tern_dynlib_open(const char *const names[], char *reason, size_t bytes);
+TERN_PRIVATE void *tern_dynlib_open(const char *const names[], char *reason, size_t bytes);
+
+/* Where libtern_<name>.so is: in tern/ beside the library, or in ../lib/tern beside a program that it is linked into.
+ * False, with a sentence of it in path, where it is in neither. */
+bool tern_dynlib_beside(const char *name, char *path, size_t bytes);
 
 /* NULL is fine. */
 void tern_dynlib_close(void *library);
 
 /* The address of a symbol, or NULL. Copy it into a function pointer with memcpy. */
-void *tern_dynlib_symbol(void *library, const char *name);
+TERN_PRIVATE void *tern_dynlib_symbol(void *library, const char *name);
 
 #endif

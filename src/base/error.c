@@ -64,6 +64,11 @@ void tern_clear_error(void)
     last.recorded = last.newest = 0;
 }
 
+uint64_t tern_failures(void)
+{
+    return tern_thread.failures;
+}
+
 tern_status tern_failed_since(uint64_t failures)
 {
     if (last.newest <= failures)

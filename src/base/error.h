@@ -4,6 +4,9 @@
 #include "base/thread.h"
 #include <tern/error.h>
 
+/* What libtern shows to libtern_onnx alone, under a version of its own (cmake/exports.map). */
+#define TERN_PRIVATE TERN_API
+
 /* Pass a failed status on to the caller. */
 #define TERN_TRY(call)                                                                             \
     do {                                                                                           \
@@ -22,7 +25,8 @@
  *
  * Failures of this thread so far (thread.h); the status of one since there were that many (the
  * recorded one, where that is one of them), TERN_OK where there was none, or it was cleared. */
-tern_status tern_failed_since(uint64_t failures);
+TERN_PRIVATE uint64_t tern_failures(void);
+TERN_PRIVATE tern_status tern_failed_since(uint64_t failures);
 
 /* The module that errors name: its path and its type into two texts of that many bytes; false where
  * none runs, or it is gone (nn/running.c). */
@@ -31,7 +35,7 @@ bool tern_hook_module_path(const tern_modules_running *running, char *path, char
 
 /* The status to return for a NULL handle: the recorded error if there is one (NULL in, NULL out),
  * else a new TERN_ERR_ARGUMENT that names the function and the argument. */
-tern_status tern_fail_argument_null(const char *function, const char *argument);
+TERN_PRIVATE tern_status tern_fail_argument_null(const char *function, const char *argument);
 
 /* From tern_error_hold_begin to tern_error_hold_end what fails on this thread is recorded apart from what was
  * recorded before, and told to nobody: for code of the program's whose failure is not, or not yet,

@@ -58,8 +58,8 @@ static inline bool tern_handle_is_gone(const tern_handle *handle)
     return atomic_load_explicit(&handle->refs, memory_order_relaxed) <= 0;
 }
 /* TERN_ERR_STATE: "tern_nn_forward: the module m is gone: Linear, ...". */
-tern_status tern_fail_gone(const tern_handle *handle, const char *kind, const char *function,
-                           const char *argument);
+TERN_PRIVATE tern_status tern_fail_gone(const tern_handle *handle, const char *kind,
+                                        const char *function, const char *argument);
 static inline void *tern_there(const void *object, const char *kind, const char *function,
                                const char *argument)
 {

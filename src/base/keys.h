@@ -18,12 +18,12 @@ typedef struct tern_keys {
 } tern_keys;
 
 /* Where text stands, or -1. */
-int tern_keys_find(const tern_keys *keys, const char *text);
+TERN_PRIVATE int tern_keys_find(const tern_keys *keys, const char *text);
 /* text, which lives as long as the table and is not in it, stands at place. */
-tern_status tern_keys_add(tern_keys *keys, const char *text, int place);
+TERN_PRIVATE tern_status tern_keys_add(tern_keys *keys, const char *text, int place);
 /* Forget all texts; as many again need no memory. */
 void tern_keys_clear(tern_keys *keys);
 /* Forget all, and the memory. */
-void tern_keys_free(tern_keys *keys);
+TERN_PRIVATE void tern_keys_free(tern_keys *keys);
 
 #endif

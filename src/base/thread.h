@@ -159,11 +159,6 @@ static inline bool tern_await_walk(tern_after_walk *end)
     return true;
 }
 
-static inline uint64_t tern_failures(void)
-{
-    return tern_thread.failures;
-}
-
 /* The mode there is, to be given to leave: what is changed in tern_thread.mode holds until then. */
 static inline tern_thread_mode tern_thread_enter(void)
 {

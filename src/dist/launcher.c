@@ -1,8 +1,6 @@
 /* launcher.c -- what started this process, by the environment, and the plugin for its MPI. */
-#define _GNU_SOURCE /* dladdr */
 #include "base/dynlib.h"
 #include "dist/dist.h"
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,32 +68,20 @@ static const tern_mpi *open_one(const char *path, char *where, size_t bytes)
     return NULL;
 }
 
-/* Beside the library: lib/tern; beside a program that it is linked into: ../lib/tern or tern. */
 const tern_mpi *tern_dist_open_plugin(const char *const *families, char *where, size_t bytes)
 {
     const char *own = getenv("TERN_MPI_PLUGIN");
-    Dl_info here;
-    char path[1024];
     const tern_mpi *mpi = NULL;
+    char name[32], path[1024];
     if (own && *own)
         return open_one(own, where, bytes);
-    if (!dladdr((void *)&tern_dist_the_job, &here) || !here.dli_fname)
-        here.dli_fname = "";
-    const char *slash = strrchr(here.dli_fname, '/');
-    const int length = slash ? (int)(slash - here.dli_fname) : 0;
-    const char *folder = slash ? here.dli_fname : ".";
-    static const char *const ways[] = {"%.*s/tern/libtern_mpi_%s.so",
-                                       "%.*s/../lib/tern/libtern_mpi_%s.so"};
-    snprintf(where, bytes, "there is no libtern_mpi_%s.so in %.*s/tern", families[0],
-             slash ? length : 1, folder);
-    for (int i = 0; i < 3 && families[i] && !mpi; i++)
-        for (int k = 0; k < 2 && !mpi; k++) {
-            snprintf(path, sizeof path, ways[k], slash ? length : 1, folder, families[i]);
-            FILE *file = fopen(path, "r"); /* one that is there and does not open tells why */
-            if (!file)
-                continue;
-            fclose(file);
+    where[0] = '\0';
+    for (int i = 0; i < 3 && families[i] && !mpi; i++) {
+        snprintf(name, sizeof name, "mpi_%s", families[i]);
+        if (tern_dynlib_beside(name, path, sizeof path))
             mpi = open_one(path, where, bytes);
-        }
+        else if (!where[0])
+            snprintf(where, bytes, "%s", path);
+    }
     return mpi;
 }

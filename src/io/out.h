@@ -27,27 +27,28 @@ typedef struct io_out {
 } io_out;
 
 /* bytes: how long it will be; 0: not known. */
-tern_status io_out_open(io_out *out, uint64_t bytes);
-tern_status io_out_write(io_out *out, const void *data, size_t bytes);
+TERN_PRIVATE tern_status io_out_open(io_out *out, uint64_t bytes);
+TERN_PRIVATE tern_status io_out_write(io_out *out, const void *data, size_t bytes);
 /* Bytes that were written before, once more. */
 tern_status io_out_write_at(io_out *out, uint64_t at, const void *data, size_t bytes);
 /* All bytes of x, densely in row-major order, from any device; put writes each piece, if it is not
  * NULL. */
-tern_status io_out_tensor(io_out *out, tern_tensor *x,
-                          tern_status (*put)(void *user, const void *data, size_t bytes),
-                          void *user);
+TERN_PRIVATE tern_status io_out_tensor(io_out *out, tern_tensor *x,
+                                       tern_status (*put)(void *user, const void *data,
+                                                          size_t bytes),
+                                       void *user);
 /* The bytes are on the disk. */
-tern_status io_out_sync(io_out *out);
+TERN_PRIVATE tern_status io_out_sync(io_out *out);
 /* The file has its name; the folder may not know it yet after a loss of power. */
-tern_status io_out_rename(io_out *out);
+TERN_PRIVATE tern_status io_out_rename(io_out *out);
 /* It does. */
 tern_status io_out_sync_folder(io_out *out);
 /* These three. */
-tern_status io_out_commit(io_out *out);
+TERN_PRIVATE tern_status io_out_commit(io_out *out);
 /* Takes the name away again, of a fresh file. */
 void io_out_undo(io_out *out);
 /* In any case at the end. */
-void io_out_close(io_out *out);
+TERN_PRIVATE void io_out_close(io_out *out);
 
 /* TERN_ERR_IO: "<function>: <path>: <what>: <the system's words>". */
 tern_status io_fail_system(const char *function, const char *path, const char *what);

@@ -12,6 +12,7 @@
  * are made of others inside are one call. What the host reads of a tensor, and does for it, is not seen. */
 #ifndef TERN_SRC_TRACE_H
 #define TERN_SRC_TRACE_H
+#include "base/error.h"
 #include <stddef.h>
 #include <tern/tensor.h>
 
@@ -110,21 +111,23 @@ typedef struct tern_tracing {
 } tern_tracing;
 
 /* The number of a tensor before anything ran: an input or a member. -1 after an error. */
-int tern_trace_add(tern_tracing *trace, tern_tensor *x, tern_traced_source source);
+TERN_PRIVATE int tern_trace_add(tern_tracing *trace, tern_tensor *x, tern_traced_source source);
 /* From here on the thread's calls are written down. */
-void tern_trace_begin(tern_tracing *trace);
-void tern_trace_end(tern_tracing *trace);
-void tern_trace_free(tern_tracing *trace);
+TERN_PRIVATE void tern_trace_begin(tern_tracing *trace);
+TERN_PRIVATE void tern_trace_end(tern_tracing *trace);
+TERN_PRIVATE void tern_trace_free(tern_tracing *trace);
 /* The number of a tensor, a constant's if it has none yet. -1 after an error: of a tensor that was written in place
  * through another one, TERN_ERR_UNSUPPORTED. */
-int tern_trace_find(tern_tracing *trace, tern_tensor *x);
+TERN_PRIVATE int tern_trace_find(tern_tracing *trace, tern_tensor *x);
 /* TERN_ERR_UNSUPPORTED, naming function, where a constant or member was written to after it was read. */
-tern_status tern_trace_check(const tern_tracing *trace, const char *function);
+TERN_PRIVATE tern_status tern_trace_check(const tern_tracing *trace, const char *function);
 
 /* What a call's attribute holds: integers, or the dims of bits, and how many; -1 if there is none of that name. */
-int tern_traced_ints(const tern_traced_call *call, const char *name, int64_t list[TERN_MAX_DIMS]);
+TERN_PRIVATE int tern_traced_ints(const tern_traced_call *call, const char *name,
+                                  int64_t list[TERN_MAX_DIMS]);
 /* A number; false if there is none of that name. */
-bool tern_traced_number(const tern_traced_call *call, const char *name, double *number);
+TERN_PRIVATE bool tern_traced_number(const tern_traced_call *call, const char *name,
+                                     double *number);
 
 /* From the door: a call that succeeded, its attributes of that size; in_place: into its first input. */
 tern_status tern_trace_note(tern_tracing *trace, const struct tern_call *call, size_t bytes,
