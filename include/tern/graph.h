@@ -3,8 +3,8 @@
  *   tern_graph *graph = tern_graph_new("cuda:0");        torch.cuda.CUDAGraph
  *   TERN_CAPTURE(graph) { loss = tern_keep(training_step(model, optimizer, x, y)); }
  *   for (...) {
- *       tern_copy_(x, next_x), tern_copy_(y, next_y);    what the step reads, written where it
- * reads tern_graph_replay(graph);
+ *       tern_copy_(x, next_x), tern_copy_(y, next_y);    written where the step reads
+ *       tern_graph_replay(graph);
  *   }
  *
  * Inside the block operations of this thread on the graph's device are recorded and do not run;

@@ -47,6 +47,10 @@ function found(module, name,    prefix, family, cell) {
             return "by name"
         return module == "torch.Tensor" && ("tern_special_" name) in symbol ? quoted("tern_special_" name) : ""
     }
+    if (module == "torch.cuda")
+        return quoted(symbol_of(name))
+    if (module in prefix_of)
+        return (prefix_of[module] bare(name)) in bares ? quoted(bares[prefix_of[module] bare(name)]) : ""
     prefix = module == "torch.optim" ? "ternoptim" : module ~ /lr_scheduler/ ? "ternlrscheduler" : "ternnn"
     return (prefix bare(name)) in bares ? quoted(bares[prefix bare(name)]) : ""
 }
@@ -56,6 +60,9 @@ function end_table() {
 }
 
 BEGIN {
+    prefix_of["torch.amp"] = "ternamp"
+    prefix_of["torch.utils.data"] = "terndata"
+    prefix_of["torch.distributed"] = "terndist"
     family_of["torch.linalg"] = "linalg"
     family_of["torch.special"] = "special"
     family_of["torch.fft"] = "fft"
@@ -107,7 +114,7 @@ FNR == 1 {
         end_table()
         table = $1
         have = all = 0
-        printf "\n## %s\n\n| | in tern | why not |\n|---|---|---|\n", table
+        printf "\n## %s\n\n| | in tern | why not, or what to do instead |\n|---|---|---|\n", table
     }
     full = $1 "." $2
     cell = (full in same) ? same[full] : found($1, $2)

@@ -1,0 +1,121 @@
+"""check.py -- holds the documents to the code: each function has text, links and paths lead somewhere, names exist.
+
+A name in a document is one that the sources know; tern_x, tern_nn_* and the like are patterns and not looked for.
+CHANGELOG.md tells of what was, so its names are not held to what is."""
+import os
+import re
+
+import documents
+import headers
+import man
+import markdown
+import slots
+
+SOURCES = ("include", "src", "cmake", "ci", "tests", "examples", "bench", "cl_kernels", "docs/tool", "debian", "python")
+FOLDERS = SOURCES + ("docs",)
+TEXTS = (".c", ".h", ".cpp", ".hpp", ".def", ".txt", ".cmake", ".in", ".py", ".awk", ".sh", ".cl", ".map", ".txt", "")
+HISTORY = ("CHANGELOG.md", "docs/adding.md")  # what was, and what was tried and taken out again
+NAME = re.compile(r"\b(?:tern|TERN)_[A-Za-z0-9_]*\w")
+PATTERN = re.compile(r"_x\b|_x_|<|_$|_\.\.\.|\btern_(name|layer|loss)\b")
+LINK = re.compile(r"(?<!\\)!?\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def known_names(root):
+    """Every word tern_... or TERN_... of the sources, and what the headers' macros make."""
+    known = set()
+    for folder in SOURCES:
+        for path, _, files in os.walk(os.path.join(root, folder)):
+            if "third_party" in path or "corpus" in path or "golden" in path or "build" in path.split(os.sep):
+                continue
+            for name in files:
+                if os.path.splitext(name)[1] in TEXTS:
+                    with open(os.path.join(path, name), encoding="utf-8", errors="replace") as file:
+                        known.update(NAME.findall(file.read()))
+    with open(os.path.join(root, "CMakeLists.txt"), encoding="utf-8") as file:
+        known.update(NAME.findall(file.read()))
+    return known
+
+
+def texts(pages):
+    return [f"{page.path}: {name}: without text" for page in pages for item in page.functions()
+            for name in item.names if len(item.text) < 2]
+
+
+def manuals(pages, described, tables):
+    """Each function has a manual page of its own or a link to one that is there."""
+    made = man.pages(pages, described, tables, "2026-01-01")
+    out = [f"no manual page of {n}" for n in described if f"man3/{n}.3" not in made]
+    for path, text in made.items():
+        target = text[4:].strip() if text.startswith(".so ") else None
+        if target and (target not in made or made[target].startswith(".so ")):
+            out.append(f"{path}: its .so leads to {target}")
+    return out
+
+
+def links(root, path, text, anchors):
+    out = []
+    for number, line in documents.prose(text):
+        for target in LINK.findall(line):
+            if re.match(r"[a-z]+:", target):
+                continue
+            file, _, anchor = target.partition("#")
+            there = os.path.normpath(os.path.join(os.path.dirname(path), file)) if file else path
+            if there.startswith("docs/reference/") or there.startswith("reference/"):
+                continue  # made by the build
+            if not os.path.exists(os.path.join(root, there)):
+                out.append(f"{path}:{number}: there is no {there}")
+            elif anchor and there.endswith(".md") and anchor not in anchors(there):
+                out.append(f"{path}:{number}: {there} has no #{anchor}")
+    return out
+
+
+def paths(root, path, text):
+    """`src/tensor/apply.c` and its like in the documents."""
+    out = []
+    for number, line in documents.prose(text):
+        for target in re.findall(r"`((?:" + "|".join(FOLDERS) + r")/[\w./-]+)`", line):
+            if not os.path.exists(os.path.join(root, target)) and not re.search(r"/name\.|/x\.", target) \
+                    and not os.path.exists(os.path.join(root, target + ".c")):
+                out.append(f"{path}:{number}: there is no {target}")
+    return out
+
+
+def names(path, text, known):
+    out = []
+    for number, line in enumerate(text.split("\n"), 1):
+        for match in NAME.finditer(line):
+            name, after = match.group(0), line[match.end():match.end() + 1]
+            if name in known or PATTERN.search(name) or after in ("*", "<"):
+                continue
+            out.append(f"{path}:{number}: nothing is called {name}")
+    return out
+
+
+def run(root):
+    pages = headers.read_all(root)
+    tables = slots.Tables(root, pages)
+    described = {i.names[0]: slots.slots(i, s, p, tables) for p in pages for s in p.sections for i in s.items()
+                 if i.kind == "function"}
+    found = texts(pages) + manuals(pages, described, tables)
+    known, cache = known_names(root), {}
+
+    def anchors(path):
+        if path not in cache:
+            cache[path] = documents.anchors(documents.read(root, path))
+        return cache[path]
+
+    every = documents.documents(root)
+    for path in every:
+        text = documents.read(root, path)
+        found += links(root, path, text, anchors)
+        if path not in HISTORY:
+            found += paths(root, path, text) + names(path, text, known)
+    generated = {page.slug + ".md" for page in pages}
+    for page in pages:
+        text = markdown.header_page(page, described, markdown.Links(pages), tables)
+        for target in LINK.findall("\n".join(l for _, l in documents.prose(text))):
+            if not target.startswith("../") and ":" not in target and target.partition("#")[0] not in generated:
+                found.append(f"{page.path}: a link to {target}")
+    print("\n".join("docs: " + line for line in found) or
+          f"docs: {len(described)} functions, {len(every)} documents, {len(known)} names: ok")
+    return 1 if found else 0

@@ -1,0 +1,154 @@
+"""markdown.py -- a page of Markdown for each header, and the pages that lead to them."""
+import re
+
+from headers import CODE
+
+ESCAPED = re.compile(r"([\\`*_\[\]<>|#$~])")
+
+
+class Links:
+    """Where a name is explained: page and anchor."""
+
+    def __init__(self, pages):
+        self.where = {}
+        for kind in ("function", "type", "macro"):
+            for page in pages:
+                for run in [run for section in page.sections for run in runs(section.items())]:
+                    for name in [name for item in run for name in item.names if item.kind == kind]:
+                        self.where.setdefault(name, page.slug + ".md#" + anchor(run[0].names[0]))
+
+    def to(self, name, folder=""):
+        return f"[`{name}`]({folder}{self.where[name]})" if name in self.where else f"`{name}`"
+
+
+def anchor(name):
+    """As Sphinx and GitHub make one of a heading."""
+    return name.lower()
+
+
+def inline(text, links, folder=""):
+    """Prose with its names as links and everything else taken literally."""
+    out, at = [], 0
+    for match in CODE.finditer(text):
+        out.append(ESCAPED.sub(r"\\\1", text[at:match.start()]))
+        out.append(links.to(match.group(0), folder))
+        at = match.end()
+    out.append(ESCAPED.sub(r"\\\1", text[at:]))
+    return "".join(out)
+
+
+def blocks(text):
+    """[(is code, text)]: lines that are indented by two or more are code, with the empty lines among them."""
+    out = []
+    for line in text.split("\n"):
+        code = line.startswith("  ") or (not line.strip() and out and out[-1][0] == "code")
+        kind = "code" if code else ("gap" if not line.strip() else "item" if line.startswith("- ") else "prose")
+        if out and out[-1][0] == kind and kind != "item":
+            out[-1][1].append(line)
+        elif out and out[-1][0] == "item" and kind == "prose":
+            out[-1][1].append(line)
+        elif kind == "code" and out and out[-1][0] == "item":
+            out[-1][1].append(line.strip())
+        else:
+            out.append((kind, [line]))
+    return [(kind, lines) for kind, lines in out if kind != "gap"]
+
+
+def body(text, links):
+    out = []
+    for kind, lines in blocks(text):
+        if kind == "code":
+            shortest = min((len(l) - len(l.lstrip()) for l in lines if l.strip()), default=0)
+            out += ["```text"] + [l[shortest:] for l in "\n".join(lines).rstrip().split("\n")] + ["```", ""]
+        elif kind == "item":
+            out += ["- " + inline(" ".join(l.strip() for l in lines)[2:], links), ""]
+        else:
+            out += [inline(line, links) for line in lines] + [""]
+    return out
+
+
+def wrapped(code):
+    """A prototype in lines of up to 96 columns, its arguments under each other."""
+    if len(code) <= 96 or "(" not in code:
+        return code
+    head, _, rest = code.partition("(")
+    lines, indent = [head + "("], " " * (len(head) + 1 if len(head) < 50 else 4)
+    for i, part in enumerate(rest.split(", ")):
+        piece = part if i == len(rest.split(", ")) - 1 else part + ", "
+        if len(lines[-1]) + len(piece) > 97 and lines[-1].strip():
+            lines.append(indent)
+        lines[-1] += piece
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def function(item, slots, links, tables):
+    name = item.names[0]
+    out = [f"### {name}", "", "```c", wrapped(item.code), "```", ""]
+    if item.lead:
+        out += body(item.lead, links)
+    out += body(item.text, links)
+    rows = [f"`{a['name']}`: {inline(a['text'], links)}" for a in slots["arguments"] if a["text"]]
+    if rows:
+        out += ["- **Arguments**: " + "; ".join(rows)]
+    if slots["options"]:
+        out += [f"- **Options**: {links.to(slots['options'])}; NULL for the defaults"]
+    out += ["- **Result**: " + (slots["result"] if "`" in slots["result"] else inline(slots["result"], links))]
+    if slots["types"]:
+        out += ["- **Types**: " + slots["types"]]
+    if slots["autocast"]:
+        out += ["- **Under autocast**: " + slots["autocast"]]
+    out += ["- **Errors**: " + inline(slots["errors"], links)]
+    if slots["pytorch"]:
+        out += ["- **PyTorch**: " + ", ".join(f"`{n}`" for n in slots["pytorch"])]
+    for page, title in tables.examples.get(name, [])[:2]:
+        out += [f"- **Example**: [{title}](../{page})"]
+    return out + [""]
+
+
+def declaration(item, links):
+    title = item.names[0] if item.names else item.code.split("{")[0].strip()
+    code = item.code if item.kind == "type" else item.code
+    return [f"### {title}", ""] + body(item.text, links) + ["```c", code, "```", ""]
+
+
+def runs(items):
+    """Functions one by one, macros that follow each other under one comment together."""
+    out = []
+    for item in items:
+        if out and item.kind == "macro" and out[-1][0].kind == "macro" and out[-1][0].text == item.text:
+            out[-1].append(item)
+        else:
+            out.append([item])
+    return out
+
+
+def header_page(page, described, links, tables):
+    """described: slots of each function by name."""
+    out = [f"# {page.path}", "", inline(page.title, links), "", f"`#include <{page.path}>`", ""]
+    out += body(page.text, links)
+    for section in page.sections:
+        if section.title:
+            out += [f"## {inline(section.title, links)}", ""]
+            out += body(section.text, links)
+        elif section.items():
+            out += ["## Declarations", ""]
+        for run in runs(section.items()):
+            first = run[0]
+            if first.kind == "function":
+                out += function(first, described[first.names[0]], links, tables)
+            elif first.kind == "macro" and len(run) > 1:
+                out += declaration(first, links)[:-3] + [item.code for item in run] + ["```", ""]
+            else:
+                out += declaration(first, links)
+    return "\n".join(out).rstrip() + "\n"
+
+
+def contents(pages):
+    """The page that lists the headers, and each one's functions."""
+    out = ["# Reference", "", "Each header is the reference of its theme; `tern/tern.h` includes all but those that say otherwise.",
+           "`man 3 tern_matmul` shows the same of one function, `man 7 tern_tensor` of one header.", "",
+           "| header | what is in it | functions |", "|---|---|---|"]
+    for page in pages:
+        out.append(f"| [{page.path}]({page.slug}.md) | {ESCAPED.sub(chr(92) * 2 + '1', page.title)} | {len(page.functions())} |")
+    out += ["", "```{toctree}", ":hidden:", ":maxdepth: 1", ""] + [page.slug for page in pages] + ["```", ""]
+    return "\n".join(out)

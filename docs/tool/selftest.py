@@ -1,0 +1,72 @@
+"""selftest.py -- the tools see what they are to see: comments and what they cover, names and links that lead nowhere."""
+import os
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import check
+import documents
+import headers
+import slots
+import snippets
+
+HEADER = '''/* x.h -- an example.
+ *
+ *     int code;
+ */
+#ifndef TERN_X_H
+#define TERN_X_H
+/* Over everything. */
+TERN_API tern_tensor *tern_one(tern_tensor *x, tern_shape dims);
+TERN_API tern_tensor *tern_one_dim(tern_tensor *x); /* over dims */
+
+TERN_API tern_tensor *tern_bare(tern_tensor *x);
+/* ---- a section ---
+ * With text. Errors: TERN_ERR_SHAPE for none. */
+/* x: (N, C); returns x. */
+TERN_API tern_tensor *tern_two_(tern_tensor *x,
+                                double (*f)(double));
+#ifdef __cplusplus
+TERN_API void tern_hidden(void);
+#endif
+#endif
+'''
+
+
+def reads_headers():
+    page = headers.Reader("tern/x.h", headers.without_cpp(HEADER.split("\n"))).read()
+    one, one_dim, bare, two = page.functions()
+    assert page.title == "an example." and page.slug == "x"
+    assert one.text == "Over everything." and one_dim.text == "over dims" and one_dim.lead == "Over everything."
+    assert bare.text == "" and check.texts([page]) == ["tern/x.h: tern_bare: without text"]
+    assert page.sections[1].title == "a section" and page.sections[1].text.startswith("With text.")
+    assert slots.arguments(two) == [("tern_tensor *", "x"), ("double (*)(double)", "f")], slots.arguments(two)
+    assert slots.said_of("x", [two.text]) == "(N, C)"
+    assert slots.errors(two, page.sections[1], page) == "Errors: TERN_ERR_SHAPE for none."
+
+
+def reads_documents():
+    text = "# One\n[a](#two) [b](#one) `tern_nothing` `src/no.c` [c](none.md)\n```c\nint tern_neither;\n```\n"
+    with tempfile.TemporaryDirectory() as root:
+        with open(os.path.join(root, "a.md"), "w", encoding="utf-8") as file:
+            file.write(text)
+        found = check.links(root, "a.md", text, lambda path: documents.anchors(documents.read(root, path)))
+        found += check.paths(root, "a.md", text) + check.names("a.md", text, {"tern_something"})
+    assert found == ["a.md:2: a.md has no #two", "a.md:2: there is no none.md", "a.md:2: there is no src/no.c",
+                     "a.md:2: nothing is called tern_nothing", "a.md:4: nothing is called tern_neither"], found
+
+
+def joins_snippets():
+    text = "```c\na();\n```\n```output\n1\n```\n<!-- c top\nint t;\n-->\n```c refused\nb();\n```\n```output\n2\n```\n" \
+           "```c program\nint main(void)\n```\n<!-- c new -->\n```c\nd();\n```\n```c broken\ne();\n```\n"
+    first, whole, second = snippets.programs("p.md", text)
+    source = first.source("p")
+    assert source.index("int t;") < source.index("a();") < source.index("b();") and first.output == ["1", "2"]
+    assert "#define main snippet_p_2" in whole.source("p_2") and "d();" in second.source("p_3")
+    assert "is not refused" in source and "d();" not in source and [line for line, _ in second.broken] == [24], second.broken
+
+
+reads_headers()
+reads_documents()
+joins_snippets()
+print("docs/tool: ok")

@@ -1,0 +1,62 @@
+"""site_source.py -- what Sphinx reads: the documents with names of tern's as links to the reference, and their order."""
+import os
+import re
+import shutil
+
+import documents
+import headers
+import markdown
+
+GUIDES = ("first-steps", "devices", "autograd", "modules", "data", "saving", "mixed-precision", "recorded-steps", "parallel",
+          "fine-tuning", "kernels", "embedding", "from-pytorch", "from-cuda", "troubleshooting", "drivers", "cheatsheet")
+SPAN = re.compile(r"(?<!\[)`(tern_[a-z0-9_]+|TERN_[A-Z0-9_]+)(\([^`]*\))?`(?!\])")
+
+
+def linked(text, links, up):
+    """Names in backquotes lead to where they are explained; fenced blocks are left alone."""
+    out, fence = [], None
+    for line in text.split("\n"):
+        match = documents.FENCE.match(line)
+        if match and fence is None:
+            fence = match.group(2)
+            words = match.group(3).split()
+            line = match.group(1) + fence + (words[0] if words and words[0] not in ("output",) else "text" if words else "text")
+        elif match and match.group(2).startswith(fence):
+            fence = None
+        elif fence is None and not line.startswith("#"):
+            line = SPAN.sub(lambda m: f"[`{m.group(1)}{m.group(2) or ''}`]({up}reference/{links.where[m.group(1)]})"
+                            if m.group(1) in links.where else m.group(0), line)
+        out.append(line)
+    return "\n".join(out)
+
+
+def toctree(title, entries):
+    return ["```{toctree}", f":caption: {title}", ":maxdepth: 1", ""] + entries + ["```", ""]
+
+
+def write_site(root, out):
+    """OUT/site/: README.md is the first page, docs/ lies below it as in the repository."""
+    from __main__ import write
+    site = os.path.join(out, "site")
+    links = markdown.Links(headers.read_all(root))
+    for path in documents.documents(root):
+        if path.startswith(("bench/", "debian/", "python/")):
+            continue
+        up = "../" * path.count("/")
+        write(os.path.join(site, path), linked(documents.read(root, path), links, up))
+    for folder, kinds in (("docs", (".svg",)), ("docs/guide", (".svg",)), ("docs/pictures", (".svg", ".png"))):
+        if os.path.isdir(os.path.join(root, folder)):
+            for name in os.listdir(os.path.join(root, folder)):
+                if name.endswith(kinds):
+                    os.makedirs(os.path.join(site, folder), exist_ok=True)
+                    shutil.copyfile(os.path.join(root, folder, name), os.path.join(site, folder, name))
+    shutil.copytree(os.path.join(out, "reference"), os.path.join(site, "reference"), dirs_exist_ok=True)
+    guides = [f"docs/guide/{g}.md" for g in GUIDES if os.path.exists(os.path.join(root, f"docs/guide/{g}.md"))]
+    rest = [p for p in documents.documents(root) if re.match(r"docs/\w+\.md$", p) and p != "docs/coverage.md"]
+    index = ["# tern", "", "```{include} README.md", ":start-line: 1", "```", ""]
+    index += toctree("Guides", guides)
+    index += toctree("Reference", ["reference/index", "docs/coverage.md"])
+    index += toctree("More", rest + ["CONTRIBUTING.md", "CHANGELOG.md"] +
+                     (["examples/README.md"] if os.path.exists(os.path.join(root, "examples/README.md")) else []))
+    write(os.path.join(site, "index.md"), "\n".join(index))
+    shutil.copyfile(os.path.join(root, "docs", "tool", "conf.py"), os.path.join(site, "conf.py"))
