@@ -1,11 +1,11 @@
-/* test_collective.c -- sums over devices: any of them with the cpu by copies, several CUDA devices
+/* test_collective.c -- collectives of devices: any of them with the cpu by copies, several CUDA devices
  * through NCCL (on the stand-in for it, tests/standin/nccl.c). */
 #include "support.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST = 4 };
+enum { MOST = 5 };
 
 /* How many sums the stand-in's NCCL has made; -1 where the device is none of its. */
 static long collectives(void)
@@ -124,7 +124,7 @@ static void nccl_sums_distinct_cuda_devices(void **state)
             tern_mul_scalar_(x[i], TERN_SCALAR(n * (n + 1) / 2));
         check_sums(x, n, TERN_F32);
 
-        /* in another order, and with the cpu, which NCCL has not */
+        /* in another order, and with the cpu, whose part is added to what NCCL made of the others */
         make(devices, n, TERN_F32, x);
         for (int i = 0; i < n; i++)
             other[i] = x[n - 1 - i];
@@ -133,7 +133,276 @@ static void nccl_sums_distinct_cuda_devices(void **state)
         check_sums(x, n, TERN_F32);
         x[1] = tern_to(x[1], "cpu");
         assert_ok(tern_all_reduce_(x, n));
+        assert_int_equal(collectives(), before + 4 + (n > 2 ? 2 : 0)); /* added, and sent */
+    }
+}
+
+/* ---- all of them, in every dtype ----------------------------------------------------------- */
+
+static const tern_dtype every[] = {TERN_F32, TERN_F64, TERN_F16,  TERN_BF16,      TERN_I32,
+                                   TERN_I64, TERN_U8,  TERN_BOOL, TERN_I8,        TERN_I16,
+                                   TERN_U16, TERN_U32, TERN_U64,  TERN_F8_E4M3FN, TERN_F8_E5M2};
+enum { TYPES = sizeof every / sizeof *every, PART = 3 };
+
+/* Small whole numbers that every type has: bools 0 and 1. */
+static double value(int device, int i, tern_dtype dtype)
+{
+    int v = (i * 5 + device * 3 + i * device) % 4;
+    return dtype == TERN_BOOL ? v & 1 : v;
+}
+
+static tern_tensor *numbers(int seed, int n, tern_dtype dtype, const char *device)
+{
+    double v[16];
+    for (int i = 0; i < n; i++)
+        v[i] = value(seed, i, dtype);
+    tern_tensor *x = tern_from_data(v, TERN_SHAPE(n), TERN_F64, "cpu");
+    return tern_to(tern_to_dtype(x, dtype), device);
+}
+
+static void check_numbers(tern_tensor *x, const double *want, int n, const char *what)
+{
+    double *got = test_read(x);
+    assert_int_equal(tern_numel(x), n);
+    for (int i = 0; i < n; i++)
+        if (got[i] != want[i])
+            fail_msg("%s of %s on %s: element %d is %g, expected %g", what,
+                     tern_dtype_name(tern_dtype_of(x)), tern_device(x), i, got[i], want[i]);
+    free(got);
+}
+
+static void sum_of_numbers(double *want, int n, int devices, tern_dtype dtype)
+{
+    for (int i = 0; i < n; i++) {
+        want[i] = 0;
+        for (int d = 0; d < devices; d++)
+            want[i] += value(d, i, dtype);
+        want[i] = dtype == TERN_BOOL ? want[i] > 0 : want[i];
+    }
+}
+
+static void check_type(const char *const *devices, int n, tern_dtype dtype)
+{
+    tern_tensor *x[MOST + 2], *all[MOST + 2];
+    const bool adds = dtype != TERN_F8_E4M3FN && dtype != TERN_F8_E5M2;
+    const int root = n - 1;
+    double want[16];
+    for (int i = 0; i < n; i++) {
+        x[i] = numbers(i, PART, dtype, devices[i]);
+        all[i] = tern_zeros(TERN_SHAPE(n, PART), dtype, devices[i]);
+    }
+    assert_ok(tern_all_gather_(all, x, n));
+    for (int i = 0; i < n * PART; i++)
+        want[i] = value(i / PART, i % PART, dtype);
+    for (int i = 0; i < n; i++)
+        check_numbers(all[i], want, n * PART, "all_gather");
+
+    for (int i = 0; i < PART; i++)
+        want[i] = value(root, i, dtype);
+    const int64_t version = tern_version(x[0]);
+    assert_ok(tern_broadcast_(x, n, root));
+    for (int i = 0; i < n; i++)
+        check_numbers(x[i], want, PART, "broadcast");
+    assert_int_equal(tern_version(x[0]), version + (n > 1));
+
+    for (int i = 0; i < n; i++) {
+        all[i] = numbers(i, n * PART, dtype, devices[i]);
+        x[i] = tern_zeros(TERN_SHAPE(PART), dtype, devices[i]);
+    }
+    if (!adds) {
+        assert_int_equal(tern_reduce_scatter_(x, all, n), TERN_ERR_DTYPE);
+        assert_error(TERN_ERR_DTYPE, "has no sums");
+        assert_int_equal(tern_all_reduce_(x, n), TERN_ERR_DTYPE);
+        assert_error(TERN_ERR_DTYPE, "has no sums");
+        return;
+    }
+    sum_of_numbers(want, n * PART, n, dtype);
+    assert_ok(tern_reduce_scatter_(x, all, n));
+    for (int i = 0; i < n; i++)
+        check_numbers(x[i], want + i * PART, PART, "reduce_scatter");
+    check_numbers(tern_comm_reduce_add(all, n, NULL), want, n * PART, "reduce_add");
+    check_numbers(tern_comm_reduce_add(all, n, devices[root]), want, n * PART, "reduce_add");
+    assert_ok(tern_all_reduce_(all, n));
+    for (int i = 0; i < n; i++)
+        check_numbers(all[i], want, n * PART, "all_reduce");
+}
+
+static bool have_f64(const char *const *devices, int n)
+{
+    for (int i = 0; i < n; i++) {
+        tern_device_info info;
+        assert_ok(tern_device_get_info(devices[i], &info));
+        if (!info.has_f64)
+            return false;
+    }
+    return true;
+}
+
+/* Over the tested devices, the cpu with them, and with one of them twice. */
+static void all_collectives_of_all_types(void **state)
+{
+    (void)state;
+    for (int with = 0; with < 3; with++)
+        for (int t = 0; t < TYPES; t++)
+            TERN_SCOPE {
+                const char *devices[MOST + 2];
+                int n = all_devices(devices, with > 0);
+                if (with == 2)
+                    devices[n] = devices[n - 1], n++;
+                if (n * PART <= 16 && (every[t] != TERN_F64 || have_f64(devices, n)))
+                    check_type(devices, n, every[t]);
+            }
+}
+
+/* ---- with gradients -------------------------------------------------------------------------- */
+
+/* Element i of what went to place k counts i + k + 1 times in the loss. */
+static tern_tensor *weighted(tern_tensor *x, int k)
+{
+    tern_tensor *w = tern_arange(k + 1, (double)tern_numel(x) + k + 1, 1, TERN_F32, "cpu");
+    w = tern_to(tern_reshape(w, tern_shape_of(x)), tern_device(x));
+    return tern_to(tern_sum(tern_mul(x, w)), "cpu");
+}
+
+static tern_tensor *trained(int n, int m, const char *device)
+{
+    tern_tensor *x = tern_arange(0, n * m, 1, TERN_F32, "cpu");
+    return tern_requires_grad_(tern_to(tern_reshape(x, TERN_SHAPE(n, m)), device), true);
+}
+
+static int mixed_devices(const char **devices)
+{
+    int n = all_devices(devices, true);
+    devices[n] = devices[n - 1];
+    return n + 1;
+}
+
+static void sent_to_all_and_added_up(void **state)
+{
+    const char *devices[MOST + 2];
+    int n = mixed_devices(devices);
+    (void)state;
+    for (int home = 0; home < n; home++)
+        TERN_SCOPE {
+            tern_tensor *x[2] = {trained(2, 2, devices[home]), trained(1, 3, devices[home])};
+            tern_tensor *out[2 * (MOST + 2)], *loss = tern_zeros(TERN_SHAPE_SCALAR, 0, "cpu");
+            assert_ok(tern_comm_broadcast(x, 2, devices, n, out));
+            for (int i = 0; i < n; i++) {
+                assert_string_equal(tern_device(out[i]), devices[i]);
+                assert_values(tern_detach(out[i]), 0, 1, 2, 3);
+                assert_values(tern_detach(out[n + i]), 0, 1, 2);
+                loss = tern_add(loss, weighted(out[i], i));
+            }
+            assert_ok(tern_backward(loss));
+            double base = n * (n + 1) / 2.0;
+            assert_values(tern_grad(x[0]), base, base + n, base + 2 * n, base + 3 * n);
+            assert_null(tern_grad(x[1]));
+
+            tern_tensor *parts[MOST + 2];
+            for (int i = 0; i < n; i++)
+                parts[i] = trained(2, 2, devices[i]);
+            tern_tensor *sum = tern_comm_reduce_add(parts, n, devices[home]);
+            assert_string_equal(tern_device(sum), devices[home]);
+            assert_values(tern_detach(sum), 0, n, 2 * n, 3 * n);
+            assert_ok(tern_backward(weighted(sum, 4)));
+            for (int i = 0; i < n; i++)
+                assert_values(tern_grad(parts[i]), 5, 6, 7, 8);
+        }
+}
+
+static void dealt_out_and_brought_together(void **state)
+{
+    const char *devices[MOST + 2];
+    int n = mixed_devices(devices);
+    int64_t sizes[MOST + 2], total = 0;
+    (void)state;
+    for (int i = 0; i < n; i++)
+        total += sizes[i] = i == 1 ? 0 : i + 1;
+    for (int dim = 0; dim < 2; dim++)
+        for (int home = 0; home < n; home++)
+            TERN_SCOPE {
+                tern_tensor *x = dim ? trained(2, (int)total, devices[home])
+                                     : trained((int)total, 2, devices[home]);
+                tern_tensor *out[MOST + 2];
+                assert_ok(tern_comm_scatter(x, devices, n, sizes, dim, out));
+                int k = 0;
+                for (int i = 0; i < n; i++) {
+                    if (i == 1) {
+                        assert_null(out[i]);
+                        continue;
+                    }
+                    assert_int_equal(tern_size(out[i], dim), sizes[i]);
+                    assert_string_equal(tern_device(out[i]), devices[i]);
+                    out[k++] = tern_mul_scalar(out[i], TERN_SCALAR(2));
+                }
+                tern_tensor *y = tern_comm_gather(out, k, dim, devices[home]);
+                assert_string_equal(tern_device(y), devices[home]);
+                assert_true(tern_equal(tern_mul_scalar(tern_detach(x), TERN_SCALAR(2)), y));
+                assert_ok(tern_backward(tern_sum(tern_mul(y, y))));
+                assert_true(tern_equal(tern_grad(x), /* d (2 x)^2 */
+                                       tern_mul_scalar(tern_detach(x), TERN_SCALAR(8))));
+            }
+    TERN_SCOPE { /* as torch.chunk; numbers as a vector */
+        tern_tensor *x = trained(n + 1, 1, devices[0]), *out[MOST + 2];
+        assert_ok(tern_comm_scatter(x, devices, n, NULL, 0, out));
+        for (int i = 0; i < n; i++)
+            assert_int_equal(out[i] ? tern_size(out[i], 0) : 0, n - 1 >= 2 * i ? 2 : n == 2 * i);
+        tern_tensor *one[] = {tern_sum(x), tern_to(tern_sum(x), "cpu")};
+        tern_tensor *both = tern_comm_gather(one, 2, 0, NULL);
+        assert_values(tern_detach(both), n * (n + 1) / 2.0, n * (n + 1) / 2.0);
+        sizes[0]++;
+        assert_int_equal(tern_comm_scatter(x, devices, n, sizes, 0, out), TERN_ERR_SHAPE);
+        assert_error(TERN_ERR_SHAPE, "don't add up");
+    }
+}
+
+/* Halves are added in float32, but where NCCL adds them. */
+static void halves_are_rounded_once(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *x[] = {TENSOR("cpu", TERN_F16, TERN_SHAPE(1), 2048),
+                            TENSOR(device, TERN_F16, TERN_SHAPE(1), 1),
+                            TENSOR("cpu", TERN_F16, TERN_SHAPE(1), 1)};
+        assert_ok(tern_all_reduce_(x, 3)); /* 2048 + 1 is 2048 in float16 */
+        for (int i = 0; i < 3; i++)
+            assert_values(x[i], 2050);
+    }
+}
+
+/* What a list of "cuda" devices costs in calls of NCCL. */
+static void nccl_is_called_once_for_each(void **state)
+{
+    const char *devices[MOST + 1];
+    int n = all_devices(devices, false);
+    (void)state;
+    if (n < 2 || collectives() < 0) {
+        puts("left out: there are no two stand-ins here");
+        return;
+    }
+    TERN_SCOPE {
+        tern_tensor *x[MOST], *all[MOST], *out[MOST + 1];
+        long before = collectives();
+        make(devices, n, TERN_F32, x);
+        for (int i = 0; i < n; i++)
+            all[i] = tern_zeros(TERN_SHAPE(n, 3, 4), TERN_F32, devices[i]);
+        assert_ok(tern_broadcast_(x, n, n - 1));
+        assert_ok(tern_all_gather_(all, x, n));
+        assert_ok(tern_reduce_scatter_(x, all, n));
+        assert_int_equal(collectives(), before + 3);
+        assert_non_null(tern_comm_reduce_add(x, n, "cpu")); /* within, then one copy */
         assert_int_equal(collectives(), before + 4);
+        devices[n] = "cpu";
+        x[0] = tern_requires_grad_(tern_to(x[0], "cpu"), true);
+        assert_ok(tern_comm_broadcast(x, 1, devices, n + 1, out)); /* to one of them, and on */
+        assert_int_equal(collectives(), before + 5);
+        tern_tensor *loss = weighted(out[n], 0);
+        for (int i = 0; i < n; i++)
+            loss = tern_add(loss, weighted(out[i], i));
+        assert_ok(tern_backward(loss)); /* the gradients are added within */
+        assert_int_equal(collectives(), before + 6);
+        assert_ok(tern_synchronize(devices[0]));
     }
 }
 
@@ -204,6 +473,11 @@ static const struct CMUnitTest tests[] = {
     TEST(all_get_the_sum),
     TEST(parts_of_tensors_and_one_device_twice),
     TEST(nccl_sums_distinct_cuda_devices),
+    TEST(all_collectives_of_all_types),
+    TEST(sent_to_all_and_added_up),
+    TEST(dealt_out_and_brought_together),
+    TEST(halves_are_rounded_once),
+    TEST(nccl_is_called_once_for_each),
     TEST(copies_of_a_model_share_a_batch),
     TEST(misfits_change_nothing),
 };

@@ -107,8 +107,23 @@ typedef struct tern_attention {
     tern_arg sums, mask; /* mask without a buffer: none */
 } tern_attention;
 
-/* Devices of a collective. */
+/* What several devices do together: i has from[i] and to[i] on places[i], dense, of count elements; they may be one
+ * memory. Those of all together are n times as many, in the order of places. */
 enum { TERN_MOST_TOGETHER = 64 };
+typedef enum tern_together_kind {
+    TERN_TOGETHER_ALL_REDUCE,    /* all get the sum of from */
+    TERN_TOGETHER_REDUCE,        /* root does */
+    TERN_TOGETHER_BROADCAST,     /* all get root's */
+    TERN_TOGETHER_ALL_GATHER,    /* to is all together */
+    TERN_TOGETHER_REDUCE_SCATTER /* from is all together: each gets its part of the sum */
+} tern_together_kind;
+typedef struct tern_together {
+    tern_together_kind kind;
+    tern_dtype dtype;
+    int64_t count;
+    int root;
+    const tern_arg *from, *to;
+} tern_together;
 
 /* Routines of the hardware's vendor, all optional: one that is NULL, or sets *taken to false,
  * leaves the work to the portable kernels. */
@@ -124,9 +139,9 @@ typedef struct tern_vendor {
     /* Whether gemm does this product with its sums of A's rows. NULL: it has none. */
     tern_status (*sums_fit)(tern_place *place, const tern_gemm *g, bool *fits);
     bool leaves_bias; /* convolutions are never given one: it is added afterwards */
-    /* x[i] of count elements on places[i], distinct devices of this backend, become their sum. */
-    tern_status (*all_reduce)(tern_place *const *places, const tern_arg *x, int n, int64_t count,
-                              tern_dtype dtype, bool *taken);
+    /* The k collectives of n distinct devices of this backend, one behind the other. */
+    tern_status (*together)(tern_place *const *places, int n, const tern_together *list, int k,
+                            bool *taken);
     /* Pinned memory of the host, from which the device copies by itself; a write from there that
      * does not wait: the bytes stay as they are until the device has passed it; whether it has
      * passed an event. All four or none. */

@@ -123,10 +123,10 @@ tern_status tern_launch_user(tern_place *place, void *kernel, const tern_kernel_
 /* Ask the place's vendor; *taken is false when it has no answer. */
 tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c, bool *taken);
 tern_status tern_launch_attention(tern_place *place, const tern_attention *a, bool *taken);
-/* x[i] of count elements on places[i] become their sum, if they are distinct devices of one vendor
- * that has a way, outside of captures; else *taken is false. */
-tern_status tern_launch_all_reduce(tern_place *const *places, const tern_arg *x, int n,
-                                   int64_t count, tern_dtype dtype, bool *taken);
+/* What the n devices do together, k times, if they are distinct ones of one vendor that has a way, outside of
+ * captures; else *taken is false, and nothing happened. */
+tern_status tern_launch_together(tern_place *const *places, int n, const tern_together *list, int k,
+                                 bool *taken);
 /* Whether convolutions there are without a bias. */
 bool tern_place_leaves_bias(const tern_place *place);
 tern_status tern_place_sync(tern_place *place);

@@ -22,10 +22,9 @@ tern_status tern_work_run(tern_place *place, const tern_work *work, bool *taken)
         return b->vendor->convolution(place, work->what.convolution, taken);
     case TERN_WORK_ATTENTION:
         return b->vendor->attention(place, work->what.attention);
-    case TERN_WORK_ALL_REDUCE:
-        return b->vendor->all_reduce(work->what.all_reduce.places, work->what.all_reduce.x,
-                                     work->what.all_reduce.n, work->what.all_reduce.count,
-                                     work->what.all_reduce.dtype, taken);
+    case TERN_WORK_TOGETHER:
+        return b->vendor->together(work->what.together.places, work->what.together.n,
+                                   work->what.together.list, work->what.together.k, taken);
     case TERN_WORK_COPY:
         return b->copy(place, work->what.copy.from, work->what.copy.from_at, work->what.copy.to,
                        work->what.copy.to_at, work->what.copy.bytes);
@@ -40,7 +39,7 @@ static const char *name_of(const tern_work *work, char text[64])
     static const char *const names[] = {
         [TERN_WORK_USER] = "a kernel of the program's", [TERN_WORK_GEMM] = "a matrix product",
         [TERN_WORK_CONVOLUTION] = "a convolution",      [TERN_WORK_ATTENTION] = "an attention",
-        [TERN_WORK_ALL_REDUCE] = "an all-reduce",       [TERN_WORK_COPY] = "a copy",
+        [TERN_WORK_TOGETHER] = "a collective",          [TERN_WORK_COPY] = "a copy",
         [TERN_WORK_ZERO] = "a fill with zeros"};
     if (work->kind != TERN_WORK_KERNEL)
         return names[work->kind];
@@ -90,9 +89,9 @@ tern_status tern_work_give(tern_place *place, const tern_work *work, bool *taken
                               : tern_work_run(place, work, &done));
     if (taken)
         *taken = done;
-    if (work->kind == TERN_WORK_ALL_REDUCE)
-        for (int i = 0; done && i < work->what.all_reduce.n; i++)
-            count_launch(work->what.all_reduce.places[i]);
+    if (work->kind == TERN_WORK_TOGETHER)
+        for (int i = 0; done && i < work->what.together.n; i++)
+            count_launch(work->what.together.places[i]);
     else if (done && work->kind < TERN_WORK_COPY)
         count_launch(place);
     return TERN_OK;

@@ -57,12 +57,12 @@ tern_status tern_launch_attention(tern_place *place, const tern_attention *a, bo
                           NULL);
 }
 
-tern_status tern_launch_all_reduce(tern_place *const *places, const tern_arg *x, int n,
-                                   int64_t count, tern_dtype dtype, bool *taken)
+tern_status tern_launch_together(tern_place *const *places, int n, const tern_together *list, int k,
+                                 bool *taken)
 {
     const tern_backend *backend = places[0]->backend;
     *taken = false;
-    if (n > TERN_MOST_TOGETHER || !backend->vendor || !backend->vendor->all_reduce)
+    if (n > TERN_MOST_TOGETHER || !backend->vendor || !backend->vendor->together)
         return TERN_OK;
     for (int i = 0; i < n; i++) {
         if (places[i]->backend != backend || tern_capture_of(places[i]))
@@ -72,7 +72,6 @@ tern_status tern_launch_all_reduce(tern_place *const *places, const tern_arg *x,
                 return TERN_OK;
         TERN_TRY(tern_registry_open(places[i]));
     }
-    tern_work work = {.kind = TERN_WORK_ALL_REDUCE,
-                      .what.all_reduce = {places, x, n, dtype, count}};
+    tern_work work = {.kind = TERN_WORK_TOGETHER, .what.together = {places, list, n, k}};
     return tern_work_give(places[0], &work, taken);
 }

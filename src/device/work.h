@@ -11,7 +11,7 @@ typedef enum tern_work_kind {
     TERN_WORK_GEMM,
     TERN_WORK_CONVOLUTION,
     TERN_WORK_ATTENTION,
-    TERN_WORK_ALL_REDUCE,
+    TERN_WORK_TOGETHER,
     TERN_WORK_COPY,
     TERN_WORK_ZERO
 } tern_work_kind;
@@ -33,11 +33,9 @@ typedef struct tern_work {
         const tern_attention *attention;
         struct {
             tern_place *const *places;
-            const tern_arg *x;
-            int n;
-            tern_dtype dtype;
-            int64_t count;
-        } all_reduce;
+            const tern_together *list;
+            int n, k;
+        } together;
         struct { /* zero: `to` alone */
             const tern_buffer *from, *to;
             size_t from_at, to_at, bytes;

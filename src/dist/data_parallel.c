@@ -7,6 +7,7 @@
 #include "dist/stopwatch.h"
 #include <stdio.h>
 #include <string.h>
+#include <tern/ops/collective.h>
 
 static const char function[] = "tern_nn_data_parallel";
 
@@ -30,9 +31,10 @@ typedef struct pass {
     tern_module *child;
     tern_tensor *const *in;
     int n_in, n_out;
-    int64_t rows;       /* of inputs; -1 where none has dims */
-    int64_t *part, *at; /* how many of them a device gets, from which on */
-    tern_tensor **out;  /* n_out of each device */
+    int64_t rows;        /* of inputs; -1 where none has dims */
+    int64_t *part, *at;  /* how many of them a device gets, from which on */
+    tern_tensor **parts; /* n_in of each device */
+    tern_tensor **out;   /* n_out of each device */
     bool timed;
     tern_stopwatch *watch;
 } pass;
@@ -44,27 +46,13 @@ static bool is_shared_out(const tern_tensor *x)
     return x && tern_dim(x) > 0;
 }
 
-/* What device i gets of input x. */
-static tern_tensor *part_of(const pass *s, tern_tensor *x, int i)
-{
-    if (is_shared_out(x) && s->part[i] != s->rows)
-        x = tern_narrow(x, s->p->dim, s->at[i], s->part[i]);
-    return tern_to(x, s->p->device[i]);
-}
-
 static tern_status run_one(pass *s, int i)
 {
-    const uint64_t failures = tern_failures();
-    tern_tensor *in[s->n_in + 1];
-    for (int k = 0; k < s->n_in; k++) {
-        in[k] = s->in[k] ? part_of(s, s->in[k], i) : NULL;
-        if (s->in[k] && !in[k])
-            return tern_failed_since(failures);
-    }
     /* What the module makes on the default device is made on this one, as with torch.cuda.device. */
     const char *own = strcmp(tern_default_device(), s->p->device[0]) == 0 ? s->p->device[i] : NULL;
     tern_device_block block = tern_device_block_enter(own ? own : tern_default_device());
-    tern_status status = tern_nn_call(s->child, in, s->n_in, s->out + i * s->n_out, s->n_out);
+    tern_status status =
+        tern_nn_call(s->child, s->parts + i * s->n_in, s->n_in, s->out + i * s->n_out, s->n_out);
     tern_device_block_leave(&block);
     return status;
 }
@@ -74,11 +62,9 @@ static tern_status run_replica(pass *s, int i)
     parallel *p = s->p;
     if (s->timed)
         tern_stopwatch_begin(&s->watch[i], p->device[i]);
-    tern_status status = TERN_OK;
     if (i > 0)
-        status = tern_replicas_enter(&p->replicas, i, p->n, p->device[i], p->device[0]);
-    if (status == TERN_OK)
-        status = run_one(s, i);
+        tern_replicas_enter(&p->replicas, i);
+    tern_status status = run_one(s, i);
     if (i > 0)
         tern_replicas_leave(&p->replicas);
     if (s->timed)
@@ -138,6 +124,35 @@ static void share_out(pass *s)
     }
 }
 
+/* The inputs of all devices that have rows; what has none itself goes to each of them. */
+static tern_status deal_out(pass *s)
+{
+    const parallel *p = s->p;
+    tern_tensor *parts[p->n];
+    const char *devices[p->n];
+    int who[p->n], n = 0;
+    for (int i = 0; i < p->n; i++)
+        if (s->part[i] > 0) {
+            devices[n] = p->device[i];
+            who[n++] = i;
+        }
+    for (int k = 0; k < s->n_in; k++) {
+        tern_tensor *x = s->in[k];
+        int64_t sizes[p->n];
+        if (!x)
+            continue;
+        for (int i = 0; i < n; i++)
+            sizes[i] = s->part[who[i]];
+        if (is_shared_out(x) && n > 1)
+            TERN_TRY(tern_comm_scatter(x, devices, n, sizes, p->dim, parts));
+        else
+            TERN_TRY(tern_comm_broadcast(&x, 1, devices, n, parts));
+        for (int i = 0; i < n; i++)
+            s->parts[who[i] * s->n_in + k] = parts[i];
+    }
+    return TERN_OK;
+}
+
 /* ---- gathering --------------------------------------------------------------------------------- */
 
 /* Result k of all devices along dim; of numbers without dims a vector. */
@@ -149,7 +164,7 @@ static tern_status gather(const pass *s, int k, tern_tensor **out)
     for (int i = 0; i < s->p->n; i++) {
         if (s->part[i] == 0)
             continue;
-        tern_tensor *x = tern_to(s->out[i * s->n_out + k], s->p->output);
+        tern_tensor *x = s->out[i * s->n_out + k];
         if (x && tern_dim(x) == 0 && s->p->n > 1)
             x = tern_reshape(x, TERN_SHAPE(1));
         if (!x)
@@ -157,7 +172,7 @@ static tern_status gather(const pass *s, int k, tern_tensor **out)
         parts[n++] = x;
     }
     const int dim = tern_dim(parts[0]) > s->p->dim ? s->p->dim : 0;
-    *out = n == 1 ? parts[0] : tern_cat(parts, n, dim);
+    *out = tern_comm_gather(parts, n, dim, s->p->output);
     return tern_failed_since(failures);
 }
 
@@ -177,6 +192,8 @@ static tern_status run_all(pass *s, tern_tensor **out)
     share_out(s);
     p->step++;
     s->timed = is_time_to_look(p);
+    TERN_TRY(deal_out(s));
+    TERN_TRY(tern_replicas_send(&p->replicas, p->device, s->part, p->n));
     tern_status status = run_replicas(s);
     if (s->timed) {
         tern_status waited = tern_stopwatch_read(s->watch, p->n, seconds);
@@ -194,11 +211,12 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
 {
     parallel *p = tern_nn_data(self);
     int64_t part[p->n], at[p->n];
-    tern_tensor *results[p->n * k + 1];
+    tern_tensor *results[p->n * k + 1], *parts[p->n * n + 1];
     tern_stopwatch watch[p->n];
     memset(part, 0, sizeof part);
     memset(at, 0, sizeof at);
     memset(results, 0, sizeof results);
+    memset(parts, 0, sizeof parts);
     memset(watch, 0, sizeof watch);
     pass s = {.p = p,
               .child = self->members[0].child,
@@ -207,6 +225,7 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
               .n_out = k,
               .part = part,
               .at = at,
+              .parts = parts,
               .out = results,
               .watch = watch};
     return run_all(&s, out);

@@ -5,6 +5,7 @@
 #include "tensor/storage.h"
 #include <stdint.h>
 #include <string.h>
+#include <tern/ops/collective.h>
 
 /* ---- what there is --------------------------------------------------------------------------- */
 
@@ -84,7 +85,9 @@ static void forget_all(tern_replicas *r)
     for (int i = 0; i < r->devices * r->copied; i++)
         forget(&r->copies[i]);
     tern_free(r->copies);
+    tern_free(r->sent);
     r->copies = NULL;
+    r->sent = NULL;
     r->devices = r->copied = 0;
 }
 
@@ -94,7 +97,8 @@ static tern_status make_room(tern_replicas *r, int n)
         return TERN_OK;
     forget_all(r);
     r->copies = tern_alloc(sizeof *r->copies * ((size_t)n * (size_t)r->count + 1));
-    if (!r->copies)
+    r->sent = tern_alloc(sizeof *r->sent * ((size_t)n * (size_t)r->count + 1));
+    if (!r->copies || !r->sent)
         return TERN_ERR_MEMORY;
     r->devices = n;
     r->copied = r->count;
@@ -109,59 +113,147 @@ static bool is_right(const tern_replica_copy *c, const tern_tensor *x, const cha
            strcmp(tern_device(c->copy), device) == 0;
 }
 
-static tern_tensor *lasting_copy(tern_replica_copy *c, tern_tensor *x, const char *device)
+/* Replicas that work in this pass, by their numbers, and their devices. */
+typedef struct crowd {
+    const char *const *device;
+    const int *who;
+    int n;
+} crowd;
+
+static tern_replica_copy *copy_at(const tern_replicas *r, int i, int slot)
 {
-    if (is_right(c, x, device))
-        return c->copy;
-    tern_tensor *of = tern_detach(x);
-    bool here = strcmp(tern_device(x), device) == 0;
-    tern_tensor *copy = here ? tern_clone(of) : tern_to(of, device);
+    return &r->copies[i * r->count + slot];
+}
+
+/* Whether gradients come back from a copy of it: it is another in each pass. */
+static bool is_trained(const tern_replica_slot *s)
+{
+    return tern_requires_grad(s->x) && tern_is_grad_enabled();
+}
+
+/* Computed members are made anew before each run; tied ones are the first's. */
+static bool is_sent(const tern_replica_slot *s, int slot)
+{
+    const tern_member *member = member_of(s);
+    return member && member->kind != MEMBER_COMPUTED && s->first == slot;
+}
+
+/* On the module's own device, which all may read. */
+static bool is_own(const tern_replica_slot *s, const char *device)
+{
+    return member_of(s) && member_of(s)->kind != MEMBER_BUFFER &&
+           strcmp(tern_device(s->x), device) == 0;
+}
+
+static bool is_there(const tern_replicas *r, const crowd *all, int slot)
+{
+    for (int t = 0; t < all->n; t++)
+        if (!is_own(&r->slots[slot], all->device[t]) &&
+            !is_right(copy_at(r, all->who[t], slot), r->slots[slot].x, all->device[t]))
+            return false;
+    return true;
+}
+
+/* One that stays, of a slot's tensor, which is `of` outside of the graph; on the module's own device buffers alone are
+ * copied. */
+static tern_status keep_copy(tern_replicas *r, int i, int slot, tern_tensor *of, tern_tensor *copy)
+{
+    const tern_replica_slot *s = &r->slots[slot];
+    tern_replica_copy *c = copy_at(r, i, slot);
     forget(c);
-    if (!of || !copy)
-        return NULL;
-    *c = (tern_replica_copy){tern_keep(of), tern_keep(copy), tern_version(x), tern_version(copy)};
-    return copy;
+    if (copy == of && !(copy = tern_clone(of)))
+        return TERN_ERR_MEMORY;
+    *c =
+        (tern_replica_copy){tern_keep(of), tern_keep(copy), tern_version(s->x), tern_version(copy)};
+    r->sent[i * r->count + slot] = copy;
+    return TERN_OK;
+}
+
+static tern_status hand_out(tern_replicas *r, const crowd *all, int slot, tern_tensor *x,
+                            tern_tensor *const *out)
+{
+    tern_status status = TERN_OK;
+    for (int t = 0; t < all->n && status == TERN_OK; t++) {
+        const int i = all->who[t];
+        if (!is_trained(&r->slots[slot])) {
+            status = is_own(&r->slots[slot], all->device[t]) ? TERN_OK
+                                                             : keep_copy(r, i, slot, x, out[t]);
+        } else {
+            forget(copy_at(r, i, slot));
+            r->sent[i * r->count + slot] = out[t];
+        }
+    }
+    return status;
+}
+
+/* All tensors that are trained, or all others of which a copy is not right, to all of them at once. */
+static tern_status send(tern_replicas *r, const crowd *all, bool trained)
+{
+    const uint64_t failures = tern_failures();
+    tern_tensor **x = tern_alloc(sizeof *x * (size_t)r->count + 1);
+    tern_tensor **out = tern_alloc(sizeof *out * (size_t)r->count * (size_t)all->n + 1);
+    int *slots = tern_alloc(sizeof *slots * (size_t)r->count + 1), n = 0;
+    tern_status status = x && out && slots ? TERN_OK : TERN_ERR_MEMORY;
+    for (int k = 0; k < r->count && status == TERN_OK; k++) {
+        const tern_replica_slot *s = &r->slots[k];
+        if (!is_sent(s, k) || is_trained(s) != trained || (!trained && is_there(r, all, k)))
+            continue;
+        x[n] = trained ? s->x : tern_detach(s->x);
+        slots[n++] = k;
+    }
+    if (n)
+        status = tern_failed_since(failures);
+    if (n && status == TERN_OK)
+        status = tern_comm_broadcast(x, n, all->device, all->n, out);
+    for (int k = 0; k < n && status == TERN_OK; k++)
+        status = hand_out(r, all, slots[k], x[k], out + k * all->n);
+    tern_free(slots);
+    tern_free(out);
+    tern_free(x);
+    return status;
+}
+
+tern_status tern_replicas_send(tern_replicas *r, const char *const *device, const int64_t *part,
+                               int n)
+{
+    const char *devices[n];
+    int who[n];
+    crowd all = {devices, who, 0};
+    for (int i = 1; i < n; i++)
+        if (part[i] > 0) {
+            devices[all.n] = device[i];
+            who[all.n++] = i;
+        }
+    TERN_TRY(make_room(r, n));
+    if (all.n == 0 || r->count == 0)
+        return TERN_OK;
+    for (int t = 0; t < all.n; t++)
+        for (int k = 0; k < r->count; k++)
+            r->sent[who[t] * r->count + k] =
+                is_own(&r->slots[k], devices[t]) ? r->slots[k].x : copy_at(r, who[t], k)->copy;
+    TERN_TRY(send(r, &all, true));
+    return send(r, &all, false);
 }
 
 /* ---- in and out -------------------------------------------------------------------------------- */
 
-static tern_tensor *replacement(tern_replicas *r, int i, int slot, const char *device, bool moves)
+void tern_replicas_enter(tern_replicas *r, int i)
 {
-    const tern_replica_slot *s = &r->slots[slot];
-    const tern_member *member = member_of(s);
-    tern_replica_copy *c = &r->copies[i * r->count + slot];
-    if (s->first != slot)
-        return member_of(&r->slots[s->first])->tensor;
-    if (member->kind == MEMBER_COMPUTED || (!moves && member->kind != MEMBER_BUFFER))
-        return s->x; /* made anew before each run; the module's own */
-    if (!tern_requires_grad(s->x) || !tern_is_grad_enabled())
-        return lasting_copy(c, s->x, device);
-    forget(c);
-    return tern_to(s->x, device);
-}
-
-tern_status tern_replicas_enter(tern_replicas *r, int i, int n, const char *device,
-                                const char *home)
-{
-    const uint64_t failures = tern_failures();
-    const bool moves = strcmp(device, home) != 0;
     /* All are held before the first is swapped, so that leave may put all of them back; computed members have
      * changed since they were looked at. */
     for (int k = 0; k < r->count; k++)
         r->slots[k].x = member_of(&r->slots[k]) ? tern_keep(member_of(&r->slots[k])->tensor) : NULL;
-    TERN_TRY(make_room(r, n));
     for (int k = 0; k < r->count; k++) {
-        tern_member *member = member_of(&r->slots[k]);
-        tern_tensor *x = r->slots[k].x ? replacement(r, i, k, device, moves) : NULL;
-        if (!r->slots[k].x)
+        const tern_replica_slot *s = &r->slots[k];
+        tern_member *member = member_of(s);
+        if (!s->x || member->kind == MEMBER_COMPUTED)
             continue;
-        if (!x)
-            return tern_failed_since(failures);
+        tern_tensor *x =
+            s->first != k ? member_of(&r->slots[s->first])->tensor : r->sent[i * r->count + k];
         tern_keep(x);
         tern_release(member->tensor);
         member->tensor = x;
     }
-    return TERN_OK;
 }
 
 void tern_replicas_leave(tern_replicas *r)

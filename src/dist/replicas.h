@@ -21,15 +21,19 @@ typedef struct tern_replicas {
     tern_replica_slot *slots;
     int count, capacity;
     tern_replica_copy *copies; /* of each device, count in turn */
+    tern_tensor *
+        *sent; /* likewise: what members are while a replica runs; the copies', or the scope's */
     int devices, copied;
 } tern_replicas;
 
 /* Look at what the module has now; all of it is on `device` (TERN_ERR_DEVICE). */
 tern_status tern_replicas_look(tern_replicas *r, tern_module *module, const char *device);
-/* Its tensors become those of replica i > 0 on `device`, of n; what they are belongs to the innermost scope. home: the
- * module's own device. Then, whether that failed or not, leave puts its own back. */
-tern_status tern_replicas_enter(tern_replicas *r, int i, int n, const char *device,
-                                const char *home);
+/* Its tensors to replicas 1 to n - 1 that have a part, on their devices; those that gradients come back from belong to
+ * the innermost scope. */
+tern_status tern_replicas_send(tern_replicas *r, const char *const *device, const int64_t *part,
+                               int n);
+/* Its tensors become those of replica i > 0. Then leave puts its own back. */
+void tern_replicas_enter(tern_replicas *r, int i);
 void tern_replicas_leave(tern_replicas *r);
 void tern_replicas_free(tern_replicas *r);
 

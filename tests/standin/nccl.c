@@ -1,4 +1,4 @@
-/* nccl.c -- the stand-in's NCCL: sums over the devices of one process. It refuses what would hang:
+/* nccl.c -- the stand-in's NCCL: collectives of the devices of one process. It refuses what would hang:
  * a group in which a device is missing, or a call outside of one. */
 #include "standin.h"
 #include <stdlib.h>
@@ -16,17 +16,24 @@ struct ncclComm {
     int *together; /* shared: how many communicators of the set are left */
 };
 
+typedef enum kind { ALL_REDUCE, REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER } kind;
+
 typedef struct call {
+    kind kind;
     ncclComm_t comm;
     const void *from;
     void *to;
     size_t count;
     ncclDataType_t type;
+    ncclRedOp_t op;
+    int root;
     cudaStream_t stream;
+    bool done; /* its collective is under way */
 } call;
 
+enum { MAX_CALLS = 1024 };
 static _Thread_local int depth, pending;
-static _Thread_local call calls[MAX_DEVICES];
+static _Thread_local call calls[MAX_CALLS];
 static long collectives;
 
 long standin_collectives(void)
@@ -86,38 +93,94 @@ ncclResult_t ncclGroupStart(void)
 
 static size_t size_of(ncclDataType_t type)
 {
-    return type == ncclUint8                             ? 1
-           : type == ncclFloat16 || type == ncclBfloat16 ? 2
-           : type == ncclInt32 || type == ncclFloat32    ? 4
-                                                         : 8;
+    return type == ncclUint8 || type == ncclInt8                            ? 1
+           : type == ncclFloat16 || type == ncclBfloat16                    ? 2
+           : type == ncclInt32 || type == ncclUint32 || type == ncclFloat32 ? 4
+                                                                            : 8;
+}
+
+/* Bytes that the call reads, or writes. */
+static size_t bytes_of(const call *c, bool reads)
+{
+    const size_t one = c->count * size_of(c->type);
+    const bool at_root = c->comm->rank == c->root;
+    switch (c->kind) {
+    case REDUCE:
+        return reads || at_root ? one : 0;
+    case BROADCAST:
+        return !reads || at_root ? one : 0;
+    case ALL_GATHER:
+        return reads ? one : one * (size_t)c->comm->n;
+    case REDUCE_SCATTER:
+        return reads ? one * (size_t)c->comm->n : one;
+    default:
+        return one;
+    }
+}
+
+static ncclResult_t note(call c)
+{
+    const size_t reads = bytes_of(&c, true), writes = bytes_of(&c, false);
+    if (depth == 0 || pending == MAX_CALLS || (c.op != ncclSum && c.op != ncclMax) || c.root < 0 ||
+        c.root >= c.comm->n)
+        return INVALID_USAGE;
+    if ((reads && standin_owner(c.from, reads) != c.comm->device) ||
+        (writes && standin_owner(c.to, writes) != c.comm->device))
+        return INVALID_ARGUMENT;
+    calls[pending++] = c;
+    return 0;
 }
 
 ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
     FAULT(ncclAllReduce);
-    if (depth == 0 || pending == MAX_DEVICES || op != ncclSum)
-        return INVALID_USAGE;
-    if (standin_owner(from, count * size_of(type)) != comm->device ||
-        standin_owner(to, count * size_of(type)) != comm->device)
-        return INVALID_ARGUMENT;
-    calls[pending++] = (call){comm, from, to, count, type, stream};
-    return 0;
+    return note((call){ALL_REDUCE, comm, from, to, count, type, op, 0, stream, false});
 }
 
-/* ---- the sum ----------------------------------------------------------------------------- */
+ncclResult_t ncclReduce(const void *from, void *to, size_t count, ncclDataType_t type,
+                        ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
+{
+    FAULT(ncclReduce);
+    return note((call){REDUCE, comm, from, to, count, type, op, root, stream, false});
+}
+
+ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root,
+                           ncclComm_t comm, cudaStream_t stream)
+{
+    FAULT(ncclBroadcast);
+    return note((call){BROADCAST, comm, from, to, count, type, ncclSum, root, stream, false});
+}
+
+ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataType_t type,
+                           ncclComm_t comm, cudaStream_t stream)
+{
+    FAULT(ncclAllGather);
+    return note((call){ALL_GATHER, comm, from, to, count, type, ncclSum, 0, stream, false});
+}
+
+ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDataType_t type,
+                               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+{
+    FAULT(ncclReduceScatter);
+    return note((call){REDUCE_SCATTER, comm, from, to, count, type, op, 0, stream, false});
+}
+
+/* ---- what they do ------------------------------------------------------------------------ */
 
 typedef struct job {
-    call calls[MAX_DEVICES];
+    call calls[MAX_DEVICES]; /* in the order of ranks */
     int n;
 } job;
 
-static void add(const job *j, size_t at, ncclDataType_t type)
+/* Element `at` of all together, into element `put` of the calls from first to end. */
+static void combine(const job *j, size_t at, size_t put, int first, int end)
 {
     static const cudaDataType floats[] = {[ncclFloat16] = CUDA_R_16F,
                                           [ncclFloat32] = CUDA_R_32F,
                                           [ncclFloat64] = CUDA_R_64F,
                                           [ncclBfloat16] = CUDA_R_16BF};
+    const ncclDataType_t type = j->calls[0].type;
     double sum = 0;
     uint64_t whole = 0; /* its low bytes are the sum of any integer type's */
     size_t size = size_of(type);
@@ -125,22 +188,33 @@ static void add(const job *j, size_t at, ncclDataType_t type)
     for (int i = 0; i < j->n; i++) {
         uint64_t bits = 0;
         memcpy(&bits, (const char *)j->calls[i].from + at * size, size);
-        whole += bits;
+        whole = j->calls[0].op == ncclSum ? whole + bits : bits > whole ? bits : whole;
         if (is_float)
             sum += standin_load(j->calls[i].from, (int64_t)at, floats[type]);
     }
-    for (int i = 0; i < j->n; i++)
+    for (int i = first; i < end; i++)
         if (is_float)
-            standin_save(j->calls[i].to, (int64_t)at, floats[type], sum);
+            standin_save(j->calls[i].to, (int64_t)put, floats[type], sum);
         else
-            memcpy((char *)j->calls[i].to + at * size, &whole, size);
+            memcpy((char *)j->calls[i].to + put * size, &whole, size);
 }
 
-static void do_sum(void *data)
+static void do_it(void *data)
 {
     const job *j = data;
-    for (size_t at = 0; at < j->calls[0].count; at++)
-        add(j, at, j->calls[0].type);
+    const call *c = &j->calls[0];
+    const size_t count = c->count, bytes = count * size_of(c->type);
+    for (int i = 0; i < j->n && c->kind == BROADCAST; i++)
+        memmove(j->calls[i].to, j->calls[c->root].from, bytes);
+    for (int i = 0; i < j->n * j->n && c->kind == ALL_GATHER; i++)
+        memmove((char *)j->calls[i / j->n].to + (size_t)(i % j->n) * bytes, j->calls[i % j->n].from,
+                bytes);
+    for (size_t at = 0; at < count && c->kind == ALL_REDUCE; at++)
+        combine(j, at, at, 0, j->n);
+    for (size_t at = 0; at < count && c->kind == REDUCE; at++)
+        combine(j, at, at, c->root, c->root + 1);
+    for (size_t at = 0; at < count * (size_t)j->n && c->kind == REDUCE_SCATTER; at++)
+        combine(j, at, at % count, (int)(at / count), (int)(at / count) + 1);
 }
 
 static void do_wait(void *data)
@@ -155,34 +229,60 @@ static bool put(const call *c, standin_work work, const void *data, size_t bytes
     return standin_enqueue(c->stream, work, data, bytes);
 }
 
-/* The first stream waits for the others and sums, then they wait for it. */
+/* The collective that calls[first] begins: of each device of its set the first call that is left; false where one lacks,
+ * or differs. */
+static bool gather_job(int first, int n, job *j)
+{
+    const call *c = &calls[first];
+    j->n = c->comm->n;
+    for (int rank = 0; rank < j->n; rank++) {
+        int i = first;
+        while (i < n && (calls[i].done || calls[i].comm->together != c->comm->together ||
+                         calls[i].comm->rank != rank))
+            i++;
+        if (i == n || calls[i].kind != c->kind || calls[i].count != c->count ||
+            calls[i].type != c->type || calls[i].op != c->op || calls[i].root != c->root)
+            return false;
+        j->calls[rank] = calls[i];
+        calls[i].done = true;
+    }
+    return true;
+}
+
+/* The first stream waits for the others and does it, then they wait for it. */
+static bool begin(const job *j)
+{
+    bool ok = true;
+    for (int i = 1; i < j->n; i++) {
+        standin_point point = standin_now(j->calls[i].stream);
+        ok = ok && put(&j->calls[0], do_wait, &point, sizeof point);
+    }
+    ok = ok && put(&j->calls[0], do_it, j, sizeof *j);
+    for (int i = 1; i < j->n; i++) {
+        standin_point point = standin_now(j->calls[0].stream);
+        ok = ok && put(&j->calls[i], do_wait, &point, sizeof point);
+    }
+    return ok;
+}
+
 ncclResult_t ncclGroupEnd(void)
 {
     if (depth == 0)
         return INVALID_USAGE;
     if (--depth > 0)
         return 0;
-    job j = {.n = pending};
-    memcpy(j.calls, calls, sizeof calls);
+    const int n = pending, current = standin_current();
     pending = 0;
     FAULT(ncclGroupEnd);
-    for (int i = 0; i < j.n; i++)
-        if (j.calls[i].comm->n != j.n || j.calls[i].comm->rank != i ||
-            j.calls[i].comm->together != j.calls[0].comm->together ||
-            j.calls[i].count != j.calls[0].count || j.calls[i].type != j.calls[0].type)
-            return INVALID_USAGE;
-    int current = standin_current();
     bool ok = true;
-    for (int i = 1; i < j.n; i++) {
-        standin_point point = standin_now(j.calls[i].stream);
-        ok = ok && put(&j.calls[0], do_wait, &point, sizeof point);
-    }
-    ok = ok && (j.n == 0 || put(&j.calls[0], do_sum, &j, sizeof j));
-    for (int i = 1; i < j.n; i++) {
-        standin_point point = standin_now(j.calls[0].stream);
-        ok = ok && put(&j.calls[i], do_wait, &point, sizeof point);
+    for (int i = 0; i < n && ok; i++) {
+        job j;
+        if (calls[i].done)
+            continue;
+        memset(&j, 0, sizeof j);
+        ok = gather_job(i, n, &j) && begin(&j);
+        collectives += ok;
     }
     standin_set_current(current);
-    collectives += j.n > 0;
     return ok ? 0 : INVALID_USAGE;
 }

@@ -1,22 +1,32 @@
-/* collective.c -- sums over several devices through NCCL, where it is installed. */
+/* collective.c -- what several devices do together, through NCCL, where it is installed. */
 #include "base/dtype.h"
 #include "device/cuda/cuda.h"
 #include <string.h>
 
-/* The communicators of the devices that worked together last, in their order. */
-static struct {
-    pthread_mutex_t lock;
+/* Devices that worked together, in their order, and their communicators. Those of the last few sets are kept. */
+typedef struct set {
     int n, devices[TERN_MOST_TOGETHER];
     ncclComm_t comms[TERN_MOST_TOGETHER];
-} group = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} set;
+enum { SETS = 4 };
+static struct {
+    pthread_mutex_t lock;
+    unsigned next; /* of sets, the one that goes when another comes */
+    set sets[SETS];
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* Types that NCCL adds; a bool is the largest of its bytes. */
 static const struct {
     ncclDataType_t type;
     bool known;
-} types[TERN_DTYPE_END] = {[TERN_F32] = {ncclFloat32, true}, [TERN_F64] = {ncclFloat64, true},
-                           [TERN_F16] = {ncclFloat16, true}, [TERN_BF16] = {ncclBfloat16, true},
-                           [TERN_I32] = {ncclInt32, true},   [TERN_I64] = {ncclInt64, true},
-                           [TERN_U8] = {ncclUint8, true}};
+} types[TERN_DTYPE_END] = {
+    [TERN_F32] = {ncclFloat32, true}, [TERN_F64] = {ncclFloat64, true},
+    [TERN_F16] = {ncclFloat16, true}, [TERN_BF16] = {ncclBfloat16, true},
+    [TERN_I32] = {ncclInt32, true},   [TERN_I64] = {ncclInt64, true},
+    [TERN_U8] = {ncclUint8, true},    [TERN_I8] = {ncclInt8, true},
+    [TERN_U32] = {ncclUint32, true},  [TERN_U64] = {ncclUint64, true},
+    [TERN_BOOL] = {ncclUint8, true},
+};
 
 static tern_status check(const tern_place *place, ncclResult_t code, const char *call)
 {
@@ -26,53 +36,93 @@ static tern_status check(const tern_place *place, ncclResult_t code, const char 
                      call, tern_cuda.ncclGetErrorString(code), code);
 }
 
-/* With the group's lock held. */
-static tern_status open_group(tern_place *const *places, int n)
+/* With the lock held. */
+static tern_status open_set(tern_place *const *places, int n, const set **found)
 {
     int devices[TERN_MOST_TOGETHER];
     for (int i = 0; i < n; i++)
         devices[i] = tern_cuda_state_of(places[i])->index;
-    if (n == group.n && memcmp(devices, group.devices, sizeof *devices * (size_t)n) == 0)
-        return TERN_OK;
-    for (int i = 0; i < group.n; i++)
-        tern_cuda.ncclCommDestroy(group.comms[i]);
-    group.n = 0;
-    TERN_TRY(
-        check(places[0], tern_cuda.ncclCommInitAll(group.comms, n, devices), "ncclCommInitAll"));
-    memcpy(group.devices, devices, sizeof devices);
-    group.n = n;
+    for (int k = 0; k < SETS; k++) {
+        *found = &kept.sets[k];
+        if (n == kept.sets[k].n &&
+            memcmp(devices, kept.sets[k].devices, sizeof *devices * (size_t)n) == 0)
+            return TERN_OK;
+    }
+    set *s = &kept.sets[kept.next++ % SETS];
+    for (int i = 0; i < s->n; i++)
+        tern_cuda.ncclCommDestroy(s->comms[i]);
+    s->n = 0;
+    TERN_TRY(check(places[0], tern_cuda.ncclCommInitAll(s->comms, n, devices), "ncclCommInitAll"));
+    memcpy(s->devices, devices, sizeof devices);
+    s->n = n;
+    *found = s;
     return TERN_OK;
 }
 
-/* The calls of one group are one collective: alone each would wait for the others. */
-static tern_status sum(tern_place *const *places, const tern_arg *x, int n, int64_t count,
-                       ncclDataType_t type)
+static void *memory_of(const tern_arg *x)
 {
+    return (char *)x->buffer->handle + (size_t)x->at * x->bytes;
+}
+
+static bool adds(const tern_together *t)
+{
+    return t->kind != TERN_TOGETHER_BROADCAST && t->kind != TERN_TOGETHER_ALL_GATHER;
+}
+
+/* What is only moved is bytes. */
+static ncclResult_t call(const tern_together *t, int i, ncclComm_t comm, cudaStream_t stream)
+{
+    const void *from = memory_of(&t->from[i]);
+    void *to = memory_of(&t->to[i]);
+    const ncclDataType_t type = adds(t) ? types[t->dtype].type : ncclUint8;
+    const size_t count = (size_t)t->count * (adds(t) ? 1 : tern_dtype_size(t->dtype));
+    const ncclRedOp_t op = t->dtype == TERN_BOOL ? ncclMax : ncclSum;
+    switch (t->kind) {
+    case TERN_TOGETHER_ALL_REDUCE:
+        return tern_cuda.ncclAllReduce(from, to, count, type, op, comm, stream);
+    case TERN_TOGETHER_REDUCE:
+        return tern_cuda.ncclReduce(from, to, count, type, op, t->root, comm, stream);
+    case TERN_TOGETHER_BROADCAST:
+        return tern_cuda.ncclBroadcast(from, to, count, type, t->root, comm, stream);
+    case TERN_TOGETHER_ALL_GATHER:
+        return tern_cuda.ncclAllGather(from, to, count, type, comm, stream);
+    default:
+        return tern_cuda.ncclReduceScatter(from, to, count, type, op, comm, stream);
+    }
+}
+
+/* The calls of one group are begun together: alone each would wait for the other devices. */
+static tern_status run(tern_place *const *places, int n, const tern_together *list, int k,
+                       const set *s)
+{
+    static const char *const names[] = {"ncclAllReduce", "ncclReduce", "ncclBroadcast",
+                                        "ncclAllGather", "ncclReduceScatter"};
     ncclResult_t code = tern_cuda.ncclGroupStart();
     TERN_TRY(check(places[0], code, "ncclGroupStart"));
-    for (int i = 0; i < n && code == 0; i++) {
-        char *at = (char *)x[i].buffer->handle + (size_t)x[i].at * x[i].bytes;
-        code = tern_cuda.ncclAllReduce(at, at, (size_t)count, type, ncclSum, group.comms[i],
-                                       tern_cuda_state_of(places[i])->stream);
-    }
+    int j = 0;
+    for (; j < k && code == 0; j += code == 0)
+        for (int i = 0; i < n && code == 0; i++)
+            code = call(&list[j], i, s->comms[i], tern_cuda_state_of(places[i])->stream);
     ncclResult_t end = tern_cuda.ncclGroupEnd();
-    TERN_TRY(check(places[0], code, "ncclAllReduce"));
+    TERN_TRY(check(places[0], code, names[list[j < k ? j : 0].kind]));
     return check(places[0], end, "ncclGroupEnd");
 }
 
-tern_status tern_cuda_all_reduce(tern_place *const *places, const tern_arg *x, int n, int64_t count,
-                                 tern_dtype dtype, bool *taken)
+tern_status tern_cuda_together(tern_place *const *places, int n, const tern_together *list, int k,
+                               bool *taken)
 {
+    const set *s = NULL;
     *taken = false;
-    if (!tern_cuda.has_nccl || !types[dtype].known)
-        return TERN_OK;
+    for (int j = 0; j < k; j++)
+        if (!tern_cuda.has_nccl || (adds(&list[j]) && !types[list[j].dtype].known))
+            return TERN_OK;
     for (int i = 0; i < n; i++)
         TERN_TRY(tern_cuda_enter(places[i]));
     *taken = true;
-    pthread_mutex_lock(&group.lock);
-    tern_status status = open_group(places, n);
+    pthread_mutex_lock(&kept.lock);
+    tern_status status = open_set(places, n, &s);
     if (status == TERN_OK)
-        status = sum(places, x, n, count, types[dtype].type);
-    pthread_mutex_unlock(&group.lock);
+        status = run(places, n, list, k, s);
+    pthread_mutex_unlock(&kept.lock);
     return status;
 }

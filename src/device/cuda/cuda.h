@@ -129,8 +129,8 @@ tern_status tern_cuda_sums_fit(tern_place *place, const tern_gemm *gemm, bool *f
 tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution *c,
                                        size_t *scratch, bool *taken);
 tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, bool *taken);
-tern_status tern_cuda_all_reduce(tern_place *const *places, const tern_arg *x, int n, int64_t count,
-                                 tern_dtype dtype, bool *taken);
+tern_status tern_cuda_together(tern_place *const *places, int n, const tern_together *list, int k,
+                               bool *taken);
 tern_status tern_cuda_graph_make(tern_place *place, tern_status (*record)(void *user), void *user,
                                  void **graph);
 tern_status tern_cuda_graph_run(tern_place *place, void *graph);

@@ -1,0 +1,21 @@
+/* collective.h -- tensors of several devices of one process: moved, sent to all, added up. No part of the graph. */
+#ifndef TERN_OPS_COLLECTIVE_COLLECTIVE_H
+#define TERN_OPS_COLLECTIVE_COLLECTIVE_H
+#include "tensor/op.h"
+
+/* out[i] = x[i] on to[i], dense, x[i] itself where it is that. Devices are read side by side, by way of pinned memory
+ * where they can't copy to each other; nobody waits for what is written. */
+tern_status tern_move_each(tern_tensor *const *x, tern_place *const *to, int n, tern_tensor **out);
+/* Each x[j], of k, on each to[i], of n: into out[j n + i] where that is a dense tensor there, else out[j n + i] becomes a new
+ * one, or x[j] where it is there. Devices of one vendor get it through its library. */
+tern_status tern_send_all(tern_tensor *const *x, int k, tern_place *const *to, int n,
+                          tern_tensor **out);
+/* The sum of x[i], of one shape and dtype, on to, in their order, with that of devices of one vendor made by its
+ * library; halves are added in float32. A tensor of its own. */
+tern_tensor *tern_sum_at(tern_tensor *const *x, int n, tern_place *to);
+/* TERN_ERR_DTYPE where it has no sums. */
+tern_status tern_check_sum(const char *function, tern_dtype dtype);
+/* All that a list of tensors must be; dense too where that is asked for. */
+tern_status tern_check_list(const char *function, tern_tensor *const *x, int n, bool dense);
+
+#endif

@@ -1,0 +1,298 @@
+/* comm.c -- tensors sent to several devices and brought together from them, with gradients. Each of three functions of
+ * the graph is another one's gradient: moved and moved back, sent to all and added up. */
+#include "base/memory.h"
+#include "ops/collective/collective.h"
+#include <string.h>
+#include <tern/autograd.h>
+#include <tern/ops.h>
+
+/* What a function of the graph keeps: where its inputs were, and where its results are. */
+typedef struct trip {
+    int n;
+    tern_tensor **ready; /* made already: what forward hands out; the caller's */
+    tern_place *home, *place[];
+} trip;
+
+static trip *trip_new(tern_place *home, tern_place *const *places, int n)
+{
+    trip *t = tern_alloc(sizeof *t + sizeof *places * (size_t)n);
+    if (!t)
+        return NULL;
+    t->n = n;
+    t->home = home;
+    memcpy(t->place, places, sizeof *places * (size_t)n);
+    return t;
+}
+
+static bool is_recorded(tern_tensor *const *x, int n)
+{
+    bool recorded = false;
+    for (int i = 0; i < n; i++)
+        recorded = recorded || tern_requires_grad(x[i]);
+    recorded = recorded && tern_is_grad_enabled();
+    if (recorded)
+        tern_walks_cross();
+    return recorded;
+}
+
+static tern_status hand_out(tern_function *f, tern_tensor *const *in, int n, tern_tensor **out,
+                            int k)
+{
+    const trip *t = tern_function_data(f);
+    (void)in, (void)n;
+    memcpy(out, t->ready, sizeof *out * (size_t)k);
+    return TERN_OK;
+}
+
+/* As a function of the graph whose results are there. */
+static tern_status record(const tern_function_type *type, tern_place *home,
+                          tern_place *const *places, int trips, tern_tensor *const *in, int n,
+                          tern_tensor **out, int k)
+{
+    trip *t = trip_new(home, places, trips);
+    if (!t)
+        return TERN_ERR_MEMORY;
+    tern_tensor *ready[k];
+    memcpy(ready, out, sizeof ready);
+    t->ready = ready;
+    return tern_function_apply(type, t, in, n, out, k);
+}
+
+/* ---- to all, and added up ---------------------------------------------------------------------- */
+
+static tern_status send(tern_tensor *const *x, int k, tern_place *const *places, int n,
+                        tern_tensor **out);
+static tern_tensor *add_up(tern_tensor *const *x, int n, tern_place *to);
+
+static tern_status broadcast_backward(tern_function *f, tern_tensor *const *grad_out, int k,
+                                      tern_tensor **grad_in, int n)
+{
+    const trip *t = tern_function_data(f);
+    tern_tensor *there[k];
+    int count = 0;
+    (void)n;
+    for (int i = 0; i < k; i++)
+        if (grad_out[i])
+            there[count++] = grad_out[i];
+    grad_in[0] = count ? add_up(there, count, t->home) : NULL;
+    return !count || grad_in[0] ? TERN_OK : tern_last_status();
+}
+
+static tern_status add_backward(tern_function *f, tern_tensor *const *grad_out, int k,
+                                tern_tensor **grad_in, int n)
+{
+    const trip *t = tern_function_data(f);
+    (void)k;
+    return send(grad_out, 1, t->place, n, grad_in);
+}
+
+static const tern_function_type broadcast_type = {"Broadcast", hand_out, broadcast_backward,
+                                                  tern_free, {0}};
+static const tern_function_type add_type = {"ReduceAdd", hand_out, add_backward, tern_free, {0}};
+
+/* The results that are not x itself are the function's. */
+static tern_status attach(tern_tensor *x, tern_place *const *places, int n, tern_tensor **out)
+{
+    tern_tensor *away[n];
+    int k = 0;
+    for (int i = 0; i < n; i++)
+        if (places[i] != x->storage->place)
+            away[k++] = out[i];
+    if (k == 0 || !is_recorded(&x, 1))
+        return TERN_OK;
+    TERN_TRY(record(&broadcast_type, x->storage->place, places, 0, &x, 1, away, k));
+    for (int i = n - 1; i >= 0; i--)
+        if (places[i] != x->storage->place)
+            out[i] = away[--k];
+    return TERN_OK;
+}
+
+static tern_status send(tern_tensor *const *x, int k, tern_place *const *places, int n,
+                        tern_tensor **out)
+{
+    memset(out, 0, sizeof *out * (size_t)k * (size_t)n);
+    TERN_TRY(tern_send_all(x, k, places, n, out));
+    for (int j = 0; j < k; j++) {
+        for (int i = 0; i < n; i++)
+            if (places[i] == x[j]->storage->place)
+                out[j * n + i] = x[j];
+        TERN_TRY(attach(x[j], places, n, out + j * n));
+    }
+    return TERN_OK;
+}
+
+/* Of one device, by additions that the graph knows; else as a function of its own. */
+static tern_tensor *add_up(tern_tensor *const *x, int n, tern_place *to)
+{
+    tern_place *places[n];
+    bool apart = false;
+    for (int i = 0; i < n; i++) {
+        places[i] = x[i]->storage->place;
+        apart = apart || places[i] != to;
+    }
+    if (!apart && n == 1)
+        return x[0];
+    tern_tensor *sum = tern_sum_at(x, n, to);
+    if (!sum || !is_recorded(x, n))
+        return sum;
+    return record(&add_type, to, places, n, x, n, &sum, 1) == TERN_OK ? sum : NULL;
+}
+
+/* ---- one by one -------------------------------------------------------------------------------- */
+
+static tern_status move(tern_tensor *const *x, tern_place *const *to, int n, tern_tensor **out);
+
+static tern_status move_backward(tern_function *f, tern_tensor *const *grad_out, int k,
+                                 tern_tensor **grad_in, int n)
+{
+    const trip *t = tern_function_data(f);
+    tern_tensor *there[k];
+    tern_place *places[k];
+    int count = 0;
+    for (int i = 0; i < k; i++)
+        if (grad_out[i]) {
+            places[count] = t->place[i];
+            there[count++] = grad_out[i];
+        }
+    TERN_TRY(move(there, places, count, there));
+    for (int i = n - 1; i >= 0; i--)
+        grad_in[i] = grad_out[i] ? there[--count] : NULL;
+    return TERN_OK;
+}
+
+static const tern_function_type move_type = {"Move", hand_out, move_backward, tern_free, {0}};
+
+/* Those that have a way to go are inputs and results of one function. */
+static tern_status move(tern_tensor *const *x, tern_place *const *to, int n, tern_tensor **out)
+{
+    tern_tensor *here[n + 1], *there[n + 1];
+    tern_place *from[n + 1], *places[n + 1];
+    int k = 0;
+    for (int i = 0; i < n; i++)
+        if (x[i]->storage->place != to[i]) {
+            from[k] = x[i]->storage->place;
+            places[k] = to[i];
+            here[k++] = x[i];
+        }
+    if (k)
+        TERN_TRY(tern_move_each(here, places, k, there));
+    if (k && is_recorded(here, k))
+        TERN_TRY(record(&move_type, NULL, from, k, here, k, there, k));
+    for (int i = n - 1; i >= 0; i--)
+        out[i] = x[i]->storage->place != to[i] ? there[--k] : x[i];
+    return TERN_OK;
+}
+
+/* ---- what they are called ------------------------------------------------------------------------ */
+
+static tern_status find_places(const char *function, const char *const *devices, int n,
+                               tern_place **places)
+{
+    if (!devices || n < 1)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: expected devices, but got %d", function, n);
+    for (int i = 0; i < n; i++)
+        if (!(places[i] = tern_place_find(devices[i], function)))
+            return tern_last_status();
+    return TERN_OK;
+}
+
+static tern_place *target(const char *function, const char *device, const tern_tensor *x)
+{
+    return device ? tern_place_find(device, function) : x->storage->place;
+}
+
+tern_status tern_comm_broadcast(tern_tensor *const *x, int k, const char *const *devices, int n,
+                                tern_tensor **out)
+{
+    static const char function[] = "tern_comm_broadcast";
+    tern_place *places[n > 0 ? n : 1];
+    TERN_TRY(find_places(function, devices, n, places));
+    if (!x || !out || k < 1)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: expected tensors, but got %d", function, k);
+    for (int j = 0; j < k; j++) {
+        if (!tern_given(x[j], function, "x"))
+            return TERN_ERR_ARGUMENT;
+        if (x[j]->storage->place != x[0]->storage->place)
+            return tern_fail(TERN_ERR_DEVICE,
+                             "%s: expected all tensors on one device, but got %s and %s", function,
+                             tern_device(x[0]), tern_device(x[j]));
+    }
+    return send(x, k, places, n, out);
+}
+
+tern_tensor *tern_comm_reduce_add(tern_tensor *const *x, int n, const char *device)
+{
+    static const char function[] = "tern_comm_reduce_add";
+    if (tern_check_list(function, x, n, false) != TERN_OK ||
+        tern_check_sum(function, x[0]->dtype) != TERN_OK)
+        return NULL;
+    tern_place *to = target(function, device, x[0]);
+    return to ? add_up(x, n, to) : NULL;
+}
+
+/* How much each gets. */
+static tern_status cut(const char *function, tern_tensor *x, int n, const int64_t *sizes, int dim,
+                       int64_t *part)
+{
+    const uint64_t failures = tern_failures();
+    const int64_t total = tern_size(x, dim), each = total < 0 ? 0 : (total + n - 1) / n;
+    int64_t left = total;
+    TERN_TRY(tern_failed_since(failures));
+    bool fits = true;
+    for (int i = 0; i < n && fits; i++) {
+        part[i] = sizes ? sizes[i] : left < each ? left : each;
+        fits = part[i] >= 0 && part[i] <= left;
+        left -= part[i];
+    }
+    if (fits && left == 0)
+        return TERN_OK;
+    return tern_fail(TERN_ERR_SHAPE, "%s: sizes don't add up to %lld, x's along dim %d", function,
+                     (long long)total, dim);
+}
+
+tern_status tern_comm_scatter(tern_tensor *x, const char *const *devices, int n,
+                              const int64_t *sizes, int dim, tern_tensor **out)
+{
+    static const char function[] = "tern_comm_scatter";
+    const int most = n > 0 ? n : 1;
+    tern_place *places[most];
+    tern_tensor *parts[most];
+    int64_t part[most], at = 0;
+    int used = 0;
+    if (!tern_given(x, function, "x") || !out)
+        return out ? tern_last_status() : tern_fail_argument_null(function, "out");
+    TERN_TRY(find_places(function, devices, n, places));
+    TERN_TRY(cut(function, x, n, sizes, dim, part));
+    for (int i = 0; i < n; at += part[i++]) {
+        if (part[i] == 0)
+            continue;
+        parts[used] = part[i] == tern_size(x, dim) ? x : tern_narrow(x, dim, at, part[i]);
+        if (!parts[used])
+            return tern_last_status();
+        places[used++] = places[i];
+    }
+    TERN_TRY(move(parts, places, used, parts));
+    for (int i = n - 1; i >= 0; i--)
+        out[i] = part[i] ? parts[--used] : NULL;
+    return TERN_OK;
+}
+
+tern_tensor *tern_comm_gather(tern_tensor *const *x, int n, int dim, const char *device)
+{
+    static const char function[] = "tern_comm_gather";
+    if (!x || n < 1)
+        return tern_fail_null(TERN_ERR_ARGUMENT, "%s: expected tensors, but got %d", function, n);
+    tern_tensor *parts[n];
+    tern_place *places[n];
+    for (int i = 0; i < n; i++) {
+        if (!tern_given(x[i], function, "x"))
+            return NULL;
+        parts[i] = tern_dim(x[i]) || n == 1 ? x[i] : tern_reshape(x[i], TERN_SHAPE(1));
+        places[i] = i ? places[0] : target(function, device, x[0]);
+        if (!parts[i] || !places[i])
+            return NULL;
+    }
+    if (move(parts, places, n, parts) != TERN_OK)
+        return NULL;
+    return n == 1 ? parts[0] : tern_cat(parts, n, dim);
+}

@@ -1,0 +1,366 @@
+/* move.c -- copies among several devices of one process, and sums on one of them. */
+#include "ops/collective/collective.h"
+#include "tensor/storage.h"
+#include <string.h>
+#include <tern/autograd.h>
+#include <tern/ops.h>
+
+static bool is_kind(const tern_place *a, const tern_place *b)
+{
+    return strcmp(tern_place_kind(a), tern_place_kind(b)) == 0;
+}
+
+static bool is_host(const tern_place *place)
+{
+    return strcmp(tern_place_kind(place), "cpu") == 0;
+}
+
+/* ---- one by one ---------------------------------------------------------------------------- */
+
+/* Whether x reaches the place by the host's memory: what is read there is begun before others are waited for. */
+static bool goes_by_host(const tern_tensor *x, const tern_place *to)
+{
+    const tern_place *from = x->storage->place;
+    return from != to && x->numel && !is_host(from) && (is_host(to) || !is_kind(from, to));
+}
+
+/* NULL where nothing is to be begun. */
+static tern_status begin(tern_tensor *x, const tern_place *to, tern_transfer **read)
+{
+    *read = goes_by_host(x, to) ? tern_transfer_begin(x, "cpu") : NULL;
+    return *read || !goes_by_host(x, to) ? TERN_OK : tern_last_status();
+}
+
+/* x, dense, on the place; read is ended. */
+static tern_tensor *finish(tern_tensor *x, tern_transfer *read, const tern_place *to)
+{
+    if (read && !(x = tern_transfer_take(read)))
+        return NULL;
+    if (x->storage->place == to)
+        return tern_contiguous(x);
+    tern_transfer *write = tern_transfer_begin(x, tern_place_text(to));
+    return write ? tern_transfer_take(write) : NULL;
+}
+
+tern_status tern_move_each(tern_tensor *const *x, tern_place *const *to, int n, tern_tensor **out)
+{
+    tern_transfer *read[n];
+    tern_status status = TERN_OK;
+    memset(read, 0, sizeof read);
+    TERN_NO_GRAD {
+        for (int i = 0; i < n && status == TERN_OK; i++)
+            status = begin(x[i], to[i], &read[i]);
+        for (int i = 0; i < n && status == TERN_OK; i++) {
+            out[i] = finish(x[i], read[i], to[i]);
+            read[i] = NULL;
+            status = out[i] ? TERN_OK : tern_last_status();
+        }
+    }
+    for (int i = 0; i < n; i++)
+        tern_transfer_free(read[i]);
+    return status;
+}
+
+/* ---- islands: devices of one vendor ---------------------------------------------------------- */
+
+/* Distinct devices that may work together, and which of a list stand for them. */
+typedef struct island {
+    tern_place *place[TERN_MOST_TOGETHER];
+    int at[TERN_MOST_TOGETHER], n; /* at -1: none does */
+} island;
+
+static int find(const island *s, const tern_place *place)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->place[i] == place)
+            return i;
+    return -1;
+}
+
+/* The kind's devices of the list, in the order of their names, so that libraries see one order. */
+static void add(island *s, tern_place *place, int at)
+{
+    if (s->n == TERN_MOST_TOGETHER || find(s, place) >= 0)
+        return;
+    int i = s->n++;
+    for (; i > 0 && strcmp(tern_place_text(place), tern_place_text(s->place[i - 1])) < 0; i--) {
+        s->place[i] = s->place[i - 1];
+        s->at[i] = s->at[i - 1];
+    }
+    s->place[i] = place;
+    s->at[i] = at;
+}
+
+/* Those of the kind of the first that is no host's: there is one such kind in a process, if any. */
+static void find_island(island *s, tern_place *const *places, int n)
+{
+    s->n = 0;
+    for (int i = 0; i < n; i++)
+        if (!is_host(places[i]) && (s->n == 0 || is_kind(places[i], s->place[0])))
+            add(s, places[i], i);
+}
+
+/* ---- to all ---------------------------------------------------------------------------------- */
+
+/* Rows of out that the island gets from its member that has x, by one call. */
+static tern_status send_within(const island *s, int root, tern_tensor *const *x, int k, int n,
+                               tern_tensor **out, bool *taken)
+{
+    const int all = k * s->n;
+    tern_together list[k];
+    tern_arg from[all], to[all];
+    tern_tensor *made[all];
+    int used = 0;
+    for (int j = 0; j < k; j++) {
+        if (x[j]->numel == 0)
+            continue;
+        for (int i = 0; i < s->n; i++) {
+            const int at = s->at[i];
+            tern_shape shape = tern_shape_of(x[j]);
+            tern_tensor *y = i == root ? x[j] : at >= 0 ? out[j * n + at] : NULL;
+            if (!y)
+                y = tern_scoped_from(
+                    tern_tensor_new(&shape, x[j]->dtype, s->place[i], "tern_comm_broadcast"),
+                    "tern_comm_broadcast");
+            if (!y)
+                return TERN_ERR_MEMORY;
+            made[used * s->n + i] = y;
+            to[used * s->n + i] = tern_arg_tensor(y);
+            from[used * s->n + i] = i == root ? tern_arg_tensor(x[j]) : to[used * s->n + i];
+        }
+        list[used] = (tern_together){.kind = TERN_TOGETHER_BROADCAST,
+                                     .dtype = x[j]->dtype,
+                                     .count = x[j]->numel,
+                                     .root = root,
+                                     .from = &from[used * s->n],
+                                     .to = &to[used * s->n]};
+        used++;
+    }
+    *taken = false;
+    if (used)
+        TERN_TRY(tern_launch_together(s->place, s->n, list, used, taken));
+    for (int j = 0, row = 0; j < k && *taken; j++)
+        for (int i = 0; x[j]->numel && i < s->n; i += 1) {
+            if (s->at[i] >= 0 && i != root)
+                out[j * n + s->at[i]] = made[row * s->n + i];
+            row += i == s->n - 1;
+        }
+    return TERN_OK;
+}
+
+/* The island of the targets, and of x where it is of it. *root: who of it has x, or is to get it by the host. */
+static void find_way(island *s, tern_place *home, tern_place *const *to, int n, int *root)
+{
+    find_island(s, to, n);
+    if (s->n && is_kind(home, s->place[0]))
+        add(s, home, -1);
+    *root = find(s, home);
+    *root = *root < 0 ? 0 : *root;
+}
+
+/* out[i] = x, into what is there already or as something new. */
+static tern_status put(tern_tensor **out, tern_tensor *x)
+{
+    if (*out && *out != x)
+        return tern_copy_(*out, x) ? TERN_OK : tern_last_status();
+    *out = x;
+    return TERN_OK;
+}
+
+/* What the island did not give: from x, or from the host's copy of it. */
+static tern_status send_rest(tern_tensor *x, tern_tensor *host, tern_place *const *to, int n,
+                             const bool *has, tern_tensor **out)
+{
+    for (int i = 0; i < n; i++) {
+        if (has[i])
+            continue;
+        tern_tensor *y = finish(host && goes_by_host(x, to[i]) ? host : x, NULL, to[i]);
+        if (!y)
+            return tern_last_status();
+        TERN_TRY(put(&out[i], y));
+    }
+    return TERN_OK;
+}
+
+/* Copies of x[j] on the host, where a target needs them; all are begun before the first is waited for. */
+static tern_status read_all(tern_tensor *const *x, int k, tern_place *const *to, int n,
+                            tern_tensor **host)
+{
+    tern_transfer *read[k];
+    tern_status status = TERN_OK;
+    memset(read, 0, sizeof read);
+    for (int j = 0; j < k && status == TERN_OK; j++)
+        for (int i = 0; i < n && !read[j] && status == TERN_OK; i++)
+            status = begin(x[j], to[i], &read[j]);
+    for (int j = 0; j < k; j++) {
+        host[j] = NULL;
+        if (read[j] && status == TERN_OK) {
+            host[j] = tern_transfer_take(read[j]);
+            status = host[j] ? TERN_OK : tern_last_status();
+        } else {
+            tern_transfer_free(read[j]);
+        }
+    }
+    return status;
+}
+
+/* The first k tensors of x, which are on one device, are dense. */
+static tern_status send_some(tern_tensor *const *x, int k, tern_place *const *to, int n,
+                             tern_tensor **out)
+{
+    island s;
+    int root;
+    bool taken = false, has[n];
+    tern_tensor *host[k], *at_root[k];
+    find_way(&s, x[0]->storage->place, to, n, &root);
+    TERN_TRY(read_all(x, k, to, n, host));
+    for (int j = 0; j < k && s.n > 1; j++) {
+        tern_tensor *from = host[j] && goes_by_host(x[j], s.place[root]) ? host[j] : x[j];
+        tern_tensor *given = s.at[root] >= 0 ? out[j * n + s.at[root]] : NULL;
+        at_root[j] = finish(from, NULL, s.place[root]);
+        if (!at_root[j])
+            return tern_last_status();
+        if (given && given != at_root[j])
+            TERN_TRY(put(&given, at_root[j]));
+        else if (s.at[root] >= 0)
+            out[j * n + s.at[root]] = at_root[j];
+    }
+    if (s.n > 1)
+        TERN_TRY(send_within(&s, root, at_root, k, n, out, &taken));
+    for (int i = 0; i < n; i++) {
+        const int member = s.n > 1 ? find(&s, to[i]) : -1;
+        has[i] = member >= 0 && s.at[member] == i && (taken || member == root);
+    }
+    for (int j = 0; j < k; j++) {
+        bool none[n];
+        memset(none, 0, sizeof none);
+        TERN_TRY(send_rest(x[j], host[j], to, n, x[j]->numel ? has : none, out + j * n));
+    }
+    return TERN_OK;
+}
+
+tern_status tern_send_all(tern_tensor *const *x, int k, tern_place *const *to, int n,
+                          tern_tensor **out)
+{
+    enum { AT_ONCE = 64 };
+    tern_status status = TERN_OK;
+    TERN_NO_GRAD {
+        for (int first = 0, end; first < k && status == TERN_OK; first = end) {
+            tern_tensor *dense[AT_ONCE];
+            for (end = first; end < k && end - first < AT_ONCE; end++) {
+                if (x[end]->storage->place != x[first]->storage->place)
+                    break;
+                if (!(dense[end - first] = tern_contiguous(x[end])))
+                    return tern_last_status();
+            }
+            status = send_some(dense, end - first, to, n, out + first * n);
+        }
+    }
+    return status;
+}
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+tern_status tern_check_sum(const char *function, tern_dtype dtype)
+{
+    if (dtype != TERN_F8_E4M3FN && dtype != TERN_F8_E5M2)
+        return TERN_OK;
+    return tern_fail(TERN_ERR_DTYPE, "%s: %s has no sums", function, tern_dtype_name(dtype));
+}
+
+/* The type that sums are made in. */
+static tern_dtype wide(tern_dtype dtype)
+{
+    return dtype == TERN_F16 || dtype == TERN_BF16 ? TERN_F32
+           : tern_dtype_is_stored(dtype)           ? TERN_I64
+                                                   : dtype;
+}
+
+/* Members of the list whose sum its vendor's library makes: *sum, on the place or the island's first; *taken[i]: x[i] is
+ * in it. */
+static tern_status sum_within(tern_tensor *const *x, int n, const tern_place *to, bool *in_it,
+                              tern_tensor **sum)
+{
+    island s;
+    tern_place *places[n];
+    tern_arg from[TERN_MOST_TOGETHER], into[TERN_MOST_TOGETHER];
+    bool taken = false;
+    for (int i = 0; i < n; i++)
+        places[i] = x[i]->storage->place;
+    find_island(&s, places, n);
+    if (s.n < 2)
+        return TERN_OK;
+    const int root = find(&s, to) < 0 ? 0 : find(&s, to);
+    tern_shape shape = tern_shape_of(x[0]);
+    tern_tensor *made = tern_scoped_from(
+        tern_tensor_new(&shape, x[0]->dtype, s.place[root], "tern_comm_reduce_add"),
+        "tern_comm_reduce_add");
+    if (!made)
+        return tern_last_status();
+    for (int i = 0; i < s.n; i++) {
+        from[i] = tern_arg_tensor(x[s.at[i]]);
+        into[i] = i == root ? tern_arg_tensor(made) : from[i];
+    }
+    const tern_together t = {.kind = TERN_TOGETHER_REDUCE,
+                             .dtype = x[0]->dtype,
+                             .count = x[0]->numel,
+                             .root = root,
+                             .from = from,
+                             .to = into};
+    TERN_TRY(tern_launch_together(s.place, s.n, &t, 1, &taken));
+    for (int i = 0; i < s.n && taken; i++)
+        in_it[s.at[i]] = true;
+    *sum = taken ? made : NULL;
+    return TERN_OK;
+}
+
+/* *sum += y; the first is copied where it is one of those that are added. */
+static tern_status gather(tern_tensor **sum, tern_tensor *y, const tern_tensor *own)
+{
+    tern_tensor *in = y ? tern_to_dtype(y, wide(y->dtype)) : NULL;
+    if (in && !*sum)
+        *sum = in == own ? tern_clone(in) : in;
+    else if (in)
+        *sum = in->dtype == TERN_BOOL ? tern_logical_or(*sum, in) : tern_add_(*sum, in);
+    return in && *sum ? TERN_OK : tern_last_status();
+}
+
+static tern_tensor *sum_of(tern_tensor *const *x, int n, tern_place *to)
+{
+    bool in_it[n];
+    tern_tensor *within = NULL, *sum = NULL;
+    tern_transfer *read[n];
+    memset(in_it, 0, sizeof in_it);
+    memset(read, 0, sizeof read);
+    tern_status status = x[0]->numel ? sum_within(x, n, to, in_it, &within) : TERN_OK;
+    for (int i = 0; i < n && status == TERN_OK; i++)
+        if (!in_it[i])
+            status = begin(x[i], to, &read[i]);
+    for (int i = 0; i < n && status == TERN_OK; i++) {
+        if (!in_it[i]) {
+            status = gather(&sum, finish(x[i], read[i], to), x[i]);
+            read[i] = NULL;
+        } else if (within) {
+            status = gather(&sum, finish(within, NULL, to), NULL);
+            within = NULL;
+        }
+    }
+    for (int i = 0; i < n; i++)
+        tern_transfer_free(read[i]);
+    return status == TERN_OK ? tern_to_dtype(sum, x[0]->dtype) : NULL;
+}
+
+tern_tensor *tern_sum_at(tern_tensor *const *x, int n, tern_place *to)
+{
+    tern_tensor *dense[n], *sum = NULL;
+    const uint64_t failures = tern_failures();
+    TERN_SCOPE {
+        TERN_NO_GRAD {
+            for (int i = 0; i < n; i++)
+                dense[i] = tern_contiguous(x[i]);
+            if (tern_failed_since(failures) == TERN_OK)
+                sum = tern_escape(sum_of(dense, n, to));
+        }
+    }
+    return sum;
+}
