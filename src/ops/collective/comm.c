@@ -86,8 +86,8 @@ static tern_status add_backward(tern_function *f, tern_tensor *const *grad_out, 
     return send(grad_out, 1, t->place, n, grad_in);
 }
 
-static const tern_function_type broadcast_type = {"Broadcast", hand_out, broadcast_backward,
-                                                  tern_free, {0}};
+static const tern_function_type broadcast_type = {
+    "Broadcast", hand_out, broadcast_backward, tern_free, {0}};
 static const tern_function_type add_type = {"ReduceAdd", hand_out, add_backward, tern_free, {0}};
 
 /* The results that are not x itself are the function's. */
