@@ -111,6 +111,8 @@ tern_tensor *tern_tensor_on_block(const tern_shape *shape, tern_dtype dtype, ter
 /* Elements from the first to the last that shape and strides, none negative, reach, in *span; false where that
  * overflows. */
 bool tern_span_of(const tern_shape *shape, const int64_t *strides, int64_t *span);
+/* tern_copy_to_host that the function does unasked: it waits, so TERN_ERR_STATE within TERN_STRICT. */
+tern_status tern_hidden_read(const tern_tensor *x, void *data, size_t bytes, const char *function);
 /* TERN_ERR_STATE for a tensor whose storage was emptied (storage.h). */
 tern_status tern_storage_missing(const tern_tensor *x, const char *function);
 static inline tern_status tern_storage_there(const tern_tensor *x, const char *function)

@@ -109,15 +109,17 @@ static bool keeps_half_precision(const tern_tensor *query, const tern_tensor *ke
 }
 
 /* The composed form keeps a score for each query and key. */
-static void warn_composed(const tern_tensor *query, const tern_tensor *key)
+static tern_status warn_composed(const tern_tensor *query, const tern_tensor *key)
 {
     enum { MANY = 1 << 20 };
+    const uint64_t failures = tern_failures(); /* within TERN_STRICT it is one */
     int64_t width = query->shape[query->ndim - 1];
     if (width && query->numel / width * key->shape[key->ndim - 2] >= MANY)
         tern_warn("slow", "tern_scaled_dot_product_attention",
                   "query %s and key %s take the form that keeps all scores: the fused one wants "
                   "equal leading dims, two of them at most, and a mask without a gradient",
                   TERN_TENSOR_TEXT(query), TERN_TENSOR_TEXT(key));
+    return tern_failed_since(failures);
 }
 
 /* Grouped queries: each head of x once for every head of query that shares it. */
@@ -172,8 +174,8 @@ tern_tensor *tern_scaled_dot_product_attention(
     bool fits = !tern_thread.mode.trace && fits_fused(query, key, value, o.attn_mask);
     if (half && !(fits && keeps_half_precision(query, key)))
         return in_f32(query, key, value, o);
-    if (!fits && !tern_thread.mode.trace)
-        warn_composed(query, key);
+    if (!fits && !tern_thread.mode.trace && warn_composed(query, key) != TERN_OK)
+        return NULL;
     if (!fits)
         return tern_attention_composed(query, key, value, o.attn_mask, &at);
     tern_tensor *in[] = {query, key, value, o.attn_mask}, *out[4];

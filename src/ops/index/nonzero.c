@@ -8,15 +8,14 @@
 
 enum { LEAST_CHUNK = 256, MOST_CHUNKS = 4096 };
 
-int64_t tern_running_starts(tern_tensor *counts, int64_t n, int fault_code)
+int64_t tern_running_starts(tern_tensor *counts, int64_t n, int fault_code, const char *function)
 {
     static const tern_kernel_ref kernel = {"index_nonzero", "running_starts"};
     tern_place *place = counts->storage->place;
     tern_arg fault;
     int64_t total = -1;
     if (tern_fault_arg(place, &fault) != TERN_OK ||
-        tern_strict_check(tern_thread.mode.op ? tern_thread.mode.op : "tern_nonzero",
-                          "waits for the number of results") != TERN_OK)
+        tern_strict_check(function, "waits for the number of results") != TERN_OK)
         return -1;
     if (TERN_LAUNCH(place, &kernel, TERN_I64, tern_items(1), tern_arg_out(counts), fault,
                     tern_arg_i64(n), tern_arg_i32(fault_code)) != TERN_OK ||
@@ -41,7 +40,7 @@ static tern_status places_into(tern_tensor **places, const tern_tensor *x)
     TERN_TRY(TERN_LAUNCH(place, &count, x->dtype, tern_items_of(chunks, len), tern_arg_out(counts),
                          tern_arg_in(x), tern_arg_i64(x->numel), tern_arg_i64(chunks),
                          tern_arg_i64(len)));
-    int64_t n = tern_running_starts(counts, chunks, TERN_FAULT_REPEATS);
+    int64_t n = tern_running_starts(counts, chunks, TERN_FAULT_REPEATS, "tern_nonzero");
     if (n < 0 || !(*places = tern_empty(TERN_SHAPE(n), TERN_I64, tern_place_text(place))))
         return tern_last_status();
     if (n == 0)

@@ -98,7 +98,8 @@ static tern_tensor *repeated_indices(tern_tensor *repeats)
                  2, 0);
     if (!counts)
         return NULL;
-    int64_t n = counts->numel - 1, total = tern_running_starts(counts, n, TERN_FAULT_REPEATS);
+    int64_t n = counts->numel - 1,
+            total = tern_running_starts(counts, n, TERN_FAULT_REPEATS, "tern_repeat_interleave");
     if (total < 0)
         return NULL;
     tern_tensor *ends = tern_narrow(counts, 0, 1, n);

@@ -7,7 +7,6 @@
  *   alpha[t][s] = log p[t][s] + log(e^alpha[t-1][s] + e^alpha[t-1][s-1] (+ e^alpha[t-1][s-2])),
  * where the last term is there for a label that differs from the one before it. The loss is
  * -log(e^alpha[T-1][last] + e^alpha[T-1][last-1]). */
-#include "base/strict.h"
 #include "ops/loss/loss.h"
 
 typedef struct ctc_attributes {
@@ -187,9 +186,9 @@ static tern_tensor *starts_of(const tern_tensor *targets, tern_tensor *lengths, 
     tern_tensor *ends = tern_cumsum(lengths, 0);
     int64_t all = 0;
     if (batch > 0 &&
-        (tern_strict_check("tern_ctc_loss", "waits for lengths of the device") != TERN_OK ||
-         tern_copy_to_host(tern_max(lengths), longest, sizeof *longest) != TERN_OK ||
-         tern_copy_to_host(tern_select(ends, 0, -1), &all, sizeof all) != TERN_OK))
+        (tern_hidden_read(tern_max(lengths), longest, sizeof *longest, "tern_ctc_loss") !=
+             TERN_OK ||
+         tern_hidden_read(tern_select(ends, 0, -1), &all, sizeof all, "tern_ctc_loss") != TERN_OK))
         return NULL;
     if (all != targets->numel)
         return tern_fail_null(TERN_ERR_SHAPE,

@@ -189,7 +189,7 @@ static tern_status check_rows(const tern_tensor *x, const tern_tensor *target, b
                          "but got: %s",
                          function, TERN_TENSOR_TEXT(x));
     if (x->dtype == TERN_BOOL) /* before a kernel looks at the classes */
-        return tern_fail(TERN_ERR_DTYPE, "%s: not implemented for bool", function);
+        return tern_fail_dtype(function, x->dtype);
     if (target->dtype != TERN_I64)
         return tern_fail(TERN_ERR_DTYPE, "%s: expected scalar type int64 but found %s", function,
                          tern_dtype_name(target->dtype));

@@ -3,7 +3,6 @@
  * Philox is counter-based: a group of four 32-bit words is a function of the seed and the number of
  * the group, so that any number of work-items can compute the elements in any order. A call takes
  * as many groups as it needs from the generator's state. */
-#include "base/strict.h"
 #include "base/memory.h"
 #include "tensor/op.h"
 #include <math.h>
@@ -250,15 +249,13 @@ tern_tensor *tern_randperm(int64_t n, tern_dtype dtype, const char *device)
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_randperm: %s does not tell %lld elements apart",
                               tern_dtype_name(dtype), (long long)n);
-    if (tern_strict_check("tern_randperm", "waits for values of the device") != TERN_OK)
-        return NULL;
     size_t bytes = (size_t)n * sizeof(int64_t);
     tern_tensor *whole =
         dtype == TERN_I64 ? x : make(&shape, TERN_I64, place, false, "tern_randperm");
     int64_t *keys = tern_alloc(2 * bytes);
     tern_status status = whole && keys ? fill_integers(whole, 0, 0) : tern_last_status();
     if (status == TERN_OK)
-        status = tern_copy_to_host(whole, keys, bytes);
+        status = tern_hidden_read(whole, keys, bytes, "tern_randperm");
     if (status == TERN_OK) {
         shuffle(keys, keys + n, n);
         status = tern_block_write(whole->storage->block, 0, keys + n, bytes);
