@@ -83,6 +83,30 @@ static void rows_count_calls_by_name_and_module(void **state)
     }
 }
 
+static void replays_have_the_time_of_the_device(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_profiler_row row;
+        tern_tensor *x = tern_ones(TERN_SHAPE(300, 300), TERN_F32, device);
+        tern_graph *graph = tern_graph_new(device);
+        tern_profiler *p = tern_profiler_new(NULL);
+        tern_matmul(x, x); /* so that nothing is compiled within the capture */
+        TERN_CAPTURE (graph)
+            tern_matmul(x, x);
+        assert_int_equal(tern_profiler_start(p), TERN_OK);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(tern_graph_replay(graph), TERN_OK);
+        assert_int_equal(tern_profiler_stop(p), TERN_OK);
+        assert_true(tern_profiler_find(p, "graph_replay", NULL, &row));
+        assert_int_equal(row.calls, 3);
+        assert_true(row.device_ns > 0 && row.host_ns > 0);
+        tern_profiler_free(p);
+        tern_graph_free(graph);
+    }
+}
+
 static void tables_are_sorted_by_a_field(void **state)
 {
     (void)state;
@@ -222,6 +246,9 @@ static void what_waits_unasked_is_refused(void **state)
                 assert_null(tern_add(x, tern_ones(((tern_shape){0}), TERN_I64, "cpu")));
                 assert_error(TERN_ERR_STATE, "tern_add");
             }
+            tern_tensor *q = tern_ones(TERN_SHAPE(1, 1, 1, 1024, 2), TERN_F32, device);
+            assert_null(tern_scaled_dot_product_attention(q, q, q, NULL)); /* keeps all scores */
+            assert_error(TERN_ERR_STATE, "tern_scaled_dot_product_attention");
             assert_non_null(tern_one_hot(x, 5));
             assert_int_equal(tern_copy_to_host(x, values, sizeof values), TERN_OK);
             assert_non_null(tern_to(x, "cpu"));
@@ -262,13 +289,11 @@ static void counters_tell_what_a_step_does(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(rows_count_calls_by_name_and_module),
-                                       TEST(tables_are_sorted_by_a_field),
-                                       TEST(one_runs_at_a_time),
-                                       TEST(traces_are_json_that_nests),
-                                       TEST(a_file_that_cannot_be_written),
-                                       TEST(what_waits_unasked_is_refused),
-                                       TEST(counters_tell_what_a_step_does)};
+    const struct CMUnitTest tests[] = {
+        TEST(rows_count_calls_by_name_and_module), TEST(replays_have_the_time_of_the_device),
+        TEST(tables_are_sorted_by_a_field),        TEST(one_runs_at_a_time),
+        TEST(traces_are_json_that_nests),          TEST(a_file_that_cannot_be_written),
+        TEST(what_waits_unasked_is_refused),       TEST(counters_tell_what_a_step_does)};
     snprintf(folder, sizeof folder, "profiler-test-XXXXXX");
     if (!mkdtemp(folder))
         return 1;

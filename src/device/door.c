@@ -64,9 +64,10 @@ static tern_status run_and_wait(tern_place *place, const tern_work *work, bool *
 
 static tern_status run_and_time(tern_place *place, const tern_work *work, bool *taken)
 {
-    char text[64];
     tern_work_span span;
-    tern_hook_work_begin(&span, place, name_of(work, text), work);
+    bool kernel = work->kind == TERN_WORK_KERNEL;
+    tern_hook_work_begin(&span, place,
+                         kernel ? work->what.launch.kernel->ref->name : name_of(work, NULL));
     tern_status status = tern_work_run(place, work, taken);
     tern_hook_work_end(&span, status == TERN_OK && *taken);
     return status;

@@ -3,6 +3,7 @@
 #include "base/profile.h"
 #include "device/recording.h"
 #include "device/registry.h"
+#include "device/work.h"
 
 static struct {
     pthread_mutex_t lock;
@@ -233,6 +234,23 @@ void tern_capture_block_leave(tern_capture_block *block)
 
 /* ---- replays ----------------------------------------------------------------------------- */
 
+static tern_status run(tern_graph *graph)
+{
+    tern_place *place = graph->place;
+    return graph->made ? place->backend->vendor->graph_run(place, graph->made) : run_nodes(graph);
+}
+
+static tern_status run_and_time(tern_graph *graph)
+{
+    tern_work_span work;
+    int64_t span = tern_span_begin(TERN_SPAN_LABEL, "graph_replay", 0);
+    tern_hook_work_begin(&work, graph->place, "a recorded graph");
+    tern_status status = run(graph);
+    tern_hook_work_end(&work, status == TERN_OK);
+    tern_span_end(span);
+    return status;
+}
+
 tern_status tern_graph_replay(tern_graph *graph)
 {
     if (!graph)
@@ -247,11 +265,7 @@ tern_status tern_graph_replay(tern_graph *graph)
         TERN_TRY(graph->refreshes[i].run(graph->refreshes[i].user));
     if (graph->taken)
         TERN_TRY(tern_rng_settle(place));
-    int64_t span = tern_span_begin(TERN_SPAN_LABEL, "graph_replay", 0);
-    tern_status status =
-        graph->made ? place->backend->vendor->graph_run(place, graph->made) : run_nodes(graph);
-    tern_span_end(span);
-    TERN_TRY(status);
+    TERN_TRY(tern_profiling ? run_and_time(graph) : run(graph));
     atomic_fetch_add_explicit(&place->launches, (unsigned long long)graph->n_nodes,
                               memory_order_relaxed);
     if (graph->taken)

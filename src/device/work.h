@@ -49,8 +49,7 @@ typedef struct tern_work_span {
     void *from; /* an event, NULL on the cpu */
     int64_t span;
 } tern_work_span;
-void tern_hook_work_begin(tern_work_span *span, tern_place *place, const char *name,
-                          const tern_work *work);
+void tern_hook_work_begin(tern_work_span *span, tern_place *place, const char *name);
 void tern_hook_work_end(tern_work_span *span, bool done);
 
 /* Open the place, and run or record the work. *taken is false where a vendor's routine has no

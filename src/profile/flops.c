@@ -14,20 +14,20 @@ static double of_product(const tern_call *call)
     return 2.0 * (double)tern_numel(call->out[0]) * (double)last(call->in[0], 1);
 }
 
-/* weight (out, in / groups, kernel...): each element of y is a sum of in / groups kernel products. */
+/* weight (out, in / groups, kernel...): each element of y is a sum of in / groups kernel products; and with weight (in,
+ * out / groups, kernel...) each of x goes to out / groups kernel elements of y. */
+static double of_window(const tern_tensor *w, const tern_tensor *x)
+{
+    double each = w && w->ndim && w->shape[0] ? (double)(w->numel / w->shape[0]) : 0;
+    return 2.0 * (double)tern_numel(x) * each;
+}
 static double of_convolution(const tern_call *call)
 {
-    const tern_tensor *w = call->in[1];
-    double each = w && w->ndim && w->shape[0] ? (double)(w->numel / w->shape[0]) : 0;
-    return 2.0 * (double)tern_numel(call->out[0]) * each;
+    return of_window(call->in[1], call->out[0]);
 }
-
-/* Each element of x goes to out / groups kernel elements of y. */
 static double of_transposed(const tern_call *call)
 {
-    const tern_tensor *w = call->in[1];
-    double each = w && w->ndim && w->shape[0] ? (double)(w->numel / w->shape[0]) : 0;
-    return 2.0 * (double)tern_numel(call->in[0]) * each;
+    return of_window(call->in[1], call->in[0]);
 }
 
 /* q k' and its product with v. */

@@ -1,4 +1,5 @@
 /* profiler.c -- profilers: made, started, stopped, and what they are told meanwhile. */
+#include "base/option.h"
 #include "profile/profile.h"
 #include "tensor/op.h"
 #include "device/work.h"
@@ -11,8 +12,6 @@ static tern_profiler *running; /* NULL: none */
 static int64_t runs;
 static atomic_int threads;
 static _Thread_local int thread_number;
-
-enum { MOST = 1 << 22 };
 
 static int64_t now(const tern_profiler *p)
 {
@@ -172,12 +171,9 @@ static tern_event_clock *clock_of(tern_profiler *p, tern_place *place)
     return NULL;
 }
 
-void tern_hook_work_begin(tern_work_span *span, tern_place *place, const char *name,
-                          const tern_work *work)
+void tern_hook_work_begin(tern_work_span *span, tern_place *place, const char *name)
 {
     *span = (tern_work_span){.place = place, .from = mark(place)};
-    if (work->kind == TERN_WORK_KERNEL)
-        name = work->what.launch.kernel->ref->name;
     span->span = tern_hook_span_begin(TERN_SPAN_WORK, name, 0);
     pthread_mutex_lock(&lock);
     if (span->span && running && !clock_of(running, place) &&
@@ -252,9 +248,7 @@ tern_profiler *tern_profiler_new(const tern_profiler_options *options)
     tern_profiler *p = tern_alloc(sizeof *p);
     if (!p)
         return NULL;
-    p->options = options ? *options : tern_profiler_defaults();
-    if (p->options.most <= 0)
-        p->options.most = MOST;
+    p->options = tern_read_profiler(options);
     clock_gettime(CLOCK_MONOTONIC, &p->zero);
     return p;
 }

@@ -262,6 +262,7 @@ static tern_status forward(tern_call *call, tern_thread_mode *mode)
     if (!call->op->forward)
         return TERN_OK;
     bool had_nan = tern_debugging && tern_anomaly_came_in(call);
+    uint64_t failures = tern_thread.strict ? tern_failures() : UINT64_MAX;
     tern_thread_mode outer = *mode;
     mode->op = call->op->name;
     mode->cast = NULL;
@@ -269,6 +270,9 @@ static tern_status forward(tern_call *call, tern_thread_mode *mode)
     mode->trace = NULL;
     tern_status status = call->op->forward(call);
     *mode = outer;
+    if (status == TERN_OK &&
+        failures != UINT64_MAX) /* a slow way that was taken is an error there */
+        status = tern_failed_since(failures);
     if (status != TERN_OK || !(mode->anomaly.results || tern_debugging))
         return status;
     return tern_anomaly_check_results(call, had_nan);
@@ -303,14 +307,11 @@ static tern_status run(tern_call *call, tern_tensor **cast, size_t attribute_byt
     return status;
 }
 
-static tern_status run_profiled(tern_call *call, tern_tensor **cast, size_t attribute_bytes)
+static void end_span(int64_t span, const tern_call *call, tern_status status)
 {
-    int64_t span = tern_span_begin(TERN_SPAN_OPERATION, call->op->name, 0);
-    tern_status status = run(call, cast, attribute_bytes);
-    if (status == TERN_OK)
+    if (__builtin_expect(span != 0, 0) && status == TERN_OK)
         tern_hook_span_call(span, call);
     tern_span_end(span);
-    return status;
 }
 
 tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, const void *attributes,
@@ -323,8 +324,11 @@ tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, con
     call.n_in = n;
     call.attributes = attributes;
     call.n_out = 0;
-    TERN_TRY(__builtin_expect(tern_profiling, 0) ? run_profiled(&call, cast, attribute_bytes)
-                                                 : run(&call, cast, attribute_bytes));
+    int64_t span = tern_span_begin(TERN_SPAN_OPERATION, op->name, 0);
+    tern_status status = run(&call, cast, attribute_bytes);
+    end_span(span, &call, status);
+    if (status != TERN_OK)
+        return status;
     tern_place_count_operation(call.place);
     while (call.n_out > n_out) /* nobody asked for these, but backward may keep them */
         tern_release(call.out[--call.n_out]);
@@ -420,7 +424,7 @@ tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int 
     call.out[0] = NULL;
     int64_t span = tern_span_begin(TERN_SPAN_OPERATION, op->name, 0);
     tern_status status = run_in_place(&call, cast, attribute_bytes);
-    tern_span_end(span);
+    end_span(span, &call, status);
     if (status != TERN_OK)
         return NULL;
     tern_place_count_operation(call.place);
