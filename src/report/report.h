@@ -30,7 +30,6 @@ struct tern_report {
     double begin, shown; /* seconds of the clock */
     int64_t step, items;
     bool terminal, line_open;
-    tern_status status; /* of the first thing that could not be written */
 };
 
 /* Record what errno says of a file. */

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { MOST = 1 << 16, FILES = 2048 };
+enum { MOST = 1 << 16, ROOM = 2 * MOST, FILES = 2048 };
 
 typedef struct input {
     uint8_t *bytes;
@@ -70,14 +70,42 @@ static void keep(const char *folder, const uint8_t *bytes, size_t size)
     }
 }
 
+/* A word in place of some bytes, or of the whole value behind a colon. */
+static size_t put_word(uint8_t *bytes, size_t size, uint64_t *state)
+{
+    size_t words = 0, at = next(state) % size, end;
+    while (fuzz_words[words])
+        words++;
+    const char *word = fuzz_words[next(state) % words];
+    const size_t n = strlen(word);
+    if (next(state) % 3 == 0) {
+        end = at + next(state) % 8;
+    } else {
+        while (at > 0 && bytes[at] != ':')
+            at--;
+        for (end = ++at; end < size && !strchr(",}]", bytes[end]); end++)
+            ;
+    }
+    end = end < size ? end : size;
+    if (at > end || size + n > ROOM)
+        return size;
+    memmove(bytes + at + n, bytes + end, size - end);
+    memcpy(bytes + at, word, n);
+    return size - (end - at) + n;
+}
+
 /* Bytes changed, cut off, repeated or put in from another input. */
 static void try_one(const input *list, int n, uint64_t *state, const char *folder)
 {
-    static uint8_t bytes[2 * MOST];
+    static uint8_t bytes[ROOM];
     const input *from = &list[next(state) % (uint64_t)n], *other = &list[next(state) % (uint64_t)n];
     size_t size = from->n;
     memcpy(bytes, from->bytes, size);
     for (uint64_t k = next(state) % 4 + 1; k > 0; k--) {
+        if (fuzz_words && next(state) % 2) {
+            size = put_word(bytes, size, state);
+            continue;
+        }
         size_t at = next(state) % size, length = next(state) % 16;
         switch (next(state) % 5) {
         case 0:

@@ -7,4 +7,7 @@
 /* One input; aborts where something is wrong. */
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
+/* Words of a text format that are put in, NULL-ended; a fuzzer of binary files defines none. */
+extern const char *const fuzz_words[] __attribute__((weak));
+
 #endif
