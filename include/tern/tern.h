@@ -22,4 +22,5 @@
 #include <tern/profiler.h>
 #include <tern/dist/ddp.h>
 #include <tern/dist/pipeline.h>
+#include <tern/dist/sharding.h>
 #endif

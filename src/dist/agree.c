@@ -27,7 +27,7 @@ static int64_t hash(const char *text)
 }
 
 /* The first line in which rank r's text is another than rank 0's. */
-static tern_status name_first(const char *zero, const char *other, int r)
+static tern_status name_first(const char *function, const char *zero, const char *other, int r)
 {
     while (*zero && strcspn(zero, "\n") == strcspn(other, "\n") &&
            strncmp(zero, other, strcspn(zero, "\n")) == 0) {
@@ -35,13 +35,14 @@ static tern_status name_first(const char *zero, const char *other, int r)
         zero += strcspn(zero, "\n") + 1;
     }
     return tern_fail(TERN_ERR_PEER,
-                     "tern_nn_distributed_data_parallel: rank %d has another model than rank 0: "
+                     "%s: rank %d has another model than rank 0: "
                      "there it has '%.*s' where rank 0 has '%.*s'",
-                     r, (int)strcspn(other, "\n"), *other ? other : "nothing more",
+                     function, r, (int)strcspn(other, "\n"), *other ? other : "nothing more",
                      (int)strcspn(zero, "\n"), *zero ? zero : "nothing more");
 }
 
-static tern_status name_difference(const tern_text *text, tern_dist_group *group)
+static tern_status name_difference(const char *function, const tern_text *text,
+                                   tern_dist_group *group)
 {
     const int ranks = tern_dist_get_world_size(group);
     const tern_dist_options o = {.group = group, .label = "parameters"};
@@ -53,19 +54,20 @@ static tern_status name_difference(const tern_text *text, tern_dist_group *group
     tern_status status = all ? TERN_OK : tern_failed_since(failures);
     for (int r = 0; r < ranks && status == TERN_OK; at += sizes[r++])
         if (strcmp(at, all) != 0)
-            status = name_first(all, at, r);
+            status = name_first(function, all, at, r);
     tern_free_text(all);
     tern_free(sizes);
     return status;
 }
 
-tern_status tern_ddp_compare(tern_module *module, tern_dist_group *group)
+tern_status tern_ddp_compare(const char *function, tern_module *module, tern_ddp_each parameters,
+                             tern_ddp_each buffers, tern_dist_group *group)
 {
     tern_text text = {0};
     tern_text_add(&text, "%s", "");
-    tern_status status = tern_nn_each_parameter(module, describe, &text);
+    tern_status status = parameters(module, describe, &text);
     if (status == TERN_OK)
-        status = tern_nn_each_buffer(module, describe, &text);
+        status = buffers(module, describe, &text);
     bool same = true;
     TERN_SCOPE {
         const int64_t mine[2] = {hash(text.data), -hash(text.data)};
@@ -77,7 +79,7 @@ tern_status tern_ddp_compare(tern_module *module, tern_dist_group *group)
         same = most[0] == -most[1];
     }
     if (status == TERN_OK && !same)
-        status = name_difference(&text, group);
+        status = name_difference(function, &text, group);
     tern_text_free(&text);
     return status;
 }

@@ -59,7 +59,8 @@ static tern_status set_up(tern_ddp *d, tern_module *module,
     if (!(o->bucket_cap_mb > 0))
         return tern_fail(TERN_ERR_ARGUMENT, "%s: bucket_cap_mb is %g, expected more than 0",
                          function, o->bucket_cap_mb);
-    TERN_TRY(tern_ddp_compare(module, o->group));
+    TERN_TRY(
+        tern_ddp_compare(function, module, tern_nn_each_parameter, tern_nn_each_buffer, o->group));
     TERN_TRY(tern_ddp_broadcast(module, tern_nn_each_parameter, o->group, "parameters"));
     TERN_TRY(tern_ddp_broadcast(module, tern_nn_each_buffer, o->group, "buffers"));
     return tern_ddp_make_buckets(d, module, o->bucket_cap_mb * (1 << 20));

@@ -51,10 +51,12 @@ tern_status tern_ddp_make_buckets(tern_ddp *d, tern_module *module, double limit
 void tern_ddp_free_buckets(tern_ddp *d);
 
 /* ---- agree.c ------------------------------------------------------------------------------------- */
-/* Whether all ranks have the same parameters: TERN_ERR_PEER that names the first that differs. */
-tern_status tern_ddp_compare(tern_module *module, tern_dist_group *group);
-/* All tensors that visit is called with become rank 0's, several at a time. */
 typedef tern_status (*tern_ddp_each)(tern_module *m, tern_tensor_visit visit, void *user);
+/* Whether all ranks have the same of what is visited, parameters and buffers: TERN_ERR_PEER that names the first that differs,
+ * and function. */
+tern_status tern_ddp_compare(const char *function, tern_module *module, tern_ddp_each parameters,
+                             tern_ddp_each buffers, tern_dist_group *group);
+/* All tensors that visit is called with become rank 0's, several at a time. */
 tern_status tern_ddp_broadcast(tern_module *module, tern_ddp_each each, tern_dist_group *group,
                                const char *label);
 

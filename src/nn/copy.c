@@ -127,6 +127,11 @@ static tern_status fill(copies *c, tern_module *to, const tern_module *from)
 
 static tern_module *copy_module(copies *c, const tern_module *from)
 {
+    if (from->around)
+        return tern_fail_null(TERN_ERR_UNSUPPORTED,
+                              "tern_nn_copy: %s is sharded over ranks; tern_dist_full_state_dict "
+                              "has its parameters whole",
+                              from->name);
     tern_module *to = tern_nn_module(from->name, from->forward, NULL);
     if (!to)
         return NULL;

@@ -277,6 +277,8 @@ static void free_module(tern_module *m, const tern_module *parent)
         tern_release(member->tensor);
         tern_free(member->name);
     }
+    if (m->around)
+        m->around->end(m->around);
     if (m->free_data)
         m->free_data(m->data);
     tern_nn_free_hooks(m);

@@ -60,6 +60,17 @@ typedef struct tern_module_hook_entry {
     void *user;
 } tern_module_hook_entry;
 
+typedef tern_status (*tern_module_run)(tern_module *m, tern_tensor *const *in, int n,
+                                       tern_tensor **out, int k);
+
+/* What runs a module in its own way, hooks and computed members with it: one that is sharded. The module's, which ends it;
+ * such a module is not copied. */
+typedef struct tern_module_around {
+    tern_status (*call)(tern_module *m, tern_module_run run, tern_tensor *const *in, int n,
+                        tern_tensor **out, int k);
+    void (*end)(struct tern_module_around *around);
+} tern_module_around;
+
 struct tern_module {
     tern_handle handle;
     char *name, *extra;
@@ -82,6 +93,7 @@ struct tern_module {
     tern_member *members;
     int count, capacity;
     tern_module_hook_entry *hooks; /* in the order they came in */
+    tern_module_around *around;    /* NULL: it runs as it is */
     int last_hook;
     int height;                /* levels of modules below */
     _Atomic(tern_life *) life; /* for graphs, which may outlive the module */
@@ -114,8 +126,6 @@ void tern_nn_count_levels(tern_module *m);
  * its code may be the user's. */
 tern_status tern_nn_check_result(const tern_module *m, tern_tensor *const *out, int k,
                                  uint64_t failures);
-typedef tern_status (*tern_module_run)(tern_module *m, tern_tensor *const *in, int n,
-                                       tern_tensor **out, int k);
 /* Run m with its hooks around it. */
 tern_status tern_nn_run_hooked(tern_module *m, tern_module_run run, tern_tensor *const *in, int n,
                                tern_tensor **out, int k);

@@ -67,8 +67,8 @@ tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_ten
         out[i] = NULL;
     const tern_callback before = tern_callback_begin();
     tern_nn_runs(m);
-    tern_status status = tern_thread.mode.anomaly.on ? run_labelled(m, in, n, out, k)
-                                                     : run_with_hooks(m, in, n, out, k);
+    const tern_module_run how = tern_thread.mode.anomaly.on ? run_labelled : run_with_hooks;
+    tern_status status = m->around ? m->around->call(m, how, in, n, out, k) : how(m, in, n, out, k);
     if (status == TERN_OK)
         status = tern_nn_check_result(m, out, k, before.failures);
     status = TERN_CALLBACK_END(&before, status, "tern_nn_call: %s failed", m->name);

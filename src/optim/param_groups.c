@@ -1,5 +1,6 @@
 /* param_groups.c -- parameter groups: their parameters, and options by name. */
 #include "optim/optimizer.h"
+#include "base/ranks.h"
 #include "nn/module.h"
 #include <math.h>
 #include <string.h>
@@ -35,7 +36,12 @@ static tern_status check_parameter(const tern_optimizer *o, tern_tensor *const *
                              "%s: some parameters appear in more than one parameter group "
                              "(parameter %d of the new one)",
                              name, i);
-    return o->kind->parts->check_parameter ? o->kind->parts->check_parameter(x[i]) : TERN_OK;
+    const tern_optim_parts *own = o->kind->parts;
+    if (tern_ranks_of(x[i]) && (own->prepare || own->closure_step))
+        return tern_fail(
+            TERN_ERR_UNSUPPORTED,
+            "%s: a step needs whole parameters, and parameter %d is sharded over ranks", name, i);
+    return own->check_parameter ? own->check_parameter(x[i]) : TERN_OK;
 }
 
 tern_status tern_optim_check_parameters(const tern_optimizer *o, tern_tensor *const *x, int n)

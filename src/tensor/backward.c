@@ -1,6 +1,7 @@
 /* backward.c -- the walk back: nodes by falling serial number, without recursion. */
 #include "base/callback.h"
 #include "base/profile.h"
+#include "tensor/leaf.h"
 #include "tensor/walk.h"
 #include <tern/ops/create.h>
 
@@ -215,12 +216,22 @@ static tern_status go_on(tern_walk *w)
     return status == TERN_OK ? tern_walk_finish_leaves(w) : status;
 }
 
+static _Thread_local bool catches;
+
+bool tern_walk_catches(void)
+{
+    return catches;
+}
+
 static tern_status go(tern_walk *w)
 {
     tern_after_walk *ends = NULL, **outer = tern_thread.after_walk;
+    const bool caught = catches;
     tern_thread.after_walk = &ends;
+    catches = w->wanted;
     tern_status status = go_on(w);
     tern_thread.after_walk = outer;
+    catches = caught;
     while (ends) {
         tern_after_walk *end = ends;
         ends = end->next;

@@ -11,4 +11,7 @@ tern_status tern_set_grad_home(tern_tensor *x, tern_tensor *home);
 /* It, borrowed, or NULL. */
 tern_tensor *tern_grad_home(const tern_tensor *x);
 
+/* Whether the walk back that runs on this thread leaves leaves alone (tern_autograd_grad). */
+bool tern_walk_catches(void);
+
 #endif

@@ -16,6 +16,8 @@ tern_status tern_storage_empty(tern_tensor *x);
 /* New memory for it, its elements undefined; nothing where x has its memory. */
 tern_status tern_storage_refill(tern_tensor *x);
 bool tern_storage_is_empty(const tern_tensor *x);
+/* x takes y's values, of the same shape; not a write that versions see: for what was refilled. */
+tern_status tern_storage_fill(tern_tensor *x, const tern_tensor *y);
 /* Whether both are looks at one storage, from the same element on. */
 bool tern_storage_is_shared(const tern_tensor *x, const tern_tensor *y);
 /* A view of x's storage, from an element of it on (counted from x's first), of any strides; no part of the

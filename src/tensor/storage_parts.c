@@ -52,6 +52,11 @@ bool tern_storage_is_empty(const tern_tensor *x)
     return x && x->storage->emptied != 0;
 }
 
+tern_status tern_storage_fill(tern_tensor *x, const tern_tensor *y)
+{
+    return x->numel ? tern_hook_copy(x, y) : TERN_OK;
+}
+
 bool tern_storage_is_shared(const tern_tensor *x, const tern_tensor *y)
 {
     return x && y && x->storage == y->storage && x->offset == y->offset;

@@ -1,0 +1,429 @@
+/* shard_run.c -- running a unit: its parameters are gathered before, given back after, and once more around its part of the
+ * walk back, where gradients leave for the ranks that have the parts. */
+#include "dist/shard.h"
+#include "tensor/leaf.h"
+#include <stddef.h>
+
+static _Thread_local tern_shard_unit *outermost; /* that runs */
+
+/* ---- passes ---------------------------------------------------------------------------------------- */
+
+static void let_go(tern_shard_pass *p)
+{
+    for (int i = 0; p->full && i < p->unit->n; i++)
+        tern_release(p->full[i]);
+    tern_free(p->full);
+    p->full = NULL;
+}
+
+static void release_pass(void *data)
+{
+    tern_shard_pass *p = data;
+    if (atomic_fetch_sub(&p->refs, 1) > 1)
+        return;
+    let_go(p);
+    tern_shard_drop(p->unit);
+    tern_shard_drop(p->root);
+    tern_free(p);
+}
+
+static tern_shard_pass *new_pass(tern_shard_unit *u, tern_shard_unit *root)
+{
+    tern_shard_pass *p = tern_alloc(sizeof *p);
+    tern_tensor **full = p ? tern_alloc(sizeof *full * 2 * (size_t)u->n) : NULL;
+    if (!full) {
+        tern_free(p);
+        return NULL;
+    }
+    atomic_init(&p->refs, 1);
+    p->unit = u;
+    p->root = root;
+    p->index = root->order.n - 1;
+    p->full = full;
+    p->stand = full + u->n;
+    tern_shard_hold(u);
+    tern_shard_hold(root);
+    return p;
+}
+
+static bool gives_back(const tern_shard_unit *u)
+{
+    return !u->keeps && u->module && u->module->parent;
+}
+
+/* What ran before or after this in the last forward. Backward needs those only that gave their parameters back. */
+static tern_status prefetch(const tern_shard_pass *p, int step)
+{
+    const tern_shard_units *plan = &p->root->plan;
+    const int i = p->index + step;
+    if (p->index >= plan->n || plan->units[p->index] != p->unit || i < 0 || i >= plan->n)
+        return TERN_OK;
+    tern_shard_unit *next = plan->units[i];
+    const bool due = step > 0 || (next->recorded && gives_back(next));
+    return due && next->n && next->module ? tern_shard_gather(next) : TERN_OK;
+}
+
+/* ---- in the walk back ------------------------------------------------------------------------------ */
+
+static tern_status walk_ended(tern_after_walk *end, tern_status status);
+
+static void await_walk(tern_shard_unit *root)
+{
+    if (root->walks)
+        return;
+    root->end.call = walk_ended;
+    root->walks = tern_await_walk(&root->end);
+    if (root->walks)
+        tern_shard_hold(root);
+}
+
+static void close_pass(tern_shard_pass *p)
+{
+    tern_shard_pass **link = &p->root->open;
+    while (*link && *link != p)
+        link = &(*link)->next_open;
+    if (!*link)
+        return;
+    *link = p->next_open;
+    if (p->unit->inside == p->stand)
+        tern_shard_swap(p->unit, NULL);
+    for (int i = 0; i < p->unit->n; i++) {
+        tern_storage_empty(p->full[i]);
+        tern_release(p->stand[i]);
+        p->stand[i] = NULL;
+    }
+    release_pass(p);
+}
+
+static tern_status look(tern_function *f, tern_tensor *const *in, int n, tern_tensor **out, int k)
+{
+    const uint64_t failures = tern_failures();
+    (void)f;
+    (void)n;
+    for (int i = 0; i < k; i++)
+        if (!(out[i] = tern_detach(in[i])))
+            return tern_failed_since(failures);
+    return TERN_OK;
+}
+
+static tern_status nothing(tern_function *f, tern_tensor *const *grad_out, int k,
+                           tern_tensor **grad_in, int n)
+{
+    (void)f;
+    (void)grad_out;
+    (void)k;
+    for (int i = 0; i < n; i++)
+        grad_in[i] = NULL;
+    return TERN_OK;
+}
+
+/* Checkpoints in the unit compute again what was there: they meet whole parameters that were computed, as the first time. */
+static tern_status stand_in(tern_shard_pass *p)
+{
+    static const tern_function_type type = {
+        .name = "Unsharded", .forward = look, .backward = nothing};
+    const uint64_t failures = tern_failures();
+    tern_shard_unit *u = p->unit;
+    for (int i = 0; i < u->n; i++) {
+        tern_tensor *x = tern_detach(p->full[i]), *computed = NULL;
+        if (!x || !tern_requires_grad_(x, tern_requires_grad(u->slots[i].x)))
+            return tern_failed_since(failures);
+        TERN_ENABLE_GRAD
+        if (tern_function_apply(&type, NULL, &x, 1, &computed, 1) == TERN_OK)
+            p->stand[i] = tern_keep(computed);
+        TERN_TRY(tern_failed_since(failures));
+    }
+    if (!u->runs)
+        tern_shard_swap(u, p->stand);
+    return TERN_OK;
+}
+
+static tern_status open_pass(tern_shard_pass *p)
+{
+    tern_shard_unit *u = p->unit;
+    bool empty = false;
+    await_walk(p->root);
+    for (const tern_shard_pass *q = p->root->open; q; q = q->next_open)
+        if (q == p)
+            return TERN_OK;
+    atomic_fetch_add(&p->refs, 1);
+    p->next_open = p->root->open;
+    p->root->open = p;
+    for (int i = 0; i < u->n; i++) {
+        empty = empty || tern_storage_is_empty(p->full[i]);
+        TERN_TRY(tern_storage_refill(p->full[i]));
+    }
+    if (empty) {
+        TERN_TRY(tern_shard_take(u, p->full));
+        TERN_TRY(prefetch(p, -1));
+    }
+    tern_status status = TERN_OK;
+    TERN_SCOPE
+        status = stand_in(p);
+    return status;
+}
+
+/* Averages become gradients of the parts, with their hooks. */
+static tern_status settle(tern_shard_unit *root)
+{
+    if (!root->reduce.items)
+        return TERN_OK;
+    tern_shard_unit *u = root->reduce.unit;
+    tern_status status = TERN_OK;
+    tern_shard_hold(u);
+    TERN_SCOPE {
+        tern_tensor *parts[u->n];
+        status = tern_shard_take_reduced(&root->reduce, parts);
+        for (int i = 0; i < u->n && status == TERN_OK; i++)
+            if (parts[i])
+                status = tern_backward_with(u->slots[i].x,
+                                            &(tern_backward_options){.gradient = parts[i]});
+    }
+    tern_shard_drop(u);
+    return status;
+}
+
+static void forget_prefetched(const tern_shard_units *list)
+{
+    for (int i = 0; i < list->n; i++)
+        if (list->units[i]->gather.items)
+            tern_shard_end_traffic(&list->units[i]->gather);
+}
+
+static tern_status walk_ended(tern_after_walk *end, tern_status status)
+{
+    tern_shard_unit *root =
+        (tern_shard_unit *)(void *)((char *)end - offsetof(tern_shard_unit, end));
+    root->walks = false;
+    while (root->open)
+        close_pass(root->open);
+    forget_prefetched(&root->plan);
+    if (status == TERN_OK)
+        status = settle(root);
+    else if (root->reduce.items)
+        tern_shard_end_traffic(&root->reduce);
+    tern_shard_drop(root);
+    return status;
+}
+
+/* ---- whole parameters, as a function of the parts -------------------------------------------------- */
+
+/* Its memory has room for the rows that the last ranks lack. */
+static tern_tensor *new_full(const tern_shard_unit *u, const tern_shard_slot *s)
+{
+    tern_shape padded = s->shape;
+    padded.dims[0] = s->each * tern_dist_get_world_size(u->mesh->group);
+    tern_tensor *room = tern_empty(padded, u->param_dtype ? u->param_dtype : tern_dtype_of(s->home),
+                                   tern_device(s->home));
+    return room ? tern_storage_view(room, s->shape, NULL, 0) : NULL;
+}
+
+static tern_status gather(tern_function *f, tern_tensor *const *in, int n, tern_tensor **out, int k)
+{
+    const uint64_t failures = tern_failures();
+    tern_shard_pass *p = tern_function_data(f);
+    (void)in;
+    (void)n;
+    for (int i = 0; i < k; i++) {
+        out[i] = new_full(p->unit, &p->unit->slots[i]);
+        tern_tensor *look = out[i] ? tern_detach(out[i]) : NULL;
+        if (!look)
+            return tern_failed_since(failures);
+        p->full[i] = tern_keep(look);
+        if (!tern_function_needs_grad(f, i))
+            TERN_TRY(tern_function_mark_non_differentiable(f, i));
+    }
+    return tern_shard_take(p->unit, p->full);
+}
+
+static tern_status reduce(tern_function *f, tern_tensor *const *grad_out, int k,
+                          tern_tensor **grad_in, int n)
+{
+    tern_shard_pass *p = tern_function_data(f);
+    tern_shard_unit *u = p->unit, *root = p->root;
+    bool trained[n];
+    (void)k;
+    if (tern_is_grad_enabled())
+        return tern_fail(TERN_ERR_UNSUPPORTED,
+                         "tern_backward: there are no second derivatives of sharded parameters");
+    for (int i = 0; i < n; i++)
+        trained[i] = tern_function_needs_grad(f, i);
+    close_pass(p);
+    TERN_TRY(settle(root));
+    await_walk(root);
+    TERN_TRY(tern_shard_reduce(u, &root->reduce, grad_out, trained));
+    return tern_walk_catches() ? tern_shard_take_reduced(&root->reduce, grad_in) : TERN_OK;
+}
+
+static const tern_function_type gather_type = {
+    .name = "AllGather", .forward = gather, .backward = reduce, .free_data = release_pass};
+
+/* ---- what tells that the walk comes to a unit, and leaves it --------------------------------------- */
+
+static tern_status behind(tern_function *f, tern_tensor *const *grad_out, int k,
+                          tern_tensor **grad_in, int n)
+{
+    (void)n;
+    for (int i = 0; i < k; i++)
+        grad_in[i] = grad_out[i];
+    return open_pass(tern_function_data(f));
+}
+
+static tern_status before(tern_function *f, tern_tensor *const *grad_out, int k,
+                          tern_tensor **grad_in, int n)
+{
+    (void)n;
+    for (int i = 0; i < k; i++)
+        grad_in[i] = grad_out[i];
+    close_pass(tern_function_data(f));
+    return TERN_OK;
+}
+
+static const tern_function_type behind_type = {
+    .name = "Unshard", .forward = look, .backward = behind, .free_data = release_pass};
+static const tern_function_type before_type = {
+    .name = "Reshard", .forward = look, .backward = before, .free_data = release_pass};
+
+/* Those of x that have gradients go through the function. */
+static tern_status go_through(const tern_function_type *type, tern_shard_pass *p, tern_tensor **x,
+                              int n)
+{
+    tern_tensor *in[n + 1], *out[n + 1];
+    int k = 0;
+    for (int i = 0; i < n; i++)
+        if (x[i] && tern_requires_grad(x[i]))
+            in[k++] = x[i];
+    if (k == 0)
+        return TERN_OK;
+    atomic_fetch_add(&p->refs, 1);
+    TERN_TRY(tern_function_apply(type, p, in, k, out, k));
+    for (int i = n; i-- > 0;)
+        if (x[i] && tern_requires_grad(x[i]))
+            x[i] = out[--k];
+    return TERN_OK;
+}
+
+/* ---- running --------------------------------------------------------------------------------------- */
+
+/* Whole parameters, held. */
+static tern_status gather_all(tern_shard_pass *p, tern_tensor **full)
+{
+    tern_shard_unit *u = p->unit;
+    tern_tensor *parts[u->n];
+    tern_status status = TERN_OK;
+    for (int i = 0; i < u->n; i++)
+        parts[i] = u->slots[i].x;
+    atomic_fetch_add(&p->refs, 1);
+    TERN_SCOPE {
+        status = tern_function_apply(&gather_type, p, parts, u->n, full, u->n);
+        for (int i = 0; i < u->n; i++)
+            full[i] = status == TERN_OK ? tern_keep(full[i]) : NULL;
+    }
+    return status;
+}
+
+static tern_status cast_inputs(const tern_shard_unit *u, tern_tensor *const *in, int n,
+                               tern_tensor **x)
+{
+    const uint64_t failures = tern_failures();
+    for (int i = 0; i < n; i++) {
+        x[i] = in[i];
+        if (u->param_dtype && in[i] && tern_dtype_is_floating_point(tern_dtype_of(in[i])) &&
+            tern_dtype_of(in[i]) != u->param_dtype &&
+            !(x[i] = tern_to_dtype(in[i], u->param_dtype)))
+            return tern_failed_since(failures);
+    }
+    return TERN_OK;
+}
+
+/* Memory that nobody but a walk back needs. Where a checkpoint runs, what it saves is what it needs. */
+static void give_back(tern_shard_pass *p)
+{
+    if (!p->recorded)
+        let_go(p);
+    for (int i = 0; p->recorded && gives_back(p->unit) && i < p->unit->n; i++)
+        tern_storage_empty(p->full[i]);
+}
+
+static tern_status run_whole(tern_shard_pass *p, tern_module_run run, tern_tensor *const *in, int n,
+                             tern_tensor **out, int k)
+{
+    tern_shard_unit *u = p->unit;
+    tern_tensor *const *outer = u->inside, *x[n + 1], *full[u->n];
+    TERN_TRY(cast_inputs(u, in, n, x));
+    TERN_TRY(gather_all(p, full));
+    tern_status status = prefetch(p, 1);
+    bool trained = false;
+    for (int i = 0; i < u->n; i++)
+        trained = trained || tern_requires_grad(full[i]);
+    p->recorded = tern_is_grad_enabled() && !tern_thread.mode.frame;
+    u->recorded = p->recorded;
+    if (status == TERN_OK && p->recorded && !trained)
+        status = go_through(&before_type, p, x, n);
+    if (status == TERN_OK) {
+        const uint64_t failures = tern_failures();
+        tern_shard_swap(u, full);
+        u->runs++;
+        status = run(u->module, x, n, out, k);
+        u->runs--;
+        tern_shard_swap(u, outer);
+        if (status == TERN_OK)
+            status = tern_nn_check_result(u->module, out, k, failures);
+    }
+    for (int i = 0; i < u->n; i++)
+        tern_release(full[i]);
+    give_back(p);
+    return status == TERN_OK && p->recorded ? go_through(&behind_type, p, out, k) : status;
+}
+
+static tern_status add_to(tern_shard_units *list, tern_shard_unit *u)
+{
+    if (list->n == list->room) {
+        const int room = list->room ? 2 * list->room : 16;
+        tern_shard_unit **grown = tern_grow(list->units, sizeof *grown * (size_t)room);
+        if (!grown)
+            return TERN_ERR_MEMORY;
+        list->units = grown;
+        list->room = room;
+    }
+    tern_shard_hold(u);
+    list->units[list->n++] = u;
+    return TERN_OK;
+}
+
+/* A forward of everything has ended: its order is what the next one, and the walk back, expect. */
+static void end_forward(tern_shard_unit *root)
+{
+    const tern_shard_units old = root->plan;
+    forget_prefetched(&root->plan);
+    forget_prefetched(&root->order);
+    root->plan = root->order;
+    root->order = (tern_shard_units){old.units, 0, old.room};
+    for (int i = 0; i < old.n; i++)
+        tern_shard_drop(old.units[i]);
+}
+
+tern_status tern_shard_run(tern_module *m, tern_module_run run, tern_tensor *const *in, int n,
+                           tern_tensor **out, int k)
+{
+    tern_shard_unit *u = (tern_shard_unit *)(void *)m->around;
+    const bool first = !outermost;
+    if (first)
+        outermost = u;
+    tern_shard_unit *root = outermost;
+    tern_shard_hold(u);
+    tern_status status = add_to(&root->order, u);
+    tern_shard_pass *p = status == TERN_OK && u->n ? new_pass(u, root) : NULL;
+    if (p) {
+        status = run_whole(p, run, in, n, out, k);
+        release_pass(p);
+    } else if (status == TERN_OK) {
+        status = u->n ? TERN_ERR_MEMORY : run(m, in, n, out, k);
+    }
+    if (first) {
+        end_forward(root);
+        outermost = NULL;
+    }
+    tern_shard_drop(u);
+    return status;
+}

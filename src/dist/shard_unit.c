@@ -1,0 +1,112 @@
+/* shard_unit.c -- units while they are there: found by their parameters, held by graphs, whole parameters in members' places. */
+#include "dist/shard.h"
+#include <pthread.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tern_shard_unit *units;
+static int numbers;
+
+void tern_shard_list(tern_shard_unit *u)
+{
+    pthread_mutex_lock(&lock);
+    u->number = numbers++;
+    u->next = units;
+    units = u;
+    pthread_mutex_unlock(&lock);
+}
+
+const tern_shard_slot *tern_shard_find(const tern_tensor *x, tern_shard_unit **unit)
+{
+    const tern_shard_slot *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (tern_shard_unit *u = tern_ranks_of(x) ? units : NULL; u && !found; u = u->next)
+        for (int i = 0; i < u->n && !found; i++)
+            if (u->slots[i].x == x) {
+                found = &u->slots[i];
+                if (unit)
+                    *unit = u;
+            }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+int64_t tern_shard_rows(const tern_shard_slot *s, int rank, int64_t *first)
+{
+    const int64_t rows = s->shape.dims[0], at = s->each * rank;
+    *first = at < rows ? at : rows;
+    return rows - *first < s->each ? rows - *first : s->each;
+}
+
+void tern_shard_hold(tern_shard_unit *u)
+{
+    atomic_fetch_add(&u->refs, 1);
+}
+
+void tern_shard_drop(tern_shard_unit *u)
+{
+    if (atomic_fetch_sub(&u->refs, 1) > 1)
+        return;
+    pthread_mutex_lock(&lock);
+    for (tern_shard_unit **link = &units; *link; link = &(*link)->next)
+        if (*link == u) {
+            *link = u->next;
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+    for (int i = 0; i < u->n; i++) {
+        if (u->slots[i].shared)
+            tern_set_ranks(u->slots[i].x, NULL);
+        tern_release(u->slots[i].x);
+        tern_release(u->slots[i].home);
+    }
+    for (int i = 0; i < u->n_buckets; i++)
+        tern_release(u->buckets[i].flat);
+    tern_free(u->slots);
+    tern_free(u->buckets);
+    tern_free(u->order.units);
+    tern_free(u->plan.units);
+    tern_free(u);
+}
+
+/* ---- members ----------------------------------------------------------------------------------- */
+
+static tern_tensor *stands(const tern_shard_unit *u, int i)
+{
+    return u->inside ? u->inside[i] : u->slots[i].x;
+}
+
+/* They are met in one order each time: the search goes on where it ended. */
+static int slot_of(const tern_shard_unit *u, const tern_tensor *x, int *last)
+{
+    for (int k = 0; k < u->n; k++) {
+        int i = *last + k < u->n ? *last + k : *last + k - u->n;
+        if (stands(u, i) == x)
+            return *last = i;
+    }
+    return -1;
+}
+
+static void swap(tern_shard_unit *u, tern_module *m, tern_tensor *const *with, int *last)
+{
+    for (int i = 0; i < m->count; i++) {
+        tern_member *member = &m->members[i];
+        if (member->child && !member->child->around)
+            swap(u, member->child, with, last);
+        const int slot = member->tensor && member->kind == MEMBER_PARAMETER
+                             ? slot_of(u, member->tensor, last)
+                             : -1;
+        if (slot < 0)
+            continue;
+        tern_tensor *old = member->tensor;
+        member->tensor = tern_keep(with ? with[slot] : u->slots[slot].x);
+        tern_release(old);
+    }
+}
+
+void tern_shard_swap(tern_shard_unit *u, tern_tensor *const *with)
+{
+    int last = 0;
+    if (u->module && u->n && u->inside != with)
+        swap(u, u->module, with, &last);
+    u->inside = with;
+}
