@@ -147,6 +147,7 @@ string(CONCAT for_size
   "|^src/device/(cache|interop|registry|select|signature|sources|switches)\\.c"
   "|^src/tensor/(anomaly|checkpoint|dlpack|function|interop|print|recompute|trace|transfer|user_kernel)\\.c")
 list(FILTER sources_for_size INCLUDE REGEX "${for_size}")
+list(REMOVE_ITEM sources_for_size src/data/collate.c) # -Os copies rows by a slow instruction
 set_source_files_properties(${sources_for_size} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
 add_library(tern_objects OBJECT ${TERN_SOURCES} ${PROJECT_BINARY_DIR}/embedded.c)
 # Tables for unwinding are a twentieth of the library; with -g debuggers have their own.
