@@ -249,6 +249,8 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info, b
     /* Asking PoCL for a binary compiles every kernel of the program, 0.1 s each: that pays only
      * where a program is one kernel. */
     s->keeps_programs = s->cpu_form || info->type != TERN_DEVICE_CPU;
+    s->is_lazy =
+        s->cpu_form && info->platform && strcmp(info->platform, "Portable Computing Language") == 0;
     s->atomics64 = has_extension(e->device, "cl_khr_int64_base_atomics");
     s->options = floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
                      ? "-cl-std=CL1.2 -w -cl-fp32-correctly-rounded-divide-sqrt"

@@ -56,7 +56,7 @@ static tern_status kernel_for(tern_place *place, tern_cl_gemm_state *state, int 
                       which, block_k(place, dtype),
                       has_wide_registers() ? "#define GEMM_WIDE\n" : "");
         tern_source_add(&text, &seen, "matmul_vector.cl");
-        tern_cl_source source = {text.data, s->options, title, s->keeps_programs};
+        tern_cl_source source = {text.data, s->options, title, s->keeps_programs && !s->is_lazy};
         cl_program program;
         tern_status status =
             text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, &program);

@@ -44,6 +44,7 @@ typedef struct tern_cl_state {
     bool cpu_form;       /* kernels in the host's expansion: a work-item takes a chunk */
     bool svm, svm_fine;  /* buffers have an address; the host sees it without mapping */
     bool keeps_programs; /* compiled programs go to the cache on disk */
+    bool is_lazy;        /* PoCL: machine code is made when a kernel is first launched */
     bool atomics64;
     const char *options; /* for building the library's kernels */
     uint64_t local_memory;
@@ -79,7 +80,7 @@ typedef struct tern_cl_state {
 struct tern_cl_kernel {
     tern_cl_kernel *next;
     cl_program program; /* owned */
-    const char *family; /* of the library's kernels: what else is in the program */
+    const char *family; /* what else is in the program; NULL: nothing */
     tern_dtype dtype;
     cl_kernel kernel;
     cl_uint arguments;

@@ -1,11 +1,13 @@
 /* programs.c -- from kernel files to kernels: text, build, cache on disk.
  *
- * In the cpu form one program is one kernel: PoCL needs 0.6 s for a process's first build, 0.1 s
- * for each later one and 0.1 s to compile each kernel that is used (or, for a binary, each that is
- * there), so a family of eighty is no cheaper than the dozen kernels a model needs, and its binary,
- * which lets the next process start at once, would cost 10 s. Other devices get a family and dtype
- * in one program, as their compilers are quick at kernels and slow at starting. */
+ * In the cpu form one program is one kernel, or a bundle of those that a training needs. PoCL takes 0.6 s for a
+ * process's first program, 0.1 s for each later one, 0.02 s for each kernel in it, and 0.1 s for the machine code of a
+ * kernel that is launched; that of a binary is other code, which takes as long again for each kernel that is there. So
+ * bundles, and products of matrices, are left to PoCL's own cache, from which a program takes 0.03 s; of a single
+ * kernel there is a binary, which takes a tenth of that. Other devices get a family and dtype in one program, as their
+ * compilers are quick at kernels and slow at starting. */
 #include "base/dtype.h"
+#include "device/bundles.h"
 #include "device/cache.h"
 #include "device/opencl/opencl.h"
 #include "device/sources.h"
@@ -17,32 +19,63 @@ enum { GROUP = 64 };
 
 /* ---- text -------------------------------------------------------------------------------- */
 
-static void library_text(tern_place *place, tern_text *text, const char *file, const char *kernel,
-                         tern_dtype dtype, size_t group)
+/* The program of a kernel, or of the bundle that it is in. */
+typedef struct unit {
+    const char *file, *kernel; /* without its type */
+    const char *bundle;        /* NULL: none */
+    tern_dtype dtype;
+    size_t group;
+} unit;
+
+static bool is_member(const unit *u, const tern_bundle_row *row)
+{
+    return strcmp(row->bundle, u->bundle) == 0;
+}
+
+/* See TERN_KERNEL in prelude_opencl_cpu.h. */
+static void add_pick(tern_text *text, const unit *u, const char *kernel)
+{
+    const char *suffix = tern_dtype_rows[u->dtype].suffix;
+    tern_text_add(text,
+                  "#define TERN_PICK_%s_%s tern_none(void); __kernel TERN_ONE_ITEM void %s_%s\n",
+                  kernel, suffix, kernel, suffix);
+}
+
+static void add_family(tern_text *text, tern_sources_seen *seen, const char *file)
+{
+    char family[64];
+    snprintf(family, sizeof family, "%s.cl", file);
+    tern_source_add(text, seen, family);
+}
+
+static void library_text(tern_place *place, tern_text *text, const unit *u)
 {
     static const char *const common[] = {"params_device.h", "dialect.h", "shapes.h",
                                          "walk.h",          "math.cl",   "math_special.cl"};
     const tern_cl_state *s = tern_cl_state_of(place);
     tern_sources_seen seen = {0};
-    char family[64];
     tern_text_add(text, "#define TERN_WG %zu\n#define TERN_F64 %d\n#define TERN_ATOMIC64 %d\n",
-                  group, tern_place_info(place)->has_f64, s->atomics64);
-    if (s->cpu_form) /* see TERN_KERNEL in prelude_opencl_cpu.h */
-        tern_text_add(text,
-                      "#define TERN_PICK_%s tern_none(void); __kernel TERN_ONE_ITEM void %s\n",
-                      kernel, kernel);
+                  u->group, tern_place_info(place)->has_f64, s->atomics64);
+    if (s->cpu_form && !u->bundle)
+        add_pick(text, u, u->kernel);
+    for (const tern_bundle_row *row = tern_bundles; u->bundle && row->bundle; row++)
+        if (is_member(u, row))
+            add_pick(text, u, row->kernel);
     tern_source_add(text, &seen, "prelude_opencl.h");
     tern_source_add(text, &seen, s->cpu_form ? "prelude_opencl_cpu.h" : "prelude_opencl_gpu.h");
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         tern_source_add(text, &seen, common[i]);
-    if (dtype == TERN_F64) {
+    if (u->dtype == TERN_F64) {
         tern_source_add(text, &seen, "math64.cl");
         tern_source_add(text, &seen, "math64_special.cl");
     }
     tern_source_add(text, &seen, "math_names.h");
-    tern_text_add(text, "#define TERN_T %s\n", tern_dtype_rows[dtype].suffix);
-    snprintf(family, sizeof family, "%s.cl", file);
-    tern_source_add(text, &seen, family);
+    tern_text_add(text, "#define TERN_T %s\n", tern_dtype_rows[u->dtype].suffix);
+    if (!u->bundle)
+        add_family(text, &seen, u->file);
+    for (const tern_bundle_row *row = tern_bundles; u->bundle && row->bundle; row++)
+        if (is_member(u, row))
+            add_family(text, &seen, row->file);
 }
 
 /* ---- building ---------------------------------------------------------------------------- */
@@ -232,34 +265,50 @@ void tern_cl_kernel_free(tern_cl_kernel *kernel)
     tern_free(kernel);
 }
 
-/* The program of a kernel that was resolved before, where it holds the whole family; or NULL. */
-static cl_program family_program(tern_cl_state *s, const char *file, tern_dtype dtype, size_t group)
+/* What is in a program: a bundle, a family; NULL: one kernel. */
+static const char *contents(const tern_cl_state *s, const unit *u)
+{
+    return u->bundle ? u->bundle : s->cpu_form ? NULL : u->file;
+}
+
+/* The program that a kernel is in, if another of its kernels was resolved before; or NULL. */
+static cl_program shared_program(tern_cl_state *s, const unit *u)
 {
     cl_program program = NULL;
+    const char *family = contents(s, u);
     pthread_mutex_lock(&s->lock);
-    for (tern_cl_kernel *k = s->cpu_form ? NULL : s->kernels; k && !program; k = k->next)
-        if (k->group == group && k->dtype == dtype && strcmp(k->family, file) == 0)
+    for (tern_cl_kernel *k = family ? s->kernels : NULL; k && !program; k = k->next)
+        if (k->group == u->group && k->dtype == u->dtype && k->family &&
+            strcmp(k->family, family) == 0)
             program = k->program;
     pthread_mutex_unlock(&s->lock);
     return program;
 }
 
-/* A program for this kernel or its family, for work-groups of `group`. */
-static tern_status build_library(tern_place *place, const char *file, const char *kernel,
-                                 tern_dtype dtype, size_t group, cl_program *program)
+/* A program for this kernel, its family or its bundle, for work-groups of u->group. */
+static tern_status build_library(tern_place *place, const unit *u, cl_program *program)
 {
     tern_cl_state *s = tern_cl_state_of(place);
     char title[256];
     tern_text text = {0};
-    *program = family_program(s, file, dtype, group);
+    *program = shared_program(s, u);
     if (*program)
         return tern_cl_check(place, CL(RetainProgram(*program)), "RetainProgram");
-    library_text(place, &text, file, kernel, dtype, group);
-    snprintf(title, sizeof title, "kernel %s of %s.cl", kernel, file);
-    tern_cl_source source = {text.data, s->options, title, s->keeps_programs};
+    library_text(place, &text, u);
+    snprintf(title, sizeof title, "kernel %s_%s of %s.cl", u->kernel,
+             tern_dtype_rows[u->dtype].suffix, u->file);
+    tern_cl_source source = {text.data, s->options, title, s->keeps_programs && !u->bundle};
     tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, program);
     tern_text_free(&text);
     return status;
+}
+
+/* A bundle is begun by a kernel that tells of a training, and serves all that are in it. */
+static const char *bundle_for(tern_cl_state *s, unit *u)
+{
+    const tern_bundle_row *row = s->is_lazy ? tern_bundle_of(u->file, u->kernel) : NULL;
+    u->bundle = row ? row->bundle : NULL;
+    return row && (row->opens || shared_program(s, u)) ? row->bundle : NULL;
 }
 
 tern_status tern_cl_resolve(tern_place *place, const char *file, const char *name, tern_dtype dtype,
@@ -272,17 +321,20 @@ tern_status tern_cl_resolve(tern_place *place, const char *file, const char *nam
         return tern_fail(TERN_ERR_UNSUPPORTED, "%s: the device has no float64 (%s)",
                          tern_place_info(place)->device, name);
     snprintf(full, sizeof full, "%s_%s", name, tern_dtype_rows[dtype].suffix);
-    for (size_t group = s->cpu_form ? 1 : s->group_limit < GROUP ? s->group_limit : GROUP;;) {
+    unit u = {.file = file, .kernel = name, .dtype = dtype};
+    u.group = s->cpu_form ? 1 : s->group_limit < GROUP ? s->group_limit : GROUP;
+    u.bundle = bundle_for(s, &u);
+    for (;;) {
         cl_program program;
         tern_cl_kernel *k;
-        size_t limit = group;
-        TERN_TRY(build_library(place, file, full, dtype, group, &program));
+        size_t limit = u.group;
+        TERN_TRY(build_library(place, &u, &program));
         TERN_TRY(tern_cl_kernel_make(place, program, full, &k));
         CL(GetKernelWorkGroupInfo(k->kernel, s->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit,
                                   &limit, NULL));
-        if (limit >= group || limit == 0) {
-            k->group = group;
-            k->family = file;
+        if (limit >= u.group || limit == 0) {
+            k->group = u.group;
+            k->family = contents(s, &u);
             k->dtype = dtype;
             pthread_mutex_lock(&s->lock);
             k->next = s->kernels;
@@ -292,7 +344,7 @@ tern_status tern_cl_resolve(tern_place *place, const char *file, const char *nam
             return TERN_OK;
         }
         tern_cl_kernel_free(k); /* too big for the device: smaller groups */
-        while (group > limit)
-            group /= 2;
+        while (u.group > limit)
+            u.group /= 2;
     }
 }
