@@ -14,7 +14,10 @@ const char *models_path(const char *name, const char *file)
     static char paths[4][1024];
     static int turn;
     char *path = paths[turn++ % 4];
-    snprintf(path, sizeof paths[0], SHARED "/%s%s%s", name, file ? "/" : "", file ? file : "");
+    snprintf(path, sizeof paths[0], TEST_FOLDER "/golden/models/%s", name);
+    bool golden = access(path, R_OK) == 0;
+    snprintf(path, sizeof paths[0], "%s/%s%s%s", golden ? TEST_FOLDER "/golden/models" : SHARED,
+             name, file ? "/" : "", file ? file : "");
     return path;
 }
 

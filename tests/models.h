@@ -5,7 +5,7 @@
 #include "support.h"
 #include <tern/models.h>
 
-/* The path of a reference model's folder, or of a file in it (NULL: of the folder). */
+/* The path of a reference model's folder, in golden/models or beside the repository, or of a file in it (NULL: of the folder). */
 const char *models_path(const char *name, const char *file);
 /* main of these tests: 77, loudly, where there are no reference models. */
 int models_main(const struct CMUnitTest *tests, size_t n);
@@ -25,6 +25,13 @@ tern_module *models_load(const char *folder, const char *device);
     models_near(a, b, relative, absolute, #a, __FILE__, __LINE__)
 void models_near(tern_tensor *a, tern_tensor *b, double relative, double absolute, const char *what,
                  const char *file, int line);
+
+/* models_compare.c: every gradient that the reference has; how many. */
+int models_compare_gradients(tern_module *m, tern_state_dict *reference);
+/* Logits in training, loss, gradients, five steps of AdamW, running statistics. */
+void models_compare_training(tern_module *m, tern_state_dict *reference);
+/* What was saved to folder has the tensors of the folder `from`, bit for bit. */
+void models_compare_files(const char *folder, const char *from);
 
 /* A new folder with links to all files of a reference model; files are put into it with models_write. */
 char *models_folder(const char *name);

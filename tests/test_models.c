@@ -77,73 +77,6 @@ static void checkpointed_layers_give_the_same_gradients(void **state)
 
 /* ---- training -------------------------------------------------------------------------------- */
 
-typedef struct comparison {
-    tern_state_dict *reference;
-    double largest; /* of the model's gradients */
-    int compared;
-    bool look;
-} comparison;
-
-static tern_status compare_gradient(const char *path, tern_tensor *x, void *user)
-{
-    comparison *c = user;
-    tern_tensor *expected = models_get(c->reference, "grad.%s", path);
-    if (!expected)
-        return TERN_OK;
-    if (c->look)
-        TERN_SCOPE
-            c->largest = fmax(c->largest, tern_item(tern_max(tern_abs(expected))));
-    else
-        models_near(tern_grad(x), expected, 1e-4, 1e-6 * c->largest, path, __FILE__, __LINE__);
-    c->compared++;
-    return TERN_OK;
-}
-
-static tern_status compare_after(const char *path, tern_tensor *x, void *user)
-{
-    tern_tensor *expected = models_get(user, "after.%s", path);
-    if (expected)
-        models_near(x, expected, 5e-4, 0, path, __FILE__, __LINE__);
-    return TERN_OK;
-}
-
-static void compare_training(tern_module *m, tern_state_dict *r)
-{
-    tern_model_inputs in = models_inputs(r);
-    tern_model_outputs out;
-    comparison c = {.reference = r, .look = true};
-    assert_ok(tern_models_call(tern_nn_train(m, true), &in, &out));
-    tern_tensor *logits = models_get(r, "train.logits");
-    assert_near(out.logits, logits ? logits : models_get(r, "logits"), 1e-5, 0);
-    double loss = tern_item(models_get(r, "loss"));
-    assert_true(fabs(tern_item(out.loss) - loss) <= 1e-6 * fabs(loss) + 1e-7);
-    assert_ok(tern_backward(out.loss));
-    assert_ok(tern_nn_each_parameter(m, compare_gradient, &c));
-    c.look = false;
-    assert_ok(tern_nn_each_parameter(m, compare_gradient, &c));
-    int gradients = 0;
-    for (int i = 0; i < tern_state_dict_count(r); i++)
-        gradients += strncmp(tern_state_dict_key_at(r, i), "grad.", 5) == 0;
-    assert_int_equal(c.compared, 2 * gradients);
-    tern_optimizer *optimizer = tern_optim_adamw(m, 1e-3, NULL);
-    double *losses = test_read(models_get(r, "losses"));
-    for (int step = 0; step < 6; step++)
-        TERN_SCOPE {
-            tern_tensor *now = tern_models_loss(m, &in);
-            assert_non_null(now);
-            if (step == 5)
-                assert_true(fabs(tern_item(now) - losses[step]) <= 5e-4 * fabs(losses[step]));
-            tern_optim_zero_grad(optimizer);
-            if (step < 5) {
-                assert_ok(tern_backward(now));
-                assert_ok(tern_optim_step(optimizer));
-            }
-        }
-    free(losses);
-    tern_optim_free(optimizer);
-    assert_ok(tern_nn_each_buffer(m, compare_after, r));
-}
-
 static void training_is_pytorchs(void **state)
 {
     (void)state;
@@ -154,7 +87,7 @@ static void training_is_pytorchs(void **state)
                 continue;
             tern_module *m = load_case(i, device);
             tern_state_dict *r = models_reference(cases[i].name, "reference.safetensors", device);
-            compare_training(m, r);
+            models_compare_training(m, r);
             tern_state_dict_free(r);
             tern_nn_free(m);
         }
@@ -180,11 +113,7 @@ static void t5_is_transformers(void **state)
             assert_near(out.logits, models_get(r, "logits"), 1e-5, 0);
             assert_near(out.loss, models_get(r, "loss"), 1e-6, 0);
             assert_ok(tern_backward(out.loss));
-            comparison c = {.reference = r, .look = true};
-            assert_ok(tern_nn_each_parameter(m, compare_gradient, &c));
-            c.look = false;
-            assert_ok(tern_nn_each_parameter(m, compare_gradient, &c));
-            assert_true(c.compared > 20);
+            assert_true(models_compare_gradients(m, r) > 10);
             tern_generate_options o = {.no_eos = true, .max_new_tokens = 12};
             tern_tensor *prompt = tern_narrow(in.input_ids, 0, 0, 1);
             assert_same(tern_models_generate(m, prompt, &o), models_get(r, "generated"));
@@ -252,26 +181,6 @@ static void packed_loss_stays_within_sequences(void **state)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static void compare_files(const char *folder, const char *name)
-{
-    char path[1024];
-    snprintf(path, sizeof path, "%s/model.safetensors", folder);
-    tern_state_dict *a = tern_load(path, NULL);
-    tern_state_dict *b = tern_load(models_path(name, NULL), NULL);
-    if (!b) {
-        tern_clear_error();
-        b = tern_load(models_path(name, "model.safetensors"), NULL);
-    }
-    assert_non_null(a);
-    assert_non_null(b);
-    assert_int_equal(tern_state_dict_count(a), tern_state_dict_count(b));
-    for (int i = 0; i < tern_state_dict_count(b); i++)
-        assert_same(tern_state_dict_get(a, tern_state_dict_key_at(b, i)), tern_state_dict_at(b, i));
-    assert_string_equal(tern_state_dict_metadata(a, "format"), "pt");
-    tern_state_dict_free(a);
-    tern_state_dict_free(b);
-}
-
 static void what_is_saved_is_what_was_loaded(void **state)
 {
     (void)state;
@@ -281,7 +190,7 @@ static void what_is_saved_is_what_was_loaded(void **state)
             tern_module *m = tern_models_from_pretrained(models_path(cases[i].name, NULL), NULL);
             assert_non_null(m);
             assert_ok(tern_models_save_pretrained(m, folder, NULL));
-            compare_files(folder, cases[i].name);
+            models_compare_files(folder, models_path(cases[i].name, NULL));
             tern_module *again = tern_models_from_pretrained(folder, NULL);
             assert_non_null(again);
             assert_int_equal(tern_nn_numel(again), tern_nn_numel(m));

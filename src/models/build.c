@@ -133,6 +133,30 @@ tern_status models_rms_norm(tern_module *m, const char *path, int64_t width, dou
     return put(m, path, tern_nn_rms_norm(TERN_SHAPE(width), &(tern_rms_norm_options){.eps = eps}));
 }
 
+static tern_status rms_norm_one(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out,
+                                int k)
+{
+    const double *eps = tern_nn_data(self);
+    if (n != 1 || k != 1)
+        return tern_fail(TERN_ERR_ARGUMENT, "tern_nn_call: RMSNorm takes one tensor and gives one");
+    tern_tensor *w = tern_to_dtype(tern_nn_parameter(self, "weight"), TERN_F32);
+    w = tern_add_scalar(w, tern_scalar_int(1));
+    out[0] = w ? tern_rms_norm(in[0], tern_shape_of(w), w, *eps) : NULL;
+    return out[0] ? TERN_OK : tern_last_status();
+}
+
+tern_status models_rms_norm_one(tern_module *m, const char *path, int64_t width, double eps)
+{
+    TERN_SCOPE_HERE;
+    tern_module *norm = models_module("GemmaRMSNorm", rms_norm_one, &eps, sizeof eps);
+    if (!norm || !tern_nn_add_parameter(norm, "weight",
+                                        tern_zeros(TERN_SHAPE(width), TERN_DTYPE_DEFAULT, NULL))) {
+        tern_nn_free(norm);
+        return tern_last_status();
+    }
+    return put(m, path, norm);
+}
+
 static tern_status conv1d(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out,
                           int k)
 {

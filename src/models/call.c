@@ -191,13 +191,17 @@ tern_status models_token_head(models_model *m, const tern_model_inputs *in, tern
     tern_module *head = tern_nn_child(m->module, m->kind->head);
     if (!head)
         return tern_last_status();
-    if (keep < 0 && labels && strcmp(tern_nn_name(head), "Linear") == 0) {
+    double cap = m->c.logit_cap;
+    if (keep < 0 && labels && !cap && strcmp(tern_nn_name(head), "Linear") == 0) {
         out->loss = loss_alone(head, x, labels);
         return out->loss ? TERN_OK : tern_last_status();
     }
     if (keep > 0 && keep < t)
         x = tern_narrow(x, 1, t - keep, keep);
     out->logits = x ? tern_nn_forward(head, x) : NULL;
+    if (cap && out->logits)
+        out->logits = tern_mul_scalar(
+            tern_tanh(tern_div_scalar(out->logits, tern_scalar_real(cap))), tern_scalar_real(cap));
     if (!out->logits || !labels)
         return out->logits ? TERN_OK : tern_last_status();
     out->loss = loss_of(out->logits, labels);

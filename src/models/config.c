@@ -86,7 +86,7 @@ static tern_status check_only(const models_model *m, const models_field *f, cons
     return same ? TERN_OK : refuse(m, f->name, value, f->only);
 }
 
-static tern_status take_number(models_model *m, const models_field *f, const json_t *value,
+static tern_status take_number(const models_model *m, const models_field *f, const json_t *value,
                                void *to)
 {
     double x = !value ? f->absent : json_is_true(value) ? 1 : json_number_value(value);
@@ -109,10 +109,11 @@ static tern_status take_number(models_model *m, const models_field *f, const jso
     return TERN_OK;
 }
 
-static tern_status take(models_model *m, const models_field *f)
+static tern_status take(const models_model *m, const json_t *json, const models_field *f,
+                        models_config *c)
 {
-    const json_t *value = json_object_get(m->json, f->name);
-    void *to = (char *)&m->c + f->at;
+    const json_t *value = json_object_get(json, f->name);
+    void *to = (char *)c + f->at;
     if (json_is_null(value))
         value = NULL;
     if (f->kind == FIELD_LIST)
@@ -123,8 +124,7 @@ static tern_status take(models_model *m, const models_field *f)
         return take_number(m, f, value, to);
     if (!value)
         return TERN_OK;
-    if (!json_is_string(value) ||
-        !(m->c.activation = models_activation_of(json_string_value(value))))
+    if (!json_is_string(value) || !(c->activation = models_activation_of(json_string_value(value))))
         return refuse(m, f->name, value, "an activation of this library");
     return TERN_OK;
 }
@@ -230,14 +230,14 @@ static bool is_idle(const char *name)
     return name[0] == '_'; /* what transformers keeps for itself */
 }
 
-static tern_status check_known(const models_model *m)
+static tern_status check_known(const models_model *m, json_t *json, const models_field *fields)
 {
     const char *name;
     json_t *value;
-    json_object_foreach(m->json, name, value)
+    json_object_foreach(json, name, value)
     {
         bool known = json_is_null(value) || is_idle(name);
-        for (const models_field *f = m->kind->fields; f->name && !known; f++)
+        for (const models_field *f = fields; f->name && !known; f++)
             known = strcmp(f->name, name) == 0;
         if (!known)
             return tern_fail(TERN_ERR_UNSUPPORTED,
@@ -270,19 +270,18 @@ static tern_status check_problem(const models_model *m)
     return refuse(m, "problem_type", problem, "\"single_label_classification\"");
 }
 
-tern_status models_read_config(models_model *m)
+static tern_status read_fields(const models_model *m, json_t *json, const models_field *fields,
+                               models_config *c)
 {
-    models_config *c = &m->c;
-    int64_t labels = c->labels; /* those that were asked for */
     c->activation = tern_gelu;
-    for (const models_field *f = m->kind->fields; f->name; f++)
-        TRY(take(m, f));
-    TRY(check_known(m));
-    TRY(check_problem(m));
-    if (labels)
-        c->labels = labels;
-    else if (m->kind->classifies && !c->labels)
-        c->labels = labels_of(m->json);
+    for (const models_field *f = fields; f->name; f++)
+        TRY(take(m, json, f, c));
+    return check_known(m, json, fields);
+}
+
+/* What is left to be said once all fields are read: heads and their width. */
+static tern_status complete(const models_model *m, models_config *c)
+{
     if (c->heads && !c->kv_heads)
         c->kv_heads = c->heads;
     if (c->heads && !c->head_dim) {
@@ -295,5 +294,49 @@ tern_status models_read_config(models_model *m)
         return tern_fail(TERN_ERR_IO,
                          "config.json of %s: %lld heads are no multiple of %lld of keys",
                          m->kind->name, (long long)c->heads, (long long)c->kv_heads);
+    return TERN_OK;
+}
+
+tern_status models_read_part(models_model *m, const char *part, const models_field *fields,
+                             models_config *c)
+{
+    json_t *json = json_object_get(m->json, part);
+    if (!json_is_object(json))
+        return tern_fail(TERN_ERR_IO, "config.json of %s: there is no `%s`", m->kind->name, part);
+    TRY(read_fields(m, json, fields, c));
+    return complete(m, c);
+}
+
+tern_status models_check_layer_types(const models_model *m)
+{
+    const json_t *types = json_object_get(m->json, "layer_types");
+    if (!json_is_array(types))
+        return TERN_OK;
+    for (size_t i = 0; i < json_array_size(types); i++) {
+        const char *type = json_string_value(json_array_get(types, i));
+        bool local = type && strcmp(type, "sliding_attention") == 0;
+        if (!type || (!local && strcmp(type, "full_attention") != 0) || (local && !m->c.window))
+            return tern_fail(TERN_ERR_UNSUPPORTED,
+                             "config.json of %s: layer %zu of `layer_types` is neither "
+                             "full_attention nor sliding_attention of a sliding_window",
+                             m->kind->name, i);
+    }
+    return (int64_t)json_array_size(types) == m->c.layers
+               ? TERN_OK
+               : tern_fail(TERN_ERR_IO, "config.json of %s: `layer_types` of %zu layers, not %lld",
+                           m->kind->name, json_array_size(types), (long long)m->c.layers);
+}
+
+tern_status models_read_config(models_model *m)
+{
+    models_config *c = &m->c;
+    int64_t labels = c->labels; /* those that were asked for */
+    TRY(read_fields(m, m->json, m->kind->fields, c));
+    TRY(check_problem(m));
+    if (labels)
+        c->labels = labels;
+    else if (m->kind->classifies && !c->labels)
+        c->labels = labels_of(m->json);
+    TRY(complete(m, c));
     return m->kind->configure ? m->kind->configure(m) : TERN_OK;
 }

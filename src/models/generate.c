@@ -94,9 +94,26 @@ tern_tensor *models_next_logits(models_generation *g, tern_tensor *ids)
     return tern_to_dtype(tern_squeeze_dim(out.logits, 1), TERN_F32);
 }
 
+/* Tokens of a list of generation_config.json get no chance. */
+static tern_tensor *suppress(const models_generation *g, tern_tensor *x, const char *name)
+{
+    int64_t ids[1024], n = 0, vocab = x ? tern_size(x, 1) : 0;
+    const json_t *list = json_object_get(g->m->generation, name);
+    for (size_t i = 0; x && i < json_array_size(list) && n < 1024; i++) {
+        int64_t id = (int64_t)json_integer_value(json_array_get(list, i));
+        if (id >= 0 && id < vocab)
+            ids[n++] = id;
+    }
+    tern_tensor *at = n ? tern_from_data(ids, TERN_SHAPE(n), TERN_I64, tern_device(x)) : NULL;
+    return n ? tern_index_fill(x, 1, at, tern_scalar_real(-INFINITY)) : x;
+}
+
 tern_tensor *models_next_scores(const models_generation *g, tern_tensor *ids, tern_tensor *logits,
                                 int64_t made)
 {
+    logits = suppress(g, logits, "suppress_tokens");
+    if (made == 0)
+        logits = suppress(g, logits, "begin_suppress_tokens");
     tern_tensor *x = logits ? models_scores(ids, logits, g->o) : NULL;
     if (made >= g->o->min_new_tokens)
         return x;
@@ -203,9 +220,13 @@ static tern_tensor *start_decoder(models_generation *g, tern_tensor *input)
 {
     const json_t *start = setting(g->m, "decoder_start_token_id");
     tern_model_inputs in = {.input_ids = input, .input_features = input};
+    tern_tensor *given = g->o->decoder_input_ids;
     g->encoded = tern_keep(g->m->kind->encode(g->m, &in));
     if (!g->encoded)
         return NULL;
+    if (given)
+        return tern_contiguous(
+            tern_expand(given, TERN_SHAPE(tern_size(input, 0), tern_size(given, 1))));
     return tern_full(TERN_SHAPE(tern_size(input, 0), 1),
                      tern_scalar_int((int64_t)json_integer_value(start)), TERN_I64,
                      tern_device(input));
@@ -227,6 +248,10 @@ static tern_status check(const models_generation *g, const tern_tensor *input)
                               tern_size(o->attention_mask, 1) != tern_size(input, 1)))
         return tern_fail(TERN_ERR_SHAPE, "%s: attention_mask is not of the shape of input_ids",
                          function);
+    if (o->decoder_input_ids && (!g->m->kind->encode || tern_dim(o->decoder_input_ids) != 2 ||
+                                 tern_size(o->decoder_input_ids, 1) < 1))
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "%s: decoder_input_ids are (N, T), of a model with an encoder", function);
     if (o->num_beams > 1 && (o->on_token || o->do_sample))
         return tern_fail(TERN_ERR_UNSUPPORTED, "%s: beams are neither sampled nor streamed",
                          function);

@@ -10,7 +10,7 @@
 typedef struct layer {
     const models_layer_names *names;
     int64_t heads, kv_heads, head_dim, window;
-    double dropout, attention_dropout, activation_dropout;
+    double dropout, attention_dropout, activation_dropout, scale, softcap;
     models_activation activation;
     int index;
     bool causal;
@@ -36,7 +36,9 @@ static tern_status project(tern_module *self, const layer *l, tern_tensor *x, te
     const models_layer_names *n = l->names;
     const char *const paths[] = {n->query, n->key, n->value};
     const char *const norms[] = {n->query_norm, n->key_norm, NULL};
-    if (n->qkv && tern_chunk(models_run(self, n->qkv, x), 3, -1, qkv, 3) != 3)
+    const int64_t sizes[] = {l->heads * l->head_dim, l->kv_heads * l->head_dim,
+                             l->kv_heads * l->head_dim};
+    if (n->qkv && tern_split_with_sizes(models_run(self, n->qkv, x), sizes, 3, -1, qkv, 3) != 3)
         return tern_last_status();
     for (int i = 0; i < 3; i++) {
         if (!n->qkv)
@@ -82,7 +84,8 @@ static tern_tensor *attend(tern_module *self, const layer *l, tern_tensor *x,
         .attn_mask = mask,
         .is_causal = l->causal && !mask,
         .lower_right = true,
-        .scale = l->names->unscaled ? 1 : 0,
+        .scale = l->names->unscaled ? 1 : l->scale,
+        .softcap = l->softcap,
         .window = fixed ? 0 : l->window,
         .enable_gqa = l->heads != l->kv_heads,
         .dropout_p = tern_nn_is_training(self) ? l->attention_dropout : 0};
@@ -115,12 +118,15 @@ static tern_tensor *attend_across(tern_module *self, const layer *l, tern_tensor
 static tern_tensor *mlp(tern_module *self, const layer *l, tern_tensor *x)
 {
     const models_layer_names *n = l->names;
-    tern_tensor *up = models_run(self, n->up, x);
-    tern_tensor *gate = n->gate ? models_run(self, n->gate, x) : up;
+    tern_tensor *parts[2] = {NULL, NULL}; /* gate and up */
+    if (n->gate_up && tern_chunk(models_run(self, n->gate_up, x), 2, -1, parts, 2) != 2)
+        return NULL;
+    tern_tensor *up = n->gate_up ? parts[1] : models_run(self, n->up, x);
+    tern_tensor *gate = n->gate_up ? parts[0] : n->gate ? models_run(self, n->gate, x) : up;
     if (!up || !gate)
         return NULL;
     gate = l->activation(gate);
-    gate = gate && n->gate ? tern_mul(gate, up) : gate;
+    gate = gate && gate != up && (n->gate || n->gate_up) ? tern_mul(gate, up) : gate;
     gate = gate ? tern_dropout(gate, l->activation_dropout, tern_nn_is_training(self)) : NULL;
     return gate ? models_run(self, n->down, gate) : NULL;
 }
@@ -133,11 +139,15 @@ static tern_tensor *residual(tern_module *self, const layer *l, tern_tensor *x,
 {
     const models_layer_names *n = l->names;
     const char *const norms[] = {n->norm1, n->cross_norm, n->norm2};
-    tern_tensor *h = !x ? NULL : n->norm_first ? models_run(self, norms[part], x) : x;
+    const char *const posts[] = {n->post1, NULL, n->post2};
+    bool first = n->norm_first && !(n->no_first_norm && part == ATTEND && l->index == 0);
+    tern_tensor *h = !x ? NULL : first ? models_run(self, norms[part], x) : x;
     h = !h               ? NULL
         : part == ATTEND ? attend(self, l, h, s)
         : part == ACROSS ? attend_across(self, l, h, s)
                          : mlp(self, l, h);
+    if (posts[part])
+        h = models_run(self, posts[part], h);
     h = h ? tern_dropout(h, l->dropout, tern_nn_is_training(self)) : NULL;
     h = h ? tern_add(x, h) : NULL;
     return n->norm_first || !h ? h : models_run(self, norms[part], h);
@@ -181,12 +191,19 @@ static tern_status linear(tern_module *m, const models_layer_names *n, const cha
 static tern_status norm(tern_module *m, const models_layer_names *n, const char *path,
                         int64_t width, double eps)
 {
+    const tern_layer_norm_options o = {.eps = eps, .no_bias = true};
     if (!path)
         return TERN_OK;
-    return n->rms ? models_rms_norm(m, path, width, eps) : models_layer_norm(m, path, width, eps);
+    if (n->no_norm_bias)
+        return models_put(m, path, tern_nn_layer_norm(TERN_SHAPE(width), &o)) ? TERN_OK
+                                                                              : tern_last_status();
+    return n->one_plus ? models_rms_norm_one(m, path, width, eps)
+           : n->rms    ? models_rms_norm(m, path, width, eps)
+                       : models_layer_norm(m, path, width, eps);
 }
 
-static tern_status fill(tern_module *m, const models_layer_names *n, const models_config *c)
+static tern_status fill(tern_module *m, const models_layer_names *n, const models_config *c,
+                        bool first)
 {
     int64_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
     TRY(linear(m, n, n->qkv, c->width, q + 2 * kv, c->bias));
@@ -201,11 +218,24 @@ static tern_status fill(tern_module *m, const models_layer_names *n, const model
     TRY(norm(m, n, n->cross_norm, c->width, c->eps));
     TRY(norm(m, n, n->query_norm, c->head_dim, c->eps));
     TRY(norm(m, n, n->key_norm, c->head_dim, c->eps));
-    TRY(norm(m, n, n->norm1, c->width, c->eps));
+    TRY(norm(m, n, first && n->no_first_norm ? NULL : n->norm1, c->width, c->eps));
+    TRY(norm(m, n, n->post1, c->width, c->eps));
+    TRY(norm(m, n, n->post2, c->width, c->eps));
+    TRY(linear(m, n, n->gate_up, c->width, 2 * c->hidden, c->mlp_bias));
     TRY(linear(m, n, n->gate, c->width, c->hidden, c->mlp_bias));
     TRY(linear(m, n, n->up, c->width, c->hidden, c->mlp_bias));
     TRY(linear(m, n, n->down, c->hidden, c->width, c->mlp_bias));
     return norm(m, n, n->norm2, c->width, c->eps);
+}
+
+bool models_is_local(const models_model *m, int64_t index)
+{
+    const models_config *c = &m->c;
+    const json_t *type = json_array_get(json_object_get(m->json, "layer_types"), (size_t)index);
+    if (json_is_string(type))
+        return strcmp(json_string_value(type), "sliding_attention") == 0;
+    return c->full_every ? index % c->full_every != c->full_at
+                         : c->window > 0 && index >= c->window_from;
 }
 
 tern_status models_layers(models_model *m, tern_module *base, const char *path,
@@ -214,22 +244,23 @@ tern_status models_layers(models_model *m, tern_module *base, const char *path,
     const models_config *c = &m->c;
     tern_module *list = models_put(base, path, tern_nn_module_list_of(NULL, 0));
     for (int64_t i = 0; list && i < c->layers; i++) {
-        bool windowed = c->window > 0 && i >= c->window_from;
         layer l = {.names = names,
                    .heads = c->heads,
                    .kv_heads = c->kv_heads,
                    .head_dim = c->head_dim,
-                   .window = windowed ? c->window : 0,
+                   .window = models_is_local(m, i) ? c->window : 0,
                    .dropout = c->dropout,
                    .attention_dropout = c->attention_dropout,
                    .activation_dropout = c->activation_dropout,
+                   .scale = c->scale,
+                   .softcap = c->softcap,
                    .activation = c->activation,
                    .index = (int)i,
                    .causal = causal};
         tern_module *one = models_module(names->class_name, call, &l, sizeof l);
         if (!one || !tern_nn_append(list, one))
             return tern_last_status();
-        TRY(fill(one, names, c));
+        TRY(fill(one, names, c, i == 0));
     }
     return list ? TERN_OK : tern_last_status();
 }
@@ -242,7 +273,13 @@ tern_tensor *models_run_layers(models_model *m, tern_module *base, const char *p
     tern_kv_cache *before = running_cache;
     running_cache = s->cache;
     for (int i = 0; list && x && i < tern_nn_children_count(list); i++) {
-        tern_tensor *in[] = {x, s->mask, s->cos, s->sin, s->memory, s->memory_mask};
+        bool local = models_is_local(m, i);
+        tern_tensor *in[] = {x,
+                             local && s->local_mask ? s->local_mask : s->mask,
+                             local && s->local_cos ? s->local_cos : s->cos,
+                             local && s->local_sin ? s->local_sin : s->sin,
+                             s->memory,
+                             s->memory_mask};
         tern_module *one = tern_nn_child_at(list, i);
         tern_status status =
             checkpoints ? tern_checkpoint_call(one, in, 6, &x, 1) : tern_nn_call(one, in, 6, &x, 1);

@@ -1,4 +1,4 @@
-/* llama.c -- Llama, Mistral, Qwen 2 and 3: rotary positions, grouped queries, a gated mlp, RMS norms. */
+/* llama.c -- Llama, Mistral, Qwen 2 and 3, Phi-3: rotary positions, grouped queries, a gated mlp, RMS norms. */
 #include "models/cache.h"
 #include <string.h>
 
@@ -12,6 +12,16 @@ static const models_layer_names llama_names = {LLAMA_NAMES, .class_name = "Llama
 static const models_layer_names qwen3_names = {LLAMA_NAMES, .class_name = "Qwen3DecoderLayer",
                                                .query_norm = "self_attn.q_norm",
                                                .key_norm = "self_attn.k_norm"};
+
+static const models_layer_names phi3_names = {.class_name = "Phi3DecoderLayer",
+                                              .qkv = "self_attn.qkv_proj",
+                                              .out = "self_attn.o_proj",
+                                              .gate_up = "mlp.gate_up_proj",
+                                              .down = "mlp.down_proj",
+                                              .norm1 = "input_layernorm",
+                                              .norm2 = "post_attention_layernorm",
+                                              .norm_first = true,
+                                              .rms = true};
 
 static tern_status build_with(models_model *m, const models_layer_names *names)
 {
@@ -33,6 +43,11 @@ static tern_status build_qwen3(models_model *m)
     return build_with(m, &qwen3_names);
 }
 
+static tern_status build_phi3(models_model *m)
+{
+    return build_with(m, &phi3_names);
+}
+
 static tern_status call(models_model *m, const tern_model_inputs *in, tern_model_outputs *out)
 {
     models_shared s = {.cache = in->cache};
@@ -42,7 +57,7 @@ static tern_status call(models_model *m, const tern_model_inputs *in, tern_model
         return tern_last_status();
     int64_t t = tern_size(x, 1);
     TRY(models_mask(in, x, true, &s.mask));
-    TRY(models_rope_tables(&m->c, positions, models_reach(in, t), &s.cos, &s.sin));
+    TRY(models_rope_tables(&m->c, &m->c.rope, positions, models_reach(in, t), &s.cos, &s.sin));
     x = models_run_layers(m, m->module, "model.layers", x, &s);
     out->last_hidden_state = x ? models_run(m->module, "model.norm", x) : NULL;
     if (!out->last_hidden_state)
@@ -72,35 +87,26 @@ static const models_field qwen2_fields[] = {COMMON_FIELDS, WINDOW_FIELDS, FIELDS
 static const models_field qwen3_fields[] = {COMMON_FIELDS, WINDOW_FIELDS,
                                             FLAG("attention_bias", bias, 0), FIELDS_END};
 
+static const models_field phi3_fields[] = {COMMON_FIELDS,
+                                           SIZE("sliding_window", window, 0),
+                                           REAL("resid_pdrop", dropout, 0),
+                                           ONLY("embd_pdrop", "0"),
+                                           ONLY("attention_bias", "false"),
+                                           LIST("original_max_position_embeddings"),
+                                           LIST("partial_rotary_factor"),
+                                           FIELDS_END};
+
 static tern_status configure_llama(models_model *m)
 {
     m->c.out_bias = m->c.bias;
     return models_read_rope(m, 10000);
 }
 
-/* layer_types says for each layer what max_window_layers says for all, which is all that is here. */
-static tern_status check_layer_types(const models_model *m)
-{
-    const json_t *types = json_object_get(m->json, "layer_types");
-    const models_config *c = &m->c;
-    for (size_t i = 0; i < json_array_size(types); i++) {
-        const json_t *type = json_array_get(types, i);
-        bool windowed = c->window && (int64_t)i >= c->window_from;
-        const char *expected = windowed ? "sliding_attention" : "full_attention";
-        if (!json_is_string(type) || strcmp(json_string_value(type), expected) != 0)
-            return tern_fail(TERN_ERR_UNSUPPORTED,
-                             "config.json of %s: layer %zu of `layer_types` is not %s, as "
-                             "sliding_window and max_window_layers have it",
-                             m->kind->name, i, expected);
-    }
-    return TERN_OK;
-}
-
 static tern_status configure_qwen(models_model *m)
 {
     if (!m->c.windowed)
         m->c.window = 0;
-    TRY(check_layer_types(m));
+    TRY(models_check_layer_types(m));
     return models_read_rope(m, 10000);
 }
 
@@ -134,3 +140,4 @@ CAUSAL(llama, "LlamaForCausalLM", "llama", llama_fields, configure_llama, build)
 CAUSAL(mistral, "MistralForCausalLM", "mistral", mistral_fields, configure_llama, build)
 CAUSAL(qwen2, "Qwen2ForCausalLM", "qwen2", qwen2_fields, configure_qwen2, build)
 CAUSAL(qwen3, "Qwen3ForCausalLM", "qwen3", qwen3_fields, configure_qwen3, build_qwen3)
+CAUSAL(phi3, "Phi3ForCausalLM", "phi3", phi3_fields, configure_llama, build_phi3)

@@ -41,15 +41,19 @@ typedef struct models_rope {
 /* What architectures say of themselves, under one name each. */
 typedef struct models_config {
     int64_t vocab, width, layers, heads, kv_heads, head_dim, hidden, places, types, labels;
-    int64_t window, window_from; /* 0: none; layers from that one on */
+    int64_t window, window_from; /* 0: none; layers from that one on, or: */
+    int64_t full_every, full_at; /* all but those of this rest; layer_types goes before both */
     int64_t channels, image, patch, pad, first;
     int64_t encoder_layers, encoder_heads, encoder_hidden;
     int64_t buckets, reach; /* of distances, and the last of them */
     double eps, dropout, attention_dropout, embedding_dropout, head_dropout;
     double activation_dropout; /* behind the activation of an mlp */
+    double scale;              /* of scores; 0: by the heads' width */
+    double softcap, logit_cap; /* of scores and of logits; 0: none */
+    double wide, deep;         /* a network's channels and blocks beside those of its table */
     bool tied, bias, out_bias, mlp_bias, windowed, gated, scaled;
     models_activation activation;
-    models_rope rope;
+    models_rope rope, local_rope; /* of all layers, or of those without a window and with one */
 } models_config;
 
 typedef enum models_field_kind {
@@ -98,13 +102,25 @@ json_t *models_read_json(const char *function, const char *directory, const char
 models_activation models_activation_of(const char *name);
 /* The numbers of m->json by the table of m's architecture. */
 tern_status models_read_config(models_model *m);
-/* rope_theta and rope_scaling, or rope_parameters. */
+/* Those of a part of it, by a table of its own. */
+tern_status models_read_part(models_model *m, const char *part, const models_field *fields,
+                             models_config *c);
+/* layer_types: as many as there are layers, each "sliding_attention" or "full_attention". */
+tern_status models_check_layer_types(const models_model *m);
+/* Whether a layer looks at its neighbourhood alone. */
+bool models_is_local(const models_model *m, int64_t layer);
+/* rope_theta and rope_scaling, or rope_parameters; theta is of files without one. */
 tern_status models_read_rope(models_model *m, double theta);
+/* Those of one kind of layers into *r: rope_parameters of that name, or what `field` of old files says, scaled by
+ * rope_scaling if `scaled`. */
+tern_status models_read_rope_of(models_model *m, const char *layers, const char *field,
+                                double theta, bool scaled, models_rope *r);
 /* Frequencies for a sequence of that many places; gives the factor on sines and cosines. */
-double models_rope_frequencies(const models_config *c, int64_t length, double *frequency);
+double models_rope_frequencies(const models_config *c, const models_rope *r, int64_t length,
+                               double *frequency);
 /* *cos and *sin (1 or N, T, pairs) of positions (1 or N, T). */
-tern_status models_rope_tables(const models_config *c, tern_tensor *positions, int64_t length,
-                               tern_tensor **cos, tern_tensor **sin);
+tern_status models_rope_tables(const models_config *c, const models_rope *r, tern_tensor *positions,
+                               int64_t length, tern_tensor **cos, tern_tensor **sin);
 
 /* ---- models (pretrained.c, call.c) ------------------------------------------------------------ */
 
@@ -136,7 +152,7 @@ extern const models_architecture *const models_all[];
 struct models_model {
     uint64_t mark;
     const models_architecture *kind;
-    models_config c;
+    models_config c, image;         /* image: of a tower of its own */
     json_t *json;                   /* config.json */
     json_t *processor, *generation; /* preprocessor_config.json, generation_config.json; or NULL */
     char *directory;                /* it was read from; or NULL */
@@ -159,6 +175,8 @@ tern_status models_conv1d(tern_module *m, const char *path, int64_t in, int64_t 
 tern_status models_embedding(tern_module *m, const char *path, int64_t rows, int64_t width);
 tern_status models_layer_norm(tern_module *m, const char *path, int64_t width, double eps);
 tern_status models_rms_norm(tern_module *m, const char *path, int64_t width, double eps);
+/* The same with a weight that is added to 1, in float32 (Gemma). */
+tern_status models_rms_norm_one(tern_module *m, const char *path, int64_t width, double eps);
 /* A module whose data are a copy of bytes. */
 tern_module *models_module(const char *name, tern_module_call call, const void *data, size_t bytes);
 /* tern_nn_forward of the child at path. */
@@ -176,11 +194,15 @@ typedef struct models_layer_names {
     const char *out;
     const char *query_norm, *key_norm;
     const char *norm1, *norm2;
-    const char *gate, *up, *down;
+    const char *post1, *post2;    /* of what attention and mlp give */
+    const char *gate, *up, *down; /* gate_up: one layer for both, the gate first */
+    const char *gate_up;
     /* Of a decoder's layer: attention to what the encoder gave, between the two. */
     const char *cross_query, *cross_key, *cross_value, *cross_out, *cross_norm;
     bool norm_first, rms, no_key_bias, unscaled;
-    bool columns; /* weights are (in, out) */
+    bool one_plus, no_norm_bias,
+        no_first_norm; /* norms of 1 + weight; without bias; none in layer 0 */
+    bool columns;      /* weights are (in, out) */
 } models_layer_names;
 /* The layers 0 .. layers - 1 into the list at path of base. */
 tern_status models_layers(models_model *m, tern_module *base, const char *path,
@@ -191,6 +213,8 @@ typedef struct models_shared {
     tern_tensor *
         mask; /* (N or 1, 1 or heads, T or 1, S), true where a query looks, or added to scores; or NULL */
     tern_tensor *cos, *sin; /* or NULL */
+    tern_tensor *local_mask, *local_cos,
+        *local_sin; /* of layers with a window, where they have others */
     tern_kv_cache *cache;
     tern_tensor *memory;      /* (N, S, width): what the encoder gave; or NULL */
     tern_tensor *memory_mask; /* (N, 1, 1, S), or NULL */

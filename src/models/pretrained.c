@@ -112,6 +112,10 @@ static const models_architecture *architecture_of(const json_t *json, bool class
     const models_architecture *a = *name ? named(name, NULL, false) : named("", type, false);
     if (classifies && *type && (!a || !a->classifies))
         a = named("", type, true);
+    const models_architecture *base = *type ? named("", type, false) : NULL;
+    if (!a && base && !base->head &&
+        (strstr(name, "ForMaskedLM") || strstr(name, "ForPreTraining")))
+        a = base; /* what such files are there for */
     if (a)
         return a;
     return tern_fail_null(TERN_ERR_UNSUPPORTED,
@@ -348,11 +352,22 @@ static bool there(const char *directory, const char *file)
     return n > 0 && (size_t)n < sizeof path && stat(path, &about) == 0;
 }
 
+/* What else there is in a directory. */
+static tern_status read_beside(models_model *m, const char *directory, const char *function)
+{
+    static const char *const files[] = {"preprocessor_config.json", "generation_config.json"};
+    json_t **beside[] = {&m->processor, &m->generation};
+    for (int i = 0; i < 2; i++)
+        if (there(directory, files[i]) &&
+            !(*beside[i] = models_read_json(function, directory, files[i])))
+            return tern_last_status();
+    return TERN_OK;
+}
+
 tern_module *tern_models_from_pretrained(const char *directory,
                                          const tern_pretrained_options *options)
 {
     tern_pretrained_options o = tern_read_pretrained(options);
-    static const char *const files[] = {"preprocessor_config.json", "generation_config.json"};
     models_model *m = NULL;
     if (!directory)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: directory is NULL", from_pretrained);
@@ -366,11 +381,8 @@ tern_module *tern_models_from_pretrained(const char *directory,
         return NULL;
     m->directory = strdup(directory);
     tern_status status = m->directory ? TERN_OK : TERN_ERR_MEMORY;
-    json_t **beside[] = {&m->processor, &m->generation};
-    for (int i = 0; i < 2 && status == TERN_OK; i++)
-        if (there(directory, files[i]) &&
-            !(*beside[i] = models_read_json(from_pretrained, directory, files[i])))
-            status = tern_last_status();
+    if (status == TERN_OK)
+        status = read_beside(m, directory, from_pretrained);
     if (status == TERN_OK)
         status = fill_from(m, directory, &o);
     if (status == TERN_OK && tern_nn_eval(m->module))
@@ -395,7 +407,8 @@ tern_module *tern_models_from_config(const char *path, const tern_pretrained_opt
     if (!m)
         return NULL;
     tern_module *made = tern_nn_to(m->module, o.device ? o.device : tern_default_device());
-    if (made && (!o.dtype || tern_nn_to_dtype(made, o.dtype)))
+    if (made && (!o.dtype || tern_nn_to_dtype(made, o.dtype)) &&
+        (!folder || read_beside(m, path, function) == TERN_OK))
         return made;
     tern_nn_free(m->module);
     return NULL;

@@ -80,18 +80,13 @@ static tern_status check_factors(const models_model *m, const models_rope *r)
     return TERN_OK;
 }
 
-tern_status models_read_rope(models_model *m, double theta)
+/* rope: the object that says how they are stretched, or NULL. */
+static tern_status read_from(const models_model *m, json_t *rope, double theta, models_rope *r)
 {
-    models_rope *r = &m->c.rope;
-    json_t *rope = json_object_get(m->json, "rope_parameters");
-    if (!json_is_object(rope))
-        rope = json_object_get(m->json, "rope_scaling");
-    if (!json_is_object(rope))
-        rope = NULL;
     TRY(type_of(m, rope, &r->type));
     if (rope)
         TRY(check_fields(m, rope));
-    r->theta = number(rope, "rope_theta", number(m->json, "rope_theta", theta));
+    r->theta = number(rope, "rope_theta", theta);
     r->partial = number(rope, "partial_rotary_factor", number(m->json, "partial_rotary_factor", 1));
     /* Phi-3 keeps the length that it was trained with outside. */
     double places = (double)(m->c.places ? m->c.places : 1);
@@ -108,6 +103,27 @@ tern_status models_read_rope(models_model *m, double theta)
     r->long_factor = json_object_get(rope, "long_factor");
     r->short_factor = json_object_get(rope, "short_factor");
     return check_factors(m, r);
+}
+
+static json_t *object(const json_t *json, const char *name)
+{
+    json_t *x = json_object_get(json, name);
+    return json_is_object(x) ? x : NULL;
+}
+
+tern_status models_read_rope(models_model *m, double theta)
+{
+    json_t *rope = object(m->json, "rope_parameters");
+    rope = rope ? rope : object(m->json, "rope_scaling");
+    return read_from(m, rope, number(m->json, "rope_theta", theta), &m->c.rope);
+}
+
+tern_status models_read_rope_of(models_model *m, const char *layers, const char *field,
+                                double theta, bool scaled, models_rope *r)
+{
+    json_t *rope = object(object(m->json, "rope_parameters"), layers);
+    rope = rope || !scaled ? rope : object(m->json, "rope_scaling");
+    return read_from(m, rope, number(m->json, field, theta), r);
 }
 
 /* ---- frequencies ------------------------------------------------------------------------------ */
@@ -158,9 +174,9 @@ static double attention_factor(const models_rope *r)
     return 1;
 }
 
-double models_rope_frequencies(const models_config *c, int64_t length, double *frequency)
+double models_rope_frequencies(const models_config *c, const models_rope *r, int64_t length,
+                               double *frequency)
 {
-    const models_rope *r = &c->rope;
     int64_t pairs = (int64_t)((double)c->head_dim * r->partial) / 2;
     double dim = 2 * (double)pairs, theta = r->theta, n = (double)length;
     if (r->type == ROPE_DYNAMIC && n > (double)c->places)
@@ -182,13 +198,13 @@ double models_rope_frequencies(const models_config *c, int64_t length, double *f
 }
 
 /* Angles are float32, as in transformers, whatever the type of the model. */
-tern_status models_rope_tables(const models_config *c, tern_tensor *positions, int64_t length,
-                               tern_tensor **cos, tern_tensor **sin)
+tern_status models_rope_tables(const models_config *c, const models_rope *r, tern_tensor *positions,
+                               int64_t length, tern_tensor **cos, tern_tensor **sin)
 {
     double frequency[MODELS_MOST_PAIRS];
     float single[MODELS_MOST_PAIRS];
-    double factor = models_rope_frequencies(c, length, frequency);
-    int64_t pairs = (int64_t)((double)c->head_dim * c->rope.partial) / 2;
+    double factor = models_rope_frequencies(c, r, length, frequency);
+    int64_t pairs = (int64_t)((double)c->head_dim * r->partial) / 2;
     for (int64_t i = 0; i < pairs; i++)
         single[i] = (float)frequency[i];
     tern_tensor *f = tern_from_data(single, TERN_SHAPE(pairs), TERN_F32, tern_device(positions));

@@ -45,6 +45,8 @@ typedef struct tern_generate_options {
     tern_tensor *const *stop_sequences; /* n_stop of (T) int64: a row that ends in one is done */
     int n_stop;
     bool no_cache;
+    tern_tensor *
+        decoder_input_ids; /* (N or 1, T): what the decoder beside an encoder begins with, its start too */
     /* Told of the tokens (N) of each step, not of beams; false: stop. */
     bool (*on_token)(tern_tensor *ids, void *user);
     void *user;
@@ -53,8 +55,8 @@ typedef struct tern_generate_options {
 /* Its defaults, as TERN_DEFAULTS takes them. */
 TERN_API tern_generate_options tern_generate_defaults(void);
 /* input_ids (N, T) and what follows, (N, T + new); of a model with an encoder, whose input (ids or audio
- * features) this is, the decoder's ids alone, from decoder_start_token_id on. Rows that are done go on with
- * pad. Gradients are off, and the mode is that of evaluation while it runs. NULL after an error. */
+ * features) this is, the decoder's ids alone, from decoder_start_token_id or decoder_input_ids on. Rows that are done go on
+ * with pad; tokens that generation_config.json suppresses (suppress_tokens, begin_suppress_tokens of the first) are not chosen. Gradients are off, and the mode is that of evaluation while it runs. NULL after an error. */
 TERN_API tern_tensor *tern_models_generate(tern_module *model, tern_tensor *input_ids,
                                            const tern_generate_options *options);
 /* The logits (N, V) of next tokens after ids (N, T) as a sampling step changes them: repetition_penalty,

@@ -79,9 +79,10 @@ typedef struct tern_model_inputs {
 /* Results of the innermost scope; NULL where the model has none or was not given what it takes. */
 typedef struct tern_model_outputs {
     tern_tensor *loss;   /* () of labels */
-    tern_tensor *logits; /* (N, T, vocabulary) or (N, classes) */
+    tern_tensor *logits; /* (N, T, vocabulary) or (N, classes); of CLIP (images, texts) */
     tern_tensor *last_hidden_state, *pooler_output, *encoder_last_hidden_state;
-    uint64_t reserved[8];
+    tern_tensor *text_embeds, *image_embeds; /* (N, width) of length 1: CLIP's */
+    uint64_t reserved[6];
 } tern_model_outputs;
 /* Errors: TERN_ERR_ARGUMENT for a module that is no model of this library, or misses an input. */
 TERN_API tern_status tern_models_call(tern_module *model, const tern_model_inputs *in,

@@ -1,0 +1,103 @@
+/* models_compare.c -- a pretrained model beside what PyTorch computed with it: gradients, training, files. */
+#include "models.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- training -------------------------------------------------------------------------------- */
+
+typedef struct comparison {
+    tern_state_dict *reference;
+    double largest; /* of the model's gradients */
+    int compared;
+    bool look;
+} comparison;
+
+static tern_status compare_gradient(const char *path, tern_tensor *x, void *user)
+{
+    comparison *c = user;
+    tern_tensor *expected = models_get(c->reference, "grad.%s", path);
+    if (!expected)
+        return TERN_OK;
+    if (c->look)
+        TERN_SCOPE
+            c->largest = fmax(c->largest, tern_item(tern_max(tern_abs(expected))));
+    else
+        models_near(tern_grad(x), expected, 1e-4, 1e-6 * c->largest, path, __FILE__, __LINE__);
+    c->compared++;
+    return TERN_OK;
+}
+
+int models_compare_gradients(tern_module *m, tern_state_dict *r)
+{
+    comparison c = {.reference = r, .look = true};
+    assert_ok(tern_nn_each_parameter(m, compare_gradient, &c));
+    c.look = false;
+    assert_ok(tern_nn_each_parameter(m, compare_gradient, &c));
+    int gradients = 0;
+    for (int i = 0; i < tern_state_dict_count(r); i++)
+        gradients += strncmp(tern_state_dict_key_at(r, i), "grad.", 5) == 0;
+    assert_int_equal(c.compared, 2 * gradients);
+    return gradients;
+}
+
+static tern_status compare_after(const char *path, tern_tensor *x, void *user)
+{
+    tern_tensor *expected = models_get(user, "after.%s", path);
+    if (expected)
+        models_near(x, expected, 5e-4, 0, path, __FILE__, __LINE__);
+    return TERN_OK;
+}
+
+void models_compare_training(tern_module *m, tern_state_dict *r)
+{
+    tern_model_inputs in = models_inputs(r);
+    tern_model_outputs out;
+    assert_ok(tern_models_call(tern_nn_train(m, true), &in, &out));
+    tern_tensor *logits = models_get(r, "train.logits");
+    assert_near(out.logits, logits ? logits : models_get(r, "logits"), 1e-5, 0);
+    double loss = tern_item(models_get(r, "loss"));
+    assert_true(fabs(tern_item(out.loss) - loss) <= 1e-6 * fabs(loss) + 1e-7);
+    assert_ok(tern_backward(out.loss));
+    models_compare_gradients(m, r);
+    tern_optimizer *optimizer = tern_optim_adamw(m, 1e-3, NULL);
+    double *losses = test_read(models_get(r, "losses"));
+    for (int step = 0; step < 6; step++)
+        TERN_SCOPE {
+            tern_tensor *now = tern_models_loss(m, &in);
+            assert_non_null(now);
+            if (step == 5)
+                assert_true(fabs(tern_item(now) - losses[step]) <= 5e-4 * fabs(losses[step]));
+            tern_optim_zero_grad(optimizer);
+            if (step < 5) {
+                assert_ok(tern_backward(now));
+                assert_ok(tern_optim_step(optimizer));
+            }
+        }
+    free(losses);
+    tern_optim_free(optimizer);
+    assert_ok(tern_nn_each_buffer(m, compare_after, r));
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+void models_compare_files(const char *folder, const char *from)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    tern_state_dict *a = tern_load(path, NULL);
+    tern_state_dict *b = tern_load(from, NULL);
+    if (!b) {
+        tern_clear_error();
+        snprintf(path, sizeof path, "%s/model.safetensors", from);
+        b = tern_load(path, NULL);
+    }
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_int_equal(tern_state_dict_count(a), tern_state_dict_count(b));
+    for (int i = 0; i < tern_state_dict_count(b); i++)
+        assert_same(tern_state_dict_get(a, tern_state_dict_key_at(b, i)), tern_state_dict_at(b, i));
+    assert_string_equal(tern_state_dict_metadata(a, "format"), "pt");
+    tern_state_dict_free(a);
+    tern_state_dict_free(b);
+}
