@@ -174,20 +174,33 @@ static tern_tensor *loss_of(tern_tensor *logits, tern_tensor *labels)
                   : NULL;
 }
 
+/* What each of t places is to give, (N t). */
+static tern_tensor *labels_of(const models_model *m, const tern_model_inputs *in, int64_t t)
+{
+    if (tern_dim(in->labels) != 2 || tern_size(in->labels, 1) != t || in->logits_to_keep > 0)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_models_call: labels (N, T) go with logits of all places");
+    tern_tensor *labels = m->kind->encode ? in->labels : shifted(in);
+    return labels ? tern_reshape(labels, TERN_SHAPE(-1)) : NULL;
+}
+
+tern_status models_loss_of_logits(models_model *m, const tern_model_inputs *in,
+                                  tern_model_outputs *out)
+{
+    if (m->kind->classifies)
+        return models_class_loss(in, out);
+    tern_tensor *labels = out->logits ? labels_of(m, in, tern_size(out->logits, 1)) : NULL;
+    out->loss = labels ? loss_of(out->logits, labels) : NULL;
+    return out->loss ? TERN_OK : tern_last_status();
+}
+
 tern_status models_token_head(models_model *m, const tern_model_inputs *in, tern_tensor *x,
                               tern_model_outputs *out)
 {
     int64_t t = tern_size(x, 1), keep = in->logits_to_keep;
     tern_tensor *labels = NULL;
-    if (in->labels) {
-        if (tern_dim(in->labels) != 2 || tern_size(in->labels, 1) != t || keep > 0)
-            return tern_fail(TERN_ERR_SHAPE,
-                             "tern_models_call: labels (N, T) go with logits of all places");
-        labels = m->kind->encode ? in->labels : shifted(in);
-        labels = labels ? tern_reshape(labels, TERN_SHAPE(-1)) : NULL;
-        if (!labels)
-            return tern_last_status();
-    }
+    if (in->labels && !(labels = labels_of(m, in, t)))
+        return tern_last_status();
     tern_module *head = tern_nn_child(m->module, m->kind->head);
     if (!head)
         return tern_last_status();
@@ -223,13 +236,16 @@ tern_status models_class_loss(const tern_model_inputs *in, tern_model_outputs *o
 tern_status tern_models_call(tern_module *model, const tern_model_inputs *in,
                              tern_model_outputs *out)
 {
-    models_model *m = models_of(model, "tern_models_call");
+    bool parallel;
+    models_model *within = models_inside(model, &parallel);
+    models_model *m = within ? within : models_of(model, "tern_models_call");
     if (!m)
         return tern_last_status();
     if (!in || !out)
         return tern_fail(TERN_ERR_ARGUMENT, "tern_models_call: %s is NULL", in ? "out" : "in");
     *out = (tern_model_outputs){0};
-    tern_status status = m->kind->call(m, in, out);
+    tern_status status =
+        within ? models_call_inside(model, m, parallel, in, out) : m->kind->call(m, in, out);
     if (status != TERN_OK)
         *out = (tern_model_outputs){0};
     return status;

@@ -52,10 +52,10 @@ static tern_status matches(const char *function, const char *regex, const char *
     pcre2_match_data *match = pcre2_match_data_create(1, NULL);
     int rc = match ? pcre2_match(code, (PCRE2_SPTR)path, PCRE2_ZERO_TERMINATED, 0, 0, match, NULL)
                    : PCRE2_ERROR_NOMEMORY;
-    *yes = rc > 0;
+    *yes = rc >= 0; /* 0: there is no room for groups, which nobody asked for */
     pcre2_match_data_free(match);
     pcre2_code_free(code);
-    return rc > 0 || rc == PCRE2_ERROR_NOMATCH
+    return rc >= 0 || rc == PCRE2_ERROR_NOMATCH
                ? TERN_OK
                : tern_fail(TERN_ERR_UNSUPPORTED, "%s: '%s' can't be matched: %d", function, regex,
                            rc);

@@ -247,7 +247,20 @@ tern_status models_token_head(models_model *m, const tern_model_inputs *in, tern
                               tern_model_outputs *out);
 /* Loss of classes (N, C), after out->logits. */
 tern_status models_class_loss(const tern_model_inputs *in, tern_model_outputs *out);
+/* The loss of out->logits, of classes or of tokens. */
+tern_status models_loss_of_logits(models_model *m, const tern_model_inputs *in,
+                                  tern_model_outputs *out);
 /* TERN_ERR_ARGUMENT where x, called name, is NULL. */
 tern_status models_need(const models_model *m, const tern_tensor *x, const char *name);
+
+/* ---- on several devices and ranks (parallel.c) -------------------------------------------------- */
+
+/* What the module of a model runs. */
+tern_status models_call_root(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out,
+                             int k);
+/* The model in a DistributedDataParallel, a DataParallel (*parallel), or one in the other; NULL without an error. */
+models_model *models_inside(tern_module *module, bool *parallel);
+tern_status models_call_inside(tern_module *wrapper, models_model *m, bool parallel,
+                               const tern_model_inputs *in, tern_model_outputs *out);
 
 #endif

@@ -12,16 +12,6 @@ static const char from_pretrained[] = "tern_models_from_pretrained";
 
 /* ---- the root ---------------------------------------------------------------------------- */
 
-/* What one tensor is to a model, by its kind. */
-static tern_tensor *forward(tern_module *self, tern_tensor *x)
-{
-    tern_model_inputs in = {.input_ids = x, .pixel_values = x, .input_features = x};
-    tern_model_outputs out;
-    if (tern_models_call(self, &in, &out) != TERN_OK)
-        return NULL;
-    return out.logits ? out.logits : out.last_hidden_state;
-}
-
 static void free_model(void *data)
 {
     models_model *m = data;
@@ -136,7 +126,7 @@ static models_model *make(json_t *json, int64_t labels, const char *function)
     }
     *m = (models_model){.mark = MARK, .kind = a, .json = json};
     m->c.labels = labels;
-    m->module = tern_nn_module(a->name, forward, m);
+    m->module = tern_nn_module_with_call(a->name, models_call_root, m);
     if (!m->module) {
         free_model(m);
         return NULL;

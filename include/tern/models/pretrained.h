@@ -84,7 +84,9 @@ typedef struct tern_model_outputs {
     tern_tensor *text_embeds, *image_embeds; /* (N, width) of length 1: CLIP's */
     uint64_t reserved[6];
 } tern_model_outputs;
-/* Errors: TERN_ERR_ARGUMENT for a module that is no model of this library, or misses an input. */
+/* Of a model, or of one in a tern_nn_data_parallel or tern_nn_distributed_data_parallel, where it has logits alone, or with
+ * labels the loss: of the rows of all devices as one, of ranks each its own. Errors: TERN_ERR_ARGUMENT for a module that is no
+ * model of this library, or misses an input. */
 TERN_API tern_status tern_models_call(tern_module *model, const tern_model_inputs *in,
                                       tern_model_outputs *out);
 /* The loss alone; NULL after an error. */
