@@ -23,4 +23,6 @@
 #include <tern/dist/ddp.h>
 #include <tern/dist/pipeline.h>
 #include <tern/dist/sharding.h>
+#include <tern/dist/sync_batch_norm.h>
+#include <tern/dist/metrics.h>
 #endif
