@@ -74,7 +74,7 @@ KERNEL14(K(cross_entropy), (OUT, ACC, losses), (OUT, ACC, lses), (OUT, ACC, pull
 
 /* dx = dout (pull softmax(x) - (1 - s) w[t] [c = t] - s / n w[c]). dout is one for each row (each != 0) or
  * one for all, divided by total where mean != 0. */
-KERNEL15(K(cross_entropy_gradient), (OUT, STO, dxs), (IN, STO, douts), (IN, STO, xs),
+KERNEL15(K(cross_entropy_gradient), (OUT, STO, dxs), (IN, ACC, douts), (IN, STO, xs),
          (IN, i64, targets), (IN, STO, ws), (IN, ACC, lses), (IN, ACC, pulls), (IN, ACC, totals),
          (ARG, i64, rows), (ARG, i64, n), (ARG, i64, ignored), (ARG, REAL, smoothing),
          (ARG, i32, has_weight), (ARG, i32, each), (ARG, i32, mean))
@@ -97,7 +97,7 @@ KERNEL15(K(cross_entropy_gradient), (OUT, STO, dxs), (IN, STO, douts), (IN, STO,
                 ST(dxs, at + j, 0);
             }
         } else {
-            ACC scale = LD(douts, each != 0 ? r : 0), lse = lses[r], share = smoothing / (ACC)n;
+            ACC scale = douts[each != 0 ? r : 0], lse = lses[r], share = smoothing / (ACC)n;
             scale = mean != 0 ? scale / totals[0] : scale;
             ACC pull = scale * pulls[r], push = scale * (1 - smoothing);
             ACC w = has_weight != 0 ? LD(ws, (idx)target) : 1, even = scale * share;

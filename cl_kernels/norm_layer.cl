@@ -175,24 +175,4 @@ KERNEL9(K(layer_norm_dw), (OUT, ACC, dws), (OUT, ACC, dbs), (IN, STO, dys), (IN,
         }
     }
 }
-
-/* dw and db as the sums of their parts (parts, n). */
-KERNEL6(K(layer_norm_sums), (OUT, STO, dws), (OUT, STO, dbs), (IN, ACC, dw_parts),
-        (IN, ACC, db_parts), (ARG, i64, parts), (ARG, i64, n))
-{
-    BASE(dws);
-    BASE(dbs);
-    BASE(dw_parts);
-    BASE(db_parts);
-    ITEMS(j, n)
-    {
-        ACC dw = 0, db = 0;
-        for (idx k = 0; k < (idx)parts; k++) {
-            dw += dw_parts[k * (idx)n + j];
-            db += db_parts[k * (idx)n + j];
-        }
-        ST(dws, j, dw);
-        ST(dbs, j, db);
-    }
-}
 #endif

@@ -50,6 +50,9 @@ typedef struct tern_columns {
     i64 x_batch, x_channel, y_batch, y_row;
 } tern_columns;
 
+/* Rows of layer norm whose gradients are all made at once have no more elements. */
+enum { TERN_NORM_WIDE = 1024 };
+
 /* Columns of a weight's gradient that one work-group of linear_gradient sums. */
 enum { TERN_LINEAR_TILE = 256 };
 

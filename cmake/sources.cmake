@@ -40,6 +40,7 @@ set(TERN_KERNEL_FAMILIES
   embedding
   fft
   foreach
+  fused
   index
   index_nonzero
   index_scatter
@@ -78,6 +79,7 @@ set(TERN_KERNEL_FAMILIES_ONCE
   copy_stored
   embedding
   fft
+  fused
   index_nonzero
   index_scatter
   linalg

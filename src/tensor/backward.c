@@ -86,6 +86,49 @@ static tern_tensor *unit_gradient(const tern_walk *w, const tern_node *node, con
     return node->saved[node->n_in + k].tensor;
 }
 
+/* Where the gradient of input 0 goes, if another one is there and the operation may add to it: not where
+ * somebody looks at each. */
+static tern_node_output *others_of(const tern_walk *w, const tern_node *node)
+{
+    const tern_edge *edge = &node->edge[0];
+    if (!node->op->adds || !edge->node || w->create || tern_thread.mode.anomaly.gradients)
+        return NULL;
+    tern_node_output *out = &edge->node->output[edge->output];
+    const tern_tensor *before = out->dout;
+    if (!before || !before->contiguous || before->storage->place != node->place)
+        return NULL;
+    tern_shape shape;
+    tern_read_shape(before, &shape);
+    return tern_shape_equal(&shape, &node->in_shape[0]) && before->dtype == out->dtype ? out : NULL;
+}
+
+/* The sum takes the place of what it was made with. */
+static void take_sum(tern_node_output *out, tern_tensor *sum)
+{
+    tern_keep(sum);
+    tern_release(out->dout);
+    out->dout = sum;
+}
+
+/* The gradients of the inputs, to where they came from. */
+static tern_status pass_on(tern_walk *w, const tern_node *node, const bool *needs,
+                           tern_tensor **din)
+{
+    for (int i = 0; i < node->n_in; i++) {
+        if (!needs[i] || !din[i])
+            continue;
+        tern_shape shape;
+        tern_read_shape(din[i], &shape);
+        if (!tern_shape_equal(&shape, &node->in_shape[i]))
+            din[i] = tern_hook_sum_to(din[i], &node->in_shape[i]);
+        if (!din[i])
+            return tern_last_status();
+        TERN_TRY(tern_fit_edge(&din[i], &node->edge[i]));
+        TERN_TRY(arrive(w, &node->edge[i], din[i]));
+    }
+    return TERN_OK;
+}
+
 static tern_status backward_of(tern_walk *w, tern_node *node)
 {
     int n_in = node->n_in, n_out = node->n_out;
@@ -120,25 +163,23 @@ static tern_status backward_of(tern_walk *w, tern_node *node)
                        .din = din,
                        .inner = node->inner,
                        .recorded = w->create};
+    tern_node_output *others = others_of(w, node);
+    if (others) {
+        g.before = others->dout;
+        g.before_is_free =
+            atomic_load(&g.before->handle.refs) == 1 && atomic_load(&g.before->storage->refs) == 1;
+    }
     din[0] = unit_gradient(w, node, needs);
     if (!din[0])
         TERN_TRY(node->op->backward(&g));
     TERN_TRY(tern_failed_since(w->failures)); /* a gradient is NULL where there is none, too */
     if (tern_thread.mode.anomaly.gradients)
         TERN_TRY(tern_anomaly_check_gradients(node, dout, din, needs));
-    for (int i = 0; i < n_in; i++) {
-        if (!needs[i] || !din[i])
-            continue;
-        tern_shape shape;
-        tern_read_shape(din[i], &shape);
-        if (!tern_shape_equal(&shape, &node->in_shape[i]))
-            din[i] = tern_hook_sum_to(din[i], &node->in_shape[i]);
-        if (!din[i])
-            return tern_last_status();
-        TERN_TRY(tern_fit_edge(&din[i], &node->edge[i]));
-        TERN_TRY(arrive(w, &node->edge[i], din[i]));
+    if (g.added) {
+        take_sum(others, din[0]);
+        din[0] = NULL;
     }
-    return TERN_OK;
+    return pass_on(w, node, needs, din);
 }
 
 static bool is_end(const tern_walk *w, const tern_node *node)

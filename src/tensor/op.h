@@ -44,6 +44,11 @@ typedef struct tern_gradient {
     tern_tensor **din; /* to fill; NULL means zero */
     tern_node *inner;  /* of a write through a view: the operation that wrote */
     bool recorded;     /* create_graph: use differentiable operations only */
+    /* Of an operation that `adds`: the gradient of input 0 that came by other ways, dense and of its
+     * shape and type; NULL for none. One that takes it into din[0] says so. */
+    tern_tensor *before;
+    bool before_is_free; /* nobody else has it: it may be written */
+    bool added;
 } tern_gradient;
 
 /* Which types the inputs are brought to before infer. */
@@ -100,6 +105,7 @@ struct tern_op {
         takes_numbers; /* tensors of the cpu without dims are brought to the device of the others */
     bool multi_view;   /* several looks by one call, which are not written in place */
     bool not_differentiable;
+    bool adds;          /* backward may add to what came to input 0 before */
     bool writes_inputs; /* forward does, running statistics, and is the last thing that can fail */
     /* Of a loss: the output, if it is there, that is the gradient of input 0 for dout = 1. It is made
      * with the value, saved, and nobody's but the walk's that begins there, which saves a launch. */

@@ -337,6 +337,8 @@ enum { DOUT = INPUTS, HAD };
 static tern_status gradient_infer(tern_call *call)
 {
     const tern_attention_attributes *at = call->attributes;
+    if (tern_attention_is_packed(call->in, at))
+        return tern_attention_packed_infer(call);
     call->n_out = 3;
     for (int i = 0; i < 3; i++) {
         tern_shape shape = tern_shape_of(call->in[i]);
@@ -460,8 +462,7 @@ static tern_tensor *outer(tern_tensor *x, const tern_attention_attributes *at)
     return at->inner ? tern_transpose(x, 1, 2) : x;
 }
 
-/* The fused gradient, or, when the backward pass is itself recorded for gradients of
- * gradients, the same formulas in differentiable operations. */
+/* Fused, or, for gradients of gradients, the same formulas in differentiable operations. */
 static tern_status backward(tern_gradient *g)
 {
     const tern_attention_attributes *at = g->attributes;
@@ -472,8 +473,10 @@ static tern_status backward(tern_gradient *g)
     tern_tensor *in[HAD + OUTPUTS] = {g->in[Q], g->in[K],     g->in[V],        g->in[MASK],  dout,
                                       NULL,     g->out[SUMS], g->out[WEIGHTS], g->out[STATE]};
     in[HAD + OUT] = tiles ? outer(g->out[OUT], at) : dout; /* elsewhere it is not needed */
-    tern_tensor *din[3];
+    tern_tensor *din[3] = {NULL, NULL, NULL};
     TERN_TRY(tern_apply_all(&gradient_op, in, HAD + OUTPUTS, at, sizeof *at, din, 3));
+    if (!din[K])
+        tern_attention_unpack(din);
     for (int i = 0; i < 3; i++)
         g->din[i] = g->needs[i] ? outer(din[i], at) : NULL;
     return TERN_OK;

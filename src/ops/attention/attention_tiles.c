@@ -3,6 +3,7 @@
 #include "ops/attention/attention_tiles.h"
 #include "types_host.h"
 #include "shapes.h"
+#include <tern/ops.h>
 
 enum { Q, K, V, MASK, DOUT, HAD, INPUTS = DOUT };
 enum { OUT, SUMS, WEIGHTS, STATE };
@@ -85,36 +86,89 @@ tern_status tern_attention_tiles_forward(tern_call *call, const tern_attention_b
                        TERN_ARG_STRUCT(tern_attention_tiles, &s), e.kept);
 }
 
+/* ---- gradients -------------------------------------------------------------------------------- */
+
+bool tern_attention_is_packed(tern_tensor *const *in, const tern_attention_attributes *at)
+{
+    const tern_tensor *q = in[Q];
+    if (!at->inner || !tern_attention_tiles_fit(in) || q->ndim != 4)
+        return false;
+    int64_t width = q->shape[3], all = q->shape[1] * width;
+    const int64_t stride[] = {3 * all * q->shape[2], width, 3 * all, 1};
+    for (int i = Q; i <= V; i++) {
+        if (!tern_same_shape(q, in[i]) || in[i]->storage != q->storage ||
+            in[i]->offset != q->offset + i * all)
+            return false;
+        for (int d = 0; d < 4; d++)
+            if (in[i]->stride[d] != stride[d])
+                return false;
+    }
+    return true;
+}
+
+tern_status tern_attention_packed_infer(tern_call *call)
+{
+    const tern_tensor *q = call->in[Q];
+    call->n_out = 1;
+    call->result[0] = (tern_result){
+        .dtype = q->dtype, .shape = {5, {q->shape[0], q->shape[2], 3, q->shape[1], q->shape[3]}}};
+    return TERN_OK;
+}
+
+void tern_attention_unpack(tern_tensor *din[3])
+{
+    tern_tensor *all = din[0];
+    for (int i = 0; i < 3; i++)
+        din[i] = tern_select(all, 2, i);
+}
+
+/* dq, dk or dv where the kernels write it. */
+static tern_arg part(const tern_call *call, int i)
+{
+    tern_arg arg = tern_arg_out(call->out[call->n_out > 1 ? i : 0]);
+    if (call->n_out == 1)
+        arg.at += i * call->out[0]->stride[2];
+    return arg;
+}
+
+static tern_gemm_matrix gradient_of(const tern_call *call, int i, bool inner)
+{
+    const tern_tensor *x = call->out[0];
+    if (call->n_out > 1)
+        return result(call->out[i], inner);
+    return (tern_gemm_matrix){.row = x->stride[1], .col = 1, .batch = {x->stride[0], x->stride[3]}};
+}
+
 static tern_status gradient(tern_call *call, tern_attention_tiles *s, const extras *e,
                             tern_tensor *deltas)
 {
     static const tern_kernel_ref dq = {"attention_tiles", "attention_tiles_dq"},
                                  dkv = {"attention_tiles", "attention_tiles_dkv"};
-    tern_tensor *const *in = call->in, *const *out = call->out;
+    tern_tensor *const *in = call->in;
     const tern_attention_block *b = &s->block;
     TERN_TRY(TERN_LAUNCH(call->place, &dq, in[Q]->dtype, grid_of(s, b->queries, b->keys, 2),
-                         tern_arg_out(out[Q]), tern_arg_out(deltas), tern_arg_in(in[Q]),
+                         part(call, Q), tern_arg_out(deltas), tern_arg_in(in[Q]),
                          tern_arg_in(in[K]), tern_arg_in(in[V]), tern_arg_in(in[HAD + OUT]),
                          tern_arg_in(in[DOUT]), tern_arg_in(in[HAD + SUMS]), e->numbers, e->bools,
                          e->state, TERN_ARG_STRUCT(tern_attention_tiles, s), e->kept));
     return TERN_LAUNCH(call->place, &dkv, in[Q]->dtype, grid_of(s, b->keys, b->queries, 2),
-                       tern_arg_out(out[K]), tern_arg_out(out[V]), tern_arg_in(deltas),
-                       tern_arg_in(in[Q]), tern_arg_in(in[K]), tern_arg_in(in[V]),
-                       tern_arg_in(in[DOUT]), tern_arg_in(in[HAD + SUMS]), e->numbers, e->bools,
-                       e->state, TERN_ARG_STRUCT(tern_attention_tiles, s), e->kept);
+                       part(call, K), part(call, V), tern_arg_in(deltas), tern_arg_in(in[Q]),
+                       tern_arg_in(in[K]), tern_arg_in(in[V]), tern_arg_in(in[DOUT]),
+                       tern_arg_in(in[HAD + SUMS]), e->numbers, e->bools, e->state,
+                       TERN_ARG_STRUCT(tern_attention_tiles, s), e->kept);
 }
 
 tern_status tern_attention_tiles_gradient(tern_call *call, const tern_attention_block *block)
 {
-    tern_tensor *const *in = call->in, *const *out = call->out;
+    tern_tensor *const *in = call->in;
     tern_attention_tiles s = tiles_of(in, call->attributes, block);
     extras e = extras_of(in, in[HAD + STATE], call->attributes, block);
     s.out = matrix(in[HAD + OUT]);
     s.dout = matrix(in[DOUT]);
     bool inner = ((const tern_attention_attributes *)call->attributes)->inner;
-    s.dq = result(out[Q], inner);
-    s.dk = result(out[K], inner);
-    s.dv = result(out[V], inner);
+    s.dq = gradient_of(call, Q, inner);
+    s.dk = gradient_of(call, K, inner);
+    s.dv = gradient_of(call, V, inner);
     tern_shape rows = {1, {block->count[0] * block->count[1] * block->queries}};
     tern_tensor *deltas = tern_tensor_new(&rows, TERN_F32, call->place, TERN_ATTENTION_NAME);
     tern_status status = deltas ? gradient(call, &s, &e, deltas) : TERN_ERR_MEMORY;

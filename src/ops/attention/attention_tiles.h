@@ -22,4 +22,10 @@ tern_status tern_attention_tiles_forward(tern_call *call, const struct tern_atte
 tern_status tern_attention_tiles_gradient(tern_call *call,
                                           const struct tern_attention_block *block);
 
+/* Whether q, k and v lie side by side, as one product makes all three: so do their gradients then, (N, T, 3, heads, width),
+ * which the way back takes for the product's without a copy. The result of the gradient's operation, and its parts. */
+bool tern_attention_is_packed(tern_tensor *const *in, const tern_attention_attributes *at);
+tern_status tern_attention_packed_infer(tern_call *call);
+void tern_attention_unpack(tern_tensor *din[3]);
+
 #endif

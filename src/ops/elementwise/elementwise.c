@@ -205,7 +205,7 @@ static uint32_t row_saves(const tern_call *call)
 static tern_tensor *call_row(const char *name, size_t length, tern_tensor **in, int n);
 
 /* dx = dy f'(x) in one kernel. An x or y that the formula does not mention was not kept, and dy
- * stands in for it: the kernel does not use the value. */
+ * stands in for it: the kernel does not use the value, and so does not load it. */
 static tern_status unary_kernel(tern_gradient *g, const tern_row *row)
 {
     tern_tensor *dy = g->dout[0];
@@ -222,7 +222,8 @@ static tern_status unary_kernel(tern_gradient *g, const tern_row *row)
     tern_tensor *strided;
     TERN_TRY(tern_walk_rows(&w, &shape, t, 4, &strided));
     return TERN_LAUNCH(dy->storage->place, &row->gradient_kernel, dy->dtype, tern_walk_grid(&w),
-                       tern_arg_out(t[0]), tern_arg_in(t[1]), tern_arg_in(t[2]), tern_arg_in(t[3]),
+                       tern_arg_out(t[0]), g->in[0] ? tern_arg_in(t[1]) : tern_arg_unused(t[1]),
+                       g->out[0] ? tern_arg_in(t[2]) : tern_arg_unused(t[2]), tern_arg_in(t[3]),
                        TERN_ARG_STRUCT(tern_walk, &w), tern_arg_scalar(dy->dtype, at->a),
                        tern_arg_scalar(dy->dtype, at->b));
 }

@@ -1,6 +1,8 @@
 /* cross_entropy.c -- cross entropy of logits against classes or probabilities. */
 #include "base/option.h"
 #include "ops/loss/loss.h"
+#include "types_host.h"
+#include "shapes.h"
 #include <math.h>
 #include <tern/ops.h>
 
@@ -8,7 +10,11 @@ typedef struct entropy_attributes {
     int64_t ignored;
     double smoothing;
     tern_reduction reduction;
+    bool wide; /* a loss in float32 of logits in half precision, which autocast makes */
 } entropy_attributes;
+
+/* Outputs: the loss; of each row lse and the factor of softmax, (2, rows); the sum of the weights; dx for dout = 1. */
+enum { LOSS, KEPT, TOTAL, DX };
 
 /* The dtype of what the backward needs of each row: half precision keeps it in float32. */
 static tern_dtype kept_in(tern_dtype dtype)
@@ -21,21 +27,33 @@ static tern_dtype kept_in(tern_dtype dtype)
  *   loss = (1 - s) w[t] (lse - x[t]) + s / C sum_c w[c] (lse - x[c])
  * and the mean divides the sum of the losses by the sum of w[t]; ignored rows add to neither. */
 
-/* Inputs x (rows, C), target (rows), weight (C) or none. Outputs: the loss, and for the backward
- * lse and the factor of softmax for each row, and the sum of the weights. */
-
+/* Inputs x (rows, C), target (rows), weight (C) or none. A device with work-groups makes dx with the loss, if there is
+ * one number and no weights: the logits are read once. Not in float16, where the loss will be scaled. */
 static tern_status entropy_infer(tern_call *call)
 {
     const entropy_attributes *at = call->attributes;
-    tern_dtype dtype = call->in[0]->dtype;
-    tern_shape rows = {1, {call->in[0]->shape[0]}}, scalar = {0};
-    call->n_out = 4;
-    call->result[0].dtype = dtype;
-    call->result[0].shape = at->reduction == TERN_REDUCTION_NONE ? rows : scalar;
-    call->result[1] = (tern_result){.dtype = kept_in(dtype), .shape = rows};
-    call->result[2] = call->result[1];
-    call->result[3] = (tern_result){.dtype = kept_in(dtype), .shape = scalar};
+    const tern_tensor *x = call->in[0];
+    tern_dtype kept = kept_in(x->dtype), dtype = at->wide ? kept : x->dtype;
+    tern_shape rows = {1, {x->shape[0]}}, scalar = {0};
+    bool one = at->reduction != TERN_REDUCTION_NONE && !call->in[2] && x->numel > 0;
+    bool with_dx = one && dtype == kept && x->dtype != TERN_F16 &&
+                   tern_place_is_grouped(call->place) &&
+                   tern_must_record(call->op, call->in, call->n_in);
+    call->n_out = with_dx ? 4 : 3;
+    call->result[LOSS] = (tern_result){.dtype = dtype, .shape = scalar};
+    if (at->reduction == TERN_REDUCTION_NONE)
+        call->result[LOSS].shape = rows;
+    call->result[KEPT] = (tern_result){.dtype = kept, .shape = {2, {2, rows.dims[0]}}};
+    call->result[TOTAL] = (tern_result){.dtype = kept, .shape = scalar};
+    call->result[DX] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
     return TERN_OK;
+}
+
+/* The second row of kept. */
+static tern_arg pulls_of(tern_arg kept, int64_t rows)
+{
+    kept.at += rows;
+    return kept;
 }
 
 /* The softmax is never stored: a group of work-items reads its row three times, for the maximum,
@@ -48,15 +66,14 @@ static tern_status launch_rows(const tern_call *call, const tern_tensor *losses,
     const entropy_attributes *at = call->attributes;
     const tern_tensor *x = call->in[0], *weight = call->in[2];
     int64_t rows = x->shape[0], n = x->shape[1];
-    tern_arg fault;
+    tern_arg fault, kept = tern_arg_out(call->out[KEPT]);
     if (rows == 0)
         return TERN_OK;
     TERN_TRY(tern_fault_arg(call->place, &fault));
     TERN_TRY(TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(rows, 4 * n),
-                         tern_arg_out(losses), tern_arg_out(call->out[1]),
-                         tern_arg_out(call->out[2]), tern_arg_out(weights), tern_arg_in(x),
-                         tern_arg_in(call->in[1]), tern_arg_optional(weight, x), fault,
-                         tern_arg_i64(rows), tern_arg_i64(n), tern_arg_i64(at->ignored),
+                         tern_arg_out(losses), kept, pulls_of(kept, rows), tern_arg_out(weights),
+                         tern_arg_in(x), tern_arg_in(call->in[1]), tern_arg_optional(weight, x),
+                         fault, tern_arg_i64(rows), tern_arg_i64(n), tern_arg_i64(at->ignored),
                          tern_arg_real(x->dtype, at->smoothing), tern_arg_i32(weight != NULL),
                          tern_arg_i32(TERN_FAULT_TARGET)));
     return tern_fault_check(call->place);
@@ -83,27 +100,75 @@ static tern_status total_of_none(tern_tensor *out, tern_tensor *total, tern_redu
     return filled ? TERN_OK : tern_last_status();
 }
 
+/* ---- with dx for dout = 1 ---- */
+
+/* As in fused.cl. One group takes so few rows, each group counts up to so many targets. */
+enum { MEAN = 1, ALONE = 2, COUNTED = 4, MOST_ROUNDS = 8, MOST_COUNTED = 4096, GROUP = 256 };
+
+static tern_status count_classes(const tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"fused", "count_classes"};
+    const entropy_attributes *at = call->attributes;
+    const tern_tensor *x = call->in[0];
+    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(1, x->shape[0]),
+                       tern_arg_out(call->out[TOTAL]), tern_arg_in(call->in[1]),
+                       tern_arg_i64(x->shape[0]), tern_arg_i64(x->shape[1]),
+                       tern_arg_i64(at->ignored));
+}
+
+/* losses and weights are NULL where one group has all rows. */
+static tern_status launch_unit(const tern_call *call, const tern_tensor *losses,
+                               const tern_tensor *weights)
+{
+    static const tern_kernel_ref kernel = {"fused", "cross_entropy_unit"};
+    const entropy_attributes *at = call->attributes;
+    const tern_tensor *x = call->in[0], *total = call->out[TOTAL];
+    int64_t rows = x->shape[0], n = x->shape[1];
+    tern_arg fault, kept = tern_arg_out(call->out[KEPT]);
+    bool mean = at->reduction == TERN_REDUCTION_MEAN, counted = mean && rows > MOST_COUNTED;
+    if (counted)
+        TERN_TRY(count_classes(call));
+    TERN_TRY(tern_fault_arg(call->place, &fault));
+    TERN_TRY(TERN_LAUNCH(
+        call->place, &kernel, x->dtype,
+        losses ? tern_teams(rows, n, 8 * n) : tern_groups(1, 8 * x->numel),
+        losses ? tern_arg_unused(total) : tern_arg_out(call->out[LOSS]),
+        losses ? tern_arg_out(losses) : tern_arg_unused(total), kept, pulls_of(kept, rows),
+        weights ? tern_arg_out(weights) : tern_arg_unused(total), tern_arg_out(call->out[DX]),
+        tern_arg_out(total), tern_arg_in(x), tern_arg_in(call->in[1]), fault, tern_arg_i64(rows),
+        tern_arg_i64(n), tern_arg_i64(at->ignored), tern_arg_real(x->dtype, at->smoothing),
+        tern_arg_i32((mean ? MEAN : 0) | (losses ? 0 : ALONE) | (counted ? COUNTED : 0)),
+        tern_arg_i32(TERN_FAULT_TARGET)));
+    return tern_fault_check(call->place);
+}
+
+/* ---- all of it ---- */
+
 /* The losses of the rows are kept in float32 at least until they are summed: half precision
  * rounds once. */
 static tern_status entropy_forward(tern_call *call)
 {
     const entropy_attributes *at = call->attributes;
-    tern_tensor *out = call->out[0];
-    const tern_shape *rows = &call->result[1].shape;
-    tern_dtype kept = call->result[1].dtype;
-    bool each = at->reduction == TERN_REDUCTION_NONE;
-    tern_tensor *weights = tern_tensor_new(rows, kept, call->place, "tern_cross_entropy");
+    tern_tensor *out = call->out[LOSS];
+    tern_shape rows = {1, {call->in[0]->shape[0]}};
+    tern_dtype kept = call->result[KEPT].dtype;
+    bool each = at->reduction == TERN_REDUCTION_NONE, with_dx = call->n_out > DX;
+    int64_t team = TERN_TEAM(call->in[0]->shape[1], GROUP);
+    if (with_dx && rows.dims[0] * team <= MOST_ROUNDS * GROUP)
+        return launch_unit(call, NULL, NULL);
+    tern_tensor *weights = tern_tensor_new(&rows, kept, call->place, "tern_cross_entropy");
     tern_tensor *losses = each && kept == out->dtype
                               ? tern_keep(out)
-                              : tern_tensor_new(rows, kept, call->place, "tern_cross_entropy");
-    tern_status status =
-        weights && losses ? launch_rows(call, losses, weights) : tern_last_status();
+                              : tern_tensor_new(&rows, kept, call->place, "tern_cross_entropy");
+    tern_status status = !weights || !losses ? tern_last_status()
+                         : with_dx           ? launch_unit(call, losses, weights)
+                                             : launch_rows(call, losses, weights);
     if (status == TERN_OK && each && losses != out)
         status = tern_hook_copy(out, losses);
     if (status == TERN_OK && !each && losses->numel == 0)
-        status = total_of_none(out, call->out[3], at->reduction);
+        status = total_of_none(out, call->out[TOTAL], at->reduction);
     else if (status == TERN_OK && !each)
-        status = launch_total(out, call->out[3], losses, weights, at->reduction);
+        status = launch_total(out, call->out[TOTAL], losses, weights, at->reduction);
     tern_release(weights);
     tern_release(losses);
     return status;
@@ -113,7 +178,7 @@ static tern_status entropy_forward(tern_call *call)
  * dx[c] = dout (f softmax(x)[c] - (1 - s) w[t] [c = t] - s / C w[c]) (/ total), where
  * f = (1 - s) w[t] + s / C sum_c w[c] and softmax(x)[c] = e^(x[c] - lse). */
 
-/* Inputs dout, x, target, weight, lse, f, total. */
+/* Inputs dout, of the type of what is kept, x, target, weight, kept, total. */
 
 static tern_status dx_forward(tern_call *call)
 {
@@ -123,11 +188,12 @@ static tern_status dx_forward(tern_call *call)
     int64_t rows = x->shape[0], n = x->shape[1];
     if (x->numel == 0)
         return TERN_OK;
+    tern_arg kept = tern_arg_in(call->in[4]);
     return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(rows, 2 * n),
                        tern_arg_out(call->out[0]), tern_arg_in(call->in[0]), tern_arg_in(x),
-                       tern_arg_in(call->in[2]), tern_arg_optional(weight, x),
-                       tern_arg_in(call->in[4]), tern_arg_in(call->in[5]), tern_arg_in(call->in[6]),
-                       tern_arg_i64(rows), tern_arg_i64(n), tern_arg_i64(at->ignored),
+                       tern_arg_in(call->in[2]), tern_arg_optional(weight, x), kept,
+                       pulls_of(kept, rows), tern_arg_in(call->in[5]), tern_arg_i64(rows),
+                       tern_arg_i64(n), tern_arg_i64(at->ignored),
                        tern_arg_real(x->dtype, at->smoothing), tern_arg_i32(weight != NULL),
                        tern_arg_i32(at->reduction == TERN_REDUCTION_NONE),
                        tern_arg_i32(at->reduction == TERN_REDUCTION_MEAN));
@@ -142,9 +208,9 @@ static const tern_op dx_op = {.name = "cross_entropy_gradient",
 /* dx in one kernel, for a gradient that is not differentiated again. */
 static tern_tensor *fused_dx(tern_gradient *g, tern_tensor *dout, const entropy_attributes *at)
 {
-    tern_tensor *in[] = {
-        tern_contiguous(dout), g->in[0], g->in[1], g->in[2], g->out[1], g->out[2], g->out[3]};
-    return tern_apply(&dx_op, in, 7, at, sizeof *at);
+    dout = tern_to_dtype(tern_contiguous(dout), kept_in(g->in[0]->dtype));
+    tern_tensor *in[] = {dout, g->in[0], g->in[1], g->in[2], g->out[KEPT], g->out[TOTAL]};
+    return tern_apply(&dx_op, in, 6, at, sizeof *at);
 }
 
 /* The same for gradients of gradients: dx = s (G + f (softmax(x) - p)), s being dout (/ total).
@@ -155,14 +221,16 @@ static tern_tensor *differentiable_dx(tern_gradient *g, const entropy_attributes
     entropy_attributes alone = *at;
     alone.reduction = TERN_REDUCTION_SUM;
     tern_tensor *x = g->in[0], *s = g->dout[0], *constant = NULL, *now = NULL, *pull = NULL;
+    if (at->wide)
+        x = tern_to_dtype(x, kept_in(x->dtype));
     TERN_NO_GRAD {
         tern_shape scalar = {0};
         constant = fused_dx(g, tern_new_ones(x, scalar), &alone);
         now = tern_softmax(x, 1);
-        pull = tern_unsqueeze(tern_to_dtype(g->out[2], x->dtype), -1);
+        pull = tern_unsqueeze(tern_to_dtype(tern_select(g->out[KEPT], 0, 1), x->dtype), -1);
     }
     if (at->reduction == TERN_REDUCTION_MEAN)
-        s = tern_div(s, tern_to_dtype(g->out[3], x->dtype));
+        s = tern_div(s, tern_to_dtype(g->out[TOTAL], x->dtype));
     else if (at->reduction == TERN_REDUCTION_NONE)
         s = tern_unsqueeze(s, -1);
     tern_tensor *moved = tern_mul(pull, tern_sub(tern_softmax(x, 1), now));
@@ -184,9 +252,10 @@ static const tern_op cross_entropy_op = {.name = "cross_entropy",
                                          .cast = TERN_CAST_FLOAT32,
                                          .optional = 1u << 2,
                                          .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) |
-                                                  TERN_SAVE_IN(2) | TERN_SAVE_OUT(1) |
-                                                  TERN_SAVE_OUT(2) | TERN_SAVE_OUT(3),
-                                         .no_grad_out = 1u << 1 | 1u << 2 | 1u << 3,
+                                                  TERN_SAVE_IN(2) | TERN_SAVE_OUT(KEPT) |
+                                                  TERN_SAVE_OUT(TOTAL) | TERN_SAVE_OUT(DX),
+                                         .no_grad_out = 1u << KEPT | 1u << TOTAL | 1u << DX,
+                                         .unit_gradient = DX,
                                          .infer = entropy_infer,
                                          .forward = entropy_forward,
                                          .backward = entropy_backward};
@@ -311,18 +380,31 @@ static tern_tensor *of_class_probabilities(tern_tensor *x, tern_tensor *target, 
     return terms;
 }
 
+/* Where autocast would cast the logits to float32, the kernels read them as they are: one copy less of what may be a
+ * model's largest tensor, and the same numbers. A trace shows the cast. */
+static bool is_widened(const tern_tensor *x, const tern_tensor *target, const tern_tensor *weight)
+{
+    return x && target && !weight && (x->dtype == TERN_F16 || x->dtype == TERN_BF16) &&
+           tern_loss_is_cast(x) && !tern_same_shape(x, target) && !tern_thread.mode.trace;
+}
+
 /* A target of the shape of the logits holds probabilities, any other class indices. */
 tern_tensor *tern_cross_entropy(tern_tensor *input, tern_tensor *target,
                                 const tern_cross_entropy_options *options)
 {
     const tern_cross_entropy_options o = tern_read_cross_entropy(options);
-    tern_tensor *weight = o.weight;
-    TERN_CAST_FOR(&cross_entropy_op, &input, &target, &weight);
+    tern_tensor *weight = o.weight, *cast = input;
+    bool wide = is_widened(input, target, weight);
+    if (wide)
+        cast = NULL;
+    TERN_CAST_FOR(&cross_entropy_op, &cast, &target, &weight);
+    if (!wide)
+        input = cast;
     if (!input || !target) {
         tern_fail_argument_null("tern_cross_entropy", input ? "target" : "input");
         return NULL;
     }
-    entropy_attributes at = {o.ignore_index.value, o.label_smoothing, o.reduction};
+    entropy_attributes at = {o.ignore_index.value, o.label_smoothing, o.reduction, wide};
     if (!(at.smoothing >= 0 && at.smoothing <= 1))
         return tern_fail_null(
             TERN_ERR_ARGUMENT,

@@ -3,6 +3,7 @@
 #include "ops/loss/loss.h"
 #include "base/warning.h"
 #include <math.h>
+#include <string.h>
 
 tern_status tern_loss_check(const tern_tensor *input, const tern_tensor *target,
                             tern_reduction reduction, const char *function)
@@ -74,4 +75,16 @@ tern_tensor *tern_loss_positive(tern_tensor *x)
 tern_tensor *tern_loss_softplus(tern_tensor *x)
 {
     return tern_neg(tern_logsigmoid(tern_neg(x)));
+}
+
+bool tern_loss_is_cast(const tern_tensor *x)
+{
+    const char *kind = tern_place_kind(x->storage->place);
+    for (int i = 0; tern_thread.mode.cast && i < TERN_AUTOCAST_KINDS; i++) {
+        const char *device = tern_thread.autocast.kind[i].device;
+        if (device && tern_thread.autocast.kind[i].dtype != TERN_DTYPE_DEFAULT &&
+            strncmp(device, kind, strlen(kind)) == 0)
+            return true;
+    }
+    return false;
 }

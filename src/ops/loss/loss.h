@@ -21,6 +21,8 @@ tern_tensor *tern_loss_reduce(tern_tensor *loss, tern_reduction reduction, const
 tern_status tern_loss_infer_dx(tern_call *call);
 /* log(1 + e^x), without overflow. */
 tern_tensor *tern_loss_softplus(tern_tensor *x);
+/* Whether autocast is on where x is. */
+bool tern_loss_is_cast(const tern_tensor *x);
 /* max(0, x); the gradient at 0 is 1, as that of clamp. */
 tern_tensor *tern_loss_positive(tern_tensor *x);
 

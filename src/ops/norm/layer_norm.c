@@ -1,9 +1,12 @@
 /* layer_norm.c -- layer norm and RMS norm. */
 #include "tensor/op.h"
+#include "types_host.h"
+#include "shapes.h"
 #include <float.h>
 #include <tern/ops.h>
 
-enum { HAS_WEIGHT = 1, HAS_BIAS = 2, NO_MEAN = 4, DW_ROWS = 64, DW_PARTS = 128 };
+enum { HAS_WEIGHT = 1, HAS_BIAS = 2, NO_MEAN = 4, ADDS = 8 }; /* as in norm_layer.cl and fused.cl */
+enum { DW_ROWS = 64, DW_PARTS = 128, FEW_ROWS = 4, MOST_PARTS = 512 };
 
 typedef struct norm_attributes {
     tern_shape normalized;
@@ -195,11 +198,11 @@ static tern_status sums_infer(tern_call *call)
 
 static tern_status sums_forward(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"norm_layer", "layer_norm_sums"};
+    static const tern_kernel_ref kernel = {"fused", "layer_norm_sums"};
     const tern_tensor *parts = call->in[0];
     int64_t n = parts->shape[1];
     return TERN_LAUNCH(call->place, &kernel, call->in[2]->dtype,
-                       tern_items_of(n, 2 * parts->shape[0]), tern_arg_out(call->out[0]),
+                       tern_groups((n + 31) / 32, 64 * parts->shape[0]), tern_arg_out(call->out[0]),
                        tern_arg_out(call->out[1]), tern_arg_in(parts), tern_arg_in(call->in[1]),
                        tern_arg_i64(parts->shape[0]), tern_arg_i64(n));
 }
@@ -208,6 +211,66 @@ static const tern_op sums_op = {.name = "layer_norm_sums",
                                 .not_differentiable = true,
                                 .infer = sums_infer,
                                 .forward = sums_forward};
+
+/* ---- all of them in one reading, on devices with work-groups: inputs dy, x, weight, mean, rstd, before ---- */
+
+/* Each group has at least FEW_ROWS; there are enough groups for a large GPU. */
+static int64_t rows_per_group(rows r)
+{
+    int64_t len = (r.count + MOST_PARTS - 1) / MOST_PARTS;
+    return len < FEW_ROWS ? FEW_ROWS : len;
+}
+
+static tern_status gradient_infer(tern_call *call)
+{
+    const tern_tensor *x = call->in[1];
+    rows r = rows_of(x, call->attributes);
+    int64_t len = rows_per_group(r);
+    TERN_TRY(dx_infer(call));
+    call->n_out = 3;
+    call->result[1] = (tern_result){.dtype = statistics_dtype(x->dtype),
+                                    .shape = {2, {(r.count + len - 1) / len, r.n}}};
+    call->result[2] = call->result[1];
+    return TERN_OK;
+}
+
+static tern_status gradient_forward(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"fused", "layer_norm_gradient"};
+    const norm_attributes *at = call->attributes;
+    tern_tensor *x = call->in[1], *weight = call->in[2], *before = call->in[5];
+    rows r = rows_of(x, at);
+    int64_t len = rows_per_group(r), groups = call->result[1].shape.dims[0];
+    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(groups, 4 * len * r.n),
+                       tern_arg_out(call->out[0]), tern_arg_out(call->out[1]),
+                       tern_arg_out(call->out[2]), tern_arg_in(call->in[0]), tern_arg_in(x),
+                       tern_arg_optional(weight, x), tern_arg_optional(before, x),
+                       tern_arg_in(call->in[3]), tern_arg_in(call->in[4]), tern_arg_i64(r.count),
+                       tern_arg_i64(r.n), tern_arg_i64(len),
+                       tern_arg_i32((weight ? HAS_WEIGHT : 0) | (at->no_mean ? NO_MEAN : 0) |
+                                    (before ? ADDS : 0)));
+}
+
+static const tern_op all_op = {.name = "layer_norm_gradient",
+                               .optional = 1u << 2 | 1u << 5,
+                               .not_differentiable = true,
+                               .infer = gradient_infer,
+                               .forward = gradient_forward};
+
+/* dx, added to what came to x before, and the parameters' gradients from the groups' sums. */
+static tern_status backward_at_once(tern_gradient *g, tern_tensor *const in[5])
+{
+    const norm_attributes *at = g->attributes;
+    tern_tensor *all[] = {in[0], in[1], in[2], in[3], in[4], g->before}, *out[3], *sums[2];
+    TERN_TRY(tern_apply_all(&all_op, all, 6, at, sizeof *at, out, 3));
+    TERN_TRY(tern_apply_all(&sums_op, (tern_tensor *[]){out[1], out[2], in[1]}, 3, at, sizeof *at,
+                            sums, 2));
+    g->din[0] = out[0];
+    g->added = g->before != NULL;
+    for (int i = 1; i <= 2; i++)
+        g->din[i] = g->needs[i] ? sums[i - 1] : NULL;
+    return TERN_OK;
+}
 
 /* One gradient as the sum of its parts, in the parameter's dtype and shape. */
 static tern_tensor *sum_parts(tern_tensor *parts, const norm_attributes *at, tern_dtype dtype)
@@ -223,6 +286,9 @@ static tern_status fused_backward(tern_gradient *g)
     tern_tensor *x = g->in[0];
     tern_tensor *in[] = {tern_contiguous(g->dout[0]), x, g->in[1], g->out[1], g->out[2]};
     tern_tensor *parts[2];
+    if (g->needs[0] && g->needs[1] && tern_place_is_grouped(x->storage->place) &&
+        rows_of(x, at).n <= TERN_NORM_WIDE)
+        return backward_at_once(g, in);
     if (g->needs[0] && !(g->din[0] = tern_apply(&dx_op, in, 5, at, sizeof *at)))
         return tern_last_status();
     if (!g->needs[1] && !g->needs[2])
@@ -285,8 +351,8 @@ static tern_status norm_backward(tern_gradient *g)
                             TERN_FIELD(norm_attributes, "eps", eps)),                              \
         .takes = TERN_TAKES_FLOATS, .cast = TERN_CAST_FLOAT32, .optional = 1u << 1 | 1u << 2,      \
         .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) | TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2),          \
-        .no_grad_out = 1u << 1 | 1u << 2, .infer = norm_infer, .forward = norm_forward,            \
-        .backward = norm_backward                                                                  \
+        .adds = true, .no_grad_out = 1u << 1 | 1u << 2, .infer = norm_infer,                       \
+        .forward = norm_forward, .backward = norm_backward                                         \
     }
 static const tern_op layer_norm_op = NORM_OP("layer_norm"), rms_norm_op = NORM_OP("rms_norm");
 

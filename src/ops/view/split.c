@@ -1,6 +1,7 @@
 /* split.c -- a tensor cut into pieces along one dim, all of them views, by one operation: its gradient is one
  * cat of the pieces'. */
 #include "tensor/op.h"
+#include <string.h>
 #include <tern/ops.h>
 
 /* Pieces of size elements, TERN_MAX_OUTPUTS at most. */
@@ -40,11 +41,30 @@ static tern_status split_infer(tern_call *call)
     return TERN_OK;
 }
 
+/* The pieces' gradients where they lie side by side already, as an attention writes them; else NULL. */
+static tern_tensor *side_by_side(const tern_gradient *g)
+{
+    const split_attributes *at = g->attributes;
+    const tern_tensor *first = g->dout[0];
+    if (!first || g->recorded)
+        return NULL;
+    for (int i = 1; i < g->n_out; i++) {
+        const tern_tensor *x = g->dout[i];
+        if (!x || x->storage != first->storage || x->dtype != first->dtype ||
+            x->offset != first->offset + i * at->size * first->stride[at->dim] ||
+            memcmp(x->stride, first->stride, sizeof *x->stride * (size_t)x->ndim) != 0)
+            return NULL;
+    }
+    return tern_scoped(tern_tensor_alias(first, &g->in_shape[0], first->stride, first->offset));
+}
+
 /* The pieces' gradients side by side; zeros where none came in. */
 static tern_status split_backward(tern_gradient *g)
 {
     const split_attributes *at = g->attributes;
     tern_tensor *pieces[TERN_MAX_OUTPUTS], *some = NULL;
+    if (g->n_out > 1 && (g->din[0] = side_by_side(g)))
+        return TERN_OK;
     for (int i = 0; i < g->n_out && !some; i++)
         some = g->dout[i];
     for (int i = 0; i < g->n_out; i++) {

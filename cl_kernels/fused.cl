@@ -1,0 +1,214 @@
+/* fused.cl -- what would be several commands in one, for devices with work-groups, where each has its price. The host has
+ * these kernels by name alone. */
+#if TERN_HOST && !TERN_STANDIN
+#undef KERNEL_
+#define KERNEL_ DEVICE_KERNEL_
+#endif
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 4
+#if IS_FLOAT
+
+/* ---- layer norm ---------------------------------------------------------------------------------- */
+
+/* The gradients of norm_layer.cl in one reading, for rows of up to TERN_NORM_WIDE elements: dx of `len` rows each, and
+ * their sums dw and db as (parts, n). Each lane has its own columns of dw and db. what: 1 there is w, 4 the mean counts as 0, 8 dx is
+ * added to what came before. */
+KERNEL13(K(layer_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, dbs), (IN, STO, dys), (IN, STO, xs),
+         (IN, STO, ws), (IN, STO, befores), (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, rows), (ARG, i64, n),
+         (ARG, i64, len), (ARG, i32, what))
+{
+    BASE(dxs);
+    BASE(dws);
+    BASE(dbs);
+    BASE(dys);
+    BASE(xs);
+    BASE(ws);
+    BASE(befores);
+    BASE(means);
+    BASE(rstds);
+    LOCAL_ARRAY(ACC, dw, TERN_NORM_WIDE);
+    LOCAL_ARRAY(ACC, db, TERN_NORM_WIDE);
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    GROUPS(g, (rows + len - 1) / len)
+    {
+        idx end = (g + 1) * (idx)len;
+        end = end < (idx)rows ? end : (idx)rows;
+        SIMD LANES(j, n)
+        {
+            dw[j] = 0;
+            db[j] = 0;
+        }
+        for (idx r = g * (idx)len; r < end; r++) {
+            idx at = r * (idx)n;
+            ACC mean = means[r], rstd = rstds[r], s = 0, t = 0;
+            SIMD_SUM2(s, t) LANES(j, n)
+            {
+                ACC dy = LD(dys, at + j), h = (LD(xs, at + j) - mean) * rstd;
+                ACC u = (what & 1) != 0 ? dy * LD(ws, j) : dy;
+                s += u;
+                t += u * h;
+                dw[j] += dy * h;
+                db[j] += dy;
+            }
+            s = GROUP_SUM(s, scratch) / (ACC)n;
+            t = GROUP_SUM(t, scratch) / (ACC)n;
+            if ((what & 4) != 0)
+                s = 0;
+            SIMD LANES(j, n)
+            {
+                ACC dy = LD(dys, at + j), h = (LD(xs, at + j) - mean) * rstd;
+                ACC u = (what & 1) != 0 ? dy * LD(ws, j) : dy;
+                ACC dx = rstd * (u - s - h * t);
+                ST(dxs, at + j, (what & 8) != 0 ? LD(befores, at + j) + dx : dx);
+            }
+        }
+        SIMD LANES(j, n)
+        {
+            dws[g * (idx)n + j] = dw[j];
+            dbs[g * (idx)n + j] = db[j];
+        }
+    }
+}
+
+/* dw and db as the sums of their parts (parts, n): a group has 32 columns, and 8 sums of each at a time. */
+KERNEL6(K(layer_norm_sums), (OUT, STO, dws), (OUT, STO, dbs), (IN, ACC, dw_parts),
+        (IN, ACC, db_parts), (ARG, i64, parts), (ARG, i64, n))
+{
+    BASE(dws);
+    BASE(dbs);
+    BASE(dw_parts);
+    BASE(db_parts);
+    LOCAL_ARRAY(ACC, dw, 256);
+    LOCAL_ARRAY(ACC, db, 256);
+    GROUPS(g, (n + 31) / 32)
+    {
+        idx left = g * 32, width = (idx)n - left;
+        width = width < 32 ? width : 32;
+        LANES(q, 256)
+        {
+            idx j = q % 32;
+            ACC some = 0, more = 0;
+            for (idx k = q / 32; j < width && k < (idx)parts; k += 8) {
+                some += dw_parts[k * (idx)n + left + j];
+                more += db_parts[k * (idx)n + left + j];
+            }
+            dw[q] = some;
+            db[q] = more;
+        }
+        BARRIER();
+        LANES(j, width)
+        {
+            ACC some = 0, more = 0;
+            for (idx k = j; k < 256; k += 32) {
+                some += dw[k];
+                more += db[k];
+            }
+            ST(dws, left + j, some);
+            ST(dbs, left + j, more);
+        }
+        BARRIER();
+    }
+}
+
+/* ---- cross entropy ------------------------------------------------------------------------------- */
+
+/* As in loss.cl, without weights, and also dx for dout = 1, for which the mean divides by `total`, how many rows are not
+ * ignored. A team has a row. what: 1 the mean; 2 there is one group, which has all rows and so writes the loss and total; 4
+ * total is known; otherwise each group counts. */
+KERNEL16(K(cross_entropy_unit), (OUT, ACC, ys), (OUT, ACC, losses), (OUT, ACC, lses), (OUT, ACC, pulls), (OUT, ACC, weights),
+         (OUT, STO, dxs), (OUT, ACC, totals), (IN, STO, xs), (IN, i64, targets), (OUT, i64, fault), (ARG, i64, rows),
+         (ARG, i64, n), (ARG, i64, ignored), (ARG, REAL, smoothing), (ARG, i32, what), (ARG, i32, code))
+{
+    BASE(ys);
+    BASE(losses);
+    BASE(lses);
+    BASE(pulls);
+    BASE(weights);
+    BASE(dxs);
+    BASE(totals);
+    BASE(xs);
+    BASE(targets);
+    BASE(fault);
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    ACC total = 0, sum = 0, share = smoothing / (ACC)n;
+    LANES(r, (what & 4) != 0 ? 0 : rows)
+    {
+        total += targets[r] >= 0 && targets[r] < n && targets[r] != ignored ? 1 : 0;
+    }
+    total = GROUP_SUM(total, scratch);
+    if ((what & 4) != 0)
+        total = totals[0];
+    ACC scale = (what & 1) != 0 ? 1 / total : 1;
+    TEAMS(r, rows, n)
+    {
+        idx at = r * (idx)n;
+        i64 target = targets[r];
+        i32 known = target >= 0 && target < n, counts = known && target != ignored;
+        ACC m = MINUS_INF, z = 0, even = 0;
+        TEAM_LANES(j, n)
+        {
+            ACC x = LD(xs, at + j);
+            m = m > x ? m : x;
+        }
+        m = TEAM_MAX(m, scratch);
+        TEAM_LANES(j, n)
+        {
+            z += exp_below(LD(xs, at + j) - m);
+        }
+        z = log(TEAM_SUM(z, scratch));
+        TEAM_LANES(j, smoothing != 0 ? n : 0)
+        {
+            even += z - (LD(xs, at + j) - m);
+        }
+        even = TEAM_SUM(even, scratch);
+        ACC lse = m + z, pull = (1 - smoothing) + share * (ACC)n, push = scale * (1 - smoothing);
+        if (TEAM_LEADER) {
+            ACC loss = 0;
+            if (!known && target != ignored)
+                FAULT(fault, code, target, n);
+            if (counts != 0) {
+                loss = (1 - smoothing) * (z - (LD(xs, at + (idx)target) - m));
+                loss = smoothing != 0 ? loss + share * even : loss;
+            }
+            lses[r] = lse;
+            pulls[r] = counts != 0 ? pull : 0;
+            sum += loss;
+            if ((what & 2) == 0) {
+                losses[r] = loss;
+                weights[r] = counts != 0 ? 1 : 0;
+            }
+        }
+        pull = scale * pull;
+        TEAM_LANES(j, n)
+        {
+            ACC v = pull * exp_below(LD(xs, at + j) - lse);
+            v = j == (idx)target ? v - push - scale * share : v - scale * share;
+            ST(dxs, at + j, counts != 0 ? v : 0);
+        }
+    }
+    sum = GROUP_SUM(sum, scratch);
+    if (LID == 0 && (what & 2) != 0) {
+        totals[0] = total;
+        ys[0] = (what & 1) != 0 ? sum / total : sum;
+    }
+}
+
+/* How many targets are classes and not ignored; one group. */
+KERNEL5(K(count_classes), (OUT, ACC, totals), (IN, i64, targets), (ARG, i64, rows), (ARG, i64, n), (ARG, i64, ignored))
+{
+    BASE(totals);
+    BASE(targets);
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    GROUPS(g, 1)
+    {
+        ACC total = 0;
+        LANES(r, rows)
+        {
+            total += targets[r] >= 0 && targets[r] < n && targets[r] != ignored ? 1 : 0;
+        }
+        total = GROUP_SUM(total, scratch);
+        if (LID == 0)
+            totals[g] = total;
+    }
+}
+#endif
