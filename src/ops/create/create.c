@@ -2,6 +2,7 @@
 #include "base/profile.h"
 #include "device/place.h"
 #include "ops/elementwise/walk.h"
+#include <float.h>
 #include <math.h>
 #include <tern/ops.h>
 
@@ -36,7 +37,9 @@ static bool put_number(const tern_tensor *x, tern_scalar value)
     void *to = x->storage->block->buffer.host;
     if (x->dtype == TERN_I64 && value.kind == TERN_SCALAR_INT)
         *(int64_t *)to = value.value.integer;
-    else if (x->dtype == TERN_F32 && value.kind == TERN_SCALAR_REAL)
+    else if (x->dtype == TERN_F32 && value.kind == TERN_SCALAR_REAL &&
+             !(isfinite(value.value.real) &&
+               fabs(value.value.real) > FLT_MAX)) /* which is refused */
         *(float *)to = (float)value.value.real;
     else
         return false;
