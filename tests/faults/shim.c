@@ -9,7 +9,10 @@
  * It may stand for a smaller device. TERN_SHIM_LIMITS is a list of words: "group=64" (work-items of a
  * work-group), "local=32768" (bytes of local memory), "alloc=16777216" (bytes of a buffer), "no_fp64",
  * "no_int64_atomics", "no_subgroups"; or the name of a family of GPUs (profiles). It reports these, and refuses what is
- * beyond: programs that say double or use 64-bit atomics do not compile. */
+ * beyond: programs that say double or use 64-bit atomics do not compile.
+ *
+ * And for a driver whose optimizer is wrong: of TERN_SHIM_FAULTS, "crash:softmax hang:sort wrong:relu!", each word is what
+ * happens to kernels whose names begin so, unless they were built with -cl-opt-disable; with ! then too. */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include "faults/points.h"
@@ -237,6 +240,28 @@ static cl_mem CL_API_CALL limited_clCreateBuffer(cl_context x, cl_mem_flags flag
     return NULL;
 }
 
+/* What TERN_SHIM_FAULTS says of a kernel: 'c', 'h' or 'w'; 0: nothing. */
+static char fault_of(cl_kernel x, cl_device_id device)
+{
+    const char *faults = getenv("TERN_SHIM_FAULTS");
+    char name[256] = "", options[512] = "";
+    cl_program program = NULL;
+    if (!faults)
+        return 0;
+    real.clGetKernelInfo(x, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL);
+    real.clGetKernelInfo(x, CL_KERNEL_PROGRAM, sizeof program, &program, NULL);
+    real.clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_OPTIONS, sizeof options, options,
+                               NULL);
+    bool plain = strstr(options, "-cl-opt-disable") != NULL;
+    for (const char *w = faults; *w; w += strcspn(w, " "), w += strspn(w, " ")) {
+        const char *colon = strchr(w, ':');
+        size_t n = colon ? strcspn(colon + 1, " !") : 0;
+        if (n && strncmp(name, colon + 1, n) == 0 && (!plain || colon[1 + n] == '!'))
+            return *w;
+    }
+    return 0;
+}
+
 static cl_int CL_API_CALL limited_clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel x,
                                                          cl_uint dims, const size_t *offset,
                                                          const size_t *global, const size_t *local,
@@ -253,6 +278,13 @@ static cl_int CL_API_CALL limited_clEnqueueNDRangeKernel(cl_command_queue q, cl_
     real.clGetKernelWorkGroupInfo(x, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof used, &used, NULL);
     if (used > limit("local", UINT64_MAX))
         return CL_OUT_OF_RESOURCES;
+    char fault = fault_of(x, device);
+    if (fault == 'c')
+        abort();
+    while (fault == 'h')
+        pause();
+    if (fault == 'w')
+        return event ? real.clEnqueueMarkerWithWaitList(q, n, events, event) : CL_SUCCESS;
     return shim_clEnqueueNDRangeKernel(q, x, dims, offset, global, local, n, events, event);
 }
 
@@ -290,7 +322,7 @@ static void stand_before(cl_icd_dispatch *table)
 #define X(NAME) table->NAME = shim_##NAME;
 #include "faults/shim.def"
 #undef X
-    if (!getenv("TERN_SHIM_LIMITS"))
+    if (!getenv("TERN_SHIM_LIMITS") && !getenv("TERN_SHIM_FAULTS"))
         return;
     table->clGetDeviceInfo = limited_clGetDeviceInfo;
     table->clGetKernelWorkGroupInfo = limited_clGetKernelWorkGroupInfo;

@@ -11,7 +11,7 @@ static const struct {
     const char *name, *text;
 } recipes[] = {
 #define RECIPE(NAME, TEXT) {NAME, TEXT},
-#include "recipes.def"
+#include "tool/recipes.def"
 #undef RECIPE
 };
 

@@ -30,6 +30,7 @@ static tern_status open_device(tern_place *place)
     s->tuning = tuning;
     s->context = context;
     s->queue = queue;
+    tern_cl_doctor_read(place);
     return TERN_OK;
 }
 

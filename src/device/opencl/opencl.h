@@ -3,6 +3,7 @@
 #define TERN_DEVICE_OPENCL_OPENCL_H
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include "base/dtype.h"
 #include "device/backend.h"
 #include <CL/cl.h>
 #include <pthread.h>
@@ -33,6 +34,21 @@ const char *tern_cl_code_name(cl_int code);
 /* The status of a call's result; what is wrong is recorded. A dead device is remembered. */
 tern_status tern_cl_check(tern_place *place, cl_int code, const char *call);
 #define CL_TRY(PLACE, CALL) TERN_TRY(tern_cl_check(PLACE, CL(CALL), #CALL))
+
+/* ---- ways around what a driver gets wrong (doctor.c) ------------------------------------- */
+typedef struct tern_cl_way_around {
+    char kernel[96]; /* "softmax_f32" */
+    size_t group;    /* at most so many in a work-group; 0: built without the driver's optimizer */
+} tern_cl_way_around;
+typedef struct tern_cl_doctor {
+    tern_cl_way_around *ways;
+    int n;
+    unsigned char gemm[TERN_DTYPE_END]; /* 1: tern's own product, 2: the portable one */
+} tern_cl_doctor;
+/* The routes of the device's profile, where `tern doctor` wrote one. */
+void tern_cl_doctor_read(tern_place *place);
+/* What helps a kernel; NULL: it needs nothing. */
+const tern_cl_way_around *tern_cl_doctor_way(tern_place *place, const char *kernel);
 
 /* ---- a device ---------------------------------------------------------------------------- */
 typedef struct tern_cl_kernel tern_cl_kernel;
@@ -74,6 +90,7 @@ typedef struct tern_cl_state {
         struct tern_cl_route *routes;
         int n_routes;
     } tuning; /* from a file, see gemm.h */
+    tern_cl_doctor doctor;
 } tern_cl_state;
 
 /* A kernel of the library or of the user. */

@@ -25,6 +25,7 @@ typedef struct unit {
     const char *bundle;        /* NULL: none */
     tern_dtype dtype;
     size_t group;
+    bool noopt; /* without the driver's optimizer (doctor.c), and alone */
 } unit;
 
 static bool is_member(const unit *u, const tern_bundle_row *row)
@@ -268,7 +269,7 @@ void tern_cl_kernel_free(tern_cl_kernel *kernel)
 /* What is in a program: a bundle, a family; NULL: one kernel. */
 static const char *contents(const tern_cl_state *s, const unit *u)
 {
-    return u->bundle ? u->bundle : s->cpu_form ? NULL : u->file;
+    return u->noopt ? NULL : u->bundle ? u->bundle : s->cpu_form ? NULL : u->file;
 }
 
 /* The program that a kernel is in, if another of its kernels was resolved before; or NULL. */
@@ -289,7 +290,7 @@ static cl_program shared_program(tern_cl_state *s, const unit *u)
 static tern_status build_library(tern_place *place, const unit *u, cl_program *program)
 {
     tern_cl_state *s = tern_cl_state_of(place);
-    char title[256];
+    char title[256], plain[128];
     tern_text text = {0};
     *program = shared_program(s, u);
     if (*program)
@@ -297,7 +298,9 @@ static tern_status build_library(tern_place *place, const unit *u, cl_program *p
     library_text(place, &text, u);
     snprintf(title, sizeof title, "kernel %s_%s of %s.cl", u->kernel,
              tern_dtype_rows[u->dtype].suffix, u->file);
-    tern_cl_source source = {text.data, s->options, title, s->keeps_programs && !u->bundle};
+    snprintf(plain, sizeof plain, "%s -cl-opt-disable", s->options);
+    tern_cl_source source = {text.data, u->noopt ? plain : s->options, title,
+                             s->keeps_programs && !u->bundle};
     tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, program);
     tern_text_free(&text);
     return status;
@@ -322,8 +325,11 @@ tern_status tern_cl_resolve(tern_place *place, const char *file, const char *nam
                          tern_place_info(place)->device, name);
     snprintf(full, sizeof full, "%s_%s", name, tern_dtype_rows[dtype].suffix);
     unit u = {.file = file, .kernel = name, .dtype = dtype};
-    u.group = s->cpu_form ? 1 : s->group_limit < GROUP ? s->group_limit : GROUP;
-    u.bundle = bundle_for(s, &u);
+    const tern_cl_way_around *way = tern_cl_doctor_way(place, full);
+    size_t most = way && way->group && way->group < GROUP ? way->group : GROUP;
+    u.group = s->cpu_form ? 1 : s->group_limit < most ? s->group_limit : most;
+    u.noopt = way && way->group == 0;
+    u.bundle = u.noopt ? NULL : bundle_for(s, &u);
     for (;;) {
         cl_program program;
         tern_cl_kernel *k;

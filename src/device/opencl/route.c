@@ -62,6 +62,9 @@ tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *g)
         return TERN_CL_PORTABLE;
     if (strcmp(forced, "own") == 0)
         return tern_cl_vector_fits(place, g->dtype) ? TERN_CL_OWN : TERN_CL_PORTABLE;
+    int helps = tern_cl_state_of(place)->doctor.gemm[g->dtype];
+    if (helps && !*forced)
+        return helps == 1 ? own(place, g) : TERN_CL_PORTABLE;
     bool clblast = strcmp(forced, "clblast") == 0;
     const tern_cl_route *r = first(tuning->routes, tuning->n_routes, g, clblast);
     bool gpu =

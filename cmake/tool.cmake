@@ -1,0 +1,12 @@
+# tool.cmake -- the program `tern` (src/tool), written against the public headers, and its manual page.
+file(GLOB TERN_TOOL_SOURCES RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS src/tool/*.c)
+add_executable(tern_tool ${TERN_TOOL_SOURCES})
+target_include_directories(tern_tool PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_compile_definitions(tern_tool PRIVATE TERN_VERSION_TEXT="${PROJECT_VERSION}")
+target_link_libraries(tern_tool PRIVATE tern_names_shared tern_report_shared tern_shared tern_flags jansson::jansson Threads::Threads m)
+# build/tern is the folder of the plugins.
+set_target_properties(tern_tool PROPERTIES OUTPUT_NAME tern RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+file(RELATIVE_PATH TERN_TOOL_LIBRARIES /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
+set_target_properties(tern_tool PROPERTIES INSTALL_RPATH $ORIGIN/${TERN_TOOL_LIBRARIES})
+install(TARGETS tern_tool)
+install(FILES src/tool/tern.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

@@ -1,0 +1,112 @@
+/* doctor.c -- ways around what a driver gets wrong: the routes of the profile that `tern doctor` wrote for this driver.
+ *
+ * The file is named by what the device and its driver call themselves: another driver has another file, or none. Its
+ * "routes" are a kernel and its type, "softmax_f32", and a way: "noopt", without the driver's optimizer, or "group16", in
+ * groups of at most 16; and "gemm_f32" with a way of a product. What is not understood is passed over: a newer
+ * program may have written it. */
+#include "base/warning.h"
+#include "device/opencl/gemm.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 4096 };
+
+static bool path_of_profile(tern_place *place, char *path)
+{
+    const tern_device_info *d = tern_place_info(place);
+    const char *parts[] = {d->platform, d->name, d->uuid, d->driver, TERN_VERSION_TEXT};
+    const char *own = getenv("TERN_DOCTOR"), *xdg = getenv("XDG_CONFIG_HOME");
+    const char *home = getenv("HOME");
+    uint64_t key = TERN_HASH_SEED;
+    int n = -1;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        key = tern_hash(key, parts[i], strlen(parts[i]) + 1);
+    if (own && *own)
+        n = strcmp(own, "off") == 0 ? -1 : snprintf(path, PATH_BYTES, "%s", own);
+    else if (xdg && *xdg)
+        n = snprintf(path, PATH_BYTES, "%s/tern/doctor/%016" PRIx64 ".json", xdg, key);
+    else if (home && *home)
+        n = snprintf(path, PATH_BYTES, "%s/.config/tern/doctor/%016" PRIx64 ".json", home, key);
+    return n > 0 && n < PATH_BYTES;
+}
+
+/* What somebody else owns, or could write, is left alone. */
+static FILE *open_profile(const char *path)
+{
+    struct stat s;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    if (file < 0)
+        return NULL;
+    if (fstat(file, &s) == 0 && S_ISREG(s.st_mode) && (s.st_uid == geteuid() || s.st_uid == 0) &&
+        !(s.st_mode & (S_IWGRP | S_IWOTH)))
+        return fdopen(file, "r");
+    tern_warn("doctor", "TERN_DOCTOR",
+              "%s is not read: it is no regular file, belongs to another "
+              "user, or others may write to it",
+              path);
+    close(file);
+    return NULL;
+}
+
+static bool fill(tern_cl_doctor *d, const char *key, const char *way)
+{
+    static const char *const types[TERN_DTYPE_END] = {[TERN_F32] = "gemm_f32",
+                                                      [TERN_F64] = "gemm_f64",
+                                                      [TERN_F16] = "gemm_f16",
+                                                      [TERN_BF16] = "gemm_bf16"};
+    char *end;
+    for (int t = 0; t < TERN_DTYPE_END; t++)
+        if (types[t] && strcmp(types[t], key) == 0) {
+            d->gemm[t] = strcmp(way, "own") == 0 ? 1 : strcmp(way, "portable") == 0 ? 2 : 0;
+            return true;
+        }
+    bool noopt = strcmp(way, "noopt") == 0, group = strncmp(way, "group", 5) == 0;
+    long size = group ? strtol(way + 5, &end, 10) : 0;
+    if (!noopt && !(group && *end == '\0' && size > 0 && size <= 1024))
+        return true;
+    tern_cl_way_around *ways = tern_grow(d->ways, sizeof *ways * (size_t)(d->n + 1));
+    if (!ways)
+        return false;
+    d->ways = ways;
+    snprintf(ways[d->n].kernel, sizeof ways->kernel, "%s", key);
+    ways[d->n++].group = (size_t)size;
+    return true;
+}
+
+void tern_cl_doctor_read(tern_place *place)
+{
+    tern_cl_doctor *d = &tern_cl_state_of(place)->doctor;
+    char path[PATH_BYTES];
+    FILE *file = path_of_profile(place, path) ? open_profile(path) : NULL;
+    if (!file)
+        return;
+    json_error_t error;
+    json_t *profile = json_loadf(file, 0, &error), *way;
+    const char *key;
+    fclose(file);
+    if (!profile)
+        tern_warn("doctor", "TERN_DOCTOR", "%s is not read: line %d: %s", path, error.line,
+                  error.text);
+    json_object_foreach(json_object_get(profile, "routes"), key, way)
+    {
+        if (json_is_string(way) && !fill(d, key, json_string_value(way)))
+            break;
+    }
+    json_decref(profile);
+}
+
+const tern_cl_way_around *tern_cl_doctor_way(tern_place *place, const char *kernel)
+{
+    const tern_cl_doctor *d = &tern_cl_state_of(place)->doctor;
+    for (int i = 0; i < d->n; i++)
+        if (strcmp(d->ways[i].kernel, kernel) == 0)
+            return &d->ways[i];
+    return NULL;
+}

@@ -1,0 +1,330 @@
+/* bench.c -- tern bench: products, rows, copies and a step of a device, beside what the hardware can. */
+#include "tool/bench.h"
+#include "tool/tool.h"
+#include <stdlib.h>
+#include <string.h>
+
+static int tenths = 3;
+
+/* What a piece of work is done with; what it computes on is made before. */
+typedef struct bench {
+    const char *device;
+    tern_tensor *x, *y, *weight;
+    tern_shape row; /* of a normalised row */
+    tern_module *model;
+    tern_optimizer *optimizer;
+    tern_kernel *kernel;
+    void *host;
+    size_t bytes;
+    int items;
+} bench;
+
+/* ---- time ---------------------------------------------------------------------------------- */
+
+/* Seconds of one call: the best of the rounds that fit into the time, each long enough for the clock; 0 after an error. */
+static double time_of(void (*work)(bench *b), bench *b)
+{
+    double limit = tenths * 0.1, best = 0, begun;
+    int count = 1;
+    TERN_SCOPE
+        work(b); /* compiles */
+    tern_synchronize(b->device);
+    begun = tool_now();
+    do {
+        double from = tool_now();
+        for (int i = 0; i < count; i++)
+            TERN_SCOPE
+                work(b);
+        tern_synchronize(b->device);
+        double each = (tool_now() - from) / count;
+        if (each * count > limit / 16)
+            best = best == 0 || each < best ? each : best;
+        else
+            count *= 2;
+    } while (tool_now() - begun < limit || best == 0);
+    return tern_last_status() == TERN_OK ? best : 0;
+}
+
+static void print_failed(const char *name)
+{
+    printf("  %-34s  %s\n", name, tern_last_error());
+    tern_clear_error();
+}
+
+/* A line: time, rate, and how much of the limit that is. */
+static void print_row(const char *name, double seconds, double amount, const char *unit,
+                      double limit)
+{
+    double rate = amount / seconds;
+    if (seconds == 0) {
+        print_failed(name);
+        return;
+    }
+    printf("  %-34s  %10.4g ms  %10.4g %s", name, seconds * 1e3, rate * 1e-9, unit);
+    if (limit > 0)
+        printf("  %4.0f %%", 100 * rate / limit);
+    putchar('\n');
+    fflush(stdout);
+}
+
+/* ---- what the hardware can ------------------------------------------------------------------- */
+
+static void copy(bench *b)
+{
+    tern_copy_(b->y, b->x);
+}
+
+/* Independent multiply-adds in registers. */
+enum { CHAINS = 8, LANES = 8, ROUNDS = 2000 };
+static const char peak_text[] =
+    "#define STEP(x) x = mad(x, v, w);\n"
+    "__kernel void peak(__global float *out, float a, int rounds)\n"
+    "{\n"
+    "    float8 v = (float8)(a), w = (float8)(1 - a), x0 = w, x1 = w + 1.0f, x2 = w + 2.0f, x3 = w "
+    "+ 3.0f,\n"
+    "           x4 = w + 4.0f, x5 = w + 5.0f, x6 = w + 6.0f, x7 = w + 7.0f;\n"
+    "    for (int i = 0; i < rounds; i++) {\n"
+    "        STEP(x0) STEP(x1) STEP(x2) STEP(x3) STEP(x4) STEP(x5) STEP(x6) STEP(x7)\n"
+    "    }\n"
+    "    float8 s = x0 + x1 + x2 + x3 + x4 + x5 + x6 + x7;\n"
+    "    out[get_global_id(0)] = s.s0 + s.s1 + s.s2 + s.s3 + s.s4 + s.s5 + s.s6 + s.s7;\n"
+    "}\n";
+
+static void peak(bench *b)
+{
+    tern_kernel_launch(b->kernel, TERN_GRID(b->items), TERN_ARG_TENSOR(b->y),
+                       TERN_ARG_FLOAT(0.999f), TERN_ARG_INT(ROUNDS));
+}
+
+/* Operations in a second; 0 where nothing compiles the kernel. */
+static double peak_of(const char *device, int compute_units)
+{
+    bench b = {.device = device, .items = 256 * (compute_units > 0 ? compute_units : 1)};
+    double seconds = 0;
+    b.kernel = tern_kernel_compile(device, peak_text, "peak");
+    TERN_SCOPE {
+        b.y = tern_zeros(TERN_SHAPE(b.items), TERN_F32, device);
+        seconds = b.kernel ? time_of(peak, &b) : 0;
+    }
+    tern_kernel_free(b.kernel);
+    tern_clear_error();
+    return seconds > 0 ? 2.0 * CHAINS * LANES * ROUNDS * b.items / seconds : 0;
+}
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+static void to_device(bench *b)
+{
+    tern_from_data(b->host, TERN_SHAPE((int64_t)(b->bytes / 4)), TERN_F32, b->device);
+}
+
+static void to_host(bench *b)
+{
+    tern_copy_to_host(b->x, b->host, b->bytes);
+}
+
+/* Bytes read and written in a second. */
+static double print_copies(const char *device, size_t bytes)
+{
+    bench b = {.device = device, .bytes = bytes, .host = calloc(1, bytes)};
+    double speed = 0, n = (double)bytes;
+    char name[64], text[32];
+    TERN_SCOPE {
+        b.x = tern_zeros(TERN_SHAPE((int64_t)(bytes / 4)), TERN_F32, device);
+        b.y = tern_zeros_like(b.x);
+        double seconds = time_of(copy, &b);
+        speed = seconds > 0 ? 2 * n / seconds : 0;
+        printf("copies of %s\n", tool_bytes(n, text));
+        snprintf(name, sizeof name, "on the device (read and written)");
+        print_row(name, seconds, 2 * n, "GB/s", 0);
+        if (b.host) {
+            print_row("host to device", time_of(to_device, &b), n, "GB/s", 0);
+            print_row("device to host", time_of(to_host, &b), n, "GB/s", 0);
+        }
+    }
+    free(b.host);
+    return speed;
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static void add(bench *b)
+{
+    tern_add(b->x, b->y);
+}
+static void gelu(bench *b)
+{
+    tern_gelu(b->x);
+}
+static void sum(bench *b)
+{
+    tern_sum(b->x);
+}
+static void softmax(bench *b)
+{
+    tern_softmax(b->x, -1);
+}
+static void norm(bench *b)
+{
+    tern_layer_norm(b->x, b->row, NULL, NULL, 1e-5);
+}
+
+static void print_rows(const char *device, double limit)
+{
+    static const struct {
+        const char *name;
+        void (*work)(bench *b);
+        int moved; /* tensors read and written */
+    } rows[] = {{"add", add, 3},
+                {"gelu", gelu, 2},
+                {"sum", sum, 1},
+                {"softmax", softmax, 2},
+                {"layer_norm", norm, 2}};
+    enum { M = 4096, N = 1024 };
+    printf("rows, float32 of %d x %d\n", M, N);
+    TERN_SCOPE {
+        bench b = {.device = device, .row = TERN_SHAPE(N)};
+        b.x = tern_randn(TERN_SHAPE(M, N), TERN_F32, device);
+        b.y = tern_randn(TERN_SHAPE(M, N), TERN_F32, device);
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            print_row(rows[i].name, time_of(rows[i].work, &b), 4.0 * rows[i].moved * M * N, "GB/s",
+                      limit);
+    }
+}
+
+/* ---- products -------------------------------------------------------------------------------- */
+
+static void product(bench *b)
+{
+    tern_matmul(b->x, b->y);
+}
+
+static double product_of(const char *device, int64_t n, tern_dtype dtype)
+{
+    double seconds = 0;
+    TERN_SCOPE {
+        bench b = {.device = device};
+        b.x = tern_to_dtype(tern_randn(TERN_SHAPE(n, n), TERN_F32, device), dtype);
+        b.y = tern_to_dtype(tern_randn(TERN_SHAPE(n, n), TERN_F32, device), dtype);
+        seconds = time_of(product, &b);
+    }
+    return seconds;
+}
+
+static void print_products(const char *device, double limit)
+{
+    static const struct {
+        int n;
+        tern_dtype dtype;
+    } rows[] = {{256, TERN_F32},  {512, TERN_F32},  {1024, TERN_F32},
+                {2048, TERN_F32}, {1024, TERN_F16}, {1024, TERN_BF16}};
+    char name[64];
+    puts("products of square matrices");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double n = rows[i].n;
+        snprintf(name, sizeof name, "%s, n = %d", tern_dtype_name(rows[i].dtype), rows[i].n);
+        print_row(name, product_of(device, rows[i].n, rows[i].dtype), 2 * n * n * n, "GFLOP/s",
+                  rows[i].dtype == TERN_F32 ? limit : 0);
+    }
+}
+
+/* ---- a step ---------------------------------------------------------------------------------- */
+
+enum { BATCH = 256, WIDTH = 512 };
+
+static void step(bench *b)
+{
+    tern_optim_zero_grad(b->optimizer);
+    tern_backward(tern_mse_loss(tern_nn_forward(b->model, b->x), b->y, NULL));
+    tern_optim_step(b->optimizer);
+}
+
+static void tiny(bench *b)
+{
+    tern_add(b->weight, b->weight);
+}
+
+static void print_step(const char *device, double limit)
+{
+    double seconds = 0, flops = 3 * 2.0 * BATCH * 2 * 4 * WIDTH * WIDTH;
+    TERN_DEVICE (device) {
+        bench b = {.device = device};
+        b.model = tern_nn_sequential(tern_nn_linear(WIDTH, 4 * WIDTH, NULL), tern_nn_gelu(NULL),
+                                     tern_nn_linear(4 * WIDTH, WIDTH, NULL));
+        b.optimizer = tern_optim_adamw(b.model, 1e-4, NULL);
+        TERN_SCOPE {
+            b.x = tern_randn(TERN_SHAPE(BATCH, WIDTH), TERN_F32, device);
+            b.y = tern_randn(TERN_SHAPE(BATCH, WIDTH), TERN_F32, device);
+            b.weight = tern_zeros(TERN_SHAPE(1), TERN_F32, device);
+            seconds = time_of(step, &b);
+            puts("steps");
+            print_row("two linear layers, gelu, AdamW", seconds, flops, "GFLOP/s", limit);
+            seconds = time_of(tiny, &b);
+            printf("  %-34s  %10.4g us\n", "an addition of one element", seconds * 1e6);
+        }
+        tern_optim_free(b.optimizer);
+        tern_nn_free(b.model);
+    }
+}
+
+/* ---- the command ------------------------------------------------------------------------------ */
+
+bench_speed bench_quickly(const char *device)
+{
+    bench_speed speed = {0};
+    tenths = 2;
+    TERN_SCOPE {
+        bench b = {.device = device};
+        b.x = tern_zeros(TERN_SHAPE(1 << 22), TERN_F32, device);
+        b.y = tern_zeros_like(b.x);
+        double seconds = time_of(copy, &b);
+        speed.copy = seconds > 0 ? 2 * 4.0 * (1 << 22) / seconds * 1e-9 : 0;
+        seconds = product_of(device, 512, TERN_F32);
+        speed.gemm = seconds > 0 ? 2.0 * 512 * 512 * 512 / seconds * 1e-9 : 0;
+    }
+    tern_clear_error();
+    return speed;
+}
+
+static int run(const char *const *words, int n)
+{
+    const char *device = tern_device_canonical(n ? words[0] : "auto");
+    tern_device_info d;
+    if (!device || tern_device_get_info(device, &d) != TERN_OK)
+        return tool_fail_with_error("bench");
+    if (tenths < 1)
+        return tool_fail(TOOL_USAGE, "bench: --tenths is at least 1");
+    uint64_t most = d.memory_free / 16;
+    size_t bytes = most < 64 << 20 ? (size_t)(most & ~UINT64_C(4095)) : 64 << 20;
+    printf("%s: %s (%s, %s), %d compute units\n", d.device, d.name, d.platform, d.driver,
+           d.compute_units);
+    double arithmetic = peak_of(device, d.compute_units);
+    double memory = print_copies(device, bytes);
+    printf("limits, measured: memory %.4g GB/s, ", memory * 1e-9);
+    if (arithmetic > 0)
+        printf("multiply-adds of float32 %.4g GFLOP/s; the percentages are of these\n",
+               arithmetic * 1e-9);
+    else
+        puts("arithmetic not known (nothing compiles a kernel for this device here)");
+    print_rows(device, memory);
+    print_products(device, arithmetic);
+    print_step(device, arithmetic);
+    if (tern_last_status() != TERN_OK)
+        return tool_fail_with_error("bench");
+    return TOOL_FINE;
+}
+
+static const tool_option options[] = {
+    {"--tenths", "N", "tenths of a second for each line; 3 unless told", .number = &tenths}, {0}};
+
+const tool_command tool_bench = {
+    .name = "bench",
+    .arguments = "[DEVICE]",
+    .summary = "How fast a device is: copies, rows, products, a training step",
+    .more =
+        "The limits are measured on the device too: a copy for what moves memory, and a kernel of\n"
+        "multiply-adds in registers for what computes. Compare runs on an idle machine.\n",
+    .most = 1,
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,161 @@
+/* cache.c -- tern cache: the compiled programs that the library keeps on disk. */
+#include "tool/tool.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 4096, KEY = 32 };
+static int older;
+static bool dry;
+
+typedef struct entry {
+    char name[KEY + 1];
+    int64_t bytes;
+    time_t when;
+} entry;
+
+typedef struct listing {
+    char path[PATH_BYTES];
+    int folder; /* a descriptor; -1: there is none */
+    entry *of;
+    int n;
+    int64_t bytes;
+} listing;
+
+/* Where the library keeps them (tern/device.h's programs_loaded). */
+static bool path_of_folder(char *path)
+{
+    const char *own = getenv("TERN_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    int n = own && *own     ? snprintf(path, PATH_BYTES, "%s", own)
+            : xdg && *xdg   ? snprintf(path, PATH_BYTES, "%s/tern", xdg)
+            : home && *home ? snprintf(path, PATH_BYTES, "%s/.cache/tern", home)
+                            : -1;
+    return n > 0 && n < PATH_BYTES;
+}
+
+/* Programs are files of 32 hexadecimal digits; what else lies there is nobody's business. */
+static bool is_program(const char *name)
+{
+    return strlen(name) == KEY && strspn(name, "0123456789abcdef") == KEY;
+}
+
+static bool add(listing *l, const char *name)
+{
+    struct stat s;
+    if (!is_program(name) || fstatat(l->folder, name, &s, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(s.st_mode))
+        return true;
+    if (older > 0 && difftime(time(NULL), s.st_mtime) < older * 86400.0)
+        return true;
+    entry *grown = realloc(l->of, sizeof *grown * (size_t)(l->n + 1));
+    if (!grown)
+        return false;
+    l->of = grown;
+    entry *e = &l->of[l->n++];
+    memcpy(e->name, name, KEY + 1);
+    e->bytes = (int64_t)s.st_size;
+    e->when = s.st_mtime;
+    l->bytes += e->bytes;
+    return true;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    time_t x = ((const entry *)a)->when, y = ((const entry *)b)->when;
+    return x < y ? 1 : x > y ? -1 : strcmp(((const entry *)a)->name, ((const entry *)b)->name);
+}
+
+static int read_folder(listing *l)
+{
+    if (!path_of_folder(l->path))
+        return tool_fail(TOOL_WRONG, "cache: none of TERN_CACHE_DIR, XDG_CACHE_HOME, HOME is set");
+    l->folder = open(l->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (l->folder < 0)
+        return errno == ENOENT ? TOOL_FINE
+                               : tool_fail(TOOL_WRONG, "cache: %s: %s", l->path, strerror(errno));
+    DIR *entries = fdopendir(dup(l->folder));
+    bool good = entries != NULL;
+    for (struct dirent *e; good && (e = readdir(entries));)
+        good = add(l, e->d_name);
+    if (entries)
+        closedir(entries);
+    if (l->n)
+        qsort(l->of, (size_t)l->n, sizeof *l->of, by_time);
+    return good ? TOOL_FINE : tool_fail(TOOL_WRONG, "cache: out of memory");
+}
+
+static void print_size(const listing *l)
+{
+    char text[32];
+    printf("%d program%s, %s, in %s\n", l->n, l->n == 1 ? "" : "s",
+           tool_bytes((double)l->bytes, text), l->path);
+}
+
+static void print_list(const listing *l)
+{
+    char size[32], when[32];
+    for (int i = 0; i < l->n; i++) {
+        strftime(when, sizeof when, "%Y-%m-%d %H:%M", localtime(&l->of[i].when));
+        printf("%s  %10s  %s\n", when, tool_bytes((double)l->of[i].bytes, size), l->of[i].name);
+    }
+    print_size(l);
+}
+
+static int clear(const listing *l)
+{
+    char text[32];
+    int gone = 0, code = TOOL_FINE;
+    for (int i = 0; i < l->n; i++)
+        if (dry || unlinkat(l->folder, l->of[i].name, 0) == 0 || errno == ENOENT)
+            gone++;
+        else
+            code =
+                tool_fail(TOOL_WRONG, "cache: %s/%s: %s", l->path, l->of[i].name, strerror(errno));
+    printf("%d program%s, %s, %s %s\n", gone, gone == 1 ? "" : "s",
+           tool_bytes((double)l->bytes, text), dry ? "would be removed from" : "removed from",
+           l->path);
+    return code;
+}
+
+static int run(const char *const *words, int n)
+{
+    const char *what = n ? words[0] : "size";
+    bool list = strcmp(what, "list") == 0, size = strcmp(what, "size") == 0;
+    if (!list && !size && strcmp(what, "clear") != 0)
+        return tool_fail(TOOL_USAGE, "cache: \"%s\" is none of list, size, clear", what);
+    listing l = {.folder = -1};
+    int code = read_folder(&l);
+    if (code == TOOL_FINE && list)
+        print_list(&l);
+    else if (code == TOOL_FINE && size)
+        print_size(&l);
+    else if (code == TOOL_FINE)
+        code = clear(&l);
+    if (l.folder >= 0)
+        close(l.folder);
+    free(l.of);
+    return code;
+}
+
+static const tool_option options[] = {
+    {"--older", "DAYS", "only those that were written so many days ago", .number = &older},
+    {"--dry-run", NULL, "clear: say what would be removed, and remove nothing", .flag = &dry},
+    {0}};
+
+const tool_command tool_cache = {
+    .name = "cache",
+    .arguments = "[list | size | clear]",
+    .summary = "Compiled programs on disk: list them, their size, remove them",
+    .more =
+        "They lie in TERN_CACHE_DIR, XDG_CACHE_HOME/tern or ~/.cache/tern. One that is removed\n"
+        "is compiled again when it is needed next.\n",
+    .most = 1,
+    .options = options,
+    .run = run,
+};

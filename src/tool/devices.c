@@ -1,0 +1,86 @@
+/* devices.c -- tern devices: what there is, and why something is not. */
+#include "tool/tool.h"
+
+static const char *const kinds[] = {"cpu", "opencl", "cuda"};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static bool get(const char *device, tern_device_info *d)
+{
+    if (tern_device_get_info(device, d) == TERN_OK)
+        return true;
+    printf("%-10s cannot be opened: %s\n", device, tern_last_error());
+    tern_clear_error();
+    return false;
+}
+
+static int print_all(void)
+{
+    int broken = 0;
+    printf("%-10s %-11s %5s %10s  %-3s %-3s %-5s %-6s  %s\n", "device", "type", "units", "memory",
+           "f64", "f16", "exact", "memory", "name (platform)");
+    for (int k = 0; k < KINDS; k++)
+        for (int i = 0; i < tern_device_count(kinds[k]); i++) {
+            char device[32], memory[32];
+            tern_device_info d;
+            snprintf(device, sizeof device, k ? "%s:%d" : "%s", kinds[k], i);
+            if (!get(device, &d)) {
+                broken++;
+                continue;
+            }
+            printf("%-10s %-11s %5d %10s  %-3s %-3s %-5s %-6s  %s (%s)\n", d.device,
+                   tool_type_name(d.type), d.compute_units,
+                   tool_bytes((double)d.memory_total, memory), d.has_f64 ? "yes" : "no",
+                   d.has_native_f16 ? "yes" : "no", d.exact ? "yes" : "no",
+                   d.unified_memory ? "host's" : "own", d.name, d.platform);
+        }
+    for (int k = 0; k < KINDS; k++) {
+        const char *notes = tern_device_notes(kinds[k]);
+        if (*notes)
+            printf("\n%s: %s\n", kinds[k], notes);
+        else if (tern_device_count(kinds[k]) == 0)
+            printf("\n%s: there is no such device\n", kinds[k]);
+    }
+    const char *best = tern_device_canonical("auto");
+    printf("\n\"auto\" is %s here.\n", best ? best : tern_last_error());
+    return broken ? TOOL_WRONG : TOOL_FINE;
+}
+
+static int print_one(const char *device)
+{
+    char total[32], part[32];
+    tern_device_info d;
+    if (tern_device_get_info(device, &d) != TERN_OK)
+        return tool_fail_with_error("devices");
+    printf("device              %s\nname                %s\n", d.device, d.name);
+    printf("vendor              %s\nplatform            %s\n", d.vendor, d.platform);
+    printf("driver              %s\ntype                %s\n", d.driver, tool_type_name(d.type));
+    printf("compute units       %d\nmemory              %s, %s free\n", d.compute_units,
+           tool_bytes((double)d.memory_total, total), tool_bytes((double)d.memory_free, part));
+    if (*d.uuid)
+        printf("uuid                %s\n", d.uuid);
+    if (d.capability_major)
+        printf("compute capability  %d.%d\n", d.capability_major, d.capability_minor);
+    if (d.largest_allocation)
+        printf("largest allocation  %s\n", tool_bytes((double)d.largest_allocation, total));
+    printf("float64             %s\nfloat16 arithmetic  %s (storage works everywhere)\n",
+           d.has_f64 ? "yes" : "no", d.has_native_f16 ? "yes" : "no");
+    printf("memory is           %s\n", d.unified_memory ? "the host's" : "its own");
+    printf("elementwise         %s\n",
+           d.exact ? "the same bits as on the cpu" : "within a few units in the last place");
+    return TOOL_FINE;
+}
+
+static int run(const char *const *words, int n)
+{
+    return n ? print_one(words[0]) : print_all();
+}
+
+const tool_command tool_devices = {
+    .name = "devices",
+    .arguments = "[DEVICE]",
+    .summary = "The devices of this machine, and why others are missing",
+    .more = "Of one DEVICE (\"opencl:0\", \"opencl:pocl\", \"auto\") all that is known.\n"
+            "Ends with 1 where a device is there and cannot be opened.\n",
+    .most = 1,
+    .run = run,
+};

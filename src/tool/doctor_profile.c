@@ -1,0 +1,151 @@
+/* doctor_profile.c -- the file that says what a device's driver gets wrong, and what is read of it later. */
+#include "tool/doctor.h"
+#include "tool/bench.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- the device ---------------------------------------------------------------------------- */
+
+static void tell_device(FILE *to, const void *user)
+{
+    tern_device_info d;
+    json_t *j;
+    if (tern_device_get_info(user, &d) != TERN_OK)
+        j = json_pack("{s:s}", "error", tern_last_error());
+    else
+        j = json_pack("{s:s s:s s:s s:s s:s s:s s:s s:i s:I s:I s:I s:b s:b s:b s:b s:i s:i}",
+                      "device", d.device, "name", d.name, "vendor", d.vendor, "platform",
+                      d.platform, "driver", d.driver, "uuid", d.uuid, "type",
+                      tool_type_name(d.type), "compute_units", d.compute_units, "memory_total",
+                      (json_int_t)d.memory_total, "memory_free", (json_int_t)d.memory_free,
+                      "largest_allocation", (json_int_t)d.largest_allocation, "has_f64",
+                      (int)d.has_f64, "has_native_f16", (int)d.has_native_f16, "unified_memory",
+                      (int)d.unified_memory, "exact", (int)d.exact, "capability_major",
+                      d.capability_major, "capability_minor", d.capability_minor);
+    if (j)
+        json_dumpf(j, to, 0);
+    json_decref(j);
+}
+
+json_t *doctor_describe(const char *device, int seconds)
+{
+    char *text = doctor_ask(seconds, tell_device, device);
+    json_t *j = text ? json_loads(text, 0, NULL) : NULL;
+    const char *error = json_string_value(json_object_get(j, "error"));
+    free(text);
+    if (j && !error)
+        return j;
+    tool_fail(TOOL_WRONG, "doctor: %s",
+              error ? error : "the driver ended or hung while the device was opened");
+    json_decref(j);
+    return NULL;
+}
+
+/* ---- limits and speed ------------------------------------------------------------------------ */
+
+static void tell_limits(FILE *to, const void *user)
+{
+    const char *device = user;
+    tern_device_info d;
+    int64_t worked = 0;
+    if (tern_device_get_info(device, &d) != TERN_OK)
+        return;
+    uint64_t most = d.memory_free / 4, top = UINT64_C(1) << 30;
+    most = d.largest_allocation && d.largest_allocation < most ? d.largest_allocation : most;
+    most = most < top ? most : top;
+    for (uint64_t bytes = 1 << 20; bytes <= most; bytes *= 2)
+        TERN_SCOPE {
+            tern_tensor *x =
+                tern_full(TERN_SHAPE((int64_t)bytes / 4), TERN_SCALAR(1), TERN_F32, device);
+            tern_tensor *last = tern_slice(x, 0, (int64_t)bytes / 4 - 1, (int64_t)bytes / 4, 1);
+            if (last && tern_item(tern_sum(last)) == 1 && tern_last_status() == TERN_OK)
+                worked = (int64_t)bytes;
+            tern_empty_cache(device);
+        }
+    fprintf(to, "{\"largest_allocation\": %" PRId64 "}", worked);
+}
+
+static void tell_speed(FILE *to, const void *user)
+{
+    bench_speed speed = bench_quickly(user);
+    fprintf(to, "{\"copy_gbs\": %.3f, \"gemm_gflops\": %.3f}", speed.copy, speed.gemm);
+}
+
+static json_t *ask_object(void (*function)(FILE *, const void *), const char *device, int seconds)
+{
+    char *text = doctor_ask(seconds, function, device);
+    json_t *j = text ? json_loads(text, 0, NULL) : NULL;
+    free(text);
+    return j ? j : json_object();
+}
+
+json_t *doctor_limits(const char *device, int seconds)
+{
+    return ask_object(tell_limits, device, seconds);
+}
+
+json_t *doctor_speed(const char *device, int seconds)
+{
+    return ask_object(tell_speed, device, seconds);
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+/* FNV-1a over platform, name, uuid, driver and tern's version, each with its end: another driver, another file. The
+ * library computes the same (src/device/opencl/doctor.c). */
+static uint64_t key_of(json_t *device)
+{
+    static const char *const fields[] = {"platform", "name", "uuid", "driver"};
+    uint64_t key = UINT64_C(0xcbf29ce484222325);
+    for (int i = 0; i < 5; i++) {
+        const char *text =
+            i < 4 ? json_string_value(json_object_get(device, fields[i])) : TERN_VERSION_TEXT;
+        size_t n = text ? strlen(text) + 1 : 0;
+        for (size_t k = 0; k < n; k++)
+            key = (key ^ (unsigned char)text[k]) * UINT64_C(0x100000001b3);
+    }
+    return key;
+}
+
+bool doctor_path(json_t *device, char *path, size_t bytes)
+{
+    const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    bool own = xdg && *xdg;
+    if (!own && !(home && *home))
+        return false;
+    int n = snprintf(path, bytes, "%s%s/tern/doctor/%016" PRIx64 ".json", own ? xdg : home,
+                     own ? "" : "/.config", key_of(device));
+    return n > 0 && (size_t)n < bytes;
+}
+
+static void make_folders(const char *path)
+{
+    char folder[4200];
+    snprintf(folder, sizeof folder, "%s", path);
+    for (char *slash = folder + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = '\0';
+        mkdir(folder, 0700);
+        *slash = '/';
+    }
+}
+
+bool doctor_write(const char *path, json_t *profile)
+{
+    char beside[4300];
+    make_folders(path);
+    snprintf(beside, sizeof beside, "%s.XXXXXX", path);
+    int file = mkstemp(beside); /* of mode 0600 */
+    FILE *f = file >= 0 ? fdopen(file, "w") : NULL;
+    bool good = f && json_dumpf(profile, f, JSON_INDENT(1)) == 0 && putc('\n', f) != EOF;
+    good = f && fclose(f) == 0 && good && rename(beside, path) == 0;
+    if (file >= 0 && !good) {
+        int code = errno;
+        unlink(beside);
+        errno = code;
+    }
+    return good;
+}

@@ -1,0 +1,172 @@
+/* main.c -- the program `tern`: which command, its options and its help. */
+#include "tool/tool.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const tool_command *const commands[] = {&tool_devices, &tool_doctor, &tool_bench,
+                                               &tool_cache, &tool_summary};
+enum { COMMANDS = sizeof commands / sizeof *commands, MOST_WORDS = 4 };
+
+int tool_fail(int code, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    fputs("tern: ", stderr);
+    vfprintf(stderr, format, list);
+    putc('\n', stderr);
+    va_end(list);
+    return code;
+}
+
+int tool_fail_with_error(const char *what)
+{
+    return tool_fail(TOOL_WRONG, "%s: %s", what, tern_last_error());
+}
+
+const char *tool_bytes(double bytes, char text[32])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+    for (; bytes >= 1024 && unit < 4; unit++)
+        bytes /= 1024;
+    snprintf(text, 32, unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+    return text;
+}
+
+const char *tool_shape(tern_shape shape, char text[128])
+{
+    size_t used = (size_t)snprintf(text, 128, "[");
+    for (int d = 0; d < shape.ndim && used < 100; d++)
+        used += (size_t)snprintf(text + used, 128 - used, "%s%lld", d ? ", " : "",
+                                 (long long)shape.dims[d]);
+    snprintf(text + used, 128 - used, "]");
+    return text;
+}
+
+const char *tool_type_name(tern_device_type type)
+{
+    static const char *const names[] = {"?", "cpu", "gpu", "accelerator"};
+    return (unsigned)type <= TERN_DEVICE_ACCELERATOR ? names[type] : names[0];
+}
+
+double tool_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* ---- help ---------------------------------------------------------------------------------- */
+
+static int help(FILE *out)
+{
+    fputs("Usage: tern COMMAND [OPTIONS]\n\n", out);
+    for (int i = 0; i < COMMANDS; i++)
+        fprintf(out, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
+    fputs("\n`tern COMMAND --help` says more of each; `tern --version` which tern this is.\n", out);
+    return out == stdout ? TOOL_FINE : TOOL_USAGE;
+}
+
+static int help_of(const tool_command *c, FILE *out)
+{
+    char left[64];
+    fprintf(out, "Usage: tern %s%s%s%s\n", c->name, c->options ? " [OPTIONS]" : "",
+            *c->arguments ? " " : "", c->arguments);
+    if (out == stderr)
+        return TOOL_USAGE;
+    fprintf(out, "\n%s.\n%s", c->summary, c->more);
+    for (const tool_option *o = c->options; o && o->name; o++) {
+        if (o == c->options)
+            putc('\n', out);
+        snprintf(left, sizeof left, "%s%s%s", o->name, o->value ? " " : "",
+                 o->value ? o->value : "");
+        fprintf(out, "  %-20s  %s\n", left, o->help);
+    }
+    return TOOL_FINE;
+}
+
+/* ---- options ------------------------------------------------------------------------------- */
+
+static bool number_of(const char *text, int *number)
+{
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (errno || end == text || *end || value < 0 || value > INT_MAX)
+        return false;
+    *number = (int)value;
+    return true;
+}
+
+/* Takes argv[*i], and its value behind it or after "="; TOOL_FINE or TOOL_USAGE. */
+static int take(const tool_command *c, char **argv, int argc, int *i)
+{
+    const char *word = argv[*i], *equals = strchr(word, '=');
+    size_t length = equals ? (size_t)(equals - word) : strlen(word);
+    const tool_option *o = c->options;
+    while (o && o->name && (strlen(o->name) != length || strncmp(o->name, word, length) != 0))
+        o++;
+    if (!o || !o->name)
+        return tool_fail(TOOL_USAGE, "%s has no option %.*s; see `tern %s --help`", c->name,
+                         (int)length, word, c->name);
+    if (!o->value) {
+        if (equals)
+            return tool_fail(TOOL_USAGE, "%s takes no value", o->name);
+        *o->flag = true;
+        return TOOL_FINE;
+    }
+    if (!equals && *i + 1 == argc)
+        return tool_fail(TOOL_USAGE, "%s needs %s", o->name, o->value);
+    const char *value = equals ? equals + 1 : argv[++*i];
+    if (o->text)
+        *o->text = value;
+    else if (!number_of(value, o->number))
+        return tool_fail(TOOL_USAGE, "%s %s: a number from 0 on is expected", o->name, value);
+    return TOOL_FINE;
+}
+
+static int run(const tool_command *c, int argc, char **argv)
+{
+    const char *words[MOST_WORDS];
+    int n = 0;
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return help_of(c, stdout);
+        if (argv[i][0] != '-') {
+            if (n == c->most) {
+                tool_fail(TOOL_USAGE, "%s: \"%s\" is one argument too many", c->name, argv[i]);
+                return help_of(c, stderr);
+            }
+            words[n++] = argv[i];
+        } else if (take(c, argv, argc, &i) != TOOL_FINE) {
+            return TOOL_USAGE;
+        }
+    }
+    int code = c->run(words, n);
+    if (code == TOOL_USAGE)
+        help_of(c, stderr);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return tool_fail(TOOL_WRONG, "stdout: %s", strerror(errno));
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    if (strcmp(name, "--version") == 0) {
+        puts("tern " TERN_VERSION_TEXT);
+        return TOOL_FINE;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+        return help(stdout);
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return run(commands[i], argc - 2, argv + 2);
+    if (*name)
+        tool_fail(TOOL_USAGE, "there is no command \"%s\"", name);
+    return help(stderr);
+}

@@ -1,0 +1,161 @@
+/* summary.c -- tern summary: what is in a file of tensors or a model. */
+#include "tool/tool.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool values;
+
+typedef struct totals {
+    int64_t elements;
+    double bytes;
+    int width; /* of the longest name */
+} totals;
+
+static int width_of(const char *name, int width)
+{
+    int length = (int)strlen(name);
+    length = length < 60 ? length : 60;
+    return length > width ? length : width;
+}
+
+static int64_t count_of(tern_shape shape)
+{
+    int64_t n = 1;
+    for (int d = 0; d < shape.ndim; d++)
+        n *= shape.dims[d];
+    return n;
+}
+
+static void print_head(const totals *t)
+{
+    printf("%-*s  %-8s  %12s  %s%s\n", t->width, "name", "type", "elements", "shape",
+           values ? "  [least, mean, largest]" : "");
+}
+
+/* Least, mean and largest of the elements that are finite, and how many are not. */
+static void print_values(tern_tensor *x)
+{
+    int64_t n = x ? tern_numel(x) : 0, odd = 0;
+    double *data = n > 0 ? malloc(sizeof *data * (size_t)n) : NULL;
+    double low = INFINITY, high = -INFINITY, sum = 0;
+    if (!data ||
+        tern_copy_to_host(tern_to_dtype(x, TERN_F64), data, sizeof *data * (size_t)n) != TERN_OK) {
+        free(data);
+        fputs(n > 0 ? "  [not read]" : "  []", stdout);
+        tern_clear_error();
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        if (!isfinite(data[i])) {
+            odd++;
+            continue;
+        }
+        low = fmin(low, data[i]);
+        high = fmax(high, data[i]);
+        sum += data[i];
+    }
+    printf("  [%.4g, %.4g, %.4g]", low, sum / (double)(n - odd ? n - odd : 1), high);
+    if (odd)
+        printf(" and %lld not finite", (long long)odd);
+    free(data);
+}
+
+static void print_row(totals *t, const char *name, const char *type, tern_shape shape, size_t size,
+                      tern_tensor *x)
+{
+    char text[128];
+    int64_t n = count_of(shape);
+    t->elements += n;
+    t->bytes += (double)n * (double)size;
+    printf("%-*s  %-8s  %12lld  %s", t->width, name, type, (long long)n, tool_shape(shape, text));
+    if (values)
+        print_values(x);
+    putchar('\n');
+}
+
+static void print_totals(const totals *t, int tensors)
+{
+    char text[32];
+    printf("%d tensors, %lld elements, %s\n", tensors, (long long)t->elements,
+           tool_bytes(t->bytes, text));
+}
+
+static int of_file(const char *path)
+{
+    totals t = {.width = 4};
+    tern_file *file = tern_safe_open(path);
+    if (!file)
+        return tool_fail_with_error("summary");
+    int n = tern_file_count(file);
+    for (int i = 0; i < n; i++)
+        t.width = width_of(tern_file_name_at(file, i), t.width);
+    print_head(&t);
+    for (int i = 0; i < n; i++)
+        TERN_SCOPE {
+            const char *name = tern_file_name_at(file, i);
+            tern_dtype dtype = tern_file_dtype(file, name);
+            print_row(&t, name, dtype ? tern_dtype_name(dtype) : tern_file_dtype_name(file, name),
+                      tern_file_shape(file, name), dtype ? tern_dtype_size(dtype) : 0,
+                      values ? tern_file_get(file, name, "cpu") : NULL);
+        }
+    print_totals(&t, n);
+    for (int i = 0; i < tern_file_metadata_count(file); i++) {
+        const char *key = tern_file_metadata_key_at(file, i);
+        const char *text = tern_file_metadata(file, key);
+        printf("%s: %.400s%s\n", key, text, strlen(text) > 400 ? "..." : "");
+    }
+    tern_file_free(file);
+    return TOOL_FINE;
+}
+
+static int of_module(tern_module *m)
+{
+    totals t = {.width = 4};
+    tern_state_dict *dict = m ? tern_nn_state_dict(m) : NULL;
+    if (!dict) {
+        tern_nn_free(m);
+        return tool_fail_with_error("summary");
+    }
+    int n = tern_state_dict_count(dict);
+    for (int i = 0; i < n; i++)
+        t.width = width_of(tern_state_dict_key_at(dict, i), t.width);
+    print_head(&t);
+    for (int i = 0; i < n; i++)
+        TERN_SCOPE {
+            tern_tensor *x = tern_state_dict_at(dict, i);
+            print_row(&t, tern_state_dict_key_at(dict, i), tern_dtype_name(tern_dtype_of(x)),
+                      tern_shape_of(x), tern_dtype_size(tern_dtype_of(x)), x);
+        }
+    print_totals(&t, n);
+    tern_state_dict_free(dict);
+    tern_nn_free(m);
+    return TOOL_FINE;
+}
+
+static int run(const char *const *words, int n)
+{
+    if (n == 0)
+        return tool_fail(TOOL_USAGE, "summary: which file?");
+    size_t length = strlen(words[0]);
+    if (length > 5 && strcmp(words[0] + length - 5, ".onnx") == 0)
+        return of_module(tern_onnx_load(words[0]));
+    return of_file(words[0]);
+}
+
+static const tool_option options[] = {
+    {"--values", NULL, "read the elements too: least, mean, largest, and what is not finite",
+     .flag = &values},
+    {0}};
+
+const tool_command tool_summary = {
+    .name = "summary",
+    .arguments = "FILE",
+    .summary = "Names, types and shapes of what is in a file",
+    .more = "FILE is a .safetensors, a .npy or .npz, a .pt of PyTorch's, the index of several "
+            "files or\n"
+            "their folder, or an .onnx, whose tensors are those of the model that it makes.\n",
+    .most = 1,
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,41 @@
+/* tool.h -- what the commands of `tern` share: their options, exit codes, texts, children. */
+#ifndef TERN_TOOL_TOOL_H
+#define TERN_TOOL_TOOL_H
+#include <stdio.h>
+#include <tern/tern.h>
+
+/* What a command ends with: all is well, something is wrong, it was called wrongly. */
+enum { TOOL_FINE = 0, TOOL_WRONG = 1, TOOL_USAGE = 2 };
+
+/* An option; one of the pointers says where its value goes. */
+typedef struct tool_option {
+    const char *name, *value; /* "--limit", "SECONDS"; value NULL: it takes none */
+    const char *help;
+    const char **text;
+    int *number;
+    bool *flag;
+} tool_option;
+
+typedef struct tool_command {
+    const char *name, *arguments, *summary;
+    const char *more;           /* paragraphs of --help */
+    int most;                   /* words that are no options */
+    const tool_option *options; /* ends with one that has no name; NULL: none */
+    int (*run)(const char *const *words, int n);
+} tool_command;
+extern const tool_command tool_devices, tool_doctor, tool_bench, tool_cache, tool_summary;
+
+/* "tern: ..." to stderr, and an exit code. */
+int tool_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same with the library's last error. */
+int tool_fail_with_error(const char *what);
+
+/* "3.2 GiB", "12 B", into text. */
+const char *tool_bytes(double bytes, char text[32]);
+/* "[2, 3]" */
+const char *tool_shape(tern_shape shape, char text[128]);
+const char *tool_type_name(tern_device_type type);
+/* Seconds of a clock that only grows. */
+double tool_now(void);
+
+#endif
