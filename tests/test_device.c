@@ -79,6 +79,26 @@ static void availability_keeps_an_error_that_is_recorded(void **state)
     assert_error(TERN_ERR_SHAPE, "negative dimension");
 }
 
+static void count_error(const tern_error_info *error, void *user)
+{
+    (void)error;
+    ++*(int *)user;
+}
+
+static void availability_is_a_question_and_no_failure(void **state)
+{
+    (void)state;
+    int told = 0;
+    tern_set_error_policy(TERN_ERRORS_CALL, count_error, &told);
+    assert_false(tern_device_is_available("opencl:99"));
+    assert_false(tern_device_is_available("gpu"));
+    assert_null(tern_zeros(TERN_SHAPE(1), TERN_F32, "gpu"));
+    assert_false(tern_device_is_available("gpu"));
+    tern_set_error_policy(TERN_ERRORS_RECORD, NULL, NULL);
+    assert_int_equal(told, 1);
+    assert_error(TERN_ERR_DEVICE, "tern_zeros");
+}
+
 static void info_is_complete(void **state)
 {
     (void)state;
@@ -215,6 +235,7 @@ static const struct CMUnitTest tests[] = {
     TEST(bad_strings_are_refused_with_a_reason),
     TEST(cpu_is_there_under_its_names),
     TEST(availability_keeps_an_error_that_is_recorded),
+    TEST(availability_is_a_question_and_no_failure),
     TEST(info_is_complete),
     TEST(a_part_of_the_name_is_enough),
     TEST(set_device_sets_what_the_bare_kind_means),

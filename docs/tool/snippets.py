@@ -68,7 +68,7 @@ class Program:
 
 
 def stem(path):
-    return re.sub(r"\W+", "_", os.path.splitext(path.replace("docs/guide/", "").replace("docs/", ""))[0]).lower().strip("_")
+    return re.sub(r"\W+", "_", os.path.splitext(path.replace("docs/guide/", ""))[0]).lower().strip("_")
 
 
 def programs(path, text):

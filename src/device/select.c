@@ -184,23 +184,15 @@ tern_place *tern_place_find(const char *device, const char *function)
 
 /* ---- the public face ------------------------------------------------------------------------- */
 
-/* Run a question that must leave no error behind. */
-static tern_place *ask(const char *device)
-{
-    if (!device || tern_last_status() != TERN_OK)
-        return device ? parse(device, "tern_device_is_available") : NULL;
-    tern_place *place = parse(device, "tern_device_is_available");
-    tern_clear_error();
-    return place;
-}
-
+/* A question: what it finds wrong is held apart, so that no handler is told and no policy stops the program. */
 bool tern_device_is_available(const char *device)
 {
-    bool clean = tern_last_status() == TERN_OK;
-    tern_place *place = ask(device);
+    tern_error_hold hold;
+    if (!device || tern_error_hold_begin(&hold) != TERN_OK)
+        return false;
+    tern_place *place = parse(device, "tern_device_is_available");
     bool available = place && tern_registry_open(place) == TERN_OK;
-    if (clean)
-        tern_clear_error();
+    tern_error_hold_end(&hold, NULL, 0);
     return available;
 }
 
