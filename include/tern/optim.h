@@ -79,6 +79,9 @@ typedef tern_tensor *(*tern_closure)(void *user);
  * unless that is NULL. */
 TERN_API tern_status tern_optim_step_closure(tern_optimizer *optimizer, tern_closure closure,
                                              void *user, double *loss);
+/* The i-th parameter of all groups in turn, borrowed, whose states are called "state.<i>."; NULL, without an error, where
+ * there is none. */
+TERN_API tern_tensor *tern_optim_parameter(const tern_optimizer *optimizer, int i);
 /* Remove the gradients (PyTorch's set_to_none). */
 TERN_API tern_status tern_optim_zero_grad(tern_optimizer *optimizer);
 /* The same, or fill them with zeros. */

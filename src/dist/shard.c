@@ -4,51 +4,8 @@
 #include "base/text.h"
 #include "dist/ddp.h"
 #include "dist/shard.h"
-#include <math.h>
-#include <pthread.h>
 
 static const char function[] = "tern_dist_fully_shard";
-
-/* ---- sums over the ranks --------------------------------------------------------------------------- */
-
-/* What MPI makes of NaN is its own affair, so that NaNs are counted beside. */
-static tern_status reduce(tern_ranks *ranks, double *values, int n, bool greatest)
-{
-    const tern_shard_mesh *mesh = (const tern_shard_mesh *)(const void *)ranks;
-    const tern_dist_options o = {.op = greatest ? TERN_DIST_MAX : TERN_DIST_SUM,
-                                 .group = mesh->group,
-                                 .label = "parts of a norm"};
-    tern_status status = TERN_OK;
-    TERN_SCOPE {
-        tern_tensor *x = tern_empty(TERN_SHAPE(2 * n), TERN_F64, "cpu");
-        double *all = x ? tern_data(x) : NULL;
-        for (int i = 0; all && i < n; i++) {
-            all[i] = isnan(values[i]) ? 0 : values[i];
-            all[n + i] = isnan(values[i]);
-        }
-        status = all ? tern_dist_all_reduce(x, &o) : TERN_ERR_MEMORY;
-        for (int i = 0; status == TERN_OK && i < n; i++)
-            values[i] = all[n + i] > 0 ? (double)NAN : all[i];
-    }
-    return status;
-}
-
-/* Those of one pair of groups are one. They stay. */
-static tern_shard_mesh *mesh_of(tern_dist_group *group, tern_dist_group *replicate)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static tern_shard_mesh *meshes;
-    pthread_mutex_lock(&lock);
-    tern_shard_mesh *mesh = meshes;
-    while (mesh && (mesh->group != group || mesh->replicate != replicate))
-        mesh = mesh->next;
-    if (!mesh && (mesh = tern_alloc(sizeof *mesh))) {
-        *mesh = (tern_shard_mesh){{reduce}, group, replicate, meshes};
-        meshes = mesh;
-    }
-    pthread_mutex_unlock(&lock);
-    return mesh;
-}
 
 /* ---- whose parameters ------------------------------------------------------------------------------ */
 
@@ -185,12 +142,12 @@ static void deal_out(tern_shard_unit *u)
     }
 }
 
-static tern_status make_part(tern_shard_slot *s, tern_tensor *flat, int rank)
+static tern_status make_part(tern_shard_slot *s, tern_tensor *flat, int rank, int ranks)
 {
     const uint64_t failures = tern_failures();
     tern_shape part = s->shape;
     int64_t first;
-    part.dims[0] = tern_shard_rows(s, rank, &first);
+    part.dims[0] = tern_rows_of_rank(s->shape.dims[0], rank, ranks, &first);
     tern_tensor *home = tern_storage_view(flat, part, NULL, s->at);
     s->home = home ? tern_keep(home) : NULL;
     if (home && tern_numel(home))
@@ -212,7 +169,8 @@ static tern_status make_bucket(tern_shard_unit *u, tern_shard_bucket *b)
         return tern_failed_since(failures);
     b->flat = tern_keep(flat);
     for (int i = b->first; i < b->first + b->slots; i++)
-        TERN_TRY(make_part(&u->slots[i], flat, tern_dist_get_rank(u->mesh->group)));
+        TERN_TRY(make_part(&u->slots[i], flat, tern_dist_get_rank(u->mesh->group),
+                           tern_dist_get_world_size(u->mesh->group)));
     return TERN_OK;
 }
 
@@ -267,7 +225,7 @@ static tern_status set_up(tern_shard_unit *u, tern_module *m, const tern_fully_s
     u->keeps = o->no_reshard_after_forward;
     u->param_dtype = o->param_dtype;
     u->reduce_dtype = o->reduce_dtype;
-    u->mesh = mesh_of(o->group, o->replicate);
+    u->mesh = tern_shard_mesh_of(o->group, o->replicate);
     u->slots = tern_alloc(sizeof *u->slots * ((size_t)n + 1));
     u->buckets = tern_alloc(sizeof *u->buckets * ((size_t)n + 1));
     if (!u->mesh || !u->slots || !u->buckets)

@@ -97,10 +97,12 @@ void tern_shard_list(tern_shard_unit *u);
 const tern_shard_slot *tern_shard_find(const tern_tensor *x, tern_shard_unit **unit);
 void tern_shard_hold(tern_shard_unit *u);
 void tern_shard_drop(tern_shard_unit *u);
-/* What a rank has as part: its first row, and how many. */
-int64_t tern_shard_rows(const tern_shard_slot *s, int rank, int64_t *first);
 /* In the places of the unit's parameters: those tensors, NULL: the parts. */
 void tern_shard_swap(tern_shard_unit *u, tern_tensor *const *with);
+
+/* ---- shard_mesh.c ---------------------------------------------------------------------------------- */
+/* NULL after TERN_ERR_MEMORY. */
+tern_shard_mesh *tern_shard_mesh_of(tern_dist_group *group, tern_dist_group *replicate);
 
 /* ---- shard_traffic.c ------------------------------------------------------------------------------- */
 /* Begin to gather the unit's buckets; wait for them, and copy them to the n whole parameters. Whatever happens, the traffic is

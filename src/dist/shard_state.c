@@ -75,7 +75,8 @@ static tern_status take_rows(const char *path, tern_tensor *x, void *user)
             path, shape.ndim, (long long)tern_size(whole, 0), s->shape.ndim,
             (long long)s->shape.dims[0]);
     int64_t first;
-    const int64_t rows = tern_shard_rows(s, tern_dist_get_rank(u->mesh->group), &first);
+    const int64_t rows = tern_rows_of_rank(s->shape.dims[0], tern_dist_get_rank(u->mesh->group),
+                                           tern_dist_get_world_size(u->mesh->group), &first);
     TERN_SCOPE {
         TERN_NO_GRAD {
             tern_tensor *own = tern_narrow(tern_detach(whole), 0, first, rows);

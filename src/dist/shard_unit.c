@@ -30,13 +30,6 @@ const tern_shard_slot *tern_shard_find(const tern_tensor *x, tern_shard_unit **u
     return found;
 }
 
-int64_t tern_shard_rows(const tern_shard_slot *s, int rank, int64_t *first)
-{
-    const int64_t rows = s->shape.dims[0], at = s->each * rank;
-    *first = at < rows ? at : rows;
-    return rows - *first < s->each ? rows - *first : s->each;
-}
-
 void tern_shard_hold(tern_shard_unit *u)
 {
     atomic_fetch_add(&u->refs, 1);

@@ -17,6 +17,7 @@ struct tern_snapshot {
     bool runs;
     pthread_t thread;
     tern_state_dict *dict;
+    io_shards shards;
     char *folder;
     tern_snapshot_options options;
     tern_status status;
@@ -33,7 +34,7 @@ tern_snapshot *tern_snapshot_new(void)
 static tern_status add(tern_snapshot *s, const char *name, const io_part_kind *kind,
                        const void *object, const char *function)
 {
-    static const char *const own[] = {"format", "version", "rng", "__metadata__"};
+    static const char *const own[] = {"format", "version", "rng", "shards", "__metadata__"};
     if (!s || !name || !object)
         return tern_fail_argument_null(function, !s ? "snapshot" : name ? "object" : "name");
     bool taken = !*name || strchr(name, '.') || !io_is_utf8(name) || strlen(name) > 200;
@@ -119,13 +120,37 @@ static tern_status write_snapshot(const tern_state_dict *dict, const char *folde
     return status;
 }
 
+static tern_status write_whole(void *user)
+{
+    const tern_snapshot *s = user;
+    return write_snapshot(s->dict, s->folder, &s->options);
+}
+
 static void *write_later(void *user)
 {
     tern_snapshot *s = user;
-    s->status = write_snapshot(s->dict, s->folder, &s->options);
+    s->status = s->shards.ranks ? io_shards_write(&s->shards, s->folder) : write_whole(s);
     snprintf(s->message, sizeof s->message, "%s", tern_last_error());
     tern_clear_error();
     return NULL;
+}
+
+static void forget(tern_snapshot *s)
+{
+    tern_state_dict_free(s->dict);
+    tern_free(s->folder);
+    io_shards_end(&s->shards);
+    s->dict = NULL;
+    s->folder = NULL;
+}
+
+/* The other ranks' files are there too: the first one names them. */
+static tern_status settle(tern_snapshot *s, tern_status status)
+{
+    if (s->shards.ranks)
+        status = io_shards_commit(&s->shards, s->folder, status, write_whole, s);
+    forget(s);
+    return status;
 }
 
 static tern_status finish(tern_snapshot *s)
@@ -134,11 +159,7 @@ static tern_status finish(tern_snapshot *s)
         return TERN_OK;
     pthread_join(s->thread, NULL);
     s->runs = false;
-    tern_state_dict_free(s->dict);
-    tern_free(s->folder);
-    s->dict = NULL;
-    s->folder = NULL;
-    return s->status == TERN_OK ? TERN_OK : tern_fail(s->status, "%s", s->message);
+    return settle(s, s->status == TERN_OK ? TERN_OK : tern_fail(s->status, "%s", s->message));
 }
 
 tern_status tern_snapshot_wait(tern_snapshot *snapshot)
@@ -146,22 +167,17 @@ tern_status tern_snapshot_wait(tern_snapshot *snapshot)
     return snapshot ? finish(snapshot) : tern_fail_argument_null("tern_snapshot_wait", "snapshot");
 }
 
-/* Hands the dict over to the thread. */
-static tern_status start(tern_snapshot *s, tern_state_dict *dict, const char *folder)
+/* The rest is the thread's. */
+static tern_status start(tern_snapshot *s)
 {
-    TERN_TRY(to_host(dict));
-    s->folder = tern_copy_text(folder);
-    if (!s->folder)
-        return TERN_ERR_MEMORY;
-    s->dict = dict;
+    TERN_TRY(to_host(s->dict));
+    if (s->shards.own)
+        TERN_TRY(to_host(s->shards.own));
     int code = pthread_create(&s->thread, NULL, write_later, s);
     if (code == 0) {
         s->runs = true;
         return TERN_OK;
     }
-    tern_free(s->folder);
-    s->folder = NULL;
-    s->dict = NULL;
     return tern_fail(TERN_ERR_MEMORY, "tern_snapshot_save: no thread for the background: %s",
                      strerror(code));
 }
@@ -189,31 +205,59 @@ static tern_status make_folder(const char *folder)
                 : TERN_OK;
 }
 
+/* What is to be written, and where. */
+static tern_status prepare(tern_snapshot *s, const char *folder)
+{
+    tern_snapshot_options *o = &s->options;
+    if (o->step < 0 || o->keep_last < 0)
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "tern_snapshot_save: step %lld and keep_last %d should not be negative",
+                         (long long)o->step, o->keep_last);
+    TERN_TRY(tern_last_status());
+    TERN_TRY(make_folder(folder));
+    if (!o->step) {
+        int count;
+        int64_t newest = io_snapshot_newest(folder, &count);
+        o->step = newest < 0 ? 1 : newest + 1;
+    }
+    s->folder = tern_copy_text(folder);
+    s->dict = s->folder ? tern_state_dict_new() : NULL;
+    return s->dict ? collect(s, s->dict) : TERN_ERR_MEMORY;
+}
+
+static tern_status save(tern_snapshot *s, const char *folder, const tern_state_dict *parameters,
+                        tern_ranks *ranks)
+{
+    tern_status status = prepare(s, folder);
+    if (ranks) {
+        TERN_TRY(io_shards_begin(&s->shards, ranks, folder, &s->options.step, status));
+        status = io_shards_divide(&s->shards, parameters, s->dict);
+    }
+    if (status == TERN_OK && s->options.background)
+        status = start(s);
+    else if (status == TERN_OK)
+        status = ranks ? io_shards_write(&s->shards, folder) : write_whole(s);
+    if (s->runs)
+        return status;
+    return settle(s, status);
+}
+
 tern_status tern_snapshot_save(tern_snapshot *snapshot, const char *folder,
                                const tern_snapshot_options *options)
 {
-    tern_snapshot_options o = tern_read_snapshot(options);
     if (!snapshot || !folder)
         return tern_fail_argument_null("tern_snapshot_save", snapshot ? "folder" : "snapshot");
-    if (o.step < 0 || o.keep_last < 0)
-        return tern_fail(TERN_ERR_ARGUMENT,
-                         "tern_snapshot_save: step %lld and keep_last %d should not be negative",
-                         (long long)o.step, o.keep_last);
-    TERN_TRY(tern_last_status());
     TERN_TRY(finish(snapshot));
-    TERN_TRY(make_folder(folder));
-    if (!o.step) {
-        int count;
-        int64_t newest = io_snapshot_newest(folder, &count);
-        o.step = newest < 0 ? 1 : newest + 1;
-    }
-    snapshot->options = o;
-    tern_state_dict *dict = tern_state_dict_new();
-    tern_status status = dict ? collect(snapshot, dict) : TERN_ERR_MEMORY;
+    snapshot->options = tern_read_snapshot(options);
+    tern_state_dict *parameters;
+    tern_ranks *ranks;
+    tern_status status =
+        io_shards_parameters(snapshot->parts, snapshot->count, &parameters, &ranks);
     if (status == TERN_OK)
-        status = o.background ? start(snapshot, dict, folder) : write_snapshot(dict, folder, &o);
+        status = save(snapshot, folder, parameters, ranks);
     if (!snapshot->runs)
-        tern_state_dict_free(dict);
+        forget(snapshot);
+    tern_state_dict_free(parameters);
     return status;
 }
 
@@ -246,7 +290,7 @@ static tern_status check(const tern_snapshot *s, const tern_state_dict *dict, co
     for (int i = 0; i < tern_state_dict_metadata_count(dict); i++) {
         const char *key = tern_state_dict_metadata_key_at(dict, i);
         if (strcmp(key, "format") != 0 && strcmp(key, "version") != 0 &&
-            strncmp(key, "rng.", 4) != 0)
+            strncmp(key, "rng.", 4) != 0 && strncmp(key, "shards.", 7) != 0)
             TERN_TRY(check_key(s, key));
     }
     return TERN_OK;
@@ -275,11 +319,20 @@ tern_status tern_snapshot_load(tern_snapshot *snapshot, const char *path)
     tern_file *open = io_open("tern_snapshot_load", file);
     tern_state_dict *dict =
         open ? io_load(open, &(tern_load_options){.map_location = "cpu"}) : NULL;
-    tern_status status = dict ? check(snapshot, dict, open->path) : tern_last_status();
+    tern_state_dict *parameters = NULL;
+    tern_ranks *ranks;
+    tern_status status =
+        dict ? io_shards_parameters(snapshot->parts, snapshot->count, &parameters, &ranks)
+             : tern_last_status();
+    if (status == TERN_OK)
+        status = io_shards_load(open->path, parameters, dict);
+    if (status == TERN_OK)
+        status = check(snapshot, dict, open->path);
     if (status == TERN_OK)
         status = load(snapshot, dict, false);
     if (status == TERN_OK)
         status = load(snapshot, dict, true);
+    tern_state_dict_free(parameters);
     tern_state_dict_free(dict);
     tern_file_free(open);
     return status;

@@ -1,6 +1,7 @@
 /* snapshot.h -- the inside of a snapshot: what belongs to it, and where it lies. */
 #ifndef TERN_IO_SNAPSHOT_INSIDE_H
 #define TERN_IO_SNAPSHOT_INSIDE_H
+#include "base/ranks.h"
 #include "base/text.h"
 #include <stdint.h>
 #include <tern/io/snapshot.h>
@@ -13,6 +14,8 @@ typedef struct io_part_kind {
     tern_status (*save)(const io_snapshot_part *part, tern_state_dict *to);
     /* Whether it could be loaded; and load it. Nothing changes while apply is false. */
     tern_status (*load)(const io_snapshot_part *part, const tern_state_dict *from, bool apply);
+    /* Parameters that ranks share out, by the names of their tensors, or what is before the last dot of these; NULL: none. */
+    tern_status (*shared)(const io_snapshot_part *part, tern_state_dict *to);
 } io_part_kind;
 
 struct io_snapshot_part {
@@ -48,5 +51,34 @@ tern_status io_snapshot_path(tern_text *path, const char *folder, int64_t step);
 tern_status io_snapshot_keep(const char *folder, int keep, int64_t saved);
 /* best.safetensors becomes the file at path. */
 tern_status io_snapshot_make_best(const char *folder, const char *path);
+
+/* ---- several ranks (snapshot_shards.c) --------------------------------------------------------- */
+enum { IO_SHARDS_NAME = 64 };
+/* A save that all ranks take part in. */
+typedef struct io_shards {
+    tern_ranks *ranks; /* NULL: there is none */
+    int rank, size, copy;
+    char name[IO_SHARDS_NAME]; /* of the folder in the snapshots' */
+    tern_state_dict *own;      /* this rank's tensors */
+} io_shards;
+
+/* Parameters that ranks share out, and these ranks, or NULL. */
+tern_status io_shards_parameters(const io_snapshot_part *parts, int count, tern_state_dict **to,
+                                 tern_ranks **ranks);
+/* All ranks, also those that failed before: where their files go, and the first one's step. */
+tern_status io_shards_begin(io_shards *s, tern_ranks *ranks, const char *folder, int64_t *step,
+                            tern_status status);
+/* This rank's parts of dict are its own, and no more in dict. */
+tern_status io_shards_divide(io_shards *s, const tern_state_dict *parameters,
+                             tern_state_dict *dict);
+/* This rank's file. */
+tern_status io_shards_write(const io_shards *s, const char *folder);
+/* All ranks, with how that went: the first one writes the snapshot. */
+tern_status io_shards_commit(io_shards *s, const char *folder, tern_status status,
+                             tern_status (*write)(void *user), void *user);
+void io_shards_end(io_shards *s);
+/* dict, which was read at path, gets this rank's rows of what ranks shared out, or share out now. */
+tern_status io_shards_load(const char *path, const tern_state_dict *parameters,
+                           tern_state_dict *dict);
 
 #endif

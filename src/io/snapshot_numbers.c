@@ -117,7 +117,7 @@ static tern_status load_int(const io_snapshot_part *part, const tern_state_dict 
     return TERN_OK;
 }
 
-const io_part_kind io_part_int = {save_int, load_int};
+const io_part_kind io_part_int = {save_int, load_int, NULL};
 
 static tern_status save_real(const io_snapshot_part *part, tern_state_dict *to)
 {
@@ -133,7 +133,7 @@ static tern_status load_real(const io_snapshot_part *part, const tern_state_dict
     return TERN_OK;
 }
 
-const io_part_kind io_part_real = {save_real, load_real};
+const io_part_kind io_part_real = {save_real, load_real, NULL};
 
 /* ---- scalers --------------------------------------------------------------------------------- */
 
@@ -160,7 +160,7 @@ static tern_status load_scaler(const io_snapshot_part *part, const tern_state_di
     return apply ? tern_amp_set_state(part->object, &state) : TERN_OK;
 }
 
-const io_part_kind io_part_scaler = {save_scaler, load_scaler};
+const io_part_kind io_part_scaler = {save_scaler, load_scaler, NULL};
 
 /* ---- schedulers ------------------------------------------------------------------------------ */
 
@@ -212,7 +212,7 @@ static tern_status load_lr_scheduler(const io_snapshot_part *part, const tern_st
     return load_scheduler(part->object, part->name, from, apply);
 }
 
-const io_part_kind io_part_lr_scheduler = {save_lr_scheduler, load_lr_scheduler};
+const io_part_kind io_part_lr_scheduler = {save_lr_scheduler, load_lr_scheduler, NULL};
 
 /* ---- loaders --------------------------------------------------------------------------------- */
 
@@ -243,7 +243,7 @@ static tern_status load_loader(const io_snapshot_part *part, const tern_state_di
                            "tern_snapshot_load: %s is of another data set or sampler", part->name);
 }
 
-const io_part_kind io_part_loader = {save_loader, load_loader};
+const io_part_kind io_part_loader = {save_loader, load_loader, NULL};
 
 /* ---- stopping early -------------------------------------------------------------------------- */
 
@@ -274,7 +274,7 @@ static tern_status load_early_stopping(const io_snapshot_part *part, const tern_
     return apply ? tern_early_stopping_set_state(part->object, &state) : TERN_OK;
 }
 
-const io_part_kind io_part_early_stopping = {save_early_stopping, load_early_stopping};
+const io_part_kind io_part_early_stopping = {save_early_stopping, load_early_stopping, NULL};
 
 /* ---- generators ------------------------------------------------------------------------------ */
 

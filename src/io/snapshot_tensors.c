@@ -2,6 +2,7 @@
 #include "io/file.h"
 #include "io/snapshot.h"
 #include "nn/state_dict.h"
+#include <stdio.h>
 #include <string.h>
 #include <tern/autograd.h>
 #include <tern/metrics.h>
@@ -82,7 +83,23 @@ static tern_status load_module(const io_snapshot_part *part, const tern_state_di
     return status;
 }
 
-const io_part_kind io_part_module = {save_module, load_module};
+static tern_status share(const char *path, tern_tensor *x, void *user)
+{
+    const target *t = user;
+    if (!tern_ranks_of(x))
+        return TERN_OK;
+    char *key = join(t->name, path);
+    tern_status status = key ? tern_state_dict_set(t->to, key, x) : TERN_ERR_MEMORY;
+    tern_free(key);
+    return status;
+}
+
+static tern_status share_module(const io_snapshot_part *part, tern_state_dict *to)
+{
+    return tern_nn_each_state(part->object, share, &(target){part->name, to});
+}
+
+const io_part_kind io_part_module = {save_module, load_module, share_module};
 
 /* ---- optimizers ------------------------------------------------------------------------------ */
 
@@ -102,7 +119,18 @@ static tern_status load_optimizer(const io_snapshot_part *part, const tern_state
     return status;
 }
 
-const io_part_kind io_part_optimizer = {save_optimizer, load_optimizer};
+static tern_status share_optimizer(const io_snapshot_part *part, tern_state_dict *to)
+{
+    tern_tensor *x;
+    for (int i = 0; (x = tern_optim_parameter(part->object, i)); i++) {
+        char path[32];
+        snprintf(path, sizeof path, "state.%d", i);
+        TERN_TRY(share(path, x, &(target){part->name, to}));
+    }
+    return TERN_OK;
+}
+
+const io_part_kind io_part_optimizer = {save_optimizer, load_optimizer, share_optimizer};
 
 /* ---- averages -------------------------------------------------------------------------------- */
 
@@ -142,7 +170,7 @@ static tern_status load_averaged_model(const io_snapshot_part *part, const tern_
     return status;
 }
 
-const io_part_kind io_part_averaged_model = {save_averaged_model, load_averaged_model};
+const io_part_kind io_part_averaged_model = {save_averaged_model, load_averaged_model, NULL};
 
 /* ---- metrics --------------------------------------------------------------------------------- */
 
@@ -228,7 +256,7 @@ static tern_status load_metric(const io_snapshot_part *part, const tern_state_di
     return status;
 }
 
-const io_part_kind io_part_metric = {save_metric, load_metric};
+const io_part_kind io_part_metric = {save_metric, load_metric, NULL};
 
 /* ---- a tensor -------------------------------------------------------------------------------- */
 
@@ -257,4 +285,4 @@ static tern_status load_tensor(const io_snapshot_part *part, const tern_state_di
     return status;
 }
 
-const io_part_kind io_part_tensor = {save_tensor, load_tensor};
+const io_part_kind io_part_tensor = {save_tensor, load_tensor, NULL};

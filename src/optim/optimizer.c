@@ -271,6 +271,12 @@ tern_status tern_optim_step_closure(tern_optimizer *o, tern_closure closure, voi
     return tern_optim_step(o);
 }
 
+tern_tensor *tern_optim_parameter(const tern_optimizer *o, int i)
+{
+    TERN_OPTIMIZER_GIVEN(o, "tern_optim_parameter");
+    return o && i >= 0 && i < o->n ? o->slots[i].x : NULL;
+}
+
 tern_status tern_optim_zero_grad(tern_optimizer *o)
 {
     return tern_optim_zero_grad_with(o, true);

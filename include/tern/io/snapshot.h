@@ -17,6 +17,14 @@
  * of all devices that the process uses are always in it. It may be loaded on another kind of device:
  * the state of the default device's generator goes to the default device there.
  *
+ * Where a module in it is sharded over ranks (tern_dist_fully_shard), all ranks call tern_snapshot_save, _wait, _free and
+ * _load alike. Each writes its parts of parameters and of optimizer states into a folder beside,
+ * step-<number>.shards/00001-of-00004.safetensors, with its generators; the snapshot's own file, which names the folder and has
+ * the rest as the first rank has it, comes last, once all parts are on the disk. It is loaded by any number of ranks, sharded
+ * or not, as one that a single process saved is; each reads the rows that it needs. In Python the tensors of one name in all
+ * files, concatenated along dim 0, are the whole. A rank that fails is TERN_ERR_PEER on the others, and no snapshot; one in the
+ * background is there after the next _wait, _save or _free. best.safetensors needs its folder too.
+ *
  * What is added is borrowed and must live as long as the snapshot is used. */
 #ifndef TERN_IO_SNAPSHOT_H
 #define TERN_IO_SNAPSHOT_H
