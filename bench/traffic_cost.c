@@ -66,11 +66,12 @@ static double elements_of(const tern_work *work, const tern_arg *arg)
 /* Kernels over all parameters know them by a table: how many numbers of each are read and written. */
 static const struct {
     const char *name;
-    int read, written;
-    bool least; /* part of what a step can't do without */
+    double read, written; /* float32; halves count half */
+    bool least;           /* part of what a step can't do without */
 } over_parameters[] = {
     {"adam", 4, 3, true},     {"sgd", 3, 2, true},     {"squares", 1, 0, false},
     {"unscale", 1, 1, false}, {"scaled", 1, 1, false}, {"multiply", 1, 1, false},
+    {"narrow", 1, .5, false}, {"widen", .5, 1, false},
 };
 
 static bool takes_rows(const tern_work *work)
@@ -80,7 +81,7 @@ static bool takes_rows(const tern_work *work)
 
 static void cost_rows(const step *s, cost *c)
 {
-    int read = 1, written = 1;
+    double read = 1, written = 1;
     for (size_t i = 0; i < sizeof over_parameters / sizeof *over_parameters; i++)
         if (strcmp(over_parameters[i].name, c->name) == 0) {
             read = over_parameters[i].read;

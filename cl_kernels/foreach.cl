@@ -80,6 +80,36 @@ WITH_NUMBER(average)
 WITH_NUMBER(clip)
 #endif
 
+/* ---- between halves and float32, which is in the third column -------------------------------------- */
+
+#if IS_HALF
+INLINE void K(narrow_chunk)(GLOBAL STO *xs, GLOBAL f32 *ys, idx n)
+{
+    SIMD LANES(j, n)
+    {
+        ST(xs, j, ys[j]);
+    }
+}
+INLINE void K(widen_chunk)(GLOBAL STO *xs, GLOBAL f32 *ys, idx n)
+{
+    SIMD LANES(j, n) ys[j] = LD(xs, j);
+}
+#define CONVERT_BODY_(NAME, FIND)                                                                  \
+    {                                                                                              \
+        BASE(rows);                                                                                \
+        BASE(chunks);                                                                              \
+        GROUPS(c, n)                                                                               \
+        {                                                                                          \
+            idx at = (idx)chunks[c].first;                                                         \
+            FIND(c)                                                                                \
+            if (gs != 0)                                                                           \
+                K(NAME##_chunk)(ps + at, as + at, (idx)chunks[c].count);                           \
+        }                                                                                          \
+    }
+FOREACH0(narrow, CONVERT_BODY_)
+FOREACH0(widen, CONVERT_BODY_)
+#endif
+
 /* ---- gradients over the scale of mixed precision; *found is 1 where one is not finite ------------ */
 
 INLINE void K(chunk_unscale)(GLOBAL STO *gs, idx n, f32 scale, GLOBAL f32 *found)

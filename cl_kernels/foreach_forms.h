@@ -36,6 +36,8 @@
     PLACE_(REAL, cs, 4)
 #define FEW_(NAME, BODY, parameters)                                                               \
     TERN_KERNEL(K(NAME##_few)) parameters BODY(NAME, ARGUMENTS_)
+#define FEW4_(NAME, BODY, p1, p2, p3, p4)                                                          \
+    FEW_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4 TWENTY_(ARGUMENT_)))
 #define FEW5_(NAME, BODY, p1, p2, p3, p4, p5)                                                      \
     FEW_(NAME, BODY, (PARAM_ p1, PARAM_ p2, PARAM_ p3, PARAM_ p4, PARAM_ p5 TWENTY_(ARGUMENT_)))
 #define FEW6_(NAME, BODY, p1, p2, p3, p4, p5, p6)                                                  \
@@ -48,14 +50,20 @@
 #define FEW_(NAME, text)                                                                           \
     DECLARED_(K(NAME##_few), text                                                                  \
               "*20(OUT, STO, p)(OUT, STO, g)(OUT, REAL, a)(OUT, REAL, b)(OUT, REAL, c)")
+#define FEW4_(NAME, BODY, p1, p2, p3, p4)             FEW_(NAME, #p1 #p2 #p3 #p4)
 #define FEW5_(NAME, BODY, p1, p2, p3, p4, p5)         FEW_(NAME, #p1 #p2 #p3 #p4 #p5)
 #define FEW6_(NAME, BODY, p1, p2, p3, p4, p5, p6)     FEW_(NAME, #p1 #p2 #p3 #p4 #p5 #p6)
 #define FEW7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7) FEW_(NAME, #p1 #p2 #p3 #p4 #p5 #p6 #p7)
 #else
+#define FEW4_(NAME, BODY, p1, p2, p3, p4)
 #define FEW5_(NAME, BODY, p1, p2, p3, p4, p5)
 #define FEW6_(NAME, BODY, p1, p2, p3, p4, p5, p6)
 #define FEW7_(NAME, BODY, p1, p2, p3, p4, p5, p6, p7)
 #endif
+#define BOTH4_(NAME, BODY, p1, p2, p3, p4)                                                         \
+    FEW4_(NAME, BODY, p1, p2, p3, p4)                                                              \
+    KERNEL4(K(NAME), p1, p2, p3, p4)                                                               \
+    BODY(NAME, TABLE_)
 #define BOTH5_(NAME, BODY, p1, p2, p3, p4, p5)                                                     \
     FEW5_(NAME, BODY, p1, p2, p3, p4, p5)                                                          \
     KERNEL5(K(NAME), p1, p2, p3, p4, p5)                                                           \
@@ -69,12 +77,13 @@
     KERNEL7(K(NAME), p1, p2, p3, p4, p5, p6, p7)                                                   \
     BODY(NAME, TABLE_)
 
-/* BODY(NAME, how a chunk's tensors are found) as a kernel in both forms, with one to three parameters besides
+/* BODY(NAME, how a chunk's tensors are found) as a kernel in both forms, with none to three parameters besides
  * those that all have. */
 #define ROWS_   (IN, tern_foreach_row, rows)
 #define CHUNKS_ (IN, tern_foreach_chunk, chunks)
 #define FAULTS_ (IN, i64, faults)
 #define N_      (ARG, i64, n)
+#define FOREACH0(NAME, BODY)          BOTH4_(NAME, BODY, ROWS_, CHUNKS_, FAULTS_, N_)
 #define FOREACH1(NAME, BODY, p)       BOTH5_(NAME, BODY, ROWS_, CHUNKS_, p, FAULTS_, N_)
 #define FOREACH2(NAME, BODY, p, q)    BOTH6_(NAME, BODY, ROWS_, CHUNKS_, p, q, FAULTS_, N_)
 #define FOREACH3(NAME, BODY, p, q, r) BOTH7_(NAME, BODY, ROWS_, CHUNKS_, p, q, r, FAULTS_, N_)

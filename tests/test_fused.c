@@ -172,7 +172,94 @@ static void packed_attention_has_packed_gradients(void **state)
                 }
 }
 
+/* ---- weights under autocast -------------------------------------------------------------------- */
+
+static tern_module *layers(const char *device)
+{
+    const tern_linear_options o = {.device = device};
+    return tern_nn_sequential(tern_nn_linear(5, 7, &o), tern_nn_tanh(), tern_nn_linear(7, 300, &o),
+                              tern_nn_tanh(), tern_nn_linear(300, 3, &o));
+}
+
+/* The result and all gradients of a run, under autocast; how many kernels it took. */
+static uint64_t run(tern_module *m, const char *device, tern_dtype dtype, tern_tensor **out)
+{
+    tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(4, 5), -1, 1, 9), *y = NULL;
+    const uint64_t before = launches(device);
+    tern_nn_zero_grad(m);
+    TERN_AUTOCAST (device, dtype)
+        y = tern_nn_forward(m, x);
+    assert_int_equal(tern_dtype_of(y), dtype);
+    assert_ok(tern_backward(tern_sum(tern_to_dtype(y, TERN_F32))));
+    const uint64_t kernels = launches(device) - before;
+    out[0] = tern_clone(y);
+    const char *const names[] = {"0.weight", "0.bias", "2.weight", "2.bias", "4.weight", "4.bias"};
+    for (int i = 0; i < 6; i++) {
+        tern_tensor *grad = tern_grad(tern_nn_parameter(m, names[i]));
+        assert_int_equal(tern_dtype_of(grad), TERN_F32);
+        out[1 + i] = tern_clone(grad);
+    }
+    return kernels;
+}
+
+static void weights_are_cast_together(void **state)
+{
+    (void)state;
+    static const tern_dtype types[] = {TERN_BF16, TERN_F16};
+    FOR_EACH_DEVICE(device)
+    for (int t = 0; t < 2; t++) {
+        tern_module *m = layers(device);
+        TERN_SCOPE {
+            tern_tensor *first[7], *then[7];
+            uint64_t singly = run(m, device, types[t], first);
+            for (int again = 0; again < 3; again++) {
+                uint64_t together = run(m, device, types[t], then);
+                assert_true(together <= singly);
+                for (int i = 0; i < 7; i++)
+                    assert_same(first[i], then[i]);
+            }
+            /* another weight, and one that is written: both are cast as they are */
+            tern_nn_set_parameter(m, "0.weight", tern_zeros(TERN_SHAPE(7, 5), TERN_F32, device));
+            TERN_NO_GRAD
+                tern_zero_(tern_nn_parameter(m, "4.weight"));
+            run(m, device, types[t], then);
+            assert_values(tern_sum(tern_abs(then[1 + 2])), 0);
+            run(m, device, types[t], first);
+            for (int i = 0; i < 7; i++)
+                assert_same(first[i], then[i]);
+        }
+        tern_nn_free(m);
+    }
+}
+
+/* The graph outlives the module, and its weights. */
+static void casts_outlive_their_module(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        int64_t live = tern_live_tensors();
+        TERN_SCOPE {
+            tern_module *m = layers(device);
+            tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(4, 5), -1, 1, 9), *y = NULL;
+            tern_requires_grad_(x, true);
+            for (int i = 0; i < 3; i++)
+                TERN_AUTOCAST (device, TERN_BF16)
+                    y = tern_nn_forward(m, x);
+            tern_tensor *w = tern_keep(tern_nn_parameter(m, "2.weight"));
+            tern_nn_free(m);
+            assert_ok(tern_backward(tern_sum(tern_to_dtype(y, TERN_F32))));
+            assert_true(tern_grad(x) && tern_grad(w));
+            tern_release(w);
+        }
+        tern_clear_autocast_cache();
+        assert_int_equal(tern_live_tensors(), live);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    TEST(weights_are_cast_together),
+    TEST(casts_outlive_their_module),
     TEST(a_norm_adds_to_what_came_before),
     TEST(a_loss_makes_its_gradient),
     TEST(logits_in_half_precision_are_read_as_they_are),

@@ -1,6 +1,6 @@
 /* autocast.c -- TERN_AUTOCAST: which inputs of an operation are cast to what, and casts kept. */
+#include "amp/casts.h"
 #include "base/memory.h"
-#include "tensor/op.h"
 #include <string.h>
 #include <tern/amp.h>
 #include <tern/autograd.h>
@@ -59,27 +59,47 @@ static bool is_worth_keeping(const tern_kept_casts *cache, const tern_tensor *x,
            tern_requires_grad(x) && tern_is_leaf(x) && tern_is_grad_enabled();
 }
 
-static tern_tensor *cast(tern_tensor *x, tern_dtype to)
+tern_tensor *tern_casts_find(const tern_tensor *leaf, tern_dtype to)
 {
     tern_kept_casts *cache = &tern_thread.casts;
-    if (!is_worth_keeping(cache, x, to))
-        return tern_to_dtype(x, to);
-    if (reserve(cache) != TERN_OK)
-        return NULL;
-    kept_cast *kept = find(cache->slot, cache->capacity, x);
-    if (kept->leaf && kept->version == tern_version(x) && tern_dtype_of(kept->cast) == to &&
-        tern_device(kept->cast) == tern_device(x))
-        return kept->cast;
-    tern_tensor *made = tern_to_dtype(x, to);
-    if (!made)
-        return NULL;
+    const kept_cast *kept = cache->capacity ? find(cache->slot, cache->capacity, leaf) : NULL;
+    bool there = kept && kept->leaf && kept->version == tern_version(leaf) &&
+                 tern_dtype_of(kept->cast) == to && tern_device(kept->cast) == tern_device(leaf);
+    return there ? kept->cast : NULL;
+}
+
+tern_status tern_casts_keep(tern_tensor *leaf, tern_tensor *made)
+{
+    tern_kept_casts *cache = &tern_thread.casts;
+    TERN_TRY(reserve(cache));
+    kept_cast *kept = find(cache->slot, cache->capacity, leaf);
     if (!kept->leaf) {
-        kept->leaf = tern_keep(x);
+        kept->leaf = tern_keep(leaf);
         cache->count++;
     }
     tern_release(kept->cast);
     kept->cast = tern_keep(made);
-    kept->version = tern_version(x);
+    kept->version = tern_version(leaf);
+    return TERN_OK;
+}
+
+static _Thread_local unsigned singles;
+unsigned tern_casts_made(void)
+{
+    return singles;
+}
+
+static tern_tensor *cast(tern_tensor *x, tern_dtype to)
+{
+    if (!is_worth_keeping(&tern_thread.casts, x, to))
+        return tern_to_dtype(x, to);
+    tern_tensor *made = tern_casts_find(x, to);
+    if (made)
+        return made;
+    made = tern_to_dtype(x, to);
+    if (!made || tern_casts_keep(x, made) != TERN_OK)
+        return NULL;
+    singles++;
     return made;
 }
 
@@ -98,6 +118,11 @@ static tern_dtype dtype_on(const char *device)
         if (same_kind(tern_thread.autocast.kind[i].device, device))
             return tern_thread.autocast.kind[i].dtype;
     return TERN_DTYPE_DEFAULT;
+}
+
+tern_dtype tern_casts_dtype(const tern_tensor *x)
+{
+    return dtype_on(tern_device(x));
 }
 
 /* x's type while it is one that is cast; TERN_DTYPE_DEFAULT for others. */

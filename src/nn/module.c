@@ -282,6 +282,7 @@ static void free_module(tern_module *m, const tern_module *parent)
     if (m->free_data)
         m->free_data(m->data);
     tern_nn_free_hooks(m);
+    tern_hook_casts_free(m->casts);
     tern_handle_tell(&m->handle, "%s%s%s", m->name, parent ? ", freed with its parent " : "",
                      parent ? parent->name : "");
     tern_free(m->members);

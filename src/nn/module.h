@@ -95,9 +95,17 @@ struct tern_module {
     tern_module_hook_entry *hooks; /* in the order they came in */
     tern_module_around *around;    /* NULL: it runs as it is */
     int last_hook;
-    int height;                /* levels of modules below */
-    _Atomic(tern_life *) life; /* for graphs, which may outlive the module */
+    int height;                   /* levels of modules below */
+    _Atomic(tern_life *) life;    /* for graphs, which may outlive the module */
+    struct tern_cast_list *casts; /* of its weights, which autocast makes together; or NULL */
 };
+
+/* ---- hooks that amp fills in --------------------------------------------------------------- */
+/* Around the run of an outermost module within a block of autocast: casts of its weights that it is known to ask for, and a
+ * look at what it asked for. Its list goes. */
+tern_status tern_hook_casts_begin(tern_module *m);
+void tern_hook_casts_end(tern_module *m);
+void tern_hook_casts_free(struct tern_cast_list *casts);
 
 /* m is NULL from here on if it was freed, which is an error. */
 #define TERN_MODULE_GIVEN(m, function) TERN_GIVEN(m, "module", function)

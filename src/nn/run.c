@@ -58,6 +58,23 @@ static tern_status run_labelled(tern_module *m, tern_tensor *const *in, int n, t
     return status;
 }
 
+static tern_status run_around(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out,
+                              int k)
+{
+    const tern_module_run how = tern_thread.mode.anomaly.on ? run_labelled : run_with_hooks;
+    return m->around ? m->around->call(m, how, in, n, out, k) : how(m, in, n, out, k);
+}
+
+/* The outermost module in a block of autocast. */
+static tern_status run_cast(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out, int k)
+{
+    TERN_TRY(tern_hook_casts_begin(m));
+    tern_status status = run_around(m, in, n, out, k);
+    if (status == TERN_OK)
+        tern_hook_casts_end(m);
+    return status;
+}
+
 tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     TERN_MODULE_GIVEN(m, "tern_nn_call");
@@ -66,9 +83,9 @@ tern_status tern_nn_call(tern_module *m, tern_tensor *const *in, int n, tern_ten
     for (int i = 0; i < k; i++)
         out[i] = NULL;
     const tern_callback before = tern_callback_begin();
+    const bool casts = tern_thread.casts.depth > 0 && !before.running.modules.outermost.module;
     tern_nn_runs(m);
-    const tern_module_run how = tern_thread.mode.anomaly.on ? run_labelled : run_with_hooks;
-    tern_status status = m->around ? m->around->call(m, how, in, n, out, k) : how(m, in, n, out, k);
+    tern_status status = casts ? run_cast(m, in, n, out, k) : run_around(m, in, n, out, k);
     if (status == TERN_OK)
         status = tern_nn_check_result(m, out, k, before.failures);
     status = TERN_CALLBACK_END(&before, status, "tern_nn_call: %s failed", m->name);

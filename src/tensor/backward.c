@@ -203,7 +203,10 @@ static tern_status run_node(tern_walk *w, tern_node *node)
             status = fetch_saved(node->inner);
         if (status == TERN_OK)
             status = finish_outputs(w, node);
-        if (status == TERN_OK && !is_end(w, node))
+        bool waits = false;
+        if (status == TERN_OK)
+            status = tern_walk_put_off(w, node, &waits);
+        if (status == TERN_OK && !waits && !is_end(w, node))
             status = backward_of(w, node);
     }
     tern_span_end(span);
@@ -228,6 +231,7 @@ static void walk_free(tern_walk *w)
         tern_node_release(node);
     }
     tern_free(w->heap.node);
+    tern_walk_drop_later(w);
     tern_walk_end(w);
     tern_one_return(w->one);
 }
@@ -253,6 +257,8 @@ static tern_status go_on(tern_walk *w)
             status = tern_walk_settle(w, node);
         tern_node_release(node);
     }
+    if (status == TERN_OK)
+        status = tern_walk_run_later(w);
     tern_callback_end(&before, status);
     return status == TERN_OK ? tern_walk_finish_leaves(w) : status;
 }

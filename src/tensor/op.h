@@ -122,6 +122,10 @@ struct tern_op {
     tern_status (*forward)(tern_call *call);
     /* Fill din. One that could not be made needs no status: its error is noticed. */
     tern_status (*backward)(tern_gradient *g);
+    /* The same of n nodes that have one input, a leaf, and one output, at the end of a walk; where nobody waits for
+     * their gradients before. NULL: each has its turn. */
+    tern_status (*backward_together)(void *const *attributes, tern_tensor *const *dout,
+                                     tern_tensor **din, int n);
     /* The node is gone: free what its attributes point to, the op itself maybe. */
     void (*release)(void *attributes);
 };
@@ -180,6 +184,9 @@ bool tern_must_record(const tern_op *op, tern_tensor *const *in, int n);
 /* Hang a node on the outputs of a call that was run. */
 tern_status tern_record(const tern_call *call, tern_tensor *const *recorded_in,
                         size_t attribute_bytes);
+/* The same of one that was made of in without the door. The attributes are given away. */
+tern_status tern_record_made(const tern_op *op, tern_tensor *in, tern_tensor *out, void *attributes,
+                             size_t attribute_bytes);
 void tern_node_release(tern_node *node);
 void tern_node_retain(tern_node *node);
 const char *tern_node_name(const tern_node *node);

@@ -162,16 +162,34 @@ tern_status tern_node_fill(tern_node *node, const tern_call *call, tern_tensor *
     return save(node, call, in);
 }
 
-tern_status tern_record(const tern_call *call, tern_tensor *const *in, size_t attribute_bytes)
+/* The node, which is given away, becomes what the outputs came from. */
+static tern_status hang(tern_node *node, const tern_call *call, tern_tensor *const *in)
 {
-    tern_node *node = tern_node_new(call->op, call->place, call->n_in, call->n_out,
-                                    call->attributes, attribute_bytes);
-    if (!node)
-        return TERN_ERR_MEMORY;
     tern_status status = tern_node_fill(node, call, in);
     for (int i = 0; i < call->n_out && status == TERN_OK; i++)
         if (node->output[i].differentiable)
             status = tern_node_attach(node, i, call->out[i]);
     tern_node_release(node);
     return status;
+}
+
+tern_status tern_record(const tern_call *call, tern_tensor *const *in, size_t attribute_bytes)
+{
+    tern_node *node = tern_node_new(call->op, call->place, call->n_in, call->n_out,
+                                    call->attributes, attribute_bytes);
+    return node ? hang(node, call, in) : TERN_ERR_MEMORY;
+}
+
+tern_status tern_record_made(const tern_op *op, tern_tensor *in, tern_tensor *out, void *attributes,
+                             size_t attribute_bytes)
+{
+    tern_call call;
+    call.op = op;
+    call.in = &in;
+    call.n_in = call.n_out = 1;
+    call.out[0] = out;
+    tern_node *node = tern_node_new(op, in->storage->place, 1, 1, attributes, attribute_bytes);
+    if (!node && op->release)
+        op->release(attributes);
+    return node ? hang(node, &call, &in) : TERN_ERR_MEMORY;
 }

@@ -9,6 +9,12 @@ typedef struct tern_arrival {
     int awaited; /* in a walk that counts: edges that more may come by */
 } tern_arrival;
 
+/* A node that waits for the end of the walk, and the gradient that came to it. */
+typedef struct tern_put_off {
+    tern_node *node;
+    tern_tensor *dout;
+} tern_put_off;
+
 typedef struct tern_walk {
     tern_node_heap heap;  /* of nodes that a gradient came to */
     tern_arrival *leaves; /* in order of first arrival */
@@ -24,6 +30,8 @@ typedef struct tern_walk {
     bool first;              /* there was no other walk when it began */
     unsigned long long turn; /* how many began before it */
     tern_node_heap stack;    /* nodes in hand while edges are counted, or taken off */
+    tern_put_off *later;
+    int n_later, later_capacity;
 } tern_walk;
 
 /* ---- leaves.c ---------------------------------------------------------------------------- */
@@ -42,6 +50,13 @@ tern_arrival *tern_walk_leaf(tern_walk *w, tern_tensor *leaf);
 /* Give a leaf, or whoever wants it, the gradient that arrived, if one did; the same of all leaves. */
 tern_status tern_walk_finish_leaf(tern_walk *w, tern_arrival *a);
 tern_status tern_walk_finish_leaves(tern_walk *w);
+
+/* ---- together.c ---------------------------------------------------------------------------- */
+/* Whether node may wait, and then does: its gradient goes to its leaf with those of others. */
+tern_status tern_walk_put_off(tern_walk *w, tern_node *node, bool *waits);
+/* Those that wait, before leaves are finished. Let go of them, whether they ran or not. */
+tern_status tern_walk_run_later(tern_walk *w);
+void tern_walk_drop_later(tern_walk *w);
 
 /* ---- ready.c ------------------------------------------------------------------------------ */
 /* Count the edges of what the walk can reach from the nodes in its heap, if there is a reason. */

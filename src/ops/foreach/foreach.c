@@ -16,7 +16,7 @@
 #include <string.h>
 #include <tern/ops/copy.h>
 
-enum { TABLES = 8 };
+enum { TABLES = 32 };
 
 /* A table of addresses that was used recently: its rows on the host, to compare with, and their
  * copy on the device. */

@@ -1,0 +1,295 @@
+/* cast_weights.c -- the weights of a module cast in one launch, and their gradients in another, on devices with
+ * work-groups, where hundreds of small ones would cost more than the products.
+ *
+ * Autocast casts a weight when an operation asks for it, and keeps the cast while its block is open. Which weights a module
+ * asks for is seen at the end of its first run; from the next run on all are cast before it begins. */
+#include "amp/casts.h"
+#include "base/memory.h"
+#include "nn/module.h"
+#include "ops/foreach/foreach.h"
+#include <pthread.h>
+#include <string.h>
+
+typedef struct tern_cast_list {
+    atomic_int refs;      /* the module's and those of nodes of the graph */
+    pthread_mutex_t lock; /* of the table */
+    tern_place *place;
+    tern_dtype to;
+    int n;
+    tern_tensor **leaf;
+    int64_t *numel; /* for which the table was made */
+    tern_foreach *table;
+} cast_list;
+
+static _Thread_local unsigned made_before; /* casts one by one, when the module began */
+
+void tern_hook_casts_free(cast_list *list)
+{
+    if (!list || atomic_fetch_sub(&list->refs, 1) > 1)
+        return;
+    for (int i = 0; i < list->n; i++)
+        tern_release(list->leaf[i]);
+    tern_foreach_free(list->table);
+    pthread_mutex_destroy(&list->lock);
+    tern_free(list->leaf);
+    tern_free(list->numel);
+    tern_free(list);
+}
+
+/* A module's list, held: others may put another one in its place. */
+static pthread_mutex_t lists = PTHREAD_MUTEX_INITIALIZER;
+static cast_list *list_of_module(tern_module *m)
+{
+    pthread_mutex_lock(&lists);
+    cast_list *list = m->casts;
+    if (list)
+        atomic_fetch_add(&list->refs, 1);
+    pthread_mutex_unlock(&lists);
+    return list;
+}
+
+static void set_list(tern_module *m, cast_list *list)
+{
+    pthread_mutex_lock(&lists);
+    cast_list *old = m->casts;
+    m->casts = list;
+    pthread_mutex_unlock(&lists);
+    tern_hook_casts_free(old);
+}
+
+/* ---- one launch ---------------------------------------------------------------------------- */
+
+/* half[i] from or to float32 wide[i], where half[i] is there. */
+static tern_status convert(cast_list *list, const tern_foreach_kernel *kernel, tern_tensor **half,
+                           tern_tensor **wide)
+{
+    tern_tensor *any = NULL, **all = tern_alloc(sizeof *all * (size_t)list->n);
+    if (!all)
+        return TERN_ERR_MEMORY;
+    for (int i = 0; i < list->n; i++)
+        any = half[i] ? half[i] : any;
+    for (int i = 0; i < list->n; i++)
+        all[i] = half[i] ? half[i] : any;
+    const tern_foreach_call call = {
+        .kernel = kernel, .function = "tern_autocast", .column = {all, half, wide}};
+    pthread_mutex_lock(&list->lock);
+    tern_status status = any ? tern_foreach_launch(list->table, &call) : TERN_OK;
+    pthread_mutex_unlock(&list->lock);
+    tern_free(all);
+    return status;
+}
+
+static tern_tensor *like(const tern_tensor *x, tern_dtype dtype)
+{
+    tern_shape shape = tern_shape_of(x);
+    return tern_tensor_new(&shape, dtype, x->storage->place, "tern_autocast");
+}
+
+/* ---- the way back ---------------------------------------------------------------------------- */
+
+/* Of a node: weight i of a list. */
+typedef struct weight_cast {
+    cast_list *list;
+    int i;
+} weight_cast;
+
+static tern_status backward(tern_gradient *g)
+{
+    g->din[0] = tern_to_dtype(g->dout[0], TERN_F32);
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+/* Those of one list whose gradients are dense, one each; the others have their own launch. */
+static tern_status of_list(cast_list *list, void *const *attributes, tern_tensor *const *dout,
+                           tern_tensor **din, int n)
+{
+    static const tern_foreach_kernel widen = TERN_FOREACH_KERNEL("foreach", "widen");
+    tern_tensor **half = tern_alloc(2 * sizeof *half * (size_t)list->n), **wide = half + list->n;
+    tern_status status = half ? TERN_OK : TERN_ERR_MEMORY;
+    for (int k = 0; k < n && status == TERN_OK; k++) {
+        const weight_cast *at = attributes[k];
+        if (at->list != list || din[k] || half[at->i] || !dout[k]->contiguous ||
+            dout[k]->dtype != list->to || dout[k]->numel != list->numel[at->i] ||
+            dout[k]->storage->place != list->place)
+            continue;
+        din[k] = tern_scoped(like(dout[k], TERN_F32));
+        status = din[k] ? TERN_OK : tern_last_status();
+        half[at->i] = dout[k];
+        wide[at->i] = din[k];
+    }
+    if (status == TERN_OK)
+        status = convert(list, &widen, half, wide);
+    tern_free(half);
+    return status;
+}
+
+static tern_status backward_together(void *const *attributes, tern_tensor *const *dout,
+                                     tern_tensor **din, int n)
+{
+    for (int k = 0; k < n; k++) {
+        const weight_cast *at = attributes[k];
+        if (!din[k])
+            TERN_TRY(of_list(at->list, attributes, dout, din, n));
+        if (!din[k] && !(din[k] = tern_to_dtype(dout[k], TERN_F32)))
+            return tern_last_status();
+    }
+    return TERN_OK;
+}
+
+static void release(void *attributes)
+{
+    tern_hook_casts_free(((const weight_cast *)attributes)->list);
+}
+
+static const tern_op weight_op = {.name = "to_dtype",
+                                  .backward = backward,
+                                  .backward_together = backward_together,
+                                  .release = release};
+
+static tern_status record(cast_list *list, int i, tern_tensor *half)
+{
+    weight_cast at = {list, i};
+    atomic_fetch_add(&list->refs, 1); /* the node's */
+    return tern_record_made(&weight_op, list->leaf[i], half, &at, sizeof at);
+}
+
+/* ---- before a module runs ---------------------------------------------------------------------- */
+
+/* Whether all weights are still what the table was made for. */
+static bool fits(const cast_list *list)
+{
+    for (int i = 0; i < list->n; i++) {
+        const tern_tensor *x = list->leaf[i];
+        if (x->storage->emptied || x->storage->place != list->place || x->dtype != TERN_F32 ||
+            !x->contiguous || x->numel != list->numel[i] || !tern_requires_grad(x) ||
+            !tern_is_leaf(x))
+            return false;
+    }
+    return tern_casts_dtype(list->leaf[0]) == list->to;
+}
+
+static tern_status cast_all(cast_list *list, tern_tensor **half)
+{
+    static const tern_foreach_kernel narrow = TERN_FOREACH_KERNEL("foreach", "narrow");
+    int missing = 0;
+    for (int i = 0; i < list->n; i++) {
+        if (tern_casts_find(list->leaf[i], list->to))
+            continue;
+        if (!(half[i] = like(list->leaf[i], list->to)))
+            return tern_last_status();
+        missing++;
+    }
+    if (missing == 0)
+        return TERN_OK;
+    TERN_TRY(convert(list, &narrow, half, list->leaf));
+    for (int i = 0; i < list->n; i++)
+        if (half[i]) {
+            TERN_TRY(record(list, i, half[i]));
+            TERN_TRY(tern_casts_keep(list->leaf[i], half[i]));
+        }
+    return TERN_OK;
+}
+
+static tern_status begin(cast_list *list)
+{
+    if (!tern_is_grad_enabled() || tern_thread.casts.disabled || tern_thread.mode.trace ||
+        tern_thread.mode.anomaly.on || tern_thread.mode.frame || !fits(list))
+        return TERN_OK;
+    tern_tensor **half = tern_alloc(sizeof *half * (size_t)list->n);
+    tern_status status = half ? cast_all(list, half) : TERN_ERR_MEMORY;
+    for (int i = 0; half && i < list->n; i++)
+        tern_release(half[i]);
+    tern_free(half);
+    return status;
+}
+
+tern_status tern_hook_casts_begin(tern_module *m)
+{
+    cast_list *list = list_of_module(m);
+    made_before = tern_casts_made();
+    tern_status status = list ? begin(list) : TERN_OK;
+    tern_hook_casts_free(list);
+    return status;
+}
+
+/* ---- after its run ------------------------------------------------------------------------------- */
+
+/* The weights that were cast, of the first one's device and type. */
+typedef struct found {
+    tern_tensor **leaf;
+    int n, capacity;
+    tern_place *place;
+    tern_dtype to;
+} found;
+
+static tern_status look(const char *path, tern_tensor *x, void *user)
+{
+    (void)path;
+    found *f = user;
+    tern_dtype to = tern_casts_dtype(x);
+    if (x->dtype != TERN_F32 || to == TERN_DTYPE_DEFAULT || !x->contiguous || x->numel == 0 ||
+        !tern_place_is_grouped(x->storage->place) || !tern_casts_find(x, to) ||
+        (f->n && (x->storage->place != f->place || to != f->to)))
+        return TERN_OK;
+    for (int i = 0; i < f->n; i++)
+        if (f->leaf[i] == x) /* tied */
+            return TERN_OK;
+    if (f->n == f->capacity) {
+        int capacity = f->capacity ? 2 * f->capacity : 64;
+        tern_tensor **grown = tern_grow(f->leaf, sizeof *grown * (size_t)capacity);
+        if (!grown)
+            return TERN_ERR_MEMORY;
+        f->leaf = grown;
+        f->capacity = capacity;
+    }
+    f->place = x->storage->place;
+    f->to = to;
+    f->leaf[f->n++] = x;
+    return TERN_OK;
+}
+
+static cast_list *new_list(const found *f)
+{
+    cast_list *list = tern_alloc(sizeof *list);
+    if (!list)
+        return NULL;
+    atomic_init(&list->refs, 1);
+    pthread_mutex_init(&list->lock, NULL);
+    list->place = f->place;
+    list->to = f->to;
+    list->leaf = tern_alloc(sizeof *list->leaf * (size_t)f->n);
+    list->numel = tern_alloc(sizeof *list->numel * (size_t)f->n);
+    for (; list->leaf && list->numel && list->n < f->n; list->n++) {
+        list->leaf[list->n] = tern_keep(f->leaf[list->n]);
+        list->numel[list->n] = f->leaf[list->n]->numel;
+    }
+    list->table = list->n ? tern_foreach_new(list->leaf, list->n) : NULL;
+    if (list->table)
+        return list;
+    tern_hook_casts_free(list);
+    return NULL;
+}
+
+static bool is_known(const cast_list *list, const found *f)
+{
+    return list && list->n == f->n && list->to == f->to && list->place == f->place &&
+           memcmp(list->leaf, f->leaf, sizeof *f->leaf * (size_t)f->n) == 0;
+}
+
+/* Inside of a capture nothing is uploaded. The list is there for speed alone: without memory for it there is none. */
+void tern_hook_casts_end(tern_module *m)
+{
+    if (tern_casts_made() - made_before < 2 || tern_thread.graph)
+        return;
+    found f = {.n = 0};
+    cast_list *old = list_of_module(m), *list = NULL;
+    tern_error_hold hold;
+    tern_error_hold_begin(&hold);
+    if (tern_nn_each_parameter(m, look, &f) == TERN_OK && f.n > 1 && !is_known(old, &f))
+        list = new_list(&f);
+    tern_error_hold_end(&hold, NULL, 0);
+    if (list)
+        set_list(m, list);
+    tern_hook_casts_free(old);
+    tern_free(f.leaf);
+}
