@@ -110,7 +110,7 @@ static tern_status collect(const char *path, tern_tensor *x, void *user)
 }
 
 /* n tensors of one dtype and device, in one message. */
-static tern_status send(tern_tensor **x, int n, tern_dist_group *group, const char *label)
+static tern_status send(tern_tensor **x, int n, tern_dist_group *group, int from, const char *label)
 {
     const uint64_t failures = tern_failures();
     const tern_dist_options o = {.group = group, .label = label};
@@ -120,9 +120,9 @@ static tern_status send(tern_tensor **x, int n, tern_dist_group *group, const ch
             return tern_failed_since(failures);
     tern_tensor *all = tern_cat(flat, n, 0);
     TERN_TRY(tern_failed_since(failures));
-    TERN_TRY(tern_dist_broadcast(all, group ? group->members[0] : 0, &o));
+    TERN_TRY(tern_dist_broadcast(all, group ? group->members[from] : from, &o));
     int64_t at = 0;
-    for (int i = 0; i < n && tern_dist_get_rank(group) > 0; i++) {
+    for (int i = 0; i < n && tern_dist_get_rank(group) != from; i++) {
         tern_tensor *part = tern_narrow(all, 0, at, tern_numel(x[i]));
         if (!tern_copy_(x[i], tern_reshape(part, tern_shape_of(x[i]))))
             return tern_failed_since(failures);
@@ -136,8 +136,8 @@ static size_t bytes_of(const tern_tensor *x)
     return (size_t)tern_numel(x) * tern_dtype_size(tern_dtype_of(x));
 }
 
-tern_status tern_ddp_broadcast(tern_module *module, tern_ddp_each each, tern_dist_group *group,
-                               const char *label)
+tern_status tern_ddp_broadcast_from(int from, tern_module *module, tern_ddp_each each,
+                                    tern_dist_group *group, const char *label)
 {
     sending s = {NULL, 0, 0};
     tern_status status = each(module, collect, &s);
@@ -153,8 +153,14 @@ tern_status tern_ddp_broadcast(tern_module *module, tern_ddp_each each, tern_dis
         }
         TERN_SCOPE
             TERN_NO_GRAD
-                status = send(s.x + first, end - first, group, label);
+                status = send(s.x + first, end - first, group, from, label);
     }
     tern_free(s.x);
     return status;
+}
+
+tern_status tern_ddp_broadcast(tern_module *module, tern_ddp_each each, tern_dist_group *group,
+                               const char *label)
+{
+    return tern_ddp_broadcast_from(0, module, each, group, label);
 }

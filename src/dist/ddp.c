@@ -24,8 +24,12 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
 {
     tern_ddp *d = tern_nn_data(self);
     tern_module *module = self->members[0].child;
-    if (d->buffers_due && d->broadcasts)
-        TERN_TRY(tern_ddp_broadcast(module, tern_nn_each_buffer, d->group, "buffers"));
+    const bool buffers = d->buffers_due && d->broadcasts;
+    int from = 0;
+    if (d->joins)
+        TERN_TRY(tern_ddp_go_on(d, buffers, tern_is_grad_enabled() && !d->no_sync, &from));
+    if (buffers)
+        TERN_TRY(tern_ddp_broadcast_from(from, module, tern_nn_each_buffer, d->group, "buffers"));
     TERN_TRY(tern_nn_call(module, in, n, out, k));
     d->buffers_due = tern_is_grad_enabled() && !d->no_sync;
     if (tern_is_grad_enabled()) {
@@ -119,4 +123,23 @@ void tern_no_sync_block_leave(tern_no_sync_block *block)
     tern_ddp *d = block->ddp ? ddp_of(block->ddp, "TERN_NO_SYNC") : NULL;
     if (d)
         d->no_sync = block->saved;
+}
+
+tern_join_block tern_join_block_enter(tern_module *ddp)
+{
+    tern_ddp *d = ddp_of(ddp, "TERN_JOIN");
+    if (d) {
+        d->joins = true;
+        d->last = 0;
+    }
+    return (tern_join_block){.active = 1, .ddp = d ? ddp : NULL};
+}
+
+void tern_join_block_leave(tern_join_block *block)
+{
+    tern_ddp *d = block->ddp ? ddp_of(block->ddp, "TERN_JOIN") : NULL;
+    if (!d || !d->joins)
+        return;
+    d->joins = false;
+    tern_ddp_follow(d);
 }

@@ -38,6 +38,8 @@ struct tern_ddp {
     tern_tensor *counts;  /* what ranks tell beside gradients: rows, then how many used each slot */
     double rows;          /* since the last sum */
     bool no_sync;         /* inside of a block */
+    bool joins;           /* inside of TERN_JOIN: each step begins with who goes on */
+    int last;             /* the last of those who did in the last step */
     bool sums;            /* the last forward was outside of one */
     bool buffers_due;
     bool walks;
@@ -56,12 +58,24 @@ typedef tern_status (*tern_ddp_each)(tern_module *m, tern_tensor_visit visit, vo
  * and function. */
 tern_status tern_ddp_compare(const char *function, tern_module *module, tern_ddp_each parameters,
                              tern_ddp_each buffers, tern_dist_group *group);
-/* All tensors that visit is called with become rank 0's, several at a time. */
+/* All tensors that visit is called with become those of the group's rank `from`, several at a time. */
+tern_status tern_ddp_broadcast_from(int from, tern_module *module, tern_ddp_each each,
+                                    tern_dist_group *group, const char *label);
+/* The group's first one's. */
 tern_status tern_ddp_broadcast(tern_module *module, tern_ddp_each each, tern_dist_group *group,
                                const char *label);
 
 /* ---- reduce.c ------------------------------------------------------------------------------------ */
 /* A slot's hook: its gradient is final. */
 tern_status tern_ddp_arrived(tern_tensor *x, void *slot);
+/* A step of the others, with zeros. Gradients are dropped. */
+tern_status tern_ddp_step_with_zeros(tern_ddp *d);
+
+/* ---- join.c -------------------------------------------------------------------------------------- */
+/* Before a step inside of TERN_JOIN, which begins with buffers, or ends with gradients: *from becomes the rank whose
+ * buffers they are. */
+tern_status tern_ddp_go_on(tern_ddp *d, bool buffers, bool gradients, int *from);
+/* After the block: until nobody goes on; then all have what the last one has. */
+tern_status tern_ddp_follow(tern_ddp *d);
 
 #endif

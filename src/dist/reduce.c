@@ -182,3 +182,17 @@ static tern_status walk_ended(tern_after_walk *end, tern_status status)
     }
     return status;
 }
+
+tern_status tern_ddp_step_with_zeros(tern_ddp *d)
+{
+    tern_status status = TERN_OK;
+    for (int i = 0; i < d->n && status == TERN_OK; i++)
+        status = tern_set_grad(d->slots[i].x, NULL);
+    d->step++;
+    d->rows = 0;
+    if (status == TERN_OK)
+        status = walk_ended(&d->end, TERN_OK);
+    for (int i = 0; i < d->n && status == TERN_OK; i++)
+        status = tern_set_grad(d->slots[i].x, NULL);
+    return status;
+}

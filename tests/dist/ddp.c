@@ -111,6 +111,74 @@ static void rows_count(void)
     tern_nn_free(whole);
 }
 
+/* Rank r has r + 1 batches, of a mean or of sums over rows: gradients, in the end parameters and buffers, are what one
+ * process makes of the batches of those who go on. */
+static void join_with(bool divides)
+{
+    const tern_batch_norm_options frozen = {.device = device, .no_affine = true};
+    const tern_loss_options sum = {.reduction = TERN_REDUCTION_SUM};
+    tern_module *inner = net(6), *whole = net(6);
+    tern_nn_append(inner, tern_nn_batch_norm1d(2, &frozen));
+    tern_nn_append(whole, tern_nn_batch_norm1d(2, &frozen));
+    tern_module *m = tern_nn_distributed_data_parallel(inner, NULL);
+    tern_optimizer *a = tern_optim_sgd(m, 0.1, NULL), *b = tern_optim_sgd(whole, 0.1, NULL);
+    tern_manual_seed(31);
+    tern_tensor *x = numbers(EACH * ranks * ranks, WIDTH), *y = numbers(EACH * ranks * ranks, 2);
+    TERN_JOIN(m)
+    {
+        for (int step = 0; step <= rank; step++) {
+            const int64_t at = (step * ranks + rank) * EACH;
+            tern_optim_zero_grad(a);
+            tern_tensor *out = tern_nn_forward(m, tern_narrow(x, 0, at, EACH));
+            tern_tensor *loss =
+                tern_mse_loss(out, tern_narrow(y, 0, at, EACH), divides ? &sum : NULL);
+            if (divides)
+                tern_ddp_divide_by(m, 2 * EACH);
+            CHECK(tern_backward(loss) == TERN_OK, "walk %d", step);
+            tern_optim_step(a);
+            TERN_NO_GRAD /* evaluation on the way is this rank's own affair */
+                tern_nn_forward(inner, tern_narrow(x, 0, at, EACH));
+        }
+    }
+    for (int step = 0; step < ranks; step++) { /* ranks from `step` on are there */
+        tern_optim_zero_grad(b);
+        for (int r = step; r < ranks; r++) {
+            const int64_t at = (step * ranks + r) * EACH;
+            tern_tensor *loss = tern_mse_loss(tern_nn_forward(whole, tern_narrow(x, 0, at, EACH)),
+                                              tern_narrow(y, 0, at, EACH), NULL);
+            tern_backward(tern_div_scalar(loss, TERN_SCALAR(divides ? ranks - step : ranks)));
+        }
+        tern_optim_step(b);
+    }
+    CHECK(apart(tern_nn_parameter(inner, "0.weight"), tern_nn_parameter(whole, "0.weight")) < 2e-6,
+          "the parameters of one process, divided by %s", divides ? "rows" : "ranks");
+    tern_tensor *mean = tern_clone(tern_nn_buffer(inner, "5.running_mean"));
+    tern_dist_broadcast(mean, 0, NULL);
+    CHECK(apart(mean, tern_nn_buffer(inner, "5.running_mean")) == 0, "the same buffers");
+    tern_optim_free(a);
+    tern_optim_free(b);
+    tern_nn_free(m);
+    tern_nn_free(whole);
+}
+
+static void uneven_batches(void)
+{
+    join_with(false);
+    join_with(true);
+    tern_module *m = tern_nn_distributed_data_parallel(net(1), NULL);
+    TERN_JOIN(m)
+    {
+    } /* none at all */
+    tern_nn_free(m);
+    m = net(1);
+    TERN_JOIN(m)
+    {
+    }
+    CHECK(tern_last_status() == TERN_ERR_ARGUMENT, "not one");
+    tern_clear_error();
+    tern_nn_free(m);
+}
+
 /* Gradients that were divided already are not to be divided again. */
 static void kept_gradients_are_not_divided_twice(void)
 {
@@ -246,6 +314,7 @@ int main(int argc, char **argv)
         means(2e-4, TERN_BF16, 2e-2);
         means(0, TERN_F16, 2e-3);
         rows_count();
+        uneven_batches();
         kept_gradients_are_not_divided_twice();
         unused_parameters();
         buffers(true);

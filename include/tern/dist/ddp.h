@@ -52,5 +52,24 @@ TERN_API void tern_no_sync_block_leave(tern_no_sync_block *block);
 #define TERN_NO_SYNC_HERE(ddp)                                                                     \
     TERN_HERE_(tern_no_sync_block, tern_no_sync_block_enter(ddp), tern_no_sync_block_leave)
 
+/* TERN_JOIN(model) { all batches of this rank }: ranks may have different numbers of batches (torch's join). One that has left
+ * the block takes part in the others' sums with zeros until all have left theirs, and then has the parameters and buffers of one
+ * that was the last to train. What was a mean stays divided by all ranks, as PyTorch's default; with tern_ddp_divide_by it
+ * is by the rows there were. Buffers follow a rank that trains still. Inside, each forward with gradients is followed by its
+ * walk back, and modules that speak to other ranks themselves (SyncBatchNorm) are not. An error in it is that of the block's
+ * end: tern_last_status. All ranks enter it. */
+typedef struct tern_join_block {
+    int active;
+    tern_module *ddp;
+} tern_join_block;
+/* What TERN_JOIN opens with. */
+TERN_API tern_join_block tern_join_block_enter(tern_module *ddp);
+/* Returns when all ranks have left theirs. */
+TERN_API void tern_join_block_leave(tern_join_block *block);
+#define TERN_JOIN(ddp)                                                                             \
+    TERN_BLOCK_(tern_join_block, tern_join_block_enter(ddp), tern_join_block_leave)
+#define TERN_JOIN_HERE(ddp)                                                                        \
+    TERN_HERE_(tern_join_block, tern_join_block_enter(ddp), tern_join_block_leave)
+
 TERN_END_DECLS
 #endif
