@@ -59,6 +59,9 @@ def reference(out):
         write(os.path.join(out, "reference", page.slug + ".md"),
               markdown.header_page(page, described, links, tables))
     write(os.path.join(out, "reference", "index.md"), markdown.contents(pages))
+    write(os.path.join(out, "reference", "functions.md"), markdown.by_name(pages, described, links))
+    with open(os.path.join(ROOT, "include", "tern", "tern.hpp"), encoding="utf-8") as file:
+        write(os.path.join(out, "reference", "cpp.md"), markdown.cpp_page(file.read()))
     made = man.pages(pages, described, tables, release_date())
     for path, text in made.items():
         write(os.path.join(out, "man", path), text)

@@ -98,6 +98,7 @@ def function_page(items, page, section, described, tables, date):
     types = [f"{what}: {slots[key]}." for key, what in (("types", "Takes"), ("autocast", "Under autocast")) if slots[key]]
     out += slot("TYPES", fill(types))
     out += slot("ERRORS", fill([slots["errors"].rstrip(".") + "."]))
+    out += slot("WAITING", fill([slots["waits"]]) if slots["waits"] else [])
     names = [n for i in items for n in described[i.names[0]]["pytorch"]]
     if names:
         out += [".SH PYTORCH", ".nf"] + [roff(n) for n in dict.fromkeys(names)] + [".fi"]

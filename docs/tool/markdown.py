@@ -26,14 +26,19 @@ def anchor(name):
     return name.lower()
 
 
+def plain(text):
+    """Text in which nothing means something to Markdown."""
+    return ESCAPED.sub(r"\\\1", text)
+
+
 def inline(text, links, folder=""):
     """Prose with its names as links and everything else taken literally."""
     out, at = [], 0
     for match in CODE.finditer(text):
-        out.append(ESCAPED.sub(r"\\\1", text[at:match.start()]))
+        out.append(plain(text[at:match.start()]))
         out.append(links.to(match.group(0), folder))
         at = match.end()
-    out.append(ESCAPED.sub(r"\\\1", text[at:]))
+    out.append(plain(text[at:]))
     return "".join(out)
 
 
@@ -98,6 +103,8 @@ def function(item, slots, links, tables):
     if slots["autocast"]:
         out += ["- **Under autocast**: " + slots["autocast"]]
     out += ["- **Errors**: " + inline(slots["errors"], links)]
+    if slots["waits"]:
+        out += ["- **Waits**: " + inline(slots["waits"], links)]
     if slots["pytorch"]:
         out += ["- **PyTorch**: " + ", ".join(f"`{n}`" for n in slots["pytorch"])]
     for page, title in tables.examples.get(name, [])[:2]:
@@ -149,6 +156,33 @@ def contents(pages):
            "`man 3 tern_matmul` shows the same of one function, `man 7 tern_tensor` of one header.", "",
            "| header | what is in it | functions |", "|---|---|---|"]
     for page in pages:
-        out.append(f"| [{page.path}]({page.slug}.md) | {ESCAPED.sub(chr(92) * 2 + '1', page.title)} | {len(page.functions())} |")
-    out += ["", "```{toctree}", ":hidden:", ":maxdepth: 1", ""] + [page.slug for page in pages] + ["```", ""]
+        out.append(f"| [{page.path}]({page.slug}.md) | {plain(page.title)} | {len(page.functions())} |")
+    out += ["", "```{toctree}", ":hidden:", ":maxdepth: 1", ""] + [page.slug for page in pages] + ["functions", "cpp", "```", ""]
     return "\n".join(out)
+
+
+def by_name(pages, described, links):
+    """All functions in alphabetical order, with PyTorch's name and how their text begins."""
+    out = ["# Functions by name", "", "| function | PyTorch | |", "|---|---|---|"]
+    for item in sorted((i for page in pages for i in page.functions()), key=lambda i: i.names[0]):
+        torch = [n.split("(")[0] for n in described[item.names[0]]["pytorch"]]
+        text = " ".join((item.lead or item.text).split("\n\n")[0].split())
+        short = text if len(text) < 90 else text[:90].rsplit(" ", 1)[0] + " ..."
+        out.append(f"| {links.to(item.names[0])} | {'`' + torch[0] + '`' if torch else ''} | {plain(short)} |")
+    return "\n".join(out) + "\n"
+
+
+def cpp_page(text):
+    """tern/tern.hpp as it is written: a heading for each of its rulers, its code between them."""
+    lines = text.split("\n")
+    intro = [l[2:].strip() for l in lines[:lines.index(next(l for l in lines if not l.startswith("//")))]]
+    out = ["# tern/tern.hpp", "", intro[0].partition(" -- ")[2], ""]
+    for i, line in enumerate(lines[len(intro):]):
+        title = re.match(r"\s*// ---- (.*?) -+$", line)
+        if title:
+            while out and not out[-1].strip():
+                out.pop()
+            out += (["```"] if "```cpp" in out else []) + ["", "## " + title.group(1), "", "```cpp"]
+        elif "```cpp" in out:
+            out.append(line)
+    return "\n".join(out).rstrip() + "\n```\n"

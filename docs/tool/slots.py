@@ -173,6 +173,11 @@ def errors(item, section, page):
     return "told by tern_last_status, beside the value that the text names"
 
 
+def waits(item):
+    """What the text says of waiting for the device."""
+    return " ".join(s for s in sentences(item.text) if re.search(r"\b[Ww]aits?\b|does not wait|blocks until", s))
+
+
 def options(item, tables):
     """The options struct that it takes: its fields are its keyword arguments."""
     for kind, _ in arguments(item):
@@ -198,4 +203,4 @@ def slots(item, section, page, tables):
     args = [{"name": n, "type": t, "text": said_of(n, texts)} for t, n in arguments(item)]
     return {"arguments": args, "result": result(item, tables), "types": tables.types.get(item.names[0], ""),
             "autocast": tables.cast.get(item.names[0], ""), "errors": errors(item, section, page),
-            "options": options(item, tables), "pytorch": pytorch(item, tables)}
+            "waits": waits(item), "options": options(item, tables), "pytorch": pytorch(item, tables)}
