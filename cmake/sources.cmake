@@ -50,6 +50,7 @@ set(TERN_KERNEL_FAMILIES
   matmul
   norm
   norm_layer
+  packed
   polygamma
   pool
   random
@@ -101,6 +102,7 @@ set(TERN_KERNEL_FAMILIES_V4
   elementwise
   loss
   norm_layer
+  packed
   rnn
   softmax
 )

@@ -2,8 +2,12 @@
 #include "models.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-static const tern_quantization types[] = {TERN_QUANTIZE_NF4, TERN_QUANTIZE_INT8};
+static const tern_quantization types[] = {TERN_QUANTIZE_NF4, TERN_QUANTIZE_INT8,
+                                          TERN_QUANTIZE_INT4};
+/* Of a layer's largest weight: how far others may be off. */
+static const double off[] = {0.16, 0.5 / 127 + 1e-6, 1.0 / 15 + 1e-6};
 
 /* ---- bitsandbytes' file ------------------------------------------------------------------------ */
 
@@ -63,27 +67,30 @@ static void nf4_is_made_and_written_as_bitsandbytes_does(void **state)
 
 /* ---- layers -------------------------------------------------------------------------------------- */
 
+/* Of few rows and many. */
 static void products_and_gradients_are_those_of_the_weight(void **state)
 {
-    const int64_t sizes[][2] = {{24, 64}, {7, 11}, {1, 1}}; /* whole blocks, and what is less */
+    const int64_t sizes[][3] = {{24, 64, 3}, {7, 11, 3}, {1, 1, 3}, {40, 96, 20}, {6, 10, 1}};
     (void)state;
     FOR_EACH_DEVICE(device)
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 15; i++)
         TERN_SCOPE {
-            const int64_t *size = sizes[i / 2];
+            const int64_t *size = sizes[i / 3];
+            if (types[i % 3] == TERN_QUANTIZE_INT4 && size[1] % 2)
+                continue;
             tern_module *linear =
                 tern_nn_linear(size[1], size[0], &(tern_linear_options){.device = device});
-            tern_module *m = tern_quantize_linear(linear, types[i % 2]);
+            tern_module *m = tern_quantize_linear(linear, types[i % 3]);
             assert_non_null(m);
             tern_tensor *w = tern_dequantize_weight(m), *own = tern_nn_parameter(linear, "weight");
             double most = tern_item(tern_max(tern_abs(own)));
-            assert_near(w, tern_detach(own), 0, most * (i % 2 ? 0.5 / 127 + 1e-6 : 0.16));
-            tern_tensor *x =
-                tern_requires_grad_(tern_randn(TERN_SHAPE(2, 3, size[1]), TERN_F32, device), true);
+            assert_near(w, tern_detach(own), 0, most * off[i % 3]);
+            tern_tensor *x = tern_requires_grad_(
+                tern_randn(TERN_SHAPE(2, size[2], size[1]), TERN_F32, device), true);
             tern_tensor *copy = tern_requires_grad_(tern_detach(tern_clone(x)), true);
             tern_tensor *y = tern_nn_forward(m, x);
             tern_tensor *expected = tern_linear(copy, w, tern_nn_parameter(linear, "bias"));
-            assert_near(y, tern_detach(expected), 1e-6, 0);
+            assert_near(y, tern_detach(expected), 1e-6, 1e-6);
             tern_tensor *g = tern_randn(tern_shape_of(y), TERN_F32, device);
             assert_ok(tern_backward(tern_sum(tern_mul(y, g))));
             assert_ok(tern_backward(tern_sum(tern_mul(expected, g))));
@@ -91,6 +98,27 @@ static void products_and_gradients_are_those_of_the_weight(void **state)
             tern_nn_free(m);
             tern_nn_free(linear);
         }
+}
+
+/* What is decoded in parts: 8 million elements and more. */
+static void large_weights_are_multiplied_in_parts(void **state)
+{
+    (void)state;
+    TERN_SCOPE {
+        tern_module *linear = tern_nn_linear(16, 600000, &(tern_linear_options){.device = "cpu"});
+        tern_module *m = tern_quantize_linear(linear, TERN_QUANTIZE_INT8);
+        tern_tensor *x = tern_requires_grad_(tern_randn(TERN_SHAPE(9, 16), TERN_F32, "cpu"), true);
+        tern_tensor *copy = tern_requires_grad_(tern_detach(tern_clone(x)), true);
+        tern_tensor *y = tern_nn_forward(m, x);
+        tern_tensor *expected =
+            tern_linear(copy, tern_dequantize_weight(m), tern_nn_parameter(linear, "bias"));
+        assert_near(tern_detach(y), tern_detach(expected), 1e-6, 0);
+        assert_ok(tern_backward(tern_sum(y)));
+        assert_ok(tern_backward(tern_sum(expected)));
+        assert_near(tern_grad(x), tern_grad(copy), 1e-4, 0);
+        tern_nn_free(m);
+        tern_nn_free(linear);
+    }
 }
 
 static int64_t bytes_of(tern_module *m)
@@ -104,15 +132,111 @@ static int64_t bytes_of(tern_module *m)
     return bytes;
 }
 
-static void nf4_takes_a_third_of_half_precision(void **state)
+static void four_bits_take_a_third_of_half_precision(void **state)
 {
     (void)state;
     tern_module *linear =
         tern_nn_linear(512, 256, &(tern_linear_options){.no_bias = true, .dtype = TERN_BF16});
-    tern_module *m = tern_quantize_linear(linear, TERN_QUANTIZE_NF4);
-    assert_true((double)bytes_of(m) <= 0.35 * (double)bytes_of(linear));
-    tern_nn_free(m);
+    for (int i = 0; i < 3; i++) {
+        tern_module *m = tern_quantize_linear(linear, types[i]);
+        assert_true((double)bytes_of(m) <= (i == 1 ? 0.51 : 0.35) * (double)bytes_of(linear));
+        tern_nn_free(m);
+    }
     tern_nn_free(linear);
+}
+
+/* ---- files of the Hub ---------------------------------------------------------------------------- */
+
+/* Codes of 4 bits (in, out) as GPTQ or AWQ packs them: along the inputs, or along the outputs in the order 0 2 4 6 1 3 5 7. */
+static tern_tensor *packed(const uint8_t *codes, int64_t rows, int64_t columns, bool awq,
+                           bool by_rows)
+{
+    static const int order[8] = {0, 2, 4, 6, 1, 3, 5, 7};
+    int64_t h = by_rows ? rows / 8 : rows, w = by_rows ? columns : columns / 8;
+    int32_t *words = calloc((size_t)(h * w), sizeof *words);
+    for (int64_t r = 0; r < h; r++)
+        for (int64_t c = 0; c < w; c++)
+            for (int k = 0; k < 8; k++) {
+                int64_t row = by_rows ? 8 * r + k : r;
+                int64_t column = by_rows ? c : 8 * c + (awq ? order[k] : k);
+                words[r * w + c] |= (int32_t)((uint32_t)codes[row * columns + column] << (4 * k));
+            }
+    tern_tensor *x = tern_from_data(words, TERN_SHAPE(h, w), TERN_I32, "cpu");
+    free(words);
+    return x;
+}
+
+enum { IN = 32, OUT = 32, GROUP = 8, GROUPS = IN / GROUP };
+
+/* q_proj of layer 0 in 4 bits, the weight that they stand for into w. */
+static void put_packed(tern_state_dict *dict, const char *path, bool awq, float *w)
+{
+    static uint8_t codes[IN * OUT], zeros[GROUPS * OUT];
+    static float scales[GROUPS * OUT];
+    static int32_t index[IN];
+    char name[256];
+    for (int i = 0; i < IN * OUT; i++)
+        codes[i] = (uint8_t)((i * 7 + i / 13) % 16);
+    for (int i = 0; i < GROUPS * OUT; i++) {
+        zeros[i] = (uint8_t)(5 + i % 6);
+        scales[i] = (float)(1 + i % 4) / 64;
+    }
+    for (int i = 0; i < IN; i++)
+        index[i] = i / GROUP;
+    for (int i = 0; i < IN; i++)
+        for (int o = 0; o < OUT; o++) {
+            int g = i / GROUP * OUT + o;
+            w[o * IN + i] = (float)(codes[i * OUT + o] - zeros[g] - (awq ? 0 : 1)) * scales[g];
+        }
+    const struct {
+        const char *name;
+        tern_tensor *x;
+    } parts[] = {{"qweight", packed(codes, IN, OUT, awq, !awq)},
+                 {"qzeros", packed(zeros, GROUPS, OUT, awq, false)},
+                 {"scales", tern_from_data(scales, TERN_SHAPE(GROUPS, OUT), TERN_F32, "cpu")},
+                 {"g_idx", tern_from_data(index, TERN_SHAPE(IN), TERN_I32, "cpu")}};
+    for (int i = 0; i < (awq ? 3 : 4); i++) {
+        snprintf(name, sizeof name, "%s.%s", path, parts[i].name);
+        assert_ok(tern_state_dict_set(dict, name,
+                                      i == 2 ? tern_to_dtype(parts[i].x, TERN_F16) : parts[i].x));
+    }
+    snprintf(name, sizeof name, "%s.weight", path);
+    assert_ok(tern_state_dict_remove(dict, name));
+}
+
+static void gptq_and_awq_are_read(void **state)
+{
+    static const char *const said[] = {
+        "\"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 8}, ",
+        "\"quantization_config\": {\"quant_method\": \"awq\", \"bits\": 4, \"group_size\": 8, "
+        "\"version\": \"gemm\"}, "};
+    static const char path[] = "model.layers.0.self_attn.q_proj";
+    static float w[IN * OUT];
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int awq = 0; awq < 2; awq++)
+        TERN_SCOPE {
+            char *folder = models_folder("llama"), file[1024], config[1 << 14];
+            char *text = models_text(models_path("llama", "config.json"));
+            tern_state_dict *dict = tern_load(models_path("llama", NULL), NULL);
+            assert_non_null(dict);
+            put_packed(dict, path, awq, w);
+            snprintf(config, sizeof config, "{%s%s", said[awq], strchr(text, '{') + 1);
+            models_write(folder, "config.json", config);
+            snprintf(file, sizeof file, "%s/model.safetensors", folder);
+            assert_ok(tern_save(dict, file, NULL));
+            tern_module *m = models_load(folder, device);
+            tern_module *layer = tern_nn_child(m, path);
+            assert_string_equal(tern_nn_name(layer), "LinearInt4");
+            assert_same(tern_dequantize_weight(layer),
+                        tern_from_data(w, TERN_SHAPE(OUT, IN), TERN_F32, device));
+            tern_tensor *ids = tern_ones(TERN_SHAPE(1, 4), TERN_I64, device);
+            assert_shape(tern_nn_forward(m, ids), 1, 4, 320);
+            tern_nn_free(m);
+            tern_state_dict_free(dict);
+            free(text);
+            models_remove(folder);
+        }
 }
 
 /* ---- models -------------------------------------------------------------------------------------- */
@@ -123,15 +247,15 @@ static void adapters_train_around_quantized_layers(void **state)
     static const char *const all[] = {"all-linear", NULL};
     (void)state;
     FOR_EACH_DEVICE(device)
-    for (int i = 0; i < 4; i += test_thorough(device) ? 1 : 3)
+    for (int i = 0; i < 6; i += test_thorough(device) ? 1 : 2)
         TERN_SCOPE {
-            tern_state_dict *r = models_reference(names[i / 2], "reference.safetensors", device);
-            tern_module *m = models_load(models_path(names[i / 2], NULL), device);
+            tern_state_dict *r = models_reference(names[i / 3], "reference.safetensors", device);
+            tern_module *m = models_load(models_path(names[i / 3], NULL), device);
             tern_model_inputs in = models_inputs(r);
             double plain = tern_item(tern_models_loss(m, &in));
-            assert_ok(tern_quantize_(m, types[i % 2]));
+            assert_ok(tern_quantize_(m, types[i % 3]));
             double first = tern_item(tern_models_loss(m, &in)), last = 0;
-            assert_true(fabs(first - plain) < (i % 2 ? 0.02 : 0.3) * plain);
+            assert_true(fabs(first - plain) < (i % 3 == 1 ? 0.02 : 0.3) * plain);
             assert_int_equal(tern_models_save_pretrained(m, "/nowhere", NULL), TERN_ERR_STATE);
             assert_error(TERN_ERR_STATE, "is Linear");
             assert_non_null(tern_lora_add(m, &(tern_lora_options){.target_modules = all}));
@@ -148,7 +272,7 @@ static void adapters_train_around_quantized_layers(void **state)
             tern_optim_free(optimizer);
             tern_tensor *before = tern_models_loss(m, &in);
             assert_non_null(tern_lora_merge(m));
-            if (i % 2) /* what is merged is rounded again */
+            if (i % 3 == 1) /* what is merged is rounded again */
                 assert_near(tern_models_loss(m, &in), before, 0.1, 0);
             tern_state_dict_free(r);
             tern_nn_free(m);
@@ -189,7 +313,9 @@ int main(void)
         TEST(nf4_is_bitsandbytes),
         TEST(nf4_is_made_and_written_as_bitsandbytes_does),
         TEST(products_and_gradients_are_those_of_the_weight),
-        TEST(nf4_takes_a_third_of_half_precision),
+        TEST(large_weights_are_multiplied_in_parts),
+        TEST(four_bits_take_a_third_of_half_precision),
+        TEST(gptq_and_awq_are_read),
         TEST(adapters_train_around_quantized_layers),
         TEST(what_is_wrong_is_an_error),
     };

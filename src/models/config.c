@@ -1,5 +1,5 @@
 /* config.c -- config.json: read by the table of its architecture; what is not in it is refused. */
-#include "models/model.h"
+#include "models/quantize.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -237,6 +237,10 @@ static tern_status check_known(const models_model *m, json_t *json, const models
     json_object_foreach(json, name, value)
     {
         bool known = json_is_null(value) || is_idle(name);
+        if (strcmp(name, "quantization_config") == 0 && json_object_size(value)) {
+            TRY(quantize_check(m));
+            known = true;
+        }
         for (const models_field *f = fields; f->name && !known; f++)
             known = strcmp(f->name, name) == 0;
         if (!known)

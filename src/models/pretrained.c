@@ -1,6 +1,6 @@
 /* pretrained.c -- models of directories: made by config.json, filled from files. */
 #include "models/option.h"
-#include "models/model.h"
+#include "models/quantize.h"
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -199,8 +199,9 @@ static bool of_head(const models_model *m, const char *path)
     return n && strncmp(path, m->kind->head, n) == 0 && path[n] == '.';
 }
 
-static void mark_used(filling *f, const char *name)
+static void mark_used(void *user, const char *name)
 {
+    filling *f = user;
     for (int i = 0; i < tern_file_count(f->file); i++)
         if (strcmp(tern_file_name_at(f->file, i), name) == 0)
             f->used[i] = true;
@@ -254,11 +255,24 @@ static tern_status fill_one(const char *path, tern_tensor *x, void *user)
     return status;
 }
 
+/* Whether it is what a quantized layer keeps, which has its values. */
+static bool of_codes(const models_model *m, const char *path)
+{
+    char layer[512];
+    const char *dot = strrchr(path, '.');
+    if (!dot || (size_t)(dot - path) >= sizeof layer || strcmp(dot, ".bias") == 0)
+        return false;
+    memcpy(layer, path, (size_t)(dot - path));
+    layer[dot - path] = 0;
+    tern_module *child = tern_nn_child(m->module, layer);
+    return child && quantize_is(child);
+}
+
 /* What has no values yet: a tied tensor has them under its other name; a head is new. */
 static tern_status complete_one(const char *path, tern_tensor *x, void *user)
 {
     filling *f = user;
-    if (is_filled(f, x))
+    if (is_filled(f, x) || of_codes(f->m, path))
         return TERN_OK;
     bool head = of_head(f->m, path) && f->o->num_labels > 0;
     if (!head && !is_left_out(f->m, path)) {
@@ -314,13 +328,17 @@ static tern_status fill_from(models_model *m, const char *directory,
     for (; i < 2 && stat(path, &about) != 0; i++)
         snprintf(path, sizeof path, "%s/%s", directory, files[i]);
     filling f = {.m = m, .o = o, .file = tern_safe_open(path)};
-    tern_status status =
-        f.file ? tern_nn_each_state(m->module, count_one, &f.capacity) : tern_last_status();
+    const quantize_source source = {f.file, mark_used, &f, o->device};
+    tern_status status = f.file ? TERN_OK : tern_last_status();
+    if (f.file && !(f.used = calloc((size_t)tern_file_count(f.file) + 1, sizeof *f.used)))
+        status = tern_fail(TERN_ERR_MEMORY, "%s: no memory", from_pretrained);
+    if (status == TERN_OK)
+        status = quantize_read_layers(m, &source);
+    if (status == TERN_OK)
+        status = tern_nn_each_state(m->module, count_one, &f.capacity);
     if (status == TERN_OK) {
-        f.used = calloc((size_t)tern_file_count(f.file) + 1, sizeof *f.used);
         f.filled = calloc((size_t)f.capacity + 1, sizeof(tern_tensor *));
-        status = f.used && f.filled ? TERN_OK
-                                    : tern_fail(TERN_ERR_MEMORY, "%s: no memory", from_pretrained);
+        status = f.filled ? TERN_OK : tern_fail(TERN_ERR_MEMORY, "%s: no memory", from_pretrained);
     }
     if (status == TERN_OK)
         status = tern_nn_each_state(m->module, fill_one, &f);

@@ -5,13 +5,23 @@
 
 enum { BLOCK = 64 };
 
-static const char *const names[] = {"", "Linear8bitLt", "Linear4bit"};
+static const char *const names[] = {"", "Linear8bitLt", "Linear4bit", "LinearInt4"};
+/* Where codes, scales, and what else decodes them are; those of INT4 are no names of GPTQ's files. */
+static const char *const buffers[][3] = {
+    {NULL}, {"weight", "absmax", NULL}, {"weight", "absmax", "pairs"}, {"codes", "scale", "zero"}};
+
+static bool is_type(tern_quantization type)
+{
+    return type >= TERN_QUANTIZE_INT8 && type <= TERN_QUANTIZE_INT4;
+}
 
 bool quantize_is(tern_module *m)
 {
     const char *name = tern_nn_name(m);
-    return name && (strcmp(name, names[TERN_QUANTIZE_INT8]) == 0 ||
-                    strcmp(name, names[TERN_QUANTIZE_NF4]) == 0);
+    for (int i = TERN_QUANTIZE_INT8; name && i <= TERN_QUANTIZE_INT4; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
 }
 
 /* ---- numbers ------------------------------------------------------------------------------- */
@@ -80,28 +90,73 @@ static void to_int8(const float *x, int64_t rows, int64_t n, int8_t *codes, floa
     }
 }
 
-/* Codes and scales of a weight (out, in) on its device. */
-static tern_status encode(const quantize_layer *l, tern_tensor *weight, tern_tensor **codes,
-                          tern_tensor **scales)
+int64_t quantize_group(int64_t in)
 {
-    bool nf4 = l->type == TERN_QUANTIZE_NF4;
+    for (int64_t n = 128; n >= 32; n /= 2)
+        if (in % n == 0)
+            return n;
+    return in;
+}
+
+void quantize_pack(const uint8_t *codes, int64_t n, int64_t group, uint8_t *bytes)
+{
+    for (int64_t i = 0; i < n; i += group)
+        for (int64_t k = 0; k < group / 2; k++)
+            bytes[i / 2 + k] = (uint8_t)(codes[i + k] | codes[i + group / 2 + k] << 4);
+}
+
+/* Sixteen steps from the least of a group to its largest. */
+static tern_status to_int4(const float *x, int64_t n, int64_t group, uint8_t *bytes, float *scales,
+                           float *zeros)
+{
+    uint8_t *codes = malloc((size_t)n + 1);
+    if (!codes)
+        return tern_fail(TERN_ERR_MEMORY, "tern_quantize_linear: no memory");
+    for (int64_t g = 0; g * group < n; g++) {
+        const float *from = x + g * group;
+        float low = from[0], high = from[0];
+        for (int64_t i = 1; i < group; i++) {
+            low = fminf(low, from[i]);
+            high = fmaxf(high, from[i]);
+        }
+        float step = high > low ? (high - low) / 15 : high != 0 ? fabsf(high) : 1;
+        scales[g] = step;
+        zeros[g] = -low / step;
+        for (int64_t i = 0; i < group; i++)
+            codes[g * group + i] = (uint8_t)lrintf(fminf(fmaxf((from[i] - low) / step, 0), 15));
+    }
+    quantize_pack(codes, n, group, bytes);
+    free(codes);
+    return TERN_OK;
+}
+
+/* Codes, scales and zeros (of INT4) of a weight (out, in) on its device. */
+static tern_status encode(const quantize_layer *l, tern_tensor *weight, tern_tensor *parts[3])
+{
+    bool nf4 = l->type == TERN_QUANTIZE_NF4, int4 = l->type == TERN_QUANTIZE_INT4;
     const char *device = tern_device(weight);
     tern_tensor *host =
         tern_contiguous(tern_to(tern_to_dtype(tern_detach(weight), TERN_F32), "cpu"));
-    int64_t blocks = nf4 ? blocks_of(l) : l->out;
-    tern_tensor *c =
-        tern_empty(nf4 ? TERN_SHAPE(blocks * (BLOCK / 2), 1) : TERN_SHAPE(l->out, l->in),
-                   nf4 ? TERN_U8 : TERN_I8, "cpu");
-    tern_tensor *s = tern_empty(TERN_SHAPE(blocks), TERN_F32, "cpu");
-    if (!host || !c || !s)
+    int64_t blocks = nf4 ? blocks_of(l) : l->out, group = quantize_group(l->in);
+    tern_shape shape = int4 ? TERN_SHAPE(l->out, l->in / group) : TERN_SHAPE(blocks);
+    tern_tensor *c = tern_empty(nf4    ? TERN_SHAPE(blocks * (BLOCK / 2), 1)
+                                : int4 ? TERN_SHAPE(l->out, l->in / 2)
+                                       : TERN_SHAPE(l->out, l->in),
+                                nf4 || int4 ? TERN_U8 : TERN_I8, "cpu");
+    tern_tensor *s = tern_empty(shape, TERN_F32, "cpu"), *z = tern_empty(shape, TERN_F32, "cpu");
+    if (!host || !c || !s || !z)
         return tern_last_status();
     if (nf4)
         to_nf4(tern_data(host), l->out * l->in, tern_data(c), tern_data(s));
+    else if (int4)
+        TRY(to_int4(tern_data(host), l->out * l->in, group, tern_data(c), tern_data(s),
+                    tern_data(z)));
     else
         to_int8(tern_data(host), l->out, l->in, tern_data(c), tern_data(s));
-    *codes = tern_to(c, device);
-    *scales = tern_to(s, device);
-    return *codes && *scales ? TERN_OK : tern_last_status();
+    parts[0] = tern_to(c, device);
+    parts[1] = tern_to(s, device);
+    parts[2] = tern_to(z, device);
+    return parts[0] && parts[1] && parts[2] ? TERN_OK : tern_last_status();
 }
 
 /* Each byte's two quantiles, (256, 2). */
@@ -115,30 +170,74 @@ static tern_tensor *pairs_of(const float map[16], const char *device)
     return tern_from_data(pairs, TERN_SHAPE(256, 2), TERN_F32, device);
 }
 
-/* The weight (out, in); pairs is NULL for int8. */
-static tern_tensor *decode(const quantize_layer *l, tern_tensor *codes, tern_tensor *scales,
-                           tern_tensor *pairs)
+/* What the kernels multiply the codes of int8 with, (out, 1). */
+static tern_tensor *steps_of(tern_tensor *absmax)
 {
-    if (l->type == TERN_QUANTIZE_INT8)
-        return tern_mul(tern_to_dtype(codes, TERN_F32),
-                        tern_unsqueeze(tern_div_scalar(scales, TERN_SCALAR(127.0)), 1));
-    tern_tensor *index = tern_to_dtype(tern_view(codes, TERN_SHAPE(-1)), TERN_I32);
-    tern_tensor *x = tern_view(tern_index_select(pairs, 0, index), TERN_SHAPE(-1, BLOCK));
-    x = tern_view(tern_mul(x, tern_unsqueeze(scales, 1)), TERN_SHAPE(-1));
+    return tern_unsqueeze(tern_div_scalar(absmax, TERN_SCALAR(127.0)), 1);
+}
+
+/* Rows from .. from + n of the weight; parts: codes, scales, and zeros or pairs. */
+static tern_tensor *decode(const quantize_layer *l, tern_tensor *const parts[3], int64_t from,
+                           int64_t n)
+{
+    if (l->type != TERN_QUANTIZE_NF4) {
+        tern_tensor *scales = tern_narrow(parts[1], 0, from, n);
+        bool int4 = l->type == TERN_QUANTIZE_INT4;
+        return tern_unpack_weight(tern_narrow(parts[0], 0, from, n),
+                                  int4 ? scales : steps_of(scales),
+                                  int4 ? tern_narrow(parts[2], 0, from, n) : NULL, l->in);
+    }
+    tern_tensor *index = tern_to_dtype(tern_view(parts[0], TERN_SHAPE(-1)), TERN_I32);
+    tern_tensor *x = tern_view(tern_index_select(parts[2], 0, index), TERN_SHAPE(-1, BLOCK));
+    x = tern_view(tern_mul(x, tern_unsqueeze(parts[1], 1)), TERN_SHAPE(-1));
     return tern_view(tern_narrow(x, 0, 0, l->out * l->in), TERN_SHAPE(l->out, l->in));
 }
 
 /* ---- running ------------------------------------------------------------------------------- */
 
-/* in: x, codes, scales, pairs or NULL's stand-in. The weight is made again in backward. */
+/* Rows up to which codes are multiplied as they lie, and elements of a weight that are there at a time beyond. */
+enum { FEW_ROWS = 8, PART = 8 << 20, MOST_PARTS = 256 };
+
+/* How many rows of the weight are decoded at a time; NF4's blocks go across rows. */
+static int64_t part_of(const quantize_layer *l)
+{
+    int64_t n = l->type == TERN_QUANTIZE_NF4 ? l->out : PART / l->in + 1;
+    int64_t least = (l->out + MOST_PARTS - 1) / MOST_PARTS;
+    n = n < least ? least : n;
+    return n < l->out ? n : l->out;
+}
+
+static tern_tensor *multiply(const quantize_layer *l, tern_tensor *x, tern_tensor *const parts[3])
+{
+    tern_tensor *y[MOST_PARTS];
+    int64_t n = part_of(l);
+    int k = 0;
+    if (l->type != TERN_QUANTIZE_NF4 && tern_numel(x) <= FEW_ROWS * l->in)
+        return tern_linear_packed(x, parts[0],
+                                  l->type == TERN_QUANTIZE_INT4 ? parts[1] : steps_of(parts[1]),
+                                  l->type == TERN_QUANTIZE_INT4 ? parts[2] : NULL);
+    for (int64_t at = 0; at < l->out; at += n) {
+        TERN_SCOPE {
+            tern_tensor *w = decode(l, parts, at, at + n < l->out ? n : l->out - at);
+            w = w ? tern_to_dtype(w, tern_dtype_of(x)) : NULL;
+            y[k] = w ? tern_linear(x, w, NULL) : NULL;
+            y[k] = y[k] ? tern_escape(y[k]) : NULL;
+        }
+        if (!y[k++])
+            return NULL;
+    }
+    return k == 1 ? y[0] : tern_cat(y, k, -1);
+}
+
+/* in: x, codes, scales, and zeros or pairs. The weight is made again in backward. */
 static tern_status forward(tern_function *f, tern_tensor *const *in, int n, tern_tensor **out,
                            int k)
 {
     (void)k;
-    tern_tensor *w = decode(tern_function_data(f), in[1], in[2], n > 3 ? in[3] : NULL);
+    tern_tensor *const parts[] = {in[1], in[2], n > 3 ? in[3] : NULL};
     for (int i = 1; i < n; i++)
         TRY(tern_function_save(f, in[i]));
-    out[0] = w ? tern_linear(in[0], tern_to_dtype(w, tern_dtype_of(in[0])), NULL) : NULL;
+    out[0] = multiply(tern_function_data(f), in[0], parts);
     return out[0] ? TERN_OK : tern_last_status();
 }
 
@@ -150,27 +249,44 @@ static tern_status backward(tern_function *f, tern_tensor *const *grad_out, int 
         grad_in[i] = NULL;
     if (!grad_out[0] || !tern_function_needs_grad(f, 0))
         return TERN_OK;
-    tern_tensor *w = decode(tern_function_data(f), tern_function_saved(f, 0),
-                            tern_function_saved(f, 1), n > 3 ? tern_function_saved(f, 2) : NULL);
-    grad_in[0] = w ? tern_matmul(grad_out[0], tern_to_dtype(w, tern_dtype_of(grad_out[0]))) : NULL;
-    return grad_in[0] ? TERN_OK : tern_last_status();
+    const quantize_layer *l = tern_function_data(f);
+    tern_tensor *const parts[] = {tern_function_saved(f, 0), tern_function_saved(f, 1),
+                                  n > 3 ? tern_function_saved(f, 2) : NULL};
+    int64_t rows = part_of(l);
+    for (int64_t at = 0; at < l->out; at += rows) {
+        int64_t some = at + rows < l->out ? rows : l->out - at;
+        TERN_SCOPE {
+            tern_tensor *w = decode(l, parts, at, some);
+            tern_tensor *dy = tern_narrow(grad_out[0], -1, at, some);
+            tern_tensor *dx = w ? tern_matmul(dy, tern_to_dtype(w, tern_dtype_of(dy))) : NULL;
+            dx = at && dx ? tern_add(grad_in[0], dx) : dx;
+            grad_in[0] = dx ? tern_escape(dx) : NULL;
+        }
+        if (!grad_in[0])
+            return tern_last_status();
+    }
+    return TERN_OK;
 }
 
 static const tern_function_type product = {"MatMul4Bit", forward, backward, free, {0}};
 
+void quantize_parts(tern_module *m, tern_tensor *parts[3])
+{
+    const quantize_layer *l = tern_nn_data(m);
+    for (int i = 0; i < 3; i++)
+        parts[i] = buffers[l->type][i] ? tern_nn_buffer(m, buffers[l->type][i]) : NULL;
+}
+
 static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     const quantize_layer *l = tern_nn_data(self);
-    tern_tensor *given[4] = {n == 1 && k == 1 ? in[0] : NULL, tern_nn_buffer(self, "weight"),
-                             tern_nn_buffer(self, "absmax"), NULL};
-    bool nf4 = l->type == TERN_QUANTIZE_NF4;
+    tern_tensor *given[4] = {n == 1 && k == 1 ? in[0] : NULL};
+    quantize_parts(self, given + 1);
     quantize_layer *copy = malloc(sizeof *copy);
     if (!copy)
         return tern_fail(TERN_ERR_MEMORY, "%s: no memory", names[l->type]);
     *copy = *l;
-    if (nf4)
-        given[3] = tern_nn_buffer(self, "pairs");
-    TRY(tern_function_apply(&product, copy, given, 3 + nf4, out, 1));
+    TRY(tern_function_apply(&product, copy, given, 3 + (given[3] != NULL), out, 1));
     tern_tensor *bias = tern_nn_parameter_at(self, 0);
     if (bias)
         out[0] = tern_add(out[0], tern_to_dtype(bias, tern_dtype_of(out[0])));
@@ -179,14 +295,15 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
 
 /* ---- making -------------------------------------------------------------------------------- */
 
-static tern_status fill(tern_module *m, tern_tensor *codes, tern_tensor *scales,
-                        const float map[16], tern_tensor *bias)
+static tern_status fill(tern_module *m, tern_tensor *const parts[3], const float map[16],
+                        tern_tensor *bias)
 {
     const quantize_layer *l = tern_nn_data(m);
-    const char *device = tern_device(codes);
+    const char *device = tern_device(parts[0]);
     bool trained = bias && tern_requires_grad(bias);
-    if (!tern_nn_add_buffer(m, "weight", codes) || !tern_nn_add_buffer(m, "absmax", scales))
-        return tern_last_status();
+    for (int i = 0; i < (l->type == TERN_QUANTIZE_INT4 ? 3 : 2); i++)
+        if (!tern_nn_add_buffer(m, buffers[l->type][i], parts[i]))
+            return tern_last_status();
     if (map && (!tern_nn_add_buffer(m, "quant_map",
                                     tern_from_data(map, TERN_SHAPE(16), TERN_F32, device)) ||
                 !tern_nn_add_buffer_with(m, "pairs", pairs_of(map, device), false)))
@@ -199,11 +316,11 @@ static tern_status fill(tern_module *m, tern_tensor *codes, tern_tensor *scales,
                              (long long)l->out, bias ? "True" : "False");
 }
 
-tern_module *quantize_make(quantize_layer l, tern_tensor *codes, tern_tensor *scales,
-                           const float map[16], tern_tensor *bias)
+tern_module *quantize_make(quantize_layer l, tern_tensor *const parts[3], const float map[16],
+                           tern_tensor *bias)
 {
-    tern_module *m = codes && scales ? models_module(names[l.type], call, &l, sizeof l) : NULL;
-    if (m && fill(m, codes, scales, map, bias) == TERN_OK)
+    tern_module *m = parts[0] && parts[1] ? models_module(names[l.type], call, &l, sizeof l) : NULL;
+    if (m && fill(m, parts, map, bias) == TERN_OK)
         return m;
     tern_nn_free(m);
     return NULL;
@@ -214,19 +331,24 @@ tern_module *tern_quantize_linear(tern_module *linear, tern_quantization type)
     const char *name = linear ? tern_nn_name(linear) : NULL;
     bool columns = name && strcmp(name, "Conv1D") == 0;
     tern_module *m = NULL;
-    if (type != TERN_QUANTIZE_INT8 && type != TERN_QUANTIZE_NF4)
+    if (!is_type(type))
         return tern_fail_null(TERN_ERR_ARGUMENT,
-                              "tern_quantize_linear: type %d is neither INT8 nor NF4", (int)type);
+                              "tern_quantize_linear: type %d is none of INT8, NF4 and INT4",
+                              (int)type);
     if (!name || (!columns && strcmp(name, "Linear") != 0))
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_quantize_linear: %s is neither Linear nor Conv1D",
                               name ? name : "NULL");
     TERN_SCOPE {
-        tern_tensor *w = tern_nn_parameter(linear, "weight"), *codes = NULL, *scales = NULL;
+        tern_tensor *w = tern_nn_parameter(linear, "weight"), *parts[3] = {NULL};
         w = columns ? tern_transpose(w, 0, 1) : w;
         quantize_layer l = {type, tern_size(w, 0), tern_size(w, 1)};
-        if (w && encode(&l, w, &codes, &scales) == TERN_OK)
-            m = quantize_make(l, codes, scales, type == TERN_QUANTIZE_NF4 ? quantiles : NULL,
+        if (w && type == TERN_QUANTIZE_INT4 && l.in % 2)
+            tern_fail(TERN_ERR_UNSUPPORTED,
+                      "tern_quantize_linear: INT4 of %lld inputs, which are not even",
+                      (long long)l.in);
+        else if (w && encode(&l, w, parts) == TERN_OK)
+            m = quantize_make(l, parts, type == TERN_QUANTIZE_NF4 ? quantiles : NULL,
                               tern_nn_parameter_at(linear, 1));
         if (m)
             tern_nn_train(m, tern_nn_is_training(linear));
@@ -257,7 +379,7 @@ tern_status tern_quantize_(tern_module *model, tern_quantization type)
 {
     plan *p = calloc(1, sizeof *p);
     const models_model *m = NULL;
-    if (!model || !p || (type != TERN_QUANTIZE_INT8 && type != TERN_QUANTIZE_NF4)) {
+    if (!model || !p || !is_type(type)) {
         free(p);
         return !model || p ? tern_fail(TERN_ERR_ARGUMENT, "tern_quantize_: model %s, type %d",
                                        model ? "given" : "NULL", (int)type)
@@ -285,15 +407,18 @@ tern_tensor *tern_dequantize_weight(tern_module *m)
         return tern_fail_null(TERN_ERR_ARGUMENT, "tern_dequantize_weight: %s is no quantized layer",
                               m ? tern_nn_name(m) : "NULL");
     const quantize_layer *l = tern_nn_data(m);
-    tern_tensor *pairs = l->type == TERN_QUANTIZE_NF4 ? tern_nn_buffer(m, "pairs") : NULL;
-    return decode(l, tern_nn_buffer(m, "weight"), tern_nn_buffer(m, "absmax"), pairs);
+    tern_tensor *parts[3];
+    quantize_parts(m, parts);
+    return decode(l, parts, 0, l->out);
 }
 
 tern_status quantize_set(tern_module *m, tern_tensor *weight)
 {
-    tern_tensor *codes, *scales;
-    TRY(encode(tern_nn_data(m), weight, &codes, &scales));
-    return tern_nn_set_buffer(m, "weight", codes) && tern_nn_set_buffer(m, "absmax", scales)
-               ? TERN_OK
-               : tern_last_status();
+    const quantize_layer *l = tern_nn_data(m);
+    tern_tensor *parts[3];
+    TRY(encode(l, weight, parts));
+    for (int i = 0; i < (l->type == TERN_QUANTIZE_INT4 ? 3 : 2); i++)
+        if (!tern_nn_set_buffer(m, buffers[l->type][i], parts[i]))
+            return tern_last_status();
+    return TERN_OK;
 }

@@ -4,17 +4,38 @@
 #include "models/model.h"
 #include <tern/models/quantize.h>
 
-/* The data of a layer, whose buffers are "weight" (codes), "absmax" (scales), and of NF4 "quant_map" and "pairs". */
+/* The data of a layer, whose buffers are "weight" (codes), "absmax" (scales), and of NF4 "quant_map" and "pairs"; of INT4 "codes",
+ * "scale" and "zero". */
 typedef struct quantize_layer {
     tern_quantization type;
     int64_t out, in;
 } quantize_layer;
 
 /* map: 16 numbers of NF4; NULL after an error. */
-tern_module *quantize_make(quantize_layer l, tern_tensor *codes, tern_tensor *scales,
-                           const float map[16], tern_tensor *bias);
+tern_module *quantize_make(quantize_layer l, tern_tensor *const parts[3], const float map[16],
+                           tern_tensor *bias);
+/* Codes, scales, and zeros or NF4's pairs, or NULL. */
+void quantize_parts(tern_module *m, tern_tensor *parts[3]);
+/* Neighbours of a row of so many that INT4 has a scale for; all of them where no power of two goes into it. */
+int64_t quantize_group(int64_t in);
+/* n codes of 4 bits, a byte each, as tern_linear_packed has them. */
+void quantize_pack(const uint8_t *codes, int64_t n, int64_t group, uint8_t *bytes);
 bool quantize_is(tern_module *m);
 /* Other weights (out, in) in a layer's own type. */
 tern_status quantize_set(tern_module *layer, tern_tensor *weight);
+
+/* ---- files of quantized models (quantize_hub.c) ------------------------------------------------ */
+
+/* A file that is read, who is told of the names that were used, and where layers go. */
+typedef struct quantize_source {
+    tern_file *file;
+    void (*used)(void *user, const char *name);
+    void *user;
+    const char *device;
+} quantize_source;
+/* TERN_ERR_UNSUPPORTED for a quantization_config that is not read. */
+tern_status quantize_check(const models_model *m);
+/* The linear layers of m that the file has in 4 bits. */
+tern_status quantize_read_layers(models_model *m, const quantize_source *source);
 
 #endif

@@ -98,9 +98,11 @@ static tern_module *read_nf4(const tern_state_dict *dict, const char *name, tern
     tern_module *m = NULL;
     if (whole &&
         tern_copy_(tern_narrow(whole, 0, 0, bytes), tern_view(codes, TERN_SHAPE(bytes, 1))))
-        m = quantize_make(l, whole,
-                          tern_from_data(scales, TERN_SHAPE(blocks), TERN_F32, tern_device(codes)),
-                          map, bias);
+        m = quantize_make(
+            l,
+            (tern_tensor *const[3]){
+                whole, tern_from_data(scales, TERN_SHAPE(blocks), TERN_F32, tern_device(codes))},
+            map, bias);
     free(scales);
     free(map);
     return m;
@@ -118,9 +120,9 @@ static tern_module *read_int8(const tern_state_dict *dict, const char *name, ter
                               "%s: \"%s\" is not (out, in), or \"%s\" is not there for each row",
                               reading, name, key);
     quantize_layer l = {TERN_QUANTIZE_INT8, tern_size(codes, 0), tern_size(codes, 1)};
-    return quantize_make(l, tern_clone(codes),
-                         tern_clone(tern_view(tern_to_dtype(scales, TERN_F32), TERN_SHAPE(-1))),
-                         NULL, bias);
+    tern_tensor *const parts[3] = {
+        tern_clone(codes), tern_clone(tern_view(tern_to_dtype(scales, TERN_F32), TERN_SHAPE(-1)))};
+    return quantize_make(l, parts, NULL, bias);
 }
 
 tern_module *tern_quantized_from_state_dict(const tern_state_dict *dict, const char *name,
@@ -176,6 +178,9 @@ tern_status tern_quantized_to_state_dict(tern_module *m, tern_state_dict *dict, 
         return tern_fail(TERN_ERR_ARGUMENT, "tern_quantized_to_state_dict: %s",
                          !m || !dict || !name ? "NULL" : "no quantized layer, or a long name");
     const quantize_layer *l = tern_nn_data(m);
+    if (l->type == TERN_QUANTIZE_INT4)
+        return tern_fail(TERN_ERR_UNSUPPORTED,
+                         "tern_quantized_to_state_dict: bitsandbytes has no INT4 of groups");
     TERN_SCOPE
         if (l->type == TERN_QUANTIZE_NF4)
             status = write_nf4(m, dict, name);

@@ -3,8 +3,9 @@
  *   tern_quantize_(model, TERN_QUANTIZE_NF4);     weights as QLoRA keeps them (Dettmers et al. 2023),
  *   tern_lora_add(model, NULL);                   adapters around them
  *
- * The weights are not trained; a product makes the layer's weight in full for as long as it runs, forward and backward, and
- * gradients of inputs go through it. */
+ * The weights are not trained, and gradients of inputs go through them. A product of up to 8 rows reads the codes of INT8 and INT4 as they
+ * lie (tern_linear_packed), which is what generation waits for; one of more makes the weight, 8 million elements at a time
+ * (of NF4 in full), forward and backward. */
 #ifndef TERN_MODELS_QUANTIZE_H
 #define TERN_MODELS_QUANTIZE_H
 #include <tern/tern.h>
@@ -14,10 +15,12 @@ TERN_BEGIN_DECLS
 typedef enum tern_quantization {
     TERN_QUANTIZE_NONE,
     TERN_QUANTIZE_INT8, /* a scale for each row: weight = code max|row| / 127 */
-    TERN_QUANTIZE_NF4 /* a scale for 64 elements, and 16 quantiles of the normal distribution: 4.5 bits */
+    TERN_QUANTIZE_NF4, /* a scale for 64 elements, and 16 quantiles of the normal distribution: 4.5 bits */
+    TERN_QUANTIZE_INT4 /* sixteen steps from the least to the largest of 128 neighbours of a row (64, 32 or all where 128 is
+                        * no divisor): 4.5 bits; tern's own layout, that of tern_linear_packed */
 } tern_quantization;
 
-/* A layer "Linear4bit" or "Linear8bitLt" with the weights of a Linear or Conv1D, which stays as it is, on its device, and
+/* A layer "Linear4bit", "Linear8bitLt" or "LinearInt4" with the weights of a Linear or Conv1D, which stays as it is, on its device, and
  * its bias. NULL after an error. */
 TERN_API tern_module *tern_quantize_linear(tern_module *linear, tern_quantization type);
 /* Every Linear and Conv1D of model, in place, but the head of a pretrained model. Quantize after tern_nn_to_dtype, which

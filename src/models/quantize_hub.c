@@ -1,0 +1,187 @@
+/* quantize_hub.c -- models whose files have GPTQ's or AWQ's weights of 4 bits: eight codes in an int32, zeros likewise, scales of
+ * halves; their linear layers become LinearInt4. */
+#include "models/quantize.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What quantization_config says. */
+typedef struct format {
+    bool awq, plus_one; /* GPTQ's first format keeps zeros less one */
+    int64_t group;
+} format;
+
+static tern_status read_format(const models_model *m, const json_t *how, format *f)
+{
+    const char *method = json_string_value(json_object_get(how, "quant_method"));
+    const char *kind = json_string_value(json_object_get(how, "checkpoint_format"));
+    const char *version = json_string_value(json_object_get(how, "version"));
+    const json_t *group = json_object_get(how, "group_size"), *bits = json_object_get(how, "bits");
+    *f = (format){.awq = method && strcmp(method, "awq") == 0,
+                  .plus_one = !kind || strcmp(kind, "gptq_v2") != 0,
+                  .group = json_is_integer(group) ? (int64_t)json_integer_value(group) : 128};
+    bool known = method && (f->awq || strcmp(method, "gptq") == 0) &&
+                 json_integer_value(bits) == 4 &&
+                 (!f->awq || !version || strcmp(version, "gemm") == 0);
+    return known ? TERN_OK
+                 : tern_fail(TERN_ERR_UNSUPPORTED,
+                             "config.json of %s: `quantization_config` is of %.20s with %lld bits: "
+                             "GPTQ and AWQ of 4 bits are read",
+                             m->kind->name, method ? method : "nothing",
+                             (long long)json_integer_value(bits));
+}
+
+tern_status quantize_check(const models_model *m)
+{
+    format f;
+    const json_t *how = json_object_get(m->json, "quantization_config");
+    return how && !json_is_null(how) ? read_format(m, how, &f) : TERN_OK;
+}
+
+/* ---- a layer ------------------------------------------------------------------------------- */
+
+static tern_tensor *part(const quantize_source *s, const char *path, const char *suffix,
+                         tern_dtype dtype)
+{
+    char name[1024];
+    snprintf(name, sizeof name, "%s.%s", path, suffix);
+    if (!tern_file_has(s->file, name))
+        return NULL;
+    s->used(s->user, name);
+    tern_tensor *x = tern_file_get(s->file, name, "cpu");
+    return x ? tern_contiguous(tern_to_dtype(x, dtype)) : NULL;
+}
+
+static bool is_sized(const tern_tensor *x, int64_t rows, int64_t columns)
+{
+    return x && tern_dim(x) == 2 && tern_size(x, 0) == rows && tern_size(x, 1) == columns;
+}
+
+/* Code (row, column) of words in which eight columns are packed; AWQ's order is 0 2 4 6 1 3 5 7. */
+static int by_columns(const int32_t *words, int64_t columns, int64_t row, int64_t column, bool awq)
+{
+    static const int place[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+    int k = awq ? place[column % 8] : (int)(column % 8);
+    return (int)((uint32_t)words[row * (columns / 8) + column / 8] >> (4 * k) & 15);
+}
+
+typedef struct arrays {
+    uint8_t *codes, *bytes;
+    float *scales, *zeros;
+} arrays;
+
+static void convert(const format *f, const quantize_layer *l, int64_t group, const int32_t *words,
+                    const int32_t *zeros, const float *scales, arrays *to)
+{
+    int64_t groups = l->in / group;
+    for (int64_t o = 0; o < l->out; o++) {
+        for (int64_t i = 0; i < l->in; i++)
+            to->codes[o * l->in + i] =
+                (uint8_t)(f->awq
+                              ? by_columns(words, l->out, i, o, true)
+                              : (int)((uint32_t)words[i / 8 * l->out + o] >> (4 * (i % 8)) & 15));
+        for (int64_t g = 0; g < groups; g++) {
+            int zero = by_columns(zeros, l->out, g, o, f->awq);
+            to->scales[o * groups + g] = scales[g * l->out + o];
+            to->zeros[o * groups + g] = (float)(zero + (!f->awq && f->plus_one));
+        }
+    }
+    quantize_pack(to->codes, l->out * l->in, group, to->bytes);
+}
+
+/* Groups are neighbours, as without desc_act. */
+static bool in_order(tern_tensor *index, int64_t in, int64_t group)
+{
+    const int32_t *at = index ? tern_data(index) : NULL;
+    for (int64_t i = 0; at && i < in; i++)
+        if (at[i] != i / group)
+            return false;
+    return !index || tern_numel(index) == in;
+}
+
+static tern_module *read_layer(const quantize_source *s, const format *f, const char *path,
+                               tern_module *linear)
+{
+    tern_tensor *weight = tern_nn_parameter(linear, "weight");
+    tern_tensor *bias = tern_nn_parameter_at(linear, 1);
+    quantize_layer l = {TERN_QUANTIZE_INT4, tern_size(weight, 0), tern_size(weight, 1)};
+    int64_t group = f->group > 0 ? f->group : l.in, groups = l.in / group;
+    tern_tensor *words = part(s, path, "qweight", TERN_I32);
+    tern_tensor *zeros = part(s, path, "qzeros", TERN_I32);
+    tern_tensor *scales = part(s, path, "scales", TERN_F32);
+    tern_tensor *index = part(s, path, "g_idx", TERN_I32);
+    bool fits = l.in % group == 0 && group % 2 == 0 && l.in % 8 == 0 && l.out % 8 == 0 &&
+                is_sized(zeros, groups, l.out / 8) && is_sized(scales, groups, l.out) &&
+                (f->awq ? is_sized(words, l.in, l.out / 8) : is_sized(words, l.in / 8, l.out));
+    if (!fits || !in_order(index, l.in, group))
+        return tern_fail_null(fits ? TERN_ERR_UNSUPPORTED : TERN_ERR_STATE,
+                              "tern_models_from_pretrained: %s has qweight, qzeros and scales of "
+                              "other sizes than (%lld, %lld) in groups of %lld wants, or g_idx out "
+                              "of order (desc_act)",
+                              path, (long long)l.out, (long long)l.in, (long long)group);
+    size_t n = (size_t)(l.out * l.in), k = (size_t)(l.out * groups);
+    arrays to = {malloc(n), malloc(n / 2), malloc(k * sizeof(float)), malloc(k * sizeof(float))};
+    tern_module *m = NULL;
+    if (to.codes && to.bytes && to.scales && to.zeros) {
+        convert(f, &l, group, tern_data(words), tern_data(zeros), tern_data(scales), &to);
+        tern_tensor *const parts[3] = {
+            tern_from_data(to.bytes, TERN_SHAPE(l.out, l.in / 2), TERN_U8, s->device),
+            tern_from_data(to.scales, TERN_SHAPE(l.out, groups), TERN_F32, s->device),
+            tern_from_data(to.zeros, TERN_SHAPE(l.out, groups), TERN_F32, s->device)};
+        m = quantize_make(l, parts, NULL, bias);
+    } else
+        tern_fail(TERN_ERR_MEMORY, "tern_models_from_pretrained: no memory for %s", path);
+    free(to.codes);
+    free(to.bytes);
+    free(to.scales);
+    free(to.zeros);
+    return m;
+}
+
+/* ---- all of them --------------------------------------------------------------------------- */
+
+typedef struct plan {
+    const quantize_source *source;
+    char **paths;
+    int n;
+} plan;
+
+static tern_status collect(const char *path, tern_module *m, void *user)
+{
+    plan *p = user;
+    char name[1024];
+    const char *kind = tern_nn_name(m);
+    snprintf(name, sizeof name, "%s.qweight", path);
+    if (!kind || strcmp(kind, "Linear") != 0 || !tern_file_has(p->source->file, name))
+        return TERN_OK;
+    char **longer = realloc(p->paths, (size_t)(p->n + 1) * sizeof *longer);
+    if (longer)
+        p->paths = longer;
+    if (!longer || !(p->paths[p->n] = strdup(path)))
+        return tern_fail(TERN_ERR_MEMORY, "tern_models_from_pretrained: no memory");
+    p->n++;
+    return TERN_OK;
+}
+
+tern_status quantize_read_layers(models_model *m, const quantize_source *source)
+{
+    const json_t *how = json_object_get(m->json, "quantization_config");
+    format f;
+    plan p = {.source = source};
+    if (!how || json_is_null(how))
+        return TERN_OK;
+    TRY(read_format(m, how, &f));
+    tern_status status = tern_nn_each_module(m->module, collect, &p);
+    for (int i = 0; i < p.n; i++) {
+        if (status == TERN_OK)
+            TERN_SCOPE {
+                tern_module *made =
+                    read_layer(source, &f, p.paths[i], tern_nn_child(m->module, p.paths[i]));
+                if (!made || !tern_nn_set_child(m->module, p.paths[i], made))
+                    status = tern_last_status();
+            }
+        free(p.paths[i]);
+    }
+    free(p.paths);
+    return status;
+}
