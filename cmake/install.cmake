@@ -1,6 +1,10 @@
 # install.cmake -- headers, libtern, libtern_names, libtern_report and libtern_models, a .pc of each, and a CMake package:
 # find_package(tern) gives tern::tern, tern::names, tern::report and tern::models, find_package(tern COMPONENTS static)
 # tern::tern_static, tern::names_static and tern::models_static too.
+if(SKBUILD) # a Python wheel: the two libraries beside the package's files, found by $ORIGIN
+  install(TARGETS tern_shared tern_names_shared LIBRARY DESTINATION . COMPONENT python NAMELINK_SKIP)
+  return()
+endif()
 set(TERN_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/tern)
 
 install(DIRECTORY include/tern DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
@@ -55,3 +59,6 @@ tern_pc(tern_report "Progress, curves and event files of trainings with tern" "$
 if(TERN_MODELS)
   tern_pc(tern_models "Pretrained models and tokenizers for tern" "${this}" "-ljansson -lpcre2-8 -lutf8proc -lm")
 endif()
+
+# Examples, to be built where they lie (make -C) or in a copy.
+install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples PATTERN CMakeLists.txt EXCLUDE)
