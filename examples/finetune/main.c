@@ -86,7 +86,7 @@ static tern_model_inputs batch_of(const examples *all, const int64_t *order, int
     int64_t length = 1;
     for (int64_t i = 0; i < n; i++)
         length = all->list[order[i]].n > length ? all->list[order[i]].n : length;
-    int64_t *values = calloc((size_t)n * (size_t)length, 3 * sizeof *values);
+    int64_t *values = calloc(3 * (size_t)(n * length), sizeof *values);
     tern_tensor *x[3] = {NULL};
     for (int64_t i = 0; values && i < n; i++) {
         const example *e = &all->list[order[i]];
