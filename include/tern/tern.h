@@ -25,4 +25,5 @@
 #include <tern/dist/sharding.h>
 #include <tern/dist/sync_batch_norm.h>
 #include <tern/dist/metrics.h>
+#include <tern/dist/tensor_parallel.h>
 #endif
