@@ -9,7 +9,8 @@
 typedef struct tern_ranks {
     /* values[i], of n, become their sums over the ranks, or the greatest. */
     tern_status (*reduce)(struct tern_ranks *ranks, double *values, int n, bool greatest);
-    /* Which of how many this process is, and of those with the same parts. */
+    /* Which of how many this process is, and of those with the same parts. NULL: parts are not rows, and none of what
+     * follows is there; each rank keeps its own. */
     void (*place)(const struct tern_ranks *ranks, int *rank, int *size, int *copy);
     /* Rows of x over all ranks. */
     int64_t (*rows)(const struct tern_ranks *ranks, const tern_tensor *x);

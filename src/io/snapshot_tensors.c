@@ -86,7 +86,8 @@ static tern_status load_module(const io_snapshot_part *part, const tern_state_di
 static tern_status share(const char *path, tern_tensor *x, void *user)
 {
     const target *t = user;
-    if (!tern_ranks_of(x))
+    const tern_ranks *ranks = tern_ranks_of(x);
+    if (!ranks || !ranks->place) /* whole, or this rank's own affair */
         return TERN_OK;
     char *key = join(t->name, path);
     tern_status status = key ? tern_state_dict_set(t->to, key, x) : TERN_ERR_MEMORY;

@@ -291,6 +291,30 @@ static void losses(void)
     }
 }
 
+/* Each rank keeps its own parts. */
+static void snapshots(void)
+{
+    char folder[32];
+    snprintf(folder, sizeof folder, "rank.%d", rank);
+    tern_module *m[2] = {net(false), net(false)};
+    for (int i = 0; i < 2; i++) {
+        share_out(m[i], false, NULL);
+        tern_snapshot *s = tern_snapshot_new();
+        tern_snapshot_add_module(s, "model", m[i]);
+        if (i)
+            TERN_NO_GRAD
+                tern_zero_(tern_nn_parameter(m[1], "1.1.weight"));
+        CHECK((i ? tern_snapshot_load(s, folder) : tern_snapshot_save(s, folder, NULL)) == TERN_OK,
+              "snapshot");
+        tern_snapshot_free(s);
+    }
+    CHECK(apart(tern_detach(tern_nn_parameter(m[0], "1.1.weight")),
+                tern_detach(tern_nn_parameter(m[1], "1.1.weight"))) == 0,
+          "the parts are there again");
+    tern_nn_free(m[0]);
+    tern_nn_free(m[1]);
+}
+
 static void meshes(void)
 {
     tern_dist_group *groups[2];
@@ -327,6 +351,7 @@ int main(int argc, char **argv)
         for (int tied = 0; tied < 2; tied++)
             for (int sequence = 0; sequence < (LENGTH % ranks ? 1 : 2); sequence++)
                 train(tied, sequence, NULL, NULL);
+        snapshots();
         meshes();
     }
     CHECK(tern_last_status() == TERN_OK, "no error is left");
