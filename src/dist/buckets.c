@@ -13,7 +13,7 @@ static tern_status add_slot(const char *path, tern_tensor *x, void *user)
     if (!tern_requires_grad(x))
         return TERN_OK;
     tern_ddp_slot *slot = &d->slots[d->n++];
-    *slot = (tern_ddp_slot){d, tern_keep(x), NULL, tern_copy_text(path), 0, -1};
+    *slot = (tern_ddp_slot){.of = d, .x = tern_keep(x), .path = tern_copy_text(path), .bucket = -1};
     return slot->path ? TERN_OK : TERN_ERR_MEMORY;
 }
 
@@ -22,23 +22,28 @@ static bool travel_together(const tern_tensor *a, const tern_tensor *b)
     return tern_dtype_of(a) == tern_dtype_of(b) && tern_device(a) == tern_device(b);
 }
 
-/* The last parameter first; behind each those of its dtype and device. */
-static void sort(tern_ddp *d)
+/* Behind each parameter those of its dtype and device. */
+static void group(tern_ddp_slot *slots, int n)
+{
+    for (int at = 1; at < n; at++) {
+        int next = at;
+        while (next < n && !travel_together(slots[at - 1].x, slots[next].x))
+            next++;
+        if (next == at || next == n)
+            continue;
+        tern_ddp_slot slot = slots[next];
+        memmove(&slots[at + 1], &slots[at], sizeof slot * (size_t)(next - at));
+        slots[at] = slot;
+    }
+}
+
+/* The last parameter first. */
+static void reverse(tern_ddp *d)
 {
     for (int i = 0; i < d->n / 2; i++) {
         tern_ddp_slot slot = d->slots[i];
         d->slots[i] = d->slots[d->n - 1 - i];
         d->slots[d->n - 1 - i] = slot;
-    }
-    for (int at = 1; at < d->n; at++) {
-        int next = at;
-        while (next < d->n && !travel_together(d->slots[at - 1].x, d->slots[next].x))
-            next++;
-        if (next == at || next == d->n)
-            continue;
-        tern_ddp_slot slot = d->slots[next];
-        memmove(&d->slots[at + 1], &d->slots[at], sizeof slot * (size_t)(next - at));
-        d->slots[at] = slot;
     }
 }
 
@@ -84,6 +89,16 @@ static tern_status make_homes(tern_ddp_bucket *b, tern_ddp_slot *slots)
     return TERN_OK;
 }
 
+static tern_status make_all_homes(tern_ddp *d)
+{
+    tern_ddp_slot *slots = d->slots;
+    for (int i = 0; i < d->n_buckets; i++) {
+        TERN_TRY(make_homes(&d->buckets[i], slots));
+        slots += d->buckets[i].slots;
+    }
+    return TERN_OK;
+}
+
 tern_status tern_ddp_make_buckets(tern_ddp *d, tern_module *module, double limit)
 {
     const int64_t most = tern_nn_parameter_count(module);
@@ -94,22 +109,39 @@ tern_status tern_ddp_make_buckets(tern_ddp *d, tern_module *module, double limit
     if (!d->slots || !d->buckets)
         return TERN_ERR_MEMORY;
     TERN_TRY(tern_nn_each_parameter(module, add_slot, d));
-    sort(d);
+    d->limit = limit;
+    reverse(d);
+    group(d->slots, d->n);
     deal_out(d, limit);
     tern_status status = TERN_OK;
     TERN_SCOPE {
         d->counts = tern_keep(tern_zeros(TERN_SHAPE(d->n + 1), TERN_F64, "cpu"));
-        status = d->counts ? TERN_OK : TERN_ERR_MEMORY;
-        tern_ddp_slot *slots = d->slots;
-        for (int i = 0; i < d->n_buckets && status == TERN_OK; i++) {
-            status = make_homes(&d->buckets[i], slots);
-            slots += d->buckets[i].slots;
-        }
+        status = d->counts ? make_all_homes(d) : TERN_ERR_MEMORY;
     }
     return status;
 }
 
-void tern_ddp_free_buckets(tern_ddp *d)
+/* ---- in another order ------------------------------------------------------------------------------ */
+
+/* Rank 0's: the number of the slot that came first, ...; those that did not come stay behind, as they are. */
+static tern_status order_of(const tern_ddp *d, int64_t *order)
+{
+    int n = 0;
+    for (int64_t came = 1; came <= d->came; came++)
+        for (int i = 0; i < d->n; i++)
+            if (d->slots[i].came == came)
+                order[n++] = i;
+    for (int i = 0; i < d->n; i++)
+        if (!d->slots[i].came)
+            order[n++] = i;
+    tern_tensor *x = tern_from_data(order, TERN_SHAPE(d->n), TERN_I64, "cpu");
+    const tern_dist_options o = {.group = d->group, .label = "order of buckets"};
+    TERN_TRY(x ? tern_dist_broadcast(x, d->group ? d->group->members[0] : 0, &o) : TERN_ERR_MEMORY);
+    memcpy(order, tern_data(x), sizeof *order * (size_t)d->n);
+    return TERN_OK;
+}
+
+static void drop_buckets(tern_ddp *d)
 {
     for (int i = 0; i < d->n; i++) {
         tern_ddp_slot *s = &d->slots[i];
@@ -118,12 +150,68 @@ void tern_ddp_free_buckets(tern_ddp *d)
         if (s->home && tern_grad_home(s->x) == s->home)
             tern_set_grad_home(s->x, NULL);
         tern_release(s->home);
-        tern_release(s->x);
-        tern_free(s->path);
+        s->home = NULL;
+        s->hook = 0;
     }
     for (int i = 0; i < d->n_buckets; i++) {
-        tern_release(d->buckets[i].flat);
-        tern_release(d->buckets[i].packed);
+        tern_ddp_bucket *b = &d->buckets[i];
+        tern_release(b->flat);
+        tern_release(b->packed);
+        for (int k = 0; k < DDP_LEVELS; k++)
+            tern_release(b->stack[k]);
+        *b = (tern_ddp_bucket){NULL};
+    }
+    d->n_buckets = 0;
+}
+
+static tern_status move(tern_ddp *d, const int64_t *order)
+{
+    tern_ddp_slot *slots = tern_alloc(sizeof *slots * ((size_t)d->n + 1));
+    if (!slots)
+        return TERN_ERR_MEMORY;
+    for (int i = 0; i < d->n; i++)
+        slots[i] = d->slots[order[i]];
+    group(slots, d->n);
+    bool same = true;
+    for (int i = 0; i < d->n; i++)
+        same = same && slots[i].x == d->slots[i].x;
+    if (!same) {
+        drop_buckets(d); /* gradients that are there stay where they are until the next walk */
+        for (int i = 0; i < d->n; i++) {
+            slots[i].home = NULL;
+            slots[i].hook = 0;
+        }
+        tern_ddp_slot *old = d->slots;
+        d->slots = slots;
+        slots = old;
+        deal_out(d, d->limit);
+    }
+    tern_free(slots);
+    return same ? TERN_OK : make_all_homes(d);
+}
+
+tern_status tern_ddp_sort_buckets(tern_ddp *d)
+{
+    int64_t *order = tern_alloc(sizeof *order * ((size_t)d->n + 1));
+    tern_status status = order ? TERN_OK : TERN_ERR_MEMORY;
+    if (status == TERN_OK)
+        TERN_SCOPE
+            TERN_NO_GRAD {
+                status = order_of(d, order);
+                if (status == TERN_OK)
+                    status = move(d, order);
+            }
+    d->sorted = status == TERN_OK;
+    tern_free(order);
+    return status;
+}
+
+void tern_ddp_free_buckets(tern_ddp *d)
+{
+    drop_buckets(d);
+    for (int i = 0; i < d->n; i++) {
+        tern_release(d->slots[i].x);
+        tern_free(d->slots[i].path);
     }
     tern_release(d->counts);
     tern_free(d->slots);

@@ -225,8 +225,9 @@ static tern_status begin(request *r, tern_tensor *in, tern_tensor *out)
     if (adds(w->kind)) {
         const bool half = w->dtype == TERN_F16 || w->dtype == TERN_BF16;
         w->op = r->o.op;
-        w->direct = half || (tern_are_deterministic_algorithms_enabled() &&
-                             tern_dtype_is_floating_point(w->dtype) && w->op <= TERN_DIST_PRODUCT);
+        w->direct = half || w->tree ||
+                    (tern_are_deterministic_algorithms_enabled() &&
+                     tern_dtype_is_floating_point(w->dtype) && w->op <= TERN_DIST_PRODUCT);
     }
     tern_dist_work *made = tern_dist_work_new(w, r->o.label);
     if (!made)
@@ -243,13 +244,10 @@ static tern_status begin(request *r, tern_tensor *in, tern_tensor *out)
     return status;
 }
 
-static tern_status go(tern_dist_kind kind, tern_tensor *one, tern_tensor *all, int root,
-                      const tern_dist_options *options)
+static tern_status go_on(request r, int root)
 {
-    request r = {.name = tern_dist_kind_name(kind), .o = tern_read_dist(options)};
-    r.w.kind = kind;
-    r.one = one;
-    r.all = all;
+    const tern_dist_kind kind = r.w.kind;
+    tern_tensor *one = r.one, *all = r.all;
     if (r.o.work)
         *r.o.work = NULL;
     const bool rooted = root != NO_ROOT;
@@ -273,10 +271,30 @@ static tern_status go(tern_dist_kind kind, tern_tensor *one, tern_tensor *all, i
     return r.w.group->size <= 1 ? alone(&r, in, out) : begin(&r, in, out);
 }
 
+static tern_status go(tern_dist_kind kind, tern_tensor *one, tern_tensor *all, int root,
+                      const tern_dist_options *options)
+{
+    return go_on((request){.name = tern_dist_kind_name(kind),
+                           .w.kind = kind,
+                           .o = tern_read_dist(options),
+                           .one = one,
+                           .all = all},
+                 root);
+}
+
 tern_status tern_dist_all_reduce(tern_tensor *x, const tern_dist_options *options)
 {
     TERN_TRY(check_tensor("all_reduce", x));
     return go(DIST_ALL_REDUCE, x, NULL, NO_ROOT, options);
+}
+
+tern_status tern_dist_all_reduce_tree(tern_tensor *x, const tern_dist_options *options)
+{
+    return go_on((request){.name = "all_reduce",
+                           .w = {.kind = DIST_ALL_REDUCE, .tree = true},
+                           .o = tern_read_dist(options),
+                           .one = x},
+                 NO_ROOT);
 }
 
 tern_status tern_dist_reduce(tern_tensor *x, int dst, const tern_dist_options *options)

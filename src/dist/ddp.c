@@ -1,6 +1,7 @@
 /* ddp.c -- tern_nn_distributed_data_parallel: a module whose gradients are those of all ranks. */
 #include "base/memory.h"
 #include "base/option.h"
+#include "base/text.h"
 #include "dist/ddp.h"
 
 static const char function[] = "tern_nn_distributed_data_parallel";
@@ -19,23 +20,56 @@ static tern_ddp *ddp_of(tern_module *m, const char *name)
     return m && m->call == call ? m->data : NULL;
 }
 
+/* Shards draw what follows from their numbers, whoever has them, and the generator goes on by as much everywhere. */
+static tern_status run_shard(tern_ddp *d, tern_module *module, tern_tensor *const *in, int n,
+                             tern_tensor **out, int k)
+{
+    const char *device = d->n ? tern_device(d->slots[0].x) : NULL;
+    tern_rng_state before, own = {0};
+    if (d->no_sync || d->joins)
+        return tern_fail(TERN_ERR_STATE, "%s: with .shards = %d steps end by themselves",
+                         d->joins ? "TERN_JOIN" : "TERN_NO_SYNC", d->shards);
+    for (int i = 0; i < d->n; i++)
+        if (tern_grad(d->slots[i].x))
+            return tern_fail(TERN_ERR_STATE,
+                             "%s: with .shards = %d gradients are zeroed before each step, and "
+                             "'%s' has one",
+                             function, d->shards, d->slots[i].path);
+    TERN_TRY(tern_get_rng_state(device, &before));
+    if (d->done == 0)
+        d->seed = before;
+    const int first = d->own * tern_dist_get_rank(d->group);
+    const uint64_t of[3] = {d->seed.seed, d->seed.offset, (uint64_t)(first + d->done)};
+    own.seed = tern_hash(TERN_HASH_SEED, of, sizeof of);
+    TERN_TRY(tern_set_rng_state(device, &own));
+    tern_status status = tern_nn_call(module, in, n, out, k);
+    before.offset += (uint64_t)(d->done == d->own - 1 ? d->shards - d->own + 1 : 1);
+    tern_status back = tern_set_rng_state(device, &before);
+    return status == TERN_OK ? back : status;
+}
+
 /* Buffers are rank 0's at the start of a forward, unless nothing was summed since they were (PyTorch's forward_sync_buffers). */
 static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     tern_ddp *d = tern_nn_data(self);
     tern_module *module = self->members[0].child;
-    const bool buffers = d->buffers_due && d->broadcasts;
+    const bool records = tern_is_grad_enabled();
+    const bool buffers = d->buffers_due && d->broadcasts && d->done == 0;
+    const bool kept = d->n && tern_grad(d->slots[0].x) == d->slots[0].home && d->result &&
+                      tern_version(d->buckets[0].flat) == d->result;
     int from = 0;
     if (d->joins)
-        TERN_TRY(tern_ddp_go_on(d, buffers, tern_is_grad_enabled() && !d->no_sync, &from));
+        TERN_TRY(tern_ddp_go_on(d, buffers, records && !d->no_sync, &from));
     if (buffers)
         TERN_TRY(tern_ddp_broadcast_from(from, module, tern_nn_each_buffer, d->group, "buffers"));
-    TERN_TRY(tern_nn_call(module, in, n, out, k));
-    d->buffers_due = tern_is_grad_enabled() && !d->no_sync;
-    if (tern_is_grad_enabled()) {
+    if (d->due && !d->sorted && records && !d->joins)
+        TERN_TRY(tern_ddp_sort_buckets(d));
+    TERN_TRY(d->shards && records ? run_shard(d, module, in, n, out, k)
+                                  : tern_nn_call(module, in, n, out, k));
+    d->buffers_due = records && !d->no_sync;
+    if (records) {
         d->sums = !d->no_sync;
-        d->kept = d->n && tern_grad(d->slots[0].x) == d->slots[0].home && d->result &&
-                  tern_version(d->buckets[0].flat) == d->result;
+        d->kept = kept;
     }
     return TERN_OK;
 }
@@ -52,6 +86,8 @@ static tern_status set_up(tern_ddp *d, tern_module *module,
     const bool half = o->compress == TERN_F16 || o->compress == TERN_BF16;
     d->group = o->group;
     d->ranks = tern_dist_get_world_size(o->group);
+    d->shards = o->shards;
+    d->own = o->shards ? o->shards / d->ranks : 1;
     d->broadcasts = !o->no_broadcast_buffers;
     d->buffers_due = true;
     d->compress = o->compress;
@@ -63,6 +99,15 @@ static tern_status set_up(tern_ddp *d, tern_module *module,
     if (!(o->bucket_cap_mb > 0))
         return tern_fail(TERN_ERR_ARGUMENT, "%s: bucket_cap_mb is %g, expected more than 0",
                          function, o->bucket_cap_mb);
+    if (o->shards && (o->shards < 0 || o->shards > 1 << DDP_LEVELS || o->shards & (o->shards - 1) ||
+                      d->ranks & (d->ranks - 1) || d->own < 1))
+        return tern_fail(TERN_ERR_ARGUMENT,
+                         "%s: %d shards for %d ranks: both should be powers of two, of shards at "
+                         "least as many",
+                         function, o->shards, d->ranks);
+    if (o->shards && half)
+        return tern_fail(TERN_ERR_ARGUMENT, "%s: the bits of .shards are not those of .compress",
+                         function);
     TERN_TRY(
         tern_ddp_compare(function, module, tern_nn_each_parameter, tern_nn_each_buffer, o->group));
     TERN_TRY(tern_ddp_broadcast(module, tern_nn_each_parameter, o->group, "parameters"));
@@ -107,6 +152,14 @@ tern_status tern_ddp_divide_by(tern_module *ddp, double rows)
         return tern_fail(TERN_ERR_ARGUMENT, "tern_ddp_divide_by: rows is %g, expected >= 0", rows);
     d->rows += rows;
     return TERN_OK;
+}
+
+int tern_ddp_shards(tern_module *ddp, int *first)
+{
+    const tern_ddp *d = ddp_of(ddp, "tern_ddp_shards");
+    if (d && first)
+        *first = d->own * tern_dist_get_rank(d->group);
+    return d ? d->own : -1;
 }
 
 tern_no_sync_block tern_no_sync_block_enter(tern_module *ddp)

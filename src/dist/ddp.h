@@ -9,11 +9,15 @@
 typedef struct tern_ddp tern_ddp;
 
 /* A parameter that is trained. */
+enum { DDP_LEVELS = 16 };
+
 typedef struct tern_ddp_slot {
     tern_ddp *of;
     tern_tensor *x, *home; /* where its gradient lies in its bucket */
     char *path;
     int hook, bucket;
+    int64_t came; /* when, among those of the last walk; 0: not in it */
+    bool used;    /* in a shard of this step */
 } tern_ddp_slot;
 
 /* Gradients that travel together. */
@@ -22,6 +26,7 @@ typedef struct tern_ddp_bucket {
     tern_tensor *packed; /* in the type that it travels in; NULL: it is flat that does */
     int slots, waiting;  /* of its slots how many the walk has not come to */
     tern_dist_work *work;
+    tern_tensor *stack[DDP_LEVELS]; /* of shards: sums of 1, 2, 4, ... that wait for as many more */
 } tern_ddp_bucket;
 
 struct tern_ddp {
@@ -45,11 +50,20 @@ struct tern_ddp {
     bool walks;
     bool kept; /* gradients of the last sum were there still when a forward began */
     int64_t step, result;
+    int64_t came; /* gradients, in this walk */
+    bool sorted,
+        due; /* buckets are in the order in which gradients come; there is one now to learn it from */
+    double limit;        /* bytes of a bucket */
+    int shards, own;     /* 0, or of all ranks, and of this one */
+    int done;            /* of these, in this step */
+    tern_rng_state seed; /* at the step's start */
 };
 
 /* ---- buckets.c ----------------------------------------------------------------------------------- */
 /* Slots of the module's parameters, and buckets with homes for their gradients; the first of 1 MiB, others of limit bytes. */
 tern_status tern_ddp_make_buckets(tern_ddp *d, tern_module *module, double limit);
+/* The same parameters in buckets anew, in the order in which rank 0's gradients came in the last walk. */
+tern_status tern_ddp_sort_buckets(tern_ddp *d);
 void tern_ddp_free_buckets(tern_ddp *d);
 
 /* ---- agree.c ------------------------------------------------------------------------------------- */

@@ -73,6 +73,7 @@ struct tern_dist_work {
     tern_dtype dtype;
     int64_t count; /* elements, those of one rank where there are parts of all */
     bool direct;   /* summed here, in the order of ranks */
+    bool tree;     /* likewise, as a binary tree over them */
     double timeout, asked, begun;
 
     tern_tensor *in, *out; /* held; in NULL: in place */
@@ -193,6 +194,14 @@ bool tern_dist_step(tern_dist_job *job, tern_dist_work *work);
 /* out[i] = op over r of the n rows[r][i], in that order, over ranks for the average; halves in float32. */
 void tern_dist_combine(void *out, const void *rows, int n, int64_t count, tern_dtype dtype,
                        tern_dist_op op, int ranks);
+
+/* rows[0] = their sum as a binary tree, ((0 + 1) + (2 + 3)) + ...; each node of it is rounded to the dtype. n: a power of two. */
+void tern_dist_combine_tree(void *rows, int n, int64_t count, tern_dtype dtype);
+
+/* ---- collective.c -------------------------------------------------------------------------------- */
+/* tern_dist_all_reduce of floating point, whose sum is such a tree over the ranks; with a tree of what each rank has before
+ * it is one tree over all. */
+tern_status tern_dist_all_reduce_tree(tern_tensor *x, const tern_dist_options *options);
 
 /* ---- engine.c ------------------------------------------------------------------------------------ */
 /* Start the thread, and MPI on it, with the world's communicators; waits for at most timeout seconds. */

@@ -19,17 +19,41 @@ static tern_status pack(const tern_ddp *d, tern_ddp_bucket *b)
     return status;
 }
 
+/* Shards are added as a binary tree over their numbers: as a counter in base two carries. What is not the last of them is kept
+ * for the one that it is added to. */
+static tern_status fold(tern_ddp *d, tern_ddp_bucket *b)
+{
+    const uint64_t failures = tern_failures();
+    int level = 0;
+    for (; d->done >> level & 1; level++)
+        if (!tern_add_(b->flat, b->stack[level]))
+            return tern_failed_since(failures);
+    if (d->done == d->own - 1)
+        return TERN_OK;
+    if (!b->stack[level])
+        b->stack[level] = tern_keep(tern_clone(b->flat));
+    else
+        tern_copy_(b->stack[level], b->flat);
+    return tern_failed_since(failures);
+}
+
 static tern_status give(tern_ddp *d, int i)
 {
     tern_ddp_bucket *b = &d->buckets[i];
+    tern_status status = TERN_OK;
     char label[48];
+    if (d->shards)
+        TERN_SCOPE
+            TERN_NO_GRAD
+                status = fold(d, b);
+    TERN_TRY(status);
     snprintf(label, sizeof label, "step %lld bucket %d", (long long)d->step, i);
     if (d->compress != TERN_DTYPE_DEFAULT && d->compress != tern_dtype_of(b->flat))
         TERN_TRY(pack(d, b));
     d->given = i + 1;
-    return tern_dist_all_reduce(
-        b->packed ? b->packed : b->flat,
-        &(tern_dist_options){.group = d->group, .work = &b->work, .label = label});
+    const tern_dist_options o = {.group = d->group, .work = &b->work, .label = label};
+    return d->shards ? tern_dist_all_reduce_tree(b->flat, &o)
+                     : tern_dist_all_reduce(b->packed ? b->packed : b->flat, &o);
 }
 
 /* The gradient of a walk with create_graph, or one that the program put there, lies elsewhere. */
@@ -58,10 +82,15 @@ tern_status tern_ddp_arrived(tern_tensor *x, void *slot)
         d->end.call = walk_ended;
         d->walks = tern_await_walk(&d->end);
         d->step++;
+        d->came = 0;
+        for (int i = 0; i < d->n; i++)
+            d->slots[i].came = 0;
     }
+    if (!s->came)
+        s->came = ++d->came;
     TERN_TRY(bring_home(s));
     d->buckets[s->bucket].waiting--;
-    while (d->given < d->n_buckets && d->buckets[d->given].waiting == 0)
+    while (d->done == d->own - 1 && d->given < d->n_buckets && d->buckets[d->given].waiting == 0)
         TERN_TRY(give(d, d->given));
     return TERN_OK;
 }
@@ -71,14 +100,10 @@ tern_status tern_ddp_arrived(tern_tensor *x, void *slot)
 /* What the walk did not come to counts as 0, unless steps without sums left something there. */
 static tern_status fill_rest(tern_ddp *d)
 {
-    double *counts = tern_data(d->counts);
     tern_status status = TERN_OK;
-    if (!counts)
-        return TERN_ERR_STATE;
-    counts[0] = d->rows;
     for (int i = 0; i < d->n && status == TERN_OK; i++) {
         tern_ddp_slot *s = &d->slots[i];
-        counts[i + 1] = tern_grad(s->x) != NULL;
+        s->used = s->used || tern_grad(s->x);
         if (s->bucket < d->given)
             continue;
         if (tern_grad(s->x))
@@ -90,10 +115,26 @@ static tern_status fill_rest(tern_ddp *d)
     return status;
 }
 
+/* A shard that is not the last of this rank's. */
+static tern_status keep_shard(tern_ddp *d)
+{
+    for (int i = 0; i < d->n_buckets; i++)
+        TERN_TRY(fold(d, &d->buckets[i]));
+    for (int i = 0; i < d->n; i++)
+        TERN_TRY(tern_set_grad(d->slots[i].x, NULL));
+    d->done++;
+    return TERN_OK;
+}
+
 static tern_status give_rest(tern_ddp *d)
 {
     char label[48];
-    TERN_TRY(fill_rest(d));
+    double *counts = tern_data(d->counts);
+    if (!counts)
+        return TERN_ERR_STATE;
+    counts[0] = d->rows;
+    for (int i = 0; i < d->n; i++)
+        counts[i + 1] = d->slots[i].used;
     while (d->given < d->n_buckets)
         TERN_TRY(give(d, d->given));
     snprintf(label, sizeof label, "step %lld counts", (long long)d->step);
@@ -148,7 +189,8 @@ static tern_status take_sums(tern_ddp *d)
         return tern_fail(TERN_ERR_STATE, "tern_ddp_divide_by: there were gradients of the step "
                                          "before, divided already: zero them before the next");
     for (int i = 0; i < d->n_buckets; i++)
-        TERN_TRY(scale(d, &d->buckets[i], rows > 0 ? 1 / rows : 1.0 / d->ranks));
+        TERN_TRY(scale(d, &d->buckets[i],
+                       rows > 0 ? 1 / rows : 1.0 / (d->shards ? d->shards : d->ranks)));
     for (int i = 0; i < d->n; i++) {
         tern_ddp_slot *s = &d->slots[i];
         if (counts[i + 1] > 0)
@@ -161,25 +203,43 @@ static tern_status take_sums(tern_ddp *d)
     return TERN_OK;
 }
 
+static tern_status sum_all(tern_ddp *d, tern_status status)
+{
+    if (status == TERN_OK)
+        status = give_rest(d);
+    tern_status waited = await_all(d);
+    if (status == TERN_OK)
+        status = waited;
+    return status == TERN_OK ? take_sums(d) : status;
+}
+
 static tern_status walk_ended(tern_after_walk *end, tern_status status)
 {
     tern_ddp *d = (tern_ddp *)end;
+    bool last = true;
     d->walks = false;
     TERN_SCOPE {
         TERN_NO_GRAD {
             if (status == TERN_OK)
-                status = give_rest(d);
-            tern_status waited = await_all(d);
-            if (status == TERN_OK)
-                status = waited;
-            if (status == TERN_OK)
-                status = take_sums(d);
+                status = fill_rest(d);
+            last = d->done == d->own - 1 || status != TERN_OK;
+            if (last) {
+                status = sum_all(d, status);
+            } else {
+                status = keep_shard(d);
+                await_all(d);
+            }
         }
     }
     for (int i = 0; i < d->n_buckets; i++) {
         tern_release(d->buckets[i].packed);
         d->buckets[i].packed = NULL;
     }
+    for (int i = 0; i < d->n && (last || status != TERN_OK); i++)
+        d->slots[i].used = false;
+    if (last || status != TERN_OK)
+        d->done = 0;
+    d->due = last && status == TERN_OK;
     return status;
 }
 

@@ -131,8 +131,10 @@ static void compute(const tern_dist_work *w)
     if (w->direct && w->phase == 0) {
         if (w->kind != DIST_REDUCE_SCATTER)
             n = own_part(w, w->piece, &from);
+        if (w->tree)
+            tern_dist_combine_tree(w->scratch, ranks, n, w->dtype);
         tern_dist_combine(w->kind == DIST_REDUCE ? w->scratch : to + (size_t)from * size,
-                          w->scratch, ranks, n, w->dtype, w->op, ranks);
+                          w->scratch, w->tree ? 1 : ranks, n, w->dtype, w->op, ranks);
     } else if (!w->direct && w->op == TERN_DIST_AVG && w->writes) {
         tern_dist_combine(to, to, 1, n, w->dtype, w->op, ranks);
     }

@@ -116,3 +116,27 @@ void tern_dist_combine(void *out, const void *rows, int n, int64_t count, tern_d
         combine_block(out, rows, n, count, at, (int)(count - at < BLOCK ? count - at : BLOCK),
                       dtype, op, ranks);
 }
+
+/* a += b, n of them. */
+static void add(void *a, const void *b, int64_t at, int n, tern_dtype dtype)
+{
+    if (dtype == TERN_F64) {
+        combine_double((double *)a + at, (const double *)b + at, n, TERN_DIST_SUM);
+        return;
+    }
+    float sum[BLOCK], other[BLOCK];
+    load(sum, a, at, n, dtype);
+    load(other, b, at, n, dtype);
+    combine_float(sum, other, n, TERN_DIST_SUM);
+    store(a, at, sum, n, dtype);
+}
+
+void tern_dist_combine_tree(void *rows, int n, int64_t count, tern_dtype dtype)
+{
+    const size_t row = (size_t)count * tern_dtype_size(dtype);
+    for (int apart = 1; apart < n; apart *= 2)
+        for (int r = 0; r + apart < n; r += 2 * apart)
+            for (int64_t at = 0; at < count; at += BLOCK)
+                add((char *)rows + row * (size_t)r, (char *)rows + row * (size_t)(r + apart), at,
+                    (int)(count - at < BLOCK ? count - at : BLOCK), dtype);
+}

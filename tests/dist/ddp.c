@@ -274,6 +274,126 @@ static void all_skip(void)
     tern_nn_free(m);
 }
 
+/* ---- shards ------------------------------------------------------------------------------------------ */
+
+enum { SHARDS = 8, ROWS = 4 };
+
+/* Where a device is compared with the cpu without what their compilers add up in vectors of other widths. */
+static tern_module *wide(const char *on)
+{
+    const tern_linear_options o = {.device = on};
+    tern_module *dropout = tern_nn_dropout(&(tern_dropout_options){.p = 0.25});
+    tern_manual_seed(6);
+    tern_module *m = tern_nn_sequential(tern_nn_linear(WIDTH, 33, &o), tern_nn_gelu(NULL), dropout);
+    if (strcmp(device, "cpu") != 0)
+        return m;
+    tern_nn_append(m, tern_nn_layer_norm(TERN_SHAPE(33), &(tern_layer_norm_options){.device = on}));
+    tern_nn_append(m, tern_nn_linear(33, 33, &o));
+    return m;
+}
+
+/* The shards of a step that a wrapper of the group has. */
+static void learn(tern_module *m, tern_optimizer *o, int step)
+{
+    int first = -1;
+    const int own = tern_ddp_shards(m, &first);
+    const char *on = tern_device(tern_nn_parameter(m, "module.0.weight"));
+    tern_manual_seed(step < 2 ? 77 : 78); /* drawn on by the next two steps */
+    for (int i = first; i < first + own; i++) {
+        tern_rng_state state;
+        tern_get_rng_state(on, &state);
+        tern_manual_seed((uint64_t)(100 * step + i));
+        tern_tensor *x = tern_to(tern_randn(TERN_SHAPE(ROWS, WIDTH), TERN_F32, "cpu"), on);
+        tern_tensor *y = tern_to(tern_randn(TERN_SHAPE(ROWS, 33), TERN_F32, "cpu"), on);
+        tern_set_rng_state(on, &state);
+        if (step == 1)
+            tern_ddp_divide_by(m, 2 * ROWS);
+        CHECK(tern_backward(tern_mse_loss(tern_nn_forward(m, x), y, NULL)) == TERN_OK, "shard %d",
+              i);
+        CHECK(!tern_grad(tern_nn_parameter(m, "module.0.bias")) == (i < first + own - 1),
+              "a gradient after shard %d", i);
+    }
+    tern_optim_step(o);
+    if (step == 2 && own > 0) {
+        tern_tensor *x = numbers(ROWS, WIDTH);
+        REFUSED(tern_nn_forward(m, tern_to(x, on)), TERN_ERR_STATE, "zeroed before each step");
+    }
+    tern_optim_zero_grad(o);
+}
+
+static tern_status same_bits(const char *path, tern_tensor *x, void *other)
+{
+    tern_tensor *y = tern_nn_parameter(other, path);
+    tern_tensor *apart_in = tern_ne(tern_to(x, "cpu"), tern_to(y, "cpu"));
+    CHECK(tern_item_int(tern_sum(tern_to_dtype(apart_in, TERN_I64))) == 0, "bits of %s", path);
+    return TERN_OK;
+}
+
+/* All ranks together, and this one by itself on the cpu: they learn the same. */
+static void shards(void)
+{
+    tern_dist_group *alone = NULL;
+    for (int r = 0; r < ranks; r++) {
+        tern_dist_group *one = tern_dist_new_group(&r, 1, 0);
+        alone = r == rank ? one : alone;
+    }
+    const options all = {.shards = SHARDS, .bucket_cap_mb = 1e-3},
+                  own = {.shards = SHARDS, .group = alone};
+    if (ranks & (ranks - 1)) {
+        REFUSED(tern_nn_distributed_data_parallel(net(1), &all), TERN_ERR_ARGUMENT,
+                "powers of two");
+        return;
+    }
+    tern_module *m[2] = {tern_nn_distributed_data_parallel(wide(device), &all),
+                         tern_nn_distributed_data_parallel(wide("cpu"), &own)};
+    CHECK(m[0] && m[1] && tern_ddp_shards(m[0], NULL) == SHARDS / ranks, "made");
+    for (int i = 0; i < 2; i++) {
+        tern_optimizer *o = tern_optim_adamw(m[i], 0.01, NULL);
+        for (int step = 0; step < 4; step++)
+            learn(m[i], o, step);
+        tern_optim_free(o);
+    }
+    tern_nn_each_parameter(m[0], same_bits, m[1]);
+    TERN_NO_SYNC(m[0])
+    REFUSED(tern_nn_forward(m[0], numbers(ROWS, WIDTH)), TERN_ERR_STATE, "TERN_NO_SYNC");
+    REFUSED(tern_nn_distributed_data_parallel(net(1), &(options){.shards = 6}), TERN_ERR_ARGUMENT,
+            "6 shards");
+    tern_nn_free(m[0]);
+    tern_nn_free(m[1]);
+}
+
+/* Buckets of one parameter each: 0.bias, which is used last, comes first, until gradients came in another order. */
+static tern_tensor *backwards(tern_module *self, tern_tensor *x)
+{
+    x = tern_add(x, tern_sum(tern_nn_parameter(self, "late")));
+    x = tern_mul(x, tern_exp(tern_sum(tern_nn_parameter(self, "early"))));
+    return tern_mul(x, tern_sum(tern_nn_parameter(self, "middle")));
+}
+
+static void buckets_follow_the_walk(void)
+{
+    static const char *const names[] = {"early", "middle", "late"};
+    tern_module *inner = tern_nn_module("Own", backwards, NULL);
+    for (int i = 0; i < 3; i++)
+        tern_nn_add_parameter(inner, names[i], tern_ones(TERN_SHAPE(11 + i), TERN_F32, device));
+    tern_module *m = tern_nn_distributed_data_parallel(inner, &(options){.bucket_cap_mb = 1e-6});
+    for (int step = 1; step <= 3 && ranks > 1; step++) {
+        CHECK(tern_backward(tern_sum(tern_nn_forward(m, numbers(2, 2)))) == TERN_OK, "backward");
+        char *record = tern_dist_flight_record(), wanted[3][64];
+        const int order[2][3] = {{13, 12, 11}, {12, 11, 13}};
+        for (int i = 0; i < 3; i++) {
+            snprintf(wanted[i], sizeof wanted[i], "of %d float32 'step %d bucket %d'",
+                     order[step > 1][i], step, i);
+            CHECK(strstr(record, wanted[i]), "%s in %s", wanted[i], record);
+        }
+        tern_free_text(record);
+        if (step == 1) /* kept over the change */
+            continue;
+        tern_nn_zero_grad(m);
+    }
+    tern_nn_free(m);
+}
+
 static void refusals(void)
 {
     options o = {.compress = TERN_F64};
@@ -321,6 +441,8 @@ int main(int argc, char **argv)
         if (ranks > 1)
             buffers(false);
         all_skip();
+        shards();
+        buckets_follow_the_walk();
         refusals();
     }
     CHECK(tern_last_status() == TERN_OK, "at the end");

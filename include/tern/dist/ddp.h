@@ -11,6 +11,7 @@ typedef struct tern_distributed_data_parallel_options {
     bool no_broadcast_buffers; /* buffers stay each rank's own */
     tern_dtype compress;       /* TERN_F16, TERN_BF16: gradients travel so, added in float32 */
     tern_dist_group *group;    /* NULL: all processes */
+    int shards; /* a step is so many forwards and backwards over all ranks, with the same bits on any number; 0: one a rank */
     uint64_t reserved[4];
 } tern_distributed_data_parallel_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */
@@ -25,6 +26,16 @@ TERN_API tern_distributed_data_parallel_options tern_distributed_data_parallel_d
  * parameter that no rank used has no gradient (tern_on_warning is told its name), one that only some used counts as 0
  * on the others; nothing needs to be said before. Buffers are rank 0's at the start of each forward that is after a step.
  *
+ * After the first step buckets are dealt out anew, in the order in which gradients came on rank 0.
+ *
+ * With .shards = V, a power of two that the number of ranks, one too, divides, a batch is V shards of equal size, of which
+ * tern_ddp_shards says which are this rank's: for each it calls forward and backward. Gradients are there after the last: the
+ * mean of those of the shards, added up as a binary tree over their numbers, so that 1, 2, 4, ... V ranks have the same bits.
+ * Another kind of device has them too where its kernels do: elementwise operations and what they draw agree, sums along a dim
+ * as their compilers' vectors have one width. What the module draws (dropout) follows from the shard's number and the
+ * generator at the step's first forward, which ranks have seeded alike. Gradients are to be zeroed before each step
+ * (TERN_ERR_STATE out of forward); buffers are rank 0's as without it.
+ *
  * With tern_nn_data_parallel inside each rank may have several devices. The result owns module, also when this fails. Errors:
  * TERN_ERR_PEER, with the first parameter that differs and its rank, where models are not the same; later as those of
  * tern_dist_all_reduce, out of tern_backward and tern_nn_forward. To be made before optimizers, after moves to a device. */
@@ -35,6 +46,9 @@ TERN_API tern_module *tern_nn_distributed_data_parallel(
  * the last, over ranks and over the steps inside TERN_NO_SYNC. So they are exact where ranks have different numbers of rows, 0
  * too. Gradients must have been zeroed in between (TERN_ERR_STATE out of tern_backward). rows >= 0. */
 TERN_API tern_status tern_ddp_divide_by(tern_module *ddp, double rows);
+
+/* With .shards: how many of them are this rank's, from *first on (NULL is fine). Without: one for each rank. -1 after an error. */
+TERN_API int tern_ddp_shards(tern_module *ddp, int *first);
 
 /* TERN_NO_SYNC(model) { forward and backward }: gradients are added up on this rank alone, and summed over ranks by the next
  * backward whose forward is outside (torch's no_sync). All ranks do so alike. */
