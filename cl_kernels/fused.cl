@@ -211,4 +211,44 @@ KERNEL5(K(count_classes), (OUT, ACC, totals), (IN, i64, targets), (ARG, i64, row
             totals[g] = total;
     }
 }
+
+/* ---- batch norm with relu behind it ---------------------------------------------------------------- */
+
+#include "batch_norm.h"
+
+/* ys as batch_norm has them, and zs = relu(ys). */
+KERNEL16(K(batch_norm_relu), (OUT, STO, zs), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds),
+         (OUT, ACC, running_means), (OUT, ACC, running_variances), (OUT, i64, counts), (IN, STO, xs), (IN, ACC, ws),
+         (IN, ACC, bs), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size), (ARG, REAL, eps), (ARG, REAL, momentum),
+         (ARG, i32, what))
+{
+    BASE(zs);
+    BASE(ys);
+    BASE(means);
+    BASE(rstds);
+    BASE(running_means);
+    BASE(running_variances);
+    BASE(counts);
+    BASE(xs);
+    BASE(ws);
+    BASE(bs);
+    BATCH_NORM_(ST(ys, at, v); v = LD(ys, at); ST(zs, at, v < 0 ? 0 : v))
+}
+
+/* batch_norm_gradient where what came in is relu's: dy where its value, the mask, is above 0, and 0 dy elsewhere. */
+KERNEL13(K(batch_norm_masked_gradient), (IN, STO, masks), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, dbs), (IN, STO, dys),
+         (IN, STO, xs), (IN, ACC, ws), (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, n), (ARG, i64, channels),
+         (ARG, i64, size), (ARG, i32, what))
+{
+    BASE(masks);
+    BASE(dxs);
+    BASE(dws);
+    BASE(dbs);
+    BASE(dys);
+    BASE(xs);
+    BASE(ws);
+    BASE(means);
+    BASE(rstds);
+    BATCH_NORM_GRADIENT_(LD(masks, at) <= 0 ? LD(dys, at) * 0 : LD(dys, at))
+}
 #endif

@@ -120,6 +120,7 @@ set(TERN_KERNEL_FAMILIES_HALVES
 # What devices that compile kernels at run time get beside the families: everything but the host's
 # own headers.
 set(TERN_EMBEDDED_FILES
+  batch_norm.h
   collectives.h
   dialect.h
   dtypes.def

@@ -257,7 +257,143 @@ static void casts_outlive_their_module(void **state)
     }
 }
 
+/* ---- relu behind batch norm --------------------------------------------------------------------- */
+
+enum { ONCE, TWICE, BESIDE, BEFORE, HOOKED, RETAINED, WRITTEN, SAVED_GRAPH, USES };
+
+/* What becomes of y, which a norm made. */
+static tern_tensor *use(int how, tern_tensor *y, bool *retains)
+{
+    tern_tensor *before = how == BEFORE ? tern_sigmoid(y) : NULL;
+    if (how == HOOKED)
+        tern_register_hook(y, see, NULL);
+    if (how == RETAINED)
+        assert_ok(tern_retain_grad(y));
+    if (how == WRITTEN)
+        TERN_NO_GRAD
+            tern_add_scalar_(y, TERN_SCALAR(0.5));
+    *retains = how == SAVED_GRAPH;
+    tern_tensor *z = tern_relu(y);
+    if (how == TWICE)
+        z = tern_add(z, tern_mul_scalar(tern_relu(y), TERN_SCALAR(3)));
+    if (how == BESIDE)
+        z = tern_add(z, tern_sigmoid(y));
+    return before ? tern_add(z, before) : z;
+}
+
+/* The result, the gradients of x, w, b, and of y where they are seen: of the same norm, run `runs` times. */
+static void norm_and_relu(const char *device, tern_dtype dtype, tern_shape shape, int how, int runs,
+                          tern_tensor **out)
+{
+    tern_tensor *x = leaf(device, dtype, shape, 10), *y = NULL, *z = NULL;
+    tern_tensor *w = leaf(device, TERN_F32, TERN_SHAPE(shape.dims[1]), 11);
+    tern_tensor *b = leaf(device, TERN_F32, TERN_SHAPE(shape.dims[1]), 12);
+    tern_tensor *dz = test_uniform(device, dtype, shape, -1, 1, 13);
+    seen = NULL;
+    for (int i = 0; i < runs; i++) {
+        tern_tensor *leaves[] = {x, w, b};
+        bool retains;
+        for (int k = 0; k < 3; k++)
+            assert_ok(tern_set_grad(leaves[k], NULL));
+        tern_release(seen);
+        seen = NULL;
+        y = tern_batch_norm(tern_mul_scalar(x, TERN_SCALAR(2)), NULL, NULL, w, b, true, 0.1, 1e-3);
+        z = use(how, y, &retains);
+        for (int times = retains ? 2 : 1; times > 0; times--)
+            assert_ok(tern_backward_with(
+                z, &(tern_backward_options){.gradient = dz, .retain_graph = times > 1}));
+    }
+    out[0] = z;
+    out[1] = tern_grad(x);
+    out[2] = tern_grad(w);
+    out[3] = tern_grad(b);
+    out[4] = how == RETAINED ? tern_grad(y) : seen ? seen : z;
+    out[5] = y;
+}
+
+static void relu_behind_a_norm_is_part_of_it(void **state)
+{
+    (void)state;
+    static const tern_dtype types[] = {TERN_F32, TERN_BF16};
+    FOR_EACH_DEVICE(device)
+    for (int t = 0; t < (test_thorough(device) ? 2 : 1); t++)
+        for (int flat = 0; flat < 2; flat++)
+            for (int how = 0; how < USES; how++)
+                TERN_SCOPE {
+                    tern_shape shape = flat ? TERN_SHAPE(9, 6) : TERN_SHAPE(3, 6, 7, 5);
+                    double near = t ? 6e-2 : 2e-5;
+                    tern_tensor *here[6], *there[6], *hooked[2];
+                    norm_and_relu("cpu", types[t], shape, how, 1, there);
+                    hooked[0] = seen;
+                    norm_and_relu(device, types[t], shape, how, 3, here);
+                    hooked[1] = seen;
+                    close_to(here, there, 6, near);
+                    tern_release(hooked[0]);
+                    tern_release(hooked[1]);
+                }
+}
+
+static tern_tensor *curved(tern_tensor *const *in, void *user)
+{
+    (void)user;
+    tern_tensor *y = tern_batch_norm(in[0], NULL, NULL, in[1], in[2], true, 0.1, 1e-2);
+    return tern_square(tern_relu(y));
+}
+
+static void relu_behind_a_norm_has_second_derivatives(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *in[] = {leaf(device, TERN_F64, TERN_SHAPE(2, 2, 3), 14),
+                             leaf(device, TERN_F64, TERN_SHAPE(2), 15),
+                             leaf(device, TERN_F64, TERN_SHAPE(2), 16)};
+        gradcheck(curved, in, 3, .second = true);
+    }
+}
+
+/* ---- convolutions that add ---------------------------------------------------------------------- */
+
+/* The gradients of x and of the weight in h = 2 x, conv(h) + cos(h), where a hook sees h's or not. */
+static void convolve(const char *device, bool hooked, bool turned, tern_tensor **out)
+{
+    tern_tensor *x = leaf(device, TERN_F32, TERN_SHAPE(2, 4, 6, 6), 17);
+    tern_tensor *w = leaf(device, TERN_F32, TERN_SHAPE(4, 4, 3, 3), 18);
+    tern_tensor *h = tern_mul_scalar(x, TERN_SCALAR(2));
+    if (hooked)
+        tern_register_hook(h, see, NULL);
+    const tern_conv_function_options o = {.padding = TERN_DIMS(1)};
+    tern_tensor *weight = turned ? tern_transpose(w, 2, 3) : w;
+    tern_tensor *y = tern_conv2d(h, weight, NULL, &o);
+    y = tern_add(y, tern_add(tern_cos(h), tern_conv2d(h, weight, NULL, &o)));
+    tern_tensor *dy = test_uniform(device, TERN_F32, TERN_SHAPE(2, 4, 6, 6), -1, 1, 19);
+    assert_ok(tern_backward_with(y, &(tern_backward_options){.gradient = dy}));
+    out[0] = tern_grad(x);
+    out[1] = tern_grad(w);
+    out[2] = hooked ? seen : out[0];
+}
+
+static void a_convolution_adds_to_what_came_before(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int form = 0; form < 4; form++)
+        TERN_SCOPE {
+            tern_tensor *here[3], *there[3];
+            convolve(device, form & 1, form & 2, here);
+            convolve("cpu", form & 1, form & 2, there);
+            close_to(here, there, 3, 2e-5);
+            if (form & 1) {
+                tern_release(here[2]);
+                tern_release(there[2]);
+            }
+        }
+}
+
 static const struct CMUnitTest tests[] = {
+    TEST(relu_behind_a_norm_is_part_of_it),
+    TEST(relu_behind_a_norm_has_second_derivatives),
+    TEST(a_convolution_adds_to_what_came_before),
     TEST(weights_are_cast_together),
     TEST(casts_outlive_their_module),
     TEST(a_norm_adds_to_what_came_before),

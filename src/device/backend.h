@@ -90,8 +90,9 @@ typedef struct tern_convolution {
     tern_conv_pass pass;
     const struct tern_conv_shape *shape; /* of shapes.h */
     tern_arg x, weight, y, bias;         /* bias without a buffer: none */
-    bool deterministic;                  /* the same numbers on every run */
-    bool tf32;                  /* f32: may read TensorFloat-32 numbers; set by the device layer */
+    bool adds;          /* to what x is: of TERN_CONV_X, where the vendor adds_convolutions */
+    bool deterministic; /* the same numbers on every run */
+    bool tf32;          /* f32: may read TensorFloat-32 numbers; set by the device layer */
     const tern_buffer *scratch; /* likewise; NULL: none was wanted */
 } tern_convolution;
 
@@ -138,6 +139,7 @@ typedef struct tern_vendor {
     tern_status (*attention)(tern_place *place, const tern_attention *a);
     /* Whether gemm does this product with its sums of A's rows. NULL: it has none. */
     tern_status (*sums_fit)(tern_place *place, const tern_gemm *g, bool *fits);
+    bool adds_convolutions;
     bool leaves_bias; /* convolutions are never given one: it is added afterwards */
     /* The k collectives of n distinct devices of this backend, one behind the other. */
     tern_status (*together)(tern_place *const *places, int n, const tern_together *list, int k,

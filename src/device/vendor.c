@@ -28,7 +28,7 @@ tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c
     tern_block *scratch = NULL;
     size_t bytes = 0;
     *taken = false;
-    if (!vendor || !vendor->convolution)
+    if (!vendor || !vendor->convolution || (c->adds && !vendor->adds_convolutions))
         return TERN_OK;
     TERN_TRY(tern_registry_open(place));
     call.tf32 = c->dtype == TERN_F32 && tern_backends_cudnn_allows_tf32();

@@ -7,16 +7,24 @@
 
 /* ---- gradients arriving ------------------------------------------------------------------ */
 
+/* A gradient came to node. */
+static tern_status queue(tern_walk *w, tern_node *node)
+{
+    if (w->heap.counts && node->turn == w->turn)
+        return TERN_OK; /* its turn comes once all have come */
+    return tern_heap_push(&w->heap, node);
+}
+
 static tern_status arrive(tern_walk *w, const tern_edge *edge, tern_tensor *grad)
 {
     if (edge->leaf)
         return tern_walk_to_leaf(w, edge->leaf, grad);
     if (!edge->node)
         return TERN_OK;
-    TERN_TRY(tern_walk_gather(&edge->node->output[edge->output].dout, grad));
-    if (w->heap.counts && edge->node->turn == w->turn)
-        return TERN_OK; /* its turn comes once all have come */
-    return tern_heap_push(&w->heap, edge->node);
+    tern_node_output *out = &edge->node->output[edge->output];
+    TERN_TRY(tern_walk_unmask(out));
+    TERN_TRY(tern_walk_gather(&out->dout, grad));
+    return queue(w, edge->node);
 }
 
 /* ---- running one node -------------------------------------------------------------------- */
@@ -61,6 +69,8 @@ static tern_status finish_outputs(tern_walk *w, tern_node *node)
         tern_node_output *out = &node->output[i];
         if (!out->dout)
             continue;
+        if (out->hooks || out->retainer || w->n_wanted)
+            TERN_TRY(tern_walk_unmask(out));
         if (out->hooks)
             TERN_TRY(tern_walk_hooks(w, &out->hooks, &out->dout));
         if (out->retainer && !w->wanted)
@@ -95,7 +105,7 @@ static tern_node_output *others_of(const tern_walk *w, const tern_node *node)
         return NULL;
     tern_node_output *out = &edge->node->output[edge->output];
     const tern_tensor *before = out->dout;
-    if (!before || !before->contiguous || before->storage->place != node->place)
+    if (!before || out->mask || !before->contiguous || before->storage->place != node->place)
         return NULL;
     tern_shape shape;
     tern_read_shape(before, &shape);
@@ -162,7 +172,8 @@ static tern_status backward_of(tern_walk *w, tern_node *node)
                        .in_shape = node->in_shape,
                        .din = din,
                        .inner = node->inner,
-                       .recorded = w->create};
+                       .recorded = w->create,
+                       .mask = n_out ? node->output[0].mask : NULL};
     tern_node_output *others = others_of(w, node);
     if (others) {
         g.before = others->dout;
@@ -206,6 +217,10 @@ static tern_status run_node(tern_walk *w, tern_node *node)
         bool waits = false;
         if (status == TERN_OK)
             status = tern_walk_put_off(w, node, &waits);
+        if (status == TERN_OK && !waits && tern_walk_leave_mask(w, node)) {
+            waits = true;
+            status = queue(w, node->edge[0].node);
+        }
         if (status == TERN_OK && !waits && !is_end(w, node))
             status = backward_of(w, node);
     }
@@ -217,7 +232,8 @@ static void clear_douts(tern_node *node)
 {
     for (int i = 0; i < node->n_out; i++) {
         tern_release(node->output[i].dout);
-        node->output[i].dout = NULL;
+        tern_release(node->output[i].mask);
+        node->output[i].dout = node->output[i].mask = NULL;
     }
 }
 

@@ -49,6 +49,8 @@ typedef struct tern_gradient {
     tern_tensor *before;
     bool before_is_free; /* nobody else has it: it may be written */
     bool added;
+    tern_tensor
+        *mask; /* of an operation that takes_mask: dout[0] is that where this is above 0; or NULL */
 } tern_gradient;
 
 /* Which types the inputs are brought to before infer. */
@@ -105,7 +107,11 @@ struct tern_op {
         takes_numbers; /* tensors of the cpu without dims are brought to the device of the others */
     bool multi_view;   /* several looks by one call, which are not written in place */
     bool not_differentiable;
-    bool adds;          /* backward may add to what came to input 0 before */
+    bool adds; /* backward may add to what came to input 0 before */
+    /* dx is dy where output 0, which is saved, is above 0, and 0 dy elsewhere: what made input 0 may be left to do
+     * that, if it takes_mask. */
+    bool masks, takes_mask;
+    int companion; /* the output, if it is there, that is relu of output 0 (masks.c); 0: none is */
     bool writes_inputs; /* forward does, running statistics, and is the last thing that can fail */
     /* Of a loss: the output, if it is there, that is the gradient of input 0 for dout = 1. It is made
      * with the value, saved, and nobody's but the walk's that begins there, which saves a launch. */
@@ -190,6 +196,14 @@ tern_status tern_record_made(const tern_op *op, tern_tensor *in, tern_tensor *ou
 void tern_node_release(tern_node *node);
 void tern_node_retain(tern_node *node);
 const char *tern_node_name(const tern_node *node);
+
+/* ---- relu behind an operation (masks.c) ---------------------------------------------------- */
+/* The gradient of relu, whose value is mask. Defined in ops/. */
+tern_tensor *tern_hook_masked(tern_tensor *dy, tern_tensor *mask);
+/* relu(x) that was made with x and is there to be taken, once; NULL. Who made x learns that it was asked for: before a call
+ * with that weight is a companion wanted. */
+tern_tensor *tern_take_companion(const tern_tensor *x);
+bool tern_companion_is_wanted(const tern_call *call, const tern_tensor *weight);
 
 /* ---- in place through views (inplace.c) -------------------------------------------------- */
 /* Refuse what autograd or memory overlap forbids, before anything is written. */

@@ -51,6 +51,12 @@ tern_arrival *tern_walk_leaf(tern_walk *w, tern_tensor *leaf);
 tern_status tern_walk_finish_leaf(tern_walk *w, tern_arrival *a);
 tern_status tern_walk_finish_leaves(tern_walk *w);
 
+/* ---- masks.c ------------------------------------------------------------------------------- */
+/* Whether the gradient that came to node, which masks, went on as it is to what is before it, to be masked there. */
+bool tern_walk_leave_mask(const tern_walk *w, tern_node *node);
+/* out->dout is what it is from now on. */
+tern_status tern_walk_unmask(tern_node_output *out);
+
 /* ---- together.c ---------------------------------------------------------------------------- */
 /* Whether node may wait, and then does: its gradient goes to its leaf with those of others. */
 tern_status tern_walk_put_off(tern_walk *w, tern_node *node, bool *waits);

@@ -66,6 +66,7 @@ static const tern_vendor vendor = {
     .convolution = tern_cuda_convolution,
     .convolution_plan = tern_cuda_convolution_plan,
     .sums_fit = tern_cuda_sums_fit,
+    .adds_convolutions = true,
     .leaves_bias = true,
     .together = tern_cuda_together,
     .host_alloc = tern_cuda_host_alloc,

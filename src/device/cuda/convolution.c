@@ -78,7 +78,7 @@ static cudnnStatus_t find_scratch(cudnnHandle_t handle, const plan *p, unsigned 
 }
 
 static cudnnStatus_t run(cudnnHandle_t handle, const plan *p, void *x, void *w, void *y,
-                         void *scratch)
+                         void *scratch, bool adds)
 {
     static const float narrow[] = {1, 0};
     static const double wide[] = {1, 0};
@@ -91,8 +91,8 @@ static cudnnStatus_t run(cudnnHandle_t handle, const plan *p, void *x, void *w, 
                                                  p->algorithm, scratch, p->scratch, zero, p->y, y);
     case TERN_CONV_X:
         return tern_cuda.cudnnConvolutionBackwardData(handle, one, p->w, w, p->y, y, p->conv,
-                                                      p->algorithm, scratch, p->scratch, zero, p->x,
-                                                      x);
+                                                      p->algorithm, scratch, p->scratch,
+                                                      adds ? one : zero, p->x, x);
     default:
         return tern_cuda.cudnnConvolutionBackwardFilter(handle, one, p->x, x, p->y, y, p->conv,
                                                         p->algorithm, scratch, p->scratch, zero,
@@ -350,7 +350,7 @@ tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, 
     if (status == TERN_OK) {
         void *scratch = c->scratch ? c->scratch->handle : NULL;
         cudnnStatus_t code = run(device->dnn->handle, p, address(&c->x), address(&c->weight),
-                                 address(&c->y), scratch);
+                                 address(&c->y), scratch, c->adds);
         if (is_refusal(code)) /* its heuristics thought otherwise */
             *taken = p->usable = false;
         else

@@ -18,6 +18,7 @@ typedef struct conv {
     int64_t ins, outs, taps; /* elements of a plane of x, of y, and of a kernel */
     tern_tensor *x, *weight, *y, *bias;
     tern_place *place;
+    bool adds; /* to what the result is: dx alone, by a vendor's routine */
 } conv;
 
 /* The product of three dims. */
@@ -249,6 +250,7 @@ static tern_status run_vendor(const conv *c, bool *taken)
                           .shape = &c->s,
                           .deterministic = tern_are_deterministic_algorithms_enabled()};
     bool bias_after = c->bias && tern_place_leaves_bias(c->place);
+    v.adds = c->adds;
     v.x = tern_arg_tensor(c->x);
     v.weight = tern_arg_tensor(c->weight);
     v.y = tern_arg_tensor(c->y);
@@ -341,4 +343,18 @@ tern_status tern_conv_run(tern_conv_pass pass, const tern_conv_shape *s, tern_te
     if (taken)
         return TERN_OK;
     return tern_dtype_size(x->dtype) == 2 ? run_half_precision(&c) : run_without_vendor(&c);
+}
+
+tern_status tern_conv_add_x(const tern_conv_shape *s, tern_tensor *x, tern_tensor *weight,
+                            tern_tensor *y, bool *taken)
+{
+    const conv c = {.pass = TERN_CONV_X,
+                    .s = *s,
+                    .x = x,
+                    .weight = weight,
+                    .y = y,
+                    .place = x->storage->place,
+                    .adds = true};
+    *taken = false;
+    return x->numel && weight->numel && y->numel ? run_vendor(&c, taken) : TERN_OK;
 }

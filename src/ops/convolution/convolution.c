@@ -119,12 +119,27 @@ static tern_tensor *bias_gradient(const conv_attributes *at, tern_tensor *dy)
     return tern_to_dtype(tern_sum_dim(planes, TERN_DIMS(0), false), dtype);
 }
 
+/* dx is added to what came to x before, where the device's routine can and nobody else has that. */
+static tern_status add_dx(tern_gradient *g, tern_tensor *dy)
+{
+    const conv_attributes *at = g->attributes;
+    tern_tensor *weight = g->in[1];
+    if (!g->before || !g->before_is_free || !weight->contiguous)
+        return TERN_OK;
+    TERN_TRY(tern_conv_add_x(&at->shape, g->before, weight, dy, &g->added));
+    if (g->added)
+        g->din[0] = g->before;
+    return TERN_OK;
+}
+
 /* y = conv(x, w) + b:  dx = conv_transpose(dy, w),  dw = correlation(x, dy),  db = sum dy. */
 static tern_status backward_y(tern_gradient *g)
 {
     const conv_attributes *at = g->attributes;
     tern_tensor *dy = tern_contiguous(g->dout[0]);
-    if (g->needs[0])
+    if (g->needs[0] && dy)
+        TERN_TRY(add_dx(g, dy));
+    if (g->needs[0] && !g->added)
         g->din[0] = make_x(at, dy, g->in[1]);
     if (g->needs[1])
         g->din[1] = make_weight(at, g->in[0], dy);
@@ -170,6 +185,7 @@ static const tern_op y_op = {.name = "convolution",
                              .names = CONVOLUTION_NAMES,
                              .cast = TERN_CAST_LOWER,
                              .optional = 1u << 2,
+                             .adds = true,
                              .choose_saves = saves,
                              .infer = infer_y,
                              .forward = forward_y,

@@ -104,6 +104,17 @@ static tern_status ternary_forward(tern_call *call)
                        number_arg(t[0]->dtype, attributes_of(call)->a));
 }
 
+/* What was made with x instead of what was made for the result. */
+static bool take_companion(tern_call *call)
+{
+    tern_tensor *y = call->out[0] != call->in[0] ? tern_take_companion(call->in[0]) : NULL;
+    if (!y)
+        return false;
+    tern_release(call->out[0]);
+    call->out[0] = y;
+    return true;
+}
+
 /* y = f(x; a, b), z = f(x, y) or z = f(x, a). These kernels load vectors such as float4 along the
  * last dim, so tern_walk_rows makes inputs with another stride there dense first. */
 static tern_status row_forward(tern_call *call)
@@ -113,7 +124,7 @@ static tern_status row_forward(tern_call *call)
     const tern_row_attributes *at = attributes_of(call);
     tern_dtype dtype = call->in[0]->dtype;
     tern_walk w;
-    if (call->out[0]->numel == 0)
+    if (call->out[0]->numel == 0 || (row->rule == TERN_RULE_RECTIFIER && take_companion(call)))
         return TERN_OK;
     tern_shape shape;
     tern_tensor *strided;
@@ -308,6 +319,21 @@ static tern_tensor *compare_number(const tern_row *row, tern_tensor *x, tern_sca
 #undef TERN_ROW_FAMILY
 #define TERN_ROW_FAMILY "logic"
 #include "logic.def"
+
+tern_tensor *tern_hook_masked(tern_tensor *dy, tern_tensor *mask)
+{
+    static const tern_row_attributes none;
+    tern_tensor *x = NULL, *dx = NULL;
+    tern_gradient g = {.op = &relu_op,
+                       .attributes = &none,
+                       .n_in = 1,
+                       .n_out = 1,
+                       .in = &x,
+                       .out = &mask,
+                       .dout = &dy,
+                       .din = &dx};
+    return unary_kernel(&g, &relu_row) == TERN_OK ? dx : NULL;
+}
 
 #undef UNARY
 #undef UNARY_REAL1

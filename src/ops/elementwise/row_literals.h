@@ -17,6 +17,7 @@
 #define PROMOTE_ORDERED    NULL
 #define PROMOTE_DIVISOR    NULL
 #define PROMOTE_SIZE       NULL
+#define PROMOTE_RECTIFIER  NULL
 /* The same where a number takes part. */
 #define WITH_SCALAR_PLAIN      with_scalar
 #define WITH_SCALAR_TENSORS    with_scalar
@@ -32,6 +33,7 @@
 #define ADVICE_ORDERED         NULL
 #define ADVICE_DIVISOR         NULL
 #define ADVICE_SIZE            NULL
+#define ADVICE_RECTIFIER       NULL
 #define ADVICE_NEGATION                                                                            \
     "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert "  \
     "a mask, use tern_logical_not instead."
@@ -71,6 +73,7 @@ static const tern_attribute number_names[] = {TERN_FIELD(tern_row_attributes, "a
         .cast = TERN_CAST_##CAST,                                                                  \
         .promote = PROMOTE,                                                                        \
         .data = &NAME##_row,                                                                       \
+        .masks = TERN_RULE_##RULE == TERN_RULE_RECTIFIER,                                          \
         .choose_saves = row_saves,                                                                 \
         .infer = row_infer,                                                                        \
         .forward = row_forward,                                                                    \

@@ -15,8 +15,9 @@ enum {
     COUNTED = 32,
     TILE = 64
 };
-/* Inputs of the operation. */
+/* Inputs of the operation, and what else than y comes out: RECTIFIED is relu(y), where that is what follows. */
 enum { X, WEIGHT, BIAS, MEAN, VAR, COUNT, INPUTS };
+enum { RECTIFIED = 3 };
 
 typedef struct batch_attributes {
     double momentum, eps;
@@ -78,10 +79,13 @@ static tern_status batch_infer(tern_call *call)
                          call->in[MEAN] ? "running_var" : "running_mean");
     TERN_TRY(check_channels(call->in, b));
     tern_shape each = {1, {b.channels}};
-    call->n_out = 3;
+    bool rectified = at->training && b.size > 1 && x->numel > 0 &&
+                     tern_companion_is_wanted(call, call->in[WEIGHT]);
+    call->n_out = rectified ? RECTIFIED + 1 : RECTIFIED;
     call->result[0] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
     call->result[1] = (tern_result){.dtype = statistics_dtype(x->dtype), .shape = each};
     call->result[2] = call->result[1];
+    call->result[RECTIFIED] = call->result[0];
     return TERN_OK;
 }
 
@@ -109,7 +113,8 @@ static tern_status launch_running_statistics(tern_call *call, batch b, int what)
 static tern_status batch_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"norm", "batch_norm"},
-                                 flat = {"norm", "batch_norm_flat"};
+                                 flat = {"norm", "batch_norm_flat"},
+                                 with_relu = {"fused", "batch_norm_relu"};
     const batch_attributes *at = call->attributes;
     tern_tensor *x = call->in[X], *weight = call->in[WEIGHT], *bias = call->in[BIAS];
     tern_tensor *mean = call->in[MEAN], *var = call->in[VAR], *kept = call->out[1];
@@ -122,15 +127,29 @@ static tern_status batch_forward(tern_call *call)
         return launch_running_statistics(call, b, what);
     what |= (mean ? RUNNING_MEAN : 0) | (var ? RUNNING_VAR : 0) | (counter ? COUNTED : 0);
     int64_t groups = b.size > 1 ? b.channels : (b.channels + TILE - 1) / TILE;
-    TERN_TRY(TERN_LAUNCH(
-        call->place, b.size > 1 ? &kernel : &flat, x->dtype,
-        tern_groups(groups, 3 * x->numel / groups), tern_arg_out(call->out[0]), tern_arg_out(kept),
-        tern_arg_out(call->out[2]), mean ? tern_arg_out(mean) : tern_arg_unused(kept),
-        var ? tern_arg_out(var) : tern_arg_unused(kept),
-        counter ? tern_arg_out(counter) : tern_arg_unused(kept), tern_arg_in(x),
-        tern_arg_optional(weight, kept), tern_arg_optional(bias, kept), tern_arg_i64(b.n),
-        tern_arg_i64(b.channels), tern_arg_i64(b.size), tern_arg_real(x->dtype, at->eps),
-        tern_arg_real(x->dtype, at->momentum), tern_arg_i32(what)));
+    bool rectified = call->n_out > RECTIFIED;
+    const tern_arg args[] = {tern_arg_out(call->out[rectified ? RECTIFIED : 0]),
+                             tern_arg_out(call->out[0]),
+                             tern_arg_out(kept),
+                             tern_arg_out(call->out[2]),
+                             mean ? tern_arg_out(mean) : tern_arg_unused(kept),
+                             var ? tern_arg_out(var) : tern_arg_unused(kept),
+                             counter ? tern_arg_out(counter) : tern_arg_unused(kept),
+                             tern_arg_in(x),
+                             tern_arg_optional(weight, kept),
+                             tern_arg_optional(bias, kept),
+                             tern_arg_i64(b.n),
+                             tern_arg_i64(b.channels),
+                             tern_arg_i64(b.size),
+                             tern_arg_real(x->dtype, at->eps),
+                             tern_arg_real(x->dtype, at->momentum),
+                             tern_arg_i32(what)};
+    TERN_TRY(tern_launch(call->place,
+                         rectified    ? &with_relu
+                         : b.size > 1 ? &kernel
+                                      : &flat,
+                         x->dtype, tern_groups(groups, 3 * x->numel / groups), args + !rectified,
+                         (int)(sizeof args / sizeof *args) - !rectified));
     if (mean)
         tern_bump_version(mean);
     if (var)
@@ -140,7 +159,7 @@ static tern_status batch_forward(tern_call *call)
     return TERN_OK;
 }
 
-/* ---- fused gradients: inputs dy, x, weight, mean, rstd ----------------------------------- */
+/* ---- fused gradients: inputs dy, x, weight, mean, rstd, and a mask on dy or none ----------------------------------- */
 
 /* dx, dweight and dbias, the last two one number a channel. */
 static tern_status gradient_infer(tern_call *call)
@@ -160,23 +179,36 @@ static tern_status gradient_infer(tern_call *call)
 static tern_status gradient_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"norm", "batch_norm_gradient"},
-                                 flat = {"norm", "batch_norm_flat_gradient"};
+                                 flat = {"norm", "batch_norm_flat_gradient"},
+                                 masked = {"fused", "batch_norm_masked_gradient"};
     const batch_attributes *at = call->attributes;
-    tern_tensor *x = call->in[1], *weight = call->in[2];
+    tern_tensor *x = call->in[1], *weight = call->in[2], *mask = call->in[5];
     batch b = batch_of(x);
     int what = (weight ? HAS_WEIGHT : 0) | (at->training ? 0 : FIXED);
     int64_t groups = b.size > 1 ? b.channels : (b.channels + TILE - 1) / TILE;
-    return TERN_LAUNCH(call->place, b.size > 1 ? &kernel : &flat, x->dtype,
-                       tern_groups(groups, 4 * x->numel / groups), tern_arg_out(call->out[0]),
-                       tern_arg_out(call->out[1]), tern_arg_out(call->out[2]),
-                       tern_arg_in(call->in[0]), tern_arg_in(x),
-                       tern_arg_optional(weight, call->in[3]), tern_arg_in(call->in[3]),
-                       tern_arg_in(call->in[4]), tern_arg_i64(b.n), tern_arg_i64(b.channels),
-                       tern_arg_i64(b.size), tern_arg_i32(what));
+    const tern_arg args[] = {mask ? tern_arg_in(mask) : tern_arg_unused(x),
+                             tern_arg_out(call->out[0]),
+                             tern_arg_out(call->out[1]),
+                             tern_arg_out(call->out[2]),
+                             tern_arg_in(call->in[0]),
+                             tern_arg_in(x),
+                             tern_arg_optional(weight, call->in[3]),
+                             tern_arg_in(call->in[3]),
+                             tern_arg_in(call->in[4]),
+                             tern_arg_i64(b.n),
+                             tern_arg_i64(b.channels),
+                             tern_arg_i64(b.size),
+                             tern_arg_i32(what)};
+    return tern_launch(call->place,
+                       mask         ? &masked
+                       : b.size > 1 ? &kernel
+                                    : &flat,
+                       x->dtype, tern_groups(groups, 4 * x->numel / groups), args + !mask,
+                       (int)(sizeof args / sizeof *args) - !mask);
 }
 
 static const tern_op gradient_op = {.name = "batch_norm_gradient",
-                                    .optional = 1u << 2,
+                                    .optional = 1u << 2 | 1u << 5,
                                     .not_differentiable = true,
                                     .infer = gradient_infer,
                                     .forward = gradient_forward};
@@ -184,10 +216,14 @@ static const tern_op gradient_op = {.name = "batch_norm_gradient",
 /* All three gradients at once: dx needs the two sums anyway. */
 static tern_status fused_backward(tern_gradient *g)
 {
-    tern_tensor *in[] = {tern_contiguous(g->dout[0]), g->in[X], g->in[WEIGHT], g->out[1],
-                         g->out[2]};
+    tern_tensor *in[] = {
+        tern_contiguous(g->dout[0]), g->in[X], g->in[WEIGHT], g->out[1], g->out[2], g->mask};
     tern_tensor *out[3];
-    TERN_TRY(tern_apply_all(&gradient_op, in, 5, g->attributes, sizeof(batch_attributes), out, 3));
+    if (g->mask && batch_of(g->in[X]).size == 1) { /* which has no kernel for it */
+        in[0] = tern_hook_masked(in[0], g->mask);
+        in[5] = NULL;
+    }
+    TERN_TRY(tern_apply_all(&gradient_op, in, 6, g->attributes, sizeof(batch_attributes), out, 3));
     for (int i = X; i <= BIAS; i++)
         if (g->needs[i])
             g->din[i] = tern_view(out[i], g->in_shape[i]);
@@ -251,8 +287,11 @@ static const tern_op batch_norm_op = {
                         TERN_FIELD(batch_attributes, "eps", eps),
                         TERN_FIELD(batch_attributes, "training", training)),
     .optional = 1u << WEIGHT | 1u << BIAS | 1u << MEAN | 1u << VAR | 1u << COUNT,
-    .saves = TERN_SAVE_IN(X) | TERN_SAVE_IN(WEIGHT) | TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2),
-    .no_grad_out = 1u << 1 | 1u << 2,
+    .saves = TERN_SAVE_IN(X) | TERN_SAVE_IN(WEIGHT) | TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2) |
+             TERN_SAVE_OUT(RECTIFIED),
+    .no_grad_out = 1u << 1 | 1u << 2 | 1u << RECTIFIED,
+    .takes_mask = true,
+    .companion = RECTIFIED,
     .writes_inputs = true,
     .infer = batch_infer,
     .forward = batch_forward,
