@@ -3,7 +3,7 @@ macros, one in section 7 for each header."""
 import re
 
 from headers import base_of
-from markdown import blocks, wrapped
+from markdown import blocks, excerpt, wrapped
 
 
 def roff(text):
@@ -60,17 +60,20 @@ def summary_of(item, described):
     """What stands behind the name: PyTorch's name for it, and how the text begins."""
     torch = [n.split("(")[0] for n in described[item.names[0]]["pytorch"]]
     text = " ".join((item.lead or item.text).split("\n\n")[0].split())
-    return roff((torch[0] + ": " if torch else "") + text[:70].rsplit(" ", 1)[0].rstrip(".,:;(")).replace("\\&", "")
+    text = text if len(text) <= 70 else text[:70].rsplit(" ", 1)[0]
+    return roff((torch[0] + ": " if torch else "") + text.rstrip(".,:;(")).replace("\\&", "")
 
 
 def slot(heading, lines):
     return [f".SH {heading}"] + lines if lines else []
 
 
-def argument_list(slots):
-    out = []
-    for argument in slots["arguments"]:
-        if argument["text"]:
+def argument_list(described):
+    """What is known of the arguments of a function and its forms, each name once."""
+    out, seen = [], set()
+    for argument in [a for slots in described for a in slots["arguments"]]:
+        if argument["text"] and argument["name"] not in seen:
+            seen.add(argument["name"])
             out += [".TP", f".I {argument['name']}"] + fill([argument["text"]])
     return out
 
@@ -91,17 +94,20 @@ def function_page(items, page, section, described, tables, date):
         for item in items:
             text = (item.lead + " " if item is head and item.lead else "") + item.text
             out += [".TP", f".B {item.names[0]}"] + [l for l in body(text, first=True) if l != ".PP"]
-    out += slot("ARGUMENTS", argument_list(slots))
+    out += slot("ARGUMENTS", argument_list([described[i.names[0]] for i in items]))
     if slots["options"]:
         out += slot("OPTIONS", example(tables.structs[slots["options"]].split("\n")))
     out += slot("RETURN VALUE", fill([slots["result"].replace("`", "") + "."]))
-    types = [f"{what}: {slots[key]}." for key, what in (("types", "Takes"), ("autocast", "Under autocast")) if slots[key]]
+    types = [f"{what}: {slots[key].rstrip('.')}." for key, what in (("types", "Takes"), ("autocast", "Under autocast")) if slots[key]]
     out += slot("TYPES", fill(types))
     out += slot("ERRORS", fill([slots["errors"].rstrip(".") + "."]))
     out += slot("WAITING", fill([slots["waits"]]) if slots["waits"] else [])
     names = [n for i in items for n in described[i.names[0]]["pytorch"]]
     if names:
         out += [".SH PYTORCH", ".nf"] + [roff(n) for n in dict.fromkeys(names)] + [".fi"]
+    shown = [i.names[0] for i in items if i.names[0] in tables.examples][:1]
+    if shown:
+        out += [".SH EXAMPLES"] + example(excerpt(tables.examples[shown[0]][2], shown[0]))
     out += [".SH SEE ALSO", f".BR tern_{page.slug} (7)"]
     return joined(out)
 

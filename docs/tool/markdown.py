@@ -94,12 +94,12 @@ def function(item, slots, links, tables):
     out += body(item.text, links)
     rows = [f"`{a['name']}`: {inline(a['text'], links)}" for a in slots["arguments"] if a["text"]]
     if rows:
-        out += ["- **Arguments**: " + "; ".join(rows)]
+        out += ["- **Arguments**:"] + ["  - " + row for row in rows]
     if slots["options"]:
         out += [f"- **Options**: {links.to(slots['options'])}; NULL for the defaults"]
     out += ["- **Result**: " + (slots["result"] if "`" in slots["result"] else inline(slots["result"], links))]
     if slots["types"]:
-        out += ["- **Types**: " + slots["types"]]
+        out += ["- **Types**: " + inline(slots["types"], links)]
     if slots["autocast"]:
         out += ["- **Under autocast**: " + slots["autocast"]]
     out += ["- **Errors**: " + inline(slots["errors"], links)]
@@ -107,9 +107,19 @@ def function(item, slots, links, tables):
         out += ["- **Waits**: " + inline(slots["waits"], links)]
     if slots["pytorch"]:
         out += ["- **PyTorch**: " + ", ".join(f"`{n}`" for n in slots["pytorch"])]
-    for page, title in tables.examples.get(name, [])[:2]:
-        out += [f"- **Example**: [{title}](../{page})"]
+    if name in tables.examples:
+        page, title, lines = tables.examples[name]
+        out += [f"- **Example**, of [{title}](../{page}):", "", "```c"] + excerpt(lines, name) + ["```"]
     return out + [""]
+
+
+def excerpt(lines, name, most=14):
+    """The lines of a snippet around the call of a function."""
+    if len(lines) <= most:
+        return lines
+    at = next(i for i, line in enumerate(lines) if name + "(" in line)
+    first = max(0, min(at - most // 2, len(lines) - most))
+    return lines[first:first + most]
 
 
 def declaration(item, links):

@@ -8,6 +8,7 @@ import os
 import re
 
 import documents
+from arguments import meaning
 from headers import sentences
 
 TYPES = {"FLOATS": "float32, float64, float16, bfloat16",
@@ -18,15 +19,18 @@ CAST = {"FLOAT32": "float32", "WIDEST": "the widest type among the inputs"}
 
 
 def guides(root):
-    """Which guide uses a function in its programs: function -> [(path, title)]."""
+    """Where the guides use a function: function -> (path, title, the lines of the shortest of their snippets)."""
     out = {}
     for path in documents.documents(root):
         if path.startswith("docs/guide/") and "cheatsheet" not in path:
             text = documents.read(root, path)
             title = text.split("\n")[0].lstrip("# ")
-            used = {n for b in documents.blocks(text) if b.language == "c" for n in re.findall(r"tern_\w+", "\n".join(b.lines))}
-            for name in used:
-                out.setdefault(name, []).append((path, title))
+            for block in documents.blocks(text):
+                if block.language != "c" or block.hidden or set(block.words) & {"refused", "broken", "internal"}:
+                    continue
+                for name in set(re.findall(r"\btern_\w+(?=\()", "\n".join(block.lines))):
+                    if name not in out or len(block.lines) < len(out[name][2]):
+                        out[name] = (path, title, block.lines)
     return out
 
 
@@ -40,6 +44,7 @@ class Tables:
         self.examples = guides(root)
         self.rows(root)
         self.names(root)
+        self.autocast(root)
         self.coverage(root)
         for page in pages:
             for item in page.items():
@@ -70,6 +75,15 @@ class Tables:
                     if functions:
                         text = f"torch.{name}({takes}) -> {gives or 'Tensor'}"
                         self.signatures.setdefault(functions[0], []).append(text)
+
+    def autocast(self, root):
+        """PyTorch's list that an operation is in, by tests/golden/autocast.txt."""
+        lists = {"float32": "float32", "lower": "the block's half precision", "widest": "the widest type among the inputs"}
+        function = {s.split("(")[0].removeprefix("torch."): f for f, all_of in self.signatures.items() for s in all_of}
+        with open(os.path.join(root, "tests", "golden", "autocast.txt"), encoding="utf-8") as file:
+            for words in (line.split() for line in file if not line.startswith("#")):
+                if words and words[0] in function and words[-1] in lists:
+                    self.cast.setdefault(function[words[0]], lists[words[-1]])
 
     def coverage(self, root):
         space = None
@@ -173,6 +187,15 @@ def errors(item, section, page):
     return "told by tern_last_status, beside the value that the text names"
 
 
+def types(item, section, tables):
+    """Element types: of the row, else what the text says of them."""
+    known = tables.types.get(item.names[0], "")
+    about = re.compile(r"\b(float(32|64|16)?|floating point|bfloat16|int(64|32|8|egers?)|uint8|bools?|dtypes?|reals|halves)\b")
+    for text in (item.text, item.lead):
+        known = known or " ".join(s for s in sentences(text) if about.search(s) and "TERN_ERR" not in s)
+    return known or " ".join(s for s in sentences(section.text) if about.search(s) and "TERN_ERR" not in s)[:300]
+
+
 def waits(item):
     """What the text says of waiting for the device."""
     return " ".join(s for s in sentences(item.text) if re.search(r"\b[Ww]aits?\b|does not wait|blocks until", s))
@@ -200,7 +223,7 @@ def pytorch(item, tables):
 
 def slots(item, section, page, tables):
     texts = [item.text, item.lead, section.text]
-    args = [{"name": n, "type": t, "text": said_of(n, texts)} for t, n in arguments(item)]
-    return {"arguments": args, "result": result(item, tables), "types": tables.types.get(item.names[0], ""),
+    args = [{"name": n, "type": t, "text": said_of(n, texts) or meaning(n, t, page.path)} for t, n in arguments(item)]
+    return {"arguments": args, "result": result(item, tables), "types": types(item, section, tables),
             "autocast": tables.cast.get(item.names[0], ""), "errors": errors(item, section, page),
             "waits": waits(item), "options": options(item, tables), "pytorch": pytorch(item, tables)}
