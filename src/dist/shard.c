@@ -222,7 +222,8 @@ static tern_status set_up(tern_shard_unit *u, tern_module *m, const tern_fully_s
     TERN_TRY(check_dtype("param_dtype", o->param_dtype));
     TERN_TRY(check_dtype("reduce_dtype", o->reduce_dtype));
     TERN_TRY(each_parameter(m, count, &n));
-    u->keeps = o->no_reshard_after_forward;
+    u->keeps = o->no_reshard_after_forward || o->keep_whole;
+    u->stays = o->keep_whole;
     u->param_dtype = o->param_dtype;
     u->reduce_dtype = o->reduce_dtype;
     u->mesh = tern_shard_mesh_of(o->group, o->replicate);
@@ -253,6 +254,21 @@ static void module_ended(tern_module_around *around)
         while (lists[i]->n > 0)
             tern_shard_drop(lists[i]->units[--lists[i]->n]);
     tern_shard_drop(u);
+}
+
+static tern_status set_waits(tern_module *m, void *user)
+{
+    if (m->around && m->around->call == tern_shard_run)
+        ((tern_shard_unit *)(void *)m->around)->waits = *(const bool *)user;
+    return TERN_OK;
+}
+
+tern_status tern_dist_set_requires_gradient_sync(tern_module *module, bool sync)
+{
+    bool waits = !sync;
+    TERN_MODULE_GIVEN(module, "tern_dist_set_requires_gradient_sync");
+    return module ? tern_nn_apply(module, set_waits, &waits)
+                  : tern_fail_argument_null("tern_dist_set_requires_gradient_sync", "module");
 }
 
 tern_module *tern_dist_fully_shard(tern_module *module, const tern_fully_shard_options *options)

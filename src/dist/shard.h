@@ -9,12 +9,14 @@
 #include "base/thread.h"
 #include "dist/dist.h"
 #include "nn/module.h"
+#include "tensor/storage.h"
 #include <tern/dist/sharding.h>
 
 /* The ranks that share parameters out. There is one for each pair of groups, so that norms are summed once. */
 typedef struct tern_shard_mesh {
     tern_ranks ranks; /* first */
     tern_dist_group *group, *replicate;
+    uint64_t epoch; /* how often parts were seen to have changed that stay whole as well */
     struct tern_shard_mesh *next;
 } tern_shard_mesh;
 
@@ -73,6 +75,12 @@ struct tern_shard_unit {
     tern_shard_mesh *mesh;
     bool keeps; /* no_reshard_after_forward */
     tern_dtype param_dtype, reduce_dtype;
+    bool stays;             /* keep_whole; then: */
+    tern_tensor **whole;    /* of each slot, once gathered; NULL: not yet */
+    uint64_t epoch;         /* the mesh's then */
+    int64_t seen;           /* the parts' versions then */
+    bool waits;             /* gradients are added up here */
+    tern_tensor **local;    /* of each slot; NULL: none */
     tern_shard_slot *slots; /* bucket by bucket */
     int n;
     tern_shard_bucket *buckets;
@@ -95,6 +103,11 @@ struct tern_shard_unit {
 void tern_shard_list(tern_shard_unit *u);
 /* The slot whose parameter x is; NULL. */
 const tern_shard_slot *tern_shard_find(const tern_tensor *x, tern_shard_unit **unit);
+/* The sum of the versions of its parts; -1 where one lies elsewhere by now. */
+int64_t tern_shard_version(const tern_shard_unit *u);
+/* Whether some unit of the mesh has other parts than when it was gathered to stay; *any: there are such units. */
+bool tern_shard_changed(const tern_shard_mesh *mesh, bool *any);
+void tern_shard_release(tern_tensor **list, int n);
 void tern_shard_hold(tern_shard_unit *u);
 void tern_shard_drop(tern_shard_unit *u);
 /* In the places of the unit's parameters: those tensors, NULL: the parts. */
@@ -103,6 +116,9 @@ void tern_shard_swap(tern_shard_unit *u, tern_tensor *const *with);
 /* ---- shard_mesh.c ---------------------------------------------------------------------------------- */
 /* NULL after TERN_ERR_MEMORY. */
 tern_shard_mesh *tern_shard_mesh_of(tern_dist_group *group, tern_dist_group *replicate);
+
+/* Before a forward of root, and what it runs: whether parts that stay whole have changed anywhere. */
+tern_status tern_shard_look(const tern_shard_unit *root);
 
 /* ---- shard_traffic.c ------------------------------------------------------------------------------- */
 /* Begin to gather the unit's buckets; wait for them, and copy them to the n whole parameters. Whatever happens, the traffic is

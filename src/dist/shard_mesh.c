@@ -81,9 +81,20 @@ tern_shard_mesh *tern_shard_mesh_of(tern_dist_group *group, tern_dist_group *rep
     while (mesh && (mesh->group != group || mesh->replicate != replicate))
         mesh = mesh->next;
     if (!mesh && (mesh = tern_alloc(sizeof *mesh))) {
-        *mesh = (tern_shard_mesh){{reduce, place, rows, agree}, group, replicate, meshes};
+        *mesh = (tern_shard_mesh){{reduce, place, rows, agree}, group, replicate, 1, meshes};
         meshes = mesh;
     }
     pthread_mutex_unlock(&lock);
     return mesh;
+}
+
+tern_status tern_shard_look(const tern_shard_unit *root)
+{
+    bool any;
+    double changed = tern_shard_changed(root->mesh, &any);
+    if (!any)
+        return TERN_OK;
+    TERN_TRY(reduce_in(root->mesh->group, &changed, 1, true));
+    root->mesh->epoch += changed > 0;
+    return TERN_OK;
 }

@@ -51,6 +51,11 @@ static bool gives_back(const tern_shard_unit *u)
     return !u->keeps && u->module && u->module->parent;
 }
 
+static bool is_there(const tern_shard_unit *u, const tern_shard_unit *root)
+{
+    return u->stays && u->whole && u->mesh == root->mesh && u->epoch == u->mesh->epoch;
+}
+
 /* What ran before or after this in the last forward. Backward needs those only that gave their parameters back. */
 static tern_status prefetch(const tern_shard_pass *p, int step)
 {
@@ -59,7 +64,7 @@ static tern_status prefetch(const tern_shard_pass *p, int step)
     if (p->index >= plan->n || plan->units[p->index] != p->unit || i < 0 || i >= plan->n)
         return TERN_OK;
     tern_shard_unit *next = plan->units[i];
-    const bool due = step > 0 || (next->recorded && gives_back(next));
+    const bool due = step > 0 ? !is_there(next, p->root) : (next->recorded && gives_back(next));
     return due && next->n && next->module ? tern_shard_gather(next) : TERN_OK;
 }
 
@@ -88,7 +93,8 @@ static void close_pass(tern_shard_pass *p)
     if (p->unit->inside == p->stand)
         tern_shard_swap(p->unit, NULL);
     for (int i = 0; i < p->unit->n; i++) {
-        tern_storage_empty(p->full[i]);
+        if (!p->unit->stays)
+            tern_storage_empty(p->full[i]);
         tern_release(p->stand[i]);
         p->stand[i] = NULL;
     }
@@ -218,14 +224,32 @@ static tern_tensor *new_full(const tern_shard_unit *u, const tern_shard_slot *s)
     return room ? tern_storage_view(room, s->shape, NULL, 0) : NULL;
 }
 
+/* They are there for the next forward too; graphs of those before keep theirs. */
+static tern_status stay(tern_shard_unit *u, tern_tensor *const *full)
+{
+    tern_tensor **whole = tern_alloc(sizeof *whole * (size_t)u->n);
+    if (!whole)
+        return TERN_ERR_MEMORY;
+    tern_shard_release(u->whole, u->n);
+    u->whole = whole;
+    for (int i = 0; i < u->n; i++)
+        whole[i] = tern_keep(full[i]);
+    u->epoch = u->mesh->epoch;
+    u->seen = tern_shard_version(u);
+    return TERN_OK;
+}
+
 static tern_status gather(tern_function *f, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     const uint64_t failures = tern_failures();
     tern_shard_pass *p = tern_function_data(f);
+    const bool there = is_there(p->unit, p->root);
     (void)in;
     (void)n;
     for (int i = 0; i < k; i++) {
-        out[i] = new_full(p->unit, &p->unit->slots[i]);
+        const tern_shard_slot *s = &p->unit->slots[i];
+        out[i] =
+            there ? tern_storage_view(p->unit->whole[i], s->shape, NULL, 0) : new_full(p->unit, s);
         tern_tensor *look = out[i] ? tern_detach(out[i]) : NULL;
         if (!look)
             return tern_failed_since(failures);
@@ -233,7 +257,34 @@ static tern_status gather(tern_function *f, tern_tensor *const *in, int n, tern_
         if (!tern_function_needs_grad(f, i))
             TERN_TRY(tern_function_mark_non_differentiable(f, i));
     }
-    return tern_shard_take(p->unit, p->full);
+    if (there)
+        return TERN_OK;
+    TERN_TRY(tern_shard_take(p->unit, p->full));
+    return p->unit->stays ? stay(p->unit, p->full) : TERN_OK;
+}
+
+/* What was added up here and grads; NULL: no gradient. */
+static tern_status add_local(const tern_shard_unit *u, tern_tensor *const *grads,
+                             tern_tensor **sums)
+{
+    const uint64_t failures = tern_failures();
+    for (int i = 0; i < u->n; i++) {
+        tern_tensor *local = u->local ? u->local[i] : NULL;
+        sums[i] = local && grads[i] ? tern_add(local, grads[i]) : local ? local : grads[i];
+    }
+    return tern_failed_since(failures);
+}
+
+static tern_status keep_local(tern_shard_unit *u, tern_tensor *const *sums)
+{
+    tern_tensor **kept = tern_alloc(sizeof *kept * (size_t)u->n);
+    if (!kept)
+        return TERN_ERR_MEMORY;
+    for (int i = 0; i < u->n; i++)
+        kept[i] = sums[i] ? tern_keep(sums[i]) : NULL;
+    tern_shard_release(u->local, u->n);
+    u->local = kept;
+    return TERN_OK;
 }
 
 static tern_status reduce(tern_function *f, tern_tensor *const *grad_out, int k,
@@ -249,10 +300,21 @@ static tern_status reduce(tern_function *f, tern_tensor *const *grad_out, int k,
     for (int i = 0; i < n; i++)
         trained[i] = tern_function_needs_grad(f, i);
     close_pass(p);
+    if (tern_walk_catches()) {
+        TERN_TRY(settle(root));
+        TERN_TRY(tern_shard_reduce(u, &root->reduce, grad_out, trained));
+        return tern_shard_take_reduced(&root->reduce, grad_in);
+    }
+    tern_tensor *sums[n];
+    TERN_TRY(add_local(u, grad_out, sums));
+    if (u->waits)
+        return keep_local(u, sums);
     TERN_TRY(settle(root));
     await_walk(root);
-    TERN_TRY(tern_shard_reduce(u, &root->reduce, grad_out, trained));
-    return tern_walk_catches() ? tern_shard_take_reduced(&root->reduce, grad_in) : TERN_OK;
+    TERN_TRY(tern_shard_reduce(u, &root->reduce, sums, trained));
+    tern_shard_release(u->local, u->n);
+    u->local = NULL;
+    return TERN_OK;
 }
 
 static const tern_function_type gather_type = {
@@ -412,7 +474,9 @@ tern_status tern_shard_run(tern_module *m, tern_module_run run, tern_tensor *con
         outermost = u;
     tern_shard_unit *root = outermost;
     tern_shard_hold(u);
-    tern_status status = add_to(&root->order, u);
+    tern_status status = first ? tern_shard_look(root) : TERN_OK;
+    if (status == TERN_OK)
+        status = add_to(&root->order, u);
     tern_shard_pass *p = status == TERN_OK && u->n ? new_pass(u, root) : NULL;
     if (p) {
         status = run_whole(p, run, in, n, out, k);

@@ -30,6 +30,41 @@ const tern_shard_slot *tern_shard_find(const tern_tensor *x, tern_shard_unit **u
     return found;
 }
 
+int64_t tern_shard_version(const tern_shard_unit *u)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < u->n_buckets; i++)
+        sum += tern_version(u->buckets[i].flat);
+    for (int i = 0; i < u->n; i++)
+        if (!tern_storage_is_shared(u->slots[i].x, u->slots[i].home))
+            return -1;
+    return sum;
+}
+
+bool tern_shard_changed(const tern_shard_mesh *mesh, bool *any)
+{
+    bool changed = false;
+    *any = false;
+    pthread_mutex_lock(&lock);
+    for (const tern_shard_unit *u = units; u; u = u->next) {
+        const bool counts = u->stays && u->mesh == mesh && u->module && u->n;
+        *any = *any || counts;
+        if (counts && u->whole && !changed) {
+            const int64_t now = tern_shard_version(u);
+            changed = now < 0 || now != u->seen;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return changed;
+}
+
+void tern_shard_release(tern_tensor **list, int n)
+{
+    for (int i = 0; list && i < n; i++)
+        tern_release(list[i]);
+    tern_free(list);
+}
+
 void tern_shard_hold(tern_shard_unit *u)
 {
     atomic_fetch_add(&u->refs, 1);
@@ -54,6 +89,8 @@ void tern_shard_drop(tern_shard_unit *u)
     }
     for (int i = 0; i < u->n_buckets; i++)
         tern_release(u->buckets[i].flat);
+    tern_shard_release(u->whole, u->n);
+    tern_shard_release(u->local, u->n);
     tern_free(u->slots);
     tern_free(u->buckets);
     tern_free(u->order.units);

@@ -66,6 +66,33 @@ static void layouts(void)
     }
 }
 
+/* Gradients that wait for the last of three steps; parameters that stay whole, also when they are written by others. */
+static void micro_batches(void)
+{
+    for (int stays = 0; stays < 2; stays++) {
+        tern_module *m = net(3 + rank, TERN_F32), *whole = net(3, TERN_F32);
+        shard(m, &(options){.keep_whole = stays});
+        for (int step = 0; step < 6; step++) {
+            CHECK(tern_dist_set_requires_gradient_sync(m, step % 3 == 2) == TERN_OK, "sync");
+            backward(m, whole, step, TERN_F32);
+            CHECK(!tern_grad(tern_nn_parameter(m, "0.0.weight")) == (step % 3 < 2), "waits");
+            if (step % 3 < 2)
+                continue;
+            compare(m, whole, 4e-6, "micro-batches", true);
+            tern_nn_zero_grad(m);
+            tern_nn_zero_grad(whole);
+            TERN_NO_GRAD {
+                tern_tensor *x = tern_nn_parameter(m, "1.2.weight");
+                if (tern_numel(x))
+                    tern_mul_scalar_(x, TERN_SCALAR(0.5));
+                tern_mul_scalar_(tern_nn_parameter(whole, "1.2.weight"), TERN_SCALAR(0.5));
+            }
+        }
+        tern_nn_free(m);
+        tern_nn_free(whole);
+    }
+}
+
 static void hybrid(void)
 {
     if (ranks != 4)
@@ -410,11 +437,13 @@ int main(int argc, char **argv)
         states();
         if (all) {
             steps(&(options){.no_reshard_after_forward = true}, TERN_F32, 3e-6, "kept");
+            steps(&(options){.keep_whole = true}, TERN_F32, 3e-6, "whole");
             steps(NULL, TERN_F64, 1e-12, "float64");
             steps(&(options){.reduce_dtype = TERN_F32}, TERN_BF16, 5e-2, "bfloat16");
             steps(&(options){.param_dtype = TERN_BF16, .reduce_dtype = TERN_F32}, TERN_F32, 5e-2,
                   "in bfloat16");
             layouts();
+            micro_batches();
             hybrid();
             all_skip();
             frozen();
@@ -423,6 +452,7 @@ int main(int argc, char **argv)
             two_types();
             checkpoints();
             graphs(&(options){.no_reshard_after_forward = true});
+            graphs(&(options){.keep_whole = true});
             refusals();
         }
     }

@@ -11,8 +11,11 @@ typedef struct tern_fully_shard_options {
     /* Whole parameters stay from forward to backward: more memory, a third less traffic (ZeRO-2). So they do anyway in
      * a module that is in no other. */
     bool no_reshard_after_forward;
+    /* Whole parameters stay for good, and are gathered when they have changed: ZeRO-2, and with
+     * tern_dist_set_requires_gradient_sync ZeRO-1. Parts, gradients and optimizer states are shared out all the same. */
+    bool keep_whole;
     tern_dtype
-        param_dtype; /* forward and backward compute in it: TERN_F16, TERN_BF16; 0: the parameters' */
+        param_dtype; /* forward and backward compute in it: half precision; 0: the parameters' */
     tern_dtype reduce_dtype; /* gradients are averaged in it; 0: that of the whole parameters */
     tern_dist_group *group;  /* the ranks that share the parameters out; NULL: all */
     /* Hybrid sharding: ranks with the same part, one of each such group, over which gradients are averaged too; NULL:
@@ -42,6 +45,11 @@ TERN_API tern_fully_shard_options tern_fully_shard_defaults(void);
  * optimizers that need whole parameters (Muon, LAMB, L-BFGS). */
 TERN_API tern_module *tern_dist_fully_shard(tern_module *module,
                                             const tern_fully_shard_options *options);
+
+/* Whether backward averages the gradients of all units in the module, which it does from the start. While it does not they are
+ * added up whole on each rank, and averaged by the next that does: less traffic for several micro-batches. All ranks
+ * alike. PyTorch: FSDPModule.set_requires_gradient_sync. */
+TERN_API tern_status tern_dist_set_requires_gradient_sync(tern_module *module, bool sync);
 
 /* Parameters and persistent buffers of the module, whole, on the cpu: what tern_nn_state_dict would give without
  * sharding, as a copy. All ranks of the groups call it, and all get it. To be freed; NULL after an error. PyTorch:
