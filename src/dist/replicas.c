@@ -145,13 +145,15 @@ static bool is_own(const tern_replica_slot *s, const char *device)
            strcmp(tern_device(s->x), device) == 0;
 }
 
-static bool is_there(const tern_replicas *r, const crowd *all, int slot)
+/* Whether some replica is to get a copy of it. */
+static bool is_wanted(const tern_replicas *r, const crowd *all, int slot)
 {
+    const tern_replica_slot *s = &r->slots[slot];
     for (int t = 0; t < all->n; t++)
-        if (!is_own(&r->slots[slot], all->device[t]) &&
-            !is_right(copy_at(r, all->who[t], slot), r->slots[slot].x, all->device[t]))
-            return false;
-    return true;
+        if (!is_own(s, all->device[t]) &&
+            (is_trained(s) || !is_right(copy_at(r, all->who[t], slot), s->x, all->device[t])))
+            return true;
+    return false;
 }
 
 /* One that stays, of a slot's tensor, which is `of` outside of the graph; on the module's own device buffers alone are
@@ -196,7 +198,7 @@ static tern_status send(tern_replicas *r, const crowd *all, bool trained)
     tern_status status = x && out && slots ? TERN_OK : TERN_ERR_MEMORY;
     for (int k = 0; k < r->count && status == TERN_OK; k++) {
         const tern_replica_slot *s = &r->slots[k];
-        if (!is_sent(s, k) || is_trained(s) != trained || (!trained && is_there(r, all, k)))
+        if (!is_sent(s, k) || is_trained(s) != trained || !is_wanted(r, all, k))
             continue;
         x[n] = trained ? s->x : tern_detach(s->x);
         slots[n++] = k;
