@@ -1,6 +1,7 @@
 /* many.c -- what bench/many runs: several processes, or several devices of one.
  *
  *   many step MODEL WAY SECONDS              of a job; MODEL: mlp or gpt; WAY: alone or ddp. Seconds a step of the slowest rank
+ *   many reduce BYTES SECONDS                of a job; seconds that a sum of float32 over all ranks takes
  *   many ways DEVICE ROWS SECONDS            the step of one device; then by tern_nn_data_parallel over it twice, in three ways
  *   many rate SECONDS WAY DEVICE...          rows a second; WAY: equal or balance, of more than one
  *   many fault WHAT SECONDS                  of a job of 3: rank 1 sleeps or is killed; what the others took to name it */
@@ -95,6 +96,27 @@ static int step(const char *model, const char *way, double seconds)
     return tern_last_status() == TERN_OK ? 0 : 1;
 }
 
+static double sums(tern_tensor *x, long n)
+{
+    tern_dist_barrier(NULL);
+    const double start = clock_seconds();
+    for (long i = 0; i < n; i++)
+        tern_dist_all_reduce(x, NULL);
+    return greatest((clock_seconds() - start) / (double)n);
+}
+
+static int reduce(long bytes, double seconds)
+{
+    tern_dist_init_process_group(NULL, NULL);
+    tern_tensor *x = tern_zeros(TERN_SHAPE(bytes / 4), TERN_F32, "cpu");
+    const double about = sums(x, WARM), each = sums(x, (long)(seconds / about) + 1);
+    if (tern_dist_get_rank(NULL) == 0)
+        printf("%.9f\n", each);
+    fflush(stdout);
+    tern_dist_destroy_process_group();
+    return tern_last_status() == TERN_OK ? 0 : 1;
+}
+
 /* Rank 1 does not come to the fourth sum; the time of the others' error, and whether it names rank 1. */
 static int fault(const char *what, double seconds)
 {
@@ -175,6 +197,8 @@ int main(int argc, char **argv)
     int status = 2;
     if (argc > 4 && strcmp(argv[1], "step") == 0)
         status = step(argv[2], argv[3], atof(argv[4]));
+    else if (argc > 3 && strcmp(argv[1], "reduce") == 0)
+        status = reduce(atol(argv[2]), atof(argv[3]));
     else if (argc > 3 && strcmp(argv[1], "fault") == 0)
         return fault(argv[2], atof(argv[3]));
     else if (argc > 4 && strcmp(argv[1], "ways") == 0)
