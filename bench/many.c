@@ -26,10 +26,9 @@ static tern_module *mlp(const char *device, int out)
 {
     const tern_linear_options o = {.device = device};
     tern_manual_seed(1);
-    return tern_nn_sequential(tern_nn_linear(256, 512, &o), tern_nn_relu(),
-                              tern_nn_linear(512, 512, &o), tern_nn_relu(),
-                              tern_nn_linear(512, 512, &o), tern_nn_relu(),
-                              tern_nn_linear(512, out, &o));
+    return tern_nn_sequential(
+        tern_nn_linear(256, 512, &o), tern_nn_relu(), tern_nn_linear(512, 512, &o), tern_nn_relu(),
+        tern_nn_linear(512, 512, &o), tern_nn_relu(), tern_nn_linear(512, out, &o));
 }
 
 static void steps(void *user, long n)
@@ -38,8 +37,8 @@ static void steps(void *user, long n)
     for (long i = 0; i < n; i++)
         TERN_SCOPE {
             tern_tensor *out = tern_nn_forward(r->model, r->x);
-            tern_tensor *loss = r->squared ? tern_mse_loss(out, r->y, NULL)
-                                           : tern_cross_entropy(out, r->y, NULL);
+            tern_tensor *loss =
+                r->squared ? tern_mse_loss(out, r->y, NULL) : tern_cross_entropy(out, r->y, NULL);
             tern_optim_zero_grad(r->optimizer);
             tern_backward(loss);
             tern_optim_step(r->optimizer);
@@ -69,8 +68,8 @@ static int step(const char *model, const char *way, double seconds)
         r.x = tern_randn(TERN_SHAPE(128, 256), TERN_F32, "cpu");
         r.y = tern_randint(0, 10, TERN_SHAPE(128), TERN_I64, "cpu");
     } else {
-        r.model = gpt_new(&(gpt_options){
-            .vocabulary = 65, .layers = 4, .width = 128, .heads = 4, .context = 64});
+        r.model = gpt_new(
+            &(gpt_options){.vocabulary = 65, .layers = 4, .width = 128, .heads = 4, .context = 64});
         r.x = tern_randint(0, 65, TERN_SHAPE(16, 64), TERN_I64, "cpu");
         r.y = tern_randint(0, 65, TERN_SHAPE(16 * 64), TERN_I64, "cpu");
     }
