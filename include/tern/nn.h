@@ -160,6 +160,7 @@ TERN_END_DECLS
 
 #include <tern/nn/activation.h>
 #include <tern/nn/checkpoint.h>
+#include <tern/nn/compile.h>
 #include <tern/nn/attention.h>
 #include <tern/nn/container.h>
 #include <tern/nn/convolution.h>

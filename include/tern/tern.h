@@ -4,6 +4,7 @@
 #include <tern/error.h>
 #include <tern/debug.h>
 #include <tern/device.h>
+#include <tern/compile.h>
 #include <tern/backends.h>
 #include <tern/graph.h>
 #include <tern/tensor.h>

@@ -19,6 +19,8 @@ TERN_PRIVATE char *tern_copy_text(const char *text);
 /* Test hook: the n-th call from now (1 = the next) fails, later ones succeed again; 0 disarms.
  * Returns how many calls were made while it was armed. */
 uint64_t tern_memory_fail_at(uint64_t n);
+/* True in a thread that works ahead of the program: its calls, here and of drivers, are left out of such counts. */
+extern _Thread_local bool tern_unwatched;
 /* The n-th call from now fails, and all after it until tern_memory_fail_at. */
 uint64_t tern_memory_fail_from(uint64_t n);
 

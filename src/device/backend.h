@@ -189,6 +189,7 @@ typedef struct tern_found {
     void *state;           /* the backend's own, given back in tern_place.state */
     bool synchronous;      /* launches are done when they return */
     bool grouped;          /* a work-group has lanes that share local memory: the form for GPUs */
+    bool bundles;          /* kernels of a bundle (bundles.h) are one program */
 } tern_found;
 /* The 16 bytes of a UUID as the text of tern_device_info. */
 void tern_uuid_text(const void *bytes, char text[40]);
@@ -271,6 +272,12 @@ struct tern_backend {
     /* Begin what was launched, where the driver waits to be told: the host turns to something else. NULL: it
      * never waits. One that does calls tern_work_is_held for what it keeps. */
     void (*flush)(tern_place *place);
+    /* Build the program of a kernel, as resolve would, into the cache alone (builds.h); what fails is left to resolve.
+     * From any thread. And name to tern_builds_add the kernels that gemm would launch. Both or none. */
+    void (*prebuild)(tern_place *place, const char *file, const char *name, tern_dtype dtype);
+    void (*prebuild_gemm)(tern_place *place, const tern_gemm *gemm);
+    /* Bring into the cache what is not there though it was used. NULL: nothing is. */
+    void (*keep_programs)(tern_place *place);
     /* From now on events cost no wait, at the price of slower launches, or no longer; NULL: they never do.
      * Called when nothing is under way. */
     tern_status (*profile)(tern_place *place, bool on);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,9 +139,79 @@ static FILE *open_entry(int folder, const char *name)
     return f;
 }
 
+/* ---- in memory --------------------------------------------------------------------------- */
+
+static struct kept {
+    struct kept *next;
+    tern_cache_key key;
+    size_t bytes;
+    unsigned char data[];
+} * kept;
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* With the lock held: where the entry hangs; the end where there is none. */
+static struct kept **find_kept(const tern_cache_key *key)
+{
+    struct kept **at = &kept;
+    while (*at && memcmp(&(*at)->key, key, sizeof *key) != 0)
+        at = &(*at)->next;
+    return at;
+}
+
+static void *load_kept(const tern_cache_key *key, size_t *bytes)
+{
+    void *data = NULL;
+    pthread_mutex_lock(&kept_lock);
+    const struct kept *k = *find_kept(key);
+    if (k && (data = tern_alloc_aligned(k->bytes ? k->bytes : 1))) {
+        memcpy(data, k->data, k->bytes);
+        *bytes = k->bytes;
+    }
+    pthread_mutex_unlock(&kept_lock);
+    return data;
+}
+
+static bool keep(const tern_cache_key *key, const void *data, size_t bytes)
+{
+    pthread_mutex_lock(&kept_lock);
+    struct kept *k = *find_kept(key);
+    if (!k && bytes < SIZE_MAX / 2 && (k = malloc(sizeof *k + bytes))) {
+        *k = (struct kept){.next = kept, .key = *key, .bytes = bytes};
+        memcpy(k->data, data, bytes);
+        kept = k;
+    }
+    pthread_mutex_unlock(&kept_lock);
+    return k != NULL;
+}
+
+bool tern_cache_keep(const tern_cache_key *key, const void *data, size_t bytes)
+{
+    return tern_cache_store(key, data, bytes) || keep(key, data, bytes);
+}
+
+bool tern_cache_has(const tern_cache_key *key)
+{
+    char name[NAME_BYTES];
+    pthread_mutex_lock(&kept_lock);
+    bool has = *find_kept(key) != NULL;
+    pthread_mutex_unlock(&kept_lock);
+    int folder = has ? -1 : open_folder();
+    if (folder < 0)
+        return has;
+    name_of(key, name);
+    has = faccessat(folder, name, R_OK, 0) == 0;
+    close(folder);
+    return has;
+}
+
+/* ---- both -------------------------------------------------------------------------------- */
+
 void *tern_cache_load(const tern_cache_key *key, size_t *bytes)
 {
     char name[NAME_BYTES];
+    void *own = load_kept(key, bytes);
+    if (own)
+        return own;
     int folder = open_folder();
     if (folder < 0)
         return NULL;
@@ -167,29 +238,36 @@ static bool write_entry(int file, const tern_cache_key *key, const void *data, s
     return f && fclose(f) == 0 && whole;
 }
 
-void tern_cache_store(const tern_cache_key *key, const void *data, size_t bytes)
+bool tern_cache_store(const tern_cache_key *key, const void *data, size_t bytes)
 {
     static atomic_uint stored;
     char name[NAME_BYTES], temporary[NAME_BYTES + 32];
     int folder = open_folder();
     if (folder < 0)
-        return;
+        return false;
     name_of(key, name);
     snprintf(temporary, sizeof temporary, "%s.%ld.%u", name, (long)getpid(),
              atomic_fetch_add(&stored, 1));
     int file = openat(folder, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool kept = file >= 0 && write_entry(file, key, data, bytes) &&
-                renameat(folder, temporary, folder, name) == 0;
-    if (!kept)
+    bool kept_there = file >= 0 && write_entry(file, key, data, bytes) &&
+                      renameat(folder, temporary, folder, name) == 0;
+    if (!kept_there)
         warn_unwritable();
-    if (!kept && file >= 0)
+    if (!kept_there && file >= 0)
         unlinkat(folder, temporary, 0);
     close(folder);
+    return kept_there;
 }
 
 void tern_cache_remove(const tern_cache_key *key)
 {
     char name[NAME_BYTES];
+    pthread_mutex_lock(&kept_lock);
+    struct kept **at = find_kept(key), *gone = *at;
+    if (gone)
+        *at = gone->next;
+    free(gone);
+    pthread_mutex_unlock(&kept_lock);
     int folder = open_folder();
     if (folder < 0)
         return;

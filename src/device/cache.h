@@ -11,10 +11,14 @@ typedef struct tern_cache_key {
 tern_cache_key tern_cache_key_start(const char *kind);
 void tern_cache_key_add(tern_cache_key *key, const char *text);
 
-/* The stored bytes (free with tern_free), or NULL when there are none that can be trusted. Neither
- * function records an error: whatever goes wrong, the program is built from source. */
+/* The stored bytes (free with tern_free), or NULL when there are none that can be trusted. None
+ * of these records an error: whatever goes wrong, the program is built from source. */
 void *tern_cache_load(const tern_cache_key *key, size_t *bytes);
-void tern_cache_store(const tern_cache_key *key, const void *data, size_t bytes);
+bool tern_cache_store(const tern_cache_key *key, const void *data, size_t bytes);
+/* The same, or in memory where there is no disk to write to. */
+bool tern_cache_keep(const tern_cache_key *key, const void *data, size_t bytes);
+/* Whether there is an entry; it may still be one that can't be trusted. */
+bool tern_cache_has(const tern_cache_key *key);
 /* A new folder of the process's own, for what is not finished: in the cache, or where that can't be written in
  * TMPDIR or /tmp. False where none can be made. */
 bool tern_cache_folder(char *path, size_t bytes);

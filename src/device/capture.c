@@ -7,7 +7,7 @@
 
 bool tern_graph_is_on(const tern_graph *graph, const tern_place *place)
 {
-    return graph->place == place;
+    return graph->place == place && (!graph->lists || place->backend->prebuild);
 }
 
 tern_status tern_capture_refuse(const tern_place *place, const char *what)
@@ -204,6 +204,8 @@ tern_status tern_record_work(tern_graph *graph, const tern_work *work)
         [TERN_WORK_ATTENTION] = add_attention,
         [TERN_WORK_COPY] = add_copy,
         [TERN_WORK_ZERO] = add_copy};
+    if (graph->lists)
+        return tern_list_work(graph, work);
     if (!adders[work->kind](graph, work)) {
         graph->failed = true;
         return tern_last_status();

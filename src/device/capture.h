@@ -40,6 +40,10 @@ tern_status tern_capture_constant(tern_place *place, const void *data, size_t by
 /* ---- for the files of this folder -------------------------------------------------------- */
 
 struct tern_work;
+/* While a thread lists (listing.c) nothing is recorded, only the programs that it takes are built. */
+tern_status tern_list_work(tern_graph *graph, const struct tern_work *work);
+/* Whether the kernel is only listed, and need not be there. */
+bool tern_listing_takes(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype);
 /* The work becomes a node, with copies of all that it points to. */
 tern_status tern_record_work(tern_graph *graph, const struct tern_work *work);
 /* n groups of random numbers; the first one's number in this graph. */

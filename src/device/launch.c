@@ -1,4 +1,6 @@
 /* launch.c -- from a kernel's name to a launch. */
+#include "device/builds.h"
+#include "device/recording.h"
 #include "device/registry.h"
 #include "device/work.h"
 #include <string.h>
@@ -30,6 +32,7 @@ static tern_resolved *make_resolved(tern_place *place, const tern_kernel_ref *re
         return NULL;
     *r = (tern_resolved){.ref = ref, .dtype = dtype, .n_parameters = n};
     memcpy(r->parameters, parameters, sizeof *parameters * (size_t)n);
+    tern_builds_expect(place, ref->file, ref->name, dtype);
     if (place->backend->resolve(place, ref->file, ref->name, dtype, &r->kernel) == TERN_OK)
         return r;
     tern_free(r);
@@ -52,7 +55,8 @@ static tern_resolved *resolve(tern_place *place, const tern_kernel_ref *ref, ter
 tern_status tern_launch_prepare(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype)
 {
     size_t slot;
-    bool there = look_up(place, kernel, dtype, &slot) || resolve(place, kernel, dtype);
+    bool there = look_up(place, kernel, dtype, &slot) || tern_listing_takes(place, kernel, dtype) ||
+                 resolve(place, kernel, dtype);
     return there ? TERN_OK : tern_last_status();
 }
 
@@ -63,6 +67,8 @@ tern_status tern_launch_grid(tern_place *place, const tern_kernel_ref *kernel, t
         return TERN_OK;
     size_t slot;
     tern_resolved *r = look_up(place, kernel, dtype, &slot);
+    if (!r && tern_listing_takes(place, kernel, dtype))
+        return TERN_OK;
     if (!r && !(r = resolve(place, kernel, dtype)))
         return tern_last_status();
     if (!tern_parameters_take(r->parameters, r->n_parameters, args, n))

@@ -25,6 +25,7 @@ struct tern_place {
     void *state;
     bool synchronous; /* launches are done when they return */
     bool grouped;     /* work-groups have lanes that share local memory */
+    bool bundles;     /* kernels of a bundle are one program */
 
     pthread_mutex_t lock; /* guards open, resolve, rng and fault */
     atomic_bool is_open;

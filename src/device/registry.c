@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* syscall */
 #include "device/registry.h"
 #include "base/parallel.h"
+#include "device/builds.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,7 @@ static tern_place *make_place(const tern_backend *backend, int index, const tern
     place->state = found->state;
     place->synchronous = found->synchronous;
     place->grouped = found->grouped;
+    place->bundles = found->bundles;
     place->info = found->info;
     if (strcmp(backend->kind, "cpu") == 0)
         snprintf(place->text, sizeof place->text, "cpu");
@@ -78,6 +80,7 @@ static bool is_of_parent(int b)
 
 static void close_all(void)
 {
+    tern_builds_close();
     for (int b = 0; b < BACKENDS; b++)
         for (int i = 0; i < registry.count[b] && !is_of_parent(b); i++) {
             tern_place *place = registry.places[b][i];
@@ -99,6 +102,7 @@ extern void *__dso_handle __attribute__((visibility("hidden")));
 static void wait_for_all(void *unused)
 {
     (void)unused;
+    tern_builds_close();
     for (int b = 0; b < BACKENDS; b++)
         for (int i = 0; i < registry.count[b] && !is_of_parent(b); i++)
             if (atomic_load(&registry.places[b][i]->is_open))

@@ -120,6 +120,9 @@ void tern_cuda_kernel_free(tern_cuda_kernel *kernel);
 tern_status tern_cuda_resolve(tern_place *place, const char *file, const char *name,
                               tern_dtype dtype, void **kernel);
 
+void tern_cuda_prebuild(tern_place *place, const char *file, const char *name, tern_dtype dtype);
+void tern_cuda_prebuild_gemm(tern_place *place, const tern_gemm *gemm);
+
 tern_status tern_cuda_launch(tern_place *place, void *kernel, const tern_grid *grid,
                              const tern_arg *args, int n);
 /* The pointers to values that cuLaunchKernel takes; addresses is room for n. */

@@ -3,6 +3,7 @@
  * cuBLASLt's matrices are column by column, so C = A B is asked for as C' = B' A'. What it answers
  * for a shape is kept: its heuristics cost more than a small product. */
 #include "base/warning.h"
+#include "device/builds.h"
 #include "device/cuda/cuda.h"
 #include "device/gemm_kernel.h"
 #include "device/signature.h"
@@ -384,4 +385,10 @@ tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
         tern_warn("slow", "tern_matmul", "matrix products on %s take tern's own kernel: %s",
                   tern_place_info(place)->device, tern_device_notes("cuda"));
     return status;
+}
+
+void tern_cuda_prebuild_gemm(tern_place *place, const tern_gemm *g)
+{
+    if (!tern_cuda.has_lt)
+        tern_builds_add(place, "matmul", "gemm", g->dtype);
 }

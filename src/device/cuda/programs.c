@@ -3,8 +3,9 @@
  * One program is one kernel: NVRTC needs a tenth of a second for one and seconds for a family, of
  * which a model uses a dozen. The others are still in the text, as functions that nobody calls. */
 #include "base/dtype.h"
-#include "device/cache.h"
+#include "device/builds.h"
 #include "device/cuda/cuda.h"
+#include "device/packs.h"
 #include "device/sources.h"
 #include <stdio.h>
 #include <string.h>
@@ -109,8 +110,10 @@ static tern_status compile(tern_place *place, const tern_cuda_source *source, co
     nvrtcProgram program = NULL;
     nvrtcResult code =
         tern_cuda.nvrtcCreateProgram(&program, source->text, source->kernel, 0, NULL, NULL);
+    tern_build_compiles(place, source->title);
     if (code == 0)
         code = tern_cuda.nvrtcCompileProgram(program, 3, options);
+    tern_build_compiled(place, source->title);
     if (code == 0)
         code = take_image(program, t->ptx, image, bytes);
     tern_status status = TERN_OK;
@@ -123,6 +126,8 @@ static tern_status compile(tern_place *place, const tern_cuda_source *source, co
         status = TERN_ERR_MEMORY;
     if (program)
         tern_cuda.nvrtcDestroyProgram(&program);
+    if (status == TERN_OK)
+        tern_place_count_program(place, true);
     if (status != TERN_OK) {
         tern_free(*image);
         *image = NULL;
@@ -182,28 +187,51 @@ static tern_status make(tern_place *place, const void *image, const char *name,
     return status;
 }
 
+/* With the key claimed. */
+static tern_status build(tern_place *place, const tern_cuda_source *source, const target *t,
+                         const tern_cache_key *key, tern_cuda_kernel **kernel)
+{
+    size_t bytes = 0;
+    void *image = tern_cache_load(key, &bytes);
+    bool found = image != NULL;
+    if (!found) {
+        tern_build_is_cold();
+        TERN_TRY(compile(place, source, t, &image, &bytes));
+    }
+    tern_status status = make(place, image, source->kernel, kernel);
+    if (status == TERN_OK && !found)
+        tern_cache_keep(key, image, bytes);
+    if (status != TERN_OK && found)
+        tern_cache_remove(key);
+    if (status == TERN_OK && found)
+        tern_place_count_program(place, false);
+    tern_free(image);
+    return status;
+}
+
 tern_status tern_cuda_build(tern_place *place, const tern_cuda_source *source,
                             tern_cuda_kernel **kernel)
 {
     target t;
-    size_t bytes = 0;
-    void *image = NULL;
     TERN_TRY(tern_cuda_enter(place));
     TERN_TRY(choose_target(place, &t));
     tern_cache_key key = key_of(source, &t);
-    image = tern_cache_load(&key, &bytes);
-    bool found = image != NULL;
-    if (!found)
-        TERN_TRY(compile(place, source, &t, &image, &bytes));
-    tern_status status = make(place, image, source->kernel, kernel);
-    if (status == TERN_OK && !found)
-        tern_cache_store(&key, image, bytes);
-    if (status != TERN_OK && found)
-        tern_cache_remove(&key);
+    tern_build_begin(&key);
+    tern_status status = build(place, source, &t, &key, kernel);
+    tern_build_end(&key);
     if (status == TERN_OK)
-        tern_place_count_program(place, !found);
-    tern_free(image);
+        tern_pack_note(place, &key);
     return status;
+}
+
+/* Text and title of a kernel's program, of which whoever asks frees the text; full: with its type. */
+static tern_cuda_source source_of(const char *file, const char *name, tern_dtype dtype,
+                                  tern_text *text, char full[128], char title[256])
+{
+    snprintf(full, 128, "%s_%s", name, tern_dtype_rows[dtype].suffix);
+    snprintf(title, 256, "kernel %s of %s.cl", full, file);
+    library_text(text, file, full, dtype);
+    return (tern_cuda_source){text->data, title, full, true};
 }
 
 tern_status tern_cuda_resolve(tern_place *place, const char *file, const char *name,
@@ -212,12 +240,30 @@ tern_status tern_cuda_resolve(tern_place *place, const char *file, const char *n
     char full[128], title[256];
     tern_text text = {0};
     tern_cuda_kernel *made = NULL;
-    snprintf(full, sizeof full, "%s_%s", name, tern_dtype_rows[dtype].suffix);
-    snprintf(title, sizeof title, "kernel %s of %s.cl", full, file);
-    library_text(&text, file, full, dtype);
-    tern_cuda_source source = {text.data, title, full, true};
+    tern_cuda_source source = source_of(file, name, dtype, &text, full, title);
     tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cuda_build(place, &source, &made);
     tern_text_free(&text);
     *kernel = made;
     return status;
+}
+
+/* The compiler needs no device. */
+void tern_cuda_prebuild(tern_place *place, const char *file, const char *name, tern_dtype dtype)
+{
+    char full[128], title[256];
+    tern_text text = {0};
+    target t;
+    void *image = NULL;
+    size_t bytes = 0;
+    tern_cuda_source source = source_of(file, name, dtype, &text, full, title);
+    if (!text.failed && choose_target(place, &t) == TERN_OK) {
+        tern_cache_key key = key_of(&source, &t);
+        if (tern_build_try(&key)) {
+            if (!tern_cache_has(&key) && compile(place, &source, &t, &image, &bytes) == TERN_OK)
+                tern_cache_keep(&key, image, bytes);
+            tern_build_end(&key);
+        }
+    }
+    tern_free(image);
+    tern_text_free(&text);
 }

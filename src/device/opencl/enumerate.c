@@ -279,6 +279,7 @@ tern_status tern_cl_enumerate(tern_found **found, int *n, tern_text *notes)
         const tern_device_info *info = &all[made].info;
         tern_cl_state *s = make_state(&devices.of[i], info, &answers);
         all[made].state = s;
+        all[made].bundles = s && s->is_lazy;
         all[made].grouped = s && !s->cpu_form && s->local_memory >= ENOUGH_LOCAL;
         if (!s || !info->name || !info->vendor || !info->platform || !info->driver ||
             !s->platform_version) {

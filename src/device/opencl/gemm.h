@@ -64,6 +64,10 @@ typedef struct tern_cl_gemm_state {
 } tern_cl_gemm_state;
 
 /* matmul_vector.cl, for CPU-type devices. */
+/* The program of its kernel gemm, gemm_dot or gemm_sum; whoever asks frees the text. */
+tern_cl_source tern_cl_vector_source(tern_place *place, const char *name, tern_dtype dtype,
+                                     tern_text *text, char title[256]);
+struct tern_cl_gemm_plan tern_cl_vector_plan(tern_place *place, const tern_gemm *g, int64_t batch);
 bool tern_cl_vector_fits(tern_place *place, tern_dtype dtype);
 tern_status tern_cl_vector_gemm(tern_place *place, tern_cl_gemm_state *state,
                                 const tern_cl_product *product);

@@ -3,6 +3,7 @@
 #include "device/opencl/gemm_plan.h"
 #include "device/sources.h"
 #include <stdio.h>
+#include <string.h>
 
 /* OpenCL does not tell, but its CPU is this one. */
 static bool has_wide_registers(void)
@@ -37,27 +38,38 @@ bool tern_cl_vector_fits(tern_place *place, tern_dtype dtype)
 enum { PRODUCT, DOT, SUM };
 static const char *const names[] = {"gemm", "gemm_dot", "gemm_sum"};
 
-/* With the state's lock held. */
-static tern_status kernel_for(tern_place *place, tern_cl_gemm_state *state, int which,
-                              tern_dtype dtype, tern_cl_kernel **kernel)
+tern_cl_source tern_cl_vector_source(tern_place *place, const char *name, tern_dtype dtype,
+                                     tern_text *text, char title[256])
 {
     static const char *const types[] = {[TERN_F32] = "GEMM_F32",
                                         [TERN_F64] = "GEMM_F64",
                                         [TERN_F16] = "GEMM_F16",
                                         [TERN_BF16] = "GEMM_BF16"};
+    const tern_cl_state *s = tern_cl_state_of(place);
+    tern_sources_seen seen = {0};
+    int which = 0;
+    while (strcmp(names[which], name) != 0)
+        which++;
+    snprintf(title, 256, "kernel %s of matmul_vector.cl", name);
+    tern_text_add(text, "#define %s\n#define GEMM_KERNEL %d\n#define KC %d\n%s", types[dtype],
+                  which, block_k(place, dtype), has_wide_registers() ? "#define GEMM_WIDE\n" : "");
+    tern_source_add(text, &seen, "matmul_vector.cl");
+    return (tern_cl_source){text->data, s->options, title,
+                            !s->keeps_programs ? TERN_CL_KEEP_NOT
+                            : s->is_lazy       ? TERN_CL_KEEP_LATER
+                                               : TERN_CL_KEEP};
+}
+
+/* With the state's lock held. */
+static tern_status kernel_for(tern_place *place, tern_cl_gemm_state *state, int which,
+                              tern_dtype dtype, tern_cl_kernel **kernel)
+{
     tern_cl_kernel **slot = &state->vector[which][dtype];
     if (!*slot) {
-        const tern_cl_state *s = tern_cl_state_of(place);
         tern_text text = {0};
-        tern_sources_seen seen = {0};
-        char title[64];
-        snprintf(title, sizeof title, "kernel %s of matmul_vector.cl", names[which]);
-        tern_text_add(&text, "#define %s\n#define GEMM_KERNEL %d\n#define KC %d\n%s", types[dtype],
-                      which, block_k(place, dtype),
-                      has_wide_registers() ? "#define GEMM_WIDE\n" : "");
-        tern_source_add(&text, &seen, "matmul_vector.cl");
-        tern_cl_source source = {text.data, s->options, title, s->keeps_programs && !s->is_lazy};
+        char title[256];
         cl_program program;
+        tern_cl_source source = tern_cl_vector_source(place, names[which], dtype, &text, title);
         tern_status status =
             text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, &program);
         tern_text_free(&text);
@@ -126,27 +138,32 @@ static tern_status sum_parts(tern_place *place, tern_cl_gemm_state *state, const
     return tern_cl_enqueue(place, kernel, 3, global, one, args, sizeof args / sizeof *args, false);
 }
 
-tern_status tern_cl_vector_gemm(tern_place *place, tern_cl_gemm_state *state,
-                                const tern_cl_product *p)
+tern_cl_gemm_plan tern_cl_vector_plan(tern_place *place, const tern_gemm *g, int64_t batch)
 {
-    static const size_t one[3] = {1, 1, 1};
-    const tern_gemm *g = p->of;
-    bool f64 = g->dtype == TERN_F64, narrow = g->dtype == TERN_F16 || g->dtype == TERN_BF16;
     const tern_cl_gemm_problem problem = {
         .m = g->m,
         .n = g->n,
         .k = g->k,
-        .batch = p->count,
+        .batch = batch,
         .a_row = g->a.row,
         .a_col = g->a.col,
         .b_row = g->b.row,
         .b_col = g->b.col,
         .width = has_wide_registers() ? 64 : 32,
-        .element = f64 ? 8 : 4,
-        .narrow = narrow,
+        .element = g->dtype == TERN_F64 ? 8 : 4,
+        .narrow = g->dtype == TERN_F16 || g->dtype == TERN_BF16,
         .compute_units = tern_place_info(place)->compute_units,
     };
-    const tern_cl_gemm_plan plan = tern_cl_gemm_plan_make(&problem);
+    return tern_cl_gemm_plan_make(&problem);
+}
+
+tern_status tern_cl_vector_gemm(tern_place *place, tern_cl_gemm_state *state,
+                                const tern_cl_product *p)
+{
+    static const size_t one[3] = {1, 1, 1};
+    const tern_gemm *g = p->of;
+    bool f64 = g->dtype == TERN_F64;
+    const tern_cl_gemm_plan plan = tern_cl_vector_plan(place, g, p->count);
     bool cut = plan.parts > 1;
     tern_cl_kernel *kernel;
     TERN_TRY(kernel_for(place, state, plan.dot ? DOT : PRODUCT, g->dtype, &kernel));

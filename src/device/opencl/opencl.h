@@ -84,8 +84,9 @@ typedef struct tern_cl_state {
     void *staged; /* copies of host bytes that queued writes still read */
     size_t staged_bytes;
 
-    tern_cl_kernel *kernels; /* resolved, newest first */
-    void *gemm;              /* gemm.c's own */
+    tern_cl_kernel *kernels;     /* resolved, newest first */
+    struct tern_cl_later *later; /* programs that the cache does not have yet */
+    void *gemm;                  /* gemm.c's own */
     struct tern_cl_tuning {
         struct tern_cl_route *routes;
         int n_routes;
@@ -150,17 +151,26 @@ void tern_cl_handles(tern_place *place, tern_device_handles *handles);
 tern_status tern_cl_use_handles(tern_place *place, const tern_device_handles *handles);
 
 /* ---- programs.c, launch.c, gemm.c, user.c ------------------------------------------------ */
+/* In the cache on disk: not at all; when it is built; when tern_programs_save asks (the driver keeps it as well). */
+typedef enum tern_cl_keep { TERN_CL_KEEP_NOT, TERN_CL_KEEP, TERN_CL_KEEP_LATER } tern_cl_keep;
 typedef struct tern_cl_source {
     const char *text, *options;
     const char *title; /* for messages: "gelu of elementwise.cl for float32" */
-    bool keep;         /* in the cache on disk */
+    tern_cl_keep keep;
 } tern_cl_source;
+/* Into the cache alone, if nobody has. */
+void tern_cl_build_ahead(tern_place *place, const tern_cl_source *source);
+void tern_cl_build_kernel_ahead(tern_place *place, const char *file, const char *name,
+                                tern_dtype dtype);
 tern_status tern_cl_build(tern_place *place, const tern_cl_source *source, cl_program *program);
 tern_status tern_cl_kernel_make(tern_place *place, cl_program program, const char *name,
                                 tern_cl_kernel **kernel);
 void tern_cl_kernel_free(tern_cl_kernel *kernel);
 tern_status tern_cl_resolve(tern_place *place, const char *file, const char *name, tern_dtype dtype,
                             void **kernel);
+void tern_cl_keep_programs(tern_place *place);
+void tern_cl_prebuild(tern_place *place, const char *file, const char *name, tern_dtype dtype);
+void tern_cl_prebuild_gemm(tern_place *place, const tern_gemm *gemm);
 tern_status tern_cl_launch(tern_place *place, void *kernel, const tern_grid *grid,
                            const tern_arg *args, int n);
 /* Set n arguments and enqueue, as one step of the queue. */

@@ -7,8 +7,9 @@
  * kernel there is a binary, which takes a tenth of that. Other devices get a family and dtype in one program, as their
  * compilers are quick at kernels and slow at starting. */
 #include "base/dtype.h"
+#include "device/builds.h"
 #include "device/bundles.h"
-#include "device/cache.h"
+#include "device/packs.h"
 #include "device/opencl/opencl.h"
 #include "device/sources.h"
 #include <stdio.h>
@@ -159,6 +160,22 @@ static cl_program load(tern_place *place, const tern_cl_source *source, const te
     return program;
 }
 
+/* What the driver gives of a program; NULL where it gives nothing. */
+static void *binary_of(cl_program program, size_t *bytes)
+{
+    *bytes = 0;
+    if (tern_cl.GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes, NULL) !=
+            CL_SUCCESS ||
+        *bytes == 0)
+        return NULL;
+    unsigned char *data = tern_alloc_aligned(*bytes);
+    if (data && tern_cl.GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL) ==
+                    CL_SUCCESS)
+        return data;
+    tern_free(data);
+    return NULL;
+}
+
 /* Write a program to the disk. Gives it back, or what a driver made of its binary: PoCL compiled
  * its kernels for the binary, and would compile them once more for the program
  * built from source. */
@@ -166,55 +183,127 @@ static cl_program store(tern_place *place, const tern_cl_source *source, const t
                         cl_program program)
 {
     tern_cl_state *s = tern_cl_state_of(place);
-    size_t bytes = 0;
-    if (tern_cl.GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) !=
-            CL_SUCCESS ||
-        bytes == 0)
-        return program;
-    unsigned char *data = tern_alloc_aligned(bytes);
+    size_t bytes;
+    void *data = binary_of(program, &bytes);
     if (!data)
         return program;
-    if (tern_cl.GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL) ==
-        CL_SUCCESS) {
-        tern_cache_store(key, data, bytes);
-        cl_program again = s->cpu_form ? from_binary(s, source, data, bytes) : NULL;
-        if (again) {
-            tern_cl.ReleaseProgram(program);
-            program = again;
-        }
-    }
+    tern_cache_keep(key, data, bytes);
+    cl_program again = s->cpu_form ? from_binary(s, source, data, bytes) : NULL;
     tern_free(data);
-    return program;
+    if (!again)
+        return program;
+    tern_cl.ReleaseProgram(program);
+    return again;
+}
+
+/* ---- programs that are kept later ---- */
+
+struct tern_cl_later {
+    struct tern_cl_later *next;
+    tern_cache_key key;
+    cl_program program;
+};
+
+/* Without memory it is not kept. */
+static void keep_later(tern_place *place, const tern_cache_key *key, cl_program program)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    struct tern_cl_later *later = malloc(sizeof *later);
+    if (!later || tern_cl.RetainProgram(program) != CL_SUCCESS) {
+        free(later);
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    *later = (struct tern_cl_later){s->later, *key, program};
+    s->later = later;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void tern_cl_keep_programs(tern_place *place)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    pthread_mutex_lock(&s->lock);
+    struct tern_cl_later *later = s->later;
+    s->later = NULL;
+    pthread_mutex_unlock(&s->lock);
+    while (later) {
+        struct tern_cl_later *next = later->next;
+        size_t bytes;
+        void *data = tern_cache_has(&later->key) ? NULL : binary_of(later->program, &bytes);
+        if (data)
+            tern_cache_keep(&later->key, data, bytes);
+        tern_free(data);
+        tern_cl.ReleaseProgram(later->program);
+        free(later);
+        later = next;
+    }
+}
+
+/* From source. */
+static tern_status compile(tern_place *place, const tern_cl_source *source, cl_program *program)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    cl_int code = CL_SUCCESS;
+    cl_program made = CL_NEW(
+        code, CreateProgramWithSource(s->context, 1, (const char *[]){source->text}, NULL, &code));
+    TERN_TRY(tern_cl_check(place, code, "CreateProgramWithSource"));
+    tern_build_compiles(place, source->title);
+    code = CL(BuildProgram(made, 1, &s->device, source->options, NULL, NULL));
+    tern_build_compiled(place, source->title);
+    if (code == CL_SUCCESS) {
+        tern_place_count_program(place, true);
+        *program = made;
+        return TERN_OK;
+    }
+    tern_status status = code == CL_OUT_OF_RESOURCES || code == CL_OUT_OF_HOST_MEMORY
+                             ? tern_cl_check(place, code, "BuildProgram")
+                             : build_failed(place, source, made, code);
+    tern_cl.ReleaseProgram(made);
+    return status;
+}
+
+/* With the key claimed. */
+static tern_status build(tern_place *place, const tern_cl_source *source, const tern_cache_key *key,
+                         cl_program *program)
+{
+    *program = source->keep == TERN_CL_KEEP_NOT ? NULL : load(place, source, key);
+    if (*program) {
+        tern_place_count_program(place, false);
+        return TERN_OK;
+    }
+    tern_build_is_cold();
+    tern_cl_flush(place); /* the compiler takes its time, in which the device has work */
+    TERN_TRY(compile(place, source, program));
+    if (source->keep == TERN_CL_KEEP)
+        *program = store(place, source, key, *program);
+    else if (source->keep == TERN_CL_KEEP_LATER)
+        keep_later(place, key, *program);
+    return TERN_OK;
 }
 
 tern_status tern_cl_build(tern_place *place, const tern_cl_source *source, cl_program *program)
 {
-    tern_cl_state *s = tern_cl_state_of(place);
-    tern_cache_key key = {{0}};
-    cl_int code = CL_SUCCESS;
-    if (source->keep) {
-        key = key_of(place, source);
-        *program = load(place, source, &key);
-        if (*program) {
-            tern_place_count_program(place, false);
-            return TERN_OK;
-        }
-    }
-    tern_cl_flush(place); /* the compiler takes its time, in which the device has work */
-    cl_program made = CL_NEW(
-        code, CreateProgramWithSource(s->context, 1, (const char *[]){source->text}, NULL, &code));
-    TERN_TRY(tern_cl_check(place, code, "CreateProgramWithSource"));
-    code = CL(BuildProgram(made, 1, &s->device, source->options, NULL, NULL));
-    if (code != CL_SUCCESS) {
-        tern_status status = code == CL_OUT_OF_RESOURCES || code == CL_OUT_OF_HOST_MEMORY
-                                 ? tern_cl_check(place, code, "BuildProgram")
-                                 : build_failed(place, source, made, code);
-        tern_cl.ReleaseProgram(made);
-        return status;
-    }
-    tern_place_count_program(place, true);
-    *program = source->keep ? store(place, source, &key, made) : made;
-    return TERN_OK;
+    tern_cache_key key = key_of(place, source);
+    tern_build_begin(&key);
+    tern_status status = build(place, source, &key, program);
+    tern_build_end(&key);
+    if (status == TERN_OK && source->keep != TERN_CL_KEEP_NOT)
+        tern_pack_note(place, &key);
+    return status;
+}
+
+void tern_cl_build_ahead(tern_place *place, const tern_cl_source *source)
+{
+    tern_cache_key key = key_of(place, source);
+    cl_program program = NULL;
+    if (source->keep == TERN_CL_KEEP_NOT || !tern_build_try(&key))
+        return;
+    if (!tern_cache_has(&key) && compile(place, source, &program) == TERN_OK &&
+        source->keep == TERN_CL_KEEP)
+        program = store(place, source, &key, program);
+    if (program)
+        tern_cl.ReleaseProgram(program);
+    tern_build_end(&key);
 }
 
 /* ---- kernels ----------------------------------------------------------------------------- */
@@ -266,6 +355,19 @@ void tern_cl_kernel_free(tern_cl_kernel *kernel)
     tern_free(kernel);
 }
 
+/* A kernel, with work-groups of the size that is tried first. */
+static unit unit_of(tern_place *place, const char *file, const char *name, tern_dtype dtype)
+{
+    const tern_cl_state *s = tern_cl_state_of(place);
+    char full[128];
+    snprintf(full, sizeof full, "%s_%s", name, tern_dtype_rows[dtype].suffix);
+    const tern_cl_way_around *way = tern_cl_doctor_way(place, full);
+    size_t most = way && way->group && way->group < GROUP ? way->group : GROUP;
+    unit u = {.file = file, .kernel = name, .dtype = dtype, .noopt = way && way->group == 0};
+    u.group = s->cpu_form ? 1 : s->group_limit < most ? s->group_limit : most;
+    return u;
+}
+
 /* What is in a program: a bundle, a family; NULL: one kernel. */
 static const char *contents(const tern_cl_state *s, const unit *u)
 {
@@ -286,21 +388,34 @@ static cl_program shared_program(tern_cl_state *s, const unit *u)
     return program;
 }
 
+/* What a source says beside its text. */
+typedef struct words {
+    char title[256], plain[128];
+} words;
+
+/* Text and words of a unit's program; whoever asks frees the text. */
+static tern_cl_source source_of(tern_place *place, const unit *u, tern_text *text, words *w)
+{
+    const tern_cl_state *s = tern_cl_state_of(place);
+    library_text(place, text, u);
+    snprintf(w->title, sizeof w->title, "kernel %s_%s of %s.cl", u->kernel,
+             tern_dtype_rows[u->dtype].suffix, u->file);
+    snprintf(w->plain, sizeof w->plain, "%s -cl-opt-disable", s->options);
+    return (tern_cl_source){text->data, u->noopt ? w->plain : s->options, w->title,
+                            !s->keeps_programs ? TERN_CL_KEEP_NOT
+                            : u->bundle        ? TERN_CL_KEEP_LATER
+                                               : TERN_CL_KEEP};
+}
+
 /* A program for this kernel, its family or its bundle, for work-groups of u->group. */
 static tern_status build_library(tern_place *place, const unit *u, cl_program *program)
 {
-    tern_cl_state *s = tern_cl_state_of(place);
-    char title[256], plain[128];
+    words w;
     tern_text text = {0};
-    *program = shared_program(s, u);
+    *program = shared_program(tern_cl_state_of(place), u);
     if (*program)
         return tern_cl_check(place, CL(RetainProgram(*program)), "RetainProgram");
-    library_text(place, &text, u);
-    snprintf(title, sizeof title, "kernel %s_%s of %s.cl", u->kernel,
-             tern_dtype_rows[u->dtype].suffix, u->file);
-    snprintf(plain, sizeof plain, "%s -cl-opt-disable", s->options);
-    tern_cl_source source = {text.data, u->noopt ? plain : s->options, title,
-                             s->keeps_programs && !u->bundle};
+    tern_cl_source source = source_of(place, u, &text, &w);
     tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, program);
     tern_text_free(&text);
     return status;
@@ -324,11 +439,7 @@ tern_status tern_cl_resolve(tern_place *place, const char *file, const char *nam
         return tern_fail(TERN_ERR_UNSUPPORTED, "%s: the device has no float64 (%s)",
                          tern_place_info(place)->device, name);
     snprintf(full, sizeof full, "%s_%s", name, tern_dtype_rows[dtype].suffix);
-    unit u = {.file = file, .kernel = name, .dtype = dtype};
-    const tern_cl_way_around *way = tern_cl_doctor_way(place, full);
-    size_t most = way && way->group && way->group < GROUP ? way->group : GROUP;
-    u.group = s->cpu_form ? 1 : s->group_limit < most ? s->group_limit : most;
-    u.noopt = way && way->group == 0;
+    unit u = unit_of(place, file, name, dtype);
     u.bundle = u.noopt ? NULL : bundle_for(s, &u);
     for (;;) {
         cl_program program;
@@ -353,4 +464,19 @@ tern_status tern_cl_resolve(tern_place *place, const char *file, const char *nam
         while (u.group > limit)
             u.group /= 2;
     }
+}
+
+void tern_cl_build_kernel_ahead(tern_place *place, const char *file, const char *name,
+                                tern_dtype dtype)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    const tern_bundle_row *row = s->is_lazy ? tern_bundle_of(file, name) : NULL;
+    tern_text text = {0};
+    words w;
+    unit u = unit_of(place, file, name, dtype);
+    u.bundle = row && !u.noopt ? row->bundle : NULL;
+    tern_cl_source source = source_of(place, &u, &text, &w);
+    if (!text.failed)
+        tern_cl_build_ahead(place, &source);
+    tern_text_free(&text);
 }

@@ -1,0 +1,251 @@
+/* builds.c -- programs compiled in the background. A driver's compiler takes tenths of a second for each, and a
+ * training step needs dozens, one after the other: the first of a bundle's kernels tells of the others, and
+ * other threads compile them meanwhile. They put them where the cache is; the thread that launches finds them there,
+ * so that results and errors are what they are without. */
+#include "device/builds.h"
+#include "base/error.h"
+#include "base/parallel.h"
+#include "device/bundles.h"
+#include "device/place.h"
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_THREADS = 64, MOST_AT_WORK = 2 * MOST_THREADS, MOST_JOBS = 1024 };
+
+typedef struct job {
+    tern_place *place;
+    const char *file, *name;
+    tern_dtype dtype;
+} job;
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t change; /* a job came, one is done, or the process ends */
+    job jobs[MOST_JOBS];   /* all that there ever were, so that none is made twice */
+    int count, next;       /* of those, the first that nobody has begun */
+    int running;
+    tern_cache_key at_work[MOST_AT_WORK]; /* programs that a thread has */
+    int n_at_work;
+    tern_cache_key done[MOST_JOBS]; /* those that were built ahead */
+    int n_done;
+    pthread_t threads[MOST_THREADS];
+    int n_threads, forks;
+    bool closing;
+} builds = {.lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
+
+/* In a child of the process that hired threads the lock may be held for ever, and nobody works. */
+static bool is_of_parent(void)
+{
+    return builds.n_threads > 0 && builds.forks != tern_forks();
+}
+
+/* ---- one program, one thread --------------------------------------------------------------------- */
+
+static int find(const tern_cache_key *key)
+{
+    for (int i = 0; i < builds.n_at_work; i++)
+        if (memcmp(&builds.at_work[i], key, sizeof *key) == 0)
+            return i;
+    return -1;
+}
+
+static bool claim(const tern_cache_key *key)
+{
+    if (find(key) >= 0)
+        return false;
+    if (builds.n_at_work < MOST_AT_WORK)
+        builds.at_work[builds.n_at_work++] = *key;
+    return true;
+}
+
+static bool is_done(const tern_cache_key *key)
+{
+    for (int i = 0; i < builds.n_done; i++)
+        if (memcmp(&builds.done[i], key, sizeof *key) == 0)
+            return true;
+    return false;
+}
+
+bool tern_build_try(const tern_cache_key *key)
+{
+    if (is_of_parent())
+        return false;
+    pthread_mutex_lock(&builds.lock);
+    bool mine = !is_done(key) && claim(key);
+    if (mine && builds.n_done < MOST_JOBS)
+        builds.done[builds.n_done++] = *key;
+    pthread_mutex_unlock(&builds.lock);
+    return mine;
+}
+
+void tern_build_end(const tern_cache_key *key)
+{
+    if (is_of_parent())
+        return;
+    pthread_mutex_lock(&builds.lock);
+    int i = find(key);
+    if (i >= 0)
+        builds.at_work[i] = builds.at_work[--builds.n_at_work];
+    pthread_cond_broadcast(&builds.change);
+    pthread_mutex_unlock(&builds.lock);
+}
+
+/* ---- jobs ---------------------------------------------------------------------------------------- */
+
+/* With the lock held: do the next job, which it gives back meanwhile. What fails is nobody's error: who wants the
+ * program will build it, and see. */
+static bool work(void)
+{
+    if (builds.next == builds.count || builds.closing)
+        return false;
+    job j = builds.jobs[builds.next++];
+    builds.running++;
+    pthread_mutex_unlock(&builds.lock);
+    tern_error_hold hold;
+    bool before = tern_unwatched;
+    tern_unwatched = true;
+    if (tern_error_hold_begin(&hold) == TERN_OK) {
+        j.place->backend->prebuild(j.place, j.file, j.name, j.dtype);
+        tern_error_hold_end(&hold, NULL, 0);
+    }
+    tern_unwatched = before;
+    pthread_mutex_lock(&builds.lock);
+    builds.running--;
+    pthread_cond_broadcast(&builds.change);
+    return true;
+}
+
+void tern_build_begin(const tern_cache_key *key)
+{
+    if (is_of_parent())
+        return;
+    pthread_mutex_lock(&builds.lock);
+    while (!claim(key))
+        if (!work())
+            pthread_cond_wait(&builds.change, &builds.lock);
+    pthread_mutex_unlock(&builds.lock);
+}
+
+static void *run(void *unused)
+{
+    pthread_mutex_lock(&builds.lock);
+    while (!builds.closing)
+        if (!work())
+            pthread_cond_wait(&builds.change, &builds.lock);
+    pthread_mutex_unlock(&builds.lock);
+    return unused;
+}
+
+/* One thread goes on with the program. */
+static int threads_wanted(void)
+{
+    const char *text = getenv("TERN_COMPILE_THREADS");
+    int n = text && *text ? atoi(text) : tern_parallel_limit_get() - 1;
+    return n < 0 ? 0 : n < MOST_THREADS ? n : MOST_THREADS;
+}
+
+/* With the lock held. They take no signals. */
+static void hire(void)
+{
+    sigset_t all, before;
+    int wanted = threads_wanted();
+    if (builds.n_threads >= wanted || builds.next == builds.count || builds.closing)
+        return;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (builds.n_threads < wanted &&
+           pthread_create(&builds.threads[builds.n_threads], NULL, run, NULL) == 0)
+        builds.n_threads++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    builds.forks = tern_forks();
+}
+
+/* With the lock held. */
+static void add(tern_place *place, const char *file, const char *name, tern_dtype dtype)
+{
+    for (int i = 0; i < builds.count; i++) {
+        const job *j = &builds.jobs[i];
+        if (j->place == place && j->dtype == dtype && strcmp(j->name, name) == 0 &&
+            strcmp(j->file, file) == 0)
+            return;
+    }
+    if (builds.count < MOST_JOBS)
+        builds.jobs[builds.count++] = (job){place, file, name, dtype};
+}
+
+void tern_builds_add(tern_place *place, const char *file, const char *name, tern_dtype dtype)
+{
+    if (!place->backend->prebuild || is_of_parent())
+        return;
+    pthread_mutex_lock(&builds.lock);
+    add(place, file, name, dtype);
+    hire();
+    pthread_cond_broadcast(&builds.change);
+    pthread_mutex_unlock(&builds.lock);
+}
+
+void tern_builds_expect(tern_place *place, const char *file, const char *name, tern_dtype dtype)
+{
+    const tern_bundle_row *row = tern_bundle_of(file, name);
+    if (!row || !row->opens || place->bundles || !place->backend->prebuild ||
+        threads_wanted() == 0 || is_of_parent())
+        return;
+    pthread_mutex_lock(&builds.lock);
+    for (const tern_bundle_row *other = tern_bundles; other->bundle; other++)
+        if (strcmp(other->bundle, row->bundle) == 0 && strcmp(other->kernel, name) != 0 &&
+            tern_host_parameters(other->kernel, dtype))
+            add(place, other->file, other->kernel, dtype);
+    pthread_mutex_unlock(&builds.lock);
+}
+
+void tern_build_is_cold(void)
+{
+    if (is_of_parent())
+        return;
+    pthread_mutex_lock(&builds.lock);
+    hire();
+    pthread_cond_broadcast(&builds.change);
+    pthread_mutex_unlock(&builds.lock);
+}
+
+int tern_builds_waiting(void)
+{
+    if (is_of_parent())
+        return 0;
+    pthread_mutex_lock(&builds.lock);
+    int n = builds.closing ? 0 : builds.count - builds.next;
+    pthread_mutex_unlock(&builds.lock);
+    return n;
+}
+
+void tern_builds_finish(void)
+{
+    if (is_of_parent())
+        return;
+    pthread_mutex_lock(&builds.lock);
+    while (builds.next < builds.count || builds.running)
+        if (!work())
+            pthread_cond_wait(&builds.change, &builds.lock);
+    pthread_mutex_unlock(&builds.lock);
+}
+
+void tern_builds_close(void)
+{
+    if (builds.n_threads == 0 || is_of_parent())
+        return;
+    pthread_mutex_lock(&builds.lock);
+    builds.closing = true;
+    pthread_cond_broadcast(&builds.change);
+    int n = builds.n_threads;
+    builds.n_threads = 0;
+    pthread_mutex_unlock(&builds.lock);
+    for (int i = 0; i < n; i++)
+        pthread_join(builds.threads[i], NULL);
+}
+
+/* The library may be unloaded: its threads must be gone by then. */
+__attribute__((destructor)) static void close_at_end(void)
+{
+    tern_builds_close();
+}

@@ -1,0 +1,71 @@
+/* progress.c -- who is told of compilers at work: tern_on_compile's handler, or with TERN_PROGRESS the terminal. */
+#include "device/builds.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tern/compile.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    tern_compile_handler call;
+    void *user;
+    int64_t begun, done;
+} progress;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static tern_compile_handler standard; /* what there is without a handler */
+
+/* One line, which is gone when there is nothing more to do. */
+static void print(const tern_compile_progress *p, void *unused)
+{
+    (void)unused;
+    if (p->done == p->total)
+        fputs("\r\033[K", stderr);
+    else
+        fprintf(stderr, "\rtern: %s compiles %s (%lld of %lld)\033[K", p->device, p->kernel,
+                (long long)p->done + 1, (long long)p->total);
+}
+
+static void read_environment(void)
+{
+    const char *wanted = getenv("TERN_PROGRESS");
+    if (wanted && *wanted && strcmp(wanted, "0") != 0 && isatty(STDERR_FILENO))
+        progress.call = standard = print;
+}
+
+void tern_on_compile(tern_compile_handler handler, void *user)
+{
+    pthread_once(&once, read_environment);
+    pthread_mutex_lock(&lock);
+    progress.call = handler ? handler : standard;
+    progress.user = user;
+    pthread_mutex_unlock(&lock);
+}
+
+static void tell(const tern_place *place, const char *title, int64_t begun, int64_t done)
+{
+    int64_t waiting = tern_builds_waiting();
+    pthread_once(&once, read_environment);
+    pthread_mutex_lock(&lock);
+    progress.begun += begun;
+    progress.done += done;
+    tern_compile_progress p = {.device = tern_place_text(place),
+                               .kernel = title,
+                               .done = progress.done,
+                               .total = progress.begun + waiting};
+    if (progress.call)
+        progress.call(&p, progress.user);
+    pthread_mutex_unlock(&lock);
+}
+
+void tern_build_compiles(const tern_place *place, const char *title)
+{
+    tell(place, title, 1, 0);
+}
+
+void tern_build_compiled(const tern_place *place, const char *title)
+{
+    tell(place, title, 0, 1);
+}
