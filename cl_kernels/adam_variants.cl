@@ -116,7 +116,8 @@ OPTIMIZER_KERNEL(radam)
         GROUPS(c, all)                                                                             \
         {                                                                                          \
             FIND(c)                                                                                \
-            idx at = (idx)chunks[c].first, count = gs != 0 ? (idx)chunks[c].count : 0;             \
+            i64 at = chunks[c].first;                                                              \
+            idx count = gs != 0 ? (idx)chunks[c].count : 0;                                        \
             i64 t = steps[c] + 1;                                                                  \
             const GLOBAL K(lamb_values) *o = (const GLOBAL K(lamb_values) *)values;                \
             REAL eps = o->eps, decay = o->weight_decay, bias1 = K(one_minus_power)(o->log_beta1, t);                                  \
@@ -141,7 +142,7 @@ OPTIMIZER_KERNEL(radam)
         of_u += u * u;                                                                             \
     }                                                                                              \
     LAMB_TOTALS_                                                                                   \
-    idx k = at / TERN_FOREACH_CHUNK;                                                               \
+    idx k = (idx)(at / TERN_FOREACH_CHUNK);                                                               \
     LANES(j, count > 0)                                                                            \
     {                                                                                              \
         cs[1 + 2 * k] = of_p;                                                                      \

@@ -32,7 +32,7 @@ KERNEL16(K(embedding_bag), (OUT, STO, ys), (OUT, i64, picks), (IN, STO, table), 
         {
             REAL y = 0;
             i64 used = 0, pick = -1;
-            for (idx i = (idx)from; i < (idx)to; i++) {
+            for (idx i = (idx)from; i < to; i++) {
                 i64 row = index[i];
                 if (row < 0 || row >= rows) {
                     FAULT(fault, code, row, rows);

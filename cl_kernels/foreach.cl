@@ -28,7 +28,7 @@ INLINE ACC K(chunk_squares)(const GLOBAL STO *gs, idx n)
         GROUPS(c, n)                                                                               \
         {                                                                                          \
             FIND(c)                                                                                \
-            ACC sum = K(chunk_squares)(ps + (idx)chunks[c].first, (idx)chunks[c].count);           \
+            ACC sum = K(chunk_squares)(ps + chunks[c].first, (idx)chunks[c].count);                \
             sum = GROUP_SUM(sum, scratch);                                                         \
             LANES(j, 1) sums[c] = sum;                                                             \
         }                                                                                          \
@@ -51,7 +51,7 @@ INLINE void K(times_chunk)(GLOBAL STO *xs, const GLOBAL STO *ys, idx n, REAL fac
         BASE(number);                                                                              \
         GROUPS(c, n)                                                                               \
         {                                                                                          \
-            idx at = (idx)chunks[c].first;                                                         \
+            i64 at = chunks[c].first; /* tables of addresses tell nothing of sizes */              \
             FIND(c)                                                                                \
             if (gs != 0)                                                                           \
                 K(NAME##_chunk)(ps + at, gs + at, (idx)chunks[c].count, number[0]);                \
@@ -100,7 +100,7 @@ INLINE void K(widen_chunk)(GLOBAL STO *xs, GLOBAL f32 *ys, idx n)
         BASE(chunks);                                                                              \
         GROUPS(c, n)                                                                               \
         {                                                                                          \
-            idx at = (idx)chunks[c].first;                                                         \
+            i64 at = chunks[c].first;                                                              \
             FIND(c)                                                                                \
             if (gs != 0)                                                                           \
                 K(NAME##_chunk)(ps + at, as + at, (idx)chunks[c].count);                           \
@@ -135,7 +135,7 @@ INLINE void K(chunk_unscale)(GLOBAL STO *gs, idx n, f32 scale, GLOBAL f32 *found
         {                                                                                          \
             FIND(c)                                                                                \
             if (ps != 0)                                                                           \
-                K(chunk_unscale)(ps + (idx)chunks[c].first, (idx)chunks[c].count, scale[0], found); \
+                K(chunk_unscale)(ps + chunks[c].first, (idx)chunks[c].count, scale[0], found);      \
         }                                                                                          \
     }
 FOREACH2(unscale, UNSCALE_BODY_, (IN, f32, scale), (OUT, f32, found))

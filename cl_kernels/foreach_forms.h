@@ -21,7 +21,7 @@
     case i:                                                                                        \
         ps = p##i, gs = g##i, as = a##i, bs = b##i, cs = c##i;                                     \
         break;
-#define PLACE_(T, p, k) p = row.address[k] != 0 ? p + (idx)(row.address[k] - 1) : (GLOBAL T *)0;
+#define PLACE_(T, p, k) p = row.address[k] != 0 ? p + (i64)(row.address[k] - 1) : (GLOBAL T *)0;
 #define ARGUMENTS_(c)                                                                              \
     tern_foreach_row row = rows[chunks[c].row];                                                    \
     GLOBAL STO *ps = 0, *gs = 0;                                                                   \

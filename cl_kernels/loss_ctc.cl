@@ -33,8 +33,8 @@ KERNEL15(K(ctc_sums), (OUT, STO, sums), (OUT, STO, losses), (IN, STO, xs), (IN, 
     GROUPS(b, batch)
     {
         idx length = (idx)x_lengths[b], targets_in = (idx)y_lengths[b], first = (idx)starts[b];
-        idx fits = length >= 0 && length <= (idx)steps && targets_in >= 0 &&
-                   2 * targets_in + 1 <= (idx)states;
+        idx fits = x_lengths[b] >= 0 && x_lengths[b] <= steps && y_lengths[b] >= 0 &&
+                   y_lengths[b] <= (states - 1) / 2;
         idx used = fits ? 2 * targets_in + 1 : 0;
         length = fits ? length : 0;
         if (LID == 0 && !fits)
@@ -101,8 +101,9 @@ KERNEL15(K(ctc_gradient), (OUT, STO, dxs), (IN, STO, dys), (IN, STO, xs), (IN, S
     {
         idx t = i / (idx)batch, b = i - t * (idx)batch, x = i * (idx)classes;
         idx row = (b * (idx)steps + t) * (idx)states, first = (idx)starts[b];
-        idx length = (idx)x_lengths[b], used = 2 * (idx)y_lengths[b] + 1;
-        idx counts = t < length && length <= (idx)steps && used > 0 && used <= (idx)states;
+        i64 of_y = y_lengths[b];
+        idx used = of_y >= 0 && of_y <= (states - 1) / 2 ? 2 * (idx)of_y + 1 : 0;
+        idx counts = t < x_lengths[b] && x_lengths[b] <= steps && used > 0;
         if (zero_infinity != 0 && -losses[b] == MINUS_INF)
             counts = 0;
         for (idx c = 0; c < (idx)classes; c++)

@@ -39,7 +39,7 @@
         idx count = faults[0] != 0 || skip[0] != 0 ? 0 : (idx)n;                                   \
         GROUPS(c, count)                                                                           \
         {                                                                                          \
-            idx at = (idx)chunks[c].first;                                                         \
+            i64 at = chunks[c].first;                                                              \
             i64 t = steps[c] + 1;                                                                  \
             BARRIER();                                                                             \
             FIND(c)                                                                                \

@@ -16,8 +16,8 @@ INLINE tern_span window_of(const tern_pool_shape *s, i32 d, idx q)
     tern_span w;
     idx in = (idx)s->in[d], out = (idx)s->out[d];
     if (s->adaptive != 0) {
-        w.first = q * in / out;
-        w.end = ((q + 1) * in + out - 1) / out;
+        w.first = (idx)((i64)q * in / out); /* the product may be more than an idx holds */
+        w.end = (idx)(((i64)(q + 1) * in + out - 1) / out);
         w.step = 1;
         w.whole = w.end - w.first;
     } else {
@@ -41,8 +41,8 @@ INLINE tern_span windows_with(const tern_pool_shape *s, i32 d, idx i)
     w.step = 1;
     w.whole = 0;
     if (s->adaptive != 0) {
-        w.first = i * out / in;
-        w.end = ((i + 1) * out - 1) / in + 1;
+        w.first = (idx)((i64)i * out / in);
+        w.end = (idx)(((i64)(i + 1) * out - 1) / in) + 1;
     } else {
         idx last = i + (idx)s->padding[d];
         idx first = last - ((idx)s->window[d] - 1) * (idx)s->dilation[d];
@@ -54,13 +54,13 @@ INLINE tern_span windows_with(const tern_pool_shape *s, i32 d, idx i)
 }
 
 /* What the sum of a window is divided by. */
-INLINE idx divisor_of(const tern_pool_shape *s, tern_span z, tern_span y, tern_span x)
+INLINE i64 divisor_of(const tern_pool_shape *s, tern_span z, tern_span y, tern_span x)
 {
     if (s->divisor != 0)
-        return (idx)s->divisor;
+        return s->divisor;
     if (s->count_padding != 0)
-        return z.whole * y.whole * x.whole;
-    return (z.end - z.first) * (y.end - y.first) * (x.end - x.first);
+        return (i64)z.whole * y.whole * x.whole;
+    return (i64)(z.end - z.first) * (y.end - y.first) * (x.end - x.first);
 }
 #if TERN_CHUNKS
 #define PLANES(p, n) GROUPS(p, n)

@@ -190,6 +190,7 @@ typedef struct tern_found {
     bool synchronous;      /* launches are done when they return */
     bool grouped;          /* a work-group has lanes that share local memory: the form for GPUs */
     bool bundles;          /* kernels of a bundle (bundles.h) are one program */
+    bool narrow;           /* resolve_narrow is there for it */
 } tern_found;
 /* The 16 bytes of a UUID as the text of tern_device_info. */
 void tern_uuid_text(const void *bytes, char text[40]);
@@ -276,6 +277,9 @@ struct tern_backend {
      * From any thread. And name to tern_builds_add the kernels that gemm would launch. Both or none. */
     void (*prebuild)(tern_place *place, const char *file, const char *name, tern_dtype dtype);
     void (*prebuild_gemm)(tern_place *place, const tern_gemm *gemm);
+    /* As resolve, with indices of 32 bits (narrow.h); NULL: there are none. */
+    tern_status (*resolve_narrow)(tern_place *place, const char *file, const char *name,
+                                  tern_dtype dtype, void **kernel);
     /* Bring into the cache what is not there though it was used. NULL: nothing is. */
     void (*keep_programs)(tern_place *place);
     /* From now on events cost no wait, at the price of slower launches, or no longer; NULL: they never do.

@@ -11,7 +11,7 @@ tern_status tern_work_run(tern_place *place, const tern_work *work, bool *taken)
     const tern_backend *b = place->backend;
     switch (work->kind) {
     case TERN_WORK_KERNEL:
-        return b->launch(place, work->what.launch.kernel->kernel, work->what.launch.grid,
+        return b->launch(place, work->what.launch.made, work->what.launch.grid,
                          work->what.launch.args, work->what.launch.n);
     case TERN_WORK_USER:
         return b->user_launch(place, work->what.launch.user_kernel, work->what.launch.user_grid,

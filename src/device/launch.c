@@ -1,5 +1,6 @@
 /* launch.c -- from a kernel's name to a launch. */
 #include "device/builds.h"
+#include "device/narrow.h"
 #include "device/recording.h"
 #include "device/registry.h"
 #include "device/work.h"
@@ -22,41 +23,68 @@ static tern_resolved *look_up(tern_place *place, const tern_kernel_ref *ref, ter
     }
 }
 
+/* With the place's lock held: its program for narrow arguments, or any. */
+static bool make(tern_place *place, tern_resolved *r, bool narrow)
+{
+    void *made = atomic_load(&r->made[narrow]);
+    const tern_backend *b = place->backend;
+    if (made)
+        return true;
+    tern_builds_expect(place, r->ref->file, r->ref->name, r->dtype);
+    if ((narrow ? b->resolve_narrow : b->resolve)(place, r->ref->file, r->ref->name, r->dtype,
+                                                  &made) != TERN_OK)
+        return false;
+    atomic_store_explicit(&r->made[narrow], made, memory_order_release);
+    return true;
+}
+
 /* With the place's lock held. */
-static tern_resolved *make_resolved(tern_place *place, const tern_kernel_ref *ref, tern_dtype dtype)
+static tern_resolved *make_resolved(tern_place *place, const tern_kernel_ref *ref, tern_dtype dtype,
+                                    bool narrow)
 {
     tern_parameter parameters[TERN_MOST_PARAMETERS];
     int n = tern_signature_read(parameters, ref->file, ref->name, dtype);
     tern_resolved *r = n < 0 ? NULL : tern_alloc(sizeof *r + sizeof *parameters * (size_t)n);
     if (!r)
         return NULL;
-    *r = (tern_resolved){.ref = ref, .dtype = dtype, .n_parameters = n};
+    r->ref = ref;
+    r->dtype = dtype;
+    r->n_parameters = n;
     memcpy(r->parameters, parameters, sizeof *parameters * (size_t)n);
-    tern_builds_expect(place, ref->file, ref->name, dtype);
-    if (place->backend->resolve(place, ref->file, ref->name, dtype, &r->kernel) == TERN_OK)
+    if (make(place, r, narrow))
         return r;
     tern_free(r);
     return NULL;
 }
 
-static tern_resolved *resolve(tern_place *place, const tern_kernel_ref *ref, tern_dtype dtype)
+/* NULL after an error. */
+static tern_resolved *resolve(tern_place *place, const tern_kernel_ref *ref, tern_dtype dtype,
+                              bool narrow)
 {
     size_t slot;
     if (tern_registry_open(place) != TERN_OK)
         return NULL;
     pthread_mutex_lock(&place->lock);
     tern_resolved *r = look_up(place, ref, dtype, &slot);
-    if (!r && (r = make_resolved(place, ref, dtype)))
+    if (r)
+        r = make(place, r, narrow) ? r : NULL;
+    else if ((r = make_resolved(place, ref, dtype, narrow)))
         atomic_store_explicit(&place->kernels[slot], r, memory_order_release);
     pthread_mutex_unlock(&place->lock);
     return r;
 }
 
+static void *made_of(const tern_resolved *r, bool narrow)
+{
+    return r ? atomic_load_explicit(&r->made[narrow], memory_order_acquire) : NULL;
+}
+
 tern_status tern_launch_prepare(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype)
 {
     size_t slot;
-    bool there = look_up(place, kernel, dtype, &slot) || tern_listing_takes(place, kernel, dtype) ||
-                 resolve(place, kernel, dtype);
+    bool there = made_of(look_up(place, kernel, dtype, &slot), place->narrow) ||
+                 tern_listing_takes(place, kernel, dtype) ||
+                 resolve(place, kernel, dtype, place->narrow);
     return there ? TERN_OK : tern_last_status();
 }
 
@@ -66,15 +94,21 @@ tern_status tern_launch_grid(tern_place *place, const tern_kernel_ref *kernel, t
     if (grid->count == 0)
         return TERN_OK;
     size_t slot;
+    bool narrow = place->narrow && tern_is_narrow(args, n, grid->count);
     tern_resolved *r = look_up(place, kernel, dtype, &slot);
-    if (!r && tern_listing_takes(place, kernel, dtype))
+    void *made = made_of(r, narrow);
+    if (!made && tern_listing_takes(place, kernel, dtype))
         return TERN_OK;
-    if (!r && !(r = resolve(place, kernel, dtype)))
-        return tern_last_status();
+    if (!made) {
+        if (!(r = resolve(place, kernel, dtype, narrow)))
+            return tern_last_status();
+        made = made_of(r, narrow);
+    }
     if (!tern_parameters_take(r->parameters, r->n_parameters, args, n))
         return tern_signature_refuse(place, kernel->file, kernel->name, dtype, args, n);
-    tern_work work = {.kind = TERN_WORK_KERNEL,
-                      .what.launch = {.kernel = r, .grid = grid, .args = args, .n = n}};
+    tern_work work = {
+        .kind = TERN_WORK_KERNEL,
+        .what.launch = {.kernel = r, .made = made, .grid = grid, .args = args, .n = n}};
     return tern_work_give(place, &work, NULL);
 }
 

@@ -12,7 +12,7 @@ enum { SIZE_CLASSES = 512, KERNEL_SLOTS = 8192 };
 typedef struct tern_resolved {
     const tern_kernel_ref *ref;
     tern_dtype dtype;
-    void *kernel;
+    _Atomic(void *) made[2]; /* with indices of 64 bits, of 32; NULL: not wanted yet */
     int n_parameters;
     tern_parameter parameters[];
 } tern_resolved;
@@ -26,6 +26,7 @@ struct tern_place {
     bool synchronous; /* launches are done when they return */
     bool grouped;     /* work-groups have lanes that share local memory */
     bool bundles;     /* kernels of a bundle are one program */
+    bool narrow;      /* kernels come with indices of 32 bits too */
 
     pthread_mutex_t lock; /* guards open, resolve, rng and fault */
     atomic_bool is_open;

@@ -62,6 +62,7 @@ static tern_place *make_place(const tern_backend *backend, int index, const tern
     place->synchronous = found->synchronous;
     place->grouped = found->grouped;
     place->bundles = found->bundles;
+    place->narrow = found->narrow;
     place->info = found->info;
     if (strcmp(backend->kind, "cpu") == 0)
         snprintf(place->text, sizeof place->text, "cpu");

@@ -107,6 +107,7 @@ const tern_backend tern_cuda_backend = {
     .use_handles = tern_cuda_use_handles,
     .vendor = &vendor,
     .transfers = &tern_cuda_transfers,
+    .resolve_narrow = tern_cuda_resolve_narrow,
     .prebuild = tern_cuda_prebuild,
     .prebuild_gemm = tern_cuda_prebuild_gemm,
 };

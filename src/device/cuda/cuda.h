@@ -120,6 +120,8 @@ void tern_cuda_kernel_free(tern_cuda_kernel *kernel);
 tern_status tern_cuda_resolve(tern_place *place, const char *file, const char *name,
                               tern_dtype dtype, void **kernel);
 
+tern_status tern_cuda_resolve_narrow(tern_place *place, const char *file, const char *name,
+                                     tern_dtype dtype, void **kernel);
 void tern_cuda_prebuild(tern_place *place, const char *file, const char *name, tern_dtype dtype);
 void tern_cuda_prebuild_gemm(tern_place *place, const tern_gemm *gemm);
 

@@ -6,6 +6,7 @@
 #include "device/builds.h"
 #include "device/cuda/cuda.h"
 #include "device/gemm_kernel.h"
+#include "device/narrow.h"
 #include "device/signature.h"
 #include <string.h>
 
@@ -29,8 +30,8 @@ typedef struct plan {
 struct tern_cuda_gemm_state {
     cublasLtHandle_t handle;
     void *workspace;
-    plan plans[PLANS]; /* by hash; a newer shape takes the older one's place */
-    void *portable[16];
+    plan plans[PLANS];     /* by hash; a newer shape takes the older one's place */
+    void *portable[16][2]; /* with indices of 64 bits, of 32 */
 };
 
 static tern_status check_lt(tern_place *place, cublasStatus_t code, const char *call)
@@ -50,10 +51,12 @@ static tern_status portable(tern_place *place, tern_cuda_gemm_state *state, cons
     const tern_arg args[] = TERN_GEMM_ARGS(g, &s);
     const int n = sizeof args / sizeof *args;
     tern_grid grid = tern_gemm_grid(g);
-    void **kernel = &state->portable[g->dtype];
+    bool narrow = tern_is_narrow(args, n, 0);
+    void **kernel = &state->portable[g->dtype][narrow];
     if (!*kernel) {
         TERN_TRY(tern_signature_check(place, "matmul", "gemm", g->dtype, args, n));
-        TERN_TRY(tern_cuda_resolve(place, "matmul", "gemm", g->dtype, kernel));
+        TERN_TRY((narrow ? tern_cuda_resolve_narrow : tern_cuda_resolve)(place, "matmul", "gemm",
+                                                                         g->dtype, kernel));
     }
     return tern_cuda_launch(place, *kernel, &grid, args, n);
 }

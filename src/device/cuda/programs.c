@@ -14,14 +14,16 @@ enum { BLOCK = 256, MAX_ARCHITECTURES = 64 };
 
 /* ---- text -------------------------------------------------------------------------------- */
 
-static void library_text(tern_text *text, const char *file, const char *kernel, tern_dtype dtype)
+static void library_text(tern_text *text, const char *file, const char *kernel, tern_dtype dtype,
+                         bool narrow)
 {
     static const char *const common[] = {"prelude_cuda.h", "params_device.h", "dialect.h",
                                          "shapes.h",       "walk.h",          "math.cl",
                                          "math_special.cl"};
     tern_sources_seen seen = {0};
     char family[64];
-    tern_text_add(text, "#define TERN_WG %d\n#define TERN_ATOMIC64 1\n", BLOCK);
+    tern_text_add(text, "#define TERN_WG %d\n#define TERN_ATOMIC64 1\n%s", BLOCK,
+                  narrow ? "#define TERN_IDX32 1\n" : "");
     /* See TERN_KERNEL in prelude_cuda.h. */
     tern_text_add(text,
                   "#define TERN_PICKED 1\n#define TERN_PICK_%s tern_none(void); "
@@ -225,26 +227,38 @@ tern_status tern_cuda_build(tern_place *place, const tern_cuda_source *source,
 }
 
 /* Text and title of a kernel's program, of which whoever asks frees the text; full: with its type. */
-static tern_cuda_source source_of(const char *file, const char *name, tern_dtype dtype,
+static tern_cuda_source source_of(const char *file, const char *name, tern_dtype dtype, bool narrow,
                                   tern_text *text, char full[128], char title[256])
 {
     snprintf(full, 128, "%s_%s", name, tern_dtype_rows[dtype].suffix);
     snprintf(title, 256, "kernel %s of %s.cl", full, file);
-    library_text(text, file, full, dtype);
+    library_text(text, file, full, dtype, narrow);
     return (tern_cuda_source){text->data, title, full, true};
+}
+
+static tern_status resolve(tern_place *place, const char *file, const char *name, tern_dtype dtype,
+                           bool narrow, void **kernel)
+{
+    char full[128], title[256];
+    tern_text text = {0};
+    tern_cuda_kernel *made = NULL;
+    tern_cuda_source source = source_of(file, name, dtype, narrow, &text, full, title);
+    tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cuda_build(place, &source, &made);
+    tern_text_free(&text);
+    *kernel = made;
+    return status;
 }
 
 tern_status tern_cuda_resolve(tern_place *place, const char *file, const char *name,
                               tern_dtype dtype, void **kernel)
 {
-    char full[128], title[256];
-    tern_text text = {0};
-    tern_cuda_kernel *made = NULL;
-    tern_cuda_source source = source_of(file, name, dtype, &text, full, title);
-    tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cuda_build(place, &source, &made);
-    tern_text_free(&text);
-    *kernel = made;
-    return status;
+    return resolve(place, file, name, dtype, false, kernel);
+}
+
+tern_status tern_cuda_resolve_narrow(tern_place *place, const char *file, const char *name,
+                                     tern_dtype dtype, void **kernel)
+{
+    return resolve(place, file, name, dtype, true, kernel);
 }
 
 /* The compiler needs no device. */
@@ -255,7 +269,7 @@ void tern_cuda_prebuild(tern_place *place, const char *file, const char *name, t
     target t;
     void *image = NULL;
     size_t bytes = 0;
-    tern_cuda_source source = source_of(file, name, dtype, &text, full, title);
+    tern_cuda_source source = source_of(file, name, dtype, true, &text, full, title);
     if (!text.failed && choose_target(place, &t) == TERN_OK) {
         tern_cache_key key = key_of(&source, &t);
         if (tern_build_try(&key)) {

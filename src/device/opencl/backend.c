@@ -151,6 +151,7 @@ const tern_backend tern_opencl_backend = {
     .elapsed = elapsed,
     .event_free = event_free,
     .profile = profile,
+    .resolve_narrow = tern_cl_resolve_narrow,
     .keep_programs = tern_cl_keep_programs,
     .prebuild = tern_cl_prebuild,
     .prebuild_gemm = tern_cl_prebuild_gemm,

@@ -21,16 +21,14 @@ static tern_cl_gemm_state *state_of(tern_place *place)
 /* ---- kernels of matmul.cl ------------------------------------------------------------------ */
 
 /* With the state's lock held. */
-static tern_status launch_gemm_kernel(tern_place *place, const char *name, void **slots,
+static tern_status launch_gemm_kernel(tern_place *place, const char *name, void *(*slots)[2],
                                       const tern_gemm *g, tern_grid grid, const tern_arg *args,
                                       int n)
 {
-    void **kernel = &slots[g->dtype];
-    if (!*kernel) {
-        TERN_TRY(tern_signature_check(place, "matmul", name, g->dtype, args, n));
-        TERN_TRY(tern_cl_resolve(place, "matmul", name, g->dtype, kernel));
-    }
-    return tern_cl_launch(place, *kernel, &grid, args, n);
+    void *kernel;
+    TERN_TRY(
+        tern_cl_resolve_for(place, "matmul", name, g->dtype, args, n, slots[g->dtype], &kernel));
+    return tern_cl_launch(place, kernel, &grid, args, n);
 }
 
 static tern_status portable(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *g)

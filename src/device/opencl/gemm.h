@@ -58,9 +58,9 @@ typedef struct tern_cl_gemm_state {
     pthread_mutex_t lock;
     tern_cl_kernel *vector[3][TERN_DTYPE_END]; /* gemm, gemm_dot, gemm_sum for each dtype */
     tern_buffer scratch;                       /* for products cut along k */
-    void *portable[TERN_DTYPE_END], *bias[TERN_DTYPE_END];
-    tern_buffer wide[4];               /* A, B, C and the bias of a product of halves, in float32 */
-    void *convert[2 * TERN_DTYPE_END]; /* to float32 from a type, and from it to a type */
+    void *portable[TERN_DTYPE_END][2], *bias[TERN_DTYPE_END][2];
+    tern_buffer wide[4]; /* A, B, C and the bias of a product of halves, in float32 */
+    void *convert[2 * TERN_DTYPE_END][2]; /* to float32 from a type, and from it to a type */
 } tern_cl_gemm_state;
 
 /* matmul_vector.cl, for CPU-type devices. */

@@ -50,21 +50,20 @@ typedef struct end {
     tern_dtype dtype;
 } end;
 
-static tern_status convert(tern_place *place, void **slots, end to, end from, const tern_walk *w)
+static tern_status convert(tern_place *place, void *(*slots)[2], end to, end from,
+                           const tern_walk *w)
 {
     const tern_arg args[] = {tern_arg_buffer(TERN_ROLE_OUT, to.dtype, to.buffer, to.at),
                              tern_arg_buffer(TERN_ROLE_IN, from.dtype, from.buffer, from.at),
                              TERN_ARG_STRUCT(tern_walk, w)};
     const int n = sizeof args / sizeof *args;
-    void **kernel = &slots[to.dtype == TERN_F32 ? from.dtype : TERN_DTYPE_END + to.dtype];
+    void **slot = slots[to.dtype == TERN_F32 ? from.dtype : TERN_DTYPE_END + to.dtype], *kernel;
     tern_grid grid = {w->rows * w->inner, w->rows * w->inner, 0};
-    char name[32];
-    if (!*kernel) {
-        snprintf(name, sizeof name, "copy_%s", tern_dtype_rows[from.dtype].suffix);
-        TERN_TRY(tern_signature_check(place, "copy", name, to.dtype, args, n));
-        TERN_TRY(tern_cl_resolve(place, "copy", name, to.dtype, kernel));
-    }
-    return tern_cl_launch(place, *kernel, &grid, args, n);
+    static const char *const names[] = {
+        [TERN_F32] = "copy_f32", [TERN_F16] = "copy_f16", [TERN_BF16] = "copy_bf16"};
+    TERN_TRY(
+        tern_cl_resolve_for(place, "copy", names[from.dtype], to.dtype, args, n, slot, &kernel));
+    return tern_cl_launch(place, kernel, &grid, args, n);
 }
 
 bool tern_cl_half_fits(tern_place *place, const tern_gemm *g, tern_gemm *wide)

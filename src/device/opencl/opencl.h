@@ -100,6 +100,7 @@ struct tern_cl_kernel {
     cl_program program; /* owned */
     const char *family; /* what else is in the program; NULL: nothing */
     tern_dtype dtype;
+    bool narrow; /* indices of 32 bits */
     cl_kernel kernel;
     cl_uint arguments;
     cl_ulong own_local; /* bytes of local memory in its text */
@@ -168,9 +169,23 @@ tern_status tern_cl_kernel_make(tern_place *place, cl_program program, const cha
 void tern_cl_kernel_free(tern_cl_kernel *kernel);
 tern_status tern_cl_resolve(tern_place *place, const char *file, const char *name, tern_dtype dtype,
                             void **kernel);
+/* binaries.c: the program of an entry of the cache, or NULL; into the cache: gives back the program, or one made of what was
+ * written; into it when tern_programs_save asks. */
+struct tern_cache_key;
+cl_program tern_cl_binary_load(tern_place *place, const tern_cl_source *source,
+                               const struct tern_cache_key *key);
+cl_program tern_cl_binary_store(tern_place *place, const tern_cl_source *source,
+                                const struct tern_cache_key *key, cl_program program);
+void tern_cl_keep_later(tern_place *place, const struct tern_cache_key *key, cl_program program);
 void tern_cl_keep_programs(tern_place *place);
 void tern_cl_prebuild(tern_place *place, const char *file, const char *name, tern_dtype dtype);
 void tern_cl_prebuild_gemm(tern_place *place, const tern_gemm *gemm);
+tern_status tern_cl_resolve_narrow(tern_place *place, const char *file, const char *name,
+                                   tern_dtype dtype, void **kernel);
+/* Either, for a launch of the backend's own; slots [2]. */
+tern_status tern_cl_resolve_for(tern_place *place, const char *file, const char *name,
+                                tern_dtype dtype, const tern_arg *args, int n, void *slots[2],
+                                void **kernel);
 tern_status tern_cl_launch(tern_place *place, void *kernel, const tern_grid *grid,
                            const tern_arg *args, int n);
 /* Set n arguments and enqueue, as one step of the queue. */

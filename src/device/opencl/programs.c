@@ -10,6 +10,8 @@
 #include "device/builds.h"
 #include "device/bundles.h"
 #include "device/packs.h"
+#include "device/signature.h"
+#include "device/narrow.h"
 #include "device/opencl/opencl.h"
 #include "device/sources.h"
 #include <stdio.h>
@@ -26,7 +28,8 @@ typedef struct unit {
     const char *bundle;        /* NULL: none */
     tern_dtype dtype;
     size_t group;
-    bool noopt; /* without the driver's optimizer (doctor.c), and alone */
+    bool noopt;  /* without the driver's optimizer (doctor.c), and alone */
+    bool narrow; /* indices of 32 bits */
 } unit;
 
 static bool is_member(const unit *u, const tern_bundle_row *row)
@@ -58,6 +61,8 @@ static void library_text(tern_place *place, tern_text *text, const unit *u)
     tern_sources_seen seen = {0};
     tern_text_add(text, "#define TERN_WG %zu\n#define TERN_F64 %d\n#define TERN_ATOMIC64 %d\n",
                   u->group, tern_place_info(place)->has_f64, s->atomics64);
+    if (u->narrow)
+        tern_text_add(text, "#define TERN_IDX32 1\n");
     if (s->cpu_form && !u->bundle)
         add_pick(text, u, u->kernel);
     for (const tern_bundle_row *row = tern_bundles; u->bundle && row->bundle; row++)
@@ -134,111 +139,6 @@ static tern_cache_key key_of(tern_place *place, const tern_cl_source *source)
     return key;
 }
 
-static cl_program from_binary(tern_cl_state *s, const tern_cl_source *source, const void *data,
-                              size_t bytes)
-{
-    cl_int code = CL_SUCCESS, accepted = CL_SUCCESS;
-    const unsigned char *binary = data;
-    cl_program program = CL_NEW(code, CreateProgramWithBinary(s->context, 1, &s->device, &bytes,
-                                                              &binary, &accepted, &code));
-    if (code == CL_SUCCESS && accepted == CL_SUCCESS &&
-        CL(BuildProgram(program, 1, &s->device, source->options, NULL, NULL)) == CL_SUCCESS)
-        return program;
-    if (program)
-        tern_cl.ReleaseProgram(program);
-    return NULL;
-}
-
-static cl_program load(tern_place *place, const tern_cl_source *source, const tern_cache_key *key)
-{
-    size_t bytes;
-    void *data = tern_cache_load(key, &bytes);
-    cl_program program = data ? from_binary(tern_cl_state_of(place), source, data, bytes) : NULL;
-    if (data && !program)
-        tern_cache_remove(key);
-    tern_free(data);
-    return program;
-}
-
-/* What the driver gives of a program; NULL where it gives nothing. */
-static void *binary_of(cl_program program, size_t *bytes)
-{
-    *bytes = 0;
-    if (tern_cl.GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes, NULL) !=
-            CL_SUCCESS ||
-        *bytes == 0)
-        return NULL;
-    unsigned char *data = tern_alloc_aligned(*bytes);
-    if (data && tern_cl.GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL) ==
-                    CL_SUCCESS)
-        return data;
-    tern_free(data);
-    return NULL;
-}
-
-/* Write a program to the disk. Gives it back, or what a driver made of its binary: PoCL compiled
- * its kernels for the binary, and would compile them once more for the program
- * built from source. */
-static cl_program store(tern_place *place, const tern_cl_source *source, const tern_cache_key *key,
-                        cl_program program)
-{
-    tern_cl_state *s = tern_cl_state_of(place);
-    size_t bytes;
-    void *data = binary_of(program, &bytes);
-    if (!data)
-        return program;
-    tern_cache_keep(key, data, bytes);
-    cl_program again = s->cpu_form ? from_binary(s, source, data, bytes) : NULL;
-    tern_free(data);
-    if (!again)
-        return program;
-    tern_cl.ReleaseProgram(program);
-    return again;
-}
-
-/* ---- programs that are kept later ---- */
-
-struct tern_cl_later {
-    struct tern_cl_later *next;
-    tern_cache_key key;
-    cl_program program;
-};
-
-/* Without memory it is not kept. */
-static void keep_later(tern_place *place, const tern_cache_key *key, cl_program program)
-{
-    tern_cl_state *s = tern_cl_state_of(place);
-    struct tern_cl_later *later = malloc(sizeof *later);
-    if (!later || tern_cl.RetainProgram(program) != CL_SUCCESS) {
-        free(later);
-        return;
-    }
-    pthread_mutex_lock(&s->lock);
-    *later = (struct tern_cl_later){s->later, *key, program};
-    s->later = later;
-    pthread_mutex_unlock(&s->lock);
-}
-
-void tern_cl_keep_programs(tern_place *place)
-{
-    tern_cl_state *s = tern_cl_state_of(place);
-    pthread_mutex_lock(&s->lock);
-    struct tern_cl_later *later = s->later;
-    s->later = NULL;
-    pthread_mutex_unlock(&s->lock);
-    while (later) {
-        struct tern_cl_later *next = later->next;
-        size_t bytes;
-        void *data = tern_cache_has(&later->key) ? NULL : binary_of(later->program, &bytes);
-        if (data)
-            tern_cache_keep(&later->key, data, bytes);
-        tern_free(data);
-        tern_cl.ReleaseProgram(later->program);
-        free(later);
-        later = next;
-    }
-}
-
 /* From source. */
 static tern_status compile(tern_place *place, const tern_cl_source *source, cl_program *program)
 {
@@ -266,7 +166,7 @@ static tern_status compile(tern_place *place, const tern_cl_source *source, cl_p
 static tern_status build(tern_place *place, const tern_cl_source *source, const tern_cache_key *key,
                          cl_program *program)
 {
-    *program = source->keep == TERN_CL_KEEP_NOT ? NULL : load(place, source, key);
+    *program = source->keep == TERN_CL_KEEP_NOT ? NULL : tern_cl_binary_load(place, source, key);
     if (*program) {
         tern_place_count_program(place, false);
         return TERN_OK;
@@ -275,9 +175,9 @@ static tern_status build(tern_place *place, const tern_cl_source *source, const 
     tern_cl_flush(place); /* the compiler takes its time, in which the device has work */
     TERN_TRY(compile(place, source, program));
     if (source->keep == TERN_CL_KEEP)
-        *program = store(place, source, key, *program);
+        *program = tern_cl_binary_store(place, source, key, *program);
     else if (source->keep == TERN_CL_KEEP_LATER)
-        keep_later(place, key, *program);
+        tern_cl_keep_later(place, key, *program);
     return TERN_OK;
 }
 
@@ -300,7 +200,7 @@ void tern_cl_build_ahead(tern_place *place, const tern_cl_source *source)
         return;
     if (!tern_cache_has(&key) && compile(place, source, &program) == TERN_OK &&
         source->keep == TERN_CL_KEEP)
-        program = store(place, source, &key, program);
+        program = tern_cl_binary_store(place, source, &key, program);
     if (program)
         tern_cl.ReleaseProgram(program);
     tern_build_end(&key);
@@ -381,7 +281,7 @@ static cl_program shared_program(tern_cl_state *s, const unit *u)
     const char *family = contents(s, u);
     pthread_mutex_lock(&s->lock);
     for (tern_cl_kernel *k = family ? s->kernels : NULL; k && !program; k = k->next)
-        if (k->group == u->group && k->dtype == u->dtype && k->family &&
+        if (k->group == u->group && k->dtype == u->dtype && k->narrow == u->narrow && k->family &&
             strcmp(k->family, family) == 0)
             program = k->program;
     pthread_mutex_unlock(&s->lock);
@@ -429,8 +329,8 @@ static const char *bundle_for(tern_cl_state *s, unit *u)
     return row && (row->opens || shared_program(s, u)) ? row->bundle : NULL;
 }
 
-tern_status tern_cl_resolve(tern_place *place, const char *file, const char *name, tern_dtype dtype,
-                            void **kernel)
+static tern_status resolve(tern_place *place, const char *file, const char *name, tern_dtype dtype,
+                           bool narrow, void **kernel)
 {
     tern_cl_state *s = tern_cl_state_of(place);
     char full[128];
@@ -440,6 +340,7 @@ tern_status tern_cl_resolve(tern_place *place, const char *file, const char *nam
                          tern_place_info(place)->device, name);
     snprintf(full, sizeof full, "%s_%s", name, tern_dtype_rows[dtype].suffix);
     unit u = unit_of(place, file, name, dtype);
+    u.narrow = narrow;
     u.bundle = u.noopt ? NULL : bundle_for(s, &u);
     for (;;) {
         cl_program program;
@@ -451,6 +352,7 @@ tern_status tern_cl_resolve(tern_place *place, const char *file, const char *nam
                                   &limit, NULL));
         if (limit >= u.group || limit == 0) {
             k->group = u.group;
+            k->narrow = narrow;
             k->family = contents(s, &u);
             k->dtype = dtype;
             pthread_mutex_lock(&s->lock);
@@ -466,6 +368,31 @@ tern_status tern_cl_resolve(tern_place *place, const char *file, const char *nam
     }
 }
 
+tern_status tern_cl_resolve(tern_place *place, const char *file, const char *name, tern_dtype dtype,
+                            void **kernel)
+{
+    return resolve(place, file, name, dtype, false, kernel);
+}
+
+tern_status tern_cl_resolve_narrow(tern_place *place, const char *file, const char *name,
+                                   tern_dtype dtype, void **kernel)
+{
+    return resolve(place, file, name, dtype, true, kernel);
+}
+
+tern_status tern_cl_resolve_for(tern_place *place, const char *file, const char *name,
+                                tern_dtype dtype, const tern_arg *args, int n, void *slots[2],
+                                void **kernel)
+{
+    bool narrow = !tern_cl_state_of(place)->cpu_form && tern_is_narrow(args, n, 0);
+    if (!slots[narrow]) {
+        TERN_TRY(tern_signature_check(place, file, name, dtype, args, n));
+        TERN_TRY(resolve(place, file, name, dtype, narrow, &slots[narrow]));
+    }
+    *kernel = slots[narrow];
+    return TERN_OK;
+}
+
 void tern_cl_build_kernel_ahead(tern_place *place, const char *file, const char *name,
                                 tern_dtype dtype)
 {
@@ -474,6 +401,7 @@ void tern_cl_build_kernel_ahead(tern_place *place, const char *file, const char 
     tern_text text = {0};
     words w;
     unit u = unit_of(place, file, name, dtype);
+    u.narrow = !s->cpu_form;
     u.bundle = row && !u.noopt ? row->bundle : NULL;
     tern_cl_source source = source_of(place, &u, &text, &w);
     if (!text.failed)

@@ -1,0 +1,109 @@
+/* binaries.c -- programs as the driver's bytes: out of the cache and into it, at once or later. */
+#include "device/opencl/opencl.h"
+#include "device/cache.h"
+#include <stdlib.h>
+
+static cl_program from_binary(tern_cl_state *s, const tern_cl_source *source, const void *data,
+                              size_t bytes)
+{
+    cl_int code = CL_SUCCESS, accepted = CL_SUCCESS;
+    const unsigned char *binary = data;
+    cl_program program = CL_NEW(code, CreateProgramWithBinary(s->context, 1, &s->device, &bytes,
+                                                              &binary, &accepted, &code));
+    if (code == CL_SUCCESS && accepted == CL_SUCCESS &&
+        CL(BuildProgram(program, 1, &s->device, source->options, NULL, NULL)) == CL_SUCCESS)
+        return program;
+    if (program)
+        tern_cl.ReleaseProgram(program);
+    return NULL;
+}
+
+cl_program tern_cl_binary_load(tern_place *place, const tern_cl_source *source,
+                               const tern_cache_key *key)
+{
+    size_t bytes;
+    void *data = tern_cache_load(key, &bytes);
+    cl_program program = data ? from_binary(tern_cl_state_of(place), source, data, bytes) : NULL;
+    if (data && !program)
+        tern_cache_remove(key);
+    tern_free(data);
+    return program;
+}
+
+/* What the driver gives of a program; NULL where it gives nothing. */
+static void *binary_of(cl_program program, size_t *bytes)
+{
+    *bytes = 0;
+    if (tern_cl.GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes, NULL) !=
+            CL_SUCCESS ||
+        *bytes == 0)
+        return NULL;
+    unsigned char *data = tern_alloc_aligned(*bytes);
+    if (data && tern_cl.GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL) ==
+                    CL_SUCCESS)
+        return data;
+    tern_free(data);
+    return NULL;
+}
+
+/* Write a program to the disk. Gives it back, or what a driver made of its binary: PoCL compiled its kernels for that,
+ * and would compile them once more for the program built from source. */
+cl_program tern_cl_binary_store(tern_place *place, const tern_cl_source *source,
+                                const tern_cache_key *key, cl_program program)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    size_t bytes;
+    void *data = binary_of(program, &bytes);
+    if (!data)
+        return program;
+    tern_cache_keep(key, data, bytes);
+    cl_program again = s->cpu_form ? from_binary(s, source, data, bytes) : NULL;
+    tern_free(data);
+    if (!again)
+        return program;
+    tern_cl.ReleaseProgram(program);
+    return again;
+}
+
+/* ---- programs that are kept later ---- */
+
+struct tern_cl_later {
+    struct tern_cl_later *next;
+    tern_cache_key key;
+    cl_program program;
+};
+
+/* Without memory it is not kept. */
+void tern_cl_keep_later(tern_place *place, const tern_cache_key *key, cl_program program)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    struct tern_cl_later *later = malloc(sizeof *later);
+    if (!later || tern_cl.RetainProgram(program) != CL_SUCCESS) {
+        free(later);
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    *later = (struct tern_cl_later){s->later, *key, program};
+    s->later = later;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void tern_cl_keep_programs(tern_place *place)
+{
+    tern_cl_state *s = tern_cl_state_of(place);
+    pthread_mutex_lock(&s->lock);
+    struct tern_cl_later *later = s->later;
+    s->later = NULL;
+    pthread_mutex_unlock(&s->lock);
+    while (later) {
+        struct tern_cl_later *next = later->next;
+        size_t bytes;
+        void *data = tern_cache_has(&later->key) ? NULL : binary_of(later->program, &bytes);
+        if (data)
+            tern_cache_keep(&later->key, data, bytes);
+        tern_free(data);
+        tern_cl.ReleaseProgram(later->program);
+        free(later);
+        later = next;
+    }
+}
