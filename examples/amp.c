@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <tern/report.h>
 #include <tern/tern.h>
 #include <tern/where.h> /* errors tell file and line of the calls below */
 
@@ -27,6 +28,58 @@ static tern_tensor *loss_of(tern_module *model, tern_tensor *x, tern_tensor *y, 
     return loss;
 }
 
+static tern_module *network(void)
+{
+    return tern_nn_sequential(tern_nn_linear(INPUTS, 64, NULL), tern_nn_gelu(NULL),
+                              tern_nn_linear(64, CLASSES, NULL));
+}
+
+/* The same training in float32: its last loss. */
+static double reference(tern_tensor *x, tern_tensor *y)
+{
+    tern_module *model = network();
+    tern_optimizer *optimizer = tern_optim_adamw(model, 1e-2, NULL);
+    double last = NAN;
+    for (int step = 0; step < STEPS; step++)
+        TERN_SCOPE {
+            tern_tensor *loss = tern_cross_entropy(tern_nn_forward(model, x), y, NULL);
+            tern_optim_zero_grad(optimizer);
+            tern_backward(loss);
+            tern_nn_clip_grad_norm_(model, 5);
+            tern_optim_step(optimizer);
+            last = tern_item(loss);
+        }
+    tern_optim_free(optimizer);
+    tern_nn_free(model);
+    return last;
+}
+
+static double train(tern_tensor *x, tern_tensor *y, tern_dtype half, tern_report *report)
+{
+    tern_module *model = network();
+    tern_optimizer *optimizer = tern_optim_adamw(model, 1e-2, NULL);
+    /* 2^30 is too much for f16: the first steps are skipped until the scale fits. */
+    tern_scaler *scaler = tern_amp_grad_scaler(&(tern_grad_scaler_options){.init_scale = 0x1p30});
+    double last = NAN;
+    for (int step = 1; step <= STEPS; step++)
+        TERN_SCOPE {
+            tern_tensor *loss = loss_of(model, x, y, half);
+            tern_optim_zero_grad(optimizer);
+            tern_backward(tern_amp_scale(scaler, loss));
+            tern_amp_unscale_(scaler, optimizer);
+            tern_nn_clip_grad_norm_(model, 5);
+            tern_amp_step(scaler, optimizer);
+            tern_amp_update(scaler);
+            tern_report_value(report, "loss", step, last = tern_item(loss));
+            tern_report_value(report, "scale", step, tern_amp_get_scale(scaler));
+            tern_report_step(report, step, ROWS);
+        }
+    tern_amp_free(scaler);
+    tern_optim_free(optimizer);
+    tern_nn_free(model);
+    return last;
+}
+
 int main(int argc, char **argv)
 {
     tern_dtype half = argc > 2 && strcmp(argv[2], "bf16") == 0 ? TERN_BF16 : TERN_F16;
@@ -37,33 +90,18 @@ int main(int argc, char **argv)
     /* What fails from here on is a mistake of this program: print all of it, and stop. */
     tern_set_error_policy(TERN_ERRORS_ABORT, NULL, NULL);
     tern_manual_seed(1);
+    printf("%s on %s: %s\n", tern_dtype_name(half), tern_default_device(), tern_device_name(NULL));
 
-    tern_module *model = tern_nn_sequential(tern_nn_linear(INPUTS, 64, NULL), tern_nn_gelu(NULL),
-                                            tern_nn_linear(64, CLASSES, NULL));
-    tern_optimizer *optimizer = tern_optim_adamw(model, 1e-2, NULL);
-    /* 2^30 is too much for f16: the first steps are skipped until the scale fits. */
-    tern_scaler *scaler = tern_amp_grad_scaler(&(tern_grad_scaler_options){.init_scale = 0x1p30});
     double last = NAN;
-
     TERN_SCOPE {
         tern_tensor *x, *y;
         make_data(&x, &y);
-        for (int step = 0; step < STEPS; step++)
-            TERN_SCOPE {
-                tern_tensor *loss = loss_of(model, x, y, half);
-                tern_optim_zero_grad(optimizer);
-                tern_backward(tern_amp_scale(scaler, loss));
-                tern_amp_unscale_(scaler, optimizer);
-                tern_nn_clip_grad_norm_(model, 5);
-                tern_amp_step(scaler, optimizer);
-                tern_amp_update(scaler);
-                if (step % 10 == 9)
-                    printf("step %2d  loss %.4f  scale %g\n", step + 1, last = tern_item(loss),
-                           tern_amp_get_scale(scaler));
-            }
+        double whole = reference(x, y);
+        tern_report *report =
+            tern_report_new(NULL, &(tern_report_options){.steps = STEPS, .unit = "rows"});
+        last = train(x, y, half, report);
+        tern_report_compare(report, "loss", whole, "the same in float32");
+        tern_report_close(report);
     }
-    tern_amp_free(scaler);
-    tern_optim_free(optimizer);
-    tern_nn_free(model);
     return last < 0.3 ? 0 : 2;
 }

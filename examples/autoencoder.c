@@ -6,10 +6,11 @@
  * discs, boxes and crosses. Every device begins with the same weights and sees the same images. */
 #include "common.h"
 #include "images.h"
+#include "progress.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { CODE = 16, BATCH = 32, DRAWN = 3, EVERY = 50 };
+enum { CODE = 16, BATCH = 32, DRAWN = 3 };
 
 typedef struct settings {
     const char *images, *device;
@@ -112,22 +113,30 @@ static void show(tern_module *model, source *s)
         }
 }
 
+/* What is lost by whoever always draws the mean of all images. */
+static double loss_of_mean(source *s)
+{
+    TERN_SCOPE_HERE;
+    tern_tensor *x = next_batch(s), *mean = tern_mean_dim(x, TERN_DIMS(0), true);
+    return tern_item(tern_mse_loss(tern_expand_as(mean, x), x, NULL));
+}
+
 static void train(source *s, const settings *set)
 {
     tern_manual_seed(set->seed);
     if (tern_set_default_device(set->device) != TERN_OK)
         return;
+    tern_report *report = progress_begin("images", set->steps);
+    source others = {.file = s->file, .random = 3};
+    double reference = loss_of_mean(&others);
     tern_module *model = network();
     tern_optimizer *optimizer = tern_optim_adam(model, 2e-3, NULL);
-    double sum = 0;
     for (int step = 1; step <= set->steps && tern_last_status() == TERN_OK; step++) {
-        sum += train_step(model, optimizer, s);
-        if (step % EVERY == 0 && tern_last_status() == TERN_OK) {
-            printf("step %d: loss %.4f\n", step, sum / EVERY);
-            fflush(stdout);
-            sum = 0;
-        }
+        tern_report_value(report, "loss", step, train_step(model, optimizer, s));
+        tern_report_step(report, step, BATCH);
     }
+    tern_report_compare(report, "loss", reference, "the mean image");
+    tern_report_close(report);
     if (tern_last_status() == TERN_OK)
         show(model, s);
     tern_optim_free(optimizer);

@@ -6,6 +6,7 @@
  * in a checkout. Every device begins with the same weights and sees the same batches. */
 #include "char_gpt/text.h"
 #include "common.h"
+#include "progress.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -83,6 +84,7 @@ static void train(const model *m, tern_module *all, const text *t, const setting
     static int64_t x[BATCH * LENGTH], y[BATCH * LENGTH];
     tern_optimizer *optimizer = tern_optim_adam(all, 3e-3, NULL);
     uint64_t random = s->seed;
+    tern_report *report = progress_begin("characters", s->steps);
     for (int step = 1; step <= s->steps && tern_last_status() == TERN_OK; step++) {
         text_random_windows(&t->train, BATCH, LENGTH, &random, x, y);
         TERN_SCOPE {
@@ -91,13 +93,15 @@ static void train(const model *m, tern_module *all, const text *t, const setting
             tern_backward(loss);
             tern_nn_clip_grad_norm_(all, 1.0);
             tern_optim_step(optimizer);
-            if (step == 1 || step % 50 == 0) {
-                double now = tern_item(loss), validation = validation_loss(m, t);
-                if (tern_last_status() == TERN_OK)
-                    printf("step %4d  loss %.4f  validation %.4f\n", step, now, validation);
-            }
+            tern_report_value(report, "loss", step, tern_item(loss));
+            if (step == 1 || step % 50 == 0 || step == s->steps)
+                tern_report_value(report, "validation", step, validation_loss(m, t));
+            tern_report_step(report, step, BATCH * LENGTH);
         }
     }
+    text_windows w = text_validation_windows(t, LENGTH, BATCH, 4 * BATCH);
+    tern_report_compare(report, "validation", text_bigram_loss(t, w), "a table of pairs");
+    tern_report_close(report);
     tern_optim_free(optimizer);
 }
 
@@ -171,8 +175,8 @@ int main(int argc, char **argv)
         all = model_new(&m, t.vocabulary);
     }
     if (all) {
-        printf("%zu characters, %d different; %lld parameters on %s\n", t.train.n, t.vocabulary,
-               (long long)tern_nn_numel(all), tern_default_device());
+        printf("%zu characters, %d different; %lld parameters\n", t.train.n, t.vocabulary,
+               (long long)tern_nn_numel(all));
         train(&m, all, &t, &s);
         if (tern_last_status() == TERN_OK)
             write_sample(&m, &t, s.seed);

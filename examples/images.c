@@ -1,6 +1,7 @@
 /* images.c -- images with labels: data sets of files or drawn, loaders, epochs, snapshots. */
 #include "images.h"
 #include "common.h"
+#include "progress.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -127,6 +128,7 @@ typedef struct training {
     double last_loss, accuracy; /* of the last epoch; percent */
     double best;                /* of the accuracies */
     tern_snapshot *snapshot;
+    tern_report *report;
 } training;
 
 static void save(training *t, bool is_best)
@@ -152,7 +154,7 @@ static void go_on(training *t)
     tern_snapshot_add_real(s, "best", &t->best);
     if (t->s->snapshots && tern_snapshot_latest(t->s->snapshots) &&
         tern_snapshot_load(s, t->s->snapshots) == TERN_OK)
-        printf("going on after %lld steps\n", (long long)t->steps);
+        progress_say("going on after %lld steps", (long long)t->steps);
 }
 
 /* What is left of the epoch. */
@@ -161,9 +163,12 @@ static void train_epoch(training *t)
     TERN_EACH_BATCH(batch, t->trained)
     {
         tern_tensor *loss = t->step(t->model, t->optimizer, batch.tensors[0], batch.tensors[1]);
-        tern_metric_update_number(t->loss, tern_item(loss), (double)batch.size);
+        double value = tern_item(loss);
+        tern_metric_update_number(t->loss, value, (double)batch.size);
         if (tern_last_status() != TERN_OK)
             break;
+        tern_report_value(t->report, "train/loss", t->steps + 1, value);
+        tern_report_step(t->report, t->steps + 1, batch.size);
         if (++t->steps % t->s->every == 0)
             save(t, false);
     }
@@ -185,9 +190,35 @@ static double accuracy(const training *t)
 
 static void report(const training *t)
 {
-    printf("epoch %lld: loss %.4f, %.2f %% of those held out are right\n", (long long)t->epochs,
-           t->last_loss, t->accuracy);
-    fflush(stdout);
+    tern_report_value(t->report, "accuracy", t->steps, t->accuracy);
+    progress_say("epoch %lld: loss %.4f, %.2f %% of those held out are right", (long long)t->epochs,
+                 t->last_loss, t->accuracy);
+}
+
+/* The percentage of whoever takes the class whose mean image is the nearest. */
+static double nearest_mean(const image_set *d)
+{
+    TERN_NO_GRAD_HERE;
+    TERN_SCOPE_HERE;
+    tern_loader *trained = loader_of(d, d->train, false), *held = loader_of(d, d->held, false);
+    tern_tensor *sums = tern_zeros(TERN_SHAPE(d->classes, PIXELS), TERN_F32, NULL);
+    tern_tensor *counts = tern_zeros(TERN_SHAPE(d->classes, 1), TERN_F32, NULL);
+    double right = 0;
+    TERN_EACH_BATCH(batch, trained)
+    {
+        tern_tensor *one = tern_to_dtype(tern_one_hot(batch.tensors[1], d->classes), TERN_F32);
+        tern_add_(sums, tern_matmul(tern_t(one), tern_flatten(batch.tensors[0], 1, -1)));
+        tern_add_(counts, tern_sum_dim(tern_t(one), TERN_DIMS(1), true));
+    }
+    tern_tensor *means = tern_div(sums, counts);
+    TERN_EACH_BATCH(batch, held)
+    {
+        tern_tensor *far = tern_cdist(tern_flatten(batch.tensors[0], 1, -1), means, 2);
+        right += tern_item(tern_sum(tern_eq(tern_argmin_dim(far, 1, false), batch.tensors[1])));
+    }
+    tern_loader_free(trained);
+    tern_loader_free(held);
+    return 100 * right / (double)tern_dataset_length(d->held);
 }
 
 static void run(training *t)
@@ -222,8 +253,11 @@ void images_train(image_set *d, const image_settings *s, tern_module *model,
     t.held = loader_of(d, d->held, false);
     t.loss = tern_metrics_mean();
     t.right = tern_metrics_accuracy(TERN_TASK_MULTICLASS, d->classes, NULL);
-    if (t.trained && t.held && t.loss && t.right)
+    t.report = progress_begin("images", s->epochs * tern_loader_length(t.trained));
+    if (t.trained && t.held && t.loss && t.right && t.report)
         run(&t);
+    tern_report_compare(t.report, "accuracy", nearest_mean(d), "the nearest mean image of a class");
+    tern_report_close(t.report);
     tern_snapshot_free(t.snapshot);
     tern_metric_free(t.loss);
     tern_metric_free(t.right);

@@ -2,6 +2,7 @@
  *
  *   train_linear opencl:0 */
 #include <stdio.h>
+#include <tern/report.h>
 #include <tern/tern.h>
 #include <tern/where.h> /* errors tell file and line of the calls below */
 
@@ -18,6 +19,8 @@ int main(int argc, char **argv)
     tern_module *model = tern_nn_linear(1, 1, NULL);
     tern_module *criterion = tern_nn_mse_loss(NULL);
     tern_optimizer *optimizer = tern_optim_sgd(model, 0.1, NULL);
+    tern_report *report =
+        tern_report_new(NULL, &(tern_report_options){.steps = 50, .unit = "points"});
 
     TERN_SCOPE {
         /* y = 3 x - 1, give or take 0.1 */
@@ -32,10 +35,14 @@ int main(int argc, char **argv)
                 tern_tensor *loss = tern_nn_loss(criterion, tern_nn_forward(model, x), y);
                 tern_backward(loss);
                 tern_optim_step(optimizer);
-                if (step % 10 == 0)
-                    printf("step %d  loss %.6f\n", step, tern_item(loss));
+                tern_report_value(report, "loss", step, tern_item(loss));
+                tern_report_step(report, step, 100);
             }
-        printf("y = %.3f x + %.3f on %s\n", tern_item(tern_nn_parameter(model, "weight")),
+        /* Least squares through the same points have no loss but that of the noise. */
+        tern_report_compare(report, "loss", 0.01, "the variance of the noise");
+        tern_report_close(report);
+        printf("y = %.3f x + %.3f on %s, from points around y = 3 x - 1\n",
+               tern_item(tern_nn_parameter(model, "weight")),
                tern_item(tern_nn_parameter(model, "bias")), tern_device(x));
     }
 

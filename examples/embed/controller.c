@@ -6,7 +6,10 @@
  *   make && ./controller cpu */
 #include <math.h>
 #include <stdio.h>
+#include <tern/report.h>
 #include <tern/tern.h>
+
+enum { TURNS = 4000 };
 
 typedef struct predictor {
     tern_module *net, *criterion;
@@ -63,22 +66,29 @@ int main(int argc, char **argv)
     }
     tern_manual_seed(0);
     predictor p = predictor_new();
+    printf("on %s: %s\n", tern_default_device(), tern_device_name(NULL));
+    tern_report *report =
+        tern_report_new(NULL, &(tern_report_options){.steps = TURNS, .unit = "turns"});
 
-    double drift = 0;
-    for (int tick = 1; tick <= 4000; tick++) {
+    double drift = 0, unheld = 0;
+    for (int tick = 1; tick <= TURNS; tick++) {
         double hour = 0.01 * tick;
         float features[2] = {(float)sin(hour), (float)cos(hour)};
         float wind = (float)(0.8 * sin(hour) * cos(hour) + 0.3);
         float push = -predict(&p, features);
         drift += fabs((double)(wind + push));
+        unheld += fabs((double)wind);
         learn(&p, features, wind);
         if (tern_last_status() != TERN_OK) /* one check a turn */
             break;
         if (tick % 1000 == 0) {
-            printf("turns %4d to %4d: mean drift %.4f\n", tick - 999, tick, drift / 1000);
+            tern_report_value(report, "drift", tick, drift / 1000);
             drift = 0;
         }
+        tern_report_step(report, tick, 1);
     }
+    tern_report_compare(report, "drift", unheld / TURNS, "a cart that nobody pushes");
+    tern_report_close(report);
     predictor_free(&p);
     if (tern_last_status() != TERN_OK) {
         fprintf(stderr, "controller: %s\n", tern_last_error());

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tern/models.h>
+#include <tern/report.h>
 #include <tern/tern.h>
 
 enum { LONGEST = 512, BATCH = 8, MOST = 100000 };
@@ -130,8 +131,9 @@ static double evaluate(tern_module *model, const examples *all, const int64_t *o
 }
 
 static double train_epoch(tern_module *model, tern_optimizer *optimizer, const examples *all,
-                          int64_t *order, int64_t n)
+                          int64_t *order, int64_t n, tern_report *report)
 {
+    static int64_t step;
     double sum = 0;
     tern_nn_train(model, true);
     for (int64_t i = n; i-- > 1;) { /* shuffled */
@@ -149,8 +151,8 @@ static double train_epoch(tern_module *model, tern_optimizer *optimizer, const e
             tern_nn_clip_grad_norm_(model, 1.0);
             tern_optim_step(optimizer);
             sum += tern_item(loss) * (double)count;
-            if (i / BATCH % 20 == 0)
-                printf("  %lld of %lld, loss %.4f\n", (long long)i, (long long)n, tern_item(loss));
+            tern_report_value(report, "loss", ++step, tern_item(loss));
+            tern_report_step(report, step, count);
         }
     return n ? sum / (double)n : 0;
 }
@@ -178,15 +180,19 @@ static void run(tern_module *model, const tern_tokenizer *tokenizer, const examp
     tern_optimizer *optimizer = tern_optim_adamw(model, 1e-3, NULL);
     printf("%lld examples, %lld to evaluate, %lld parameters\n", (long long)n, (long long)n_held,
            (long long)tern_nn_numel(model));
-    if (n_held)
-        printf("before: loss %.4f\n", evaluate(model, all, held, n_held));
+    printf("on %s: %s\n", tern_default_device(), tern_device_name(NULL));
+    tern_report *report =
+        tern_report_new(NULL, &(tern_report_options){.steps = epochs * ((n + BATCH - 1) / BATCH),
+                                                     .unit = "examples"});
+    double before = n_held ? evaluate(model, all, held, n_held) : 0;
     for (int epoch = 1; epoch <= epochs && tern_last_status() == TERN_OK; epoch++) {
-        double loss = train_epoch(model, optimizer, all, train, n);
-        printf("epoch %d: loss %.4f", epoch, loss);
+        train_epoch(model, optimizer, all, train, n, report);
         if (n_held)
-            printf(", of those held back %.4f", evaluate(model, all, held, n_held));
-        printf("\n");
+            tern_report_value(report, "held_back", epoch, evaluate(model, all, held, n_held));
     }
+    if (n_held)
+        tern_report_compare(report, "held_back", before, "before the training");
+    tern_report_close(report);
     tern_nn_eval(model);
     if (all->n)
         answer(model, tokenizer, &all->list[n_held ? held[0] : 0]);

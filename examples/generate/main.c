@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <tern/models.h>
 #include <tern/tern.h>
+#include <time.h>
 
 static bool show(tern_tensor *ids, void *stream)
 {
@@ -23,15 +24,21 @@ static void go_on(tern_module *model, const tern_tokenizer *tokenizer, const cha
     tern_decode_stream *stream = tern_decode_stream_new(tokenizer, true);
     TERN_SCOPE {
         tern_tensor *ids = tern_tokenizer_encode(tokenizer, prompt, NULL);
-        fputs(prompt, stdout);
-        tern_models_generate(model, ids,
-                             &(tern_generate_options){.max_new_tokens = tokens,
-                                                      .do_sample = true,
-                                                      .temperature = 0.8,
-                                                      .top_p = 0.95,
-                                                      .on_token = show,
-                                                      .user = stream});
-        printf("\n");
+        struct timespec a, b;
+        printf("on %s: %s\n%s", tern_default_device(), tern_device_name(NULL), prompt);
+        clock_gettime(CLOCK_MONOTONIC, &a);
+        tern_tensor *all = tern_models_generate(model, ids,
+                                                &(tern_generate_options){.max_new_tokens = tokens,
+                                                                         .do_sample = true,
+                                                                         .temperature = 0.8,
+                                                                         .top_p = 0.95,
+                                                                         .on_token = show,
+                                                                         .user = stream});
+        clock_gettime(CLOCK_MONOTONIC, &b);
+        double seconds = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
+        int64_t made = all ? tern_numel(all) - tern_numel(ids) : 0;
+        printf("\n%lld tokens in %.2f s, %.1f tokens/s\n", (long long)made, seconds,
+               (double)made / seconds);
     }
     tern_decode_stream_free(stream);
 }

@@ -1,0 +1,32 @@
+/* progress.c -- a report, and lines between its own. */
+#include "progress.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+tern_report *progress_begin(const char *unit, int64_t steps)
+{
+    tern_device_info d;
+    const char *folder = getenv("EXAMPLES_REPORT");
+    bool files = folder && *folder;
+    if (tern_device_get_info(NULL, &d) != TERN_OK)
+        return NULL;
+    printf("on %s: %s (%s)\n", d.device, d.name, d.platform);
+    return tern_report_new(
+        files ? folder : NULL,
+        &(tern_report_options){
+            .steps = steps, .unit = unit, .csv = files, .svg = files, .tensorboard = files});
+}
+
+void progress_say(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    if (isatty(STDOUT_FILENO))
+        fputs("\r\033[K", stdout);
+    vprintf(format, list);
+    putchar('\n');
+    fflush(stdout);
+    va_end(list);
+}
