@@ -1,5 +1,6 @@
 /* profiler.c -- profilers: made, started, stopped, and what they are told meanwhile. */
 #include "base/option.h"
+#include "profile/nvtx.h"
 #include "profile/profile.h"
 #include "tensor/op.h"
 #include "device/work.h"
@@ -111,11 +112,15 @@ int64_t tern_hook_span_begin(tern_span_kind kind, const char *name, int64_t byte
         tern_thread.profile_run = running->run;
     }
     pthread_mutex_unlock(&lock);
+    if (number)
+        tern_nvtx_push(name);
     return number;
 }
 
 void tern_hook_span_end(int64_t span)
 {
+    if (span)
+        tern_nvtx_pop();
     pthread_mutex_lock(&lock);
     if (running && tern_thread.profile_run == running->run && span <= running->n) {
         tern_event *e = &running->events[span - 1];
@@ -271,6 +276,7 @@ tern_status tern_profiler_start(tern_profiler *p)
 {
     if (!p)
         return tern_fail_argument_null("tern_profiler_start", "profiler");
+    tern_nvtx_open();
     pthread_mutex_lock(&lock);
     bool other = running;
     if (!other) {
