@@ -100,6 +100,7 @@ static struct {
 
 enum { TJ_RGB = 0, TJ_CMYK = 3, TJ_YCCK = 4, TJ_WARNING = 0 };
 
+#ifdef TERN_WITH_IMAGES
 static void find_all(const char *const names[], const char *const symbols[], void *const to[],
                      char *reason, size_t bytes)
 {
@@ -114,7 +115,6 @@ static void find_all(const char *const names[], const char *const symbols[], voi
         memcpy(to[i], &found[i], sizeof found[i]);
 }
 
-#ifdef TERN_WITH_IMAGES
 static void find_jpeg(void)
 {
     static const char *const names[] = {"libturbojpeg.so.0", "libturbojpeg.so", NULL},
