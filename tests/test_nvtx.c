@@ -7,12 +7,12 @@
 
 static void work(void)
 {
-    TERN_PROFILER_LABEL ("forward")
-        TERN_SCOPE {
-            tern_tensor *x = tern_ones(TERN_SHAPE(4, 4), TERN_F32, "cpu");
-            tern_requires_grad_(x, true);
-            tern_backward(tern_sum(tern_matmul(x, x)));
-        }
+    TERN_PROFILER_LABEL("forward")
+    TERN_SCOPE {
+        tern_tensor *x = tern_ones(TERN_SHAPE(4, 4), TERN_F32, "cpu");
+        tern_requires_grad_(x, true);
+        tern_backward(tern_sum(tern_matmul(x, x)));
+    }
 }
 
 static void spans_are_ranges(void **state)
@@ -32,8 +32,8 @@ static void spans_are_ranges(void **state)
     assert_non_null(strstr(log, "1 matmul\n"));
     assert_non_null(strstr(log, "MatmulBackward\n"));
     /* A profiler that stops in the middle leaves no range open. */
-    TERN_PROFILER_LABEL ("stopped")
-        assert_int_equal(tern_profiler_stop(p), TERN_OK);
+    TERN_PROFILER_LABEL("stopped")
+    assert_int_equal(tern_profiler_stop(p), TERN_OK);
     assert_int_equal(*depth, 0);
     assert_int_equal(*lowest, 0);
     size_t length = strlen(log);
