@@ -160,7 +160,8 @@ static void confirm(const doctor_work *w, doctor_report *r)
 {
     doctor_report again;
     doctor_run_one(w, r->row, w->routes, &again);
-    if (doctor_is_fault(again.verdict)) {
+    /* A row that is done in time now was slow to compile before. */
+    if (doctor_is_fault(again.verdict) || r->verdict == DOCTOR_HANG) {
         *r = again;
         return;
     }
@@ -208,6 +209,7 @@ static void *run_share(void *user)
             confirm(w, last);
         if (fault)
             tell(w, last);
+        fault = doctor_is_fault(last->verdict);
         hangs = !fault || last->verdict != DOCTOR_HANG ? 0 : hangs + 1;
         for (first = behind; hangs == MOST_HANGS && first < s->end_row; first++)
             leave_out(&w->reports[first], first,
