@@ -81,4 +81,5 @@ const models_architecture models_gpt2 = {.name = "GPT2LMHeadModel",
                                          .prefix = "transformer.",
                                          .head = "lm_head",
                                          .left_out = left_out,
-                                         .generates = true};
+                                         .generates = true,
+                                         .learned = true};

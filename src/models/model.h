@@ -142,6 +142,7 @@ struct models_architecture {
     const char *const *left_out; /* patterns of names that one side may lack; ends with NULL */
     bool classifies;             /* the head gives classes, not tokens */
     bool generates;              /* it gives tokens, one after the other */
+    bool learned;                /* places have rows of a table: there are no more of them */
     /* Of one with an encoder: what that gives, (N, S, width). */
     tern_tensor *(*encode)(models_model *m, const tern_model_inputs *in);
 };

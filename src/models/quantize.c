@@ -6,9 +6,11 @@
 enum { BLOCK = 64 };
 
 static const char *const names[] = {"", "Linear8bitLt", "Linear4bit", "LinearInt4"};
-/* Where codes, scales, and what else decodes them are; those of INT4 are no names of GPTQ's files. */
-static const char *const buffers[][3] = {
-    {NULL}, {"weight", "absmax", NULL}, {"weight", "absmax", "pairs"}, {"codes", "scale", "zero"}};
+/* Where codes, scales, and what else decodes them are (of int8 the scales as products take them, (out, 1)); those of INT4 are no names of GPTQ's files. */
+static const char *const buffers[][3] = {{NULL},
+                                         {"weight", "absmax", "steps"},
+                                         {"weight", "absmax", "pairs"},
+                                         {"codes", "scale", "zero"}};
 
 static bool is_type(tern_quantization type)
 {
@@ -170,10 +172,15 @@ static tern_tensor *pairs_of(const float map[16], const char *device)
     return tern_from_data(pairs, TERN_SHAPE(256, 2), TERN_F32, device);
 }
 
-/* What the kernels multiply the codes of int8 with, (out, 1). */
-static tern_tensor *steps_of(tern_tensor *absmax)
+/* Of the scales (out) and of what goes with them, (out, groups). */
+static tern_tensor *scales_of(const quantize_layer *l, tern_tensor *const parts[3])
 {
-    return tern_unsqueeze(tern_div_scalar(absmax, TERN_SCALAR(127.0)), 1);
+    return parts[l->type == TERN_QUANTIZE_INT4 ? 1 : 2];
+}
+
+static tern_tensor *zeros_of(const quantize_layer *l, tern_tensor *const parts[3])
+{
+    return l->type == TERN_QUANTIZE_INT4 ? parts[2] : NULL;
 }
 
 /* Rows from .. from + n of the weight; parts: codes, scales, and zeros or pairs. */
@@ -181,11 +188,10 @@ static tern_tensor *decode(const quantize_layer *l, tern_tensor *const parts[3],
                            int64_t n)
 {
     if (l->type != TERN_QUANTIZE_NF4) {
-        tern_tensor *scales = tern_narrow(parts[1], 0, from, n);
-        bool int4 = l->type == TERN_QUANTIZE_INT4;
+        tern_tensor *zeros = zeros_of(l, parts);
         return tern_unpack_weight(tern_narrow(parts[0], 0, from, n),
-                                  int4 ? scales : steps_of(scales),
-                                  int4 ? tern_narrow(parts[2], 0, from, n) : NULL, l->in);
+                                  tern_narrow(scales_of(l, parts), 0, from, n),
+                                  zeros ? tern_narrow(zeros, 0, from, n) : NULL, l->in);
     }
     tern_tensor *index = tern_to_dtype(tern_view(parts[0], TERN_SHAPE(-1)), TERN_I32);
     tern_tensor *x = tern_view(tern_index_select(parts[2], 0, index), TERN_SHAPE(-1, BLOCK));
@@ -213,9 +219,7 @@ static tern_tensor *multiply(const quantize_layer *l, tern_tensor *x, tern_tenso
     int64_t n = part_of(l);
     int k = 0;
     if (l->type != TERN_QUANTIZE_NF4 && tern_numel(x) <= FEW_ROWS * l->in)
-        return tern_linear_packed(x, parts[0],
-                                  l->type == TERN_QUANTIZE_INT4 ? parts[1] : steps_of(parts[1]),
-                                  l->type == TERN_QUANTIZE_INT4 ? parts[2] : NULL);
+        return tern_linear_packed(x, parts[0], scales_of(l, parts), zeros_of(l, parts));
     for (int64_t at = 0; at < l->out; at += n) {
         TERN_SCOPE {
             tern_tensor *w = decode(l, parts, at, at + n < l->out ? n : l->out - at);
@@ -295,6 +299,11 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
 
 /* ---- making -------------------------------------------------------------------------------- */
 
+static tern_tensor *steps_of(tern_tensor *absmax)
+{
+    return tern_unsqueeze(tern_div_scalar(absmax, TERN_SCALAR(127.0)), 1);
+}
+
 static tern_status fill(tern_module *m, tern_tensor *const parts[3], const float map[16],
                         tern_tensor *bias)
 {
@@ -304,6 +313,9 @@ static tern_status fill(tern_module *m, tern_tensor *const parts[3], const float
     for (int i = 0; i < (l->type == TERN_QUANTIZE_INT4 ? 3 : 2); i++)
         if (!tern_nn_add_buffer(m, buffers[l->type][i], parts[i]))
             return tern_last_status();
+    if (l->type == TERN_QUANTIZE_INT8 &&
+        !tern_nn_add_buffer_with(m, "steps", steps_of(parts[1]), false))
+        return tern_last_status();
     if (map && (!tern_nn_add_buffer(m, "quant_map",
                                     tern_from_data(map, TERN_SHAPE(16), TERN_F32, device)) ||
                 !tern_nn_add_buffer_with(m, "pairs", pairs_of(map, device), false)))
@@ -420,5 +432,7 @@ tern_status quantize_set(tern_module *m, tern_tensor *weight)
     for (int i = 0; i < (l->type == TERN_QUANTIZE_INT4 ? 3 : 2); i++)
         if (!tern_nn_set_buffer(m, buffers[l->type][i], parts[i]))
             return tern_last_status();
+    if (l->type == TERN_QUANTIZE_INT8 && !tern_nn_set_buffer(m, "steps", steps_of(parts[1])))
+        return tern_last_status();
     return TERN_OK;
 }

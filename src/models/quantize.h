@@ -4,7 +4,7 @@
 #include "models/model.h"
 #include <tern/models/quantize.h>
 
-/* The data of a layer, whose buffers are "weight" (codes), "absmax" (scales), and of NF4 "quant_map" and "pairs"; of INT4 "codes",
+/* The data of a layer, whose buffers are "weight" (codes), "absmax" (scales), of int8 "steps", of NF4 "quant_map" and "pairs"; of INT4 "codes",
  * "scale" and "zero". */
 typedef struct quantize_layer {
     tern_quantization type;
@@ -14,7 +14,7 @@ typedef struct quantize_layer {
 /* map: 16 numbers of NF4; NULL after an error. */
 tern_module *quantize_make(quantize_layer l, tern_tensor *const parts[3], const float map[16],
                            tern_tensor *bias);
-/* Codes, scales, and zeros or NF4's pairs, or NULL. */
+/* Codes, scales, and zeros, int8's steps or NF4's pairs. */
 void quantize_parts(tern_module *m, tern_tensor *parts[3]);
 /* Neighbours of a row of so many that INT4 has a scale for; all of them where no power of two goes into it. */
 int64_t quantize_group(int64_t in);

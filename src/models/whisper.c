@@ -192,4 +192,5 @@ const models_architecture models_whisper = {.name = "WhisperForConditionalGenera
                                             .head = "proj_out",
                                             .left_out = left_out,
                                             .generates = true,
+                                            .learned = true,
                                             .encode = encode};

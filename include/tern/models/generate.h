@@ -56,7 +56,8 @@ typedef struct tern_generate_options {
 TERN_API tern_generate_options tern_generate_defaults(void);
 /* input_ids (N, T) and what follows, (N, T + new); of a model with an encoder, whose input (ids or audio
  * features) this is, the decoder's ids alone, from decoder_start_token_id or decoder_input_ids on. Rows that are done go on
- * with pad; tokens that generation_config.json suppresses (suppress_tokens, begin_suppress_tokens of the first) are not chosen. Gradients are off, and the mode is that of evaluation while it runs. NULL after an error. */
+ * with pad; tokens that generation_config.json suppresses (suppress_tokens, begin_suppress_tokens of the first) are not chosen.
+ * Without beams it ends with the last place of a model that learned them (GPT-2, Whisper). Gradients are off, and the mode is that of evaluation while it runs. NULL after an error. */
 TERN_API tern_tensor *tern_models_generate(tern_module *model, tern_tensor *input_ids,
                                            const tern_generate_options *options);
 /* The logits (N, V) of next tokens after ids (N, T) as a sampling step changes them: repetition_penalty,

@@ -15,26 +15,27 @@ static tern_status check(const tern_call *call, int first, int64_t ins, packed *
                       *zeros = call->in[first + 2];
     const char *name = call->op->name;
     if ((codes->dtype != TERN_U8 && codes->dtype != TERN_I8) || scales->dtype != TERN_F32 ||
-        zeros->dtype != TERN_F32)
+        (zeros && zeros->dtype != TERN_F32))
         return tern_fail(TERN_ERR_DTYPE,
                          "tern_%s: codes are int8 or uint8, scales and zeros float32, not %s, %s "
                          "and %s",
                          name, tern_dtype_name(codes->dtype), tern_dtype_name(scales->dtype),
-                         tern_dtype_name(zeros->dtype));
-    bool shaped = codes->ndim == 2 && scales->ndim == 2 && zeros->ndim == 2 && ins > 0;
+                         zeros ? tern_dtype_name(zeros->dtype) : "none");
+    bool shaped = codes->ndim == 2 && scales->ndim == 2 && (!zeros || zeros->ndim == 2) && ins > 0;
     int64_t columns = shaped ? codes->shape[1] : 0, groups = shaped ? scales->shape[1] : 0;
     bool nibbles = columns != ins;
     *p = (packed){shaped ? codes->shape[0] : 0, ins, groups, nibbles,
                   codes->dtype == TERN_I8 ? 128 : 0};
-    if (shaped && scales->shape[0] == p->outs && zeros->shape[0] == p->outs &&
-        zeros->shape[1] == groups && groups > 0 && ins % groups == 0 &&
+    if (shaped && scales->shape[0] == p->outs &&
+        (!zeros || (zeros->shape[0] == p->outs && zeros->shape[1] == groups)) && groups > 0 &&
+        ins % groups == 0 &&
         (!nibbles || (columns * 2 == ins && ins / groups % 2 == 0 && codes->dtype == TERN_U8)))
         return TERN_OK;
     return tern_fail(TERN_ERR_SHAPE,
                      "tern_%s: a weight of %lld inputs has codes (out, %lld), or of 4 bits half as "
                      "many, and scales and zeros (out, groups), not %s, %s and %s",
                      name, (long long)ins, (long long)ins, TERN_TENSOR_TEXT(codes),
-                     TERN_TENSOR_TEXT(scales), TERN_TENSOR_TEXT(zeros));
+                     TERN_TENSOR_TEXT(scales), zeros ? TERN_TENSOR_TEXT(zeros) : "none");
 }
 
 static tern_arg codes_of(const tern_tensor *codes)
@@ -64,12 +65,14 @@ static tern_status linear_forward(tern_call *call)
         return TERN_OK;
     return TERN_LAUNCH(call->place, &kernel, TERN_F32, tern_groups(x->shape[0] * p.outs, 2 * p.ins),
                        tern_arg_out(call->out[0]), tern_arg_in(x), codes_of(in[1]),
-                       tern_arg_in(in[2]), tern_arg_in(in[3]), tern_arg_i64(x->shape[0]),
-                       tern_arg_i64(p.outs), tern_arg_i64(p.ins), tern_arg_i64(p.groups),
-                       tern_arg_i32(p.nibbles), tern_arg_i32(p.flip));
+                       tern_arg_in(in[2]), tern_arg_optional(in[3], in[2]),
+                       tern_arg_i64(x->shape[0]), tern_arg_i64(p.outs), tern_arg_i64(p.ins),
+                       tern_arg_i64(p.groups), tern_arg_i32(p.nibbles), tern_arg_i32(p.flip),
+                       tern_arg_i32(in[3] != NULL));
 }
 
 static const tern_op linear_op = {.name = "linear_packed",
+                                  .optional = 1u << 3,
                                   .stored = TERN_STORED_MOVED,
                                   .not_differentiable = true,
                                   .infer = linear_infer,
@@ -98,35 +101,19 @@ static tern_status unpack_forward(tern_call *call)
     return TERN_LAUNCH(call->place, &kernel, TERN_F32,
                        tern_groups(p.outs * p.groups, 2 * p.ins / p.groups),
                        tern_arg_out(call->out[0]), codes_of(in[0]), tern_arg_in(in[1]),
-                       tern_arg_in(in[2]), tern_arg_i64(p.outs), tern_arg_i64(p.ins),
-                       tern_arg_i64(p.groups), tern_arg_i32(p.nibbles), tern_arg_i32(p.flip));
+                       tern_arg_optional(in[2], in[1]), tern_arg_i64(p.outs), tern_arg_i64(p.ins),
+                       tern_arg_i64(p.groups), tern_arg_i32(p.nibbles), tern_arg_i32(p.flip),
+                       tern_arg_i32(in[2] != NULL));
 }
 
 static const tern_op unpack_op = {.name = "unpack_weight",
+                                  .optional = 1u << 2,
                                   .stored = TERN_STORED_MOVED,
                                   .not_differentiable = true,
                                   .infer = unpack_infer,
                                   .forward = unpack_forward};
 
 /* ---- public functions -------------------------------------------------------------------------- */
-
-/* The middle of what codes can be, which symmetric ones have. */
-static tern_tensor *zeros_of(tern_tensor *codes, tern_tensor *scales, int64_t ins)
-{
-    bool whole = tern_dim(codes) == 2 && tern_size(codes, 1) == ins;
-    return tern_full_like(scales, tern_scalar_real(whole ? 128 : 8));
-}
-
-/* Of int8 the zero is counted from 128 on, as the kernels turn the sign. */
-static tern_tensor *zeros_for(tern_tensor *codes, tern_tensor *scales, tern_tensor *zeros,
-                              int64_t ins)
-{
-    if (!codes || !scales)
-        return NULL;
-    if (!zeros)
-        return zeros_of(codes, scales, ins);
-    return codes->dtype == TERN_I8 ? tern_add_scalar(zeros, tern_scalar_real(128)) : zeros;
-}
 
 tern_tensor *tern_linear_packed(tern_tensor *x, tern_tensor *codes, tern_tensor *scales,
                                 tern_tensor *zeros)
@@ -142,9 +129,9 @@ tern_tensor *tern_linear_packed(tern_tensor *x, tern_tensor *codes, tern_tensor 
     int64_t ins = shape.dims[shape.ndim - 1];
     tern_tensor *rows = tern_to_dtype(tern_reshape(x, TERN_SHAPE(-1, ins)), TERN_F32);
     tern_tensor *in[] = {tern_contiguous(rows), tern_contiguous(codes), tern_contiguous(scales),
-                         tern_contiguous(zeros_for(codes, scales, zeros, ins))};
+                         zeros ? tern_contiguous(zeros) : NULL};
     for (int i = 0; i < 4; i++)
-        if (!in[i])
+        if (!in[i] && (i < 3 || zeros))
             return NULL;
     tern_tensor *y = tern_apply(&linear_op, in, 4, NULL, 0);
     if (!y)
@@ -157,9 +144,9 @@ tern_tensor *tern_unpack_weight(tern_tensor *codes, tern_tensor *scales, tern_te
                                 int64_t in_features)
 {
     tern_tensor *in[] = {tern_contiguous(codes), tern_contiguous(scales),
-                         tern_contiguous(zeros_for(codes, scales, zeros, in_features))};
+                         zeros ? tern_contiguous(zeros) : NULL};
     for (int i = 0; i < 3; i++)
-        if (!in[i])
+        if (!in[i] && (i < 2 || zeros))
             return NULL;
     return tern_apply(&unpack_op, in, 3, &in_features, sizeof in_features);
 }

@@ -1,0 +1,184 @@
+/* turns.c -- pretrained models, one thing at a time as lines on stdin ask: run.py takes turns with transformers.
+ *
+ *   decode KIND N       N tokens behind 16, one by one       KIND: f32, bf16, int8, int4, nf4
+ *   prefill KIND N      N tokens at once
+ *   lora KIND N         a LoRA step with rows of N tokens; KIND c: of f32, checkpointed
+ *   load DIRECTORY, tokenizer FILE, bytes KIND
+ *
+ * Answers: seconds of this process's processor time, seconds, MiB of memory at most since it began (VmHWM). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tern/models.h>
+#include <tern/tern.h>
+#include <time.h>
+
+static const char *config;
+
+static double clock_of(clockid_t id)
+{
+    struct timespec now;
+    clock_gettime(id, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static double most_memory(void)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[256];
+    long kib = 0;
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "VmHWM: %ld", &kib) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return (double)kib / 1024;
+}
+
+/* ---- models -------------------------------------------------------------------------------- */
+
+static const char *const kinds[] = {"f32", "bf16", "int8", "int4", "nf4", "c"};
+enum { F32, BF16, INT8, INT4, NF4, CHECKPOINTED, KINDS };
+
+static int kind_of(const char *name)
+{
+    for (int i = 0; i < KINDS; i++)
+        if (strcmp(kinds[i], name) == 0)
+            return i;
+    return -1;
+}
+
+/* Made when it is first asked for; with an adapter for training. */
+static tern_module *model_of(int kind, bool lora)
+{
+    static tern_module *models[2][KINDS];
+    static const tern_quantization types[KINDS] = {
+        [INT8] = TERN_QUANTIZE_INT8, [INT4] = TERN_QUANTIZE_INT4, [NF4] = TERN_QUANTIZE_NF4};
+    tern_module **m = &models[lora][kind];
+    if (*m)
+        return *m;
+    tern_dtype dtype = kind == F32 || kind == CHECKPOINTED ? TERN_F32 : TERN_BF16;
+    tern_manual_seed(1);
+    *m = tern_models_from_config(config, &(tern_pretrained_options){.dtype = dtype});
+    if (*m && types[kind])
+        tern_quantize_(*m, types[kind]);
+    if (*m && lora) {
+        tern_lora_add(*m, &(tern_lora_options){.r = 8, .alpha = 16});
+        tern_models_gradient_checkpointing(*m, kind == CHECKPOINTED);
+    }
+    return *m ? tern_nn_train(*m, lora) : NULL;
+}
+
+static tern_tensor *some_ids(int64_t rows, int64_t n)
+{
+    return tern_randint(3, 1000, TERN_SHAPE(rows, n), TERN_I64, NULL);
+}
+
+static tern_tensor *step(tern_module *m, tern_tensor *ids, tern_kv_cache *cache)
+{
+    tern_model_outputs out = {0};
+    tern_model_inputs in = {.input_ids = ids, .cache = cache, .logits_to_keep = 1};
+    tern_models_call(m, &in, &out);
+    return tern_argmax_dim(out.logits, 2, false);
+}
+
+static void decode(int kind, int64_t n, bool timed)
+{
+    tern_kv_cache *cache = tern_models_cache(model_of(kind, false), 0);
+    double cpu = 0, wall = 0;
+    TERN_NO_GRAD
+        TERN_SCOPE {
+            tern_tensor *next = step(model_of(kind, false), some_ids(1, 16), cache);
+            tern_item_int(next);
+            cpu = clock_of(CLOCK_PROCESS_CPUTIME_ID);
+            wall = clock_of(CLOCK_MONOTONIC);
+            for (int64_t i = 0; i < n; i++)
+                next = step(model_of(kind, false), next, cache);
+            tern_item_int(next);
+        }
+    tern_kv_cache_free(cache);
+    if (timed)
+        printf("%.6f %.6f %.1f\n", clock_of(CLOCK_PROCESS_CPUTIME_ID) - cpu,
+               clock_of(CLOCK_MONOTONIC) - wall, most_memory());
+}
+
+static void prefill(int kind, int64_t n)
+{
+    TERN_NO_GRAD
+        TERN_SCOPE
+            tern_item_int(step(model_of(kind, false), some_ids(1, n), NULL));
+}
+
+static void train(int kind, int64_t n)
+{
+    static tern_optimizer *optimizers[KINDS];
+    tern_module *m = model_of(kind, true);
+    if (!optimizers[kind])
+        optimizers[kind] = tern_optim_adamw(m, 1e-4, NULL);
+    TERN_SCOPE {
+        tern_tensor *ids = some_ids(2, n);
+        tern_tensor *loss =
+            tern_models_loss(m, &(tern_model_inputs){.input_ids = ids, .labels = ids});
+        tern_optim_zero_grad(optimizers[kind]);
+        tern_backward(loss);
+        tern_optim_step(optimizers[kind]);
+        tern_item(loss);
+    }
+}
+
+static int64_t bytes_of(tern_module *m)
+{
+    int64_t bytes = 0;
+    tern_state_dict *dict = tern_nn_state_dict(m);
+    for (int i = 0; i < tern_state_dict_count(dict); i++) {
+        const char *key = tern_state_dict_key_at(dict, i);
+        tern_tensor *x = tern_state_dict_at(dict, i);
+        if (strncmp(key, "model.layers.", 13) == 0)
+            bytes += tern_numel(x) * (int64_t)tern_dtype_size(tern_dtype_of(x));
+    }
+    tern_state_dict_free(dict);
+    return bytes;
+}
+
+/* ---- turns --------------------------------------------------------------------------------- */
+
+static bool answer(const char *what, const char *name, int64_t n)
+{
+    int kind = kind_of(name);
+    double cpu = clock_of(CLOCK_PROCESS_CPUTIME_ID), wall = clock_of(CLOCK_MONOTONIC);
+    if (strcmp(what, "decode") == 0) {
+        decode(kind, n, true);
+        return true;
+    }
+    if (strcmp(what, "bytes") == 0) {
+        printf("%lld\n", (long long)bytes_of(model_of(kind, false)));
+        return true;
+    }
+    if (strcmp(what, "prefill") == 0)
+        prefill(kind, n);
+    else if (strcmp(what, "lora") == 0)
+        train(kind, n);
+    else if (strcmp(what, "load") == 0)
+        tern_nn_free(tern_models_from_pretrained(name, NULL));
+    else if (strcmp(what, "tokenizer") == 0)
+        tern_tokenizer_free(tern_tokenizer_from_file(name));
+    else
+        return false;
+    printf("%.6f %.6f %.1f\n", clock_of(CLOCK_PROCESS_CPUTIME_ID) - cpu,
+           clock_of(CLOCK_MONOTONIC) - wall, most_memory());
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    char line[4096], what[32], name[4000];
+    config = argc > 1 ? argv[1] : NULL;
+    tern_set_error_policy(TERN_ERRORS_ABORT, NULL, NULL);
+    while (config && fgets(line, sizeof line, stdin)) {
+        long long n = 0;
+        if (sscanf(line, "%31s %3999s %lld", what, name, &n) < 2 || !answer(what, name, n))
+            return 2;
+        fflush(stdout);
+    }
+    return config ? 0 : 2;
+}

@@ -1,0 +1,179 @@
+/* main.c -- Whisper writes down what is said in a WAV file, 30 seconds at a time.
+ *
+ *   transcribe MODEL FILE.wav [DEVICE] [LANGUAGE] [REFERENCE.txt]
+ *
+ * LANGUAGE is a code, "en" or "de"; of a model that knows one language alone "-". With a text of what was said the rate of
+ * wrong words is told. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tern/models.h>
+#include <tern/tern.h>
+#include <time.h>
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* ---- what is heard ------------------------------------------------------------------------- */
+
+/* Samples (T) of one channel, at the model's rate. */
+static tern_tensor *read_wave(tern_module *model, const char *path)
+{
+    int64_t rate = 0, wanted = tern_models_audio_rate(model);
+    tern_tensor *wave = wanted ? tern_audio_load(path, &rate) : NULL;
+    return wave ? tern_audio_resample(tern_mean_dim(wave, TERN_DIMS(0), false), rate, wanted)
+                : NULL;
+}
+
+/* What the decoder begins with: the start, the language and the task; NULL where the tokenizer has no such tokens. */
+static tern_tensor *prompt_of(const tern_tokenizer *tokenizer, const char *language)
+{
+    char tag[32];
+    snprintf(tag, sizeof tag, "<|%.16s|>", language);
+    const char *const words[] = {"<|startoftranscript|>", tag, "<|transcribe|>",
+                                 "<|notimestamps|>"};
+    int64_t ids[4];
+    int n = 0;
+    bool several = strcmp(language, "-") != 0;
+    for (int i = 0; i < 4; i++) {
+        int64_t id = tern_tokenizer_token_to_id(tokenizer, words[i]);
+        if (id >= 0 && (several || (i != 1 && i != 2)))
+            ids[n++] = id;
+        else if (id < 0 && i == 0)
+            return NULL;
+    }
+    return tern_from_data(ids, TERN_SHAPE(1, n), TERN_I64, NULL);
+}
+
+static bool show(tern_tensor *ids, void *stream)
+{
+    const char *text = tern_decode_stream_step(stream, tern_item_int(ids));
+    if (text)
+        fputs(text, stdout);
+    fflush(stdout);
+    return text != NULL;
+}
+
+/* The text of one stretch, printed as it comes and added to *all. */
+static void write_down(tern_module *model, const tern_tokenizer *tokenizer, tern_tensor *stretch,
+                       const char *language, char **all)
+{
+    tern_decode_stream *stream = tern_decode_stream_new(tokenizer, true);
+    TERN_SCOPE {
+        tern_tensor *features = tern_models_audio_features(model, stretch);
+        tern_tensor *ids = tern_models_generate(
+            model, features,
+            &(tern_generate_options){.max_new_tokens = 200,
+                                     .decoder_input_ids = prompt_of(tokenizer, language),
+                                     .on_token = show,
+                                     .user = stream});
+        char *text = ids ? tern_tokenizer_decode(tokenizer, ids, true) : NULL;
+        size_t old = *all ? strlen(*all) : 0, more = text ? strlen(text) : 0;
+        char *longer = realloc(*all, old + more + 2);
+        if (longer) {
+            memcpy(longer + old, text ? text : "", more);
+            memcpy(longer + old + more, " ", 2);
+            *all = longer;
+        }
+        tern_free_text(text);
+    }
+    tern_decode_stream_free(stream);
+}
+
+/* ---- what was said ------------------------------------------------------------------------- */
+
+/* Words of a text, in place; letters alone, small. */
+static int words_of(char *text, char **words, int most)
+{
+    int n = 0;
+    for (char *c = text; *c; c++)
+        if (*c >= 'A' && *c <= 'Z')
+            *c = (char)(*c - 'A' + 'a');
+    for (char *w = strtok(text, " \r\n\t.,;:!?\"()-"); w && n < most;
+         w = strtok(NULL, " \r\n\t.,;:!?\"()-"))
+        words[n++] = w;
+    return n;
+}
+
+/* Changes, insertions and deletions from one list of words to the other, over the number of the first (Levenshtein 1966). */
+static double error_rate(char **said, int n, char **heard, int m)
+{
+    int *row = calloc((size_t)m + 1, sizeof *row);
+    for (int k = 0; row && k <= m; k++)
+        row[k] = k;
+    for (int i = 1; row && i <= n; i++) {
+        int before = row[0]++;
+        for (int k = 1; k <= m; k++) {
+            int change = before + (strcmp(said[i - 1], heard[k - 1]) != 0);
+            int least = row[k] < row[k - 1] ? row[k] + 1 : row[k - 1] + 1;
+            before = row[k];
+            row[k] = change < least ? change : least;
+        }
+    }
+    double rate = row && n ? (double)row[m] / n : 0;
+    free(row);
+    return rate;
+}
+
+static void evaluate(const char *path, char *heard)
+{
+    enum { MOST = 100000 };
+    static char said[1 << 20], *first[MOST], *second[MOST];
+    FILE *file = fopen(path, "r");
+    size_t n = file ? fread(said, 1, sizeof said - 1, file) : 0;
+    if (!file) {
+        tern_fail(TERN_ERR_IO, "transcribe: can't read %s", path);
+        return;
+    }
+    fclose(file);
+    said[n] = 0;
+    int words = words_of(said, first, MOST), others = words_of(heard, second, MOST);
+    printf("word error rate %.1f%% of %d words\n", 100 * error_rate(first, words, second, others),
+           words);
+}
+
+static void run(tern_module *model, const tern_tokenizer *tokenizer, const char *path,
+                const char *language, const char *reference)
+{
+    char *all = NULL;
+    double start = seconds();
+    TERN_SCOPE {
+        tern_tensor *wave = read_wave(model, path);
+        int64_t rate = tern_models_audio_rate(model), n = wave ? tern_size(wave, 0) : 0;
+        for (int64_t at = 0; at < n && tern_last_status() == TERN_OK; at += 30 * rate)
+            TERN_SCOPE {
+                int64_t left = n - at < 30 * rate ? n - at : 30 * rate;
+                printf("[%lld s] ", (long long)(at / rate));
+                write_down(model, tokenizer, tern_to(tern_narrow(wave, 0, at, left), NULL),
+                           language, &all);
+                printf("\n");
+            }
+        double spent = seconds() - start, length = rate ? (double)n / (double)rate : 0;
+        printf("%.1f s of sound in %.1f s\n", length, spent);
+    }
+    if (reference && all && tern_last_status() == TERN_OK)
+        evaluate(reference, all);
+    free(all);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3) {
+        fprintf(stderr, "usage: transcribe MODEL FILE.wav [DEVICE] [LANGUAGE] [REFERENCE.txt]\n");
+        return 1;
+    }
+    tern_set_default_device(argc > 3 ? argv[3] : "auto");
+    tern_module *model = tern_models_from_pretrained(argv[1], NULL);
+    tern_tokenizer *tokenizer = tern_tokenizer_from_pretrained(argv[1]);
+    if (model && tokenizer)
+        run(model, tokenizer, argv[2], argc > 4 ? argv[4] : "en", argc > 5 ? argv[5] : NULL);
+    tern_tokenizer_free(tokenizer);
+    tern_nn_free(model);
+    if (tern_last_status() != TERN_OK)
+        fprintf(stderr, "transcribe: %s\n", tern_last_error());
+    return tern_last_status() != TERN_OK;
+}
