@@ -29,11 +29,11 @@ KERNEL12(K(packed_linear), (OUT, STO, ys), (IN, STO, xs), (IN, u8, codes), (IN, 
         idx x = r * (idx)ins, bytes = nibbles ? half_ : n;
         ACC sum = 0;
         PACKED_SUMS;
+#if TERN_CHUNKS
         for (idx g = 0; g < (idx)groups; g++) {
             idx at = (o * (idx)groups + g) * bytes, low = x + g * n, high = low + half_, done = 0;
             ACC scale = scales[o * (idx)groups + g], a = 0;
             ACC zero = PACKED_ZERO(o * (idx)groups + g);
-#if TERN_CHUNKS
             for (; nibbles && done + TERN_PACKED_LANES <= half_; done += TERN_PACKED_LANES)
                 SIMD for (idx j = 0; j < TERN_PACKED_LANES; j++)
                 {
@@ -42,13 +42,11 @@ KERNEL12(K(packed_linear), (OUT, STO, ys), (IN, STO, xs), (IN, u8, codes), (IN, 
                     b += xs[high + done + j] * ((ACC)(code >> 4) - zero);
                     sums[j] += b * scale;
                 }
-#endif
             if (nibbles) {
-                LANES(j, half_ - done)
-                {
-                    i32 code = codes[at + done + j];
-                    a += xs[low + done + j] * ((ACC)(code & 15) - zero);
-                    a += xs[high + done + j] * ((ACC)(code >> 4) - zero);
+                for (idx j = done; j < half_; j++) {
+                    i32 code = codes[at + j];
+                    a += xs[low + j] * ((ACC)(code & 15) - zero);
+                    a += xs[high + j] * ((ACC)(code >> 4) - zero);
                 }
             } else {
                 SIMD_SUM(a) LANES(j, n)
@@ -58,8 +56,18 @@ KERNEL12(K(packed_linear), (OUT, STO, ys), (IN, STO, xs), (IN, u8, codes), (IN, 
             }
             sum += scale * a;
         }
-#if TERN_CHUNKS
         SIMD_SUM(sum) for (idx j = 0; j < TERN_PACKED_LANES; j++) sum += sums[j];
+#else
+        LANES(k, bytes * (idx)groups) /* neighbours read neighbours, whatever a group's size is */
+        {
+            idx g = k / bytes, low = x + g * n + k % bytes;
+            i32 code = codes[o * bytes * (idx)groups + k];
+            ACC zero = PACKED_ZERO(o * (idx)groups + g);
+            ACC a = xs[low] * ((ACC)(nibbles != 0 ? code & 15 : code ^ flip) - zero);
+            if (nibbles != 0)
+                a += xs[low + half_] * ((ACC)(code >> 4) - zero);
+            sum += scales[o * (idx)groups + g] * a;
+        }
 #endif
         sum = GROUP_SUM(sum, scratch);
         if (LID == 0)

@@ -168,6 +168,28 @@ static void every_scaling_of_rotary_positions_is_the_references(void **state)
         }
 }
 
+/* ---- images ---------------------------------------------------------------------------------- */
+
+static void images_become_what_the_model_sees(void **state)
+{
+    static const char *const names[] = {"clip", "efficientnet"};
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        TERN_SCOPE {
+            tern_module *m = models_load(models_path(names[i], NULL), "cpu");
+            tern_state_dict *r = models_reference(names[i], "reference.safetensors", "cpu");
+            tern_transform *t = tern_models_image_processor(m);
+            tern_tensor *image = tern_permute(models_get(r, "processor.image"), TERN_DIMS(2, 0, 1));
+            tern_tensor *x = t ? tern_transform_apply(t, image) : NULL;
+            assert_non_null(x);
+            assert_near(tern_unsqueeze(x, 0), models_get(r, "processor.pixel_values"), 0,
+                        2 / 255.0 / 0.25);
+            tern_transform_free(t);
+            tern_state_dict_free(r);
+            tern_nn_free(m);
+        }
+}
+
 /* ---- sound ----------------------------------------------------------------------------------- */
 
 static void features_of_sound_are_those_of_the_reference(void **state)
@@ -313,6 +335,7 @@ int main(void)
         TEST(classes_of_the_mean_are_those_of_the_reference),
         TEST(texts_are_those_of_the_reference),
         TEST(every_scaling_of_rotary_positions_is_the_references),
+        TEST(images_become_what_the_model_sees),
         TEST(features_of_sound_are_those_of_the_reference),
         TEST(samples_of_every_kind_are_read),
         TEST(what_is_saved_is_what_was_loaded),

@@ -328,6 +328,11 @@ static tern_status configure(models_model *m)
     if (i < 0 || json_object_size(json_object_get(m->json, "model_args")))
         return tern_fail(TERN_ERR_UNSUPPORTED, "config.json of %s: `model_args` is not empty",
                          m->kind->name);
+    if (!(c->wide >= 0 && c->wide <= 16) || !(c->deep >= 0 && c->deep <= 16))
+        return tern_fail(TERN_ERR_IO,
+                         "config.json of %s: channel_multiplier %g and depth_multiplier %g are up "
+                         "to 16",
+                         m->kind->name, c->wide, c->deep);
     c->wide = c->wide > 0 ? c->wide : rows[i].wide;
     c->deep = c->deep > 0 ? c->deep : rows[i].deep;
     int64_t features = rows[i].of->features;

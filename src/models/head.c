@@ -1,5 +1,6 @@
 /* head.c -- a model's last layer, and what images go through before its first. */
 #include "models/model.h"
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,6 +58,20 @@ static tern_tensor *three_channels(tern_tensor *x, void *user)
     tern_shape shape = tern_shape_of(x);
     shape.dims[shape.ndim - 3] = 3;
     return tern_contiguous(tern_expand(x, shape));
+}
+
+/* The middle, as transformers has it: rounded down, where torchvision rounds to even; zeros around what is smaller. user: height and
+ * width in 16 bits each. */
+static tern_tensor *middle(tern_tensor *x, void *user)
+{
+    int64_t sizes[] = {(int64_t)((uintptr_t)user >> 16), (int64_t)((uintptr_t)user & 0xffff)};
+    for (int i = 0; i < 2 && x; i++) {
+        int64_t have = tern_size(x, i - 2), more = sizes[i] - have;
+        tern_shape pad =
+            i ? TERN_SHAPE(more / 2, more - more / 2) : TERN_SHAPE(0, 0, more / 2, more - more / 2);
+        x = more > 0 ? tern_pad(x, pad, NULL) : tern_narrow(x, i - 2, -more / 2, sizes[i]);
+    }
+    return tern_contiguous(x);
 }
 
 typedef struct steps {
@@ -127,8 +142,19 @@ static tern_transform *by_transformers(const json_t *p, const char *function)
     bool crop = flag(p, "do_center_crop", json_object_get(p, "crop_size") != NULL);
     if (flag(p, "do_resize", true))
         resize(&s, size_of(json_object_get(p, "size"), !crop), modes[(int)resample]);
-    if (crop)
-        add(&s, tern_transforms_center_crop(size_of(json_object_get(p, "crop_size"), true)));
+    if (crop) {
+        tern_shape size = size_of(json_object_get(p, "crop_size"), true);
+        uintptr_t h = (uintptr_t)size.dims[0], w = size.ndim == 2 ? (uintptr_t)size.dims[1] : 0;
+        if (h - 1 > 0xfffe || w - 1 > 0xfffe) {
+            tern_transform_free(finish(&s));
+            return tern_fail_null(
+                TERN_ERR_UNSUPPORTED,
+                "%s: crop_size of preprocessor_config.json has no height and width "
+                "from 1 to 65535",
+                function);
+        }
+        add(&s, tern_transforms_lambda(middle, (void *)(h << 16 | w)));
+    }
     add(&s, tern_transforms_to_dtype(TERN_F32, flag(p, "do_rescale", true)));
     if (fabs(number(p, "rescale_factor", 1 / 255.0) * 255 - 1) > 1e-6) {
         tern_transform_free(finish(&s));

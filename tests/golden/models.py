@@ -230,6 +230,22 @@ def texts(model, x, into):
     return lead
 
 
+def image_reference(name, made, out, into):
+    """A picture as a file has it, and what the model is to see of it."""
+    from torchvision.transforms.v2 import functional as F
+    h, w = torch.meshgrid(torch.arange(41), torch.arange(57), indexing="ij")
+    image = torch.stack([(h * 6) % 256, (w * 9 + h) % 256, (h * w) % 256]).to(torch.uint8)
+    into["processor.image"] = image.permute(1, 2, 0)          # (height, width, 3)
+    if name == "clip":
+        p = hf.CLIPImageProcessor(size=dict(shortest_edge=20), crop_size=dict(height=16, width=16))
+        p.save_pretrained(out)
+        into["processor.pixel_values"] = p(images=image, return_tensors="pt")["pixel_values"]
+    else:
+        c = made[2]["pretrained_cfg"]
+        small = F.center_crop(F.resize(image, [32], F.InterpolationMode.BICUBIC, antialias=True), [32, 32])
+        into["processor.pixel_values"] = F.normalize(small.float() / 255, c["mean"], c["std"])[None]
+
+
 def save(path, tensors):
     save_file({k: v.detach().contiguous().clone() for k, v in tensors.items()}, path, metadata={"format": "pt"})
 
@@ -252,6 +268,7 @@ def write(name):
         for k in "rope_parameters", "layer_types", "dtype": config.pop(k, None)
         json.dump(dict(config, torch_dtype="bfloat16", **OLD[name]), open(os.path.join(out, "config.v4.json"), "w"), indent=2)
     into = {"input." + k: v for k, v in batch.items()}
+    if name in ("clip", "efficientnet"): image_reference(name, made, out, into)
     if name == "clip":
         with torch.no_grad():
             y = model(**{k: v for k, v in batch.items() if k != "labels"})
