@@ -19,10 +19,13 @@ static tern_status chunk_loss(void *data, tern_tensor *const *in, int n, tern_te
     return out[0] ? TERN_OK : tern_last_status();
 }
 
+/* Fewer rows than that would wait for the weight, which every chunk reads as a whole. */
+enum { LEAST_ROWS = 64 };
+
 /* Rows whose logits take about as much room as x: a V th part of x's rows times its width. */
 static int64_t rows_of_chunk(const tern_tensor *x, const tern_tensor *weight)
 {
-    int64_t width = x->shape[1] > 0 ? x->shape[1] : 1, rows = x->shape[0], chunk = 1;
+    int64_t width = x->shape[1] > 0 ? x->shape[1] : 1, rows = x->shape[0], chunk = LEAST_ROWS;
     int64_t parts = (weight->shape[0] + width - 1) / width;
     while (chunk < rows / (parts > 0 ? parts : 1))
         chunk *= 2;
