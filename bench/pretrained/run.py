@@ -4,7 +4,7 @@ of one machine: they take turns, five each after one that is not counted, and wh
 the machine change less than the clock. WHAT: decode prefill lora memory load tokenizer; all.
 
 A Llama of 135 million parameters (SmolLM's shape) with random weights. Needs torch, transformers and peft."""
-import json, os, resource, statistics, subprocess, sys, tempfile, time
+import json, os, re, statistics, subprocess, sys, tempfile, time
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", OMP_NUM_THREADS="1", TERN_NUM_THREADS="1")
 CONFIG = dict(architectures=["LlamaForCausalLM"], model_type="llama", vocab_size=49152, hidden_size=576, intermediate_size=1536,
               num_hidden_layers=30, num_attention_heads=9, num_key_value_heads=3, max_position_embeddings=2048,
@@ -88,6 +88,11 @@ def report(title, unit, times, base):
     sys.stdout.flush()
 
 
+def most_memory():
+    """MiB of this process at most; ru_maxrss would be its parent's too."""
+    return int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read()).group(1)) / 1024
+
+
 def peak(program, folder, kind, n):
     """The most memory of a fresh process after two LoRA steps, and before there was a model."""
     t = Tern(program, folder)
@@ -95,9 +100,9 @@ def peak(program, folder, kind, n):
     t.ask("lora", kind, n)
     most = t.ask("lora", kind, n)[2]
     t.close()
-    code = ("import sys, resource; sys.path.insert(0, %r); import run, peft; t = run.Torch();"
-            "a = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss; t.ask('lora', %r, %d); t.ask('lora', %r, %d);"
-            "print(a / 1024, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)" % (os.path.dirname(os.path.abspath(__file__)), kind, n, kind, n))
+    code = ("import sys; sys.path.insert(0, %r); import run, peft; t = run.Torch();"
+            "a = run.most_memory(); t.ask('lora', %r, %d); t.ask('lora', %r, %d); print(a, run.most_memory())"
+            % (os.path.dirname(os.path.abspath(__file__)), kind, n, kind, n))
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     return before, most, float(out[0]), float(out[1])
 
