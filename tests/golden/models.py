@@ -106,7 +106,7 @@ def gemma3():
 
 
 def phi3():
-    return causal(hf.Phi3ForCausalLM, hf.Phi3Config(num_hidden_layers=2, sliding_window=7, **dict(CAUSAL, hidden_size=24)))
+    return causal(hf.Phi3ForCausalLM, hf.Phi3Config(num_hidden_layers=2, sliding_window=7, partial_rotary_factor=0.5, **dict(CAUSAL, hidden_size=24)))
 
 
 def clip():
@@ -158,7 +158,7 @@ def efficientnet():
 
 CASES = dict(roberta=roberta, distilbert=distilbert, modernbert=modernbert, deit=deit, gemma=gemma, gemma2=gemma2,
              gemma3=gemma3, phi3=phi3, clip=clip, mobilenetv2=mobilenetv2, mobilenetv3=mobilenetv3, efficientnet=efficientnet)
-SEEDS = dict(gemma=6, gemma2=4, phi3=7)      # greedy texts that no rounding changes
+SEEDS = dict(gemma=6, gemma2=4, phi3=5)      # greedy texts that no rounding changes
 # What transformers 4 calls what is in config.json of transformers 5.
 OLD = dict(gemma3=dict(rope_theta=10000.0, rope_local_base_freq=100.0, rope_scaling=dict(rope_type="linear", factor=4.0),
                        sliding_window_pattern=3, cache_implementation="hybrid"),
