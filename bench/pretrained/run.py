@@ -11,6 +11,7 @@ CONFIG = dict(architectures=["LlamaForCausalLM"], model_type="llama", vocab_size
               rms_norm_eps=1e-5, rope_theta=10000.0, hidden_act="silu", tie_word_embeddings=True, torch_dtype="bfloat16",
               bos_token_id=0, eos_token_id=0, attention_bias=False, mlp_bias=False)
 ROUNDS, TOKENS = 5, 16
+WEIGHTS = None     # a directory, for what is measured of loaded models
 
 
 class Tern:
@@ -36,7 +37,8 @@ class Torch:
         key = kind, lora
         if key not in self.models:
             dtype = self.torch.bfloat16 if kind == "bf16" else self.torch.float32
-            m = self.hf.LlamaForCausalLM(self.hf.LlamaConfig(**{k: v for k, v in CONFIG.items() if k != "torch_dtype"})).to(dtype)
+            m = (self.hf.LlamaForCausalLM.from_pretrained(WEIGHTS, dtype=dtype) if WEIGHTS else
+                 self.hf.LlamaForCausalLM(self.hf.LlamaConfig(**{k: v for k, v in CONFIG.items() if k != "torch_dtype"})).to(dtype))
             if lora:
                 import peft
                 m = peft.get_peft_model(m, peft.LoraConfig(r=8, lora_alpha=16, task_type="CAUSAL_LM"))
@@ -93,16 +95,16 @@ def most_memory():
     return int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read()).group(1)) / 1024
 
 
-def peak(program, folder, kind, n):
+def peak(program, folder, small, kind, n):
     """The most memory of a fresh process after two LoRA steps, and before there was a model."""
     t = Tern(program, folder)
-    before = t.ask("tokenizer", os.path.join(folder, "small.json"), 0)[2]
+    before = t.ask("tokenizer", small, 0)[2]
     t.ask("lora", kind, n)
     most = t.ask("lora", kind, n)[2]
     t.close()
-    code = ("import sys; sys.path.insert(0, %r); import run, peft; t = run.Torch();"
+    code = ("import sys; sys.path.insert(0, %r); import run, peft; run.WEIGHTS = %r; t = run.Torch();"
             "a = run.most_memory(); t.ask('lora', %r, %d); t.ask('lora', %r, %d); print(a, run.most_memory())"
-            % (os.path.dirname(os.path.abspath(__file__)), kind, n, kind, n))
+            % (os.path.dirname(os.path.abspath(__file__)), folder, kind, n, kind, n))
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     return before, most, float(out[0]), float(out[1])
 
@@ -145,8 +147,10 @@ def main():
         tern.close()
         if "memory" in wanted:
             print("NF4: %.3f of the layers' bytes in bfloat16" % (four / plain))
+            where = os.path.join(folder, "weights")
+            torch.model("bf16", False).save_pretrained(where)
             for kind in "f32", "bf16":
-                before, most, empty, all_ = peak(program, folder, kind, 128)
+                before, most, empty, all_ = peak(program, where, os.path.join(folder, "small.json"), kind, 128)
                 print("LoRA step %s, memory at most: tern %.0f MiB (%.0f at first), PEFT %.0f MiB (%.0f): %.2f, without what was there %.2f"
                       % (kind, most, before, all_, empty, most / all_, (most - before) / (all_ - empty)))
         if "load" in wanted:

@@ -5,13 +5,14 @@
  *   lora KIND N         a LoRA step with rows of N tokens; KIND c: of f32, checkpointed
  *   load DIRECTORY, tokenizer FILE, bytes KIND
  *
- * Answers: seconds of this process's processor time, seconds, MiB of memory at most since it began (VmHWM). */
+ * The models are those of the directory that is the argument, with random weights where it has none. Answers: seconds of this process's processor time, seconds, MiB of memory at most since it began (VmHWM). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tern/models.h>
 #include <tern/tern.h>
 #include <time.h>
+#include <unistd.h>
 
 static const char *config;
 
@@ -59,7 +60,11 @@ static tern_module *model_of(int kind, bool lora)
         return *m;
     tern_dtype dtype = kind == F32 || kind == CHECKPOINTED ? TERN_F32 : TERN_BF16;
     tern_manual_seed(1);
-    *m = tern_models_from_config(config, &(tern_pretrained_options){.dtype = dtype});
+    char weights[4096];
+    snprintf(weights, sizeof weights, "%s/model.safetensors", config);
+    const tern_pretrained_options o = {.dtype = dtype};
+    *m = access(weights, R_OK) == 0 ? tern_models_from_pretrained(config, &o)
+                                    : tern_models_from_config(config, &o);
     if (*m && types[kind])
         tern_quantize_(*m, types[kind]);
     if (*m && lora) {
