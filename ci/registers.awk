@@ -2,6 +2,19 @@
 # docs/registers.md. It fails where a kernel spills registers and is not named here, with a reason.
 BEGIN {
     # allowed["kernel_f32"] = bytes, with the reason in a comment
+    # Bytes that a thread has to load before it uses the first of them: where few threads have a tensor to themselves it is
+    # they that keep the memory busy.
+    in_flight["batch_norm_f32"] = in_flight["batch_norm_relu_f32"] = 64
+    in_flight["batch_norm_gradient_f32"] = 128
+    in_flight["batch_norm_masked_gradient_f32"] = 192
+    in_flight["batch_norm_bf16"] = in_flight["batch_norm_relu_bf16"] = 32
+    in_flight["batch_norm_gradient_bf16"] = 64
+    in_flight["batch_norm_masked_gradient_bf16"] = 96
+    in_flight["layer_norm_gradient_f32"] = 48
+}
+/^loads: / && ($2 in in_flight) && $3 + 0 < in_flight[$2] {
+    printf "FAIL %s loads %d bytes before it uses one on %s, of %d\n", $2, $3, architecture, in_flight[$2] >"/dev/stderr"
+    bad = 1
 }
 FNR == 1 {
     n = split(FILENAME, path, "/")

@@ -7,8 +7,35 @@
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 4
 #if IS_FLOAT
+#include "float4.h"
 
 /* ---- layer norm ---------------------------------------------------------------------------------- */
+
+/* Quads of a row of up to TERN_NORM_WIDE elements that each lane keeps in registers: `held` of all lanes, 0 where there are no
+ * loads of four. Lane q % LSIZE has quad q. */
+#if TERN_FLOAT4 && !TERN_CHUNKS
+#define MOST_HELD                         ((TERN_NORM_WIDE / 4 + TERN_WG - 1) / TERN_WG)
+#define HELD_(n, fits)                    TERN_CAT(HELD, IN_SET(FLOAT4, TERN_T))(n, fits)
+#define HELD_QUADS_(declare)              TERN_CAT(HELD_QUADS, IN_SET(FLOAT4, TERN_T))(declare)
+#define EACH_QUAD_(u, q, text)            TERN_CAT(EACH_QUAD, IN_SET(FLOAT4, TERN_T))(u, q, text)
+#define HELD_0(n, fits)                   0
+#define HELD_1(n, fits)                   ((fits) ? (idx)((n) / 4) : 0)
+#define HELD_QUADS_0(declare)
+#define HELD_QUADS_1(declare)             declare
+#define EACH_QUAD_0(u, q, text)
+#define EACH_QUAD_1(u, q, text)                                                                    \
+    UNROLL for (i32 u = 0; u < MOST_HELD; u++)                                                          \
+    {                                                                                              \
+        const idx q = (idx)LID + u * LSIZE;                                                        \
+        if (q < held) {                                                                            \
+            text                                                                                   \
+        }                                                                                          \
+    }
+#else
+#define HELD_(n, fits) 0
+#define HELD_QUADS_(declare)
+#define EACH_QUAD_(u, q, text)
+#endif
 
 /* The gradients of norm_layer.cl in one reading, for rows of up to TERN_NORM_WIDE elements: dx of `len` rows each, and
  * their sums dw and db as (parts, n). Each lane has its own columns of dw and db. what: 1 there is w, 4 the mean counts as 0, 8 dx is
@@ -29,24 +56,37 @@ KERNEL13(K(layer_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, db
     LOCAL_ARRAY(ACC, dw, TERN_NORM_WIDE);
     LOCAL_ARRAY(ACC, db, TERN_NORM_WIDE);
     LOCAL_ARRAY(ACC, scratch, TERN_WG);
+    const idx held = HELD_(n, (n & 3) == 0 && ALIGNED4(dys) && ALIGNED4(xs) && ALIGNED4(ws) && ALIGNED4(befores) && ALIGNED4(dxs));
     GROUPS(g, (rows + len - 1) / len)
     {
         idx end = (g + 1) * (idx)len;
         end = end < (idx)rows ? end : (idx)rows;
-        SIMD LANES(j, n)
+        BARRIER();
+        LANES(j, n)
         {
             dw[j] = 0;
             db[j] = 0;
         }
+        BARRIER();
         for (idx r = g * (idx)len; r < end; r++) {
             idx at = r * (idx)n;
             ACC mean = means[r], rstd = rstds[r], s = 0, t = 0;
-            SIMD_SUM2(s, t) LANES(j, n)
-            {
+            HELD_QUADS_(REAL x4[MOST_HELD][4]; REAL d4[MOST_HELD][4]; REAL w4[MOST_HELD][4];)
+            EACH_QUAD_(u, q, LOAD4(d4[u], dys + at, q); LOAD4(x4[u], xs + at, q); LOAD4(w4[u], ((what & 1) != 0 ? ws : xs), q);)
+            EACH_QUAD_(u, q, EACH4(e) {
+                ACC dy = d4[u][e];
+                ACC h = (x4[u][e] - mean) * rstd;
+                ACC v = (what & 1) != 0 ? dy * w4[u][e] : dy;
+                s += v;
+                t += v * h;
+                dw[4 * q + e] += dy * h;
+                db[4 * q + e] += dy;
+            })
+            for (idx j = 4 * held + LID; j < (idx)n; j += LSIZE) {
                 ACC dy = LD(dys, at + j), h = (LD(xs, at + j) - mean) * rstd;
-                ACC u = (what & 1) != 0 ? dy * LD(ws, j) : dy;
-                s += u;
-                t += u * h;
+                ACC v = (what & 1) != 0 ? dy * LD(ws, j) : dy;
+                s += v;
+                t += v * h;
                 dw[j] += dy * h;
                 db[j] += dy;
             }
@@ -54,15 +94,21 @@ KERNEL13(K(layer_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, db
             t = GROUP_SUM(t, scratch) / (ACC)n;
             if ((what & 4) != 0)
                 s = 0;
-            SIMD LANES(j, n)
-            {
+            EACH_QUAD_(u, q, REAL b4[4]; b4[0] = b4[1] = b4[2] = b4[3] = 0; if ((what & 8) != 0) LOAD4(b4, befores + at, q);
+                       EACH4(e) {
+                           ACC dy = d4[u][e];
+                           ACC v = (what & 1) != 0 ? dy * w4[u][e] : dy;
+                           b4[e] += rstd * (v - s - (x4[u][e] - mean) * rstd * t);
+                       } STORE4(dxs + at, q, b4);)
+            for (idx j = 4 * held + LID; j < (idx)n; j += LSIZE) {
                 ACC dy = LD(dys, at + j), h = (LD(xs, at + j) - mean) * rstd;
-                ACC u = (what & 1) != 0 ? dy * LD(ws, j) : dy;
-                ACC dx = rstd * (u - s - h * t);
+                ACC v = (what & 1) != 0 ? dy * LD(ws, j) : dy;
+                ACC dx = rstd * (v - s - h * t);
                 ST(dxs, at + j, (what & 8) != 0 ? LD(befores, at + j) + dx : dx);
             }
         }
-        SIMD LANES(j, n)
+        BARRIER();
+        LANES(j, n)
         {
             dws[g * (idx)n + j] = dw[j];
             dbs[g * (idx)n + j] = db[j];
@@ -214,6 +260,8 @@ KERNEL5(K(count_classes), (OUT, ACC, totals), (IN, i64, targets), (ARG, i64, row
 
 /* ---- batch norm with relu behind it ---------------------------------------------------------------- */
 
+#undef TERN_BLOCKS
+#define TERN_BLOCKS 2
 #include "batch_norm.h"
 
 /* ys as batch_norm has them, and zs = relu(ys). */
@@ -232,7 +280,8 @@ KERNEL16(K(batch_norm_relu), (OUT, STO, zs), (OUT, STO, ys), (OUT, ACC, means), 
     BASE(xs);
     BASE(ws);
     BASE(bs);
-    BATCH_NORM_(ST(ys, at, v); v = LD(ys, at); ST(zs, at, v < 0 ? 0 : v))
+    BATCH_NORM_(ALIGNED4(ys) && ALIGNED4(zs), ST(ys, at, v); v = LD(ys, at); ST(zs, at, v < 0 ? 0 : v);
+                , STORE4(ys + place[u], 0, v4); EACH4(e) v4[e] = v4[e] < 0 ? 0 : v4[e]; STORE4(zs + place[u], 0, v4);)
 }
 
 /* batch_norm_gradient where what came in is relu's: dy where its value, the mask, is above 0, and 0 dy elsewhere. */
@@ -249,6 +298,8 @@ KERNEL13(K(batch_norm_masked_gradient), (IN, STO, masks), (OUT, STO, dxs), (OUT,
     BASE(ws);
     BASE(means);
     BASE(rstds);
-    BATCH_NORM_GRADIENT_(LD(masks, at) <= 0 ? LD(dys, at) * 0 : LD(dys, at))
+    BATCH_NORM_GRADIENT_(ALIGNED4(masks), LD(masks, at) <= 0 ? LD(dys, at) * 0 : LD(dys, at),
+                         LOAD4(d4[u], dys + place[u], 0); LOAD4(m4[u], masks + place[u], 0);
+                         , m4[u][e] <= 0 ? d4[u][e] * 0 : d4[u][e])
 }
 #endif

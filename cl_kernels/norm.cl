@@ -20,7 +20,7 @@ KERNEL15(K(batch_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (O
     BASE(xs);
     BASE(ws);
     BASE(bs);
-    BATCH_NORM_(ST(ys, at, v))
+    BATCH_NORM_(ALIGNED4(ys), ST(ys, at, v);, STORE4(ys + place[u], 0, v4);)
 }
 
 /* With h = (x - mean) rstd: dw = sum dy h, db = sum dy, and
@@ -37,7 +37,7 @@ KERNEL12(K(batch_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, db
     BASE(ws);
     BASE(means);
     BASE(rstds);
-    BATCH_NORM_GRADIENT_(LD(dys, at))
+    BATCH_NORM_GRADIENT_(1, LD(dys, at), LOAD4(d4[u], dys + place[u], 0);, d4[u][e])
 }
 
 /* The same two where size is 1: groups take tiles of the channels, which lie side by side. */

@@ -4,7 +4,9 @@
  *   nvrtc_check FOLDER ARCHITECTURE FILE [--optimize]  the headers of FOLDER are there for #include
  *
  * Without --optimize the code is made as quickly as this NVRTC can; with it as the library has it,
- * and what the assembler says of each kernel (ptxas -v) is printed. */
+ * and what the assembler says of each kernel (ptxas -v) is printed, and how many bytes a thread of it loads before it
+ * uses the first of them: "loads: NAME BYTES", the most that there are anywhere. */
+#include <ctype.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -22,6 +24,8 @@ typedef struct program program;
     X(CompileProgram, (program * p, int n, const char *const *options))                            \
     X(GetProgramLogSize, (program * p, size_t * bytes))                                            \
     X(GetProgramLog, (program * p, char *log))                                                     \
+    X(GetPTXSize, (program * p, size_t * bytes))                                                   \
+    X(GetPTX, (program * p, char *text))                                                           \
     X(DestroyProgram, (program * *p))
 static struct {
 #define X(NAME, PARAMETERS) int(*NAME) PARAMETERS;
@@ -93,6 +97,85 @@ static bool load(void)
     return all;
 }
 
+/* ---- loads in flight: PTX, a line an instruction, in the order in which they are issued ---- */
+
+enum { MOST_LOADED = 256, NAME_ROOM = 32 };
+typedef struct flight {
+    char loaded[MOST_LOADED][NAME_ROOM]; /* registers that were loaded and not used yet */
+    int n, bytes, most;
+} flight;
+
+static void land_all(flight *f)
+{
+    f->most = f->bytes > f->most ? f->bytes : f->most;
+    f->n = f->bytes = 0;
+}
+
+/* The next register's name at or after text; NULL: there is none. */
+static const char *next_register(const char *text, char name[NAME_ROOM])
+{
+    const char *at = strchr(text, '%');
+    int n = 0;
+    if (!at)
+        return NULL;
+    while (n < NAME_ROOM - 1 && at[n] && (n == 0 || isalnum((unsigned char)at[n])))
+        n++;
+    memcpy(name, at, (size_t)n);
+    name[n] = '\0';
+    return at + n;
+}
+
+static bool uses_loaded(const flight *f, const char *operands)
+{
+    char name[NAME_ROOM];
+    while ((operands = next_register(operands, name)))
+        for (int i = 0; i < f->n; i++)
+            if (strcmp(f->loaded[i], name) == 0)
+                return true;
+    return false;
+}
+
+/* ld.global.nc.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1+16]; */
+static void load_line(flight *f, const char *line)
+{
+    const char *from = strchr(line, '['), *type = strpbrk(line, " \t{");
+    if (!from || uses_loaded(f, from))
+        land_all(f);
+    while (type && type > line && isdigit((unsigned char)type[-1]))
+        type--;
+    int bits = type ? atoi(type) : 0;
+    char name[NAME_ROOM];
+    for (const char *at = line; (at = next_register(at, name)) && at < from;)
+        if (f->n < MOST_LOADED) {
+            memcpy(f->loaded[f->n++], name, NAME_ROOM);
+            f->bytes += bits / 8;
+        }
+}
+
+static void print_loads(char *ptx)
+{
+    flight f = {.n = 0};
+    char name[256] = "";
+    for (char *line = strtok(ptx, "\n"); line; line = strtok(NULL, "\n")) {
+        while (isspace((unsigned char)*line))
+            line++;
+        const char *entry = strstr(line, ".entry ");
+        if (entry) {
+            sscanf(entry, ".entry %255[A-Za-z0-9_]", name);
+            f.most = 0;
+        } else if (strncmp(line, "ld.global", 9) == 0) {
+            load_line(&f, line);
+        } else if (*line == '$' || *line == '@' || *line == '}' || strncmp(line, "bra", 3) == 0 ||
+                   strncmp(line, "bar", 3) == 0 || (*line != '.' && uses_loaded(&f, line))) {
+            land_all(&f);
+        }
+        if (*line == '}' && *name) {
+            printf("loads: %s %d\n", name, f.most);
+            *name = '\0';
+        }
+    }
+}
+
 enum { INVALID_OPTION = 5 };
 
 /* NVRTC's result, with its log printed where the program does not compile. */
@@ -117,6 +200,12 @@ static int compile(const char *path, const char *text, const char *architecture,
         if (log && nvrtc.GetProgramLog(p, log) == 0)
             printf("%.*s\n", code != 0 ? 4000 : (int)bytes, log);
         free(log);
+    }
+    if (code == 0 && optimize && nvrtc.GetPTXSize(p, &bytes) == 0) {
+        char *ptx = calloc(1, bytes + 1);
+        if (ptx && nvrtc.GetPTX(p, ptx) == 0)
+            print_loads(ptx);
+        free(ptx);
     }
     nvrtc.DestroyProgram(&p);
     return code;
