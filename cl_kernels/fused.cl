@@ -302,4 +302,32 @@ KERNEL13(K(batch_norm_masked_gradient), (IN, STO, masks), (OUT, STO, dxs), (OUT,
                          LOAD4(d4[u], dys + place[u], 0); LOAD4(m4[u], masks + place[u], 0);
                          , m4[u][e] <= 0 ? d4[u][e] * 0 : d4[u][e])
 }
+
+/* ---- float32 and halves ------------------------------------------------------------------------------- */
+
+#if IS_HALF
+KERNEL4(K(add_mixed), (OUT, f32, zs), (IN, f32, xs), (IN, STO, ys), (ARG, i64, n))
+{
+    BASE(zs);
+    BASE(xs);
+    BASE(ys);
+    idx quads = 0;
+#if TERN_FLOAT4 && !TERN_CHUNKS
+    if (ALIGNED4(zs) && ALIGNED4(xs) && ALIGNED4(ys))
+        quads = (idx)n / 4;
+    ITEMS(i, quads)
+    {
+        f32 x4[4], y4[4];
+        LOAD4_f32(x4, xs, i);
+        LOAD4(y4, ys, i);
+        EACH4(e) x4[e] += y4[e];
+        STORE4_f32(zs, i, x4);
+    }
+#endif
+    ITEMS(i, n - 4 * quads)
+    {
+        zs[4 * quads + i] = xs[4 * quads + i] + LD(ys, 4 * quads + i);
+    }
+}
+#endif
 #endif

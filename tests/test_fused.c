@@ -393,7 +393,41 @@ static void a_convolution_adds_to_what_came_before(void **state)
         }
 }
 
+/* ---- float32 and halves ------------------------------------------------------------------------ */
+
+/* The sum, as PyTorch's promotion has it, and the gradients, each of its input's type. */
+static void sums_of_float32_and_halves(void **state)
+{
+    (void)state;
+    static const tern_dtype types[] = {TERN_BF16, TERN_F16};
+    static const int64_t sizes[] = {1, 3, 64, 4099};
+    FOR_EACH_DEVICE(device)
+    for (int t = 0; t < 2; t++)
+        for (int i = 0; i < 4; i++)
+            for (int form = 0; form < 4; form++)
+                TERN_SCOPE {
+                    tern_tensor *x = leaf(device, TERN_F32, TERN_SHAPE(sizes[i] + 1), 20);
+                    tern_tensor *y = leaf(device, types[t], TERN_SHAPE(sizes[i] + 1), 21);
+                    int64_t first = form & 1; /* where no quad begins */
+                    tern_tensor *a = tern_narrow(x, 0, first, sizes[i]);
+                    tern_tensor *b = tern_narrow(y, 0, first, sizes[i]);
+                    tern_tensor *z = form & 2 ? tern_add(a, b) : tern_add(b, a);
+                    assert_int_equal(tern_dtype_of(z), TERN_F32);
+                    assert_same(z, tern_add(a, tern_to_dtype(b, TERN_F32)));
+                    assert_ok(tern_backward(tern_sum(tern_square(z))));
+                    assert_int_equal(tern_dtype_of(tern_grad(y)), types[t]);
+                    tern_tensor *slope = tern_mul_scalar(tern_detach(z), TERN_SCALAR(2));
+                    assert_same(tern_narrow(tern_grad(x), 0, first, sizes[i]), slope);
+                    assert_same(tern_narrow(tern_grad(y), 0, first, sizes[i]),
+                                tern_to_dtype(slope, types[t]));
+                    tern_tensor *w = tern_clone(tern_detach(a)), *v = tern_clone(tern_detach(b));
+                    assert_same(tern_add_(w, b), z);
+                    assert_same(tern_add_(v, a), tern_to_dtype(z, types[t]));
+                }
+}
+
 static const struct CMUnitTest tests[] = {
+    TEST(sums_of_float32_and_halves),
     TEST(relu_behind_a_norm_is_part_of_it),
     TEST(relu_behind_a_norm_has_second_derivatives),
     TEST(a_convolution_adds_to_what_came_before),

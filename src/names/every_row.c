@@ -16,6 +16,7 @@
 #define NUMBER_TENSORS(NAME)
 #define NUMBER_PLAIN(NAME)                                                                         \
     OP(NAME##_scalar, #NAME, "Tensor input, Scalar other", tern_##NAME##_scalar(T(0), S(1)))
+#define NUMBER_SUM                NUMBER_PLAIN
 #define NUMBER_DIFFERENCE         NUMBER_PLAIN
 #define NUMBER_DIVISION           NUMBER_PLAIN
 #define NUMBER_POWER              NUMBER_PLAIN

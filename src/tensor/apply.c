@@ -203,7 +203,7 @@ static tern_status promote(tern_call *call, tern_tensor **cast)
         common = TERN_BOOL;
     if (tern_dtype_is_stored(common) && op->stored == TERN_STORED_READ)
         return read_stored(call, common, cast);
-    if (all_of(call, common))
+    if (all_of(call, common) || (op->mixes && op->mixes(call)))
         return TERN_OK;
     for (int i = 0; i < call->n_in; i++) {
         tern_tensor *x = call->in[i]; /* in may be cast itself */

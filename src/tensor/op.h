@@ -122,6 +122,7 @@ struct tern_op {
     const void *data; /* the row of a table that it was made of */
     uint32_t (*choose_saves)(const tern_call *call); /* instead of saves, where it depends */
     tern_dtype (*promote)(const tern_call *call, tern_dtype common); /* adjusts the common type */
+    bool (*mixes)(const tern_call *call); /* inputs of different types are taken as they are */
     /* Check inputs and attributes; set n_out and result. Fails without side effects. */
     tern_status (*infer)(tern_call *call);
     /* Compute out from in. Elementwise ops must stand out[0] being any of in, or strided. */

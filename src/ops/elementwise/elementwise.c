@@ -57,7 +57,8 @@ static tern_status row_infer(tern_call *call)
     tern_result *r = &call->result[0];
     call->n_out = 1;
     bool logical = row->kind == TERN_ROW_COMPARE || row->kind == TERN_ROW_PREDICATE;
-    r->dtype = logical ? TERN_BOOL : x->dtype;
+    bool mixed = call->n_in == 2 && call->in[1]->dtype != x->dtype;
+    r->dtype = logical ? TERN_BOOL : mixed ? TERN_F32 : x->dtype;
     tern_read_shape(x, &r->shape);
     if (call->op == row->scalar_op && !tern_dtype_is_floating_point(x->dtype))
         TERN_TRY(check_number(row, attributes_of(call)->a));
@@ -104,6 +105,31 @@ static tern_status ternary_forward(tern_call *call)
                        number_arg(t[0]->dtype, attributes_of(call)->a));
 }
 
+/* ---- float32 and halves, as residuals are under autocast: one launch instead of a copy and another ---- */
+
+static bool is_half(const tern_tensor *x)
+{
+    return x->dtype == TERN_F16 || x->dtype == TERN_BF16;
+}
+
+static bool mixes_halves(const tern_call *call)
+{
+    if (call->n_in != 2 || !tern_place_is_grouped(call->place) || tern_thread.mode.trace)
+        return false;
+    const tern_tensor *x = call->in[0], *y = call->in[1];
+    return ((x->dtype == TERN_F32 && is_half(y)) || (y->dtype == TERN_F32 && is_half(x))) &&
+           x->contiguous && y->contiguous && tern_same_shape(x, y) && x->numel > 0;
+}
+
+static tern_status add_mixed(tern_call *call)
+{
+    static const tern_kernel_ref kernel = {"fused", "add_mixed"};
+    const tern_tensor *x = call->in[0], *y = call->in[1], *half = is_half(x) ? x : y;
+    return TERN_LAUNCH(call->place, &kernel, half->dtype, tern_items(half->numel),
+                       tern_arg_out(call->out[0]), tern_arg_in(half == x ? y : x),
+                       tern_arg_in(half), tern_arg_i64(half->numel));
+}
+
 /* What was made with x instead of what was made for the result. */
 static bool take_companion(tern_call *call)
 {
@@ -126,6 +152,8 @@ static tern_status row_forward(tern_call *call)
     tern_walk w;
     if (call->out[0]->numel == 0 || (row->rule == TERN_RULE_RECTIFIER && take_companion(call)))
         return TERN_OK;
+    if (call->n_in == 2 && t[1]->dtype != t[2]->dtype)
+        return add_mixed(call);
     tern_shape shape;
     tern_tensor *strided;
     tern_read_shape(call->out[0], &shape);

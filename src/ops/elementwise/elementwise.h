@@ -26,7 +26,8 @@ typedef enum tern_row_rule {
     TERN_RULE_SIZE,
     TERN_RULE_SQUARE,
     TERN_RULE_TENSORS,
-    TERN_RULE_RECTIFIER
+    TERN_RULE_RECTIFIER,
+    TERN_RULE_SUM
 } tern_row_rule;
 
 /* A row of the table. low and high: the interval from which tests draw the inputs. */

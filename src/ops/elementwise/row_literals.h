@@ -21,6 +21,7 @@
 /* The same where a number takes part. */
 #define WITH_SCALAR_PLAIN      with_scalar
 #define WITH_SCALAR_TENSORS    with_scalar
+#define WITH_SCALAR_SUM        with_scalar
 #define WITH_SCALAR_DIVISION   with_scalar
 #define WITH_SCALAR_POWER      with_scalar
 #define WITH_SCALAR_DIFFERENCE with_scalar_but_bools
@@ -33,6 +34,7 @@
 #define ADVICE_ORDERED         NULL
 #define ADVICE_DIVISOR         NULL
 #define ADVICE_SIZE            NULL
+#define ADVICE_SUM             NULL
 #define ADVICE_RECTIFIER       NULL
 #define ADVICE_NEGATION                                                                            \
     "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert "  \
@@ -122,6 +124,7 @@ static const tern_attribute number_names[] = {TERN_FIELD(tern_row_attributes, "a
         .promote = PROMOTE,                                                                        \
         .not_differentiable = NOGRAD,                                                              \
         .data = &NAME##_row,                                                                       \
+        .mixes = TERN_RULE_##RULE == TERN_RULE_SUM ? mixes_halves : NULL,                          \
         .choose_saves = row_saves,                                                                 \
         .infer = row_infer,                                                                        \
         .forward = row_forward,                                                                    \
