@@ -81,9 +81,12 @@ def paths(root, path, text):
 
 
 def names(path, text, known):
-    out = []
+    out, printed = [], {}  # what programs print, a small GPT among them, is no claim of the document
+    for block in documents.blocks(text):
+        if block.language in ("", "text", "output"):
+            printed.update((block.number + i, True) for i in range(len(block.lines)))
     for number, line in enumerate(text.split("\n"), 1):
-        for match in NAME.finditer(line):
+        for match in NAME.finditer(line) if number not in printed else ():
             name, after = match.group(0), line[match.end():match.end() + 1]
             if name in known or PATTERN.search(name) or after in ("*", "<"):
                 continue

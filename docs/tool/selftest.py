@@ -46,7 +46,7 @@ def reads_headers():
 
 
 def reads_documents():
-    text = "# One\n[a](#two) [b](#one) `tern_nothing` `src/no.c` [c](none.md)\n```c\nint tern_neither;\n```\n"
+    text = "# One\n[a](#two) [b](#one) `tern_nothing` `src/no.c` [c](none.md)\n```c\nint tern_neither;\n```\n```text\ntern_babble\n```\n"
     with tempfile.TemporaryDirectory() as root:
         with open(os.path.join(root, "a.md"), "w", encoding="utf-8") as file:
             file.write(text)
