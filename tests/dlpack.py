@@ -78,6 +78,11 @@ class Lent:
         return api.PyCapsule_New(lent, b"dltensor_versioned" if versioned else b"dltensor", None)
 
 
+# NumPy 1 lends and takes no bool, lends nothing read-only and knows no versions.
+OLD = int(numpy.__version__.split(".")[0]) < 2
+HOW = ({},) if OLD else ({}, {"max_version": (1, 0)})
+
+
 def taken(array, **how):
     """The capsule of a library's array, used up: tern's tensor on its memory."""
     capsule = array.__dlpack__(**how)
@@ -91,24 +96,29 @@ def taken(array, **how):
 
 
 def with_numpy():
+    if OLD:
+        print("SKIP: NumPy", numpy.__version__, "has no versioned DLPack: bool and read-only arrays")
     for name, number in NAMES.items():
+        if OLD and name == "bool":
+            continue
         x = to_dtype(view(arange(0, 12, 1, 1, b"cpu"), Shape(2, (I64 * 12)(3, 4))), number)
         turned = numpy.from_dlpack(Lent(transpose(x, 0, 1)))
         check(turned.dtype == numpy.dtype(name) and turned.shape == (4, 3) and turned[3, 2] == (1 if name == "bool" else 11),
               "NumPy reads tern's " + name)
         array = numpy.arange(6).astype(name).reshape(2, 3)
-        for how in ({}, {"max_version": (1, 0)}):
+        for how in HOW:
             y = taken(array, **how)
             check(y and item(total(to_dtype(y, 2))) == array.sum(), "tern reads NumPy's " + name + str(how))
     array = numpy.arange(12, dtype="float32").reshape(3, 4)
-    zero_(taken(array[:, ::2], max_version=(1, 0)))
+    zero_(taken(array[:, ::2], **HOW[-1]))
     check(array[:, ::2].sum() == 0 and array.sum() == 1 + 3 + 5 + 7 + 9 + 11, "and writes into its memory")
-    check(not taken(array[::-1], max_version=(1, 0)) and b"negative strides" in last_error(), "negative strides are told")
+    check(not taken(array[::-1], **HOW[-1]) and b"negative strides" in last_error(), "negative strides are told")
     clear_error()
-    array.flags.writeable = False
-    check(not taken(array, max_version=(1, 0)) and b"read-only" in last_error(), "so is what is read-only")
-    clear_error()
-    check(taken(numpy.zeros((0, 3), "float32"), max_version=(1, 0)), "nothing is something")
+    if not OLD:
+        array.flags.writeable = False
+        check(not taken(array, **HOW[-1]) and b"read-only" in last_error(), "so is what is read-only")
+        clear_error()
+    check(taken(numpy.zeros((0, 3), "float32"), **HOW[-1]), "nothing is something")
 
 
 def with_torch():

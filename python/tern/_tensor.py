@@ -12,6 +12,9 @@ _is_capsule = ctypes.PYFUNCTYPE(ctypes.c_int, P, ctypes.c_char_p)(("PyCapsule_Is
 _pointer_of = ctypes.PYFUNCTYPE(P, P, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
 _rename = ctypes.PYFUNCTYPE(ctypes.c_int, P, ctypes.c_char_p)(("PyCapsule_SetName", _api))
 _DELETER = ctypes.CFUNCTYPE(None, P)
+# The exception under way, if any: calls through ctypes would take it for their own.
+_fetch = ctypes.PYFUNCTYPE(None, ctypes.POINTER(P), ctypes.POINTER(P), ctypes.POINTER(P))(("PyErr_Fetch", _api))
+_restore = ctypes.PYFUNCTYPE(None, P, P, P)(("PyErr_Restore", _api))
 
 
 class _Managed(ctypes.Structure):  # DLManagedTensor; its deleter is behind the tensor and the context
@@ -24,11 +27,28 @@ class _ManagedVersioned(ctypes.Structure):
 
 @ctypes.PYFUNCTYPE(None, P)
 def _end_of_capsule(capsule):
-    """Nobody took the tensor over."""
-    for name, kind in ((_VERSIONED, _ManagedVersioned), (_OLD, _Managed)):
+    """Nobody took the tensor over: the consumer refused it, perhaps with an exception under way."""
+    kind, value, trace = P(), P(), P()
+    _fetch(kind, value, trace)
+    for name, managed in ((_VERSIONED, _ManagedVersioned), (_OLD, _Managed)):
         if _is_capsule(capsule, name):
             lent = _pointer_of(capsule, name)
-            ctypes.cast(lent, ctypes.POINTER(kind)).contents.deleter(lent)
+            ctypes.cast(lent, ctypes.POINTER(managed)).contents.deleter(lent)
+    _restore(kind, value, trace)
+
+
+class _Memory:
+    """Lends a tensor's memory to NumPy, any version of it: before 2 its from_dlpack knows no bool and gives
+    arrays that can't be written."""
+
+    def __init__(self, x):
+        size, kind = x.dtype.itemsize, x.dtype.name
+        letter = "b" if kind == "bool" else kind[0]
+        self.tensor = x
+        address = lib.tern_data(x._pointer) or id(x)  # never read where there are no elements
+        self.__array_interface__ = {
+            "version": 3, "shape": x.shape, "typestr": "%s%s%d" % ("|" if size == 1 else "<", letter, size),
+            "strides": tuple(n * size for n in x.stride()), "data": (address, False)}
 
 
 class dtype:
@@ -325,7 +345,7 @@ class Tensor:
             raise TypeError("the tensor is on %s: use .cpu().numpy()" % self.device)
         if self.dtype.name.startswith(("bfloat16", "float8")):
             raise TypeError("NumPy has no %s: use .to('float32').numpy()" % self.dtype.name)
-        return numpy.from_dlpack(self)
+        return numpy.asarray(_Memory(self))
 
     def __array__(self, dtype=None, copy=None):
         array = self.detach().cpu().numpy()
