@@ -203,6 +203,11 @@ void tern_dist_combine_tree(void *rows, int n, int64_t count, tern_dtype dtype);
  * it is one tree over all. */
 tern_status tern_dist_all_reduce_tree(tern_tensor *x, const tern_dist_options *options);
 
+/* ---- numbers.c ----------------------------------------------------------------------------------- */
+/* values[i], of n, become their sums over the group's ranks, or the greatest; NaN where one is. */
+tern_status tern_dist_reduce_numbers(tern_dist_group *group, const char *label, double *values,
+                                     int n, bool greatest);
+
 /* ---- engine.c ------------------------------------------------------------------------------------ */
 /* Start the thread, and MPI on it, with the world's communicators; waits for at most timeout seconds. */
 tern_status tern_dist_start(tern_dist_job *job, double timeout);

@@ -8,18 +8,12 @@ enum { BUFFERS = 1, GRADIENTS = 2, RANK = 4 }; /* RANK: times 1 + the rank */
 
 static tern_status ask(tern_ddp *d, int own, int *greatest)
 {
-    const tern_dist_options o = {.op = TERN_DIST_MAX, .group = d->group, .label = "join"};
-    tern_status status = TERN_OK;
-    TERN_SCOPE {
-        const int32_t told = own;
-        tern_tensor *x = tern_from_data(&told, TERN_SHAPE(1), TERN_I32, "cpu");
-        status = x ? tern_dist_all_reduce(x, &o) : TERN_ERR_MEMORY;
-        if (status == TERN_OK)
-            *greatest = *(const int32_t *)tern_data(x);
-    }
-    if (status == TERN_OK && *greatest)
+    double told = own;
+    TERN_TRY(tern_dist_reduce_numbers(d->group, "join", &told, 1, true));
+    *greatest = (int)told;
+    if (*greatest)
         d->last = *greatest / RANK - 1;
-    return status;
+    return TERN_OK;
 }
 
 tern_status tern_ddp_go_on(tern_ddp *d, bool buffers, bool gradients, int *from)

@@ -1,32 +1,11 @@
 /* shard_mesh.c -- the ranks that share parameters out, for norms, steps that are skipped, and snapshots. */
 #include "dist/shard.h"
-#include <math.h>
 #include <string.h>
-
-/* What MPI makes of NaN is its own affair, so that NaNs are counted beside. */
-static tern_status reduce_in(tern_dist_group *group, double *values, int n, bool greatest)
-{
-    const tern_dist_options o = {.op = greatest ? TERN_DIST_MAX : TERN_DIST_SUM,
-                                 .group = group,
-                                 .label = "numbers of all parts"};
-    tern_status status = TERN_OK;
-    TERN_SCOPE {
-        tern_tensor *x = tern_empty(TERN_SHAPE(2 * n), TERN_F64, "cpu");
-        double *all = x ? tern_data(x) : NULL;
-        for (int i = 0; all && i < n; i++) {
-            all[i] = isnan(values[i]) ? 0 : values[i];
-            all[n + i] = isnan(values[i]);
-        }
-        status = all ? tern_dist_all_reduce(x, &o) : TERN_ERR_MEMORY;
-        for (int i = 0; status == TERN_OK && i < n; i++)
-            values[i] = all[n + i] > 0 ? (double)NAN : all[i];
-    }
-    return status;
-}
 
 static tern_status reduce(tern_ranks *ranks, double *values, int n, bool greatest)
 {
-    return reduce_in(((tern_shard_mesh *)(void *)ranks)->group, values, n, greatest);
+    return tern_dist_reduce_numbers(((tern_shard_mesh *)(void *)ranks)->group,
+                                    "numbers of all parts", values, n, greatest);
 }
 
 static void place(const tern_ranks *ranks, int *rank, int *size, int *copy)
@@ -56,7 +35,7 @@ static tern_status agree(tern_ranks *ranks, tern_status status, char *text, size
         size_t n = bytes;
         if (i == 0 && !groups[i])
             continue;
-        TERN_TRY(reduce_in(groups[i], &failed, 1, true));
+        TERN_TRY(tern_dist_reduce_numbers(groups[i], function, &failed, 1, true));
         if (bytes == 0)
             continue;
         char *first =
@@ -94,7 +73,7 @@ tern_status tern_shard_look(const tern_shard_unit *root)
     double changed = tern_shard_changed(root->mesh, &any);
     if (!any)
         return TERN_OK;
-    TERN_TRY(reduce_in(root->mesh->group, &changed, 1, true));
+    TERN_TRY(tern_dist_reduce_numbers(root->mesh->group, "parts that changed", &changed, 1, true));
     root->mesh->epoch += changed > 0;
     return TERN_OK;
 }
