@@ -1,5 +1,6 @@
 /* test_loader.c -- loops over batches: order, noise, states, devices, and ways out. */
 #include "loaders.h"
+#include <pthread.h>
 
 /* ---- the same, whoever makes it ---------------------------------------------------------- */
 
@@ -362,6 +363,65 @@ static void progress_is_told(void **state)
     tern_dataset_free(d);
 }
 
+/* ---- memory ------------------------------------------------------------------------------ */
+
+/* Items that outlive their batch, given back by another thread than the one that made them. */
+typedef struct hoard {
+    pthread_mutex_t lock;
+    tern_tensor *item[ITEMS];
+    int n;
+} hoard;
+
+static tern_status hoarded(tern_dataset *self, int64_t i, tern_tensor **item)
+{
+    hoard *h = tern_dataset_data(self);
+    /* Of two sizes in one size class, and of one that is too large to be kept by the thread. */
+    item[0] = tern_full(TERN_SHAPE(4), TERN_SCALAR(i), TERN_F32, NULL);
+    item[0] = tern_index_select(item[0], 0, tern_arange(0, 3, 1, TERN_I64, NULL));
+    tern_tensor *kept = tern_full(TERN_SHAPE(i % 2 ? 3 : 5000), TERN_SCALAR(i), TERN_F32, NULL);
+    pthread_mutex_lock(&h->lock);
+    h->item[h->n++] = tern_keep(kept);
+    pthread_mutex_unlock(&h->lock);
+    return TERN_OK;
+}
+
+static uint64_t allocated(void)
+{
+    tern_memory_stats stats;
+    assert_ok(tern_memory_get_stats("cpu", &stats));
+    assert_true(stats.allocated <= stats.allocated_peak);
+    return stats.allocated;
+}
+
+static void memory_is_counted_to_the_byte(void **state)
+{
+    (void)state;
+    for (int workers = 0; workers < 4; workers++) {
+        hoard h = {.lock = PTHREAD_MUTEX_INITIALIZER};
+        tern_dataset *d = tern_data_dataset("Hoard", ITEMS, 1, hoarded, &h);
+        tern_loader *loader = with_workers(d, workers);
+        /* the cpu's place for faults of indices is there */
+        tern_index_select(tern_zeros(TERN_SHAPE(1), TERN_F32, NULL), 0,
+                          tern_zeros(TERN_SHAPE(1), TERN_I64, NULL));
+        tern_scope_clear();
+        uint64_t before = allocated(), bytes = 0;
+        TERN_EACH_BATCH(batch, loader) assert_int_equal(tern_size(batch.tensors[0], 1), 3);
+        assert_int_equal(h.n, ITEMS);
+        for (int i = 0; i < h.n; i++) {
+            assert_true(tern_item(tern_select(h.item[i], 0, 0)) ==
+                        tern_item(tern_select(h.item[i], 0, -1)));
+            bytes += (uint64_t)tern_numel(h.item[i]) * sizeof(float);
+        }
+        tern_scope_clear();
+        assert_int_equal(allocated() - before, bytes);
+        for (int i = 0; i < h.n; i++)
+            tern_release(h.item[i]);
+        assert_int_equal(allocated(), before);
+        tern_loader_free(loader);
+        tern_dataset_free(d);
+    }
+}
+
 /* ---- what is refused --------------------------------------------------------------------- */
 
 static void wrong_options_are_refused(void **state)
@@ -411,6 +471,7 @@ int main(void)
         TEST(streams_are_read_in_order),
         TEST(batches_come_to_the_device),
         TEST(progress_is_told),
+        TEST(memory_is_counted_to_the_byte),
         TEST(wrong_options_are_refused),
     };
     return test_main(tests, sizeof tests / sizeof *tests);

@@ -227,3 +227,14 @@ void tern_parallel(int parts, void (*body)(void *user, int part, int parts), voi
     for (int part = 0; part < parts; part++)
         body(user, part, parts);
 }
+
+void tern_mutex_init_short(pthread_mutex_t *mutex)
+{
+    pthread_mutexattr_t kind;
+    pthread_mutexattr_init(&kind);
+#ifdef __GLIBC__
+    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ADAPTIVE_NP);
+#endif
+    pthread_mutex_init(mutex, &kind);
+    pthread_mutexattr_destroy(&kind);
+}

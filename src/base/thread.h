@@ -110,6 +110,16 @@ typedef struct tern_random_stream {
     struct tern_block *block; /* the same words on a device; NULL: on none yet */
 } tern_random_stream;
 
+/* Blocks of memory that a thread keeps for itself while it makes the items of a batch, each of which wants
+ * what the one before gave back, so that threads do not wait for each other there. They count as allocated. */
+enum { TERN_KEPT_CLASSES = 64 }; /* by size: up to 16 KiB */
+typedef struct tern_kept_blocks {
+    struct tern_block *of[TERN_KEPT_CLASSES];
+    uint64_t taken; /* how often one was used again */
+} tern_kept_blocks;
+/* Give them back (device/kept_blocks.c). */
+void tern_hook_blocks_end(tern_kept_blocks *kept);
+
 typedef struct tern_thread_state {
     tern_thread_mode mode;
     tern_random_stream *random; /* NULL: the devices' generators */
@@ -117,6 +127,7 @@ typedef struct tern_thread_state {
     uint64_t failures;            /* so far, whether they are recorded or not */
     tern_after_walk **after_walk; /* of the walk back that runs; NULL: none does */
     struct tern_graph *graph;     /* what is being recorded; NULL: work runs */
+    tern_kept_blocks *blocks;     /* NULL: none are kept */
     bool strict;                  /* within TERN_STRICT */
     /* The innermost stretch of time that a profiler measures, and the run of the profiler it is of. */
     int64_t span, profile_run;

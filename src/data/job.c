@@ -286,7 +286,11 @@ void tern_job_make(tern_loader *l, tern_job *job, atomic_llong *item, int worker
     tern_error_hold hold;
     if (job->status != TERN_OK || !held(job, &hold))
         return;
+    tern_kept_blocks kept = {.taken = 0}, *outer = tern_thread.blocks;
+    tern_thread.blocks = &kept;
     tern_status status = job->n ? make_batch(&m) : TERN_OK;
+    tern_thread.blocks = outer;
+    tern_hook_blocks_end(&kept);
     if (status == TERN_OK && job->size) {
         m.at = -1;
         status = pin(l, job);

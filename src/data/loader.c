@@ -50,7 +50,7 @@ static tern_status check_options(const tern_dataset *d, const tern_loader_option
         return tern_fail(TERN_ERR_ARGUMENT,
                          "%s: num_workers option should be non-negative, and 1024 at most; not %d",
                          function, o->num_workers);
-    if (o->prefetch_factor < 1 || o->prefetch_factor > 1 << 20)
+    if (o->prefetch_factor < 0 || o->prefetch_factor > 1 << 20)
         return tern_fail(TERN_ERR_ARGUMENT,
                          "%s: prefetch_factor option should be a positive integer, not %d",
                          function, o->prefetch_factor);
@@ -111,7 +111,7 @@ static tern_status prepare(tern_loader *l)
     if (pthread_condattr_init(&by) != 0)
         return tern_fail(TERN_ERR_MEMORY, "tern_data_loader: no memory for its lock");
     pthread_condattr_setclock(&by, CLOCK_MONOTONIC);
-    pthread_mutex_init(&l->lock, NULL);
+    tern_mutex_init_short(&l->lock);
     pthread_cond_init(&l->work, &by);
     pthread_cond_init(&l->done, &by);
     pthread_cond_init(&l->move, &by);
@@ -159,6 +159,7 @@ tern_loader *tern_data_loader(tern_dataset *dataset, const tern_loader_options *
     l->count = o.collate && o.collate_count ? o.collate_count : d->count;
     l->sampler = sampler_of(&o);
     l->o = o;
+    l->ahead = o.prefetch_factor ? o.prefetch_factor : LEAST_AHEAD;
     if (l->sampler && prepare(l) == TERN_OK && set_device(l) == TERN_OK &&
         draw_seed(l) == TERN_OK) {
         l->fingerprint = fingerprint(l);

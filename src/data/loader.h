@@ -8,7 +8,7 @@
 #include "data/data.h"
 #include <pthread.h>
 
-enum { MESSAGE_BYTES = 1024 };
+enum { MESSAGE_BYTES = 1024, LEAST_AHEAD = 2, MOST_AHEAD = 32, AHEAD_BYTES = 2 << 20 };
 
 typedef enum job_state {
     JOB_WANTED,
@@ -65,6 +65,7 @@ struct tern_loader {
     int64_t n;              /* of the order, over all ranks */
     int64_t total, planned; /* positions of this rank; of these, in jobs; total -1: not known */
     int64_t jobs, given;    /* batches */
+    int fresh;              /* jobs for which no worker was called yet */
     int64_t positions;      /* given */
     tern_job *hand;         /* the batch that the body has */
     struct timespec began;
@@ -75,6 +76,7 @@ struct tern_loader {
     bool prepared; /* lock and conditions are there */
     tern_job *first, *last;
     int queued, moved; /* jobs in the list; those that are on the device */
+    int ahead;         /* how many there may be, for each worker */
     bool reading;      /* a worker is in an iterable data set */
     bool ended;        /* which has no more items */
     bool stop;

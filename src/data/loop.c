@@ -74,7 +74,7 @@ static tern_status plan(tern_loader *l, tern_job **planned)
 /* With the lock held: as many jobs as may wait. */
 static tern_status plan_ahead(tern_loader *l)
 {
-    const int most = l->o.num_workers * l->o.prefetch_factor;
+    const int most = l->o.num_workers * l->ahead;
     while (l->queued < most && !l->ended) {
         tern_job *job;
         TERN_TRY(plan(l, &job));
@@ -86,9 +86,27 @@ static tern_status plan_ahead(tern_loader *l)
             l->first = job;
         l->last = job;
         l->queued++;
-        pthread_cond_signal(&l->work);
+        l->fresh++;
     }
     return TERN_OK;
+}
+
+/* Where the program does not say: threads that hand over a small batch at a time mostly wait for each other. */
+static int ahead_of(const tern_loader *l, const tern_job *job)
+{
+    int64_t bytes = 1, ahead;
+    for (int k = 0; k < l->count; k++)
+        bytes +=
+            tern_numel(job->tensors[k]) * (int64_t)tern_dtype_size(tern_dtype_of(job->tensors[k]));
+    ahead = AHEAD_BYTES / bytes;
+    return ahead < LEAST_AHEAD ? LEAST_AHEAD : ahead > MOST_AHEAD ? MOST_AHEAD : (int)ahead;
+}
+
+/* A worker for each job that was planned since. */
+static void call_workers(tern_loader *l)
+{
+    for (; l->fresh > 0; l->fresh--)
+        pthread_cond_signal(&l->work);
 }
 
 /* ---- waiting ----------------------------------------------------------------------------- */
@@ -137,6 +155,7 @@ static tern_status take_first(tern_loader *l, tern_job **job)
 {
     pthread_mutex_lock(&l->lock);
     tern_status status = plan_ahead(l);
+    call_workers(l);
     if (status == TERN_OK && l->first)
         status = wait_for_first(l);
     *job = status == TERN_OK ? l->first : NULL;
@@ -147,10 +166,13 @@ static tern_status take_first(tern_loader *l, tern_job **job)
         l->moved -= l->moves;
         if (l->moves)
             pthread_cond_signal(&l->move);
+        if (!l->o.prefetch_factor && l->given == 0 && (*job)->status == TERN_OK && (*job)->size)
+            l->ahead = ahead_of(l, *job);
         if (!(*job)->last)
             status = plan_ahead(l);
     }
     pthread_mutex_unlock(&l->lock);
+    call_workers(l); /* who wakes finds the lock free */
     if (status != TERN_OK) {
         tern_job_free(*job, l->dataset->count);
         *job = NULL;

@@ -80,7 +80,7 @@ static tern_job *to_move(tern_loader *l)
     tern_job *job = l->first;
     while (job && job->state == JOB_DONE)
         job = job->next;
-    return job && job->state == JOB_MADE && l->moved < l->o.prefetch_factor ? job : NULL;
+    return job && job->state == JOB_MADE && l->moved < l->ahead ? job : NULL;
 }
 
 static void run_mover(tern_loader *l)

@@ -140,8 +140,12 @@ tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *functi
     if (largest && rounded > largest)
         rounded = bytes;
     tern_graph *graph = tern_capture_of(place);
+    tern_block *block = graph ? NULL : tern_kept_take(place, class, bytes);
+    if (block)
+        return block;
     pthread_mutex_lock(&place->memory_lock);
-    tern_block *block = graph ? tern_pool_take(graph, class, bytes) : NULL;
+    if (graph)
+        block = tern_pool_take(graph, class, bytes);
     if (!block) {
         block = place->cache[class];
         if (block && block->buffer.bytes >= bytes)
@@ -231,6 +235,8 @@ void tern_block_drop_hold(tern_block *block)
 void tern_block_free(tern_block *block)
 {
     if (!block)
+        return;
+    if (tern_kept_put(block))
         return;
     tern_place *place = block->place;
     if (block->is_ahead && !block->holds && !block->pool)

@@ -56,6 +56,9 @@ struct tern_place {
 /* With memory_lock held: put a block aside, give all that is aside back to the driver. */
 void tern_cache_put(tern_place *place, tern_block *block);
 void tern_cache_empty(tern_place *place);
+/* One that the thread keeps, of that size (NULL: none); whether it keeps this one. */
+tern_block *tern_kept_take(tern_place *place, int class, size_t bytes);
+bool tern_kept_put(tern_block *block);
 /* A block of the cpu's that another device has pinned. */
 tern_block *tern_cache_take_pinned(tern_place *cpu, tern_place *by, size_t bytes,
                                    const char *function);

@@ -70,7 +70,7 @@ static tern_place *make_place(const tern_backend *backend, int index, const tern
         snprintf(place->text, sizeof place->text, "%s:%d", backend->kind, index);
     place->info.device = place->text;
     pthread_mutex_init(&place->lock, NULL);
-    pthread_mutex_init(&place->memory_lock, NULL);
+    tern_mutex_init_short(&place->memory_lock);
     return place;
 }
 

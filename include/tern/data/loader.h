@@ -40,7 +40,7 @@ typedef struct tern_loader_options {
     bool drop_last;     /* leave out a last batch that is not full */
     int num_workers;    /* threads; 0: items are made in the loop */
     /* Batches that are made ahead, for each worker; of these, so many are on the device. Default
-     * 2. */
+     * 2, and up to 32 where 2 MiB hold as many. */
     int prefetch_factor;
     uint64_t seed;               /* default: drawn from the cpu's generator */
     tern_sampler *sampler;       /* instead of shuffle; owned */
