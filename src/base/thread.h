@@ -117,7 +117,7 @@ typedef struct tern_kept_blocks {
     struct tern_block *of[TERN_KEPT_CLASSES];
     uint64_t taken; /* how often one was used again */
 } tern_kept_blocks;
-/* Give them back (device/kept_blocks.c). */
+/* Give them back (device/memory.c). */
 void tern_hook_blocks_end(tern_kept_blocks *kept);
 
 typedef struct tern_thread_state {

@@ -1,7 +1,6 @@
 /* kept_blocks.c -- blocks that a thread keeps for itself while it makes items. */
 #include "base/profile.h"
 #include "device/registry.h"
-#include "device/transfers.h"
 
 static tern_block **list_of(const tern_place *place, int class)
 {
@@ -30,34 +29,4 @@ bool tern_kept_put(tern_block *block)
     block->next = *list;
     *list = block;
     return true;
-}
-
-/* With memory_lock held. */
-static void give(tern_place *place, tern_block *block)
-{
-    while (block) {
-        tern_block *next = block->next;
-        place->stats.allocated -= block->used;
-        tern_cache_put(place, block);
-        block = next;
-    }
-}
-
-void tern_hook_blocks_end(tern_kept_blocks *kept)
-{
-    tern_place *place = NULL;
-    for (int class = 0; class < TERN_KEPT_CLASSES; class ++) {
-        tern_block *first = kept->of[class];
-        if (!first)
-            continue;
-        if (!place) {
-            place = first->place;
-            pthread_mutex_lock(&place->memory_lock);
-            place->stats.allocations += kept->taken;
-        }
-        give(place, first);
-    }
-    if (place)
-        pthread_mutex_unlock(&place->memory_lock);
-    *kept = (tern_kept_blocks){.taken = 0};
 }

@@ -255,6 +255,36 @@ void tern_block_free(tern_block *block)
         tern_block_end(block);
 }
 
+/* With memory_lock held. */
+static void give_kept(tern_place *place, tern_block *block)
+{
+    while (block) {
+        tern_block *next = block->next;
+        place->stats.allocated -= block->used;
+        tern_cache_put(place, block);
+        block = next;
+    }
+}
+
+void tern_hook_blocks_end(tern_kept_blocks *kept)
+{
+    tern_place *place = NULL;
+    for (int class = 0; class < TERN_KEPT_CLASSES; class ++) {
+        tern_block *first = kept->of[class];
+        if (!first)
+            continue;
+        if (!place) {
+            place = first->place;
+            pthread_mutex_lock(&place->memory_lock);
+            place->stats.allocations += kept->taken;
+        }
+        give_kept(place, first);
+    }
+    if (place)
+        pthread_mutex_unlock(&place->memory_lock);
+    *kept = (tern_kept_blocks){.taken = 0};
+}
+
 void tern_block_keep_one(tern_block *block, tern_dtype dtype)
 {
     tern_place *place = block->place;
