@@ -2,6 +2,7 @@
  * through NCCL (on the stand-in for it, tests/standin/nccl.c). */
 #include "support.h"
 #include <dlfcn.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -227,6 +228,67 @@ static void check_type(const char *const *devices, int n, tern_dtype dtype)
         check_numbers(all[i], want, n * PART, "all_reduce");
 }
 
+/* ---- other ops than sums ------------------------------------------------------------------------ */
+
+/* By its meaning; of unsigned 64-bit numbers above all signed ones too, of which b is an offset. */
+static int64_t combined(int64_t a, int64_t b, tern_dist_op op, bool bools)
+{
+    switch (op) {
+    case TERN_DIST_PRODUCT:
+        return a * b;
+    case TERN_DIST_MIN:
+        return a < b ? a : b;
+    case TERN_DIST_MAX:
+        return a > b ? a : b;
+    case TERN_DIST_BAND:
+        return a & b;
+    case TERN_DIST_BOR:
+        return a | b;
+    case TERN_DIST_BXOR:
+        return a ^ b;
+    default:
+        return bools ? a | b : a + b;
+    }
+}
+
+static void check_op(const char *const *devices, int n, tern_dtype dtype, tern_dist_op op)
+{
+    tern_tensor *x[MOST + 2], *all[MOST + 2];
+    double want[16];
+    const bool real = tern_dtype_is_floating_point(dtype);
+    for (int i = 0; i < n; i++) {
+        all[i] = numbers(i, n * PART, dtype, devices[i]);
+        x[i] = tern_zeros(TERN_SHAPE(PART), dtype, devices[i]);
+    }
+    if (op == TERN_DIST_AVG ? !real : op >= TERN_DIST_BAND && real) {
+        assert_int_equal(tern_all_reduce_with_(all, n, op), TERN_ERR_DTYPE);
+        assert_error(TERN_ERR_DTYPE, "can't be combined by op");
+        assert_int_equal(tern_reduce_scatter_with_(x, all, n, op), TERN_ERR_DTYPE);
+        assert_error(TERN_ERR_DTYPE, "can't be combined by op");
+        return;
+    }
+    for (int i = 0; i < n * PART; i++) {
+        int64_t v = (int64_t)value(0, i, dtype);
+        for (int d = 1; d < n; d++)
+            v = combined(v, (int64_t)value(d, i, dtype), op, dtype == TERN_BOOL);
+        want[i] = (double)v;
+        if (op == TERN_DIST_AVG) { /* rounded once, as the type does */
+            tern_tensor *mean = tern_full(TERN_SHAPE(1), TERN_SCALAR(0), dtype, "cpu");
+            const double exact = dtype == TERN_F64 ? (double)v / n : (float)v / (float)n;
+            tern_fill_(mean, TERN_SCALAR(exact));
+            double *rounded = test_read(mean);
+            want[i] = rounded[0];
+            free(rounded);
+        }
+    }
+    assert_ok(tern_reduce_scatter_with_(x, all, n, op));
+    for (int i = 0; i < n; i++)
+        check_numbers(x[i], want + i * PART, PART, "reduce_scatter");
+    assert_ok(tern_all_reduce_with_(all, n, op));
+    for (int i = 0; i < n; i++)
+        check_numbers(all[i], want, n * PART, "all_reduce");
+}
+
 static bool have_f64(const char *const *devices, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -252,6 +314,56 @@ static void all_collectives_of_all_types(void **state)
                 if (n * PART <= 16 && (every[t] != TERN_F64 || have_f64(devices, n)))
                     check_type(devices, n, every[t]);
             }
+}
+
+static void all_ops_of_all_types(void **state)
+{
+    (void)state;
+    for (int with = 0; with < 3; with++)
+        for (int t = 0; t < TYPES - 2; t++)
+            for (int op = 0; op <= TERN_DIST_BXOR; op++)
+                TERN_SCOPE {
+                    const char *devices[MOST + 2];
+                    int n = all_devices(devices, with > 0);
+                    if (with == 2)
+                        devices[n] = devices[n - 1], n++;
+                    if (n * PART <= 16 && (every[t] != TERN_F64 || have_f64(devices, n)))
+                        check_op(devices, n, every[t], (tern_dist_op)op);
+                }
+}
+
+/* Numbers that signed 64-bit ones lack, negative ones, infinities and NaN. */
+static void least_and_greatest(void **state)
+{
+    (void)state;
+    const uint64_t big[] = {UINT64_C(1) << 63, 3};
+    const uint64_t small[] = {7, UINT64_MAX};
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        for (int op = TERN_DIST_MIN; op <= TERN_DIST_MAX; op++) {
+            const bool least = op == TERN_DIST_MIN;
+            tern_tensor *u[] = {tern_from_data(big, TERN_SHAPE(2), TERN_U64, "cpu"),
+                                tern_from_data(small, TERN_SHAPE(2), TERN_U64, device)};
+            assert_ok(tern_all_reduce_with_(u, 2, (tern_dist_op)op));
+            for (int i = 0; i < 2; i++) {
+                const uint64_t *got = tern_data(tern_to(u[i], "cpu"));
+                assert_true(got[0] == (least ? 7 : big[0]) && got[1] == (least ? 3 : small[1]));
+            }
+            tern_tensor *s[] = {TENSOR("cpu", TERN_I8, TERN_SHAPE(2), -5, 5),
+                                TENSOR(device, TERN_I8, TERN_SHAPE(2), 3, -128)};
+            assert_ok(tern_all_reduce_with_(s, 2, (tern_dist_op)op));
+            assert_values(s[1], least ? -5 : 3, least ? -128 : 5);
+            tern_tensor *f[] = {TENSOR("cpu", TERN_F32, TERN_SHAPE(2), NAN, -INFINITY),
+                                TENSOR(device, TERN_F32, TERN_SHAPE(2), 1, 2)};
+            assert_ok(tern_all_reduce_with_(f, 2, (tern_dist_op)op));
+            double *got = test_read(f[1]);
+            assert_true(isnan(got[0]) && got[1] == (least ? -INFINITY : 2));
+            free(got);
+        }
+        tern_tensor *one[] = {TENSOR(device, TERN_F32, TERN_SHAPE(1), 1)};
+        assert_int_equal(tern_all_reduce_with_(one, 1, (tern_dist_op)8), TERN_ERR_ARGUMENT);
+        assert_error(TERN_ERR_ARGUMENT, "tern_dist_op");
+    }
 }
 
 /* ---- with gradients -------------------------------------------------------------------------- */
@@ -402,6 +514,17 @@ static void nccl_is_called_once_for_each(void **state)
             loss = tern_add(loss, weighted(out[i], i));
         assert_ok(tern_backward(loss)); /* the gradients are added within */
         assert_int_equal(collectives(), before + 6);
+        for (int i = 0; i < n; i++)
+            x[i] = tern_zeros(TERN_SHAPE(n, 2), TERN_F32, devices[i]);
+        for (int op = 0; op < TERN_DIST_BAND; op++)
+            assert_ok(tern_all_reduce_with_(x, n, (tern_dist_op)op));
+        assert_int_equal(collectives(), before + 11);
+        for (int i = 0; i < n; i++)
+            x[i] = tern_zeros(TERN_SHAPE(n, 2), TERN_BOOL, devices[i]);
+        for (int op = 0; op <= TERN_DIST_BXOR; op++)
+            if (op != TERN_DIST_AVG)
+                assert_ok(tern_all_reduce_with_(x, n, (tern_dist_op)op));
+        assert_int_equal(collectives(), before + 18); /* xor by a broadcast of what one made */
         assert_ok(tern_synchronize(devices[0]));
     }
 }
@@ -474,6 +597,8 @@ static const struct CMUnitTest tests[] = {
     TEST(parts_of_tensors_and_one_device_twice),
     TEST(nccl_sums_distinct_cuda_devices),
     TEST(all_collectives_of_all_types),
+    TEST(all_ops_of_all_types),
+    TEST(least_and_greatest),
     TEST(sent_to_all_and_added_up),
     TEST(dealt_out_and_brought_together),
     TEST(halves_are_rounded_once),

@@ -6,6 +6,7 @@
 #ifndef TERN_DEVICE_BACKEND_H
 #define TERN_DEVICE_BACKEND_H
 #include "base/text.h"
+#include <tern/dist.h>
 #include <tern/interop.h>
 #include <tern/kernel.h>
 #include <tern/tensor.h>
@@ -112,7 +113,7 @@ typedef struct tern_attention {
  * memory. Those of all together are n times as many, in the order of places. */
 enum { TERN_MOST_TOGETHER = 64 };
 typedef enum tern_together_kind {
-    TERN_TOGETHER_ALL_REDUCE,    /* all get the sum of from */
+    TERN_TOGETHER_ALL_REDUCE,    /* all get the sum of from, or what op is */
     TERN_TOGETHER_REDUCE,        /* root does */
     TERN_TOGETHER_BROADCAST,     /* all get root's */
     TERN_TOGETHER_ALL_GATHER,    /* to is all together */
@@ -120,6 +121,7 @@ typedef enum tern_together_kind {
 } tern_together_kind;
 typedef struct tern_together {
     tern_together_kind kind;
+    tern_dist_op op; /* of bools one of bits */
     tern_dtype dtype;
     int64_t count;
     int root;

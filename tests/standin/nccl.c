@@ -121,8 +121,7 @@ static size_t bytes_of(const call *c, bool reads)
 static ncclResult_t note(call c)
 {
     const size_t reads = bytes_of(&c, true), writes = bytes_of(&c, false);
-    if (depth == 0 || pending == MAX_CALLS || (c.op != ncclSum && c.op != ncclMax) || c.root < 0 ||
-        c.root >= c.comm->n)
+    if (depth == 0 || pending == MAX_CALLS || c.op > ncclAvg || c.root < 0 || c.root >= c.comm->n)
         return INVALID_USAGE;
     if ((reads && standin_owner(c.from, reads) != c.comm->device) ||
         (writes && standin_owner(c.to, writes) != c.comm->device))
@@ -173,6 +172,25 @@ typedef struct job {
     int n;
 } job;
 
+static double combined(double a, double b, ncclRedOp_t op)
+{
+    return op == ncclProd  ? a * b
+           : op == ncclMin ? (b < a ? b : a)
+           : op == ncclMax ? (b > a ? b : a)
+                           : a + b;
+}
+
+/* Types of even numbers are signed. Sums and products of any integer type are the low bytes of these. */
+static uint64_t combined_bits(uint64_t a, uint64_t b, ncclRedOp_t op, ncclDataType_t type)
+{
+    const int shift = 64 - 8 * (int)size_of(type);
+    const bool less = type % 2 ? b < a : (int64_t)(b << shift) < (int64_t)(a << shift);
+    return op == ncclProd  ? a * b
+           : op == ncclMin ? (less ? b : a)
+           : op == ncclMax ? (less ? a : b)
+                           : a + b;
+}
+
 /* Element `at` of all together, into element `put` of the calls from first to end. */
 static void combine(const job *j, size_t at, size_t put, int first, int end)
 {
@@ -181,17 +199,22 @@ static void combine(const job *j, size_t at, size_t put, int first, int end)
                                           [ncclFloat64] = CUDA_R_64F,
                                           [ncclBfloat16] = CUDA_R_16BF};
     const ncclDataType_t type = j->calls[0].type;
+    const ncclRedOp_t op = j->calls[0].op;
     double sum = 0;
-    uint64_t whole = 0; /* its low bytes are the sum of any integer type's */
+    uint64_t whole = 0;
     size_t size = size_of(type);
     bool is_float = type >= ncclFloat16;
     for (int i = 0; i < j->n; i++) {
         uint64_t bits = 0;
         memcpy(&bits, (const char *)j->calls[i].from + at * size, size);
-        whole = j->calls[0].op == ncclSum ? whole + bits : bits > whole ? bits : whole;
-        if (is_float)
-            sum += standin_load(j->calls[i].from, (int64_t)at, floats[type]);
+        whole = i ? combined_bits(whole, bits, op, type) : bits;
+        if (is_float) {
+            double x = standin_load(j->calls[i].from, (int64_t)at, floats[type]);
+            sum = i ? combined(sum, x, op) : x;
+        }
     }
+    if (op == ncclAvg)
+        sum /= j->n;
     for (int i = first; i < end; i++)
         if (is_float)
             standin_save(j->calls[i].to, (int64_t)put, floats[type], sum);

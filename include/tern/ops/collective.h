@@ -6,6 +6,7 @@
  * and of bools "or". Not inside of a capture (TERN_ERR_STATE). */
 #ifndef TERN_OPS_COLLECTIVE_H
 #define TERN_OPS_COLLECTIVE_H
+#include <tern/dist.h>
 #include <tern/tensor.h>
 
 TERN_BEGIN_DECLS
@@ -17,6 +18,10 @@ TERN_BEGIN_DECLS
 /* x[0] to x[n - 1] become their sum, as the gradients of a model's copies are (torch.cuda.nccl.all_reduce). Where not
  * all are "cuda" devices it is made on x[0]'s, in their order, of what NCCL added before. */
 TERN_API tern_status tern_all_reduce_(tern_tensor *const *x, int n);
+/* The same for any op: sum, mean, product, least, greatest, bits. 8-bit floats have none, a mean only floating point, bits
+ * only integers and bools (TERN_ERR_DTYPE); of bools as tern_dist_op tells. The mean is the sum over n. NaN of one is NaN,
+ * but for the least and the greatest of NCCL. */
+TERN_API tern_status tern_all_reduce_with_(tern_tensor *const *x, int n, tern_dist_op op);
 /* All become x[root] (torch.cuda.nccl.broadcast). */
 TERN_API tern_status tern_broadcast_(tern_tensor *const *x, int n, int root);
 /* Each out[i], of n times as many elements, becomes all x, one after the other (torch.cuda.nccl.all_gather). */
@@ -24,6 +29,9 @@ TERN_API tern_status tern_all_gather_(tern_tensor *const *out, tern_tensor *cons
 /* Each out[i] becomes part i, of n, of the sum of x, which have n times as many elements
  * (torch.cuda.nccl.reduce_scatter). */
 TERN_API tern_status tern_reduce_scatter_(tern_tensor *const *out, tern_tensor *const *x, int n);
+/* The same for any op, as above. */
+TERN_API tern_status tern_reduce_scatter_with_(tern_tensor *const *out, tern_tensor *const *x,
+                                               int n, tern_dist_op op);
 
 /* ---- with results of their own, through which gradients go (torch.cuda.comm, torch.nn.parallel) ----
  * Results belong to the scope; what is on its device already is not copied. */

@@ -15,7 +15,7 @@ static struct {
     set sets[SETS];
 } kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Types that NCCL adds; a bool is the largest of its bytes. */
+/* Types that NCCL adds; of bools it knows the greatest and the least of bytes. */
 static const struct {
     ncclDataType_t type;
     bool known;
@@ -26,6 +26,16 @@ static const struct {
     [TERN_U8] = {ncclUint8, true},    [TERN_I8] = {ncclInt8, true},
     [TERN_U32] = {ncclUint32, true},  [TERN_U64] = {ncclUint64, true},
     [TERN_BOOL] = {ncclUint8, true},
+};
+
+static const struct {
+    ncclRedOp_t op;
+    bool known, of_bools;
+} ops[] = {
+    [TERN_DIST_SUM] = {ncclSum, true, false},      [TERN_DIST_AVG] = {ncclAvg, true, false},
+    [TERN_DIST_PRODUCT] = {ncclProd, true, false}, [TERN_DIST_MIN] = {ncclMin, true, false},
+    [TERN_DIST_MAX] = {ncclMax, true, false},      [TERN_DIST_BAND] = {ncclMin, false, true},
+    [TERN_DIST_BOR] = {ncclMax, false, true},      [TERN_DIST_BXOR] = {ncclMax, false, false},
 };
 
 static tern_status check(const tern_place *place, ncclResult_t code, const char *call)
@@ -69,6 +79,12 @@ static bool adds(const tern_together *t)
     return t->kind != TERN_TOGETHER_BROADCAST && t->kind != TERN_TOGETHER_ALL_GATHER;
 }
 
+static bool knows(const tern_together *t)
+{
+    return !adds(t) || (types[t->dtype].known &&
+                        (t->dtype == TERN_BOOL ? ops[t->op].of_bools : ops[t->op].known));
+}
+
 /* What is only moved is bytes. */
 static ncclResult_t call(const tern_together *t, int i, ncclComm_t comm, cudaStream_t stream)
 {
@@ -76,7 +92,7 @@ static ncclResult_t call(const tern_together *t, int i, ncclComm_t comm, cudaStr
     void *to = memory_of(&t->to[i]);
     const ncclDataType_t type = adds(t) ? types[t->dtype].type : ncclUint8;
     const size_t count = (size_t)t->count * (adds(t) ? 1 : tern_dtype_size(t->dtype));
-    const ncclRedOp_t op = t->dtype == TERN_BOOL ? ncclMax : ncclSum;
+    const ncclRedOp_t op = ops[t->op].op;
     switch (t->kind) {
     case TERN_TOGETHER_ALL_REDUCE:
         return tern_cuda.ncclAllReduce(from, to, count, type, op, comm, stream);
@@ -114,7 +130,7 @@ tern_status tern_cuda_together(tern_place *const *places, int n, const tern_toge
     const set *s = NULL;
     *taken = false;
     for (int j = 0; j < k; j++)
-        if (!tern_cuda.has_nccl || (adds(&list[j]) && !types[list[j].dtype].known))
+        if (!tern_cuda.has_nccl || !knows(&list[j]))
             return TERN_OK;
     for (int i = 0; i < n; i++)
         TERN_TRY(tern_cuda_enter(places[i]));

@@ -42,7 +42,7 @@ static void places_of(tern_tensor *const *x, int n, tern_place **places)
 }
 
 /* By the library that all devices have in common; *taken is false where they have none. */
-static tern_status by_vendor(tern_together_kind kind, tern_tensor *const *from,
+static tern_status by_vendor(tern_together_kind kind, tern_dist_op op, tern_tensor *const *from,
                              tern_tensor *const *to, int n, int64_t count, bool *taken)
 {
     tern_place *places[TERN_MOST_TOGETHER];
@@ -57,8 +57,12 @@ static tern_status by_vendor(tern_together_kind kind, tern_tensor *const *from,
         in[i] = tern_arg_tensor(from[i]);
         out[i] = tern_arg_tensor(to[i]);
     }
-    const tern_together t = {
-        .kind = kind, .dtype = to[0]->dtype, .count = count, .from = in, .to = out};
+    const tern_together t = {.kind = kind,
+                             .op = tern_plain_op(to[0]->dtype, op),
+                             .dtype = to[0]->dtype,
+                             .count = count,
+                             .from = in,
+                             .to = out};
     TERN_TRY(tern_launch_together(places, n, &t, 1, taken));
     for (int i = 0; *taken && i < n; i++)
         tern_bump_version(to[i]);
@@ -84,25 +88,34 @@ static tern_status send(tern_tensor *x, tern_tensor *const *to, int n)
     return status;
 }
 
-tern_status tern_all_reduce_(tern_tensor *const *x, int n)
+static tern_status all_reduce(const char *function, tern_tensor *const *x, int n, tern_dist_op op)
 {
-    static const char function[] = "tern_all_reduce_";
     bool taken = false;
     TERN_TRY(tern_check_list(function, x, n, true));
-    TERN_TRY(tern_check_sum(function, x[0]->dtype));
+    TERN_TRY(tern_check_sum(function, x[0]->dtype, op));
     if (n == 1 || x[0]->numel == 0)
         return TERN_OK;
-    TERN_TRY(by_vendor(TERN_TOGETHER_ALL_REDUCE, x, x, n, x[0]->numel, &taken));
+    TERN_TRY(by_vendor(TERN_TOGETHER_ALL_REDUCE, op, x, x, n, x[0]->numel, &taken));
     if (taken)
         return TERN_OK;
     const uint64_t failures = tern_failures();
     tern_status status = TERN_OK;
     TERN_SCOPE {
         /* A tensor of its own, so that no x has changed if a sum fails. */
-        tern_tensor *sum = tern_sum_at(x, n, x[0]->storage->place);
+        tern_tensor *sum = tern_sum_at(x, n, op, x[0]->storage->place);
         status = sum ? send(sum, x, n) : tern_failed_since(failures);
     }
     return status;
+}
+
+tern_status tern_all_reduce_(tern_tensor *const *x, int n)
+{
+    return all_reduce("tern_all_reduce_", x, n, TERN_DIST_SUM);
+}
+
+tern_status tern_all_reduce_with_(tern_tensor *const *x, int n, tern_dist_op op)
+{
+    return all_reduce("tern_all_reduce_with_", x, n, op);
 }
 
 tern_status tern_broadcast_(tern_tensor *const *x, int n, int root)
@@ -142,7 +155,7 @@ tern_status tern_all_gather_(tern_tensor *const *out, tern_tensor *const *x, int
     TERN_TRY(check_parts("tern_all_gather_", out, x, n));
     if (x[0]->numel == 0)
         return TERN_OK;
-    TERN_TRY(by_vendor(TERN_TOGETHER_ALL_GATHER, x, out, n, x[0]->numel, &taken));
+    TERN_TRY(by_vendor(TERN_TOGETHER_ALL_GATHER, TERN_DIST_SUM, x, out, n, x[0]->numel, &taken));
     if (taken)
         return TERN_OK;
     tern_status status = TERN_OK;
@@ -165,15 +178,15 @@ tern_status tern_all_gather_(tern_tensor *const *out, tern_tensor *const *x, int
     return status;
 }
 
-tern_status tern_reduce_scatter_(tern_tensor *const *out, tern_tensor *const *x, int n)
+static tern_status reduce_scatter(const char *function, tern_tensor *const *out,
+                                  tern_tensor *const *x, int n, tern_dist_op op)
 {
-    static const char function[] = "tern_reduce_scatter_";
     bool taken = false;
     TERN_TRY(check_parts(function, x, out, n));
-    TERN_TRY(tern_check_sum(function, x[0]->dtype));
+    TERN_TRY(tern_check_sum(function, x[0]->dtype, op));
     if (x[0]->numel == 0)
         return TERN_OK;
-    TERN_TRY(by_vendor(TERN_TOGETHER_REDUCE_SCATTER, x, out, n, out[0]->numel, &taken));
+    TERN_TRY(by_vendor(TERN_TOGETHER_REDUCE_SCATTER, op, x, out, n, out[0]->numel, &taken));
     if (taken)
         return TERN_OK;
     tern_status status = TERN_OK;
@@ -182,7 +195,7 @@ tern_status tern_reduce_scatter_(tern_tensor *const *out, tern_tensor *const *x,
         TERN_NO_GRAD {
             tern_place *places[n];
             tern_tensor *parts[n];
-            tern_tensor *sum = tern_sum_at(x, n, x[0]->storage->place);
+            tern_tensor *sum = tern_sum_at(x, n, op, x[0]->storage->place);
             places_of(out, n, places);
             for (int i = 0; i < n; i++)
                 parts[i] = sum ? part_of(sum, i, out[0]) : NULL;
@@ -194,4 +207,15 @@ tern_status tern_reduce_scatter_(tern_tensor *const *out, tern_tensor *const *x,
         }
     }
     return status;
+}
+
+tern_status tern_reduce_scatter_(tern_tensor *const *out, tern_tensor *const *x, int n)
+{
+    return reduce_scatter("tern_reduce_scatter_", out, x, n, TERN_DIST_SUM);
+}
+
+tern_status tern_reduce_scatter_with_(tern_tensor *const *out, tern_tensor *const *x, int n,
+                                      tern_dist_op op)
+{
+    return reduce_scatter("tern_reduce_scatter_with_", out, x, n, op);
 }

@@ -2,6 +2,7 @@
 #ifndef TERN_OPS_COLLECTIVE_COLLECTIVE_H
 #define TERN_OPS_COLLECTIVE_COLLECTIVE_H
 #include "tensor/op.h"
+#include <tern/dist.h>
 
 /* out[i] = x[i] on to[i], dense, x[i] itself where it is that. Devices are read side by side, by way of pinned memory
  * where they can't copy to each other; nobody waits for what is written. */
@@ -10,11 +11,13 @@ tern_status tern_move_each(tern_tensor *const *x, tern_place *const *to, int n, 
  * one, or x[j] where it is there. Devices of one vendor get it through its library. */
 tern_status tern_send_all(tern_tensor *const *x, int k, tern_place *const *to, int n,
                           tern_tensor **out);
-/* The sum of x[i], of one shape and dtype, on to, in their order, with that of devices of one vendor made by its
- * library; halves are added in float32. A tensor of its own. */
-tern_tensor *tern_sum_at(tern_tensor *const *x, int n, tern_place *to);
-/* TERN_ERR_DTYPE where it has no sums. */
-tern_status tern_check_sum(const char *function, tern_dtype dtype);
+/* The sum of x[i], or what op is, of one shape and dtype, on to, in their order, with that of devices of one vendor made by
+ * its library; halves are combined in float32. A tensor of its own. */
+tern_tensor *tern_sum_at(tern_tensor *const *x, int n, tern_dist_op op, tern_place *to);
+/* TERN_ERR_DTYPE where it can't be combined so. */
+tern_status tern_check_sum(const char *function, tern_dtype dtype, tern_dist_op op);
+/* Of bools one of bits. */
+tern_dist_op tern_plain_op(tern_dtype dtype, tern_dist_op op);
 /* All that a list of tensors must be; dense too where that is asked for. */
 tern_status tern_check_list(const char *function, tern_tensor *const *x, int n, bool dense);
 

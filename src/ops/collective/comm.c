@@ -132,7 +132,7 @@ static tern_tensor *add_up(tern_tensor *const *x, int n, tern_place *to)
     }
     if (!apart && n == 1)
         return x[0];
-    tern_tensor *sum = tern_sum_at(x, n, to);
+    tern_tensor *sum = tern_sum_at(x, n, TERN_DIST_SUM, to);
     if (!sum || !is_recorded(x, n))
         return sum;
     return record(&add_type, to, places, n, x, n, &sum, 1) == TERN_OK ? sum : NULL;
@@ -224,7 +224,7 @@ tern_tensor *tern_comm_reduce_add(tern_tensor *const *x, int n, const char *devi
 {
     static const char function[] = "tern_comm_reduce_add";
     if (tern_check_list(function, x, n, false) != TERN_OK ||
-        tern_check_sum(function, x[0]->dtype) != TERN_OK)
+        tern_check_sum(function, x[0]->dtype, TERN_DIST_SUM) != TERN_OK)
         return NULL;
     tern_place *to = target(function, device, x[0]);
     return to ? add_up(x, n, to) : NULL;

@@ -261,11 +261,26 @@ tern_status tern_send_all(tern_tensor *const *x, int k, tern_place *const *to, i
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-tern_status tern_check_sum(const char *function, tern_dtype dtype)
+tern_status tern_check_sum(const char *function, tern_dtype dtype, tern_dist_op op)
 {
-    if (dtype != TERN_F8_E4M3FN && dtype != TERN_F8_E5M2)
+    const bool real = tern_dtype_is_floating_point(dtype);
+    TERN_TRY(tern_check_enum(function, "op", (int)op, TERN_DIST_BXOR, "tern_dist_op"));
+    if (dtype == TERN_F8_E4M3FN || dtype == TERN_F8_E5M2)
+        return tern_fail(TERN_ERR_DTYPE, "%s: %s has no sums", function, tern_dtype_name(dtype));
+    if (op == TERN_DIST_AVG ? real : op < TERN_DIST_BAND || !real)
         return TERN_OK;
-    return tern_fail(TERN_ERR_DTYPE, "%s: %s has no sums", function, tern_dtype_name(dtype));
+    return tern_fail(TERN_ERR_DTYPE, "%s: %s can't be combined by op %d", function,
+                     tern_dtype_name(dtype), (int)op);
+}
+
+tern_dist_op tern_plain_op(tern_dtype dtype, tern_dist_op op)
+{
+    static const tern_dist_op of_bools[] = {
+        [TERN_DIST_SUM] = TERN_DIST_BOR,   [TERN_DIST_PRODUCT] = TERN_DIST_BAND,
+        [TERN_DIST_MIN] = TERN_DIST_BAND,  [TERN_DIST_MAX] = TERN_DIST_BOR,
+        [TERN_DIST_BAND] = TERN_DIST_BAND, [TERN_DIST_BOR] = TERN_DIST_BOR,
+        [TERN_DIST_BXOR] = TERN_DIST_BXOR};
+    return dtype == TERN_BOOL ? of_bools[op] : op;
 }
 
 /* The type that sums are made in. */
@@ -278,8 +293,8 @@ static tern_dtype wide(tern_dtype dtype)
 
 /* Members of the list whose sum its vendor's library makes: *sum, on the place or the island's first; *taken[i]: x[i] is
  * in it. */
-static tern_status sum_within(tern_tensor *const *x, int n, const tern_place *to, bool *in_it,
-                              tern_tensor **sum)
+static tern_status sum_within(tern_tensor *const *x, int n, tern_dist_op op, const tern_place *to,
+                              bool *in_it, tern_tensor **sum)
 {
     island s;
     tern_place *places[n];
@@ -302,6 +317,7 @@ static tern_status sum_within(tern_tensor *const *x, int n, const tern_place *to
         into[i] = i == root ? tern_arg_tensor(made) : from[i];
     }
     const tern_together t = {.kind = TERN_TOGETHER_REDUCE,
+                             .op = op == TERN_DIST_AVG ? TERN_DIST_SUM : op,
                              .dtype = x[0]->dtype,
                              .count = x[0]->numel,
                              .root = root,
@@ -314,43 +330,57 @@ static tern_status sum_within(tern_tensor *const *x, int n, const tern_place *to
     return TERN_OK;
 }
 
-/* *sum += y; the first is copied where it is one of those that are added. */
-static tern_status gather(tern_tensor **sum, tern_tensor *y, const tern_tensor *own)
+/* Unsigned 64-bit numbers in the order of signed ones, and back. */
+static tern_tensor *in_order(tern_tensor *x, tern_dtype dtype, tern_dist_op op)
 {
-    tern_tensor *in = y ? tern_to_dtype(y, wide(y->dtype)) : NULL;
+    const bool turns = dtype == TERN_U64 && (op == TERN_DIST_MIN || op == TERN_DIST_MAX);
+    return x && turns ? tern_bitwise_xor_scalar(x, tern_scalar_int(INT64_MIN)) : x;
+}
+
+/* *sum += y, or what op is; the first is copied where it is one of those that are added. */
+static tern_status gather(tern_tensor **sum, tern_tensor *y, tern_dist_op op,
+                          const tern_tensor *own)
+{
+    static tern_tensor *(*const into[])(tern_tensor * x, tern_tensor * y) = {
+        tern_add_,     tern_add_,         tern_mul_,        tern_minimum_,
+        tern_maximum_, tern_bitwise_and_, tern_bitwise_or_, tern_bitwise_xor_};
+    tern_tensor *in = y ? in_order(tern_to_dtype(y, wide(y->dtype)), y->dtype, op) : NULL;
     if (in && !*sum)
         *sum = in == own ? tern_clone(in) : in;
     else if (in)
-        *sum = in->dtype == TERN_BOOL ? tern_logical_or(*sum, in) : tern_add_(*sum, in);
+        *sum = into[op](*sum, in);
     return in && *sum ? TERN_OK : tern_last_status();
 }
 
-static tern_tensor *sum_of(tern_tensor *const *x, int n, tern_place *to)
+static tern_tensor *sum_of(tern_tensor *const *x, int n, tern_dist_op op, tern_place *to)
 {
     bool in_it[n];
     tern_tensor *within = NULL, *sum = NULL;
     tern_transfer *read[n];
     memset(in_it, 0, sizeof in_it);
     memset(read, 0, sizeof read);
-    tern_status status = x[0]->numel ? sum_within(x, n, to, in_it, &within) : TERN_OK;
+    tern_status status = x[0]->numel ? sum_within(x, n, op, to, in_it, &within) : TERN_OK;
     for (int i = 0; i < n && status == TERN_OK; i++)
         if (!in_it[i])
             status = begin(x[i], to, &read[i]);
     for (int i = 0; i < n && status == TERN_OK; i++) {
         if (!in_it[i]) {
-            status = gather(&sum, finish(x[i], read[i], to), x[i]);
+            status = gather(&sum, finish(x[i], read[i], to), op, x[i]);
             read[i] = NULL;
         } else if (within) {
-            status = gather(&sum, finish(within, NULL, to), NULL);
+            status = gather(&sum, finish(within, NULL, to), op, NULL);
             within = NULL;
         }
     }
     for (int i = 0; i < n; i++)
         tern_transfer_free(read[i]);
-    return status == TERN_OK ? tern_to_dtype(sum, x[0]->dtype) : NULL;
+    if (status == TERN_OK && op == TERN_DIST_AVG)
+        sum = tern_div_scalar_(sum, tern_scalar_int(n));
+    return status == TERN_OK && sum ? tern_to_dtype(in_order(sum, x[0]->dtype, op), x[0]->dtype)
+                                    : NULL;
 }
 
-tern_tensor *tern_sum_at(tern_tensor *const *x, int n, tern_place *to)
+tern_tensor *tern_sum_at(tern_tensor *const *x, int n, tern_dist_op op, tern_place *to)
 {
     tern_tensor *dense[n], *sum = NULL;
     const uint64_t failures = tern_failures();
@@ -359,7 +389,7 @@ tern_tensor *tern_sum_at(tern_tensor *const *x, int n, tern_place *to)
             for (int i = 0; i < n; i++)
                 dense[i] = tern_contiguous(x[i]);
             if (tern_failed_since(failures) == TERN_OK)
-                sum = tern_escape(sum_of(dense, n, to));
+                sum = tern_escape(sum_of(dense, n, tern_plain_op(x[0]->dtype, op), to));
         }
     }
     return sum;
