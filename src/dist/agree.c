@@ -60,10 +60,23 @@ static tern_status name_difference(const char *function, const tern_text *text,
     return status;
 }
 
+typedef struct checked {
+    const char *function;
+    const tern_dist_group *group;
+} checked;
+
+static tern_status check_cut(const char *path, tern_tensor *x, void *user)
+{
+    const checked *c = user;
+    return tern_dist_check_cut(c->function, path, x, c->group);
+}
+
 tern_status tern_ddp_compare(const char *function, tern_module *module, tern_ddp_each parameters,
                              tern_ddp_each buffers, tern_dist_group *group)
 {
     tern_text text = {0};
+    checked c = {function, group};
+    TERN_TRY(parameters(module, check_cut, &c));
     tern_text_add(&text, "%s", "");
     tern_status status = parameters(module, describe, &text);
     if (status == TERN_OK)

@@ -6,6 +6,7 @@
 #ifndef TERN_DIST_DIST_H
 #define TERN_DIST_DIST_H
 #include "base/memory.h"
+#include "base/ranks.h"
 #include "dist/mpi.h"
 #include "tensor/storage.h"
 #include <pthread.h>
@@ -207,6 +208,24 @@ tern_status tern_dist_all_reduce_tree(tern_tensor *x, const tern_dist_options *o
 /* values[i], of n, become their sums over the group's ranks, or the greatest; NaN where one is. */
 tern_status tern_dist_reduce_numbers(tern_dist_group *group, const char *label, double *values,
                                      int n, bool greatest);
+
+/* ---- tensor_parallel.c --------------------------------------------------------------------------- */
+/* Parts of a group's ranks along one dim: one for each pair, which stays. */
+typedef struct tern_dist_cut {
+    tern_ranks ranks; /* first */
+    tern_dist_group *group;
+    int dim;
+    struct tern_dist_cut *next;
+} tern_dist_cut;
+/* What ranks are, where they are those of a layer that is shared out; NULL. */
+const tern_dist_cut *tern_dist_cut_of(const tern_ranks *ranks);
+/* TERN_ERR_ARGUMENT where another rank of the group has another part of x. */
+tern_status tern_dist_check_cut(const char *function, const char *path, const tern_tensor *x,
+                                const tern_dist_group *group);
+
+/* ---- shard_state.c ------------------------------------------------------------------------------- */
+/* The rows of all ranks, on the cpu, of which this rank has own, as tern_chunk cuts; NULL after an error. */
+tern_tensor *tern_dist_gather_rows(tern_tensor *own, int64_t rows, tern_dist_group *group);
 
 /* ---- engine.c ------------------------------------------------------------------------------------ */
 /* Start the thread, and MPI on it, with the world's communicators; waits for at most timeout seconds. */

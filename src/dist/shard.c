@@ -60,7 +60,8 @@ static tern_status count(const char *path, tern_tensor *x, void *user)
 static tern_status add(const char *path, tern_tensor *x, void *user)
 {
     tern_shard_unit *u = user;
-    if (tern_ranks_of(x))
+    tern_ranks *cut = tern_ranks_of(x);
+    if (cut && !tern_dist_cut_of(cut))
         return tern_fail(TERN_ERR_STATE,
                          "%s: parameter '%s' is shared with a part of the model that is sharded "
                          "already: shard what has both",
@@ -77,7 +78,7 @@ static tern_status add(const char *path, tern_tensor *x, void *user)
         }
     const int ranks = tern_dist_get_world_size(u->mesh->group);
     tern_shard_slot *s = &u->slots[u->n++];
-    *s = (tern_shard_slot){.x = tern_keep(x), .shape = tern_shape_of(x), .places = 1};
+    *s = (tern_shard_slot){.x = tern_keep(x), .cut = cut, .shape = tern_shape_of(x), .places = 1};
     s->each = (s->shape.dims[0] + ranks - 1) / ranks;
     s->elements = s->each;
     for (int d = 1; d < s->shape.ndim; d++)
@@ -181,7 +182,9 @@ static tern_status make_parts(tern_shard_unit *u)
     for (int i = 0; i < u->n_buckets; i++)
         TERN_TRY(make_bucket(u, &u->buckets[i]));
     for (int i = 0; i < u->n; i++) {
-        TERN_TRY(tern_set_ranks(u->slots[i].x, &u->mesh->ranks));
+        tern_shard_mesh *mesh =
+            tern_shard_mesh_of(u->mesh->group, u->mesh->replicate, u->slots[i].cut);
+        TERN_TRY(mesh ? tern_set_ranks(u->slots[i].x, &mesh->ranks) : TERN_ERR_MEMORY);
         u->slots[i].shared = true;
     }
     for (int i = 0; i < u->n; i++)
@@ -226,7 +229,7 @@ static tern_status set_up(tern_shard_unit *u, tern_module *m, const tern_fully_s
     u->stays = o->keep_whole;
     u->param_dtype = o->param_dtype;
     u->reduce_dtype = o->reduce_dtype;
-    u->mesh = tern_shard_mesh_of(o->group, o->replicate);
+    u->mesh = tern_shard_mesh_of(o->group, o->replicate, NULL);
     u->slots = tern_alloc(sizeof *u->slots * ((size_t)n + 1));
     u->buckets = tern_alloc(sizeof *u->buckets * ((size_t)n + 1));
     if (!u->mesh || !u->slots || !u->buckets)

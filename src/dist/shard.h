@@ -12,10 +12,11 @@
 #include "tensor/storage.h"
 #include <tern/dist/sharding.h>
 
-/* The ranks that share parameters out. There is one for each pair of groups, so that norms are summed once. */
+/* The ranks that share parameters out. There is one for each pair of groups and cut, so that norms are summed once. */
 typedef struct tern_shard_mesh {
     tern_ranks ranks; /* first */
     tern_dist_group *group, *replicate;
+    tern_ranks *cut; /* what is shared out is a part of a tensor parallel layer: who has the others; NULL */
     uint64_t epoch; /* how often parts were seen to have changed that stay whole as well */
     struct tern_shard_mesh *next;
 } tern_shard_mesh;
@@ -23,6 +24,7 @@ typedef struct tern_shard_mesh {
 typedef struct tern_shard_slot {
     tern_tensor *x;    /* the parameter: this rank's rows */
     tern_tensor *home; /* where they are in the bucket */
+    tern_ranks *cut;   /* as the mesh's */
     tern_shape shape;  /* of the whole */
     int64_t each,
         elements;       /* rows of a rank, and elements of these; the last ranks may have fewer */
@@ -115,7 +117,8 @@ void tern_shard_swap(tern_shard_unit *u, tern_tensor *const *with);
 
 /* ---- shard_mesh.c ---------------------------------------------------------------------------------- */
 /* NULL after TERN_ERR_MEMORY. */
-tern_shard_mesh *tern_shard_mesh_of(tern_dist_group *group, tern_dist_group *replicate);
+tern_shard_mesh *tern_shard_mesh_of(tern_dist_group *group, tern_dist_group *replicate,
+                                    tern_ranks *cut);
 
 /* Before a forward of root, and what it runs: whether parts that stay whole have changed anywhere. */
 tern_status tern_shard_look(const tern_shard_unit *root);

@@ -4,8 +4,9 @@
 
 static tern_status reduce(tern_ranks *ranks, double *values, int n, bool greatest)
 {
-    return tern_dist_reduce_numbers(((tern_shard_mesh *)(void *)ranks)->group,
-                                    "numbers of all parts", values, n, greatest);
+    const tern_shard_mesh *mesh = (const tern_shard_mesh *)(void *)ranks;
+    TERN_TRY(tern_dist_reduce_numbers(mesh->group, "numbers of all parts", values, n, greatest));
+    return mesh->cut ? mesh->cut->reduce(mesh->cut, values, n, greatest) : TERN_OK;
 }
 
 static void place(const tern_ranks *ranks, int *rank, int *size, int *copy)
@@ -50,17 +51,18 @@ static tern_status agree(tern_ranks *ranks, tern_status status, char *text, size
     return tern_fail(TERN_ERR_PEER, "%s: rank %d failed, and so all do", function, (int)failed - 1);
 }
 
-/* Those of one pair of groups are one. They stay. */
-tern_shard_mesh *tern_shard_mesh_of(tern_dist_group *group, tern_dist_group *replicate)
+/* Those of one pair of groups and cut are one. They stay. */
+tern_shard_mesh *tern_shard_mesh_of(tern_dist_group *group, tern_dist_group *replicate,
+                                    tern_ranks *cut)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static tern_shard_mesh *meshes;
     pthread_mutex_lock(&lock);
     tern_shard_mesh *mesh = meshes;
-    while (mesh && (mesh->group != group || mesh->replicate != replicate))
+    while (mesh && (mesh->group != group || mesh->replicate != replicate || mesh->cut != cut))
         mesh = mesh->next;
     if (!mesh && (mesh = tern_alloc(sizeof *mesh))) {
-        *mesh = (tern_shard_mesh){{reduce, place, rows, agree}, group, replicate, 1, meshes};
+        *mesh = (tern_shard_mesh){{reduce, place, rows, agree}, group, replicate, cut, 1, meshes};
         meshes = mesh;
     }
     pthread_mutex_unlock(&lock);

@@ -4,25 +4,35 @@
 /* ---- out of all ranks ------------------------------------------------------------------------------ */
 
 /* Ranks with fewer rows send zeros behind them. */
-static tern_tensor *gather_whole(const tern_shard_slot *s, const tern_shard_unit *u)
+tern_tensor *tern_dist_gather_rows(tern_tensor *own, int64_t rows, tern_dist_group *group)
 {
-    const int ranks = tern_dist_get_world_size(u->mesh->group);
-    const tern_dist_options o = {.group = u->mesh->group, .label = "a parameter for its state"};
-    tern_shape part = s->shape, all = s->shape;
-    part.dims[0] = s->each;
-    all.dims[0] = s->each * ranks;
-    tern_tensor *own = tern_to(tern_contiguous(tern_detach(s->x)), "cpu");
-    if (own && tern_size(own, 0) < s->each) {
-        tern_tensor *padded = tern_zeros(part, tern_dtype_of(s->x), "cpu");
+    const int ranks = tern_dist_get_world_size(group);
+    const tern_dist_options o = {.group = group, .label = "a parameter for its state"};
+    tern_shape part = tern_shape_of(own), all = part;
+    part.dims[0] = (rows + ranks - 1) / ranks;
+    all.dims[0] = part.dims[0] * ranks;
+    own = tern_contiguous(tern_to(own, "cpu"));
+    if (own && tern_size(own, 0) < part.dims[0]) {
+        tern_tensor *padded = tern_zeros(part, tern_dtype_of(own), "cpu");
         if (padded && tern_numel(own))
             tern_copy_(tern_narrow(padded, 0, 0, tern_size(own, 0)), own);
         own = padded;
     }
-    tern_tensor *whole = own ? tern_empty(all, tern_dtype_of(s->x), "cpu") : NULL;
+    tern_tensor *whole = own ? tern_empty(all, tern_dtype_of(own), "cpu") : NULL;
     if (!whole || tern_dist_all_gather_into_tensor(whole, own, &o) != TERN_OK)
         return NULL;
-    const int64_t rows = s->shape.dims[0];
     return rows == all.dims[0] ? whole : tern_clone(tern_narrow(whole, 0, 0, rows));
+}
+
+/* A tensor parallel layer's parameter, of which part is this rank's. */
+static tern_tensor *gather_cut(tern_tensor *part, const tern_dist_cut *cut)
+{
+    double size = (double)tern_size(part, cut->dim);
+    if (tern_dist_reduce_numbers(cut->group, "size of a parameter", &size, 1, false) != TERN_OK)
+        return NULL;
+    tern_tensor *rows = tern_transpose(part, 0, cut->dim);
+    tern_tensor *whole = rows ? tern_dist_gather_rows(rows, (int64_t)size, cut->group) : NULL;
+    return whole ? tern_contiguous(tern_transpose(whole, 0, cut->dim)) : NULL;
 }
 
 static tern_status add_whole(const char *path, tern_tensor *x, void *user)
@@ -32,8 +42,14 @@ static tern_status add_whole(const char *path, tern_tensor *x, void *user)
         TERN_NO_GRAD {
             tern_shard_unit *u = NULL;
             const tern_shard_slot *s = tern_shard_find(x, &u);
-            tern_tensor *whole =
-                s ? gather_whole(s, u) : tern_clone(tern_to(tern_detach(x), "cpu"));
+            const tern_dist_cut *cut = tern_dist_cut_of(s ? s->cut : tern_ranks_of(x));
+            tern_tensor *whole = tern_detach(x);
+            if (whole && s)
+                whole = tern_dist_gather_rows(whole, s->shape.dims[0], u->mesh->group);
+            if (whole && cut)
+                whole = gather_cut(whole, cut);
+            if (whole && !s && !cut)
+                whole = tern_clone(tern_to(whole, "cpu"));
             if (whole)
                 tern_state_dict_set(user, path, whole);
         }
@@ -55,36 +71,55 @@ tern_state_dict *tern_dist_full_state_dict(tern_module *module)
 
 /* ---- back ------------------------------------------------------------------------------------------ */
 
+/* Of a tensor parallel layer's parameter this rank's part. */
+static tern_tensor *take_cut(tern_tensor *whole, const tern_dist_cut *cut)
+{
+    int64_t first;
+    if (!cut || tern_dim(whole) <= cut->dim)
+        return whole;
+    const int64_t size =
+        tern_rows_of_rank(tern_size(whole, cut->dim), tern_dist_get_rank(cut->group),
+                          tern_dist_get_world_size(cut->group), &first);
+    return tern_narrow(whole, cut->dim, first, size);
+}
+
 static tern_status take_rows(const char *path, tern_tensor *x, void *user)
 {
     const uint64_t failures = tern_failures();
     tern_shard_unit *u = NULL;
     tern_tensor *whole = tern_state_dict_get(user, path);
     const tern_shard_slot *s = whole ? tern_shard_find(x, &u) : NULL;
-    if (!s)
+    const tern_dist_cut *cut = whole ? tern_dist_cut_of(s ? s->cut : tern_ranks_of(x)) : NULL;
+    tern_status status = TERN_OK;
+    if (!s && !cut)
         return TERN_OK;
-    const tern_shape shape = tern_shape_of(whole);
-    bool same = shape.ndim == s->shape.ndim;
-    for (int d = 0; same && d < shape.ndim; d++)
-        same = shape.dims[d] == s->shape.dims[d];
-    if (!same)
-        return tern_fail(
-            TERN_ERR_SHAPE,
-            "tern_dist_load_full_state_dict: size mismatch for %s: %d dims, %lld rows, "
-            "in the model %d dims, %lld rows",
-            path, shape.ndim, (long long)tern_size(whole, 0), s->shape.ndim,
-            (long long)s->shape.dims[0]);
-    int64_t first;
-    const int64_t rows = tern_rows_of_rank(s->shape.dims[0], tern_dist_get_rank(u->mesh->group),
-                                           tern_dist_get_world_size(u->mesh->group), &first);
     TERN_SCOPE {
         TERN_NO_GRAD {
-            tern_tensor *own = tern_narrow(tern_detach(whole), 0, first, rows);
-            if (own)
+            const tern_shape want = s ? s->shape : tern_shape_of(x);
+            tern_tensor *own = take_cut(tern_detach(whole), cut);
+            const tern_shape shape = own ? tern_shape_of(own) : want;
+            bool same = shape.ndim == want.ndim;
+            for (int d = 0; same && d < shape.ndim; d++)
+                same = shape.dims[d] == want.dims[d];
+            if (!same)
+                status = tern_fail(
+                    TERN_ERR_SHAPE,
+                    "tern_dist_load_full_state_dict: size mismatch for %s: %d dims, %lld rows%s, "
+                    "in the model %d dims, %lld rows",
+                    path, shape.ndim, (long long)tern_size(own, 0), cut ? " for this rank" : "",
+                    want.ndim, (long long)want.dims[0]);
+            int64_t first;
+            const int64_t rows =
+                s ? tern_rows_of_rank(want.dims[0], tern_dist_get_rank(u->mesh->group),
+                                      tern_dist_get_world_size(u->mesh->group), &first)
+                  : 0;
+            if (same && own && s)
+                own = tern_narrow(own, 0, first, rows);
+            if (same && own)
                 tern_state_dict_set(user, path, own);
         }
     }
-    return tern_failed_since(failures);
+    return status == TERN_OK ? tern_failed_since(failures) : status;
 }
 
 tern_status tern_dist_load_full_state_dict(tern_module *module, const tern_state_dict *dict,

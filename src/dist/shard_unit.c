@@ -83,7 +83,7 @@ void tern_shard_drop(tern_shard_unit *u)
     pthread_mutex_unlock(&lock);
     for (int i = 0; i < u->n; i++) {
         if (u->slots[i].shared)
-            tern_set_ranks(u->slots[i].x, NULL);
+            tern_set_ranks(u->slots[i].x, u->slots[i].cut);
         tern_release(u->slots[i].x);
         tern_release(u->slots[i].home);
     }

@@ -13,34 +13,53 @@
 
 /* ---- who has the other parts of a parameter --------------------------------------------------------- */
 
-/* Parts of a group's ranks along one dim: one for each pair, which stays. */
-typedef struct parts {
-    tern_ranks ranks; /* first */
-    tern_dist_group *group;
-    int dim;
-    struct parts *next;
-} parts;
-
 static tern_status reduce(tern_ranks *ranks, double *values, int n, bool greatest)
 {
-    return tern_dist_reduce_numbers(((parts *)(void *)ranks)->group, "numbers of all parts", values,
-                                    n, greatest);
+    return tern_dist_reduce_numbers(((tern_dist_cut *)(void *)ranks)->group, "numbers of all parts",
+                                    values, n, greatest);
 }
 
-static parts *parts_of(tern_dist_group *group, int dim)
+static tern_dist_cut *parts_of(tern_dist_group *group, int dim)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static parts *all;
+    static tern_dist_cut *all;
     pthread_mutex_lock(&lock);
-    parts *p = all;
+    tern_dist_cut *p = all;
     while (p && (p->group != group || p->dim != dim))
         p = p->next;
     if (!p && (p = tern_alloc(sizeof *p))) {
-        *p = (parts){.ranks = {.reduce = reduce}, .group = group, .dim = dim, .next = all};
+        *p = (tern_dist_cut){.ranks = {.reduce = reduce}, .group = group, .dim = dim, .next = all};
         all = p;
     }
     pthread_mutex_unlock(&lock);
     return p;
+}
+
+const tern_dist_cut *tern_dist_cut_of(const tern_ranks *ranks)
+{
+    return ranks && ranks->reduce == reduce ? (const tern_dist_cut *)(const void *)ranks : NULL;
+}
+
+static bool is_in(const tern_dist_group *group, int rank)
+{
+    for (int i = 0; group && i < group->size; i++)
+        if (group->members[i] == rank)
+            return true;
+    return !group;
+}
+
+tern_status tern_dist_check_cut(const char *function, const char *path, const tern_tensor *x,
+                                const tern_dist_group *group)
+{
+    const tern_dist_cut *cut = tern_dist_cut_of(tern_ranks_of(x));
+    const int self = tern_dist_get_rank(NULL), ranks = tern_dist_get_world_size(NULL);
+    for (int r = 0; cut && r < ranks; r++)
+        if (r != self && is_in(group, r) && is_in(cut->group, r))
+            return tern_fail(TERN_ERR_ARGUMENT,
+                             "%s: rank %d is in the group and has another part of '%s': give the "
+                             "group of those with the same parts (tern_dist_init_device_mesh)",
+                             function, r, path);
+    return TERN_OK;
 }
 
 /* ---- cutting ------------------------------------------------------------------------------------------ */
@@ -61,7 +80,7 @@ static tern_status cut(tern_module *m, const char *name, int dim, tern_dist_grou
     const uint64_t failures = tern_failures();
     const tern_dist_options o = {.group = group, .label = "tensor parallel"};
     tern_tensor *x = tern_nn_parameter(m, name);
-    parts *p = dim < 0 ? NULL : parts_of(group, dim);
+    tern_dist_cut *p = dim < 0 ? NULL : parts_of(group, dim);
     tern_status status = TERN_OK;
     if (!x || (p && tern_ranks_of(x) == &p->ranks))
         return TERN_OK;
@@ -195,7 +214,7 @@ static tern_status read_table(tern_module *m, layer *l)
     if (o->scale_grad_by_freq || !isnan(o->max_norm))
         return tern_fail(TERN_ERR_ARGUMENT, "%s: max_norm and scale_grad_by_freq look at all words",
                          functions[l->style]);
-    const parts *p = (const parts *)(const void *)tern_ranks_of(weight);
+    const tern_dist_cut *p = tern_dist_cut_of(tern_ranks_of(weight));
     const bool was_cut = l->style == TERN_PARALLEL_ROWWISE && p == parts_of(l->o.group, 0);
     if (was_cut)
         return tern_fail(TERN_ERR_ARGUMENT,

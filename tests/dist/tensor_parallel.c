@@ -131,8 +131,9 @@ static void share_out(tern_module *m, bool sequence, tern_dist_group *group)
           "shared out");
 }
 
-static void same_numbers(tern_module *m, tern_module *whole, tern_dist_group *group, bool gradients,
-                         int step)
+/* rows_of: the group of tern_dist_fully_shard, which has rows of these parts; NULL: they are whole. */
+static void same_numbers(tern_module *m, tern_module *whole, tern_dist_group *group,
+                         tern_dist_group *rows_of, bool gradients, int step)
 {
     static const struct {
         const char *path;
@@ -150,14 +151,52 @@ static void same_numbers(tern_module *m, tern_module *whole, tern_dist_group *gr
         CHECK(x && y, "%s", rows[i].path);
         if (rows[i].dim >= 0)
             y = part_of(tern_detach(y), rows[i].dim, group);
+        if (rows_of)
+            y = part_of(tern_detach(y), 0, rows_of);
+        CHECK(tern_same_shape(x, y), "shape of %s", rows[i].path);
         CHECK(apart(tern_detach(x), tern_detach(y)) < 2e-5, "%s of %s after step %d: %g",
               gradients ? "gradient" : "value", rows[i].path, step,
               apart(tern_detach(x), tern_detach(y)));
     }
 }
 
-/* Three steps with clipping. `rows`: the group that shares out rows of the batch by DistributedDataParallel; NULL: none. */
-static void train(bool tied, bool sequence, tern_dist_group *group, tern_dist_group *rows)
+/* All of it on all ranks, and back. */
+static void full_states(tern_module *m, tern_module *whole)
+{
+    tern_state_dict *wanted = tern_nn_state_dict(whole), *dict = tern_dist_full_state_dict(m);
+    CHECK(dict && tern_state_dict_count(dict) == tern_state_dict_count(wanted), "full state");
+    for (int i = 0; i < tern_state_dict_count(wanted); i++) {
+        const char *key = tern_state_dict_key_at(wanted, i);
+        tern_tensor *x = tern_state_dict_get(dict, key),
+                    *y = tern_to(tern_detach(tern_state_dict_at(wanted, i)), "cpu");
+        CHECK(x && tern_same_shape(x, y) && apart(x, y) < 2e-5, "full state of %s", key);
+    }
+    tern_tensor *x = tern_nn_parameter(m, "1.3.weight");
+    tern_tensor *before = tern_clone(tern_detach(x));
+    TERN_NO_GRAD
+        tern_zero_(x);
+    CHECK(tern_dist_load_full_state_dict(m, dict, NULL) == TERN_OK, "load");
+    CHECK(apart(tern_detach(x), before) == 0, "loaded");
+    tern_state_dict_set(dict, "1.3.weight", tern_zeros(TERN_SHAPE(WIDTH + 64, HIDDEN), 0, "cpu"));
+    REFUSED(tern_dist_load_full_state_dict(m, dict, NULL), TERN_ERR_SHAPE, "size mismatch");
+    CHECK(apart(tern_detach(x), before) == 0, "not loaded");
+    tern_state_dict_free(dict);
+    tern_state_dict_free(wanted);
+}
+
+static double mean_over(tern_tensor *loss, tern_dist_group *group)
+{
+    tern_tensor *x = tern_clone(tern_to(tern_detach(loss), "cpu"));
+    CHECK(tern_dist_all_reduce(x, &(tern_dist_options){.op = TERN_DIST_AVG, .group = group}) ==
+              TERN_OK,
+          "loss");
+    return tern_item(x);
+}
+
+/* Three steps with clipping. `rows`: the group that shares out rows of the batch, by DistributedDataParallel, or by
+ * tern_dist_fully_shard; NULL: none. */
+static void train(bool tied, bool sequence, tern_dist_group *group, tern_dist_group *rows,
+                  bool sharded)
 {
     tern_module *m = net(tied), *whole = net(tied), *inner = m;
     const tern_vocab_parallel_cross_entropy_options o = {
@@ -166,7 +205,16 @@ static void train(bool tied, bool sequence, tern_dist_group *group, tern_dist_gr
     share_out(m, sequence, group);
     if (tied && ranks > 1)
         CHECK(tern_nn_parameter(m, "0.weight") == tern_nn_parameter(m, "3.weight"), "still tied");
-    if (rows)
+    if (sharded) {
+        const tern_fully_shard_options f = {.group = rows};
+        if (tern_dist_get_world_size(group) > 1)
+            REFUSED(tern_dist_fully_shard(m, &(tern_fully_shard_options){.group = group}),
+                    TERN_ERR_ARGUMENT, "has another part of '");
+        if (!tied)
+            CHECK(tern_dist_fully_shard(tern_nn_child_at(m, 0), &f), "table");
+        CHECK(tern_dist_fully_shard(tern_nn_child_at(m, 1), &f), "block");
+        CHECK(tern_dist_fully_shard(m, &f) == m, "all");
+    } else if (rows)
         m = tern_nn_distributed_data_parallel(
             m, &(tern_distributed_data_parallel_options){.group = rows});
     tern_optimizer *a = tern_optim_adamw(m, 0.02, NULL), *b = tern_optim_adamw(whole, 0.02, NULL);
@@ -188,19 +236,22 @@ static void train(bool tied, bool sequence, tern_dist_group *group, tern_dist_gr
                 tern_reshape(tern_nn_forward(whole, words), TERN_SHAPE(-1, WORDS));
             tern_tensor *wanted =
                 tern_cross_entropy(logits, tern_reshape(target, TERN_SHAPE(-1)), &plain);
-            CHECK(loss && (rows || fabs(tern_item(loss) - tern_item(wanted)) < 1e-5), "loss %g, %g",
-                  tern_item(loss), tern_item(wanted));
+            CHECK(loss, "loss");
+            const double mean = rows ? mean_over(loss, rows) : tern_item(loss);
+            CHECK(fabs(mean - tern_item(wanted)) < 1e-5, "loss %g, %g", mean, tern_item(wanted));
             tern_optim_zero_grad(a);
             tern_optim_zero_grad(b);
             CHECK(tern_backward(loss) == TERN_OK, "walk");
             tern_backward(wanted);
-            same_numbers(inner, whole, group, true, step);
+            same_numbers(inner, whole, group, sharded ? rows : NULL, true, step);
             double norm = tern_nn_clip_grad_norm_(m, 0.1);
             CHECK(fabs(norm - tern_nn_clip_grad_norm_(whole, 0.1)) < 1e-5, "norm over all parts");
             tern_optim_step(a);
             tern_optim_step(b);
-            same_numbers(inner, whole, group, false, step);
+            same_numbers(inner, whole, group, sharded ? rows : NULL, false, step);
         }
+    TERN_SCOPE
+        full_states(inner, whole);
     tern_optim_free(a);
     tern_optim_free(b);
     tern_nn_free(m);
@@ -329,7 +380,10 @@ static void meshes(void)
                   tern_dist_get_rank(groups[1]) == rank % columns,
               "place in the mesh");
         if (LENGTH % columns == 0)
-            train(false, true, groups[1], groups[0]);
+            for (int sharded = 0; sharded < 2; sharded++) {
+                train(false, true, groups[1], groups[0], sharded);
+                train(true, false, groups[1], groups[0], sharded);
+            }
     }
     REFUSED(tern_dist_init_device_mesh(TERN_SHAPE(ranks + 1), groups), TERN_ERR_SHAPE, "the mesh");
 }
@@ -350,7 +404,7 @@ int main(int argc, char **argv)
         losses();
         for (int tied = 0; tied < 2; tied++)
             for (int sequence = 0; sequence < (LENGTH % ranks ? 1 : 2); sequence++)
-                train(tied, sequence, NULL, NULL);
+                train(tied, sequence, NULL, NULL, false);
         snapshots();
         meshes();
     }

@@ -34,6 +34,8 @@ TERN_API tern_fully_shard_options tern_fully_shard_defaults(void);
  * Each parameter (the same tensor as before) becomes this rank's rows of it: dim 0 is cut as tern_chunk cuts it, and the
  * last ranks may have fewer rows, or none. Optimizers are made after this, moves to a device before. Norms
  * for clipping, and infinities that skip a step, are those of all ranks; tern_nn_state_dict has this rank's parts.
+ * A tensor parallel layer's parameter is this rank's part of the layer's, and is cut once more; the group has no other rank of
+ * the layer's (groups of tern_dist_init_device_mesh), which is TERN_ERR_ARGUMENT else.
  * Buffers are each rank's own. Hooks, checkpoints, autocast, several forwards for one backward and gradients added up over
  * steps work as without it; frozen parameters are shared out as well. One that no rank used has no gradient.
  *
@@ -52,7 +54,7 @@ TERN_API tern_module *tern_dist_fully_shard(tern_module *module,
 TERN_API tern_status tern_dist_set_requires_gradient_sync(tern_module *module, bool sync);
 
 /* Parameters and persistent buffers of the module, whole, on the cpu: what tern_nn_state_dict would give without
- * sharding, as a copy. All ranks of the groups call it, and all get it. To be freed; NULL after an error. PyTorch:
+ * sharding and tensor parallel layers, as a copy. All ranks of the groups call it, and all get it. To be freed; NULL after an error. PyTorch:
  * get_model_state_dict(full_state_dict=True, cpu_offload=True). */
 TERN_API tern_state_dict *tern_dist_full_state_dict(tern_module *module);
 /* tern_nn_load_state_dict of whole tensors, of which each rank takes its rows; nothing is sent. options: NULL for the
