@@ -183,6 +183,7 @@ tern_join_block tern_join_block_enter(tern_module *ddp)
     tern_ddp *d = ddp_of(ddp, "TERN_JOIN");
     if (d) {
         d->joins = true;
+        d->torn = false;
         d->last = 0;
     }
     return (tern_join_block){.active = 1, .ddp = d ? ddp : NULL};
@@ -194,5 +195,6 @@ void tern_join_block_leave(tern_join_block *block)
     if (!d || !d->joins)
         return;
     d->joins = false;
-    tern_ddp_follow(d);
+    if (!d->torn)
+        tern_ddp_follow(d);
 }

@@ -44,6 +44,7 @@ struct tern_ddp {
     double rows;          /* since the last sum */
     bool no_sync;         /* inside of a block */
     bool joins;           /* inside of TERN_JOIN: each step begins with who goes on */
+    bool torn;            /* and has ended, as a rank left a model whose forward needs all */
     int last;             /* the last of those who did in the last step */
     bool sums;            /* the last forward was outside of one */
     bool buffers_due;

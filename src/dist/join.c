@@ -3,23 +3,47 @@
  * Each step begins with a number that those who go on tell, whose greatest is that of the last of them; who has left the
  * block tells 0, and does with zeros what the number says that the others do. */
 #include "dist/ddp.h"
+#include <string.h>
 
 enum { BUFFERS = 1, GRADIENTS = 2, RANK = 4 }; /* RANK: times 1 + the rank */
 
+static tern_status find_sync(const char *path, tern_module *m, void *user)
+{
+    const tern_module **found = user;
+    (void)path;
+    if (m->training && strcmp(m->name, "SyncBatchNorm") == 0)
+        *found = m;
+    return TERN_OK;
+}
+
+/* Some have left, and some go on: not with a module that needs all. */
+static tern_status check_sync(tern_ddp *d)
+{
+    const tern_module *found = NULL;
+    TERN_TRY(tern_nn_each_module(d->self, find_sync, &found));
+    d->torn = found != NULL;
+    return !found ? TERN_OK
+                  : tern_fail(TERN_ERR_STATE,
+                              "TERN_JOIN: a rank has no batches left, and SyncBatchNorm needs the "
+                              "rows of all: all ranks stop");
+}
+
 static tern_status ask(tern_ddp *d, int own, int *greatest)
 {
-    double told = own;
-    TERN_TRY(tern_dist_reduce_numbers(d->group, "join", &told, 1, true));
-    *greatest = (int)told;
+    double told[] = {own, own == 0};
+    TERN_TRY(tern_dist_reduce_numbers(d->group, "join", told, 2, true));
+    *greatest = (int)told[0];
     if (*greatest)
         d->last = *greatest / RANK - 1;
-    return TERN_OK;
+    return *greatest && told[1] > 0 ? check_sync(d) : TERN_OK;
 }
 
 tern_status tern_ddp_go_on(tern_ddp *d, bool buffers, bool gradients, int *from)
 {
     const int rank = tern_dist_get_rank(d->group);
     int greatest = 0;
+    if (d->torn)
+        return tern_fail(TERN_ERR_STATE, "TERN_JOIN: the block has ended, as a rank left it");
     if (!buffers && !gradients)
         return TERN_OK;
     TERN_TRY(ask(d, RANK * (rank + 1) + (buffers ? BUFFERS : 0) + (gradients ? GRADIENTS : 0),

@@ -296,3 +296,12 @@ tern_module *tern_dist_fully_shard(tern_module *module, const tern_fully_shard_o
     module->around = &u->around;
     return module;
 }
+
+tern_optimizer *tern_dist_zero_redundancy_optimizer(
+    tern_module *module, tern_optimizer *(*make)(tern_module *module, void *user), void *user)
+{
+    const tern_fully_shard_options o = {.keep_whole = true};
+    if (!make)
+        return tern_fail_argument_null("tern_dist_zero_redundancy_optimizer", "make"), NULL;
+    return tern_dist_fully_shard(module, &o) ? make(module, user) : NULL;
+}

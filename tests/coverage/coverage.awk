@@ -63,6 +63,7 @@ BEGIN {
     prefix_of["torch.amp"] = "ternamp"
     prefix_of["torch.utils.data"] = "terndata"
     prefix_of["torch.distributed"] = "terndist"
+    prefix_of["torch.distributed.optim"] = "terndist"
     family_of["torch.linalg"] = "linalg"
     family_of["torch.special"] = "special"
     family_of["torch.fft"] = "fft"

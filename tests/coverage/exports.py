@@ -12,7 +12,7 @@ import torch
 MODULES = ["torch", "torch.Tensor", "torch.nn", "torch.nn.functional", "torch.nn.attention",
            "torch.nn.attention.bias", "torch.optim", "torch.optim.lr_scheduler", "torch.linalg",
            "torch.special", "torch.fft", "torch.signal.windows", "torch.cuda", "torch.amp", "torch.utils.data",
-           "torch.distributed"]
+           "torch.distributed", "torch.distributed.optim"]
 LANGUAGE = ("typing", "typing_extensions", "collections", "numbers", "functools", "warnings",
             "builtins", "math", "itertools", "copy", "bisect", "weakref", "enum", "contextlib",
             "contextvars", "dataclasses", "inspect", "types", "abc", "os", "operator")

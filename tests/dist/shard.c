@@ -369,6 +369,36 @@ static void states(void)
     tern_nn_free(whole);
 }
 
+static tern_optimizer *adamw(tern_module *m, void *user)
+{
+    return tern_optim_adamw(m, *(const double *)user, NULL);
+}
+
+/* PyTorch's name: states in parts, parameters whole. */
+static void zero_redundancy(void)
+{
+    double lr = 0.01;
+    tern_module *m = net(6, TERN_F32), *whole = net(6, TERN_F32);
+    REFUSED(tern_dist_zero_redundancy_optimizer(m, NULL, NULL), TERN_ERR_ARGUMENT, "make");
+    tern_optimizer *a = tern_dist_zero_redundancy_optimizer(m, adamw, &lr);
+    tern_optimizer *b = tern_optim_adamw(whole, lr, NULL);
+    CHECK(a, "made");
+    for (int step = 0; step < 3; step++)
+        TERN_SCOPE {
+            tern_optim_zero_grad(a);
+            tern_optim_zero_grad(b);
+            backward(m, whole, 70 + step, TERN_F32);
+            compare(m, whole, 3e-6, "zero redundancy", true);
+            CHECK(tern_optim_step(a) == TERN_OK, "step");
+            tern_optim_step(b);
+            compare(m, whole, 3e-6, "zero redundancy, stepped", false);
+        }
+    tern_optim_free(a);
+    tern_optim_free(b);
+    tern_nn_free(m);
+    tern_nn_free(whole);
+}
+
 static void refusals(void)
 {
     tern_module *m = net(1, TERN_F32);
@@ -453,6 +483,7 @@ int main(int argc, char **argv)
             checkpoints();
             graphs(&(options){.no_reshard_after_forward = true});
             graphs(&(options){.keep_whole = true});
+            zero_redundancy();
             refusals();
         }
     }

@@ -257,6 +257,37 @@ static void metrics(void)
     tern_metric_free(mean);
 }
 
+/* Even numbers of batches are those of a program without the block; when a rank leaves before the others all stop. */
+static void joins(void)
+{
+    const tern_sync_batch_norm_options o = {.device = device};
+    for (int uneven = 0; uneven < (ranks > 1 ? 3 : 1); uneven++) {
+        tern_manual_seed(11);
+        tern_module *net =
+            tern_nn_sequential(tern_nn_linear(3, 4, &(tern_linear_options){.device = device}),
+                               tern_nn_sync_batch_norm(4, &o));
+        tern_module *m = tern_nn_distributed_data_parallel(net, NULL);
+        if (uneven == 2) /* who is not trained speaks to nobody */
+            tern_nn_train(tern_nn_child_at(net, 1), false);
+        const int batches = uneven && rank ? 4 : 2;
+        int done = 0;
+        TERN_JOIN(m)
+        for (int i = 0; i < batches; i++)
+            TERN_SCOPE {
+                tern_tensor *y = tern_nn_forward(m, made(TERN_SHAPE(5, 3), TERN_F32, 1, 0));
+                if (y && tern_backward(tern_sum(tern_mul(y, y))) == TERN_OK)
+                    done++;
+            }
+        const bool stops = uneven == 1;
+        CHECK(done == (stops ? 2 : batches), "%d of %d batches", done, batches);
+        CHECK(tern_last_status() == (stops ? TERN_ERR_STATE : TERN_OK), "at the block's end");
+        CHECK(!stops || strstr(tern_last_error(), "SyncBatchNorm needs the rows of all"), "named");
+        tern_clear_error();
+        tern_dist_barrier(NULL);
+        tern_nn_free(m);
+    }
+}
+
 int main(int argc, char **argv)
 {
     leave_pid();
@@ -273,6 +304,7 @@ int main(int argc, char **argv)
         conversion();
         training();
         metrics();
+        joins();
     }
     CHECK(tern_last_status() == TERN_OK, "no error is left");
     CHECK(tern_dist_destroy_process_group() == TERN_OK, "destroy");

@@ -70,8 +70,9 @@ TERN_API void tern_no_sync_block_leave(tern_no_sync_block *block);
  * the block takes part in the others' sums with zeros until all have left theirs, and then has the parameters and buffers of one
  * that was the last to train. What was a mean stays divided by all ranks, as PyTorch's default; with tern_ddp_divide_by it
  * is by the rows there were. Buffers follow a rank that trains still. Inside, each forward with gradients is followed by its
- * walk back, and modules that speak to other ranks themselves (SyncBatchNorm) are not. An error in it is that of the block's
- * end: tern_last_status. All ranks enter it. */
+ * walk back. A SyncBatchNorm that is trained needs all ranks: when the first has no batch left all get TERN_ERR_STATE, the others
+ * from their next forward (PyTorch's throw_on_early_termination). An error in it is that of the block's end:
+ * tern_last_status. All ranks enter it. */
 typedef struct tern_join_block {
     int active;
     tern_module *ddp;

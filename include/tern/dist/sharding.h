@@ -4,6 +4,7 @@
 #define TERN_DIST_SHARDING_H
 #include <tern/dist.h>
 #include <tern/nn.h>
+#include <tern/optim.h>
 
 TERN_BEGIN_DECLS
 
@@ -52,6 +53,13 @@ TERN_API tern_module *tern_dist_fully_shard(tern_module *module,
  * added up whole on each rank, and averaged by the next that does: less traffic for several micro-batches. All ranks
  * alike. PyTorch: FSDPModule.set_requires_gradient_sync. */
 TERN_API tern_status tern_dist_set_requires_gradient_sync(tern_module *module, bool sync);
+
+/* An optimizer whose states are shared out over all ranks (ZeRO-1): tern_dist_fully_shard of the module with keep_whole, and
+ * make(module, user), the optimizer of this rank's parts (tern_optim_adamw(module, ...)). Gradients are averaged by backward, so
+ * that the module is in no DistributedDataParallel. NULL after an error, also make's, after which the module is sharded
+ * already. PyTorch: torch.distributed.optim.ZeroRedundancyOptimizer. */
+TERN_API tern_optimizer *tern_dist_zero_redundancy_optimizer(
+    tern_module *module, tern_optimizer *(*make)(tern_module *module, void *user), void *user);
 
 /* Parameters and persistent buffers of the module, whole, on the cpu: what tern_nn_state_dict would give without
  * sharding and tensor parallel layers, as a copy. All ranks of the groups call it, and all get it. To be freed; NULL after an error. PyTorch:
