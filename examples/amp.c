@@ -1,7 +1,9 @@
 /* amp.c -- training in mixed precision: matrix products in half, losses in float32, and gradients
  * scaled so that halves hold them.
  *
- *   ./amp [device] [f16 | bf16] */
+ *   ./amp [device] [f16 | bf16]
+ *
+ * What to expect: a loss below 0.001, near that of the same training in float32; f16's scale falls from 2^30 until nothing overflows. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

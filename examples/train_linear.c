@@ -1,6 +1,8 @@
 /* train_linear.c -- the smallest training loop: a line through noisy points.
  *
- *   train_linear opencl:0 */
+ *   train_linear opencl:0
+ *
+ * What to expect: y = 3.0 x - 1.0, and a loss of the variance of the noise, 0.01. */
 #include <stdio.h>
 #include <tern/report.h>
 #include <tern/tern.h>

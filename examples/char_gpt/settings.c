@@ -8,7 +8,7 @@
 static const char help[] = "Usage: char_gpt [options]\n"
                            "  --data PATH     a text file, or a folder of them (default .)\n"
                            "  --device NAME   cpu, opencl:0, cuda:0, auto (default auto)\n"
-                           "  --steps N       training steps (default 1000)\n"
+                           "  --steps N       training steps (default 200)\n"
                            "  --layers N  --width N  --heads N  --context N\n"
                            "                  the model (default 4, 128, 4, 64)\n"
                            "  --batch N       windows of text a step (default 16)\n"
@@ -46,7 +46,7 @@ int settings_read(settings *s, int argc, char **argv)
 {
     *s = (settings){.device = "auto",
                     .data = ".",
-                    .steps = 1000,
+                    .steps = 200,
                     .batch = 16,
                     .sample = 400,
                     .every = 100,

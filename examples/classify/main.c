@@ -1,14 +1,16 @@
 /* main.c -- a pretrained encoder (BERT, RoBERTa, DistilBERT, ModernBERT) learns to tell texts apart, on any device.
  *
  *   classify MODEL DATA.tsv OUT [DEVICE] [EPOCHS]
+ *   classify [DEVICE]
  *
  * Each line of the data is a class, a tab, and a text. Every tenth line is held back to evaluate. The model goes to OUT, as transformers
- * reads it. */
+ * reads it. Without a model it makes a small one (small.h), which begins with random weights. What to expect of that: all of
+ * those held back are told right after some passes. */
+#include "../progress.h"
+#include "../small.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tern/models.h>
-#include <tern/tern.h>
 
 enum { BATCH = 16, MOST = 200000, CLASSES = 256 };
 
@@ -111,8 +113,10 @@ static double evaluate(tern_module *model, const tern_tokenizer *tokenizer, cons
 }
 
 static double train_epoch(tern_module *model, const tern_tokenizer *tokenizer,
-                          tern_optimizer *optimizer, const texts *all, int *order, int n)
+                          tern_optimizer *optimizer, const texts *all, int *order, int n,
+                          tern_report *report)
 {
+    static int64_t step;
     double sum = 0;
     tern_nn_train(model, true);
     for (int i = n; i-- > 1;) { /* shuffled */
@@ -131,8 +135,8 @@ static double train_epoch(tern_module *model, const tern_tokenizer *tokenizer,
                 tern_nn_clip_grad_norm_(model, 1.0);
                 tern_optim_step(optimizer);
                 sum += tern_item(loss) * count;
-                if (i / BATCH % 20 == 0)
-                    printf("  %d of %d, loss %.4f\n", i, n, tern_item(loss));
+                tern_report_value(report, "loss", ++step, tern_item(loss));
+                tern_report_step(report, step, count);
             }
         }
     return n ? sum / n : 0;
@@ -155,22 +159,37 @@ static void show(tern_module *model, const tern_tokenizer *tokenizer, const text
         }
 }
 
+/* The share of the class that is most of those held back: what saying always the same comes to. */
+static double most_frequent(const texts *all, const int *order, int n)
+{
+    int count[CLASSES] = {0}, most = 0;
+    for (int i = 0; i < n; i++) {
+        int c = ++count[all->label[order[i]]];
+        most = c > most ? c : most;
+    }
+    return n ? (double)most / n : 0;
+}
+
 static void run(tern_module *model, const tern_tokenizer *tokenizer, const texts *all,
-                const char *out, int epochs)
+                const char *out, int epochs, double lr)
 {
     static int train[MOST], held[MOST];
     int n = choose(all, false, train), n_held = choose(all, true, held);
-    double lr = 5e-5;
     tern_optimizer *optimizer = tern_optim_adamw(model, lr, NULL);
     printf("%d texts of %d classes, %d to evaluate, %lld parameters\n", n, all->classes, n_held,
            (long long)tern_nn_numel(model));
+    tern_report *report = progress_begin("texts", (int64_t)epochs * ((n + BATCH - 1) / BATCH));
     for (int epoch = 1; epoch <= epochs && tern_last_status() == TERN_OK; epoch++) {
         tern_optim_set_lr(optimizer, lr * (epochs - epoch + 1) / epochs);
-        double loss = train_epoch(model, tokenizer, optimizer, all, train, n);
-        printf("epoch %d: loss %.4f, accuracy %.3f, of those held back %.3f\n", epoch, loss,
-               evaluate(model, tokenizer, all, train, n),
-               evaluate(model, tokenizer, all, held, n_held));
+        double loss = train_epoch(model, tokenizer, optimizer, all, train, n, report);
+        double right = evaluate(model, tokenizer, all, held, n_held);
+        progress_say("epoch %d: loss %.4f, accuracy %.3f, of those held back %.3f", epoch, loss,
+                     evaluate(model, tokenizer, all, train, n), right);
+        tern_report_value(report, "held_back", (int64_t)epoch * ((n + BATCH - 1) / BATCH), right);
     }
+    tern_report_compare(report, "held_back", most_frequent(all, held, n_held),
+                        "always the most frequent class");
+    tern_report_close(report);
     if (all->n)
         show(model, tokenizer, all, n_held ? held[0] : 0);
     tern_models_save_pretrained(model, out, NULL);
@@ -180,19 +199,27 @@ static void run(tern_module *model, const tern_tokenizer *tokenizer, const texts
 int main(int argc, char **argv)
 {
     static texts all;
-    if (argc < 4) {
-        fprintf(stderr, "usage: classify MODEL DATA.tsv OUT [DEVICE] [EPOCHS]\n");
+    const char *own[] = {"small-bert", "small-bert/texts.tsv", "small-bert/told",
+                         argc > 1 ? argv[1] : "auto", "5"};
+    const char *const *in = argc > 2 ? (const char *const *)argv + 1 : own;
+    if (argc == 3) {
+        fprintf(stderr,
+                "usage: classify MODEL DATA.tsv OUT [DEVICE] [EPOCHS], or classify [DEVICE]\n");
         return 1;
     }
-    tern_set_default_device(argc > 4 ? argv[4] : "auto");
+    int n = argc > 2 ? argc - 1 : 5;
+    tern_set_default_device(n > 3 ? in[3] : "auto");
+    if (in == own && tern_last_status() == TERN_OK)
+        small_model("bert");
     tern_manual_seed(0);
     tern_module *model = NULL;
-    tern_tokenizer *tokenizer = tern_tokenizer_from_pretrained(argv[1]);
-    if (tokenizer && read_data(&all, argv[2]) == TERN_OK)
+    tern_tokenizer *tokenizer =
+        tern_last_status() == TERN_OK ? tern_tokenizer_from_pretrained(in[0]) : NULL;
+    if (tokenizer && read_data(&all, in[1]) == TERN_OK)
         model = tern_models_from_pretrained(
-            argv[1], &(tern_pretrained_options){.dtype = TERN_F32, .num_labels = all.classes});
+            in[0], &(tern_pretrained_options){.dtype = TERN_F32, .num_labels = all.classes});
     if (model)
-        run(model, tokenizer, &all, argv[3], argc > 5 ? atoi(argv[5]) : 3);
+        run(model, tokenizer, &all, in[2], n > 4 ? atoi(in[4]) : 3, in == own ? 1e-3 : 5e-5);
     free_data(&all);
     tern_tokenizer_free(tokenizer);
     tern_nn_free(model);

@@ -1,14 +1,16 @@
 /* sentences.c -- which sentences mean the same: embeddings of a BERT (all-MiniLM and its relatives), compared by their angles.
  *
  *   embed MODEL TEXTS.txt [DEVICE] [PAIRS.tsv]
+ *   embed [DEVICE]
  *
  * For every line of TEXTS the most similar other one. PAIRS is lines of a score, a tab, a sentence, a tab, another one (as the
- * STS benchmark has them): the rank correlation of scores and angles. */
+ * STS benchmark has them): the rank correlation of scores and angles. Without a model it makes a small one (small.h); what to expect of that: texts
+ * that share words are the nearest, as even random weights see them. */
+#include "../progress.h"
+#include "../small.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tern/models.h>
-#include <tern/tern.h>
 
 enum { BATCH = 32, MOST = 20000 };
 
@@ -58,17 +60,20 @@ static tern_tensor *embed(tern_module *model, const tern_tokenizer *tokenizer,
 static tern_tensor *embed_all(tern_module *model, const tern_tokenizer *tokenizer, const lines *all)
 {
     tern_tensor *parts[MOST / BATCH + 1];
+    tern_report *report = progress_begin("texts", (all->n + BATCH - 1) / BATCH);
     int k = 0;
     for (int i = 0; i < all->n; i += BATCH) {
         int n = all->n - i < BATCH ? all->n - i : BATCH;
         TERN_SCOPE
             if ((parts[k] = embed(model, tokenizer, (const char *const *)all->text + i, n)))
                 parts[k] = tern_escape(parts[k]);
-        if (!parts[k++])
+        if (!parts[k++]) {
+            tern_report_close(report);
             return NULL;
-        if (i / BATCH % 20 == 19)
-            printf("  %d of %d\n", i + n, all->n);
+        }
+        tern_report_step(report, k, n);
     }
+    tern_report_close(report);
     return k ? tern_cat(parts, k, 0) : tern_fail_null(TERN_ERR_IO, "embed: there are no lines");
 }
 
@@ -91,6 +96,8 @@ static void nearest(tern_module *model, const tern_tokenizer *tokenizer, const l
         tern_copy_to_host(best.indices, indices, n * sizeof *indices) == TERN_OK)
         for (int i = 0; i < all->n; i++)
             printf("%s\n    %.3f %s\n", all->text[i], values[i], all->text[indices[i]]);
+    printf("%.3f to the nearest on the average; to all: %.3f\n", tern_item(tern_mean(best.values)),
+           tern_item(tern_mean(angles)));
     free(values);
     free(indices);
 }
@@ -163,20 +170,23 @@ static void evaluate(tern_module *model, const tern_tokenizer *tokenizer, const 
 int main(int argc, char **argv)
 {
     static lines all;
-    if (argc < 3) {
-        fprintf(stderr, "usage: embed MODEL TEXTS.txt [DEVICE] [PAIRS.tsv]\n");
-        return 1;
-    }
-    tern_set_default_device(argc > 3 ? argv[3] : "auto");
+    const char *own[] = {"small-bert", "small-bert/texts.txt", argc > 1 ? argv[1] : "auto"};
+    const char *const *in = argc > 2 ? (const char *const *)argv + 1 : own;
+    int n = argc > 2 ? argc - 1 : 3;
+    tern_set_default_device(n > 2 ? in[2] : "auto");
+    if (in == own && tern_last_status() == TERN_OK)
+        small_model("bert");
+    bool good = tern_last_status() == TERN_OK;
     tern_module *model =
-        tern_models_from_pretrained(argv[1], &(tern_pretrained_options){.dtype = TERN_F32});
-    tern_tokenizer *tokenizer = tern_tokenizer_from_pretrained(argv[1]);
-    if (model && tokenizer && read_lines(argv[2], &all, NULL, NULL) == TERN_OK)
+        good ? tern_models_from_pretrained(in[0], &(tern_pretrained_options){.dtype = TERN_F32})
+             : NULL;
+    tern_tokenizer *tokenizer = model ? tern_tokenizer_from_pretrained(in[0]) : NULL;
+    if (tokenizer && read_lines(in[1], &all, NULL, NULL) == TERN_OK)
         TERN_NO_GRAD
             TERN_SCOPE {
                 nearest(model, tokenizer, &all);
-                if (argc > 4 && tern_last_status() == TERN_OK)
-                    evaluate(model, tokenizer, argv[4]);
+                if (n > 3 && tern_last_status() == TERN_OK)
+                    evaluate(model, tokenizer, in[3]);
             }
     free_lines(&all);
     tern_tokenizer_free(tokenizer);

@@ -1,16 +1,17 @@
 /* main.c -- a language model of the Hugging Face Hub learns to answer, with LoRA, on any device.
  *
  *   finetune MODEL DATA.jsonl OUT [DEVICE] [EPOCHS]
+ *   finetune [DEVICE]
  *
  * Each line of the data is {"prompt": "...", "completion": "..."}. The loss is that of the answers alone; every tenth
- * line is held back to evaluate. The adapter goes to OUT, in PEFT's files. */
+ * line is held back to evaluate. The adapter goes to OUT, in PEFT's files. Without a model it makes a small one
+ * (small.h) with random weights; what to expect of that: a loss well below the first, and an answer of the right words. */
+#include "../progress.h"
+#include "../small.h"
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tern/models.h>
-#include <tern/report.h>
-#include <tern/tern.h>
 
 enum { LONGEST = 512, BATCH = 8, MOST = 100000 };
 
@@ -171,19 +172,16 @@ static void answer(tern_module *model, const tern_tokenizer *tokenizer, const ex
 }
 
 static void run(tern_module *model, const tern_tokenizer *tokenizer, const examples *all,
-                const char *out, int epochs)
+                const char *out, int epochs, double lr)
 {
     static int64_t train[MOST], held[MOST];
     int64_t n = choose(all, false, train), n_held = choose(all, true, held);
     tern_models_gradient_checkpointing(model, true);
     tern_lora_add(model, &(tern_lora_options){.r = 8, .alpha = 16, .dropout = 0.05});
-    tern_optimizer *optimizer = tern_optim_adamw(model, 1e-3, NULL);
+    tern_optimizer *optimizer = tern_optim_adamw(model, lr, NULL);
     printf("%lld examples, %lld to evaluate, %lld parameters\n", (long long)n, (long long)n_held,
            (long long)tern_nn_numel(model));
-    printf("on %s: %s\n", tern_default_device(), tern_device_name(NULL));
-    tern_report *report =
-        tern_report_new(NULL, &(tern_report_options){.steps = epochs * ((n + BATCH - 1) / BATCH),
-                                                     .unit = "examples"});
+    tern_report *report = progress_begin("examples", epochs * ((n + BATCH - 1) / BATCH));
     double before = n_held ? evaluate(model, all, held, n_held) : 0;
     for (int epoch = 1; epoch <= epochs && tern_last_status() == TERN_OK; epoch++) {
         train_epoch(model, optimizer, all, train, n, report);
@@ -203,16 +201,24 @@ static void run(tern_module *model, const tern_tokenizer *tokenizer, const examp
 int main(int argc, char **argv)
 {
     static examples all;
-    if (argc < 4) {
-        fprintf(stderr, "usage: finetune MODEL DATA.jsonl OUT [DEVICE] [EPOCHS]\n");
+    const char *own[] = {"small-llama", "small-llama/chat.jsonl", "small-llama/adapter",
+                         argc > 1 ? argv[1] : "auto", "10"};
+    const char *const *in = argc > 2 ? (const char *const *)argv + 1 : own;
+    if (argc == 3) {
+        fprintf(stderr,
+                "usage: finetune MODEL DATA.jsonl OUT [DEVICE] [EPOCHS], or finetune [DEVICE]\n");
         return 1;
     }
-    tern_set_default_device(argc > 4 ? argv[4] : "auto");
+    int n = argc > 2 ? argc - 1 : 5;
+    tern_set_default_device(n > 3 ? in[3] : "auto");
+    if (in == own && tern_last_status() == TERN_OK)
+        small_model("llama");
     tern_manual_seed(0);
-    tern_module *model = tern_models_from_pretrained(argv[1], NULL);
-    tern_tokenizer *tokenizer = tern_tokenizer_from_pretrained(argv[1]);
-    if (model && tokenizer && read_data(&all, tokenizer, argv[2]) == TERN_OK)
-        run(model, tokenizer, &all, argv[3], argc > 5 ? atoi(argv[5]) : 3);
+    bool good = tern_last_status() == TERN_OK;
+    tern_module *model = good ? tern_models_from_pretrained(in[0], NULL) : NULL;
+    tern_tokenizer *tokenizer = model ? tern_tokenizer_from_pretrained(in[0]) : NULL;
+    if (tokenizer && read_data(&all, tokenizer, in[1]) == TERN_OK)
+        run(model, tokenizer, &all, in[2], n > 4 ? atoi(in[4]) : 3, in == own ? 2e-2 : 1e-3);
     for (int64_t i = 0; i < all.n; i++)
         free(all.list[i].ids);
     tern_tokenizer_free(tokenizer);

@@ -5,7 +5,9 @@
  *
  * Rank r takes every RANKS-th of the devices, from the r-th on, one if there are more ranks, and works on each with a
  * thread. The same line goes on with a search that was stopped, also with another number of ranks: DIR, which all
- * ranks see, has all of it. At the end rank 0 prints a table and writes DIR/sweep.svg. */
+ * ranks see, has all of it. At the end rank 0 prints a table and writes DIR/sweep.svg. What to expect: settings whose loss is
+ * a fraction of that of AdamW's defaults, for a third of the epochs that all trials to the end would take. */
+#include "../progress.h"
 #include "report.h"
 #include "trial.h"
 #include <pthread.h>
@@ -24,6 +26,10 @@ typedef struct search {
     uint64_t seed;
     trial_data data;
     atomic_int failed;
+    tern_report *report; /* of this process's workers, one at a time */
+    pthread_mutex_t lock;
+    int jobs;
+    double best; /* of their losses */
 } search;
 
 typedef struct worker {
@@ -38,6 +44,18 @@ static double seconds(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void tell(search *s, const worker *w, const store_job *job, double loss)
+{
+    const int before = job->rung ? store_epochs(job->rung - 1) : 0;
+    pthread_mutex_lock(&s->lock);
+    progress_say("worker %d, %s: trial %d to %d epochs, loss %.4f", w->number, w->device,
+                 job->trial, store_epochs(job->rung), loss);
+    s->best = s->jobs && s->best < loss ? s->best : loss;
+    tern_report_value(s->report, "best", ++s->jobs, s->best);
+    tern_report_step(s->report, s->jobs, store_epochs(job->rung) - before);
+    pthread_mutex_unlock(&s->lock);
 }
 
 static bool work_on(const worker *w, const store *s, const store_job *job)
@@ -57,9 +75,7 @@ static bool work_on(const worker *w, const store *s, const store_job *job)
                 tern_last_error());
         return false;
     }
-    printf("worker %d, %s: trial %d to %d epochs, loss %.4f\n", w->number, w->device, job->trial,
-           store_epochs(job->rung), r.loss);
-    fflush(stdout);
+    tell(w->of, w, job, r.loss);
     return true;
 }
 
@@ -112,6 +128,12 @@ static void work(search *s, const char *const *devices, int n)
     static worker workers[MOST_WORKERS];
     const int rank = tern_dist_get_rank(NULL), ranks = tern_dist_get_world_size(NULL);
     int count = 0;
+    if (tern_set_default_device(devices[rank % n]) == TERN_OK)
+        s->report = progress_begin("epochs", 0);
+    if (!s->report) {
+        s->failed = 1;
+        return;
+    }
     for (int i = rank; count < MOST_WORKERS && (i < n || count == 0); i += ranks) {
         workers[count] = (worker){.of = s, .number = i, .device = devices[i % n]};
         if (pthread_create(&workers[count].thread, NULL, run, &workers[count]) != 0)
@@ -120,6 +142,20 @@ static void work(search *s, const char *const *devices, int n)
     }
     for (int i = 0; i < count; i++)
         pthread_join(workers[i].thread, NULL);
+    tern_report_close(s->report);
+}
+
+/* What AdamW's defaults and a network of usual size come to with as many epochs. */
+static double loss_of_defaults(const search *s)
+{
+    char folder[1024];
+    double loss = 0, accuracy;
+    const trial_settings usual = {
+        .lr = 1e-3, .weight_decay = 1e-2, .width = 32, .layers = 2, .batch_size = 32};
+    snprintf(folder, sizeof folder, "%s/defaults", s->folder);
+    TERN_SCOPE
+        trial_train(&s->data, &usual, 0, store_epochs(s->rungs - 1), folder, &loss, &accuracy);
+    return loss;
 }
 
 static bool report(const search *s)
@@ -130,6 +166,8 @@ static bool report(const search *s)
     *all = (store){.folder = s->folder, .trials = s->trials, .rungs = s->rungs};
     store_read(all);
     report_table(all, s->seed, 10);
+    printf("the best %.4g; AdamW's defaults, as many epochs: %.4g\n", report_best(all),
+           loss_of_defaults(s));
     const bool drawn = report_picture(all);
     if (drawn)
         printf("wrote %s/sweep.svg\n", s->folder);
@@ -151,7 +189,8 @@ static bool begin(const search *s)
 
 int main(int argc, char **argv)
 {
-    search s = {.folder = "sweep", .trials = 27, .rungs = 4, .seed = 1};
+    search s = {
+        .folder = "sweep", .trials = 27, .rungs = 4, .seed = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
     static const char *const own[] = {"cpu"};
     const int at = read_options(&s, argc, argv);
     if (at < 0) {

@@ -63,6 +63,14 @@ void report_table(const store *s, uint64_t seed, int n)
            s->trials * store_epochs(s->rungs - 1), seconds);
 }
 
+double report_best(const store *s)
+{
+    static int trials[STORE_TRIALS];
+    order(s, trials);
+    const int top = top_of(s, trials[0]);
+    return top < 0 ? NAN : s->results[trials[0]][top].loss;
+}
+
 static double across(const store *s, int rung)
 {
     return 60 + 620.0 * rung / (s->rungs > 1 ? s->rungs - 1 : 1);

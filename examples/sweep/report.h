@@ -6,6 +6,8 @@
 
 /* The best first, at most n lines, those that went furthest above the others. */
 void report_table(const store *s, uint64_t seed, int n);
+/* The loss of the first of them. */
+double report_best(const store *s);
 /* loss over epochs in <folder>/sweep.svg; false after a message. */
 bool report_picture(const store *s);
 

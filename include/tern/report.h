@@ -43,7 +43,7 @@ TERN_API tern_report *tern_report_new(const char *folder, const tern_report_opti
  * TERN_ERR_MEMORY, TERN_ERR_ARGUMENT. */
 TERN_API tern_status tern_report_value(tern_report *report, const char *name, int64_t step,
                                        double value);
-/* A step that worked on so many items is done. */
+/* A step that worked on so many items is done. The first is 1, or of a training that goes on the one after its last. */
 TERN_API tern_status tern_report_step(tern_report *report, int64_t step, int64_t items);
 /* Put a number beside the last value of a name, in the summary and as a line of its curve; source says
  * where the number comes from. */

@@ -193,9 +193,10 @@ static void show(tern_report *r)
         fprintf(out, "/%lld", (long long)steps);
     if (r->items > 0)
         fprintf(out, "  %.4g %s/s", tern_report_rate(r), r->unit);
-    if (steps > r->step && r->step > 0)
-        fprintf(out, "  %s left",
-                clock_text(passed * (double)(steps - r->step) / (double)r->step, left));
+    if (steps > r->step && r->step > r->before)
+        fprintf(
+            out, "  %s left",
+            clock_text(passed * (double)(steps - r->step) / (double)(r->step - r->before), left));
     for (int i = 0; i < r->n_series; i++)
         if (r->series[i].n > 0)
             fprintf(out, "  %s %.4g", r->series[i].name,
@@ -211,6 +212,8 @@ tern_status tern_report_step(tern_report *r, int64_t step, int64_t items)
     tern_status status = given(r, "tern_report_step");
     if (status != TERN_OK)
         return status;
+    if (r->step == 0)
+        r->before = step - 1;
     r->step = step;
     r->items += items;
     double t = now();
@@ -230,7 +233,8 @@ static void summarize(tern_report *r)
     FILE *out = r->options.stream;
     if (r->line_open)
         putc('\n', out);
-    fprintf(out, "%lld steps in %s", (long long)r->step, clock_text(now() - r->begin, text));
+    fprintf(out, "%lld steps in %s", (long long)(r->step - r->before),
+            clock_text(now() - r->begin, text));
     if (r->items > 0)
         fprintf(out, ", %.4g %s/s", tern_report_rate(r), r->unit);
     putc('\n', out);

@@ -28,7 +28,7 @@ struct tern_report {
     int n_series, columns; /* columns: of the rows in the file */
     FILE *csv, *events;
     double begin, shown; /* seconds of the clock */
-    int64_t step, items;
+    int64_t step, before, items; /* before: the last step of whom this one goes on after */
     bool terminal, line_open;
 };
 
