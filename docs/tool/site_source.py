@@ -7,7 +7,7 @@ import documents
 import headers
 import markdown
 
-GUIDES = ("first-steps", "devices", "autograd", "modules", "data", "saving", "mixed-precision", "recorded-steps", "parallel",
+GUIDES = ("install", "first-steps", "devices", "autograd", "modules", "data", "saving", "mixed-precision", "recorded-steps", "parallel",
           "fine-tuning", "kernels", "embedding", "from-pytorch", "from-cuda", "troubleshooting", "drivers", "examples", "cheatsheet")
 SPAN = re.compile(r"(?<!\[)`(tern_[a-z0-9_]+|TERN_[A-Z0-9_]+)(\([^`]*\))?`(?!\])")
 
