@@ -45,9 +45,10 @@ json_t *doctor_describe(const char *device, int seconds)
     return NULL;
 }
 
-/* ---- limits and speed ------------------------------------------------------------------------ */
+/* ---- limits and speed ------------------------------------------------------------------------
+ * Each limit is what worked, asked for in a child of its own: one that ends it loses itself alone. */
 
-static void tell_limits(FILE *to, const void *user)
+static void tell_allocation(FILE *to, const void *user)
 {
     const char *device = user;
     tern_device_info d;
@@ -69,6 +70,56 @@ static void tell_limits(FILE *to, const void *user)
     fprintf(to, "{\"largest_allocation\": %" PRId64 "}", worked);
 }
 
+/* Items read what others of their group wrote to local memory. */
+static const char reach[] =
+    "__kernel void reach(__global int *out, __local int *kept, int n)\n"
+    "{\n"
+    "    int i = (int)get_local_id(0), group = (int)get_local_size(0), sum = 0;\n"
+    "    for (int k = i; k < n; k += group) kept[k] = k;\n"
+    "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+    "    for (int k = i; k < n; k += group) sum += kept[n - 1 - k];\n"
+    "    out[get_global_id(0)] = sum;\n"
+    "}\n";
+
+static bool reaches(tern_kernel *kernel, const char *device, int64_t group, int64_t n)
+{
+    bool right = false;
+    TERN_SCOPE {
+        tern_tensor *out = tern_zeros(TERN_SHAPE(group), TERN_I32, device);
+        tern_kernel_launch(kernel, TERN_GRID_GROUP(group, group), TERN_ARG_TENSOR(out),
+                           TERN_ARG_LOCAL((size_t)n * 4), TERN_ARG_INT((int32_t)n));
+        right = tern_item_int(tern_sum(out)) == n * (n - 1) / 2 && tern_last_status() == TERN_OK;
+    }
+    tern_clear_error();
+    return right;
+}
+
+static void tell_group(FILE *to, const void *user)
+{
+    tern_kernel *kernel = tern_kernel_compile(user, reach, "reach");
+    int64_t worked = 0;
+    for (int64_t n = 1; kernel && n <= 4096 && reaches(kernel, user, n, n); n *= 2)
+        worked = n;
+    if (kernel)
+        fprintf(to, "{\"work_group\": %" PRId64 "}", worked);
+    tern_kernel_free(kernel);
+}
+
+static void tell_local(FILE *to, const void *user)
+{
+    static const int kib[] = {1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 160, 192, 228, 256, 512, 1024};
+    tern_kernel *kernel = tern_kernel_compile(user, reach, "reach");
+    int64_t worked = 0;
+    for (size_t i = 0; kernel && i < sizeof kib / sizeof *kib; i++) {
+        if (!reaches(kernel, user, 32, 256 * kib[i]))
+            break;
+        worked = 1024 * kib[i];
+    }
+    if (kernel)
+        fprintf(to, "{\"local_memory\": %" PRId64 "}", worked);
+    tern_kernel_free(kernel);
+}
+
 static void tell_speed(FILE *to, const void *user)
 {
     bench_speed speed = bench_quickly(user);
@@ -85,7 +136,14 @@ static json_t *ask_object(void (*function)(FILE *, const void *), const char *de
 
 json_t *doctor_limits(const char *device, int seconds)
 {
-    return ask_object(tell_limits, device, seconds);
+    static void (*const tell[])(FILE *, const void *) = {tell_allocation, tell_group, tell_local};
+    json_t *limits = json_object();
+    for (size_t i = 0; i < sizeof tell / sizeof *tell; i++) {
+        json_t *one = ask_object(tell[i], device, seconds);
+        json_object_update(limits, one);
+        json_decref(one);
+    }
+    return limits;
 }
 
 json_t *doctor_speed(const char *device, int seconds)
