@@ -188,8 +188,10 @@ tern_companion_objects(tern_names ${TERN_NAMES_SOURCES})
 tern_companion_objects(tern_report ${TERN_REPORT_SOURCES})
 if(TERN_MODELS)
   set_source_files_properties(${TERN_MODELS_SOURCES} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
+  set_source_files_properties(src/models/adamw8bit.c PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>;-fno-math-errno")
   tern_companion_objects(tern_models ${TERN_MODELS_SOURCES})
-  target_link_libraries(tern_models_objects PRIVATE jansson::jansson pcre2::pcre2 utf8proc::utf8proc)
+  target_link_libraries(tern_models_objects PRIVATE jansson::jansson pcre2::pcre2 utf8proc::utf8proc
+                        $<$<BOOL:${OpenMP_C_FOUND}>:OpenMP::OpenMP_C>)
 endif()
 
 # ONNX: messages of its .proto, whose functions of protobuf-c are those of src/io/onnx/protobuf.c.
@@ -253,7 +255,8 @@ if(TERN_MODELS)
   tern_library(tern_models models $<TARGET_OBJECTS:tern_models_objects>)
   foreach(suffix IN ITEMS shared static)
     target_link_libraries(tern_models_${suffix} PUBLIC tern_${suffix}
-                          PRIVATE jansson::jansson pcre2::pcre2 utf8proc::utf8proc m)
+                          PRIVATE jansson::jansson pcre2::pcre2 utf8proc::utf8proc m
+                          $<$<BOOL:${OpenMP_C_FOUND}>:OpenMP::OpenMP_C>)
   endforeach()
   add_library(tern::models ALIAS tern_models_shared)
 endif()

@@ -2,6 +2,7 @@
  * tern_models, CMake tern::models). */
 #ifndef TERN_MODELS_H
 #define TERN_MODELS_H
+#include <tern/models/adamw8bit.h>
 #include <tern/models/audio.h>
 #include <tern/models/generate.h>
 #include <tern/models/lora.h>

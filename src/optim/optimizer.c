@@ -90,6 +90,7 @@ void tern_optim_free(tern_optimizer *o)
         o->kind->parts->free_data(o->data);
     tern_free(o->groups);
     tern_free(o->slots);
+    tern_free(o->own_kind);
     tern_object_end(&handles, &o->handle);
 }
 
@@ -236,7 +237,7 @@ tern_status tern_optim_step_unless(tern_optimizer *o, tern_tensor *skip)
                          o->kind->name);
     TERN_SCOPE
         TERN_NO_GRAD
-            status = step_batches(o, skip);
+            status = o->kind->parts->step ? o->kind->parts->step(o, skip) : step_batches(o, skip);
     return status;
 }
 

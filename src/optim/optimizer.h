@@ -22,6 +22,8 @@ typedef struct tern_optim_parts {
     tern_status (*check_parameter)(const tern_tensor *x);
     /* Instead of a launch: a step that evaluates the model itself. */
     tern_status (*closure_step)(tern_optimizer *o, tern_closure closure, void *user, double *loss);
+    /* Instead of a launch: a step of a program's own (custom.c). */
+    tern_status (*step)(tern_optimizer *o, tern_tensor *skip);
     tern_status (*make_data)(tern_optimizer *o);
     void (*free_data)(void *data);
     /* Instead of the slots' states: visit what was gathered; all of dict's "state." into it, or
@@ -101,6 +103,7 @@ struct tern_optimizer {
     int n_batches;
     bool stepped;              /* at least once, or would have without an infinite gradient */
     void *data;                /* the kind's own */
+    void *own_kind;            /* what kind is, where the program made it; or NULL */
     _Atomic(tern_life *) life; /* for its schedulers */
 };
 

@@ -1,0 +1,25 @@
+/* both.h -- a kernel that is C too: BOTH(text ...) is the functions for the cpu, where one work-item does everything, and their
+ * text, for tern_kernel_compile, in `source`. The text has no line of the preprocessor but those of HEAD, OpenCL's. */
+#ifndef TERN_SRC_MODELS_BOTH_H
+#define TERN_SRC_MODELS_BOTH_H
+#include <math.h>
+
+typedef unsigned char uchar;
+#define __kernel static
+#define __global
+#define __local
+#define CLK_LOCAL_MEM_FENCE 0
+#define barrier(FENCE)      (void)(FENCE)
+#define get_group_id(D)     (D)
+#define get_num_groups(D)   ((D) + 1)
+#define get_local_id(D)     (D)
+#define get_local_size(D)   ((D) + 1)
+#define sqrt(x)             sqrtf(x)
+#define fmax(x, y)          fmaxf(x, y)
+#define fabs(x)             fabsf(x)
+
+#define BOTH(HEAD, ...)                                                                            \
+    static const char source[] = HEAD #__VA_ARGS__;                                                \
+    __VA_ARGS__
+
+#endif
