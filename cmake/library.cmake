@@ -172,7 +172,7 @@ set_target_properties(tern_objects PROPERTIES POSITION_INDEPENDENT_CODE ON
 target_link_libraries(tern_objects PRIVATE tern_flags Threads::Threads jansson::jansson
   $<$<BOOL:${OpenMP_C_FOUND}>:OpenMP::OpenMP_C> $<$<BOOL:${onednn_FOUND}>:onednn::onednn>)
 
-set_source_files_properties(src/device/opencl/doctor.c PROPERTIES COMPILE_DEFINITIONS TERN_VERSION_TEXT="${PROJECT_VERSION}")
+set_source_files_properties(src/device/opencl/doctor.c src/device/opencl/tuning.c PROPERTIES COMPILE_DEFINITIONS TERN_VERSION_TEXT="${PROJECT_VERSION}")
 
 # Companions, written against the public headers alone: operations by name, reports, and pretrained models.
 function(tern_companion_objects name)

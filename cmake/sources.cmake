@@ -133,6 +133,7 @@ set(TERN_EMBEDDED_FILES
   math_names.h
   math_rows.cl
   math_special.cl
+  matmul_tiles.cl
   matmul_vector.cl
   optimizer_rule.h
   optimizers.def

@@ -44,7 +44,16 @@ static const char *route(tern_place *place, tern_dtype dtype, int64_t m, int64_t
     g.a = (tern_matrix){.row = k, .col = 1, .batch = {0, m * k}};
     g.b = (tern_matrix){.row = n, .col = 1, .batch = {0, k * n}};
     g.c = (tern_matrix){.row = n, .col = 1, .batch = {0, m * n}};
-    return name_of(tern_cl_route_of(place, &g));
+    return name_of(tern_cl_route_of(place, &g, NULL));
+}
+
+/* Of 50 x 50 x 50 with the second operand transposed. */
+static const char *route_nt(tern_place *place, tern_dtype dtype)
+{
+    tern_gemm g = {.dtype = dtype, .m = 50, .n = 50, .k = 50, .count = {1, 1}};
+    g.a = g.c = (tern_matrix){.row = 50, .col = 1};
+    g.b = (tern_matrix){.row = 1, .col = 50};
+    return name_of(tern_cl_route_of(place, &g, NULL));
 }
 
 static void routes_go_by_size(void **state)
@@ -94,6 +103,74 @@ static void routes_go_by_size(void **state)
     }
 }
 
+/* A section is for a driver and a tern, and the next device begins anew. */
+static void sections_are_for_a_device_its_driver_and_a_tern(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        tern_place *place = place_of(device);
+        if (!place)
+            continue;
+        const tern_device_info *info = tern_place_info(place);
+        const struct {
+            const char *driver, *tern;
+            int routes;
+        } rows[] = {{info->driver, TERN_VERSION_TEXT, 2},
+                    {"no driver is this", TERN_VERSION_TEXT, 1},
+                    {info->driver, "0.0.0", 1},
+                    {"no driver is this", "0.0.0", 1}};
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            tern_cl_tuning tuning;
+            char text[2048];
+            snprintf(text, sizeof text,
+                     "device %s\ndriver %s\ntern %s\nroute tiles layout=nt tile=8x8x4x4x8x4\n"
+                     "device no device has this name\ndriver %s\nroute own\n"
+                     "device %s\nroute own m=7\n",
+                     info->name, rows[i].driver, rows[i].tern, info->driver, info->name);
+            assert_ok(read_file(place, text, &tuning));
+            assert_int_equal(tuning.n_routes, rows[i].routes);
+            tern_cl_state_of(place)->tuning = tuning;
+            const char *turned = rows[i].routes == 2 ? "tiles" : route_nt(place, TERN_F64);
+            assert_string_equal(route_nt(place, TERN_F32), turned);
+            assert_string_equal(route_nt(place, TERN_F16), turned);
+            assert_string_not_equal(route_nt(place, TERN_F64), "tiles");
+            assert_string_not_equal(route(place, TERN_F32, 50, 50, 50, 1), "tiles");
+            tern_free(tuning.routes);
+            tern_cl_state_of(place)->tuning = (tern_cl_tuning){0};
+        }
+    }
+}
+
+static void families_have_tiles_that_fit_the_least_of_them(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bool known;
+        size_t group;
+    } rows[] = {{"NVIDIA H200", true, 1024},
+                {"Tesla V100-SXM2-16GB", true, 1024},
+                {"gfx1100", true, 256},
+                {"gfx90a:sramecc+:xnack-", true, 256},
+                {"Intel(R) Arc(TM) A770 Graphics", true, 512},
+                {"Mali-G78 r0p1", true, 64},
+                {"QUALCOMM Adreno(TM) 740", true, 64},
+                {"Apple M1 Pro", true, 256},
+                {"pthread-AMD EPYC 7B13", false, 4096},
+                {"cpu-haswell", false, 4096},
+                {"", false, 1}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *text = tern_cl_tile_of_family(rows[i].name);
+        tern_cl_tile tile;
+        assert_int_equal(text != NULL, rows[i].known);
+        if (text) {
+            assert_null(tern_cl_tile_read(text, &tile));
+            assert_null(tern_cl_tile_check(&tile, 16384, rows[i].group));
+        }
+    }
+}
+
 static void parameters_reach_clblast(void **state)
 {
     (void)state;
@@ -131,14 +208,15 @@ static void a_bad_file_is_refused_with_its_line(void **state)
     static const struct {
         const char *text, *words;
     } files[] = {
-        {"\n# x\nkernels Xgemm\n", ":3: \"kernels\" is none of device, kernel, route"},
+        {"\n# x\nkernels Xgemm\n",
+         ":3: \"kernels\" is none of device, driver, tern, kernel, route"},
         {"device\n", ":1: device needs a part of its name"},
         {"kernel Xgemm 16 KWG=1\n", ":1: expected kernel NAME 32|64 PARAMETER=NUMBER ..."},
         {"kernel Xgemm 32\n", ":1: expected kernel"},
         {"kernel Xgemm 32 KWG=one\n", ":1: \"KWG=one\" is not PARAMETER=NUMBER"},
         {"kernel Xgemm 32 =1\n", "\"=1\" is not"},
         {"kernel Xgemm 32 KWG=99999999999999999999\n", "is not PARAMETER=NUMBER"},
-        {"route\n", ":1: route: \"\" is none of own, gemm, gemv, batched"},
+        {"route\n", ":1: route: \"\" is none of own, gemm, gemv, batched, tiles"},
         {"route own m=1\nroute fast\n", ":2: route: \"fast\" is none of"},
         {"route own m=0\n", ":1: \"m=0\" is not m=A..B"},
         {"route own m=5..4\n", "\"m=5..4\" is not"},
@@ -147,6 +225,18 @@ static void a_bad_file_is_refused_with_its_line(void **state)
         {"route own b=4\n", "\"b=4\" is not"},
         {"route own =4\n", "\"=4\" is not"},
         {"device nobody's\nroute own m\n", ":2: \"m\" is not"},
+        {"driver\n", ":1: driver needs a part of its name"},
+        {"route own layout=nx\n", "\"layout=nx\" is not layout=nn, nt, tn or tt"},
+        {"route own layout=n\n", "\"layout=n\" is not layout"},
+        {"route tiles m=1\n", ":1: route tiles needs tile="},
+        {"route tiles tile=16x16x4x4x16\n", "is not DOWNxACROSSxMxNxKxV"},
+        {"route tiles tile=16x16x4x4x16x4x\n", "is not DOWNxACROSSxMxNxKxV"},
+        {"route tiles tile=0x16x4x4x16x4\n", "is not DOWNxACROSSxMxNxKxV"},
+        {"route tiles tile=99999999999999999999x16x4x4x16x4\n", "is not DOWNxACROSSxMxNxKxV"},
+        {"route tiles tile=8x8x32x4x16x4\n", "more than 16 rows or columns an item"},
+        {"route tiles tile=8x8x4x4x16x2\n", "loads neither 1 nor 4"},
+        {"route tiles tile=8x8x4x6x16x4\n", "4 do not divide"},
+        {"route tiles tile=1024x1024x1x1x1x1\n", "wants larger work-groups than the device has"},
     };
     FOR_EACH_DEVICE(device)
     {
@@ -277,6 +367,8 @@ static void halves_go_through_float32(void **state)
 
 static const struct CMUnitTest tests[] = {
     TEST(routes_go_by_size),
+    TEST(sections_are_for_a_device_its_driver_and_a_tern),
+    TEST(families_have_tiles_that_fit_the_least_of_them),
     TEST(parameters_reach_clblast),
     TEST(a_bad_file_is_refused_with_its_line),
     TEST(vectors_go_through_gemv),

@@ -87,9 +87,14 @@ static tern_status multiply(tern_place *place, tern_cl_gemm_state *state, tern_c
 
 /* With the state's lock held. */
 static tern_status compute(tern_place *place, tern_cl_gemm_state *state, tern_cl_way way,
-                           const tern_gemm *g)
+                           const tern_gemm *g, const tern_cl_tile *tile)
 {
-    if (way == TERN_CL_PORTABLE)
+    bool done = false;
+    if (way == TERN_CL_TILES)
+        TERN_TRY(tern_cl_tiles_gemm(place, state, g, tile, &done));
+    if (done)
+        return TERN_OK;
+    if (way == TERN_CL_PORTABLE || way == TERN_CL_TILES)
         return portable(place, state, g);
     if (way != TERN_CL_OWN && g->bias)
         TERN_TRY(put_bias(place, state, g));
@@ -100,7 +105,8 @@ static tern_status compute_wide(tern_place *place, tern_cl_gemm_state *state, co
                                 tern_gemm *wide)
 {
     TERN_TRY(tern_cl_half_begin(place, state, g, wide));
-    TERN_TRY(compute(place, state, tern_cl_route_of(place, wide), wide));
+    tern_cl_way way = tern_cl_route_of(place, wide, NULL);
+    TERN_TRY(compute(place, state, way, wide, NULL)); /* CLBlast's: gemm_half.c */
     return tern_cl_half_end(place, state, g);
 }
 
@@ -111,12 +117,13 @@ tern_status tern_cl_gemm(tern_place *place, const tern_gemm *g)
     tern_cl_gemm_state *state = state_of(place);
     if (!state)
         return TERN_ERR_MEMORY;
-    tern_cl_way way = tern_cl_route_of(place, g);
+    tern_cl_tile tile;
+    tern_cl_way way = tern_cl_route_of(place, g, &tile);
     bool half = way == TERN_CL_PORTABLE && tern_cl_half_fits(place, g, &wide);
     /* Held to the end: the scratch is used by two launches in a row. */
     pthread_mutex_lock(&state->lock);
     tern_status status =
-        half ? compute_wide(place, state, g, &wide) : compute(place, state, way, g);
+        half ? compute_wide(place, state, g, &wide) : compute(place, state, way, g, &tile);
     pthread_mutex_unlock(&state->lock);
     return status;
 }

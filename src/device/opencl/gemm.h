@@ -6,12 +6,13 @@
 
 /* ---- which way a product goes (route.c) -------------------------------------------------- */
 /* X(WAY, name in a tuning file): matmul_vector.cl on CPU-type devices and matmul.cl elsewhere;
- * CLBlast's gemm for each matrix, gemv likewise, its strided batched gemm. */
+ * CLBlast's gemm for each matrix, gemv likewise, its strided batched gemm; matmul_tiles.cl. */
 #define TERN_CL_WAYS(X)                                                                            \
     X(OWN, "own")                                                                                  \
     X(GEMM, "gemm")                                                                                \
     X(GEMV, "gemv")                                                                                \
-    X(BATCHED, "batched")
+    X(BATCHED, "batched")                                                                          \
+    X(TILES, "tiles")
 typedef enum tern_cl_way {
 #define X(WAY, NAME) TERN_CL_##WAY,
     TERN_CL_WAYS(X)
@@ -19,15 +20,33 @@ typedef enum tern_cl_way {
         TERN_CL_PORTABLE /* matmul.cl, wherever nothing else can */
 } tern_cl_way;
 
+/* What matmul_tiles.cl is built for; "16x16x4x4x16x4". */
+typedef struct tern_cl_tile {
+    uint16_t down, across, m, n, k, v;
+} tern_cl_tile;
+/* NULL, or what is wrong with it, or too much for a device with such limits. */
+const char *tern_cl_tile_read(const char *text, tern_cl_tile *tile);
+const char *tern_cl_tile_check(const tern_cl_tile *tile, uint64_t local_memory, size_t group_limit);
+/* What a device with this name begins with (tiles.def); NULL: nothing is known of it. */
+const char *tern_cl_tile_of_family(const char *name);
+
 /* Products with least <= size <= most for m, n, k and the batch go this way, if it can. */
 enum { TERN_CL_SIZES = 4 };
 typedef struct tern_cl_route {
     int64_t least[TERN_CL_SIZES], most[TERN_CL_SIZES];
     tern_cl_way way;
+    tern_cl_tile tile; /* of TERN_CL_TILES */
+    char layout[3];    /* "nt": of products with A as it is and B transposed; "": any */
 } tern_cl_route;
+/* Which of its operands lie by columns, as bits: 1 A, 2 B. */
+static inline int tern_cl_layout(const tern_gemm *g)
+{
+    return (g->a.row == 1 && g->a.col != 1) + 2 * (g->b.row == 1 && g->b.col != 1);
+}
 
-/* The device's own routes (of a tuning file), then those that are built in. */
-tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *gemm);
+/* The device's own routes (of a tuning file), then those that are built in; with the tile of TERN_CL_TILES, where
+ * tile is no NULL. */
+tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *gemm, tern_cl_tile *tile);
 
 /* ---- a tuning file (tuning.c) ------------------------------------------------------------ */
 /* Text, from TERN_OPENCL_TUNING or else tern/opencl.tuning in the user's configuration folder; read
@@ -35,13 +54,18 @@ tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *gemm);
  *
  *   device PART
  *       the lines below are for devices with PART in their name, in any case
+ *   driver PART, tern VERSION
+ *       and only with such a driver, or this tern: until the next line `device`
  *   kernel NAME 32|64 PARAMETER=N ...
  *       all parameters of a kernel of CLBlast's, for float32 or float64, as its tuners print them
- *   route WAY [m=A..B] [n=A..B] [k=A..B] [count=A..B]
- *       products of these sizes go this way (own, gemm, gemv, batched); the first line that fits
- *       counts. A, B or both may be missing; m=1 is 1..1
+ *   route WAY [m=A..B] [n=A..B] [k=A..B] [count=A..B] [layout=nn|nt|tn|tt] [tile=T]
+ *       products of these sizes go this way (own, gemm, gemv, batched, tiles); the first line that fits
+ *       counts. A, B or both may be missing; m=1 is 1..1. nt: the second operand is a transposed look
+ *       at memory. `tiles` has a tile (matmul_tiles.cl): items down, across, rows and columns of each,
+ *       depth, elements a load, "16x16x4x4x16x4"
  *
- * Without CLBlast, and in f16 and bf16, which it sums in too few bits, only `own` is taken. */
+ * Without CLBlast, and in f16 and bf16, which it sums in too few bits, only `own` and `tiles` are taken; f64
+ * does not go by tiles. `tern tune` writes such lines. */
 typedef struct tern_cl_tuning tern_cl_tuning;
 /* TERN_ERR_ARGUMENT names file and line. */
 tern_status tern_cl_tuning_read(tern_place *place, tern_cl_tuning *tuning);
@@ -61,7 +85,12 @@ typedef struct tern_cl_gemm_state {
     void *portable[TERN_DTYPE_END][2], *bias[TERN_DTYPE_END][2];
     tern_buffer wide[4]; /* A, B, C and the bias of a product of halves, in float32 */
     void *convert[2 * TERN_DTYPE_END][2]; /* to float32 from a type, and from it to a type */
+    struct tern_cl_tiled *tiled;          /* kernels of matmul_tiles.cl */
 } tern_cl_gemm_state;
+
+/* gemm_tiles.c: matmul_tiles.cl, for GPUs; with the state's lock held. Not done: the driver does not build it. */
+tern_status tern_cl_tiles_gemm(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *gemm,
+                               const tern_cl_tile *tile, bool *done);
 
 /* matmul_vector.cl, for CPU-type devices. */
 /* The program of its kernel gemm, gemm_dot or gemm_sum; whoever asks frees the text. */

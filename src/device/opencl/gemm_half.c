@@ -75,7 +75,7 @@ bool tern_cl_half_fits(tern_place *place, const tern_gemm *g, tern_gemm *wide)
     wide->a = dense_of(g, &g->a, g->m, g->k).as;
     wide->b = dense_of(g, &g->b, g->k, g->n).as;
     wide->c = dense_of(g, &g->c, g->m, g->n).as;
-    tern_cl_way way = tern_cl_route_of(place, wide);
+    tern_cl_way way = tern_cl_route_of(place, wide, NULL);
     return way == TERN_CL_GEMM || way == TERN_CL_BATCHED;
 }
 

@@ -20,7 +20,7 @@ void tern_cl_prebuild(tern_place *place, const char *file, const char *name, ter
 
 void tern_cl_prebuild_gemm(tern_place *place, const tern_gemm *g)
 {
-    tern_cl_way way = tern_cl_route_of(place, g);
+    tern_cl_way way = tern_cl_route_of(place, g, NULL);
     if (way == TERN_CL_PORTABLE)
         tern_builds_add(place, "matmul", "gemm", g->dtype);
     if (way != TERN_CL_OWN)

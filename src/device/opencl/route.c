@@ -3,27 +3,28 @@
  * CPU-type devices have matmul_vector.cl, on PoCL about as fast as OpenBLAS where CLBlast's defaults
  * reach a tenth of it. On GPUs CLBlast is good at large matrices and strided batches; a call of it
  * costs several driver calls, and its gemm wastes most of a tile on a thin matrix: own kernels and
- * gemv there. TERN_OPENCL_GEMM=own, clblast or portable takes that wherever it can, =gpu a GPU's
- * routes. */
+ * gemv there; without CLBlast large products of GPUs that are known go by tiles. TERN_OPENCL_GEMM=own, clblast,
+ * portable or tiles:16x16x4x4x16x4 takes that wherever it can, =gpu a GPU's routes. */
 #include "base/warning.h"
 #include "device/opencl/gemm.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum { THIN = 16, SMALL = 32 };
-#define ANY INT64_MAX
+#define ANY  INT64_MAX
+#define FORM {0}, "" /* no tile, any layout */
 
 static const tern_cl_route gpu_routes[] = {
     /* clang-format off */
     /* least m, n, k, count   most m, n, k, count        */
-    {{1, 1, 1, 1},            {SMALL, SMALL, ANY, ANY},  TERN_CL_OWN},
-    {{1, 1, 1, 1},            {ANY, 1, ANY, 1},          TERN_CL_GEMV},
-    {{1, 1, 1, 1},            {1, ANY, ANY, 1},          TERN_CL_GEMV},
-    {{1, 1, 1, 1},            {THIN, ANY, ANY, ANY},     TERN_CL_OWN},
-    {{1, 1, 1, 1},            {ANY, THIN, ANY, ANY},     TERN_CL_OWN},
-    {{1, 1, 1, 1},            {ANY, ANY, THIN, ANY},     TERN_CL_OWN},
-    {{1, 1, 1, 2},            {ANY, ANY, ANY, ANY},      TERN_CL_BATCHED},
-    {{1, 1, 1, 1},            {ANY, ANY, ANY, 1},        TERN_CL_GEMM},
+    {{1, 1, 1, 1},            {SMALL, SMALL, ANY, ANY},  TERN_CL_OWN, FORM},
+    {{1, 1, 1, 1},            {ANY, 1, ANY, 1},          TERN_CL_GEMV, FORM},
+    {{1, 1, 1, 1},            {1, ANY, ANY, 1},          TERN_CL_GEMV, FORM},
+    {{1, 1, 1, 1},            {THIN, ANY, ANY, ANY},     TERN_CL_OWN, FORM},
+    {{1, 1, 1, 1},            {ANY, THIN, ANY, ANY},     TERN_CL_OWN, FORM},
+    {{1, 1, 1, 1},            {ANY, ANY, THIN, ANY},     TERN_CL_OWN, FORM},
+    {{1, 1, 1, 2},            {ANY, ANY, ANY, ANY},      TERN_CL_BATCHED, FORM},
+    {{1, 1, 1, 1},            {ANY, ANY, ANY, 1},        TERN_CL_GEMM, FORM},
     /* clang-format on */
 };
 enum { GPU_ROUTES = sizeof gpu_routes / sizeof *gpu_routes };
@@ -40,7 +41,11 @@ static bool fits(const tern_cl_route *r, const tern_gemm *g)
     for (int i = 0; i < TERN_CL_SIZES; i++)
         if (size[i] < r->least[i] || size[i] > r->most[i])
             return false;
-    return r->way == TERN_CL_OWN || tern_cl_clblast_can(r->way, g);
+    int layout = tern_cl_layout(g);
+    if (*r->layout && layout != (r->layout[0] == 't') + 2 * (r->layout[1] == 't'))
+        return false;
+    return r->way == TERN_CL_TILES ? g->dtype != TERN_F64
+                                   : r->way == TERN_CL_OWN || tern_cl_clblast_can(r->way, g);
 }
 
 /* The first route that fits; those of CLBlast only, where that is asked for. */
@@ -48,13 +53,26 @@ static const tern_cl_route *first(const tern_cl_route *routes, int n, const tern
                                   bool clblast)
 {
     for (int i = 0; i < n; i++)
-        if (!(clblast && routes[i].way == TERN_CL_OWN) && fits(&routes[i], g))
+        if (!(clblast && (routes[i].way == TERN_CL_OWN || routes[i].way == TERN_CL_TILES)) &&
+            fits(&routes[i], g))
             return &routes[i];
     return NULL;
 }
 
-tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *g)
+/* Large products of GPUs that nobody tuned, where there is no CLBlast. */
+static bool has_family_tile(tern_place *place, const tern_gemm *g, tern_cl_tile *tile)
 {
+    const tern_cl_state *s = tern_cl_state_of(place);
+    const char *text = tern_cl_tile_of_family(tern_place_info(place)->name);
+    bool large = g->m > SMALL && g->n > SMALL && g->k > THIN && g->dtype != TERN_F64;
+    return large && text && !tern_cl_tile_read(text, tile) &&
+           !tern_cl_tile_check(tile, s->local_memory, s->group_limit);
+}
+
+tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *g, tern_cl_tile *tile)
+{
+    tern_cl_tile ignored;
+    tile = tile ? tile : &ignored;
     const tern_cl_tuning *tuning = &tern_cl_state_of(place)->tuning;
     const char *forced = getenv("TERN_OPENCL_GEMM");
     forced = forced ? forced : "";
@@ -62,6 +80,11 @@ tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *g)
         return TERN_CL_PORTABLE;
     if (strcmp(forced, "own") == 0)
         return tern_cl_vector_fits(place, g->dtype) ? TERN_CL_OWN : TERN_CL_PORTABLE;
+    if (strncmp(forced, "tiles:", 6) == 0) {
+        bool bad = tern_cl_tile_read(forced + 6, tile) != NULL;
+        *tile = bad ? (tern_cl_tile){0} : *tile; /* refused when it is built */
+        return g->dtype == TERN_F64 ? own(place, g) : TERN_CL_TILES;
+    }
     int helps = tern_cl_state_of(place)->doctor.gemm[g->dtype];
     if (helps && !*forced)
         return helps == 1 ? own(place, g) : TERN_CL_PORTABLE;
@@ -76,5 +99,9 @@ tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *g)
                   "matrix products on %s take tern's own kernel, as there is no CLBlast (Debian: "
                   "libclblast1)",
                   tern_place_info(place)->device);
+    if (r)
+        *tile = r->tile;
+    else if (gpu && !clblast && has_family_tile(place, g, tile))
+        return TERN_CL_TILES;
     return r && r->way != TERN_CL_OWN ? r->way : clblast ? TERN_CL_PORTABLE : own(place, g);
 }

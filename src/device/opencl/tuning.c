@@ -77,16 +77,21 @@ static bool contains(const char *text, const char *part)
 
 /* ---- lines ------------------------------------------------------------------------------- */
 
-/* The rest of the line is one name, blanks and all. */
+/* The rest of the line is one name, blanks and all: of a device, and within that of a driver or a tern. */
 static tern_status read_device(reader *r)
 {
     char name[LINE_BYTES] = "";
     if (r->n < 2)
-        return REFUSE(r, "device needs %s", "a part of its name");
+        return REFUSE(r, "%s needs a part of its name", r->word[0]);
     for (int i = 1; i < r->n; i++)
         snprintf(name + strlen(name), sizeof name - strlen(name), "%s%s", i > 1 ? " " : "",
                  r->word[i]);
-    r->skip = !contains(tern_place_info(r->place)->name, name);
+    const tern_device_info *info = tern_place_info(r->place);
+    bool device = strcmp(r->word[0], "device") == 0;
+    bool is = contains(device ? info->name : info->driver, name);
+    if (strcmp(r->word[0], "tern") == 0)
+        is = strcmp(name, TERN_VERSION_TEXT) == 0;
+    r->skip = !is || (!device && r->skip);
     return TERN_OK;
 }
 
@@ -126,6 +131,22 @@ static tern_status add_route(reader *r, const tern_cl_route *route)
     return TERN_OK;
 }
 
+/* "layout=nt", "tile=16x16x4x4x16x4" */
+static tern_status read_form(reader *r, const char *word, const char *value, tern_cl_route *route)
+{
+    const tern_cl_state *s = tern_cl_state_of(r->place);
+    if (*word == 'l') {
+        if (strlen(value) != 2 || strspn(value, "nt") != 2)
+            return REFUSE(r, "\"%s\" is not layout=nn, nt, tn or tt", word);
+        memcpy(route->layout, value, 3);
+        return TERN_OK;
+    }
+    const char *why = tern_cl_tile_read(value, &route->tile);
+    if (!why && !r->skip)
+        why = tern_cl_tile_check(&route->tile, s->local_memory, s->group_limit);
+    return why ? REFUSE(r, "\"%s\" %s", word, why) : TERN_OK;
+}
+
 static tern_status read_route(reader *r)
 {
     static const char *const ways[] = {
@@ -138,7 +159,7 @@ static tern_status read_route(reader *r)
     while (r->n > 1 && way < TERN_CL_PORTABLE && strcmp(r->word[1], ways[way]) != 0)
         way++;
     if (r->n < 2 || way == TERN_CL_PORTABLE)
-        return REFUSE(r, "route: \"%s\" is none of own, gemm, gemv, batched",
+        return REFUSE(r, "route: \"%s\" is none of own, gemm, gemv, batched, tiles",
                       r->n > 1 ? r->word[1] : "");
     tern_cl_route route = {.way = (tern_cl_way)way};
     for (int k = 0; k < TERN_CL_SIZES; k++) {
@@ -147,6 +168,10 @@ static tern_status read_route(reader *r)
     }
     for (int i = 2; i < r->n; i++) {
         char *equals = strchr(r->word[i], '=');
+        if (strncmp(r->word[i], "layout=", 7) == 0 || strncmp(r->word[i], "tile=", 5) == 0) {
+            TERN_TRY(read_form(r, r->word[i], equals + 1, &route));
+            continue;
+        }
         size_t length = equals ? (size_t)(equals - r->word[i]) : 0;
         int k = 0;
         while (k < TERN_CL_SIZES &&
@@ -155,6 +180,8 @@ static tern_status read_route(reader *r)
         if (k == TERN_CL_SIZES || !range(equals + 1, &route.least[k], &route.most[k]))
             return REFUSE(r, "\"%s\" is not m=A..B, n=A..B, k=A..B or count=A..B", r->word[i]);
     }
+    if (route.way == TERN_CL_TILES && !route.tile.down)
+        return REFUSE(r, "route tiles needs %s", "tile=16x16x4x4x16x4, or another");
     return r->skip ? TERN_OK : add_route(r, &route);
 }
 
@@ -163,7 +190,11 @@ static tern_status read_line(reader *r)
     static const struct {
         const char *word;
         tern_status (*read)(reader *r);
-    } kinds[] = {{"device", read_device}, {"kernel", read_kernel}, {"route", read_route}};
+    } kinds[] = {{"device", read_device},
+                 {"driver", read_device},
+                 {"tern", read_device},
+                 {"kernel", read_kernel},
+                 {"route", read_route}};
     if (r->n == 0)
         return TERN_OK;
     if (r->n == WORDS)
@@ -171,7 +202,7 @@ static tern_status read_line(reader *r)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(r->word[0], kinds[i].word) == 0)
             return kinds[i].read(r);
-    return REFUSE(r, "\"%s\" is none of device, kernel, route", r->word[0]);
+    return REFUSE(r, "\"%s\" is none of device, driver, tern, kernel, route", r->word[0]);
 }
 
 /* ---- the file ---------------------------------------------------------------------------- */
