@@ -86,6 +86,9 @@ void doctor_run(const doctor_work *work);
 void doctor_run_one(const doctor_work *work, int row, const char *routes, doctor_report *report);
 /* What function writes to the file in a child of its own; NULL where that dies, hangs or writes nothing. */
 char *doctor_ask(int seconds, void (*function)(FILE *to, const void *user), const void *user);
+/* The same, and which of these it was. */
+char *doctor_ask_why(int seconds, void (*function)(FILE *to, const void *user), const void *user,
+                     char why[200]);
 
 /* ---- ways around (doctor_route.c), the profile (doctor_profile.c) -------------------------------- */
 /* Finds what helps each fault, and notes it in the report; new members of routes. */

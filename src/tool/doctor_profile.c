@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- the device ---------------------------------------------------------------------------- */
@@ -180,21 +179,10 @@ bool doctor_path(json_t *device, char *path, size_t bytes)
     return n > 0 && (size_t)n < bytes;
 }
 
-static void make_folders(const char *path)
-{
-    char folder[4200];
-    snprintf(folder, sizeof folder, "%s", path);
-    for (char *slash = folder + 1; (slash = strchr(slash, '/')); slash++) {
-        *slash = '\0';
-        mkdir(folder, 0700);
-        *slash = '/';
-    }
-}
-
 bool doctor_write(const char *path, json_t *profile)
 {
     char beside[4300];
-    make_folders(path);
+    tool_make_folders(path);
     snprintf(beside, sizeof beside, "%s.XXXXXX", path);
     int file = mkstemp(beside); /* of mode 0600 */
     FILE *f = file >= 0 ? fdopen(file, "w") : NULL;

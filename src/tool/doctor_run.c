@@ -95,16 +95,20 @@ static void check_rows(const doctor_work *w, int first, int end_row, int to)
     _exit(0); /* past what a driver does at exit */
 }
 
+static void say_lost(char *text, size_t bytes, bool hung, int status, int seconds)
+{
+    if (hung)
+        snprintf(text, bytes, "not done within %d seconds", seconds);
+    else if (WIFSIGNALED(status))
+        snprintf(text, bytes, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        snprintf(text, bytes, "the process ended with %d", WEXITSTATUS(status));
+}
+
 static void lose(doctor_report *r, bool hung, int status, int seconds)
 {
     r->verdict = hung ? DOCTOR_HANG : DOCTOR_CRASH;
-    if (hung)
-        snprintf(r->text, sizeof r->text, "not done within %d seconds", seconds);
-    else if (WIFSIGNALED(status))
-        snprintf(r->text, sizeof r->text, "signal %d (%s)", WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
-    else
-        snprintf(r->text, sizeof r->text, "the process ended with %d", WEXITSTATUS(status));
+    say_lost(r->text, sizeof r->text, hung, status, seconds);
 }
 
 static void tell(const doctor_work *w, const doctor_report *r);
@@ -240,6 +244,13 @@ void doctor_run(const doctor_work *w)
 
 char *doctor_ask(int seconds, void (*function)(FILE *to, const void *user), const void *user)
 {
+    char why[200];
+    return doctor_ask_why(seconds, function, user, why);
+}
+
+char *doctor_ask_why(int seconds, void (*function)(FILE *to, const void *user), const void *user,
+                     char why[200])
+{
     child c;
     int to;
     if (start(&c, NULL, &to)) {
@@ -256,8 +267,9 @@ char *doctor_ask(int seconds, void (*function)(FILE *to, const void *user), cons
     while (text && c.pid > 0 && used + 1 < READ_BYTES &&
            (n = receive(&c, seconds, text + used, READ_BYTES - 1 - used)) > 0)
         used += (size_t)n;
-    end(&c);
+    int status = end(&c);
     if (n < 0 || used == 0) {
+        say_lost(why, 200, n < 0, status, seconds);
         free(text);
         return NULL;
     }

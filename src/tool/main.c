@@ -5,10 +5,11 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 static const tool_command *const commands[] = {&tool_devices, &tool_doctor, &tool_bench,
-                                               &tool_cache, &tool_summary};
+                                               &tool_tune,    &tool_cache,  &tool_summary};
 enum { COMMANDS = sizeof commands / sizeof *commands, MOST_WORDS = 4 };
 
 int tool_fail(int code, const char *format, ...)
@@ -58,6 +59,17 @@ double tool_now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+void tool_make_folders(const char *path)
+{
+    char folder[4200];
+    snprintf(folder, sizeof folder, "%s", path);
+    for (char *slash = folder + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = '\0';
+        mkdir(folder, 0700);
+        *slash = '/';
+    }
 }
 
 /* ---- help ---------------------------------------------------------------------------------- */

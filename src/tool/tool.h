@@ -23,7 +23,8 @@ typedef struct tool_command {
     const tool_option *options; /* ends with one that has no name; NULL: none */
     int (*run)(const char *const *words, int n);
 } tool_command;
-extern const tool_command tool_devices, tool_doctor, tool_bench, tool_cache, tool_summary;
+extern const tool_command tool_devices, tool_doctor, tool_bench, tool_tune, tool_cache,
+    tool_summary;
 
 /* "tern: ..." to stderr, and an exit code. */
 int tool_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -35,6 +36,8 @@ const char *tool_bytes(double bytes, char text[32]);
 /* "[2, 3]" */
 const char *tool_shape(tern_shape shape, char text[128]);
 const char *tool_type_name(tern_device_type type);
+/* Those above a file. */
+void tool_make_folders(const char *path);
 /* Seconds of a clock that only grows. */
 double tool_now(void);
 

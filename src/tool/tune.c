@@ -1,0 +1,271 @@
+/* tune.c -- tern tune: which way products of a few classes are fastest on an OpenCL device. */
+#include "tool/tune.h"
+#include "tool/doctor.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_LOST = 3, LARGEST = 1 << 14 };
+static const double least_gain = 1.03; /* below that times differ by chance */
+
+static const char *only, *path, *given;
+static int seconds = 30, size;
+static bool quick, anew, verbose;
+
+/* ---- what is tried --------------------------------------------------------------------------- */
+
+static const struct {
+    bool quick;
+    const char *way;
+} ways[] = {
+    {true, ""},
+    {true, "own"},
+    {true, "clblast"},
+#define X(QUICK, DOWN, ACROSS, M, N, K, V)                                                         \
+    {QUICK, "tiles:" #DOWN "x" #ACROSS "x" #M "x" #N "x" #K "x" #V},
+#include "tool/tune_tiles.def"
+#undef X
+};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+/* Way i, of which the first is "", what the library does untuned; false behind the last. */
+static bool way_at(int i, char way[64])
+{
+    way[0] = '\0';
+    if (!given) {
+        int k = 0;
+        while (k < WAYS && (!(ways[k].quick || !quick) || i-- > 0))
+            k++;
+        return k < WAYS && snprintf(way, 64, "%s", ways[k].way) >= 0;
+    }
+    const char *at = given;
+    for (int k = 1; k < i && *at; k++) {
+        at += strcspn(at, ",");
+        at += *at == ',';
+    }
+    return i == 0 || (*at && snprintf(way, 64, "%.*s", (int)strcspn(at, ","), at) > 0);
+}
+
+static void make_classes(tune_class *classes, int64_t of)
+{
+    const tune_class rows[] = {
+#define X(NAME, LAYOUT, M, N, K, COUNT, SIZES) {#NAME, LAYOUT, SIZES, M, N, K, COUNT},
+#include "tool/tune_classes.def"
+#undef X
+    };
+    memcpy(classes, rows, sizeof rows);
+    for (int i = 0; i < TUNE_CLASSES; i++) {
+        int64_t *dims[] = {&classes[i].m, &classes[i].n, &classes[i].k};
+        for (int d = 0; d < 3; d++)
+            *dims[d] = (*dims[d] * of + 63) / 64;
+    }
+}
+
+/* Whether a class is one of "large,batched". */
+static bool is_wanted(const char *name)
+{
+    for (const char *w = only; w && *w; w += strcspn(w, ","), w += *w == ',')
+        if (strlen(name) == strcspn(w, ",") && strncmp(name, w, strlen(name)) == 0)
+            return true;
+    return !only;
+}
+
+/* ---- a class --------------------------------------------------------------------------------- */
+
+/* The words of a route: "tiles tile=8x8x4x4x8x4", "gemm". */
+static const char *route_of(const tune_class *c, const char *way, char text[96])
+{
+    if (strncmp(way, "tiles:", 6) == 0)
+        snprintf(text, 96, "tiles tile=%.60s", way + 6);
+    else
+        snprintf(text, 96, "%.60s",
+                 strcmp(way, "clblast") != 0 ? way
+                 : c->count > 1              ? "batched"
+                                             : "gemm");
+    return text;
+}
+
+static void tell(const tune_trial *t, int done, int all)
+{
+    bool terminal = isatty(STDOUT_FILENO);
+    const char *way = *t->way ? t->way : "untuned";
+    if (terminal)
+        fputs("\r\033[K", stdout);
+    if (t->seconds <= 0 && (verbose || t->lost || strstr(t->why, "wrong")))
+        printf("  %-8s  passed over %s: %s\n", t->of.name, way, t->why);
+    else if (verbose)
+        printf("  %-8s  %-26s  %10.4g GFLOP/s\n", t->of.name, way,
+               tune_flops(&t->of) / t->seconds * 1e-9);
+    if (terminal && done < all)
+        printf("  %-8s  %d of %d", t->of.name, done, all);
+    fflush(stdout);
+}
+
+/* The lines of a class: what was found, and the route where it is better than what is there without one. NULL where
+ * nothing could be measured. */
+static char *lines_of(const tune_class *c, const tune_trial *untuned, const tune_trial *best)
+{
+    char *text = NULL, route[96];
+    size_t bytes = 0;
+    double flops = tune_flops(c) * 1e-9;
+    FILE *to = best->seconds > 0 ? open_memstream(&text, &bytes) : NULL;
+    if (!to)
+        return NULL;
+    bool gains = !(untuned->seconds > 0) || untuned->seconds > least_gain * best->seconds;
+    fprintf(to, "# %s: %.4g GFLOP/s untuned, %.4g %s\n", c->name,
+            untuned->seconds > 0 ? flops / untuned->seconds : 0,
+            gains ? flops / best->seconds : flops / untuned->seconds,
+            gains ? best->way : "is the best");
+    if (gains)
+        fprintf(to, "route %s %s\n", route_of(c, best->way, route), c->sizes);
+    fclose(to);
+    return text;
+}
+
+static char *tune_one(const char *device, const tune_class *c)
+{
+    tune_trial untuned = {0}, best = {0};
+    int lost = 0, all = 0;
+    while (way_at(all, best.way))
+        all++;
+    for (int i = 0; i < all && lost < MOST_LOST; i++) {
+        tune_trial t = {.device = device, .of = *c, .limit = seconds, .quick = quick};
+        way_at(i, t.way);
+        tune_try(&t);
+        tell(&t, i + 1, all);
+        lost = t.lost ? lost + 1 : 0;
+        if (t.seconds > 0 && (best.seconds <= 0 || t.seconds < best.seconds))
+            best = t;
+        if (i == 0)
+            untuned = t;
+    }
+    if (lost == MOST_LOST)
+        printf("  %-8s  the others are not tried: %d were lost in a row\n", c->name, MOST_LOST);
+    return lines_of(c, &untuned, &best);
+}
+
+static void print_result(const tune_class *c, const char *result, bool kept)
+{
+    const char *found = result ? strstr(result, ": ") + 2 : "nothing could be measured";
+    printf("%-8s  %s  %5lld x %lld x %lld%s  %.*s%s\n", c->name, c->layout, (long long)c->m,
+           (long long)c->n, (long long)c->k, c->count > 1 ? " batched" : "",
+           (int)strcspn(found, "\n"), found, kept ? " (kept)" : "");
+}
+
+/* ---- the command ------------------------------------------------------------------------------ */
+
+/* A part of a name that a line of the file can hold: no comment, and single blanks. */
+static void cut_name(char to[256], const char *name)
+{
+    snprintf(to, 256, "%s", name ? name : "");
+    to[strcspn(to, "#\n\t")] = '\0';
+    char *blanks = strstr(to, "  ");
+    if (blanks)
+        *blanks = '\0';
+    for (size_t n = strlen(to); n && to[n - 1] == ' '; n--)
+        to[n - 1] = '\0';
+}
+
+static int tune_all(const char *device, const tune_key *key, tune_file *file)
+{
+    tune_class classes[TUNE_CLASSES];
+    bool kept[TUNE_CLASSES] = {false};
+    int code = TOOL_FINE;
+    make_classes(classes, key->size);
+    if (!tune_file_read(file, key, classes, anew))
+        return tool_fail(TOOL_WRONG, "tune: %s: %s", file->path, strerror(errno));
+    for (int i = 0; i < TUNE_CLASSES; i++) {
+        if (!is_wanted(classes[i].name))
+            continue;
+        kept[i] = file->result[i] != NULL;
+        if (!kept[i])
+            file->result[i] = tune_one(device, &classes[i]);
+        if (!file->result[i])
+            code = TOOL_WRONG;
+        else if (!kept[i] && !tune_file_write(file, key))
+            return tool_fail(TOOL_WRONG, "tune: %s: %s", file->path, strerror(errno));
+    }
+    for (int i = 0; i < TUNE_CLASSES; i++)
+        if (is_wanted(classes[i].name))
+            print_result(&classes[i], file->result[i], kept[i]);
+    printf("written to %s\n", file->path);
+    return code;
+}
+
+static int check_options(int64_t rows)
+{
+    tune_class classes[TUNE_CLASSES];
+    int wanted = 0;
+    make_classes(classes, rows);
+    for (int i = 0; i < TUNE_CLASSES; i++)
+        wanted += is_wanted(classes[i].name);
+    if (!wanted)
+        return tool_fail(TOOL_USAGE, "tune: --only %s: there is no such class", only);
+    if (seconds < 1 || rows < 8 || rows > LARGEST)
+        return tool_fail(TOOL_USAGE, "tune: --seconds is at least 1, --size 8 to %d", LARGEST);
+    return TOOL_FINE;
+}
+
+static int run(const char *const *words, int n)
+{
+    tune_key key = {.quick = quick, .size = size ? size : quick ? 1024 : 2048};
+    tune_file file = {0};
+    int code = check_options(key.size);
+    if (code != TOOL_FINE)
+        return code;
+    if (path)
+        snprintf(file.path, sizeof file.path, "%s", path);
+    else if (!tune_file_path(file.path, sizeof file.path))
+        return tool_fail(TOOL_WRONG, "tune: neither XDG_CONFIG_HOME nor HOME is set");
+    setenv("TERN_OPENCL_TUNING", "", 1); /* the device opens whatever the file holds */
+    json_t *device = doctor_describe(n ? words[0] : "opencl:0", seconds);
+    if (!device)
+        return TOOL_WRONG;
+    const char *name = json_string_value(json_object_get(device, "device"));
+    cut_name(key.name, json_string_value(json_object_get(device, "name")));
+    cut_name(key.driver, json_string_value(json_object_get(device, "driver")));
+    if (strncmp(name, "opencl", 6) != 0 || !*key.name || !*key.driver)
+        code = tool_fail(TOOL_WRONG, "tune: %s is tuned by its own libraries; opencl:N is expected",
+                         name);
+    printf("%s: %s (driver %s)\n", name, key.name, key.driver);
+    fflush(stdout);
+    if (code == TOOL_FINE)
+        code = tune_all(name, &key, &file);
+    tune_file_free(&file);
+    json_decref(device);
+    return code;
+}
+
+static const tool_option options[] = {
+    {"--quick", NULL, "fewer ways, smaller products", .flag = &quick},
+    {"--only", "CLASSES", "these alone: \"large,batched\"", .text = &only},
+    {"--try", "WAYS", "these ways alone: \"clblast,own,tiles:8x8x4x4x16x4\"", .text = &given},
+    {"--size", "N", "rows of the largest products; 2048, with --quick 1024, unless told",
+     .number = &size},
+    {"--seconds", "N", "how long a trial may take; 30 unless told", .number = &seconds},
+    {"--file", "FILE", "write there, not where the library looks", .text = &path},
+    {"--anew", NULL, "measure what is in the file, too", .flag = &anew},
+    {"--verbose", NULL, "a line for each trial", .flag = &verbose},
+    {0}};
+
+const tool_command tool_tune = {
+    .name = "tune",
+    .arguments = "[DEVICE]",
+    .summary = "Find the fastest way of matrix products on an OpenCL device",
+    .more = "Products of a few classes (small, thin, flat, batched, large, linear, gradient) are "
+            "done on\n"
+            "DEVICE (\"opencl:0\" unless told) by CLBlast and by tern's own kernels in many forms, "
+            "each\n"
+            "trial in a process of its own with a time limit: a driver that ends or hangs one "
+            "loses that\n"
+            "trial alone. What is best, and right, is written to the file that programs read, for "
+            "this\n"
+            "device, driver and tern: $TERN_OPENCL_TUNING, $XDG_CONFIG_HOME/tern/opencl.tuning or\n"
+            "~/.config/tern/opencl.tuning; what else it holds stays. It is written after each "
+            "class: a\n"
+            "run that was ended goes on where it was. Takes minutes; compare on an idle machine.\n",
+    .most = 1,
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,115 @@
+/* tune_run.c -- one way of a product in a child of its own: right on odd sizes first, then its time by the device's events. */
+#include "tool/tune.h"
+#include "tool/doctor.h"
+#include <stdlib.h>
+#include <string.h>
+#include <tern/profiler.h>
+
+/* "" for the library's own choice; the variable is read at each product. */
+static void take_way(const char *way)
+{
+    if (*way)
+        setenv("TERN_OPENCL_GEMM", way, 1);
+    else
+        unsetenv("TERN_OPENCL_GEMM");
+}
+
+/* (count, rows, columns), or such a look at memory that lies the other way. */
+static tern_tensor *operand(const tune_trial *t, int64_t rows, int64_t columns, char layout)
+{
+    int64_t count = t->of.count;
+    if (layout == 'n')
+        return tern_randn(TERN_SHAPE(count, rows, columns), TERN_F32, t->device);
+    return tern_transpose(tern_randn(TERN_SHAPE(count, columns, rows), TERN_F32, t->device), 1, 2);
+}
+
+static bool is_right(const tune_trial *t)
+{
+    double apart = 1;
+    TERN_SCOPE {
+        tern_tensor *x = operand(t, 131, 75, t->of.layout[0]);
+        tern_tensor *y = operand(t, 75, 69, t->of.layout[1]);
+        take_way("portable");
+        tern_tensor *expected = tern_bmm(x, y);
+        take_way(t->way);
+        tern_tensor *z = tern_bmm(x, y);
+        apart = tern_item(tern_max(tern_abs(tern_sub(z, expected))));
+    }
+    return apart <= 1e-3; /* sums of 75 products of normal numbers; not with NaN */
+}
+
+/* Seconds of one product, of n in a row; 0 after an error. */
+static double time_of(tern_tensor *x, tern_tensor *y, int n)
+{
+    tern_profiler_row row = {0};
+    tern_profiler *p = tern_profiler_new(NULL);
+    double from = tool_now();
+    tern_profiler_start(p);
+    TERN_PROFILER_LABEL("product")
+    {
+        for (int i = 0; i < n; i++)
+            TERN_SCOPE
+                tern_bmm(x, y);
+    }
+    tern_profiler_stop(p);
+    double wall = tool_now() - from;
+    tern_profiler_find(p, "product", NULL, &row);
+    tern_profiler_free(p);
+    double seconds = row.device_ns > 0 ? (double)row.device_ns * 1e-9 : wall;
+    return tern_last_status() == TERN_OK ? seconds / n : 0;
+}
+
+/* The best of a few rounds that are long enough for the clock. */
+static double best_time(const tune_trial *t)
+{
+    double best = 0, round = t->quick ? 0.01 : 0.05;
+    TERN_SCOPE {
+        tern_tensor *x = operand(t, t->of.m, t->of.k, t->of.layout[0]);
+        tern_tensor *y = operand(t, t->of.k, t->of.n, t->of.layout[1]);
+        take_way(t->way);
+        double once = time_of(x, y, 1);
+        once = time_of(x, y, 1); /* the first compiles */
+        int n = once > 0 && round / once < 200 ? (int)(round / once) + 1 : 200;
+        for (int i = 0; i < 3 && tern_last_status() == TERN_OK; i++) {
+            double seconds = time_of(x, y, n);
+            best = best == 0 || (seconds > 0 && seconds < best) ? seconds : best;
+        }
+    }
+    return best;
+}
+
+/* In the child: seconds, or "!" and why not. */
+static void measure(FILE *to, const void *user)
+{
+    const tune_trial *t = user;
+    tern_counters before = {0}, after = {0};
+    setenv("TERN_OPENCL_TUNING", "", 1); /* no tuning file */
+    take_way(t->way);
+    tern_get_counters(t->device, &before);
+    bool right = is_right(t);
+    tern_get_counters(t->device, &after);
+    if (strcmp(t->way, "clblast") == 0 && after.fallbacks > before.fallbacks)
+        fputs("!there is no CLBlast", to);
+    else if (tern_last_status() != TERN_OK)
+        fprintf(to, "!%s", tern_last_error());
+    else if (!right)
+        fputs("!its result is wrong", to);
+    else {
+        double seconds = best_time(t);
+        if (tern_last_status() != TERN_OK)
+            fprintf(to, "!%s", tern_last_error());
+        else
+            fprintf(to, "%.9g", seconds);
+    }
+}
+
+void tune_try(tune_trial *t)
+{
+    char *text = doctor_ask_why(t->limit, measure, t, t->why);
+    t->lost = !text;
+    t->seconds = text && *text != '!' ? strtod(text, NULL) : 0;
+    if (text && t->seconds <= 0)
+        snprintf(t->why, sizeof t->why, "%.*s", (int)strcspn(text, "\n") - (*text == '!'),
+                 text + (*text == '!'));
+    free(text);
+}
