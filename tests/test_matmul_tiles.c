@@ -56,7 +56,7 @@ static tern_matrix matrix(const char *device, tern_dtype dtype, int64_t rows, in
     return x;
 }
 
-/* The product by a way of TERN_OPENCL_GEMM; its status and all of C's room. */
+/* The product by a way of TERN_OPENCL_GEMM, NULL for that of the tuning file; its status and all of C's room. */
 static tern_status multiply(const char *device, tern_dtype dtype, size_t i, const char *way,
                             tern_tensor **c)
 {
@@ -73,10 +73,19 @@ static tern_status multiply(const char *device, tern_dtype dtype, size_t i, cons
     g.c = matrix(device, dtype, g.m, g.n, i, false, 3, c);
     if (shapes[i].bias)
         g.bias = &bias->storage->block->buffer, g.bias_at = 2;
-    setenv("TERN_OPENCL_GEMM", way, 1);
+    if (way)
+        setenv("TERN_OPENCL_GEMM", way, 1);
     tern_status status = tern_launch_gemm(tern_tensor_place(*c), &g);
     unsetenv("TERN_OPENCL_GEMM");
     return status;
+}
+
+/* Programs that the process built or loaded. */
+static uint64_t test_programs(const char *device)
+{
+    tern_counters counters;
+    assert_ok(tern_get_counters(device, &counters));
+    return counters.programs_built + counters.programs_loaded;
 }
 
 static bool fits(tern_place *place, const char *text)
@@ -165,6 +174,44 @@ static void what_no_tile_can_do(void **state)
     }
 }
 
+/* A route is taken; what the driver does not build is done by the portable kernel, and is an error by name alone. */
+static void a_route_falls_back_to_the_portable_kernel(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int broken = 0; broken < 2; broken++)
+        TERN_SCOPE {
+            tern_place *place = place_of(device);
+            if (!place)
+                continue;
+            tern_cl_state *s = tern_cl_state_of(place);
+            const char *options = s->options;
+            tern_cl_route route = {.most = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX},
+                                   .way = TERN_CL_TILES};
+            const char *text = broken ? "4x4x1x2x4x1" : "4x4x2x1x4x1";
+            char way[32];
+            tern_tensor *c, *expected;
+            assert_null(tern_cl_tile_read(text, &route.tile));
+            s->tuning = (struct tern_cl_tuning){.routes = &route, .n_routes = 1};
+            assert_ok(multiply(device, TERN_F32, 0, "portable", &expected));
+            uint64_t before = test_programs(device);
+            s->options = broken ? "-cl-std=CL1.2 -w -Dgemm_tiles_f32=1" : options;
+            for (int again = 0; again < 2; again++) {
+                assert_ok(multiply(device, TERN_F32, 0, NULL, &c));
+                assert_close(c, expected, .abs = 2e-5, .rel = 2e-5);
+            }
+            assert_int_equal(test_programs(device) - before, !broken);
+            snprintf(way, sizeof way, "tiles:%s", broken ? "4x4x2x2x4x1" : text);
+            tern_status status = multiply(device, TERN_F32, 0, way, &c);
+            s->tuning = (struct tern_cl_tuning){0};
+            s->options = options;
+            assert_int_equal(status, broken ? TERN_ERR_ARGUMENT : TERN_OK);
+            if (broken)
+                assert_error(TERN_ERR_ARGUMENT,
+                             "tile 4x4x2x2x4x1 of matmul_tiles.cl does not build");
+        }
+}
+
 static void limits_of_devices_are_kept(void **state)
 {
     (void)state;
@@ -191,6 +238,7 @@ static const struct CMUnitTest tests[] = {
     TEST(layouts_halves_and_edges_agree_with_the_portable_kernel),
     TEST(c_is_not_read_where_beta_is_0),
     TEST(what_no_tile_can_do),
+    TEST(a_route_falls_back_to_the_portable_kernel),
     TEST(limits_of_devices_are_kept),
 };
 TEST_MAIN(tests)
