@@ -2,7 +2,7 @@
  *
  *   bench_traffic                  the table of all steps
  *   bench_traffic MODEL [bf16]     one step by kinds of commands, largest first
- *   bench_traffic check            1 where a step has more commands than traffic_steps.def allows
+ *   bench_traffic check            1 where a step has more commands or bytes than traffic_steps.def allows
  *   bench_traffic measure MODEL [bf16]   on a GPU: beside the time that it takes
  *
  * TERN_CUDA_PATH names the stand-in (tests/standin), which counts what it is given and, idle, runs nothing of it. The
@@ -124,6 +124,11 @@ static bool count_step(step *s, count *t)
 
 /* ---- printing ---- */
 
+static double times_least(const count *t)
+{
+    return t->least > 0 ? (t->read + t->written) / t->least : 0;
+}
+
 static int by_time(const void *a, const void *b)
 {
     const line *x = a, *y = b;
@@ -146,7 +151,7 @@ static void print_step(const step *s, count *t)
     printf(
         "%s%s: %lu commands (%lu replayed), %.1f MB read, %.1f MB written, %.2f times the least\n",
         s->title, s->dtype == TERN_F32 ? "" : ", bf16", t->eager, t->replayed, t->read * 1e-6,
-        t->written * 1e-6, t->least > 0 ? (t->read + t->written) / t->least : 0.0);
+        t->written * 1e-6, times_least(t));
     printf("flops: %.4g G in float32, %.4g G in TensorFloat-32, %.4g G in half precision\n\n",
            1e-9 * t->flops[RATE_F32], 1e-9 * t->flops[RATE_TF32], 1e-9 * t->flops[RATE_HALF]);
     qsort(t->lines, (size_t)t->n, sizeof *t->lines, by_time);
@@ -174,8 +179,8 @@ static int print_table(void)
         if (!count_step(&s, &t))
             return 1;
         printf("%-28s %6s %9lu %9lu %5d %10.1f %9.2f %12.3f\n", s.title, tern_dtype_name(s.dtype),
-               t.eager, t.replayed, s.aim, (t.read + t.written) * 1e-6,
-               t.least > 0 ? (t.read + t.written) / t.least : 0.0, 1e3 * t.replays[0]);
+               t.eager, t.replayed, s.aim, (t.read + t.written) * 1e-6, times_least(&t),
+               1e3 * t.replays[0]);
     }
     return 0;
 }
@@ -193,9 +198,11 @@ static int check(void)
             continue;
         if (!count_step(&s, &t))
             return 1;
-        bool more = t.eager > (unsigned long)s.may;
-        printf("%s%s %s: %lu commands, may have %d\n", more ? "FAILED " : "", s.title,
-               tern_dtype_name(s.dtype), t.eager, s.may);
+        double bytes = times_least(&t);
+        bool more = t.eager > (unsigned long)s.may || (s.most > 0 && bytes > s.most);
+        printf("%s%s %s: %lu commands, may have %d; %.3f times the least bytes, may have %g\n",
+               more ? "FAILED " : "", s.title, tern_dtype_name(s.dtype), t.eager, s.may, bytes,
+               s.most);
         failed += more;
     }
     return failed > 0;

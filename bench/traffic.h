@@ -9,6 +9,7 @@ typedef struct step {
     const char *name, *title;
     tern_dtype dtype; /* of autocast; TERN_F32: none */
     int may, aim;
+    double most; /* bytes over the least; 0: not held */
     tern_module *model;
     tern_optimizer *optimizer;
     tern_tensor *x, *y;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 static const step steps[] = {
-#define STEP(NAME, DTYPE, TITLE, MAY, AIM)                                                         \
-    {.name = #NAME, .title = TITLE, .dtype = TERN_##DTYPE, .may = MAY, .aim = AIM},
+#define STEP(NAME, DTYPE, TITLE, MAY, AIM, MOST)                                                   \
+    {.name = #NAME, .title = TITLE, .dtype = TERN_##DTYPE, .may = MAY, .aim = AIM, .most = MOST},
 #include "traffic_steps.def"
 #undef STEP
 };

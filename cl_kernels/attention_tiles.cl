@@ -37,6 +37,7 @@
 #undef SUM_ROW
 #undef SUM_COL
 #undef TILE_OF
+#undef IN_TILE
 #undef PUT
 #undef TILE_ARRAY
 #if TERN_TENSOR_CORES && IS_HALF
@@ -48,6 +49,7 @@
 #define SUM_ROW(t, e)    ((t) / 32 % 4 * 16 + (t) % 32 / 4 + (e) / 2 % 2 * 8)
 #define SUM_COL(t, e)    ((t) / 128 * 16 + (e) / 4 * 8 + (t) % 4 * 2 + (e) % 2)
 #define TILE_OF(from, i) (from)[i]
+#define IN_TILE(from, i) LD(from, i)
 #define PUT(to, i, v)    ST(to, i, v)
 #define TILE_ARRAY(name, n) /* words, for alignment */                                            \
     LOCAL_ARRAY(u32, name##_words, (n) / 2);                                                       \
@@ -61,6 +63,7 @@
 #define SUM_ROW(t, e)    ((t) / 16 + TILE_ROWS / 4 * ((e) / 2))
 #define SUM_COL(t, e)    ((t) % 16 + 16 * ((e) % 2))
 #define TILE_OF(from, i) LD(from, i)
+#define IN_TILE(from, i) (from)[i]
 #define PUT(to, i, v)    (to)[i] = (v)
 #define TILE_ARRAY(name, n) LOCAL_ARRAY(f32, name, n);
 #endif
@@ -124,19 +127,20 @@ INLINE void K(tile_load)(LOCAL TILE *to, i32 count, i32 row_step, i32 col_step,
 }
 /* Into A; into B, and into B transposed. */
 #define LOAD_A(x, first, rows, at, columns)                                                        \
-    K(tile_load)(tile_a, TILE_ROWS, TILE_LD, 1, x##s, s.x.row, s.x.col, first, rows, at, columns);
+    K(tile_load)(tile_a, TILE_ROWS, TILE_LD, 1, x##s, x##_row, x##_col, first, rows, at, columns);
 #define LOAD_B(x, first, rows, at, columns)                                                        \
-    K(tile_load)(tile_b, TILE_COLS, B_ROW, B_COL, x##s, s.x.row, s.x.col, first, rows, at, columns);
+    K(tile_load)(tile_b, TILE_COLS, B_ROW, B_COL, x##s, x##_row, x##_col, first, rows, at, columns);
 #define LOAD_BT(x, first, rows, at, columns)                                                       \
-    K(tile_load)(tile_b, TILE_COLS, B_COL, B_ROW, x##s, s.x.row, s.x.col, first, rows, at, columns);
-/* sums = rows of x by rows of y. */
-#define ROWS_BY_ROWS(sums, x, x_first, x_rows, y, y_first, y_rows, columns)                        \
+    K(tile_load)(tile_b, TILE_COLS, B_COL, B_ROW, x##s, x##_row, x##_col, first, rows, at, columns);
+/* sums = rows of x by rows of y, of which ALSO has each part of the columns in B. */
+#define ROWS_BY_ROWS(sums, x, x_first, x_rows, y, y_first, y_rows, columns, ALSO)                  \
     EMPTY(sums)                                                                                    \
     for (idx col = 0; col < (columns); col += TILE_COLS) {                                         \
         BARRIER();                                                                                 \
         LOAD_A(x, x_first, x_rows, col, columns)                                                   \
         LOAD_BT(y, y_first, y_rows, col, columns)                                                  \
         BARRIER();                                                                                 \
+        ALSO                                                                                       \
         PRODUCT(sums)                                                                              \
     }                                                                                              \
     BARRIER();
@@ -204,6 +208,13 @@ INLINE i32 K(tile_keeps)(const GLOBAL u64 *state, u64 number, i32 drop)
         to = high < to ? high : to;                                                                \
     }
 
+/* Strides of a matrix, and of that of two that a group reads, or writes. */
+#define STRIDES(x) const idx x##_row = (idx)s.x.row, x##_col = (idx)s.x.col;
+#define ONE_OF(T, name, x, y)                                                                      \
+    T *name##s = turned ? x##s : y##s;                                                             \
+    const idx name##_row = (idx)(turned ? s.x.row : s.y.row);                                      \
+    const idx name##_col = (idx)(turned ? s.x.col : s.y.col);
+
 /* out = softmax(scores) v and log sum e^score of each query. Without a key both are 0. */
 KERNEL10(K(attention_tiles), (OUT, STO, outs), (OUT, f32, lses), (IN, STO, qs), (IN, STO, ks),
          (IN, STO, vs), (IN, STO, numbers), (IN, u8, bools), (IN, u64, state),
@@ -218,6 +229,7 @@ KERNEL10(K(attention_tiles), (OUT, STO, outs), (OUT, f32, lses), (IN, STO, qs), 
     BASE(bools);
     BASE(state);
     TILES_BEGIN
+    STRIDES(q) STRIDES(k) STRIDES(v)
     LOCAL_ARRAY(f32, most, TILE_ROWS);
     LOCAL_ARRAY(f32, total, TILE_ROWS);
     LOCAL_ARRAY(f32, shrink, TILE_ROWS);
@@ -243,7 +255,7 @@ KERNEL10(K(attention_tiles), (OUT, STO, outs), (OUT, f32, lses), (IN, STO, qs), 
         }
         OTHERS(from, to, s.block.before, s.block.after, keys)
         for (idx other = from; other < to; other += TILE_COLS) {
-            ROWS_BY_ROWS(x, q, first, queries, k, other, keys, width)
+            ROWS_BY_ROWS(x, q, first, queries, k, other, keys, width, )
             EACH_ITEM(u, t)
             EACH_SUM(e)
             {
@@ -306,13 +318,13 @@ KERNEL10(K(attention_tiles), (OUT, STO, outs), (OUT, f32, lses), (IN, STO, qs), 
     }
 }
 
-/* What both ways back do with a tile of scores x: its weights, from what is kept of each query, at ROW(t, e) and
- * COL(t, e) of query and key; x becomes the slope of the softcap there. */
-#define WEIGHTS(p, x, QUERY, KEY, lse)                                                             \
+/* The weights of a tile of scores x, from what is kept of each query; x becomes the slope of the softcap there. */
+#define WEIGHTS(p, x)                                                                              \
     EACH_ITEM(u, t)                                                                                \
     EACH_SUM(e)                                                                                    \
     {                                                                                              \
-        idx i = QUERY, j = KEY;                                                                    \
+        idx row = first + SUM_ROW(t, e), place_of = other + SUM_COL(t, e);                         \
+        idx i = turned ? place_of : row, j = turned ? row : place_of;                              \
         f32 score = x[u][e] * s.scale, slope = C(1.0);                                             \
         if (s.softcap != 0) {                                                                      \
             f32 bent = tanh(score / s.softcap);                                                    \
@@ -320,18 +332,34 @@ KERNEL10(K(attention_tiles), (OUT, STO, outs), (OUT, f32, lses), (IN, STO, qs), 
             score = s.softcap * bent;                                                              \
         }                                                                                          \
         MASKED(score, i, j)                                                                        \
-        p[u][e] = score == MINUS_INF ? C(0.0) : exp_below(score - (lse));                          \
+        f32 at = lse[turned ? SUM_COL(t, e) : SUM_ROW(t, e)];                                      \
+        p[u][e] = score == MINUS_INF ? C(0.0) : exp_below(score - at);                             \
         x[u][e] = slope;                                                                           \
     }
 
-/* dq = scale ds k, ds = p (dp - delta), dp = do v' through dropout; delta, the sum of do out of each query, is noted
- * for attention_tiles_dkv. */
-KERNEL13(K(attention_tiles_dq), (OUT, STO, dqs), (OUT, f32, deltas), (IN, STO, qs), (IN, STO, ks),
-         (IN, STO, vs), (IN, STO, outs), (IN, STO, douts), (IN, f32, lses), (IN, STO, numbers),
-         (IN, u8, bools), (IN, u64, state), (ARG, tern_attention_tiles, s), (ARG, f32, kept))
+/* Eight sums for the delta of each query of tile B, which has a part of dout. */
+#define ADD_DELTAS                                                                                 \
+    LANES(n, turned ? 8 * TILE_COLS : 0)                                                           \
+    {                                                                                              \
+        idx i = n / 8;                                                                             \
+        f32 sum = both[n];                                                                         \
+        for (idx j = n % 8; j < TILE_COLS; j += 8)                                                 \
+            if (other + i < queries && col + j < value_width)                                      \
+                sum += LD(outs, (other + i) * (idx)s.out.row + (col + j) * (idx)s.out.col) *       \
+                       IN_TILE(tile_b, i * B_COL + j * B_ROW);                                     \
+        both[n] = sum;                                                                             \
+    }
+
+/* With ds = p (dp - delta), dp = do v' through dropout, and delta the sum of do out of each query: dq = scale ds k,
+ * dk = scale ds' q and dv = p' do. A group has a tile of queries and goes through the keys that they see, or, turned, a tile
+ * of keys and goes through the queries that see it: left and right are the matrices of its own rows and of the others. */
+KERNEL14(K(attention_tiles_gradient), (OUT, STO, dqs), (OUT, STO, dks), (OUT, STO, dvs), (IN, STO, qs), (IN, STO, ks),
+         (IN, STO, vs), (IN, STO, outs), (IN, STO, douts), (IN, f32, lses), (IN, STO, numbers), (IN, u8, bools),
+         (IN, u64, state), (ARG, tern_attention_tiles, s), (ARG, f32, kept))
 {
     BASE(dqs);
-    BASE(deltas);
+    BASE(dks);
+    BASE(dvs);
     BASE(qs);
     BASE(ks);
     BASE(vs);
@@ -346,26 +374,34 @@ KERNEL13(K(attention_tiles_dq), (OUT, STO, dqs), (OUT, f32, deltas), (IN, STO, q
     LOCAL_ARRAY(f32, delta, TILE_ROWS);
     LOCAL_ARRAY(f32, lse, TILE_ROWS);
     const GLOBAL STO *q0s = qs, *k0s = ks, *v0s = vs, *out0s = outs, *dout0s = douts;
-    GLOBAL STO *dq0s = dqs;
-    const idx tiles = (queries + TILE_ROWS - 1) / TILE_ROWS;
+    GLOBAL STO *dq0s = dqs, *dk0s = dks, *dv0s = dvs;
+    const idx query_tiles = (queries + TILE_ROWS - 1) / TILE_ROWS;
+    const idx tiles = query_tiles + (keys + TILE_ROWS - 1) / TILE_ROWS;
     GROUPS(g, s.block.count[0] * s.block.count[1] * tiles)
     {
         STACK(g, tiles)
-        f32 wide[LANE_ITEMS][TILE_PARTS][8];
+        f32 wide[LANE_ITEMS][TILE_PARTS][8], wide_v[LANE_ITEMS][TILE_PARTS][8];
         SUMS(x);
         SUMS(p);
-        qs = q0s, ks = k0s, vs = v0s, outs = out0s, douts = dout0s, dqs = dq0s;
-        MOVE_TO(q), MOVE_TO(k), MOVE_TO(v), MOVE_TO(out), MOVE_TO(dout), MOVE_TO(dq);
+        const i32 turned = first >= query_tiles * TILE_ROWS;
+        first -= turned ? query_tiles * TILE_ROWS : 0;
+        const idx rows = turned ? keys : queries, others = turned ? queries : keys;
+        qs = q0s, ks = k0s, vs = v0s, outs = out0s, douts = dout0s, dqs = dq0s, dks = dk0s, dvs = dv0s;
+        MOVE_TO(q), MOVE_TO(k), MOVE_TO(v), MOVE_TO(out), MOVE_TO(dout), MOVE_TO(dq), MOVE_TO(dk), MOVE_TO(dv);
+        ONE_OF(const GLOBAL STO, left, k, q)
+        ONE_OF(const GLOBAL STO, right, q, k)
+        ONE_OF(const GLOBAL STO, dleft, v, dout)
+        ONE_OF(const GLOBAL STO, dright, dout, v)
         EACH_ITEM(u, t)
         UNROLL for (i32 c = 0; c < TILE_PARTS; c++)
-        EACH_SUM(e) wide[u][c][e] = 0;
+        EACH_SUM(e) wide[u][c][e] = wide_v[u][c][e] = 0;
         BARRIER();
-        LANES(i, TILE_ROWS)
+        LANES(i, turned ? 0 : TILE_ROWS)
         {
             delta[i] = 0;
             lse[i] = first + i < queries ? lses[stack * queries + first + i] : C(0.0);
         }
-        for (idx col = 0; col < value_width; col += TILE_COLS) {
+        for (idx col = 0; col < (turned ? 0 : value_width); col += TILE_COLS) {
             BARRIER();
             LANES(n, TILE_ROWS * TILE_COLS)
             {
@@ -385,109 +421,57 @@ KERNEL13(K(attention_tiles_dq), (OUT, STO, dqs), (OUT, f32, deltas), (IN, STO, q
                 delta[i] = sum;
             }
         }
-        OTHERS(from, to, s.block.before, s.block.after, keys)
+        OTHERS(from, to, turned ? s.block.after : s.block.before, turned ? s.block.before : s.block.after, others)
         for (idx other = from; other < to; other += TILE_COLS) {
-            ROWS_BY_ROWS(x, q, first, queries, k, other, keys, width)
-            WEIGHTS(p, x, first + SUM_ROW(t, e), other + SUM_COL(t, e), lse[SUM_ROW(t, e)])
+            BARRIER();
+            LANES(i, turned ? TILE_COLS : 0)
+            {
+                lse[i] = other + i < queries ? lses[stack * queries + other + i] : C(0.0);
+            }
+            LANES(n, turned ? 8 * TILE_COLS : 0)
+            {
+                both[n] = 0;
+            }
+            ROWS_BY_ROWS(x, left, first, rows, right, other, others, width, )
+            WEIGHTS(p, x)
+            EACH_ITEM(u, t)
+            EACH_SUM(e)
+            {
+                i32 keeps = turned && KEPT(other + SUM_COL(t, e), first + SUM_ROW(t, e));
+                PUT(tile_a, SUM_ROW(t, e) * TILE_LD + SUM_COL(t, e), keeps ? p[u][e] * kept : C(0.0));
+            }
+            ADD_TO(wide_v, dright, other, others, turned ? value_width : 0)
             SUMS(dp);
-            ROWS_BY_ROWS(dp, dout, first, queries, v, other, keys, value_width)
+            ROWS_BY_ROWS(dp, dleft, first, rows, dright, other, others, value_width, ADD_DELTAS)
+            LANES(i, turned ? TILE_COLS : 0)
+            {
+                f32 sum = 0;
+                for (i32 j = 0; j < 8; j++)
+                    sum += both[8 * i + j];
+                delta[i] = sum;
+            }
+            BARRIER();
             EACH_ITEM(u, t)
             EACH_SUM(e)
             {
                 i32 i = SUM_ROW(t, e), j = SUM_COL(t, e);
-                f32 d = KEPT(first + i, other + j) ? dp[u][e] * kept : C(0.0);
-                PUT(tile_a, i * TILE_LD + j, p[u][e] * (d - delta[i]) * x[u][e]);
+                i32 keeps = KEPT(turned ? other + j : first + i, turned ? first + i : other + j);
+                f32 d = keeps ? dp[u][e] * kept : C(0.0);
+                PUT(tile_a, i * TILE_LD + j, p[u][e] * (d - delta[turned ? j : i]) * x[u][e]);
             }
-            ADD_TO(wide, k, other, keys, width)
+            ADD_TO(wide, right, other, others, width)
         }
+        ONE_OF(GLOBAL STO, dx, dk, dq)
         EACH_ITEM(u, t)
         EACH_PART(c, width)
         EACH_SUM(e)
         {
             idx i = first + SUM_ROW(t, e), j = c * TILE_COLS + SUM_COL(t, e);
-            if (i < queries && j < width)
-                ST(dqs, i * (idx)s.dq.row + j * (idx)s.dq.col, wide[u][c][e] * s.scale);
-        }
-        LANES(i, TILE_ROWS)
-        {
-            if (first + i < queries)
-                deltas[stack * queries + first + i] = delta[i];
-        }
-    }
-}
-
-/* dk = scale ds' q and dv = p' do: a group has a tile of keys and goes through the queries that see them. */
-KERNEL13(K(attention_tiles_dkv), (OUT, STO, dks), (OUT, STO, dvs), (IN, f32, deltas), (IN, STO, qs),
-         (IN, STO, ks), (IN, STO, vs), (IN, STO, douts), (IN, f32, lses), (IN, STO, numbers),
-         (IN, u8, bools), (IN, u64, state), (ARG, tern_attention_tiles, s), (ARG, f32, kept))
-{
-    BASE(dks);
-    BASE(dvs);
-    BASE(deltas);
-    BASE(qs);
-    BASE(ks);
-    BASE(vs);
-    BASE(douts);
-    BASE(lses);
-    BASE(numbers);
-    BASE(bools);
-    BASE(state);
-    TILES_BEGIN
-    LOCAL_ARRAY(f32, delta, TILE_COLS);
-    LOCAL_ARRAY(f32, lse, TILE_COLS);
-    const GLOBAL STO *q0s = qs, *k0s = ks, *v0s = vs, *dout0s = douts;
-    GLOBAL STO *dk0s = dks, *dv0s = dvs;
-    const idx tiles = (keys + TILE_ROWS - 1) / TILE_ROWS;
-    GROUPS(g, s.block.count[0] * s.block.count[1] * tiles)
-    {
-        STACK(g, tiles)
-        f32 wide_k[LANE_ITEMS][TILE_PARTS][8], wide_v[LANE_ITEMS][TILE_PARTS][8];
-        SUMS(x);
-        SUMS(p);
-        qs = q0s, ks = k0s, vs = v0s, douts = dout0s, dks = dk0s, dvs = dv0s;
-        MOVE_TO(q), MOVE_TO(k), MOVE_TO(v), MOVE_TO(dout), MOVE_TO(dk), MOVE_TO(dv);
-        EACH_ITEM(u, t)
-        UNROLL for (i32 c = 0; c < TILE_PARTS; c++)
-        EACH_SUM(e) wide_k[u][c][e] = wide_v[u][c][e] = 0;
-        OTHERS(from, to, s.block.after, s.block.before, queries)
-        for (idx other = from; other < to; other += TILE_COLS) {
-            BARRIER();
-            LANES(i, TILE_COLS)
-            {
-                idx at = stack * queries + other + i;
-                lse[i] = other + i < queries ? lses[at] : C(0.0);
-                delta[i] = other + i < queries ? deltas[at] : C(0.0);
-            }
-            ROWS_BY_ROWS(x, k, first, keys, q, other, queries, width)
-            WEIGHTS(p, x, other + SUM_COL(t, e), first + SUM_ROW(t, e), lse[SUM_COL(t, e)])
-            EACH_ITEM(u, t)
-            EACH_SUM(e)
-            {
-                i32 i = SUM_COL(t, e), j = SUM_ROW(t, e);
-                PUT(tile_a, j * TILE_LD + i, KEPT(other + i, first + j) ? p[u][e] * kept : C(0.0));
-            }
-            ADD_TO(wide_v, dout, other, queries, value_width)
-            SUMS(dp);
-            ROWS_BY_ROWS(dp, v, first, keys, dout, other, queries, value_width)
-            EACH_ITEM(u, t)
-            EACH_SUM(e)
-            {
-                i32 i = SUM_COL(t, e), j = SUM_ROW(t, e);
-                f32 d = KEPT(other + i, first + j) ? dp[u][e] * kept : C(0.0);
-                PUT(tile_a, j * TILE_LD + i, p[u][e] * (d - delta[i]) * x[u][e]);
-            }
-            ADD_TO(wide_k, q, other, queries, width)
+            if (i < rows && j < width)
+                ST(dxs, i * dx_row + j * dx_col, wide[u][c][e] * s.scale);
         }
         EACH_ITEM(u, t)
-        EACH_PART(c, width)
-        EACH_SUM(e)
-        {
-            idx i = first + SUM_ROW(t, e), j = c * TILE_COLS + SUM_COL(t, e);
-            if (i < keys && j < width)
-                ST(dks, i * (idx)s.dk.row + j * (idx)s.dk.col, wide_k[u][c][e] * s.scale);
-        }
-        EACH_ITEM(u, t)
-        EACH_PART(c, value_width)
+        EACH_PART(c, turned ? value_width : 0)
         EACH_SUM(e)
         {
             idx i = first + SUM_ROW(t, e), j = c * TILE_COLS + SUM_COL(t, e);

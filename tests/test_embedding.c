@@ -258,13 +258,62 @@ static void indices_and_offsets_out_of_range_are_found(void **state)
     }
 }
 
+/* ---- a table that is another layer's weight too ------------------------------------------------ */
+
+static tern_tensor *noted;
+static tern_tensor *note(tern_tensor *grad, void *calls)
+{
+    ++*(int *)calls;
+    tern_release(noted);
+    noted = tern_keep(grad);
+    return NULL;
+}
+
+/* What comes by the embedding is added to what came by the product before: in the sum a hook sees, and in two walks' sum.
+ * With a frequency as well. */
+static tern_tensor *tied(const char *device, bool frequent, int *calls)
+{
+    tern_tensor *w = tern_keep(
+        tern_requires_grad_(test_uniform(device, TERN_F32, TERN_SHAPE(6, 4), -1, 1, 3), true));
+    tern_tensor *index = ints(device, TERN_I64, 8, flat);
+    tern_tensor *c = test_uniform(device, TERN_F32, TERN_SHAPE(8, 6), -1, 1, 4);
+    tern_register_hook(w, note, calls);
+    for (int i = 0; i < 2; i++)
+        TERN_SCOPE {
+            tern_tensor *h =
+                tern_embedding(index, w,
+                               &(tern_embedding_function_options){.padding_idx = TERN_SOME(5),
+                                                                  .scale_grad_by_freq = frequent});
+            tern_backward(tern_sum(tern_mul(tern_matmul(h, tern_transpose(w, 0, 1)), c)));
+        }
+    tern_tensor *grad = tern_mul_scalar(tern_to(tern_grad(w), "cpu"), tern_scalar_int(1));
+    tern_release(w);
+    return grad;
+}
+
+static void a_tied_table_gets_both_gradients(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int frequent = 0; frequent < 2; frequent++)
+        TERN_SCOPE {
+            int here = 0, there = 0;
+            tern_tensor *grad = tied(device, frequent, &here);
+            tern_tensor *last = tern_mul_scalar(tern_to(noted, "cpu"), tern_scalar_int(2));
+            tern_tensor *expected = tied("cpu", frequent, &there);
+            assert_int_equal(tern_last_status(), TERN_OK);
+            assert_close(grad, expected, .abs = 1e-5, .rel = 1e-5);
+            assert_close(last, expected, .abs = 1e-5, .rel = 1e-5);
+            assert_int_equal(here, 2);
+            tern_release(noted);
+            noted = NULL;
+        }
+}
+
 static const struct CMUnitTest tests[] = {
-    TEST(bags_are_pytorch_s),
-    TEST(empty_bags_are_zeros),
-    TEST(gradients_are_differentiable),
-    TEST(rows_are_scaled_as_pytorch_s),
-    TEST(modules_hold_the_table),
-    TEST(what_does_not_fit_is_refused),
-    TEST(indices_and_offsets_out_of_range_are_found),
+    TEST(bags_are_pytorch_s),           TEST(empty_bags_are_zeros),
+    TEST(gradients_are_differentiable), TEST(rows_are_scaled_as_pytorch_s),
+    TEST(modules_hold_the_table),       TEST(a_tied_table_gets_both_gradients),
+    TEST(what_does_not_fit_is_refused), TEST(indices_and_offsets_out_of_range_are_found),
 };
 TEST_MAIN(tests)

@@ -98,26 +98,29 @@ static tern_tensor *unit_gradient(const tern_walk *w, const tern_node *node, con
 
 /* Where the gradient of input 0 goes, if another one is there and the operation may add to it: not where
  * somebody looks at each. */
-static tern_node_output *others_of(const tern_walk *w, const tern_node *node)
+static tern_tensor **others_of(tern_walk *w, const tern_node *node)
 {
     const tern_edge *edge = &node->edge[0];
-    if (!node->op->adds || !edge->node || w->create || tern_thread.mode.anomaly.gradients)
+    if (!node->op->adds || w->create || tern_thread.mode.anomaly.gradients)
         return NULL;
-    tern_node_output *out = &edge->node->output[edge->output];
-    const tern_tensor *before = out->dout;
-    if (!before || out->mask || !before->contiguous || before->storage->place != node->place)
+    tern_node_output *out = edge->node ? &edge->node->output[edge->output] : NULL;
+    tern_arrival *leaf = edge->leaf ? tern_walk_leaf(w, edge->leaf) : NULL;
+    tern_tensor **grad = out ? &out->dout : leaf ? &leaf->grad : NULL;
+    if (!grad || !*grad || (out && out->mask) || !(*grad)->contiguous ||
+        (*grad)->storage->place != node->place)
         return NULL;
     tern_shape shape;
-    tern_read_shape(before, &shape);
-    return tern_shape_equal(&shape, &node->in_shape[0]) && before->dtype == out->dtype ? out : NULL;
+    tern_read_shape(*grad, &shape);
+    tern_dtype dtype = out ? out->dtype : edge->leaf->dtype;
+    return tern_shape_equal(&shape, &node->in_shape[0]) && (*grad)->dtype == dtype ? grad : NULL;
 }
 
 /* The sum takes the place of what it was made with. */
-static void take_sum(tern_node_output *out, tern_tensor *sum)
+static void take_sum(tern_tensor **others, tern_tensor *sum)
 {
     tern_keep(sum);
-    tern_release(out->dout);
-    out->dout = sum;
+    tern_release(*others);
+    *others = sum;
 }
 
 /* The gradients of the inputs, to where they came from. */
@@ -174,9 +177,9 @@ static tern_status backward_of(tern_walk *w, tern_node *node)
                        .inner = node->inner,
                        .recorded = w->create,
                        .mask = n_out ? node->output[0].mask : NULL};
-    tern_node_output *others = others_of(w, node);
+    tern_tensor **others = others_of(w, node);
     if (others) {
-        g.before = others->dout;
+        g.before = *others;
         g.before_is_free =
             atomic_load(&g.before->handle.refs) == 1 && atomic_load(&g.before->storage->refs) == 1;
     }

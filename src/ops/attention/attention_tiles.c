@@ -1,4 +1,4 @@
-/* attention_tiles.c -- attention in one launch, and its gradients in two, on devices whose work-groups share local
+/* attention_tiles.c -- attention in one launch, and its gradients in another, on devices whose work-groups share local
  * memory: attention_tiles.cl. Nothing of the size of the scores is written. */
 #include "ops/attention/attention_tiles.h"
 #include "types_host.h"
@@ -139,27 +139,9 @@ static tern_gemm_matrix gradient_of(const tern_call *call, int i, bool inner)
     return (tern_gemm_matrix){.row = x->stride[1], .col = 1, .batch = {x->stride[0], x->stride[3]}};
 }
 
-static tern_status gradient(tern_call *call, tern_attention_tiles *s, const extras *e,
-                            tern_tensor *deltas)
-{
-    static const tern_kernel_ref dq = {"attention_tiles", "attention_tiles_dq"},
-                                 dkv = {"attention_tiles", "attention_tiles_dkv"};
-    tern_tensor *const *in = call->in;
-    const tern_attention_block *b = &s->block;
-    TERN_TRY(TERN_LAUNCH(call->place, &dq, in[Q]->dtype, grid_of(s, b->queries, b->keys, 2),
-                         part(call, Q), tern_arg_out(deltas), tern_arg_in(in[Q]),
-                         tern_arg_in(in[K]), tern_arg_in(in[V]), tern_arg_in(in[HAD + OUT]),
-                         tern_arg_in(in[DOUT]), tern_arg_in(in[HAD + SUMS]), e->numbers, e->bools,
-                         e->state, TERN_ARG_STRUCT(tern_attention_tiles, s), e->kept));
-    return TERN_LAUNCH(call->place, &dkv, in[Q]->dtype, grid_of(s, b->keys, b->queries, 2),
-                       part(call, K), part(call, V), tern_arg_in(deltas), tern_arg_in(in[Q]),
-                       tern_arg_in(in[K]), tern_arg_in(in[V]), tern_arg_in(in[DOUT]),
-                       tern_arg_in(in[HAD + SUMS]), e->numbers, e->bools, e->state,
-                       TERN_ARG_STRUCT(tern_attention_tiles, s), e->kept);
-}
-
 tern_status tern_attention_tiles_gradient(tern_call *call, const tern_attention_block *block)
 {
+    static const tern_kernel_ref kernel = {"attention_tiles", "attention_tiles_gradient"};
     tern_tensor *const *in = call->in;
     tern_attention_tiles s = tiles_of(in, call->attributes, block);
     extras e = extras_of(in, in[HAD + STATE], call->attributes, block);
@@ -169,9 +151,10 @@ tern_status tern_attention_tiles_gradient(tern_call *call, const tern_attention_
     s.dq = gradient_of(call, Q, inner);
     s.dk = gradient_of(call, K, inner);
     s.dv = gradient_of(call, V, inner);
-    tern_shape rows = {1, {block->count[0] * block->count[1] * block->queries}};
-    tern_tensor *deltas = tern_tensor_new(&rows, TERN_F32, call->place, TERN_ATTENTION_NAME);
-    tern_status status = deltas ? gradient(call, &s, &e, deltas) : TERN_ERR_MEMORY;
-    tern_release(deltas);
-    return status;
+    int64_t rows = block->queries + (block->keys + FEWEST_ROWS - 1) / FEWEST_ROWS * FEWEST_ROWS;
+    return TERN_LAUNCH(call->place, &kernel, in[Q]->dtype, grid_of(&s, rows, rows / 2, 2),
+                       part(call, Q), part(call, K), part(call, V), tern_arg_in(in[Q]),
+                       tern_arg_in(in[K]), tern_arg_in(in[V]), tern_arg_in(in[HAD + OUT]),
+                       tern_arg_in(in[DOUT]), tern_arg_in(in[HAD + SUMS]), e.numbers, e.bools,
+                       e.state, TERN_ARG_STRUCT(tern_attention_tiles, &s), e.kept);
 }

@@ -74,6 +74,22 @@ typedef struct embedding_attributes {
     bool by_frequency;             /* gradients are divided by how often their index is there */
 } embedding_attributes;
 
+/* To what came to a table that is tied to another layer, dy is added in place, where nobody else has that: on devices with
+ * work-groups, whose sums have no order anyway. */
+static tern_status add_to_others(tern_gradient *g, tern_tensor *dy)
+{
+    const embedding_attributes *at = g->attributes;
+    tern_dtype dtype = dy->dtype;
+    if (!g->before || !g->before_is_free || dtype != g->before->dtype ||
+        (dtype != TERN_F32 && dtype != TERN_F64) || !tern_place_is_grouped(dy->storage->place) ||
+        !(dy = tern_contiguous(dy)))
+        return TERN_OK;
+    TERN_TRY(tern_gather_add_gradient(g->before, dy, g->in[1], &at->gather));
+    g->din[0] = g->before;
+    g->added = true;
+    return TERN_OK;
+}
+
 /* dweight[index[..]] += dy[..], divided by how often that index is there where asked for. */
 static tern_status embedding_backward(tern_gradient *g)
 {
@@ -85,6 +101,10 @@ static tern_status embedding_backward(tern_gradient *g)
         n = n ? tern_unsqueeze(n, -1) : NULL;
         dy = n ? tern_to_dtype(tern_div(dy, n), dy->dtype) : NULL;
     }
+    if (dy)
+        TERN_TRY(add_to_others(g, dy));
+    if (g->added)
+        return TERN_OK;
     g->din[0] = tern_gather_gradient(dy, index, &at->gather);
     return g->din[0] ? TERN_OK : tern_last_status();
 }
@@ -93,6 +113,7 @@ static const tern_op embedding_op = {
     .name = "embedding",
     .names = TERN_NAMES(TERN_FIELD(embedding_attributes, "dim", gather.dim)),
     .saves = TERN_SAVE_IN(1),
+    .adds = true,
     .infer = tern_gather_infer,
     .forward = tern_gather_forward,
     .backward = embedding_backward};

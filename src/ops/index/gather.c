@@ -63,14 +63,11 @@ static tern_status gradient_infer(tern_call *call)
     return TERN_OK;
 }
 
-/* dx in its own type, or in f32 first for the short ones. */
-static tern_status add_into(tern_tensor *dx, const tern_tensor *dy, const tern_tensor *index,
-                            const tern_gather_attributes *at)
+tern_status tern_gather_add_gradient(tern_tensor *dx, const tern_tensor *dy,
+                                     const tern_tensor *index, const tern_gather_attributes *at)
 {
     static const tern_kernel_ref kernel = {"index", "scatter_add"};
     tern_sides s = tern_sides_of(&at->x_shape, at->dim);
-    TERN_TRY(
-        tern_block_zero(dx->storage->block, 0, (size_t)dx->numel * tern_dtype_size(dx->dtype)));
     if (dy->numel == 0)
         return TERN_OK;
     return TERN_LAUNCH(dx->storage->place, &kernel, dy->dtype, tern_items(dy->numel),
@@ -78,6 +75,15 @@ static tern_status add_into(tern_tensor *dx, const tern_tensor *dy, const tern_t
                        tern_arg_i64(count_of(index, at)), tern_arg_i64(s.inner), tern_arg_i64(s.n),
                        tern_arg_i32(at->wrap), tern_arg_i32(at->each), tern_arg_i64(at->skip),
                        tern_arg_i32(tern_are_deterministic_algorithms_enabled()));
+}
+
+/* dx in its own type, or in f32 first for the short ones. */
+static tern_status add_into(tern_tensor *dx, const tern_tensor *dy, const tern_tensor *index,
+                            const tern_gather_attributes *at)
+{
+    TERN_TRY(
+        tern_block_zero(dx->storage->block, 0, (size_t)dx->numel * tern_dtype_size(dx->dtype)));
+    return tern_gather_add_gradient(dx, dy, index, at);
 }
 
 /* Half precision and integers are added up in float32 and rounded once. */

@@ -25,6 +25,11 @@ tern_status tern_gather_forward(tern_call *call);
 tern_tensor *tern_gather_gradient(tern_tensor *dy, tern_tensor *index,
                                   const tern_gather_attributes *at);
 
+/* dy is added to dx where index points: without a new tensor of x_shape. dx, of float32 or float64 as dy is, dense, is
+ * nobody else's. */
+tern_status tern_gather_add_gradient(tern_tensor *dx, const tern_tensor *dy,
+                                     const tern_tensor *index, const tern_gather_attributes *at);
+
 /* *shape: index's dims, then x's after the first. */
 tern_status tern_index_shape(const tern_tensor *x, const tern_tensor *index, tern_shape *shape,
                              const char *function);
