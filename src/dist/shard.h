@@ -16,7 +16,8 @@
 typedef struct tern_shard_mesh {
     tern_ranks ranks; /* first */
     tern_dist_group *group, *replicate;
-    tern_ranks *cut; /* what is shared out is a part of a tensor parallel layer: who has the others; NULL */
+    tern_ranks *
+        cut; /* what is shared out is a part of a tensor parallel layer: who has the others; NULL */
     uint64_t epoch; /* how often parts were seen to have changed that stay whole as well */
     struct tern_shard_mesh *next;
 } tern_shard_mesh;

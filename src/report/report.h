@@ -27,7 +27,7 @@ struct tern_report {
     tern_report_series *series;
     int n_series, columns; /* columns: of the rows in the file */
     FILE *csv, *events;
-    double begin, shown; /* seconds of the clock */
+    double begin, shown;         /* seconds of the clock */
     int64_t step, before, items; /* before: the last step of whom this one goes on after */
     bool terminal, line_open;
 };
