@@ -1,5 +1,6 @@
 /* cache.c -- compiled programs on disk, under $TERN_CACHE_DIR, $XDG_CACHE_HOME/tern or
  * ~/.cache/tern: one file each, named by the hash of what it was made from. */
+#define _GNU_SOURCE /* F_OFD_SETLK */
 #include "device/cache.h"
 #include "base/warning.h"
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PATH_BYTES = 4096, FORMAT = 1 };
@@ -98,7 +100,7 @@ static int open_folder(void)
     return folder;
 }
 
-enum { NAME_BYTES = 33 };
+enum { NAME_BYTES = 33, LOCK_TURNS = 6000 };
 
 static void name_of(const tern_cache_key *key, char name[NAME_BYTES])
 {
@@ -257,6 +259,43 @@ bool tern_cache_store(const tern_cache_key *key, const void *data, size_t bytes)
         unlinkat(folder, temporary, 0);
     close(folder);
     return kept_there;
+}
+
+/* ---- one process at a time ---------------------------------------------------------------- */
+
+/* A byte of the file "lock" for each key; who ends without letting go holds nothing. */
+static bool lock_byte(int file, const tern_cache_key *key, short type)
+{
+    struct flock byte = {.l_type = type,
+                         .l_whence = SEEK_SET,
+                         .l_start = (off_t)(key->hash[0] & INT32_MAX),
+                         .l_len = 1};
+    return fcntl(file, F_OFD_SETLK, &byte) == 0;
+}
+
+int tern_cache_claim(const tern_cache_key *key)
+{
+    int folder = open_folder();
+    if (folder < 0)
+        return -1;
+    int file = openat(folder, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    close(folder);
+    for (int turn = 0; file >= 0 && !lock_byte(file, key, F_WRLCK); turn++) {
+        if ((errno != EAGAIN && errno != EACCES) || turn == LOCK_TURNS) {
+            close(file);
+            return -1;
+        }
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+    }
+    return file;
+}
+
+void tern_cache_let_go(int claim, const tern_cache_key *key)
+{
+    if (claim < 0)
+        return;
+    lock_byte(claim, key, F_UNLCK); /* a child that was forked meanwhile has the file too */
+    close(claim);
 }
 
 void tern_cache_remove(const tern_cache_key *key)

@@ -98,9 +98,11 @@ void tern_cl_keep_programs(tern_place *place)
     while (later) {
         struct tern_cl_later *next = later->next;
         size_t bytes;
+        int claim = tern_cache_claim(&later->key);
         void *data = tern_cache_has(&later->key) ? NULL : binary_of(later->program, &bytes);
         if (data)
             tern_cache_keep(&later->key, data, bytes);
+        tern_cache_let_go(claim, &later->key);
         tern_free(data);
         tern_cl.ReleaseProgram(later->program);
         free(later);

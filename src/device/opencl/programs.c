@@ -185,7 +185,9 @@ tern_status tern_cl_build(tern_place *place, const tern_cl_source *source, cl_pr
 {
     tern_cache_key key = key_of(place, source);
     tern_build_begin(&key);
+    int claim = source->keep == TERN_CL_KEEP_NOT ? -1 : tern_cache_claim(&key);
     tern_status status = build(place, source, &key, program);
+    tern_cache_let_go(claim, &key);
     tern_build_end(&key);
     if (status == TERN_OK && source->keep != TERN_CL_KEEP_NOT)
         tern_pack_note(place, &key);
@@ -198,11 +200,13 @@ void tern_cl_build_ahead(tern_place *place, const tern_cl_source *source)
     cl_program program = NULL;
     if (source->keep == TERN_CL_KEEP_NOT || !tern_build_try(&key))
         return;
+    int claim = tern_cache_claim(&key);
     if (!tern_cache_has(&key) && compile(place, source, &program) == TERN_OK &&
         source->keep == TERN_CL_KEEP)
         program = tern_cl_binary_store(place, source, &key, program);
     if (program)
         tern_cl.ReleaseProgram(program);
+    tern_cache_let_go(claim, &key);
     tern_build_end(&key);
 }
 
