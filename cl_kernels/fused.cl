@@ -39,7 +39,71 @@
 
 /* The gradients of norm_layer.cl in one reading, for rows of up to TERN_NORM_WIDE elements: dx of `len` rows each, and
  * their sums dw and db as (parts, n). Each lane has its own columns of dw and db. what: 1 there is w, 4 the mean counts as 0, 8 dx is
- * added to what came before. */
+ * added to what came before, 16 it is noted in half precision too. X: of what has x's type. */
+#define LAYER_NORM_GRADIENT_(fits, LDX, STX, LOADX4, STOREX4, ALSO, ALSO4)                         \
+    LOCAL_ARRAY(ACC, dw, TERN_NORM_WIDE);                                                          \
+    LOCAL_ARRAY(ACC, db, TERN_NORM_WIDE);                                                          \
+    LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                            \
+    const idx held = HELD_(n, (n & 3) == 0 && ALIGNED4(dys) && ALIGNED4(xs) && ALIGNED4(ws) && ALIGNED4(befores) && ALIGNED4(dxs) && (fits)); \
+    GROUPS(g, (rows + len - 1) / len)                                                              \
+    {                                                                                              \
+        idx end = (g + 1) * (idx)len;                                                              \
+        end = end < (idx)rows ? end : (idx)rows;                                                   \
+        BARRIER();                                                                                 \
+        LANES(j, n)                                                                                \
+        {                                                                                          \
+            dw[j] = 0;                                                                             \
+            db[j] = 0;                                                                             \
+        }                                                                                          \
+        BARRIER();                                                                                 \
+        for (idx r = g * (idx)len; r < end; r++) {                                                 \
+            idx at = r * (idx)n;                                                                   \
+            ACC mean = means[r], rstd = rstds[r], s = 0, t = 0;                                    \
+            HELD_QUADS_(REAL x4[MOST_HELD][4]; REAL d4[MOST_HELD][4]; REAL w4[MOST_HELD][4];)      \
+            EACH_QUAD_(u, q, LOAD4(d4[u], dys + at, q); LOADX4(x4[u], xs + at, q); LOADX4(w4[u], ((what & 1) != 0 ? ws : xs), q);) \
+            EACH_QUAD_(u, q, EACH4(e) {                                                            \
+                ACC dy = d4[u][e];                                                                 \
+                ACC h = (x4[u][e] - mean) * rstd;                                                  \
+                ACC v = (what & 1) != 0 ? dy * w4[u][e] : dy;                                      \
+                s += v;                                                                            \
+                t += v * h;                                                                        \
+                dw[4 * q + e] += dy * h;                                                           \
+                db[4 * q + e] += dy;                                                               \
+            })                                                                                     \
+            for (idx j = 4 * held + LID; j < (idx)n; j += LSIZE) {                                 \
+                ACC dy = LD(dys, at + j), h = (LDX(xs, at + j) - mean) * rstd;                     \
+                ACC v = (what & 1) != 0 ? dy * LDX(ws, j) : dy;                                    \
+                s += v;                                                                            \
+                t += v * h;                                                                        \
+                dw[j] += dy * h;                                                                   \
+                db[j] += dy;                                                                       \
+            }                                                                                      \
+            s = GROUP_SUM(s, scratch) / (ACC)n;                                                    \
+            t = GROUP_SUM(t, scratch) / (ACC)n;                                                    \
+            if ((what & 4) != 0)                                                                   \
+                s = 0;                                                                             \
+            EACH_QUAD_(u, q, REAL b4[4]; b4[0] = b4[1] = b4[2] = b4[3] = 0; if ((what & 8) != 0) LOADX4(b4, befores + at, q); \
+                       EACH4(e) {                                                                  \
+                           ACC dy = d4[u][e];                                                      \
+                           ACC v = (what & 1) != 0 ? dy * w4[u][e] : dy;                           \
+                           b4[e] += rstd * (v - s - (x4[u][e] - mean) * rstd * t);                 \
+                       } STOREX4(dxs + at, q, b4); ALSO4)                                          \
+            for (idx j = 4 * held + LID; j < (idx)n; j += LSIZE) {                                 \
+                ACC dy = LD(dys, at + j), h = (LDX(xs, at + j) - mean) * rstd;                     \
+                ACC v = (what & 1) != 0 ? dy * LDX(ws, j) : dy;                                    \
+                ACC dx = rstd * (v - s - h * t);                                                   \
+                dx = (what & 8) != 0 ? LDX(befores, at + j) + dx : dx;                             \
+                STX(dxs, at + j, dx);                                                              \
+                ALSO                                                                               \
+            }                                                                                      \
+        }                                                                                          \
+        BARRIER();                                                                                 \
+        LANES(j, n)                                                                                \
+        {                                                                                          \
+            dws[g * (idx)n + j] = dw[j];                                                           \
+            dbs[g * (idx)n + j] = db[j];                                                           \
+        }                                                                                          \
+    }
 KERNEL13(K(layer_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, dbs), (IN, STO, dys), (IN, STO, xs),
          (IN, STO, ws), (IN, STO, befores), (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, rows), (ARG, i64, n),
          (ARG, i64, len), (ARG, i32, what))
@@ -53,68 +117,32 @@ KERNEL13(K(layer_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, db
     BASE(befores);
     BASE(means);
     BASE(rstds);
-    LOCAL_ARRAY(ACC, dw, TERN_NORM_WIDE);
-    LOCAL_ARRAY(ACC, db, TERN_NORM_WIDE);
-    LOCAL_ARRAY(ACC, scratch, TERN_WG);
-    const idx held = HELD_(n, (n & 3) == 0 && ALIGNED4(dys) && ALIGNED4(xs) && ALIGNED4(ws) && ALIGNED4(befores) && ALIGNED4(dxs));
-    GROUPS(g, (rows + len - 1) / len)
-    {
-        idx end = (g + 1) * (idx)len;
-        end = end < (idx)rows ? end : (idx)rows;
-        BARRIER();
-        LANES(j, n)
-        {
-            dw[j] = 0;
-            db[j] = 0;
-        }
-        BARRIER();
-        for (idx r = g * (idx)len; r < end; r++) {
-            idx at = r * (idx)n;
-            ACC mean = means[r], rstd = rstds[r], s = 0, t = 0;
-            HELD_QUADS_(REAL x4[MOST_HELD][4]; REAL d4[MOST_HELD][4]; REAL w4[MOST_HELD][4];)
-            EACH_QUAD_(u, q, LOAD4(d4[u], dys + at, q); LOAD4(x4[u], xs + at, q); LOAD4(w4[u], ((what & 1) != 0 ? ws : xs), q);)
-            EACH_QUAD_(u, q, EACH4(e) {
-                ACC dy = d4[u][e];
-                ACC h = (x4[u][e] - mean) * rstd;
-                ACC v = (what & 1) != 0 ? dy * w4[u][e] : dy;
-                s += v;
-                t += v * h;
-                dw[4 * q + e] += dy * h;
-                db[4 * q + e] += dy;
-            })
-            for (idx j = 4 * held + LID; j < (idx)n; j += LSIZE) {
-                ACC dy = LD(dys, at + j), h = (LD(xs, at + j) - mean) * rstd;
-                ACC v = (what & 1) != 0 ? dy * LD(ws, j) : dy;
-                s += v;
-                t += v * h;
-                dw[j] += dy * h;
-                db[j] += dy;
-            }
-            s = GROUP_SUM(s, scratch) / (ACC)n;
-            t = GROUP_SUM(t, scratch) / (ACC)n;
-            if ((what & 4) != 0)
-                s = 0;
-            EACH_QUAD_(u, q, REAL b4[4]; b4[0] = b4[1] = b4[2] = b4[3] = 0; if ((what & 8) != 0) LOAD4(b4, befores + at, q);
-                       EACH4(e) {
-                           ACC dy = d4[u][e];
-                           ACC v = (what & 1) != 0 ? dy * w4[u][e] : dy;
-                           b4[e] += rstd * (v - s - (x4[u][e] - mean) * rstd * t);
-                       } STORE4(dxs + at, q, b4);)
-            for (idx j = 4 * held + LID; j < (idx)n; j += LSIZE) {
-                ACC dy = LD(dys, at + j), h = (LD(xs, at + j) - mean) * rstd;
-                ACC v = (what & 1) != 0 ? dy * LD(ws, j) : dy;
-                ACC dx = rstd * (v - s - h * t);
-                ST(dxs, at + j, (what & 8) != 0 ? LD(befores, at + j) + dx : dx);
-            }
-        }
-        BARRIER();
-        LANES(j, n)
-        {
-            dws[g * (idx)n + j] = dw[j];
-            dbs[g * (idx)n + j] = db[j];
-        }
-    }
+    LAYER_NORM_GRADIENT_(1, LD, ST, LOAD4, STORE4, , )
 }
+
+/* The same of float32 where what came in is of half precision. */
+#if IS_HALF
+#define IN_F32(p, i)     (p)[i]
+#define TO_F32(p, i, v)  (p)[i] = (v)
+KERNEL14(K(layer_norm_gradient_mixed), (OUT, f32, dxs), (OUT, STO, halves), (OUT, ACC, dws), (OUT, ACC, dbs),
+         (IN, STO, dys), (IN, f32, xs), (IN, f32, ws), (IN, f32, befores), (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, rows), (ARG, i64, n),
+         (ARG, i64, len), (ARG, i32, what))
+{
+    BASE(dxs);
+    BASE(halves);
+    BASE(dws);
+    BASE(dbs);
+    BASE(dys);
+    BASE(xs);
+    BASE(ws);
+    BASE(befores);
+    BASE(means);
+    BASE(rstds);
+    LAYER_NORM_GRADIENT_(ALIGNED4(halves), IN_F32, TO_F32, LOAD4_f32, STORE4_f32,
+                         if ((what & 16) != 0) ST(halves, at + j, dx);
+                         , if ((what & 16) != 0) STORE4(halves + at, q, b4);)
+}
+#endif
 
 /* dw and db as the sums of their parts (parts, n): a group has 32 columns, and 8 sums of each at a time. */
 KERNEL6(K(layer_norm_sums), (OUT, STO, dws), (OUT, STO, dbs), (IN, ACC, dw_parts),

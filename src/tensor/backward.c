@@ -23,6 +23,7 @@ static tern_status arrive(tern_walk *w, const tern_edge *edge, tern_tensor *grad
         return TERN_OK;
     tern_node_output *out = &edge->node->output[edge->output];
     TERN_TRY(tern_walk_unmask(out));
+    tern_walk_forget_half(out);
     TERN_TRY(tern_walk_gather(&out->dout, grad));
     return queue(w, edge->node);
 }
@@ -69,8 +70,10 @@ static tern_status finish_outputs(tern_walk *w, tern_node *node)
         tern_node_output *out = &node->output[i];
         if (!out->dout)
             continue;
-        if (out->hooks || out->retainer || w->n_wanted)
+        if (out->hooks || out->retainer || w->n_wanted) {
             TERN_TRY(tern_walk_unmask(out));
+            tern_walk_forget_half(out);
+        }
         if (out->hooks)
             TERN_TRY(tern_walk_hooks(w, &out->hooks, &out->dout));
         if (out->retainer && !w->wanted)
@@ -123,6 +126,16 @@ static void take_sum(tern_tensor **others, tern_tensor *sum)
     *others = sum;
 }
 
+/* Made is the gradient of input 0 now, and half the same. */
+static void note_half(const tern_edge *edge, const tern_tensor *made, tern_tensor *half)
+{
+    tern_node_output *out = edge->node ? &edge->node->output[edge->output] : NULL;
+    if (out && out->dout == made) {
+        tern_walk_forget_half(out);
+        out->half = tern_keep(half);
+    }
+}
+
 /* The gradients of the inputs, to where they came from. */
 static tern_status pass_on(tern_walk *w, const tern_node *node, const bool *needs,
                            tern_tensor **din)
@@ -136,6 +149,11 @@ static tern_status pass_on(tern_walk *w, const tern_node *node, const bool *need
             din[i] = tern_hook_sum_to(din[i], &node->in_shape[i]);
         if (!din[i])
             return tern_last_status();
+        const tern_node_output *out = &node->output[0];
+        const tern_edge *edge = &node->edge[i];
+        if (out->half && din[i] == out->dout && edge->node &&
+            edge->node->output[edge->output].dtype == out->half->dtype)
+            din[i] = out->half;
         TERN_TRY(tern_fit_edge(&din[i], &node->edge[i]));
         TERN_TRY(arrive(w, &node->edge[i], din[i]));
     }
@@ -176,6 +194,7 @@ static tern_status backward_of(tern_walk *w, tern_node *node)
                        .din = din,
                        .inner = node->inner,
                        .recorded = w->create,
+                       .also = tern_walk_also(w, node),
                        .mask = n_out ? node->output[0].mask : NULL};
     tern_tensor **others = others_of(w, node);
     if (others) {
@@ -189,11 +208,15 @@ static tern_status backward_of(tern_walk *w, tern_node *node)
     TERN_TRY(tern_failed_since(w->failures)); /* a gradient is NULL where there is none, too */
     if (tern_thread.mode.anomaly.gradients)
         TERN_TRY(tern_anomaly_check_gradients(node, dout, din, needs));
+    const tern_tensor *made = din[0];
     if (g.added) {
         take_sum(others, din[0]);
         din[0] = NULL;
     }
-    return pass_on(w, node, needs, din);
+    TERN_TRY(pass_on(w, node, needs, din));
+    if (g.half || g.added)
+        note_half(&node->edge[0], made, g.half);
+    return TERN_OK;
 }
 
 static bool is_end(const tern_walk *w, const tern_node *node)
@@ -236,6 +259,7 @@ static void clear_douts(tern_node *node)
     for (int i = 0; i < node->n_out; i++) {
         tern_release(node->output[i].dout);
         tern_release(node->output[i].mask);
+        tern_walk_forget_half(&node->output[i]);
         node->output[i].dout = node->output[i].mask = NULL;
     }
 }

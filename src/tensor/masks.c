@@ -1,49 +1,91 @@
-/* masks.c -- relu behind a norm: on devices with work-groups the norm's kernels do its part, both ways.
+/* masks.c -- relu and casts behind a norm: on devices with work-groups the norm's kernels do their part.
  *
  * On the way back relu's gradient is a mask on what came to it. If that goes on to an operation that takes a mask, and nobody
- * looks at it on its way, the operation's own kernel masks what it reads.
+ * looks at it on its way, the operation's own kernel masks what it reads. A cast's gradient goes on in half precision likewise.
  *
  * On the way there relu is called when the norm is done. Which norms it follows is remembered: one whose result went to relu
  * makes that with its result the next time, and relu takes it. What is remembered is a guess, by the weight's address:
  * where it is wrong, a tensor was made that nobody wants, once. */
 #include "base/debug.h"
 #include "tensor/walk.h"
+#include <tern/ops/copy.h>
 
 /* ---- the way back ---------------------------------------------------------------------------- */
 
-bool tern_walk_leave_mask(const tern_walk *w, tern_node *node)
+static bool is_half(tern_dtype dtype)
 {
-    if (!node->op->masks)
-        return false;
+    return dtype == TERN_F16 || dtype == TERN_BF16;
+}
+
+/* Whether node's gradient may go on as it is: nobody sees it on its way. */
+static bool may_leave(const tern_walk *w, const tern_node *node)
+{
     const tern_edge *edge = &node->edge[0];
-    tern_tensor *dout = node->output[0].dout, *mask = node->saved[node->n_in].tensor;
-    if (!edge->node || !edge->node->op->takes_mask || edge->output != 0 || !dout || !mask ||
+    const tern_tensor *dout = node->output[0].dout;
+    if (!edge->node || edge->output != 0 || !dout || !dout->contiguous || dout->numel == 0 ||
         w->create || w->wanted || tern_thread.mode.anomaly.on ||
         !tern_place_is_grouped(node->place))
         return false;
-    tern_node_output *out = &edge->node->output[0];
-    if (out->dout || out->hooks || out->retainer || !dout->contiguous || !mask->contiguous ||
-        dout->dtype != mask->dtype || mask->dtype != out->dtype || dout->numel == 0 ||
-        !tern_same_shape(dout, mask))
+    const tern_node_output *out = &edge->node->output[0];
+    return !out->dout && !out->hooks && !out->retainer;
+}
+
+bool tern_walk_leave_mask(const tern_walk *w, tern_node *node)
+{
+    const tern_op *op = node->op;
+    if ((!op->masks && !op->casts) || !may_leave(w, node))
+        return false;
+    const tern_op *next = node->edge[0].node->op;
+    tern_node_output *out = &node->edge[0].node->output[0];
+    tern_tensor *dout = node->output[0].dout, *mask = node->saved[node->n_in].tensor;
+    if (op->casts ? !next->takes_half || !is_half(dout->dtype) || out->dtype != TERN_F32
+                  : !next->takes_mask || !mask || !mask->contiguous || dout->dtype != mask->dtype ||
+                        mask->dtype != out->dtype || !tern_same_shape(dout, mask))
         return false;
     out->dout = tern_keep(dout);
-    out->mask = tern_keep(mask);
+    out->mask = op->masks ? tern_keep(mask) : NULL;
     return true;
 }
 
+/* Either is still to be done, as somebody wants to see it. */
 tern_status tern_walk_unmask(tern_node_output *out)
 {
-    if (!out->mask)
+    if (!out->dout || (!out->mask && out->dout->dtype == out->dtype))
         return TERN_OK;
-    tern_tensor *masked = tern_hook_masked(out->dout, out->mask);
-    if (!masked)
+    tern_tensor *done =
+        out->mask ? tern_hook_masked(out->dout, out->mask) : tern_to_dtype(out->dout, out->dtype);
+    if (!done)
         return tern_last_status();
-    tern_keep(masked);
+    tern_keep(done);
     tern_release(out->dout);
     tern_release(out->mask);
-    out->dout = masked;
+    out->dout = done;
     out->mask = NULL;
     return TERN_OK;
+}
+
+/* ---- dx in half precision too ------------------------------------------------------------------ */
+
+/* A sum of float32 and halves, as residuals are under autocast, gives its gradient to both: what makes that gradient
+ * writes it in both types, where it can. */
+tern_dtype tern_walk_also(const tern_walk *w, const tern_node *node)
+{
+    const tern_node *sum = node->edge[0].node;
+    if (!node->op->takes_half || !sum || !sum->op->mixes || w->create || w->wanted ||
+        tern_thread.mode.anomaly.on)
+        return TERN_DTYPE_DEFAULT;
+    for (int i = 0; i < sum->n_in; i++) {
+        const tern_edge *edge = &sum->edge[i];
+        if (edge->node && is_half(edge->node->output[edge->output].dtype))
+            return edge->node->output[edge->output].dtype;
+    }
+    return TERN_DTYPE_DEFAULT;
+}
+
+void tern_walk_forget_half(tern_node_output *out)
+{
+    tern_release(out->half);
+    out->half = NULL;
 }
 
 /* ---- the way there --------------------------------------------------------------------------- */

@@ -22,7 +22,9 @@ typedef struct tern_saved {
 typedef struct tern_node_output {
     tern_dtype dtype;
     bool differentiable;
-    tern_tensor *dout;     /* gathered during a walk */
+    tern_tensor
+        *dout; /* gathered during a walk; of half precision before an operation that takes_half */
+    tern_tensor *half;     /* the same in half precision, where what made it had it; or NULL */
     tern_tensor *mask;     /* dout is still to be that where this is above 0 (masks.c); or NULL */
     tern_hook *hooks;      /* of the output tensor */
     tern_tensor *retainer; /* the output tensor while it lives and retains its grad; not owned */

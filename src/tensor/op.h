@@ -49,6 +49,10 @@ typedef struct tern_gradient {
     tern_tensor *before;
     bool before_is_free; /* nobody else has it: it may be written */
     bool added;
+    /* Of an operation that takes_half: the type of half precision that din[0] is wanted in too, where it has it at
+     * hand: half is to fill. */
+    tern_dtype also;
+    tern_tensor *half;
     tern_tensor
         *mask; /* of an operation that takes_mask: dout[0] is that where this is above 0; or NULL */
 } tern_gradient;
@@ -111,6 +115,9 @@ struct tern_op {
     /* dx is dy where output 0, which is saved, is above 0, and 0 dy elsewhere: what made input 0 may be left to do
      * that, if it takes_mask. */
     bool masks, takes_mask;
+    /* din[0] is dout[0] in the type of input 0: an operation that takes_half may get it as it came, of half precision
+     * though output 0 is float32. */
+    bool casts, takes_half;
     int companion; /* the output, if it is there, that is relu of output 0 (masks.c); 0: none is */
     bool writes_inputs; /* forward does, running statistics, and is the last thing that can fail */
     /* Of a loss: the output, if it is there, that is the gradient of input 0 for dout = 1. It is made

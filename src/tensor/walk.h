@@ -52,10 +52,15 @@ tern_status tern_walk_finish_leaf(tern_walk *w, tern_arrival *a);
 tern_status tern_walk_finish_leaves(tern_walk *w);
 
 /* ---- masks.c ------------------------------------------------------------------------------- */
-/* Whether the gradient that came to node, which masks, went on as it is to what is before it, to be masked there. */
+/* Whether the gradient that came to node, which masks or casts, went on as it is to what is before it, to be masked or cast
+ * there. */
 bool tern_walk_leave_mask(const tern_walk *w, tern_node *node);
 /* out->dout is what it is from now on. */
 tern_status tern_walk_unmask(tern_node_output *out);
+/* The type of half precision that the gradient of node's input 0 is wanted in too; TERN_DTYPE_DEFAULT: none. */
+tern_dtype tern_walk_also(const tern_walk *w, const tern_node *node);
+/* out->dout is another one now. */
+void tern_walk_forget_half(tern_node_output *out);
 
 /* ---- together.c ---------------------------------------------------------------------------- */
 /* Whether node may wait, and then does: its gradient goes to its leaf with those of others. */

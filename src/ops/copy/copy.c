@@ -93,6 +93,7 @@ static tern_status cast_backward(tern_gradient *g)
 
 static const tern_op cast_op = {.name = "to_dtype",
                                 .stored = TERN_STORED_MOVED,
+                                .casts = true,
                                 .infer = cast_infer,
                                 .forward = copy_forward,
                                 .backward = cast_backward};

@@ -5,13 +5,20 @@
 #include <float.h>
 #include <tern/ops.h>
 
-enum { HAS_WEIGHT = 1, HAS_BIAS = 2, NO_MEAN = 4, ADDS = 8 }; /* as in norm_layer.cl and fused.cl */
+enum {
+    HAS_WEIGHT = 1,
+    HAS_BIAS = 2,
+    NO_MEAN = 4,
+    ADDS = 8,
+    ALSO = 16
+}; /* as in norm_layer.cl and fused.cl */
 enum { DW_ROWS = 64, DW_PARTS = 128, FEW_ROWS = 4, MOST_PARTS = 512 };
 
 typedef struct norm_attributes {
     tern_shape normalized;
     double eps;
-    bool no_mean; /* RMS norm */
+    bool no_mean;    /* RMS norm */
+    tern_dtype also; /* of dx, once more in half precision; TERN_DTYPE_DEFAULT: not */
 } norm_attributes;
 
 /* Elements of a row, and how many rows; neither is 0. */
@@ -231,24 +238,37 @@ static tern_status gradient_infer(tern_call *call)
     call->result[1] = (tern_result){.dtype = statistics_dtype(x->dtype),
                                     .shape = {2, {(r.count + len - 1) / len, r.n}}};
     call->result[2] = call->result[1];
+    call->result[3] = call->result[0];
+    call->result[3].dtype = ((const norm_attributes *)call->attributes)->also;
+    call->n_out += call->result[3].dtype != TERN_DTYPE_DEFAULT;
     return TERN_OK;
 }
 
+/* dy may be of half precision, where x is float32. */
 static tern_status gradient_forward(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"fused", "layer_norm_gradient"};
+    static const tern_kernel_ref kernel = {"fused", "layer_norm_gradient"},
+                                 mixed = {"fused", "layer_norm_gradient_mixed"};
     const norm_attributes *at = call->attributes;
-    tern_tensor *x = call->in[1], *weight = call->in[2], *before = call->in[5];
+    tern_tensor *dy = call->in[0], *x = call->in[1], *weight = call->in[2], *before = call->in[5];
+    const int also = call->n_out > 3 ? ALSO : 0;
     rows r = rows_of(x, at);
     int64_t len = rows_per_group(r), groups = call->result[1].shape.dims[0];
+    int what = (weight ? HAS_WEIGHT : 0) | (at->no_mean ? NO_MEAN : 0) | (before ? ADDS : 0) | also;
+    if (dy->dtype != x->dtype)
+        return TERN_LAUNCH(
+            call->place, &mixed, dy->dtype, tern_groups(groups, 4 * len * r.n),
+            tern_arg_out(call->out[0]), also ? tern_arg_out(call->out[3]) : tern_arg_unused(dy),
+            tern_arg_out(call->out[1]), tern_arg_out(call->out[2]), tern_arg_in(dy), tern_arg_in(x),
+            tern_arg_optional(weight, x), tern_arg_optional(before, x), tern_arg_in(call->in[3]),
+            tern_arg_in(call->in[4]), tern_arg_i64(r.count), tern_arg_i64(r.n), tern_arg_i64(len),
+            tern_arg_i32(what));
     return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_groups(groups, 4 * len * r.n),
                        tern_arg_out(call->out[0]), tern_arg_out(call->out[1]),
-                       tern_arg_out(call->out[2]), tern_arg_in(call->in[0]), tern_arg_in(x),
+                       tern_arg_out(call->out[2]), tern_arg_in(dy), tern_arg_in(x),
                        tern_arg_optional(weight, x), tern_arg_optional(before, x),
                        tern_arg_in(call->in[3]), tern_arg_in(call->in[4]), tern_arg_i64(r.count),
-                       tern_arg_i64(r.n), tern_arg_i64(len),
-                       tern_arg_i32((weight ? HAS_WEIGHT : 0) | (at->no_mean ? NO_MEAN : 0) |
-                                    (before ? ADDS : 0)));
+                       tern_arg_i64(r.n), tern_arg_i64(len), tern_arg_i32(what));
 }
 
 static const tern_op all_op = {.name = "layer_norm_gradient",
@@ -260,9 +280,12 @@ static const tern_op all_op = {.name = "layer_norm_gradient",
 /* dx, added to what came to x before, and the parameters' gradients from the groups' sums. */
 static tern_status backward_at_once(tern_gradient *g, tern_tensor *const in[5])
 {
-    const norm_attributes *at = g->attributes;
-    tern_tensor *all[] = {in[0], in[1], in[2], in[3], in[4], g->before}, *out[3], *sums[2];
-    TERN_TRY(tern_apply_all(&all_op, all, 6, at, sizeof *at, out, 3));
+    norm_attributes all_at = *(const norm_attributes *)g->attributes, *at = &all_at;
+    tern_tensor *all[] = {in[0], in[1], in[2], in[3], in[4], g->before}, *out[4], *sums[2];
+    at->also = g->also == in[0]->dtype ? g->also : TERN_DTYPE_DEFAULT;
+    const int n_out = at->also != TERN_DTYPE_DEFAULT ? 4 : 3;
+    TERN_TRY(tern_apply_all(&all_op, all, 6, at, sizeof *at, out, n_out));
+    g->half = n_out > 3 ? out[3] : NULL;
     TERN_TRY(tern_apply_all(&sums_op, (tern_tensor *[]){out[1], out[2], in[1]}, 3, at, sizeof *at,
                             sums, 2));
     g->din[0] = out[0];
@@ -289,6 +312,8 @@ static tern_status fused_backward(tern_gradient *g)
     if (g->needs[0] && g->needs[1] && tern_place_is_grouped(x->storage->place) &&
         rows_of(x, at).n <= TERN_NORM_WIDE)
         return backward_at_once(g, in);
+    if (!(in[0] = tern_to_dtype(in[0], x->dtype)))
+        return tern_last_status();
     if (g->needs[0] && !(g->din[0] = tern_apply(&dx_op, in, 5, at, sizeof *at)))
         return tern_last_status();
     if (!g->needs[1] && !g->needs[2])
@@ -351,7 +376,7 @@ static tern_status norm_backward(tern_gradient *g)
                             TERN_FIELD(norm_attributes, "eps", eps)),                              \
         .takes = TERN_TAKES_FLOATS, .cast = TERN_CAST_FLOAT32, .optional = 1u << 1 | 1u << 2,      \
         .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) | TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2),          \
-        .adds = true, .no_grad_out = 1u << 1 | 1u << 2, .infer = norm_infer,                       \
+        .adds = true, .takes_half = true, .no_grad_out = 1u << 1 | 1u << 2, .infer = norm_infer,   \
         .forward = norm_forward, .backward = norm_backward                                         \
     }
 static const tern_op layer_norm_op = NORM_OP("layer_norm"), rms_norm_op = NORM_OP("rms_norm");
