@@ -113,6 +113,33 @@ static void classes_of_the_mean_are_those_of_the_reference(void **state)
     }
 }
 
+/* What is written has torchvision's names again, bit for bit. */
+static void files_of_torchvision_are_read_and_written(void **state)
+{
+    static const char *const names[] = {"torchvision_v2", "torchvision_v3", "torchvision_b5"};
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 3; i++)
+        TERN_SCOPE {
+            TERN_NO_GRAD_HERE;
+            char *folder = models_folder(NULL);
+            tern_module *m = models_load(models_path(names[i], NULL), device);
+            tern_state_dict *r = models_reference(names[i], "reference.safetensors", device);
+            assert_near(tern_nn_forward(m, models_get(r, "input.pixel_values")),
+                        models_get(r, "logits"), 1e-5, 0);
+            assert_non_null(tern_nn_to_dtype(m, TERN_BF16));
+            assert_ok(tern_models_save_pretrained(m, folder, NULL));
+            models_compare_files(folder, models_path(names[i], NULL));
+            tern_nn_free(m);
+            m = models_load(folder, device);
+            assert_near(tern_nn_forward(m, models_get(r, "input.pixel_values")),
+                        models_get(r, "logits"), 1e-5, 0);
+            tern_state_dict_free(r);
+            tern_nn_free(m);
+            models_remove(folder);
+        }
+}
+
 /* ---- texts ----------------------------------------------------------------------------------- */
 
 static void texts_are_those_of_the_reference(void **state)
@@ -333,6 +360,7 @@ int main(void)
         TEST(training_is_that_of_the_reference),
         TEST(checkpointed_layers_give_the_same_gradients),
         TEST(classes_of_the_mean_are_those_of_the_reference),
+        TEST(files_of_torchvision_are_read_and_written),
         TEST(texts_are_those_of_the_reference),
         TEST(every_scaling_of_rotary_positions_is_the_references),
         TEST(images_become_what_the_model_sees),

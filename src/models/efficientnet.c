@@ -1,5 +1,5 @@
 /* efficientnet.c -- MobileNet v2 and v3 (Sandler et al. 2018, Howard et al. 2019) and EfficientNet (Tan, Le 2019) by timm's
- * names: stages of blocks that widen, look at each channel by itself, and narrow again. */
+ * names, and files by torchvision's: stages of blocks that widen, look at each channel by itself, and narrow again. */
 #include "models/model.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +60,9 @@ static const struct {
     const family *of;
     double wide, deep;
 } rows[] = {
+    {"mobilenet_v2", &v2, 1, 1}, /* torchvision's; the names of its EfficientNets are timm's */
+    {"mobilenet_v3_large", &v3_large, 1, 1},
+    {"mobilenet_v3_small", &v3_small, 1, 1},
     {"mobilenetv2_100", &v2, 1, 1},
     {"mobilenetv2_140", &v2, 1.4, 1},
     {"mobilenetv3_large_100", &v3_large, 1, 1},
@@ -204,38 +207,48 @@ static tern_status call_block(tern_module *self, tern_tensor *const *in, int n, 
     return out[0] ? TERN_OK : tern_last_status();
 }
 
+/* torchvision's MobileNet v3 and its EfficientNets from b5 on have another one. */
+static double eps_of(const models_model *m)
+{
+    const char *name = m->kind->name;
+    bool large = strncmp(name, "efficientnet_b", 14) == 0 && name[14] >= '5';
+    return m->c.torchvision && (large || family_of(m)->head_last) ? 1e-3 : 1e-5;
+}
+
 static tern_status add_conv(tern_module *m, const char *conv, const char *bn, int64_t in,
-                            int64_t out, int64_t size, int64_t stride, int64_t groups)
+                            int64_t out, int64_t size, int64_t stride, int64_t groups, double eps)
 {
     tern_conv_options o = {.stride = TERN_SHAPE(stride),
                            .padding = TERN_SHAPE((stride - 1 + size - 1) / 2),
                            .groups = groups,
                            .no_bias = bn != NULL};
     return models_put(m, conv, tern_nn_conv2d(in, out, TERN_SHAPE(size), &o)) &&
-                   (!bn || models_put(m, bn, tern_nn_batch_norm2d(out, NULL)))
+                   (!bn ||
+                    models_put(m, bn,
+                               tern_nn_batch_norm2d(out, &(tern_batch_norm_options){.eps = eps})))
                ? TERN_OK
                : tern_last_status();
 }
 
 static tern_status fill_block(tern_module *m, const family *f, const word *w, int64_t in,
-                              int64_t out, int64_t stride)
+                              int64_t out, int64_t stride, double eps)
 {
     bool inverted = w->kind == 'i';
     int64_t middle = inverted ? by_eights((double)in * w->expand) : in;
     if (w->kind == 'c')
-        return add_conv(m, "conv", "bn1", in, out, w->kernel, stride, 1);
+        return add_conv(m, "conv", "bn1", in, out, w->kernel, stride, 1, eps);
     if (inverted)
-        TRY(add_conv(m, "conv_pw", "bn1", in, middle, 1, 1, 1));
-    TRY(add_conv(m, "conv_dw", inverted ? "bn2" : "bn1", middle, middle, w->kernel, stride,
-                 middle));
+        TRY(add_conv(m, "conv_pw", "bn1", in, middle, 1, 1, 1, eps));
+    TRY(add_conv(m, "conv_dw", inverted ? "bn2" : "bn1", middle, middle, w->kernel, stride, middle,
+                 eps));
     if (w->squeeze > 0) { /* a part of what came in, of MobileNet v3 of what that was widened to */
         double few = (double)middle * (w->squeeze / (inverted && !f->head_last ? w->expand : 1));
         int64_t n = f->head_last ? by_eights(few) : (int64_t)rint(few);
-        TRY(add_conv(m, "se.conv_reduce", NULL, middle, n, 1, 1, 1));
-        TRY(add_conv(m, "se.conv_expand", NULL, n, middle, 1, 1, 1));
+        TRY(add_conv(m, "se.conv_reduce", NULL, middle, n, 1, 1, 1, 0));
+        TRY(add_conv(m, "se.conv_expand", NULL, n, middle, 1, 1, 1, 0));
     }
     return add_conv(m, inverted ? "conv_pwl" : "conv_pw", inverted ? "bn3" : "bn2", middle, out, 1,
-                    1, 1);
+                    1, 1, eps);
 }
 
 /* ---- the network ----------------------------------------------------------------------------- */
@@ -262,7 +275,7 @@ static tern_status add_stage(models_model *m, const char *text, int stage, int64
                 tern_nn_append(list, models_module("InvertedResidual", call_block, &b, sizeof b));
             if (!one)
                 return tern_last_status();
-            TRY(fill_block(one, f, w, *in, out, stride));
+            TRY(fill_block(one, f, w, *in, out, stride, eps_of(m)));
             *in = out;
         }
     return list ? TERN_OK : tern_last_status();
@@ -275,10 +288,11 @@ static tern_status build(models_model *m)
     bool fixed = f->head_last && c->wide < 0.75;
     int64_t in = fixed ? f->stem : by_eights((double)f->stem * c->wide);
     int stage = 0;
-    TRY(add_conv(m->module, "conv_stem", "bn1", c->channels, in, 3, 2, 1));
+    TRY(add_conv(m->module, "conv_stem", "bn1", c->channels, in, 3, 2, 1, eps_of(m)));
     for (const char *at = f->stages; at; at = strchr(at, '|'), at = at ? at + 1 : NULL)
         TRY(add_stage(m, at, stage++, &in));
-    TRY(add_conv(m->module, "conv_head", f->head_last ? NULL : "bn2", in, c->hidden, 1, 1, 1));
+    TRY(add_conv(m->module, "conv_head", f->head_last ? NULL : "bn2", in, c->hidden, 1, 1, 1,
+                 eps_of(m)));
     return models_linear(m->module, "classifier", c->hidden, c->labels, true);
 }
 
@@ -319,12 +333,20 @@ static const models_field fields[] = {SIZE("num_classes", labels, 1000),
                                       REAL("channel_multiplier", wide, 0),
                                       REAL("depth_multiplier", deep, 0),
                                       ONLY("global_pool", "\"avg\""),
+                                      LIST("names"),
                                       FIELDS_END};
 
 static tern_status configure(models_model *m)
 {
     models_config *c = &m->c;
     int i = row_of(m);
+    const char *names = json_string_value(json_object_get(m->json, "names"));
+    c->torchvision = names ? strcmp(names, "torchvision") == 0 : m->kind->name[9] == '_';
+    if (names && !c->torchvision && strcmp(names, "timm") != 0)
+        return tern_fail(
+            TERN_ERR_UNSUPPORTED,
+            "config.json of %s: `names` is \"%.40s\", neither \"timm\" nor \"torchvision\"",
+            m->kind->name, names);
     if (i < 0 || json_object_size(json_object_get(m->json, "model_args")))
         return tern_fail(TERN_ERR_UNSUPPORTED, "config.json of %s: `model_args` is not empty",
                          m->kind->name);
@@ -348,6 +370,88 @@ static tern_status configure(models_model *m)
     return TERN_OK;
 }
 
+/* ---- torchvision's names -------------------------------------------------------------------------- */
+
+/* Blocks of the stages before one. */
+static int blocks_before(const models_model *m, int stage)
+{
+    tern_module *stages = tern_nn_child(m->module, "blocks");
+    int n = 0;
+    for (int i = 0; stages && i < stage; i++)
+        n += tern_nn_children_count(tern_nn_child_at(stages, i));
+    return n;
+}
+
+/* Where a layer stands in its block: what widens, what looks at each channel, what squeezes, what narrows. */
+static int place_in(const block *b, const char *layer)
+{
+    bool inverted = b->kind == 'i';
+    int last = inverted + 1 + b->squeeze;
+    switch (layer[0]) {
+    case 's':
+        return inverted + 1;
+    case 'b':
+        return layer[2] == '1' ? 0 : layer[2] == '2' && inverted ? 1 : last;
+    default:
+        return strncmp(layer, "conv_dw.", 8) == 0    ? inverted
+               : strncmp(layer, "conv_pw.", 8) == 0  ? (inverted ? 0 : last)
+               : strncmp(layer, "conv_pwl.", 9) == 0 ? last
+                                                     : 0;
+    }
+}
+
+static bool name_in_block(const models_model *m, int stage, int i, const char *layer, char *name,
+                          size_t bytes)
+{
+    const family *f = family_of(m);
+    tern_module *one =
+        tern_nn_child_at(tern_nn_child_at(tern_nn_child(m->module, "blocks"), stage), i);
+    const block *b = one ? tern_nn_data(one) : NULL;
+    const char *end = strrchr(layer, '.');
+    char where[64];
+    if (!b || !end)
+        return false;
+    if (f == &efficient)
+        snprintf(where, sizeof where, "features.%d.%d.block", stage + 1, i);
+    else
+        snprintf(where, sizeof where, "features.%d%s", 1 + blocks_before(m, stage) + i,
+                 f == &v2         ? ".conv"
+                 : b->kind == 'c' ? ""
+                                  : ".block");
+    int place = place_in(b, layer), norm = layer[0] == 'b';
+    if (b->kind == 'c')
+        snprintf(name, bytes, "%s.%d%s", where, norm, end);
+    else if (layer[0] == 's')
+        snprintf(name, bytes, "%s.%d.fc%d%s", where, place, strstr(layer, "expand") ? 2 : 1, end);
+    else if (f == &v2 && place == 1 + (b->kind == 'i'))
+        snprintf(name, bytes, "%s.%d%s", where, place + norm, end);
+    else
+        snprintf(name, bytes, "%s.%d.%d%s", where, place, norm, end);
+    return true;
+}
+
+static bool file_name(const models_model *m, const char *path, char *name, size_t bytes)
+{
+    const family *f = family_of(m);
+    int stage, i, used = 0;
+    const char *end = strrchr(path, '.');
+    if (!m->c.torchvision || !end)
+        return false;
+    if (sscanf(path, "blocks.%d.%d.%n", &stage, &i, &used) == 2 && used)
+        return name_in_block(m, stage, i, path + used, name, bytes);
+    int stages = tern_nn_children_count(tern_nn_child(m->module, "blocks"));
+    int last = 1 + (f == &efficient ? stages : blocks_before(m, stages));
+    if (path[0] == 'b')
+        snprintf(name, bytes, "features.%d.1%s", path[2] == '1' ? 0 : last, end);
+    else if (strncmp(path, "conv_stem", 9) == 0)
+        snprintf(name, bytes, "features.0.0%s", end);
+    else if (strncmp(path, "conv_head", 9) == 0 && !f->head_last)
+        snprintf(name, bytes, "features.%d.0%s", last, end);
+    else
+        snprintf(name, bytes, "classifier.%d%s", !f->head_last ? 1 : path[1] == 'o' ? 0 : 3, end);
+    return true;
+}
+
 static const char *const left_out[] = {"*.num_batches_tracked", NULL};
 
 #define TIMM(NAME)                                                                                 \
@@ -359,7 +463,11 @@ static const char *const left_out[] = {"*.num_batches_tracked", NULL};
                                                .call = call,                                       \
                                                .head = "classifier",                               \
                                                .left_out = left_out,                               \
+                                               .file_name = file_name,                             \
                                                .classifies = true};
+TIMM(mobilenet_v2)
+TIMM(mobilenet_v3_large)
+TIMM(mobilenet_v3_small)
 TIMM(mobilenetv2_100)
 TIMM(mobilenetv2_140)
 TIMM(mobilenetv3_large_100)

@@ -52,6 +52,7 @@ typedef struct models_config {
     double softcap, logit_cap; /* of scores and of logits; 0: none */
     double wide, deep;         /* a network's channels and blocks beside those of its table */
     bool tied, bias, out_bias, mlp_bias, windowed, gated, scaled;
+    bool torchvision; /* names in files, and the eps of norms, are torchvision's */
     models_activation activation;
     models_rope rope, local_rope; /* of all layers, or of those without a window and with one */
 } models_config;
@@ -145,6 +146,8 @@ struct models_architecture {
     bool learned;                /* places have rows of a table: there are no more of them */
     /* Of one with an encoder: what that gives, (N, S, width). */
     tern_tensor *(*encode)(models_model *m, const tern_model_inputs *in);
+    /* What files call path, where that is another name: true then. Shapes may differ by ones behind; or NULL. */
+    bool (*file_name)(const models_model *m, const char *path, char *name, size_t bytes);
 };
 /* Rows of all architectures; ends with one without a name. */
 extern const models_architecture *const models_all[];

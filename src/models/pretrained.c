@@ -163,6 +163,8 @@ static bool in_file(const filling *f, const char *path, char *name, size_t bytes
     size_t n = prefix ? strlen(prefix) : 0;
     const char *candidates[3] = {path, NULL, NULL};
     char longer[512];
+    if (f->m->kind->file_name && f->m->kind->file_name(f->m, path, name, bytes))
+        return tern_file_has(f->file, name);
     if (n && strncmp(path, prefix, n) == 0)
         candidates[1] = path + n;
     else if (n && snprintf(longer, sizeof longer, "%s%s", prefix, path) < (int)sizeof longer)
@@ -220,8 +222,11 @@ static bool is_filled(const filling *f, const tern_tensor *x)
 static tern_status take(filling *f, const char *path, const char *name, tern_tensor *x)
 {
     tern_shape shape = tern_file_shape(f->file, name);
-    bool same = shape.ndim == tern_dim(x);
-    for (int i = 0; i < shape.ndim && same; i++)
+    int dims = shape.ndim;
+    while (f->m->kind->file_name && dims < tern_dim(x)) /* a linear layer's is a convolution's */
+        shape.dims[dims++] = 1;
+    bool same = dims == tern_dim(x);
+    for (int i = 0; i < dims && same; i++)
         same = shape.dims[i] == tern_size(x, i);
     if (!same && f->o->num_labels > 0 && of_head(f->m, path))
         return TERN_OK; /* another head */
@@ -234,6 +239,8 @@ static tern_status take(filling *f, const char *path, const char *name, tern_ten
     tern_tensor *values = tern_file_get(f->file, name, f->o->device);
     if (values && f->o->dtype && tern_dtype_is_floating_point(tern_dtype_of(values)))
         values = tern_to_dtype(values, f->o->dtype);
+    if (dims > shape.ndim)
+        values = tern_view(values, tern_shape_of(x));
     if (!values || !tern_set_data_(x, values))
         return tern_last_status();
     if (f->n_filled < f->capacity)
@@ -317,8 +324,7 @@ static tern_status count_one(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
-static tern_status fill_from(models_model *m, const char *directory,
-                             const tern_pretrained_options *o)
+static tern_file *open_files(const char *directory)
 {
     char path[4096];
     struct stat about;
@@ -327,7 +333,30 @@ static tern_status fill_from(models_model *m, const char *directory,
     snprintf(path, sizeof path, "%s/%s", directory, files[0]);
     for (; i < 2 && stat(path, &about) != 0; i++)
         snprintf(path, sizeof path, "%s/%s", directory, files[i]);
-    filling f = {.m = m, .o = o, .file = tern_safe_open(path)};
+    return tern_safe_open(path);
+}
+
+/* Which library's names a file of timm's architectures has: config.json's "names", where that does not say it. */
+static tern_status find_names(json_t *json, const char *directory)
+{
+    const char *name = json_string_value(json_object_get(json, "architecture"));
+    if (!name || json_object_get(json, "names") ||
+        (strncmp(name, "mobilenet", 9) != 0 && strncmp(name, "efficientnet", 12) != 0))
+        return TERN_OK;
+    tern_file *file = open_files(directory);
+    if (!file)
+        return TERN_ERR_IO;
+    bool torchvision = tern_file_has(file, "features.0.0.weight");
+    if (torchvision || name[9] == '_')
+        json_object_set_new(json, "names", json_string(torchvision ? "torchvision" : "timm"));
+    tern_file_free(file);
+    return TERN_OK;
+}
+
+static tern_status fill_from(models_model *m, const char *directory,
+                             const tern_pretrained_options *o)
+{
+    filling f = {.m = m, .o = o, .file = open_files(directory)};
     const quantize_source source = {f.file, mark_used, &f, o->device};
     tern_status status = f.file ? TERN_OK : tern_last_status();
     if (f.file && !(f.used = calloc((size_t)tern_file_count(f.file) + 1, sizeof *f.used)))
@@ -380,8 +409,10 @@ tern_module *tern_models_from_pretrained(const char *directory,
     if (!directory)
         return tern_fail_null(TERN_ERR_ARGUMENT, "%s: directory is NULL", from_pretrained);
     json_t *json = models_read_json(from_pretrained, directory, "config.json");
-    if (!json)
+    if (!json || find_names(json, directory) != TERN_OK) {
+        json_decref(json);
         return NULL;
+    }
     TERN_SCOPE
         TERN_SKIP_INIT
     m = make(json, o.num_labels, from_pretrained);

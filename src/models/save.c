@@ -61,6 +61,27 @@ static tern_status keep_first(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
+/* *dict with the names of files, where an architecture has others. */
+static tern_status rename_all(const models_model *m, tern_state_dict **dict)
+{
+    char name[512];
+    tern_state_dict *renamed = m->kind->file_name ? tern_state_dict_new() : *dict;
+    if (renamed == *dict)
+        return TERN_OK;
+    tern_status status = renamed ? TERN_OK : tern_last_status();
+    for (int i = 0; status == TERN_OK && i < tern_state_dict_count(*dict); i++) {
+        const char *path = tern_state_dict_key_at(*dict, i);
+        tern_tensor *x = tern_state_dict_at(*dict, i);
+        bool other = m->kind->file_name(m, path, name, sizeof name);
+        if (other && strncmp(name, "classifier.0.weight", 19) == 0)
+            x = tern_flatten(x, 1, -1); /* a linear layer's there */
+        status = x ? tern_state_dict_set(renamed, other ? name : path, x) : tern_last_status();
+    }
+    tern_state_dict_free(*dict);
+    *dict = renamed;
+    return status;
+}
+
 static tern_status save_weights(tern_module *m, const char *directory,
                                 const tern_save_options *options)
 {
@@ -72,6 +93,9 @@ static tern_status save_weights(tern_module *m, const char *directory,
         status = tern_fail(TERN_ERR_MEMORY, "%s: no memory", function);
     if (status == TERN_OK)
         status = tern_nn_each_state(m, keep_first, &f);
+    if (status == TERN_OK)
+        TERN_SCOPE
+            status = rename_all(tern_nn_data(m), &f.dict);
     if (status == TERN_OK)
         status = tern_state_dict_set_metadata(f.dict, "format", "pt");
     bool shards = options && options->max_shard_size;
