@@ -104,21 +104,24 @@ static void products_and_gradients_are_those_of_the_weight(void **state)
 static void large_weights_are_multiplied_in_parts(void **state)
 {
     (void)state;
-    TERN_SCOPE {
-        tern_module *linear = tern_nn_linear(16, 600000, &(tern_linear_options){.device = "cpu"});
-        tern_module *m = tern_quantize_linear(linear, TERN_QUANTIZE_INT8);
-        tern_tensor *x = tern_requires_grad_(tern_randn(TERN_SHAPE(9, 16), TERN_F32, "cpu"), true);
-        tern_tensor *copy = tern_requires_grad_(tern_detach(tern_clone(x)), true);
-        tern_tensor *y = tern_nn_forward(m, x);
-        tern_tensor *expected =
-            tern_linear(copy, tern_dequantize_weight(m), tern_nn_parameter(linear, "bias"));
-        assert_near(tern_detach(y), tern_detach(expected), 1e-6, 0);
-        assert_ok(tern_backward(tern_sum(y)));
-        assert_ok(tern_backward(tern_sum(expected)));
-        assert_near(tern_grad(x), tern_grad(copy), 1e-4, 0);
-        tern_nn_free(m);
-        tern_nn_free(linear);
-    }
+    for (int i = 0; i < 2; i++)
+        TERN_SCOPE {
+            tern_module *linear =
+                tern_nn_linear(16, 600000, &(tern_linear_options){.device = "cpu"});
+            tern_module *m = tern_quantize_linear(linear, types[i]);
+            tern_tensor *x =
+                tern_requires_grad_(tern_randn(TERN_SHAPE(9, 16), TERN_F32, "cpu"), true);
+            tern_tensor *copy = tern_requires_grad_(tern_detach(tern_clone(x)), true);
+            tern_tensor *y = tern_nn_forward(m, x);
+            tern_tensor *expected =
+                tern_linear(copy, tern_dequantize_weight(m), tern_nn_parameter(linear, "bias"));
+            assert_near(tern_detach(y), tern_detach(expected), 1e-6, 0);
+            assert_ok(tern_backward(tern_sum(y)));
+            assert_ok(tern_backward(tern_sum(expected)));
+            assert_near(tern_grad(x), tern_grad(copy), 1e-4, 0);
+            tern_nn_free(m);
+            tern_nn_free(linear);
+        }
 }
 
 static int64_t bytes_of(tern_module *m)
@@ -169,7 +172,7 @@ static tern_tensor *packed(const uint8_t *codes, int64_t rows, int64_t columns, 
 enum { IN = 32, OUT = 32, GROUP = 8, GROUPS = IN / GROUP };
 
 /* q_proj of layer 0 in 4 bits, the weight that they stand for into w. */
-static void put_packed(tern_state_dict *dict, const char *path, bool awq, float *w)
+static void put_packed(tern_state_dict *dict, const char *path, bool awq, bool ordered, float *w)
 {
     static uint8_t codes[IN * OUT], zeros[GROUPS * OUT];
     static float scales[GROUPS * OUT];
@@ -182,10 +185,10 @@ static void put_packed(tern_state_dict *dict, const char *path, bool awq, float 
         scales[i] = (float)(1 + i % 4) / 64;
     }
     for (int i = 0; i < IN; i++)
-        index[i] = i / GROUP;
+        index[i] = (ordered ? i * 5 % IN : i) / GROUP;
     for (int i = 0; i < IN; i++)
         for (int o = 0; o < OUT; o++) {
-            int g = i / GROUP * OUT + o;
+            int g = index[i] * OUT + o;
             w[o * IN + i] = (float)(codes[i * OUT + o] - zeros[g] - (awq ? 0 : 1)) * scales[g];
         }
     const struct {
@@ -209,19 +212,21 @@ static void gptq_and_awq_are_read(void **state)
     static const char *const said[] = {
         "\"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 8}, ",
         "\"quantization_config\": {\"quant_method\": \"awq\", \"bits\": 4, \"group_size\": 8, "
-        "\"version\": \"gemm\"}, "};
+        "\"version\": \"gemm\"}, ",
+        "\"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4, \"group_size\": 8, "
+        "\"desc_act\": true}, "};
     static const char path[] = "model.layers.0.self_attn.q_proj";
     static float w[IN * OUT];
     (void)state;
     FOR_EACH_DEVICE(device)
-    for (int awq = 0; awq < 2; awq++)
+    for (int form = 0; form < 3; form++)
         TERN_SCOPE {
             char *folder = models_folder("llama"), file[1024], config[1 << 14];
             char *text = models_text(models_path("llama", "config.json"));
             tern_state_dict *dict = tern_load(models_path("llama", NULL), NULL);
             assert_non_null(dict);
-            put_packed(dict, path, awq, w);
-            snprintf(config, sizeof config, "{%s%s", said[awq], strchr(text, '{') + 1);
+            put_packed(dict, path, form == 1, form == 2, w);
+            snprintf(config, sizeof config, "{%s%s", said[form], strchr(text, '{') + 1);
             models_write(folder, "config.json", config);
             snprintf(file, sizeof file, "%s/model.safetensors", folder);
             assert_ok(tern_save(dict, file, NULL));
@@ -230,6 +235,18 @@ static void gptq_and_awq_are_read(void **state)
             assert_string_equal(tern_nn_name(layer), "LinearInt4");
             assert_same(tern_dequantize_weight(layer),
                         tern_from_data(w, TERN_SHAPE(OUT, IN), TERN_F32, device));
+            for (int64_t rows = 2; rows < 20; rows += 17) {
+                tern_tensor *x =
+                    tern_requires_grad_(tern_randn(TERN_SHAPE(rows, IN), TERN_F32, device), true);
+                tern_tensor *own = tern_from_data(w, TERN_SHAPE(OUT, IN), TERN_F32, device);
+                tern_tensor *y = tern_nn_forward(layer, x);
+                assert_near(tern_detach(y), tern_linear(tern_detach(x), own, NULL), 1e-5, 0);
+                assert_ok(tern_backward(tern_sum(y)));
+                assert_near(
+                    tern_grad(x),
+                    tern_expand(tern_sum_dim(own, TERN_DIMS(0), true), TERN_SHAPE(rows, IN)), 1e-5,
+                    0);
+            }
             tern_tensor *ids = tern_ones(TERN_SHAPE(1, 4), TERN_I64, device);
             assert_shape(tern_nn_forward(m, ids), 1, 4, 320);
             tern_nn_free(m);

@@ -285,6 +285,8 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
 {
     const quantize_layer *l = tern_nn_data(self);
     tern_tensor *given[4] = {n == 1 && k == 1 ? in[0] : NULL};
+    if (l->ordered && given[0])
+        given[0] = tern_index_select(given[0], -1, tern_nn_buffer(self, "order"));
     quantize_parts(self, given + 1);
     quantize_layer *copy = malloc(sizeof *copy);
     if (!copy)
@@ -354,7 +356,7 @@ tern_module *tern_quantize_linear(tern_module *linear, tern_quantization type)
     TERN_SCOPE {
         tern_tensor *w = tern_nn_parameter(linear, "weight"), *parts[3] = {NULL};
         w = columns ? tern_transpose(w, 0, 1) : w;
-        quantize_layer l = {type, tern_size(w, 0), tern_size(w, 1)};
+        quantize_layer l = {.type = type, .out = tern_size(w, 0), .in = tern_size(w, 1)};
         if (w && type == TERN_QUANTIZE_INT4 && l.in % 2)
             tern_fail(TERN_ERR_UNSUPPORTED,
                       "tern_quantize_linear: INT4 of %lld inputs, which are not even",
@@ -421,14 +423,17 @@ tern_tensor *tern_dequantize_weight(tern_module *m)
     const quantize_layer *l = tern_nn_data(m);
     tern_tensor *parts[3];
     quantize_parts(m, parts);
-    return decode(l, parts, 0, l->out);
+    tern_tensor *w = decode(l, parts, 0, l->out);
+    return l->ordered ? tern_index_select(w, 1, tern_argsort(tern_nn_buffer(m, "order"), 0, false))
+                      : w;
 }
 
 tern_status quantize_set(tern_module *m, tern_tensor *weight)
 {
     const quantize_layer *l = tern_nn_data(m);
     tern_tensor *parts[3];
-    TRY(encode(l, weight, parts));
+    TRY(encode(l, l->ordered ? tern_index_select(weight, 1, tern_nn_buffer(m, "order")) : weight,
+               parts));
     for (int i = 0; i < (l->type == TERN_QUANTIZE_INT4 ? 3 : 2); i++)
         if (!tern_nn_set_buffer(m, buffers[l->type][i], parts[i]))
             return tern_last_status();

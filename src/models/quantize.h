@@ -5,10 +5,11 @@
 #include <tern/models/quantize.h>
 
 /* The data of a layer, whose buffers are "weight" (codes), "absmax" (scales), of int8 "steps", of NF4 "quant_map" and "pairs"; of INT4 "codes",
- * "scale" and "zero". */
+ * "scale" and "zero", and of ordered ones "order", (in): which input each column of the codes belongs to. */
 typedef struct quantize_layer {
     tern_quantization type;
     int64_t out, in;
+    bool ordered;
 } quantize_layer;
 
 /* map: 16 numbers of NF4; NULL after an error. */

@@ -78,8 +78,9 @@ static tern_module *read_nf4(const tern_state_dict *dict, const char *name, tern
 {
     const json_t *shape = json_object_get(state, "shape");
     const char *type = json_string_value(json_object_get(state, "quant_type"));
-    quantize_layer l = {TERN_QUANTIZE_NF4, json_integer_value(json_array_get(shape, 0)),
-                        json_integer_value(json_array_get(shape, 1))};
+    quantize_layer l = {.type = TERN_QUANTIZE_NF4,
+                        .out = json_integer_value(json_array_get(shape, 0)),
+                        .in = json_integer_value(json_array_get(shape, 1))};
     bool sized = l.out > 0 && l.in > 0 && l.out < INT32_MAX && l.in < INT32_MAX;
     int64_t bytes = sized ? (l.out * l.in + 1) / 2 : -1,
             blocks = sized ? (l.out * l.in + BLOCK - 1) / BLOCK : 0;
@@ -119,7 +120,8 @@ static tern_module *read_int8(const tern_state_dict *dict, const char *name, ter
         return tern_fail_null(scales ? TERN_ERR_STATE : TERN_ERR_ARGUMENT,
                               "%s: \"%s\" is not (out, in), or \"%s\" is not there for each row",
                               reading, name, key);
-    quantize_layer l = {TERN_QUANTIZE_INT8, tern_size(codes, 0), tern_size(codes, 1)};
+    quantize_layer l = {
+        .type = TERN_QUANTIZE_INT8, .out = tern_size(codes, 0), .in = tern_size(codes, 1)};
     tern_tensor *const parts[3] = {
         tern_clone(codes), tern_clone(tern_view(tern_to_dtype(scales, TERN_F32), TERN_SHAPE(-1)))};
     return quantize_make(l, parts, NULL, bias);

@@ -70,16 +70,19 @@ typedef struct arrays {
     float *scales, *zeros;
 } arrays;
 
-static void convert(const format *f, const quantize_layer *l, int64_t group, const int32_t *words,
-                    const int32_t *zeros, const float *scales, arrays *to)
+/* order: the input of each column; NULL: as they are. */
+static void convert(const format *f, const quantize_layer *l, int64_t group, const int32_t *order,
+                    const int32_t *words, const int32_t *zeros, const float *scales, arrays *to)
 {
     int64_t groups = l->in / group;
     for (int64_t o = 0; o < l->out; o++) {
-        for (int64_t i = 0; i < l->in; i++)
-            to->codes[o * l->in + i] =
+        for (int64_t k = 0; k < l->in; k++) {
+            int64_t i = order ? order[k] : k;
+            to->codes[o * l->in + k] =
                 (uint8_t)(f->awq
                               ? by_columns(words, l->out, i, o, true)
                               : (int)((uint32_t)words[i / 8 * l->out + o] >> (4 * (i % 8)) & 15));
+        }
         for (int64_t g = 0; g < groups; g++) {
             int zero = by_columns(zeros, l->out, g, o, f->awq);
             to->scales[o * groups + g] = scales[g * l->out + o];
@@ -89,14 +92,23 @@ static void convert(const format *f, const quantize_layer *l, int64_t group, con
     quantize_pack(to->codes, l->out * l->in, group, to->bytes);
 }
 
-/* Groups are neighbours, as without desc_act. */
-static bool in_order(tern_tensor *index, int64_t in, int64_t group)
+/* With desc_act inputs were quantized in the order of their importance: g_idx has the group of each. Those of a group, as many as of
+ * every other, are made neighbours here: into order, the input of each column; false where that cannot be. */
+static bool read_order(tern_tensor *index, int64_t in, int64_t group, int32_t *order, bool *ordered)
 {
-    const int32_t *at = index ? tern_data(index) : NULL;
-    for (int64_t i = 0; at && i < in; i++)
-        if (at[i] != i / group)
+    const int32_t *at = index && tern_numel(index) == in ? tern_data(index) : NULL;
+    int64_t n = 0;
+    *ordered = false;
+    for (int64_t g = 0; at && g < in / group; g++) {
+        for (int64_t i = 0; i < in; i++)
+            if (at[i] == g && n < in)
+                order[n++] = (int32_t)i;
+        if (n != (g + 1) * group)
             return false;
-    return !index || tern_numel(index) == in;
+    }
+    for (int64_t i = 0; i < n; i++)
+        *ordered = *ordered || order[i] != i;
+    return !index || n == in;
 }
 
 static tern_module *read_layer(const quantize_source *s, const format *f, const char *path,
@@ -104,7 +116,8 @@ static tern_module *read_layer(const quantize_source *s, const format *f, const 
 {
     tern_tensor *weight = tern_nn_parameter(linear, "weight");
     tern_tensor *bias = tern_nn_parameter_at(linear, 1);
-    quantize_layer l = {TERN_QUANTIZE_INT4, tern_size(weight, 0), tern_size(weight, 1)};
+    quantize_layer l = {
+        .type = TERN_QUANTIZE_INT4, .out = tern_size(weight, 0), .in = tern_size(weight, 1)};
     int64_t group = f->group > 0 ? f->group : l.in, groups = l.in / group;
     tern_tensor *words = part(s, path, "qweight", TERN_I32);
     tern_tensor *zeros = part(s, path, "qzeros", TERN_I32);
@@ -113,24 +126,39 @@ static tern_module *read_layer(const quantize_source *s, const format *f, const 
     bool fits = l.in % group == 0 && group % 2 == 0 && l.in % 8 == 0 && l.out % 8 == 0 &&
                 is_sized(zeros, groups, l.out / 8) && is_sized(scales, groups, l.out) &&
                 (f->awq ? is_sized(words, l.in, l.out / 8) : is_sized(words, l.in / 8, l.out));
-    if (!fits || !in_order(index, l.in, group))
-        return tern_fail_null(fits ? TERN_ERR_UNSUPPORTED : TERN_ERR_STATE,
-                              "tern_models_from_pretrained: %s has qweight, qzeros and scales of "
-                              "other sizes than (%lld, %lld) in groups of %lld wants, or g_idx out "
-                              "of order (desc_act)",
-                              path, (long long)l.out, (long long)l.in, (long long)group);
+    int32_t *order = malloc((size_t)l.in * sizeof *order);
+    if (!fits || !order || !read_order(index, l.in, group, order, &l.ordered)) {
+        free(order);
+        return fits && !order
+                   ? tern_fail_null(TERN_ERR_MEMORY,
+                                    "tern_models_from_pretrained: no memory for %s", path)
+                   : tern_fail_null(
+                         TERN_ERR_STATE,
+                         "tern_models_from_pretrained: %s has qweight, qzeros and scales of "
+                         "other sizes than (%lld, %lld) in groups of %lld wants, or a g_idx "
+                         "that has not so many of each",
+                         path, (long long)l.out, (long long)l.in, (long long)group);
+    }
     size_t n = (size_t)(l.out * l.in), k = (size_t)(l.out * groups);
     arrays to = {malloc(n), malloc(n / 2), malloc(k * sizeof(float)), malloc(k * sizeof(float))};
     tern_module *m = NULL;
     if (to.codes && to.bytes && to.scales && to.zeros) {
-        convert(f, &l, group, tern_data(words), tern_data(zeros), tern_data(scales), &to);
+        convert(f, &l, group, l.ordered ? order : NULL, tern_data(words), tern_data(zeros),
+                tern_data(scales), &to);
         tern_tensor *const parts[3] = {
             tern_from_data(to.bytes, TERN_SHAPE(l.out, l.in / 2), TERN_U8, s->device),
             tern_from_data(to.scales, TERN_SHAPE(l.out, groups), TERN_F32, s->device),
             tern_from_data(to.zeros, TERN_SHAPE(l.out, groups), TERN_F32, s->device)};
         m = quantize_make(l, parts, NULL, bias);
+        if (m && l.ordered &&
+            !tern_nn_add_buffer(m, "order",
+                                tern_from_data(order, TERN_SHAPE(l.in), TERN_I32, s->device))) {
+            tern_nn_free(m);
+            m = NULL;
+        }
     } else
         tern_fail(TERN_ERR_MEMORY, "tern_models_from_pretrained: no memory for %s", path);
+    free(order);
     free(to.codes);
     free(to.bytes);
     free(to.scales);
