@@ -191,7 +191,7 @@ tern_companion_objects(tern_names ${TERN_NAMES_SOURCES})
 tern_companion_objects(tern_report ${TERN_REPORT_SOURCES})
 if(TERN_MODELS)
   set_source_files_properties(${TERN_MODELS_SOURCES} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
-  set_source_files_properties(src/models/adamw8bit.c PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>;-fno-math-errno")
+  set_source_files_properties(src/models/adamw8bit.c src/models/nf4.c src/models/few_rows.c PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>;-fno-math-errno")
   tern_companion_objects(tern_models ${TERN_MODELS_SOURCES})
   target_link_libraries(tern_models_objects PRIVATE jansson::jansson pcre2::pcre2 utf8proc::utf8proc
                         $<$<BOOL:${OpenMP_C_FOUND}>:OpenMP::OpenMP_C>)

@@ -100,6 +100,43 @@ static void products_and_gradients_are_those_of_the_weight(void **state)
         }
 }
 
+/* Rows that processors take one, two and four at a time, of halves too, and what is recorded. */
+static void few_rows_read_codes_of_nf4_as_they_lie(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int64_t rows = 1; rows <= 9; rows++)
+        TERN_SCOPE {
+            TERN_NO_GRAD_HERE;
+            tern_module *linear =
+                tern_nn_linear(192, 70, &(tern_linear_options){.no_bias = true, .device = device});
+            tern_module *m = tern_quantize_linear(linear, TERN_QUANTIZE_NF4);
+            tern_tensor *x = tern_randn(TERN_SHAPE(rows, 192), TERN_F32, device);
+            tern_tensor *part =
+                tern_narrow(tern_randn(TERN_SHAPE(rows + 1, 192), TERN_F32, device), 0, 1, rows);
+            tern_tensor *w = tern_dequantize_weight(m);
+            const uint64_t before = launches(device);
+            tern_tensor *y = tern_nn_forward(m, x);
+            if (rows <= 8) /* no weight is made: a product, and a copy for it */
+                assert_true(launches(device) - before <= 2);
+            assert_near(y, tern_linear(x, w, NULL), 2e-6, 0);
+            assert_near(tern_nn_forward(m, part), tern_linear(part, w, NULL), 2e-6, 0);
+            tern_tensor *half = tern_to_dtype(x, TERN_BF16);
+            assert_near(tern_to_dtype(tern_nn_forward(m, half), TERN_F32),
+                        tern_linear(tern_to_dtype(half, TERN_F32), w, NULL), 1e-2, 0);
+            tern_graph *graph = tern_graph_new(device);
+            assert_ok(tern_graph_capture_begin(graph));
+            y = tern_nn_forward(m, x);
+            assert_ok(tern_graph_capture_end(graph));
+            assert_non_null(tern_copy_(x, part));
+            assert_ok(tern_graph_replay(graph));
+            assert_near(y, tern_linear(part, w, NULL), 2e-6, 0);
+            tern_graph_free(graph);
+            tern_nn_free(m);
+            tern_nn_free(linear);
+        }
+}
+
 /* What is decoded in parts: 8 million elements and more. */
 static void large_weights_are_multiplied_in_parts(void **state)
 {
@@ -330,6 +367,7 @@ int main(void)
         TEST(nf4_is_bitsandbytes),
         TEST(nf4_is_made_and_written_as_bitsandbytes_does),
         TEST(products_and_gradients_are_those_of_the_weight),
+        TEST(few_rows_read_codes_of_nf4_as_they_lie),
         TEST(large_weights_are_multiplied_in_parts),
         TEST(four_bits_take_a_third_of_half_precision),
         TEST(gptq_and_awq_are_read),

@@ -1,5 +1,6 @@
 /* quantize.c -- linear layers whose weights take 8 or 4 bits. */
-#include "models/quantize.h"
+#include "models/few_rows.h"
+#include "models/nf4.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -193,10 +194,17 @@ static tern_tensor *decode(const quantize_layer *l, tern_tensor *const parts[3],
                                   tern_narrow(scales_of(l, parts), 0, from, n),
                                   zeros ? tern_narrow(zeros, 0, from, n) : NULL, l->in);
     }
-    tern_tensor *index = tern_to_dtype(tern_view(parts[0], TERN_SHAPE(-1)), TERN_I32);
-    tern_tensor *x = tern_view(tern_index_select(parts[2], 0, index), TERN_SHAPE(-1, BLOCK));
-    x = tern_view(tern_mul(x, tern_unsqueeze(parts[1], 1)), TERN_SHAPE(-1));
-    return tern_view(tern_narrow(x, 0, 0, l->out * l->in), TERN_SHAPE(l->out, l->in));
+    if (nf4_is_direct(l, parts))
+        return nf4_decode(l, parts, from, n);
+    const int64_t first = from * l->in / BLOCK,
+                  blocks = ((from + n) * l->in + BLOCK - 1) / BLOCK - first;
+    tern_tensor *codes = tern_narrow(tern_view(parts[0], TERN_SHAPE(-1)), 0, first * (BLOCK / 2),
+                                     blocks * (BLOCK / 2));
+    tern_tensor *x = tern_index_select(parts[2], 0, tern_to_dtype(codes, TERN_I32));
+    tern_tensor *scales = tern_narrow(parts[1], 0, first, blocks);
+    x = tern_mul(tern_view(x, TERN_SHAPE(-1, BLOCK)), tern_unsqueeze(scales, 1));
+    return tern_view(tern_narrow(tern_view(x, TERN_SHAPE(-1)), 0, 0, n * l->in),
+                     TERN_SHAPE(n, l->in));
 }
 
 /* ---- running ------------------------------------------------------------------------------- */
@@ -204,12 +212,12 @@ static tern_tensor *decode(const quantize_layer *l, tern_tensor *const parts[3],
 /* Rows up to which codes are multiplied as they lie, and elements of a weight that are there at a time beyond. */
 enum { FEW_ROWS = 8, PART = 8 << 20, MOST_PARTS = 256 };
 
-/* How many rows of the weight are decoded at a time; NF4's blocks go across rows. */
+/* How many rows of the weight are decoded at a time; NF4's blocks go across rows, so many of which are whole blocks. */
 static int64_t part_of(const quantize_layer *l)
 {
-    int64_t n = l->type == TERN_QUANTIZE_NF4 ? l->out : PART / l->in + 1;
-    int64_t least = (l->out + MOST_PARTS - 1) / MOST_PARTS;
+    int64_t n = PART / l->in + 1, least = (l->out + MOST_PARTS - 1) / MOST_PARTS;
     n = n < least ? least : n;
+    n = (n + BLOCK - 1) / BLOCK * BLOCK;
     return n < l->out ? n : l->out;
 }
 
@@ -218,8 +226,15 @@ static tern_tensor *multiply(const quantize_layer *l, tern_tensor *x, tern_tenso
     tern_tensor *y[MOST_PARTS];
     int64_t n = part_of(l);
     int k = 0;
-    if (l->type != TERN_QUANTIZE_NF4 && tern_numel(x) <= FEW_ROWS * l->in)
-        return tern_linear_packed(x, parts[0], scales_of(l, parts), zeros_of(l, parts));
+    if (l->type != TERN_QUANTIZE_NF4 && tern_numel(x) <= FEW_ROWS * l->in) {
+        const few_rows w = {parts[0], scales_of(l, parts), zeros_of(l, parts)};
+        return few_rows_is(l, x, &w) ? few_rows_linear(l, x, &w)
+                                     : tern_linear_packed(x, w.codes, w.scales, w.zeros);
+    }
+    if (l->type == TERN_QUANTIZE_NF4 && tern_numel(x) <= NF4_ROWS * l->in && tern_numel(x) > 0 &&
+        tern_size(x, -1) == l->in && l->in % BLOCK == 0 && nf4_is_direct(l, parts) &&
+        strcmp(tern_device(x), tern_device(parts[0])) == 0)
+        return nf4_linear(l, x, parts);
     for (int64_t at = 0; at < l->out; at += n) {
         TERN_SCOPE {
             tern_tensor *w = decode(l, parts, at, at + n < l->out ? n : l->out - at);

@@ -3,9 +3,9 @@
  *   tern_quantize_(model, TERN_QUANTIZE_NF4);     weights as QLoRA keeps them (Dettmers et al. 2023),
  *   tern_lora_add(model, NULL);                   adapters around them
  *
- * The weights are not trained, and gradients of inputs go through them. A product of up to 8 rows reads the codes of INT8 and INT4 as they
- * lie (tern_linear_packed), which is what generation waits for; one of more makes the weight, 8 million elements at a time
- * (of NF4 in full), forward and backward. */
+ * The weights are not trained, and gradients of inputs go through them. A product of up to 8 rows reads the codes as they lie
+ * (tern_linear_packed; of NF4 where rows are whole blocks of 64, and no graph is recorded), which is what generation waits for; one of
+ * more makes the weight, 8 million elements at a time, forward and backward. */
 #ifndef TERN_MODELS_QUANTIZE_H
 #define TERN_MODELS_QUANTIZE_H
 #include <tern/tern.h>

@@ -1,0 +1,293 @@
+/* nf4.c -- products with weights of NF4 that read the codes as they lie, and such weights as numbers, in one pass. */
+#include "models/nf4.h"
+#include "models/both.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#define WIDE __attribute__((target("avx2,fma")))
+#endif
+
+enum { ITEMS = 64, HALF = NF4_BLOCK / 2, ROWS = NF4_ROWS };
+
+/* ---- kernels ------------------------------------------------------------------------------------ */
+/* clang-format off */
+BOTH("enum { ROWS = 8 };\n",
+
+/* w[i] of bytes from .. end; pairs: the two numbers of each byte. */
+__kernel void nf4_unpack(__global float *w, __global const uchar *codes, __global const float *absmax,
+                         __global const float *pairs, long from, long end)
+{
+    long lanes = (long)get_num_groups(0) * get_local_size(0);
+    long first = (long)get_group_id(0) * get_local_size(0) + get_local_id(0);
+    for (long k = from + first; k < end; k += lanes) {
+        int code = codes[k];
+        float scale = absmax[k / 32];
+        w[2 * (k - from)] = pairs[2 * code] * scale;
+        w[2 * (k - from) + 1] = pairs[2 * code + 1] * scale;
+    }
+}
+
+/* y[r][o] = the sum over i of x[r][i] w[o][i], for o from .. end; half of them is the bytes of a row. */
+__kernel void nf4_product(__global float *y, __global const float *x, __global const uchar *codes,
+                          __global const float *absmax, __global const float *pairs, long rows,
+                          long outs, long half_, long from, long end)
+{
+    __local float scratch[64];
+    for (long o = from + get_group_id(0); o < end; o += get_num_groups(0)) {
+        float sums[ROWS];
+        for (int r = 0; r < ROWS; r++)
+            sums[r] = 0;
+        for (long k = get_local_id(0); k < half_; k += get_local_size(0)) {
+            int code = codes[o * half_ + k];
+            float scale = absmax[(o * half_ + k) / 32];
+            float a = pairs[2 * code] * scale;
+            float b = pairs[2 * code + 1] * scale;
+            for (int r = 0; r < rows; r++)
+                sums[r] += x[(r * half_ + k) * 2] * a + x[(r * half_ + k) * 2 + 1] * b;
+        }
+        for (int r = 0; r < rows; r++) {
+            scratch[get_local_id(0)] = sums[r];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            float sum = 0;
+            for (int i = 0; i < (int)get_local_size(0); i++)
+                sum += scratch[i];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (get_local_id(0) == 0)
+                y[r * outs + o] = sum;
+        }
+    }
+}
+)
+/* clang-format on */
+
+/* ---- processors with AVX2 -------------------------------------------------------------------- */
+
+/* A product on the cpu. x: of each row the even elements, then the odd ones, as the halves of bytes go. */
+typedef struct product {
+    float *y;
+    const float *x;
+    const uint8_t *codes;
+    const float *absmax, *map;
+    int64_t rows, outs, half;
+} product;
+
+#ifdef WIDE
+/* The numbers of eight codes, whose lowest three bits choose in each half of the map, and the sign of `high` between them. */
+WIDE static inline __m256 numbers_of(__m256i code, __m256i high, __m256 low_map, __m256 high_map)
+{
+    return _mm256_blendv_ps(_mm256_permutevar8x32_ps(low_map, code),
+                            _mm256_permutevar8x32_ps(high_map, code), _mm256_castsi256_ps(high));
+}
+
+WIDE static inline float sum_of(__m256 x)
+{
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_shuffle_ps(s, s, 1)));
+}
+
+/* Row o of the weight, rows from .. from + n of x; n is a constant where this is used. */
+WIDE static inline void row_of(const product *p, int64_t o, int64_t from, int n)
+{
+    const __m256 low = _mm256_loadu_ps(p->map), high = _mm256_loadu_ps(p->map + 8);
+    const uint8_t *codes = p->codes + o * p->half;
+    const float *x = p->x + from * 2 * p->half, *scale = p->absmax + o * p->half / HALF;
+    __m256 sums[4];
+    for (int r = 0; r < n; r++)
+        sums[r] = _mm256_setzero_ps();
+    for (int64_t k = 0; k < p->half; k += HALF) {
+        __m256 block[4];
+        for (int r = 0; r < n; r++)
+            block[r] = _mm256_setzero_ps();
+#pragma GCC unroll 4
+        for (int j = 0; j < HALF; j += 8) {
+            __m256i code = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(codes + k + j)));
+            __m256 even =
+                numbers_of(_mm256_srli_epi32(code, 4), _mm256_slli_epi32(code, 24), low, high);
+            __m256 odd = numbers_of(code, _mm256_slli_epi32(code, 28), low, high);
+            for (int r = 0; r < n; r++) {
+                const float *at = x + r * 2 * p->half + k + j;
+                block[r] = _mm256_fmadd_ps(even, _mm256_loadu_ps(at), block[r]);
+                block[r] = _mm256_fmadd_ps(odd, _mm256_loadu_ps(at + p->half), block[r]);
+            }
+        }
+        __m256 by = _mm256_set1_ps(scale[k / HALF]);
+        for (int r = 0; r < n; r++)
+            sums[r] = _mm256_fmadd_ps(by, block[r], sums[r]);
+    }
+    for (int r = 0; r < n; r++)
+        p->y[(from + r) * p->outs + o] = sum_of(sums[r]);
+}
+
+WIDE static void rows_of(const product *p, int64_t o)
+{
+    int64_t r = 0;
+    for (; r + 4 <= p->rows; r += 4)
+        row_of(p, o, r, 4);
+    for (; r + 2 <= p->rows; r += 2)
+        row_of(p, o, r, 2);
+    if (r < p->rows)
+        row_of(p, o, r, 1);
+}
+
+static bool is_wide(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+#else
+static void rows_of(const product *p, int64_t o)
+{
+    (void)p, (void)o;
+}
+
+static bool is_wide(void)
+{
+    return false;
+}
+#endif
+
+/* Even elements of each row, then its odd ones; NULL: no memory. */
+static float *halves_of(const float *x, int64_t rows, int64_t half)
+{
+    float *halves = malloc((size_t)(rows * half) * 2 * sizeof *halves);
+    for (int64_t r = 0; halves && r < rows; r++)
+        for (int64_t k = 0; k < half; k++) {
+            halves[r * 2 * half + k] = x[(r * half + k) * 2];
+            halves[(r * 2 + 1) * half + k] = x[(r * half + k) * 2 + 1];
+        }
+    return halves;
+}
+
+static tern_status multiply_here(const quantize_layer *l, float *y, const float *x, int64_t rows,
+                                 tern_tensor *const parts[3])
+{
+    const uint8_t *codes = tern_data(parts[0]);
+    const float *absmax = tern_data(parts[1]), *pairs = tern_data(parts[2]);
+    const int64_t half = l->in / 2;
+    float map[16], *halves = is_wide() ? halves_of(x, rows, half) : NULL;
+    for (int i = 0; i < 16; i++)
+        map[i] = pairs[2 * i + 1];
+    if (is_wide() && !halves)
+        return tern_fail(TERN_ERR_MEMORY, "Linear4bit: no memory");
+    const product p = {y, halves, codes, absmax, map, rows, l->out, half};
+    const int threads = tern_get_num_threads();
+    (void)threads;
+#pragma omp parallel for num_threads(threads) if (l->out * l->in >= 1 << 18)
+    for (int64_t o = 0; o < l->out; o++) {
+        if (halves)
+            rows_of(&p, o);
+        else
+            nf4_product(y, x, codes, absmax, pairs, rows, l->out, half, o, o + 1);
+    }
+    free(halves);
+    return TERN_OK;
+}
+
+static void decode_here(float *w, tern_tensor *const parts[3], int64_t from, int64_t end)
+{
+    const uint8_t *codes = tern_data(parts[0]);
+    const float *absmax = tern_data(parts[1]), *pairs = tern_data(parts[2]);
+    const int threads = tern_get_num_threads();
+    enum { SOME = 1 << 14 };
+    (void)threads;
+#pragma omp parallel for num_threads(threads) if (end - from > 2 * SOME)
+    for (int64_t k = from; k < end; k += SOME)
+        nf4_unpack(w + 2 * (k - from), codes, absmax, pairs, k, k + SOME < end ? k + SOME : end);
+}
+
+/* ---- other devices ------------------------------------------------------------------------------- */
+
+/* Compiled once for each device, and kept; one that has no compiler has NULLs. */
+typedef struct place {
+    const char *device;
+    tern_kernel *unpack, *product;
+} place;
+
+static const place *place_of(const char *device)
+{
+    static place places[64];
+    static int n;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    int i = 0;
+    while (i < n && places[i].device != device)
+        i++;
+    if (i == n && n < 64) {
+        places[n].device = device;
+        places[n].unpack = tern_kernel_compile(device, source, "nf4_unpack");
+        places[n].product =
+            places[n].unpack ? tern_kernel_compile(device, source, "nf4_product") : NULL;
+        n += places[n].product != NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    return i < n ? &places[i] : NULL;
+}
+
+static bool on_cpu(tern_tensor *const parts[3])
+{
+    return strcmp(tern_device(parts[0]), "cpu") == 0;
+}
+
+/* ---- both ---------------------------------------------------------------------------------------- */
+
+bool nf4_is_direct(const quantize_layer *l, tern_tensor *const parts[3])
+{
+    for (int i = 0; i < 3; i++)
+        if (!parts[i] || !tern_is_contiguous(parts[i]) ||
+            tern_dtype_of(parts[i]) != (i ? TERN_F32 : TERN_U8))
+            return false;
+    return l->out * l->in > 0 && !tern_is_capturing();
+}
+
+tern_tensor *nf4_decode(const quantize_layer *l, tern_tensor *const parts[3], int64_t from,
+                        int64_t n)
+{
+    const int64_t first = from * l->in / 2, last = (from + n) * l->in, end = (last + 1) / 2;
+    /* The last byte may have one element more. */
+    tern_tensor *w = tern_empty(TERN_SHAPE(2 * (end - first)), TERN_F32, tern_device(parts[0]));
+    if (!w)
+        return NULL;
+    if (on_cpu(parts)) {
+        decode_here(tern_data(w), parts, first, end);
+    } else {
+        const place *at = place_of(tern_device(w));
+        int64_t items = (end - first + ITEMS - 1) / ITEMS * ITEMS;
+        if (!at || tern_kernel_launch(at->unpack, TERN_GRID_GROUP(items, ITEMS), TERN_ARG_TENSOR(w),
+                                      TERN_ARG_TENSOR(parts[0]), TERN_ARG_TENSOR(parts[1]),
+                                      TERN_ARG_TENSOR(parts[2]), TERN_ARG_LONG(first),
+                                      TERN_ARG_LONG(end)) != TERN_OK)
+            return NULL;
+    }
+    return tern_view(tern_narrow(w, 0, 0, n * l->in), TERN_SHAPE(n, l->in));
+}
+
+tern_tensor *nf4_linear(const quantize_layer *l, tern_tensor *x, tern_tensor *const parts[3])
+{
+    tern_shape shape = tern_shape_of(x);
+    const int64_t rows = tern_numel(x) / l->in;
+    const char *device = tern_device(parts[0]);
+    tern_tensor *given = tern_dtype_of(x) == TERN_F32 ? x : tern_to_dtype(x, TERN_F32);
+    if (given && !on_cpu(parts) && given == x)
+        given = tern_clone(x); /* a kernel's argument begins its memory */
+    given = given ? tern_contiguous(given) : NULL;
+    tern_tensor *y = given ? tern_empty(TERN_SHAPE(rows, l->out), TERN_F32, device) : NULL;
+    if (!y)
+        return NULL;
+    if (on_cpu(parts)) {
+        if (multiply_here(l, tern_data(y), tern_data(given), rows, parts) != TERN_OK)
+            return NULL;
+    } else {
+        const place *at = place_of(device);
+        if (!at || tern_kernel_launch(at->product, TERN_GRID_GROUP(l->out * ITEMS, ITEMS),
+                                      TERN_ARG_TENSOR(y), TERN_ARG_TENSOR(given),
+                                      TERN_ARG_TENSOR(parts[0]), TERN_ARG_TENSOR(parts[1]),
+                                      TERN_ARG_TENSOR(parts[2]), TERN_ARG_LONG(rows),
+                                      TERN_ARG_LONG(l->out), TERN_ARG_LONG(l->in / 2),
+                                      TERN_ARG_LONG(0), TERN_ARG_LONG(l->out)) != TERN_OK)
+            return NULL;
+    }
+    shape.dims[shape.ndim - 1] = l->out;
+    return tern_to_dtype(tern_view(y, shape), tern_dtype_of(x));
+}
