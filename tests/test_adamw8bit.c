@@ -73,8 +73,8 @@ static tern_module *model_on(const char *device, tern_dtype dtype)
     tern_manual_seed(5);
     const tern_linear_options options = {.device = device};
     tern_module *m = tern_nn_sequential(tern_nn_linear(16, 300, &options), tern_nn_tanh(),
-                                        tern_nn_linear(300, 200, &options), tern_nn_tanh(),
-                                        tern_nn_linear(200, 4, &options));
+                                        tern_nn_linear(300, 16, &options), tern_nn_tanh(),
+                                        tern_nn_linear(16, 4, &options));
     assert_non_null(m);
     assert_non_null(tern_nn_to_dtype(m, dtype));
     return m;
@@ -114,18 +114,19 @@ static void it_learns_as_adamw_in_a_quarter_of_the_memory(void **state)
     static const tern_dtype dtypes[] = {TERN_F32, TERN_BF16};
     (void)state;
     FOR_EACH_DEVICE(device)
-    for (int d = 0; d < 2; d++)
+    for (int d = 0; d < (test_thorough(device) ? 2 : 1); d++)
         TERN_SCOPE {
             tern_module *a = model_on(device, dtypes[d]), *b = model_on(device, dtypes[d]);
-            tern_optimizer *plain = tern_optim_adamw(a, 2e-3, NULL),
-                           *small = tern_optim_adamw8bit(b, 2e-3, NULL);
+            tern_optimizer *plain = tern_optim_adamw(a, 1e-2, NULL),
+                           *small = tern_optim_adamw8bit(b, 1e-2, NULL);
+            const bool thorough = test_thorough(device);
             double first = 0, last = 0, other = 0;
-            for (int i = 0; i < 40; i++) {
+            for (int i = 0; i < (thorough ? 40 : 6); i++) {
                 last = train_step(a, plain, device, dtypes[d]);
                 other = train_step(b, small, device, dtypes[d]);
                 first = i ? first : last;
             }
-            assert_true(last < 0.5 * first);
+            assert_true(last < (thorough ? 0.5 : 0.95) * first);
             assert_true(fabs(other - last) < 0.1 * first);
             assert_true((double)bytes_of(small) < 0.3 * (double)bytes_of(plain));
             tern_optim_free(plain);
