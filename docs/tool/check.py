@@ -41,6 +41,22 @@ def texts(pages):
             for name in item.names if len(item.text) < 2]
 
 
+def answers(text):
+    """The index by PyTorch's names: each row has tern's name, or says why there is none or what to do instead."""
+    out = []
+    for number, line in enumerate(text.split("\n"), 1):
+        cells = [c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if len(cells) == 3 and cells[0] and not re.match(r"-+$", cells[0]) and not (cells[1] or cells[2]):
+            out.append(f"docs/coverage.md:{number}: {cells[0]} has no answer")
+    return out
+
+
+def versions(known, functions):
+    """docs/since.txt names functions that are there, and versions."""
+    return [f"docs/since.txt: {name} is no function" for name in known if name not in functions] + \
+        [f"docs/since.txt: {known[name]} of {name} is no version" for name in known if not re.match(r"\d+\.\d+\.\d+$", known[name])]
+
+
 def manuals(pages, described, tables):
     """Each function has a manual page of its own or a link to one that is there."""
     made = man.pages(pages, described, tables, "2026-01-01")
@@ -99,7 +115,8 @@ def run(root):
     tables = slots.Tables(root, pages)
     described = {i.names[0]: slots.slots(i, s, p, tables) for p in pages for s in p.sections for i in s.items()
                  if i.kind == "function"}
-    found = texts(pages) + manuals(pages, described, tables)
+    found = texts(pages) + manuals(pages, described, tables) + answers(documents.read(root, "docs/coverage.md"))
+    found += versions(tables.since, described)
     known, cache = known_names(root), {}
 
     def anchors(path):

@@ -102,6 +102,8 @@ def function_page(items, page, section, described, tables, date):
     out += slot("TYPES", fill(types))
     out += slot("ERRORS", fill([slots["errors"].rstrip(".") + "."]))
     out += slot("WAITING", fill([slots["waits"]]) if slots["waits"] else [])
+    out += slot("THREADS", fill([slots["threads"].replace("`", "").rstrip(".") + "."]))
+    out += slot("HISTORY", fill([f"Since {slots['since']}."]))
     names = [n for i in items for n in described[i.names[0]]["pytorch"]]
     if names:
         out += [".SH PYTORCH", ".nf"] + [roff(n) for n in dict.fromkeys(names)] + [".fi"]

@@ -105,6 +105,7 @@ def function(item, slots, links, tables):
     out += ["- **Errors**: " + inline(slots["errors"], links)]
     if slots["waits"]:
         out += ["- **Waits**: " + inline(slots["waits"], links)]
+    out += ["- **Threads**: " + inline(slots["threads"], links), "- **Since**: " + slots["since"]]
     if slots["pytorch"]:
         out += ["- **PyTorch**: " + ", ".join(f"`{n}`" for n in slots["pytorch"])]
     if name in tables.examples:

@@ -15,6 +15,7 @@ TYPES = {"FLOATS": "float32, float64, float16, bfloat16",
          "NUMBERS": "float32, float64, float16, bfloat16, int32, int64, uint8",
          "WHOLES": "int32, int64, uint8", "INTS": "int32, int64, uint8, bool",
          "ALL": "float32, float64, float16, bfloat16, int32, int64, uint8, bool", "BOOLS": "all; other types become bool"}
+FIRST = "0.1.0"  # the version of what docs/since.txt does not name
 CAST = {"FLOAT32": "float32", "WIDEST": "the widest type among the inputs"}
 
 
@@ -34,6 +35,15 @@ def guides(root):
     return out
 
 
+def since(root):
+    """function -> version, by docs/since.txt: lines of a version and the functions that it brought."""
+    out = {}
+    with open(os.path.join(root, "docs", "since.txt"), encoding="utf-8") as file:
+        for words in (line.split() for line in file if not line.startswith("#")):
+            out.update({name: words[0] for name in words[1:]})
+    return out
+
+
 class Tables:
     """What the repository's tables know of functions, read once."""
 
@@ -41,6 +51,7 @@ class Tables:
         self.types, self.cast, self.signatures, self.torch = {}, {}, {}, {}
         self.free = {}  # type -> function
         self.structs = {}
+        self.since = since(root)
         self.examples = guides(root)
         self.rows(root)
         self.names(root)
@@ -201,6 +212,20 @@ def waits(item):
     return " ".join(s for s in sentences(item.text) if re.search(r"\b[Ww]aits?\b|does not wait|blocks until", s))
 
 
+def threads(item, section, page):
+    """What the text says of threads; else what follows of the arguments (docs/guide/embedding.md)."""
+    about = re.compile(r"\bthreads?\b|\bTHREADS\b")
+    for text in (item.text, item.lead):
+        said = [s for s in sentences(text) if about.search(s)]
+        if said:
+            return " ".join(said)
+    said = [s for text in (section.text, page.intro) for s in sentences(text) if re.search(r"one thread|threads may", s)]
+    changed = sorted({m.group(1) for t, _ in arguments(item) if (m := re.match(r"(tern_\w+) \*$", t))})
+    if said:
+        return " ".join(said)
+    return "any; those that change the same " + " or ".join(changed) + " take turns" if changed else "any"
+
+
 def options(item, tables):
     """The options struct that it takes: its fields are its keyword arguments."""
     for kind, _ in arguments(item):
@@ -226,4 +251,5 @@ def slots(item, section, page, tables):
     args = [{"name": n, "type": t, "text": said_of(n, texts) or meaning(n, t, page.path)} for t, n in arguments(item)]
     return {"arguments": args, "result": result(item, tables), "types": types(item, section, tables),
             "autocast": tables.cast.get(item.names[0], ""), "errors": errors(item, section, page),
-            "waits": waits(item), "options": options(item, tables), "pytorch": pytorch(item, tables)}
+            "waits": waits(item), "threads": threads(item, section, page),
+            "since": tables.since.get(item.names[0], FIRST), "options": options(item, tables), "pytorch": pytorch(item, tables)}
