@@ -309,6 +309,8 @@ static tern_status fused_backward(tern_gradient *g)
     tern_tensor *x = g->in[0];
     tern_tensor *in[] = {tern_contiguous(g->dout[0]), x, g->in[1], g->out[1], g->out[2]};
     tern_tensor *parts[2];
+    if (!in[0])
+        return tern_last_status();
     if (g->needs[0] && g->needs[1] && tern_place_is_grouped(x->storage->place) &&
         rows_of(x, at).n <= TERN_NORM_WIDE)
         return backward_at_once(g, in);
