@@ -442,8 +442,8 @@ tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, b
              .given = {tern_cpu_at(&c->x), tern_cpu_at(&c->weight), tern_cpu_at(&c->y)},
              .bias = tern_cpu_at(&c->bias)};
     const uint64_t failures = tern_failures();
-    *taken = false;
-    if (c->dtype != TERN_F32 || tern_is_forked_child())
+    TERN_TRY(tern_cpu_conv_weight(place, c, taken));
+    if (*taken || c->dtype != TERN_F32 || tern_is_forked_child())
         return TERN_OK;
     int parts = cut(c->shape, c->pass, &j.images);
     bool found = find_plans(&j);
@@ -460,8 +460,6 @@ tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, b
 #else
 tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, bool *taken)
 {
-    (void)place, (void)c;
-    *taken = false;
-    return TERN_OK;
+    return tern_cpu_conv_weight(place, c, taken);
 }
 #endif
