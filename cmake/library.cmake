@@ -45,7 +45,8 @@ function(tern_host_object name isa source)
   target_include_directories(${name} PRIVATE ${TERN_KERNEL_INCLUDE} src)
   target_compile_definitions(${name} PRIVATE TERN_ISA=${isa} TERN_LOWEST=$<STREQUAL:${isa},${lowest}>)
   target_compile_options(${name} PRIVATE
-    $<$<NOT:$<STREQUAL:${isa},any>>:-march=x86-64-${isa}> ${TERN_HOST_MACHINE})
+    $<$<NOT:$<STREQUAL:${isa},any>>:-march=x86-64-${isa}> ${TERN_HOST_MACHINE}
+    -fno-asynchronous-unwind-tables -fno-unwind-tables)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
   target_link_libraries(${name} PRIVATE tern_common)
   set(TERN_HOST_OBJECTS ${TERN_HOST_OBJECTS} $<TARGET_OBJECTS:${name}> PARENT_SCOPE)
@@ -54,11 +55,11 @@ endfunction()
 set(TERN_HOST_OPTIONS
   -fwrapv -fno-math-errno -fno-trapping-math $<$<C_COMPILER_ID:GNU>:-ftrack-macro-expansion=0>
   -Wno-unused-parameter -Wno-unused-variable -Wno-unused-function -Wno-type-limits
-  -Wno-bool-operation -Wno-int-in-bool-context -Wno-tautological-compare
-  -fno-asynchronous-unwind-tables -fno-unwind-tables)
+  -Wno-bool-operation -Wno-int-in-bool-context -Wno-tautological-compare)
 set(TERN_HOST_FAST -O2 -fopenmp-simd --param=vect-epilogues-nomask=0) # half of -O3, as fast
-# Padding in front of loops is a hundredth of the library.
-list(APPEND TERN_HOST_FAST $<$<C_COMPILER_ID:GNU>:-fno-align-loops> $<$<C_COMPILER_ID:GNU>:-fno-align-jumps>)
+# Padding in front of loops and functions is a hundredth of the library.
+list(APPEND TERN_HOST_FAST $<$<C_COMPILER_ID:GNU>:-fno-align-loops> $<$<C_COMPILER_ID:GNU>:-fno-align-jumps>
+     $<$<C_COMPILER_ID:GNU>:-fno-align-functions>)
 set(TERN_HOST_SMALL -Os -Wno-unknown-pragmas)
 if(TERN_SANITIZE) # checks in every lane of unrolled loops take minutes to compile
   set(TERN_HOST_FAST -O1 -fopenmp-simd)
@@ -145,7 +146,7 @@ list(FILTER sources_plain EXCLUDE REGEX "^src/device/cpu/")
 set_source_files_properties(${sources_plain} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O2>)
 set(sources_for_size ${TERN_SOURCES})
 string(CONCAT for_size
-  "^src/((ops|nn|optim|amp|metrics|data|io|dist|profile|device/opencl|device/cuda)/|device/(cpu/)?user)"
+  "^src/((ops|nn|optim|amp|metrics|data|io|dist|profile|device/opencl|device/cuda)/|device/(cpu/)?(user|conv_few))"
   "|^src/device/(builds|bundles|cache|capture|faults|interop|lent|listing|packs|points|progress|registry|select|signature)\\.c"
   "|^src/device/(sources|switches)\\.c|^src/base/(error|text|warning)\\.c"
   "|^src/tensor/(anomaly|checkpoint|dlpack|function|interop|print|recompute|trace|transfer|user_kernel)\\.c")
@@ -155,7 +156,7 @@ set_source_files_properties(${sources_for_size} PROPERTIES COMPILE_OPTIONS $<$<C
 add_library(tern_objects OBJECT ${TERN_SOURCES} ${PROJECT_BINARY_DIR}/embedded.c)
 # Tables for unwinding are a twentieth of the library; with -g debuggers have their own.
 target_compile_options(tern_objects PRIVATE
-  "$<$<CONFIG:Release>:-fno-asynchronous-unwind-tables;-fno-unwind-tables>")
+  "$<$<CONFIG:Release>:-fno-asynchronous-unwind-tables;-fno-unwind-tables;-fno-align-functions>")
 target_include_directories(tern_objects PUBLIC
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/cl_kernels)
 # It defines the functions that are macros for programs (tern/numbers.h, tern/pointers.h).

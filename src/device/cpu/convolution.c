@@ -442,7 +442,7 @@ tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, b
              .given = {tern_cpu_at(&c->x), tern_cpu_at(&c->weight), tern_cpu_at(&c->y)},
              .bias = tern_cpu_at(&c->bias)};
     const uint64_t failures = tern_failures();
-    TERN_TRY(tern_cpu_conv_weight(place, c, taken));
+    TERN_TRY(tern_cpu_conv_few(place, c, taken));
     if (*taken || c->dtype != TERN_F32 || tern_is_forked_child())
         return TERN_OK;
     int parts = cut(c->shape, c->pass, &j.images);
@@ -460,6 +460,6 @@ tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, b
 #else
 tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, bool *taken)
 {
-    return tern_cpu_conv_weight(place, c, taken);
+    return tern_cpu_conv_few(place, c, taken);
 }
 #endif

@@ -39,7 +39,7 @@ tern_status tern_cpu_product_kernel(tern_place *place, _Atomic(void *) *slot, co
 /* oneDNN's convolutions, where it is linked, and attention. */
 extern const tern_vendor tern_cpu_vendor;
 tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, bool *taken);
-/* Gradients of weights of few input channels; *taken where it is one. */
-tern_status tern_cpu_conv_weight(tern_place *place, const tern_convolution *c, bool *taken);
+/* Convolutions of few input channels, and gradients of their weights; *taken where it is one. */
+tern_status tern_cpu_conv_few(tern_place *place, const tern_convolution *c, bool *taken);
 
 #endif

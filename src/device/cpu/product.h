@@ -53,15 +53,17 @@ typedef struct tern_host_attention {
     i64 part_room;
 } tern_host_attention;
 
-/* A gradient of a convolution's weight as conv_weight_tile.h takes it: n images of c channels in dense rows, o
- * channels of dy. Packed, x has x_rows rows of x_row numbers a channel, dy dy_rows of dy_row. */
-typedef struct tern_host_conv_weight {
-    const f32 *x, *dy;
-    i64 n, c, o, in[2], out[2], window[2], stride[2], padding[2], dilation[2];
-    i64 x_rows, x_row, dy_rows, dy_row;
+/* A convolution of images with few channels, or the gradient of its weight, as conv_few_tile.h takes it: images
+ * of c channels, y or dy of o channels, in dense rows. A group is y_rows rows of an image; packed, x has x_rows
+ * rows of x_row numbers a channel, dy y_rows of y_row. */
+typedef struct tern_host_conv_few {
+    const f32 *x, *weight, *bias, *y; /* bias: NULL for none */
+    i64 groups, c, o, in[2], out[2], window[2], stride[2], padding[2], dilation[2];
+    i64 x_rows, x_row, y_rows, y_row;
     f32 *room; /* part_room numbers for each part; its sums come first */
     i64 part_room;
-} tern_host_conv_weight;
+} tern_host_conv_few;
+enum { TERN_CONV_TAPS = 256 }; /* of all its channels, at most */
 
 /* Panels of queries that share a block of keys, the most lanes of one, and keys of a block. */
 enum { TERN_ATTENTION_PANELS = 4, TERN_ATTENTION_LANES = 32, TERN_ATTENTION_KEYS = 64 };

@@ -44,7 +44,9 @@ enum { DEPTH = 256, WIDE_DEPTH = 128, WIDE_COLUMNS = 128, FEW_DEPTH = 1024, FEW_
 #include "math.cl"
 #define TERN_T f32
 #include "attention_tile.h"
-#include "conv_weight_tile.h"
+#if TERN_LOWEST || !defined(__AVX512F__) /* rows of images seldom fill wider registers */
+#include "conv_few_tile.h"
+#endif
 #undef TERN_T
 #define TERN_T f64
 #include "product_tile.h"

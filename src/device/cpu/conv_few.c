@@ -1,0 +1,112 @@
+/* conv_few.c -- convolutions where x has few channels, as that of a first layer, and the gradients of their
+ * weight: oneDNN works on blocks of eight channels or more, most of which would be zeros. */
+#include "base/parallel.h"
+#include "device/cpu/cpu.h"
+#include "device/device.h"
+#include "shapes.h"
+#include <string.h>
+
+/* More channels fill oneDNN's blocks by half, shorter rows do not fill registers; numbers of y that are worked
+ * on at a time stay in the second cache, and the widest register has so many lanes. */
+enum { MOST_CHANNELS = 4, SHORTEST = 8, PACKED = 16384, LANES = 16 };
+
+static int64_t taps_of(const tern_conv_shape *s)
+{
+    return s->c * s->window[1] * s->window[2];
+}
+
+static bool fits(const tern_convolution *c)
+{
+    const tern_conv_shape *s = c->shape;
+    return c->pass != TERN_CONV_X && c->dtype == TERN_F32 && s->groups == 1 && s->n > 0 &&
+           s->c <= MOST_CHANNELS && s->out[2] >= SHORTEST && s->in[0] == 1 && s->out[0] == 1 &&
+           s->window[0] == 1 && s->padding[0] == 0 && taps_of(s) <= TERN_CONV_TAPS;
+}
+
+static int64_t rounded(int64_t n)
+{
+    return (n + LANES - 1) / LANES * LANES;
+}
+
+static void shape_of(const tern_convolution *c, tern_host_conv_few *g)
+{
+    const tern_conv_shape *s = c->shape;
+    g->x = tern_cpu_at(&c->x);
+    g->weight = tern_cpu_at(&c->weight);
+    g->bias = tern_cpu_at(&c->bias);
+    g->y = tern_cpu_at(&c->y);
+    g->c = s->c, g->o = s->o;
+    for (int i = 0; i < 2; i++) {
+        g->in[i] = s->in[i + 1];
+        g->out[i] = s->out[i + 1];
+        g->window[i] = s->window[i + 1];
+        g->stride[i] = s->stride[i + 1];
+        g->padding[i] = s->padding[i + 1];
+        g->dilation[i] = s->dilation[i + 1];
+    }
+    g->y_row = rounded(g->out[1]);
+    int64_t rows = PACKED / (g->o * g->y_row);
+    g->y_rows = rows < 1 ? 1 : rows < g->out[0] ? rows : g->out[0];
+    g->groups = s->n * ((g->out[0] + g->y_rows - 1) / g->y_rows);
+    g->x_rows = (g->y_rows - 1) * g->stride[0] + (g->window[0] - 1) * g->dilation[0] + 1;
+    int64_t phase = rounded((g->window[1] - 1) * g->dilation[1] / g->stride[1] + g->y_row);
+    g->x_row = phase * g->stride[1];
+    /* sums, x with what a register reads behind it, dy */
+    g->part_room = rounded(g->o * taps_of(s)) + g->c * g->x_rows * g->x_row + 2 * LANES;
+    if (c->pass == TERN_CONV_WEIGHT)
+        g->part_room += g->o * g->y_rows * g->y_row;
+}
+
+typedef struct job {
+    const tern_cpu_kernel *kernel;
+    tern_host_conv_few *g;
+} job;
+
+static void run_part(void *user, int part, int parts)
+{
+    const job *j = user;
+    void *const args[] = {j->g};
+    j->kernel->run(j->kernel, part, parts, args);
+}
+
+static void sum_parts(const tern_host_conv_few *g, int64_t numbers, int parts, float *out)
+{
+    memcpy(out, g->room, (size_t)numbers * sizeof *out);
+    for (int p = 1; p < parts; p++)
+        for (int64_t i = 0; i < numbers; i++)
+            out[i] += g->room[p * g->part_room + i];
+}
+
+tern_status tern_cpu_conv_few(tern_place *place, const tern_convolution *c, bool *taken)
+{
+    static _Atomic(void *) found[2];
+    bool sums = c->pass == TERN_CONV_WEIGHT;
+    tern_host_conv_few g;
+    *taken = fits(c);
+    if (!*taken)
+        return TERN_OK;
+    memset(&g, 0, sizeof g);
+    shape_of(c, &g);
+    int64_t numbers = g.o * taps_of(c->shape);
+    int parts =
+        tern_parallel_parts(c->shape->n * numbers * g.out[0] * g.out[1] / TERN_CPU_PER_OPERATION);
+    parts = parts < g.groups ? parts : (int)g.groups;
+    tern_block *room =
+        tern_block_alloc(place, (size_t)(g.part_room * parts) * sizeof(float), "tern_convolution");
+    if (!room)
+        return tern_last_status();
+    g.room = room->buffer.host;
+    const tern_arg args[] = {{.role = TERN_ROLE_IN, .by_reference = true, .value.data = &g}};
+    job j = {.g = &g};
+    void *kernel;
+    tern_status status = tern_cpu_product_kernel(
+        place, &found[sums], sums ? "conv_weight" : "conv_forward", TERN_F32, args, 1, &kernel);
+    if (status == TERN_OK) {
+        j.kernel = kernel;
+        tern_parallel(parts, run_part, &j);
+        if (sums)
+            sum_parts(&g, numbers, parts, tern_cpu_at(&c->weight));
+    }
+    tern_block_free(room);
+    return status;
+}
