@@ -171,11 +171,17 @@ static void cost_attention(const tern_attention *a, cost *c)
     double stacks = (double)(a->block->count[0] * a->block->count[1]);
     double queries = (double)a->block->queries, keys = (double)a->block->keys;
     double width = (double)a->width, value = (double)a->value_width;
-    c->name = "attention";
+    double q = queries * width, k = keys * width, v = keys * value, out = queries * value;
+    c->name = a->gradient ? "attention gradient" : "attention";
     c->rate = rate_of(a->dtype, false);
     c->flops = 2 * stacks * queries * keys * (width + value);
-    c->read = size * stacks * (queries * width + keys * (width + value));
-    c->written = size * stacks * queries * value;
+    c->read = size * stacks * (q + k + v);
+    c->written = size * stacks * out + 4 * stacks * queries;
+    if (a->gradient) { /* scores twice, and cuDNN's sums of dq in float32 */
+        c->flops *= 2.5;
+        c->read += stacks * (2 * size * out + 4 * queries + 4 * (q + queries));
+        c->written = stacks * (size * (q + k + v) + 4 * (q + queries));
+    }
 }
 
 cost cost_of(const tern_work *work, const step *s)

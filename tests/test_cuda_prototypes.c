@@ -10,6 +10,10 @@
 #include <nvrtc.h>
 #ifdef TERN_CUDNN_HEADERS
 #include <cudnn.h>
+#if CUDNN_VERSION >= 90800 /* of the backend API, plans for a GPU that is not there came with it */
+#include <cudnn_graph.h>
+#define TERN_CUDNN_GRAPH_HEADERS
+#endif
 #endif
 #ifdef TERN_NCCL_HEADERS
 #ifndef __CUDA_BF16_TYPES_EXIST__
@@ -28,6 +32,9 @@
 #ifdef TERN_CUDNN_HEADERS
 #include "device/cuda/cudnn.def"
 #endif
+#ifdef TERN_CUDNN_GRAPH_HEADERS
+#include "device/cuda/cudnn_graph.def"
+#endif
 #ifdef TERN_NCCL_HEADERS
 #include "device/cuda/nccl.def"
 #endif
@@ -41,6 +48,9 @@
 #include "device/cuda/constants.def"
 #ifdef TERN_CUDNN_HEADERS
 #include "device/cuda/cudnn_constants.def"
+#endif
+#ifdef TERN_CUDNN_GRAPH_HEADERS
+#include "device/cuda/cudnn_graph_constants.def"
 #endif
 #ifdef TERN_NCCL_HEADERS
 #include "device/cuda/nccl_constants.def"
@@ -71,6 +81,12 @@ SIZE(cudnnDataType_t, 4)
 SIZE(cudnnTensorFormat_t, 4)
 SIZE(cudnnConvolutionMode_t, 4)
 SIZE(cudnnMathType_t, 4)
+#ifdef TERN_CUDNN_GRAPH_HEADERS
+SIZE(cudnnBackendDescriptorType_t, 4)
+SIZE(cudnnBackendAttributeName_t, 4)
+SIZE(cudnnBackendAttributeType_t, 4)
+SIZE(cudnnBackendDescriptor_t, 8)
+#endif
 SIZE(cudnnConvolutionFwdAlgo_t, 4)
 SIZE(cudnnConvolutionBwdDataAlgo_t, 4)
 SIZE(cudnnConvolutionBwdFilterAlgo_t, 4)
@@ -93,6 +109,9 @@ int main(void)
            CUDA_VERSION % 1000 / 10);
 #ifdef TERN_CUDNN_HEADERS
     printf("cuDNN %d.%d: prototypes and constants agree\n", CUDNN_MAJOR, CUDNN_MINOR);
+#endif
+#ifndef TERN_CUDNN_GRAPH_HEADERS
+    puts("SKIPPED: no headers of cuDNN 9.8 or later: its backend API is not checked");
 #endif
     return 0;
 #else

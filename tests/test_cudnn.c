@@ -195,6 +195,28 @@ static void a_recorded_step_has_its_own_scratch_memory(void **state)
     }
 }
 
+/* A replay convolves what is there then: it is on the graph's stream, not the device's. */
+static void a_recorded_convolution_is_of_every_replay(void **state)
+{
+    (void)state;
+    TERN_SCOPE {
+        tern_tensor *x = test_uniform("cuda:0", TERN_F32, TERN_SHAPE(1, 2, 5, 5), -1, 1, 1);
+        tern_tensor *w = test_uniform("cuda:0", TERN_F32, TERN_SHAPE(2, 2, 3, 3), -1, 1, 2);
+        tern_tensor *y = NULL;
+        tern_graph *graph = tern_graph_new("cuda:0");
+        TERN_CAPTURE (graph)
+            y = tern_keep(tern_conv2d(x, w, NULL, NULL));
+        for (int i = 0; i < 3; i++) {
+            assert_non_null(tern_add_scalar_(x, tern_scalar_real(1)));
+            assert_ok(tern_graph_replay(graph));
+            assert_close(y, tern_conv2d(tern_to(x, "cpu"), tern_to(w, "cpu"), NULL, NULL),
+                         .abs = 1e-3, .rel = 1e-3);
+        }
+        tern_release(y);
+        tern_graph_free(graph);
+    }
+}
+
 /* ---- what is missing or fails ------------------------------------------------------------- */
 
 static void too_old(void **state)
@@ -285,6 +307,7 @@ int main(int argc, char **argv)
         TEST(tf32_is_on_as_in_pytorch_and_can_be_off),
         TEST(what_it_can_not_is_computed_without_it),
         TEST(a_recorded_step_has_its_own_scratch_memory),
+        TEST(a_recorded_convolution_is_of_every_replay),
         TEST(an_old_one_is_told_and_left_alone),
         TEST(one_that_does_not_start_can_be_switched_off),
         TEST(any_call_may_fail_or_refuse),

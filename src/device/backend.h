@@ -98,7 +98,8 @@ typedef struct tern_convolution {
 } tern_convolution;
 
 /* out = softmax(scale q k' + mask) v for every stack, q (queries, width), k (keys, width), v (keys,
- * value_width), and log sum e^score of each query. Nothing is empty; out's columns are dense. */
+ * value_width), and log sum e^score of each query. Nothing is empty; out's columns are dense. Or its gradients,
+ * dq, dk and dv by dout, q, k, v, out and the sums. */
 typedef struct tern_attention {
     tern_dtype dtype;
     const struct tern_attention_block
@@ -107,6 +108,10 @@ typedef struct tern_attention {
     double scale, softcap; /* 0: none; else scores are softcap tanh(score / softcap) before masks */
     tern_matrix q, k, v, out;
     tern_arg sums, mask; /* mask without a buffer: none */
+    bool gradient, deterministic;
+    bool trains;                  /* its gradient will be wanted */
+    tern_matrix dout, dq, dk, dv; /* of a gradient */
+    const tern_buffer *scratch;   /* set by the device layer; NULL: none was wanted */
 } tern_attention;
 
 /* What several devices do together: i has from[i] and to[i] on places[i], dense, of count elements; they may be one
@@ -136,9 +141,10 @@ typedef struct tern_vendor {
      * of scratch memory that it is to be given, 0 for none. */
     tern_status (*convolution_plan)(tern_place *place, const tern_convolution *c, size_t *scratch,
                                     bool *taken);
-    /* Attention without dropout, where it fits. Both or none. */
-    bool (*attention_fits)(tern_place *place, const tern_attention *a);
-    tern_status (*attention)(tern_place *place, const tern_attention *a);
+    /* Attention without dropout; asked before it, as of convolutions. Both or none. */
+    tern_status (*attention_plan)(tern_place *place, const tern_attention *a, size_t *scratch,
+                                  bool *taken);
+    tern_status (*attention)(tern_place *place, const tern_attention *a, bool *taken);
     /* Whether gemm does this product with its sums of A's rows. NULL: it has none. */
     tern_status (*sums_fit)(tern_place *place, const tern_gemm *g, bool *fits);
     bool adds_convolutions;

@@ -170,9 +170,10 @@ static tern_graph_node *add_convolution(tern_graph *graph, const tern_work *work
 static tern_graph_node *add_attention(tern_graph *graph, const tern_work *work)
 {
     const tern_attention *a = work->what.attention;
-    const tern_buffer *buffers[] = {a->q.buffer,   a->k.buffer,    a->v.buffer,
-                                    a->out.buffer, a->sums.buffer, a->mask.buffer};
-    for (int i = 0; i < 6; i++)
+    const tern_buffer *buffers[] = {a->q.buffer,    a->k.buffer,    a->v.buffer, a->out.buffer,
+                                    a->sums.buffer, a->mask.buffer, a->scratch,  a->dout.buffer,
+                                    a->dq.buffer,   a->dk.buffer,   a->dv.buffer};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         if (hold(graph, buffers[i]) != TERN_OK)
             return NULL;
     tern_graph_node *node = add(graph, work, padded(sizeof *a) + sizeof *a->block);

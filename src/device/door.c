@@ -21,7 +21,7 @@ tern_status tern_work_run(tern_place *place, const tern_work *work, bool *taken)
     case TERN_WORK_CONVOLUTION:
         return b->vendor->convolution(place, work->what.convolution, taken);
     case TERN_WORK_ATTENTION:
-        return b->vendor->attention(place, work->what.attention);
+        return b->vendor->attention(place, work->what.attention, taken);
     case TERN_WORK_TOGETHER:
         return b->vendor->together(work->what.together.places, work->what.together.n,
                                    work->what.together.list, work->what.together.k, taken);

@@ -50,11 +50,26 @@ tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c
 tern_status tern_launch_attention(tern_place *place, const tern_attention *a, bool *taken)
 {
     const tern_vendor *vendor = place->backend->vendor;
-    *taken = vendor && vendor->attention && vendor->attention_fits(place, a);
+    tern_attention call = *a;
+    tern_block *scratch = NULL;
+    size_t bytes = 0;
+    *taken = false;
+    if (!vendor || !vendor->attention)
+        return TERN_OK;
+    TERN_TRY(tern_registry_open(place));
+    TERN_TRY(vendor->attention_plan(place, a, &bytes, taken));
     if (!*taken)
         return TERN_OK;
-    return tern_work_give(place, &(tern_work){.kind = TERN_WORK_ATTENTION, .what.attention = a},
-                          NULL);
+    if (bytes) {
+        scratch = tern_block_alloc(place, bytes, "tern_scaled_dot_product_attention");
+        if (!scratch)
+            return tern_last_status();
+        call.scratch = &scratch->buffer;
+    }
+    tern_status status = tern_work_give(
+        place, &(tern_work){.kind = TERN_WORK_ATTENTION, .what.attention = &call}, taken);
+    tern_block_free(scratch);
+    return status;
 }
 
 tern_status tern_launch_together(tern_place *const *places, int n, const tern_together *list, int k,

@@ -1,7 +1,7 @@
 /* cudnn.c -- the stand-in's cuDNN: convolutions, written from its documentation. It refuses what
  * cuDNN refuses, and misaligned pointers, memory of another device, and too little scratch memory,
  * which it overwrites. */
-#include "standin.h"
+#include "cudnn_handle.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,10 +18,6 @@ enum { Y, X, WEIGHT, PASSES, ALGORITHMS = 8, MOST_DIMS = 5 };
 #include "device/cuda/cudnn.def"
 #undef X
 
-struct cudnnContext {
-    cudaStream_t stream;
-    int device;
-};
 struct cudnnTensorStruct {
     cudnnDataType_t type;
     int n, dims[MOST_DIMS], strides[MOST_DIMS];

@@ -8,11 +8,13 @@
 /* Wider heads leave the cache; fewer queries than these do not fill a panel's lanes. */
 enum { WIDEST = 256, FEWEST_QUERIES = 16 };
 
-static bool attention_fits(tern_place *place, const tern_attention *a)
+static tern_status attention_plan(tern_place *place, const tern_attention *a, size_t *scratch,
+                                  bool *taken)
 {
-    (void)place;
-    return a->dtype == TERN_F32 && a->width <= WIDEST && a->value_width <= WIDEST &&
-           a->block->queries >= FEWEST_QUERIES;
+    (void)place, (void)scratch;
+    *taken = !a->gradient && a->dtype == TERN_F32 && a->width <= WIDEST &&
+             a->value_width <= WIDEST && a->block->queries >= FEWEST_QUERIES;
+    return TERN_OK;
 }
 
 typedef struct job {
@@ -27,8 +29,9 @@ static void run_part(void *user, int part, int parts)
     j->kernel->run(j->kernel, part, parts, args);
 }
 
-static tern_status attention(tern_place *place, const tern_attention *a)
+static tern_status attention(tern_place *place, const tern_attention *a, bool *taken)
 {
+    (void)taken;
     const tern_attention_block *b = a->block;
     static _Atomic(void *) found;
     int parts = tern_parallel_parts(b->count[0] * b->count[1] * b->queries * b->keys *
@@ -72,4 +75,4 @@ static tern_status attention(tern_place *place, const tern_attention *a)
 }
 
 const tern_vendor tern_cpu_vendor = {
-    .convolution = tern_cpu_convolution, .attention_fits = attention_fits, .attention = attention};
+    .convolution = tern_cpu_convolution, .attention_plan = attention_plan, .attention = attention};

@@ -65,6 +65,8 @@ static void event_free(tern_place *place, void *event)
 static const tern_vendor vendor = {
     .convolution = tern_cuda_convolution,
     .convolution_plan = tern_cuda_convolution_plan,
+    .attention_plan = tern_cuda_attention_plan,
+    .attention = tern_cuda_attention,
     .sums_fit = tern_cuda_sums_fit,
     .adds_convolutions = true,
     .leaves_bias = true,

@@ -39,7 +39,7 @@ struct tern_cuda_dnn_state {
 typedef struct tern_cudnn_perf perf;
 
 /* Version 8 has one code for it, 9 a thousand. */
-static bool is_refusal(cudnnStatus_t code)
+bool tern_cuda_dnn_refuses(cudnnStatus_t code)
 {
     return code == 9 || code / 1000 == 3;
 }
@@ -253,7 +253,7 @@ static cudnnStatus_t choose(cudnnHandle_t handle, plan *p)
     return code;
 }
 
-static tern_status check(tern_place *place, cudnnStatus_t code, const char *call)
+tern_status tern_cuda_dnn_check(tern_place *place, cudnnStatus_t code, const char *call)
 {
     if (code == 0)
         return TERN_OK;
@@ -282,18 +282,20 @@ static tern_status find_plan(tern_place *place, struct tern_cuda_dnn_state *stat
     cudnnStatus_t code = describe(p);
     if (!code)
         code = choose(state->handle, p);
-    if (!code || is_refusal(code))
+    if (!code || tern_cuda_dnn_refuses(code))
         return TERN_OK;
     drop(p);
-    return check(place, code, "describing a convolution to cuDNN");
+    return tern_cuda_dnn_check(place, code, "describing a convolution to cuDNN");
 }
 
-static tern_status open_state(tern_place *place, tern_cuda_state *device)
+tern_status tern_cuda_dnn_open(tern_place *place, cudnnHandle_t *handle)
 {
+    tern_cuda_state *device = tern_cuda_state_of(place);
     if (!device->dnn && !(device->dnn = tern_alloc(sizeof *device->dnn)))
         return TERN_ERR_MEMORY;
     tern_cuda_dnn_state *state = device->dnn;
     cudaStream_t stream = tern_cuda_stream(place);
+    *handle = state->handle;
     if (state->stream && state->stream == stream)
         return TERN_OK;
     cudnnStatus_t code = state->handle ? 0 : tern_cuda.cudnnCreate(&state->handle);
@@ -303,8 +305,10 @@ static tern_status open_state(tern_place *place, tern_cuda_state *device)
                          "tern_backends_cudnn_set_enabled(false) goes without it",
                          tern_place_info(place)->device, tern_cuda.cudnnGetVersion(),
                          tern_cuda.cudnnGetErrorString(code), code);
-    TERN_TRY(check(place, tern_cuda.cudnnSetStream(state->handle, stream), "cudnnSetStream"));
+    TERN_TRY(tern_cuda_dnn_check(place, tern_cuda.cudnnSetStream(state->handle, stream),
+                                 "cudnnSetStream"));
     state->stream = stream;
+    *handle = state->handle;
     return TERN_OK;
 }
 
@@ -323,7 +327,8 @@ tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution
         return TERN_OK;
     TERN_TRY(tern_cuda_enter(place));
     pthread_mutex_lock(&device->dnn_lock);
-    tern_status status = open_state(place, device);
+    cudnnHandle_t handle;
+    tern_status status = tern_cuda_dnn_open(place, &handle);
     if (status == TERN_OK)
         status = find_plan(place, device->dnn, c, &p);
     if (status == TERN_OK) {
@@ -342,19 +347,22 @@ static void *address(const tern_arg *a)
 tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, bool *taken)
 {
     tern_cuda_state *device = tern_cuda_state_of(place);
+    cudnnHandle_t handle;
     plan *p;
     *taken = true;
     TERN_TRY(tern_cuda_enter(place));
     pthread_mutex_lock(&device->dnn_lock);
-    tern_status status = find_plan(place, device->dnn, c, &p);
+    tern_status status = tern_cuda_dnn_open(place, &handle);
+    if (status == TERN_OK)
+        status = find_plan(place, device->dnn, c, &p);
     if (status == TERN_OK) {
         void *scratch = c->scratch ? c->scratch->handle : NULL;
-        cudnnStatus_t code = run(device->dnn->handle, p, address(&c->x), address(&c->weight),
-                                 address(&c->y), scratch, c->adds);
-        if (is_refusal(code)) /* its heuristics thought otherwise */
+        cudnnStatus_t code =
+            run(handle, p, address(&c->x), address(&c->weight), address(&c->y), scratch, c->adds);
+        if (tern_cuda_dnn_refuses(code)) /* its heuristics thought otherwise */
             *taken = p->usable = false;
         else
-            status = check(place, code, "a convolution through cuDNN");
+            status = tern_cuda_dnn_check(place, code, "a convolution through cuDNN");
     }
     pthread_mutex_unlock(&device->dnn_lock);
     return status;

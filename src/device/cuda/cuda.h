@@ -15,12 +15,14 @@ typedef struct tern_cuda_api {
 #include "device/cuda/nvrtc.def"
 #include "device/cuda/cublaslt.def"
 #include "device/cuda/cudnn.def"
+#include "device/cuda/cudnn_graph.def"
 #include "device/cuda/nccl.def"
 #undef X
-    int major;     /* of the runtime, the compiler and cuBLASLt, which are of one version */
-    bool has_lt;   /* cuBLASLt is optional */
-    bool has_dnn;  /* and so are cuDNN */
-    bool has_nccl; /* and NCCL */
+    int major;      /* of the runtime, the compiler and cuBLASLt, which are of one version */
+    bool has_lt;    /* cuBLASLt is optional */
+    bool has_dnn;   /* and so are cuDNN */
+    bool has_graph; /* its graphs, with what attention needs of them */
+    bool has_nccl;  /* and NCCL */
     int nvrtc_major, nvrtc_minor;
 } tern_cuda_api;
 extern tern_cuda_api tern_cuda;
@@ -31,6 +33,7 @@ bool tern_cuda_load(tern_text *notes);
 typedef struct tern_cuda_kernel tern_cuda_kernel;
 typedef struct tern_cuda_gemm_state tern_cuda_gemm_state;
 typedef struct tern_cuda_dnn_state tern_cuda_dnn_state;
+typedef struct tern_cuda_attention_state tern_cuda_attention_state;
 
 typedef struct tern_cuda_state {
     int index;                  /* CUDA's number of the device */
@@ -51,7 +54,8 @@ typedef struct tern_cuda_state {
     tern_cuda_gemm_state *gemm;
     pthread_mutex_t dnn_lock;
     tern_cuda_dnn_state *dnn;
-    uint64_t peers[4]; /* bit i: access to device i was tried */
+    tern_cuda_attention_state *attention; /* under dnn_lock */
+    uint64_t peers[4];                    /* bit i: access to device i was tried */
 } tern_cuda_state;
 
 /* A kernel of the library or of the user. */
@@ -85,8 +89,8 @@ tern_status tern_cuda_check_driver(tern_place *place, CUresult code, const char 
 #define CUDA_TRY(PLACE, CALL)   TERN_TRY(tern_cuda_check(PLACE, tern_cuda.CALL, #CALL))
 #define DRIVER_TRY(PLACE, CALL) TERN_TRY(tern_cuda_check_driver(PLACE, tern_cuda.CALL, #CALL))
 
-/* ---- enumerate.c, memory.c, programs.c, launch.c, gemm.c, convolution.c, collective.c, graph.c,
- * user.c --- */
+/* ---- enumerate.c, memory.c, programs.c, launch.c, gemm.c, convolution.c, attention.c, collective.c,
+ * graph.c, user.c --- */
 tern_status tern_cuda_enumerate(tern_found **found, int *n, tern_text *notes);
 
 tern_status tern_cuda_alloc(tern_place *place, tern_buffer *buffer);
@@ -134,6 +138,13 @@ tern_status tern_cuda_sums_fit(tern_place *place, const tern_gemm *gemm, bool *f
 tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution *c,
                                        size_t *scratch, bool *taken);
 tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, bool *taken);
+/* cuDNN's handle, for the calling thread's stream; with dnn_lock. And whether a result of it is a refusal. */
+tern_status tern_cuda_dnn_open(tern_place *place, cudnnHandle_t *handle);
+bool tern_cuda_dnn_refuses(cudnnStatus_t code);
+tern_status tern_cuda_dnn_check(tern_place *place, cudnnStatus_t code, const char *call);
+tern_status tern_cuda_attention_plan(tern_place *place, const tern_attention *a, size_t *scratch,
+                                     bool *taken);
+tern_status tern_cuda_attention(tern_place *place, const tern_attention *a, bool *taken);
 tern_status tern_cuda_together(tern_place *const *places, int n, const tern_together *list, int k,
                                bool *taken);
 tern_status tern_cuda_graph_make(tern_place *place, tern_status (*record)(void *user), void *user,

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_FOLDERS = 64, PATH_BYTES = 1024 };
+/* FIRST_GRAPH: from this version of cuDNN on the sums of attention's dq need not be cleared before. */
+enum { MAX_FOLDERS = 64, PATH_BYTES = 1024, FIRST_GRAPH = 90600 };
 
 tern_cuda_api tern_cuda;
 
@@ -77,7 +78,7 @@ static void *open_library(const folders *list, const char *name, char *reason, s
     return NULL;
 }
 
-typedef enum part { DRIVER, RUNTIME, COMPILER, PRODUCTS, CONVOLUTIONS, COLLECTIVES } part;
+typedef enum part { DRIVER, RUNTIME, COMPILER, PRODUCTS, CONVOLUTIONS, GRAPHS, COLLECTIVES } part;
 
 /* What is taken from each library, and where its address goes. */
 static const struct {
@@ -100,6 +101,9 @@ static const struct {
 #undef OF
 #define OF CONVOLUTIONS
 #include "device/cuda/cudnn.def"
+#undef OF
+#define OF GRAPHS
+#include "device/cuda/cudnn_graph.def"
 #undef OF
 #define OF COLLECTIVES
 #include "device/cuda/nccl.def"
@@ -141,6 +145,8 @@ static void load_dnn(const folders *list, int major, tern_text *notes)
         return;
     size_t version = tern_cuda.cudnnGetVersion(), runtime = tern_cuda.cudnnGetCudartVersion();
     tern_cuda.has_dnn = version >= 8000 && runtime / 1000 == (size_t)major;
+    tern_cuda.has_graph =
+        tern_cuda.has_dnn && version >= FIRST_GRAPH && take(GRAPHS, library, file, notes);
     if (version < 8000)
         tern_text_add(notes, "%s%s is version %zu, 8000 is needed: %s", comma, file, version,
                       without);

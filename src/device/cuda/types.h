@@ -14,6 +14,9 @@ typedef unsigned int cublasLtMatmulDescAttributes_t, cublasLtMatrixLayoutAttribu
 typedef unsigned int cudnnStatus_t, cudnnDataType_t, cudnnTensorFormat_t, cudnnConvolutionMode_t,
     cudnnMathType_t, cudnnConvolutionFwdAlgo_t, cudnnConvolutionBwdDataAlgo_t,
     cudnnConvolutionBwdFilterAlgo_t;
+typedef unsigned int cudnnBackendDescriptorType_t, cudnnBackendAttributeName_t,
+    cudnnBackendAttributeType_t;
+typedef void *cudnnBackendDescriptor_t;
 typedef unsigned int ncclResult_t, ncclDataType_t, ncclRedOp_t;
 typedef unsigned int CUdevice_attribute, CUfunction_attribute;
 typedef int CUdevice;
@@ -92,6 +95,7 @@ enum {
 #define X(NAME, VALUE) NAME = VALUE,
 #include "device/cuda/constants.def"
 #include "device/cuda/cudnn_constants.def"
+#include "device/cuda/cudnn_graph_constants.def"
 #include "device/cuda/nccl_constants.def"
 #undef ATTRIBUTE
 #undef KIND

@@ -280,30 +280,6 @@ static tern_status forward_block(tern_call *call, const geometry *g, tern_tensor
                     SIZE(b->rows, g->value_width, b->columns), 1, 0);
 }
 
-/* All of it by the device's own routine, where it has one and neither weights are kept nor dropped. */
-static tern_status forward_at_once(tern_call *call, const geometry *g, bool *taken)
-{
-    const tern_attention_attributes *at = call->attributes;
-    tern_tensor *mask = call->in[MASK];
-    tern_attention a = {.dtype = call->in[Q]->dtype,
-                        .block = &g->block,
-                        .width = g->width,
-                        .value_width = g->value_width,
-                        .scale = at->scale,
-                        .softcap = at->softcap,
-                        .q = matrix(call->in[Q], 0, false),
-                        .k = matrix(call->in[K], 0, false),
-                        .v = matrix(call->in[V], 0, false),
-                        .out = matrix(call->out[OUT], 0, false),
-                        .sums = tern_arg_out(call->out[SUMS])};
-    if (mask)
-        a.mask = tern_arg_in(mask);
-    *taken = false;
-    if (at->dropout > 0 || call->out[WEIGHTS]->numel > 0)
-        return TERN_OK;
-    return tern_launch_attention(call->place, &a, taken);
-}
-
 /* All blocks of queries after each other in the same memory. Rows of a softmax are whole
  * within a block, so blocks need nothing of each other. */
 static tern_status forward(tern_call *call)
@@ -311,7 +287,7 @@ static tern_status forward(tern_call *call)
     const tern_attention_attributes *at = call->attributes;
     geometry g = geometry_of(call->place, call->in, at);
     bool kept = call->out[WEIGHTS]->numel > 0, taken;
-    TERN_TRY(forward_at_once(call, &g, &taken));
+    TERN_TRY(tern_attention_vendor_forward(call, &g.block, &taken));
     if (taken)
         return TERN_OK;
     if (at->dropout > 0)
@@ -420,8 +396,11 @@ static tern_status gradient_forward(tern_call *call)
 {
     const tern_attention_attributes *at = call->attributes;
     geometry g = geometry_of(call->place, call->in, at);
-    if (tern_attention_tiles_fit(call->in))
-        return tern_attention_tiles_gradient(call, &g.block);
+    if (tern_attention_tiles_fit(call->in)) {
+        bool taken;
+        TERN_TRY(tern_attention_vendor_gradient(call, &g.block, &taken));
+        return taken ? TERN_OK : tern_attention_tiles_gradient(call, &g.block);
+    }
     tern_tensor *had = call->in[HAD + WEIGHTS]->numel ? call->in[HAD + WEIGHTS] : NULL;
     spaces s = {.p = had ? had : new_scores(&g, call->in[Q]), .ds = new_scores(&g, call->in[Q])};
     s.dropped = at->dropout > 0 ? new_scores(&g, call->in[Q]) : s.p;

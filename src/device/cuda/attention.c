@@ -1,0 +1,161 @@
+/* attention.c -- attention through cuDNN's graphs, where a step of training is large enough for it.
+ *
+ * What cuDNN answers for a shape is kept: making a plan takes it half a second, a kernel compiled. So forward alone, of
+ * which each length of a prompt would be another shape, is left to tern's own kernel (ops/attention/attention_tiles.c), as
+ * are small ones, whose gradient is more launches than that. */
+#include "device/cuda/dnn_attention.h"
+#include "types_host.h"
+#include "shapes.h"
+#include <stdlib.h>
+#include <string.h>
+#include <tern/backends.h>
+
+/* From compute capability 9.0 on its engines use what tern's kernel does not, wgmma and TMA. FEWEST: of products of two
+ * numbers, in log2, from where on the time that this saves is more than two launches. */
+enum { PLANS = 64, FIRST_COMPUTE = 90, FEWEST = 29, ALIGNMENT = 16 };
+
+typedef struct plan {
+    tern_dnn_problem of;
+    tern_dnn_graph graph;
+    bool used, usable;
+} plan;
+
+struct tern_cuda_attention_state {
+    plan plans[PLANS]; /* by hash; a newer shape takes the older one's place */
+};
+
+static uint64_t address(const tern_matrix *m)
+{
+    return (uint64_t)(uintptr_t)m->buffer->handle + 2 * (uint64_t)m->at;
+}
+
+/* The matrices in the order of the problem's strides; those of gradients are not there without one. */
+static int list(const tern_attention *a, const tern_matrix *matrices[TERN_DNN_MATRICES])
+{
+    const tern_matrix *all[] = {&a->q, &a->k, &a->v, &a->out, &a->dout, &a->dq, &a->dk, &a->dv};
+    memcpy(matrices, all, sizeof all);
+    return a->gradient ? TERN_DNN_MATRICES : TERN_DNN_DOUT;
+}
+
+/* A stack or a row alone has no stride that anybody looks at: what a dense tensor would have stands for it. */
+static bool lay(const tern_matrix *m, const int64_t count[2], int64_t rows, int64_t columns,
+                int64_t strides[3])
+{
+    const int64_t sizes[] = {count[0], count[1], rows}, from[] = {m->batch[0], m->batch[1], m->row};
+    int64_t dense = columns;
+    bool fits = m->col == 1 && address(m) % ALIGNMENT == 0;
+    for (int d = 2; d >= 0; d--) {
+        strides[d] = sizes[d] == 1 ? dense : from[d];
+        dense = strides[d] * sizes[d] > dense ? strides[d] * sizes[d] : dense;
+        fits = fits && strides[d] > 0 && 2 * strides[d] % ALIGNMENT == 0;
+    }
+    return fits;
+}
+
+/* False: cuDNN has no words for it, or a query without keys would not be zero. */
+static bool describe(const tern_attention *a, tern_dnn_problem *p)
+{
+    const tern_attention_block *b = a->block;
+    const tern_matrix *matrices[TERN_DNN_MATRICES];
+    int n = list(a, matrices);
+    int64_t all = b->queries + b->keys;
+    memset(p, 0, sizeof *p); /* padding too: it is compared */
+    p->count[0] = b->count[0], p->count[1] = b->count[1];
+    p->queries = b->queries, p->keys = b->keys;
+    p->width = a->width, p->value_width = a->value_width;
+    p->dtype = (int32_t)a->dtype;
+    p->gradient = a->gradient;
+    p->causal = b->flags != 0;
+    p->lower_right = p->causal && b->after != 0;
+    bool fits = (b->flags == 0 || b->flags == TERN_ATTENTION_BAND) && a->softcap == 0 &&
+                (a->dtype == TERN_F16 || a->dtype == TERN_BF16) && all < INT32_MAX;
+    if (p->causal)
+        fits = fits && b->before >= b->queries - 1 &&
+               (b->after == 0 || (b->after == b->keys - b->queries && b->after > 0));
+    for (int i = 0; i < n; i++) {
+        bool of_keys = i == TERN_DNN_K || i == TERN_DNN_V || i == TERN_DNN_DK || i == TERN_DNN_DV;
+        bool wide = i == TERN_DNN_Q || i == TERN_DNN_K || i == TERN_DNN_DQ || i == TERN_DNN_DK;
+        fits = fits && lay(matrices[i], b->count, of_keys ? b->keys : b->queries,
+                           wide ? a->width : a->value_width, p->strides[i]);
+    }
+    return fits;
+}
+
+/* TERN_CUDNN_ATTENTION: 1 for all that cuDNN takes, 0 for none, to compare the two. */
+static bool is_wanted(tern_place *place, const tern_attention *a)
+{
+    const char *wanted = getenv("TERN_CUDNN_ATTENTION");
+    const tern_attention_block *b = a->block;
+    if (!tern_cuda.has_graph || !tern_backends_cudnn_is_enabled() ||
+        (a->gradient && a->deterministic) || (wanted && *wanted == '0'))
+        return false;
+    double products = (double)(b->count[0] * b->count[1]) * (double)b->queries * (double)b->keys *
+                      (double)(a->width + a->value_width);
+    return wanted || ((a->gradient || a->trains) && products >= 1 << FEWEST &&
+                      tern_cuda_state_of(place)->compute >= FIRST_COMPUTE);
+}
+
+/* *found is not usable where cuDNN refuses; one that it can't tell us of is not asked for again either. */
+static tern_status find_plan(tern_place *place, const tern_dnn_problem *p, plan **found)
+{
+    tern_cuda_state *device = tern_cuda_state_of(place);
+    cudnnHandle_t handle;
+    TERN_TRY(tern_cuda_dnn_open(place, &handle));
+    if (!device->attention && !(device->attention = tern_alloc(sizeof *device->attention)))
+        return TERN_ERR_MEMORY;
+    plan *x = &device->attention->plans[tern_hash(TERN_HASH_SEED, p, sizeof *p) % PLANS];
+    *found = x;
+    if (x->used && memcmp(&x->of, p, sizeof *p) == 0)
+        return TERN_OK;
+    tern_dnn_clear(&x->graph);
+    x->of = *p;
+    x->used = true;
+    x->graph.handle = handle;
+    tern_dnn_attention(&x->graph, p);
+    x->usable = x->graph.plan != NULL;
+    return TERN_OK;
+}
+
+tern_status tern_cuda_attention_plan(tern_place *place, const tern_attention *a, size_t *scratch,
+                                     bool *taken)
+{
+    tern_cuda_state *device = tern_cuda_state_of(place);
+    tern_dnn_problem problem;
+    plan *p = NULL;
+    *taken = false;
+    if (!is_wanted(place, a) || !describe(a, &problem))
+        return TERN_OK;
+    TERN_TRY(tern_cuda_enter(place));
+    pthread_mutex_lock(&device->dnn_lock);
+    tern_status status = find_plan(place, &problem, &p);
+    *taken = status == TERN_OK && p->usable;
+    if (*taken)
+        *scratch = tern_dnn_attention_scratch(&p->graph, &problem);
+    pthread_mutex_unlock(&device->dnn_lock);
+    return status;
+}
+
+tern_status tern_cuda_attention(tern_place *place, const tern_attention *a, bool *taken)
+{
+    tern_cuda_state *device = tern_cuda_state_of(place);
+    const tern_matrix *matrices[TERN_DNN_MATRICES];
+    tern_dnn_problem problem;
+    plan *p;
+    tern_dnn_places places = {.sums = (char *)a->sums.buffer->handle + 4 * a->sums.at,
+                              .scratch = a->scratch ? a->scratch->handle : NULL,
+                              .scale = (float)a->scale};
+    describe(a, &problem);
+    for (int i = list(a, matrices) - 1; i >= 0; i--)
+        places.matrices[i] = (void *)(uintptr_t)address(matrices[i]);
+    TERN_TRY(tern_cuda_enter(place));
+    pthread_mutex_lock(&device->dnn_lock);
+    tern_status status = find_plan(place, &problem, &p);
+    cudnnStatus_t code =
+        status == TERN_OK && p->usable ? tern_dnn_attend(&p->graph, &problem, &places) : 0;
+    if (status == TERN_OK && (!p->usable || tern_cuda_dnn_refuses(code)))
+        *taken = p->usable = false;
+    else if (status == TERN_OK)
+        status = tern_cuda_dnn_check(place, code, "an attention through cuDNN");
+    pthread_mutex_unlock(&device->dnn_lock);
+    return status;
+}

@@ -1,0 +1,209 @@
+/* dnn_graph.c -- cuDNN's backend API: descriptors, which are made, given attributes, finalized, and pointed to by others. */
+#include "device/cuda/dnn_graph.h"
+#include <string.h>
+
+enum { X, B, T, Y, OPERANDS, CANDIDATES = 4, ALIGNMENT = 16 };
+
+/* Nothing is done once something failed: who describes a graph looks at the end. */
+static bool fails(tern_dnn_graph *g, cudnnStatus_t code, const char *call)
+{
+    if (code && !g->code) {
+        g->code = code;
+        g->call = call;
+    }
+    return code != 0;
+}
+
+static cudnnBackendDescriptor_t make(tern_dnn_graph *g, cudnnBackendDescriptorType_t type)
+{
+    cudnnBackendDescriptor_t made = NULL;
+    if (g->code || fails(g, tern_cuda.cudnnBackendCreateDescriptor(type, &made),
+                         "cudnnBackendCreateDescriptor"))
+        return NULL;
+    g->made[g->n_made++] = made;
+    return made;
+}
+
+static void set(tern_dnn_graph *g, cudnnBackendDescriptor_t descriptor,
+                cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t n,
+                const void *values)
+{
+    if (!g->code)
+        fails(g, tern_cuda.cudnnBackendSetAttribute(descriptor, name, type, n, values),
+              "cudnnBackendSetAttribute");
+}
+
+static void set_descriptor(tern_dnn_graph *g, cudnnBackendDescriptor_t descriptor,
+                           cudnnBackendAttributeName_t name, cudnnBackendDescriptor_t value)
+{
+    set(g, descriptor, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
+}
+
+static void finalize(tern_dnn_graph *g, cudnnBackendDescriptor_t descriptor)
+{
+    if (!g->code)
+        fails(g, tern_cuda.cudnnBackendFinalize(descriptor), "cudnnBackendFinalize");
+}
+
+cudnnBackendDescriptor_t tern_dnn_tensor_new(tern_dnn_graph *g, const tern_dnn_tensor *t)
+{
+    static const int64_t alignment = ALIGNMENT;
+    cudnnBackendDescriptor_t d = make(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    set(g, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &t->type);
+    set(g, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, t->dims);
+    set(g, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, t->strides);
+    set(g, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &t->id);
+    set(g, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
+    set(g, d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &t->is_virtual);
+    set(g, d, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &t->by_value);
+    finalize(g, d);
+    return d;
+}
+
+/* Each kind's descriptors: of its mathematics (its precision, its mode) and of the operation, which points to the
+ * former and has operands. An attribute 0 is one that it has not, or pointwise's mode. */
+static const struct {
+    uint16_t how, precision, mode, mode_type, operation, points, operands[OPERANDS];
+} kinds[] = {
+    [TERN_DNN_POINTWISE] = {CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
+                            CUDNN_ATTR_POINTWISE_MATH_PREC,
+                            CUDNN_ATTR_POINTWISE_MODE,
+                            CUDNN_TYPE_POINTWISE_MODE,
+                            CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+                            CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
+                            {CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
+                             CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+                             CUDNN_ATTR_OPERATION_POINTWISE_TDESC,
+                             CUDNN_ATTR_OPERATION_POINTWISE_YDESC}},
+    [TERN_DNN_PRODUCT] = {CUDNN_BACKEND_MATMUL_DESCRIPTOR,
+                          CUDNN_ATTR_MATMUL_COMP_TYPE,
+                          0,
+                          0,
+                          CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR,
+                          CUDNN_ATTR_OPERATION_MATMUL_DESC,
+                          {CUDNN_ATTR_OPERATION_MATMUL_ADESC, CUDNN_ATTR_OPERATION_MATMUL_BDESC, 0,
+                           CUDNN_ATTR_OPERATION_MATMUL_CDESC}},
+    [TERN_DNN_REDUCTION] = {CUDNN_BACKEND_REDUCTION_DESCRIPTOR,
+                            CUDNN_ATTR_REDUCTION_COMP_TYPE,
+                            CUDNN_ATTR_REDUCTION_OPERATOR,
+                            CUDNN_TYPE_REDUCTION_OPERATOR_TYPE,
+                            CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
+                            CUDNN_ATTR_OPERATION_REDUCTION_DESC,
+                            {CUDNN_ATTR_OPERATION_REDUCTION_XDESC, 0, 0,
+                             CUDNN_ATTR_OPERATION_REDUCTION_YDESC}},
+    [TERN_DNN_RESHAPE] = {0,
+                          0,
+                          0,
+                          0,
+                          CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
+                          0,
+                          {CUDNN_ATTR_OPERATION_RESHAPE_XDESC, 0, 0,
+                           CUDNN_ATTR_OPERATION_RESHAPE_YDESC}},
+};
+
+static cudnnBackendDescriptor_t mathematics(tern_dnn_graph *g, const tern_dnn_operation *o)
+{
+    cudnnBackendDescriptor_t d = make(g, kinds[o->kind].how);
+    if (kinds[o->kind].mode_type)
+        set(g, d, kinds[o->kind].mode, kinds[o->kind].mode_type, 1, &o->mode);
+    set(g, d, kinds[o->kind].precision, CUDNN_TYPE_DATA_TYPE, 1, &o->precision);
+    if (o->axis)
+        set(g, d, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &o->axis);
+    finalize(g, d);
+    return d;
+}
+
+void tern_dnn_add(tern_dnn_graph *g, const tern_dnn_operation *o)
+{
+    cudnnBackendDescriptor_t d = make(g, kinds[o->kind].operation);
+    if (kinds[o->kind].points)
+        set_descriptor(g, d, kinds[o->kind].points, mathematics(g, o));
+    for (int i = 0; i < OPERANDS; i++)
+        if (o->operands[i])
+            set_descriptor(g, d, kinds[o->kind].operands[i], o->operands[i]);
+    finalize(g, d);
+    g->operations[g->n_operations++] = d;
+}
+
+/* ---- plans ------------------------------------------------------------------------------- */
+
+static void plan_for(tern_dnn_graph *g, cudnnBackendDescriptor_t engine)
+{
+    int64_t n;
+    cudnnBackendDescriptor_t d = make(g, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    if (g->device)
+        set_descriptor(g, d, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, g->device);
+    else
+        set(g, d, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &g->handle);
+    set_descriptor(g, d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engine);
+    finalize(g, d);
+    if (!g->code &&
+        !fails(g,
+               tern_cuda.cudnnBackendGetAttribute(d, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                                  CUDNN_TYPE_INT64, 1, &n, &g->scratch),
+               "cudnnBackendGetAttribute"))
+        g->plan = d;
+}
+
+static cudnnBackendDescriptor_t heuristics(tern_dnn_graph *g)
+{
+    static const int mode = CUDNN_HEUR_MODE_A;
+    cudnnBackendDescriptor_t graph = make(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    set(g, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, g->n_operations,
+        g->operations);
+    if (!g->device)
+        set(g, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &g->handle);
+    finalize(g, graph);
+    cudnnBackendDescriptor_t d = make(g, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    set_descriptor(g, d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
+    set(g, d, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    if (g->device)
+        set_descriptor(g, d, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, g->device);
+    finalize(g, d);
+    return d;
+}
+
+void tern_dnn_make_plan(tern_dnn_graph *g)
+{
+    cudnnBackendDescriptor_t d = heuristics(g), engines[CANDIDATES];
+    int64_t n = 0;
+    for (int i = 0; i < CANDIDATES; i++)
+        engines[i] = make(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    if (g->code || fails(g,
+                         tern_cuda.cudnnBackendGetAttribute(d, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                                            CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                                            CANDIDATES, &n, engines),
+                         "cudnnBackendGetAttribute"))
+        return;
+    g->code = n ? 0 : CUDNN_STATUS_NOT_SUPPORTED;
+    g->offered = n;
+    for (int64_t i = 0; i < n && i < CANDIDATES; i++) {
+        plan_for(g, engines[i]);
+        if (!tern_cuda_dnn_refuses(g->code))
+            break;
+        g->code = i + 1 < n ? 0 : g->code;
+    }
+}
+
+cudnnStatus_t tern_dnn_run(const tern_dnn_graph *g, int n, const int64_t *ids, void *const *at,
+                           void *scratch)
+{
+    tern_dnn_graph pack = {.handle = g->handle};
+    cudnnBackendDescriptor_t d = make(&pack, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    set(&pack, d, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, ids);
+    set(&pack, d, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, at);
+    set(&pack, d, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &scratch);
+    finalize(&pack, d);
+    if (!pack.code)
+        pack.code = tern_cuda.cudnnBackendExecute(g->handle, g->plan, d);
+    cudnnStatus_t code = pack.code;
+    tern_dnn_clear(&pack);
+    return code;
+}
+
+void tern_dnn_clear(tern_dnn_graph *g)
+{
+    while (g->n_made > 0)
+        tern_cuda.cudnnBackendDestroyDescriptor(g->made[--g->n_made]);
+    memset(g, 0, sizeof *g);
+}

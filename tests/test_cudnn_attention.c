@@ -1,0 +1,273 @@
+/* test_cudnn_attention.c -- attention through cuDNN's graphs, on the stand-in for it (tests/standin/cudnn_graph.c): which it is
+ * given, what comes of it, its failures. Nothing here is a result of a GPU. */
+#include "again.h"
+#include "support.h"
+#include <dlfcn.h>
+
+static unsigned long (*attentions)(int), (*descriptors)(void);
+
+static void *symbol(const char *name)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/libcudnn.so.9", getenv("TERN_CUDA_PATH"));
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL), *found = NULL;
+    assert_non_null(library);
+    found = dlsym(library, name);
+    assert_non_null(found);
+    return found;
+}
+
+static void find_counts(void)
+{
+    void *found = symbol("standin_attentions");
+    memcpy(&attentions, &found, sizeof found);
+    found = symbol("standin_descriptors");
+    memcpy(&descriptors, &found, sizeof found);
+}
+
+typedef struct row {
+    const char *what;
+    int64_t queries, keys, width, value_width;
+    tern_scaled_dot_product_attention_options o;
+    bool packed, taken;
+} row;
+
+/* Fewer scores than 2^14 are computed in float32 (ops/attention/attention.c). */
+static const row rows[] = {
+    {"all keys", 70, 56, 16, 16, {.scale = 0.2}, false, true},
+    {"wider values", 53, 65, 24, 40, {.scale = 0.2}, false, true},
+    {"causal", 64, 64, 32, 32, {.is_causal = true}, false, true},
+    {"causal, more keys", 40, 80, 32, 8, {.is_causal = true}, false, true},
+    {"causal from the lower right",
+     40,
+     80,
+     16,
+     16,
+     {.is_causal = true, .lower_right = true},
+     false,
+     true},
+    {"packed, as a layer has it", 64, 64, 32, 32, {.is_causal = true}, true, true},
+    {"width that is not a multiple of 8", 64, 64, 20, 20, {.scale = 0.2}, false, false},
+    {"queries without keys",
+     80,
+     40,
+     16,
+     16,
+     {.is_causal = true, .lower_right = true},
+     false,
+     false},
+    {"window", 64, 64, 16, 16, {.is_causal = true, .window = 8}, false, false},
+    {"softcap", 64, 64, 16, 16, {.softcap = 3}, false, false},
+    {"dropout", 64, 64, 16, 16, {.dropout_p = 0.3}, false, false},
+};
+enum { ROWS = sizeof rows / sizeof *rows, BATCH = 2, HEADS = 3 };
+
+typedef struct result {
+    tern_tensor *y, *gradient[3];
+} result;
+
+static tern_tensor *dense(const char *device, tern_dtype dtype, int64_t length, int64_t width,
+                          uint64_t seed)
+{
+    tern_tensor *x =
+        test_uniform(device, TERN_F32, TERN_SHAPE(BATCH, HEADS, length, width), -1, 1, seed);
+    return tern_requires_grad_(tern_detach(tern_to_dtype(x, dtype)), true);
+}
+
+static result attend(const row *r, const char *device, tern_dtype dtype)
+{
+    tern_tensor *in[3], *leaf = NULL;
+    in[0] = dense(device, dtype, r->queries, r->width, 1);
+    in[1] = dense(device, dtype, r->keys, r->width, 2);
+    in[2] = dense(device, dtype, r->keys, r->value_width, 3);
+    if (r->packed) { /* (N, T, 3, heads, width) */
+        tern_tensor *x = test_uniform(device, TERN_F32,
+                                      TERN_SHAPE(BATCH, r->queries, 3, HEADS, r->width), -1, 1, 4);
+        leaf = tern_requires_grad_(tern_detach(tern_to_dtype(x, dtype)), true);
+        for (int i = 0; i < 3; i++)
+            in[i] = tern_transpose(tern_select(leaf, 2, i), 1, 2);
+    }
+    tern_manual_seed(7);
+    result made = {.y = tern_scaled_dot_product_attention(in[0], in[1], in[2], &r->o)};
+    tern_tensor *slope =
+        tern_to_dtype(test_uniform(device, TERN_F32,
+                                   TERN_SHAPE(BATCH, HEADS, r->queries, r->value_width), -1, 1, 5),
+                      dtype);
+    tern_backward_with(made.y, &(tern_backward_options){.gradient = slope});
+    for (int i = 0; i < 3; i++)
+        made.gradient[i] = leaf ? tern_select(tern_grad(leaf), 2, i) : tern_grad(in[i]);
+    return made;
+}
+
+static void compare(const row *r, tern_dtype dtype, bool taken)
+{
+    unsigned long onward = attentions(0), back = attentions(1);
+    double error = dtype == TERN_F16 ? 4e-3 : 3e-2;
+    result here = attend(r, "cuda:0", dtype), there = attend(r, "cpu", dtype);
+    assert_ok(tern_synchronize("cuda:0"));
+    if (attentions(0) - onward != taken || attentions(1) - back != taken)
+        fail_msg("%s: cuDNN was given %lu forward and %lu gradients, not %d", r->what,
+                 attentions(0) - onward, attentions(1) - back, taken);
+    assert_close(tern_to(here.y, "cpu"), there.y, .abs = error, .rel = error);
+    for (int i = 0; i < 3; i++)
+        assert_close(tern_to(here.gradient[i], "cpu"), there.gradient[i], .abs = error,
+                     .rel = error);
+}
+
+static void it_is_as_on_the_cpu(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROWS; i++)
+        TERN_SCOPE {
+            compare(&rows[i], TERN_F16, rows[i].taken);
+            compare(&rows[i], TERN_BF16, rows[i].taken);
+        }
+}
+
+static void float32_and_what_is_switched_off_are_not_given(void **state)
+{
+    row r = rows[2];
+    (void)state;
+    TERN_SCOPE {
+        unsigned long before = attentions(0) + attentions(1);
+        attend(&r, "cuda:0", TERN_F32);
+        tern_backends_cudnn_set_enabled(false);
+        attend(&r, "cuda:0", TERN_BF16);
+        tern_backends_cudnn_set_enabled(true);
+        assert_int_equal(attentions(0) + attentions(1), before);
+        tern_use_deterministic(true); /* its sums of dq are atomic */
+        attend(&r, "cuda:0", TERN_BF16);
+        tern_use_deterministic(false);
+        assert_int_equal(attentions(1) - before + attentions(0), 1);
+    }
+}
+
+static void plans_are_kept(void **state)
+{
+    (void)state;
+    TERN_SCOPE {
+        compare(&rows[0], TERN_F16, true);
+        unsigned long before = descriptors();
+        compare(&rows[0], TERN_F16, true);
+        assert_int_equal(descriptors(), before);
+    }
+}
+
+/* A replay attends to what is there then. */
+static void a_recorded_attention_is_of_every_replay(void **state)
+{
+    (void)state;
+    TERN_SCOPE {
+        tern_tensor *q = dense("cuda:0", TERN_F16, 64, 32, 1), *y = NULL;
+        tern_graph *graph = tern_graph_new("cuda:0");
+        unsigned long before = attentions(1);
+        TERN_CAPTURE (graph) {
+            tern_set_grad(q, NULL);
+            y = tern_keep(tern_scaled_dot_product_attention(q, q, q, NULL));
+            tern_backward(tern_sum(tern_mul(y, y)));
+        }
+        for (int i = 0; i < 3; i++) {
+            TERN_NO_GRAD
+                tern_mul_scalar_(q, tern_scalar_real(0.5));
+            assert_ok(tern_graph_replay(graph));
+            tern_tensor *p = tern_requires_grad_(tern_detach(tern_to(q, "cpu")), true);
+            tern_tensor *expected = tern_scaled_dot_product_attention(p, p, p, NULL);
+            assert_ok(tern_backward(tern_sum(tern_mul(expected, expected))));
+            assert_close(tern_to(y, "cpu"), expected, .abs = 4e-3, .rel = 4e-3);
+            assert_close(tern_to(tern_grad(q), "cpu"), tern_grad(p), .abs = 4e-3, .rel = 4e-3);
+        }
+        assert_true(attentions(1) > before);
+        tern_release(y);
+        tern_graph_free(graph);
+    }
+}
+
+/* ---- where it is the default ----------------------------------------------------------------- */
+
+/* Of 2^29 products and more, with a gradient: the graph alone is looked at, nothing of it runs. */
+static void defaults(void **state)
+{
+    static const struct {
+        int64_t length;
+        bool trains;
+    } cases[] = {{1024, true}, {1024, false}, {128, true}};
+    bool hopper = atoi(getenv("TERN_STANDIN_COMPUTE")) >= 90;
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        TERN_SCOPE {
+            unsigned long before = attentions(0);
+            tern_tensor *q = tern_zeros(TERN_SHAPE(1, 8, cases[i].length, 64), TERN_BF16, "cuda:0");
+            tern_requires_grad_(q, cases[i].trains);
+            assert_non_null(tern_scaled_dot_product_attention(q, q, q, NULL));
+            assert_int_equal(attentions(0) - before, hopper && i == 0);
+        }
+}
+
+static void large_ones_of_training_are_given_on_hopper(void **state)
+{
+    (void)state;
+    setenv("TERN_STANDIN_IDLE", "1", 1);
+    unsetenv("TERN_CUDNN_ATTENTION");
+    again("defaults", "TERN_STANDIN_COMPUTE", "90");
+    again("defaults", "TERN_STANDIN_COMPUTE", "80");
+    setenv("TERN_CUDNN_ATTENTION", "1", 1);
+    unsetenv("TERN_STANDIN_IDLE");
+}
+
+/* ---- what fails --------------------------------------------------------------------------- */
+
+/* What cannot be described, planned or run is tern's own kernel's; another failure of a run is an error. */
+static void steps(void **state)
+{
+    const char *plan = getenv("TERN_STANDIN_FAIL");
+    bool is_error = strstr(plan, "Execute") && strstr(plan, ":4000");
+    row r = rows[2];
+    (void)state;
+    TERN_SCOPE {
+        tern_tensor *q = dense("cuda:0", TERN_F16, 64, 32, 1);
+        tern_tensor *y = tern_scaled_dot_product_attention(q, q, q, &r.o);
+        if (is_error)
+            assert_error(TERN_ERR_DEVICE, "an attention through cuDNN");
+        else
+            assert_ok(y && tern_backward(tern_sum(y)) == TERN_OK ? TERN_OK : TERN_ERR_DEVICE);
+    }
+    TERN_SCOPE {
+        result here = attend(&r, "cuda:0", TERN_F16), there = attend(&r, "cpu", TERN_F16);
+        assert_close(tern_to(here.y, "cpu"), there.y, .abs = 4e-3, .rel = 4e-3);
+        assert_close(tern_to(here.gradient[1], "cpu"), there.gradient[1], .abs = 4e-3, .rel = 4e-3);
+    }
+}
+
+static void any_call_may_fail_or_refuse(void **state)
+{
+    static const char *const calls[] = {
+        "cudnnBackendCreateDescriptor:1", "cudnnBackendCreateDescriptor:30",
+        "cudnnBackendSetAttribute:1",     "cudnnBackendSetAttribute:60",
+        "cudnnBackendFinalize:1",         "cudnnBackendFinalize:30",
+        "cudnnBackendGetAttribute:1",     "cudnnBackendGetAttribute:2",
+        "cudnnBackendExecute:1"};
+    (void)state;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        for (int refused = 0; refused < 2; refused++) {
+            char plan[96];
+            snprintf(plan, sizeof plan, "%s:%d", calls[i], refused ? 3000 : 4000);
+            again("steps", "TERN_STANDIN_FAIL", plan);
+        }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest scenarios[] = {TEST(defaults), TEST(steps)};
+    const struct CMUnitTest tests[] = {
+        TEST(it_is_as_on_the_cpu),
+        TEST(float32_and_what_is_switched_off_are_not_given),
+        TEST(plans_are_kept),
+        TEST(a_recorded_attention_is_of_every_replay),
+        TEST(large_ones_of_training_are_given_on_hopper),
+        TEST(any_call_may_fail_or_refuse),
+    };
+    if (getenv("TERN_CUDA_PATH"))
+        find_counts();
+    return again_main(argc, argv, scenarios, sizeof scenarios / sizeof *scenarios, tests,
+                      sizeof tests / sizeof *tests);
+}
