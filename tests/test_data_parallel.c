@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "dist/shares.h"
 #include <math.h>
+#include <time.h>
 
 #define SHAPE TERN_SHAPE
 
@@ -308,6 +309,67 @@ static void what_does_not_fit_is_refused(void **state)
     }
 }
 
+/* ---- balance ----------------------------------------------------------------------------- */
+
+/* x w, whose walk back takes 1 ms for each row where the host does it: on the way there both devices are as fast. */
+static tern_status scale(tern_function *f, tern_tensor *const *in, int n, tern_tensor **out, int k)
+{
+    (void)f, (void)n, (void)k;
+    return (out[0] = tern_mul(in[0], in[1])) ? TERN_OK : tern_last_status();
+}
+
+static tern_status scale_back(tern_function *f, tern_tensor *const *grad_out, int k,
+                              tern_tensor **grad_in, int n)
+{
+    (void)f, (void)k, (void)n;
+    const int64_t rows = tern_size(grad_out[0], 0);
+    if (strcmp(tern_device(grad_out[0]), "cpu") == 0)
+        nanosleep(&(struct timespec){0, (long)rows * 1000000}, NULL);
+    grad_in[1] = tern_reshape(tern_sum(grad_out[0]), SHAPE(1));
+    return grad_in[1] ? TERN_OK : tern_last_status();
+}
+
+static tern_status slow_call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out,
+                             int k)
+{
+    static const tern_function_type type = {"Slow", scale, scale_back, NULL, {0}};
+    tern_tensor *both[2] = {in[0], tern_nn_parameter(self, "w")};
+    (void)n, (void)k;
+    return tern_function_apply(&type, NULL, both, 2, out, 1);
+}
+
+static void parts_follow_the_whole_step(void **state)
+{
+    enum { ROWS = 40, STEPS = 20 };
+    static const char *const devices[] = {"cpu", "opencl:0"};
+    (void)state;
+    if (!tern_device_is_available("opencl:0")) {
+        print_message("# SKIP: there is no opencl:0\n");
+        skip();
+    }
+    const int64_t live = tern_live_tensors();
+    tern_module *slow = tern_nn_module_with_call("Slow", slow_call, NULL);
+    TERN_SCOPE {
+        tern_nn_add_parameter(slow, "w", TENSOR("cpu", TERN_F32, SHAPE(1), 2));
+        tern_module *m =
+            tern_nn_data_parallel(slow, devices, 2, &(tern_data_parallel_options){.balance = true});
+        tern_tensor *x = tern_ones(SHAPE(ROWS, 3), TERN_F32, "cpu");
+        for (int i = 0; i < STEPS; i++) {
+            TERN_SCOPE
+                assert_ok(tern_backward(tern_sum(tern_nn_forward(m, x))));
+            TERN_NO_GRAD /* which tells nothing of steps with a walk back */
+                TERN_SCOPE
+                    assert_non_null(tern_nn_forward(m, x));
+        }
+        print_message("# cpu's part of %d rows: %.2f\n", ROWS, tern_data_parallel_weight(m, 0));
+        assert_true(tern_data_parallel_weight(m, 0) < 0.25);
+        assert_true(fabs(tern_data_parallel_weight(m, 0) + tern_data_parallel_weight(m, 1) - 1) <
+                    1e-12);
+        tern_nn_free(m);
+    }
+    assert_int_equal(tern_live_tensors(), live);
+}
+
 static void no_failed_allocation_leaks_or_swaps(void **state)
 {
     (void)state;
@@ -350,6 +412,7 @@ static const struct CMUnitTest tests[] = {
     TEST(rows_are_dealt_out_by_weights),
     TEST(parts_move_to_where_all_take_as_long),
     TEST(several_devices_learn_what_one_learns),
+    TEST(parts_follow_the_whole_step),
     TEST(a_module_of_the_programs_own_works_unchanged),
     TEST(computed_frozen_and_written_members_stay_the_modules),
     TEST(what_does_not_fit_is_refused),

@@ -11,9 +11,9 @@
 
 static const char function[] = "tern_nn_data_parallel";
 
-/* Steps that are not timed, as kernels are compiled in them; all are then until the parts are about right, and
- * later one of so many. */
-enum { COLD_STEPS = 2, FAST_STEPS = 42, RARELY = 16 };
+/* Steps that are not timed, as kernels are compiled in them; then all with the parts of the step before are, until there were
+ * so many looks, and later one of so many. */
+enum { COLD_STEPS = 2, FAST_LOOKS = 20, RARELY = 16 };
 
 typedef struct parallel {
     int n, dim;
@@ -21,7 +21,10 @@ typedef struct parallel {
     const char *output;
     double *weight; /* their sum is 1; NULL: equal parts */
     bool balance;
-    int64_t step;
+    bool whole; /* steps are timed as a whole: there are walks back */
+    int64_t step, looks, next; /* next: the step of the next look */
+    int64_t *part;             /* of the last step */
+    tern_step_watch *watch;    /* of the last step, if it was timed */
     tern_replicas replicas;
 } parallel;
 
@@ -35,8 +38,6 @@ typedef struct pass {
     int64_t *part, *at;  /* how many of them a device gets, from which on */
     tern_tensor **parts; /* n_in of each device */
     tern_tensor **out;   /* n_out of each device */
-    bool timed;
-    tern_stopwatch *watch;
 } pass;
 
 /* ---- one device -------------------------------------------------------------------------------- */
@@ -60,15 +61,15 @@ static tern_status run_one(pass *s, int i)
 static tern_status run_replica(pass *s, int i)
 {
     parallel *p = s->p;
-    if (s->timed)
-        tern_stopwatch_begin(&s->watch[i], p->device[i]);
+    if (p->watch)
+        tern_stopwatch_begin(&p->watch->part[i], p->device[i]);
     if (i > 0)
         tern_replicas_enter(&p->replicas, i);
     tern_status status = run_one(s, i);
     if (i > 0)
         tern_replicas_leave(&p->replicas);
-    if (s->timed)
-        tern_stopwatch_given(&s->watch[i]);
+    if (p->watch)
+        tern_stopwatch_given(&p->watch->part[i]);
     return status;
 }
 
@@ -176,34 +177,72 @@ static tern_status gather(const pass *s, int k, tern_tensor **out)
     return tern_failed_since(failures);
 }
 
+/* ---- balance ----------------------------------------------------------------------------------- */
+
+static void drop_watch(parallel *p)
+{
+    if (p->watch)
+        tern_comm_watch_release(&p->watch->comm);
+    p->watch = NULL;
+}
+
+/* What the last step tells. Where no walk back came, it is the way to the results that counts, unless others had walks. */
+static tern_status look_back(parallel *p)
+{
+    double seconds[p->n];
+    tern_status status = TERN_OK;
+    if (p->watch) {
+        status = tern_step_watch_read(p->watch, seconds);
+        p->whole = p->whole || p->watch->home;
+        if (status == TERN_OK && (p->watch->home || !p->whole)) {
+            tern_shares_balance(p->weight, p->part, seconds, p->n, ++p->looks);
+            p->next = p->step + (p->looks < FAST_LOOKS ? 0 : RARELY);
+        }
+    }
+    drop_watch(p);
+    return status;
+}
+
+/* Of one device alone there is nothing to balance. */
+static bool is_time_to_look(const parallel *p, const int64_t *part)
+{
+    bool apart = false;
+    for (int i = 1; i < p->n; i++)
+        apart = apart || strcmp(p->device[i], p->device[0]) != 0;
+    return p->balance && apart && p->step > COLD_STEPS && p->step >= p->next &&
+           (tern_is_grad_enabled() || !p->whole) &&
+           memcmp(part, p->part, sizeof *part * (size_t)p->n) == 0;
+}
+
 /* ---- a step ------------------------------------------------------------------------------------ */
 
-static bool is_time_to_look(const parallel *p)
+static tern_status run_and_gather(pass *s, tern_tensor **out)
 {
-    return p->balance && p->step > COLD_STEPS && (p->step <= FAST_STEPS || p->step % RARELY == 0);
+    parallel *p = s->p;
+    TERN_TRY(tern_replicas_send(&p->replicas, p->device, s->part, p->n));
+    tern_status status = run_replicas(s);
+    for (int k = 0; k < s->n_out && status == TERN_OK; k++)
+        status = gather(s, k, &out[k]);
+    return status;
 }
 
 static tern_status run_all(pass *s, tern_tensor **out)
 {
     parallel *p = s->p;
-    double seconds[p->n];
     TERN_TRY(count_rows(s));
     TERN_TRY(tern_replicas_look(&p->replicas, s->child, p->device[0]));
+    TERN_TRY(look_back(p));
     share_out(s);
     p->step++;
-    s->timed = is_time_to_look(p);
+    if (is_time_to_look(p, s->part) && !(p->watch = tern_step_watch_new(p->n)))
+        return TERN_ERR_MEMORY;
+    memcpy(p->part, s->part, sizeof *p->part * (size_t)p->n);
     TERN_TRY(deal_out(s));
-    TERN_TRY(tern_replicas_send(&p->replicas, p->device, s->part, p->n));
-    tern_status status = run_replicas(s);
-    if (s->timed) {
-        tern_status waited = tern_stopwatch_read(s->watch, p->n, seconds);
-        if (status == TERN_OK)
-            status = waited;
-        if (status == TERN_OK)
-            tern_shares_balance(p->weight, s->part, seconds, p->n, p->step - COLD_STEPS);
-    }
-    for (int k = 0; k < s->n_out && status == TERN_OK; k++)
-        status = gather(s, k, &out[k]);
+    tern_comm_watch *before = tern_comm_watched_by(p->watch ? &p->watch->comm : NULL);
+    tern_status status = run_and_gather(s, out);
+    tern_comm_watched_by(before);
+    if (status != TERN_OK)
+        drop_watch(p);
     return status;
 }
 
@@ -212,12 +251,10 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
     parallel *p = tern_nn_data(self);
     int64_t part[p->n], at[p->n];
     tern_tensor *results[p->n * k + 1], *parts[p->n * n + 1];
-    tern_stopwatch watch[p->n];
     memset(part, 0, sizeof part);
     memset(at, 0, sizeof at);
     memset(results, 0, sizeof results);
     memset(parts, 0, sizeof parts);
-    memset(watch, 0, sizeof watch);
     pass s = {.p = p,
               .child = self->members[0].child,
               .in = in,
@@ -226,8 +263,7 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
               .part = part,
               .at = at,
               .parts = parts,
-              .out = results,
-              .watch = watch};
+              .out = results};
     return run_all(&s, out);
 }
 
@@ -236,8 +272,10 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
 static void free_parallel(void *data)
 {
     parallel *p = data;
+    drop_watch(p);
     tern_replicas_free(&p->replicas);
     tern_free(p->device);
+    tern_free(p->part);
     tern_free(p->weight);
     tern_free(p);
 }
@@ -249,8 +287,9 @@ static parallel *new_parallel(int n, bool weighted)
         return NULL;
     p->n = n;
     p->device = tern_alloc(sizeof *p->device * (size_t)n);
+    p->part = tern_alloc(sizeof *p->part * (size_t)n);
     p->weight = weighted ? tern_alloc(sizeof *p->weight * (size_t)n) : NULL;
-    if (p->device && (p->weight || !weighted))
+    if (p->device && p->part && (p->weight || !weighted))
         return p;
     free_parallel(p);
     return NULL;

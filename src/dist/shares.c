@@ -55,16 +55,23 @@ void tern_shares_weighted(int64_t total, const double *weights, int n, int64_t *
     at_least_one(total, weights, n, rows);
 }
 
+/* Within 3 % of the best all stays as it is: other parts are other shapes, which devices meet as new ones. */
 void tern_shares_balance(double *weights, const int64_t *rows, const double *seconds, int n,
                          int64_t look)
 {
     const double way = look <= 5 ? 0.5 : 0.1;
-    double speed[n], sum = 0, known = 0;
+    double speed[n], sum = 0, known = 0, total = 0, longest = 0;
     for (int i = 0; i < n; i++) {
         speed[i] = rows[i] > 0 && seconds[i] > 0 ? (double)rows[i] / seconds[i] : 0;
         sum += speed[i];
-        known += speed[i] > 0 ? weights[i] : 0;
+        if (speed[i] <= 0)
+            continue;
+        known += weights[i];
+        total += (double)rows[i];
+        longest = fmax(longest, seconds[i]);
     }
+    if (longest * sum <= 1.03 * total)
+        return;
     for (int i = 0; i < n; i++)
         if (speed[i] > 0)
             weights[i] += way * (known * speed[i] / sum - weights[i]);

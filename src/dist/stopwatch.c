@@ -1,9 +1,12 @@
 /* stopwatch.c -- how long devices take for what they were given. */
 #include "dist/stopwatch.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include <string.h>
 #include <tern/device.h>
 #include <time.h>
+
+enum { NAP = 100000 }; /* nanoseconds */
 
 static double now(void)
 {
@@ -12,47 +15,130 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-void tern_stopwatch_begin(tern_stopwatch *s, const char *device)
+static uint64_t launches(const tern_stopwatch *s)
 {
-    *s = (tern_stopwatch){.device = device, .began = now()};
+    tern_memory_stats stats = {0};
+    tern_memory_get_stats(s->device, &stats);
+    return stats.launches;
 }
 
+/* The end is when the device was last found to be done with something new. */
 static void *wait_for_device(void *of)
 {
     tern_stopwatch *s = of;
-    s->status = tern_synchronize(s->device);
-    s->ended = now();
+    bool last;
+    do {
+        last = atomic_load(&s->given);
+        const uint64_t now_launched = launches(s);
+        if (now_launched != s->launches) {
+            s->launches = now_launched;
+            s->status = tern_synchronize(s->device);
+            s->ended = now();
+        } else if (!last) {
+            nanosleep(&(struct timespec){0, NAP}, NULL);
+        }
+    } while (!last && s->status == TERN_OK);
     if (s->status != TERN_OK)
         strncpy(s->message, tern_last_error(), sizeof s->message - 1);
     return NULL;
 }
 
-/* What the cpu was given is done. */
-void tern_stopwatch_given(tern_stopwatch *s)
+void tern_stopwatch_begin(tern_stopwatch *s, const char *device)
 {
-    s->ended = now();
+    s->device = device;
+    s->launches = launches(s);
+    s->began = now();
     s->waits =
-        strcmp(s->device, "cpu") != 0 && pthread_create(&s->thread, NULL, wait_for_device, s) == 0;
+        strcmp(device, "cpu") != 0 && pthread_create(&s->thread, NULL, wait_for_device, s) == 0;
 }
 
-tern_status tern_stopwatch_read(tern_stopwatch *all, int n, double *seconds)
+void tern_stopwatch_given(tern_stopwatch *s)
+{
+    if (!s->waits)
+        s->ended = now(); /* what the cpu was given is done */
+    atomic_store(&s->given, true);
+}
+
+static void join(tern_stopwatch *s)
+{
+    atomic_store(&s->given, true); /* whether or not the step came so far */
+    if (s->waits)
+        pthread_join(s->thread, NULL);
+    s->waits = false;
+}
+
+/* ---- both ways ----------------------------------------------------------------------------- */
+
+static bool is_same(const tern_stopwatch *a, const tern_stopwatch *b)
+{
+    return a->device && b->device && strcmp(a->device, b->device) == 0;
+}
+
+/* The way back begins with the first gradient that goes to a device, and what comes home first comes when the host has
+ * nothing else left to do and all devices have been given all: an end for the host, and others are waited for. */
+static void see(tern_comm_watch *comm, bool home)
+{
+    tern_step_watch *w = (tern_step_watch *)comm;
+    tern_stopwatch *back = w->part + w->n;
+    if (w->home || home != w->back)
+        return;
+    for (int i = 0; i < w->n; i++) {
+        bool first = w->part[i].device;
+        for (int k = 0; k < i; k++)
+            first = first && !is_same(&w->part[k], &w->part[i]);
+        if (first && home)
+            tern_stopwatch_given(&back[i]);
+        else if (first)
+            tern_stopwatch_begin(&back[i], w->part[i].device);
+    }
+    w->back = true;
+    w->home = home;
+}
+
+static void free_watch(tern_comm_watch *comm)
+{
+    tern_step_watch *w = (tern_step_watch *)comm;
+    for (int i = 0; i < 2 * w->n; i++)
+        join(&w->part[i]);
+    tern_free(w);
+}
+
+tern_step_watch *tern_step_watch_new(int n)
+{
+    tern_step_watch *w = tern_alloc(sizeof *w + sizeof *w->part * 2 * (size_t)n);
+    if (!w)
+        return NULL;
+    w->comm.back = see;
+    w->comm.free = free_watch;
+    w->n = n;
+    atomic_store(&w->comm.refs, 1);
+    return w;
+}
+
+/* From the first begin to the last end of a device's parts of one way. */
+static double span(const tern_stopwatch *way, int n, const tern_stopwatch *of)
+{
+    double began = 0, ended = 0;
+    for (int k = 0; k < n; k++) {
+        const tern_stopwatch *s = &way[k];
+        if (!is_same(s, of))
+            continue;
+        began = began == 0 || s->began < began ? s->began : began;
+        ended = s->ended > ended ? s->ended : ended;
+    }
+    return ended > began ? ended - began : 0;
+}
+
+tern_status tern_step_watch_read(tern_step_watch *w, double *seconds)
 {
     tern_status status = TERN_OK;
-    for (int i = 0; i < n; i++) {
-        tern_stopwatch *s = &all[i];
-        double began = s->began;
-        seconds[i] = 0;
-        if (!s->device)
-            continue;
-        if (s->waits)
-            pthread_join(s->thread, NULL);
-        if (s->status != TERN_OK && status == TERN_OK)
-            status = tern_fail(s->status, "%s", s->message);
-        for (int k = 0; k < i; k++)
-            if (all[k].device && strcmp(all[k].device, s->device) == 0 && all[k].ended > began)
-                began = all[k].ended;
-        if (s->ended > began)
-            seconds[i] = s->ended - began;
+    for (int i = 0; i < 2 * w->n; i++) {
+        join(&w->part[i]);
+        if (w->part[i].status != TERN_OK && status == TERN_OK)
+            status = tern_fail(w->part[i].status, "%s", w->part[i].message);
     }
+    for (int i = 0; i < w->n; i++)
+        seconds[i] =
+            span(w->part, w->n, &w->part[i]) + span(w->part + w->n, w->n, &w->part[i]);
     return status;
 }

@@ -1,25 +1,37 @@
-/* stopwatch.h -- how long devices take for what they were given. */
+/* stopwatch.h -- how long devices take for their parts of a step. */
 #ifndef TERN_DIST_STOPWATCH_H
 #define TERN_DIST_STOPWATCH_H
+#include "ops/collective/collective.h"
 #include <pthread.h>
-#include <tern/error.h>
 
-/* One device's part of a step. */
+/* One device's part of the way to the results, or of the way back. */
 typedef struct tern_stopwatch {
     const char *device;  /* NULL: it was given nothing */
     double began, ended; /* seconds */
     pthread_t thread;
     bool waits;
+    atomic_bool given;
+    uint64_t launches;
     tern_status status;
     char message[256];
 } tern_stopwatch;
 
-/* Before the device is given its part. */
+/* Of n devices, whose gradients it sees as the watch of what is sent to them; refs is 1. */
+typedef struct tern_step_watch {
+    tern_comm_watch comm; /* first */
+    int n;
+    bool back, home;       /* the walk back is at these parts; is behind them */
+    tern_stopwatch part[]; /* of each device, then the same on the way back */
+} tern_step_watch;
+
+/* NULL: no memory. */
+tern_step_watch *tern_step_watch_new(int n);
+/* Before the device is given its part; a thread looks when it is done with that, as other work goes on. */
 void tern_stopwatch_begin(tern_stopwatch *s, const char *device);
-/* After it: the end is noted when the device is done, by a thread that waits, as other work goes on. */
+/* After it. */
 void tern_stopwatch_given(tern_stopwatch *s);
-/* Seconds that each of n took, 0 where that is not known; parts of one device follow each other. Waits for all. What
+/* Seconds that each of n took for both ways, all parts of a device together; 0 where that is not known. Waits for all. What
  * devices failed with is recorded. */
-tern_status tern_stopwatch_read(tern_stopwatch *all, int n, double *seconds);
+tern_status tern_step_watch_read(tern_step_watch *w, double *seconds);
 
 #endif

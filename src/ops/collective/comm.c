@@ -10,8 +10,37 @@
 typedef struct trip {
     int n;
     tern_tensor **ready; /* made already: what forward hands out; the caller's */
+    tern_comm_watch *watch;
     tern_place *home, *place[];
 } trip;
+
+static _Thread_local tern_comm_watch *watch;
+
+tern_comm_watch *tern_comm_watched_by(tern_comm_watch *w)
+{
+    tern_comm_watch *before = watch;
+    watch = w;
+    return before;
+}
+
+void tern_comm_watch_release(tern_comm_watch *w)
+{
+    if (w && atomic_fetch_sub(&w->refs, 1) == 1)
+        w->free(w);
+}
+
+static void trip_free(void *data)
+{
+    trip *t = data;
+    tern_comm_watch_release(t->watch);
+    tern_free(t);
+}
+
+static void tell(const trip *t, bool home)
+{
+    if (t->watch)
+        t->watch->back(t->watch, home);
+}
 
 static trip *trip_new(tern_place *home, tern_place *const *places, int n)
 {
@@ -20,6 +49,9 @@ static trip *trip_new(tern_place *home, tern_place *const *places, int n)
         return NULL;
     t->n = n;
     t->home = home;
+    t->watch = watch;
+    if (watch)
+        atomic_fetch_add(&watch->refs, 1);
     memcpy(t->place, places, sizeof *places * (size_t)n);
     return t;
 }
@@ -71,6 +103,7 @@ static tern_status broadcast_backward(tern_function *f, tern_tensor *const *grad
     tern_tensor *there[k];
     int count = 0;
     (void)n;
+    tell(t, true);
     for (int i = 0; i < k; i++)
         if (grad_out[i])
             there[count++] = grad_out[i];
@@ -87,8 +120,8 @@ static tern_status add_backward(tern_function *f, tern_tensor *const *grad_out, 
 }
 
 static const tern_function_type broadcast_type = {
-    "Broadcast", hand_out, broadcast_backward, tern_free, {0}};
-static const tern_function_type add_type = {"ReduceAdd", hand_out, add_backward, tern_free, {0}};
+    "Broadcast", hand_out, broadcast_backward, trip_free, {0}};
+static const tern_function_type add_type = {"ReduceAdd", hand_out, add_backward, trip_free, {0}};
 
 /* The results that are not x itself are the function's. */
 static tern_status attach(tern_tensor *x, tern_place *const *places, int n, tern_tensor **out)
@@ -149,6 +182,7 @@ static tern_status move_backward(tern_function *f, tern_tensor *const *grad_out,
     tern_tensor *there[k];
     tern_place *places[k];
     int count = 0;
+    tell(t, false);
     for (int i = 0; i < k; i++)
         if (grad_out[i]) {
             places[count] = t->place[i];
@@ -160,7 +194,7 @@ static tern_status move_backward(tern_function *f, tern_tensor *const *grad_out,
     return TERN_OK;
 }
 
-static const tern_function_type move_type = {"Move", hand_out, move_backward, tern_free, {0}};
+static const tern_function_type move_type = {"Move", hand_out, move_backward, trip_free, {0}};
 
 /* Those that have a way to go are inputs and results of one function. */
 static tern_status move(tern_tensor *const *x, tern_place *const *to, int n, tern_tensor **out)
