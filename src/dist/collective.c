@@ -229,6 +229,7 @@ static tern_status begin(request *r, tern_tensor *in, tern_tensor *out)
                     (tern_are_deterministic_algorithms_enabled() &&
                      tern_dtype_is_floating_point(w->dtype) && w->op <= TERN_DIST_PRODUCT);
     }
+    w->awaited = !r->o.work;
     tern_dist_work *made = tern_dist_work_new(w, r->o.label);
     if (!made)
         return TERN_ERR_MEMORY;
@@ -292,6 +293,15 @@ tern_status tern_dist_all_reduce_tree(tern_tensor *x, const tern_dist_options *o
 {
     return go_on((request){.name = "all_reduce",
                            .w = {.kind = DIST_ALL_REDUCE, .tree = true},
+                           .o = tern_read_dist(options),
+                           .one = x},
+                 NO_ROOT);
+}
+
+tern_status tern_dist_all_reduce_apart(tern_tensor *x, const tern_dist_options *options)
+{
+    return go_on((request){.name = "all_reduce",
+                           .w = {.kind = DIST_ALL_REDUCE, .apart = true},
                            .o = tern_read_dist(options),
                            .one = x},
                  NO_ROOT);
@@ -402,6 +412,8 @@ static tern_status run_bytes(tern_dist_kind kind, const void *from, void *to, in
     r.w.to = to;
     r.w.count = count;
     r.w.dtype = TERN_U8;
+    r.w.reads = kind == DIST_BROADCAST && r.w.root == r.w.group->rank;
+    r.w.writes = !r.w.reads;
     r.w.timeout = o->timeout > 0 ? o->timeout : r.w.group->timeout;
     return tern_dist_run(&r.w, o->label ? o->label : what);
 }

@@ -21,7 +21,7 @@ typedef struct parallel {
     const char *output;
     double *weight; /* their sum is 1; NULL: equal parts */
     bool balance;
-    bool whole; /* steps are timed as a whole: there are walks back */
+    bool whole;                /* steps are timed as a whole: there are walks back */
     int64_t step, looks, next; /* next: the step of the next look */
     int64_t *part;             /* of the last step */
     tern_step_watch *watch;    /* of the last step, if it was timed */

@@ -1,8 +1,9 @@
 /* dist.h -- inside of src/dist: the job, its groups, its works, and the words that ranks exchange about them.
  *
  * One lock holds all of it; MPI is called by whoever has the lock, and never waits: a thread of the job's own tests
- * what is under way, and naps; who waits for a work helps it. A collective begins with a sum of two numbers, its
- * signature, so that data flow only where all ranks ask for the same. */
+ * what is under way, and naps; who waits for a work helps it. A collective begins with a slip from all ranks to all,
+ * which has its signature, so that data flow only where all ranks ask for the same; few data travel on the slip, and slips of
+ * what comes next travel beside data. In large groups it is a sum of two numbers instead. */
 #ifndef TERN_DIST_DIST_H
 #define TERN_DIST_DIST_H
 #include "base/memory.h"
@@ -35,7 +36,9 @@ enum {
     DIST_RECORD = 16,
     DIST_MESSAGE = 3072,
     DIST_PIECE = 1 << 28,
-    DIST_DIRECT_PIECE = 1 << 22
+    DIST_DIRECT_PIECE = 1 << 22,
+    DIST_SLIPS = 32, /* ranks, of which each sends its slip to all */
+    DIST_CARRIED = 256
 };
 
 /* What a rank does: all of it is compared. */
@@ -44,10 +47,16 @@ typedef struct tern_dist_deed {
     char text[DIST_TEXT]; /* "all_reduce of 10 float32 'step 3'" */
 } tern_dist_deed;
 
+typedef struct tern_dist_slip {
+    uint64_t signature;
+    char carried[DIST_CARRIED];
+} tern_dist_slip;
+
 typedef enum tern_dist_state {
     WORK_WAITS,   /* for what is before it in its channel */
     WORK_SIGNS,   /* signatures are compared */
     WORK_DIFFERS, /* they are not the same: deeds are exchanged */
+    WORK_SIGNED,  /* they are: data wait for those of the works before */
     WORK_FLOWS,   /* data */
     WORK_STUCK,   /* MPI failed in it */
     WORK_DONE
@@ -75,6 +84,9 @@ struct tern_dist_work {
     int64_t count; /* elements, those of one rank where there are parts of all */
     bool direct;   /* summed here, in the order of ranks */
     bool tree;     /* likewise, as a binary tree over them */
+    bool apart;    /* no work that is under way writes what it reads */
+    bool awaited;  /* who gives it waits for it */
+    bool behind;   /* another one of its channel, when last looked at */
     double timeout, asked, begun;
 
     tern_tensor *in, *out; /* held; in NULL: in place */
@@ -87,6 +99,7 @@ struct tern_dist_work {
     tern_mpi_request request[2];
     int requests;
     uint64_t sign[2];
+    tern_dist_slip *slips; /* of all ranks, then this one's; NULL: of pairs, and in large groups */
     tern_dist_deed *deeds; /* of all ranks, or of the sender */
     int64_t at, piece;     /* of a large tensor */
     int phase;
@@ -190,6 +203,8 @@ void tern_dist_ask_no_more(tern_dist_job *job, const tern_dist_work *work);
 void tern_dist_end(tern_dist_job *job, tern_status status, const char *message);
 
 /* ---- steps.c, sum.c ------------------------------------------------------------------------------ */
+/* Whether its data travel on slips. */
+bool tern_dist_is_carried(const tern_dist_work *work);
 /* Go on with a work; whether something happened. */
 bool tern_dist_step(tern_dist_job *job, tern_dist_work *work);
 /* out[i] = op over r of the n rows[r][i], in that order, over ranks for the average; halves in float32. */
@@ -203,6 +218,8 @@ void tern_dist_combine_tree(void *rows, int n, int64_t count, tern_dtype dtype);
 /* tern_dist_all_reduce of floating point, whose sum is such a tree over the ranks; with a tree of what each rank has before
  * it is one tree over all. */
 tern_status tern_dist_all_reduce_tree(tern_tensor *x, const tern_dist_options *options);
+/* Of a tensor that nothing which is under way writes: a small one does not wait for that. */
+tern_status tern_dist_all_reduce_apart(tern_tensor *x, const tern_dist_options *options);
 
 /* ---- numbers.c ----------------------------------------------------------------------------------- */
 /* values[i], of n, become their sums over the group's ranks, or the greatest; NaN where one is. */

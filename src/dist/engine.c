@@ -10,7 +10,8 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-enum { NAP = 30, SPINS = 100, LONG_NAP = 1000, IDLE_NAP = 20000 }; /* microseconds */
+/* Microseconds, and how often it is looked without one: the thread has somebody's core, who waits has its own. */
+enum { NAP = 30, SPINS = 100, THREAD_SPINS = 8, LONG_NAP = 1000, IDLE_NAP = 20000 };
 
 static void nap(long microseconds)
 {
@@ -28,18 +29,35 @@ static struct timespec after(double seconds)
     return t;
 }
 
-/* Works of one channel go one after the other: a group's collectives, what is sent to a rank or received from it. */
-static bool waits_for_another(const tern_dist_job *job, const tern_dist_work *w)
+/* Works of one channel go one after the other: a group's collectives, what is sent to a rank or received from it. But a
+ * collective's slip may go while data of those before flow. */
+typedef enum standing { FIRST, BEHIND_DATA, BLOCKED } standing;
+
+static standing stand(const tern_dist_job *job, const tern_dist_work *w)
 {
+    standing s = FIRST;
     for (const tern_dist_work *u = job->first; u != w; u = u->next) {
         const bool u_pair = u->kind == DIST_SEND || u->kind == DIST_RECV;
         const bool w_pair = w->kind == DIST_SEND || w->kind == DIST_RECV;
         if (u->group != w->group || u_pair != w_pair)
             continue;
-        if (!w_pair || (u->kind == w->kind && u->root == w->root && u->tag == w->tag))
-            return true;
+        if (w_pair && (u->kind != w->kind || u->root != w->root || u->tag != w->tag))
+            continue;
+        if (w_pair || u->kind >= DIST_NEW_GROUP || w->kind >= DIST_NEW_GROUP ||
+            (u->state != WORK_SIGNED && u->state != WORK_FLOWS))
+            return BLOCKED;
+        s = BEHIND_DATA;
     }
-    return false;
+    return s;
+}
+
+static bool waits_for_another(const tern_dist_job *job, tern_dist_work *w)
+{
+    const standing s = w->state == WORK_FLOWS ? FIRST : stand(job, w);
+    w->behind = s != FIRST;
+    if (w->state == WORK_WAITS)
+        return s == BLOCKED || (w->behind && tern_dist_is_carried(w) && !w->apart);
+    return w->state == WORK_SIGNED && w->behind;
 }
 
 /* With the lock held: go on with everything; whether something happened. */
@@ -48,7 +66,7 @@ static bool poll_all(tern_dist_job *job)
     bool happened = tern_dist_talk_step(job);
     for (tern_dist_work **link = &job->first; *link && job->status == TERN_OK;) {
         tern_dist_work *w = *link, *next = w->next;
-        if (w->state == WORK_WAITS && waits_for_another(job, w)) {
+        if (waits_for_another(job, w)) {
             link = &w->next;
             continue;
         }
@@ -121,8 +139,8 @@ static void *run(void *user)
         pthread_mutex_unlock(&job->lock);
         if (slow)
             nap(LONG_NAP);
-        else if (quiet > SPINS || helped)
-            nap(helped ? 10 * NAP : NAP);
+        else if (quiet > THREAD_SPINS || helped)
+            nap(helped || quiet > 8 * THREAD_SPINS ? 10 * NAP : NAP * (1 + quiet / THREAD_SPINS));
         else
             sched_yield();
         pthread_mutex_lock(&job->lock);
@@ -220,7 +238,8 @@ tern_status tern_dist_give(tern_dist_job *job, tern_dist_work *w)
     tern_dist_note(w);
     if (job->helps)
         poll_all(job);
-    pthread_cond_signal(&job->wake);
+    if (!w->awaited || !job->helps)
+        pthread_cond_signal(&job->wake);
     pthread_mutex_unlock(&job->lock);
     return TERN_OK;
 }
@@ -274,6 +293,7 @@ void tern_dist_work_free(tern_dist_work *w)
     tern_free(w->deeds);
     tern_free(w->scratch);
     tern_free(w->room);
+    tern_free(w->slips);
     tern_free(w);
 }
 
@@ -284,7 +304,9 @@ tern_dist_work *tern_dist_work_new(const tern_dist_work *what, const char *label
         return NULL;
     *w = *what;
     const size_t size = (size_t)w->group->size;
+    const bool slips = size <= DIST_SLIPS && w->kind != DIST_SEND && w->kind != DIST_RECV;
     w->deeds = tern_alloc(sizeof *w->deeds * size);
+    w->slips = slips ? tern_alloc(sizeof *w->slips * (size + 1)) : NULL;
     if (w->direct) {
         const int64_t part = w->kind == DIST_REDUCE_SCATTER ? w->count
                              : w->count < DIST_DIRECT_PIECE
@@ -293,7 +315,7 @@ tern_dist_work *tern_dist_work_new(const tern_dist_work *what, const char *label
         w->scratch = tern_alloc((size_t)part * size * tern_dtype_size(w->dtype) + 1);
         w->room = tern_alloc(sizeof *w->room * 4 * size);
     }
-    if (!w->deeds || (w->direct && (!w->scratch || !w->room))) {
+    if (!w->deeds || (slips && !w->slips) || (w->direct && (!w->scratch || !w->room))) {
         tern_dist_work_free(w);
         return NULL;
     }
@@ -307,6 +329,7 @@ tern_status tern_dist_run(const tern_dist_work *what, const char *label)
     tern_dist_work *w = tern_dist_work_new(what, label);
     if (!w)
         return TERN_ERR_MEMORY;
+    w->awaited = true;
     tern_status status = tern_dist_give(job, w);
     if (status == TERN_OK)
         status = tern_dist_await(job, w);

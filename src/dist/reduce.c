@@ -126,19 +126,27 @@ static tern_status keep_shard(tern_ddp *d)
     return TERN_OK;
 }
 
+/* How many used what is asked for only where somebody did not use something. */
 static tern_status give_rest(tern_ddp *d)
 {
     char label[48];
-    double *counts = tern_data(d->counts);
+    double *counts = tern_data(d->counts), told[2] = {d->rows, 0};
     if (!counts)
         return TERN_ERR_STATE;
+    while (d->given < d->n_buckets)
+        TERN_TRY(give(d, d->given));
+    for (int i = 0; i < d->n; i++)
+        told[1] += !d->slots[i].used;
+    snprintf(label, sizeof label, "step %lld counts", (long long)d->step);
+    TERN_TRY(tern_dist_reduce_numbers(d->group, label, told, 2, false));
     counts[0] = d->rows;
     for (int i = 0; i < d->n; i++)
         counts[i + 1] = d->slots[i].used;
-    while (d->given < d->n_buckets)
-        TERN_TRY(give(d, d->given));
-    snprintf(label, sizeof label, "step %lld counts", (long long)d->step);
-    return tern_dist_all_reduce(d->counts, &(tern_dist_options){.group = d->group, .label = label});
+    if (told[1] > 0)
+        return tern_dist_all_reduce(d->counts,
+                                    &(tern_dist_options){.group = d->group, .label = label});
+    counts[0] = told[0];
+    return TERN_OK;
 }
 
 /* Also after an error: MPI has their memory. */

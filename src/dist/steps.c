@@ -1,4 +1,4 @@
-/* steps.c -- a work, step by step: signatures are compared, then data flow. */
+/* steps.c -- a work, step by step: signatures are compared, on slips that carry what is small, then data flow. */
 #include "dist/dist.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -184,9 +184,34 @@ static void make_group(tern_dist_job *job, tern_dist_work *w)
     tern_dist_end(job, TERN_ERR_PEER, text);
 }
 
+/* What a device was to copy is there; its failure is no error of the thread that looks. */
+static bool arrived(tern_dist_job *job, tern_stage *stage)
+{
+    tern_error_hold hold;
+    char why[512] = "", text[DIST_MESSAGE];
+    tern_status status = tern_error_hold_begin(&hold);
+    if (status == TERN_OK) {
+        tern_stage_wait(stage);
+        status = tern_error_hold_end(&hold, why, sizeof why);
+    }
+    if (status == TERN_OK)
+        return true;
+    snprintf(text, sizeof text, "a copy of rank %d failed: %s", job->all.rank, why);
+    tern_dist_end(job, TERN_ERR_PEER, text);
+    return false;
+}
+
+static bool all_arrived(tern_dist_job *job, tern_dist_work *w)
+{
+    return (!w->in_stage || arrived(job, w->in_stage)) &&
+           (!w->out_stage || !w->reads || arrived(job, w->out_stage));
+}
+
 static void data(tern_dist_job *job, tern_dist_work *w)
 {
-    w->state = WORK_FLOWS;
+    w->state = w->behind ? WORK_SIGNED : WORK_FLOWS;
+    if (w->behind || !all_arrived(job, w))
+        return;
     if (w->kind == DIST_NEW_GROUP)
         make_group(job, w);
     if (job->status == TERN_OK && !flow(job, w))
@@ -194,6 +219,47 @@ static void data(tern_dist_job *job, tern_dist_work *w)
 }
 
 /* ---- signatures ------------------------------------------------------------------------------ */
+
+bool tern_dist_is_carried(const tern_dist_work *w)
+{
+    const bool adds = w->kind == DIST_ALL_REDUCE || w->kind == DIST_REDUCE;
+    return w->slips && w->count > 0 && w->count <= DIST_CARRIED &&
+           (size_t)w->count * tern_dtype_size(w->dtype) <= DIST_CARRIED &&
+           (adds ? tern_dtype_is_floating_point(w->dtype)
+                 : w->kind == DIST_BROADCAST || w->kind == DIST_ALL_GATHER);
+}
+
+static void write_slip(tern_dist_work *w)
+{
+    tern_dist_slip *own = &w->slips[w->group->size];
+    const size_t bytes = (size_t)w->count * tern_dtype_size(w->dtype);
+    const void *from = w->kind != DIST_ALL_GATHER ? w->to
+                       : w->from                  ? w->from
+                                                  : (char *)w->to + (size_t)w->group->rank * bytes;
+    own->signature = w->deed.signature;
+    if (tern_dist_is_carried(w) && (w->reads || w->kind == DIST_ALL_GATHER))
+        memcpy(own->carried, from, bytes);
+}
+
+/* What came on the slips, to where it belongs. */
+static void read_slips(tern_dist_work *w)
+{
+    const int ranks = w->group->size;
+    const size_t bytes = (size_t)w->count * tern_dtype_size(w->dtype);
+    _Alignas(16) char rows[DIST_SLIPS * DIST_CARRIED];
+    for (int r = 0; r < ranks; r++)
+        memcpy(rows + (size_t)r * bytes, w->slips[r].carried, bytes);
+    if (w->kind == DIST_ALL_GATHER) {
+        memcpy(w->to, rows, bytes * (size_t)ranks);
+    } else if (w->kind == DIST_BROADCAST) {
+        if (w->writes)
+            memcpy(w->to, rows + (size_t)w->root * bytes, bytes);
+    } else if (w->writes) {
+        if (w->tree)
+            tern_dist_combine_tree(rows, ranks, w->count, w->dtype);
+        tern_dist_combine(w->to, rows, w->tree ? 1 : ranks, w->count, w->dtype, w->op, ranks);
+    }
+}
 
 static void sign(tern_dist_job *job, tern_dist_work *w)
 {
@@ -206,6 +272,14 @@ static void sign(tern_dist_job *job, tern_dist_work *w)
     w->state = WORK_SIGNS;
     w->sign[0] = w->deed.signature;
     w->sign[1] = ~w->deed.signature;
+    if (w->slips) {
+        write_slip(w);
+        call.kind = TERN_MPI_ALL_GATHER;
+        call.in = &w->slips[w->group->size];
+        call.out = w->slips;
+        call.count = sizeof *w->slips;
+        call.dtype = TERN_U8;
+    }
     if (!is_pair(w)) {
         begin(job, w, call);
         return;
@@ -266,6 +340,14 @@ static void tell_difference(tern_dist_job *job, tern_dist_work *w)
     tern_dist_end(job, TERN_ERR_PEER, text);
 }
 
+static bool is_signed(const tern_dist_work *w)
+{
+    for (int r = 0; w->slips && r < w->group->size; r++)
+        if (w->slips[r].signature != w->deed.signature)
+            return false;
+    return w->slips || (w->sign[0] == w->deed.signature && w->sign[1] == ~w->deed.signature);
+}
+
 static void signed_by_all(tern_dist_job *job, tern_dist_work *w)
 {
     if (w->kind == DIST_RECV && w->deeds[0].signature != w->deed.signature) {
@@ -274,41 +356,21 @@ static void signed_by_all(tern_dist_job *job, tern_dist_work *w)
                  tern_dist_name(w->group->members[w->root], name, sizeof name), w->deeds[0].text,
                  job->all.rank, w->deed.text);
         tern_dist_end(job, TERN_ERR_PEER, text);
-    } else if (!is_pair(w) &&
-               (w->sign[0] != w->deed.signature || w->sign[1] != ~w->deed.signature)) {
+    } else if (!is_pair(w) && !is_signed(w)) {
         exchange_deeds(job, w);
+    } else if (tern_dist_is_carried(w)) {
+        read_slips(w);
+        finish(job, w);
     } else {
         data(job, w);
     }
 }
 
-/* ---- */
-
-/* What a device was to copy is there; its failure is no error of the thread that looks. */
-static bool arrived(tern_dist_job *job, tern_stage *stage)
-{
-    tern_error_hold hold;
-    char why[512] = "", text[DIST_MESSAGE];
-    tern_status status = tern_error_hold_begin(&hold);
-    if (status == TERN_OK) {
-        tern_stage_wait(stage);
-        status = tern_error_hold_end(&hold, why, sizeof why);
-    }
-    if (status == TERN_OK)
-        return true;
-    snprintf(text, sizeof text, "a copy of rank %d failed: %s", job->all.rank, why);
-    tern_dist_end(job, TERN_ERR_PEER, text);
-    return false;
-}
-
 static void start(tern_dist_job *job, tern_dist_work *w)
 {
     w->begun = tern_dist_now();
-    tern_stage *stages[] = {w->in_stage, w->reads ? w->out_stage : NULL};
-    for (int i = 0; i < 2; i++)
-        if (stages[i] && !arrived(job, stages[i]))
-            return;
-    sign(job, w);
+    if (!tern_dist_is_carried(w) || all_arrived(job, w))
+        sign(job, w);
 }
 
 bool tern_dist_step(tern_dist_job *job, tern_dist_work *w)
@@ -318,9 +380,15 @@ bool tern_dist_step(tern_dist_job *job, tern_dist_work *w)
         start(job, w);
         return true;
     }
+    if (w->behind)
+        w->begun = tern_dist_now();
     if (w->state != WORK_STUCK && all_done(job, w)) {
+        if (w->state == WORK_SIGNED)
+            w->begun = tern_dist_now();
         if (w->state == WORK_SIGNS) {
             signed_by_all(job, w);
+        } else if (w->state == WORK_SIGNED) {
+            data(job, w);
         } else if (w->state == WORK_DIFFERS) {
             tell_difference(job, w);
         } else if (w->state == WORK_FLOWS) {

@@ -138,7 +138,6 @@ tern_status tern_step_watch_read(tern_step_watch *w, double *seconds)
             status = tern_fail(w->part[i].status, "%s", w->part[i].message);
     }
     for (int i = 0; i < w->n; i++)
-        seconds[i] =
-            span(w->part, w->n, &w->part[i]) + span(w->part + w->n, w->n, &w->part[i]);
+        seconds[i] = span(w->part, w->n, &w->part[i]) + span(w->part + w->n, w->n, &w->part[i]);
     return status;
 }

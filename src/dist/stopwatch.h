@@ -1,8 +1,10 @@
 /* stopwatch.h -- how long devices take for their parts of a step. */
 #ifndef TERN_DIST_STOPWATCH_H
 #define TERN_DIST_STOPWATCH_H
-#include "ops/collective/collective.h"
+#include "base/comm_watch.h"
 #include <pthread.h>
+#include <stdint.h>
+#include <tern/error.h>
 
 /* One device's part of the way to the results, or of the way back. */
 typedef struct tern_stopwatch {

@@ -2,7 +2,6 @@
 #ifndef TERN_OPS_COLLECTIVE_COLLECTIVE_H
 #define TERN_OPS_COLLECTIVE_COLLECTIVE_H
 #include "tensor/op.h"
-#include <stdatomic.h>
 #include <tern/dist.h>
 
 /* out[i] = x[i] on to[i], dense, x[i] itself where it is that. Devices are read side by side, by way of pinned memory
@@ -21,16 +20,5 @@ tern_status tern_check_sum(const char *function, tern_dtype dtype, tern_dist_op 
 tern_dist_op tern_plain_op(tern_dtype dtype, tern_dist_op op);
 /* All that a list of tensors must be; dense too where that is asked for. */
 tern_status tern_check_list(const char *function, tern_tensor *const *x, int n, bool dense);
-
-/* Who is told when gradients go back through what a thread sent to several devices (home: they come from there, once nothing
- * else is left to do) and through what it gathered (they go there). What it sent holds it. */
-typedef struct tern_comm_watch {
-    atomic_int refs;
-    void (*back)(struct tern_comm_watch *w, bool home);
-    void (*free)(struct tern_comm_watch *w);
-} tern_comm_watch;
-/* From now on w, NULL for nobody, sees what this thread sends; the one before. */
-tern_comm_watch *tern_comm_watched_by(tern_comm_watch *w);
-void tern_comm_watch_release(tern_comm_watch *w);
 
 #endif

@@ -1,5 +1,6 @@
 /* comm.c -- tensors sent to several devices and brought together from them, with gradients. Each of three functions of
  * the graph is another one's gradient: moved and moved back, sent to all and added up. */
+#include "base/comm_watch.h"
 #include "base/memory.h"
 #include "ops/collective/collective.h"
 #include <string.h>
@@ -13,21 +14,6 @@ typedef struct trip {
     tern_comm_watch *watch;
     tern_place *home, *place[];
 } trip;
-
-static _Thread_local tern_comm_watch *watch;
-
-tern_comm_watch *tern_comm_watched_by(tern_comm_watch *w)
-{
-    tern_comm_watch *before = watch;
-    watch = w;
-    return before;
-}
-
-void tern_comm_watch_release(tern_comm_watch *w)
-{
-    if (w && atomic_fetch_sub(&w->refs, 1) == 1)
-        w->free(w);
-}
 
 static void trip_free(void *data)
 {
@@ -49,9 +35,7 @@ static trip *trip_new(tern_place *home, tern_place *const *places, int n)
         return NULL;
     t->n = n;
     t->home = home;
-    t->watch = watch;
-    if (watch)
-        atomic_fetch_add(&watch->refs, 1);
+    t->watch = tern_comm_watch_now();
     memcpy(t->place, places, sizeof *places * (size_t)n);
     return t;
 }
