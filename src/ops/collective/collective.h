@@ -14,6 +14,13 @@ tern_status tern_send_all(tern_tensor *const *x, int k, tern_place *const *to, i
 /* The sum of x[i], or what op is, of one shape and dtype, on to, in their order, with that of devices of one vendor made by
  * its library; halves are combined in float32. A tensor of its own. */
 tern_tensor *tern_sum_at(tern_tensor *const *x, int n, tern_dist_op op, tern_place *to);
+/* k of them, of at most `most` tensors each, where op is plain; all are read before the first is waited for. x is written,
+ * and out: a tensor of its own, NULL of none. */
+typedef struct tern_addends {
+    tern_tensor *const *x, *out;
+    int n;
+} tern_addends;
+tern_status tern_sum_each(tern_addends *sums, int k, int most, tern_dist_op op, tern_place *to);
 /* TERN_ERR_DTYPE where it can't be combined so. */
 tern_status tern_check_sum(const char *function, tern_dtype dtype, tern_dist_op op);
 /* Of bools one of bits. */

@@ -78,21 +78,30 @@ static tern_status record(const tern_function_type *type, tern_place *home,
 
 static tern_status send(tern_tensor *const *x, int k, tern_place *const *places, int n,
                         tern_tensor **out);
-static tern_tensor *add_up(tern_tensor *const *x, int n, tern_place *to);
+static tern_status record_sum(tern_tensor *const *x, int n, tern_place *to, tern_tensor **sum);
 
+/* Of each input the gradients of its copies; nothing of what is to be read is waited for before all is begun. */
 static tern_status broadcast_backward(tern_function *f, tern_tensor *const *grad_out, int k,
                                       tern_tensor **grad_in, int n)
 {
     const trip *t = tern_function_data(f);
+    const int copies = k / n;
     tern_tensor *there[k];
-    int count = 0;
-    (void)n;
+    tern_addends sums[n];
     tell(t, true);
-    for (int i = 0; i < k; i++)
-        if (grad_out[i])
-            there[count++] = grad_out[i];
-    grad_in[0] = count ? add_up(there, count, t->home) : NULL;
-    return !count || grad_in[0] ? TERN_OK : tern_last_status();
+    for (int j = 0; j < n; j++) {
+        sums[j] = (tern_addends){.x = there + j * copies};
+        for (int i = j * copies; i < (j + 1) * copies; i++)
+            if (grad_out[i])
+                there[j * copies + sums[j].n++] = grad_out[i];
+    }
+    TERN_TRY(tern_sum_each(sums, n, copies, TERN_DIST_SUM, t->home));
+    for (int j = 0; j < n; j++) {
+        grad_in[j] = sums[j].out;
+        if (sums[j].n)
+            TERN_TRY(record_sum(there + j * copies, sums[j].n, t->home, &grad_in[j]));
+    }
+    return TERN_OK;
 }
 
 static tern_status add_backward(tern_function *f, tern_tensor *const *grad_out, int k,
@@ -107,20 +116,28 @@ static const tern_function_type broadcast_type = {
     "Broadcast", hand_out, broadcast_backward, trip_free, {0}};
 static const tern_function_type add_type = {"ReduceAdd", hand_out, add_backward, trip_free, {0}};
 
-/* The results that are not x itself are the function's. */
-static tern_status attach(tern_tensor *x, tern_place *const *places, int n, tern_tensor **out)
+/* The results that are not x themselves are one function's. */
+static tern_status attach(tern_tensor *const *x, int k, tern_place *const *places, int n,
+                          tern_tensor **out)
 {
-    tern_tensor *away[n];
-    int k = 0;
-    for (int i = 0; i < n; i++)
-        if (places[i] != x->storage->place)
-            away[k++] = out[i];
-    if (k == 0 || !is_recorded(&x, 1))
+    tern_tensor *in[k], *away[k * n];
+    int used = 0, copies = 0;
+    for (int j = 0; j < k; j++) {
+        if (!is_recorded(&x[j], 1))
+            continue;
+        in[used++] = x[j];
+        for (int i = 0; i < n; i++)
+            if (places[i] != x[j]->storage->place)
+                away[copies++] = out[j * n + i];
+    }
+    if (copies == 0)
         return TERN_OK;
-    TERN_TRY(record(&broadcast_type, x->storage->place, places, 0, &x, 1, away, k));
-    for (int i = n - 1; i >= 0; i--)
-        if (places[i] != x->storage->place)
-            out[i] = away[--k];
+    TERN_TRY(record(&broadcast_type, x[0]->storage->place, places, 0, in, used, away, copies));
+    copies = 0;
+    for (int j = 0; j < k; j++)
+        for (int i = 0; i < n && tern_requires_grad(x[j]) && tern_is_grad_enabled(); i++)
+            if (places[i] != x[j]->storage->place)
+                out[j * n + i] = away[copies++];
     return TERN_OK;
 }
 
@@ -133,9 +150,16 @@ static tern_status send(tern_tensor *const *x, int k, tern_place *const *places,
         for (int i = 0; i < n; i++)
             if (places[i] == x[j]->storage->place)
                 out[j * n + i] = x[j];
-        TERN_TRY(attach(x[j], places, n, out + j * n));
     }
-    return TERN_OK;
+    return attach(x, k, places, n, out);
+}
+
+static tern_status record_sum(tern_tensor *const *x, int n, tern_place *to, tern_tensor **sum)
+{
+    tern_place *places[n];
+    for (int i = 0; i < n; i++)
+        places[i] = x[i]->storage->place;
+    return is_recorded(x, n) ? record(&add_type, to, places, n, x, n, sum, 1) : TERN_OK;
 }
 
 /* Of one device, by additions that the graph knows; else as a function of its own. */
@@ -150,9 +174,7 @@ static tern_tensor *add_up(tern_tensor *const *x, int n, tern_place *to)
     if (!apart && n == 1)
         return x[0];
     tern_tensor *sum = tern_sum_at(x, n, TERN_DIST_SUM, to);
-    if (!sum || !is_recorded(x, n))
-        return sum;
-    return record(&add_type, to, places, n, x, n, &sum, 1) == TERN_OK ? sum : NULL;
+    return sum && record_sum(x, n, to, &sum) == TERN_OK ? sum : NULL;
 }
 
 /* ---- one by one -------------------------------------------------------------------------------- */

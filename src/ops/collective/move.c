@@ -352,18 +352,23 @@ static tern_status gather(tern_tensor **sum, tern_tensor *y, tern_dist_op op,
     return in && *sum ? TERN_OK : tern_last_status();
 }
 
-static tern_tensor *sum_of(tern_tensor *const *x, int n, tern_dist_op op, tern_place *to)
+/* What is begun of a sum before any is ended: reads of those that its vendor's library does not add up. */
+static tern_status begin_sum(const tern_addends *s, tern_dist_op op, tern_place *to, bool *in_it,
+                             tern_tensor **within, tern_transfer **read)
 {
-    bool in_it[n];
-    tern_tensor *within = NULL, *sum = NULL;
-    tern_transfer *read[n];
-    memset(in_it, 0, sizeof in_it);
-    memset(read, 0, sizeof read);
-    tern_status status = x[0]->numel ? sum_within(x, n, op, to, in_it, &within) : TERN_OK;
-    for (int i = 0; i < n && status == TERN_OK; i++)
+    TERN_TRY(s->x[0]->numel ? sum_within(s->x, s->n, op, to, in_it, within) : TERN_OK);
+    for (int i = 0; i < s->n; i++)
         if (!in_it[i])
-            status = begin(x[i], to, &read[i]);
-    for (int i = 0; i < n && status == TERN_OK; i++) {
+            TERN_TRY(begin(s->x[i], to, &read[i]));
+    return TERN_OK;
+}
+
+static tern_tensor *end_sum(const tern_addends *s, tern_dist_op op, tern_place *to,
+                            const bool *in_it, tern_tensor *within, tern_transfer **read)
+{
+    tern_tensor *const *x = s->x, *sum = NULL;
+    tern_status status = TERN_OK;
+    for (int i = 0; i < s->n && status == TERN_OK; i++) {
         if (!in_it[i]) {
             status = gather(&sum, finish(x[i], read[i], to), op, x[i]);
             read[i] = NULL;
@@ -372,25 +377,60 @@ static tern_tensor *sum_of(tern_tensor *const *x, int n, tern_dist_op op, tern_p
             within = NULL;
         }
     }
-    for (int i = 0; i < n; i++)
-        tern_transfer_free(read[i]);
     if (status == TERN_OK && op == TERN_DIST_AVG)
-        sum = tern_div_scalar_(sum, tern_scalar_int(n));
+        sum = tern_div_scalar_(sum, tern_scalar_int(s->n));
     return status == TERN_OK && sum ? tern_to_dtype(in_order(sum, x[0]->dtype, op), x[0]->dtype)
                                     : NULL;
 }
 
-tern_tensor *tern_sum_at(tern_tensor *const *x, int n, tern_dist_op op, tern_place *to)
+/* All of one op; x of each are dense. */
+static tern_status sum_all(tern_addends *sums, int k, int most, tern_dist_op op, tern_place *to)
 {
-    tern_tensor *dense[n], *sum = NULL;
+    const int all = k * most;
+    bool in_it[all];
+    tern_tensor *within[k];
+    tern_transfer *read[all];
+    tern_status status = TERN_OK;
+    memset(in_it, 0, sizeof in_it);
+    memset(within, 0, sizeof within);
+    memset(read, 0, sizeof read);
+    for (int j = 0; j < k && status == TERN_OK; j++)
+        if (sums[j].n)
+            status = begin_sum(&sums[j], op, to, in_it + j * most, &within[j], read + j * most);
+    for (int j = 0; j < k && status == TERN_OK; j++) {
+        if (sums[j].n == 0)
+            continue;
+        sums[j].out = end_sum(&sums[j], op, to, in_it + j * most, within[j], read + j * most);
+        status = tern_escape(sums[j].out) ? TERN_OK : tern_last_status();
+    }
+    for (int i = 0; i < all; i++)
+        tern_transfer_free(read[i]);
+    return status;
+}
+
+tern_status tern_sum_each(tern_addends *sums, int k, int most, tern_dist_op op, tern_place *to)
+{
     const uint64_t failures = tern_failures();
+    tern_status status = TERN_OK;
+    tern_tensor *dense[k * most];
     TERN_SCOPE {
         TERN_NO_GRAD {
-            for (int i = 0; i < n; i++)
-                dense[i] = tern_contiguous(x[i]);
-            if (tern_failed_since(failures) == TERN_OK)
-                sum = tern_escape(sum_of(dense, n, tern_plain_op(x[0]->dtype, op), to));
+            for (int j = 0; j < k; j++) {
+                for (int i = 0; i < sums[j].n; i++)
+                    dense[j * most + i] = tern_contiguous(sums[j].x[i]);
+                sums[j].x = &dense[j * most];
+            }
+            status = tern_failed_since(failures);
+            if (status == TERN_OK)
+                status = sum_all(sums, k, most, op, to);
         }
     }
-    return sum;
+    return status;
+}
+
+tern_tensor *tern_sum_at(tern_tensor *const *x, int n, tern_dist_op op, tern_place *to)
+{
+    tern_addends sum = {.x = x, .n = n};
+    return tern_sum_each(&sum, 1, n, tern_plain_op(x[0]->dtype, op), to) == TERN_OK ? sum.out
+                                                                                    : NULL;
 }
