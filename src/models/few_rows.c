@@ -1,11 +1,8 @@
 /* few_rows.c -- products of a few rows with codes of 8 and 4 bits, by AVX2: tern_linear_packed is for every processor and device,
  * and a compiler makes twice as many instructions of it. */
 #include "models/few_rows.h"
+#include "models/wide.h"
 #include <string.h>
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
-#define WIDE __attribute__((target("avx2,fma")))
-#endif
 
 #ifdef WIDE
 typedef struct product {
@@ -16,13 +13,6 @@ typedef struct product {
     int64_t rows, outs, ins, groups;
     bool nibbles;
 } product;
-
-WIDE static inline float sum_of(__m256 x)
-{
-    __m128 s = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
-    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
-    return _mm_cvtss_f32(_mm_add_ss(s, _mm_shuffle_ps(s, s, 1)));
-}
 
 WIDE static inline __m128i eight_at(const uint8_t *codes)
 {
@@ -73,18 +63,12 @@ WIDE static inline void row_of(const product *p, int64_t o, int64_t from, int n)
             sums[r] = _mm256_fmadd_ps(scale, group[r], sums[r]);
     }
     for (int r = 0; r < n; r++)
-        p->y[(from + r) * p->outs + o] = sum_of(sums[r]);
+        p->y[(from + r) * p->outs + o] = wide_sum(sums[r]);
 }
 
 WIDE static void rows_of(const product *p, int64_t o)
 {
-    int64_t r = 0;
-    for (; r + 4 <= p->rows; r += 4)
-        row_of(p, o, r, 4);
-    for (; r + 2 <= p->rows; r += 2)
-        row_of(p, o, r, 2);
-    if (r < p->rows)
-        row_of(p, o, r, 1);
+    WIDE_ROWS(row_of, p, o);
 }
 #endif
 
@@ -101,8 +85,7 @@ bool few_rows_is(const quantize_layer *l, tern_tensor *x, const few_rows *w)
     const int64_t groups = tern_size(w->scales, 1);
     return strcmp(tern_device(w->codes), "cpu") == 0 && strcmp(tern_device(x), "cpu") == 0 &&
            tern_dim(x) > 0 && tern_size(x, -1) == l->in && tern_numel(x) > 0 && groups > 0 &&
-           l->in % groups == 0 && l->in / groups % (nibbles ? 16 : 8) == 0 &&
-           __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+           l->in % groups == 0 && l->in / groups % (nibbles ? 16 : 8) == 0 && wide_is_here();
 #else
     (void)l, (void)x, (void)w;
     return false;

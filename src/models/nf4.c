@@ -1,13 +1,10 @@
 /* nf4.c -- products with weights of NF4 that read the codes as they lie, and such weights as numbers, in one pass. */
 #include "models/nf4.h"
 #include "models/both.h"
+#include "models/wide.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
-#define WIDE __attribute__((target("avx2,fma")))
-#endif
 
 enum { ITEMS = 64, HALF = NF4_BLOCK / 2, ROWS = NF4_ROWS };
 
@@ -81,13 +78,6 @@ WIDE static inline __m256 numbers_of(__m256i code, __m256i high, __m256 low_map,
                             _mm256_permutevar8x32_ps(high_map, code), _mm256_castsi256_ps(high));
 }
 
-WIDE static inline float sum_of(__m256 x)
-{
-    __m128 s = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
-    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
-    return _mm_cvtss_f32(_mm_add_ss(s, _mm_shuffle_ps(s, s, 1)));
-}
-
 /* Row o of the weight, rows from .. from + n of x; n is a constant where this is used. */
 WIDE static inline void row_of(const product *p, int64_t o, int64_t from, int n)
 {
@@ -118,31 +108,21 @@ WIDE static inline void row_of(const product *p, int64_t o, int64_t from, int n)
             sums[r] = _mm256_fmadd_ps(by, block[r], sums[r]);
     }
     for (int r = 0; r < n; r++)
-        p->y[(from + r) * p->outs + o] = sum_of(sums[r]);
+        p->y[(from + r) * p->outs + o] = wide_sum(sums[r]);
 }
 
 WIDE static void rows_of(const product *p, int64_t o)
 {
-    int64_t r = 0;
-    for (; r + 4 <= p->rows; r += 4)
-        row_of(p, o, r, 4);
-    for (; r + 2 <= p->rows; r += 2)
-        row_of(p, o, r, 2);
-    if (r < p->rows)
-        row_of(p, o, r, 1);
+    WIDE_ROWS(row_of, p, o);
 }
 
-static bool is_wide(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
 #else
 static void rows_of(const product *p, int64_t o)
 {
     (void)p, (void)o;
 }
 
-static bool is_wide(void)
+static bool wide_is_here(void)
 {
     return false;
 }
@@ -166,10 +146,10 @@ static tern_status multiply_here(const quantize_layer *l, float *y, const float 
     const uint8_t *codes = tern_data(parts[0]);
     const float *absmax = tern_data(parts[1]), *pairs = tern_data(parts[2]);
     const int64_t half = l->in / 2;
-    float map[16], *halves = is_wide() ? halves_of(x, rows, half) : NULL;
+    float map[16], *halves = wide_is_here() ? halves_of(x, rows, half) : NULL;
     for (int i = 0; i < 16; i++)
         map[i] = pairs[2 * i + 1];
-    if (is_wide() && !halves)
+    if (wide_is_here() && !halves)
         return tern_fail(TERN_ERR_MEMORY, "Linear4bit: no memory");
     const product p = {y, halves, codes, absmax, map, rows, l->out, half};
     const int threads = tern_get_num_threads();
