@@ -210,6 +210,58 @@ static void traces_are_json_that_nests(void **state)
     }
 }
 
+/* What modules hold of a device adds up to what it has, after each change; and their results are theirs. */
+static void memory_is_told_by_module(void **state)
+{
+    char path[128];
+    (void)state;
+    snprintf(path, sizeof path, "%s/memory.json", folder);
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        enum { MOST = 32 };
+        char names[MOST][64];
+        json_int_t held[MOST] = {0}, most[MOST] = {0}, sum = 0, total = 0;
+        size_t n = 0, i, k, length = strlen(device), changes = 0;
+        task t = begin(device);
+        TERN_PROFILE(path)
+        TERN_SCOPE
+            step(&t);
+        json_t *trace = json_load_file(path, 0, NULL), *e;
+        json_array_foreach(json_object_get(trace, "traceEvents"), i, e)
+        {
+            const char *name = json_string_value(json_object_get(e, "name"));
+            if (strcmp(json_string_value(json_object_get(e, "ph")), "C") != 0 ||
+                strncmp(name, device, length) != 0)
+                continue;
+            json_int_t bytes =
+                json_integer_value(json_object_get(json_object_get(e, "args"), "allocated"));
+            if (!name[length]) {
+                assert_int_equal(sum, total);
+                total = bytes;
+                changes++;
+                continue;
+            }
+            for (k = 0; k < n && strcmp(names[k], name + length + 1) != 0; k++)
+                ;
+            assert_true(k < MOST);
+            n = k == n ? n + 1 : n;
+            snprintf(names[k], sizeof names[k], "%s", name + length + 1);
+            sum += bytes - held[k];
+            held[k] = bytes;
+            most[k] = bytes > most[k] ? bytes : most[k];
+        }
+        assert_int_equal(sum, total);
+        assert_true(changes > 4);
+        for (k = 0; k < n && strcmp(names[k], "0") != 0; k++)
+            ;
+        assert_true(k < n && most[k] >= 4 * 8 * 32);   /* the first layer's result, (8, 32) */
+        assert_int_equal(held[k], 4 * (16 * 32 + 32)); /* the scope took it; gradients stay */
+        json_decref(trace);
+        unlink(path);
+        end(&t);
+    }
+}
+
 static void a_file_that_cannot_be_written(void **state)
 {
     (void)state;
@@ -292,8 +344,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(rows_count_calls_by_name_and_module), TEST(replays_have_the_time_of_the_device),
         TEST(tables_are_sorted_by_a_field),        TEST(one_runs_at_a_time),
-        TEST(traces_are_json_that_nests),          TEST(a_file_that_cannot_be_written),
-        TEST(what_waits_unasked_is_refused),       TEST(counters_tell_what_a_step_does)};
+        TEST(traces_are_json_that_nests),          TEST(memory_is_told_by_module),
+        TEST(a_file_that_cannot_be_written),       TEST(what_waits_unasked_is_refused),
+        TEST(counters_tell_what_a_step_does)};
     snprintf(folder, sizeof folder, "profiler-test-XXXXXX");
     if (!mkdtemp(folder))
         return 1;

@@ -86,7 +86,7 @@ TERN_API tern_profiler_table_options tern_profiler_table_defaults(void);
 TERN_API char *tern_profiler_table(tern_profiler *profiler,
                                    const tern_profiler_table_options *options);
 /* Write what was seen as a Chrome trace: operations by thread, work by device, arrows from one to the
- * other, memory as a counter. TERN_ERR_IO: the file can't be written. */
+ * other, memory as counters of a device and of each module. TERN_ERR_IO: the file can't be written. */
 TERN_API tern_status tern_profiler_write_trace(tern_profiler *profiler, const char *path);
 
 /* ---- TERN_PROFILE("trace.json") { ... } ----------------------------------------------------------

@@ -30,7 +30,8 @@ static inline void tern_span_end(int64_t span)
         tern_hook_span_end(span);
 }
 
-/* The bytes of live tensors of a device are so many now. */
-void tern_hook_memory(const char *device, uint64_t allocated);
+/* The bytes of live tensors of a device are so many now: a block of theirs was taken, which *maker tells when it is given
+ * back. */
+void tern_hook_memory(const char *device, uint64_t allocated, int64_t bytes, int64_t *maker);
 
 #endif

@@ -27,7 +27,8 @@ void tern_place_count_operation(tern_place *place);
 /* A block of device memory from the caching allocator. */
 typedef struct tern_block {
     tern_buffer buffer;
-    size_t used; /* bytes asked for */
+    size_t used;   /* bytes asked for */
+    int64_t maker; /* a profiler's */
     tern_place *place;
     struct tern_block *next; /* in a free list */
     int size_class;

@@ -80,22 +80,23 @@ static tern_block *fail(tern_place *place, size_t bytes, const char *function)
                           function, place->text, bytes, free_bytes, total, place->stats.allocated);
 }
 
-static void count(tern_place *place, size_t bytes)
+static void count(tern_place *place, tern_block *block, size_t bytes)
 {
+    block->used = bytes;
     tern_memory_stats *s = &place->stats;
     s->allocations++;
     s->allocated += bytes;
     if (s->allocated > s->allocated_peak)
         s->allocated_peak = s->allocated;
     if (tern_profiling)
-        tern_hook_memory(place->text, s->allocated);
+        tern_hook_memory(place->text, s->allocated, (int64_t)bytes, &block->maker);
 }
 
-static void uncount(tern_place *place, size_t bytes)
+static void uncount(tern_place *place, tern_block *block)
 {
-    place->stats.allocated -= bytes;
+    place->stats.allocated -= block->used;
     if (tern_profiling)
-        tern_hook_memory(place->text, place->stats.allocated);
+        tern_hook_memory(place->text, place->stats.allocated, -(int64_t)block->used, &block->maker);
 }
 
 /* With memory_lock held. */
@@ -126,8 +127,7 @@ static tern_block *from_driver(tern_place *place, size_t bytes, int class)
 
 void tern_block_count(tern_block *block, size_t bytes)
 {
-    block->used = bytes;
-    count(block->place, bytes);
+    count(block->place, block, bytes);
 }
 
 tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *function)
@@ -155,12 +155,10 @@ tern_block *tern_block_alloc(tern_place *place, size_t bytes, const char *functi
         if (block && graph)
             tern_pool_adopt(graph, block);
     }
-    if (block) {
-        block->used = bytes;
-        count(place, bytes);
-    } else {
+    if (block)
+        count(place, block, bytes);
+    else
         fail(place, bytes, function);
-    }
     pthread_mutex_unlock(&place->memory_lock);
     return block;
 }
@@ -201,10 +199,8 @@ tern_block *tern_cache_take_pinned(tern_place *cpu, tern_place *by, size_t bytes
         *at = block->next;
     else
         block = pinned_from_driver(cpu, by, rounded, class);
-    if (block) {
-        block->used = bytes;
-        count(cpu, bytes);
-    }
+    if (block)
+        count(cpu, block, bytes);
     pthread_mutex_unlock(&cpu->memory_lock);
     return block;
 }
@@ -242,7 +238,7 @@ void tern_block_free(tern_block *block)
     if (block->is_ahead && !block->holds && !block->pool)
         tern_ahead_mark(block);
     pthread_mutex_lock(&place->memory_lock);
-    uncount(place, block->used);
+    uncount(place, block);
     bool ends = block->lent && !block->holds;
     if (block->pool)
         tern_pool_give(block->pool, block);
@@ -291,7 +287,7 @@ void tern_block_keep_one(tern_block *block, tern_dtype dtype)
     pthread_mutex_lock(&place->memory_lock);
     tern_block *spare = block;
     if (!place->one[dtype] && !block->pool && !block->lent && !block->is_ahead) {
-        uncount(place, block->used);
+        uncount(place, block);
         place->one[dtype] = block;
         spare = NULL;
     }
@@ -305,7 +301,7 @@ tern_block *tern_block_take_one(tern_place *place, tern_dtype dtype)
     tern_block *block = place->one[dtype];
     place->one[dtype] = NULL;
     if (block)
-        count(place, block->used);
+        count(place, block, block->used);
     pthread_mutex_unlock(&place->memory_lock);
     return block;
 }

@@ -8,8 +8,8 @@ typedef struct tern_event {
     const char *name, *path, *shapes; /* texts of the profiler; shapes may be NULL */
     int64_t outer;                    /* the event around it, from 1 on; 0: none */
     int64_t begin, end;               /* nanoseconds since the profiler was made */
-    int64_t bytes;                    /* copied */
-    int64_t allocated;                /* of a memory event: bytes of live tensors */
+    int64_t bytes;     /* copied; of a memory event: taken, or given back (negative) */
+    int64_t allocated; /* of a memory event: bytes of live tensors */
     double flops;
     tern_place *place; /* of work */
     void *from, *to;   /* of work, until its times are known */
@@ -28,6 +28,9 @@ typedef struct tern_event_clock {
 } tern_event_clock;
 
 enum { TERN_MOST_CLOCKS = 64 };
+
+/* The number of a memory event in a run, as blocks keep it. */
+enum { TERN_MAKER_BITS = 40 };
 
 struct tern_profiler {
     tern_profiler_options options;

@@ -148,13 +148,25 @@ void tern_hook_span_call(int64_t span, const tern_call *call)
     tern_text_free(&shapes);
 }
 
-void tern_hook_memory(const char *device, uint64_t allocated)
+/* The event's path is that of the module that took the block, "" where that was before the profile. */
+void tern_hook_memory(const char *device, uint64_t allocated, int64_t bytes, int64_t *maker)
 {
+    char path[256] = "", type[256];
+    if (bytes > 0)
+        tern_hook_module_path(&tern_thread.running.modules, path, type, sizeof path);
     pthread_mutex_lock(&lock);
     tern_event *e =
         running && running->options.memory ? add(running, TERN_EVENT_MEMORY, device) : NULL;
-    if (e)
+    if (e) {
+        const int64_t run = running->run << TERN_MAKER_BITS;
         e->allocated = (int64_t)allocated;
+        e->bytes = bytes;
+        if (bytes > 0)
+            e->path = tern_profile_text(running, path);
+        else if (*maker > run && *maker - run < running->n)
+            e->path = running->events[*maker - run - 1].path;
+        *maker = bytes > 0 ? run + running->n : 0;
+    }
     pthread_mutex_unlock(&lock);
 }
 

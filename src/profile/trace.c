@@ -100,8 +100,57 @@ static void put_work(FILE *file, const tern_event *e, int64_t number, int pid, i
     fprintf(file, "\"ts\":%lld.%03d}", (long long)(begin / 1000), (int)(begin % 1000));
 }
 
+/* What a module's tensors hold on a device. */
+typedef struct held {
+    const char *device, *path;
+    int64_t bytes;
+} held;
+
+typedef struct memory {
+    held *all;
+    int64_t n;
+} memory;
+
+/* What was there before is held by no module. NULL: no memory. */
+static held *held_by(memory *m, const char *device, const char *path, int64_t before)
+{
+    for (int64_t i = 0; i < m->n; i++)
+        if (m->all[i].device == device && m->all[i].path == path)
+            return &m->all[i];
+    held *grown = tern_grow(m->all, sizeof *grown * (size_t)(m->n + 1));
+    if (!grown)
+        return NULL;
+    m->all = grown;
+    grown[m->n] = (held){device, path, before};
+    return &grown[m->n++];
+}
+
+static void put_counter(FILE *file, const char *name, int64_t at, int64_t bytes)
+{
+    fprintf(file, ",\n{\"ph\":\"C\",\"name\":");
+    put_text(file, name);
+    fprintf(file, ",\"pid\":1,");
+    put_time(file, "ts", at);
+    fprintf(file, "\"args\":{\"allocated\":%lld}}", (long long)bytes);
+}
+
+/* All of a device's, then the part of the module that took it: "opencl:0 blocks.0.mlp". */
+static void put_memory(FILE *file, const tern_event *e, memory *m)
+{
+    char name[512];
+    put_counter(file, e->name, e->begin, e->allocated);
+    held *before = held_by(m, e->name, "", e->allocated - e->bytes);
+    held *of = before && *e->path ? held_by(m, e->name, e->path, 0) : before;
+    if (!of)
+        return;
+    of->bytes += e->bytes;
+    snprintf(name, sizeof name, "%s %s", e->name, *e->path ? e->path : "(no module)");
+    put_counter(file, name, e->begin, of->bytes);
+}
+
 static void put_events(FILE *file, const tern_profiler *p)
 {
+    memory seen = {0};
     const tern_place *places[TERN_MOST_CLOCKS];
     int64_t free_at[TERN_MOST_CLOCKS] = {0};
     int n = 0;
@@ -117,11 +166,7 @@ static void put_events(FILE *file, const tern_profiler *p)
     for (int64_t i = 0; i < p->n; i++) {
         const tern_event *e = &p->events[i];
         if (e->kind == TERN_EVENT_MEMORY) {
-            fprintf(file, ",\n{\"ph\":\"C\",\"name\":");
-            put_text(file, e->name);
-            fprintf(file, ",\"pid\":1,");
-            put_time(file, "ts", e->begin);
-            fprintf(file, "\"args\":{\"allocated\":%lld}}", (long long)e->allocated);
+            put_memory(file, e, &seen);
             continue;
         }
         put_host(file, e, i + 1);
@@ -130,6 +175,7 @@ static void put_events(FILE *file, const tern_profiler *p)
             put_work(file, e, i + 1, pid, &free_at[pid - 100]);
         }
     }
+    tern_free(seen.all);
 }
 
 tern_status tern_profiler_write_trace(tern_profiler *p, const char *path)
