@@ -85,11 +85,13 @@ static void row_done(void *user, const doctor_report *r)
 
 static void print_counts(const visit *v)
 {
-    printf("%d checks:", v->n);
+    const char *between = ":";
+    printf("%d checks", v->n);
     for (int i = 0; i < DOCTOR_VERDICT_COUNT; i++)
-        if (v->counts[i])
-            printf(" %d %s%s", v->counts[i], doctor_verdict_name(i),
-                   i == DOCTOR_LEFT_OUT ? "" : ",");
+        if (v->counts[i]) {
+            printf("%s %d %s", between, v->counts[i], doctor_verdict_name(i));
+            between = ",";
+        }
     putchar('\n');
 }
 
@@ -101,15 +103,31 @@ static int faults_of(const visit *v)
     return n;
 }
 
+/* Each way around is tried in processes that may hang. */
+static void looking(void *user, const doctor_report *r)
+{
+    const visit *v = user;
+    if (isatty(STDOUT_FILENO))
+        printf("\r\033[Klooking for a way around %s",
+               tern_named_op_name(tern_named_op_at(v->rows[r->row].op)));
+    fflush(stdout);
+}
+
 static int print_routes(const doctor_work *w, json_t *refused)
 {
     int left = (int)json_array_size(refused);
-    for (int i = 0; i < w->n; i++)
-        if (*w->reports[i].route)
-            printf("way around: %s, %s, %s: %s\n",
-                   tern_named_op_name(tern_named_op_at(w->rows[i].op)),
-                   tern_dtype_name(w->rows[i].dtype), w->rows[i].large ? "large" : "small",
-                   w->reports[i].route);
+    if (isatty(STDOUT_FILENO))
+        fputs("\r\033[K", stdout);
+    for (int i = 0; i < w->n; i++) {
+        const doctor_report *r = &w->reports[i];
+        if (!doctor_is_fault(r->verdict))
+            continue;
+        printf("%s: %s, %s, %s%s%s: %s\n", *r->route ? "way around" : "no way around",
+               tern_named_op_name(tern_named_op_at(w->rows[i].op)),
+               tern_dtype_name(w->rows[i].dtype), w->rows[i].large ? "large" : "small",
+               *r->kernels ? ", of the kernels " : "", r->kernels,
+               *r->route ? r->route : "none helped");
+    }
     if (left)
         printf("%d checks have no other way: leave these operations out on this device\n", left);
     return left ? TOOL_WRONG : TOOL_FINE;
@@ -130,6 +148,8 @@ static json_t *check_object(const doctor_work *w, int i)
         json_object_set_new(j, "where", json_sprintf("%s at %lld", r->what, (long long)r->at));
     if (*r->text)
         json_object_set_new(j, "log", json_string(r->text));
+    if (*r->kernels)
+        json_object_set_new(j, "kernels", json_string(r->kernels));
     if (*r->route)
         json_object_set_new(j, "route", json_string(r->route));
     return j;
@@ -189,6 +209,7 @@ static int examine(const char *name, json_t *device, const char *to)
                                    : path  ? path
                                            : "",
                          .done = row_done,
+                         .looking = looking,
                          .user = &v};
         doctor_run(&w);
         tern_report_close(v.progress);

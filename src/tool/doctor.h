@@ -60,7 +60,8 @@ typedef struct doctor_report {
     uint64_t seed;
     char what[32]; /* "result 0", "gradient 1" */
     char shapes[160], text[600];
-    char route[32]; /* what helped; "" */
+    char route[32];    /* what helped; "" */
+    char kernels[200]; /* of a fault: those that it launches */
 } doctor_report;
 
 /* Runs the row on the cpu and on device; never fails, but may not come back. */
@@ -77,6 +78,7 @@ typedef struct doctor_work {
     int jobs;           /* children at once */
     const char *routes; /* a profile whose ways are taken; NULL: none, "": the device's own */
     void (*done)(void *user, const doctor_report *report);
+    void (*looking)(void *user, const doctor_report *report); /* for a way around */
     void *user;
 } doctor_work;
 

@@ -100,7 +100,7 @@ static void choose_recipe(maker *m, const char *name)
     m->recipe = m->word = n ? recipes[found[pick(m, n)]].text : NULL;
     for (const char *w = m->recipe; w && *w; w += strcspn(w, " "), w += strspn(w, " ")) {
         int length = (int)strcspn(w, " =");
-        longest = length > longest ? length : longest;
+        longest = w[length] != '=' && length > longest ? length : longest;
     }
     m->ndim = pick(m, 5);
     m->most = is_product(name) ? 12 : most_of(m->recipe ? longest : m->ndim);

@@ -107,17 +107,30 @@ static bool try_ways(const doctor_work *w, doctor_report *r, const char *folder,
     return false;
 }
 
-static bool find_route(const doctor_work *w, doctor_report *r, const char *folder, json_t *routes)
+static bool find_route(const doctor_work *w, doctor_report *r, const char *folder, json_t *routes,
+                       const char *names)
 {
     if (json_object_size(routes) > 0 && helps(w, r->row, folder, routes)) {
         snprintf(r->route, sizeof r->route, "as above");
         return true;
     }
-    char *names = kernels_of(w, r);
     bool found = names && (try_ways(w, r, folder, routes, names, product_ways, 2, true) ||
                            try_ways(w, r, folder, routes, names, kernel_ways, 3, false));
-    free(names);
     return found;
+}
+
+/* " a b " as "a, b". */
+static void note_kernels(doctor_report *r, const char *names)
+{
+    size_t used = 0;
+    for (const char *at = names ? names : ""; *at;) {
+        size_t length = strcspn(at += strspn(at, " "), " ");
+        if (length == 0 || used + length + 3 > sizeof r->kernels)
+            break;
+        used += (size_t)snprintf(r->kernels + used, sizeof r->kernels - used, "%s%.*s",
+                                 used ? ", " : "", (int)length, at);
+        at += length;
+    }
 }
 
 void doctor_find_routes(const doctor_work *w, const char *folder, json_t *routes, json_t *refused)
@@ -127,7 +140,13 @@ void doctor_find_routes(const doctor_work *w, const char *folder, json_t *routes
         doctor_report *r = &w->reports[i];
         if (!doctor_is_fault(r->verdict))
             continue;
-        if (readable && find_route(w, r, folder, routes))
+        if (w->looking)
+            w->looking(w->user, r);
+        char *names = kernels_of(w, r);
+        note_kernels(r, names);
+        bool found = readable && find_route(w, r, folder, routes, names);
+        free(names);
+        if (found)
             continue;
         json_array_append_new(
             refused,

@@ -1,5 +1,5 @@
-/* doctor_run.c -- children that a driver may kill or keep: the parent opens no device, reads what they tell from a pipe,
- * and starts another behind the row that was lost. */
+/* doctor_run.c -- children that a driver may kill or keep: the parent opens no device, gives each child a row at a time,
+ * reads what it tells of it, and starts another for the rows behind one that was lost. */
 #include "tool/doctor.h"
 #include <fcntl.h>
 #include <poll.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,34 +33,35 @@ static void become_child(const char *routes)
 
 typedef struct child {
     pid_t pid;
-    int from;
+    int socket; /* the parent's end, or in the child its own */
 } child;
 
-/* True in the child, which writes to *to; c->pid < 0 where there is none. */
-static bool start(child *c, const char *routes, int *to)
+/* Who prints, takes a row or starts a child: no child is made of a thread that prints, or holds another one's end. */
+static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+
+/* True in the child; c->pid < 0 where there is none. */
+static bool start(child *c, const char *routes)
 {
     int ends[2];
-    *c = (child){.pid = -1, .from = -1};
-    if (pipe(ends) != 0)
-        return false;
-    c->pid = fork();
-    if (c->pid == 0) {
-        close(ends[0]);
-        *to = ends[1];
-        become_child(routes);
-        return true;
+    *c = (child){.pid = -1, .socket = -1};
+    pthread_mutex_lock(&one);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0) {
+        c->pid = fork();
+        close(ends[c->pid == 0]);
+        c->socket = ends[c->pid != 0];
     }
-    close(ends[1]);
-    c->from = ends[0];
-    return false;
+    pthread_mutex_unlock(&one);
+    if (c->pid == 0)
+        become_child(routes);
+    return c->pid == 0;
 }
 
 /* What it ended by, told by waitpid; it is killed where it still runs. */
 static int end(child *c)
 {
     int status = 0;
-    if (c->from >= 0)
-        close(c->from);
+    if (c->socket >= 0)
+        close(c->socket);
     if (c->pid > 0) {
         kill(c->pid, SIGKILL);
         waitpid(c->pid, &status, 0);
@@ -70,26 +72,53 @@ static int end(child *c)
 /* Bytes within so many seconds: how many, 0 at the end, -1 where time ran out. */
 static ssize_t receive(const child *c, int seconds, void *to, size_t bytes)
 {
-    struct pollfd wait = {.fd = c->from, .events = POLLIN};
+    struct pollfd wait = {.fd = c->socket, .events = POLLIN};
     double until = tool_now() + seconds;
     int ready;
     do {
         double left = until - tool_now();
         ready = left > 0 ? poll(&wait, 1, (int)(left * 1e3) + 1) : 0;
     } while (ready < 0);
-    return ready == 0 ? -1 : read(c->from, to, bytes);
+    ssize_t n = ready == 0 ? -1 : recv(c->socket, to, bytes, 0);
+    return ready != 0 && n < 0 ? 0 : n;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static void check_rows(const doctor_work *w, int first, int end_row, int to)
+/* Those that are still to be given to a child. */
+typedef struct queue {
+    const doctor_work *work;
+    int next, end_row;
+    int hangs; /* one after the other, of all children */
+} queue;
+
+static int take(queue *q)
 {
-    for (int row = first; row < end_row; row++) {
-        doctor_report r = {.row = row, .verdict = -1};
-        if (write(to, &r, sizeof r) != sizeof r)
-            break;
+    pthread_mutex_lock(&one);
+    int row = q->next < q->end_row ? q->next++ : -1;
+    pthread_mutex_unlock(&one);
+    return row;
+}
+
+static void tell(queue *q, const doctor_report *r)
+{
+    const doctor_work *w = q->work;
+    pthread_mutex_lock(&one);
+    q->hangs = r->verdict == DOCTOR_HANG ? q->hangs + 1 : 0;
+    if (q->hangs == MOST_HANGS)
+        q->end_row = q->next;
+    if (w->done)
+        w->done(w->user, r);
+    pthread_mutex_unlock(&one);
+}
+
+static void check_rows(const doctor_work *w, int parent)
+{
+    int row;
+    while (recv(parent, &row, sizeof row, 0) == sizeof row) {
+        doctor_report r = {.row = row};
         doctor_check(&w->rows[row], w->device, &r);
-        if (write(to, &r, sizeof r) != sizeof r)
+        if (send(parent, &r, sizeof r, MSG_NOSIGNAL) != sizeof r)
             break;
     }
     _exit(0); /* past what a driver does at exit */
@@ -111,38 +140,43 @@ static void lose(doctor_report *r, bool hung, int status, int seconds)
     say_lost(r->text, sizeof r->text, hung, status, seconds);
 }
 
-static void tell(const doctor_work *w, const doctor_report *r);
-
-/* Rows from first on in one child, until one is at fault or all are done; returns the row behind. */
-static int run_rows(const doctor_work *w, int first, int end_row, const char *routes,
-                    doctor_report *reports)
+static void leave_out(doctor_report *r, int row, const char *why)
 {
+    *r = (doctor_report){.row = row, .verdict = DOCTOR_LEFT_OUT};
+    snprintf(r->text, sizeof r->text, "%s", why);
+}
+
+/* Rows of the queue in one child, until one is lost or at fault, which is returned, or none is left: -1. *n: how many were
+ * well. */
+static int run_rows(queue *q, const char *routes, doctor_report *reports, int *n)
+{
+    const doctor_work *w = q->work;
+    int row = take(q);
     child c;
-    int to, row = first;
-    if (start(&c, routes, &to))
-        check_rows(w, first, end_row, to);
-    bool hung = false, begun = false, fault = c.pid < 0;
-    while (row < end_row && !fault) {
+    *n = 0;
+    if (row < 0)
+        return -1;
+    if (start(&c, routes))
+        check_rows(w, c.socket);
+    if (c.pid < 0)
+        leave_out(&reports[row], row, "no process could be started");
+    while (c.pid > 0 && row >= 0) {
         doctor_report r;
-        ssize_t n = receive(&c, w->seconds, &r, sizeof r);
-        hung = n < 0;
-        if (n != sizeof r)
+        ssize_t got = send(c.socket, &row, sizeof row, MSG_NOSIGNAL) == sizeof row
+                          ? receive(&c, w->seconds, &r, sizeof r)
+                          : 0;
+        reports[row] = got == sizeof r ? r : (doctor_report){.row = row};
+        if (got != sizeof r) {
+            lose(&reports[row], got < 0, end(&c), w->seconds);
+            return row;
+        }
+        if (doctor_is_fault(r.verdict))
             break;
-        begun = r.verdict < 0;
-        if (begun)
-            continue;
-        reports[row] = r;
-        fault = doctor_is_fault(r.verdict);
-        if (!fault)
-            tell(w, &reports[row]);
-        row++;
+        tell(q, &reports[row]);
+        ++*n;
+        row = take(q);
     }
-    int status = end(&c);
-    if (row < end_row && !fault) {
-        reports[row] = (doctor_report){.row = row};
-        lose(&reports[row], hung, status, w->seconds);
-        row++;
-    }
+    end(&c);
     return row;
 }
 
@@ -150,10 +184,12 @@ void doctor_run_one(const doctor_work *w, int row, const char *routes, doctor_re
 {
     doctor_work alone = *w;
     alone.done = NULL;
+    queue q = {.work = &alone, .next = row, .end_row = row + 1};
     doctor_report *reports = calloc((size_t)w->n, sizeof *reports);
+    int n;
     *report = (doctor_report){.row = row, .verdict = DOCTOR_CRASH};
     if (reports) {
-        run_rows(&alone, row, row + 1, routes, reports);
+        run_rows(&q, routes, reports, &n);
         *report = reports[row];
     }
     free(reports);
@@ -175,69 +211,33 @@ static void confirm(const doctor_work *w, doctor_report *r)
 
 /* ---- several children at once ------------------------------------------------------------------ */
 
-static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
-
-static void tell(const doctor_work *w, const doctor_report *r)
-{
-    pthread_mutex_lock(&telling);
-    if (w->done)
-        w->done(w->user, r);
-    pthread_mutex_unlock(&telling);
-}
-
-static void leave_out(doctor_report *r, int row, const char *why)
-{
-    *r = (doctor_report){.row = row, .verdict = DOCTOR_LEFT_OUT};
-    snprintf(r->text, sizeof r->text, "%s", why);
-}
-
-typedef struct share {
-    const doctor_work *work;
-    int first, end_row;
-    pthread_t thread;
-    bool runs;
-} share;
-
 static void *run_share(void *user)
 {
-    const share *s = user;
-    const doctor_work *w = s->work;
-    int hangs = 0;
-    for (int first = s->first; first < s->end_row;) {
-        int behind = run_rows(w, first, s->end_row, w->routes, w->reports);
-        doctor_report *last = &w->reports[behind > first ? behind - 1 : first];
-        if (behind == first)
-            leave_out(last, behind++, "no process could be started");
-        bool fault = doctor_is_fault(last->verdict);
-        if (fault && last->row > first)
-            confirm(w, last);
-        if (fault)
-            tell(w, last);
-        fault = doctor_is_fault(last->verdict);
-        hangs = !fault || last->verdict != DOCTOR_HANG ? 0 : hangs + 1;
-        for (first = behind; hangs == MOST_HANGS && first < s->end_row; first++)
-            leave_out(&w->reports[first], first,
-                      "not tried: the device hung several times in a row");
+    queue *q = user;
+    const doctor_work *w = q->work;
+    int row, n;
+    while ((row = run_rows(q, w->routes, w->reports, &n)) >= 0) {
+        if (n > 0 && doctor_is_fault(w->reports[row].verdict))
+            confirm(w, &w->reports[row]);
+        tell(q, &w->reports[row]);
     }
     return NULL;
 }
 
 void doctor_run(const doctor_work *w)
 {
-    share shares[MOST_JOBS];
-    int jobs = w->jobs < 1 ? 1 : w->jobs > MOST_JOBS ? MOST_JOBS : w->jobs;
-    for (int i = 0; i < jobs; i++) {
-        shares[i] = (share){.work = w,
-                            .first = (int)((int64_t)w->n * i / jobs),
-                            .end_row = (int)((int64_t)w->n * (i + 1) / jobs)};
-        shares[i].runs =
-            i > 0 && pthread_create(&shares[i].thread, NULL, run_share, &shares[i]) == 0;
+    queue q = {.work = w, .end_row = w->n};
+    pthread_t threads[MOST_JOBS];
+    int jobs = w->jobs < 1 ? 1 : w->jobs > MOST_JOBS ? MOST_JOBS : w->jobs, started = 1;
+    while (started < jobs && pthread_create(&threads[started], NULL, run_share, &q) == 0)
+        started++;
+    run_share(&q);
+    while (--started > 0)
+        pthread_join(threads[started], NULL);
+    for (int row = q.next; row < w->n; row++) {
+        leave_out(&w->reports[row], row, "not tried: the device hung several times in a row");
+        tell(&q, &w->reports[row]);
     }
-    for (int i = 0; i < jobs; i++)
-        if (shares[i].runs)
-            pthread_join(shares[i].thread, NULL);
-        else
-            run_share(&shares[i]);
 }
 
 /* ---- a question ------------------------------------------------------------------------------ */
@@ -252,9 +252,8 @@ char *doctor_ask_why(int seconds, void (*function)(FILE *to, const void *user), 
                      char why[200])
 {
     child c;
-    int to;
-    if (start(&c, NULL, &to)) {
-        FILE *file = fdopen(to, "w");
+    if (start(&c, NULL)) {
+        FILE *file = fdopen(c.socket, "w");
         if (file)
             function(file, user);
         if (file)
