@@ -4,6 +4,8 @@
  *   bench_traffic MODEL [bf16]     one step by kinds of commands, largest first
  *   bench_traffic check            1 where a step has more commands or bytes than traffic_steps.def allows
  *   bench_traffic measure MODEL [bf16]   on a GPU: beside the time that it takes
+ *   bench_traffic on DEVICE BATCH MODEL [bf16]   as recorded on another device, of which nothing runs: a piece of work is
+ *                                                a command, of BATCH inputs
  *
  * TERN_CUDA_PATH names the stand-in (tests/standin), which counts what it is given and, idle, runs nothing of it. The
  * times are a model's (traffic_cost.c). */
@@ -29,6 +31,8 @@ typedef struct count {
 } count;
 
 static unsigned long (*commands)(void);
+static const char *device = "cuda:0";
+static int warm = WARM;
 
 /* The stand-in's count; a real GPU has none, and a piece of work counts as one. */
 static bool find_standin(void)
@@ -77,13 +81,13 @@ static void add(count *t, const cost *c, unsigned long n)
 static tern_graph *record(step *s, count *t)
 {
     unsigned long before = 0;
-    for (int i = 0; i < WARM; i++)
+    for (int i = 0; i < warm; i++)
         TERN_SCOPE {
             before = commands ? commands() : 0;
             step_run(s);
         }
     t->eager = commands ? commands() - before : 0;
-    tern_graph *graph = tern_graph_new("cuda:0");
+    tern_graph *graph = tern_graph_new(device);
     TERN_CAPTURE (graph)
         TERN_SCOPE
             step_run(s);
@@ -99,6 +103,8 @@ static bool count_nodes(const step *s, tern_graph *graph, count *t)
         if (commands && tern_work_run(graph->place, work, &taken) != TERN_OK)
             return false;
         cost c = cost_of(work, s);
+        if (warm == 0 && c.rate == RATE_TF32) /* of CUDA alone */
+            c.rate = RATE_F32;
         add(t, &c, commands ? commands() - before : 1);
     }
     t->least += s->attention_bytes;
@@ -110,13 +116,13 @@ static bool count_nodes(const step *s, tern_graph *graph, count *t)
 static bool count_step(step *s, count *t)
 {
     memset(t, 0, sizeof *t);
-    bool fine = step_open(s, "cuda:0");
+    bool fine = step_open(s, device);
     tern_graph *graph = fine ? record(s, t) : NULL;
     fine = fine && graph && count_nodes(s, graph, t);
     tern_graph_free(graph);
     step_close(s);
     tern_scope_clear();
-    tern_empty_cache("cuda:0");
+    tern_empty_cache(device);
     if (!fine)
         fprintf(stderr, "traffic: %s: %s\n", s->title, tern_last_error());
     return fine;
@@ -237,7 +243,14 @@ static int measure(step *s)
 int main(int argc, char **argv)
 {
     bool measures = argc > 2 && strcmp(argv[1], "measure") == 0;
-    if (!find_standin() && !measures) {
+    int64_t batch = 0;
+    if (argc > 4 && strcmp(argv[1], "on") == 0) {
+        device = argv[2];
+        batch = atoll(argv[3]);
+        warm = 0;
+        argc -= 3;
+        argv += 3;
+    } else if (!find_standin() && !measures) {
         fputs("traffic: TERN_CUDA_PATH has to name the stand-in's folder\n", stderr);
         return 2;
     }
@@ -252,6 +265,7 @@ int main(int argc, char **argv)
             continue;
         if (measures)
             return measure(&s);
+        s.batch = batch;
         if (!count_step(&s, &t))
             return 1;
         print_step(&s, &t);

@@ -142,11 +142,15 @@ bool step_open(step *s, const char *device)
         s->optimizer = kinds[i].optimizer ? kinds[i].optimizer(s->model) : NULL;
         s->loss = kinds[i].loss;
         tern_dtype half = !kinds[i].loss ? s->dtype : TERN_F32;
-        s->x = tern_keep(tern_zeros(kinds[i].x, kinds[i].ids ? TERN_I64 : half, NULL));
+        tern_shape x = kinds[i].x;
+        const int64_t each = kinds[i].size[0] / x.dims[0];
+        if (s->batch)
+            x.dims[0] = s->batch;
+        s->x = tern_keep(tern_zeros(x, kinds[i].ids ? TERN_I64 : half, NULL));
         if (kinds[i].size[1])
-            s->y = tern_keep(tern_zeros(TERN_SHAPE(kinds[i].size[0]), TERN_I64, NULL));
+            s->y = tern_keep(tern_zeros(TERN_SHAPE(each * x.dims[0]), TERN_I64, NULL));
         else if (kinds[i].size[0])
-            s->y = tern_keep(tern_zeros(TERN_SHAPE(kinds[i].size[0], 1), TERN_F32, NULL));
+            s->y = tern_keep(tern_zeros(TERN_SHAPE(each * x.dims[0], 1), TERN_F32, NULL));
         else
             s->y = tern_keep(tern_zeros(TERN_SHAPE(16, 1024, 768), half, NULL));
         if (!kinds[i].loss)

@@ -9,21 +9,7 @@
  *
  * A lies by columns in local memory, so that an item reads neighbours of both; an item's rows and columns are TILE_V
  * together, and as many apart as all items have, so that items that load together load neighbours. */
-#include "float4.h"
-#define ROWS (TILE_DOWN * TILE_M)
-#define COLS (TILE_ACROSS * TILE_N)
-/* From one k to the next; the gap spreads what is stored over the banks. */
-#define A_STEP (ROWS + TILE_V)
-#define B_STEP (COLS + TILE_V)
-#define PLACE(item, items, r) ((r) / TILE_V * (items) * TILE_V + (item)*TILE_V + (r) % TILE_V)
-#if TILE_V == 4
-#define WORD float4
-#define SPREAD(to, word) TERN_SPREAD4_((to), float4, word)
-#else
-#define WORD f32
-#define SPREAD(to, word) (to)[0] = (word)
-#endif
-
+#include "tiles.h"
 /* x in [0, xs) runs where neighbours in memory do, y in [0, ys) across; x_room and y_room of them are there, the others
  * are 0. quads: four along x may be loaded at once. */
 INLINE void K(tile_fill)(LOCAL f32 *to, i32 x_to, i32 y_to, i32 xs, i32 ys, const GLOBAL STO *from,
@@ -123,12 +109,7 @@ KERNEL7(K(gemm_tiles), (OUT, STO, cs), (IN, STO, as), (IN, STO, bs), (IN, STO, b
         const GLOBAL STO *b = MOVE_TO(bs, g.b) + j0 * (idx)g.b.col;
         GLOBAL STO *c = MOVE_TO(cs, g.c);
         f32 sums[TILE_M][TILE_N];
-#pragma unroll
-        for (i32 r = 0; r < TILE_M; r++) {
-#pragma unroll
-            for (i32 s = 0; s < TILE_N; s++)
-                sums[r][s] = 0;
-        }
+        tile_clear(sums);
         for (idx p0 = 0; p0 < k; p0 += TILE_K) {
             BARRIER();
 #if TILE_TA
@@ -142,21 +123,7 @@ KERNEL7(K(gemm_tiles), (OUT, STO, cs), (IN, STO, as), (IN, STO, bs), (IN, STO, b
             K(tile_fill)(tb, 1, B_STEP, COLS, TILE_K, b, (idx)g.b.col, (idx)g.b.row, n - j0, k - p0, b_quads);
 #endif
             BARRIER();
-            for (i32 p = 0; p < TILE_K; p++) {
-                f32 x[TILE_M], y[TILE_N];
-#pragma unroll
-                for (i32 r = 0; r < TILE_M; r += TILE_V)
-                    SPREAD(x + r, a_words[(p * A_STEP + r * TILE_DOWN) / TILE_V + down_item]);
-#pragma unroll
-                for (i32 s = 0; s < TILE_N; s += TILE_V)
-                    SPREAD(y + s, b_words[(p * B_STEP + s * TILE_ACROSS) / TILE_V + across_item]);
-#pragma unroll
-                for (i32 r = 0; r < TILE_M; r++) {
-#pragma unroll
-                    for (i32 s = 0; s < TILE_N; s++)
-                        sums[r][s] = MULTIPLY_ADD(x[r], y[s], sums[r][s]);
-                }
-            }
+            tile_multiply(sums, a_words + down_item, b_words + across_item);
             a += TILE_K * (idx)g.a.col;
             b += TILE_K * (idx)g.b.row;
         }

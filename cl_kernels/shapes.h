@@ -90,6 +90,21 @@ typedef struct tern_conv_shape {
     i64 in[3], out[3], window[3], stride[3], padding[3], dilation[3];
 } tern_conv_shape;
 
+/* A pass of it as products C (m, n) = A (m, k) B (k, n) of each group, whose B is looked up in an image of size end:
+ * number r of a line (a row or a column of B) is an outer one and three along size, with the last next to each other;
+ * it adds outer and first + step to the place in the image, and where it is in A (rows) or C (columns) is at + outer_at
+ * and along_at. k is cut into `parts` of `part`, with more than one their sums are in a scratch, `whole` apart. */
+typedef struct tern_conv_line {
+    i32 size[3], first[3], step[3], outer;
+    i32 at, along_at[3], outer_at;
+} tern_conv_line;
+typedef struct tern_conv_tiles {
+    i32 m, n, k, groups, parts, part, whole;
+    i32 end[3], a_row, c_row, a_group, b_group, c_group;
+    i32 outs, channels, has_bias, adds; /* of conv_parts: elements of a channel, channels; C is added to */
+    tern_conv_line row, column;
+} tern_conv_tiles;
+
 /* Scores of attention in a block of queries: (count[0], count[1], rows, columns), dense; row i of it is
  * query `first` + i, column j key `from` + j. With a band query i sees the keys from i - before to
  * i + after. The mask's element for query i and key j is at stride[0] b0 + stride[1] b1 + stride[2] i +

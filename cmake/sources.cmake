@@ -122,6 +122,7 @@ set(TERN_KERNEL_FAMILIES_HALVES
 set(TERN_EMBEDDED_FILES
   batch_norm.h
   collectives.h
+  convolution_tiles.cl
   dialect.h
   dtypes.def
   float4.h
@@ -151,6 +152,7 @@ set(TERN_EMBEDDED_FILES
   user_host.h
   user_limits.h
   shapes.h
+  tiles.h
   walk.h
 )
 foreach(family IN LISTS TERN_KERNEL_FAMILIES TERN_ROW_FAMILIES)

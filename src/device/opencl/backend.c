@@ -163,5 +163,6 @@ const tern_backend tern_opencl_backend = {
     .unborrow = tern_cl_unborrow,
     .handles = tern_cl_handles,
     .use_handles = tern_cl_use_handles,
+    .vendor = &tern_cl_vendor,
     .transfers = &tern_cl_transfers,
 };

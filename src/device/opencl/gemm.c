@@ -3,7 +3,7 @@
 #include "device/gemm_kernel.h"
 #include "device/signature.h"
 
-static tern_cl_gemm_state *state_of(tern_place *place)
+tern_cl_gemm_state *tern_cl_gemm_state_of(tern_place *place)
 {
     tern_cl_state *s = tern_cl_state_of(place);
     pthread_mutex_lock(&s->lock);
@@ -114,7 +114,7 @@ tern_status tern_cl_gemm(tern_place *place, const tern_gemm *g)
 {
     tern_gemm wide;
     TERN_TRY(tern_cl_alive(place));
-    tern_cl_gemm_state *state = state_of(place);
+    tern_cl_gemm_state *state = tern_cl_gemm_state_of(place);
     if (!state)
         return TERN_ERR_MEMORY;
     tern_cl_tile tile;

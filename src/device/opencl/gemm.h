@@ -47,6 +47,8 @@ static inline int tern_cl_layout(const tern_gemm *g)
 /* The device's own routes (of a tuning file), then those that are built in; with the tile of TERN_CL_TILES, where
  * tile is no NULL. */
 tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *gemm, tern_cl_tile *tile);
+/* Whether a convolution that is such a product goes by tiles, and by which; else by columns. */
+bool tern_cl_convolution_tile(tern_place *place, const tern_gemm *gemm, tern_cl_tile *tile);
 
 /* ---- a tuning file (tuning.c) ------------------------------------------------------------ */
 /* Text, from TERN_OPENCL_TUNING or else tern/opencl.tuning in the user's configuration folder; read
@@ -85,10 +87,25 @@ typedef struct tern_cl_gemm_state {
     void *portable[TERN_DTYPE_END][2], *bias[TERN_DTYPE_END][2];
     tern_buffer wide[4]; /* A, B, C and the bias of a product of halves, in float32 */
     void *convert[2 * TERN_DTYPE_END][2]; /* to float32 from a type, and from it to a type */
-    struct tern_cl_tiled *tiled;          /* kernels of matmul_tiles.cl */
+    struct tern_cl_tiled *tiled;          /* kernels of tiles */
 } tern_cl_gemm_state;
+tern_cl_gemm_state *tern_cl_gemm_state_of(tern_place *place);
 
-/* gemm_tiles.c: matmul_tiles.cl, for GPUs; with the state's lock held. Not done: the driver does not build it. */
+/* Kernels of tiles (gemm_tiles.c): "gemm_tiles" of matmul_tiles.cl, "conv_tiles" and "conv_parts" of convolution_tiles.cl.
+ * With the state's lock held. */
+typedef struct tern_cl_tiled {
+    struct tern_cl_tiled *next;
+    const char *file, *name; /* literals */
+    tern_cl_tile tile;
+    tern_dtype dtype;
+    int layout; /* as tern_cl_layout's */
+    bool narrow;
+    tern_cl_kernel *kernel;
+} tern_cl_tiled;
+/* The kernel for what is written but kernel; NULL: the driver does not build it. */
+tern_status tern_cl_tile_kernel(tern_place *place, tern_cl_gemm_state *state, tern_cl_tiled of,
+                                tern_cl_kernel **kernel);
+/* matmul_tiles.cl, for GPUs. Not done: the driver does not build it. */
 tern_status tern_cl_tiles_gemm(tern_place *place, tern_cl_gemm_state *state, const tern_gemm *gemm,
                                const tern_cl_tile *tile, bool *done);
 

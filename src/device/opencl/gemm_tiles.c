@@ -56,21 +56,11 @@ const char *tern_cl_tile_of_family(const char *name)
 
 /* ---- kernels ----------------------------------------------------------------------------- */
 
-/* A kernel; without one it could not be built. */
-typedef struct tern_cl_tiled {
-    struct tern_cl_tiled *next;
-    tern_cl_tile tile;
-    tern_dtype dtype;
-    int layout;
-    bool narrow;
-    tern_cl_kernel *kernel;
-} tern_cl_tiled;
-
 static void program_text(tern_text *text, const tern_cl_tiled *u)
 {
-    static const char *const files[] = {"prelude_opencl.h", "prelude_opencl_gpu.h",
-                                        "params_device.h",  "dialect.h",
-                                        "shapes.h",         "matmul_tiles.cl"};
+    const char *const files[] = {"prelude_opencl.h", "prelude_opencl_gpu.h",
+                                 "params_device.h",  "dialect.h",
+                                 "shapes.h",         u->file};
     const tern_cl_tile *t = &u->tile;
     tern_sources_seen seen = {0};
     tern_text_add(text,
@@ -94,8 +84,8 @@ static tern_status build(tern_place *place, tern_cl_tiled *u)
     cl_program program;
     const char *why = group ? tern_cl_tile_check(t, s->local_memory, s->group_limit)
                             : tern_cl_tile_read("", &(tern_cl_tile){0});
-    snprintf(title, sizeof title, "tile %dx%dx%dx%dx%dx%d of matmul_tiles.cl", t->down, t->across,
-             t->m, t->n, t->k, t->v);
+    snprintf(title, sizeof title, "tile %dx%dx%dx%dx%dx%d of %s", t->down, t->across, t->m, t->n,
+             t->k, t->v, u->file);
     if (why)
         return tern_fail(TERN_ERR_ARGUMENT, "%s: %s %s", tern_place_info(place)->device, title,
                          why);
@@ -105,7 +95,7 @@ static tern_status build(tern_place *place, tern_cl_tiled *u)
     tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, &program);
     tern_text_free(&text);
     TERN_TRY(status);
-    snprintf(name, sizeof name, "gemm_tiles_%s", tern_dtype_rows[u->dtype].suffix);
+    snprintf(name, sizeof name, "%s_%s", u->name, tern_dtype_rows[u->dtype].suffix);
     TERN_TRY(tern_cl_kernel_make(place, program, name, &u->kernel));
     CL(GetKernelWorkGroupInfo(u->kernel->kernel, s->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof limit,
                               &limit, NULL));
@@ -122,7 +112,7 @@ static tern_cl_tiled *find(tern_cl_gemm_state *state, const tern_cl_tiled *u)
 {
     for (tern_cl_tiled *t = state->tiled; t; t = t->next)
         if (memcmp(&t->tile, &u->tile, sizeof t->tile) == 0 && t->dtype == u->dtype &&
-            t->layout == u->layout && t->narrow == u->narrow)
+            t->layout == u->layout && t->narrow == u->narrow && t->name == u->name)
             return t;
     return NULL;
 }
@@ -140,12 +130,12 @@ static tern_status build_or_not(tern_place *place, tern_cl_tiled *u)
     if (status != TERN_OK && status != TERN_ERR_ARGUMENT)
         return tern_fail(status, "%s", message);
     if (status != TERN_OK)
-        tern_warn("slow", "tern_matmul", "products take a slower kernel: %s", message);
+        tern_warn("slow", u->name, "products take a slower kernel: %s", message);
     return TERN_OK;
 }
 
-static tern_status kernel_for(tern_place *place, tern_cl_gemm_state *state, tern_cl_tiled u,
-                              tern_cl_kernel **kernel)
+tern_status tern_cl_tile_kernel(tern_place *place, tern_cl_gemm_state *state, tern_cl_tiled u,
+                                tern_cl_kernel **kernel)
 {
     tern_cl_tiled *t = find(state, &u);
     if (!t) {
@@ -171,13 +161,15 @@ tern_status tern_cl_tiles_gemm(tern_place *place, tern_cl_gemm_state *state, con
     const tern_gemm_shape shape = tern_gemm_shape_of(g);
     const tern_arg args[] = TERN_GEMM_ARGS(g, &shape);
     const int n = sizeof args / sizeof *args;
-    const tern_cl_tiled u = {.tile = *tile,
+    const tern_cl_tiled u = {.file = "matmul_tiles.cl",
+                             .name = "gemm_tiles",
+                             .tile = *tile,
                              .dtype = g->dtype,
                              .layout = tern_cl_layout(g),
                              .narrow = tern_is_narrow(args, n, 0)};
     const int64_t rows = (int64_t)tile->down * tile->m, columns = (int64_t)tile->across * tile->n;
     tern_cl_kernel *kernel;
-    TERN_TRY(kernel_for(place, state, u, &kernel));
+    TERN_TRY(tern_cl_tile_kernel(place, state, u, &kernel));
     *done = kernel != NULL;
     if (!kernel)
         return TERN_OK;

@@ -193,6 +193,7 @@ tern_status tern_cl_enqueue(tern_place *place, tern_cl_kernel *kernel, cl_uint d
                             const size_t *global, const size_t *local, const tern_arg *args, int n,
                             bool with_offsets);
 tern_status tern_cl_gemm(tern_place *place, const tern_gemm *gemm);
+extern const tern_vendor tern_cl_vendor; /* of convolution.c */
 tern_status tern_cl_user_compile(tern_place *place, const char *source, const char *name,
                                  void **kernel);
 tern_status tern_cl_user_launch(tern_place *place, void *kernel, const tern_kernel_grid *grid,

@@ -105,3 +105,21 @@ tern_cl_way tern_cl_route_of(tern_place *place, const tern_gemm *g, tern_cl_tile
         return TERN_CL_TILES;
     return r && r->way != TERN_CL_OWN ? r->way : clblast ? TERN_CL_PORTABLE : own(place, g);
 }
+
+bool tern_cl_convolution_tile(tern_place *place, const tern_gemm *g, tern_cl_tile *tile)
+{
+    const tern_cl_state *s = tern_cl_state_of(place);
+    const char *forced = getenv("TERN_OPENCL_GEMM");
+    if (g->dtype == TERN_F64)
+        return false;
+    if (forced && strncmp(forced, "tiles:", 6) == 0)
+        return !tern_cl_tile_read(forced + 6, tile);
+    if (s->cpu_form || s->doctor.gemm[g->dtype] || (forced && strcmp(forced, "gpu") != 0))
+        return false;
+    const tern_cl_route *tuned = first(s->tuning.routes, s->tuning.n_routes, g, false);
+    if (tuned)
+        *tile = tuned->tile;
+    else if (!has_family_tile(place, g, tile))
+        *tile = (tern_cl_tile){8, 8, 4, 4, 8, 4}; /* fits everywhere */
+    return !tuned || tuned->way == TERN_CL_TILES;
+}

@@ -18,7 +18,7 @@ typedef struct conv {
     int64_t ins, outs, taps; /* elements of a plane of x, of y, and of a kernel */
     tern_tensor *x, *weight, *y, *bias;
     tern_place *place;
-    bool adds; /* to what the result is: dx alone, by a vendor's routine */
+    bool adds; /* to what the result is: dx alone, by a vendor's routine or one product */
 } conv;
 
 /* The product of three dims. */
@@ -127,6 +127,7 @@ static tern_gemm product_of(const conv *c, const columns *k, const tern_tensor *
         g.m = each, g.n = outs, g.k = of_group;
         g.a = w, g.b = y, g.c = cols;
         g.a.row = 1, g.a.col = each;
+        g.beta = c->adds ? 1 : 0;
         break;
     case TERN_CONV_WEIGHT:
         g.m = of_group, g.n = each, g.k = k->images * outs;
@@ -263,12 +264,15 @@ static tern_status run_vendor(const conv *c, bool *taken)
 /* Depthwise convolutions and others with few channels a group would make products too small to
  * be worth it and are summed directly, as those of integers are, which wrap around; everything else goes
  * through columns. */
-static tern_status run_without_vendor(const conv *c)
+static bool is_direct(const conv *c)
 {
     const tern_conv_shape *s = &c->s;
     int64_t of_group = s->o / s->groups, each = s->c / s->groups;
-    bool few = of_group * each <= FEW && s->groups > 1;
-    return few || tern_dtype_in(c->x->dtype, TERN_SET_WHOLES) ? run_direct(c) : run_columns(c);
+    return (of_group * each <= FEW && s->groups > 1) || tern_dtype_in(c->x->dtype, TERN_SET_WHOLES);
+}
+static tern_status run_without_vendor(const conv *c)
+{
+    return is_direct(c) ? run_direct(c) : run_columns(c);
 }
 
 /* x in float32; filled only where it is an input. */
@@ -320,20 +324,26 @@ static tern_status run_empty(const conv *c)
                          : TERN_OK;
 }
 
+static conv conv_of(tern_conv_pass pass, const tern_conv_shape *s, tern_tensor *x,
+                    tern_tensor *weight, tern_tensor *y)
+{
+    return (conv){.pass = pass,
+                  .s = *s,
+                  .ins = volume(s->in),
+                  .outs = volume(s->out),
+                  .taps = volume(s->window),
+                  .x = x,
+                  .weight = weight,
+                  .y = y,
+                  .place = x->storage->place};
+}
+
 /* The vendor first, for it is the fastest where it exists. */
 tern_status tern_conv_run(tern_conv_pass pass, const tern_conv_shape *s, tern_tensor *x,
                           tern_tensor *weight, tern_tensor *y, tern_tensor *bias)
 {
-    conv c = {.pass = pass,
-              .s = *s,
-              .ins = volume(s->in),
-              .outs = volume(s->out),
-              .taps = volume(s->window),
-              .x = x,
-              .weight = weight,
-              .y = y,
-              .bias = bias,
-              .place = x->storage->place};
+    conv c = conv_of(pass, s, x, weight, y);
+    c.bias = bias;
     bool taken;
     if (x->numel == 0 || weight->numel == 0 || y->numel == 0)
         return run_empty(&c);
@@ -348,13 +358,14 @@ tern_status tern_conv_run(tern_conv_pass pass, const tern_conv_shape *s, tern_te
 tern_status tern_conv_add_x(const tern_conv_shape *s, tern_tensor *x, tern_tensor *weight,
                             tern_tensor *y, bool *taken)
 {
-    const conv c = {.pass = TERN_CONV_X,
-                    .s = *s,
-                    .x = x,
-                    .weight = weight,
-                    .y = y,
-                    .place = x->storage->place,
-                    .adds = true};
+    conv c = conv_of(TERN_CONV_X, s, x, weight, y);
+    c.adds = true;
     *taken = false;
-    return x->numel && weight->numel && y->numel ? run_vendor(&c, taken) : TERN_OK;
+    if (x->numel == 0 || weight->numel == 0 || y->numel == 0)
+        return TERN_OK;
+    TERN_TRY(run_vendor(&c, taken));
+    if (*taken || !is_pointwise(s) || tern_dtype_size(x->dtype) == 2 || is_direct(&c))
+        return TERN_OK;
+    *taken = true;
+    return run_columns(&c);
 }

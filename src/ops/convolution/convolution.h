@@ -32,7 +32,7 @@ tern_status tern_conv_transpose_shape_of(const tern_conv_window *w, const tern_s
  * are dense, of one type that is not bool; of integers there is no weight to compute. */
 tern_status tern_conv_run(tern_conv_pass pass, const tern_conv_shape *s, tern_tensor *x,
                           tern_tensor *weight, tern_tensor *y, tern_tensor *bias);
-/* x += what would be computed, where a vendor does that; else *taken is false. */
+/* x += what would be computed, where a vendor does that or it is one product; else *taken is false. */
 tern_status tern_conv_add_x(const tern_conv_shape *s, tern_tensor *x, tern_tensor *weight,
                             tern_tensor *y, bool *taken);
 
