@@ -22,7 +22,7 @@ const char FAMILY = 0;
 #if defined(__AVX512F__)
 enum { VECTOR = 64, ROWS = 8 };
 #elif defined(__AVX2__)
-enum { VECTOR = 32, ROWS = 4 };
+enum { VECTOR = 32, ROWS = 6 };
 #else
 enum { VECTOR = 16, ROWS = 4 };
 #endif
