@@ -21,6 +21,11 @@
 #define ROLLED
 #endif
 
+/* Loads before are not to wait for what is done with the first of them behind, under if (yes). */
+#ifndef LOADED
+#define LOADED(yes)
+#endif
+
 #include "dtypes.def"
 #define TERN_CAT_(a, b) a##_##b
 #define TERN_CAT(a, b)  TERN_CAT_(a, b)

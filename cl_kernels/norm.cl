@@ -1,4 +1,4 @@
-/* norm.cl -- batch norm of x (n, channels, size), a group for each channel. Collectives stand outside of
+/* norm.cl -- batch norm of x (n, channels, size), a group for each channel or for a part of one. Collectives stand outside of
  * branches: some compilers lose their way otherwise. */
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 2
@@ -6,9 +6,9 @@
 #include "batch_norm.h"
 
 /* y = (x - mean) / sqrt(var + eps) w + b over each channel; mean and 1 / sqrt(...) are kept. */
-KERNEL15(K(batch_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (OUT, ACC, running_means),
-         (OUT, ACC, running_variances), (OUT, i64, counts), (IN, STO, xs), (IN, ACC, ws), (IN, ACC, bs), (ARG, i64, n),
-         (ARG, i64, channels), (ARG, i64, size), (ARG, REAL, eps), (ARG, REAL, momentum),
+KERNEL17(K(batch_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (OUT, ACC, running_means),
+         (OUT, ACC, running_variances), (OUT, i64, counts), (OUT, ACC, pieces), (IN, STO, xs), (IN, ACC, ws), (IN, ACC, bs),
+         (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size), (ARG, REAL, eps), (ARG, REAL, momentum), (ARG, i64, parts),
          (ARG, i32, what))
 {
     BASE(ys);
@@ -17,35 +17,56 @@ KERNEL15(K(batch_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (O
     BASE(running_means);
     BASE(running_variances);
     BASE(counts);
+    BASE(pieces);
     BASE(xs);
     BASE(ws);
     BASE(bs);
-    BATCH_NORM_(ALIGNED4(ys), ST(ys, at, v);, STORE4(ys + place[u], 0, v4);)
+    BATCH_NORM_(ALIGNED4(ys), ST(ys, at, v);, NORM_STORE_(ys, v4))
 }
 
 /* With h = (x - mean) rstd: dw = sum dy h, db = sum dy, and
  * dx = w rstd (dy - db / m - h dw / m), m elements a channel; NORM_FIXED: dx = w rstd dy. */
-KERNEL12(K(batch_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, dbs), (IN, STO, dys),
+KERNEL14(K(batch_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, dbs), (OUT, ACC, pieces), (IN, STO, dys),
          (IN, STO, xs), (IN, ACC, ws), (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, n),
-         (ARG, i64, channels), (ARG, i64, size), (ARG, i32, what))
+         (ARG, i64, channels), (ARG, i64, size), (ARG, i64, parts), (ARG, i32, what))
 {
     BASE(dxs);
     BASE(dws);
     BASE(dbs);
+    BASE(pieces);
     BASE(dys);
     BASE(xs);
     BASE(ws);
     BASE(means);
     BASE(rstds);
-    BATCH_NORM_GRADIENT_(1, LD(dys, at), LOAD4(d4[u], dys + place[u], 0);, d4[u][e])
+    BATCH_NORM_GRADIENT_(1, LD(dys, at), NORM_LOAD_(d4[u], dys), d4[u][e])
 }
 
 /* The same two where size is 1: groups take tiles of the channels, which lie side by side. */
 #define TILE 64
-KERNEL15(K(batch_norm_flat), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds),
-         (OUT, ACC, running_means), (OUT, ACC, running_variances), (OUT, i64, counts), (IN, STO, xs), (IN, ACC, ws),
-         (IN, ACC, bs), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size), (ARG, REAL, eps),
-         (ARG, REAL, momentum), (ARG, i32, what))
+/* V of all rows added to `to`, as sums of sums. */
+#define ROWS_(to, V)                                                                               \
+    for (idx first = 0; first < (idx)n; first += 1024) {                                           \
+        idx last = first + 1024 < (idx)n ? first + 1024 : (idx)n;                                  \
+        SIMD LANES(j, width)                                                                       \
+        {                                                                                          \
+            some[j] = 0;                                                                           \
+        }                                                                                          \
+        for (idx k = first; k < last; k++) {                                                       \
+            SIMD LANES(j, width)                                                                   \
+            {                                                                                      \
+                some[j] += (V);                                                                    \
+            }                                                                                      \
+        }                                                                                          \
+        SIMD LANES(j, width)                                                                       \
+        {                                                                                          \
+            to[j] += some[j];                                                                      \
+        }                                                                                          \
+    }
+KERNEL17(K(batch_norm_flat), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds),
+         (OUT, ACC, running_means), (OUT, ACC, running_variances), (OUT, i64, counts), (OUT, ACC, pieces), (IN, STO, xs),
+         (IN, ACC, ws), (IN, ACC, bs), (ARG, i64, n), (ARG, i64, channels), (ARG, i64, size), (ARG, REAL, eps),
+         (ARG, REAL, momentum), (ARG, i64, parts), (ARG, i32, what))
 {
     BASE(ys);
     BASE(means);
@@ -56,34 +77,26 @@ KERNEL15(K(batch_norm_flat), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds
     BASE(xs);
     BASE(ws);
     BASE(bs);
+    LOCAL_ARRAY(ACC, origin, TILE);
     LOCAL_ARRAY(ACC, mean, TILE);
     LOCAL_ARRAY(ACC, w, TILE);
+    LOCAL_ARRAY(ACC, some, TILE);
     GROUPS(g, (channels + TILE - 1) / TILE)
     {
         idx left = g * TILE, width = (idx)channels - left;
         width = width < TILE ? width : TILE;
         SIMD LANES(j, width)
         {
+            origin[j] = LD(xs, left + j);
             mean[j] = 0;
             w[j] = 0;
         }
-        for (idx k = 0; k < (idx)n; k++) {
-            SIMD LANES(j, width)
-            {
-                mean[j] += LD(xs, k * (idx)channels + left + j);
-            }
-        }
+        ROWS_(mean, LD(xs, k * (idx)channels + left + j) - origin[j])
         SIMD LANES(j, width)
         {
-            mean[j] = mean[j] / (ACC)n;
+            mean[j] = origin[j] + mean[j] / (ACC)n;
         }
-        for (idx k = 0; k < (idx)n; k++) {
-            SIMD LANES(j, width)
-            {
-                ACC d = LD(xs, k * (idx)channels + left + j) - mean[j];
-                w[j] += d * d;
-            }
-        }
+        ROWS_(w, (LD(xs, k * (idx)channels + left + j) - mean[j]) * (LD(xs, k * (idx)channels + left + j) - mean[j]))
         LANES(j, width)
         {
             idx c = left + j;
@@ -112,9 +125,9 @@ KERNEL15(K(batch_norm_flat), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds
     }
 }
 
-KERNEL12(K(batch_norm_flat_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, dbs),
+KERNEL14(K(batch_norm_flat_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, dbs), (OUT, ACC, pieces),
          (IN, STO, dys), (IN, STO, xs), (IN, ACC, ws), (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, n),
-         (ARG, i64, channels), (ARG, i64, size), (ARG, i32, what))
+         (ARG, i64, channels), (ARG, i64, size), (ARG, i64, parts), (ARG, i32, what))
 {
     BASE(dxs);
     BASE(dws);
@@ -212,4 +225,5 @@ KERNEL13(K(batch_norm_fixed), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstd
     }
 }
 #undef TILE
+#undef ROWS_
 #endif

@@ -45,6 +45,8 @@ typedef long long idx;
 #define SHUFFLE_DOWN(v, by)    __shfl_down_sync(0xffffffffu, v, by)
 #define SHUFFLE_FIRST(v, team) __shfl_sync(0xffffffffu, v, 0, team)
 #define ROLLED _Pragma("unroll 1")
+/* What stands before is loaded here, not where it is used, and what stands in a branch on yes, which is 1, is done there. */
+#define LOADED(yes) asm volatile("" : "+r"(yes) : : "memory");
 #define SIMD
 #define SIMD_SUM(v)
 #define SIMD_SUM2(v, w)

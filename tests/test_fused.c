@@ -317,13 +317,15 @@ static void relu_behind_a_norm_is_part_of_it(void **state)
     static const tern_dtype types[] = {TERN_F32, TERN_BF16};
     FOR_EACH_DEVICE(device)
     for (int t = 0; t < (test_thorough(device) ? 2 : 1); t++)
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 6; i++)
             for (int how = 0; how < (i < 2 ? USES : TWICE); how++)
-                TERN_SCOPE { /* by single elements and by fours, some of which are left */
+                TERN_SCOPE { /* by single elements and by fours, some of which are left; by parts */
                     tern_shape shape = i == 0   ? TERN_SHAPE(9, 6)
                                        : i == 1 ? TERN_SHAPE(3, 6, 7, 5)
                                        : i == 2 ? TERN_SHAPE(3, 2, 8, 12)
-                                                : TERN_SHAPE(5, 2, 50, 42);
+                                       : i == 3 ? TERN_SHAPE(5, 2, 50, 42)
+                                       : i == 4 ? TERN_SHAPE(9, 1, 90, 81)
+                                                : TERN_SHAPE(5, 2, 128, 104);
                     double near = t ? 6e-2 : 2e-5;
                     tern_tensor *here[6], *there[6], *hooked[2];
                     norm_and_relu("cpu", types[t], shape, how, 1, there);

@@ -1,6 +1,7 @@
 /* test_norm.c -- normalisation over a batch: PyTorch's numbers, running statistics, gradients,
  * modules. */
 #include "support.h"
+#include "device/device.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -99,6 +100,71 @@ static void batch_norm_in_every_type_is_that_of_float64(void **state)
                 double bound = i == 0 ? 2e-5 : i == 1 ? 1e-2 : 5e-2;
                 assert_close(result[0], result[1], .abs = bound, .rel = bound);
             }
+}
+
+/* ---- sizes ------------------------------------------------------------------------------- */
+
+/* Channels whose mean is far beyond their deviation: one, three and many, of a million elements and of few. */
+static const struct {
+    tern_shape shape;
+    double mean;
+    tern_dtype dtype;
+    int launches[2]; /* where channels are cut into parts, there and back */
+} sizes[] = {
+    {{4, {4, 1, 500, 500}}, 1e4, TERN_F32, {2, 2}}, {{2, {1000003, 1}}, 1e4, TERN_F32, {2, 2}},
+    {{4, {5, 3, 110, 131}}, 1e4, TERN_F32, {2, 2}}, {{2, {70000, 3}}, 1e4, TERN_F32, {2, 2}},
+    {{3, {1, 2048, 49}}, 1e4, TERN_F32, {1, 1}},    {{4, {3, 2, 128, 256}}, 100, TERN_F16, {2, 2}},
+    {{4, {3, 2, 128, 256}}, 8, TERN_BF16, {2, 2}},
+};
+
+/* The values, the gradients and the running statistics in one tensor of float64 on the cpu; how many launches. */
+static tern_tensor *normed(const char *device, int i, tern_dtype dtype, uint64_t *launched)
+{
+    tern_shape shape = sizes[i].shape, each = TERN_SHAPE(shape.dims[1]);
+    tern_dtype wide = dtype == TERN_F64 ? TERN_F64 : TERN_F32;
+    tern_tensor *x = test_uniform("cpu", TERN_F32, shape, -1.7320508, 1.7320508, 20);
+    tern_tensor *dy = test_uniform("cpu", TERN_F32, shape, -1, 1, 21);
+    x = tern_to_dtype(tern_add(x, sizes[i].mean), sizes[i].dtype);
+    x = tern_requires_grad_(tern_to(tern_to_dtype(x, dtype), device), true);
+    dy = tern_to(tern_to_dtype(tern_to_dtype(dy, sizes[i].dtype), dtype), device);
+    tern_tensor *mean = tern_zeros(each, wide, device), *var = tern_zeros(each, wide, device);
+    tern_tensor *w = tern_requires_grad_(tern_full(each, TERN_SCALAR(0.75), wide, device), true);
+    tern_tensor *b = tern_requires_grad_(tern_full(each, TERN_SCALAR(0.25), wide, device), true);
+    uint64_t before = launches(device);
+    tern_tensor *y = tern_batch_norm(x, mean, var, w, b, true, 1, 1e-5);
+    launched[0] = launches(device) - before;
+    assert_ok(tern_backward_with(y, &(tern_backward_options){.gradient = dy}));
+    launched[1] = launches(device) - before - launched[0];
+    double count = (double)tern_numel(x) / (double)tern_numel(w);
+    tern_tensor *all[] = {y,
+                          tern_grad(x),
+                          tern_div(tern_grad(w), sqrt(count)),
+                          tern_div(tern_grad(b), sqrt(count)),
+                          tern_sub(mean, sizes[i].mean),
+                          var};
+    for (int k = 0; k < 6; k++)
+        all[k] = tern_flatten(tern_to_dtype(tern_to(all[k], "cpu"), TERN_F64), 0, -1);
+    return tern_cat(all, 6, 0);
+}
+
+static void a_large_mean_is_taken_away_first(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        TERN_SCOPE {
+            bool grouped = tern_place_is_grouped(tern_place_find(device, "test"));
+            uint64_t n[2], none[2];
+            tern_tensor *y = normed(device, (int)i, sizes[i].dtype, n);
+            tern_tensor *again = normed(device, (int)i, sizes[i].dtype, none);
+            double bound = sizes[i].dtype == TERN_F32 ? 1.5e-3 /* of the mean, in the last place */
+                           : sizes[i].dtype == TERN_F16 ? 4e-3
+                                                        : 3e-2;
+            assert_same(y, again);
+            assert_close(y, normed("cpu", (int)i, TERN_F64, none), .abs = bound);
+            for (int back = 0; back < 2; back++)
+                assert_int_equal(n[back], grouped ? sizes[i].launches[back] : 1);
+        }
 }
 
 static tern_tensor *trained(tern_tensor *const *in, void *user)
@@ -274,6 +340,7 @@ static void what_does_not_fit_is_refused(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(batch_norm_is_pytorch_s),
     TEST(batch_norm_in_every_type_is_that_of_float64),
+    TEST(a_large_mean_is_taken_away_first),
     TEST(gradients_are_the_differences),
     TEST(nothing_in_is_nothing_out),
     TEST(batch_norm_modules_keep_running_statistics),

@@ -13,8 +13,12 @@ enum {
     RUNNING_VAR = 8,
     FIXED = 16,
     COUNTED = 32,
+    PIECES = 64,
     TILE = 64
 };
+/* Channels of which a group each keeps a GPU busy, groups that are enough for the largest, the elements of a part, and how many
+ * parts are worth a second launch. */
+enum { ENOUGH_GROUPS = 64, MANY_GROUPS = 512, PART_WORK = 16384, FEW_PARTS = 4 };
 /* Inputs of the operation, and what else than y comes out: RECTIFIED is relu(y), where that is what follows. */
 enum { X, WEIGHT, BIAS, MEAN, VAR, COUNT, INPUTS };
 enum { RECTIFIED = 3 };
@@ -24,23 +28,43 @@ typedef struct batch_attributes {
     bool training;
 } batch_attributes;
 
-/* x as (n, channels, size). */
-typedef struct batch {
-    int64_t n, channels, size;
-} batch;
-
-static batch batch_of(const tern_tensor *x)
-{
-    batch b = {.n = x->shape[0], .channels = x->ndim > 1 ? x->shape[1] : 0, .size = 1};
-    for (int d = 2; d < x->ndim; d++)
-        b.size = tern_size_mul(b.size, x->shape[d]);
-    return b;
-}
-
 /* Statistics of half precision are float32: a sum over a batch would not fit 11 bits. */
 static tern_dtype statistics_dtype(tern_dtype dtype)
 {
     return dtype == TERN_F64 ? TERN_F64 : TERN_F32;
+}
+
+/* x as (n, channels, size). On a device with work-groups a channel's elements are cut into parts, a group's each, where channels
+ * are few; elsewhere they are one part, and where size is 1 a group has TILE channels, which lie side by side. */
+typedef struct batch {
+    int64_t n, channels, size, parts, groups;
+    bool flat;
+} batch;
+
+static batch batch_of(const tern_tensor *x)
+{
+    batch b = {.n = x->shape[0], .channels = x->ndim > 1 ? x->shape[1] : 0, .size = 1, .parts = 1};
+    bool grouped = tern_place_is_grouped(x->storage->place);
+    for (int d = 2; d < x->ndim; d++)
+        b.size = tern_size_mul(b.size, x->shape[d]);
+    if (b.channels == 1) {
+        b.size = tern_size_mul(b.n, b.size);
+        b.n = 1;
+    }
+    if (grouped && x->numel > 0 && b.channels < ENOUGH_GROUPS) {
+        int64_t most = MANY_GROUPS / b.channels, each = x->numel / b.channels / PART_WORK;
+        b.parts = each < FEW_PARTS ? 1 : each < most ? each : most;
+    }
+    b.flat = b.size == 1 && !grouped;
+    b.groups = b.flat ? (b.channels + TILE - 1) / TILE : b.channels * b.parts;
+    return b;
+}
+
+/* What the parts add up to, two numbers each, for as long as a launch takes; owned by the caller. */
+static tern_tensor *pieces_of(const tern_tensor *x, batch b)
+{
+    return tern_tensor_new(&(tern_shape){2, {b.groups, 2}}, statistics_dtype(x->dtype),
+                           x->storage->place, "tern_batch_norm");
 }
 
 /* ---- forward: outputs y, and mean and 1 / sqrt(var + eps) of each channel ---------------- */
@@ -79,8 +103,8 @@ static tern_status batch_infer(tern_call *call)
                          call->in[MEAN] ? "running_var" : "running_mean");
     TERN_TRY(check_channels(call->in, b));
     tern_shape each = {1, {b.channels}};
-    bool rectified = at->training && b.size > 1 && x->numel > 0 &&
-                     tern_companion_is_wanted(call, call->in[WEIGHT]);
+    bool rectified =
+        at->training && !b.flat && x->numel > 0 && tern_companion_is_wanted(call, call->in[WEIGHT]);
     call->n_out = rectified ? RECTIFIED + 1 : RECTIFIED;
     call->result[0] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
     call->result[1] = (tern_result){.dtype = statistics_dtype(x->dtype), .shape = each};
@@ -108,55 +132,63 @@ static tern_status launch_running_statistics(tern_call *call, batch b, int what)
  * spatial dims of each channel. Running statistics move towards those of the batch,
  *   running = (1 - momentum) running + momentum new
  * with the unbiased variance m / (m - 1) var, m elements a channel. They are inputs written in
- * place, hence the version bumps. A channel is a group of threads; without spatial dims a
- * channel's elements are far apart in memory, and a group takes TILE neighbouring channels. */
-static tern_status batch_forward(tern_call *call)
+ * place, hence the version bumps. */
+static tern_status launch_batch(tern_call *call, batch b, int what, tern_tensor *pieces)
 {
     static const tern_kernel_ref kernel = {"norm", "batch_norm"},
                                  flat = {"norm", "batch_norm_flat"},
                                  with_relu = {"fused", "batch_norm_relu"};
     const batch_attributes *at = call->attributes;
-    tern_tensor *x = call->in[X], *weight = call->in[WEIGHT], *bias = call->in[BIAS];
-    tern_tensor *mean = call->in[MEAN], *var = call->in[VAR], *kept = call->out[1];
-    tern_tensor *counter = call->in[COUNT];
-    batch b = batch_of(x);
-    int what = (weight ? HAS_WEIGHT : 0) | (bias ? HAS_BIAS : 0);
-    if (x->numel == 0)
-        return TERN_OK;
-    if (!at->training)
-        return launch_running_statistics(call, b, what);
-    what |= (mean ? RUNNING_MEAN : 0) | (var ? RUNNING_VAR : 0) | (counter ? COUNTED : 0);
-    int64_t groups = b.size > 1 ? b.channels : (b.channels + TILE - 1) / TILE;
-    bool rectified = call->n_out > RECTIFIED;
-    const tern_arg args[] = {tern_arg_out(call->out[rectified ? RECTIFIED : 0]),
-                             tern_arg_out(call->out[0]),
-                             tern_arg_out(kept),
-                             tern_arg_out(call->out[2]),
-                             mean ? tern_arg_out(mean) : tern_arg_unused(kept),
-                             var ? tern_arg_out(var) : tern_arg_unused(kept),
-                             counter ? tern_arg_out(counter) : tern_arg_unused(kept),
+    tern_tensor *x = call->in[X], *kept = call->out[1], *const *in = call->in;
+    const bool rectified = call->n_out > RECTIFIED, ends = !(what & PIECES);
+    const tern_arg args[] = {ends ? tern_arg_out(call->out[rectified ? RECTIFIED : 0])
+                                  : tern_arg_unused(x),
+                             ends ? tern_arg_out(call->out[0]) : tern_arg_unused(x),
+                             ends ? tern_arg_out(kept) : tern_arg_unused(kept),
+                             ends ? tern_arg_out(call->out[2]) : tern_arg_unused(kept),
+                             what & RUNNING_MEAN ? tern_arg_out(in[MEAN]) : tern_arg_unused(kept),
+                             what & RUNNING_VAR ? tern_arg_out(in[VAR]) : tern_arg_unused(kept),
+                             what & COUNTED ? tern_arg_out(in[COUNT]) : tern_arg_unused(kept),
+                             pieces ? tern_arg_out(pieces) : tern_arg_unused(kept),
                              tern_arg_in(x),
-                             tern_arg_optional(weight, kept),
-                             tern_arg_optional(bias, kept),
+                             tern_arg_optional(what & HAS_WEIGHT ? in[WEIGHT] : NULL, kept),
+                             tern_arg_optional(what & HAS_BIAS ? in[BIAS] : NULL, kept),
                              tern_arg_i64(b.n),
                              tern_arg_i64(b.channels),
                              tern_arg_i64(b.size),
                              tern_arg_real(x->dtype, at->eps),
                              tern_arg_real(x->dtype, at->momentum),
+                             tern_arg_i64(b.parts),
                              tern_arg_i32(what)};
-    TERN_TRY(tern_launch(call->place,
-                         rectified    ? &with_relu
-                         : b.size > 1 ? &kernel
-                                      : &flat,
-                         x->dtype, tern_groups(groups, 3 * x->numel / groups), args + !rectified,
-                         (int)(sizeof args / sizeof *args) - !rectified));
-    if (mean)
-        tern_bump_version(mean);
-    if (var)
-        tern_bump_version(var);
-    if (counter)
-        tern_bump_version(counter);
-    return TERN_OK;
+    return tern_launch(call->place,
+                       rectified ? &with_relu
+                       : b.flat  ? &flat
+                                 : &kernel,
+                       x->dtype, tern_groups(b.groups, 3 * x->numel / b.groups), args + !rectified,
+                       (int)(sizeof args / sizeof *args) - !rectified);
+}
+
+static tern_status batch_forward(tern_call *call)
+{
+    const batch_attributes *at = call->attributes;
+    tern_tensor *const *in = call->in, *pieces = NULL;
+    batch b = batch_of(in[X]);
+    int what = (in[WEIGHT] ? HAS_WEIGHT : 0) | (in[BIAS] ? HAS_BIAS : 0);
+    if (in[X]->numel == 0)
+        return TERN_OK;
+    if (!at->training)
+        return launch_running_statistics(call, b, what);
+    if (b.parts > 1 && !(pieces = pieces_of(in[X], b)))
+        return tern_last_status();
+    tern_status status = pieces ? launch_batch(call, b, PIECES, pieces) : TERN_OK;
+    what |= (in[MEAN] ? RUNNING_MEAN : 0) | (in[VAR] ? RUNNING_VAR : 0) | (in[COUNT] ? COUNTED : 0);
+    if (status == TERN_OK)
+        status = launch_batch(call, b, what, pieces);
+    tern_release(pieces);
+    for (int i = MEAN; i < INPUTS && status == TERN_OK; i++)
+        if (in[i])
+            tern_bump_version(in[i]);
+    return status;
 }
 
 /* ---- fused gradients: inputs dy, x, weight, mean, rstd, and a mask on dy or none ----------------------------------- */
@@ -176,35 +208,49 @@ static tern_status gradient_infer(tern_call *call)
 /* With h = (x - mean) rstd and sums and means over a channel:
  *   dw = sum dy h,   db = sum dy,   dx = w rstd (dy - mean dy - h mean(dy h))
  * By running statistics, which do not depend on x, dx = w rstd dy. */
-static tern_status gradient_forward(tern_call *call)
+static tern_status launch_gradient(tern_call *call, batch b, int what, tern_tensor *pieces)
 {
     static const tern_kernel_ref kernel = {"norm", "batch_norm_gradient"},
                                  flat = {"norm", "batch_norm_flat_gradient"},
                                  masked = {"fused", "batch_norm_masked_gradient"};
-    const batch_attributes *at = call->attributes;
-    tern_tensor *x = call->in[1], *weight = call->in[2], *mask = call->in[5];
-    batch b = batch_of(x);
-    int what = (weight ? HAS_WEIGHT : 0) | (at->training ? 0 : FIXED);
-    int64_t groups = b.size > 1 ? b.channels : (b.channels + TILE - 1) / TILE;
+    tern_tensor *x = call->in[1], *kept = call->in[3], *mask = call->in[5];
+    const bool ends = !(what & PIECES);
     const tern_arg args[] = {mask ? tern_arg_in(mask) : tern_arg_unused(x),
-                             tern_arg_out(call->out[0]),
-                             tern_arg_out(call->out[1]),
-                             tern_arg_out(call->out[2]),
+                             ends ? tern_arg_out(call->out[0]) : tern_arg_unused(x),
+                             ends ? tern_arg_out(call->out[1]) : tern_arg_unused(kept),
+                             ends ? tern_arg_out(call->out[2]) : tern_arg_unused(kept),
+                             pieces ? tern_arg_out(pieces) : tern_arg_unused(kept),
                              tern_arg_in(call->in[0]),
                              tern_arg_in(x),
-                             tern_arg_optional(weight, call->in[3]),
-                             tern_arg_in(call->in[3]),
+                             tern_arg_optional(call->in[2], kept),
+                             tern_arg_in(kept),
                              tern_arg_in(call->in[4]),
                              tern_arg_i64(b.n),
                              tern_arg_i64(b.channels),
                              tern_arg_i64(b.size),
+                             tern_arg_i64(b.parts),
                              tern_arg_i32(what)};
     return tern_launch(call->place,
-                       mask         ? &masked
-                       : b.size > 1 ? &kernel
-                                    : &flat,
-                       x->dtype, tern_groups(groups, 4 * x->numel / groups), args + !mask,
+                       mask     ? &masked
+                       : b.flat ? &flat
+                                : &kernel,
+                       x->dtype, tern_groups(b.groups, 4 * x->numel / b.groups), args + !mask,
                        (int)(sizeof args / sizeof *args) - !mask);
+}
+
+static tern_status gradient_forward(tern_call *call)
+{
+    const batch_attributes *at = call->attributes;
+    tern_tensor *pieces = NULL;
+    batch b = batch_of(call->in[1]);
+    int what = (call->in[2] ? HAS_WEIGHT : 0) | (at->training ? 0 : FIXED);
+    if (b.parts > 1 && !(pieces = pieces_of(call->in[1], b)))
+        return tern_last_status();
+    tern_status status = pieces ? launch_gradient(call, b, what | PIECES, pieces) : TERN_OK;
+    if (status == TERN_OK)
+        status = launch_gradient(call, b, what, pieces);
+    tern_release(pieces);
+    return status;
 }
 
 static const tern_op gradient_op = {.name = "batch_norm_gradient",
@@ -219,7 +265,7 @@ static tern_status fused_backward(tern_gradient *g)
     tern_tensor *in[] = {
         tern_contiguous(g->dout[0]), g->in[X], g->in[WEIGHT], g->out[1], g->out[2], g->mask};
     tern_tensor *out[3];
-    if (g->mask && batch_of(g->in[X]).size == 1) { /* which has no kernel for it */
+    if (g->mask && batch_of(g->in[X]).flat) { /* which has no kernel for it */
         in[0] = tern_hook_masked(in[0], g->mask);
         in[5] = NULL;
     }
