@@ -8,6 +8,7 @@
 #define TERN_BLOCKS 4
 #if IS_FLOAT
 #include "float4.h"
+#include "layer_norm.h"
 
 /* ---- layer norm ---------------------------------------------------------------------------------- */
 
@@ -41,6 +42,15 @@
  * their sums dw and db as (parts, n). Each lane has its own columns of dw and db. what: 1 there is w, 4 the mean counts as 0, 8 dx is
  * added to what came before, 16 it is noted in half precision too. X: of what has x's type. */
 #define LAYER_NORM_GRADIENT_(fits, LDX, STX, LOADX4, STOREX4, ALSO, ALSO4)                         \
+    BASE(dxs);                                                                                     \
+    BASE(dws);                                                                                     \
+    BASE(dbs);                                                                                     \
+    BASE(dys);                                                                                     \
+    BASE(xs);                                                                                      \
+    BASE(ws);                                                                                      \
+    BASE(befores);                                                                                 \
+    BASE(means);                                                                                   \
+    BASE(rstds);                                                                                   \
     LOCAL_ARRAY(ACC, dw, TERN_NORM_WIDE);                                                          \
     LOCAL_ARRAY(ACC, db, TERN_NORM_WIDE);                                                          \
     LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                            \
@@ -108,36 +118,32 @@ KERNEL13(K(layer_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, db
          (IN, STO, ws), (IN, STO, befores), (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, rows), (ARG, i64, n),
          (ARG, i64, len), (ARG, i32, what))
 {
-    BASE(dxs);
-    BASE(dws);
-    BASE(dbs);
-    BASE(dys);
-    BASE(xs);
-    BASE(ws);
-    BASE(befores);
-    BASE(means);
-    BASE(rstds);
     LAYER_NORM_GRADIENT_(1, LD, ST, LOAD4, STORE4, , )
 }
 
-/* The same of float32 where what came in is of half precision. */
+/* Float32 with halves: the gradient of what came in of half precision, below. */
 #if IS_HALF
 #define IN_F32(p, i)     (p)[i]
 #define TO_F32(p, i, v)  (p)[i] = (v)
+/* Layer norm of float32, whose result is noted in half precision too. */
+KERNEL11(K(layer_norm_mixed), (OUT, f32, ys), (OUT, STO, halves), (OUT, ACC, means), (OUT, ACC, rstds), (IN, f32, xs),
+         (IN, f32, ws), (IN, f32, bs), (ARG, i64, rows), (ARG, i64, n), (ARG, REAL, eps), (ARG, i32, what))
+{
+    BASE(ys);
+    BASE(halves);
+    BASE(means);
+    BASE(rstds);
+    BASE(xs);
+    BASE(ws);
+    BASE(bs);
+    LAYER_NORM_(IN_F32, ys[at + j] = v; ST(halves, at + j, v);)
+}
+
 KERNEL14(K(layer_norm_gradient_mixed), (OUT, f32, dxs), (OUT, STO, halves), (OUT, ACC, dws), (OUT, ACC, dbs),
          (IN, STO, dys), (IN, f32, xs), (IN, f32, ws), (IN, f32, befores), (IN, ACC, means), (IN, ACC, rstds), (ARG, i64, rows), (ARG, i64, n),
          (ARG, i64, len), (ARG, i32, what))
 {
-    BASE(dxs);
     BASE(halves);
-    BASE(dws);
-    BASE(dbs);
-    BASE(dys);
-    BASE(xs);
-    BASE(ws);
-    BASE(befores);
-    BASE(means);
-    BASE(rstds);
     LAYER_NORM_GRADIENT_(ALIGNED4(halves), IN_F32, TO_F32, LOAD4_f32, STORE4_f32,
                          if ((what & 16) != 0) ST(halves, at + j, dx);
                          , if ((what & 16) != 0) STORE4(halves + at, q, b4);)

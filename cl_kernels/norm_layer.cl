@@ -3,6 +3,7 @@
 #undef TERN_BLOCKS
 #define TERN_BLOCKS 4
 #if IS_FLOAT
+#include "layer_norm.h"
 
 /* y = (x - mean) / sqrt(var + eps) w + b; mean and 1 / sqrt(...) are kept. what: 1 there is w, 2 b,
  * 4 the mean counts as 0 (RMS norm). */
@@ -16,66 +17,7 @@ KERNEL10(K(layer_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (I
     BASE(xs);
     BASE(ws);
     BASE(bs);
-    LOCAL_ARRAY(ACC, scratch, TERN_WG);
-    TEAMS(r, rows, n)
-    {
-        idx at = r * (idx)n;
-        ACC mean = 0, rstd = 0;
-        RUNS(b, run, n)
-        {
-            ACC some = 0;
-            SIMD_SUM(some) TEAM_LANES(j, run)
-            {
-                some += LD(xs, at + b + j);
-            }
-            mean += some;
-        }
-        mean = TEAM_SUM(mean, scratch) / (ACC)n;
-        if ((what & 4) != 0)
-            mean = 0;
-        /* The mean's own rounding shows in the deviations from it, and is put right by their mean. */
-        ACC off = 0;
-        RUNS(b, run, n)
-        {
-            ACC some = 0, more = 0;
-            SIMD_SUM2(some, more) TEAM_LANES(j, run)
-            {
-                ACC d = LD(xs, at + b + j) - mean;
-                some += d * d;
-                more += d;
-            }
-            rstd += some;
-            off += more;
-        }
-        off = (what & 4) != 0 ? 0 : TEAM_SUM(off, scratch) / (ACC)n;
-        rstd = 1 / sqrt(TEAM_SUM(rstd, scratch) / (ACC)n - off * off + eps);
-        mean += off;
-        if (TEAM_LEADER) {
-            means[r] = mean;
-            rstds[r] = rstd;
-        }
-        if ((what & 3) == 3) {
-            SIMD TEAM_LANES(j, n)
-            {
-                ST(ys, at + j, (LD(xs, at + j) - mean) * rstd * LD(ws, j) + LD(bs, j));
-            }
-        } else if ((what & 3) == 1) {
-            SIMD TEAM_LANES(j, n)
-            {
-                ST(ys, at + j, (LD(xs, at + j) - mean) * rstd * LD(ws, j));
-            }
-        } else if ((what & 3) == 2) {
-            SIMD TEAM_LANES(j, n)
-            {
-                ST(ys, at + j, (LD(xs, at + j) - mean) * rstd + LD(bs, j));
-            }
-        } else {
-            SIMD TEAM_LANES(j, n)
-            {
-                ST(ys, at + j, (LD(xs, at + j) - mean) * rstd);
-            }
-        }
-    }
+    LAYER_NORM_(LD, ST(ys, at + j, v);)
 }
 
 /* With h = (x - mean) rstd and g = dy w: dx = rstd (g - mean(g) - h mean(g h)), where the mean counts as

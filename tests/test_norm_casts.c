@@ -1,6 +1,7 @@
 /* test_norm_casts.c -- casts to half precision behind layer norm, whose gradient goes on to a sum of float32 and halves: the
  * same numbers as on the cpu, one by one, in fewer launches where devices have work-groups. */
 #include "support.h"
+#include "device/device.h"
 #include <string.h>
 
 static tern_tensor *leaf(const char *device, tern_dtype dtype, tern_shape shape, uint64_t seed)
@@ -103,10 +104,51 @@ static void casts_behind_a_norm_are_part_of_it(void **state)
                     }
 }
 
+/* The norm that was cast makes the cast with its result from then on: where it is still what it was, and in that type. */
+static void a_norm_makes_its_cast(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][2] = {{3, 1}, {9, 300}, {3, 1030}};
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 3; i++)
+        for (int rms = 0; rms < 2; rms++)
+            TERN_SCOPE {
+                const bool grouped = tern_place_is_grouped(tern_place_find(device, "test"));
+                const int64_t n = sizes[i][1];
+                tern_tensor *x = leaf(device, TERN_F32, TERN_SHAPE(sizes[i][0], n), 1);
+                tern_tensor *w = leaf(device, TERN_F32, TERN_SHAPE(n), 2);
+                tern_tensor *b = leaf(device, TERN_F32, TERN_SHAPE(n), 3);
+                tern_tensor *wide = NULL, *half = NULL, *first = NULL;
+                for (int run = 0; run < 3; run++) {
+                    uint64_t before = launches(device);
+                    wide = norm(rms, x, n, w, b);
+                    half = tern_to_dtype(wide, TERN_BF16);
+                    before = launches(device) - before; /* a weight before may have been there */
+                    assert_true(before == 2 || grouped);
+                    assert_true(before == 1 || !grouped || run == 0);
+                    first = run ? first : half;
+                    assert_same(half, first);
+                    assert_same(half, tern_to_dtype(wide, TERN_BF16));
+                    assert_ok(tern_backward(tern_sum(tern_mul(half, half))));
+                }
+                tern_tensor *other = tern_to_dtype(norm(rms, x, n, w, b), TERN_F16);
+                assert_same(other, tern_to_dtype(wide, TERN_F16));
+                wide = norm(rms, x, n, w, b);
+                TERN_NO_GRAD
+                    tern_mul_scalar_(wide, TERN_SCALAR(2));
+                assert_close(tern_to_dtype(wide, TERN_F16), tern_mul_scalar(other, TERN_SCALAR(2)),
+                             .abs = 1e-6);
+                wide = norm(rms, x, n, w, b);
+                assert_int_equal(tern_dtype_of(tern_relu(wide)), TERN_F32);
+                assert_same(tern_relu(wide), tern_maximum(wide, tern_zeros_like(wide)));
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(casts_behind_a_norm_are_part_of_it),
+        TEST(a_norm_makes_its_cast),
     };
     return test_main(tests, sizeof tests / sizeof *tests);
 }

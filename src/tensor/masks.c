@@ -4,7 +4,7 @@
  * looks at it on its way, the operation's own kernel masks what it reads. A cast's gradient goes on in half precision likewise.
  *
  * On the way there relu is called when the norm is done. Which norms it follows is remembered: one whose result went to relu
- * makes that with its result the next time, and relu takes it. What is remembered is a guess, by the weight's address:
+ * makes that with its result the next time, and relu takes it. A cast to half precision behind a norm is made likewise. What is remembered is a guess, by the weight's address:
  * where it is wrong, a tensor was made that nobody wants, once. */
 #include "base/debug.h"
 #include "tensor/walk.h"
@@ -90,32 +90,51 @@ void tern_walk_forget_half(tern_node_output *out)
 
 /* ---- the way there --------------------------------------------------------------------------- */
 
-/* By weights' addresses; two may share one. */
-static atomic_uchar *followed(const tern_tensor *weight)
+/* The weight's address and the dtype in one number: 0 where there is none. */
+enum { SEEN = 4096, NEAR = 4 };
+static atomic_uintptr_t seen[SEEN + NEAR];
+
+/* Where a weight's number is; else, to put it there, a free place near or that of another. NULL: there is none. */
+static atomic_uintptr_t *followed(const tern_tensor *weight, bool put)
 {
-    static atomic_uchar seen[4096];
-    return &seen[((uintptr_t)weight >> 4) * 0x9e3779b1u >> 8 & 4095];
+    const uintptr_t at = (uintptr_t)weight;
+    atomic_uintptr_t *first = &seen[(at >> 4) * 0x9e3779b1u >> 8 & (SEEN - 1)], *free = NULL;
+    for (int k = 0; k < NEAR; k++) {
+        const uintptr_t number = atomic_load_explicit(first + k, memory_order_relaxed);
+        if (number - at < sizeof *weight)
+            return first + k;
+        free = !number && !free ? first + k : free;
+    }
+    return !put ? NULL : free ? free : first;
 }
 
-bool tern_companion_is_wanted(const tern_call *call, const tern_tensor *weight)
+tern_dtype tern_companion_is_wanted(const tern_call *call, const tern_tensor *weight)
 {
-    return weight && tern_place_is_grouped(call->place) && !tern_thread.mode.frame &&
-           !tern_thread.mode.trace && !tern_thread.mode.anomaly.on && !tern_debugging &&
-           tern_must_record(call->op, call->in, call->n_in) &&
-           atomic_exchange_explicit(followed(weight), 0, memory_order_relaxed);
+    if (!weight || !tern_place_is_grouped(call->place) || tern_thread.mode.frame ||
+        tern_thread.mode.trace || tern_thread.mode.anomaly.on || tern_debugging ||
+        !tern_must_record(call->op, call->in, call->n_in))
+        return TERN_DTYPE_DEFAULT;
+    atomic_uintptr_t *place = followed(weight, false);
+    const uintptr_t number = place ? atomic_exchange_explicit(place, 0, memory_order_relaxed) : 0;
+    return number - (uintptr_t)weight < sizeof *weight ? (tern_dtype)(number - (uintptr_t)weight)
+                                                       : TERN_DTYPE_DEFAULT;
 }
 
-tern_tensor *tern_take_companion(const tern_tensor *x)
+tern_tensor *tern_take_companion(const tern_tensor *x, tern_dtype dtype)
 {
     const tern_history *history = x->history;
     tern_node *node = history ? history->node : NULL;
     if (!node || !node->op->companion || history->output != 0 || node->frame ||
-        tern_tensor_version(x) != 0)
+        tern_tensor_version(x) != 0 || node->op->companion_casts != (dtype != x->dtype))
         return NULL;
-    if (node->edge[1].leaf)
-        atomic_store_explicit(followed(node->edge[1].leaf), 1, memory_order_relaxed);
+    const tern_tensor *weight = node->edge[1].leaf;
+    if (weight)
+        atomic_store_explicit(followed(weight, true), (uintptr_t)weight + (uintptr_t)dtype,
+                              memory_order_relaxed);
     if (node->op->companion >= node->n_out)
         return NULL;
     tern_tensor **saved = &node->saved[node->n_in + node->op->companion].tensor;
+    if (!*saved || (*saved)->dtype != dtype)
+        return NULL;
     return __atomic_exchange_n(saved, NULL, __ATOMIC_ACQ_REL);
 }

@@ -119,6 +119,7 @@ struct tern_op {
      * though output 0 is float32. */
     bool casts, takes_half;
     int companion; /* the output, if it is there, that is relu of output 0 (masks.c); 0: none is */
+    bool companion_casts; /* it is not relu of output 0, but output 0 in half precision */
     bool writes_inputs; /* forward does, running statistics, and is the last thing that can fail */
     /* Of a loss: the output, if it is there, that is the gradient of input 0 for dout = 1. It is made
      * with the value, saved, and nobody's but the walk's that begins there, which saves a launch. */
@@ -208,10 +209,11 @@ const char *tern_node_name(const tern_node *node);
 /* ---- relu behind an operation (masks.c) ---------------------------------------------------- */
 /* The gradient of relu, whose value is mask. Defined in ops/. */
 tern_tensor *tern_hook_masked(tern_tensor *dy, tern_tensor *mask);
-/* relu(x) that was made with x and is there to be taken, once; NULL. Who made x learns that it was asked for: before a call
- * with that weight is a companion wanted. */
-tern_tensor *tern_take_companion(const tern_tensor *x);
-bool tern_companion_is_wanted(const tern_call *call, const tern_tensor *weight);
+/* What was made with x and is there to be taken, once: relu(x), or with another dtype x in that; NULL. Who made x learns that it
+ * was asked for: before a call with that weight tern_companion_is_wanted gives the dtype that it was asked for in, and
+ * TERN_DTYPE_DEFAULT where it was not. */
+tern_tensor *tern_take_companion(const tern_tensor *x, tern_dtype dtype);
+tern_dtype tern_companion_is_wanted(const tern_call *call, const tern_tensor *weight);
 
 /* ---- in place through views (inplace.c) -------------------------------------------------- */
 /* Refuse what autograd or memory overlap forbids, before anything is written. */

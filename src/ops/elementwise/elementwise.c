@@ -133,7 +133,8 @@ static tern_status add_mixed(tern_call *call)
 /* What was made with x instead of what was made for the result. */
 static bool take_companion(tern_call *call)
 {
-    tern_tensor *y = call->out[0] != call->in[0] ? tern_take_companion(call->in[0]) : NULL;
+    const tern_tensor *x = call->in[0];
+    tern_tensor *y = call->out[0] != x ? tern_take_companion(x, x->dtype) : NULL;
     if (!y)
         return false;
     tern_release(call->out[0]);

@@ -103,8 +103,8 @@ static tern_status batch_infer(tern_call *call)
                          call->in[MEAN] ? "running_var" : "running_mean");
     TERN_TRY(check_channels(call->in, b));
     tern_shape each = {1, {b.channels}};
-    bool rectified =
-        at->training && !b.flat && x->numel > 0 && tern_companion_is_wanted(call, call->in[WEIGHT]);
+    bool rectified = at->training && !b.flat && x->numel > 0 &&
+                     tern_companion_is_wanted(call, call->in[WEIGHT]) == x->dtype;
     call->n_out = rectified ? RECTIFIED + 1 : RECTIFIED;
     call->result[0] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
     call->result[1] = (tern_result){.dtype = statistics_dtype(x->dtype), .shape = each};

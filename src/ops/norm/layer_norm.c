@@ -11,7 +11,8 @@ enum {
     NO_MEAN = 4,
     ADDS = 8,
     ALSO = 16
-}; /* as in norm_layer.cl and fused.cl */
+};                 /* as in norm_layer.cl and fused.cl */
+enum { CAST = 3 }; /* output: y in half precision, where that is what follows */
 enum { DW_ROWS = 64, DW_PARTS = 128, FEW_ROWS = 4, MOST_PARTS = 512 };
 
 typedef struct norm_attributes {
@@ -95,6 +96,13 @@ static tern_status norm_infer(tern_call *call)
     call->result[0] = (tern_result){.dtype = x->dtype, .shape = shape};
     call->result[1] = (tern_result){.dtype = statistics_dtype(x->dtype), .shape = per_row};
     call->result[2] = call->result[1];
+    tern_dtype cast = x->dtype == TERN_F32 && x->numel > 0
+                          ? tern_companion_is_wanted(call, call->in[1])
+                          : TERN_DTYPE_DEFAULT;
+    if (cast == TERN_F16 || cast == TERN_BF16) {
+        call->result[CAST] = (tern_result){.dtype = cast, .shape = shape};
+        call->n_out = CAST + 1;
+    }
     return TERN_OK;
 }
 
@@ -102,19 +110,30 @@ static tern_status norm_infer(tern_call *call)
  * et al. 2016). RMS norm leaves the mean out: h = x / sqrt(mean x^2 + eps). */
 static tern_status norm_forward(tern_call *call)
 {
-    static const tern_kernel_ref kernel = {"norm_layer", "layer_norm"};
+    static const tern_kernel_ref kernel = {"norm_layer", "layer_norm"},
+                                 mixed = {"fused", "layer_norm_mixed"};
     const norm_attributes *at = call->attributes;
     tern_tensor *x = call->in[0], *weight = call->in[1], *bias = call->in[2];
     if (x->numel == 0)
         return TERN_OK;
     rows r = rows_of(x, at);
-    return TERN_LAUNCH(call->place, &kernel, x->dtype, tern_teams(r.count, r.n, r.n),
-                       tern_arg_out(call->out[0]), tern_arg_out(call->out[1]),
-                       tern_arg_out(call->out[2]), tern_arg_in(x), tern_arg_optional(weight, x),
-                       tern_arg_optional(bias, x), tern_arg_i64(r.count), tern_arg_i64(r.n),
-                       tern_arg_real(x->dtype, at->eps),
-                       tern_arg_i32((weight ? HAS_WEIGHT : 0) | (bias ? HAS_BIAS : 0) |
-                                    (at->no_mean ? NO_MEAN : 0)));
+    tern_tensor *cast = call->n_out > CAST ? call->out[CAST] : NULL;
+    const tern_arg y = tern_arg_out(call->out[0]);
+    const tern_arg args[] = {cast ? y : tern_arg_unused(x),
+                             cast ? tern_arg_out(cast) : y,
+                             tern_arg_out(call->out[1]),
+                             tern_arg_out(call->out[2]),
+                             tern_arg_in(x),
+                             tern_arg_optional(weight, x),
+                             tern_arg_optional(bias, x),
+                             tern_arg_i64(r.count),
+                             tern_arg_i64(r.n),
+                             tern_arg_real(x->dtype, at->eps),
+                             tern_arg_i32((weight ? HAS_WEIGHT : 0) | (bias ? HAS_BIAS : 0) |
+                                          (at->no_mean ? NO_MEAN : 0))};
+    return tern_launch(call->place, cast ? &mixed : &kernel, cast ? cast->dtype : x->dtype,
+                       tern_teams(r.count, r.n, r.n), args + !cast,
+                       (int)(sizeof args / sizeof *args) - !cast);
 }
 
 /* ---- fused gradients: inputs dy, x, weight, mean, rstd ----------------------------------- */
@@ -377,8 +396,10 @@ static tern_status norm_backward(tern_gradient *g)
         .names = TERN_NAMES(TERN_FIELD(norm_attributes, "normalized_shape", normalized),           \
                             TERN_FIELD(norm_attributes, "eps", eps)),                              \
         .takes = TERN_TAKES_FLOATS, .cast = TERN_CAST_FLOAT32, .optional = 1u << 1 | 1u << 2,      \
-        .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) | TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2),          \
-        .adds = true, .takes_half = true, .no_grad_out = 1u << 1 | 1u << 2, .infer = norm_infer,   \
+        .saves = TERN_SAVE_IN(0) | TERN_SAVE_IN(1) | TERN_SAVE_OUT(1) | TERN_SAVE_OUT(2) |         \
+                 TERN_SAVE_OUT(CAST),                                                              \
+        .adds = true, .takes_half = true, .companion = CAST, .companion_casts = true,              \
+        .no_grad_out = 1u << 1 | 1u << 2 | 1u << CAST, .infer = norm_infer,                        \
         .forward = norm_forward, .backward = norm_backward                                         \
     }
 static const tern_op layer_norm_op = NORM_OP("layer_norm"), rms_norm_op = NORM_OP("rms_norm");
