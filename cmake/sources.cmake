@@ -128,6 +128,7 @@ set(TERN_EMBEDDED_FILES
   float4.h
   foreach_forms.h
   index_check.h
+  layer_norm.h
   math.cl
   math64.cl
   math64_special.cl
