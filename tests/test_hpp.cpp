@@ -96,6 +96,29 @@ struct Doubled : nn::Module {
     }
 };
 
+struct Outer : nn::Module {
+    nn::Sequential body = add("body", nn::Sequential(nn::Linear(2, 3), nn::Linear(4, 1)));
+    Outer() : Module("Outer")
+    {
+    }
+    Tensor forward(const Tensor &x) override
+    {
+        return body(x);
+    }
+};
+
+// An error passes through forwards of C++ and keeps where it was.
+static void errors_within()
+{
+    Outer outer;
+    tern::Error alone = thrown([&] { outer(tern::ones({1, 2})); });
+    CHECK(alone.module() == "body.1" && alone.operation() == "linear");
+    CHECK(alone.status() == TERN_ERR_SHAPE);
+    nn::Sequential net{nn::Tanh(), outer};
+    CHECK(thrown([&] { net(tern::ones({1, 2})); }).module() == "1.body.1");
+    CHECK(thrown([] { tern::ones({2}).item(); }).module() == ""); // another error
+}
+
 static void modules()
 {
     int calls = 0;
@@ -161,6 +184,7 @@ int main()
         tensors();
         errors();
         modules();
+        errors_within();
         loops();
     }
     CHECK(tern_live_tensors() == before);

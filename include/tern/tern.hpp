@@ -66,11 +66,20 @@ class Error : public std::runtime_error
 namespace detail
 {
 
+// What a module's forward threw, on its way through C, which keeps the message alone.
+inline std::unique_ptr<Error> &passing()
+{
+    static thread_local std::unique_ptr<Error> error;
+    return error;
+}
+
 [[noreturn]] inline void fail()
 {
     tern_error_info info = {};
     tern_get_error(&info);
-    throw Error(info);
+    std::unique_ptr<Error> passed = std::move(passing());
+    Error error(info);
+    throw passed && std::string(passed->what()) == error.what() ? *passed : error;
 }
 
 inline void check(tern_status status)
@@ -632,6 +641,7 @@ inline tern_tensor *Module::run(tern_module *self, tern_tensor *x)
         Tensor y = object->forward(Tensor(x));
         return tern_view(y.get(), tern_shape_of(y.get()));
     } catch (const Error &error) {
+        detail::passing() = std::make_unique<Error>(error);
         tern_fail(error.status(), "%s", error.what());
     } catch (const std::exception &error) {
         tern_fail(TERN_ERR_STATE, "%s", error.what());
