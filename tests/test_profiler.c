@@ -174,12 +174,17 @@ static void check_nesting(json_t *events)
 static void check_arrows(json_t *events)
 {
     size_t i, begun = 0, ended = 0;
+    double launched = 0;
     json_t *e;
     json_array_foreach(events, i, e)
     {
         const char *ph = json_string_value(json_object_get(e, "ph"));
+        double at = json_number_value(json_object_get(e, "ts"));
         begun += strcmp(ph, "s") == 0;
         ended += strcmp(ph, "f") == 0;
+        launched = strcmp(ph, "s") == 0 ? at : launched;
+        assert_true(strcmp(ph, "f") != 0 ||
+                    at >= launched - 1e-3); /* no arrow leads back in time */
     }
     assert_true(begun > 0);
     assert_int_equal(begun, ended);

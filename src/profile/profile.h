@@ -24,7 +24,7 @@ enum { TERN_EVENT_MEMORY = 16 };
 typedef struct tern_event_clock {
     tern_place *place;
     void *first;
-    int64_t at;
+    int64_t at, late; /* late: how much later than that it was, at least */
 } tern_event_clock;
 
 enum { TERN_MOST_CLOCKS = 64 };

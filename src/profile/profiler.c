@@ -196,7 +196,7 @@ void tern_hook_work_begin(tern_work_span *span, tern_place *place, const char *n
     if (span->span && running && !clock_of(running, place) &&
         running->n_clocks < TERN_MOST_CLOCKS) {
         tern_event_clock *c = &running->clocks[running->n_clocks++];
-        *c = (tern_event_clock){place, NULL, now(running)};
+        *c = (tern_event_clock){.place = place, .at = now(running)};
     }
     pthread_mutex_unlock(&lock);
 }
@@ -222,8 +222,20 @@ void tern_hook_work_end(tern_work_span *span, bool done)
         span->place->backend->event_free(span->place, to);
 }
 
-/* Times of the device for all work whose events are there; they go. The first event of a device is
- * taken for the time when it was launched. */
+/* With the events of its work gone. */
+static void forget_events(tern_event *e, const tern_event_clock *c)
+{
+    const tern_backend *b = e->place->backend;
+    if (e->from && (!c || c->first != e->from))
+        b->event_free(e->place, e->from);
+    if (e->to)
+        b->event_free(e->place, e->to);
+    e->from = e->to = NULL;
+}
+
+/* Times of the device for all work whose events are there; they go. The first event of a device is taken for the time when
+ * it was launched, and where something would then have begun before its launch, for as much later as that needs: a driver
+ * may hold launches back. */
 static void settle(tern_profiler *p)
 {
     for (int64_t i = 0; i < p->n; i++) {
@@ -244,13 +256,17 @@ static void settle(tern_profiler *p)
         }
         bool timed = e->from && c && c->first;
         e->device_begin = timed ? c->at + (int64_t)since : e->begin;
-        e->device_ns = ns > 0 ? (int64_t)ns : 0;
-        if (e->from && (!c || c->first != e->from))
-            b->event_free(e->place, e->from);
-        if (e->to)
-            b->event_free(e->place, e->to);
-        e->from = e->to = NULL;
-        e->device_ns = e->done ? e->device_ns : 0;
+        if (timed && e->begin - e->device_begin > c->late)
+            c->late = e->begin - e->device_begin;
+        e->device_ns = ns > 0 && e->done ? (int64_t)ns : 0;
+    }
+    for (int64_t i = 0; i < p->n; i++) {
+        tern_event *e = &p->events[i];
+        const tern_event_clock *c = e->kind == TERN_SPAN_WORK ? clock_of(p, e->place) : NULL;
+        if (c && c->first && e->from)
+            e->device_begin += c->late;
+        if (e->kind == TERN_SPAN_WORK && e->place)
+            forget_events(e, c);
     }
     for (int i = 0; i < p->n_clocks; i++)
         if (p->clocks[i].first)
