@@ -80,8 +80,19 @@ typedef struct tern_gemm {
     const tern_buffer
         *sums; /* of A's rows, m numbers, written; NULL = none, and where sums_fit says no */
     int64_t sums_at;
+    /* What is done to C last, where sums_fit says that it can: relu, which notes in `mask` where C was above 0; or relu's
+     * gradient by such a mask, and sums are of its columns then, n numbers. A mask is tern_gemm_mask_bytes long. */
+    enum tern_gemm_end { TERN_GEMM_PLAIN, TERN_GEMM_RELU, TERN_GEMM_RELU_GRADIENT } end;
+    const tern_buffer *mask;
+    int64_t mask_at;
     bool tf32; /* f32: may read A and B as TensorFloat-32 numbers; set by tern_launch_gemm */
 } tern_gemm;
+
+/* A bit for each number of C, rows padded to 128 of them; which is which only who wrote it knows. */
+static inline int64_t tern_gemm_mask_bytes(int64_t m, int64_t n)
+{
+    return m * ((n + 127) / 128 * 16);
+}
 
 /* A convolution, or a gradient of one: y from x and weight (and bias, one number a channel of y), x
  * from y and weight, weight from x and y. All are dense; nothing is empty. */
@@ -145,7 +156,7 @@ typedef struct tern_vendor {
     tern_status (*attention_plan)(tern_place *place, const tern_attention *a, size_t *scratch,
                                   bool *taken);
     tern_status (*attention)(tern_place *place, const tern_attention *a, bool *taken);
-    /* Whether gemm does this product with its sums of A's rows. NULL: it has none. */
+    /* Whether gemm does this product with its sums, or its end. NULL: it has neither. */
     tern_status (*sums_fit)(tern_place *place, const tern_gemm *g, bool *fits);
     bool adds_convolutions;
     bool leaves_bias; /* convolutions are never given one: it is added afterwards */

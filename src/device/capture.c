@@ -138,8 +138,9 @@ static tern_graph_node *add_launch(tern_graph *graph, const tern_work *work)
 static tern_graph_node *add_gemm(tern_graph *graph, const tern_work *work)
 {
     const tern_gemm *g = work->what.gemm;
-    const tern_buffer *buffers[] = {g->a.buffer, g->b.buffer, g->c.buffer, g->bias, g->sums};
-    for (int i = 0; i < 5; i++)
+    const tern_buffer *buffers[] = {g->a.buffer, g->b.buffer, g->c.buffer,
+                                    g->bias,     g->sums,     g->mask};
+    for (int i = 0; i < 6; i++)
         if (hold(graph, buffers[i]) != TERN_OK)
             return NULL;
     tern_graph_node *node = add(graph, work, sizeof *g);

@@ -20,6 +20,8 @@ struct tern_lt_matmul_desc {
     int32_t transposed[2];
     uint32_t epilogue;
     const void *bias;
+    void *aux;
+    int64_t aux_ld; /* of relu's mask, in bits */
 };
 struct tern_lt_matrix_layout {
     cudaDataType type;
@@ -86,6 +88,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
         return store(&desc->transposed[1], sizeof desc->transposed[1], value, bytes);
     case CUBLASLT_MATMUL_DESC_EPILOGUE:
         return store(&desc->epilogue, sizeof desc->epilogue, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+        return store(&desc->aux, sizeof desc->aux, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+        return store(&desc->aux_ld, sizeof desc->aux_ld, value, bytes);
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
         return store(&desc->bias, sizeof desc->bias, value, bytes);
     }
@@ -189,6 +195,20 @@ static bool is_supported(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a)
     return false;
 }
 
+static bool has_mask(cublasLtMatmulDesc_t desc)
+{
+    return desc->epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS ||
+           desc->epilogue == CUBLASLT_EPILOGUE_DRELU_BGRAD;
+}
+
+/* A mask of bits has a leading dimension, a multiple of 128 and no less than D's rows. There is none in double precision. */
+static bool mask_fits(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t d)
+{
+    return !has_mask(desc) ||
+           (desc->aux && desc->aux_ld % 128 == 0 && desc->aux_ld >= (int64_t)d->rows &&
+            d->count == 1 && d->type != CUDA_R_64F && (uintptr_t)desc->aux % 16 == 0);
+}
+
 /* NULL is as well aligned as can be. */
 static uint64_t alignment_of(const void *at)
 {
@@ -214,7 +234,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     if ((a->type == CUDA_R_16F || a->type == CUDA_R_16BF) &&
         preference->schemes & ~(uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)
         return INVALID_VALUE;
-    if (!is_supported(desc, a))
+    if (!is_supported(desc, a) || !mask_fits(desc, d))
         return NOT_SUPPORTED;
     memset(results, 0, sizeof *results);
     for (int i = 0; i < 4; i++)
@@ -244,6 +264,28 @@ static void sum_columns(const product *p, int64_t n, int64_t k)
     }
 }
 
+/* Bit i of D's column j. The layout is this stand-in's: the documentation has none, and nobody else reads it. */
+static bool masks(const product *p, int64_t i, int64_t j, bool above)
+{
+    int64_t bit = i + j * p->desc.aux_ld;
+    unsigned char *byte = (unsigned char *)p->desc.aux + bit / 8;
+    unsigned char mark = (unsigned char)(1u << bit % 8);
+    if (p->desc.epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS)
+        *byte = (unsigned char)(above ? *byte | mark : *byte & ~mark);
+    return *byte & mark;
+}
+
+/* The sums of D's rows over its columns, as it was written. */
+static void sum_rows(const product *p, int64_t m, int64_t n)
+{
+    for (int64_t i = 0; i < m; i++) {
+        double sum = 0;
+        for (int64_t j = 0; j < n; j++)
+            sum += standin_load(p->to, i + j * p->d.ld, p->d.type);
+        standin_save(p->bias, i, p->d.type, sum);
+    }
+}
+
 static void multiply(void *data)
 {
     const product *p = data;
@@ -269,10 +311,15 @@ static void multiply(void *data)
                 if (p->beta != 0)
                     sum += p->beta *
                            standin_load(p->from_c, u * p->c.stride + i + j * p->c.ld, p->c.type);
-                if (p->desc.epilogue == CUBLASLT_EPILOGUE_BIAS)
+                if (p->desc.epilogue == CUBLASLT_EPILOGUE_BIAS ||
+                    p->desc.epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS)
                     sum += standin_load(p->desc.bias, i, p->d.type);
+                if (has_mask((cublasLtMatmulDesc_t)&p->desc) && !masks(p, i, j, sum > 0))
+                    sum = 0;
                 standin_save(p->to, u * p->d.stride + i + j * p->d.ld, p->d.type, sum);
             }
+    if (p->desc.epilogue == CUBLASLT_EPILOGUE_DRELU_BGRAD)
+        sum_rows(p, m, n);
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha,
@@ -294,7 +341,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     for (int i = 0; i < 5; i++)
         if (algo->data[i] == 0 || (uintptr_t)at[i] % algo->data[i])
             return INVALID_VALUE; /* the algorithm was chosen for better aligned matrices */
-    if (!is_supported(desc, a_layout))
+    if (!is_supported(desc, a_layout) || !mask_fits(desc, d_layout))
         return NOT_SUPPORTED;
     bool wide = desc->scale == CUDA_R_64F;
     product p = {*desc,

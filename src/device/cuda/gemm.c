@@ -97,7 +97,9 @@ static bool describe(const tern_gemm *g, int64_t count, int level, shape *s)
     memset(s, 0, sizeof *s); /* padding too: it is compared */
     s->m = g->m, s->n = g->n, s->k = g->k, s->count = count;
     s->dtype = (int32_t)g->dtype;
-    s->epilogue = g->sums   ? CUBLASLT_EPILOGUE_BGRADB /* its B is our A */
+    s->epilogue = g->end == TERN_GEMM_RELU            ? CUBLASLT_EPILOGUE_RELU_AUX_BIAS
+                  : g->end == TERN_GEMM_RELU_GRADIENT ? CUBLASLT_EPILOGUE_DRELU_BGRAD
+                  : g->sums ? CUBLASLT_EPILOGUE_BGRADB /* its B is our A */
                   : g->bias ? CUBLASLT_EPILOGUE_BIAS
                             : CUBLASLT_EPILOGUE_DEFAULT;
     s->tf32 = g->tf32;
@@ -146,15 +148,25 @@ static tern_status set_layout(tern_place *place, const shape *s, int i, uint64_t
     return TERN_OK;
 }
 
-static tern_status set_bias(tern_place *place, const plan *p, uint64_t bias)
+/* The bias or the sums, and the mask; 0: none. */
+typedef struct beside {
+    uint64_t bias, mask;
+} beside;
+
+static tern_status set_beside(tern_place *place, const plan *p, const beside *at)
 {
-    LT_TRY(place, cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
-                                                 sizeof bias));
+    if (at->bias)
+        LT_TRY(place, cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                     &at->bias, sizeof at->bias));
+    if (at->mask)
+        LT_TRY(place,
+               cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
+                                              &at->mask, sizeof at->mask));
     return TERN_OK;
 }
 
-/* The bias is that of the first product: the heuristics look at how it is aligned. */
-static tern_status set_desc(tern_place *place, const shape *s, uint64_t bias, plan *p)
+/* What is beside it is that of the first product: the heuristics look at how it is aligned. */
+static tern_status set_desc(tern_place *place, const shape *s, const beside *at, plan *p)
 {
     int32_t op[2];
     uint32_t epilogue = (uint32_t)s->epilogue;
@@ -169,7 +181,11 @@ static tern_status set_desc(tern_place *place, const shape *s, uint64_t bias, pl
                                                  sizeof op[0]));
     LT_TRY(place, cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
                                                  sizeof epilogue));
-    return s->epilogue != CUBLASLT_EPILOGUE_DEFAULT ? set_bias(place, p, bias) : TERN_OK;
+    int64_t ld = 8 * tern_gemm_mask_bytes(1, s->n); /* in bits */
+    if (at->mask)
+        LT_TRY(place, cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD,
+                                                     &ld, sizeof ld));
+    return set_beside(place, p, at);
 }
 
 /* The algorithm; p->usable stays false where cuBLASLt knows none. */
@@ -205,13 +221,13 @@ static tern_status ask(tern_place *place, tern_cuda_gemm_state *state, const sha
 }
 
 static tern_status make_plan(tern_place *place, tern_cuda_gemm_state *state, const shape *s,
-                             uint64_t bias, plan *p)
+                             const beside *at, plan *p)
 {
     cublasLtMatmulPreference_t preference = NULL;
     uint64_t m = (uint64_t)s->m, n = (uint64_t)s->n, k = (uint64_t)s->k;
     bool ta = s->transposed[0], tb = s->transposed[1];
     drop(p);
-    TERN_TRY(set_desc(place, s, bias, p));
+    TERN_TRY(set_desc(place, s, at, p));
     TERN_TRY(set_layout(place, s, 0, ta ? m : k, ta ? k : m, &p->layout[0]));
     TERN_TRY(set_layout(place, s, 1, tb ? k : n, tb ? n : k, &p->layout[1]));
     TERN_TRY(set_layout(place, s, 2, n, m, &p->layout[2]));
@@ -226,20 +242,20 @@ static tern_status make_plan(tern_place *place, tern_cuda_gemm_state *state, con
 }
 
 static tern_status find_plan(tern_place *place, tern_cuda_gemm_state *state, const shape *s,
-                             uint64_t bias, plan **found)
+                             const beside *at, plan **found)
 {
     plan *p = &state->plans[tern_hash(TERN_HASH_SEED, s, sizeof *s) % PLANS];
     *found = p;
     if (p->used && memcmp(&p->of, s, sizeof *s) == 0)
         return TERN_OK;
-    tern_status status = make_plan(place, state, s, bias, p);
+    tern_status status = make_plan(place, state, s, at, p);
     if (status != TERN_OK)
         drop(p);
     return status;
 }
 
-/* Where the matrices begin, A's, B's and C's, and the bias or the sums; and how that is aligned. */
-static uint64_t addresses(const tern_gemm *g, shape *s, const int64_t more[3], void *at[3])
+/* Where the matrices begin, A's, B's and C's, and what is beside them; and how that is aligned. */
+static beside addresses(const tern_gemm *g, shape *s, const int64_t more[3], void *at[3])
 {
     const tern_matrix *of[] = {&g->a, &g->b, &g->c};
     for (int i = 0; i < 3; i++) {
@@ -247,11 +263,12 @@ static uint64_t addresses(const tern_gemm *g, shape *s, const int64_t more[3], v
         s->alignment[i] = alignment_of(address);
         at[i] = (void *)(uintptr_t)address;
     }
-    uint64_t bias = g->sums   ? address_of(g->sums, g->sums_at, g->dtype)
-                    : g->bias ? address_of(g->bias, g->bias_at, g->dtype)
-                              : 0;
-    s->alignment[3] = alignment_of(bias);
-    return bias;
+    beside other = {.bias = g->sums   ? address_of(g->sums, g->sums_at, g->dtype)
+                            : g->bias ? address_of(g->bias, g->bias_at, g->dtype)
+                                      : 0,
+                    .mask = g->mask ? address_of(g->mask, g->mask_at, TERN_U8) : 0};
+    s->alignment[3] = alignment_of(other.bias | other.mask);
+    return other;
 }
 
 /* One strided batch; *done stays false where cuBLASLt has no algorithm. */
@@ -260,12 +277,11 @@ static tern_status multiply(tern_place *place, tern_cuda_gemm_state *state, cons
 {
     plan *p;
     void *at[3];
-    uint64_t bias = addresses(g, s, more, at);
-    TERN_TRY(find_plan(place, state, s, bias, &p));
+    beside other = addresses(g, s, more, at);
+    TERN_TRY(find_plan(place, state, s, &other, &p));
     if (!p->usable)
         return TERN_OK;
-    if (bias)
-        TERN_TRY(set_bias(place, p, bias));
+    TERN_TRY(set_beside(place, p, &other));
     float narrow[] = {(float)g->alpha, (float)g->beta};
     double wide[] = {g->alpha, g->beta};
     const void *alpha = g->dtype == TERN_F64 ? (void *)&wide[0] : (void *)&narrow[0];
@@ -354,11 +370,11 @@ tern_status tern_cuda_sums_fit(tern_place *place, const tern_gemm *g, bool *fits
     if (!tern_cuda.has_lt || g->count[0] * g->count[1] != 1 || !describe(g, 1, 1, &s))
         return TERN_OK;
     TERN_TRY(tern_cuda_enter(place));
-    uint64_t sums = addresses(g, &s, (const int64_t[3]){0}, at);
+    beside other = addresses(g, &s, (const int64_t[3]){0}, at);
     pthread_mutex_lock(&device->gemm_lock);
     tern_status status = open_state(place, device);
     if (status == TERN_OK)
-        status = find_plan(place, device->gemm, &s, sums, &p);
+        status = find_plan(place, device->gemm, &s, &other, &p);
     *fits = status == TERN_OK && p->usable;
     pthread_mutex_unlock(&device->gemm_lock);
     return status;
@@ -374,9 +390,10 @@ tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
     if (status == TERN_OK && device->gemm->handle)
         status = through_lt(place, device->gemm, g, &rest);
     if (status == TERN_OK && rest.count[0] > 0)
-        status = g->sums ? tern_fail(TERN_ERR_DEVICE, "%s: cuBLASLt has no sums with this product",
-                                     tern_place_info(place)->device)
-                         : portable(place, device->gemm, &rest);
+        status = g->sums || g->end
+                     ? tern_fail(TERN_ERR_DEVICE, "%s: cuBLASLt has no sums with this product",
+                                 tern_place_info(place)->device)
+                     : portable(place, device->gemm, &rest);
     pthread_mutex_unlock(&device->gemm_lock);
     if (tern_cuda.has_lt && status == TERN_OK && rest.count[0] > 0)
         tern_warn("slow", "tern_matmul",

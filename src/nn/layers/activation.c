@@ -90,6 +90,11 @@ static tern_tensor *softmax_of_channels(tern_tensor *x)
 
 #include "nn/layers/activation.def"
 
+bool tern_layer_is_relu(const tern_module *m)
+{
+    return tern_layer_runs(m, relu_forward) && !tern_layer_is_inplace(m);
+}
+
 /* ---- the others ------------------------------------------------------------------------------ */
 
 static tern_tensor *gelu_forward(tern_module *self, tern_tensor *x)

@@ -1,13 +1,39 @@
 /* container.c -- modules made of modules. */
+#include "base/fused.h"
+#include "nn/layers/layer.h"
 #include "nn/module.h"
 #include <stdio.h>
+
+/* Nobody looks at its input and its result, and its parameters are what they are. */
+static bool is_bare(const tern_module *m)
+{
+    return m && !m->hooks && !m->around && !m->computes;
+}
+
+/* Linear, ReLU and Linear from member i on in one, where the device has that; NULL. */
+static tern_tensor *three_at_once(const tern_module *self, int i, tern_tensor *x)
+{
+    tern_module *m[3] = {NULL, NULL, NULL};
+    for (int k = 0; k < 3; k++) {
+        m[k] = i + k < self->count ? self->members[i + k].child : NULL;
+        if (!is_bare(m[k]) || !(k == 1 ? tern_layer_is_relu(m[k]) : tern_layer_is_linear(m[k])))
+            return NULL;
+    }
+    return tern_hook_linear_relu_linear(
+        x, tern_nn_parameter(m[0], "weight"), tern_nn_parameter(m[0], "bias"),
+        tern_nn_parameter(m[2], "weight"), tern_nn_parameter(m[2], "bias"));
+}
 
 /* Sequential: the children one after the other. */
 static tern_tensor *forward(tern_module *self, tern_tensor *x)
 {
-    for (int i = 0; x && i < self->count; i++)
-        if (self->members[i].child)
-            x = tern_nn_forward(self->members[i].child, x);
+    for (int i = 0; x && i < self->count; i++) {
+        if (!self->members[i].child)
+            continue;
+        tern_tensor *y = three_at_once(self, i, x);
+        i += y ? 2 : 0;
+        x = y ? y : tern_nn_forward(self->members[i].child, x);
+    }
     return x;
 }
 

@@ -7,6 +7,11 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
     return tern_linear(x, tern_nn_parameter(self, "weight"), tern_nn_parameter(self, "bias"));
 }
 
+bool tern_layer_is_linear(const tern_module *m)
+{
+    return tern_layer_runs(m, forward);
+}
+
 /* Uniform in +-1/sqrt(in), which is PyTorch's kaiming_uniform_ with a = sqrt(5) for the weight. */
 static tern_tensor *parameter(tern_shape shape, int64_t in, const tern_linear_options *o)
 {

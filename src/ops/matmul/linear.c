@@ -165,6 +165,20 @@ static tern_status is_at_once(const tern_gradient *g, bool *fits)
     return *fits ? TERN_OK : takes_sums(dy, x, fits);
 }
 
+tern_status tern_linear_gradients(tern_tensor *dy, tern_tensor *x, tern_tensor *dw_db[2])
+{
+    tern_product p = linear_product(x->ndim, 2);
+    bool at_once = takes_few(dy, x);
+    if (!at_once)
+        TERN_TRY(takes_sums(dy, x, &at_once));
+    if (at_once)
+        return tern_apply_all(&gradient_op, (tern_tensor *[]){dy, x}, 2, NULL, 0, dw_db, 2);
+    tern_shape columns = {1, {dy->shape[dy->ndim - 1]}};
+    dw_db[0] = tern_product_dy(&p, dy, x, 2);
+    dw_db[1] = tern_hook_sum_to(dy, &columns);
+    return dw_db[0] && dw_db[1] ? TERN_OK : tern_last_status();
+}
+
 /* dx = dy W, dW = dy^T x; db is dy, which the engine sums to the shape of the bias. */
 static tern_status linear_backward(tern_gradient *g)
 {

@@ -1,0 +1,226 @@
+/* linear_relu.c -- two linear layers with relu between them, where the device's products make relu and its gradient on the way.
+ *
+ * What is between the two is seen by nobody, so that it need not be there before relu: h = relu(x w1' + b1), y = h w2' + b2. */
+#include "base/debug.h"
+#include "base/fused.h"
+#include "base/profile.h"
+#include "ops/matmul/matrix_product.h"
+#include <tern/ops.h>
+
+enum { X, W1, B1, W2, B2, INPUTS };
+enum { Y, H, MASK };
+
+static const tern_product product = {.alpha = 1, .transpose = {false, true}};
+
+static int64_t last(const tern_tensor *x)
+{
+    return x->shape[x->ndim - 1];
+}
+
+static tern_matrix dense(const tern_tensor *x, int64_t columns, bool transposed)
+{
+    return (tern_matrix){.buffer = &x->storage->block->buffer,
+                         .at = x->offset,
+                         .row = transposed ? 1 : columns,
+                         .col = transposed ? columns : 1};
+}
+
+/* a (rows, k) times b (k, n), or of its transpose (n, k); the result, and what else is made, are filled in. */
+static tern_gemm times(const tern_tensor *a, const tern_tensor *b, int64_t n, bool transposed)
+{
+    int64_t k = last(a);
+    return (tern_gemm){.dtype = a->dtype,
+                       .m = a->numel / k,
+                       .n = n,
+                       .k = k,
+                       .count = {1, 1},
+                       .alpha = 1,
+                       .a = dense(a, k, false),
+                       .b = dense(b, transposed ? k : n, transposed)};
+}
+
+static tern_gemm first(tern_tensor *const *in)
+{
+    tern_gemm g = times(in[X], in[W1], in[W1]->shape[0], true);
+    g.bias = &in[B1]->storage->block->buffer;
+    g.bias_at = in[B1]->offset;
+    g.end = TERN_GEMM_RELU;
+    return g;
+}
+
+/* dh = dy w2 where h is above 0, and its sums of columns, which are db1. */
+static tern_gemm masked(tern_tensor *dy, tern_tensor *w2)
+{
+    tern_gemm g = times(dy, w2, last(w2), false);
+    g.end = TERN_GEMM_RELU_GRADIENT;
+    return g;
+}
+
+/* New memory is as well aligned as can be: that of `like` from its beginning on stands for it. */
+static tern_status fits(tern_gemm g, const tern_tensor *like, bool *fit)
+{
+    g.c = (tern_matrix){.buffer = &like->storage->block->buffer, .row = g.n, .col = 1};
+    g.mask = g.c.buffer;
+    g.sums = g.end == TERN_GEMM_RELU_GRADIENT ? g.c.buffer : NULL;
+    return tern_gemm_sums_fit(like->storage->place, &g, fit);
+}
+
+/* ---- forward: y, and h and its mask for the way back ----------------------------------------- */
+
+static tern_shape with_last(const tern_tensor *x, int64_t columns)
+{
+    tern_shape shape = tern_shape_of(x);
+    shape.dims[shape.ndim - 1] = columns;
+    return shape;
+}
+
+static tern_status infer(tern_call *call)
+{
+    tern_tensor *const *in = call->in;
+    int64_t hidden = in[W1]->shape[0], rows = in[X]->numel / last(in[X]);
+    call->n_out = 3;
+    call->result[Y] =
+        (tern_result){.dtype = in[X]->dtype, .shape = with_last(in[X], in[W2]->shape[0])};
+    call->result[H] = (tern_result){.dtype = in[X]->dtype, .shape = with_last(in[X], hidden)};
+    call->result[MASK] =
+        (tern_result){.dtype = TERN_U8, .shape = {1, {tern_gemm_mask_bytes(rows, hidden)}}};
+    return TERN_OK;
+}
+
+static tern_status forward(tern_call *call)
+{
+    tern_tensor *const *in = call->in, *const *out = call->out;
+    tern_gemm g = first(in), second = times(out[H], in[W2], in[W2]->shape[0], true);
+    g.c = dense(out[H], g.n, false);
+    g.mask = &out[MASK]->storage->block->buffer;
+    g.mask_at = out[MASK]->offset;
+    second.c = dense(out[Y], second.n, false);
+    second.bias = &in[B2]->storage->block->buffer;
+    second.bias_at = in[B2]->offset;
+    TERN_TRY(tern_launch_gemm(call->place, &g));
+    return tern_launch_gemm(call->place, &second);
+}
+
+/* ---- backward ------------------------------------------------------------------------------- */
+
+/* Inputs dy, w2 and the mask; outputs dh and db1. */
+static tern_status masked_infer(tern_call *call)
+{
+    const tern_tensor *dy = call->in[0];
+    int64_t hidden = last(call->in[1]);
+    call->n_out = 2;
+    call->result[0] = (tern_result){.dtype = dy->dtype, .shape = with_last(dy, hidden)};
+    call->result[1] = (tern_result){.dtype = dy->dtype, .shape = {1, {hidden}}};
+    return TERN_OK;
+}
+
+static tern_status masked_forward(tern_call *call)
+{
+    const tern_tensor *mask = call->in[2], *sums = call->out[1];
+    tern_gemm g = masked(call->in[0], call->in[1]);
+    g.c = dense(call->out[0], g.n, false);
+    g.mask = &mask->storage->block->buffer;
+    g.mask_at = mask->offset;
+    g.sums = &sums->storage->block->buffer;
+    g.sums_at = sums->offset;
+    return tern_launch_gemm(call->place, &g);
+}
+
+static const tern_op masked_op = {.name = "linear_relu_gradient",
+                                  .not_differentiable = true,
+                                  .infer = masked_infer,
+                                  .forward = masked_forward};
+
+/* dh and db1: in one product, or where dy lies otherwise than was thought, in three launches. */
+static tern_status through_relu(const tern_gradient *g, tern_tensor *dy, tern_tensor *dh_db[2])
+{
+    bool fit;
+    TERN_TRY(fits(masked(dy, g->in[W2]), dy, &fit));
+    if (fit)
+        return tern_apply_all(&masked_op, (tern_tensor *[]){dy, g->in[W2], g->out[MASK]}, 3, NULL,
+                              0, dh_db, 2);
+    tern_tensor *dh = tern_product_dx(&product, dy, g->in[W2]);
+    dh_db[0] = dh ? tern_hook_masked(dh, g->out[H]) : NULL;
+    dh_db[1] = dh_db[0] ? tern_hook_sum_to(dh_db[0], &g->in_shape[B1]) : NULL;
+    return dh_db[1] ? TERN_OK : tern_last_status();
+}
+
+/* For second derivatives: of the functions that it is made of, once more. */
+static tern_status recorded(tern_gradient *g)
+{
+    tern_tensor *const *in = g->in, *dy = g->dout[Y];
+    tern_tensor *h = tern_relu(tern_linear(in[X], in[W1], in[B1]));
+    tern_tensor *above = h ? tern_gt_scalar(tern_detach(h), tern_scalar_real(0)) : NULL;
+    tern_tensor *dh = tern_mul(tern_matmul(dy, in[W2]), tern_to_dtype(above, dy->dtype));
+    g->din[X] = tern_matmul(dh, in[W1]);
+    g->din[W1] = tern_product_dy(&product, dh, in[X], 2);
+    g->din[W2] = tern_product_dy(&product, dy, h, 2);
+    g->din[B1] = dh;
+    g->din[B2] = dy;
+    return g->din[W2] && g->din[W1] ? TERN_OK : tern_last_status();
+}
+
+static tern_status backward(tern_gradient *g)
+{
+    tern_tensor *dh[2], *dw2[2];
+    if (g->recorded)
+        return recorded(g);
+    tern_tensor *dy = tern_contiguous(g->dout[Y]);
+    if (!dy)
+        return tern_last_status();
+    TERN_TRY(tern_linear_gradients(dy, g->out[H], dw2));
+    TERN_TRY(through_relu(g, dy, dh));
+    g->din[W2] = dw2[0];
+    g->din[B2] = dw2[1];
+    g->din[B1] = dh[1];
+    if (g->needs[X] && !(g->din[X] = tern_product_dx(&product, dh[0], g->in[W1])))
+        return tern_last_status();
+    g->din[W1] = tern_product_dy(&product, dh[0], g->in[X], 2);
+    return g->din[W1] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op op = {.name = "linear_relu_linear",
+                           .cast = TERN_CAST_LOWER,
+                           .saves = TERN_SAVE_IN(X) | TERN_SAVE_IN(W1) | TERN_SAVE_IN(B1) |
+                                    TERN_SAVE_IN(W2) | TERN_SAVE_OUT(H) | TERN_SAVE_OUT(MASK),
+                           .no_grad_out = 1u << H | 1u << MASK,
+                           .infer = infer,
+                           .forward = forward,
+                           .backward = backward};
+
+/* ---- whether it is for these ------------------------------------------------------------------ */
+
+/* Dense, of one type and of shapes that go together; either all parameters have gradients or nothing has. */
+static bool go_together(tern_tensor *const *in)
+{
+    const tern_tensor *x = in[X];
+    if (x->ndim < 2 || x->numel == 0 || in[W1]->ndim != 2 || in[W2]->ndim != 2)
+        return false;
+    bool needs = tern_requires_grad(in[W1]);
+    for (int i = X; i < INPUTS; i++)
+        if (!in[i]->contiguous || in[i]->storage->place != x->storage->place ||
+            !tern_dtype_is_floating_point(in[i]->dtype) || in[i]->dtype == TERN_F64 ||
+            (i != X && tern_requires_grad(in[i]) != needs))
+            return false;
+    return last(x) == last(in[W1]) && in[W1]->shape[0] == last(in[W2]) && in[B1]->ndim == 1 &&
+           in[B2]->ndim == 1 && in[B1]->numel == in[W1]->shape[0] && in[W1]->numel > 0 &&
+           in[B2]->numel == in[W2]->shape[0] && in[W2]->numel > 0 &&
+           (needs || !tern_requires_grad(x));
+}
+
+tern_tensor *tern_hook_linear_relu_linear(tern_tensor *x, tern_tensor *w1, tern_tensor *b1,
+                                          tern_tensor *w2, tern_tensor *b2)
+{
+    tern_tensor *in[INPUTS] = {x, w1, b1, w2, b2}, *out[3];
+    bool fit = x && w1 && b1 && w2 && b2 && tern_place_is_grouped(x->storage->place) &&
+               !tern_thread.mode.trace && !tern_thread.mode.anomaly.on && !tern_debugging &&
+               !tern_profiling && go_together(in);
+    if (!fit)
+        return NULL;
+    TERN_CAST_FOR(&op, &in[X], &in[W1], &in[B1], &in[W2], &in[B2]);
+    for (int i = W1; i < INPUTS; i++)
+        fit = fit && in[i] && in[X] && in[i]->dtype == in[X]->dtype;
+    if (!fit || fits(first(in), in[X], &fit) != TERN_OK || !fit)
+        return NULL;
+    return tern_apply_all(&op, in, INPUTS, NULL, 0, out, 3) == TERN_OK ? out[Y] : NULL;
+}

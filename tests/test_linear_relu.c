@@ -1,0 +1,134 @@
+/* test_linear_relu.c -- Linear, ReLU and Linear of a Sequential, which CUDA's products take at once: results and gradients as
+ * on the cpu, in each dtype, and that nothing else than the three is taken so. */
+#include "support.h"
+
+typedef struct sizes {
+    tern_shape x;
+    int64_t hidden, out;
+} sizes;
+
+static const sizes cases[] = {{{2, {37, 24}}, 40, 16},
+                              {{3, {4, 9, 16}}, 130, 8},
+                              {{2, {64, 64}}, 64, 64},
+                              {{2, {5, 3}}, 7, 2}};
+enum { CASES = sizeof cases / sizeof *cases, PARAMETERS = 4 };
+
+typedef struct result {
+    tern_tensor *y, *dx, *gradient[PARAMETERS];
+} result;
+
+static tern_module *network(const sizes *s, const char *device, tern_dtype dtype, bool biased)
+{
+    tern_linear_options o = {.device = device, .dtype = dtype, .no_bias = !biased};
+    int64_t in = s->x.dims[s->x.ndim - 1];
+    tern_module *m = tern_nn_sequential(tern_nn_linear(in, s->hidden, &o), tern_nn_relu(),
+                                        tern_nn_linear(s->hidden, s->out, &o));
+    static const char *const names[] = {"0.weight", "0.bias", "2.weight", "2.bias"};
+    for (int i = 0; i < PARAMETERS; i++) {
+        if (!biased && i % 2)
+            continue;
+        tern_tensor *p = tern_nn_parameter(m, names[i]);
+        TERN_NO_GRAD
+            tern_copy_(p, tern_to_dtype(test_uniform(device, TERN_F32, tern_shape_of(p), -0.3, 0.3,
+                                                     (unsigned)i + 3),
+                                        dtype));
+    }
+    return m;
+}
+
+static result run(const sizes *s, const char *device, tern_dtype dtype, bool biased)
+{
+    static const char *const names[] = {"0.weight", "0.bias", "2.weight", "2.bias"};
+    tern_module *m = network(s, device, dtype, biased);
+    tern_tensor *x = tern_to_dtype(test_uniform(device, TERN_F32, s->x, -1, 1, 1), dtype);
+    x = tern_requires_grad_(tern_detach(x), true);
+    result r = {.y = tern_nn_forward(m, x)};
+    assert_ok(tern_backward(tern_sum(tern_mul(r.y, r.y))));
+    r.dx = tern_keep(tern_grad(x));
+    for (int i = 0; i < PARAMETERS; i++)
+        r.gradient[i] =
+            biased || i % 2 == 0 ? tern_clone(tern_grad(tern_nn_parameter(m, names[i]))) : NULL;
+    tern_nn_free(m);
+    return r;
+}
+
+static void compare(const sizes *s, const char *device, tern_dtype dtype, bool biased)
+{
+    double error = dtype == TERN_F32   ? 2e-5
+                   : dtype == TERN_F64 ? 1e-12
+                   : dtype == TERN_F16 ? 2e-2
+                                       : 1e-1;
+    result here = run(s, device, dtype, biased), there = run(s, "cpu", dtype, biased);
+    test_tolerance t = {.abs = error * 8, .rel = error};
+    test_close(tern_to(here.y, "cpu"), there.y, t, "y", __FILE__, __LINE__);
+    test_close(tern_to(here.dx, "cpu"), there.dx, t, "dx", __FILE__, __LINE__);
+    for (int i = 0; i < PARAMETERS; i++)
+        if (here.gradient[i])
+            test_close(tern_to(here.gradient[i], "cpu"), there.gradient[i], t, "a gradient",
+                       __FILE__, __LINE__);
+    tern_release(here.dx);
+    tern_release(there.dx);
+}
+
+static void three_layers_are_as_on_the_cpu(void **state)
+{
+    static const tern_dtype dtypes[] = {TERN_F32, TERN_F64, TERN_F16, TERN_BF16};
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < CASES; i++)
+        for (int d = 0; d < 4; d++)
+            TERN_SCOPE {
+                compare(&cases[i], device, dtypes[d], true);
+                compare(&cases[i], device, dtypes[d], false);
+            }
+}
+
+/* On cuda the three are one operation; with a hook, or somebody who wants the gradient of a part, they are not. */
+static void hooks_and_frozen_parameters_keep_them_apart(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_module *m = network(&cases[0], device, TERN_F32, true);
+        tern_tensor *x = test_uniform(device, TERN_F32, cases[0].x, -1, 1, 1);
+        bool cuda = strncmp(device, "cuda", 4) == 0;
+        assert_int_equal(strcmp(tern_grad_fn(tern_nn_forward(m, x)), "linear_relu_linear") == 0,
+                         cuda);
+        tern_requires_grad_(tern_nn_parameter(m, "0.weight"), false);
+        assert_true(strcmp(tern_grad_fn(tern_nn_forward(m, x)), "linear") == 0);
+        tern_nn_free(m);
+    }
+}
+
+static void second_derivatives_go_through(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *twice[2];
+        for (int i = 0; i < 2; i++) {
+            const char *where = i ? "cpu" : device;
+            tern_module *m = network(&cases[3], where, TERN_F32, true);
+            tern_tensor *x = test_uniform(where, TERN_F32, cases[3].x, -1, 1, 1), *dx = NULL;
+            x = tern_requires_grad_(tern_detach(x), true);
+            tern_tensor *y = tern_nn_forward(m, x);
+            tern_tensor *loss = tern_sum(tern_mul(y, tern_mul(y, y)));
+            assert_ok(tern_autograd_grad(&loss, 1, &x, 1, &dx,
+                                         &(tern_autograd_grad_options){.create_graph = true}));
+            assert_ok(tern_backward(tern_sum(tern_mul(dx, dx))));
+            twice[i] = tern_to(tern_grad(x), "cpu");
+            tern_nn_free(m);
+        }
+        assert_close(twice[0], twice[1], .abs = 1e-3, .rel = 1e-4);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(three_layers_are_as_on_the_cpu),
+        TEST(hooks_and_frozen_parameters_keep_them_apart),
+        TEST(second_derivatives_go_through),
+    };
+    return test_main(tests, sizeof tests / sizeof *tests);
+}
