@@ -102,6 +102,7 @@ typedef struct tern_convolution {
     tern_conv_pass pass;
     const struct tern_conv_shape *shape; /* of shapes.h */
     tern_arg x, weight, y, bias;         /* bias without a buffer: none */
+    bool channels_last; /* of x, weight and y: memory_format.h; else they are in rows */
     bool adds;          /* to what x is: of TERN_CONV_X, where the vendor adds_convolutions */
     bool deterministic; /* the same numbers on every run */
     bool tf32;          /* f32: may read TensorFloat-32 numbers; set by the device layer */

@@ -1,6 +1,7 @@
 /* apply.c -- the one door: every operation is checked, promoted, run and recorded here. */
 #include "base/profile.h"
 #include "base/strict.h"
+#include "tensor/memory_format.h"
 #include "tensor/op.h"
 #include <stdio.h>
 #include <string.h>
@@ -239,6 +240,8 @@ static tern_status make_outputs(tern_call *call)
             release_outputs(call);
             return tern_last_status();
         }
+        if (call->channels_last)
+            tern_make_channels_last(call->out[i]);
         /* The op of a user's function may be gone before the result. */
         call->out[i]->handle.about = call->op->release ? "a function" : call->op->name;
     }
@@ -324,6 +327,7 @@ tern_status tern_apply_all(const tern_op *op, tern_tensor *const *in, int n, con
     call.n_in = n;
     call.attributes = attributes;
     call.n_out = 0;
+    call.channels_last = false;
     int64_t span = tern_span_begin(TERN_SPAN_OPERATION, op->name, 0);
     tern_status status = run(&call, cast, attribute_bytes);
     end_span(span, &call, status);
@@ -422,6 +426,7 @@ tern_tensor *tern_apply_in_place(const tern_op *op, tern_tensor *const *in, int 
     call.attributes = attributes;
     call.n_out = 1;
     call.out[0] = NULL;
+    call.channels_last = false;
     int64_t span = tern_span_begin(TERN_SPAN_OPERATION, op->name, 0);
     tern_status status = run_in_place(&call, cast, attribute_bytes);
     end_span(span, &call, status);

@@ -27,6 +27,8 @@ typedef struct tern_call {
     const void *attributes;
     tern_place *place;
     int n_out;
+    bool
+        channels_last; /* infer sets it where results of 4 and 5 dims are to lie so (memory_format.h) */
     tern_result result[TERN_MAX_OUTPUTS]; /* infer fills these ... */
     tern_tensor *out[TERN_MAX_OUTPUTS];   /* ... and forward these, allocated by then */
 } tern_call;

@@ -122,10 +122,12 @@ cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t filter, cudnnDa
 {
     FAULT(cudnnSetFilterNdDescriptor);
     int strides[MOST_DIMS];
-    if (format != CUDNN_TENSOR_NCHW || n < 4 || n > MOST_DIMS)
+    if ((format != CUDNN_TENSOR_NCHW && format != CUDNN_TENSOR_NHWC) || n < 4 || n > MOST_DIMS)
         return NOT_SUPPORTED;
-    for (int i = n - 1, stride = 1; i >= 0; stride *= dims[i--])
-        strides[i] = stride;
+    for (int i = n - 1, stride = 1, d; i >= 0; i--, stride *= dims[d]) {
+        d = format == CUDNN_TENSOR_NCHW || i == 0 ? i : i == n - 1 ? 1 : i + 1;
+        strides[d] = stride;
+    }
     return cudnnSetTensorNdDescriptor(&filter->of, type, n, dims, strides);
 }
 
@@ -276,7 +278,7 @@ static void add_line(const job *j, double *const *of, int64_t x, int64_t w, int6
             if (p < 0)
                 continue;
             double *at_x = &of[X][x + (int64_t)p * j->x.strides[j->x.n - 1]];
-            double *at_w = &of[WEIGHT][w + k];
+            double *at_w = &of[WEIGHT][w + (int64_t)k * j->w.strides[j->w.n - 1]];
             double *at_y = &of[Y][y + (int64_t)q * j->y.strides[j->y.n - 1]];
             if (j->pass == Y)
                 *at_y += *at_x * *at_w;

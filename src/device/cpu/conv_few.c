@@ -18,9 +18,10 @@ static int64_t taps_of(const tern_conv_shape *s)
 static bool fits(const tern_convolution *c)
 {
     const tern_conv_shape *s = c->shape;
-    return c->pass != TERN_CONV_X && c->dtype == TERN_F32 && s->groups == 1 && s->n > 0 &&
-           s->c <= MOST_CHANNELS && s->out[2] >= SHORTEST && s->in[0] == 1 && s->out[0] == 1 &&
-           s->window[0] == 1 && s->padding[0] == 0 && taps_of(s) <= TERN_CONV_TAPS;
+    return !c->channels_last && c->pass != TERN_CONV_X && c->dtype == TERN_F32 && s->groups == 1 &&
+           s->n > 0 && s->c <= MOST_CHANNELS && s->out[2] >= SHORTEST && s->in[0] == 1 &&
+           s->out[0] == 1 && s->window[0] == 1 && s->padding[0] == 0 &&
+           taps_of(s) <= TERN_CONV_TAPS;
 }
 
 static int64_t rounded(int64_t n)

@@ -32,7 +32,7 @@ enum { X, WEIGHT, Y, TENSORS };
 typedef struct plan {
     tern_conv_shape shape; /* n: images of one run */
     tern_conv_pass pass;
-    bool has_bias, refused;
+    bool has_bias, channels_last, refused;
     dnnl_primitive_t run;
     layout t[TENSORS];
     dnnl_memory_desc_t bias, scratch;
@@ -56,10 +56,13 @@ static int dims_left_out(const tern_conv_shape *s)
 }
 
 static bool describe(dnnl_memory_desc_t *desc, const int64_t *lead, int n_lead,
-                     const int64_t *spatial, int left_out, bool any)
+                     const int64_t *spatial, int left_out, bool any, bool last)
 {
     static const dnnl_format_tag_t dense[] = {
         [3] = dnnl_abc, [4] = dnnl_abcd, [5] = dnnl_abcde, [6] = dnnl_abcdef};
+    static const dnnl_format_tag_t by_channels[2][7] = {
+        {[3] = dnnl_acb, [4] = dnnl_acdb, [5] = dnnl_acdeb},
+        {[4] = dnnl_abdc, [5] = dnnl_abdec, [6] = dnnl_abdefc}};
     dnnl_dims_t dims;
     int n = 0;
     for (int i = 0; i < n_lead; i++)
@@ -67,7 +70,9 @@ static bool describe(dnnl_memory_desc_t *desc, const int64_t *lead, int n_lead,
     for (int i = left_out; i < 3; i++)
         dims[n++] = spatial[i];
     return dnnl_memory_desc_init_by_tag(desc, n, dims, dnnl_f32,
-                                        any ? dnnl_format_tag_any : dense[n]) == dnnl_success;
+                                        any    ? dnnl_format_tag_any
+                                        : last ? by_channels[n_lead - 2][n]
+                                               : dense[n]) == dnnl_success;
 }
 
 static bool describe_tensors(plan *p, int left_out)
@@ -76,14 +81,16 @@ static bool describe_tensors(plan *p, int left_out)
     int64_t x[] = {s->n, s->c}, y[] = {s->n, s->o};
     int64_t w[] = {s->groups, s->o / s->groups, s->c / s->groups};
     int first = s->groups == 1 ? 1 : 0;
-    bool ok = true;
+    bool ok = true, last = p->channels_last;
+    /* With one tap x and y are worked on as they lie, which with more takes longer than oneDNN's own blocks. */
+    bool lies = last && s->window[0] * s->window[1] * s->window[2] == 1;
     for (int any = 0; any < 2; any++) {
         dnnl_memory_desc_t *d[TENSORS];
         for (int i = 0; i < TENSORS; i++)
             d[i] = any ? &p->t[i].worked : &p->t[i].given;
-        ok = ok && describe(d[X], x, 2, s->in, left_out, any);
-        ok = ok && describe(d[WEIGHT], w + first, 3 - first, s->window, left_out, any);
-        ok = ok && describe(d[Y], y, 2, s->out, left_out, any);
+        ok = ok && describe(d[X], x, 2, s->in, left_out, any && !lies, last);
+        ok = ok && describe(d[WEIGHT], w + first, 3 - first, s->window, left_out, any, last);
+        ok = ok && describe(d[Y], y, 2, s->out, left_out, any && !lies, last);
     }
     dnnl_dims_t channels = {s->o};
     return ok &&
@@ -195,13 +202,14 @@ static const plan *plan_for(const tern_convolution *c, int64_t images)
     pthread_mutex_lock(&cache.lock);
     for (p = *bucket; p; p = p->next)
         if (memcmp(&p->shape, &shape, sizeof shape) == 0 && p->pass == c->pass &&
-            p->has_bias == has_bias)
+            p->has_bias == has_bias && p->channels_last == c->channels_last)
             break;
     if (!p && (p = tern_alloc(sizeof *p))) {
         memset(p, 0, sizeof *p);
         p->shape = shape;
         p->pass = c->pass;
         p->has_bias = has_bias;
+        p->channels_last = c->channels_last;
         tern_onednn_threads a = tern_onednn_go_alone();
         p->refused = !plan_make(p);
         tern_onednn_end_alone(a);

@@ -17,7 +17,7 @@ enum { PLANS = 512, MOST_ALGORITHMS = 8, MOST_SCRATCH = 256 << 20, ALIGNMENT = 1
 /* What the answer depends on; compared byte by byte. */
 typedef struct key {
     tern_conv_shape shape;
-    int32_t pass, dtype, tf32, deterministic;
+    int32_t pass, dtype, tf32, deterministic, channels_last;
 } key;
 
 typedef struct plan {
@@ -157,21 +157,24 @@ static void set_dims(int *to, int64_t a, int64_t b, const int64_t *dims, int n)
 }
 
 static cudnnStatus_t set_tensor(cudnnTensorDescriptor_t *tensor, cudnnDataType_t type, int n,
-                                const int *dims)
+                                const int *dims, bool last)
 {
     int strides[5];
     cudnnStatus_t code = tern_cuda.cudnnCreateTensorDescriptor(tensor);
-    for (int i = n - 1, stride = 1; i >= 0; stride *= dims[i--])
-        strides[i] = stride;
+    for (int i = n - 1, stride = 1, d; i >= 0; i--, stride *= dims[d]) {
+        d = !last || i == 0 ? i : i == n - 1 ? 1 : i + 1;
+        strides[d] = stride;
+    }
     return code ? code : tern_cuda.cudnnSetTensorNdDescriptor(*tensor, type, n, dims, strides);
 }
 
 static cudnnStatus_t set_filter(cudnnFilterDescriptor_t *filter, cudnnDataType_t type, int n,
-                                const int *dims)
+                                const int *dims, bool last)
 {
     cudnnStatus_t code = tern_cuda.cudnnCreateFilterDescriptor(filter);
     return code ? code
-                : tern_cuda.cudnnSetFilterNdDescriptor(*filter, type, CUDNN_TENSOR_NCHW, n, dims);
+                : tern_cuda.cudnnSetFilterNdDescriptor(
+                      *filter, type, last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW, n, dims);
 }
 
 /* float32 in float32 where TensorFloat-32 is not allowed; the 16-bit types on tensor cores. */
@@ -210,11 +213,12 @@ static cudnnStatus_t describe(plan *p)
     set_dims(x, s->n, s->c, s->in, n);
     set_dims(y, s->n, s->o, s->out, n);
     set_dims(w, s->o, s->c / s->groups, s->window, n);
-    cudnnStatus_t code = set_tensor(&p->x, type, n + 2, x);
+    bool last = p->of.channels_last;
+    cudnnStatus_t code = set_tensor(&p->x, type, n + 2, x, last);
     if (!code)
-        code = set_tensor(&p->y, type, n + 2, y);
+        code = set_tensor(&p->y, type, n + 2, y, last);
     if (!code)
-        code = set_filter(&p->w, type, n + 2, w);
+        code = set_filter(&p->w, type, n + 2, w, last);
     return code ? code : set_convolution(&p->of, n, &p->conv);
 }
 
@@ -272,6 +276,7 @@ static tern_status find_plan(tern_place *place, struct tern_cuda_dnn_state *stat
     k.dtype = (int32_t)c->dtype;
     k.tf32 = c->tf32;
     k.deterministic = c->deterministic;
+    k.channels_last = c->channels_last;
     plan *p = &state->plans[tern_hash(TERN_HASH_SEED, &k, sizeof k) % PLANS];
     *found = p;
     if (p->used && memcmp(&p->of, &k, sizeof k) == 0)

@@ -192,7 +192,7 @@ static tern_status make_plan(tern_place *place, const tern_convolution *c, plan 
     static const int64_t zeros[3];
     const tern_cl_state *s = tern_cl_state_of(place);
     *p = (plan){.scratch = 0};
-    if (c->dtype == TERN_F64 || !needs_columns(c) || !is_narrow(c))
+    if (c->dtype == TERN_F64 || c->channels_last || !needs_columns(c) || !is_narrow(c))
         return TERN_OK;
     p->first = product_of(c, zeros);
     const tern_gemm like = {.dtype = c->dtype,

@@ -8,6 +8,7 @@
  * kernel of one tap and stride 1 needs none. Groups of few channels are summed directly. The 16-bit
  * types are computed as float32. */
 #include "ops/convolution/convolution.h"
+#include "tensor/memory_format.h"
 #include <string.h>
 
 enum { COLUMN_BYTES = 4 << 20, FEW = 4 };
@@ -18,6 +19,7 @@ typedef struct conv {
     int64_t ins, outs, taps; /* elements of a plane of x, of y, and of a kernel */
     tern_tensor *x, *weight, *y, *bias;
     tern_place *place;
+    bool last; /* all are channels_last (memory_format.h) */
     bool adds; /* to what the result is: dx alone, by a vendor's routine or one product */
 } conv;
 
@@ -167,7 +169,8 @@ static tern_tensor *channels_first(const conv *c)
 static tern_status write_bias(const conv *c, bool add)
 {
     tern_shape shape = {3, {c->s.n, c->s.o, c->outs}};
-    const int64_t y_stride[] = {c->s.o * c->outs, c->outs, 1}, b_stride[] = {0, 1, 0};
+    const int64_t y_stride[] = {c->s.o * c->outs, c->last ? 1 : c->outs, c->last ? c->s.o : 1};
+    const int64_t b_stride[] = {0, 1, 0};
     tern_tensor *y = tern_tensor_alias(c->y, &shape, y_stride, c->y->offset);
     tern_tensor *b = y ? tern_tensor_alias(c->bias, &shape, b_stride, c->bias->offset) : NULL;
     tern_status status = b ? TERN_OK : tern_last_status();
@@ -252,6 +255,7 @@ static tern_status run_vendor(const conv *c, bool *taken)
                           .deterministic = tern_are_deterministic_algorithms_enabled()};
     bool bias_after = c->bias && tern_place_leaves_bias(c->place);
     v.adds = c->adds;
+    v.channels_last = c->last;
     v.x = tern_arg_tensor(c->x);
     v.weight = tern_arg_tensor(c->weight);
     v.y = tern_arg_tensor(c->y);
@@ -338,13 +342,65 @@ static conv conv_of(tern_conv_pass pass, const tern_conv_shape *s, tern_tensor *
                   .place = x->storage->place};
 }
 
+/* A new tensor like x, dense or channels_last, filled where it is an input. */
+static tern_tensor *in_format(const tern_tensor *x, bool last, bool fill)
+{
+    tern_shape shape = tern_shape_of(x);
+    tern_tensor *y = tern_tensor_new(&shape, x->dtype, x->storage->place, "tern_convolution");
+    if (y && last)
+        tern_make_channels_last(y);
+    if (y && fill && tern_hook_copy(y, x) != TERN_OK) {
+        tern_release(y);
+        return NULL;
+    }
+    return y;
+}
+
+/* All but a result that is the weight are channels_last: by the vendor's routine for that, else in copies in rows. */
+static tern_status run_last(const conv *c)
+{
+    bool weight = c->pass == TERN_CONV_WEIGHT, taken = false;
+    conv other = *c;
+    tern_tensor *result = result_of(c), *made[3] = {0};
+    tern_tensor **const all[] = {&other.x, &other.weight, &other.y};
+    tern_status status = TERN_OK;
+    if (c->x->numel && c->weight->numel && c->y->numel) {
+        other.last = true;
+        if (weight && !(other.weight = made[0] = in_format(result, true, false)))
+            return tern_last_status();
+        status = run_vendor(&other, &taken);
+    }
+    if (status == TERN_OK && !taken) {
+        tern_release(made[0]);
+        made[0] = NULL;
+        other.last = false;
+        other.weight = c->weight;
+        for (int i = 0; status == TERN_OK && i < 3; i++)
+            if (!(*all[i])->contiguous) {
+                made[i] = in_format(*all[i], false, *all[i] != result);
+                status = made[i] ? TERN_OK : tern_last_status();
+                *all[i] = made[i];
+            }
+        if (status == TERN_OK)
+            status = tern_conv_run(c->pass, &c->s, other.x, other.weight, other.y, c->bias, false);
+    }
+    if (status == TERN_OK && result_of(&other) != result)
+        status = tern_hook_copy(result, result_of(&other));
+    for (int i = 0; i < 3; i++)
+        tern_release(made[i]);
+    return status;
+}
+
 /* The vendor first, for it is the fastest where it exists. */
 tern_status tern_conv_run(tern_conv_pass pass, const tern_conv_shape *s, tern_tensor *x,
-                          tern_tensor *weight, tern_tensor *y, tern_tensor *bias)
+                          tern_tensor *weight, tern_tensor *y, tern_tensor *bias,
+                          bool channels_last)
 {
     conv c = conv_of(pass, s, x, weight, y);
     c.bias = bias;
     bool taken;
+    if (channels_last)
+        return run_last(&c);
     if (x->numel == 0 || weight->numel == 0 || y->numel == 0)
         return run_empty(&c);
     if (tern_dtype_in(x->dtype, TERN_SET_WHOLES))

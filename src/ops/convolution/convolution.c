@@ -5,10 +5,12 @@
  * two, so that any order of differentiation stays among them. */
 #include "ops/convolution/convolution.h"
 #include "base/option.h"
+#include "tensor/memory_format.h"
 
 typedef struct conv_attributes {
     tern_conv_shape shape;
     int ndim;
+    bool last; /* inputs are channels_last, and x and y as results */
     const char *function;
 } conv_attributes;
 
@@ -51,6 +53,7 @@ static tern_status infer(tern_call *call, tern_shape (*shape_of)(const conv_attr
     if (!tern_dtype_in(dtype, TERN_SET_NUMBERS))
         return tern_fail_dtype(at->function, dtype);
     call->n_out = 1;
+    call->channels_last = at->last && shape_of != weight_shape;
     call->result[0] = (tern_result){.dtype = dtype, .shape = shape_of(at)};
     return TERN_OK;
 }
@@ -75,22 +78,23 @@ static tern_status forward_y(tern_call *call)
 {
     const conv_attributes *at = call->attributes;
     return tern_conv_run(TERN_CONV_Y, &at->shape, call->in[0], call->in[1], call->out[0],
-                         call->in[2]);
+                         call->in[2], at->last);
 }
 
 /* x = conv_transpose(y, weight), the gradient of conv with respect to x. */
 static tern_status forward_x(tern_call *call)
 {
     const conv_attributes *at = call->attributes;
-    return tern_conv_run(TERN_CONV_X, &at->shape, call->out[0], call->in[1], call->in[0], NULL);
+    return tern_conv_run(TERN_CONV_X, &at->shape, call->out[0], call->in[1], call->in[0], NULL,
+                         at->last);
 }
 
 /* weight = the correlation of x and y, the gradient of conv with respect to the weight. */
 static tern_status forward_weight(tern_call *call)
 {
     const conv_attributes *at = call->attributes;
-    return tern_conv_run(TERN_CONV_WEIGHT, &at->shape, call->in[0], call->out[0], call->in[1],
-                         NULL);
+    return tern_conv_run(TERN_CONV_WEIGHT, &at->shape, call->in[0], call->out[0], call->in[1], NULL,
+                         at->last);
 }
 
 /* Each map is bilinear: the gradient of one input needs only the other one, so an input is
@@ -106,6 +110,14 @@ static tern_tensor *make_y(const conv_attributes *at, tern_tensor *x, tern_tenso
 static tern_tensor *make_x(const conv_attributes *at, tern_tensor *y, tern_tensor *weight);
 static tern_tensor *make_weight(const conv_attributes *at, tern_tensor *x, tern_tensor *y);
 
+/* x in the format of this call. */
+static tern_tensor *as_it_lies(const conv_attributes *at, tern_tensor *x)
+{
+    return at->last && x ? tern_to_memory_format(x, at->ndim == 2 ? TERN_CHANNELS_LAST
+                                                                  : TERN_CHANNELS_LAST_3D)
+                         : tern_contiguous(x);
+}
+
 /* dbias[o] = sum over images and positions of dy[n, o, q], in two steps: the positions are
  * contiguous in memory, and one reduction over dims 0 and 2 would read with strides. Half
  * precision is summed in float32. */
@@ -114,6 +126,12 @@ static tern_tensor *bias_gradient(const conv_attributes *at, tern_tensor *dy)
     tern_dtype dtype = tern_dtype_of(dy);
     if (dtype == TERN_F16 || dtype == TERN_BF16)
         dy = tern_to_dtype(dy, TERN_F32);
+    if (at->last) /* columns of a matrix */
+        return tern_to_dtype(
+            tern_sum_dim(tern_reshape(tern_movedim(dy, TERN_DIMS(1), TERN_DIMS(-1)),
+                                      TERN_SHAPE(-1, at->shape.o)),
+                         TERN_DIMS(0), false),
+            dtype);
     dy = tern_reshape(dy, TERN_SHAPE(at->shape.n, at->shape.o, -1));
     tern_tensor *planes = tern_sum_dim(dy, TERN_DIMS(2), false);
     return tern_to_dtype(tern_sum_dim(planes, TERN_DIMS(0), false), dtype);
@@ -124,7 +142,8 @@ static tern_status add_dx(tern_gradient *g, tern_tensor *dy)
 {
     const conv_attributes *at = g->attributes;
     tern_tensor *weight = g->in[1];
-    if (!g->before || !g->before_is_free || !weight->contiguous)
+    if (at->last || !g->before || !g->before_is_free || !g->before->contiguous ||
+        !weight->contiguous)
         return TERN_OK;
     TERN_TRY(tern_conv_add_x(&at->shape, g->before, weight, dy, &g->added));
     if (g->added)
@@ -136,7 +155,7 @@ static tern_status add_dx(tern_gradient *g, tern_tensor *dy)
 static tern_status backward_y(tern_gradient *g)
 {
     const conv_attributes *at = g->attributes;
-    tern_tensor *dy = tern_contiguous(g->dout[0]);
+    tern_tensor *dy = as_it_lies(at, g->dout[0]);
     if (g->needs[0] && dy)
         TERN_TRY(add_dx(g, dy));
     if (g->needs[0] && !g->added)
@@ -153,7 +172,7 @@ static tern_status backward_y(tern_gradient *g)
 static tern_status backward_x(tern_gradient *g)
 {
     const conv_attributes *at = g->attributes;
-    tern_tensor *dx = tern_contiguous(g->dout[0]);
+    tern_tensor *dx = as_it_lies(at, g->dout[0]);
     if (g->needs[0])
         g->din[0] = make_y(at, dx, g->in[1], NULL);
     if (g->needs[1])
@@ -203,23 +222,38 @@ static const tern_op weight_op = {.name = "convolution_weight",
                                   .forward = forward_weight,
                                   .backward = backward_weight};
 
+/* The attributes for two inputs, which are brought to one format: channels_last where one of them is. */
+static conv_attributes bring(const conv_attributes *at, tern_tensor **in)
+{
+    conv_attributes own = *at;
+    own.last = in[0] && at->ndim > 1 &&
+               (tern_is_channels_last(in[0]) || tern_is_channels_last(in[1])) &&
+               !tern_dtype_in(in[0]->dtype, TERN_SET_WHOLES);
+    in[0] = as_it_lies(&own, in[0]);
+    in[1] = as_it_lies(&own, in[1]);
+    return own;
+}
+
 static tern_tensor *make_y(const conv_attributes *at, tern_tensor *x, tern_tensor *weight,
                            tern_tensor *bias)
 {
     if (bias && !(bias = tern_contiguous(bias)))
         return NULL; /* not an absent one */
-    tern_tensor *in[] = {tern_contiguous(x), tern_contiguous(weight), bias};
-    return tern_apply(&y_op, in, 3, at, sizeof *at);
+    tern_tensor *in[] = {x, weight, bias};
+    const conv_attributes own = bring(at, in);
+    return tern_apply(&y_op, in, 3, &own, sizeof own);
 }
 static tern_tensor *make_x(const conv_attributes *at, tern_tensor *y, tern_tensor *weight)
 {
-    tern_tensor *in[] = {tern_contiguous(y), tern_contiguous(weight)};
-    return tern_apply(&x_op, in, 2, at, sizeof *at);
+    tern_tensor *in[] = {y, weight};
+    const conv_attributes own = bring(at, in);
+    return tern_apply(&x_op, in, 2, &own, sizeof own);
 }
 static tern_tensor *make_weight(const conv_attributes *at, tern_tensor *x, tern_tensor *y)
 {
-    tern_tensor *in[] = {tern_contiguous(x), tern_contiguous(y)};
-    return tern_apply(&weight_op, in, 2, at, sizeof *at);
+    tern_tensor *in[] = {x, y};
+    const conv_attributes own = bring(at, in);
+    return tern_apply(&weight_op, in, 2, &own, sizeof own);
 }
 
 /* ---- public functions -------------------------------------------------------------------- */

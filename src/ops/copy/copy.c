@@ -1,5 +1,6 @@
 /* copy.c -- copies: to another type, another device, dense; fills; writes in place. */
 #include "ops/copy/stored.h"
+#include "tensor/memory_format.h"
 #include <math.h>
 #include <string.h>
 #include <tern/ops.h>
@@ -70,6 +71,7 @@ static tern_status cast_infer(tern_call *call)
     call->n_out = 1;
     call->result[0].dtype = *dtype;
     call->result[0].shape = tern_shape_of(call->in[0]);
+    call->channels_last = tern_is_channels_last(call->in[0]);
     return TERN_OK; /* float64 on a device without it is refused before */
 }
 
@@ -153,6 +155,34 @@ tern_tensor *tern_clone(tern_tensor *x)
 tern_tensor *tern_contiguous(tern_tensor *x)
 {
     return x && x->contiguous && !tern_handle_is_gone(&x->handle) ? x : tern_clone(x);
+}
+
+static tern_status last_infer(tern_call *call)
+{
+    call->channels_last = true;
+    return clone_infer(call);
+}
+
+static const tern_op last_op = {.name = "to_memory_format",
+                                .stored = TERN_STORED_MOVED,
+                                .infer = last_infer,
+                                .forward = copy_forward,
+                                .backward = pass_backward};
+
+tern_tensor *tern_to_memory_format(tern_tensor *x, tern_memory_format format)
+{
+    if (!tern_given(x, "tern_to_memory_format", "x") ||
+        tern_check_enum("tern_to_memory_format", "format", (int)format, TERN_CHANNELS_LAST_3D,
+                        "tern_memory_format") != TERN_OK)
+        return NULL;
+    if (format == TERN_CONTIGUOUS_FORMAT || tern_is_contiguous_format(x, format))
+        return format == TERN_CONTIGUOUS_FORMAT ? tern_contiguous(x) : x;
+    if (x->ndim != 3 + (int)format)
+        return tern_fail_null(TERN_ERR_SHAPE,
+                              "tern_to_memory_format: required rank %d tensor to use channels_last "
+                              "format, but got shape %s",
+                              3 + (int)format, TERN_TENSOR_TEXT(x));
+    return tern_apply(&last_op, &x, 1, NULL, 0);
 }
 
 /* Between devices: the call runs on the source's place, its result lies on the target's. */

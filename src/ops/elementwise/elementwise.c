@@ -5,6 +5,7 @@
  * formula; that of the others, and of gradients that are recorded themselves, evaluates the formula
  * with public operations (expression.c). "Row" means such a row in this file. */
 #include "ops/elementwise/elementwise.h"
+#include "tensor/memory_format.h"
 #include "ops/elementwise/expression.h"
 #include <math.h>
 #include <stdio.h>
@@ -72,6 +73,7 @@ static tern_status row_infer(tern_call *call)
         snprintf(function, sizeof function, "tern_%s", row->name);
         TERN_TRY(tern_shape_broadcast(&mine, &other, &r->shape, function));
     }
+    call->channels_last = tern_keeps_channels_last(call->in, call->n_in, &r->shape);
     return TERN_OK;
 }
 
@@ -257,15 +259,18 @@ static tern_status unary_kernel(tern_gradient *g, const tern_row *row)
         return tern_last_status();
     if (dx->numel == 0)
         return TERN_OK;
+    if (tern_is_channels_last(dy))
+        tern_make_channels_last(dx);
     tern_walk w;
     tern_shape shape = tern_shape_of(dx);
     tern_tensor *strided;
     TERN_TRY(tern_walk_rows(&w, &shape, t, 4, &strided));
-    return TERN_LAUNCH(dy->storage->place, &row->gradient_kernel, dy->dtype, tern_walk_grid(&w),
-                       tern_arg_out(t[0]), g->in[0] ? tern_arg_in(t[1]) : tern_arg_unused(t[1]),
-                       g->out[0] ? tern_arg_in(t[2]) : tern_arg_unused(t[2]), tern_arg_in(t[3]),
-                       TERN_ARG_STRUCT(tern_walk, &w), tern_arg_scalar(dy->dtype, at->a),
-                       tern_arg_scalar(dy->dtype, at->b));
+    TERN_TRY(TERN_LAUNCH(dy->storage->place, &row->gradient_kernel, dy->dtype, tern_walk_grid(&w),
+                         tern_arg_out(t[0]), g->in[0] ? tern_arg_in(t[1]) : tern_arg_unused(t[1]),
+                         g->out[0] ? tern_arg_in(t[2]) : tern_arg_unused(t[2]), tern_arg_in(t[3]),
+                         TERN_ARG_STRUCT(tern_walk, &w), tern_arg_scalar(dy->dtype, at->a),
+                         tern_arg_scalar(dy->dtype, at->b)));
+    return tern_walk_finish(t[0], strided);
 }
 
 /* dx from the formula: by the kernel, or by public operations for a gradient of gradients. */

@@ -3,6 +3,7 @@
  * A walk is the broadcast shape with the strides of every tensor, with dims merged where all
  * tensors allow it. Its last dim is its row here, as in a matrix: rows * inner elements in all. */
 #include "ops/elementwise/walk.h"
+#include "tensor/memory_format.h"
 
 /* Stride of t along dim d of the broadcast shape: 0 where t is broadcast. */
 static i64 stride_along(const tern_tensor *t, int ndim, int d)
@@ -43,13 +44,15 @@ void tern_walk_make(tern_walk *w, const tern_shape *shape, tern_tensor *const *t
         w->form = TERN_WALK_UNIT;
         return;
     }
-    /* From the last dim outwards: the first of a size other than 1 becomes the row. Each further
+    bool last = t[0]->ndim == shape->ndim && tern_is_channels_last(t[0]);
+    /* From the last dim in memory outwards: the first of a size other than 1 becomes the row. Each further
      * dim is merged with the one inside of it where for every tensor stride == the inner stride
      * times the inner size, so that a view that is dense but for one dim has two dims. */
     int64_t size[TERN_MAX_DIMS];
     int64_t step[TERN_MAX_DIMS][TERN_WALK_TENSORS];
     int dims = 0;
-    for (int d = shape->ndim - 1; d >= 0; d--) {
+    for (int i = shape->ndim - 1; i >= 0; i--) {
+        int d = last ? tern_channels_last_dim(i, shape->ndim) : i;
         if (shape->dims[d] == 1)
             continue;
         bool joins = dims > 0;
@@ -95,11 +98,12 @@ tern_status tern_walk_rows(tern_walk *w, const tern_shape *shape, tern_tensor **
     tern_walk_make(w, shape, t, n);
     if (w->form != TERN_WALK_STRIDED)
         return TERN_OK;
-    if (w->step[0] != 1) {
+    if (w->step[0] != 1 || tern_is_channels_last(t[0])) {
         *strided = t[0];
         t[0] = tern_scoped(tern_tensor_new(shape, t[0]->dtype, t[0]->storage->place, "tern"));
         if (!t[0])
             return tern_last_status();
+        tern_walk_make(w, shape, t, n);
     }
     bool broadcasts = n == 3;
     for (int k = 1; k < n; k++) {
