@@ -10,14 +10,21 @@
 #define NORM_COUNTED          32 /* one batch more */
 #define NORM_PIECES           64 /* of several parts of a channel: what each adds up to, and no more */
 
+#if TERN_HOST && !defined(TERN_STANDIN) /* whose threads share channels */
+#define NORM_PARTS   1
+#define NORM_ENDS_() 1
+#else
+#define NORM_PARTS   (idx) parts
+#define NORM_ENDS_() ((what & NORM_PIECES) == 0)
+#endif
 /* A channel's elements are n stretches of `size`. A group has one of the `parts` of them, elements `from` to `to`. Of several
  * parts a first launch writes what each adds up to, two numbers in `pieces`; in the second each group puts those of its channel
  * together, in their order, and goes on with its own part. */
 #define NORM_PART_OF_(g)                                                                           \
-    const idx c = (g) / (idx)parts, all = (idx)(n * size);                                         \
-    const idx len = ((all + (idx)parts - 1) / (idx)parts + 3) & ~(idx)3;                           \
-    const idx from = NORM_CUT_((g) - c * (idx)parts), to = NORM_CUT_((g) - c * (idx)parts + 1);    \
-    const i32 joins = parts > 1 && (what & NORM_PIECES) == 0, ends = (what & NORM_PIECES) == 0;
+    const idx c = (g) / NORM_PARTS, all = (idx)(n * size);                                         \
+    const idx len = ((all + NORM_PARTS - 1) / NORM_PARTS + 3) & ~(idx)3;                           \
+    const idx from = NORM_CUT_((g) - c * NORM_PARTS), to = NORM_CUT_((g) - c * NORM_PARTS + 1);    \
+    const i32 joins = NORM_PARTS > 1 && NORM_ENDS_(), ends = NORM_ENDS_();
 #define NORM_CUT_(k) ((k) * len < all ? (k) * len : all)
 /* Where the channel begins, and from the end of a stretch to the next. */
 #define NORM_FIRST (c * (idx)size)
@@ -215,15 +222,15 @@
 #define BATCH_NORM_(aligned, STORE, STORES)                                                        \
     LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                            \
     NORM_BEGIN_(ALIGNED4(xs) && (aligned))                                                         \
-    GROUPS(g, channels *parts)                                                                     \
+    GROUPS(g, channels *NORM_PARTS)                                                                     \
     {                                                                                              \
         NORM_PART_OF_(g)                                                                           \
         const ACC origin = LD(xs, NORM_FIRST);                                                     \
         ACC count = 0, mean = 0, squares = 0;                                                      \
         if (joins) {                                                                               \
-            LANES(k, parts)                                                                        \
+            LANES(k, NORM_PARTS)                                                                        \
             {                                                                                      \
-                const idx at = 2 * (c * (idx)parts + k);                                           \
+                const idx at = 2 * (c * NORM_PARTS + k);                                           \
                 const ACC more = (ACC)(NORM_CUT_(k + 1) - NORM_CUT_(k));                           \
                 if (more > 0)                                                                      \
                     NORM_MEET_(more, pieces[at], pieces[at + 1])                                   \
@@ -256,14 +263,14 @@
 #define BATCH_NORM_GRADIENT_(aligned, DY, LOAD_DY, DYS)                                            \
     LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                            \
     NORM_BEGIN_(ALIGNED4(xs) && ALIGNED4(dys) && ALIGNED4(dxs) && (aligned))                       \
-    GROUPS(g, channels *parts)                                                                     \
+    GROUPS(g, channels *NORM_PARTS)                                                                     \
     {                                                                                              \
         NORM_PART_OF_(g)                                                                           \
         ACC mean = means[c], rstd = rstds[c], dw = 0, db = 0;                                      \
         if (joins) {                                                                               \
-            LANES(k, parts)                                                                        \
+            LANES(k, NORM_PARTS)                                                                        \
             {                                                                                      \
-                const idx at = 2 * (c * (idx)parts + k);                                           \
+                const idx at = 2 * (c * NORM_PARTS + k);                                           \
                 dw += pieces[at];                                                                  \
                 db += pieces[at + 1];                                                              \
             }                                                                                      \
