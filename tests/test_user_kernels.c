@@ -108,9 +108,11 @@ static void run_program(const char *device, const program *p)
         fail_msg("%s: %s", p->file, tern_last_error());
     for (int i = 0; i < a.n_results; i++) {
         double sum = digest(a.results[i]), wanted = p->sums[i];
+        /* How exact native_exp and its like are is left to the implementation: Intel's runtime has 4e-5 with AVX2. */
+        double share = strcmp(p->file, "native") == 0 ? 5e-4 : 2e-5;
         if (getenv("TERN_TEST_PRINT"))
             print_message("%s %d: %.9g\n", p->file, i, sum);
-        else if (!(fabs(sum - wanted) <= 1e-4 + 2e-5 * fabs(wanted)))
+        else if (!(fabs(sum - wanted) <= 1e-4 + share * fabs(wanted)))
             fail_msg("%s on %s: result %d sums up to %.9g, not %.9g", p->file, device, i, sum,
                      wanted);
     }
