@@ -1,9 +1,9 @@
 /* dist.h -- inside of src/dist: the job, its groups, its works, and the words that ranks exchange about them.
  *
  * One lock holds all of it; MPI is called by whoever has the lock, and never waits: a thread of the job's own tests
- * what is under way, and naps; who waits for a work helps it. A collective begins with a slip from all ranks to all,
- * which has its signature, so that data flow only where all ranks ask for the same; few data travel on the slip, and slips of
- * what comes next travel beside data. In large groups it is a sum of two numbers instead. */
+ * what is under way, and naps; who waits for a work helps it. A collective begins with a header from all ranks to all,
+ * which has its signature, so that data flow only where all ranks ask for the same; few data travel in the header (eager), and
+ * headers of what comes next travel beside data. In large groups it is a sum of two numbers instead. */
 #ifndef TERN_DIST_DIST_H
 #define TERN_DIST_DIST_H
 #include "base/memory.h"
@@ -37,8 +37,8 @@ enum {
     DIST_MESSAGE = 3072,
     DIST_PIECE = 1 << 28,
     DIST_DIRECT_PIECE = 1 << 22,
-    DIST_SLIPS = 32, /* ranks, of which each sends its slip to all */
-    DIST_CARRIED = 256
+    DIST_HEADERS = 32, /* ranks, of which each sends its header to all */
+    DIST_EAGER = 256   /* bytes that travel in it */
 };
 
 /* What a rank does: all of it is compared. */
@@ -47,10 +47,10 @@ typedef struct tern_dist_deed {
     char text[DIST_TEXT]; /* "all_reduce of 10 float32 'step 3'" */
 } tern_dist_deed;
 
-typedef struct tern_dist_slip {
+typedef struct tern_dist_header {
     uint64_t signature;
-    char carried[DIST_CARRIED];
-} tern_dist_slip;
+    char eager[DIST_EAGER];
+} tern_dist_header;
 
 typedef enum tern_dist_state {
     WORK_WAITS,   /* for what is before it in its channel */
@@ -99,7 +99,7 @@ struct tern_dist_work {
     tern_mpi_request request[2];
     int requests;
     uint64_t sign[2];
-    tern_dist_slip *slips; /* of all ranks, then this one's; NULL: of pairs, and in large groups */
+    tern_dist_header *headers; /* of all ranks, then this one's; NULL: of pairs, and in large groups */
     tern_dist_deed *deeds; /* of all ranks, or of the sender */
     int64_t at, piece;     /* of a large tensor */
     int phase;
@@ -203,8 +203,8 @@ void tern_dist_ask_no_more(tern_dist_job *job, const tern_dist_work *work);
 void tern_dist_end(tern_dist_job *job, tern_status status, const char *message);
 
 /* ---- steps.c, sum.c ------------------------------------------------------------------------------ */
-/* Whether its data travel on slips. */
-bool tern_dist_is_carried(const tern_dist_work *work);
+/* Whether its data travel in the headers. */
+bool tern_dist_is_eager(const tern_dist_work *work);
 /* Go on with a work; whether something happened. */
 bool tern_dist_step(tern_dist_job *job, tern_dist_work *work);
 /* out[i] = op over r of the n rows[r][i], in that order, over ranks for the average; halves in float32. */

@@ -30,7 +30,7 @@ static struct timespec after(double seconds)
 }
 
 /* Works of one channel go one after the other: a group's collectives, what is sent to a rank or received from it. But a
- * collective's slip may go while data of those before flow. */
+ * collective's header may go while data of those before flow. */
 typedef enum standing { FIRST, BEHIND_DATA, BLOCKED } standing;
 
 static standing stand(const tern_dist_job *job, const tern_dist_work *w)
@@ -56,7 +56,7 @@ static bool waits_for_another(const tern_dist_job *job, tern_dist_work *w)
     const standing s = w->state == WORK_FLOWS ? FIRST : stand(job, w);
     w->behind = s != FIRST;
     if (w->state == WORK_WAITS)
-        return s == BLOCKED || (w->behind && tern_dist_is_carried(w) && !w->apart);
+        return s == BLOCKED || (w->behind && tern_dist_is_eager(w) && !w->apart);
     return w->state == WORK_SIGNED && w->behind;
 }
 
@@ -293,7 +293,7 @@ void tern_dist_work_free(tern_dist_work *w)
     tern_free(w->deeds);
     tern_free(w->scratch);
     tern_free(w->room);
-    tern_free(w->slips);
+    tern_free(w->headers);
     tern_free(w);
 }
 
@@ -304,9 +304,9 @@ tern_dist_work *tern_dist_work_new(const tern_dist_work *what, const char *label
         return NULL;
     *w = *what;
     const size_t size = (size_t)w->group->size;
-    const bool slips = size <= DIST_SLIPS && w->kind != DIST_SEND && w->kind != DIST_RECV;
+    const bool headers = size <= DIST_HEADERS && w->kind != DIST_SEND && w->kind != DIST_RECV;
     w->deeds = tern_alloc(sizeof *w->deeds * size);
-    w->slips = slips ? tern_alloc(sizeof *w->slips * (size + 1)) : NULL;
+    w->headers = headers ? tern_alloc(sizeof *w->headers * (size + 1)) : NULL;
     if (w->direct) {
         const int64_t part = w->kind == DIST_REDUCE_SCATTER ? w->count
                              : w->count < DIST_DIRECT_PIECE
@@ -315,7 +315,7 @@ tern_dist_work *tern_dist_work_new(const tern_dist_work *what, const char *label
         w->scratch = tern_alloc((size_t)part * size * tern_dtype_size(w->dtype) + 1);
         w->room = tern_alloc(sizeof *w->room * 4 * size);
     }
-    if (!w->deeds || (slips && !w->slips) || (w->direct && (!w->scratch || !w->room))) {
+    if (!w->deeds || (headers && !w->headers) || (w->direct && (!w->scratch || !w->room))) {
         tern_dist_work_free(w);
         return NULL;
     }

@@ -1,4 +1,4 @@
-/* steps.c -- a work, step by step: signatures are compared, on slips that carry what is small, then data flow. */
+/* steps.c -- a work, step by step: signatures are compared, in headers in which small data travel along, then data flow. */
 #include "dist/dist.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -220,35 +220,35 @@ static void data(tern_dist_job *job, tern_dist_work *w)
 
 /* ---- signatures ------------------------------------------------------------------------------ */
 
-bool tern_dist_is_carried(const tern_dist_work *w)
+bool tern_dist_is_eager(const tern_dist_work *w)
 {
     const bool adds = w->kind == DIST_ALL_REDUCE || w->kind == DIST_REDUCE;
-    return w->slips && w->count > 0 && w->count <= DIST_CARRIED &&
-           (size_t)w->count * tern_dtype_size(w->dtype) <= DIST_CARRIED &&
+    return w->headers && w->count > 0 && w->count <= DIST_EAGER &&
+           (size_t)w->count * tern_dtype_size(w->dtype) <= DIST_EAGER &&
            (adds ? tern_dtype_is_floating_point(w->dtype)
                  : w->kind == DIST_BROADCAST || w->kind == DIST_ALL_GATHER);
 }
 
-static void write_slip(tern_dist_work *w)
+static void write_header(tern_dist_work *w)
 {
-    tern_dist_slip *own = &w->slips[w->group->size];
+    tern_dist_header *own = &w->headers[w->group->size];
     const size_t bytes = (size_t)w->count * tern_dtype_size(w->dtype);
     const void *from = w->kind != DIST_ALL_GATHER ? w->to
                        : w->from                  ? w->from
                                                   : (char *)w->to + (size_t)w->group->rank * bytes;
     own->signature = w->deed.signature;
-    if (tern_dist_is_carried(w) && (w->reads || w->kind == DIST_ALL_GATHER))
-        memcpy(own->carried, from, bytes);
+    if (tern_dist_is_eager(w) && (w->reads || w->kind == DIST_ALL_GATHER))
+        memcpy(own->eager, from, bytes);
 }
 
-/* What came on the slips, to where it belongs. */
-static void read_slips(tern_dist_work *w)
+/* What came in the headers, to where it belongs. */
+static void read_headers(tern_dist_work *w)
 {
     const int ranks = w->group->size;
     const size_t bytes = (size_t)w->count * tern_dtype_size(w->dtype);
-    _Alignas(16) char rows[DIST_SLIPS * DIST_CARRIED];
+    _Alignas(16) char rows[DIST_HEADERS * DIST_EAGER];
     for (int r = 0; r < ranks; r++)
-        memcpy(rows + (size_t)r * bytes, w->slips[r].carried, bytes);
+        memcpy(rows + (size_t)r * bytes, w->headers[r].eager, bytes);
     if (w->kind == DIST_ALL_GATHER) {
         memcpy(w->to, rows, bytes * (size_t)ranks);
     } else if (w->kind == DIST_BROADCAST) {
@@ -272,12 +272,12 @@ static void sign(tern_dist_job *job, tern_dist_work *w)
     w->state = WORK_SIGNS;
     w->sign[0] = w->deed.signature;
     w->sign[1] = ~w->deed.signature;
-    if (w->slips) {
-        write_slip(w);
+    if (w->headers) {
+        write_header(w);
         call.kind = TERN_MPI_ALL_GATHER;
-        call.in = &w->slips[w->group->size];
-        call.out = w->slips;
-        call.count = sizeof *w->slips;
+        call.in = &w->headers[w->group->size];
+        call.out = w->headers;
+        call.count = sizeof *w->headers;
         call.dtype = TERN_U8;
     }
     if (!is_pair(w)) {
@@ -342,10 +342,10 @@ static void tell_difference(tern_dist_job *job, tern_dist_work *w)
 
 static bool is_signed(const tern_dist_work *w)
 {
-    for (int r = 0; w->slips && r < w->group->size; r++)
-        if (w->slips[r].signature != w->deed.signature)
+    for (int r = 0; w->headers && r < w->group->size; r++)
+        if (w->headers[r].signature != w->deed.signature)
             return false;
-    return w->slips || (w->sign[0] == w->deed.signature && w->sign[1] == ~w->deed.signature);
+    return w->headers || (w->sign[0] == w->deed.signature && w->sign[1] == ~w->deed.signature);
 }
 
 static void signed_by_all(tern_dist_job *job, tern_dist_work *w)
@@ -358,8 +358,8 @@ static void signed_by_all(tern_dist_job *job, tern_dist_work *w)
         tern_dist_end(job, TERN_ERR_PEER, text);
     } else if (!is_pair(w) && !is_signed(w)) {
         exchange_deeds(job, w);
-    } else if (tern_dist_is_carried(w)) {
-        read_slips(w);
+    } else if (tern_dist_is_eager(w)) {
+        read_headers(w);
         finish(job, w);
     } else {
         data(job, w);
@@ -369,7 +369,7 @@ static void signed_by_all(tern_dist_job *job, tern_dist_work *w)
 static void start(tern_dist_job *job, tern_dist_work *w)
 {
     w->begun = tern_dist_now();
-    if (!tern_dist_is_carried(w) || all_arrived(job, w))
+    if (!tern_dist_is_eager(w) || all_arrived(job, w))
         sign(job, w);
 }
 
