@@ -283,28 +283,22 @@ static tern_status go(tern_dist_kind kind, tern_tensor *one, tern_tensor *all, i
                  root);
 }
 
-tern_status tern_dist_all_reduce(tern_tensor *x, const tern_dist_options *options)
+tern_status tern_dist_all_reduce_by(tern_tensor *x, tern_dist_way way,
+                                    const tern_dist_options *options)
 {
     TERN_TRY(check_tensor("all_reduce", x));
-    return go(DIST_ALL_REDUCE, x, NULL, NO_ROOT, options);
-}
-
-tern_status tern_dist_all_reduce_tree(tern_tensor *x, const tern_dist_options *options)
-{
     return go_on((request){.name = "all_reduce",
-                           .w = {.kind = DIST_ALL_REDUCE, .tree = true},
+                           .w = {.kind = DIST_ALL_REDUCE,
+                                 .tree = way == DIST_WAY_TREE,
+                                 .apart = way == DIST_WAY_APART},
                            .o = tern_read_dist(options),
                            .one = x},
                  NO_ROOT);
 }
 
-tern_status tern_dist_all_reduce_apart(tern_tensor *x, const tern_dist_options *options)
+tern_status tern_dist_all_reduce(tern_tensor *x, const tern_dist_options *options)
 {
-    return go_on((request){.name = "all_reduce",
-                           .w = {.kind = DIST_ALL_REDUCE, .apart = true},
-                           .o = tern_read_dist(options),
-                           .one = x},
-                 NO_ROOT);
+    return tern_dist_all_reduce_by(x, DIST_WAY_PLAIN, options);
 }
 
 tern_status tern_dist_reduce(tern_tensor *x, int dst, const tern_dist_options *options)

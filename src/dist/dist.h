@@ -215,11 +215,14 @@ void tern_dist_combine(void *out, const void *rows, int n, int64_t count, tern_d
 void tern_dist_combine_tree(void *rows, int n, int64_t count, tern_dtype dtype);
 
 /* ---- collective.c -------------------------------------------------------------------------------- */
-/* tern_dist_all_reduce of floating point, whose sum is such a tree over the ranks; with a tree of what each rank has before
- * it is one tree over all. */
-tern_status tern_dist_all_reduce_tree(tern_tensor *x, const tern_dist_options *options);
-/* Of a tensor that nothing which is under way writes: a small one does not wait for that. */
-tern_status tern_dist_all_reduce_apart(tern_tensor *x, const tern_dist_options *options);
+typedef enum tern_dist_way {
+    DIST_WAY_PLAIN,
+    DIST_WAY_TREE, /* of floating point: a binary tree over the ranks; with a tree of what each rank has before it is one
+                      tree over all */
+    DIST_WAY_APART /* nothing that is under way writes the tensor: a small one does not wait for that */
+} tern_dist_way;
+tern_status tern_dist_all_reduce_by(tern_tensor *x, tern_dist_way way,
+                                    const tern_dist_options *options);
 
 /* ---- numbers.c ----------------------------------------------------------------------------------- */
 /* values[i], of n, become their sums over the group's ranks, or the greatest; NaN where one is. */

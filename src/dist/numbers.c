@@ -17,7 +17,7 @@ tern_status tern_dist_reduce_numbers(tern_dist_group *group, const char *label, 
             all[i] = isnan(values[i]) ? 0 : values[i];
             all[n + i] = isnan(values[i]);
         }
-        status = all ? tern_dist_all_reduce_apart(x, &o) : TERN_ERR_MEMORY;
+        status = all ? tern_dist_all_reduce_by(x, DIST_WAY_APART, &o) : TERN_ERR_MEMORY;
         for (int i = 0; status == TERN_OK && i < n; i++)
             values[i] = all[n + i] > 0 ? (double)NAN : all[i];
     }

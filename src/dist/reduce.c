@@ -52,8 +52,8 @@ static tern_status give(tern_ddp *d, int i)
         TERN_TRY(pack(d, b));
     d->given = i + 1;
     const tern_dist_options o = {.group = d->group, .work = &b->work, .label = label};
-    return d->shards ? tern_dist_all_reduce_tree(b->flat, &o)
-                     : tern_dist_all_reduce(b->packed ? b->packed : b->flat, &o);
+    return tern_dist_all_reduce_by(b->packed ? b->packed : b->flat,
+                                   d->shards ? DIST_WAY_TREE : DIST_WAY_PLAIN, &o);
 }
 
 /* The gradient of a walk with create_graph, or one that the program put there, lies elsewhere. */
