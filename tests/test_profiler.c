@@ -1,5 +1,6 @@
 /* test_profiler.c -- profilers, TERN_STRICT and the counters, on every device. */
 #include "support.h"
+#include "base/profile.h"
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,6 +268,24 @@ static void memory_is_told_by_module(void **state)
     }
 }
 
+/* A block tells who took it; one that no event told is nobody's, also where it was somebody's before. */
+static void blocks_of_events_that_are_lost_are_nobodys(void **state)
+{
+    (void)state;
+    tern_profiler *p = tern_profiler_new(&(tern_profiler_options){.memory = true, .most = 2});
+    int64_t first = 0, second = 0;
+    assert_ok(tern_profiler_start(p));
+    tern_hook_memory("cpu", 64, 64, &first);
+    tern_hook_memory("cpu", 128, 64, &second);
+    assert_true(first != 0 && second != 0 && first != second);
+    tern_hook_memory("cpu", 64, -64, &first); /* lost, as there are two */
+    tern_hook_memory("cpu", 128, 64, &second);
+    assert_int_equal(first, 0);
+    assert_int_equal(second, 0);
+    assert_ok(tern_profiler_stop(p));
+    tern_profiler_free(p);
+}
+
 static void a_file_that_cannot_be_written(void **state)
 {
     (void)state;
@@ -346,12 +365,16 @@ static void counters_tell_what_a_step_does(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(rows_count_calls_by_name_and_module), TEST(replays_have_the_time_of_the_device),
-        TEST(tables_are_sorted_by_a_field),        TEST(one_runs_at_a_time),
-        TEST(traces_are_json_that_nests),          TEST(memory_is_told_by_module),
-        TEST(a_file_that_cannot_be_written),       TEST(what_waits_unasked_is_refused),
-        TEST(counters_tell_what_a_step_does)};
+    const struct CMUnitTest tests[] = {TEST(rows_count_calls_by_name_and_module),
+                                       TEST(replays_have_the_time_of_the_device),
+                                       TEST(tables_are_sorted_by_a_field),
+                                       TEST(one_runs_at_a_time),
+                                       TEST(traces_are_json_that_nests),
+                                       TEST(memory_is_told_by_module),
+                                       TEST(blocks_of_events_that_are_lost_are_nobodys),
+                                       TEST(a_file_that_cannot_be_written),
+                                       TEST(what_waits_unasked_is_refused),
+                                       TEST(counters_tell_what_a_step_does)};
     snprintf(folder, sizeof folder, "profiler-test-XXXXXX");
     if (!mkdtemp(folder))
         return 1;

@@ -157,14 +157,16 @@ void tern_hook_memory(const char *device, uint64_t allocated, int64_t bytes, int
     pthread_mutex_lock(&lock);
     tern_event *e =
         running && running->options.memory ? add(running, TERN_EVENT_MEMORY, device) : NULL;
+    const int64_t before = *maker;
+    *maker = 0;
     if (e) {
         const int64_t run = running->run << TERN_MAKER_BITS;
         e->allocated = (int64_t)allocated;
         e->bytes = bytes;
         if (bytes > 0)
             e->path = tern_profile_text(running, path);
-        else if (*maker > run && *maker - run < running->n)
-            e->path = running->events[*maker - run - 1].path;
+        else if (before > run && before - run < running->n)
+            e->path = running->events[before - run - 1].path;
         *maker = bytes > 0 ? run + running->n : 0;
     }
     pthread_mutex_unlock(&lock);
