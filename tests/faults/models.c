@@ -37,6 +37,13 @@ static tern_module *vit(void)
     return vit_new(&(vit_options){.width = 8, .heads = 2, .layers = 1, .classes = 4});
 }
 
+/* Parameters are copied to the cpu, rows dealt out, gradients come back. */
+static tern_module *two_devices(void)
+{
+    const char *const devices[] = {tern_default_device(), "cpu"};
+    return tern_nn_data_parallel(mlp(), devices, 2, NULL);
+}
+
 static tern_optimizer *sgd(tern_module *m)
 {
     return tern_optim_sgd(m, 0.1, &(tern_sgd_options){.momentum = 0.9});
@@ -62,6 +69,15 @@ const test_model test_models[] = {
     {"mlp", mlp, {2, {5, 6}}, {1, {5}}, 0, 4, adam, TERN_DTYPE_DEFAULT, false},
     {"mlp in two groups", mlp, {2, {5, 6}}, {1, {5}}, 0, 4, adamw, TERN_DTYPE_DEFAULT, false},
     {"mlp in bfloat16", mlp, {2, {5, 6}}, {1, {5}}, 0, 4, adam, TERN_BF16, false},
+    {"mlp on two devices",
+     two_devices,
+     {2, {5, 6}},
+     {1, {5}},
+     0,
+     4,
+     adam,
+     TERN_DTYPE_DEFAULT,
+     true},
     {"lenet", lenet, {4, {2, 1, 8, 8}}, {1, {2}}, 0, 4, sgd, TERN_DTYPE_DEFAULT, false},
     {"gpt", gpt, {2, {2, 5}}, {1, {10}}, 11, 11, adam, TERN_DTYPE_DEFAULT, true},
     {"vit", vit, {4, {2, 1, 28, 28}}, {1, {2}}, 0, 4, adam, TERN_DTYPE_DEFAULT, true},

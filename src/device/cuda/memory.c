@@ -124,7 +124,7 @@ tern_status tern_cuda_write_later(tern_place *place, const tern_buffer *to, size
     return TERN_OK;
 }
 
-/* A dead device reads nothing any more. */
+/* A dead device reads nothing any more. Of an event that can't be asked it is not known: who needs it waits. */
 bool tern_cuda_has_passed(tern_place *place, void *event)
 {
     tern_cuda_state *s = tern_cuda_state_of(place);
@@ -133,7 +133,7 @@ bool tern_cuda_has_passed(tern_place *place, void *event)
     cudaError_t code = tern_cuda.cudaEventQuery(event);
     if (code != 0)
         tern_cuda.cudaGetLastError(); /* the runtime keeps it for whoever asks next */
-    return code != cudaErrorNotReady;
+    return code == 0;
 }
 
 /* ---- from the device, and on it ---------------------------------------------------------- */

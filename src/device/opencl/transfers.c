@@ -103,7 +103,7 @@ static bool has_passed(tern_place *place, void *point)
         return true;
     cl_int code = tern_cl.GetEventInfo(point, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
                                        &status, NULL);
-    return code != CL_SUCCESS || status <= CL_COMPLETE;
+    return code == CL_SUCCESS && status <= CL_COMPLETE; /* not known: who needs it waits */
 }
 
 static tern_status await(tern_place *place, void *point)
