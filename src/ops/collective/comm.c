@@ -10,7 +10,8 @@
 /* What a function of the graph keeps: where its inputs were, and where its results are. */
 typedef struct trip {
     int n;
-    tern_tensor **ready; /* made already: what forward hands out; the caller's */
+    tern_tensor *
+        *ready; /* made already: what forward hands out, of the caller's scope; behind the places */
     tern_comm_watch *watch;
     tern_place *home, *place[];
 } trip;
@@ -28,15 +29,18 @@ static void tell(const trip *t, bool home)
         t->watch->back(t->watch, home);
 }
 
-static trip *trip_new(tern_place *home, tern_place *const *places, int n)
+static trip *trip_new(tern_place *home, tern_place *const *places, int n, tern_tensor *const *ready,
+                      int k)
 {
-    trip *t = tern_alloc(sizeof *t + sizeof *places * (size_t)n);
+    trip *t = tern_alloc(sizeof *t + sizeof *places * (size_t)n + sizeof *ready * (size_t)k);
     if (!t)
         return NULL;
     t->n = n;
     t->home = home;
     t->watch = tern_comm_watch_now();
     memcpy(t->place, places, sizeof *places * (size_t)n);
+    t->ready = (tern_tensor **)(void *)(t->place + n);
+    memcpy(t->ready, ready, sizeof *ready * (size_t)k);
     return t;
 }
 
@@ -65,13 +69,8 @@ static tern_status record(const tern_function_type *type, tern_place *home,
                           tern_place *const *places, int trips, tern_tensor *const *in, int n,
                           tern_tensor **out, int k)
 {
-    trip *t = trip_new(home, places, trips);
-    if (!t)
-        return TERN_ERR_MEMORY;
-    tern_tensor *ready[k];
-    memcpy(ready, out, sizeof ready);
-    t->ready = ready;
-    return tern_function_apply(type, t, in, n, out, k);
+    trip *t = trip_new(home, places, trips, out, k);
+    return t ? tern_function_apply(type, t, in, n, out, k) : TERN_ERR_MEMORY;
 }
 
 /* ---- to all, and added up ---------------------------------------------------------------------- */
@@ -86,8 +85,10 @@ static tern_status broadcast_backward(tern_function *f, tern_tensor *const *grad
 {
     const trip *t = tern_function_data(f);
     const int copies = k / n;
-    tern_tensor *there[k];
-    tern_addends sums[n];
+    tern_addends *sums = tern_alloc(sizeof *sums * (size_t)n + sizeof(tern_tensor *) * (size_t)k);
+    tern_tensor **there = (tern_tensor **)(void *)(sums + n);
+    if (!sums)
+        return TERN_ERR_MEMORY;
     tell(t, true);
     for (int j = 0; j < n; j++) {
         sums[j] = (tern_addends){.x = there + j * copies};
@@ -95,13 +96,14 @@ static tern_status broadcast_backward(tern_function *f, tern_tensor *const *grad
             if (grad_out[i])
                 there[j * copies + sums[j].n++] = grad_out[i];
     }
-    TERN_TRY(tern_sum_each(sums, n, copies, TERN_DIST_SUM, t->home));
-    for (int j = 0; j < n; j++) {
+    tern_status status = tern_sum_each(sums, n, copies, TERN_DIST_SUM, t->home);
+    for (int j = 0; j < n && status == TERN_OK; j++) {
         grad_in[j] = sums[j].out;
         if (sums[j].n)
-            TERN_TRY(record_sum(there + j * copies, sums[j].n, t->home, &grad_in[j]));
+            status = record_sum(there + j * copies, sums[j].n, t->home, &grad_in[j]);
     }
-    return TERN_OK;
+    tern_free(sums);
+    return status;
 }
 
 static tern_status add_backward(tern_function *f, tern_tensor *const *grad_out, int k,
@@ -120,25 +122,30 @@ static const tern_function_type add_type = {"ReduceAdd", hand_out, add_backward,
 static tern_status attach(tern_tensor *const *x, int k, tern_place *const *places, int n,
                           tern_tensor **out)
 {
-    tern_tensor *in[k], *away[k * n];
+    if (!is_recorded(x, k))
+        return TERN_OK;
+    tern_tensor **in = tern_alloc(sizeof *in * (size_t)k * (size_t)(n + 1)), **away = in + k;
     int used = 0, copies = 0;
+    if (!in)
+        return TERN_ERR_MEMORY;
     for (int j = 0; j < k; j++) {
-        if (!is_recorded(&x[j], 1))
+        if (!tern_requires_grad(x[j]))
             continue;
         in[used++] = x[j];
         for (int i = 0; i < n; i++)
             if (places[i] != x[j]->storage->place)
                 away[copies++] = out[j * n + i];
     }
-    if (copies == 0)
-        return TERN_OK;
-    TERN_TRY(record(&broadcast_type, x[0]->storage->place, places, 0, in, used, away, copies));
+    tern_status status = TERN_OK;
+    if (copies)
+        status = record(&broadcast_type, x[0]->storage->place, places, 0, in, used, away, copies);
     copies = 0;
-    for (int j = 0; j < k; j++)
-        for (int i = 0; i < n && tern_requires_grad(x[j]) && tern_is_grad_enabled(); i++)
+    for (int j = 0; j < k && status == TERN_OK; j++)
+        for (int i = 0; i < n && tern_requires_grad(x[j]); i++)
             if (places[i] != x[j]->storage->place)
                 out[j * n + i] = away[copies++];
-    return TERN_OK;
+    tern_free(in);
+    return status;
 }
 
 static tern_status send(tern_tensor *const *x, int k, tern_place *const *places, int n,

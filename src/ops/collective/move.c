@@ -1,4 +1,5 @@
 /* move.c -- copies among several devices of one process, and sums on one of them. */
+#include "base/memory.h"
 #include "ops/collective/collective.h"
 #include "tensor/storage.h"
 #include <string.h>
@@ -383,48 +384,55 @@ static tern_tensor *end_sum(const tern_addends *s, tern_dist_op op, tern_place *
                                     : NULL;
 }
 
-/* All of one op; x of each are dense. */
-static tern_status sum_all(tern_addends *sums, int k, int most, tern_dist_op op, tern_place *to)
+/* Of all sums, `most` tensors each. */
+typedef struct adding {
+    tern_tensor **dense, **within; /* within: one of each sum, which the vendor's library made */
+    tern_transfer **read;
+    bool *in_it;
+} adding;
+
+/* All of one op. */
+static tern_status sum_all(tern_addends *sums, int k, int most, tern_dist_op op, tern_place *to,
+                           const adding *a)
 {
-    const int all = k * most;
-    bool in_it[all];
-    tern_tensor *within[k];
-    tern_transfer *read[all];
-    tern_status status = TERN_OK;
-    memset(in_it, 0, sizeof in_it);
-    memset(within, 0, sizeof within);
-    memset(read, 0, sizeof read);
+    const uint64_t failures = tern_failures();
+    for (int j = 0; j < k; j++) {
+        for (int i = 0; i < sums[j].n; i++)
+            a->dense[j * most + i] = tern_contiguous(sums[j].x[i]);
+        sums[j].x = a->dense + j * most;
+    }
+    tern_status status = tern_failed_since(failures);
     for (int j = 0; j < k && status == TERN_OK; j++)
         if (sums[j].n)
-            status = begin_sum(&sums[j], op, to, in_it + j * most, &within[j], read + j * most);
+            status =
+                begin_sum(&sums[j], op, to, a->in_it + j * most, &a->within[j], a->read + j * most);
     for (int j = 0; j < k && status == TERN_OK; j++) {
         if (sums[j].n == 0)
             continue;
-        sums[j].out = end_sum(&sums[j], op, to, in_it + j * most, within[j], read + j * most);
+        sums[j].out =
+            end_sum(&sums[j], op, to, a->in_it + j * most, a->within[j], a->read + j * most);
         status = tern_escape(sums[j].out) ? TERN_OK : tern_last_status();
     }
-    for (int i = 0; i < all; i++)
-        tern_transfer_free(read[i]);
+    for (int i = 0; i < k * most; i++)
+        tern_transfer_free(a->read[i]);
     return status;
 }
 
 tern_status tern_sum_each(tern_addends *sums, int k, int most, tern_dist_op op, tern_place *to)
 {
-    const uint64_t failures = tern_failures();
-    tern_status status = TERN_OK;
-    tern_tensor *dense[k * most];
+    const size_t all = (size_t)k * (size_t)most;
+    tern_tensor **dense = tern_alloc(sizeof *dense * (2 * all + (size_t)k) + all);
+    tern_status status = TERN_ERR_MEMORY;
+    if (!dense)
+        return status;
+    adding a = {.dense = dense, .within = dense + all};
+    a.read = (tern_transfer **)(void *)(a.within + k);
+    a.in_it = (bool *)(void *)(a.read + all);
     TERN_SCOPE {
-        TERN_NO_GRAD {
-            for (int j = 0; j < k; j++) {
-                for (int i = 0; i < sums[j].n; i++)
-                    dense[j * most + i] = tern_contiguous(sums[j].x[i]);
-                sums[j].x = &dense[j * most];
-            }
-            status = tern_failed_since(failures);
-            if (status == TERN_OK)
-                status = sum_all(sums, k, most, op, to);
-        }
+        TERN_NO_GRAD
+            status = sum_all(sums, k, most, op, to, &a);
     }
+    tern_free(dense);
     return status;
 }
 
