@@ -1,27 +1,52 @@
-/* ranks.h -- tensors that the processes (ranks of a job) share out by rows: whose part a tensor is, sums over them for norms and
- * the like, and what else they do together. */
+/* ranks.h -- tensors that the processes (ranks of a job) share out: whose part a tensor is, sums over them for norms and the
+ * like, and what else they do together. */
 #ifndef TERN_BASE_RANKS_H
 #define TERN_BASE_RANKS_H
 #include <tern/tensor.h>
 
-/* Those that share tensors out. The struct outlives what it is set for. All but place and rows are called by all ranks, in
- * one order. */
+/* A dim that ranks share out, as tern_chunk cuts: this process has number `part` of `parts`, others of the group the rest. */
+typedef struct tern_cut {
+    int dim, part, parts;
+    const void *group; /* NULL: all processes */
+} tern_cut;
+enum { TERN_MOST_CUTS = 2 };
+
+/* Those that share tensors out. The struct outlives what it is set for. All but cuts are called by all ranks, in one order. */
 typedef struct tern_ranks {
     /* values[i], of n, become their sums over the ranks, or the greatest. */
     tern_status (*reduce)(struct tern_ranks *ranks, double *values, int n, bool greatest);
-    /* Which of how many this process is, and of those with the same parts. NULL: parts are not rows, and none of what
-     * follows is there; each rank keeps its own. */
-    void (*place)(const struct tern_ranks *ranks, int *rank, int *size, int *copy);
-    /* Rows of x over all ranks. */
-    int64_t (*rows)(const struct tern_ranks *ranks, const tern_tensor *x);
-    /* TERN_OK where all have it, and text is the first rank's; else an error of function on all. */
+    struct tern_ranks *
+        sums; /* the same for all whose reduce is the same: numbers of theirs are added up together */
+    int rank; /* this process's number in the job */
+    bool all; /* agree and first are of all processes, else of those with parts or copies of them */
+    /* How x was cut, one after the other, from a tensor of that shape; how many there are. */
+    int (*cuts)(const struct tern_ranks *ranks, const tern_tensor *x, tern_cut cut[TERN_MOST_CUTS],
+                tern_shape *whole);
+    /* TERN_OK where all have it, and text is the first one's; else an error of function on all. */
     tern_status (*agree)(struct tern_ranks *ranks, tern_status status, char *text, size_t bytes,
                          const char *function);
+    /* *leads: this process is the first of all; *own: of those with its number, from 0 to count - 1; *all: each of these is
+     * somebody's. */
+    tern_status (*first)(struct tern_ranks *ranks, int number, int count, bool *leads, bool *own,
+                         bool *all);
 } tern_ranks;
 
 /* x is this rank's part of a tensor whose other parts are theirs; NULL: it is whole. */
 tern_status tern_set_ranks(tern_tensor *x, tern_ranks *ranks);
 tern_ranks *tern_ranks_of(const tern_tensor *x);
+
+static inline tern_ranks *tern_sums_of(const tern_tensor *x)
+{
+    const tern_ranks *ranks = tern_ranks_of(x);
+    return ranks ? ranks->sums : NULL;
+}
+
+static inline int tern_cuts_of(const tern_tensor *x, tern_cut cut[TERN_MOST_CUTS],
+                               tern_shape *whole)
+{
+    const tern_ranks *ranks = x ? tern_ranks_of(x) : NULL;
+    return ranks ? ranks->cuts(ranks, x, cut, whole) : 0;
+}
 
 /* The rows of rank's part, as tern_chunk cuts: how many, from *first on. */
 static inline int64_t tern_rows_of_rank(int64_t rows, int rank, int size, int64_t *first)

@@ -99,7 +99,8 @@ struct tern_dist_work {
     tern_mpi_request request[2];
     int requests;
     uint64_t sign[2];
-    tern_dist_header *headers; /* of all ranks, then this one's; NULL: of pairs, and in large groups */
+    tern_dist_header
+        *headers;          /* of all ranks, then this one's; NULL: of pairs, and in large groups */
     tern_dist_deed *deeds; /* of all ranks, or of the sender */
     int64_t at, piece;     /* of a large tensor */
     int phase;
@@ -228,17 +229,31 @@ tern_status tern_dist_all_reduce_by(tern_tensor *x, tern_dist_way way,
 /* values[i], of n, become their sums over the group's ranks, or the greatest; NaN where one is. */
 tern_status tern_dist_reduce_numbers(tern_dist_group *group, const char *label, double *values,
                                      int n, bool greatest);
+/* tern_ranks that agree in one group after the other, of n, so that it is of all that are in one of them. */
+typedef struct tern_dist_ranks {
+    tern_ranks ranks; /* first; agree and first are: */
+    tern_dist_group *groups[2];
+    int n;
+} tern_dist_ranks;
+tern_status tern_dist_agree(tern_ranks *ranks, tern_status status, char *text, size_t bytes,
+                            const char *function);
+tern_status tern_dist_first(tern_ranks *ranks, int number, int count, bool *leads, bool *own,
+                            bool *all);
 
 /* ---- tensor_parallel.c --------------------------------------------------------------------------- */
-/* Parts of a group's ranks along one dim: one for each pair, which stays. */
+/* Parts of a group's ranks along one dim of that size: one for each such, which stays. */
 typedef struct tern_dist_cut {
-    tern_ranks ranks; /* first */
+    tern_dist_ranks
+        of; /* first: all processes, as others may have copies by DistributedDataParallel */
     tern_dist_group *group;
     int dim;
+    int64_t size; /* of the whole */
     struct tern_dist_cut *next;
 } tern_dist_cut;
 /* What ranks are, where they are those of a layer that is shared out; NULL. */
 const tern_dist_cut *tern_dist_cut_of(const tern_ranks *ranks);
+/* The cut, and the size of x's dim that it was made of. */
+tern_cut tern_dist_read_cut(const tern_dist_cut *p, tern_shape *whole);
 /* TERN_ERR_ARGUMENT where another rank of the group has another part of x. */
 tern_status tern_dist_check_cut(const char *function, const char *path, const tern_tensor *x,
                                 const tern_dist_group *group);

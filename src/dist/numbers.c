@@ -1,6 +1,7 @@
-/* numbers.c -- a few numbers of each rank: their sums, or the greatest. */
+/* numbers.c -- a few numbers of each rank: their sums, or the greatest; and what ranks agree on by them. */
 #include "dist/dist.h"
 #include <math.h>
+#include <string.h>
 #include <tern/ops.h>
 
 /* What MPI makes of NaN is its own affair, so that NaNs are counted beside. */
@@ -21,5 +22,50 @@ tern_status tern_dist_reduce_numbers(tern_dist_group *group, const char *label, 
         for (int i = 0; status == TERN_OK && i < n; i++)
             values[i] = all[n + i] > 0 ? (double)NAN : all[i];
     }
+    return status;
+}
+
+tern_status tern_dist_agree(tern_ranks *ranks, tern_status status, char *text, size_t bytes,
+                            const char *function)
+{
+    const tern_dist_ranks *of = (const tern_dist_ranks *)(void *)ranks;
+    double failed = status == TERN_OK ? 0 : tern_dist_get_rank(NULL) + 1;
+    for (int i = 0; i < of->n; i++) {
+        tern_dist_group *g = of->groups[i];
+        const tern_dist_options o = {.group = g, .label = function};
+        size_t length = bytes;
+        TERN_TRY(tern_dist_reduce_numbers(g, function, &failed, 1, true));
+        if (bytes == 0)
+            continue;
+        char *first = tern_dist_broadcast_object(text, &length, g ? g->members[0] : 0, &o);
+        if (!first)
+            return TERN_ERR_PEER;
+        memcpy(text, first, length < bytes ? length : bytes);
+        tern_free_text(first);
+    }
+    if (status != TERN_OK || failed <= 0)
+        return status;
+    return tern_fail(TERN_ERR_PEER, "%s: rank %d failed, and so all do", function, (int)failed - 1);
+}
+
+tern_status tern_dist_first(tern_ranks *ranks, int number, int count, bool *leads, bool *own,
+                            bool *all)
+{
+    const tern_dist_ranks *of = (const tern_dist_ranks *)(void *)ranks;
+    const double self = tern_dist_get_world_size(NULL) - tern_dist_get_rank(NULL);
+    double *first = tern_alloc(sizeof *first * (size_t)count);
+    tern_status status = first ? TERN_OK : TERN_ERR_MEMORY;
+    *leads = true;
+    *all = true;
+    if (first)
+        first[number] = self;
+    for (int i = 0; i < of->n && status == TERN_OK; i++) {
+        *leads = *leads && tern_dist_get_rank(of->groups[i]) == 0;
+        status = tern_dist_reduce_numbers(of->groups[i], "who has which part", first, count, true);
+    }
+    for (int i = 0; i < count && status == TERN_OK; i++)
+        *all = *all && first[i] > 0;
+    *own = status == TERN_OK && first[number] == self;
+    tern_free(first);
     return status;
 }

@@ -184,7 +184,7 @@ static tern_status make_parts(tern_shard_unit *u)
     for (int i = 0; i < u->n; i++) {
         tern_shard_mesh *mesh =
             tern_shard_mesh_of(u->mesh->group, u->mesh->replicate, u->slots[i].cut);
-        TERN_TRY(mesh ? tern_set_ranks(u->slots[i].x, &mesh->ranks) : TERN_ERR_MEMORY);
+        TERN_TRY(mesh ? tern_set_ranks(u->slots[i].x, &mesh->of.ranks) : TERN_ERR_MEMORY);
         u->slots[i].shared = true;
     }
     for (int i = 0; i < u->n; i++)

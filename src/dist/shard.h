@@ -14,7 +14,7 @@
 
 /* The ranks that share parameters out. There is one for each pair of groups and cut, so that norms are summed once. */
 typedef struct tern_shard_mesh {
-    tern_ranks ranks; /* first */
+    tern_dist_ranks of; /* first */
     tern_dist_group *group, *replicate;
     tern_ranks *
         cut; /* what is shared out is a part of a tensor parallel layer: who has the others; NULL */

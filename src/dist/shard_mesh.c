@@ -9,46 +9,21 @@ static tern_status reduce(tern_ranks *ranks, double *values, int n, bool greates
     return mesh->cut ? mesh->cut->reduce(mesh->cut, values, n, greatest) : TERN_OK;
 }
 
-static void place(const tern_ranks *ranks, int *rank, int *size, int *copy)
+static int cuts(const tern_ranks *ranks, const tern_tensor *x, tern_cut cut[TERN_MOST_CUTS],
+                tern_shape *whole)
 {
     const tern_shard_mesh *mesh = (const tern_shard_mesh *)(const void *)ranks;
-    *rank = tern_dist_get_rank(mesh->group);
-    *size = tern_dist_get_world_size(mesh->group);
-    *copy = mesh->replicate ? tern_dist_get_rank(mesh->replicate) : 0;
-}
-
-static int64_t rows(const tern_ranks *ranks, const tern_tensor *x)
-{
     const tern_shard_slot *s = tern_shard_find(x, NULL);
-    (void)ranks;
-    return s ? s->shape.dims[0] : 0;
-}
-
-/* In both groups, so that it comes from one rank to all. */
-static tern_status agree(tern_ranks *ranks, tern_status status, char *text, size_t bytes,
-                         const char *function)
-{
-    tern_shard_mesh *mesh = (tern_shard_mesh *)(void *)ranks;
-    tern_dist_group *groups[] = {mesh->replicate, mesh->group};
-    double failed = status == TERN_OK ? 0 : tern_dist_get_rank(NULL) + 1;
-    for (int i = 0; i < 2; i++) {
-        const tern_dist_options o = {.group = groups[i], .label = function};
-        size_t n = bytes;
-        if (i == 0 && !groups[i])
-            continue;
-        TERN_TRY(tern_dist_reduce_numbers(groups[i], function, &failed, 1, true));
-        if (bytes == 0)
-            continue;
-        char *first =
-            tern_dist_broadcast_object(text, &n, groups[i] ? groups[i]->members[0] : 0, &o);
-        if (!first)
-            return TERN_ERR_PEER;
-        memcpy(text, first, n < bytes ? n : bytes);
-        tern_free_text(first);
-    }
-    if (status != TERN_OK || failed <= 0)
-        return status;
-    return tern_fail(TERN_ERR_PEER, "%s: rank %d failed, and so all do", function, (int)failed - 1);
+    int n = 0;
+    if (!s)
+        return 0;
+    *whole = s->shape;
+    if (tern_dist_cut_of(mesh->cut))
+        cut[n++] = tern_dist_read_cut(tern_dist_cut_of(mesh->cut), whole);
+    cut[n++] = (tern_cut){.part = tern_dist_get_rank(mesh->group),
+                          .parts = tern_dist_get_world_size(mesh->group),
+                          .group = mesh->group};
+    return n;
 }
 
 /* Those of one pair of groups and cut are one. They stay. */
@@ -62,9 +37,29 @@ tern_shard_mesh *tern_shard_mesh_of(tern_dist_group *group, tern_dist_group *rep
     while (mesh && (mesh->group != group || mesh->replicate != replicate || mesh->cut != cut))
         mesh = mesh->next;
     if (!mesh && (mesh = tern_alloc(sizeof *mesh))) {
-        *mesh = (tern_shard_mesh){{reduce, place, rows, agree}, group, replicate, cut, 1, meshes};
+        *mesh = (tern_shard_mesh){.of = {.ranks = {.reduce = reduce,
+                                                   .sums = &mesh->of.ranks,
+                                                   .all = cut != NULL,
+                                                   .cuts = cuts,
+                                                   .agree = tern_dist_agree,
+                                                   .first = tern_dist_first},
+                                         .groups = {replicate, group},
+                                         .n = 2},
+                                  .group = group,
+                                  .replicate = replicate,
+                                  .cut = cut,
+                                  .epoch = 1,
+                                  .next = meshes};
+        if (cut || !replicate) /* of all processes, or of the one group */
+            mesh->of = (tern_dist_ranks){mesh->of.ranks, {cut ? NULL : group}, 1};
+        for (const tern_shard_mesh *m = meshes; m; m = m->next)
+            if (m->group == group && m->replicate == replicate && cut && m->cut &&
+                m->cut->sums == cut->sums)
+                mesh->of.ranks.sums = m->of.ranks.sums;
         meshes = mesh;
     }
+    if (mesh)
+        mesh->of.ranks.rank = tern_dist_get_rank(NULL);
     pthread_mutex_unlock(&lock);
     return mesh;
 }

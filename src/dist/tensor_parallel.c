@@ -19,18 +19,50 @@ static tern_status reduce(tern_ranks *ranks, double *values, int n, bool greates
                                     values, n, greatest);
 }
 
-static tern_dist_cut *parts_of(tern_dist_group *group, int dim)
+tern_cut tern_dist_read_cut(const tern_dist_cut *p, tern_shape *whole)
+{
+    whole->dims[p->dim] = p->size;
+    return (tern_cut){.dim = p->dim,
+                      .part = tern_dist_get_rank(p->group),
+                      .parts = tern_dist_get_world_size(p->group),
+                      .group = p->group};
+}
+
+static int cuts(const tern_ranks *ranks, const tern_tensor *x, tern_cut cut[TERN_MOST_CUTS],
+                tern_shape *whole)
+{
+    *whole = tern_shape_of(x);
+    cut[0] = tern_dist_read_cut((const tern_dist_cut *)(const void *)ranks, whole);
+    return 1;
+}
+
+static tern_dist_cut *parts_of(tern_dist_group *group, int dim, int64_t size)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static tern_dist_cut *all;
     pthread_mutex_lock(&lock);
     tern_dist_cut *p = all;
-    while (p && (p->group != group || p->dim != dim))
+    while (p && (p->group != group || p->dim != dim || p->size != size))
         p = p->next;
     if (!p && (p = tern_alloc(sizeof *p))) {
-        *p = (tern_dist_cut){.ranks = {.reduce = reduce}, .group = group, .dim = dim, .next = all};
+        *p = (tern_dist_cut){.of = {.ranks = {.reduce = reduce,
+                                              .sums = &p->of.ranks,
+                                              .all = true,
+                                              .cuts = cuts,
+                                              .agree = tern_dist_agree,
+                                              .first = tern_dist_first},
+                                    .n = 1},
+                             .group = group,
+                             .dim = dim,
+                             .size = size,
+                             .next = all};
+        for (const tern_dist_cut *q = all; q; q = q->next)
+            if (q->group == group)
+                p->of.ranks.sums = q->of.ranks.sums;
         all = p;
     }
+    if (p)
+        p->of.ranks.rank = tern_dist_get_rank(NULL);
     pthread_mutex_unlock(&lock);
     return p;
 }
@@ -64,13 +96,17 @@ tern_status tern_dist_check_cut(const char *function, const char *path, const te
 
 /* ---- cutting ------------------------------------------------------------------------------------------ */
 
-/* As tern_chunk: how many of size this rank has, from *first on. */
+/* How many of size this rank has, from *first on. */
 static int64_t part_of(int64_t size, tern_dist_group *group, int64_t *first)
 {
-    const int64_t ranks = tern_dist_get_world_size(group), rank = tern_dist_get_rank(group);
-    const int64_t each = (size + ranks - 1) / ranks;
-    *first = each * rank < size ? each * rank : size;
-    return size - *first < each ? size - *first : each;
+    return tern_rows_of_rank(size, tern_dist_get_rank(group), tern_dist_get_world_size(group),
+                             first);
+}
+
+static bool is_cut_so(const tern_tensor *x, const tern_dist_group *group, int dim)
+{
+    const tern_dist_cut *p = tern_dist_cut_of(tern_ranks_of(x));
+    return p && p->group == group && p->dim == dim;
 }
 
 /* The parameter becomes this rank's part of what the first rank has; nothing where it is cut so already, as it is shared
@@ -80,14 +116,16 @@ static tern_status cut(tern_module *m, const char *name, int dim, tern_dist_grou
     const uint64_t failures = tern_failures();
     const tern_dist_options o = {.group = group, .label = "tensor parallel"};
     tern_tensor *x = tern_nn_parameter(m, name);
-    tern_dist_cut *p = dim < 0 ? NULL : parts_of(group, dim);
     tern_status status = TERN_OK;
-    if (!x || (p && tern_ranks_of(x) == &p->ranks))
+    if (!x || is_cut_so(x, group, dim))
         return TERN_OK;
     if (tern_ranks_of(x))
         return tern_fail(TERN_ERR_ARGUMENT,
                          "tern_nn_parallelize_module: '%s' of %s is cut already, in another way",
                          name, m->name);
+    tern_dist_cut *p = dim < 0 ? NULL : parts_of(group, dim, tern_size(x, dim));
+    if (dim >= 0 && !p)
+        return TERN_ERR_MEMORY;
     TERN_SCOPE {
         TERN_NO_GRAD {
             int64_t first;
@@ -102,7 +140,7 @@ static tern_status cut(tern_module *m, const char *name, int dim, tern_dist_grou
                 status = tern_failed_since(failures);
         }
     }
-    return status == TERN_OK && p ? tern_set_ranks(x, &p->ranks) : status;
+    return status == TERN_OK && p ? tern_set_ranks(x, &p->of.ranks) : status;
 }
 
 /* ---- running ---------------------------------------------------------------------------------------------- */
@@ -214,9 +252,7 @@ static tern_status read_table(tern_module *m, layer *l)
     if (o->scale_grad_by_freq || !isnan(o->max_norm))
         return tern_fail(TERN_ERR_ARGUMENT, "%s: max_norm and scale_grad_by_freq look at all words",
                          functions[l->style]);
-    const tern_dist_cut *p = tern_dist_cut_of(tern_ranks_of(weight));
-    const bool was_cut = l->style == TERN_PARALLEL_ROWWISE && p == parts_of(l->o.group, 0);
-    if (was_cut)
+    if (l->style == TERN_PARALLEL_ROWWISE && is_cut_so(weight, l->o.group, 0))
         return tern_fail(TERN_ERR_ARGUMENT,
                          "%s: the table is cut already: put its row before that of the module that "
                          "shares it",

@@ -230,7 +230,7 @@ static tern_status save(tern_snapshot *s, const char *folder, const tern_state_d
 {
     tern_status status = prepare(s, folder);
     if (ranks) {
-        TERN_TRY(io_shards_begin(&s->shards, ranks, folder, &s->options.step, status));
+        TERN_TRY(io_shards_begin(&s->shards, ranks, parameters, folder, &s->options.step, status));
         status = io_shards_divide(&s->shards, parameters, s->dict);
     }
     if (status == TERN_OK && s->options.background)
@@ -303,38 +303,48 @@ static tern_status load(tern_snapshot *s, const tern_state_dict *dict, bool appl
     return io_load_generators(dict, apply);
 }
 
-tern_status tern_snapshot_load(tern_snapshot *snapshot, const char *path)
+/* A folder's newest. */
+static const char *find_file(const char *path)
 {
     struct stat facts;
+    if (stat(path, &facts) != 0 || !S_ISDIR(facts.st_mode))
+        return path;
+    const char *file = tern_snapshot_latest(path);
+    if (!file)
+        tern_fail(TERN_ERR_IO, "tern_snapshot_load: there is no snapshot in \"%s\"", path);
+    return file;
+}
+
+static tern_status read_and_check(tern_snapshot *s, const char *path,
+                                  const tern_state_dict *parameters, tern_state_dict **dict)
+{
+    const char *file = find_file(path);
+    tern_file *open = file ? io_open("tern_snapshot_load", file) : NULL;
+    *dict = open ? io_load(open, &(tern_load_options){.map_location = "cpu"}) : NULL;
+    tern_status status = *dict ? io_shards_load(open->path, parameters, *dict) : tern_last_status();
+    if (status == TERN_OK)
+        status = check(s, *dict, open->path);
+    tern_file_free(open);
+    return status == TERN_OK ? load(s, *dict, false) : status;
+}
+
+tern_status tern_snapshot_load(tern_snapshot *snapshot, const char *path)
+{
     if (!snapshot || !path)
         return tern_fail_argument_null("tern_snapshot_load", snapshot ? "path" : "snapshot");
     TERN_TRY(finish(snapshot));
-    const char *file = path;
-    if (stat(path, &facts) == 0 && S_ISDIR(facts.st_mode)) {
-        file = tern_snapshot_latest(path);
-        if (!file)
-            return tern_fail(TERN_ERR_IO, "tern_snapshot_load: there is no snapshot in \"%s\"",
-                             path);
-    }
-    tern_file *open = io_open("tern_snapshot_load", file);
-    tern_state_dict *dict =
-        open ? io_load(open, &(tern_load_options){.map_location = "cpu"}) : NULL;
-    tern_state_dict *parameters = NULL;
+    tern_state_dict *parameters, *dict = NULL;
     tern_ranks *ranks;
     tern_status status =
-        dict ? io_shards_parameters(snapshot->parts, snapshot->count, &parameters, &ranks)
-             : tern_last_status();
+        io_shards_parameters(snapshot->parts, snapshot->count, &parameters, &ranks);
     if (status == TERN_OK)
-        status = io_shards_load(open->path, parameters, dict);
-    if (status == TERN_OK)
-        status = check(snapshot, dict, open->path);
-    if (status == TERN_OK)
-        status = load(snapshot, dict, false);
+        status = read_and_check(snapshot, path, parameters, &dict);
+    if (ranks) /* all load, or none */
+        status = ranks->agree(ranks, status, NULL, 0, "tern_snapshot_load");
     if (status == TERN_OK)
         status = load(snapshot, dict, true);
     tern_state_dict_free(parameters);
     tern_state_dict_free(dict);
-    tern_file_free(open);
     return status;
 }
 

@@ -53,11 +53,21 @@ tern_status io_snapshot_keep(const char *folder, int keep, int64_t saved);
 tern_status io_snapshot_make_best(const char *folder, const char *path);
 
 /* ---- several ranks (snapshot_shards.c) --------------------------------------------------------- */
-enum { IO_SHARDS_NAME = 64 };
+enum { IO_SHARDS_NAME = 64, IO_MOST_GROUPS = 8, IO_MOST_FILES = 1 << 20 };
+#define IO_SHARDS_PART "shards.part." /* what the note of a tensor that was cut begins with */
+/* Where this rank is among the groups that share tensors out: file number is the sum of its parts in them times steps, as
+ * digits are. */
+typedef struct io_grid {
+    const void *group[IO_MOST_GROUPS];
+    int step[IO_MOST_GROUPS], n;
+    int number, count; /* of this rank's file, of files */
+} io_grid;
+
 /* A save that all ranks take part in. */
 typedef struct io_shards {
     tern_ranks *ranks; /* NULL: there is none */
-    int rank, size, copy;
+    io_grid grid;
+    bool leads, writes;        /* the index; its own file: no rank before it has the same parts */
     char name[IO_SHARDS_NAME]; /* of the folder in the snapshots' */
     tern_state_dict *own;      /* this rank's tensors */
 } io_shards;
@@ -65,9 +75,17 @@ typedef struct io_shards {
 /* Parameters that ranks share out, and these ranks, or NULL. */
 tern_status io_shards_parameters(const io_snapshot_part *parts, int count, tern_state_dict **to,
                                  tern_ranks **ranks);
+/* The parameter that a tensor of this name is, or is a state of, where ranks share it out; NULL. */
+tern_tensor *io_shards_shared(const tern_state_dict *parameters, const char *key);
+/* Groups in the order in which parameters are cut by them; false, and one file, where they are too many. */
+bool io_shards_grid(const tern_state_dict *parameters, io_grid *g);
+/* "<folder>/<name>/00001-of-00004.safetensors", to be freed; NULL after an error. */
+char *io_shards_path(const char *folder, const char *name, int number, int count);
+/* "step-12.shards", "step-12.2.shards": the step; -1. */
+int64_t io_shards_step(const char *name);
 /* All ranks, also those that failed before: where their files go, and the first one's step. */
-tern_status io_shards_begin(io_shards *s, tern_ranks *ranks, const char *folder, int64_t *step,
-                            tern_status status);
+tern_status io_shards_begin(io_shards *s, tern_ranks *ranks, const tern_state_dict *parameters,
+                            const char *folder, int64_t *step, tern_status status);
 /* This rank's parts of dict are its own, and no more in dict. */
 tern_status io_shards_divide(io_shards *s, const tern_state_dict *parameters,
                              tern_state_dict *dict);
@@ -77,7 +95,9 @@ tern_status io_shards_write(const io_shards *s, const char *folder);
 tern_status io_shards_commit(io_shards *s, const char *folder, tern_status status,
                              tern_status (*write)(void *user), void *user);
 void io_shards_end(io_shards *s);
-/* dict, which was read at path, gets this rank's rows of what ranks shared out, or share out now. */
+
+/* ---- parts of what others cut (snapshot_parts.c) ------------------------------------------------- */
+/* dict, which was read at path, gets this rank's parts of what ranks shared out, or share out now. */
 tern_status io_shards_load(const char *path, const tern_state_dict *parameters,
                            tern_state_dict *dict);
 

@@ -1,9 +1,14 @@
-/* snapshot_shards.c -- snapshots of several ranks, which share tensors out by rows:
+/* snapshot_shards.c -- snapshots of several ranks, which share tensors out:
  *
- *   step-12.safetensors                       what is whole, and numbers; names the folder; written last, by the first rank
- *   step-12.shards/00001-of-00004.safetensors rows of the first rank, and its generators; and so on
+ *   step-12.safetensors                       what is whole, numbers, and how tensors were cut; names the folder; written last, by
+ *                                             the first rank
+ *   step-12.shards/00001-of-00004.safetensors parts of the first rank, and its generators; and so on
  *
- * A tensor is the same name in all files, cut along its first dim as tern_chunk cuts it. */
+ * A tensor is the same name in all files that have a part of it. Its note in the first file, "shards.part.NAME", is
+ *
+ *   12x8 1/2@1 0/3@2      of shape (12, 8); along dim 1 in 2 parts, each of these along dim 0 in 3, as tern_chunk cuts.
+ *                         File f, from 0 on, has part f / 1 % 2 of the former and f / 2 % 3 of the latter;
+ *                         where f is not the sum of such digits it has a copy, which was left out */
 #define _GNU_SOURCE
 #include "io/file.h"
 #include "io/save.h"
@@ -16,12 +21,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char function[] = "tern_snapshot_save", rows_of[] = "shards.rows.";
+static const char function[] = "tern_snapshot_save";
 
 /* ---- what is shared out ---------------------------------------------------------------------- */
 
-/* The parameter that a tensor of this name is, or is a state of, where ranks share it out; NULL. */
-static tern_tensor *shared(const tern_state_dict *parameters, const char *key)
+tern_tensor *io_shards_shared(const tern_state_dict *parameters, const char *key)
 {
     char name[1024];
     tern_tensor *x = tern_state_dict_get(parameters, key);
@@ -30,16 +34,6 @@ static tern_tensor *shared(const tern_state_dict *parameters, const char *key)
         return x;
     snprintf(name, sizeof name, "%.*s", (int)(dot - key), key);
     return tern_state_dict_get(parameters, name);
-}
-
-/* A shape that differs from x's in its rows at most, of which there are so many. */
-static bool is_like(const tern_tensor *value, const tern_tensor *x, int64_t rows)
-{
-    const tern_shape a = tern_shape_of(value), b = tern_shape_of(x);
-    bool same = a.ndim == b.ndim && a.ndim > 0 && a.dims[0] == rows;
-    for (int d = 1; same && d < a.ndim; d++)
-        same = a.dims[d] == b.dims[d];
-    return same;
 }
 
 tern_status io_shards_parameters(const io_snapshot_part *parts, int count, tern_state_dict **to,
@@ -51,8 +45,44 @@ tern_status io_shards_parameters(const io_snapshot_part *parts, int count, tern_
         if (parts[i].kind->shared)
             status = parts[i].kind->shared(&parts[i], all);
     *to = all;
-    *ranks = tern_state_dict_count(all) ? tern_ranks_of(tern_state_dict_at(all, 0)) : NULL;
+    *ranks = NULL;
+    for (int i = 0; all && i < tern_state_dict_count(all); i++) {
+        tern_ranks *own = tern_ranks_of(tern_state_dict_at(all, i));
+        if (!*ranks || (own->all && !(*ranks)->all))
+            *ranks = own;
+    }
     return status;
+}
+
+static int place_in(const io_grid *g, const void *group)
+{
+    int k = 0;
+    while (k < g->n && g->group[k] != group)
+        k++;
+    return k;
+}
+
+bool io_shards_grid(const tern_state_dict *parameters, io_grid *g)
+{
+    *g = (io_grid){.count = 1};
+    for (int i = 0; i < tern_state_dict_count(parameters); i++) {
+        tern_cut cut[TERN_MOST_CUTS];
+        tern_shape whole;
+        const int n = tern_cuts_of(tern_state_dict_at(parameters, i), cut, &whole);
+        for (int c = 0; c < n; c++) {
+            if (place_in(g, cut[c].group) < g->n)
+                continue;
+            if (g->n == IO_MOST_GROUPS || cut[c].parts > IO_MOST_FILES / g->count) {
+                *g = (io_grid){.count = 1};
+                return false;
+            }
+            g->group[g->n] = cut[c].group;
+            g->step[g->n++] = g->count;
+            g->number += cut[c].part * g->count;
+            g->count *= cut[c].parts;
+        }
+    }
+    return true;
 }
 
 /* ---- saving ---------------------------------------------------------------------------------- */
@@ -80,13 +110,20 @@ static tern_status make_folder(const char *folder, int64_t step, char name[IO_SH
     return status;
 }
 
-tern_status io_shards_begin(io_shards *s, tern_ranks *ranks, const char *folder, int64_t *step,
-                            tern_status status)
+tern_status io_shards_begin(io_shards *s, tern_ranks *ranks, const tern_state_dict *parameters,
+                            const char *folder, int64_t *step, tern_status status)
 {
     char text[IO_SHARDS_NAME + 32] = "";
+    bool all;
     s->ranks = ranks;
-    ranks->place(ranks, &s->rank, &s->size, &s->copy);
-    if (status == TERN_OK && s->rank == 0 && s->copy == 0) {
+    const bool fits = io_shards_grid(parameters, &s->grid);
+    TERN_TRY(ranks->first(ranks, s->grid.number, s->grid.count, &s->leads, &s->writes, &all));
+    if (status == TERN_OK && !(all && fits))
+        status = tern_fail(TERN_ERR_UNSUPPORTED,
+                           "%s: the groups that share parameters out are not those of one mesh, as "
+                           "tern_dist_init_device_mesh makes them",
+                           function);
+    if (status == TERN_OK && s->leads) {
         status = make_folder(folder, *step, s->name);
         snprintf(text, sizeof text, "%lld %s", (long long)*step, s->name);
     }
@@ -97,40 +134,57 @@ tern_status io_shards_begin(io_shards *s, tern_ranks *ranks, const char *folder,
     return TERN_OK;
 }
 
-/* What is this rank's part goes to own, and leaves a note. */
+/* What is this rank's part goes to own, unless another has the same, and leaves a note. */
 static tern_status take(io_shards *s, const tern_state_dict *parameters, tern_state_dict *dict,
-                        const char *key, tern_tensor *value)
+                        const char *key, tern_tensor *value, bool *taken)
 {
-    char note[1200], rows[32];
-    const tern_tensor *x = shared(parameters, key);
-    if (!x || !is_like(value, x, tern_size(x, 0)))
+    char note[1200], text[400];
+    const tern_tensor *x = io_shards_shared(parameters, key);
+    tern_cut cut[TERN_MOST_CUTS];
+    tern_shape whole;
+    int n = 0, file = 0;
+    *taken = x && tern_same_shape(value, x);
+    if (!*taken)
         return TERN_OK;
-    tern_ranks *ranks = tern_ranks_of(x);
-    snprintf(note, sizeof note, "%s%s", rows_of, key);
-    snprintf(rows, sizeof rows, "%lld", (long long)ranks->rows(ranks, x));
-    TERN_TRY(tern_state_dict_set(s->own, key, value));
-    return tern_state_dict_set_metadata(dict, note, rows);
+    const int cuts = tern_cuts_of(x, cut, &whole);
+    for (int d = 0; d < whole.ndim; d++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s%lld", d ? "x" : "",
+                      (long long)whole.dims[d]);
+    for (int c = 0; c < cuts; c++) {
+        const int step = s->grid.step[place_in(&s->grid, cut[c].group)];
+        n += snprintf(text + n, sizeof text - (size_t)n, " %d/%d@%d", cut[c].dim, cut[c].parts,
+                      step);
+        file += cut[c].part * step;
+    }
+    snprintf(note, sizeof note, IO_SHARDS_PART "%s", key);
+    if (file == s->grid.number)
+        TERN_TRY(tern_state_dict_set(s->own, key, value));
+    return tern_state_dict_set_metadata(dict, note, text);
 }
 
 tern_status io_shards_divide(io_shards *s, const tern_state_dict *parameters, tern_state_dict *dict)
 {
     char count[16];
-    snprintf(count, sizeof count, "%d", s->size);
+    snprintf(count, sizeof count, "%d", s->grid.count);
     s->own = tern_state_dict_new();
     if (!s->own)
         return TERN_ERR_MEMORY;
     TERN_TRY(tern_state_dict_set_metadata(dict, "shards.folder", s->name));
     TERN_TRY(tern_state_dict_set_metadata(dict, "shards.count", count));
     TERN_TRY(tern_state_dict_set_metadata(s->own, "format", IO_SNAPSHOT_FORMAT ".shard"));
-    for (int i = 0; i < tern_state_dict_count(dict); i++)
-        TERN_TRY(take(s, parameters, dict, tern_state_dict_key_at(dict, i),
-                      tern_state_dict_at(dict, i)));
-    for (int i = 0; i < tern_state_dict_count(s->own); i++)
-        TERN_TRY(tern_state_dict_remove(dict, tern_state_dict_key_at(s->own, i)));
+    for (int i = 0; i < tern_state_dict_count(dict);) {
+        const char *key = tern_state_dict_key_at(dict, i);
+        bool taken;
+        TERN_TRY(take(s, parameters, dict, key, tern_state_dict_at(dict, i), &taken));
+        if (taken)
+            TERN_TRY(tern_state_dict_remove(dict, key));
+        else
+            i++;
+    }
     return io_save_generators(s->own);
 }
 
-static char *path_of(const char *folder, const char *name, int rank, int size)
+char *io_shards_path(const char *folder, const char *name, int rank, int size)
 {
     tern_text path = {0};
     tern_text_add(&path, "%s/%s/%05d-of-%05d.safetensors", folder, name, rank + 1, size);
@@ -142,9 +196,9 @@ static char *path_of(const char *folder, const char *name, int rank, int size)
 
 tern_status io_shards_write(const io_shards *s, const char *folder)
 {
-    if (s->copy > 0)
-        return TERN_OK; /* others write the same */
-    char *path = path_of(folder, s->name, s->rank, s->size);
+    if (!s->writes)
+        return TERN_OK;
+    char *path = io_shards_path(folder, s->name, s->grid.number, s->grid.count);
     tern_status status = path ? io_save(s->own, path, NULL, function) : TERN_ERR_MEMORY;
     tern_free(path);
     return status;
@@ -171,8 +225,7 @@ static bool is_named_by(const char *folder, const char *file, const char *name)
     return named;
 }
 
-/* "step-12.shards", "step-12.2.shards": the step; -1. */
-static int64_t step_of(const char *name)
+int64_t io_shards_step(const char *name)
 {
     char *end;
     const size_t n = strlen(name);
@@ -202,7 +255,7 @@ static void clean(const char *folder)
 {
     DIR *open = opendir(folder);
     for (struct dirent *e; open && (e = readdir(open));) {
-        const int64_t step = step_of(e->d_name);
+        const int64_t step = io_shards_step(e->d_name);
         char file[64];
         snprintf(file, sizeof file, "step-%lld.safetensors", (long long)step);
         if (step >= 0 && !is_named_by(folder, file, e->d_name) &&
@@ -217,7 +270,7 @@ tern_status io_shards_commit(io_shards *s, const char *folder, tern_status statu
                              tern_status (*write)(void *user), void *user)
 {
     TERN_TRY(s->ranks->agree(s->ranks, status, NULL, 0, function));
-    if (s->rank == 0 && s->copy == 0) {
+    if (s->leads) {
         status = write(user);
         if (status == TERN_OK)
             clean(folder);
@@ -229,156 +282,4 @@ void io_shards_end(io_shards *s)
 {
     tern_state_dict_free(s->own);
     *s = (io_shards){NULL};
-}
-
-/* ---- loading --------------------------------------------------------------------------------- */
-
-typedef struct source {
-    char *folder;
-    const char *name;
-    tern_file **files; /* of size; NULL: not open yet */
-    int size;
-} source;
-
-static tern_file *file_of(source *from, int i)
-{
-    char *path = from->files[i] ? NULL : path_of(from->folder, from->name, i, from->size);
-    if (path)
-        from->files[i] = io_open("tern_snapshot_load", path);
-    tern_free(path);
-    return from->files[i];
-}
-
-/* Rows first .. end of those that file i has, which are from..; NULL after an error. */
-static tern_tensor *read_rows(source *from, int i, const char *key, int64_t rows, int64_t first,
-                              int64_t end)
-{
-    int64_t at;
-    const int64_t n = tern_rows_of_rank(rows, i, from->size, &at);
-    tern_file *file = file_of(from, i);
-    if (!file)
-        return NULL;
-    const int place = tern_keys_find(&file->keys, key);
-    const io_entry *e = place < 0 ? NULL : &file->entries[place];
-    if (!e || e->ndim < 1 || e->dims[0] != n)
-        return io_bad(file, 0, "it does not have the %lld rows of `%s` that it should",
-                      (long long)n, IO_SHOW(key)),
-               NULL;
-    const int64_t start = first > at ? first - at : 0, stop = end < at + n ? end - at : n;
-    return io_read(file, e, start, stop, "cpu", "tern_snapshot_load");
-}
-
-/* This rank's rows of a tensor, out of the files that have some. */
-static tern_status read_tensor(source *from, const char *key, const char *text,
-                               const tern_state_dict *parameters, tern_state_dict *dict)
-{
-    const uint64_t failures = tern_failures();
-    int rank = 0, size = 1, copy, n = 0;
-    char *end = NULL;
-    int64_t first;
-    const int64_t rows = strtoll(text, &end, 10);
-    const tern_tensor *x = shared(parameters, key);
-    const tern_ranks *ranks = x ? tern_ranks_of(x) : NULL;
-    if (ranks)
-        ranks->place(ranks, &rank, &size, &copy);
-    if (!*text || *end || rows < 0)
-        return tern_fail(TERN_ERR_IO, "tern_snapshot_load: %s has \"%s\" rows", IO_SHOW(key),
-                         IO_SHOW(text));
-    const int64_t own = tern_rows_of_rank(rows, rank, size, &first);
-    const int64_t each = rows / from->size + (rows % from->size != 0);
-    const int begin = each && own ? (int)(first / each) : 0;
-    const int last = each && own ? (int)((first + own - 1) / each) : 0;
-    tern_tensor *parts[last - begin + 1];
-    for (int i = begin; i <= last; i++) {
-        parts[n] = read_rows(from, i, key, rows, own ? first : 0, own ? first + own : 0);
-        if (!parts[n++])
-            return tern_failed_since(failures);
-    }
-    tern_tensor *all = n == 1 ? parts[0] : tern_cat(parts, n, 0);
-    return all ? tern_state_dict_set(dict, key, all) : tern_failed_since(failures);
-}
-
-/* The generators of a rank are in its file, those of the first in the snapshot's too. */
-static tern_status read_generators(source *from, const tern_state_dict *parameters,
-                                   tern_state_dict *dict)
-{
-    int rank = 0, size, copy;
-    if (tern_state_dict_count(parameters)) {
-        const tern_ranks *ranks = tern_ranks_of(tern_state_dict_at(parameters, 0));
-        ranks->place(ranks, &rank, &size, &copy);
-    }
-    const tern_file *file = rank % from->size ? file_of(from, rank % from->size) : NULL;
-    if (!file)
-        return rank % from->size ? TERN_ERR_IO : TERN_OK;
-    for (int i = 0; i < tern_state_dict_metadata_count(file->notes); i++) {
-        const char *key = tern_state_dict_metadata_key_at(file->notes, i);
-        if (strncmp(key, "rng.", 4) == 0)
-            TERN_TRY(tern_state_dict_set_metadata(dict, key,
-                                                  tern_state_dict_metadata(file->notes, key)));
-    }
-    return TERN_OK;
-}
-
-static tern_status read_all(source *from, const tern_state_dict *parameters, tern_state_dict *dict)
-{
-    const size_t n = sizeof rows_of - 1;
-    tern_status status = TERN_OK;
-    for (int i = 0; i < tern_state_dict_metadata_count(dict) && status == TERN_OK; i++) {
-        const char *note = tern_state_dict_metadata_key_at(dict, i);
-        if (strncmp(note, rows_of, n) == 0)
-            TERN_SCOPE
-                status = read_tensor(from, note + n, tern_state_dict_metadata(dict, note),
-                                     parameters, dict);
-    }
-    return status == TERN_OK ? read_generators(from, parameters, dict) : status;
-}
-
-/* What one process saved whole. */
-static tern_status cut(const tern_state_dict *parameters, tern_state_dict *dict)
-{
-    tern_status status = TERN_OK;
-    for (int i = 0; i < tern_state_dict_count(dict) && status == TERN_OK; i++) {
-        const char *key = tern_state_dict_key_at(dict, i);
-        tern_tensor *value = tern_state_dict_at(dict, i);
-        const tern_tensor *x = shared(parameters, key);
-        const tern_ranks *ranks = x ? tern_ranks_of(x) : NULL;
-        int rank, size, copy;
-        int64_t first;
-        if (!ranks || !is_like(value, x, ranks->rows(ranks, x)))
-            continue;
-        ranks->place(ranks, &rank, &size, &copy);
-        const int64_t rows = tern_rows_of_rank(tern_size(value, 0), rank, size, &first);
-        TERN_SCOPE {
-            tern_tensor *own = tern_narrow(value, 0, first, rows);
-            status = own ? tern_state_dict_set(dict, key, own) : TERN_ERR_MEMORY;
-        }
-    }
-    return status;
-}
-
-tern_status io_shards_load(const char *path, const tern_state_dict *parameters,
-                           tern_state_dict *dict)
-{
-    const char *name = tern_state_dict_metadata(dict, "shards.folder");
-    const char *count = tern_state_dict_metadata(dict, "shards.count"), *slash;
-    TERN_TRY(cut(parameters, dict));
-    if (!name && !count)
-        return TERN_OK;
-    const long size = count ? strtol(count, NULL, 10) : 0;
-    if (!name || step_of(name) < 0 || strchr(name, '/') || size < 1 || size > 1 << 20)
-        return tern_fail(TERN_ERR_IO, "tern_snapshot_load: \"%s\": %s shards in \"%s\"", path,
-                         count ? IO_SHOW(count) : "no", name ? IO_SHOW(name) : "");
-    source from = {.name = name, .size = (int)size};
-    from.files = tern_alloc(sizeof *from.files * (size_t)size);
-    tern_text folder = {0};
-    slash = strrchr(path, '/');
-    tern_text_add(&folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
-    from.folder = folder.data;
-    tern_status status =
-        from.files && !folder.failed ? read_all(&from, parameters, dict) : TERN_ERR_MEMORY;
-    for (int i = 0; from.files && i < from.size; i++)
-        tern_file_free(from.files[i]);
-    tern_free(from.files);
-    tern_text_free(&folder);
-    return status;
 }

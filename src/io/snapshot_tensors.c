@@ -86,8 +86,7 @@ static tern_status load_module(const io_snapshot_part *part, const tern_state_di
 static tern_status share(const char *path, tern_tensor *x, void *user)
 {
     const target *t = user;
-    const tern_ranks *ranks = tern_ranks_of(x);
-    if (!ranks || !ranks->place) /* whole, or this rank's own affair */
+    if (!tern_ranks_of(x))
         return TERN_OK;
     char *key = join(t->name, path);
     tern_status status = key ? tern_state_dict_set(t->to, key, x) : TERN_ERR_MEMORY;
@@ -171,7 +170,20 @@ static tern_status load_averaged_model(const io_snapshot_part *part, const tern_
     return status;
 }
 
-const io_part_kind io_part_averaged_model = {save_averaged_model, load_averaged_model, NULL};
+/* Averages lie as their parameters do. */
+static tern_status share_averaged_model(const io_snapshot_part *part, tern_state_dict *to)
+{
+    tern_state_dict *own = tern_swa_state_dict(part->object);
+    tern_status status = own ? TERN_OK : tern_last_status();
+    tern_tensor *x;
+    for (int i = 0; status == TERN_OK && (x = tern_swa_parameter(part->object, i)); i++)
+        status = share(tern_state_dict_key_at(own, i + 1), x, &(target){part->name, to});
+    tern_state_dict_free(own);
+    return status;
+}
+
+const io_part_kind io_part_averaged_model = {save_averaged_model, load_averaged_model,
+                                             share_averaged_model};
 
 /* ---- metrics --------------------------------------------------------------------------------- */
 

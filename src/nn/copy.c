@@ -1,6 +1,7 @@
 /* copy.c -- deep copies of modules: parameters, buffers, children, hooks and data
  * (copy.deepcopy of an nn.Module). */
 #include "base/memory.h"
+#include "base/ranks.h"
 #include "nn/module.h"
 #include <string.h>
 
@@ -49,6 +50,7 @@ static tern_status copy_tensor(copies *c, const tern_member *member, tern_tensor
     if (!*copy ||
         (member->kind != MEMBER_COMPUTED && !tern_requires_grad_(*copy, tern_requires_grad(x))))
         return tern_last_status();
+    TERN_TRY(tern_set_ranks(*copy, tern_ranks_of(x))); /* a part of a tensor parallel layer's */
     return remember(c, x, *copy);
 }
 

@@ -30,4 +30,20 @@ tern_status tern_nn_load_state(tern_module *m, const tern_state_dict *dict,
                                const tern_load_state_dict_options *options, const char *function,
                                bool tied, bool check_only);
 
+/* ---- parts, where ranks share a parameter out (part.c) ----------------------------------------- */
+typedef struct tern_part {
+    int64_t first[TERN_MAX_DIMS]; /* element of each dim of the whole */
+    tern_shape shape;
+} tern_part;
+/* Whether x is a part of a tensor of that shape. */
+bool tern_part_is_of(const tern_tensor *x, const tern_shape *whole);
+/* A part of it along a dim. */
+void tern_part_cut(tern_part *p, int dim, int part, int parts);
+/* What is this rank's, as x is; all of it where x is whole, or NULL. TERN_ERR_SHAPE, with the name and this rank, where x is a
+ * part of a tensor of another shape. */
+tern_status tern_part_find(tern_part *p, const tern_shape *whole, const tern_tensor *x,
+                           const char *function, const char *name);
+/* A view of the whole; NULL after an error. */
+tern_tensor *tern_part_take(const tern_part *p, tern_tensor *whole);
+
 #endif

@@ -44,7 +44,7 @@ static tern_status gather(const char *path, tern_tensor *x, void *user)
 {
     gathering *all = user;
     tern_tensor *grad = tern_grad(x);
-    tern_ranks *ranks = tern_ranks_of(x);
+    tern_ranks *ranks = tern_sums_of(x);
     int k = 0;
     (void)path;
     note_ranks(all, ranks);

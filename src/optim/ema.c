@@ -272,6 +272,11 @@ tern_tensor *tern_swa_average(const tern_averaged_model *self, const tern_tensor
 
 /* ---- state ------------------------------------------------------------------------------- */
 
+tern_tensor *tern_swa_parameter(const tern_averaged_model *self, int i)
+{
+    return self && i >= 0 && i < self->n ? self->averages[i].x : NULL;
+}
+
 static tern_status collect(const tern_averaged_model *self, tern_state_dict *dict)
 {
     tern_tensor *n = tern_tensor_scalar(tern_scalar_int(self->updates), TERN_I64, "cpu");

@@ -75,7 +75,7 @@ static tern_status ask_ranks(const tern_optimizer *o, tern_tensor *found)
 {
     const tern_ranks *asked = NULL;
     for (int i = 0; i < o->n; i++) {
-        tern_ranks *ranks = tern_ranks_of(o->slots[i].x);
+        tern_ranks *ranks = tern_sums_of(o->slots[i].x);
         const uint64_t failures = tern_failures();
         if (!ranks || ranks == asked)
             continue;

@@ -1,31 +1,7 @@
 /* tensor_parallel.c -- layers that the ranks of a group share out, against the same layers in one process.
  *
  *   mpirun -n N tensor_parallel RANKS [DEVICE] */
-#include "ranks.h"
-#include <math.h>
-
-enum { WORDS = 11, WIDTH = 8, HIDDEN = 12, BATCH = 2, LENGTH = 4 };
-static int rank, ranks;
-static const char *device = "cpu";
-
-static double apart(tern_tensor *x, tern_tensor *y)
-{
-    return tern_numel(x) ? tern_item(tern_max(tern_abs(tern_sub(x, y)))) : 0;
-}
-
-static tern_tensor *made(tern_shape shape)
-{
-    return tern_to(tern_randn(shape, TERN_F32, "cpu"), device);
-}
-
-/* This rank's part of dim, as tern_chunk cuts. */
-static tern_tensor *part_of(tern_tensor *x, int dim, tern_dist_group *group)
-{
-    const int64_t n = tern_dist_get_world_size(group), size = tern_size(x, dim);
-    const int64_t each = (size + n - 1) / n, at = each * tern_dist_get_rank(group);
-    const int64_t first = at < size ? at : size;
-    return tern_narrow(x, dim, first, size - first < each ? size - first : each);
-}
+#include "tensor_parallel.h"
 
 /* ---- ways between ranks ----------------------------------------------------------------------------- */
 
@@ -98,68 +74,6 @@ static void ways(void)
 
 /* ---- a language model -------------------------------------------------------------------------------- */
 
-/* words -> table -> [norm, up, tanh, down] -> norm -> classes, which the table gives too where it is tied. */
-static tern_module *net(bool tied)
-{
-    const tern_linear_options o = {.device = device}, no_bias = {.no_bias = true, .device = device};
-    const tern_embedding_options e = {.padding_idx = TERN_SOME(1), .device = device};
-    const tern_layer_norm_options n = {.device = device};
-    tern_manual_seed(tied ? 3 : 4);
-    tern_module *m = tern_nn_sequential(
-        tern_nn_embedding(WORDS, WIDTH, &e),
-        tern_nn_sequential(tern_nn_layer_norm(TERN_SHAPE(WIDTH), &n),
-                           tern_nn_linear(WIDTH, HIDDEN, &o), tern_nn_tanh(),
-                           tern_nn_linear(HIDDEN, WIDTH, &o)),
-        tern_nn_layer_norm(TERN_SHAPE(WIDTH), &n), tern_nn_linear(WIDTH, WORDS, &no_bias));
-    if (tied)
-        tern_nn_set_parameter(m, "3.weight", tern_nn_parameter(m, "0.weight"));
-    return m;
-}
-
-/* The sequence is whole, or each rank has a part of it where the norms are. */
-static void share_out(tern_module *m, bool sequence, tern_dist_group *group)
-{
-    const tern_parallel_layout part = sequence ? TERN_LAYOUT_SEQUENCE : TERN_LAYOUT_DEFAULT;
-    const tern_parallel_plan plan[] = {{"0", TERN_PARALLEL_ROWWISE, TERN_LAYOUT_DEFAULT, part},
-                                       {"*.1", TERN_PARALLEL_COLWISE, part, TERN_LAYOUT_DEFAULT},
-                                       {"*.3", TERN_PARALLEL_ROWWISE, TERN_LAYOUT_DEFAULT, part},
-                                       {"3", TERN_PARALLEL_COLWISE, part, TERN_LAYOUT_DEFAULT},
-                                       {"1.0", TERN_PARALLEL_SEQUENCE, 0, 0},
-                                       {"2", TERN_PARALLEL_SEQUENCE, 0, 0}};
-    CHECK(tern_nn_parallelize_module(m, plan, sequence ? 6 : 4,
-                                     &(tern_parallel_options){.group = group}) == TERN_OK,
-          "shared out");
-}
-
-/* rows_of: the group of tern_dist_fully_shard, which has rows of these parts; NULL: they are whole. */
-static void same_numbers(tern_module *m, tern_module *whole, tern_dist_group *group,
-                         tern_dist_group *rows_of, bool gradients, int step)
-{
-    static const struct {
-        const char *path;
-        int dim; /* that is cut; -1: none is */
-    } rows[] = {{"0.weight", 0},   {"1.0.weight", -1}, {"1.0.bias", -1},
-                {"1.1.weight", 0}, {"1.1.bias", 0},    {"1.3.weight", 1},
-                {"1.3.bias", -1},  {"2.weight", -1},   {"3.weight", 0}};
-    for (int i = 0; i < 9; i++) {
-        tern_tensor *x = tern_nn_parameter(m, rows[i].path),
-                    *y = tern_nn_parameter(whole, rows[i].path);
-        if (gradients) {
-            x = tern_grad(x);
-            y = tern_grad(y);
-        }
-        CHECK(x && y, "%s", rows[i].path);
-        if (rows[i].dim >= 0)
-            y = part_of(tern_detach(y), rows[i].dim, group);
-        if (rows_of)
-            y = part_of(tern_detach(y), 0, rows_of);
-        CHECK(tern_same_shape(x, y), "shape of %s", rows[i].path);
-        CHECK(apart(tern_detach(x), tern_detach(y)) < 2e-5, "%s of %s after step %d: %g",
-              gradients ? "gradient" : "value", rows[i].path, step,
-              apart(tern_detach(x), tern_detach(y)));
-    }
-}
-
 /* All of it on all ranks, and back. */
 static void full_states(tern_module *m, tern_module *whole)
 {
@@ -180,6 +94,10 @@ static void full_states(tern_module *m, tern_module *whole)
     tern_state_dict_set(dict, "1.3.weight", tern_zeros(TERN_SHAPE(WIDTH + 64, HIDDEN), 0, "cpu"));
     REFUSED(tern_dist_load_full_state_dict(m, dict, NULL), TERN_ERR_SHAPE, "size mismatch");
     CHECK(apart(tern_detach(x), before) == 0, "not loaded");
+    tern_state_dict_set(dict, "1.3.weight", tern_nn_parameter(whole, "1.3.weight"));
+    tern_state_dict_set(dict, "0.weight", tern_zeros(TERN_SHAPE(WORDS + 1, WIDTH), 0, "cpu"));
+    REFUSED(tern_dist_load_full_state_dict(m, dict, NULL), TERN_ERR_SHAPE,
+            "0.weight: [12, 8], in the model [11, 8], of which rank"); /* where the part fits too */
     tern_state_dict_free(dict);
     tern_state_dict_free(wanted);
 }
@@ -342,28 +260,121 @@ static void losses(void)
     }
 }
 
-/* Each rank keeps its own parts. */
+/* ---- snapshots -------------------------------------------------------------------------------------------- */
+
+static tern_snapshot *snapshot_of(tern_module *m)
+{
+    tern_snapshot *s = tern_snapshot_new();
+    CHECK(tern_snapshot_add_module(s, "model", m) == TERN_OK, "added");
+    return s;
+}
+
+static void wait_for_all(void)
+{
+    CHECK(tern_dist_barrier(NULL) == TERN_OK, "barrier");
+}
+
+/* A model of other sizes is refused on all ranks, also where this rank's part would fit; a file that one rank finds damaged too. */
+static void refuse_others(tern_module *m)
+{
+    const tern_linear_options no_bias = {.no_bias = true, .device = device};
+    char own[96];
+    tern_module *other = net(false);
+    CHECK(tern_nn_set_child(other, "3", tern_nn_linear(WIDTH, WORDS + 1, &no_bias)),
+          "another head");
+    share_out(other, false, NULL);
+    tern_snapshot *s = snapshot_of(other);
+    snprintf(own, sizeof own, "model.3.weight: [11, 8], in the model [12, 8], of which rank %d has",
+             rank);
+    REFUSED(tern_snapshot_load(s, "parts"), TERN_ERR_SHAPE, own);
+    tern_snapshot_free(s);
+    tern_nn_free(other);
+    if (ranks == 1)
+        return;
+    tern_tensor *before = tern_clone(tern_detach(tern_nn_parameter(m, "1.1.weight")));
+    TERN_NO_GRAD
+        tern_zero_(tern_nn_parameter(m, "1.1.weight"));
+    wait_for_all();
+    snprintf(own, sizeof own, "parts/step-1.shards/%05d-of-%05d.safetensors", 2, ranks);
+    if (rank == 0)
+        CHECK(truncate(own, 64) == 0, "truncated");
+    wait_for_all();
+    s = snapshot_of(m);
+    if (rank == 1)
+        REFUSED(tern_snapshot_load(s, "parts"), TERN_ERR_IO, "00002-of-");
+    else
+        REFUSED(tern_snapshot_load(s, "parts"), TERN_ERR_PEER, "rank 1 failed");
+    CHECK(tern_item(tern_max(tern_abs(tern_nn_parameter(m, "1.1.weight")))) == 0, "not loaded");
+    TERN_NO_GRAD
+        tern_copy_(tern_nn_parameter(m, "1.1.weight"), before);
+    tern_snapshot_free(s);
+}
+
+/* Layers of a group, and a table of all ranks: nobody would know which file has what. */
+static void refuse_no_mesh(void)
+{
+    tern_dist_group *groups[2];
+    if (ranks % 2 || ranks < 4)
+        return;
+    CHECK(tern_dist_init_device_mesh(TERN_SHAPE(ranks / 2, 2), groups) == TERN_OK, "mesh");
+    tern_module *m = net(false);
+    CHECK(tern_nn_rowwise_parallel(tern_nn_child_at(m, 0), NULL), "table");
+    CHECK(tern_nn_colwise_parallel(tern_nn_child_at(m, 3),
+                                   &(tern_parallel_options){.group = groups[1]}),
+          "head");
+    tern_snapshot *s = snapshot_of(m);
+    REFUSED(tern_snapshot_save(s, "none", NULL), TERN_ERR_UNSUPPORTED, "not those of one mesh");
+    CHECK(!tern_snapshot_latest("none"), "nothing is there");
+    tern_snapshot_free(s);
+    tern_nn_free(m);
+}
+
+/* In one folder, into the same layers; whole, into the whole model and back into parts. */
 static void snapshots(void)
 {
-    char folder[32];
-    snprintf(folder, sizeof folder, "rank.%d", rank);
-    tern_module *m[2] = {net(false), net(false)};
+    tern_module *m[2] = {net(false), net(false)}, *whole = net(false);
     for (int i = 0; i < 2; i++) {
         share_out(m[i], false, NULL);
-        tern_snapshot *s = tern_snapshot_new();
-        tern_snapshot_add_module(s, "model", m[i]);
+        tern_snapshot *s = snapshot_of(m[i]);
         if (i)
-            TERN_NO_GRAD
+            TERN_NO_GRAD {
                 tern_zero_(tern_nn_parameter(m[1], "1.1.weight"));
-        CHECK((i ? tern_snapshot_load(s, folder) : tern_snapshot_save(s, folder, NULL)) == TERN_OK,
+                tern_zero_(tern_nn_parameter(m[1], "1.3.weight"));
+            }
+        CHECK((i ? tern_snapshot_load(s, "parts") : tern_snapshot_save(s, "parts", NULL)) ==
+                  TERN_OK,
               "snapshot");
         tern_snapshot_free(s);
     }
-    CHECK(apart(tern_detach(tern_nn_parameter(m[0], "1.1.weight")),
-                tern_detach(tern_nn_parameter(m[1], "1.1.weight"))) == 0,
-          "the parts are there again");
+    same_numbers(m[1], whole, NULL, NULL, false, 0);
+    tern_module *read = net(false);
+    TERN_NO_GRAD
+        for (int i = 0; i < 9; i++)
+            tern_zero_(tern_nn_parameter(read, parameters[i].path));
+    tern_snapshot *s = snapshot_of(read);
+    CHECK(tern_snapshot_load(s, "parts") == TERN_OK, "by one that shares nothing out");
+    for (int i = 0; i < 9; i++) {
+        const char *path = parameters[i].path;
+        CHECK(apart(tern_detach(tern_nn_parameter(read, path)),
+                    tern_detach(tern_nn_parameter(whole, path))) == 0,
+              "whole %s", path);
+    }
+    if (rank == 0)
+        CHECK(tern_snapshot_save(s, "whole", NULL) == TERN_OK, "whole");
+    wait_for_all();
+    tern_snapshot_free(s);
+    s = snapshot_of(m[1]);
+    TERN_NO_GRAD
+        tern_zero_(tern_nn_parameter(m[1], "1.3.weight"));
+    CHECK(tern_snapshot_load(s, "whole") == TERN_OK, "parts of what is whole");
+    same_numbers(m[1], whole, NULL, NULL, false, 0);
+    tern_snapshot_free(s);
+    refuse_others(m[1]);
+    refuse_no_mesh();
     tern_nn_free(m[0]);
     tern_nn_free(m[1]);
+    tern_nn_free(read);
+    tern_nn_free(whole);
 }
 
 static void meshes(void)
