@@ -3,6 +3,7 @@
  * What cuDNN answers for a shape is kept: making a plan takes it half a second, a kernel compiled. So forward alone, of
  * which each length of a prompt would be another shape, is left to tern's own kernel (ops/attention/attention_tiles.c), as
  * are small ones, whose gradient is more launches than that. */
+#include "base/warning.h"
 #include "device/cuda/dnn_attention.h"
 #include "types_host.h"
 #include "shapes.h"
@@ -95,7 +96,7 @@ static bool is_wanted(tern_place *place, const tern_attention *a)
                       tern_cuda_state_of(place)->compute >= FIRST_COMPUTE);
 }
 
-/* *found is not usable where cuDNN refuses; one that it can't tell us of is not asked for again either. */
+/* *found is not usable where cuDNN refuses, which its graph says; what else fails is an error, and asked for again. */
 static tern_status find_plan(tern_place *place, const tern_dnn_problem *p, plan **found)
 {
     tern_cuda_state *device = tern_cuda_state_of(place);
@@ -112,8 +113,27 @@ static tern_status find_plan(tern_place *place, const tern_dnn_problem *p, plan 
     x->used = true;
     x->graph.handle = handle;
     tern_dnn_attention(&x->graph, p);
-    x->usable = x->graph.plan != NULL;
-    return TERN_OK;
+    cudnnStatus_t code = x->graph.code;
+    x->usable = !code;
+    if (!code || tern_cuda_dnn_refuses(code))
+        return TERN_OK;
+    const char *call = x->graph.call;
+    tern_dnn_clear(&x->graph);
+    x->used = false;
+    return tern_fail(TERN_ERR_DEVICE, "%s: describing an attention to cuDNN: %s gave %s (%u)",
+                     tern_place_info(place)->device, call, tern_cuda.cudnnGetErrorString(code),
+                     code);
+}
+
+/* Without the lock: the program may listen. */
+static void tell(tern_place *place, const tern_attention *a, cudnnStatus_t code)
+{
+    tern_warn("slow", "tern_scaled_dot_product_attention",
+              "cuDNN takes no %s of %lld queries and %lld keys, %lld wide, on %s (%s, %u): tern's "
+              "own kernel computes it",
+              a->gradient ? "gradient of an attention" : "attention", (long long)a->block->queries,
+              (long long)a->block->keys, (long long)a->width, tern_place_info(place)->device,
+              tern_cuda.cudnnGetErrorString(code), code);
 }
 
 tern_status tern_cuda_attention_plan(tern_place *place, const tern_attention *a, size_t *scratch,
@@ -128,10 +148,13 @@ tern_status tern_cuda_attention_plan(tern_place *place, const tern_attention *a,
     TERN_TRY(tern_cuda_enter(place));
     pthread_mutex_lock(&device->dnn_lock);
     tern_status status = find_plan(place, &problem, &p);
+    cudnnStatus_t code = status == TERN_OK ? p->graph.code : 0;
     *taken = status == TERN_OK && p->usable;
     if (*taken)
         *scratch = tern_dnn_attention_scratch(&p->graph, &problem);
     pthread_mutex_unlock(&device->dnn_lock);
+    if (code)
+        tell(place, a, code);
     return status;
 }
 
@@ -150,12 +173,16 @@ tern_status tern_cuda_attention(tern_place *place, const tern_attention *a, bool
     TERN_TRY(tern_cuda_enter(place));
     pthread_mutex_lock(&device->dnn_lock);
     tern_status status = find_plan(place, &problem, &p);
-    cudnnStatus_t code =
-        status == TERN_OK && p->usable ? tern_dnn_attend(&p->graph, &problem, &places) : 0;
-    if (status == TERN_OK && (!p->usable || tern_cuda_dnn_refuses(code)))
+    cudnnStatus_t code = status != TERN_OK ? 0
+                         : p->usable       ? tern_dnn_attend(&p->graph, &problem, &places)
+                                           : p->graph.code;
+    if (tern_cuda_dnn_refuses(code)) { /* its heuristics thought otherwise */
+        p->graph.code = code;
         *taken = p->usable = false;
-    else if (status == TERN_OK)
+    } else if (status == TERN_OK)
         status = tern_cuda_dnn_check(place, code, "an attention through cuDNN");
     pthread_mutex_unlock(&device->dnn_lock);
+    if (tern_cuda_dnn_refuses(code))
+        tell(place, a, code);
     return status;
 }

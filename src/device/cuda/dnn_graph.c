@@ -175,9 +175,10 @@ void tern_dnn_make_plan(tern_dnn_graph *g)
                                                             CANDIDATES, &n, engines),
                          "cudnnBackendGetAttribute"))
         return;
-    g->code = n ? 0 : CUDNN_STATUS_NOT_SUPPORTED;
     g->offered = n;
-    for (int64_t i = 0; i < n && i < CANDIDATES; i++) {
+    n = n < CANDIDATES ? n : CANDIDATES;
+    g->code = n ? 0 : CUDNN_STATUS_NOT_SUPPORTED;
+    for (int64_t i = 0; i < n; i++) {
         plan_for(g, engines[i]);
         if (!tern_cuda_dnn_refuses(g->code))
             break;
