@@ -1,5 +1,6 @@
 /* test_convolution_tiles.c -- convolutions of random shapes by tiles that gather from the image, against the cpu. */
 #include "device/opencl/gemm.h"
+#include "heard.h"
 #include "support.h"
 #include "tensor/tensor.h"
 #include <math.h>
@@ -177,7 +178,11 @@ static void columns_are_made_where_tiles_are_not_for_it(void **state)
         const char *options = s->options;
         s->options = "-cl-std=CL1.2 -w -Dconv_tiles_f32=1";
         assert_null(tern_cl_tile_read("4x8x1x2x8x1", &route.tile));
+        heard h = {0};
+        tern_on_warning(hear, &h);
         int64_t broken = work_of(device);
+        tern_on_warning(NULL, NULL);
+        assert_true(h.count > 0 && strncmp(h.text, "tern_conv2d: ", 13) == 0);
         s->options = options;
         s->tuning = (struct tern_cl_tuning){0};
         assert_true(broken > 1);

@@ -4,6 +4,7 @@
 #include "device/cuda/cuda.h"
 #include "heard.h"
 #include "support.h"
+#include "tensor/tensor.h"
 
 /* ---- graphs ------------------------------------------------------------------------------ */
 
@@ -105,6 +106,32 @@ static void a_product_that_cublaslt_refuses_is_told(void **state)
     again("refused", "TERN_STANDIN_FAIL", "cublasLtMatmulAlgoGetHeuristic:1:15");
 }
 
+/* What tern's own kernel does not make beside a product is an error that names it. */
+static void what_no_product_has_is_named(void **state)
+{
+    static const struct {
+        enum tern_gemm_end end;
+        const char *words;
+    } cases[] = {
+        {TERN_GEMM_PLAIN, "cuda:0: cuBLASLt has no BGRADB with this product"},
+        {TERN_GEMM_RELU, "cuda:0: cuBLASLt has no RELU_AUX_BIAS with this product"},
+        {TERN_GEMM_RELU_GRADIENT, "cuda:0: cuBLASLt has no DRELU_BGRAD with this product"}};
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        TERN_SCOPE {
+            tern_tensor *x = tern_ones(TERN_SHAPE(64), TERN_F32, "cuda:0");
+            const tern_buffer *room = &x->storage->block->buffer;
+            tern_gemm g = {.dtype = TERN_F32, .m = 2, .n = 2, .k = 2, .count = {1, 1}, .alpha = 1};
+            g.a =
+                (tern_matrix){.buffer = room, .row = 3, .col = 2}; /* neither is next to another */
+            g.b = g.c = (tern_matrix){.buffer = room, .row = 2, .col = 1};
+            g.sums = g.mask = room;
+            g.end = cases[i].end;
+            assert_int_equal(tern_launch_gemm(tern_tensor_place(x), &g), TERN_ERR_DEVICE);
+            assert_error(TERN_ERR_DEVICE, cases[i].words);
+        }
+}
+
 /* The stand-in takes no halves whose parts may be added as halves. */
 static void products_of_halves_are_added_in_float32(void **state)
 {
@@ -149,6 +176,7 @@ int main(int argc, char **argv)
         TEST(a_graph_that_fails_leaves_nothing),
         TEST(what_another_thread_launches_is_not_recorded),
         TEST(a_product_that_cublaslt_refuses_is_told),
+        TEST(what_no_product_has_is_named),
         TEST(products_of_halves_are_added_in_float32),
         TEST(tf32_is_a_switch),
     };

@@ -1,6 +1,7 @@
 /* test_matmul_tiles.c -- matmul_tiles.cl in every tile that `tern tune` tries, against the portable kernel and the cpu. */
 #include "device/gemm_kernel.h"
 #include "device/opencl/gemm.h"
+#include "heard.h"
 #include "support.h"
 #include "tensor/tensor.h"
 #include <math.h>
@@ -191,6 +192,8 @@ static void a_route_falls_back_to_the_portable_kernel(void **state)
             const char *text = broken ? "4x4x1x2x4x1" : "4x4x2x1x4x1";
             char way[32];
             tern_tensor *c, *expected;
+            heard h = {0};
+            tern_on_warning(hear, &h);
             assert_null(tern_cl_tile_read(text, &route.tile));
             s->tuning = (struct tern_cl_tuning){.routes = &route, .n_routes = 1};
             assert_ok(multiply(device, TERN_F32, 0, "portable", &expected));
@@ -205,6 +208,9 @@ static void a_route_falls_back_to_the_portable_kernel(void **state)
             tern_status status = multiply(device, TERN_F32, 0, way, &c);
             s->tuning = (struct tern_cl_tuning){0};
             s->options = options;
+            tern_on_warning(NULL, NULL);
+            assert_int_equal(h.count, broken);
+            assert_true(strncmp(h.text, "tern_matmul: ", 13 * (size_t)broken) == 0);
             assert_int_equal(status, broken ? TERN_ERR_ARGUMENT : TERN_OK);
             if (broken)
                 assert_error(TERN_ERR_ARGUMENT,

@@ -91,17 +91,30 @@ static uint64_t address_of(const tern_buffer *buffer, int64_t at, tern_dtype dty
     return (uint64_t)(uintptr_t)buffer->handle + (uint64_t)at * tern_dtype_size(dtype);
 }
 
+/* What is done last; and of A's rows, which are its B's. */
+static const struct {
+    int32_t epilogue;
+    const char *name;
+} ends[] = {
+#define END(NAME)                                                                                  \
+    {                                                                                              \
+        CUBLASLT_EPILOGUE_##NAME, #NAME                                                            \
+    }
+    [TERN_GEMM_PLAIN] = END(BGRADB),
+    [TERN_GEMM_RELU] = END(RELU_AUX_BIAS),
+    [TERN_GEMM_RELU_GRADIENT] = END(DRELU_BGRAD)
+#undef END
+};
+
 /* The product with one level of batch; false where cuBLASLt has no words for it. */
 static bool describe(const tern_gemm *g, int64_t count, int level, shape *s)
 {
     memset(s, 0, sizeof *s); /* padding too: it is compared */
     s->m = g->m, s->n = g->n, s->k = g->k, s->count = count;
     s->dtype = (int32_t)g->dtype;
-    s->epilogue = g->end == TERN_GEMM_RELU            ? CUBLASLT_EPILOGUE_RELU_AUX_BIAS
-                  : g->end == TERN_GEMM_RELU_GRADIENT ? CUBLASLT_EPILOGUE_DRELU_BGRAD
-                  : g->sums ? CUBLASLT_EPILOGUE_BGRADB /* its B is our A */
-                  : g->bias ? CUBLASLT_EPILOGUE_BIAS
-                            : CUBLASLT_EPILOGUE_DEFAULT;
+    s->epilogue = g->end || g->sums ? ends[g->end].epilogue
+                  : g->bias         ? CUBLASLT_EPILOGUE_BIAS
+                                    : CUBLASLT_EPILOGUE_DEFAULT;
     s->tf32 = g->tf32;
     const tern_matrix *of[] = {&g->a, &g->b, &g->c};
     for (int i = 0; i < 3; i++)
@@ -391,8 +404,8 @@ tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
         status = through_lt(place, device->gemm, g, &rest);
     if (status == TERN_OK && rest.count[0] > 0)
         status = g->sums || g->end
-                     ? tern_fail(TERN_ERR_DEVICE, "%s: cuBLASLt has no sums with this product",
-                                 tern_place_info(place)->device)
+                     ? tern_fail(TERN_ERR_DEVICE, "%s: cuBLASLt has no %s with this product",
+                                 tern_place_info(place)->device, ends[g->end].name)
                      : portable(place, device->gemm, &rest);
     pthread_mutex_unlock(&device->gemm_lock);
     if (tern_cuda.has_lt && status == TERN_OK && rest.count[0] > 0)

@@ -173,6 +173,7 @@ static tern_status find_kernel(tern_place *place, const tern_convolution *c, con
     tern_cl_gemm_state *state = tern_cl_gemm_state_of(place);
     const tern_cl_tiled of = {.file = "convolution_tiles.cl",
                               .name = name,
+                              .function = "tern_conv2d",
                               .tile = p->tile,
                               .dtype = c->dtype,
                               .layout = c->pass == TERN_CONV_WEIGHT ? 2 : 0,

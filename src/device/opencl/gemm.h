@@ -95,7 +95,7 @@ tern_cl_gemm_state *tern_cl_gemm_state_of(tern_place *place);
  * With the state's lock held. */
 typedef struct tern_cl_tiled {
     struct tern_cl_tiled *next;
-    const char *file, *name; /* literals */
+    const char *file, *name, *function; /* literals; function: the public one, for warnings */
     tern_cl_tile tile;
     tern_dtype dtype;
     int layout; /* as tern_cl_layout's */

@@ -130,7 +130,7 @@ static tern_status build_or_not(tern_place *place, tern_cl_tiled *u)
     if (status != TERN_OK && status != TERN_ERR_ARGUMENT)
         return tern_fail(status, "%s", message);
     if (status != TERN_OK)
-        tern_warn("slow", u->name, "products take a slower kernel: %s", message);
+        tern_warn("slow", u->function, "products take a slower kernel: %s", message);
     return TERN_OK;
 }
 
@@ -163,6 +163,7 @@ tern_status tern_cl_tiles_gemm(tern_place *place, tern_cl_gemm_state *state, con
     const int n = sizeof args / sizeof *args;
     const tern_cl_tiled u = {.file = "matmul_tiles.cl",
                              .name = "gemm_tiles",
+                             .function = "tern_matmul",
                              .tile = *tile,
                              .dtype = g->dtype,
                              .layout = tern_cl_layout(g),
