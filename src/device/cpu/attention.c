@@ -17,18 +17,6 @@ static tern_status attention_plan(tern_place *place, const tern_attention *a, si
     return TERN_OK;
 }
 
-typedef struct job {
-    const tern_cpu_kernel *kernel;
-    tern_host_attention *g;
-} job;
-
-static void run_part(void *user, int part, int parts)
-{
-    const job *j = user;
-    void *const args[] = {j->g};
-    j->kernel->run(j->kernel, part, parts, args);
-}
-
 static tern_status attention(tern_place *place, const tern_attention *a, bool *taken)
 {
     (void)taken;
@@ -61,15 +49,7 @@ static tern_status attention(tern_place *place, const tern_attention *a, bool *t
                              .mask = tern_cpu_at(&a->mask),
                              .room = room->buffer.host,
                              .part_room = part_room};
-    const tern_arg args[] = {{.role = TERN_ROLE_IN, .by_reference = true, .value.data = &g}};
-    job j = {.g = &g};
-    void *kernel;
-    tern_status status =
-        tern_cpu_product_kernel(place, &found, "attention", TERN_F32, args, 1, &kernel);
-    if (status == TERN_OK) {
-        j.kernel = kernel;
-        tern_parallel(parts, run_part, &j);
-    }
+    tern_status status = tern_cpu_run_product(place, &found, "attention", TERN_F32, &g, parts);
     tern_block_free(room);
     return status;
 }

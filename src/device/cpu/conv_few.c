@@ -58,18 +58,6 @@ static void shape_of(const tern_convolution *c, tern_host_conv_few *g)
         g->part_room += g->o * g->y_rows * g->y_row;
 }
 
-typedef struct job {
-    const tern_cpu_kernel *kernel;
-    tern_host_conv_few *g;
-} job;
-
-static void run_part(void *user, int part, int parts)
-{
-    const job *j = user;
-    void *const args[] = {j->g};
-    j->kernel->run(j->kernel, part, parts, args);
-}
-
 static void sum_parts(const tern_host_conv_few *g, int64_t numbers, int parts, float *out)
 {
     memcpy(out, g->room, (size_t)numbers * sizeof *out);
@@ -97,17 +85,10 @@ tern_status tern_cpu_conv_few(tern_place *place, const tern_convolution *c, bool
     if (!room)
         return tern_last_status();
     g.room = room->buffer.host;
-    const tern_arg args[] = {{.role = TERN_ROLE_IN, .by_reference = true, .value.data = &g}};
-    job j = {.g = &g};
-    void *kernel;
-    tern_status status = tern_cpu_product_kernel(
-        place, &found[sums], sums ? "conv_weight" : "conv_forward", TERN_F32, args, 1, &kernel);
-    if (status == TERN_OK) {
-        j.kernel = kernel;
-        tern_parallel(parts, run_part, &j);
-        if (sums)
-            sum_parts(&g, numbers, parts, tern_cpu_at(&c->weight));
-    }
+    tern_status status = tern_cpu_run_product(
+        place, &found[sums], sums ? "conv_weight" : "conv_forward", TERN_F32, &g, parts);
+    if (sums && status == TERN_OK)
+        sum_parts(&g, numbers, parts, tern_cpu_at(&c->weight));
     tern_block_free(room);
     return status;
 }

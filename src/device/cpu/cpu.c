@@ -162,17 +162,6 @@ static tern_status cpu_use_handles(tern_place *place, const tern_device_handles 
 
 /* ---- kernels ----------------------------------------------------------------------------- */
 
-typedef struct launch {
-    const tern_cpu_kernel *kernel;
-    void *const *args;
-} launch;
-
-static void run_part(void *user, int part, int parts)
-{
-    const launch *l = user;
-    l->kernel->run(l->kernel, part, parts, l->args);
-}
-
 static tern_status cpu_launch(tern_place *place, void *kernel, const tern_grid *grid,
                               const tern_arg *args, int n)
 {
@@ -185,14 +174,8 @@ static tern_status cpu_launch(tern_place *place, void *kernel, const tern_grid *
                                           : (const void *)&a->value;
         memcpy(&pointers[i], &p, sizeof p);
     }
-    launch l = {kernel, pointers};
     int parts = tern_parallel_parts(grid->work);
-    if (parts > grid->count)
-        parts = (int)grid->count;
-    if (parts == 1)
-        run_part(&l, 0, 1);
-    else
-        tern_parallel(parts, run_part, &l);
+    tern_cpu_run_parts(kernel, pointers, parts < grid->count ? parts : (int)grid->count);
     return TERN_OK;
 }
 

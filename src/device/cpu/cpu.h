@@ -32,10 +32,12 @@ static inline tern_host_matrix tern_cpu_matrix(const tern_matrix *x, size_t elem
 }
 
 tern_status tern_cpu_gemm(tern_place *place, const tern_gemm *gemm);
-/* Kernel `name` of product_kernels.c; *slot keeps what was found, and held against its parameters, for
- * the next call. */
-tern_status tern_cpu_product_kernel(tern_place *place, _Atomic(void *) *slot, const char *name,
-                                    tern_dtype dtype, const tern_arg *args, int n, void **kernel);
+/* Run a kernel in so many parts, on the threads of the pool. */
+void tern_cpu_run_parts(const tern_cpu_kernel *kernel, void *const *args, int parts);
+/* The same of kernel `name` of product_kernels.c, whose parameter is a struct of product.h; *slot keeps what was found, and
+ * held against its parameter, for the next call. */
+tern_status tern_cpu_run_product(tern_place *place, _Atomic(void *) *slot, const char *name,
+                                 tern_dtype dtype, void *problem, int parts);
 /* oneDNN's convolutions, where it is linked, and attention. */
 extern const tern_vendor tern_cpu_vendor;
 tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, bool *taken);

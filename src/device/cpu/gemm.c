@@ -6,31 +6,24 @@
 #include "base/parallel.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/onednn.h"
-#include "device/signature.h"
 #include "shapes.h"
 #include <stdatomic.h>
 #include <string.h>
-
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 static int64_t multiplications(const tern_host_product *p)
 {
     return p->m * p->n * p->k * p->count[0] * p->count[1];
 }
 
-static tern_status own_product(tern_place *place, tern_dtype dtype, const tern_host_product *p)
+static tern_status own_product(tern_place *place, tern_dtype dtype, tern_host_product *p)
 {
     static _Atomic(void *) found[TERN_BF16 + 1];
     int64_t down = (p->m + TERN_PRODUCT_ROWS - 1) / TERN_PRODUCT_ROWS;
     int64_t across = (p->n + TERN_PRODUCT_COLUMNS - 1) / TERN_PRODUCT_COLUMNS;
-    tern_grid grid = {p->count[0] * p->count[1] * down * across,
-                      multiplications(p) / TERN_CPU_PER_OPERATION, true};
-    /* The kernel has the host's own struct, which is no type of kernels in general. */
-    const tern_arg args[] = {{.role = TERN_ROLE_IN, .by_reference = true, .value.data = p}};
-    void *kernel;
-    TERN_TRY(tern_cpu_product_kernel(place, &found[dtype], "product", dtype, args, COUNT(args),
-                                     &kernel));
-    return tern_cpu_backend.launch(place, kernel, &grid, args, COUNT(args));
+    int64_t tiles = p->count[0] * p->count[1] * down * across;
+    int parts = tern_parallel_parts(multiplications(p) / TERN_CPU_PER_OPERATION);
+    return tern_cpu_run_product(place, &found[dtype], "product", dtype, p,
+                                parts < tiles ? parts : (int)tiles);
 }
 
 /* ---- oneDNN ------------------------------------------------------------------------------ */
@@ -173,7 +166,7 @@ static tern_status onednn_product(tern_dtype dtype, const tern_host_product *p, 
 
 /* ---- one product ------------------------------------------------------------------------- */
 
-static tern_status product(tern_place *place, tern_dtype dtype, const tern_host_product *p)
+static tern_status product(tern_place *place, tern_dtype dtype, tern_host_product *p)
 {
 #ifdef TERN_WITH_ONEDNN
     bool taken = false, large = p->m > 1 && p->n > 1 && p->m * p->n * p->k >= ONEDNN_FROM;
