@@ -94,6 +94,12 @@ static inline int64_t tern_gemm_mask_bytes(int64_t m, int64_t n)
     return m * ((n + 127) / 128 * 16);
 }
 
+/* The i-th of n dims of an image, from outside in memory, where its channels lie next to each other. */
+static inline int tern_channels_last_dim(int i, int n)
+{
+    return i == 0 ? 0 : i == n - 1 ? 1 : i + 1;
+}
+
 /* A convolution, or a gradient of one: y from x and weight (and bias, one number a channel of y), x
  * from y and weight, weight from x and y. All are dense; nothing is empty. */
 typedef enum tern_conv_pass { TERN_CONV_Y, TERN_CONV_X, TERN_CONV_WEIGHT } tern_conv_pass;
@@ -102,7 +108,7 @@ typedef struct tern_convolution {
     tern_conv_pass pass;
     const struct tern_conv_shape *shape; /* of shapes.h */
     tern_arg x, weight, y, bias;         /* bias without a buffer: none */
-    bool channels_last; /* of x, weight and y: memory_format.h; else they are in rows */
+    bool channels_last; /* of x, weight and y: by tern_channels_last_dim; else they are in rows */
     bool adds;          /* to what x is: of TERN_CONV_X, where the vendor adds_convolutions */
     bool deterministic; /* the same numbers on every run */
     bool tf32;          /* f32: may read TensorFloat-32 numbers; set by the device layer */

@@ -9,10 +9,5 @@ bool tern_is_channels_last(const tern_tensor *x);
 void tern_make_channels_last(tern_tensor *x);
 /* What an elementwise result of that shape is: as the first input of the shape. */
 bool tern_keeps_channels_last(tern_tensor *const *in, int n, const tern_shape *shape);
-/* The i-th dim of n, from outside, in that order. */
-static inline int tern_channels_last_dim(int i, int n)
-{
-    return i == 0 ? 0 : i == n - 1 ? 1 : i + 1;
-}
 
 #endif

@@ -162,7 +162,7 @@ static cudnnStatus_t set_tensor(cudnnTensorDescriptor_t *tensor, cudnnDataType_t
     int strides[5];
     cudnnStatus_t code = tern_cuda.cudnnCreateTensorDescriptor(tensor);
     for (int i = n - 1, stride = 1, d; i >= 0; i--, stride *= dims[d]) {
-        d = !last || i == 0 ? i : i == n - 1 ? 1 : i + 1;
+        d = last ? tern_channels_last_dim(i, n) : i;
         strides[d] = stride;
     }
     return code ? code : tern_cuda.cudnnSetTensorNdDescriptor(*tensor, type, n, dims, strides);
