@@ -12,7 +12,9 @@ static void *address(const tern_buffer *buffer, size_t at)
 
 tern_status tern_cuda_alloc(tern_place *place, tern_buffer *buffer)
 {
-    TERN_TRY(tern_cuda_enter(place));
+    tern_status status = tern_cuda_enter(place);
+    if (status != TERN_OK) /* recorded: who is to try again would leave it */
+        return status == TERN_ERR_MEMORY ? TERN_ERR_DEVICE : status;
     void *memory = NULL;
     cudaError_t code = tern_cuda.cudaMalloc(&memory, buffer->bytes);
     if (code == cudaErrorMemoryAllocation) {
