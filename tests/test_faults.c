@@ -1,9 +1,10 @@
 /* test_faults.c -- in a training step of every kind of model an allocation fails, or a call of the
  * driver: the n-th alone, or it and all after it, for every n (some, without TERN_TEST_ALL).
  *
- * What must hold then: an error; inputs as they were; every parameter and buffer as it was, or,
- * where it was in the optimizer that the step failed, as the whole step leaves it; nothing is left
- * behind; the next step works, and gives the numbers that it gives after no failure. */
+ * What must hold then: an error, and no result of the forward that met it; inputs as they were; every
+ * parameter and buffer as it was, or, where it was in the optimizer that the step failed, as the whole
+ * step leaves it; nothing is left behind; the next step works, and gives the numbers that it gives after
+ * no failure. */
 #include "support.h"
 #include "faults/models.h"
 #include "faults/source.h"
@@ -151,6 +152,9 @@ static bool try_one(bench *b, const source *s)
     bool happened = disarm(s) >= s->n;
     if (status != TERN_OK && !happened)
         fail_msg("%s: %s did not happen, and there is an error: %s", b->t.model->name, what,
+                 tern_last_error());
+    if (b->t.is_odd)
+        fail_msg("%s: %s: there is a result, and an error: %s", b->t.model->name, what,
                  tern_last_error());
     if (status != TERN_OK && !*tern_last_error())
         fail_msg("%s: %s: there is no message", b->t.model->name, what);

@@ -4,7 +4,7 @@
 #include <tern/tensor.h>
 
 /* linear(relu(linear(x, w1, b1)), w2, b2), the relu and its gradient within the products. NULL, without an error, where the device
- * has no such products, and while a profiler or somebody else looks at each of the three; defined in ops/. */
+ * has no such products, and while a profiler or somebody else looks at each of the three; with one, where it fails. Defined in ops/. */
 tern_tensor *tern_hook_linear_relu_linear(tern_tensor *x, tern_tensor *w1, tern_tensor *b1,
                                           tern_tensor *w2, tern_tensor *b2);
 

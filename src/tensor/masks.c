@@ -108,10 +108,15 @@ static atomic_uintptr_t *followed(const tern_tensor *weight, bool put)
     return !put ? NULL : free ? free : first;
 }
 
+bool tern_may_fuse(const tern_place *place)
+{
+    return tern_place_is_grouped(place) && !tern_thread.mode.trace &&
+           !tern_thread.mode.anomaly.on && !tern_debugging;
+}
+
 tern_dtype tern_companion_is_wanted(const tern_call *call, const tern_tensor *weight)
 {
-    if (!weight || !tern_place_is_grouped(call->place) || tern_thread.mode.frame ||
-        tern_thread.mode.trace || tern_thread.mode.anomaly.on || tern_debugging ||
+    if (!weight || !tern_may_fuse(call->place) || tern_thread.mode.frame ||
         !tern_must_record(call->op, call->in, call->n_in))
         return TERN_DTYPE_DEFAULT;
     atomic_uintptr_t *place = followed(weight, false);

@@ -215,6 +215,9 @@ tern_tensor *tern_hook_masked(tern_tensor *dy, tern_tensor *mask);
  * was asked for: before a call with that weight tern_companion_is_wanted gives the dtype that it was asked for in, and
  * TERN_DTYPE_DEFAULT where it was not. */
 tern_tensor *tern_take_companion(const tern_tensor *x, tern_dtype dtype);
+/* Whether several operations may be one on the place: its launches have their price, and nobody looks at each (a profiler
+ * does not count). */
+bool tern_may_fuse(const tern_place *place);
 tern_dtype tern_companion_is_wanted(const tern_call *call, const tern_tensor *weight);
 
 /* ---- in place through views (inplace.c) -------------------------------------------------- */

@@ -23,6 +23,7 @@ typedef struct test_training {
     tern_tensor *x, *y; /* kept */
     tern_optimizer *optimizer;
     tern_scaler *scaler; /* or NULL */
+    bool is_odd;         /* the last step's forward gave a result, and an error */
 } test_training;
 
 /* The same numbers each time. */

@@ -10,18 +10,20 @@ static bool is_bare(const tern_module *m)
     return m && !m->hooks && !m->around && !m->computes;
 }
 
-/* Linear, ReLU and Linear from member i on in one, where the device has that; NULL. */
-static tern_tensor *three_at_once(const tern_module *self, int i, tern_tensor *x)
+/* Linear, ReLU and Linear from member i on in one, where the device has that: whether it was done, or failed. */
+static bool three_at_once(const tern_module *self, int i, tern_tensor *x, tern_tensor **y)
 {
     tern_module *m[3] = {NULL, NULL, NULL};
     for (int k = 0; k < 3; k++) {
         m[k] = i + k < self->count ? self->members[i + k].child : NULL;
         if (!is_bare(m[k]) || !(k == 1 ? tern_layer_is_relu(m[k]) : tern_layer_is_linear(m[k])))
-            return NULL;
+            return false;
     }
-    return tern_hook_linear_relu_linear(
+    uint64_t failures = tern_failures();
+    *y = tern_hook_linear_relu_linear(
         x, tern_nn_parameter(m[0], "weight"), tern_nn_parameter(m[0], "bias"),
         tern_nn_parameter(m[2], "weight"), tern_nn_parameter(m[2], "bias"));
+    return *y || tern_failed_since(failures) != TERN_OK;
 }
 
 /* Sequential: the children one after the other. */
@@ -30,9 +32,10 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
     for (int i = 0; x && i < self->count; i++) {
         if (!self->members[i].child)
             continue;
-        tern_tensor *y = three_at_once(self, i, x);
-        i += y ? 2 : 0;
-        x = y ? y : tern_nn_forward(self->members[i].child, x);
+        tern_tensor *y;
+        bool done = three_at_once(self, i, x, &y);
+        x = done ? y : tern_nn_forward(self->members[i].child, x);
+        i += done ? 2 : 0;
     }
     return x;
 }

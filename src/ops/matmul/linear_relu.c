@@ -1,7 +1,6 @@
 /* linear_relu.c -- two linear layers with relu between them, where the device's products make relu and its gradient on the way.
  *
  * What is between the two is seen by nobody, so that it need not be there before relu: h = relu(x w1' + b1), y = h w2' + b2. */
-#include "base/debug.h"
 #include "base/fused.h"
 #include "base/profile.h"
 #include "ops/matmul/matrix_product.h"
@@ -212,9 +211,8 @@ tern_tensor *tern_hook_linear_relu_linear(tern_tensor *x, tern_tensor *w1, tern_
                                           tern_tensor *w2, tern_tensor *b2)
 {
     tern_tensor *in[INPUTS] = {x, w1, b1, w2, b2}, *out[3];
-    bool fit = x && w1 && b1 && w2 && b2 && tern_place_is_grouped(x->storage->place) &&
-               !tern_thread.mode.trace && !tern_thread.mode.anomaly.on && !tern_debugging &&
-               !tern_profiling && go_together(in);
+    bool fit = x && w1 && b1 && w2 && b2 && tern_may_fuse(x->storage->place) && !tern_profiling &&
+               go_together(in);
     if (!fit)
         return NULL;
     TERN_CAST_FOR(&op, &in[X], &in[W1], &in[B1], &in[W2], &in[B2]);
