@@ -99,16 +99,15 @@ static int64_t stack_count(const geometry *g)
 /* ---- products ---------------------------------------------------------------------------- */
 
 /* The rows of x from `first` on as an operand of a product, or their transpose, which is the
- * same memory with row and column strides exchanged. Leading dims are batch strides. */
+ * same memory with row and column strides exchanged. */
 static tern_matrix matrix(const tern_tensor *x, int64_t first, bool transposed)
 {
-    int64_t row = x->stride[x->ndim - 2], column = x->stride[x->ndim - 1];
-    return (tern_matrix){.buffer = &x->storage->block->buffer,
-                         .at = x->offset + first * row,
-                         .row = transposed ? column : row,
-                         .col = transposed ? row : column,
-                         .batch = {x->ndim > 3 ? x->stride[x->ndim - 4] : 0,
-                                   x->ndim > 2 ? x->stride[x->ndim - 3] : 0}};
+    tern_matrix m = tern_attention_matrix(x);
+    int64_t row = m.row;
+    m.at += first * row;
+    m.row = transposed ? m.col : row;
+    m.col = transposed ? row : m.col;
+    return m;
 }
 
 /* The scores of a block as an operand: dense (stacks, rows, columns), packed to the columns of

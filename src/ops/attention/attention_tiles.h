@@ -22,6 +22,8 @@ tern_status tern_attention_tiles_forward(tern_call *call, const struct tern_atte
 tern_status tern_attention_tiles_gradient(tern_call *call,
                                           const struct tern_attention_block *block);
 
+/* x as an operand of products (attention_vendor.c); leading dims are batch strides. */
+tern_matrix tern_attention_matrix(const tern_tensor *x);
 /* All of it, or of its gradients on devices that tiles fit, by the device's own routine (attention_vendor.c), where it has one
  * and neither weights are kept nor dropped. */
 tern_status tern_attention_vendor_forward(tern_call *call, const struct tern_attention_block *block,

@@ -7,7 +7,7 @@
 enum { Q, K, V, MASK, DOUT, HAD };
 enum { OUT, SUMS, WEIGHTS };
 
-static tern_matrix matrix(const tern_tensor *x)
+tern_matrix tern_attention_matrix(const tern_tensor *x)
 {
     return (tern_matrix){.buffer = &x->storage->block->buffer,
                          .at = x->offset,
@@ -20,7 +20,7 @@ static tern_matrix matrix(const tern_tensor *x)
 /* The same of a result or a gradient, which may be (N, T, heads, width), or part i of (N, T, 3, heads, width). */
 static tern_matrix result(const tern_tensor *x, const tern_attention_attributes *at, int i)
 {
-    tern_matrix m = matrix(x);
+    tern_matrix m = tern_attention_matrix(x);
     bool packed = x->ndim == 5;
     if (!packed && !at->inner)
         return m;
@@ -41,9 +41,9 @@ static tern_attention describe(const tern_call *call, const tern_attention_block
                         .value_width = v->shape[v->ndim - 1],
                         .scale = at->scale,
                         .softcap = at->softcap,
-                        .q = matrix(q),
-                        .k = matrix(call->in[K]),
-                        .v = matrix(v)};
+                        .q = tern_attention_matrix(q),
+                        .k = tern_attention_matrix(call->in[K]),
+                        .v = tern_attention_matrix(v)};
     if (call->in[MASK])
         a.mask = tern_arg_in(call->in[MASK]);
     return a;
@@ -76,8 +76,8 @@ tern_status tern_attention_vendor_gradient(tern_call *call, const tern_attention
     tern_attention a = describe(call, block);
     a.gradient = true;
     a.deterministic = tern_are_deterministic_algorithms_enabled();
-    a.out = matrix(call->in[HAD + OUT]);
-    a.dout = matrix(call->in[DOUT]);
+    a.out = tern_attention_matrix(call->in[HAD + OUT]);
+    a.dout = tern_attention_matrix(call->in[DOUT]);
     a.dq = to[Q], a.dk = to[K], a.dv = to[V];
     a.sums = tern_arg_in(call->in[HAD + SUMS]);
     return tern_launch_attention(call->place, &a, taken);
