@@ -21,11 +21,23 @@ static tern_status is_taken(tern_place *place, const tern_convolution *c, size_t
     return tern_capture_of(place) ? vendor->convolution(place, c, taken) : TERN_OK;
 }
 
+/* Give work to the device, with its scratch memory; a recorded call's is from the graph's pool. */
+static tern_status give(tern_place *place, const tern_work *work, size_t bytes,
+                        const tern_buffer **scratch, const char *function, bool *taken)
+{
+    tern_block *block = bytes ? tern_block_alloc(place, bytes, function) : NULL;
+    if (bytes && !block)
+        return tern_last_status();
+    *scratch = block ? &block->buffer : NULL;
+    tern_status status = tern_work_give(place, work, taken);
+    tern_block_free(block);
+    return status;
+}
+
 tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c, bool *taken)
 {
     const tern_vendor *vendor = place->backend->vendor;
     tern_convolution call = *c;
-    tern_block *scratch = NULL;
     size_t bytes = 0;
     *taken = false;
     if (!vendor || !vendor->convolution || (c->adds && !vendor->adds_convolutions))
@@ -35,23 +47,14 @@ tern_status tern_launch_convolution(tern_place *place, const tern_convolution *c
     TERN_TRY(is_taken(place, &call, &bytes, taken));
     if (!*taken)
         return TERN_OK;
-    if (bytes) { /* a recorded call's is from the graph's pool */
-        scratch = tern_block_alloc(place, bytes, "tern_convolution");
-        if (!scratch)
-            return tern_last_status();
-        call.scratch = &scratch->buffer;
-    }
-    tern_status status = tern_work_give(
-        place, &(tern_work){.kind = TERN_WORK_CONVOLUTION, .what.convolution = &call}, taken);
-    tern_block_free(scratch);
-    return status;
+    return give(place, &(tern_work){.kind = TERN_WORK_CONVOLUTION, .what.convolution = &call},
+                bytes, &call.scratch, "tern_convolution", taken);
 }
 
 tern_status tern_launch_attention(tern_place *place, const tern_attention *a, bool *taken)
 {
     const tern_vendor *vendor = place->backend->vendor;
     tern_attention call = *a;
-    tern_block *scratch = NULL;
     size_t bytes = 0;
     *taken = false;
     if (!vendor || !vendor->attention)
@@ -60,16 +63,8 @@ tern_status tern_launch_attention(tern_place *place, const tern_attention *a, bo
     TERN_TRY(vendor->attention_plan(place, a, &bytes, taken));
     if (!*taken)
         return TERN_OK;
-    if (bytes) {
-        scratch = tern_block_alloc(place, bytes, "tern_scaled_dot_product_attention");
-        if (!scratch)
-            return tern_last_status();
-        call.scratch = &scratch->buffer;
-    }
-    tern_status status = tern_work_give(
-        place, &(tern_work){.kind = TERN_WORK_ATTENTION, .what.attention = &call}, taken);
-    tern_block_free(scratch);
-    return status;
+    return give(place, &(tern_work){.kind = TERN_WORK_ATTENTION, .what.attention = &call}, bytes,
+                &call.scratch, "tern_scaled_dot_product_attention", taken);
 }
 
 tern_status tern_launch_together(tern_place *const *places, int n, const tern_together *list, int k,
