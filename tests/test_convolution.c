@@ -1,33 +1,13 @@
 /* test_convolution.c -- convolutions: PyTorch's numbers, gradients of any
  * order, types, refusals. */
-#include "support.h"
+#include "convolution_rows.h"
 #include "pattern.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-typedef tern_tensor *(*conv)(tern_tensor *x, tern_tensor *w, tern_tensor *b,
-                             const tern_conv_function_options *o);
-typedef tern_tensor *(*transposed)(tern_tensor *x, tern_tensor *w, tern_tensor *b,
-                                   const tern_conv_transpose_function_options *o);
-
 /* The table of golden/convolution.py. */
-typedef struct row {
-    const char *name;
-    conv conv;
-    transposed transposed;
-    tern_shape x, w;
-    tern_conv_function_options o;
-    tern_shape output_padding;
-} row;
-#define S(...)                                                                                     \
-    {                                                                                              \
-        sizeof((int64_t[]){__VA_ARGS__}) / 8,                                                      \
-        {                                                                                          \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
-static const row rows[] = {
+static const conv_row rows[] = {
     {"plain1", tern_conv1d, NULL, S(2, 3, 9), S(4, 3, 3), {.groups = 0}, {0}},
     {"strided1", tern_conv1d, NULL, S(1, 4, 12), S(6, 2, 3), {S(2), S(2), S(2), .groups = 2}, {0}},
     {"plain2", tern_conv2d, NULL, S(2, 3, 6, 5), S(4, 3, 3, 2), {.padding = S(1)}, {0}},
@@ -100,20 +80,7 @@ static const row rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-static tern_tensor *call(const row *r, tern_tensor *x, tern_tensor *w, tern_tensor *b)
-{
-    const tern_conv_function_options *o = &r->o;
-    tern_conv_transpose_function_options t = {o->stride,         o->padding, o->dilation,
-                                              r->output_padding, o->groups,  {0}};
-    return r->conv ? r->conv(x, w, b, o) : r->transposed(x, w, b, &t);
-}
-
-static int64_t channels(const row *r)
-{
-    return r->conv ? r->w.dims[0] : r->w.dims[1] * (r->o.groups ? r->o.groups : 1);
-}
-
-static void assert_golden(test_golden *file, const row *r, const char *part, tern_tensor *x,
+static void assert_golden(test_golden *file, const conv_row *r, const char *part, tern_tensor *x,
                           test_tolerance tolerance)
 {
     char name[64];
@@ -122,7 +89,7 @@ static void assert_golden(test_golden *file, const row *r, const char *part, ter
     test_close(x, wanted, tolerance, name, __FILE__, __LINE__);
 }
 
-static void check_row(test_golden *file, const row *r, const char *device, tern_dtype dtype)
+static void check_row(test_golden *file, const conv_row *r, const char *device, tern_dtype dtype)
 {
     test_tolerance exact = {.abs = dtype == TERN_BF16  ? 0.04
                                    : dtype == TERN_F16 ? 4e-3
@@ -168,7 +135,7 @@ static void gradients_of_any_order_are_the_differences(void **state)
     static const char *const names[] = {"strided1", "same2", "depth2", "transpose2"};
     FOR_EACH_DEVICE(device)
     for (int i = 0; i < ROWS; i++) {
-        row small = rows[i];
+        conv_row small = rows[i];
         bool wanted = false;
         for (int k = 0; k < 4; k++)
             wanted = wanted || strcmp(names[k], small.name) == 0;

@@ -1,40 +1,37 @@
 /* test_convolution_format.c -- images whose channels lie next to each other: what keeps that, and that values and gradients
  * are those of images in rows. */
-#include "support.h"
+#include "convolution_rows.h"
 #include "tensor/memory_format.h"
 #include <stdio.h>
 
-#define S(...)                                                                                     \
-    {                                                                                              \
-        sizeof((int64_t[]){__VA_ARGS__}) / 8,                                                      \
-        {                                                                                          \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
-static const struct {
-    tern_shape x, w;
-    tern_conv_function_options o;
-    bool transposed;
-} rows[] = {
-    {S(3, 8, 9, 7), S(16, 8, 3, 3), {.padding = S(1)}, false},
-    {S(2, 6, 9, 8), S(10, 3, 3, 2), {S(2, 3), S(1, 2), S(2, 1), .groups = 2}, false},
-    {S(2, 4, 6, 5), S(4, 1, 3, 3), {.padding = S(1), .groups = 4}, false},
-    {S(4, 5, 3, 4), S(7, 5, 1, 1), {.groups = 1}, false},
-    {S(2, 5, 1, 9), S(3, 5, 1, 3), {.groups = 1}, false},
-    {S(1, 3, 4, 5, 6), S(8, 3, 2, 3, 2), {.stride = S(1, 2, 1), .padding = S(0, 1, 1)}, false},
-    {S(2, 6, 5, 4), S(6, 3, 3, 3), {.stride = S(2), .groups = 2}, true},
+static const conv_row rows[] = {
+    {"padded", tern_conv2d, NULL, S(3, 8, 9, 7), S(16, 8, 3, 3), {.padding = S(1)}, {0}},
+    {"strided",
+     tern_conv2d,
+     NULL,
+     S(2, 6, 9, 8),
+     S(10, 3, 3, 2),
+     {S(2, 3), S(1, 2), S(2, 1), .groups = 2},
+     {0}},
+    {"depth", tern_conv2d, NULL, S(2, 4, 6, 5), S(4, 1, 3, 3), {.padding = S(1), .groups = 4}, {0}},
+    {"point", tern_conv2d, NULL, S(4, 5, 3, 4), S(7, 5, 1, 1), {.groups = 1}, {0}},
+    {"flat", tern_conv2d, NULL, S(2, 5, 1, 9), S(3, 5, 1, 3), {.groups = 1}, {0}},
+    {"three dims",
+     tern_conv3d,
+     NULL,
+     S(1, 3, 4, 5, 6),
+     S(8, 3, 2, 3, 2),
+     {.stride = S(1, 2, 1), .padding = S(0, 1, 1)},
+     {0}},
+    {"transposed",
+     NULL,
+     tern_conv_transpose2d,
+     S(2, 6, 5, 4),
+     S(6, 3, 3, 3),
+     {.stride = S(2), .groups = 2},
+     {0}},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
-
-static tern_tensor *convolve(int row, tern_tensor *x, tern_tensor *w, tern_tensor *bias)
-{
-    const tern_conv_function_options *o = &rows[row].o;
-    if (rows[row].transposed)
-        return tern_conv_transpose2d(
-            x, w, bias,
-            &(tern_conv_transpose_function_options){.stride = o->stride, .groups = o->groups});
-    return rows[row].x.ndim == 5 ? tern_conv3d(x, w, bias, o) : tern_conv2d(x, w, bias, o);
-}
 
 static tern_memory_format last_of(const tern_tensor *x)
 {
@@ -43,19 +40,18 @@ static tern_memory_format last_of(const tern_tensor *x)
 
 /* y and the gradients of x, w and bias; last: bits for x and w. Where neither lies by channels alone, as weights of one
  * tap do not, y lies in rows. */
-static void compute(int row, const char *device, tern_dtype dtype, int last, tern_tensor *got[4])
+static void compute(const conv_row *r, const char *device, tern_dtype dtype, int last,
+                    tern_tensor *got[4])
 {
-    tern_shape channels = TERN_SHAPE(rows[row].transposed ? rows[row].w.dims[1] * rows[row].o.groups
-                                                          : rows[row].w.dims[0]);
-    tern_tensor *in[] = {test_uniform(device, dtype, rows[row].x, -1, 1, 1),
-                         test_uniform(device, dtype, rows[row].w, -1, 1, 2),
-                         test_uniform(device, dtype, channels, -1, 1, 3)};
+    tern_tensor *in[] = {test_uniform(device, dtype, r->x, -1, 1, 1),
+                         test_uniform(device, dtype, r->w, -1, 1, 2),
+                         test_uniform(device, dtype, TERN_SHAPE(channels(r)), -1, 1, 3)};
     for (int i = 0; i < 3; i++) {
         if (last >> i & 1)
             in[i] = tern_detach(tern_to_memory_format(in[i], last_of(in[i])));
         tern_requires_grad_(in[i], true);
     }
-    got[0] = convolve(row, in[0], in[1], in[2]);
+    got[0] = call(r, in[0], in[1], in[2]);
     if (tern_is_channels_last(in[0]) || tern_is_channels_last(in[1]))
         assert_true(tern_is_contiguous_format(got[0], last_of(got[0])));
     else
@@ -71,18 +67,19 @@ static void convolutions_are_those_of_images_in_rows(void **state)
     (void)state;
     static const tern_dtype types[] = {TERN_F32, TERN_F64, TERN_BF16};
     FOR_EACH_DEVICE(device)
-    for (int row = 0; row < ROWS; row++)
+    for (int i = 0; i < ROWS; i++)
         for (int type = 0; type < 3; type++)
             for (int last = 1; last < 4; last++)
                 TERN_SCOPE {
                     tern_tensor *expected[4], *got[4];
-                    if (type && (row + last) % 3 && !test_thorough(device))
+                    if (type && (i + last) % 3 && !test_thorough(device))
                         continue;
-                    double room = types[type] == TERN_BF16 ? 0.05 : 1e-5;
-                    compute(row, device, types[type], 0, expected);
-                    compute(row, device, types[type], last, got);
-                    for (int i = 0; i < 4; i++)
-                        assert_close(got[i], expected[i], .abs = room, .rel = room);
+                    double error = types[type] == TERN_BF16 ? 0.05 : 1e-5;
+                    test_tolerance t = {.abs = error, .rel = error};
+                    compute(&rows[i], device, types[type], 0, expected);
+                    compute(&rows[i], device, types[type], last, got);
+                    for (int k = 0; k < 4; k++)
+                        test_close(got[k], expected[k], t, rows[i].name, __FILE__, __LINE__);
                 }
 }
 
