@@ -2,6 +2,7 @@
  * are those of images in rows. */
 #include "convolution_rows.h"
 #include "tensor/memory_format.h"
+#include <math.h>
 #include <stdio.h>
 
 static const conv_row rows[] = {
@@ -148,7 +149,7 @@ static void gradients_are_the_differences(void **state)
     }
 }
 
-static void small_network(const char *device, bool last, tern_tensor *got[2])
+static tern_module *small_network(const char *device)
 {
     tern_manual_seed(5);
     tern_set_default_device(device);
@@ -157,6 +158,13 @@ static void small_network(const char *device, bool last, tern_tensor *got[2])
         tern_nn_batch_norm2d(8, NULL), tern_nn_relu(), tern_nn_max_pool2d(TERN_SHAPE(2), NULL),
         tern_nn_conv2d(8, 4, TERN_SHAPE(3), NULL), tern_nn_adaptive_avg_pool2d(TERN_SHAPE(1, 1)),
         tern_nn_flatten());
+    tern_set_default_device(NULL);
+    return model;
+}
+
+static void run_network(const char *device, bool last, tern_tensor *got[2])
+{
+    tern_module *model = small_network(device);
     tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(2, 3, 12, 12), -1, 1, 6);
     if (last)
         x = tern_detach(tern_to_memory_format(x, TERN_CHANNELS_LAST));
@@ -165,7 +173,6 @@ static void small_network(const char *device, bool last, tern_tensor *got[2])
     assert_ok(tern_backward(tern_sum(tern_square(got[0]))));
     got[1] = tern_grad(x);
     tern_nn_free(model);
-    tern_set_default_device(NULL);
 }
 
 static void a_network_gives_the_same(void **state)
@@ -174,11 +181,112 @@ static void a_network_gives_the_same(void **state)
     FOR_EACH_DEVICE(device)
     TERN_SCOPE {
         tern_tensor *expected[2], *got[2];
-        small_network(device, false, expected);
-        small_network(device, true, got);
+        run_network(device, false, expected);
+        run_network(device, true, got);
         for (int i = 0; i < 2; i++)
             assert_close(got[i], expected[i], .abs = 1e-5, .rel = 1e-4);
     }
+}
+
+/* ---- modules ----------------------------------------------------------------------------------- */
+
+/* Of four dims and of five, which no format takes both of; of one and two; and a buffer. */
+static tern_module *module_of_images(const char *device)
+{
+    tern_module *m = tern_nn_module("Images", NULL, NULL);
+    tern_manual_seed(5);
+    tern_set_default_device(device);
+    tern_nn_add(m, "flat", tern_nn_conv2d(3, 8, TERN_SHAPE(3), NULL));
+    tern_nn_add(m, "deep", tern_nn_conv3d(2, 4, TERN_SHAPE(2), NULL));
+    tern_nn_add(m, "linear", tern_nn_linear(3, 2, NULL));
+    tern_nn_add_buffer(m, "seen",
+                       tern_reshape(tern_arange(0, 24, 1, TERN_I64, NULL), TERN_SHAPE(1, 4, 3, 2)));
+    tern_set_default_device(NULL);
+    return m;
+}
+
+static const char *const parameters[] = {"flat.weight", "flat.bias", "deep.weight",
+                                         "linear.weight"};
+
+static tern_tensor *part(tern_module *m, int i)
+{
+    return i < 4 ? tern_nn_parameter(m, parameters[i]) : tern_nn_buffer(m, "seen");
+}
+
+/* As PyTorch's Module.to: handles, values and gradients stay, and only how they lie is another. */
+static void a_module_takes_a_format(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_module *m = module_of_images(device), *other = module_of_images(device);
+        tern_tensor *before[5];
+        for (int i = 0; i < 5; i++)
+            before[i] = part(m, i);
+        tern_tensor *grad = test_uniform(device, TERN_F32, TERN_SHAPE(8, 3, 3, 3), -1, 1, 1);
+        assert_ok(tern_set_grad(before[0], grad));
+        static const struct {
+            tern_memory_format format;
+            int last[5];
+        } turns[] = {{TERN_CHANNELS_LAST, {1, 0, 0, 0, 1}},
+                     {TERN_CHANNELS_LAST_3D, {1, 0, 1, 0, 1}},
+                     {TERN_CONTIGUOUS_FORMAT, {0}}};
+        for (int turn = 0; turn < 3; turn++) {
+            assert_ptr_equal(tern_nn_to_memory_format(m, turns[turn].format), m);
+            for (int i = 0; i < 5; i++) {
+                assert_ptr_equal(part(m, i), before[i]);
+                assert_int_equal(tern_is_channels_last(before[i]), turns[turn].last[i]);
+                assert_int_equal(tern_is_contiguous(before[i]), !turns[turn].last[i]);
+                assert_same(before[i], part(other, i));
+                assert_int_equal(tern_requires_grad(before[i]), i < 4);
+                assert_true(tern_is_leaf(before[i]));
+            }
+            assert_int_equal(tern_is_channels_last(tern_grad(before[0])), turn < 2);
+            assert_same(tern_grad(before[0]), grad);
+        }
+        assert_null(tern_nn_to_memory_format(m, (tern_memory_format)7));
+        assert_error(TERN_ERR_ARGUMENT, "tern_nn_to_memory_format: format");
+        assert_null(tern_nn_to_memory_format(NULL, TERN_CHANNELS_LAST));
+        assert_error(TERN_ERR_ARGUMENT, "tern_nn_to_memory_format");
+        tern_nn_free(m);
+        tern_nn_free(other);
+    }
+}
+
+/* Optimizers, which had the weights before, step them as they lie. */
+static void a_module_of_a_format_trains_the_same(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int adam = 0; adam < 2; adam++)
+        TERN_SCOPE {
+            double loss[2][4];
+            tern_tensor *weight[2];
+            for (int last = 0; last < 2; last++) {
+                tern_module *m = small_network(device);
+                tern_optimizer *o =
+                    adam ? tern_optim_adam(m, 0.01, &(tern_adam_options){.eps = 0.01})
+                         : tern_optim_sgd(m, 0.002, &(tern_sgd_options){.momentum = 0.9});
+                if (last)
+                    assert_non_null(tern_nn_to_memory_format(m, TERN_CHANNELS_LAST));
+                tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(2, 3, 12, 12), -1, 1, 6);
+                for (int step = 0; step < 4; step++) {
+                    tern_optim_zero_grad(o);
+                    tern_tensor *y = tern_sum(tern_square(tern_nn_forward(m, x)));
+                    assert_ok(tern_backward(y));
+                    assert_ok(tern_optim_step(o));
+                    loss[last][step] = tern_item(y);
+                }
+                weight[last] = tern_clone(tern_nn_parameter(m, "0.weight"));
+                assert_int_equal(tern_is_channels_last(tern_nn_parameter(m, "0.weight")), last);
+                tern_optim_free(o);
+                tern_nn_free(m);
+            }
+            assert_true(loss[0][3] < loss[0][0]);
+            for (int step = 0; step < 4; step++)
+                assert_true(fabs(loss[1][step] - loss[0][step]) < 1e-4);
+            assert_close(weight[1], weight[0], .abs = 1e-4, .rel = 1e-4);
+        }
 }
 
 static void other_dims_are_refused(void **state)
@@ -201,6 +309,8 @@ static const struct CMUnitTest tests[] = {
     TEST(elementwise_results_keep_the_format),
     TEST(gradients_are_the_differences),
     TEST(a_network_gives_the_same),
+    TEST(a_module_takes_a_format),
+    TEST(a_module_of_a_format_trains_the_same),
     TEST(other_dims_are_refused),
 };
 TEST_MAIN(tests)

@@ -140,6 +140,9 @@ TERN_API int64_t tern_nn_numel(tern_module *m);
 TERN_API tern_module *tern_nn_to(tern_module *m, const char *device);
 /* Floating point parameters and buffers become of dtype. Returns m. */
 TERN_API tern_module *tern_nn_to_dtype(tern_module *m, tern_dtype dtype);
+/* Parameters and buffers of 4 dims (TERN_CHANNELS_LAST_3D: 5) lie in format, those of other dims as they did
+ * (model.to(memory_format=torch.channels_last)); with TERN_CONTIGUOUS_FORMAT all lie in rows. Returns m. */
+TERN_API tern_module *tern_nn_to_memory_format(tern_module *m, tern_memory_format format);
 /* Of all parameters. Returns m. */
 TERN_API tern_module *tern_nn_requires_grad_(tern_module *m, bool requires_grad);
 /* A deep copy, which has no parent (copy.deepcopy): parameters and buffers have elements of their

@@ -12,16 +12,21 @@ typedef struct change {
 
 typedef struct move {
     const char *device; /* or NULL: */
-    tern_dtype dtype;
+    tern_dtype dtype;   /* or TERN_DTYPE_DEFAULT: */
+    tern_memory_format format;
     change *changes;
     size_t count, capacity;
 } move;
 
-/* x on the device or in the dtype; integers keep theirs. */
+/* x on the device, in the dtype (integers keep theirs), or in the format (what is no image keeps its own). */
 static tern_tensor *moved(const move *mv, tern_tensor *x)
 {
     if (mv->device)
         return tern_to(x, mv->device);
+    if (mv->dtype == TERN_DTYPE_DEFAULT)
+        return mv->format == TERN_CONTIGUOUS_FORMAT || tern_dim(x) == 3 + (int)mv->format
+                   ? tern_to_memory_format(x, mv->format)
+                   : x;
     return tern_dtype_is_floating_point(tern_dtype_of(x)) ? tern_to_dtype(x, mv->dtype) : x;
 }
 
@@ -95,6 +100,19 @@ tern_module *tern_nn_to_dtype(tern_module *m, tern_dtype dtype)
             "dtypes, but got desired dtype=%s",
             tern_dtype_name(dtype));
     return run_move(m, &(move){.dtype = dtype});
+}
+
+tern_module *tern_nn_to_memory_format(tern_module *m, tern_memory_format format)
+{
+    TERN_MODULE_GIVEN(m, "tern_nn_to_memory_format");
+    if (!m) {
+        tern_fail_argument_null("tern_nn_to_memory_format", "m");
+        return NULL;
+    }
+    if (tern_check_enum("tern_nn_to_memory_format", "format", (int)format, TERN_CHANNELS_LAST_3D,
+                        "tern_memory_format") != TERN_OK)
+        return NULL;
+    return run_move(m, &(move){.format = format});
 }
 
 static tern_status set_requires_grad(const char *path, tern_tensor *x, void *user)
