@@ -4,6 +4,7 @@
 #include "base/fused.h"
 #include "base/profile.h"
 #include "ops/matmul/matrix_product.h"
+#include "tensor/recompute.h"
 #include <tern/ops.h>
 
 enum { X, W1, B1, W2, B2, INPUTS };
@@ -144,26 +145,19 @@ static tern_status through_relu(const tern_gradient *g, tern_tensor *dy, tern_te
     return dh_db[1] ? TERN_OK : tern_last_status();
 }
 
-/* For second derivatives: of the functions that it is made of, once more. */
-static tern_status recorded(tern_gradient *g)
+/* The functions that it is made of, for second derivatives. */
+static tern_status compose(const tern_gradient *g, tern_tensor *const *in, tern_tensor **out)
 {
-    tern_tensor *const *in = g->in, *dy = g->dout[Y];
-    tern_tensor *h = tern_relu(tern_linear(in[X], in[W1], in[B1]));
-    tern_tensor *above = h ? tern_gt_scalar(tern_detach(h), tern_scalar_real(0)) : NULL;
-    tern_tensor *dh = tern_mul(tern_matmul(dy, in[W2]), tern_to_dtype(above, dy->dtype));
-    g->din[X] = tern_matmul(dh, in[W1]);
-    g->din[W1] = tern_product_dy(&product, dh, in[X], 2);
-    g->din[W2] = tern_product_dy(&product, dy, h, 2);
-    g->din[B1] = dh;
-    g->din[B2] = dy;
-    return g->din[W2] && g->din[W1] ? TERN_OK : tern_last_status();
+    (void)g;
+    out[Y] = tern_linear(tern_relu(tern_linear(in[X], in[W1], in[B1])), in[W2], in[B2]);
+    return out[Y] ? TERN_OK : tern_last_status();
 }
 
 static tern_status backward(tern_gradient *g)
 {
     tern_tensor *dh[2], *dw2[2];
     if (g->recorded)
-        return recorded(g);
+        return tern_recompute(g, 1, compose);
     tern_tensor *dy = tern_contiguous(g->dout[Y]);
     if (!dy)
         return tern_last_status();
@@ -181,7 +175,8 @@ static tern_status backward(tern_gradient *g)
 static const tern_op op = {.name = "linear_relu_linear",
                            .cast = TERN_CAST_LOWER,
                            .saves = TERN_SAVE_IN(X) | TERN_SAVE_IN(W1) | TERN_SAVE_IN(B1) |
-                                    TERN_SAVE_IN(W2) | TERN_SAVE_OUT(H) | TERN_SAVE_OUT(MASK),
+                                    TERN_SAVE_IN(W2) | TERN_SAVE_IN(B2) | TERN_SAVE_OUT(H) |
+                                    TERN_SAVE_OUT(MASK),
                            .no_grad_out = 1u << H | 1u << MASK,
                            .infer = infer,
                            .forward = forward,
