@@ -106,6 +106,60 @@ static void a_product_that_cublaslt_refuses_is_told(void **state)
     again("refused", "TERN_STANDIN_FAIL", "cublasLtMatmulAlgoGetHeuristic:1:15");
 }
 
+/* Eighths, whose sums are exact in any order: all devices agree about what is above zero. */
+static tern_tensor *eighths(const char *device, tern_shape shape, double most, uint64_t seed)
+{
+    tern_tensor *x = test_uniform(device, TERN_F32, shape, -8 * most, 8 * most, seed);
+    return tern_to_dtype(tern_mul(tern_round(x), 0.125), TERN_BF16);
+}
+
+static void train_layers(const char *device, bool gelu, tern_tensor *got[6])
+{
+    static const char *const names[] = {"0.weight", "0.bias", "2.weight", "2.bias"};
+    tern_linear_options o = {.device = device, .dtype = TERN_BF16};
+    tern_gelu_options by_tanh = {.approximate = TERN_APPROXIMATE_TANH};
+    tern_module *m = tern_nn_sequential(tern_nn_linear(16, 24, &o),
+                                        gelu ? tern_nn_gelu(&by_tanh) : tern_nn_relu(),
+                                        tern_nn_linear(24, 8, &o));
+    tern_tensor *x =
+        tern_requires_grad_(tern_detach(eighths(device, TERN_SHAPE(10, 16), 1, 1)), true);
+    for (int i = 0; i < 4; i++) {
+        tern_tensor *p = tern_nn_parameter(m, names[i]);
+        TERN_NO_GRAD
+            tern_copy_(p, eighths(device, tern_shape_of(p), 0.3, (unsigned)i + 2));
+    }
+    got[0] = tern_nn_forward(m, x);
+    assert_ok(tern_backward(tern_sum(tern_mul(got[0], got[0]))));
+    got[1] = tern_grad(x);
+    for (int i = 0; i < 4; i++)
+        got[2 + i] = tern_clone(tern_grad(tern_nn_parameter(m, names[i])));
+    tern_nn_free(m);
+}
+
+/* Whichever product of two layers and their gradients cuBLASLt refuses, it is computed in another way. */
+static void layers(void **state)
+{
+    (void)state;
+    for (int gelu = 0; gelu < 2; gelu++)
+        TERN_SCOPE {
+            tern_tensor *here[6], *there[6];
+            train_layers("cuda:0", gelu, here);
+            train_layers("cpu", gelu, there);
+            for (int i = 0; i < 6; i++)
+                assert_close(tern_to(here[i], "cpu"), there[i], .abs = 0.2, .rel = 5e-2);
+        }
+}
+
+static void any_product_of_layers_may_be_refused(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= 14; n++) {
+        char plan[64];
+        snprintf(plan, sizeof plan, "cublasLtMatmulAlgoGetHeuristic:%d:15", n);
+        again("layers", "TERN_STANDIN_FAIL", plan);
+    }
+}
+
 /* What tern's own kernel does not make beside a product is an error that names it. */
 static void what_no_product_has_is_named(void **state)
 {
@@ -115,9 +169,11 @@ static void what_no_product_has_is_named(void **state)
     } cases[] = {
         {TERN_GEMM_PLAIN, "cuda:0: cuBLASLt has no BGRADB with this product"},
         {TERN_GEMM_RELU, "cuda:0: cuBLASLt has no RELU_AUX_BIAS with this product"},
-        {TERN_GEMM_RELU_GRADIENT, "cuda:0: cuBLASLt has no DRELU_BGRAD with this product"}};
+        {TERN_GEMM_GELU, "cuda:0: cuBLASLt has no GELU_AUX_BIAS with this product"},
+        {TERN_GEMM_RELU_GRADIENT, "cuda:0: cuBLASLt has no DRELU_BGRAD with this product"},
+        {TERN_GEMM_GELU_GRADIENT, "cuda:0: cuBLASLt has no DGELU_BGRAD with this product"}};
     (void)state;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 5; i++)
         TERN_SCOPE {
             tern_tensor *x = tern_ones(TERN_SHAPE(64), TERN_F32, "cuda:0");
             const tern_buffer *room = &x->storage->block->buffer;
@@ -171,12 +227,13 @@ static void tf32_is_a_switch(void **state)
 
 int main(int argc, char **argv)
 {
-    static const struct CMUnitTest scenarios[] = {TEST(graphs), TEST(refused)};
+    static const struct CMUnitTest scenarios[] = {TEST(graphs), TEST(refused), TEST(layers)};
     const struct CMUnitTest tests[] = {
         TEST(a_graph_that_fails_leaves_nothing),
         TEST(what_another_thread_launches_is_not_recorded),
         TEST(a_product_that_cublaslt_refuses_is_told),
         TEST(what_no_product_has_is_named),
+        TEST(any_product_of_layers_may_be_refused),
         TEST(products_of_halves_are_added_in_float32),
         TEST(tf32_is_a_switch),
     };

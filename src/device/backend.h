@@ -80,9 +80,16 @@ typedef struct tern_gemm {
     const tern_buffer
         *sums; /* of A's rows, m numbers, written; NULL = none, and where sums_fit says no */
     int64_t sums_at;
-    /* What is done to C last, where sums_fit says that it can: relu, which notes in `mask` where C was above 0; or relu's
-     * gradient by such a mask, and sums are of its columns then, n numbers. A mask is tern_gemm_mask_bytes long. */
-    enum tern_gemm_end { TERN_GEMM_PLAIN, TERN_GEMM_RELU, TERN_GEMM_RELU_GRADIENT } end;
+    /* What is done to C last, where sums_fit says that it can: relu, which notes in `mask` where C was above 0, or gelu by
+     * tanh, which notes what C was; or the gradient of one by what it noted, and sums are of its columns then, n numbers.
+     * Relu's mask is tern_gemm_mask_bytes long, gelu's numbers of dtype, rows of tern_gemm_gelu_row. */
+    enum tern_gemm_end {
+        TERN_GEMM_PLAIN,
+        TERN_GEMM_RELU,
+        TERN_GEMM_GELU,
+        TERN_GEMM_RELU_GRADIENT,
+        TERN_GEMM_GELU_GRADIENT
+    } end;
     const tern_buffer *mask;
     int64_t mask_at;
     bool tf32; /* f32: may read A and B as TensorFloat-32 numbers; set by tern_launch_gemm */
@@ -92,6 +99,12 @@ typedef struct tern_gemm {
 static inline int64_t tern_gemm_mask_bytes(int64_t m, int64_t n)
 {
     return m * ((n + 127) / 128 * 16);
+}
+
+/* The numbers of a row of what gelu notes: those of C, padded to 8. */
+static inline int64_t tern_gemm_gelu_row(int64_t n)
+{
+    return (n + 7) / 8 * 8;
 }
 
 /* The i-th of n dims of an image, from outside in memory, where its channels lie next to each other. */

@@ -2,6 +2,7 @@
  * a leading dimension, op(A) (m, k) times op(B) (k, n), a bias along the rows of D, strided
  * batches. */
 #include "standin.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ struct tern_lt_matmul_desc {
     uint32_t epilogue;
     const void *bias;
     void *aux;
-    int64_t aux_ld; /* of relu's mask, in bits */
+    int64_t aux_ld; /* of relu's mask, in bits; of gelu's numbers */
 };
 struct tern_lt_matrix_layout {
     cudaDataType type;
@@ -201,12 +202,20 @@ static bool has_mask(cublasLtMatmulDesc_t desc)
            desc->epilogue == CUBLASLT_EPILOGUE_DRELU_BGRAD;
 }
 
-/* A mask of bits has a leading dimension, a multiple of 128 and no less than D's rows. There is none in double precision. */
+static bool has_gelu(cublasLtMatmulDesc_t desc)
+{
+    return desc->epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS ||
+           desc->epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD;
+}
+
+/* A mask of bits has a leading dimension, a multiple of 128 and no less than D's rows, numbers for gelu one of 8. There is
+ * none in double precision. */
 static bool mask_fits(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t d)
 {
-    return !has_mask(desc) ||
-           (desc->aux && desc->aux_ld % 128 == 0 && desc->aux_ld >= (int64_t)d->rows &&
-            d->count == 1 && d->type != CUDA_R_64F && (uintptr_t)desc->aux % 16 == 0);
+    return (!has_mask(desc) && !has_gelu(desc)) ||
+           (desc->aux && desc->aux_ld % (has_mask(desc) ? 128 : 8) == 0 &&
+            desc->aux_ld >= (int64_t)d->rows && d->count == 1 && d->type != CUDA_R_64F &&
+            (uintptr_t)desc->aux % 16 == 0);
 }
 
 /* NULL is as well aligned as can be. */
@@ -275,6 +284,19 @@ static bool masks(const product *p, int64_t i, int64_t j, bool above)
     return *byte & mark;
 }
 
+/* gelu of x by tanh, which is noted; or its slope at what was noted, times x. */
+static double gelu(const product *p, int64_t i, int64_t j, double x)
+{
+    bool back = p->desc.epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD;
+    void *aux = p->desc.aux;
+    double at = back ? standin_load(aux, i + j * p->desc.aux_ld, p->d.type) : x;
+    double c = 0.7978845608028654, t = tanh(c * (at + 0.044715 * at * at * at));
+    if (!back)
+        standin_save(aux, i + j * p->desc.aux_ld, p->d.type, x);
+    double slope = 0.5 * (1 + t) + 0.5 * at * (1 - t * t) * c * (1 + 3 * 0.044715 * at * at);
+    return back ? x * slope : 0.5 * x * (1 + t);
+}
+
 /* The sums of D's rows over its columns, as it was written. */
 static void sum_rows(const product *p, int64_t m, int64_t n)
 {
@@ -312,13 +334,17 @@ static void multiply(void *data)
                     sum += p->beta *
                            standin_load(p->from_c, u * p->c.stride + i + j * p->c.ld, p->c.type);
                 if (p->desc.epilogue == CUBLASLT_EPILOGUE_BIAS ||
-                    p->desc.epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS)
+                    p->desc.epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS ||
+                    p->desc.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS)
                     sum += standin_load(p->desc.bias, i, p->d.type);
                 if (has_mask((cublasLtMatmulDesc_t)&p->desc) && !masks(p, i, j, sum > 0))
                     sum = 0;
+                if (has_gelu((cublasLtMatmulDesc_t)&p->desc))
+                    sum = gelu(p, i, j, sum);
                 standin_save(p->to, u * p->d.stride + i + j * p->d.ld, p->d.type, sum);
             }
-    if (p->desc.epilogue == CUBLASLT_EPILOGUE_DRELU_BGRAD)
+    if (p->desc.epilogue == CUBLASLT_EPILOGUE_DRELU_BGRAD ||
+        p->desc.epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)
         sum_rows(p, m, n);
 }
 

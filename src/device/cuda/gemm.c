@@ -102,9 +102,16 @@ static const struct {
     }
     [TERN_GEMM_PLAIN] = END(BGRADB),
     [TERN_GEMM_RELU] = END(RELU_AUX_BIAS),
-    [TERN_GEMM_RELU_GRADIENT] = END(DRELU_BGRAD)
+    [TERN_GEMM_GELU] = END(GELU_AUX_BIAS),
+    [TERN_GEMM_RELU_GRADIENT] = END(DRELU_BGRAD),
+    [TERN_GEMM_GELU_GRADIENT] = END(DGELU_BGRAD)
 #undef END
 };
+
+static bool is_gelu(const tern_gemm *g)
+{
+    return g->end == TERN_GEMM_GELU || g->end == TERN_GEMM_GELU_GRADIENT;
+}
 
 /* The product with one level of batch; false where cuBLASLt has no words for it. */
 static bool describe(const tern_gemm *g, int64_t count, int level, shape *s)
@@ -161,9 +168,10 @@ static tern_status set_layout(tern_place *place, const shape *s, int i, uint64_t
     return TERN_OK;
 }
 
-/* The bias or the sums, and the mask; 0: none. */
+/* The bias or the sums, and the mask; 0: none. mask_row: bits of relu's row, numbers of gelu's. */
 typedef struct beside {
     uint64_t bias, mask;
+    int64_t mask_row;
 } beside;
 
 static tern_status set_beside(tern_place *place, const plan *p, const beside *at)
@@ -194,10 +202,9 @@ static tern_status set_desc(tern_place *place, const shape *s, const beside *at,
                                                  sizeof op[0]));
     LT_TRY(place, cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
                                                  sizeof epilogue));
-    int64_t ld = 8 * tern_gemm_mask_bytes(1, s->n); /* in bits */
     if (at->mask)
         LT_TRY(place, cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD,
-                                                     &ld, sizeof ld));
+                                                     &at->mask_row, sizeof at->mask_row));
     return set_beside(place, p, at);
 }
 
@@ -276,10 +283,12 @@ static beside addresses(const tern_gemm *g, shape *s, const int64_t more[3], voi
         s->alignment[i] = alignment_of(address);
         at[i] = (void *)(uintptr_t)address;
     }
-    beside other = {.bias = g->sums   ? address_of(g->sums, g->sums_at, g->dtype)
-                            : g->bias ? address_of(g->bias, g->bias_at, g->dtype)
-                                      : 0,
-                    .mask = g->mask ? address_of(g->mask, g->mask_at, TERN_U8) : 0};
+    beside other = {
+        .bias = g->sums   ? address_of(g->sums, g->sums_at, g->dtype)
+                : g->bias ? address_of(g->bias, g->bias_at, g->dtype)
+                          : 0,
+        .mask = g->mask ? address_of(g->mask, g->mask_at, is_gelu(g) ? g->dtype : TERN_U8) : 0,
+        .mask_row = is_gelu(g) ? tern_gemm_gelu_row(g->n) : 8 * tern_gemm_mask_bytes(1, g->n)};
     s->alignment[3] = alignment_of(other.bias | other.mask);
     return other;
 }

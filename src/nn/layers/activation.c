@@ -99,8 +99,19 @@ bool tern_layer_is_relu(const tern_module *m)
 
 static tern_tensor *gelu_forward(tern_module *self, tern_tensor *x)
 {
-    const tern_gelu_options *o = tern_nn_data(self);
-    return o->approximate == TERN_APPROXIMATE_TANH ? tern_gelu_tanh(x) : tern_gelu(x);
+    (void)self;
+    return tern_gelu(x);
+}
+
+static tern_tensor *gelu_tanh_forward(tern_module *self, tern_tensor *x)
+{
+    (void)self;
+    return tern_gelu_tanh(x);
+}
+
+bool tern_layer_is_gelu_tanh(const tern_module *m)
+{
+    return tern_layer_runs(m, gelu_tanh_forward);
 }
 
 tern_module *tern_nn_gelu(const tern_gelu_options *options)
@@ -110,7 +121,8 @@ tern_module *tern_nn_gelu(const tern_gelu_options *options)
     if (tern_check_enum("tern_nn_gelu", "approximate", (int)o.approximate, TERN_APPROXIMATE_TANH,
                         "tern_approximate") != TERN_OK)
         return NULL;
-    tern_module *m = tern_layer("GELU", gelu_forward, &o, sizeof o);
+    bool tanh = o.approximate == TERN_APPROXIMATE_TANH;
+    tern_module *m = tern_layer("GELU", tanh ? gelu_tanh_forward : gelu_forward, &o, sizeof o);
     return tern_layer_if(m, tern_nn_set_extra(m, "approximate='%s'", words[o.approximate]));
 }
 

@@ -10,19 +10,22 @@ static bool is_bare(const tern_module *m)
     return m && !m->hooks && !m->around && !m->computes;
 }
 
-/* Linear, ReLU and Linear from member i on in one, where the device has that: whether it was done, or failed. */
+/* Linear, ReLU (or GELU by tanh) and Linear from member i on in one, where the device has that: whether it was done, or failed. */
 static bool three_at_once(const tern_module *self, int i, tern_tensor *x, tern_tensor **y)
 {
     tern_module *m[3] = {NULL, NULL, NULL};
     for (int k = 0; k < 3; k++) {
         m[k] = i + k < self->count ? self->members[i + k].child : NULL;
-        if (!is_bare(m[k]) || !(k == 1 ? tern_layer_is_relu(m[k]) : tern_layer_is_linear(m[k])))
+        if (!is_bare(m[k]) || (k != 1 && !tern_layer_is_linear(m[k])))
             return false;
     }
+    bool gelu = tern_layer_is_gelu_tanh(m[1]);
+    if (!gelu && !tern_layer_is_relu(m[1]))
+        return false;
     uint64_t failures = tern_failures();
     *y = tern_hook_linear_relu_linear(
         x, tern_nn_parameter(m[0], "weight"), tern_nn_parameter(m[0], "bias"),
-        tern_nn_parameter(m[2], "weight"), tern_nn_parameter(m[2], "bias"));
+        tern_nn_parameter(m[2], "weight"), tern_nn_parameter(m[2], "bias"), gelu);
     return *y || tern_failed_since(failures) != TERN_OK;
 }
 

@@ -26,9 +26,10 @@ tern_module *tern_layer_if(tern_module *m, tern_status status);
 bool tern_layer_runs(const tern_module *m, tern_module_forward forward);
 bool tern_layer_calls(const tern_module *m, tern_module_call call);
 
-/* Whether m is a Linear; a ReLU that does not write into its input. */
+/* Whether m is a Linear; a ReLU that does not write into its input; a GELU of approximate='tanh'. */
 bool tern_layer_is_linear(const tern_module *m);
 bool tern_layer_is_relu(const tern_module *m);
+bool tern_layer_is_gelu_tanh(const tern_module *m);
 
 /* ---- the inplace option of activations and dropouts ------------------------------------------ */
 /* NEVER: there is none. SILENT: PyTorch does not print it. */

@@ -354,19 +354,29 @@ static tern_tensor *compare_number(const tern_row *row, tern_tensor *x, tern_sca
 #define TERN_ROW_FAMILY "logic"
 #include "logic.def"
 
-tern_tensor *tern_hook_masked(tern_tensor *dy, tern_tensor *mask)
+static tern_tensor *dx_of(const tern_row *row, tern_tensor *dy, tern_tensor *x, tern_tensor *y)
 {
     static const tern_row_attributes none;
-    tern_tensor *x = NULL, *dx = NULL;
-    tern_gradient g = {.op = &relu_op,
+    tern_tensor *dx = NULL;
+    tern_gradient g = {.op = row->op,
                        .attributes = &none,
                        .n_in = 1,
                        .n_out = 1,
                        .in = &x,
-                       .out = &mask,
+                       .out = &y,
                        .dout = &dy,
                        .din = &dx};
-    return unary_kernel(&g, &relu_row) == TERN_OK ? dx : NULL;
+    return unary_kernel(&g, row) == TERN_OK ? dx : NULL;
+}
+
+tern_tensor *tern_hook_masked(tern_tensor *dy, tern_tensor *mask)
+{
+    return dx_of(&relu_row, dy, NULL, mask);
+}
+
+tern_tensor *tern_hook_gelu_tanh_dx(tern_tensor *dy, tern_tensor *x)
+{
+    return dx_of(&gelu_tanh_row, dy, x, NULL);
 }
 
 #undef UNARY

@@ -1,6 +1,8 @@
-/* linear_relu.c -- two linear layers with relu between them, where the device's products make relu and its gradient on the way.
+/* linear_relu.c -- two linear layers with relu, or gelu by tanh, between them, where the device's products make that and its
+ * gradient on the way.
  *
- * What is between the two is seen by nobody, so that it need not be there before relu: h = relu(x w1' + b1), y = h w2' + b2. */
+ * What is between the two is seen by nobody, so that it need not be there before relu: h = relu(x w1' + b1), y = h w2' + b2.
+ * Of gelu its gradient wants what it is of: the first product notes that in place of relu's mask. */
 #include "base/fused.h"
 #include "base/profile.h"
 #include "ops/matmul/matrix_product.h"
@@ -9,6 +11,7 @@
 
 enum { X, W1, B1, W2, B2, INPUTS };
 enum { Y, H, MASK };
+enum { RELU, GELU }; /* variants of the operations */
 
 static const tern_product product = {.alpha = 1, .transpose = {false, true}};
 
@@ -39,20 +42,20 @@ static tern_gemm times(const tern_tensor *a, const tern_tensor *b, int64_t n, bo
                        .b = dense(b, transposed ? k : n, transposed)};
 }
 
-static tern_gemm first(tern_tensor *const *in)
+static tern_gemm first(tern_tensor *const *in, int variant)
 {
     tern_gemm g = times(in[X], in[W1], in[W1]->shape[0], true);
     g.bias = &in[B1]->storage->block->buffer;
     g.bias_at = in[B1]->offset;
-    g.end = TERN_GEMM_RELU;
+    g.end = variant == GELU ? TERN_GEMM_GELU : TERN_GEMM_RELU;
     return g;
 }
 
-/* dh = dy w2 where h is above 0, and its sums of columns, which are db1. */
-static tern_gemm masked(tern_tensor *dy, tern_tensor *w2)
+/* dh = dy w2 where h is above 0, or times gelu's slope, and its sums of columns, which are db1. */
+static tern_gemm masked(tern_tensor *dy, tern_tensor *w2, int variant)
 {
     tern_gemm g = times(dy, w2, last(w2), false);
-    g.end = TERN_GEMM_RELU_GRADIENT;
+    g.end = variant == GELU ? TERN_GEMM_GELU_GRADIENT : TERN_GEMM_RELU_GRADIENT;
     return g;
 }
 
@@ -61,7 +64,7 @@ static tern_status fits(tern_gemm g, const tern_tensor *like, bool *fit)
 {
     g.c = (tern_matrix){.buffer = &like->storage->block->buffer, .row = g.n, .col = 1};
     g.mask = g.c.buffer;
-    g.sums = g.end == TERN_GEMM_RELU_GRADIENT ? g.c.buffer : NULL;
+    g.sums = g.end >= TERN_GEMM_RELU_GRADIENT ? g.c.buffer : NULL;
     return tern_gemm_sums_fit(like->storage->place, &g, fit);
 }
 
@@ -83,14 +86,18 @@ static tern_status infer(tern_call *call)
         (tern_result){.dtype = in[X]->dtype, .shape = with_last(in[X], in[W2]->shape[0])};
     call->result[H] = (tern_result){.dtype = in[X]->dtype, .shape = with_last(in[X], hidden)};
     call->result[MASK] =
-        (tern_result){.dtype = TERN_U8, .shape = {1, {tern_gemm_mask_bytes(rows, hidden)}}};
+        call->op->variant == GELU
+            ? (tern_result){.dtype = in[X]->dtype,
+                            .shape = with_last(in[X], tern_gemm_gelu_row(hidden))}
+            : (tern_result){.dtype = TERN_U8, .shape = {1, {tern_gemm_mask_bytes(rows, hidden)}}};
     return TERN_OK;
 }
 
 static tern_status forward(tern_call *call)
 {
     tern_tensor *const *in = call->in, *const *out = call->out;
-    tern_gemm g = first(in), second = times(out[H], in[W2], in[W2]->shape[0], true);
+    tern_gemm g = first(in, call->op->variant),
+              second = times(out[H], in[W2], in[W2]->shape[0], true);
     g.c = dense(out[H], g.n, false);
     g.mask = &out[MASK]->storage->block->buffer;
     g.mask_at = out[MASK]->offset;
@@ -117,7 +124,7 @@ static tern_status masked_infer(tern_call *call)
 static tern_status masked_forward(tern_call *call)
 {
     const tern_tensor *mask = call->in[2], *sums = call->out[1];
-    tern_gemm g = masked(call->in[0], call->in[1]);
+    tern_gemm g = masked(call->in[0], call->in[1], call->op->variant);
     g.c = dense(call->out[0], g.n, false);
     g.mask = &mask->storage->block->buffer;
     g.mask_at = mask->offset;
@@ -126,21 +133,32 @@ static tern_status masked_forward(tern_call *call)
     return tern_launch_gemm(call->place, &g);
 }
 
-static const tern_op masked_op = {.name = "linear_relu_gradient",
-                                  .not_differentiable = true,
-                                  .infer = masked_infer,
-                                  .forward = masked_forward};
+#define MASKED(NAME, VARIANT)                                                                      \
+    {                                                                                              \
+        .name = NAME, .variant = VARIANT, .not_differentiable = true, .infer = masked_infer,       \
+        .forward = masked_forward                                                                  \
+    }
+static const tern_op masked_ops[] = {MASKED("linear_relu_gradient", RELU),
+                                     MASKED("linear_gelu_gradient", GELU)};
+
+/* dh where nothing was made with it: relu's by h, gelu's by what it is of. */
+static tern_tensor *through_alone(const tern_gradient *g, tern_tensor *dh)
+{
+    if (!dh || g->op->variant == RELU)
+        return dh ? tern_hook_masked(dh, g->out[H]) : NULL;
+    tern_tensor *x = tern_narrow(g->out[MASK], -1, 0, last(dh));
+    return x ? tern_hook_gelu_tanh_dx(dh, x) : NULL;
+}
 
 /* dh and db1: in one product, or where dy lies otherwise than was thought, in three launches. */
-static tern_status through_relu(const tern_gradient *g, tern_tensor *dy, tern_tensor *dh_db[2])
+static tern_status through(const tern_gradient *g, tern_tensor *dy, tern_tensor *dh_db[2])
 {
     bool fit;
-    TERN_TRY(fits(masked(dy, g->in[W2]), dy, &fit));
+    TERN_TRY(fits(masked(dy, g->in[W2], g->op->variant), dy, &fit));
     if (fit)
-        return tern_apply_all(&masked_op, (tern_tensor *[]){dy, g->in[W2], g->out[MASK]}, 3, NULL,
-                              0, dh_db, 2);
-    tern_tensor *dh = tern_product_dx(&product, dy, g->in[W2]);
-    dh_db[0] = dh ? tern_hook_masked(dh, g->out[H]) : NULL;
+        return tern_apply_all(&masked_ops[g->op->variant],
+                              (tern_tensor *[]){dy, g->in[W2], g->out[MASK]}, 3, NULL, 0, dh_db, 2);
+    dh_db[0] = through_alone(g, tern_product_dx(&product, dy, g->in[W2]));
     dh_db[1] = dh_db[0] ? tern_hook_sum_to(dh_db[0], &g->in_shape[B1]) : NULL;
     return dh_db[1] ? TERN_OK : tern_last_status();
 }
@@ -148,8 +166,9 @@ static tern_status through_relu(const tern_gradient *g, tern_tensor *dy, tern_te
 /* The functions that it is made of, for second derivatives. */
 static tern_status compose(const tern_gradient *g, tern_tensor *const *in, tern_tensor **out)
 {
-    (void)g;
-    out[Y] = tern_linear(tern_relu(tern_linear(in[X], in[W1], in[B1])), in[W2], in[B2]);
+    tern_tensor *h = tern_linear(in[X], in[W1], in[B1]);
+    h = g->op->variant == GELU ? tern_gelu_tanh(h) : tern_relu(h);
+    out[Y] = tern_linear(h, in[W2], in[B2]);
     return out[Y] ? TERN_OK : tern_last_status();
 }
 
@@ -162,7 +181,7 @@ static tern_status backward(tern_gradient *g)
     if (!dy)
         return tern_last_status();
     TERN_TRY(tern_linear_gradients(dy, g->out[H], dw2));
-    TERN_TRY(through_relu(g, dy, dh));
+    TERN_TRY(through(g, dy, dh));
     g->din[W2] = dw2[0];
     g->din[B2] = dw2[1];
     g->din[B1] = dh[1];
@@ -172,17 +191,24 @@ static tern_status backward(tern_gradient *g)
     return g->din[W1] ? TERN_OK : tern_last_status();
 }
 
-static const tern_op op = {.name = "linear_relu_linear",
-                           .cast = TERN_CAST_LOWER,
-                           .saves = TERN_SAVE_IN(X) | TERN_SAVE_IN(W1) | TERN_SAVE_IN(B1) |
-                                    TERN_SAVE_IN(W2) | TERN_SAVE_IN(B2) | TERN_SAVE_OUT(H) |
-                                    TERN_SAVE_OUT(MASK),
-                           .no_grad_out = 1u << H | 1u << MASK,
-                           .infer = infer,
-                           .forward = forward,
-                           .backward = backward};
+#define LINEARS(NAME, VARIANT)                                                                     \
+    {                                                                                              \
+        .name = NAME, .variant = VARIANT, .cast = TERN_CAST_LOWER,                                 \
+        .saves = TERN_SAVE_IN(X) | TERN_SAVE_IN(W1) | TERN_SAVE_IN(B1) | TERN_SAVE_IN(W2) |        \
+                 TERN_SAVE_IN(B2) | TERN_SAVE_OUT(H) | TERN_SAVE_OUT(MASK),                        \
+        .no_grad_out = 1u << H | 1u << MASK, .infer = infer, .forward = forward,                   \
+        .backward = backward                                                                       \
+    }
+static const tern_op ops[] = {LINEARS("linear_relu_linear", RELU),
+                              LINEARS("linear_gelu_linear", GELU)};
 
 /* ---- whether it is for these ------------------------------------------------------------------ */
+
+/* Nobody says how exact a product's tanh is: gelu is for half precision. */
+static bool takes(int variant, tern_dtype dtype)
+{
+    return variant == RELU || dtype != TERN_F32;
+}
 
 /* Dense, of one type and of shapes that go together; either all parameters have gradients or nothing has. */
 static bool go_together(tern_tensor *const *in)
@@ -203,17 +229,19 @@ static bool go_together(tern_tensor *const *in)
 }
 
 tern_tensor *tern_hook_linear_relu_linear(tern_tensor *x, tern_tensor *w1, tern_tensor *b1,
-                                          tern_tensor *w2, tern_tensor *b2)
+                                          tern_tensor *w2, tern_tensor *b2, bool gelu)
 {
+    const tern_op *op = &ops[gelu ? GELU : RELU];
     tern_tensor *in[INPUTS] = {x, w1, b1, w2, b2}, *out[3];
     bool fit = x && w1 && b1 && w2 && b2 && tern_may_fuse(x->storage->place) && !tern_profiling &&
                go_together(in);
     if (!fit)
         return NULL;
-    TERN_CAST_FOR(&op, &in[X], &in[W1], &in[B1], &in[W2], &in[B2]);
+    TERN_CAST_FOR(op, &in[X], &in[W1], &in[B1], &in[W2], &in[B2]);
     for (int i = W1; i < INPUTS; i++)
         fit = fit && in[i] && in[X] && in[i]->dtype == in[X]->dtype;
-    if (!fit || fits(first(in), in[X], &fit) != TERN_OK || !fit)
+    if (!fit || !takes(op->variant, in[X]->dtype) ||
+        fits(first(in, op->variant), in[X], &fit) != TERN_OK || !fit)
         return NULL;
-    return tern_apply_all(&op, in, INPUTS, NULL, 0, out, 3) == TERN_OK ? out[Y] : NULL;
+    return tern_apply_all(op, in, INPUTS, NULL, 0, out, 3) == TERN_OK ? out[Y] : NULL;
 }
