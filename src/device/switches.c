@@ -5,7 +5,7 @@
 #include <tern/backends.h>
 
 static atomic_int precision;
-static atomic_bool cudnn_is_off, cudnn_is_exact; /* false: PyTorch's defaults */
+static atomic_bool cudnn_is_off, cudnn_is_exact, cudnn_benchmarks; /* false: PyTorch's defaults */
 
 tern_status tern_set_float32_matmul_precision(tern_matmul_precision wanted)
 {
@@ -46,6 +46,16 @@ void tern_backends_cudnn_set_allow_tf32(bool on)
 bool tern_backends_cudnn_allows_tf32(void)
 {
     return !atomic_load_explicit(&cudnn_is_exact, memory_order_relaxed);
+}
+
+void tern_backends_cudnn_set_benchmark(bool on)
+{
+    atomic_store_explicit(&cudnn_benchmarks, on, memory_order_relaxed);
+}
+
+bool tern_backends_cudnn_benchmarks(void)
+{
+    return atomic_load_explicit(&cudnn_benchmarks, memory_order_relaxed);
 }
 
 tern_status tern_set_num_threads(int n)

@@ -1,34 +1,18 @@
 /* convolution.c -- convolutions through cuDNN, where it is there and has the shape.
  *
  * What cuDNN answers for a shape is kept: descriptions, an algorithm, the scratch memory that it
- * needs. Its heuristics choose the algorithm, out of the deterministic ones where that is asked
- * for. Everything that it has no words for is left to products of columns
+ * needs (convolution_choice.c). Everything that it has no words for is left to products of columns
  * (ops/convolution/conv_run.c). */
 #include "base/warning.h"
-#include "device/cuda/cuda.h"
-#include "types_host.h"
-#include "shapes.h"
+#include "device/cuda/convolution.h"
 #include <string.h>
 #include <tern/backends.h>
 
 /* An algorithm may take this much scratch memory; ALIGNMENT: what its loads rely on. */
-enum { PLANS = 512, MOST_ALGORITHMS = 8, MOST_SCRATCH = 256 << 20, ALIGNMENT = 16 };
+enum { PLANS = 512, MOST_SCRATCH = 256 << 20, ALIGNMENT = 16 };
 
-/* What the answer depends on; compared byte by byte. */
-typedef struct key {
-    tern_conv_shape shape;
-    int32_t pass, dtype, tf32, deterministic, channels_last;
-} key;
-
-typedef struct plan {
-    key of;
-    cudnnTensorDescriptor_t x, y;
-    cudnnFilterDescriptor_t w;
-    cudnnConvolutionDescriptor_t conv;
-    unsigned algorithm;
-    size_t scratch;
-    bool used, usable;
-} plan;
+typedef tern_cuda_conv_key key;
+typedef tern_cuda_conv_plan plan;
 
 struct tern_cuda_dnn_state {
     cudnnHandle_t handle;
@@ -36,68 +20,10 @@ struct tern_cuda_dnn_state {
     plan plans[PLANS];   /* by hash; a newer shape takes the older one's place */
 };
 
-typedef struct tern_cudnn_perf perf;
-
 /* Version 8 has one code for it, 9 a thousand. */
 bool tern_cuda_dnn_refuses(cudnnStatus_t code)
 {
     return code == 9 || code / 1000 == 3;
-}
-
-/* ---- the three passes, which cuDNN gives three functions each ------------------------------ */
-
-static cudnnStatus_t find_algorithms(cudnnHandle_t handle, const plan *p, int *n, perf *results)
-{
-    switch (p->of.pass) {
-    case TERN_CONV_Y:
-        return tern_cuda.cudnnGetConvolutionForwardAlgorithm_v7(handle, p->x, p->w, p->conv, p->y,
-                                                                MOST_ALGORITHMS, n, results);
-    case TERN_CONV_X:
-        return tern_cuda.cudnnGetConvolutionBackwardDataAlgorithm_v7(
-            handle, p->w, p->y, p->conv, p->x, MOST_ALGORITHMS, n, results);
-    default:
-        return tern_cuda.cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-            handle, p->x, p->y, p->conv, p->w, MOST_ALGORITHMS, n, results);
-    }
-}
-
-static cudnnStatus_t find_scratch(cudnnHandle_t handle, const plan *p, unsigned algorithm,
-                                  size_t *bytes)
-{
-    switch (p->of.pass) {
-    case TERN_CONV_Y:
-        return tern_cuda.cudnnGetConvolutionForwardWorkspaceSize(handle, p->x, p->w, p->conv, p->y,
-                                                                 algorithm, bytes);
-    case TERN_CONV_X:
-        return tern_cuda.cudnnGetConvolutionBackwardDataWorkspaceSize(handle, p->w, p->y, p->conv,
-                                                                      p->x, algorithm, bytes);
-    default:
-        return tern_cuda.cudnnGetConvolutionBackwardFilterWorkspaceSize(handle, p->x, p->y, p->conv,
-                                                                        p->w, algorithm, bytes);
-    }
-}
-
-static cudnnStatus_t run(cudnnHandle_t handle, const plan *p, void *x, void *w, void *y,
-                         void *scratch, bool adds)
-{
-    static const float narrow[] = {1, 0};
-    static const double wide[] = {1, 0};
-    bool is_wide = p->of.dtype == TERN_F64;
-    const void *one = is_wide ? (const void *)&wide[0] : &narrow[0];
-    const void *zero = is_wide ? (const void *)&wide[1] : &narrow[1];
-    switch (p->of.pass) {
-    case TERN_CONV_Y:
-        return tern_cuda.cudnnConvolutionForward(handle, one, p->x, x, p->w, w, p->conv,
-                                                 p->algorithm, scratch, p->scratch, zero, p->y, y);
-    case TERN_CONV_X:
-        return tern_cuda.cudnnConvolutionBackwardData(handle, one, p->w, w, p->y, y, p->conv,
-                                                      p->algorithm, scratch, p->scratch,
-                                                      adds ? one : zero, p->x, x);
-    default:
-        return tern_cuda.cudnnConvolutionBackwardFilter(handle, one, p->x, x, p->y, y, p->conv,
-                                                        p->algorithm, scratch, p->scratch, zero,
-                                                        p->w, w);
-    }
 }
 
 /* ---- descriptions ------------------------------------------------------------------------ */
@@ -237,26 +163,6 @@ static void drop(plan *p)
     *p = (plan){.used = false};
 }
 
-/* The first algorithm that may be taken; an algorithm goes with a kind of mathematics. */
-static cudnnStatus_t choose(cudnnHandle_t handle, plan *p)
-{
-    perf found[MOST_ALGORITHMS];
-    int n = 0;
-    cudnnStatus_t code = find_algorithms(handle, p, &n, found);
-    for (int i = 0; !code && !p->usable && i < n; i++) {
-        if (found[i].status != 0 ||
-            (p->of.deterministic && found[i].determinism != CUDNN_DETERMINISTIC))
-            continue;
-        bool exact = p->of.dtype == TERN_F32 && !p->of.tf32;
-        code = tern_cuda.cudnnSetConvolutionMathType(p->conv,
-                                                     exact ? CUDNN_FMA_MATH : found[i].mathType);
-        p->algorithm = found[i].algo;
-        p->usable = !code && find_scratch(handle, p, p->algorithm, &p->scratch) == 0 &&
-                    p->scratch <= MOST_SCRATCH;
-    }
-    return code;
-}
-
 tern_status tern_cuda_dnn_check(tern_place *place, cudnnStatus_t code, const char *call)
 {
     if (code == 0)
@@ -277,16 +183,17 @@ static tern_status find_plan(tern_place *place, struct tern_cuda_dnn_state *stat
     k.tf32 = c->tf32;
     k.deterministic = c->deterministic;
     k.channels_last = c->channels_last;
+    k.benchmark = tern_backends_cudnn_benchmarks();
     plan *p = &state->plans[tern_hash(TERN_HASH_SEED, &k, sizeof k) % PLANS];
     *found = p;
-    if (p->used && memcmp(&p->of, &k, sizeof k) == 0)
+    if (p->used && memcmp(&p->of, &k, sizeof k) == 0 && (!p->untried || tern_cuda_recording))
         return TERN_OK;
     drop(p);
     p->of = k;
     p->used = true;
     cudnnStatus_t code = describe(p);
     if (!code)
-        code = choose(state->handle, p);
+        code = tern_cuda_conv_choose(place, state->handle, p, c, MOST_SCRATCH);
     if (!code || tern_cuda_dnn_refuses(code))
         return TERN_OK;
     drop(p);
@@ -344,11 +251,6 @@ tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution
     return status;
 }
 
-static void *address(const tern_arg *a)
-{
-    return (char *)a->buffer->handle + (size_t)a->at * a->bytes;
-}
-
 tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, bool *taken)
 {
     tern_cuda_state *device = tern_cuda_state_of(place);
@@ -362,9 +264,14 @@ tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, 
         status = find_plan(place, device->dnn, c, &p);
     if (status == TERN_OK) {
         void *scratch = c->scratch ? c->scratch->handle : NULL;
+        const size_t room = c->scratch ? c->scratch->bytes : 0;
+        /* A plan that was made anew since this was planned may want more than it got. */
         cudnnStatus_t code =
-            run(handle, p, address(&c->x), address(&c->weight), address(&c->y), scratch, c->adds);
-        if (tern_cuda_dnn_refuses(code)) /* its heuristics thought otherwise */
+            p->scratch > room ? tern_cuda_conv_choose(place, handle, p, c, room) : 0;
+        if (!code && p->usable)
+            code = tern_cuda_conv_run(handle, p, tern_cuda_arg(&c->x), tern_cuda_arg(&c->weight),
+                                      tern_cuda_arg(&c->y), scratch, c->adds);
+        if (tern_cuda_dnn_refuses(code) || !p->usable) /* its heuristics thought otherwise */
             *taken = p->usable = false;
         else
             status = tern_cuda_dnn_check(place, code, "a convolution through cuDNN");
