@@ -28,8 +28,9 @@ void models_near(tern_tensor *a, tern_tensor *b, double relative, double absolut
 
 /* models_compare.c: every gradient that the reference has; how many. */
 int models_compare_gradients(tern_module *m, tern_state_dict *reference);
-/* Logits in training, loss, gradients, five steps of AdamW, running statistics. */
-void models_compare_training(tern_module *m, tern_state_dict *reference);
+/* Logits in training, loss, gradients, five steps of AdamW, running statistics. other: losses and statistics of another way on that is as
+ * right, where float32 does not decide between them (golden/other_side.py); or NULL. */
+void models_compare_training(tern_module *m, tern_state_dict *reference, tern_state_dict *other);
 /* What was saved to folder has the tensors of the folder `from`, bit for bit. */
 void models_compare_files(const char *folder, const char *from);
 

@@ -64,7 +64,7 @@ static void training_is_that_of_the_reference(void **state)
                 continue;
             tern_module *m = models_load(models_path(cases[i].name, NULL), device);
             tern_state_dict *r = models_reference(cases[i].name, "reference.safetensors", device);
-            models_compare_training(m, r);
+            models_compare_training(m, r, NULL);
             tern_state_dict_free(r);
             tern_nn_free(m);
         }
