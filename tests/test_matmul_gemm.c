@@ -43,6 +43,10 @@ static const struct {
     {4, 2, 5, {2, 1}, 1, 0, false, false, true, false},
     {6, 261, 70, {1, 2}, 1, 0.5, true, false, true, false},
     {8, 130, 1056, {1, 1}, 2, 0, true, false, true, false},
+    {40, 530, 1040, {1, 1}, 0.5, 0, true, false, true, false},
+    {530, 64, 70, {1, 1}, 1, 0, false, true, false, false},
+    {3, 1, 2100, {1, 1}, 1, 0, true, false, true, false},
+    {1, 9, 2100, {1, 1}, 2, 0.5, true, false, true, false},
 };
 
 static tern_matrix random_matrix(const char *device, tern_dtype dtype, int64_t m, int64_t n,

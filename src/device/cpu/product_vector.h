@@ -7,13 +7,16 @@ typedef struct K(strided) {
     idx step;
 } K(strided);
 
-/* rows dot products with x, both dense. */
+/* rows dot products with x, both dense. Processors do not find the next rows by themselves. */
 INLINE void K(dots)(const STO *m, idx row, idx k, const REAL *x, REAL *sums, const int rows)
 {
     VEC acc[4] = {{0}};
     REAL tail[4] = {0};
     idx p = 0;
     for (; p + LANE <= k; p += LANE) {
+        UNROLL
+        for (int i = 0; i < rows * (int)(LANE * sizeof(STO)) / 64; i++)
+            __builtin_prefetch((const char *)(m + rows * (row + p)) + 64 * i);
         UNROLL
         for (int r = 0; r < rows; r++)
             acc[r] += K(load)(m + r * row + p) * FN(load)(x + p);
@@ -59,9 +62,10 @@ static void K(matrix_vector)(const STO *m, idx row, idx col, idx k, K(strided) x
                              idx y_step, FN(strided) bias, REAL alpha, REAL beta, idx first,
                              idx last)
 {
-    REAL copy[DEPTH], sums[4 * LANE];
-    for (idx p0 = 0; p0 < k; p0 += DEPTH) {
-        idx depth = k - p0 < DEPTH ? k - p0 : DEPTH;
+    REAL copy[ROW_DEPTH], sums[4 * LANE];
+    const idx most = col == 1 ? ROW_DEPTH : DEPTH; /* rows are read from end to end */
+    for (idx p0 = 0; p0 < k; p0 += most) {
+        idx depth = k - p0 < most ? k - p0 : most;
         FN(strided) xp = {copy, 1};
         const STO *mp = m + p0 * col;
 #if !IS_HALF
