@@ -142,7 +142,6 @@ add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/embedded.c
 # it, is for speed; nothing of it is a loop over elements, which -O3 makes faster.
 set(sources_plain ${TERN_SOURCES})
 list(FILTER sources_plain INCLUDE REGEX "^src/(base|device|tensor)/")
-list(FILTER sources_plain EXCLUDE REGEX "^src/device/cpu/")
 set_source_files_properties(${sources_plain} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O2>)
 set(sources_for_size ${TERN_SOURCES})
 string(CONCAT for_size

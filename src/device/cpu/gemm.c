@@ -1,11 +1,13 @@
 /* gemm.c -- matrix products on the host: which way each one goes.
  *
- * float32 goes to oneDNN from a certain size on, and bfloat16 where the processor multiplies it;
- * everything else to the own kernels of product_kernels.c, which widen halves in registers. Many small products share the threads, one
- * after the other on each; a large one has them all. */
+ * float32 goes to oneDNN from a certain size on, and bfloat16 where the processor multiplies it; elsewhere
+ * large products of halves go there as float32, a tile at a time; everything else to the own kernels of
+ * product_kernels.c, which widen halves in registers. Many small products share the threads, one after the
+ * other on each; a large one has them all. */
 #include "base/parallel.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/onednn.h"
+#include "device/place.h"
 #include "shapes.h"
 #include <stdatomic.h>
 #include <string.h>
@@ -164,6 +166,109 @@ static tern_status onednn_product(tern_dtype dtype, const tern_host_product *p, 
 }
 #endif
 
+/* ---- halves as float32 ------------------------------------------------------------------- */
+
+#ifdef TERN_WITH_ONEDNN
+static tern_status product(tern_place *place, tern_dtype dtype, tern_host_product *p);
+
+/* Rows and columns of C, and how many products a number of it is the sum of, that are float32 at a time; fewer than the
+ * last of a product are not worth it. */
+enum { WIDE_ROWS = 512, WIDE_COLUMNS = 512, WIDE_DEPTH = 1024, LEAST_WIDE = 32 };
+
+/* y = x in another type, lines of n dense numbers. */
+static tern_status convert(tern_place *place, tern_dtype to, const void *y, int64_t y_line,
+                           tern_dtype from, const void *x, int64_t x_line, int64_t lines, int64_t n)
+{
+    static _Atomic(void *) found[TERN_BF16 + 1][TERN_BF16 + 1];
+    static const char *const names[] = {
+        [TERN_F32] = "copy_f32", [TERN_F16] = "copy_f16", [TERN_BF16] = "copy_bf16"};
+    const tern_walk w = {.rows = lines,
+                         .inner = n,
+                         .dim = {lines},
+                         .stride = {{y_line}, {x_line}},
+                         .step = {1, 1},
+                         .ndim = 1,
+                         .form = TERN_WALK_UNIT};
+    const tern_arg args[] = {{.by_reference = true, .value.data = y},
+                             {.by_reference = true, .value.data = x},
+                             {.by_reference = true, .value.data = &w}};
+    const tern_grid grid = {lines * n, lines * n, 0};
+    void *kernel = atomic_load_explicit(&found[from][to], memory_order_acquire);
+    if (!kernel) {
+        TERN_TRY(tern_cpu_resolve(place, "copy", names[from], to, &kernel));
+        atomic_store_explicit(&found[from][to], kernel, memory_order_release);
+    }
+    return place->backend->launch(place, kernel, &grid, args, (int)(sizeof args / sizeof *args));
+}
+
+/* Rows i .. i + m and columns j .. j + n of x as float32 in room, with as dense lines as x has. */
+static __attribute__((noinline)) tern_status widen(tern_place *place, tern_dtype dtype,
+                                                   const tern_host_matrix *x, int64_t i, int64_t j,
+                                                   int64_t m, int64_t n, float *room,
+                                                   tern_host_matrix *wide)
+{
+    const bool rows = x->col == 1;
+    const char *at = (const char *)x->data + (i * x->row + j * x->col) * 2;
+    *wide = (tern_host_matrix){.data = room, .row = rows ? n : 1, .col = rows ? 1 : m};
+    return convert(place, TERN_F32, room, rows ? n : m, dtype, at, rows ? x->row : x->col,
+                   rows ? m : n, rows ? n : m);
+}
+
+/* A tile of C, m x n from (i, j) on: its sums are float32 and narrowed once. */
+static tern_status wide_tile(tern_place *place, tern_dtype dtype, const tern_host_product *p,
+                             int64_t i, int64_t j, int64_t m, int64_t n, float *room)
+{
+    float *a = room, *b = a + WIDE_ROWS * WIDE_DEPTH, *c = b + WIDE_DEPTH * WIDE_COLUMNS,
+          *bias = c + WIDE_ROWS * WIDE_COLUMNS;
+    if (p->bias)
+        TERN_TRY(convert(place, TERN_F32, bias, 0, dtype, (const char *)p->bias + 2 * j, 0, 1, n));
+    for (int64_t at = 0; at < p->k; at += WIDE_DEPTH) {
+        const int64_t k = p->k - at < WIDE_DEPTH ? p->k - at : WIDE_DEPTH;
+        tern_host_product part = {.m = m,
+                                  .n = n,
+                                  .k = k,
+                                  .count = {1, 1},
+                                  .alpha = p->alpha,
+                                  .beta = at > 0,
+                                  .c = {.data = c, .row = n, .col = 1},
+                                  .bias = p->bias && at == 0 ? bias : NULL};
+        TERN_TRY(widen(place, dtype, &p->a, i, at, m, k, a, &part.a));
+        TERN_TRY(widen(place, dtype, &p->b, at, j, k, n, b, &part.b));
+        TERN_TRY(product(place, TERN_F32, &part));
+    }
+    return convert(place, dtype, (const char *)p->c.data + (i * p->c.row + j) * 2, p->c.row,
+                   TERN_F32, c, n, m, n);
+}
+
+/* Whether all of it is more than what it takes to widen it. */
+static bool is_wide(tern_dtype dtype, const tern_host_product *p)
+{
+    return (dtype == TERN_F16 || dtype == TERN_BF16) && p->beta == 0 &&
+           p->count[0] * p->count[1] == 1 && p->m >= LEAST_WIDE && p->n >= LEAST_WIDE &&
+           p->k >= LEAST_WIDE && (p->a.col == 1 || p->a.row == 1) &&
+           (p->b.col == 1 || p->b.row == 1);
+}
+
+static tern_status wide_product(tern_place *place, tern_dtype dtype, const tern_host_product *p)
+{
+    tern_status status = TERN_OK;
+    tern_block *room =
+        tern_block_alloc(place,
+                         sizeof(float) * (WIDE_ROWS * WIDE_DEPTH + WIDE_DEPTH * WIDE_COLUMNS +
+                                          WIDE_ROWS * WIDE_COLUMNS + WIDE_COLUMNS),
+                         "tern_matmul");
+    if (!room)
+        return tern_last_status();
+    for (int64_t j = 0; j < p->n; j += WIDE_COLUMNS)
+        for (int64_t i = 0; i < p->m && status == TERN_OK; i += WIDE_ROWS)
+            status =
+                wide_tile(place, dtype, p, i, j, p->m - i < WIDE_ROWS ? p->m - i : WIDE_ROWS,
+                          p->n - j < WIDE_COLUMNS ? p->n - j : WIDE_COLUMNS, room->buffer.host);
+    tern_block_free(room);
+    return status;
+}
+#endif
+
 /* ---- one product ------------------------------------------------------------------------- */
 
 static tern_status product(tern_place *place, tern_dtype dtype, tern_host_product *p)
@@ -174,6 +279,8 @@ static tern_status product(tern_place *place, tern_dtype dtype, tern_host_produc
         TERN_TRY(onednn_product(dtype, p, &taken));
     if (taken)
         return TERN_OK;
+    if (large && is_wide(dtype, p))
+        return wide_product(place, dtype, p);
 #endif
     return own_product(place, dtype, p);
 }
