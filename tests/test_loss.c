@@ -190,7 +190,7 @@ static void chunks_of_logits_give_the_loss_of_all(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-    for (int i = 0; i < 24; i++)
+    for (int i = 0; i < 48; i++)
         TERN_SCOPE {
             tern_reduction reduction = (tern_reduction)(i % 3);
             tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(7, 4), -1, 1, 1);
@@ -200,7 +200,8 @@ static void chunks_of_logits_give_the_loss_of_all(void **state)
                 i & 4 ? test_uniform(device, TERN_F32, TERN_SHAPE(9), 0, 1, 4) : NULL;
             tern_tensor *t = TENSOR(device, TERN_I64, TERN_SHAPE(7), 1, 8, -100, 0, 3, 3, -100);
             tern_tensor *leaves[] = {x, w, b}, *grads[2][3], *loss[2];
-            for (int k = 0; k < 3; k++)
+            const int trained = i < 24 ? 3 : 1; /* or the layer is frozen */
+            for (int k = 0; k < trained; k++)
                 tern_requires_grad_(leaves[k], true);
             loss[0] = tern_cross_entropy(
                 tern_linear(x, w, b), t,
@@ -212,17 +213,59 @@ static void chunks_of_logits_give_the_loss_of_all(void **state)
                                                      .weight = classes,
                                                      .label_smoothing = i & 8 ? 0.1 : 0,
                                                      .reduction = reduction,
-                                                     .chunk_size = i < 12 ? 0 : 3});
+                                                     .chunk_size = i % 24 < 12 ? 0 : 3});
             assert_close(loss[1], loss[0], .abs = 1e-6, .rel = 1e-6);
             for (int form = 0; form < 2; form++) {
                 assert_ok(tern_backward(tern_sum(loss[form])));
-                for (int k = 0; k < 3; k++)
+                for (int k = 0; k < trained; k++)
                     grads[form][k] = tern_clone(tern_grad(leaves[k]));
-                for (int k = 0; k < 3; k++)
+                for (int k = 0; k < trained; k++)
                     assert_ok(tern_set_grad(leaves[k], NULL));
             }
-            for (int k = 0; k < 3; k++)
+            for (int k = 0; k < trained; k++)
                 assert_close(grads[1][k], grads[0][k], .abs = 1e-6, .rel = 1e-5);
+        }
+}
+
+static tern_tensor *of_frozen_layer(tern_tensor *const *in, void *user)
+{
+    const char *device = tern_device(in[0]);
+    const int64_t target[] = {1, 4, 2};
+    tern_tensor *w = test_uniform(device, TERN_F64, TERN_SHAPE(5, 4), -1, 1, 3);
+    tern_linear_cross_entropy_options *o = user;
+    o->linear_bias = test_uniform(device, TERN_F64, TERN_SHAPE(5), -1, 1, 4);
+    return tern_linear_cross_entropy(in[0], w, classes(device, TERN_SHAPE(3), target), o);
+}
+
+static tern_status in_a_checkpoint(void *data, tern_tensor *const *in, int n, tern_tensor **out,
+                                   int k)
+{
+    (void)n, (void)k;
+    out[0] = of_frozen_layer(in, data);
+    return out[0] ? TERN_OK : tern_last_status();
+}
+
+/* Its gradient is made with the loss: it can be scaled, asked for twice, differentiated, and computed again. */
+static void chunks_before_a_frozen_layer_have_all_derivatives(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 4; i++)
+        TERN_SCOPE {
+            tern_linear_cross_entropy_options o = {
+                .chunk_size = 2, .reduction = i % 2 ? TERN_REDUCTION_SUM : TERN_REDUCTION_MEAN};
+            tern_tensor *x = test_uniform(device, TERN_F64, TERN_SHAPE(3, 4), -2, 2, 5);
+            tern_requires_grad_(x, true);
+            gradcheck(of_frozen_layer, &x, 1, .user = &o, .second = true);
+            tern_tensor *loss = tern_mul(of_frozen_layer(&x, &o), 3.0), *again = NULL, *twice;
+            assert_ok(tern_backward_with(loss, &(tern_backward_options){.retain_graph = true}));
+            twice = tern_clone(tern_grad(x));
+            assert_ok(tern_backward(loss));
+            assert_close(tern_grad(x), tern_mul(twice, 2.0), .abs = 1e-12);
+            assert_ok(tern_set_grad(x, NULL));
+            assert_ok(tern_checkpoint(in_a_checkpoint, &o, &x, 1, &again, 1, NULL));
+            assert_ok(tern_backward(tern_mul(again, 3.0)));
+            assert_close(tern_grad(x), twice, .abs = 1e-12);
         }
 }
 
@@ -277,6 +320,7 @@ static const struct CMUnitTest tests[] = {
     TEST(a_target_that_is_no_class_is_found),
     TEST(what_does_not_fit_is_refused),
     TEST(chunks_of_logits_give_the_loss_of_all),
+    TEST(chunks_before_a_frozen_layer_have_all_derivatives),
     TEST(chunked_loss_refuses_what_does_not_fit),
     TEST(squared_error_of_all_forms),
     TEST(gradients_are_the_differences),

@@ -1,6 +1,7 @@
 /* linear_cross_entropy.c -- cross entropy of a linear layer's logits, of which few rows are in memory at a time. */
 #include "base/memory.h"
 #include "ops/loss/loss.h"
+#include <string.h>
 #include <tern/autograd.h>
 
 static const char *const name = "tern_linear_cross_entropy";
@@ -90,6 +91,99 @@ static tern_tensor *in_chunks(tern_tensor *const *in, const tern_cross_entropy_o
     return n > 1 ? tern_cat(all, n, 0) : all[0];
 }
 
+/* ---- with a gradient beside the loss ------------------------------------------------------
+ * Where x alone wants one, as before a head that is not trained, dx for a loss of dout = 1 is no larger than x: it is made with each
+ * chunk's loss, and no logits are computed twice. */
+
+typedef struct ahead {
+    tern_cross_entropy_options o; /* a sum */
+    int64_t chunk;
+    bool there[INPUTS];
+} ahead;
+
+static bool is_ahead(tern_tensor *const *in, tern_reduction reduction)
+{
+    bool others = false;
+    for (int i = WEIGHT; i < INPUTS; i++)
+        others = others || (in[i] && tern_requires_grad(in[i]));
+    return reduction == TERN_REDUCTION_SUM && tern_is_grad_enabled() && !others &&
+           tern_requires_grad(in[X]) && !tern_thread.mode.frame && !tern_thread.mode.trace;
+}
+
+/* loss += that of rows from .. from + n, dx = its gradient there. */
+static tern_status add_chunk(ahead *a, tern_tensor *const *in, int64_t from, int64_t n,
+                             tern_tensor *loss, tern_tensor *dx)
+{
+    tern_tensor *one = NULL, *d = NULL, *part[INPUTS];
+    memcpy(part, in, sizeof part);
+    part[X] = tern_requires_grad_(tern_narrow(tern_detach(in[X]), 0, from, n), true);
+    part[TARGET] = tern_narrow(in[TARGET], 0, from, n);
+    TERN_ENABLE_GRAD
+    if (part[X] && part[TARGET] && chunk_loss(&a->o, part, INPUTS, &one, 1) == TERN_OK)
+        tern_autograd_grad(&one, 1, part, 1, &d, NULL);
+    return d && tern_copy_(tern_narrow(dx, 0, from, n), d) && tern_add_(loss, one)
+               ? TERN_OK
+               : tern_last_status();
+}
+
+static tern_status ahead_forward(tern_function *f, tern_tensor *const *in, int n, tern_tensor **out,
+                                 int k)
+{
+    ahead *a = tern_function_data(f);
+    const int64_t rows = in[X]->shape[0];
+    tern_tensor *dx = tern_empty_like(in[X]);
+    (void)k;
+    out[0] = tern_zeros((tern_shape){0}, in[X]->dtype == TERN_F64 ? TERN_F64 : TERN_F32,
+                        tern_device(in[X]));
+    if (!dx || !out[0])
+        return tern_last_status();
+    for (int64_t from = 0; from < rows; from += a->chunk)
+        TERN_SCOPE
+            TERN_TRY(add_chunk(a, in, from, rows - from < a->chunk ? rows - from : a->chunk, out[0],
+                               dx));
+    TERN_TRY(tern_function_save(f, dx));
+    for (int i = 0; i < n; i++)
+        if ((a->there[i] = in[i] != NULL))
+            TERN_TRY(tern_function_save(f, in[i]));
+    return TERN_OK;
+}
+
+/* A gradient that is differentiated again is that of all rows at once. */
+static tern_status ahead_backward(tern_function *f, tern_tensor *const *dout, int k,
+                                  tern_tensor **din, int n)
+{
+    ahead *a = tern_function_data(f);
+    tern_tensor *in[INPUTS], *loss;
+    (void)k;
+    memset(din, 0, sizeof *din * (size_t)n);
+    if (!dout[0])
+        return TERN_OK;
+    if (!tern_is_grad_enabled()) {
+        din[X] = tern_mul(tern_function_saved(f, 0), dout[0]);
+        return din[X] ? TERN_OK : tern_last_status();
+    }
+    for (int i = 0, at = 1; i < INPUTS; i++)
+        in[i] = a->there[i] ? tern_function_saved(f, at++) : NULL;
+    TERN_TRY(chunk_loss(&a->o, in, INPUTS, &loss, 1));
+    return tern_autograd_grad(
+        &loss, 1, in, 1, din,
+        &(tern_autograd_grad_options){.gradients = dout, .create_graph = true});
+}
+
+static const tern_function_type ahead_type = {
+    "linear_cross_entropy", ahead_forward, ahead_backward, tern_free, {0}};
+
+static tern_tensor *ahead_of(tern_tensor *const *in, const tern_cross_entropy_options *o,
+                             int64_t chunk)
+{
+    ahead *a = tern_alloc(sizeof *a);
+    tern_tensor *loss = NULL;
+    if (!a)
+        return NULL;
+    *a = (ahead){.o = *o, .chunk = chunk};
+    return tern_function_apply(&ahead_type, a, in, INPUTS, &loss, 1) == TERN_OK ? loss : NULL;
+}
+
 tern_tensor *tern_linear_cross_entropy(tern_tensor *input, tern_tensor *linear_weight,
                                        tern_tensor *target,
                                        const tern_linear_cross_entropy_options *options)
@@ -109,8 +203,11 @@ tern_tensor *tern_linear_cross_entropy(tern_tensor *input, tern_tensor *linear_w
                                              .reserved = {TERN_OPTIONS_AS_WRITTEN}};
     int64_t chunk = o.chunk_size > 0 ? o.chunk_size : rows_of_chunk(input, linear_weight);
     int64_t chunks = input->shape[0] / chunk + 1;
-    tern_tensor **all = tern_alloc(sizeof(tern_tensor *) * (size_t)(chunks + 1));
-    tern_tensor *loss = all ? in_chunks(in, &each, all, chunk) : NULL;
+    bool at_once = is_ahead(in, each.reduction);
+    tern_tensor **all = at_once ? NULL : tern_alloc(sizeof(tern_tensor *) * (size_t)(chunks + 1));
+    tern_tensor *loss = at_once ? ahead_of(in, &each, chunk)
+                        : all   ? in_chunks(in, &each, all, chunk)
+                                : NULL;
     tern_free(all);
     if (loss && mean)
         loss = tern_div(loss, total(target, o.weight, o.ignore_index.value));
