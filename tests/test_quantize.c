@@ -100,17 +100,18 @@ static void products_and_gradients_are_those_of_the_weight(void **state)
         }
 }
 
-/* Rows that processors take one, two and four at a time, of halves too, and what is recorded. */
-static void few_rows_read_codes_of_nf4_as_they_lie(void **state)
+/* Rows and outputs that processors take one, two and four at a time, of halves too, and what is recorded. */
+static void few_rows_read_codes_as_they_lie(void **state)
 {
     (void)state;
     FOR_EACH_DEVICE(device)
-    for (int64_t rows = 1; rows <= 9; rows++)
+    for (int64_t i = 0; i < 27; i++)
         TERN_SCOPE {
             TERN_NO_GRAD_HERE;
-            tern_module *linear =
-                tern_nn_linear(192, 70, &(tern_linear_options){.no_bias = true, .device = device});
-            tern_module *m = tern_quantize_linear(linear, TERN_QUANTIZE_NF4);
+            const int64_t rows = i / 3 + 1, outputs = 68 + i % 4;
+            tern_module *linear = tern_nn_linear(
+                192, outputs, &(tern_linear_options){.no_bias = true, .device = device});
+            tern_module *m = tern_quantize_linear(linear, types[i % 3]);
             tern_tensor *x = tern_randn(TERN_SHAPE(rows, 192), TERN_F32, device);
             tern_tensor *part =
                 tern_narrow(tern_randn(TERN_SHAPE(rows + 1, 192), TERN_F32, device), 0, 1, rows);
@@ -367,7 +368,7 @@ int main(void)
         TEST(nf4_is_bitsandbytes),
         TEST(nf4_is_made_and_written_as_bitsandbytes_does),
         TEST(products_and_gradients_are_those_of_the_weight),
-        TEST(few_rows_read_codes_of_nf4_as_they_lie),
+        TEST(few_rows_read_codes_as_they_lie),
         TEST(large_weights_are_multiplied_in_parts),
         TEST(four_bits_take_a_third_of_half_precision),
         TEST(gptq_and_awq_are_read),

@@ -14,61 +14,76 @@ typedef struct product {
     bool nibbles;
 } product;
 
-WIDE static inline __m128i eight_at(const uint8_t *codes)
+WIDE_INLINE __m128i eight_at(const uint8_t *codes)
 {
     return _mm_loadl_epi64((const __m128i *)codes);
 }
 
-/* One group of `size` codes of a row: of 4 bits byte j has element j in its low half and j + size / 2 in the high one. x: at the
- * group's first element. n is a constant where this is used. */
-WIDE static inline void group_of(const product *p, const uint8_t *codes, const float *x,
-                                 __m256 zero, int64_t size, int n, __m256 sums[4])
+/* A group of `size` codes of k rows of the weight, `row` bytes apart, times n rows of x: of 4 bits byte j has element j in its low half and
+ * j + size / 2 in the high one. codes and x: at the group's first element. n and k are constants where this is used. */
+WIDE_INLINE void group_of(const product *p, const uint8_t *codes, int64_t row, const float *x,
+                          const __m256 *zero, int64_t size, int k, int n, __m256 sums[][WIDE_SUMS])
 {
     const __m256i low = _mm256_set1_epi32(15);
     if (!p->nibbles) {
-        for (int64_t j = 0; j < size; j += 8) {
-            __m256 w = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(eight_at(codes + j)));
-            for (int r = 0; r < n; r++)
-                sums[r] = _mm256_fmadd_ps(w, _mm256_loadu_ps(x + r * p->ins + j), sums[r]);
-        }
+        for (int64_t j = 0; j < size; j += 8)
+            WIDE_EACH(c, k)
+            {
+                __m256 w = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(eight_at(codes + c * row + j)));
+                WIDE_EACH(r, n)
+                sums[c][r] = _mm256_fmadd_ps(w, _mm256_loadu_ps(x + r * p->ins + j), sums[c][r]);
+            }
         return;
     }
-    for (int64_t j = 0; j < size / 2; j += 8) {
-        __m256i code = _mm256_cvtepu8_epi32(eight_at(codes + j));
-        __m256 a = _mm256_sub_ps(_mm256_cvtepi32_ps(_mm256_and_si256(code, low)), zero);
-        __m256 b = _mm256_sub_ps(_mm256_cvtepi32_ps(_mm256_srli_epi32(code, 4)), zero);
-        for (int r = 0; r < n; r++) {
-            const float *at = x + r * p->ins + j;
-            sums[r] = _mm256_fmadd_ps(a, _mm256_loadu_ps(at), sums[r]);
-            sums[r] = _mm256_fmadd_ps(b, _mm256_loadu_ps(at + size / 2), sums[r]);
+    for (int64_t j = 0; j < size / 2; j += 8)
+        WIDE_EACH(c, k)
+        {
+            __m256i code = _mm256_cvtepu8_epi32(eight_at(codes + c * row + j));
+            __m256 a = _mm256_sub_ps(_mm256_cvtepi32_ps(_mm256_and_si256(code, low)), zero[c]);
+            __m256 b = _mm256_sub_ps(_mm256_cvtepi32_ps(_mm256_srli_epi32(code, 4)), zero[c]);
+            WIDE_EACH(r, n)
+            {
+                const float *at = x + r * p->ins + j;
+                sums[c][r] = _mm256_fmadd_ps(a, _mm256_loadu_ps(at), sums[c][r]);
+                sums[c][r] = _mm256_fmadd_ps(b, _mm256_loadu_ps(at + size / 2), sums[c][r]);
+            }
         }
-    }
 }
 
-WIDE static inline void row_of(const product *p, int64_t o, int64_t from, int n)
+/* Outputs o .. o + k of rows from .. from + n of x. */
+WIDE_INLINE void tile_of(const product *p, int64_t o, int k, int64_t from, int n)
 {
     const int64_t size = p->ins / p->groups, bytes = p->nibbles ? size / 2 : size;
-    const uint8_t *codes = p->codes + o * p->groups * bytes;
     const float *x = p->x + from * p->ins;
-    __m256 sums[4];
-    for (int r = 0; r < n; r++)
-        sums[r] = _mm256_setzero_ps();
+    __m256 sums[WIDE_SUMS][WIDE_SUMS], group[WIDE_SUMS][WIDE_SUMS], zero[WIDE_SUMS];
+    WIDE_EACH(c, k)
+    WIDE_EACH(r, n)
+    sums[c][r] = _mm256_setzero_ps();
     for (int64_t g = 0; g < p->groups; g++) {
-        __m256 zero = p->zeros ? _mm256_set1_ps(p->zeros[o * p->groups + g]) : _mm256_set1_ps(8);
-        __m256 scale = _mm256_set1_ps(p->scales[o * p->groups + g]), group[4];
-        for (int r = 0; r < n; r++)
-            group[r] = _mm256_setzero_ps();
-        group_of(p, codes + g * bytes, x + g * size, zero, size, n, group);
-        for (int r = 0; r < n; r++)
-            sums[r] = _mm256_fmadd_ps(scale, group[r], sums[r]);
+        WIDE_EACH(c, k)
+        {
+            zero[c] = _mm256_set1_ps(p->zeros ? p->zeros[(o + c) * p->groups + g] : 8);
+            WIDE_EACH(r, n)
+            group[c][r] = _mm256_setzero_ps();
+        }
+        group_of(p, p->codes + (o * p->groups + g) * bytes, p->groups * bytes, x + g * size, zero,
+                 size, k, n, group);
+        WIDE_EACH(c, k)
+        {
+            __m256 scale = _mm256_set1_ps(p->scales[(o + c) * p->groups + g]);
+            WIDE_EACH(r, n)
+            sums[c][r] = _mm256_fmadd_ps(scale, group[c][r], sums[c][r]);
+        }
     }
-    for (int r = 0; r < n; r++)
-        p->y[(from + r) * p->outs + o] = wide_sum(sums[r]);
+    WIDE_EACH(c, k)
+    WIDE_EACH(r, n)
+    p->y[(from + r) * p->outs + o + c] = wide_sum(sums[c][r]);
 }
 
-WIDE static void rows_of(const product *p, int64_t o)
+WIDE static void tiles_of(const product *p, int64_t o)
 {
-    WIDE_ROWS(row_of, p, o);
+    const int left = p->outs - o < WIDE_SUMS ? (int)(p->outs - o) : WIDE_SUMS;
+    WIDE_TILES(tile_of, p, o, left);
 }
 #endif
 
@@ -114,8 +129,8 @@ tern_tensor *few_rows_linear(const quantize_layer *l, tern_tensor *x, const few_
     const int threads = tern_get_num_threads();
     (void)threads;
 #pragma omp parallel for num_threads(threads) if (l->out * l->in >= 1 << 18)
-    for (int64_t o = 0; o < l->out; o++)
-        rows_of(&p, o);
+    for (int64_t o = 0; o < l->out; o += WIDE_SUMS)
+        tiles_of(&p, o);
     shape.dims[shape.ndim - 1] = l->out;
     return tern_to_dtype(tern_view(y, shape), tern_dtype_of(x));
 #else

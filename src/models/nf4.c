@@ -72,54 +72,63 @@ typedef struct product {
 
 #ifdef WIDE
 /* The numbers of eight codes, whose lowest three bits choose in each half of the map, and the sign of `high` between them. */
-WIDE static inline __m256 numbers_of(__m256i code, __m256i high, __m256 low_map, __m256 high_map)
+WIDE_INLINE __m256 numbers_of(__m256i code, __m256i high, __m256 low_map, __m256 high_map)
 {
     return _mm256_blendv_ps(_mm256_permutevar8x32_ps(low_map, code),
                             _mm256_permutevar8x32_ps(high_map, code), _mm256_castsi256_ps(high));
 }
 
-/* Row o of the weight, rows from .. from + n of x; n is a constant where this is used. */
-WIDE static inline void row_of(const product *p, int64_t o, int64_t from, int n)
+/* Outputs o .. o + k of rows from .. from + n of x; n and k are constants where this is used. */
+WIDE_INLINE void tile_of(const product *p, int64_t o, int k, int64_t from, int n)
 {
     const __m256 low = _mm256_loadu_ps(p->map), high = _mm256_loadu_ps(p->map + 8);
     const uint8_t *codes = p->codes + o * p->half;
     const float *x = p->x + from * 2 * p->half, *scale = p->absmax + o * p->half / HALF;
-    __m256 sums[4];
-    for (int r = 0; r < n; r++)
-        sums[r] = _mm256_setzero_ps();
-    for (int64_t k = 0; k < p->half; k += HALF) {
-        __m256 block[4];
-        for (int r = 0; r < n; r++)
-            block[r] = _mm256_setzero_ps();
-#pragma GCC unroll 4
-        for (int j = 0; j < HALF; j += 8) {
-            __m256i code = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(codes + k + j)));
-            __m256 even =
-                numbers_of(_mm256_srli_epi32(code, 4), _mm256_slli_epi32(code, 24), low, high);
-            __m256 odd = numbers_of(code, _mm256_slli_epi32(code, 28), low, high);
-            for (int r = 0; r < n; r++) {
-                const float *at = x + r * 2 * p->half + k + j;
-                block[r] = _mm256_fmadd_ps(even, _mm256_loadu_ps(at), block[r]);
-                block[r] = _mm256_fmadd_ps(odd, _mm256_loadu_ps(at + p->half), block[r]);
+    __m256 sums[WIDE_SUMS][WIDE_SUMS], block[WIDE_SUMS][WIDE_SUMS];
+    WIDE_EACH(c, k)
+    WIDE_EACH(r, n)
+    sums[c][r] = _mm256_setzero_ps();
+    for (int64_t j = 0; j < p->half; j += HALF) {
+        WIDE_EACH(c, k)
+        WIDE_EACH(r, n)
+        block[c][r] = _mm256_setzero_ps();
+        for (int64_t i = j; i < j + HALF; i += 8)
+            WIDE_EACH(c, k)
+            {
+                __m256i code = _mm256_cvtepu8_epi32(
+                    _mm_loadl_epi64((const __m128i *)(codes + c * p->half + i)));
+                __m256 even =
+                    numbers_of(_mm256_srli_epi32(code, 4), _mm256_slli_epi32(code, 24), low, high);
+                __m256 odd = numbers_of(code, _mm256_slli_epi32(code, 28), low, high);
+                WIDE_EACH(r, n)
+                {
+                    const float *at = x + r * 2 * p->half + i;
+                    block[c][r] = _mm256_fmadd_ps(even, _mm256_loadu_ps(at), block[c][r]);
+                    block[c][r] = _mm256_fmadd_ps(odd, _mm256_loadu_ps(at + p->half), block[c][r]);
+                }
             }
+        WIDE_EACH(c, k)
+        {
+            __m256 by = _mm256_set1_ps(scale[(c * p->half + j) / HALF]);
+            WIDE_EACH(r, n)
+            sums[c][r] = _mm256_fmadd_ps(by, block[c][r], sums[c][r]);
         }
-        __m256 by = _mm256_set1_ps(scale[k / HALF]);
-        for (int r = 0; r < n; r++)
-            sums[r] = _mm256_fmadd_ps(by, block[r], sums[r]);
     }
-    for (int r = 0; r < n; r++)
-        p->y[(from + r) * p->outs + o] = wide_sum(sums[r]);
+    WIDE_EACH(c, k)
+    WIDE_EACH(r, n)
+    p->y[(from + r) * p->outs + o + c] = wide_sum(sums[c][r]);
 }
 
-WIDE static void rows_of(const product *p, int64_t o)
+WIDE static void tiles_of(const product *p, int64_t o, int left)
 {
-    WIDE_ROWS(row_of, p, o);
+    WIDE_TILES(tile_of, p, o, left);
 }
 
 #else
-static void rows_of(const product *p, int64_t o)
+enum { WIDE_SUMS = 4 };
+static void tiles_of(const product *p, int64_t o, int left)
 {
-    (void)p, (void)o;
+    (void)p, (void)o, (void)left;
 }
 
 static bool wide_is_here(void)
@@ -155,11 +164,12 @@ static tern_status multiply_here(const quantize_layer *l, float *y, const float 
     const int threads = tern_get_num_threads();
     (void)threads;
 #pragma omp parallel for num_threads(threads) if (l->out * l->in >= 1 << 18)
-    for (int64_t o = 0; o < l->out; o++) {
+    for (int64_t o = 0; o < l->out; o += WIDE_SUMS) {
+        const int left = l->out - o < WIDE_SUMS ? (int)(l->out - o) : WIDE_SUMS;
         if (halves)
-            rows_of(&p, o);
+            tiles_of(&p, o, left);
         else
-            nf4_product(y, x, codes, absmax, pairs, rows, l->out, half, o, o + 1);
+            nf4_product(y, x, codes, absmax, pairs, rows, l->out, half, o, o + left);
     }
     free(halves);
     return TERN_OK;

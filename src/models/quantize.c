@@ -1,6 +1,7 @@
 /* quantize.c -- linear layers whose weights take 8 or 4 bits. */
 #include "models/few_rows.h"
 #include "models/nf4.h"
+#include "models/wide.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -221,9 +222,17 @@ static int64_t part_of(const quantize_layer *l)
     return n < l->out ? n : l->out;
 }
 
+/* What a decoded weight is multiplied in: processors that have no products of x's type would widen it again. */
+static tern_dtype product_type(tern_tensor *x)
+{
+    const tern_dtype dtype = tern_dtype_of(x);
+    bool wide = dtype == TERN_F16 || (dtype == TERN_BF16 && !wide_has_bf16());
+    return wide && strcmp(tern_device(x), "cpu") == 0 ? TERN_F32 : dtype;
+}
+
 static tern_tensor *multiply(const quantize_layer *l, tern_tensor *x, tern_tensor *const parts[3])
 {
-    tern_tensor *y[MOST_PARTS];
+    tern_tensor *y[MOST_PARTS], *given;
     int64_t n = part_of(l);
     int k = 0;
     if (l->type != TERN_QUANTIZE_NF4 && tern_numel(x) <= FEW_ROWS * l->in) {
@@ -235,17 +244,18 @@ static tern_tensor *multiply(const quantize_layer *l, tern_tensor *x, tern_tenso
         tern_size(x, -1) == l->in && l->in % BLOCK == 0 && nf4_is_direct(l, parts) &&
         strcmp(tern_device(x), tern_device(parts[0])) == 0)
         return nf4_linear(l, x, parts);
-    for (int64_t at = 0; at < l->out; at += n) {
+    given = tern_to_dtype(x, product_type(x));
+    for (int64_t at = 0; given && at < l->out; at += n) {
         TERN_SCOPE {
             tern_tensor *w = decode(l, parts, at, at + n < l->out ? n : l->out - at);
-            w = w ? tern_to_dtype(w, tern_dtype_of(x)) : NULL;
-            y[k] = w ? tern_linear(x, w, NULL) : NULL;
+            w = w ? tern_to_dtype(w, tern_dtype_of(given)) : NULL;
+            y[k] = w ? tern_linear(given, w, NULL) : NULL;
             y[k] = y[k] ? tern_escape(y[k]) : NULL;
         }
         if (!y[k++])
             return NULL;
     }
-    return k == 1 ? y[0] : tern_cat(y, k, -1);
+    return k ? tern_to_dtype(k == 1 ? y[0] : tern_cat(y, k, -1), tern_dtype_of(x)) : NULL;
 }
 
 /* in: x, codes, scales, and zeros or pairs. The weight is made again in backward. */
@@ -272,11 +282,12 @@ static tern_status backward(tern_function *f, tern_tensor *const *grad_out, int 
     tern_tensor *const parts[] = {tern_function_saved(f, 0), tern_function_saved(f, 1),
                                   n > 3 ? tern_function_saved(f, 2) : NULL};
     int64_t rows = part_of(l);
+    tern_tensor *given = tern_to_dtype(grad_out[0], product_type(grad_out[0]));
     for (int64_t at = 0; at < l->out; at += rows) {
         int64_t some = at + rows < l->out ? rows : l->out - at;
         TERN_SCOPE {
             tern_tensor *w = decode(l, parts, at, some);
-            tern_tensor *dy = tern_narrow(grad_out[0], -1, at, some);
+            tern_tensor *dy = tern_narrow(given, -1, at, some);
             tern_tensor *dx = w ? tern_matmul(dy, tern_to_dtype(w, tern_dtype_of(dy))) : NULL;
             dx = at && dx ? tern_add(grad_in[0], dx) : dx;
             grad_in[0] = dx ? tern_escape(dx) : NULL;
@@ -284,7 +295,8 @@ static tern_status backward(tern_function *f, tern_tensor *const *grad_out, int 
         if (!grad_in[0])
             return tern_last_status();
     }
-    return TERN_OK;
+    grad_in[0] = tern_to_dtype(grad_in[0], tern_dtype_of(grad_out[0]));
+    return grad_in[0] ? TERN_OK : tern_last_status();
 }
 
 static const tern_function_type product = {"MatMul4Bit", forward, backward, free, {0}};

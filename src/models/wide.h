@@ -1,10 +1,21 @@
-/* wide.h -- what products of a few rows by AVX2 share: how a vector is summed, and how many rows are taken at once. */
+/* wide.h -- what products of a few rows by AVX2 share: how a vector is summed, and which products are made together. */
 #ifndef TERN_SRC_MODELS_WIDE_H
 #define TERN_SRC_MODELS_WIDE_H
 #include <stdbool.h>
+/* Whether this processor multiplies bfloat16. */
+static inline bool wide_has_bf16(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    return __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
+}
+
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
-#define WIDE __attribute__((target("avx2,fma")))
+#define WIDE        __attribute__((target("avx2,fma")))
+#define WIDE_INLINE static inline __attribute__((target("avx2,fma"), always_inline))
 
 /* Whether this processor has what WIDE functions are made of. */
 static inline bool wide_is_here(void)
@@ -19,16 +30,30 @@ WIDE static inline float wide_sum(__m256 x)
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_shuffle_ps(s, s, 1)));
 }
 
-/* ROW_OF(P, O, r, n) for all rows r .. r + n of P->rows: four at once, then two, then one, so that n is a constant of each. */
-#define WIDE_ROWS(ROW_OF, P, O)                                                                    \
+/* How many sums are taken at once, so that none waits for its product before; loops of so many are no loops. */
+enum { WIDE_SUMS = 4 };
+#define WIDE_EACH(I, N) _Pragma("GCC unroll 4") for (int I = 0; I < (N); I++)
+
+/* TILE_OF(P, o, k, r, n) for all outputs o .. o + k of LEFT <= WIDE_SUMS from O on, and all rows r .. r + n of P->rows; n and k are
+ * constants of each. */
+#define WIDE_TILES(TILE_OF, P, O, LEFT)                                                            \
     do {                                                                                           \
         int64_t r = 0;                                                                             \
+        int c = 0;                                                                                 \
         for (; r + 4 <= (P)->rows; r += 4)                                                         \
-            ROW_OF(P, O, r, 4);                                                                    \
-        for (; r + 2 <= (P)->rows; r += 2)                                                         \
-            ROW_OF(P, O, r, 2);                                                                    \
-        if (r < (P)->rows)                                                                         \
-            ROW_OF(P, O, r, 1);                                                                    \
+            for (c = 0; c < (LEFT); c++)                                                           \
+                TILE_OF(P, (O) + c, 1, r, 4);                                                      \
+        for (; r + 2 <= (P)->rows; r += 2) {                                                       \
+            for (c = 0; c + 2 <= (LEFT); c += 2)                                                   \
+                TILE_OF(P, (O) + c, 2, r, 2);                                                      \
+            if (c < (LEFT))                                                                        \
+                TILE_OF(P, (O) + c, 1, r, 2);                                                      \
+        }                                                                                          \
+        if (r < (P)->rows && (LEFT) == WIDE_SUMS)                                                  \
+            TILE_OF(P, O, WIDE_SUMS, r, 1);                                                        \
+        else if (r < (P)->rows)                                                                    \
+            for (c = 0; c < (LEFT); c++)                                                           \
+                TILE_OF(P, (O) + c, 1, r, 1);                                                      \
     } while (0)
 #endif
 #endif
