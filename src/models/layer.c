@@ -76,21 +76,28 @@ static tern_tensor *attend(tern_module *self, const layer *l, tern_tensor *x,
     tern_tensor *mask = s->mask;
     int64_t keys = tern_size(qkv[1], 2), masked = mask ? tern_size(mask, 3) : keys;
     bool fixed = models_cache_static(s->cache) > 0;
+    /* One place sees all keys that are there: queries that share them are rows of one product, and nothing is repeated for each. */
+    const int64_t n = tern_size(x, 0), group = l->heads / l->kv_heads;
+    bool one = group > 1 && tern_size(x, 1) == 1 && (!mask || tern_size(mask, 1) == 1);
+    if (one && !(qkv[0] = tern_reshape(qkv[0], TERN_SHAPE(n, l->kv_heads, group, l->head_dim))))
+        return NULL;
     if (keys < masked) /* of a window the cache has the last ones */
         mask = tern_narrow(mask, 3, masked - keys, keys);
     if (fixed && l->window) /* places are not counted from the last one there */
         mask = tern_logical_and(mask, models_cache_mask(s->cache, l->window));
     tern_scaled_dot_product_attention_options o = {
         .attn_mask = mask,
-        .is_causal = l->causal && !mask,
+        .is_causal = l->causal && !mask && !one,
         .lower_right = true,
         .scale = l->names->unscaled ? 1 : l->scale,
         .softcap = l->softcap,
-        .window = fixed ? 0 : l->window,
-        .enable_gqa = l->heads != l->kv_heads,
+        .window = fixed || one ? 0 : l->window,
+        .enable_gqa = l->heads != l->kv_heads && !one,
         .dropout_p = tern_nn_is_training(self) ? l->attention_dropout : 0};
-    return merge(self, l, x, tern_scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], &o),
-                 l->names->out);
+    tern_tensor *y = tern_scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], &o);
+    if (one)
+        y = tern_reshape(y, TERN_SHAPE(n, l->heads, 1, l->head_dim));
+    return merge(self, l, x, y, l->names->out);
 }
 
 /* From x to memory, all of which every query sees. */
