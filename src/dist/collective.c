@@ -25,8 +25,6 @@ static bool adds(tern_dist_kind kind)
 static tern_status check_tensor(const char *name, const tern_tensor *x)
 {
     const uint64_t failures = tern_failures();
-    if (!x)
-        return tern_fail(TERN_ERR_ARGUMENT, "tern_dist_%s: a tensor is NULL", name);
     if (tern_dim(x) < 0)
         return tern_failed_since(failures);
     if (!tern_is_contiguous(x))
@@ -249,6 +247,10 @@ static tern_status go_on(request r, int root)
 {
     const tern_dist_kind kind = r.w.kind;
     tern_tensor *one = r.one, *all = r.all;
+    const bool both =
+        kind == DIST_ALL_GATHER || kind == DIST_REDUCE_SCATTER || kind == DIST_ALL_TO_ALL;
+    if ((kind != DIST_BARRIER && !one) || (both && !all))
+        return tern_fail(TERN_ERR_ARGUMENT, "tern_dist_%s: a tensor is NULL", r.name);
     if (r.o.work)
         *r.o.work = NULL;
     const bool rooted = root != NO_ROOT;
@@ -286,7 +288,6 @@ static tern_status go(tern_dist_kind kind, tern_tensor *one, tern_tensor *all, i
 tern_status tern_dist_all_reduce_by(tern_tensor *x, tern_dist_way way,
                                     const tern_dist_options *options)
 {
-    TERN_TRY(check_tensor("all_reduce", x));
     return go_on((request){.name = "all_reduce",
                            .w = {.kind = DIST_ALL_REDUCE,
                                  .tree = way == DIST_WAY_TREE,
@@ -303,63 +304,51 @@ tern_status tern_dist_all_reduce(tern_tensor *x, const tern_dist_options *option
 
 tern_status tern_dist_reduce(tern_tensor *x, int dst, const tern_dist_options *options)
 {
-    TERN_TRY(check_tensor("reduce", x));
     return go(DIST_REDUCE, x, NULL, dst, options);
 }
 
 tern_status tern_dist_broadcast(tern_tensor *x, int src, const tern_dist_options *options)
 {
-    TERN_TRY(check_tensor("broadcast", x));
     return go(DIST_BROADCAST, x, NULL, src, options);
 }
 
 tern_status tern_dist_all_gather_into_tensor(tern_tensor *out, tern_tensor *x,
                                              const tern_dist_options *options)
 {
-    TERN_TRY(check_tensor("all_gather_into_tensor", out));
-    TERN_TRY(check_tensor("all_gather_into_tensor", x));
     return go(DIST_ALL_GATHER, x, out, NO_ROOT, options);
 }
 
 tern_status tern_dist_reduce_scatter_tensor(tern_tensor *out, tern_tensor *x,
                                             const tern_dist_options *options)
 {
-    TERN_TRY(check_tensor("reduce_scatter_tensor", out));
-    TERN_TRY(check_tensor("reduce_scatter_tensor", x));
     return go(DIST_REDUCE_SCATTER, out, x, NO_ROOT, options);
 }
 
 tern_status tern_dist_gather(tern_tensor *x, tern_tensor *all, int dst,
                              const tern_dist_options *options)
 {
-    TERN_TRY(check_tensor("gather", x));
     return go(DIST_GATHER, x, all, dst, options);
 }
 
 tern_status tern_dist_scatter(tern_tensor *x, tern_tensor *all, int src,
                               const tern_dist_options *options)
 {
-    TERN_TRY(check_tensor("scatter", x));
     return go(DIST_SCATTER, x, all, src, options);
 }
 
 tern_status tern_dist_all_to_all_single(tern_tensor *out, tern_tensor *x,
                                         const tern_dist_options *options)
 {
-    TERN_TRY(check_tensor("all_to_all_single", out));
-    TERN_TRY(check_tensor("all_to_all_single", x));
     return go(DIST_ALL_TO_ALL, out, x, NO_ROOT, options);
 }
 
 tern_status tern_dist_send(tern_tensor *x, int dst, const tern_dist_options *options)
 {
-    TERN_TRY(check_tensor("send", x));
     return go(DIST_SEND, x, NULL, dst, options);
 }
 
 tern_status tern_dist_recv(tern_tensor *x, int src, const tern_dist_options *options)
 {
-    TERN_TRY(check_tensor("recv", x));
     return go(DIST_RECV, x, NULL, src, options);
 }
 
