@@ -1,0 +1,101 @@
+/* test_snapshot_parts.c -- snapshots that several ranks saved, as one process reads them: parts along any dims, and notes and files
+ * that do not fit. tests/dist/parts.c saves them. */
+#include "support.h"
+#include "folder.h"
+
+/* A model with a weight of (3, 4), 0 to 11, in two files that are cut as the rows say. */
+typedef struct way {
+    const char *note, *count;
+    tern_shape part[2];
+    int dim;           /* that the files are cut along */
+    const char *error; /* NULL: it fits */
+} way;
+
+#define ROWS    {{2, {2, 4}}, {2, {1, 4}}}, 0
+#define COLUMNS {{2, {3, 2}}, {2, {3, 2}}}, 1
+
+static const way ways[] = {
+    {"3x4 0/2@1", "2", ROWS, NULL},
+    {"3x4 1/2@1", "2", COLUMNS, NULL},
+    {"3x4 1/2@1 0/1@2", "2", COLUMNS, NULL},
+    {"3x4 0/1@1 1/2@1", "2", COLUMNS, NULL},
+    {"3x4 1/2@1", "2", ROWS, "does not have the part"},
+    {"6x4 0/2@1", "2", ROWS, "does not have the part"},
+    {"3x4 0/3@1", "2", ROWS, "does not have the part"},
+    {"3x4 0/4@1", "2", {{2, {1, 4}}, {2, {1, 4}}}, 0, "don't have all parts"},
+    {"3x4 0/2@2", "2", ROWS, "don't have all parts"},
+    {"3x4 0/2@1", "3", ROWS, "00001-of-00003"},
+    {"3x4 0/2@1", "0", ROWS, "0 shards"},
+    {"3x4 0/2@1", "9999999", ROWS, "9999999 shards"},
+    {"", "2", ROWS, "has parts \"\""},
+    {"3x4", "2", ROWS, "has parts"},
+    {"3x 0/2@1", "2", ROWS, "has parts"},
+    {"x4 0/2@1", "2", ROWS, "has parts"},
+    {"-3x4 0/2@1", "2", ROWS, "has parts"},
+    {"3x4 2/2@1", "2", ROWS, "has parts"},
+    {"3x4 -1/2@1", "2", ROWS, "has parts"},
+    {"3x4 0/0@1", "2", ROWS, "has parts"},
+    {"3x4 0/2@0", "2", ROWS, "has parts"},
+    {"3x4 0/2@1 1", "2", ROWS, "has parts"},
+    {"3x4 0/2@1 1/1@2 1/1@2", "2", ROWS, "has parts"},
+    {"1x1x1x1x1x1x1x1x1x1x1x1x1 0/2@1", "2", ROWS, "has parts"},
+    {"99999999999999999999x99999999999999999999 0/2@1", "2", ROWS, "does not have the part"},
+};
+
+static void write_files(const way *w, tern_tensor *whole, tern_state_dict *index)
+{
+    int64_t at = 0;
+    assert_ok(tern_state_dict_set_metadata(index, "shards.folder", "step-2.shards"));
+    assert_ok(tern_state_dict_set_metadata(index, "shards.count", w->count));
+    assert_ok(tern_state_dict_set_metadata(index, "shards.part.model.weight", w->note));
+    assert_ok(tern_save(index, in_folder("step-2.safetensors"), NULL));
+    for (int i = 0; i < 2; i++) {
+        char name[64];
+        const int64_t n = w->part[i].dims[w->dim];
+        tern_state_dict *dict = tern_state_dict_new();
+        snprintf(name, sizeof name, "step-2.shards/0000%d-of-00002.safetensors", i + 1);
+        assert_ok(tern_state_dict_set(dict, "model.weight", tern_narrow(whole, w->dim, at, n)));
+        assert_ok(tern_save(dict, in_folder(name), NULL));
+        tern_state_dict_free(dict);
+        at += n;
+    }
+}
+
+static void parts_are_put_together_or_refused(void **state)
+{
+    (void)state;
+    tern_module *m = tern_nn_linear(4, 3, &(tern_linear_options){.no_bias = true});
+    tern_snapshot *s = tern_snapshot_new();
+    assert_ok(tern_snapshot_add_module(s, "model", m));
+    assert_ok(tern_snapshot_save(s, folder, &(tern_snapshot_options){.step = 1}));
+    mkdir(in_folder("step-2.shards"), 0777);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        TERN_SCOPE {
+            tern_tensor *weight = tern_nn_parameter(m, "weight");
+            tern_tensor *whole =
+                tern_reshape(tern_arange(0, 12, 1, TERN_F32, "cpu"), TERN_SHAPE(3, 4));
+            tern_state_dict *index = tern_load(in_folder("step-1.safetensors"), NULL);
+            assert_ok(tern_state_dict_remove(index, "model.weight"));
+            write_files(&ways[i], whole, index);
+            TERN_NO_GRAD
+                tern_fill_(weight, TERN_SCALAR(-1));
+            tern_snapshot_load(s, in_folder("step-2.safetensors"));
+            if (ways[i].error && !strstr(tern_last_error(), ways[i].error))
+                fail_msg("\"%s\": %s", ways[i].note, tern_last_error());
+            if (ways[i].error)
+                assert_error(TERN_ERR_IO, ways[i].error);
+            assert_ok(tern_last_status());
+            if (ways[i].error)
+                whole = tern_full(TERN_SHAPE(3, 4), TERN_SCALAR(-1), TERN_F32, "cpu");
+            assert_true(tern_equal(tern_detach(weight), whole));
+            tern_state_dict_free(index);
+        }
+    tern_snapshot_free(s);
+    tern_nn_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {TEST(parts_are_put_together_or_refused)};
+    return folder_main(tests, sizeof tests / sizeof *tests);
+}
