@@ -1,5 +1,7 @@
 """selftest.py -- the tools see what they are to see: comments and what they cover, names and links that lead nowhere."""
 import os
+import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -71,7 +73,42 @@ def joins_snippets():
     assert "is not refused" in source and "d();" not in source and [line for line, _ in second.broken] == [24], second.broken
 
 
+CLASS = """```cpp KIND
+#include <vector>
+struct Net {
+    std::vector<int> all = {VALUE, VALUE};
+    int first() const;
+};
+int Net::first() const { return all[0]; }
+REST
+```
+"""
+
+
+def joins_pages():
+    """Two pages with a class of the same name are one program, and each runs its own."""
+    compiler = shutil.which("c++")
+    if not compiler:
+        print("SKIPPED: there is no C++ compiler, two pages with a class of the same name were not compiled")
+        return
+    pages = {"a": CLASS.replace("KIND", "top").replace("VALUE", "1").replace("REST", "") + "```cpp\nif (Net().first() != 1) return 1;\n```\n",
+             "b": CLASS.replace("KIND", "program").replace("VALUE", "2").replace("REST", "int main() { return Net().first() != 2; }")}
+    with tempfile.TemporaryDirectory() as folder:
+        sources = [os.path.join(folder, name + ".cpp") for name in (*pages, "main")]
+        for source, (name, text) in zip(sources, pages.items()):
+            program, = snippets.programs(f"docs/guide/{name}.md", text)
+            with open(source, "w", encoding="utf-8") as file: # without tern's headers, which neither needs
+                file.write(program.source(name).replace("#include <tern/tern.h>\n", "").replace("#include <tern/tern.hpp>\n", ""))
+        with open(sources[-1], "w", encoding="utf-8") as file:
+            file.write('extern "C" int snippet_a(), snippet_b();\nint main() { return snippet_a() + 2 * snippet_b(); }\n')
+        out = os.path.join(folder, "both")
+        subprocess.run([compiler, "-std=c++17", "-O0", *sources, "-o", out], check=True)
+        status = subprocess.run([out], check=False).returncode
+    assert status == 0, f"of two pages with a class of the same name one runs the other's: {status}"
+
+
 reads_headers()
 reads_documents()
 joins_snippets()
+joins_pages()
 print("docs/tool: ok")

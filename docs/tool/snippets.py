@@ -48,18 +48,26 @@ class Program:
 
     def source(self, name):
         entry = f"snippet_{name}"
-        if self.whole:
-            text = f"/* {name} -- a program of {self.path}; made by docs/tool. */\n"
-            text += f"#define main {entry}\n" if self.language == "c" else f'#define main {entry}\nextern "C" int {entry}();\n'
-            return text + "\n".join(self.whole) + "\n"
-        text = HEAD.format(name=name, path=self.path)
         if self.language == "cpp":
-            text += "#include <tern/tern.hpp>\n"
-            text += f'extern "C" int {entry}();\n'
-        text += "\n".join(self.top) + f"\nint {entry}({'void' if self.language == 'c' else ''})\n{{\n"
-        if self.language == "c":
-            text += "tern_set_error_policy(TERN_ERRORS_ABORT, NULL, NULL);\n"
-        return text + "\n".join(self.body) + "\nreturn 0;\n}\n"
+            return self.cpp_source(name, entry)
+        if self.whole:
+            return f"/* {name} -- a program of {self.path}; made by docs/tool. */\n#define main {entry}\n" + "\n".join(self.whole) + "\n"
+        return HEAD.format(name=name, path=self.path) + "\n".join(self.top) + f"\nint {entry}(void)\n{{\n" + \
+            "tern_set_error_policy(TERN_ERRORS_ABORT, NULL, NULL);\n" + "\n".join(self.body) + "\nreturn 0;\n}\n"
+
+    def cpp_source(self, name, entry):
+        """All programs are linked into one: each has a namespace of its own, as two pages may have a class of the same name. Lines
+        that begin with #include go before it."""
+        text = "\n".join(self.whole or self.top)
+        head = HEAD.format(name=name, path=self.path) + "#include <tern/tern.hpp>\n"
+        head += "".join(line + "\n" for line in re.findall(r"^#include .*", text, re.M))
+        text = re.sub(r"^#include .*", "", text, flags=re.M)
+        if self.whole:
+            text = f"#define main {entry}_main\n{text}\n#undef main\n"
+        else:
+            text += f"\nstatic int {entry}_main()\n{{\n" + "\n".join(self.body) + "\nreturn 0;\n}\n"
+        return f'{head}namespace page_{name} {{\n{text}}}\nextern "C" int {entry}();\n' + \
+            f"int {entry}() {{ return page_{name}::{entry}_main(); }}\n"
 
     def broken_sources(self):
         for line, code in self.broken:
