@@ -55,7 +55,8 @@ static inline bool doctor_is_fault(int verdict)
 /* What a child tells of a row; it goes through a pipe in one piece. */
 typedef struct doctor_report {
     int row, verdict; /* verdict -1: the row has begun */
-    double ulp, ms;
+    double ulp,
+        ms; /* ulp: the worst error, in units of the last place of the largest element (1 at least) */
     int64_t at;
     uint64_t seed;
     char what[32]; /* "result 0", "gradient 1" */

@@ -115,13 +115,13 @@ static double tolerance_of(tern_dtype dtype)
                                 : 0;
 }
 
-/* One unit in the last place of a number. */
+/* One unit in the last place of a number that is not 0. */
 static double ulp_of(double x, tern_dtype dtype)
 {
     int digits = dtype == TERN_F64 ? 53 : dtype == TERN_F16 ? 11 : dtype == TERN_BF16 ? 8 : 24;
     int exponent;
     frexp(x, &exponent);
-    return ldexp(1, (x == 0 ? -24 : exponent) - digits);
+    return ldexp(1, exponent - digits);
 }
 
 static bool is_wrong(doctor_report *r, const char *what, const char *format, double x, double y)
@@ -132,7 +132,9 @@ static bool is_wrong(doctor_report *r, const char *what, const char *format, dou
     return true;
 }
 
-/* a is the cpu's. Where it is not finite the other may be of any kind. True where they differ. */
+/* a is the cpu's. Where it is not finite the other may be of any kind. True where they differ. Both the tolerance and the
+ * units that errors are told in are those of the largest element, 1 at least: an element near zero is what is left of
+ * larger ones, and its own last place says nothing of their error. */
 static bool differ(tern_tensor *a, tern_tensor *b, tern_dtype dtype, const char *what,
                    doctor_report *r)
 {
@@ -152,8 +154,8 @@ static bool differ(tern_tensor *a, tern_tensor *b, tern_dtype dtype, const char 
     for (int64_t i = 0; !wrong && i < tern_numel(a); i++) {
         double off = isfinite(x[i]) ? fabs(x[i] - y[i]) : 0;
         wrong = !(off <= tolerance_of(own) * most);
-        if (wrong || off / ulp_of(x[i], own) > r->ulp) {
-            r->ulp = isfinite(off) ? off / ulp_of(x[i], own) : DBL_MAX;
+        if (wrong || off / ulp_of(most, own) > r->ulp) {
+            r->ulp = isfinite(off) ? off / ulp_of(most, own) : DBL_MAX;
             r->at = i;
             snprintf(r->what, sizeof r->what, "%s", what);
         }
