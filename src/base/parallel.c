@@ -1,9 +1,9 @@
 /* parallel.c -- the one thread pool of the process.
  *
  * Parts of a job are claimed one by one, by the caller too: a worker that the system has put aside
- * holds up nothing but a part it has begun. Workers look for the next job for some 20 microseconds,
- * then for as long as the last job would have needed, up to a quarter of a millisecond, while they
- * offer their core to whoever wants it, and then sleep: waking one takes longer than many operations
+ * holds up nothing but a part it has begun. A worker looks for the next job for some 20 microseconds,
+ * then, if the last one came soon enough to be worth it, for another 250, in which it offers its core
+ * to whoever wants it (sched_yield), and then sleeps: waking one takes longer than many operations
  * of a small model do. (libgomp spins for milliseconds and offers nothing: with other programs on
  * the same cores a training step took up to 20 times as long.) */
 #define _GNU_SOURCE /* sched_getaffinity */

@@ -4,8 +4,8 @@
  * looks at it on its way, the operation's own kernel masks what it reads. A cast's gradient goes on in half precision likewise.
  *
  * On the way there relu is called when the norm is done. Which norms it follows is remembered: one whose result went to relu
- * makes that with its result the next time, and relu takes it. A cast to half precision behind a norm is made likewise. What is remembered is a guess, by the weight's address:
- * where it is wrong, a tensor was made that nobody wants, once. */
+ * makes that with its result the next time, and relu takes it. A cast to half precision behind a norm is made likewise. What
+ * is remembered is a guess, by the weight's address: where it is wrong, a tensor was made that nobody wants, once. */
 #include "base/debug.h"
 #include "tensor/walk.h"
 #include <tern/ops/copy.h>
