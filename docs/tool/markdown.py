@@ -86,9 +86,18 @@ def wrapped(code):
     return "\n".join(line.rstrip() for line in lines)
 
 
+def index(names):
+    """Entries of the index, which the site's search finds before what only has the words somewhere: of torch.nn.functional.cross_entropy
+    that name, cross_entropy, and cross entropy."""
+    names = [name.split("(")[0] for name in names]
+    short = [name.split(".")[-1] for name in names]
+    entries = dict.fromkeys(names + short + [name.replace("_", " ").strip() for name in short])
+    return ["```{index} " + ", ".join(entries), "```", ""] if names else []
+
+
 def function(item, slots, links, tables):
     name = item.names[0]
-    out = [f"### {name}", "", "```c", wrapped(item.code), "```", ""]
+    out = [f"### {name}", ""] + index(slots["pytorch"]) + ["```c", wrapped(item.code), "```", ""]
     if item.lead:
         out += body(item.lead, links)
     out += body(item.text, links)

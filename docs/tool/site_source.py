@@ -13,9 +13,13 @@ SPAN = re.compile(r"(?<!\[)`(tern_[a-z0-9_]+|TERN_[A-Z0-9_]+)(\([^`]*\))?`(?!\])
 
 
 def linked(text, links, up):
-    """Names in backquotes lead to where they are explained; fenced blocks are left alone."""
+    """Names in backquotes lead to where they are explained; fenced blocks are left alone. A line <!-- index: a, b --> makes entries."""
     out, fence = [], None
     for line in text.split("\n"):
+        entries = re.fullmatch(r"<!-- index: (.*) -->", line)
+        if entries and fence is None:
+            out += ["```{index} " + entries.group(1), "```"]
+            continue
         match = documents.FENCE.match(line)
         if match and fence is None:
             fence = match.group(2)
