@@ -130,9 +130,11 @@ tern_status tern_cuda_write_later(tern_place *place, const tern_buffer *to, size
 bool tern_cuda_has_passed(tern_place *place, void *event)
 {
     tern_cuda_state *s = tern_cuda_state_of(place);
-    if (atomic_load(&s->lost) || tern_cuda.cudaSetDevice(s->index) != 0)
+    if (atomic_load(&s->lost))
         return true;
-    cudaError_t code = tern_cuda.cudaEventQuery(event);
+    cudaError_t code = tern_cuda.cudaSetDevice(s->index);
+    if (code == 0)
+        code = tern_cuda.cudaEventQuery(event);
     if (code != 0)
         tern_cuda.cudaGetLastError(); /* the runtime keeps it for whoever asks next */
     return code == 0;
