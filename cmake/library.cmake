@@ -146,9 +146,10 @@ set_source_files_properties(${sources_plain} PROPERTIES COMPILE_OPTIONS $<$<CONF
 set(sources_for_size ${TERN_SOURCES})
 string(CONCAT for_size
   "^src/((ops|nn|optim|amp|metrics|data|io|dist|profile|device/opencl|device/cuda)/|device/(cpu/)?(user|conv_few))"
-  "|^src/device/(builds|bundles|cache|capture|faults|interop|lent|listing|packs|points|progress|registry|select|signature)\\.c"
+  "|^src/device/cpu/(convolution|product_bf16)\\.c"
+  "|^src/device/(builds|bundles|cache|capture|faults|interop|lent|listing|packs|pinned|points|progress|random|registry|select|signature|transfers?)\\.c"
   "|^src/device/(sources|switches)\\.c|^src/base/(error|text|warning)\\.c"
-  "|^src/tensor/(anomaly|checkpoint|dlpack|function|interop|print|recompute|trace|transfer|user_kernel)\\.c")
+  "|^src/tensor/(anomaly|autograd|checkpoint|dlpack|function|inplace|interop|leaves|memory_format|print|read|ready|recompute|set_data|storage_parts|together|trace|transfer|user_kernel)\\.c")
 list(FILTER sources_for_size INCLUDE REGEX "${for_size}")
 list(REMOVE_ITEM sources_for_size src/data/collate.c) # -Os copies rows by a slow instruction
 set_source_files_properties(${sources_for_size} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
