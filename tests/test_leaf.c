@@ -357,7 +357,7 @@ static void norms_are_of_all_ranks(void **state)
     (void)state;
     FOR_EACH_DEVICE(device)
     TERN_SCOPE {
-        fake f = {.ranks = {.reduce = reduce}};
+        fake f = {.ranks = {.reduce = reduce, .sums = &f.ranks}};
         tern_module *m = tern_nn_linear(2, 1, &(tern_linear_options){.device = device});
         tern_tensor *weight = tern_nn_parameter(m, "weight"), *bias = tern_nn_parameter(m, "bias");
         tern_clip_grad_norm_options one = {.norm_type = 1}, most = {.norm_type = INFINITY};
@@ -387,7 +387,7 @@ static void a_step_that_one_rank_skips_all_skip(void **state)
     (void)state;
     FOR_EACH_DEVICE(device)
     TERN_SCOPE {
-        fake f = {.ranks = {.reduce = reduce}, .other = 1};
+        fake f = {.ranks = {.reduce = reduce, .sums = &f.ranks}, .other = 1};
         tern_module *m = tern_nn_linear(2, 1, &(tern_linear_options){.device = device});
         tern_tensor *weight = tern_nn_parameter(m, "weight"), *was = tern_clone(weight);
         tern_optimizer *o = tern_optim_sgd(m, 0.1, NULL);
