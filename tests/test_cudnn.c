@@ -1,43 +1,7 @@
 /* test_cudnn.c -- convolutions through cuDNN, on the stand-in for it (tests/standin/cudnn.c): which
  * ones it is given, which algorithms are taken, its scratch memory, its failures. Nothing here is a
  * result of a GPU. */
-#include "again.h"
-#include "support.h"
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-enum { Y, X, WEIGHT };
-
-/* A function of the stand-in's own. */
-static void find(const char *name, void *function, size_t bytes)
-{
-    char path[1024];
-    snprintf(path, sizeof path, "%s/libcudnn.so.9", getenv("TERN_CUDA_PATH"));
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    assert_non_null(library);
-    void *symbol = dlsym(library, name);
-    assert_non_null(symbol);
-    memcpy(function, &symbol, bytes);
-}
-
-/* How often the stand-in ran an algorithm of a pass. */
-static long runs(int pass, int algorithm)
-{
-    static long (*count)(int, int);
-    if (!count)
-        find("standin_convolutions", &count, sizeof count);
-    return count(pass, algorithm);
-}
-
-/* All algorithms of a pass but one take long. */
-static void slow_down(int pass, int all_but)
-{
-    void (*slow)(int, int, int);
-    find("standin_slow_convolution", &slow, sizeof slow);
-    for (int algorithm = 0; algorithm < 8; algorithm++)
-        slow(pass, algorithm, algorithm == all_but ? 0 : 30);
-}
+#include "cudnn_runs.h"
 
 static long all_runs(void)
 {
@@ -46,33 +10,6 @@ static long all_runs(void)
         for (int algorithm = 0; algorithm < 8; algorithm++)
             n += runs(pass, algorithm);
     return n;
-}
-
-static tern_tensor *uniform(const char *device, tern_dtype dtype, tern_shape shape, uint64_t seed)
-{
-    tern_tensor *x = test_uniform(device, dtype, shape, -1, 1, seed);
-    tern_requires_grad_(x, true);
-    return x;
-}
-
-typedef struct result {
-    tern_tensor *y, *dx, *dw, *db;
-} result;
-
-static result run(const char *device, tern_dtype dtype, tern_shape x_shape, tern_shape w_shape,
-                  int64_t groups, int64_t dilation)
-{
-    tern_tensor *x = uniform(device, dtype, x_shape, 1), *w = uniform(device, dtype, w_shape, 2);
-    tern_tensor *b = uniform(device, dtype, TERN_SHAPE(w_shape.dims[0]), 3);
-    tern_conv_function_options o = {.stride = TERN_SHAPE(2),
-                                    .padding = TERN_SHAPE(1),
-                                    .dilation = TERN_SHAPE(dilation),
-                                    .groups = groups};
-    tern_tensor *y = x_shape.ndim == 3   ? tern_conv1d(x, w, b, &o)
-                     : x_shape.ndim == 4 ? tern_conv2d(x, w, b, &o)
-                                         : tern_conv3d(x, w, b, &o);
-    assert_ok(tern_backward(tern_sum(tern_mul(y, y))));
-    return (result){y, tern_grad(x), tern_grad(w), tern_grad(b)};
 }
 
 static void every_dtype_and_rank_goes_through_it(void **state)
@@ -233,157 +170,6 @@ static void a_recorded_convolution_is_of_every_replay(void **state)
     }
 }
 
-/* ---- benchmark mode ----------------------------------------------------------------------- */
-
-static const tern_shape images = {4, {2, 3, 8, 7}}, filters = {4, {4, 3, 3, 3}};
-
-/* How often a step on those runs an algorithm; its results are right. */
-static void step_runs(long counts[3][4])
-{
-    tern_backends_cudnn_set_allow_tf32(false);
-    for (int pass = 0; pass < 3; pass++)
-        for (int algorithm = 0; algorithm < 4; algorithm++)
-            counts[pass][algorithm] = -runs(pass, algorithm);
-    result on_cuda = run("cuda:0", TERN_F32, images, filters, 1, 1);
-    assert_ok(tern_synchronize("cuda:0"));
-    for (int pass = 0; pass < 3; pass++)
-        for (int algorithm = 0; algorithm < 4; algorithm++)
-            counts[pass][algorithm] += runs(pass, algorithm);
-    result on_cpu = run("cpu", TERN_F32, images, filters, 1, 1);
-    assert_close(on_cuda.y, on_cpu.y, .abs = 1e-5);
-    assert_close(on_cuda.dx, on_cpu.dx, .abs = 1e-5);
-    assert_close(on_cuda.dw, on_cpu.dw, .abs = 1e-4);
-}
-
-/* The stand-in's heuristics name algorithm 1 of y, 0 of x and 3 of the weight first; 2, 3 and 1 are the fastest here. */
-static void fastest_of_all(void **state)
-{
-    static const int fastest[] = {2, 3, 1};
-    static const int tried[3][4] = {{1, 1, 1, 0}, {1, 1, 0, 1}, {1, 1, 0, 1}};
-    long counts[3][4];
-    (void)state;
-    for (int pass = 0; pass < 3; pass++)
-        slow_down(pass, fastest[pass]);
-    tern_backends_cudnn_set_benchmark(true);
-    assert_true(tern_backends_cudnn_benchmarks());
-    TERN_SCOPE {
-        step_runs(counts);
-        for (int pass = 0; pass < 3; pass++)
-            for (int a = 0; a < 4; a++)
-                assert_int_equal(counts[pass][a], 4 * tried[pass][a] + (a == fastest[pass]));
-        step_runs(counts);
-        for (int pass = 0; pass < 3; pass++)
-            for (int a = 0; a < 4; a++)
-                assert_int_equal(counts[pass][a], a == fastest[pass]);
-        tern_backends_cudnn_set_benchmark(false); /* an answer of its own */
-        step_runs(counts);
-        assert_true(counts[Y][1] == 1 && counts[X][0] == 1 && counts[WEIGHT][3] == 1);
-    }
-}
-
-/* A cache folder of a test's own; NULL: as it was before. */
-static void use_cache(const char *folder)
-{
-    static char *before;
-    if (folder) {
-        before = getenv("TERN_CACHE_DIR") ? strdup(getenv("TERN_CACHE_DIR")) : NULL;
-        setenv("TERN_CACHE_DIR", folder, 1);
-    } else if (before) {
-        setenv("TERN_CACHE_DIR", before, 1);
-        free(before);
-    } else
-        unsetenv("TERN_CACHE_DIR");
-}
-
-static void the_fastest_is_taken_and_kept(void **state)
-{
-    (void)state;
-    again("fastest_of_all", "TERN_CACHE_DIR", "/dev/null");
-}
-
-/* What another process left in the cache is not measured again. */
-static void kept_on_disk(void **state)
-{
-    static const int fastest[] = {2, 3, 1};
-    const bool known = strcmp(getenv("TERN_TEST_KNOWN"), "1") == 0;
-    long counts[3][4];
-    (void)state;
-    for (int pass = 0; pass < 3; pass++)
-        slow_down(pass, known ? 0 : fastest[pass]);
-    tern_backends_cudnn_set_benchmark(true);
-    TERN_SCOPE {
-        step_runs(counts);
-        for (int pass = 0; pass < 3; pass++)
-            assert_int_equal(counts[pass][fastest[pass]], known ? 1 : 5);
-    }
-}
-
-static void the_next_process_knows_it(void **state)
-{
-    char folder[] = "tern_cudnn_XXXXXX", command[64];
-    (void)state;
-    assert_non_null(mkdtemp(folder));
-    use_cache(folder);
-    again("kept_on_disk", "TERN_TEST_KNOWN", "0");
-    again("kept_on_disk", "TERN_TEST_KNOWN", "1");
-    use_cache(NULL);
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    assert_int_equal(system(command), 0);
-}
-
-/* Sums that are added to what is there are measured beside it. */
-static void nothing_is_seen(void **state)
-{
-    (void)state;
-    tern_backends_cudnn_set_allow_tf32(false);
-    tern_backends_cudnn_set_benchmark(true);
-    for (int twice = 0; twice < 2; twice++)
-        TERN_SCOPE {
-            tern_tensor *of[2];
-            for (int i = 0; i < 2; i++) { /* dx comes on top of what the sum of squares gave */
-                const char *device = i ? "cpu" : "cuda:0";
-                tern_tensor *x = uniform(device, TERN_F32, TERN_SHAPE(1, 3, 9, 6), 1);
-                tern_tensor *w = uniform(device, TERN_F32, filters, 2);
-                tern_tensor *y = tern_conv2d(x, w, NULL, NULL);
-                tern_tensor *z = tern_conv2d(x, w, NULL, NULL);
-                assert_ok(
-                    tern_backward(tern_sum(tern_add(tern_mul(y, z), tern_sum(tern_square(x))))));
-                of[i] = tern_grad(x);
-            }
-            assert_close(of[0], of[1], .abs = 1e-4, .rel = 1e-5);
-        }
-    tern_backends_cudnn_set_benchmark(false);
-}
-
-static void measuring_changes_nothing_that_is_seen(void **state)
-{
-    (void)state;
-    again("nothing_is_seen", "TERN_CACHE_DIR", "/dev/null");
-}
-
-static void measuring_fails(void **state)
-{
-    long counts[3][4];
-    (void)state;
-    tern_backends_cudnn_set_benchmark(true);
-    TERN_SCOPE
-        step_runs(counts);
-}
-
-static void what_fails_while_measuring_is_no_error(void **state)
-{
-    static const char *const calls[] = {"cudaEventCreateWithFlags", "cudaEventRecord",
-                                        "cudaEventSynchronize", "cudaEventElapsedTime"};
-    (void)state;
-    use_cache("/dev/null");
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        char plan[96];
-        snprintf(plan, sizeof plan, "%s:1:2", calls[i]);
-        again("measuring_fails", "TERN_STANDIN_FAIL", plan);
-    }
-    use_cache(NULL);
-}
-
 /* ---- what is missing or fails ------------------------------------------------------------- */
 
 static void too_old(void **state)
@@ -467,9 +253,7 @@ static void any_call_may_fail_or_refuse(void **state)
 
 int main(int argc, char **argv)
 {
-    static const struct CMUnitTest scenarios[] = {
-        TEST(too_old),      TEST(no_start),        TEST(steps),          TEST(fastest_of_all),
-        TEST(kept_on_disk), TEST(nothing_is_seen), TEST(measuring_fails)};
+    static const struct CMUnitTest scenarios[] = {TEST(too_old), TEST(no_start), TEST(steps)};
     const struct CMUnitTest tests[] = {
         TEST(every_dtype_and_rank_goes_through_it),
         TEST(deterministic_algorithms_are_taken_when_asked_for),
@@ -477,10 +261,6 @@ int main(int argc, char **argv)
         TEST(what_it_can_not_is_computed_without_it),
         TEST(a_recorded_step_has_its_own_scratch_memory),
         TEST(a_recorded_convolution_is_of_every_replay),
-        TEST(the_fastest_is_taken_and_kept),
-        TEST(the_next_process_knows_it),
-        TEST(measuring_changes_nothing_that_is_seen),
-        TEST(what_fails_while_measuring_is_no_error),
         TEST(an_old_one_is_told_and_left_alone),
         TEST(one_that_does_not_start_can_be_switched_off),
         TEST(any_call_may_fail_or_refuse),

@@ -193,7 +193,7 @@ static tern_status find_plan(tern_place *place, struct tern_cuda_dnn_state *stat
     p->used = true;
     cudnnStatus_t code = describe(p);
     if (!code)
-        code = tern_cuda_conv_choose(place, state->handle, p, c, MOST_SCRATCH);
+        code = tern_cuda_conv_choose(place, state->handle, p, c, MOST_SCRATCH, true);
     if (!code || tern_cuda_dnn_refuses(code))
         return TERN_OK;
     drop(p);
@@ -243,11 +243,17 @@ tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution
     tern_status status = tern_cuda_dnn_open(place, &handle);
     if (status == TERN_OK)
         status = find_plan(place, device->dnn, c, &p);
+    bool tells = status == TERN_OK && p->unmeasured;
     if (status == TERN_OK) {
         *taken = p->usable;
         *scratch = p->usable ? p->scratch : 0;
+        p->unmeasured = false;
     }
     pthread_mutex_unlock(&device->dnn_lock);
+    if (tells) /* without the lock: the program may listen */
+        tern_warn("slow", "tern_conv2d",
+                  "%s: no algorithm could be measured: cuDNN's heuristics choose",
+                  tern_place_info(place)->device);
     return status;
 }
 
@@ -267,7 +273,7 @@ tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, 
         const size_t room = c->scratch ? c->scratch->bytes : 0;
         /* A plan that was made anew since this was planned may want more than it got. */
         cudnnStatus_t code =
-            p->scratch > room ? tern_cuda_conv_choose(place, handle, p, c, room) : 0;
+            p->scratch > room ? tern_cuda_conv_choose(place, handle, p, c, room, false) : 0;
         if (!code && p->usable)
             code = tern_cuda_conv_run(handle, p, tern_cuda_arg(&c->x), tern_cuda_arg(&c->weight),
                                       tern_cuda_arg(&c->y), scratch, c->adds);

@@ -18,7 +18,9 @@ typedef struct tern_cuda_conv_plan {
     cudnnConvolutionDescriptor_t conv;
     unsigned algorithm;
     size_t scratch;
-    bool used, usable, untried; /* untried: to be measured, once no graph is being made */
+    bool used, usable;
+    bool untried;    /* to be measured, once no graph is being made */
+    bool unmeasured; /* none could be: to be told */
 } tern_cuda_conv_plan;
 
 /* Where an argument begins. */
@@ -28,9 +30,9 @@ static inline void *tern_cuda_arg(const tern_arg *a)
 }
 
 /* An algorithm with at most so many bytes of scratch memory for what p describes, on the tensors of c; p is not usable where
- * there is none. */
+ * there is none. measures: in benchmark mode they are tried, and the answer is kept on disk. */
 cudnnStatus_t tern_cuda_conv_choose(tern_place *place, cudnnHandle_t handle, tern_cuda_conv_plan *p,
-                                    const tern_convolution *c, size_t most);
+                                    const tern_convolution *c, size_t most, bool measures);
 /* Launch it; adds: a gradient of x is added to what is there. */
 cudnnStatus_t tern_cuda_conv_run(cudnnHandle_t handle, const tern_cuda_conv_plan *p, void *x,
                                  void *w, void *y, void *scratch, bool adds);

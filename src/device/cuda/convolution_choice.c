@@ -83,14 +83,14 @@ static cudnnStatus_t take(plan *p, const candidate *c)
     return tern_cuda.cudnnSetConvolutionMathType(p->conv, c->math);
 }
 
-/* Those that may be taken, in the order of cuDNN's heuristics. */
+/* Those that may be taken, in the order of cuDNN's heuristics: the first, or where they are to be measured all. */
 static cudnnStatus_t list(cudnnHandle_t handle, plan *p, size_t most, candidate *listed, int *n)
 {
     perf found[MOST_ALGORITHMS];
     int n_found = 0;
     cudnnStatus_t code = find_algorithms(handle, p, &n_found, found);
     *n = 0;
-    for (int i = 0; !code && i < n_found; i++) {
+    for (int i = 0; !code && i < n_found && (*n == 0 || p->of.benchmark); i++) {
         bool exact = p->of.dtype == TERN_F32 && !p->of.tf32;
         candidate *c = &listed[*n];
         if (found[i].status != 0 ||
@@ -111,21 +111,17 @@ static float time_of(cudnnHandle_t handle, plan *p, const candidate *trial, void
                      void *scratch, cudaStream_t stream, const cudaEvent_t between[2])
 {
     float spent = INFINITY;
-    cudnnStatus_t code = take(p, trial);
-    for (int i = 0; !code && i <= TURNS; i++) {
-        if (i == 1)
-            code = (cudnnStatus_t)tern_cuda.cudaEventRecord(between[0], stream);
-        if (!code)
-            code = tern_cuda_conv_run(handle, p, at[0], at[1], at[2], scratch, false);
-    }
-    return !code && !tern_cuda.cudaEventRecord(between[1], stream) &&
-                   !tern_cuda.cudaEventSynchronize(between[1]) &&
-                   !tern_cuda.cudaEventElapsedTime(&spent, between[0], between[1])
-               ? spent
-               : INFINITY;
+    bool runs = take(p, trial) == 0;
+    for (int i = 0; runs && i <= TURNS; i++)
+        runs = (i != 1 || !tern_cuda.cudaEventRecord(between[0], stream)) &&
+               !tern_cuda_conv_run(handle, p, at[0], at[1], at[2], scratch, false);
+    runs = runs && !tern_cuda.cudaEventRecord(between[1], stream) &&
+           !tern_cuda.cudaEventSynchronize(between[1]) &&
+           !tern_cuda.cudaEventElapsedTime(&spent, between[0], between[1]);
+    return runs ? spent : INFINITY;
 }
 
-/* The fastest one of n on the tensors of c; the first where that can't be measured. A result that is to be added to is
+/* The fastest one of n on the tensors of c; -1 where none could be measured. A result that is to be added to is
  * left alone: sums go to memory behind the scratch memory. */
 static int fastest(tern_place *place, cudnnHandle_t handle, plan *p, const tern_convolution *c,
                    const candidate *listed, int n)
@@ -137,7 +133,7 @@ static int fastest(tern_place *place, cudnnHandle_t handle, plan *p, const tern_
            sums = c->adds ? (size_t)(c->shape->n * c->shape->c * in[0] * in[1] * in[2]) * c->x.bytes
                           : 0;
     cudaEvent_t between[2] = {NULL, NULL};
-    int best = 0;
+    int best = -1;
     float least = INFINITY;
     for (int i = 0; i < n; i++)
         scratch = listed[i].scratch > scratch ? listed[i].scratch : scratch;
@@ -190,14 +186,16 @@ static int measured(tern_place *place, cudnnHandle_t handle, plan *p, const tern
     if (best >= 0 || p->untried)
         return best < 0 ? 0 : best;
     best = fastest(place, handle, p, c, listed, n);
+    p->unmeasured = best < 0;
+    if (best < 0)
+        return 0;
     const uint32_t found[] = {listed[best].algorithm, listed[best].math};
     tern_cache_keep(&stored, found, sizeof found);
     return best;
 }
 
-/* An algorithm with at most so much scratch memory. */
 cudnnStatus_t tern_cuda_conv_choose(tern_place *place, cudnnHandle_t handle, plan *p,
-                                    const tern_convolution *c, size_t most)
+                                    const tern_convolution *c, size_t most, bool measures)
 {
     candidate listed[MOST_ALGORITHMS];
     int n = 0, best = 0;
@@ -205,7 +203,7 @@ cudnnStatus_t tern_cuda_conv_choose(tern_place *place, cudnnHandle_t handle, pla
     p->usable = false;
     if (code || n == 0)
         return code;
-    if (n > 1 && p->of.benchmark)
+    if (n > 1 && p->of.benchmark && measures)
         best = measured(place, handle, p, c, listed, n);
     code = take(p, &listed[best]);
     p->usable = !code;
