@@ -28,7 +28,8 @@ static inline long runs(int pass, int algorithm)
     return count(pass, algorithm);
 }
 
-static inline tern_tensor *uniform(const char *device, tern_dtype dtype, tern_shape shape, uint64_t seed)
+static inline tern_tensor *uniform(const char *device, tern_dtype dtype, tern_shape shape,
+                                   uint64_t seed)
 {
     tern_tensor *x = test_uniform(device, dtype, shape, -1, 1, seed);
     tern_requires_grad_(x, true);
@@ -39,8 +40,8 @@ typedef struct result {
     tern_tensor *y, *dx, *dw, *db;
 } result;
 
-static inline result run(const char *device, tern_dtype dtype, tern_shape x_shape, tern_shape w_shape,
-                  int64_t groups, int64_t dilation)
+static inline result run(const char *device, tern_dtype dtype, tern_shape x_shape,
+                         tern_shape w_shape, int64_t groups, int64_t dilation)
 {
     tern_tensor *x = uniform(device, dtype, x_shape, 1), *w = uniform(device, dtype, w_shape, 2);
     tern_tensor *b = uniform(device, dtype, TERN_SHAPE(w_shape.dims[0]), 3);

@@ -195,8 +195,9 @@ static void what_fails_while_measuring_is_no_error(void **state)
 
 int main(int argc, char **argv)
 {
-    static const struct CMUnitTest scenarios[] = {TEST(fastest_of_all), TEST(kept_on_disk), TEST(nothing_is_seen),
-                                                  TEST(measuring_fails), TEST(none_measured)};
+    static const struct CMUnitTest scenarios[] = {TEST(fastest_of_all), TEST(kept_on_disk),
+                                                  TEST(nothing_is_seen), TEST(measuring_fails),
+                                                  TEST(none_measured)};
     const struct CMUnitTest tests[] = {
         TEST(the_fastest_is_taken_and_kept),
         TEST(the_next_process_knows_it),

@@ -2,6 +2,12 @@
  * from devices without waiting. */
 #include "support.h"
 #include "tensor/storage.h"
+#ifdef TERN_WITH_OPENCL
+#include "device/device.h"
+#include "device/opencl/opencl.h"
+#include <dlfcn.h>
+#include <time.h>
+#endif
 
 #define SHAPE TERN_SHAPE
 
@@ -202,9 +208,6 @@ static void storage_is_emptied_and_refilled(void **state)
 /* ---- failures ------------------------------------------------------------------------------ */
 
 uint64_t tern_memory_fail_at(uint64_t n);
-#ifdef TERN_WITH_OPENCL
-uint64_t tern_opencl_fail_at(uint64_t n);
-#endif
 
 /* Two transfers there and one back with all that is theirs; whether all of it went well. */
 static bool go(tern_tensor *x, const char *device)
@@ -267,11 +270,104 @@ static void a_failure_leaves_nothing_behind(void **state)
     }
 }
 
+#ifdef TERN_WITH_OPENCL
+/* The queue for copies waits for an event of the program's, which another thread sets a little later. */
+typedef struct gate {
+    cl_event event;
+    atomic_bool open;
+    pthread_t thread;
+    __typeof__(&clSetUserEventStatus) set;
+} gate;
+
+static void *open_later(void *data)
+{
+    gate *g = data;
+    nanosleep(&(struct timespec){.tv_nsec = 30000000}, NULL);
+    atomic_store(&g->open, true);
+    g->set(g->event, CL_COMPLETE);
+    return NULL;
+}
+
+static void shut(gate *g, const char *device)
+{
+    static void *library;
+    tern_cl_state *s = tern_cl_state_of(tern_place_find(device, "shut"));
+    if (!library)
+        library = dlopen("libOpenCL.so.1", RTLD_NOW);
+    assert_non_null(library);
+    __typeof__(&clCreateUserEvent) create;
+    *g = (gate){.open = false};
+    *(void **)&create = dlsym(library, "clCreateUserEvent");
+    *(void **)&g->set = dlsym(library, "clSetUserEventStatus");
+    cl_int code = CL_SUCCESS;
+    g->event = create(s->context, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    assert_int_equal(tern_cl.EnqueueBarrierWithWaitList(s->copies, 1, &g->event, NULL), CL_SUCCESS);
+    pthread_create(&g->thread, NULL, open_later, g);
+}
+
+/* What the failed call left under way is done when it returns: the memory may be freed then. */
+static void was_waited_for(gate *g)
+{
+    bool open = atomic_load(&g->open);
+    pthread_join(g->thread, NULL);
+    tern_cl.ReleaseEvent(g->event);
+    tern_opencl_fail_at(0);
+    tern_clear_error();
+    assert_true(open);
+}
+
+static void a_copy_under_way_is_waited_for_when_a_call_fails(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        gate g;
+        if (strncmp(device, "opencl", 6) != 0)
+            continue;
+        TERN_SCOPE {
+            tern_tensor *x = tern_ones(SHAPE(5000), TERN_F32, "cpu");
+            tern_tensor *y = tern_transfer_take(tern_transfer_begin(x, device));
+            assert_ok(tern_synchronize(device));
+            for (int way = 0; way < 5; way++) {
+                tern_stage *stage = tern_stage_new(device, 4096);
+                shut(&g, device);
+                tern_transfer *t = way < 2    ? tern_transfer_begin(x, device)
+                                   : way == 2 ? tern_transfer_begin(y, "cpu")
+                                              : NULL;
+                assert_true(t || way > 2);
+                if (way >= 3)
+                    assert_ok(tern_stage_read(stage, 0, y, 0, 4096));
+                tern_opencl_fail_at(1);
+                if (way == 1)
+                    tern_transfer_free(t);
+                else if (t)
+                    assert_null(tern_transfer_take(t));
+                else if (way == 3)
+                    assert_true(tern_stage_wait(stage) != TERN_OK);
+                else
+                    tern_stage_free(stage);
+                was_waited_for(&g);
+                if (way < 4)
+                    tern_stage_free(stage);
+            }
+            assert_ok(tern_empty_cache(device));
+        }
+    }
+}
+#endif
+
 static const struct CMUnitTest tests[] = {
-    TEST(tensors_go_to_a_device_and_back), TEST(batches_ahead_are_each_their_own),
-    TEST(what_is_left_leaves_nothing),     TEST(a_tensor_written_while_it_was_read_is_told),
-    TEST(stages_carry_bytes_both_ways),    TEST(storage_is_emptied_and_refilled),
+    TEST(tensors_go_to_a_device_and_back),
+    TEST(batches_ahead_are_each_their_own),
+    TEST(what_is_left_leaves_nothing),
+    TEST(a_tensor_written_while_it_was_read_is_told),
+    TEST(stages_carry_bytes_both_ways),
+    TEST(storage_is_emptied_and_refilled),
     TEST(a_failure_leaves_nothing_behind),
+#ifdef TERN_WITH_OPENCL
+    TEST(a_copy_under_way_is_waited_for_when_a_call_fails),
+#endif
 };
 
 TEST_MAIN(tests)

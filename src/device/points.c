@@ -12,9 +12,17 @@ bool tern_point_has_passed(tern_place *place, void *point)
     return !point || slots(place)->has_passed(place, point);
 }
 
+/* Who is told of a failure takes the memory back: then no copy may be under way. */
+static tern_status or_drained(tern_place *place, tern_status status)
+{
+    if (status != TERN_OK)
+        slots(place)->drain(place);
+    return status;
+}
+
 tern_status tern_point_await(tern_place *place, void *point)
 {
-    return point ? slots(place)->await(place, point) : TERN_OK;
+    return point ? or_drained(place, slots(place)->await(place, point)) : TERN_OK;
 }
 
 void tern_point_free(tern_place *place, void *point)
@@ -25,7 +33,9 @@ void tern_point_free(tern_place *place, void *point)
 
 tern_status tern_point_before_launches(tern_place *place, void *point)
 {
-    return tern_point_has_passed(place, point) ? TERN_OK : slots(place)->after(place, false, point);
+    if (tern_point_has_passed(place, point))
+        return TERN_OK;
+    return or_drained(place, slots(place)->after(place, false, point));
 }
 
 void tern_ahead_forget(tern_block *block)

@@ -202,7 +202,7 @@ static tern_status behind_last_use(tern_block *block)
     return status;
 }
 
-/* Who is told of a failure takes the memory back: nothing may be under way. */
+/* As in points.c: after an error nothing is under way. */
 static tern_status behind_copies(tern_place *place, void **point)
 {
     tern_status status = slots(place)->mark(place, true, point);
