@@ -78,7 +78,7 @@ foreach(isa IN LISTS TERN_CPU_ISAS)
   if(NOT isa STREQUAL lowest)
     list(REMOVE_ITEM families ${TERN_KERNEL_FAMILIES_ONCE})
   elseif(n_isas GREATER 1) # what old processors fall back to
-    set(product -Os -Wno-unknown-pragmas)
+    set(product -Os -Wno-unknown-pragmas -Wno-array-bounds) # gcc 12 sees indices there that are not
     set(halves)
     set(small ${families})
     list(REMOVE_ITEM small ${TERN_KERNEL_FAMILIES_ONCE})
