@@ -136,7 +136,7 @@ static void cost_product(const tern_gemm *g, cost *c)
     c->kind = KIND_PRODUCT;
     c->rate = rate_of(g->dtype, g->tf32);
     c->flops = 2 * m * n * k * all;
-    c->written = size * m * n * all;
+    c->written = (g->wide ? 4 : size) * m * n * all;
     c->read = size * (m * k * batches(g, &g->a) + k * n * batches(g, &g->b)) +
               (g->beta != 0 ? c->written : 0) + (g->bias ? size * n : 0);
     if (all == 1)

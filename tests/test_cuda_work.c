@@ -204,6 +204,43 @@ static void products_of_halves_are_added_in_float32(void **state)
     tern_on_warning(NULL, NULL);
 }
 
+/* Under autocast the product that makes a weight's gradient, and its bias's, makes it as it is kept, in float32: not rounded
+ * to halves on its way, whether the weight is used once, twice, or is an embedding's table too. */
+static void gradients_of_cast_weights_are_not_rounded(void **state)
+{
+    static const tern_dtype types[] = {TERN_BF16, TERN_F16};
+    (void)state;
+    for (int t = 0; t < 2; t++)
+        for (int times = 1; times <= 3; times++)
+            TERN_SCOPE {
+                const char *device = "cuda:0";
+                tern_tensor *w = test_uniform(device, TERN_F32, TERN_SHAPE(96, 64), -1, 1, 1);
+                tern_tensor *b = test_uniform(device, TERN_F32, TERN_SHAPE(96), -1, 1, 2);
+                tern_tensor *x = test_uniform(device, TERN_F32, TERN_SHAPE(80, 64), -1, 1, 3);
+                tern_tensor *dy = test_uniform(device, types[t], TERN_SHAPE(80, 96), -1, 1, 4);
+                tern_tensor *row = tern_zeros(TERN_SHAPE(1), TERN_I64, device), *y = NULL;
+                tern_requires_grad_(w, true);
+                tern_requires_grad_(b, true);
+                TERN_AUTOCAST (device, types[t]) {
+                    tern_tensor *of = times < 3 ? x : tern_add(x, tern_embedding(row, w, NULL));
+                    y = tern_linear(of, w, b);
+                    if (times == 2)
+                        y = tern_add(y, tern_linear(tern_neg(x), w, NULL));
+                    x = tern_to_dtype(of, types[t]);
+                }
+                assert_ok(tern_backward_with(y, &(tern_backward_options){.gradient = dy}));
+                tern_tensor *wide = tern_to_dtype(dy, TERN_F32);
+                tern_tensor *dw = tern_matmul(tern_t(wide), tern_to_dtype(x, TERN_F32));
+                if (times == 2)
+                    dw = tern_zeros_like(dw);
+                assert_int_equal(tern_dtype_of(tern_grad(w)), TERN_F32);
+                assert_close(tern_grad(b), tern_sum_dim(wide, TERN_DIMS(0), false), .abs = 1e-5);
+                const int64_t from = times == 3; /* row 0 has the embedding's gradient too */
+                assert_close(tern_narrow(tern_grad(w), 0, from, 95), tern_narrow(dw, 0, from, 95),
+                             .abs = 1e-5);
+            }
+}
+
 /* The same shape before and after: what cuBLASLt answered is not mixed up. */
 static void tf32_is_a_switch(void **state)
 {
@@ -235,6 +272,7 @@ int main(int argc, char **argv)
         TEST(what_no_product_has_is_named),
         TEST(any_product_of_layers_may_be_refused),
         TEST(products_of_halves_are_added_in_float32),
+        TEST(gradients_of_cast_weights_are_not_rounded),
         TEST(tf32_is_a_switch),
     };
     return again_main(argc, argv, scenarios, sizeof scenarios / sizeof *scenarios, tests,

@@ -142,6 +142,7 @@ static void release(void *attributes)
 }
 
 static const tern_op weight_op = {.name = "to_dtype",
+                                  .casts = true,
                                   .backward = backward,
                                   .backward_together = backward_together,
                                   .release = release};

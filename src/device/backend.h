@@ -93,6 +93,7 @@ typedef struct tern_gemm {
     const tern_buffer *mask;
     int64_t mask_at;
     bool tf32; /* f32: may read A and B as TensorFloat-32 numbers; set by tern_launch_gemm */
+    bool wide; /* f16 bf16: C and sums are float32, where sums_fit says that they can be */
 } tern_gemm;
 
 /* A bit for each number of C, rows padded to 128 of them; which is which only who wrote it knows. */

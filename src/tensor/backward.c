@@ -138,7 +138,7 @@ static void note_half(const tern_edge *edge, const tern_tensor *made, tern_tenso
 
 /* The gradients of the inputs, to where they came from. */
 static tern_status pass_on(tern_walk *w, const tern_node *node, const bool *needs,
-                           tern_tensor **din)
+                           tern_tensor **din, uint32_t wide)
 {
     for (int i = 0; i < node->n_in; i++) {
         if (!needs[i] || !din[i])
@@ -154,8 +154,10 @@ static tern_status pass_on(tern_walk *w, const tern_node *node, const bool *need
         if (out->half && din[i] == out->dout && edge->node &&
             edge->node->output[edge->output].dtype == out->half->dtype)
             din[i] = out->half;
-        TERN_TRY(tern_fit_edge(&din[i], &node->edge[i]));
-        TERN_TRY(arrive(w, &node->edge[i], din[i]));
+        if (i < 32 && wide >> i & 1 && din[i]->dtype == TERN_F32)
+            edge = &edge->node->edge[0]; /* past the cast */
+        TERN_TRY(tern_fit_edge(&din[i], edge));
+        TERN_TRY(arrive(w, edge, din[i]));
     }
     return TERN_OK;
 }
@@ -195,6 +197,7 @@ static tern_status backward_of(tern_walk *w, tern_node *node)
                        .inner = node->inner,
                        .recorded = w->create,
                        .also = tern_walk_also(w, node),
+                       .wide = tern_walk_wide(w, node),
                        .mask = n_out ? node->output[0].mask : NULL};
     tern_tensor **others = others_of(w, node);
     if (others) {
@@ -213,7 +216,7 @@ static tern_status backward_of(tern_walk *w, tern_node *node)
         take_sum(others, din[0]);
         din[0] = NULL;
     }
-    TERN_TRY(pass_on(w, node, needs, din));
+    TERN_TRY(pass_on(w, node, needs, din, g.wide));
     if (g.half || g.added)
         note_half(&node->edge[0], made, g.half);
     return TERN_OK;

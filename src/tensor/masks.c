@@ -82,6 +82,24 @@ tern_dtype tern_walk_also(const tern_walk *w, const tern_node *node)
     return TERN_DTYPE_DEFAULT;
 }
 
+uint32_t tern_walk_wide(const tern_walk *w, const tern_node *node)
+{
+    uint32_t wide = 0;
+    if (w->create || w->wanted || w->heap.counts || tern_thread.mode.anomaly.on ||
+        !tern_place_is_grouped(node->place))
+        return 0;
+    for (int i = 0; i < node->n_in && i < 32; i++) {
+        const tern_node *cast = node->edge[i].node;
+        if (!cast || !cast->op->casts || !cast->edge[0].leaf ||
+            cast->edge[0].leaf->dtype != TERN_F32)
+            continue;
+        const tern_node_output *out = &cast->output[0];
+        if (is_half(out->dtype) && !out->hooks && !out->retainer)
+            wide |= 1u << i;
+    }
+    return wide;
+}
+
 void tern_walk_forget_half(tern_node_output *out)
 {
     tern_release(out->half);

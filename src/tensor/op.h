@@ -55,6 +55,7 @@ typedef struct tern_gradient {
      * hand: half is to fill. */
     tern_dtype also;
     tern_tensor *half;
+    uint32_t wide; /* bit i: din[i] of half precision may be float32, which is what becomes of it */
     tern_tensor
         *mask; /* of an operation that takes_mask: dout[0] is that where this is above 0; or NULL */
 } tern_gradient;

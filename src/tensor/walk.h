@@ -59,6 +59,8 @@ bool tern_walk_leave_mask(const tern_walk *w, tern_node *node);
 tern_status tern_walk_unmask(tern_node_output *out);
 /* The type of half precision that the gradient of node's input 0 is wanted in too; TERN_DTYPE_DEFAULT: none. */
 tern_dtype tern_walk_also(const tern_walk *w, const tern_node *node);
+/* The inputs that are casts of float32 leaves to half precision: their gradients may be of the leaf's type. A bit each. */
+uint32_t tern_walk_wide(const tern_walk *w, const tern_node *node);
 /* out->dout is another one now. */
 void tern_walk_forget_half(tern_node_output *out);
 

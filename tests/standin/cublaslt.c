@@ -169,7 +169,12 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 
 /* ---- the product ------------------------------------------------------------------------- */
 
-/* The shapes must fit each other. */
+static bool is_half(cudaDataType type)
+{
+    return type == CUDA_R_16F || type == CUDA_R_16BF;
+}
+
+/* The shapes must fit each other; products of halves may be float32. */
 static bool fits(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                  cublasLtMatrixLayout_t d)
 {
@@ -177,7 +182,8 @@ static bool fits(cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMa
     uint64_t k = desc->transposed[0] ? a->rows : a->columns;
     uint64_t n = desc->transposed[1] ? b->rows : b->columns;
     return m == d->rows && n == d->columns && k == (desc->transposed[1] ? b->columns : b->rows) &&
-           a->count == d->count && b->count == d->count && a->type == d->type && b->type == d->type;
+           a->count == d->count && b->count == d->count && b->type == a->type &&
+           (a->type == d->type || (d->type == CUDA_R_32F && is_half(a->type)));
 }
 
 /* The combinations of types in the documentation's table of cublasLtMatmul
@@ -240,8 +246,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     if (!fits(desc, a, b, d))
         return INVALID_VALUE;
     /* Halves that may be added as halves: tern wants sums in float32. */
-    if ((a->type == CUDA_R_16F || a->type == CUDA_R_16BF) &&
-        preference->schemes & ~(uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)
+    if (is_half(a->type) && preference->schemes & ~(uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)
         return INVALID_VALUE;
     if (!is_supported(desc, a) || !mask_fits(desc, d))
         return NOT_SUPPORTED;

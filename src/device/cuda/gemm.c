@@ -16,7 +16,7 @@ enum { PLANS = 1024, WORKSPACE = 32 << 20 };
 typedef struct shape {
     int64_t m, n, k, count, ld[3], stride[3];
     uint32_t alignment[4]; /* of A, B, C and the bias */
-    int32_t dtype, transposed[2], epilogue, tf32;
+    int32_t dtype, transposed[2], epilogue, tf32, wide;
 } shape;
 
 typedef struct plan {
@@ -123,6 +123,7 @@ static bool describe(const tern_gemm *g, int64_t count, int level, shape *s)
                   : g->bias         ? CUBLASLT_EPILOGUE_BIAS
                                     : CUBLASLT_EPILOGUE_DEFAULT;
     s->tf32 = g->tf32;
+    s->wide = g->wide;
     const tern_matrix *of[] = {&g->a, &g->b, &g->c};
     for (int i = 0; i < 3; i++)
         s->stride[i] = count > 1 ? of[i]->batch[level] : 0;
@@ -156,8 +157,8 @@ static tern_status set_layout(tern_place *place, const shape *s, int i, uint64_t
                               uint64_t columns, cublasLtMatrixLayout_t *layout)
 {
     int32_t count = (int32_t)s->count;
-    LT_TRY(place,
-           cublasLtMatrixLayoutCreate(layout, types[s->dtype].type, rows, columns, s->ld[i]));
+    const int32_t dtype = i == 2 && s->wide ? TERN_F32 : s->dtype;
+    LT_TRY(place, cublasLtMatrixLayoutCreate(layout, types[dtype].type, rows, columns, s->ld[i]));
     if (count == 1)
         return TERN_OK;
     LT_TRY(place, cublasLtMatrixLayoutSetAttribute(*layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
@@ -278,13 +279,15 @@ static tern_status find_plan(tern_place *place, tern_cuda_gemm_state *state, con
 static beside addresses(const tern_gemm *g, shape *s, const int64_t more[3], void *at[3])
 {
     const tern_matrix *of[] = {&g->a, &g->b, &g->c};
+    const tern_dtype result = g->wide ? TERN_F32 : g->dtype;
     for (int i = 0; i < 3; i++) {
-        uint64_t address = address_of(of[i]->buffer, of[i]->at + more[i], g->dtype);
+        uint64_t address =
+            address_of(of[i]->buffer, of[i]->at + more[i], i == 2 ? result : g->dtype);
         s->alignment[i] = alignment_of(address);
         at[i] = (void *)(uintptr_t)address;
     }
     beside other = {
-        .bias = g->sums   ? address_of(g->sums, g->sums_at, g->dtype)
+        .bias = g->sums   ? address_of(g->sums, g->sums_at, result)
                 : g->bias ? address_of(g->bias, g->bias_at, g->dtype)
                           : 0,
         .mask = g->mask ? address_of(g->mask, g->mask_at, is_gelu(g) ? g->dtype : TERN_U8) : 0,
@@ -412,7 +415,7 @@ tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
     if (status == TERN_OK && device->gemm->handle)
         status = through_lt(place, device->gemm, g, &rest);
     if (status == TERN_OK && rest.count[0] > 0)
-        status = g->sums || g->end
+        status = g->sums || g->end || g->wide
                      ? tern_fail(TERN_ERR_DEVICE, "%s: cuBLASLt has no %s with this product",
                                  tern_place_info(place)->device, ends[g->end].name)
                      : portable(place, device->gemm, &rest);

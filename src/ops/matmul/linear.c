@@ -83,20 +83,27 @@ static bool takes_few(const tern_tensor *dy, const tern_tensor *x)
     return dy->numel < FEW_PRODUCTS && dy->numel * x->shape[x->ndim - 1] < FEW_PRODUCTS;
 }
 
+/* What is made: dW alone or with db; in float32 of halves. */
+typedef struct gradients {
+    bool sums, wide;
+} gradients;
+
 /* dW = dy^T x and db = the sum of the rows of dy. Inputs dy (..., out) and x (..., in), both
  * dense. */
 static tern_status gradient_infer(tern_call *call)
 {
+    const gradients *what = call->attributes;
     const tern_tensor *dy = call->in[0], *x = call->in[1];
+    const tern_dtype dtype = what->wide ? TERN_F32 : x->dtype;
     int64_t out = dy->shape[dy->ndim - 1], in = x->shape[x->ndim - 1];
-    call->n_out = 2;
-    call->result[0] = (tern_result){.dtype = x->dtype, .shape = {2, {out, in}}};
-    call->result[1] = (tern_result){.dtype = x->dtype, .shape = {1, {out}}};
+    call->n_out = what->sums ? 2 : 1;
+    call->result[0] = (tern_result){.dtype = dtype, .shape = {2, {out, in}}};
+    call->result[1] = (tern_result){.dtype = dtype, .shape = {1, {out}}};
     return TERN_OK;
 }
 
-/* dW as a product that takes the sums of dy^T's rows, which are db, along. */
-static tern_gemm product_with_sums(const tern_tensor *dy, const tern_tensor *x)
+/* dW as a product that may take the sums of dy^T's rows, which are db, along. */
+static tern_gemm product_of(const tern_tensor *dy, const tern_tensor *x, gradients what)
 {
     int64_t out = dy->shape[dy->ndim - 1], in = x->shape[x->ndim - 1];
     return (tern_gemm){
@@ -107,26 +114,28 @@ static tern_gemm product_with_sums(const tern_tensor *dy, const tern_tensor *x)
         .count = {1, 1},
         .alpha = 1,
         .a = {.buffer = &dy->storage->block->buffer, .at = dy->offset, .row = 1, .col = out},
-        .b = {.buffer = &x->storage->block->buffer, .at = x->offset, .row = in, .col = 1}};
+        .b = {.buffer = &x->storage->block->buffer, .at = x->offset, .row = in, .col = 1},
+        .wide = what.wide};
 }
 
 /* The results are new memory, which is as well aligned as can be, so x's own beginning stands for it. */
-static tern_status takes_sums(const tern_tensor *dy, const tern_tensor *x, bool *fits)
+static tern_status takes(const tern_tensor *dy, const tern_tensor *x, gradients what, bool *fits)
 {
-    tern_gemm g = product_with_sums(dy, x);
+    tern_gemm g = product_of(dy, x, what);
     g.c = (tern_matrix){.buffer = g.b.buffer, .row = g.n, .col = 1};
-    g.sums = g.b.buffer;
+    g.sums = what.sums ? g.b.buffer : NULL;
     return tern_gemm_sums_fit(x->storage->place, &g, fits);
 }
 
-static tern_status gradient_at_once(tern_call *call)
+static tern_status gradient_by_product(tern_call *call)
 {
-    tern_gemm g = product_with_sums(call->in[0], call->in[1]);
-    tern_tensor *dw = call->out[0], *db = call->out[1];
+    const gradients *what = call->attributes;
+    tern_gemm g = product_of(call->in[0], call->in[1], *what);
+    tern_tensor *dw = call->out[0], *db = what->sums ? call->out[1] : NULL;
     g.c = (tern_matrix){
         .buffer = &dw->storage->block->buffer, .at = dw->offset, .row = g.n, .col = 1};
-    g.sums = &db->storage->block->buffer;
-    g.sums_at = db->offset;
+    g.sums = db ? &db->storage->block->buffer : NULL;
+    g.sums_at = db ? db->offset : 0;
     return tern_launch_gemm(call->place, &g);
 }
 
@@ -135,9 +144,10 @@ static tern_status gradient_at_once(tern_call *call)
 static tern_status gradient_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"matmul", "linear_gradient"};
+    const gradients *what = call->attributes;
     const tern_tensor *dy = call->in[0], *x = call->in[1];
-    if (!takes_few(dy, x))
-        return gradient_at_once(call);
+    if (what->wide || !takes_few(dy, x))
+        return gradient_by_product(call);
     int64_t out = call->result[0].shape.dims[0], in = call->result[0].shape.dims[1];
     int64_t tiles = (in + TERN_LINEAR_TILE - 1) / TERN_LINEAR_TILE;
     return TERN_LAUNCH(
@@ -151,32 +161,53 @@ static const tern_op gradient_op = {.name = "linear_gradient",
                                     .infer = gradient_infer,
                                     .forward = gradient_forward};
 
-/* Whether the gradients of weight and bias are made at once: both are wanted and not differentiated
- * again, and either they take few products or the device's product sums rows on its way. */
-static tern_status is_at_once(const tern_gradient *g, bool *fits)
+/* How the gradients of weight, and of bias where `sums`, are made in one launch: they take few products, or the device's
+ * product sums rows on its way, or makes them float32 where they may be `wide`. */
+static tern_status choose(const tern_tensor *dy, const tern_tensor *x, bool sums, bool wide,
+                          gradients *what, bool *fits)
 {
-    const tern_tensor *dy = g->dout[0], *x = g->in[0];
-    *fits = false;
-    if (g->recorded || !g->needs[1] || g->n_in < 3 || !g->needs[2] || g->in_shape[1].ndim != 2 ||
-        g->in_shape[2].ndim != 1 || g->in_shape[2].dims[0] != g->in_shape[1].dims[0] ||
-        dy->numel == 0 || x->numel == 0 || !dy->contiguous || !x->contiguous)
+    *what = (gradients){sums, false};
+    *fits = sums && takes_few(dy, x);
+    for (int left = wide ? 2 : 0; left > 0 && !*fits; left--) {
+        *what = (gradients){sums && left == 2, true};
+        if (left == 2 || sums)
+            TERN_TRY(takes(dy, x, *what, fits));
+    }
+    if (*fits || !sums)
         return TERN_OK;
-    *fits = takes_few(dy, x);
-    return *fits ? TERN_OK : takes_sums(dy, x, fits);
+    *what = (gradients){true, false};
+    return takes(dy, x, *what, fits);
 }
 
-tern_status tern_linear_gradients(tern_tensor *dy, tern_tensor *x, tern_tensor *dw_db[2])
+static tern_status make(tern_tensor *dy, tern_tensor *x, gradients what, tern_tensor **dw_db)
+{
+    return tern_apply_all(&gradient_op, (tern_tensor *[]){dy, x}, 2, &what, sizeof what, dw_db,
+                          what.sums ? 2 : 1);
+}
+
+tern_status tern_linear_gradients(tern_tensor *dy, tern_tensor *x, bool wide, tern_tensor *dw_db[2])
 {
     tern_product p = linear_product(x->ndim, 2);
-    bool at_once = takes_few(dy, x);
-    if (!at_once)
-        TERN_TRY(takes_sums(dy, x, &at_once));
-    if (at_once)
-        return tern_apply_all(&gradient_op, (tern_tensor *[]){dy, x}, 2, NULL, 0, dw_db, 2);
+    gradients what;
+    bool fits;
+    dw_db[0] = dw_db[1] = NULL;
+    TERN_TRY(choose(dy, x, true, wide, &what, &fits));
+    if (fits)
+        TERN_TRY(make(dy, x, what, dw_db));
     tern_shape columns = {1, {dy->shape[dy->ndim - 1]}};
-    dw_db[0] = tern_product_dy(&p, dy, x, 2);
-    dw_db[1] = tern_hook_sum_to(dy, &columns);
+    if (!dw_db[0])
+        dw_db[0] = tern_product_dy(&p, dy, x, 2);
+    if (!dw_db[1])
+        dw_db[1] = tern_hook_sum_to(dy, &columns);
     return dw_db[0] && dw_db[1] ? TERN_OK : tern_last_status();
+}
+
+/* Whether the weight's gradient is a matrix of two dense ones and not differentiated again. */
+static bool is_plain(const tern_gradient *g)
+{
+    const tern_tensor *dy = g->dout[0], *x = g->in[0];
+    return !g->recorded && g->needs[1] && g->in_shape[1].ndim == 2 && dy->numel > 0 &&
+           x->numel > 0 && dy->contiguous && x->contiguous;
 }
 
 /* dx = dy W, dW = dy^T x; db is dy, which the engine sums to the shape of the bias. */
@@ -184,16 +215,20 @@ static tern_status linear_backward(tern_gradient *g)
 {
     tern_product p = linear_product(g->in_shape[0].ndim, g->in_shape[1].ndim);
     tern_tensor *dy = g->dout[0];
-    bool at_once;
+    bool at_once = false, bias = g->n_in > 2 && g->needs[2];
+    gradients what;
     if (g->needs[0] && !(g->din[0] = tern_product_dx(&p, dy, g->in[1])))
         return tern_last_status();
-    TERN_TRY(is_at_once(g, &at_once));
+    g->din[2] = bias ? dy : NULL;
+    if (is_plain(g)) {
+        bool sums =
+            bias && g->in_shape[2].ndim == 1 && g->in_shape[2].dims[0] == g->in_shape[1].dims[0];
+        TERN_TRY(choose(dy, g->in[0], sums, g->wide >> 1 & 1, &what, &at_once));
+    }
     if (at_once)
-        return tern_apply_all(&gradient_op, (tern_tensor *[]){dy, g->in[0]}, 2, NULL, 0, &g->din[1],
-                              2);
+        return make(dy, g->in[0], what, &g->din[1]);
     if (g->needs[1] && !(g->din[1] = tern_product_dy(&p, dy, g->in[0], g->in_shape[1].ndim)))
         return tern_last_status();
-    g->din[2] = g->n_in > 2 && g->needs[2] ? dy : NULL;
     return TERN_OK;
 }
 

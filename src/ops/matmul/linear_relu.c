@@ -180,7 +180,7 @@ static tern_status backward(tern_gradient *g)
     tern_tensor *dy = tern_contiguous(g->dout[Y]);
     if (!dy)
         return tern_last_status();
-    TERN_TRY(tern_linear_gradients(dy, g->out[H], dw2));
+    TERN_TRY(tern_linear_gradients(dy, g->out[H], g->wide >> W2 & 1, dw2));
     TERN_TRY(through(g, dy, dh));
     g->din[W2] = dw2[0];
     g->din[B2] = dw2[1];

@@ -37,7 +37,8 @@ tern_tensor *tern_product_of(const tern_product *p, tern_tensor *x, tern_tensor 
 /* Gradients of result = p(x, y). */
 tern_tensor *tern_product_dx(const tern_product *p, tern_tensor *dout, tern_tensor *y);
 tern_tensor *tern_product_dy(const tern_product *p, tern_tensor *dout, tern_tensor *x, int y_ndim);
-/* Gradients of a linear layer's weight and bias, of dy and its input x, both dense. */
-tern_status tern_linear_gradients(tern_tensor *dy, tern_tensor *x, tern_tensor *dw_db[2]);
+/* Gradients of a linear layer's weight and bias, of dy and its input x, both dense; of halves they may be `wide`, float32. */
+tern_status tern_linear_gradients(tern_tensor *dy, tern_tensor *x, bool wide,
+                                  tern_tensor *dw_db[2]);
 
 #endif
