@@ -313,41 +313,66 @@ static void sum_rows(const product *p, int64_t m, int64_t n)
     }
 }
 
+/* Rows of so many elements, widened, and rounded where the product is fast: what is summed up to `multiply`'s results. */
+static double *widened(const product *p, const void *from, int64_t at, cudaDataType type,
+                       const int64_t count[2], const int64_t stride[2])
+{
+    bool fast = p->desc.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+    double *wide = malloc(sizeof *wide * (size_t)(count[0] * count[1] + 1));
+    for (int64_t i = 0; i < count[0]; i++)
+        for (int64_t j = 0; j < count[1]; j++) {
+            double x = standin_load(from, at + i * stride[0] + j * stride[1], type);
+            wide[i * count[1] + j] = fast ? standin_tf32(x) : x;
+        }
+    return wide;
+}
+
+/* What becomes of the sum of products at row i and column j. */
+static double finished(const product *p, double sum, int64_t u, int64_t i, int64_t j)
+{
+    sum *= p->alpha;
+    if (p->beta != 0)
+        sum += p->beta * standin_load(p->from_c, u * p->c.stride + i + j * p->c.ld, p->c.type);
+    if (p->desc.epilogue == CUBLASLT_EPILOGUE_BIAS ||
+        p->desc.epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS ||
+        p->desc.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS)
+        sum += standin_load(p->desc.bias, i, p->d.type);
+    if (has_mask((cublasLtMatmulDesc_t)&p->desc) && !masks(p, i, j, sum > 0))
+        sum = 0;
+    if (has_gelu((cublasLtMatmulDesc_t)&p->desc))
+        sum = gelu(p, i, j, sum);
+    return sum;
+}
+
 static void multiply(void *data)
 {
     const product *p = data;
     int64_t m = (int64_t)p->d.rows, n = (int64_t)p->d.columns;
     int64_t k = (int64_t)(p->desc.transposed[0] ? p->a.rows : p->a.columns);
     int64_t ai = p->desc.transposed[0] ? p->a.ld : 1, ak = p->desc.transposed[0] ? 1 : p->a.ld;
-    bool fast = p->desc.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
     if (p->desc.epilogue == CUBLASLT_EPILOGUE_BGRADB)
         sum_columns(p, n, k);
     int64_t bk = p->desc.transposed[1] ? p->b.ld : 1, bj = p->desc.transposed[1] ? 1 : p->b.ld;
-    for (int64_t u = 0; u < p->d.count; u++)
-        for (int64_t j = 0; j < n; j++)
-            for (int64_t i = 0; i < m; i++) {
-                double sum = 0;
-                for (int64_t q = 0; q < k; q++) {
-                    double x =
-                        standin_load(p->from_a, u * p->a.stride + i * ai + q * ak, p->a.type);
-                    double y =
-                        standin_load(p->from_b, u * p->b.stride + q * bk + j * bj, p->b.type);
-                    sum += fast ? standin_tf32(x) * standin_tf32(y) : x * y;
-                }
-                sum *= p->alpha;
-                if (p->beta != 0)
-                    sum += p->beta *
-                           standin_load(p->from_c, u * p->c.stride + i + j * p->c.ld, p->c.type);
-                if (p->desc.epilogue == CUBLASLT_EPILOGUE_BIAS ||
-                    p->desc.epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS ||
-                    p->desc.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS)
-                    sum += standin_load(p->desc.bias, i, p->d.type);
-                if (has_mask((cublasLtMatmulDesc_t)&p->desc) && !masks(p, i, j, sum > 0))
-                    sum = 0;
-                if (has_gelu((cublasLtMatmulDesc_t)&p->desc))
-                    sum = gelu(p, i, j, sum);
-                standin_save(p->to, u * p->d.stride + i + j * p->d.ld, p->d.type, sum);
-            }
+    double *sums = malloc(sizeof *sums * (size_t)(m + 1));
+    for (int64_t u = 0; u < p->d.count; u++) {
+        double *a = widened(p, p->from_a, u * p->a.stride, p->a.type, (int64_t[]){k, m},
+                            (int64_t[]){ak, ai});
+        double *b = widened(p, p->from_b, u * p->b.stride, p->b.type, (int64_t[]){n, k},
+                            (int64_t[]){bj, bk});
+        for (int64_t j = 0; j < n; j++) {
+            for (int64_t i = 0; i < m; i++)
+                sums[i] = 0;
+            for (int64_t q = 0; q < k; q++)
+                for (int64_t i = 0; i < m; i++)
+                    sums[i] += a[q * m + i] * b[j * k + q];
+            for (int64_t i = 0; i < m; i++)
+                standin_save(p->to, u * p->d.stride + i + j * p->d.ld, p->d.type,
+                             finished(p, sums[i], u, i, j));
+        }
+        free(a);
+        free(b);
+    }
+    free(sums);
     if (p->desc.epilogue == CUBLASLT_EPILOGUE_DRELU_BGRAD ||
         p->desc.epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD)
         sum_rows(p, m, n);

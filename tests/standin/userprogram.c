@@ -8,12 +8,12 @@
 
 /* What CUDA C++ has and C++ has not. */
 static const char before[] =
-    "#include <cmath>\n#include <cstdlib>\n#include <ucontext.h>\n#include <utility>\n#include "
+    "#include <cmath>\n#include <memory>\n#include <ucontext.h>\n#include <utility>\n#include "
     "<vector>\n"
     "namespace standin {\n"
     "struct size { unsigned x, y, z; };\n"
     "/* The items of a group take turns on one thread: each goes on until it meets the others. */\n"
-    "struct item { ucontext_t at; void *stack = nullptr; bool over; };\n"
+    "struct item { ucontext_t at; std::unique_ptr<char[]> stack; bool over; };\n"
     "static std::vector<item> items;\n"
     "static ucontext_t group;\n"
     "static unsigned current;\n"
@@ -60,9 +60,9 @@ static const char after[] =
     "    if (items.size() < n) items.resize(n);\n"
     "    for (unsigned t = 0; t < n; t++) {\n"
     "        item &one = items[t];\n"
-    "        if (!one.stack) one.stack = std::malloc(bytes);\n"
+    "        if (!one.stack) one.stack.reset(new char[bytes]);\n"
     "        getcontext(&one.at);\n"
-    "        one.at.uc_stack.ss_sp = one.stack;\n"
+    "        one.at.uc_stack.ss_sp = one.stack.get();\n"
     "        one.at.uc_stack.ss_size = bytes;\n"
     "        one.at.uc_link = &group;\n"
     "        one.over = false;\n"
