@@ -272,22 +272,28 @@ static int reach(const job *j, int d, int q, int k)
 /* Along the last dim; of[pass] takes sums, the others are read. */
 static void add_line(const job *j, double *const *of, int64_t x, int64_t w, int64_t y)
 {
-    int outs = size_at(&j->y, 2), taps = size_at(&j->w, 2);
-    for (int q = 0; q < outs; q++)
-        for (int k = 0; k < taps; k++) {
-            int p = reach(j, 2, q, k);
-            if (p < 0)
-                continue;
-            double *at_x = &of[X][x + (int64_t)p * j->x.strides[j->x.n - 1]];
-            double *at_w = &of[WEIGHT][w + (int64_t)k * j->w.strides[j->w.n - 1]];
-            double *at_y = &of[Y][y + (int64_t)q * j->y.strides[j->y.n - 1]];
-            if (j->pass == Y)
-                *at_y += *at_x * *at_w;
-            else if (j->pass == X)
-                *at_x += *at_y * *at_w;
-            else
-                *at_w += *at_x * *at_y;
-        }
+    const int last = j->c.n - 1, stride = j->c.stride[last], width = size_at(&j->x, 2);
+    const int64_t x_step = j->x.strides[j->x.n - 1], y_step = j->y.strides[j->y.n - 1];
+    for (int k = 0; k < size_at(&j->w, 2); k++) {
+        int p = k * j->c.dilation[last] - j->c.padding[last], q = 0, end = size_at(&j->y, 2);
+        if (p < 0)
+            q = (stride - 1 - p) / stride;
+        if (end > (width - p + stride - 1) / stride) /* none where p is behind the end */
+            end = (width - p + stride - 1) / stride;
+        double *at_x = &of[X][x + p * x_step];
+        double *at_w = &of[WEIGHT][w + (int64_t)k * j->w.strides[j->w.n - 1]];
+        double *at_y = &of[Y][y];
+        const int64_t from = stride * x_step;
+        if (j->pass == Y)
+            for (; q < end; q++)
+                at_y[q * y_step] += at_x[q * from] * *at_w;
+        else if (j->pass == X)
+            for (; q < end; q++)
+                at_x[q * from] += at_y[q * y_step] * *at_w;
+        else
+            for (; q < end; q++)
+                *at_w += at_x[q * from] * at_y[q * y_step];
+    }
 }
 
 /* The products of one channel of y with one of x. */
