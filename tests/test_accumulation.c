@@ -117,7 +117,78 @@ static void a_scaled_and_clipped_step_is_that_of_the_large_batch(void **state)
     }
 }
 
+/* ---- a leaf that is used several times ------------------------------------------------------- */
+
+static uint64_t allocations(const char *device)
+{
+    tern_memory_stats stats = {0};
+    assert_ok(tern_memory_get_stats(device, &stats));
+    return stats.allocations;
+}
+
+/* Of the sum of i w, for i from 1 to uses. */
+static uint64_t allocations_of_backward(const char *device, int uses)
+{
+    uint64_t taken = 0;
+    TERN_SCOPE {
+        tern_tensor *w = tern_ones(TERN_SHAPE(40), TERN_F32, device), *sum = NULL;
+        tern_requires_grad_(w, true);
+        for (int i = 1; i <= uses; i++) {
+            tern_tensor *x = tern_full(TERN_SHAPE(40), TERN_SCALAR(i), TERN_F32, device);
+            tern_tensor *part = tern_mul(w, x);
+            sum = sum ? tern_add(sum, part) : part;
+        }
+        sum = tern_sum(sum);
+        const uint64_t before = allocations(device);
+        assert_ok(tern_backward(sum));
+        taken = allocations(device) - before;
+        tern_tensor *want =
+            tern_full(TERN_SHAPE(40), TERN_SCALAR(uses * (uses + 1) / 2), TERN_F32, device);
+        assert_close(tern_grad(w), want, .abs = 0);
+    }
+    return taken;
+}
+
+static void a_gradient_that_arrives_again_is_added_where_the_first_lies(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        allocations_of_backward(device, 2);
+        const uint64_t five = allocations_of_backward(device, 5);
+        assert_int_equal(allocations_of_backward(device, 9) - five, 4); /* a gradient each */
+    }
+}
+
+static tern_tensor *keep_it(tern_tensor *grad, void *user)
+{
+    *(tern_tensor **)user = tern_keep(grad);
+    return NULL;
+}
+
+/* The gradient of z is w's own, as long as it is the only one. */
+static void a_gradient_that_somebody_keeps_stays_as_it_was(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *w = tern_ones(TERN_SHAPE(6), TERN_F32, device), *kept = NULL;
+        tern_requires_grad_(w, true);
+        tern_tensor *early = tern_mul_scalar(w, TERN_SCALAR(5));
+        tern_tensor *z = tern_view(w, TERN_SHAPE(6));
+        tern_tensor *late = tern_mul_scalar(z, TERN_SCALAR(3));
+        assert_true(tern_register_hook(z, keep_it, &kept) > 0);
+        assert_ok(tern_backward(tern_sum(tern_add(early, late))));
+        assert_close(kept, tern_full(TERN_SHAPE(6), TERN_SCALAR(3), TERN_F32, device), .abs = 0);
+        assert_close(tern_grad(w), tern_full(TERN_SHAPE(6), TERN_SCALAR(8), TERN_F32, device),
+                     .abs = 0);
+        tern_release(kept);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    TEST(a_gradient_that_arrives_again_is_added_where_the_first_lies),
+    TEST(a_gradient_that_somebody_keeps_stays_as_it_was),
     TEST(small_batches_add_up_to_the_large_one),
     TEST(a_scaled_and_clipped_step_is_that_of_the_large_batch),
 };

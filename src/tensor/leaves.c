@@ -144,10 +144,19 @@ tern_arrival *tern_walk_leaf(tern_walk *w, tern_tensor *leaf)
     return &w->leaves[w->n_leaves++];
 }
 
+/* Nobody else sees x, nor what lies behind it. */
+static bool is_free(const tern_tensor *x)
+{
+    return atomic_load(&x->handle.refs) == 1 && atomic_load(&x->storage->refs) == 1 &&
+           x->contiguous && x->offset == 0;
+}
+
 tern_status tern_walk_to_leaf(tern_walk *w, tern_tensor *leaf, tern_tensor *grad)
 {
     tern_arrival *a = tern_walk_leaf(w, leaf);
-    return a ? tern_walk_gather(&a->grad, grad) : TERN_ERR_MEMORY;
+    if (!a || !a->grad || w->create || !is_free(a->grad))
+        return a ? tern_walk_gather(&a->grad, grad) : TERN_ERR_MEMORY;
+    return tern_hook_add_in_place(a->grad, grad) ? TERN_OK : tern_failed_since(w->failures);
 }
 
 /* ---- staying ----------------------------------------------------------------------------- */
@@ -155,9 +164,7 @@ tern_status tern_walk_to_leaf(tern_walk *w, tern_tensor *leaf, tern_tensor *grad
 /* Take grad as the leaf's own: as it is when nothing else uses it, else a copy. */
 static tern_tensor *own(tern_tensor *grad, bool create)
 {
-    bool alone = atomic_load(&grad->handle.refs) == 1 && atomic_load(&grad->storage->refs) == 1 &&
-                 grad->contiguous && grad->offset == 0;
-    if (alone || create)
+    if (create || is_free(grad))
         return grad;
     tern_shape shape = tern_shape_of(grad);
     tern_tensor *copy = tern_tensor_new(&shape, grad->dtype, grad->storage->place, "tern_backward");
