@@ -127,6 +127,14 @@ static double batches(const tern_gemm *g, const tern_matrix *m)
     return (m->batch[0] ? (double)g->count[0] : 1) * (m->batch[1] ? (double)g->count[1] : 1);
 }
 
+/* Bytes that a product notes for its gradient, or reads there. */
+static double noted_by(const tern_gemm *g)
+{
+    if (g->end == TERN_GEMM_RELU || g->end == TERN_GEMM_RELU_GRADIENT)
+        return (double)tern_gemm_mask_bytes(g->m, g->n);
+    return (double)tern_dtype_size(g->dtype) * (double)(g->m * tern_gemm_gelu_row(g->n));
+}
+
 /* Products of one matrix are those with weights, which no step can do without. */
 static void cost_product(const tern_gemm *g, cost *c)
 {
@@ -141,6 +149,11 @@ static void cost_product(const tern_gemm *g, cost *c)
               (g->beta != 0 ? c->written : 0) + (g->bias ? size * n : 0);
     if (all == 1)
         c->least = c->read + c->written;
+    if (g->mask)
+        *(g->end == TERN_GEMM_RELU_GRADIENT || g->end == TERN_GEMM_GELU_GRADIENT ||
+                  g->end == TERN_GEMM_ERF_GRADIENT
+              ? &c->read
+              : &c->written) += noted_by(g);
 }
 
 static void cost_convolution(const tern_convolution *v, cost *c)

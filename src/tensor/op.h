@@ -212,8 +212,8 @@ const char *tern_node_name(const tern_node *node);
 /* ---- relu behind an operation (masks.c) ---------------------------------------------------- */
 /* The gradient of relu, whose value is mask. Defined in ops/. */
 tern_tensor *tern_hook_masked(tern_tensor *dy, tern_tensor *mask);
-/* Likewise of gelu_tanh of x. */
-tern_tensor *tern_hook_gelu_tanh_dx(tern_tensor *dy, tern_tensor *x);
+/* Likewise of gelu, or gelu_tanh, of x. */
+tern_tensor *tern_hook_gelu_dx(tern_tensor *dy, tern_tensor *x, bool by_tanh);
 /* What was made with x and is there to be taken, once: relu(x), or with another dtype x in that; NULL. Who made x learns that it
  * was asked for: before a call with that weight tern_companion_is_wanted gives the dtype that it was asked for in, and
  * TERN_DTYPE_DEFAULT where it was not. */

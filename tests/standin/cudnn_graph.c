@@ -32,45 +32,53 @@ static const struct {
                     true) HAS(OPERATION_POINTWISE, OPERATION_POINTWISE_XDESC, BACKEND_DESCRIPTOR,
                               1, true) HAS(OPERATION_POINTWISE, OPERATION_POINTWISE_BDESC,
                                            BACKEND_DESCRIPTOR, 1, false)
-                    HAS(OPERATION_POINTWISE, OPERATION_POINTWISE_TDESC, BACKEND_DESCRIPTOR,
-                        1, false) HAS(OPERATION_POINTWISE, OPERATION_POINTWISE_YDESC,
+                    HAS(OPERATION_POINTWISE, OPERATION_POINTWISE_DXDESC, BACKEND_DESCRIPTOR,
+                        1, false) HAS(OPERATION_POINTWISE, OPERATION_POINTWISE_DYDESC,
                                       BACKEND_DESCRIPTOR, 1,
-                                      true) HAS(MATMUL, MATMUL_COMP_TYPE, DATA_TYPE, 1, true)
-                        HAS(OPERATION_MATMUL, OPERATION_MATMUL_DESC, BACKEND_DESCRIPTOR, 1,
-                            true) HAS(OPERATION_MATMUL, OPERATION_MATMUL_ADESC, BACKEND_DESCRIPTOR,
-                                      1, true) HAS(OPERATION_MATMUL, OPERATION_MATMUL_BDESC,
-                                                   BACKEND_DESCRIPTOR, 1, true)
-                            HAS(OPERATION_MATMUL, OPERATION_MATMUL_CDESC, BACKEND_DESCRIPTOR, 1,
-                                true) HAS(REDUCTION, REDUCTION_OPERATOR, REDUCTION_OPERATOR_TYPE,
-                                          1, true) HAS(REDUCTION, REDUCTION_COMP_TYPE, DATA_TYPE,
-                                                       1, true) HAS(OPERATION_REDUCTION,
-                                                                    OPERATION_REDUCTION_DESC,
-                                                                    BACKEND_DESCRIPTOR, 1, true)
-                                HAS(OPERATION_REDUCTION, OPERATION_REDUCTION_XDESC,
-                                    BACKEND_DESCRIPTOR, 1,
-                                    true) HAS(OPERATION_REDUCTION, OPERATION_REDUCTION_YDESC,
-                                              BACKEND_DESCRIPTOR, 1, true)
-                                    HAS(OPERATION_RESHAPE, OPERATION_RESHAPE_XDESC,
+                                      false) HAS(OPERATION_POINTWISE, OPERATION_POINTWISE_TDESC,
+                                                 BACKEND_DESCRIPTOR, 1, false)
+                        HAS(OPERATION_POINTWISE, OPERATION_POINTWISE_YDESC, BACKEND_DESCRIPTOR,
+                            1, false) HAS(MATMUL, MATMUL_COMP_TYPE, DATA_TYPE, 1,
+                                          true) HAS(OPERATION_MATMUL, OPERATION_MATMUL_DESC,
+                                                    BACKEND_DESCRIPTOR, 1, true)
+                            HAS(OPERATION_MATMUL, OPERATION_MATMUL_ADESC, BACKEND_DESCRIPTOR,
+                                1, true) HAS(OPERATION_MATMUL, OPERATION_MATMUL_BDESC,
+                                             BACKEND_DESCRIPTOR, 1,
+                                             true) HAS(OPERATION_MATMUL, OPERATION_MATMUL_CDESC,
+                                                       BACKEND_DESCRIPTOR, 1, true)
+                                HAS(REDUCTION, REDUCTION_OPERATOR, REDUCTION_OPERATOR_TYPE, 1,
+                                    true) HAS(REDUCTION, REDUCTION_COMP_TYPE, DATA_TYPE, 1, true)
+                                    HAS(OPERATION_REDUCTION, OPERATION_REDUCTION_DESC,
                                         BACKEND_DESCRIPTOR, 1,
-                                        true) HAS(OPERATION_RESHAPE, OPERATION_RESHAPE_YDESC,
-                                                  BACKEND_DESCRIPTOR, 1, true)
-                                        HAS(OPERATIONGRAPH, OPERATIONGRAPH_HANDLE, HANDLE, 1,
-                                            true) HAS(OPERATIONGRAPH, OPERATIONGRAPH_OPS,
-                                                      BACKEND_DESCRIPTOR, MOST_STEPS, true)
-                                            HAS(ENGINEHEUR, ENGINEHEUR_OPERATION_GRAPH,
-                                                BACKEND_DESCRIPTOR, 1,
-                                                true) HAS(ENGINEHEUR, ENGINEHEUR_MODE, HEUR_MODE, 1,
-                                                          true) HAS(EXECUTION_PLAN,
-                                                                    EXECUTION_PLAN_HANDLE,
-                                                                    HANDLE, 1, true)
-                                                HAS(EXECUTION_PLAN, EXECUTION_PLAN_ENGINE_CONFIG,
-                                                    BACKEND_DESCRIPTOR, 1,
-                                                    true) HAS(VARIANT_PACK, VARIANT_PACK_UNIQUE_IDS,
-                                                              INT64, MOST_TENSORS, true)
-                                                    HAS(VARIANT_PACK, VARIANT_PACK_DATA_POINTERS,
-                                                        VOID_PTR, MOST_TENSORS, true)
-                                                        HAS(VARIANT_PACK, VARIANT_PACK_WORKSPACE,
-                                                            VOID_PTR, 1, false)
+                                        true) HAS(OPERATION_REDUCTION, OPERATION_REDUCTION_XDESC,
+                                                  BACKEND_DESCRIPTOR, 1,
+                                                  true) HAS(OPERATION_REDUCTION,
+                                                            OPERATION_REDUCTION_YDESC,
+                                                            BACKEND_DESCRIPTOR, 1, true)
+                                        HAS(OPERATION_RESHAPE, OPERATION_RESHAPE_XDESC,
+                                            BACKEND_DESCRIPTOR, 1,
+                                            true) HAS(OPERATION_RESHAPE, OPERATION_RESHAPE_YDESC,
+                                                      BACKEND_DESCRIPTOR, 1, true)
+                                            HAS(OPERATIONGRAPH, OPERATIONGRAPH_HANDLE, HANDLE,
+                                                1, true) HAS(OPERATIONGRAPH, OPERATIONGRAPH_OPS,
+                                                             BACKEND_DESCRIPTOR, MOST_STEPS,
+                                                             true) HAS(ENGINEHEUR,
+                                                                       ENGINEHEUR_OPERATION_GRAPH,
+                                                                       BACKEND_DESCRIPTOR, 1, true)
+                                                HAS(ENGINEHEUR, ENGINEHEUR_MODE, HEUR_MODE, 1, true)
+                                                    HAS(EXECUTION_PLAN, EXECUTION_PLAN_HANDLE,
+                                                        HANDLE, 1,
+                                                        true) HAS(EXECUTION_PLAN,
+                                                                  EXECUTION_PLAN_ENGINE_CONFIG,
+                                                                  BACKEND_DESCRIPTOR, 1, true)
+                                                        HAS(VARIANT_PACK, VARIANT_PACK_UNIQUE_IDS,
+                                                            INT64, MOST_TENSORS, true)
+                                                            HAS(VARIANT_PACK,
+                                                                VARIANT_PACK_DATA_POINTERS,
+                                                                VOID_PTR, MOST_TENSORS, true)
+                                                                HAS(VARIANT_PACK,
+                                                                    VARIANT_PACK_WORKSPACE,
+                                                                    VOID_PTR, 1, false)
 #undef HAS
 };
 enum { KNOWN = sizeof known / sizeof *known };
@@ -210,10 +218,11 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t at)
     for (int i = 0; i < KNOWN; i++)
         if (known[i].kind == d->kind && known[i].required && !standin_attribute(d, known[i].name))
             return BAD_PARAM;
-    if (d->kind == CUDNN_BACKEND_TENSOR_DESCRIPTOR &&
-        (standin_attribute(d, CUDNN_ATTR_TENSOR_DIMENSIONS)->n != DIMS ||
-         standin_attribute(d, CUDNN_ATTR_TENSOR_STRIDES)->n != DIMS))
-        return BAD_PARAM;
+    if (d->kind == CUDNN_BACKEND_TENSOR_DESCRIPTOR) {
+        int64_t n = standin_attribute(d, CUDNN_ATTR_TENSOR_DIMENSIONS)->n;
+        if ((n != DIMS && n != DIMS - 1) || standin_attribute(d, CUDNN_ATTR_TENSOR_STRIDES)->n != n)
+            return BAD_PARAM;
+    }
     if (d->kind == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) {
         program *p = calloc(1, sizeof *p);
         cudnnStatus_t code = p ? standin_compile(d, p) : ALLOCATION;
@@ -229,7 +238,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t at)
         if (!d->program)
             return ALLOCATION;
         standin_compile(engine->graph, d->program);
-        if (!standin_is_attention(d->program))
+        if (!standin_takes(d->program))
             return CUDNN_STATUS_NOT_SUPPORTED;
     }
     d->finalized = true;

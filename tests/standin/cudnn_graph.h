@@ -24,6 +24,7 @@ typedef struct descriptor {
 
 typedef struct tensor {
     int64_t id, dims[DIMS], strides[DIMS], extent;
+    bool is_matrix; /* three dims */
     cudnnDataType_t type;
     bool is_virtual, by_value;
 } tensor;
@@ -46,6 +47,6 @@ descriptor *standin_pointed(const descriptor *d, cudnnBackendAttributeName_t nam
 int64_t standin_number(const descriptor *d, cudnnBackendAttributeName_t name, int64_t otherwise);
 /* cudnn_plan.c: a graph's steps, and whether the engine takes them. */
 cudnnStatus_t standin_compile(const descriptor *graph, program *p);
-bool standin_is_attention(const program *p);
+bool standin_takes(const program *p);
 
 #endif

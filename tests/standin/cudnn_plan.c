@@ -1,5 +1,5 @@
 /* cudnn_plan.c -- what the stand-in's cuDNN makes of a graph: steps that follow each other, run one by one in double precision.
- * Its one engine takes attention in half precision: two products, or five of a gradient. */
+ * Its engines take attention in half precision, which is two products, or five of a gradient, and one product alone. */
 #include "cudnn_graph.h"
 #include <math.h>
 #include <stdlib.h>
@@ -24,8 +24,13 @@ static int tensor_of(program *p, const descriptor *d)
                   .is_virtual = standin_number(d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, 0),
                   .by_value = standin_number(d, CUDNN_ATTR_TENSOR_IS_BY_VALUE, 0),
                   .extent = 1};
-    memcpy(t->dims, standin_attribute(d, CUDNN_ATTR_TENSOR_DIMENSIONS)->values, sizeof t->dims);
-    memcpy(t->strides, standin_attribute(d, CUDNN_ATTR_TENSOR_STRIDES)->values, sizeof t->strides);
+    const attribute *dims = standin_attribute(d, CUDNN_ATTR_TENSOR_DIMENSIONS);
+    const attribute *strides = standin_attribute(d, CUDNN_ATTR_TENSOR_STRIDES);
+    const size_t bytes = 8 * (size_t)dims->n;
+    t->is_matrix = dims->n != DIMS;
+    t->dims[0] = 1;
+    memcpy(t->dims + t->is_matrix, dims->values, bytes);
+    memcpy(t->strides + t->is_matrix, strides->values, bytes);
     for (int i = 0; i < DIMS; i++)
         t->extent += (t->dims[i] - 1) * t->strides[i];
     return p->n_tensors++;
@@ -76,7 +81,7 @@ static bool shapes_fit(const program *p, const step *s)
         return x->extent == y->extent;
     if (s->kind == CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR)
         return goes_with(x, y);
-    bool binary = s->mode < 10 || (s->mode >= 300 && s->mode < 400) || s->mode >= 600;
+    bool binary = s->mode < 10 || (s->mode >= 200 && s->mode < 400) || s->mode >= 600;
     return goes_with(y, x) && binary == (b != NULL) && (!b || goes_with(y, b)) &&
            (s->mode == CUDNN_POINTWISE_BINARY_SELECT) == (s->operands[2] >= 0);
 }
@@ -117,30 +122,41 @@ cudnnStatus_t standin_compile(const descriptor *graph, program *p)
                     .axis = how && how->kind == CUDNN_BACKEND_POINTWISE_DESCRIPTOR
                                 ? standin_number(how, CUDNN_ATTR_POINTWISE_AXIS, -1)
                                 : -1};
+        static const cudnnBackendAttributeName_t back[4] = {CUDNN_ATTR_OPERATION_POINTWISE_DYDESC,
+                                                            CUDNN_ATTR_OPERATION_POINTWISE_XDESC, 0,
+                                                            CUDNN_ATTR_OPERATION_POINTWISE_DXDESC};
+        const bool goes_back = k == 0 && s->mode >= 200 && s->mode < 300;
+        const cudnnBackendAttributeName_t *names = goes_back ? back : operations[k].operands;
         for (int j = 0; j < 4; j++)
-            s->operands[j] = tensor_of(p, operations[k].operands[j]
-                                              ? standin_pointed(d, operations[k].operands[j])
-                                              : NULL);
-        if (!shapes_fit(p, s))
+            s->operands[j] = tensor_of(p, names[j] ? standin_pointed(d, names[j]) : NULL);
+        if (s->operands[0] < 0 || s->operands[3] < 0 || !shapes_fit(p, s))
             return BAD_PARAM;
     }
     return is_in_order(p) ? 0 : BAD_PARAM;
 }
 
-/* What NVIDIA lists for flash attention: half precision, heads of up to 128 and of a multiple of 8 numbers. */
-bool standin_is_attention(const program *p)
+static int products_of(const program *p)
 {
     int products = 0;
     for (int i = 0; i < p->n_steps; i++)
         products += p->steps[i].kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR;
-    bool takes = products == 2 || products == 5;
+    return products;
+}
+
+/* What NVIDIA lists for flash attention: half precision, heads of up to 128 and of a multiple of 8 numbers. A product alone,
+ * and what is done to it, is of matrices of three dims, as its own engines say. */
+bool standin_takes(const program *p)
+{
+    int products = products_of(p);
+    bool takes = products == 1 || products == 2 || products == 5;
     for (int i = 0; i < p->n_tensors; i++) {
         const tensor *t = &p->tensors[i];
         if (t->is_virtual || t->by_value || t->type == CUDNN_DATA_FLOAT)
             continue;
         int columns = t->strides[3] == 1 ? 3 : 2;
         takes = takes && (t->type == CUDNN_DATA_HALF || t->type == CUDNN_DATA_BFLOAT16) &&
-                t->strides[columns] == 1 && t->dims[columns] <= 128 && t->dims[columns] % 8 == 0;
+                t->strides[columns] == 1 && t->dims[columns] % 8 == 0 &&
+                (products == 1 ? t->is_matrix : !t->is_matrix && t->dims[columns] <= 128);
     }
     return takes;
 }
@@ -177,6 +193,11 @@ static int64_t place_of(const tensor *t, const int64_t *at)
     return place;
 }
 
+static double cdf(double x)
+{
+    return 0.5 * erfc(-x * 0.7071067811865476);
+}
+
 static double point(const step *s, double x, double b, double t, const int64_t *at)
 {
     switch (s->mode) {
@@ -194,6 +215,10 @@ static double point(const step *s, double x, double b, double t, const int64_t *
         return log(x);
     case CUDNN_POINTWISE_CMP_GE:
         return x >= b;
+    case CUDNN_POINTWISE_GELU_FWD:
+        return x * cdf(x);
+    case CUDNN_POINTWISE_GELU_BWD: /* x is dy, b is x */
+        return x * (cdf(b) + b * 0.3989422804014327 * exp(-0.5 * b * b));
     case CUDNN_POINTWISE_GEN_INDEX:
         return (double)at[s->axis];
     case CUDNN_POINTWISE_BINARY_SELECT:
@@ -292,9 +317,9 @@ static void run_program(void *data)
         free(of[i]);
 }
 
-static unsigned long runs[2];
+static unsigned long runs[3];
 
-/* For tests: how many attentions were run, forward or gradients. */
+/* For tests: how many attentions were run, forward or gradients; 2: products. */
 EXPORT unsigned long standin_attentions(int gradients);
 unsigned long standin_attentions(int gradients)
 {
@@ -348,14 +373,12 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
                                  standin_owner(r->scratch, SCRATCH) == standin_current()
                              ? 0
                              : BAD_PARAM;
-    int products = 0;
     for (int i = 0; !code && i < r->program.n_tensors; i++)
         if (!r->program.tensors[i].is_virtual)
             code = bind(r, i, ids, at);
-    for (int i = 0; i < r->program.n_steps; i++)
-        products += r->program.steps[i].kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR;
+    int products = products_of(&r->program);
     standin_lock();
-    runs[products > 2] += !code;
+    runs[products == 1 ? 2 : products > 2] += !code;
     standin_unlock();
     if (!code && !standin_command(handle->stream, run_program, r, sizeof *r))
         code = BAD_PARAM;

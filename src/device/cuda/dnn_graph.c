@@ -50,8 +50,10 @@ cudnnBackendDescriptor_t tern_dnn_tensor_new(tern_dnn_graph *g, const tern_dnn_t
     static const int64_t alignment = ALIGNMENT;
     cudnnBackendDescriptor_t d = make(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     set(g, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &t->type);
-    set(g, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, t->dims);
-    set(g, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, t->strides);
+    set(g, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4 - t->is_matrix,
+        t->dims + t->is_matrix);
+    set(g, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4 - t->is_matrix,
+        t->strides + t->is_matrix);
     set(g, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &t->id);
     set(g, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
     set(g, d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &t->is_virtual);
@@ -99,6 +101,15 @@ static const struct {
                           0,
                           {CUDNN_ATTR_OPERATION_RESHAPE_XDESC, 0, 0,
                            CUDNN_ATTR_OPERATION_RESHAPE_YDESC}},
+    [TERN_DNN_POINTWISE_BACK] = {CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
+                                 CUDNN_ATTR_POINTWISE_MATH_PREC,
+                                 CUDNN_ATTR_POINTWISE_MODE,
+                                 CUDNN_TYPE_POINTWISE_MODE,
+                                 CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+                                 CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
+                                 {CUDNN_ATTR_OPERATION_POINTWISE_DYDESC,
+                                  CUDNN_ATTR_OPERATION_POINTWISE_XDESC, 0,
+                                  CUDNN_ATTR_OPERATION_POINTWISE_DXDESC}},
 };
 
 static cudnnBackendDescriptor_t mathematics(tern_dnn_graph *g, const tern_dnn_operation *o)

@@ -22,6 +22,7 @@ typedef struct tern_dnn_tensor {
     cudnnDataType_t type;
     int64_t id, dims[4], strides[4];
     bool is_virtual, by_value;
+    bool is_matrix; /* the last three dims alone, which a product that is not attention's wants */
 } tern_dnn_tensor;
 
 /* What is done, with what, and which operands it has: x, b, t and y, NULL where it has none. */
@@ -29,7 +30,8 @@ typedef enum tern_dnn_kind {
     TERN_DNN_POINTWISE,
     TERN_DNN_PRODUCT,
     TERN_DNN_REDUCTION,
-    TERN_DNN_RESHAPE
+    TERN_DNN_RESHAPE,
+    TERN_DNN_POINTWISE_BACK /* x is dy, b is x, and y is dx */
 } tern_dnn_kind;
 typedef struct tern_dnn_operation {
     tern_dnn_kind kind;
@@ -41,6 +43,8 @@ typedef struct tern_dnn_operation {
 
 cudnnBackendDescriptor_t tern_dnn_tensor_new(tern_dnn_graph *g, const tern_dnn_tensor *tensor);
 void tern_dnn_add(tern_dnn_graph *g, const tern_dnn_operation *operation);
+/* A product that ends with gelu by erf or its gradient (dnn_gelu.c), and the plan. */
+void tern_dnn_gelu(tern_dnn_graph *g, const tern_gemm *of);
 /* The first of its heuristics' plans that it does not refuse to make; its descriptor is g->plan. */
 void tern_dnn_make_plan(tern_dnn_graph *g);
 /* Run the plan with tensors by their ids, in the order of the handle's stream. */

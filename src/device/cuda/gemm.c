@@ -386,8 +386,21 @@ static tern_status open_state(tern_place *place, tern_cuda_state *device)
     return TERN_OK;
 }
 
+size_t tern_cuda_gemm_workspace(tern_place *place, void **at)
+{
+    tern_cuda_state *device = tern_cuda_state_of(place);
+    pthread_mutex_lock(&device->gemm_lock);
+    void *memory = open_state(place, device) == TERN_OK ? device->gemm->workspace : NULL;
+    pthread_mutex_unlock(&device->gemm_lock);
+    if (at)
+        *at = memory;
+    return memory ? WORKSPACE : 0;
+}
+
 tern_status tern_cuda_sums_fit(tern_place *place, const tern_gemm *g, bool *fits)
 {
+    if (g->end >= TERN_GEMM_ERF)
+        return tern_cuda_gelu_fits(place, g, fits);
     tern_cuda_state *device = tern_cuda_state_of(place);
     plan *p = NULL;
     shape s;
@@ -407,6 +420,8 @@ tern_status tern_cuda_sums_fit(tern_place *place, const tern_gemm *g, bool *fits
 
 tern_status tern_cuda_gemm(tern_place *place, const tern_gemm *g)
 {
+    if (g->end >= TERN_GEMM_ERF)
+        return tern_cuda_gelu(place, g);
     tern_cuda_state *device = tern_cuda_state_of(place);
     tern_gemm rest = *g;
     TERN_TRY(tern_cuda_enter(place));

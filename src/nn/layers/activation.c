@@ -109,9 +109,9 @@ static tern_tensor *gelu_tanh_forward(tern_module *self, tern_tensor *x)
     return tern_gelu_tanh(x);
 }
 
-bool tern_layer_is_gelu_tanh(const tern_module *m)
+bool tern_layer_is_gelu(const tern_module *m, bool by_tanh)
 {
-    return tern_layer_runs(m, gelu_tanh_forward);
+    return tern_layer_runs(m, by_tanh ? gelu_tanh_forward : gelu_forward);
 }
 
 tern_module *tern_nn_gelu(const tern_gelu_options *options)

@@ -10,8 +10,8 @@ static bool is_bare(const tern_module *m)
     return m && !m->hooks && !m->around && !m->computes;
 }
 
-/* Linear, ReLU (or GELU by tanh) and Linear from member i on in one, where the device has that: whether it was done, or failed. */
-static bool three_at_once(const tern_module *self, int i, tern_tensor *x, tern_tensor **y)
+/* Linear, ReLU (or GELU) and Linear from member i on in one, where the device has that: whether it was done, or failed. */
+static bool three_at_once(const tern_module *self, int i, tern_tensor **x, tern_tensor **y)
 {
     tern_module *m[3] = {NULL, NULL, NULL};
     for (int k = 0; k < 3; k++) {
@@ -19,13 +19,16 @@ static bool three_at_once(const tern_module *self, int i, tern_tensor *x, tern_t
         if (!is_bare(m[k]) || (k != 1 && !tern_layer_is_linear(m[k])))
             return false;
     }
-    bool gelu = tern_layer_is_gelu_tanh(m[1]);
-    if (!gelu && !tern_layer_is_relu(m[1]))
+    bool relu = tern_layer_is_relu(m[1]), tanh = tern_layer_is_gelu(m[1], true);
+    if (!relu && !tanh && !tern_layer_is_gelu(m[1], false))
         return false;
     uint64_t failures = tern_failures();
     *y = tern_hook_linear_relu_linear(
         x, tern_nn_parameter(m[0], "weight"), tern_nn_parameter(m[0], "bias"),
-        tern_nn_parameter(m[2], "weight"), tern_nn_parameter(m[2], "bias"), gelu);
+        tern_nn_parameter(m[2], "weight"), tern_nn_parameter(m[2], "bias"),
+        relu   ? TERN_BETWEEN_RELU
+        : tanh ? TERN_BETWEEN_GELU_TANH
+               : TERN_BETWEEN_GELU);
     return *y || tern_failed_since(failures) != TERN_OK;
 }
 
@@ -36,7 +39,7 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
         if (!self->members[i].child)
             continue;
         tern_tensor *y;
-        bool done = three_at_once(self, i, x, &y);
+        bool done = three_at_once(self, i, &x, &y);
         x = done ? y : tern_nn_forward(self->members[i].child, x);
         i += done ? 2 : 0;
     }

@@ -29,7 +29,7 @@ bool tern_layer_calls(const tern_module *m, tern_module_call call);
 /* Whether m is a Linear; a ReLU that does not write into its input; a GELU of approximate='tanh'. */
 bool tern_layer_is_linear(const tern_module *m);
 bool tern_layer_is_relu(const tern_module *m);
-bool tern_layer_is_gelu_tanh(const tern_module *m);
+bool tern_layer_is_gelu(const tern_module *m, bool by_tanh);
 
 /* ---- the inplace option of activations and dropouts ------------------------------------------ */
 /* NEVER: there is none. SILENT: PyTorch does not print it. */

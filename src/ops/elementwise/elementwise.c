@@ -374,9 +374,9 @@ tern_tensor *tern_hook_masked(tern_tensor *dy, tern_tensor *mask)
     return dx_of(&relu_row, dy, NULL, mask);
 }
 
-tern_tensor *tern_hook_gelu_tanh_dx(tern_tensor *dy, tern_tensor *x)
+tern_tensor *tern_hook_gelu_dx(tern_tensor *dy, tern_tensor *x, bool by_tanh)
 {
-    return dx_of(&gelu_tanh_row, dy, x, NULL);
+    return dx_of(by_tanh ? &gelu_tanh_row : &gelu_row, dy, x, NULL);
 }
 
 #undef UNARY

@@ -11,7 +11,11 @@
 
 enum { X, W1, B1, W2, B2, INPUTS };
 enum { Y, H, MASK };
-enum { RELU, GELU }; /* variants of the operations */
+enum {
+    RELU = TERN_BETWEEN_RELU,
+    GELU = TERN_BETWEEN_GELU_TANH,
+    ERF = TERN_BETWEEN_GELU
+}; /* variants of the operations */
 
 static const tern_product product = {.alpha = 1, .transpose = {false, true}};
 
@@ -47,7 +51,7 @@ static tern_gemm first(tern_tensor *const *in, int variant)
     tern_gemm g = times(in[X], in[W1], in[W1]->shape[0], true);
     g.bias = &in[B1]->storage->block->buffer;
     g.bias_at = in[B1]->offset;
-    g.end = variant == GELU ? TERN_GEMM_GELU : TERN_GEMM_RELU;
+    g.end = variant == ERF ? TERN_GEMM_ERF : variant == GELU ? TERN_GEMM_GELU : TERN_GEMM_RELU;
     return g;
 }
 
@@ -55,7 +59,9 @@ static tern_gemm first(tern_tensor *const *in, int variant)
 static tern_gemm masked(tern_tensor *dy, tern_tensor *w2, int variant)
 {
     tern_gemm g = times(dy, w2, last(w2), false);
-    g.end = variant == GELU ? TERN_GEMM_GELU_GRADIENT : TERN_GEMM_RELU_GRADIENT;
+    g.end = variant == ERF    ? TERN_GEMM_ERF_GRADIENT
+            : variant == GELU ? TERN_GEMM_GELU_GRADIENT
+                              : TERN_GEMM_RELU_GRADIENT;
     return g;
 }
 
@@ -64,7 +70,8 @@ static tern_status fits(tern_gemm g, const tern_tensor *like, bool *fit)
 {
     g.c = (tern_matrix){.buffer = &like->storage->block->buffer, .row = g.n, .col = 1};
     g.mask = g.c.buffer;
-    g.sums = g.end >= TERN_GEMM_RELU_GRADIENT ? g.c.buffer : NULL;
+    g.sums =
+        g.end == TERN_GEMM_RELU_GRADIENT || g.end == TERN_GEMM_GELU_GRADIENT ? g.c.buffer : NULL;
     return tern_gemm_sums_fit(like->storage->place, &g, fit);
 }
 
@@ -86,7 +93,7 @@ static tern_status infer(tern_call *call)
         (tern_result){.dtype = in[X]->dtype, .shape = with_last(in[X], in[W2]->shape[0])};
     call->result[H] = (tern_result){.dtype = in[X]->dtype, .shape = with_last(in[X], hidden)};
     call->result[MASK] =
-        call->op->variant == GELU
+        call->op->variant != RELU
             ? (tern_result){.dtype = in[X]->dtype,
                             .shape = with_last(in[X], tern_gemm_gelu_row(hidden))}
             : (tern_result){.dtype = TERN_U8, .shape = {1, {tern_gemm_mask_bytes(rows, hidden)}}};
@@ -110,12 +117,12 @@ static tern_status forward(tern_call *call)
 
 /* ---- backward ------------------------------------------------------------------------------- */
 
-/* Inputs dy, w2 and the mask; outputs dh and db1. */
+/* Inputs dy, w2 and the mask; outputs dh and, but for gelu by erf, db1. */
 static tern_status masked_infer(tern_call *call)
 {
     const tern_tensor *dy = call->in[0];
     int64_t hidden = last(call->in[1]);
-    call->n_out = 2;
+    call->n_out = call->op->variant == ERF ? 1 : 2;
     call->result[0] = (tern_result){.dtype = dy->dtype, .shape = with_last(dy, hidden)};
     call->result[1] = (tern_result){.dtype = dy->dtype, .shape = {1, {hidden}}};
     return TERN_OK;
@@ -123,13 +130,13 @@ static tern_status masked_infer(tern_call *call)
 
 static tern_status masked_forward(tern_call *call)
 {
-    const tern_tensor *mask = call->in[2], *sums = call->out[1];
+    const tern_tensor *mask = call->in[2], *sums = call->n_out > 1 ? call->out[1] : NULL;
     tern_gemm g = masked(call->in[0], call->in[1], call->op->variant);
     g.c = dense(call->out[0], g.n, false);
     g.mask = &mask->storage->block->buffer;
     g.mask_at = mask->offset;
-    g.sums = &sums->storage->block->buffer;
-    g.sums_at = sums->offset;
+    g.sums = sums ? &sums->storage->block->buffer : NULL;
+    g.sums_at = sums ? sums->offset : 0;
     return tern_launch_gemm(call->place, &g);
 }
 
@@ -139,7 +146,8 @@ static tern_status masked_forward(tern_call *call)
         .forward = masked_forward                                                                  \
     }
 static const tern_op masked_ops[] = {MASKED("linear_relu_gradient", RELU),
-                                     MASKED("linear_gelu_gradient", GELU)};
+                                     MASKED("linear_gelu_gradient", GELU),
+                                     MASKED("linear_gelu_gradient", ERF)};
 
 /* dh where nothing was made with it: relu's by h, gelu's by what it is of. */
 static tern_tensor *through_alone(const tern_gradient *g, tern_tensor *dh)
@@ -147,34 +155,39 @@ static tern_tensor *through_alone(const tern_gradient *g, tern_tensor *dh)
     if (!dh || g->op->variant == RELU)
         return dh ? tern_hook_masked(dh, g->out[H]) : NULL;
     tern_tensor *x = tern_narrow(g->out[MASK], -1, 0, last(dh));
-    return x ? tern_hook_gelu_tanh_dx(dh, x) : NULL;
+    return x ? tern_hook_gelu_dx(dh, x, g->op->variant == GELU) : NULL;
 }
 
-/* dh and db1: in one product, or where dy lies otherwise than was thought, in three launches. */
+/* dh and db1: in one product, or where dy lies otherwise than was thought, in three launches. Of gelu by erf db1 is left to
+ * the product that makes dw1. */
 static tern_status through(const tern_gradient *g, tern_tensor *dy, tern_tensor *dh_db[2])
 {
     bool fit;
     TERN_TRY(fits(masked(dy, g->in[W2], g->op->variant), dy, &fit));
     if (fit)
         return tern_apply_all(&masked_ops[g->op->variant],
-                              (tern_tensor *[]){dy, g->in[W2], g->out[MASK]}, 3, NULL, 0, dh_db, 2);
+                              (tern_tensor *[]){dy, g->in[W2], g->out[MASK]}, 3, NULL, 0, dh_db,
+                              g->op->variant == ERF ? 1 : 2);
     dh_db[0] = through_alone(g, tern_product_dx(&product, dy, g->in[W2]));
-    dh_db[1] = dh_db[0] ? tern_hook_sum_to(dh_db[0], &g->in_shape[B1]) : NULL;
-    return dh_db[1] ? TERN_OK : tern_last_status();
+    if (dh_db[0] && g->op->variant != ERF)
+        dh_db[1] = tern_hook_sum_to(dh_db[0], &g->in_shape[B1]);
+    return dh_db[0] && (dh_db[1] || g->op->variant == ERF) ? TERN_OK : tern_last_status();
 }
 
 /* The functions that it is made of, for second derivatives. */
 static tern_status compose(const tern_gradient *g, tern_tensor *const *in, tern_tensor **out)
 {
     tern_tensor *h = tern_linear(in[X], in[W1], in[B1]);
-    h = g->op->variant == GELU ? tern_gelu_tanh(h) : tern_relu(h);
+    h = g->op->variant == ERF    ? tern_gelu(h)
+        : g->op->variant == GELU ? tern_gelu_tanh(h)
+                                 : tern_relu(h);
     out[Y] = tern_linear(h, in[W2], in[B2]);
     return out[Y] ? TERN_OK : tern_last_status();
 }
 
 static tern_status backward(tern_gradient *g)
 {
-    tern_tensor *dh[2], *dw2[2];
+    tern_tensor *dh[2] = {NULL, NULL}, *dw1[2], *dw2[2];
     if (g->recorded)
         return tern_recompute(g, 1, compose);
     tern_tensor *dy = tern_contiguous(g->dout[Y]);
@@ -187,8 +200,14 @@ static tern_status backward(tern_gradient *g)
     g->din[B1] = dh[1];
     if (g->needs[X] && !(g->din[X] = tern_product_dx(&product, dh[0], g->in[W1])))
         return tern_last_status();
-    g->din[W1] = tern_product_dy(&product, dh[0], g->in[X], 2);
-    return g->din[W1] ? TERN_OK : tern_last_status();
+    if (dh[1]) {
+        g->din[W1] = tern_product_dy(&product, dh[0], g->in[X], 2);
+        return g->din[W1] ? TERN_OK : tern_last_status();
+    }
+    TERN_TRY(tern_linear_gradients(dh[0], g->in[X], g->wide >> W1 & 1, dw1));
+    g->din[W1] = dw1[0];
+    g->din[B1] = dw1[1];
+    return TERN_OK;
 }
 
 #define LINEARS(NAME, VARIANT)                                                                     \
@@ -200,7 +219,8 @@ static tern_status backward(tern_gradient *g)
         .backward = backward                                                                       \
     }
 static const tern_op ops[] = {LINEARS("linear_relu_linear", RELU),
-                              LINEARS("linear_gelu_linear", GELU)};
+                              LINEARS("linear_gelu_linear", GELU),
+                              LINEARS("linear_gelu_linear", ERF)};
 
 /* ---- whether it is for these ------------------------------------------------------------------ */
 
@@ -228,10 +248,18 @@ static bool go_together(tern_tensor *const *in)
            (needs || !tern_requires_grad(x));
 }
 
-tern_tensor *tern_hook_linear_relu_linear(tern_tensor *x, tern_tensor *w1, tern_tensor *b1,
-                                          tern_tensor *w2, tern_tensor *b2, bool gelu)
+/* A plan for gelu by erf takes its time, and each length of a prompt would be another: it is for training. */
+static bool is_worth_it(const tern_op *op, tern_tensor *const *in)
 {
-    const tern_op *op = &ops[gelu ? GELU : RELU];
+    return op->variant != ERF || tern_must_record(op, in, INPUTS);
+}
+
+tern_tensor *tern_hook_linear_relu_linear(tern_tensor **from, tern_tensor *w1, tern_tensor *b1,
+                                          tern_tensor *w2, tern_tensor *b2,
+                                          tern_activation_between between)
+{
+    const tern_op *op = &ops[between];
+    tern_tensor *x = *from;
     tern_tensor *in[INPUTS] = {x, w1, b1, w2, b2}, *out[3];
     bool fit = x && w1 && b1 && w2 && b2 && tern_may_fuse(x->storage->place) && !tern_profiling &&
                go_together(in);
@@ -240,7 +268,8 @@ tern_tensor *tern_hook_linear_relu_linear(tern_tensor *x, tern_tensor *w1, tern_
     TERN_CAST_FOR(op, &in[X], &in[W1], &in[B1], &in[W2], &in[B2]);
     for (int i = W1; i < INPUTS; i++)
         fit = fit && in[i] && in[X] && in[i]->dtype == in[X]->dtype;
-    if (!fit || !takes(op->variant, in[X]->dtype) ||
+    *from = in[X] ? in[X] : x; /* cast once, whoever goes on */
+    if (!fit || !takes(op->variant, in[X]->dtype) || !is_worth_it(op, in) ||
         fits(first(in, op->variant), in[X], &fit) != TERN_OK || !fit)
         return NULL;
     return tern_apply_all(op, in, INPUTS, NULL, 0, out, 3) == TERN_OK ? out[Y] : NULL;
