@@ -98,8 +98,8 @@ void tern_dnn_gelu(tern_dnn_graph *g, const tern_gemm *of)
     describe(of, &p);
     p.rows[BIAS] = p.n;
     cudnnBackendDescriptor_t a = matrix(g, &p, A, p.m, p.k), b = matrix(g, &p, B, p.k, p.n),
-                             ab = matrix(g, &p, PRODUCT, p.m, p.n),
-                             h = matrix(g, &p, H, p.m, p.n), c = matrix(g, &p, C, p.m, p.n);
+                             ab = matrix(g, &p, PRODUCT, p.m, p.n), h = matrix(g, &p, H, p.m, p.n),
+                             c = matrix(g, &p, C, p.m, p.n);
     add(g, TERN_DNN_PRODUCT, 0, a, b, ab);
     if (p.gradient) {
         add(g, TERN_DNN_POINTWISE_BACK, CUDNN_POINTWISE_GELU_BWD, ab, h, c);
@@ -166,13 +166,14 @@ tern_status tern_cuda_gelu(tern_place *place, const tern_gemm *g)
     pthread_mutex_lock(&device->dnn_lock);
     tern_status status = fits ? find_plan(place, g, &p, &x) : TERN_OK;
     if (status == TERN_OK)
-        status = x && x->usable ? tern_cuda_dnn_check(place,
-                                                      tern_dnn_run(&x->graph, p.gradient ? 4 : 5,
-                                                                   onward, pointers, scratch),
-                                                      "a product with gelu through cuDNN "
-                                                      "(TERN_CUDNN_GELU=0 goes without it)")
-                                : tern_fail(TERN_ERR_DEVICE, "%s: cuDNN has no GELU with this product",
-                                            tern_place_info(place)->device);
+        status =
+            x && x->usable
+                ? tern_cuda_dnn_check(
+                      place, tern_dnn_run(&x->graph, p.gradient ? 4 : 5, onward, pointers, scratch),
+                      "a product with gelu through cuDNN "
+                      "(TERN_CUDNN_GELU=0 goes without it)")
+                : tern_fail(TERN_ERR_DEVICE, "%s: cuDNN has no GELU with this product",
+                            tern_place_info(place)->device);
     pthread_mutex_unlock(&device->dnn_lock);
     return status;
 }
