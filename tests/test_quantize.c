@@ -138,6 +138,44 @@ static void few_rows_read_codes_as_they_lie(void **state)
         }
 }
 
+/* Half precision, of which bfloat16 is multiplied as integers, beside numbers that are larger by much, too; what is not finite comes
+ * through. Inputs of whole blocks and of none, groups of all sizes, one row and some. */
+static void products_of_halves_are_those_of_their_numbers(void **state)
+{
+    const int64_t inputs[] = {64, 96, 192, 256, 40, 48, 1000, 1088};
+    (void)state;
+    for (int i = 0; i < 8 * 2 * 3 * 4; i++)
+        TERN_SCOPE {
+            TERN_NO_GRAD_HERE;
+            const int64_t in = inputs[i / 24], rows = (int64_t[]){1, 2, 5, 1}[i % 4];
+            const bool brain = i / 4 % 2;
+            tern_module *linear =
+                tern_nn_linear(in, 37, &(tern_linear_options){.no_bias = true, .device = "cpu"});
+            tern_module *m = tern_quantize_linear(linear, types[i / 8 % 3]);
+            tern_tensor *x = tern_randn(TERN_SHAPE(rows, in), TERN_F32, "cpu");
+            if (i % 4 == 3)
+                assert_non_null(tern_fill_(tern_narrow(x, 1, in / 2, 1), 300));
+            x = tern_to_dtype(x, brain ? TERN_BF16 : TERN_F16);
+            tern_tensor *w = tern_to_dtype(tern_dequantize_weight(m), TERN_F64);
+            tern_tensor *wide = tern_to_dtype(x, TERN_F64), *size = tern_abs(wide);
+            tern_tensor *y = tern_linear(wide, w, NULL);
+            /* Half of the last place, sums in float32, and integers half a step of the largest beside them off. */
+            tern_tensor *most = tern_mul(tern_abs(y), brain ? 0x1p-8 : 0x1p-11);
+            most = tern_add(most, tern_mul(tern_linear(size, tern_abs(w), NULL), 0x1p-20));
+            size = tern_expand_as(tern_amax(size, TERN_DIMS(1), true), size);
+            if (brain)
+                most = tern_add(most, tern_mul(tern_linear(size, tern_abs(w), NULL), 0x1p-16));
+            tern_tensor *off_by = tern_abs(tern_sub(tern_nn_forward(m, x), y));
+            assert_true(tern_item(tern_max(tern_div(off_by, most))) <= 1);
+            assert_non_null(tern_fill_(tern_narrow(x, 1, 3, 1), INFINITY));
+            assert_true(tern_item_int(tern_any(tern_isfinite(tern_nn_forward(m, x)))) == 0);
+            assert_non_null(tern_fill_(tern_narrow(x, 1, 4, 1), NAN));
+            assert_true(tern_item_int(tern_all(tern_isnan(tern_nn_forward(m, x)))) == 1);
+            tern_nn_free(m);
+            tern_nn_free(linear);
+        }
+}
+
 /* What is decoded in parts: 8 million elements and more. */
 static void large_weights_are_multiplied_in_parts(void **state)
 {
@@ -369,6 +407,7 @@ int main(void)
         TEST(nf4_is_made_and_written_as_bitsandbytes_does),
         TEST(products_and_gradients_are_those_of_the_weight),
         TEST(few_rows_read_codes_as_they_lie),
+        TEST(products_of_halves_are_those_of_their_numbers),
         TEST(large_weights_are_multiplied_in_parts),
         TEST(four_bits_take_a_third_of_half_precision),
         TEST(gptq_and_awq_are_read),

@@ -98,7 +98,8 @@ static void decode(int kind, int64_t n, bool timed)
             cpu = clock_of(CLOCK_PROCESS_CPUTIME_ID);
             wall = clock_of(CLOCK_MONOTONIC);
             for (int64_t i = 0; i < n; i++)
-                next = step(model_of(kind, false), next, cache);
+                TERN_SCOPE
+                    next = tern_escape(step(model_of(kind, false), next, cache));
             tern_item_int(next);
         }
     tern_kv_cache_free(cache);

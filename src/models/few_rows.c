@@ -1,7 +1,9 @@
 /* few_rows.c -- products of a few rows with codes of 8 and 4 bits, by AVX2: tern_linear_packed is for every processor and device,
- * and a compiler makes twice as many instructions of it. */
+ * and a compiler makes twice as many instructions of it. Rows of bfloat16 are multiplied as integers of 16 bits, steps of their
+ * neighbours' largest, in half of the instructions again: of that one they have 15 digits where bfloat16 has 8. */
 #include "models/few_rows.h"
 #include "models/wide.h"
+#include <stdlib.h>
 #include <string.h>
 
 #ifdef WIDE
@@ -12,7 +14,18 @@ typedef struct product {
     const float *scales, *zeros;
     int64_t rows, outs, ins, groups;
     bool nibbles;
+    /* x in blocks of so many: integers, and for each block what they are multiplied by and an eighth of their sum; or NULLs. */
+    int64_t block;
+    int16_t *whole;
+    float *steps, *eighths;
 } product;
+
+/* Rows of codes are behind each other, and those of the tiles to come wanted in time: processors do not find them in time. */
+enum { AHEAD = 2 };
+WIDE_INLINE void fetch_ahead(const uint8_t *codes, int64_t row, int k, int64_t at)
+{
+    _mm_prefetch((const char *)codes + k * (AHEAD * row + at), _MM_HINT_T0);
+}
 
 WIDE_INLINE __m128i eight_at(const uint8_t *codes)
 {
@@ -20,22 +33,27 @@ WIDE_INLINE __m128i eight_at(const uint8_t *codes)
 }
 
 /* A group of `size` codes of k rows of the weight, `row` bytes apart, times n rows of x: of 4 bits byte j has element j in its low half and
- * j + size / 2 in the high one. codes and x: at the group's first element. n and k are constants where this is used. */
-WIDE_INLINE void group_of(const product *p, const uint8_t *codes, int64_t row, const float *x,
-                          const __m256 *zero, int64_t size, int k, int n, __m256 sums[][WIDE_SUMS])
+ * j + size / 2 in the high one. codes and x: at the group's first element, the former `at` from its row's. n and k are constants where
+ * this is used. */
+WIDE_INLINE void group_of(const product *p, const uint8_t *codes, int64_t row, int64_t at,
+                          const float *x, const __m256 *zero, int64_t size, int k, int n,
+                          __m256 sums[][WIDE_SUMS])
 {
     const __m256i low = _mm256_set1_epi32(15);
     if (!p->nibbles) {
-        for (int64_t j = 0; j < size; j += 8)
+        for (int64_t j = 0; j < size; j += 8) {
+            fetch_ahead(codes - at, row, k, at + j);
             WIDE_EACH(c, k)
             {
                 __m256 w = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(eight_at(codes + c * row + j)));
                 WIDE_EACH(r, n)
                 sums[c][r] = _mm256_fmadd_ps(w, _mm256_loadu_ps(x + r * p->ins + j), sums[c][r]);
             }
+        }
         return;
     }
-    for (int64_t j = 0; j < size / 2; j += 8)
+    for (int64_t j = 0; j < size / 2; j += 8) {
+        fetch_ahead(codes - at, row, k, at + j);
         WIDE_EACH(c, k)
         {
             __m256i code = _mm256_cvtepu8_epi32(eight_at(codes + c * row + j));
@@ -43,11 +61,12 @@ WIDE_INLINE void group_of(const product *p, const uint8_t *codes, int64_t row, c
             __m256 b = _mm256_sub_ps(_mm256_cvtepi32_ps(_mm256_srli_epi32(code, 4)), zero[c]);
             WIDE_EACH(r, n)
             {
-                const float *at = x + r * p->ins + j;
-                sums[c][r] = _mm256_fmadd_ps(a, _mm256_loadu_ps(at), sums[c][r]);
-                sums[c][r] = _mm256_fmadd_ps(b, _mm256_loadu_ps(at + size / 2), sums[c][r]);
+                const float *from = x + r * p->ins + j;
+                sums[c][r] = _mm256_fmadd_ps(a, _mm256_loadu_ps(from), sums[c][r]);
+                sums[c][r] = _mm256_fmadd_ps(b, _mm256_loadu_ps(from + size / 2), sums[c][r]);
             }
         }
+    }
 }
 
 /* Outputs o .. o + k of rows from .. from + n of x. */
@@ -66,8 +85,8 @@ WIDE_INLINE void tile_of(const product *p, int64_t o, int k, int64_t from, int n
             WIDE_EACH(r, n)
             group[c][r] = _mm256_setzero_ps();
         }
-        group_of(p, p->codes + (o * p->groups + g) * bytes, p->groups * bytes, x + g * size, zero,
-                 size, k, n, group);
+        group_of(p, p->codes + (o * p->groups + g) * bytes, p->groups * bytes, g * bytes,
+                 x + g * size, zero, size, k, n, group);
         WIDE_EACH(c, k)
         {
             __m256 scale = _mm256_set1_ps(p->scales[(o + c) * p->groups + g]);
@@ -80,10 +99,160 @@ WIDE_INLINE void tile_of(const product *p, int64_t o, int k, int64_t from, int n
     p->y[(from + r) * p->outs + o + c] = wide_sum(sums[c][r]);
 }
 
+/* ---- rows of bfloat16 ------------------------------------------------------------------------ */
+
+/* Neighbours of x that share a step; 0 where no number of whole vectors does. */
+static int64_t block_of(const product *p)
+{
+    enum { MOST = 1024 }; /* whose sums are far from 2^31 */
+    int64_t size = p->ins / p->groups;
+    if (p->nibbles)
+        return size % 32 == 0 && size <= MOST ? size : 0;
+    return p->groups > 1 ? 0 : size % 64 == 0 ? 64 : size % 16 == 0 ? 16 : 0;
+}
+
+/* One block of x; false for one that is not finite, or whose largest is next to nothing. */
+WIDE static bool round_block(const float *x, int64_t size, int16_t *whole, float *step,
+                             float *eighth)
+{
+    const __m256 magnitude = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
+    __m256 most = _mm256_setzero_ps();
+    for (int64_t j = 0; j < size; j += 8) /* as integers, of which those of NaN are the largest */
+        most = _mm256_castsi256_ps(_mm256_max_epu32(
+            _mm256_castps_si256(most),
+            _mm256_castps_si256(_mm256_and_ps(_mm256_loadu_ps(x + j), magnitude))));
+    float lanes[8], largest = 0;
+    _mm256_storeu_ps(lanes, most);
+    for (int i = 0; i < 8; i++) {
+        if (!(lanes[i] < 1e30f))
+            return false;
+        largest = lanes[i] > largest ? lanes[i] : largest;
+    }
+    if (largest < 1e-30f && largest > 0)
+        return false;
+    const __m256 by = _mm256_set1_ps(largest > 0 ? 32767 / largest : 0);
+    __m256i sum = _mm256_setzero_si256();
+    for (int64_t j = 0; j < size; j += 16) {
+        __m256i a = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + j), by));
+        __m256i b = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + j + 8), by));
+        sum = _mm256_add_epi32(sum, _mm256_add_epi32(a, b));
+        _mm256_storeu_si256((__m256i *)(whole + j),
+                            _mm256_permute4x64_epi64(_mm256_packs_epi32(a, b), 0xd8));
+    }
+    *step = largest / 32767;
+    *eighth = wide_sum(_mm256_cvtepi32_ps(sum)) / 8;
+    return true;
+}
+
+WIDE_INLINE __m256i sixteen_at(const uint8_t *codes, bool nibbles)
+{
+    const __m128i bytes = _mm_loadu_si128((const __m128i *)codes);
+    return nibbles ? _mm256_cvtepu8_epi16(bytes) : _mm256_cvtepi8_epi16(bytes);
+}
+
+/* sums of a block, as group_of. */
+WIDE_INLINE void block_sums(const product *p, const uint8_t *codes, int64_t row, int64_t at,
+                            const int16_t *x, bool nibbles, int k, int n, __m256i sums[][WIDE_SUMS])
+{
+    const int64_t bytes = nibbles ? p->block / 2 : p->block;
+    const __m256i low = _mm256_set1_epi16(15);
+    WIDE_EACH(c, k)
+    WIDE_EACH(r, n)
+    sums[c][r] = _mm256_setzero_si256();
+    for (int64_t j = 0; j < bytes; j += 16) {
+        fetch_ahead(codes, row, k, at + j);
+        WIDE_EACH(c, k)
+        {
+            const __m256i code = sixteen_at(codes + c * row + at + j, nibbles);
+            const __m256i a = nibbles ? _mm256_and_si256(code, low) : code;
+            const __m256i b = nibbles ? _mm256_srli_epi16(code, 4) : code;
+            WIDE_EACH(r, n)
+            {
+                const int16_t *from = x + r * p->ins + j;
+                __m256i y = _mm256_madd_epi16(a, _mm256_loadu_si256((const __m256i *)from));
+                if (nibbles)
+                    y = _mm256_add_epi32(
+                        y,
+                        _mm256_madd_epi16(b, _mm256_loadu_si256((const __m256i *)(from + bytes))));
+                sums[c][r] = _mm256_add_epi32(sums[c][r], y);
+            }
+        }
+    }
+}
+
+/* tile_of for rows of integers. */
+WIDE_INLINE void whole_tile(const product *p, int64_t o, int k, int64_t from, int n, bool nibbles)
+{
+    const int64_t blocks = p->ins / p->block, row = nibbles ? p->ins / 2 : p->ins;
+    const uint8_t *codes = p->codes + o * row;
+    __m256 sums[WIDE_SUMS][WIDE_SUMS];
+    WIDE_EACH(c, k)
+    WIDE_EACH(r, n)
+    sums[c][r] = _mm256_setzero_ps();
+    for (int64_t g = 0; g < blocks; g++) {
+        __m256i block[WIDE_SUMS][WIDE_SUMS];
+        block_sums(p, codes, row, g * row / blocks, p->whole + from * p->ins + g * p->block,
+                   nibbles, k, n, block);
+        WIDE_EACH(c, k)
+        {
+            const int64_t group = (o + c) * blocks + g;
+            const float zero = !nibbles ? 0 : p->zeros ? p->zeros[group] : 8;
+            WIDE_EACH(r, n)
+            {
+                const int64_t at = (from + r) * blocks + g;
+                const __m256 step = _mm256_set1_ps(p->steps[at]);
+                __m256 y = _mm256_cvtepi32_ps(block[c][r]);
+                if (nibbles)
+                    y = _mm256_fnmadd_ps(_mm256_set1_ps(zero), _mm256_set1_ps(p->eighths[at]), y);
+                sums[c][r] = _mm256_fmadd_ps(
+                    nibbles ? _mm256_mul_ps(step, _mm256_set1_ps(p->scales[group])) : step, y,
+                    sums[c][r]);
+            }
+        }
+    }
+    WIDE_EACH(c, k)
+    WIDE_EACH(r, n)
+    p->y[(from + r) * p->outs + o + c] = wide_sum(sums[c][r]) * (nibbles ? 1 : p->scales[o + c]);
+}
+
+WIDE_INLINE void tile_of_8(const product *p, int64_t o, int k, int64_t from, int n)
+{
+    whole_tile(p, o, k, from, n, false);
+}
+
+WIDE_INLINE void tile_of_4(const product *p, int64_t o, int k, int64_t from, int n)
+{
+    whole_tile(p, o, k, from, n, true);
+}
+
+/* Makes p's integers, in memory that the caller frees; without them where they would not do. */
+static void round_rows(product *p)
+{
+    const int64_t size = block_of(p), blocks = size ? p->rows * p->ins / size : 0;
+    if (!size)
+        return;
+    float *room = malloc((size_t)blocks * 2 * sizeof *room + (size_t)(p->rows * p->ins) * 2);
+    int16_t *whole = room ? (int16_t *)(void *)(room + 2 * blocks) : NULL;
+    for (int64_t b = 0; room && b < blocks; b++)
+        if (!round_block(p->x + b * size, size, whole + b * size, room + b, room + blocks + b)) {
+            free(room);
+            return;
+        }
+    p->block = size;
+    p->whole = whole;
+    p->steps = room;
+    p->eighths = room ? room + blocks : NULL;
+}
+
 WIDE static void tiles_of(const product *p, int64_t o)
 {
     const int left = p->outs - o < WIDE_SUMS ? (int)(p->outs - o) : WIDE_SUMS;
-    WIDE_TILES(tile_of, p, o, left);
+    if (!p->whole)
+        WIDE_TILES(tile_of, p, o, left);
+    else if (p->nibbles)
+        WIDE_TILES(tile_of_4, p, o, left);
+    else
+        WIDE_TILES(tile_of_8, p, o, left);
 }
 #endif
 
@@ -107,32 +276,82 @@ bool few_rows_is(const quantize_layer *l, tern_tensor *x, const few_rows *w)
 #endif
 }
 
+#ifdef WIDE
+static void from_bf16(float *y, const uint16_t *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t bits = (uint32_t)x[i] << 16;
+        memcpy(y + i, &bits, sizeof bits);
+    }
+}
+
+/* To the nearest, of two the even one. */
+static void to_bf16(uint16_t *y, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+        y[i] = (uint16_t)(x[i] != x[i] ? bits >> 16 | 64 : rounded);
+    }
+}
+
+static void multiply(product *p, bool whole)
+{
+    const int threads = tern_get_num_threads();
+    (void)threads;
+    if (whole)
+        round_rows(p);
+#pragma omp parallel for num_threads(threads) if (p->outs * p->ins >= 1 << 18)
+    for (int64_t o = 0; o < p->outs; o += WIDE_SUMS)
+        tiles_of(p, o);
+    free(p->steps);
+}
+
+/* Rows of bfloat16 into y, without tensors of float32 on the way; false: no memory. */
+static bool multiply_bf16(product *p, uint16_t *y, const uint16_t *x)
+{
+    const int64_t given = p->rows * p->ins, made = p->rows * p->outs;
+    float *room = malloc((size_t)(given + made) * sizeof *room);
+    if (!room)
+        return false;
+    from_bf16(room, x, given);
+    p->x = room;
+    p->y = room + given;
+    multiply(p, true);
+    to_bf16(y, p->y, made);
+    free(room);
+    return true;
+}
+#endif
+
 tern_tensor *few_rows_linear(const quantize_layer *l, tern_tensor *x, const few_rows *w)
 {
 #ifdef WIDE
+    const tern_dtype dtype = tern_dtype_of(x);
+    const bool direct = dtype == TERN_BF16;
     tern_shape shape = tern_shape_of(x);
-    const int64_t rows = tern_numel(x) / l->in;
-    tern_tensor *given = tern_contiguous(tern_to_dtype(x, TERN_F32));
-    tern_tensor *y = given ? tern_empty(TERN_SHAPE(rows, l->out), TERN_F32, "cpu") : NULL;
+    shape.dims[shape.ndim - 1] = l->out;
+    tern_tensor *given = tern_contiguous(direct ? x : tern_to_dtype(x, TERN_F32));
+    tern_tensor *y = given ? tern_empty(shape, direct ? dtype : TERN_F32, "cpu") : NULL;
     if (!y)
         return NULL;
-    const product p = {.y = tern_data(y),
-                       .x = tern_data(given),
-                       .codes = tern_data(w->codes),
-                       .scales = tern_data(w->scales),
-                       .zeros = w->zeros ? tern_data(w->zeros) : NULL,
-                       .rows = rows,
-                       .outs = l->out,
-                       .ins = l->in,
-                       .groups = tern_size(w->scales, 1),
-                       .nibbles = l->type == TERN_QUANTIZE_INT4};
-    const int threads = tern_get_num_threads();
-    (void)threads;
-#pragma omp parallel for num_threads(threads) if (l->out * l->in >= 1 << 18)
-    for (int64_t o = 0; o < l->out; o += WIDE_SUMS)
-        tiles_of(&p, o);
-    shape.dims[shape.ndim - 1] = l->out;
-    return tern_to_dtype(tern_view(y, shape), tern_dtype_of(x));
+    product p = {.codes = tern_data(w->codes),
+                 .scales = tern_data(w->scales),
+                 .zeros = w->zeros ? tern_data(w->zeros) : NULL,
+                 .rows = tern_numel(x) / l->in,
+                 .outs = l->out,
+                 .ins = l->in,
+                 .groups = tern_size(w->scales, 1),
+                 .nibbles = l->type == TERN_QUANTIZE_INT4};
+    if (direct)
+        return multiply_bf16(&p, tern_data(y), tern_data(given))
+                   ? y
+                   : tern_fail_null(TERN_ERR_MEMORY, "tern_linear_packed: no memory");
+    p.x = tern_data(given);
+    p.y = tern_data(y);
+    multiply(&p, false);
+    return tern_to_dtype(y, dtype);
 #else
     return tern_linear_packed(x, w->codes, w->scales, w->zeros);
 #endif

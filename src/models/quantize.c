@@ -315,11 +315,15 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
     if (l->ordered && given[0])
         given[0] = tern_index_select(given[0], -1, tern_nn_buffer(self, "order"));
     quantize_parts(self, given + 1);
-    quantize_layer *copy = malloc(sizeof *copy);
-    if (!copy)
-        return tern_fail(TERN_ERR_MEMORY, "%s: no memory", names[l->type]);
-    *copy = *l;
-    TRY(tern_function_apply(&product, copy, given, 3 + (given[3] != NULL), out, 1));
+    if (!tern_is_grad_enabled() && given[0]) {
+        out[0] = multiply(l, given[0], given + 1);
+    } else {
+        quantize_layer *copy = malloc(sizeof *copy);
+        if (!copy)
+            return tern_fail(TERN_ERR_MEMORY, "%s: no memory", names[l->type]);
+        *copy = *l;
+        TRY(tern_function_apply(&product, copy, given, 3 + (given[3] != NULL), out, 1));
+    }
     tern_tensor *bias = tern_nn_parameter_at(self, 0);
     if (bias)
         out[0] = tern_add(out[0], tern_to_dtype(bias, tern_dtype_of(out[0])));
