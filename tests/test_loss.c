@@ -269,6 +269,25 @@ static void chunks_before_a_frozen_layer_have_all_derivatives(void **state)
         }
 }
 
+/* Where they have room beside the weight's gradient; a chunk is computed again in backward else. */
+static void logits_that_have_room_are_computed_once(void **state)
+{
+    uint64_t spent[2];
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        TERN_SCOPE {
+            tern_tensor *x = test_uniform("cpu", TERN_F32, TERN_SHAPE(100, 128), -1, 1, 1);
+            tern_tensor *w = test_uniform("cpu", TERN_F32, TERN_SHAPE(300, 128), -1, 1, 2);
+            tern_tensor *t = tern_randint(0, 300, TERN_SHAPE(100), TERN_I64, "cpu");
+            tern_requires_grad_(w, true);
+            spent[i] = launches("cpu");
+            assert_ok(tern_backward(tern_linear_cross_entropy(
+                x, w, t, &(tern_linear_cross_entropy_options){.chunk_size = i ? 100 : 0})));
+            spent[i] = launches("cpu") - spent[i];
+        }
+    assert_true(spent[0] < spent[1]);
+}
+
 static void chunked_loss_refuses_what_does_not_fit(void **state)
 {
     (void)state;
@@ -321,6 +340,7 @@ static const struct CMUnitTest tests[] = {
     TEST(what_does_not_fit_is_refused),
     TEST(chunks_of_logits_give_the_loss_of_all),
     TEST(chunks_before_a_frozen_layer_have_all_derivatives),
+    TEST(logits_that_have_room_are_computed_once),
     TEST(chunked_loss_refuses_what_does_not_fit),
     TEST(squared_error_of_all_forms),
     TEST(gradients_are_the_differences),

@@ -23,12 +23,19 @@ static tern_status chunk_loss(void *data, tern_tensor *const *in, int n, tern_te
 /* Fewer rows than that would wait for the weight, which every chunk reads as a whole. */
 enum { LEAST_ROWS = 64 };
 
-/* Rows whose logits take about as much room as x: a V th part of x's rows times its width. */
+static bool is_trained(const tern_tensor *weight)
+{
+    return tern_is_grad_enabled() && tern_requires_grad(weight);
+}
+
+/* Rows whose logits take about as much room as x: a V th part of x's rows times its width. Before a weight whose gradient is made
+ * with each chunk, up to so many as that has room for. */
 static int64_t rows_of_chunk(const tern_tensor *x, const tern_tensor *weight)
 {
     int64_t width = x->shape[1] > 0 ? x->shape[1] : 1, rows = x->shape[0], chunk = LEAST_ROWS;
     int64_t parts = (weight->shape[0] + width - 1) / width;
-    while (chunk < rows / (parts > 0 ? parts : 1))
+    while (chunk < rows / (parts > 0 ? parts : 1) ||
+           (is_trained(weight) && chunk < rows && chunk <= width / 2))
         chunk *= 2;
     return chunk;
 }
@@ -202,12 +209,18 @@ tern_tensor *tern_linear_cross_entropy(tern_tensor *input, tern_tensor *linear_w
                                              .reduction = mean ? TERN_REDUCTION_SUM : o.reduction,
                                              .reserved = {TERN_OPTIONS_AS_WRITTEN}};
     int64_t chunk = o.chunk_size > 0 ? o.chunk_size : rows_of_chunk(input, linear_weight);
-    int64_t chunks = input->shape[0] / chunk + 1;
     bool at_once = is_ahead(in, each.reduction);
-    tern_tensor **all = at_once ? NULL : tern_alloc(sizeof(tern_tensor *) * (size_t)(chunks + 1));
-    tern_tensor *loss = at_once ? ahead_of(in, &each, chunk)
-                        : all   ? in_chunks(in, &each, all, chunk)
-                                : NULL;
+    /* One chunk is kept for backward where its logits have as much room as the weight's gradient. */
+    bool kept = !at_once && !o.chunk_size && input->shape[0] <= chunk && is_trained(linear_weight);
+    tern_tensor *loss = NULL, **all = NULL;
+    if (kept) {
+        (void)!chunk_loss((void *)(uintptr_t)&each, in, INPUTS, &loss, 1);
+    } else if (at_once) {
+        loss = ahead_of(in, &each, chunk);
+    } else {
+        all = tern_alloc(sizeof *all * (size_t)(input->shape[0] / chunk + 2));
+        loss = all ? in_chunks(in, &each, all, chunk) : NULL;
+    }
     tern_free(all);
     if (loss && mean)
         loss = tern_div(loss, total(target, o.weight, o.ignore_index.value));
