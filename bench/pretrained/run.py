@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 """run.py TURNS [WHAT...] -- libtern_models (the program TURNS, bench_pretrained) beside transformers and PEFT on one thread
 of one machine: they take turns, five each after one that is not counted, and what is compared is processor time, which others on
-the machine change less than the clock. WHAT: decode prefill lora memory load tokenizer; all.
+the machine change less than the clock. WHAT: decode prefill lora full memory load tokenizer; all.
 
-A Llama of 135 million parameters (SmolLM's shape) with random weights. Needs torch, transformers and peft."""
+A Llama of 135 million parameters (SmolLM's shape), GPT-2 (124 million) and ResNet-18 with random weights. Needs torch, transformers, peft and timm."""
 import json, os, re, statistics, subprocess, sys, tempfile, time
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", OMP_NUM_THREADS="1", TERN_NUM_THREADS="1")
 CONFIG = dict(architectures=["LlamaForCausalLM"], model_type="llama", vocab_size=49152, hidden_size=576, intermediate_size=1536,
               num_hidden_layers=30, num_attention_heads=9, num_key_value_heads=3, max_position_embeddings=2048,
               rms_norm_eps=1e-5, rope_theta=10000.0, hidden_act="silu", tie_word_embeddings=True, torch_dtype="bfloat16",
               bos_token_id=0, eos_token_id=0, attention_bias=False, mlp_bias=False)
+GPT2 = dict(architectures=["GPT2LMHeadModel"], model_type="gpt2", vocab_size=50257, n_embd=768, n_layer=12, n_head=12, n_positions=1024,
+            activation_function="gelu_new", layer_norm_epsilon=1e-5, attn_pdrop=0.1, embd_pdrop=0.1, resid_pdrop=0.1, bos_token_id=50256,
+            eos_token_id=50256, tie_word_embeddings=True)
+RESNET = dict(architecture="resnet18", num_classes=1000)
 ROUNDS, TOKENS = 5, 16
 WEIGHTS = None     # a directory, for what is measured of loaded models
 
@@ -46,11 +50,33 @@ class Torch:
             self.models[key] = m.train(lora)
         return self.models[key]
 
+    def full(self, kind, n):
+        """A step of AdamW on all parameters."""
+        torch = self.torch
+        if kind not in self.models:
+            if kind == "tokens":
+                m = self.hf.GPT2LMHeadModel(self.hf.GPT2Config(**{k: v for k, v in GPT2.items() if k != "architectures"}))
+            else:
+                import timm
+                m = timm.create_model("resnet18", pretrained=False, num_classes=1000)
+            self.models[kind] = m.train()
+            self.optimizers[kind] = torch.optim.AdamW(m.parameters(), lr=1e-4)
+        m, o = self.models[kind], self.optimizers[kind]
+        start = time.process_time(), time.perf_counter()
+        x, y = (self.ids(2, n), None) if kind == "tokens" else (torch.randn(n, 3, 224, 224), torch.randint(0, 1000, (n,)))
+        o.zero_grad()
+        loss = m(input_ids=x, labels=x).loss if kind == "tokens" else torch.nn.functional.cross_entropy(m(x), y)
+        loss.backward()
+        o.step()
+        loss.item()
+        return time.process_time() - start[0], time.perf_counter() - start[1]
+
     def ids(self, rows, n):
         return self.torch.randint(3, 1000, (rows, n))
 
     def ask(self, what, kind, n):
         torch = self.torch
+        if what == "full": return self.full(kind, n)
         m = self.model(kind, what == "lora")
         if what == "decode":
             with torch.no_grad():
@@ -129,7 +155,7 @@ def tokenizer_file(path, size):
 
 
 def main():
-    program, wanted = sys.argv[1], sys.argv[2:] or ["decode", "prefill", "lora", "memory", "load", "tokenizer"]
+    program, wanted = sys.argv[1], sys.argv[2:] or ["decode", "prefill", "lora", "full", "memory", "load", "tokenizer"]
     with tempfile.TemporaryDirectory() as folder:
         json.dump(CONFIG, open(os.path.join(folder, "config.json"), "w"))
         tokenizer_file(os.path.join(folder, "small.json"), 100)
@@ -145,6 +171,15 @@ def main():
             report("LoRA step, 2 rows of 128, ms (x: of torch f32)", "ms", turns(tern, torch, "lora", rows, 128, 1000), "torch f32")
         plain, four = (tern.ask("bytes", k, 0)[0] for k in ("bf16", "nf4")) if "memory" in wanted else (0, 0)
         tern.close()
+        for title, config, kind, n in (("GPT-2, 2 rows of 128", GPT2, "tokens", 128), ("ResNet-18, 8 images", RESNET, "images", 8)):
+            if "full" not in wanted: continue
+            where = os.path.join(folder, kind)
+            os.mkdir(where)
+            json.dump(config, open(os.path.join(where, "config.json"), "w"))
+            other = Tern(program, where)
+            report("full step, %s, ms (x: of torch)" % title, "ms",
+                   turns(other, torch, "full", [("tern", "tern", kind), ("torch", "torch", kind)], n, 1000), "torch")
+            other.close()
         if "memory" in wanted:
             print("NF4: %.3f of the layers' bytes in bfloat16" % (four / plain))
             where = os.path.join(folder, "weights")

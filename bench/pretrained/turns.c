@@ -3,6 +3,7 @@
  *   decode KIND N       N tokens behind 16, one by one       KIND: f32, bf16, int8, int4, nf4
  *   prefill KIND N      N tokens at once
  *   lora KIND N         a LoRA step with rows of N tokens; KIND c: of f32, checkpointed
+ *   full tokens N       an AdamW step of all parameters in float32 with 2 rows of N tokens; images N: of N images of 224 x 224
  *   load DIRECTORY, tokenizer FILE, bytes KIND
  *
  * The models are those of the directory that is the argument, with random weights where it has none. Answers: seconds of this process's processor time, seconds, MiB of memory at most since it began (VmHWM). */
@@ -132,6 +133,31 @@ static void train(int kind, int64_t n)
     }
 }
 
+/* Of a model of tokens or of images. */
+static void train_all(bool images, int64_t n)
+{
+    static tern_module *m;
+    static tern_optimizer *optimizer;
+    if (!m) {
+        tern_manual_seed(1);
+        m = tern_nn_train(
+            tern_models_from_config(config, &(tern_pretrained_options){.dtype = TERN_F32}), true);
+        optimizer = tern_optim_adamw(m, 1e-4, NULL);
+    }
+    TERN_SCOPE {
+        tern_tensor *x =
+            images ? tern_randn(TERN_SHAPE(n, 3, 224, 224), TERN_F32, NULL) : some_ids(2, n);
+        tern_tensor *labels = images ? tern_randint(0, 1000, TERN_SHAPE(n), TERN_I64, NULL) : x;
+        const tern_model_inputs in = {
+            .input_ids = images ? NULL : x, .pixel_values = images ? x : NULL, .labels = labels};
+        tern_tensor *loss = tern_models_loss(m, &in);
+        tern_optim_zero_grad(optimizer);
+        tern_backward(loss);
+        tern_optim_step(optimizer);
+        tern_item(loss);
+    }
+}
+
 static int64_t bytes_of(tern_module *m)
 {
     int64_t bytes = 0;
@@ -164,6 +190,8 @@ static bool answer(const char *what, const char *name, int64_t n)
         prefill(kind, n);
     else if (strcmp(what, "lora") == 0)
         train(kind, n);
+    else if (strcmp(what, "full") == 0)
+        train_all(strcmp(name, "images") == 0, n);
     else if (strcmp(what, "load") == 0)
         tern_nn_free(tern_models_from_pretrained(name, NULL));
     else if (strcmp(what, "tokenizer") == 0)
