@@ -1,8 +1,8 @@
 /* gemm.c -- matrix products on the host: which way each one goes.
  *
- * float32 goes to oneDNN from a certain size on, but for what that reads with strides that the caches can't hold, and
- * bfloat16 where the processor multiplies it; elsewhere large products of halves go there as float32, a tile at a time;
- * everything else to the own kernels of product_kernels.c, which widen halves in registers. Many small products share the threads, one after the
+ * float32 goes to oneDNN from a certain size on, and bfloat16 where the processor multiplies it; elsewhere
+ * large products of halves go there as float32, a tile at a time; everything else to the own kernels of
+ * product_kernels.c, which widen halves in registers. Many small products share the threads, one after the
  * other on each; a large one has them all. */
 #include "base/parallel.h"
 #include "device/cpu/cpu.h"
@@ -17,19 +17,15 @@ static int64_t multiplications(const tern_host_product *p)
     return p->m * p->n * p->k * p->count[0] * p->count[1];
 }
 
-static tern_status own_parts(tern_place *place, tern_dtype dtype, tern_host_product *p, int parts)
-{
-    static _Atomic(void *) found[TERN_BF16 + 1];
-    return tern_cpu_run_product(place, &found[dtype], "product", dtype, p, parts);
-}
-
 static tern_status own_product(tern_place *place, tern_dtype dtype, tern_host_product *p)
 {
+    static _Atomic(void *) found[TERN_BF16 + 1];
     int64_t down = (p->m + TERN_PRODUCT_ROWS - 1) / TERN_PRODUCT_ROWS;
     int64_t across = (p->n + TERN_PRODUCT_COLUMNS - 1) / TERN_PRODUCT_COLUMNS;
     int64_t tiles = p->count[0] * p->count[1] * down * across;
     int parts = tern_parallel_parts(multiplications(p) / TERN_CPU_PER_OPERATION);
-    return own_parts(place, dtype, p, parts < tiles ? parts : (int)tiles);
+    return tern_cpu_run_product(place, &found[dtype], "product", dtype, p,
+                                parts < tiles ? parts : (int)tiles);
 }
 
 /* ---- oneDNN ------------------------------------------------------------------------------ */
@@ -52,7 +48,6 @@ static char form_of(const tern_host_matrix *x, int64_t m, int64_t n, int64_t *di
 }
 
 typedef struct many {
-    tern_place *place;
     const tern_host_product *p;
     tern_dtype dtype;
     size_t element;
@@ -74,41 +69,11 @@ static range range_of(int64_t n, int part, int parts)
     return (range){r.from < n ? r.from : n, r.to < n ? r.to : n};
 }
 
-/* With AVX2 alone oneDNN reads both factors where they lie unless C is large, and where rows that follow each other are
- * 2 KiB apart they share a few lines of the cache: of A transposed and of B by its rows the own kernels make copies. */
-static bool lies_badly(const many *t, int64_t m, int64_t n)
-{
-#ifdef TERN_ISA_v3
-    enum { LEAST_ROWS = 16, LEAST_COLUMNS = 64, A_LINE = 256, B_LINE = 512 };
-    if (__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx2"))
-        return false;
-    const bool in_place = (double)(m + n) >= 0.0038 * (double)m * (double)n;
-    return in_place && m >= LEAST_ROWS && n >= LEAST_COLUMNS && t->b == 'N' &&
-           (t->b_distance % B_LINE == 0 || (t->a == 'T' && t->a_distance % A_LINE == 0));
-#else
-    (void)t, (void)m, (void)n;
-    return false;
-#endif
-}
-
 /* m x n numbers of C, from their places on. */
 static bool multiply_f32(const many *t, int64_t m, int64_t n, const float *a, const float *b,
                          float *c, const float *bias)
 {
     const tern_host_product *p = t->p;
-    if (lies_badly(t, m, n)) {
-        tern_host_product own = {.m = m,
-                                 .n = n,
-                                 .k = p->k,
-                                 .count = {1, 1},
-                                 .alpha = p->alpha,
-                                 .beta = p->beta,
-                                 .a = {.data = a, .row = p->a.row, .col = p->a.col},
-                                 .b = {.data = b, .row = p->b.row, .col = p->b.col},
-                                 .c = {.data = c, .row = t->c_distance, .col = 1},
-                                 .bias = bias};
-        return own_parts(t->place, TERN_F32, &own, 1) == TERN_OK;
-    }
     for (int64_t row = 0; bias && row < m; row++)
         memcpy(c + row * t->c_distance, bias, (size_t)n * sizeof *c);
     return dnnl_sgemm(t->a, t->b, m, n, p->k, (float)p->alpha, a, t->a_distance, b, t->b_distance,
@@ -174,11 +139,9 @@ static void some(void *user, int part, int parts)
 }
 
 /* Sets *taken when oneDNN can do it. */
-static tern_status onednn_product(tern_place *place, tern_dtype dtype, const tern_host_product *p,
-                                  bool *taken)
+static tern_status onednn_product(tern_dtype dtype, const tern_host_product *p, bool *taken)
 {
-    many t = {.place = place,
-              .p = p,
+    many t = {.p = p,
               .dtype = dtype,
               .element = tern_dtype_size(dtype),
               .c_distance = p->m == 1 ? p->n : p->c.row};
@@ -313,7 +276,7 @@ static tern_status product(tern_place *place, tern_dtype dtype, tern_host_produc
 #ifdef TERN_WITH_ONEDNN
     bool taken = false, large = p->m > 1 && p->n > 1 && p->m * p->n * p->k >= ONEDNN_FROM;
     if (large && (dtype == TERN_F32 || (dtype == TERN_BF16 && tern_bf16_is_fast())))
-        TERN_TRY(onednn_product(place, dtype, p, &taken));
+        TERN_TRY(onednn_product(dtype, p, &taken));
     if (taken)
         return TERN_OK;
     if (large && is_wide(dtype, p))

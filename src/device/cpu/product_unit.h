@@ -64,49 +64,30 @@ static void K(block)(const tern_host_product *g, const STO *a, const STO *b, STO
     }
 }
 #else
-/* Rows of A that lie in columns, ROWS of them next to each other: rows x depth numbers of the first full tiles. */
-INLINE void K(pack_tiles)(REAL *to, const STO *a, idx col, idx rows, idx depth)
-{
-    for (idx p = 0; p < depth; p++, a += col)
-        for (idx i = 0; i < rows; i += ROWS)
-            for (idx r = 0; r < ROWS; r++)
-                to[i * depth + p * ROWS + r] = a[i + r];
-}
-
-/* Rows i0..i1 and columns j0..j1 of one product. Where many rows read it, B goes into panels, and A if its columns are
- * dense into tiles: numbers that are read together lie together, and not a page or a set of the cache apart. */
+/* Rows i0..i1 and columns j0..j1 of one product. B is read where it lies if its rows are dense and the
+ * panel is full. */
 static void K(block)(const tern_host_product *g, const STO *a, const STO *b, STO *c, idx i0, idx i1,
                      idx j0, idx j1)
 {
     REAL panel[DEPTH * 2 * LANE] __attribute__((aligned(64)));
-    REAL tiles[sizeof(REAL) == 4 ? TERN_PRODUCT_ROWS * DEPTH : 1] __attribute__((aligned(64)));
-    idx row = (idx)g->b.row, col = (idx)g->b.col, rows = i1 - i0, a_row = (idx)g->a.row,
-        a_col = (idx)g->a.col, c_row = (idx)g->c.row;
-    const bool turned = sizeof(REAL) == 4 && a_row == 1 && a_col > 8 * LANE && j1 - j0 >= 8 * LANE;
-    idx full = turned ? rows / ROWS * ROWS : 0;
+    idx row = (idx)g->b.row, col = (idx)g->b.col;
     const STO *end = b + ((idx)g->k - 1) * row + (idx)g->n, *bias = g->bias;
     for (idx p0 = 0; p0 < (idx)g->k; p0 += DEPTH) {
         idx depth = tern_smaller((idx)g->k - p0, DEPTH);
-        const STO *from = a + i0 * a_row + p0 * a_col;
-        K(pack_tiles)(tiles, from, a_col, full, depth);
         for (idx j = j0; j < j1; j += 2 * LANE) {
             idx columns = tern_smaller(j1 - j, 2 * LANE);
             idx width = columns > LANE ? 2 * LANE : LANE, step = row;
             const STO *at = b + p0 * row + j * col;
-            STO *to = c + i0 * c_row + j;
-            if (col != 1 || columns != width || (rows >= 4 * ROWS && row > 4 * LANE)) {
+            if (col != 1 || columns != width) {
                 K(pack)(panel, at, row, col, depth, columns, width, end);
                 at = panel;
                 step = width;
             }
             K(finish)
             f = {(REAL)g->alpha, p0 ? 1 : (REAL)g->beta, p0 || !bias ? NULL : bias + j, columns};
-            for (idx i = 0; i < full; i += ROWS)
-                K(strips)
-            (ROWS, depth, tiles + i * depth, 1, ROWS, at, step, to + i * c_row, c_row, &f, width);
             K(strips)
-            (rows - full, depth, from + full * a_row, a_row, a_col, at, step, to + full * c_row,
-             c_row, &f, width);
+            (i1 - i0, depth, a + i0 * (idx)g->a.row + p0 * (idx)g->a.col, (idx)g->a.row,
+             (idx)g->a.col, at, step, c + i0 * (idx)g->c.row + j, (idx)g->c.row, &f, width);
         }
     }
 }
