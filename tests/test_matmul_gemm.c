@@ -45,6 +45,11 @@ static const struct {
     {8, 130, 1056, {1, 1}, 2, 0, true, false, true, false},
     {40, 530, 1040, {1, 1}, 0.5, 0, true, false, true, false},
     {530, 64, 70, {1, 1}, 1, 0, false, true, false, false},
+    /* rows so far apart that they share places of caches */
+    {128, 128, 258, {1, 1}, 0.5, 0.5, true, true, false, false},
+    {65, 512, 258, {1, 1}, 1, 0, true, true, false, false},
+    {26, 512, 258, {1, 1}, 1, 1, false, false, false, false},
+    {512, 37, 64, {2, 1}, 2, 0, true, true, false, false},
     {3, 1, 2100, {1, 1}, 1, 0, true, false, true, false},
     {1, 9, 2100, {1, 1}, 2, 0.5, true, false, true, false},
 };

@@ -148,8 +148,8 @@ static void attention_keys(const tern_host_attention *g, attention_panel *p, con
     if (sight == HIDDEN_ALL)
         return;
     finish_f32 f = {(f32)g->scale, 0, NULL, PANEL};
-    strips_f32(n, (idx)g->width, k + key * g->k.row, (idx)g->k.row, (idx)g->k.col, p->q, PANEL, s,
-               PANEL, &f, PANEL);
+    strips_f32(n, (idx)g->width, k + key * g->k.row, (idx)g->k.row, (idx)g->k.col, p->q, PANEL, 0,
+               s, PANEL, &f);
     f32 cap = (f32)g->softcap;
     if (cap > 0)
         SIMD for (idx i = 0; i < n * PANEL; i++) s[i] = cap * tern_tanh_f32(s[i] / cap);
@@ -158,7 +158,7 @@ static void attention_keys(const tern_host_attention *g, attention_panel *p, con
     attention_powers(g, p, s, n);
     f = (finish_f32){1, (f32)p->begun, NULL, PANEL};
     strips_f32((idx)g->value_width, n, v + key * g->v.row, (idx)g->v.col, (idx)g->v.row, s, PANEL,
-               p->o, PANEL, &f, PANEL);
+               0, p->o, PANEL, &f);
     p->begun = 1;
 }
 

@@ -9,6 +9,7 @@
 #include "device/cpu/onednn.h"
 #include "device/place.h"
 #include "shapes.h"
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -17,15 +18,32 @@ static int64_t multiplications(const tern_host_product *p)
     return p->m * p->n * p->k * p->count[0] * p->count[1];
 }
 
+static int64_t pieces(int64_t n, int64_t unit)
+{
+    return (n + unit - 1) / unit;
+}
+
+/* Units of up to so many rows, of which each part does as many as the others. */
+static void cut(tern_host_product *p, int64_t rows, int parts)
+{
+    int64_t count = p->count[0] * p->count[1], *side = p->m < p->n ? &p->across : &p->down;
+    int64_t most = p->m < p->n ? pieces(p->n, TERN_PRODUCT_COLUMN) : pieces(p->m, TERN_PRODUCT_ROW);
+    p->down = pieces(p->m, rows);
+    p->across = pieces(p->n, TERN_PRODUCT_COLUMNS);
+    if (count % parts != 0)
+        *side = pieces(*side, parts) * parts;
+    *side = *side < most ? *side : most;
+}
+
 static tern_status own_product(tern_place *place, tern_dtype dtype, tern_host_product *p)
 {
     static _Atomic(void *) found[TERN_BF16 + 1];
-    int64_t down = (p->m + TERN_PRODUCT_ROWS - 1) / TERN_PRODUCT_ROWS;
-    int64_t across = (p->n + TERN_PRODUCT_COLUMNS - 1) / TERN_PRODUCT_COLUMNS;
-    int64_t tiles = p->count[0] * p->count[1] * down * across;
+    bool half = dtype == TERN_F16 || dtype == TERN_BF16;
     int parts = tern_parallel_parts(multiplications(p) / TERN_CPU_PER_OPERATION);
+    cut(p, half ? TERN_PRODUCT_ROWS : 1 << 20, parts);
+    int64_t units = p->count[0] * p->count[1] * p->down * p->across;
     return tern_cpu_run_product(place, &found[dtype], "product", dtype, p,
-                                parts < tiles ? parts : (int)tiles);
+                                parts < units ? parts : (int)units);
 }
 
 /* ---- oneDNN ------------------------------------------------------------------------------ */
@@ -45,6 +63,28 @@ static char form_of(const tern_host_matrix *x, int64_t m, int64_t n, int64_t *di
     if ((x->row == 1 || m == 1) && *distance >= m)
         return 'T';
     return '\0';
+}
+
+static bool has_avx2_alone;
+static void ask_level(void)
+{
+    const char *level = tern_cpu_level();
+    has_avx2_alone = level && strcmp(level, "x86-64-v3") == 0;
+}
+
+/* What dnnl_sgemm with AVX2 reads where it lies, so that lines a power of two apart share few places of the caches: it
+ * takes up to twice the time of the own kernel, which packs both sides, and no more than a tenth less elsewhere. */
+static bool wants_packing(const tern_host_product *p)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const int64_t m = p->m, n = p->n, a = p->a.col, b = p->b.row;
+    const bool turned = p->a.row == 1 && a >= m;
+    if (p->b.col != 1 || (m > 256 && n > 256 && m * n > 512 * 512))
+        return false;
+    pthread_once(&once, ask_level);
+    return has_avx2_alone &&
+           ((turned && (a % 512 == 0 || (a % 128 == 0 && b % 128 == 0 && m > 64 && n > 64))) ||
+            b % 512 == 0);
 }
 
 typedef struct many {
@@ -275,7 +315,8 @@ static tern_status product(tern_place *place, tern_dtype dtype, tern_host_produc
 {
 #ifdef TERN_WITH_ONEDNN
     bool taken = false, large = p->m > 1 && p->n > 1 && p->m * p->n * p->k >= ONEDNN_FROM;
-    if (large && (dtype == TERN_F32 || (dtype == TERN_BF16 && tern_bf16_is_fast())))
+    if (large &&
+        ((dtype == TERN_F32 && !wants_packing(p)) || (dtype == TERN_BF16 && tern_bf16_is_fast())))
         TERN_TRY(onednn_product(dtype, p, &taken));
     if (taken)
         return TERN_OK;

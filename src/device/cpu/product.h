@@ -16,6 +16,7 @@ typedef struct tern_host_product {
     f64 alpha, beta;
     tern_host_matrix a, b, c;
     const void *bias; /* n numbers, or NULL */
+    i64 down, across; /* units of work that C is cut into */
 } tern_host_product;
 
 /* Is it one of product_few.h, whose B is read once and where it lies? */
@@ -68,7 +69,19 @@ enum { TERN_CONV_TAPS = 256 }; /* of all its channels, at most */
 /* Panels of queries that share a block of keys, the most lanes of one, and keys of a block. */
 enum { TERN_ATTENTION_PANELS = 4, TERN_ATTENTION_LANES = 32, TERN_ATTENTION_KEYS = 64 };
 
-/* Rows and columns of C that are one unit of work. */
-enum { TERN_PRODUCT_ROWS = 96, TERN_PRODUCT_COLUMNS = 256 };
+/* Rows and columns of C that are one unit of work, at most, and what they are multiples of. */
+enum {
+    TERN_PRODUCT_ROWS = 96,
+    TERN_PRODUCT_COLUMNS = 256,
+    TERN_PRODUCT_ROW = 12,
+    TERN_PRODUCT_COLUMN = 16
+};
+
+/* Where part i of `parts` of n begins, whose parts are multiples of `unit`. */
+static inline i64 tern_product_cut(i64 n, i64 unit, i64 i, i64 parts)
+{
+    i64 at = (n + unit - 1) / unit * i / parts * unit;
+    return at < n ? at : n;
+}
 
 #endif

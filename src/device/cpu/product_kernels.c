@@ -29,7 +29,15 @@ enum { VECTOR = 16, ROWS = 4 };
 /* How deep a packed panel of B is; of halves, how much of A is widened at a time, and how many sums of a
  * row of C are kept. */
 enum { DEPTH = 256, WIDE_DEPTH = 128, WIDE_COLUMNS = 128, FEW_DEPTH = 1024, FEW_ROW = 1024 + 16 };
+enum { LEFT = 8 * ROWS };  /* rows of A that are packed at once */
 enum { ROW_DEPTH = 2048 }; /* how much of a row is multiplied with a vector at once */
+
+/* Elsewhere size goes before speed: doubles, and processors whose float32 products are oneDNN's. */
+#if defined(__AVX2__) && !defined(__AVX512F__)
+#define IS_FAST (sizeof(REAL) == sizeof(f32))
+#else
+#define IS_FAST 0
+#endif
 
 #define UNROLL _Pragma("GCC unroll 16")
 #define VEC    FN(vector)

@@ -88,6 +88,10 @@ INLINE void K(tile)(idx k, const REAL *a, idx a_row, idx a_col, const REAL *b, i
                     idx c_row, const K(finish) * f, const int rows, const int wide)
 {
     VEC acc[ROWS][2] = {{{0}}};
+    if (IS_FAST && rows == ROWS)
+        UNROLL
+    for (int r = 0; r < rows; r++)
+        __builtin_prefetch(c + r * c_row + wide * LANE - 1, 1);
     for (idx p = 0; p < k; p++, a += a_col, b += b_row) {
         VEC b0 = K(load)(b), b1 = wide > 1 ? K(load)(b + LANE) : b0;
         UNROLL
@@ -98,6 +102,26 @@ INLINE void K(tile)(idx k, const REAL *a, idx a_row, idx a_col, const REAL *b, i
                 acc[r][1] += b1 * x;
         }
     }
+    if (IS_FAST && rows == ROWS && wide > 1 &&
+        f->columns >= 2 * LANE) { /* most tiles, and without a detour */
+        VEC bias[2] = {{0}};
+        if (f->bias) {
+            bias[0] = K(load)(f->bias);
+            bias[1] = K(load)(f->bias + LANE);
+        }
+        UNROLL
+        for (int r = 0; r < rows; r++) {
+            VEC v0 = acc[r][0] * f->alpha + bias[0], v1 = acc[r][1] * f->alpha + bias[1];
+            REAL *y = c + r * c_row;
+            if (f->beta != 0) {
+                v0 += K(load)(y) * f->beta;
+                v1 += K(load)(y + LANE) * f->beta;
+            }
+            *(VEC *)y = v0;
+            *(VEC *)(y + LANE) = v1;
+        }
+        return;
+    }
     VEC sums[ROWS][2]; /* so that acc has no address and stays in registers */
     UNROLL
     for (int r = 0; r < rows; r++) {
@@ -107,31 +131,54 @@ INLINE void K(tile)(idx k, const REAL *a, idx a_row, idx a_col, const REAL *b, i
     K(store_tile)(c, c_row, sums, f, rows, wide);
 }
 
-INLINE void K(strip)(idx rows, idx k, const REAL *a, idx a_row, idx a_col, const REAL *b, idx b_row,
-                     REAL *c, idx c_row, const K(finish) * f, const int wide)
+/* One row of tiles: the sums of `rows` rows of A and all panels of B. */
+INLINE void K(strip)(idx k, const REAL *a, idx a_row, idx a_col, const REAL *b, idx b_row,
+                     idx b_panel, REAL *c, idx c_row, const K(finish) * f, const int rows)
 {
-    idx i = 0;
-    for (; i + ROWS <= rows; i += ROWS)
-        K(tile)(k, a + i * a_row, a_row, a_col, b, b_row, c + i * c_row, c_row, f, ROWS, wide);
-    if (ROWS > 4 && i + 4 <= rows) {
-        K(tile)(k, a + i * a_row, a_row, a_col, b, b_row, c + i * c_row, c_row, f, 4, wide);
-        i += 4;
+    K(finish) some = *f;
+    for (; some.columns > 0; b += b_panel, c += 2 * LANE, some.columns -= 2 * LANE) {
+        if (some.columns > LANE)
+            K(tile)(k, a, a_row, a_col, b, b_row, c, c_row, &some, rows, 2);
+        else
+            K(tile)(k, a, a_row, a_col, b, b_row, c, c_row, &some, rows, 1);
+        if (some.bias)
+            some.bias += 2 * LANE;
     }
-    if (i + 2 <= rows) {
-        K(tile)(k, a + i * a_row, a_row, a_col, b, b_row, c + i * c_row, c_row, f, 2, wide);
-        i += 2;
-    }
-    if (i < rows)
-        K(tile)(k, a + i * a_row, a_row, a_col, b, b_row, c + i * c_row, c_row, f, 1, wide);
 }
 
-/* A strip of C as wide as the panel b: one register, or two. */
-static __attribute__((noinline)) void K(strips)(idx rows, idx k, const REAL *a, idx a_row,
-                                                idx a_col, const REAL *b, idx b_row, REAL *c,
-                                                idx c_row, const K(finish) * f, idx width)
+/* A, whose columns are dense, as tiles take it: what ROWS rows have at p lies together. */
+static __attribute__((noinline)) void K(pack_left)(REAL *to, const REAL *a, idx col, idx rows,
+                                                   idx depth)
 {
-    if (width > LANE)
-        K(strip)(rows, k, a, a_row, a_col, b, b_row, c, c_row, f, 2);
-    else
-        K(strip)(rows, k, a, a_row, a_col, b, b_row, c, c_row, f, 1);
+    for (idx p = 0; p < depth; p++, a += col, to += ROWS)
+        for (idx i = 0; i < rows; i += ROWS)
+            __builtin_memcpy(to + i * depth, a + i, ROWS * sizeof(REAL));
+}
+
+/* Rows of C of as many columns as f says. Panels of B are b_panel apart, and as wide as a tile; of the last one are zeros
+ * what is not there. */
+static __attribute__((noinline)) void K(strips)(idx rows, idx k, const REAL *a, idx a_row,
+                                                idx a_col, const REAL *b, idx b_row, idx b_panel,
+                                                REAL *c, idx c_row, const K(finish) * f)
+{
+    REAL packed[LEFT * DEPTH] __attribute__((aligned(64)));
+    const bool packs = IS_FAST && a_row == 1 && a_col >= 2 * ROWS && f->columns > 4 * LANE;
+    idx i = 0;
+    for (idx ready = 0; i + ROWS <= rows; i += ROWS, a += ROWS * a_row, c += ROWS * c_row) {
+        if (packs && i == ready) {
+            ready = tern_smaller(i + LEFT, rows / ROWS * ROWS);
+            K(pack_left)(packed, a, a_col, ready - i, k);
+        }
+        K(strip)
+        (k, packs ? packed + i % LEFT * k : a, a_row, packs ? ROWS : a_col, b, b_row, b_panel, c,
+         c_row, f, ROWS);
+    }
+    for (int n; i < rows; i += n, a += n * a_row, c += n * c_row) {
+        if (ROWS > 4 && i + 4 <= rows)
+            K(strip)(k, a, a_row, a_col, b, b_row, b_panel, c, c_row, f, n = 4);
+        else if (i + 2 <= rows)
+            K(strip)(k, a, a_row, a_col, b, b_row, b_panel, c, c_row, f, n = 2);
+        else
+            K(strip)(k, a, a_row, a_col, b, b_row, b_panel, c, c_row, f, n = 1);
+    }
 }

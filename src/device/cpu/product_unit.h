@@ -55,8 +55,7 @@ static void K(block)(const tern_host_product *g, const STO *a, const STO *b, STO
                 (panel, b + p0 * g->b.row + (j + s) * g->b.col, (idx)g->b.row, (idx)g->b.col, depth,
                  columns, width, end);
                 FN(strips)
-                (i1 - i0, depth, wide, WIDE_DEPTH, 1, panel, width, sums + s, WIDE_COLUMNS, &f,
-                 width);
+                (i1 - i0, depth, wide, WIDE_DEPTH, 1, panel, width, 0, sums + s, WIDE_COLUMNS, &f);
             }
         }
         K(narrow)
@@ -64,30 +63,36 @@ static void K(block)(const tern_host_product *g, const STO *a, const STO *b, STO
     }
 }
 #else
-/* Rows i0..i1 and columns j0..j1 of one product. B is read where it lies if its rows are dense and the
- * panel is full. */
+/* Rows i0..i1 and columns j0..j1 of one product. A block of B is packed for all rows, or read where it
+ * lies, if its rows are dense: few products are made of it, or they do not share places of the caches. */
 static void K(block)(const tern_host_product *g, const STO *a, const STO *b, STO *c, idx i0, idx i1,
                      idx j0, idx j1)
 {
-    REAL panel[DEPTH * 2 * LANE] __attribute__((aligned(64)));
-    idx row = (idx)g->b.row, col = (idx)g->b.col;
+    enum { WIDTH = 2 * VECTOR / sizeof(REAL), ROOM = 131072 / sizeof(REAL) };
+    REAL room[ROOM] __attribute__((aligned(64)));
+    const idx row = (idx)g->b.row, col = (idx)g->b.col, rows = i1 - i0;
     const STO *end = b + ((idx)g->k - 1) * row + (idx)g->n, *bias = g->bias;
     for (idx p0 = 0; p0 < (idx)g->k; p0 += DEPTH) {
-        idx depth = tern_smaller((idx)g->k - p0, DEPTH);
-        for (idx j = j0; j < j1; j += 2 * LANE) {
-            idx columns = tern_smaller(j1 - j, 2 * LANE);
-            idx width = columns > LANE ? 2 * LANE : LANE, step = row;
+        idx depth = tern_smaller((idx)g->k - p0, DEPTH), most = ROOM / (depth * WIDTH) * WIDTH;
+        for (idx j = j0, n; j < j1; j += n) {
             const STO *at = b + p0 * row + j * col;
-            if (col != 1 || columns != width) {
-                K(pack)(panel, at, row, col, depth, columns, width, end);
-                at = panel;
-                step = width;
+            idx step = row, panel = WIDTH;
+            n = tern_smaller(j1 - j, most);
+            if (col == 1 && n >= WIDTH && (rows <= 2 * ROWS || row % 128 != 0)) {
+                n = n / WIDTH * WIDTH;
+            } else {
+                panel = depth * (step = WIDTH);
+                for (idx s = 0; s < n; s += WIDTH)
+                    K(pack)
+                (room + s * depth, at + s * col, row, col, depth, tern_smaller(n - s, WIDTH), WIDTH,
+                 end);
+                at = room;
             }
             K(finish)
-            f = {(REAL)g->alpha, p0 ? 1 : (REAL)g->beta, p0 || !bias ? NULL : bias + j, columns};
+            f = {(REAL)g->alpha, p0 ? 1 : (REAL)g->beta, p0 || !bias ? NULL : bias + j, n};
             K(strips)
-            (i1 - i0, depth, a + i0 * (idx)g->a.row + p0 * (idx)g->a.col, (idx)g->a.row,
-             (idx)g->a.col, at, step, c + i0 * (idx)g->c.row + j, (idx)g->c.row, &f, width);
+            (rows, depth, a + i0 * (idx)g->a.row + p0 * (idx)g->a.col, (idx)g->a.row, (idx)g->a.col,
+             at, step, panel, c + i0 * (idx)g->c.row + j, (idx)g->c.row, &f);
         }
     }
 }
@@ -135,17 +140,17 @@ static void K(unit)(const tern_host_product *g, const STO *a, const STO *b, STO 
 
 KERNEL1(K(product), (IN, tern_host_product, g))
 {
-    idx down = ((idx)g->m + TERN_PRODUCT_ROWS - 1) / TERN_PRODUCT_ROWS;
-    idx across = ((idx)g->n + TERN_PRODUCT_COLUMNS - 1) / TERN_PRODUCT_COLUMNS;
+    const idx down = (idx)g->down, across = (idx)g->across;
     GROUPS (u, g->count[0] * g->count[1] * down * across) {
-        idx j = u % across * TERN_PRODUCT_COLUMNS, rest = u / across;
-        idx i = rest % down * TERN_PRODUCT_ROWS, batch = rest / down;
+        idx j = u % across, rest = u / across, i = rest % down, batch = rest / down;
         idx b0 = batch / (idx)g->count[1], b1 = batch % (idx)g->count[1];
         K(unit)
         (g, (const STO *)g->a.data + b0 * g->a.batch[0] + b1 * g->a.batch[1],
          (const STO *)g->b.data + b0 * g->b.batch[0] + b1 * g->b.batch[1],
-         (STO *)(uintptr_t)g->c.data + b0 * g->c.batch[0] + b1 * g->c.batch[1], i,
-         tern_smaller(i + TERN_PRODUCT_ROWS, (idx)g->m), j,
-         tern_smaller(j + TERN_PRODUCT_COLUMNS, (idx)g->n));
+         (STO *)(uintptr_t)g->c.data + b0 * g->c.batch[0] + b1 * g->c.batch[1],
+         tern_product_cut((idx)g->m, TERN_PRODUCT_ROW, i, down),
+         tern_product_cut((idx)g->m, TERN_PRODUCT_ROW, i + 1, down),
+         tern_product_cut((idx)g->n, TERN_PRODUCT_COLUMN, j, across),
+         tern_product_cut((idx)g->n, TERN_PRODUCT_COLUMN, j + 1, across));
     }
 }
