@@ -50,6 +50,9 @@ static const struct {
     {65, 512, 258, {1, 1}, 1, 0, true, true, false, false},
     {26, 512, 258, {1, 1}, 1, 1, false, false, false, false},
     {512, 37, 64, {2, 1}, 2, 0, true, true, false, false},
+    {256, 70, 130, {1, 1}, 2, 0, true, true, false, false},
+    {70, 512, 260, {1, 1}, 1, 0.5, false, true, false, false},
+    {23, 512, 100, {1, 1}, 0.5, 1, false, false, false, false},
     {3, 1, 2100, {1, 1}, 1, 0, true, false, true, false},
     {1, 9, 2100, {1, 1}, 2, 0.5, true, false, true, false},
 };
