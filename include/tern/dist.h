@@ -19,7 +19,11 @@
  * fails with the same error: the program saves what it has and returns from main.
  *
  * Tensors are dense and of any dtype and device; sums of halves are computed in float32. Gradients do not flow
- * through. Inside a capture, and in a forked child, collectives are TERN_ERR_STATE. */
+ * through. In a forked child they are TERN_ERR_STATE.
+ *
+ * Inside a capture (tern/graph.h) of their device collectives are recorded: a replay begins them, and waits for them where
+ * the program did, in the middle of its launches, with their errors. All ranks record the same, and replay as often.
+ * Others (of tensors elsewhere, of objects, barriers) are TERN_ERR_STATE there. */
 #ifndef TERN_DIST_H
 #define TERN_DIST_H
 #include <tern/tensor.h>

@@ -19,6 +19,8 @@
  * for the graph even when the program lets go of them. Gradients: zero them (tern_optim_zero_grad)
  * before the backward pass inside the block, so that they are made there.
  *
+ * Collectives between processes (tern/dist.h) are part of it: the replay stops there, and goes on when all ranks have come.
+ *
  * What needs a value on the host (tern_item, tern_nonzero, a branch on a result), data from another
  * device and tern_synchronize can't be recorded: they are errors that name the operation, and the
  * capture ends without a graph. What other threads do on the device meanwhile runs, and is not recorded.
@@ -49,7 +51,7 @@ TERN_API bool tern_is_capturing(void);
 TERN_API tern_status tern_graph_replay(tern_graph *graph);
 /* Make it empty again. */
 TERN_API tern_status tern_graph_reset(tern_graph *graph);
-/* How many launches and copies a replay makes; 0 for an empty graph. */
+/* How many launches, copies and parts of collectives a replay makes; 0 for an empty graph. */
 TERN_API int64_t tern_graph_size(const tern_graph *graph);
 
 /* ---- blocks: TERN_CAPTURE(graph) { ... } ----------------------------------------------------

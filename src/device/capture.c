@@ -196,16 +196,18 @@ static tern_graph_node *add_copy(tern_graph *graph, const tern_work *work)
     return add(graph, work, 0);
 }
 
+static tern_graph_node *add_call(tern_graph *graph, const tern_work *work)
+{
+    return add(graph, work, 0);
+}
+
 tern_status tern_record_work(tern_graph *graph, const tern_work *work)
 {
     static tern_graph_node *(*const adders[])(tern_graph * graph, const tern_work *work) = {
-        [TERN_WORK_KERNEL] = add_launch,
-        [TERN_WORK_USER] = add_launch,
-        [TERN_WORK_GEMM] = add_gemm,
-        [TERN_WORK_CONVOLUTION] = add_convolution,
-        [TERN_WORK_ATTENTION] = add_attention,
-        [TERN_WORK_COPY] = add_copy,
-        [TERN_WORK_ZERO] = add_copy};
+        [TERN_WORK_KERNEL] = add_launch,       [TERN_WORK_USER] = add_launch,
+        [TERN_WORK_GEMM] = add_gemm,           [TERN_WORK_CONVOLUTION] = add_convolution,
+        [TERN_WORK_ATTENTION] = add_attention, [TERN_WORK_COPY] = add_copy,
+        [TERN_WORK_ZERO] = add_copy,           [TERN_WORK_CALL] = add_call};
     if (graph->lists)
         return tern_list_work(graph, work);
     if (!adders[work->kind](graph, work)) {
@@ -213,6 +215,17 @@ tern_status tern_record_work(tern_graph *graph, const tern_work *work)
         return tern_last_status();
     }
     return TERN_OK;
+}
+
+tern_status tern_capture_call(tern_status (*run)(void *user), void (*drop)(void *user), void *user)
+{
+    const tern_work work = {.kind = TERN_WORK_CALL, .what.call = {run, drop, user}};
+    tern_graph *graph = tern_thread.graph;
+    tern_status status = graph->lists ? tern_capture_refuse(graph->place, "a call of the host's")
+                                      : tern_record_work(graph, &work);
+    if (status != TERN_OK)
+        drop(user);
+    return status;
 }
 
 int64_t tern_record_random(tern_graph *graph, int64_t n)

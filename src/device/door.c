@@ -28,6 +28,8 @@ tern_status tern_work_run(tern_place *place, const tern_work *work, bool *taken)
     case TERN_WORK_COPY:
         return b->copy(place, work->what.copy.from, work->what.copy.from_at, work->what.copy.to,
                        work->what.copy.to_at, work->what.copy.bytes);
+    case TERN_WORK_CALL:
+        return work->what.call.run(work->what.call.user);
     default:
         return b->zero(place, work->what.copy.to, work->what.copy.to_at, work->what.copy.bytes);
     }

@@ -86,13 +86,19 @@ static void release_blocks(tern_graph *graph)
 
 static void empty(tern_graph *graph)
 {
-    const tern_vendor *vendor = graph->place->backend->vendor;
-    if (graph->made)
-        vendor->graph_free(graph->place, graph->made);
-    graph->made = NULL;
+    for (int i = 0; i < graph->n_pieces; i++)
+        if (graph->pieces[i].made)
+            graph->place->backend->vendor->graph_free(graph->place, graph->pieces[i].made);
+    tern_free(graph->pieces);
+    graph->pieces = NULL;
+    graph->n_pieces = 0;
     release_blocks(graph);
-    for (int64_t i = 0; i < graph->n_nodes; i++)
+    for (int64_t i = 0; i < graph->n_nodes; i++) {
+        const tern_work *work = &graph->nodes[i]->work;
+        if (work->kind == TERN_WORK_CALL)
+            work->what.call.drop(work->what.call.user);
         tern_free(graph->nodes[i]);
+    }
     tern_free(graph->nodes);
     tern_free(graph->held);
     tern_free(graph->constants);
@@ -189,11 +195,36 @@ static tern_status run_node(tern_place *place, const tern_graph_node *node)
                              place->text);
 }
 
+typedef struct range {
+    const tern_graph *graph;
+    int64_t from, end;
+} range;
+
 static tern_status run_nodes(void *user)
 {
-    const tern_graph *graph = user;
+    const range *r = user;
+    for (int64_t i = r->from; i < r->end; i++)
+        TERN_TRY(run_node(r->graph->place, r->graph->nodes[i]));
+    return TERN_OK;
+}
+
+/* The vendor's form ends where the host is called. */
+static tern_status make_pieces(tern_graph *graph, const tern_vendor *vendor)
+{
+    int n = 1;
     for (int64_t i = 0; i < graph->n_nodes; i++)
-        TERN_TRY(run_node(graph->place, graph->nodes[i]));
+        n += graph->nodes[i]->work.kind == TERN_WORK_CALL;
+    graph->pieces = tern_alloc(sizeof *graph->pieces * (size_t)n);
+    if (!graph->pieces)
+        return TERN_ERR_MEMORY;
+    for (range r = {graph, 0, 0}; graph->n_pieces < n; r.from = ++r.end) {
+        tern_graph_piece *p = &graph->pieces[graph->n_pieces++];
+        while (r.end < graph->n_nodes && graph->nodes[r.end]->work.kind != TERN_WORK_CALL)
+            r.end++;
+        *p = (tern_graph_piece){r.end, NULL};
+        if (r.end > r.from)
+            TERN_TRY(vendor->graph_make(graph->place, run_nodes, &r, &p->made));
+    }
     return TERN_OK;
 }
 
@@ -212,7 +243,7 @@ tern_status tern_graph_capture_end(tern_graph *graph)
         status = advance_random(graph);
     tern_thread.graph = NULL;
     if (status == TERN_OK && vendor && vendor->graph_make && graph->n_nodes)
-        status = vendor->graph_make(graph->place, run_nodes, graph, &graph->made);
+        status = make_pieces(graph, vendor);
     if (status != TERN_OK)
         empty(graph);
     else
@@ -237,7 +268,16 @@ void tern_capture_block_leave(tern_capture_block *block)
 static tern_status run(tern_graph *graph)
 {
     tern_place *place = graph->place;
-    return graph->made ? place->backend->vendor->graph_run(place, graph->made) : run_nodes(graph);
+    if (!graph->pieces)
+        return run_nodes(&(range){graph, 0, graph->n_nodes});
+    for (int i = 0; i < graph->n_pieces; i++) {
+        const tern_graph_piece *p = &graph->pieces[i];
+        if (p->made)
+            TERN_TRY(place->backend->vendor->graph_run(place, p->made));
+        if (p->end < graph->n_nodes)
+            TERN_TRY(run_node(place, graph->nodes[p->end]));
+    }
+    return TERN_OK;
 }
 
 static tern_status run_and_time(tern_graph *graph)

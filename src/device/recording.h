@@ -16,6 +16,12 @@ typedef struct tern_refresh {
     void *user;
 } tern_refresh;
 
+/* Nodes from the end of the one before to this end, where a call of the host's follows, as the vendor has them. */
+typedef struct tern_graph_piece {
+    int64_t end;
+    void *made; /* NULL: there are none */
+} tern_graph_piece;
+
 struct tern_graph {
     tern_place *place;
     tern_graph *next; /* of all graphs */
@@ -33,7 +39,8 @@ struct tern_graph {
     int n_constants;
     tern_block *pool;               /* every block of it, by its `of_pool` */
     tern_block *idle[SIZE_CLASSES]; /* those that no tensor has */
-    void *made;                     /* the vendor's form, NULL: nodes are run one by one */
+    tern_graph_piece *pieces;       /* NULL: nodes are run one by one */
+    int n_pieces;
 };
 
 #endif

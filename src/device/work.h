@@ -13,7 +13,8 @@ typedef enum tern_work_kind {
     TERN_WORK_ATTENTION,
     TERN_WORK_TOGETHER,
     TERN_WORK_COPY,
-    TERN_WORK_ZERO
+    TERN_WORK_ZERO,
+    TERN_WORK_CALL
 } tern_work_kind;
 
 /* All that it points to is the caller's, and of a recorded one the graph's. */
@@ -41,6 +42,11 @@ typedef struct tern_work {
             const tern_buffer *from, *to;
             size_t from_at, to_at, bytes;
         } copy;
+        struct { /* of the host's, in replays alone */
+            tern_status (*run)(void *user);
+            void (*drop)(void *user);
+            void *user;
+        } call;
     } what;
 } tern_work;
 

@@ -10,12 +10,7 @@ enum { MOST_TAG = 30000, NO_ROOT = INT_MIN };
 
 /* ---- what they take ------------------------------------------------------------------------------ */
 
-typedef struct request {
-    const char *name; /* "all_reduce" */
-    tern_dist_work w;
-    tern_dist_options o;
-    tern_tensor *one, *all; /* this rank's part, and those of all ranks, where there are such */
-} request;
+typedef tern_dist_request request;
 
 static bool adds(tern_dist_kind kind)
 {
@@ -81,17 +76,25 @@ static tern_status find_root(request *r, int root)
     return TERN_OK;
 }
 
-static tern_status check(request *r, int root)
+static tern_status check_job(const char *name)
 {
     const tern_dist_job *job = &tern_dist_the_job;
+    return job->mpi && job->forks != tern_forks()
+               ? tern_fail(TERN_ERR_STATE, "tern_dist_%s: not in a forked child", name)
+               : TERN_OK;
+}
+
+static tern_status check(request *r, int root)
+{
     r->w.group = r->o.group ? r->o.group : &tern_dist_the_job.all;
-    if (tern_is_capturing() || (job->mpi && job->forks != tern_forks()))
-        return tern_fail(TERN_ERR_STATE, "tern_dist_%s: not in a %s", r->name,
-                         tern_is_capturing() ? "capture" : "forked child");
+    TERN_TRY(check_job(r->name));
+    if (tern_is_capturing() && (!r->one || !tern_storage_recording(r->one)))
+        return tern_fail(TERN_ERR_STATE,
+                         "tern_dist_%s: not in a capture, but of tensors of its device", r->name);
     if (r->w.group->rank < 0)
         return tern_fail(TERN_ERR_ARGUMENT,
                          "tern_dist_%s: rank %d does not belong to the group it gives", r->name,
-                         job->all.rank);
+                         tern_dist_the_job.all.rank);
     TERN_TRY(find_root(r, root));
     if (r->one)
         TERN_TRY(check_tensor(r->name, r->one));
@@ -159,9 +162,10 @@ static tern_status hold(const request *r, tern_dist_work *w, tern_tensor *in, te
 
 /* ---- one process ------------------------------------------------------------------------------------ */
 
-static tern_status alone(const request *r, tern_tensor *in, tern_tensor *out)
+static tern_status alone(const request *r)
 {
     const uint64_t failures = tern_failures();
+    tern_tensor *in = r->in, *out = r->out;
     TERN_SCOPE {
         TERN_NO_GRAD {
             if (in && out && tern_numel(out))
@@ -187,6 +191,8 @@ tern_status tern_dist_wait(tern_dist_work *w)
     tern_status status = TERN_OK;
     if (!w)
         return tern_fail_argument_null("tern_dist_wait", "work");
+    if (w->recorded)
+        status = tern_dist_record_wait(w->recorded);
     if (w->group)
         status = tern_dist_await(&tern_dist_the_job, w);
     if (status == TERN_OK && w->out && w->writes) {
@@ -203,10 +209,10 @@ bool tern_dist_is_completed(const tern_dist_work *w)
     return !w || atomic_load(&w->done);
 }
 
-static tern_status begin(request *r, tern_tensor *in, tern_tensor *out)
+static tern_status begin(const request *r)
 {
     const tern_tensor *x = r->one ? r->one : r->all;
-    tern_dist_work *w = &r->w;
+    tern_dist_work own = r->w, *w = &own;
     const int ranks = w->group->size;
     w->timeout = r->o.timeout > 0 ? r->o.timeout : w->group->timeout;
     w->tag = r->o.tag;
@@ -231,7 +237,7 @@ static tern_status begin(request *r, tern_tensor *in, tern_tensor *out)
     tern_dist_work *made = tern_dist_work_new(w, r->o.label);
     if (!made)
         return TERN_ERR_MEMORY;
-    tern_status status = hold(r, made, in, out);
+    tern_status status = hold(r, made, r->in, r->out);
     if (status == TERN_OK)
         status = tern_dist_give(&tern_dist_the_job, made);
     if (status != TERN_OK)
@@ -241,6 +247,15 @@ static tern_status begin(request *r, tern_tensor *in, tern_tensor *out)
     else
         status = tern_dist_wait(made);
     return status;
+}
+
+static tern_status begin_recorded(const request *r)
+{
+    TERN_TRY(check_job(r->name));
+    if (!tern_dist_the_job.mpi)
+        return tern_fail(TERN_ERR_STATE, "tern_dist_%s: the job of the recording was left",
+                         r->name);
+    return begin(r);
 }
 
 static tern_status go_on(request r, int root)
@@ -256,22 +271,24 @@ static tern_status go_on(request r, int root)
     const bool rooted = root != NO_ROOT;
     TERN_TRY(check(&r, rooted ? root : (r.o.group ? r.o.group->members[0] : 0)));
     const bool is_root = r.w.root == r.w.group->rank;
-    tern_tensor *in = kind == DIST_ALL_GATHER || kind == DIST_GATHER           ? one
-                      : kind >= DIST_REDUCE_SCATTER && kind <= DIST_ALL_TO_ALL ? all
-                                                                               : NULL;
-    tern_tensor *out = in == one && one ? all : one;
+    r.in = kind == DIST_ALL_GATHER || kind == DIST_GATHER           ? one
+           : kind >= DIST_REDUCE_SCATTER && kind <= DIST_ALL_TO_ALL ? all
+                                                                    : NULL;
+    r.out = r.in == one && one ? all : one;
     if ((kind == DIST_GATHER || kind == DIST_SCATTER) && is_root && !all)
         return tern_fail(TERN_ERR_ARGUMENT, "tern_dist_%s: all is NULL on rank %d", r.name, root);
     if (kind == DIST_GATHER && !is_root)
-        out = NULL;
+        r.out = NULL;
     if (kind == DIST_SCATTER && !is_root)
-        in = NULL;
+        r.in = NULL;
     r.w.reads = kind == DIST_ALL_REDUCE || kind == DIST_REDUCE || kind == DIST_SEND ||
                 (kind == DIST_BROADCAST && is_root);
     r.w.writes = kind == DIST_BROADCAST ? !is_root
                  : kind == DIST_REDUCE  ? is_root
                                         : kind != DIST_SEND;
-    return r.w.group->size <= 1 ? alone(&r, in, out) : begin(&r, in, out);
+    return r.w.group->size <= 1  ? alone(&r)
+           : tern_is_capturing() ? tern_dist_record(&r, begin_recorded)
+                                 : begin(&r);
 }
 
 static tern_status go(tern_dist_kind kind, tern_tensor *one, tern_tensor *all, int root,

@@ -57,13 +57,19 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
     const bool buffers = d->buffers_due && d->broadcasts && d->done == 0;
     const bool kept = d->n && tern_grad(d->slots[0].x) == d->slots[0].home && d->result &&
                       tern_version(d->buckets[0].flat) == d->result;
+    tern_status sorted = TERN_OK;
     int from = 0;
+    if (tern_is_capturing() && (d->joins || d->shards))
+        return tern_fail(TERN_ERR_STATE, "%s: a step %s can't be recorded", function,
+                         d->joins ? "in TERN_JOIN" : "of .shards");
     if (d->joins)
         TERN_TRY(tern_ddp_go_on(d, buffers, records && !d->no_sync, &from));
     if (buffers)
         TERN_TRY(tern_ddp_broadcast_from(from, module, tern_nn_each_buffer, d->group, "buffers"));
     if (d->due && !d->sorted && records && !d->joins)
-        TERN_TRY(tern_ddp_sort_buckets(d));
+        TERN_UNRECORDED
+            sorted = tern_ddp_sort_buckets(d);
+    TERN_TRY(sorted);
     TERN_TRY(d->shards && records ? run_shard(d, module, in, n, out, k)
                                   : tern_nn_call(module, in, n, out, k));
     d->buffers_due = records && !d->no_sync;

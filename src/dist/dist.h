@@ -109,7 +109,17 @@ struct tern_dist_work {
 
     tern_status status;
     atomic_bool done;
+    struct tern_dist_recorded *recorded; /* what a recording has of it, and nothing else; NULL */
 };
+
+/* A collective as the program asks for it. */
+typedef struct tern_dist_request {
+    const char *name; /* "all_reduce" */
+    tern_dist_work w;
+    tern_dist_options o;
+    tern_tensor *one, *all; /* this rank's part, and those of all ranks, where there are such */
+    tern_tensor *in, *out;  /* of these, as the kind goes */
+} tern_dist_request;
 
 /* What ranks say of themselves when they meet. */
 typedef struct tern_dist_card {
@@ -224,6 +234,12 @@ typedef enum tern_dist_way {
 } tern_dist_way;
 tern_status tern_dist_all_reduce_by(tern_tensor *x, tern_dist_way way,
                                     const tern_dist_options *options);
+
+/* ---- recorded.c: inside of a capture of the tensors' device ---------------------------------------- */
+/* A replay begins it, and ends it where the program did not ask for the work: else where the program waits. */
+tern_status tern_dist_record(const tern_dist_request *r,
+                             tern_status (*begin)(const tern_dist_request *r));
+tern_status tern_dist_record_wait(struct tern_dist_recorded *recorded);
 
 /* ---- numbers.c ----------------------------------------------------------------------------------- */
 /* values[i], of n, become their sums over the group's ranks, or the greatest; NaN where one is. */

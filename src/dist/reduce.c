@@ -3,6 +3,7 @@
 #include "base/warning.h"
 #include "dist/ddp.h"
 #include <stdio.h>
+#include <tern/graph.h>
 
 /* ---- during the walk ----------------------------------------------------------------------------- */
 
@@ -127,14 +128,12 @@ static tern_status keep_shard(tern_ddp *d)
 }
 
 /* How many used what is asked for only where somebody did not use something. */
-static tern_status give_rest(tern_ddp *d)
+static tern_status tell_counts(tern_ddp *d)
 {
     char label[48];
     double *counts = tern_data(d->counts), told[2] = {d->rows, 0};
     if (!counts)
         return TERN_ERR_STATE;
-    while (d->given < d->n_buckets)
-        TERN_TRY(give(d, d->given));
     for (int i = 0; i < d->n; i++)
         told[1] += !d->slots[i].used;
     snprintf(label, sizeof label, "step %lld counts", (long long)d->step);
@@ -147,6 +146,17 @@ static tern_status give_rest(tern_ddp *d)
                                     &(tern_dist_options){.group = d->group, .label = label});
     counts[0] = told[0];
     return TERN_OK;
+}
+
+/* What is recorded uses the same parameters, and has the same rows, in every replay: ranks tell it once. */
+static tern_status give_rest(tern_ddp *d)
+{
+    tern_status status = TERN_OK;
+    while (d->given < d->n_buckets)
+        TERN_TRY(give(d, d->given));
+    TERN_UNRECORDED
+        status = tell_counts(d);
+    return status;
 }
 
 /* Also after an error: MPI has their memory. */
@@ -191,7 +201,9 @@ static void name_unused(const tern_ddp *d, const double *counts)
 
 static tern_status take_sums(tern_ddp *d)
 {
-    const double *counts = tern_data(d->counts);
+    const double *counts = NULL;
+    TERN_UNRECORDED
+        counts = tern_data(d->counts);
     const double rows = counts[0];
     if (rows > 0 && d->kept)
         return tern_fail(TERN_ERR_STATE, "tern_ddp_divide_by: there were gradients of the step "

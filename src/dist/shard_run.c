@@ -3,6 +3,7 @@
 #include "dist/shard.h"
 #include "tensor/leaf.h"
 #include <stddef.h>
+#include <tern/graph.h>
 
 static _Thread_local tern_shard_unit *outermost; /* that runs */
 
@@ -412,6 +413,8 @@ static tern_status run_whole(tern_shard_pass *p, tern_module_run run, tern_tenso
 {
     tern_shard_unit *u = p->unit;
     tern_tensor *const *outer = u->inside, *x[n + 1], *full[u->n];
+    if (tern_is_capturing())
+        return tern_fail(TERN_ERR_STATE, "tern_dist_fully_shard: a step can't be recorded");
     TERN_TRY(cast_inputs(u, in, n, x));
     TERN_TRY(gather_all(p, full));
     tern_status status = prefetch(p, 1);

@@ -52,6 +52,14 @@ tern_status tern_stage_wait(tern_stage *stage);
 /* Waits too; NULL is fine. */
 void tern_stage_free(tern_stage *stage);
 
+/* ---- captures (transfer.c) --------------------------------------------------------------------- */
+/* The graph that this thread records for x's device, as a number; NULL: work on x runs. */
+const void *tern_storage_recording(const tern_tensor *x);
+/* While there is one: each replay calls run(user) on the host between what was recorded before and after it, which the
+ * device may still have to do; drop(user) once, when the recording ends, also after an error of this. */
+tern_status tern_storage_record_call(tern_status (*run)(void *user), void (*drop)(void *user),
+                                     void *user);
+
 /* ---- tensors (transfer.c) ---------------------------------------------------------------------- */
 /* A dense tensor of the cpu in memory that `device` copies from by itself, owned by the innermost scope; its memory is
  * used again once it is released and copied. What is collated into one needs no copy more. */

@@ -1,5 +1,6 @@
 /* transfer.c -- copies to and from devices that do not wait, of bytes and of whole tensors (storage.h). */
 #include "tensor/storage.h"
+#include "device/capture.h"
 #include "device/transfers.h"
 #include "tensor/tensor.h"
 #include <string.h>
@@ -362,4 +363,17 @@ void tern_transfer_free(tern_transfer *t)
     if (t->place)
         tern_point_await(t->place, t->point);
     end(t);
+}
+
+/* ---- captures ---------------------------------------------------------------------------- */
+
+const void *tern_storage_recording(const tern_tensor *x)
+{
+    return tern_capture_of(x->storage->place);
+}
+
+tern_status tern_storage_record_call(tern_status (*run)(void *user), void (*drop)(void *user),
+                                     void *user)
+{
+    return tern_capture_call(run, drop, user);
 }

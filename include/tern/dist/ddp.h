@@ -36,6 +36,9 @@ TERN_API tern_distributed_data_parallel_options tern_distributed_data_parallel_d
  * generator at the step's first forward, which ranks have seeded alike. Gradients are to be zeroed before each step
  * (TERN_ERR_STATE out of forward); buffers are rank 0's as without it.
  *
+ * A step may be recorded (tern/graph.h), by all ranks alike: buffers and buckets then travel in every replay. Which parameters
+ * are used, and the rows of tern_ddp_divide_by, are those of the recording. Steps of .shards and of TERN_JOIN can't be.
+ *
  * With tern_nn_data_parallel inside each rank may have several devices. The result owns module, also when this fails. Errors:
  * TERN_ERR_PEER, with the first parameter that differs and its rank, where models are not the same; later as those of
  * tern_dist_all_reduce, out of tern_backward and tern_nn_forward. To be made before optimizers, after moves to a device. */
