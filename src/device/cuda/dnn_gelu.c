@@ -4,14 +4,14 @@
  *   h = A B + bias,  C = gelu(h), and h is noted; or C = gelu'(h) A B
  *
  * Making a plan takes cuDNN a second of a processor, a kernel compiled: what cuDNN answers for a shape is kept. */
-#include "base/warning.h"
 #include "device/cuda/dnn_graph.h"
 #include <stdlib.h>
 #include <string.h>
 #include <tern/backends.h>
 
-/* FEWEST: of products of two numbers, in log2. */
-enum { PLANS = 32, FIRST_COMPUTE = 80, FEWEST = 33, ALIGNMENT = 16 };
+enum { PLANS = 32, FIRST_COMPUTE = 80, ALIGNMENT = 16 };
+/* Of products of two numbers: with fewer a plan is not worth its making. */
+static const double FEWEST = 0x1p33;
 enum { A = 1, B, PRODUCT, BIAS, H, C, TENSORS };
 
 /* Compared byte by byte. */
@@ -62,7 +62,7 @@ static bool is_wanted(tern_place *place, const tern_gemm *g)
     const char *wanted = getenv("TERN_CUDNN_GELU");
     if (!tern_cuda.has_graph || !tern_backends_cudnn_is_enabled() || (wanted && *wanted == '0'))
         return false;
-    return wanted || ((double)g->m * (double)g->n * (double)g->k >= 0x1p33 &&
+    return wanted || ((double)g->m * (double)g->n * (double)g->k >= FEWEST &&
                       tern_cuda_state_of(place)->compute >= FIRST_COMPUTE);
 }
 
