@@ -1,6 +1,6 @@
 /* many.c -- what bench/many runs: several processes, or several devices of one.
  *
- *   many step MODEL WAY SECONDS              of a job; MODEL: mlp or gpt; WAY: alone or ddp. Seconds a step of the slowest rank
+ *   many step MODEL WAY SECONDS              of a job; MODEL: mlp, gpt or wide (25 MB of gradients); WAY: alone or ddp. Seconds a step of the slowest rank
  *   many reduce BYTES SECONDS                of a job; seconds that a sum of float32 over all ranks takes
  *   many ways DEVICE ROWS SECONDS            the step of one device; then by tern_nn_data_parallel over it twice, in three ways
  *   many rate SECONDS WAY DEVICE...          rows a second; WAY: equal or balance, of more than one
@@ -29,6 +29,17 @@ static tern_module *mlp(const char *device, int out)
     return tern_nn_sequential(
         tern_nn_linear(256, 512, &o), tern_nn_relu(), tern_nn_linear(512, 512, &o), tern_nn_relu(),
         tern_nn_linear(512, 512, &o), tern_nn_relu(), tern_nn_linear(512, out, &o));
+}
+
+/* Six layers of 4 MiB each, and one output. */
+static tern_module *wide(void)
+{
+    tern_module *m = tern_nn_sequential(tern_nn_linear(1024, 1024, NULL), tern_nn_relu());
+    for (int i = 0; i < 5; i++) {
+        tern_nn_append(m, tern_nn_linear(1024, 1024, NULL));
+        tern_nn_append(m, tern_nn_relu());
+    }
+    return tern_nn_append(m, tern_nn_linear(1024, 10, NULL)) ? m : NULL;
 }
 
 static void steps(void *user, long n)
@@ -66,6 +77,10 @@ static int step(const char *model, const char *way, double seconds)
     if (strcmp(model, "mlp") == 0) {
         r.model = mlp("cpu", 10);
         r.x = tern_randn(TERN_SHAPE(128, 256), TERN_F32, "cpu");
+        r.y = tern_randint(0, 10, TERN_SHAPE(128), TERN_I64, "cpu");
+    } else if (strcmp(model, "wide") == 0) {
+        r.model = wide();
+        r.x = tern_randn(TERN_SHAPE(128, 1024), TERN_F32, "cpu");
         r.y = tern_randint(0, 10, TERN_SHAPE(128), TERN_I64, "cpu");
     } else {
         r.model = gpt_new(

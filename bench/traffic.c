@@ -205,10 +205,12 @@ static int check(void)
         if (!count_step(&s, &t))
             return 1;
         double bytes = times_least(&t);
-        bool more = t.eager > (unsigned long)s.may || (s.most > 0 && bytes > s.most);
-        printf("%s%s %s: %lu commands, may have %d; %.3f times the least bytes, may have %g\n",
-               more ? "FAILED " : "", s.title, tern_dtype_name(s.dtype), t.eager, s.may, bytes,
-               s.most);
+        bool more = t.eager > (unsigned long)s.may || t.replayed > (unsigned long)s.recorded ||
+                    (s.most > 0 && bytes > s.most);
+        printf("%s%s %s: %lu commands, recorded %lu, may have %d and %d; %.3f times the least "
+               "bytes, may have %g\n",
+               more ? "FAILED " : "", s.title, tern_dtype_name(s.dtype), t.eager, t.replayed, s.may,
+               s.recorded, bytes, s.most);
         failed += more;
     }
     return failed > 0;

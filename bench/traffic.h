@@ -7,10 +7,10 @@
 /* ---- a step of training (traffic_steps.c) ---- */
 typedef struct step {
     const char *name, *title;
-    tern_dtype dtype; /* of autocast; TERN_F32: none */
-    int64_t batch;    /* how many inputs; 0: as many as it has */
-    int may, aim;
-    double most; /* bytes over the least; 0: not held */
+    tern_dtype dtype;       /* of autocast; TERN_F32: none */
+    int64_t batch;          /* how many inputs; 0: as many as it has */
+    int may, recorded, aim; /* commands, those of its recording */
+    double most;            /* bytes over the least; 0: not held */
     tern_module *model;
     tern_optimizer *optimizer;
     tern_tensor *x, *y;

@@ -5,8 +5,14 @@
 #include <string.h>
 
 static const step steps[] = {
-#define STEP(NAME, DTYPE, TITLE, MAY, AIM, MOST)                                                   \
-    {.name = #NAME, .title = TITLE, .dtype = TERN_##DTYPE, .may = MAY, .aim = AIM, .most = MOST},
+#define STEP(NAME, DTYPE, TITLE, MAY, RECORDED, AIM, MOST)                                         \
+    {.name = #NAME,                                                                                \
+     .title = TITLE,                                                                               \
+     .dtype = TERN_##DTYPE,                                                                        \
+     .may = MAY,                                                                                   \
+     .recorded = RECORDED,                                                                         \
+     .aim = AIM,                                                                                   \
+     .most = MOST},
 #include "traffic_steps.def"
 #undef STEP
 };

@@ -132,17 +132,4 @@ KERNEL6(K(conv_tiles), (OUT, STO, cs), (OUT, f32, sums), (IN, STO, as), (IN, STO
     }
 }
 
-/* C = the sum of its parts + bias, or is added to. */
-KERNEL4(K(conv_parts), (OUT, STO, cs), (IN, f32, sums), (IN, STO, biases), (ARG, tern_conv_tiles, g))
-{
-    BASE(cs);
-    BASE(sums);
-    BASE(biases);
-    ITEMS(i, g.whole)
-    {
-        f32 sum = g.has_bias ? LD(biases, i / g.outs % g.channels) : 0;
-        for (i32 p = 0; p < g.parts; p++)
-            sum += sums[p * g.whole + i];
-        ST(cs, i, sum + (g.adds ? LD(cs, i) : 0));
-    }
-}
+#include "convolution_parts.h"

@@ -40,7 +40,14 @@
         }                                                                                          \
         SKIP4(ys) SKIP4(xs) inner -= 4 * quads;                                                    \
     }
-#define COPY_FROM(S)     TERN_CAT(COPY_FROM, IN_SET(EXISTING, S))(S, TERN_CAT(CONVERT, IN_SET(FLOATS, S)))
+/* The host's higher instruction sets leave float64 and whole numbers to half precision, which hardly anybody copies, to the lowest. */
+#undef SET_COPIED
+#if IS_HALF && defined(TERN_LOWEST) && !TERN_LOWEST
+#define SET_COPIED (1, 0, 1, 0, 1, 1)
+#else
+#define SET_COPIED SET_EXISTING
+#endif
+#define COPY_FROM(S)     TERN_CAT(COPY_FROM, IN_SET(COPIED, S))(S, TERN_CAT(CONVERT, IN_SET(FLOATS, S)))
 #define CONVERT_0(v)     v
 #define CONVERT_1        TRUNCATED
 #define COPY_FROM_0(S, CONVERT)

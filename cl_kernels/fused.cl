@@ -121,11 +121,30 @@ KERNEL13(K(layer_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, db
     LAYER_NORM_GRADIENT_(1, LD, ST, LOAD4, STORE4, , )
 }
 
+/* Layer norm of a sum xs = as + hs, which is made too. A lane reads again what it wrote itself. */
+KERNEL12(K(add_layer_norm), (OUT, STO, xs), (IN, STO, as), (IN, STO, hs), (OUT, STO, ys), (OUT, ACC, means),
+         (OUT, ACC, rstds), (IN, STO, ws), (IN, STO, bs), (ARG, i64, rows), (ARG, i64, n), (ARG, REAL, eps), (ARG, i32, what))
+{
+    BASE(xs);
+    BASE(as);
+    BASE(hs);
+    BASE(ys);
+    BASE(means);
+    BASE(rstds);
+    BASE(ws);
+    BASE(bs);
+    LAYER_NORM_(ST(xs, at + j, LD(as, at + j) + LD(hs, at + j));, LD, ST(ys, at + j, v);)
+}
+
 /* Float32 with halves: the gradient of what came in of half precision, below. */
 #if IS_HALF
 #define IN_F32(p, i)     (p)[i]
 #define TO_F32(p, i, v)  (p)[i] = (v)
-/* Layer norm of float32, whose result is noted in half precision too. */
+/* Layer norm of float32, whose result is noted in half precision too; what 32: in that alone. */
+#define MIXED_PUT_                                                                                 \
+    ST(halves, at + j, v);                                                                         \
+    if ((what & 32) == 0)                                                                          \
+        ys[at + j] = v;
 KERNEL11(K(layer_norm_mixed), (OUT, f32, ys), (OUT, STO, halves), (OUT, ACC, means), (OUT, ACC, rstds), (IN, f32, xs),
          (IN, f32, ws), (IN, f32, bs), (ARG, i64, rows), (ARG, i64, n), (ARG, REAL, eps), (ARG, i32, what))
 {
@@ -136,7 +155,24 @@ KERNEL11(K(layer_norm_mixed), (OUT, f32, ys), (OUT, STO, halves), (OUT, ACC, mea
     BASE(xs);
     BASE(ws);
     BASE(bs);
-    LAYER_NORM_(IN_F32, ys[at + j] = v; ST(halves, at + j, v);)
+    LAYER_NORM_(, IN_F32, MIXED_PUT_)
+}
+
+/* The same of a sum xs = as + hs, which is made too. */
+KERNEL13(K(add_layer_norm_mixed), (OUT, f32, xs), (IN, f32, as), (IN, STO, hs), (OUT, f32, ys), (OUT, STO, halves),
+         (OUT, ACC, means), (OUT, ACC, rstds), (IN, f32, ws), (IN, f32, bs), (ARG, i64, rows), (ARG, i64, n),
+         (ARG, REAL, eps), (ARG, i32, what))
+{
+    BASE(xs);
+    BASE(as);
+    BASE(hs);
+    BASE(ys);
+    BASE(halves);
+    BASE(means);
+    BASE(rstds);
+    BASE(ws);
+    BASE(bs);
+    LAYER_NORM_(xs[at + j] = as[at + j] + LD(hs, at + j);, IN_F32, MIXED_PUT_)
 }
 
 KERNEL14(K(layer_norm_gradient_mixed), (OUT, f32, dxs), (OUT, STO, halves), (OUT, ACC, dws), (OUT, ACC, dbs),

@@ -1,7 +1,7 @@
 /* layer_norm.h -- the body of layer norm, of norm_layer.cl and of fused.cl, where its result is noted in half precision too. */
 #ifndef TERN_LAYER_NORM_H
 #define TERN_LAYER_NORM_H
-/* LDX loads what has x's type; PUT puts v to element at + j. what: 1 there is w, 2 b, 4 the mean counts as 0. The mean's own
+/* LDX loads what has x's type, BEGIN may make x's element at + j first; PUT puts v to element at + j. what: 1 there is w, 2 b, 4 the mean counts as 0. The mean's own
  * rounding shows in the deviations from it, and is put right by their mean, `off`. */
 #define LAYER_NORM_PUT_(V, PUT)                                                                    \
     SIMD TEAM_LANES(j, n)                                                                          \
@@ -9,7 +9,7 @@
         ACC v = (V);                                                                               \
         PUT                                                                                        \
     }
-#define LAYER_NORM_(LDX, PUT)                                                                      \
+#define LAYER_NORM_(BEGIN, LDX, PUT)                                                                      \
     LOCAL_ARRAY(ACC, scratch, TERN_WG);                                                            \
     TEAMS(r, rows, n)                                                                              \
     {                                                                                              \
@@ -18,9 +18,11 @@
         RUNS(b, run, n)                                                                            \
         {                                                                                          \
             ACC some = 0;                                                                          \
-            SIMD_SUM(some) TEAM_LANES(j, run)                                                      \
+            SIMD_SUM(some) TEAM_LANES(i, run)                                                      \
             {                                                                                      \
-                some += LDX(xs, at + b + j);                                                       \
+                const idx j = b + i;                                                               \
+                BEGIN                                                                              \
+                some += LDX(xs, at + j);                                                           \
             }                                                                                      \
             mean += some;                                                                          \
         }                                                                                          \

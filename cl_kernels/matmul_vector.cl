@@ -1,7 +1,7 @@
 /* matmul_vector.cl -- the matrix product for CPU-type OpenCL devices: register-tiled, one work-item a
    group.
 
-   C_b = alpha A_b B_b + beta C_b (+ bias), for each b of the batch; A is (m, k), B is (k, n), both
+   C_b = alpha A_b B_b + beta C_b (+ bias), for each b of the batch, in rows of `inner`; A is (m, k), B is (k, n), both
    with any strides, C is (m, n) with contiguous rows. beta = 0 does not read C.
 
    One work-group computes a block of rows x cols of one C_b, in the order of Goto and van de Geijn,
@@ -296,7 +296,8 @@ INLINE void tile(const int rows, const int vectors, __local const real *a, __loc
         __global const element *restrict B, long b_at, long b_batch, long b_row, long b_col,       \
         __global element *restrict C, long c_at, long c_batch, long c_row,                         \
         __global const element *restrict bias, long bias_at, long m, long n, long k, real alpha,   \
-        real beta, long group_rows, long group_cols, long k_part, long c_part
+        real beta, long group_rows, long group_cols, long k_part, long c_part, long inner,         \
+        long a_outer, long b_outer, long c_outer
 
 #define ONE_ITEM __attribute__((reqd_work_group_size(1, 1, 1)))
 
@@ -315,9 +316,9 @@ __kernel ONE_ITEM void gemm(ARGUMENTS)
     long j0 = get_group_id(0) * group_cols;
     int all_cols = (int)min(group_cols, n - j0);
     long k_begin = part * k_part, k_end = min(k_begin + k_part, k);
-    A += a_at + batch * a_batch;
-    B += b_at + batch * b_batch + j0 * b_col;
-    C += c_at + batch * c_batch + part * c_part + j0;
+    A += a_at + batch / inner * a_outer + batch % inner * a_batch;
+    B += b_at + batch / inner * b_outer + batch % inner * b_batch + j0 * b_col;
+    C += c_at + batch / inner * c_outer + batch % inner * c_batch + part * c_part + j0;
     if (bias)
         bias += bias_at + j0;
 
@@ -358,12 +359,12 @@ __kernel ONE_ITEM void gemm(ARGUMENTS)
 __kernel ONE_ITEM void gemm_sum(__global const real *restrict A, long parts,
                                 __global element *restrict C, long c_at, long c_batch, long c_row,
                                 __global const element *restrict bias, long bias_at, long m, long n,
-                                real alpha, real beta, long group_rows)
+                                real alpha, real beta, long group_rows, long inner, long c_outer)
 {
     __local real sum[2 * WIDTH] __attribute__((aligned(64)));
     long batch = get_group_id(0), i0 = get_group_id(1) * group_rows, i1 = min(i0 + group_rows, m);
     A += batch * parts * m * n;
-    C += c_at + batch * c_batch;
+    C += c_at + batch / inner * c_outer + batch % inner * c_batch;
     for (long i = i0; i < i1; i++)
         for (long j = 0; j < n; j += 2 * WIDTH) {
             int cols = (int)min((long)(2 * WIDTH), n - j);
@@ -400,9 +401,9 @@ __kernel ONE_ITEM void gemm_dot(ARGUMENTS)
     long batch = get_group_id(2);
     long i0 = get_group_id(1) * group_rows, i1 = min(i0 + group_rows, m);
     long j0 = get_group_id(0) * group_cols, j1 = min(j0 + group_cols, n);
-    A += a_at + batch * a_batch;
-    B += b_at + batch * b_batch;
-    C += c_at + batch * c_batch;
+    A += a_at + batch / inner * a_outer + batch % inner * a_batch;
+    B += b_at + batch / inner * b_outer + batch % inner * b_batch;
+    C += c_at + batch / inner * c_outer + batch % inner * c_batch;
     for (long i = i0; i < i1; i += 4)
         for (long j = j0; j < j1; j += 4) {
             __global const element *a[4], *b[4];

@@ -42,12 +42,21 @@ KERNEL14(K(batch_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, db
     BATCH_NORM_GRADIENT_(1, LD(dys, at), NORM_LOAD_(d4[u], dys), d4[u][e])
 }
 
-/* The same two where size is 1: groups take tiles of the channels, which lie side by side. */
+/* The same two where size is 1: groups take tiles of the channels, which lie side by side, or one of the `parts` of a tile's
+ * rows, as in batch_norm.h. */
 #define TILE 64
-/* V of all rows added to `to`, as sums of sums. */
-#define ROWS_(to, V)                                                                               \
-    for (idx first = 0; first < (idx)n; first += 1024) {                                           \
-        idx last = first + 1024 < (idx)n ? first + 1024 : (idx)n;                                  \
+#define FLAT_PART_OF_(g)                                                                           \
+    const idx tile = (g) / (idx)parts, part = (g) - tile * (idx)parts, left = tile * TILE;         \
+    const idx width = (idx)channels - left < TILE ? (idx)channels - left : TILE;                   \
+    const idx len = ((idx)n + (idx)parts - 1) / (idx)parts;                                        \
+    const idx from = FLAT_CUT_(part), to = FLAT_CUT_(part + 1);                                    \
+    const i32 ends = (what & NORM_PIECES) == 0, joins = parts > 1 && ends;
+#define FLAT_CUT_(k)   ((k) * len < (idx)n ? (k) * len : (idx)n)
+#define FLAT_PIECE_(k) (2 * ((left + j) * (idx)parts + (k)))
+/* V of the part's rows added to `sum`, as sums of sums. */
+#define ROWS_(sum, V)                                                                              \
+    for (idx first = from; first < to; first += 1024) {                                            \
+        idx last = first + 1024 < to ? first + 1024 : to;                                          \
         SIMD LANES(j, width)                                                                       \
         {                                                                                          \
             some[j] = 0;                                                                           \
@@ -60,7 +69,7 @@ KERNEL14(K(batch_norm_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, ACC, db
         }                                                                                          \
         SIMD LANES(j, width)                                                                       \
         {                                                                                          \
-            to[j] += some[j];                                                                      \
+            sum[j] += some[j];                                                                     \
         }                                                                                          \
     }
 KERNEL17(K(batch_norm_flat), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds),
@@ -74,52 +83,67 @@ KERNEL17(K(batch_norm_flat), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds
     BASE(running_means);
     BASE(running_variances);
     BASE(counts);
+    BASE(pieces);
     BASE(xs);
     BASE(ws);
     BASE(bs);
     LOCAL_ARRAY(ACC, origin, TILE);
-    LOCAL_ARRAY(ACC, mean, TILE);
+    LOCAL_ARRAY(ACC, middle, TILE);
     LOCAL_ARRAY(ACC, w, TILE);
     LOCAL_ARRAY(ACC, some, TILE);
-    GROUPS(g, (channels + TILE - 1) / TILE)
+    GROUPS(g, (channels + TILE - 1) / TILE * parts)
     {
-        idx left = g * TILE, width = (idx)channels - left;
-        width = width < TILE ? width : TILE;
+        FLAT_PART_OF_(g)
         SIMD LANES(j, width)
         {
             origin[j] = LD(xs, left + j);
-            mean[j] = 0;
+            middle[j] = 0;
             w[j] = 0;
         }
-        ROWS_(mean, LD(xs, k * (idx)channels + left + j) - origin[j])
-        SIMD LANES(j, width)
-        {
-            mean[j] = origin[j] + mean[j] / (ACC)n;
+        if (joins) {
+            LANES(j, width)
+            {
+                ACC count = 0, mean = 0, squares = 0;
+                for (idx k = 0; k < (idx)parts; k++) {
+                    const ACC more = (ACC)(FLAT_CUT_(k + 1) - FLAT_CUT_(k));
+                    if (more > 0)
+                        NORM_MEET_(more, pieces[FLAT_PIECE_(k)], pieces[FLAT_PIECE_(k) + 1])
+                }
+                middle[j] = mean;
+                w[j] = squares;
+            }
+        } else {
+            ROWS_(middle, LD(xs, k * (idx)channels + left + j) - origin[j])
+            SIMD LANES(j, width)
+            {
+                middle[j] = middle[j] / (ACC)(to - from);
+            }
+            ROWS_(w, (LD(xs, k * (idx)channels + left + j) - origin[j] - middle[j]) *
+                         (LD(xs, k * (idx)channels + left + j) - origin[j] - middle[j]))
         }
-        ROWS_(w, (LD(xs, k * (idx)channels + left + j) - mean[j]) * (LD(xs, k * (idx)channels + left + j) - mean[j]))
         LANES(j, width)
         {
             idx c = left + j;
-            ACC squares = w[j], rstd = 1 / sqrt(squares / (ACC)n + eps);
-            means[c] = mean[j];
-            rstds[c] = rstd;
-            NORM_RUN(NORM_RUNNING_MEAN, running_means[c], mean[j])
-            NORM_RUN(NORM_RUNNING_VARIANCE, running_variances[c], squares / (ACC)(n - 1))
-            NORM_COUNT(c)
+            ACC mean = origin[j] + middle[j], squares = w[j], rstd = 1 / sqrt(squares / (ACC)n + eps);
+            if (!ends) {
+                pieces[FLAT_PIECE_(part)] = middle[j];
+                pieces[FLAT_PIECE_(part) + 1] = squares;
+            } else if (part == 0) {
+                means[c] = mean;
+                rstds[c] = rstd;
+                NORM_RUN(NORM_RUNNING_MEAN, running_means[c], mean)
+                NORM_RUN(NORM_RUNNING_VARIANCE, running_variances[c], squares / (ACC)(n - 1))
+                NORM_COUNT(c)
+            }
+            middle[j] = mean;
             w[j] = (what & NORM_WEIGHT) != 0 ? ws[c] * rstd : rstd;
+            some[j] = (what & NORM_BIAS) != 0 ? bs[c] : 0;
         }
-        for (idx k = 0; k < (idx)n; k++) {
+        for (idx k = ends ? from : to; k < to; k++) {
             idx row = k * (idx)channels + left;
-            if ((what & NORM_BIAS) != 0) {
-                SIMD LANES(j, width)
-                {
-                    ST(ys, row + j, (LD(xs, row + j) - mean[j]) * w[j] + bs[left + j]);
-                }
-            } else {
-                SIMD LANES(j, width)
-                {
-                    ST(ys, row + j, (LD(xs, row + j) - mean[j]) * w[j]);
-                }
+            SIMD LANES(j, width)
+            {
+                ST(ys, row + j, (LD(xs, row + j) - middle[j]) * w[j] + some[j]);
             }
         }
     }
@@ -132,6 +156,7 @@ KERNEL14(K(batch_norm_flat_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, AC
     BASE(dxs);
     BASE(dws);
     BASE(dbs);
+    BASE(pieces);
     BASE(dys);
     BASE(xs);
     BASE(ws);
@@ -141,17 +166,16 @@ KERNEL14(K(batch_norm_flat_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, AC
     LOCAL_ARRAY(ACC, slope, TILE);
     LOCAL_ARRAY(ACC, mean, TILE);
     LOCAL_ARRAY(ACC, w, TILE);
-    GROUPS(g, (channels + TILE - 1) / TILE)
+    GROUPS(g, (channels + TILE - 1) / TILE * parts)
     {
-        idx left = g * TILE, width = (idx)channels - left;
-        width = width < TILE ? width : TILE;
+        FLAT_PART_OF_(g)
         SIMD LANES(j, width)
         {
             share[j] = 0;
             slope[j] = 0;
             mean[j] = means[left + j];
         }
-        for (idx k = 0; k < (idx)n; k++) {
+        for (idx k = joins ? to : from; k < to; k++) {
             idx row = k * (idx)channels + left;
             SIMD LANES(j, width)
             {
@@ -163,14 +187,23 @@ KERNEL14(K(batch_norm_flat_gradient), (OUT, STO, dxs), (OUT, ACC, dws), (OUT, AC
         LANES(j, width)
         {
             idx c = left + j;
+            for (idx k = joins ? 0 : (idx)parts; k < (idx)parts; k++) {
+                slope[j] += pieces[FLAT_PIECE_(k)];
+                share[j] += pieces[FLAT_PIECE_(k) + 1];
+            }
             ACC rstd = rstds[c], dw = slope[j] * rstd, db = share[j];
-            dws[c] = dw;
-            dbs[c] = db;
+            if (!ends) {
+                pieces[FLAT_PIECE_(part)] = slope[j];
+                pieces[FLAT_PIECE_(part) + 1] = db;
+            } else if (part == 0) {
+                dws[c] = dw;
+                dbs[c] = db;
+            }
             share[j] = (what & NORM_FIXED) != 0 ? 0 : db / (ACC)n;
             slope[j] = (what & NORM_FIXED) != 0 ? 0 : rstd * dw / (ACC)n;
             w[j] = (what & NORM_WEIGHT) != 0 ? ws[c] * rstd : rstd;
         }
-        for (idx k = 0; k < (idx)n; k++) {
+        for (idx k = ends ? from : to; k < to; k++) {
             idx row = k * (idx)channels + left;
             SIMD LANES(j, width)
             {
@@ -226,4 +259,7 @@ KERNEL13(K(batch_norm_fixed), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstd
 }
 #undef TILE
 #undef ROWS_
+#undef FLAT_PART_OF_
+#undef FLAT_CUT_
+#undef FLAT_PIECE_
 #endif

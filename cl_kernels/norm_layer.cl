@@ -17,7 +17,7 @@ KERNEL10(K(layer_norm), (OUT, STO, ys), (OUT, ACC, means), (OUT, ACC, rstds), (I
     BASE(xs);
     BASE(ws);
     BASE(bs);
-    LAYER_NORM_(LD, ST(ys, at + j, v);)
+    LAYER_NORM_(, LD, ST(ys, at + j, v);)
 }
 
 /* With h = (x - mean) rstd and g = dy w: dx = rstd (g - mean(g) - h mean(g h)), where the mean counts as

@@ -15,7 +15,7 @@ INLINE tern_span window_of(const tern_pool_shape *s, i32 d, idx q)
 {
     tern_span w;
     idx in = (idx)s->in[d], out = (idx)s->out[d];
-    if (s->adaptive != 0) {
+    if (s->adaptive != 0 && in != out) {
         w.first = (idx)((i64)q * in / out); /* the product may be more than an idx holds */
         w.end = (idx)(((i64)(q + 1) * in + out - 1) / out);
         w.step = 1;
@@ -40,7 +40,7 @@ INLINE tern_span windows_with(const tern_pool_shape *s, i32 d, idx i)
     idx in = (idx)s->in[d], out = (idx)s->out[d], stride = (idx)s->stride[d];
     w.step = 1;
     w.whole = 0;
-    if (s->adaptive != 0) {
+    if (s->adaptive != 0 && in != out) {
         w.first = (idx)((i64)i * out / in);
         w.end = (idx)(((i64)(i + 1) * out - 1) / in) + 1;
     } else {
@@ -68,6 +68,10 @@ INLINE i64 divisor_of(const tern_pool_shape *s, tern_span z, tern_span y, tern_s
 #define PLANES(p, n) ITEMS(p, n)
 #endif
 #define EACH(i, span) for (idx i = (span).first; i < (span).end; i += (span).step)
+
+/* What a step along a row, and a row, add to a place. */
+#define PLACE_STEP(s) ((s).last != 0 ? 0 : 1)
+#define PLACE_ROW(s)  ((s).last != 0 ? 1 : (idx)(s).in[2])
 
 /* Windows of a tile, the largest stride that it takes, and numbers of a row of x for each of it. */
 #define POOL_TILE   64
@@ -154,16 +158,17 @@ INLINE void K(max_pool_tile)(GLOBAL STO *ys, GLOBAL i64 *places, const GLOBAL ST
 {
     REAL row[POOL_STRIDE * POOL_ROW], most[POOL_TILE];
     i32 best[POOL_TILE];
-    idx in1 = (idx)s->in[1], in2 = (idx)s->in[2], ins = (idx)s->in[0] * in1 * in2, inside[POOL_STRIDE];
+    idx in1 = (idx)s->in[1], in2 = (idx)s->in[2], each = PLACE_STEP(*s), line = PLACE_ROW(*s);
+    idx ins = (idx)s->in[0] * in1 * line, inside[POOL_STRIDE];
     idx stride = (idx)s->stride[2], step = (idx)s->dilation[2], begin = from * stride - (idx)s->padding[2];
     idx n = tern_smaller((idx)s->out[2] - from, POOL_TILE), lanes = (n + 7) / 8 * 8;
     idx reach = lanes + ((idx)s->window[2] - 1) * step / stride + 1;
-    i32 corner = (i32)((z.first * in1 + y.first) * in2 + begin);
+    i32 apart = (i32)(stride * each), corner = (i32)((z.first * in1 + y.first) * line + begin * each);
     for (idx b = 0; b < lanes; b += 8)
         SIMD for (i32 q = 0; q < 8; ++q)
         {
             most[b + q] = MINUS_INF;
-            best[b + q] = corner + (i32)(b + q) * (i32)stride;
+            best[b + q] = corner + (i32)(b + q) * apart;
         }
     for (idx q = 0; q < lanes && begin + q * stride < 0; ++q) /* the first one inside */
         best[q] += (i32)((step - 1 - begin - q * stride) / step * step);
@@ -190,12 +195,12 @@ INLINE void K(max_pool_tile)(GLOBAL STO *ys, GLOBAL i64 *places, const GLOBAL ST
         for (idx k = 0; k < (idx)s->window[2] * step; k += step) {
             const REAL *x = row + k % stride * POOL_ROW + k / stride;
             for (idx b = 0; b < lanes; b += 8) {
-                i32 place = (i32)(at + b * stride + k);
+                i32 place = (i32)((iz * in1 + iy) * line + (begin + b * stride + k) * each);
                 SIMD for (i32 q = 0; q < 8; ++q)
                 {
                     REAL v = x[b + q];
                     i32 more = v > most[b + q] || v != v;
-                    best[b + q] = more ? place + q * (i32)stride : best[b + q];
+                    best[b + q] = more ? place + q * apart : best[b + q];
                     most[b + q] = more ? v : most[b + q];
                 }
             }
@@ -216,6 +221,7 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, te
     BASE(xs);
     tern_pool_shape s = shape;
     idx in1 = (idx)s.in[1], in2 = (idx)s.in[2], out1 = (idx)s.out[1], out2 = (idx)s.out[2];
+    idx each = PLACE_STEP(s), line = PLACE_ROW(s);
 #if TERN_HOST && IS_FLOAT
     if (pool_is_halving(&s)) {
         idx band = POOL_BAND / 2 / in2, bands = (out1 + band - 1) / band;
@@ -239,6 +245,28 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, te
         return;
     }
 #endif
+#if TERN_CHUNKS && !TERN_HOST
+    if (pool_is_halving(&s)) {
+        GROUPS(r, (idx)s.planes * (idx)s.in[0] * out1)
+        {
+            idx at = (r / out1 % (idx)s.in[0] * in1 + r % out1 * 2) * in2;
+            const i32 width = (i32)in2;
+            const GLOBAL STO *x = xs + (r / out1 * in1 + r % out1 * 2) * in2;
+            for (i32 j = 0; j < (i32)out2; ++j)
+            {
+                REAL a = LD(x, 2 * j), b = LD(x, 2 * j + 1);
+                REAL c = LD(x, 2 * j + width), d = LD(x, 2 * j + width + 1);
+                i32 right = LARGER(b, a), lower = LARGER(d, c);
+                a = right ? b : a;
+                c = lower ? d : c;
+                i32 place = LARGER(c, a) ? width + lower : right;
+                ST(ys, r * out2 + j, LARGER(c, a) ? c : a);
+                places[r * out2 + j] = at + 2 * j + place;
+            }
+        }
+        return;
+    }
+#endif
     FLAT(r, (idx)s.planes * (idx)s.out[0] * out1, out2)
     {
         tern_span z = window_of(&s, 0, r / out1 % (idx)s.out[0]), y = window_of(&s, 1, r % out1);
@@ -246,7 +274,7 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, te
         INNER(r, j)
         {
             tern_span x = window_of(&s, 2, j);
-            idx best = (z.first * in1 + y.first) * in2 + x.first, ins = (idx)s.in[0] * in1 * in2;
+            idx best = (z.first * in1 + y.first) * line + x.first * each, ins = (idx)s.in[0] * in1 * line;
             REAL most = LOWEST;
             EACH(iz, z) EACH(iy, y)
             {
@@ -256,7 +284,7 @@ KERNEL4(K(max_pool), (OUT, STO, ys), (OUT, i64, places), (IN, STO, xs), (ARG, te
                     REAL v = LD(plane, row + ix);
                     i32 more = LARGER(v, most);
                     most = more ? v : most;
-                    best = more ? row + ix : best;
+                    best = more ? (iz * in1 + iy) * line + ix * each : best;
                 }
             }
             ST(ys, r * out2 + j, most);
@@ -300,9 +328,10 @@ KERNEL4(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places),
     BASE(ys);
     BASE(places);
     tern_pool_shape s = shape;
-    idx in1 = (idx)s.in[1], in2 = (idx)s.in[2], ins = (idx)s.in[0] * in1 * in2;
+    idx in1 = (idx)s.in[1], in2 = (idx)s.in[2], each = PLACE_STEP(s), line = PLACE_ROW(s);
     idx out1 = (idx)s.out[1], out2 = (idx)s.out[2], outs = (idx)s.out[0] * out1 * out2;
 #if TERN_CHUNKS
+    idx ins = (idx)s.in[0] * in1 * in2, within = (idx)s.in[0] * in1 * line;
     GROUPS(p, s.planes)
     {
         GLOBAL STO *x = xs + p * ins;
@@ -310,11 +339,14 @@ KERNEL4(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places),
         {
             ST(x, i, 0);
         }
-        for (idx q = 0; q < outs; ++q) {
-            i64 i = places[p * outs + q];
-            if (i >= 0 && i < ins) /* else its forward was recorded, and never ran */
-                ST(x, (idx)i, LD(x, (idx)i) + LD(ys, p * outs + q));
-        }
+        for (idx first = p * outs; first < (p + 1) * outs; first += out2)
+            for (idx j = 0; j < out2; ++j) {
+                i64 i = places[first + j];
+                if (i >= 0 && i < within) { /* else its forward was recorded, and never ran */
+                    idx at = each != 0 ? (idx)i : (idx)i * in2 + j;
+                    ST(x, at, LD(x, at) + LD(ys, first + j));
+                }
+            }
     }
 #else
     FLAT(r, (idx)s.planes * (idx)s.in[0] * in1, in2)
@@ -324,7 +356,7 @@ KERNEL4(K(max_pool_dx), (OUT, STO, xs), (IN, STO, ys), (IN, i64, places),
         INNER(r, j)
         {
             tern_span x = windows_with(&s, 2, j);
-            i64 own = (i64)(r * in2 + j - p * ins);
+            i64 own = (i64)((r - p * (idx)s.in[0] * in1) * line + j * each);
             REAL sum = 0;
             EACH(qz, z) EACH(qy, y) EACH(qx, x)
             {

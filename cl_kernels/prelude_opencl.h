@@ -1,4 +1,5 @@
 /* prelude_opencl.h -- the dialect for OpenCL C 1.2: what both kinds of device share. */
+#include "declares.h"
 typedef char i8;
 typedef uchar u8;
 typedef short i16;

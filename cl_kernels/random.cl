@@ -122,15 +122,17 @@ KERNEL10(K(dropout), (OUT, STO, ys), (OUT, u8, kept), (IN, STO, xs), (IN, u64, s
     BASE(state);
     u64 seed = state[0], from = state[1] + (u64)at;
     idx quads = (idx)n >> 2;
+    GLOBAL u32 *kept4 = (GLOBAL u32 *)kept; /* an output of its own: it begins at a multiple of four */
 #define KEEP_(i, u)                                                                                \
     {                                                                                              \
-        i32 keep = (i32)((u) >> 8) >= limit;                                                       \
-        kept[i] = (u8)keep;                                                                        \
-        ST(ys, i, LD(xs, i) * (keep ? scale : 0) + (keep ? shift : dropped));                                                 \
+        REAL on = (REAL)((i32)((u) >> 8) >= limit);                                                \
+        ST(ys, i, LD(xs, i) * (on * scale) + (on * shift + (1 - on) * dropped));                   \
     }
+#define KEPT_(u) ((u32)((i32)((u) >> 8) >= limit))
     SIMD ITEMS(g, quads)
     {
         tern_words w = tern_philox(from + (u64)g, seed);
+        kept4[g] = KEPT_(w.a) | KEPT_(w.b) << 8 | KEPT_(w.c) << 16 | KEPT_(w.d) << 24;
         KEEP_(4 * g, w.a)
         KEEP_(4 * g + 1, w.b)
         KEEP_(4 * g + 2, w.c)
@@ -139,8 +141,11 @@ KERNEL10(K(dropout), (OUT, STO, ys), (OUT, u8, kept), (IN, STO, xs), (IN, u64, s
     ITEMS(k, (idx)n - 4 * quads)
     {
         tern_words w = tern_philox(from + (u64)quads, seed);
-        KEEP_(4 * quads + k, k == 0 ? w.a : k == 1 ? w.b : w.c)
+        u32 u = k == 0 ? w.a : k == 1 ? w.b : w.c;
+        kept[4 * quads + k] = (u8)KEPT_(u);
+        KEEP_(4 * quads + k, u)
     }
+#undef KEPT_
 #undef KEEP_
 }
 

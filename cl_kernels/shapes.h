@@ -104,6 +104,8 @@ typedef struct tern_conv_tiles {
     i32 outs, channels, has_bias, adds; /* of conv_parts: elements of a channel, channels; C is added to */
     tern_conv_line row, column;
 } tern_conv_tiles;
+/* Of convolution_vector.cl: numbers of the image, of k, rows and places that a work-group has at hand, and its scratch. */
+enum { TERN_CONV_IMAGE = 32768, TERN_CONV_K = 640, TERN_CONV_M = 64, TERN_CONV_WIDE = 256, TERN_CONV_ROOM = 160000 };
 
 /* Scores of attention in a block of queries: (count[0], count[1], rows, columns), dense; row i of it is
  * query `first` + i, column j key `from` + j. With a band query i sees the keys from i - before to
@@ -136,17 +138,17 @@ typedef struct tern_fft_shape {
 
 /* Windows over planes x (planes, in), one for each of y (planes, out), three dims: window q begins at
  * q * stride - padding and has every dilation-th element; adaptive: it is from q in / out to
- * (q + 1) in / out, rounded outwards. */
+ * (q + 1) in / out, rounded outwards. last: the third dim is that of channels, which places do not count. */
 typedef struct tern_pool_shape {
     i64 planes, in[3], out[3], window[3], stride[3], padding[3], dilation[3];
-    i64 adaptive;
+    i64 adaptive, last;
     i64 count_padding, divisor; /* of means: count what is outside; 0: that count */
 } tern_pool_shape;
 
 /* Planes (n, c, in) read at places between their elements into (n, c, out); ndim of the three dims
- * are there, the others 1. planes = n c. */
+ * are there, the others 1. planes = n c. last: of two dims, behind which the third is that of channels, planes = n. */
 typedef struct tern_sample_shape {
-    i64 n, c, planes, in[3], out[3], ndim;
+    i64 n, c, planes, in[3], out[3], ndim, last;
 } tern_sample_shape;
 
 /* Rows of `width` elements, `length` in a sequence, of which `pairs` pairs are turned (turn -1: back), each

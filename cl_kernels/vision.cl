@@ -104,7 +104,8 @@ INLINE idx K(outputs_to)(REAL scale, idx i, idx n, idx out)
 #define PLANE_DIMS                                                                                 \
     idx in0 = (idx)s.in[0], in1 = (idx)s.in[1], in2 = (idx)s.in[2];                                \
     idx out0 = (idx)s.out[0], out1 = (idx)s.out[1], out2 = (idx)s.out[2];                          \
-    i32 mode0 = s.ndim > 2 ? mode : SAMPLE_NEAREST, mode1 = s.ndim > 1 ? mode : SAMPLE_NEAREST
+    i32 mode0 = s.ndim > 2 || s.last != 0 ? mode : SAMPLE_NEAREST;                                 \
+    i32 mode1 = s.ndim > 1 ? mode : SAMPLE_NEAREST, mode2 = s.last != 0 ? SAMPLE_NEAREST : mode
 
 /* y = x at the places of an even grid; scale: from one output to the next, in elements of x. */
 KERNEL8(K(interpolate), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_sample_shape, shape), (ARG, i32, mode),
@@ -123,12 +124,12 @@ KERNEL8(K(interpolate), (OUT, STO, ys), (IN, STO, xs), (ARG, tern_sample_shape, 
         INNER(r, j)
         {
             REAL wx[4], sum = 0;
-            idx x = K(taps)(mode, align, scale2, j, in2, wx);
+            idx x = K(taps)(mode2, align, scale2, j, in2, wx);
             ROLLED for (i32 a = 0; a < TAPS_OF(mode0); ++a)
                 for (i32 b = 0; b < TAPS_OF(mode1); ++b) {
                     idx row = (BOUNDED(z + a, in0) * in1 + BOUNDED(y + b, in1)) * in2;
                     REAL line = 0;
-                    for (i32 c = 0; c < TAPS_OF(mode); ++c)
+                    for (i32 c = 0; c < TAPS_OF(mode2); ++c)
                         line += wx[c] * LD(plane, row + BOUNDED(x + c, in2));
                     sum += wz[a] * wy[b] * line;
                 }
@@ -161,7 +162,7 @@ KERNEL8(K(interpolate_dx), (OUT, STO, xs), (IN, STO, ys), (ARG, tern_sample_shap
                     REAL wy = wz * K(weight_of)(mode1, align, scale1, y, in1, iy);
                     const GLOBAL STO *row = ys + ((p * out0 + z) * out1 + y) * out2;
                     for (idx x = wy != 0 ? x_from : x_to; x < x_to; ++x) {
-                        REAL wx = K(weight_of)(mode, align, scale2, x, in2, j);
+                        REAL wx = K(weight_of)(mode2, align, scale2, x, in2, j);
                         sum += wx != 0 ? wy * wx * LD(row, x) : 0;
                     }
                 }

@@ -5,7 +5,10 @@
 #   TERN_MAKER(name, function, parameters, arguments)     no tensor comes first
 #
 # A function that ends in _scalar or _dim is an overload of the name without it. What may be left out at the end is what C
-# writes as NULL, false or 0: options, keepdim, dtype, device.
+# writes as NULL, false or 0: options, keepdim, dtype, device. A list of tensors and its length are a vector.
+# Those that C++ has no row for: pointers to other things than a tensor or a list of tensors.
+set(TERN_CPP_WITHOUT tern_multi_head_attention_forward tern_from_data tern_from_data_typed
+  tern_triplet_margin_with_distance_loss tern_signal_windows_general_cosine)
 set(TERN_CPP_OPS ${PROJECT_BINARY_DIR}/include/tern/ops.inc)
 
 # One parameter of C's: its type and name in C++, what is handed on, and the default. kind is empty for what C++ has no
@@ -63,6 +66,16 @@ function(tern_cpp_row function parameters row)
   set(without "")
   set(arguments "")
   foreach(parameter IN LISTS parameters)
+    if(parameter MATCHES "^tern_tensor \\*const \\*([a-z_]+)$") # its length was the one before, from behind
+      set(list ${CMAKE_MATCH_1})
+      list(POP_FRONT with)
+      list(POP_FRONT without)
+      list(POP_FRONT arguments)
+      list(PREPEND with "const std::vector<Tensor> &${list}")
+      list(PREPEND without "const std::vector<Tensor> &${list}")
+      list(PREPEND arguments "detail::Pointers(${list}).data(), static_cast<int>(${list}.size())")
+      continue()
+    endif()
     tern_cpp_parameter("${parameter}")
     if(written STREQUAL "")
       return()
@@ -110,6 +123,9 @@ function(tern_write_cpp)
       if(NOT parameters STREQUAL "void")
         tern_cpp_row(${CMAKE_MATCH_1} "${parameters}" row)
         string(APPEND rows "${row}")
+        if(row STREQUAL "" AND NOT CMAKE_MATCH_1 IN_LIST TERN_CPP_WITHOUT)
+          message(FATAL_ERROR "${header}: ${CMAKE_MATCH_1} has no form in C++ (cmake/cpp.cmake)")
+        endif()
       endif()
     endforeach()
   endforeach()

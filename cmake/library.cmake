@@ -14,6 +14,16 @@ target_compile_options(tern_flags INTERFACE
   -Wpedantic -Wshadow -Wconversion $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes -Wstrict-prototypes>)
 target_link_libraries(tern_flags INTERFACE tern_common)
 
+# For size: gcc's and clang's -Oz is a fiftieth less than -Os, and so is a register that is not saved around calls.
+include(CheckCCompilerFlag)
+set(TERN_FOR_SIZE -Os)
+foreach(flag IN ITEMS Oz fno-caller-saves)
+  check_c_compiler_flag(-${flag} TERN_COMPILER_HAS_${flag})
+  if(TERN_COMPILER_HAS_${flag})
+    list(APPEND TERN_FOR_SIZE -${flag}) # the last -O counts
+  endif()
+endforeach()
+
 # The kernels for the host, once per instruction set; fewer of them build faster.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(TERN_CPU_ISAS v2 v3 v4 CACHE STRING "Levels of x86-64 that the cpu device is compiled for")
@@ -60,7 +70,7 @@ set(TERN_HOST_FAST -O2 -fopenmp-simd --param=vect-epilogues-nomask=0) # half of 
 # Padding in front of loops and functions is a hundredth of the library.
 list(APPEND TERN_HOST_FAST $<$<C_COMPILER_ID:GNU>:-fno-align-loops> $<$<C_COMPILER_ID:GNU>:-fno-align-jumps>
      $<$<C_COMPILER_ID:GNU>:-fno-align-functions>)
-set(TERN_HOST_SMALL -Os -Wno-unknown-pragmas)
+set(TERN_HOST_SMALL ${TERN_FOR_SIZE} -Wno-unknown-pragmas)
 if(TERN_SANITIZE) # checks in every lane of unrolled loops take minutes to compile
   set(TERN_HOST_FAST -O1 -fopenmp-simd)
 endif()
@@ -145,14 +155,14 @@ list(FILTER sources_plain INCLUDE REGEX "^src/(base|device|tensor)/")
 set_source_files_properties(${sources_plain} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O2>)
 set(sources_for_size ${TERN_SOURCES})
 string(CONCAT for_size
-  "^src/((ops|nn|optim|amp|metrics|data|io|dist|profile|device/opencl|device/cuda)/|device/(cpu/)?(user|conv_few))"
-  "|^src/device/cpu/(convolution|product_bf16)\\.c"
+  "^src/((ops|nn|optim|amp|metrics|data|io|dist|profile|device/opencl|device/cuda)/|device/(cpu/)?(user|conv_))"
+  "|^src/device/cpu/(attention|convolution|cpu|kernels|onednn|product_bf16)\\.c"
   "|^src/device/(builds|bundles|cache|capture|faults|interop|lent|listing|packs|pinned|points|progress|random|registry|select|signature|transfers?)\\.c"
   "|^src/device/(sources|switches)\\.c|^src/base/(error|text|warning)\\.c"
   "|^src/tensor/(anomaly|autograd|checkpoint|dlpack|function|inplace|interop|leaves|memory_format|print|read|ready|recompute|set_data|storage_parts|together|trace|transfer|user_kernel)\\.c")
 list(FILTER sources_for_size INCLUDE REGEX "${for_size}")
 list(REMOVE_ITEM sources_for_size src/data/collate.c) # -Os copies rows by a slow instruction
-set_source_files_properties(${sources_for_size} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
+set_source_files_properties(${sources_for_size} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:${TERN_FOR_SIZE}>")
 add_library(tern_objects OBJECT ${TERN_SOURCES} ${PROJECT_BINARY_DIR}/embedded.c)
 # Tables for unwinding are a twentieth of the library; with -g debuggers have their own.
 target_compile_options(tern_objects PRIVATE
@@ -191,7 +201,7 @@ endfunction()
 tern_companion_objects(tern_names ${TERN_NAMES_SOURCES})
 tern_companion_objects(tern_report ${TERN_REPORT_SOURCES})
 if(TERN_MODELS)
-  set_source_files_properties(${TERN_MODELS_SOURCES} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
+  set_source_files_properties(${TERN_MODELS_SOURCES} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:${TERN_FOR_SIZE}>")
   set_source_files_properties(src/models/adamw8bit.c src/models/nf4.c src/models/few_rows.c PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>;-fno-math-errno")
   tern_companion_objects(tern_models ${TERN_MODELS_SOURCES})
   target_link_libraries(tern_models_objects PRIVATE jansson::jansson pcre2::pcre2 utf8proc::utf8proc

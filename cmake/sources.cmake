@@ -120,7 +120,10 @@ set(TERN_KERNEL_FAMILIES_HALVES
 set(TERN_EMBEDDED_FILES
   batch_norm.h
   collectives.h
+  convolution_parts.h
   convolution_tiles.cl
+  convolution_vector.cl
+  declares.h
   dialect.h
   dtypes.def
   float4.h

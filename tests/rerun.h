@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_OUTPUT = 8192, MAX_VARIABLES = 4 };
+enum { MAX_OUTPUT = 8192, MAX_VARIABLES = 6 };
 
 static char self[4096];
 static char folder[] = "/tmp/tern-test-XXXXXX";

@@ -1,114 +1,31 @@
 /* test_autocast.c -- every operation that has a name, under autocast: the types of its results are
  * PyTorch's (golden/autocast.txt), and one that is in a list computes what it computes of inputs
  * that were cast before. */
-#include "support.h"
+#include "calls.h"
 #include <stdio.h>
-#include <stdlib.h>
 
-enum { VALUES = 16, TENSORS = 32, RESULTS = 16, LINE = 512 };
+enum { RESULTS = 16, LINE = 512 };
 
 /* ---- calls ------------------------------------------------------------------------------- */
 
-/* A call as its line has it, with tensors of the types first and others, which are then cast. */
-typedef struct call {
-    tern_value value[VALUES];
-    int n;
-    tern_tensor *tensor[TENSORS];
-    int64_t integer[TENSORS];
-    double real[TENSORS];
-    int n_tensors, n_integers, n_reals;
-    tern_dtype first, others, cast; /* TERN_DTYPE_DEFAULT: not cast */
-} call;
+/* Tensors of the types first and others, which are then cast to one, unless that is TERN_DTYPE_DEFAULT. */
+typedef struct types_of {
+    tern_dtype first, others, cast;
+} types_of;
 
-static tern_shape read_shape(char **text)
+static tern_tensor *make(void *user, char kind, tern_shape shape, int64_t number)
 {
-    tern_shape shape = {0};
-    for (char *end; shape.ndim < TERN_MAX_DIMS; *text = end + (*end == ',')) {
-        long size = strtol(*text, &end, 10);
-        if (end == *text)
-            break;
-        shape.dims[shape.ndim++] = size;
-    }
-    return shape;
-}
-
-static tern_tensor *read_tensor(call *c, char **text)
-{
-    char kind = *(*text)++;
-    tern_shape shape = read_shape(text);
-    if (kind == 'i') {
-        int64_t number = **text == '=' ? strtoll(*text + 1, text, 10) : 0;
+    types_of *types = user;
+    if (kind == 'i')
         return tern_full(shape, tern_scalar_int(number), TERN_I64, "cpu");
-    }
     if (kind == 'b')
         return tern_ones(shape, TERN_BOOL, "cpu");
-    tern_dtype dtype = c->first;
-    c->first = c->others;
+    tern_dtype dtype = types->first;
+    types->first = types->others;
     tern_tensor *x = kind == 'd' ? tern_eye(shape.dims[0], shape.dims[0], TERN_F32, "cpu")
                                  : test_uniform("cpu", TERN_F32, shape, 0.5, 1, 1);
     x = tern_to_dtype(x, dtype);
-    return c->cast ? tern_to_dtype(x, c->cast) : x;
-}
-
-static tern_value read_tensors(call *c, char *text)
-{
-    tern_tensor **list = c->tensor + c->n_tensors;
-    int n = 0;
-    for (; *text && *text != ']'; n++) {
-        assert_in_range(c->n_tensors, 0, TENSORS - 1);
-        c->tensor[c->n_tensors++] = read_tensor(c, &text);
-        text += *text == ';';
-    }
-    return tern_value_tensors(NULL, list, n);
-}
-
-static tern_value read_list(call *c, char *text, bool real)
-{
-    int64_t *integers = c->integer + c->n_integers;
-    double *reals = c->real + c->n_reals;
-    int n = 0;
-    for (char *end; *text && !strchr(")}", *text); text = end + (*end == ','), n++) {
-        double number = strtod(text, &end);
-        assert_in_range(n, 0, 8);
-        reals[n] = number;
-        integers[n] = (int64_t)number;
-    }
-    c->n_integers += n;
-    c->n_reals += n;
-    return real ? tern_value_reals(NULL, reals, n) : tern_value_ints(NULL, integers, n);
-}
-
-static tern_value read_value(call *c, char *text)
-{
-    if (*text == '[')
-        return read_tensors(c, text + 1);
-    if (*text == '(' || *text == '{')
-        return read_list(c, text + 1, *text == '{');
-    if (*text == '\'') {
-        text[strlen(text) - 1] = '\0';
-        return tern_value_text(NULL, text + 1);
-    }
-    if (strcmp(text, "None") == 0)
-        return tern_value_none(NULL);
-    if (strcmp(text, "True") == 0 || strcmp(text, "False") == 0)
-        return tern_value_bool(NULL, *text == 'T');
-    if (strchr("-0123456789", *text))
-        return strchr(text, '.') ? tern_value_real(NULL, strtod(text, NULL))
-                                 : tern_value_int(NULL, strtoll(text, NULL, 10));
-    return tern_value_tensor(NULL, read_tensor(c, &text));
-}
-
-/* The arguments' words become values: text is written to. */
-static void read_values(call *c, char *text)
-{
-    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) {
-        char *value = strchr(word, '=');
-        assert_non_null(value);
-        *value = '\0';
-        assert_in_range(c->n, 0, VALUES - 1);
-        c->value[c->n] = read_value(c, value + 1);
-        c->value[c->n++].name = word;
-    }
+    return types->cast ? tern_to_dtype(x, types->cast) : x;
 }
 
 /* ---- lines ------------------------------------------------------------------------------- */
@@ -148,16 +65,17 @@ static void read_lines(void)
 /* ---- the walk ---------------------------------------------------------------------------- */
 
 /* Calls op as the line says; returns how many results there are, -1 after a refusal. */
-static int run(const tern_named_op *op, const line *l, call types, tern_dtype autocast,
+static int run(const tern_named_op *op, const line *l, types_of types, tern_dtype autocast,
                tern_tensor **out)
 {
     char arguments[LINE];
     int n = -1;
+    call c = {.make = make, .user = &types};
     strcpy(arguments, l->arguments);
     tern_clear_error();
-    read_values(&types, arguments);
+    read_values(&c, arguments);
     TERN_AUTOCAST_MODE("cpu", autocast, autocast != TERN_DTYPE_DEFAULT)
-    n = tern_named_op_call(op, types.value, types.n, out, RESULTS);
+    n = tern_named_op_call(op, c.value, c.n, out, RESULTS);
     return n;
 }
 
@@ -185,7 +103,7 @@ static bool has_others(const line *l)
 }
 
 /* What a list casts to; TERN_DTYPE_DEFAULT where there is none. */
-static tern_dtype listed(const line *l, const call *types, tern_dtype half)
+static tern_dtype listed(const line *l, const types_of *types, tern_dtype half)
 {
     bool wide = types->first == TERN_F32 || (types->others == TERN_F32 && has_others(l));
     return strcmp(l->list, "lower") == 0     ? half
@@ -206,8 +124,8 @@ static bool same_bytes(const tern_tensor *a, const tern_tensor *b)
 }
 
 /* Whether op's results are those of inputs that were cast before. */
-static bool computes_of_casts(const tern_named_op *op, const line *l, call types, tern_dtype half,
-                              int n, tern_tensor *const *out)
+static bool computes_of_casts(const tern_named_op *op, const line *l, types_of types,
+                              tern_dtype half, int n, tern_tensor *const *out)
 {
     tern_tensor *expected[RESULTS];
     types.cast = listed(l, &types, half);
@@ -222,28 +140,27 @@ static bool computes_of_casts(const tern_named_op *op, const line *l, call types
 /* Returns how many forms of the call are not as in PyTorch. */
 static int compare(const tern_named_op *op, const line *l, tern_dtype half)
 {
-    const call types[FORMS] = {{.first = TERN_F32, .others = TERN_F32},
-                               {.first = half, .others = half},
-                               {.first = TERN_F32, .others = half},
-                               {.first = half, .others = TERN_F32}};
+    const types_of types[FORMS] = {{.first = TERN_F32, .others = TERN_F32},
+                                   {.first = half, .others = half},
+                                   {.first = TERN_F32, .others = half},
+                                   {.first = half, .others = TERN_F32}};
     int wrong = 0;
     for (int form = 0; form < FORMS; form++)
         TERN_SCOPE {
             char text[64];
             tern_tensor *out[RESULTS] = {NULL};
-            const char *expected = l->expected[form],
-                       *types_of = tern_dtype_name(types[form].first),
+            const char *expected = l->expected[form], *first = tern_dtype_name(types[form].first),
                        *others = tern_dtype_name(types[form].others);
             int n = run(op, l, types[form], half, out);
             describe(n, out, half, text, sizeof text);
             bool typed = strcmp(expected, "-") == 0 || strcmp(text, expected) == 0;
             bool same = computes_of_casts(op, l, types[form], half, n, out);
             if (!typed)
-                print_error("%s%s, %s and %s: %s, not %s\n", l->name, l->arguments, types_of,
-                            others, n < 0 ? tern_last_error() : text, expected);
+                print_error("%s%s, %s and %s: %s, not %s\n", l->name, l->arguments, first, others,
+                            n < 0 ? tern_last_error() : text, expected);
             if (!same)
                 print_error("%s%s, %s and %s: not what comes of inputs cast (%s)\n", l->name,
-                            l->arguments, types_of, others, l->list);
+                            l->arguments, first, others, l->list);
             wrong += !typed || !same;
             tern_clear_error();
         }
@@ -258,7 +175,7 @@ static void results_have_the_types_of_pytorchs(void **state)
     for (int i = 0; (op = tern_named_op_at(i)); i++, all += calls) {
         calls = 0;
         for (int k = 0; k < n_lines; k++) {
-            const call wide = {.first = TERN_F32, .others = TERN_F32};
+            const types_of wide = {.first = TERN_F32, .others = TERN_F32};
             tern_tensor *out[RESULTS];
             int n = -1;
             if (strcmp(lines[k].name, tern_named_op_name(op)) != 0)
@@ -308,7 +225,8 @@ static bool refuses(const tern_named_op *op, const call *c, tern_tensor *const *
 static int unnoticed(const tern_named_op *op, const line *l)
 {
     char arguments[LINE];
-    call c = {.first = TERN_F32, .others = TERN_F32};
+    types_of types = {.first = TERN_F32, .others = TERN_F32};
+    call c = {.make = make, .user = &types};
     tern_tensor *out[RESULTS];
     int wrong = 0;
     strcpy(arguments, l->arguments);

@@ -116,10 +116,92 @@ static void clipping_without_gradients_or_module(void **state)
     }
 }
 
+/* Two steps with gradients of another size each, by hand or as replays of a recorded one: x after them. */
+static void clip_twice(const char *device, double p, bool record, double *values)
+{
+    tern_tensor *x[3] = {tern_ones(TERN_SHAPE(2, 3), TERN_F32, device),
+                         tern_ones(TERN_SHAPE(4), TERN_F16, device),
+                         tern_ones(TERN_SHAPE(2), TERN_F32, device)};
+    tern_tensor *scale = tern_zeros(TERN_SHAPE(1), TERN_F32, device);
+    tern_module *m = module_of(x, 3);
+    tern_optimizer *o = tern_optim_sgd(m, 0.5, NULL);
+    tern_graph *graph = tern_graph_new(device);
+    for (int step = 0; step < 3; step++) {
+        tern_fill_(scale, tern_scalar_real(
+                              step == 1 ? 0.01 : 3 * step + 2)); /* clipped, not clipped, clipped */
+        if (!record || step == 0) {
+            tern_capture_block block = {0};
+            if (record)
+                block = tern_capture_block_enter(graph);
+            assert_ok(tern_optim_zero_grad(o));
+            tern_tensor *loss = tern_sum(tern_mul(tern_square(x[0]), scale));
+            for (int i = 1; i < 3; i++)
+                loss = tern_add(loss, tern_sum(tern_mul(tern_to_dtype(x[i], TERN_F32), scale)));
+            assert_ok(tern_backward(loss));
+            double norm =
+                tern_nn_clip_grad_norm_with_(m, 0.7, TERN_DEFAULTS(clip_grad_norm, .norm_type = p));
+            assert_true(isnan(norm) == record);
+            assert_ok(tern_optim_step(o));
+            if (record)
+                tern_capture_block_leave(&block);
+        }
+        if (record)
+            assert_ok(tern_graph_replay(graph));
+    }
+    for (int i = 0, at = 0; i < 3; i++) {
+        double *read = test_read(x[i]);
+        for (int64_t k = 0; k < tern_numel(x[i]); k++)
+            values[at++] = read[k];
+        free(read);
+    }
+    tern_graph_free(graph);
+    tern_optim_free(o);
+    tern_nn_free(m);
+}
+
+static void recorded_steps_clip_by_the_norm_of_each_replay(void **state)
+{
+    static const double norms[] = {2, 1, INFINITY, 3};
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int i = 0; i < 4; i++)
+        TERN_SCOPE {
+            double by_hand[12], recorded[12];
+            clip_twice(device, norms[i], false, by_hand);
+            clip_twice(device, norms[i], true, recorded);
+            for (int k = 0; k < 12; k++)
+                assert_true(fabs(by_hand[k] - recorded[k]) < (k > 5 && k < 10 ? 2e-3 : 1e-5));
+        }
+}
+
+/* What has to know the norm can't be recorded, and does not look at memory that nothing was written to yet. */
+static void an_error_by_the_norm_can_not_be_recorded(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        tern_tensor *x = tern_ones(TERN_SHAPE(2), TERN_F32, device);
+        tern_module *m = module_of(&x, 1);
+        tern_graph *graph = tern_graph_new(device);
+        assert_ok(tern_backward(tern_sum(x)));
+        TERN_CAPTURE (graph)
+            tern_nn_clip_grad_norm_with_(m, 0.5,
+                                         TERN_DEFAULTS(clip_grad_norm, .error_if_nonfinite = true));
+        assert_error(TERN_ERR_STATE, "can't be recorded");
+        assert_int_equal(tern_graph_replay(graph), TERN_ERR_STATE);
+        tern_clear_error();
+        assert_values(tern_grad(x), 1, 1);
+        tern_graph_free(graph);
+        tern_nn_free(m);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     TEST(gradients_are_clipped_to_the_norm_asked_for),
     TEST(clipping_takes_every_dtype_and_strided_gradients),
     TEST(other_norms_and_norms_that_are_none),
     TEST(clipping_without_gradients_or_module),
+    TEST(recorded_steps_clip_by_the_norm_of_each_replay),
+    TEST(an_error_by_the_norm_can_not_be_recorded),
 };
 TEST_MAIN(tests)

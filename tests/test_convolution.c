@@ -202,6 +202,79 @@ static void large_convolutions_agree_with_float64(void **state)
             agrees_with_float64(device, cases[i].x, cases[i].w, &cases[i].o, false);
 }
 
+/* Winograd's way, of 3 x 3 taps: images of every size beside its tiles, units of several images, more threads
+ * than images, every padding. */
+static void three_by_three_agree_with_float64(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n, c, o, height, width, padding[2];
+    } cases[] = {
+        {3, 16, 16, 32, 32, {1, 1}},  {7, 8, 9, 8, 33, {0, 1}},   {9, 33, 20, 8, 8, {1, 1}},
+        {1, 24, 16, 40, 19, {2, 2}},  {9, 64, 48, 7, 8, {1, 0}},  {2, 19, 128, 14, 9, {1, 2}},
+        {40, 17, 18, 6, 6, {1, 1}},   {5, 17, 31, 10, 9, {0, 0}}, {2, 65, 66, 21, 18, {1, 1}},
+        {2, 256, 21, 12, 11, {1, 1}}, {2, 16, 16, 5, 50, {1, 1}},
+    };
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        TERN_SCOPE {
+            tern_conv_function_options o = {.padding = S(cases[i].padding[0], cases[i].padding[1])};
+            agrees_with_float64(device,
+                                TERN_SHAPE(cases[i].n, cases[i].c, cases[i].height, cases[i].width),
+                                TERN_SHAPE(cases[i].o, cases[i].c, 3, 3), &o, false);
+        }
+}
+
+/* y of half the rows and columns of x, and what is nearly so. */
+static void halved_agree_with_float64(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n, c, o, height, width, window, padding;
+    } cases[] = {
+        {3, 16, 32, 32, 32, 3, 1}, {5, 32, 64, 16, 16, 3, 1}, {3, 16, 32, 32, 32, 1, 0},
+        {1, 9, 11, 4, 16, 3, 1},   {2, 8, 23, 2, 32, 3, 1},   {7, 17, 8, 6, 48, 1, 0},
+        {2, 16, 16, 31, 32, 3, 1}, {2, 16, 16, 32, 32, 1, 1}, {2, 16, 16, 32, 32, 3, 0},
+    };
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        TERN_SCOPE {
+            tern_conv_function_options o = {.stride = S(2), .padding = S(cases[i].padding)};
+            agrees_with_float64(
+                device, TERN_SHAPE(cases[i].n, cases[i].c, cases[i].height, cases[i].width),
+                TERN_SHAPE(cases[i].o, cases[i].c, cases[i].window, cases[i].window), &o, false);
+        }
+}
+
+static tern_tensor *filled(tern_shape shape, double value)
+{
+    return tern_full(shape, TERN_SCALAR(value), TERN_F32, "cpu");
+}
+
+/* Where differences are made of x before it is multiplied, a large number of x rounds what its neighbours give: which tells
+ * that they were, on processors that it is for. */
+static void three_by_three_take_fewer_products(void **state)
+{
+    (void)state;
+    tern_device_info info;
+    tern_conv_function_options o = {.padding = S(1, 1)};
+    assert_ok(tern_device_get_info("cpu", &info));
+    TERN_SCOPE {
+        tern_tensor *x = filled(TERN_SHAPE(4, 16, 12, 11), 1);
+        tern_tensor *w = filled(TERN_SHAPE(8, 16, 3, 3), 0);
+        assert_non_null(tern_fill_(tern_select(tern_select(w, 3, 1), 2, 1), 1));
+        tern_tensor *want = tern_mul_scalar(filled(TERN_SHAPE(4, 8, 12, 11), 1), TERN_SCALAR(16));
+        assert_same(tern_conv2d(x, w, NULL, &o), want);
+        assert_non_null(tern_fill_(tern_select(tern_select(x, 2, 5), 2, 7), 0x1p30));
+        tern_tensor *y = tern_conv2d(x, w, NULL, &o);
+        assert_true(
+            tern_item(tern_select(tern_select(tern_select(tern_select(y, 3, 7), 2, 5), 1, 0), 0,
+                                  0)) == 0x1p34);
+        assert_int_equal(tern_equal(tern_select(y, 3, 6), tern_select(want, 3, 6)),
+                         strcmp(info.driver, "x86-64-v3") != 0);
+    }
+}
+
 /* Few channels have a way of their own to the weight's gradient: any stride, padding and dilation. */
 static void few_channels_agree_with_float64(void **state)
 {
@@ -347,6 +420,9 @@ static const struct CMUnitTest tests[] = {
     TEST(convolutions_are_pytorch_s),
     TEST(gradients_of_any_order_are_the_differences),
     TEST(large_convolutions_agree_with_float64),
+    TEST(three_by_three_agree_with_float64),
+    TEST(three_by_three_take_fewer_products),
+    TEST(halved_agree_with_float64),
     TEST(few_channels_agree_with_float64),
     TEST(inputs_may_lack_a_batch_be_empty_or_strided),
     TEST(integers_have_the_sums_of_reals),

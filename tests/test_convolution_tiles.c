@@ -1,4 +1,4 @@
-/* test_convolution_tiles.c -- convolutions of random shapes by tiles that gather from the image, against the cpu. */
+/* test_convolution_tiles.c -- convolutions of random shapes by tiles or vectors that gather from the image, against the cpu. */
 #include "device/opencl/gemm.h"
 #include "heard.h"
 #include "support.h"
@@ -6,6 +6,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+/* Where a case has an infinite number: in what goes in, or in what comes back. */
+typedef enum infinite { NOWHERE, IN_X, IN_DY } infinite;
 
 /* A shape: conv1d to conv3d, or the transposed ones. */
 typedef struct conv_case {
@@ -15,6 +18,7 @@ typedef struct conv_case {
     tern_conv_function_options o;
     tern_dtype dtype;
     bool bias;
+    infinite infinite;
 } conv_case;
 
 static uint64_t random_state;
@@ -73,6 +77,31 @@ static tern_tensor *convolve(const conv_case *c, tern_tensor *const *in)
                          : plain[c->ndim - 1](in[0], in[1], bias, &c->o);
 }
 
+/* Numbers in the middle of a block whose others are NaN: `before` of them in front, so that they begin at no alignment. */
+static tern_tensor *among_nan(tern_tensor *numbers, const char *place, int64_t before)
+{
+    const tern_dtype dtype = tern_dtype_of(numbers);
+    const int64_t n = tern_numel(numbers);
+    tern_tensor *room = tern_full(TERN_SHAPE(n + before + 9), tern_scalar_real(NAN), dtype, place);
+    tern_tensor *flat = test_view(room, TERN_SHAPE(n), TERN_SHAPE(1), before);
+    if (n)
+        assert_non_null(tern_copy_(flat, tern_reshape(tern_to(numbers, place), TERN_SHAPE(n))));
+    return tern_detach(tern_view(flat, tern_shape_of(numbers)));
+}
+
+/* All of one sign where one is infinite, so that a sum that sees it is. */
+static tern_tensor *numbers_of(const conv_case *c, tern_shape shape, uint64_t seed, bool odd)
+{
+    double low = c->infinite ? 0.5 : -1;
+    tern_tensor *x = test_uniform("cpu", TERN_F32, shape, low, 1, seed);
+    if (odd && tern_numel(x)) {
+        tern_tensor *flat = tern_view(x, TERN_SHAPE(-1));
+        tern_fill_(tern_select(flat, 0, (int64_t)(seed % (uint64_t)tern_numel(x))),
+                   tern_scalar_real(INFINITY));
+    }
+    return tern_to_dtype(x, c->dtype);
+}
+
 /* The result and its gradients, on a device or (NULL) the cpu in float64. */
 static void compute(const conv_case *c, const char *device, tern_tensor *result[4])
 {
@@ -83,13 +112,13 @@ static void compute(const conv_case *c, const char *device, tern_tensor *result[
     tern_tensor *in[3];
     for (int i = 0; i < 3; i++) {
         tern_tensor *numbers =
-            test_uniform("cpu", TERN_F32, shapes[i], -1, 1, random_state + (uint64_t)i);
-        in[i] = tern_to_dtype(tern_to_dtype(numbers, c->dtype), dtype);
-        in[i] = tern_requires_grad_(tern_detach(tern_to(in[i], place)), true);
+            numbers_of(c, shapes[i], random_state + (uint64_t)i, i == 0 && c->infinite == IN_X);
+        in[i] = among_nan(tern_to_dtype(numbers, dtype), place, 1 + 2 * i);
+        in[i] = tern_requires_grad_(in[i], true);
     }
     result[0] = convolve(c, in);
-    tern_tensor *dy = test_uniform("cpu", TERN_F32, tern_shape_of(result[0]), -1, 1, 77);
-    dy = tern_to(tern_to_dtype(tern_to_dtype(dy, c->dtype), dtype), place);
+    tern_tensor *dy = numbers_of(c, tern_shape_of(result[0]), 77, c->infinite == IN_DY);
+    dy = among_nan(tern_to_dtype(dy, dtype), place, 3);
     assert_ok(tern_backward_with(result[0], &(tern_backward_options){.gradient = dy}));
     for (int i = 0; i < 3; i++)
         result[1 + i] = i < 2 || c->bias ? tern_grad(in[i]) : NULL;
@@ -105,11 +134,50 @@ static void check_case(const conv_case *c, const char *device, uint64_t seed)
     for (int i = 0; i < 4 && got[i]; i++) {
         char what[64];
         tern_tensor *wanted = tern_to_dtype(expected[i], c->dtype);
-        double most = tern_item(tern_max(tern_abs(expected[i])));
+        double most = tern_numel(wanted) ? tern_item(tern_max(tern_abs(expected[i]))) : 0;
         snprintf(what, sizeof what, "%s of seed %llu", parts[i], (unsigned long long)seed);
         test_close(got[i], wanted, (test_tolerance){.abs = tolerance * most, .rel = tolerance},
                    what, __FILE__, __LINE__);
     }
+}
+
+/* What is far: nothing, the stride of rows and slices, or taps from each other, of few elements all the same. */
+typedef enum distance { NEAR, FAR_STRIDES, FAR_TAPS } distance;
+
+/* One dim of a case with what is rare: paddings beyond the image, strides beyond the window. */
+static void put_edge(conv_case *c, int d, distance far)
+{
+    const int64_t window = between(1, 3) * between(1, 2), out = between(1, between(0, 1) ? 6 : 20);
+    int64_t dilation = between(1, 4), stride = between(0, 2) ? between(1, 9) : 1;
+    int64_t in = between(1, between(1, 24)), padding;
+    if (far == FAR_STRIDES && d + 1 < c->ndim)
+        stride = INT64_C(1) << between(8, 24);
+    if (far == FAR_TAPS)
+        dilation = (INT64_C(1) << between(c->ndim == 3 ? 20 : 10, 24)) - between(0, 1);
+    padding = (window - 1) * dilation + 1 + (out - 1) * stride - in;
+    padding = padding > 0 ? (padding + 1) / 2 : 0;
+    c->w.dims[2 + d] = window;
+    c->x.dims[2 + d] = in;
+    c->o.stride.dims[d] = stride;
+    c->o.padding.dims[d] = padding;
+    c->o.dilation.dims[d] = dilation;
+}
+
+/* Images of one number, few channels and groups of few, no images, and those dims. */
+static conv_case edge_case(uint64_t seed, distance far)
+{
+    conv_case c = random_case(seed);
+    c.transposed = false;
+    const int64_t groups = between(0, 3) ? 1 : between(2, 4);
+    const int64_t of_group = between(1, between(0, 1) ? 9 : 70), each = between(1, between(1, 18));
+    c.x.dims[0] = between(0, 12) ? between(1, 3) : 0;
+    c.x.dims[1] = each * groups;
+    c.w.dims[0] = of_group * groups;
+    c.w.dims[1] = each;
+    c.o.groups = groups;
+    for (int d = 0; d < c.ndim; d++)
+        put_edge(&c, d, far);
+    return c;
 }
 
 static bool has_tiles(const char *device)
@@ -131,6 +199,72 @@ static void random_shapes_agree_with_the_cpu(void **state)
             const conv_case c = random_case(seed);
             check_case(&c, device, seed);
             unsetenv("TERN_OPENCL_GEMM");
+        }
+}
+
+/* What a processor's work-group has at hand is less than these want, one way or another: channels before and behind, rows
+ * and columns of places, taps; and windows that no patch holds. */
+static void shapes_that_are_cut_agree_with_the_cpu(void **state)
+{
+    (void)state;
+    static const conv_case cases[] = {
+        {2, .x = {4, {2, 80, 9, 9}}, .w = {4, {70, 80, 3, 3}}, .o = {.groups = 1}, .bias = true},
+        {2, .x = {4, {1, 3, 40, 300}}, .w = {4, {5, 3, 5, 5}}, .o = {.groups = 1}},
+        {2, .x = {4, {1, 40, 60, 41}}, .w = {4, {9, 40, 3, 3}},
+         .o = {.stride = {2, {2, 3}}, .groups = 1}},
+        {2, .x = {4, {1, 66, 6, 25}}, .w = {4, {67, 66, 4, 5}}, .o = {.groups = 1},
+         .dtype = TERN_BF16},
+        {1, .x = {3, {2, 2, 2500}}, .w = {3, {3, 2, 400}}, .o = {.stride = {1, {5}}, .groups = 1}},
+        {1, .x = {3, {2, 2, 900}}, .w = {3, {3, 2, 700}}, .o = {.groups = 1}},
+        {3, .x = {5, {2, 12, 5, 8, 9}}, .w = {5, {8, 6, 2, 3, 3}}, .o = {.groups = 2},
+         .bias = true},
+        {2, .x = {4, {3, 1, 12, 12}}, .w = {4, {6, 1, 5, 5}}, .o = {.groups = 1},
+         .dtype = TERN_F16},
+        {2, .x = {4, {2, 70, 7, 9}}, .w = {4, {70, 11, 3, 3}}, .o = {.groups = 1},
+         .transposed = true},
+        {2, .x = {4, {2, 9, 7, 9}}, .w = {4, {8, 9, 1, 1}},
+         .o = {.stride = {2, {2, 2}}, .groups = 1}},
+    };
+    FOR_EACH_DEVICE(device)
+    for (size_t i = 0; has_tiles(device) && i < sizeof cases / sizeof *cases; i++)
+        TERN_SCOPE {
+            conv_case c = cases[i];
+            c.dtype = c.dtype ? c.dtype : TERN_F32;
+            check_case(&c, device, i);
+        }
+}
+
+static void edges_agree_with_the_cpu(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (uint64_t seed = 1; has_tiles(device) && seed <= (test_thorough(device) ? 600 : 200);
+         seed++)
+        TERN_SCOPE {
+            const conv_case c = edge_case(seed, seed % 4 < 2    ? NEAR
+                                                : seed % 4 == 2 ? FAR_STRIDES
+                                                                : FAR_TAPS);
+            check_case(&c, device, seed);
+        }
+}
+
+/* A number that is not finite is in the sums that see it and in no others, however near it lies: not beyond the ends of rows,
+ * images or channels. */
+static void infinite_numbers_are_where_they_are_seen(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (uint64_t seed = 1; has_tiles(device) && seed <= (test_thorough(device) ? 120 : 40); seed++)
+        TERN_SCOPE {
+            conv_case c = seed % 2 ? random_case(seed) : edge_case(seed, NEAR);
+            tern_tensor *expected[4], *got[4];
+            c.infinite = seed % 4 < 2 ? IN_X : IN_DY;
+            c.dtype = TERN_F32;
+            compute(&c, NULL, expected);
+            compute(&c, device, got);
+            for (int i = 0; i < 3; i++) /* infinite times what is outside of x is NaN, or nothing */
+                if (i != 2 || c.infinite == IN_X)
+                    assert_same(tern_isfinite(got[i]), tern_isfinite(expected[i]));
         }
 }
 
@@ -190,7 +324,8 @@ static void columns_are_made_where_tiles_are_not_for_it(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    TEST(columns_are_made_where_tiles_are_not_for_it),
-    TEST(random_shapes_agree_with_the_cpu),
+    TEST(columns_are_made_where_tiles_are_not_for_it), TEST(random_shapes_agree_with_the_cpu),
+    TEST(shapes_that_are_cut_agree_with_the_cpu),      TEST(edges_agree_with_the_cpu),
+    TEST(infinite_numbers_are_where_they_are_seen),
 };
 TEST_MAIN(tests)

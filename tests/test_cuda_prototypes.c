@@ -74,6 +74,9 @@ _Static_assert(offsetof(cublasLtMatmulHeuristicResult_t, state) == 72, "moved");
 SIZE(ncclResult_t, 4)
 SIZE(ncclDataType_t, 4)
 SIZE(ncclRedOp_t, 4)
+SIZE(ncclUniqueId, 128)
+_Static_assert(offsetof(ncclConfig_t, version) == 12 && offsetof(ncclConfig_t, blocking) == 16,
+               "moved");
 #endif
 #ifdef TERN_CUDNN_HEADERS
 SIZE(cudnnStatus_t, 4)

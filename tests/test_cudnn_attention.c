@@ -5,7 +5,7 @@
 #include "heard.h"
 #include <dlfcn.h>
 
-static unsigned long (*attentions)(int), (*descriptors)(void);
+static unsigned long (*attentions)(int), (*descriptors)(void), (*plans)(void);
 
 static void *symbol(const char *name)
 {
@@ -24,6 +24,8 @@ static void find_counts(void)
     memcpy(&attentions, &found, sizeof found);
     found = symbol("standin_descriptors");
     memcpy(&descriptors, &found, sizeof found);
+    found = symbol("standin_plans");
+    memcpy(&plans, &found, sizeof found);
 }
 
 /* Fewer scores than 2^14 are computed in float32 (ops/attention/attention.c). */
@@ -97,6 +99,50 @@ static void plans_are_kept(void **state)
         unsigned long before = descriptors();
         compare_given(0, TERN_F16);
         assert_int_equal(descriptors(), before);
+    }
+}
+
+/* Self-attention of so many queries, and its gradient: two shapes. */
+static tern_tensor *attend_to_itself(tern_tensor *q)
+{
+    tern_set_grad(q, NULL);
+    tern_tensor *y = tern_scaled_dot_product_attention(q, q, q, NULL);
+    assert_ok(tern_backward(tern_sum(tern_mul(y, y))));
+    return y;
+}
+
+/* A model has several shapes; which places their hashes name is chance. */
+static void shapes_leave_each_others_plans(void **state)
+{
+    enum { SHAPES = 12 };
+    unsigned long made[2];
+    (void)state;
+    for (int time = 0; time < 2; time++) {
+        for (int i = 0; i < SHAPES; i++)
+            TERN_SCOPE
+                attend_to_itself(dense("cuda:0", TERN_F16, 64 + i, 16, 1));
+        made[time] = plans();
+    }
+    assert_int_equal(made[0], made[1]);
+}
+
+/* Its CUDA graph has kernels of theirs, which end with them. */
+static void a_recordings_plans_outlive_newer_shapes(void **state)
+{
+    (void)state;
+    TERN_SCOPE {
+        tern_tensor *q = dense("cuda:0", TERN_BF16, 60, 32, 1), *y = NULL;
+        tern_graph *graph = tern_graph_new("cuda:0");
+        TERN_CAPTURE (graph)
+            y = tern_keep(attend_to_itself(q));
+        for (int i = 0; i < 64; i++)
+            TERN_SCOPE
+                attend_to_itself(dense("cuda:0", TERN_BF16, 64 + i, 8, 1));
+        tern_tensor *expected = tern_clone(attend_to_itself(q));
+        assert_ok(tern_graph_replay(graph));
+        assert_same(y, expected);
+        tern_release(y);
+        tern_graph_free(graph);
     }
 }
 
@@ -222,6 +268,8 @@ int main(int argc, char **argv)
         TEST(it_is_as_on_the_cpu),
         TEST(float32_and_what_is_switched_off_are_not_given),
         TEST(plans_are_kept),
+        TEST(shapes_leave_each_others_plans),
+        TEST(a_recordings_plans_outlive_newer_shapes),
         TEST(a_recorded_attention_is_of_every_replay),
         TEST(large_ones_of_training_are_given_on_hopper),
         TEST(any_call_may_fail_or_refuse),

@@ -1,6 +1,7 @@
-/* test_cudnn_engines.c -- whether NVIDIA's own cuDNN has engines for the graphs of attention, where it is installed. It needs no
+/* test_cudnn_engines.c -- whether NVIDIA's own cuDNN has engines for tern's graphs, where it is installed. It needs no
  * GPU: it is told of one, and looks for engines, writes their kernels and compiles them. Loading these needs a driver; the
  * toolkit's stub of one refuses, and that is as far as it goes. Nothing here ran. */
+#include "device/cuda/convolution.h"
 #include "device/cuda/dnn_attention.h"
 #include "support.h"
 #include <dlfcn.h>
@@ -152,14 +153,82 @@ static void its_engines_take_gelu(void **state)
     }
 }
 
+/* Layers of ResNet-50, in each pass, and what else tern may give: rows, groups, TensorFloat-32, three dims. */
+static const struct {
+    const char *what;
+    tern_conv_shape shape;
+    tern_dtype dtype;
+    bool last, bias;
+} convolutions[] = {
+#define SQUARE(N, C, IN, O, OUT, K, S, P, G)                                                       \
+    {                                                                                              \
+        .n = N, .c = C, .o = O, .in = {1, IN, IN}, .out = {1, OUT, OUT}, .window = {1, K, K},      \
+        .stride = {1, S, S}, .padding = {0, P, P}, .dilation = {1, 1, 1}, .groups = G              \
+    }
+    {"3 x 3", SQUARE(128, 256, 14, 256, 14, 3, 1, 1, 1), TERN_BF16, true, false},
+    {"3 x 3 with bias", SQUARE(128, 256, 14, 256, 14, 3, 1, 1, 1), TERN_BF16, true, true},
+    {"1 x 1, stride 2", SQUARE(128, 256, 56, 512, 28, 1, 2, 0, 1), TERN_F16, true, false},
+    {"7 x 7 of 3 channels", SQUARE(128, 3, 224, 64, 112, 7, 2, 3, 1), TERN_F16, true, true},
+    {"3 x 3 in rows", SQUARE(128, 256, 14, 256, 14, 3, 1, 1, 1), TERN_F16, false, true},
+    {"TensorFloat-32", SQUARE(32, 64, 56, 64, 56, 3, 1, 1, 1), TERN_F32, true, true},
+    {"two groups", SQUARE(32, 64, 28, 64, 28, 3, 1, 1, 2), TERN_F16, true, true},
+    {"three dims",
+     {.n = 4,
+      .c = 16,
+      .o = 32,
+      .in = {8, 16, 16},
+      .out = {8, 16, 16},
+      .window = {3, 3, 3},
+      .stride = {1, 1, 1},
+      .padding = {1, 1, 1},
+      .dilation = {1, 1, 1},
+      .groups = 1},
+     TERN_BF16,
+     true,
+     true},
+#undef SQUARE
+};
+enum { CONVOLUTIONS = sizeof convolutions / sizeof *convolutions };
+
+static void its_engines_take_convolutions(void **state)
+{
+    static const char *const passes[] = {"y", "dx", "dw"};
+    (void)state;
+    for (int i = 0; i < 3 * 3 * CONVOLUTIONS; i++) {
+        const int pass = i / 3 % 3, row = i / 9, which = i % 3;
+        tern_dnn_graph g = {.device = gpu(which)};
+        cudnnBackendDescriptor_t device = g.device;
+        char why[1024] = "";
+        assert_non_null(device);
+        const tern_cuda_conv_key k = {.shape = convolutions[row].shape,
+                                      .pass = pass,
+                                      .dtype = (int32_t)convolutions[row].dtype,
+                                      .channels_last = convolutions[row].last,
+                                      .bias = convolutions[row].bias && pass == TERN_CONV_Y};
+        tern_dnn_convolution(&g, &k);
+        last_error(why, sizeof why);
+        printf("%s: %s of %s, %s: %lld engines, %s\n", gpus[which].name, passes[pass],
+               convolutions[row].what, tern_dtype_name(convolutions[row].dtype),
+               (long long)g.offered, g.plan ? "a plan" : "compiled, and no driver to load it");
+        if (g.offered < 1 || (g.code != 0 && g.code != NO_DRIVER))
+            fail_msg("%s gave %u: %s", g.call ? g.call : "", g.code, why);
+        /* What is given by default must not wait for a compiler. */
+        if (!g.plan && convolutions[row].last && convolutions[row].dtype != TERN_F32 &&
+            convolutions[row].shape.groups == 1 && convolutions[row].shape.in[0] == 1)
+            fail_msg("its first engine is compiled when it is asked for");
+        tern_dnn_clear(&g);
+        tern_cuda.cudnnBackendDestroyDescriptor(device);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(its_engines_take_the_graphs),
+    const struct CMUnitTest tests[] = {TEST(its_engines_take_convolutions),
+                                       TEST(its_engines_take_the_graphs),
                                        TEST(its_engines_take_gelu)};
     if (!load()) {
-        puts("SKIP: no cuDNN from 9.19 on: nobody was asked whether it has engines for the graphs "
-             "of "
-             "attention");
+        puts("SKIP: no cuDNN from 9.19 on: nobody was asked whether it has engines for tern's "
+             "graphs");
         return 77;
     }
     cudnnBackendDescriptor_t d = gpu(1);
@@ -168,5 +237,5 @@ int main(void)
         return 77;
     }
     tern_cuda.cudnnBackendDestroyDescriptor(d);
-    return test_main(tests, 2);
+    return test_main(tests, sizeof tests / sizeof *tests);
 }

@@ -131,6 +131,44 @@ static void recorded_gradients_are_the_kernels(void **state)
         }
 }
 
+/* The gradient of the gradient, in x's dtype. */
+static double *second_gradient(const row *r, tern_dtype dtype, const double *at, int n)
+{
+    tern_tensor *x = test_tensor("cpu", dtype, TERN_SHAPE(n), at), *y, *dx, *ddx;
+    tern_tensor *ones = tern_ones(TERN_SHAPE(n), dtype, "cpu");
+    const tern_autograd_grad_options o = {.gradients = &ones, .create_graph = true};
+    tern_requires_grad_(x, true);
+    y = r->call(x, arguments(NULL));
+    assert_ok(tern_autograd_grad(&y, 1, &x, 1, &dx, &o));
+    if (!tern_requires_grad(dx))
+        return NULL;
+    assert_ok(tern_autograd_grad(&dx, 1, &x, 1, &ddx, &o));
+    return test_read(tern_detach(ddx));
+}
+
+/* Far from the range of the other tests exponentials of float32 are infinite first: not where what is made of them is
+ * small, and the branch that a number does not take is not in its gradient. */
+static void second_gradients_are_finite_where_those_of_float64_are(void **state)
+{
+    (void)state;
+    static const double at[] = {-300, -100, -50, -25, -12, 12, 25, 50, 100, 300};
+    enum { POINTS = sizeof at / sizeof *at };
+    for (int i = 0; i < ROWS; i++)
+        TERN_SCOPE {
+            const row *r = &rows[i];
+            if (!has_gradient(r) || takes_two(r))
+                continue;
+            double *narrow = second_gradient(r, TERN_F32, at, POINTS);
+            double *wide = second_gradient(r, TERN_F64, at, POINTS);
+            for (int k = 0; narrow && k < POINTS; k++)
+                if (fabs(wide[k]) < 1e30 && !isfinite(narrow[k]))
+                    fail_msg("%s: at %g the second gradient is %g, in float64 %g", r->name, at[k],
+                             narrow[k], wide[k]);
+            free(narrow);
+            free(wide);
+        }
+}
+
 static void half_gradients_follow_float32(void **state)
 {
     (void)state;
@@ -202,6 +240,7 @@ static const struct CMUnitTest tests[] = {
     TEST(gradients_of_broadcast_inputs_have_their_shape),
     TEST(gradients_with_a_number_for_y),
     TEST(recorded_gradients_are_the_kernels),
+    TEST(second_gradients_are_finite_where_those_of_float64_are),
     TEST(half_gradients_follow_float32),
 };
 TEST_MAIN(tests)

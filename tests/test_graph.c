@@ -227,6 +227,72 @@ static void tensors_from_outside_stay_valid_for_the_graph(void **state)
     }
 }
 
+/* The same of what another graph made, which ends before. */
+static void tensors_of_a_graph_that_ended_stay_valid_for_another(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        const uint64_t before = live(device);
+        tern_graph *first = tern_graph_new(device), *second = tern_graph_new(device);
+        tern_tensor *x = tern_full(TERN_SHAPE(1000), TERN_SCALAR(5), TERN_F32, device);
+        tern_tensor *y = NULL, *z = NULL;
+        TERN_CAPTURE (first)
+            TERN_SCOPE
+                y = tern_keep(tern_neg(x));
+        TERN_CAPTURE (second)
+            TERN_SCOPE
+                z = tern_keep(tern_sum(tern_add_(y, x)));
+        assert_ok(tern_graph_replay(first));
+        tern_release(y);
+        tern_graph_free(first);
+        for (int i = 0; i < 3; i++)
+            tern_full(TERN_SHAPE(1000), TERN_SCALAR(9), TERN_F32, device);
+        for (int i = 0; i < 3; i++) {
+            assert_ok(tern_graph_replay(second));
+            assert_values(z, 5000 * i);
+        }
+        tern_graph_free(second);
+        tern_release(z);
+        assert_true(live(device) >= before);
+    }
+}
+
+/* The same of what a kernel finds by a table of addresses: parameters, gradients, moments, and casts of weights. */
+static void what_an_optimizer_had_stays_valid_for_the_graph(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    TERN_SCOPE {
+        enum { AFTERWARDS = 8 };
+        tern_graph *graph = tern_graph_new(device);
+        tern_tensor *others[AFTERWARDS];
+        TERN_SCOPE {
+            trainer t;
+            begin(&t, device, true);
+            for (int i = 0; i < 3; i++) {
+                next_data(&t, (uint64_t)i);
+                if (i == 2)
+                    assert_ok(tern_graph_capture_begin(graph));
+                t.loss = step(&t);
+                if (i < 2)
+                    tern_release(t.loss);
+            }
+            assert_ok(tern_graph_capture_end(graph));
+            end(&t);
+        }
+        for (int i = 0; i < AFTERWARDS; i++)
+            others[i] = tern_full(TERN_SHAPE(IN * HIDDEN), TERN_SCALAR(9), TERN_F32, device);
+        for (int i = 0; i < 2; i++)
+            assert_ok(tern_graph_replay(graph));
+        for (int i = 0; i < AFTERWARDS; i++) {
+            assert_values(tern_min(others[i]), 9);
+            assert_values(tern_max(others[i]), 9);
+        }
+        tern_graph_free(graph);
+    }
+}
+
 static void what_is_made_inside_is_the_graphs_own(void **state)
 {
     (void)state;
@@ -258,11 +324,64 @@ static void what_is_made_inside_is_the_graphs_own(void **state)
 
 /* ---- refusals ------------------------------------------------------------------------------ */
 
+static void host_item(tern_tensor *x)
+{
+    tern_item(tern_sum(x));
+}
+
+static void host_item_int(tern_tensor *x)
+{
+    tern_item_int(tern_sum(x));
+}
+
+static void host_copy(tern_tensor *x)
+{
+    float values[8];
+    tern_copy_to_host(x, values, (size_t)tern_numel(x) * tern_dtype_size(tern_dtype_of(x)));
+}
+
+static void host_copy_of_a_view(tern_tensor *x)
+{
+    host_copy(tern_expand(tern_sum(x), TERN_SHAPE(3)));
+}
+
+static void host_nonzero(tern_tensor *x)
+{
+    tern_nonzero(x);
+}
+
+static void host_count(tern_tensor *x)
+{
+    tern_bincount(tern_to_dtype(x, TERN_I64), NULL, 0);
+}
+
+static void host_classes(tern_tensor *x)
+{
+    tern_one_hot(tern_to_dtype(x, TERN_I64), -1);
+}
+
 static void what_needs_the_host_is_refused_by_name(void **state)
 {
+    static const struct {
+        void (*read)(tern_tensor *x);
+        const char *name;
+    } readers[] = {
+        {host_item, "(in tern_item)"},         {host_item_int, "(in tern_item_int)"},
+        {host_copy, "(in tern_copy_to_host)"}, {host_copy_of_a_view, "(in tern_copy_to_host)"},
+        {host_nonzero, "(in tern_nonzero)"},   {host_count, "(in tern_bincount)"},
+        {host_classes, "(in tern_one_hot)"},
+    };
     (void)state;
     FOR_EACH_DEVICE(device)
     TERN_SCOPE {
+        for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
+            tern_graph *empty = tern_graph_new(device);
+            tern_tensor *read = TENSOR(device, TERN_F32, TERN_SHAPE(3), 1, 0, 3);
+            TERN_CAPTURE (empty)
+                readers[i].read(read);
+            assert_error(TERN_ERR_STATE, readers[i].name);
+            tern_graph_free(empty);
+        }
         tern_graph *graph = tern_graph_new(device);
         tern_tensor *x = TENSOR(device, TERN_F32, TERN_SHAPE(3), 1, 0, 3);
         TERN_CAPTURE (graph)
@@ -356,6 +475,8 @@ static const struct CMUnitTest tests[] = {
     TEST(replays_go_on_as_steps_would),
     TEST(leaving_the_block_ends_the_recording),
     TEST(tensors_from_outside_stay_valid_for_the_graph),
+    TEST(tensors_of_a_graph_that_ended_stay_valid_for_another),
+    TEST(what_an_optimizer_had_stays_valid_for_the_graph),
     TEST(what_is_made_inside_is_the_graphs_own),
     TEST(what_needs_the_host_is_refused_by_name),
     TEST(mistakes_that_only_a_kernel_sees_are_reported),

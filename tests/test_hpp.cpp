@@ -69,6 +69,60 @@ static void errors()
     CHECK(thrown([&] { net(tern::ones({1, 2})); }).module() == "1");
 }
 
+/* Questions that fail throw too, and leave no error behind for the next step of an optimizer to refuse. */
+static void questions()
+{
+    Tensor x = tern::ones({2, 3}), none;
+    CHECK(thrown([&] { x.size(2); }).status() == TERN_ERR_ARGUMENT && x.size(-1) == 3);
+    CHECK(thrown([&] { none.size(0); }).status() == TERN_ERR_ARGUMENT);
+    CHECK(thrown([&] { none.dim(); }).status() == TERN_ERR_ARGUMENT);
+    CHECK(thrown([&] { none.numel(); }).status() == TERN_ERR_ARGUMENT);
+    CHECK(thrown([&] { none.shape(); }).status() == TERN_ERR_ARGUMENT);
+    CHECK(thrown([&] { none.dtype(); }).status() == TERN_ERR_ARGUMENT);
+    CHECK(thrown([&] { none.device(); }).status() == TERN_ERR_ARGUMENT);
+    CHECK(thrown([&] { none.is_contiguous(); }).status() == TERN_ERR_ARGUMENT);
+    CHECK(thrown([&] { none.requires_grad(); }).status() == TERN_ERR_ARGUMENT);
+    CHECK(thrown([&] { none.to_vector<float>(); }).status() == TERN_ERR_ARGUMENT);
+}
+
+/* As in Python: lists, places, several results, numbers in place. */
+static void words_of_pytorch()
+{
+    Tensor x = tern::arange(0, 6, 1, TERN_F32).reshape({2, 3});
+    CHECK(x[1].to_vector<float>()[0] == 3 && x[-1][2].item() == 5 && x[x > 3].numel() == 2);
+    CHECK(x[Tensor(std::vector<std::int64_t>{1, 1, 0})].size(0) == 3);
+    CHECK(tern::cat({x, x}, 1).size(1) == 6 && tern::cat({x, x}).size(0) == 4);
+    CHECK(tern::stack({x, x, x}, -1).size(2) == 3 && tern::stack({x, x}).dim() == 3);
+    CHECK(tern::einsum("ij,kj->ik", {x, x}).shape()[1] == 2);
+    CHECK(x.index_list({Tensor(), Tensor(std::vector<std::int64_t>{2})}).size(1) == 1);
+    CHECK(thrown([&] { tern::cat({x, Tensor()}); }).status() == TERN_ERR_ARGUMENT);
+    CHECK(thrown([&] { tern::cat({}); }).status() == TERN_ERR_ARGUMENT);
+    auto [values, indices] = x.max(1);
+    CHECK(values.sum().item() == 7 && indices.sum().item() == 4 &&
+          x.min(0, true).values.dim() == 2);
+    CHECK(x.sort(1, true).values[0][0].item() == 2 && x.topk(2).indices[0][0].item() == 2);
+    CHECK(x.chunk(3, 1).size() == 3 && x.split(2, 1)[1].size(1) == 1 && x.unbind().size() == 2);
+    CHECK(thrown([&] { x.max(2); }).status() == TERN_ERR_ARGUMENT);
+    CHECK(thrown([&] { x.split(0); }).status() != TERN_OK);
+    x += 1, x *= 2, x -= 2, x /= 2, x /= tern::ones({3});
+    CHECK(x.sum().item() == 15 && ((x % 2) == 1).sum().item() == 3);
+    CHECK(((x > 1) & (x < 4)).sum().item() == 2 && ((x < 1) | (x > 4)).sum().item() == 2);
+    CHECK((~(x > 1)).sum().item() == 2 && ((x > 1) ^ (x > 1)).any().item() == 0);
+    nn::Linear net(3, 1);
+    tern::optim::Adam adam(net.parameters(), 0.1,
+                           tern::optim::Adam::Options().beta1(0.5).beta2(0.9));
+    CHECK(tern_optim_get_option(adam.get(), 0, "beta1") == 0.5 && adam.lr() == 0.1);
+    tern::optim::StepLR by_steps(adam, 2, 0.5);
+    for (int i = 0; i < 4; i++) {
+        adam.zero_grad();
+        net(x).sum().backward();
+        adam.step();
+        by_steps.step();
+    }
+    CHECK(std::fabs(adam.lr() - 0.025) < 1e-12 && std::fabs(by_steps.last_lr() - 0.025) < 1e-12);
+    CHECK(thrown([&] { tern::optim::StepLR(adam, 0); }).status() == TERN_ERR_ARGUMENT);
+}
+
 static int alive;
 struct Doubled : nn::Module {
     nn::Linear inner = add("inner", nn::Linear(3, 3));
@@ -183,6 +237,8 @@ int main()
             before = tern_live_tensors();
         tensors();
         errors();
+        questions();
+        words_of_pytorch();
         modules();
         errors_within();
         loops();

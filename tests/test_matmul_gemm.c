@@ -4,6 +4,7 @@
 #include "device/gemm_kernel.h"
 #include "tensor/tensor.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +56,9 @@ static const struct {
     {23, 512, 100, {1, 1}, 0.5, 1, false, false, false, false},
     {3, 1, 2100, {1, 1}, 1, 0, true, false, true, false},
     {1, 9, 2100, {1, 1}, 2, 0.5, true, false, true, false},
+    /* as the heads of attention lie: pairs further apart than their matrices */
+    {6, 16, 2100, {2, 2}, 1, 0.5, true, false, false, false},
+    {3, 40, 70, {2, 2}, 1, 0.5, true, false, true, false},
 };
 
 static tern_matrix random_matrix(const char *device, tern_dtype dtype, int64_t m, int64_t n,
@@ -63,7 +67,7 @@ static tern_matrix random_matrix(const char *device, tern_dtype dtype, int64_t m
     int64_t unit = gaps ? 2 : 1, line = (across ? m : n) * unit + gaps;
     tern_matrix x = {.at = 1, .row = across ? unit : line, .col = across ? line : unit};
     x.batch[1] = line * (across ? n : m);
-    x.batch[0] = x.batch[1] * count[1];
+    x.batch[0] = x.batch[1] * count[1] + (count[1] == 2 ? 3 : 0);
     *room = uniform(device, dtype, TERN_SHAPE(x.batch[0] * count[0] + 1));
     x.buffer = &(*room)->storage->block->buffer;
     return x;
@@ -142,6 +146,106 @@ static void every_way_of_a_device_computes_alpha_beta_bias_and_strides(void **st
                 TERN_SCOPE {
                     check_gemm(device, dtypes[d], i, portable);
                 }
+}
+
+/* ---- any product: sizes about the edges of blocks, and matrices that lie in any order with gaps of NaN -------------- */
+
+static uint64_t random_state;
+static int64_t between(int64_t least, int64_t most)
+{
+    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return least + (int64_t)((random_state >> 33) % (uint64_t)(most - least + 1));
+}
+
+/* How an (m, n) matrix lies: C with its rows contiguous; of A and B a level of batch may share one. */
+static tern_matrix any_matrix(const tern_gemm *g, int64_t m, int64_t n, bool is_c, int64_t *room)
+{
+    tern_matrix x = {.at = between(0, 5)};
+    const int64_t size[4] = {g->count[0], g->count[1], m, n};
+    int64_t *stride[4] = {&x.batch[0], &x.batch[1], &x.row, &x.col}, next = 1;
+    int order[4] = {3, 2, 1, 0};
+    for (int i = is_c ? 1 : 0; i < 3; i++) {
+        int64_t other = between(i, 3);
+        int swap = order[i];
+        order[i] = order[other];
+        order[other] = swap;
+    }
+    for (int i = 0; i < 4; i++) {
+        bool shared = !is_c && order[i] < 2 && between(0, 4) == 0;
+        *stride[order[i]] = shared ? 0 : next;
+        next = shared ? next : next * size[order[i]] + (between(0, 1) ? 0 : between(1, 4));
+    }
+    *room = x.at + next + between(0, 3);
+    return x;
+}
+
+/* Numbers where its matrices are, NaN elsewhere; sums of so few bits are exact. */
+static tern_tensor *fill_matrix(const char *device, const tern_gemm *g, tern_matrix *x, int64_t m,
+                                int64_t n, int64_t room)
+{
+    double *values = malloc((size_t)room * sizeof *values);
+    assert_non_null(values);
+    for (int64_t i = 0; i < room; i++)
+        values[i] = NAN;
+    for (int64_t b0 = 0; b0 < g->count[0]; b0++)
+        for (int64_t b1 = 0; b1 < g->count[1]; b1++)
+            for (int64_t i = 0; i < m; i++)
+                for (int64_t j = 0; j < n; j++)
+                    values[place_in(x, b0, b1, i, j)] = (double)between(-128, 128) / 128;
+    tern_tensor *t = test_tensor(device, g->dtype, TERN_SHAPE(room), values);
+    x->buffer = &t->storage->block->buffer;
+    free(values);
+    return t;
+}
+
+static void check_any_product(const char *device, uint64_t seed)
+{
+    random_state = seed * UINT64_C(0x9e3779b97f4a7c15);
+    between(0, 1);
+    tern_gemm g = {.dtype = dtypes[between(0, 5) % 4], .alpha = 0.5};
+    int64_t *sizes[] = {&g.m, &g.n, &g.k}, room[3];
+    for (int i = 0; i < 3; i++)
+        *sizes[i] = between(0, 2) ? between(1, 40) : between(1, 8) * between(1, 16);
+    g.k += between(0, 5) ? 0 : between(500, 1500);
+    tern_device_info info = {0};
+    assert_ok(tern_device_get_info(device, &info));
+    g.dtype = g.dtype == TERN_F64 && !info.has_f64 ? TERN_F32 : g.dtype;
+    g.beta = (double)between(0, 1);
+    for (int i = 0; i < 2; i++)
+        g.count[i] = between(0, 1) ? 1 : between(1, 4);
+    g.a = any_matrix(&g, g.m, g.k, false, &room[0]);
+    g.b = any_matrix(&g, g.k, g.n, false, &room[1]);
+    g.c = any_matrix(&g, g.m, g.n, true, &room[2]);
+    tern_tensor *a = fill_matrix(device, &g, &g.a, g.m, g.k, room[0]);
+    tern_tensor *b = fill_matrix(device, &g, &g.b, g.k, g.n, room[1]);
+    tern_tensor *c = fill_matrix(device, &g, &g.c, g.m, g.n, room[2]);
+    tern_tensor *bias = uniform(device, g.dtype, TERN_SHAPE(g.n + 2));
+    if (between(0, 1)) {
+        g.bias = &bias->storage->block->buffer;
+        g.bias_at = 2;
+    }
+    double *va = test_read(a), *vb = test_read(b), *vc = test_read(c), *vd = test_read(bias);
+    multiply_by_hand(&g, va, vb, vc, g.bias ? vd : NULL);
+    assert_ok(tern_launch_gemm(tern_tensor_place(c), &g));
+    double tolerance = tolerance_of(g.dtype) * 2;
+    char what[64];
+    snprintf(what, sizeof what, "the product of seed %d", (int)seed);
+    test_close(c, test_tensor(device, g.dtype, tern_shape_of(c), vc),
+               (test_tolerance){.abs = tolerance, .rel = tolerance}, what, __FILE__, __LINE__);
+    free(va);
+    free(vb);
+    free(vc);
+    free(vd);
+}
+
+static void matrices_may_lie_anyhow_and_nothing_else_is_touched(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (uint64_t seed = 1; seed <= (test_thorough(device) ? 600 : 200); seed++)
+        TERN_SCOPE {
+            check_any_product(device, seed);
+        }
 }
 
 static void a_vector_that_is_added_is_the_products_bias(void **state)
@@ -243,6 +347,7 @@ int main(void)
         TEST(a_bias_gradient_is_part_of_a_product),
         TEST(less_than_float32_is_for_cuda_and_only_when_asked),
         TEST(every_way_of_a_device_computes_alpha_beta_bias_and_strides),
+        TEST(matrices_may_lie_anyhow_and_nothing_else_is_touched),
     };
     return test_main(tests, sizeof tests / sizeof *tests);
 }

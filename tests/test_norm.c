@@ -109,7 +109,8 @@ static const struct {
     tern_shape shape;
     double mean;
     tern_dtype dtype;
-    int launches[2]; /* where channels are cut into parts, there and back */
+    int launches
+        [2]; /* where channels are cut into parts, there and back: of two dims on every device */
 } sizes[] = {
     {{4, {4, 1, 500, 500}}, 1e4, TERN_F32, {2, 2}}, {{2, {1000003, 1}}, 1e4, TERN_F32, {2, 2}},
     {{4, {5, 3, 110, 131}}, 1e4, TERN_F32, {2, 2}}, {{2, {70000, 3}}, 1e4, TERN_F32, {2, 2}},
@@ -162,8 +163,9 @@ static void a_large_mean_is_taken_away_first(void **state)
                                                         : 3e-2;
             assert_same(y, again);
             assert_close(y, normed("cpu", (int)i, TERN_F64, none), .abs = bound);
+            bool flat = sizes[i].shape.ndim == 2 && sizes[i].shape.dims[1] > 1;
             for (int back = 0; back < 2; back++)
-                assert_int_equal(n[back], grouped ? sizes[i].launches[back] : 1);
+                assert_int_equal(n[back], grouped || flat ? sizes[i].launches[back] : 1);
         }
 }
 
@@ -268,17 +270,62 @@ static void modules_print_as_in_pytorch(void **state)
     tern_module *m = tern_nn_sequential(
         tern_nn_batch_norm1d(3, NULL),
         tern_nn_batch_norm2d(4, &(tern_batch_norm_options){.cumulative = true, .no_affine = true}),
-        tern_nn_batch_norm3d(5, &(tern_batch_norm_options){.momentum = TERN_ZERO, .eps = 0.5}));
+        tern_nn_batch_norm3d(
+            5, &(tern_batch_norm_options){.momentum = TERN_ZERO, .eps = 0.5, .no_bias = true}));
     char *text = tern_nn_to_text(m);
-    assert_string_equal(
-        text,
-        "Sequential(\n"
-        "  (0): BatchNorm1d(3, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)\n"
-        "  (1): BatchNorm2d(4, eps=1e-05, momentum=None, affine=False, track_running_stats=True)\n"
-        "  (2): BatchNorm3d(5, eps=0.5, momentum=0.0, affine=True, track_running_stats=True)\n"
-        ")");
+    assert_string_equal(text, "Sequential(\n"
+                              "  (0): BatchNorm1d(3, eps=1e-05, momentum=0.1, affine=True, "
+                              "bias=True, track_running_stats=True)\n"
+                              "  (1): BatchNorm2d(4, eps=1e-05, momentum=None, affine=False, "
+                              "bias=False, track_running_stats=True)\n"
+                              "  (2): BatchNorm3d(5, eps=0.5, momentum=0.0, affine=True, "
+                              "bias=False, track_running_stats=True)\n"
+                              ")");
     tern_free_text(text);
     tern_nn_free(m);
+}
+
+/* A module without a bias gives what one whose bias is zero gives, and the same gradients; it has no parameter of that name. */
+static void modules_without_a_bias(void **state)
+{
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    for (int kind = 0; kind < 7; kind++)
+        TERN_SCOPE {
+            tern_module *m[2];
+            tern_tensor *y[2], *dx[2];
+            for (int bare = 0; bare < 2; bare++) {
+                const tern_batch_norm_options batch = {.no_bias = bare, .device = device};
+                const tern_group_norm_options group = {.no_bias = bare, .device = device};
+                const tern_instance_norm_options instance = {
+                    .affine = true, .no_bias = bare, .device = device};
+                m[bare] = kind == 0   ? tern_nn_batch_norm1d(4, &batch)
+                          : kind == 1 ? tern_nn_batch_norm2d(4, &batch)
+                          : kind == 2 ? tern_nn_batch_norm3d(4, &batch)
+                          : kind == 3 ? tern_nn_group_norm(2, 4, &group)
+                          : kind == 4 ? tern_nn_instance_norm1d(4, &instance)
+                          : kind == 5 ? tern_nn_instance_norm2d(4, &instance)
+                                      : tern_nn_instance_norm3d(4, &instance);
+                int dims = kind == 0 || kind == 4 ? 3 : kind == 2 || kind == 6 ? 5 : 4;
+                tern_shape shape = {dims, {3, 4, 5, 2, 3}};
+                tern_tensor *x =
+                    tern_requires_grad_(test_uniform(device, TERN_F32, shape, -1, 1, 1), true);
+                tern_nn_init_constant_(tern_nn_parameter(m[bare], "weight"), 1.5);
+                y[bare] = tern_nn_forward(m[bare], x);
+                assert_ok(tern_backward(tern_sum(tern_mul(y[bare], tern_square(y[bare])))));
+                dx[bare] = tern_grad(x);
+                tern_state_dict *dict = tern_nn_state_dict(m[bare]);
+                assert_int_equal(tern_nn_parameter_count(m[bare]), 2 - bare);
+                assert_int_equal(tern_state_dict_get(dict, "bias") == NULL, bare);
+                tern_state_dict_free(dict);
+                y[bare] = tern_add(y[bare], tern_nn_forward(tern_nn_eval(m[bare]), x));
+            }
+            assert_close(y[1], y[0], .abs = 1e-6);
+            assert_close(dx[1], dx[0], .abs = 1e-5);
+            assert_close(tern_grad(tern_nn_parameter(m[1], "weight")),
+                         tern_grad(tern_nn_parameter(m[0], "weight")), .rel = 1e-5);
+            tern_nn_free(m[0]), tern_nn_free(m[1]);
+        }
 }
 
 /* Counted in the same launch, or by an addition where the counter is of another type; not where it failed. */
@@ -346,6 +393,7 @@ static const struct CMUnitTest tests[] = {
     TEST(batch_norm_modules_keep_running_statistics),
     TEST(batch_norm_without_statistics_or_weights),
     TEST(batches_are_counted),
+    TEST(modules_without_a_bias),
     TEST(modules_print_as_in_pytorch),
     TEST(what_does_not_fit_is_refused),
 };

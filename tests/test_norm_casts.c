@@ -144,11 +144,34 @@ static void a_norm_makes_its_cast(void **state)
             }
 }
 
+/* Of halves alone there is no other type to note the gradient in, though a sum is before the norm. */
+static void halves_alone_have_one_gradient(void **state)
+{
+    (void)state;
+    static const tern_dtype types[] = {TERN_BF16, TERN_F16};
+    FOR_EACH_DEVICE(device)
+    for (int t = 0; t < 2; t++)
+        TERN_SCOPE {
+            tern_tensor *dx[2];
+            for (int there = 0; there < 2; there++) {
+                const char *on = there ? "cpu" : device;
+                tern_tensor *x = leaf(on, types[t], TERN_SHAPE(9, 20), 1),
+                            *w = leaf(on, types[t], TERN_SHAPE(20), 2);
+                tern_tensor *z = tern_add(tern_neg(x), tern_sin(x));
+                tern_tensor *y = norm(false, z, 20, w, NULL);
+                assert_ok(tern_backward(tern_sum(tern_mul(tern_cos(y), tern_sin(z)))));
+                dx[there] = tern_grad(x);
+            }
+            assert_close(dx[0], dx[1], .abs = 5e-2, .rel = 5e-2);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(casts_behind_a_norm_are_part_of_it),
         TEST(a_norm_makes_its_cast),
+        TEST(halves_alone_have_one_gradient),
     };
     return test_main(tests, sizeof tests / sizeof *tests);
 }

@@ -223,7 +223,8 @@ static void modules_print_as_in_pytorch(void **state)
         tern_nn_group_norm(2, 4, NULL),
         tern_nn_group_norm(3, 6, &(tern_group_norm_options){.eps = 0.5, .no_affine = true}),
         tern_nn_instance_norm1d(3, NULL),
-        tern_nn_instance_norm2d(3, &(tern_instance_norm_options){.affine = true, .momentum = 0.5}),
+        tern_nn_instance_norm2d(
+            3, &(tern_instance_norm_options){.affine = true, .momentum = 0.5, .no_bias = true}),
         tern_nn_instance_norm3d(3, &(tern_instance_norm_options){.track_running_stats = true}),
         tern_nn_local_response_norm(2, NULL),
         tern_nn_local_response_norm(5, &(tern_local_response_norm_options){.alpha = 1, .k = 2.5}),
@@ -232,14 +233,14 @@ static void modules_print_as_in_pytorch(void **state)
                          &(tern_rms_norm_options){.eps = 1e-6, .no_elementwise_affine = true}));
     char *text = tern_nn_to_text(m);
     assert_string_equal(text, "Sequential(\n"
-                              "  (0): GroupNorm(2, 4, eps=1e-05, affine=True)\n"
-                              "  (1): GroupNorm(3, 6, eps=0.5, affine=False)\n"
+                              "  (0): GroupNorm(2, 4, eps=1e-05, affine=True, bias=True)\n"
+                              "  (1): GroupNorm(3, 6, eps=0.5, affine=False, bias=False)\n"
                               "  (2): InstanceNorm1d(3, eps=1e-05, momentum=0.1, affine=False, "
-                              "track_running_stats=False)\n"
+                              "bias=False, track_running_stats=False)\n"
                               "  (3): InstanceNorm2d(3, eps=1e-05, momentum=0.5, affine=True, "
-                              "track_running_stats=False)\n"
+                              "bias=False, track_running_stats=False)\n"
                               "  (4): InstanceNorm3d(3, eps=1e-05, momentum=0.1, affine=False, "
-                              "track_running_stats=True)\n"
+                              "bias=False, track_running_stats=True)\n"
                               "  (5): LocalResponseNorm(2, alpha=0.0001, beta=0.75, k=1.0)\n"
                               "  (6): LocalResponseNorm(5, alpha=1.0, beta=0.75, k=2.5)\n"
                               "  (7): RMSNorm((8,), eps=None, elementwise_affine=True)\n"

@@ -3,6 +3,7 @@
 #include "support.h"
 #include "base/parallel.h"
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -113,6 +114,41 @@ static void parts_follow_the_work_and_the_limit(void **state)
     tern_parallel_limit(before);
 }
 
+/* ---- which thread ------------------------------------------------------------------------ */
+
+typedef struct meeting {
+    atomic_int begun;
+    pthread_t thread[3];
+} meeting;
+
+/* Waits until each part has begun, so that no thread can take two. */
+static void meet(void *user, int part, int parts)
+{
+    meeting *m = user;
+    m->thread[part] = pthread_self();
+    atomic_fetch_add(&m->begun, 1);
+    while (atomic_load(&m->begun) < parts)
+        sched_yield();
+}
+
+static void a_thread_has_the_same_part_of_every_job(void **state)
+{
+    (void)state;
+    int before = tern_parallel_limit_get(), moved = 0;
+    meeting first = {.begun = 0};
+    tern_parallel_limit(3);
+    tern_parallel(3, meet, &first);
+    assert_true(pthread_equal(first.thread[0], pthread_self()));
+    for (int i = 0; i < ROUNDS; i++) {
+        meeting m = {.begun = 0};
+        tern_parallel(3, meet, &m);
+        for (int part = 0; part < 3; part++)
+            moved += !pthread_equal(m.thread[part], first.thread[part]);
+    }
+    assert_int_equal(moved, 0);
+    tern_parallel_limit(before);
+}
+
 static const struct CMUnitTest tests[] = {
     TEST(each_part_runs_once),
     TEST(jobs_after_a_pause_run_too),
@@ -120,6 +156,7 @@ static const struct CMUnitTest tests[] = {
     TEST(threads_that_want_the_pool_at_once_are_all_served),
     TEST(a_forked_child_runs_its_parts_alone),
     TEST(parts_follow_the_work_and_the_limit),
+    TEST(a_thread_has_the_same_part_of_every_job),
 };
 
 TEST_MAIN(tests)

@@ -141,16 +141,49 @@ static void the_largest_knows_ties_nan_and_its_place(void **state)
         assert_values(tern_grad(x), 1, 0, 1, 0, 1, 0);
         x = pattern(device, TERN_F32, TERN_SHAPE(2, 3, 5, 7), 7, 31);
         assert_ok(tern_max_pool2d_with_indices(x, TERN_DIMS(3), MAX(STRIDE(2), PADDING(1)), &out));
-        assert_close(tern_to_dtype(out.indices, TERN_F64),
+        assert_close(tern_to_dtype(tern_to(out.indices, "cpu"), TERN_F64),
                      test_golden_tensor(file, "places", "cpu"), .abs = 0);
         assert_ok(tern_max_pool2d_with_indices(x, TERN_DIMS(2), NULL, &out));
         tern_tensor *back =
             tern_max_unpool2d(out.values, out.indices, TERN_DIMS(2),
                               &(tern_max_unpool_options){.output_size = TERN_DIMS(5, 7)});
-        assert_close(tern_to_dtype(back, TERN_F64), test_golden_tensor(file, "unpool", "cpu"),
-                     .abs = 0);
+        assert_close(tern_to_dtype(tern_to(back, "cpu"), TERN_F64),
+                     test_golden_tensor(file, "unpool", "cpu"), .abs = 0);
     }
     test_golden_close(file);
+}
+
+/* Planes of (planes, rows, columns), or (deep) the slices of one volume, by windows of 2 x 2. */
+static void check_halving(const char *device, tern_shape shape, tern_dtype dtype, bool deep)
+{
+    const bool whole = !tern_dtype_is_floating_point(dtype);
+    int64_t planes = shape.dims[0], in1 = shape.dims[1], in2 = shape.dims[2];
+    float *x = malloc((size_t)(planes * in1 * in2) * sizeof *x);
+    assert_non_null(x);
+    for (int64_t i = 0; i < planes * in1 * in2; i++)
+        x[i] = !whole && i % 37 == 5 ? NAN : (float)(i * 7919 % 11 % 4);
+    tern_tensor *there = tern_to_dtype(tern_from_data(x, shape, TERN_F32, device), dtype);
+    tern_values_indices y;
+    if (deep)
+        assert_ok(
+            tern_max_pool3d_with_indices(tern_unsqueeze(there, 0), TERN_DIMS(1, 2, 2), NULL, &y));
+    else
+        assert_ok(tern_max_pool2d_with_indices(there, TERN_DIMS(2), NULL, &y));
+    double *values = test_read(y.values), *at = test_read(y.indices);
+    for (int64_t i = 0; i < planes * (in1 / 2) * (in2 / 2); i++) {
+        int64_t plane = i / (in1 / 2 * (in2 / 2)), r = i / (in2 / 2) % (in1 / 2);
+        int64_t first = 2 * r * in2 + i % (in2 / 2) * 2, best = first;
+        const int64_t places[] = {first + 1, first + in2, first + in2 + 1};
+        const float *p = x + plane * in1 * in2;
+        for (int k = 0; k < 3; k++)
+            if (p[places[k]] > p[best] || isnan(p[places[k]]))
+                best = places[k];
+        assert_int_equal((int64_t)at[i], best + (deep ? plane * in1 * in2 : 0));
+        assert_true(isnan(p[best]) ? isnan(values[i]) : values[i] == (double)p[best]);
+    }
+    free(values);
+    free(at);
+    free(x);
 }
 
 /* Planes whose windows fill them, in one band of rows, several, and too wide a one: values that are often
@@ -159,33 +192,14 @@ static void windows_of_two_by_two_are_walked_in_order(void **state)
 {
     (void)state;
     const tern_shape shapes[] = {S(3, 2, 2), S(2, 5, 10), S(2, 9, 28), S(1, 70, 66), S(1, 4, 600)};
+    const tern_dtype dtypes[] = {TERN_F32, TERN_BF16, TERN_F16, TERN_I32, TERN_U8};
     FOR_EACH_DEVICE(device)
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        TERN_SCOPE {
-            int64_t planes = shapes[s].dims[0], in1 = shapes[s].dims[1], in2 = shapes[s].dims[2];
-            float *x = malloc((size_t)(planes * in1 * in2) * sizeof *x);
-            assert_non_null(x);
-            for (int64_t i = 0; i < planes * in1 * in2; i++)
-                x[i] = i % 37 == 5 ? NAN : (float)(i * 7919 % 11 % 4);
-            tern_values_indices y;
-            assert_ok(tern_max_pool2d_with_indices(tern_from_data(x, shapes[s], TERN_F32, device),
-                                                   TERN_DIMS(2), NULL, &y));
-            double *values = test_read(y.values), *at = test_read(y.indices);
-            for (int64_t i = 0; i < planes * (in1 / 2) * (in2 / 2); i++) {
-                int64_t plane = i / (in1 / 2 * (in2 / 2)), r = i / (in2 / 2) % (in1 / 2);
-                int64_t first = 2 * r * in2 + i % (in2 / 2) * 2, best = first;
-                const int64_t places[] = {first + 1, first + in2, first + in2 + 1};
-                const float *p = x + plane * in1 * in2;
-                for (int k = 0; k < 3; k++)
-                    if (p[places[k]] > p[best] || isnan(p[places[k]]))
-                        best = places[k];
-                assert_int_equal((int64_t)at[i], best);
-                assert_true(isnan(p[best]) ? isnan(values[i]) : values[i] == (double)p[best]);
-            }
-            free(values);
-            free(at);
-            free(x);
-        }
+    for (int t = 0; t < (test_thorough(device) ? 5 : 2); t++)
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+            for (int deep = 0; deep < 2; deep++)
+                TERN_SCOPE {
+                    check_halving(device, shapes[s], dtypes[t], deep);
+                }
 }
 
 static tern_tensor *unpool(tern_tensor *const *in, void *user)

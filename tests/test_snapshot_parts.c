@@ -37,7 +37,10 @@ static const way ways[] = {
     {"3x4 0/0@1", "2", ROWS, "has parts"},
     {"3x4 0/2@0", "2", ROWS, "has parts"},
     {"3x4 0/2@1 1", "2", ROWS, "has parts"},
-    {"3x4 0/2@1 1/1@2 1/1@2", "2", ROWS, "has parts"},
+    {"3x4 0/2@1 1/1@2 1/1@2", "2", ROWS, NULL},
+    {"3x4 0/2@1 1/1@2 1/1@2 1/1@2", "2", ROWS, "has parts"},
+    {"3x4 0/2@1 1;1@2", "2", ROWS, "has parts"},
+    {"3x4 0/2@1 -1:1@2", "2", ROWS, "has parts"},
     {"1x1x1x1x1x1x1x1x1x1x1x1x1 0/2@1", "2", ROWS, "has parts"},
     {"99999999999999999999x99999999999999999999 0/2@1", "2", ROWS, "does not have the part"},
 };

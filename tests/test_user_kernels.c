@@ -200,6 +200,61 @@ static void wrong_arguments_are_refused(void **state)
     }
 }
 
+/* Parameters as they may be written, and what each takes: 't' a tensor, 'l' local memory, 4 or 8 bytes. */
+static const struct {
+    const char *parameters;
+    char takes[5];
+} parameter_lists[] = {
+    {"__global float *x, int n, long m, __local float *s", {'t', 4, 8, 'l'}},
+    {"local int *s, global const int *restrict x, unsigned n, ulong m", {'l', 't', 4, 8}},
+    {"const __global float * const x, const unsigned int n, float v, unsigned long int m",
+     {'t', 4, 4, 8}},
+    {"__global float x[], __constant float *c, uint const n, long const m", {'t', 't', 4, 8}},
+};
+
+static tern_kernel_arg argument_of(char kind, tern_tensor *x)
+{
+    return kind == 't'   ? TERN_ARG_TENSOR(x)
+           : kind == 'l' ? TERN_ARG_LOCAL(64)
+           : kind == 4   ? TERN_ARG_INT(1)
+                         : TERN_ARG_LONG(1);
+}
+
+static void arguments_of_another_kind_are_refused(void **state)
+{
+    static const char kinds[] = {'t', 'l', 4, 8};
+    (void)state;
+    FOR_EACH_DEVICE(device)
+    {
+        for (size_t l = 0; l < sizeof parameter_lists / sizeof *parameter_lists; l++)
+            TERN_SCOPE {
+                char source[256];
+                tern_tensor *x = tern_zeros(TERN_SHAPE(4), TERN_F32, device);
+                snprintf(source, sizeof source, "__kernel void takes(%s)\n{ }\n",
+                         parameter_lists[l].parameters);
+                tern_kernel *k =
+                    compiles(device) ? tern_kernel_compile(device, source, "takes") : NULL;
+                for (int i = 0; k && i < 4; i++)
+                    for (int given = 0; given < 4; given++) {
+                        const char *takes = parameter_lists[l].takes;
+                        tern_kernel_arg args[4];
+                        for (int j = 0; j < 4; j++)
+                            args[j] = argument_of(j == i ? kinds[given] : takes[j], x);
+                        tern_status status = tern_kernel_launch_args(k, TERN_GRID(1), args, 4);
+                        if (kinds[given] == takes[i]) {
+                            assert_ok(status);
+                            continue;
+                        }
+                        char text[64];
+                        snprintf(text, sizeof text, "argument %d of kernel takes is ", i);
+                        assert_int_equal(status, TERN_ERR_ARGUMENT);
+                        assert_error(TERN_ERR_ARGUMENT, text);
+                    }
+                tern_kernel_free(k);
+            }
+    }
+}
+
 /* ---- the cpu without a compiler ---------------------------------------------------------- */
 
 static void without_a_compiler_the_cpu_asks_opencl(void **state)
@@ -249,8 +304,11 @@ static void compiled_kernels_of_the_cpu_are_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_programs_give_the_same_numbers),   TEST(a_required_group_is_held_to),
-        TEST(wrong_arguments_are_refused),          TEST(without_a_compiler_the_cpu_asks_opencl),
+        TEST(the_programs_give_the_same_numbers),
+        TEST(a_required_group_is_held_to),
+        TEST(wrong_arguments_are_refused),
+        TEST(arguments_of_another_kind_are_refused),
+        TEST(without_a_compiler_the_cpu_asks_opencl),
         TEST(compiled_kernels_of_the_cpu_are_kept),
     };
     return test_main(tests, sizeof tests / sizeof *tests);

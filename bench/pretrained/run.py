@@ -112,7 +112,7 @@ def turns(tern, torch, what, rows, n, scale=1):
 def report(title, unit, times, base):
     print(title)
     for name, x in times.items():
-        print("    %-16s %9.2f %s   %.2fx" % (name, x, unit, times[base] / x))
+        print("    %-20s %9.2f %s   %.2fx" % (name, x, unit, times[base] / x))
     sys.stdout.flush()
 
 
@@ -162,7 +162,8 @@ def main():
         tern, torch = Tern(program, folder), Torch()
         both = [("tern f32", "tern", "f32"), ("torch f32", "torch", "f32"), ("tern bf16", "tern", "bf16"), ("torch bf16", "torch", "bf16")]
         if "decode" in wanted:
-            rows = both + [("tern int8", "tern", "int8"), ("tern int4", "tern", "int4")]
+            rows = both + [("tern int8", "tern", "int8"), ("tern int4", "tern", "int4"), ("tern int8, head int8", "tern", "int8h"),
+                           ("tern int4, head int8", "tern", "int4h")]
             report("decode, ms a token (x: of tern bf16)", "ms", turns(tern, torch, "decode", rows, TOKENS, 1000 / TOKENS), "tern bf16")
         if "prefill" in wanted:
             report("prefill of 128, ms (x: of torch f32)", "ms", turns(tern, torch, "prefill", both + [("tern int4", "tern", "int4")], 128, 1000), "torch f32")

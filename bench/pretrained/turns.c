@@ -1,6 +1,7 @@
 /* turns.c -- pretrained models, one thing at a time as lines on stdin ask: run.py takes turns with transformers.
  *
- *   decode KIND N       N tokens behind 16, one by one       KIND: f32, bf16, int8, int4, nf4
+ *   decode KIND N       N tokens behind 16, one by one       KIND: f32, bf16, int8, int4, nf4;
+ *                       int8h, int4h: with the head in int8
  *   prefill KIND N      N tokens at once
  *   lora KIND N         a LoRA step with rows of N tokens; KIND c: of f32, checkpointed
  *   full tokens N       an AdamW step of all parameters in float32 with 2 rows of N tokens; images N: of N images of 224 x 224
@@ -39,8 +40,8 @@ static double most_memory(void)
 
 /* ---- models -------------------------------------------------------------------------------- */
 
-static const char *const kinds[] = {"f32", "bf16", "int8", "int4", "nf4", "c"};
-enum { F32, BF16, INT8, INT4, NF4, CHECKPOINTED, KINDS };
+static const char *const kinds[] = {"f32", "bf16", "int8", "int4", "int8h", "int4h", "nf4", "c"};
+enum { F32, BF16, INT8, INT4, INT8_HEAD, INT4_HEAD, NF4, CHECKPOINTED, KINDS };
 
 static int kind_of(const char *name)
 {
@@ -54,8 +55,11 @@ static int kind_of(const char *name)
 static tern_module *model_of(int kind, bool lora)
 {
     static tern_module *models[2][KINDS];
-    static const tern_quantization types[KINDS] = {
-        [INT8] = TERN_QUANTIZE_INT8, [INT4] = TERN_QUANTIZE_INT4, [NF4] = TERN_QUANTIZE_NF4};
+    static const tern_quantization types[KINDS] = {[INT8] = TERN_QUANTIZE_INT8,
+                                                   [INT4] = TERN_QUANTIZE_INT4,
+                                                   [INT8_HEAD] = TERN_QUANTIZE_INT8,
+                                                   [INT4_HEAD] = TERN_QUANTIZE_INT4,
+                                                   [NF4] = TERN_QUANTIZE_NF4};
     tern_module **m = &models[lora][kind];
     if (*m)
         return *m;
@@ -67,7 +71,10 @@ static tern_module *model_of(int kind, bool lora)
     *m = access(weights, R_OK) == 0 ? tern_models_from_pretrained(config, &o)
                                     : tern_models_from_config(config, &o);
     if (*m && types[kind])
-        tern_quantize_(*m, types[kind]);
+        tern_quantize_with_(*m, types[kind],
+                            kind == INT8_HEAD || kind == INT4_HEAD
+                                ? &(tern_quantize_options){.head = TERN_QUANTIZE_INT8}
+                                : NULL);
     if (*m && lora) {
         tern_lora_add(*m, &(tern_lora_options){.r = 8, .alpha = 16});
         tern_models_gradient_checkpointing(*m, kind == CHECKPOINTED);

@@ -47,8 +47,9 @@ TERN_API tern_dist_init_options tern_dist_init_defaults(void);
  * there are, the launcher's environment and MPI must agree on: an MPI that is not the launcher's is an error that names
  * both numbers. Threads of the cpu are the cores that this process may use, shared with the ranks of its host that may
  * use the same, unless OMP_NUM_THREADS says otherwise. Errors: TERN_ERR_STATE where there is a group already, and in a
- * forked child; TERN_ERR_UNSUPPORTED without a plugin for the launcher's MPI; TERN_ERR_ARGUMENT; TERN_ERR_PEER where
- * a rank does not come, or has another version of tern. PyTorch: torch.distributed.init_process_group. */
+ * forked child; TERN_ERR_UNSUPPORTED without a plugin for the launcher's MPI, and where the program began MPI for one
+ * thread (MPI_THREAD_MULTIPLE is wanted, or _SERIALIZED if it does not call MPI itself meanwhile); TERN_ERR_ARGUMENT;
+ * TERN_ERR_PEER where a rank does not come, or has another version of tern. MPI that the program began is its to end. PyTorch: torch.distributed.init_process_group. */
 TERN_API tern_status tern_dist_init_process_group(const char *backend,
                                                   const tern_dist_init_options *options);
 /* Leave the job, when all ranks do so; groups and works end with it. After TERN_ERR_PEER nobody is waited for, and
@@ -70,7 +71,8 @@ TERN_API int tern_dist_get_rank(const tern_dist_group *group);
 TERN_API int tern_dist_get_world_size(const tern_dist_group *group);
 /* This process's number among those of its host. */
 TERN_API int tern_dist_get_local_rank(void);
-/* "mpi", or "local" for a job of one process. */
+/* "mpi", "nccl" once tensors of the group go from CUDA device to CUDA device (docs/dist.md), or "local" for a job of one
+ * process. */
 TERN_API const char *tern_dist_get_backend(const tern_dist_group *group);
 /* A group of the processes of these numbers, which become its ranks in this order; all processes of the job call it,
  * those that do not belong to it too. It ends with the job. timeout: 0 is the job's. NULL after an error.

@@ -97,7 +97,8 @@ TERN_API tern_kernel_grid tern_kernel_grid_2d(int64_t x, int64_t y);
 #define TERN_GRID_GROUP(n, g) tern_kernel_grid_1d_grouped(n, g)
 #define TERN_GRID_2D(x, y)    tern_kernel_grid_2d(x, y)
 
-/* Launch with n arguments; does not wait. An empty grid launches nothing. */
+/* Launch with n arguments; does not wait. An empty grid launches nothing. Arguments that the kernel's parameters don't
+ * take, as the source shows them (a number for a pointer, another width or number), are TERN_ERR_ARGUMENT. */
 TERN_API tern_status tern_kernel_launch_args(tern_kernel *kernel, tern_kernel_grid grid,
                                              const tern_kernel_arg *args, int n);
 

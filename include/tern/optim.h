@@ -140,12 +140,13 @@ TERN_API tern_status tern_optim_check_state_dict(tern_optimizer *optimizer,
 
 /* ---- gradients --------------------------------------------------------------------------- */
 /* The norm of all gradients together; they are scaled so that it is at most max_norm. NaN after an
- * error. (torch.nn.utils.clip_grad_norm_.) */
+ * error, and while a step is recorded (graph.h): each replay clips by its own norm.
+ * (torch.nn.utils.clip_grad_norm_.) */
 TERN_API double tern_nn_clip_grad_norm_(tern_module *module, double max_norm);
 typedef struct tern_clip_grad_norm_options {
     double norm_type;        /* default 2; INFINITY: the largest element */
     bool error_if_nonfinite; /* TERN_ERR_STATE for a norm that is infinite or NaN, else gradients
-                                are scaled by it as by any other */
+                                are scaled by it as by any other; can't be recorded */
     uint64_t reserved[4];
 } tern_clip_grad_norm_options;
 /* Its defaults, as TERN_DEFAULTS takes them. */

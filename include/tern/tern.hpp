@@ -208,6 +208,8 @@ template <class T> constexpr tern_dtype dtype_of()
 // ---- tensors ----------------------------------------------------------------------------------
 
 // A handle that owns; copies are handles of the same tensor. Empty ones stand for arguments that are left out.
+struct ValuesIndices;
+
 class Tensor
 {
   public:
@@ -269,31 +271,34 @@ class Tensor
 
     int dim() const
     {
-        return tern_dim(x_);
+        return tern_dim(there());
     }
     std::int64_t size(int dim) const
     {
-        return tern_size(x_, dim);
+        std::int64_t size = tern_size(there(), dim);
+        if (size < 0)
+            detail::fail();
+        return size;
     }
     std::int64_t numel() const
     {
-        return tern_numel(x_);
+        return tern_numel(there());
     }
     Shape shape() const
     {
-        return tern_shape_of(x_);
+        return tern_shape_of(there());
     }
     tern_dtype dtype() const
     {
-        return tern_dtype_of(x_);
+        return tern_dtype_of(there());
     }
     std::string device() const
     {
-        return tern_device(x_);
+        return tern_device(there());
     }
     bool is_contiguous() const
     {
-        return tern_is_contiguous(x_);
+        return tern_is_contiguous(there());
     }
 
     // The one element.
@@ -326,7 +331,7 @@ class Tensor
 
     bool requires_grad() const
     {
-        return tern_requires_grad(x_);
+        return tern_requires_grad(there());
     }
     const Tensor &requires_grad_(bool on = true) const
     {
@@ -350,12 +355,80 @@ class Tensor
 #undef TERN_OP
 #undef TERN_MAKER
 
+    // x[i] of dim 0, negative i from the end; x[t]: entries of dim 0 by their numbers, or elements where a mask holds.
+    Tensor operator[](std::int64_t i) const;
+    Tensor operator[](const Tensor &index) const;
+    // Along a dim: values and where they stand, for auto [values, indices].
+    ValuesIndices max(int dim, bool keepdim = false) const;
+    ValuesIndices min(int dim, bool keepdim = false) const;
+    ValuesIndices sort(int dim = -1, bool descending = false) const;
+    ValuesIndices topk(std::int64_t k, int dim = -1, bool largest = true) const;
+    // Views of the pieces.
+    std::vector<Tensor> chunk(int chunks, int dim = 0) const;
+    std::vector<Tensor> split(std::int64_t size, int dim = 0) const;
+    std::vector<Tensor> unbind(int dim = 0) const;
+
   private:
+    // For questions that record no error of their own.
+    tern_tensor *there() const
+    {
+        if (!x_) {
+            tern_fail(TERN_ERR_ARGUMENT, "tern::Tensor: the handle is empty");
+            detail::fail();
+        }
+        return x_;
+    }
     tern_tensor *x_ = nullptr;
+};
+
+struct ValuesIndices {
+    Tensor values, indices;
 };
 
 namespace detail
 {
+// A list as C takes it.
+class Pointers
+{
+  public:
+    explicit Pointers(const std::vector<Tensor> &tensors)
+    {
+        for (const Tensor &x : tensors)
+            all_.push_back(x.get());
+    }
+    tern_tensor *const *data() const
+    {
+        return all_.data();
+    }
+
+  private:
+    std::vector<tern_tensor *> all_;
+};
+
+template <class F> ValuesIndices two(F f)
+{
+    Scope scope;
+    tern_values_indices out = {};
+    check(f(&out));
+    return {Tensor(given(out.values)), Tensor(given(out.indices))};
+}
+
+// f(pieces, capacity) fills them, and counts them where pieces is null.
+template <class F> std::vector<Tensor> several(F f)
+{
+    Scope scope;
+    int n = f(static_cast<tern_tensor **>(nullptr), 0);
+    if (n < 0)
+        fail();
+    std::vector<tern_tensor *> pieces(static_cast<std::size_t>(n) + 1);
+    if (f(pieces.data(), n) != n)
+        fail();
+    std::vector<Tensor> tensors;
+    for (int i = 0; i < n; i++)
+        tensors.emplace_back(pieces[static_cast<std::size_t>(i)]);
+    return tensors;
+}
+
 // What f makes, without what it needed on the way.
 template <class F> Tensor made(F f)
 {
@@ -384,6 +457,51 @@ template <class F> Tensor made(F f)
 #undef TERN_MAKER
 #undef TERN_MADE_
 
+inline Tensor cat(const std::vector<Tensor> &tensors)
+{
+    return cat(tensors, 0);
+}
+inline Tensor stack(const std::vector<Tensor> &tensors)
+{
+    return stack(tensors, 0);
+}
+inline Tensor Tensor::operator[](std::int64_t i) const
+{
+    return select(0, i);
+}
+inline Tensor Tensor::operator[](const Tensor &index) const
+{
+    return this->index(index);
+}
+inline ValuesIndices Tensor::max(int dim, bool keepdim) const
+{
+    return detail::two([&](auto *out) { return tern_max_dim(x_, dim, keepdim, out); });
+}
+inline ValuesIndices Tensor::min(int dim, bool keepdim) const
+{
+    return detail::two([&](auto *out) { return tern_min_dim(x_, dim, keepdim, out); });
+}
+inline ValuesIndices Tensor::sort(int dim, bool descending) const
+{
+    return detail::two([&](auto *out) { return tern_sort(x_, dim, descending, out); });
+}
+inline ValuesIndices Tensor::topk(std::int64_t k, int dim, bool largest) const
+{
+    return detail::two([&](auto *out) { return tern_topk(x_, k, dim, largest, true, out); });
+}
+inline std::vector<Tensor> Tensor::chunk(int chunks, int dim) const
+{
+    return detail::several([&](tern_tensor **p, int n) { return tern_chunk(x_, chunks, dim, p, n); });
+}
+inline std::vector<Tensor> Tensor::split(std::int64_t size, int dim) const
+{
+    return detail::several([&](tern_tensor **p, int n) { return tern_split(x_, size, dim, p, n); });
+}
+inline std::vector<Tensor> Tensor::unbind(int dim) const
+{
+    return detail::several([&](tern_tensor **p, int n) { return tern_unbind(x_, dim, p, n); });
+}
+
 #define TERN_OPERATOR(SIGN, NAME)                                                                  \
     inline Tensor operator SIGN(const Tensor &x, const Tensor &y)                                  \
     {                                                                                              \
@@ -403,7 +521,15 @@ TERN_OPERATOR(<, lt)
 TERN_OPERATOR(<=, le)
 TERN_OPERATOR(>, gt)
 TERN_OPERATOR(>=, ge)
+TERN_OPERATOR(%, remainder)
+TERN_OPERATOR(&, bitwise_and)
+TERN_OPERATOR(|, bitwise_or)
+TERN_OPERATOR(^, bitwise_xor)
 #undef TERN_OPERATOR
+inline Tensor operator~(const Tensor &x)
+{
+    return bitwise_not(x);
+}
 inline Tensor operator+(const Scalar &x, const Tensor &y)
 {
     return add(y, x);
@@ -424,18 +550,20 @@ inline Tensor operator-(const Tensor &x)
 {
     return neg(x);
 }
-inline const Tensor &operator+=(const Tensor &x, const Tensor &y)
-{
-    return add_(x, y), x;
-}
-inline const Tensor &operator-=(const Tensor &x, const Tensor &y)
-{
-    return sub_(x, y), x;
-}
-inline const Tensor &operator*=(const Tensor &x, const Tensor &y)
-{
-    return mul_(x, y), x;
-}
+#define TERN_IN_PLACE(SIGN, NAME)                                                                  \
+    inline const Tensor &operator SIGN(const Tensor &x, const Tensor &y)                           \
+    {                                                                                              \
+        return NAME(x, y), x;                                                                      \
+    }                                                                                              \
+    inline const Tensor &operator SIGN(const Tensor &x, const Scalar &y)                           \
+    {                                                                                              \
+        return NAME(x, y), x;                                                                      \
+    }
+TERN_IN_PLACE(+=, add_)
+TERN_IN_PLACE(-=, sub_)
+TERN_IN_PLACE(*=, mul_)
+TERN_IN_PLACE(/=, div_)
+#undef TERN_IN_PLACE
 
 // ---- the thread -------------------------------------------------------------------------------
 
@@ -794,9 +922,63 @@ class Optimizer
         detail::Scope scope;
         detail::check(tern_optim_step(get()));
     }
+    double lr() const
+    {
+        return tern_optim_get_lr(get());
+    }
+    void set_lr(double lr)
+    {
+        detail::check(tern_optim_set_lr(get(), lr));
+    }
 
   private:
     std::shared_ptr<tern_optimizer> held_;
+};
+
+// Learning rates that follow the steps of an optimizer, which it keeps.
+class LRScheduler
+{
+  public:
+    // Owns a scheduler of this optimizer that C made: C has more of them than have classes here.
+    LRScheduler(const Optimizer &optimizer, tern_lr_scheduler *scheduler)
+        : optimizer_(optimizer), held_(detail::given(scheduler), &tern_lr_scheduler_free)
+    {
+    }
+    tern_lr_scheduler *get() const
+    {
+        return held_.get();
+    }
+    void step()
+    {
+        detail::check(tern_lr_scheduler_step(get()));
+    }
+    double last_lr(int group = 0) const
+    {
+        return tern_lr_scheduler_get_last_lr(get(), group);
+    }
+
+  private:
+    Optimizer optimizer_;
+    std::shared_ptr<tern_lr_scheduler> held_;
+};
+struct StepLR : LRScheduler {
+    StepLR(const Optimizer &optimizer, std::int64_t step_size, double gamma = 0.1)
+        : LRScheduler(optimizer, tern_lr_scheduler_step_lr(optimizer.get(), step_size, gamma))
+    {
+    }
+};
+struct ExponentialLR : LRScheduler {
+    ExponentialLR(const Optimizer &optimizer, double gamma)
+        : LRScheduler(optimizer, tern_lr_scheduler_exponential_lr(optimizer.get(), gamma))
+    {
+    }
+};
+struct CosineAnnealingLR : LRScheduler {
+    CosineAnnealingLR(const Optimizer &optimizer, std::int64_t t_max, double eta_min = 0)
+        : LRScheduler(optimizer,
+                      tern_lr_scheduler_cosine_annealing_lr(optimizer.get(), t_max, eta_min))
+    {
+    }
 };
 
 // Options by name, from C's defaults: a zero is a zero.
@@ -823,11 +1005,13 @@ TERN_OPTIMIZER(SGD, sgd,
                TERN_OPTION(double, momentum) TERN_OPTION(double, weight_decay)
                    TERN_OPTION(bool, nesterov))
 TERN_OPTIMIZER(Adam, adam,
-               TERN_OPTION(double, weight_decay) TERN_OPTION(double, eps)
-                   TERN_OPTION(bool, amsgrad))
+               TERN_OPTION(double, beta1) TERN_OPTION(double, beta2)
+                   TERN_OPTION(double, weight_decay) TERN_OPTION(double, eps)
+                       TERN_OPTION(bool, amsgrad))
 TERN_OPTIMIZER(AdamW, adamw,
-               TERN_OPTION(double, weight_decay) TERN_OPTION(double, eps)
-                   TERN_OPTION(bool, amsgrad))
+               TERN_OPTION(double, beta1) TERN_OPTION(double, beta2)
+                   TERN_OPTION(double, weight_decay) TERN_OPTION(double, eps)
+                       TERN_OPTION(bool, amsgrad))
 #undef TERN_OPTIMIZER
 
 } // namespace optim

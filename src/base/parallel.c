@@ -1,10 +1,11 @@
 /* parallel.c -- the one thread pool of the process.
  *
  * Parts of a job are claimed one by one, by the caller too: a worker that the system has put aside
- * holds up nothing but a part it has begun. A worker looks for the next job for some 20 microseconds,
- * then, if the last one came soon enough to be worth it, for another 250, in which it offers its core
- * to whoever wants it (sched_yield), and then sleeps: waking one takes longer than many operations
- * of a small model do. (libgomp spins for milliseconds and offers nothing: with other programs on
+ * holds up nothing but a part it has begun. Each thread begins with its own parts, the same share of
+ * every job, as its core's caches have what it wrote there in the job before; then it takes what others
+ * have not begun. A worker looks for the next job for some 20 microseconds, then, if the last one came
+ * soon enough to be worth it, for another 250, in which it offers its core to whoever wants it
+ * (sched_yield), and then sleeps: waking one takes longer than many operations of a small model do. (libgomp spins for milliseconds and offers nothing: with other programs on
  * the same cores a training step took up to 20 times as long.) */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "base/parallel.h"
@@ -22,10 +23,9 @@ static struct {
     pthread_mutex_t job; /* held by the caller whose job is run */
     void (*body)(void *user, int part, int parts);
     void *user;
-    /* turn << 32 | parts << 16 | next part: changes as one, so that nobody claims a part of a job
-     * that is over. */
-    atomic_ullong state;
-    atomic_int unfinished; /* parts */
+    atomic_ullong state;       /* turn << 32 | parts << 16 | threads */
+    atomic_uint claimed[MOST]; /* the turn in which a part was claimed last */
+    atomic_int unfinished;     /* parts */
 
     pthread_mutex_t sleep;
     pthread_cond_t wake;
@@ -122,20 +122,40 @@ static unsigned turn_of(unsigned long long state)
     return (unsigned)(state >> 32);
 }
 
-/* Do parts of the present job until all are claimed; returns the turn it was. */
-static unsigned work(void)
+/* Whether part of the job of that turn was free, and is now the caller's. A part of a job that is over was claimed in its turn,
+ * or in a later one. */
+static bool claim(int part, unsigned turn)
+{
+    unsigned last = atomic_load(&pool.claimed[part]);
+    return (int)(last - turn) < 0 &&
+           atomic_compare_exchange_strong(&pool.claimed[part], &last, turn);
+}
+
+static void take(int part, int parts, unsigned turn)
+{
+    if (!claim(part, turn))
+        return;
+    pool.body(pool.user, part, parts);
+    atomic_fetch_sub(&pool.unfinished, 1);
+}
+
+/* Parts of the present job until all are claimed: those of thread number self, whose elements its caches may still have from
+ * the job before, then those that others have not begun. Returns the turn it was. */
+static unsigned work(int self)
 {
     unsigned long long state = atomic_load(&pool.state);
-    for (;;) {
-        int parts = (int)(state >> 16 & 0xffff), part = (int)(state & 0xffff);
-        if (part >= parts)
-            return turn_of(state);
-        if (!atomic_compare_exchange_weak(&pool.state, &state, state + 1))
-            continue;
-        pool.body(pool.user, part, parts);
-        atomic_fetch_sub(&pool.unfinished, 1);
-        state = atomic_load(&pool.state);
-    }
+    unsigned turn = turn_of(state);
+    int parts = (int)(state >> 16 & 0xffff), threads = (int)(state & 0xffff);
+    if (self >= threads) /* hired for more than are wanted now */
+        return turn;
+    int from = parts * self / threads, to = parts * (self + 1) / threads;
+    for (int part = from; part < to; part++)
+        take(part, parts, turn);
+    for (int part = parts - 1; part >= to; part--)
+        take(part, parts, turn);
+    for (int part = from - 1; part >= 0; part--)
+        take(part, parts, turn);
+    return turn;
 }
 
 static int64_t nanoseconds(void)
@@ -174,13 +194,13 @@ static void wait_for_job(unsigned turn, bool *patient)
     *patient = nanoseconds() - begun < PATIENCE;
 }
 
-static void *run_worker(void *unused)
+static void *run_worker(void *number)
 {
     bool patient = false;
     inside = true;
     while (!atomic_load(&pool.closing))
-        wait_for_job(work(), &patient);
-    return unused;
+        wait_for_job(work((int)(intptr_t)number), &patient);
+    return NULL;
 }
 
 /* With pool.job held: as many as wanted, or as the system gives. They take no signals. */
@@ -189,8 +209,8 @@ static void hire(int wanted)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (pool.workers < wanted &&
-           pthread_create(&pool.worker[pool.workers], NULL, run_worker, NULL) == 0)
+    while (pool.workers < wanted && pthread_create(&pool.worker[pool.workers], NULL, run_worker,
+                                                   (void *)(intptr_t)(pool.workers + 1)) == 0)
         pool.workers++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -221,15 +241,20 @@ __attribute__((destructor)) static void close_pool(void)
 static void share(int parts, void (*body)(void *user, int part, int parts), void *user)
 {
     unsigned long long turn = turn_of(atomic_load(&pool.state)) + 1ull;
-    if (pool.workers < parts - 1 && !atomic_load(&pool.closing))
-        hire(parts - 1);
+    int threads = tern_parallel_limit_get();
+    threads = parts < threads ? parts : threads;
+    if (pool.workers < threads - 1 && !atomic_load(&pool.closing))
+        hire(threads - 1);
     pool.body = body;
     pool.user = user;
+    for (int part = 0; part < parts; part++)
+        atomic_store_explicit(&pool.claimed[part], (unsigned)turn - 1, memory_order_relaxed);
     atomic_store(&pool.unfinished, parts);
-    atomic_store(&pool.state, (turn & 0xffffffff) << 32 | (unsigned long long)parts << 16);
+    atomic_store(&pool.state,
+                 (turn & 0xffffffff) << 32 | (unsigned long long)parts << 16 | (unsigned)threads);
     wake_all();
     inside = true;
-    work();
+    work(0);
     inside = false;
     for (int i = 0; atomic_load(&pool.unfinished) > 0; i++) {
         if (i < SPINS)

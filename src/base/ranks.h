@@ -4,12 +4,14 @@
 #define TERN_BASE_RANKS_H
 #include <tern/tensor.h>
 
-/* A dim that ranks share out, as tern_chunk cuts: this process has number `part` of `parts`, others of the group the rest. */
+/* A dim that ranks share out, as tern_chunk cuts: this process has number `part` of `parts`, others of the group the rest. dim -1: it is
+ * not cut, and one of them has all of it, this one unless it is elsewhere; the last of a tensor's. */
 typedef struct tern_cut {
     int dim, part, parts;
     const void *group; /* NULL: all processes */
+    bool elsewhere;
 } tern_cut;
-enum { TERN_MOST_CUTS = 2 };
+enum { TERN_MOST_CUTS = 3 };
 
 /* Those that share tensors out. The struct outlives what it is set for. All but cuts are called by all ranks, in one order. */
 typedef struct tern_ranks {
@@ -46,6 +48,23 @@ static inline int tern_cuts_of(const tern_tensor *x, tern_cut cut[TERN_MOST_CUTS
 {
     const tern_ranks *ranks = x ? tern_ranks_of(x) : NULL;
     return ranks ? ranks->cuts(ranks, x, cut, whole) : 0;
+}
+
+/* Where a stage of a pipeline has x, and perhaps another rank's; NULL: none has. cut is room for its cuts, whole for its shape, *n how
+ * many there are. */
+static inline const tern_cut *tern_stage_of(const tern_tensor *x, tern_cut cut[TERN_MOST_CUTS],
+                                            tern_shape *whole, int *n)
+{
+    *n = tern_cuts_of(x, cut, whole);
+    return *n && cut[*n - 1].dim < 0 ? &cut[*n - 1] : NULL;
+}
+
+/* Whether ranks have parts of x, and not one of them all. */
+static inline bool tern_is_part(const tern_tensor *x)
+{
+    tern_cut cut[TERN_MOST_CUTS];
+    tern_shape whole;
+    return tern_cuts_of(x, cut, &whole) && cut[0].dim >= 0;
 }
 
 /* The rows of rank's part, as tern_chunk cuts: how many, from *first on. */

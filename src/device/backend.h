@@ -152,11 +152,15 @@ typedef struct tern_attention {
  * memory. Those of all together are n times as many, in the order of places. */
 enum { TERN_MOST_TOGETHER = 64 };
 typedef enum tern_together_kind {
-    TERN_TOGETHER_ALL_REDUCE,    /* all get the sum of from, or what op is */
-    TERN_TOGETHER_REDUCE,        /* root does */
-    TERN_TOGETHER_BROADCAST,     /* all get root's */
-    TERN_TOGETHER_ALL_GATHER,    /* to is all together */
-    TERN_TOGETHER_REDUCE_SCATTER /* from is all together: each gets its part of the sum */
+    TERN_TOGETHER_ALL_REDUCE,     /* all get the sum of from, or what op is */
+    TERN_TOGETHER_REDUCE,         /* root does */
+    TERN_TOGETHER_BROADCAST,      /* all get root's */
+    TERN_TOGETHER_ALL_GATHER,     /* to is all together */
+    TERN_TOGETHER_REDUCE_SCATTER, /* from is all together: each gets its part of the sum */
+    /* Of processes alone (tern_links): */
+    TERN_TOGETHER_GATHER,    /* root's to is all together */
+    TERN_TOGETHER_SCATTER,   /* root's from is: each gets its part */
+    TERN_TOGETHER_ALL_TO_ALL /* both are: each gets its part of each */
 } tern_together_kind;
 typedef struct tern_together {
     tern_together_kind kind;
@@ -166,6 +170,26 @@ typedef struct tern_together {
     int root;
     const tern_arg *from, *to;
 } tern_together;
+
+/* What devices of several processes do together, one of each: a link of them, in which each has its rank. No call waits for
+ * another process. A link is one thread's at a time. */
+enum { TERN_LINK_ID = 128, TERN_LINK_BUS = 16 };
+typedef struct tern_links {
+    /* The library's version, the same in all processes that are linked; 0: there is none. */
+    int (*version)(void);
+    bool (*knows)(const tern_together *t);
+    /* Where the device is in its host: a link has no two of one. */
+    tern_status (*bus)(tern_place *place, char text[TERN_LINK_BUS]);
+    /* One process makes the id for all; with it each opens the link. */
+    tern_status (*id)(tern_place *place, void *id);
+    tern_status (*open)(tern_place *place, const void *id, int rank, int n, void **link);
+    /* Begin t, whose from[0] and to[0] are this process's, behind a point of tern_transfers. */
+    tern_status (*begin)(void *link, const tern_together *t, void *point);
+    /* Whether the last that was begun, or the opening, is over. */
+    tern_status (*over)(void *link, bool *over);
+    /* Also of what is under way, which ends; it may take a while. */
+    void (*drop)(void *link);
+} tern_links;
 
 /* Routines of the hardware's vendor, all optional: one that is NULL, or sets *taken to false,
  * leaves the work to the portable kernels. */
@@ -182,10 +206,11 @@ typedef struct tern_vendor {
     /* Whether gemm does this product with its sums, or its end. NULL: it has neither. */
     tern_status (*sums_fit)(tern_place *place, const tern_gemm *g, bool *fits);
     bool adds_convolutions;
-    bool leaves_bias; /* convolutions are never given one: it is added afterwards */
+    bool leaves_bias; /* where it takes no bias it is asked without: that is added afterwards */
     /* The k collectives of n distinct devices of this backend, one behind the other. */
     tern_status (*together)(tern_place *const *places, int n, const tern_together *list, int k,
                             bool *taken);
+    const tern_links *links; /* NULL: none */
     /* Pinned memory of the host, from which the device copies by itself; a write from there that
      * does not wait: the bytes stay as they are until the device has passed it; whether it has
      * passed an event. All four or none. */
@@ -231,7 +256,7 @@ typedef struct tern_found {
     void *state;           /* the backend's own, given back in tern_place.state */
     bool synchronous;      /* launches are done when they return */
     bool grouped;          /* a work-group has lanes that share local memory: the form for GPUs */
-    bool bundles;          /* kernels of a bundle (bundles.h) are one program */
+    bool lazy;             /* machine code is made when a kernel is first launched (bundles.h) */
     bool narrow;           /* resolve_narrow is there for it */
 } tern_found;
 /* The 16 bytes of a UUID as the text of tern_device_info. */

@@ -188,8 +188,8 @@ void tern_builds_add(tern_place *place, const char *file, const char *name, tern
 void tern_builds_expect(tern_place *place, const char *file, const char *name, tern_dtype dtype)
 {
     const tern_bundle_row *row = tern_bundle_of(file, name);
-    if (!row || !row->opens || place->bundles || !place->backend->prebuild ||
-        threads_wanted() == 0 || is_of_parent())
+    if (!row || !row->opens || place->lazy || !place->backend->prebuild || threads_wanted() == 0 ||
+        is_of_parent())
         return;
     pthread_mutex_lock(&builds.lock);
     for (const tern_bundle_row *other = tern_bundles; other->bundle; other++)

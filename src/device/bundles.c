@@ -3,7 +3,7 @@
 #include <string.h>
 
 const tern_bundle_row tern_bundles[] = {
-#define X(BUNDLE, FILE, KERNEL, OPENS) {#BUNDLE, #FILE, #KERNEL, OPENS},
+#define X(BUNDLE, FILE, KERNEL, OPENS, SHARES) {#BUNDLE, #FILE, #KERNEL, OPENS, SHARES},
 #include "device/bundles.def"
 #undef X
     {0}};

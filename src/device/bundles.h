@@ -6,7 +6,8 @@
 
 typedef struct tern_bundle_row {
     const char *bundle, *file, *kernel;
-    bool opens; /* its bundle is wanted when it is */
+    bool opens;  /* its bundle is wanted when it is */
+    bool shares; /* it is in the bundle's one program, where there is such */
 } tern_bundle_row;
 
 /* Ended by one without names; a bundle's rows stand together, and those of a file in it need not. */

@@ -34,6 +34,8 @@ static tern_block *block_of(const tern_buffer *buffer)
 static tern_status hold(tern_graph *graph, const tern_buffer *buffer)
 {
     tern_block *block = buffer ? block_of(buffer) : NULL;
+    if (block && block->pool == graph)
+        block->node = graph->n_nodes;
     if (!block || block->pool == graph || block->holder == graph)
         return TERN_OK;
     if (graph->n_held == graph->room_held) {
@@ -49,6 +51,16 @@ static tern_status hold(tern_graph *graph, const tern_buffer *buffer)
     block->holds++;
     pthread_mutex_unlock(&graph->place->memory_lock);
     graph->held[graph->n_held++] = block;
+    return TERN_OK;
+}
+
+tern_status tern_capture_addressed(tern_block *block)
+{
+    tern_graph *graph = tern_capture_of(block->place);
+    if (!graph || graph->lists)
+        return TERN_OK;
+    TERN_TRY(hold(graph, &block->buffer));
+    block->node = -1;
     return TERN_OK;
 }
 
@@ -261,6 +273,7 @@ tern_block *tern_pool_take(tern_graph *graph, int size_class, size_t bytes)
         return NULL;
     graph->idle[size_class] = block->next;
     block->is_idle = false;
+    block->node = -1;
     return block;
 }
 
@@ -268,12 +281,14 @@ void tern_pool_adopt(tern_graph *graph, tern_block *block)
 {
     block->pool = graph;
     block->is_idle = false;
+    block->node = -1;
     block->of_pool = graph->pool;
     graph->pool = block;
 }
 
 void tern_pool_give(tern_graph *graph, tern_block *block)
 {
+    tern_record_end_of(graph, block);
     block->is_idle = true;
     block->next = graph->idle[block->size_class];
     graph->idle[block->size_class] = block;

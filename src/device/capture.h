@@ -37,6 +37,9 @@ tern_status tern_capture_refuse(const tern_place *place, const char *what);
 tern_status tern_capture_constant(tern_place *place, const void *data, size_t bytes,
                                   tern_block **block);
 
+/* While this thread records on its place: a kernel finds this block by an address in memory, so that no launch is given it. */
+tern_status tern_capture_addressed(tern_block *block);
+
 /* While this thread records: each replay calls run(user) on the host between what was recorded before and after it, which
  * the device may still have to do; drop(user) once, when the recording ends, also after an error of this. */
 tern_status tern_capture_call(tern_status (*run)(void *user), void (*drop)(void *user), void *user);

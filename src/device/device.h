@@ -17,6 +17,9 @@ bool tern_place_has_f64(const tern_place *place);
 bool tern_place_is_grouped(const tern_place *place);
 /* Whether launches there are done when they return. */
 bool tern_place_is_synchronous(const tern_place *place);
+/* Whether n elements that the host knows are written rather than launched: few, where a kernel is compiled at its first launch. */
+enum { TERN_FEW = 512 };
+bool tern_few_are_written(const tern_place *place, int64_t n);
 
 /* Begin what devices were given and their drivers hold back: the host turns to something else. */
 void tern_flush(void);
@@ -38,6 +41,8 @@ typedef struct tern_block {
     struct tern_block *of_pool;
     int holds; /* also the copies from it that are under way (pinned.c) */
     bool is_idle, is_orphan;
+    int64_t
+        node; /* of a pool: the last that was given it, by its number; -1: none, or others may read it */
     tern_place *pinned;     /* the cpu's memory, but this device's to give back; NULL: ordinary */
     struct tern_lent *lent; /* memory that is not the allocator's; NULL: it is (lent.c) */
     bool is_ahead;          /* written by transfers: see last_use (transfers.c) */
@@ -128,6 +133,8 @@ tern_status tern_launch_attention(tern_place *place, const tern_attention *a, bo
  * captures; else *taken is false, and nothing happened. */
 tern_status tern_launch_together(tern_place *const *places, int n, const tern_together *list, int k,
                                  bool *taken);
+/* What links it to devices of other processes; NULL: nothing. */
+const tern_links *tern_place_links(const tern_place *place);
 /* Whether convolutions there are without a bias. */
 bool tern_place_leaves_bias(const tern_place *place);
 tern_status tern_place_sync(tern_place *place);

@@ -60,7 +60,7 @@ void tern_graph_forget(const void *user)
 
 /* ---- letting go -------------------------------------------------------------------------- */
 
-/* The pool's blocks become the program's own, and what nobody else has goes back to the cache. */
+/* The pool's blocks become the program's own, and what nobody else has, other graphs too, goes back to the cache. */
 static void release_blocks(tern_graph *graph)
 {
     tern_place *place = graph->place;
@@ -70,7 +70,8 @@ static void release_blocks(tern_graph *graph)
         graph->pool = block->of_pool;
         block->pool = NULL;
         block->of_pool = NULL;
-        if (block->is_idle)
+        block->is_orphan = block->is_idle && block->holds;
+        if (block->is_idle && !block->holds)
             tern_cache_put(place, block);
     }
     for (int c = 0; c < SIZE_CLASSES; c++)

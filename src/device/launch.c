@@ -42,7 +42,7 @@ static bool make(tern_place *place, tern_resolved *r, bool narrow)
 static tern_resolved *make_resolved(tern_place *place, const tern_kernel_ref *ref, tern_dtype dtype,
                                     bool narrow)
 {
-    tern_parameter parameters[TERN_MOST_PARAMETERS];
+    tern_kernel_parameter parameters[TERN_MOST_PARAMETERS];
     int n = tern_signature_read(parameters, ref->file, ref->name, dtype);
     tern_resolved *r = n < 0 ? NULL : tern_alloc(sizeof *r + sizeof *parameters * (size_t)n);
     if (!r)
@@ -88,6 +88,20 @@ tern_status tern_launch_prepare(tern_place *place, const tern_kernel_ref *kernel
     return there ? TERN_OK : tern_last_status();
 }
 
+/* It is recorded, with what was before where that can be. */
+static tern_status record(tern_graph *graph, const tern_work *work)
+{
+    tern_pair pair;
+    if (graph->lists || !tern_place_is_grouped(graph->place) ||
+        !tern_record_pair(graph, work, &pair))
+        return tern_record_work(graph, work);
+    tern_status status =
+        tern_launch_grid(graph->place, pair.kernel, work->what.launch.kernel->dtype,
+                         work->what.launch.grid, pair.args, pair.n);
+    graph->failed |= status != TERN_OK; /* what was before is gone */
+    return status;
+}
+
 tern_status tern_launch_grid(tern_place *place, const tern_kernel_ref *kernel, tern_dtype dtype,
                              const tern_grid *grid, const tern_arg *args, int n)
 {
@@ -109,7 +123,8 @@ tern_status tern_launch_grid(tern_place *place, const tern_kernel_ref *kernel, t
     tern_work work = {
         .kind = TERN_WORK_KERNEL,
         .what.launch = {.kernel = r, .made = made, .grid = grid, .args = args, .n = n}};
-    return tern_work_give(place, &work, NULL);
+    tern_graph *graph = tern_capture_of(place);
+    return graph ? record(graph, &work) : tern_work_give(place, &work, NULL);
 }
 
 tern_status tern_gemm_sums_fit(tern_place *place, const tern_gemm *gemm, bool *fits)

@@ -16,6 +16,11 @@ bool tern_place_is_synchronous(const tern_place *place)
     return place->synchronous;
 }
 
+bool tern_few_are_written(const tern_place *place, int64_t n)
+{
+    return place->lazy && n <= TERN_FEW;
+}
+
 bool tern_place_is_grouped(const tern_place *place)
 {
     return place->grouped;

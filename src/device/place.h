@@ -14,7 +14,7 @@ typedef struct tern_resolved {
     tern_dtype dtype;
     _Atomic(void *) made[2]; /* with indices of 64 bits, of 32; NULL: not wanted yet */
     int n_parameters;
-    tern_parameter parameters[];
+    tern_kernel_parameter parameters[];
 } tern_resolved;
 
 struct tern_place {
@@ -25,7 +25,7 @@ struct tern_place {
     void *state;
     bool synchronous; /* launches are done when they return */
     bool grouped;     /* work-groups have lanes that share local memory */
-    bool bundles;     /* kernels of a bundle are one program */
+    bool lazy;        /* machine code is made when a kernel is first launched (bundles.h) */
     bool narrow;      /* kernels come with indices of 32 bits too */
 
     pthread_mutex_t lock; /* guards open, resolve, rng and fault */

@@ -31,6 +31,11 @@ void tern_point_free(tern_place *place, void *point)
         slots(place)->unmark(place, point);
 }
 
+tern_status tern_point_behind_launches(tern_place *place, void **point)
+{
+    return slots(place)->mark(place, false, point);
+}
+
 tern_status tern_point_before_launches(tern_place *place, void *point)
 {
     if (tern_point_has_passed(place, point))

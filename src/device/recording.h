@@ -43,4 +43,15 @@ struct tern_graph {
     int n_pieces;
 };
 
+/* One launch in place of the last that was recorded and one that goes on from it. */
+typedef struct tern_pair {
+    const tern_kernel_ref *kernel;
+    tern_arg args[16];
+    int n;
+} tern_pair;
+/* Whether there is one for this launch of a kernel's (shorten.c); then the last is recorded no more. */
+bool tern_record_pair(tern_graph *graph, const tern_work *work, tern_pair *pair);
+/* A block of the pool has no tensor any more: what was written to it, and not read since, need not be. */
+void tern_record_end_of(tern_graph *graph, const tern_block *block);
+
 #endif

@@ -61,7 +61,7 @@ static tern_place *make_place(const tern_backend *backend, int index, const tern
     place->state = found->state;
     place->synchronous = found->synchronous;
     place->grouped = found->grouped;
-    place->bundles = found->bundles;
+    place->lazy = found->lazy;
     place->narrow = found->narrow;
     place->info = found->info;
     if (strcmp(backend->kind, "cpu") == 0)

@@ -85,11 +85,11 @@ static const struct {
              {TERN_TYPE_u8, TERN_TYPE_bool},
              {TERN_TYPE_u64, TERN_TYPE_i64}};
 
-static tern_parameter parameter_of(const written *w, tern_dtype dtype)
+static tern_kernel_parameter parameter_of(const written *w, tern_dtype dtype)
 {
-    tern_parameter p = {.role = strcmp(w->role, "OUT") == 0  ? TERN_ROLE_OUT
-                                : strcmp(w->role, "IN") == 0 ? TERN_ROLE_IN
-                                                             : TERN_ROLE_VALUE};
+    tern_kernel_parameter p = {.role = strcmp(w->role, "OUT") == 0  ? TERN_ROLE_OUT
+                                       : strcmp(w->role, "IN") == 0 ? TERN_ROLE_IN
+                                                                    : TERN_ROLE_VALUE};
     char other[sizeof w->type];
     for (int i = 0; i < WORDS; i++)
         if (strcmp(words[i], w->type) == 0)
@@ -114,7 +114,7 @@ static reader reader_of(const char *name, tern_dtype dtype)
     return (reader){.at = tern_host_parameters(name, dtype)};
 }
 
-int tern_signature_read(tern_parameter parameters[TERN_MOST_PARAMETERS], const char *file,
+int tern_signature_read(tern_kernel_parameter parameters[TERN_MOST_PARAMETERS], const char *file,
                         const char *name, tern_dtype dtype)
 {
     written w;
@@ -159,7 +159,7 @@ tern_status tern_signature_refuse(const tern_place *place, const char *file, con
     reader r = reader_of(name, dtype);
     phrase wanted = {"nothing"}, given = {"nothing"};
     written w;
-    tern_parameter p;
+    tern_kernel_parameter p;
     int i = 0;
     bool more;
     while ((more = next(&r, &w)) && i < n) {
@@ -184,7 +184,7 @@ tern_status tern_signature_refuse(const tern_place *place, const char *file, con
 tern_status tern_signature_check(const tern_place *place, const char *file, const char *name,
                                  tern_dtype dtype, const tern_arg *args, int n)
 {
-    tern_parameter parameters[TERN_MOST_PARAMETERS];
+    tern_kernel_parameter parameters[TERN_MOST_PARAMETERS];
     int wanted = tern_signature_read(parameters, file, name, dtype);
     if (wanted < 0)
         return tern_last_status();

@@ -11,27 +11,28 @@
 #include <string.h>
 
 /* Begins as the middle of a tern_arg that fits it to the bit. */
-typedef struct tern_parameter {
+typedef struct tern_kernel_parameter {
     uint32_t bytes; /* of an element, or of the value */
     uint8_t role, type;
     bool by_reference, bare;
     uint8_t also; /* another type that lies in memory as this one does, or the same */
-} tern_parameter;
+} tern_kernel_parameter;
 
 /* Most that a kernel has: the few tensors of foreach_forms.h, and what goes before them. */
 enum { TERN_MOST_PARAMETERS = 128 };
 
-static inline bool tern_parameter_takes(const tern_parameter *p, const tern_arg *a)
+static inline bool tern_parameter_takes(const tern_kernel_parameter *p, const tern_arg *a)
 {
     enum { AT = offsetof(tern_arg, bytes), SAME = offsetof(tern_arg, value) - AT };
-    _Static_assert(SAME == offsetof(tern_parameter, also), "a parameter begins as an argument");
+    _Static_assert(SAME == offsetof(tern_kernel_parameter, also),
+                   "a parameter begins as an argument");
     if (memcmp((const char *)a + AT, p, SAME) == 0)
         return true;
     return p->role == a->role ? p->bytes == a->bytes && (p->type == a->type || p->also == a->type)
                               : a->role == TERN_ROLE_UNUSED && p->role != TERN_ROLE_VALUE;
 }
 
-static inline bool tern_parameters_take(const tern_parameter *p, int n_parameters,
+static inline bool tern_parameters_take(const tern_kernel_parameter *p, int n_parameters,
                                         const tern_arg *args, int n)
 {
     bool fit = n == n_parameters;
@@ -41,7 +42,7 @@ static inline bool tern_parameters_take(const tern_parameter *p, int n_parameter
 }
 
 /* The parameters of a kernel, in order; how many, or -1 after an error. */
-int tern_signature_read(tern_parameter parameters[TERN_MOST_PARAMETERS], const char *file,
+int tern_signature_read(tern_kernel_parameter parameters[TERN_MOST_PARAMETERS], const char *file,
                         const char *name, tern_dtype dtype);
 /* An error that names the kernel, the first parameter whose argument does not fit, what it wants
  * and what it was given. */

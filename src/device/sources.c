@@ -3,6 +3,7 @@
 #include "device/sources.h"
 #include "base/zlib.h"
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +59,29 @@ static bool see(tern_sources_seen *seen, size_t index)
     return first;
 }
 
+/* elementwise.def is: its rows make the kernels of elementwise.cl. */
+static bool has_rows(const char *name)
+{
+    char file[64];
+    size_t stem = strcspn(name, "."), index;
+    int n = snprintf(file, sizeof file, "%.*s.cl", (int)stem, name);
+    return strcmp(name + stem, ".def") == 0 && find(file, (size_t)n, &index);
+}
+
+/* Whether a line is a row of another kernel: of "gelu", which makes gelu and gelu_gradient, while relu is wanted. */
+static bool is_other_row(const char *kernels, const char *line, const char *end)
+{
+    static const char capitals[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    const char *name = line + strspn(line, capitals);
+    if (name == line || *name++ != '(')
+        return false;
+    size_t length = strcspn(name, ",");
+    for (const char *at = kernels; name + length < end && (at = strchr(at, ' ')); at++)
+        if (strncmp(at + 1, name, length) == 0 && strchr(" _", at[1 + length]))
+            return false;
+    return true;
+}
+
 static void add(tern_text *text, tern_sources_seen *seen, const char *name, size_t length)
 {
     static const char include[] = "#include \"";
@@ -71,6 +95,7 @@ static void add(tern_text *text, tern_sources_seen *seen, const char *name, size
         return;
     tern_text_add(text, "#line 1 \"%s\"\n", source->name);
     const char *line = whole + source->from, *last = line + source->bytes;
+    const char *kernels = has_rows(source->name) ? seen->kernels : NULL;
     for (int number = 1; line < last; number++) {
         const char *end = memchr(line, '\n', (size_t)(last - line));
         end = end ? end + 1 : last;
@@ -79,7 +104,7 @@ static void add(tern_text *text, tern_sources_seen *seen, const char *name, size
             const char *from = line + sizeof include - 1;
             add(text, seen, from, strcspn(from, "\""));
             tern_text_add(text, "#line %d \"%s\"\n", number + 1, source->name);
-        } else {
+        } else if (!kernels || !is_other_row(kernels, line, end)) {
             tern_text_add_bytes(text, line, (size_t)(end - line));
         }
         line = end;

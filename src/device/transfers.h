@@ -26,6 +26,8 @@ tern_status tern_block_write_ahead(tern_block *to, size_t at, const void *from, 
                                    void **point);
 tern_status tern_block_read_later(tern_block *from, size_t at, void *to, size_t bytes,
                                   void **point);
+/* A point behind what was launched. */
+tern_status tern_point_behind_launches(tern_place *place, void **point);
 /* What is launched from now on comes behind the point. After an error of this or the next but one the device's copies are
  * done. */
 tern_status tern_point_before_launches(tern_place *place, void *point);

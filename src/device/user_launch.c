@@ -12,23 +12,44 @@ int tern_user_dims(const tern_kernel_grid *grid)
     return dims;
 }
 
-tern_status tern_user_words(const tern_user_source *source, const char *name, const tern_arg *args,
-                            int n, uint64_t *words, size_t *shared)
+static int given(const tern_arg *a)
 {
-    *shared = 0;
-    if (n != source->arguments)
+    if (a->buffer)
+        return TERN_USER_TENSOR;
+    return a->by_reference && !a->value.data ? TERN_USER_LOCAL : (int)a->bytes;
+}
+
+static const char *title(int kind)
+{
+    return kind == TERN_USER_TENSOR  ? "a tensor"
+           : kind == TERN_USER_LOCAL ? "local memory"
+           : kind == 4               ? "a value of 4 bytes"
+                                     : "a value of 8 bytes";
+}
+
+tern_status tern_user_check(const tern_user_parameters *parameters, const char *name,
+                            const tern_arg *args, int n)
+{
+    if (n != parameters->n)
         return tern_fail(TERN_ERR_ARGUMENT,
                          "tern_kernel_launch: kernel %s takes %d arguments, %d were given", name,
-                         source->arguments, n);
+                         parameters->n, n);
+    for (int i = 0; i < n; i++)
+        if (parameters->takes[i] != TERN_USER_ANY && parameters->takes[i] != given(&args[i]))
+            return tern_fail(TERN_ERR_ARGUMENT,
+                             "tern_kernel_launch: argument %d of kernel %s is %s, where %s was "
+                             "expected",
+                             i, name, title(given(&args[i])), title(parameters->takes[i]));
+    return TERN_OK;
+}
+
+void tern_user_words(const tern_arg *args, int n, uint64_t *words, size_t *shared)
+{
+    *shared = 0;
     for (int i = 0; i < n; i++) {
         const tern_arg *a = &args[i];
-        bool local = !a->buffer && a->by_reference && !a->value.data;
-        if (local != (source->locals >> i & 1))
-            return tern_fail(TERN_ERR_ARGUMENT,
-                             "tern_kernel_launch: argument %d of kernel %s is %s local memory", i,
-                             name, local ? "not" : "");
         words[i] = 0;
-        if (local) {
+        if (given(a) == TERN_USER_LOCAL) {
             words[i] = *shared;
             *shared += (a->bytes + 15u) / 16u * 16u;
         } else if (a->buffer) {
@@ -37,7 +58,6 @@ tern_status tern_user_words(const tern_user_source *source, const char *name, co
             memcpy(&words[i], &a->value, a->bytes);
         }
     }
-    return TERN_OK;
 }
 
 tern_status tern_user_group_of(const tern_user_source *source, const char *device, const char *name,

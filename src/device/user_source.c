@@ -297,46 +297,81 @@ static void read_group(tern_user_source *made, const char *source, const char *o
     tern_text_free(&numbers);
 }
 
-/* Counts parameters, and notes which are local. */
-static bool read_parameters(tern_user_source *made, const char *list)
+/* What a parameter takes that had `takes`, by one more word or sign of it. */
+static int taken(int takes, const char *p, size_t n)
+{
+    static const struct {
+        const char *word;
+        int takes;
+    } words[] = {{"local", TERN_USER_LOCAL},
+                 {"__local", TERN_USER_LOCAL},
+                 {"*", TERN_USER_TENSOR},
+                 {"[", TERN_USER_TENSOR},
+                 {"long", 8},
+                 {"ulong", 8},
+                 {"double", 8},
+                 {"int", 4},
+                 {"uint", 4},
+                 {"unsigned", 4},
+                 {"float", 4}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (words[i].takes > takes && tern_word_is(p, n ? n : 1, words[i].word))
+            return words[i].takes;
+    return takes;
+}
+
+static bool list_parameters(tern_user_parameters *made, const char *list)
 {
     int depth = 0;
     bool any = false;
     for (const char *p = list; *p;) {
         size_t n = tern_word_length(p);
-        if (made->arguments >= TERN_USER_ARGUMENTS)
+        if (made->n >= TERN_USER_ARGUMENTS)
             return false;
-        if (tern_word_is(p, n, "local") || tern_word_is(p, n, "__local"))
-            made->locals |= UINT64_C(1) << made->arguments;
+        made->takes[made->n] = (uint8_t)taken(made->takes[made->n], p, n);
         any = any || (n && !tern_word_is(p, n, "void")) || *p == '*';
         depth += (*p == '(' || *p == '[') - (*p == ')' || *p == ']');
-        made->arguments += *p == ',' && depth == 0;
+        made->n += *p == ',' && depth == 0;
         p += n ? n : 1;
     }
-    made->arguments += any;
+    made->n += any;
     return true;
+}
+
+tern_status tern_user_parameters_read(tern_user_parameters *made, const char *source,
+                                      const char *name, const char **open)
+{
+    tern_text list = {0};
+    *made = (tern_user_parameters){0};
+    *open = find_parameters(source, name);
+    if (!*open)
+        return TERN_ERR_ARGUMENT;
+    tern_macros_expand(&list, source, *open, *open + 1, (size_t)(tern_closing(*open) - *open - 2));
+    tern_status status = list.failed ? TERN_ERR_MEMORY : TERN_OK;
+    if (!list.failed && !list_parameters(made, list.data ? list.data : ""))
+        status = TERN_ERR_ARGUMENT;
+    tern_text_free(&list);
+    return status;
 }
 
 static tern_status read_kernel(tern_user_source *made, const char *source, const char *name)
 {
-    const char *open = find_parameters(source, name);
-    if (!open)
-        return tern_fail(TERN_ERR_ARGUMENT,
-                         "tern_kernel_compile: the source has no kernel called \"%s\"", name);
-    tern_text list = {0};
-    tern_macros_expand(&list, source, open, open + 1, (size_t)(tern_closing(open) - open - 2));
-    bool fits = read_parameters(made, list.data ? list.data : "");
-    made->text.failed = made->text.failed || list.failed;
-    tern_text_free(&list);
-    if (!fits)
-        return tern_fail(TERN_ERR_ARGUMENT,
-                         "tern_kernel_compile: kernel \"%s\" has more than %d parameters", name,
-                         TERN_USER_ARGUMENTS);
+    const char *open;
+    tern_status status = tern_user_parameters_read(&made->parameters, source, name, &open);
+    if (status == TERN_ERR_ARGUMENT)
+        return open
+                   ? tern_fail(TERN_ERR_ARGUMENT,
+                               "tern_kernel_compile: kernel \"%s\" has more than %d parameters",
+                               name, TERN_USER_ARGUMENTS)
+                   : tern_fail(TERN_ERR_ARGUMENT,
+                               "tern_kernel_compile: the source has no kernel called \"%s\"", name);
+    TERN_TRY(status);
     read_group(made, source, open);
     tern_text_add(&made->call, "%s(", name);
-    for (int i = 0; i < made->arguments; i++)
+    for (int i = 0; i < made->parameters.n; i++)
         tern_text_add(&made->call, "%s%s(%d)", i ? ", " : "",
-                      made->locals >> i & 1 ? "TERN_SHARED" : "TERN_WORD", i);
+                      made->parameters.takes[i] == TERN_USER_LOCAL ? "TERN_SHARED" : "TERN_WORD",
+                      i);
     tern_text_add(&made->call, ")");
     return TERN_OK;
 }

@@ -6,12 +6,18 @@
 
 enum { TERN_USER_ARGUMENTS = 64 };
 
+/* What a parameter takes: 4 or 8, a value of so many bytes; else one of these. */
+enum { TERN_USER_ANY = 0, TERN_USER_TENSOR = 16, TERN_USER_LOCAL = 17 };
+typedef struct tern_user_parameters {
+    int n;
+    uint8_t takes[TERN_USER_ARGUMENTS]; /* TERN_USER_ANY where the text does not tell */
+} tern_user_parameters;
+
 typedef struct tern_user_source {
     const char *source;
-    tern_text text;   /* without what comes before and after it */
-    tern_text call;   /* of the kernel, with its words */
-    int arguments;    /* of the kernel */
-    uint64_t locals;  /* bit i: argument i is local memory */
+    tern_text text; /* without what comes before and after it */
+    tern_text call; /* of the kernel, with its words */
+    tern_user_parameters parameters;
     int64_t group[3]; /* that it requires (reqd_work_group_size); 0: any */
     bool meets;       /* there are barriers */
 } tern_user_source;
@@ -19,14 +25,19 @@ typedef struct tern_user_source {
 /* Reads the kernel called name; TERN_ERR_ARGUMENT where the source has none. */
 tern_status tern_user_source_read(tern_user_source *made, const char *source, const char *name);
 void tern_user_source_free(tern_user_source *made);
+/* The parameters alone, and where their list opens. TERN_ERR_ARGUMENT, which is not recorded: there is no kernel called name
+ * (*open is NULL), or it has too many. */
+tern_status tern_user_parameters_read(tern_user_parameters *made, const char *source,
+                                      const char *name, const char **open);
 
 /* ---- launches (user_launch.c) ------------------------------------------------------------ */
 /* How many dimensions of the grid are used, at least 1. */
 int tern_user_dims(const tern_kernel_grid *grid);
-/* Each argument as 8 bytes: a buffer's address, a value, or where its local memory begins among *shared bytes. An
- * error where they are not those of the kernel's parameters. */
-tern_status tern_user_words(const tern_user_source *source, const char *name, const tern_arg *args,
-                            int n, uint64_t *words, size_t *shared);
+/* An error where the arguments are not what the kernel's parameters take. */
+tern_status tern_user_check(const tern_user_parameters *parameters, const char *name,
+                            const tern_arg *args, int n);
+/* Each argument as 8 bytes: a buffer's address, a value, or where its local memory begins among *shared bytes. */
+void tern_user_words(const tern_arg *args, int n, uint64_t *words, size_t *shared);
 /* Work-items of a group, of which a device takes `most`: the grid's, those that the kernel requires, or 64. */
 tern_status tern_user_group_of(const tern_user_source *source, const char *device, const char *name,
                                const tern_kernel_grid *grid, int64_t most, int64_t group[3]);

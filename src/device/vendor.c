@@ -4,6 +4,12 @@
 #include "device/work.h"
 #include <tern/backends.h>
 
+const tern_links *tern_place_links(const tern_place *place)
+{
+    const tern_vendor *vendor = place->backend->vendor;
+    return vendor && vendor->links && vendor->links->version() ? vendor->links : NULL;
+}
+
 bool tern_place_leaves_bias(const tern_place *place)
 {
     const tern_vendor *vendor = place->backend->vendor;

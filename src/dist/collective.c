@@ -114,50 +114,11 @@ static size_t bytes_of(const tern_tensor *x)
     return (size_t)tern_numel(x) * tern_dtype_size(tern_dtype_of(x));
 }
 
-/* Where the host finds x: its own memory on the cpu, else a stage, into which it is copied. */
-static tern_status find_memory(tern_tensor *x, bool reads, tern_stage **stage, void **memory)
+static tern_status hold(tern_dist_work *w, tern_tensor *in, tern_tensor *out)
 {
-    const size_t bytes = bytes_of(x);
-    if (bytes == 0)
-        return TERN_OK;
-    if (strcmp(tern_device(x), "cpu") == 0) {
-        *memory = tern_data(x);
-        return *memory ? TERN_OK : TERN_ERR_STATE;
-    }
-    *stage = tern_stage_new(tern_device(x), bytes);
-    if (!*stage)
-        return TERN_ERR_MEMORY;
-    *memory = tern_stage_memory(*stage);
-    return reads ? tern_stage_read(*stage, 0, x, 0, bytes) : TERN_OK;
-}
-
-/* One in the other, but for a part that is in its place. */
-static tern_status check_apart(const request *r, tern_dist_work *w)
-{
-    const char *in = w->from, *out = w->to;
-    if (!w->in || !w->out || !in || !out)
-        return TERN_OK;
-    const size_t in_bytes = bytes_of(w->in), out_bytes = bytes_of(w->out);
-    if (in + in_bytes <= out || out + out_bytes <= in)
-        return TERN_OK;
-    if (w->kind == DIST_ALL_GATHER && in == out + (size_t)w->group->rank * in_bytes) {
-        w->from = NULL;
-        return TERN_OK;
-    }
-    return tern_fail(TERN_ERR_ARGUMENT, "tern_dist_%s: the tensors overlap", r->name);
-}
-
-static tern_status hold(const request *r, tern_dist_work *w, tern_tensor *in, tern_tensor *out)
-{
-    void *from = NULL;
     w->in = in ? tern_keep(in) : NULL;
     w->out = out ? tern_keep(out) : NULL;
-    if (in)
-        TERN_TRY(find_memory(in, true, &w->in_stage, &from));
-    w->from = from;
-    if (out)
-        TERN_TRY(find_memory(out, w->reads, &w->out_stage, &w->to));
-    return check_apart(r, w);
+    return tern_dist_offer(w) ? TERN_OK : tern_dist_stage(w);
 }
 
 /* ---- one process ------------------------------------------------------------------------------------ */
@@ -197,7 +158,9 @@ tern_status tern_dist_wait(tern_dist_work *w)
         status = tern_dist_await(&tern_dist_the_job, w);
     if (status == TERN_OK && w->out && w->writes) {
         tern_storage_written(w->out);
-        if (w->out_stage)
+        if (w->linked)
+            status = tern_dist_narrow(w);
+        else if (w->out_stage)
             status = tern_stage_write(w->out_stage, 0, w->out, 0, bytes_of(w->out));
     }
     tern_dist_work_free(w);
@@ -229,15 +192,16 @@ static tern_status begin(const request *r)
     if (adds(w->kind)) {
         const bool half = w->dtype == TERN_F16 || w->dtype == TERN_BF16;
         w->op = r->o.op;
-        w->direct = half || w->tree ||
-                    (tern_are_deterministic_algorithms_enabled() &&
-                     tern_dtype_is_floating_point(w->dtype) && w->op <= TERN_DIST_PRODUCT);
+        w->ordered =
+            w->tree || (tern_are_deterministic_algorithms_enabled() &&
+                        tern_dtype_is_floating_point(w->dtype) && w->op <= TERN_DIST_PRODUCT);
+        w->direct = half || w->ordered;
     }
     w->awaited = !r->o.work;
     tern_dist_work *made = tern_dist_work_new(w, r->o.label);
     if (!made)
         return TERN_ERR_MEMORY;
-    tern_status status = hold(r, made, r->in, r->out);
+    tern_status status = hold(made, r->in, r->out);
     if (status == TERN_OK)
         status = tern_dist_give(&tern_dist_the_job, made);
     if (status != TERN_OK)

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <tern/dist.h>
+#include <tern/nn.h>
 
 typedef enum tern_dist_kind {
     DIST_ALL_REDUCE,
@@ -48,7 +49,7 @@ typedef struct tern_dist_deed {
 } tern_dist_deed;
 
 typedef struct tern_dist_header {
-    uint64_t signature;
+    uint64_t signature, ways; /* see link.c */
     char eager[DIST_EAGER];
 } tern_dist_header;
 
@@ -62,13 +63,26 @@ typedef enum tern_dist_state {
     WORK_DONE
 } tern_dist_state;
 
+/* Of a work whose data flow by a link, which is opened when the first one does. */
+typedef enum tern_dist_phase {
+    LINK_ASKS,
+    LINK_MEETS,
+    LINK_OPENS,
+    LINK_FLOWS,
+    LINK_OVER
+} tern_dist_phase;
+
 struct tern_dist_group {
     tern_mpi_comm data, control;
     int number;     /* in the order in which they were made; 0: all processes */
     int rank, size; /* rank -1: not in it */
     int *members;   /* their numbers in the job */
     double timeout;
-    uint64_t count; /* of collectives that were asked for */
+    uint64_t count;                /* of collectives that were asked for */
+    const void *place;             /* of the last that asked for a link */
+    _Atomic(const void *) refused; /* for which there is none */
+    tern_link *link;
+    atomic_bool linked; /* link is that of the devices last asked for */
     struct tern_dist_group *next;
 };
 
@@ -95,10 +109,18 @@ struct tern_dist_work {
     void *to;
     bool reads, writes; /* this rank's to, before and after */
 
+    const void *place;    /* of a device whose memory a link could read; NULL */
+    void *point;          /* in its order, behind what made the data */
+    tern_tensor *wide[2]; /* in and out in float32, where a link adds halves */
+    bool ordered;         /* the order of sums is promised: no link has it */
+    bool linked;          /* data go by the group's link */
+    uint64_t ways;
+    tern_link_card *cards; /* of all ranks, then this one's: when a link is made */
+
     tern_dist_state state;
     tern_mpi_request request[2];
     int requests;
-    uint64_t sign[2];
+    uint64_t sign[4]; /* with ~sign[0], ways' bits */
     tern_dist_header
         *headers;          /* of all ranks, then this one's; NULL: of pairs, and in large groups */
     tern_dist_deed *deeds; /* of all ranks, or of the sender */
@@ -150,7 +172,9 @@ typedef struct tern_dist_job {
     bool threads; /* the job has its thread */
     bool helps;   /* others may call MPI */
     bool began, failed, stops, left;
+    bool foreign; /* the program began MPI, and this job's thread may not call it */
     int forks;
+    atomic_int drops; /* links that threads of their own end */
     int local_rank;
     pthread_t thread;
     int helpers;
@@ -213,9 +237,17 @@ void tern_dist_ask_no_more(tern_dist_job *job, const tern_dist_work *work);
 /* End the job: all works fail, all ranks are told. */
 void tern_dist_end(tern_dist_job *job, tern_status status, const char *message);
 
-/* ---- steps.c, sum.c ------------------------------------------------------------------------------ */
+/* ---- calls.c -------------------------------------------------------------------------------------- */
+/* Of bools, whose values are 0 and 1. */
+tern_dist_op tern_dist_bits_of(tern_dist_op op);
+/* Begin a call of the work's; false where MPI refuses, and the others are asked. */
+bool tern_dist_begin(tern_dist_job *job, tern_dist_work *work, tern_mpi_call call);
+/* Whether all that was begun is done. */
+bool tern_dist_all_done(tern_dist_job *job, tern_dist_work *work);
 /* Whether its data travel in the headers. */
 bool tern_dist_is_eager(const tern_dist_work *work);
+
+/* ---- steps.c, sum.c ------------------------------------------------------------------------------ */
 /* Go on with a work; whether something happened. */
 bool tern_dist_step(tern_dist_job *job, tern_dist_work *work);
 /* out[i] = op over r of the n rows[r][i], in that order, over ranks for the average; halves in float32. */
@@ -224,6 +256,27 @@ void tern_dist_combine(void *out, const void *rows, int n, int64_t count, tern_d
 
 /* rows[0] = their sum as a binary tree, ((0 + 1) + (2 + 3)) + ...; each node of it is rounded to the dtype. n: a power of two. */
 void tern_dist_combine_tree(void *rows, int n, int64_t count, tern_dtype dtype);
+
+/* ---- memory.c ------------------------------------------------------------------------------------ */
+/* Find the host's memory of the work's tensors: copies of them, but on the cpu. */
+tern_status tern_dist_stage(tern_dist_work *work);
+
+/* ---- link.c: from device to device by their vendor's library ------------------------------------- */
+/* Whether a link could carry what the work, whose tensors are there, moves; it is made ready for that. */
+bool tern_dist_offer(tern_dist_work *work);
+/* With the lock held: note for the header what it asks for; and, once all headers are there, what comes of it. */
+void tern_dist_note_way(tern_dist_work *work);
+void tern_dist_choose_way(tern_dist_work *work);
+/* Its data are to flow: go on with them, whether something happened. A work that the link refuses is not linked any more, and
+ * goes on as others do. */
+bool tern_dist_link_step(tern_dist_job *job, tern_dist_work *work);
+/* What came, into the work's out: of wide ones. */
+tern_status tern_dist_narrow(tern_dist_work *work);
+/* Let go of what an offer took. */
+void tern_dist_withdraw(tern_dist_work *work);
+/* Drop the links of all groups; of a job that ended on a thread of its own, as what is under way may take a while to
+ * end. */
+void tern_dist_drop_links(tern_dist_job *job);
 
 /* ---- collective.c -------------------------------------------------------------------------------- */
 typedef enum tern_dist_way {
@@ -253,6 +306,7 @@ typedef struct tern_dist_ranks {
 } tern_dist_ranks;
 tern_status tern_dist_agree(tern_ranks *ranks, tern_status status, char *text, size_t bytes,
                             const char *function);
+/* number -1: this process has none of them. */
 tern_status tern_dist_first(tern_ranks *ranks, int number, int count, bool *leads, bool *own,
                             bool *all);
 
@@ -273,6 +327,13 @@ tern_cut tern_dist_read_cut(const tern_dist_cut *p, tern_shape *whole);
 /* TERN_ERR_ARGUMENT where another rank of the group has another part of x. */
 tern_status tern_dist_check_cut(const char *function, const char *path, const tern_tensor *x,
                                 const tern_dist_group *group);
+
+/* ---- stages.c ------------------------------------------------------------------------------------ */
+/* Children begin[s] to begin[s + 1] of the sequential are rank[s]'s, of n stages. TERN_ERR_ARGUMENT where one shares a tensor with
+ * a stage of another rank. */
+tern_status tern_dist_set_stages(tern_module *sequential, const int *begin, const int *rank, int n);
+/* whole, on the cpu, of what x is or stands for: from the rank that has x to the others of the pipeline. Nothing where x is in none. */
+tern_status tern_dist_share_stage(const tern_tensor *x, tern_tensor *whole);
 
 /* ---- shard_state.c ------------------------------------------------------------------------------- */
 /* The rows of all ranks, on the cpu, of which this rank has own, as tern_chunk cuts; NULL after an error. */

@@ -89,7 +89,8 @@ static void begin_mpi(tern_dist_job *job)
     tern_mpi_level level = TERN_MPI_FUNNELED;
     bool ours = false;
     int rank = 0, size = 0, error = job->mpi->init(&ours, &level);
-    if (!error)
+    const bool mine = ours || level >= TERN_MPI_SERIALIZED; /* to call, on this thread */
+    if (!error && mine)
         error = job->mpi->world(&rank, &size, comms, 3);
     pthread_mutex_lock(&job->lock);
     job->ours = ours;
@@ -101,6 +102,7 @@ static void begin_mpi(tern_dist_job *job)
     job->all.control = comms[1];
     job->talk_comm = comms[2];
     job->failed = error != 0;
+    job->foreign = !error && !mine;
     job->began = true;
     pthread_mutex_unlock(&job->lock);
 }
@@ -113,10 +115,11 @@ static void end_mpi(tern_dist_job *job)
             tern_dist_talk_step(job);
             nap(LONG_NAP);
         }
-    } else if (job->left && job->ours) {
+    } else if (job->left) {
         if (job->talk)
             tern_dist_talk_end(job);
-        job->mpi->finalize();
+        if (job->ours)
+            job->mpi->finalize();
     }
 }
 
@@ -135,6 +138,8 @@ static void *run(void *user)
             continue;
         }
         quiet = poll_all(job) ? 0 : quiet + 1;
+        if (job->status != TERN_OK)
+            tern_dist_drop_links(job);
         const bool helped = job->helpers > 0, slow = job->status != TERN_OK || quiet > 20000;
         pthread_mutex_unlock(&job->lock);
         if (slow)
@@ -195,6 +200,12 @@ tern_status tern_dist_start(tern_dist_job *job, double timeout)
     }
     if (job->failed)
         return tern_fail(TERN_ERR_PEER, "%s: MPI_Init failed, or was finalized before", function);
+    if (job->foreign)
+        return tern_fail(TERN_ERR_UNSUPPORTED,
+                         "%s: the program began MPI for one thread, and tern calls it on another: "
+                         "MPI_Init_thread is to be given MPI_THREAD_MULTIPLE, or "
+                         "MPI_THREAD_SERIALIZED where the program does not call MPI meanwhile",
+                         function);
     return TERN_OK;
 }
 
@@ -215,6 +226,8 @@ void tern_dist_stop(tern_dist_job *job)
     else
         pthread_join(job->thread, NULL);
     job->threads = false;
+    for (int i = 0; i < 100 && atomic_load(&job->drops); i++)
+        nap(IDLE_NAP / 2);
 }
 
 /* ---- from other threads -------------------------------------------------------------------------- */
@@ -235,6 +248,7 @@ tern_status tern_dist_give(tern_dist_job *job, tern_dist_work *w)
     w->asked = tern_dist_now();
     if (w->kind != DIST_SEND && w->kind != DIST_RECV)
         w->number = ++w->group->count;
+    tern_dist_note_way(w);
     tern_dist_note(w);
     if (job->helps)
         poll_all(job);
@@ -290,6 +304,7 @@ void tern_dist_work_free(tern_dist_work *w)
     tern_stage_free(w->out_stage);
     tern_release(w->in);
     tern_release(w->out);
+    tern_dist_withdraw(w);
     tern_free(w->deeds);
     tern_free(w->scratch);
     tern_free(w->room);

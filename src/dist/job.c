@@ -43,8 +43,7 @@ int tern_dist_get_local_rank(void)
 
 const char *tern_dist_get_backend(const tern_dist_group *group)
 {
-    (void)group;
-    return tern_dist_the_job.mpi ? "mpi" : "local";
+    return !tern_dist_the_job.mpi ? "local" : atomic_load(&of(group)->linked) ? "nccl" : "mpi";
 }
 
 const char *tern_dist_notes(void)
@@ -167,6 +166,7 @@ static void forget(tern_dist_job *job)
 {
     tern_dist_stop(job);
     pthread_mutex_lock(&job->lock);
+    tern_dist_drop_links(job);
     const bool whole = job->status == TERN_OK;
     for (tern_dist_work *w; (w = job->first);) { /* nobody waits for them any more */
         job->first = w->next;
@@ -191,7 +191,7 @@ static void forget(tern_dist_job *job)
     job->all = (tern_dist_group){0};
     job->local_rank = 0;
     job->n_groups = 0;
-    job->stops = job->began = false;
+    job->stops = job->began = job->foreign = false;
     pthread_mutex_unlock(&job->lock);
 }
 

@@ -57,7 +57,7 @@ tern_status tern_dist_first(tern_ranks *ranks, int number, int count, bool *lead
     tern_status status = first ? TERN_OK : TERN_ERR_MEMORY;
     *leads = true;
     *all = true;
-    if (first)
+    if (first && number >= 0)
         first[number] = self;
     for (int i = 0; i < of->n && status == TERN_OK; i++) {
         *leads = *leads && tern_dist_get_rank(of->groups[i]) == 0;
@@ -65,7 +65,7 @@ tern_status tern_dist_first(tern_ranks *ranks, int number, int count, bool *lead
     }
     for (int i = 0; i < count && status == TERN_OK; i++)
         *all = *all && first[i] > 0;
-    *own = status == TERN_OK && first[number] == self;
+    *own = status == TERN_OK && number >= 0 && first[number] == self;
     tern_free(first);
     return status;
 }

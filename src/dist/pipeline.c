@@ -4,6 +4,7 @@
  * every stage does what is next on it, if what that needs was handed over in a round before: so devices that do not wait
  * have work of several micro-batches at once. Graphs end between stages. */
 #include "base/option.h"
+#include "dist/dist.h"
 #include "dist/pipeline.h"
 #include "nn/module.h"
 #include <time.h>
@@ -75,7 +76,7 @@ static tern_status place(tern_pipeline *p, const char *const *devices, const int
             if (!tern_nn_to(tern_nn_child_at(p->sequential, i), p->device[s]))
                 return TERN_ERR_DEVICE;
     }
-    return TERN_OK;
+    return tern_dist_set_stages(p->sequential, p->begin, p->rank, p->n);
 }
 
 static bool make_room(tern_pipeline *p)

@@ -34,19 +34,23 @@ static tern_tensor *gather(tern_tensor *x)
     tern_part p = {0};
     int64_t size[TERN_MOST_CUTS];
     const int n = tern_cuts_of(x, cut, &p.shape);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n && cut[i].dim >= 0; i++) {
         size[i] = p.shape.dims[cut[i].dim];
         tern_part_cut(&p, cut[i].dim, cut[i].part, cut[i].parts);
     }
     tern_tensor *whole = tern_detach(x);
     for (int i = n - 1; i >= 0 && whole; i--) {
+        if (cut[i].dim < 0)
+            continue;
         whole = tern_transpose(whole, 0, cut[i].dim);
         if (whole)
             whole =
                 tern_dist_gather_rows(whole, size[i], (tern_dist_group *)(uintptr_t)cut[i].group);
         whole = whole ? tern_contiguous(tern_transpose(whole, 0, cut[i].dim)) : NULL;
     }
-    return n ? whole : tern_clone(tern_to(whole, "cpu"));
+    if (!n || cut[0].dim < 0)
+        whole = tern_clone(tern_to(whole, "cpu"));
+    return whole && tern_dist_share_stage(x, whole) == TERN_OK ? whole : NULL;
 }
 
 static tern_status add_whole(const char *path, tern_tensor *x, void *user)

@@ -18,48 +18,6 @@ static int moved_as(tern_dtype dtype)
     return size == 8 ? TERN_U64 : size == 4 ? TERN_U32 : size == 2 ? TERN_U16 : TERN_U8;
 }
 
-/* Of bools, whose values are 0 and 1. */
-static tern_dist_op bits_of(tern_dist_op op)
-{
-    return op == TERN_DIST_PRODUCT || op == TERN_DIST_MIN || op == TERN_DIST_BAND ? TERN_DIST_BAND
-           : op == TERN_DIST_BXOR                                                 ? TERN_DIST_BXOR
-                                                                                  : TERN_DIST_BOR;
-}
-
-static bool begin(tern_dist_job *job, tern_dist_work *w, tern_mpi_call call)
-{
-    char text[200];
-    int error = job->mpi->begin(&call, &w->request[w->requests]);
-    if (!error) {
-        w->requests++;
-        return true;
-    }
-    job->mpi->explain(error, text, sizeof text);
-    w->state = WORK_STUCK;
-    tern_dist_ask(job, w, text);
-    return false;
-}
-
-/* Whether all that was begun is done. */
-static bool all_done(tern_dist_job *job, tern_dist_work *w)
-{
-    while (w->requests > 0) {
-        bool done = false;
-        char text[200];
-        int error = job->mpi->test(&w->request[w->requests - 1], &done);
-        if (error) {
-            job->mpi->explain(error, text, sizeof text);
-            w->state = WORK_STUCK;
-            tern_dist_ask(job, w, text);
-            return false;
-        }
-        if (!done)
-            return false;
-        w->requests--;
-    }
-    return true;
-}
-
 /* ---- data ---------------------------------------------------------------------------------- */
 
 static bool is_linear(const tern_dist_work *w)
@@ -106,7 +64,7 @@ static bool next_call(const tern_dist_work *w, tern_mpi_call *call)
                             .room = w->room};
     if (w->dtype == TERN_BOOL) {
         call->dtype = TERN_U8;
-        call->op = (int)bits_of(w->op);
+        call->op = (int)tern_dist_bits_of(w->op);
     }
     if (!w->direct || w->phase > 1)
         return w->phase == 0;
@@ -152,7 +110,7 @@ static bool flow(tern_dist_job *job, tern_dist_work *w)
             w->phase = 0;
         }
         if (next_call(w, &call)) {
-            begin(job, w, call);
+            tern_dist_begin(job, w, call);
             return true;
         }
         w->at += w->piece;
@@ -207,10 +165,27 @@ static bool all_arrived(tern_dist_job *job, tern_dist_work *w)
            (!w->out_stage || !w->reads || arrived(job, w->out_stage));
 }
 
+/* The host's memory of tensors that a link was to read. */
+static bool staged(tern_dist_job *job, tern_dist_work *w)
+{
+    tern_error_hold hold;
+    char why[256] = "";
+    tern_status status = tern_error_hold_begin(&hold);
+    if (status == TERN_OK) {
+        tern_dist_stage(w);
+        status = tern_error_hold_end(&hold, why, sizeof why);
+    }
+    if (status != TERN_OK)
+        tern_dist_end(job, TERN_ERR_PEER, why);
+    return status == TERN_OK;
+}
+
 static void data(tern_dist_job *job, tern_dist_work *w)
 {
+    if (!w->behind && w->state != WORK_FLOWS)
+        tern_dist_choose_way(w);
     w->state = w->behind ? WORK_SIGNED : WORK_FLOWS;
-    if (w->behind || !all_arrived(job, w))
+    if (w->behind || w->linked || (w->place && !staged(job, w)) || !all_arrived(job, w))
         return;
     if (w->kind == DIST_NEW_GROUP)
         make_group(job, w);
@@ -220,15 +195,6 @@ static void data(tern_dist_job *job, tern_dist_work *w)
 
 /* ---- signatures ------------------------------------------------------------------------------ */
 
-bool tern_dist_is_eager(const tern_dist_work *w)
-{
-    const bool adds = w->kind == DIST_ALL_REDUCE || w->kind == DIST_REDUCE;
-    return w->headers && w->count > 0 && w->count <= DIST_EAGER &&
-           (size_t)w->count * tern_dtype_size(w->dtype) <= DIST_EAGER &&
-           (adds ? tern_dtype_is_floating_point(w->dtype)
-                 : w->kind == DIST_BROADCAST || w->kind == DIST_ALL_GATHER);
-}
-
 static void write_header(tern_dist_work *w)
 {
     tern_dist_header *own = &w->headers[w->group->size];
@@ -237,6 +203,7 @@ static void write_header(tern_dist_work *w)
                        : w->from                  ? w->from
                                                   : (char *)w->to + (size_t)w->group->rank * bytes;
     own->signature = w->deed.signature;
+    own->ways = w->ways;
     if (tern_dist_is_eager(w) && (w->reads || w->kind == DIST_ALL_GATHER))
         memcpy(own->eager, from, bytes);
 }
@@ -265,13 +232,15 @@ static void sign(tern_dist_job *job, tern_dist_work *w)
 {
     tern_mpi_call call = {.kind = TERN_MPI_ALL_REDUCE,
                           .out = w->sign,
-                          .count = 2,
+                          .count = 4,
                           .dtype = TERN_U64,
                           .op = TERN_DIST_MAX,
                           .comm = w->group->control};
     w->state = WORK_SIGNS;
     w->sign[0] = w->deed.signature;
     w->sign[1] = ~w->deed.signature;
+    w->sign[2] = w->ways & 1;
+    w->sign[3] = w->ways & 2;
     if (w->headers) {
         write_header(w);
         call.kind = TERN_MPI_ALL_GATHER;
@@ -281,7 +250,7 @@ static void sign(tern_dist_job *job, tern_dist_work *w)
         call.dtype = TERN_U8;
     }
     if (!is_pair(w)) {
-        begin(job, w, call);
+        tern_dist_begin(job, w, call);
         return;
     }
     call.kind = w->kind == DIST_SEND ? TERN_MPI_SEND : TERN_MPI_RECEIVE;
@@ -291,20 +260,20 @@ static void sign(tern_dist_job *job, tern_dist_work *w)
     call.dtype = TERN_U8;
     call.root = w->root;
     call.tag = FIRST_TAG + w->tag;
-    if (begin(job, w, call) && w->kind == DIST_SEND)
+    if (tern_dist_begin(job, w, call) && w->kind == DIST_SEND)
         data(job, w); /* both at once: who receives looks first */
 }
 
 static void exchange_deeds(tern_dist_job *job, tern_dist_work *w)
 {
     w->state = WORK_DIFFERS;
-    begin(job, w,
-          (tern_mpi_call){.kind = TERN_MPI_ALL_GATHER,
-                          .in = &w->deed,
-                          .out = w->deeds,
-                          .count = sizeof w->deed,
-                          .dtype = TERN_U8,
-                          .comm = w->group->control});
+    tern_dist_begin(job, w,
+                    (tern_mpi_call){.kind = TERN_MPI_ALL_GATHER,
+                                    .in = &w->deed,
+                                    .out = w->deeds,
+                                    .count = sizeof w->deed,
+                                    .dtype = TERN_U8,
+                                    .comm = w->group->control});
 }
 
 static int others_like(const tern_dist_work *w, int i)
@@ -382,7 +351,9 @@ bool tern_dist_step(tern_dist_job *job, tern_dist_work *w)
     }
     if (w->behind)
         w->begun = tern_dist_now();
-    if (w->state != WORK_STUCK && all_done(job, w)) {
+    const bool goes = w->state == WORK_FLOWS && w->linked;
+    if (w->state != WORK_STUCK && tern_dist_all_done(job, w) &&
+        (!goes || tern_dist_link_step(job, w))) {
         if (w->state == WORK_SIGNED)
             w->begun = tern_dist_now();
         if (w->state == WORK_SIGNS) {
@@ -391,6 +362,11 @@ bool tern_dist_step(tern_dist_job *job, tern_dist_work *w)
             data(job, w);
         } else if (w->state == WORK_DIFFERS) {
             tell_difference(job, w);
+        } else if (goes) {
+            if (!w->linked) /* refused */
+                data(job, w);
+            else if (w->phase == LINK_OVER)
+                finish(job, w);
         } else if (w->state == WORK_FLOWS) {
             if (w->piece)
                 compute(w);

@@ -266,7 +266,8 @@ static tern_status push_tuple(io_pickle *p, const int *items, int n)
     int *copy = tern_grow(NULL, sizeof *copy * ((size_t)n + 1));
     if (!copy)
         return TERN_ERR_MEMORY;
-    memcpy(copy, items, sizeof *copy * (size_t)n);
+    if (n) /* else there may be no stack */
+        memcpy(copy, items, sizeof *copy * (size_t)n);
     tern_status status =
         push(p, (io_value){.kind = IO_TUPLE, .count = n, .capacity = n + 1, .is.items = copy});
     if (status != TERN_OK && (!p->count || p->values[p->count - 1].is.items != copy))

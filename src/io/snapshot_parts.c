@@ -32,12 +32,13 @@ typedef struct layout {
     int n;
     struct {
         int dim, parts, step;
+        char kind; /* ':': the rank with number dim has all */
     } cut[TERN_MOST_CUTS];
 } layout;
 
 static bool read_layout(const char *text, layout *l)
 {
-    char *end = NULL;
+    char *end = NULL, kind[2];
     *l = (layout){.n = 0};
     do {
         if (l->whole.ndim == TERN_MAX_DIMS || *text < '0' || *text > '9')
@@ -47,10 +48,10 @@ static bool read_layout(const char *text, layout *l)
     } while (*end == 'x');
     for (int used = 0; *end; end += used, l->n++)
         if (l->n == TERN_MOST_CUTS ||
-            sscanf(end, " %9d/%9d@%9d%n", &l->cut[l->n].dim, &l->cut[l->n].parts,
-                   &l->cut[l->n].step, &used) != 3 ||
-            l->cut[l->n].dim < 0 || l->cut[l->n].dim >= l->whole.ndim || l->cut[l->n].parts < 1 ||
-            l->cut[l->n].step < 1)
+            sscanf(end, " %9d%1[/:]%9d@%9d%n", &l->cut[l->n].dim, kind, &l->cut[l->n].parts,
+                   &l->cut[l->n].step, &used) != 4 ||
+            l->cut[l->n].dim < 0 || l->cut[l->n].parts < 1 || l->cut[l->n].step < 1 ||
+            ((l->cut[l->n].kind = *kind) == '/' && l->cut[l->n].dim >= l->whole.ndim))
             return false;
     return l->n > 0;
 }
@@ -62,7 +63,10 @@ static bool part_in_file(const layout *l, int i, tern_part *p)
     *p = (tern_part){.shape = l->whole};
     for (int c = 0; c < l->n; c++) {
         const int part = i / l->cut[c].step % l->cut[c].parts;
-        tern_part_cut(p, l->cut[c].dim, part, l->cut[c].parts);
+        const bool stage = l->cut[c].kind == ':';
+        if (stage && part != l->cut[c].dim)
+            return false;
+        tern_part_cut(p, stage ? -1 : l->cut[c].dim, part, l->cut[c].parts);
         digits += part * l->cut[c].step;
     }
     return digits == i;
@@ -106,6 +110,17 @@ static tern_tensor *read_part(source *from, int i, const char *key, const tern_p
                           io_read(file, e, first, first + rows.shape.dims[0], "cpu", function));
 }
 
+/* Whether it is an optimizer's state of a parameter that a stage of another rank has: nobody would step it here. */
+static bool is_elsewhere(const tern_state_dict *parameters, const char *key)
+{
+    const tern_tensor *x = io_shards_shared(parameters, key);
+    tern_cut cut[TERN_MOST_CUTS];
+    tern_shape whole;
+    int n;
+    const tern_cut *stage = tern_stage_of(x, cut, &whole, &n);
+    return stage && stage->elsewhere && x != tern_state_dict_get(parameters, key);
+}
+
 static int64_t elements_of(const tern_part *p)
 {
     int64_t n = 1;
@@ -138,6 +153,8 @@ static tern_status read_tensor(source *from, const char *key, const char *text,
     layout l;
     tern_part own, p, both;
     tern_tensor *all = NULL;
+    if (is_elsewhere(parameters, key))
+        return TERN_OK;
     if (!read_layout(text, &l))
         return tern_fail(TERN_ERR_IO, "%s: %s has parts \"%s\"", function, IO_SHOW(key),
                          IO_SHOW(text));
@@ -182,10 +199,37 @@ static tern_status read_generators(source *from, const tern_state_dict *paramete
     return TERN_OK;
 }
 
+/* What the first file does not know of: notes, and what is whole in another. */
+static tern_status read_stages(source *from, const tern_state_dict *parameters,
+                               tern_state_dict *dict)
+{
+    const uint64_t failures = tern_failures();
+    char note[1200];
+    for (int i = 0; i < from->size; i++) {
+        const tern_file *file = file_of(from, i);
+        for (int k = 0; file && k < file->count; k++) {
+            const char *key = file->entries[k].name, *text;
+            snprintf(note, sizeof note, IO_SHARDS_PART "%s", key);
+            if ((text = tern_state_dict_metadata(file->notes, note)))
+                TERN_TRY(tern_state_dict_set_metadata(dict, note, text));
+            else if (!tern_state_dict_metadata(dict, note) && !is_elsewhere(parameters, key))
+                TERN_SCOPE {
+                    tern_tensor *x = tern_file_get(from->files[i], key, "cpu");
+                    if (x)
+                        tern_state_dict_set(dict, key, x);
+                }
+        }
+        TERN_TRY(tern_failed_since(failures));
+    }
+    return TERN_OK;
+}
+
 static tern_status read_all(source *from, const tern_state_dict *parameters, tern_state_dict *dict)
 {
     const size_t n = sizeof IO_SHARDS_PART - 1;
-    tern_status status = TERN_OK;
+    tern_status status = tern_state_dict_metadata(dict, "shards.stages")
+                             ? read_stages(from, parameters, dict)
+                             : TERN_OK;
     for (int i = 0; i < tern_state_dict_metadata_count(dict) && status == TERN_OK; i++) {
         const char *note = tern_state_dict_metadata_key_at(dict, i);
         if (strncmp(note, IO_SHARDS_PART, n) == 0)
@@ -202,6 +246,11 @@ static tern_status cut(const tern_state_dict *parameters, tern_state_dict *dict)
     tern_status status = TERN_OK;
     for (int i = 0; i < tern_state_dict_count(dict) && status == TERN_OK; i++) {
         const char *key = tern_state_dict_key_at(dict, i);
+        if (is_elsewhere(parameters, key)) {
+            status = tern_state_dict_remove(dict, key);
+            i--;
+            continue;
+        }
         const tern_shape whole = tern_shape_of(tern_state_dict_at(dict, i));
         const tern_tensor *x = io_shards_shared(parameters, key);
         tern_part p;

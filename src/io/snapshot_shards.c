@@ -8,7 +8,14 @@
  *
  *   12x8 1/2@1 0/3@2      of shape (12, 8); along dim 1 in 2 parts, each of these along dim 0 in 3, as tern_chunk cuts.
  *                         File f, from 0 on, has part f / 1 % 2 of the former and f / 2 % 3 of the latter;
- *                         where f is not the sum of such digits it has a copy, which was left out */
+ *                         where f is not the sum of such digits it has a copy, which was left out
+ *
+ * What one stage of a pipeline has, and what an optimizer has gathered for it, is in the files of its rank alone, and so are the notes;
+ * "shards.stages" in the first file tells of that. The cut of a stage is the last:
+ *
+ *   12x8 0/3@4 1:4@1      File f has it where f / 1 % 4 is 1
+ *
+ * What has no note is whole. */
 #define _GNU_SOURCE
 #include "io/file.h"
 #include "io/save.h"
@@ -64,13 +71,15 @@ static int place_in(const io_grid *g, const void *group)
 
 bool io_shards_grid(const tern_state_dict *parameters, io_grid *g)
 {
+    const int count = tern_state_dict_count(parameters);
     *g = (io_grid){.count = 1};
-    for (int i = 0; i < tern_state_dict_count(parameters); i++) {
+    /* stages first: other cuts are known to the rank of a stage alone */
+    for (int i = 0; i < 2 * count; i++) {
         tern_cut cut[TERN_MOST_CUTS];
         tern_shape whole;
-        const int n = tern_cuts_of(tern_state_dict_at(parameters, i), cut, &whole);
+        const int n = tern_cuts_of(tern_state_dict_at(parameters, i % count), cut, &whole);
         for (int c = 0; c < n; c++) {
-            if (place_in(g, cut[c].group) < g->n)
+            if ((i < count && cut[c].dim >= 0) || place_in(g, cut[c].group) < g->n)
                 continue;
             if (g->n == IO_MOST_GROUPS || cut[c].parts > IO_MOST_FILES / g->count) {
                 *g = (io_grid){.count = 1};
@@ -134,7 +143,8 @@ tern_status io_shards_begin(io_shards *s, tern_ranks *ranks, const tern_state_di
     return TERN_OK;
 }
 
-/* What is this rank's part goes to own, unless another has the same, and leaves a note. */
+/* What is this rank's part goes to own, unless another has the same, and leaves a note; for a stage's, which others know nothing of,
+ * that goes to own as well. */
 static tern_status take(io_shards *s, const tern_state_dict *parameters, tern_state_dict *dict,
                         const char *key, tern_tensor *value, bool *taken)
 {
@@ -142,24 +152,28 @@ static tern_status take(io_shards *s, const tern_state_dict *parameters, tern_st
     const tern_tensor *x = io_shards_shared(parameters, key);
     tern_cut cut[TERN_MOST_CUTS];
     tern_shape whole;
-    int n = 0, file = 0;
-    *taken = x && tern_same_shape(value, x);
-    if (!*taken)
+    int n = 0, file = 0, cuts;
+    const tern_cut *stage = tern_stage_of(x, cut, &whole, &cuts);
+    const bool same = x && tern_same_shape(value, x), noted = same && (!stage || whole.ndim);
+    *taken = same || stage;
+    if (stage)
+        TERN_TRY(tern_state_dict_set_metadata(dict, "shards.stages", "1"));
+    if (!*taken || (stage && stage->elsewhere))
         return TERN_OK;
-    const int cuts = tern_cuts_of(x, cut, &whole);
     for (int d = 0; d < whole.ndim; d++)
         n += snprintf(text + n, sizeof text - (size_t)n, "%s%lld", d ? "x" : "",
                       (long long)whole.dims[d]);
     for (int c = 0; c < cuts; c++) {
         const int step = s->grid.step[place_in(&s->grid, cut[c].group)];
-        n += snprintf(text + n, sizeof text - (size_t)n, " %d/%d@%d", cut[c].dim, cut[c].parts,
-                      step);
+        n += snprintf(text + n, sizeof text - (size_t)n, " %d%c%d@%d",
+                      cut[c].dim < 0 ? cut[c].part : cut[c].dim, cut[c].dim < 0 ? ':' : '/',
+                      cut[c].parts, step);
         file += cut[c].part * step;
     }
     snprintf(note, sizeof note, IO_SHARDS_PART "%s", key);
     if (file == s->grid.number)
         TERN_TRY(tern_state_dict_set(s->own, key, value));
-    return tern_state_dict_set_metadata(dict, note, text);
+    return noted ? tern_state_dict_set_metadata(stage ? s->own : dict, note, text) : TERN_OK;
 }
 
 tern_status io_shards_divide(io_shards *s, const tern_state_dict *parameters, tern_state_dict *dict)

@@ -139,6 +139,7 @@ static const char *const left_out[] = {"cls.*", "lm_head.*", "*pooler.*",
                                                .fields = fields,                                   \
                                                .configure = configure,                             \
                                                .build = build,                                     \
+                                               .spread = "initializer_range",                      \
                                                .call = call,                                       \
                                                .prefix = TYPE ".",                                 \
                                                .head = HEAD,                                       \

@@ -92,10 +92,12 @@ tern_tensor *models_run(tern_module *m, const char *path, tern_tensor *x)
     return child ? tern_nn_forward(child, x) : NULL;
 }
 
-tern_status models_tie(tern_module *m, const char *from, const char *to)
+tern_status models_tie(models_model *m, const char *path)
 {
-    tern_tensor *x = tern_nn_parameter(m, from);
-    return x && tern_nn_set_parameter(m, to, x) ? TERN_OK : tern_last_status();
+    tern_tensor *x = tern_nn_parameter_at(tern_nn_child(m->module, path), 0);
+    tern_module *head = tern_nn_child(m->module, m->kind->head);
+    m->tied = path;
+    return x && tern_nn_set_parameter(head, "weight", x) ? TERN_OK : tern_last_status();
 }
 
 tern_module *models_base(models_model *m)

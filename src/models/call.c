@@ -1,5 +1,6 @@
 /* call.c -- a call of a model: what its inputs mean, and the loss of what comes out. */
 #include "models/cache.h"
+#include "models/quantize.h"
 #include <string.h>
 
 /* ---- inputs ------------------------------------------------------------------------------ */
@@ -194,6 +195,22 @@ tern_status models_loss_of_logits(models_model *m, const tern_model_inputs *in,
     return out->loss ? TERN_OK : tern_last_status();
 }
 
+/* A head that was tied has codes of its own once it is quantized, which do not follow the embedding. */
+static tern_status check_copied(const models_model *m, tern_module *head)
+{
+    if (!m->copied || !quantize_is(head) || !tern_is_grad_enabled())
+        return TERN_OK;
+    tern_module *embedding = tern_nn_child(m->module, m->tied);
+    bool own = embedding && strcmp(tern_nn_name(embedding), "Embedding") == 0;
+    if (!own || !tern_requires_grad(tern_nn_parameter_at(embedding, 0)))
+        return TERN_OK;
+    return tern_fail(TERN_ERR_STATE,
+                     "tern_models_call: the weight of %s requires a gradient, and %s, which was "
+                     "tied to it, is quantized and would not follow: train adapters "
+                     "(tern_lora_add), or quantize without options.head",
+                     m->tied, m->kind->head);
+}
+
 tern_status models_token_head(models_model *m, const tern_model_inputs *in, tern_tensor *x,
                               tern_model_outputs *out)
 {
@@ -204,6 +221,7 @@ tern_status models_token_head(models_model *m, const tern_model_inputs *in, tern
     tern_module *head = tern_nn_child(m->module, m->kind->head);
     if (!head)
         return tern_last_status();
+    TRY(check_copied(m, head));
     double cap = m->c.logit_cap;
     if (keep < 0 && labels && !cap && strcmp(tern_nn_name(head), "Linear") == 0) {
         out->loss = loss_alone(head, x, labels);

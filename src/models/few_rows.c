@@ -225,6 +225,96 @@ WIDE_INLINE void tile_of_4(const product *p, int64_t o, int k, int64_t from, int
     whole_tile(p, o, k, from, n, true);
 }
 
+/* ---- four outputs of one row of integers with codes of 4 bits -------------------------------- */
+
+enum { CHUNK = 32 }; /* blocks, of which is known at once what they are multiplied by */
+
+/* What n blocks of four outputs are multiplied by, groups being that of the first; their zeros are taken from the sums. */
+WIDE static void factors_of(const product *p, int64_t group, int64_t at, int64_t n,
+                            float by[WIDE_SUMS][CHUNK], __m256 sums[WIDE_SUMS])
+{
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256 eight = _mm256_set1_ps(8);
+    const int64_t later = AHEAD * WIDE_SUMS * p->groups;
+    for (int64_t g = 0; g < n; g += 8) {
+        const __m256i there = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n - g)), lanes);
+        const __m256 step = _mm256_maskload_ps(p->steps + at + g, there);
+        const __m256 sum = _mm256_mul_ps(_mm256_maskload_ps(p->eighths + at + g, there), eight);
+        for (int c = 0; c < WIDE_SUMS; c++) {
+            const int64_t from = group + c * p->groups + g;
+            _mm_prefetch((const char *)(p->scales + from + later), _MM_HINT_T0);
+            if (p->zeros)
+                _mm_prefetch((const char *)(p->zeros + from + later), _MM_HINT_T0);
+            const __m256 zero = p->zeros ? _mm256_maskload_ps(p->zeros + from, there) : eight;
+            const __m256 all = _mm256_mul_ps(step, _mm256_maskload_ps(p->scales + from, there));
+            _mm256_storeu_ps(by[c] + g, all);
+            sums[c] = _mm256_fnmadd_ps(all, _mm256_mul_ps(zero, sum), sums[c]);
+        }
+    }
+}
+
+/* Sums are taken one after the other: a compiler that makes all products first has no registers for them. */
+#define IN_TURN(SUM) __asm__("" : "+x"(SUM))
+
+/* n blocks of `bytes`, a constant where this is used for many; ahead: what is wanted next. */
+WIDE_INLINE void sum_blocks(const uint8_t *codes, int64_t row, const int16_t *x, int64_t n,
+                            int64_t bytes, const uint8_t *ahead, float by[WIDE_SUMS][CHUNK],
+                            __m256 sums[WIDE_SUMS])
+{
+    const __m256i low = _mm256_set1_epi16(15);
+    __m256 all[WIDE_SUMS];
+    WIDE_EACH(c, WIDE_SUMS)
+    all[c] = sums[c];
+    for (int64_t g = 0; g < n; g++, x += bytes) {
+        __m256i block[WIDE_SUMS];
+        WIDE_EACH(c, WIDE_SUMS)
+        block[c] = _mm256_setzero_si256();
+#pragma GCC unroll 4
+        for (int64_t j = 0; j < bytes; j += 16, codes += 16, x += 16, ahead += 64) {
+            const __m256i a = _mm256_loadu_si256((const __m256i *)x);
+            const __m256i b = _mm256_loadu_si256((const __m256i *)(x + bytes));
+            _mm_prefetch((const char *)ahead, _MM_HINT_T0);
+            WIDE_EACH(c, WIDE_SUMS)
+            {
+                const __m256i code = sixteen_at(codes + c * row, true);
+                const __m256i y = _mm256_madd_epi16(_mm256_and_si256(code, low), a);
+                const __m256i z = _mm256_madd_epi16(_mm256_srli_epi16(code, 4), b);
+                block[c] = _mm256_add_epi32(block[c], _mm256_add_epi32(y, z));
+                IN_TURN(block[c]);
+            }
+        }
+        WIDE_EACH(c, WIDE_SUMS)
+        all[c] =
+            _mm256_fmadd_ps(_mm256_broadcast_ss(by[c] + g), _mm256_cvtepi32_ps(block[c]), all[c]);
+    }
+    WIDE_EACH(c, WIDE_SUMS)
+    sums[c] = all[c];
+}
+
+WIDE static void four_outputs(const product *p, int64_t o)
+{
+    const int64_t row = p->ins / 2, bytes = p->block / 2;
+    const uint8_t *codes = p->codes + o * row;
+    __m256 sums[WIDE_SUMS];
+    float by[WIDE_SUMS][CHUNK];
+    WIDE_EACH(c, WIDE_SUMS)
+    sums[c] = _mm256_setzero_ps();
+    for (int64_t g = 0; g < p->groups; g += CHUNK) {
+        const int64_t n = p->groups - g < CHUNK ? p->groups - g : CHUNK;
+        const uint8_t *from = codes + g * bytes;
+        const uint8_t *ahead = codes + WIDE_SUMS * (AHEAD * row + g * bytes);
+        factors_of(p, o * p->groups + g, g, n, by, sums);
+        if (bytes == 32)
+            sum_blocks(from, row, p->whole + g * 64, n, 32, ahead, by, sums);
+        else if (bytes == 64)
+            sum_blocks(from, row, p->whole + g * 128, n, 64, ahead, by, sums);
+        else
+            sum_blocks(from, row, p->whole + g * p->block, n, bytes, ahead, by, sums);
+    }
+    WIDE_EACH(c, WIDE_SUMS)
+    p->y[o + c] = wide_sum(sums[c]);
+}
+
 /* Makes p's integers, in memory that the caller frees; without them where they would not do. */
 static void round_rows(product *p)
 {
@@ -247,7 +337,9 @@ static void round_rows(product *p)
 WIDE static void tiles_of(const product *p, int64_t o)
 {
     const int left = p->outs - o < WIDE_SUMS ? (int)(p->outs - o) : WIDE_SUMS;
-    if (!p->whole)
+    if (p->whole && p->nibbles && p->rows == 1 && left == WIDE_SUMS)
+        four_outputs(p, o);
+    else if (!p->whole)
         WIDE_TILES(tile_of, p, o, left);
     else if (p->nibbles)
         WIDE_TILES(tile_of_4, p, o, left);
@@ -277,18 +369,35 @@ bool few_rows_is(const quantize_layer *l, tern_tensor *x, const few_rows *w)
 }
 
 #ifdef WIDE
-static void from_bf16(float *y, const uint16_t *x, int64_t n)
+WIDE static void from_bf16(float *y, const uint16_t *x, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) {
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const __m256i bits = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(x + i)));
+        _mm256_storeu_si256((__m256i *)(y + i), _mm256_slli_epi32(bits, 16));
+    }
+    for (; i < n; i++) {
         const uint32_t bits = (uint32_t)x[i] << 16;
         memcpy(y + i, &bits, sizeof bits);
     }
 }
 
 /* To the nearest, of two the even one. */
-static void to_bf16(uint16_t *y, const float *x, int64_t n)
+WIDE static void to_bf16(uint16_t *y, const float *x, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) {
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const __m256 value = _mm256_loadu_ps(x + i);
+        const __m256i bits = _mm256_castps_si256(value), high = _mm256_srli_epi32(bits, 16);
+        const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+        const __m256i up = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+        const __m256i nan = _mm256_or_si256(high, _mm256_set1_epi32(64));
+        const __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(value, value, _CMP_UNORD_Q));
+        const __m256i all = _mm256_blendv_epi8(_mm256_srli_epi32(up, 16), nan, is_nan);
+        const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(all, all), 0x08);
+        _mm_storeu_si128((__m128i *)(y + i), _mm256_castsi256_si128(packed));
+    }
+    for (; i < n; i++) {
         uint32_t bits;
         memcpy(&bits, x + i, sizeof bits);
         const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;

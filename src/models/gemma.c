@@ -31,7 +31,7 @@ static tern_status build(models_model *m)
     TRY(models_layers(m, m->module, "model.layers", &names[version(m)], true));
     TRY(models_rms_norm_one(m->module, "model.norm", c->width, c->eps));
     TRY(models_linear(m->module, "lm_head", c->width, c->vocab, false));
-    return c->tied ? models_tie(m->module, "model.embed_tokens.weight", "lm_head.weight") : TERN_OK;
+    return c->tied ? models_tie(m, "model.embed_tokens") : TERN_OK;
 }
 
 /* The factor is of the model's type: of bfloat16 sqrt(3072) is 55.5. */
@@ -124,6 +124,7 @@ static const char *const left_out[] = {"lm_head.weight", "*rotary_emb.inv_freq",
                                                .fields = FIELDS,                                   \
                                                .configure = configure,                             \
                                                .build = build,                                     \
+                                               .spread = "initializer_range",                      \
                                                .call = call,                                       \
                                                .prefix = "model.",                                 \
                                                .head = "lm_head",                                  \

@@ -19,7 +19,7 @@ static tern_status build(models_model *m)
     TRY(models_layers(m, m->module, "transformer.h", &names, true));
     TRY(models_layer_norm(m->module, "transformer.ln_f", c->width, c->eps));
     TRY(models_linear(m->module, "lm_head", c->width, c->vocab, false));
-    return c->tied ? models_tie(m->module, "transformer.wte.weight", "lm_head.weight") : TERN_OK;
+    return c->tied ? models_tie(m, "transformer.wte") : TERN_OK;
 }
 
 static tern_status call(models_model *m, const tern_model_inputs *in, tern_model_outputs *out)
@@ -77,6 +77,7 @@ const models_architecture models_gpt2 = {.name = "GPT2LMHeadModel",
                                          .fields = fields,
                                          .configure = configure,
                                          .build = build,
+                                         .spread = "initializer_range",
                                          .call = call,
                                          .prefix = "transformer.",
                                          .head = "lm_head",

@@ -30,7 +30,7 @@ static tern_status build_with(models_model *m, const models_layer_names *names)
     TRY(models_layers(m, m->module, "model.layers", names, true));
     TRY(models_rms_norm(m->module, "model.norm", c->width, c->eps));
     TRY(models_linear(m->module, "lm_head", c->width, c->vocab, false));
-    return c->tied ? models_tie(m->module, "model.embed_tokens.weight", "lm_head.weight") : TERN_OK;
+    return c->tied ? models_tie(m, "model.embed_tokens") : TERN_OK;
 }
 
 static tern_status build(models_model *m)
@@ -130,6 +130,7 @@ static const char *const left_out[] = {"lm_head.weight", "*rotary_emb.inv_freq",
                                                .fields = FIELDS,                                   \
                                                .configure = CONFIGURE,                             \
                                                .build = BUILD,                                     \
+                                               .spread = "initializer_range",                      \
                                                .call = call,                                       \
                                                .prefix = "model.",                                 \
                                                .head = "lm_head",                                  \

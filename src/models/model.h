@@ -138,8 +138,10 @@ struct models_architecture {
     /* Children into m->module. */
     tern_status (*build)(models_model *m);
     tern_status (*call)(models_model *m, const tern_model_inputs *in, tern_model_outputs *out);
-    const char *prefix;          /* "model.": what names in files of the base model lack; or NULL */
-    const char *head;            /* path of the last linear layer; or NULL */
+    const char *prefix; /* "model.": what names in files of the base model lack; or NULL */
+    const char *head;   /* path of the last linear layer; or NULL */
+    const char *
+        spread; /* field of config.json: the deviation of random weights, else 0.02; NULL: layers as they are made */
     const char *const *left_out; /* patterns of names that one side may lack; ends with NULL */
     bool classifies;             /* the head gives classes, not tokens */
     bool generates;              /* it gives tokens, one after the other */
@@ -162,7 +164,12 @@ struct models_model {
     char *directory;                /* it was read from; or NULL */
     tern_module *module;            /* the root */
     bool checkpointing;
+    const char *tied; /* path of the embedding whose weight was the head's at first; or NULL */
+    bool copied;      /* quantized, the head has codes of what that weight was */
 };
+/* The deviation of random weights, and those of a model that is not read from files (initialize.c). */
+double models_deviation(const models_model *m);
+tern_status models_initialize(models_model *m);
 /* Whether module is the root of a model. */
 bool models_is(tern_module *module);
 /* What module is the root of; NULL after an error that names function. */
@@ -185,8 +192,8 @@ tern_status models_rms_norm_one(tern_module *m, const char *path, int64_t width,
 tern_module *models_module(const char *name, tern_module_call call, const void *data, size_t bytes);
 /* tern_nn_forward of the child at path. */
 tern_tensor *models_run(tern_module *m, const char *path, tern_tensor *x);
-/* Parameter `to` becomes that of `from`. */
-tern_status models_tie(tern_module *m, const char *from, const char *to);
+/* The head's weight becomes that of the embedding at path. */
+tern_status models_tie(models_model *m, const char *path);
 
 /* ---- transformer layers (layer.c) -------------------------------------------------------------- */
 

@@ -239,6 +239,10 @@ static tern_status take(filling *f, const char *path, const char *name, tern_ten
     tern_tensor *values = tern_file_get(f->file, name, f->o->device);
     if (values && f->o->dtype && tern_dtype_is_floating_point(tern_dtype_of(values)))
         values = tern_to_dtype(values, f->o->dtype);
+    if (values && tern_dtype_is_floating_point(tern_dtype_of(x)) &&
+        !tern_dtype_is_floating_point(tern_dtype_of(values)))
+        return tern_fail(TERN_ERR_STATE, "%s: %s is of %s in the file, and no quantized layer's",
+                         from_pretrained, path, tern_dtype_name(tern_dtype_of(values)));
     if (dims > shape.ndim)
         values = tern_view(values, tern_shape_of(x));
     if (!values || !tern_set_data_(x, values))
@@ -253,7 +257,7 @@ static tern_status fill_one(const char *path, tern_tensor *x, void *user)
     filling *f = user;
     char name[512];
     tern_status status = TERN_OK;
-    if (!in_file(f, path, name, sizeof name))
+    if (quantize_has(f->m, path) || !in_file(f, path, name, sizeof name))
         return TERN_OK;
     mark_used(f, name);
     TERN_SCOPE
@@ -262,24 +266,11 @@ static tern_status fill_one(const char *path, tern_tensor *x, void *user)
     return status;
 }
 
-/* Whether it is what a quantized layer keeps, which has its values. */
-static bool of_codes(const models_model *m, const char *path)
-{
-    char layer[512];
-    const char *dot = strrchr(path, '.');
-    if (!dot || (size_t)(dot - path) >= sizeof layer || strcmp(dot, ".bias") == 0)
-        return false;
-    memcpy(layer, path, (size_t)(dot - path));
-    layer[dot - path] = 0;
-    tern_module *child = tern_nn_child(m->module, layer);
-    return child && quantize_is(child);
-}
-
 /* What has no values yet: a tied tensor has them under its other name; a head is new. */
 static tern_status complete_one(const char *path, tern_tensor *x, void *user)
 {
     filling *f = user;
-    if (is_filled(f, x) || of_codes(f->m, path))
+    if (is_filled(f, x) || quantize_has(f->m, path))
         return TERN_OK;
     bool head = of_head(f->m, path) && f->o->num_labels > 0;
     if (!head && !is_left_out(f->m, path)) {
@@ -297,7 +288,8 @@ static tern_status complete_one(const char *path, tern_tensor *x, void *user)
             values = real && f->o->dtype ? tern_to_dtype(values, f->o->dtype) : values;
             values = values ? tern_clone(values) : NULL;
             if (values && (bias || tern_dim(x) > 1)) /* norms have theirs */
-                values = bias ? tern_zero_(values) : tern_normal_(values, 0, 0.02);
+                values =
+                    bias ? tern_zero_(values) : tern_normal_(values, 0, models_deviation(f->m));
             status = values && tern_set_data_(x, values) ? TERN_OK : tern_last_status();
         }
     return status;
@@ -441,8 +433,13 @@ tern_module *tern_models_from_config(const char *path, const tern_pretrained_opt
     bool folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
     json_t *json = models_read_json(function, path, folder ? "config.json" : NULL);
     if (json)
-        TERN_SCOPE
+        TERN_SCOPE {
             m = make(json, o.num_labels, function);
+            if (m && models_initialize(m) != TERN_OK) {
+                tern_nn_free(m->module);
+                m = NULL;
+            }
+        }
     if (!m)
         return NULL;
     tern_module *made = tern_nn_to(m->module, o.device ? o.device : tern_default_device());

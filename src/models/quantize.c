@@ -8,13 +8,13 @@
 enum { BLOCK = 64 };
 
 static const char *const names[] = {"", "Linear8bitLt", "Linear4bit", "LinearInt4"};
-/* Where codes, scales, and what else decodes them are (of int8 the scales as products take them, (out, 1)); those of INT4 are no names of GPTQ's files. */
-static const char *const buffers[][3] = {{NULL},
-                                         {"weight", "absmax", "steps"},
-                                         {"weight", "absmax", "pairs"},
-                                         {"codes", "scale", "zero"}};
+/* Of int8 the scales as products take them, (out, 1); those of INT4 are no names of GPTQ's files. */
+const char *const quantize_buffers[TERN_QUANTIZE_INT4 + 1][3] = {{NULL},
+                                                                 {"weight", "absmax", "steps"},
+                                                                 {"weight", "absmax", "pairs"},
+                                                                 {"codes", "scale", "zero"}};
 
-static bool is_type(tern_quantization type)
+bool quantize_is_type(tern_quantization type)
 {
     return type >= TERN_QUANTIZE_INT8 && type <= TERN_QUANTIZE_INT4;
 }
@@ -163,17 +163,6 @@ static tern_status encode(const quantize_layer *l, tern_tensor *weight, tern_ten
     return parts[0] && parts[1] && parts[2] ? TERN_OK : tern_last_status();
 }
 
-/* Each byte's two quantiles, (256, 2). */
-static tern_tensor *pairs_of(const float map[16], const char *device)
-{
-    float pairs[256][2];
-    for (int i = 0; i < 256; i++) {
-        pairs[i][0] = map[i >> 4];
-        pairs[i][1] = map[i & 15];
-    }
-    return tern_from_data(pairs, TERN_SHAPE(256, 2), TERN_F32, device);
-}
-
 /* Of the scales (out) and of what goes with them, (out, groups). */
 static tern_tensor *scales_of(const quantize_layer *l, tern_tensor *const parts[3])
 {
@@ -301,11 +290,53 @@ static tern_status backward(tern_function *f, tern_tensor *const *grad_out, int 
 
 static const tern_function_type product = {"MatMul4Bit", forward, backward, free, {0}};
 
+/* Each byte's two quantiles, (256, 2). */
+static tern_tensor *pairs_of(const float map[16], const char *device)
+{
+    float pairs[256][2];
+    for (int i = 0; i < 256; i++) {
+        pairs[i][0] = map[i >> 4];
+        pairs[i][1] = map[i & 15];
+    }
+    return tern_from_data(pairs, TERN_SHAPE(256, 2), TERN_F32, device);
+}
+
+static tern_tensor *steps_of(tern_tensor *absmax)
+{
+    return tern_unsqueeze(tern_div_scalar(absmax, TERN_SCALAR(127.0)), 1);
+}
+
+/* What is made of a layer's state and is none of it: int8's steps of absmax, NF4's pairs of quant_map. */
+static tern_tensor *made_of(const quantize_layer *l, tern_tensor *state)
+{
+    if (l->type == TERN_QUANTIZE_INT8)
+        return steps_of(state);
+    tern_tensor *map = tern_contiguous(tern_to(state, "cpu"));
+    return map ? pairs_of(tern_data(map), tern_device(state)) : NULL;
+}
+
+static tern_tensor *state_of(tern_module *m, const quantize_layer *l)
+{
+    return tern_nn_buffer(m, l->type == TERN_QUANTIZE_INT8 ? "absmax" : "quant_map");
+}
+
+static int64_t version_of(tern_module *m, const quantize_layer *l)
+{
+    return l->type == TERN_QUANTIZE_INT4 ? 0 : tern_version(state_of(m, l));
+}
+
 void quantize_parts(tern_module *m, tern_tensor *parts[3])
 {
-    const quantize_layer *l = tern_nn_data(m);
+    quantize_layer *l = tern_nn_data(m);
     for (int i = 0; i < 3; i++)
-        parts[i] = buffers[l->type][i] ? tern_nn_buffer(m, buffers[l->type][i]) : NULL;
+        parts[i] = tern_nn_buffer(m, quantize_buffers[l->type][i]);
+    const int64_t version = version_of(m, l);
+    if (version == l->version)
+        return;
+    TERN_SCOPE
+        TERN_NO_GRAD
+            parts[2] = tern_copy_(parts[2], made_of(l, state_of(m, l)));
+    l->version = parts[2] ? version : l->version;
 }
 
 static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_tensor **out, int k)
@@ -332,19 +363,14 @@ static tern_status call(tern_module *self, tern_tensor *const *in, int n, tern_t
 
 /* ---- making -------------------------------------------------------------------------------- */
 
-static tern_tensor *steps_of(tern_tensor *absmax)
-{
-    return tern_unsqueeze(tern_div_scalar(absmax, TERN_SCALAR(127.0)), 1);
-}
-
 static tern_status fill(tern_module *m, tern_tensor *const parts[3], const float map[16],
                         tern_tensor *bias)
 {
-    const quantize_layer *l = tern_nn_data(m);
+    quantize_layer *l = tern_nn_data(m);
     const char *device = tern_device(parts[0]);
     bool trained = bias && tern_requires_grad(bias);
     for (int i = 0; i < (l->type == TERN_QUANTIZE_INT4 ? 3 : 2); i++)
-        if (!tern_nn_add_buffer(m, buffers[l->type][i], parts[i]))
+        if (!tern_nn_add_buffer(m, quantize_buffers[l->type][i], parts[i]))
             return tern_last_status();
     if (l->type == TERN_QUANTIZE_INT8 &&
         !tern_nn_add_buffer_with(m, "steps", steps_of(parts[1]), false))
@@ -353,6 +379,7 @@ static tern_status fill(tern_module *m, tern_tensor *const parts[3], const float
                                     tern_from_data(map, TERN_SHAPE(16), TERN_F32, device)) ||
                 !tern_nn_add_buffer_with(m, "pairs", pairs_of(map, device), false)))
         return tern_last_status();
+    l->version = version_of(m, l);
     if (!tern_nn_add_parameter(m, "bias", bias) && bias)
         return tern_last_status();
     if (bias && !tern_requires_grad_(bias, trained))
@@ -376,7 +403,7 @@ tern_module *tern_quantize_linear(tern_module *linear, tern_quantization type)
     const char *name = linear ? tern_nn_name(linear) : NULL;
     bool columns = name && strcmp(name, "Conv1D") == 0;
     tern_module *m = NULL;
-    if (!is_type(type))
+    if (!quantize_is_type(type))
         return tern_fail_null(TERN_ERR_ARGUMENT,
                               "tern_quantize_linear: type %d is none of INT8, NF4 and INT4",
                               (int)type);
@@ -401,51 +428,6 @@ tern_module *tern_quantize_linear(tern_module *linear, tern_quantization type)
     return m;
 }
 
-typedef struct plan {
-    char *paths[4096];
-    int n;
-    const char *head;
-} plan;
-
-static tern_status collect(const char *path, tern_module *m, void *user)
-{
-    plan *p = user;
-    const char *name = tern_nn_name(m);
-    bool linear = name && (strcmp(name, "Linear") == 0 || strcmp(name, "Conv1D") == 0);
-    if (!linear || !*path || (p->head && strcmp(path, p->head) == 0) || strstr(path, "lora_"))
-        return TERN_OK;
-    if (p->n == 4096 || !(p->paths[p->n] = strdup(path)))
-        return tern_fail(TERN_ERR_MEMORY, "tern_quantize_: no memory for the layers");
-    p->n++;
-    return TERN_OK;
-}
-
-tern_status tern_quantize_(tern_module *model, tern_quantization type)
-{
-    plan *p = calloc(1, sizeof *p);
-    const models_model *m = NULL;
-    if (!model || !p || !is_type(type)) {
-        free(p);
-        return !model || p ? tern_fail(TERN_ERR_ARGUMENT, "tern_quantize_: model %s, type %d",
-                                       model ? "given" : "NULL", (int)type)
-                           : tern_fail(TERN_ERR_MEMORY, "tern_quantize_: no memory");
-    }
-    if (models_is(model))
-        m = tern_nn_data(model);
-    p->head = m ? m->kind->head : NULL;
-    tern_status status = tern_nn_each_module(model, collect, p);
-    for (int i = 0; i < p->n; i++) {
-        tern_module *made = status == TERN_OK
-                                ? tern_quantize_linear(tern_nn_child(model, p->paths[i]), type)
-                                : NULL;
-        if (status == TERN_OK && (!made || !tern_nn_set_child(model, p->paths[i], made)))
-            status = tern_last_status();
-        free(p->paths[i]);
-    }
-    free(p);
-    return status;
-}
-
 tern_tensor *tern_dequantize_weight(tern_module *m)
 {
     if (!m || !quantize_is(m))
@@ -466,7 +448,7 @@ tern_status quantize_set(tern_module *m, tern_tensor *weight)
     TRY(encode(l, l->ordered ? tern_index_select(weight, 1, tern_nn_buffer(m, "order")) : weight,
                parts));
     for (int i = 0; i < (l->type == TERN_QUANTIZE_INT4 ? 3 : 2); i++)
-        if (!tern_nn_set_buffer(m, buffers[l->type][i], parts[i]))
+        if (!tern_nn_set_buffer(m, quantize_buffers[l->type][i], parts[i]))
             return tern_last_status();
     if (l->type == TERN_QUANTIZE_INT8 && !tern_nn_set_buffer(m, "steps", steps_of(parts[1])))
         return tern_last_status();

@@ -1,5 +1,5 @@
-/* quantize_hub.c -- models whose files have GPTQ's or AWQ's weights of 4 bits: eight codes in an int32, zeros likewise, scales of
- * halves; their linear layers become LinearInt4. */
+/* quantize_hub.c -- models whose files have linear layers in 8 or 4 bits: as tern_models_save_pretrained writes them, or GPTQ's or AWQ's weights of
+ * 4 bits, eight codes in an int32, zeros likewise, scales of halves, which become LinearInt4. */
 #include "models/quantize.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 /* What quantization_config says. */
 typedef struct format {
-    bool awq, plus_one; /* GPTQ's first format keeps zeros less one */
+    bool own, awq, plus_one; /* GPTQ's first format keeps zeros less one */
     int64_t group;
 } format;
 
@@ -17,9 +17,12 @@ static tern_status read_format(const models_model *m, const json_t *how, format 
     const char *kind = json_string_value(json_object_get(how, "checkpoint_format"));
     const char *version = json_string_value(json_object_get(how, "version"));
     const json_t *group = json_object_get(how, "group_size"), *bits = json_object_get(how, "bits");
-    *f = (format){.awq = method && strcmp(method, "awq") == 0,
+    *f = (format){.own = method && strcmp(method, QUANTIZE_METHOD) == 0,
+                  .awq = method && strcmp(method, "awq") == 0,
                   .plus_one = !kind || strcmp(kind, "gptq_v2") != 0,
                   .group = json_is_integer(group) ? (int64_t)json_integer_value(group) : 128};
+    if (f->own)
+        return TERN_OK;
     bool known = method && (f->awq || strcmp(method, "gptq") == 0) &&
                  json_integer_value(bits) == 4 &&
                  (!f->awq || !version || strcmp(version, "gemm") == 0);
@@ -166,10 +169,86 @@ static tern_module *read_layer(const quantize_source *s, const format *f, const 
     return m;
 }
 
+/* ---- a layer of tern's own --------------------------------------------------------------------- */
+
+/* One of the tensors of the layer at path, which is to be of shape; NULL without an error: it is not there. */
+static tern_tensor *own_part(const quantize_source *s, const char *path, const char *name,
+                             tern_dtype dtype, tern_shape shape)
+{
+    char full[1024];
+    snprintf(full, sizeof full, "%s.%s", path, name);
+    if (!tern_file_has(s->file, full))
+        return NULL;
+    s->used(s->user, full);
+    tern_tensor *x = tern_file_get(s->file, full, s->device);
+    if (!x)
+        return NULL;
+    bool same = tern_dim(x) == shape.ndim && tern_dtype_of(x) == dtype;
+    for (int i = 0; same && i < shape.ndim; i++)
+        same = shape.dims[i] < 0 || tern_size(x, i) == shape.dims[i];
+    return same ? x
+                : tern_fail_null(TERN_ERR_STATE,
+                                 "tern_models_from_pretrained: %s has another size or type than a "
+                                 "quantized layer's",
+                                 full);
+}
+
+/* The type that the layer at path has in the file; NONE: it is not quantized. */
+static tern_quantization own_type(const quantize_source *s, const char *path)
+{
+    static const char *const told_by[] = {"absmax", "quant_map", "codes"};
+    tern_quantization type = TERN_QUANTIZE_NONE;
+    char name[1024];
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "%s.%s", path, told_by[i]);
+        if (tern_file_has(s->file, name))
+            type = (tern_quantization)(TERN_QUANTIZE_INT8 + i);
+    }
+    return type;
+}
+
+static tern_module *read_own(const quantize_source *s, const char *path, tern_module *linear)
+{
+    tern_tensor *weight = tern_nn_parameter_at(linear, 0), *parts[3] = {NULL}, *map = NULL;
+    const bool columns = strcmp(tern_nn_name(linear), "Conv1D") == 0;
+    quantize_layer l = {.type = own_type(s, path),
+                        .out = tern_size(weight, columns),
+                        .in = tern_size(weight, !columns)};
+    const int64_t blocks = (l.out * l.in + 63) / 64, places = l.type == TERN_QUANTIZE_INT4 ? 2 : 1;
+    const tern_shape codes =
+        l.type == TERN_QUANTIZE_NF4 ? TERN_SHAPE(blocks * 32, 1) : TERN_SHAPE(l.out, l.in / places);
+    const char *const *names = quantize_buffers[l.type];
+    parts[0] = own_part(s, path, names[0], l.type == TERN_QUANTIZE_INT8 ? TERN_I8 : TERN_U8, codes);
+    if (l.type == TERN_QUANTIZE_INT4) {
+        parts[1] = own_part(s, path, names[1], TERN_F32, TERN_SHAPE(l.out, -1));
+        parts[2] = parts[1] ? own_part(s, path, names[2], TERN_F32, tern_shape_of(parts[1])) : NULL;
+    } else
+        parts[1] = own_part(s, path, names[1], TERN_F32,
+                            TERN_SHAPE(l.type == TERN_QUANTIZE_NF4 ? blocks : l.out));
+    if (l.type == TERN_QUANTIZE_NF4)
+        map = tern_to(own_part(s, path, "quant_map", TERN_F32, TERN_SHAPE(16)), "cpu");
+    tern_tensor *order = own_part(s, path, "order", TERN_I32, TERN_SHAPE(l.in));
+    const int64_t groups = parts[1] && places == 2 ? tern_size(parts[1], 1) : 1;
+    if (!parts[0] || !parts[1] || (places == 2 && !parts[2]) || groups < 1 ||
+        l.in % (groups * places) || (l.type == TERN_QUANTIZE_NF4 && !map))
+        return tern_fail_null(TERN_ERR_STATE,
+                              "tern_models_from_pretrained: %s is quantized, and what the file has "
+                              "of it is not all, or not for (%lld, %lld)",
+                              path, (long long)l.out, (long long)l.in);
+    l.ordered = order != NULL;
+    tern_module *m =
+        quantize_make(l, parts, map ? tern_data(map) : NULL, tern_nn_parameter_at(linear, 1));
+    if (!m || !order || tern_nn_add_buffer(m, "order", order))
+        return m;
+    tern_nn_free(m);
+    return NULL;
+}
+
 /* ---- all of them --------------------------------------------------------------------------- */
 
 typedef struct plan {
     const quantize_source *source;
+    bool own;
     char **paths;
     int n;
 } plan;
@@ -178,9 +257,10 @@ static tern_status collect(const char *path, tern_module *m, void *user)
 {
     plan *p = user;
     char name[1024];
-    const char *kind = tern_nn_name(m);
     snprintf(name, sizeof name, "%s.qweight", path);
-    if (!kind || strcmp(kind, "Linear") != 0 || !tern_file_has(p->source->file, name))
+    if (!quantize_can(m) ||
+        !(p->own ? own_type(p->source, path) != TERN_QUANTIZE_NONE
+                 : strcmp(tern_nn_name(m), "Linear") == 0 && tern_file_has(p->source->file, name)))
         return TERN_OK;
     char **longer = realloc(p->paths, (size_t)(p->n + 1) * sizeof *longer);
     if (longer)
@@ -199,14 +279,15 @@ tern_status quantize_read_layers(models_model *m, const quantize_source *source)
     if (!how || json_is_null(how))
         return TERN_OK;
     TRY(read_format(m, how, &f));
+    p.own = f.own;
     tern_status status = tern_nn_each_module(m->module, collect, &p);
     for (int i = 0; i < p.n; i++) {
         if (status == TERN_OK)
             TERN_SCOPE {
-                tern_module *made =
-                    read_layer(source, &f, p.paths[i], tern_nn_child(m->module, p.paths[i]));
-                if (!made || !tern_nn_set_child(m->module, p.paths[i], made))
-                    status = tern_last_status();
+                tern_module *linear = tern_nn_child(m->module, p.paths[i]);
+                status = quantize_put(m->module, p.paths[i],
+                                      f.own ? read_own(source, p.paths[i], linear)
+                                            : read_layer(source, &f, p.paths[i], linear));
             }
         free(p.paths[i]);
     }

@@ -72,7 +72,7 @@ static tern_status rename_all(const models_model *m, tern_state_dict **dict)
     for (int i = 0; status == TERN_OK && i < tern_state_dict_count(*dict); i++) {
         const char *path = tern_state_dict_key_at(*dict, i);
         tern_tensor *x = tern_state_dict_at(*dict, i);
-        bool other = m->kind->file_name(m, path, name, sizeof name);
+        bool other = !quantize_has(m, path) && m->kind->file_name(m, path, name, sizeof name);
         if (other && strncmp(name, "classifier.0.weight", 19) == 0)
             x = tern_flatten(x, 1, -1); /* a linear layer's there */
         status = x ? tern_state_dict_set(renamed, other ? name : path, x) : tern_last_status();
@@ -117,10 +117,14 @@ static tern_status find_dtype(const char *path, tern_tensor *x, void *user)
     return TERN_OK;
 }
 
-/* The fields that may have changed since it was read: the architecture, the type, the classes. */
-static tern_status renew(models_model *m, json_t *json)
+/* The fields that may have changed since it was read: the architecture, the type, the classes, whether layers are quantized. */
+static tern_status renew(models_model *m, json_t *json, bool quantized)
 {
     tern_dtype dtype = TERN_DTYPE_DEFAULT;
+    json_object_del(json, "quantization_config");
+    if (quantized)
+        json_object_set_new(json, "quantization_config",
+                            json_pack("{s:s}", "quant_method", QUANTIZE_METHOD));
     bool timm = json_object_get(json, "architecture") != NULL;
     TRY(tern_nn_each_parameter(m->module, find_dtype, &dtype));
     const char *field = json_object_get(json, "dtype") ? "dtype" : "torch_dtype";
@@ -148,16 +152,16 @@ static tern_status renew(models_model *m, json_t *json)
     return TERN_OK;
 }
 
-/* Layers whose weights would have other names than those of the architecture. */
-static tern_status is_plain(const char *path, tern_module *m, void *user)
+/* Layers whose weights would have other names than those of the architecture; whether there are quantized ones. */
+static tern_status look(const char *path, tern_module *m, void *quantized)
 {
-    (void)user;
-    if (!lora_of(m) && !quantize_is(m))
+    *(bool *)quantized = *(bool *)quantized || quantize_is(m);
+    if (!lora_of(m))
         return TERN_OK;
-    return tern_fail(TERN_ERR_STATE, "%s: %s is %s: %s", function, path, tern_nn_name(m),
-                     lora_of(m)
-                         ? "tern_lora_merge makes it plain, tern_lora_save writes adapters alone"
-                         : "quantized models are not written");
+    return tern_fail(TERN_ERR_STATE,
+                     "%s: %s is %s: tern_lora_merge makes it plain, tern_lora_save writes adapters "
+                     "alone",
+                     function, path, tern_nn_name(m));
 }
 
 tern_status tern_models_save_pretrained(tern_module *model, const char *directory,
@@ -169,11 +173,12 @@ tern_status tern_models_save_pretrained(tern_module *model, const char *director
     if (!directory)
         return tern_fail(TERN_ERR_ARGUMENT, "%s: directory is NULL", function);
     TRY(tern_last_status());
-    TRY(tern_nn_each_module(model, is_plain, NULL));
+    bool quantized = false;
+    TRY(tern_nn_each_module(model, look, &quantized));
     TRY(make_directory(directory));
     json_t *json = json_deep_copy(m->json);
     tern_status status =
-        json ? renew(m, json) : tern_fail(TERN_ERR_MEMORY, "%s: no memory", function);
+        json ? renew(m, json, quantized) : tern_fail(TERN_ERR_MEMORY, "%s: no memory", function);
     if (status == TERN_OK)
         status = save_weights(model, directory, options);
     if (status == TERN_OK)

@@ -53,7 +53,7 @@ static tern_status build(models_model *m)
         TRY(models_rms_norm(m->module, at(side, ".final_layer_norm", path), c->width, c->eps));
     }
     TRY(models_linear(m->module, "lm_head", c->width, c->vocab, false));
-    return c->tied ? models_tie(m->module, "shared.weight", "lm_head.weight") : TERN_OK;
+    return c->tied ? models_tie(m, "shared") : TERN_OK;
 }
 
 /* ---- distances ------------------------------------------------------------------------------- */

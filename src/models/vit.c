@@ -129,6 +129,7 @@ static const char *const left_out[] = {"*pooler.*", NULL};
                                                .fields = fields,                                   \
                                                .configure = configure,                             \
                                                .build = build,                                     \
+                                               .spread = "initializer_range",                      \
                                                .call = call,                                       \
                                                .prefix = TYPE ".",                                 \
                                                .head = HEAD,                                       \

@@ -76,8 +76,7 @@ static tern_status build(models_model *m)
     TRY(models_layers(m, base, "decoder.layers", &decoder_names, true));
     TRY(models_layer_norm(base, "decoder.layer_norm", c->width, c->eps));
     TRY(models_linear(m->module, "proj_out", c->width, c->vocab, false));
-    return c->tied ? models_tie(m->module, "model.decoder.embed_tokens.weight", "proj_out.weight")
-                   : TERN_OK;
+    return c->tied ? models_tie(m, "model.decoder.embed_tokens") : TERN_OK;
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -187,6 +186,7 @@ const models_architecture models_whisper = {.name = "WhisperForConditionalGenera
                                             .fields = fields,
                                             .configure = configure,
                                             .build = build,
+                                            .spread = "init_std",
                                             .call = call,
                                             .prefix = "model.",
                                             .head = "proj_out",

@@ -21,6 +21,8 @@ bool tern_part_is_of(const tern_tensor *x, const tern_shape *whole)
 void tern_part_cut(tern_part *p, int dim, int part, int parts)
 {
     int64_t first;
+    if (dim < 0)
+        return;
     p->shape.dims[dim] = tern_rows_of_rank(p->shape.dims[dim], part, parts, &first);
     p->first[dim] += first;
 }

@@ -37,7 +37,7 @@ typedef struct tern_part {
 } tern_part;
 /* Whether x is a part of a tensor of that shape. */
 bool tern_part_is_of(const tern_tensor *x, const tern_shape *whole);
-/* A part of it along a dim. */
+/* A part of it along a dim; -1: all of it. */
 void tern_part_cut(tern_part *p, int dim, int part, int parts);
 /* What is this rank's, as x is; all of it where x is whole, or NULL. TERN_ERR_SHAPE, with the name and this rank, where x is a
  * part of a tensor of another shape. */

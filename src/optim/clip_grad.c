@@ -7,6 +7,7 @@
 #include "ops/foreach/foreach.h"
 #include <math.h>
 #include <tern/autograd.h>
+#include <tern/graph.h>
 #include <tern/optim.h>
 
 static const tern_foreach_kernel squares = TERN_FOREACH_KERNEL("foreach", "squares");
@@ -74,34 +75,37 @@ static tern_dtype sum_type(const bundle *b)
     return tern_dtype_of(b->grad[0]) == TERN_F64 ? TERN_F64 : TERN_F32;
 }
 
-/* *total += the sum of the squares of all elements: one launch sums each chunk, the reduction over
- * chunks is done on the host in float64. */
-static tern_status add_squares(bundle *b, double *total)
+/* The squares of all elements, summed over each chunk in one launch. */
+static tern_tensor *sums_of_squares(bundle *b)
 {
     b->table = tern_foreach_new(b->dense, b->count);
     int64_t n = b->table ? tern_foreach_chunks(b->table) : 0;
     tern_tensor *sums =
         b->table ? tern_empty(TERN_SHAPE(n), sum_type(b), tern_device(b->grad[0])) : NULL;
     tern_foreach_call call = {.kernel = &squares, .column = {b->dense, b->dense}, .each = sums};
-    if (!sums)
-        return tern_last_status();
-    TERN_TRY(tern_foreach_launch(b->table, &call));
-    sums = tern_to(sums, "cpu");
-    sums = sums ? tern_to_dtype(sums, TERN_F64) : NULL;
-    const double *values = sums ? tern_data(sums) : NULL;
-    if (!values)
-        return tern_last_status();
-    for (int64_t i = 0; i < n; i++)
-        *total += values[i];
-    return TERN_OK;
+    return sums && tern_foreach_launch(b->table, &call) == TERN_OK ? sums : NULL;
 }
 
-/* A kernel over the gradients, with a number, that writes them. */
-static tern_status prepare(bundle *b, const tern_foreach_kernel *kernel, double value,
+/* *total += the sum of the squares of all elements: the reduction over chunks is done on the host in float64. */
+static tern_status add_squares(bundle *b, double *total)
+{
+    tern_tensor *sums = tern_to_dtype(tern_to(sums_of_squares(b), "cpu"), TERN_F64);
+    if (!sums)
+        return tern_last_status();
+    int64_t n = tern_numel(sums);
+    double *values = tern_alloc(sizeof *values * (size_t)n);
+    tern_status status =
+        values ? tern_copy_to_host(sums, values, sizeof *values * (size_t)n) : TERN_ERR_MEMORY;
+    for (int64_t i = 0; status == TERN_OK && i < n; i++)
+        *total += values[i];
+    tern_free(values);
+    return status;
+}
+
+/* A kernel over the gradients, with a number (1), that writes them. */
+static tern_status prepare(bundle *b, const tern_foreach_kernel *kernel, tern_tensor *number,
                            const char *function)
 {
-    tern_tensor *number =
-        tern_full(TERN_SHAPE(1), tern_scalar_real(value), sum_type(b), tern_device(b->grad[0]));
     b->call = (tern_foreach_call){.kernel = kernel,
                                   .function = function,
                                   .column = {b->dense, b->dense},
@@ -118,6 +122,21 @@ static tern_status run_all(const gathering *all)
         TERN_TRY(tern_foreach_run(b->table, &b->call, &b->ready));
     }
     return TERN_OK;
+}
+
+static tern_tensor *number_for(const bundle *b, double value)
+{
+    return tern_full(TERN_SHAPE(1), tern_scalar_real(value), sum_type(b), tern_device(b->grad[0]));
+}
+
+/* The norms of the gradients, one each. */
+static tern_tensor *norms_of(bundle *b, double p)
+{
+    tern_tensor *each[b->count];
+    for (int i = 0; i < b->count; i++)
+        each[i] = tern_norm(tern_to_dtype(b->dense[i], sum_type(b)), p);
+    b->table = tern_foreach_new(b->dense, b->count); /* for the scaling */
+    return b->table ? tern_stack(each, b->count, 0) : NULL;
 }
 
 /* The squared 2-norm of all gradients that ranks share as one vector, of what is here. */
@@ -141,13 +160,8 @@ static tern_status power_of_norms(gathering *all, const tern_ranks *ranks, doubl
         bundle *b = &all->bundles[k];
         if (b->ranks != ranks)
             continue;
-        tern_tensor *each[b->count];
-        for (int i = 0; i < b->count; i++)
-            each[i] = tern_norm(tern_to_dtype(b->dense[i], sum_type(b)), p);
-        tern_tensor *stacked = tern_to(tern_stack(each, b->count, 0), "cpu");
-        norms[n++] = tern_to_dtype(stacked, TERN_F64);
-        b->table = tern_foreach_new(b->dense, b->count); /* for the scaling */
-        if (!norms[n - 1] || !b->table)
+        norms[n++] = tern_to_dtype(tern_to(norms_of(b, p), "cpu"), TERN_F64);
+        if (!norms[n - 1])
             return tern_last_status();
     }
     *total = tern_item(tern_norm(tern_cat(norms, n, 0), p));
@@ -176,12 +190,37 @@ static tern_status norm_of_all(gathering *all, double p, double *norm)
     return TERN_OK;
 }
 
+/* The same where a step is recorded and nobody knows the norm: it stays on the device, and each replay clips by its own. */
+static tern_status clip_recorded(gathering *all, double max_norm, double p)
+{
+    tern_tensor *norms[all->n + 1];
+    tern_dtype type = TERN_F32;
+    for (int k = 0; k < all->n; k++) {
+        bundle *b = &all->bundles[k];
+        norms[k] = p == 2 ? tern_sqrt(tern_sum(sums_of_squares(b))) : tern_norm(norms_of(b, p), p);
+        type = sum_type(b) == TERN_F64 ? TERN_F64 : type;
+    }
+    for (int k = 0; k < all->n; k++)
+        norms[k] = tern_to_dtype(norms[k], type);
+    tern_tensor *norm = all->n ? tern_norm(tern_stack(norms, all->n, 0), p) : NULL;
+    tern_tensor *factor =
+        tern_rdiv_scalar(tern_add_scalar(norm, tern_scalar_real(1e-6)), tern_scalar_real(max_norm));
+    factor = tern_reshape(tern_clamp(factor, -INFINITY, 1), TERN_SHAPE(1));
+    for (int k = 0; k < all->n; k++) {
+        bundle *b = &all->bundles[k];
+        TERN_TRY(prepare(b, &times, tern_to_dtype(factor, sum_type(b)), "tern_nn_clip_grad_norm_"));
+    }
+    return run_all(all);
+}
+
 /* grad *= max_norm / (norm + 1e-6) where that is below 1. */
 static tern_status clip(tern_module *module, gathering *all, double max_norm,
                         const tern_clip_grad_norm_options *o, double *norm)
 {
     const double p = o->norm_type;
     TERN_TRY(tern_nn_each_parameter(module, gather, all));
+    if (tern_is_capturing() && all->n && !all->n_ranks && !o->error_if_nonfinite)
+        return clip_recorded(all, max_norm, p);
     TERN_TRY(norm_of_all(all, p, norm));
     if (o->error_if_nonfinite && !isfinite(*norm))
         return tern_fail(TERN_ERR_STATE,
@@ -194,7 +233,8 @@ static tern_status clip(tern_module *module, gathering *all, double max_norm,
     if (factor >= 1)
         return TERN_OK;
     for (int k = 0; k < all->n; k++)
-        TERN_TRY(prepare(&all->bundles[k], &times, factor, "tern_nn_clip_grad_norm_"));
+        TERN_TRY(prepare(&all->bundles[k], &times, number_for(&all->bundles[k], factor),
+                         "tern_nn_clip_grad_norm_"));
     return run_all(all);
 }
 
@@ -255,7 +295,8 @@ static tern_status clip_value(bundle *b, double limit)
         if (!(b->dense[i] = tern_to_dtype(b->dense[i], sum_type(b))))
             return tern_last_status();
     b->table = tern_foreach_new(b->dense, b->count);
-    return b->table ? prepare(b, &kernel, limit, "tern_nn_clip_grad_value_") : tern_last_status();
+    return b->table ? prepare(b, &kernel, number_for(b, limit), "tern_nn_clip_grad_value_")
+                    : tern_last_status();
 }
 
 static tern_status clip_values(tern_module *module, gathering *all, double limit)

@@ -37,7 +37,8 @@ static tern_status check_parameter(const tern_optimizer *o, tern_tensor *const *
                              "(parameter %d of the new one)",
                              name, i);
     const tern_optim_parts *own = o->kind->parts;
-    if (tern_ranks_of(x[i]) && (own->prepare || own->closure_step || own->step))
+    if ((tern_ranks_of(x[i]) && own->closure_step) ||
+        (tern_is_part(x[i]) && (own->prepare || own->step)))
         return tern_fail(
             TERN_ERR_UNSUPPORTED,
             "%s: a step needs whole parameters, and parameter %d is sharded over ranks", name, i);

@@ -1,6 +1,7 @@
 /* leaves.c -- gradients of a walk back: gathered, shown to hooks, and left in leaves, which several
  * threads may share. */
 #include "base/callback.h"
+#include "tensor/memory_format.h"
 #include "tensor/walk.h"
 #include <pthread.h>
 
@@ -148,7 +149,7 @@ tern_arrival *tern_walk_leaf(tern_walk *w, tern_tensor *leaf)
 static bool is_free(const tern_tensor *x)
 {
     return atomic_load(&x->handle.refs) == 1 && atomic_load(&x->storage->refs) == 1 &&
-           x->contiguous && x->offset == 0;
+           (x->contiguous || tern_is_channels_last(x)) && x->offset == 0;
 }
 
 tern_status tern_walk_to_leaf(tern_walk *w, tern_tensor *leaf, tern_tensor *grad)
@@ -161,13 +162,16 @@ tern_status tern_walk_to_leaf(tern_walk *w, tern_tensor *leaf, tern_tensor *grad
 
 /* ---- staying ----------------------------------------------------------------------------- */
 
-/* Take grad as the leaf's own: as it is when nothing else uses it, else a copy. */
-static tern_tensor *own(tern_tensor *grad, bool create)
+/* Take grad as the leaf's own: as it is when nothing else uses it and it lies as the leaf does, in rows or channels_last, else
+ * a copy that does (PyTorch's contract of gradients' layout). */
+static tern_tensor *own(const tern_tensor *leaf, tern_tensor *grad, bool create)
 {
-    if (create || is_free(grad))
+    if (create || (tern_lies_as(grad, leaf) && is_free(grad)))
         return grad;
     tern_shape shape = tern_shape_of(grad);
     tern_tensor *copy = tern_tensor_new(&shape, grad->dtype, grad->storage->place, "tern_backward");
+    if (copy && tern_is_channels_last(leaf))
+        tern_make_channels_last(copy);
     if (copy && copy->numel && tern_hook_copy(copy, grad) != TERN_OK) {
         tern_release(copy);
         copy = NULL;
@@ -207,7 +211,7 @@ static tern_status accumulate(tern_walk *w, tern_tensor *leaf, tern_tensor *grad
     if (more && more->home && !w->create)
         return accumulate_at(w, more->home, leaf, grad);
     if (!old)
-        grad = own(grad, w->create);
+        grad = own(leaf, grad, w->create);
     else if (w->create || atomic_load(&old->handle.refs) > 1)
         grad = tern_hook_add(old, grad); /* somebody looks at the old one: leave it as it is */
     else

@@ -7,6 +7,7 @@
  * makes that with its result the next time, and relu takes it. A cast to half precision behind a norm is made likewise. What
  * is remembered is a guess, by the weight's address: where it is wrong, a tensor was made that nobody wants, once. */
 #include "base/debug.h"
+#include "tensor/memory_format.h"
 #include "tensor/walk.h"
 #include <tern/ops/copy.h>
 
@@ -22,9 +23,8 @@ static bool may_leave(const tern_walk *w, const tern_node *node)
 {
     const tern_edge *edge = &node->edge[0];
     const tern_tensor *dout = node->output[0].dout;
-    if (!edge->node || edge->output != 0 || !dout || !dout->contiguous || dout->numel == 0 ||
-        w->create || w->wanted || tern_thread.mode.anomaly.on ||
-        !tern_place_is_grouped(node->place))
+    if (!edge->node || edge->output != 0 || !dout || dout->numel == 0 || w->create || w->wanted ||
+        tern_thread.mode.anomaly.on || !tern_place_is_grouped(node->place))
         return false;
     const tern_node_output *out = &edge->node->output[0];
     return !out->dout && !out->hooks && !out->retainer;
@@ -38,9 +38,11 @@ bool tern_walk_leave_mask(const tern_walk *w, tern_node *node)
     const tern_op *next = node->edge[0].node->op;
     tern_node_output *out = &node->edge[0].node->output[0];
     tern_tensor *dout = node->output[0].dout, *mask = node->saved[node->n_in].tensor;
-    if (op->casts ? !next->takes_half || !is_half(dout->dtype) || out->dtype != TERN_F32
-                  : !next->takes_mask || !mask || !mask->contiguous || dout->dtype != mask->dtype ||
-                        mask->dtype != out->dtype || !tern_same_shape(dout, mask))
+    if (op->casts ? !next->takes_half || !is_half(dout->dtype) || out->dtype != TERN_F32 ||
+                        !dout->contiguous
+                  : !next->takes_mask || !mask || dout->dtype != mask->dtype ||
+                        mask->dtype != out->dtype || !tern_same_shape(dout, mask) ||
+                        !tern_lies_as(dout, mask) || !tern_lies_as(mask, dout))
         return false;
     out->dout = tern_keep(dout);
     out->mask = op->masks ? tern_keep(mask) : NULL;

@@ -1,12 +1,28 @@
 /* read.c -- elements back to the host. */
 #include "base/strict.h"
+#include "device/capture.h"
 #include "tensor/tensor.h"
 #include "types_host.h"
 #include <math.h>
 #include <string.h>
 #include <tern/ops/copy.h>
 
-tern_status tern_copy_to_host(const tern_tensor *x, void *data, size_t bytes)
+/* Bytes of x's storage; a recording is told who wanted them. */
+static tern_status read_bytes(const tern_tensor *x, size_t at, void *data, size_t bytes,
+                              const char *function)
+{
+    tern_block *block = x->storage->block;
+    const char **op = &tern_thread.mode.op;
+    if (*op || !tern_capture_of(x->storage->place))
+        return tern_block_read(block, at, data, bytes);
+    *op = function + strlen("tern_");
+    tern_status status = tern_block_read(block, at, data, bytes);
+    *op = NULL;
+    return status;
+}
+
+static tern_status copy_to_host(const tern_tensor *x, void *data, size_t bytes,
+                                const char *function)
 {
     if (!tern_given(x, "tern_copy_to_host", "x"))
         return tern_last_status();
@@ -21,23 +37,27 @@ tern_status tern_copy_to_host(const tern_tensor *x, void *data, size_t bytes)
         return TERN_OK;
     TERN_TRY(tern_storage_there(x, "tern_copy_to_host"));
     if (x->contiguous)
-        return tern_block_read(x->storage->block, (size_t)x->offset * tern_dtype_size(x->dtype),
-                               data, bytes);
+        return read_bytes(x, (size_t)x->offset * tern_dtype_size(x->dtype), data, bytes, function);
     tern_shape shape = tern_shape_of(x);
     tern_tensor *dense = tern_tensor_new(&shape, x->dtype, x->storage->place, "tern_copy_to_host");
     if (!dense)
         return tern_last_status();
     tern_status status = tern_hook_copy(dense, x);
     if (status == TERN_OK)
-        status = tern_block_read(dense->storage->block, 0, data, bytes);
+        status = read_bytes(dense, 0, data, bytes, function);
     tern_release(dense);
     return status;
+}
+
+tern_status tern_copy_to_host(const tern_tensor *x, void *data, size_t bytes)
+{
+    return copy_to_host(x, data, bytes, "tern_copy_to_host");
 }
 
 tern_status tern_hidden_read(const tern_tensor *x, void *data, size_t bytes, const char *function)
 {
     TERN_TRY(tern_strict_check(function, "waits for values of the device"));
-    return tern_copy_to_host(x, data, bytes);
+    return copy_to_host(x, data, bytes, function);
 }
 
 tern_status tern_copy_to_host_typed(const tern_tensor *x, void *data, tern_elements elements,
@@ -131,7 +151,7 @@ static bool one(const tern_tensor *x, const char *function, tern_scalar *value)
     if (tern_storage_there(x, function) != TERN_OK ||
         tern_strict_check(function, "waits for a number of the device") != TERN_OK)
         return false;
-    if (tern_block_read(x->storage->block, (size_t)x->offset * size, bytes, size) != TERN_OK)
+    if (read_bytes(x, (size_t)x->offset * size, bytes, size, function) != TERN_OK)
         return false;
     *value = tern_element(bytes, x->dtype, 0);
     return true;

@@ -7,6 +7,7 @@
  * everywhere. Inside of a capture of the device nothing here works (TERN_ERR_STATE). */
 #ifndef TERN_SRC_STORAGE_H
 #define TERN_SRC_STORAGE_H
+#include <tern/dist.h>
 #include <tern/tensor.h>
 
 /* ---- emptied and refilled (storage.c) ---------------------------------------------------------- */
@@ -59,6 +60,39 @@ const void *tern_storage_recording(const tern_tensor *x);
  * device may still have to do; drop(user) once, when the recording ends, also after an error of this. */
 tern_status tern_storage_record_call(tern_status (*run)(void *user), void (*drop)(void *user),
                                      void *user);
+
+/* ---- links (link.c) ---------------------------------------------------------------------------- */
+/* From the memory of devices to that of other processes' devices, by their vendor's library: no call waits for another
+ * process. A link is one thread's at a time. */
+typedef struct tern_link tern_link;
+typedef struct tern_link_call {
+    int kind; /* a tern_together_kind, in whose order those of src/dist are */
+    tern_dist_op op;
+    int64_t count; /* elements of one rank */
+    int root;
+    const tern_tensor *in, *out; /* in NULL: out, in place */
+} tern_link_call;
+/* Their device, which could have a link that carries it; NULL. */
+const void *tern_link_place(const tern_link_call *call, int rank);
+/* A point behind what was launched, which made x. */
+tern_status tern_link_point(const tern_tensor *x, void **point);
+void tern_link_point_free(const tern_tensor *x, void *point);
+/* What processes tell each other before they open a link: x's device, and the id of the link that the first makes. */
+typedef struct tern_link_card {
+    char uuid[40], bus[16], id[128];
+    int64_t version;
+} tern_link_card;
+tern_status tern_link_say(const tern_tensor *x, bool makes_id, tern_link_card *card);
+/* Whether both can be in one link. */
+bool tern_link_fits(const tern_link_card *a, const tern_link_card *b, bool on_one_host);
+tern_status tern_link_open(const tern_tensor *x, const tern_link_card *first, int rank, int n,
+                           tern_link **link);
+/* Begin the call behind the point. The tensors stay until it is over. */
+tern_status tern_link_begin(tern_link *link, const tern_link_call *call, void *point);
+/* Whether the last that was begun, or the opening, is over. */
+tern_status tern_link_over(tern_link *link, bool *over);
+/* Also of what is under way, which ends; it may take a while. NULL is fine. */
+void tern_link_drop(tern_link *link);
 
 /* ---- tensors (transfer.c) ---------------------------------------------------------------------- */
 /* A dense tensor of the cpu in memory that `device` copies from by itself, owned by the innermost scope; its memory is

@@ -1,6 +1,8 @@
 /* user_kernel.c -- kernels of the user's own: compiling, and launching on tensors. */
 #include "device/registry.h"
+#include "device/user_source.h"
 #include "tensor/tensor.h"
+#include <stdio.h>
 #include <string.h>
 #include <tern/kernel.h>
 
@@ -9,6 +11,9 @@ enum { MAX_ARGUMENTS = 128 };
 struct tern_kernel {
     tern_place *place;
     void *compiled; /* the backend's own */
+    char name[64];
+    bool told; /* what the parameters are: a driver may know a kernel that the text does not show */
+    tern_user_parameters parameters;
 };
 
 tern_kernel *tern_kernel_compile(const char *device, const char *source, const char *name)
@@ -23,7 +28,12 @@ tern_kernel *tern_kernel_compile(const char *device, const char *source, const c
     if (!kernel)
         return NULL;
     kernel->place = place;
-    if (place->backend->user_compile(place, source, name, &kernel->compiled) == TERN_OK)
+    snprintf(kernel->name, sizeof kernel->name, "%s", name);
+    tern_status read =
+        tern_user_parameters_read(&kernel->parameters, source, name, &(const char *){NULL});
+    kernel->told = read == TERN_OK;
+    if (read != TERN_ERR_MEMORY &&
+        place->backend->user_compile(place, source, name, &kernel->compiled) == TERN_OK)
         return kernel;
     tern_free(kernel);
     return NULL;
@@ -184,6 +194,8 @@ tern_status tern_kernel_launch_args(tern_kernel *kernel, tern_kernel_grid grid,
         return TERN_OK;
     for (int i = 0; i < n; i++)
         TERN_TRY(argument(kernel, &args[i], i, &list[i]));
+    if (kernel->told)
+        TERN_TRY(tern_user_check(&kernel->parameters, kernel->name, list, n));
     tern_place *place = kernel->place;
     TERN_TRY(tern_launch_user(place, kernel->compiled, &grid, list, n));
     for (int i = 0; i < n; i++)

@@ -58,6 +58,97 @@ static void compare(int n, const int *ranks, int micro_batches, tern_pipeline_sc
     }
 }
 
+/* Of the whole model, on all its ranks. */
+static void norms(tern_module *whole, tern_module *piped)
+{
+    const double p[] = {1, 2, 3, INFINITY};
+    for (int i = 0; i < 4; i++) {
+        const tern_clip_grad_norm_options o = {.norm_type = p[i]};
+        const double a = tern_nn_clip_grad_norm_with_(piped, 1e9, &o);
+        const double b = tern_nn_clip_grad_norm_with_(whole, 1e9, &o);
+        CHECK(fabs(a / b - 1) < 1e-5, "norm %g: %g, not %g", p[i], a, b);
+    }
+}
+
+/* An infinity in the last stage: all skip the step. */
+static void all_skip(tern_module *piped, const char *of_last, const char *of_own, bool last)
+{
+    tern_optimizer *o = tern_optim_lamb(piped, 0.1, NULL); /* needs parameters that are whole */
+    tern_scaler *scaler = tern_amp_grad_scaler(&(tern_grad_scaler_options){.init_scale = 1});
+    CHECK(o && tern_amp_scale(scaler, tern_ones(TERN_SHAPE(1), TERN_F32, "cpu")), "made");
+    for (int step = 0; step < 2; step++) {
+        tern_tensor *grad = tern_grad(tern_nn_parameter(piped, of_last)), *kept = NULL;
+        tern_tensor *was = tern_clone(tern_nn_parameter(piped, of_own));
+        TERN_NO_GRAD {
+            if (last && step == 0) {
+                kept = tern_clone(grad);
+                tern_fill_(grad, TERN_SCALAR(INFINITY));
+            }
+            CHECK(tern_amp_step(scaler, o) == TERN_OK && tern_amp_update(scaler) == TERN_OK,
+                  "step");
+            if (kept)
+                tern_copy_(grad, kept);
+        }
+        CHECK(tern_amp_get_scale(scaler) == 0.5, "scale %g", tern_amp_get_scale(scaler));
+        CHECK((tern_item(tern_max(tern_abs(tern_sub(was, tern_nn_parameter(piped, of_own))))) >
+               0) == (step == 1),
+              "skipped");
+    }
+    REFUSED(tern_optim_lbfgs(piped, 0.1, NULL), TERN_ERR_UNSUPPORTED, "whole parameters");
+    tern_amp_free(scaler);
+    tern_optim_free(o);
+}
+
+static void steps(int ranks)
+{
+    const int own = tern_dist_get_rank(NULL);
+    const char *devices[8] = {NULL};
+    int line[8];
+    for (int s = 0; s < ranks; s++) {
+        line[s] = ranks - 1 - s;
+        devices[s] = line[s] == own ? "cpu" : NULL;
+    }
+    TERN_SCOPE {
+        tern_module *whole = net(), *piped = net(), *criterion = tern_nn_mse_loss(NULL);
+        tern_pipeline *p =
+            tern_dist_pipeline(piped, devices, ranks, &(tern_pipeline_options){.ranks = line});
+        tern_tensor *x = tern_randn(TERN_SHAPE(ROWS, WIDTH), TERN_F32, "cpu"), *y = tern_sin(x);
+        tern_backward(tern_nn_loss(criterion, tern_nn_forward(whole, x), y));
+        CHECK(tern_dist_pipeline_step(p, x, y, criterion), "step");
+        norms(whole, piped);
+        char of_last[32], of_own[32] = "";
+        for (int i = 1; i <= LAYERS; i++)
+            if (devices[tern_dist_pipeline_stage(p, i)])
+                snprintf(of_own, sizeof of_own, "%d.0.bias", i);
+        snprintf(of_last, sizeof of_last, "%d.0.weight", LAYERS);
+        all_skip(piped, of_last, of_own, line[ranks - 1] == own);
+        tern_dist_pipeline_free(p);
+        tern_nn_free(whole);
+        tern_nn_free(piped);
+        tern_nn_free(criterion);
+    }
+}
+
+/* What two ranks would train apart is refused; nothing of the pipeline is left then. */
+static void tied(int ranks)
+{
+    const int own = tern_dist_get_rank(NULL), line[] = {0, ranks - 1};
+    const char *devices[] = {own == 0 ? "cpu" : NULL, own == ranks - 1 ? "cpu" : NULL};
+    const tern_pipeline_options o = {.ranks = line};
+    TERN_SCOPE {
+        tern_module *m = net();
+        char path[32];
+        snprintf(path, sizeof path, "%d.0.weight", LAYERS);
+        tern_nn_set_parameter(m, path, tern_nn_parameter(m, "1.0.weight"));
+        REFUSED(tern_dist_pipeline(m, devices, 2, &o), TERN_ERR_ARGUMENT, "would become two");
+        tern_tensor *x = tern_randn(TERN_SHAPE(ROWS, WIDTH), TERN_F32, "cpu");
+        tern_backward(tern_sum(tern_nn_forward(m, x)));
+        if (own == 0) /* alone */
+            CHECK(tern_nn_clip_grad_norm_(m, 1) > 0, "norm");
+        tern_nn_free(m);
+    }
+}
+
 int main(void)
 {
     leave_pid();
@@ -79,6 +170,8 @@ int main(void)
             compare(4, there_and_back, m, (tern_pipeline_schedule)schedule);
             compare(4, pairs, m, (tern_pipeline_schedule)schedule);
         }
+    steps(ranks);
+    tied(ranks);
     tern_dist_destroy_process_group();
     CHECK(tern_last_status() == TERN_OK, "end");
     return 0;

@@ -206,6 +206,15 @@ static cl_int CL_API_CALL limited_clGetKernelWorkGroupInfo(cl_kernel x, cl_devic
     return code;
 }
 
+/* As of a driver of which nothing is known: what tern does for PoCL alone it does not do. */
+static cl_int CL_API_CALL limited_clGetPlatformInfo(cl_platform_id x, cl_platform_info what, INFO)
+{
+    cl_int code = shim_clGetPlatformInfo(x, what, n, to, needed);
+    if (code == CL_SUCCESS && to && what == CL_PLATFORM_NAME && !limit("no_name", 1))
+        memset(to, '?', strlen(to));
+    return code;
+}
+
 /* Words that the device lacks are no words. */
 static cl_program CL_API_CALL limited_clCreateProgramWithSource(cl_context x, cl_uint n,
                                                                 const char **text,
@@ -324,6 +333,7 @@ static void stand_before(cl_icd_dispatch *table)
 #undef X
     if (!getenv("TERN_SHIM_LIMITS") && !getenv("TERN_SHIM_FAULTS"))
         return;
+    table->clGetPlatformInfo = limited_clGetPlatformInfo;
     table->clGetDeviceInfo = limited_clGetDeviceInfo;
     table->clGetKernelWorkGroupInfo = limited_clGetKernelWorkGroupInfo;
     table->clCreateBuffer = limited_clCreateBuffer;

@@ -189,6 +189,8 @@ struct CUstream_st {
     uint64_t put, done;
     standin_graph *recording; /* what is put goes there */
     unsigned failed;          /* as a context that a kernel broke: it stays so */
+    bool runs;                /* by itself, while it is not busy */
+    int busy;
 };
 
 cudaStream_t standin_stream_new(void)
@@ -336,9 +338,19 @@ void standin_run_until(standin_point point)
     standin_unlock();
 }
 
+void standin_busy(cudaStream_t stream, int more)
+{
+    standin_lock();
+    stream->runs = true;
+    stream->busy += more;
+    standin_unlock();
+}
+
 bool standin_passed(standin_point point)
 {
     standin_lock();
+    if (point.stream->runs && !point.stream->busy)
+        standin_run_until(point);
     bool passed = point.stream->done >= point.at;
     standin_unlock();
     return passed;
@@ -353,4 +365,10 @@ unsigned standin_drain(cudaStream_t stream)
     unsigned code = stream->failed;
     standin_unlock();
     return code;
+}
+
+void standin_stream_free(cudaStream_t stream)
+{
+    standin_drain(stream);
+    free(stream);
 }

@@ -10,7 +10,6 @@
 
 /* ---- descriptors ------------------------------------------------------------------------- */
 
-/* Which attributes a kind has, of which type, how many numbers at most, and whether it must have them. */
 static const struct {
     cudnnBackendDescriptorType_t kind;
     cudnnBackendAttributeName_t name;
@@ -18,68 +17,10 @@ static const struct {
     int64_t most;
     bool required;
 } known[] = {
-#define HAS(KIND, NAME, TYPE, MOST, REQUIRED)                                                      \
+#define X(KIND, NAME, TYPE, MOST, REQUIRED)                                                        \
     {CUDNN_BACKEND_##KIND##_DESCRIPTOR, CUDNN_ATTR_##NAME, CUDNN_TYPE_##TYPE, MOST, REQUIRED},
-    HAS(TENSOR, TENSOR_BYTE_ALIGNMENT, INT64, 1, true) HAS(
-        TENSOR, TENSOR_DATA_TYPE, DATA_TYPE, 1, true) HAS(TENSOR, TENSOR_DIMENSIONS, INT64, 8, true)
-        HAS(TENSOR, TENSOR_STRIDES, INT64, 8, true) HAS(TENSOR, TENSOR_UNIQUE_ID, INT64, 1, true)
-            HAS(TENSOR, TENSOR_IS_VIRTUAL, BOOLEAN, 1,
-                false) HAS(TENSOR, TENSOR_IS_BY_VALUE, BOOLEAN, 1,
-                           false) HAS(POINTWISE, POINTWISE_MODE, POINTWISE_MODE, 1,
-                                      true) HAS(POINTWISE, POINTWISE_MATH_PREC, DATA_TYPE, 1, true)
-                HAS(POINTWISE, POINTWISE_AXIS, INT64, 1, false) HAS(
-                    OPERATION_POINTWISE, OPERATION_POINTWISE_PW_DESCRIPTOR, BACKEND_DESCRIPTOR, 1,
-                    true) HAS(OPERATION_POINTWISE, OPERATION_POINTWISE_XDESC, BACKEND_DESCRIPTOR,
-                              1, true) HAS(OPERATION_POINTWISE, OPERATION_POINTWISE_BDESC,
-                                           BACKEND_DESCRIPTOR, 1, false)
-                    HAS(OPERATION_POINTWISE, OPERATION_POINTWISE_DXDESC, BACKEND_DESCRIPTOR,
-                        1, false) HAS(OPERATION_POINTWISE, OPERATION_POINTWISE_DYDESC,
-                                      BACKEND_DESCRIPTOR, 1,
-                                      false) HAS(OPERATION_POINTWISE, OPERATION_POINTWISE_TDESC,
-                                                 BACKEND_DESCRIPTOR, 1, false)
-                        HAS(OPERATION_POINTWISE, OPERATION_POINTWISE_YDESC, BACKEND_DESCRIPTOR,
-                            1, false) HAS(MATMUL, MATMUL_COMP_TYPE, DATA_TYPE, 1,
-                                          true) HAS(OPERATION_MATMUL, OPERATION_MATMUL_DESC,
-                                                    BACKEND_DESCRIPTOR, 1, true)
-                            HAS(OPERATION_MATMUL, OPERATION_MATMUL_ADESC, BACKEND_DESCRIPTOR,
-                                1, true) HAS(OPERATION_MATMUL, OPERATION_MATMUL_BDESC,
-                                             BACKEND_DESCRIPTOR, 1,
-                                             true) HAS(OPERATION_MATMUL, OPERATION_MATMUL_CDESC,
-                                                       BACKEND_DESCRIPTOR, 1, true)
-                                HAS(REDUCTION, REDUCTION_OPERATOR, REDUCTION_OPERATOR_TYPE, 1,
-                                    true) HAS(REDUCTION, REDUCTION_COMP_TYPE, DATA_TYPE, 1, true)
-                                    HAS(OPERATION_REDUCTION, OPERATION_REDUCTION_DESC,
-                                        BACKEND_DESCRIPTOR, 1,
-                                        true) HAS(OPERATION_REDUCTION, OPERATION_REDUCTION_XDESC,
-                                                  BACKEND_DESCRIPTOR, 1,
-                                                  true) HAS(OPERATION_REDUCTION,
-                                                            OPERATION_REDUCTION_YDESC,
-                                                            BACKEND_DESCRIPTOR, 1, true)
-                                        HAS(OPERATION_RESHAPE, OPERATION_RESHAPE_XDESC,
-                                            BACKEND_DESCRIPTOR, 1,
-                                            true) HAS(OPERATION_RESHAPE, OPERATION_RESHAPE_YDESC,
-                                                      BACKEND_DESCRIPTOR, 1, true)
-                                            HAS(OPERATIONGRAPH, OPERATIONGRAPH_HANDLE, HANDLE,
-                                                1, true) HAS(OPERATIONGRAPH, OPERATIONGRAPH_OPS,
-                                                             BACKEND_DESCRIPTOR, MOST_STEPS,
-                                                             true) HAS(ENGINEHEUR,
-                                                                       ENGINEHEUR_OPERATION_GRAPH,
-                                                                       BACKEND_DESCRIPTOR, 1, true)
-                                                HAS(ENGINEHEUR, ENGINEHEUR_MODE, HEUR_MODE, 1, true)
-                                                    HAS(EXECUTION_PLAN, EXECUTION_PLAN_HANDLE,
-                                                        HANDLE, 1,
-                                                        true) HAS(EXECUTION_PLAN,
-                                                                  EXECUTION_PLAN_ENGINE_CONFIG,
-                                                                  BACKEND_DESCRIPTOR, 1, true)
-                                                        HAS(VARIANT_PACK, VARIANT_PACK_UNIQUE_IDS,
-                                                            INT64, MOST_TENSORS, true)
-                                                            HAS(VARIANT_PACK,
-                                                                VARIANT_PACK_DATA_POINTERS,
-                                                                VOID_PTR, MOST_TENSORS, true)
-                                                                HAS(VARIANT_PACK,
-                                                                    VARIANT_PACK_WORKSPACE,
-                                                                    VOID_PTR, 1, false)
-#undef HAS
+#include "cudnn_attributes.def"
+#undef X
 };
 enum { KNOWN = sizeof known / sizeof *known };
 
@@ -147,6 +88,37 @@ unsigned long standin_descriptors(void)
     return n;
 }
 
+enum { MOST_PLANS = 1 << 14 };
+static unsigned plans;
+static bool gone[MOST_PLANS];
+
+/* For tests: how many plans were made. */
+EXPORT unsigned long standin_plans(void);
+unsigned long standin_plans(void)
+{
+    standin_lock();
+    unsigned long n = plans;
+    standin_unlock();
+    return n;
+}
+
+bool standin_plan_is_there(unsigned plan)
+{
+    standin_lock();
+    bool is_there = !gone[plan % MOST_PLANS];
+    standin_unlock();
+    return is_there;
+}
+
+static void count_plan(descriptor *d, bool goes)
+{
+    standin_lock();
+    if (!d->plan)
+        d->plan = ++plans;
+    gone[d->plan % MOST_PLANS] = goes;
+    standin_unlock();
+}
+
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t kind,
                                            cudnnBackendDescriptor_t *to)
 {
@@ -170,6 +142,8 @@ cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t kind,
 cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t at)
 {
     descriptor *d = at;
+    if (d->plan)
+        count_plan(d, true);
     free(d->program);
     free(d);
     standin_lock();
@@ -220,7 +194,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t at)
             return BAD_PARAM;
     if (d->kind == CUDNN_BACKEND_TENSOR_DESCRIPTOR) {
         int64_t n = standin_attribute(d, CUDNN_ATTR_TENSOR_DIMENSIONS)->n;
-        if ((n != DIMS && n != DIMS - 1) || standin_attribute(d, CUDNN_ATTR_TENSOR_STRIDES)->n != n)
+        if (n < 3 || n > DIMS || standin_attribute(d, CUDNN_ATTR_TENSOR_STRIDES)->n != n)
             return BAD_PARAM;
     }
     if (d->kind == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) {
@@ -232,29 +206,41 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t at)
     }
     if (d->kind == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
         const descriptor *engine = standin_pointed(d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-        if (engine->refused)
+        if (engine->engine == 0)
             return CUDNN_STATUS_NOT_SUPPORTED;
+        d->engine = engine->engine;
         d->program = calloc(1, sizeof *d->program);
         if (!d->program)
             return ALLOCATION;
         standin_compile(engine->graph, d->program);
         if (!standin_takes(d->program))
             return CUDNN_STATUS_NOT_SUPPORTED;
+        count_plan(d, false);
     }
     d->finalized = true;
     return 0;
 }
 
-/* Two configurations, of which the first makes no plan. */
+/* Two engines, of which the first makes no plan; convolutions have one more. */
+static int engines_of(const descriptor *graph)
+{
+    const descriptor *first = standin_pointed(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS);
+    return standin_attribute(first, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR) ||
+                   standin_attribute(first, CUDNN_ATTR_OPERATION_MATMUL_DESC)
+               ? 2
+               : 3;
+}
+
 static cudnnStatus_t give_engines(const descriptor *heuristics, int64_t room, int64_t *n,
                                   descriptor **engines)
 {
-    for (*n = 0; *n < 2 && *n < room; ++*n) {
+    descriptor *graph = standin_pointed(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+    for (*n = 0; *n < engines_of(graph) && *n < room; ++*n) {
         descriptor *e = engines[*n];
         if (!e || e->kind != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR || e->finalized)
             return BAD_PARAM;
-        e->graph = standin_pointed(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
-        e->refused = *n == 0;
+        e->graph = graph;
+        e->engine = (int)*n;
         e->finalized = true;
     }
     return 0;

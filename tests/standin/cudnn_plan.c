@@ -1,5 +1,4 @@
-/* cudnn_plan.c -- what the stand-in's cuDNN makes of a graph: steps that follow each other, run one by one in double precision.
- * Its engines take attention in half precision, which is two products, or five of a gradient, and one product alone. */
+/* cudnn_plan.c -- running what the stand-in's cuDNN made of a graph: its steps, one by one in double precision. */
 #include "cudnn_graph.h"
 #include <math.h>
 #include <stdlib.h>
@@ -8,165 +7,11 @@
 EXPORT cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
                                          cudnnBackendDescriptor_t pack);
 
-/* ---- a graph as a list of steps ------------------------------------------------------------ */
-
-static int tensor_of(program *p, const descriptor *d)
-{
-    if (!d)
-        return -1;
-    int64_t id = standin_number(d, CUDNN_ATTR_TENSOR_UNIQUE_ID, 0);
-    for (int i = 0; i < p->n_tensors; i++)
-        if (p->tensors[i].id == id)
-            return i;
-    tensor *t = &p->tensors[p->n_tensors];
-    *t = (tensor){.id = id,
-                  .type = (cudnnDataType_t)standin_number(d, CUDNN_ATTR_TENSOR_DATA_TYPE, 0),
-                  .is_virtual = standin_number(d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, 0),
-                  .by_value = standin_number(d, CUDNN_ATTR_TENSOR_IS_BY_VALUE, 0),
-                  .extent = 1};
-    const attribute *dims = standin_attribute(d, CUDNN_ATTR_TENSOR_DIMENSIONS);
-    const attribute *strides = standin_attribute(d, CUDNN_ATTR_TENSOR_STRIDES);
-    const size_t bytes = 8 * (size_t)dims->n;
-    t->is_matrix = dims->n != DIMS;
-    t->dims[0] = 1;
-    memcpy(t->dims + t->is_matrix, dims->values, bytes);
-    memcpy(t->strides + t->is_matrix, strides->values, bytes);
-    for (int i = 0; i < DIMS; i++)
-        t->extent += (t->dims[i] - 1) * t->strides[i];
-    return p->n_tensors++;
-}
-
-/* The attributes of an operation's kind that are its operands, and its mode. */
-static const struct {
-    cudnnBackendDescriptorType_t kind;
-    cudnnBackendAttributeName_t how, mode, operands[4];
-} operations[] = {
-    {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
-     CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
-     CUDNN_ATTR_POINTWISE_MODE,
-     {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
-      CUDNN_ATTR_OPERATION_POINTWISE_TDESC, CUDNN_ATTR_OPERATION_POINTWISE_YDESC}},
-    {CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR,
-     CUDNN_ATTR_OPERATION_MATMUL_DESC,
-     CUDNN_ATTR_MATMUL_COMP_TYPE,
-     {CUDNN_ATTR_OPERATION_MATMUL_ADESC, CUDNN_ATTR_OPERATION_MATMUL_BDESC, 0,
-      CUDNN_ATTR_OPERATION_MATMUL_CDESC}},
-    {CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
-     CUDNN_ATTR_OPERATION_REDUCTION_DESC,
-     CUDNN_ATTR_REDUCTION_OPERATOR,
-     {CUDNN_ATTR_OPERATION_REDUCTION_XDESC, 0, 0, CUDNN_ATTR_OPERATION_REDUCTION_YDESC}},
-    {CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
-     0,
-     0,
-     {CUDNN_ATTR_OPERATION_RESHAPE_XDESC, 0, 0, CUDNN_ATTR_OPERATION_RESHAPE_YDESC}},
-};
-
-/* Dims of b that are 1, or divide those of x where heads are shared, go with all of x. */
-static bool goes_with(const tensor *x, const tensor *b)
-{
-    for (int i = 0; i < DIMS; i++)
-        if (b->dims[i] != 1 && b->dims[i] != x->dims[i])
-            return false;
-    return true;
-}
-
-static bool shapes_fit(const program *p, const step *s)
-{
-    const tensor *x = &p->tensors[s->operands[0]], *y = &p->tensors[s->operands[3]];
-    const tensor *b = s->operands[1] < 0 ? NULL : &p->tensors[s->operands[1]];
-    if (s->kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR)
-        return b && x->dims[3] == b->dims[2] && y->dims[2] == x->dims[2] &&
-               y->dims[3] == b->dims[3] && x->dims[1] == y->dims[1] && x->dims[0] == y->dims[0];
-    if (s->kind == CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR)
-        return x->extent == y->extent;
-    if (s->kind == CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR)
-        return goes_with(x, y);
-    bool binary = s->mode < 10 || (s->mode >= 200 && s->mode < 400) || s->mode >= 600;
-    return goes_with(y, x) && binary == (b != NULL) && (!b || goes_with(y, b)) &&
-           (s->mode == CUDNN_POINTWISE_BINARY_SELECT) == (s->operands[2] >= 0);
-}
-
-/* Steps follow each other: what is between two was made by one before, once; what is read from memory was not
- * written by a later one. */
-static bool is_in_order(const program *p)
-{
-    bool written[MOST_TENSORS] = {false};
-    for (int i = 0; i < p->n_steps; i++) {
-        const step *s = &p->steps[i];
-        for (int j = 0; j < 3; j++)
-            if (s->operands[j] >= 0 && p->tensors[s->operands[j]].is_virtual &&
-                !written[s->operands[j]])
-                return false;
-        if (s->operands[3] < 0 || written[s->operands[3]] || p->tensors[s->operands[3]].by_value)
-            return false;
-        written[s->operands[3]] = true;
-    }
-    return true;
-}
-
-cudnnStatus_t standin_compile(const descriptor *graph, program *p)
-{
-    const attribute *list = standin_attribute(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS);
-    for (int64_t i = 0; i < list->n; i++) {
-        const descriptor *d;
-        memcpy(&d, list->values + 8 * i, sizeof d);
-        size_t k = 0;
-        while (k < 4 && operations[k].kind != d->kind)
-            k++;
-        if (k == 4)
-            return BAD_PARAM;
-        const descriptor *how = operations[k].how ? standin_pointed(d, operations[k].how) : NULL;
-        step *s = &p->steps[p->n_steps++];
-        *s = (step){.kind = d->kind,
-                    .mode = standin_number(how, operations[k].mode, 0),
-                    .axis = how && how->kind == CUDNN_BACKEND_POINTWISE_DESCRIPTOR
-                                ? standin_number(how, CUDNN_ATTR_POINTWISE_AXIS, -1)
-                                : -1};
-        static const cudnnBackendAttributeName_t back[4] = {CUDNN_ATTR_OPERATION_POINTWISE_DYDESC,
-                                                            CUDNN_ATTR_OPERATION_POINTWISE_XDESC, 0,
-                                                            CUDNN_ATTR_OPERATION_POINTWISE_DXDESC};
-        const bool goes_back = k == 0 && s->mode >= 200 && s->mode < 300;
-        const cudnnBackendAttributeName_t *names = goes_back ? back : operations[k].operands;
-        for (int j = 0; j < 4; j++)
-            s->operands[j] = tensor_of(p, names[j] ? standin_pointed(d, names[j]) : NULL);
-        if (s->operands[0] < 0 || s->operands[3] < 0 || !shapes_fit(p, s))
-            return BAD_PARAM;
-    }
-    return is_in_order(p) ? 0 : BAD_PARAM;
-}
-
-static int products_of(const program *p)
-{
-    int products = 0;
-    for (int i = 0; i < p->n_steps; i++)
-        products += p->steps[i].kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR;
-    return products;
-}
-
-/* What NVIDIA lists for flash attention: half precision, heads of up to 128 and of a multiple of 8 numbers. A product alone,
- * and what is done to it, is of matrices of three dims, as its own engines say. */
-bool standin_takes(const program *p)
-{
-    int products = products_of(p);
-    bool takes = products == 1 || products == 2 || products == 5;
-    for (int i = 0; i < p->n_tensors; i++) {
-        const tensor *t = &p->tensors[i];
-        if (t->is_virtual || t->by_value || t->type == CUDNN_DATA_FLOAT)
-            continue;
-        int columns = t->strides[3] == 1 ? 3 : 2;
-        takes = takes && (t->type == CUDNN_DATA_HALF || t->type == CUDNN_DATA_BFLOAT16) &&
-                t->strides[columns] == 1 && t->dims[columns] % 8 == 0 &&
-                (products == 1 ? t->is_matrix : !t->is_matrix && t->dims[columns] <= 128);
-    }
-    return takes;
-}
-
-/* ---- running a plan ------------------------------------------------------------------------ */
-
 typedef struct run {
     program program;
     void *at[MOST_TENSORS], *scratch;
     double values[MOST_TENSORS]; /* of those by value */
+    unsigned plan;
 } run;
 
 static cudaDataType cuda_type(cudnnDataType_t type)
@@ -220,7 +65,7 @@ static double point(const step *s, double x, double b, double t, const int64_t *
     case CUDNN_POINTWISE_GELU_BWD: /* x is dy, b is x */
         return x * (cdf(b) + b * 0.3989422804014327 * exp(-0.5 * b * b));
     case CUDNN_POINTWISE_GEN_INDEX:
-        return (double)at[s->axis];
+        return (double)at[s->axis + DIMS - 4];
     case CUDNN_POINTWISE_BINARY_SELECT:
         return t != 0 ? x : b;
     default: /* CUDNN_POINTWISE_IDENTITY */
@@ -232,8 +77,11 @@ static double multiplied(const step *s, const program *p, double *const *of, con
 {
     const tensor *a = &p->tensors[s->operands[0]], *b = &p->tensors[s->operands[1]];
     double sum = 0;
-    for (int64_t k = 0; k < a->dims[3]; k++) {
-        const int64_t left[] = {at[0], at[1], at[2], k}, right[] = {at[0], at[1], k, at[3]};
+    int64_t left[DIMS], right[DIMS];
+    memcpy(left, at, sizeof left);
+    memcpy(right, at, sizeof right);
+    for (int64_t k = 0; k < a->dims[COLUMN]; k++) {
+        left[COLUMN] = right[ROW] = k;
         sum += of[s->operands[0]][place_of(a, left)] * of[s->operands[1]][place_of(b, right)];
     }
     return sum;
@@ -243,8 +91,9 @@ static double reduced(const step *s, const program *p, double *const *of, const 
 {
     const tensor *x = &p->tensors[s->operands[0]];
     double result = s->mode == CUDNN_REDUCE_TENSOR_MAX ? -INFINITY : 0;
-    for (int64_t k = 0; k < x->dims[3]; k++) {
-        const int64_t here[] = {at[0], at[1], at[2], k};
+    int64_t here[DIMS];
+    memcpy(here, at, sizeof here);
+    for (here[COLUMN] = 0; here[COLUMN] < x->dims[COLUMN]; here[COLUMN]++) {
         double value = of[s->operands[0]][place_of(x, here)];
         result = s->mode != CUDNN_REDUCE_TENSOR_MAX ? result + value
                  : value > result                   ? value
@@ -253,34 +102,81 @@ static double reduced(const step *s, const program *p, double *const *of, const 
     return result;
 }
 
+/* The next place of a tensor, from all 0 on; false behind its last. */
+static bool step_on(int64_t *at, const int64_t *dims)
+{
+    for (int i = DIMS - 1; i >= 0; i--) {
+        if (++at[i] < dims[i])
+            return true;
+        at[i] = 0;
+    }
+    return false;
+}
+
+/* y[n, o, q] = sum over c and k of x[n, c, q stride + k dilation - padding] w[o, c, k], c and o being of one group: into of[s]
+ * each product goes where it belongs, whichever of the three it is. The 16-bit types are read exactly, float32 as TensorFloat-32. */
+static void convolve(const step *s, const program *p, double *const *of)
+{
+    const convolved c = standin_convolved(p, s);
+    const tensor *x = &p->tensors[c.x], *w = &p->tensors[c.w], *y = &p->tensors[c.y];
+    const int64_t each = w->dims[c.first + 1], outs = w->dims[c.first] / c.groups;
+    const bool fast = x->type == CUDNN_DATA_FLOAT;
+    int64_t at_y[DIMS] = {0};
+    do {
+        int64_t at_w[DIMS] = {0}, at_x[DIMS] = {0}, limits[DIMS];
+        memcpy(limits, w->dims, sizeof limits);
+        limits[c.first] = 1;
+        do {
+            bool inside = true;
+            int64_t real_w[DIMS];
+            memcpy(real_w, at_w, sizeof real_w);
+            real_w[c.first] = at_y[c.first + 1];
+            at_x[c.first] = at_y[c.first];
+            at_x[c.first + 1] = at_y[c.first + 1] / outs * each + at_w[c.first + 1];
+            for (int i = c.first + 2; i < DIMS; i++) {
+                at_x[i] = at_y[i] * s->stride[i] + at_w[i] * s->dilation[i] - s->padding[i];
+                inside = inside && at_x[i] >= 0 && at_x[i] < x->dims[i];
+            }
+            if (!inside)
+                continue;
+            double *const all[] = {&of[c.y][place_of(y, at_y)], &of[c.x][place_of(x, at_x)],
+                                   &of[c.w][place_of(w, real_w)]};
+            const int to = standin_pass(s), a = to == 0, b = to == 2 ? 1 : 2;
+            *all[to] += fast ? standin_tf32(*all[a]) * standin_tf32(*all[b]) : *all[a] * *all[b];
+        } while (step_on(at_w, limits));
+    } while (step_on(at_y, y->dims));
+}
+
 static void do_step(const step *s, const program *p, double *const *of)
 {
     const tensor *y = &p->tensors[s->operands[3]];
     double *to = of[s->operands[3]];
-    int64_t at[DIMS];
+    int64_t at[DIMS] = {0};
     if (s->kind ==
         CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR) { /* the same memory, seen otherwise */
         for (int64_t i = 0; i < y->extent; i++)
             to[i] = rounded(of[s->operands[0]][i], y->type);
         return;
     }
-    for (at[0] = 0; at[0] < y->dims[0]; at[0]++)
-        for (at[1] = 0; at[1] < y->dims[1]; at[1]++)
-            for (at[2] = 0; at[2] < y->dims[2]; at[2]++)
-                for (at[3] = 0; at[3] < y->dims[3]; at[3]++) {
-                    double operand[3] = {0};
-                    for (int j = 0;
-                         s->kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR && j < 3; j++)
-                        if (s->operands[j] >= 0)
-                            operand[j] =
-                                of[s->operands[j]][place_of(&p->tensors[s->operands[j]], at)];
-                    double value = s->kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR
-                                       ? multiplied(s, p, of, at)
-                                   : s->kind == CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR
-                                       ? reduced(s, p, of, at)
-                                       : point(s, operand[0], operand[1], operand[2], at);
-                    to[place_of(y, at)] = rounded(value, y->type);
-                }
+    if (standin_pass(s) >= 0) {
+        memset(to, 0, sizeof *to * (size_t)y->extent);
+        convolve(s, p, of);
+        for (int64_t i = 0; i < y->extent; i++)
+            to[i] = rounded(to[i], y->type);
+        return;
+    }
+    do {
+        double operand[3] = {0};
+        for (int j = 0; s->kind == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR && j < 3; j++)
+            if (s->operands[j] >= 0)
+                operand[j] = of[s->operands[j]][place_of(&p->tensors[s->operands[j]], at)];
+        double value = s->kind == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR
+                           ? multiplied(s, p, of, at)
+                       : s->kind == CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR
+                           ? reduced(s, p, of, at)
+                           : point(s, operand[0], operand[1], operand[2], at);
+        to[place_of(y, at)] = rounded(value, y->type);
+    } while (step_on(at, y->dims));
 }
 
 static void run_program(void *data)
@@ -289,6 +185,8 @@ static void run_program(void *data)
     const program *p = &r->program;
     double *of[MOST_TENSORS] = {NULL};
     bool fine = true, written[MOST_TENSORS] = {false};
+    if (!standin_plan_is_there(r->plan))
+        return;
     memset(r->scratch, 0xcd, SCRATCH);
     for (int i = 0; i < p->n_tensors; i++) {
         const tensor *t = &p->tensors[i];
@@ -303,15 +201,12 @@ static void run_program(void *data)
     }
     for (int i = 0; fine && i < p->n_tensors; i++) {
         const tensor *t = &p->tensors[i];
-        int64_t at[DIMS];
+        int64_t at[DIMS] = {0};
         if (t->is_virtual || !written[i])
             continue;
-        for (at[0] = 0; at[0] < t->dims[0]; at[0]++) /* what lies between its rows is others' */
-            for (at[1] = 0; at[1] < t->dims[1]; at[1]++)
-                for (at[2] = 0; at[2] < t->dims[2]; at[2]++)
-                    for (at[3] = 0; at[3] < t->dims[3]; at[3]++)
-                        standin_save(r->at[i], place_of(t, at), cuda_type(t->type),
-                                     of[i][place_of(t, at)]);
+        do { /* what lies between its rows is others' */
+            standin_save(r->at[i], place_of(t, at), cuda_type(t->type), of[i][place_of(t, at)]);
+        } while (step_on(at, t->dims));
     }
     for (int i = 0; i < p->n_tensors; i++)
         free(of[i]);
@@ -368,6 +263,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     if (!r)
         return ALLOCATION;
     r->program = *d->program;
+    r->plan = d->plan;
     r->scratch = standin_pointed(v, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
     cudnnStatus_t code = ids->n == at->n && handle->device == standin_current() &&
                                  standin_owner(r->scratch, SCRATCH) == standin_current()
@@ -376,10 +272,12 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     for (int i = 0; !code && i < r->program.n_tensors; i++)
         if (!r->program.tensors[i].is_virtual)
             code = bind(r, i, ids, at);
-    int products = products_of(&r->program);
+    int products = standin_products(&r->program), pass = standin_pass(&r->program.steps[0]);
     standin_lock();
-    runs[products == 1 ? 2 : products > 2] += !code;
+    runs[products == 1 ? 2 : products > 2] += !code && pass < 0;
     standin_unlock();
+    if (!code && pass >= 0)
+        standin_count_convolution(handle->stream, pass, 8 + d->engine);
     if (!code && !standin_command(handle->stream, run_program, r, sizeof *r))
         code = BAD_PARAM;
     free(r);

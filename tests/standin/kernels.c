@@ -10,11 +10,12 @@
 #undef FETCH_OUT
 #undef FETCH_IN
 #undef FETCH_ARG
-#define FETCH_OUT(i, T) *(T **)tern_parameter(args, sizes, i, sizeof(T *))
-#define FETCH_IN(i, T)  *(const T **)tern_parameter(args, sizes, i, sizeof(T *))
-#define FETCH_ARG(i, T) *(const T *)tern_parameter(args, sizes, i, sizeof(T))
+#define FETCH_OUT(i, T) *(T **)tern_kernel_parameter(args, sizes, i, sizeof(T *))
+#define FETCH_IN(i, T)  *(const T **)tern_kernel_parameter(args, sizes, i, sizeof(T *))
+#define FETCH_ARG(i, T) *(const T *)tern_kernel_parameter(args, sizes, i, sizeof(T))
 
-static inline void *tern_parameter(void *const *args, unsigned *sizes, int i, unsigned long bytes)
+static inline void *tern_kernel_parameter(void *const *args, unsigned *sizes, int i,
+                                          unsigned long bytes)
 {
     static const struct {
         _Alignas(16) char zeros[1024];

@@ -1,40 +1,26 @@
-/* nccl.c -- the stand-in's NCCL: collectives of the devices of one process. It refuses what would hang:
- * a group in which a device is missing, or a call outside of one. */
-#include "standin.h"
+/* nccl.c -- the stand-in's NCCL: collectives of the devices of one process, and the calls of those of several (nccl_ranks.c).
+ * It refuses what would hang: a group in which a device is missing, or a call outside of one. */
+#include "nccl_calls.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { SYSTEM_ERROR = 2, INVALID_ARGUMENT = 4, INVALID_USAGE = 5 };
 
 #define X(RESULT, NAME, PARAMETERS) EXPORT RESULT NAME PARAMETERS;
 #include "device/cuda/nccl.def"
 #undef X
 EXPORT long standin_collectives(void);
 
-struct ncclComm {
-    int device, rank, n;
-    int *together; /* shared: how many communicators of the set are left */
-};
-
-typedef enum kind { ALL_REDUCE, REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER } kind;
-
-typedef struct call {
-    kind kind;
-    ncclComm_t comm;
-    const void *from;
-    void *to;
-    size_t count;
-    ncclDataType_t type;
-    ncclRedOp_t op;
-    int root;
-    cudaStream_t stream;
-    bool done; /* its collective is under way */
-} call;
-
 enum { MAX_CALLS = 1024 };
 static _Thread_local int depth, pending;
 static _Thread_local call calls[MAX_CALLS];
 static long collectives;
+
+/* For programs that are not written for the stand-in. */
+__attribute__((destructor)) static void tell(void)
+{
+    if (getenv("TERN_STANDIN_COUNT"))
+        fprintf(stderr, "stand-in: %ld collectives of NCCL's\n", collectives);
+}
 
 long standin_collectives(void)
 {
@@ -70,18 +56,26 @@ ncclResult_t ncclCommInitAll(ncclComm_t *comms, int n, const int *devices)
         comms[i] = malloc(sizeof **comms);
         if (!comms[i])
             abort(); /* a test has other things to find */
-        *comms[i] = (struct ncclComm){devices[i], i, n, together};
+        *comms[i] =
+            (struct ncclComm){.device = devices[i], .rank = i, .n = n, .together = together};
     }
     return 0;
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
-    if (--*comm->together == 0)
+    if (comm->ranks)
+        standin_ranks_leave(comm);
+    else if (--*comm->together == 0)
         free(comm->together);
     free(comm);
     FAULT(ncclCommDestroy);
     return 0;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm)
+{
+    return ncclCommDestroy(comm);
 }
 
 ncclResult_t ncclGroupStart(void)
@@ -91,7 +85,7 @@ ncclResult_t ncclGroupStart(void)
     return 0;
 }
 
-static size_t size_of(ncclDataType_t type)
+size_t standin_nccl_size(ncclDataType_t type)
 {
     return type == ncclUint8 || type == ncclInt8                            ? 1
            : type == ncclFloat16 || type == ncclBfloat16                    ? 2
@@ -99,10 +93,9 @@ static size_t size_of(ncclDataType_t type)
                                                                             : 8;
 }
 
-/* Bytes that the call reads, or writes. */
-static size_t bytes_of(const call *c, bool reads)
+size_t standin_nccl_bytes(const call *c, bool reads)
 {
-    const size_t one = c->count * size_of(c->type);
+    const size_t one = c->count * standin_nccl_size(c->type);
     const bool at_root = c->comm->rank == c->root;
     switch (c->kind) {
     case REDUCE:
@@ -113,6 +106,10 @@ static size_t bytes_of(const call *c, bool reads)
         return reads ? one : one * (size_t)c->comm->n;
     case REDUCE_SCATTER:
         return reads ? one * (size_t)c->comm->n : one;
+    case SEND:
+        return reads ? one : 0;
+    case RECV:
+        return reads ? 0 : one;
     default:
         return one;
     }
@@ -120,8 +117,9 @@ static size_t bytes_of(const call *c, bool reads)
 
 static ncclResult_t note(call c)
 {
-    const size_t reads = bytes_of(&c, true), writes = bytes_of(&c, false);
-    if (depth == 0 || pending == MAX_CALLS || c.op > ncclAvg || c.root < 0 || c.root >= c.comm->n)
+    const size_t reads = standin_nccl_bytes(&c, true), writes = standin_nccl_bytes(&c, false);
+    if (depth == 0 || pending == MAX_CALLS || c.op > ncclAvg || c.root < 0 || c.root >= c.comm->n ||
+        (c.comm->ranks ? !standin_ranks_are_ready(c.comm) : c.kind >= SEND))
         return INVALID_USAGE;
     if ((reads && standin_owner(c.from, reads) != c.comm->device) ||
         (writes && standin_owner(c.to, writes) != c.comm->device))
@@ -165,12 +163,21 @@ ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDat
     return note((call){REDUCE_SCATTER, comm, from, to, count, type, op, 0, stream, false});
 }
 
-/* ---- what they do ------------------------------------------------------------------------ */
+ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t comm, cudaStream_t stream)
+{
+    FAULT(ncclSend);
+    return note((call){SEND, comm, from, NULL, count, type, ncclSum, peer, stream, false});
+}
 
-typedef struct job {
-    call calls[MAX_DEVICES]; /* in the order of ranks */
-    int n;
-} job;
+ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream)
+{
+    FAULT(ncclRecv);
+    return note((call){RECV, comm, NULL, to, count, type, ncclSum, peer, stream, false});
+}
+
+/* ---- what they do ------------------------------------------------------------------------ */
 
 static double combined(double a, double b, ncclRedOp_t op)
 {
@@ -183,7 +190,7 @@ static double combined(double a, double b, ncclRedOp_t op)
 /* Types of even numbers are signed. Sums and products of any integer type are the low bytes of these. */
 static uint64_t combined_bits(uint64_t a, uint64_t b, ncclRedOp_t op, ncclDataType_t type)
 {
-    const int shift = 64 - 8 * (int)size_of(type);
+    const int shift = 64 - 8 * (int)standin_nccl_size(type);
     const bool less = type % 2 ? b < a : (int64_t)(b << shift) < (int64_t)(a << shift);
     return op == ncclProd  ? a * b
            : op == ncclMin ? (less ? b : a)
@@ -202,7 +209,7 @@ static void combine(const job *j, size_t at, size_t put, int first, int end)
     const ncclRedOp_t op = j->calls[0].op;
     double sum = 0;
     uint64_t whole = 0;
-    size_t size = size_of(type);
+    size_t size = standin_nccl_size(type);
     bool is_float = type >= ncclFloat16;
     for (int i = 0; i < j->n; i++) {
         uint64_t bits = 0;
@@ -222,11 +229,11 @@ static void combine(const job *j, size_t at, size_t put, int first, int end)
             memcpy((char *)j->calls[i].to + put * size, &whole, size);
 }
 
-static void do_it(void *data)
+void standin_nccl_do(void *data)
 {
     const job *j = data;
     const call *c = &j->calls[0];
-    const size_t count = c->count, bytes = count * size_of(c->type);
+    const size_t count = c->count, bytes = count * standin_nccl_size(c->type);
     for (int i = 0; i < j->n && c->kind == BROADCAST; i++)
         memmove(j->calls[i].to, j->calls[c->root].from, bytes);
     for (int i = 0; i < j->n * j->n && c->kind == ALL_GATHER; i++)
@@ -280,12 +287,25 @@ static bool begin(const job *j)
         standin_point point = standin_now(j->calls[i].stream);
         ok = ok && put(&j->calls[0], do_wait, &point, sizeof point);
     }
-    ok = ok && put(&j->calls[0], do_it, j, sizeof *j);
+    ok = ok && put(&j->calls[0], standin_nccl_do, j, sizeof *j);
     for (int i = 1; i < j->n; i++) {
         standin_point point = standin_now(j->calls[0].stream);
         ok = ok && put(&j->calls[i], do_wait, &point, sizeof point);
     }
     return ok;
+}
+
+/* All calls of the group with the communicator of calls[first]. */
+static bool give_to_ranks(int first, int n)
+{
+    call own[2 * MAX_DEVICES];
+    int k = 0;
+    for (int i = first; i < n; i++)
+        if (calls[i].comm == calls[first].comm && k < 2 * MAX_DEVICES) {
+            own[k++] = calls[i];
+            calls[i].done = true;
+        }
+    return standin_ranks_give(own, k);
 }
 
 ncclResult_t ncclGroupEnd(void)
@@ -297,15 +317,20 @@ ncclResult_t ncclGroupEnd(void)
     const int n = pending, current = standin_current();
     pending = 0;
     FAULT(ncclGroupEnd);
-    bool ok = true;
+    bool ok = true, goes_on = false;
     for (int i = 0; i < n && ok; i++) {
         job j;
         if (calls[i].done)
             continue;
+        if (calls[i].comm->ranks) {
+            goes_on = ok = give_to_ranks(i, n);
+            collectives += ok;
+            continue;
+        }
         memset(&j, 0, sizeof j);
         ok = gather_job(i, n, &j) && begin(&j);
         collectives += ok;
     }
     standin_set_current(current);
-    return ok ? 0 : INVALID_USAGE;
+    return !ok ? INVALID_USAGE : goes_on ? ncclInProgress : 0;
 }

@@ -1,5 +1,6 @@
 /* runtime.c -- the stand-in's cudart: devices, memory, streams, events. */
 #include "standin.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -98,6 +99,13 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     default:
         return answer(INVALID_VALUE);
     }
+    return 0;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char *text, int bytes, int device)
+{
+    FAULT(cudaDeviceGetPCIBusId);
+    snprintf(text, (size_t)bytes, "0000:%02x:00.0", device);
     return 0;
 }
 
@@ -234,6 +242,13 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
     FAULT(cudaStreamCreateWithFlags);
     *stream = standin_stream_new();
     return answer(*stream ? 0 : cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    standin_stream_free(stream);
+    FAULT(cudaStreamDestroy);
+    return 0;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)

@@ -3,7 +3,7 @@
 #define STANDIN_SLOW_H
 #include <time.h>
 
-enum { SLOW_PASSES = 3, SLOW_ALGORITHMS = 8 };
+enum { SLOW_PASSES = 3, SLOW_ALGORITHMS = 16 };
 static int slow[SLOW_PASSES][SLOW_ALGORITHMS];
 
 /* Each run of an algorithm of a pass (y, x, weight) waits so many milliseconds first. */

@@ -13,6 +13,7 @@
  *                          standin_commands of steps that would take hours
  *   TERN_STANDIN_FAIL      function:n:code, the n-th call of a function answers code; more after
  *                          commas
+ *   TERN_STANDIN_COUNT     set: at the end each process tells how many collectives of NCCL's it began
  *
  * Tests in the same process use faults/points.h instead. */
 #ifndef TERN_TESTS_STANDIN_H
@@ -69,6 +70,10 @@ bool standin_is_idle(void);
 cudaStream_t standin_stream_new(void);
 /* Run what is in the stream; the code of a failure that it met, which then stays. */
 unsigned standin_drain(cudaStream_t stream);
+/* A stream that runs by itself up to what is busy in it: one more of that, or one less. */
+void standin_busy(cudaStream_t stream, int more);
+/* Run what is in it, and forget it. */
+void standin_stream_free(cudaStream_t stream);
 /* A point in a stream, and running everything before it. */
 typedef struct standin_point {
     cudaStream_t stream;

@@ -36,7 +36,14 @@ typedef struct tern_pipeline tern_pipeline;
  * device, which may stand there twice. Where a stage is another rank's, its device is NULL and its children stay where they
  * are. An optimizer takes the parameters of sequential as ever; children run by themselves, so that hooks of sequential do
  * not. To be freed with tern_dist_pipeline_free. Errors: TERN_ERR_ARGUMENT where there are fewer children than stages, for a
- * split that does not rise, and where neither a device nor a rank is given. */
+ * split that does not rise, and where neither a device nor a rank is given.
+ *
+ * Stages of several ranks are one model from then on, also once the pipeline is freed: norms for clipping, and infinities that skip a
+ * step, are those of all, so that all ranks of the pipeline clip and step alike; tern_dist_full_state_dict has each tensor as its
+ * stage has it, and snapshots are saved by all ranks of the job, into files of each (tern/io/snapshot.h). A tensor that two stages
+ * share must be of one rank (TERN_ERR_ARGUMENT). Ranks without a stage make the pipeline too where they save. Children may be
+ * sharded (tern_dist_fully_shard, tern_nn_parallelize_module), before. Optimizers that need all parameters (L-BFGS) are
+ * TERN_ERR_UNSUPPORTED. */
 TERN_API tern_pipeline *tern_dist_pipeline(tern_module *sequential, const char *const *devices,
                                            int n, const tern_pipeline_options *options);
 /* Forward and backward of a batch: gradients are added to those of the parameters, as with tern_backward of

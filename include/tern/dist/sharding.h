@@ -62,7 +62,7 @@ TERN_API tern_optimizer *tern_dist_zero_redundancy_optimizer(
     tern_module *module, tern_optimizer *(*make)(tern_module *module, void *user), void *user);
 
 /* Parameters and persistent buffers of the module, whole, on the cpu: what tern_nn_state_dict would give without
- * sharding and tensor parallel layers, as a copy. All ranks of the groups call it, and all get it. To be freed; NULL after an error. PyTorch:
+ * sharding, tensor parallel layers and stages of other ranks, as a copy. All ranks of the groups call it, and all get it. To be freed; NULL after an error. PyTorch:
  * get_model_state_dict(full_state_dict=True, cpu_offload=True). */
 TERN_API tern_state_dict *tern_dist_full_state_dict(tern_module *module);
 /* tern_nn_load_state_dict of whole tensors, of which each rank takes its rows; nothing is sent. options: NULL for the

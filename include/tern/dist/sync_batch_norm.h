@@ -12,6 +12,7 @@ typedef struct tern_sync_batch_norm_options {
     bool cumulative;             /* momentum=None: the average of all batches so far */
     bool no_affine;              /* no weight, no bias */
     bool no_track_running_stats; /* statistics of the batch in evaluation too, of this rank's */
+    bool no_bias;                /* a weight alone */
     tern_dtype dtype;
     const char *device;
     tern_dist_group *group; /* NULL: all processes */

@@ -18,14 +18,16 @@
  * the state of the default device's generator goes to the default device there.
  *
  * Where a module in it is sharded over ranks (tern_dist_fully_shard), or has layers that ranks share out (tern_nn_parallelize_module),
- * all ranks that are in its groups, and with such layers all ranks of the job, call tern_snapshot_save, _wait, _free and
+ * or stages on several (tern_dist_pipeline), all ranks that are in its groups, and with layers or stages all ranks of the job, call tern_snapshot_save, _wait, _free and
  * _load alike, with one folder. Each writes its parts of parameters, averages and optimizer states into a folder beside,
  * step-<number>.shards/00001-of-00004.safetensors, with its generators, unless another has the same parts; the snapshot's own
  * file, which names the folder, tells how each tensor was cut ("shards.part.model.0.weight": "12x8 1/2@1 0/3@2", of shape (12, 8),
  * along dim 1 in 2 parts, each along dim 0 in 3; file f, from 0 on, has number f / 1 % 2 and f / 2 % 3 of them) and has
  * the rest as the first rank has it, comes last, once all parts are on the disk. It is loaded by any number of ranks, cut
  * in any of these ways or not, as one that a single process saved is; each reads what it needs. A tensor of another
- * whole shape is TERN_ERR_SHAPE on all, with its name and the rank. A rank that fails is TERN_ERR_PEER on the others, and no
+ * whole shape is TERN_ERR_SHAPE on all, with its name and the rank. What a stage has, and an optimizer's states for it, is in the
+ * files of its rank alone, with its notes ("12x8 0/3@4 1:4@1": the last cut is number 1 of 4 stages, file f has it where f / 1 % 4 is 1);
+ * a rank that loads gets parameters of all stages, and states of its own. A rank that fails is TERN_ERR_PEER on the others, and no
  * snapshot, or nothing is loaded on any; one in the background is there after the next _wait, _save or _free. Groups that are
  * not those of one mesh (tern_dist_init_device_mesh) are TERN_ERR_UNSUPPORTED. best.safetensors needs its folder too.
  *

@@ -42,7 +42,9 @@ TERN_API tern_pretrained_options tern_pretrained_defaults(void);
  * weights. */
 TERN_API tern_module *tern_models_from_pretrained(const char *directory,
                                                   const tern_pretrained_options *options);
-/* The same with random weights, of a config.json or the directory that it is in; in training mode. */
+/* The same with random weights, of a config.json or the directory that it is in; in training mode. They are drawn as transformers
+ * draws them: N(0, initializer_range), Whisper's init_std, and biases 0; those of ModernBERT, T5, CLIP and convolutional networks as
+ * their layers are when they are made. */
 TERN_API tern_module *tern_models_from_config(const char *path,
                                               const tern_pretrained_options *options);
 /* config.json, the weights and the image processor's file into a directory, which is made where it is

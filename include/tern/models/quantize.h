@@ -24,8 +24,24 @@ typedef enum tern_quantization {
  * its bias. NULL after an error. */
 TERN_API tern_module *tern_quantize_linear(tern_module *linear, tern_quantization type);
 /* Every Linear and Conv1D of model, in place, but the head of a pretrained model. Quantize after tern_nn_to_dtype, which
- * would round the scales. TERN_ERR_MEMORY leaves layers of both kinds; nothing else fails half way. */
+ * would round the scales; tern_models_save_pretrained writes what comes out and tern_models_from_pretrained reads it. Errors:
+ * TERN_ERR_ARGUMENT; TERN_ERR_UNSUPPORTED for INT4 of an odd number of inputs. TERN_ERR_MEMORY leaves layers of both
+ * kinds; nothing else fails half way. */
 TERN_API tern_status tern_quantize_(tern_module *model, tern_quantization type);
+typedef struct tern_quantize_options {
+    /* What the head of a pretrained model becomes; NONE: it stays as it is. Its rows are what a model chooses a token by: INT8 changes
+     * that least, beside layers of 4 bits, too. Where the head is tied to an embedding, that stays as it is and the head has
+     * codes of its own, more memory by so much; the embedding is not trained any more (requires_grad is false, and a
+     * call with gradients where it is made true again is TERN_ERR_STATE). */
+    tern_quantization head;
+    uint64_t reserved[4];
+} tern_quantize_options;
+/* Its defaults, as TERN_DEFAULTS takes them. */
+TERN_API tern_quantize_options tern_quantize_defaults(void);
+/* With options, NULL for the defaults. Errors besides: TERN_ERR_ARGUMENT for a type for the head of what has none; TERN_ERR_STATE
+ * for a head that is no Linear any more. */
+TERN_API tern_status tern_quantize_with_(tern_module *model, tern_quantization type,
+                                         const tern_quantize_options *options);
 /* The weight (out, in) of such a layer as float32 (bitsandbytes.functional.dequantize_4bit); NULL after an error. */
 TERN_API tern_tensor *tern_dequantize_weight(tern_module *layer);
 

@@ -12,6 +12,7 @@ typedef struct tern_batch_norm_options {
                                   * device at each step in training */
     bool no_affine;              /* no weight, no bias */
     bool no_track_running_stats; /* statistics of the batch in evaluation too */
+    bool no_bias;                /* a weight alone */
     tern_dtype dtype;
     const char *device;
     uint64_t reserved[4];
@@ -33,6 +34,7 @@ TERN_API tern_module *tern_nn_batch_norm3d(int64_t num_features,
 typedef struct tern_group_norm_options {
     double eps; /* default 1e-5 */
     bool no_affine;
+    bool no_bias; /* a weight alone */
     tern_dtype dtype;
     const char *device;
     uint64_t reserved[4];
@@ -48,6 +50,7 @@ typedef struct tern_instance_norm_options {
     double momentum;          /* default 0.1; TERN_ZERO for 0 */
     bool affine;              /* weight and bias */
     bool track_running_stats; /* running statistics, used in evaluation */
+    bool no_bias;             /* with affine: a weight alone */
     tern_dtype dtype;
     const char *device;
     uint64_t reserved[4];

@@ -23,9 +23,9 @@ typedef enum tern_memory_format {
     TERN_CHANNELS_LAST,
     TERN_CHANNELS_LAST_3D
 } tern_memory_format;
-/* x itself when its elements lie so, else such a copy, of the same shape (Tensor.to, Tensor.contiguous). Convolutions give
- * results in the format of their input, or weight; elementwise operations in that of their first input of the result's
- * shape; all others in rows. Errors: TERN_ERR_SHAPE for other than 4 (3D: 5) dims, TERN_ERR_ARGUMENT. */
+/* x itself when its elements lie so, else such a copy, of the same shape (Tensor.to, Tensor.contiguous). What is made of such
+ * images lies as PyTorch's results do: by channels that of convolutions, elementwise operations, batch and group norm, pools, resampling,
+ * padding, cat and dropout; clones and the rest in rows. Errors: TERN_ERR_SHAPE for other than 4 (3D: 5) dims, TERN_ERR_ARGUMENT. */
 TERN_API tern_tensor *tern_to_memory_format(tern_tensor *x, tern_memory_format format);
 /* Whether its elements lie so; of other than 4 (3D: 5) dims none lie by channels. */
 TERN_API bool tern_is_contiguous_format(const tern_tensor *x, tern_memory_format format);

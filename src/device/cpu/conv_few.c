@@ -58,12 +58,13 @@ static void shape_of(const tern_convolution *c, tern_host_conv_few *g)
         g->part_room += g->o * g->y_rows * g->y_row;
 }
 
-static void sum_parts(const tern_host_conv_few *g, int64_t numbers, int parts, float *out)
+void tern_cpu_sum_parts(const float *room, int64_t part_room, int parts, int64_t numbers,
+                        float *out)
 {
-    memcpy(out, g->room, (size_t)numbers * sizeof *out);
+    memcpy(out, room, (size_t)numbers * sizeof *out);
     for (int p = 1; p < parts; p++)
         for (int64_t i = 0; i < numbers; i++)
-            out[i] += g->room[p * g->part_room + i];
+            out[i] += room[p * part_room + i];
 }
 
 tern_status tern_cpu_conv_few(tern_place *place, const tern_convolution *c, bool *taken)
@@ -88,7 +89,7 @@ tern_status tern_cpu_conv_few(tern_place *place, const tern_convolution *c, bool
     tern_status status = tern_cpu_run_product(
         place, &found[sums], sums ? "conv_weight" : "conv_forward", TERN_F32, &g, parts);
     if (sums && status == TERN_OK)
-        sum_parts(&g, numbers, parts, tern_cpu_at(&c->weight));
+        tern_cpu_sum_parts(g.room, g.part_room, parts, numbers, tern_cpu_at(&c->weight));
     tern_block_free(room);
     return status;
 }

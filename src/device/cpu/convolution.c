@@ -11,6 +11,7 @@
 #include "device/device.h"
 #include "types_host.h"
 #include "shapes.h"
+
 #ifdef TERN_ONEDNN_PRIMITIVES
 #include <pthread.h>
 #include <stdatomic.h>
@@ -450,7 +451,7 @@ tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, b
              .given = {tern_cpu_at(&c->x), tern_cpu_at(&c->weight), tern_cpu_at(&c->y)},
              .bias = tern_cpu_at(&c->bias)};
     const uint64_t failures = tern_failures();
-    TERN_TRY(tern_cpu_conv_few(place, c, taken));
+    TERN_TRY(tern_cpu_conv_own(place, c, taken));
     if (*taken || c->dtype != TERN_F32 || tern_is_forked_child())
         return TERN_OK;
     int parts = cut(c->shape, c->pass, &j.images);
@@ -468,6 +469,6 @@ tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, b
 #else
 tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, bool *taken)
 {
-    return tern_cpu_conv_few(place, c, taken);
+    return tern_cpu_conv_own(place, c, taken);
 }
 #endif

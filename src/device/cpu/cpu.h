@@ -41,7 +41,20 @@ tern_status tern_cpu_run_product(tern_place *place, _Atomic(void *) *slot, const
 /* oneDNN's convolutions, where it is linked, and attention. */
 extern const tern_vendor tern_cpu_vendor;
 tern_status tern_cpu_convolution(tern_place *place, const tern_convolution *c, bool *taken);
+/* By one of the next three, where it is one of theirs: *taken. Infinite and other numbers that are none are where the sums as
+ * they are written have them. */
+tern_status tern_cpu_conv_own(tern_place *place, const tern_convolution *c, bool *taken);
 /* Convolutions of few input channels, and gradients of their weights; *taken where it is one. */
 tern_status tern_cpu_conv_few(tern_place *place, const tern_convolution *c, bool *taken);
+/* Is that the level? Only it has the kernels of the next two: wider registers are left to oneDNN. */
+bool tern_cpu_is_v3(void);
+/* Those whose y has half the rows and columns of x, and both gradients. */
+tern_status tern_cpu_conv_halved(tern_place *place, const tern_convolution *c, bool *taken);
+/* Those of 3 x 3 taps and stride 1, and both gradients; *finite becomes false where a number of y or dx is not. */
+tern_status tern_cpu_conv_winograd(tern_place *place, const tern_convolution *c, bool *taken,
+                                   bool *finite);
+/* The first `numbers` of each part's room, added up. */
+void tern_cpu_sum_parts(const float *room, int64_t part_room, int parts, int64_t numbers,
+                        float *out);
 
 #endif

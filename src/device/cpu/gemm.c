@@ -9,7 +9,6 @@
 #include "device/cpu/onednn.h"
 #include "device/place.h"
 #include "shapes.h"
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -65,24 +64,15 @@ static char form_of(const tern_host_matrix *x, int64_t m, int64_t n, int64_t *di
     return '\0';
 }
 
-static bool has_avx2_alone;
-static void ask_level(void)
-{
-    const char *level = tern_cpu_level();
-    has_avx2_alone = level && strcmp(level, "x86-64-v3") == 0;
-}
-
 /* What dnnl_sgemm with AVX2 reads where it lies, so that lines a power of two apart share few places of the caches: it
  * takes up to twice the time of the own kernel, which packs both sides, and no more than a tenth less elsewhere. */
 static bool wants_packing(const tern_host_product *p)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     const int64_t m = p->m, n = p->n, a = p->a.col, b = p->b.row;
     const bool turned = p->a.row == 1 && a >= m;
     if (p->b.col != 1 || (m > 256 && n > 256 && m * n > 512 * 512))
         return false;
-    pthread_once(&once, ask_level);
-    return has_avx2_alone &&
+    return tern_cpu_is_v3() &&
            ((turned && (a % 512 == 0 || (a % 128 == 0 && b % 128 == 0 && m > 64 && n > 64))) ||
             b % 512 == 0);
 }

@@ -66,6 +66,29 @@ typedef struct tern_host_conv_few {
 } tern_host_conv_few;
 enum { TERN_CONV_TAPS = 256 }; /* of all its channels, at most */
 
+/* A convolution of 3 x 3 taps and stride 1 as conv_winograd_tile.h takes it, or a gradient of one: that of x is one of
+ * dy with the taps turned, whose x, c and y, o they then are. y has rows x columns tiles; a unit of work is `strip`
+ * rows of tiles of some images. The other numbers say where the parts' room has what. */
+typedef struct tern_host_winograd {
+    const f32 *x, *weight, *bias, *y; /* bias: NULL for none */
+    i64 n, c, o, in[2], out[2], padding[2];
+    i64 weight_step[2]; /* between the taps of outputs, and of inputs */
+    i64 turned;
+    i64 rows, columns, strip, images, units;
+    i64 pitch, u_step, v_step, m_step, m_room, line_step, row;
+    f32 *room;           /* part_room numbers for each part */
+    i64 part_room, sums; /* the gradient of the weight comes first, `sums` numbers */
+} tern_host_winograd;
+
+/* A convolution whose y has half the rows and columns of x as conv_halved_tile.h takes it, or a gradient; back: that of x. */
+typedef struct tern_host_halved {
+    const f32 *x, *weight, *y;
+    i64 n, c, o, out[2], window, back;
+    i64 pitch; /* of columns */
+    f32 *room; /* part_room numbers for each part; its sums come first */
+    i64 part_room;
+} tern_host_halved;
+
 /* Panels of queries that share a block of keys, the most lanes of one, and keys of a block. */
 enum { TERN_ATTENTION_PANELS = 4, TERN_ATTENTION_LANES = 32, TERN_ATTENTION_KEYS = 64 };
 

@@ -56,6 +56,15 @@ enum { ROW_DEPTH = 2048 }; /* how much of a row is multiplied with a vector at o
 #if TERN_LOWEST || !defined(__AVX512F__) /* rows of images seldom fill wider registers */
 #include "conv_few_tile.h"
 #endif
+#if defined(__AVX2__) && !defined(__AVX512F__)
+#include "conv_winograd_tile.h"
+#include "conv_halved_tile.h"
+#elif TERN_LOWEST
+DECLARED_(conv_winograd_f32, "(IN, tern_host_winograd, g)")
+DECLARED_(conv_winograd_weight_f32, "(IN, tern_host_winograd, g)")
+DECLARED_(conv_halved_f32, "(IN, tern_host_halved, g)")
+DECLARED_(conv_halved_weight_f32, "(IN, tern_host_halved, g)")
+#endif
 #undef TERN_T
 #define TERN_T f64
 #include "product_tile.h"

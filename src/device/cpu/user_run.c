@@ -143,7 +143,7 @@ tern_status tern_cpu_user_launch(tern_place *place, void *kernel, const tern_ker
     int64_t group[3], groups = 1, items = 1;
     size_t shared;
     (void)place;
-    TERN_TRY(tern_user_words(&k->source, k->name, args, n, words, &shared));
+    tern_user_words(args, n, words, &shared);
     TERN_TRY(tern_user_group_of(&k->source, "cpu", k->name, grid, MOST_ITEMS, group));
     if (k->elsewhere)
         return tern_cpu_elsewhere_launch(k, grid, args, n);

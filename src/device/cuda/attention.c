@@ -15,14 +15,11 @@
  * numbers, in log2, from where on the time that this saves is more than two launches. */
 enum { PLANS = 64, FIRST_COMPUTE = 90, FEWEST = 29, ALIGNMENT = 16 };
 
-typedef struct plan {
-    tern_dnn_problem of;
-    tern_dnn_graph graph;
-    bool used, usable;
-} plan;
-
 struct tern_cuda_attention_state {
-    plan plans[PLANS]; /* by hash; a newer shape takes the older one's place */
+    struct {
+        tern_dnn_plan plan;
+        tern_dnn_problem of;
+    } plans[PLANS];
 };
 
 static uint64_t address(const tern_matrix *m)
@@ -96,20 +93,19 @@ static bool is_wanted(tern_place *place, const tern_attention *a)
                       tern_cuda_state_of(place)->compute >= FIRST_COMPUTE);
 }
 
-/* *found is not usable where cuDNN refuses, which its graph says; what else fails is an error, and asked for again. */
-static tern_status find_plan(tern_place *place, const tern_dnn_problem *p, plan **found)
+/* *found is NULL where no plan can be kept, and not usable where cuDNN refuses, which its graph says; what else fails is an
+ * error, and asked for again. */
+static tern_status find_plan(tern_place *place, const tern_dnn_problem *p, tern_dnn_plan **found)
 {
     tern_cuda_state *device = tern_cuda_state_of(place);
     cudnnHandle_t handle;
     TERN_TRY(tern_cuda_dnn_open(place, &handle));
     if (!device->attention && !(device->attention = tern_alloc(sizeof *device->attention)))
         return TERN_ERR_MEMORY;
-    plan *x = &device->attention->plans[tern_hash(TERN_HASH_SEED, p, sizeof *p) % PLANS];
+    tern_dnn_plan *x = tern_dnn_plan_of(device->attention->plans, PLANS, p, sizeof *p);
     *found = x;
-    if (x->used && memcmp(&x->of, p, sizeof *p) == 0)
+    if (!x || x->used)
         return TERN_OK;
-    tern_dnn_clear(&x->graph);
-    x->of = *p;
     x->used = true;
     x->graph.handle = handle;
     tern_dnn_attention(&x->graph, p);
@@ -141,15 +137,15 @@ tern_status tern_cuda_attention_plan(tern_place *place, const tern_attention *a,
 {
     tern_cuda_state *device = tern_cuda_state_of(place);
     tern_dnn_problem problem;
-    plan *p = NULL;
+    tern_dnn_plan *p = NULL;
     *taken = false;
     if (!is_wanted(place, a) || !describe(a, &problem))
         return TERN_OK;
     TERN_TRY(tern_cuda_enter(place));
     pthread_mutex_lock(&device->dnn_lock);
     tern_status status = find_plan(place, &problem, &p);
-    cudnnStatus_t code = status == TERN_OK ? p->graph.code : 0;
-    *taken = status == TERN_OK && p->usable;
+    cudnnStatus_t code = status == TERN_OK && p ? p->graph.code : 0;
+    *taken = status == TERN_OK && p && p->usable;
     if (*taken)
         *scratch = tern_dnn_attention_scratch(&p->graph, &problem);
     pthread_mutex_unlock(&device->dnn_lock);
@@ -163,7 +159,7 @@ tern_status tern_cuda_attention(tern_place *place, const tern_attention *a, bool
     tern_cuda_state *device = tern_cuda_state_of(place);
     const tern_matrix *matrices[TERN_DNN_MATRICES];
     tern_dnn_problem problem;
-    plan *p;
+    tern_dnn_plan *p = NULL;
     tern_dnn_places places = {.sums = (char *)a->sums.buffer->handle + 4 * a->sums.at,
                               .scratch = a->scratch ? a->scratch->handle : NULL,
                               .scale = (float)a->scale};
@@ -173,9 +169,12 @@ tern_status tern_cuda_attention(tern_place *place, const tern_attention *a, bool
     TERN_TRY(tern_cuda_enter(place));
     pthread_mutex_lock(&device->dnn_lock);
     tern_status status = find_plan(place, &problem, &p);
-    cudnnStatus_t code = status != TERN_OK ? 0
-                         : p->usable       ? tern_dnn_attend(&p->graph, &problem, &places)
-                                           : p->graph.code;
+    cudnnStatus_t code = status != TERN_OK || !p ? 0
+                         : p->usable             ? tern_dnn_attend(&p->graph, &problem, &places)
+                                                 : p->graph.code;
+    if (p)
+        p->recorded |= tern_cuda_recording != NULL;
+    *taken &= p != NULL;
     if (tern_cuda_dnn_refuses(code)) { /* its heuristics thought otherwise */
         p->graph.code = code;
         *taken = p->usable = false;

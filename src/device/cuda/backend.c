@@ -71,6 +71,7 @@ static const tern_vendor vendor = {
     .adds_convolutions = true,
     .leaves_bias = true,
     .together = tern_cuda_together,
+    .links = &tern_cuda_links,
     .host_alloc = tern_cuda_host_alloc,
     .host_free = tern_cuda_host_free,
     .write_later = tern_cuda_write_later,

@@ -38,7 +38,7 @@ static const struct {
     [TERN_DIST_BOR] = {ncclMax, false, true},      [TERN_DIST_BXOR] = {ncclMax, false, false},
 };
 
-static tern_status check(const tern_place *place, ncclResult_t code, const char *call)
+tern_status tern_cuda_check_nccl(const tern_place *place, ncclResult_t code, const char *call)
 {
     if (code == 0)
         return TERN_OK;
@@ -62,34 +62,31 @@ static tern_status open_set(tern_place *const *places, int n, const set **found)
     for (int i = 0; i < s->n; i++)
         tern_cuda.ncclCommDestroy(s->comms[i]);
     s->n = 0;
-    TERN_TRY(check(places[0], tern_cuda.ncclCommInitAll(s->comms, n, devices), "ncclCommInitAll"));
+    TERN_TRY(tern_cuda_check_nccl(places[0], tern_cuda.ncclCommInitAll(s->comms, n, devices),
+                                  "ncclCommInitAll"));
     memcpy(s->devices, devices, sizeof devices);
     s->n = n;
     *found = s;
     return TERN_OK;
 }
 
-static void *memory_of(const tern_arg *x)
-{
-    return (char *)x->buffer->handle + (size_t)x->at * x->bytes;
-}
-
 static bool adds(const tern_together *t)
 {
-    return t->kind != TERN_TOGETHER_BROADCAST && t->kind != TERN_TOGETHER_ALL_GATHER;
+    return t->kind <= TERN_TOGETHER_REDUCE || t->kind == TERN_TOGETHER_REDUCE_SCATTER;
 }
 
-static bool knows(const tern_together *t)
+bool tern_cuda_together_knows(const tern_together *t)
 {
     return !adds(t) || (types[t->dtype].known &&
                         (t->dtype == TERN_BOOL ? ops[t->op].of_bools : ops[t->op].known));
 }
 
 /* What is only moved is bytes. */
-static ncclResult_t call(const tern_together *t, int i, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t tern_cuda_together_call(const tern_together *t, int i, ncclComm_t comm,
+                                     cudaStream_t stream)
 {
-    const void *from = memory_of(&t->from[i]);
-    void *to = memory_of(&t->to[i]);
+    const void *from = tern_cuda_memory_of(&t->from[i]);
+    void *to = tern_cuda_memory_of(&t->to[i]);
     const ncclDataType_t type = adds(t) ? types[t->dtype].type : ncclUint8;
     const size_t count = (size_t)t->count * (adds(t) ? 1 : tern_dtype_size(t->dtype));
     const ncclRedOp_t op = ops[t->op].op;
@@ -114,14 +111,15 @@ static tern_status run(tern_place *const *places, int n, const tern_together *li
     static const char *const names[] = {"ncclAllReduce", "ncclReduce", "ncclBroadcast",
                                         "ncclAllGather", "ncclReduceScatter"};
     ncclResult_t code = tern_cuda.ncclGroupStart();
-    TERN_TRY(check(places[0], code, "ncclGroupStart"));
+    TERN_TRY(tern_cuda_check_nccl(places[0], code, "ncclGroupStart"));
     int j = 0;
     for (; j < k && code == 0; j += code == 0)
         for (int i = 0; i < n && code == 0; i++)
-            code = call(&list[j], i, s->comms[i], tern_cuda_state_of(places[i])->stream);
+            code = tern_cuda_together_call(&list[j], i, s->comms[i],
+                                           tern_cuda_state_of(places[i])->stream);
     ncclResult_t end = tern_cuda.ncclGroupEnd();
-    TERN_TRY(check(places[0], code, names[list[j < k ? j : 0].kind]));
-    return check(places[0], end, "ncclGroupEnd");
+    TERN_TRY(tern_cuda_check_nccl(places[0], code, names[list[j < k ? j : 0].kind]));
+    return tern_cuda_check_nccl(places[0], end, "ncclGroupEnd");
 }
 
 tern_status tern_cuda_together(tern_place *const *places, int n, const tern_together *list, int k,
@@ -130,7 +128,7 @@ tern_status tern_cuda_together(tern_place *const *places, int n, const tern_toge
     const set *s = NULL;
     *taken = false;
     for (int j = 0; j < k; j++)
-        if (!tern_cuda.has_nccl || !knows(&list[j]))
+        if (!tern_cuda.has_nccl || !tern_cuda_together_knows(&list[j]))
             return TERN_OK;
     for (int i = 0; i < n; i++)
         TERN_TRY(tern_cuda_enter(places[i]));

@@ -5,11 +5,12 @@
  * (ops/convolution/conv_run.c). */
 #include "base/warning.h"
 #include "device/cuda/convolution.h"
+#include <stdlib.h>
 #include <string.h>
 #include <tern/backends.h>
 
 /* An algorithm may take this much scratch memory; ALIGNMENT: what its loads rely on. */
-enum { PLANS = 512, MOST_SCRATCH = 256 << 20, ALIGNMENT = 16 };
+enum { PLANS = 512, MOST_SCRATCH = 256 << 20, ALIGNMENT = 16, FIRST_COMPUTE = 90 };
 
 typedef tern_cuda_conv_key key;
 typedef tern_cuda_conv_plan plan;
@@ -17,24 +18,16 @@ typedef tern_cuda_conv_plan plan;
 struct tern_cuda_dnn_state {
     cudnnHandle_t handle;
     cudaStream_t stream; /* the handle's */
-    plan plans[PLANS];   /* by hash; a newer shape takes the older one's place */
+    plan plans[PLANS];   /* by hash: at the first place that is its own, free or to be had */
 };
-
-/* Version 8 has one code for it, 9 a thousand. */
-bool tern_cuda_dnn_refuses(cudnnStatus_t code)
-{
-    return code == 9 || code / 1000 == 3;
-}
 
 /* ---- descriptions ------------------------------------------------------------------------ */
 
-static const struct {
-    cudnnDataType_t type, compute;
-    bool known;
-} types[] = {[TERN_F32] = {CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, true},
-             [TERN_F64] = {CUDNN_DATA_DOUBLE, CUDNN_DATA_DOUBLE, true},
-             [TERN_F16] = {CUDNN_DATA_HALF, CUDNN_DATA_FLOAT, true},
-             [TERN_BF16] = {CUDNN_DATA_BFLOAT16, CUDNN_DATA_FLOAT, true}};
+const tern_cuda_conv_type tern_cuda_conv_types[] = {
+    [TERN_F32] = {CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, true},
+    [TERN_F64] = {CUDNN_DATA_DOUBLE, CUDNN_DATA_DOUBLE, true},
+    [TERN_F16] = {CUDNN_DATA_HALF, CUDNN_DATA_FLOAT, true},
+    [TERN_BF16] = {CUDNN_DATA_BFLOAT16, CUDNN_DATA_FLOAT, true}};
 
 static bool is_small(int64_t a, int64_t b, const int64_t *dims)
 {
@@ -56,8 +49,9 @@ static bool is_aligned(const tern_arg *a)
 static bool fits(const tern_convolution *c)
 {
     const tern_conv_shape *s = c->shape;
-    if (c->dtype > TERN_BF16 || !types[c->dtype].known || !is_small(s->n, s->c, s->in) ||
-        !is_small(s->n, s->o, s->out) || !is_small(s->o, s->c, s->window))
+    if (c->dtype > TERN_BF16 || !tern_cuda_conv_types[c->dtype].known ||
+        !is_small(s->n, s->c, s->in) || !is_small(s->n, s->o, s->out) ||
+        !is_small(s->o, s->c, s->window))
         return false;
     for (int d = 0; d < 3; d++) {
         int64_t span = (s->window[d] - 1) * s->dilation[d] + 1;
@@ -65,13 +59,22 @@ static bool fits(const tern_convolution *c)
         if (room < 0 || room / s->stride[d] + 1 != s->out[d] || room > INT32_MAX)
             return false;
     }
-    return is_aligned(&c->x) && is_aligned(&c->weight) && is_aligned(&c->y);
+    return is_aligned(&c->x) && is_aligned(&c->weight) && is_aligned(&c->y) &&
+           (!c->bias.buffer || is_aligned(&c->bias));
 }
 
-/* The first of three dims does nothing: two are left, cuDNN's fewest. */
-static bool is_flat(const tern_conv_shape *s)
+/* Through cuDNN's graphs: what they have new engines for, on GPUs from compute capability 9.0 on half precision with channels
+ * last. Groups are left out, for which they compile kernels. TERN_CUDNN_CONVOLUTION: 1 for all that they take, 0 for none, to
+ * compare the two. */
+static bool wants_graph(tern_place *place, const tern_convolution *c)
 {
-    return s->in[0] == 1 && s->out[0] == 1 && s->window[0] == 1 && s->padding[0] == 0;
+    const char *wanted = getenv("TERN_CUDNN_CONVOLUTION");
+    bool half = c->dtype == TERN_F16 || c->dtype == TERN_BF16;
+    if (!tern_cuda.has_graph || c->adds || c->deterministic || (wanted && *wanted == '0') ||
+        (!half && !c->tf32))
+        return false;
+    return wanted || (half && c->channels_last && c->shape->groups == 1 &&
+                      tern_cuda_state_of(place)->compute >= FIRST_COMPUTE);
 }
 
 static void set_dims(int *to, int64_t a, int64_t b, const int64_t *dims, int n)
@@ -123,7 +126,7 @@ static cudnnStatus_t set_convolution(const key *k, int n, cudnnConvolutionDescri
     if (!code)
         code = tern_cuda.cudnnSetConvolutionNdDescriptor(*conv, n, numbers[0], numbers[1],
                                                          numbers[2], CUDNN_CROSS_CORRELATION,
-                                                         types[k->dtype].compute);
+                                                         tern_cuda_conv_types[k->dtype].compute);
     if (!code)
         code = tern_cuda.cudnnSetConvolutionGroupCount(*conv, (int)s->groups);
     if (!code)
@@ -134,8 +137,8 @@ static cudnnStatus_t set_convolution(const key *k, int n, cudnnConvolutionDescri
 static cudnnStatus_t describe(plan *p)
 {
     const tern_conv_shape *s = &p->of.shape;
-    int n = is_flat(s) ? 2 : 3, x[5], y[5], w[5];
-    cudnnDataType_t type = types[p->of.dtype].type;
+    int n = tern_cuda_conv_dims(s), x[5], y[5], w[5];
+    cudnnDataType_t type = tern_cuda_conv_types[p->of.dtype].type;
     set_dims(x, s->n, s->c, s->in, n);
     set_dims(y, s->n, s->o, s->out, n);
     set_dims(w, s->o, s->c / s->groups, s->window, n);
@@ -152,6 +155,7 @@ static cudnnStatus_t describe(plan *p)
 
 static void drop(plan *p)
 {
+    tern_dnn_clear(&p->graph);
     if (p->x)
         tern_cuda.cudnnDestroyTensorDescriptor(p->x);
     if (p->y)
@@ -171,7 +175,22 @@ tern_status tern_cuda_dnn_check(tern_place *place, cudnnStatus_t code, const cha
                      tern_cuda.cudnnGetErrorString(code), code);
 }
 
-/* *found is not usable where cuDNN refuses. */
+/* The plan of that key, else the place for it; NULL: all are those of recorded ones. */
+static plan *place_of(struct tern_cuda_dnn_state *state, const key *k)
+{
+    const size_t first = tern_hash(TERN_HASH_SEED, k, sizeof *k) % PLANS;
+    plan *place = NULL;
+    for (size_t i = 0; i < PLANS && !(place && !place->used); i++) {
+        plan *p = &state->plans[(first + i) % PLANS];
+        if (p->used && memcmp(&p->of, k, sizeof *k) == 0)
+            return p;
+        if (!p->recorded && (!place || !p->used))
+            place = p;
+    }
+    return place;
+}
+
+/* *found is NULL, or not usable, where cuDNN refuses. */
 static tern_status find_plan(tern_place *place, struct tern_cuda_dnn_state *state,
                              const tern_convolution *c, plan **found)
 {
@@ -184,9 +203,12 @@ static tern_status find_plan(tern_place *place, struct tern_cuda_dnn_state *stat
     k.deterministic = c->deterministic;
     k.channels_last = c->channels_last;
     k.benchmark = tern_backends_cudnn_benchmarks();
-    plan *p = &state->plans[tern_hash(TERN_HASH_SEED, &k, sizeof k) % PLANS];
+    k.graph = wants_graph(place, c);
+    k.bias = c->bias.buffer != NULL;
+    plan *p = place_of(state, &k);
     *found = p;
-    if (p->used && memcmp(&p->of, &k, sizeof k) == 0 && (!p->untried || tern_cuda_recording))
+    if (!p || (p->used && memcmp(&p->of, &k, sizeof k) == 0 &&
+               (!p->untried || p->recorded || tern_cuda_recording)))
         return TERN_OK;
     drop(p);
     p->of = k;
@@ -197,7 +219,10 @@ static tern_status find_plan(tern_place *place, struct tern_cuda_dnn_state *stat
     if (!code || tern_cuda_dnn_refuses(code))
         return TERN_OK;
     drop(p);
-    return tern_cuda_dnn_check(place, code, "describing a convolution to cuDNN");
+    return tern_cuda_dnn_check(place, code,
+                               k.graph ? "describing a convolution to cuDNN's graphs "
+                                         "(TERN_CUDNN_CONVOLUTION=0 goes without them)"
+                                       : "describing a convolution to cuDNN");
 }
 
 tern_status tern_cuda_dnn_open(tern_place *place, cudnnHandle_t *handle)
@@ -235,7 +260,8 @@ tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution
     if (!tern_cuda.has_dnn)
         tern_warn("slow", "tern_conv2d", "convolutions on %s are products of unfolded images: %s",
                   tern_place_info(place)->device, tern_device_notes("cuda"));
-    if (!tern_cuda.has_dnn || !tern_backends_cudnn_is_enabled() || !fits(c))
+    if (!tern_cuda.has_dnn || !tern_backends_cudnn_is_enabled() || !fits(c) ||
+        (c->bias.buffer && !wants_graph(place, c)))
         return TERN_OK;
     TERN_TRY(tern_cuda_enter(place));
     pthread_mutex_lock(&device->dnn_lock);
@@ -243,8 +269,8 @@ tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution
     tern_status status = tern_cuda_dnn_open(place, &handle);
     if (status == TERN_OK)
         status = find_plan(place, device->dnn, c, &p);
-    bool tells = status == TERN_OK && p->unmeasured;
-    if (status == TERN_OK) {
+    bool tells = status == TERN_OK && p && p->unmeasured;
+    if (status == TERN_OK && p) {
         *taken = p->usable;
         *scratch = p->usable ? p->scratch : 0;
         p->unmeasured = false;
@@ -261,26 +287,32 @@ tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, 
 {
     tern_cuda_state *device = tern_cuda_state_of(place);
     cudnnHandle_t handle;
-    plan *p;
-    *taken = true;
+    plan *p = NULL;
     TERN_TRY(tern_cuda_enter(place));
     pthread_mutex_lock(&device->dnn_lock);
     tern_status status = tern_cuda_dnn_open(place, &handle);
     if (status == TERN_OK)
         status = find_plan(place, device->dnn, c, &p);
-    if (status == TERN_OK) {
-        void *scratch = c->scratch ? c->scratch->handle : NULL;
+    *taken = p || status != TERN_OK;
+    if (status == TERN_OK && p) {
+        void *scratch = c->scratch ? c->scratch->handle : NULL, *at[4];
         const size_t room = c->scratch ? c->scratch->bytes : 0;
-        /* A plan that was made anew since this was planned may want more than it got. */
-        cudnnStatus_t code =
-            p->scratch > room ? tern_cuda_conv_choose(place, handle, p, c, room, false) : 0;
-        if (!code && p->usable)
-            code = tern_cuda_conv_run(handle, p, tern_cuda_arg(&c->x), tern_cuda_arg(&c->weight),
-                                      tern_cuda_arg(&c->y), scratch, c->adds);
+        /* A plan that was made anew since this was planned may want more than it got, and one of its graph refuse to run. */
+        bool again = p->scratch > room;
+        cudnnStatus_t code = 0;
+        tern_cuda_conv_places(c, at);
+        do {
+            code = again ? tern_cuda_conv_choose(place, handle, p, c, room, false) : 0;
+            if (!code && p->usable)
+                code = tern_cuda_conv_run(handle, p, at, scratch, c->adds);
+            again = tern_cuda_dnn_refuses(code) && p->graph.plan;
+            p->legacy |= again;
+        } while (again);
         if (tern_cuda_dnn_refuses(code) || !p->usable) /* its heuristics thought otherwise */
             *taken = p->usable = false;
         else
             status = tern_cuda_dnn_check(place, code, "a convolution through cuDNN");
+        p->recorded |= tern_cuda_recording && p->graph.plan;
     }
     pthread_mutex_unlock(&device->dnn_lock);
     return status;

@@ -1,5 +1,5 @@
-/* convolution_choice.c -- which of cuDNN's algorithms computes a convolution: the first of its heuristics, or in benchmark
- * mode the one that was the fastest when all were tried, which is kept on disk too. */
+/* convolution_choice.c -- which of cuDNN's engines or algorithms computes a convolution: the first of its heuristics, or in
+ * benchmark mode the one that was the fastest when all were tried, which is kept on disk too. */
 #include "device/cache.h"
 #include "device/cuda/convolution.h"
 #include <inttypes.h>
@@ -7,7 +7,13 @@
 #include <stdio.h>
 #include <tern/backends.h>
 
-enum { MOST_ALGORITHMS = 8, TURNS = 3 };
+/* An algorithm from GRAPH on is one of the candidates for its graph. */
+enum {
+    MOST_ALGORITHMS = 8,
+    TURNS = 3,
+    GRAPH = 256,
+    CANDIDATES = MOST_ALGORITHMS + TERN_DNN_CANDIDATES
+};
 
 typedef tern_cuda_conv_plan plan;
 typedef struct tern_cudnn_perf perf;
@@ -45,9 +51,13 @@ static cudnnStatus_t find_scratch(cudnnHandle_t handle, const plan *p, unsigned 
     }
 }
 
-cudnnStatus_t tern_cuda_conv_run(cudnnHandle_t handle, const plan *p, void *x, void *w, void *y,
+cudnnStatus_t tern_cuda_conv_run(cudnnHandle_t handle, const plan *p, void *const at[4],
                                  void *scratch, bool adds)
 {
+    static const int64_t ids[] = {1, 2, 3, 4};
+    void *x = at[0], *w = at[1], *y = at[2];
+    if (p->graph.plan)
+        return tern_dnn_run(&p->graph, p->of.bias ? 4 : 3, ids, at, scratch);
     static const float narrow[] = {1, 0};
     static const double wide[] = {1, 0};
     bool is_wide = p->of.dtype == TERN_F64;
@@ -76,11 +86,35 @@ typedef struct candidate {
     size_t scratch;
 } candidate;
 
-static cudnnStatus_t take(plan *p, const candidate *c)
+static cudnnStatus_t take(cudnnHandle_t handle, plan *p, const candidate *c)
 {
     p->algorithm = c->algorithm;
     p->scratch = c->scratch;
-    return tern_cuda.cudnnSetConvolutionMathType(p->conv, c->math);
+    tern_dnn_clear(&p->graph);
+    if (c->algorithm < GRAPH)
+        return tern_cuda.cudnnSetConvolutionMathType(p->conv, c->math);
+    p->graph.handle = handle;
+    p->graph.first = c->algorithm - GRAPH;
+    tern_dnn_convolution(&p->graph, &p->of);
+    return p->graph.code;
+}
+
+/* The candidates for its graph, best first. */
+static cudnnStatus_t list_graph(cudnnHandle_t handle, plan *p, size_t most, candidate *listed,
+                                int *n)
+{
+    bool taken = p->of.graph && !p->legacy;
+    for (candidate c = {GRAPH, 0, 0}; taken && (*n == 0 || p->of.benchmark); c.algorithm++) {
+        cudnnStatus_t code = take(handle, p, &c);
+        taken = !code;
+        if (code && !tern_cuda_dnn_refuses(code))
+            return code;
+        c.algorithm = GRAPH + (uint32_t)p->graph.first;
+        c.scratch = (size_t)p->graph.scratch;
+        listed[*n] = c;
+        *n += taken && c.scratch <= most;
+    }
+    return 0;
 }
 
 /* Those that may be taken, in the order of cuDNN's heuristics: the first, or where they are to be measured all. */
@@ -88,8 +122,11 @@ static cudnnStatus_t list(cudnnHandle_t handle, plan *p, size_t most, candidate 
 {
     perf found[MOST_ALGORITHMS];
     int n_found = 0;
-    cudnnStatus_t code = find_algorithms(handle, p, &n_found, found);
     *n = 0;
+    cudnnStatus_t code = list_graph(handle, p, most, listed, n);
+    if (code || p->of.bias || (*n > 0 && !p->of.benchmark))
+        return code;
+    code = find_algorithms(handle, p, &n_found, found);
     for (int i = 0; !code && i < n_found && (*n == 0 || p->of.benchmark); i++) {
         bool exact = p->of.dtype == TERN_F32 && !p->of.tf32;
         candidate *c = &listed[*n];
@@ -97,24 +134,24 @@ static cudnnStatus_t list(cudnnHandle_t handle, plan *p, size_t most, candidate 
             (p->of.deterministic && found[i].determinism != CUDNN_DETERMINISTIC))
             continue;
         *c = (candidate){found[i].algo, exact ? CUDNN_FMA_MATH : found[i].mathType, 0};
-        code = take(p, c);
+        code = take(handle, p, c);
         *n +=
             !code && find_scratch(handle, p, c->algorithm, &c->scratch) == 0 && c->scratch <= most;
     }
-    return code;
+    return *n > 0 && tern_cuda_dnn_refuses(code) ? 0 : code;
 }
 
 /* ---- benchmark mode ---------------------------------------------------------------------- */
 
 /* Milliseconds of TURNS runs after one that is not counted; infinity where it does not run. */
-static float time_of(cudnnHandle_t handle, plan *p, const candidate *trial, void *const at[3],
+static float time_of(cudnnHandle_t handle, plan *p, const candidate *trial, void *const at[4],
                      void *scratch, cudaStream_t stream, const cudaEvent_t between[2])
 {
     float spent = INFINITY;
-    bool runs = take(p, trial) == 0;
+    bool runs = take(handle, p, trial) == 0;
     for (int i = 0; runs && i <= TURNS; i++)
         runs = (i != 1 || !tern_cuda.cudaEventRecord(between[0], stream)) &&
-               !tern_cuda_conv_run(handle, p, at[0], at[1], at[2], scratch, false);
+               !tern_cuda_conv_run(handle, p, at, scratch, false);
     runs = runs && !tern_cuda.cudaEventRecord(between[1], stream) &&
            !tern_cuda.cudaEventSynchronize(between[1]) &&
            !tern_cuda.cudaEventElapsedTime(&spent, between[0], between[1]);
@@ -126,8 +163,7 @@ static float time_of(cudnnHandle_t handle, plan *p, const candidate *trial, void
 static int fastest(tern_place *place, cudnnHandle_t handle, plan *p, const tern_convolution *c,
                    const candidate *listed, int n)
 {
-    void *at[] = {tern_cuda_arg(&c->x), tern_cuda_arg(&c->weight), tern_cuda_arg(&c->y)},
-         *memory = NULL;
+    void *at[4], *memory = NULL;
     const int64_t *in = c->shape->in;
     size_t scratch = 0,
            sums = c->adds ? (size_t)(c->shape->n * c->shape->c * in[0] * in[1] * in[2]) * c->x.bytes
@@ -135,6 +171,7 @@ static int fastest(tern_place *place, cudnnHandle_t handle, plan *p, const tern_
     cudaEvent_t between[2] = {NULL, NULL};
     int best = -1;
     float least = INFINITY;
+    tern_cuda_conv_places(c, at);
     for (int i = 0; i < n; i++)
         scratch = listed[i].scratch > scratch ? listed[i].scratch : scratch;
     scratch = (scratch + 255) / 256 * 256;
@@ -197,7 +234,7 @@ static int measured(tern_place *place, cudnnHandle_t handle, plan *p, const tern
 cudnnStatus_t tern_cuda_conv_choose(tern_place *place, cudnnHandle_t handle, plan *p,
                                     const tern_convolution *c, size_t most, bool measures)
 {
-    candidate listed[MOST_ALGORITHMS];
+    candidate listed[CANDIDATES];
     int n = 0, best = 0;
     cudnnStatus_t code = list(handle, p, most, listed, &n);
     p->usable = false;
@@ -205,7 +242,7 @@ cudnnStatus_t tern_cuda_conv_choose(tern_place *place, cudnnHandle_t handle, pla
         return code;
     if (n > 1 && p->of.benchmark && measures)
         best = measured(place, handle, p, c, listed, n);
-    code = take(p, &listed[best]);
+    code = take(handle, p, &listed[best]);
     p->usable = !code;
     return code;
 }

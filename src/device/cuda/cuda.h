@@ -139,7 +139,7 @@ tern_status tern_cuda_sums_fit(tern_place *place, const tern_gemm *gemm, bool *f
 /* Of products that end with gelu by erf, the same two (dnn_gelu.c); and the memory that products share, its bytes: 0 for none. */
 tern_status tern_cuda_gelu_fits(tern_place *place, const tern_gemm *gemm, bool *fits);
 tern_status tern_cuda_gelu(tern_place *place, const tern_gemm *gemm);
-size_t tern_cuda_gemm_workspace(tern_place *place, void **at);
+tern_status tern_cuda_gemm_workspace(tern_place *place, void **at, size_t *bytes);
 tern_status tern_cuda_convolution_plan(tern_place *place, const tern_convolution *c,
                                        size_t *scratch, bool *taken);
 tern_status tern_cuda_convolution(tern_place *place, const tern_convolution *c, bool *taken);
@@ -152,6 +152,16 @@ tern_status tern_cuda_attention_plan(tern_place *place, const tern_attention *a,
 tern_status tern_cuda_attention(tern_place *place, const tern_attention *a, bool *taken);
 tern_status tern_cuda_together(tern_place *const *places, int n, const tern_together *list, int k,
                                bool *taken);
+static inline void *tern_cuda_memory_of(const tern_arg *x)
+{
+    return (char *)x->buffer->handle + (size_t)x->at * x->bytes;
+}
+/* With collective.c's tables: what NCCL has of it, and its call of device i. */
+bool tern_cuda_together_knows(const tern_together *t);
+ncclResult_t tern_cuda_together_call(const tern_together *t, int i, ncclComm_t comm,
+                                     cudaStream_t stream);
+tern_status tern_cuda_check_nccl(const tern_place *place, ncclResult_t code, const char *call);
+extern const tern_links tern_cuda_links; /* links.c */
 tern_status tern_cuda_graph_make(tern_place *place, tern_status (*record)(void *user), void *user,
                                  void **graph);
 tern_status tern_cuda_graph_run(tern_place *place, void *graph);

@@ -192,6 +192,7 @@ static cudnnBackendDescriptor_t describe(tern_dnn_graph *g, const tern_dnn_probl
     int64_t rows = sizes[tensors[tensor].rows], columns = sizes[tensors[tensor].columns];
     tern_dnn_tensor t = {.type = type_of(p, tensor),
                          .id = tensor,
+                         .ndim = 4,
                          .dims = {p->count[0], p->count[1], rows, columns},
                          .strides = {p->count[1] * rows * columns, rows * columns, columns, 1},
                          .is_virtual = where >= BETWEEN,

@@ -20,14 +20,11 @@ typedef struct problem {
     int32_t dtype, gradient, turned, unused;
 } problem;
 
-typedef struct plan {
-    problem of;
-    tern_dnn_graph graph;
-    bool used, usable;
-} plan;
-
 struct tern_cuda_gelu_state {
-    plan plans[PLANS]; /* by hash; a newer shape takes the older one's place */
+    struct {
+        tern_dnn_plan plan;
+        problem of;
+    } plans[PLANS];
 };
 
 static uint64_t address(const tern_buffer *buffer, int64_t at)
@@ -71,15 +68,15 @@ static cudnnBackendDescriptor_t matrix(tern_dnn_graph *g, const problem *p, int 
 {
     bool turned = id == B && p->turned, between = id == PRODUCT;
     int64_t row = between ? columns : p->rows[id];
-    tern_dnn_tensor t = {.type = between                ? CUDNN_DATA_FLOAT
-                                 : p->dtype == TERN_F16 ? CUDNN_DATA_HALF
-                                                        : CUDNN_DATA_BFLOAT16,
-                         .id = id,
-                         .dims = {1, 1, rows, columns},
-                         .strides = {0, 0, turned ? 1 : row, turned ? row : 1},
-                         .is_virtual = between,
-                         .is_matrix = true};
-    t.strides[1] = turned ? columns * row : rows * row;
+    tern_dnn_tensor t = {
+        .type = between                ? CUDNN_DATA_FLOAT
+                : p->dtype == TERN_F16 ? CUDNN_DATA_HALF
+                                       : CUDNN_DATA_BFLOAT16,
+        .id = id,
+        .ndim = 3,
+        .dims = {1, rows, columns},
+        .strides = {(turned ? columns : rows) * row, turned ? 1 : row, turned ? row : 1},
+        .is_virtual = between};
     return tern_dnn_tensor_new(g, &t);
 }
 
@@ -110,24 +107,26 @@ void tern_dnn_gelu(tern_dnn_graph *g, const tern_gemm *of)
     tern_dnn_make_plan(g);
 }
 
-/* *found is not usable where cuDNN refuses; what else fails is an error, and asked for again. */
-static tern_status find_plan(tern_place *place, const tern_gemm *g, const problem *p, plan **found)
+/* *found is NULL, or not usable, where cuDNN refuses; what else fails is an error, and asked for again. */
+static tern_status find_plan(tern_place *place, const tern_gemm *g, const problem *p,
+                             tern_dnn_plan **found)
 {
     tern_cuda_state *device = tern_cuda_state_of(place);
     cudnnHandle_t handle;
+    void *scratch;
+    size_t bytes;
+    TERN_TRY(tern_cuda_gemm_workspace(place, &scratch, &bytes));
     TERN_TRY(tern_cuda_dnn_open(place, &handle));
     if (!device->gelu && !(device->gelu = tern_alloc(sizeof *device->gelu)))
         return TERN_ERR_MEMORY;
-    plan *x = &device->gelu->plans[tern_hash(TERN_HASH_SEED, p, sizeof *p) % PLANS];
+    tern_dnn_plan *x = tern_dnn_plan_of(device->gelu->plans, PLANS, p, sizeof *p);
     *found = x;
-    if (x->used && memcmp(&x->of, p, sizeof *p) == 0)
+    if (!x || x->used)
         return TERN_OK;
-    tern_dnn_clear(&x->graph);
-    x->of = *p;
     x->graph.handle = handle;
     tern_dnn_gelu(&x->graph, g);
     cudnnStatus_t code = x->graph.code;
-    x->usable = !code && (size_t)x->graph.scratch <= tern_cuda_gemm_workspace(place, NULL);
+    x->usable = !code && (size_t)x->graph.scratch <= bytes;
     x->used = !code || tern_cuda_dnn_refuses(code);
     return x->used ? TERN_OK : tern_cuda_dnn_check(place, code, "describing a product to cuDNN");
 }
@@ -136,13 +135,13 @@ tern_status tern_cuda_gelu_fits(tern_place *place, const tern_gemm *g, bool *fit
 {
     tern_cuda_state *device = tern_cuda_state_of(place);
     problem p;
-    plan *x = NULL;
+    tern_dnn_plan *x = NULL;
     if (!is_wanted(place, g) || !describe(g, &p))
         return TERN_OK;
     TERN_TRY(tern_cuda_enter(place));
     pthread_mutex_lock(&device->dnn_lock);
     tern_status status = find_plan(place, g, &p, &x);
-    *fits = status == TERN_OK && x->usable;
+    *fits = status == TERN_OK && x && x->usable;
     pthread_mutex_unlock(&device->dnn_lock);
     return status;
 }
@@ -152,8 +151,9 @@ tern_status tern_cuda_gelu(tern_place *place, const tern_gemm *g)
     static const int64_t onward[] = {A, B, H, C, BIAS};
     tern_cuda_state *device = tern_cuda_state_of(place);
     problem p;
-    plan *x = NULL;
-    void *scratch = NULL;
+    tern_dnn_plan *x = NULL;
+    void *scratch;
+    size_t bytes;
     const uint64_t at[] = {address(g->a.buffer, g->a.at), address(g->b.buffer, g->b.at),
                            address(g->mask, g->mask_at), address(g->c.buffer, g->c.at),
                            address(g->bias, g->bias_at)};
@@ -162,7 +162,7 @@ tern_status tern_cuda_gelu(tern_place *place, const tern_gemm *g)
         pointers[i] = (void *)(uintptr_t)at[i];
     bool fits = tern_cuda.has_graph && describe(g, &p);
     TERN_TRY(tern_cuda_enter(place));
-    tern_cuda_gemm_workspace(place, &scratch);
+    TERN_TRY(tern_cuda_gemm_workspace(place, &scratch, &bytes));
     pthread_mutex_lock(&device->dnn_lock);
     tern_status status = fits ? find_plan(place, g, &p, &x) : TERN_OK;
     if (status == TERN_OK)
@@ -174,6 +174,8 @@ tern_status tern_cuda_gelu(tern_place *place, const tern_gemm *g)
                       "(TERN_CUDNN_GELU=0 goes without it)")
                 : tern_fail(TERN_ERR_DEVICE, "%s: cuDNN has no GELU with this product",
                             tern_place_info(place)->device);
+    if (x)
+        x->recorded |= tern_cuda_recording != NULL;
     pthread_mutex_unlock(&device->dnn_lock);
     return status;
 }

@@ -2,7 +2,13 @@
 #include "device/cuda/dnn_graph.h"
 #include <string.h>
 
-enum { X, B, T, Y, OPERANDS, CANDIDATES = 4, ALIGNMENT = 16 };
+enum { X, B, T, Y, OPERANDS, ALIGNMENT = 16 };
+
+/* Version 8 has one code for it, 9 a thousand. */
+bool tern_cuda_dnn_refuses(cudnnStatus_t code)
+{
+    return code == 9 || code / 1000 == 3;
+}
 
 /* Nothing is done once something failed: who describes a graph looks at the end. */
 static bool fails(tern_dnn_graph *g, cudnnStatus_t code, const char *call)
@@ -50,10 +56,8 @@ cudnnBackendDescriptor_t tern_dnn_tensor_new(tern_dnn_graph *g, const tern_dnn_t
     static const int64_t alignment = ALIGNMENT;
     cudnnBackendDescriptor_t d = make(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     set(g, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &t->type);
-    set(g, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4 - t->is_matrix,
-        t->dims + t->is_matrix);
-    set(g, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4 - t->is_matrix,
-        t->strides + t->is_matrix);
+    set(g, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, t->ndim, t->dims);
+    set(g, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, t->ndim, t->strides);
     set(g, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &t->id);
     set(g, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
     set(g, d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &t->is_virtual);
@@ -62,6 +66,18 @@ cudnnBackendDescriptor_t tern_dnn_tensor_new(tern_dnn_graph *g, const tern_dnn_t
     return d;
 }
 
+#define CONVOLUTION(PASS, NAME, X, B, Y)                                                           \
+    {                                                                                              \
+        CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_COMP_TYPE,                    \
+            CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE,                         \
+            CUDNN_BACKEND_OPERATION_CONVOLUTION_##PASS##_DESCRIPTOR,                               \
+            CUDNN_ATTR_OPERATION_CONVOLUTION_##NAME##_CONV_DESC,                                   \
+        {                                                                                          \
+            CUDNN_ATTR_OPERATION_CONVOLUTION_##NAME##_##X,                                         \
+                CUDNN_ATTR_OPERATION_CONVOLUTION_##NAME##_##B, 0,                                  \
+                CUDNN_ATTR_OPERATION_CONVOLUTION_##NAME##_##Y                                      \
+        }                                                                                          \
+    }
 /* Each kind's descriptors: of its mathematics (its precision, its mode) and of the operation, which points to the
  * former and has operands. An attribute 0 is one that it has not, or pointwise's mode. */
 static const struct {
@@ -110,7 +126,19 @@ static const struct {
                                  {CUDNN_ATTR_OPERATION_POINTWISE_DYDESC,
                                   CUDNN_ATTR_OPERATION_POINTWISE_XDESC, 0,
                                   CUDNN_ATTR_OPERATION_POINTWISE_DXDESC}},
+    [TERN_DNN_CONVOLUTION] = CONVOLUTION(FORWARD, FORWARD, X, W, Y),
+    [TERN_DNN_CONVOLUTION_X] = CONVOLUTION(BACKWARD_DATA, BWD_DATA, DY, W, DX),
+    [TERN_DNN_CONVOLUTION_WEIGHT] = CONVOLUTION(BACKWARD_FILTER, BWD_FILTER, X, DY, DW),
 };
+
+/* The attributes of a convolution's numbers follow each other, as they do in the window; padding is the same at both ends. */
+static void set_window(tern_dnn_graph *g, cudnnBackendDescriptor_t d, const tern_dnn_window *w)
+{
+    const int64_t *const numbers[] = {w->dilation, w->stride, w->padding, w->padding};
+    set(g, d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &w->n);
+    for (unsigned i = 0; i < 4; i++)
+        set(g, d, CUDNN_ATTR_CONVOLUTION_DILATIONS + i, CUDNN_TYPE_INT64, w->n, numbers[i]);
+}
 
 static cudnnBackendDescriptor_t mathematics(tern_dnn_graph *g, const tern_dnn_operation *o)
 {
@@ -120,15 +148,20 @@ static cudnnBackendDescriptor_t mathematics(tern_dnn_graph *g, const tern_dnn_op
     set(g, d, kinds[o->kind].precision, CUDNN_TYPE_DATA_TYPE, 1, &o->precision);
     if (o->axis)
         set(g, d, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &o->axis);
+    if (o->window)
+        set_window(g, d, o->window);
     finalize(g, d);
     return d;
 }
 
 void tern_dnn_add(tern_dnn_graph *g, const tern_dnn_operation *o)
 {
+    static const float scales[] = {1, 0}; /* alpha and beta, the two before the description */
     cudnnBackendDescriptor_t d = make(g, kinds[o->kind].operation);
     if (kinds[o->kind].points)
         set_descriptor(g, d, kinds[o->kind].points, mathematics(g, o));
+    for (unsigned i = 0; o->window && i < 2; i++)
+        set(g, d, kinds[o->kind].points - 2 + i, CUDNN_TYPE_FLOAT, 1, &scales[i]);
     for (int i = 0; i < OPERANDS; i++)
         if (o->operands[i])
             set_descriptor(g, d, kinds[o->kind].operands[i], o->operands[i]);
@@ -176,24 +209,23 @@ static cudnnBackendDescriptor_t heuristics(tern_dnn_graph *g)
 
 void tern_dnn_make_plan(tern_dnn_graph *g)
 {
-    cudnnBackendDescriptor_t d = heuristics(g), engines[CANDIDATES];
+    cudnnBackendDescriptor_t d = heuristics(g), engines[TERN_DNN_CANDIDATES];
     int64_t n = 0;
-    for (int i = 0; i < CANDIDATES; i++)
+    for (int i = 0; i < TERN_DNN_CANDIDATES; i++)
         engines[i] = make(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     if (g->code || fails(g,
                          tern_cuda.cudnnBackendGetAttribute(d, CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                                             CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                                            CANDIDATES, &n, engines),
+                                                            TERN_DNN_CANDIDATES, &n, engines),
                          "cudnnBackendGetAttribute"))
         return;
     g->offered = n;
-    n = n < CANDIDATES ? n : CANDIDATES;
-    g->code = n ? 0 : CUDNN_STATUS_NOT_SUPPORTED;
-    for (int64_t i = 0; i < n; i++) {
-        plan_for(g, engines[i]);
+    n = n < TERN_DNN_CANDIDATES ? n : TERN_DNN_CANDIDATES;
+    for (g->code = CUDNN_STATUS_NOT_SUPPORTED; g->first < n; g->first++) {
+        g->code = 0;
+        plan_for(g, engines[g->first]);
         if (!tern_cuda_dnn_refuses(g->code))
             break;
-        g->code = i + 1 < n ? 0 : g->code;
     }
 }
 
@@ -218,4 +250,26 @@ void tern_dnn_clear(tern_dnn_graph *g)
     while (g->n_made > 0)
         tern_cuda.cudnnBackendDestroyDescriptor(g->made[--g->n_made]);
     memset(g, 0, sizeof *g);
+}
+
+/* ---- plans that are kept --------------------------------------------------------------------- */
+
+tern_dnn_plan *tern_dnn_plan_of(void *table, int n, const void *of, size_t bytes)
+{
+    const size_t each = sizeof(tern_dnn_plan) + bytes,
+                 first = tern_hash(TERN_HASH_SEED, of, bytes) % (size_t)n;
+    tern_dnn_plan *place = NULL;
+    for (size_t i = 0; i < (size_t)n; i++) {
+        tern_dnn_plan *p = (void *)((char *)table + (first + i) % (size_t)n * each);
+        if (p->used && memcmp(p + 1, of, bytes) == 0)
+            return p;
+        if (!p->recorded && (!place || (place->used && !p->used)))
+            place = p;
+    }
+    if (!place)
+        return NULL;
+    tern_dnn_clear(&place->graph);
+    place->used = place->usable = false;
+    memcpy(place + 1, of, bytes);
+    return place;
 }

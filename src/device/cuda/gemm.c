@@ -386,15 +386,15 @@ static tern_status open_state(tern_place *place, tern_cuda_state *device)
     return TERN_OK;
 }
 
-size_t tern_cuda_gemm_workspace(tern_place *place, void **at)
+tern_status tern_cuda_gemm_workspace(tern_place *place, void **at, size_t *bytes)
 {
     tern_cuda_state *device = tern_cuda_state_of(place);
     pthread_mutex_lock(&device->gemm_lock);
-    void *memory = open_state(place, device) == TERN_OK ? device->gemm->workspace : NULL;
+    tern_status status = open_state(place, device);
+    *at = status == TERN_OK ? device->gemm->workspace : NULL;
+    *bytes = *at ? WORKSPACE : 0;
     pthread_mutex_unlock(&device->gemm_lock);
-    if (at)
-        *at = memory;
-    return memory ? WORKSPACE : 0;
+    return status;
 }
 
 tern_status tern_cuda_sums_fit(tern_place *place, const tern_gemm *g, bool *fits)

@@ -160,7 +160,8 @@ static void load_nccl(const folders *list, tern_text *notes)
 {
     static const char file[] = "libnccl.so.2";
     char why[512] = "";
-    void *library = open_library(list, file, why, sizeof why);
+    const char *wanted = getenv("TERN_NCCL");
+    void *library = wanted && *wanted == '0' ? NULL : open_library(list, file, why, sizeof why);
     tern_cuda.has_nccl = library && take(COLLECTIVES, library, file, notes);
 }
 

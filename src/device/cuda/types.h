@@ -45,6 +45,15 @@ typedef struct cublasLtMatmulHeuristicResult_t {
     int reserved[4];
 } cublasLtMatmulHeuristicResult_t;
 typedef struct ncclComm *ncclComm_t;
+typedef struct tern_nccl_id {
+    char internal[128];
+} ncclUniqueId;
+typedef struct
+    tern_nccl_config { /* as of 2.14: what later versions have behind it is by default then */
+    size_t size;
+    unsigned int magic, version;
+    int blocking;
+} ncclConfig_t;
 typedef struct cudnnContext *cudnnHandle_t;
 typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
 typedef struct cudnnFilterStruct *cudnnFilterDescriptor_t;

@@ -15,7 +15,7 @@ static tern_status add_text(tern_text *text, const tern_user_source *source, con
     tern_text_add_bytes(text, source->text.data, source->text.length);
     tern_text_add(
         text, "extern \"C\" __global__ void %s(const tern_words<%d> tern_given)\n{\n%s    %s;\n}\n",
-        entry, source->arguments + 1, dims ? "    TERN_SET_DIMS;\n" : "", source->call.data);
+        entry, source->parameters.n + 1, dims ? "    TERN_SET_DIMS;\n" : "", source->call.data);
     return text->failed ? TERN_ERR_MEMORY : TERN_OK;
 }
 
@@ -64,7 +64,7 @@ tern_status tern_cuda_user_launch(tern_place *place, void *kernel, const tern_ke
     unsigned blocks[3], block[3];
     size_t shared;
     TERN_TRY(tern_cuda_enter(place));
-    TERN_TRY(tern_user_words(&k->source, k->name, args, n, words, &shared));
+    tern_user_words(args, n, words, &shared);
     TERN_TRY(check_shared(place, k, shared));
     TERN_TRY(tern_user_group_of(&k->source, tern_place_info(place)->device, k->name, grid,
                                 k->most_threads, group));

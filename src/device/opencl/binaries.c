@@ -46,23 +46,13 @@ static void *binary_of(cl_program program, size_t *bytes)
     return NULL;
 }
 
-/* Write a program to the disk. Gives it back, or what a driver made of its binary: PoCL compiled its kernels for that,
- * and would compile them once more for the program built from source. */
-cl_program tern_cl_binary_store(tern_place *place, const tern_cl_source *source,
-                                const tern_cache_key *key, cl_program program)
+void tern_cl_binary_store(const tern_cache_key *key, cl_program program)
 {
-    tern_cl_state *s = tern_cl_state_of(place);
     size_t bytes;
     void *data = binary_of(program, &bytes);
-    if (!data)
-        return program;
-    tern_cache_keep(key, data, bytes);
-    cl_program again = s->cpu_form ? from_binary(s, source, data, bytes) : NULL;
+    if (data)
+        tern_cache_keep(key, data, bytes);
     tern_free(data);
-    if (!again)
-        return program;
-    tern_cl.ReleaseProgram(program);
-    return again;
 }
 
 /* ---- programs that are kept later ---- */
@@ -97,13 +87,10 @@ void tern_cl_keep_programs(tern_place *place)
     pthread_mutex_unlock(&s->lock);
     while (later) {
         struct tern_cl_later *next = later->next;
-        size_t bytes;
         int claim = tern_cache_claim(&later->key);
-        void *data = tern_cache_has(&later->key) ? NULL : binary_of(later->program, &bytes);
-        if (data)
-            tern_cache_keep(&later->key, data, bytes);
+        if (!tern_cache_has(&later->key))
+            tern_cl_binary_store(&later->key, later->program);
         tern_cache_let_go(claim, &later->key);
-        tern_free(data);
         tern_cl.ReleaseProgram(later->program);
         free(later);
         later = next;

@@ -1,7 +1,9 @@
-/* convolution.c -- convolutions on GPUs as products by tiles that gather from the image (convolution_tiles.cl), where the
- * other way would write columns to memory and read them again. That way is left a convolution with one tap and stride 1,
- * which needs no columns; one with few channels a group, where most of a tile would be empty; what is too large for
- * indices of 32 bits; and what a tuned device multiplies faster otherwise. */
+/* convolution.c -- convolutions as products that gather from the image, by tiles on GPUs (convolution_tiles.cl) and by
+ * vectors on processors (convolution_vector.cl), where the other way would write columns to memory and read them again.
+ * That way is left a convolution with one tap and stride 1, which needs no columns; one with few channels a group, where
+ * most of a tile would be empty; what is too large for indices of 32 bits; and what a tuned device multiplies faster
+ * otherwise. */
+#include "base/checked.h"
 #include "device/device.h"
 #include "device/narrow.h"
 #include "device/opencl/gemm.h"
@@ -23,6 +25,15 @@ static int64_t smaller(int64_t a, int64_t b)
 static int64_t divide_up(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    for (int64_t rest; b; b = rest) {
+        rest = a % b;
+        a = b;
+    }
+    return a;
 }
 
 /* ---- as a product ------------------------------------------------------------------------ */
@@ -64,8 +75,7 @@ static void describe_x(const tern_conv_shape *s, const int64_t *phase, tern_conv
     int64_t first[3], every[3];
     for (int d = 0; d < 3; d++) {
         int64_t stride = s->stride[d], at = phase[d] + s->padding[d], k = 0;
-        for (every[d] = 1; every[d] * s->dilation[d] % stride; every[d]++)
-            ;
+        every[d] = stride / common_divisor(stride, s->dilation[d]);
         while (k < s->window[d] && (at - k * s->dilation[d]) % stride)
             k++;
         first[d] = k;
@@ -130,12 +140,12 @@ static bool is_narrow(const tern_convolution *c)
 {
     const tern_conv_shape *s = c->shape;
     const tern_arg args[] = {c->x, c->weight, c->y, TERN_ARG_STRUCT(tern_conv_shape, s)};
-    for (int d = 0; d < 3; d++) {
-        int64_t reach = 2 * s->padding[d] + (s->window[d] - 1) * s->dilation[d];
-        if (reach >= tern_narrow_limit || s->in[d] + reach >= tern_narrow_limit)
+    if (!tern_is_narrow(args, sizeof args / sizeof *args, 0))
+        return false;
+    for (int d = 0; d < 3; d++)
+        if (s->in[d] + 2 * s->padding[d] + (s->window[d] - 1) * s->dilation[d] >= tern_narrow_limit)
             return false;
-    }
-    return tern_is_narrow(args, sizeof args / sizeof *args, 0);
+    return true;
 }
 
 static bool needs_columns(const tern_convolution *c)
@@ -150,6 +160,7 @@ static bool needs_columns(const tern_convolution *c)
 typedef struct plan {
     tern_conv_tiles first; /* of the first phase */
     tern_cl_tile tile;
+    int64_t groups;                 /* that have a part of the scratch each; 0: by tiles */
     tern_cl_kernel *multiply, *sum; /* sum: of parts alone */
     size_t scratch;
 } plan;
@@ -186,6 +197,55 @@ static tern_status find_kernel(tern_place *place, const tern_convolution *c, con
     return status;
 }
 
+/* By vectors: unless a product by columns would leave fewer lanes idle, and what sums of few channels are better at. */
+static bool fits_vectors(const tern_convolution *c, const tern_conv_tiles *g)
+{
+    const tern_conv_shape *s = c->shape;
+    int64_t patch = 1, wide = c->pass == TERN_CONV_WEIGHT ? 8 : g->column.size[2];
+    for (int d = 0; d < 3; d++)
+        patch = tern_size_mul(patch, (s->window[d] - 1) * s->dilation[d] + 1 +
+                                         (d == 2 ? (TERN_CONV_WIDE + 1) * s->stride[2] : 0));
+    return volume(s->window) <= TERN_CONV_K && patch <= TERN_CONV_IMAGE &&
+           2 * wide >= divide_up(wide, 8) * 8 &&
+           (s->groups == 1 || s->o / s->groups * (s->c / s->groups) >= FEW);
+}
+
+static tern_status find_vector_kernel(tern_place *place, tern_dtype dtype, int which,
+                                      tern_cl_kernel **kernel)
+{
+    static const char *const names[] = {"conv_vector", "conv_vector_dw", "conv_parts"};
+    tern_cl_gemm_state *state = tern_cl_gemm_state_of(place);
+    if (!state)
+        return TERN_ERR_MEMORY;
+    pthread_mutex_lock(&state->lock);
+    void **slot = &state->convolve[which][dtype];
+    tern_status status =
+        *slot ? TERN_OK : tern_cl_resolve(place, "convolution_vector", names[which], dtype, slot);
+    *kernel = *slot;
+    pthread_mutex_unlock(&state->lock);
+    return status;
+}
+
+static tern_status plan_vectors(tern_place *place, const tern_convolution *c, plan *p)
+{
+    tern_conv_tiles *g = &p->first;
+    const bool weight = c->pass == TERN_CONV_WEIGHT;
+    if (!fits_vectors(c, g))
+        return TERN_OK;
+    p->groups = smaller(2 * (int64_t)tern_place_info(place)->compute_units,
+                        MOST_SCRATCH / (4 * TERN_CONV_ROOM));
+    if (weight) {
+        int64_t tasks = divide_up(g->m, TERN_CONV_M) * divide_up(g->n, TERN_CONV_K) * g->groups;
+        int64_t most =
+            smaller(divide_up(g->k, TERN_CONV_WIDE), MOST_SCRATCH / (4 * (int64_t)g->whole));
+        int64_t parts = smaller(divide_up(p->groups, tasks), most);
+        g->parts = parts > 1 ? (int32_t)parts : 1;
+        TERN_TRY(find_vector_kernel(place, c->dtype, 2, &p->sum));
+    }
+    p->scratch = (size_t)(g->parts * g->whole + p->groups * TERN_CONV_ROOM) * sizeof(float);
+    return find_vector_kernel(place, c->dtype, weight, &p->multiply);
+}
+
 /* No kernel: the convolution goes another way. */
 static tern_status make_plan(tern_place *place, const tern_convolution *c, plan *p)
 {
@@ -205,7 +265,9 @@ static tern_status make_plan(tern_place *place, const tern_convolution *c, plan 
                             .a = {.col = 1},
                             .b = {.col = 1},
                             .c = {.col = 1}};
-    if (like.m < FEW || !tern_cl_convolution_tile(place, &like, &p->tile))
+    if (!tern_cl_convolution_tile(place, &like, &p->tile))
+        return s->cpu_form ? plan_vectors(place, c, p) : TERN_OK;
+    if (like.m < FEW)
         return TERN_OK;
     const size_t lines = ((size_t)p->tile.across * p->tile.n + p->tile.k) * 5 * sizeof(int32_t);
     if (lines > s->local_memory ||
@@ -248,29 +310,40 @@ static operands operands_of(const tern_convolution *c)
     return o;
 }
 
+static tern_status launch_vectors(tern_place *place, const plan *p, const operands *o,
+                                  const tern_conv_tiles *t)
+{
+    const tern_arg shape = TERN_ARG_STRUCT(tern_conv_tiles, t);
+    const tern_arg args[] = {o->c, o->sums, o->a, o->b, o->bias, shape};
+    const tern_arg weight[] = {o->sums, o->a, o->b, shape};
+    tern_grid grid = tern_groups(p->groups, (int64_t)t->m * t->n / p->groups * t->k);
+    return p->sum ? tern_cl_launch(place, p->multiply, &grid, weight, 4)
+                  : tern_cl_launch(place, p->multiply, &grid, args, 6);
+}
+
 static tern_status launch(tern_place *place, const plan *p, const operands *o, tern_conv_tiles *t)
 {
     const tern_arg args[] = {o->c, o->sums, o->a,
                              o->b, o->bias, TERN_ARG_STRUCT(tern_conv_tiles, t)};
     const int64_t rows = p->tile.down * p->tile.m, columns = p->tile.across * p->tile.n;
     t->parts = p->first.parts;
+    if (p->groups)
+        return launch_vectors(place, p, o, t);
     t->part = (int32_t)(divide_up(divide_up(t->k, t->parts), p->tile.k) * p->tile.k);
     int64_t tiles = divide_up(t->m, rows) * divide_up(t->n, columns) * t->groups * t->parts;
     tern_grid grid = tern_groups(tiles, rows * columns * (t->part + 1));
     return tern_cl_launch(place, p->multiply, &grid, args, sizeof args / sizeof *args);
 }
 
-/* dx has a product for each phase of the stride; all others one. */
+/* dx has a product for each phase of the stride that is in the image; all others one. */
 static tern_status launch_all(tern_place *place, const tern_convolution *c, const plan *p,
                               const operands *o)
 {
-    const int64_t *stride = c->shape->stride, *in = c->shape->in;
-    int64_t phases = c->pass == TERN_CONV_X ? volume(stride) : 1;
-    for (int64_t i = 0; i < phases; i++) {
-        const int64_t phase[3] = {i / (stride[1] * stride[2]), i / stride[2] % stride[1],
-                                  i % stride[2]};
-        if (phase[0] >= in[0] || phase[1] >= in[1] || phase[2] >= in[2])
-            continue;
+    int64_t n[3] = {1, 1, 1};
+    for (int d = 0; d < 3 && c->pass == TERN_CONV_X; d++)
+        n[d] = smaller(c->shape->stride[d], c->shape->in[d]);
+    for (int64_t i = 0; i < volume(n); i++) {
+        const int64_t phase[3] = {i / (n[1] * n[2]), i / n[2] % n[1], i % n[2]};
         tern_conv_tiles t = product_of(c, phase);
         TERN_TRY(launch(place, p, o, &t));
     }

@@ -3,6 +3,7 @@
 #include "device/opencl/opencl.h"
 #include <CL/cl_ext.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { MAX_PLATFORMS = 32, MAX_DEVICES = 256 };
@@ -246,15 +247,21 @@ static tern_cl_state *make_state(const entry *e, const tern_device_info *info, b
     can_svm = can_svm && s->cpu_form;
     s->svm_fine = can_svm && svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER;
     s->svm = can_svm && (s->svm_fine || svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER);
-    /* Asking PoCL for a binary compiles every kernel of the program, 0.1 s each: that pays only
-     * where a program is one kernel. */
-    s->keeps_programs = s->cpu_form || info->type != TERN_DEVICE_CPU;
     s->is_lazy =
         s->cpu_form && info->platform && strcmp(info->platform, "Portable Computing Language") == 0;
+    /* Asking PoCL for a binary compiles every kernel of the program, 0.1 s each, to code that no launch takes. */
+    s->keep = s->is_lazy                                     ? TERN_CL_KEEP_LATER
+              : s->cpu_form || info->type != TERN_DEVICE_CPU ? TERN_CL_KEEP
+                                                             : TERN_CL_KEEP_NOT;
     s->atomics64 = has_extension(e->device, "cl_khr_int64_base_atomics");
     s->options = floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
                      ? "-cl-std=CL1.2 -w -cl-fp32-correctly-rounded-divide-sqrt"
                      : "-cl-std=CL1.2 -w";
+    /* PoCL 3 has clang read 18,000 lines that declare all of OpenCL C before each program, which takes longer than the rest of
+     * a kernel, if their guard does not say that they were read. */
+    bool reads_all = s->is_lazy && s->platform_version && strstr(s->platform_version, "PoCL 3.");
+    snprintf(s->own_options, sizeof s->own_options, "%s%s", s->options,
+             reads_all ? " -D_OPENCL_H_ -DTERN_DECLARES" : "");
     s->local_memory = needed_number(e->device, CL_DEVICE_LOCAL_MEM_SIZE, 8, answers);
     s->group_limit =
         (size_t)needed_number(e->device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t), answers);
@@ -279,7 +286,7 @@ tern_status tern_cl_enumerate(tern_found **found, int *n, tern_text *notes)
         const tern_device_info *info = &all[made].info;
         tern_cl_state *s = make_state(&devices.of[i], info, &answers);
         all[made].state = s;
-        all[made].bundles = s && s->is_lazy;
+        all[made].lazy = s && s->is_lazy;
         all[made].narrow = s && !s->cpu_form; /* processors compute with 64 bits as fast */
         all[made].grouped = s && !s->cpu_form && s->local_memory >= ENOUGH_LOCAL;
         if (!s || !info->name || !info->vendor || !info->platform || !info->driver ||

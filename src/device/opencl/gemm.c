@@ -53,7 +53,7 @@ static tern_status put_bias(tern_place *place, tern_cl_gemm_state *state, const 
                               sizeof args / sizeof *args);
 }
 
-/* ---- two levels of batch as one ---------------------------------------------------------- */
+/* ---- two levels of batch as one, of CLBlast's products ----------------------------------- */
 
 static bool collapses(const tern_gemm *g)
 {
@@ -70,17 +70,20 @@ static tern_status multiply(tern_place *place, tern_cl_gemm_state *state, tern_c
                             const tern_gemm *g)
 {
     const tern_matrix *x[] = {&g->a, &g->b, &g->c};
-    bool whole = collapses(g);
-    int inner = g->count[1] == 1 && whole ? 0 : 1; /* the level whose strides count */
+    bool own = way == TERN_CL_OWN, whole = own || collapses(g);
+    int inner = g->count[1] == 1 && whole && !own ? 0 : 1; /* the level whose strides count */
     int64_t loops = whole ? 1 : g->count[0];
-    tern_cl_product p = {.of = g, .count = whole ? g->count[0] * g->count[1] : g->count[1]};
+    tern_cl_product p = {.of = g,
+                         .count = whole ? g->count[0] * g->count[1] : g->count[1],
+                         .inner = g->count[1],
+                         .outer = {g->a.batch[0], g->b.batch[0], g->c.batch[0]}};
     for (int64_t loop = 0; loop < loops; loop++) {
         for (int i = 0; i < 3; i++) {
             p.at[i] = x[i]->at + loop * x[i]->batch[0];
             p.stride[i] = x[i]->batch[inner];
         }
-        TERN_TRY(way == TERN_CL_OWN ? tern_cl_vector_gemm(place, state, &p)
-                                    : tern_cl_clblast_gemm(place, way, &p, g->bias ? 1 : g->beta));
+        TERN_TRY(own ? tern_cl_vector_gemm(place, state, &p)
+                     : tern_cl_clblast_gemm(place, way, &p, g->bias ? 1 : g->beta));
     }
     return TERN_OK;
 }

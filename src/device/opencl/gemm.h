@@ -72,11 +72,11 @@ typedef struct tern_cl_tuning tern_cl_tuning;
 /* TERN_ERR_ARGUMENT names file and line. */
 tern_status tern_cl_tuning_read(tern_place *place, tern_cl_tuning *tuning);
 
-/* A product with one level of batch: matrix i of A starts at at[0] + i * stride[0], B and C have
- * the next ones. */
+/* Matrix i of A starts at at[0] + i / inner * outer[0] + i % inner * stride[0], B and C have the next ones; of CLBlast's at
+ * at[0] + i * stride[0]. */
 typedef struct tern_cl_product {
     const tern_gemm *of;
-    int64_t count, at[3], stride[3];
+    int64_t count, at[3], stride[3], inner, outer[3];
 } tern_cl_product;
 
 /* What a device keeps for products; behind lock. */
@@ -88,6 +88,7 @@ typedef struct tern_cl_gemm_state {
     tern_buffer wide[4]; /* A, B, C and the bias of a product of halves, in float32 */
     void *convert[2 * TERN_DTYPE_END][2]; /* to float32 from a type, and from it to a type */
     struct tern_cl_tiled *tiled;          /* kernels of tiles */
+    void *convolve[3][TERN_DTYPE_END];    /* of convolution_vector.cl */
 } tern_cl_gemm_state;
 tern_cl_gemm_state *tern_cl_gemm_state_of(tern_place *place);
 

@@ -90,8 +90,7 @@ static tern_status build(tern_place *place, tern_cl_tiled *u)
         return tern_fail(TERN_ERR_ARGUMENT, "%s: %s %s", tern_place_info(place)->device, title,
                          why);
     program_text(&text, u);
-    tern_cl_source source = {text.data, s->options, title,
-                             s->keeps_programs ? TERN_CL_KEEP : TERN_CL_KEEP_NOT};
+    tern_cl_source source = {text.data, s->options, title, s->keep};
     tern_status status = text.failed ? TERN_ERR_MEMORY : tern_cl_build(place, &source, &program);
     tern_text_free(&text);
     TERN_TRY(status);

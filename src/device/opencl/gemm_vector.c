@@ -53,11 +53,10 @@ tern_cl_source tern_cl_vector_source(tern_place *place, const char *name, tern_d
     snprintf(title, 256, "kernel %s of matmul_vector.cl", name);
     tern_text_add(text, "#define %s\n#define GEMM_KERNEL %d\n#define KC %d\n%s", types[dtype],
                   which, block_k(place, dtype), has_wide_registers() ? "#define GEMM_WIDE\n" : "");
+    tern_source_add(text, &seen, "declares.h");
     tern_source_add(text, &seen, "matmul_vector.cl");
-    return (tern_cl_source){text->data, s->options, title,
-                            !s->keeps_programs ? TERN_CL_KEEP_NOT
-                            : s->is_lazy       ? TERN_CL_KEEP_LATER
-                                               : TERN_CL_KEEP};
+    bool declared = dtype == TERN_F32 || dtype == TERN_F64;
+    return (tern_cl_source){text->data, declared ? s->own_options : s->options, title, s->keep};
 }
 
 /* With the state's lock held. */
@@ -132,7 +131,9 @@ static tern_status sum_parts(tern_place *place, tern_cl_gemm_state *state, const
                        word(g->n),
                        real(g->dtype, g->alpha),
                        real(g->dtype, g->beta),
-                       word(plan->sum_rows)};
+                       word(plan->sum_rows),
+                       word(p->inner),
+                       word(p->outer[2])};
     size_t global[3] = {(size_t)p->count, (size_t)((g->m + plan->sum_rows - 1) / plan->sum_rows),
                         1};
     return tern_cl_enqueue(place, kernel, 3, global, one, args, sizeof args / sizeof *args, false);
@@ -194,7 +195,11 @@ tern_status tern_cl_vector_gemm(tern_place *place, tern_cl_gemm_state *state,
                        word(plan.group_rows),
                        word(plan.group_cols),
                        word(plan.k_part),
-                       word(cut ? area : 0)};
+                       word(cut ? area : 0),
+                       word(p->inner),
+                       word(p->outer[0]),
+                       word(p->outer[1]),
+                       word(cut ? p->inner * plan.parts * area : p->outer[2])};
     TERN_TRY(tern_cl_enqueue(place, kernel, 3, plan.global, one, args, sizeof args / sizeof *args,
                              false));
     return cut ? sum_parts(place, state, p, &plan) : TERN_OK;

@@ -52,17 +52,20 @@ const tern_cl_way_around *tern_cl_doctor_way(tern_place *place, const char *kern
 
 /* ---- a device ---------------------------------------------------------------------------- */
 typedef struct tern_cl_kernel tern_cl_kernel;
+/* In the cache on disk: not at all; when it is built; when tern_programs_save asks (the driver keeps it as well). */
+typedef enum tern_cl_keep { TERN_CL_KEEP_NOT, TERN_CL_KEEP, TERN_CL_KEEP_LATER } tern_cl_keep;
 
 typedef struct tern_cl_state {
     cl_platform_id platform;
     cl_device_id device;
     const char *platform_version;
-    bool cpu_form;       /* kernels in the host's expansion: a work-item takes a chunk */
-    bool svm, svm_fine;  /* buffers have an address; the host sees it without mapping */
-    bool keeps_programs; /* compiled programs go to the cache on disk */
-    bool is_lazy;        /* PoCL: machine code is made when a kernel is first launched */
+    bool cpu_form;      /* kernels in the host's expansion: a work-item takes a chunk */
+    bool svm, svm_fine; /* buffers have an address; the host sees it without mapping */
+    bool is_lazy;       /* PoCL: machine code is made when a kernel is first launched */
     bool atomics64;
-    const char *options; /* for building the library's kernels */
+    tern_cl_keep keep;     /* of programs, in the cache on disk */
+    const char *options;   /* for building any program of the library's */
+    char own_options[112]; /* for those that begin with declares.h */
     uint64_t local_memory;
     size_t group_limit;
 
@@ -152,8 +155,6 @@ void tern_cl_handles(tern_place *place, tern_device_handles *handles);
 tern_status tern_cl_use_handles(tern_place *place, const tern_device_handles *handles);
 
 /* ---- programs.c, launch.c, gemm.c, user.c ------------------------------------------------ */
-/* In the cache on disk: not at all; when it is built; when tern_programs_save asks (the driver keeps it as well). */
-typedef enum tern_cl_keep { TERN_CL_KEEP_NOT, TERN_CL_KEEP, TERN_CL_KEEP_LATER } tern_cl_keep;
 typedef struct tern_cl_source {
     const char *text, *options;
     const char *title; /* for messages: "gelu of elementwise.cl for float32" */
@@ -169,13 +170,11 @@ tern_status tern_cl_kernel_make(tern_place *place, cl_program program, const cha
 void tern_cl_kernel_free(tern_cl_kernel *kernel);
 tern_status tern_cl_resolve(tern_place *place, const char *file, const char *name, tern_dtype dtype,
                             void **kernel);
-/* binaries.c: the program of an entry of the cache, or NULL; into the cache: gives back the program, or one made of what was
- * written; into it when tern_programs_save asks. */
+/* binaries.c: the program of an entry of the cache, or NULL; into the cache; into it when tern_programs_save asks. */
 struct tern_cache_key;
 cl_program tern_cl_binary_load(tern_place *place, const tern_cl_source *source,
                                const struct tern_cache_key *key);
-cl_program tern_cl_binary_store(tern_place *place, const tern_cl_source *source,
-                                const struct tern_cache_key *key, cl_program program);
+void tern_cl_binary_store(const struct tern_cache_key *key, cl_program program);
 void tern_cl_keep_later(tern_place *place, const struct tern_cache_key *key, cl_program program);
 void tern_cl_keep_programs(tern_place *place);
 void tern_cl_prebuild(tern_place *place, const char *file, const char *name, tern_dtype dtype);

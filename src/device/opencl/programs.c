@@ -1,11 +1,11 @@
 /* programs.c -- from kernel files to kernels: text, build, cache on disk.
  *
- * In the cpu form one program is one kernel, or a bundle of those that a training needs. PoCL takes 0.6 s for a
- * process's first program, 0.1 s for each later one, 0.02 s for each kernel in it, and 0.1 s for the machine code of a
- * kernel that is launched; that of a binary is other code, which takes as long again for each kernel that is there. So
- * bundles, and products of matrices, are left to PoCL's own cache, from which a program takes 0.03 s; of a single
- * kernel there is a binary, which takes a tenth of that. Other devices get a family and dtype in one program, as their
- * compilers are quick at kernels and slow at starting. */
+ * In the cpu form one program is one kernel, or a bundle of those that a training needs. PoCL takes 1 s for a process's
+ * first program, 0.05 s for each later one (and 0.2 s more where it reads its own declarations of OpenCL C, see
+ * enumerate.c), 0.02 s for each kernel in it, and 0.1 to 0.4 s for the machine code of a kernel that is launched. A binary
+ * would have it make other machine code first, for groups of any size, which no launch takes: its programs are left to
+ * its own cache. Other devices get a family and dtype in one program, as their compilers are quick at kernels and slow
+ * at starting. */
 #include "base/dtype.h"
 #include "device/builds.h"
 #include "device/bundles.h"
@@ -34,16 +34,17 @@ typedef struct unit {
 
 static bool is_member(const unit *u, const tern_bundle_row *row)
 {
-    return strcmp(row->bundle, u->bundle) == 0;
+    return row->shares && strcmp(row->bundle, u->bundle) == 0;
 }
 
 /* See TERN_KERNEL in prelude_opencl_cpu.h. */
-static void add_pick(tern_text *text, const unit *u, const char *kernel)
+static void add_pick(tern_text *text, tern_text *kernels, const unit *u, const char *kernel)
 {
     const char *suffix = tern_dtype_rows[u->dtype].suffix;
     tern_text_add(text,
                   "#define TERN_PICK_%s_%s tern_none(void); __kernel TERN_ONE_ITEM void %s_%s\n",
                   kernel, suffix, kernel, suffix);
+    tern_text_add(kernels, " %s ", kernel);
 }
 
 static void add_family(tern_text *text, tern_sources_seen *seen, const char *file)
@@ -59,15 +60,16 @@ static void library_text(tern_place *place, tern_text *text, const unit *u)
                                          "walk.h",          "math.cl",   "math_special.cl"};
     const tern_cl_state *s = tern_cl_state_of(place);
     tern_sources_seen seen = {0};
+    tern_text kernels = {0};
     tern_text_add(text, "#define TERN_WG %zu\n#define TERN_F64 %d\n#define TERN_ATOMIC64 %d\n",
                   u->group, tern_place_info(place)->has_f64, s->atomics64);
     if (u->narrow)
         tern_text_add(text, "#define TERN_IDX32 1\n");
     if (s->cpu_form && !u->bundle)
-        add_pick(text, u, u->kernel);
+        add_pick(text, &kernels, u, u->kernel);
     for (const tern_bundle_row *row = tern_bundles; u->bundle && row->bundle; row++)
         if (is_member(u, row))
-            add_pick(text, u, row->kernel);
+            add_pick(text, &kernels, u, row->kernel);
     tern_source_add(text, &seen, "prelude_opencl.h");
     tern_source_add(text, &seen, s->cpu_form ? "prelude_opencl_cpu.h" : "prelude_opencl_gpu.h");
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
@@ -78,17 +80,20 @@ static void library_text(tern_place *place, tern_text *text, const unit *u)
     }
     tern_source_add(text, &seen, "math_names.h");
     tern_text_add(text, "#define TERN_T %s\n", tern_dtype_rows[u->dtype].suffix);
+    seen.kernels = kernels.data;
     if (!u->bundle)
         add_family(text, &seen, u->file);
     for (const tern_bundle_row *row = tern_bundles; u->bundle && row->bundle; row++)
         if (is_member(u, row))
             add_family(text, &seen, row->file);
+    text->failed |= kernels.failed;
+    tern_text_free(&kernels);
 }
 
 /* ---- building ---------------------------------------------------------------------------- */
 
-/* The lines of a build log that say what is wrong. */
-static void add_errors(tern_text *message, const char *log)
+/* The lines of a build log that say what is wrong; false: none, and it is there as it is. */
+static bool add_errors(tern_text *message, const char *log)
 {
     int lines = 0;
     for (const char *line = log; line && *line && lines < 4;) {
@@ -103,6 +108,7 @@ static void add_errors(tern_text *message, const char *log)
     }
     if (lines == 0)
         tern_text_add(message, "%.800s", log);
+    return lines > 0;
 }
 
 static tern_status build_failed(tern_place *place, const tern_cl_source *source, cl_program program,
@@ -116,7 +122,8 @@ static tern_status build_failed(tern_place *place, const tern_cl_source *source,
     if (log) {
         log[0] = log[bytes] = '\0';
         tern_cl.GetProgramBuildInfo(program, s->device, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
-        add_errors(&message, log);
+        if (!add_errors(&message, log) && strstr(tern_place_info(place)->platform, "Portable"))
+            tern_text_add(&message, " (it needs a folder it can write to: POCL_CACHE_DIR)");
     }
     tern_free(log);
     tern_status status =
@@ -175,7 +182,7 @@ static tern_status build(tern_place *place, const tern_cl_source *source, const 
     tern_cl_flush(place); /* the compiler takes its time, in which the device has work */
     TERN_TRY(compile(place, source, program));
     if (source->keep == TERN_CL_KEEP)
-        *program = tern_cl_binary_store(place, source, key, *program);
+        tern_cl_binary_store(key, *program);
     else if (source->keep == TERN_CL_KEEP_LATER)
         tern_cl_keep_later(place, key, *program);
     return TERN_OK;
@@ -203,7 +210,7 @@ void tern_cl_build_ahead(tern_place *place, const tern_cl_source *source)
     int claim = tern_cache_claim(&key);
     if (!tern_cache_has(&key) && compile(place, source, &program) == TERN_OK &&
         source->keep == TERN_CL_KEEP)
-        program = tern_cl_binary_store(place, source, &key, program);
+        tern_cl_binary_store(&key, program);
     if (program)
         tern_cl.ReleaseProgram(program);
     tern_cache_let_go(claim, &key);
@@ -304,11 +311,8 @@ static tern_cl_source source_of(tern_place *place, const unit *u, tern_text *tex
     library_text(place, text, u);
     snprintf(w->title, sizeof w->title, "kernel %s_%s of %s.cl", u->kernel,
              tern_dtype_rows[u->dtype].suffix, u->file);
-    snprintf(w->plain, sizeof w->plain, "%s -cl-opt-disable", s->options);
-    return (tern_cl_source){text->data, u->noopt ? w->plain : s->options, w->title,
-                            !s->keeps_programs ? TERN_CL_KEEP_NOT
-                            : u->bundle        ? TERN_CL_KEEP_LATER
-                                               : TERN_CL_KEEP};
+    snprintf(w->plain, sizeof w->plain, "%s -cl-opt-disable", s->own_options);
+    return (tern_cl_source){text->data, u->noopt ? w->plain : s->own_options, w->title, s->keep};
 }
 
 /* A program for this kernel, its family or its bundle, for work-groups of u->group. */
@@ -325,10 +329,18 @@ static tern_status build_library(tern_place *place, const unit *u, cl_program *p
     return status;
 }
 
+/* The bundle that a kernel shares a program with, or NULL. */
+static const tern_bundle_row *row_of(const tern_cl_state *s, const unit *u)
+{
+    const tern_bundle_row *row =
+        s->is_lazy && !u->noopt ? tern_bundle_of(u->file, u->kernel) : NULL;
+    return row && row->shares ? row : NULL;
+}
+
 /* A bundle is begun by a kernel that tells of a training, and serves all that are in it. */
 static const char *bundle_for(tern_cl_state *s, unit *u)
 {
-    const tern_bundle_row *row = s->is_lazy ? tern_bundle_of(u->file, u->kernel) : NULL;
+    const tern_bundle_row *row = row_of(s, u);
     u->bundle = row ? row->bundle : NULL;
     return row && (row->opens || shared_program(s, u)) ? row->bundle : NULL;
 }
@@ -345,7 +357,7 @@ static tern_status resolve(tern_place *place, const char *file, const char *name
     snprintf(full, sizeof full, "%s_%s", name, tern_dtype_rows[dtype].suffix);
     unit u = unit_of(place, file, name, dtype);
     u.narrow = narrow;
-    u.bundle = u.noopt ? NULL : bundle_for(s, &u);
+    u.bundle = bundle_for(s, &u);
     for (;;) {
         cl_program program;
         tern_cl_kernel *k;
@@ -401,12 +413,12 @@ void tern_cl_build_kernel_ahead(tern_place *place, const char *file, const char 
                                 tern_dtype dtype)
 {
     tern_cl_state *s = tern_cl_state_of(place);
-    const tern_bundle_row *row = s->is_lazy ? tern_bundle_of(file, name) : NULL;
     tern_text text = {0};
     words w;
     unit u = unit_of(place, file, name, dtype);
     u.narrow = !s->cpu_form;
-    u.bundle = row && !u.noopt ? row->bundle : NULL;
+    const tern_bundle_row *row = row_of(s, &u);
+    u.bundle = row ? row->bundle : NULL;
     tern_cl_source source = source_of(place, &u, &text, &w);
     if (!text.failed)
         tern_cl_build_ahead(place, &source);

@@ -13,8 +13,7 @@ tern_status tern_cl_user_compile(tern_place *place, const char *source, const ch
     snprintf(title, sizeof title, "tern_kernel_compile: the source of \"%s\"", name);
     /* PoCL makes the best code for a work-group size that it sees at the launch, and keeps it. */
     bool keep = tern_place_info(place)->type != TERN_DEVICE_CPU;
-    tern_cl_source text = {source, "", title,
-                           s->keeps_programs && keep ? TERN_CL_KEEP : TERN_CL_KEEP_NOT};
+    tern_cl_source text = {source, "", title, keep ? s->keep : TERN_CL_KEEP_NOT};
     cl_program program;
     tern_cl_kernel *made;
     TERN_TRY(tern_cl_build(place, &text, &program));

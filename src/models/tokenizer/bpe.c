@@ -5,48 +5,61 @@
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* Both halves of a merge, ["a", "b"] or "a b". */
-static bool halves(const json_t *merge, const char *text[2], size_t n[2])
+bool tk_merge_split(const char *text[2], size_t n[2])
 {
-    if (json_is_array(merge) && json_array_size(merge) == 2) {
-        for (size_t i = 0; i < 2; i++) {
-            text[i] = json_string_value(json_array_get(merge, i));
-            n[i] = json_string_length(json_array_get(merge, i));
-        }
-        return text[0] && text[1];
-    }
-    text[0] = json_string_value(merge);
-    const char *space = text[0] ? memchr(text[0], ' ', json_string_length(merge)) : NULL;
+    const char *space = memchr(text[0], ' ', n[0]), *end = text[0] + n[0];
     if (!space)
         return false;
     text[1] = space + 1;
     n[0] = (size_t)(space - text[0]);
-    n[1] = json_string_length(merge) - n[0] - 1;
+    n[1] = (size_t)(end - text[1]);
     return memchr(text[1], ' ', n[1]) == NULL;
+}
+
+/* Both halves of a merge, ["a", "b"] or "a b". */
+static bool halves(const json_t *merge, const char *text[2], size_t n[2])
+{
+    const bool both = json_is_array(merge) && json_array_size(merge) == 2;
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *half = both ? json_array_get(merge, i) : merge;
+        text[i] = json_string_value(half);
+        n[i] = json_string_length(half);
+    }
+    return text[0] && text[1] && (both || tk_merge_split(text, n));
+}
+
+int tk_merge_find(const tk_vocab *vocab, const char *const text[2], const size_t n[2],
+                  size_t n_prefix, char *room, uint32_t ids[3])
+{
+    const size_t skip = n_prefix <= n[1] ? n_prefix : 0;
+    memcpy(room, text[0], n[0]);
+    memcpy(room + n[0], text[1] + skip, n[1] - skip);
+    for (int i = 0; i < 3; i++) {
+        const int64_t id =
+            tk_vocab_find(vocab, i < 2 ? text[i] : room, i < 2 ? n[i] : n[0] + n[1] - skip);
+        if (id < 0)
+            return i;
+        ids[i] = (uint32_t)id;
+    }
+    return 3;
 }
 
 static tern_status read_merge(tk_model *model, const char *function, const json_t *merge,
                               uint32_t rank, tk_scratch *s)
 {
+    static const char *const missing[] = {"the first", "the second", "what they make"};
     const char *text[2];
     size_t n[2];
+    uint32_t ids[3];
     if (!halves(merge, text, n))
         return tern_fail(TERN_ERR_IO, "%s: merge %u is neither \"a b\" nor [\"a\", \"b\"]",
                          function, rank);
-    int64_t a = tk_vocab_find(&model->vocab, text[0], n[0]),
-            b = tk_vocab_find(&model->vocab, text[1], n[1]);
-    size_t skip = model->n_prefix <= n[1] ? model->n_prefix : 0;
-    TK_TRY(tk_room(&s->a, &s->a_capacity, 0, n[0] + n[1], 1));
-    memcpy(s->a, text[0], n[0]);
-    memcpy((char *)s->a + n[0], text[1] + skip, n[1] - skip);
-    int64_t both = tk_vocab_find(&model->vocab, s->a, n[0] + n[1] - skip);
-    if (a < 0 || b < 0 || both < 0)
+    TK_TRY(tk_room(&s->a, &s->a_capacity, 0, n[0] + n[1] + 1, 1));
+    const int found = tk_merge_find(&model->vocab, text, n, model->n_prefix, s->a, ids);
+    if (found < 3)
         return tern_fail(TERN_ERR_IO, "%s: merge %u, '%s' and '%s': %s is not in the vocab",
-                         function, rank, text[0], text[1],
-                         a < 0   ? "the first"
-                         : b < 0 ? "the second"
-                                 : "what they make");
-    tk_pairs_set(&model->merges, (uint32_t)a, (uint32_t)b, rank, (uint32_t)both);
+                         function, rank, text[0], text[1], missing[found]);
+    tk_pairs_set(&model->merges, ids[0], ids[1], rank, ids[2]);
     return TERN_OK;
 }
 

@@ -85,18 +85,19 @@ static tern_status read_parts(tern_tokenizer *t, const char *function, const jso
 
 tern_tokenizer *tk_tokenizer_read(const char *function, const char *bytes, size_t n)
 {
-    json_t *json = parse(function, "tokenizer.json", bytes, n);
-    tern_tokenizer *t = json ? calloc(1, sizeof *t) : NULL;
-    if (json && !t)
-        tern_fail(TERN_ERR_MEMORY, "%s: no memory for a tokenizer", function);
-    if (t) {
-        t->pad_id = t->bos_id = t->eos_id = -1;
-        t->n_json = n;
-        t->json = tk_copy(bytes, n);
-        if (!t->json || read_parts(t, function, json) != TERN_OK) {
-            tern_tokenizer_free(t);
-            t = NULL;
-        }
+    tern_tokenizer *t = calloc(1, sizeof *t);
+    if (!t)
+        return tern_fail_null(TERN_ERR_MEMORY, "%s: no memory for a tokenizer", function);
+    tern_status status;
+    json_t *json = tk_lists_read(&t->model, bytes, n, &status);
+    if (!json && status == TERN_OK)
+        json = parse(function, "tokenizer.json", bytes, n);
+    t->pad_id = t->bos_id = t->eos_id = -1;
+    t->n_json = n;
+    t->json = json ? tk_copy(bytes, n) : NULL;
+    if (!t->json || read_parts(t, function, json) != TERN_OK) {
+        tern_tokenizer_free(t);
+        t = NULL;
     }
     json_decref(json);
     return t;

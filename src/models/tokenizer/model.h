@@ -8,13 +8,16 @@
 typedef struct tk_entry {
     uint32_t at, n; /* in the arena; n UINT32_MAX: no token has this number */
 } tk_entry;
+typedef struct tk_slot {
+    uint32_t hash, next_id; /* the token's number + 1; 0: free */
+} tk_slot;
 /* Tokens by number and by text. */
 typedef struct tk_vocab {
     char *arena;
     size_t arena_n, arena_capacity;
     tk_entry *entries;
     size_t n, capacity; /* the largest number and one */
-    uint32_t *slots;    /* number + 1; 0: free */
+    tk_slot *slots;
     size_t n_slots, count;
 } tk_vocab;
 tern_status tk_vocab_reserve(tk_vocab *v, size_t count);
@@ -97,5 +100,14 @@ tern_status tk_model_read(tk_model *model, const char *function, const json_t *j
 void tk_model_free(tk_model *model);
 /* "vocab" as {text: number}, and the number of "unk_token". */
 tern_status tk_read_vocab(tk_model *model, const char *function, const json_t *json);
+/* Halves of a merge "a b", whose text and length are the first ones given; false where it has not one space. */
+bool tk_merge_split(const char *text[2], size_t n[2]);
+/* The numbers of both halves and of what they make, without the n_prefix bytes before the second; how many there are up to the first that
+ * is not. room: for both. */
+int tk_merge_find(const tk_vocab *vocab, const char *const text[2], const size_t n[2],
+                  size_t n_prefix, char *room, uint32_t ids[3]);
+/* "vocab" and "merges" of a file into model, and what is left of it as JSON without their rows (lists.c). NULL where that is not
+ * done and the model is as it was: with *status TERN_OK the file is one for jansson. bytes[n] is zero. */
+json_t *tk_lists_read(tk_model *model, const char *bytes, size_t n, tern_status *status);
 
 #endif

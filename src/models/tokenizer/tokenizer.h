@@ -63,7 +63,7 @@ struct tern_tokenizer {
     char *chat_template; /* Jinja; NULL: none */
 };
 
-/* Of n bytes of JSON; where: a path or NULL. */
+/* Of n bytes of JSON, behind which is a zero. */
 tern_tokenizer *tk_tokenizer_read(const char *function, const char *bytes, size_t n);
 /* All bytes of a file, to be freed; NULL and *n 0 without an error where it may lack and does. */
 char *tk_read_file(const char *function, const char *path, bool may_lack, size_t *n);

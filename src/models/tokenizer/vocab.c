@@ -37,11 +37,13 @@ static tern_status slots_for(size_t count, size_t each, size_t *n, void **slots)
 
 /* ---- texts --------------------------------------------------------------------------------- */
 
-static uint32_t *slot_of(const tk_vocab *v, const char *text, size_t n)
+static tk_slot *slot_of(const tk_vocab *v, const char *text, size_t n, uint32_t h)
 {
-    size_t at = hash(text, n) & (v->n_slots - 1);
-    for (; v->slots[at]; at = (at + 1) & (v->n_slots - 1)) {
-        tk_entry e = v->entries[v->slots[at] - 1];
+    size_t at = h & (v->n_slots - 1);
+    for (; v->slots[at].next_id; at = (at + 1) & (v->n_slots - 1)) {
+        if (v->slots[at].hash != h)
+            continue;
+        tk_entry e = v->entries[v->slots[at].next_id - 1];
         if (e.n == n && memcmp(v->arena + e.at, text, n) == 0)
             break;
     }
@@ -55,9 +57,11 @@ tern_status tk_vocab_reserve(tk_vocab *v, size_t count)
         return TERN_OK;
     TK_TRY(slots_for(count, sizeof *v->slots, &grown.n_slots, (void **)&grown.slots));
     for (size_t i = 0; i < v->n_slots; i++)
-        if (v->slots[i]) {
-            tk_entry e = v->entries[v->slots[i] - 1];
-            *slot_of(&grown, v->arena + e.at, e.n) = v->slots[i];
+        if (v->slots[i].next_id) {
+            size_t at = v->slots[i].hash & (grown.n_slots - 1);
+            while (grown.slots[at].next_id)
+                at = (at + 1) & (grown.n_slots - 1);
+            grown.slots[at] = v->slots[i];
         }
     free(v->slots);
     *v = grown;
@@ -75,9 +79,10 @@ tern_status tk_vocab_add(tk_vocab *v, const char *text, size_t n, uint32_t id)
         TK_TRY(TK_ROOM(v->entries, v->capacity, v->n, id + 1 - v->n));
     for (; v->n <= id; v->n++)
         v->entries[v->n] = (tk_entry){0, UINT32_MAX};
-    uint32_t *slot = slot_of(v, text, n);
-    v->count += !*slot;
-    *slot = id + 1;
+    const uint32_t h = (uint32_t)hash(text, n);
+    tk_slot *slot = slot_of(v, text, n, h);
+    v->count += !slot->next_id;
+    *slot = (tk_slot){h, id + 1};
     v->entries[id] = (tk_entry){(uint32_t)v->arena_n, (uint32_t)n};
     memcpy(v->arena + v->arena_n, text, n);
     v->arena[v->arena_n + n] = 0;
@@ -87,7 +92,7 @@ tern_status tk_vocab_add(tk_vocab *v, const char *text, size_t n, uint32_t id)
 
 int64_t tk_vocab_find(const tk_vocab *v, const char *text, size_t n)
 {
-    return v->n_slots ? (int64_t)*slot_of(v, text, n) - 1 : -1;
+    return v->n_slots ? (int64_t)slot_of(v, text, n, (uint32_t)hash(text, n))->next_id - 1 : -1;
 }
 
 const char *tk_vocab_text(const tk_vocab *v, int64_t id, size_t *n)

@@ -90,11 +90,6 @@ static tern_tensor *softmax_of_channels(tern_tensor *x)
 
 #include "nn/layers/activation.def"
 
-bool tern_layer_is_relu(const tern_module *m)
-{
-    return tern_layer_runs(m, relu_forward) && !tern_layer_is_inplace(m);
-}
-
 /* ---- the others ------------------------------------------------------------------------------ */
 
 static tern_tensor *gelu_forward(tern_module *self, tern_tensor *x)
@@ -109,9 +104,18 @@ static tern_tensor *gelu_tanh_forward(tern_module *self, tern_tensor *x)
     return tern_gelu_tanh(x);
 }
 
-bool tern_layer_is_gelu(const tern_module *m, bool by_tanh)
+bool tern_layer_is_between(const tern_module *m, tern_activation_between *which)
 {
-    return tern_layer_runs(m, by_tanh ? gelu_tanh_forward : gelu_forward);
+    static const struct {
+        tern_module_forward forward;
+        tern_activation_between which;
+    } all[] = {{relu_forward, TERN_BETWEEN_RELU},
+               {gelu_tanh_forward, TERN_BETWEEN_GELU_TANH},
+               {gelu_forward, TERN_BETWEEN_GELU}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (tern_layer_runs(m, all[i].forward) && !tern_layer_is_inplace(m))
+            return *which = all[i].which, true;
+    return false;
 }
 
 tern_module *tern_nn_gelu(const tern_gelu_options *options)

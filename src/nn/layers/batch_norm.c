@@ -70,16 +70,16 @@ static tern_tensor *forward(tern_module *self, tern_tensor *x)
 }
 
 /* The parameters and buffers that the options ask for; absent ones are NULL. */
-tern_status tern_layer_running(tern_module *m, int64_t features, bool affine, bool tracks,
-                               tern_dtype dtype, const char *device)
+tern_status tern_layer_running(tern_module *m, int64_t features, bool affine, bool biased,
+                               bool tracks, tern_dtype dtype, const char *device)
 {
     tern_shape each = TERN_SHAPE(features);
     tern_tensor *weight = affine ? tern_ones(each, dtype, device) : NULL;
-    tern_tensor *bias = affine ? tern_zeros(each, dtype, device) : NULL;
+    tern_tensor *bias = biased ? tern_zeros(each, dtype, device) : NULL;
     tern_tensor *mean = tracks ? tern_zeros(each, dtype, device) : NULL;
     tern_tensor *var = tracks ? tern_ones(each, dtype, device) : NULL;
     tern_tensor *count = tracks ? tern_zeros(TERN_SHAPE_SCALAR, TERN_I64, device) : NULL;
-    if ((affine && (!weight || !bias)) || (tracks && (!mean || !var || !count)))
+    if ((affine && !weight) || (biased && !bias) || (tracks && (!mean || !var || !count)))
         return tern_last_status();
     TERN_TRY(tern_layer_parameter(m, "weight", weight));
     TERN_TRY(tern_layer_parameter(m, "bias", bias));
@@ -88,12 +88,13 @@ tern_status tern_layer_running(tern_module *m, int64_t features, bool affine, bo
     return tern_layer_buffer(m, "num_batches_tracked", count);
 }
 
-static tern_status describe(tern_module *m, const batch_norm *b, bool affine)
+static tern_status describe(tern_module *m, const batch_norm *b, bool affine, bool biased)
 {
-    return tern_nn_set_extra(m, "%lld, eps=%s, momentum=%s, affine=%s, track_running_stats=%s",
-                             (long long)b->features, TERN_NUMBER_TEXT(b->eps),
-                             b->cumulative ? "None" : TERN_NUMBER_TEXT(b->momentum),
-                             affine ? "True" : "False", b->tracks ? "True" : "False");
+    return tern_nn_set_extra(
+        m, "%lld, eps=%s, momentum=%s, affine=%s, bias=%s, track_running_stats=%s",
+        (long long)b->features, TERN_NUMBER_TEXT(b->eps),
+        b->cumulative ? "None" : TERN_NUMBER_TEXT(b->momentum), affine ? "True" : "False",
+        biased ? "True" : "False", b->tracks ? "True" : "False");
 }
 
 static tern_module *make(const batch_kind *kind, const char *name, int64_t features,
@@ -109,13 +110,14 @@ static tern_module *make(const batch_kind *kind, const char *name, int64_t featu
                     .tracks = !o.no_track_running_stats,
                     .over = over,
                     .others = others};
+    const bool affine = !o.no_affine, biased = affine && !o.no_bias;
     tern_module *m = tern_layer(name, forward, &b, sizeof b);
     tern_status status = m ? TERN_OK : tern_last_status();
     if (status == TERN_OK)
         TERN_SCOPE
-            status = tern_layer_running(m, features, !o.no_affine, b.tracks, o.dtype, o.device);
+            status = tern_layer_running(m, features, affine, biased, b.tracks, o.dtype, o.device);
     if (status == TERN_OK)
-        status = describe(m, &b, !o.no_affine);
+        status = describe(m, &b, affine, biased);
     return tern_layer_if(m, status);
 }
 
@@ -178,7 +180,7 @@ tern_module *tern_batch_norm_like(const char *name, tern_module *m, tern_batch_n
     for (int i = 0; i < 3 && status == TERN_OK; i++)
         status = tern_layer_buffer(like, buffers[i], tern_nn_buffer(m, buffers[i]));
     if (status == TERN_OK)
-        status = describe(like, &b, p[0] != NULL);
+        status = describe(like, &b, p[0] != NULL, p[1] != NULL);
     if (status == TERN_OK && !tern_nn_is_training(m))
         tern_nn_eval(like);
     return tern_layer_if(like, status);

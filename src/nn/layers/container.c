@@ -1,5 +1,4 @@
 /* container.c -- modules made of modules. */
-#include "base/fused.h"
 #include "nn/layers/layer.h"
 #include "nn/module.h"
 #include <stdio.h>
@@ -19,16 +18,13 @@ static bool three_at_once(const tern_module *self, int i, tern_tensor **x, tern_
         if (!is_bare(m[k]) || (k != 1 && !tern_layer_is_linear(m[k])))
             return false;
     }
-    bool relu = tern_layer_is_relu(m[1]), tanh = tern_layer_is_gelu(m[1], true);
-    if (!relu && !tanh && !tern_layer_is_gelu(m[1], false))
+    tern_activation_between between;
+    if (!tern_layer_is_between(m[1], &between))
         return false;
     uint64_t failures = tern_failures();
     *y = tern_hook_linear_relu_linear(
         x, tern_nn_parameter(m[0], "weight"), tern_nn_parameter(m[0], "bias"),
-        tern_nn_parameter(m[2], "weight"), tern_nn_parameter(m[2], "bias"),
-        relu   ? TERN_BETWEEN_RELU
-        : tanh ? TERN_BETWEEN_GELU_TANH
-               : TERN_BETWEEN_GELU);
+        tern_nn_parameter(m[2], "weight"), tern_nn_parameter(m[2], "bias"), between);
     return *y || tern_failed_since(failures) != TERN_OK;
 }
 

@@ -19,13 +19,13 @@ static tern_tensor *group_forward(tern_module *self, tern_tensor *x)
                            tern_nn_parameter(self, "bias"), g->eps);
 }
 
-/* A weight of ones, and a bias of zeros where it has a name; both are absent without affine. */
+/* A weight of ones, and where bias has a name a bias of zeros, which is absent unless biased; both are absent without affine. */
 static tern_status add_affine(tern_module *m, tern_shape shape, bool wanted, const char *bias,
-                              tern_dtype dtype, const char *device)
+                              bool biased, tern_dtype dtype, const char *device)
 {
     tern_tensor *w = wanted ? tern_ones(shape, dtype, device) : NULL;
-    tern_tensor *b = wanted && bias ? tern_zeros(shape, dtype, device) : NULL;
-    if (!m || (wanted && (!w || (bias && !b))))
+    tern_tensor *b = biased ? tern_zeros(shape, dtype, device) : NULL;
+    if (!m || (wanted && (!w || (biased && !b))))
         return tern_last_status();
     TERN_TRY(tern_layer_parameter(m, "weight", w));
     return bias ? tern_layer_parameter(m, bias, b) : TERN_OK;
@@ -41,14 +41,17 @@ tern_module *tern_nn_group_norm(int64_t num_groups, int64_t num_channels,
                               "tern_nn_group_norm: num_channels must be divisible by num_groups "
                               "(%lld, %lld)",
                               (long long)num_channels, (long long)num_groups);
+    const bool biased = !o.no_affine && !o.no_bias;
     tern_module *m = tern_layer("GroupNorm", group_forward, &g, sizeof g);
     tern_status status = TERN_OK;
     TERN_SCOPE
-        status = add_affine(m, TERN_SHAPE(num_channels), !o.no_affine, "bias", o.dtype, o.device);
+        status = add_affine(m, TERN_SHAPE(num_channels), !o.no_affine, "bias", biased, o.dtype,
+                            o.device);
     if (status == TERN_OK)
-        status = tern_nn_set_extra(m, "%lld, %lld, eps=%s, affine=%s", (long long)num_groups,
-                                   (long long)num_channels, TERN_NUMBER_TEXT(g.eps),
-                                   o.no_affine ? "False" : "True");
+        status =
+            tern_nn_set_extra(m, "%lld, %lld, eps=%s, affine=%s, bias=%s", (long long)num_groups,
+                              (long long)num_channels, TERN_NUMBER_TEXT(g.eps),
+                              o.no_affine ? "False" : "True", biased ? "True" : "False");
     return tern_layer_if(m, status);
 }
 
@@ -94,7 +97,8 @@ tern_module *tern_nn_rms_norm(tern_shape normalized_shape, const tern_rms_norm_o
     tern_module *m = tern_layer("RMSNorm", rms_forward, &r, sizeof r);
     tern_status status = TERN_OK;
     TERN_SCOPE
-        status = add_affine(m, normalized_shape, !o.no_elementwise_affine, NULL, o.dtype, o.device);
+        status = add_affine(m, normalized_shape, !o.no_elementwise_affine, NULL, false, o.dtype,
+                            o.device);
     if (status == TERN_OK)
         status = describe(m, &r, !o.no_elementwise_affine);
     return tern_layer_if(m, status);

@@ -59,17 +59,18 @@ static tern_module *make(const instance_kind *kind, const char *name, int64_t fe
 {
     tern_instance_norm_options o = tern_read_instance_norm(options);
     instance_norm i = {kind, o.eps, o.momentum, o.track_running_stats};
+    const bool biased = o.affine && !o.no_bias;
     tern_module *m = tern_layer(name, forward, &i, sizeof i);
     tern_status status = m ? TERN_OK : tern_last_status();
     if (status == TERN_OK)
         TERN_SCOPE
-            status =
-                tern_layer_running(m, features, o.affine, o.track_running_stats, o.dtype, o.device);
+            status = tern_layer_running(m, features, o.affine, biased, o.track_running_stats,
+                                        o.dtype, o.device);
     if (status == TERN_OK)
         status = tern_nn_set_extra(
-            m, "%lld, eps=%s, momentum=%s, affine=%s, track_running_stats=%s", (long long)features,
-            TERN_NUMBER_TEXT(i.eps), TERN_NUMBER_TEXT(i.momentum), o.affine ? "True" : "False",
-            i.tracks ? "True" : "False");
+            m, "%lld, eps=%s, momentum=%s, affine=%s, bias=%s, track_running_stats=%s",
+            (long long)features, TERN_NUMBER_TEXT(i.eps), TERN_NUMBER_TEXT(i.momentum),
+            o.affine ? "True" : "False", biased ? "True" : "False", i.tracks ? "True" : "False");
     return tern_layer_if(m, status);
 }
 

@@ -1,6 +1,7 @@
 /* layer.h -- what constructors of layers share. */
 #ifndef TERN_NN_LAYER_H
 #define TERN_NN_LAYER_H
+#include "base/fused.h"
 #include "base/option.h"
 #include "base/error.h"
 #include "base/text.h"
@@ -16,20 +17,20 @@ tern_module *tern_layer_loss(const char *name, tern_module_call call, const void
 /* tern_nn_add_parameter and _buffer where NULL may mean an absent one. */
 tern_status tern_layer_parameter(tern_module *m, const char *name, tern_tensor *x);
 tern_status tern_layer_buffer(tern_module *m, const char *name, tern_tensor *x);
-/* weight and bias of a norm over features channels, none where it is not affine; running_mean,
+/* weight (if affine) and bias (if biased) of a norm over features channels; running_mean,
  * running_var and num_batches_tracked, none where it tracks nothing (batch_norm.c). */
-tern_status tern_layer_running(tern_module *m, int64_t features, bool affine, bool tracks,
-                               tern_dtype dtype, const char *device);
+tern_status tern_layer_running(tern_module *m, int64_t features, bool affine, bool biased,
+                               bool tracks, tern_dtype dtype, const char *device);
 /* m when status is TERN_OK; else m is freed and the result is NULL. */
 tern_module *tern_layer_if(tern_module *m, tern_status status);
 /* Whether m is one whose forward, or call, this is. */
 bool tern_layer_runs(const tern_module *m, tern_module_forward forward);
 bool tern_layer_calls(const tern_module *m, tern_module_call call);
 
-/* Whether m is a Linear; a ReLU that does not write into its input; a GELU of approximate='tanh'. */
+/* Whether m is a Linear; and an activation that can be within the products before and after it: a ReLU that does not write
+ * into its input, a GELU. */
 bool tern_layer_is_linear(const tern_module *m);
-bool tern_layer_is_relu(const tern_module *m);
-bool tern_layer_is_gelu(const tern_module *m, bool by_tanh);
+bool tern_layer_is_between(const tern_module *m, tern_activation_between *which);
 
 /* ---- the inplace option of activations and dropouts ------------------------------------------ */
 /* NEVER: there is none. SILENT: PyTorch does not print it. */

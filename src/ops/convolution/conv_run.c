@@ -8,7 +8,6 @@
  * kernel of one tap and stride 1 needs none. Groups of few channels are summed directly. The 16-bit
  * types are computed as float32. */
 #include "ops/convolution/convolution.h"
-#include "tensor/memory_format.h"
 #include <string.h>
 
 enum { COLUMN_BYTES = 4 << 20, FEW = 4 };
@@ -245,24 +244,27 @@ static tern_status run_columns(const conv *c)
 
 /* ---- which way --------------------------------------------------------------------------- */
 
-/* The vendor's routine, if there is one and it takes this convolution. Some leave the bias to
- * be added after it. */
+/* The vendor's routine, if there is one and it takes this convolution. Some that don't take a bias leave it to be
+ * added afterwards. */
 static tern_status run_vendor(const conv *c, bool *taken)
 {
     tern_convolution v = {.dtype = c->x->dtype,
                           .pass = c->pass,
                           .shape = &c->s,
                           .deterministic = tern_are_deterministic_algorithms_enabled()};
-    bool bias_after = c->bias && tern_place_leaves_bias(c->place);
     v.adds = c->adds;
     v.channels_last = c->last;
     v.x = tern_arg_tensor(c->x);
     v.weight = tern_arg_tensor(c->weight);
     v.y = tern_arg_tensor(c->y);
-    if (c->bias && !bias_after)
+    if (c->bias)
         v.bias = tern_arg_tensor(c->bias);
     TERN_TRY(tern_launch_convolution(c->place, &v, taken));
-    return *taken && bias_after ? write_bias(c, true) : TERN_OK;
+    if (*taken || !c->bias || !tern_place_leaves_bias(c->place))
+        return TERN_OK;
+    v.bias = (tern_arg){.buffer = NULL};
+    TERN_TRY(tern_launch_convolution(c->place, &v, taken));
+    return *taken ? write_bias(c, true) : TERN_OK;
 }
 
 /* Depthwise convolutions and others with few channels a group would make products too small to
@@ -342,13 +344,11 @@ static conv conv_of(tern_conv_pass pass, const tern_conv_shape *s, tern_tensor *
                   .place = x->storage->place};
 }
 
-/* A new tensor like x, dense or channels_last, filled where it is an input. */
-static tern_tensor *in_format(const tern_tensor *x, bool last, bool fill)
+/* A new tensor like x, in rows, filled where it is an input. */
+static tern_tensor *in_rows(const tern_tensor *x, bool fill)
 {
     tern_shape shape = tern_shape_of(x);
     tern_tensor *y = tern_tensor_new(&shape, x->dtype, x->storage->place, "tern_convolution");
-    if (y && last)
-        tern_make_channels_last(y);
     if (y && fill && tern_hook_copy(y, x) != TERN_OK) {
         tern_release(y);
         return NULL;
@@ -356,28 +356,23 @@ static tern_tensor *in_format(const tern_tensor *x, bool last, bool fill)
     return y;
 }
 
-/* All but a result that is the weight are channels_last: by the vendor's routine for that, else in copies in rows. */
+/* All are channels_last: by the vendor's routine for that, else in copies in rows. */
 static tern_status run_last(const conv *c)
 {
-    bool weight = c->pass == TERN_CONV_WEIGHT, taken = false;
+    bool taken = false;
     conv other = *c;
     tern_tensor *result = result_of(c), *made[3] = {0};
     tern_tensor **const all[] = {&other.x, &other.weight, &other.y};
     tern_status status = TERN_OK;
     if (c->x->numel && c->weight->numel && c->y->numel) {
         other.last = true;
-        if (weight && !(other.weight = made[0] = in_format(result, true, false)))
-            return tern_last_status();
         status = run_vendor(&other, &taken);
     }
     if (status == TERN_OK && !taken) {
-        tern_release(made[0]);
-        made[0] = NULL;
         other.last = false;
-        other.weight = c->weight;
         for (int i = 0; status == TERN_OK && i < 3; i++)
             if (!(*all[i])->contiguous) {
-                made[i] = in_format(*all[i], false, *all[i] != result);
+                made[i] = in_rows(*all[i], *all[i] != result);
                 status = made[i] ? TERN_OK : tern_last_status();
                 *all[i] = made[i];
             }

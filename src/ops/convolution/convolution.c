@@ -10,7 +10,7 @@
 typedef struct conv_attributes {
     tern_conv_shape shape;
     int ndim;
-    bool last; /* inputs are channels_last, and x and y as results */
+    bool last; /* all are channels_last */
     const char *function;
 } conv_attributes;
 
@@ -53,7 +53,7 @@ static tern_status infer(tern_call *call, tern_shape (*shape_of)(const conv_attr
     if (!tern_dtype_in(dtype, TERN_SET_NUMBERS))
         return tern_fail_dtype(at->function, dtype);
     call->n_out = 1;
-    call->channels_last = at->last && shape_of != weight_shape;
+    call->channels_last = at->last;
     call->result[0] = (tern_result){.dtype = dtype, .shape = shape_of(at)};
     return TERN_OK;
 }
@@ -184,7 +184,7 @@ static tern_status backward_x(tern_gradient *g)
 static tern_status backward_weight(tern_gradient *g)
 {
     const conv_attributes *at = g->attributes;
-    tern_tensor *dw = tern_contiguous(g->dout[0]);
+    tern_tensor *dw = as_it_lies(at, g->dout[0]);
     if (g->needs[0])
         g->din[0] = make_x(at, g->in[1], dw);
     if (g->needs[1])

@@ -29,7 +29,7 @@ tern_status tern_conv_transpose_shape_of(const tern_conv_window *w, const tern_s
                                          tern_conv_shape *out);
 
 /* Compute y from x and weight (and bias, or NULL), x from y and weight, or weight from x and y. All
- * are dense, or channels_last (but weight as a result, and bias), of one type that is not bool; of integers there is no weight to compute. */
+ * are dense, or all but bias channels_last, of one type that is not bool; of integers there is no weight to compute. */
 tern_status tern_conv_run(tern_conv_pass pass, const tern_conv_shape *s, tern_tensor *x,
                           tern_tensor *weight, tern_tensor *y, tern_tensor *bias,
                           bool channels_last);

@@ -151,6 +151,23 @@ tern_tensor *tern_clone(tern_tensor *x)
     return tern_apply(&clone_op, &x, 1, NULL, 0);
 }
 
+static tern_status rows_backward(tern_gradient *g)
+{
+    g->din[0] = tern_to_memory_format(g->dout[0], (tern_memory_format)(g->in_shape[0].ndim - 3));
+    return g->din[0] ? TERN_OK : tern_last_status();
+}
+
+static const tern_op rows_op = {.name = "clone",
+                                .stored = TERN_STORED_MOVED,
+                                .infer = clone_infer,
+                                .forward = copy_forward,
+                                .backward = rows_backward};
+
+tern_tensor *tern_rows_of(tern_tensor *x)
+{
+    return tern_is_channels_last(x) ? tern_apply(&rows_op, &x, 1, NULL, 0) : tern_contiguous(x);
+}
+
 /* x itself where it is dense in row-major order, else a copy. */
 tern_tensor *tern_contiguous(tern_tensor *x)
 {
@@ -366,7 +383,8 @@ static tern_status fill_stored(tern_tensor *y, tern_scalar value)
     return status;
 }
 
-/* A dense fill with 0 is a fill of bytes; -0 is not, as its sign bit is set. */
+/* A dense fill with 0 is a fill of bytes; -0 is not, as its sign bit is set. Few elements are written from here where a kernel is
+ * compiled at its first launch. */
 static tern_status fill(tern_tensor *y, tern_scalar value)
 {
     if (y->contiguous && tern_scalar_to_real(value) == 0 && !signbit(tern_scalar_to_real(value))) {
@@ -376,6 +394,14 @@ static tern_status fill(tern_tensor *y, tern_scalar value)
     }
     if (tern_dtype_is_stored(y->dtype))
         return fill_stored(y, value);
+    if (y->contiguous && y->dtype == TERN_F32 &&
+        tern_few_are_written(y->storage->place, y->numel)) {
+        float same[TERN_FEW];
+        for (int64_t i = 0; i < y->numel; i++)
+            same[i] = (float)tern_scalar_to_real(value);
+        return tern_block_write(y->storage->block, (size_t)y->offset * sizeof *same, same,
+                                (size_t)y->numel * sizeof *same);
+    }
     tern_walk w;
     tern_shape shape = tern_shape_of(y);
     tern_walk_make(&w, &shape, &y, 1);

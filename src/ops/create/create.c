@@ -144,6 +144,17 @@ static tern_tensor *sequence(tern_tensor *x, const tern_kernel_ref *kernel, tern
             make(&shape, tern_dtype_rows[x->dtype].math, tern_device(x), "tern_arange");
         return tern_to_dtype(sequence(y, kernel, a, b), x->dtype);
     }
+    if (kernel == &sequence_kernel && x->dtype == TERN_I64 &&
+        tern_few_are_written(x->storage->place, x->numel)) {
+        int64_t each[TERN_FEW];
+        for (int64_t i = 0; i < x->numel; i++)
+            each[i] = (int64_t)((uint64_t)tern_scalar_to_int(a) +
+                                (uint64_t)i * (uint64_t)tern_scalar_to_int(b));
+        return tern_block_write(x->storage->block, 0, each, (size_t)x->numel * sizeof *each) ==
+                       TERN_OK
+                   ? x
+                   : NULL;
+    }
     return TERN_LAUNCH(x->storage->place, kernel, x->dtype, tern_items(x->numel), tern_arg_out(x),
                        tern_arg_i64(x->numel), tern_arg_scalar(x->dtype, a),
                        tern_arg_scalar(x->dtype, b)) == TERN_OK

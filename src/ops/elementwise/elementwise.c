@@ -259,7 +259,9 @@ static tern_status unary_kernel(tern_gradient *g, const tern_row *row)
         return tern_last_status();
     if (dx->numel == 0)
         return TERN_OK;
-    if (tern_is_channels_last(dy))
+    const tern_tensor *saved = g->in[0] ? g->in[0] : g->out[0];
+    bool by_saved = saved && (row->rule == TERN_RULE_RECTIFIER || tern_repeats(dy));
+    if (tern_runs_channels_last(by_saved ? saved : dy)) /* in PyTorch's order of operands */
         tern_make_channels_last(dx);
     tern_walk w;
     tern_shape shape = tern_shape_of(dx);

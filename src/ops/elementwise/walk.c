@@ -44,7 +44,7 @@ void tern_walk_make(tern_walk *w, const tern_shape *shape, tern_tensor *const *t
         w->form = TERN_WALK_UNIT;
         return;
     }
-    bool last = t[0]->ndim == shape->ndim && tern_is_channels_last(t[0]);
+    bool last = t[0]->ndim == shape->ndim && tern_runs_channels_last(t[0]);
     /* From the last dim in memory outwards: the first of a size other than 1 becomes the row. Each further
      * dim is merged with the one inside of it where for every tensor stride == the inner stride
      * times the inner size, so that a view that is dense but for one dim has two dims. */
@@ -98,7 +98,7 @@ tern_status tern_walk_rows(tern_walk *w, const tern_shape *shape, tern_tensor **
     tern_walk_make(w, shape, t, n);
     if (w->form != TERN_WALK_STRIDED)
         return TERN_OK;
-    if (w->step[0] != 1 || tern_is_channels_last(t[0])) {
+    if (w->step[0] != 1 || tern_runs_channels_last(t[0])) {
         *strided = t[0];
         t[0] = tern_scoped(tern_tensor_new(shape, t[0]->dtype, t[0]->storage->place, "tern"));
         if (!t[0])

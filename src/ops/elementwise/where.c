@@ -1,6 +1,7 @@
 /* where.c -- choosing between two tensors by a third. */
 #include "base/warning.h"
 #include "ops/elementwise/walk.h"
+#include "tensor/memory_format.h"
 #include <tern/ops.h>
 
 /* The broadcast shape of all three; x and y have one dtype by now. */
@@ -20,6 +21,7 @@ static tern_status where_infer(tern_call *call)
     TERN_TRY(tern_shape_broadcast(&sc, &both, &call->result[0].shape, "tern_where"));
     call->result[0].dtype = x->dtype;
     call->n_out = 1;
+    call->channels_last = tern_keeps_channels_last(call->in, 3, &call->result[0].shape);
     return TERN_OK;
 }
 

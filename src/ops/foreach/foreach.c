@@ -142,20 +142,22 @@ static bool has_addresses(const tern_foreach *t, const tern_foreach_call *call, 
 
 /* The table's rows for this launch: addresses, or 1 + the element's offset where the kernel gets
  * the buffers as arguments; 0 where a tensor is left out. */
-static void fill_rows(tern_foreach *t, const tern_foreach_call *call, bool addressed)
+static tern_status fill_rows(tern_foreach *t, const tern_foreach_call *call, bool addressed)
 {
     for (int i = 0; i < t->n; i++) {
         tern_foreach_row row = {0};
         for (int k = 0; takes_part(call, i) && k < TERN_FOREACH_COLUMNS; k++) {
             const tern_tensor *x = tensor_at(call, k, i);
-            if (x && addressed)
+            if (x && addressed) {
                 row.address[k] = x->storage->block->buffer.address +
                                  (uint64_t)x->offset * tern_dtype_size(x->dtype);
-            else if (x)
+                TERN_TRY(tern_capture_addressed(x->storage->block));
+            } else if (x)
                 row.address[k] = 1 + (uint64_t)x->offset;
         }
         t->rows[i] = row;
     }
+    return TERN_OK;
 }
 
 /* Room for one more table on the device. */
@@ -303,7 +305,7 @@ tern_status tern_foreach_prepare(tern_foreach *t, const tern_foreach_call *call,
     TERN_TRY(prepare_kernel(t, call, ready, call->kernel));
     if (call->before)
         TERN_TRY(prepare_kernel(t, call, ready, call->before));
-    fill_rows(t, call, ready->addressed);
+    TERN_TRY(fill_rows(t, call, ready->addressed));
     TERN_TRY(tern_fault_arg(t->place, &ready->faults));
     return find_table(t, &ready->rows);
 }

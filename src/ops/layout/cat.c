@@ -1,5 +1,6 @@
 /* cat.c -- tensors one after the other: each is copied to its part of the result, and the gradient's parts
  * are narrowed out of dy. */
+#include "tensor/memory_format.h"
 #include "tensor/op.h"
 #include <tern/ops.h>
 
@@ -17,6 +18,19 @@ static const tern_tensor *pattern(tern_tensor *const *x, int n)
         if (!legacy_empty(x[i]))
             return x[i];
     return x[0];
+}
+
+/* Images that all are channels_last: so is what they are together, as in PyTorch. */
+static bool all_last(tern_tensor *const *x, int n)
+{
+    bool one = false;
+    for (int i = 0; i < n; i++) {
+        one = one || tern_is_channels_last(x[i]);
+        if (x[i]->ndim < 4 ||
+            !tern_is_contiguous_format(x[i], (tern_memory_format)(x[i]->ndim - 3)))
+            return false;
+    }
+    return one;
 }
 
 static tern_status cat_infer(tern_call *call)
@@ -48,12 +62,13 @@ static tern_status cat_infer(tern_call *call)
         shape.dims[*dim] += x->shape[*dim];
     }
     call->n_out = 1;
+    call->channels_last = all_last(call->in, call->n_in);
     call->result[0].dtype = first->dtype;
     call->result[0].shape = shape;
     return tern_shape_numel(&shape, "tern_cat") < 0 ? tern_last_status() : TERN_OK;
 }
 
-/* Few dense tensors on a device that a launch costs more than the copy: all in one. *taken: they are. */
+/* Few tensors, dense in one format, on a device that a launch costs more than the copy: all in one. *taken: they are. */
 static tern_status cat_at_once(const tern_call *call, bool *taken)
 {
     static const tern_kernel_ref kernel = {"copy", "cat"};
@@ -65,11 +80,15 @@ static tern_status cat_at_once(const tern_call *call, bool *taken)
     if (call->n_in > MOST_AT_ONCE || !tern_place_is_grouped(call->place) || y->numel == 0 ||
         !tern_dtype_is_floating_point(y->dtype) || tern_dtype_is_stored(y->dtype))
         return TERN_OK;
-    for (int d = 0; d < y->ndim; d++)
-        *(d < *dim ? &rows : &inner) *= d == *dim ? 1 : y->shape[d];
+    bool inside = false;
+    for (int i = 0; i < y->ndim; i++) {
+        int d = call->channels_last ? tern_channels_last_dim(i, y->ndim) : i;
+        *(inside ? &inner : &rows) *= d == *dim ? 1 : y->shape[d];
+        inside = inside || d == *dim;
+    }
     for (int i = 0; i < MOST_AT_ONCE; i++) {
         bool there = i < call->n_in;
-        if (there && (x[i]->numel == 0 || !x[i]->contiguous))
+        if (there && (x[i]->numel == 0 || !(call->channels_last || x[i]->contiguous)))
             return TERN_OK;
         in[i] = there ? tern_arg_in(x[i]) : tern_arg_unused(x[0]);
         n[i] = there ? x[i]->shape[*dim] * inner : 0;

@@ -2,12 +2,14 @@
  *
  * flip copies from a view with negative strides; roll moves the two parts of each dim past each other; a
  * quarter turn is a flip and a transposition. The gradients are the same operations the other way round. */
+#include "tensor/memory_format.h"
 #include "tensor/op.h"
 #include <tern/ops.h>
 
 static tern_status same_infer(tern_call *call)
 {
     call->n_out = 1;
+    call->channels_last = tern_runs_channels_last(call->in[0]);
     call->result[0].dtype = call->in[0]->dtype;
     call->result[0].shape = tern_shape_of(call->in[0]);
     return TERN_OK;

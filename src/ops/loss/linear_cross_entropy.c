@@ -9,14 +9,18 @@ static const char *const name = "tern_linear_cross_entropy";
 enum { X, WEIGHT, BIAS, TARGET, CLASSES, INPUTS };
 
 /* Half precision is widened before rows are summed. */
+static tern_tensor *loss_of(tern_tensor *const *in, tern_cross_entropy_options o)
+{
+    o.weight = in[CLASSES] ? tern_loss_wide(in[CLASSES]) : NULL;
+    tern_tensor *logits = tern_loss_wide(tern_linear(in[X], in[WEIGHT], in[BIAS]));
+    return in[CLASSES] && !o.weight ? NULL : tern_cross_entropy(logits, in[TARGET], &o);
+}
+
 static tern_status chunk_loss(void *data, tern_tensor *const *in, int n, tern_tensor **out, int k)
 {
     (void)n, (void)k;
-    const tern_cross_entropy_options *given = data;
-    tern_cross_entropy_options o = *given;
-    o.weight = in[CLASSES] ? tern_loss_wide(in[CLASSES]) : NULL;
-    tern_tensor *logits = tern_loss_wide(tern_linear(in[X], in[WEIGHT], in[BIAS]));
-    out[0] = in[CLASSES] && !o.weight ? NULL : tern_cross_entropy(logits, in[TARGET], &o);
+    const tern_cross_entropy_options *o = data;
+    out[0] = loss_of(in, *o);
     return out[0] ? TERN_OK : tern_last_status();
 }
 
@@ -211,10 +215,11 @@ tern_tensor *tern_linear_cross_entropy(tern_tensor *input, tern_tensor *linear_w
     int64_t chunk = o.chunk_size > 0 ? o.chunk_size : rows_of_chunk(input, linear_weight);
     bool at_once = is_ahead(in, each.reduction);
     /* One chunk is kept for backward where its logits have as much room as the weight's gradient. */
-    bool kept = !at_once && !o.chunk_size && input->shape[0] <= chunk && is_trained(linear_weight);
+    bool kept = !at_once && !o.chunk_size && input->shape[0] <= chunk &&
+                input->shape[0] <= input->shape[1] && is_trained(linear_weight);
     tern_tensor *loss = NULL, **all = NULL;
     if (kept) {
-        (void)!chunk_loss((void *)(uintptr_t)&each, in, INPUTS, &loss, 1);
+        loss = loss_of(in, each);
     } else if (at_once) {
         loss = ahead_of(in, &each, chunk);
     } else {

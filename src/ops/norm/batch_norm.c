@@ -1,5 +1,6 @@
 /* batch_norm.c -- batch norm of (N, C, *), and its running statistics. */
 #include "base/checked.h"
+#include "tensor/memory_format.h"
 #include "tensor/op.h"
 #include <math.h>
 #include <string.h>
@@ -34,8 +35,9 @@ static tern_dtype statistics_dtype(tern_dtype dtype)
     return dtype == TERN_F64 ? TERN_F64 : TERN_F32;
 }
 
-/* x as (n, channels, size). On a device with work-groups a channel's elements are cut into parts, a group's each, where channels
- * are few; elsewhere they are one part, and where size is 1 a group has TILE channels, which lie side by side. */
+/* x as (n, channels, size), where it is channels_last of size 1. On a device with work-groups a channel's elements are cut into
+ * parts, a group's each, where channels are few; elsewhere that is done where size is 1, and a group has TILE channels, which lie
+ * side by side. */
 typedef struct batch {
     int64_t n, channels, size, parts, groups;
     bool flat;
@@ -44,26 +46,27 @@ typedef struct batch {
 static batch batch_of(const tern_tensor *x)
 {
     batch b = {.n = x->shape[0], .channels = x->ndim > 1 ? x->shape[1] : 0, .size = 1, .parts = 1};
-    bool grouped = tern_place_is_grouped(x->storage->place);
+    bool grouped = tern_place_is_grouped(x->storage->place), last = tern_is_channels_last(x);
     for (int d = 2; d < x->ndim; d++)
-        b.size = tern_size_mul(b.size, x->shape[d]);
+        *(last ? &b.n : &b.size) = tern_size_mul(last ? b.n : b.size, x->shape[d]);
     if (b.channels == 1) {
         b.size = tern_size_mul(b.n, b.size);
         b.n = 1;
     }
-    if (grouped && x->numel > 0 && b.channels < ENOUGH_GROUPS) {
-        int64_t most = MANY_GROUPS / b.channels, each = x->numel / b.channels / PART_WORK;
+    b.flat = b.size == 1 && !grouped;
+    b.groups = b.flat ? (b.channels + TILE - 1) / TILE : b.channels;
+    if ((grouped || b.flat) && x->numel > 0 && b.groups < ENOUGH_GROUPS) {
+        int64_t most = MANY_GROUPS / b.groups, each = x->numel / b.groups / PART_WORK;
         b.parts = each < FEW_PARTS ? 1 : each < most ? each : most;
     }
-    b.flat = b.size == 1 && !grouped;
-    b.groups = b.flat ? (b.channels + TILE - 1) / TILE : b.channels * b.parts;
+    b.groups *= b.parts;
     return b;
 }
 
-/* What the parts add up to, two numbers each, for as long as a launch takes; owned by the caller. */
+/* What the parts of a channel add up to, two numbers each, for as long as a launch takes; owned by the caller. */
 static tern_tensor *pieces_of(const tern_tensor *x, batch b)
 {
-    return tern_tensor_new(&(tern_shape){2, {b.groups, 2}}, statistics_dtype(x->dtype),
+    return tern_tensor_new(&(tern_shape){2, {b.channels * b.parts, 2}}, statistics_dtype(x->dtype),
                            x->storage->place, "tern_batch_norm");
 }
 
@@ -106,6 +109,7 @@ static tern_status batch_infer(tern_call *call)
     bool rectified = at->training && !b.flat && x->numel > 0 &&
                      tern_companion_is_wanted(call, call->in[WEIGHT]) == x->dtype;
     call->n_out = rectified ? RECTIFIED + 1 : RECTIFIED;
+    call->channels_last = tern_is_channels_last(x);
     call->result[0] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
     call->result[1] = (tern_result){.dtype = statistics_dtype(x->dtype), .shape = each};
     call->result[2] = call->result[1];
@@ -198,6 +202,7 @@ static tern_status gradient_infer(tern_call *call)
 {
     const tern_tensor *x = call->in[1];
     call->n_out = 3;
+    call->channels_last = tern_is_channels_last(x);
     call->result[0] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
     call->result[1] =
         (tern_result){.dtype = statistics_dtype(x->dtype), .shape = {1, {x->shape[1]}}};
@@ -262,17 +267,18 @@ static const tern_op gradient_op = {.name = "batch_norm_gradient",
 /* All three gradients at once: dx needs the two sums anyway. */
 static tern_status fused_backward(tern_gradient *g)
 {
-    tern_tensor *in[] = {
-        tern_contiguous(g->dout[0]), g->in[X], g->in[WEIGHT], g->out[1], g->out[2], g->mask};
+    tern_tensor *in[] = {g->dout[0], g->in[X], g->in[WEIGHT], g->out[1], g->out[2], g->mask};
     tern_tensor *out[3];
-    if (g->mask && batch_of(g->in[X]).flat) { /* which has no kernel for it */
+    if (g->mask && (batch_of(g->in[X]).flat || /* which has no kernel for it */
+                    tern_is_channels_last(g->mask) != tern_is_channels_last(g->in[X]))) {
         in[0] = tern_hook_masked(in[0], g->mask);
         in[5] = NULL;
     }
+    in[0] = tern_lie_as(in[0], g->in[X]);
     TERN_TRY(tern_apply_all(&gradient_op, in, 6, g->attributes, sizeof(batch_attributes), out, 3));
     for (int i = X; i <= BIAS; i++)
         if (g->needs[i])
-            g->din[i] = tern_view(out[i], g->in_shape[i]);
+            g->din[i] = i == X ? out[X] : tern_view(out[i], g->in_shape[i]);
     return TERN_OK;
 }
 
@@ -373,7 +379,7 @@ static tern_tensor *norm(tern_tensor *const given[INPUTS], const batch_attribute
         return tern_fail_null(TERN_ERR_SHAPE,
                               "tern_batch_norm: expected at least 2 dims (N, C), but got %s",
                               TERN_TENSOR_TEXT(x));
-    in[X] = tern_contiguous(x);
+    in[X] = tern_lie_as(x, x);
     in[COUNT] = given[COUNT];
     for (int i = WEIGHT; i < COUNT; i++)
         if (!(in[i] = dense_parameter(given[i], x)) && given[i])

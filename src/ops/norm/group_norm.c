@@ -1,5 +1,6 @@
 /* group_norm.c -- group norm, instance norm and local response norm, composed of other operations. */
 #include "base/checked.h"
+#include "tensor/memory_format.h"
 #include "tensor/op.h"
 #include <tern/ops.h>
 
@@ -77,9 +78,10 @@ tern_tensor *tern_group_norm(tern_tensor *x, int64_t num_groups, tern_tensor *we
         return tern_to_dtype(
             tern_group_norm(tern_to_dtype(x, TERN_F32), num_groups, weight, bias, eps),
             tern_dtype_of(x));
-    tern_tensor *rows = tern_reshape(x, TERN_SHAPE(tern_size_mul(n, num_groups), each));
+    tern_tensor *rows =
+        tern_reshape(tern_rows_of(x), TERN_SHAPE(tern_size_mul(n, num_groups), each));
     tern_tensor *y = each ? tern_layer_norm(rows, TERN_SHAPE(each), NULL, NULL, eps) : rows;
-    y = tern_view(y, tern_shape_of(x));
+    y = tern_lie_as(tern_view(y, tern_shape_of(x)), x);
     if (weight)
         y = tern_mul(y, by_channel(weight, x));
     return bias ? tern_add(y, by_channel(bias, x)) : y;

@@ -301,7 +301,7 @@ static tern_status backward_at_once(tern_gradient *g, tern_tensor *const in[5])
 {
     norm_attributes all_at = *(const norm_attributes *)g->attributes, *at = &all_at;
     tern_tensor *all[] = {in[0], in[1], in[2], in[3], in[4], g->before}, *out[4], *sums[2];
-    at->also = g->also == in[0]->dtype ? g->also : TERN_DTYPE_DEFAULT;
+    at->also = g->also == in[0]->dtype && g->also != in[1]->dtype ? g->also : TERN_DTYPE_DEFAULT;
     const int n_out = at->also != TERN_DTYPE_DEFAULT ? 4 : 3;
     TERN_TRY(tern_apply_all(&all_op, all, 6, at, sizeof *at, out, n_out));
     g->half = n_out > 3 ? out[3] : NULL;

@@ -1,5 +1,6 @@
 /* pad.c -- padding: with a constant, by reflection, by replication of the edge, and circular. */
 #include "base/checked.h"
+#include "tensor/memory_format.h"
 #include "tensor/op.h"
 #include <string.h>
 #include <tern/ops.h>
@@ -18,6 +19,7 @@ static tern_status constant_infer(tern_call *call)
     const tern_tensor *x = call->in[0];
     tern_result *r = &call->result[0];
     call->n_out = 1;
+    call->channels_last = tern_runs_channels_last(x);
     r->dtype = x->dtype;
     r->shape = tern_shape_of(x);
     for (int d = 0; d < x->ndim; d++) {
@@ -136,6 +138,7 @@ static tern_status edge_infer(tern_call *call)
 {
     const edge_attributes *at = call->attributes;
     call->n_out = 1;
+    call->channels_last = at->mode != TERN_PAD_CIRCULAR && tern_runs_channels_last(call->in[0]);
     call->result[0].dtype = call->in[0]->dtype;
     call->result[0].shape = tern_shape_of(call->in[0]);
     call->result[0].shape.dims[at->dim] =
@@ -169,6 +172,7 @@ static tern_status edge_sum_infer(tern_call *call)
 {
     const edge_attributes *at = call->attributes;
     call->n_out = 1;
+    call->channels_last = at->mode != TERN_PAD_CIRCULAR && tern_runs_channels_last(call->in[0]);
     call->result[0].dtype = call->in[0]->dtype;
     call->result[0].shape = tern_shape_of(call->in[0]);
     call->result[0].shape.dims[at->dim] = at->size;

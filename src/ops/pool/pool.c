@@ -2,6 +2,7 @@
 #include "ops/pool/pool.h"
 #include "base/option.h"
 #include "base/checked.h"
+#include "tensor/memory_format.h"
 #include <math.h>
 
 /* Whether x is there; the error names the argument. */
@@ -119,7 +120,7 @@ static tern_tensor *max_unpool(tern_tensor *x, tern_tensor *indices, tern_shape 
                               "%s: There should be exactly %d elements in output_size, but got %d",
                               function, ndim, given_size.ndim);
     return unpooled_shape(x, size, o, ndim, function, &shape) == TERN_OK
-               ? tern_pool_undo(x, indices, &shape, ndim, false)
+               ? tern_lie_as(tern_pool_undo(x, indices, &shape, ndim, false), x)
                : NULL;
 }
 

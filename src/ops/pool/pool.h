@@ -19,7 +19,8 @@ typedef struct tern_pool_window {
 typedef struct tern_pool_attributes {
     tern_pool_shape shape;
     tern_shape x, y;
-    int ndim; /* of a plane */
+    int ndim;  /* of a plane */
+    bool last; /* of two dims: x and y are channels_last */
     const char *function;
 } tern_pool_attributes;
 
@@ -31,8 +32,8 @@ tern_status tern_pool_adaptive(const tern_shape *size, int ndim, const tern_tens
                                const char *function, tern_pool_attributes *out);
 
 /* y[q] = max or mean of x over the window of q; max with the index of each in its plane. */
-tern_status tern_pool_max(const tern_pool_attributes *at, tern_tensor *x, tern_values_indices *out);
-tern_tensor *tern_pool_mean(const tern_pool_attributes *at, tern_tensor *x);
+tern_status tern_pool_max(tern_pool_attributes *at, tern_tensor *x, tern_values_indices *out);
+tern_tensor *tern_pool_mean(tern_pool_attributes *at, tern_tensor *x);
 /* Unpooling: zeros of shape (its last ndim dims a plane), with each element of y written at its index
  * in the plane, or added there with `add`, as the gradient of max pooling needs it. */
 tern_tensor *tern_pool_undo(tern_tensor *y, tern_tensor *indices, const tern_shape *shape, int ndim,

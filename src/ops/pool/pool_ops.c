@@ -1,5 +1,6 @@
 /* pool_ops.c -- the operations of pooling: maximum, mean, unpooling, and their gradients. */
 #include "ops/pool/pool.h"
+#include "tensor/memory_format.h"
 
 /* One result of the first input's dtype. */
 static tern_status infer_as(tern_call *call, const tern_shape *shape)
@@ -7,6 +8,46 @@ static tern_status infer_as(tern_call *call, const tern_shape *shape)
     call->n_out = 1;
     call->result[0] = (tern_result){.dtype = call->in[0]->dtype, .shape = *shape};
     return TERN_OK;
+}
+
+/* The windows as the kernels go through them: where channels lie next to each other they are the last of three dims. */
+static tern_pool_shape lying(const tern_pool_attributes *at)
+{
+    tern_pool_shape s = at->shape;
+    if (!at->last)
+        return s;
+    const int64_t channels = at->x.dims[1];
+    s.last = 1;
+    s.planes = at->x.dims[0];
+    int64_t *const dims[] = {s.in, s.out, s.window, s.stride, s.padding, s.dilation};
+    for (int i = 0; i < 6; i++) {
+        dims[i][0] = dims[i][1];
+        dims[i][1] = dims[i][2];
+        dims[i][2] = i < 2 ? channels : i != 4;
+    }
+    return s;
+}
+
+/* x in rows but for images of two dims; and how it lies. */
+static tern_tensor *brought(tern_pool_attributes *at, tern_tensor *x)
+{
+    at->last = at->ndim == 2 && tern_is_channels_last(x);
+    return tern_in_format(x, at->last);
+}
+
+/* The same of windows, which lies as what it comes of. */
+static tern_status infer_windows(tern_call *call, const tern_shape *shape)
+{
+    const tern_pool_attributes *at = call->attributes;
+    call->channels_last = at->last;
+    return infer_as(call, shape);
+}
+
+/* The gradient that comes to a result, as that lies. */
+static tern_tensor *gradient_of(const tern_gradient *g)
+{
+    const tern_pool_attributes *at = g->attributes;
+    return tern_in_format(g->dout[0], at->last);
 }
 
 /* One thread an element of the result, about four operations an element of its window. */
@@ -119,6 +160,7 @@ static tern_status max_infer(tern_call *call)
     call->n_out = 2;
     call->result[0] = (tern_result){.dtype = call->in[0]->dtype, .shape = at->y};
     call->result[1] = (tern_result){.dtype = TERN_I64, .shape = at->y};
+    call->channels_last = at->last;
     return TERN_OK;
 }
 
@@ -127,19 +169,20 @@ static tern_status max_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"pool", "max_pool"};
     const tern_pool_attributes *at = call->attributes;
+    const tern_pool_shape shape = lying(at);
     if (call->out[0]->numel == 0)
         return TERN_OK;
     return TERN_LAUNCH(call->place, &kernel, call->in[0]->dtype,
                        grid_of(&at->y, window_size(&at->shape)), tern_arg_out(call->out[0]),
                        tern_arg_out(call->out[1]), tern_arg_in(call->in[0]),
-                       TERN_ARG_STRUCT(tern_pool_shape, &at->shape));
+                       TERN_ARG_STRUCT(tern_pool_shape, &shape));
 }
 
 /* dx has the shape of x. */
 static tern_status max_dx_infer(tern_call *call)
 {
     const tern_pool_attributes *at = call->attributes;
-    return infer_as(call, &at->x);
+    return infer_windows(call, &at->x);
 }
 
 /* dx[i] = the sum of dy[q] over the windows q whose maximum is element i: max passes its
@@ -147,16 +190,16 @@ static tern_status max_dx_infer(tern_call *call)
 static tern_status max_dx_forward(tern_call *call)
 {
     static const tern_kernel_ref kernel = {"pool", "max_pool_dx"};
-    const tern_pool_attributes *at = call->attributes;
+    const tern_pool_shape shape = lying(call->attributes);
     tern_tensor *x = call->out[0];
     if (x->numel == 0)
         return TERN_OK;
     if (call->in[0]->numel == 0)
         return tern_block_zero(x->storage->block, 0, (size_t)x->numel * tern_dtype_size(x->dtype));
     return TERN_LAUNCH(call->place, &kernel, x->dtype,
-                       tern_groups(at->shape.planes, x->numel / at->shape.planes), tern_arg_out(x),
+                       tern_groups(shape.planes, x->numel / shape.planes), tern_arg_out(x),
                        tern_arg_in(call->in[0]), tern_arg_in(call->in[1]),
-                       TERN_ARG_STRUCT(tern_pool_shape, &at->shape));
+                       TERN_ARG_STRUCT(tern_pool_shape, &shape));
 }
 
 static const tern_op max_dx_op = {.name = "max_pool_dx",
@@ -168,7 +211,7 @@ static const tern_op max_dx_op = {.name = "max_pool_dx",
 static tern_status max_backward(tern_gradient *g)
 {
     const tern_pool_attributes *at = g->attributes;
-    tern_tensor *in[] = {tern_contiguous(g->dout[0]), g->out[1]};
+    tern_tensor *in[] = {gradient_of(g), g->out[1]};
     g->din[0] = g->recorded ? tern_pool_undo(in[0], in[1], &at->x, at->ndim, true)
                             : tern_apply(&max_dx_op, in, 2, at, sizeof *at);
     return TERN_OK;
@@ -192,11 +235,14 @@ static const tern_op max_op = {.name = "max_pool",
                                .forward = max_forward,
                                .backward = max_backward};
 
-tern_status tern_pool_max(const tern_pool_attributes *at, tern_tensor *x, tern_values_indices *out)
+tern_status tern_pool_max(tern_pool_attributes *at, tern_tensor *x, tern_values_indices *out)
 {
     tern_tensor *both[2] = {0};
-    x = tern_contiguous(x);
-    TERN_TRY(tern_apply_all(&max_op, &x, 1, at, sizeof *at, both, 2));
+    bool copied = at->ndim == 3 && !at->shape.adaptive; /* PyTorch keeps the format of these, too */
+    tern_tensor *in = brought(at, copied ? tern_rows_of(x) : x);
+    TERN_TRY(tern_apply_all(&max_op, &in, 1, at, sizeof *at, both, 2));
+    for (int i = 0; i < 2; i++)
+        both[i] = copied ? tern_lie_as(both[i], x) : both[i];
     *out = (tern_values_indices){both[0], both[1]};
     return TERN_OK;
 }
@@ -207,18 +253,18 @@ tern_status tern_pool_max(const tern_pool_attributes *at, tern_tensor *x, tern_v
 static tern_status mean_infer(tern_call *call)
 {
     const tern_pool_attributes *at = call->attributes;
-    return infer_as(call, &at->y);
+    return infer_windows(call, &at->y);
 }
 static tern_status mean_dx_infer(tern_call *call)
 {
     const tern_pool_attributes *at = call->attributes;
-    return infer_as(call, &at->x);
+    return infer_windows(call, &at->x);
 }
 
 /* A launch that both directions share. Where the input is empty the sums are 0. */
 static tern_status launch_mean(tern_call *call, const tern_kernel_ref *kernel, int64_t work)
 {
-    const tern_pool_attributes *at = call->attributes;
+    const tern_pool_shape shape = lying(call->attributes);
     tern_tensor *out = call->out[0];
     if (out->numel == 0)
         return TERN_OK;
@@ -227,7 +273,7 @@ static tern_status launch_mean(tern_call *call, const tern_kernel_ref *kernel, i
                                (size_t)out->numel * tern_dtype_size(out->dtype));
     return TERN_LAUNCH(call->place, kernel, out->dtype, tern_items_of(out->numel, work),
                        tern_arg_out(out), tern_arg_in(call->in[0]),
-                       TERN_ARG_STRUCT(tern_pool_shape, &at->shape));
+                       TERN_ARG_STRUCT(tern_pool_shape, &shape));
 }
 
 /* y[q] = the sum of x over the window of q / divisor(q). */
@@ -261,21 +307,19 @@ static const tern_op mean_dx_op = {.name = "avg_pool_dx",
  * any order of differentiation works. */
 static tern_status mean_backward(tern_gradient *g)
 {
-    const tern_pool_attributes *at = g->attributes;
-    tern_tensor *dy = tern_contiguous(g->dout[0]);
-    g->din[0] = tern_apply(&mean_dx_op, &dy, 1, at, sizeof *at);
+    tern_tensor *dy = gradient_of(g);
+    g->din[0] = tern_apply(&mean_dx_op, &dy, 1, g->attributes, sizeof(tern_pool_attributes));
     return TERN_OK;
 }
 static tern_status mean_dx_backward(tern_gradient *g)
 {
-    const tern_pool_attributes *at = g->attributes;
-    tern_tensor *dx = tern_contiguous(g->dout[0]);
-    g->din[0] = tern_apply(&mean_op, &dx, 1, at, sizeof *at);
+    tern_tensor *dx = gradient_of(g);
+    g->din[0] = tern_apply(&mean_op, &dx, 1, g->attributes, sizeof(tern_pool_attributes));
     return TERN_OK;
 }
 
-tern_tensor *tern_pool_mean(const tern_pool_attributes *at, tern_tensor *x)
+tern_tensor *tern_pool_mean(tern_pool_attributes *at, tern_tensor *x)
 {
-    x = tern_contiguous(x);
+    x = brought(at, x);
     return tern_apply(&mean_op, &x, 1, at, sizeof *at);
 }

@@ -1,14 +1,16 @@
 /* dropout.c -- dropout of elements and of channels, with the mask of kept elements for the
  * backward. */
+#include "tensor/memory_format.h"
 #include "tensor/op.h"
 #include <math.h>
 #include <tern/ops.h>
 
 /* y = x scale where kept, else 0: the gradient of dropout. It is linear, and its own gradient is
- * itself. Inputs x, kept (bool), both dense. */
+ * itself. Inputs x, kept (bool), both dense, or channels_last. */
 static tern_status apply_mask_infer(tern_call *call)
 {
     call->n_out = 1;
+    call->channels_last = tern_is_channels_last(call->in[0]);
     call->result[0] =
         (tern_result){.dtype = call->in[0]->dtype, .shape = tern_shape_of(call->in[0])};
     return TERN_OK;
@@ -34,7 +36,7 @@ static const tern_op apply_mask_op = {.name = "dropout_gradient",
 
 static tern_tensor *apply_mask(tern_tensor *x, tern_tensor *kept, double scale)
 {
-    x = tern_contiguous(x);
+    x = tern_lie_as(x, kept);
     return tern_apply(&apply_mask_op, (tern_tensor *[]){x, kept}, 2, &scale, sizeof scale);
 }
 
@@ -61,6 +63,7 @@ static tern_status dropout_infer(tern_call *call)
                          "tern_%s: result type float32 can't be cast to the desired output type %s",
                          call->op->name, tern_dtype_name(x->dtype));
     call->n_out = 2;
+    call->channels_last = tern_is_channels_last(x);
     call->result[0] = (tern_result){.dtype = x->dtype, .shape = tern_shape_of(x)};
     call->result[1] = (tern_result){.dtype = TERN_BOOL, .shape = tern_shape_of(x)};
     return TERN_OK;
@@ -145,7 +148,7 @@ tern_tensor *tern_dropout(tern_tensor *x, double p, bool training)
     if (check("tern_dropout", x, p, 0) != TERN_OK)
         return NULL;
     dropout_attributes at = {.scale = 1 / (1 - p), .p = p};
-    x = tern_contiguous(x);
+    x = tern_lie_as(x, x);
     return tern_apply(&dropout_op, &x, 1, &at, sizeof at);
 }
 
@@ -170,7 +173,7 @@ tern_tensor *tern_alpha_dropout(tern_tensor *x, double p, bool training)
     if (check("tern_alpha_dropout", x, p, 0) != TERN_OK)
         return NULL;
     dropout_attributes at = alpha_attributes(p);
-    x = tern_contiguous(x);
+    x = tern_lie_as(x, x);
     return tern_apply(&alpha_dropout_op, &x, 1, &at, sizeof at);
 }
 

@@ -1,6 +1,7 @@
 /* interpolate.c -- images resampled to another size. */
 #include "ops/vision/resize.h"
 #include "base/checked.h"
+#include "tensor/memory_format.h"
 #include "tensor/op.h"
 #include "types_host.h"
 #include "shapes.h"
@@ -28,6 +29,7 @@ typedef struct resample {
     tern_sample_shape shape;
     tern_shape x, y;
     int32_t mode, align;
+    int64_t last;    /* of two dims: x and y are channels_last */
     double scale[3]; /* from one output to the next, in elements of x */
 } resample;
 
@@ -36,7 +38,9 @@ typedef struct resample {
 /* One result of the input's dtype. */
 static tern_status infer_as(tern_call *call, const tern_shape *shape)
 {
+    const resample *at = call->attributes;
     call->n_out = 1;
+    call->channels_last = at->last;
     call->result[0] = (tern_result){.dtype = call->in[0]->dtype, .shape = *shape};
     return TERN_OK;
 }
@@ -55,13 +59,26 @@ static tern_status launch(tern_call *call, const tern_kernel_ref *kernel)
 {
     const resample *at = call->attributes;
     tern_tensor *out = call->out[0];
+    tern_sample_shape s = at->shape;
+    const double *scale = at->scale;
+    const double by_channel[3] = {scale[1], scale[2], 1};
     if (out->numel == 0)
         return TERN_OK;
-    return TERN_LAUNCH(
-        call->place, kernel, out->dtype, tern_items_of(out->numel, 32), tern_arg_out(out),
-        tern_arg_in(call->in[0]), TERN_ARG_STRUCT(tern_sample_shape, &at->shape),
-        tern_arg_i32(at->mode), tern_arg_i32(at->align), tern_arg_real(out->dtype, at->scale[0]),
-        tern_arg_real(out->dtype, at->scale[1]), tern_arg_real(out->dtype, at->scale[2]));
+    if (at->last) { /* channels are a dim that stays as it is */
+        s = (tern_sample_shape){.n = s.n,
+                                .c = s.c,
+                                .planes = s.n,
+                                .in = {s.in[1], s.in[2], s.c},
+                                .out = {s.out[1], s.out[2], s.c},
+                                .ndim = s.ndim,
+                                .last = 1};
+        scale = by_channel;
+    }
+    return TERN_LAUNCH(call->place, kernel, out->dtype, tern_items_of(out->numel, 32),
+                       tern_arg_out(out), tern_arg_in(call->in[0]),
+                       TERN_ARG_STRUCT(tern_sample_shape, &s), tern_arg_i32(at->mode),
+                       tern_arg_i32(at->align), tern_arg_real(out->dtype, scale[0]),
+                       tern_arg_real(out->dtype, scale[1]), tern_arg_real(out->dtype, scale[2]));
 }
 
 /* y[q] = the sum over taps t of w_t(q) x[t], with the weights of the dims multiplied. Along a dim,
@@ -102,7 +119,8 @@ static const tern_op x_op = {
  * the other, to any order. */
 static tern_status backward(tern_gradient *g, const tern_op *other)
 {
-    tern_tensor *d = tern_contiguous(g->dout[0]);
+    const resample *at = g->attributes;
+    tern_tensor *d = tern_in_format(g->dout[0], at->last);
     g->din[0] = tern_apply(other, &d, 1, g->attributes, sizeof(resample));
     return TERN_OK;
 }
@@ -273,6 +291,7 @@ tern_tensor *tern_interpolate(tern_tensor *x, const tern_interpolate_options *op
     }
     if (bytes || o->antialias)
         return resize(x, m, &at, o->antialias);
-    x = tern_contiguous(x);
-    return tern_apply(&y_op, &x, 1, &at, sizeof at);
+    at.last = ndim == 2 && tern_is_channels_last(x);
+    tern_tensor *in = at.last ? x : tern_rows_of(x);
+    return tern_lie_as(tern_apply(&y_op, &in, 1, &at, sizeof at), x);
 }

@@ -1,5 +1,6 @@
 /* pixel_shuffle.c -- channels rearranged into pixels and back, and channels shuffled. */
 #include "base/checked.h"
+#include "tensor/memory_format.h"
 #include "tensor/op.h"
 #include <tern/ops.h>
 
@@ -36,7 +37,8 @@ static tern_tensor *rearrange(tern_tensor *x, const int64_t *parts, int n, const
     whole.dims[lead] = c;
     whole.dims[lead + 1] = h;
     whole.dims[lead + 2] = w;
-    return tern_reshape(tern_permute(tern_reshape(x, cut), permutation), whole);
+    tern_tensor *rows = tern_reshape(tern_rows_of(x), cut);
+    return tern_lie_as(tern_reshape(tern_permute(rows, permutation), whole), x);
 }
 
 /* (*, C r^2, H, W) -> (*, C, H r, W r): y[c, h r + i, w r + j] = x[c r^2 + i r + j, h, w] (Shi
@@ -104,6 +106,7 @@ tern_tensor *tern_channel_shuffle(tern_tensor *x, int64_t groups)
     tern_shape shape = tern_shape_of(x);
     if (x->numel == 0)
         return tern_reshape(x, shape);
-    tern_tensor *cut = tern_reshape(x, TERN_SHAPE(x->shape[0], groups, c / groups, -1));
-    return tern_reshape(tern_transpose(cut, 1, 2), shape);
+    tern_shape parts = TERN_SHAPE(x->shape[0], groups, c / groups, -1);
+    tern_tensor *cut = tern_reshape(tern_rows_of(x), parts);
+    return tern_lie_as(tern_reshape(tern_transpose(cut, 1, 2), shape), x);
 }

@@ -6,6 +6,7 @@
  * the table transposed. Bytes are summed in fixed point and rounded after each dim, as Pillow does. */
 #include "ops/vision/resize.h"
 #include "base/checked.h"
+#include "tensor/memory_format.h"
 #include "base/memory.h"
 #include <math.h>
 #include <string.h>
@@ -205,6 +206,7 @@ static tern_status infer(tern_call *call)
 {
     const tern_resize *at = call->attributes;
     call->n_out = 1;
+    call->channels_last = at->last;
     call->result[0] =
         (tern_result){.dtype = call->in[0]->dtype, .shape = tern_shape_of(call->in[0])};
     call->result[0].shape.dims[at->dim] = at->transposed ? at->in : at->out;
@@ -239,8 +241,12 @@ static tern_status launch(tern_call *call, const table *t, int32_t bits)
     const tern_tensor *x = call->in[0];
     tern_tensor *y = call->out[0];
     int64_t rows = 1, inner = 1;
-    for (int d = 0; d < x->ndim; d++)
-        *(d < at->dim ? &rows : &inner) *= d == at->dim ? 1 : x->shape[d];
+    bool inside = false;
+    for (int i = 0; i < x->ndim; i++) {
+        int d = at->last ? tern_channels_last_dim(i, x->ndim) : i;
+        *(inside ? &inner : &rows) *= d == at->dim ? 1 : x->shape[d];
+        inside = inside || d == at->dim;
+    }
     tern_tensor *weights = weights_on(call, t);
     tern_tensor *range = weights ? tern_from_data(t->range, (tern_shape){2, {t->rows, 2}}, TERN_I64,
                                                   tern_place_text(call->place))
@@ -281,7 +287,7 @@ static const tern_op op = {.name = "interpolate",
 static tern_status backward(tern_gradient *g)
 {
     tern_resize at = *(const tern_resize *)g->attributes;
-    tern_tensor *d = tern_contiguous(g->dout[0]);
+    tern_tensor *d = tern_in_format(g->dout[0], at.last);
     at.transposed = !at.transposed;
     g->din[0] = tern_apply(&op, &d, 1, &at, sizeof at);
     return TERN_OK;
@@ -291,11 +297,14 @@ tern_tensor *tern_resize_dims(tern_tensor *x, const tern_resize *steps, int n)
 {
     bool same = true;
     TERN_CAST_FOR(&op, &x);
-    x = tern_contiguous(x);
+    bool last = x && x->ndim == 4 && tern_is_channels_last(x);
+    x = tern_in_format(x, last);
     for (int i = n - 1; i >= 0; i--)
         if (steps[i].in != steps[i].out) {
-            x = tern_apply(&op, &x, 1, &steps[i], sizeof *steps);
+            tern_resize at = steps[i];
+            at.last = last;
+            x = tern_apply(&op, &x, 1, &at, sizeof at);
             same = false;
         }
-    return same ? tern_clone(x) : x;
+    return same ? tern_lie_as(tern_clone(x), x) : x;
 }

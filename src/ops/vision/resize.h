@@ -17,7 +17,7 @@ typedef struct tern_resize {
     int64_t in, out;
     double scale;
     int32_t filter, dim;
-    bool align, antialias, transposed;
+    bool align, antialias, transposed, last; /* last: x is channels_last */
 } tern_resize;
 
 /* x resampled along the dims of steps[n], the last one first, by weights in tables; dims that keep

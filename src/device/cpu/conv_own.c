@@ -1,0 +1,39 @@
+/* conv_own.c -- convolutions by the kernels of our own, as long as numbers are finite.
+ *
+ * They multiply the zeros beside an image and differences of its numbers, which is the same for finite numbers alone. A
+ * weight or a result that is not finite shows where it is not the same: all is then computed again, in oneDNN's way or by
+ * products of columns. */
+#include "device/cpu/cpu.h"
+#include "shapes.h"
+#include <string.h>
+
+static int64_t volume(const int64_t *dims)
+{
+    return dims[0] * dims[1] * dims[2];
+}
+
+static bool are_finite(const float *x, int64_t n)
+{
+    const uint32_t exponent = 0x7f800000;
+    uint32_t odd = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        odd |= (bits & exponent) == exponent;
+    }
+    return !odd;
+}
+
+tern_status tern_cpu_conv_own(tern_place *place, const tern_convolution *c, bool *taken)
+{
+    bool finite = true;
+    TERN_TRY(tern_cpu_conv_few(place, c, taken));
+    if (!*taken)
+        TERN_TRY(tern_cpu_conv_halved(place, c, taken));
+    if (!*taken)
+        TERN_TRY(tern_cpu_conv_winograd(place, c, taken, &finite));
+    *taken =
+        *taken && finite &&
+        are_finite(tern_cpu_at(&c->weight), c->shape->o * c->shape->c * volume(c->shape->window));
+    return TERN_OK;
+}

@@ -1,0 +1,110 @@
+/* shorten.c -- less work in what is recorded, on devices with work-groups: two kernels as one, and results that nobody reads are
+ * not written. */
+#include "device/recording.h"
+#include "types_host.h"
+#include <string.h>
+
+#include "shapes.h"
+
+static bool runs(const tern_work *work, const tern_kernel_ref *kernel)
+{
+    return work->kind == TERN_WORK_KERNEL &&
+           strcmp(work->what.launch.kernel->ref->name, kernel->name) == 0 &&
+           strcmp(work->what.launch.kernel->ref->file, kernel->file) == 0;
+}
+
+/* ---- a sum and the norm behind it -------------------------------------------------------- */
+
+/* first: (z, x, y, walk or n); second: layer norm of z, argument `of`, before what both have; fused: the first three of
+ * first, and of second all but that one. */
+static const struct {
+    tern_kernel_ref first, second, fused;
+    int of;
+} pairs[] = {
+    {{"elementwise", "add"}, {"norm_layer", "layer_norm"}, {"fused", "add_layer_norm"}, 3},
+    {{"fused", "add_mixed"}, {"fused", "layer_norm_mixed"}, {"fused", "add_layer_norm_mixed"}, 4},
+};
+enum { PAIRS = sizeof pairs / sizeof *pairs };
+
+/* Elements that a sum makes, all in a row; -1: they are not. */
+static int64_t elements_of(const tern_arg *arg)
+{
+    if (arg->type != TERN_TYPE_tern_walk)
+        return arg->value.i64;
+    const tern_walk *w = arg->value.data;
+    return w->rows == 1 && w->form == TERN_WALK_UNIT ? w->inner : -1;
+}
+
+/* Whether a row of the norm may be done before the next row's sums are made. Results may lie where an operand of the sums did,
+ * which was given back in between, if each of their elements is where one of that was; of weight and bias no sums are read. The
+ * program's own memory may be there under another buffer. */
+static bool go_by_rows(const tern_arg *a, const tern_arg *b, int of)
+{
+    if (((const tern_block *)(const void *)a[0].buffer)->lent)
+        return false;
+    for (int i = 0; i < of; i++)
+        for (int k = 1; k < 3; k++)
+            if (b[i].buffer == a[k].buffer &&
+                (i >= of - 2 || b[i].at != a[k].at || b[i].bytes != a[k].bytes))
+                return false;
+    for (int i = of + 1; i < of + 3; i++)
+        if (b[i].role == TERN_ROLE_IN && b[i].buffer == a[0].buffer)
+            return false;
+    return true;
+}
+
+bool tern_record_pair(tern_graph *graph, const tern_work *work, tern_pair *pair)
+{
+    const tern_graph_node *last = graph->n_nodes ? graph->nodes[graph->n_nodes - 1] : NULL;
+    const tern_arg *b = work->what.launch.args;
+    const int n = work->what.launch.n;
+    int p = 0;
+    while (p < PAIRS &&
+           !(last && runs(work, &pairs[p].second) && runs(&last->work, &pairs[p].first)))
+        p++;
+    if (p == PAIRS)
+        return false;
+    const tern_arg *a = last->work.what.launch.args, *norm = b + pairs[p].of;
+    if (last->work.what.launch.kernel->dtype != work->what.launch.kernel->dtype ||
+        norm->buffer != a[0].buffer || norm->at != a[0].at ||
+        elements_of(&a[3]) != norm[3].value.i64 * norm[4].value.i64 ||
+        !go_by_rows(a, b, pairs[p].of))
+        return false;
+    pair->kernel = &pairs[p].fused;
+    for (pair->n = 0; pair->n < 3; pair->n++)
+        pair->args[pair->n] = a[pair->n];
+    for (int i = 0; i < n; i++)
+        if (i != pairs[p].of)
+            pair->args[pair->n++] = b[i];
+    tern_free(graph->nodes[--graph->n_nodes]);
+    return true;
+}
+
+/* ---- results that are not read ----------------------------------------------------------- */
+
+/* What a kernel need not write: argument `out`, where its last argument has the flag. */
+static const struct {
+    tern_kernel_ref kernel;
+    int out, flag;
+} spared[] = {
+    {{"fused", "layer_norm_mixed"}, 0, 32},
+    {{"fused", "add_layer_norm_mixed"}, 3, 32},
+};
+
+void tern_record_end_of(tern_graph *graph, const tern_block *block)
+{
+    if (graph != tern_thread.graph || block->node < 0 || block->node >= graph->n_nodes)
+        return;
+    const tern_work *work = &graph->nodes[block->node]->work;
+    for (size_t i = 0; i < sizeof spared / sizeof *spared; i++) {
+        if (!runs(work, &spared[i].kernel))
+            continue;
+        tern_arg *args = (void *)(uintptr_t)work->what.launch.args; /* the node's own copies */
+        tern_arg *what = &args[work->what.launch.n - 1];
+        if (args[spared[i].out].buffer != &block->buffer ||
+            args[spared[i].out].role != TERN_ROLE_OUT)
+            continue;
+        args[spared[i].out].role = TERN_ROLE_UNUSED;
+        what->value.i32 |= spared[i].flag;
+    }
+}

@@ -1,0 +1,238 @@
+/* link.c -- data that go from device to device by the library of their vendor (storage.h), while MPI carries who does what.
+ *
+ * Each header says whether the rank's tensors are where a link could read them, and whether that is another device than the
+ * last time; all ranks see all headers, so that they decide alike: one that can't, and data go by way of the host. When the
+ * first work of a group can go, ranks tell each other which device they have, and the first one makes the id of the link:
+ * without one where two share a device, or have other versions of the library. */
+#include "dist/dist.h"
+#include <string.h>
+#include <tern/autograd.h>
+#include <tern/ops.h>
+
+enum { STAGED = 1, MOVED = 2 };
+
+static bool adds(const tern_dist_work *w)
+{
+    return w->kind <= DIST_REDUCE || w->kind == DIST_REDUCE_SCATTER;
+}
+
+/* Of its tensors, or their forms in float32. */
+static tern_link_call call_of(const tern_dist_work *w)
+{
+    return (tern_link_call){.kind = (int)w->kind,
+                            .op = w->dtype == TERN_BOOL ? tern_dist_bits_of(w->op) : w->op,
+                            .count = w->count,
+                            .root = w->root,
+                            .in = w->wide[0] ? w->wide[0] : w->in,
+                            .out = w->wide[1] ? w->wide[1] : w->out};
+}
+
+static const tern_tensor *one_of(const tern_dist_work *w)
+{
+    return w->out ? w->out : w->in;
+}
+
+/* ---- offers --------------------------------------------------------------------------------------- */
+
+/* Halves are added in float32, and rounded once. */
+static void widen(tern_dist_work *w)
+{
+    TERN_SCOPE {
+        TERN_NO_GRAD {
+            if (w->in)
+                w->wide[0] = tern_keep(tern_to_dtype(w->in, TERN_F32));
+            w->wide[1] =
+                tern_keep(w->in ? tern_empty(tern_shape_of(w->out), TERN_F32, tern_device(w->out))
+                                : tern_to_dtype(w->out, TERN_F32));
+        }
+    }
+}
+
+static bool make_ready(tern_dist_work *w)
+{
+    tern_error_hold hold;
+    char why[8];
+    if (tern_error_hold_begin(&hold) != TERN_OK)
+        return false;
+    if (adds(w) && (w->dtype == TERN_F16 || w->dtype == TERN_BF16))
+        widen(w);
+    tern_link_point(one_of(w), &w->point);
+    return tern_error_hold_end(&hold, why, sizeof why) == TERN_OK;
+}
+
+bool tern_dist_offer(tern_dist_work *w)
+{
+    const tern_link_call call = call_of(w);
+    if (!one_of(w) || w->kind >= DIST_SEND || w->ordered || w->count == 0 || tern_dist_is_eager(w))
+        return false;
+    w->place = tern_link_place(&call, w->group->rank);
+    if (w->place && w->place != atomic_load(&w->group->refused) && make_ready(w))
+        return true;
+    tern_dist_withdraw(w);
+    return false;
+}
+
+void tern_dist_withdraw(tern_dist_work *w)
+{
+    if (w->point)
+        tern_link_point_free(one_of(w), w->point);
+    for (int i = 0; i < 2; i++) {
+        tern_release(w->wide[i]);
+        w->wide[i] = NULL;
+    }
+    tern_free(w->cards);
+    w->cards = NULL;
+    w->point = NULL;
+    w->place = NULL;
+}
+
+tern_status tern_dist_narrow(tern_dist_work *w)
+{
+    const uint64_t failures = tern_failures();
+    TERN_SCOPE {
+        TERN_NO_GRAD {
+            if (w->wide[1])
+                tern_copy_(w->out, w->wide[1]);
+        }
+    }
+    return tern_failed_since(failures);
+}
+
+/* ---- what ranks decide alike ----------------------------------------------------------------------- */
+
+void tern_dist_note_way(tern_dist_work *w)
+{
+    tern_dist_group *g = w->group;
+    w->ways = !w->place ? STAGED : g->place && g->place != w->place ? MOVED : 0;
+    if (w->place)
+        g->place = w->place;
+}
+
+void tern_dist_choose_way(tern_dist_work *w)
+{
+    uint64_t ways = w->ways | w->sign[2] | w->sign[3];
+    for (int r = 0; w->headers && r < w->group->size; r++)
+        ways |= w->headers[r].ways;
+    if (ways & MOVED)
+        atomic_store(&w->group->linked, false);
+    w->linked = !(ways & STAGED);
+}
+
+static tern_status meet(tern_dist_job *job, tern_dist_work *w)
+{
+    const tern_dist_group *g = w->group;
+    w->cards = tern_alloc(sizeof *w->cards * ((size_t)g->size + 1));
+    if (!w->cards)
+        return TERN_ERR_MEMORY;
+    tern_link_card *own = &w->cards[g->size];
+    TERN_TRY(tern_link_say(one_of(w), g->rank == 0, own));
+    w->phase = LINK_MEETS;
+    tern_dist_begin(job, w,
+                    (tern_mpi_call){.kind = TERN_MPI_ALL_GATHER,
+                                    .in = own,
+                                    .out = w->cards,
+                                    .count = sizeof *own,
+                                    .dtype = TERN_U8,
+                                    .comm = g->data});
+    return TERN_OK;
+}
+
+static bool fit(const tern_dist_job *job, const tern_dist_work *w)
+{
+    const int *members = w->group->members;
+    for (int a = 0; a < w->group->size; a++)
+        for (int b = 0; b < a; b++) {
+            const bool on_one =
+                strcmp(job->cards[members[a]].host, job->cards[members[b]].host) == 0;
+            if (!tern_link_fits(&w->cards[a], &w->cards[b], on_one))
+                return false;
+        }
+    return true;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------ */
+
+static tern_status begin(tern_dist_work *w)
+{
+    const tern_link_call call = call_of(w);
+    w->phase = LINK_FLOWS;
+    return tern_link_begin(w->group->link, &call, w->point);
+}
+
+static tern_status step(tern_dist_job *job, tern_dist_work *w, bool *happened)
+{
+    tern_dist_group *g = w->group;
+    *happened = true;
+    switch (w->phase) {
+    case LINK_ASKS:
+        return atomic_load(&g->linked) ? begin(w) : meet(job, w);
+    case LINK_MEETS: /* all have ended what was before */
+        tern_link_drop(g->link);
+        g->link = NULL;
+        if (fit(job, w)) {
+            w->phase = LINK_OPENS;
+            return tern_link_open(one_of(w), w->cards, g->rank, g->size, &g->link);
+        }
+        atomic_store(&g->refused, w->place);
+        w->linked = false;
+        w->phase = 0;
+        return TERN_OK;
+    default:
+        TERN_TRY(tern_link_over(g->link, happened));
+        if (*happened && w->phase == LINK_FLOWS) {
+            w->phase = LINK_OVER;
+        } else if (*happened) {
+            atomic_store(&g->linked, true);
+            return begin(w);
+        }
+        return TERN_OK;
+    }
+}
+
+bool tern_dist_link_step(tern_dist_job *job, tern_dist_work *w)
+{
+    tern_error_hold hold;
+    char why[256] = "";
+    bool happened = false;
+    tern_status status = tern_error_hold_begin(&hold);
+    if (status == TERN_OK) {
+        step(job, w, &happened);
+        status = tern_error_hold_end(&hold, why, sizeof why);
+    }
+    if (status != TERN_OK) {
+        w->state = WORK_STUCK;
+        tern_dist_ask(job, w, why);
+    }
+    return happened;
+}
+
+/* ---- their end ------------------------------------------------------------------------------------- */
+
+static void *drop(void *link)
+{
+    tern_link_drop(link);
+    atomic_fetch_sub(&tern_dist_the_job.drops, 1);
+    return NULL;
+}
+
+static void drop_link(tern_dist_job *job, tern_dist_group *g)
+{
+    pthread_t thread;
+    tern_link *link = g->link;
+    atomic_store(&g->linked, false);
+    g->link = NULL;
+    if (!link)
+        return;
+    atomic_fetch_add(&job->drops, 1);
+    if (job->status == TERN_OK)
+        drop(link);
+    else if (pthread_create(&thread, NULL, drop, link) == 0)
+        pthread_detach(thread);
+}
+
+void tern_dist_drop_links(tern_dist_job *job)
+{
+    drop_link(job, &job->all);
+    for (tern_dist_group *g = job->groups; g; g = g->next)
+        drop_link(job, g);
+}

@@ -1,0 +1,113 @@
+/* link.c -- tensors and those of other processes, by the library of their devices' vendor (storage.h). */
+#include "device/transfers.h"
+#include "tensor/storage.h"
+#include "tensor/tensor.h"
+#include <stdio.h>
+#include <string.h>
+
+struct tern_link {
+    const tern_links *by;
+    void *opened;
+};
+
+static const tern_links *links_of(const tern_tensor *x)
+{
+    return tern_place_links(x->storage->place);
+}
+
+static void describe(const tern_link_call *call, tern_together *t, tern_arg ends[2])
+{
+    const tern_tensor *x = call->out ? call->out : call->in;
+    ends[1] = call->out ? tern_arg_tensor(call->out) : (tern_arg){0};
+    ends[0] = call->in ? tern_arg_tensor(call->in) : ends[1];
+    *t = (tern_together){.kind = (tern_together_kind)call->kind,
+                         .op = call->op,
+                         .dtype = x->dtype,
+                         .count = call->count,
+                         .root = call->root,
+                         .from = &ends[0],
+                         .to = &ends[1]};
+}
+
+/* Not in one storage, but for a part that all_gather has in its place. */
+static bool are_apart(const tern_link_call *call, int rank)
+{
+    const tern_tensor *in = call->in, *out = call->out;
+    return !in || !out || in->storage != out->storage ||
+           (call->kind == TERN_TOGETHER_ALL_GATHER &&
+            in->offset == out->offset + call->count * rank);
+}
+
+const void *tern_link_place(const tern_link_call *call, int rank)
+{
+    const tern_tensor *in = call->in, *out = call->out, *x = out ? out : in;
+    tern_together t;
+    tern_arg ends[2];
+    if (!links_of(x) || (in && (!in->storage->block || in->storage->place != x->storage->place)) ||
+        (out && !out->storage->block) || !are_apart(call, rank))
+        return NULL;
+    describe(call, &t, ends);
+    return links_of(x)->knows(&t) ? x->storage->place : NULL;
+}
+
+tern_status tern_link_point(const tern_tensor *x, void **point)
+{
+    return tern_point_behind_launches(x->storage->place, point);
+}
+
+void tern_link_point_free(const tern_tensor *x, void *point)
+{
+    tern_point_free(x->storage->place, point);
+}
+
+tern_status tern_link_say(const tern_tensor *x, bool makes_id, tern_link_card *card)
+{
+    tern_place *place = x->storage->place;
+    const tern_links *by = links_of(x);
+    snprintf(card->uuid, sizeof card->uuid, "%s", tern_place_info(place)->uuid);
+    card->version = by->version();
+    TERN_TRY(by->bus(place, card->bus));
+    return makes_id ? by->id(place, card->id) : TERN_OK;
+}
+
+bool tern_link_fits(const tern_link_card *a, const tern_link_card *b, bool on_one_host)
+{
+    return a->version == b->version && strcmp(a->uuid, b->uuid) != 0 &&
+           !(on_one_host && strcmp(a->bus, b->bus) == 0);
+}
+
+tern_status tern_link_open(const tern_tensor *x, const tern_link_card *first, int rank, int n,
+                           tern_link **link)
+{
+    tern_link *l = tern_alloc(sizeof *l);
+    if (!l)
+        return TERN_ERR_MEMORY;
+    l->by = links_of(x);
+    tern_status status = l->by->open(x->storage->place, first->id, rank, n, &l->opened);
+    if (status == TERN_OK)
+        *link = l;
+    else
+        tern_free(l);
+    return status;
+}
+
+tern_status tern_link_begin(tern_link *link, const tern_link_call *call, void *point)
+{
+    tern_together t;
+    tern_arg ends[2];
+    describe(call, &t, ends);
+    return link->by->begin(link->opened, &t, point);
+}
+
+tern_status tern_link_over(tern_link *link, bool *over)
+{
+    return link->by->over(link->opened, over);
+}
+
+void tern_link_drop(tern_link *link)
+{
+    if (!link)
+        return;
+    link->by->drop(link->opened);
+    tern_free(link);
+}
